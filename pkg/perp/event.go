@@ -1,0 +1,178 @@
+package perp
+
+import "perpkeeper/pkg/chain"
+
+// Event is one thing the exchange said that changes our state, decoded from a log by pkg/gmx. The concrete types are those below.
+type Event interface {
+	// Touches lists the rows that applying the event may read or write, so that a store can fetch them first.
+	Touches() []RowKey
+	isEvent()
+}
+
+// PositionIncreased carries the absolute state of a position after an increase. The chain's total pending impact is in no event: Impact
+// is what this increase adds to it.
+type PositionIncreased struct {
+	Position Position // PendingImpactAmount and DecreasedAtTime are not the event's: Apply fills them
+	OrderKey chain.Hash
+	Impact   Int // pendingPriceImpactAmount, index tokens
+}
+
+// PositionDecreased carries the absolute state after a decrease; size zero closes. The pending impact shrinks in proportion, its
+// magnitude rounded up when negative (DecreasePositionCollateralUtils._getProportionalPendingImpactValues).
+type PositionDecreased struct {
+	Position     Position // PendingImpactAmount and IncreasedAtTime are not the event's: Apply fills them
+	OrderKey     chain.Hash
+	SizeDeltaUsd Uint
+}
+
+// OrderCreated announces an order. Liquidations and deleveragings announce and execute theirs in one transaction.
+type OrderCreated struct{ Order Order }
+
+// OrderChanged is OrderUpdated: it replaces the named terms and unfreezes. AutoCancel and DataList are nil where the version lacks them.
+type OrderChanged struct {
+	Key             chain.Hash
+	SizeDeltaUsd    Uint
+	AcceptablePrice Uint
+	TriggerPrice    Uint
+	MinOutputAmount Uint
+	UpdatedAtTime   Uint
+	ValidFromTime   Uint
+	AutoCancel      *bool
+	DataList        []chain.Hash
+	Stamp           Stamp
+}
+
+// OrderResized is OrderSizeDeltaAutoUpdated or OrderCollateralDeltaAmountAutoUpdated: one of the two is set.
+type OrderResized struct {
+	Key                 chain.Hash
+	NextSizeDeltaUsd    *Uint
+	NextCollateralDelta *Uint
+	Stamp               Stamp
+}
+
+// OrderEnded is OrderExecuted, OrderCancelled or OrderFrozen (which is no end: an update revives it).
+type OrderEnded struct {
+	Key                chain.Hash
+	Status             Status
+	SecondaryOrderType Uint
+	Reason             string
+	ReasonBytes        Bytes
+	Stamp              Stamp
+}
+
+// OrderTimeInitialized is InitializeOrderUpdatedAtTime, a migration of old orders.
+type OrderTimeInitialized struct {
+	Key           chain.Hash
+	UpdatedAtTime Uint
+	Stamp         Stamp
+}
+
+// PositionTimeInitialized is InitializePositionIncreasedAtTime or …DecreasedAtTime: one of the two is set.
+type PositionTimeInitialized struct {
+	Key             chain.Hash
+	IncreasedAtTime *Uint
+	DecreasedAtTime *Uint
+	Stamp           Stamp
+}
+
+// RequestCreated announces a deposit, withdrawal or shift.
+type RequestCreated struct{ Request Request }
+
+// RequestEnded is …Executed or …Cancelled of a request.
+type RequestEnded struct {
+	Kind        RequestKind
+	Key         chain.Hash
+	Status      Status
+	Reason      string
+	ReasonBytes Bytes
+	Stamp       Stamp
+}
+
+// MarketListed is MarketCreated.
+type MarketListed struct{ Market Market }
+
+// MarketValued sets one or more measures of a market.
+type MarketValued struct{ Values []MarketValue }
+
+// ParameterSet is SetUint, SetInt, SetBool, SetAddress or SetBytes32 of the exchange's Config, or a PARAM record.
+type ParameterSet struct{ Parameter Parameter }
+
+// OracleSourceSet is SetOracleProviderForToken or InitOracleProviderForToken.
+type OracleSourceSet struct{ Source OracleSource }
+
+// ClosedInsolvent is InsolventClose, already joined with its position.
+type ClosedInsolvent struct{ Debt BadDebt }
+
+// TransactionSeen is a TX record.
+type TransactionSeen struct{ Transaction Transaction }
+
+func (PositionIncreased) isEvent()       {}
+func (PositionDecreased) isEvent()       {}
+func (OrderCreated) isEvent()            {}
+func (OrderChanged) isEvent()            {}
+func (OrderResized) isEvent()            {}
+func (OrderEnded) isEvent()              {}
+func (OrderTimeInitialized) isEvent()    {}
+func (PositionTimeInitialized) isEvent() {}
+func (RequestCreated) isEvent()          {}
+func (RequestEnded) isEvent()            {}
+func (MarketListed) isEvent()            {}
+func (MarketValued) isEvent()            {}
+func (ParameterSet) isEvent()            {}
+func (OracleSourceSet) isEvent()         {}
+func (ClosedInsolvent) isEvent()         {}
+func (TransactionSeen) isEvent()         {}
+
+// Touches implements [Event].
+func (e PositionIncreased) Touches() []RowKey { return []RowKey{e.Position.RowKey()} }
+
+// Touches implements [Event].
+func (e PositionDecreased) Touches() []RowKey { return []RowKey{e.Position.RowKey()} }
+
+// Touches implements [Event].
+func (e OrderCreated) Touches() []RowKey { return []RowKey{e.Order.RowKey()} }
+
+// Touches implements [Event].
+func (e OrderChanged) Touches() []RowKey { return []RowKey{{Orders, e.Key}} }
+
+// Touches implements [Event].
+func (e OrderResized) Touches() []RowKey { return []RowKey{{Orders, e.Key}} }
+
+// Touches implements [Event].
+func (e OrderEnded) Touches() []RowKey { return []RowKey{{Orders, e.Key}} }
+
+// Touches implements [Event].
+func (e OrderTimeInitialized) Touches() []RowKey { return []RowKey{{Orders, e.Key}} }
+
+// Touches implements [Event].
+func (e PositionTimeInitialized) Touches() []RowKey { return []RowKey{{Positions, e.Key}} }
+
+// Touches implements [Event].
+func (e RequestCreated) Touches() []RowKey { return []RowKey{e.Request.RowKey()} }
+
+// Touches implements [Event].
+func (e RequestEnded) Touches() []RowKey { return []RowKey{{Requests, e.Key}} }
+
+// Touches implements [Event].
+func (e MarketListed) Touches() []RowKey { return []RowKey{e.Market.RowKey()} }
+
+// Touches implements [Event].
+func (e MarketValued) Touches() []RowKey {
+	keys := make([]RowKey, len(e.Values))
+	for i, v := range e.Values {
+		keys[i] = v.RowKey()
+	}
+	return keys
+}
+
+// Touches implements [Event].
+func (e ParameterSet) Touches() []RowKey { return []RowKey{e.Parameter.RowKey()} }
+
+// Touches implements [Event].
+func (e OracleSourceSet) Touches() []RowKey { return []RowKey{e.Source.RowKey()} }
+
+// Touches implements [Event].
+func (e ClosedInsolvent) Touches() []RowKey { return []RowKey{e.Debt.RowKey()} }
+
+// Touches implements [Event].
+func (e TransactionSeen) Touches() []RowKey { return []RowKey{e.Transaction.RowKey()} }

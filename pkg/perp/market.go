@@ -1,0 +1,76 @@
+package perp
+
+import "perpkeeper/pkg/chain"
+
+// Market is one market: MarketCreated's own fields.
+type Market struct {
+	MarketToken chain.Address `json:"marketToken"`
+	IndexToken  chain.Address `json:"indexToken"`
+	LongToken   chain.Address `json:"longToken"`
+	ShortToken  chain.Address `json:"shortToken"`
+	Salt        chain.Hash    `json:"salt"`
+	MarketType  chain.Hash    `json:"marketType"`
+	Stamp       Stamp         `json:"stamp"`
+}
+
+// RowKey implements [Row].
+func (m Market) RowKey() RowKey { return RowKey{Markets, m.MarketToken.Hash()} }
+
+// Tokens returns the tokens whose prices any action in the market needs, each once.
+func (m Market) Tokens() []chain.Address {
+	tokens := []chain.Address{m.IndexToken, m.LongToken}
+	if m.LongToken == m.IndexToken {
+		tokens = tokens[:1]
+	}
+	if m.ShortToken != m.LongToken && m.ShortToken != m.IndexToken {
+		tokens = append(tokens, m.ShortToken)
+	}
+	return tokens
+}
+
+// Measure names one number the exchange keeps per market.
+type Measure string
+
+// The measures, each folded from the event whose name it follows.
+const (
+	PoolAmount                     Measure = "poolAmount"                     // token
+	SwapImpactPoolAmount           Measure = "swapImpactPoolAmount"           // token
+	PositionImpactPoolAmount       Measure = "positionImpactPoolAmount"       // index tokens
+	LentPositionImpactPoolAmount   Measure = "lentPositionImpactPoolAmount"   // index tokens
+	TotalPendingImpactAmount       Measure = "totalPendingImpactAmount"       // signed, index tokens
+	OpenInterest                   Measure = "openInterest"                   // USD; collateral, side
+	OpenInterestInTokens           Measure = "openInterestInTokens"           // index tokens; collateral, side
+	CollateralSum                  Measure = "collateralSum"                  // collateral tokens; collateral, side
+	CumulativeBorrowingFactor      Measure = "cumulativeBorrowingFactor"      // factor; side; Time = last accrual
+	BorrowingFactorPerSecond       Measure = "borrowingFactorPerSecond"       // factor
+	FundingFactorPerSecond         Measure = "fundingFactorPerSecond"         // magnitude; Time = last accrual
+	FundingFeeAmountPerSize        Measure = "fundingFeeAmountPerSize"        // collateral, side
+	ClaimableFundingAmountPerSize  Measure = "claimableFundingAmountPerSize"  // collateral, side
+	VirtualInventoryForSwaps       Measure = "virtualInventoryForSwaps"       // Scope = virtual market id; side = is long token
+	VirtualInventoryForPositions   Measure = "virtualInventoryForPositions"   // signed; Scope = virtual token id
+	PositionImpactDistributionRate Measure = "positionImpactPoolDistribution" // index tokens per second
+	MinPositionImpactPoolAmount    Measure = "minPositionImpactPoolAmount"    // index tokens
+	AdlEnabled                     Measure = "adlEnabled"                     // 0 or 1; side; Time = latest ADL update
+)
+
+// MarketValue is the present value of one measure. Absent means zero, as in the contract's store.
+type MarketValue struct {
+	Measure Measure
+	Scope   chain.Hash    // the market, padded; for virtual inventories their id
+	Token   chain.Address // zero where the measure has none
+	IsLong  bool          // false where the measure has no side
+	Value   Int
+	Stamp   Stamp // Stamp.Time is when the chain last accrued funding or borrowing
+}
+
+// RowKey implements [Row].
+func (v MarketValue) RowKey() RowKey { return MarketValueKey(v.Measure, v.Scope, v.Token, v.IsLong) }
+
+// MarketValueKey returns the key of a measure's row.
+func MarketValueKey(m Measure, scope chain.Hash, token chain.Address, isLong bool) RowKey {
+	side := []byte{0}
+	if isLong {
+		side[0] = 1
+	}
+	return RowKey{MarketValues, chain.Keccak256([]byte(m), scope[:], token[:], side)}
+}

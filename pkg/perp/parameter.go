@@ -1,0 +1,102 @@
+package perp
+
+import "perpkeeper/pkg/chain"
+
+// ParameterSource says where a parameter's value was learnt.
+type ParameterSource string
+
+// The sources of parameters. An event is the later and better witness: a call never overwrites it.
+const (
+	FromEvent ParameterSource = "event"
+	FromCall  ParameterSource = "call"
+)
+
+// Parameter is one word of the exchange's DataStore under its full key.
+type Parameter struct {
+	Key    chain.Hash
+	Value  chain.Hash // the 32-byte word: number, padded address, or 0/1
+	Source ParameterSource
+	Stamp  Stamp
+}
+
+// RowKey implements [Row].
+func (p Parameter) RowKey() RowKey { return RowKey{Parameters, p.Key} }
+
+// Uint reads the word as a number.
+func (p Parameter) Uint() Uint { return UintFromBytes(p.Value[:]) }
+
+// FullKey is Keys.getFullKey of the contracts: the base key alone, or hashed with its ABI-encoded arguments.
+func FullKey(base chain.Hash, data []byte) chain.Hash {
+	if len(data) == 0 {
+		return base
+	}
+	return chain.Keccak256(base[:], data)
+}
+
+// DataStoreKey is keccak256(abi.encode(keccak256(abi.encode(name)), args…)) for arguments of one word each, as Keys.sol builds it.
+func DataStoreKey(name string, args ...chain.Hash) chain.Hash {
+	base := BaseKey(name)
+	if len(args) == 0 {
+		return base
+	}
+	parts := [][]byte{base[:]}
+	for _, a := range args {
+		parts = append(parts, a[:])
+	}
+	return chain.Keccak256(parts...)
+}
+
+// BaseKey is keccak256(abi.encode(name)).
+func BaseKey(name string) chain.Hash {
+	offset, length := U64(32).Bytes32(), U64(uint64(len(name))).Bytes32()
+	padded := make([]byte, (len(name)+31)/32*32)
+	copy(padded, name)
+	return chain.Keccak256(offset[:], length[:], padded)
+}
+
+// BoolWord is the word of a boolean argument.
+func BoolWord(b bool) (h chain.Hash) {
+	if b {
+		h[31] = 1
+	}
+	return h
+}
+
+// OracleSource is the price provider the exchange accepts for a token (SetOracleProviderForToken).
+type OracleSource struct {
+	Oracle   chain.Address
+	Token    chain.Address
+	Provider chain.Address
+	Stamp    Stamp
+}
+
+// RowKey implements [Row].
+func (o OracleSource) RowKey() RowKey {
+	return RowKey{OracleSources, chain.Keccak256(o.Oracle[:], o.Token[:])}
+}
+
+// BadDebt records that a position was closed without covering its costs (InsolventClose). The event names neither account nor market:
+// they are joined from the decrease of the same order in the same transaction.
+type BadDebt struct {
+	OrderKey                 chain.Hash
+	PositionKey              chain.Hash
+	Account                  chain.Address
+	Market                   chain.Address
+	PositionCollateralAmount Uint
+	BasePnlUsd               Int
+	RemainingCostUsd         Uint
+	Step                     string
+	Stamp                    Stamp
+}
+
+// RowKey implements [Row].
+func (b BadDebt) RowKey() RowKey { return RowKey{BadDebts, b.OrderKey} }
+
+// Transaction is who executed: the TX record of a transaction that carried our logs or came from a configured signer.
+type Transaction struct {
+	Tx    chain.Tx
+	Stamp Stamp
+}
+
+// RowKey implements [Row].
+func (t Transaction) RowKey() RowKey { return RowKey{Transactions, t.Tx.Hash} }

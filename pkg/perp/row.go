@@ -1,0 +1,52 @@
+package perp
+
+import "perpkeeper/pkg/chain"
+
+// Table names one kind of derived row. Its text is the name of the Postgres table as well.
+type Table string
+
+// The tables of derived state. Each row of each table is written by exactly one partition of the log topic.
+const (
+	Positions     Table = "position"
+	Orders        Table = "perp_order"
+	Requests      Table = "request"
+	Markets       Table = "market"
+	MarketValues  Table = "market_value"
+	Parameters    Table = "parameter"
+	BadDebts      Table = "bad_debt"
+	Transactions  Table = "transaction"
+	OracleSources Table = "oracle_source"
+)
+
+// Tables lists every table in the order in which checksums and dumps name them.
+func Tables() []Table {
+	return []Table{Positions, Orders, Requests, Markets, MarketValues, Parameters, BadDebts, Transactions, OracleSources}
+}
+
+// RowKey identifies a row in every keeper alike.
+type RowKey struct {
+	Table Table
+	Key   chain.Hash
+}
+
+// Row is one row of derived state. Rows are values: a stored row is never changed in place.
+type Row interface {
+	RowKey() RowKey
+}
+
+// State is where [Apply] reads and writes rows: a working set over Postgres in statevm, a map in the fold tool.
+type State interface {
+	// Get returns the row, or nil when there is none.
+	Get(RowKey) Row
+	// Put stores the row in place of the one with the same key.
+	Put(Row)
+}
+
+// Stamp says which log last touched a row.
+type Stamp struct {
+	Block  uint64     `json:"block"`
+	Log    uint32     `json:"log"`
+	TxHash chain.Hash `json:"txHash"`
+	// Time is the block's time in Unix seconds.
+	Time uint64 `json:"time"`
+}
