@@ -1,0 +1,114 @@
+// Package job is the vocabulary of what a keeper intends: a job, its deterministic identity, its order of urgency, and how it may end.
+//
+// A job is a function of state: the same position, order or request in the same condition yields the same id, so that finding it twice,
+// or in two planners, is one job. Whether it was done is never recorded here: only the chain closes a job.
+package job
+
+import (
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// Kind is what has to be executed (TIER-13).
+type Kind string
+
+// The kinds of jobs.
+const (
+	Liquidation   Kind = "liquidation"
+	Order         Kind = "order"
+	Deposit       Kind = "deposit"
+	Withdrawal    Kind = "withdrawal"
+	Shift         Kind = "shift"
+	GlvDeposit    Kind = "glvDeposit"
+	GlvWithdrawal Kind = "glvWithdrawal"
+	GlvShift      Kind = "glvShift"
+	Adl           Kind = "adl"
+)
+
+// Kinds lists every kind.
+func Kinds() []Kind {
+	return []Kind{Liquidation, Order, Deposit, Withdrawal, Shift, GlvDeposit, GlvWithdrawal, GlvShift, Adl}
+}
+
+// Class orders jobs of one queue: a smaller class goes first.
+type Class uint8
+
+// The classes, most urgent first.
+const (
+	ClassLiquidation Class = iota + 1
+	ClassAdl
+	ClassMarketOrder
+	ClassTriggerOrder
+	ClassRequest
+)
+
+// Job is one on-chain action somebody has to execute.
+type Job struct {
+	// ID is the same in every planner of a keeper, and for every sighting of the same need; see [OrderID] and its siblings.
+	ID   string
+	Kind Kind
+	// Key is the position key of a liquidation or deleveraging, else the key of the order or request.
+	Key        chain.Hash
+	Account    chain.Address
+	Market     chain.Address
+	Collateral chain.Address
+	IsLong     bool
+	// SizeDeltaUsd is how much a deleveraging closes (30 decimals); zero for the others.
+	SizeDeltaUsd perp.Uint
+	// Tokens are those whose price reports the execution needs.
+	Tokens []chain.Address
+	// BirthMs is the chain's own time (ms) since when the job could be executed (TIER-9).
+	BirthMs uint64
+	// ExpiresMs is the chain time (ms) after which the venue refuses, 0 for never.
+	ExpiresMs uint64
+	Class     Class
+	// Ratio is remaining over required collateral with 30 decimals, for liquidations: the lower, the sooner.
+	Ratio perp.Uint
+	// Frozen says that executing needs the frozen-order role.
+	Frozen   bool
+	Evidence Evidence
+	// Signer is the account the job is routed to.
+	Signer chain.Address
+}
+
+// Evidence is the state and the price reports the job was found in: enough to find it again.
+type Evidence struct {
+	Block      chain.BlockRef
+	Generation uint32
+	Reports    []string
+	Reason     string
+}
+
+// LiquidationID identifies the liquidation of a position as it stands after its n-th change.
+func LiquidationID(position chain.Hash, changes uint64) string {
+	return fmt.Sprintf("%s:%s:%d", Liquidation, position.Hex(), changes)
+}
+
+// OrderID identifies the execution of an order as it stands after its n-th change.
+func OrderID(order chain.Hash, changes uint64) string {
+	return fmt.Sprintf("%s:%s:%d", Order, order.Hex(), changes)
+}
+
+// RequestID identifies the execution of a deposit, withdrawal or shift, which never changes.
+func RequestID(kind Kind, request chain.Hash) string {
+	return fmt.Sprintf("%s:%s", kind, request.Hex())
+}
+
+// OfRequest returns the kind of job that executes a request.
+func OfRequest(k perp.RequestKind) Kind { return Kind(k) }
+
+// Before orders two jobs of one queue: class, then margin ratio, then age, then id (a total order).
+func (j Job) Before(o Job) bool {
+	if j.Class != o.Class {
+		return j.Class < o.Class
+	}
+	if c := j.Ratio.Cmp(o.Ratio); c != 0 {
+		return c < 0
+	}
+	if j.BirthMs != o.BirthMs {
+		return j.BirthMs < o.BirthMs
+	}
+	return j.ID < o.ID
+}

@@ -1,0 +1,78 @@
+package job
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+func TestIDsTellConditionsApart(t *testing.T) {
+	key := chain.Hash{1}
+	ids := map[string]bool{}
+	for _, id := range []string{
+		LiquidationID(key, 1), LiquidationID(key, 2), OrderID(key, 1), OrderID(key, 2), RequestID(Deposit, key), RequestID(Shift, key),
+		LiquidationID(chain.Hash{2}, 1),
+	} {
+		if ids[id] {
+			t.Errorf("%s names two conditions", id)
+		}
+		ids[id] = true
+	}
+	if OrderID(key, 1) != OrderID(key, 1) {
+		t.Error("the same condition must have the same id")
+	}
+}
+
+// LIQ-6: by class, then by lowest margin ratio.
+func TestBeforeIsATotalOrder(t *testing.T) {
+	draw := func(t *rapid.T, label string) Job {
+		return Job{
+			ID:      rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, label+" id"),
+			Class:   Class(rapid.IntRange(1, 5).Draw(t, label+" class")),
+			Ratio:   perp.U64(rapid.Uint64Range(0, 2).Draw(t, label+" ratio")),
+			BirthMs: rapid.Uint64Range(0, 2).Draw(t, label+" birth"),
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := draw(t, "a"), draw(t, "b"), draw(t, "c")
+		same := a.ID == b.ID && a.Class == b.Class && a.Ratio == b.Ratio && a.BirthMs == b.BirthMs
+		if a.Before(b) == b.Before(a) && !same {
+			t.Fatalf("%+v and %+v have no order", a, b)
+		}
+		if a.Before(b) && b.Before(c) && !a.Before(c) {
+			t.Fatal("the order is not transitive")
+		}
+		if a.Class < b.Class && !a.Before(b) || a.Class == b.Class && a.Ratio.Less(b.Ratio) && !a.Before(b) {
+			t.Fatalf("%+v must go before %+v", a, b)
+		}
+	})
+}
+
+// NON-9: a change of the signers moves only the accounts it has to.
+func TestRouteMovesOnlyWhatItMust(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var signers []chain.Address
+		for i := range rapid.IntRange(1, 8).Draw(t, "signers") {
+			signers = append(signers, chain.Address{byte(i + 1)})
+		}
+		var account chain.Address
+		copy(account[:], rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "account"))
+		before := Route(account, signers)
+		gone := rapid.SampledFrom(signers).Draw(t, "gone")
+		rest := slices.DeleteFunc(slices.Clone(signers), func(s chain.Address) bool { return s == gone })
+		if after := Route(account, rest); before != gone && after != before {
+			t.Fatalf("%s moved from %s to %s though only %s left", account, before, after, gone)
+		}
+		slices.Reverse(signers)
+		if Route(account, signers) != before {
+			t.Fatal("the order of the list must not matter")
+		}
+	})
+	if !Route(chain.Address{1}, nil).IsZero() {
+		t.Error("no signer, no route")
+	}
+}

@@ -1,0 +1,42 @@
+package job
+
+import "perpkeeper/pkg/chain"
+
+// Outcome is how one attempt ("arm") at a job ended in this keeper. It describes our transaction, not the position or order: those are
+// closed by the chain's events alone.
+type Outcome string
+
+// The outcomes.
+const (
+	Done             Outcome = "executed"          // the chain executed the order or request, or liquidated the position, by our transaction
+	CancelledByVenue Outcome = "cancelled"         // our transaction succeeded and the venue's rule cancelled the order or request
+	FrozenByVenue    Outcome = "frozen"            // our transaction succeeded and the venue's rule froze the order
+	LostRace         Outcome = "lost_race"         // somebody else was first; no failure
+	DroppedRecovered Outcome = "dropped_recovered" // the condition no longer held when we looked again; no failure
+	SkippedDone      Outcome = "skipped"           // no longer pending before anything was sent
+	Expired          Outcome = "expired"           // past the venue's deadline, never sent
+	Reverted         Outcome = "reverted"          // our transaction was mined and reverted for another reason
+	Refused          Outcome = "refused"           // the simulated call failed for a cause that sending would not mend
+)
+
+// Failure reports whether the outcome counts against the success rate (LIQ-16).
+func (o Outcome) Failure() bool { return o == Reverted || o == Refused || o == Expired }
+
+// Result is what the sender says about one arm of a job.
+type Result struct {
+	JobID    string
+	Arm      uint32
+	Kind     Kind
+	Key      chain.Hash
+	Account  chain.Address
+	Outcome  Outcome
+	Reason   string
+	TxHash   chain.Hash // zero when nothing was sent
+	Signer   chain.Address
+	Nonce    uint64
+	Block    chain.BlockRef
+	GasUsed  uint64
+	GasPrice uint64 // wei
+	BirthMs  uint64
+	AtMs     uint64 // the keeper's clock, for dashboards only
+}

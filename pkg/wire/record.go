@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// SchemaVersion is the version of the schema this build writes and the highest it reads.
+const SchemaVersion = 1
+
+// Record is one record of a topic, as the client delivers it and as the codec reads it.
+type Record struct {
+	Key     []byte
+	Value   []byte
+	Headers []Header
+	// Time is the broker's timestamp.
+	Time      time.Time
+	Partition int
+	Offset    int64
+}
+
+// Header is one header of a record.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Kind is the header t: what the value holds.
+type Kind string
+
+// The kinds of records.
+const (
+	KindEpoch     Kind = "EPOCH"
+	KindLog       Kind = "LOG"
+	KindTx        Kind = "TX"
+	KindParam     Kind = "PARAM"
+	KindBlockEnd  Kind = "BLOCK_END"
+	KindReorg     Kind = "REORG"
+	KindFinalized Kind = "FINALIZED"
+	KindPrice     Kind = "PRICE"
+	KindJob       Kind = "JOB"
+	KindResult    Kind = "RESULT"
+)
+
+// Meta is what the headers say.
+type Meta struct {
+	Kind    Kind
+	Version uint16
+	// Epoch is the writer's epoch: readers drop records of a lower epoch than the highest they saw in the partition.
+	Epoch uint64
+	// Filter counts the changes of the scanner's address and topic filter.
+	Filter uint32
+}
+
+// ErrUnknown is returned for a record this build cannot understand: an unknown kind, or a schema version above [SchemaVersion]. The
+// reader must stop and say so.
+var ErrUnknown = errors.New("unknown record")
+
+// Message is one of the types of this package that a record can hold.
+type Message interface {
+	kind() Kind
+	marshal() proto.Message
+}
+
+// Encode returns the record of a message. Key is the routing or identity key of the topic; see docs/topics.md.
+func Encode(key []byte, m Message, epoch uint64, filter uint32) (Record, error) {
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m.marshal())
+	if err != nil {
+		return Record{}, fmt.Errorf("encoding %s: %w", m.kind(), err)
+	}
+	return Record{Key: key, Value: value, Headers: []Header{
+		{"t", []byte(m.kind())},
+		{"sv", binary.BigEndian.AppendUint16(nil, SchemaVersion)},
+		{"ep", binary.BigEndian.AppendUint64(nil, epoch)},
+		{"fv", binary.BigEndian.AppendUint32(nil, filter)},
+	}}, nil
+}
+
+// Decode reads a record. The error wraps [ErrUnknown] where the kind or version is none this build knows.
+func Decode(r Record) (Message, Meta, error) {
+	meta, err := readMeta(r.Headers)
+	if err != nil {
+		return nil, meta, at(r, err)
+	}
+	unmarshal, known := decoders[meta.Kind]
+	if !known {
+		return nil, meta, at(r, fmt.Errorf("kind %q: %w", meta.Kind, ErrUnknown))
+	}
+	if meta.Version > SchemaVersion {
+		return nil, meta, at(r, fmt.Errorf("%s of schema version %d, this build reads up to %d: %w", meta.Kind, meta.Version, SchemaVersion, ErrUnknown))
+	}
+	m, err := unmarshal(r.Value)
+	if err != nil {
+		return nil, meta, at(r, fmt.Errorf("decoding %s: %w", meta.Kind, err))
+	}
+	return m, meta, nil
+}
+
+func at(r Record, err error) error {
+	return fmt.Errorf("record at partition %d, offset %d: %w", r.Partition, r.Offset, err)
+}
+
+func readMeta(headers []Header) (meta Meta, err error) {
+	for _, h := range headers {
+		switch {
+		case h.Key == "t":
+			meta.Kind = Kind(h.Value)
+		case h.Key == "sv" && len(h.Value) == 2:
+			meta.Version = binary.BigEndian.Uint16(h.Value)
+		case h.Key == "ep" && len(h.Value) == 8:
+			meta.Epoch = binary.BigEndian.Uint64(h.Value)
+		case h.Key == "fv" && len(h.Value) == 4:
+			meta.Filter = binary.BigEndian.Uint32(h.Value)
+		case h.Key == "sv" || h.Key == "ep" || h.Key == "fv":
+			return meta, fmt.Errorf("header %s has %d bytes: %w", h.Key, len(h.Value), ErrUnknown)
+		}
+	}
+	if meta.Kind == "" || meta.Version == 0 {
+		return meta, fmt.Errorf("headers t and sv are missing: %w", ErrUnknown)
+	}
+	return meta, nil
+}
