@@ -1,0 +1,139 @@
+// Package arch enforces the import table of docs/architecture.md by parsing the source files themselves. (A test that asks the go command
+// instead is cached by the go command, and passes on a violation.)
+package arch
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const module = "perpkeeper/"
+
+// Room is one row of the import table.
+type Room struct {
+	// Path is a folder of the module; a trailing "/..." takes in the folders below it.
+	Path string
+	// May lists the folders of this module that the room's code may import, with the same wildcard.
+	May []string
+}
+
+// Vendor is a third-party module that only some rooms may name.
+type Vendor struct {
+	Prefix string
+	Only   []string
+	Why    string
+}
+
+// Table is what may import what.
+type Table struct {
+	Rooms   []Room
+	Vendors []Vendor
+}
+
+// Violation is one import that the table forbids.
+type Violation struct {
+	File   string
+	Import string
+	Why    string
+}
+
+// String names file, import and reason in one line.
+func (v Violation) String() string { return fmt.Sprintf("%s imports %s: %s", v.File, v.Import, v.Why) }
+
+// Check parses the imports of every Go file of the tree. Files of tests are held to the vendor rows only: a test may start the real
+// neighbours of its room.
+func (t Table) Check(tree fs.FS) ([]Violation, error) {
+	var found []Violation
+	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "testdata" || d.Name() == "node_modules" || path == "anchor"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		vs, err := t.checkFile(tree, path)
+		found = append(found, vs...)
+		return err
+	})
+	return found, err
+}
+
+func (t Table) checkFile(tree fs.FS, path string) ([]Violation, error) {
+	source, err := fs.ReadFile(tree, path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.ImportsOnly)
+	if err != nil {
+		return nil, fmt.Errorf("parsing %s: %w", path, err)
+	}
+	var found []Violation
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, fmt.Errorf("parsing %s: %w", path, err)
+		}
+		if why := t.refuse(path, imported); why != "" {
+			found = append(found, Violation{path, imported, why})
+		}
+	}
+	return found, nil
+}
+
+func (t Table) refuse(file, imported string) string {
+	folder := file[:max(strings.LastIndex(file, "/"), 0)]
+	inner, own := strings.CutPrefix(imported, module)
+	if !own {
+		return t.refuseVendor(folder, imported)
+	}
+	if strings.HasSuffix(file, "_test.go") || within(folder, inner) || within(inner, folder) {
+		return ""
+	}
+	room := t.room(folder)
+	if room == nil {
+		return "the folder " + folder + " has no row in the import table"
+	}
+	if matchAny(room.May, inner) {
+		return ""
+	}
+	return room.Path + " may not see " + inner
+}
+
+func (t Table) refuseVendor(folder, imported string) string {
+	for _, v := range t.Vendors {
+		if (imported == v.Prefix || strings.HasPrefix(imported, v.Prefix+"/")) && !matchAny(v.Only, folder) {
+			return v.Why
+		}
+	}
+	return ""
+}
+
+// room returns the row with the longest path that matches.
+func (t Table) room(folder string) *Room {
+	var best *Room
+	for i, r := range t.Rooms {
+		if match(r.Path, folder) && (best == nil || len(r.Path) > len(best.Path)) {
+			best = &t.Rooms[i]
+		}
+	}
+	return best
+}
+
+// within reports whether folder lies below root: parts of one room may see each other.
+func within(folder, root string) bool { return root != "" && strings.HasPrefix(folder+"/", root+"/") }
+
+func matchAny(patterns []string, folder string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, folder) })
+}
+
+func match(pattern, folder string) bool {
+	root, deep := strings.CutSuffix(pattern, "/...")
+	return folder == root || deep && strings.HasPrefix(folder, root+"/")
+}

@@ -1,0 +1,70 @@
+package arch
+
+import "slices"
+
+// Groups of rooms, innermost first. Imports point one way: vocabularies ← rooms ← adapters ← services.
+var (
+	vocabularies = []string{"pkg/chain", "pkg/perp", "pkg/job"}
+	tools        = []string{"pkg/retry", "pkg/secret"}
+	inner        = slices.Concat(vocabularies, tools)
+	rooms        = []string{"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/tier/...", "pkg/delayed/...", "pkg/ttl/..."}
+	shell        = []string{"pkg/service/..."}
+)
+
+// House is the import table of this module, as docs/architecture.md draws it.
+var House = Table{
+	Rooms: []Room{
+		{Path: "pkg/chain"},
+		{Path: "pkg/perp", May: []string{"pkg/chain"}},
+		{Path: "pkg/job", May: []string{"pkg/chain", "pkg/perp"}},
+		{Path: "pkg/retry"},
+		{Path: "pkg/secret"},
+		{Path: "pkg/wire/...", May: vocabularies},
+
+		{Path: "pkg/lease/...", May: inner},
+		{Path: "pkg/nonce/...", May: append([]string{"pkg/lease"}, inner...)},
+		{Path: "pkg/txm/...", May: inner},
+		{Path: "pkg/liquidation/...", May: inner},
+		{Path: "pkg/tier/...", May: append([]string{"pkg/ttl"}, inner...)},
+		{Path: "pkg/delayed/...", May: inner},
+		{Path: "pkg/ttl/...", May: tools},
+
+		{Path: "pkg/evm/...", May: inner},
+		{Path: "pkg/gmx/...", May: inner},
+		{Path: "pkg/price/...", May: inner},
+		{Path: "pkg/signer/...", May: inner},
+		{Path: "pkg/alert/...", May: inner},
+		{Path: "pkg/bus/...", May: slices.Concat([]string{"pkg/wire"}, inner)},
+		{Path: "pkg/pg/...", May: slices.Concat(inner, rooms)},
+		{Path: "pkg/service/...", May: inner},
+		{Path: "pkg/embedded/..."},
+
+		// scanner cannot see Postgres.
+		{Path: "services/scanner/...", May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/evm", "pkg/gmx", "pkg/price"})},
+		// statevm cannot see RPC.
+		{Path: "services/statevm/...", May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg"})},
+		// planner cannot see the chain.
+		{Path: "services/planner/...", May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price"})},
+		{Path: "services/sender/...", May: slices.Concat(inner, rooms, shell,
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer"})},
+		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg"})},
+		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
+		// demo starts the other processes as processes; of the services it imports none.
+		{Path: "services/demo/...", May: slices.Concat(inner, shell, []string{"pkg/embedded/...", "pkg/wire", "pkg/bus", "pkg/pg", "pkg/evm"})},
+		{Path: "test/...", May: []string{"pkg/...", "services/...", "test/..."}},
+	},
+	Vendors: []Vendor{
+		{"github.com/segmentio/kafka-go", []string{"pkg/bus/..."}, "only pkg/bus names the Kafka client"},
+		{"github.com/jackc/pgx", []string{"pkg/pg/..."}, "only pkg/pg names the Postgres driver"},
+		{"github.com/pressly/goose", []string{"pkg/pg/..."}, "only pkg/pg migrates"},
+		{"database/sql", []string{"pkg/pg/..."}, "only pkg/pg speaks SQL"},
+		{"github.com/spf13/viper", []string{"pkg/service/..."}, "only pkg/service reads configuration"},
+		{"github.com/spf13/pflag", []string{"pkg/service/..."}, "only pkg/service reads flags"},
+		{"github.com/ethereum/go-ethereum", []string{"pkg/evm/...", "pkg/gmx/...", "pkg/signer/...", "services/devnet/...", "test/..."},
+			"only the adapters of the chain and the devnet name go-ethereum"},
+		{"github.com/twmb/franz-go", []string{"pkg/embedded/broker", "pkg/bus/...", "test/..."}, "the embedded broker is no client"},
+		{"github.com/fergusstrange/embedded-postgres", []string{"pkg/embedded/postgres"}, "only the embedded Postgres downloads one"},
+		{"github.com/compose-spec/compose-go", []string{"test/compose"}, "only the test of the compose file reads compose files"},
+		{"github.com/stretchr/testify", nil, "tests use the standard library"},
+	},
+}
