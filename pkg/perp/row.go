@@ -47,6 +47,9 @@ type Stamp struct {
 	Block  uint64     `json:"block"`
 	Log    uint32     `json:"log"`
 	TxHash chain.Hash `json:"txHash"`
-	// Time is the block's time in Unix seconds.
-	Time uint64 `json:"time"`
+	// TimeMs is the block's time in Unix milliseconds: a request's birth (TIER-9).
+	TimeMs uint64 `json:"timeMs"`
 }
+
+// Seconds is the block's time as the contracts see it.
+func (s Stamp) Seconds() uint64 { return s.TimeMs / 1000 }
