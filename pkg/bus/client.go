@@ -1,0 +1,92 @@
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
+)
+
+// dialTimeout bounds one attempt to open a connection, with its TLS and SASL exchange.
+const dialTimeout = 5 * time.Second
+
+// Client is the way to one Kafka cluster. It is safe for concurrent use; one per process is enough.
+type Client struct {
+	cfg     Config
+	log     zerolog.Logger
+	metrics *Metrics
+	waiting waiting
+
+	tls       *tls.Config
+	sasl      sasl.Mechanism
+	transport *kafka.Transport
+	kafka     *kafka.Client
+}
+
+// New checks the configuration and reads its certificate files. It does not connect: brokers may come up later.
+func New(cfg Config, log zerolog.Logger, metrics *Metrics) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, log: log, metrics: metrics}
+	var err error
+	if c.tls, err = cfg.TLS.config(); err != nil {
+		return nil, err
+	}
+	if c.sasl, err = cfg.SASL.mechanism(); err != nil {
+		return nil, fmt.Errorf("sasl: %w", err)
+	}
+	c.transport = c.newTransport()
+	c.kafka = c.newKafka(c.transport)
+	return c, nil
+}
+
+// Close drops the idle connections and stops watching the cluster. Calls that are under way finish.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Health is nil, or says which calls are at this moment trying again, and why: the brokers are away, or refuse.
+// It is what readiness should ask.
+func (c *Client) Health() error { return c.waiting.err() }
+
+func (c *Client) newTransport() *kafka.Transport {
+	return &kafka.Transport{
+		Dial:        c.dial,
+		DialTimeout: dialTimeout,
+		MetadataTTL: c.cfg.MetadataTTL,
+		ClientID:    c.cfg.ClientID,
+		TLS:         c.tls,
+		SASL:        c.sasl,
+	}
+}
+
+func (c *Client) newKafka(transport *kafka.Transport) *kafka.Client {
+	return &kafka.Client{Addr: kafka.TCP(c.cfg.Brokers...), Timeout: c.cfg.RequestTimeout, Transport: transport}
+}
+
+// newDialer serves the group membership, which the library runs over connections of its own.
+func (c *Client) newDialer() *kafka.Dialer {
+	return &kafka.Dialer{ClientID: c.cfg.ClientID, DialFunc: c.dial, Timeout: dialTimeout, TLS: c.tls, SASLMechanism: c.sasl}
+}
+
+func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := c.cfg.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, network, address)
+	if err != nil {
+		return nil, &dialError{err: err}
+	}
+	return conn, nil
+}
+
+// dialError marks that a request cannot have been sent, because there was no connection to send it over.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return "connecting: " + e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }

@@ -1,0 +1,113 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"perpkeeper/pkg/secret"
+)
+
+// Config says how to reach a Kafka cluster and how patient to be with it. Start from DefaultConfig.
+type Config struct {
+	Brokers  []string `toml:"brokers" help:"addresses of some of the cluster's brokers, host:port"`
+	ClientID string   `toml:"client_id" help:"name of this process in the brokers' logs and quotas"`
+	TLS      TLS      `toml:"tls"`
+	SASL     SASL     `toml:"sasl"`
+
+	// SessionTimeout is how long a group waits for a member that went silent before its partitions move.
+	SessionTimeout time.Duration `toml:"session_timeout" help:"how long the group waits for a silent member before its partitions move"`
+	// HeartbeatInterval is how often a member reports, and so how soon it hears of a change in its group.
+	HeartbeatInterval time.Duration `toml:"heartbeat_interval" help:"how often a group member reports to the broker"`
+	// MetadataTTL is how old the knowledge of partition leaders may be; a leader move stalls a call about as long.
+	MetadataTTL time.Duration `toml:"metadata_ttl" help:"how old the knowledge of partition leaders may be"`
+	// RequestTimeout is how long one request may take before it is tried again.
+	RequestTimeout time.Duration `toml:"request_timeout" help:"how long one request may take before it is tried again"`
+	// MaxBytes bounds everything that has a size: a batch to be written, an answer to a fetch, and max.message.bytes of topics made by Ensure.
+	MaxBytes int `toml:"max_bytes" help:"largest batch written and largest answer read; the topics' max.message.bytes must be at least this"`
+
+	// Dial opens connections in place of a net.Dialer. It is how tests cut them.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `toml:"-"`
+}
+
+// TLS says whether and how connections are encrypted.
+type TLS struct {
+	Enabled    bool   `toml:"enabled" help:"encrypt connections to the brokers"`
+	CAFile     string `toml:"ca_file" help:"PEM file of the authority that signed the brokers' certificates; empty = the system's"`
+	CertFile   string `toml:"cert_file" help:"PEM file of this client's certificate, where brokers ask for one"`
+	KeyFile    string `toml:"key_file" help:"PEM file of the key to cert_file"`
+	ServerName string `toml:"server_name" help:"name expected in the brokers' certificates; empty = the host of their address"`
+}
+
+// SASL says how this client proves who it is.
+type SASL struct {
+	Mechanism string        `toml:"mechanism" help:"plain, scram-sha-256 or scram-sha-512; empty = no authentication"`
+	User      string        `toml:"user" help:"user name"`
+	Password  secret.String `toml:"password" help:"password"`
+}
+
+// The bounds of Config.MaxBytes. The upper one stays below what brokers take as one request by default (100 MiB).
+const (
+	minMaxBytes = 16 << 10
+	maxMaxBytes = 64 << 20
+)
+
+// DefaultConfig is a broker on this machine, groups that notice a dead member after 6 s (the least brokers allow by default),
+// and messages of up to 10 MiB.
+func DefaultConfig() Config {
+	return Config{
+		Brokers:           []string{"127.0.0.1:9092"},
+		ClientID:          "perpkeeper",
+		SessionTimeout:    6 * time.Second,
+		HeartbeatInterval: 300 * time.Millisecond,
+		MetadataTTL:       500 * time.Millisecond,
+		RequestTimeout:    10 * time.Second,
+		MaxBytes:          10 << 20,
+	}
+}
+
+// Validate names every setting that cannot work, joined into one error.
+func (c Config) Validate() error {
+	return errors.Join(c.validateBrokers(), c.validateTimes(), c.validateSize(), c.TLS.validate(), c.SASL.validate(c.TLS.Enabled))
+}
+
+func (c Config) validateBrokers() error {
+	if len(c.Brokers) == 0 {
+		return errors.New("brokers: is empty (name at least one host:port)")
+	}
+	var problems []error
+	for _, b := range c.Brokers {
+		if host, port, err := net.SplitHostPort(b); err != nil || host == "" || port == "" {
+			problems = append(problems, fmt.Errorf("brokers: %q is not host:port", b))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (c Config) validateTimes() error {
+	var problems []error
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"session_timeout", c.SessionTimeout}, {"heartbeat_interval", c.HeartbeatInterval},
+		{"metadata_ttl", c.MetadataTTL}, {"request_timeout", c.RequestTimeout},
+	} {
+		if d.value < time.Millisecond || d.value > time.Hour {
+			problems = append(problems, fmt.Errorf("%s: %s is not between 1ms and 1h", d.name, d.value))
+		}
+	}
+	if c.SessionTimeout < 3*c.HeartbeatInterval {
+		problems = append(problems, fmt.Errorf("session_timeout: %s leaves no room for three heartbeats of %s", c.SessionTimeout, c.HeartbeatInterval))
+	}
+	return errors.Join(problems...)
+}
+
+func (c Config) validateSize() error {
+	if c.MaxBytes < minMaxBytes || c.MaxBytes > maxMaxBytes {
+		return fmt.Errorf("max_bytes: %d is not between %d and %d", c.MaxBytes, minMaxBytes, maxMaxBytes)
+	}
+	return nil
+}

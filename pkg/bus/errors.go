@@ -1,0 +1,96 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// noTopicError says that a topic or one of its partitions does not exist.
+type noTopicError struct {
+	topic      string
+	partition  int // the one asked for
+	partitions int // how many there are; 0 = no topic
+}
+
+func (e *noTopicError) Error() string {
+	if e.partitions == 0 {
+		return fmt.Sprintf("topic %s does not exist (services do not create topics; create it first)", e.topic)
+	}
+	return fmt.Sprintf("topic %s has no partition %d (it has %d)", e.topic, e.partition, e.partitions)
+}
+
+// NoTopic tells whether an error says that a topic, or the partition asked for, does not exist.
+func NoTopic(err error) bool {
+	_, is := errors.AsType[*noTopicError](err)
+	return is
+}
+
+// GapError stops a Reader: offsets that it must deliver are not in the log. They were deleted, or lost.
+type GapError struct {
+	Topic     string
+	Partition int
+	Want      int64 // the next offset to be delivered
+	Got       int64 // the first offset that is there
+}
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("%s/%d: offsets %d to %d are missing from the log", e.Topic, e.Partition, e.Want, e.Got-1)
+}
+
+// BeyondEndError stops a Reader: its next offset is beyond the end of the log. Either it was never written, or the log lost its tail.
+type BeyondEndError struct {
+	Topic     string
+	Partition int
+	Want      int64 // the next offset to be delivered
+	End       int64 // the offset the next record will get
+}
+
+func (e *BeyondEndError) Error() string {
+	return fmt.Sprintf("%s/%d: offset %d is beyond the end of the log at %d", e.Topic, e.Partition, e.Want, e.End)
+}
+
+// ForeignBatchError stops a Reader: a batch is not what this package writes, and delivering or skipping it could both be wrong.
+type ForeignBatchError struct {
+	Topic     string
+	Partition int
+	Offset    int64 // the offset the Reader stands at
+	Reason    string
+}
+
+func (e *ForeignBatchError) Error() string {
+	return fmt.Sprintf("%s/%d: cannot read on at offset %d: %s", e.Topic, e.Partition, e.Offset, e.Reason)
+}
+
+// TooLargeError refuses a batch before anything is sent: it is larger than Config.MaxBytes.
+type TooLargeError struct {
+	Topic    string
+	Records  int
+	Size     int // bytes as encoded
+	MaxBytes int
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%s: a batch of %d records has %d bytes, and max_bytes is %d (write less at once, or raise it and the topic's max.message.bytes)",
+		e.Topic, e.Records, e.Size, e.MaxBytes)
+}
+
+// final tells whether trying again is pointless.
+func final(err error) bool {
+	if NoTopic(err) {
+		return true
+	}
+	code, isCode := errors.AsType[kafka.Error](err)
+	if !isCode {
+		return false
+	}
+	switch code {
+	case kafka.TopicAuthorizationFailed, kafka.ClusterAuthorizationFailed, kafka.GroupAuthorizationFailed, kafka.SASLAuthenticationFailed,
+		kafka.InvalidTopic, kafka.InvalidPartitionNumber, kafka.InvalidConfiguration, kafka.PolicyViolation, kafka.InvalidSessionTimeout,
+		kafka.InvalidGroupId, kafka.UnsupportedVersion:
+		return true
+	default:
+		return false
+	}
+}

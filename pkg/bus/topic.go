@@ -1,0 +1,133 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// TopicSpec is a topic as the design wants it.
+type TopicSpec struct {
+	Name        string
+	Partitions  int               // fixed for the life of the topic: keys would change their partition
+	Replication int               // copies of each partition; 0 = the brokers' default
+	Config      map[string]string // Kafka's topic settings, as "retention.ms"; max.message.bytes is Config.MaxBytes unless given here
+}
+
+// Describe returns the number of partitions of a topic, from the brokers and not from memory. It waits for brokers that are down.
+func (c *Client) Describe(ctx context.Context, topic string) (partitions int, err error) {
+	err = c.do(ctx, "describe", "describing topic "+topic, func(ctx context.Context) error {
+		partitions, err = c.describe(ctx, topic)
+		return err
+	})
+	return partitions, err
+}
+
+// Verify checks that every topic exists with its number of partitions, and names all that do not. Services call it when they start.
+func (c *Client) Verify(ctx context.Context, specs []TopicSpec) error {
+	var problems []error
+	for _, s := range specs {
+		n, err := c.Describe(ctx, s.Name)
+		if err == nil && n != s.Partitions {
+			err = fmt.Errorf("topic %s has %d partitions and must have %d (the count is fixed: use another topic, or correct the configuration)",
+				s.Name, n, s.Partitions)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// Ensure creates the topics that are missing and waits until all of them can be written to. Topics that exist are only verified.
+func (c *Client) Ensure(ctx context.Context, specs []TopicSpec) error {
+	for _, s := range specs {
+		if s.Name == "" || s.Partitions < 1 {
+			return fmt.Errorf("topic %q with %d partitions cannot be created", s.Name, s.Partitions)
+		}
+		if err := c.ensure(ctx, s); err != nil {
+			return err
+		}
+	}
+	return c.Verify(ctx, specs)
+}
+
+func (c *Client) ensure(ctx context.Context, s TopicSpec) error {
+	return c.do(ctx, "create topic", "creating topic "+s.Name, func(ctx context.Context) error {
+		meta, err := c.metadata(ctx, s.Name)
+		if NoTopic(err) {
+			if err = c.create(ctx, s); err == nil {
+				meta, err = c.metadata(ctx, s.Name)
+			}
+			if NoTopic(err) {
+				return errors.New("created, but not yet known to the broker that was asked")
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return leaderless(meta)
+	})
+}
+
+func (c *Client) create(ctx context.Context, s TopicSpec) error {
+	settings := map[string]string{"max.message.bytes": strconv.Itoa(c.cfg.MaxBytes)}
+	maps.Copy(settings, s.Config)
+	config := kafka.TopicConfig{Topic: s.Name, NumPartitions: s.Partitions, ReplicationFactor: s.Replication}
+	if s.Replication == 0 {
+		config.ReplicationFactor = -1
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		config.ConfigEntries = append(config.ConfigEntries, kafka.ConfigEntry{ConfigName: name, ConfigValue: settings[name]})
+	}
+	answer, err := c.kafka.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{config}})
+	if err != nil {
+		return err
+	}
+	if err := answer.Errors[s.Name]; err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
+		return err
+	}
+	return nil
+}
+
+func (c *Client) describe(ctx context.Context, topic string) (int, error) {
+	meta, err := c.metadata(ctx, topic)
+	return len(meta.Partitions), err
+}
+
+// metadata asks the brokers anew. The library answers metadata requests from a cache, so this one goes through a transport of its own; it
+// asks for all topics, because asking for one by name lets brokers create it.
+func (c *Client) metadata(ctx context.Context, topic string) (kafka.Topic, error) {
+	transport := c.newTransport()
+	defer transport.CloseIdleConnections()
+	answer, err := c.newKafka(transport).Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err != nil {
+		return kafka.Topic{}, err
+	}
+	meta := answer.Topics[0]
+	if errors.Is(meta.Error, kafka.UnknownTopicOrPartition) {
+		return kafka.Topic{}, &noTopicError{topic: topic}
+	}
+	return meta, meta.Error
+}
+
+// checkPartition returns a noTopicError when the brokers say that the partition does not exist.
+func (c *Client) checkPartition(ctx context.Context, topic string, partition int) error {
+	n, err := c.describe(ctx, topic)
+	if err == nil && (partition < 0 || partition >= n) {
+		return &noTopicError{topic: topic, partition: partition, partitions: n}
+	}
+	return err
+}
+
+func leaderless(topic kafka.Topic) error {
+	for _, p := range topic.Partitions {
+		if p.Error != nil || p.Leader.Host == "" {
+			return fmt.Errorf("partition %d has no leader yet", p.ID)
+		}
+	}
+	return nil
+}
