@@ -12,9 +12,10 @@ type Event interface {
 // PositionIncreased carries the absolute state of a position after an increase. The chain's total pending impact is in no event: Impact
 // is what this increase adds to it.
 type PositionIncreased struct {
-	Position Position // PendingImpactAmount and DecreasedAtTime are not the event's: Apply fills them
-	OrderKey chain.Hash
-	Impact   Int // pendingPriceImpactAmount, index tokens
+	Position     Position // PendingImpactAmount and DecreasedAtTime are not the event's: Apply fills them
+	OrderKey     chain.Hash
+	SizeDeltaUsd Uint
+	Impact       Int // pendingPriceImpactAmount, index tokens
 }
 
 // PositionDecreased carries the absolute state after a decrease; size zero closes. The pending impact shrinks in proportion, its
@@ -94,13 +95,22 @@ type MarketListed struct{ Market Market }
 // MarketValued sets one or more measures of a market.
 type MarketValued struct{ Values []MarketValue }
 
+// VirtualPositionsMoved is VirtualPositionInventoryUpdated. The event does not say whether it counts USD or index tokens: the flag
+// USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE does, as it stands at that moment, so Apply asks the parameters.
+type VirtualPositionsMoved struct {
+	TokenID chain.Hash // the virtual token id
+	Value   Int
+	Stamp   Stamp
+}
+
 // ParameterSet is SetUint, SetInt, SetBool, SetAddress or SetBytes32 of the exchange's Config, or a PARAM record.
 type ParameterSet struct{ Parameter Parameter }
 
 // OracleSourceSet is SetOracleProviderForToken or InitOracleProviderForToken.
 type OracleSourceSet struct{ Source OracleSource }
 
-// ClosedInsolvent is InsolventClose, already joined with its position.
+// ClosedInsolvent is InsolventClose, already joined with its position. It records the debt only: the decrease to zero that follows it in
+// the same transaction closes the position.
 type ClosedInsolvent struct{ Debt BadDebt }
 
 // TransactionSeen is a TX record.
@@ -118,6 +128,7 @@ func (RequestCreated) isEvent()          {}
 func (RequestEnded) isEvent()            {}
 func (MarketListed) isEvent()            {}
 func (MarketValued) isEvent()            {}
+func (VirtualPositionsMoved) isEvent()   {}
 func (ParameterSet) isEvent()            {}
 func (OracleSourceSet) isEvent()         {}
 func (ClosedInsolvent) isEvent()         {}
@@ -163,6 +174,15 @@ func (e MarketValued) Touches() []RowKey {
 		keys[i] = v.RowKey()
 	}
 	return keys
+}
+
+// Touches implements [Event].
+func (e VirtualPositionsMoved) Touches() []RowKey {
+	return []RowKey{
+		{Parameters, balanceInTokensKey},
+		MarketValueKey(VirtualInventoryForPositions, e.TokenID, chain.Address{}, false),
+		MarketValueKey(VirtualInventoryForPositionsInTokens, e.TokenID, chain.Address{}, false),
+	}
 }
 
 // Touches implements [Event].

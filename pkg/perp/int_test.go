@@ -81,6 +81,8 @@ func TestUintAgainstBig(t *testing.T) {
 		check("sub", func() Uint { return a.Sub(b) }, new(big.Int).Sub(a.Big(), b.Big()))
 		check("mul", func() Uint { return a.Mul(b) }, product)
 		check("muldiv", func() Uint { return a.MulDiv(b, d) }, new(big.Int).Div(product, d.Big()))
+		ceiling := new(big.Int).Add(product, new(big.Int).Sub(d.Big(), big.NewInt(1)))
+		check("muldivup", func() Uint { return a.MulDivUp(b, d) }, ceiling.Div(ceiling, d.Big()))
 		up := new(big.Int).Add(a.Big(), new(big.Int).Sub(d.Big(), big.NewInt(1)))
 		check("divup", func() Uint { return a.DivUp(d) }, up.Div(up, d.Big()))
 		back, err := ParseUint(a.String())

@@ -47,20 +47,23 @@ const (
 	FundingFeeAmountPerSize        Measure = "fundingFeeAmountPerSize"        // collateral, side
 	ClaimableFundingAmountPerSize  Measure = "claimableFundingAmountPerSize"  // collateral, side
 	VirtualInventoryForSwaps       Measure = "virtualInventoryForSwaps"       // Scope = virtual market id; side = is long token
-	VirtualInventoryForPositions   Measure = "virtualInventoryForPositions"   // signed; Scope = virtual token id
+	VirtualInventoryForPositions   Measure = "virtualInventoryForPositions"   // signed USD; Scope = virtual token id
 	PositionImpactDistributionRate Measure = "positionImpactPoolDistribution" // index tokens per second
 	MinPositionImpactPoolAmount    Measure = "minPositionImpactPoolAmount"    // index tokens
 	AdlEnabled                     Measure = "adlEnabled"                     // 0 or 1; side; Time = latest ADL update
+
+	// VirtualInventoryForPositionsInTokens is signed, in index tokens; Scope = virtual token id. See [VirtualPositionsMoved].
+	VirtualInventoryForPositionsInTokens Measure = "virtualInventoryForPositionsInTokens"
 )
 
 // MarketValue is the present value of one measure. Absent means zero, as in the contract's store.
 type MarketValue struct {
-	Measure Measure
-	Scope   chain.Hash    // the market, padded; for virtual inventories their id
-	Token   chain.Address // zero where the measure has none
-	IsLong  bool          // false where the measure has no side
-	Value   Int
-	Stamp   Stamp // Stamp.Time is when the chain last accrued funding or borrowing
+	Measure Measure       `json:"measure"`
+	Scope   chain.Hash    `json:"scope"`  // the market, padded; for virtual inventories their id
+	Token   chain.Address `json:"token"`  // zero where the measure has none
+	IsLong  bool          `json:"isLong"` // false where the measure has no side
+	Value   Int           `json:"value"`
+	Stamp   Stamp         `json:"stamp"` // Stamp.Time is when the chain last accrued funding or borrowing
 }
 
 // RowKey implements [Row].

@@ -5,7 +5,8 @@ import "perpkeeper/pkg/chain"
 // ParameterSource says where a parameter's value was learnt.
 type ParameterSource string
 
-// The sources of parameters. An event is the later and better witness: a call never overwrites it.
+// The sources of parameters. A call shows the value at the end of its block, so what an event said in that block or later stands; a call
+// of a later block does replace it, because scripts and timelocks write to the DataStore without any event.
 const (
 	FromEvent ParameterSource = "event"
 	FromCall  ParameterSource = "call"
@@ -13,10 +14,10 @@ const (
 
 // Parameter is one word of the exchange's DataStore under its full key.
 type Parameter struct {
-	Key    chain.Hash
-	Value  chain.Hash // the 32-byte word: number, padded address, or 0/1
-	Source ParameterSource
-	Stamp  Stamp
+	Key    chain.Hash      `json:"key"`
+	Value  chain.Hash      `json:"value"` // the 32-byte word: number, padded address, or 0/1
+	Source ParameterSource `json:"source"`
+	Stamp  Stamp           `json:"stamp"`
 }
 
 // RowKey implements [Row].
@@ -64,10 +65,10 @@ func BoolWord(b bool) (h chain.Hash) {
 
 // OracleSource is the price provider the exchange accepts for a token (SetOracleProviderForToken).
 type OracleSource struct {
-	Oracle   chain.Address
-	Token    chain.Address
-	Provider chain.Address
-	Stamp    Stamp
+	Oracle   chain.Address `json:"oracle"`
+	Token    chain.Address `json:"token"`
+	Provider chain.Address `json:"provider"`
+	Stamp    Stamp         `json:"stamp"`
 }
 
 // RowKey implements [Row].
@@ -78,15 +79,15 @@ func (o OracleSource) RowKey() RowKey {
 // BadDebt records that a position was closed without covering its costs (InsolventClose). The event names neither account nor market:
 // they are joined from the decrease of the same order in the same transaction.
 type BadDebt struct {
-	OrderKey                 chain.Hash
-	PositionKey              chain.Hash
-	Account                  chain.Address
-	Market                   chain.Address
-	PositionCollateralAmount Uint
-	BasePnlUsd               Int
-	RemainingCostUsd         Uint
-	Step                     string
-	Stamp                    Stamp
+	OrderKey                 chain.Hash    `json:"orderKey"`
+	PositionKey              chain.Hash    `json:"positionKey"`
+	Account                  chain.Address `json:"account"`
+	Market                   chain.Address `json:"market"`
+	PositionCollateralAmount Uint          `json:"positionCollateralAmount"`
+	BasePnlUsd               Int           `json:"basePnlUsd"`
+	RemainingCostUsd         Uint          `json:"remainingCostUsd"`
+	Step                     string        `json:"step"`
+	Stamp                    Stamp         `json:"stamp"`
 }
 
 // RowKey implements [Row].

@@ -120,6 +120,15 @@ func (a Uint) MulDiv(b, d Uint) (r Uint) {
 	return r
 }
 
+// MulDivUp returns a*b/d with a 512-bit product, rounded up.
+func (a Uint) MulDivUp(b, d Uint) Uint {
+	r := a.MulDiv(b, d)
+	if rem := new(uint256.Int).MulMod(&a.w, &b.w, &d.w); !rem.IsZero() {
+		r = r.Add(U64(1))
+	}
+	return r
+}
+
 // Min returns the smaller of a and b.
 func (a Uint) Min(b Uint) Uint {
 	if b.Less(a) {

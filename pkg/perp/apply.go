@@ -1,0 +1,121 @@
+package perp
+
+import (
+	"errors"
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+)
+
+// ErrContradiction is what [Apply] ends in when an event cannot follow the rows that are there: a log was lost, or one was applied twice.
+// Nothing can be guessed from there: the caller stops and says so.
+var ErrContradiction = errors.New("event contradicts the state: a log is missing or was applied twice")
+
+// balanceInTokensKey is the flag that decides what VirtualPositionInventoryUpdated counts.
+var balanceInTokensKey = DataStoreKey("USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE")
+
+// Apply folds one event into s. It is pure and deterministic: equal rows and an equal event leave equal rows. It reads and writes only
+// rows that e.Touches names, and writes nothing when it returns an error.
+//
+// Events must arrive in the chain's order. A fold that starts at the deployment meets every row before it is changed. One that starts
+// later does not, so an event about an unknown row is no error; what it leaves behind:
+//
+//   - An order or request created before the start stays unknown until it ends: its terms are in no later event. Its update, end or
+//     freezing changes nothing, and asking for it answers "no row", which everyone reads as "nothing to do here".
+//   - A position opened before the start becomes known at its next increase or decrease, from the absolute values of that event. Its
+//     pendingImpactAmount then lacks what it had before; a full close mends that.
+//   - Market measures and parameters are absolute, hence right from their first event on; absent means zero.
+//
+// An event that a known row rules out (a second creation, an end after the end, sizes that do not add up) is [ErrContradiction].
+func Apply(s State, e Event) error {
+	var err error
+	overflow := Checked(func() { err = apply(s, e) })
+	if err = errors.Join(overflow, err); err != nil {
+		return fmt.Errorf("applying %T: %w", e, err)
+	}
+	return nil
+}
+
+func apply(s State, e Event) error {
+	switch e := e.(type) {
+	case PositionIncreased:
+		return increasePosition(s, e)
+	case PositionDecreased:
+		return decreasePosition(s, e)
+	case PositionTimeInitialized:
+		return initializePositionTime(s, e)
+	case OrderCreated:
+		return createOrder(s, e)
+	case OrderChanged:
+		return changeOrder(s, e)
+	case OrderResized:
+		return resizeOrder(s, e)
+	case OrderEnded:
+		return endOrder(s, e)
+	case OrderTimeInitialized:
+		return initializeOrderTime(s, e)
+	case RequestCreated:
+		return createRequest(s, e)
+	case RequestEnded:
+		return endRequest(s, e)
+	case MarketListed:
+		s.Put(e.Market)
+	case MarketValued:
+		setMarketValues(s, e)
+	case VirtualPositionsMoved:
+		moveVirtualPositions(s, e)
+	case ParameterSet:
+		setParameter(s, e)
+	case OracleSourceSet:
+		s.Put(e.Source)
+	case ClosedInsolvent:
+		s.Put(e.Debt)
+	case TransactionSeen:
+		s.Put(e.Transaction)
+	default:
+		return fmt.Errorf("no rule for this event")
+	}
+	return nil
+}
+
+// get returns the row of a key as its own type, and whether there is one.
+func get[R Row](s State, key RowKey) (row R, known bool) {
+	if r := s.Get(key); r != nil {
+		return r.(R), true
+	}
+	return row, false
+}
+
+func contradiction(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, ErrContradiction)...)
+}
+
+// setMarketValues skips the zero market: swap orders make the exchange report funding and borrowing of market 0x0, which is none.
+func setMarketValues(s State, e MarketValued) {
+	for _, v := range e.Values {
+		if !v.Scope.IsZero() {
+			s.Put(v)
+		}
+	}
+}
+
+func moveVirtualPositions(s State, e VirtualPositionsMoved) {
+	v := MarketValue{Measure: VirtualInventoryForPositions, Scope: e.TokenID, Value: e.Value, Stamp: e.Stamp}
+	if inTokens, _ := get[Parameter](s, RowKey{Parameters, balanceInTokensKey}); inTokens.Value != (chain.Hash{}) {
+		v.Measure = VirtualInventoryForPositionsInTokens
+	}
+	s.Put(v)
+}
+
+// setParameter keeps the later witness; see [ParameterSource].
+func setParameter(s State, e ParameterSet) {
+	old, known := get[Parameter](s, e.Parameter.RowKey())
+	if known && e.Parameter.Source == FromCall {
+		stale := e.Parameter.Stamp.Block < old.Stamp.Block
+		sameBlockAsEvent := e.Parameter.Stamp.Block == old.Stamp.Block && old.Source == FromEvent
+		if stale || sameBlockAsEvent {
+			return
+		}
+	}
+	s.Put(e.Parameter)
+}
