@@ -12,18 +12,21 @@ import (
 // SchemaVersion is the version of the schema this build writes and the highest it reads.
 const SchemaVersion = 1
 
-// Record is one record of a topic, as the client delivers it and as the codec reads it.
+// Record is one record of a topic, as the client of pkg/bus delivers it and as the codec reads it.
 type Record struct {
-	Key     []byte
-	Value   []byte
-	Headers []Header
-	// Time is the broker's timestamp.
+	// Key and Value may be nil, which is kept apart from empty.
+	Key, Value []byte
+	Headers    []Header
+
+	// Time, Partition and Offset are set on what was read and ignored when producing. Time is when the batch was handed to the producer, by
+	// that process's clock, in whole milliseconds; what a record is about belongs into its value. (Brokers forget producers, and drop
+	// old segments, by record time: a batch stamped with a time long past could lose both its protection from duplicates and itself.)
 	Time      time.Time
 	Partition int
 	Offset    int64
 }
 
-// Header is one header of a record.
+// Header is one entry of a record's ordered list of headers; keys may repeat.
 type Header struct {
 	Key   string
 	Value []byte
