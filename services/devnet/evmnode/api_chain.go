@@ -1,0 +1,154 @@
+package evmnode
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// register adds every namespace to the server.
+func (n *Node) register() error {
+	for _, api := range []struct {
+		namespace string
+		methods   any
+	}{
+		{"eth", chainAPI{n}}, {"eth", stateAPI{n}}, {"eth", feeAPI{n}}, {"eth", logAPI{n}},
+		{"net", netAPI{n}}, {"web3", web3API{}}, {"devnet", devnetAPI{n}},
+	} {
+		if err := n.server.RegisterName(api.namespace, api.methods); err != nil {
+			return fmt.Errorf("registering %s methods: %w", api.namespace, err)
+		}
+	}
+	return nil
+}
+
+// chainAPI has the eth methods about blocks and transactions. What is not there is null, as on every node.
+type chainAPI struct{ n *Node }
+
+func (a chainAPI) ChainId() *hexutil.Big { return (*hexutil.Big)(a.n.ChainID()) } //nolint:revive // The method is called eth_chainId.
+
+func (a chainAPI) BlockNumber() hexutil.Uint64 { return hexutil.Uint64(a.n.Head().Number.Uint64()) }
+
+func (a chainAPI) Syncing() bool { return false }
+
+func (a chainAPI) GetBlockByNumber(number rpc.BlockNumber, full bool) *blockJSON {
+	return a.marshal(a.n.headerByNumber(number), full)
+}
+
+func (a chainAPI) GetBlockByHash(hash common.Hash, full bool) *blockJSON {
+	return a.marshal(a.n.headerByHash(hash), full)
+}
+
+func (a chainAPI) marshal(h *types.Header, full bool) *blockJSON {
+	block := a.block(h)
+	if block == nil {
+		return nil
+	}
+	return a.n.marshalBlock(block, full)
+}
+
+func (a chainAPI) block(h *types.Header) *types.Block {
+	if h == nil {
+		return nil
+	}
+	return a.n.chain.GetBlock(h.Hash(), h.Number.Uint64())
+}
+
+func (a chainAPI) GetBlockTransactionCountByNumber(number rpc.BlockNumber) *hexutil.Uint {
+	return countTxs(a.block(a.n.headerByNumber(number)))
+}
+
+func (a chainAPI) GetBlockTransactionCountByHash(hash common.Hash) *hexutil.Uint {
+	return countTxs(a.block(a.n.headerByHash(hash)))
+}
+
+func countTxs(block *types.Block) *hexutil.Uint {
+	if block == nil {
+		return nil
+	}
+	count := hexutil.Uint(len(block.Transactions()))
+	return &count
+}
+
+func (a chainAPI) GetTransactionByBlockHashAndIndex(hash common.Hash, index hexutil.Uint) *txJSON {
+	return a.txAt(a.block(a.n.headerByHash(hash)), uint64(index))
+}
+
+func (a chainAPI) GetTransactionByBlockNumberAndIndex(number rpc.BlockNumber, index hexutil.Uint) *txJSON {
+	return a.txAt(a.block(a.n.headerByNumber(number)), uint64(index))
+}
+
+func (a chainAPI) txAt(block *types.Block, index uint64) *txJSON {
+	if block == nil || index >= uint64(len(block.Transactions())) {
+		return nil
+	}
+	return a.n.marshalTx(block.Transactions()[index], block.Header(), index)
+}
+
+// GetTransactionByHash finds mined transactions first, then those that wait in the pool.
+func (a chainAPI) GetTransactionByHash(hash common.Hash) *txJSON {
+	if at, tx := a.n.chain.GetCanonicalTransaction(hash); tx != nil {
+		if h := a.n.chain.GetHeader(at.BlockHash, at.BlockIndex); h != nil {
+			return a.n.marshalTx(tx, h, at.Index)
+		}
+	}
+	if tx := a.n.pool.Get(hash); tx != nil {
+		return a.n.marshalTx(tx, nil, 0)
+	}
+	return nil
+}
+
+func (a chainAPI) GetTransactionReceipt(hash common.Hash) *receiptJSON {
+	at, tx := a.n.chain.GetCanonicalTransaction(hash)
+	if tx == nil {
+		return nil
+	}
+	receipts := a.n.chain.GetReceiptsByHash(at.BlockHash)
+	if at.Index >= uint64(len(receipts)) {
+		return nil
+	}
+	return a.n.marshalReceipt(receipts[at.Index], tx)
+}
+
+func (a chainAPI) GetBlockReceipts(ref rpc.BlockNumberOrHash) []*receiptJSON {
+	h, err := a.n.header(&ref)
+	if err != nil {
+		return nil // Here an unknown block is no error but null.
+	}
+	txs := a.block(h).Transactions()
+	out := make([]*receiptJSON, 0, len(txs))
+	for i, receipt := range a.n.chain.GetReceiptsByHash(h.Hash()) {
+		out = append(out, a.n.marshalReceipt(receipt, txs[i]))
+	}
+	return out
+}
+
+// SendRawTransaction answers with the hash once the transaction is in the pool, else with the pool's own error.
+func (a chainAPI) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
+	tx := new(types.Transaction)
+	if err := tx.UnmarshalBinary(raw); err != nil {
+		return common.Hash{}, err
+	}
+	if err := a.n.SendTransaction(tx); err != nil {
+		return common.Hash{}, err
+	}
+	return tx.Hash(), nil
+}
+
+type netAPI struct{ n *Node }
+
+func (a netAPI) Version() string { return a.n.ChainID().String() }
+
+func (netAPI) Listening() bool { return true }
+
+func (netAPI) PeerCount() hexutil.Uint { return 0 }
+
+type web3API struct{}
+
+func (web3API) ClientVersion() string {
+	return fmt.Sprintf("perpkeeper-devnet/%s-%s/%s", runtime.GOOS, runtime.GOARCH, runtime.Version())
+}

@@ -1,0 +1,125 @@
+package evmnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/state"
+	"github.com/ethereum/go-ethereum/core/txpool"
+	"github.com/ethereum/go-ethereum/core/txpool/txorder"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// producer is the address that collects the fees of every block.
+var producer = common.HexToAddress("0x70657270000000000000000000000000000b10c5")
+
+// candidates yields transactions to try, in the order to try them.
+type candidates interface {
+	peek() *types.Transaction // The next one, nil at the end.
+	next()                    // Go on, the sender's next nonce may follow.
+	skipSender()              // Go on without the sender of this one, whose later nonces cannot be executed either.
+}
+
+// pooled yields the executable transactions of the pool, best price first.
+type pooled struct {
+	*txorder.TransactionsByPriceAndNonce
+}
+
+func (p pooled) peek() *types.Transaction {
+	for {
+		lazy, _ := p.Peek()
+		if lazy == nil {
+			return nil
+		}
+		if tx := lazy.Resolve(); tx != nil {
+			return tx
+		}
+		p.Pop() // Left the pool in the meantime.
+	}
+}
+
+func (p pooled) next()       { p.Shift() }
+func (p pooled) skipSender() { p.Pop() }
+
+func (n *Node) poolCandidates() candidates {
+	pending, _ := n.pool.Pending(txpool.PendingFilter{GasLimitCap: n.cfg.GasLimit})
+	return pooled{txorder.NewTransactionsByPriceAndNonce(n.signer, pending, new(big.Int))}
+}
+
+// listed yields given transactions in the given order.
+type listed struct{ rest []*types.Transaction }
+
+func (l *listed) peek() *types.Transaction {
+	if len(l.rest) == 0 {
+		return nil
+	}
+	return l.rest[0]
+}
+
+func (l *listed) next()       { l.rest = l.rest[1:] }
+func (l *listed) skipSender() { l.next() }
+
+// build makes the block that follows parent, with time ms and as many of the candidates as can be executed. The block is valid but not
+// yet part of the chain.
+func (n *Node) build(parent *types.Header, ms uint64, extra []byte, from candidates) (*types.Block, error) {
+	header := &types.Header{
+		ParentHash: parent.Hash(),
+		Number:     new(big.Int).Add(parent.Number, common.Big1),
+		GasLimit:   parent.GasLimit,
+		Coinbase:   producer,
+		Difficulty: difficulty,
+		BaseFee:    new(big.Int),
+		Extra:      extra,
+	}
+	setMilliTime(header, ms)
+	st, err := n.chain.StateAt(parent.Root, parent.Number, parent.Time)
+	if err != nil {
+		return nil, fmt.Errorf("opening the state of block %d: %w", parent.Number, err)
+	}
+	txs, receipts := n.execute(header, st, from)
+	if err := st.Error(); err != nil {
+		return nil, fmt.Errorf("building block %d: %w", header.Number, err)
+	}
+	return core.AssembleBlock(n.chain, header, st, &types.Body{Transactions: txs}, receipts, nil), nil
+}
+
+// execute applies candidates to the state until they or the block's gas run out. Those that cannot be executed are passed over and leave no trace.
+func (n *Node) execute(header *types.Header, st *state.StateDB, from candidates) ([]*types.Transaction, []*types.Receipt) {
+	evm := vm.NewEVM(core.NewEVMBlockContext(header, n.chain, &header.Coinbase), st, n.chain.Config(), vm.Config{})
+	defer evm.Release()
+	var (
+		txs      []*types.Transaction
+		receipts []*types.Receipt
+		gas      = core.NewGasPool(header.GasLimit)
+	)
+	for tx := from.peek(); tx != nil && gas.Available(false) >= params.TxGas; tx = from.peek() {
+		if gas.Available(false) < tx.Gas() {
+			from.skipSender()
+			continue
+		}
+		snapshot, before := st.Snapshot(), gas.Snapshot()
+		st.SetTxContext(tx.Hash(), len(txs), uint32(len(txs)+1))
+		receipt, _, err := core.ApplyTransaction(context.Background(), evm, gas, st, header, tx)
+		switch {
+		case err == nil:
+			txs, receipts = append(txs, tx), append(receipts, receipt)
+			header.GasUsed = gas.Used()
+			from.next()
+		case errors.Is(err, core.ErrNonceTooLow): // Mined already, the pool has not noticed yet.
+			st.RevertToSnapshot(snapshot)
+			gas.Set(before)
+			from.next()
+		default:
+			st.RevertToSnapshot(snapshot)
+			gas.Set(before)
+			from.skipSender()
+		}
+	}
+	return txs, receipts
+}
