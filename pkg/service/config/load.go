@@ -1,0 +1,213 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// Set is a process's configuration: what can be set, and, after Load, what is set and by whom.
+type Set struct {
+	process string
+	roots   []*node
+	leaves  map[string]*node  // everything that can hold a value, by key
+	sources map[string]string // who set a key: a flag, a variable or a place in the file; defaults are missing
+}
+
+// New describes the configuration of a process. Each root is a pointer to a structure of sections that holds the defaults; Load fills it.
+// An error is a mistake in the structures, never the operator's.
+func New(process string, roots ...any) (*Set, error) {
+	s := &Set{process: process, leaves: map[string]*node{}, sources: map[string]string{}}
+	envs := map[string]string{}
+	for _, root := range roots {
+		n, err := compile(root)
+		if err != nil {
+			return nil, fmt.Errorf("describing the configuration: %w", err)
+		}
+		s.roots = append(s.roots, n)
+		n.walk(func(c *node) {
+			if c.kind == section || err != nil {
+				return
+			}
+			if other, taken := envs[c.env()]; taken {
+				err = fmt.Errorf("describing the configuration: %s and %s share the variable %s", other, c.key, c.env())
+			}
+			envs[c.env()], s.leaves[c.key] = c.key, c
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Request is what a command line asks for besides settings.
+type Request struct {
+	Help, Version, PrintConfig, PrintMetrics bool
+	Args                                     []string // what is neither a flag nor a flag's value
+}
+
+// Load reads flags, environment and file into the roots and asks every part that has a Validate method (see validate).
+// The error joins all problems, one line each. Help, version and metrics can be had without a good configuration: only the flags are looked at then.
+func (s *Set) Load(args []string) (Request, error) {
+	var req Request
+	var path string
+	flags := s.flags(&req, &path)
+	if err := flags.Parse(args); err != nil {
+		return req, s.flagProblem(err)
+	}
+	req.Args = flags.Args()
+	if req.Help || req.Version || req.PrintMetrics {
+		return req, nil
+	}
+	file, err := readFile(path)
+	if err != nil {
+		return req, err
+	}
+	problems := append(s.unknownKeys(path, file.AllSettings()), s.unknownVariables(os.Environ())...)
+	bad, unfit := s.assign(path, flags, file)
+	problems = append(problems, unfit...)
+	problems = append(problems, s.validate(bad)...)
+	return req, errors.Join(problems...)
+}
+
+// flags declares one flag per key, all of them texts: the type of a key is judged in one place, whatever the value came by.
+func (s *Set) flags(req *Request, path *string) *pflag.FlagSet {
+	flags := pflag.NewFlagSet(s.process, pflag.ContinueOnError)
+	flags.SetOutput(nil)
+	flags.Usage = func() {}
+	flags.StringVar(path, "config", "", "")
+	flags.BoolVarP(&req.Help, "help", "h", false, "")
+	flags.BoolVar(&req.Version, "version", false, "")
+	flags.BoolVar(&req.PrintConfig, "print-config", false, "")
+	flags.BoolVar(&req.PrintMetrics, "print-metrics", false, "")
+	for _, key := range s.keys() {
+		n := s.leaves[key]
+		if !n.settable() {
+			continue
+		}
+		flags.String(key, "", "")
+		if isSwitch(n) {
+			flags.Lookup(key).NoOptDefVal = "true"
+		}
+	}
+	return flags
+}
+
+// keys are all keys in alphabetical order.
+func (s *Set) keys() []string {
+	keys := make([]string, 0, len(s.leaves))
+	for key := range s.leaves {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// readFile parses the TOML file; no path gives no settings.
+func readFile(path string) (*viper.Viper, error) {
+	file := viper.New()
+	file.SetConfigType("toml")
+	if path == "" {
+		return file, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		if inner, ok := errors.AsType[*fs.PathError](err); ok {
+			err = inner.Err
+		}
+		return nil, fmt.Errorf("%s: %w (check --config)", path, err)
+	}
+	defer f.Close()
+	if err := file.ReadConfig(f); err != nil {
+		return nil, fmt.Errorf("%s%s: not valid TOML: %s", path, position(err), strings.TrimPrefix(rootCause(err).Error(), "toml: "))
+	}
+	return file, nil
+}
+
+// position is where a TOML parser stopped, if it says so.
+func position(err error) string {
+	var at interface {
+		error
+		Position() (row, column int)
+	}
+	if !errors.As(err, &at) {
+		return ""
+	}
+	row, column := at.Position()
+	return fmt.Sprintf(":%d:%d", row, column)
+}
+
+func rootCause(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// assign lays file, environment and flags over the defaults. It returns the keys whose value does not fit, and why.
+func (s *Set) assign(path string, flags *pflag.FlagSet, file *viper.Viper) (bad map[string]bool, problems []error) {
+	merged := viper.New()
+	bad = map[string]bool{}
+	if err := merged.MergeConfigMap(file.AllSettings()); err != nil {
+		return bad, []error{fmt.Errorf("%s: %w", path, err)}
+	}
+	for _, key := range s.keys() {
+		n := s.leaves[key]
+		if n.settable() {
+			// Neither call can fail: the key is given, and so is the flag.
+			_ = merged.BindEnv(key, n.env())
+			_ = merged.BindPFlag(key, flags.Lookup(key))
+		}
+		if !merged.IsSet(key) {
+			continue
+		}
+		s.sources[key] = source(n, path, flags)
+		if err := fill(n, merged.Get(key)); err != nil {
+			bad[key] = true
+			problems = append(problems, prefixLines(s.sources[key], err)...)
+		}
+	}
+	return bad, problems
+}
+
+// source names the winner among the places that can set a key; one of them has.
+func source(n *node, path string, flags *pflag.FlagSet) string {
+	switch {
+	case n.settable() && flags.Changed(n.key):
+		return "--" + n.key
+	case n.settable() && os.Getenv(n.env()) != "":
+		return n.env()
+	default:
+		return path + ": " + n.key
+	}
+}
+
+// fill gives a raw value to a node.
+func fill(n *node, raw any) error {
+	switch n.kind {
+	case scalar:
+		text, err := textOf(raw)
+		if err != nil {
+			return err
+		}
+		return set(n.value, text)
+	case list:
+		texts, err := textsOf(raw)
+		if err != nil {
+			return err
+		}
+		return setList(n.value, texts)
+	default:
+		return fillRows(n, raw)
+	}
+}

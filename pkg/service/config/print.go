@@ -1,0 +1,148 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// WriteTOML prints the configuration in force as a TOML file, secrets masked. Read back, it gives the same configuration, secrets excepted.
+func (s *Set) WriteTOML(w io.Writer) error {
+	var b strings.Builder
+	for _, root := range s.roots {
+		for _, c := range root.nodes {
+			writeSection(&b, "["+c.key+"]", c)
+		}
+	}
+	_, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
+	return err
+}
+
+// writeSection prints the keys of a structure, then the structures below it, as TOML demands.
+func writeSection(b *strings.Builder, header string, n *node) {
+	fmt.Fprintf(b, "\n%s\n", header)
+	for _, c := range n.nodes {
+		if c.settable() {
+			fmt.Fprintf(b, "%s = %s\n", c.name, literal(c))
+		}
+	}
+	for _, c := range n.nodes {
+		switch c.kind {
+		case section:
+			writeSection(b, "["+plain(c.key)+"]", c)
+		case tables:
+			writeRows(b, c)
+		}
+	}
+}
+
+func writeRows(b *strings.Builder, n *node) {
+	for i := range n.value.Len() {
+		if row, err := rowOf(n, i, n.value.Index(i)); err == nil {
+			writeSection(b, "[["+plain(n.key)+"]]", row)
+		}
+	}
+}
+
+// plain is a key without positions in lists, as TOML headers have it.
+func plain(key string) string { return indexRule.ReplaceAllString(key, "") }
+
+// literal is the value of a node as TOML writes it.
+func literal(n *node) string {
+	if n.kind == scalar {
+		return scalarLiteral(n.value)
+	}
+	elements := make([]string, n.value.Len())
+	for i := range elements {
+		elements[i] = scalarLiteral(n.value.Index(i))
+	}
+	return "[" + strings.Join(elements, ", ") + "]"
+}
+
+// text is the value of a node as a variable or a flag would have it.
+func text(n *node) string {
+	if n.kind == scalar {
+		return show(n.value)
+	}
+	elements := make([]string, n.value.Len())
+	for i := range elements {
+		elements[i] = show(n.value.Index(i))
+	}
+	return strings.Join(elements, ",")
+}
+
+func scalarLiteral(v reflect.Value) string {
+	text := show(v)
+	switch kind := v.Kind(); {
+	case v.Type() == durationType, reflect.PointerTo(v.Type()).Implements(textType), kind == reflect.String:
+		return quoteTOML(text)
+	case kind == reflect.Float64 && !strings.ContainsAny(text, ".IN"):
+		return text + ".0"
+	case kind == reflect.Float64:
+		return strings.ToLower(text) // TOML knows inf and nan, in lower case.
+	case kind == reflect.Uint64 && len(text) >= 19: // TOML's integers end at 2^63−1.
+		return quoteTOML(text)
+	default:
+		return text
+	}
+}
+
+// quoteTOML writes a basic string. JSON's escapes are TOML's, but TOML also wants DEL escaped.
+func quoteTOML(text string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text) // A string cannot fail to encode.
+	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
+}
+
+// Each visits every value in the order of the structures as text, lists comma separated, secrets masked.
+func (s *Set) Each(visit func(key, value string)) {
+	for _, root := range s.roots {
+		root.walk(func(n *node) { each(n, visit) })
+	}
+}
+
+func each(n *node, visit func(key, value string)) {
+	if n.settable() {
+		visit(n.key, text(n))
+	}
+	if n.kind != tables {
+		return
+	}
+	for i := range n.value.Len() {
+		if row, err := rowOf(n, i, n.value.Index(i)); err == nil {
+			row.walk(func(c *node) { each(c, visit) })
+		}
+	}
+}
+
+// WriteHelp prints every key with its default, its variable and what it is for.
+func (s *Set) WriteHelp(w io.Writer) error {
+	var b strings.Builder
+	for _, root := range s.roots {
+		for _, c := range root.nodes {
+			fmt.Fprintf(&b, "\n[%s]\n", c.key)
+			c.walk(func(n *node) { writeKeyHelp(&b, n) })
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeKeyHelp(b *strings.Builder, n *node) {
+	switch n.kind {
+	case scalar, list:
+		fmt.Fprintf(b, "  --%s  %s  (default %s)\n        %s\n", n.key, n.env(), literal(n), n.help)
+	case tables:
+		fmt.Fprintf(b, "  [[%s]]  (only in the file)\n        %s\n", n.key, n.help)
+		n.row.walk(func(c *node) {
+			if c.settable() {
+				fmt.Fprintf(b, "        %s: %s\n", strings.TrimPrefix(c.key, n.key+"."), c.help)
+			}
+		})
+	}
+}

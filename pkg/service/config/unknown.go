@@ -1,0 +1,142 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// unknownKeys finds everything in a file that nobody asked for: in this process's sections every key, elsewhere the sections themselves.
+func (s *Set) unknownKeys(path string, settings map[string]any) []error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		inner, isTable := settings[name].(map[string]any)
+		own := s.section(name)
+		switch {
+		case !isTable:
+			problems = append(problems, fmt.Errorf("%s: %s: unknown key%s (every key is in a section)", path, name, suggest(name, s.keys())))
+		case own != nil:
+			problems = append(problems, s.unknownIn(path, own, inner)...)
+		case !isSection(name):
+			problems = append(problems, fmt.Errorf("%s: [%s]: unknown section%s", path, name, suggest(name, sections)))
+		}
+	}
+	return problems
+}
+
+func (s *Set) unknownIn(path string, n *node, settings map[string]any) []error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		c := n.child(name)
+		inner, isTable := settings[name].(map[string]any)
+		switch {
+		case c == nil:
+			key := join(n.key, name)
+			problems = append(problems, fmt.Errorf("%s: %s: unknown key%s", path, key, suggest(key, s.keys())))
+		case c.kind == section && !isTable:
+			problems = append(problems, fmt.Errorf("%s: %s: a value stands where a table is expected (write [%s] above its keys)", path, c.key, c.key))
+		case c.kind == section:
+			problems = append(problems, s.unknownIn(path, c, inner)...)
+		}
+	}
+	return problems
+}
+
+// section returns this process's section of that name, or nil.
+func (s *Set) section(name string) *node {
+	for _, root := range s.roots {
+		if c := root.child(name); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// unknownVariables finds variables that carry the prefix and mean nothing.
+func (s *Set) unknownVariables(environ []string) []error {
+	known := map[string]*node{}
+	for _, n := range s.leaves {
+		known[n.env()] = n
+	}
+	var problems []error
+	for _, entry := range slices.Sorted(slices.Values(environ)) {
+		name, _, _ := strings.Cut(entry, "=")
+		rest, ours := strings.CutPrefix(name, envPrefix)
+		n := known[name]
+		switch {
+		case !ours || n != nil && n.settable():
+		case n != nil:
+			problems = append(problems, fmt.Errorf("%s: a variable cannot hold tables (write [[%s]] into the file)", name, n.key))
+		case !s.foreign(rest):
+			problems = append(problems, fmt.Errorf("%s: unknown variable%s", name, suggest(name, slices.Collect(maps.Keys(known)))))
+		}
+	}
+	return problems
+}
+
+// foreign tells whether a variable belongs to a section that only other processes have.
+func (s *Set) foreign(rest string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(rest), "_")
+	return isSection(name) && s.section(name) == nil
+}
+
+// flagProblem says in one line what is wrong with the command line. pflag's own texts quote whole arguments, values included.
+func (s *Set) flagProblem(err error) error {
+	switch err := err.(type) {
+	case *pflag.NotExistError:
+		if err.GetSpecifiedShortnames() != "" {
+			return fmt.Errorf("-%s: unknown flag (flags begin with two dashes; --help lists them)", err.GetSpecifiedName())
+		}
+		return fmt.Errorf("--%s: unknown flag%s", err.GetSpecifiedName(), suggest(err.GetSpecifiedName(), s.keys()))
+	case *pflag.ValueRequiredError:
+		return fmt.Errorf("--%s: a value is missing (write --%s=value)", err.GetSpecifiedName(), err.GetSpecifiedName())
+	case *pflag.InvalidValueError:
+		return fmt.Errorf("--%s: neither true nor false", err.GetFlag().Name)
+	default:
+		return fmt.Errorf("an argument is not a flag (flags are written --section.key=value; --help lists them)")
+	}
+}
+
+// suggest names the known word that is nearest to the one given, if any is near enough to be meant.
+func suggest(given string, known []string) string {
+	best, least := "", max(2, len(given)/4)+1
+	for _, word := range slices.Sorted(slices.Values(known)) {
+		if d := distance(given, word); d < least {
+			best, least = word, d
+		}
+	}
+	if best == "" {
+		return " (--help lists what is known)"
+	}
+	return fmt.Sprintf(" (did you mean %s?)", best)
+}
+
+// distance counts the letters to change, add or drop between two words; the same key in another section counts as near.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	d := row[len(b)]
+	if lastPart(a) == lastPart(b) {
+		return min(d, 2)
+	}
+	return d
+}
+
+func lastPart(key string) string { return key[strings.LastIndex(key, ".")+1:] }

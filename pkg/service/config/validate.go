@@ -1,0 +1,116 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// Validator is a part of a configuration that can judge itself. Every structure in it that has the method is asked: roots, sections, nested sections
+// and rows of tables. It returns one line per problem (joined by errors.Join), each beginning with the key as seen from the structure:
+//
+//	brokers: empty (name at least one, such as 127.0.0.1:9092)
+//
+// A line that begins with the whole key is taken as well, so that a root can speak about several sections at once.
+type Validator interface{ Validate() error }
+
+// validate asks every part and completes the keys and the sources of what they answer. Keys whose value did not fit are not judged.
+func (s *Set) validate(bad map[string]bool) []error {
+	var problems []error
+	seen := map[string]bool{}
+	for _, root := range s.roots {
+		for _, line := range judge(root) {
+			key := keyOf(line)
+			if seen[line] || bad[key] {
+				continue
+			}
+			seen[line] = true
+			if by, isSet := s.sources[key]; isSet {
+				line += " [" + strings.TrimSuffix(by, ": "+key) + "]"
+			}
+			problems = append(problems, errors.New(line))
+		}
+	}
+	return problems
+}
+
+// judge collects the verdicts on a node and everything below it.
+func judge(n *node) []string {
+	var lines []string
+	if v, ok := n.value.Addr().Interface().(Validator); ok && n.kind == section {
+		lines = append(lines, verdict(n, v)...)
+	}
+	for _, c := range n.nodes {
+		lines = append(lines, judge(c)...)
+	}
+	if n.kind != tables {
+		return lines
+	}
+	for i := range n.value.Len() {
+		if row, err := rowOf(n, i, n.value.Index(i)); err == nil {
+			lines = append(lines, judge(row)...)
+		}
+	}
+	return lines
+}
+
+// verdict asks one structure and completes the keys.
+func verdict(n *node, v Validator) []string {
+	err := v.Validate()
+	if err == nil {
+		return nil
+	}
+	var lines []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, complete(n, line))
+		}
+	}
+	return lines
+}
+
+// complete puts the structure's key in front of a line, unless it is there.
+func complete(n *node, line string) string {
+	first, _, _ := strings.Cut(line, ":")
+	own, _, _ := strings.Cut(indexRule.ReplaceAllString(first, ""), ".")
+	switch {
+	case n.key == "" || first == n.key || strings.HasPrefix(first, n.key+".") || strings.HasPrefix(first, n.key+"["):
+		return line
+	case n.child(own) != nil:
+		return n.key + "." + line
+	default:
+		return fmt.Sprintf("%s: %s", n.key, line)
+	}
+}
+
+// indexRule matches the position in a list, as in param[3].
+var indexRule = regexp.MustCompile(`\[\d+\]`)
+
+// keyOf is the key a line is about, without positions in lists.
+func keyOf(line string) string {
+	key, _, _ := strings.Cut(line, ":")
+	if at := strings.IndexByte(key, '['); at >= 0 {
+		key = key[:at]
+	}
+	return key
+}
+
+// prefixLines turns an error of several lines into one error per line, each told where it comes from.
+func prefixLines(where string, err error) []error {
+	if err == nil {
+		return nil
+	}
+	var lines []error
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		lines = append(lines, fmt.Errorf("%s: %s", where, line))
+	}
+	return lines
+}
+
+// isSwitch tells whether a flag may stand alone, meaning true.
+func isSwitch(n *node) bool {
+	_, toggle := n.value.Interface().(Toggle)
+	return n.kind == scalar && (toggle || n.value.Kind() == reflect.Bool)
+}

@@ -1,0 +1,126 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	stdlog "log"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+)
+
+// serve opens the listener and serves the shell's pages until clean-up. It is the first thing acquired and so the last given back:
+// a stopping process still answers.
+func (sh *Shell) serve(s HTTPSettings) error {
+	var lc net.ListenConfig
+	listener, err := lc.Listen(sh.Context(), "tcp", s.Listen)
+	if err != nil {
+		return listenError(s.Listen, err)
+	}
+	sh.addr = listener.Addr().String()
+	sh.routes(s.PProf.Resolve(isLoopback(listener.Addr())))
+	server := &http.Server{
+		Handler:           sh.mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog:          stdlog.New(errorLog{sh.Log}, "", 0),
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			sh.group.abort(fmt.Errorf("serving http at %s: %w", sh.addr, err))
+		}
+	}()
+	sh.OnStop("http", func(ctx context.Context) error {
+		defer func() { <-served }()
+		if err := server.Shutdown(ctx); err != nil {
+			return errors.Join(err, server.Close())
+		}
+		return nil
+	})
+	sh.Log.Info().Str("address", sh.addr).Msg("serving http")
+	return nil
+}
+
+// routes mounts the pages that every process has.
+func (sh *Shell) routes(profiling bool) {
+	build := ReadBuild(sh.Name)
+	sh.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	sh.mux.HandleFunc("GET /readyz", sh.readyz)
+	sh.mux.Handle("GET /metrics", promhttp.HandlerFor(sh.Registry, promhttp.HandlerOpts{Registry: sh.Registry}))
+	sh.mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, build) })
+	if !profiling {
+		return
+	}
+	sh.mux.HandleFunc("/debug/pprof/", pprof.Index)
+	sh.mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	sh.mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	sh.mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	sh.mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+}
+
+// readyz answers 200 if every condition holds, otherwise 503 with a line for each that does not.
+func (sh *Shell) readyz(w http.ResponseWriter, r *http.Request) {
+	verdicts, ready := sh.ready.verdicts()
+	status := http.StatusOK
+	if !ready {
+		status = http.StatusServiceUnavailable
+	}
+	if r.URL.Query().Get("format") == "json" {
+		writeJSON(w, status, struct {
+			Ready      bool      `json:"ready"`
+			Conditions []verdict `json:"conditions"`
+		}{ready, verdicts})
+		return
+	}
+	var text strings.Builder
+	for _, v := range verdicts {
+		if !v.OK {
+			fmt.Fprintf(&text, "%s: %s\n", v.Name, v.Reason)
+		}
+	}
+	if ready {
+		text.WriteString("ok\n")
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text.String())) // The client may have gone; nothing is lost with it.
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // The client may have gone; nothing is lost with it.
+}
+
+// listenError says in one line why an address could not be had.
+func listenError(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listening on %s: address already in use (stop the process that has it, or set http.listen)", address)
+	}
+	if inner, ok := errors.AsType[*net.OpError](err); ok {
+		err = inner.Err
+	}
+	return fmt.Errorf("listening on %s: %w (set http.listen)", address, err)
+}
+
+func isLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// errorLog takes what net/http has to say, such as a panic in a handler.
+type errorLog struct{ log zerolog.Logger }
+
+func (l errorLog) Write(line []byte) (int, error) {
+	l.log.Warn().Str("detail", strings.TrimSpace(string(line))).Msg("http")
+	return len(line), nil
+}

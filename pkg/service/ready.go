@@ -1,0 +1,97 @@
+package service
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/rs/zerolog"
+)
+
+// Condition is one thing that must hold for a service to be ready for its work. It begins as not held, with the reason "starting".
+// It is safe for concurrent use.
+type Condition struct {
+	name string
+	log  zerolog.Logger
+
+	mu     sync.Mutex
+	reason string // why it does not hold; empty when it does
+}
+
+// OK says that the condition holds.
+func (c *Condition) OK() { c.set("") }
+
+// Fail says that the condition does not hold, and why, in a few words for the operator.
+func (c *Condition) Fail(reason string) {
+	if reason == "" {
+		reason = "failing"
+	}
+	c.set(reason)
+}
+
+// set logs changes only: a condition may be reported as often as its owner likes.
+func (c *Condition) set(reason string) {
+	c.mu.Lock()
+	before := c.reason
+	c.reason = reason
+	c.mu.Unlock()
+	switch {
+	case before == reason:
+	case reason == "":
+		c.log.Info().Str("condition", c.name).Msg("condition holds")
+	default:
+		c.log.Warn().Str("condition", c.name).Str("reason", reason).Msg("condition fails")
+	}
+}
+
+func (c *Condition) why() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reason
+}
+
+// ownCondition is the shell's: it holds from the return of the start function until the process is to stop.
+const ownCondition = "process"
+
+// verdict is what /readyz answers about one condition.
+type verdict struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// readiness is all the conditions of a process, in the order of their registration.
+type readiness struct {
+	log      zerolog.Logger
+	stopping func() bool
+
+	mu         sync.Mutex
+	conditions []*Condition
+}
+
+// condition returns the condition of that name, new or not.
+func (r *readiness) condition(name string) *Condition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.IndexFunc(r.conditions, func(c *Condition) bool { return c.name == name }); i >= 0 {
+		return r.conditions[i]
+	}
+	c := &Condition{name: name, log: r.log, reason: "starting"}
+	r.conditions = append(r.conditions, c)
+	return c
+}
+
+// verdicts returns the state of every condition, and whether all hold.
+func (r *readiness) verdicts() (all []verdict, ready bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ready = true
+	for _, c := range r.conditions {
+		reason := c.why()
+		if c.name == ownCondition && r.stopping() {
+			reason = "stopping"
+		}
+		all = append(all, verdict{Name: c.name, OK: reason == "", Reason: reason})
+		ready = ready && reason == ""
+	}
+	return all, ready
+}
