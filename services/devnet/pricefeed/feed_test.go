@@ -1,0 +1,325 @@
+package pricefeed
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"pgregory.net/rapid"
+)
+
+var (
+	weth = common.HexToAddress("0x01")
+	usdc = common.HexToAddress("0x02")
+	// second of the first report in tests that make their own time.
+	begin = time.UnixMilli(1_800_000_000_000)
+)
+
+func wei(text string) *big.Int {
+	n, ok := new(big.Int).SetString(text, 10)
+	if !ok {
+		panic(text)
+	}
+	return n
+}
+
+// fakeProof shows what was signed.
+func fakeProof(token common.Address, low, high *big.Int, second uint64) []byte {
+	return fmt.Appendf(nil, "%s %s %s %d", token, low, high, second)
+}
+
+func demo() Config {
+	return Config{
+		Tokens: []Token{
+			{Address: weth, Symbol: "WETH", Price: wei("5000000000000000"), Stride: 3, Spread: 2},
+			{Address: usdc, Symbol: "USDC", Price: wei("1000000000000000000000000")},
+		},
+		Provider: common.HexToAddress("0xfeed"), Sign: fakeProof, Seed: 1,
+	}
+}
+
+func newFeed(t *testing.T, cfg Config) *Feed {
+	t.Helper()
+	f, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+func run(t *testing.T, f *Feed) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := f.Run(ctx); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+// prices are the first token's max prices of n ticks.
+func prices(f *Feed, n int) string {
+	var out strings.Builder
+	for i := range n {
+		f.tick(begin.Add(time.Duration(i) * time.Second))
+		reports, _ := f.Latest()
+		fmt.Fprintln(&out, reports[0].MaxPrice)
+	}
+	return out.String()
+}
+
+func TestSameSeedSamePrices(t *testing.T) {
+	other := demo()
+	other.Seed = 2
+	first, second, third := prices(newFeed(t, demo()), 200), prices(newFeed(t, demo()), 200), prices(newFeed(t, other), 200)
+	if first != second {
+		t.Error("one seed gave two walks")
+	}
+	if first == third {
+		t.Error("two seeds gave one walk")
+	}
+}
+
+func TestAStablePriceStandsStill(t *testing.T) {
+	f := newFeed(t, demo())
+	prices(f, 100)
+	if low, high := f.Mark(usdc); low.Cmp(high) != 0 || low.Cmp(wei("1000000000000000000000000")) != 0 {
+		t.Errorf("USDC is at %s to %s", low, high)
+	}
+}
+
+// A walk that comes back to a step comes back to the price, whatever way it took; and min ≤ mid ≤ max always.
+func TestWalkStaysOnItsGrid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWalk(Token{
+			Price: new(big.Int).SetUint64(rapid.Uint64Range(1_000_000_000, 1<<60).Draw(t, "price")), Stride: rapid.Int64Range(0, 50).Draw(t, "stride"),
+			Spread: rapid.Int64Range(0, 100).Draw(t, "spread"),
+		}, rapid.Uint64().Draw(t, "seed"), 0)
+		seen := map[int64]string{}
+		for range 300 {
+			w.tick()
+			low, high := w.mark()
+			mid := w.mid()
+			if low.Cmp(mid) > 0 || mid.Cmp(high) > 0 || low.Sign() <= 0 {
+				t.Fatalf("min %s, mid %s, max %s", low, mid, high)
+			}
+			if known, ok := seen[w.step]; ok && known != mid.String() {
+				t.Fatalf("step %d is %s and was %s", w.step, mid, known)
+			}
+			seen[w.step] = mid.String()
+		}
+	})
+}
+
+func TestShock(t *testing.T) {
+	cfg := demo()
+	cfg.Tokens[0].Stride, cfg.Tokens[0].Spread = 0, 0
+	f := newFeed(t, cfg)
+	for _, step := range []struct {
+		points int64
+		want   string
+	}{{-2000, "4000000000000000"}, {2500, "5000000000000000"}, {-1, "4999500000000000"}} {
+		if err := f.Shock(weth, step.points); err != nil {
+			t.Fatal(err)
+		}
+		if low, high := f.Mark(weth); low.String() != step.want || high.String() != step.want {
+			t.Errorf("after %d: %s to %s, want %s", step.points, low, high, step.want)
+		}
+	}
+	for _, bad := range []struct {
+		token  common.Address
+		points int64
+	}{{weth, -10_000}, {common.Address{}, 1}} {
+		if err := f.Shock(bad.token, bad.points); err == nil {
+			t.Errorf("shocked %s by %d", bad.token, bad.points)
+		}
+	}
+}
+
+func TestPin(t *testing.T) {
+	f := newFeed(t, demo())
+	if err := f.Pin(weth, big.NewInt(100_000)); err != nil {
+		t.Fatal(err)
+	}
+	prices(f, 50)
+	if low, high := f.Mark(weth); low.Int64() != 99_990 || high.Int64() != 100_010 {
+		t.Errorf("pinned at 100000 with 2 basis points of spread: %s to %s", low, high)
+	}
+	if err := f.Unpin(weth); err != nil {
+		t.Fatal(err)
+	}
+	if walked := prices(f, 50); strings.Count(walked, "100010\n") == 50 {
+		t.Error("the price does not walk again")
+	}
+	if err := f.Pin(weth, new(big.Int)); err == nil {
+		t.Error("pinned a price of 0")
+	}
+}
+
+func TestAt(t *testing.T) {
+	f := newFeed(t, demo())
+	f.kept = nil // Its first report has today's time.
+	for i := range 10 {
+		f.tick(begin.Add(time.Duration(i) * 400 * time.Millisecond))
+	}
+	second := uint64(begin.Unix())
+	for _, test := range []struct {
+		at   uint64
+		want uint64 // Milliseconds after begin; 0 ticks every 400.
+		none bool
+	}{{at: second - 100, want: 0}, {at: second, want: 0}, {at: second + 1, want: 1200}, {at: second + 2, want: 2000}, {at: second + 3, want: 3200}, {at: second + 4, none: true}} {
+		reports, err := f.At(test.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.none {
+			if len(reports) > 0 {
+				t.Errorf("at %d: a report of the future", test.at-second)
+			}
+			continue
+		}
+		if len(reports) != 2 || reports[0].TimestampMS != uint64(begin.UnixMilli())+test.want {
+			t.Errorf("at %d: %+v, want %d ms", test.at-second, reports, test.want)
+		}
+	}
+}
+
+func TestReportsAreKeptForTenMinutes(t *testing.T) {
+	f := newFeed(t, demo())
+	f.kept = nil
+	for i := range 700 {
+		f.tick(begin.Add(time.Duration(i) * time.Second))
+	}
+	newest := uint64(begin.Unix()) + 699
+	if reports, err := f.At(newest - 600); err != nil || reports[0].TimestampMS != (newest-600)*1000 {
+		t.Errorf("ten minutes ago: %v, %v", reports, err)
+	}
+	if _, err := f.At(newest - 601); err == nil {
+		t.Error("a later report was given for one that is gone")
+	}
+}
+
+// answered is a report as a client reads it.
+type answered struct {
+	Token, Provider, Data, MinPrice, MaxPrice string
+	TimestampMS                               uint64 `json:"timestampMs"`
+}
+
+func get(t *testing.T, url string) (int, []byte) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, body
+}
+
+func TestReportsOverHTTP(t *testing.T) {
+	f := newFeed(t, demo())
+	run(t, f)
+	status, body := get(t, f.URL()+"/v1/reports")
+	var reports []answered
+	if err := json.Unmarshal(body, &reports); err != nil || status != http.StatusOK || len(reports) != 2 {
+		t.Fatalf("%d %s: %v", status, body, err)
+	}
+	for _, r := range reports {
+		low, high := wei(r.MinPrice), wei(r.MaxPrice)
+		token := common.HexToAddress(r.Token)
+		if proof := fakeProof(token, low, high, r.TimestampMS/1000); !bytes.Equal(common.FromHex(r.Data), proof) {
+			t.Errorf("proof %s does not prove %+v", common.FromHex(r.Data), r)
+		}
+		if common.HexToAddress(r.Provider) != common.HexToAddress("0xfeed") {
+			t.Errorf("provider %s", r.Provider)
+		}
+	}
+	status, body = get(t, f.URL()+fmt.Sprintf("/v1/reports?at=%d", time.Now().Add(time.Hour).Unix()))
+	if status != http.StatusOK || strings.TrimSpace(string(body)) != "[]" {
+		t.Errorf("reports of the future: %d %s", status, body)
+	}
+	if status, _ := get(t, f.URL()+"/v1/reports?at=soon"); status != http.StatusBadRequest {
+		t.Errorf("at=soon: %d", status)
+	}
+	f.mu.Lock()
+	f.dropped = true
+	f.mu.Unlock()
+	if status, _ := get(t, f.URL()+"/v1/reports?at=1"); status != http.StatusGone {
+		t.Errorf("at=1: %d", status)
+	}
+}
+
+func TestStreamFollowsTheTicks(t *testing.T) {
+	cfg := demo()
+	cfg.Interval = 5 * time.Millisecond
+	f := newFeed(t, cfg)
+	run(t, f)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL()+"/v1/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Errorf("content type %s", kind)
+	}
+	last, events := uint64(0), 0
+	for lines := bufio.NewScanner(resp.Body); events < 20 && lines.Scan(); {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var reports []answered
+		if err := json.Unmarshal([]byte(data), &reports); err != nil || len(reports) != 2 {
+			t.Fatalf("event %s: %v", data, err)
+		}
+		if reports[0].TimestampMS <= last {
+			t.Errorf("event of %d after one of %d", reports[0].TimestampMS, last)
+		}
+		last, events = reports[0].TimestampMS, events+1
+	}
+	if events < 20 {
+		t.Errorf("the stream ended after %d events", events)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for name, spoil := range map[string]func(*Config){
+		"no tokens":     func(c *Config) { c.Tokens = nil },
+		"token twice":   func(c *Config) { c.Tokens[1].Address = weth },
+		"no price":      func(c *Config) { c.Tokens[0].Price = nil },
+		"price zero":    func(c *Config) { c.Tokens[0].Price = new(big.Int) },
+		"wild stride":   func(c *Config) { c.Tokens[0].Stride = 10_000 },
+		"negative":      func(c *Config) { c.Tokens[0].Spread = -1 },
+		"no such place": func(c *Config) { c.Listen = "nowhere:x" },
+	} {
+		cfg := demo()
+		spoil(&cfg)
+		if f, err := New(cfg); err == nil {
+			t.Errorf("%s: accepted", name)
+			_ = f.Close()
+		}
+	}
+}
