@@ -1,10 +1,12 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,13 +19,13 @@ type Set struct {
 	process string
 	roots   []*node
 	leaves  map[string]*node  // everything that can hold a value, by key
-	sources map[string]string // who set a key: a flag, a variable or a place in the file; defaults are missing
+	sources map[string]source // who set a key; defaults are missing
 }
 
 // New describes the configuration of a process. Each root is a pointer to a structure of sections that holds the defaults; Load fills it.
 // An error is a mistake in the structures, never the operator's.
 func New(process string, roots ...any) (*Set, error) {
-	s := &Set{process: process, leaves: map[string]*node{}, sources: map[string]string{}}
+	s := &Set{process: process, leaves: map[string]*node{}, sources: map[string]source{}}
 	envs := map[string]string{}
 	for _, root := range roots {
 		n, err := compile(root)
@@ -117,16 +119,15 @@ func readFile(path string) (*viper.Viper, error) {
 	if path == "" {
 		return file, nil
 	}
-	f, err := os.Open(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		if inner, ok := errors.AsType[*fs.PathError](err); ok {
 			err = inner.Err
 		}
 		return nil, fmt.Errorf("%s: %w (check --config)", path, err)
 	}
-	defer f.Close()
-	if err := file.ReadConfig(f); err != nil {
-		return nil, fmt.Errorf("%s%s: not valid TOML: %s", path, position(err), strings.TrimPrefix(rootCause(err).Error(), "toml: "))
+	if err := file.ReadConfig(bytes.NewReader(content)); err != nil {
+		return nil, fmt.Errorf("%s%s: not valid TOML: %s", path, position(err), parserSays(err))
 	}
 	return file, nil
 }
@@ -144,15 +145,15 @@ func position(err error) string {
 	return fmt.Sprintf(":%d:%d", row, column)
 }
 
-func rootCause(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
-		}
+// parserSays is the parser's own message without what it quotes: that may be a secret.
+func parserSays(err error) string {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
 	}
+	return quotation.ReplaceAllString(strings.TrimPrefix(err.Error(), "toml: "), "***")
 }
+
+var quotation = regexp.MustCompile(`"[^"]*"`)
 
 // assign lays file, environment and flags over the defaults. It returns the keys whose value does not fit, and why.
 func (s *Set) assign(path string, flags *pflag.FlagSet, file *viper.Viper) (bad map[string]bool, problems []error) {
@@ -171,25 +172,39 @@ func (s *Set) assign(path string, flags *pflag.FlagSet, file *viper.Viper) (bad 
 		if !merged.IsSet(key) {
 			continue
 		}
-		s.sources[key] = source(n, path, flags)
+		s.sources[key] = winner(n, path, flags)
 		if err := fill(n, merged.Get(key)); err != nil {
 			bad[key] = true
-			problems = append(problems, prefixLines(s.sources[key], err)...)
+			problems = append(problems, prefixLines(s.sources[key].where(n), err)...)
 		}
 	}
 	return bad, problems
 }
 
-// source names the winner among the places that can set a key; one of them has.
-func source(n *node, path string, flags *pflag.FlagSet) string {
+// source is where a value comes from: a flag, a variable or a file.
+type source struct {
+	name   string
+	inFile bool
+}
+
+// winner names the source that prevails for a key that is set.
+func winner(n *node, path string, flags *pflag.FlagSet) source {
 	switch {
 	case n.settable() && flags.Changed(n.key):
-		return "--" + n.key
+		return source{name: "--" + n.key}
 	case n.settable() && os.Getenv(n.env()) != "":
-		return n.env()
+		return source{name: n.env()}
 	default:
-		return path + ": " + n.key
+		return source{name: path, inFile: true}
 	}
+}
+
+// where is what a line about a node's value begins with. Lines about tables name the keys in them themselves.
+func (s source) where(n *node) string {
+	if s.inFile && n.kind != tables {
+		return s.name + ": " + n.key
+	}
+	return s.name
 }
 
 // fill gives a raw value to a node.

@@ -25,7 +25,7 @@ func (s *Set) WriteTOML(w io.Writer) error {
 func writeSection(b *strings.Builder, header string, n *node) {
 	fmt.Fprintf(b, "\n%s\n", header)
 	for _, c := range n.nodes {
-		if c.settable() {
+		if c.settable() || c.kind == tables && c.value.Len() == 0 {
 			fmt.Fprintf(b, "%s = %s\n", c.name, literal(c))
 		}
 	}
@@ -50,7 +50,7 @@ func writeRows(b *strings.Builder, n *node) {
 // plain is a key without positions in lists, as TOML headers have it.
 func plain(key string) string { return indexRule.ReplaceAllString(key, "") }
 
-// literal is the value of a node as TOML writes it.
+// literal is the value of a node as TOML writes it; of tables only an empty list can be written so.
 func literal(n *node) string {
 	if n.kind == scalar {
 		return scalarLiteral(n.value)

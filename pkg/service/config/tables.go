@@ -8,49 +8,50 @@ import (
 	"slices"
 )
 
-// fillRows replaces a list of structures by the tables of a file. Keys that a table leaves out are zero.
+// fillRows replaces a list of structures by the tables of a file. Keys that a table leaves out are zero. Every line of the error begins with
+// the whole key, such as scanner.param[0].slot.
 func fillRows(n *node, raw any) error {
-	tables, ok := raw.([]any)
+	elements, ok := raw.([]any)
 	if !ok {
-		return fmt.Errorf("a list of tables is expected (write [[%s]] above each)", n.key)
+		return fmt.Errorf("%s: a list of tables is expected (write [[%s]] above each)", n.key, plain(n.key))
 	}
-	rows := reflect.MakeSlice(n.value.Type(), len(tables), len(tables))
+	rows := reflect.MakeSlice(n.value.Type(), len(elements), len(elements))
 	var problems []error
-	for i, table := range tables {
+	for i, table := range elements {
 		row, err := rowOf(n, i, rows.Index(i))
-		if err == nil {
-			err = fillRow(row, table)
-		}
-		problems = append(problems, prefixLines(fmt.Sprintf("table %d", i+1), err)...)
+		problems = append(problems, err, fillTable(row, table))
 	}
-	if len(problems) == 0 {
+	err := errors.Join(problems...)
+	if err == nil {
 		n.value.Set(rows)
 	}
-	return errors.Join(problems...)
+	return err
 }
 
-// rowOf describes the structure in one element of a list. Its keys carry the position: scanner.param[0].key.
+// rowOf describes the structure in one element of a list. Its keys carry the position.
 func rowOf(n *node, i int, element reflect.Value) (*node, error) {
 	row := &node{kind: section, key: fmt.Sprintf("%s[%d]", n.key, i), value: element}
 	return row, row.compileFields()
 }
 
-// fillRow fills a structure from one table, nested tables included.
-func fillRow(row *node, raw any) error {
+// fillTable fills a structure from one table, nested tables included.
+func fillTable(n *node, raw any) error {
 	table, ok := raw.(map[string]any)
 	if !ok {
-		return errors.New("a value stands where a table is expected")
+		return fmt.Errorf("%s: a value stands where a table is expected", n.key)
 	}
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(table)) {
-		c := row.child(name)
+		c := n.child(name)
 		switch {
 		case c == nil:
-			problems = append(problems, fmt.Errorf("%s: unknown key%s", name, suggest(name, names(row.nodes))))
+			problems = append(problems, fmt.Errorf("%s: unknown key%s", join(n.key, name), suggest(name, names(n.nodes))))
 		case c.kind == section:
-			problems = append(problems, prefixLines(name, fillRow(c, table[name]))...)
+			problems = append(problems, fillTable(c, table[name]))
+		case c.kind == tables:
+			problems = append(problems, fillRows(c, table[name]))
 		default:
-			problems = append(problems, prefixLines(name, fill(c, table[name]))...)
+			problems = append(problems, prefixLines(c.key, fill(c, table[name]))...)
 		}
 	}
 	return errors.Join(problems...)

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +19,7 @@ func (s *Set) unknownKeys(path string, settings map[string]any) []error {
 		own := s.section(name)
 		switch {
 		case !isTable:
-			problems = append(problems, fmt.Errorf("%s: %s: unknown key%s (every key is in a section)", path, name, suggest(name, s.keys())))
+			problems = append(problems, fmt.Errorf("%s: %s: a key outside of all sections%s", path, name, suggest(name, s.keys())))
 		case own != nil:
 			problems = append(problems, s.unknownIn(path, own, inner)...)
 		case !isSection(name):
@@ -83,6 +85,9 @@ func (s *Set) foreign(rest string) bool {
 	return isSection(name) && s.section(name) == nil
 }
 
+// flagName matches the part of a mistyped flag that is safe to repeat: after anything else there may be a value.
+var flagName = regexp.MustCompile(`^[a-zA-Z0-9._-]*`)
+
 // flagProblem says in one line what is wrong with the command line. pflag's own texts quote whole arguments, values included.
 func (s *Set) flagProblem(err error) error {
 	switch err := err.(type) {
@@ -90,14 +95,22 @@ func (s *Set) flagProblem(err error) error {
 		if err.GetSpecifiedShortnames() != "" {
 			return fmt.Errorf("-%s: unknown flag (flags begin with two dashes; --help lists them)", err.GetSpecifiedName())
 		}
-		return fmt.Errorf("--%s: unknown flag%s", err.GetSpecifiedName(), suggest(err.GetSpecifiedName(), s.keys()))
+		name := flagName.FindString(err.GetSpecifiedName())
+		if s.leaves[name] != nil {
+			return valueMissing(name)
+		}
+		return fmt.Errorf("--%s: unknown flag%s", name, suggest(name, s.keys()))
 	case *pflag.ValueRequiredError:
-		return fmt.Errorf("--%s: a value is missing (write --%s=value)", err.GetSpecifiedName(), err.GetSpecifiedName())
+		return valueMissing(err.GetSpecifiedName())
 	case *pflag.InvalidValueError:
 		return fmt.Errorf("--%s: neither true nor false", err.GetFlag().Name)
 	default:
-		return fmt.Errorf("an argument is not a flag (flags are written --section.key=value; --help lists them)")
+		return errors.New("an argument is not a flag (flags are written --section.key=value; --help lists them)")
 	}
+}
+
+func valueMissing(name string) error {
+	return fmt.Errorf("--%s: a value is missing (write --%s=value)", name, name)
 }
 
 // suggest names the known word that is nearest to the one given, if any is near enough to be meant.

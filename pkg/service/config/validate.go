@@ -28,7 +28,7 @@ func (s *Set) validate(bad map[string]bool) []error {
 			}
 			seen[line] = true
 			if by, isSet := s.sources[key]; isSet {
-				line += " [" + strings.TrimSuffix(by, ": "+key) + "]"
+				line += " [" + by.name + "]"
 			}
 			problems = append(problems, errors.New(line))
 		}
