@@ -1,0 +1,142 @@
+package liquidation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+var (
+	eth, usdc = chain.Address{1}, chain.Address{2}
+	market    = perp.Market{MarketToken: chain.Address{3}, IndexToken: eth, LongToken: eth, ShortToken: usdc}
+)
+
+func circumstances(t interface{ Fatal(...any) }, ethPrice uint64) perp.Circumstances {
+	book := perp.NewBook()
+	factor := perp.Parameter{
+		Key:   perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", market.MarketToken.Hash()),
+		Value: perp.Pow10(28).Bytes32(), // 1 %
+	}
+	if err := book.Begin(1); err != nil {
+		t.Fatal(err)
+	}
+	book.Put(market)
+	book.Put(factor)
+	price := perp.U64(ethPrice).Mul(perp.Pow10(12))
+	return perp.Circumstances{Rows: book, FireRatio: perp.One, Prices: map[chain.Address]perp.Price{
+		eth: {Min: price, Max: price}, usdc: {Min: perp.Pow10(24), Max: perp.Pow10(24)},
+	}}
+}
+
+// long is a long of $10 000 on ETH opened at $5000 with so many dollars of collateral.
+func long(id byte, collateralUSD uint64) perp.Position {
+	return perp.Position{
+		PositionKey: chain.Hash{id}, Market: market.MarketToken, CollateralToken: usdc, IsLong: true, Status: perp.Active,
+		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(2).Mul(perp.Pow10(18)),
+		CollateralAmount: perp.U64(collateralUSD).Mul(perp.Pow10(6)),
+	}
+}
+
+// LIQ-6: lowest margin ratio first; LIQ-3: only open positions.
+func TestSweepOrdersByUrgency(t *testing.T) {
+	closed := long(9, 0)
+	closed.Status = perp.Closed
+	positions := []perp.Position{long(1, 1090), long(2, 5000), long(3, 1010), closed, long(4, 900), long(5, 950)}
+	got, err := Sweep(t.Context(), positions, circumstances(t, 4500), 3) // every long has lost $1000 and needs $100
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []byte
+	for _, c := range got {
+		ids = append(ids, c.Position.PositionKey[0])
+	}
+	if !slices.Equal(ids, []byte{4, 5, 3, 1}) {
+		t.Errorf("found %v, want 4 5 3 1", ids)
+	}
+}
+
+func TestSweepIsTheSameForAnyNumberOfWorkers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var positions []perp.Position
+		for i := range rapid.IntRange(0, 40).Draw(t, "positions") {
+			positions = append(positions, long(byte(i), rapid.Uint64Range(800, 1300).Draw(t, "collateral")))
+		}
+		c := circumstances(t, 4500)
+		want, err := Sweep(t.Context(), positions, c, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Sweep(t.Context(), positions, c, rapid.IntRange(2, 16).Draw(t, "workers"))
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v (%v)", got, want, err)
+		}
+		for _, p := range positions {
+			v, err := perp.Judge(p, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := slices.ContainsFunc(got, func(c Candidate) bool { return c.Position.PositionKey == p.PositionKey })
+			if found != v.Liquidatable {
+				t.Fatalf("position %v: found %v, liquidatable %v", p.PositionKey, found, v.Liquidatable)
+			}
+		}
+	})
+}
+
+// A position that cannot be judged must not hide the others.
+func TestSweepGoesOnPastABadMarket(t *testing.T) {
+	lost := long(7, 900)
+	lost.Market = chain.Address{99}
+	got, err := Sweep(t.Context(), []perp.Position{lost, long(4, 900)}, circumstances(t, 4500), 2)
+	if err == nil || !strings.Contains(err.Error(), lost.PositionKey.Hex()) {
+		t.Errorf("the position that could not be judged is not named: %v", err)
+	}
+	if len(got) != 1 || got[0].Position.PositionKey[0] != 4 {
+		t.Errorf("found %v", got)
+	}
+}
+
+// LIQ-5: a venue that liquidates at 110 % is configuration.
+func TestFireRatio(t *testing.T) {
+	p := long(1, 1105) // $105 remain of the $100 required
+	c := circumstances(t, 4500)
+	if got, err := Sweep(t.Context(), []perp.Position{p}, c, 1); err != nil || len(got) != 0 {
+		t.Fatalf("at 105 %% the plain rule refuses: %v, %v", got, err)
+	}
+	cfg := DefaultConfig()
+	if err := cfg.FireRatio.UnmarshalText([]byte("1.10")); err != nil {
+		t.Fatal(err)
+	}
+	c.FireRatio = cfg.FireRatio.Factor
+	if got, err := Sweep(t.Context(), []perp.Position{p}, c, 1); err != nil || len(got) != 1 {
+		t.Fatalf("at 105 %% a venue of 110 %% liquidates: %v, %v", got, err)
+	}
+}
+
+func TestRatioText(t *testing.T) {
+	for text, want := range map[string]string{"1": "1", "1.10": "1.1", "1.05": "1.05", "2.0": "2", "0.000000000000000000000000000001": "0.000000000000000000000000000001"} {
+		var r Ratio
+		if err := r.UnmarshalText([]byte(text)); err != nil || r.String() != want {
+			t.Errorf("%s: %s, %v", text, r, err)
+		}
+	}
+	for _, bad := range []string{"", ".", ".5", "1,1", "-1", "1e1", "1.0000000000000000000000000000001", "110%"} {
+		var r Ratio
+		if err := r.UnmarshalText([]byte(bad)); err == nil {
+			t.Errorf("%q was read as %s", bad, r)
+		}
+	}
+	c := DefaultConfig()
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	c.FireRatio, c.Workers = Ratio{perp.U64(1)}, 0
+	if err := c.Validate(); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("both problems are named at once: %v", err)
+	}
+}
