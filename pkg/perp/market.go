@@ -41,16 +41,16 @@ const (
 	OpenInterest                   Measure = "openInterest"                   // USD; collateral, side
 	OpenInterestInTokens           Measure = "openInterestInTokens"           // index tokens; collateral, side
 	CollateralSum                  Measure = "collateralSum"                  // collateral tokens; collateral, side
-	CumulativeBorrowingFactor      Measure = "cumulativeBorrowingFactor"      // factor; side; Time = last accrual
+	CumulativeBorrowingFactor      Measure = "cumulativeBorrowingFactor"      // factor; side; its stamp is the last accrual
 	BorrowingFactorPerSecond       Measure = "borrowingFactorPerSecond"       // factor
-	FundingFactorPerSecond         Measure = "fundingFactorPerSecond"         // magnitude; Time = last accrual
+	FundingFactorPerSecond         Measure = "fundingFactorPerSecond"         // magnitude; its stamp is the last accrual
 	FundingFeeAmountPerSize        Measure = "fundingFeeAmountPerSize"        // collateral, side
 	ClaimableFundingAmountPerSize  Measure = "claimableFundingAmountPerSize"  // collateral, side
 	VirtualInventoryForSwaps       Measure = "virtualInventoryForSwaps"       // Scope = virtual market id; side = is long token
 	VirtualInventoryForPositions   Measure = "virtualInventoryForPositions"   // signed USD; Scope = virtual token id
 	PositionImpactDistributionRate Measure = "positionImpactPoolDistribution" // index tokens per second
 	MinPositionImpactPoolAmount    Measure = "minPositionImpactPoolAmount"    // index tokens
-	AdlEnabled                     Measure = "adlEnabled"                     // 0 or 1; side; Time = latest ADL update
+	AdlEnabled                     Measure = "adlEnabled"                     // 0 or 1; side; its stamp is the latest ADL update
 
 	// VirtualInventoryForPositionsInTokens is signed, in index tokens; Scope = virtual token id. See [VirtualPositionsMoved].
 	VirtualInventoryForPositionsInTokens Measure = "virtualInventoryForPositionsInTokens"
@@ -63,7 +63,7 @@ type MarketValue struct {
 	Token   chain.Address `json:"token"`  // zero where the measure has none
 	IsLong  bool          `json:"isLong"` // false where the measure has no side
 	Value   Int           `json:"value"`
-	Stamp   Stamp         `json:"stamp"` // Stamp.Time is when the chain last accrued funding or borrowing
+	Stamp   Stamp         `json:"stamp"` // of funding and borrowing: when the chain last accrued
 }
 
 // RowKey implements [Row].

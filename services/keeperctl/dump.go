@@ -1,0 +1,131 @@
+package keeperctl
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"perpkeeper/pkg/perp"
+)
+
+// requestArrays names the array of each kind of request in the dump.
+var requestArrays = map[perp.RequestKind]string{
+	perp.Deposit: "deposits", perp.Withdrawal: "withdrawals", perp.Shift: "shifts",
+	perp.GlvDeposit: "glvDeposits", perp.GlvWithdrawal: "glvWithdrawals", perp.GlvShift: "glvShifts",
+}
+
+var tableArrays = map[perp.Table]string{
+	perp.Positions: "positions", perp.Orders: "orders", perp.Markets: "markets", perp.MarketValues: "marketValues",
+	perp.Parameters: "parameters", perp.OracleSources: "oracleSources", perp.BadDebts: "badDebts",
+}
+
+// dump writes every entity of a book as JSON, the finished ones included: one array per kind, ordered by key, numbers as decimal text.
+// Two books with equal rows give equal bytes.
+func dump(book *perp.Book, seen extent) ([]byte, error) {
+	document := map[string]any{}
+	for table, name := range tableArrays {
+		rows := book.Rows(table)
+		entities := make([]any, len(rows))
+		for i, row := range rows {
+			entities[i] = row
+		}
+		document[name] = entities
+	}
+	for _, name := range requestArrays {
+		document[name] = []any{}
+	}
+	for _, row := range book.Rows(perp.Requests) {
+		request := row.(perp.Request)
+		name := requestArrays[request.Kind]
+		document[name] = append(document[name].([]any), requestEntity(request))
+	}
+	document["recording"] = seen
+	plain, err := plainJSON(document)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(plain, "", " ")
+	return append(text, '\n'), err
+}
+
+// requestEntity lays what became of a request beside the items of its Created event.
+func requestEntity(r perp.Request) map[string]any {
+	entity := map[string]any{"status": r.Status, "birth": r.Birth, "stamp": r.Stamp}
+	for name, value := range r.Fields {
+		entity[name] = value
+	}
+	if r.Status == perp.Cancelled {
+		entity["reason"], entity["reasonBytes"] = r.Reason, r.ReasonBytes
+	}
+	return entity
+}
+
+// plainJSON turns a value into maps, slices and texts, with every number as its decimal text.
+func plainJSON(value any) (any, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var plain any
+	if err := decoder.Decode(&plain); err != nil {
+		return nil, err
+	}
+	return numbersAsText(plain), nil
+}
+
+func numbersAsText(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		return v.String()
+	case []any:
+		for i := range v {
+			v[i] = numbersAsText(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = numbersAsText(v[name])
+		}
+	}
+	return value
+}
+
+// deliver writes text to a file, whole or not at all, or to standard output when no file is named.
+func deliver(text []byte, file string, stdout io.Writer) error {
+	if file == "" {
+		_, err := stdout.Write(text)
+		return err
+	}
+	if err := writeWhole(text, file); err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	return nil
+}
+
+func writeWhole(text []byte, file string) (err error) {
+	draft, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(draft.Name())
+		}
+	}()
+	if _, err = draft.Write(text); err != nil {
+		draft.Close()
+		return err
+	}
+	if err = draft.Chmod(0o644); err != nil {
+		draft.Close()
+		return err
+	}
+	if err = draft.Close(); err != nil {
+		return err
+	}
+	return os.Rename(draft.Name(), file)
+}

@@ -1,0 +1,98 @@
+// Package keeperctl is the operator's command line: one binary with sub-commands, each in a file of its own.
+//
+// Results go to standard output, complaints to standard error as one line that says what is wrong, where, and what to do. The exit code
+// is 0 for success, 1 for what failed on the way, 2 for a command line that makes no sense.
+package keeperctl
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// IO is what a command reads and writes.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// command is one sub-command. Setup declares its flags and returns what runs once they are parsed.
+type command struct {
+	name    string
+	summary string
+	setup   func(*flag.FlagSet) func(context.Context, IO) error
+}
+
+var commands = []command{
+	{"fold", "fold a recording of event logs and print the state it leaves", foldCommand},
+	{"events", "list the contract events that are handled and those known and ignored", eventsCommand},
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// Run executes one command line, without the program's name, and returns the exit code.
+func Run(ctx context.Context, args []string, std IO) int {
+	err := dispatch(ctx, args, std)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(std.Err, "keeperctl: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	if errors.As(err, new(usageError)) {
+		return 2
+	}
+	return 1
+}
+
+func dispatch(ctx context.Context, args []string, std IO) error {
+	if len(args) == 0 {
+		return usagef("no command given; try keeperctl help")
+	}
+	switch args[0] {
+	case "help", "-h", "--help":
+		_, err := io.WriteString(std.Out, overview())
+		return err
+	}
+	for _, c := range commands {
+		if c.name == args[0] {
+			return c.run(ctx, args[1:], std)
+		}
+	}
+	return usagef("unknown command %q; try keeperctl help", args[0])
+}
+
+func (c command) run(ctx context.Context, args []string, std IO) error {
+	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	run := c.setup(flags)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(std.Out, "keeperctl %s: %s\n", c.name, c.summary)
+		flags.SetOutput(std.Out)
+		flags.PrintDefaults()
+		return nil
+	case err != nil:
+		return usagef("%s: %w; try keeperctl %s -h", c.name, err, c.name)
+	case flags.NArg() > 0:
+		return usagef("%s: unexpected argument %q; try keeperctl %s -h", c.name, flags.Arg(0), c.name)
+	}
+	if err := run(ctx, std); err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	return nil
+}
+
+func overview() string {
+	var b strings.Builder
+	b.WriteString("usage: keeperctl <command> [flags]\n\n")
+	for _, c := range commands {
+		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.summary)
+	}
+	b.WriteString("\nkeeperctl <command> -h explains its flags.\n")
+	return b.String()
+}
