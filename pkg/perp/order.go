@@ -91,3 +91,9 @@ type Order struct {
 
 // RowKey implements [Row].
 func (o Order) RowKey() RowKey { return RowKey{Orders, o.Key} }
+
+// PositionKey returns the key of the position the order acts on. An increase through a swap path ends up in another collateral; decreases
+// and liquidations always name the position's own.
+func (o Order) PositionKey() chain.Hash {
+	return PositionKey(o.Account, o.Market, o.InitialCollateralToken, o.IsLong)
+}
