@@ -1,0 +1,64 @@
+package pg
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"perpkeeper/pkg/secret"
+)
+
+// Config says how to reach the keeper's database and how patient to be with it. Start from DefaultConfig.
+type Config struct {
+	URL      secret.URL `toml:"url" help:"the keeper's database: postgres://user:password@host:port/name?sslmode=require"`
+	MaxConns int        `toml:"max_conns" help:"most connections this process opens"`
+	// ConnectTimeout bounds the opening of one connection.
+	ConnectTimeout time.Duration `toml:"connect_timeout" help:"how long opening a connection may take"`
+	// StatementTimeout bounds one statement, at the server and, with a margin, here.
+	StatementTimeout time.Duration `toml:"statement_timeout" help:"how long one statement may run"`
+	// IdleInTransactionTimeout is after how long the server ends the transaction of a client that went silent in it, and frees its locks.
+	IdleInTransactionTimeout time.Duration `toml:"idle_in_transaction_timeout" help:"how long a silent client may hold a transaction open"`
+	// PollInterval is how late a change of state is noticed when its notification was lost.
+	PollInterval time.Duration `toml:"poll_interval" help:"how often to look for changes without having been notified"`
+}
+
+// DefaultConfig has no address: every keeper has a database of its own.
+func DefaultConfig() Config {
+	return Config{
+		MaxConns:                 10,
+		ConnectTimeout:           5 * time.Second,
+		StatementTimeout:         30 * time.Second,
+		IdleInTransactionTimeout: 5 * time.Second,
+		PollInterval:             time.Second,
+	}
+}
+
+// Validate names every setting that cannot work, joined into one error.
+func (c Config) Validate() error {
+	var problems []error
+	if !c.URL.IsSet() {
+		problems = append(problems, errors.New("url: not set (name the keeper's database, postgres://user:password@host:port/name)"))
+	} else if _, err := pgxpool.ParseConfig(c.URL.Reveal()); err != nil {
+		// The driver's own words quote the address.
+		problems = append(problems, fmt.Errorf("url: %s is no address of a PostgreSQL database (write postgres://user:password@host:port/name)", c.URL))
+	}
+	if c.MaxConns < 2 {
+		problems = append(problems, fmt.Errorf("max_conns: %d is too few (use 2 or more: one waits for notifications)", c.MaxConns))
+	}
+	for _, t := range []struct {
+		key   string
+		value time.Duration
+	}{
+		{"connect_timeout", c.ConnectTimeout},
+		{"statement_timeout", c.StatementTimeout},
+		{"idle_in_transaction_timeout", c.IdleInTransactionTimeout},
+		{"poll_interval", c.PollInterval},
+	} {
+		if t.value < time.Millisecond {
+			problems = append(problems, fmt.Errorf("%s: %s is too short (use 1ms or more)", t.key, t.value))
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,95 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// DB is one keeper's database. It is safe for concurrent use.
+type DB struct {
+	pool *pgxpool.Pool
+	cfg  Config
+}
+
+// Open prepares connections under the given application name, which the server shows beside them. It does not connect yet: a server that is
+// down is found by the first question, such as [DB.CheckSchema].
+func Open(ctx context.Context, cfg Config, application string) (*DB, error) {
+	poolConfig, err := cfg.pool(application)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
+	if err != nil {
+		return nil, fmt.Errorf("preparing connections to %s: %w", cfg.URL, err)
+	}
+	return &DB{pool: pool, cfg: cfg}, nil
+}
+
+func (c Config) pool(application string) (*pgxpool.Config, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	p, err := pgxpool.ParseConfig(c.URL.Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("%s is no address of a PostgreSQL database", c.URL)
+	}
+	p.MaxConns = int32(c.MaxConns)
+	p.ConnConfig.ConnectTimeout = c.ConnectTimeout
+	for name, value := range map[string]string{
+		"application_name":                    application,
+		"timezone":                            "UTC",
+		"search_path":                         "pg_catalog", // Every statement names its schema: two generations live side by side.
+		"statement_timeout":                   milliseconds(c.StatementTimeout),
+		"idle_in_transaction_session_timeout": milliseconds(c.IdleInTransactionTimeout),
+	} {
+		p.ConnConfig.RuntimeParams[name] = value
+	}
+	return p, nil
+}
+
+// Close waits for connections in use and closes all.
+func (db *DB) Close() { db.pool.Close() }
+
+// bounded ends a call that the server neither answers nor refuses, for instance because the network between swallows packets.
+func (db *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, db.cfg.ConnectTimeout+2*db.cfg.StatementTimeout, errors.New("the database does not answer"))
+}
+
+// read runs f in one REPEATABLE READ, read-only transaction: everything it asks is answered from the same instant.
+func (db *DB) read(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := db.bounded(ctx)
+	defer cancel()
+	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		return f(ctx, tx)
+	})
+}
+
+// The conditions of the server that code here tells apart.
+const (
+	codeDuplicateDatabase = "42P04"
+	codeUndefinedTable    = "42P01"
+	codeInvalidSchema     = "3F000"
+	codeUniqueViolation   = "23505"
+)
+
+func hasCode(err error, codes ...string) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
+	}
+	for _, c := range codes {
+		if refused.Code == c {
+			return true
+		}
+	}
+	return false
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -1,0 +1,133 @@
+package pg
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// layout is how the rows of one table are stored: one column per field of the row's Go type, nested structures flattened under their
+// name. It is derived from the type, so that all tables share one way to write, read, undo and compare; the tables themselves are written
+// out in state/tables.sql, and a test holds the two against each other.
+type layout struct {
+	table   perp.Table
+	row     reflect.Type
+	columns []column
+}
+
+// column is one field.
+type column struct {
+	name string
+	path []int // where the field is; empty for a key that is computed from other fields
+	codec
+}
+
+const keyColumn = "key"
+
+// layouts holds every table. The text after the type is the field that is the row's key, where one is.
+var layouts = map[perp.Table]layout{
+	perp.Positions:     newLayout(perp.Positions, perp.Position{}, "position_key"),
+	perp.Orders:        newLayout(perp.Orders, perp.Order{}, keyColumn),
+	perp.Requests:      newLayout(perp.Requests, perp.Request{}, keyColumn),
+	perp.Markets:       newLayout(perp.Markets, perp.Market{}, ""),
+	perp.MarketValues:  newLayout(perp.MarketValues, perp.MarketValue{}, ""),
+	perp.Parameters:    newLayout(perp.Parameters, perp.Parameter{}, keyColumn),
+	perp.BadDebts:      newLayout(perp.BadDebts, perp.BadDebt{}, "order_key"),
+	perp.Transactions:  newLayout(perp.Transactions, perp.Transaction{}, "tx_hash"),
+	perp.OracleSources: newLayout(perp.OracleSources, perp.OracleSource{}, ""),
+}
+
+func newLayout(table perp.Table, row perp.Row, key string) layout {
+	l := layout{table: table, row: reflect.TypeOf(row), columns: fieldColumns(reflect.TypeOf(row), "", nil)}
+	if key == "" {
+		l.columns = slices.Insert(l.columns, 0, column{name: keyColumn, codec: fixedCodec(reflect.TypeFor[chain.Hash]())})
+		return l
+	}
+	i := slices.IndexFunc(l.columns, func(c column) bool { return c.name == key })
+	identity := l.columns[i]
+	identity.name = keyColumn
+	l.columns = slices.Insert(slices.Delete(l.columns, i, i+1), 0, identity)
+	return l
+}
+
+// fieldColumns walks a structure. Structures that are values in themselves (numbers) have a codec and are not entered.
+func fieldColumns(t reflect.Type, prefix string, path []int) []column {
+	var columns []column
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, at := prefix+snake(f.Name), append(slices.Clone(path), i)
+		if c, known := codecFor(f.Type); known {
+			columns = append(columns, column{name: name, path: at, codec: c})
+			continue
+		}
+		if f.Type.Kind() != reflect.Struct {
+			panic(fmt.Sprintf("pg: no column type for field %s of %s", f.Name, t))
+		}
+		columns = append(columns, fieldColumns(f.Type, name+"_", at)...)
+	}
+	return columns
+}
+
+// snake turns a Go name into a column's: UIFeeReceiver is ui_fee_receiver.
+func snake(name string) string {
+	var b strings.Builder
+	runes := []rune(name)
+	for i, r := range runes {
+		startsWord := i > 0 && unicode.IsUpper(r) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+		if startsWord {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// names returns the column names, each with a prefix.
+func (l layout) names(prefix string) []string {
+	names := make([]string, len(l.columns))
+	for i, c := range l.columns {
+		names[i] = prefix + c.name
+	}
+	return names
+}
+
+// encode appends a row as a JSON object that jsonb_populate_record turns into the row's columns. It is canonical: equal rows give equal
+// bytes, whatever built them.
+func (l layout) encode(dst []byte, row perp.Row) ([]byte, error) {
+	key, v := row.RowKey(), reflect.ValueOf(row)
+	if v.Type() != l.row {
+		return nil, fmt.Errorf("a row of table %s is a %s, not a %s", l.table, l.row, v.Type())
+	}
+	var err error
+	for i, c := range l.columns {
+		dst = append(dst, "{,"[min(i, 1)])
+		dst = append(append(append(dst, '"'), c.name...), '"', ':')
+		field := reflect.ValueOf(key.Key)
+		if c.path != nil {
+			field = v.FieldByIndex(c.path)
+		}
+		if dst, err = c.encode(dst, field); err != nil {
+			return nil, fmt.Errorf("row %s of table %s: column %s: %w", key.Key, l.table, c.name, err)
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// decode builds a row from the server's text of its columns, in their order.
+func (l layout) decode(values [][]byte) (perp.Row, error) {
+	v := reflect.New(l.row).Elem()
+	for i, c := range l.columns {
+		if c.path == nil {
+			continue
+		}
+		if err := c.decode(values[i], v.FieldByIndex(c.path)); err != nil {
+			return nil, fmt.Errorf("row %s of table %s: column %s: %w", values[0], l.table, c.name, err)
+		}
+	}
+	return v.Interface().(perp.Row), nil
+}

@@ -1,0 +1,143 @@
+package pg_test
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+)
+
+// The columns written out in SQL are exactly the fields of the row types.
+func TestTablesFollowTheRowTypes(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for _, table := range perp.Tables() {
+		l := pg.LayoutOf(table)
+		if l.RowType() == nil || reflect.Zero(l.RowType()).Interface().(perp.Row).RowKey().Table != table {
+			t.Errorf("table %s: wrong or missing layout", table)
+			continue
+		}
+		rows, err := conn.Query(t.Context(), `SELECT attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute
+			WHERE attrelid = ('state_g1.' || $1)::regclass AND attnum > 0 AND attname <> ALL ('{part,rev,deleted_at}') ORDER BY attnum`, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := l.Columns(); !slices.Equal(got, want) {
+			t.Errorf("table %s has the columns\n%s\nbut its rows have\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// Whatever a row holds, the database gives back the same row: through the columns' types, and through the journal's jsonb.
+func TestRowsSurviveTheDatabase(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for _, table := range perp.Tables() {
+		l := pg.LayoutOf(table)
+		query := "SELECT " + strings.Join(l.Names("r."), ", ") + " FROM jsonb_populate_record(NULL::state_g1." + string(table) + ", $1) r"
+		t.Run(string(table), func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				v := reflect.New(l.RowType()).Elem()
+				fill(rt, v)
+				row := v.Interface().(perp.Row)
+				encoded, err := l.Encode(row)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				rows, err := conn.Query(t.Context(), query, pgx.QueryResultFormats{pgx.TextFormatCode}, string(encoded))
+				if err != nil {
+					rt.Fatal(err)
+				}
+				back, err := pgx.CollectExactlyOneRow(rows, func(r pgx.CollectableRow) (perp.Row, error) { return l.Decode(r.RawValues()) })
+				if err != nil {
+					rt.Fatalf("%s: %v", encoded, err)
+				}
+				again, err := l.Encode(back)
+				if err != nil || string(again) != string(encoded) {
+					rt.Fatalf("written %s\nread    %s (%v)", encoded, again, err)
+				}
+				if !reflect.DeepEqual(back, row) {
+					rt.Fatalf("written %#v\nread    %#v", row, back)
+				}
+			})
+		})
+	}
+}
+
+// fill gives every field of a row an arbitrary value in the form that reading produces: no empty slices or maps but nil.
+func fill(t *rapid.T, v reflect.Value) {
+	switch x := v.Addr().Interface().(type) {
+	case *perp.Uint:
+		*x = arbitraryUint(t)
+		return
+	case *perp.Int:
+		*x = perp.IntFromWord(arbitraryUint(t).Bytes32())
+		return
+	case *perp.Fields:
+		*x = arbitraryFields(t)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(t, v.Index(i))
+		}
+	case reflect.Slice:
+		for range rapid.IntRange(0, 3).Draw(t, "length") {
+			e := reflect.New(v.Type().Elem()).Elem()
+			fill(t, e)
+			v.Set(reflect.Append(v, e))
+		}
+	case reflect.String:
+		v.SetString(string(rapid.SliceOf(rapid.Byte()).Draw(t, "text")))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "bool"))
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(rapid.Uint64Range(0, math.MaxUint64>>(64-v.Type().Bits())).Draw(t, "uint"))
+	default:
+		t.Fatalf("no arbitrary %s", v.Type())
+	}
+}
+
+func arbitraryUint(t *rapid.T) perp.Uint {
+	return perp.UintFromBytes(rapid.SliceOfN(rapid.Byte(), 0, 32).Draw(t, "word"))
+}
+
+func arbitraryFields(t *rapid.T) perp.Fields {
+	var fields perp.Fields
+	for range rapid.IntRange(0, 3).Draw(t, "items") {
+		if fields == nil {
+			fields = perp.Fields{}
+		}
+		name := string(rapid.SliceOf(rapid.Byte()).Draw(t, "name"))
+		text := string(rapid.SliceOf(rapid.Byte()).Draw(t, "text"))
+		fields[name] = rapid.SampledFrom([]any{
+			chain.Address{1}, chain.Hash{2}, arbitraryUint(t), perp.I64(-5), true, perp.Bytes{0, 255}, text, []chain.Address{{1}, {2}}, []chain.Hash{{3}},
+			[]perp.Uint{arbitraryUint(t)}, []perp.Int{perp.I64(-1)}, []bool{true, false}, []perp.Bytes{{1}}, []string{text, `\x00`}, []chain.Address{},
+		}).Draw(t, "value")
+	}
+	return fields
+}

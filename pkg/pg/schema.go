@@ -1,0 +1,192 @@
+package pg
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"perpkeeper/pkg/perp"
+)
+
+//go:embed migrations/*.sql state/*.sql
+var schemaFiles embed.FS
+
+// SchemaFiles is everything that makes the schema: the migrations, and the templates of a generation.
+func SchemaFiles() fs.FS { return schemaFiles }
+
+// stateLayout is the version of the templates in state. A generation is never altered: a build with another layout needs a new generation, filled from
+// the log topic. A test pins the templates' bytes to this number.
+const stateLayout = 1
+
+// versionTable is where goose keeps what has been applied.
+const versionTable = "public.perpkeeper_schema"
+
+// Migrate brings the database to this build's version and, the first time, creates generation 1 and makes it the active one. Several processes
+// may call it at once: they wait for each other.
+func (db *DB) Migrate(ctx context.Context) error {
+	provider, closeProvider, err := db.migrations()
+	if err != nil {
+		return err
+	}
+	defer closeProvider()
+	if current, target, err := provider.GetVersions(ctx); err != nil {
+		return fmt.Errorf("reading the schema version: %w", err)
+	} else if current > target {
+		return schemaTooNew(current, target)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrating the database: %w", err)
+	}
+	return db.createFirstGeneration(ctx)
+}
+
+// CheckSchema tells, in one line with what to do, when this build cannot work with the database as it is: the schema is missing, too old or too new,
+// or the active generation has another layout. It changes nothing.
+func (db *DB) CheckSchema(ctx context.Context) error {
+	ctx, cancel := db.bounded(ctx)
+	defer cancel()
+	want, err := latestMigration()
+	if err != nil {
+		return err
+	}
+	var have int64
+	err = db.pool.QueryRow(ctx, selectSchemaVersion.sql()).Scan(&have)
+	switch {
+	case hasCode(err, codeUndefinedTable, codeInvalidSchema), err == nil && have == 0:
+		return fmt.Errorf("the database has no keeper schema, this build needs version %d: %w (run `keeperctl migrate`)", want, ErrSchema)
+	case err != nil:
+		return fmt.Errorf("reading the schema version: %w", err)
+	case have < want:
+		return fmt.Errorf("the database has schema version %d, this build needs %d: %w (run `keeperctl migrate`)", have, want, ErrSchema)
+	case have > want:
+		return schemaTooNew(have, want)
+	}
+	return db.checkLayout(ctx)
+}
+
+// ErrSchema marks a database that this build cannot work with until somebody acts. A database that cannot be asked is another error.
+var ErrSchema = errors.New("schema mismatch")
+
+func schemaTooNew(have, want int64) error {
+	return fmt.Errorf("the database has schema version %d, this build knows %d: %w (start a newer build; a schema is never taken back)", have, want, ErrSchema)
+}
+
+func (db *DB) checkLayout(ctx context.Context) error {
+	var number, layout int
+	err := db.pool.QueryRow(ctx, selectActiveLayout.sql()).Scan(&number, &layout)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("the database has no active generation: %w (run `keeperctl migrate`)", ErrSchema)
+	case err != nil:
+		return fmt.Errorf("reading the active generation: %w", err)
+	case layout != stateLayout:
+		return fmt.Errorf("generation %d has state layout %d, this build needs %d: %w (run `keeperctl rebuild`, or start the build that made it)",
+			number, layout, stateLayout, ErrSchema)
+	}
+	return nil
+}
+
+var (
+	selectSchemaVersion = register("schema version", `SELECT coalesce(max(version_id), 0) FROM public.perpkeeper_schema WHERE is_applied`)
+	selectActiveLayout  = register("layout of the active generation",
+		`SELECT g.number, g.layout FROM keeper.active_generation a JOIN keeper.generation g ON g.number = a.generation`)
+	lockGenerations     = register("lock generations", `SELECT pg_advisory_xact_lock(hashtext('perpkeeper generations'))`)
+	selectAnyGeneration = register("any generation", `SELECT EXISTS (SELECT FROM keeper.generation)`)
+	insertGeneration    = register("insert generation", `INSERT INTO keeper.generation (number, layout) VALUES ($1, $2)`)
+)
+
+// migrations returns the goose provider over the embedded files.
+func (db *DB) migrations() (*goose.Provider, func(), error) {
+	files, err := fs.Sub(schemaFiles, "migrations")
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening the migrations: %w", err)
+	}
+	// Ask often, wait long: one process migrates while the others of the keeper start.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
+	if err != nil {
+		return nil, nil, fmt.Errorf("preparing the migration lock: %w", err)
+	}
+	conn := stdlib.OpenDBFromPool(db.pool)
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files,
+		goose.WithTableName(versionTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("reading the migrations: %w", err), conn.Close())
+	}
+	return provider, func() { closeQuietly(conn) }, nil
+}
+
+// closeQuietly gives the pool its connections back; the pool itself stays open.
+func closeQuietly(conn *sql.DB) { _ = conn.Close() }
+
+// latestMigration is the version of the newest embedded file.
+func latestMigration() (int64, error) {
+	files, err := fs.Glob(schemaFiles, "migrations/*.sql")
+	if err != nil || len(files) == 0 {
+		return 0, fmt.Errorf("this build has no migrations: %w", err)
+	}
+	return goose.NumericComponent(files[len(files)-1]) // the list is sorted
+}
+
+// CreateGeneration creates an empty generation for the current layout. It does not become the active one.
+func (db *DB) CreateGeneration(ctx context.Context, number int) error {
+	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
+			return fmt.Errorf("locking the generations: %w", err)
+		}
+		return createGeneration(ctx, tx, number)
+	})
+}
+
+func (db *DB) createFirstGeneration(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
+			return fmt.Errorf("locking the generations: %w", err)
+		}
+		var any bool
+		if err := tx.QueryRow(ctx, selectAnyGeneration.sql()).Scan(&any); err != nil || any {
+			return err
+		}
+		if err := createGeneration(ctx, tx, 1); err != nil {
+			return err
+		}
+		return activate(ctx, tx, 1)
+	})
+}
+
+func createGeneration(ctx context.Context, tx pgx.Tx, number int) error {
+	if _, err := tx.Exec(ctx, insertGeneration.sql(), number, stateLayout); err != nil {
+		return fmt.Errorf("creating generation %d: %w", number, err)
+	}
+	if _, err := tx.Exec(ctx, stateDDL(number)); err != nil {
+		return fmt.Errorf("creating generation %d: %w", number, err)
+	}
+	return nil
+}
+
+// stateDDL is everything that makes the schema of a generation.
+func stateDDL(generation int) string {
+	text := template("stream") + template("tables")
+	for _, t := range perp.Tables() {
+		text += strings.ReplaceAll(template("every_table"), "{table}", string(t))
+	}
+	text += template("indexes")
+	return strings.ReplaceAll(text, "{state}", schemaName(generation))
+}
+
+// template reads an embedded file; that it is there is the compiler's knowledge and a test's.
+func template(name string) string {
+	text, err := schemaFiles.ReadFile("state/" + name + ".sql")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,8 @@
+-- What every table of rows has: the partition that writes the row, the revision that wrote it last, and when an undo removed it (the row stays a
+-- while as a tombstone, for readers that follow revisions).
+ALTER TABLE {state}.{table}
+    ADD COLUMN part       smallint NOT NULL,
+    ADD COLUMN rev        bigint   NOT NULL,
+    ADD COLUMN deleted_at timestamptz;
+CREATE INDEX {table}_rev ON {state}.{table} (part, rev);
+CREATE INDEX {table}_tombstone ON {state}.{table} (part) WHERE deleted_at IS NOT NULL;

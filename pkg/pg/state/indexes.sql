@@ -1,0 +1,10 @@
+-- What planner and sender ask for: the living few among the many that are done.
+CREATE INDEX position_open ON {state}.position (part) WHERE status = 'Active' AND deleted_at IS NULL;
+CREATE INDEX perp_order_open ON {state}.perp_order (part) WHERE status IN ('Created', 'Updated', 'Frozen') AND deleted_at IS NULL;
+CREATE INDEX request_open ON {state}.request (part) WHERE status IN ('Created', 'Updated', 'Frozen') AND deleted_at IS NULL;
+
+-- What people ask for.
+CREATE INDEX position_account ON {state}.position (account);
+CREATE INDEX perp_order_account ON {state}.perp_order (account);
+CREATE INDEX request_account ON {state}.request (account);
+CREATE INDEX transaction_sender ON {state}.transaction (tx_from, tx_nonce);

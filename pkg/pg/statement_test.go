@@ -1,0 +1,104 @@
+package pg_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+)
+
+// Every statement of the project is understood by the migrated schema.
+func TestEveryStatementPrepares(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "SET search_path = pg_catalog"); err != nil {
+		t.Fatal(err)
+	}
+	if len(pg.StatementTexts()) == 0 {
+		t.Fatal("no statement is registered")
+	}
+	for name, text := range pg.StatementTexts() {
+		if _, err := conn.Prepare(t.Context(), "", text); err != nil {
+			t.Errorf("statement %q: %v", name, err)
+		}
+	}
+}
+
+// freeSQL are the files that may hand the driver a text of their own: what is not over the migrated schema cannot be prepared against it.
+var freeSQL = []string{"schema.go", "database.go"}
+
+// SQL that is not registered cannot reach the driver: every text it is given is the sql() or in() of a statement.
+func TestOnlyRegisteredStatementsReachTheDriver(t *testing.T) {
+	for _, v := range unregistered(t, os.DirFS(".")) {
+		t.Error(v)
+	}
+	planted := unregistered(t, plantedSource)
+	if len(planted) != 2 {
+		t.Errorf("of two planted violations %d were found: %v", len(planted), planted)
+	}
+}
+
+func unregistered(t *testing.T, tree fs.FS) []string {
+	t.Helper()
+	var found []string
+	files, err := fs.Glob(tree, "*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || slices.Contains(freeSQL, file) {
+			continue
+		}
+		source, err := fs.ReadFile(tree, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, source, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && !lawful(call) {
+				found = append(found, fmt.Sprintf("%s: SQL that is not a registered statement", set.Position(call.Pos())))
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// lawful judges one call: the driver's methods take their SQL as the argument after the context, or as the first one of a batch.
+func lawful(call *ast.CallExpr) bool {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return true
+	}
+	position, runsSQL := map[string]int{"Exec": 1, "Query": 1, "QueryRow": 1, "Prepare": 2, "Queue": 0}[method.Sel.Name]
+	if !runsSQL || len(call.Args) <= position {
+		return true
+	}
+	text, ok := call.Args[position].(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	source, ok := text.Fun.(*ast.SelectorExpr)
+	return ok && (source.Sel.Name == "sql" || source.Sel.Name == "in")
+}
+
+var plantedSource = fstest.MapFS{"planted.go": {Data: []byte(`package pg
+func f() { tx.Exec(ctx, "DELETE FROM x"); b.Queue(text, 1); tx.Query(ctx, s.sql()); tx.QueryRow(ctx, s.in(1), 2) }`)}}
