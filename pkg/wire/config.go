@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Config is the [keeper] section: what every process of one keeper must agree on. Topics are named after the chain, and rows and jobs live in
+// the partition their key points to, so none of it can change while the topics live.
+type Config struct {
+	ChainID       uint64 `toml:"chain_id" help:"EIP-155 id of the chain, part of every topic's name: 56 is BNB Smart Chain"`
+	LogPartitions int    `toml:"log_partitions" help:"partitions of the log topic: how many statevm and planner can share the work; fixed for its life"`
+	JobPartitions int    `toml:"job_partitions" help:"partitions of the job topic: how many sender can share the signers; fixed for its life"`
+}
+
+// DefaultConfig is BNB Smart Chain with four partitions.
+func DefaultConfig() Config { return Config{ChainID: 56, LogPartitions: 4, JobPartitions: 4} }
+
+// Validate names every setting that cannot work.
+func (c Config) Validate() error {
+	const most = 256 // far above what a keeper can use, and a typing mistake beyond
+	var problems []error
+	if c.ChainID == 0 {
+		problems = append(problems, errors.New("chain_id: is 0 (56 is BNB Smart Chain)"))
+	}
+	for key, n := range map[string]int{"log_partitions": c.LogPartitions, "job_partitions": c.JobPartitions} {
+		if n < 1 || n > most {
+			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d", key, n, most))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Topics lists the topics of this keeper.
+func (c Config) Topics() []Topic { return Topics(c.ChainID, c.LogPartitions, c.JobPartitions) }
