@@ -1,0 +1,91 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"perpkeeper/pkg/chain"
+)
+
+// The time a lease is given for, at each renewal. The shortest still leaves a renewal at a third of it time to be tried again.
+const (
+	DefaultTTL = 10 * time.Second
+	MinTTL     = 3 * time.Second
+	MaxTTL     = time.Minute
+)
+
+// Owner is one start of one process. The ID decides; the Label is for people, and stays the same over restarts (NON-12).
+type Owner struct {
+	ID    uuid.UUID
+	Label string
+}
+
+// NewOwner returns an owner that never was before.
+func NewOwner(label string) Owner { return Owner{ID: uuid.New(), Label: label} }
+
+// Fence is the proof of ownership that every write for a signer presents.
+type Fence struct {
+	Signer chain.Address
+	Owner  uuid.UUID
+	// Token is the count of the signer's tenures up to this one.
+	Token int64
+}
+
+// Store keeps the lease rows. Each method is one statement, judged by the store's own clock.
+type Store interface {
+	// Acquire takes a lease that nobody holds, with the next token, or extends the owner's own, with the same one. The error of a lease that
+	// somebody else holds is a [HeldError]; a signer that was never registered is another error.
+	Acquire(ctx context.Context, signer chain.Address, owner Owner, ttl time.Duration) (Fence, error)
+	// Renew extends the tenure of the fence, if it has not ended: otherwise the error is a [LostError], also for the same owner.
+	Renew(ctx context.Context, f Fence, ttl time.Duration) error
+	// Release ends the tenure of the fence, so that the next owner need not wait. A tenure that has ended is left as it is, with no error.
+	Release(ctx context.Context, f Fence) error
+}
+
+// HeldError says that somebody else holds the lease. It is no failure: ask again later.
+type HeldError struct {
+	Signer chain.Address
+	Holder string // the owner's label
+	Token  int64
+}
+
+// Error names the holder.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("the lease of signer %s is held by %s (token %d)", e.Signer, e.Holder, e.Token)
+}
+
+// Held tells whether an error says that somebody else holds the lease.
+func Held(err error) bool {
+	_, is := errors.AsType[*HeldError](err)
+	return is
+}
+
+// LostError says that a tenure is over, or was over when a write presented its fence: the write changed nothing. It is no failure of the job,
+// which the next tenure finds as it was (NON-8).
+type LostError struct {
+	Fence Fence
+	Op    string // what was refused
+}
+
+// Error names what was refused, and to whom.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("%s: owner %s no longer holds the lease of signer %s under token %d", e.Op, e.Fence.Owner, e.Fence.Signer, e.Fence.Token)
+}
+
+// Lost tells whether an error says that the tenure is over.
+func Lost(err error) bool {
+	_, is := errors.AsType[*LostError](err)
+	return is
+}
+
+// CheckTTL says why a TTL cannot work, or nil.
+func CheckTTL(ttl time.Duration) error {
+	if ttl < MinTTL || ttl > MaxTTL {
+		return fmt.Errorf("%s is not between %s and %s", ttl, MinTTL, MaxTTL)
+	}
+	return nil
+}

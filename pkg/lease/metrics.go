@@ -1,0 +1,53 @@
+package lease
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics count what becomes of leases and of writes under them (NON-11).
+type Metrics struct {
+	acquire *prometheus.CounterVec
+	renew   *prometheus.CounterVec
+	rejects *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics of leases.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		acquire: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lease_acquire_total", Help: "Tries to take a signer's lease, by result: won, held (somebody else has it), error.",
+		}, []string{"result"}),
+		renew: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "lease_renew_total", Help: "Renewals of leases, by result: kept, lost, error (asked again until the tenure's deadline).",
+		}, []string{"result"}),
+		rejects: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fence_reject_total", Help: "Writes the database refused because the lease had moved on, by operation.",
+		}, []string{"op"}),
+	}
+	reg.MustRegister(m.acquire, m.renew, m.rejects)
+	return m
+}
+
+// Rejected counts a write that was fenced out. Other errors are not its business.
+func (m *Metrics) Rejected(err error) {
+	if lost, is := errors.AsType[*LostError](err); is {
+		m.rejects.WithLabelValues(lost.Op).Inc()
+	}
+}
+
+func (m *Metrics) acquired(err error) { m.acquire.WithLabelValues(result(err, "won")).Inc() }
+func (m *Metrics) renewed(err error)  { m.renew.WithLabelValues(result(err, "kept")).Inc() }
+
+func result(err error, success string) string {
+	switch {
+	case err == nil:
+		return success
+	case Held(err):
+		return "held"
+	case Lost(err):
+		return "lost"
+	}
+	return "error"
+}

@@ -1,0 +1,120 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"perpkeeper/pkg/chain"
+)
+
+// Tenure is the time during which this process owns a signer. It belongs to the process that acquired it; [Tenure.Keep] must run while it is
+// in use. Its methods are safe for concurrent use.
+type Tenure struct {
+	store   Store
+	fence   Fence
+	ttl     time.Duration
+	metrics *Metrics
+
+	mu    sync.Mutex
+	until time.Time // monotonic; past it this process takes the lease for lost, whatever the database says
+}
+
+// Acquire takes the lease of a signer and begins a tenure. See [Store.Acquire] for its errors.
+func Acquire(ctx context.Context, store Store, signer chain.Address, owner Owner, ttl time.Duration, m *Metrics) (*Tenure, error) {
+	asked := time.Now()
+	fence, err := store.Acquire(ctx, signer, owner, ttl)
+	m.acquired(err)
+	if err != nil {
+		return nil, fmt.Errorf("acquiring the lease of %s: %w", signer, err)
+	}
+	return &Tenure{store: store, fence: fence, ttl: ttl, metrics: m, until: asked.Add(trusted(ttl))}, nil
+}
+
+// trusted is how long after a request was sent its lease is relied on. The database counts the whole TTL, from later on.
+func trusted(ttl time.Duration) time.Duration { return ttl * 7 / 10 }
+
+// Fence is what writes of this tenure present.
+func (t *Tenure) Fence() Fence { return t.fence }
+
+// Check returns a [LostError] once the tenure's deadline has passed. It is asked immediately before signing and before broadcasting.
+func (t *Tenure) Check(op string) error {
+	if time.Now().Before(t.deadline()) {
+		return nil
+	}
+	return &LostError{Fence: t.fence, Op: op}
+}
+
+func (t *Tenure) deadline() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.until
+}
+
+// Keep renews the lease at a third of its TTL until ctx ends, and returns nil then, or until the tenure is over, and returns a [LostError]. A
+// database that does not answer is asked again, sooner, until the deadline.
+func (t *Tenure) Keep(ctx context.Context) error {
+	pause := t.ttl / 3
+	for wait(ctx, min(pause, time.Until(t.deadline()))) {
+		if err := t.Check("renew"); err != nil {
+			t.metrics.renewed(err)
+			return err
+		}
+		err := t.renew(ctx)
+		switch {
+		case Lost(err):
+			return err
+		case err != nil:
+			pause = t.ttl / 20
+		default:
+			pause = t.ttl / 3
+		}
+	}
+	return nil
+}
+
+// renew asks once, and moves the deadline. An answer that comes after the deadline is an answer too late.
+func (t *Tenure) renew(ctx context.Context) error {
+	ctx, cancel := context.WithDeadline(ctx, t.deadline())
+	defer cancel()
+	asked := time.Now()
+	err := t.store.Renew(ctx, t.fence, t.ttl)
+	if err == nil {
+		err = t.extend(asked.Add(trusted(t.ttl)))
+	}
+	t.metrics.renewed(err)
+	return err
+}
+
+func (t *Tenure) extend(until time.Time) error {
+	if err := t.Check("renew"); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.until = until
+	return nil
+}
+
+// Release ends the tenure, here at once and at the database for the next owner's sake. Nothing of the tenure may be under way any more.
+func (t *Tenure) Release(ctx context.Context) error {
+	t.mu.Lock()
+	t.until = time.Time{}
+	t.mu.Unlock()
+	if err := t.store.Release(ctx, t.fence); err != nil {
+		return fmt.Errorf("releasing the lease of %s: %w", t.fence.Signer, err)
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,17 @@
+// Package txm is the life of one transaction, as values: the states of an intent, the price it pays, and what to do next given what is stored
+// and what the chain shows. It reads no clock, asks no node and writes nothing.
+//
+// An intent is one arm of a job in this keeper. It gets a nonce and a signed transaction in one step, and keeps both: whatever is broadcast for it
+// later carries that nonce, so that at most one of its transactions can ever be mined.
+//
+// # Guaranteed, given a [Store] that passes the suite in txmtest
+//
+//   - A transaction is stored, with its nonce and its job, before anybody can broadcast it (NON-13).
+//   - An intent ends on finalized blocks only. A mined transaction whose block left the chain is sent again, the same bytes at the same nonce.
+//   - A job has at most one live arm, an account at most one liquidation in flight, and a keeper at most as many as it was told (LIQ-6).
+//
+// # Not guaranteed
+//
+//   - That an intent which never got a nonce is executed: it is a wish, and [Skipped] is a regular end.
+//   - That a transaction lands in time. Its price stays what it was signed with.
+package txm

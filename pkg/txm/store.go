@@ -1,0 +1,136 @@
+package txm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+)
+
+// Store keeps intents, their transactions and receipts. Its parts are what the stages of a sender need one by one.
+//
+// Every write but Enqueue presents a fence. If the tenure is over the write changes nothing and the error is a lease.LostError; if the intent has
+// moved on meanwhile it changes nothing and the error is a [RefusedError]. Any other error of a write leaves open whether it happened.
+type Store interface {
+	Queue
+	Claims
+	Flights
+	Reports
+}
+
+// Queue is the intents that have no nonce yet.
+type Queue interface {
+	// Enqueue stores a job that a planner said is live at a time of its clock. Any sender may: a job is one job however often it is said.
+	Enqueue(ctx context.Context, j job.Job, saidAt time.Time) (Admission, error)
+	// Head returns the most urgent queued intent of a signer, but for those excepted, and how many are queued in all. It returns nil when there is none,
+	// or when the signer is paused.
+	Head(ctx context.Context, signer chain.Address, except []int64) (head *Intent, depth int, err error)
+	// Skip ends a queued intent.
+	Skip(ctx context.Context, f lease.Fence, intent int64, e Ending) error
+}
+
+// Admission is what became of a job that was said.
+type Admission string
+
+// The admissions.
+const (
+	NewArm    Admission = "queued"    // a new arm lives
+	Refreshed Admission = "refreshed" // the live arm is still queued, and carries the newer words
+	Flying    Admission = "in_flight" // the live arm has its nonce, or the words were not newer
+	Cooling   Admission = "cooling"   // the last arm has ended, and the job was not said again since it cooled down
+)
+
+// Ending is how an arm ended.
+type Ending struct {
+	Outcome job.Outcome
+	Reason  string
+	// CoolDown is how long the next arm has to wait; see [CoolDown].
+	CoolDown time.Duration
+}
+
+// Claims turn a queued intent into a signed one.
+type Claims interface {
+	// Claim advances the cursor and stores nonce, transaction and state in one statement, or does nothing.
+	Claim(ctx context.Context, f lease.Fence, c Claim) error
+	// Claimed tells what became of a claim whose answer was lost: the hash that is stored for the intent, or zero if it is still without a nonce.
+	Claimed(ctx context.Context, intent int64) (chain.Hash, error)
+}
+
+// Claim is a signed transaction looking for its place.
+type Claim struct {
+	Intent int64
+	Tx     SignedTx
+	// Cursor is the signer's next nonce as the caller knows it. Tx.Nonce is the cursor, or a released gap below it.
+	Cursor uint64
+	Limits Limits
+}
+
+// Limits of what is in flight at a time.
+type Limits struct {
+	Signer       int // intents of one signer
+	Liquidations int // liquidations over all senders of the keeper (LIQ-6)
+}
+
+// Flights are the intents with a nonce whose fate is open.
+type Flights interface {
+	// InFlight lists a signer's flights by nonce.
+	InFlight(ctx context.Context, signer chain.Address) ([]Flight, error)
+	// Noted counts a broadcast of an attempt and its answer. An accepted one makes a signed intent [Sent].
+	Noted(ctx context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error
+	// Record stores a receipt, in place of an earlier one of the same nonce.
+	Record(ctx context.Context, f lease.Fence, r Receipt) error
+	// TakeBack removes a stored receipt whose block left the chain.
+	TakeBack(ctx context.Context, f lease.Fence, r Receipt) error
+	// Finish ends the intent of a stored receipt whose block is final, and consumes its nonce.
+	Finish(ctx context.Context, f lease.Fence, r Receipt, coolDown time.Duration) error
+	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer.
+	Disown(ctx context.Context, f lease.Fence, intent int64, e Ending) error
+}
+
+// Reports are the intents that have ended and were not yet told to the world.
+type Reports interface {
+	// Unreported lists the oldest of a signer's.
+	Unreported(ctx context.Context, signer chain.Address, limit int) ([]Ended, error)
+	// Reported takes intents off the list.
+	Reported(ctx context.Context, f lease.Fence, intents []int64) error
+}
+
+// Ended is an intent at its end, with what is known of its transaction.
+type Ended struct {
+	Intent  Intent
+	EndedAt time.Time
+	Receipt *Receipt // nil when nothing of ours was mined
+}
+
+// Refusal is why a write found its intent, or its place, taken.
+type Refusal string
+
+// The refusals.
+const (
+	Moved       Refusal = "moved"        // the intent is not in a state that the write starts from
+	CursorMoved Refusal = "cursor_moved" // the promised nonce is not the next one: read the cursor again
+	SignerFull  Refusal = "signer_full"  // as many of the signer's transactions are in flight as may be
+	KeeperFull  Refusal = "keeper_full"  // as many liquidations are in flight as may be
+	AccountBusy Refusal = "account_busy" // a liquidation of the account is in flight
+)
+
+// RefusedError says that a write changed nothing, under a fence that still holds.
+type RefusedError struct {
+	Op  string
+	Why Refusal
+}
+
+// Error names what was refused and why.
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s: refused: %s", e.Op, e.Why) }
+
+// Refused tells why a write was refused; the empty refusal if it was not.
+func Refused(err error) Refusal {
+	if refused, is := errors.AsType[*RefusedError](err); is {
+		return refused.Why
+	}
+	return ""
+}
