@@ -77,7 +77,7 @@ func (c *cataloguer) Register(collector prometheus.Collector) error {
 	for desc := range descs {
 		row, err := describe(desc)
 		if err != nil {
-			c.err = err
+			c.err = cmp.Or(c.err, err)
 			continue
 		}
 		row.Type = vectorType(collector)
@@ -86,12 +86,10 @@ func (c *cataloguer) Register(collector prometheus.Collector) error {
 	return nil
 }
 
-// MustRegister implements prometheus.Registerer.
+// MustRegister implements prometheus.Registerer. It does not panic: Catalogue returns the first error.
 func (c *cataloguer) MustRegister(collectors ...prometheus.Collector) {
 	for _, collector := range collectors {
-		if err := c.Register(collector); err != nil {
-			panic(err)
-		}
+		c.err = cmp.Or(c.err, c.Register(collector))
 	}
 }
 
@@ -116,8 +114,11 @@ func vectorType(collector prometheus.Collector) string {
 	}
 }
 
-// descRule reads a Desc's only public form, its String.
-var descRule = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"),.* variableLabels: \{([^}]*)\}\}$`)
+// A Desc's only public form is its String.
+var (
+	descRule  = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"),.* constLabels: \{(.*)\}, variableLabels: \{([^}]*)\}\}$`)
+	constRule = regexp.MustCompile(`(\w+)="(?:[^"\\]|\\.)*"`)
+)
 
 func describe(desc *prometheus.Desc) (Metric, error) {
 	parts := descRule.FindStringSubmatch(desc.String())
@@ -129,7 +130,12 @@ func describe(desc *prometheus.Desc) (Metric, error) {
 	if err := cmp.Or(nameErr, helpErr); err != nil {
 		return Metric{}, fmt.Errorf("%s cannot be read: %w", desc, err)
 	}
-	return Metric{Name: name, Help: help, Labels: strings.FieldsFunc(parts[3], func(r rune) bool { return r == ',' })}, nil
+	var labels []string
+	for _, constant := range constRule.FindAllStringSubmatch(parts[3], -1) {
+		labels = append(labels, constant[1])
+	}
+	labels = append(labels, strings.FieldsFunc(parts[4], func(r rune) bool { return r == ',' })...)
+	return Metric{Name: name, Help: help, Labels: labels}, nil
 }
 
 // registerBuild publishes what is running, as a gauge that is always 1.

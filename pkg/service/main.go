@@ -43,7 +43,7 @@ func Metrics(register ...func(prometheus.Registerer)) Option {
 // start acquires what the service needs, registers each clean-up at the line after (Shell.OnStop), gives the shell its long-running members (Shell.Go)
 // and returns; it does not block for the life of the service.
 func Main[C Config](name string, defaults C, start func(*Shell, C) error, options ...Option) {
-	cfg, own := defaults, serviceSettings{Log: defaultLog(), HTTP: defaultHTTP()}
+	cfg, own := defaults, serviceSettings{Log: LogSettings{Level: "info", Format: "auto"}, HTTP: HTTPSettings{Listen: "127.0.0.1:0", PProf: config.Auto}}
 	p := &program{
 		name: name, roots: []any{&cfg, &own}, log: &own.Log, http: &own.HTTP,
 		start: func(sh *Shell, _ []string) error { return start(sh, cfg) },
@@ -52,9 +52,9 @@ func Main[C Config](name string, defaults C, start func(*Shell, C) error, option
 }
 
 // Tool is the main function of a command line tool: like Main, but it takes arguments (usage shows them, as in "<command> [id]"), serves no HTTP,
-// and ends when run returns. Members that run has started are stopped then.
+// logs nothing below warnings by default, and ends when run returns. Members that run has started are stopped then.
 func Tool[C Config](name, usage string, defaults C, run func(sh *Shell, cfg C, args []string) error, options ...Option) {
-	cfg, own := defaults, toolSettings{Log: defaultLog()}
+	cfg, own := defaults, toolSettings{Log: LogSettings{Level: "warn", Format: "auto"}}
 	p := &program{
 		name: name, usage: usage, roots: []any{&cfg, &own}, log: &own.Log, http: &HTTPSettings{},
 		start: func(sh *Shell, args []string) error {
@@ -169,10 +169,10 @@ func (p *program) printMetrics(w io.Writer) error {
 
 // live runs the process until it is asked to stop or fails.
 func (p *program) live(set *config.Set, args []string, stderr io.Writer) int {
-	log, console := newLog(p.name, *p.log, stderr)
-	p.announce(log, set)
 	ctx, release := signals()
 	defer release()
+	log, console := newLog(p.name, *p.log, stderr)
+	announce(log, set, ReadBuild(p.name))
 	err := Run(ctx, Options{Name: p.name, Log: log, HTTP: *p.http}, func(sh *Shell) error { return p.start(sh, args) })
 	if err == nil {
 		return ExitAsked
@@ -181,16 +181,11 @@ func (p *program) live(set *config.Set, args []string, stderr io.Writer) int {
 	return ExitFailed
 }
 
-// announce logs what is running and the configuration in force. A tool only does so for those who debug it.
-func (p *program) announce(log zerolog.Logger, set *config.Set) {
-	level := zerolog.InfoLevel
-	if p.usage != "" {
-		level = zerolog.DebugLevel
-	}
+// announce logs what is running and the configuration in force.
+func announce(log zerolog.Logger, set *config.Set, b Build) {
 	settings := zerolog.Dict()
 	set.Each(func(key, value string) { settings.Str(key, value) })
-	b := ReadBuild(p.name)
-	log.WithLevel(level).Str("version", b.Version).Str("revision", b.Revision).Dict("config", settings).Msg("starting")
+	log.Info().Str("version", b.Version).Str("revision", b.Revision).Dict("config", settings).Msg("starting")
 }
 
 // report says why the process failed: one line for people, or one line of JSON.

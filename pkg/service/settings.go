@@ -68,7 +68,3 @@ type serviceSettings struct {
 	Log  LogSettings  `toml:"log"`
 	HTTP HTTPSettings `toml:"http"`
 }
-
-func defaultLog() LogSettings { return LogSettings{Level: "info", Format: "auto"} }
-
-func defaultHTTP() HTTPSettings { return HTTPSettings{Listen: "127.0.0.1:0", PProf: config.Auto} }

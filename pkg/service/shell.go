@@ -51,7 +51,9 @@ func Run(ctx context.Context, o Options, start func(*Shell) error) error {
 		if err := start(sh); err != nil {
 			return err
 		}
-		own.OK()
+		if sh.Context().Err() == nil {
+			own.OK()
+		}
 		return nil
 	})
 	<-sh.Context().Done()

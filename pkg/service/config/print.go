@@ -139,10 +139,17 @@ func writeKeyHelp(b *strings.Builder, n *node) {
 		fmt.Fprintf(b, "  --%s  %s  (default %s)\n        %s\n", n.key, n.env(), literal(n), n.help)
 	case tables:
 		fmt.Fprintf(b, "  [[%s]]  (only in the file)\n        %s\n", n.key, n.help)
-		n.row.walk(func(c *node) {
-			if c.settable() {
-				fmt.Fprintf(b, "        %s: %s\n", strings.TrimPrefix(c.key, n.key+"."), c.help)
-			}
-		})
+		n.row.walk(func(c *node) { writeColumnHelp(b, n.key, c) })
+	}
+}
+
+// writeColumnHelp explains one key of the tables of a list, named as seen from the list.
+func writeColumnHelp(b *strings.Builder, list string, c *node) {
+	if c.kind == section {
+		return
+	}
+	fmt.Fprintf(b, "        %s: %s\n", strings.TrimPrefix(c.key, list+"."), c.help)
+	if c.kind == tables {
+		c.row.walk(func(inner *node) { writeColumnHelp(b, list, inner) })
 	}
 }
