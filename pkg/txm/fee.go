@@ -11,14 +11,13 @@ const Gwei = 1_000_000_000
 
 // Policy is what a keeper pays, and how long it waits. Start from [DefaultPolicy].
 type Policy struct {
-	// Floor is the least price that is offered.
-	Floor uint64
-	// Cap is the most.
-	Cap uint64
+	// Floor and Cap are wei per gas.
+	Floor uint64 `toml:"min_price" help:"least price that is offered, in wei per gas"`
+	Cap   uint64 `toml:"max_price" help:"highest price that is offered, in wei per gas"`
 	// Resend is after how long an unmined transaction is broadcast again.
-	Resend time.Duration
+	Resend time.Duration `toml:"resend" help:"after how long an unmined transaction is broadcast again"`
 	// Doubt is how long a nonce must have been spent in finalized blocks, with no receipt of ours to be found, before that is believed.
-	Doubt time.Duration
+	Doubt time.Duration `toml:"doubt" help:"how long a nonce must have been spent without a receipt of ours before somebody else is suspected"`
 }
 
 // DefaultPolicy offers BSC's practical floor of 0.05 gwei, at most 5 gwei, and broadcasts again after about two blocks.
@@ -29,11 +28,17 @@ func DefaultPolicy() Policy {
 // Validate names what cannot work.
 func (p Policy) Validate() error {
 	var problems []error
-	if p.Floor == 0 || p.Floor > p.Cap {
-		problems = append(problems, fmt.Errorf("price: a floor of %d wei and a cap of %d make no range", p.Floor, p.Cap))
+	if p.Floor == 0 {
+		problems = append(problems, fmt.Errorf("min_price: is 0 (BSC takes nothing below %d wei)", Gwei/20))
 	}
-	if p.Resend <= 0 || p.Doubt <= 0 {
-		problems = append(problems, fmt.Errorf("resend %s, doubt %s: both must be positive", p.Resend, p.Doubt))
+	if p.Cap < p.Floor {
+		problems = append(problems, fmt.Errorf("max_price: %d is below min_price %d", p.Cap, p.Floor))
+	}
+	if p.Resend <= 0 {
+		problems = append(problems, fmt.Errorf("resend: %s is not positive", p.Resend))
+	}
+	if p.Doubt <= 0 {
+		problems = append(problems, fmt.Errorf("doubt: %s is not positive", p.Doubt))
 	}
 	return errors.Join(problems...)
 }

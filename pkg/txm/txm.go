@@ -10,20 +10,13 @@ import (
 // MaxGas is the most gas one transaction may ask for on BSC.
 const MaxGas = 16_777_216
 
-// Tx is a transaction before it is signed: a call without value. The fees are wei per gas.
-type Tx struct {
-	ChainID uint64
-	Nonce   uint64
-	To      chain.Address
-	Data    []byte
-	Gas     uint64
-	// Tip and Cap are equal where the base fee is zero, as on BSC: the effective price is the smaller of the two.
-	Tip, Cap uint64
-}
-
-// Signed bytes of a transaction, and the hash the chain knows it by.
+// SignedTx is a transaction as it is stored and broadcast.
 type SignedTx struct {
-	Tx
+	Nonce uint64
+	Gas   uint64
+	// Tip and Cap are wei per gas. They are equal where the base fee is zero, as on BSC: the effective price is the smaller of the two.
+	Tip, Cap uint64
+	// Hash is what the chain knows the bytes by.
 	Hash chain.Hash
 	Raw  []byte
 }

@@ -1,0 +1,164 @@
+package signer
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/accounts/keystore"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/secret"
+)
+
+// The first account of the well-known test mnemonic.
+const (
+	devKey     = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+	devAddress = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+)
+
+func dev(t *testing.T, keys ...string) []Signer {
+	t.Helper()
+	cfg := Config{Dev: true}
+	for _, k := range keys {
+		cfg.DevKeys = append(cfg.DevKeys, secret.New(k))
+	}
+	all, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestSignIsForOneChainAndRepeatable(t *testing.T) {
+	s := dev(t, devKey)[0]
+	if s.Address().Hex() != devAddress {
+		t.Fatalf("address %s", s.Address())
+	}
+	tx := Tx{ChainID: 56, Nonce: 7, To: chain.Address{9}, Data: []byte{1, 2, 3}, Gas: 21_000, Tip: 50_000_000, Cap: 50_000_000}
+	raw, hash, err := s.Sign(t.Context(), tx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read types.Transaction
+	if err := read.UnmarshalBinary(raw); err != nil {
+		t.Fatal(err)
+	}
+	from, err := types.Sender(types.LatestSignerForChainID(read.ChainId()), &read)
+	if err != nil || chain.Address(from) != s.Address() {
+		t.Errorf("sent by %s: %v", from, err)
+	}
+	if chain.Hash(read.Hash()) != hash || read.ChainId().Uint64() != 56 || read.Nonce() != 7 || *read.To() != common.Address(tx.To) ||
+		!bytes.Equal(read.Data(), tx.Data) || read.Gas() != tx.Gas || read.GasTipCap().Uint64() != tx.Tip || read.GasFeeCap().Uint64() != tx.Cap ||
+		read.Value().Sign() != 0 {
+		t.Errorf("signed %+v as %s", tx, hex.EncodeToString(raw))
+	}
+	again, _, err := s.Sign(t.Context(), tx)
+	if err != nil || !bytes.Equal(raw, again) {
+		t.Error("the same transaction must yield the same bytes")
+	}
+	tx.ChainID = 97
+	if other, _, _ := s.Sign(t.Context(), tx); bytes.Equal(raw, other) {
+		t.Error("bytes for another chain must differ")
+	}
+}
+
+// sealed writes a keystore file and its password file.
+func sealed(t *testing.T, password, written string) Keystore {
+	t.Helper()
+	key, err := crypto.HexToECDSA(devKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: crypto.PubkeyToAddress(key.PublicKey), PrivateKey: key}, password, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Keystore{File: write(t, "key.json", string(text)), PasswordFile: write(t, "password", written)}
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestKeystoreOpensWithItsPassword(t *testing.T) {
+	all, err := Open(Config{Keystores: []Keystore{sealed(t, "pass word", "pass word\n")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all[0].Address().Hex() != devAddress {
+		t.Errorf("address %s", all[0].Address())
+	}
+}
+
+func TestOpenSaysWhatIsWrongAndNothingSecret(t *testing.T) {
+	good := sealed(t, "right", "right")
+	for name, c := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"no key":              {Config{}, "keystore: no key"},
+		"raw key without dev": {Config{DevKeys: []secret.String{secret.New(devKey)}}, "dev_keys: raw keys are for development only"},
+		"half a keystore":     {Config{Keystores: []Keystore{{File: "x"}}}, "keystore[0]: needs both"},
+		"no such file":        {Config{Keystores: []Keystore{{File: "/nowhere/key.json", PasswordFile: good.PasswordFile}}}, "no such file"},
+		"no password file":    {Config{Keystores: []Keystore{{File: good.File, PasswordFile: "/nowhere/password"}}}, "reading the password"},
+		"wrong password":      {Config{Keystores: []Keystore{sealed(t, "right", "hunter2-wrong")}}, "does not open with the password"},
+		"no keystore":         {Config{Keystores: []Keystore{{File: write(t, "raw", devKey), PasswordFile: good.PasswordFile}}}, "is no keystore file"},
+		"no key text":         {Config{Dev: true, DevKeys: []secret.String{secret.New(devKey[:60] + "zzzz")}}, "signer.dev_keys: number 1 is no private key"},
+		"twice":               {Config{Dev: true, DevKeys: []secret.String{secret.New(devKey), secret.New("0x" + devKey)}}, "configured twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(c.cfg)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			for _, hidden := range []string{devKey[:16], "hunter2"} {
+				if strings.Contains(err.Error(), hidden) {
+					t.Errorf("%q shows %q", err, hidden)
+				}
+			}
+		})
+	}
+}
+
+// Sender design §8: keys never in logs or errors.
+func TestNoPrintingReachesTheKey(t *testing.T) {
+	s := dev(t, devKey)[0]
+	key := s.(*local).key
+	var out bytes.Buffer
+	holder := struct {
+		S      Signer
+		hidden Signer
+	}{s, s}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d", "%q"} {
+		fmt.Fprintf(&out, verb+verb+verb, s, holder, &holder)
+	}
+	log := zerolog.New(&out)
+	log.Info().Interface("signer", s).Interface("holder", holder).Any("list", []Signer{s}).Msg("x")
+	if err := json.NewEncoder(&out).Encode(holder); err != nil {
+		t.Fatal(err)
+	}
+	for _, hidden := range []string{devKey, strings.ToUpper(devKey), key.D.String(), hex.EncodeToString(key.D.Bytes()[:8])} {
+		if strings.Contains(out.String(), hidden) {
+			t.Errorf("printed %s", out.String())
+		}
+	}
+	if !strings.Contains(out.String(), devAddress) {
+		t.Error("the address is what should be printed")
+	}
+}
