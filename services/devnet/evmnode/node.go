@@ -125,6 +125,11 @@ func (n *Node) ChainID() *big.Int { return n.chain.Config().ChainID }
 // Head is the header clients see as latest. The caller must not change it.
 func (n *Node) Head() *types.Header { return n.head.Load() }
 
+// Register adds the exported methods of a value under a namespace, beside the node's own; it must come before Run. Faults hit them like any other.
+func (n *Node) Register(namespace string, methods any) error {
+	return n.server.RegisterName(namespace, methods)
+}
+
 // Run answers requests and makes blocks until ctx ends or a block cannot be made, then closes the node. It returns nil when ctx ended.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -296,6 +296,40 @@ func TestManySendersAtOnce(t *testing.T) {
 	}
 }
 
+// What does not fit into a block waits for the next one, each sender's transactions in order.
+func TestFullBlocksCarryOver(t *testing.T) {
+	c := start(t, Config{Manual: true, GasLimit: 450_000}, 4)
+	var sent []common.Hash
+	for i := range int64(12) {
+		sent = append(sent, c.emit(int(i%4), i).Hash())
+	}
+	blocks := 0
+	for ; c.pending() > 0 && blocks < 12; blocks++ {
+		c.mine(1)
+		if h := c.Head(); h.GasUsed > h.GasLimit || h.GasUsed == 0 {
+			t.Errorf("block %v used %d of %d gas", h.Number, h.GasUsed, h.GasLimit)
+		}
+	}
+	if blocks < 2 {
+		t.Errorf("everything went into %d block", blocks)
+	}
+	for _, hash := range sent {
+		if r := c.receipt(hash); r.Status != types.ReceiptStatusSuccessful {
+			t.Errorf("transaction %s failed", hash)
+		}
+	}
+}
+
+// pending counts the executable transactions of the pool.
+func (c *chainTest) pending() int {
+	c.t.Helper()
+	if err := c.pool.Sync(); err != nil {
+		c.t.Fatal(err)
+	}
+	executable, _ := c.pool.Stats()
+	return executable
+}
+
 func TestStallAndResume(t *testing.T) {
 	c := start(t, Config{BlockTime: 20 * time.Millisecond}, 0)
 	eventually(t, "first blocks", func() bool { return c.Head().Number.Uint64() > 3 })
