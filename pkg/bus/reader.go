@@ -55,6 +55,9 @@ func (r *Reader) NextBatch(ctx context.Context, limit int) ([]Record, error) {
 	if r.failed != nil {
 		return nil, r.failed
 	}
+	if ctx.Err() != nil { // also when records are ready: a claim that has ended delivers nothing more
+		return nil, fmt.Errorf("reading %s/%d: %w", r.topic, r.partition, context.Cause(ctx))
+	}
 	if len(r.ready) == 0 {
 		if err := r.fill(ctx); err != nil {
 			return nil, err

@@ -30,8 +30,12 @@ type trial struct {
 // try starts a loop. op is a metric label; doing completes the sentence "bus: … fails".
 func (c *Client) try(op, doing string) *trial {
 	t := &trial{c: c, op: op, doing: doing}
-	t.Backoff = retry.New(retry.Policy{Initial: firstPause, Max: longestPause, OnRetry: t.onRetry})
+	t.begin()
 	return t
+}
+
+func (t *trial) begin() {
+	t.Backoff = retry.New(retry.Policy{Initial: firstPause, Max: longestPause, OnRetry: t.onRetry})
 }
 
 func (t *trial) onRetry(attempt int, err error, _ time.Duration) {
@@ -45,13 +49,13 @@ func (t *trial) onRetry(attempt int, err error, _ time.Duration) {
 	t.c.log.Debug().Err(err).Int("attempt", attempt).Msgf("bus: %s still fails", t.doing)
 }
 
-// succeeded makes the next failure a first one.
+// succeeded begins anew: the next try comes without a pause, and the next failure is a first one.
 func (t *trial) succeeded() {
 	if !t.failed.IsZero() {
 		t.c.log.Info().Dur("after", time.Since(t.failed)).Msgf("bus: %s works again", t.doing)
 	}
 	t.end()
-	t.Reset()
+	t.begin()
 }
 
 // end takes the call out of Health; every loop must end.

@@ -9,10 +9,9 @@
 package broker
 
 import (
+	"cmp"
 	"fmt"
 	"net"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -23,76 +22,74 @@ import (
 type Config struct {
 	// DataDir keeps topics, records and groups over restarts; it is created if need be. Empty = memory.
 	DataDir string
-	// Listen is the address to listen on and to be reached at; port 0 picks a free one. Empty = 127.0.0.1:0. With several brokers and a fixed port,
-	// the others take the ports after it.
-	Listen string
-	// Brokers is how many brokers the cluster seems to have; 0 = 1.
-	Brokers int
+	// Listen has one address for each broker the cluster shall seem to have, to listen on and to be reached at, host:port; port 0 picks a
+	// free one. Empty = one broker on a free port of 127.0.0.1. A cluster that is started anew on its data needs the addresses it had.
+	Listen []string
 	// MinSessionTimeout is the shortest session timeout granted to group members; 0 = 6 s, as Apache Kafka has it.
 	MinSessionTimeout time.Duration
 }
+
+// defaultMinSessionTimeout is Apache Kafka's group.min.session.timeout.ms.
+const defaultMinSessionTimeout = 6 * time.Second
 
 // Broker is a running broker, or a cluster of several.
 type Broker struct{ cluster *kfake.Cluster }
 
 // Start starts the broker. It fails when the address is taken or the data directory cannot be used.
 func Start(cfg Config) (*Broker, error) {
-	host, ports, err := cfg.addresses()
+	listen := cfg.Listen
+	if len(listen) == 0 {
+		listen = []string{"127.0.0.1:0"}
+	}
+	listeners, err := open(listen)
 	if err != nil {
 		return nil, err
 	}
+	used := 0
 	opts := []kfake.Opt{
-		kfake.Ports(ports...),
-		kfake.ListenFn(func(network, address string) (net.Listener, error) {
-			_, port, err := net.SplitHostPort(address)
-			if err != nil {
-				return nil, err
-			}
-			return net.Listen(network, net.JoinHostPort(host, port))
+		kfake.NumBrokers(len(listeners)),
+		kfake.ListenFn(func(string, string) (net.Listener, error) {
+			used++
+			return listeners[used-1], nil
 		}),
-		kfake.GroupMinSessionTimeout(max(cfg.MinSessionTimeout, 0)),
-	}
-	if cfg.MinSessionTimeout == 0 {
-		opts = append(opts, kfake.GroupMinSessionTimeout(6*time.Second))
+		kfake.GroupMinSessionTimeout(cmp.Or(cfg.MinSessionTimeout, defaultMinSessionTimeout)),
 	}
 	if cfg.DataDir != "" {
 		opts = append(opts, kfake.DataDir(cfg.DataDir), kfake.SyncWrites())
 	}
 	cluster, err := kfake.NewCluster(opts...)
 	if err != nil {
+		closeAll(listeners)
 		return nil, fmt.Errorf("starting the embedded broker: %w", err)
 	}
 	return &Broker{cluster: cluster}, nil
 }
 
-func (c Config) addresses() (host string, ports []int, err error) {
-	listen := c.Listen
-	if listen == "" {
-		listen = "127.0.0.1:0"
-	}
-	host, text, err := net.SplitHostPort(listen)
-	if err != nil {
-		return "", nil, fmt.Errorf("embedded broker: %q is not host:port", c.Listen)
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return "", nil, fmt.Errorf("embedded broker: %q is not a port", text)
-	}
-	for i := range max(c.Brokers, 1) {
-		if port == 0 {
-			ports = append(ports, 0)
-			continue
+// open listens on every address or, if one of them is taken, on none. Doing it here and not in the library makes the error name the address.
+func open(addresses []string) ([]net.Listener, error) {
+	var listeners []net.Listener
+	for _, address := range addresses {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			closeAll(listeners)
+			return nil, fmt.Errorf("starting the embedded broker: %w", err)
 		}
-		ports = append(ports, int(port)+i)
+		listeners = append(listeners, listener)
 	}
-	return host, ports, nil
+	return listeners, nil
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		_ = l.Close() // nothing was served on it
+	}
 }
 
 // Addr is the address of the first broker, host:port.
 func (b *Broker) Addr() string { return b.Addrs()[0] }
 
 // Addrs are the addresses of all brokers.
-func (b *Broker) Addrs() []string { return slices.Clone(b.cluster.ListenAddrs()) }
+func (b *Broker) Addrs() []string { return b.cluster.ListenAddrs() }
 
 // Close stops the broker and saves what a data directory keeps. Connections are cut.
 func (b *Broker) Close() { b.cluster.Close() }

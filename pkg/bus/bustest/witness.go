@@ -1,0 +1,234 @@
+package bustest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// witness is a client that shares nothing with package bus.
+type witness struct {
+	s      *site
+	client *kgo.Client
+}
+
+func (s *site) witness(opts ...kgo.Opt) *witness {
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(s.cluster.Brokers...)}, opts...)...)
+	s.must(err)
+	s.Cleanup(client.Close)
+	return &witness{s: s, client: client}
+}
+
+// ask sends a request to whichever broker it is meant for.
+func ask[Response kmsg.Response](ctx context.Context, client kmsg.Requestor, request kmsg.Request) (Response, error) {
+	answer, err := client.Request(ctx, request)
+	if err != nil {
+		var none Response
+		return none, fmt.Errorf("%s: %w", kmsg.NameForKey(request.Key()), err)
+	}
+	return answer.(Response), nil
+}
+
+// partition is what metadata says about one partition.
+type partition struct {
+	topicID  [16]byte
+	leader   *kgo.Broker
+	leaderID int32
+	replicas []int32
+}
+
+func (w *witness) partition(topic string, index int) partition {
+	w.s.Helper()
+	request := kmsg.NewPtrMetadataRequest()
+	name := kmsg.NewMetadataRequestTopic()
+	name.Topic = &topic
+	request.Topics = append(request.Topics, name)
+	answer, err := ask[*kmsg.MetadataResponse](w.s.ctx, w.client, request)
+	w.s.must(err)
+	w.s.must(kerr.ErrorForCode(answer.Topics[0].ErrorCode))
+	for _, p := range answer.Topics[0].Partitions {
+		if p.Partition == int32(index) {
+			return partition{topicID: answer.Topics[0].TopicID, leader: w.client.Broker(int(p.Leader)), leaderID: p.Leader, replicas: p.Replicas}
+		}
+	}
+	w.s.Fatalf("no partition %d in %s", index, topic)
+	return partition{}
+}
+
+// exists tells whether the brokers know a topic, without naming it to them.
+func (w *witness) exists(topic string) bool {
+	answer, err := ask[*kmsg.MetadataResponse](w.s.ctx, w.client, kmsg.NewPtrMetadataRequest())
+	w.s.must(err)
+	for _, t := range answer.Topics {
+		if t.Topic != nil && *t.Topic == topic {
+			return true
+		}
+	}
+	return false
+}
+
+// values reads a partition from its first offset to its end.
+func (w *witness) values(topic string, index int) []string {
+	w.s.Helper()
+	var values []string
+	for _, b := range w.batches(topic, index) {
+		values = append(values, b.values...)
+	}
+	return values
+}
+
+// rawBatch is a batch as it is in the log.
+type rawBatch struct {
+	kmsg.RecordBatch
+	values []string
+}
+
+// batches reads the batches of a partition from its first offset to its end. They must not be compressed.
+func (w *witness) batches(topic string, index int) []rawBatch {
+	w.s.Helper()
+	end, at := w.offset(topic, index, -1), w.offset(topic, index, -2)
+	var all []rawBatch
+	for at < end {
+		raw := w.fetch(topic, index, at)
+		if len(raw) == 0 {
+			w.s.Fatalf("%s/%d: nothing at offset %d, though the end is %d", topic, index, at, end)
+		}
+		for len(raw) > 12 {
+			var b rawBatch
+			w.s.must(b.ReadFrom(raw))
+			raw = raw[12+int(b.Length):]
+			b.values = w.decode(b.RecordBatch)
+			all = append(all, b)
+			at = b.FirstOffset + int64(b.LastOffsetDelta) + 1
+		}
+	}
+	return all
+}
+
+func (w *witness) decode(b kmsg.RecordBatch) []string {
+	var values []string
+	raw := b.Records
+	for range b.NumRecords {
+		var r kmsg.Record
+		w.s.must(r.ReadFrom(raw))
+		raw = raw[len(r.AppendTo(nil)):]
+		values = append(values, string(r.Value))
+	}
+	return values
+}
+
+func (w *witness) fetch(topic string, index int, at int64) []byte {
+	w.s.Helper()
+	p := w.partition(topic, index)
+	ask1 := kmsg.NewFetchRequestTopicPartition()
+	ask1.Partition, ask1.FetchOffset, ask1.PartitionMaxBytes = int32(index), at, 16<<20
+	t := kmsg.NewFetchRequestTopic()
+	t.Topic, t.TopicID, t.Partitions = topic, p.topicID, []kmsg.FetchRequestTopicPartition{ask1}
+	request := kmsg.NewPtrFetchRequest()
+	request.MaxWaitMillis, request.MaxBytes, request.Topics = 100, 16<<20, []kmsg.FetchRequestTopic{t}
+	answer, err := ask[*kmsg.FetchResponse](w.s.ctx, p.leader, request)
+	w.s.must(err)
+	w.s.must(kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode))
+	return answer.Topics[0].Partitions[0].RecordBatches
+}
+
+// offset returns the end (-1) or the first offset (-2) of a partition.
+func (w *witness) offset(topic string, index int, which int64) int64 {
+	w.s.Helper()
+	p := kmsg.NewListOffsetsRequestTopicPartition()
+	p.Partition, p.Timestamp = int32(index), which
+	t := kmsg.NewListOffsetsRequestTopic()
+	t.Topic, t.Partitions = topic, []kmsg.ListOffsetsRequestTopicPartition{p}
+	request := kmsg.NewPtrListOffsetsRequest()
+	request.ReplicaID, request.Topics = -1, []kmsg.ListOffsetsRequestTopic{t}
+	answer, err := ask[*kmsg.ListOffsetsResponse](w.s.ctx, w.client, request)
+	w.s.must(err)
+	w.s.must(kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode))
+	return answer.Topics[0].Partitions[0].Offset
+}
+
+// newProducerID asks for an identity.
+func (w *witness) newProducerID() (id int64, epoch int16) {
+	w.s.Helper()
+	for {
+		request := kmsg.NewPtrInitProducerIDRequest()
+		request.ProducerID, request.ProducerEpoch = -1, -1
+		answer, err := ask[*kmsg.InitProducerIDResponse](w.s.ctx, w.client, request)
+		w.s.must(err)
+		if err = kerr.ErrorForCode(answer.ErrorCode); err == nil {
+			return answer.ProducerID, answer.ProducerEpoch
+		}
+		if !errors.Is(err, kerr.CoordinatorLoadInProgress) {
+			w.s.Fatal(err)
+		}
+	}
+}
+
+// produce writes values under any identity and sequence, and returns the broker's verdict.
+func (w *witness) produce(topic string, index int, id int64, epoch int16, sequence int, values ...string) (base int64, verdict error) {
+	w.s.Helper()
+	p := w.partition(topic, index)
+	rp := kmsg.NewProduceRequestTopicPartition()
+	rp.Partition, rp.Records = int32(index), encode(id, epoch, sequence, values)
+	rt := kmsg.NewProduceRequestTopic()
+	rt.Topic, rt.TopicID, rt.Partitions = topic, p.topicID, []kmsg.ProduceRequestTopicPartition{rp}
+	request := kmsg.NewPtrProduceRequest()
+	request.Acks, request.TimeoutMillis, request.Topics = -1, 5000, []kmsg.ProduceRequestTopic{rt}
+	answer, err := ask[*kmsg.ProduceResponse](w.s.ctx, p.leader, request)
+	w.s.must(err)
+	got := answer.Topics[0].Partitions[0]
+	return got.BaseOffset, kerr.ErrorForCode(got.ErrorCode)
+}
+
+func encode(id int64, epoch int16, sequence int, values []string) []byte {
+	now := time.Now().UnixMilli()
+	b := kmsg.RecordBatch{
+		PartitionLeaderEpoch: -1, Magic: 2, LastOffsetDelta: int32(len(values) - 1), FirstTimestamp: now, MaxTimestamp: now,
+		ProducerID: id, ProducerEpoch: epoch, FirstSequence: int32(sequence), NumRecords: int32(len(values)),
+	}
+	for i, v := range values {
+		r := kmsg.Record{OffsetDelta: int32(i), Value: []byte(v)}
+		r.Length = int32(len(r.AppendTo(nil)) - 1) // with a length of 0, which takes one byte
+		b.Records = r.AppendTo(b.Records)
+	}
+	raw := b.AppendTo(nil)
+	b.Length = int32(len(raw) - 12)
+	raw = b.AppendTo(nil)
+	b.CRC = int32(crc32.Checksum(raw[21:], crc32.MakeTable(crc32.Castagnoli)))
+	return b.AppendTo(nil)
+}
+
+// deleteBelow deletes a partition's records below an offset.
+func (w *witness) deleteBelow(topic string, index int, offset int64) {
+	w.s.Helper()
+	p := kmsg.NewDeleteRecordsRequestTopicPartition()
+	p.Partition, p.Offset = int32(index), offset
+	t := kmsg.NewDeleteRecordsRequestTopic()
+	t.Topic, t.Partitions = topic, []kmsg.DeleteRecordsRequestTopicPartition{p}
+	request := kmsg.NewPtrDeleteRecordsRequest()
+	request.TimeoutMillis, request.Topics = 5000, []kmsg.DeleteRecordsRequestTopic{t}
+	answer, err := ask[*kmsg.DeleteRecordsResponse](w.s.ctx, w.client, request)
+	w.s.must(err)
+	w.s.must(kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode))
+}
+
+// committed returns the offset a group has committed for a partition, or -1.
+func (w *witness) committed(group, topic string, index int) int64 {
+	w.s.Helper()
+	t := kmsg.NewOffsetFetchRequestGroupTopic()
+	t.Topic, t.TopicID, t.Partitions = topic, w.partition(topic, index).topicID, []int32{int32(index)}
+	g := kmsg.NewOffsetFetchRequestGroup()
+	g.Group, g.Topics = group, []kmsg.OffsetFetchRequestGroupTopic{t}
+	request := kmsg.NewPtrOffsetFetchRequest()
+	request.Groups = []kmsg.OffsetFetchRequestGroup{g}
+	answer, err := ask[*kmsg.OffsetFetchResponse](w.s.ctx, w.client, request)
+	w.s.must(err)
+	w.s.must(kerr.ErrorForCode(answer.Groups[0].ErrorCode))
+	return answer.Groups[0].Topics[0].Partitions[0].Offset
+}
