@@ -64,7 +64,7 @@ func (w *walker) follow(base, head int) int { return base + w.size(head) }
 func (w *walker) count(at int) int {
 	n := w.size(at)
 	if n*32 > w.budget {
-		w.fail("an array of %d elements at byte %d is longer than the data", n, at)
+		w.fail("an array of %d elements at byte %d is longer than what is left of the data", n, at)
 		return 0
 	}
 	return n

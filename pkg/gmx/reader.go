@@ -134,6 +134,10 @@ func typeName(v any) string {
 		return "bytes"
 	case []perp.Bytes:
 		return "bytes[]"
+	case []bool:
+		return "bool[]"
+	case []string:
+		return "string[]"
 	}
 	return fmt.Sprintf("%T", v) // bool and string are named alike
 }

@@ -1,0 +1,263 @@
+package gmx
+
+import (
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common"
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/perp"
+)
+
+var itemTypes = []string{"address", "uint256", "int256", "bool", "bytes32", "bytes", "string"}
+
+// referenceArguments is the twin of the walker: go-ethereum's reading of (address, string, EventLogData).
+var referenceArguments = func() abi.Arguments {
+	var kinds []abi.ArgumentMarshaling
+	for _, t := range itemTypes {
+		pair := func(value string) []abi.ArgumentMarshaling {
+			return []abi.ArgumentMarshaling{{Name: "key", Type: "string"}, {Name: "value", Type: value}}
+		}
+		kinds = append(kinds, abi.ArgumentMarshaling{Name: t + "Items", Type: "tuple", Components: []abi.ArgumentMarshaling{
+			{Name: "items", Type: "tuple[]", Components: pair(t)},
+			{Name: "arrayItems", Type: "tuple[]", Components: pair(t + "[]")},
+		}})
+	}
+	var arguments abi.Arguments
+	for _, m := range []abi.ArgumentMarshaling{{Type: "address"}, {Type: "string"}, {Type: "tuple", Components: kinds}} {
+		t, err := abi.NewType(m.Type, "", m.Components)
+		if err != nil {
+			panic(err)
+		}
+		arguments = append(arguments, abi.Argument{Type: t})
+	}
+	return arguments
+}()
+
+// referenceItems reads an event's data with go-ethereum and writes every item as text, its type first.
+func referenceItems(data []byte) (name string, items map[string]string, err error) {
+	values, err := referenceArguments.Unpack(data)
+	if err != nil {
+		return "", nil, err
+	}
+	items = map[string]string{}
+	tuple := reflect.ValueOf(values[2])
+	for kind := range tuple.NumField() {
+		for array := range tuple.Field(kind).NumField() {
+			pairs := tuple.Field(kind).Field(array)
+			for i := range pairs.Len() {
+				if key := pairs.Index(i).Field(0).String(); key != "" {
+					items[key] = itemTypes[kind] + [2]string{"", "[]"}[array] + " " + render(pairs.Index(i).Field(1).Interface())
+				}
+			}
+		}
+	}
+	return values[1].(string), items, nil
+}
+
+// rendered writes our own reading the same way.
+func rendered(fields perp.Fields) map[string]string {
+	items := map[string]string{}
+	for name, value := range fields {
+		items[name] = typeName(value) + " " + render(value)
+	}
+	return items
+}
+
+func render(value any) string {
+	switch v := value.(type) {
+	case chain.Address:
+		return v.Hex()
+	case common.Address:
+		return v.Hex()
+	case chain.Hash:
+		return v.Hex()
+	case [32]byte:
+		return chain.Hash(v).Hex()
+	case perp.Bytes:
+		return hex.EncodeToString(v)
+	case []byte:
+		return hex.EncodeToString(v)
+	}
+	if slice := reflect.ValueOf(value); slice.Kind() == reflect.Slice {
+		var parts []string
+		for i := range slice.Len() {
+			parts = append(parts, render(slice.Index(i).Interface()))
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	}
+	return fmt.Sprint(value)
+}
+
+func checkAgainstReference(t interface{ Fatalf(string, ...any) }, data []byte) {
+	name, err := eventName(data)
+	if err != nil {
+		t.Fatalf("reading the name: %v", err)
+	}
+	items, err := eventItems(data)
+	if err != nil {
+		t.Fatalf("reading the items of %s: %v", name, err)
+	}
+	wantName, want, err := referenceItems(data)
+	if err != nil {
+		t.Fatalf("go-ethereum refuses %s: %v", name, err)
+	}
+	if got := rendered(items); name != wantName || !maps.Equal(got, want) {
+		t.Fatalf("event %s:\n got %v\nwant %s: %v", name, got, wantName, want)
+	}
+}
+
+func drawFields(t *rapid.T) perp.Fields {
+	fields := perp.Fields{}
+	for name := range rapid.MapOfN(rapid.StringMatching(`[a-z.]{1,40}`), rapid.Just(true), 0, 12).Draw(t, "names") {
+		array := rapid.Bool().Draw(t, "array")
+		switch rapid.IntRange(0, 6).Draw(t, "kind") {
+		case 0:
+			fields[name] = oneOrMany(t, array, func() (a chain.Address) { copy(a[:], drawBytes(t, 20)); return a })
+		case 1:
+			fields[name] = oneOrMany(t, array, func() perp.Uint { return perp.UintFromBytes(drawBytes(t, 32)) })
+		case 2:
+			fields[name] = oneOrMany(t, array, func() perp.Int { return perp.IntFromWord([32]byte(drawBytes(t, 32))) })
+		case 3:
+			fields[name] = oneOrMany(t, array, func() bool { return rapid.Bool().Draw(t, "bool") })
+		case 4:
+			fields[name] = oneOrMany(t, array, func() chain.Hash { return chain.Hash(drawBytes(t, 32)) })
+		case 5:
+			fields[name] = oneOrMany(t, array, func() perp.Bytes { return perp.Bytes(rapid.SliceOfN(rapid.Byte(), 0, 70).Draw(t, "bytes")) })
+		case 6:
+			fields[name] = oneOrMany(t, array, func() string { return rapid.StringMatching(`[ -~]{0,70}`).Draw(t, "text") })
+		}
+	}
+	return fields
+}
+
+func drawBytes(t *rapid.T, n int) []byte { return rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes") }
+
+func oneOrMany[T any](t *rapid.T, many bool, draw func() T) any {
+	if !many {
+		return draw()
+	}
+	values := make([]T, rapid.IntRange(0, 4).Draw(t, "count"))
+	for i := range values {
+		values[i] = draw()
+	}
+	return values
+}
+
+// The walker reads what the test encoder writes, and go-ethereum reads the same.
+func TestWalkerAgainstReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fields := drawFields(t)
+		data := gmxtest.Data(chain.Address{1}, "Some Event", fields)
+		checkAgainstReference(t, data)
+		if items, _ := eventItems(data); !reflect.DeepEqual(items, fields) {
+			t.Fatalf(" got %v\nwant %v", rendered(items), rendered(fields))
+		}
+	})
+}
+
+// Every log of every recording is read as go-ethereum reads it.
+func TestWalkerAgainstReferenceOnRecordings(t *testing.T) {
+	for _, name := range recordings(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, tx := range readRecording(t, name) {
+				for _, l := range tx.logs {
+					checkAgainstReference(t, l.Data)
+				}
+			}
+		})
+	}
+}
+
+func TestWalkerRefusesDamage(t *testing.T) {
+	good := gmxtest.Data(chain.Address{1}, "Event", perp.Fields{
+		"a": chain.Address{2}, "b": true, "c": perp.U64(7), "d": []chain.Hash{{1}}, "e": perp.Bytes("bytes"), "f": "text",
+	})
+	if _, err := eventItems(good); err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(good) {
+		if _, err := eventItems(good[:n]); err == nil && n < len(good)-31 {
+			t.Fatalf("data cut to %d of %d bytes was read", n, len(good))
+		}
+	}
+	for at := 0; at+32 <= len(good); at += 32 {
+		bad := append([]byte{}, good...)
+		for i := range 32 {
+			bad[at+i] = 0xff
+		}
+		eventName(bad)
+		eventItems(bad)
+	}
+}
+
+func TestWalkerRefusesWhatCostsMoreThanItsLength(t *testing.T) {
+	// 64 items that all point at one array of 64 elements.
+	const n = 64
+	data := make([]byte, 0, 1<<15)
+	word := func(v int) {
+		w := wordOf(uint64(v))
+		data = append(data, w[:]...)
+	}
+	word(0)      // msgSender
+	word(32 * 3) // name
+	word(32 * 4) // tuple
+	word(0)      // an empty name
+	for range 7 {
+		word(32 * 7)
+	}
+	word(32 * 2) // items
+	word(32 * 3) // arrayItems
+	word(0)
+	word(n)
+	for range n {
+		word(32 * n)
+	}
+	word(32 * 2) // key
+	word(32 * 3) // value
+	word(0)
+	word(n)
+	data = append(data, make([]byte, 32*n)...)
+	if _, err := eventItems(data); err == nil {
+		t.Fatalf("overlapping parts: got %v", err)
+	}
+}
+
+func TestTextIsMadeStorable(t *testing.T) {
+	data := gmxtest.Data(chain.Address{}, "E", perp.Fields{"reason": "a\x00b\xffc"})
+	items, err := eventItems(data)
+	if err != nil || items["reason"] != "a\uFFFDb\uFFFDc" {
+		t.Fatalf("got %q, %v", items["reason"], err)
+	}
+}
+
+func FuzzEventItems(f *testing.F) {
+	f.Add(gmxtest.Data(chain.Address{1}, "OrderExecuted", perp.Fields{"key": chain.Hash{1}, "account": chain.Address{2}, "reason": "r"}))
+	f.Add(gmxtest.Data(chain.Address{1}, "OrderUpdated", perp.Fields{"dataList": []chain.Hash{{1}, {2}}, "i": perp.I64(-1), "b": false}))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		name, nameErr := eventName(data)
+		items, err := eventItems(data)
+		if err != nil || nameErr != nil {
+			return
+		}
+		// What the walker accepts, go-ethereum reads alike, but for the texts that the walker mends.
+		wantName, want, err := referenceItems(data)
+		if err != nil || name != wantName {
+			t.Fatalf("accepted %q, go-ethereum says %q, %v\n%x", name, wantName, err, data)
+		}
+		for k, got := range rendered(items) {
+			if !strings.HasPrefix(got, "string") && got != want[k] {
+				t.Fatalf("item %q: got %s, want %s", k, got, want[k])
+			}
+		}
+	})
+}

@@ -1,0 +1,304 @@
+package gmx
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/perp"
+)
+
+var emitter = chain.Address{0xee}
+
+// transaction numbers logs as those of one transaction.
+func transaction(logs ...chain.Log) []chain.Log {
+	for i := range logs {
+		logs[i].Block, logs[i].TxHash, logs[i].Index = 7, chain.Hash{0x77}, uint32(10+i)
+	}
+	return logs
+}
+
+func (e documented) log() chain.Log {
+	items := e.sample()
+	return gmxtest.Log(emitter, e.name, e.sampleTopics(items), items)
+}
+
+// documentedLog is the sample log of one documented event.
+func documentedLog(t testing.TB, name string, change perp.Fields) chain.Log {
+	for _, e := range documentedEvents(t) {
+		if e.name == name {
+			items := e.sample()
+			for k, v := range change {
+				items[k] = v
+			}
+			return gmxtest.Log(emitter, name, e.sampleTopics(items), items)
+		}
+	}
+	t.Fatalf("no event %s is documented", name)
+	return chain.Log{}
+}
+
+// Every documented event is decoded into something or known to carry no state; none is unknown, none fails.
+func TestEveryDocumentedEventIsKnown(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range documentedEvents(t) {
+		seen[e.name] = true
+		logs := transaction(e.log())
+		if e.name == "InsolventClose" {
+			logs = transaction(e.log(), documentedLog(t, "PositionDecrease", nil))
+		}
+		events, err := NewDecoder(emitter).Transaction(logs, 1)
+		if err != nil {
+			t.Errorf("%s: %v", e.name, err)
+			continue
+		}
+		ignored := slices.Contains(IgnoredEvents(), e.name)
+		if ignored != (len(events) == 0) {
+			t.Errorf("%s: ignored %v, events %v", e.name, ignored, events)
+		}
+	}
+	for _, name := range HandledEvents() {
+		if !seen[name] {
+			t.Errorf("%s is handled but not documented", name)
+		}
+	}
+}
+
+// Each item a handled event needs is demanded by name and by type: without it, or with another type in its place, the error names event,
+// item, transaction and log.
+func TestDecoderNamesWhatIsMissing(t *testing.T) {
+	for _, e := range documentedEvents(t) {
+		if !slices.Contains(HandledEvents(), e.name) {
+			continue
+		}
+		for item := range e.items {
+			for _, change := range []string{"missing", "a bool"} {
+				items := e.sample()
+				if change == "missing" {
+					delete(items, item)
+				} else if e.items[item] == "bool" {
+					items[item] = perp.U64(1)
+				} else {
+					items[item] = true
+				}
+				log := gmxtest.Log(emitter, e.name, e.sampleTopics(e.sample()), items)
+				_, err := NewDecoder(emitter).Transaction(transaction(log), 1)
+				if err == nil {
+					if !slices.Contains(unread[e.name], item) {
+						t.Errorf("%s with item %s %s was accepted", e.name, item, change)
+					}
+					continue
+				}
+				var decode *DecodeError
+				if !errors.As(err, &decode) || decode.Event != e.name || decode.TxHash != (chain.Hash{0x77}) || decode.Index != 10 {
+					t.Errorf("%s with item %s %s: %v", e.name, item, change, err)
+				}
+				if !strings.Contains(err.Error(), item) && e.name != "InsolventClose" {
+					t.Errorf("%s: the error does not name item %s: %v", e.name, item, err)
+				}
+			}
+		}
+	}
+}
+
+// unread lists the items of handled events that are informational: no state comes from them.
+var unread = map[string][]string{
+	"PositionIncrease": {"executionPrice", "indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max", "collateralTokenPrice.min",
+		"sizeDeltaInTokens", "orderType", "collateralDeltaAmount", "pendingPriceImpactUsd"},
+	"PositionDecrease": {"executionPrice", "indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max", "collateralTokenPrice.min",
+		"sizeDeltaInTokens", "orderType", "collateralDeltaAmount", "values.priceImpactDiffUsd", "priceImpactUsd", "basePnlUsd",
+		"uncappedBasePnlUsd", "proportionalPendingImpactUsd", "totalImpactUsd"},
+	"OrderExecuted": {"account"}, "OrderUpdated": {"account"}, "OrderCancelled": {"account"}, "OrderFrozen": {"account"},
+	"OrderSizeDeltaAutoUpdated": {"sizeDeltaUsd"}, "OrderCollateralDeltaAmountAutoUpdated": {"collateralDeltaAmount"},
+	"DepositExecuted":    {"account", "longTokenAmount", "shortTokenAmount", "receivedMarketTokens", "swapPricingType"},
+	"DepositCancelled":   {"account"},
+	"WithdrawalExecuted": {"account", "swapPricingType"}, "WithdrawalCancelled": {"account"},
+	"ShiftExecuted": {"account", "receivedMarketTokens"}, "ShiftCancelled": {"account"},
+	"GlvDepositExecuted": {"account", "receivedGlvTokens"}, "GlvDepositCancelled": {"account"},
+	"GlvWithdrawalExecuted": {"account"}, "GlvWithdrawalCancelled": {"account"},
+	"GlvShiftExecuted":  {"receivedMarketTokens"},
+	"PoolAmountUpdated": {"delta"}, "SwapImpactPoolAmountUpdated": {"delta"}, "PositionImpactPoolAmountUpdated": {"delta"},
+	"PositionImpactPoolDistributed":       {"distributionAmount"},
+	"LentPositionImpactPoolAmountUpdated": {"delta"}, "TotalPendingImpactAmountUpdated": {"delta"},
+	"OpenInterestUpdated": {"delta"}, "OpenInterestInTokensUpdated": {"delta"}, "CollateralSumUpdated": {"delta"},
+	"CumulativeBorrowingFactorUpdated": {"delta"}, "FundingFeeAmountPerSizeUpdated": {"delta"},
+	"ClaimableFundingAmountPerSizeUpdated": {"delta"},
+	"VirtualSwapInventoryUpdated":          {"delta", "market"}, "VirtualPositionInventoryUpdated": {"delta", "token"},
+	"AdlStateUpdated": {"pnlToPoolFactor", "maxPnlFactor"},
+}
+
+// The names the interface documents, with the hashes its own file gives, are exactly those this package knows by a list.
+func TestEventNameHashes(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "reference", "gmx", "event_name_hashes.json"))
+	if err != nil {
+		t.Skip("no event_name_hashes.json beside this repository")
+	}
+	var hashes map[string]chain.Hash
+	if err := json.Unmarshal(text, &hashes); err != nil {
+		t.Fatal(err)
+	}
+	for name, hash := range hashes {
+		if k, known := eventKinds[hash]; !known || k.name != name {
+			t.Errorf("%s (%s) is not known", name, hash)
+		}
+	}
+	for _, name := range append(HandledEvents(), IgnoredEvents()...) {
+		if _, documented := hashes[name]; !documented && !isTimelockAction(name) {
+			t.Errorf("%s is known but not documented", name)
+		}
+	}
+}
+
+func isTimelockAction(name string) bool {
+	return strings.HasPrefix(name, "Signal") || name == "RevokeRole" || name == "IncreaseTimelockDelay"
+}
+
+func TestUnknownEvent(t *testing.T) {
+	for _, l := range []chain.Log{
+		gmxtest.Log(emitter, "OrderLaunched", nil, perp.Fields{"key": chain.Hash{1}}),
+		{Address: emitter, Topics: []chain.Hash{{0xdd}, {0xf2}}},
+		{Address: emitter},
+	} {
+		var unknown *UnknownEventError
+		_, err := NewDecoder(emitter).Transaction(transaction(l), 1)
+		if !errors.As(err, &unknown) || unknown.Block != 7 || unknown.Index != 10 {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestDecoderRefuses(t *testing.T) {
+	executed := documentedLog(t, "OrderExecuted", nil)
+	foreign := executed
+	foreign.Address = chain.Address{1}
+	renamed := executed
+	renamed.Topics = slices.Clone(executed.Topics)
+	renamed.Topics[1] = chain.Keccak256([]byte("OrderCancelled"))
+	oldVariant := gmxtest.Log(emitter, "OrderExecuted", executed.Topics[2:3], documented{items: map[string]string{"key": "bytes32"}}.sample())
+	otherOwner := executed
+	otherOwner.Topics = slices.Clone(executed.Topics)
+	otherOwner.Topics[3] = chain.Address{0xbb}.Hash()
+	noData := executed
+	noData.Data = nil
+
+	for name, test := range map[string]struct {
+		log  chain.Log
+		want string
+	}{
+		"another contract":      {foreign, "not of the EventEmitter"},
+		"a name unlike topic 1": {renamed, "not the hash of its name"},
+		"another version":       {oldVariant, "has 1 topics of its own, want 2"},
+		"owner unlike topic":    {otherOwner, `item "account"`},
+		"no data":               {noData, "ends at byte 0"},
+		"unknown order type":    {documentedLog(t, "OrderCreated", perp.Fields{"orderType": perp.U64(9)}), "not among the known 0 to 8"},
+		"wrong position key":    {documentedLog(t, "PositionIncrease", perp.Fields{"isLong": false}), "its parts hash to"},
+		"amount out of range":   {documentedLog(t, "Funding", perp.Fields{"fundingFactorPerSecond": perp.Pow10(77)}), "out of range"},
+		"debt without decrease": {documentedLog(t, "InsolventClose", nil), "no PositionDecrease"},
+	} {
+		if _, err := NewDecoder(emitter).Transaction(transaction(test.log), 1); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestTransactionIsOne(t *testing.T) {
+	logs := transaction(documentedLog(t, "OrderExecuted", nil), documentedLog(t, "Funding", nil))
+	other := slices.Clone(logs)
+	other[1].TxHash = chain.Hash{0x78}
+	for name, logs := range map[string][]chain.Log{"two transactions": other, "out of order": {logs[1], logs[0]}, "twice": {logs[0], logs[0]}} {
+		if _, err := NewDecoder(emitter).Transaction(logs, 1); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestInsolventCloseIsJoined(t *testing.T) {
+	order := chain.Hash{0x0d}
+	logs := transaction(
+		documentedLog(t, "InsolventClose", perp.Fields{"orderKey": order}),
+		documentedLog(t, "PositionDecrease", perp.Fields{"orderKey": chain.Hash{0x0e}}),
+		documentedLog(t, "PositionDecrease", perp.Fields{"orderKey": order, "account": chain.Address{5},
+			"positionKey": perp.PositionKey(chain.Address{5}, sampleMarket, sampleCollateral, true)}),
+	)
+	events, err := NewDecoder(emitter).Transaction(logs, 1234)
+	if err != nil {
+		t.Fatal(err)
+	}
+	debt := events[0].(perp.ClosedInsolvent).Debt
+	if debt.Account != (chain.Address{5}) || debt.Market != sampleMarket || debt.PositionKey != events[2].(perp.PositionDecreased).Position.PositionKey {
+		t.Errorf("joined with the wrong position: %+v", debt)
+	}
+	if want := (perp.Stamp{Block: 7, Log: 10, TxHash: chain.Hash{0x77}, TimeMs: 1234}); debt.Stamp != want {
+		t.Errorf("stamp %+v, want %+v", debt.Stamp, want)
+	}
+}
+
+func TestStartingInventories(t *testing.T) {
+	id, side := chain.Hash{0x1d}, perp.BoolWord(true)
+	for name, test := range map[string]struct {
+		event string
+		base  string
+		args  []byte
+		value any
+		want  perp.MarketValue
+	}{
+		"swaps": {"SetUint", "VIRTUAL_INVENTORY_FOR_SWAPS", append(id[:], side[:]...), perp.U64(5),
+			perp.MarketValue{Measure: perp.VirtualInventoryForSwaps, Scope: id, IsLong: true, Value: perp.I64(5)}},
+		"positions": {"SetInt", "VIRTUAL_INVENTORY_FOR_POSITIONS", id[:], perp.I64(-5),
+			perp.MarketValue{Measure: perp.VirtualInventoryForPositions, Scope: id, Value: perp.I64(-5)}},
+		"positions in tokens": {"SetInt", "VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS", id[:], perp.I64(7),
+			perp.MarketValue{Measure: perp.VirtualInventoryForPositionsInTokens, Scope: id, Value: perp.I64(7)}},
+	} {
+		base := perp.BaseKey(test.base)
+		log := gmxtest.Log(emitter, test.event, []chain.Hash{base}, perp.Fields{"baseKey": base, "data": perp.Bytes(test.args), "value": test.value})
+		events, err := NewDecoder(emitter).Transaction(transaction(log), 1)
+		if err != nil || len(events) != 2 {
+			t.Errorf("%s: %v, %v", name, events, err)
+			continue
+		}
+		if p := events[0].(perp.ParameterSet).Parameter; p.Key != perp.FullKey(base, test.args) {
+			t.Errorf("%s: parameter %+v", name, p)
+		}
+		got := events[1].(perp.MarketValued).Values[0]
+		if got.Stamp = (perp.Stamp{}); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// The recordings of the original contracts decode to the last log.
+func TestRecordingsDecode(t *testing.T) {
+	for _, name := range recordings(t) {
+		txs := readRecording(t, name)
+		d := NewDecoder(txs[0].logs[0].Address)
+		for _, tx := range txs {
+			if _, err := d.Transaction(tx.logs, tx.timeMs); err != nil {
+				t.Errorf("%s: %v", filepath.Base(name), err)
+			}
+		}
+	}
+}
+
+func FuzzTransaction(f *testing.F) {
+	for _, e := range documentedEvents(f) {
+		l := e.log()
+		f.Add(e.name, len(l.Topics), l.Data)
+	}
+	f.Fuzz(func(t *testing.T, name string, topics int, data []byte) {
+		l := chain.Log{Address: emitter, Data: data, Topics: []chain.Hash{{}, chain.Keccak256([]byte(name)), {1}, {2}}}
+		if topics < 0 || topics > len(l.Topics) {
+			return
+		}
+		l.Topics = l.Topics[:topics]
+		if topics >= 2 && topics <= 4 {
+			l.Topics[0] = eventLogTopics[topics-2]
+		}
+		NewDecoder(emitter).Transaction([]chain.Log{l}, 1)
+	})
+}
