@@ -1,0 +1,147 @@
+package evm_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"math/big"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/services/devnet/evmnode"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const hangGuard = 60 * time.Second
+
+// emitter is a contract that, called with 32 bytes, stores them in slot 0 and emits a log with topics 0x2a and those bytes. Called with nothing
+// it reverts with deadbeef.
+var (
+	emitter     = chain.Address{0xe3, 19: 1}
+	emitterCode = common.FromHex("3615601657600035" + "6000556000" + "35602a60006000a200" + "5b63deadbeef60e01b60005260046000fd")
+	emitted     = chain.Hash{31: 0x2a}
+)
+
+// devnet is a running node with one funded account.
+type devnet struct {
+	*evmnode.Node
+	t     *testing.T
+	key   *ecdsa.PrivateKey
+	nonce uint64
+}
+
+func startDevnet(t *testing.T, cfg evmnode.Config) *devnet {
+	t.Helper()
+	key, err := crypto.ToECDSA(crypto.Keccak256([]byte("funded")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &devnet{t: t, key: key}
+	cfg.Manual = true
+	cfg.Alloc = types.GenesisAlloc{
+		common.Address(emitter):     {Code: emitterCode, Balance: new(big.Int)},
+		common.Address(d.account()): {Balance: new(big.Int).Exp(big.NewInt(10), big.NewInt(20), nil)},
+	}
+	if d.Node, err = evmnode.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := d.Run(ctx); err != nil {
+			t.Errorf("running the node: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return d
+}
+
+func (d *devnet) account() chain.Address {
+	return chain.Address(crypto.PubkeyToAddress(d.key.PublicKey))
+}
+
+// sign makes a transaction to the emitter at a price of hundredths of a gwei.
+func (d *devnet) sign(nonce uint64, price int64, data []byte) *types.Transaction {
+	d.t.Helper()
+	to, wei := common.Address(emitter), big.NewInt(price*10_000_000)
+	tx, err := types.SignNewTx(d.key, types.LatestSignerForChainID(d.ChainID()), &types.DynamicFeeTx{
+		ChainID: d.ChainID(), Nonce: nonce, GasTipCap: wei, GasFeeCap: wei, Gas: 100_000, To: &to, Value: new(big.Int), Data: data,
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return tx
+}
+
+// emit puts a transaction that emits one log into the pool.
+func (d *devnet) emit(number byte) *types.Transaction {
+	d.t.Helper()
+	tx := d.sign(d.nonce, 10, word(number))
+	if err := d.SendTransaction(tx); err != nil {
+		d.t.Fatal(err)
+	}
+	d.nonce++
+	return tx
+}
+
+func (d *devnet) mine(count uint64) {
+	d.t.Helper()
+	if err := d.Mine(count); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// head is the node's own word on its head.
+func (d *devnet) head() chain.BlockRef {
+	h := d.Head()
+	return chain.BlockRef{
+		Number: h.Number.Uint64(), Hash: chain.Hash(h.Hash()), Parent: chain.Hash(h.ParentHash), TimeMs: evmnode.MilliTime(h),
+	}
+}
+
+func (d *devnet) config(urls ...string) evm.Config {
+	cfg := evm.DefaultConfig()
+	cfg.ChainID, cfg.URLs, cfg.PollInterval = d.ChainID().Uint64(), nil, 20*time.Millisecond
+	for _, u := range urls {
+		cfg.URLs = append(cfg.URLs, secret.MustURL(u))
+	}
+	return cfg
+}
+
+func dial(t *testing.T, cfg evm.Config) *evm.Client {
+	t.Helper()
+	c, err := evm.Dial(t.Context(), cfg, zerolog.New(zerolog.NewTestWriter(t)), evm.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// receive takes the next value of a channel, or fails the test when it looks hung.
+func receive[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(hangGuard):
+		t.Fatalf("never came: %s", what)
+		panic("unreachable")
+	}
+}
+
+func word(number byte) []byte {
+	h := chain.Hash{31: number}
+	return h[:]
+}

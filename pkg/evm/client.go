@@ -1,0 +1,119 @@
+package evm
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Client is the way to one chain. It is safe for concurrent use; one per process is enough.
+type Client struct {
+	cfg       Config
+	log       zerolog.Logger
+	metrics   *Metrics
+	endpoints []*endpoint
+	preferred atomic.Int32 // the endpoint that answered last
+	transport *http.Transport
+
+	closing    context.CancelFunc
+	life       context.Context // ends with Close; what runs in the background belongs to it
+	background sync.WaitGroup
+}
+
+// Dial makes a client and asks every endpoint once which chain it belongs to. A wrong chain is an error (WrongChain). Endpoints that do not
+// answer are no error: they are asked again by each call, and Health says so meanwhile.
+func Dial(ctx context.Context, cfg Config, log zerolog.Logger, metrics *Metrics) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, log: log, metrics: metrics, transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
+	}}
+	c.life, c.closing = context.WithCancel(context.WithoutCancel(ctx))
+	for _, u := range cfg.URLs {
+		c.endpoints = append(c.endpoints, newEndpoint(u, cfg, metrics, &http.Client{Transport: c.transport}))
+	}
+	if err := c.introduce(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// introduce connects to all endpoints at once and returns the error of one that belongs to another chain.
+func (c *Client) introduce(ctx context.Context) error {
+	failures := make([]error, len(c.endpoints))
+	var wg sync.WaitGroup
+	for i, e := range c.endpoints {
+		wg.Go(func() {
+			var number hexNumber
+			failures[i] = e.ask(ctx, &number, "eth_blockNumber")
+		})
+	}
+	wg.Wait()
+	for i, err := range failures {
+		switch {
+		case WrongChain(err):
+			return err
+		case err != nil:
+			c.log.Warn().Err(err).Stringer("endpoint", c.endpoints[i].url).Msg("evm: endpoint does not answer, going on without it until it does")
+		}
+	}
+	return nil
+}
+
+// Close ends what runs in the background and drops the connections.
+func (c *Client) Close() {
+	c.closing()
+	c.background.Wait()
+	for _, e := range c.endpoints {
+		e.close()
+	}
+	c.transport.CloseIdleConnections()
+}
+
+// ChainID is the configured chain id, which every endpoint in use has named.
+func (c *Client) ChainID() uint64 { return c.cfg.ChainID }
+
+// Health is nil if at least one endpoint answered when it was last asked; otherwise it says what is wrong with each. It is what readiness
+// should ask.
+func (c *Client) Health() error {
+	var problems []error
+	for _, e := range c.endpoints {
+		err := e.health()
+		if err == nil {
+			return nil
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// ask sends a request to the endpoint that answered last, and to the others in turn while there is no answer. A node's own error is an answer.
+func (c *Client) ask(ctx context.Context, result any, method string, args ...any) error {
+	first := int(c.preferred.Load())
+	var problems []error
+	for i := range c.endpoints {
+		at := (first + i) % len(c.endpoints)
+		err := c.endpoints[at].ask(ctx, result, method, args...)
+		if !noAnswer(err) {
+			c.prefer(first, at)
+			return err
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+func (c *Client) prefer(before, now int) {
+	if before == now || !c.preferred.CompareAndSwap(int32(before), int32(now)) {
+		return
+	}
+	c.metrics.failovers.Inc()
+	c.log.Warn().Stringer("from", c.endpoints[before].url).Stringer("to", c.endpoints[now].url).Msg("evm: reading through another endpoint")
+}

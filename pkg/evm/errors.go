@@ -1,0 +1,154 @@
+package evm
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"perpkeeper/pkg/secret"
+)
+
+// failure is why a request got no usable answer, as the class label of evm_request_errors_total.
+type failure string
+
+const (
+	failedReply      failure = "reply"       // the node answered with an error
+	failedTimeout    failure = "timeout"     // no answer in time
+	failedTransport  failure = "transport"   // no connection, or it was cut
+	failedHTTP       failure = "http"        // an HTTP status instead of an answer
+	failedMalformed  failure = "malformed"   // an answer that cannot be read, or contradicts itself
+	failedWrongChain failure = "wrong_chain" // the endpoint belongs to another chain
+	abandoned        failure = "abandoned"   // the caller did not wait; no fault of the endpoint, and not counted
+)
+
+// callError says which endpoint failed a request and why. Its text never holds a secret of the endpoint's address.
+type callError struct {
+	endpoint secret.URL
+	method   string
+	class    failure
+	err      error
+}
+
+func (e *callError) Error() string {
+	return fmt.Sprintf("%s: %s: %s", e.endpoint, e.method, scrub(e.err.Error(), e.endpoint))
+}
+
+func (e *callError) Unwrap() error { return e.err }
+
+// scrub masks the parts of an address in a text: nodes and gateways like to repeat them ("cannot POST /v3/…", "unknown key …").
+func scrub(text string, at secret.URL) string {
+	u, err := url.Parse(at.Reveal())
+	if err != nil {
+		return secret.Mask
+	}
+	parts := strings.FieldsFunc(u.EscapedPath()+"/"+u.RawQuery+"/"+u.User.String(), func(r rune) bool { return strings.ContainsRune("/?&=:;", r) })
+	for _, part := range parts {
+		const tooShortForAToken = 6
+		if len(part) >= tooShortForAToken {
+			text = strings.ReplaceAll(text, part, secret.Mask)
+		}
+	}
+	return text
+}
+
+// classify finds the class of what the JSON-RPC client returned, and strips what could be secret or endless from it.
+func classify(err error) (failure, error) {
+	if WrongChain(err) {
+		return failedWrongChain, err
+	}
+	if _, is := errors.AsType[*malformedError](err); is {
+		return failedMalformed, err
+	}
+	if _, is := errors.AsType[rpc.Error](err); is {
+		return failedReply, err
+	}
+	if status, is := errors.AsType[rpc.HTTPError](err); is {
+		return failedHTTP, httpError{status}
+	}
+	if wrapped, is := errors.AsType[*url.Error](err); is { // its text repeats the whole address
+		err = wrapped.Err
+	}
+	if errors.Is(err, context.Canceled) {
+		return abandoned, err
+	}
+	if timeout, is := errors.AsType[net.Error](err); is && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return failedTimeout, err
+	}
+	return failedTransport, err
+}
+
+// httpError is a status with only the beginning of the page that came with it.
+type httpError struct{ reply rpc.HTTPError }
+
+func (e httpError) Error() string {
+	const enough = 160
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(e.reply.Body), "?")), " ")
+	if len(text) > enough {
+		text = strings.ToValidUTF8(text[:enough], "") + "…"
+	}
+	return strings.TrimSuffix("HTTP "+e.reply.Status+": "+text, ": ")
+}
+
+// malformedError is an answer that is none, or that contradicts what was asked.
+type malformedError struct{ text string }
+
+func (e *malformedError) Error() string { return e.text }
+
+func malformed(format string, args ...any) error {
+	return &malformedError{fmt.Sprintf(format, args...)}
+}
+
+// wrongChainError says that an endpoint belongs to another chain than the configured one.
+type wrongChainError struct{ text string }
+
+func (e *wrongChainError) Error() string { return e.text }
+
+// WrongChain tells whether an error says that an endpoint belongs to another chain. Waiting does not mend that.
+func WrongChain(err error) bool {
+	_, is := errors.AsType[*wrongChainError](err)
+	return is
+}
+
+// notFoundError says that a node does not have a block: not yet, or not any more.
+type notFoundError struct{ what string }
+
+func (e *notFoundError) Error() string { return e.what + " is not known to the node" }
+
+// NotFound tells whether an error says that the node does not have the block that was asked for: not yet, or not any more.
+func NotFound(err error) bool {
+	_, is := errors.AsType[*notFoundError](err)
+	return is
+}
+
+// noAnswer tells whether another endpoint may know better: after everything but a node's own error.
+func noAnswer(err error) bool {
+	failed, is := errors.AsType[*callError](err)
+	return is && failed.class != failedReply && failed.class != abandoned
+}
+
+const revertText = "execution reverted"
+
+// RevertData tells whether an error is a node's word that a call was reverted, and returns the bytes the contract gave as the reason. They
+// may be empty: contracts may give none, and some nodes leave them out.
+func RevertData(err error) (data []byte, reverted bool) {
+	reply, is := errors.AsType[rpc.Error](err)
+	if !is || reply.ErrorCode() != 3 && phraseAt(strings.ToLower(reply.Error()), revertText) < 0 {
+		return nil, false
+	}
+	with, is := errors.AsType[rpc.DataError](err)
+	if !is {
+		return nil, true
+	}
+	text, _ := with.ErrorData().(string)
+	digits := strings.TrimPrefix(strings.TrimPrefix(text, "Reverted "), "0x") // older nodes write "Reverted 0x…"
+	if data, err = hex.DecodeString(digits); err != nil {
+		return nil, true
+	}
+	return data, true
+}

@@ -1,0 +1,444 @@
+package evm_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/services/devnet/evmnode"
+)
+
+var filter = evm.Filter{Addresses: []chain.Address{emitter}, Topics: []chain.Hash{emitted}}
+
+// Blocks, logs and receipts by hash, over both transports.
+func TestReadsABlock(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	d.mine(1)
+	for n := range byte(3) {
+		d.emit(n)
+	}
+	d.mine(1)
+	for _, url := range []string{d.HTTPURL(), d.WSURL()} {
+		c := dial(t, d.config(url))
+		head, err := c.Head(t.Context())
+		if err != nil || head != d.head() {
+			t.Fatalf("%s: head %+v, %v; the node says %+v", url, head, err, d.head())
+		}
+		block, err := c.Block(t.Context(), head.Hash)
+		if err != nil || block.BlockRef != head || len(block.Txs) != 3 || !filter.MayMatch(block.Bloom) {
+			t.Fatalf("%s: block %+v with %d transactions, %v", url, block.BlockRef, len(block.Txs), err)
+		}
+		if at, err := c.BlockAt(t.Context(), head.Number); err != nil || at.Hash != block.Hash {
+			t.Fatalf("%s: by number %v, %v", url, at.Hash, err)
+		}
+		checkContent(t, d, c, block)
+	}
+}
+
+// checkContent reads the three logs both ways; receipts are proven by the header.
+func checkContent(t *testing.T, d *devnet, c *evm.Client, block evm.Block) {
+	t.Helper()
+	logs, err := c.Logs(t.Context(), block.BlockRef, filter)
+	if err != nil || len(logs) != 3 {
+		t.Fatalf("%d logs, %v", len(logs), err)
+	}
+	receipts, proven, err := c.Receipts(t.Context(), block)
+	if err != nil || !proven || len(receipts) != 3 {
+		t.Fatalf("%d receipts, proven %t, %v", len(receipts), proven, err)
+	}
+	for i, r := range receipts {
+		want := block.Txs[i]
+		want.OK, want.GasUsed, want.GasPrice = true, r.GasUsed, 100_000_000
+		if r.Tx != want || r.From != d.account() || r.To != emitter || r.Nonce != uint64(i) || r.GasUsed < 21_000 {
+			t.Errorf("receipt %d: %+v, want %+v", i, r.Tx, want)
+		}
+		if len(r.Logs) != 1 || r.Logs[0].Index != uint32(i) || r.Logs[0].Topics[1] != (chain.Hash{31: byte(i)}) || logs[i].TxHash != r.Hash {
+			t.Errorf("logs of receipt %d: %+v; from eth_getLogs %+v", i, r.Logs, logs[i])
+		}
+		single, err := c.Receipt(t.Context(), r.Hash)
+		if err != nil || single == nil || single.Tx != r.Tx || len(single.Logs) != 1 {
+			t.Errorf("receipt by hash: %+v, %v; want %+v", single, err, r.Tx)
+		}
+	}
+}
+
+// A bloom proves absence, of the address as of the topic.
+func TestBloomProvesAbsence(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	d.emit(1)
+	d.mine(1)
+	block, err := dial(t, d.config(d.HTTPURL())).Block(t.Context(), d.head().Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := chain.Address{1}
+	for _, f := range []evm.Filter{
+		{Addresses: []chain.Address{other}, Topics: filter.Topics},
+		{Addresses: filter.Addresses, Topics: []chain.Hash{{1}}},
+		{},
+	} {
+		if f.MayMatch(block.Bloom) {
+			t.Errorf("the bloom does not rule out %+v", f)
+		}
+	}
+	if !(evm.Filter{Addresses: []chain.Address{other, emitter}, Topics: []chain.Hash{{1}, emitted}}).MayMatch(block.Bloom) {
+		t.Error("the bloom rules out a log that is there")
+	}
+}
+
+func TestWhatIsNotThere(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	c := dial(t, d.config(d.HTTPURL()))
+	if _, err := c.Block(t.Context(), chain.Hash{1}); !evm.NotFound(err) {
+		t.Errorf("an unknown block: %v", err)
+	}
+	if _, err := c.BlockAt(t.Context(), 7); !evm.NotFound(err) {
+		t.Errorf("a block to come: %v", err)
+	}
+	unknown := evm.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{1}}}
+	if _, _, err := c.Receipts(t.Context(), unknown); !evm.NotFound(err) {
+		t.Errorf("receipts of an unknown block: %v", err)
+	}
+	if _, err := c.Logs(t.Context(), unknown.BlockRef, filter); err == nil {
+		t.Error("logs of an unknown block are not an error")
+	}
+	if r, err := c.Receipt(t.Context(), chain.Hash{1}); r != nil || err != nil {
+		t.Errorf("receipt of an unknown transaction: %+v, %v", r, err)
+	}
+	waiting := chain.Hash(d.emit(1).Hash())
+	if r, err := c.Receipt(t.Context(), waiting); r != nil || err != nil {
+		t.Errorf("receipt of a waiting transaction: %+v, %v", r, err)
+	}
+}
+
+// A node that leaves out logs is found out by the receipts.
+func TestHiddenLogsShowInReceipts(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	d.emit(1)
+	d.emit(2)
+	d.mine(1)
+	c := dial(t, d.config(d.HTTPURL()))
+	if err := d.Inject(evmnode.Fault{Method: "eth_getLogs", HideLogs: 1, Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	block, err := c.Block(t.Context(), d.head().Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs, err := c.Logs(t.Context(), block.BlockRef, filter)
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("%d logs, %v; one of two should be hidden", len(logs), err)
+	}
+	receipts, proven, err := c.Receipts(t.Context(), block)
+	if err != nil || !proven || len(receipts) != 2 {
+		t.Fatalf("%d receipts, proven %t, %v", len(receipts), proven, err)
+	}
+}
+
+// Every lie of a node about a block is refused: the answers of a real node, each with one thing changed.
+func TestRefusesWhatContradictsItself(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	d.mine(1)
+	d.emit(1)
+	d.emit(2)
+	d.mine(1)
+	for name, lie := range map[string]struct {
+		method, old, new string
+		proven           bool // not an error but receipts that are not proven
+	}{
+		"another state root":        {method: "eth_getBlockByHash", old: `"stateRoot":"0x`, new: `"stateRoot":"0x1111111111`},
+		"another number":            {method: "eth_getBlockByHash", old: `"number":"0x2"`, new: `"number":"0x3"`},
+		"another block":             {method: "eth_getBlockByHash", old: `"gasLimit":"0x`, new: `"gasLimit":"0x1`},
+		"a transaction elsewhere":   {method: "eth_getBlockByHash", old: `"transactionIndex":"0x1"`, new: `"transactionIndex":"0x2"`},
+		"logs of another block":     {method: "eth_getLogs", old: `"blockHash":"0x`, new: `"blockHash":"0x22`},
+		"logs at another height":    {method: "eth_getLogs", old: `"blockNumber":"0x2"`, new: `"blockNumber":"0x1"`},
+		"removed logs":              {method: "eth_getLogs", old: `"removed":false`, new: `"removed":true`},
+		"logs out of order":         {method: "eth_getLogs", old: `"logIndex":"0x0"`, new: `"logIndex":"0x9"`},
+		"logs nobody asked for":     {method: "eth_getLogs", old: `"topics":["0x00`, new: `"topics":["0x33`},
+		"receipts of another tx":    {method: "eth_getBlockReceipts", old: `"transactionHash":"0x`, new: `"transactionHash":"0x44`},
+		"a receipt's log misplaced": {method: "eth_getBlockReceipts", old: `"logIndex":"0x1"`, new: `"logIndex":"0x2"`},
+		"another status":            {method: "eth_getBlockReceipts", old: `"status":"0x1"`, new: `"status":"0x0"`, proven: true},
+		"another gas sum":           {method: "eth_getBlockReceipts", old: `"cumulativeGasUsed":"0x`, new: `"cumulativeGasUsed":"0x1`, proven: true},
+		"another topic":             {method: "eth_getBlockReceipts", old: `"topics":["0x00`, new: `"topics":["0x55`, proven: true},
+		"no price":                  {method: "eth_getBlockReceipts", old: `"effectiveGasPrice":"0x`, new: `"effectiveGasPrice":null,"":"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, lies := startLiar(t, d.HTTPURL(), lie.method, lie.old, lie.new)
+			c := dial(t, d.config(url))
+			err, proven := readAll(t, c, d.head())
+			switch {
+			case !lies():
+				t.Fatal("the lie was never told")
+			case lie.proven && (err != nil || proven):
+				t.Errorf("receipts proven %t, %v", proven, err)
+			case !lie.proven && err == nil:
+				t.Error("nobody noticed")
+			}
+			t.Log(err)
+		})
+	}
+}
+
+// readAll reads a block with everything in it.
+func readAll(t *testing.T, c *evm.Client, at chain.BlockRef) (err error, proven bool) {
+	block, err := c.Block(t.Context(), at.Hash)
+	if err != nil {
+		return err, false
+	}
+	_, err = c.Logs(t.Context(), block.BlockRef, filter)
+	if err != nil {
+		return err, false
+	}
+	_, proven, err = c.Receipts(t.Context(), block)
+	return err, proven
+}
+
+// startLiar serves a node's answers; the first occurrence of old in an answer to method becomes new, which overwrites what follows if it is longer.
+func startLiar(t *testing.T, node, method, old, replaced string) (url string, lied func() bool) {
+	t.Helper()
+	told := make(chan struct{}, 100)
+	url = startProxy(t, node, func(request, answer []byte) []byte {
+		before, after, found := strings.Cut(string(answer), old)
+		if !strings.Contains(string(request), `"`+method+`"`) || !found {
+			return answer
+		}
+		told <- struct{}{}
+		return []byte(before + replaced + after[len(replaced)-len(old):])
+	})
+	return url, func() bool { return len(told) > 0 }
+}
+
+func TestSubSecondTimes(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	d.mine(3)
+	want := d.head()
+	url := startProxy(t, d.HTTPURL(), func(_, answer []byte) []byte {
+		return []byte(strings.Replace(string(answer), `"milliTimestamp":"0x`, `"milliTimestamp":"0x9`, 1))
+	})
+	head, err := dial(t, d.config(url)).Head(t.Context())
+	if want.TimeMs = want.TimeMs / 1000 * 1000; err != nil || head != want {
+		t.Errorf("head %+v, %v; milliseconds outside the header's second must not be believed: want %+v", head, err, want)
+	}
+}
+
+// Reads go on through another endpoint, and stay there.
+func TestFailover(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sorry", http.StatusBadGateway) }))
+	defer broken.Close()
+	c := dial(t, d.config(broken.URL, d.HTTPURL(), d.WSURL()))
+	if err := c.Health(); err != nil {
+		t.Errorf("one endpoint is up, health is %v", err)
+	}
+	for range 3 {
+		if head, err := c.Head(t.Context()); err != nil || head != d.head() {
+			t.Fatalf("head %+v, %v", head, err)
+		}
+	}
+}
+
+func TestUnreachableIsNotFatal(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	url := gone.URL
+	gone.Close()
+	cfg := evm.DefaultConfig()
+	cfg.URLs = append(cfg.URLs[:0:0], mustURL(url))
+	c := dial(t, cfg)
+	if c.Health() == nil {
+		t.Error("nobody answers and health is nil")
+	}
+	if _, err := c.Head(t.Context()); err == nil || evm.WrongChain(err) || evm.NotFound(err) {
+		t.Errorf("head of an unreachable chain: %v", err)
+	}
+}
+
+func TestWrongChain(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{ChainID: 97})
+	good := d.config(d.HTTPURL())
+	genesis, err := dial(t, good).BlockAt(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrongID, wrongGenesis, right := good, good, good
+	wrongID.ChainID, wrongGenesis.Genesis, right.Genesis = 56, chain.Hash{1}, genesis.Hash
+	dial(t, right)
+	for _, cfg := range []evm.Config{wrongID, wrongGenesis} {
+		_, err := evm.Dial(t.Context(), cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+		if !evm.WrongChain(err) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("wrong chain: %v", err)
+		}
+	}
+}
+
+// An endpoint that is away at the start and turns out to be of another chain later is not used.
+func TestWrongChainFoundLate(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{ChainID: 97})
+	if err := d.Inject(evmnode.Fault{DropConnection: true, Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := d.config(d.HTTPURL())
+	cfg.ChainID = 56
+	if _, err := dial(t, cfg).Head(t.Context()); !evm.WrongChain(err) {
+		t.Errorf("a late wrong chain: %v", err)
+	}
+}
+
+// No secret of an address shows in an error, whoever repeats it.
+func TestErrorsHideSecrets(t *testing.T) {
+	const token = "0a1b2c3d4e5f60718293"
+	for name, how := range map[string]func(http.ResponseWriter, *http.Request){
+		"page": func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "cannot POST "+r.URL.String(), http.StatusNotFound)
+		},
+		"reply": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no project ` + token + `"}}`))
+		},
+		"cut":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"waste": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>" + token)) },
+	} {
+		server := httptest.NewServer(http.HandlerFunc(how))
+		defer server.Close()
+		for _, url := range []string{server.URL + "/v3/" + token, server.URL + "/?key=" + token, strings.Replace(server.URL, "://", "://user:"+token+"@", 1)} {
+			cfg := evm.DefaultConfig()
+			cfg.URLs = append(cfg.URLs[:0:0], mustURL(url))
+			var log strings.Builder
+			c, err := evm.Dial(t.Context(), cfg, zerolog.New(&log), evm.NewMetrics(prometheus.NewRegistry()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.Head(t.Context())
+			shown := errors.Join(err, c.Health(), c.SendRaw(t.Context(), []byte{1})).Error() + log.String()
+			if strings.Contains(shown, token) {
+				t.Errorf("%s: the token shows: %s", name, shown)
+			}
+			c.Close()
+		}
+	}
+}
+
+// Heads come over both roads; a slow reader gets the newest.
+func TestHeads(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	for name, urls := range map[string][]string{"polled": {d.HTTPURL()}, "announced": {d.HTTPURL(), d.WSURL()}} {
+		t.Run(name, func(t *testing.T) {
+			cfg := d.config(urls...)
+			if name == "announced" {
+				cfg.PollInterval = hangGuard // the first poll, at once, is the only one
+			}
+			heads := dial(t, cfg).Heads(t.Context())
+			for head := range heads {
+				if head.Hash == d.head().Hash {
+					break
+				}
+			}
+			d.mine(5)
+			for head := range heads {
+				if head.Hash == d.head().Hash {
+					break
+				}
+			}
+			if _, err := d.Reorg(2, evmnode.Drop); err != nil {
+				t.Fatal(err)
+			}
+			for head := range heads {
+				if head.Hash == d.head().Hash {
+					break
+				}
+			}
+		})
+	}
+}
+
+// After its connection was cut the subscription comes back.
+func TestHeadsSurviveACut(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	cfg := d.config(d.WSURL())
+	heads := dial(t, cfg).Heads(t.Context())
+	for range 3 {
+		d.DropConnections()
+		d.mine(1)
+		for head := range heads {
+			if head.Hash == d.head().Hash {
+				break
+			}
+		}
+	}
+}
+
+func TestAccounts(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	c := dial(t, d.config(d.HTTPURL()))
+	d.emit(1)
+	d.mine(1)
+	d.emit(2)
+	for tag, want := range map[evm.Tag]uint64{evm.Latest: 1, evm.Pending: 2, evm.Finalized: 0} {
+		if nonce, err := c.NonceAt(t.Context(), d.account(), tag); err != nil || nonce != want {
+			t.Errorf("%s nonce %d, %v; want %d", tag, nonce, err, want)
+		}
+	}
+	if price, err := c.GasPrice(t.Context()); err != nil || price != 100_000_000 {
+		t.Errorf("gas price %d, %v", price, err)
+	}
+	if balance, err := c.Balance(t.Context(), d.account()); err != nil || balance.Float() < 9e19 || balance.Float() > 1e20 {
+		t.Errorf("balance %s, %v", balance, err)
+	}
+	if final, err := c.Finalized(t.Context()); err != nil || final.Number != 0 {
+		t.Errorf("finalized %+v, %v", final, err)
+	}
+}
+
+// The state of a block is asked for by hash, on whatever branch it is.
+func TestCallAtABlock(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	c := dial(t, d.config(d.HTTPURL()))
+	if _, err := c.Call(t.Context(), emitter, word(7), d.head().Hash); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Call(t.Context(), emitter, word(7), chain.Hash{1}); err == nil {
+		t.Error("a call at an unknown block is answered")
+	}
+	_, err := c.Call(t.Context(), emitter, nil, d.head().Hash)
+	if data, reverted := evm.RevertData(err); !reverted || !slices.Equal(data, []byte{0xde, 0xad, 0xbe, 0xef}) {
+		t.Errorf("revert data %x, %t of %v", data, reverted, err)
+	}
+}
+
+func TestOutcomesOfSending(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	c := dial(t, d.config(d.HTTPURL(), d.WSURL()))
+	send := func(tx *types.Transaction) evm.Class {
+		raw, err := tx.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return evm.SendClass(c.SendRaw(t.Context(), raw))
+	}
+	first := d.sign(0, 10, word(1))
+	for _, step := range []struct {
+		what string
+		tx   *types.Transaction
+		want evm.Class
+	}{
+		{"a fresh transaction", first, evm.Accepted},
+		{"the same bytes again", first, evm.Accepted},
+		{"another one at its nonce", d.sign(0, 10, word(2)), evm.OtherTxAtNonce},
+		{"too cheap", d.sign(1, 1, word(2)), evm.BumpToMin},
+	} {
+		if got := send(step.tx); got != step.want {
+			t.Errorf("%s: %s, want %s", step.what, got, step.want)
+		}
+	}
+	d.mine(1)
+	if got := send(first); got != evm.ResolveByHash {
+		t.Errorf("mined bytes: %s", got)
+	}
+}

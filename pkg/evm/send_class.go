@@ -1,0 +1,138 @@
+package evm
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// Class is what the answer to a signed transaction asks of its sender.
+type Class string
+
+// The classes. All but Accepted, ResolveByHash and Ambiguous say that this try put the transaction into no pool; an earlier try may have.
+const (
+	Accepted        Class = "accepted"          // it is in the pool
+	ResolveByHash   Class = "resolve_by_hash"   // the nonce is used up, perhaps by this very transaction: look for its receipt
+	OtherTxAtNonce  Class = "other_tx_at_nonce" // the pool has another transaction at this nonce: bump from the highest stored attempt
+	BumpToMin       Class = "bump_to_min"       // cheaper than the node takes
+	PauseSigner     Class = "pause_signer"      // funds ran out: keep the nonce
+	FatalPayload    Class = "fatal_payload"     // it can never be mined: fail the intent and fill the nonce
+	RetryElsewhere  Class = "retry_elsewhere"   // this node is full
+	GapOrLimit      Class = "gap_or_limit"      // too many, or too far ahead: back-pressure
+	FatalSigner     Class = "fatal_signer"      // the account is refused for good: alert
+	SerializeSigner Class = "serialize_signer"  // one transaction of this account at a time
+	ConditionFailed Class = "condition_failed"  // a condition sent along does not hold
+	Reverted        Class = "reverted"          // the node simulated it; see RevertData
+	Ambiguous       Class = "ambiguous"         // it may or may not be in a pool: keep it signed, send the same bytes again
+)
+
+// sendTexts are what BSC nodes and providers answer, in lower case, each as the beginning of a message or of what follows a prefix.
+var sendTexts = []struct {
+	text  string
+	class Class
+}{
+	{"nonce too low", ResolveByHash},
+	{"already known", Accepted},
+	{"the transaction was added to the transaction pool but wasn't processed in", Accepted},
+	{"replacement transaction underpriced", OtherTxAtNonce},
+	{"transaction underpriced", BumpToMin},
+	{"transaction gas price below minimum", BumpToMin},
+	{"insufficient funds for gas * price + value", PauseSigner},
+	{"intrinsic gas too low", FatalPayload},
+	{"insufficient gas for floor data gas cost", FatalPayload},
+	{"transaction gas limit too high", FatalPayload},
+	{"exceeds block gas limit", FatalPayload},
+	{"txpool is full", RetryElsewhere},
+	{"future transaction tries to replace pending", GapOrLimit},
+	{"account limit exceeded", GapOrLimit},
+	{"nonce too high", GapOrLimit},
+	{"sender or to in black list", FatalSigner},
+	{"in-flight transaction limit reached for delegated accounts", SerializeSigner},
+	{"gapped-nonce tx from delegated accounts", SerializeSigner},
+	{"address already reserved", SerializeSigner},
+	{"blocknumbermax condition not met", ConditionFailed},
+	{"timestampmax condition not met", ConditionFailed},
+	{"storage slot value condition not met", ConditionFailed},
+	{revertText, Reverted},
+}
+
+// SendClass sorts the outcome of SendRaw. Only a node's own error with a known text means anything; everything else that is not nil is
+// Ambiguous. Of several endpoints' answers ResolveByHash counts most, then the first that is not Ambiguous.
+func SendClass(err error) Class {
+	if err == nil {
+		return Accepted
+	}
+	if all, is := errors.AsType[*refusals](err); is {
+		return mostTelling(all.answers)
+	}
+	if reply, is := errors.AsType[rpc.Error](err); is {
+		return classOf(reply.Error())
+	}
+	return Ambiguous
+}
+
+func mostTelling(answers []error) Class {
+	telling := Ambiguous
+	for _, err := range answers {
+		switch class := SendClass(err); {
+		case class == ResolveByHash:
+			return class
+		case telling == Ambiguous:
+			telling = class
+		}
+	}
+	return telling
+}
+
+// IsAmbiguous tells whether at least one endpoint may hold the transaction although none said so.
+func IsAmbiguous(err error) bool { return anyAnswer(err, func(c Class) bool { return c == Ambiguous }) }
+
+// NotSent tells whether every endpoint certainly refused the transaction, so that this try put it into no pool.
+func NotSent(err error) bool {
+	return err != nil && !anyAnswer(err, func(c Class) bool { return c == Ambiguous || c == Accepted || c == ResolveByHash })
+}
+
+func anyAnswer(err error, is func(Class) bool) bool {
+	all, several := errors.AsType[*refusals](err)
+	if !several {
+		return is(SendClass(err))
+	}
+	for _, answer := range all.answers {
+		if is(SendClass(answer)) {
+			return true
+		}
+	}
+	return false
+}
+
+// classOf finds the known text that begins first: what follows may quote anything, such as a contract's reason for a revert.
+func classOf(message string) Class {
+	message = strings.ToLower(message)
+	first, class := len(message), Ambiguous
+	for _, known := range sendTexts {
+		if at := phraseAt(message, known.text); at >= 0 && at < first {
+			first, class = at, known.class
+		}
+	}
+	return class
+}
+
+// phraseAt finds a phrase at the beginning of a message or behind a prefix ("x: "), as whole words, or returns -1. In the middle of a sentence
+// it may mean the opposite.
+func phraseAt(message, phrase string) int {
+	for from := 0; ; {
+		at := strings.Index(message[from:], phrase)
+		if at < 0 {
+			return -1
+		}
+		at += from
+		next, _ := utf8.DecodeRuneInString(message[at+len(phrase):])
+		if (at == 0 || strings.HasSuffix(message[:at], ": ")) && !unicode.IsLetter(next) && !unicode.IsDigit(next) {
+			return at
+		}
+		from = at + 1
+	}
+}
