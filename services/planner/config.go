@@ -1,0 +1,56 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
+)
+
+// Config is the whole configuration of the process.
+type Config struct {
+	Keeper      wire.Config        `toml:"keeper"`
+	Kafka       bus.Config         `toml:"kafka"`
+	Postgres    pg.Config          `toml:"postgres"`
+	Liquidation liquidation.Config `toml:"liquidation"`
+	Planner     Settings           `toml:"planner"`
+}
+
+// Settings is the [planner] section.
+type Settings struct {
+	Signers       []chain.Address `toml:"signers" help:"addresses of this keeper's enabled signers; jobs are routed to them by account"`
+	SweepInterval time.Duration   `toml:"sweep_interval" help:"how often every live job is published again, whether or not anything changed"`
+	PriceMaxAge   time.Duration   `toml:"price_max_age" help:"reports older than this are not judged with"`
+	FrozenRole    bool            `toml:"frozen_role" help:"this keeper's signers hold the frozen-order role, so frozen orders are jobs too"`
+}
+
+// DefaultConfig sweeps every 10 s (LIQ-1).
+func DefaultConfig() Config {
+	return Config{
+		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Liquidation: liquidation.DefaultConfig(),
+		Planner: Settings{SweepInterval: 10 * time.Second, PriceMaxAge: 30 * time.Second},
+	}
+}
+
+// Validate is for what concerns several sections at once; the sections are asked by themselves.
+func (c Config) Validate() error { return nil }
+
+// Validate names every setting that cannot work.
+func (s Settings) Validate() error {
+	var problems []error
+	if len(s.Signers) == 0 {
+		problems = append(problems, errors.New("signers: is empty (name at least one signer's address)"))
+	}
+	if s.SweepInterval < 100*time.Millisecond || s.SweepInterval > 10*time.Minute {
+		problems = append(problems, fmt.Errorf("sweep_interval: %s is not between 100ms and 10m", s.SweepInterval))
+	}
+	if s.PriceMaxAge < time.Second || s.PriceMaxAge > 5*time.Minute {
+		problems = append(problems, fmt.Errorf("price_max_age: %s is not between 1s and 5m (the venue refuses reports older than 300 s)", s.PriceMaxAge))
+	}
+	return errors.Join(problems...)
+}

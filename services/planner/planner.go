@@ -1,0 +1,129 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/wire"
+)
+
+// Planner finds jobs and publishes them.
+type Planner struct {
+	cfg       Config
+	log       zerolog.Logger
+	metrics   *Metrics
+	client    *bus.Client
+	store     Store
+	shards    *shards
+	quotes    *quotes
+	finder    *finder
+	publisher *publisher
+	live      live
+
+	noted      string             // the failures of the last pass
+	stateReady *service.Condition // whether snapshots are had
+	jobsReady  *service.Condition // whether jobs can be published
+}
+
+// Store is what the planner asks Postgres.
+type Store interface {
+	// Snapshot returns one view of offsets and rows of these partitions, and everybody's markets, measures and parameters.
+	Snapshot(ctx context.Context, partitions []int) (pg.Snapshot, error)
+}
+
+// Start acquires what the planner needs and hands its members to the shell.
+func Start(sh *service.Shell, cfg Config) error {
+	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("preparing the kafka client: %w", err)
+	}
+	sh.OnStop("kafka", func(context.Context) error { client.Close(); return nil })
+	db, err := pg.Open(sh.Context(), cfg.Postgres, sh.Name)
+	if err != nil {
+		return fmt.Errorf("opening postgres: %w", err)
+	}
+	sh.OnStop("postgres", func(context.Context) error { db.Close(); return nil })
+
+	p := New(cfg, sh.Log, NewMetrics(sh.Registry), client, db)
+	p.stateReady, p.jobsReady = sh.Ready("state"), sh.Ready("jobs")
+	sh.Go("plan", func(ctx context.Context) error { return p.Run(ctx, db) })
+	return nil
+}
+
+// New wires a planner. It connects to nothing yet.
+func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, store Store) *Planner {
+	return &Planner{
+		cfg: cfg, log: log, metrics: metrics, client: client, store: store, shards: newShards(), quotes: newQuotes(),
+		publisher: newPublisher(client, cfg.Keeper),
+		finder:    &finder{signers: cfg.Planner.Signers, liquidation: cfg.Liquidation, frozenRole: cfg.Planner.FrozenRole},
+	}
+}
+
+// Run waits for a database and topics it can work with, and then plans until ctx ends.
+func (p *Planner) Run(ctx context.Context, db *pg.DB) error {
+	if err := p.awaitParts(ctx, db); err != nil {
+		return err
+	}
+	id := p.cfg.Keeper.ChainID
+	changes := make(chan struct{}, 1)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return listen(ctx, db, changes) })
+	group.Go(func() error {
+		return p.shards.join(ctx, p.client, fmt.Sprintf("perp.%d.planner", id), wire.LogTopic(id))
+	})
+	group.Go(func() error { return p.quotes.follow(ctx, p.client, wire.PriceTopic(id), p.cfg.Planner.PriceMaxAge) })
+	group.Go(func() error { return p.plan(ctx, changes) })
+	return group.Wait()
+}
+
+// awaitParts waits for Postgres and Kafka, however long they are away, and fails at once where they are there and cannot serve: a schema of another
+// version, a missing topic, another number of partitions.
+func (p *Planner) awaitParts(ctx context.Context, db *pg.DB) error {
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2, OnRetry: func(_ int, err error, _ time.Duration) {
+		p.stateReady.Fail(err.Error())
+	}}
+	err := retry.Do(ctx, policy, func(ctx context.Context) error {
+		err := db.CheckSchema(ctx)
+		if errors.Is(err, pg.ErrSchema) {
+			return retry.Stop(err)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("checking the database: %w", err)
+	}
+	keeper := p.cfg.Keeper
+	err = p.client.Verify(ctx, []bus.TopicSpec{
+		{Name: wire.LogTopic(keeper.ChainID), Partitions: keeper.LogPartitions},
+		{Name: wire.PriceTopic(keeper.ChainID), Partitions: 1},
+		{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
+	})
+	if err != nil {
+		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
+	}
+	return nil
+}
+
+// listen turns notifications of the database into signals.
+func listen(ctx context.Context, db *pg.DB, changes chan<- struct{}) error {
+	listener := db.Listener()
+	defer listener.Close()
+	for {
+		if err := listener.WaitChange(ctx); err != nil {
+			return fmt.Errorf("waiting for changes of state: %w", err)
+		}
+		select {
+		case changes <- struct{}{}:
+		default:
+		}
+	}
+}
