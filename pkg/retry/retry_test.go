@@ -113,6 +113,22 @@ func TestDoDoesNotCallAfterTheEnd(t *testing.T) {
 	}
 }
 
+// A pause that is over at the same moment as ctx does not buy another try.
+func TestEndOfContextWinsOverEndOfPause(t *testing.T) {
+	for range 200 {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := retry.Policy{Jitter: func(time.Duration) time.Duration { return 0 }, OnRetry: func(int, error, time.Duration) { cancel() }}
+		calls := 0
+		_ = retry.Do(ctx, p, func(context.Context) error {
+			calls++
+			return errBroken
+		})
+		if calls != 1 {
+			t.Fatalf("%d calls", calls)
+		}
+	}
+}
+
 func TestOnRetrySeesEveryFailureThatIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string

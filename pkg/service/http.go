@@ -17,6 +17,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
+// pageGrace is how long open requests may take to end once everything else has stopped.
+const pageGrace = 500 * time.Millisecond
+
 // serve opens the listener and serves the shell's pages until clean-up. It is the first thing acquired and so the last given back:
 // a stopping process still answers.
 func (sh *Shell) serve(s HTTPSettings) error {
@@ -29,6 +32,7 @@ func (sh *Shell) serve(s HTTPSettings) error {
 	sh.routes(s.PProf.Resolve(isLoopback(listener.Addr())))
 	server := &http.Server{
 		Handler:           sh.mux,
+		BaseContext:       func(net.Listener) context.Context { return sh.Context() }, // A page that streams ends with the process.
 		ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog:          stdlog.New(errorLog{sh.Log}, "", 0),
 	}
@@ -41,10 +45,12 @@ func (sh *Shell) serve(s HTTPSettings) error {
 	}()
 	sh.OnStop("http", func(ctx context.Context) error {
 		defer func() { <-served }()
-		if err := server.Shutdown(ctx); err != nil {
-			return errors.Join(err, server.Close())
+		ctx, cancel := context.WithTimeout(ctx, pageGrace)
+		defer cancel()
+		if server.Shutdown(ctx) == nil {
+			return nil
 		}
-		return nil
+		return server.Close() // Cutting off a page that does not end is no failure of the process.
 	})
 	sh.Log.Info().Str("address", sh.addr).Msg("serving http")
 	return nil

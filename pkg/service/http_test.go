@@ -187,6 +187,48 @@ func TestAddressThatCannotBeHad(t *testing.T) {
 	}
 }
 
+// ask opens a page of a shell that is being stopped, and returns once the page is being served; the channel tells how the request ends.
+func ask(sh *service.Shell, page func(r *http.Request)) <-chan error {
+	asked, ended := make(chan struct{}), make(chan error, 1)
+	sh.Handle("GET /slow", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		page(r)
+	}))
+	go func() {
+		resp, err := client.Get("http://" + sh.Addr() + "/slow")
+		if err == nil {
+			resp.Body.Close()
+		}
+		ended <- err
+	}()
+	<-asked
+	return ended
+}
+
+// A page that streams learns from its context that the process stops; one that ignores it is cut off. Neither is a failure.
+func TestStopEndsOpenPages(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	for name, page := range map[string]func(*http.Request){
+		"streams": func(r *http.Request) { <-r.Context().Done() },
+		"hangs":   func(*http.Request) { <-release },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended <-chan error
+		err := service.Run(ctx, loopback(), func(sh *service.Shell) error {
+			ended = ask(sh, page)
+			cancel()
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: the stop fails: %v", name, err)
+		}
+		if err := <-ended; (err != nil) != (name == "hangs") {
+			t.Errorf("%s: the request ends with %v", name, err)
+		}
+	}
+}
+
 // lockedBuffer is a log that can be read while it is written.
 type lockedBuffer struct {
 	mu sync.Mutex

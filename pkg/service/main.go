@@ -58,8 +58,11 @@ func Tool[C Config](name, usage string, defaults C, run func(sh *Shell, cfg C, a
 	p := &program{
 		name: name, usage: usage, roots: []any{&cfg, &own}, log: &own.Log, http: &HTTPSettings{},
 		start: func(sh *Shell, args []string) error {
-			defer sh.group.cancel(errFinished)
-			return run(sh, cfg, args)
+			err := run(sh, cfg, args)
+			if err == nil {
+				sh.group.cancel(errFinished)
+			}
+			return err
 		},
 	}
 	p.exit(options)

@@ -74,6 +74,9 @@ var scenarios = map[string]func(){
 			if args[0] == "fail" {
 				return errors.New("no such job (list them with: keeperctl delayed list)")
 			}
+			if args[0] == "give-up" {
+				return fmt.Errorf("waiting: %w", context.Canceled) // For a reason of its own: nobody has asked.
+			}
 			return nil
 		})
 	},
@@ -102,7 +105,8 @@ func run(t *testing.T, scenario string, args ...string) *process {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // Only for a child that hangs.
 	t.Cleanup(cancel)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, os.Args[0], args...)}
-	p.cmd.Env = append(os.Environ(), childVar+"="+scenario, "GORACE=atexit_sleep_ms=0", "PERPKEEPER_SCANNER_RPC=https://bsc.example.org/hunter2", "PERPKEEPER_KAFKA_PASSWORD=hunter2")
+	p.cmd.Env = append(os.Environ(), childVar+"="+scenario, "GORACE=atexit_sleep_ms=0",
+		"PERPKEEPER_SCANNER_RPC=https://bsc.example.org/hunter2", "PERPKEEPER_KAFKA_PASSWORD=hunter2")
 	p.cmd.Stdout = &p.stdout
 	stderr, err := p.cmd.StderrPipe()
 	if err == nil {
@@ -183,7 +187,8 @@ func TestStartLineHoldsTheConfigurationMasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]string{
-		"kafka.password": secret.Mask, "kafka.brokers": "127.0.0.1:9092", "scanner.rpc": "https://bsc.example.org/***", "scanner.poll": "1ms", "log.level": "info",
+		"kafka.password": secret.Mask, "kafka.brokers": "127.0.0.1:9092", "scanner.rpc": "https://bsc.example.org/***",
+		"scanner.poll": "1ms", "log.level": "info",
 	} {
 		if got := line.Config[key]; got != want {
 			t.Errorf("%s is logged as %q, want %q", key, got, want)
@@ -195,7 +200,8 @@ func TestStartLineHoldsTheConfigurationMasked(t *testing.T) {
 
 func TestFailureIsOneLineForPeople(t *testing.T) {
 	for scenario, want := range map[string]string{
-		"fails to start":     "scanner: connecting to kafka at 127.0.0.1:9092: connection refused (is the broker running? set kafka.brokers); first: cannot be closed",
+		"fails to start": "scanner: connecting to kafka at 127.0.0.1:9092: connection refused (is the broker running? set kafka.brokers); " +
+			"first: cannot be closed",
 		"fails in two lines": "scanner: one; two",
 	} {
 		p := run(t, scenario, "--log.format=console", "--log.level=error")
@@ -274,10 +280,11 @@ func TestPortInUseIsOneLine(t *testing.T) {
 
 func TestPrintingRequests(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--help":          "scanner copies the chain's logs to Kafka.\n\nUsage: scanner [flags]\n",
-		"--print-config":  "[kafka]\nbrokers = [\"127.0.0.1:9092\"]\npassword = \"***\"\n\n[scanner]\nrpc = [\"https://bsc.example.org/***\"]\n",
-		"--version":       "scanner devel",
-		"--print-metrics": "| `perpkeeper_build_info` | gauge | go, revision, service, version | Always 1; the labels say which program is running. |\n| `perpkeeper_scanner_heads_total` | counter |  | New heads seen. |\n",
+		"--help":         "scanner copies the chain's logs to Kafka.\n\nUsage: scanner [flags]\n",
+		"--print-config": "[kafka]\nbrokers = [\"127.0.0.1:9092\"]\npassword = \"***\"\n\n[scanner]\nrpc = [\"https://bsc.example.org/***\"]\n",
+		"--version":      "scanner devel",
+		"--print-metrics": "| `perpkeeper_build_info` | gauge | go, revision, service, version | Always 1; the labels say which program is running. |\n" +
+			"| `perpkeeper_scanner_heads_total` | counter |  | New heads seen. |\n",
 	} {
 		p := run(t, "example", flag)
 		if rest := p.exits(service.ExitAsked); len(rest) > 0 || !strings.HasPrefix(p.stdout.String(), want) {
@@ -295,6 +302,10 @@ func TestToolEndsWhenItsWorkIsDone(t *testing.T) {
 	want := "keeperctl: no such job (list them with: keeperctl delayed list)"
 	if rest := p.exits(service.ExitFailed); len(rest) != 1 || rest[0] != want {
 		t.Errorf("a failing tool prints %q", rest)
+	}
+	p = run(t, "tool", "give-up", "--log.format=console")
+	if rest := p.exits(service.ExitFailed); len(rest) != 1 || rest[0] != "keeperctl: waiting: context canceled" {
+		t.Errorf("a tool that gives up prints %q", rest)
 	}
 	p = run(t, "tool", "--help")
 	if p.exits(service.ExitAsked); !strings.HasPrefix(p.stdout.String(), "Usage: keeperctl [flags] <command>\n") || strings.Contains(p.stdout.String(), "http.") {

@@ -145,7 +145,9 @@ func TestHowMembersMayEnd(t *testing.T) {
 			sh.Go("loop", func(context.Context) error { runtime.Goexit(); return nil })
 		}, "loop: its goroutine was ended from within"},
 		{"a panic", func(sh *service.Shell) { sh.Go("loop", func(context.Context) error { panic("boom") }) }, "loop: panic: boom (in service_test."},
-		{"a panic with an error", func(sh *service.Shell) { sh.Go("loop", func(context.Context) error { panic(errors.New("boom")) }) }, "loop: panic: boom (in service_test."},
+		{"a panic with an error", func(sh *service.Shell) {
+			sh.Go("loop", func(context.Context) error { panic(errors.New("boom")) })
+		}, "loop: panic: boom (in service_test."},
 		{"a panic of the runtime", func(sh *service.Shell) {
 			sh.Go("loop", func(context.Context) error { return []error{}[len(c0)] })
 		}, "loop: panic: runtime error: index out of range"},
@@ -245,6 +247,9 @@ func TestLateStartIsLeftBehindCleanly(t *testing.T) {
 		j.want(t, "clean late")
 		if !strings.Contains(log.String(), `"error":"late: gone"`) {
 			t.Errorf("the failed clean-up is not in the log: %s", log.String())
+		}
+		if strings.Contains(log.String(), "condition holds") {
+			t.Errorf("the process was ready while stopping: %s", log.String())
 		}
 	})
 }

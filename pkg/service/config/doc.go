@@ -18,6 +18,6 @@
 // Guaranteed: a key, variable or flag that nobody asked for is an error, as is a value that does not fit; all problems are
 // reported at once, one line each, with the place they come from; and no line ever holds the value of a secret.
 //
-// Not guaranteed: keys are compared without regard to case, and sections of other processes (see Sections) are not looked into,
-// so that one file and one environment can serve a whole keeper.
+// Not guaranteed: keys are compared without regard to case, and sections that only other
+// processes have are not looked into, so that one file and one environment can serve a whole keeper.
 package config

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"strings"
 )
@@ -83,7 +84,7 @@ func scalarLiteral(v reflect.Value) string {
 		return text + ".0"
 	case kind == reflect.Float64:
 		return strings.ToLower(text) // TOML knows inf and nan, in lower case.
-	case kind == reflect.Uint64 && len(text) >= 19: // TOML's integers end at 2^63−1.
+	case v.CanUint() && v.Uint() > math.MaxInt64: // TOML's integers end there.
 		return quoteTOML(text)
 	default:
 		return text

@@ -3,6 +3,7 @@ package config_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -59,7 +60,7 @@ func drawEverything(t *rapid.T) everything {
 		Scanner: scanner{
 			RPC:           []secret.URL{secret.MustURL("http://127.0.0.1:8545")},
 			Poll:          duration.Draw(t, "poll"),
-			Confirmations: rapid.Uint64().Draw(t, "confirmations"),
+			Confirmations: rapid.OneOf(rapid.Uint64(), rapid.Uint64Min(math.MaxInt64)).Draw(t, "confirmations"),
 			Offset:        rapid.Int().Draw(t, "offset"),
 			Small:         rapid.Int8().Draw(t, "small"),
 			Share:         rapid.Float64Max(1).Draw(t, "share"),
@@ -87,15 +88,21 @@ func TestNoOutputHoldsASecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keeper.toml")
 	inFile := []string{
 		`password = "%s"`, `password = '%s'`, `password = """%s"""`, `password = %s`, `password = "%s`, `password = '%s`, `password = ["%s"]`,
-		`password = { a = "%s" }`, `password = "a" %s`, `password = "\q%s"`, `password = "a%s` + "\x01" + `"`, `password = '''%s`, `password "%s"`, `password: %s`,
+		`password = { a = "%s" }`, `password = "a" %s`, `password = "\q%s"`, `password = "a%s` + "\x01" + `"`, `password = '''%s`,
+		`password "%s"`, `password: %s`,
 		`password == "%s"`, `password = {"%s"`, `password = ["%s" "b"]`, `password = 0x%s`, `password = t%s`, `password = -%s`, `password = 1_%s`,
-		`password = 20%s`, `password = "%s"` + "\n" + `password = "%[1]s"`, `passwort = "%s"`, `brokers = ["b"] # %s`,
+		`password = 20%s`, `password = "%s"` + "\n" + `password = "%[1]s"`, `passwort = "%s"`,
+		`brokers = ["b"] # %s`,
 	}
 	inArgs := []string{
 		"--kafka.password=%s", "--kafka.passwort=%s", "--kafka.password:%s", "-kafka.password=%s", "--=%s", "--scanner.database=%s",
-		"--scanner.database=postgres://u:%s@h:port/db", "--scanner.database=postgres://u:%s@h/db", "--scanner.rpc=http://h/%s,%[1]s", "--print-config=%s", "--help=%s",
+		"--scanner.database=postgres://u:%s@h:port/db", "--scanner.database=postgres://u:%s@h/db", "--scanner.rpc=http://h/%s,%[1]s",
+		"--print-config=%s", "--help=%s",
 	}
-	inEnv := []string{"KAFKA_PASSWORD=%s", "KAFKA_PASSWORT=%s", "SCANNER_DATABASE=x%s", "SCANNER_RPC=http://h,postgres://h h/%s", "SCANNER_PARAM=%s", "SCANNER_DATABASE=http://%s\x01"}
+	inEnv := []string{
+		"KAFKA_PASSWORD=%s", "KAFKA_PASSWORT=%s", "SCANNER_DATABASE=x%s", "SCANNER_RPC=http://h,postgres://h h/%s", "SCANNER_PARAM=%s",
+		"SCANNER_DATABASE=http://%s\x01",
+	}
 
 	rapid.Check(t, func(rt *rapid.T) {
 		token := rapid.StringMatching(`[a-z0-9]{12,30}|[0-9]{12,30}|[A-Z]{2}[a-zA-Z0-9-]{12,30}`).Draw(rt, "token")

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,7 +80,7 @@ func TestNewRefusesTheSameKeyInTwoRoots(t *testing.T) {
 
 // Whatever reads a section's variables must be able to tell where the section's name ends.
 func TestSectionsAreSingleWords(t *testing.T) {
-	all := config.Sections()
+	all := config.Sections
 	for _, name := range all {
 		if strings.ContainsAny(name, "_.") || name != strings.ToLower(name) {
 			t.Errorf("section %q is not a single lower case word", name)
@@ -146,5 +147,37 @@ func TestArgumentsAreHandedOn(t *testing.T) {
 	req, err := set.Load([]string{"delayed", "--scanner.poll=3s", "run", "--", "--id"})
 	if err != nil || !slices.Equal(req.Args, []string{"delayed", "run", "--id"}) || cfg.Scanner.Poll != 3*time.Second {
 		t.Fatalf("got %q, %v, poll %s", req.Args, err, cfg.Scanner.Poll)
+	}
+}
+
+// demanding is a configuration whose defaults are not valid, and whose root repeats what a section says of itself.
+type demanding struct {
+	Scanner required `toml:"scanner"`
+}
+
+func (d demanding) Validate() error {
+	return errors.Join(errors.New("scanner.poll: missing (set it)"), errors.New("scanner.share: missing (set it)"))
+}
+
+type required struct {
+	Poll  time.Duration `toml:"poll" help:"how often"`
+	Share float64       `toml:"share" help:"how much"`
+}
+
+func (r required) Validate() error {
+	return errors.Join(errors.New("poll: missing (set it)"), errors.New("share: missing (set it)"))
+}
+
+// A value that does not fit is not called missing as well, and no problem is told twice.
+func TestEachProblemIsToldOnce(t *testing.T) {
+	var cfg demanding
+	set, err := config.New("scanner", &cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = set.Load([]string{"--scanner.poll=soon"})
+	want := `--scanner.poll: "soon" is not a duration (write it with a unit: 500ms, 10s, 2m)` + "\nscanner.share: missing (set it)"
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 }

@@ -2,7 +2,7 @@ package config
 
 import "slices"
 
-// Sections are all top-level sections there are in a keeper's configuration: first the processes, then what several processes share.
+// sections are all top-level sections there are in a keeper's configuration: first the processes, then what several processes share.
 // A process accepts a section of this list that it has no use for, because its file and environment are those of the whole keeper;
 // it refuses any section that is not in the list. A new section is therefore added here.
 var sections = []string{
@@ -11,8 +11,5 @@ var sections = []string{
 	"keeper", "chain", "venue", "gmx", "rpc", "evm", "kafka", "postgres", "price", "signer", "wallet", "alert",
 	"tier", "liquidation", "lease", "nonce", "txm", "delayed", "ttl",
 }
-
-// Sections returns the names of all top-level sections of a keeper's configuration.
-func Sections() []string { return slices.Clone(sections) }
 
 func isSection(name string) bool { return slices.Contains(sections, name) }

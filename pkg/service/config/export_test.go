@@ -1,0 +1,4 @@
+package config
+
+// Sections shows the list to the tests.
+var Sections = sections
