@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"perpkeeper/pkg/service"
 )
 
 // IO is what a command reads and writes.
@@ -19,16 +21,23 @@ type IO struct {
 	Out, Err io.Writer
 }
 
-// command is one sub-command. Setup declares its flags and returns what runs once they are parsed.
+// command is one sub-command. Setup declares its flags and returns what runs once they are parsed. A command that works on a keeper is configured
+// as the keeper's processes are (file, environment, flags) and has main instead, which reads the process's own command line and exits.
 type command struct {
 	name    string
 	summary string
 	setup   func(*flag.FlagSet) func(context.Context, IO) error
+	main    func()
 }
 
 var commands = []command{
-	{"fold", "fold a recording of event logs and print the state it leaves", foldCommand},
-	{"events", "list the contract events that are handled and those known and ignored", eventsCommand},
+	{name: "fold", summary: "fold a recording of event logs and print the state it leaves", setup: foldCommand},
+	{name: "events", summary: "list the contract events that are handled and those known and ignored", setup: eventsCommand},
+	{name: "prepare", summary: "create missing topics and bring the database's schema up to date", main: func() {
+		service.Tool("keeperctl", "prepare", DefaultPrepareConfig(), Prepare)
+	}},
+	{name: "topics", summary: "print the catalogue of topics as a markdown table", setup: topicsCommand},
+	{name: "health", summary: "ask a process whether it is ready", setup: healthCommand},
 }
 
 // usageError is a command line that makes no sense.
@@ -59,6 +68,9 @@ func dispatch(ctx context.Context, args []string, std IO) error {
 		return err
 	}
 	for _, c := range commands {
+		if c.name == args[0] && c.main != nil {
+			c.main()
+		}
 		if c.name == args[0] {
 			return c.run(ctx, args[1:], std)
 		}
