@@ -79,8 +79,8 @@ func parseKind(v reflect.Value, text string) error {
 }
 
 func numberError(text string, err error, lowest, highest string) error {
-	_, notSigned := strconv.ParseInt(text, 10, 64)
-	if errors.Is(err, strconv.ErrRange) || notSigned == nil {
+	_, signedErr := strconv.ParseInt(text, 10, 64)
+	if errors.Is(err, strconv.ErrRange) || signedErr == nil {
 		return fmt.Errorf("%s is out of range (%s to %s)", text, lowest, highest)
 	}
 	return fmt.Errorf("%q is not a whole number", text)
