@@ -1,0 +1,116 @@
+// Compiles src/*.sol into artifacts/<Contract>.json (ABI and creation bytecode), which the Go package embeds.
+//
+//   node build.mjs          writes the artifacts
+//   node build.mjs --check  writes nothing; exits 1 if the committed artifacts are not what the sources compile to
+//
+// The compiler is pinned in package.json, and the output depends on the sources alone (no metadata hash).
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const sourceDir = join(here, "src");
+const artifactDir = join(here, "artifacts");
+
+// What is deployed, or called by its ABI alone; everything else is compiled into these.
+const published = [
+  "Config",
+  "DataStore",
+  "DepositHandler",
+  "DevnetOracleProvider",
+  "Errors",
+  "EventEmitter",
+  "ExchangeRouter",
+  "LiquidationHandler",
+  "MarketFactory",
+  "MarketToken",
+  "MintableToken",
+  "Oracle",
+  "OrderBook",
+  "OrderHandler",
+  "PositionBook",
+  "RequestVault",
+  "RoleStore",
+  "WithdrawalHandler",
+];
+
+// EIP-170: code above this size cannot be deployed.
+const maxCodeBytes = 24576;
+
+function loadCompiler() {
+  const require = createRequire(import.meta.url);
+  try {
+    return require("solc");
+  } catch {
+    fail(`the Solidity compiler is missing: run "npm ci" in ${here}`);
+  }
+}
+
+function compile() {
+  const sources = {};
+  for (const file of readdirSync(sourceDir).filter((name) => name.endsWith(".sol")).sort()) {
+    sources[file] = { content: readFileSync(join(sourceDir, file), "utf8") };
+  }
+  const input = {
+    language: "Solidity",
+    sources,
+    settings: {
+      evmVersion: "london",
+      optimizer: { enabled: true, runs: 200 },
+      metadata: { bytecodeHash: "none", appendCBOR: false },
+      outputSelection: { "*": { "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"] } },
+    },
+  };
+  const resolve = (path) => {
+    const file = path.replace(/^\.\//, "");
+    return file in sources ? { contents: sources[file].content } : { error: `no such source: ${path}` };
+  };
+  const output = JSON.parse(loadCompiler().compile(JSON.stringify(input), { import: resolve }));
+  const problems = output.errors ?? [];
+  if (problems.length > 0) {
+    fail(problems.map((problem) => problem.formattedMessage).join("\n"));
+  }
+  return output.contracts;
+}
+
+function artifacts(contracts) {
+  const files = new Map();
+  for (const name of published) {
+    const contract = contracts[`${name}.sol`]?.[name];
+    if (!contract) fail(`src/${name}.sol has no contract ${name}`);
+    const size = contract.evm.deployedBytecode.object.length / 2;
+    if (size > maxCodeBytes) fail(`${name} has ${size} bytes of code, more than the ${maxCodeBytes} a chain accepts`);
+    if (process.argv.includes("--sizes")) console.log(name, size);
+    const artifact = { contract: name, abi: contract.abi, bytecode: "0x" + contract.evm.bytecode.object };
+    files.set(`${name}.json`, JSON.stringify(artifact, null, 1) + "\n");
+  }
+  return files;
+}
+
+function check(files) {
+  const committed = existsSync(artifactDir) ? readdirSync(artifactDir) : [];
+  const stale = [...files].filter(([name, text]) => {
+    const path = join(artifactDir, name);
+    return !existsSync(path) || readFileSync(path, "utf8") !== text;
+  });
+  const wrong = [...stale.map(([name]) => name), ...committed.filter((name) => !files.has(name))];
+  if (wrong.length > 0) fail(`artifacts do not match the sources: ${wrong.join(", ")}; run "node build.mjs"`);
+  console.log(`${files.size} artifacts match their sources`);
+}
+
+function write(files) {
+  rmSync(artifactDir, { recursive: true, force: true });
+  mkdirSync(artifactDir);
+  for (const [name, text] of files) writeFileSync(join(artifactDir, name), text);
+  console.log(`wrote ${files.size} artifacts`);
+}
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}
+
+const files = artifacts(compile());
+if (process.argv.includes("--check")) check(files);
+else write(files);

@@ -1,0 +1,132 @@
+// Package contracts carries the compiled contracts of the devnet's exchange.
+//
+// The sources are in src, one idea per file. They are the project's own: a small perpetual exchange that speaks the interface of
+// the GMX v2.2 line (EventEmitter logs, DataStore keys, handler selectors, error names), so that a keeper cannot tell the
+// difference, but without price impact, funding, borrowing, swaps, callbacks and referrals. The artifacts are compiled from them
+// by build.mjs with a pinned compiler and are committed; "node build.mjs --check" shows that they match.
+package contracts
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+//go:embed artifacts/*.json
+var artifacts embed.FS
+
+// Name of a contract, as in the sources.
+type Name string
+
+// The contracts with an artifact. Errors is a library that cannot be deployed: its ABI lists every custom error.
+const (
+	Config               Name = "Config"
+	DataStore            Name = "DataStore"
+	DepositHandler       Name = "DepositHandler"
+	DevnetOracleProvider Name = "DevnetOracleProvider"
+	Errors               Name = "Errors"
+	EventEmitter         Name = "EventEmitter"
+	ExchangeRouter       Name = "ExchangeRouter"
+	LiquidationHandler   Name = "LiquidationHandler"
+	MarketFactory        Name = "MarketFactory"
+	MarketToken          Name = "MarketToken"
+	MintableToken        Name = "MintableToken"
+	Oracle               Name = "Oracle"
+	OrderBook            Name = "OrderBook"
+	OrderHandler         Name = "OrderHandler"
+	PositionBook         Name = "PositionBook"
+	RequestVault         Name = "RequestVault"
+	RoleStore            Name = "RoleStore"
+	WithdrawalHandler    Name = "WithdrawalHandler"
+)
+
+// Contract is one compiled contract. It is shared: do not change it.
+type Contract struct {
+	ABI abi.ABI
+	// Bytecode is the creation code, without constructor arguments.
+	Bytecode []byte
+}
+
+var parsed = sync.OnceValues(parseAll)
+
+// Get returns a contract. It panics on an unknown name or a broken artifact, which only a change of this package can cause and
+// its tests rule out.
+func Get(name Name) *Contract {
+	all, err := parsed()
+	if err != nil {
+		panic(err)
+	}
+	c, ok := all[name]
+	if !ok {
+		panic(fmt.Sprintf("no artifact of contract %q", name))
+	}
+	return c
+}
+
+// CreationCode returns the data of the transaction that deploys the contract with these constructor arguments.
+func (c *Contract) CreationCode(args ...any) ([]byte, error) {
+	packed, err := c.ABI.Pack("", args...)
+	if err != nil {
+		return nil, fmt.Errorf("packing constructor arguments: %w", err)
+	}
+	return append(bytes.Clone(c.Bytecode), packed...), nil
+}
+
+// RevertReason names the custom error in the data of a revert, with its arguments. It reports false for data that is not one of
+// the exchange's errors.
+func RevertReason(data []byte) (name string, args []any, ok bool) {
+	if len(data) < 4 {
+		return "", nil, false
+	}
+	known, err := Get(Errors).ABI.ErrorByID([4]byte(data))
+	if err != nil {
+		return "", nil, false
+	}
+	args, err = known.Inputs.Unpack(data[4:])
+	if err != nil {
+		return "", nil, false
+	}
+	return known.Name, args, true
+}
+
+func parseAll() (map[Name]*Contract, error) {
+	entries, err := artifacts.ReadDir("artifacts")
+	if err != nil {
+		return nil, fmt.Errorf("listing artifacts: %w", err)
+	}
+	all := make(map[Name]*Contract, len(entries))
+	for _, entry := range entries {
+		name := Name(strings.TrimSuffix(entry.Name(), ".json"))
+		c, err := parse(name)
+		if err != nil {
+			return nil, fmt.Errorf("artifact of %s: %w", name, err)
+		}
+		all[name] = c
+	}
+	return all, nil
+}
+
+func parse(name Name) (*Contract, error) {
+	text, err := artifacts.ReadFile("artifacts/" + string(name) + ".json")
+	if err != nil {
+		return nil, fmt.Errorf("reading: %w", err)
+	}
+	var artifact struct {
+		Contract Name
+		ABI      abi.ABI
+		Bytecode hexutil.Bytes
+	}
+	if err := json.Unmarshal(text, &artifact); err != nil {
+		return nil, fmt.Errorf("parsing: %w", err)
+	}
+	if artifact.Contract != name {
+		return nil, fmt.Errorf("is of contract %q", artifact.Contract)
+	}
+	return &Contract{ABI: artifact.ABI, Bytecode: artifact.Bytecode}, nil
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: UNLICENSED
+pragma solidity 0.8.37;
+
+import {RoleModule} from "./RoleModule.sol";
+import {RoleStore} from "./RoleStore.sol";
+
+/// @title Parameters and sums, by key (see Keys).
+/// Writing here emits nothing: whoever wants a change to be visible in the log goes through Config.
+contract DataStore is RoleModule {
+    mapping(bytes32 key => uint256) public getUint;
+    mapping(bytes32 key => int256) public getInt;
+    mapping(bytes32 key => bool) public getBool;
+    mapping(bytes32 key => address) public getAddress;
+    mapping(bytes32 key => bytes32) public getBytes32;
+
+    constructor(RoleStore _roleStore) RoleModule(_roleStore) {}
+
+    function setUint(bytes32 key, uint256 value) external onlyController {
+        getUint[key] = value;
+    }
+
+    function setInt(bytes32 key, int256 value) external onlyController {
+        getInt[key] = value;
+    }
+
+    function setBool(bytes32 key, bool value) external onlyController {
+        getBool[key] = value;
+    }
+
+    function setAddress(bytes32 key, address value) external onlyController {
+        getAddress[key] = value;
+    }
+
+    function setBytes32(bytes32 key, bytes32 value) external onlyController {
+        getBytes32[key] = value;
+    }
+
+    /// Adds to a number and returns the sum, in one call.
+    function incrementUint(bytes32 key, uint256 value) external onlyController returns (uint256) {
+        return getUint[key] += value;
+    }
+}

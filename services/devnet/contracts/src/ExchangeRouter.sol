@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: UNLICENSED
+pragma solidity 0.8.37;
+
+import {Deposit} from "./Deposit.sol";
+import {DepositHandler} from "./DepositHandler.sol";
+import {ERC20} from "./ERC20.sol";
+import {ErrorReason} from "./ErrorReason.sol";
+import {Order} from "./Order.sol";
+import {OrderHandler} from "./OrderHandler.sol";
+import {Withdrawal} from "./Withdrawal.sol";
+import {WithdrawalHandler} from "./WithdrawalHandler.sol";
+
+/// @title The door for users. Tokens are approved to this contract, and a request is one multicall: send the execution fee
+/// and the tokens to the vault of the request, then create it.
+/// Native coin or tokens that are sent in a transaction of their own belong to whoever comes next.
+contract ExchangeRouter {
+    OrderHandler public immutable orderHandler;
+    DepositHandler public immutable depositHandler;
+    WithdrawalHandler public immutable withdrawalHandler;
+
+    constructor(OrderHandler _orderHandler, DepositHandler _depositHandler, WithdrawalHandler _withdrawalHandler) {
+        orderHandler = _orderHandler;
+        depositHandler = _depositHandler;
+        withdrawalHandler = _withdrawalHandler;
+    }
+
+    /// Calls itself in order; the first failure undoes all.
+    function multicall(bytes[] calldata data) external payable returns (bytes[] memory results) {
+        results = new bytes[](data.length);
+        for (uint256 i; i < data.length; i++) {
+            (bool ok, bytes memory result) = address(this).delegatecall(data[i]);
+            if (!ok) ErrorReason.rethrow(result);
+            results[i] = result;
+        }
+    }
+
+    /// Sends native coin of this transaction to a vault. The name is GMX's; nothing is wrapped here.
+    function sendWnt(address receiver, uint256 amount) external payable {
+        (bool ok,) = receiver.call{value: amount}("");
+        require(ok, "native transfer refused");
+    }
+
+    function sendTokens(address token, address receiver, uint256 amount) external payable {
+        ERC20(token).transferFrom(msg.sender, receiver, amount);
+    }
+
+    function createOrder(Order.CreateParams calldata params) external payable returns (bytes32) {
+        return orderHandler.createOrder(msg.sender, params);
+    }
+
+    function updateOrder(
+        bytes32 key,
+        uint256 sizeDeltaUsd,
+        uint256 acceptablePrice,
+        uint256 triggerPrice,
+        uint256 minOutputAmount,
+        uint256 validFromTime,
+        bool autoCancel
+    ) external payable {
+        orderHandler.updateOrder(
+            key,
+            msg.sender,
+            Order.UpdateParams(sizeDeltaUsd, acceptablePrice, triggerPrice, minOutputAmount, validFromTime, autoCancel)
+        );
+    }
+
+    function cancelOrder(bytes32 key) external payable {
+        orderHandler.cancelOrder(key, msg.sender);
+    }
+
+    function createDeposit(Deposit.CreateParams calldata params) external payable returns (bytes32) {
+        return depositHandler.createDeposit(msg.sender, params);
+    }
+
+    function cancelDeposit(bytes32 key) external payable {
+        depositHandler.cancelDeposit(key, msg.sender);
+    }
+
+    function createWithdrawal(Withdrawal.CreateParams calldata params) external payable returns (bytes32) {
+        return withdrawalHandler.createWithdrawal(msg.sender, params);
+    }
+
+    function cancelWithdrawal(bytes32 key) external payable {
+        withdrawalHandler.cancelWithdrawal(key, msg.sender);
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: UNLICENSED
+pragma solidity 0.8.37;
+
+/// @title The keys of the DataStore.
+/// A base key is keccak256(abi.encode(name)); a full key is keccak256(abi.encode(baseKey, arguments...)). Names and arguments
+/// are those of GMX, except LIQUIDATION_RATIO_FACTOR and DEVNET_ORACLE_SIGNER, which are this exchange's own.
+library Keys {
+    // Accounting state. Written by the handlers alone; Config refuses these.
+    bytes32 internal constant NONCE = keccak256(abi.encode("NONCE"));
+    bytes32 internal constant POOL_AMOUNT = keccak256(abi.encode("POOL_AMOUNT"));
+    bytes32 internal constant OPEN_INTEREST = keccak256(abi.encode("OPEN_INTEREST"));
+    bytes32 internal constant OPEN_INTEREST_IN_TOKENS = keccak256(abi.encode("OPEN_INTEREST_IN_TOKENS"));
+    bytes32 internal constant COLLATERAL_SUM = keccak256(abi.encode("COLLATERAL_SUM"));
+
+    // Risk.
+    bytes32 internal constant MIN_COLLATERAL_USD = keccak256(abi.encode("MIN_COLLATERAL_USD"));
+    bytes32 internal constant MIN_POSITION_SIZE_USD = keccak256(abi.encode("MIN_POSITION_SIZE_USD"));
+    bytes32 internal constant MIN_COLLATERAL_FACTOR = keccak256(abi.encode("MIN_COLLATERAL_FACTOR"));
+    bytes32 internal constant MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION =
+        keccak256(abi.encode("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION"));
+    bytes32 internal constant LIQUIDATION_RATIO_FACTOR = keccak256(abi.encode("LIQUIDATION_RATIO_FACTOR"));
+    bytes32 internal constant RESERVE_FACTOR = keccak256(abi.encode("RESERVE_FACTOR"));
+
+    // Fees on size.
+    bytes32 internal constant POSITION_FEE_FACTOR = keccak256(abi.encode("POSITION_FEE_FACTOR"));
+    bytes32 internal constant LIQUIDATION_FEE_FACTOR = keccak256(abi.encode("LIQUIDATION_FEE_FACTOR"));
+
+    // Switches.
+    bytes32 internal constant IS_MARKET_DISABLED = keccak256(abi.encode("IS_MARKET_DISABLED"));
+    bytes32 internal constant CREATE_ORDER_FEATURE_DISABLED = keccak256(abi.encode("CREATE_ORDER_FEATURE_DISABLED"));
+    bytes32 internal constant EXECUTE_ORDER_FEATURE_DISABLED = keccak256(abi.encode("EXECUTE_ORDER_FEATURE_DISABLED"));
+
+    // Limits on requests.
+    bytes32 internal constant REQUEST_EXPIRATION_TIME = keccak256(abi.encode("REQUEST_EXPIRATION_TIME"));
+    bytes32 internal constant MAX_AUTO_CANCEL_ORDERS = keccak256(abi.encode("MAX_AUTO_CANCEL_ORDERS"));
+    bytes32 internal constant MAX_DATA_LENGTH = keccak256(abi.encode("MAX_DATA_LENGTH"));
+
+    // Oracle.
+    bytes32 internal constant MAX_ORACLE_PRICE_AGE = keccak256(abi.encode("MAX_ORACLE_PRICE_AGE"));
+    bytes32 internal constant MAX_ORACLE_TIMESTAMP_RANGE = keccak256(abi.encode("MAX_ORACLE_TIMESTAMP_RANGE"));
+    bytes32 internal constant IS_ORACLE_PROVIDER_ENABLED = keccak256(abi.encode("IS_ORACLE_PROVIDER_ENABLED"));
+    bytes32 internal constant ORACLE_PROVIDER_FOR_TOKEN = keccak256(abi.encode("ORACLE_PROVIDER_FOR_TOKEN"));
+    bytes32 internal constant DEVNET_ORACLE_SIGNER = keccak256(abi.encode("DEVNET_ORACLE_SIGNER"));
+
+    // Gas of an execution, and what the keeper is paid for it.
+    bytes32 internal constant INCREASE_ORDER_GAS_LIMIT = keccak256(abi.encode("INCREASE_ORDER_GAS_LIMIT"));
+    bytes32 internal constant DECREASE_ORDER_GAS_LIMIT = keccak256(abi.encode("DECREASE_ORDER_GAS_LIMIT"));
+    bytes32 internal constant DEPOSIT_GAS_LIMIT = keccak256(abi.encode("DEPOSIT_GAS_LIMIT"));
+    bytes32 internal constant WITHDRAWAL_GAS_LIMIT = keccak256(abi.encode("WITHDRAWAL_GAS_LIMIT"));
+    bytes32 internal constant MIN_ADDITIONAL_GAS_FOR_EXECUTION = keccak256(abi.encode("MIN_ADDITIONAL_GAS_FOR_EXECUTION"));
+    bytes32 internal constant MIN_HANDLE_EXECUTION_ERROR_GAS = keccak256(abi.encode("MIN_HANDLE_EXECUTION_ERROR_GAS"));
+    bytes32 internal constant ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1 =
+        keccak256(abi.encode("ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1"));
+    bytes32 internal constant ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR =
+        keccak256(abi.encode("ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR"));
+    bytes32 internal constant EXECUTION_GAS_FEE_BASE_AMOUNT_V2_1 =
+        keccak256(abi.encode("EXECUTION_GAS_FEE_BASE_AMOUNT_V2_1"));
+    bytes32 internal constant EXECUTION_GAS_FEE_MULTIPLIER_FACTOR =
+        keccak256(abi.encode("EXECUTION_GAS_FEE_MULTIPLIER_FACTOR"));
+
+    function poolAmountKey(address market, address token) internal pure returns (bytes32) {
+        return keccak256(abi.encode(POOL_AMOUNT, market, token));
+    }
+
+    function openInterestKey(address market, address collateralToken, bool isLong) internal pure returns (bytes32) {
+        return keccak256(abi.encode(OPEN_INTEREST, market, collateralToken, isLong));
+    }
+
+    function openInterestInTokensKey(address market, address collateralToken, bool isLong)
+        internal
+        pure
+        returns (bytes32)
+    {
+        return keccak256(abi.encode(OPEN_INTEREST_IN_TOKENS, market, collateralToken, isLong));
+    }
+
+    function collateralSumKey(address market, address collateralToken, bool isLong) internal pure returns (bytes32) {
+        return keccak256(abi.encode(COLLATERAL_SUM, market, collateralToken, isLong));
+    }
+
+    /// A key whose only argument is an address: a market, a provider.
+    function ofAddress(bytes32 baseKey, address argument) internal pure returns (bytes32) {
+        return keccak256(abi.encode(baseKey, argument));
+    }
+
+    /// A key whose arguments are a market and a flag: RESERVE_FACTOR(market, isLong), POSITION_FEE_FACTOR(market, improved).
+    function ofMarketFlag(bytes32 baseKey, address market, bool flag) internal pure returns (bytes32) {
+        return keccak256(abi.encode(baseKey, market, flag));
+    }
+
+    /// A switch of one order type of one handler.
+    function ofFeature(bytes32 baseKey, address handler, uint256 orderType) internal pure returns (bytes32) {
+        return keccak256(abi.encode(baseKey, handler, orderType));
+    }
+
+    function oracleProviderForTokenKey(address oracle, address token) internal pure returns (bytes32) {
+        return keccak256(abi.encode(ORACLE_PROVIDER_FOR_TOKEN, oracle, token));
+    }
+}

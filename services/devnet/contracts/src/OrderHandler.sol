@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: UNLICENSED
+pragma solidity 0.8.37;
+
+import {BaseOrderHandler} from "./BaseOrderHandler.sol";
+import {DataStore} from "./DataStore.sol";
+import {ErrorReason} from "./ErrorReason.sol";
+import {Errors} from "./Errors.sol";
+import {EventEmitter} from "./EventEmitter.sol";
+import {ExecutionFee} from "./ExecutionFee.sol";
+import {Keys} from "./Keys.sol";
+import {Market} from "./Market.sol";
+import {Oracle} from "./Oracle.sol";
+import {SetPricesParams} from "./OracleParams.sol";
+import {Order} from "./Order.sol";
+import {OrderBook} from "./OrderBook.sol";
+import {OrderEvents} from "./OrderEvents.sol";
+import {OrderTiming} from "./OrderTiming.sol";
+import {Position, PositionKey} from "./Position.sol";
+import {PositionBook} from "./PositionBook.sol";
+import {RequestVault} from "./RequestVault.sol";
+import {Role} from "./Role.sol";
+import {RoleStore} from "./RoleStore.sol";
+
+/// @title The orders of users, and their execution by keepers.
+contract OrderHandler is BaseOrderHandler {
+    constructor(
+        RoleStore _roleStore,
+        DataStore _dataStore,
+        EventEmitter _eventEmitter,
+        Oracle _oracle,
+        OrderBook _orderBook,
+        PositionBook _positionBook,
+        RequestVault _orderVault
+    ) BaseOrderHandler(_roleStore, _dataStore, _eventEmitter, _oracle, _orderBook, _positionBook, _orderVault) {}
+
+    function createOrder(address account, Order.CreateParams calldata params)
+        external
+        onlyController
+        returns (bytes32)
+    {
+        _validateFeature(Keys.CREATE_ORDER_FEATURE_DISABLED, params.orderType);
+        _validateParams(account, params);
+        Order.Props memory order = _orderOf(account, params);
+        order.executionFee = orderVault.recordNativeIn();
+        _validateFee(order.executionFee, params.numbers.executionFee, _estimatedGasLimit(order.orderType));
+        if (Order.isIncreaseOrder(order.orderType)) {
+            order.initialCollateralDeltaAmount = orderVault.recordTransferIn(order.initialCollateralToken);
+        }
+        if (order.sizeDeltaUsd == 0 && order.initialCollateralDeltaAmount == 0) revert Errors.EmptyOrder();
+        return orderBook.create(order);
+    }
+
+    /// Changes a waiting order. It counts as new from now on, and a frozen order thaws. Native coin sent along is added to
+    /// its execution fee.
+    function updateOrder(bytes32 key, address account, Order.UpdateParams calldata params) external onlyController {
+        Order.Props memory order = _ownOrder(key, account, "account for updateOrder");
+        if (Order.isMarketOrder(order.orderType)) revert Errors.OrderNotUpdatable(uint256(order.orderType));
+        order.sizeDeltaUsd = params.sizeDeltaUsd;
+        order.acceptablePrice = params.acceptablePrice;
+        order.triggerPrice = params.triggerPrice;
+        order.minOutputAmount = params.minOutputAmount;
+        order.validFromTime = params.validFromTime;
+        order.autoCancel = params.autoCancel;
+        order.isFrozen = false;
+        order.executionFee += orderVault.recordNativeIn();
+        order.updatedAtTime = block.timestamp;
+        _validateFee(order.executionFee, 0, _estimatedGasLimit(order.orderType));
+        if (order.sizeDeltaUsd == 0 && order.initialCollateralDeltaAmount == 0) revert Errors.EmptyOrder();
+        orderBook.update(key, order);
+    }
+
+    /// Waiting orders may be taken back at any time, market orders when they have expired.
+    function cancelOrder(bytes32 key, address account) external onlyController {
+        uint256 startingGas = gasleft();
+        Order.Props memory order = _ownOrder(key, account, "account for cancelOrder");
+        if (Order.isMarketOrder(order.orderType)) _validateCancellable(order.updatedAtTime, "Order");
+        _cancel(key, order, account, startingGas, "USER_INITIATED_CANCEL", "");
+    }
+
+    /// A failure that is about the order cancels a market order and freezes a waiting one; the transaction succeeds. A
+    /// failure that is about the keeper, the prices or the moment reverts, and the order stays as it was.
+    function executeOrder(bytes32 key, SetPricesParams calldata oracleParams)
+        external
+        onlyOrderKeeper
+        withOraclePrices(oracleParams)
+    {
+        Order.Props memory order = orderBook.getOrder(key);
+        if (order.isFrozen && !roleStore.hasRole(msg.sender, Role.FROZEN_ORDER_KEEPER)) {
+            revert Errors.InvalidKeeperForFrozenOrder(msg.sender);
+        }
+        uint256 forwarded = ExecutionFee.gasToForward(dataStore, _estimatedGasLimit(order.orderType));
+        uint256 startingGas = gasleft();
+        try this.doExecuteOrder{gas: forwarded}(key, order, msg.sender) {}
+        catch (bytes memory reasonBytes) {
+            _handleError(key, order, startingGas, reasonBytes);
+        }
+    }
+
+    /// The execution itself, as a call of its own so that a failure undoes it.
+    function doExecuteOrder(bytes32 key, Order.Props memory order, address keeper) external onlySelf {
+        uint256 startingGas = gasleft();
+        _validateFeature(Keys.EXECUTE_ORDER_FEATURE_DISABLED, order.orderType);
+        orderBook.take(key);
+        PositionBook.Fill memory fill;
+        fill.orderKey = key;
+        fill.order = order;
+        fill.market = Market.loadEnabled(dataStore, order.market);
+        fill.prices = oracle.getMarketPrices(fill.market);
+        OrderTiming.validateTrigger(order, fill.prices.indexTokenPrice);
+
+        bool increases = Order.isIncreaseOrder(order.orderType);
+        bytes32 positionKey = PositionKey.ofOrder(order);
+        _validateTimestamps(order, positionBook.getPosition(positionKey), increases);
+        bool closed;
+        if (increases) {
+            orderVault.transferOut(order.initialCollateralToken, order.market, order.initialCollateralDeltaAmount);
+            positionBook.increase(fill);
+        } else {
+            closed = positionBook.decrease(fill);
+        }
+        OrderEvents.executed(eventEmitter, key, order.account);
+        if (closed) _autoCancel(positionKey, keeper);
+        _pay(order, startingGas, keeper, order.receiver);
+    }
+
+    function _validateTimestamps(Order.Props memory order, Position.Props memory position, bool increases)
+        private
+        view
+    {
+        if (!increases && position.sizeInUsd == 0) revert Errors.EmptyPosition();
+        OrderTiming.validateTimestamps(
+            order,
+            oracle.minTimestamp(),
+            oracle.maxTimestamp(),
+            position.increasedAtTime,
+            dataStore.getUint(Keys.REQUEST_EXPIRATION_TIME)
+        );
+    }
+
+    function _handleError(bytes32 key, Order.Props memory order, uint256 startingGas, bytes memory reasonBytes)
+        private
+    {
+        ExecutionFee.validateErrorGas(dataStore, reasonBytes);
+        bytes4 selector = ErrorReason.selectorOf(reasonBytes);
+        bool isMarketOrder = Order.isMarketOrder(order.orderType);
+        if (order.isFrozen || _keepsOrder(selector, isMarketOrder)) ErrorReason.rethrow(reasonBytes);
+
+        string memory reason = ErrorReason.textOf(reasonBytes);
+        if (isMarketOrder || _neverExecutable(selector)) {
+            _cancel(key, order, msg.sender, startingGas, reason, reasonBytes);
+        } else {
+            orderBook.freeze(key, reason, reasonBytes);
+            _pay(order, startingGas, msg.sender, Order.refundReceiver(order));
+        }
+    }
+
+    function _keepsOrder(bytes4 selector, bool isMarketOrder) private pure returns (bool) {
+        return _isKeeperError(selector) || selector == Errors.EmptyOrder.selector
+            || selector == Errors.InvalidOrderPrices.selector || selector == Errors.OrderValidFromTimeNotReached.selector
+            || (!isMarketOrder && selector == Errors.EmptyPosition.selector);
+    }
+
+    function _neverExecutable(bytes4 selector) private pure returns (bool) {
+        return selector == Errors.InvalidCollateralTokenForMarket.selector
+            || selector == Errors.InvalidPositionSizeValues.selector;
+    }
+
+    function _ownOrder(bytes32 key, address account, string memory what) private view returns (Order.Props memory order) {
+        order = orderBook.getOrder(key);
+        if (order.account != account) revert Errors.Unauthorized(account, what);
+    }
+
+    function _validateFeature(bytes32 baseKey, Order.OrderType orderType) private view {
+        bytes32 key = Keys.ofFeature(baseKey, address(this), uint256(orderType));
+        if (dataStore.getBool(key)) revert Errors.DisabledFeature(key);
+    }
+
+    function _validateParams(address account, Order.CreateParams calldata params) private view {
+        Order.OrderType t = params.orderType;
+        if (Order.isSwapOrder(t)) revert Errors.UnsupportedOrderType(uint256(t));
+        if (t == Order.OrderType.Liquidation) revert Errors.OrderTypeCannotBeCreated(uint256(t));
+        if (params.decreasePositionSwapType != Order.DecreasePositionSwapType.NoSwap) {
+            revert Errors.InvalidDecreasePositionSwapType(uint256(params.decreasePositionSwapType));
+        }
+        if (params.numbers.validFromTime != 0 && Order.isMarketOrder(t)) {
+            revert Errors.UnexpectedValidFromTime(uint256(t));
+        }
+        _validateRequest(
+            account,
+            params.addresses.receiver,
+            params.addresses.swapPath.length,
+            params.numbers.callbackGasLimit,
+            params.dataList.length
+        );
+        Market.Props memory market = Market.loadEnabled(dataStore, params.addresses.market);
+        Market.requireCollateral(market, params.addresses.initialCollateralToken);
+    }
+
+    function _orderOf(address account, Order.CreateParams calldata params)
+        private
+        view
+        returns (Order.Props memory order)
+    {
+        order.account = account;
+        order.receiver = params.addresses.receiver;
+        order.cancellationReceiver = params.addresses.cancellationReceiver;
+        order.callbackContract = params.addresses.callbackContract;
+        order.uiFeeReceiver = params.addresses.uiFeeReceiver;
+        order.market = params.addresses.market;
+        order.initialCollateralToken = params.addresses.initialCollateralToken;
+        order.orderType = params.orderType;
+        order.isLong = params.isLong;
+        order.shouldUnwrapNativeToken = params.shouldUnwrapNativeToken;
+        order.autoCancel = params.autoCancel;
+        order.sizeDeltaUsd = params.numbers.sizeDeltaUsd;
+        order.initialCollateralDeltaAmount = params.numbers.initialCollateralDeltaAmount;
+        order.triggerPrice = params.numbers.triggerPrice;
+        order.acceptablePrice = params.numbers.acceptablePrice;
+        order.minOutputAmount = params.numbers.minOutputAmount;
+        order.validFromTime = params.numbers.validFromTime;
+        order.updatedAtTime = block.timestamp;
+        order.dataList = params.dataList;
+    }
+
+    function _estimatedGasLimit(Order.OrderType orderType) private view returns (uint256) {
+        return dataStore.getUint(
+            Order.isIncreaseOrder(orderType) ? Keys.INCREASE_ORDER_GAS_LIMIT : Keys.DECREASE_ORDER_GAS_LIMIT
+        );
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: UNLICENSED
+pragma solidity 0.8.37;
+
+/// @title The role hashes: keccak256 of the ABI-encoded name, as in GMX.
+library Role {
+    /// Grants and revokes roles.
+    bytes32 internal constant ROLE_ADMIN = keccak256(abi.encode("ROLE_ADMIN"));
+    /// A contract of the exchange: may write state and emit events.
+    bytes32 internal constant CONTROLLER = keccak256(abi.encode("CONTROLLER"));
+    /// Changes parameters through Config.
+    bytes32 internal constant CONFIG_KEEPER = keccak256(abi.encode("CONFIG_KEEPER"));
+    /// Creates markets.
+    bytes32 internal constant MARKET_KEEPER = keccak256(abi.encode("MARKET_KEEPER"));
+    /// Executes orders, deposits and withdrawals.
+    bytes32 internal constant ORDER_KEEPER = keccak256(abi.encode("ORDER_KEEPER"));
+    /// May execute orders that an earlier failure froze.
+    bytes32 internal constant FROZEN_ORDER_KEEPER = keccak256(abi.encode("FROZEN_ORDER_KEEPER"));
+    /// Liquidates positions.
+    bytes32 internal constant LIQUIDATION_KEEPER = keccak256(abi.encode("LIQUIDATION_KEEPER"));
+}

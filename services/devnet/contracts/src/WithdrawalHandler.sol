@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: UNLICENSED
+pragma solidity 0.8.37;
+
+import {BaseHandler} from "./BaseHandler.sol";
+import {DataStore} from "./DataStore.sol";
+import {ErrorReason} from "./ErrorReason.sol";
+import {Errors} from "./Errors.sol";
+import {EventEmitter} from "./EventEmitter.sol";
+import {EventUtils} from "./EventUtils.sol";
+import {ExecutionFee} from "./ExecutionFee.sol";
+import {Keys} from "./Keys.sol";
+import {Market} from "./Market.sol";
+import {MarketLedger} from "./MarketLedger.sol";
+import {MarketToken} from "./MarketToken.sol";
+import {Nonce} from "./Nonce.sol";
+import {Oracle} from "./Oracle.sol";
+import {SetPricesParams} from "./OracleParams.sol";
+import {Precision} from "./Precision.sol";
+import {RequestEvents} from "./RequestEvents.sol";
+import {RequestVault} from "./RequestVault.sol";
+import {RoleStore} from "./RoleStore.sol";
+import {Withdrawal} from "./Withdrawal.sol";
+
+/// @title Withdrawals from the pools.
+contract WithdrawalHandler is BaseHandler {
+    using EventUtils for EventUtils.EventLogData;
+    using MarketLedger for MarketLedger.Books;
+
+    RequestVault public immutable withdrawalVault;
+    mapping(bytes32 key => Withdrawal.Props) private withdrawals;
+
+    constructor(
+        RoleStore _roleStore,
+        DataStore _dataStore,
+        EventEmitter _eventEmitter,
+        Oracle _oracle,
+        RequestVault _withdrawalVault
+    ) BaseHandler(_roleStore, _dataStore, _eventEmitter, _oracle) {
+        withdrawalVault = _withdrawalVault;
+    }
+
+    /// Reverts with EmptyWithdrawal if there is no such withdrawal (any more).
+    function getWithdrawal(bytes32 key) public view returns (Withdrawal.Props memory withdrawal) {
+        withdrawal = withdrawals[key];
+        if (withdrawal.account == address(0)) revert Errors.EmptyWithdrawal();
+    }
+
+    function createWithdrawal(address account, Withdrawal.CreateParams calldata params)
+        external
+        onlyController
+        returns (bytes32 key)
+    {
+        uint256 pathLength = params.addresses.longTokenSwapPath.length + params.addresses.shortTokenSwapPath.length;
+        _validateRequest(
+            account, params.addresses.receiver, pathLength, params.callbackGasLimit, params.dataList.length
+        );
+        Market.Props memory market = Market.loadEnabled(dataStore, params.addresses.market);
+
+        Withdrawal.Props memory withdrawal;
+        withdrawal.account = account;
+        withdrawal.receiver = params.addresses.receiver;
+        withdrawal.market = market.marketToken;
+        withdrawal.marketTokenAmount = withdrawalVault.recordTransferIn(market.marketToken);
+        withdrawal.minLongTokenAmount = params.minLongTokenAmount;
+        withdrawal.minShortTokenAmount = params.minShortTokenAmount;
+        withdrawal.updatedAtTime = block.timestamp;
+        withdrawal.executionFee = withdrawalVault.recordNativeIn();
+        if (withdrawal.marketTokenAmount == 0) revert Errors.EmptyWithdrawalAmount();
+        _validateFee(withdrawal.executionFee, params.executionFee, dataStore.getUint(Keys.WITHDRAWAL_GAS_LIMIT));
+        key = Nonce.nextKey(dataStore);
+        withdrawals[key] = withdrawal;
+        _emitCreated(key, withdrawal, params);
+    }
+
+    function cancelWithdrawal(bytes32 key, address account) external onlyController {
+        uint256 startingGas = gasleft();
+        Withdrawal.Props memory withdrawal = getWithdrawal(key);
+        if (withdrawal.account != account) revert Errors.Unauthorized(account, "account for cancelWithdrawal");
+        _validateCancellable(withdrawal.updatedAtTime, "Withdrawal");
+        _cancel(key, withdrawal, account, startingGas, "USER_INITIATED_CANCEL", "");
+    }
+
+    /// A failure that is about the withdrawal cancels it and the transaction succeeds; any other reverts.
+    function executeWithdrawal(bytes32 key, SetPricesParams calldata oracleParams)
+        external
+        onlyOrderKeeper
+        withOraclePrices(oracleParams)
+    {
+        Withdrawal.Props memory withdrawal = getWithdrawal(key);
+        uint256 forwarded = ExecutionFee.gasToForward(dataStore, dataStore.getUint(Keys.WITHDRAWAL_GAS_LIMIT));
+        uint256 startingGas = gasleft();
+        try this.doExecuteWithdrawal{gas: forwarded}(key, withdrawal, msg.sender) {}
+        catch (bytes memory reasonBytes) {
+            ExecutionFee.validateErrorGas(dataStore, reasonBytes);
+            if (_isKeeperError(ErrorReason.selectorOf(reasonBytes))) ErrorReason.rethrow(reasonBytes);
+            _cancel(key, withdrawal, msg.sender, startingGas, ErrorReason.textOf(reasonBytes), reasonBytes);
+        }
+    }
+
+    function doExecuteWithdrawal(bytes32 key, Withdrawal.Props memory withdrawal, address keeper) external onlySelf {
+        uint256 startingGas = gasleft();
+        delete withdrawals[key];
+        _validateRequestTimestamps(withdrawal.updatedAtTime);
+        Market.Props memory market = Market.loadEnabled(dataStore, withdrawal.market);
+        Market.Prices memory prices = oracle.getMarketPrices(market);
+        (uint256 longAmount, uint256 shortAmount) = _amountsFor(withdrawal, market, prices);
+        if (longAmount < withdrawal.minLongTokenAmount) {
+            revert Errors.MinLongTokens(longAmount, withdrawal.minLongTokenAmount);
+        }
+        if (shortAmount < withdrawal.minShortTokenAmount) {
+            revert Errors.MinShortTokens(shortAmount, withdrawal.minShortTokenAmount);
+        }
+        MarketToken token = MarketToken(market.marketToken);
+        withdrawalVault.transferOut(market.marketToken, market.marketToken, withdrawal.marketTokenAmount);
+        token.burn(market.marketToken, withdrawal.marketTokenAmount);
+        MarketLedger.Books memory books = MarketLedger.Books(dataStore, eventEmitter);
+        books.applyToPool(market.marketToken, market.longToken, -Precision.signed(longAmount));
+        books.applyToPool(market.marketToken, market.shortToken, -Precision.signed(shortAmount));
+        MarketLedger.validateReserve(dataStore, market, prices, true);
+        MarketLedger.validateReserve(dataStore, market, prices, false);
+        token.transferOut(market.longToken, withdrawal.receiver, longAmount);
+        token.transferOut(market.shortToken, withdrawal.receiver, shortAmount);
+        _emitExecuted(key, withdrawal.account);
+        _pay(withdrawal, startingGas, keeper, withdrawal.receiver);
+    }
+
+    /// The share of the pool at its lowest value, in both tokens in the proportion in which the pool holds them.
+    function _amountsFor(Withdrawal.Props memory withdrawal, Market.Props memory market, Market.Prices memory prices)
+        private
+        view
+        returns (uint256 longAmount, uint256 shortAmount)
+    {
+        int256 value = MarketLedger.poolValue(dataStore, market, prices, false);
+        if (value <= 0) revert Errors.InvalidPoolValueForWithdrawal(value);
+        uint256 supply = MarketToken(market.marketToken).totalSupply();
+        uint256 usd = Precision.mulDiv(uint256(value), withdrawal.marketTokenAmount, supply);
+        uint256 longPool = dataStore.getUint(Keys.poolAmountKey(market.marketToken, market.longToken));
+        uint256 shortPool = dataStore.getUint(Keys.poolAmountKey(market.marketToken, market.shortToken));
+        uint256 poolUsd = longPool * prices.longTokenPrice.max + shortPool * prices.shortTokenPrice.max;
+        longAmount = Precision.mulDiv(longPool, usd, poolUsd);
+        shortAmount = Precision.mulDiv(shortPool, usd, poolUsd);
+    }
+
+    function _cancel(
+        bytes32 key,
+        Withdrawal.Props memory withdrawal,
+        address keeper,
+        uint256 startingGas,
+        string memory reason,
+        bytes memory reasonBytes
+    ) private {
+        delete withdrawals[key];
+        withdrawalVault.transferOut(withdrawal.market, withdrawal.account, withdrawal.marketTokenAmount);
+        RequestEvents.ended(eventEmitter, "WithdrawalCancelled", key, withdrawal.account, reason, reasonBytes);
+        _pay(withdrawal, startingGas, keeper, withdrawal.account);
+    }
+
+    function _pay(Withdrawal.Props memory withdrawal, uint256 startingGas, address keeper, address refundReceiver)
+        private
+    {
+        ExecutionFee.pay(
+            dataStore,
+            eventEmitter,
+            ExecutionFee.Payment(withdrawalVault, withdrawal.executionFee, startingGas, keeper, refundReceiver)
+        );
+    }
+
+    function _emitCreated(bytes32 key, Withdrawal.Props memory withdrawal, Withdrawal.CreateParams calldata params)
+        private
+    {
+        EventUtils.EventLogData memory e = EventUtils.create();
+        e.put("account", withdrawal.account);
+        e.put("receiver", withdrawal.receiver);
+        e.put("callbackContract", params.addresses.callbackContract);
+        e.put("market", withdrawal.market);
+        e.put("uiFeeReceiver", params.addresses.uiFeeReceiver);
+        string[] memory paths = new string[](2);
+        paths[0] = "longTokenSwapPath";
+        paths[1] = "shortTokenSwapPath";
+        e.setEmptyPaths(paths);
+        e.putUint("marketTokenAmount", withdrawal.marketTokenAmount);
+        e.putUint("minLongTokenAmount", withdrawal.minLongTokenAmount);
+        e.putUint("minShortTokenAmount", withdrawal.minShortTokenAmount);
+        e.putUint("updatedAtTime", withdrawal.updatedAtTime);
+        e.putUint("executionFee", withdrawal.executionFee);
+        e.putUint("callbackGasLimit", 0);
+        e.putUint("withdrawalType", 0);
+        e.putUint("srcChainId", 0);
+        e.putBool("shouldUnwrapNativeToken", params.shouldUnwrapNativeToken);
+        e.putBytes32("key", key);
+        e.setBytes32Array("dataList", params.dataList);
+        eventEmitter.emitEventLog2("WithdrawalCreated", key, EventUtils.topic(withdrawal.account), e);
+    }
+
+    function _emitExecuted(bytes32 key, address account) private {
+        EventUtils.EventLogData memory e = EventUtils.create();
+        e.putBytes32("key", key);
+        e.put("account", account);
+        e.putUint("swapPricingType", 0);
+        eventEmitter.emitEventLog2("WithdrawalExecuted", key, EventUtils.topic(account), e);
+    }
+}

@@ -1,0 +1,190 @@
+package exchange
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"perpkeeper/services/devnet/contracts"
+)
+
+// Client does what users do on a deployed exchange. Every method that sends returns as soon as the node has taken the
+// transaction; Wait tells what became of it. It takes the nonce from the node at each call, so an account must not send two
+// transactions at once, and a reorg or a restart of the node leaves nothing stale behind.
+type Client struct {
+	sender
+	d *Deployment
+}
+
+// NewClient checks that the backend is the chain of the deployment.
+func NewClient(ctx context.Context, backend Backend, d *Deployment) (*Client, error) {
+	s, err := newSender(ctx, backend)
+	if err != nil {
+		return nil, err
+	}
+	if s.chainID.Uint64() != d.ChainID {
+		return nil, fmt.Errorf("the node is on chain %s, the exchange was deployed on chain %d", s.chainID, d.ChainID)
+	}
+	return &Client{sender: s, d: d}, nil
+}
+
+// Deployment is what this client works on.
+func (c *Client) Deployment() *Deployment {
+	return c.d
+}
+
+// CreateOrder sends an order. An increase takes its collateral from the account, which must have approved the router.
+func (c *Client) CreateOrder(ctx context.Context, key *ecdsa.PrivateKey, r OrderRequest) (common.Hash, error) {
+	return c.submit(ctx, key, "creating an order", c.d.orderCall(addressOf(key), r))
+}
+
+// UpdateOrder replaces the terms of the account's waiting order. A nil AcceptablePrice means zero here.
+func (c *Client) UpdateOrder(ctx context.Context, key *ecdsa.PrivateKey, order common.Hash, u OrderUpdate) (common.Hash, error) {
+	return c.submit(ctx, key, "updating an order", c.d.updateCall(order, u))
+}
+
+// CancelOrder takes an order back: a waiting order at any time, a market order after the request expiration time.
+func (c *Client) CancelOrder(ctx context.Context, key *ecdsa.PrivateKey, order common.Hash) (common.Hash, error) {
+	return c.submit(ctx, key, "cancelling an order", c.d.cancelCall("cancelOrder", order))
+}
+
+// CreateDeposit sends a deposit; the account must have approved the router for both tokens.
+func (c *Client) CreateDeposit(ctx context.Context, key *ecdsa.PrivateKey, r DepositRequest) (common.Hash, error) {
+	return c.submit(ctx, key, "creating a deposit", c.d.depositCall(addressOf(key), r))
+}
+
+// CancelDeposit takes a deposit back after the request expiration time.
+func (c *Client) CancelDeposit(ctx context.Context, key *ecdsa.PrivateKey, deposit common.Hash) (common.Hash, error) {
+	return c.submit(ctx, key, "cancelling a deposit", c.d.cancelCall("cancelDeposit", deposit))
+}
+
+// CreateWithdrawal sends a withdrawal; the account must have approved the router for the market token.
+func (c *Client) CreateWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, r WithdrawalRequest) (common.Hash, error) {
+	return c.submit(ctx, key, "creating a withdrawal", c.d.withdrawalCall(addressOf(key), r))
+}
+
+// CancelWithdrawal takes a withdrawal back after the request expiration time.
+func (c *Client) CancelWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, withdrawal common.Hash) (common.Hash, error) {
+	return c.submit(ctx, key, "cancelling a withdrawal", c.d.cancelCall("cancelWithdrawal", withdrawal))
+}
+
+// Mint gives the account tokens of the exchange, in smallest units.
+func (c *Client) Mint(ctx context.Context, key *ecdsa.PrivateKey, token common.Address, amount *big.Int) (common.Hash, error) {
+	data := pack(contracts.MintableToken, "mint", addressOf(key), amount)
+	return c.submit(ctx, key, "minting", call{to: &token, data: data, gas: gasToConfigure})
+}
+
+// Approve lets the router take any amount of a token, or of a market token, from the account.
+func (c *Client) Approve(ctx context.Context, key *ecdsa.PrivateKey, token common.Address) (common.Hash, error) {
+	data := pack(contracts.MintableToken, "approve", c.d.Contracts.ExchangeRouter, maxUint256)
+	return c.submit(ctx, key, "approving", call{to: &token, data: data, gas: gasToConfigure})
+}
+
+// Pay sends native coin.
+func (c *Client) Pay(ctx context.Context, key *ecdsa.PrivateKey, to common.Address, wei *big.Int) (common.Hash, error) {
+	return c.submit(ctx, key, "paying", call{to: &to, value: wei, gas: 100_000})
+}
+
+// SetUint changes a parameter through Config; the account needs CONFIG_KEEPER, which the deployer has. args are the key's.
+func (c *Client) SetUint(ctx context.Context, key *ecdsa.PrivateKey, name string, value *big.Int, args ...any) (common.Hash, error) {
+	data := pack(contracts.Config, "setUint", contracts.BaseKey(name), contracts.Encode(args...), value)
+	return c.submit(ctx, key, "setting "+name, call{to: &c.d.Contracts.Config, data: data, gas: gasToConfigure})
+}
+
+// Wait waits until the transaction is in a block. It returns the receipt with a *RevertError if the transaction failed. A later
+// reorg may undo what it reports.
+func (c *Client) Wait(ctx context.Context, hash common.Hash) (*types.Receipt, error) {
+	receipt, err := c.receipt(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	if receipt.Status == types.ReceiptStatusSuccessful {
+		return receipt, nil
+	}
+	tx, _, err := c.backend.TransactionByHash(ctx, hash)
+	if err != nil {
+		return receipt, &RevertError{Hash: hash, Reason: "unknown"}
+	}
+	from, err := types.Sender(types.LatestSignerForChainID(c.chainID), tx)
+	if err != nil {
+		return receipt, fmt.Errorf("sender of %s: %w", hash, err)
+	}
+	return receipt, c.succeeded(ctx, from, call{to: tx.To(), data: tx.Data(), value: tx.Value(), gas: tx.Gas()}, receipt)
+}
+
+// RequestKey finds the key of the request that a transaction created; event is "OrderCreated", "DepositCreated" or
+// "WithdrawalCreated".
+func (c *Client) RequestKey(receipt *types.Receipt, event string) (common.Hash, bool) {
+	return eventTopic(c.d.Contracts.EventEmitter, receipt, event)
+}
+
+// Uint reads a number from the DataStore at the head.
+func (c *Client) Uint(ctx context.Context, name string, args ...any) (*big.Int, error) {
+	out, err := c.read(ctx, contracts.DataStore, c.d.Contracts.DataStore, "getUint", contracts.Key(name, args...))
+	if err != nil {
+		return nil, err
+	}
+	return out[0].(*big.Int), nil
+}
+
+// Balance reads an account's balance of a token or market token, in smallest units, at the head.
+func (c *Client) Balance(ctx context.Context, token, account common.Address) (*big.Int, error) {
+	out, err := c.read(ctx, contracts.MintableToken, token, "balanceOf", account)
+	if err != nil {
+		return nil, err
+	}
+	return out[0].(*big.Int), nil
+}
+
+// Position is an open position, as the contracts keep it: sizes in USD with 30 decimals and in smallest units of the index token,
+// collateral in smallest units, times in seconds.
+type Position struct {
+	Account         common.Address
+	Market          common.Address
+	CollateralToken common.Address
+	IsLong          bool
+
+	SizeInUsd, SizeInTokens, CollateralAmount, IncreasedAtTime, DecreasedAtTime *big.Int
+}
+
+// Position reads a position at the head. It reports false if there is none.
+func (c *Client) Position(ctx context.Context, account, market, collateral common.Address, isLong bool) (Position, bool, error) {
+	key := contracts.PositionKey(account, market, collateral, isLong)
+	var p Position
+	out, err := c.read(ctx, contracts.PositionBook, c.d.Contracts.PositionBook, "getPosition", key)
+	if err != nil {
+		return p, false, err
+	}
+	p = *abi.ConvertType(out[0], new(Position)).(*Position)
+	return p, p.SizeInUsd.Sign() > 0, nil
+}
+
+func (c *Client) read(ctx context.Context, name contracts.Name, at common.Address, method string, args ...any) ([]any, error) {
+	result, err := c.backend.CallContract(ctx, ethereum.CallMsg{To: &at, Data: pack(name, method, args...)}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("calling %s.%s: %w", name, method, err)
+	}
+	out, err := contracts.Get(name).ABI.Unpack(method, result)
+	if err != nil {
+		return nil, fmt.Errorf("answer of %s.%s: %w", name, method, err)
+	}
+	return out, nil
+}
+
+func (c *Client) submit(ctx context.Context, key *ecdsa.PrivateKey, what string, request call) (common.Hash, error) {
+	nonce, err := c.backend.PendingNonceAt(ctx, addressOf(key))
+	if err != nil {
+		return common.Hash{}, fmt.Errorf("%s: reading the nonce: %w", what, err)
+	}
+	hash, err := c.send(ctx, key, nonce, request)
+	if err != nil {
+		return common.Hash{}, fmt.Errorf("%s: %w", what, err)
+	}
+	return hash, nil
+}

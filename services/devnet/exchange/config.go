@@ -1,0 +1,168 @@
+package exchange
+
+import (
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// The roles a keeper can hold. AdlKeeper gives no right on this exchange, which has no auto-deleveraging.
+const (
+	OrderKeeper       = "ORDER_KEEPER"
+	LiquidationKeeper = "LIQUIDATION_KEEPER"
+	AdlKeeper         = "ADL_KEEPER"
+	FrozenOrderKeeper = "FROZEN_ORDER_KEEPER"
+)
+
+// Config says what to deploy.
+type Config struct {
+	// Deployer pays for the deployment and administers the exchange. It must not have sent a transaction yet: the addresses
+	// follow from its address and nonces.
+	Deployer *ecdsa.PrivateKey
+	// ReportKey signs the prices of the first liquidity; its address becomes the signer the oracle provider accepts.
+	ReportKey  *ecdsa.PrivateKey
+	Keepers    []Keeper
+	Tokens     []TokenSpec
+	Markets    []MarketSpec
+	Parameters Parameters
+	// LiquidityUSD is put into each token of each pool, in whole dollars at the token's first price.
+	LiquidityUSD int64
+}
+
+// TokenSpec describes a token to create.
+type TokenSpec struct {
+	Symbol   string
+	Decimals uint8
+	// FirstPriceMicroUSD is the price of a whole token, in millionths of a dollar, at which the first liquidity is valued.
+	FirstPriceMicroUSD int64
+}
+
+// MarketSpec describes a market by the symbols of its tokens.
+type MarketSpec struct {
+	Name               string
+	Index, Long, Short string
+}
+
+// Parameters of the exchange. USD values have 30 decimals; a factor of 10^30 is 100 %.
+type Parameters struct {
+	// A position below this remaining collateral, or below the factor of its size, may not be opened or is liquidated.
+	MinCollateralUSD                  *big.Int
+	MinCollateralFactor               *big.Int
+	MinCollateralFactorForLiquidation *big.Int
+	// LiquidationRatioFactor scales the required collateral: 10^30 is GMX's rule, 1.1·10^30 liquidates below 110 %.
+	LiquidationRatioFactor *big.Int
+	MinPositionSizeUSD     *big.Int
+	// ReserveFactor is the part of the pool that may be owed to one side's open positions.
+	ReserveFactor *big.Int
+	// The fee on size: for changes that balance the two sides' open interest, and for the others.
+	PositionFeeFactorImproved *big.Int
+	PositionFeeFactorWorsened *big.Int
+	LiquidationFeeFactor      *big.Int
+
+	// RequestExpiration is how long keepers may execute a market order or a deposit; then its user may cancel it.
+	RequestExpiration       time.Duration
+	MaxOraclePriceAge       time.Duration
+	MaxOracleTimestampRange time.Duration
+	MaxAutoCancelOrders     int64
+	MaxDataLength           int64
+
+	// Gas that an execution must have left at its start, and that is kept back to handle its failure.
+	IncreaseOrderGasLimit        int64
+	DecreaseOrderGasLimit        int64
+	DepositGasLimit              int64
+	WithdrawalGasLimit           int64
+	MinAdditionalGasForExecution int64
+	MinHandleExecutionErrorGas   int64
+	// GasFeeBaseAmount is the part of an execution's gas that its own count does not see.
+	GasFeeBaseAmount int64
+}
+
+// DefaultParameters are close to GMX's on its main network; the gas limits are this exchange's own, measured (see the package
+// comment).
+func DefaultParameters() Parameters {
+	return Parameters{
+		MinCollateralUSD:                  factor(1, 1),
+		MinCollateralFactor:               factor(1, 100),
+		MinCollateralFactorForLiquidation: factor(1, 100),
+		LiquidationRatioFactor:            factor(1, 1),
+		MinPositionSizeUSD:                factor(1, 1),
+		ReserveFactor:                     factor(9, 10),
+		PositionFeeFactorImproved:         factor(5, 10_000),
+		PositionFeeFactorWorsened:         factor(7, 10_000),
+		LiquidationFeeFactor:              factor(20, 10_000),
+		RequestExpiration:                 300 * time.Second,
+		MaxOraclePriceAge:                 300 * time.Second,
+		MaxOracleTimestampRange:           60 * time.Second,
+		MaxAutoCancelOrders:               6,
+		MaxDataLength:                     8,
+		IncreaseOrderGasLimit:             1_000_000,
+		DecreaseOrderGasLimit:             1_500_000,
+		DepositGasLimit:                   700_000,
+		WithdrawalGasLimit:                700_000,
+		MinAdditionalGasForExecution:      500_000,
+		MinHandleExecutionErrorGas:        400_000,
+		GasFeeBaseAmount:                  300_000,
+	}
+}
+
+// DefaultConfig is the demo's exchange: ETH/USD and BTC/USD, each with its long token and USDC in the pool.
+func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Config {
+	return Config{
+		Deployer:  deployer,
+		ReportKey: reportKey,
+		Keepers:   keepers,
+		Tokens: []TokenSpec{
+			{Symbol: "WETH", Decimals: 18, FirstPriceMicroUSD: 3_000_000_000},
+			{Symbol: "WBTC", Decimals: 8, FirstPriceMicroUSD: 60_000_000_000},
+			{Symbol: "USDC", Decimals: 6, FirstPriceMicroUSD: 1_000_000},
+		},
+		Markets: []MarketSpec{
+			{Name: "ETH/USD", Index: "WETH", Long: "WETH", Short: "USDC"},
+			{Name: "BTC/USD", Index: "WBTC", Long: "WBTC", Short: "USDC"},
+		},
+		Parameters:   DefaultParameters(),
+		LiquidityUSD: 50_000_000,
+	}
+}
+
+func (c *Config) validate() error {
+	var problems []error
+	if c.Deployer == nil || c.ReportKey == nil {
+		problems = append(problems, errors.New("the deployer's and the report signer's keys are needed"))
+	}
+	if c.LiquidityUSD <= 0 {
+		problems = append(problems, fmt.Errorf("liquidity of %d USD: must be positive", c.LiquidityUSD))
+	}
+	known := map[string]bool{}
+	for _, t := range c.Tokens {
+		if t.Decimals > 24 || t.FirstPriceMicroUSD <= 0 || known[t.Symbol] {
+			problems = append(problems, fmt.Errorf("token %q: needs its own symbol, at most 24 decimals and a positive first price", t.Symbol))
+		}
+		known[t.Symbol] = true
+	}
+	for _, m := range c.Markets {
+		if !known[m.Index] || !known[m.Long] || !known[m.Short] {
+			problems = append(problems, fmt.Errorf("market %q: a token of %s, %s, %s is not among the tokens", m.Name, m.Index, m.Long, m.Short))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (c *Config) firstPrice(symbol string) Price {
+	for _, t := range c.Tokens {
+		if t.Symbol == symbol {
+			p := USD30(t.FirstPriceMicroUSD, t.Decimals)
+			return Price{Min: p, Max: p}
+		}
+	}
+	panic(fmt.Sprintf("no token %q: the configuration was not validated", symbol))
+}
+
+// factor is the fraction numerator/denominator with 30 decimals, and also that many dollars.
+func factor(numerator, denominator int64) *big.Int {
+	f := new(big.Int).Exp(big.NewInt(10), big.NewInt(30), nil)
+	f.Mul(f, big.NewInt(numerator))
+	return f.Quo(f, big.NewInt(denominator))
+}

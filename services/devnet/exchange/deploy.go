@@ -1,0 +1,359 @@
+package exchange
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"perpkeeper/services/devnet/contracts"
+)
+
+// Gas limits of the deployment's transactions, generous: unused gas costs nothing on a devnet.
+const (
+	gasToDeploy       = 6_500_000
+	gasToConfigure    = 500_000
+	gasToCreateMarket = 4_000_000
+	gasToProvide      = 3_000_000
+)
+
+// Deploy creates the whole exchange: contracts, roles, parameters, markets and their first liquidity. It returns when the last
+// transaction is in a block. The addresses follow from the deployer's address alone, which must be fresh.
+//
+// It gives up at the first transaction that fails, with a *RevertError, and leaves what it has created behind; a second attempt
+// needs another deployer. A reorg during the deployment is not handled.
+func Deploy(ctx context.Context, backend Backend, cfg Config) (*Deployment, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("exchange configuration: %w", err)
+	}
+	s, err := newSender(ctx, backend)
+	if err != nil {
+		return nil, err
+	}
+	d := &deployer{sender: s, cfg: cfg, self: addressOf(cfg.Deployer)}
+	d.nonce, err = backend.PendingNonceAt(ctx, d.self)
+	if err != nil {
+		return nil, fmt.Errorf("reading the deployer's nonce: %w", err)
+	}
+	if d.nonce != 0 {
+		return nil, fmt.Errorf("deployer %s has sent %d transactions before: a deployment needs a fresh account", d.self, d.nonce)
+	}
+	d.out = &Deployment{ChainID: s.chainID.Uint64(), Deployer: d.self, ReportSigner: addressOf(cfg.ReportKey), Keepers: cfg.Keepers}
+	for _, stage := range []func(context.Context) error{d.contracts, d.roles, d.parameters, d.markets, d.marketParameters, d.liquidity, d.retire} {
+		if err := stage(ctx); err != nil {
+			return nil, fmt.Errorf("deploying the exchange: %w", err)
+		}
+	}
+	return d.out, nil
+}
+
+// deployer collects the calls of a stage and sends them in one go; a stage ends when all of them are in blocks.
+type deployer struct {
+	sender
+	cfg     Config
+	self    common.Address
+	nonce   uint64
+	pending []call
+	out     *Deployment
+}
+
+// flush sends the collected calls and returns their receipts, all successful, in order.
+func (d *deployer) flush(ctx context.Context) ([]*types.Receipt, error) {
+	calls := d.pending
+	d.pending = nil
+	hashes := make([]common.Hash, len(calls))
+	for i, c := range calls {
+		hash, err := d.send(ctx, d.cfg.Deployer, d.nonce, c)
+		if err != nil {
+			return nil, err
+		}
+		hashes[i] = hash
+		d.nonce++
+	}
+	receipts := make([]*types.Receipt, len(calls))
+	for i, hash := range hashes {
+		receipt, err := d.receipt(ctx, hash)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.succeeded(ctx, d.self, calls[i], receipt); err != nil {
+			return nil, err
+		}
+		receipts[i] = receipt
+	}
+	return receipts, nil
+}
+
+// create queues the deployment of a contract and returns its address to be.
+func (d *deployer) create(name contracts.Name, args ...any) common.Address {
+	code, err := contracts.Get(name).CreationCode(args...)
+	if err != nil {
+		panic(fmt.Sprintf("deploying %s: %v", name, err))
+	}
+	address := crypto.CreateAddress(d.self, d.nonce+uint64(len(d.pending)))
+	d.pending = append(d.pending, call{data: code, gas: gasToDeploy})
+	return address
+}
+
+// invoke queues a call of a contract.
+func (d *deployer) invoke(name contracts.Name, at common.Address, gas uint64, method string, args ...any) {
+	d.pending = append(d.pending, call{to: &at, data: pack(name, method, args...), gas: gas})
+}
+
+func (d *deployer) contracts(ctx context.Context) error {
+	a := &d.out.Contracts
+	a.RoleStore = d.create(contracts.RoleStore)
+	a.DataStore = d.create(contracts.DataStore, a.RoleStore)
+	a.EventEmitter = d.create(contracts.EventEmitter, a.RoleStore)
+	a.Config = d.create(contracts.Config, a.RoleStore, a.DataStore, a.EventEmitter)
+	a.MarketFactory = d.create(contracts.MarketFactory, a.RoleStore, a.DataStore, a.EventEmitter)
+	a.Oracle = d.create(contracts.Oracle, a.RoleStore, a.DataStore, a.EventEmitter)
+	a.OracleProvider = d.create(contracts.DevnetOracleProvider, a.DataStore)
+	a.OrderVault = d.create(contracts.RequestVault, a.RoleStore)
+	a.DepositVault = d.create(contracts.RequestVault, a.RoleStore)
+	a.WithdrawalVault = d.create(contracts.RequestVault, a.RoleStore)
+	a.OrderBook = d.create(contracts.OrderBook, a.RoleStore, a.DataStore, a.EventEmitter)
+	a.PositionBook = d.create(contracts.PositionBook, a.RoleStore, a.DataStore, a.EventEmitter)
+	orders := []any{a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.OrderBook, a.PositionBook, a.OrderVault}
+	a.OrderHandler = d.create(contracts.OrderHandler, orders...)
+	a.LiquidationHandler = d.create(contracts.LiquidationHandler, orders...)
+	a.DepositHandler = d.create(contracts.DepositHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.DepositVault)
+	a.WithdrawalHandler = d.create(contracts.WithdrawalHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.WithdrawalVault)
+	a.ExchangeRouter = d.create(contracts.ExchangeRouter, a.OrderHandler, a.DepositHandler, a.WithdrawalHandler)
+	for _, t := range d.cfg.Tokens {
+		address := d.create(contracts.MintableToken, t.Symbol, t.Symbol, t.Decimals)
+		d.out.Tokens = append(d.out.Tokens, Token{Symbol: t.Symbol, Address: address, Decimals: t.Decimals})
+	}
+	receipts, err := d.flush(ctx)
+	if err != nil {
+		return fmt.Errorf("creating the contracts: %w", err)
+	}
+	d.out.Block = receipts[0].BlockNumber.Uint64()
+	return nil
+}
+
+func (d *deployer) roles(ctx context.Context) error {
+	a := d.out.Contracts
+	for _, controller := range []common.Address{
+		a.Config, a.MarketFactory, a.Oracle, a.OrderBook, a.PositionBook, a.OrderHandler, a.LiquidationHandler, a.DepositHandler,
+		a.WithdrawalHandler, a.ExchangeRouter,
+	} {
+		d.grant(controller, "CONTROLLER")
+	}
+	for _, role := range []string{"CONTROLLER", "CONFIG_KEEPER", "MARKET_KEEPER", OrderKeeper} {
+		d.grant(d.self, role)
+	}
+	for _, keeper := range d.cfg.Keepers {
+		for _, role := range keeper.Roles {
+			d.grant(keeper.Address, role)
+		}
+	}
+	if _, err := d.flush(ctx); err != nil {
+		return fmt.Errorf("granting roles: %w", err)
+	}
+	return nil
+}
+
+// parameters sets what belongs to no market. Some values go straight into the DataStore, without an event, as on the original's
+// networks: a keeper has to read them by call.
+func (d *deployer) parameters(ctx context.Context) error {
+	p := d.cfg.Parameters
+	d.setSilently("REQUEST_EXPIRATION_TIME", seconds(p.RequestExpiration))
+	d.setSilently("MAX_ORACLE_PRICE_AGE", seconds(p.MaxOraclePriceAge))
+	d.setSilently("LIQUIDATION_RATIO_FACTOR", p.LiquidationRatioFactor)
+	a := d.out.Contracts
+	d.invoke(contracts.Config, a.Config, gasToConfigure, "setAddress", contracts.BaseKey("DEVNET_ORACLE_SIGNER"), []byte{}, d.out.ReportSigner)
+	d.invoke(contracts.Config, a.Config, gasToConfigure, "setBool",
+		contracts.BaseKey("IS_ORACLE_PROVIDER_ENABLED"), contracts.Encode(a.OracleProvider), true)
+	for _, t := range d.out.Tokens {
+		d.invoke(contracts.Config, a.Config, gasToConfigure, "initOracleProviderForToken", a.Oracle, t.Address, a.OracleProvider)
+	}
+	hundredPercent := factor(1, 1)
+	for _, setting := range []struct {
+		name  string
+		value *big.Int
+	}{
+		{"MIN_COLLATERAL_USD", p.MinCollateralUSD},
+		{"MIN_POSITION_SIZE_USD", p.MinPositionSizeUSD},
+		{"MAX_ORACLE_TIMESTAMP_RANGE", seconds(p.MaxOracleTimestampRange)},
+		{"MAX_AUTO_CANCEL_ORDERS", big.NewInt(p.MaxAutoCancelOrders)},
+		{"MAX_DATA_LENGTH", big.NewInt(p.MaxDataLength)},
+		{"INCREASE_ORDER_GAS_LIMIT", big.NewInt(p.IncreaseOrderGasLimit)},
+		{"DECREASE_ORDER_GAS_LIMIT", big.NewInt(p.DecreaseOrderGasLimit)},
+		{"DEPOSIT_GAS_LIMIT", big.NewInt(p.DepositGasLimit)},
+		{"WITHDRAWAL_GAS_LIMIT", big.NewInt(p.WithdrawalGasLimit)},
+		{"MIN_ADDITIONAL_GAS_FOR_EXECUTION", big.NewInt(p.MinAdditionalGasForExecution)},
+		{"MIN_HANDLE_EXECUTION_ERROR_GAS", big.NewInt(p.MinHandleExecutionErrorGas)},
+		{"ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1", big.NewInt(p.GasFeeBaseAmount)},
+		{"ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR", hundredPercent},
+		{"EXECUTION_GAS_FEE_BASE_AMOUNT_V2_1", big.NewInt(p.GasFeeBaseAmount)},
+		{"EXECUTION_GAS_FEE_MULTIPLIER_FACTOR", hundredPercent},
+	} {
+		d.set(setting.name, setting.value)
+	}
+	if _, err := d.flush(ctx); err != nil {
+		return fmt.Errorf("setting parameters: %w", err)
+	}
+	return nil
+}
+
+func (d *deployer) markets(ctx context.Context) error {
+	bySymbol := map[string]common.Address{}
+	for _, t := range d.out.Tokens {
+		bySymbol[t.Symbol] = t.Address
+	}
+	for _, m := range d.cfg.Markets {
+		market := Market{Name: m.Name, Index: bySymbol[m.Index], Long: bySymbol[m.Long], Short: bySymbol[m.Short]}
+		d.out.Markets = append(d.out.Markets, market)
+		d.invoke(contracts.MarketFactory, d.out.Contracts.MarketFactory, gasToCreateMarket, "createMarket",
+			market.Index, market.Long, market.Short, contracts.BaseKey("BASE_MARKET_TYPE"))
+	}
+	receipts, err := d.flush(ctx)
+	if err != nil {
+		return fmt.Errorf("creating markets: %w", err)
+	}
+	for i, receipt := range receipts {
+		topic, ok := eventTopic(d.out.Contracts.EventEmitter, receipt, "MarketCreated")
+		if !ok {
+			return fmt.Errorf("creating market %s: no MarketCreated in transaction %s", d.out.Markets[i].Name, receipt.TxHash)
+		}
+		d.out.Markets[i].Address = common.BytesToAddress(topic[:])
+	}
+	return nil
+}
+
+func (d *deployer) marketParameters(ctx context.Context) error {
+	p := d.cfg.Parameters
+	for _, m := range d.out.Markets {
+		d.set("MIN_COLLATERAL_FACTOR", p.MinCollateralFactor, m.Address)
+		d.set("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", p.MinCollateralFactorForLiquidation, m.Address)
+		d.set("LIQUIDATION_FEE_FACTOR", p.LiquidationFeeFactor, m.Address)
+		d.set("POSITION_FEE_FACTOR", p.PositionFeeFactorImproved, m.Address, true)
+		d.set("POSITION_FEE_FACTOR", p.PositionFeeFactorWorsened, m.Address, false)
+		d.set("RESERVE_FACTOR", p.ReserveFactor, m.Address, true)
+		d.set("RESERVE_FACTOR", p.ReserveFactor, m.Address, false)
+	}
+	if _, err := d.flush(ctx); err != nil {
+		return fmt.Errorf("setting market parameters: %w", err)
+	}
+	return nil
+}
+
+// liquidity deposits into every pool as a user would, and executes the deposits as a keeper would.
+func (d *deployer) liquidity(ctx context.Context) error {
+	for _, t := range d.out.Tokens {
+		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "mint", d.self, d.liquidityOf(t, int64(len(d.out.Markets))))
+		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "approve", d.out.Contracts.ExchangeRouter, maxUint256)
+	}
+	if _, err := d.flush(ctx); err != nil {
+		return fmt.Errorf("minting the first liquidity: %w", err)
+	}
+	for _, m := range d.out.Markets {
+		long, _ := d.out.Token(m.Long)
+		short, _ := d.out.Token(m.Short)
+		d.pending = append(d.pending, d.out.depositCall(d.self, DepositRequest{
+			Market: m, LongAmount: d.liquidityOf(long, 1), ShortAmount: d.liquidityOf(short, 1), ExecutionFee: defaultExecutionFee,
+		}))
+	}
+	receipts, err := d.flush(ctx)
+	if err != nil {
+		return fmt.Errorf("creating the first deposits: %w", err)
+	}
+	for i, receipt := range receipts {
+		key, ok := eventTopic(d.out.Contracts.EventEmitter, receipt, "DepositCreated")
+		if !ok {
+			return fmt.Errorf("first deposit into %s: no DepositCreated in transaction %s", d.out.Markets[i].Name, receipt.TxHash)
+		}
+		prices, err := d.firstPrices(ctx, d.out.Markets[i], receipt.BlockNumber)
+		if err != nil {
+			return err
+		}
+		d.invoke(contracts.DepositHandler, d.out.Contracts.DepositHandler, gasToProvide, "executeDeposit", key, prices)
+	}
+	return d.executeDeposits(ctx)
+}
+
+func (d *deployer) executeDeposits(ctx context.Context) error {
+	receipts, err := d.flush(ctx)
+	if err != nil {
+		return fmt.Errorf("executing the first deposits: %w", err)
+	}
+	for i, receipt := range receipts {
+		if _, ok := eventTopic(d.out.Contracts.EventEmitter, receipt, "DepositExecuted"); !ok {
+			return fmt.Errorf("the first deposit into %s was cancelled in transaction %s", d.out.Markets[i].Name, receipt.TxHash)
+		}
+	}
+	return nil
+}
+
+// retire takes back the roles that only the deployment needed.
+func (d *deployer) retire(ctx context.Context) error {
+	for _, role := range []string{"CONTROLLER", OrderKeeper} {
+		d.invoke(contracts.RoleStore, d.out.Contracts.RoleStore, gasToConfigure, "revokeRole", d.self, contracts.RoleKey(role))
+	}
+	if _, err := d.flush(ctx); err != nil {
+		return fmt.Errorf("revoking the deployer's roles: %w", err)
+	}
+	return nil
+}
+
+// firstPrices are reports as of the block in which the deposit was made.
+func (d *deployer) firstPrices(ctx context.Context, m Market, block *big.Int) (OracleParams, error) {
+	header, err := d.backend.HeaderByNumber(ctx, block)
+	if err != nil {
+		return OracleParams{}, fmt.Errorf("reading block %s: %w", block, err)
+	}
+	var params OracleParams
+	for _, address := range m.PriceTokens() {
+		token, _ := d.out.Token(address)
+		report := SignReport(d.cfg.ReportKey, d.chainID, address, d.cfg.firstPrice(token.Symbol), header.Time)
+		params.Add(address, d.out.Contracts.OracleProvider, report)
+	}
+	return params, nil
+}
+
+// liquidityOf is the configured liquidity in units of a token, times n.
+func (d *deployer) liquidityOf(t Token, n int64) *big.Int {
+	usd := new(big.Int).Mul(factor(1, 1), big.NewInt(d.cfg.LiquidityUSD*n))
+	return usd.Quo(usd, d.cfg.firstPrice(t.Symbol).Max)
+}
+
+func (d *deployer) grant(to common.Address, role string) {
+	d.invoke(contracts.RoleStore, d.out.Contracts.RoleStore, gasToConfigure, "grantRole", to, contracts.RoleKey(role))
+}
+
+func (d *deployer) set(name string, value *big.Int, args ...any) {
+	d.invoke(contracts.Config, d.out.Contracts.Config, gasToConfigure, "setUint", contracts.BaseKey(name), contracts.Encode(args...), value)
+}
+
+func (d *deployer) setSilently(name string, value *big.Int) {
+	d.invoke(contracts.DataStore, d.out.Contracts.DataStore, gasToConfigure, "setUint", contracts.Key(name), value)
+}
+
+// eventTopic finds an event of the exchange in a receipt and returns its topic1: the key of a request, or a market.
+func eventTopic(emitter common.Address, receipt *types.Receipt, name string) (common.Hash, bool) {
+	nameHash := crypto.Keccak256Hash([]byte(name))
+	for _, log := range receipt.Logs {
+		if log.Address == emitter && len(log.Topics) > 2 && log.Topics[1] == nameHash {
+			return log.Topics[2], true
+		}
+	}
+	return common.Hash{}, false
+}
+
+// pack encodes a call. It panics when the arguments do not fit the method, which is a fault of this package.
+func pack(name contracts.Name, method string, args ...any) []byte {
+	data, err := contracts.Get(name).ABI.Pack(method, args...)
+	if err != nil {
+		panic(fmt.Sprintf("packing %s.%s: %v", name, method, err))
+	}
+	return data
+}
+
+func seconds(d time.Duration) *big.Int {
+	return big.NewInt(int64(d / time.Second))
+}

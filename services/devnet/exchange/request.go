@@ -1,0 +1,255 @@
+package exchange
+
+import (
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"perpkeeper/services/devnet/contracts"
+)
+
+// OrderType as in the contracts' Order.OrderType.
+type OrderType uint8
+
+// The order types users can create.
+const (
+	MarketIncrease   OrderType = 2
+	LimitIncrease    OrderType = 3
+	MarketDecrease   OrderType = 4
+	LimitDecrease    OrderType = 5
+	StopLossDecrease OrderType = 6
+	StopIncrease     OrderType = 8
+)
+
+// Increases reports whether the order brings collateral and grows a position.
+func (t OrderType) Increases() bool {
+	return t == MarketIncrease || t == LimitIncrease || t == StopIncrease
+}
+
+// OrderRequest is an order to be created. Money is USD with 30 decimals, prices are USD with 30 decimals per smallest unit; nil
+// means zero, except for AcceptablePrice, where nil accepts any price.
+type OrderRequest struct {
+	Market     common.Address
+	Collateral common.Address
+	Type       OrderType
+	IsLong     bool
+	SizeUSD    *big.Int
+	// CollateralAmount in smallest units: paid in by an increase, taken out by a decrease.
+	CollateralAmount *big.Int
+	TriggerPrice     *big.Int
+	AcceptablePrice  *big.Int
+	MinOutputUSD     *big.Int
+	// ValidFrom, in seconds, keeps a waiting order asleep until then.
+	ValidFrom uint64
+	// AutoCancel ends a protective order together with its position.
+	AutoCancel bool
+	// ExecutionFee in wei; nil takes the default of 0.01.
+	ExecutionFee *big.Int
+}
+
+// OrderUpdate replaces the terms of a waiting order; nil means zero, except for AcceptablePrice.
+type OrderUpdate struct {
+	SizeUSD, TriggerPrice, AcceptablePrice, MinOutputUSD *big.Int
+	ValidFrom                                            uint64
+	AutoCancel                                           bool
+	// ExtraFee in wei is added to the order's execution fee: a frozen order has none left.
+	ExtraFee *big.Int
+}
+
+// DepositRequest puts tokens into a pool; amounts in smallest units, MinMarketTokens with 18 decimals.
+type DepositRequest struct {
+	Market                  Market
+	LongAmount, ShortAmount *big.Int
+	MinMarketTokens         *big.Int
+	ExecutionFee            *big.Int
+}
+
+// WithdrawalRequest turns market tokens (18 decimals) back into the pool's tokens.
+type WithdrawalRequest struct {
+	Market            Market
+	MarketTokens      *big.Int
+	MinLong, MinShort *big.Int
+	ExecutionFee      *big.Int
+}
+
+// Gas limits of the users' transactions; see the package comment for what they use.
+const (
+	gasToRequest = 2_000_000
+	gasToCancel  = 1_500_000
+)
+
+var (
+	maxUint256 = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
+	// defaultExecutionFee is 0.01 of the native coin, in wei; what the execution does not use is refunded.
+	defaultExecutionFee = big.NewInt(10_000_000_000_000_000)
+)
+
+// The layouts of the contracts' Create* structs; field names and order matter.
+type (
+	orderParams struct {
+		Addresses                orderAddresses
+		Numbers                  orderNumbers
+		OrderType                uint8
+		DecreasePositionSwapType uint8
+		IsLong                   bool
+		ShouldUnwrapNativeToken  bool
+		AutoCancel               bool
+		ReferralCode             [32]byte
+		DataList                 [][32]byte
+	}
+	orderAddresses struct {
+		Receiver, CancellationReceiver, CallbackContract, UiFeeReceiver, Market, InitialCollateralToken common.Address
+		SwapPath                                                                                        []common.Address
+	}
+	orderNumbers struct {
+		SizeDeltaUsd, InitialCollateralDeltaAmount, TriggerPrice, AcceptablePrice *big.Int
+		ExecutionFee, CallbackGasLimit, MinOutputAmount, ValidFromTime            *big.Int
+	}
+	depositParams struct {
+		Addresses               depositAddresses
+		MinMarketTokens         *big.Int
+		ShouldUnwrapNativeToken bool
+		ExecutionFee            *big.Int
+		CallbackGasLimit        *big.Int
+		DataList                [][32]byte
+	}
+	depositAddresses struct {
+		Receiver, CallbackContract, UiFeeReceiver, Market, InitialLongToken, InitialShortToken common.Address
+		LongTokenSwapPath, ShortTokenSwapPath                                                  []common.Address
+	}
+	withdrawalParams struct {
+		Addresses               withdrawalAddresses
+		MinLongTokenAmount      *big.Int
+		MinShortTokenAmount     *big.Int
+		ShouldUnwrapNativeToken bool
+		ExecutionFee            *big.Int
+		CallbackGasLimit        *big.Int
+		DataList                [][32]byte
+	}
+	withdrawalAddresses struct {
+		Receiver, CallbackContract, UiFeeReceiver, Market common.Address
+		LongTokenSwapPath, ShortTokenSwapPath             []common.Address
+	}
+)
+
+// orderCall creates an order in one multicall: fee, collateral, order.
+func (d *Deployment) orderCall(account common.Address, r OrderRequest) call {
+	fee := orDefault(r.ExecutionFee, defaultExecutionFee)
+	b := d.batch(d.Contracts.OrderVault, fee)
+	if r.Type.Increases() {
+		b.tokens(r.Collateral, r.CollateralAmount)
+	}
+	b.add("createOrder", orderParams{
+		Addresses: orderAddresses{Receiver: account, CancellationReceiver: account, Market: r.Market, InitialCollateralToken: r.Collateral},
+		Numbers: orderNumbers{
+			SizeDeltaUsd:                 orZero(r.SizeUSD),
+			InitialCollateralDeltaAmount: orZero(r.CollateralAmount),
+			TriggerPrice:                 orZero(r.TriggerPrice),
+			AcceptablePrice:              acceptable(r.AcceptablePrice, r.Type.Increases() == r.IsLong),
+			ExecutionFee:                 fee,
+			CallbackGasLimit:             new(big.Int),
+			MinOutputAmount:              orZero(r.MinOutputUSD),
+			ValidFromTime:                new(big.Int).SetUint64(r.ValidFrom),
+		},
+		OrderType:  uint8(r.Type),
+		IsLong:     r.IsLong,
+		AutoCancel: r.AutoCancel,
+	})
+	return b.call()
+}
+
+// updateCall changes an order. Which price is acceptable depends on the order's kind, so nil is not allowed to mean "any" here:
+// the caller resolves it.
+func (d *Deployment) updateCall(key common.Hash, u OrderUpdate) call {
+	b := d.batch(d.Contracts.OrderVault, orZero(u.ExtraFee))
+	b.add("updateOrder", key, orZero(u.SizeUSD), orZero(u.AcceptablePrice), orZero(u.TriggerPrice), orZero(u.MinOutputUSD),
+		new(big.Int).SetUint64(u.ValidFrom), u.AutoCancel)
+	return b.call()
+}
+
+func (d *Deployment) depositCall(account common.Address, r DepositRequest) call {
+	fee := orDefault(r.ExecutionFee, defaultExecutionFee)
+	b := d.batch(d.Contracts.DepositVault, fee)
+	b.tokens(r.Market.Long, r.LongAmount)
+	b.tokens(r.Market.Short, r.ShortAmount)
+	b.add("createDeposit", depositParams{
+		Addresses: depositAddresses{
+			Receiver: account, Market: r.Market.Address, InitialLongToken: r.Market.Long, InitialShortToken: r.Market.Short,
+		},
+		MinMarketTokens:  orZero(r.MinMarketTokens),
+		ExecutionFee:     fee,
+		CallbackGasLimit: new(big.Int),
+	})
+	return b.call()
+}
+
+func (d *Deployment) withdrawalCall(account common.Address, r WithdrawalRequest) call {
+	fee := orDefault(r.ExecutionFee, defaultExecutionFee)
+	b := d.batch(d.Contracts.WithdrawalVault, fee)
+	b.tokens(r.Market.Address, r.MarketTokens)
+	b.add("createWithdrawal", withdrawalParams{
+		Addresses:           withdrawalAddresses{Receiver: account, Market: r.Market.Address},
+		MinLongTokenAmount:  orZero(r.MinLong),
+		MinShortTokenAmount: orZero(r.MinShort),
+		ExecutionFee:        fee,
+		CallbackGasLimit:    new(big.Int),
+	})
+	return b.call()
+}
+
+// cancelCall calls one of the router's cancel methods.
+func (d *Deployment) cancelCall(method string, key common.Hash) call {
+	return call{to: &d.Contracts.ExchangeRouter, data: pack(contracts.ExchangeRouter, method, key), gas: gasToCancel}
+}
+
+// batch is a multicall of the router: first the fee, then the tokens, then the request.
+type batch struct {
+	router, vault common.Address
+	fee           *big.Int
+	steps         [][]byte
+}
+
+func (d *Deployment) batch(vault common.Address, fee *big.Int) *batch {
+	b := &batch{router: d.Contracts.ExchangeRouter, vault: vault, fee: fee}
+	if fee.Sign() > 0 {
+		b.add("sendWnt", vault, fee)
+	}
+	return b
+}
+
+func (b *batch) add(method string, args ...any) {
+	b.steps = append(b.steps, pack(contracts.ExchangeRouter, method, args...))
+}
+
+func (b *batch) tokens(token common.Address, amount *big.Int) {
+	if amount != nil && amount.Sign() > 0 {
+		b.add("sendTokens", token, b.vault, amount)
+	}
+}
+
+func (b *batch) call() call {
+	return call{to: &b.router, data: pack(contracts.ExchangeRouter, "multicall", b.steps), value: b.fee, gas: gasToRequest}
+}
+
+// acceptable is the given price, or the one that accepts any: the highest for a buyer, zero for a seller.
+func acceptable(price *big.Int, buys bool) *big.Int {
+	switch {
+	case price != nil:
+		return price
+	case buys:
+		return maxUint256
+	default:
+		return new(big.Int)
+	}
+}
+
+func orZero(v *big.Int) *big.Int {
+	return orDefault(v, new(big.Int))
+}
+
+func orDefault(v, fallback *big.Int) *big.Int {
+	if v == nil {
+		return fallback
+	}
+	return v
+}

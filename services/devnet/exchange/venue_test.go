@@ -1,0 +1,269 @@
+package exchange
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/ethclient/simulated"
+
+	"perpkeeper/services/devnet/contracts"
+)
+
+// venue is an exchange on a simulated chain, with a keeper for each role and prices that a test can move.
+type venue struct {
+	t      *testing.T
+	ctx    context.Context
+	sim    *simulated.Backend
+	chain  lazyMiner
+	d      *Deployment
+	client *Client
+
+	deployer, reporter, keeper, freezer *ecdsa.PrivateKey
+	prices                              map[common.Address]Price
+	accounts                            int
+}
+
+// lazyMiner seals a block when somebody asks for a receipt that is not there yet, so that what is sent together is mined together.
+type lazyMiner struct {
+	simulated.Client
+	sim *simulated.Backend
+}
+
+func (c lazyMiner) TransactionReceipt(ctx context.Context, hash common.Hash) (*types.Receipt, error) {
+	receipt, err := c.Client.TransactionReceipt(ctx, hash)
+	if err == nil {
+		return receipt, nil
+	}
+	c.sim.Commit()
+	return c.Client.TransactionReceipt(ctx, hash)
+}
+
+func testKey(seed string) *ecdsa.PrivateKey {
+	key, err := crypto.ToECDSA(crypto.Keccak256([]byte(seed)))
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+func coins(n int64) *big.Int {
+	return new(big.Int).Mul(big.NewInt(n), big.NewInt(1e18))
+}
+
+// usd is n dollars with 30 decimals.
+func usd(n int64) *big.Int {
+	return factor(n, 1)
+}
+
+func newVenue(t *testing.T, change func(*Config)) *venue {
+	t.Helper()
+	v := &venue{
+		t: t, ctx: t.Context(),
+		deployer: testKey("deployer"), reporter: testKey("reporter"), keeper: testKey("keeper"), freezer: testKey("freezer"),
+		prices: map[common.Address]Price{},
+	}
+	rich := types.Account{Balance: coins(1_000_000)}
+	v.sim = simulated.NewBackend(types.GenesisAlloc{
+		addressOf(v.deployer): rich, addressOf(v.keeper): rich, addressOf(v.freezer): rich, addressOf(testKey("faucet")): rich,
+	})
+	t.Cleanup(func() {
+		if err := v.sim.Close(); err != nil {
+			t.Errorf("closing the simulated chain: %v", err)
+		}
+	})
+	v.chain = lazyMiner{Client: v.sim.Client(), sim: v.sim}
+	cfg := DefaultConfig(v.deployer, v.reporter, []Keeper{
+		{Address: addressOf(v.keeper), Roles: []string{OrderKeeper, LiquidationKeeper, AdlKeeper}},
+		{Address: addressOf(v.freezer), Roles: []string{OrderKeeper, FrozenOrderKeeper}},
+	})
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	if v.d, err = Deploy(v.ctx, v.chain, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if v.client, err = NewClient(v.ctx, v.chain, v.d); err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range cfg.Tokens {
+		v.setPrice(token.Symbol, token.FirstPriceMicroUSD, token.FirstPriceMicroUSD)
+	}
+	return v
+}
+
+func (v *venue) token(symbol string) common.Address {
+	v.t.Helper()
+	token, err := v.d.TokenBySymbol(symbol)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return token.Address
+}
+
+func (v *venue) market(name string) Market {
+	v.t.Helper()
+	m, err := v.d.MarketByName(name)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return m
+}
+
+// setPrice takes millionths of a dollar for a whole token.
+func (v *venue) setPrice(symbol string, minMicro, maxMicro int64) {
+	v.t.Helper()
+	token, _ := v.d.Token(v.token(symbol))
+	v.prices[token.Address] = Price{Min: USD30(minMicro, token.Decimals), Max: USD30(maxMicro, token.Decimals)}
+}
+
+func (v *venue) now() uint64 {
+	v.t.Helper()
+	head, err := v.chain.HeaderByNumber(v.ctx, nil)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return head.Time
+}
+
+func (v *venue) advance(d time.Duration) {
+	v.t.Helper()
+	if err := v.sim.AdjustTime(d); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// reports are the current prices for a market, as of a timestamp.
+func (v *venue) reports(m Market, timestamp uint64) OracleParams {
+	var params OracleParams
+	for _, token := range m.PriceTokens() {
+		report := SignReport(v.reporter, v.client.chainID, token, v.prices[token], timestamp)
+		params.Add(token, v.d.Contracts.OracleProvider, report)
+	}
+	return params
+}
+
+// account is a new trader with native coin, tokens and approvals.
+func (v *venue) account() *ecdsa.PrivateKey {
+	v.t.Helper()
+	v.accounts++
+	key := testKey("account" + string(rune('a'+v.accounts)))
+	v.must(v.client.Pay(v.ctx, testKey("faucet"), addressOf(key), coins(1_000)))
+	for _, token := range v.d.Tokens {
+		v.must(v.client.Mint(v.ctx, key, token.Address, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(token.Decimals)+6), nil)))
+		v.must(v.client.Approve(v.ctx, key, token.Address))
+	}
+	for _, m := range v.d.Markets {
+		v.must(v.client.Approve(v.ctx, key, m.Address))
+	}
+	return key
+}
+
+// must waits for a transaction that has to succeed.
+func (v *venue) must(hash common.Hash, err error) *types.Receipt {
+	v.t.Helper()
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	receipt, err := v.client.Wait(v.ctx, hash)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return receipt
+}
+
+// order creates an order and returns its key.
+func (v *venue) order(key *ecdsa.PrivateKey, r OrderRequest) common.Hash {
+	v.t.Helper()
+	receipt := v.must(v.client.CreateOrder(v.ctx, key, r))
+	order, ok := v.client.RequestKey(receipt, "OrderCreated")
+	if !ok {
+		v.t.Fatal("no OrderCreated")
+	}
+	return order
+}
+
+// run sends a keeper's transaction, mines it and returns the receipt, failed or not.
+func (v *venue) run(key *ecdsa.PrivateKey, c call) *types.Receipt {
+	v.t.Helper()
+	hash, err := v.client.submit(v.ctx, key, "executing", c)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	receipt, err := v.client.receipt(v.ctx, hash)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return receipt
+}
+
+// simulate runs a call at the head and returns the name and arguments of the exchange's error, or "" if it succeeds.
+func (v *venue) simulate(key *ecdsa.PrivateKey, c call) (string, []any) {
+	v.t.Helper()
+	_, err := v.chain.CallContract(v.ctx, ethereum.CallMsg{From: addressOf(key), To: c.to, Data: c.data, Gas: c.gas, Value: c.value}, nil)
+	if err == nil {
+		return "", nil
+	}
+	name, args, ok := revertOf(err)
+	if !ok {
+		v.t.Fatalf("not an error of the exchange: %v", err)
+	}
+	return name, args
+}
+
+// refused checks that a call fails now with this error.
+func (v *venue) refused(key *ecdsa.PrivateKey, c call, want string) {
+	v.t.Helper()
+	if name, args := v.simulate(key, c); name != want {
+		v.t.Errorf("got %q %v, want %s", name, args, want)
+	}
+}
+
+const keeperGas = 8_000_000
+
+func (v *venue) executeOrder(order common.Hash, params OracleParams) call {
+	return call{to: &v.d.Contracts.OrderHandler, data: pack(contracts.OrderHandler, "executeOrder", order, params), gas: keeperGas}
+}
+
+func (v *venue) executeLiquidation(account, market, collateral common.Address, isLong bool, params OracleParams) call {
+	data := pack(contracts.LiquidationHandler, "executeLiquidation", account, market, collateral, isLong, params)
+	return call{to: &v.d.Contracts.LiquidationHandler, data: data, gas: keeperGas}
+}
+
+func (v *venue) executeDeposit(deposit common.Hash, params OracleParams) call {
+	return call{to: &v.d.Contracts.DepositHandler, data: pack(contracts.DepositHandler, "executeDeposit", deposit, params), gas: keeperGas}
+}
+
+func (v *venue) executeWithdrawal(key common.Hash, params OracleParams) call {
+	return call{to: &v.d.Contracts.WithdrawalHandler, data: pack(contracts.WithdrawalHandler, "executeWithdrawal", key, params), gas: keeperGas}
+}
+
+// fill executes an order now and fails the test unless the transaction succeeds; the order may be cancelled or frozen.
+func (v *venue) fill(order common.Hash, m Market) []event {
+	v.t.Helper()
+	receipt := v.run(v.keeper, v.executeOrder(order, v.reports(m, v.now())))
+	if receipt.Status != types.ReceiptStatusSuccessful {
+		name, args := v.simulate(v.keeper, v.executeOrder(order, v.reports(m, v.now())))
+		v.t.Fatalf("execution reverted: %s %v", name, args)
+	}
+	return v.events(receipt)
+}
+
+// open creates and executes a market increase in USDC collateral (whole dollars) and returns the events.
+func (v *venue) open(key *ecdsa.PrivateKey, m Market, isLong bool, sizeUSD, collateralUSDC int64) []event {
+	v.t.Helper()
+	order := v.order(key, OrderRequest{
+		Market: m.Address, Collateral: m.Short, Type: MarketIncrease, IsLong: isLong, SizeUSD: usd(sizeUSD),
+		CollateralAmount: big.NewInt(collateralUSDC * 1e6),
+	})
+	events := v.fill(order, m)
+	v.has(events, "OrderExecuted")
+	return events
+}
