@@ -78,7 +78,7 @@ var boolCodec = codec{
 	sqlType: "boolean",
 	encode:  func(dst []byte, v reflect.Value) ([]byte, error) { return strconv.AppendBool(dst, v.Bool()), nil },
 	decode: func(text []byte, v reflect.Value) error {
-		v.SetBool(string(text) == "t")
+		v.SetBool(string(text) == "true")
 		return nil
 	},
 }

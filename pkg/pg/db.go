@@ -46,6 +46,7 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 		"application_name":                    application,
 		"timezone":                            "UTC",
 		"search_path":                         "pg_catalog", // Every statement names its schema: two generations live side by side.
+		"bytea_output":                        "hex",
 		"statement_timeout":                   milliseconds(c.StatementTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(c.IdleInTransactionTimeout),
 	} {

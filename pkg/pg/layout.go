@@ -96,6 +96,9 @@ func (l layout) names(prefix string) []string {
 	return names
 }
 
+// texts lists the columns of the alias t, each as text, which is what decode reads.
+func (l layout) texts() string { return strings.Join(l.names("t."), "::text, ") + "::text" }
+
 // encode appends a row as a JSON object that jsonb_populate_record turns into the row's columns. It is canonical: equal rows give equal
 // bytes, whatever built them.
 func (l layout) encode(dst []byte, row perp.Row) ([]byte, error) {

@@ -16,14 +16,37 @@ import (
 // open opens a database that may have no schema.
 func open(t *testing.T, url string) *pg.DB {
 	t.Helper()
-	cfg := pg.DefaultConfig()
-	cfg.URL = secret.MustURL(url)
+	return openConfig(t, configFor(url))
+}
+
+func openConfig(t *testing.T, cfg pg.Config) *pg.DB {
+	t.Helper()
 	db, err := pg.Open(t.Context(), cfg, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
 	return db
+}
+
+func configFor(url string) pg.Config {
+	cfg := pg.DefaultConfig()
+	cfg.URL = secret.MustURL(url)
+	return cfg
+}
+
+// query asks one question past the package.
+func query[T any](t *testing.T, url, sql string, args ...any) (answer T) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&answer); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return answer
 }
 
 // execute runs SQL past the package, as an operator with psql would.

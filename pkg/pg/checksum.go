@@ -1,0 +1,99 @@
+package pg
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/perp"
+)
+
+var everyRow = perTable("every row of", `SELECT {text} FROM {state}.{table} t WHERE t.deleted_at IS NULL ORDER BY t.key`)
+
+// Checksums are SHA-256 over the canonical form of all rows of each table, in the order of their keys. They depend on the rows alone: not on
+// partitions, revisions, tombstones or the order of writing.
+type Checksums map[perp.Table]string
+
+// Checksums computes those of a generation, and says where it stood.
+func (db *DB) Checksums(ctx context.Context, generation int) (sums Checksums, at Standing, err error) {
+	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if at, err = standing(ctx, tx, generation); err != nil {
+			return err
+		}
+		sums = Checksums{}
+		for _, table := range perp.Tables() {
+			if sums[table], err = tableChecksum(ctx, tx, table, generation); err != nil {
+				return fmt.Errorf("summing up table %s: %w", table, err)
+			}
+		}
+		return nil
+	})
+	return sums, at, err
+}
+
+func tableChecksum(ctx context.Context, tx pgx.Tx, table perp.Table, generation int) (string, error) {
+	rows, err := tx.Query(ctx, everyRow[table].in(generation))
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	sum := newSummer(table)
+	err = eachRow(rows, layouts[table], func(r perp.Row) { sum.add(r) })
+	if err != nil {
+		return "", err
+	}
+	return sum.result()
+}
+
+// RowSource is any holder of rows, such as a perp.Book.
+type RowSource interface {
+	Rows(perp.Table) []perp.Row
+}
+
+// ChecksumsOf computes the same checksums over rows in memory.
+func ChecksumsOf(source RowSource) (Checksums, error) {
+	sums := Checksums{}
+	for _, table := range perp.Tables() {
+		rows := slices.Clone(source.Rows(table))
+		slices.SortFunc(rows, func(a, b perp.Row) int {
+			x, y := a.RowKey().Key, b.RowKey().Key
+			return bytes.Compare(x[:], y[:])
+		})
+		sum := newSummer(table)
+		for _, r := range rows {
+			sum.add(r)
+		}
+		var err error
+		if sums[table], err = sum.result(); err != nil {
+			return nil, err
+		}
+	}
+	return sums, nil
+}
+
+// summer adds up rows, and remembers the first that it could not.
+type summer struct {
+	layout layout
+	sum    hash.Hash
+	buffer []byte
+	err    error
+}
+
+func newSummer(table perp.Table) *summer { return &summer{layout: layouts[table], sum: sha256.New()} }
+
+func (s *summer) add(row perp.Row) {
+	if s.err != nil {
+		return
+	}
+	if s.buffer, s.err = s.layout.encode(s.buffer[:0], row); s.err == nil {
+		s.sum.Write(append(s.buffer, '\n'))
+	}
+}
+
+func (s *summer) result() (string, error) { return hex.EncodeToString(s.sum.Sum(nil)), s.err }

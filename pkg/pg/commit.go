@@ -1,0 +1,138 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// Commit is one step of a partition: records read, blocks applied. A step without blocks moves the offset only.
+type Commit struct {
+	// Next is the offset after the last record of the step.
+	Next int64
+	// Epoch is the highest scanner epoch seen.
+	Epoch uint64
+	// Finalized is the highest finalized block heard of; the zero value, or a lower one than before, changes nothing.
+	Finalized chain.BlockRef
+	// Blocks are the blocks applied, each the child of the one before; the first is the child of the tip, if there is one.
+	Blocks []AppliedBlock
+}
+
+// AppliedBlock is a block and what it did to the rows.
+type AppliedBlock struct {
+	Block
+	// Changes has one entry for each row the block touched.
+	Changes []Change
+}
+
+// Change is a row before and after a block. Before is nil where there was none.
+type Change struct{ Before, After perp.Row }
+
+// Commit writes a step in one transaction: rows, journal and offset, or nothing.
+//
+// An error for which NotOwner is true ends the claim. After any other error the step may be tried again, or another one from [Partition.Offset]:
+// if the reply of the COMMIT was lost, Commit has already asked whether it took effect, and only if that could not be found out either
+// (the error says so) must [Partition.Refresh] come first.
+func (p *Partition) Commit(ctx context.Context, c Commit) error {
+	next, err := p.offset.after(c)
+	if err != nil {
+		return err
+	}
+	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) error {
+		batch, err := p.commitBatch(c, next)
+		if err != nil {
+			return err
+		}
+		return tx.SendBatch(ctx, batch).Close()
+	})
+}
+
+// after is where a partition stands after a step.
+func (o Offset) after(c Commit) (Offset, error) {
+	next := o
+	next.Next, next.Epoch = c.Next, max(o.Epoch, c.Epoch)
+	if c.Next < o.Next {
+		return o, fmt.Errorf("a step of partition %d cannot go from offset %d back to %d", o.Partition, o.Next, c.Next)
+	}
+	if !c.Finalized.Hash.IsZero() && (o.Finalized.Hash.IsZero() || c.Finalized.Number > o.Finalized.Number) {
+		next.Finalized = c.Finalized
+	}
+	touched := false
+	for _, b := range c.Blocks {
+		if !next.Tip.Hash.IsZero() && !b.Follows(next.Tip.BlockRef) {
+			return o, fmt.Errorf("block %d %s does not follow block %d %s of partition %d", b.Number, b.Hash, next.Tip.Number, next.Tip.Hash, o.Partition)
+		}
+		next.Tip = b.Block
+		touched = touched || len(b.Changes) > 0
+	}
+	if touched {
+		next.Rev++
+	}
+	return next, nil
+}
+
+// write runs one fenced transaction that moves the offset row from where we know it to next.
+func (p *Partition) write(ctx context.Context, next Offset, work func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := p.db.bounded(ctx)
+	defer cancel()
+	tx, err := p.db.pool.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("beginning a step of partition %d: %w", p.offset.Partition, err)
+	}
+	if err := p.step(ctx, tx, next, work); err != nil {
+		// What was not committed is undone by the server, also if it does not hear this.
+		_ = tx.Rollback(context.WithoutCancel(ctx))
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return p.resolve(ctx, next, fmt.Errorf("committing a step of partition %d: %w", p.offset.Partition, err))
+	}
+	p.offset = next
+	return nil
+}
+
+func (p *Partition) step(ctx context.Context, tx pgx.Tx, next Offset, work func(context.Context, pgx.Tx) error) error {
+	found, err := p.lock(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if found != p.offset {
+		return fmt.Errorf("partition %d stands at offset %d, block %d, not at offset %d, block %d as remembered: %w",
+			found.Partition, found.Next, found.Tip.Number, p.offset.Next, p.offset.Tip.Number, errStale)
+	}
+	if err := work(ctx, tx); err != nil {
+		return fmt.Errorf("writing a step of partition %d: %w", p.offset.Partition, err)
+	}
+	if _, err := tx.Exec(ctx, moveOffset.in(p.generation), next.arguments()...); err != nil {
+		return fmt.Errorf("moving the offset of partition %d: %w", p.offset.Partition, err)
+	}
+	if _, err := tx.Exec(ctx, notifyChange.sql(), "partition "+strconv.Itoa(next.Partition)); err != nil {
+		return fmt.Errorf("announcing a step of partition %d: %w", p.offset.Partition, err)
+	}
+	return nil
+}
+
+var errStale = errors.New("the memory of this process is stale (refresh)")
+
+// resolve finds out what became of a COMMIT that was not confirmed. Locking the row waits for the lost transaction to end one way or the other.
+func (p *Partition) resolve(ctx context.Context, next Offset, lost error) error {
+	before := p.offset
+	switch err := p.Refresh(ctx); {
+	case NotOwner(err):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w; whether it took effect is unknown: %w", lost, err)
+	case p.offset == next:
+		return nil
+	case p.offset == before:
+		return fmt.Errorf("%w; it did not take effect", lost)
+	default:
+		return fmt.Errorf("%w; partition %d stands at offset %d, which is neither before nor after the step", lost, next.Partition, p.offset.Next)
+	}
+}

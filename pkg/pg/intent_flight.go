@@ -1,0 +1,150 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/txm"
+)
+
+var (
+	selectFlights = register("flights", `SELECT `+intentColumns+`, `+receiptColumns+`,
+		a.hash, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, '')
+		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON a.intent = i.id LEFT JOIN keeper.tx_receipt r ON r.intent = i.id
+		WHERE i.signer = $1 AND i.state IN `+inFlightStates+` ORDER BY i.nonce, a.seq`)
+	noteBroadcast = register("note broadcast", `WITH `+fenceHeld+`, noted AS (
+		UPDATE keeper.tx_attempt a SET sends = a.sends + 1, last_class = $5,
+			first_sent_at = coalesce(a.first_sent_at, clock_timestamp()), last_sent_at = clock_timestamp()
+		FROM held WHERE a.hash = $4 AND a.signer = $1
+		RETURNING a.intent
+	), sent AS (
+		UPDATE keeper.tx_intent t SET state = 'SENT', updated_at = clock_timestamp() FROM noted WHERE t.id = noted.intent AND t.state = 'SIGNED' AND $6)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM noted)`)
+	recordReceipt = register("record receipt", `WITH `+fenceHeld+`, mined AS (
+		UPDATE keeper.tx_intent t SET state = 'MINED', updated_at = clock_timestamp()
+		FROM held, keeper.tx_attempt a WHERE a.hash = $4 AND a.signer = $1 AND t.id = a.intent AND t.state = ANY ($12)
+		RETURNING t.id
+	), seen AS (
+		INSERT INTO keeper.tx_receipt AS r (intent, tx_hash, block, block_hash, ok, gas_used, gas_price, outcome, reason)
+		SELECT id, $4, $5, $6, $7, $8, $9, $10, $11 FROM mined
+		ON CONFLICT (intent) DO UPDATE SET tx_hash = excluded.tx_hash, block = excluded.block, block_hash = excluded.block_hash, ok = excluded.ok,
+			gas_used = excluded.gas_used, gas_price = excluded.gas_price, outcome = excluded.outcome, reason = excluded.reason, seen_at = excluded.seen_at)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM mined)`)
+	takeBackReceipt = register("take back receipt", `WITH `+fenceHeld+`, gone AS (
+		DELETE FROM keeper.tx_receipt r USING held WHERE r.tx_hash = $4 AND r.block_hash = $5 AND NOT r.final
+			AND EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = r.intent AND t.signer = $1 AND t.state = 'MINED')
+		RETURNING r.intent
+	), back AS (
+		UPDATE keeper.tx_intent t SET state = 'SENT', updated_at = clock_timestamp() FROM gone WHERE t.id = gone.intent AND t.state = 'MINED' RETURNING t.id)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM back)`)
+	finishIntent = register("finish intent", `WITH `+fenceHeld+`, ended AS (
+		UPDATE keeper.tx_intent t SET state = $6, outcome = r.outcome, reason = r.reason, ended_at = clock_timestamp(), updated_at = clock_timestamp(),
+			rearm_at = clock_timestamp() + $7::bigint * interval '1 microsecond'
+		FROM held, keeper.tx_receipt r
+		WHERE r.tx_hash = $4 AND r.block_hash = $5 AND t.id = r.intent AND t.signer = $1 AND t.state = ANY ($8)
+		RETURNING t.id, t.nonce
+	), final AS (
+		UPDATE keeper.tx_receipt r SET final = true FROM ended WHERE r.intent = ended.id
+	), consumed AS (
+		UPDATE keeper.signer_nonce_allocation n SET state = 'CONSUMED', updated_at = clock_timestamp()
+		FROM ended WHERE n.signer = $1 AND n.nonce = ended.nonce AND n.state = 'SIGNED')
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM ended)`)
+	disownIntent = register("disown intent", `WITH `+fenceHeld+`, ended AS (
+		UPDATE keeper.tx_intent t SET state = 'FOREIGN', outcome = $5, reason = $6, ended_at = clock_timestamp(), updated_at = clock_timestamp(),
+			rearm_at = clock_timestamp() + $7::bigint * interval '1 microsecond'
+		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($8)
+		RETURNING t.id, t.nonce
+	), consumed AS (
+		UPDATE keeper.signer_nonce_allocation n SET state = 'CONSUMED', updated_at = clock_timestamp()
+		FROM ended WHERE n.signer = $1 AND n.nonce = ended.nonce AND n.state = 'SIGNED'
+	), paused AS (
+		UPDATE keeper.signer s SET paused_reason = coalesce(s.paused_reason, $6), updated_at = clock_timestamp() FROM ended WHERE s.signer = $1
+	), told AS (
+		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT $1, $3, 'foreign', $6 FROM ended)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM ended)`)
+	pauseSigner = register("pause signer", `WITH `+fenceHeld+`, paused AS (
+		UPDATE keeper.signer s SET paused_reason = coalesce(s.paused_reason, $4), updated_at = clock_timestamp() FROM held WHERE s.signer = $1 RETURNING s.signer
+	), told AS (
+		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT signer, $3, 'paused', $4 FROM paused)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM paused)`)
+)
+
+// InFlight implements txm.Flights.
+func (s Intents) InFlight(ctx context.Context, signer chain.Address) ([]txm.Flight, error) {
+	ctx, cancel := s.db.bounded(ctx)
+	defer cancel()
+	rows, err := s.db.pool.Query(ctx, selectFlights.sql(), signer[:])
+	if err != nil {
+		return nil, fmt.Errorf("listing the flights of signer %s: %w", signer, err)
+	}
+	defer rows.Close()
+	var flights []txm.Flight
+	for rows.Next() {
+		if flights, err = appendFlight(flights, rows); err != nil {
+			return nil, fmt.Errorf("reading the flights of signer %s: %w", signer, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("listing the flights of signer %s: %w", signer, err)
+	}
+	return flights, nil
+}
+
+// appendFlight reads a row: one attempt, with its intent and receipt beside it.
+func appendFlight(flights []txm.Flight, row pgx.Row) ([]txm.Flight, error) {
+	var i intentRow
+	var r receiptRow
+	var a txm.Attempt
+	var hash []byte
+	if err := row.Scan(append(append(i.fields(), r.fields()...), &hash, &a.Raw, &a.Tip, &a.Cap, &a.Gas, &a.Seq, &a.Sends, &a.LastClass)...); err != nil {
+		return nil, err
+	}
+	intent, err := i.intent()
+	if err != nil {
+		return nil, err
+	}
+	a.Hash, a.Nonce = hashOf(hash), intent.Nonce
+	if n := len(flights); n > 0 && flights[n-1].Intent.ID == intent.ID {
+		flights[n-1].Attempts = append(flights[n-1].Attempts, a)
+		return flights, nil
+	}
+	mined, err := r.receipt()
+	return append(flights, txm.Flight{Intent: intent, Attempts: []txm.Attempt{a}, Mined: mined}), err
+}
+
+// Noted implements txm.Flights.
+func (s Intents) Noted(ctx context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error {
+	return s.db.fenced(ctx, "noted", f, noteBroadcast, hash[:], class, accepted)
+}
+
+// Record implements txm.Flights.
+func (s Intents) Record(ctx context.Context, f lease.Fence, r txm.Receipt) error {
+	from := append(predecessors(txm.Mined), string(txm.Mined))
+	return s.db.fenced(ctx, "record", f, recordReceipt, r.TxHash[:], r.Block.Number, r.Block.Hash[:], r.OK, r.GasUsed, r.GasPrice, r.Outcome, escape(r.Reason), from)
+}
+
+// TakeBack implements txm.Flights.
+func (s Intents) TakeBack(ctx context.Context, f lease.Fence, r txm.Receipt) error {
+	return s.db.fenced(ctx, "take_back", f, takeBackReceipt, r.TxHash[:], r.Block.Hash[:])
+}
+
+// Finish implements txm.Flights.
+func (s Intents) Finish(ctx context.Context, f lease.Fence, r txm.Receipt, coolDown time.Duration) error {
+	final := txm.Final(r.Outcome)
+	return s.db.fenced(ctx, "finish", f, finishIntent, r.TxHash[:], r.Block.Hash[:], final, coolDown.Microseconds(), predecessors(final))
+}
+
+// Disown implements txm.Flights.
+func (s Intents) Disown(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
+	return s.db.fenced(ctx, "disown", f, disownIntent, intent, e.Outcome, escape(e.Reason), e.CoolDown.Microseconds(), predecessors(txm.Foreign))
+}
+
+// Pause implements txm.Flights.
+func (s Intents) Pause(ctx context.Context, f lease.Fence, reason string) error {
+	return s.db.fenced(ctx, "pause", f, pauseSigner, reason)
+}

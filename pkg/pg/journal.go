@@ -1,0 +1,141 @@
+package pg
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"perpkeeper/pkg/perp"
+)
+
+var (
+	// upsertRows never takes a row from the partition that writes it; see writesAll.
+	upsertRows = perTable("upsert rows of", `INSERT INTO {state}.{table} AS r ({columns}, part, rev, deleted_at)
+		SELECT {t.columns}, $2, $3, NULL FROM jsonb_populate_recordset(NULL::{state}.{table}, $1) t
+		ON CONFLICT (key) DO UPDATE SET ({columns}, rev, deleted_at) = ROW ({excluded.columns}, excluded.rev, excluded.deleted_at)
+		WHERE r.part = excluded.part`)
+	insertUndo = register("insert undo", `INSERT INTO {state}.undo (part, block, tbl, key, prior)
+		SELECT $2, u.block, u.tbl, u.key, u.prior FROM jsonb_to_recordset($1) AS u (block bigint, tbl text, key bytea, prior jsonb)`)
+	insertKept = register("insert kept block", `INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`)
+	pruneUndo    = register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
+	pruneKept    = register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
+	notifyChange = register("notify change", `SELECT pg_notify('state_changed', $1)`)
+)
+
+// commitBatch is all a step does to rows and journal, sent to the server in one go.
+func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
+	batch, part := &pgx.Batch{}, next.Partition
+	if len(c.Blocks) == 0 {
+		return batch, nil
+	}
+	oldest := next.horizon()
+	var journal journal
+	for _, b := range c.Blocks {
+		if b.Number < oldest {
+			continue // so far behind that it would be pruned at once
+		}
+		batch.Queue(insertKept.in(p.generation), part, b.Number, b.Hash[:], b.Parent[:], b.TimeMs, b.Attempt, b.Verified)
+		if b.Number > oldest {
+			if err := journal.add(b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if journal.entries != nil {
+		batch.Queue(insertUndo.in(p.generation), journal.json(), part)
+	}
+	if err := p.queueRows(batch, c, next.Rev); err != nil {
+		return nil, err
+	}
+	batch.Queue(pruneUndo.in(p.generation), part, oldest)
+	batch.Queue(pruneKept.in(p.generation), part, oldest)
+	if next.Tip.Number/tombstoneCheckEvery != p.offset.Tip.Number/tombstoneCheckEvery {
+		p.queueTombstones(batch)
+	}
+	return batch, nil
+}
+
+// horizon is the oldest block that can be gone back to.
+func (o Offset) horizon() uint64 {
+	if o.Tip.Number < UndoHorizon {
+		return 0
+	}
+	return o.Tip.Number - UndoHorizon
+}
+
+// queueRows writes each touched row once, as the last block left it.
+func (p *Partition) queueRows(batch *pgx.Batch, c Commit, rev int64) error {
+	last := map[perp.RowKey]perp.Row{}
+	for _, b := range c.Blocks {
+		for _, change := range b.Changes {
+			last[change.After.RowKey()] = change.After
+		}
+	}
+	byTable := map[perp.Table]*rowList{}
+	for key, row := range last {
+		list := byTable[key.Table]
+		if list == nil {
+			list = &rowList{}
+			byTable[key.Table] = list
+		}
+		if err := list.add(row); err != nil {
+			return err
+		}
+	}
+	for _, table := range perp.Tables() {
+		if list := byTable[table]; list != nil {
+			batch.Queue(upsertRows[table].in(p.generation), list.json(), p.offset.Partition, rev).Exec(list.writesAll(table, p.offset.Partition))
+		}
+	}
+	return nil
+}
+
+// rowList is rows of one table as a JSON array.
+type rowList struct {
+	text  []byte
+	count int64
+}
+
+func (l *rowList) add(row perp.Row) (err error) {
+	l.count++
+	l.text, err = layouts[row.RowKey().Table].encode(append(l.text, ','), row)
+	return err
+}
+
+func (l *rowList) json() string { return "[" + string(l.text[1:]) + "]" }
+
+// writesAll is the guard of "one writing partition per row": a row that belongs to another partition is left out by the statement.
+func (l *rowList) writesAll(table perp.Table, partition int) func(pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() != l.count {
+			return fmt.Errorf("%d of %d rows of table %s are written by another partition than %d: the routing of the log topic is at fault",
+				l.count-tag.RowsAffected(), l.count, table, partition)
+		}
+		return nil
+	}
+}
+
+// journal is the undo rows of a step as a JSON array.
+type journal struct{ entries []byte }
+
+func (j *journal) add(b AppliedBlock) error {
+	for _, change := range b.Changes {
+		key := change.After.RowKey()
+		entry := fmt.Appendf(append(j.entries, ','), `{"block":%d,"tbl":"%s","key":"\\x%x"`, b.Number, key.Table, key.Key[:])
+		if change.Before != nil {
+			var err error
+			if entry, err = layouts[key.Table].encode(append(entry, `,"prior":`...), change.Before); err != nil {
+				return err
+			}
+		}
+		j.entries = append(entry, '}')
+	}
+	return nil
+}
+
+func (j *journal) json() json.RawMessage {
+	return append(append(json.RawMessage{'['}, j.entries[1:]...), ']')
+}

@@ -1,0 +1,77 @@
+package pg
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var listenChange = register("listen", `LISTEN state_changed`)
+
+// Listener waits for changes of state. It is for one goroutine at a time.
+type Listener struct {
+	db   *DB
+	conn *pgx.Conn // nil until connected, and after a failure
+}
+
+// Listener returns a listener. It connects at the first wait.
+func (db *DB) Listener() *Listener { return &Listener{db: db} }
+
+// WaitChange returns when state may have changed since the last call: at a notification, or when the poll interval is over, since a notification
+// is lost with its connection. The only error is that of ctx.
+func (l *Listener) WaitChange(ctx context.Context) error {
+	poll, cancel := context.WithTimeout(ctx, l.db.cfg.PollInterval)
+	defer cancel()
+	if fresh, err := l.connect(poll); err != nil || !fresh {
+		l.wait(poll)
+	}
+	return ctx.Err()
+}
+
+// connect makes sure of a connection. A fresh one may have missed something, so its caller has to look at once.
+func (l *Listener) connect(ctx context.Context) (fresh bool, err error) {
+	if l.conn != nil {
+		return false, nil
+	}
+	pooled, err := l.db.pool.Acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	conn := pooled.Hijack() // It waits all its life; the pool may open another one in its place.
+	if _, err := conn.Exec(ctx, listenChange.sql()); err != nil {
+		closeConnection(conn)
+		return false, err
+	}
+	l.conn = conn
+	return true, nil
+}
+
+// wait ends with ctx, at a notification, or, when there is no connection, with ctx only.
+func (l *Listener) wait(ctx context.Context) {
+	if l.conn != nil {
+		_, err := l.conn.WaitForNotification(ctx)
+		if err == nil {
+			return
+		}
+		if l.conn.IsClosed() {
+			l.conn = nil
+		}
+	}
+	<-ctx.Done()
+}
+
+// Close closes the connection, if there is one.
+func (l *Listener) Close() {
+	if l.conn != nil {
+		closeConnection(l.conn)
+		l.conn = nil
+	}
+}
+
+// closeConnection says good-bye for a moment at most; a server that does not listen will notice anyway.
+func closeConnection(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}

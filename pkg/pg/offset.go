@@ -1,0 +1,107 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+)
+
+// Block is a block as a partition has applied it. Its identity is number, hash and attempt.
+type Block struct {
+	chain.BlockRef
+	// Attempt is 0, or higher when the same block came again with a corrected set of logs.
+	Attempt uint32
+	// Verified says that the block's logs were proven complete.
+	Verified bool
+}
+
+// Offset is where one partition stands: everything up to and including Tip is in the rows.
+type Offset struct {
+	Partition int
+	// Next is the offset of the first record not yet applied.
+	Next int64
+	// Epoch is the highest scanner epoch seen; records of a lower one are to be dropped.
+	Epoch uint64
+	// Tip is the last block applied; its Hash is zero until there is one.
+	Tip Block
+	// Finalized is the highest finalized block heard of; its Hash is zero until there is one. Tip may be below it while a correction runs.
+	Finalized chain.BlockRef
+	// Rev is raised by every transaction that touches rows, and stamped on them.
+	Rev int64
+}
+
+const offsetColumns = `part, next_offset, epoch, rev, owner, block, hash, parent, time_ms, attempt, verified,
+	finalized, finalized_hash, finalized_parent, finalized_ms`
+
+var (
+	lockOffset = register("lock offset", `SELECT `+offsetColumns+` FROM {state}.stream_offset WHERE part = $1 FOR UPDATE`)
+	moveOffset = register("move offset", `UPDATE {state}.stream_offset SET next_offset = $2, epoch = $3, rev = $4, block = $5, hash = $6, parent = $7,
+		time_ms = $8, attempt = $9, verified = $10, finalized = $11, finalized_hash = $12, finalized_parent = $13, finalized_ms = $14,
+		updated_at = clock_timestamp() WHERE part = $1`)
+)
+
+// scanOffset reads offsetColumns.
+func scanOffset(row pgx.Row) (o Offset, owner uuid.UUID, err error) {
+	var number, timeMs, finalized, finalizedMs *uint64
+	var hash, parent, finalizedHash, finalizedParent []byte
+	var attempt *uint32
+	var verified *bool
+	err = row.Scan(&o.Partition, &o.Next, &o.Epoch, &o.Rev, &owner, &number, &hash, &parent, &timeMs, &attempt, &verified,
+		&finalized, &finalizedHash, &finalizedParent, &finalizedMs)
+	if err != nil {
+		return Offset{}, uuid.UUID{}, err
+	}
+	if number != nil {
+		o.Tip = Block{BlockRef: blockRef(*number, hash, parent, *timeMs), Attempt: *attempt, Verified: *verified}
+	}
+	if finalized != nil {
+		o.Finalized = blockRef(*finalized, finalizedHash, finalizedParent, *finalizedMs)
+	}
+	return o, owner, nil
+}
+
+func blockRef(number uint64, hash, parent []byte, timeMs uint64) (b chain.BlockRef) {
+	b.Number, b.TimeMs = number, timeMs
+	copy(b.Hash[:], hash)
+	copy(b.Parent[:], parent)
+	return b
+}
+
+// arguments are those of moveOffset.
+func (o Offset) arguments() []any {
+	args := []any{o.Partition, o.Next, o.Epoch, o.Rev}
+	if o.Tip.Hash.IsZero() {
+		args = append(args, nil, nil, nil, nil, nil, nil)
+	} else {
+		args = append(args, o.Tip.Number, o.Tip.Hash[:], o.Tip.Parent[:], o.Tip.TimeMs, o.Tip.Attempt, o.Tip.Verified)
+	}
+	if o.Finalized.Hash.IsZero() {
+		return append(args, nil, nil, nil, nil)
+	}
+	return append(args, o.Finalized.Number, o.Finalized.Hash[:], o.Finalized.Parent[:], o.Finalized.TimeMs)
+}
+
+// errNotOwner is what a former owner meets.
+var errNotOwner = errors.New("another process has claimed the partition")
+
+// NotOwner tells whether an error says that another process has claimed the partition since. Nothing was written, and nothing more can be
+// through this claim.
+func NotOwner(err error) bool { return errors.Is(err, errNotOwner) }
+
+// lock takes the partition's offset row until the transaction ends and returns what it says. It waits for whoever holds the row, be it a
+// connection that was lost in the middle of its commit.
+func (p *Partition) lock(ctx context.Context, tx pgx.Tx) (Offset, error) {
+	found, owner, err := scanOffset(tx.QueryRow(ctx, lockOffset.in(p.generation), p.offset.Partition))
+	switch {
+	case err != nil:
+		return Offset{}, fmt.Errorf("locking the offset of partition %d: %w", p.offset.Partition, err)
+	case owner != p.token:
+		return Offset{}, fmt.Errorf("partition %d of generation %d: %w", p.offset.Partition, p.generation, errNotOwner)
+	}
+	return found, nil
+}

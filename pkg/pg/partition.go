@@ -1,0 +1,125 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+)
+
+// UndoHorizon is how many blocks below the tip can be undone.
+const UndoHorizon = 1000
+
+// Partition is one partition of a generation, claimed by this process. Its methods are for one goroutine at a time.
+type Partition struct {
+	db         *DB
+	generation int
+	token      uuid.UUID
+	offset     Offset
+}
+
+// ClaimRequest names a partition.
+type ClaimRequest struct {
+	Generation int
+	Partition  int
+	// Partitions is how many the log topic has. It is fixed for a generation: rows live where their key points.
+	Partitions int
+	// Label names the claimant for people.
+	Label string
+}
+
+var (
+	lockGeneration = register("lock generation", `SELECT layout, coalesce(partitions, 0) FROM keeper.generation WHERE number = $1 FOR UPDATE`)
+	setPartitions  = register("set partitions", `UPDATE keeper.generation SET partitions = $2 WHERE number = $1`)
+	claimOffset    = register("claim offset", `INSERT INTO {state}.stream_offset AS o (part, next_offset, epoch, rev, rev_floor, owner, owner_label, claimed_at)
+		VALUES ($1, 0, 0, 0, 0, $2, $3, clock_timestamp())
+		ON CONFLICT (part) DO UPDATE SET owner = excluded.owner, owner_label = excluded.owner_label, claimed_at = excluded.claimed_at
+		RETURNING `+offsetColumns)
+	selectKept = register("kept blocks", `SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 ORDER BY block`)
+)
+
+// Claim makes this process the only one that can write the partition, from now until somebody else claims it. It waits for a transaction of the
+// former owner that is under way.
+func (db *DB) Claim(ctx context.Context, r ClaimRequest) (*Partition, error) {
+	ctx, cancel := db.bounded(ctx)
+	defer cancel()
+	p := &Partition{db: db, generation: r.Generation, token: uuid.New()}
+	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		if err := checkGeneration(ctx, tx, r); err != nil {
+			return err
+		}
+		var err error
+		p.offset, _, err = scanOffset(tx.QueryRow(ctx, claimOffset.in(r.Generation), r.Partition, p.token, r.Label))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claiming partition %d of generation %d: %w", r.Partition, r.Generation, err)
+	}
+	return p, nil
+}
+
+func checkGeneration(ctx context.Context, tx pgx.Tx, r ClaimRequest) error {
+	var layout, partitions int
+	err := tx.QueryRow(ctx, lockGeneration.sql(), r.Generation).Scan(&layout, &partitions)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("generation %d does not exist: %w (create it first)", r.Generation, ErrSchema)
+	case err != nil:
+		return err
+	case layout != stateLayout:
+		return fmt.Errorf("it has state layout %d, this build needs %d: %w (run `keeperctl rebuild`)", layout, stateLayout, ErrSchema)
+	case partitions == 0:
+		_, err = tx.Exec(ctx, setPartitions.sql(), r.Generation, r.Partitions)
+		return err
+	case partitions != r.Partitions:
+		return fmt.Errorf("it was filled from a log topic of %d partitions, now there are %d: %w (the number is fixed; restore the topic or rebuild)",
+			partitions, r.Partitions, ErrSchema)
+	}
+	return nil
+}
+
+// Offset is where the partition stands, as of the last successful call.
+func (p *Partition) Offset() Offset { return p.offset }
+
+// Refresh reads where the partition stands, for a caller who does not know what became of a commit.
+func (p *Partition) Refresh(ctx context.Context) error {
+	ctx, cancel := p.db.bounded(ctx)
+	defer cancel()
+	return pgx.BeginFunc(ctx, p.db.pool, func(tx pgx.Tx) error {
+		found, err := p.lock(ctx, tx)
+		if err == nil {
+			p.offset = found
+		}
+		return err
+	})
+}
+
+// Kept returns the blocks that the partition remembers, ascending: the tip, what can be undone, and what can be gone back to.
+func (p *Partition) Kept(ctx context.Context) ([]Block, error) {
+	ctx, cancel := p.db.bounded(ctx)
+	defer cancel()
+	rows, err := p.db.pool.Query(ctx, selectKept.in(p.generation), p.offset.Partition)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kept blocks of partition %d: %w", p.offset.Partition, err)
+	}
+	blocks, err := pgx.CollectRows(rows, scanBlock)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kept blocks of partition %d: %w", p.offset.Partition, err)
+	}
+	return blocks, nil
+}
+
+func scanBlock(row pgx.CollectableRow) (b Block, err error) {
+	var number, timeMs uint64
+	var hash, parent []byte
+	err = row.Scan(&number, &hash, &parent, &timeMs, &b.Attempt, &b.Verified)
+	b.BlockRef = blockRef(number, hash, parent, timeMs)
+	return b, err
+}
+
+// sameBlock compares what identifies a block within its chain.
+func sameBlock(a, b chain.BlockRef) bool { return a.Number == b.Number && a.Hash == b.Hash }

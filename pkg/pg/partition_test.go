@@ -1,0 +1,292 @@
+package pg_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+)
+
+var background = context.Background()
+
+// PIPE-3, PIPE-8: whatever is applied and taken back, in steps of whatever size, the rows are those of a fold in memory, to the letter; and what the
+// partition reads before it applies is what the fold has.
+func TestRowsFollowTheFoldOverCommitsAndUndos(t *testing.T) {
+	db := pgtest.DB(t)
+	generation := 1
+	rapid.Check(t, func(rt *rapid.T) {
+		h := newHistory()
+		generation++
+		h.generation = generation
+		must(rt, db.CreateGeneration(background, generation))
+		p, err := db.Claim(background, pg.ClaimRequest{Generation: generation, Partitions: 1})
+		must(rt, err)
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			if n := len(h.blocks); n > 1 && rapid.IntRange(0, 2).Draw(rt, "undo") == 0 {
+				must(rt, p.Undo(background, h.rewind(rt, rapid.IntRange(0, n-1).Draw(rt, "depth"))))
+			} else {
+				var blocks []pg.AppliedBlock
+				for range rapid.IntRange(1, 4).Draw(rt, "blocks") {
+					blocks = append(blocks, h.extend(rt, arbitraryRows(rt)...))
+				}
+				must(rt, p.Commit(background, h.step(blocks...)))
+			}
+			h.agree(rt, db)
+			compareRows(rt, p, h)
+		}
+		kept, err := p.Kept(background)
+		must(rt, err)
+		if !reflect.DeepEqual(kept, h.blocks) {
+			rt.Fatalf("kept blocks %v, want %v", kept, h.blocks)
+		}
+	})
+}
+
+func compareRows(t *rapid.T, p *pg.Partition, h *history) {
+	var all []perp.Row
+	for _, table := range perp.Tables() {
+		all = append(all, h.book.Rows(table)...)
+	}
+	keys := append(keysOf(all), perp.RowKey{Table: perp.Orders, Key: number(77)})
+	got, err := p.Rows(background, keys)
+	must(t, err)
+	if len(got) != len(all) {
+		t.Fatalf("read %d rows of %d", len(got), len(all))
+	}
+	for _, want := range all {
+		if !reflect.DeepEqual(got[want.RowKey()], want) {
+			t.Fatalf("read %#v, want %#v", got[want.RowKey()], want)
+		}
+	}
+}
+
+func must(t fataler, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// PIPE-3: a former owner, however long it was paused, writes nothing.
+func TestZombieWritesNothing(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	zombie, h := claim(t, db, 0, 1), newHistory()
+	must(t, zombie.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Created)))))
+	owner := claim(t, db, 0, 1)
+	must(t, owner.Refresh(t.Context()))
+	if owner.Offset() != zombie.Offset() {
+		t.Fatalf("the new owner begins at %+v, the old one ended at %+v", owner.Offset(), zombie.Offset())
+	}
+	before := dump(t, url)
+
+	other := newHistory()
+	other.blocks, other.next = h.blocks, h.next
+	for name, err := range map[string]error{
+		"commit":  zombie.Commit(t.Context(), pg.Commit{Next: 7, Blocks: []pg.AppliedBlock{follow(h.tip(), order(2, perp.Created))}}),
+		"offset":  zombie.Commit(t.Context(), pg.Commit{Next: 7}),
+		"undo":    zombie.Undo(t.Context(), pg.Rewind{Next: 7, Ancestor: h.tip()}),
+		"refresh": zombie.Refresh(t.Context()),
+	} {
+		if !pg.NotOwner(err) {
+			t.Errorf("%s of a zombie: %v", name, err)
+		}
+	}
+	if after := dump(t, url); after != before {
+		t.Errorf("the zombie wrote:\n%s\nwas\n%s", after, before)
+	}
+	must(t, owner.Commit(t.Context(), h.step(h.extend(t, order(2, perp.Created)))))
+	h.agree(t, db)
+}
+
+// follow makes a block on a parent that creates rows.
+func follow(parent chain.BlockRef, rows ...perp.Row) pg.AppliedBlock {
+	b := pg.AppliedBlock{Block: pg.Block{BlockRef: chain.BlockRef{Number: parent.Number + 1, Hash: chain.Keccak256(parent.Hash[:]), Parent: parent.Hash}}}
+	for _, r := range rows {
+		b.Changes = append(b.Changes, pg.Change{After: r})
+	}
+	return b
+}
+
+// dump is every row of the stream's own tables and of the orders, as text.
+func dump(t *testing.T, url string) string {
+	t.Helper()
+	var text strings.Builder
+	for _, table := range []string{"stream_offset", "kept_block", "undo", "perp_order"} {
+		fmt.Fprintln(&text, table, query[string](t, url, "SELECT coalesce(string_agg(x::text, E'\n' ORDER BY x::text), '') FROM state_g1."+table+" x"))
+	}
+	return text.String()
+}
+
+// PIPE-3: a COMMIT whose reply was lost is looked up: it counts once, whatever became of it.
+func TestLostCommitIsLookedUp(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault pgtest.Fault
+		lands bool
+	}{
+		{"the reply is lost", pgtest.LoseReply, true},
+		{"the commit is lost", pgtest.LoseCommit, false},
+		{"the network swallows the commit", pgtest.Stall, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			url := pgtest.URL(t)
+			proxy := pgtest.NewProxy(t, url)
+			cfg := configFor(proxy.URL())
+			cfg.IdleInTransactionTimeout = 300 * time.Millisecond
+			db := openConfig(t, cfg)
+			p, h := claim(t, db, 0, 1), newHistory()
+			must(t, p.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Created)))))
+
+			block := h.extend(t, order(1, perp.Executed), order(2, perp.Created))
+			step := h.step(block)
+			before := p.Offset()
+			proxy.Next(test.fault)
+			err := p.Commit(t.Context(), step)
+			if proxy.Hits() != 1 {
+				t.Fatalf("%d faults happened", proxy.Hits())
+			}
+			if test.lands && err != nil || !test.lands && (err == nil || pg.NotOwner(err)) {
+				t.Fatalf("Commit says %v", err)
+			}
+			if !test.lands {
+				if p.Offset() != before {
+					t.Fatalf("the partition believes to stand at %+v", p.Offset())
+				}
+				must(t, p.Commit(t.Context(), step))
+			}
+			h.agree(t, open(t, url))
+			must(t, p.Commit(t.Context(), h.step(h.extend(t, order(2, perp.Cancelled)))))
+			h.agree(t, open(t, url))
+		})
+	}
+}
+
+// When not even the look-up gets through, the error says so, and a refresh tells later.
+func TestUnknownOutcomeIsSaid(t *testing.T) {
+	url := pgtest.URL(t)
+	proxy := pgtest.NewProxy(t, url)
+	db := open(t, proxy.URL())
+	p, h := claim(t, db, 0, 1), newHistory()
+	step := h.step(h.extend(t, order(1, perp.Created)))
+	proxy.Next(pgtest.LoseReply, pgtest.LoseCommit) // Refresh is a transaction as well.
+	err := p.Commit(t.Context(), step)
+	if err == nil || !strings.Contains(err.Error(), "unknown") || pg.NotOwner(err) {
+		t.Fatalf("Commit says %v", err)
+	}
+	must(t, p.Refresh(t.Context()))
+	if p.Offset().Next != step.Next {
+		t.Errorf("the partition stands at %d, want %d", p.Offset().Next, step.Next)
+	}
+	h.agree(t, open(t, url))
+}
+
+// A step that fails half-way leaves nothing: here its second table refuses.
+func TestFailedStepLeavesNothing(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	first, second := claim(t, db, 0, 2), claim(t, db, 1, 2)
+	h := newHistory()
+	must(t, first.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Created)))))
+	before := dump(t, url)
+	// Order 1 is partition 0's.
+	err := second.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{follow(chain.BlockRef{}, perp.Position{PositionKey: number(5)}, order(1, perp.Frozen))}})
+	if err == nil || !strings.Contains(err.Error(), "another partition") {
+		t.Fatalf("got %v", err)
+	}
+	if after := dump(t, url); after != before {
+		t.Errorf("left behind:\n%s\nwas\n%s", after, before)
+	}
+	if n := query[int](t, url, "SELECT count(*) FROM state_g1.position"); n != 0 {
+		t.Errorf("%d positions left behind", n)
+	}
+	must(t, second.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{follow(chain.BlockRef{}, perp.Position{PositionKey: number(5)})}}))
+}
+
+func TestStepsMustFollowEachOther(t *testing.T) {
+	db := pgtest.DB(t)
+	p, h := claim(t, db, 0, 1), newHistory()
+	must(t, p.Commit(t.Context(), h.step(h.extend(t))))
+	stranger := pg.AppliedBlock{Block: pg.Block{BlockRef: chain.BlockRef{Number: h.tip().Number + 1, Parent: number(4), Hash: number(5)}}}
+	if err := p.Commit(t.Context(), pg.Commit{Next: 9, Blocks: []pg.AppliedBlock{stranger}}); err == nil || !strings.Contains(err.Error(), "does not follow") {
+		t.Errorf("a stranger: %v", err)
+	}
+	if err := p.Commit(t.Context(), pg.Commit{Next: 0}); err == nil || !strings.Contains(err.Error(), "back") {
+		t.Errorf("an offset that goes back: %v", err)
+	}
+	if err := p.Undo(t.Context(), pg.Rewind{Next: 2, Ancestor: chain.BlockRef{Number: h.tip().Number, Hash: number(6)}}); err == nil || pg.TooDeep(err) {
+		t.Errorf("going back to a stranger: %v", err)
+	}
+}
+
+// The journal is pruned as it goes; what is older than the horizon cannot be undone, and the error says so.
+func TestUndoHorizon(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	p, h := claim(t, db, 0, 1), newHistory()
+	for range 2 {
+		var blocks []pg.AppliedBlock
+		for i := range uint64(pg.UndoHorizon) {
+			blocks = append(blocks, h.extend(t, order(i%7, perp.Created)))
+		}
+		must(t, p.Commit(t.Context(), h.step(blocks...)))
+	}
+	must(t, p.Commit(t.Context(), h.step(h.extend(t, order(3, perp.Executed)))))
+	h.agree(t, db)
+	if n := query[int](t, url, "SELECT count(*) FROM state_g1.undo"); n != pg.UndoHorizon {
+		t.Errorf("%d undo rows, want %d", n, pg.UndoHorizon)
+	}
+	err := p.Undo(t.Context(), pg.Rewind{Next: 9999, Ancestor: h.blocks[len(h.blocks)-pg.UndoHorizon-2].BlockRef})
+	if !pg.TooDeep(err) {
+		t.Errorf("past the horizon: %v", err)
+	}
+	must(t, p.Undo(t.Context(), h.rewind(t, pg.UndoHorizon)))
+	h.agree(t, db)
+}
+
+func TestClaimChecksTheGeneration(t *testing.T) {
+	db := pgtest.DB(t)
+	claim(t, db, 0, 4)
+	for _, r := range []pg.ClaimRequest{{Generation: 1, Partition: 1, Partitions: 8}, {Generation: 2, Partition: 1, Partitions: 4}} {
+		if _, err := db.Claim(t.Context(), r); err == nil || !strings.Contains(err.Error(), "generation") {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	must(t, db.CreateGeneration(t.Context(), 2))
+	if _, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 2, Partition: 1, Partitions: 8}); err != nil {
+		t.Errorf("a new generation may have another number of partitions: %v", err)
+	}
+}
+
+// Rows that an undo removed stay as tombstones with a higher revision, and are forgotten after ten minutes together with a raised floor.
+func TestTombstones(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	p, h := claim(t, db, 0, 1), newHistory()
+	must(t, p.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Created)))))
+	must(t, p.Commit(t.Context(), h.step(h.extend(t, order(2, perp.Created)))))
+	must(t, p.Undo(t.Context(), h.rewind(t, 1)))
+	if rev := query[int](t, url, "SELECT rev FROM state_g1.perp_order WHERE deleted_at IS NOT NULL"); rev != int(p.Offset().Rev) {
+		t.Errorf("the tombstone has rev %d, the partition %d", rev, p.Offset().Rev)
+	}
+	execute(t, url, "UPDATE state_g1.perp_order SET deleted_at = deleted_at - interval '11 minutes'")
+	for range 256 {
+		must(t, p.Commit(t.Context(), h.step(h.extend(t))))
+	}
+	if n := query[int](t, url, "SELECT count(*) FROM state_g1.perp_order WHERE deleted_at IS NOT NULL"); n != 0 {
+		t.Errorf("%d old tombstones", n)
+	}
+	if floor := query[int](t, url, "SELECT rev_floor FROM state_g1.stream_offset"); floor != 3 {
+		t.Errorf("rev_floor is %d, want that of the tombstone, 3", floor)
+	}
+	h.agree(t, db)
+}

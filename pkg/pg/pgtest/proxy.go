@@ -1,0 +1,173 @@
+package pgtest
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Fault is what a Proxy does to a COMMIT.
+type Fault int
+
+// The faults. In each of them the client sees its connection break and cannot know which one it was.
+const (
+	// LoseReply lets the server commit and cuts the connection instead of answering.
+	LoseReply Fault = iota + 1
+	// LoseCommit cuts the connection on both sides before the server hears of the COMMIT.
+	LoseCommit
+	// Stall cuts the client off and keeps the server waiting in the open transaction, as a network does that swallows packets.
+	Stall
+)
+
+// Proxy stands between a client and a database server and breaks connections at the one moment that matters.
+type Proxy struct {
+	address *url.URL
+	server  string
+
+	mu     sync.Mutex
+	faults []Fault
+	open   []net.Conn
+	hits   int
+}
+
+// NewProxy starts a proxy in front of the server of a database address. It ends with the test.
+func NewProxy(t testing.TB, databaseURL string) *Proxy {
+	t.Helper()
+	address, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{address: address, server: address.Host}
+	address.Host = l.Addr().String()
+	var connections sync.WaitGroup
+	connections.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			connections.Go(func() { p.serve(client) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.CutAll()
+		connections.Wait()
+	})
+	return p
+}
+
+// URL is the database's address through the proxy.
+func (p *Proxy) URL() string { return p.address.String() }
+
+// Next arms faults for the next commits, one each.
+func (p *Proxy) Next(faults ...Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = append(p.faults, faults...)
+}
+
+// Hits is how many faults have happened.
+func (p *Proxy) Hits() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hits
+}
+
+// CutAll breaks every connection.
+func (p *Proxy) CutAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.open {
+		_ = c.Close()
+	}
+	p.open = nil
+}
+
+func (p *Proxy) take() Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.faults) == 0 {
+		return 0
+	}
+	f := p.faults[0]
+	p.faults = p.faults[1:]
+	p.hits++
+	return f
+}
+
+func (p *Proxy) serve(client net.Conn) {
+	server, err := net.Dial("tcp", p.server)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	p.mu.Lock()
+	p.open = append(p.open, client, server)
+	p.mu.Unlock()
+	answers := make(chan struct{})
+	go func() {
+		defer close(answers)
+		_, _ = io.Copy(client, server)
+		_ = client.Close()
+	}()
+	if stalled := p.forward(client, server); !stalled {
+		_ = server.Close()
+	}
+	_ = client.Close()
+	<-answers
+}
+
+// forward passes messages on until one of the sides is gone or a fault strikes. It reports whether the server is to be left waiting.
+func (p *Proxy) forward(client, server net.Conn) (stalled bool) {
+	for first := true; ; first = false {
+		message, err := readMessage(client, first)
+		if err != nil {
+			return false
+		}
+		fault := Fault(0)
+		if isCommit(message) {
+			fault = p.take()
+		}
+		switch fault {
+		case LoseCommit:
+			return false
+		case Stall:
+			return true
+		case LoseReply:
+			_ = client.Close() // Nothing can be answered any more.
+			_, _ = server.Write(message)
+			return false
+		}
+		if _, err := server.Write(message); err != nil {
+			return false
+		}
+	}
+}
+
+func isCommit(message []byte) bool {
+	return message[0] == 'Q' && strings.EqualFold(strings.TrimRight(string(message[5:]), "\x00"), "commit")
+}
+
+// readMessage reads one message of the protocol; the first of a connection has no type.
+func readMessage(r io.Reader, first bool) ([]byte, error) {
+	header := make([]byte, 5)
+	if first {
+		header = header[:4]
+	}
+	if _, err := io.ReadFull(r, header); err != nil {
+		return nil, err
+	}
+	length := int(binary.BigEndian.Uint32(header[len(header)-4:])) - 4
+	message := append(header, make([]byte, length)...)
+	_, err := io.ReadFull(r, message[len(header):])
+	return message, err
+}

@@ -1,0 +1,58 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/txm"
+)
+
+// fenceHeld is how every write under a fence begins, but for the claim: its arguments $1, $2 and $3 are the fence's. It locks the lease row in the statement
+// that writes. Without the lock a stale owner's write could pass while the lease moves on; the token decides, the clock only says when to give up.
+const fenceHeld = `held AS (SELECT 1 AS one FROM keeper.signer_lease
+	WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp() FOR SHARE)`
+
+// The conditions of states as they stand in SQL, word for word as in the partial indexes. A test holds them against txm.
+const (
+	inFlightStates = `('SIGNED', 'SENT', 'MINED')`
+	liveStates     = `('QUEUED', 'SIGNED', 'SENT', 'MINED')`
+)
+
+// fenced runs a statement that begins with fenceHeld and returns how many lease rows were held and how many rows were changed.
+func (db *DB) fenced(ctx context.Context, op string, f lease.Fence, s *statement, args ...any) error {
+	ctx, cancel := db.bounded(ctx)
+	defer cancel()
+	var held, changed int
+	args = append([]any{f.Signer[:], f.Owner, f.Token}, args...)
+	if err := db.pool.QueryRow(ctx, s.sql(), args...).Scan(&held, &changed); err != nil {
+		return fmt.Errorf("%s for signer %s: %w", op, f.Signer, err)
+	}
+	switch {
+	case held == 0:
+		return &lease.LostError{Fence: f, Op: op}
+	case changed == 0:
+		return &txm.RefusedError{Op: op, Why: txm.Moved}
+	}
+	return nil
+}
+
+// predecessors are the states from which an intent may come to a state, as a parameter.
+func predecessors(s txm.State) []string {
+	var from []string
+	for _, before := range s.From() {
+		from = append(from, string(before))
+	}
+	return from
+}
+
+func hashOf(b []byte) (h chain.Hash) {
+	copy(h[:], b)
+	return h
+}
+
+func addressOf(b []byte) (a chain.Address) {
+	copy(a[:], b)
+	return a
+}

@@ -1,0 +1,141 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// selectOf registers a query for the rows of one table and remembers which.
+func selectOf(table perp.Table, what, where string) tableQuery {
+	l := layouts[table]
+	return tableQuery{table, register(what, `SELECT `+l.texts()+` FROM {state}.`+string(table)+` t WHERE `+where+` AND t.deleted_at IS NULL`)}
+}
+
+// tableQuery is a statement whose result is rows of a table.
+type tableQuery struct {
+	table perp.Table
+	*statement
+}
+
+var (
+	openPositions = selectOf(perp.Positions, "open positions", `t.part = ANY ($1) AND t.status = 'Active'`)
+	openOrders    = selectOf(perp.Orders, "open orders", `t.part = ANY ($1) AND t.status IN ('Created', 'Updated', 'Frozen')`)
+	openRequests  = selectOf(perp.Requests, "open requests", `t.part = ANY ($1) AND t.status IN ('Created', 'Updated', 'Frozen')`)
+	allMarkets    = selectOf(perp.Markets, "all markets", `true`)
+	allValues     = selectOf(perp.MarketValues, "all market values", `true`)
+	allParameters = selectOf(perp.Parameters, "all parameters", `true`)
+	allSources    = selectOf(perp.OracleSources, "all oracle sources", `true`)
+
+	onePosition = selectOf(perp.Positions, "one position", `t.key = $1`)
+	oneOrder    = selectOf(perp.Orders, "one order", `t.key = $1`)
+	oneRequest  = selectOf(perp.Requests, "one request", `t.key = $1`)
+)
+
+// Snapshot is the state as of one block: everything in it was true at the same instant.
+type Snapshot struct {
+	Standing
+	// Positions are the open ones, Orders and Requests those that have not ended (frozen ones among them), of the partitions asked for.
+	Positions []perp.Position
+	Orders    []perp.Order
+	Requests  []perp.Request
+	// Everybody's.
+	Markets       []perp.Market
+	Values        []perp.MarketValue
+	Parameters    []perp.Parameter
+	OracleSources []perp.OracleSource
+}
+
+// Snapshot reads what a planner needs for some partitions, out of the active generation. While the generation is not level (see
+// [Standing.Level]) there are no rows in it: the caller waits for the next change.
+func (db *DB) Snapshot(ctx context.Context, partitions []int) (s Snapshot, err error) {
+	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if s.Standing, err = activeStanding(ctx, tx); err != nil || !s.Level() {
+			return err
+		}
+		return s.fill(ctx, tx, partitions)
+	})
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Snapshot) fill(ctx context.Context, tx pgx.Tx, partitions []int) error {
+	for _, read := range []func() error{
+		func() error { return into(ctx, tx, &s.Positions, openPositions, s.Generation, partitions) },
+		func() error { return into(ctx, tx, &s.Orders, openOrders, s.Generation, partitions) },
+		func() error { return into(ctx, tx, &s.Requests, openRequests, s.Generation, partitions) },
+		func() error { return into(ctx, tx, &s.Markets, allMarkets, s.Generation) },
+		func() error { return into(ctx, tx, &s.Values, allValues, s.Generation) },
+		func() error { return into(ctx, tx, &s.Parameters, allParameters, s.Generation) },
+		func() error { return into(ctx, tx, &s.OracleSources, allSources, s.Generation) },
+	} {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// into appends the rows of a query.
+func into[R perp.Row](ctx context.Context, tx pgx.Tx, list *[]R, q tableQuery, generation int, args ...any) error {
+	rows, err := tx.Query(ctx, q.in(generation), args...)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", q.name, err)
+	}
+	defer rows.Close()
+	if err := eachRow(rows, layouts[q.table], func(r perp.Row) { *list = append(*list, r.(R)) }); err != nil {
+		return fmt.Errorf("reading %s: %w", q.name, err)
+	}
+	return nil
+}
+
+// Found is the answer to a question about one row. That there is none is an answer, not an error (TIER-5).
+type Found[R perp.Row] struct {
+	Row   R
+	Known bool
+	// At is the watermark: the answer is at least as new as this block. Its Hash is zero while the partitions have none in common.
+	At Block
+}
+
+// Position looks up one position in the active generation.
+func (db *DB) Position(ctx context.Context, key chain.Hash) (Found[perp.Position], error) {
+	return lookUp[perp.Position](ctx, db, onePosition, key)
+}
+
+// Order looks up one order in the active generation.
+func (db *DB) Order(ctx context.Context, key chain.Hash) (Found[perp.Order], error) {
+	return lookUp[perp.Order](ctx, db, oneOrder, key)
+}
+
+// Request looks up one deposit, withdrawal or shift in the active generation.
+func (db *DB) Request(ctx context.Context, key chain.Hash) (Found[perp.Request], error) {
+	return lookUp[perp.Request](ctx, db, oneRequest, key)
+}
+
+func lookUp[R perp.Row](ctx context.Context, db *DB, q tableQuery, key chain.Hash) (found Found[R], err error) {
+	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		s, err := activeStanding(ctx, tx)
+		if err != nil {
+			return err
+		}
+		found.At = s.Watermark
+		var rows []R
+		if err := into(ctx, tx, &rows, q, s.Generation, key[:]); err != nil {
+			return err
+		}
+		if len(rows) > 0 {
+			found.Row, found.Known = rows[0], true
+		}
+		return nil
+	})
+	if err != nil {
+		return Found[R]{}, fmt.Errorf("looking up %s %s: %w", q.name, key, err)
+	}
+	return found, nil
+}

@@ -1,0 +1,134 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+)
+
+var (
+	selectPartitions = register("partitions", `SELECT coalesce(partitions, 0) FROM keeper.generation WHERE number = $1`)
+	selectOffsets    = register("offsets", `SELECT `+offsetColumns+` FROM {state}.stream_offset ORDER BY part`)
+	selectCommon     = register("highest common block", `SELECT block, hash, parent, time_ms, attempt, bool_and(verified) FROM {state}.kept_block
+		WHERE block <= $2 GROUP BY block, hash, parent, time_ms, attempt HAVING count(*) = $1 ORDER BY block DESC LIMIT 1`)
+)
+
+// Standing is how far a generation has come.
+type Standing struct {
+	Generation int
+	// Partitions is how many partitions the log topic has; 0 until the first claim.
+	Partitions int
+	// Offsets has one entry for each partition that was ever claimed, in order.
+	Offsets []Offset
+	// Watermark is the highest block that all partitions have applied with the same hash and attempt; its Hash is zero while there is none.
+	// It is verified when all partitions say so.
+	Watermark Block
+}
+
+// Level reports whether the rows are the state as of the watermark: all partitions stand there, and none below a block that it knows to be
+// finalized. Only then may anybody judge by rows of several partitions.
+func (s Standing) Level() bool {
+	if s.Watermark.Hash.IsZero() {
+		return false
+	}
+	for _, o := range s.Offsets {
+		if !sameBlock(o.Tip.BlockRef, s.Watermark.BlockRef) || o.Tip.Attempt != s.Watermark.Attempt || o.Tip.Number < o.Finalized.Number {
+			return false
+		}
+	}
+	return true
+}
+
+// Skew is by how many blocks the foremost partition is ahead of the watermark.
+func (s Standing) Skew() uint64 {
+	var foremost uint64
+	for _, o := range s.Offsets {
+		foremost = max(foremost, o.Tip.Number)
+	}
+	return foremost - min(foremost, s.Watermark.Number)
+}
+
+// Finalized is the highest block that all partitions know to be finalized; its Hash is zero while there is none.
+func (s Standing) Finalized() (lowest chain.BlockRef) {
+	if len(s.Offsets) < s.Partitions {
+		return chain.BlockRef{}
+	}
+	for i, o := range s.Offsets {
+		if i == 0 || o.Finalized.Number < lowest.Number {
+			lowest = o.Finalized
+		}
+	}
+	return lowest
+}
+
+// Standing returns how far the active generation has come.
+func (db *DB) Standing(ctx context.Context) (s Standing, err error) {
+	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		s, err = activeStanding(ctx, tx)
+		return err
+	})
+	return s, err
+}
+
+func activeStanding(ctx context.Context, tx pgx.Tx) (Standing, error) {
+	generation, err := activeGeneration(ctx, tx)
+	if err != nil {
+		return Standing{}, err
+	}
+	return standing(ctx, tx, generation)
+}
+
+func standing(ctx context.Context, tx pgx.Tx, generation int) (Standing, error) {
+	s := Standing{Generation: generation}
+	if err := tx.QueryRow(ctx, selectPartitions.sql(), generation).Scan(&s.Partitions); err != nil {
+		return Standing{}, fmt.Errorf("reading generation %d: %w", generation, err)
+	}
+	rows, err := tx.Query(ctx, selectOffsets.in(generation))
+	if err != nil {
+		return Standing{}, fmt.Errorf("reading the offsets of generation %d: %w", generation, err)
+	}
+	s.Offsets, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Offset, error) {
+		o, _, err := scanOffset(row)
+		return o, err
+	})
+	if err != nil {
+		return Standing{}, fmt.Errorf("reading the offsets of generation %d: %w", generation, err)
+	}
+	s.Watermark, err = watermark(ctx, tx, s)
+	return s, err
+}
+
+// watermark takes the short way when all tips are the same, and compares the kept blocks when they are not.
+func watermark(ctx context.Context, tx pgx.Tx, s Standing) (Block, error) {
+	if s.Partitions == 0 || len(s.Offsets) < s.Partitions {
+		return Block{}, nil
+	}
+	lowest, same := s.Offsets[0].Tip, true
+	for _, o := range s.Offsets[1:] {
+		same = same && sameBlock(o.Tip.BlockRef, lowest.BlockRef) && o.Tip.Attempt == lowest.Attempt
+		verified := o.Tip.Verified && lowest.Verified
+		if o.Tip.Number < lowest.Number {
+			lowest = o.Tip
+		}
+		lowest.Verified = verified
+	}
+	if same {
+		return lowest, nil
+	}
+	rows, err := tx.Query(ctx, selectCommon.in(s.Generation), s.Partitions, lowest.Number)
+	if err != nil {
+		return Block{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
+	}
+	common, err := pgx.CollectExactlyOneRow(rows, scanBlock)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Block{}, nil
+	}
+	if err != nil {
+		return Block{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
+	}
+	return common, nil
+}

@@ -1,0 +1,101 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+)
+
+var (
+	// restoreRows puts back every row that a block above $2 touched, as it was before the first of them; a row that did not exist becomes
+	// a tombstone.
+	restoreRows = perTable("restore rows of", `WITH first AS (
+			SELECT DISTINCT ON (key) key, prior FROM {state}.undo WHERE part = $1 AND block > $2 AND tbl = '{table}' ORDER BY key, block
+		), removed AS (
+			UPDATE {state}.{table} r SET deleted_at = clock_timestamp(), rev = $3 FROM first f WHERE r.key = f.key AND f.prior IS NULL
+		)
+		INSERT INTO {state}.{table} AS r ({columns}, part, rev, deleted_at)
+		SELECT {t.columns}, $1, $3, NULL FROM first f, jsonb_populate_record(NULL::{state}.{table}, f.prior) t WHERE f.prior IS NOT NULL
+		ON CONFLICT (key) DO UPDATE SET ({columns}, rev, deleted_at) = ROW ({excluded.columns}, excluded.rev, excluded.deleted_at)`)
+	deleteUndo = register("delete undo", `DELETE FROM {state}.undo WHERE part = $1 AND block > $2`)
+	deleteKept = register("delete kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block > $2`)
+	findKept   = register("kept block", `SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 AND block = $2`)
+
+	// pruneTombstones forgets removed rows after a while; rev_floor tells readers that follow revisions what they can no longer see.
+	pruneTombstones = perTable("prune tombstones of", `WITH gone AS (
+			DELETE FROM {state}.{table} WHERE part = $1 AND deleted_at < clock_timestamp() - interval '10 minutes' RETURNING rev
+		)
+		UPDATE {state}.stream_offset SET rev_floor = greatest(rev_floor, (SELECT max(rev) FROM gone))
+		WHERE part = $1 AND EXISTS (SELECT FROM gone)`)
+)
+
+// tombstoneCheckEvery is how many blocks lie between two looks for old tombstones.
+const tombstoneCheckEvery = 256
+
+// errTooDeep is what an undo past the journal meets.
+var errTooDeep = errors.New("the journal does not reach back that far")
+
+// TooDeep tells whether an error says that an undo wanted to go back further than the journal does. Only a rebuild helps.
+func TooDeep(err error) bool { return errors.Is(err, errTooDeep) }
+
+// Rewind is a step back.
+type Rewind struct {
+	// Next is the offset after the record that asked for it.
+	Next int64
+	// Epoch is the highest scanner epoch seen.
+	Epoch uint64
+	// Ancestor is the block that becomes the tip again.
+	Ancestor chain.BlockRef
+}
+
+// Undo takes back every block above the ancestor in one transaction: every row is then, to the letter, what it was when the ancestor was the
+// tip. The ancestor must be a kept block; an error for which TooDeep is true says that it is no longer. For other errors see [Partition.Commit].
+func (p *Partition) Undo(ctx context.Context, r Rewind) error {
+	ancestor, err := p.kept(ctx, r.Ancestor)
+	if err != nil {
+		return err
+	}
+	next := p.offset
+	next.Next, next.Epoch, next.Tip = r.Next, max(p.offset.Epoch, r.Epoch), ancestor
+	next.Rev++
+	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) error {
+		batch := &pgx.Batch{}
+		for _, s := range restoreRows {
+			batch.Queue(s.in(p.generation), next.Partition, ancestor.Number, next.Rev)
+		}
+		batch.Queue(deleteUndo.in(p.generation), next.Partition, ancestor.Number)
+		batch.Queue(deleteKept.in(p.generation), next.Partition, ancestor.Number)
+		return tx.SendBatch(ctx, batch).Close()
+	})
+}
+
+// kept finds the ancestor among the kept blocks.
+func (p *Partition) kept(ctx context.Context, ancestor chain.BlockRef) (Block, error) {
+	ctx, cancel := p.db.bounded(ctx)
+	defer cancel()
+	rows, err := p.db.pool.Query(ctx, findKept.in(p.generation), p.offset.Partition, ancestor.Number)
+	if err != nil {
+		return Block{}, fmt.Errorf("looking for block %d in partition %d: %w", ancestor.Number, p.offset.Partition, err)
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, scanBlock)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return Block{}, fmt.Errorf("partition %d stands at block %d and cannot go back to block %d: %w (rebuild from the log topic)",
+			p.offset.Partition, p.offset.Tip.Number, ancestor.Number, errTooDeep)
+	case err != nil:
+		return Block{}, fmt.Errorf("looking for block %d in partition %d: %w", ancestor.Number, p.offset.Partition, err)
+	case !sameBlock(found.BlockRef, ancestor):
+		return Block{}, fmt.Errorf("partition %d has %s as block %d and cannot go back to %s", p.offset.Partition, found.Hash, found.Number, ancestor.Hash)
+	}
+	return found, nil
+}
+
+func (p *Partition) queueTombstones(batch *pgx.Batch) {
+	for _, s := range pruneTombstones {
+		batch.Queue(s.in(p.generation), p.offset.Partition)
+	}
+}
