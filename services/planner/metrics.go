@@ -22,22 +22,22 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "perpkeeper_planner_jobs_published_total", Help: "Jobs written to the job topic, repetitions at sweeps included.",
+			Name: "planner_jobs_published_total", Help: "Jobs written to the job topic, repetitions at sweeps included.",
 		}, []string{"kind"}),
 		liveJobs: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "perpkeeper_planner_jobs_live", Help: "Jobs that are due at the last pass.",
+			Name: "planner_jobs_live", Help: "Jobs that are due at the last pass.",
 		}, []string{"kind"}),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "perpkeeper_planner_open", Help: "Open positions, orders and requests of this planner's shards.",
+			Name: "planner_open", Help: "Open positions, orders and requests of this planner's shards.",
 		}, []string{"what"}),
 		block: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "perpkeeper_planner_block", Help: "Number of the block the last pass was made on.",
+			Name: "planner_block", Help: "Number of the block the last pass was made on.",
 		}),
 		skew: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "perpkeeper_planner_partition_skew_blocks", Help: "By how many blocks the foremost partition is ahead of the watermark.",
+			Name: "planner_partition_skew_blocks", Help: "By how many blocks the foremost partition is ahead of the watermark.",
 		}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "perpkeeper_planner_pass_seconds", Help: "Time of one pass over all positions, orders and requests, without the snapshot.",
+			Name: "planner_pass_seconds", Help: "Time of one pass over all positions, orders and requests, without the snapshot.",
 			Buckets: prometheus.ExponentialBuckets(1e-5, 4, 10),
 		}),
 	}
