@@ -24,43 +24,25 @@ func transaction(logs ...chain.Log) []chain.Log {
 	return logs
 }
 
-func (e documented) log() chain.Log {
-	items := e.sample()
-	return gmxtest.Log(emitter, e.name, e.sampleTopics(items), items)
-}
-
-// documentedLog is the sample log of one documented event.
-func documentedLog(t testing.TB, name string, change perp.Fields) chain.Log {
-	for _, e := range documentedEvents(t) {
-		if e.name == name {
-			items := e.sample()
-			for k, v := range change {
-				items[k] = v
-			}
-			return gmxtest.Log(emitter, name, e.sampleTopics(items), items)
-		}
-	}
-	t.Fatalf("no event %s is documented", name)
-	return chain.Log{}
-}
+func event(name string, given perp.Fields) chain.Log { return gmxtest.Event(emitter, name, given) }
 
 // Every documented event is decoded into something or known to carry no state; none is unknown, none fails.
 func TestEveryDocumentedEventIsKnown(t *testing.T) {
 	seen := map[string]bool{}
-	for _, e := range documentedEvents(t) {
-		seen[e.name] = true
-		logs := transaction(e.log())
-		if e.name == "InsolventClose" {
-			logs = transaction(e.log(), documentedLog(t, "PositionDecrease", nil))
+	for _, e := range gmxtest.Events() {
+		seen[e.Name] = true
+		logs := transaction(e.Log(emitter, nil))
+		if e.Name == "InsolventClose" {
+			logs = transaction(e.Log(emitter, nil), event("PositionDecrease", nil))
 		}
 		events, err := NewDecoder(emitter).Transaction(logs, 1)
 		if err != nil {
-			t.Errorf("%s: %v", e.name, err)
+			t.Errorf("%s: %v", e.Name, err)
 			continue
 		}
-		ignored := slices.Contains(IgnoredEvents(), e.name)
+		ignored := slices.Contains(IgnoredEvents(), e.Name)
 		if ignored != (len(events) == 0) {
-			t.Errorf("%s: ignored %v, events %v", e.name, ignored, events)
+			t.Errorf("%s: ignored %v, events %v", e.Name, ignored, events)
 		}
 	}
 	for _, name := range HandledEvents() {
@@ -73,34 +55,34 @@ func TestEveryDocumentedEventIsKnown(t *testing.T) {
 // Each item a handled event needs is demanded by name and by type: without it, or with another type in its place, the error names event,
 // item, transaction and log.
 func TestDecoderNamesWhatIsMissing(t *testing.T) {
-	for _, e := range documentedEvents(t) {
-		if !slices.Contains(HandledEvents(), e.name) {
+	for _, e := range gmxtest.Events() {
+		if !slices.Contains(HandledEvents(), e.Name) {
 			continue
 		}
-		for item := range e.items {
+		for item := range e.Items {
 			for _, change := range []string{"missing", "a bool"} {
-				items := e.sample()
+				items := e.Fields(nil)
 				if change == "missing" {
 					delete(items, item)
-				} else if e.items[item] == "bool" {
+				} else if e.Items[item] == "bool" {
 					items[item] = perp.U64(1)
 				} else {
 					items[item] = true
 				}
-				log := gmxtest.Log(emitter, e.name, e.sampleTopics(e.sample()), items)
+				log := gmxtest.Log(emitter, e.Name, e.Log(emitter, nil).Topics[2:], items)
 				_, err := NewDecoder(emitter).Transaction(transaction(log), 1)
 				if err == nil {
-					if !slices.Contains(unread[e.name], item) {
-						t.Errorf("%s with item %s %s was accepted", e.name, item, change)
+					if !slices.Contains(unread[e.Name], item) {
+						t.Errorf("%s with item %s %s was accepted", e.Name, item, change)
 					}
 					continue
 				}
 				var decode *DecodeError
-				if !errors.As(err, &decode) || decode.Event != e.name || decode.TxHash != (chain.Hash{0x77}) || decode.Index != 10 {
-					t.Errorf("%s with item %s %s: %v", e.name, item, change, err)
+				if !errors.As(err, &decode) || decode.Event != e.Name || decode.TxHash != (chain.Hash{0x77}) || decode.Index != 10 {
+					t.Errorf("%s with item %s %s: %v", e.Name, item, change, err)
 				}
-				if !strings.Contains(err.Error(), item) && e.name != "InsolventClose" {
-					t.Errorf("%s: the error does not name item %s: %v", e.name, item, err)
+				if !strings.Contains(err.Error(), item) && e.Name != "InsolventClose" {
+					t.Errorf("%s: the error does not name item %s: %v", e.Name, item, err)
 				}
 			}
 		}
@@ -174,13 +156,13 @@ func TestUnknownEvent(t *testing.T) {
 }
 
 func TestDecoderRefuses(t *testing.T) {
-	executed := documentedLog(t, "OrderExecuted", nil)
+	executed := event("OrderExecuted", nil)
 	foreign := executed
 	foreign.Address = chain.Address{1}
 	renamed := executed
 	renamed.Topics = slices.Clone(executed.Topics)
 	renamed.Topics[1] = chain.Keccak256([]byte("OrderCancelled"))
-	oldVariant := gmxtest.Log(emitter, "OrderExecuted", executed.Topics[2:3], documented{items: map[string]string{"key": "bytes32"}}.sample())
+	oldVariant := gmxtest.Log(emitter, "OrderExecuted", executed.Topics[2:3], perp.Fields{"key": chain.Hash{1}})
 	otherOwner := executed
 	otherOwner.Topics = slices.Clone(executed.Topics)
 	otherOwner.Topics[3] = chain.Address{0xbb}.Hash()
@@ -196,10 +178,10 @@ func TestDecoderRefuses(t *testing.T) {
 		"another version":       {oldVariant, "has 1 topics of its own, want 2"},
 		"owner unlike topic":    {otherOwner, `item "account"`},
 		"no data":               {noData, "ends at byte 0"},
-		"unknown order type":    {documentedLog(t, "OrderCreated", perp.Fields{"orderType": perp.U64(9)}), "not among the known 0 to 8"},
-		"wrong position key":    {documentedLog(t, "PositionIncrease", perp.Fields{"isLong": false}), "its parts hash to"},
-		"amount out of range":   {documentedLog(t, "Funding", perp.Fields{"fundingFactorPerSecond": perp.Pow10(77)}), "out of range"},
-		"debt without decrease": {documentedLog(t, "InsolventClose", nil), "no PositionDecrease"},
+		"unknown order type":    {event("OrderCreated", perp.Fields{"orderType": perp.U64(9)}), "not among the known 0 to 8"},
+		"wrong position key":    {event("PositionIncrease", perp.Fields{"positionKey": chain.Hash{1}}), "its parts hash to"},
+		"amount out of range":   {event("Funding", perp.Fields{"fundingFactorPerSecond": perp.Pow10(77)}), "out of range"},
+		"debt without decrease": {event("InsolventClose", nil), "no PositionDecrease"},
 	} {
 		if _, err := NewDecoder(emitter).Transaction(transaction(test.log), 1); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
@@ -208,7 +190,7 @@ func TestDecoderRefuses(t *testing.T) {
 }
 
 func TestTransactionIsOne(t *testing.T) {
-	logs := transaction(documentedLog(t, "OrderExecuted", nil), documentedLog(t, "Funding", nil))
+	logs := transaction(event("OrderExecuted", nil), event("Funding", nil))
 	other := slices.Clone(logs)
 	other[1].TxHash = chain.Hash{0x78}
 	for name, logs := range map[string][]chain.Log{"two transactions": other, "out of order": {logs[1], logs[0]}, "twice": {logs[0], logs[0]}} {
@@ -221,17 +203,16 @@ func TestTransactionIsOne(t *testing.T) {
 func TestInsolventCloseIsJoined(t *testing.T) {
 	order := chain.Hash{0x0d}
 	logs := transaction(
-		documentedLog(t, "InsolventClose", perp.Fields{"orderKey": order}),
-		documentedLog(t, "PositionDecrease", perp.Fields{"orderKey": chain.Hash{0x0e}}),
-		documentedLog(t, "PositionDecrease", perp.Fields{"orderKey": order, "account": chain.Address{5},
-			"positionKey": perp.PositionKey(chain.Address{5}, sampleMarket, sampleCollateral, true)}),
+		event("InsolventClose", perp.Fields{"orderKey": order}),
+		event("PositionDecrease", perp.Fields{"orderKey": chain.Hash{0x0e}}),
+		event("PositionDecrease", perp.Fields{"orderKey": order, "account": chain.Address{5}}),
 	)
 	events, err := NewDecoder(emitter).Transaction(logs, 1234)
 	if err != nil {
 		t.Fatal(err)
 	}
 	debt := events[0].(perp.ClosedInsolvent).Debt
-	if debt.Account != (chain.Address{5}) || debt.Market != sampleMarket || debt.PositionKey != events[2].(perp.PositionDecreased).Position.PositionKey {
+	if debt.Account != (chain.Address{5}) || debt.Market != gmxtest.Market || debt.PositionKey != events[2].(perp.PositionDecreased).Position.PositionKey {
 		t.Errorf("joined with the wrong position: %+v", debt)
 	}
 	if want := (perp.Stamp{Block: 7, Log: 10, TxHash: chain.Hash{0x77}, TimeMs: 1234}); debt.Stamp != want {
@@ -286,9 +267,9 @@ func TestRecordingsDecode(t *testing.T) {
 }
 
 func FuzzTransaction(f *testing.F) {
-	for _, e := range documentedEvents(f) {
-		l := e.log()
-		f.Add(e.name, len(l.Topics), l.Data)
+	for _, e := range gmxtest.Events() {
+		l := e.Log(emitter, nil)
+		f.Add(e.Name, len(l.Topics), l.Data)
 	}
 	f.Fuzz(func(t *testing.T, name string, topics int, data []byte) {
 		l := chain.Log{Address: emitter, Data: data, Topics: []chain.Hash{{}, chain.Keccak256([]byte(name)), {1}, {2}}}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"perpkeeper/pkg/chain"
@@ -67,97 +66,4 @@ func readRecording(t testing.TB, name string) (txs []recordedTx) {
 		t.Fatal(err)
 	}
 	return txs
-}
-
-// documented is one event as the contracts' interface documents it.
-type documented struct {
-	name   string
-	topics []string
-	items  map[string]string // name → type
-}
-
-// documentedEvents reads testdata/events.txt: a line per event, "Name topics:a,b type:item,item type:item".
-func documentedEvents(t testing.TB) (events []documented) {
-	text, err := os.ReadFile("testdata/events.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(line)
-		e := documented{name: words[0], items: map[string]string{}}
-		for _, w := range words[1:] {
-			kind, names, _ := strings.Cut(w, ":")
-			for name := range strings.SplitSeq(names, ",") {
-				if kind == "topics" && name != "" {
-					e.topics = append(e.topics, name)
-				} else if kind != "topics" {
-					e.items[name] = kind
-				}
-			}
-		}
-		events = append(events, e)
-	}
-	return events
-}
-
-var sampleAccount, sampleMarket, sampleCollateral = chain.Address{0xac}, chain.Address{0x3a}, chain.Address{0xc0}
-
-// sample makes the items of a documented event, each of its documented type.
-func (e documented) sample() perp.Fields {
-	items := perp.Fields{}
-	for name, kind := range e.items {
-		seed := chain.Keccak256([]byte(name))
-		switch kind {
-		case "address":
-			items[name] = seed.Address()
-		case "address[]":
-			items[name] = []chain.Address{seed.Address()}
-		case "uint256":
-			items[name] = perp.UintFromBytes(seed[:8])
-		case "int256":
-			items[name] = perp.UintFromBytes(seed[:8]).Int().Neg()
-		case "bool":
-			items[name] = true
-		case "bytes32":
-			items[name] = seed
-		case "bytes32[]":
-			items[name] = []chain.Hash{seed}
-		case "bytes":
-			items[name] = perp.Bytes(seed[:5])
-		case "string":
-			items[name] = "some " + name
-		}
-	}
-	coherent := perp.Fields{
-		"account": sampleAccount, "market": sampleMarket, "collateralToken": sampleCollateral, "orderType": perp.U64(2),
-		"positionKey": perp.PositionKey(sampleAccount, sampleMarket, sampleCollateral, true),
-	}
-	for name, value := range coherent {
-		if _, has := items[name]; has {
-			items[name] = value
-		}
-	}
-	return items
-}
-
-// sampleTopics are the words of the topics, taken from the items of the same name.
-func (e documented) sampleTopics(items perp.Fields) []chain.Hash {
-	topics := []chain.Hash{}
-	for _, name := range e.topics {
-		word := chain.Keccak256([]byte(name))
-		switch v := items[name].(type) {
-		case chain.Address:
-			word = v.Hash()
-		case chain.Hash:
-			word = v
-		case perp.Uint:
-			word = v.Bytes32()
-		case nil:
-			if name == "market" {
-				word = sampleMarket.Hash()
-			}
-		}
-		topics = append(topics, word)
-	}
-	return topics
 }

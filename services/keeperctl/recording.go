@@ -24,7 +24,6 @@ type recording struct {
 	line    int
 	pending *recordedLog // read ahead: the first log of the next transaction
 	last    *recordedLog
-	count   int
 }
 
 // recordedLog is one line. Pointers tell what is absent.
@@ -132,12 +131,13 @@ func (r *recording) transaction() (logs []chain.Log, blockTimeMs uint64, err err
 func (r *recording) next() (*recordedLog, error) {
 	for r.scanner.Scan() {
 		r.line++
-		if text := bytes.TrimSpace(r.scanner.Bytes()); len(text) > 0 {
+		// When reading fails the scanner still hands out the line it was in; the failure is the better answer.
+		if text := bytes.TrimSpace(r.scanner.Bytes()); len(text) > 0 && r.scanner.Err() == nil {
 			return r.parse(text)
 		}
 	}
 	if err := r.scanner.Err(); err != nil {
-		return nil, fmt.Errorf("after line %d: %w", r.line, err)
+		return nil, fmt.Errorf("reading line %d: %w", r.line, err)
 	}
 	return nil, io.EOF
 }
@@ -155,6 +155,5 @@ func (r *recording) parse(text []byte) (*recordedLog, error) {
 		return nil, fmt.Errorf("line %d: %w", r.line, err)
 	}
 	r.last = &l
-	r.count++
 	return &l, nil
 }
