@@ -36,8 +36,8 @@ type Change struct{ Before, After perp.Row }
 
 // Commit writes a step in one transaction: rows, journal and offset, or nothing.
 //
-// An error for which NotOwner is true ends the claim. After any other error the step may be tried again, or another one from [Partition.Offset]:
-// if the reply of the COMMIT was lost, Commit has already asked whether it took effect, and only if that could not be found out either
+// An error for which NotOwner is true ends the claim, and one for which Refused is true will come again. After any other error the step may be
+// tried again, or another one from [Partition.Offset]: if the reply of the COMMIT was lost, Commit has already asked whether it took effect, and only if that could not be found out either
 // (the error says so) must [Partition.Refresh] come first.
 func (p *Partition) Commit(ctx context.Context, c Commit) error {
 	next, err := p.offset.after(c)
@@ -47,7 +47,7 @@ func (p *Partition) Commit(ctx context.Context, c Commit) error {
 	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) error {
 		batch, err := p.commitBatch(c, next)
 		if err != nil {
-			return err
+			return refusal{err}
 		}
 		return tx.SendBatch(ctx, batch).Close()
 	})
@@ -58,7 +58,7 @@ func (o Offset) after(c Commit) (Offset, error) {
 	next := o
 	next.Next, next.Epoch = c.Next, max(o.Epoch, c.Epoch)
 	if c.Next < o.Next {
-		return o, fmt.Errorf("a step of partition %d cannot go from offset %d back to %d", o.Partition, o.Next, c.Next)
+		return o, refusef("a step of partition %d cannot go from offset %d back to %d", o.Partition, o.Next, c.Next)
 	}
 	if !c.Finalized.Hash.IsZero() && (o.Finalized.Hash.IsZero() || c.Finalized.Number > o.Finalized.Number) {
 		next.Finalized = c.Finalized
@@ -66,7 +66,7 @@ func (o Offset) after(c Commit) (Offset, error) {
 	touched := false
 	for _, b := range c.Blocks {
 		if !next.Tip.Hash.IsZero() && !b.Follows(next.Tip.BlockRef) {
-			return o, fmt.Errorf("block %d %s does not follow block %d %s of partition %d", b.Number, b.Hash, next.Tip.Number, next.Tip.Hash, o.Partition)
+			return o, refusef("block %d %s does not follow block %d %s of partition %d", b.Number, b.Hash, next.Tip.Number, next.Tip.Hash, o.Partition)
 		}
 		next.Tip = b.Block
 		touched = touched || len(b.Changes) > 0

@@ -111,7 +111,7 @@ func (l *rowList) json() string { return "[" + string(l.text[1:]) + "]" }
 func (l *rowList) writesAll(table perp.Table, partition int) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != l.count {
-			return fmt.Errorf("%d of %d rows of table %s are written by another partition than %d: the routing of the log topic is at fault",
+			return refusef("%d of %d rows of table %s are written by another partition than %d: the routing of the log topic is at fault",
 				l.count-tag.RowsAffected(), l.count, table, partition)
 		}
 		return nil

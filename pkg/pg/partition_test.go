@@ -200,7 +200,7 @@ func TestFailedStepLeavesNothing(t *testing.T) {
 	before := dump(t, url)
 	// Order 1 is partition 0's.
 	err := second.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{follow(chain.BlockRef{}, perp.Position{PositionKey: number(5)}, order(1, perp.Frozen))}})
-	if err == nil || !strings.Contains(err.Error(), "another partition") {
+	if !pg.Refused(err) || !strings.Contains(err.Error(), "another partition") {
 		t.Fatalf("got %v", err)
 	}
 	if after := dump(t, url); after != before {
@@ -217,13 +217,13 @@ func TestStepsMustFollowEachOther(t *testing.T) {
 	p, h := claim(t, db, 0, 1), newHistory()
 	must(t, p.Commit(t.Context(), h.step(h.extend(t))))
 	stranger := pg.AppliedBlock{Block: pg.Block{BlockRef: chain.BlockRef{Number: h.tip().Number + 1, Parent: number(4), Hash: number(5)}}}
-	if err := p.Commit(t.Context(), pg.Commit{Next: 9, Blocks: []pg.AppliedBlock{stranger}}); err == nil || !strings.Contains(err.Error(), "does not follow") {
+	if err := p.Commit(t.Context(), pg.Commit{Next: 9, Blocks: []pg.AppliedBlock{stranger}}); !pg.Refused(err) || !strings.Contains(err.Error(), "does not follow") {
 		t.Errorf("a stranger: %v", err)
 	}
-	if err := p.Commit(t.Context(), pg.Commit{Next: 0}); err == nil || !strings.Contains(err.Error(), "back") {
+	if err := p.Commit(t.Context(), pg.Commit{Next: 0}); !pg.Refused(err) || !strings.Contains(err.Error(), "back") {
 		t.Errorf("an offset that goes back: %v", err)
 	}
-	if err := p.Undo(t.Context(), pg.Rewind{Next: 2, Ancestor: chain.BlockRef{Number: h.tip().Number, Hash: number(6)}}); err == nil || pg.TooDeep(err) {
+	if err := p.Undo(t.Context(), pg.Rewind{Next: 2, Ancestor: chain.BlockRef{Number: h.tip().Number, Hash: number(6)}}); !pg.Refused(err) || pg.TooDeep(err) {
 		t.Errorf("going back to a stranger: %v", err)
 	}
 }

@@ -84,12 +84,12 @@ func (p *Partition) kept(ctx context.Context, ancestor chain.BlockRef) (Block, e
 	found, err := pgx.CollectExactlyOneRow(rows, scanBlock)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return Block{}, fmt.Errorf("partition %d stands at block %d and cannot go back to block %d: %w (rebuild from the log topic)",
+		return Block{}, refusef("partition %d stands at block %d and cannot go back to block %d: %w (rebuild from the log topic)",
 			p.offset.Partition, p.offset.Tip.Number, ancestor.Number, errTooDeep)
 	case err != nil:
 		return Block{}, fmt.Errorf("looking for block %d in partition %d: %w", ancestor.Number, p.offset.Partition, err)
 	case !sameBlock(found.BlockRef, ancestor):
-		return Block{}, fmt.Errorf("partition %d has %s as block %d and cannot go back to %s", p.offset.Partition, found.Hash, found.Number, ancestor.Hash)
+		return Block{}, refusef("partition %d has %s as block %d and cannot go back to %s", p.offset.Partition, found.Hash, found.Number, ancestor.Hash)
 	}
 	return found, nil
 }

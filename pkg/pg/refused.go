@@ -1,0 +1,35 @@
+package pg
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// refusal is an error that another try cannot mend.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+func refusef(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
+
+// Refused tells whether an error says that the database, or this package on its behalf, understood a write and cannot accept it: a value that does
+// not fit, a row of another partition, a block that does not follow. Trying again is pointless; whoever wrote the request has to look.
+func Refused(err error) bool {
+	if _, is := errors.AsType[refusal](err); is {
+		return true
+	}
+	answer, is := errors.AsType[*pgconn.PgError](err)
+	if !is {
+		return false
+	}
+	const dataException, integrityViolation, wrongStatement = "22", "23", "42"
+	for _, class := range []string{dataException, integrityViolation, wrongStatement} {
+		if strings.HasPrefix(answer.Code, class) {
+			return true
+		}
+	}
+	return false
+}
