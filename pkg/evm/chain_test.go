@@ -21,7 +21,10 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The sender cache of go-ethereum's chain is a global that never ends.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/ethereum/go-ethereum/core.(*txSenderCacher).cache"))
+}
 
 const hangGuard = 60 * time.Second
 

@@ -11,18 +11,22 @@ import (
 // SendRaw gives a signed transaction to every endpoint and returns nil as soon as one has it in its pool; the others go on being asked. Otherwise
 // the error holds the answer of each, for SendClass, Ambiguous and NotSent.
 func (c *Client) SendRaw(ctx context.Context, raw []byte) error {
-	answers := make(chan error, len(c.endpoints))
-	for _, e := range c.endpoints {
-		c.background.Go(func() { answers <- c.sendTo(ctx, e, raw) })
+	type answer struct {
+		from int
+		err  error
 	}
-	var refused []error
+	answers := make(chan answer, len(c.endpoints))
+	for i, e := range c.endpoints {
+		c.background.Go(func() { answers <- answer{i, c.sendTo(ctx, e, raw)} })
+	}
+	refused := make([]error, len(c.endpoints))
 	for range c.endpoints {
 		select {
-		case err := <-answers:
-			if SendClass(err) == Accepted {
+		case a := <-answers:
+			if SendClass(a.err) == Accepted {
 				return nil
 			}
-			refused = append(refused, err)
+			refused[a.from] = a.err
 		case <-ctx.Done():
 			return fmt.Errorf("sending a transaction: nobody waited for the answers: %w", context.Cause(ctx))
 		}

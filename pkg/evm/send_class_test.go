@@ -1,0 +1,223 @@
+package evm_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"perpkeeper/pkg/evm"
+)
+
+// sendAnswers are the texts of nodes and providers, complete, with what is known to follow them.
+var sendAnswers = []struct {
+	text  string
+	class evm.Class
+}{
+	{"nonce too low", evm.ResolveByHash},
+	{"nonce too low: next nonce 8, tx nonce 7", evm.ResolveByHash},
+	{"already known", evm.Accepted},
+	{"replacement transaction underpriced", evm.OtherTxAtNonce},
+	{"transaction underpriced", evm.BumpToMin},
+	{"transaction underpriced: gas tip cap 1, minimum needed 50000000", evm.BumpToMin},
+	{"transaction gas price below minimum: gas tip cap 0, minimum needed 1", evm.BumpToMin},
+	{"insufficient funds for gas * price + value: balance 0, tx cost 21000, overshot 21000", evm.PauseSigner},
+	{"intrinsic gas too low: gas 20999, minimum needed 21000", evm.FatalPayload},
+	{"insufficient gas for floor data gas cost: gas 21000, minimum needed 21040", evm.FatalPayload},
+	{"transaction gas limit too high (cap: 16777216, tx: 20000000)", evm.FatalPayload},
+	{"exceeds block gas limit", evm.FatalPayload},
+	{"txpool is full", evm.RetryElsewhere},
+	{"future transaction tries to replace pending", evm.GapOrLimit},
+	{"account limit exceeded: pooled 200 txs", evm.GapOrLimit},
+	{"nonce too high: tx nonce 900, gapped 800", evm.GapOrLimit},
+	{"sender or to in black list", evm.FatalSigner},
+	{"in-flight transaction limit reached for delegated accounts", evm.SerializeSigner},
+	{"gapped-nonce tx from delegated accounts", evm.SerializeSigner},
+	{"address already reserved", evm.SerializeSigner},
+	{"BlockNumberMax condition not met", evm.ConditionFailed},
+	{"TimestampMax condition not met", evm.ConditionFailed},
+	{"storage slot value condition not met", evm.ConditionFailed},
+	{"the transaction was added to the transaction pool but wasn't processed in 2s", evm.Accepted},
+	{"execution reverted", evm.Reverted},
+	{"execution reverted: already known", evm.Reverted}, // a contract may say anything
+	{"no backend is currently healthy", evm.Ambiguous},
+	{"method eth_sendRawTransaction in batch triggered rate limit", evm.Ambiguous},
+	{"transaction not already known", evm.Ambiguous}, // in the middle of a sentence it means something else
+	{"already knownish", evm.Ambiguous},
+	{"", evm.Ambiguous},
+}
+
+// Every known text, bare, behind prefixes, in any case, as a node's error reply.
+func TestSendClasses(t *testing.T) {
+	node := startAnswering(t)
+	c := dial(t, node.config())
+	for _, a := range sendAnswers {
+		for form, text := range map[string]string{
+			"bare": a.text, "prefixed": "upstream: err: " + a.text, "upper case": strings.ToUpper(a.text), "both": "RPC: " + strings.ToUpper(a.text),
+		} {
+			node.refuse(text)
+			err := c.SendRaw(t.Context(), []byte{1})
+			if got := evm.SendClass(err); got != a.class {
+				t.Errorf("%s %q: %s, want %s", form, text, got, a.class)
+			}
+			if a.class == evm.Accepted {
+				continue // what was accepted is no error: see the next test
+			}
+			ambiguous, notSent := evm.IsAmbiguous(err), evm.NotSent(err)
+			if want := a.class == evm.Ambiguous; ambiguous != want {
+				t.Errorf("%s %q: ambiguous %t", form, text, ambiguous)
+			}
+			if want := a.class != evm.Ambiguous && a.class != evm.ResolveByHash; notSent != want {
+				t.Errorf("%s %q: not sent %t", form, text, notSent)
+			}
+		}
+	}
+}
+
+func TestAcceptedIsNoError(t *testing.T) {
+	node := startAnswering(t)
+	c := dial(t, node.config())
+	node.refuse("already known")
+	if err := c.SendRaw(t.Context(), []byte{1}); err != nil {
+		t.Error(err)
+	}
+	if evm.NotSent(nil) || evm.IsAmbiguous(nil) || evm.SendClass(nil) != evm.Accepted {
+		t.Error("nil is not accepted")
+	}
+}
+
+// What is no reply of a node is ambiguous, whatever its text.
+func TestNoReplyIsAmbiguous(t *testing.T) {
+	node := startAnswering(t)
+	cfg := node.config()
+	c := dial(t, cfg)
+	for name, handler := range map[string]http.HandlerFunc{
+		"a cut": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"HTTP 429": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "already known", http.StatusTooManyRequests)
+		},
+		"HTTP 503": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "nonce too low", http.StatusServiceUnavailable)
+		},
+		"a page": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "nonce too low") },
+		"another hash": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":"0x01"}`)
+		},
+	} {
+		node.handler.Store(&handler)
+		if err := c.SendRaw(t.Context(), []byte{1}); evm.SendClass(err) != evm.Ambiguous || !evm.IsAmbiguous(err) || evm.NotSent(err) {
+			t.Errorf("%s: %s of %v", name, evm.SendClass(err), err)
+		}
+	}
+	for _, err := range []error{errors.New("nonce too low"), context.DeadlineExceeded, io.EOF} {
+		if evm.SendClass(err) != evm.Ambiguous {
+			t.Errorf("%v is %s", err, evm.SendClass(err))
+		}
+	}
+}
+
+// Several endpoints: one acceptance is enough; nothing is certain while one did not answer.
+func TestSendToSeveral(t *testing.T) {
+	const down = "down"
+	for _, tt := range []struct {
+		answers         []string
+		class           evm.Class
+		ambiguous, none bool
+	}{
+		{[]string{down, "already known"}, evm.Accepted, false, false},
+		{[]string{"txpool is full", "already known"}, evm.Accepted, false, false},
+		{[]string{"txpool is full", "transaction underpriced"}, evm.RetryElsewhere, false, true},
+		{[]string{down, "transaction underpriced"}, evm.BumpToMin, true, false},
+		{[]string{"transaction underpriced", down}, evm.BumpToMin, true, false},
+		{[]string{"transaction underpriced", "nonce too low"}, evm.ResolveByHash, false, false},
+		{[]string{down, down}, evm.Ambiguous, true, false},
+	} {
+		cfg := evm.DefaultConfig()
+		cfg.URLs = nil
+		for _, answer := range tt.answers {
+			node := startAnswering(t)
+			cfg.URLs = append(cfg.URLs, node.config().URLs...)
+			node.refuse(answer)
+			if answer == down {
+				abort := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+				node.handler.Store(&abort)
+			}
+		}
+		err := dial(t, cfg).SendRaw(t.Context(), []byte{1})
+		if evm.SendClass(err) != tt.class || evm.IsAmbiguous(err) != tt.ambiguous || evm.NotSent(err) != tt.none {
+			t.Errorf("%v: %s, ambiguous %t, not sent %t", tt.answers, evm.SendClass(err), evm.IsAmbiguous(err), evm.NotSent(err))
+		}
+	}
+}
+
+func TestRevertData(t *testing.T) {
+	node := startAnswering(t)
+	c := dial(t, node.config())
+	for _, tt := range []struct {
+		reply    string
+		reverted bool
+		data     string
+	}{
+		{`{"code":3,"message":"execution reverted","data":"0xdeadbeef"}`, true, "deadbeef"},
+		{`{"code":3,"message":"execution reverted: EmptyOrder","data":"0x16307797"}`, true, "16307797"},
+		{`{"code":-32000,"message":"execution reverted"}`, true, ""},
+		{`{"code":-32015,"message":"VM: execution reverted","data":"Reverted 0x16307797"}`, true, "16307797"},
+		{`{"code":3,"message":"execution reverted","data":{"originalError":1}}`, true, ""},
+		{`{"code":-32000,"message":"header not found","data":"0xdeadbeef"}`, false, ""},
+	} {
+		node.reply(tt.reply)
+		_, err := c.Call(t.Context(), emitter, nil, [32]byte{1})
+		if data, reverted := evm.RevertData(err); reverted != tt.reverted || fmt.Sprintf("%x", data) != tt.data {
+			t.Errorf("%s: %x, %t", tt.reply, data, reverted)
+		}
+	}
+	if _, reverted := evm.RevertData(errors.New("execution reverted")); reverted {
+		t.Error("a revert that no node reported")
+	}
+}
+
+// answering is a fake node on chain 56 that answers everything else in one way.
+type answering struct {
+	*httptest.Server
+	handler atomic.Pointer[http.HandlerFunc]
+}
+
+func startAnswering(t *testing.T) *answering {
+	t.Helper()
+	a := &answering{}
+	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if handler := a.handler.Load(); handler != nil && !strings.Contains(string(body), `"eth_chainId"`) {
+			(*handler)(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":"0x38"}`)
+	}))
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *answering) config() evm.Config {
+	cfg := evm.DefaultConfig()
+	cfg.URLs = append(cfg.URLs[:0:0], mustURL(a.URL))
+	return cfg
+}
+
+func (a *answering) refuse(text string) {
+	quoted, _ := json.Marshal(text)
+	a.reply(`{"code":-32000,"message":` + string(quoted) + `}`)
+}
+
+// reply answers with a JSON-RPC error object.
+func (a *answering) reply(object string) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":`+object+`}`)
+	})
+	a.handler.Store(&handler)
+}
