@@ -130,6 +130,9 @@ func (n *Node) Register(namespace string, methods any) error {
 	return n.server.RegisterName(namespace, methods)
 }
 
+// Attach connects within the process: no port, no faults, and answers also before Run. The caller closes it.
+func (n *Node) Attach() *rpc.Client { return rpc.DialInProc(n.server) }
+
 // Run answers requests and makes blocks until ctx ends or a block cannot be made, then closes the node. It returns nil when ctx ended.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -1,0 +1,73 @@
+package devnet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/services/devnet/pricefeed"
+)
+
+// Process is the whole configuration of the process.
+type Process struct {
+	Devnet Config `toml:"devnet"`
+}
+
+// Validate is for what concerns several sections at once; there is one.
+func (p Process) Validate() error { return nil }
+
+// DefaultProcess listens on the ports development chains usually have.
+func DefaultProcess() Process {
+	cfg := DefaultConfig()
+	cfg.RPC, cfg.Feed, cfg.Out = "127.0.0.1:8545", "127.0.0.1:8546", "deployment.json"
+	return Process{Devnet: cfg}
+}
+
+// Config is the [devnet] section.
+type Config struct {
+	RPC           string        `toml:"rpc" help:"address for JSON-RPC, over HTTP and WebSocket; port 0 takes a free one"`
+	Feed          string        `toml:"feed" help:"address of the price feed; port 0 takes a free one"`
+	Host          string        `toml:"host" help:"host name the deployment record gives to clients; empty = that of the two addresses"`
+	Out           string        `toml:"out" help:"file the deployment record is written to once everything is up; empty = none"`
+	ChainID       uint64        `toml:"chain_id" help:"id of the chain"`
+	BlockTime     time.Duration `toml:"block_time" help:"time between two blocks"`
+	LogRange      uint64        `toml:"log_range" help:"most blocks one eth_getLogs may span"`
+	PriceInterval time.Duration `toml:"price_interval" help:"time between two reports of a token's price"`
+	Rate          int           `toml:"rate" help:"actions of the traders per second; 0 = nobody trades"`
+	Seed          uint64        `toml:"seed" help:"decides prices, trades and where forks put transactions"`
+}
+
+// DefaultConfig is a chain with BSC's block time on free ports, without a file.
+func DefaultConfig() Config {
+	return Config{
+		RPC: "127.0.0.1:0", Feed: "127.0.0.1:0", ChainID: evmnode.DefaultChainID, BlockTime: evmnode.DefaultBlockTime,
+		LogRange: evmnode.DefaultLogRange, PriceInterval: pricefeed.DefaultInterval, Rate: 2, Seed: 1,
+	}
+}
+
+// Validate names every setting that cannot work.
+func (c Config) Validate() error {
+	var problems []error
+	for _, address := range []struct{ key, value string }{{"rpc", c.RPC}, {"feed", c.Feed}} {
+		if _, _, err := net.SplitHostPort(address.value); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %q is not an address (write host:port, such as 127.0.0.1:8545)", address.key, address.value))
+		}
+	}
+	if c.ChainID == 0 {
+		problems = append(problems, errors.New("chain_id: must not be 0"))
+	}
+	for _, interval := range []struct {
+		key string
+		d   time.Duration
+	}{{"block_time", c.BlockTime}, {"price_interval", c.PriceInterval}} {
+		if interval.d < 10*time.Millisecond || interval.d > time.Minute {
+			problems = append(problems, fmt.Errorf("%s: %s is not between 10ms and 1m", interval.key, interval.d))
+		}
+	}
+	if c.Rate < 0 || c.Rate > 100 {
+		problems = append(problems, fmt.Errorf("rate: %d is not between 0 and 100", c.Rate))
+	}
+	return errors.Join(problems...)
+}

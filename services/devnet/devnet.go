@@ -1,0 +1,147 @@
+package devnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/services/devnet/exchange"
+	"perpkeeper/services/devnet/pricefeed"
+)
+
+// walks says how far the price of a token may move at a report, in basis points; tokens that are not here are stable.
+var walks = map[string]int64{"WETH": 4, "WBTC": 3}
+
+// spread of every walking price from min to max, in basis points.
+const spread = 2
+
+// Devnet is a running devnet. All methods may be called from any goroutine.
+type Devnet struct {
+	node   *evmnode.Node
+	feed   *pricefeed.Feed
+	record Record
+	chain  *ethclient.Client // Within the process: untouched by faults.
+	cast   cast
+	group  *errgroup.Group
+}
+
+// Start brings up a devnet that runs until ctx ends or one of its parts fails; Wait tells which. When Start returns, the exchange
+// is deployed, has liquidity, and can be reached at the addresses of Record.
+func Start(ctx context.Context, cfg Config, log zerolog.Logger) (*Devnet, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configuring the devnet: %w", err)
+	}
+	began := time.Now()
+	d := &Devnet{}
+	var err error
+	if d.cast, err = newCast(); err != nil {
+		return nil, err
+	}
+	if d.node, err = evmnode.New(nodeConfig(cfg, d.cast)); err != nil {
+		return nil, err
+	}
+	d.chain = ethclient.NewClient(d.node.Attach())
+	if err := d.open(ctx, cfg); err != nil {
+		d.chain.Close()
+		return nil, errors.Join(err, d.node.Close())
+	}
+	d.run(ctx, cfg, log)
+	log.Info().Str("rpc", d.record.RPCURL).Str("ws", d.record.WSURL).Str("feed", d.record.FeedURL).Uint64("chain_id", cfg.ChainID).
+		Stringer("event_emitter", d.record.Contracts.EventEmitter).Dur("took_ms", time.Since(began)).Msg("devnet is up")
+	return d, nil
+}
+
+func nodeConfig(cfg Config, accounts cast) evmnode.Config {
+	return evmnode.Config{
+		ChainID: cfg.ChainID, BlockTime: cfg.BlockTime, LogRange: cfg.LogRange, Listen: cfg.RPC, Seed: cfg.Seed, Alloc: accounts.alloc(),
+	}
+}
+
+// open deploys the exchange and makes everything that can be reached from outside.
+func (d *Devnet) open(ctx context.Context, cfg Config) error {
+	venue := exchange.DefaultConfig(d.cast.deployer.Key, d.cast.feedSigner.Key, d.cast.exchangeKeepers())
+	deployment, err := exchange.Deploy(ctx, eager{d.chain, d.node}, venue)
+	if err != nil {
+		return err
+	}
+	d.record = Record{Deployment: *deployment, Mnemonic: Mnemonic, Accounts: d.cast.record()}
+	if d.feed, err = pricefeed.New(d.feedConfig(cfg, venue)); err != nil {
+		return err
+	}
+	if err := d.publish(cfg.Host); err != nil {
+		return errors.Join(err, d.feed.Close())
+	}
+	return nil
+}
+
+func (d *Devnet) publish(host string) (err error) {
+	for _, address := range []struct {
+		into *string
+		from string
+	}{{&d.record.RPCURL, d.node.HTTPURL()}, {&d.record.WSURL, d.node.WSURL()}, {&d.record.FeedURL, d.feed.URL()}} {
+		if *address.into, err = at(address.from, host); err != nil {
+			return err
+		}
+	}
+	return d.node.Register("devnet", control{d})
+}
+
+func (d *Devnet) feedConfig(cfg Config, venue exchange.Config) pricefeed.Config {
+	feed := pricefeed.Config{
+		Provider: d.record.Contracts.OracleProvider, Interval: cfg.PriceInterval, Seed: cfg.Seed, Listen: cfg.Feed,
+		Sign: func(token common.Address, low, high *big.Int, second uint64) []byte {
+			return exchange.SignReport(d.cast.feedSigner.Key, d.node.ChainID(), token, exchange.Price{Min: low, Max: high}, second)
+		},
+	}
+	for i, spec := range venue.Tokens {
+		token := pricefeed.Token{
+			Address: d.record.Tokens[i].Address, Symbol: spec.Symbol, Price: exchange.USD30(spec.FirstPriceMicroUSD, spec.Decimals), Stride: walks[spec.Symbol],
+		}
+		if token.Stride > 0 {
+			token.Spread = spread
+		}
+		feed.Tokens = append(feed.Tokens, token)
+	}
+	return feed
+}
+
+// run starts the parts. When one ends, all do.
+func (d *Devnet) run(ctx context.Context, cfg Config, log zerolog.Logger) {
+	d.group, ctx = errgroup.WithContext(ctx)
+	d.group.Go(func() error {
+		defer d.chain.Close()
+		return d.node.Run(ctx)
+	})
+	d.group.Go(func() error { return d.feed.Run(ctx) })
+}
+
+// Wait returns when everything has stopped: nil if the context of Start ended, otherwise what failed.
+func (d *Devnet) Wait() error { return d.group.Wait() }
+
+// eager is the chain for a deployment before blocks come by themselves: who asks for a receipt that is not there makes a block.
+type eager struct {
+	*ethclient.Client
+	node *evmnode.Node
+}
+
+// TransactionReceipt implements bind.DeployBackend.
+func (e eager) TransactionReceipt(ctx context.Context, hash common.Hash) (*types.Receipt, error) {
+	receipt, err := e.Client.TransactionReceipt(ctx, hash)
+	if !errors.Is(err, ethereum.NotFound) {
+		return receipt, err
+	}
+	if err := e.node.Mine(1); err != nil {
+		return nil, err
+	}
+	return e.Client.TransactionReceipt(ctx, hash)
+}
