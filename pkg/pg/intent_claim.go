@@ -19,7 +19,7 @@ var (
 	// the cursor has moved, the division by zero in the end takes everything back. The commit waits for the disk, whatever the server's default.
 	claimIntent = register("claim intent", `WITH intent AS (
 		SELECT id, kind FROM keeper.tx_intent WHERE id = $4 AND signer = $1 AND state = ANY ($14) FOR UPDATE
-	), place AS (
+	), place AS MATERIALIZED (
 		SELECT id, kind, CASE WHEN kind = 'liquidation' THEN (
 			SELECT min(s) FROM generate_series(1, $13::integer) s
 			WHERE NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.slot = s AND f.state IN `+inFlightStates+`)) END AS slot

@@ -26,9 +26,10 @@ type Store interface {
 type Queue interface {
 	// Enqueue stores a job that a planner said is live at a time of its clock. Any sender may: a job is one job however often it is said.
 	Enqueue(ctx context.Context, j job.Job, saidAt time.Time) (Admission, error)
-	// Head returns the most urgent queued intent of a signer, but for those excepted, and how many are queued in all. It returns nil when there is none,
-	// or when the signer is paused.
-	Head(ctx context.Context, signer chain.Address, except []int64) (head *Intent, depth int, err error)
+	// Head returns the most urgent queued intent of a signer, but for those excepted. It returns nil when there is none, or when the signer is paused.
+	Head(ctx context.Context, signer chain.Address, except []int64) (*Intent, error)
+	// Depth counts the queued intents of a signer.
+	Depth(ctx context.Context, signer chain.Address) (int, error)
 	// Skip ends a queued intent.
 	Skip(ctx context.Context, f lease.Fence, intent int64, e Ending) error
 }
@@ -89,6 +90,8 @@ type Flights interface {
 	Finish(ctx context.Context, f lease.Fence, r Receipt, coolDown time.Duration) error
 	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer.
 	Disown(ctx context.Context, f lease.Fence, intent int64, e Ending) error
+	// Pause keeps a signer from claiming, until an operator has looked. What it has in flight goes on.
+	Pause(ctx context.Context, f lease.Fence, reason string) error
 }
 
 // Reports are the intents that have ended and were not yet told to the world.

@@ -1,0 +1,94 @@
+// Package noncetest is what every store of nonces must pass.
+package noncetest
+
+import (
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/nonce"
+)
+
+// Setup returns the store, the leases it is fenced by, and a registered signer that nobody has owned yet.
+type Setup func(t *testing.T) (nonce.Store, lease.Store, chain.Address)
+
+// Run puts a store through the suite. Tests run in parallel.
+func Run(t *testing.T, setup Setup) {
+	for name, test := range map[string]func(*testing.T, bench){
+		"a tenure starts at the chain's nonce":      startsAtChain,
+		"a cursor never falls":                      neverFalls,
+		"a former owner moves no cursor":            fenced,
+		"a tenure may be opened more than one time": repeatable,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nonces, leases, signer := setup(t)
+			test(t, bench{nonces, leases, signer})
+		})
+	}
+}
+
+type bench struct {
+	nonces nonce.Store
+	leases lease.Store
+	signer chain.Address
+}
+
+func (b bench) acquire(t *testing.T) lease.Fence {
+	t.Helper()
+	f, err := b.leases.Acquire(t.Context(), b.signer, lease.NewOwner("node"), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (b bench) takeOver(t *testing.T, f lease.Fence, latest, want uint64) {
+	t.Helper()
+	c, err := b.nonces.TakeOver(t.Context(), f, latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Promise() != want || c.Next != want || len(c.Released) != 0 {
+		t.Fatalf("with the chain at %d the cursor is %+v, want %d", latest, c, want)
+	}
+}
+
+func (b bench) release(t *testing.T, f lease.Fence) {
+	t.Helper()
+	if err := b.leases.Release(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// NON-6.
+func startsAtChain(t *testing.T, b bench) { b.takeOver(t, b.acquire(t), 17, 17) }
+
+func neverFalls(t *testing.T, b bench) {
+	f := b.acquire(t)
+	b.takeOver(t, f, 17, 17)
+	b.release(t, f)
+	f = b.acquire(t)
+	b.takeOver(t, f, 3, 17) // a node that lags
+	b.release(t, f)
+	b.takeOver(t, b.acquire(t), 20, 20) // somebody used the key elsewhere
+}
+
+// NON-2.
+func fenced(t *testing.T, b bench) {
+	old := b.acquire(t)
+	b.release(t, old)
+	f := b.acquire(t)
+	if _, err := b.nonces.TakeOver(t.Context(), old, 99); !lease.Lost(err) {
+		t.Fatalf("got %v, want a lost tenure", err)
+	}
+	b.takeOver(t, f, 0, 0)
+}
+
+// NON-3.
+func repeatable(t *testing.T, b bench) {
+	f := b.acquire(t)
+	b.takeOver(t, f, 5, 5)
+	b.takeOver(t, f, 5, 5)
+}

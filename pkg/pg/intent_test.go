@@ -1,0 +1,229 @@
+package pg_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/txm"
+)
+
+// desk is one sender process that owns the only signer, with queued intents.
+type desk struct {
+	address string
+	db      *pg.DB
+	fence   lease.Fence
+	intents []int64
+}
+
+func newDesk(t *testing.T, jobs int) desk {
+	t.Helper()
+	d := desk{address: pgtest.URL(t)}
+	d.db = senderAt(t, d.address, "sender")
+	signer := registered(t, d.db)
+	d.fence = acquire(t, d.db, signer, time.Minute)
+	for i := range jobs {
+		k := chain.Hash{byte(i + 1)}
+		j := job.Job{ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Class: job.ClassMarketOrder, BirthMs: uint64(i), Signer: signer}
+		if _, err := d.db.Intents().Enqueue(t.Context(), j, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		head, err := d.db.Intents().Head(t.Context(), signer, d.intents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.intents = append(d.intents, head.ID)
+	}
+	return d
+}
+
+// claim is the claim of an intent at a number.
+func (d desk) claim(intent int64, n, cursor uint64) txm.Claim {
+	return txm.Claim{
+		Intent: intent, Cursor: cursor, Limits: txm.Limits{Signer: 16, Liquidations: 10},
+		Tx: txm.SignedTx{Nonce: n, Hash: chain.Keccak256(fmt.Append(nil, intent, n)), Raw: []byte{1}, Gas: 1, Tip: 1, Cap: 1},
+	}
+}
+
+func (d desk) mustClaim(t *testing.T, intent int64, n, cursor uint64) txm.SignedTx {
+	t.Helper()
+	c := d.claim(intent, n, cursor)
+	if err := d.db.Intents().Claim(t.Context(), d.fence, c); err != nil {
+		t.Fatal(err)
+	}
+	return c.Tx
+}
+
+// takenOver ends the desk's lease the way a successor does: expired, then token and owner changed, but not committed yet.
+func (d desk) takenOver(t *testing.T) (commit func()) {
+	t.Helper()
+	successor := begin(t, d.address)
+	run(t, successor, `UPDATE keeper.signer_lease SET fencing_token = fencing_token + 1, owner = gen_random_uuid(), updated_at = clock_timestamp()`)
+	return func() {
+		t.Helper()
+		if err := successor.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The guard is a lock: a write that meets a takeover under way waits for it and is refused.
+func TestWriteWaitsForATakeover(t *testing.T) {
+	receipt := func(d desk, n uint64) txm.Receipt {
+		return txm.Receipt{TxHash: d.claim(d.intents[0], n, 0).Tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done}
+	}
+	for name, write := range map[string]func(desk) error{
+		"claim": func(d desk) error { return d.db.Intents().Claim(t.Context(), d.fence, d.claim(d.intents[1], 1, 1)) },
+		"skip": func(d desk) error {
+			return d.db.Intents().Skip(t.Context(), d.fence, d.intents[1], txm.Ending{Outcome: job.SkippedDone})
+		},
+		"noted": func(d desk) error {
+			return d.db.Intents().Noted(t.Context(), d.fence, receipt(d, 0).TxHash, "accepted", true)
+		},
+		"record": func(d desk) error { return d.db.Intents().Record(t.Context(), d.fence, receipt(d, 0)) },
+		"disown": func(d desk) error {
+			return d.db.Intents().Disown(t.Context(), d.fence, d.intents[0], txm.Ending{Outcome: txm.Usurped})
+		},
+		"pause": func(d desk) error { return d.db.Intents().Pause(t.Context(), d.fence, "x") },
+		"take over": func(d desk) error {
+			_, err := d.db.Leases().TakeOver(t.Context(), d.fence, 9)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, 2)
+			d.mustClaim(t, d.intents[0], 0, 0)
+			commit := d.takenOver(t)
+			done := make(chan error, 1)
+			go func() { done <- write(d) }()
+			awaitBlocked(t, d.address, "sender")
+			commit()
+			if err := <-done; !lease.Lost(err) {
+				t.Errorf("got %v, want to be fenced out", err)
+			}
+		})
+	}
+}
+
+// And the other way round: a takeover waits for a write under way, so that nothing of the old owner lands after it.
+func TestTakeoverWaitsForAWrite(t *testing.T) {
+	d := newDesk(t, 1)
+	tx := d.mustClaim(t, d.intents[0], 0, 0)
+	obstacle := begin(t, d.address)
+	run(t, obstacle, `SELECT FROM keeper.tx_intent WHERE id = $1 FOR UPDATE`, d.intents[0])
+	recorded := make(chan error, 1)
+	go func() {
+		recorded <- d.db.Intents().Record(t.Context(), d.fence, txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Hash: chain.Hash{1}}, Outcome: job.Done})
+	}()
+	awaitBlocked(t, d.address, "sender")
+	successor := begin(t, d.address)
+	run(t, successor, `SET LOCAL lock_timeout = '200ms'`)
+	if _, err := successor.Exec(t.Context(), `UPDATE keeper.signer_lease SET fencing_token = fencing_token + 1`); err == nil {
+		t.Error("the lease was taken over in the middle of its owner's write")
+	}
+	if err := obstacle.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-recorded; err != nil {
+		t.Errorf("the write under way: %v", err)
+	}
+}
+
+// NON-6, sender design §4: at takeover a number that was held and never signed is released, one with a signature is not; gaps are reused lowest first.
+func TestHeldNumbersAreReleasedAndReused(t *testing.T) {
+	d := newDesk(t, 4)
+	d.mustClaim(t, d.intents[0], 0, 0)
+	hold := begin(t, d.address)
+	run(t, hold, `UPDATE keeper.signer_lease SET next_nonce = 4`)
+	for n := 1; n <= 2; n++ {
+		run(t, hold, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) VALUES ($1, $2, 'HELD', $3, 1)`, d.fence.Signer[:], n, d.intents[n])
+	}
+	run(t, hold, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) VALUES ($1, 3, 'HELD', $2, 1)`, d.fence.Signer[:], d.intents[3])
+	run(t, hold, `INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
+		VALUES (decode(repeat('ab', 32), 'hex'), $2, $1, 3, 1, 'EXEC', '', 1, 1, 1, 1)`, d.fence.Signer[:], d.intents[3])
+	if err := hold.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := d.db.Leases().TakeOver(t.Context(), d.fence, 0)
+	if err != nil || c.Next != 4 || !slices.Equal(c.Released, []uint64{1, 2}) {
+		t.Fatalf("cursor %+v, %v; want the gaps 1 and 2 below 4", c, err)
+	}
+	for _, want := range []uint64{1, 2} {
+		if n := c.Promise(); n != want {
+			t.Fatalf("promised %d, want %d", n, want)
+		}
+		d.mustClaim(t, d.intents[want], want, c.Next)
+		c = c.Taken(want)
+	}
+	again, err := d.db.Leases().TakeOver(t.Context(), d.fence, 0)
+	if err != nil || again.Next != 4 || len(again.Released) != 0 {
+		t.Errorf("cursor %+v, %v; want no gap", again, err)
+	}
+}
+
+// The lists of states in the schema and in statements are those of the rooms.
+func TestStatesAgreeWithTheRooms(t *testing.T) {
+	var live, flying, ended, known []string
+	for _, s := range txm.States() {
+		known = append(known, string(s))
+		switch {
+		case s.Terminal():
+			ended = append(ended, string(s))
+		case s.InFlight():
+			flying = append(flying, string(s))
+		}
+		if !s.Terminal() {
+			live = append(live, string(s))
+		}
+	}
+	schema, err := pg.SchemaFiles().(interface{ ReadFile(string) ([]byte, error) }).ReadFile("migrations/00002_sender.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := regexp.MustCompile(`\(('[A-Z_]+'(?:, '[A-Z_]+')*)\)`)
+	texts := []string{string(schema)}
+	for _, text := range pg.StatementTexts() {
+		texts = append(texts, text)
+	}
+	lawful := [][]string{
+		known, live, flying, {string(txm.Queued), string(txm.Skipped)}, {"EXEC"},
+		{string(nonce.Held), string(nonce.Signed), string(nonce.Consumed), string(nonce.Released)}, {string(nonce.Held), string(nonce.Released)},
+	}
+	for _, text := range texts {
+		for _, found := range lists.FindAllStringSubmatch(text, -1) {
+			list := strings.Split(strings.ReplaceAll(found[1], "'", ""), ", ")
+			if !slices.ContainsFunc(lawful, func(l []string) bool { return slices.Equal(l, list) }) {
+				t.Errorf("a list of states that no room knows: %v", list)
+			}
+		}
+	}
+	if len(ended)+len(live) != len(known) {
+		t.Error("a state is neither live nor at its end")
+	}
+}
+
+// A claim is on disk when it returns, also where the server commits asynchronously by default.
+func TestClaimCommitsDurably(t *testing.T) {
+	d := newDesk(t, 1)
+	conn := connect(t, d.address)
+	if _, err := conn.Exec(t.Context(), `SET synchronous_commit = off`); err != nil {
+		t.Fatal(err)
+	}
+	c := d.claim(d.intents[0], 0, 0)
+	var stored, check int
+	var setting string
+	err := conn.QueryRow(t.Context(), pg.StatementTexts()["claim intent"], d.fence.Signer[:], d.fence.Owner, d.fence.Token, c.Intent, c.Tx.Nonce, c.Cursor,
+		c.Tx.Hash[:], c.Tx.Raw, c.Tx.Tip, c.Tx.Cap, c.Tx.Gas, 16, 10, []string{string(txm.Queued)}).Scan(&stored, &setting, &check)
+	if err != nil || stored != 1 || setting != "on" {
+		t.Errorf("stored %d with synchronous_commit %q, %v", stored, setting, err)
+	}
+}

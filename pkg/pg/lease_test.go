@@ -1,0 +1,210 @@
+package pg_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/secret"
+)
+
+// connect opens a connection of the test's own, as an operator would.
+func connect(t *testing.T, address string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// begin opens a transaction that ends with the test at the latest.
+func begin(t *testing.T, address string) pgx.Tx {
+	t.Helper()
+	tx, err := connect(t, address).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+func run(t *testing.T, tx pgx.Tx, sql string, args ...any) {
+	t.Helper()
+	if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// awaitBlocked returns once a statement of the application waits for a lock.
+func awaitBlocked(t *testing.T, address, application string) {
+	t.Helper()
+	conn := connect(t, address)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var waiting bool
+		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE application_name = $1 AND datname = current_database() AND wait_event_type = 'Lock')`, application).Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waiting {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s never waited for a lock", application)
+		}
+	}
+}
+
+// senderAt opens the database as one sender process.
+func senderAt(t *testing.T, address, application string) *pg.DB {
+	t.Helper()
+	cfg := pg.DefaultConfig()
+	cfg.URL = secret.MustURL(address)
+	db, err := pg.Open(t.Context(), cfg, application)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+func registered(t *testing.T, db *pg.DB) chain.Address {
+	t.Helper()
+	signer := chain.Address{0xaa}
+	if err := db.Leases().Register(t.Context(), signer, testChain); err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+func acquire(t *testing.T, db *pg.DB, signer chain.Address, ttl time.Duration) lease.Fence {
+	t.Helper()
+	f, err := db.Leases().Acquire(t.Context(), signer, lease.NewOwner(t.Name()), ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestRegisterIsRepeatableForOneChain(t *testing.T) {
+	db := pgtest.DB(t)
+	signer := registered(t, db)
+	f := acquire(t, db, signer, time.Minute)
+	if err := db.Leases().Register(t.Context(), signer, testChain); err != nil {
+		t.Error(err)
+	}
+	if err := db.Leases().Renew(t.Context(), f, time.Minute); err != nil {
+		t.Errorf("registering again disturbed the owner: %v", err)
+	}
+	if err := db.Leases().Register(t.Context(), signer, 97); err == nil {
+		t.Error("the signer was registered for a second chain")
+	}
+}
+
+// S8: sessions in time zones a day apart judge a lease alike. (The pool asks for UTC; the statements must not depend on it.)
+func TestLeaseIsBlindToTimeZones(t *testing.T) {
+	address := pgtest.URL(t)
+	signer := registered(t, senderAt(t, address, "setup"))
+	acquireIn := func(zone string) (won bool) {
+		t.Helper()
+		conn := connect(t, address)
+		if _, err := conn.Exec(t.Context(), `SELECT set_config('timezone', $1, false)`, zone); err != nil {
+			t.Fatal(err)
+		}
+		owner := lease.NewOwner(zone)
+		err := conn.QueryRow(t.Context(), pg.StatementTexts()["acquire lease"], signer[:], owner.ID, owner.Label, time.Minute.Microseconds()).Scan(&won, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return won
+	}
+	if !acquireIn("Pacific/Niue") || acquireIn("Pacific/Kiritimati") {
+		t.Error("a live lease was stolen by a session to the east")
+	}
+	expire(t, address)
+	if !acquireIn("Pacific/Kiritimati") || acquireIn("Pacific/Niue") {
+		t.Error("a live lease was stolen by a session to the west")
+	}
+	var zoneless int
+	err := connect(t, address).QueryRow(t.Context(), `SELECT count(*) FROM information_schema.columns
+		WHERE table_schema = 'keeper' AND data_type = 'timestamp without time zone'`).Scan(&zoneless)
+	if err != nil || zoneless != 0 {
+		t.Errorf("%d columns keep times without their zone, %v", zoneless, err)
+	}
+}
+
+// expire ends every lease, as time does.
+func expire(t *testing.T, address string) {
+	t.Helper()
+	if _, err := connect(t, address).Exec(t.Context(), `UPDATE keeper.signer_lease SET expires_at = clock_timestamp()`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// S10: a loser writes nothing, and neither waits for the owner nor makes the owner wait.
+func TestLoserNeitherWritesNorLocks(t *testing.T) {
+	address := pgtest.URL(t)
+	db := senderAt(t, address, "sender")
+	signer := registered(t, db)
+	acquire(t, db, signer, time.Minute)
+	lose := func() {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := db.Leases().Acquire(ctx, signer, lease.NewOwner("loser"), time.Minute); !lease.Held(err) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	before := rowVersion(t, address)
+	lose()
+	if after := rowVersion(t, address); before != after {
+		t.Errorf("a loser touched the row: version %s became %s", before, after)
+	}
+	owner := begin(t, address) // a write of the owner's is under way
+	run(t, owner, `SELECT FROM keeper.signer_lease WHERE signer = $1 FOR UPDATE`, signer[:])
+	lose()
+}
+
+// rowVersion tells one version of the only lease row from another, and a locked one from one that never was.
+func rowVersion(t *testing.T, address string) (version string) {
+	t.Helper()
+	err := connect(t, address).QueryRow(t.Context(), `SELECT ctid::text || ' ' || xmin::text || ' ' || xmax::text FROM keeper.signer_lease`).Scan(&version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
+// S11: a statement that had to wait for the lease row judges it by the time at which it gets it, not by the time at which it began to wait.
+func TestLeaseIsJudgedAfterTheWait(t *testing.T) {
+	address := pgtest.URL(t)
+	db := senderAt(t, address, "waiting")
+	signer := registered(t, db)
+	const ttl = 300 * time.Millisecond
+	f := acquire(t, db, signer, ttl)
+	other := begin(t, address)
+	run(t, other, `UPDATE keeper.signer_lease SET updated_at = clock_timestamp() WHERE signer = $1`, signer[:])
+	renewed := make(chan error, 1)
+	go func() { renewed <- db.Leases().Renew(t.Context(), f, time.Minute) }()
+	awaitBlocked(t, address, "waiting")
+	run(t, other, `SELECT pg_sleep(0.4)`)
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-renewed; !lease.Lost(err) {
+		t.Errorf("a lease that ended during the wait was renewed: %v", err)
+	}
+}

@@ -1,0 +1,242 @@
+package txmtest
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txm"
+)
+
+// NON-13.
+func claimStores(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	for i, intent := range b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3)) {
+		tx := n.mustClaim(t, intent.ID)
+		if tx.Nonce != uint64(i) {
+			t.Errorf("claim %d got number %d", i, tx.Nonce)
+		}
+		f := b.flights(t, signer)[i]
+		a := f.Newest()
+		if f.Intent.State != txm.Signed || f.Intent.Nonce != tx.Nonce || f.Intent.Job.ID != intent.Job.ID || f.Mined != nil || len(f.Attempts) != 1 {
+			t.Errorf("stored flight %+v", f)
+		}
+		if a.Hash != tx.Hash || !bytes.Equal(a.Raw, tx.Raw) || a.Nonce != tx.Nonce || a.Gas != tx.Gas || a.Tip != tx.Tip || a.Cap != tx.Cap || a.Seq != 1 || a.Sends != 0 {
+			t.Errorf("stored attempt %+v", a)
+		}
+	}
+	if head, err := b.Intents.Head(t.Context(), signer, nil); head != nil || err != nil {
+		t.Errorf("still queued: %+v, %v", head, err)
+	}
+}
+
+// S1, NON-2: after a takeover the old owner's claim of a number nobody has meets no row that could refuse it; the lease row does.
+func staleClaim(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	old := b.node(t, signer)
+	intent := b.queue(t, anOrder(signer, 1))[0]
+	successor := old.succeed(t)
+	_, err := old.claim(t, intent.ID)
+	mustBeLost(t, "a former owner's claim", err)
+	if flights := b.flights(t, signer); len(flights) != 0 {
+		t.Fatalf("a former owner stored %+v", flights)
+	}
+	successor.mustClaim(t, intent.ID)
+}
+
+// S2: the successor finds the number that its predecessor took, whether or not the predecessor knows that it did.
+func takenNumber(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	old := b.node(t, signer)
+	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
+	taken := old.mustClaim(t, intents[0].ID) // and the answer is lost
+	successor := old.succeed(t)
+	if successor.cursor.Promise() == taken.Nonce {
+		t.Fatal("the taken number is promised again")
+	}
+	stale := successor.cursor
+	stale.Next = taken.Nonce
+	naive := &node{bench: b, owner: successor.owner, fence: successor.fence, cursor: stale}
+	_, err := naive.claim(t, intents[1].ID)
+	mustBeRefused(t, "claiming a taken number", err, txm.CursorMoved)
+	b.onlyFlight(t, signer, txm.Signed)
+}
+
+// S3: two goroutines of one process, one promised number.
+func oneCursor(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	jobs := []job.Job{anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3), anOrder(signer, 4)}
+	var won atomic.Int32
+	var group sync.WaitGroup
+	for _, intent := range b.queue(t, jobs...) {
+		group.Go(func() {
+			twin := *n
+			switch _, err := twin.claim(t, intent.ID); {
+			case err == nil:
+				won.Add(1)
+			case txm.Refused(err) != txm.CursorMoved:
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d claims of one number succeeded", won.Load())
+	}
+	b.onlyFlight(t, signer, txm.Signed)
+}
+
+// S4: what was mined is given to nobody, not even as a gap.
+func consumedStays(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
+	tx := n.mustClaim(t, intents[0].ID)
+	n.land(t, tx, settled)
+	n = n.succeed(t)
+	if n.cursor.Next != tx.Nonce+1 || len(n.cursor.Released) != 0 {
+		t.Fatalf("the successor's cursor is %+v", n.cursor)
+	}
+	gap := txm.Claim{Intent: intents[1].ID, Tx: sign(intents[1].ID, signer, tx.Nonce), Cursor: n.cursor.Next, Limits: limits}
+	mustBeRefused(t, "claiming a consumed number as a gap", n.Intents.Claim(t.Context(), n.fence, gap), txm.CursorMoved)
+	n.mustClaim(t, intents[1].ID)
+}
+
+// S13, NON-13: a signed number waits for the chain, for as long as it takes. The successor adopts it with its bytes.
+func nothingByTime(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := &node{bench: b}
+	n.begin(t, signer, short)
+	tx := n.mustClaim(t, b.queue(t, anOrder(signer, 1))[0].ID)
+	<-time.After(2 * short)
+	n = b.node(t, signer)
+	if n.cursor.Promise() != tx.Nonce+1 {
+		t.Errorf("the successor is promised %d", n.cursor.Promise())
+	}
+	if adopted := b.onlyFlight(t, signer, txm.Signed).Newest(); adopted.Hash != tx.Hash || !bytes.Equal(adopted.Raw, tx.Raw) {
+		t.Errorf("adopted %+v", adopted)
+	}
+}
+
+// NON-3: the commit whose answer was lost is found by its intent.
+func lookUp(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	intent := b.queue(t, anOrder(signer, 1))[0]
+	if hash, err := b.Intents.Claimed(t.Context(), intent.ID); err != nil || !hash.IsZero() {
+		t.Errorf("before the claim: %s, %v", hash, err)
+	}
+	tx := n.mustClaim(t, intent.ID)
+	if hash, err := b.Intents.Claimed(t.Context(), intent.ID); err != nil || hash != tx.Hash {
+		t.Errorf("after the claim: %s, %v", hash, err)
+	}
+	_, err := n.claim(t, intent.ID)
+	mustBeRefused(t, "claiming once more", err, txm.Moved)
+}
+
+// LIQ-6: also when the claims come from several senders at once.
+func oneLiquidationPerAccount(t *testing.T, b *bench) {
+	var nodes []*node
+	var intents []*txm.Intent
+	for i := range 4 {
+		signer := b.signer(t)
+		nodes = append(nodes, b.node(t, signer))
+		intents = append(intents, b.queue(t, aLiquidation(signer, 1, byte(i)))...)
+	}
+	errs := claimAll(t, nodes, intents)
+	won := slices.Index(errs, nil)
+	for i, err := range errs {
+		if i != won && txm.Refused(err) != txm.AccountBusy && txm.Refused(err) != txm.KeeperFull {
+			t.Errorf("claim %d: %v", i, err)
+		}
+	}
+	if won < 0 || slices.Contains(errs[won+1:], nil) {
+		t.Fatalf("claims ended with %v, want one success", errs)
+	}
+	other := (won + 1) % len(nodes)
+	_, err := nodes[other].claim(t, intents[other].ID)
+	mustBeRefused(t, "a second liquidation of the account", err, txm.AccountBusy)
+	nodes[won].land(t, sign(intents[won].ID, nodes[won].fence.Signer, 0), settled)
+	nodes[other].mustClaim(t, intents[other].ID)
+}
+
+func claimAll(t *testing.T, nodes []*node, intents []*txm.Intent) []error {
+	errs := make([]error, len(nodes))
+	var group sync.WaitGroup
+	for i, n := range nodes {
+		group.Go(func() { _, errs[i] = n.claim(t, intents[i].ID) })
+	}
+	group.Wait()
+	return errs
+}
+
+// LIQ-6: counted over all signers, freed by the end of one, and not in the way of orders.
+func liquidationLimit(t *testing.T, b *bench) {
+	signers := []chain.Address{b.signer(t), b.signer(t)}
+	nodes := []*node{b.node(t, signers[0]), b.node(t, signers[1])}
+	var first txm.SignedTx
+	for i := range limits.Liquidations {
+		tx := nodes[i%2].mustClaim(t, b.queue(t, aLiquidation(signers[i%2], byte(i), 0))[0].ID)
+		if i == 0 {
+			first = tx
+		}
+	}
+	late := b.queue(t, aLiquidation(signers[1], 99, 0))[0]
+	_, err := nodes[1].claim(t, late.ID)
+	mustBeRefused(t, "one liquidation too many", err, txm.KeeperFull)
+	nodes[1].mustClaim(t, b.queue(t, anOrder(signers[1], 1))[0].ID)
+	nodes[0].land(t, first, settled)
+	nodes[1].mustClaim(t, late.ID)
+}
+
+func flightLimit(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	var first txm.SignedTx
+	for i := range limits.Signer {
+		if tx := n.mustClaim(t, b.queue(t, anOrder(signer, byte(i)))[0].ID); i == 0 {
+			first = tx
+		}
+	}
+	late := b.queue(t, anOrder(signer, 99))[0]
+	_, err := n.claim(t, late.ID)
+	mustBeRefused(t, "one flight too many", err, txm.SignerFull)
+	n.land(t, first, settled)
+	n.mustClaim(t, late.ID)
+}
+
+// A planner's newer words may change the intent while a claim waits for it: the claim is whole all the same.
+func claimRacesRefresh(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	for i := range 12 {
+		j := anOrder(signer, byte(i))
+		intent := b.queue(t, j)[0]
+		var group sync.WaitGroup
+		for k := range 4 {
+			group.Go(func() {
+				if _, err := b.Intents.Enqueue(t.Context(), j, time.Now().Add(time.Duration(k)*time.Second)); err != nil {
+					t.Error(err)
+				}
+			})
+			group.Go(func() {
+				if err := b.Leases.Renew(t.Context(), n.fence, long); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		tx, err := n.claim(t, intent.ID)
+		group.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.land(t, tx, settled)
+	}
+}

@@ -1,0 +1,147 @@
+package txmtest
+
+import (
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txm"
+)
+
+// S5, S6, NON-2: every write of a former owner, on a row the successor has touched and on one it has not.
+func staleWrites(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	old := b.node(t, signer)
+	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3), anOrder(signer, 4))
+	sent, mined, ended := old.mustClaim(t, intents[0].ID), old.mustClaim(t, intents[1].ID), old.mustClaim(t, intents[2].ID)
+	must(t, old.Intents.Record(t.Context(), old.fence, minedAt(mined, 4, 0)))
+	successor := old.succeed(t)
+	successor.land(t, ended, settled)
+	ctx, end := t.Context(), txm.Ending{Outcome: job.SkippedDone}
+	for what, write := range map[string]func() error{
+		"noted":     func() error { return old.Intents.Noted(ctx, old.fence, sent.Hash, "accepted", true) },
+		"record":    func() error { return old.Intents.Record(ctx, old.fence, minedAt(sent, 4, 0)) },
+		"take back": func() error { return old.Intents.TakeBack(ctx, old.fence, minedAt(mined, 4, 0)) },
+		"finish":    func() error { return old.Intents.Finish(ctx, old.fence, minedAt(mined, 4, 0), settled) },
+		"finish what the successor finished": func() error {
+			return old.Intents.Finish(ctx, old.fence, minedAt(ended, 5, 0), settled)
+		},
+		"disown": func() error { return old.Intents.Disown(ctx, old.fence, intents[0].ID, end) },
+		"skip":   func() error { return old.Intents.Skip(ctx, old.fence, intents[3].ID, end) },
+		"report": func() error { return old.Intents.Reported(ctx, old.fence, []int64{intents[2].ID}) },
+		"pause":  func() error { return old.Intents.Pause(ctx, old.fence, "by a ghost") },
+	} {
+		mustBeLost(t, what, write())
+	}
+	flights := b.flights(t, signer)
+	if len(flights) != 2 || flights[0].Intent.State != txm.Signed || flights[0].Newest().Sends != 0 || flights[1].Intent.State != txm.Mined {
+		t.Errorf("a former owner moved something: %+v", flights)
+	}
+	if head, err := b.Intents.Head(ctx, signer, nil); err != nil || head == nil || head.ID != intents[3].ID {
+		t.Errorf("the queue begins with %+v, %v", head, err)
+	}
+	if unreported, err := b.Intents.Unreported(ctx, signer, 9); err != nil || len(unreported) != 1 {
+		t.Errorf("unreported: %+v, %v", unreported, err)
+	}
+}
+
+// S7, S12: what a process began under one tenure it cannot end under a later one by accident: the fence is the tenure's, not the process's.
+func ownPast(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := &node{bench: b}
+	n.begin(t, signer, short)
+	tx := n.mustClaim(t, b.queue(t, anOrder(signer, 1))[0].ID)
+	past := n.fence
+	<-time.After(2 * short)
+	n.begin(t, signer, long)
+	mustBeLost(t, "a late write of an earlier tenure", n.Intents.Record(t.Context(), past, minedAt(tx, 4, 0)))
+	b.onlyFlight(t, signer, txm.Signed)
+	n.land(t, tx, settled)
+}
+
+// The road of a receipt: sent, mined, gone with its block, mined on another branch, final.
+func receipts(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	ctx := t.Context()
+	tx := n.mustClaim(t, b.queue(t, anOrder(signer, 1))[0].ID)
+
+	must(t, n.Intents.Noted(ctx, n.fence, tx.Hash, "ambiguous", false))
+	if f := b.onlyFlight(t, signer, txm.Signed); f.Newest().Sends != 1 || f.Newest().LastClass != "ambiguous" {
+		t.Errorf("noted: %+v", f.Newest())
+	}
+	must(t, n.Intents.Noted(ctx, n.fence, tx.Hash, "accepted", true))
+	b.onlyFlight(t, signer, txm.Sent)
+
+	first, second := minedAt(tx, 4, 0), minedAt(tx, 4, 1)
+	second.OK, second.Outcome, second.Reason = false, job.LostRace, "EmptyOrder"
+	must(t, n.Intents.Record(ctx, n.fence, first))
+	if f := b.onlyFlight(t, signer, txm.Mined); f.Mined == nil || *f.Mined != first {
+		t.Errorf("recorded %+v, want %+v", f.Mined, first)
+	}
+	must(t, n.Intents.Noted(ctx, n.fence, tx.Hash, "known", true)) // a late answer takes nothing back
+	b.onlyFlight(t, signer, txm.Mined)
+	must(t, n.Intents.TakeBack(ctx, n.fence, first))
+	if f := b.onlyFlight(t, signer, txm.Sent); f.Mined != nil || f.Newest().Hash != tx.Hash || f.Intent.Nonce != tx.Nonce {
+		t.Errorf("taken back: %+v", f)
+	}
+	must(t, n.Intents.Record(ctx, n.fence, first))
+	must(t, n.Intents.Record(ctx, n.fence, second)) // the branch changed between two looks
+	if f := b.onlyFlight(t, signer, txm.Mined); *f.Mined != second {
+		t.Errorf("recorded %+v, want %+v", f.Mined, second)
+	}
+	mustBeRefused(t, "finishing on the branch that is gone", n.Intents.Finish(ctx, n.fence, first, settled), txm.Moved)
+	mustBeRefused(t, "taking back the branch that is gone", n.Intents.TakeBack(ctx, n.fence, first), txm.Moved)
+	must(t, n.Intents.Finish(ctx, n.fence, second, settled))
+	if flights := b.flights(t, signer); len(flights) != 0 {
+		t.Errorf("in flight after the end: %+v", flights)
+	}
+}
+
+func guards(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	ctx, end := t.Context(), txm.Ending{Outcome: job.SkippedDone}
+	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
+	tx := n.mustClaim(t, intents[0].ID)
+	r := minedAt(tx, 4, 0)
+	mustBeRefused(t, "skipping what has a number", n.Intents.Skip(ctx, n.fence, intents[0].ID, end), txm.Moved)
+	mustBeRefused(t, "finishing without a receipt", n.Intents.Finish(ctx, n.fence, r, settled), txm.Moved)
+	mustBeRefused(t, "taking back what is not there", n.Intents.TakeBack(ctx, n.fence, r), txm.Moved)
+	mustBeRefused(t, "disowning what has no number", n.Intents.Disown(ctx, n.fence, intents[1].ID, end), txm.Moved)
+	must(t, n.Intents.Record(ctx, n.fence, r))
+	mustBeRefused(t, "disowning what was mined", n.Intents.Disown(ctx, n.fence, intents[0].ID, end), txm.Moved)
+	must(t, n.Intents.Finish(ctx, n.fence, r, settled))
+	mustBeRefused(t, "finishing twice", n.Intents.Finish(ctx, n.fence, r, settled), txm.Moved)
+	mustBeRefused(t, "recording what has ended", n.Intents.Record(ctx, n.fence, minedAt(tx, 6, 0)), txm.Moved)
+	mustBeRefused(t, "taking back what is final", n.Intents.TakeBack(ctx, n.fence, r), txm.Moved)
+	mustBeRefused(t, "noting a hash nobody stored", n.Intents.Noted(ctx, n.fence, sign(1, signer, 99).Hash, "accepted", true), txm.Moved)
+	if _, err := b.Intents.Enqueue(ctx, anOrder(unregistered, 9), time.Now()); err == nil {
+		t.Error("a job of an unknown signer was stored")
+	}
+}
+
+func foreign(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	ctx := t.Context()
+	j := anOrder(signer, 1)
+	intent := b.queue(t, j)[0]
+	tx := n.mustClaim(t, intent.ID)
+	end := txm.Ending{Outcome: txm.Usurped, Reason: "nonce 0 was spent by somebody else", CoolDown: 0}
+	must(t, n.Intents.Disown(ctx, n.fence, intent.ID, end))
+	if flights := b.flights(t, signer); len(flights) != 0 {
+		t.Errorf("still in flight: %+v", flights)
+	}
+	b.say(t, j, time.Now().Add(time.Minute), txm.NewArm)
+	if head, err := b.Intents.Head(ctx, signer, nil); head != nil || err != nil {
+		t.Errorf("a paused signer has %+v to do, %v", head, err)
+	}
+	ended, err := b.Intents.Unreported(ctx, signer, 9)
+	if err != nil || len(ended) != 1 || ended[0].Intent.Outcome != txm.Usurped || ended[0].Intent.State != txm.Foreign {
+		t.Errorf("ended: %+v, %v", ended, err)
+	}
+	if n = n.succeed(t); n.cursor.Promise() != tx.Nonce+1 {
+		t.Errorf("the disowned number is promised again: %+v", n.cursor)
+	}
+}

@@ -1,0 +1,250 @@
+package txmtest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/txm"
+)
+
+// The hammer: several sender processes fight for one signer. They are paused past the end of their leases, answers of their claims are lost before
+// or after the commit, and a paused one broadcasts what it signed whenever it wakes.
+const (
+	hammerNodes = 4
+	hammerJobs  = 120
+	hammerTTL   = 80 * time.Millisecond
+)
+
+// ledger is a chain with one account: it takes the transactions of the account in the order of their numbers, whoever sends them, each number once.
+type ledger struct {
+	mu    sync.Mutex
+	pool  map[uint64]chain.Hash // the first one seen at a number stays
+	mined []chain.Hash
+}
+
+func (l *ledger) broadcast(tx txm.SignedTx) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.pool[tx.Nonce]; !known {
+		l.pool[tx.Nonce] = tx.Hash
+	}
+	for {
+		hash, ready := l.pool[uint64(len(l.mined))]
+		if !ready {
+			return
+		}
+		l.mined = append(l.mined, hash)
+	}
+}
+
+// latest is the account's next number.
+func (l *ledger) latest() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return uint64(len(l.mined))
+}
+
+func (l *ledger) has(hash chain.Hash, n uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return n < uint64(len(l.mined)) && l.mined[n] == hash
+}
+
+// NON-14: no number twice, no job twice, and all jobs in the end.
+func hammer(t *testing.T, b *bench) {
+	signer := b.signer(t)
+	jobOf := map[int64]string{}
+	for i := range hammerJobs {
+		j := anOrder(signer, byte(i))
+		jobOf[b.queue(t, j)[0].ID] = j.ID
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	ring := &ring{bench: b, signer: signer, ledger: &ledger{pool: map[uint64]chain.Hash{}}, signed: map[chain.Hash]int64{}}
+	var group sync.WaitGroup
+	for seed := range uint64(hammerNodes) {
+		group.Go(func() { ring.fight(ctx, t, rand.New(rand.NewPCG(seed, 1))) })
+	}
+	group.Wait()
+	ring.judge(t, jobOf)
+}
+
+// ring is where the nodes meet.
+type ring struct {
+	*bench
+	signer chain.Address
+	ledger *ledger
+
+	mu     sync.Mutex
+	signed map[chain.Hash]int64 // which intent a transaction is for
+	fenced int
+}
+
+// fight is the life of one process: it owns the signer again and again until nothing is left to do.
+func (r *ring) fight(ctx context.Context, t *testing.T, rnd *rand.Rand) {
+	owner := lease.NewOwner("node")
+	for ctx.Err() == nil && !r.done(ctx, t) {
+		fence, err := r.Leases.Acquire(ctx, r.signer, owner, hammerTTL)
+		if err == nil {
+			err = r.serve(ctx, fence, rnd)
+		}
+		switch {
+		case lease.Lost(err):
+			r.mu.Lock()
+			r.fenced++
+			r.mu.Unlock()
+		case err != nil && !lease.Held(err) && !errors.Is(err, errLostReply) && ctx.Err() == nil:
+			t.Error(err)
+			return
+		}
+		pause(ctx, upTo(rnd, hammerTTL/8))
+	}
+}
+
+func (r *ring) done(ctx context.Context, t *testing.T) bool {
+	depth, err := r.Intents.Depth(ctx, r.signer)
+	flights, err2 := r.Intents.InFlight(ctx, r.signer)
+	if err := errors.Join(err, err2); err != nil && ctx.Err() == nil {
+		t.Error(err)
+		return true
+	}
+	return depth+len(flights) == 0
+}
+
+// serve is one tenure. It adopts what is in flight, then claims until the lease is lost.
+func (r *ring) serve(ctx context.Context, fence lease.Fence, rnd *rand.Rand) error {
+	n := &node{bench: r.bench, fence: fence}
+	var err error
+	if n.cursor, err = r.Nonces.TakeOver(ctx, fence, r.ledger.latest()); err != nil {
+		return err
+	}
+	for {
+		if err := r.confirm(ctx, n, rnd); err != nil {
+			return err
+		}
+		head, err := r.Intents.Head(ctx, r.signer, nil)
+		if err != nil || head == nil {
+			return err
+		}
+		if err := r.execute(ctx, n, head.ID, rnd); err != nil {
+			return err
+		}
+	}
+}
+
+var errLostReply = errors.New("the reply was lost")
+
+func (r *ring) execute(ctx context.Context, n *node, intent int64, rnd *rand.Rand) error {
+	tx := sign(intent, r.signer, n.cursor.Promise())
+	r.mu.Lock()
+	r.signed[tx.Hash] = intent
+	r.mu.Unlock()
+	c := txm.Claim{Intent: intent, Tx: tx, Cursor: n.cursor.Next, Limits: limits}
+	r.oversleep(ctx, rnd)
+	var err error
+	if rnd.IntN(10) > 0 { // else the request itself is lost
+		err = r.Intents.Claim(ctx, n.fence, c)
+	}
+	if rnd.IntN(5) == 0 {
+		err = errLostReply
+	}
+	switch {
+	case errors.Is(err, errLostReply):
+		hash, lookUp := r.Intents.Claimed(ctx, intent)
+		if lookUp != nil || hash != tx.Hash {
+			return errors.Join(err, lookUp) // the tenure begins again, from what is stored
+		}
+	case txm.Refused(err) == txm.CursorMoved || txm.Refused(err) == txm.Moved || txm.Refused(err) == txm.SignerFull:
+		return errLostReply
+	case err != nil:
+		return err
+	}
+	n.cursor = n.cursor.Taken(tx.Nonce)
+	r.oversleep(ctx, rnd)
+	if hash, err := r.Intents.Claimed(ctx, intent); err == nil && hash == tx.Hash { // only stored bytes are broadcast
+		r.ledger.broadcast(tx)
+	}
+	return nil
+}
+
+// confirm broadcasts what is in flight again and finishes what was mined.
+func (r *ring) confirm(ctx context.Context, n *node, rnd *rand.Rand) error {
+	flights, err := r.Intents.InFlight(ctx, r.signer)
+	if err != nil {
+		return err
+	}
+	for _, f := range flights {
+		tx := f.Newest().SignedTx
+		r.ledger.broadcast(tx)
+		if !r.ledger.has(tx.Hash, tx.Nonce) {
+			continue
+		}
+		r.oversleep(ctx, rnd)
+		receipt := minedAt(tx, tx.Nonce+1, 0)
+		err := r.Intents.Record(ctx, n.fence, receipt)
+		if err == nil {
+			err = r.Intents.Finish(ctx, n.fence, receipt, 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oversleep pauses now and then, sometimes past the end of the lease.
+func (r *ring) oversleep(ctx context.Context, rnd *rand.Rand) {
+	if rnd.IntN(20) == 0 {
+		pause(ctx, upTo(rnd, 2*hammerTTL))
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (r *ring) judge(t *testing.T, jobOf map[int64]string) {
+	times := map[string]int{}
+	for n, hash := range r.ledger.mined {
+		intent, ours := r.signed[hash]
+		if !ours {
+			t.Fatalf("number %d was mined with bytes nobody signed", n)
+		}
+		times[jobOf[intent]]++
+	}
+	for id, n := range times {
+		if n != 1 {
+			t.Errorf("%s was executed %d times", id, n)
+		}
+	}
+	if len(times) != hammerJobs || len(r.ledger.mined) != hammerJobs {
+		t.Errorf("%d of %d jobs were executed, by %d transactions", len(times), hammerJobs, len(r.ledger.mined))
+	}
+	if r.fenced == 0 {
+		t.Error("nobody was ever fenced out: the hammer proved nothing")
+	}
+	ended, err := r.Intents.Unreported(t.Context(), r.signer, 2*hammerJobs)
+	if err != nil || len(ended) != hammerJobs {
+		t.Errorf("%d intents ended, %v", len(ended), err)
+	}
+	for _, e := range ended {
+		if e.Intent.Outcome != job.Done || e.Intent.Arm != 1 {
+			t.Errorf("ended as %+v", e.Intent)
+		}
+	}
+	t.Logf("%d jobs, %d tenures fenced out", hammerJobs, r.fenced)
+}
+
+func upTo(rnd *rand.Rand, d time.Duration) time.Duration { return time.Duration(rnd.Int64N(int64(d))) }

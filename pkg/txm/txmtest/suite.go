@@ -1,0 +1,262 @@
+// Package txmtest is what every store of intents must pass, together with the leases that fence it and the nonces it gives out.
+//
+// The letters S1 to S13 are the ways in which an earlier design lost its nonces.
+package txmtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txm"
+)
+
+// Stores are those of one keeper.
+type Stores struct {
+	Leases  lease.Store
+	Nonces  nonce.Store
+	Intents txm.Store
+	// Register makes a signer known.
+	Register func(ctx context.Context, signer chain.Address) error
+}
+
+// Setup returns the stores of a keeper that has done nothing yet.
+type Setup func(t *testing.T) Stores
+
+// Run puts stores through the suite. Tests run in parallel.
+func Run(t *testing.T, setup Setup) {
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &bench{Stores: setup(t)})
+		})
+	}
+}
+
+var tests = map[string]func(*testing.T, *bench){
+	"a claim stores number and bytes together":                 claimStores,
+	"S1: a former owner inserts nothing new":                   staleClaim,
+	"S2: a taken number is not taken again":                    takenNumber,
+	"S3: one tenure, one cursor":                               oneCursor,
+	"S4: a consumed number stays consumed":                     consumedStays,
+	"S5, S6: a former owner changes no row":                    staleWrites,
+	"S7, S12: a later tenure of the same owner is another one": ownPast,
+	"S13: time frees no number":                                nothingByTime,
+	"a lost answer is looked up":                               lookUp,
+	"a job is one job however often it is said":                oneJob,
+	"a crowd of senders stores one arm":                        crowdedQueue,
+	"the next arm waits for the last one":                      nextArm,
+	"newer words reach a queued arm":                           refresh,
+	"the queue is in the order of jobs":                        order,
+	"one liquidation per account":                              oneLiquidationPerAccount,
+	"so many liquidations per keeper":                          liquidationLimit,
+	"so many flights per signer":                               flightLimit,
+	"receipts come, go and stay":                               receipts,
+	"a state is reached from its predecessors only":            guards,
+	"a foreign transaction pauses the signer":                  foreign,
+	"a paused signer claims nothing":                           paused,
+	"what ended is reported":                                   reports,
+	"a claim that waits for a refreshed intent is whole":       claimRacesRefresh,
+	"no number and no job twice under pauses and lost replies": hammer,
+}
+
+const (
+	long    = time.Minute
+	short   = 150 * time.Millisecond
+	settled = 10 * time.Second
+)
+
+var limits = txm.Limits{Signer: 16, Liquidations: 10}
+
+// bench is what one test works with.
+type bench struct {
+	Stores
+	count atomic.Uint32
+}
+
+// signer registers a fresh one.
+func (b *bench) signer(t *testing.T) chain.Address {
+	t.Helper()
+	s := chain.Address{0xaa, byte(b.count.Add(1))}
+	if err := b.Register(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// node is one sender process with a tenure of a signer.
+type node struct {
+	*bench
+	owner  lease.Owner
+	fence  lease.Fence
+	cursor nonce.Cursor
+}
+
+// node acquires a signer's lease and opens its account.
+func (b *bench) node(t *testing.T, signer chain.Address) *node {
+	t.Helper()
+	n := &node{bench: b, owner: lease.NewOwner("node")}
+	n.begin(t, signer, long)
+	return n
+}
+
+func (n *node) begin(t *testing.T, signer chain.Address, ttl time.Duration) {
+	t.Helper()
+	var err error
+	if n.fence, err = n.Leases.Acquire(t.Context(), signer, n.owner, ttl); err != nil {
+		t.Fatal(err)
+	}
+	if n.cursor, err = n.Nonces.TakeOver(t.Context(), n.fence, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// succeed makes another process the owner.
+func (n *node) succeed(t *testing.T) *node {
+	t.Helper()
+	if err := n.Leases.Release(t.Context(), n.fence); err != nil {
+		t.Fatal(err)
+	}
+	return n.node(t, n.fence.Signer)
+}
+
+// order returns a job that executes an order of an account.
+func anOrder(signer chain.Address, key byte) job.Job {
+	k := chain.Hash{key}
+	return job.Job{
+		ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Account: chain.Address{key}, Class: job.ClassMarketOrder, BirthMs: 1_700_000_000_000,
+		Tokens: []chain.Address{{1}, {2}}, Signer: signer, Evidence: job.Evidence{Reports: []string{"a"}, Reason: "due"},
+	}
+}
+
+// aLiquidation returns a job that liquidates one of an account's positions.
+func aLiquidation(signer chain.Address, account, position byte) job.Job {
+	k := chain.Hash{account, position}
+	return job.Job{
+		ID: job.LiquidationID(k, 1), Kind: job.Liquidation, Key: k, Account: chain.Address{account}, Class: job.ClassLiquidation,
+		Ratio: perp.Pow10(29), Signer: signer,
+	}
+}
+
+// queue stores jobs and returns their intents.
+func (b *bench) queue(t *testing.T, jobs ...job.Job) []*txm.Intent {
+	t.Helper()
+	var intents []*txm.Intent
+	for _, j := range jobs {
+		if a, err := b.Intents.Enqueue(t.Context(), j, time.Now()); err != nil || a != txm.NewArm {
+			t.Fatalf("%s: %s, %v", j.ID, a, err)
+		}
+		intents = append(intents, b.find(t, j))
+	}
+	return intents
+}
+
+// find walks a signer's queue to the intent of a job.
+func (b *bench) find(t *testing.T, j job.Job) *txm.Intent {
+	t.Helper()
+	var passed []int64
+	for {
+		i, err := b.Intents.Head(t.Context(), j.Signer, passed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == nil {
+			t.Fatalf("%s is not queued", j.ID)
+		}
+		if i.Job.ID == j.ID {
+			return i
+		}
+		passed = append(passed, i.ID)
+	}
+}
+
+// sign makes the transaction of an intent at a number. Its bytes say which.
+func sign(intent int64, signer chain.Address, n uint64) txm.SignedTx {
+	raw := fmt.Appendf(nil, "intent %d of %s at %d", intent, signer, n)
+	return txm.SignedTx{Nonce: n, Gas: 21_000, Tip: 7, Cap: 9, Hash: sha256.Sum256(raw), Raw: raw}
+}
+
+// claim signs with the promised number and claims. The cursor moves if the claim succeeds.
+func (n *node) claim(t *testing.T, intent int64) (txm.SignedTx, error) {
+	t.Helper()
+	c := txm.Claim{Intent: intent, Tx: sign(intent, n.fence.Signer, n.cursor.Promise()), Cursor: n.cursor.Next, Limits: limits}
+	err := n.Intents.Claim(t.Context(), n.fence, c)
+	if err == nil {
+		n.cursor = n.cursor.Taken(c.Tx.Nonce)
+	}
+	return c.Tx, err
+}
+
+func (n *node) mustClaim(t *testing.T, intent int64) txm.SignedTx {
+	t.Helper()
+	tx, err := n.claim(t, intent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// flights lists what is in flight.
+func (b *bench) flights(t *testing.T, signer chain.Address) []txm.Flight {
+	t.Helper()
+	flights, err := b.Intents.InFlight(t.Context(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return flights
+}
+
+// onlyFlight demands that one intent is in flight, in a state.
+func (b *bench) onlyFlight(t *testing.T, signer chain.Address, want txm.State) txm.Flight {
+	t.Helper()
+	flights := b.flights(t, signer)
+	if len(flights) != 1 || flights[0].Intent.State != want {
+		t.Fatalf("in flight: %+v, want one that is %s", flights, want)
+	}
+	return flights[0]
+}
+
+// minedAt is the receipt of a transaction in a block of a branch.
+func minedAt(tx txm.SignedTx, block uint64, branch byte) txm.Receipt {
+	return txm.Receipt{
+		TxHash: tx.Hash, Block: chain.BlockRef{Number: block, Hash: chain.Hash{byte(block), branch, 1}}, OK: true, GasUsed: 20_000, GasPrice: 7,
+		Outcome: job.Done, Reason: "logs",
+	}
+}
+
+// land records and finishes a transaction.
+func (n *node) land(t *testing.T, tx txm.SignedTx, coolDown time.Duration) {
+	t.Helper()
+	r := minedAt(tx, 5, 0)
+	must(t, n.Intents.Record(t.Context(), n.fence, r))
+	must(t, n.Intents.Finish(t.Context(), n.fence, r, coolDown))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustBeLost(t *testing.T, what string, err error) {
+	t.Helper()
+	if !lease.Lost(err) {
+		t.Errorf("%s: got %v, want to be fenced out", what, err)
+	}
+}
+
+func mustBeRefused(t *testing.T, what string, err error, why txm.Refusal) {
+	t.Helper()
+	if txm.Refused(err) != why {
+		t.Errorf("%s: got %v, want %q", what, err, why)
+	}
+}
