@@ -1,0 +1,17 @@
+// Demo runs a whole keeper on embedded parts and shows it at work.
+package main
+
+import (
+	"os"
+
+	"github.com/mattn/go-isatty"
+
+	"perpkeeper/pkg/service"
+	"perpkeeper/services/demo"
+)
+
+func main() {
+	service.Tool("demo", "", demo.DefaultConfig(), func(sh *service.Shell, cfg demo.Config, _ []string) error {
+		return demo.Run(sh.Context(), cfg, sh.Log, demo.Screen{Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd())})
+	}, service.About("demo starts a chain, an exchange with traders, a broker, Postgres and one keeper on this machine, and shows what they do."))
+}

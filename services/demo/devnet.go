@@ -1,0 +1,135 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/retry"
+)
+
+// Devnet is what the devnet says of itself in its deployment record: where to reach it, where the exchange lives, and its public keys.
+type Devnet struct {
+	ChainID   uint64                   `json:"chainId"`
+	Block     uint64                   `json:"block"`
+	RPC       string                   `json:"rpcUrl"`
+	WS        string                   `json:"wsUrl"`
+	Feed      string                   `json:"feedUrl"`
+	Contracts map[string]chain.Address `json:"contracts"`
+	Accounts  []Account                `json:"accounts"`
+}
+
+// Account is one of the devnet's well-known accounts.
+type Account struct {
+	Purpose string        `json:"purpose"`
+	Address chain.Address `json:"address"`
+	Key     string        `json:"privateKey"`
+}
+
+// keepers returns the first accounts that were granted the keeper roles.
+func (d Devnet) keepers(count int) ([]Account, error) {
+	var found []Account
+	for _, a := range d.Accounts {
+		if a.Purpose == "keeper" {
+			found = append(found, a)
+		}
+	}
+	if len(found) < count {
+		return nil, fmt.Errorf("the devnet has %d keeper accounts and %d signers are wanted", len(found), count)
+	}
+	return found[:count], nil
+}
+
+// errDevnetEnded is the end of the devnet: everybody else's state would be about a chain that no longer exists.
+var errDevnetEnded = errors.New("the devnet ended")
+
+func (s *Stack) startDevnet(ctx context.Context) error {
+	record := filepath.Join(s.dir, "deployment.json")
+	s.env = []string{
+		"PERPKEEPER_DEVNET_RPC=127.0.0.1:0", "PERPKEEPER_DEVNET_FEED=127.0.0.1:0", "PERPKEEPER_DEVNET_OUT=" + record,
+		"PERPKEEPER_DEVNET_BLOCK_TIME=" + s.settings.BlockTime.String(), "PERPKEEPER_DEVNET_RATE=" + strconv.Itoa(s.settings.Rate),
+		"PERPKEEPER_DEVNET_SEED=" + strconv.FormatUint(s.settings.Seed, 10),
+	}
+	path, err := binary(s.binaries, "devnet")
+	if err != nil {
+		return err
+	}
+	p := &Process{Name: "devnet", path: path, env: append(s.env, "PERPKEEPER_LOG_FORMAT=json", "PERPKEEPER_HTTP_LISTEN=127.0.0.1:0"), log: s.log,
+		file: filepath.Join(s.dir, "logs", "devnet.log")}
+	ended := make(chan error, 1)
+	s.running.Go(func() {
+		err := p.once(ctx)
+		if ctx.Err() == nil {
+			err = errors.Join(errDevnetEnded, err, errors.New(p.Tail(5)))
+			s.fail(err)
+		}
+		ended <- err
+	})
+	return s.awaitDevnet(ctx, record, ended)
+}
+
+// awaitDevnet waits for the record, which the devnet writes in one step when everything is up.
+func (s *Stack) awaitDevnet(ctx context.Context, record string, ended <-chan error) error {
+	waiting, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	go func() {
+		select {
+		case <-ended:
+			cancel()
+		case <-waiting.Done():
+		}
+	}()
+	return retry.Do(waiting, retry.Policy{Initial: 50 * time.Millisecond, Max: 200 * time.Millisecond}, func(context.Context) error {
+		text, err := os.ReadFile(record)
+		if err != nil {
+			return fmt.Errorf("waiting for the deployment record: %w", err)
+		}
+		return json.Unmarshal(text, &s.Devnet)
+	})
+}
+
+// environment is the configuration of the whole keeper, the same for every process: each takes the sections it knows.
+func (s *Stack) environment() ([]string, error) {
+	keepers, err := s.Devnet.keepers(s.settings.Signers)
+	if err != nil {
+		return nil, err
+	}
+	var addresses, keys []string
+	for _, k := range keepers {
+		addresses, keys = append(addresses, k.Address.Hex()), append(keys, k.Key)
+	}
+	signers := strings.Join(addresses, ",")
+	env := map[string]string{
+		"KEEPER_CHAIN_ID": strconv.FormatUint(s.Devnet.ChainID, 10),
+		"CHAIN_URLS":      s.Devnet.RPC + "," + s.Devnet.WS,
+		"KAFKA_BROKERS":   s.Broker,
+		"POSTGRES_URL":    s.Postgres,
+
+		"VENUE_EVENT_EMITTER":       s.Devnet.Contracts["eventEmitter"].Hex(),
+		"VENUE_DATA_STORE":          s.Devnet.Contracts["dataStore"].Hex(),
+		"VENUE_ORDER_HANDLER":       s.Devnet.Contracts["orderHandler"].Hex(),
+		"VENUE_LIQUIDATION_HANDLER": s.Devnet.Contracts["liquidationHandler"].Hex(),
+		"VENUE_DEPOSIT_HANDLER":     s.Devnet.Contracts["depositHandler"].Hex(),
+		"VENUE_WITHDRAWAL_HANDLER":  s.Devnet.Contracts["withdrawalHandler"].Hex(),
+
+		"LIQUIDATION_FIRE_RATIO": "1.10",
+		"SCANNER_START_BLOCK":    strconv.FormatUint(s.Devnet.Block, 10),
+		"SCANNER_SIGNERS":        signers,
+		"SCANNER_PRICE_URL":      s.Devnet.Feed,
+		"PLANNER_SIGNERS":        signers,
+		"SIGNER_DEV":             "true",
+		"SIGNER_DEV_KEYS":        strings.Join(keys, ","),
+	}
+	list := make([]string, 0, len(env))
+	for key, value := range env {
+		list = append(list, "PERPKEEPER_"+key+"="+value)
+	}
+	return list, nil
+}

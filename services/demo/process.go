@@ -1,0 +1,168 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/retry"
+)
+
+// healthyRun is how long a process must have run for its end to count as a first one.
+const healthyRun = 5 * time.Second
+
+// badConfig is the exit code of a process whose configuration is wrong: starting it again cannot help.
+const badConfig = 2
+
+// Process is one supervised child: when it ends unasked it is started again, as a container runtime would.
+type Process struct {
+	Name string
+	// HTTP is the address of its health and metrics pages.
+	HTTP string
+
+	path string
+	args []string
+	env  []string
+	log  zerolog.Logger
+	file string
+
+	mu       sync.Mutex
+	cmd      *exec.Cmd
+	held     chan struct{} // not nil while the process is kept down; closed when it may start again
+	restarts int
+}
+
+// Run keeps the process running until ctx ends, then asks it to stop and waits. It returns an error only when starting again is useless.
+func (p *Process) Run(ctx context.Context) error {
+	backoff := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2})
+	for backoff.Next(ctx) {
+		if err := p.awaitRelease(ctx); err != nil {
+			return nil
+		}
+		began := time.Now()
+		err := p.once(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() == badConfig {
+			return fmt.Errorf("%s refuses its configuration:\n%s", p.Name, p.Tail(10))
+		}
+		p.mu.Lock()
+		p.restarts++
+		p.mu.Unlock()
+		p.log.Warn().Str("process", p.Name).AnErr("ended", err).Msg("process ended, starting it again")
+		if time.Since(began) > healthyRun {
+			backoff.Reset()
+		}
+	}
+	return nil
+}
+
+func (p *Process) once(ctx context.Context) error {
+	out, err := os.OpenFile(p.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log of %s: %w", p.Name, err)
+	}
+	defer out.Close()
+	cmd := exec.CommandContext(ctx, p.path, p.args...)
+	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = dieWithParent()
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 20 * time.Second
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", p.Name, err)
+	}
+	p.mu.Lock()
+	p.cmd = cmd
+	p.mu.Unlock()
+	err = cmd.Wait()
+	p.mu.Lock()
+	p.cmd = nil
+	p.mu.Unlock()
+	return err
+}
+
+func (p *Process) awaitRelease(ctx context.Context) error {
+	p.mu.Lock()
+	held := p.held
+	p.mu.Unlock()
+	if held == nil {
+		return nil
+	}
+	select {
+	case <-held:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Kill ends the process at once (SIGKILL); the supervisor starts it again.
+func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
+
+// Hold kills the process and keeps it down until the returned function is called.
+func (p *Process) Hold() (release func()) {
+	p.mu.Lock()
+	held := make(chan struct{})
+	p.held = held
+	p.mu.Unlock()
+	p.Kill()
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		p.held = nil
+		p.mu.Unlock()
+		close(held)
+	})
+}
+
+// Pause stops the process without ending it (SIGSTOP), as a long garbage collection or a frozen machine would; the returned function
+// lets it go on.
+func (p *Process) Pause() (resume func()) {
+	p.signal(syscall.SIGSTOP)
+	return func() { p.signal(syscall.SIGCONT) }
+}
+
+func (p *Process) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil {
+		_ = p.cmd.Process.Signal(s) // it may have ended meanwhile, which is what was wanted
+	}
+}
+
+// Restarts counts how often the process ended unasked.
+func (p *Process) Restarts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restarts
+}
+
+// Tail returns the last lines of the process's log.
+func (p *Process) Tail(lines int) string {
+	text, err := os.ReadFile(p.file)
+	if err != nil {
+		return err.Error()
+	}
+	all := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}
+
+// binary finds a program of this module beside the running one.
+func binary(folder, name string) (string, error) {
+	path := filepath.Join(folder, name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the program %s is missing (run make build): %w", path, err)
+	}
+	return path, nil
+}
