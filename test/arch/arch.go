@@ -93,15 +93,15 @@ func (t Table) refuse(file, imported string) string {
 	if !own {
 		return t.refuseVendor(folder, imported)
 	}
-	if strings.HasSuffix(file, "_test.go") || within(folder, inner) || within(inner, folder) {
+	if strings.HasSuffix(file, "_test.go") {
 		return ""
 	}
 	room := t.room(folder)
 	if room == nil {
 		return "the folder " + folder + " has no row in the import table"
 	}
-	if matchAny(room.May, inner) {
-		return ""
+	if match(room.Path, inner) || matchAny(room.May, inner) {
+		return "" // parts of one room may see each other
 	}
 	return room.Path + " may not see " + inner
 }
@@ -125,9 +125,6 @@ func (t Table) room(folder string) *Room {
 	}
 	return best
 }
-
-// within reports whether folder lies below root: parts of one room may see each other.
-func within(folder, root string) bool { return root != "" && strings.HasPrefix(folder+"/", root+"/") }
 
 func matchAny(patterns []string, folder string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, folder) })

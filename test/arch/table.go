@@ -24,6 +24,7 @@ var House = Table{
 		{Path: "pkg/lease/...", May: inner},
 		{Path: "pkg/nonce/...", May: append([]string{"pkg/lease"}, inner...)},
 		{Path: "pkg/txm/...", May: inner},
+		{Path: "pkg/txm/txmtest", May: slices.Concat(inner, rooms)}, // the conformance suite of stores, which implement all of them
 		{Path: "pkg/liquidation/...", May: inner},
 		{Path: "pkg/tier/...", May: append([]string{"pkg/ttl"}, inner...)},
 		{Path: "pkg/delayed/...", May: inner},
@@ -31,7 +32,7 @@ var House = Table{
 
 		{Path: "pkg/evm/...", May: inner},
 		{Path: "pkg/gmx/...", May: inner},
-		{Path: "pkg/price/...", May: inner},
+		{Path: "pkg/price/...", May: slices.Concat([]string{"pkg/wire"}, inner)},
 		{Path: "pkg/signer/...", May: inner},
 		{Path: "pkg/alert/...", May: inner},
 		{Path: "pkg/bus/...", May: slices.Concat([]string{"pkg/wire"}, inner)},
