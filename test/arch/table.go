@@ -37,6 +37,7 @@ var House = Table{
 		{Path: "pkg/alert/...", May: inner},
 		{Path: "pkg/bus/...", May: slices.Concat([]string{"pkg/wire"}, inner)},
 		{Path: "pkg/pg/...", May: slices.Concat(inner, rooms)},
+		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/embedded/postgres", "pkg/secret"}}, // a database for every test
 		{Path: "pkg/service/...", May: inner},
 		{Path: "pkg/embedded/..."},
 
