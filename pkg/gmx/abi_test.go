@@ -55,7 +55,8 @@ func referenceItems(data []byte) (name string, items map[string]string, err erro
 			pairs := tuple.Field(kind).Field(array)
 			for i := range pairs.Len() {
 				if key := pairs.Index(i).Field(0).String(); key != "" {
-					items[key] = itemTypes[kind] + [2]string{"", "[]"}[array] + " " + render(pairs.Index(i).Field(1).Interface())
+					text := itemTypes[kind] + [2]string{"", "[]"}[array] + " " + render(pairs.Index(i).Field(1).Interface())
+					items[key] = strings.ReplaceAll(text, "\x00", "\uFFFD") // as the walker mends texts
 				}
 			}
 		}

@@ -24,7 +24,7 @@ func decodeOrderCreated(r *reader) []perp.Event {
 		InitialCollateralToken:       r.address("initialCollateralToken"),
 		CancellationReceiver:         r.address("cancellationReceiver"),
 		SwapPath:                     r.addresses("swapPath"),
-		OrderType:                    perp.OrderType(r.enum("orderType", uint8(perp.StopIncrease))),
+		OrderType:                    r.orderType(),
 		DecreasePositionSwapType:     r.uint("decreasePositionSwapType"),
 		SizeDeltaUsd:                 r.uint("sizeDeltaUsd"),
 		InitialCollateralDeltaAmount: r.uint("initialCollateralDeltaAmount"),

@@ -5,7 +5,7 @@ import "perpkeeper/pkg/perp"
 var positionEvents = []eventKind{
 	{"PositionIncrease", 1, ofAccount, decodePositionIncrease},
 	{"PositionDecrease", 1, ofAccount, decodePositionDecrease},
-	{"InsolventClose", 0, ofKey, decodeInsolventClose},
+	{"InsolventClose", 0, ofOrderKey, decodeInsolventClose},
 	{"InitializePositionIncreasedAtTime", 0, ofKey, decodePositionIncreasedAt},
 	{"InitializePositionDecreasedAtTime", 0, ofKey, decodePositionDecreasedAt},
 }
@@ -27,6 +27,7 @@ func decodePositionDecrease(r *reader) []perp.Event {
 	return []perp.Event{perp.PositionDecreased{
 		Position:     p,
 		OrderKey:     r.hash("orderKey"),
+		OrderType:    r.orderType(),
 		SizeDeltaUsd: r.uint("sizeDeltaUsd"),
 	}}
 }

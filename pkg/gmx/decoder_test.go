@@ -94,7 +94,7 @@ var unread = map[string][]string{
 	"PositionIncrease": {"executionPrice", "indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max", "collateralTokenPrice.min",
 		"sizeDeltaInTokens", "orderType", "collateralDeltaAmount", "pendingPriceImpactUsd"},
 	"PositionDecrease": {"executionPrice", "indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max", "collateralTokenPrice.min",
-		"sizeDeltaInTokens", "orderType", "collateralDeltaAmount", "values.priceImpactDiffUsd", "priceImpactUsd", "basePnlUsd",
+		"sizeDeltaInTokens", "collateralDeltaAmount", "values.priceImpactDiffUsd", "priceImpactUsd", "basePnlUsd",
 		"uncappedBasePnlUsd", "proportionalPendingImpactUsd", "totalImpactUsd"},
 	"OrderExecuted": {"account"}, "OrderUpdated": {"account"}, "OrderCancelled": {"account"}, "OrderFrozen": {"account"},
 	"OrderSizeDeltaAutoUpdated": {"sizeDeltaUsd"}, "OrderCollateralDeltaAmountAutoUpdated": {"collateralDeltaAmount"},

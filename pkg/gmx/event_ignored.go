@@ -4,19 +4,23 @@ package gmx
 // keep them finds them where they belong.
 func ignoredEvents() []eventKind {
 	var kinds []eventKind
-	for s, names := range map[scope][]string{global: ignoredGlobal, ofMarket: ignoredOfMarket, ofAccount: ignoredOfAccount, ofKey: ignoredOfKey} {
+	list := func(s scope, names []string) {
 		for _, name := range names {
 			kinds = append(kinds, eventKind{name: name, scope: s})
 		}
 	}
+	list(global, ignoredGlobal)
+	list(ofMarket, ignoredOfMarket)
+	list(ofAccount, ignoredOfAccount)
+	list(ofKey, ignoredOfKey)
+	list(ofOrderKey, ignoredOfOrderKey)
 	return kinds
 }
 
-var ignoredOfKey = []string{
-	// What a position paid. It belongs to the account, although its topic is the market.
-	"PositionFeesCollected", "PositionFeesInfo",
-	"PositionCollateralUsedForExecutionFee",
-}
+var ignoredOfKey = []string{"PositionCollateralUsedForExecutionFee"}
+
+// ignoredOfOrderKey is what a position paid. It belongs to the account, although its topic is the market.
+var ignoredOfOrderKey = []string{"PositionFeesCollected", "PositionFeesInfo"}
 
 var ignoredOfMarket = []string{
 	"MarketPoolValueInfo", "MarketPoolValueUpdated", "SwapInfo", "SwapFeesCollected", "InsufficientFundingFeePayment",

@@ -12,11 +12,12 @@ import (
 type scope uint8
 
 const (
-	global    scope = iota // of the whole exchange: partition 0
-	ofMarket               // topic 1 is the market
-	ofAccount              // topic 1 is the account
-	ofOwner                // topic 1 is a key, topic 2 the account that owns it
-	ofKey                  // names an order or a position, but not its account
+	global     scope = iota // of the whole exchange: partition 0
+	ofMarket                // topic 1 is the market
+	ofAccount               // topic 1 is the account
+	ofOwner                 // topic 1 is a key, topic 2 the account that owns it
+	ofKey                   // the item "key" names an order or a position; no item names its account
+	ofOrderKey              // the same with the item "orderKey"
 )
 
 // eventKind is one event of the contracts.

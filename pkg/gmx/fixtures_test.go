@@ -18,7 +18,8 @@ type recordedTx struct {
 	timeMs uint64
 }
 
-// recordings names the recordings of the original contracts, which are not part of this repository. GMX_FIXTURES overrides where to look.
+// recordings names our own invented recording and those of the original contracts, which are not part of this repository. GMX_FIXTURES
+// overrides where to look for them.
 func recordings(t testing.TB) []string {
 	dir := os.Getenv("GMX_FIXTURES")
 	if dir == "" {
@@ -26,9 +27,9 @@ func recordings(t testing.TB) []string {
 	}
 	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
 	if err != nil || len(names) == 0 {
-		t.Skipf("no recordings in %s; set GMX_FIXTURES to their directory", dir)
+		t.Logf("no recordings in %s; set GMX_FIXTURES to their directory", dir)
 	}
-	return names
+	return append(names, filepath.Join("..", "..", "services", "keeperctl", "testdata", "story.jsonl.gz"))
 }
 
 func readRecording(t testing.TB, name string) (txs []recordedTx) {

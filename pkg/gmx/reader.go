@@ -54,14 +54,15 @@ func (r *reader) amount(name string) (v perp.Int) {
 	return v
 }
 
-// enum reads an unsigned item that must not exceed last.
-func (r *reader) enum(name string, last uint8) uint8 {
-	v, fits := r.uint(name).Uint64()
-	if !fits || v > uint64(last) {
-		r.fail("item %q: %s is not among the known 0 to %d", name, r.uint(name), last)
+// orderType refuses types that a newer version of the contracts may bring.
+func (r *reader) orderType() perp.OrderType {
+	v := r.uint("orderType")
+	if perp.U64(uint64(perp.StopIncrease)).Less(v) {
+		r.fail("item %q: %s is not among the known 0 to %d", "orderType", v, perp.StopIncrease)
 		return 0
 	}
-	return uint8(v)
+	n, _ := v.Uint64()
+	return perp.OrderType(n)
 }
 
 // checkOwner demands that topics and items name the same owner: routing goes by topics, state by items.

@@ -23,6 +23,7 @@ type PositionIncreased struct {
 type PositionDecreased struct {
 	Position     Position // PendingImpactAmount and IncreasedAtTime are not the event's: Apply fills them
 	OrderKey     chain.Hash
+	OrderType    OrderType // why: a liquidation, a deleveraging (as market decrease) or the owner's order
 	SizeDeltaUsd Uint
 }
 

@@ -1,0 +1,78 @@
+package gmx
+
+import (
+	"errors"
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+)
+
+// Config names the contracts of one exchange. Every deployment has its own addresses, so there are no defaults.
+type Config struct {
+	EventEmitter         chain.Address `toml:"event_emitter" help:"the contract that emits every event"`
+	DataStore            chain.Address `toml:"data_store" help:"the contract that holds every parameter"`
+	Oracle               chain.Address `toml:"oracle" help:"the contract that takes price reports"`
+	OrderHandler         chain.Address `toml:"order_handler" help:"executes orders"`
+	LiquidationHandler   chain.Address `toml:"liquidation_handler" help:"executes liquidations"`
+	AdlHandler           chain.Address `toml:"adl_handler" help:"executes auto-deleveraging"`
+	DepositHandler       chain.Address `toml:"deposit_handler" help:"executes deposits"`
+	WithdrawalHandler    chain.Address `toml:"withdrawal_handler" help:"executes withdrawals"`
+	ShiftHandler         chain.Address `toml:"shift_handler" help:"executes shifts; empty where the exchange has none"`
+	GlvDepositHandler    chain.Address `toml:"glv_deposit_handler" help:"executes GLV deposits; empty where the exchange has none"`
+	GlvWithdrawalHandler chain.Address `toml:"glv_withdrawal_handler" help:"executes GLV withdrawals; empty where the exchange has none"`
+	GlvShiftHandler      chain.Address `toml:"glv_shift_handler" help:"executes GLV shifts; empty where the exchange has none"`
+}
+
+// DefaultConfig returns the configuration that names nothing yet.
+func DefaultConfig() Config { return Config{} }
+
+// Validate demands the one address that every process needs. Handlers are demanded when a job needs them, by [Config.Call].
+func (c Config) Validate() error {
+	if c.EventEmitter.IsZero() {
+		return errors.New("event_emitter: no address given; set it to the exchange's EventEmitter")
+	}
+	return nil
+}
+
+// execution is how one kind of job is executed.
+type execution struct {
+	setting string // names the handler in the configuration
+	handler func(Config) chain.Address
+	encode  func(job.Job, SetPrices) []byte
+}
+
+var executions = map[job.Kind]execution{
+	job.Liquidation: {"liquidation_handler", func(c Config) chain.Address { return c.LiquidationHandler }, func(j job.Job, p SetPrices) []byte {
+		return ExecuteLiquidation(j.Account, j.Market, j.Collateral, j.IsLong, p)
+	}},
+	job.Adl: {"adl_handler", func(c Config) chain.Address { return c.AdlHandler }, func(j job.Job, p SetPrices) []byte {
+		return ExecuteAdl(j.Account, j.Market, j.Collateral, j.IsLong, j.SizeDeltaUsd, p)
+	}},
+	job.Order:         {"order_handler", func(c Config) chain.Address { return c.OrderHandler }, byKey(ExecuteOrder)},
+	job.Deposit:       {"deposit_handler", func(c Config) chain.Address { return c.DepositHandler }, byKey(ExecuteDeposit)},
+	job.Withdrawal:    {"withdrawal_handler", func(c Config) chain.Address { return c.WithdrawalHandler }, byKey(ExecuteWithdrawal)},
+	job.Shift:         {"shift_handler", func(c Config) chain.Address { return c.ShiftHandler }, byKey(ExecuteShift)},
+	job.GlvDeposit:    {"glv_deposit_handler", func(c Config) chain.Address { return c.GlvDepositHandler }, byKey(ExecuteGlvDeposit)},
+	job.GlvWithdrawal: {"glv_withdrawal_handler", func(c Config) chain.Address { return c.GlvWithdrawalHandler }, byKey(ExecuteGlvWithdrawal)},
+	job.GlvShift:      {"glv_shift_handler", func(c Config) chain.Address { return c.GlvShiftHandler }, byKey(ExecuteGlvShift)},
+}
+
+func byKey(encode func(chain.Hash, SetPrices) []byte) func(job.Job, SetPrices) []byte {
+	return func(j job.Job, p SetPrices) []byte { return encode(j.Key, p) }
+}
+
+// Call returns the contract and the calldata that execute a job with the given price reports.
+func (c Config) Call(j job.Job, prices SetPrices) (to chain.Address, calldata []byte, err error) {
+	e, known := executions[j.Kind]
+	if !known {
+		return to, nil, fmt.Errorf("job %s: no call executes a %q", j.ID, j.Kind)
+	}
+	if to = e.handler(c); to.IsZero() {
+		return to, nil, fmt.Errorf("job %s: %s is not configured", j.ID, e.setting)
+	}
+	if err := prices.check(); err != nil {
+		return to, nil, fmt.Errorf("job %s: %w", j.ID, err)
+	}
+	return to, e.encode(j, prices), nil
+}

@@ -1,0 +1,155 @@
+package gmx
+
+import (
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+
+	"perpkeeper/pkg/perp"
+)
+
+// RevertClass says what a revert means for a job.
+type RevertClass string
+
+// The classes of reverts. Only NeedsReport and NeedsGas can be mended by the keeper that met them.
+const (
+	// DoneElsewhere: the order, request or position is gone. Another keeper or the owner was faster.
+	DoneElsewhere RevertClass = "done_elsewhere"
+	// Recovered: the condition for the job does not hold (any more): a healthy position, a trigger price not reached.
+	Recovered RevertClass = "recovered"
+	// NeedsReport: a price report is missing, too old, too new or refused.
+	NeedsReport RevertClass = "needs_report"
+	// NeedsGas: the gas limit was too low.
+	NeedsGas RevertClass = "needs_gas"
+	// RoleOrFeature: the signer lacks a role, or the exchange has switched something off. An operator must look.
+	RoleOrFeature RevertClass = "role_or_feature"
+	// Expired: no report can be young enough for the job and old enough for the request; only the owner can still cancel.
+	Expired RevertClass = "expired"
+	// UnknownRevert: any other cause, or one this package cannot read. It says nothing about the job.
+	UnknownRevert RevertClass = "unknown"
+)
+
+// Revert is a decoded custom error of the contracts. It is an error itself.
+type Revert struct {
+	Class RevertClass
+	// Name is empty when the selector is unknown.
+	Name string
+	// Args are in the order of the error's arguments; arrays are left out. It is nil when the data is cut short.
+	Args []RevertArg
+	Data []byte
+}
+
+// RevertArg is one argument: a chain.Address, perp.Uint, perp.Int, bool, chain.Hash, perp.Bytes or string.
+type RevertArg struct {
+	Name  string
+	Value any
+}
+
+// Error returns the error as the contracts' source writes it, with values.
+func (r Revert) Error() string {
+	if r.Name == "" {
+		return "revert 0x" + hex.EncodeToString(r.Data[:min(len(r.Data), 36)])
+	}
+	args := make([]string, len(r.Args))
+	for i, a := range r.Args {
+		args[i] = fmt.Sprintf("%s %v", a.Name, a.Value)
+	}
+	return r.Name + "(" + strings.Join(args, ", ") + ")"
+}
+
+// Int returns a signed argument by name, such as remainingCollateralUsd (30 decimals) of PositionShouldNotBeLiquidated.
+func (r Revert) Int(name string) (value perp.Int, ok bool) {
+	for _, a := range r.Args {
+		if a.Name == name {
+			value, ok = a.Value.(perp.Int)
+		}
+	}
+	return value, ok
+}
+
+// DecodeRevert reads the data of a revert. It never fails: what it cannot read is an [UnknownRevert].
+func DecodeRevert(data []byte) Revert {
+	r := Revert{Class: UnknownRevert, Data: data}
+	if len(data) < 4 {
+		return r
+	}
+	known, ok := customErrors()[[4]byte(data[:4])]
+	if !ok {
+		return r
+	}
+	r.Class, r.Name = known.class, known.name
+	w := newWalker(data[4:])
+	for i, p := range known.params {
+		if value := p.read(w, 32*i); value != nil {
+			r.Args = append(r.Args, RevertArg{Name: p.name, Value: value})
+		}
+	}
+	if w.err != nil {
+		r.Args = nil
+	}
+	return r
+}
+
+type customError struct {
+	class  RevertClass
+	name   string
+	params []param
+}
+
+// param is one argument of an error, by its Solidity type.
+type param struct{ kind, name string }
+
+func (p param) read(w *walker, slot int) any {
+	switch {
+	case strings.HasSuffix(p.kind, "[]"):
+		return nil
+	case p.kind == "address":
+		return w.address(slot)
+	case p.kind == "bool":
+		return w.bool(slot)
+	case p.kind == "bytes32":
+		return w.word(slot)
+	case p.kind == "bytes":
+		return w.bytes(w.follow(0, slot))
+	case p.kind == "string":
+		return w.text(w.follow(0, slot))
+	case strings.HasPrefix(p.kind, "uint"):
+		return w.uint(slot)
+	case strings.HasPrefix(p.kind, "int"):
+		return w.int(slot)
+	}
+	panic("no reader for arguments of type " + p.kind)
+}
+
+// errorList holds every custom error of the contracts (v2.2), a line each: its class, then its declaration.
+//
+//go:embed errors.txt
+var errorList string
+
+// customErrors holds every error by its selector.
+var customErrors = sync.OnceValue(func() map[[4]byte]customError {
+	errors := map[[4]byte]customError{}
+	list := func(class, declaration string) {
+		name, rest, _ := strings.Cut(declaration, "(")
+		e := customError{class: RevertClass(class), name: name}
+		var kinds []string
+		if arguments := strings.TrimSuffix(rest, ")"); arguments != "" {
+			for argument := range strings.SplitSeq(arguments, ", ") {
+				kind, name, _ := strings.Cut(argument, " ")
+				e.params = append(e.params, param{kind, name})
+				kinds = append(kinds, kind)
+			}
+		}
+		errors[selector(name+"("+strings.Join(kinds, ",")+")")] = e
+	}
+	for line := range strings.Lines(errorList) {
+		class, declaration, _ := strings.Cut(strings.TrimSpace(line), " ")
+		list(class, declaration)
+	}
+	// The compiler's own.
+	list(string(UnknownRevert), "Error(string message)")
+	list(string(UnknownRevert), "Panic(uint256 code)")
+	return errors
+})
