@@ -1,0 +1,54 @@
+package price
+
+import (
+	"errors"
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/wire"
+)
+
+// Report is a price of one token at one moment.
+type Report struct {
+	Token    chain.Address
+	Provider chain.Address // the contract that verifies Data
+	Data     []byte        // opaque
+	// Min and Max are USD with 30 decimals per smallest unit of the token.
+	Min, Max perp.Uint
+	// TimeMs is the source's own time, in Unix milliseconds. The contract sees whole seconds of it.
+	TimeMs uint64
+	// Source names where the report was had.
+	Source string
+}
+
+// Second is the report's time as the contract sees it.
+func (r Report) Second() uint64 { return r.TimeMs / 1000 }
+
+// Validate says what makes a report unusable.
+func (r Report) Validate() error {
+	switch {
+	case r.Token.IsZero():
+		return errors.New("a report without a token")
+	case r.TimeMs < 1000:
+		return fmt.Errorf("a report of %s without a time", r.Token)
+	case r.Min.IsZero():
+		return fmt.Errorf("a report of %s with price zero", r.Token)
+	case r.Max.Less(r.Min):
+		return fmt.Errorf("a report of %s with a minimum of %s above its maximum of %s", r.Token, r.Min, r.Max)
+	default:
+		return nil
+	}
+}
+
+// Message is the report as it travels on the price topic. ReceivedMs is when this process got it.
+func (r Report) Message(receivedMs uint64) wire.Price {
+	return wire.Price{
+		Token: r.Token, Provider: r.Provider, Data: r.Data, Min: r.Min, Max: r.Max, TimeMs: r.TimeMs, Source: r.Source, ReceivedMs: receivedMs,
+	}
+}
+
+// FromMessage is the report of a record of the price topic.
+func FromMessage(m wire.Price) Report {
+	return Report{Token: m.Token, Provider: m.Provider, Data: m.Data, Min: m.Min, Max: m.Max, TimeMs: m.TimeMs, Source: m.Source}
+}
