@@ -60,8 +60,7 @@ var sendTexts = []struct {
 }
 
 // SendClass sorts the outcome of SendRaw. Only a node's own error with a known text means anything; everything else that is not nil is
-// Ambiguous. Of several endpoints' answers ResolveByHash counts most, then the
-// first in the order of the configuration that is not Ambiguous.
+// Ambiguous. Of several endpoints' answers ResolveByHash counts most, then the first, in the order of the configuration, that is not Ambiguous.
 func SendClass(err error) Class {
 	if err == nil {
 		return Accepted
