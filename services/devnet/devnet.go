@@ -74,6 +74,7 @@ func (d *Devnet) open(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	d.node.Anchor()
 	d.record = Record{Deployment: *deployment, Mnemonic: Mnemonic, Accounts: d.cast.record()}
 	if d.feed, err = pricefeed.New(d.feedConfig(cfg, venue)); err != nil {
 		return err

@@ -42,7 +42,7 @@ type branchOff struct {
 	old      []*types.Block // Ascending, from the ancestor's child to the old tip.
 }
 
-// Reorg replaces the newest depth blocks by another branch. It fails, with the chain unchanged, if depth is 0 or reaches below the genesis block.
+// Reorg replaces the newest depth blocks by another branch. It fails, with the chain unchanged, if depth is 0 or reaches the anchor (see Anchor).
 func (n *Node) Reorg(depth uint64, style ForkStyle) (Fork, error) {
 	if style != Replay && style != Drop {
 		return Fork{}, fmt.Errorf("unknown fork style %q: use %q or %q", style, Replay, Drop)
@@ -75,8 +75,8 @@ func (n *Node) Reorg(depth uint64, style ForkStyle) (Fork, error) {
 func (n *Node) branchOff(depth uint64, style ForkStyle) (branchOff, error) {
 	head := n.chain.CurrentBlock()
 	number := head.Number.Uint64()
-	if depth == 0 || depth > number {
-		return branchOff{}, fmt.Errorf("cannot replace %d blocks of a chain at height %d", depth, number)
+	if depth == 0 || depth > number-n.anchor {
+		return branchOff{}, fmt.Errorf("cannot replace %d blocks of a chain at height %d that is anchored at height %d", depth, number, n.anchor)
 	}
 	b := branchOff{style: style, ancestor: n.chain.GetHeaderByNumber(number - depth)}
 	for at := number - depth + 1; at <= number; at++ {

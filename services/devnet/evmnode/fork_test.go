@@ -231,6 +231,14 @@ func TestImpossibleForks(t *testing.T) {
 	if c.Head().Hash() != head {
 		t.Error("a refused fork changed the chain")
 	}
+	c.Anchor()
+	c.mine(2)
+	if _, err := c.Reorg(3, Replay); err == nil {
+		t.Error("a fork replaced the anchor")
+	}
+	if _, err := c.Reorg(2, Replay); err != nil {
+		t.Errorf("a fork that grows from the anchor: %v", err)
+	}
 }
 
 // Forks of forks, with blocks coming all the time: the chain stays linked and clients never see the head go down.

@@ -36,6 +36,7 @@ type Node struct {
 	writing   sync.Mutex   // Held by whoever changes the chain.
 	admission sync.RWMutex // Held shared while a transaction enters the pool, alone while a fork empties it.
 	forks     uint64       // Guarded by writing.
+	anchor    uint64       // Guarded by writing; no fork replaces this block or an older one.
 	stalled   time.Time    // Guarded by writing; no blocks before this moment.
 	forgotten sync.Map     // Hashes (common.Hash) of blocks that a Drop fork took away.
 
@@ -234,6 +235,14 @@ func (n *Node) Mine(count uint64) error {
 		}
 	}
 	return nil
+}
+
+// Anchor makes the present head the oldest block that forks grow from, so that what was set up so far cannot be undone. At first that is the
+// genesis block.
+func (n *Node) Anchor() {
+	n.writing.Lock()
+	defer n.writing.Unlock()
+	n.anchor = n.chain.CurrentBlock().Number.Uint64()
 }
 
 // Stall stops the head for d; requests are still answered. A later call replaces an earlier one.
