@@ -17,6 +17,8 @@ type Settings struct {
 	Dir       string        `toml:"dir" help:"folder for data and logs, kept at the end; empty = a temporary one, removed at the end"`
 	Binaries  string        `toml:"binaries" help:"folder with the programs; empty = that of this program"`
 	BlockTime time.Duration `toml:"block_time" help:"time between two blocks of the demo chain"`
+	ChainID   uint64        `toml:"chain_id" help:"id of the demo chain, part of every topic's name"`
+	Brokers   []string      `toml:"brokers" help:"Kafka brokers that run already; empty = an embedded broker"`
 	Rate      int           `toml:"rate" help:"actions of the demo's traders per second"`
 	Seed      uint64        `toml:"seed" help:"decides prices and trades of the demo"`
 	Statevm   int           `toml:"statevm" help:"copies of statevm"`
@@ -27,7 +29,7 @@ type Settings struct {
 
 // DefaultConfig is one of each on a chain with BSC's block time.
 func DefaultConfig() Config {
-	return Config{Demo: Settings{BlockTime: 450 * time.Millisecond, Rate: 2, Seed: 1, Statevm: 1, Planner: 1, Sender: 1, Signers: 2}}
+	return Config{Demo: Settings{BlockTime: 450 * time.Millisecond, ChainID: 1337, Rate: 2, Seed: 1, Statevm: 1, Planner: 1, Sender: 1, Signers: 2}}
 }
 
 // Validate is for what concerns several sections at once; there is one.

@@ -54,6 +54,7 @@ func (s *Stack) startDevnet(ctx context.Context) error {
 	record := filepath.Join(s.dir, "deployment.json")
 	s.env = []string{
 		"PERPKEEPER_DEVNET_RPC=127.0.0.1:0", "PERPKEEPER_DEVNET_FEED=127.0.0.1:0", "PERPKEEPER_DEVNET_OUT=" + record,
+		"PERPKEEPER_DEVNET_CHAIN_ID=" + strconv.FormatUint(s.settings.ChainID, 10),
 		"PERPKEEPER_DEVNET_BLOCK_TIME=" + s.settings.BlockTime.String(), "PERPKEEPER_DEVNET_RATE=" + strconv.Itoa(s.settings.Rate),
 		"PERPKEEPER_DEVNET_SEED=" + strconv.FormatUint(s.settings.Seed, 10),
 	}
@@ -109,7 +110,7 @@ func (s *Stack) environment() ([]string, error) {
 	env := map[string]string{
 		"KEEPER_CHAIN_ID": strconv.FormatUint(s.Devnet.ChainID, 10),
 		"CHAIN_URLS":      s.Devnet.RPC + "," + s.Devnet.WS,
-		"KAFKA_BROKERS":   s.Broker,
+		"KAFKA_BROKERS":   strings.Join(s.Brokers, ","),
 		"POSTGRES_URL":    s.Postgres,
 
 		"VENUE_EVENT_EMITTER":       s.Devnet.Contracts["eventEmitter"].Hex(),

@@ -20,8 +20,8 @@ import (
 // Stack is everything a keeper consists of, running on this machine.
 type Stack struct {
 	Devnet    Devnet
-	Broker    string // address
-	Postgres  string // URL of the keeper's database, with its password
+	Brokers   []string // addresses
+	Postgres  string   // URL of the keeper's database, with its password
 	Processes []*Process
 
 	settings Settings
@@ -122,12 +122,16 @@ func (s *Stack) startPostgres(context.Context) error {
 }
 
 func (s *Stack) startBroker(context.Context) error {
+	if len(s.settings.Brokers) > 0 {
+		s.Brokers = s.settings.Brokers
+		return nil
+	}
 	b, err := broker.Start(broker.Config{DataDir: filepath.Join(s.dir, "kafka")})
 	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, func() error { b.Close(); return nil })
-	s.Broker = b.Addr()
+	s.Brokers = []string{b.Addr()}
 	return nil
 }
 

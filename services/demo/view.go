@@ -20,6 +20,7 @@ type Sight struct {
 	Overview  pg.Overview
 	Head      uint64
 	Processes []ProcessSight
+	LiveJobs  int    // due at the planners' last pass
 	Trouble   string // why there is nothing to see, empty otherwise
 }
 
@@ -40,9 +41,8 @@ func (s *Stack) Look(ctx context.Context, db *pg.DB, since time.Time) Sight {
 	}
 	for _, p := range s.Processes {
 		sight.Processes = append(sight.Processes, ProcessSight{p.Name, p.HTTP, health(ctx, p.HTTP), p.Restarts()})
-		if p.Name == "scanner" {
-			sight.Head = uint64(gauge(ctx, p.HTTP, "perpkeeper_scanner_head_number"))
-		}
+		sight.Head = max(sight.Head, uint64(p.Metric(ctx, "scanner_head_number")))
+		sight.LiveJobs += int(p.Metric(ctx, "planner_jobs_live"))
 	}
 	return sight
 }
@@ -60,18 +60,21 @@ func health(ctx context.Context, address string) string {
 	return "waits: " + first
 }
 
-// gauge reads one metric of a process; 0 when it cannot.
-func gauge(ctx context.Context, address, name string) float64 {
-	text, _, err := get(ctx, "http://"+address+"/metrics")
+// Metric sums a gauge of the process over its labels; 0 when it cannot be had.
+func (p *Process) Metric(ctx context.Context, name string) (sum float64) {
+	text, _, err := get(ctx, "http://"+p.HTTP+"/metrics")
 	if err != nil {
 		return 0
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil || families[name] == nil || len(families[name].GetMetric()) == 0 {
+	if err != nil || families[name] == nil {
 		return 0
 	}
-	return families[name].GetMetric()[0].GetGauge().GetValue()
+	for _, m := range families[name].GetMetric() {
+		sum += m.GetGauge().GetValue()
+	}
+	return sum
 }
 
 func get(ctx context.Context, url string) (text string, status int, err error) {

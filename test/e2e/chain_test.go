@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/secret"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+)
+
+// sent is one transaction of a signer of the keeper.
+type sent struct {
+	chain.Tx
+	key chain.Hash // the order, request or position it was for
+}
+
+// record is what the canonical chain says, read from the node itself and folded without Kafka or Postgres.
+type record struct {
+	book *perp.Book
+	sent []sent
+	// revived holds, per position, the places at which it was opened or grown, and per order those at which it was created or changed: only after
+	// such a place is another transaction for the same key no repetition.
+	revived map[chain.Hash][]chain.LogPos
+}
+
+// read folds the canonical chain from the exchange's deployment up to a block.
+func (k *keeper) read(ctx context.Context, last uint64) record {
+	k.t.Helper()
+	node, err := evm.Dial(ctx, k.nodeConfig(), zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer node.Close()
+	r := record{book: perp.NewBook(), revived: map[chain.Hash][]chain.LogPos{}}
+	decoder := gmx.NewDecoder(k.Devnet.Contracts["eventEmitter"])
+	filter := evm.Filter{Addresses: []chain.Address{k.Devnet.Contracts["eventEmitter"]}, Topics: gmx.Topics()[0]}
+	signers := k.signers()
+	for n := k.Devnet.Block; n <= last; n++ {
+		block, err := node.BlockAt(ctx, n)
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		logs, err := node.Logs(ctx, block.BlockRef, filter)
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		if err := r.fold(decoder, block.BlockRef, logs); err != nil {
+			k.t.Fatal(err)
+		}
+		k.collect(ctx, &r, node, block, signers)
+	}
+	return r
+}
+
+func (k *keeper) nodeConfig() evm.Config {
+	cfg := evm.DefaultConfig()
+	cfg.URLs, cfg.ChainID = []secret.URL{secret.MustURL(k.Devnet.RPC)}, k.Devnet.ChainID
+	return cfg
+}
+
+func (k *keeper) signers() map[chain.Address]bool {
+	signers := map[chain.Address]bool{}
+	for _, a := range k.Devnet.Accounts {
+		if a.Purpose == "keeper" {
+			signers[a.Address] = true
+		}
+	}
+	return signers
+}
+
+func (r *record) fold(decoder *gmx.Decoder, block chain.BlockRef, logs []chain.Log) error {
+	if err := r.book.Begin(block.Number); err != nil {
+		return err
+	}
+	for len(logs) > 0 {
+		n := 1
+		for n < len(logs) && logs[n].TxHash == logs[0].TxHash {
+			n++
+		}
+		events, err := decoder.Transaction(logs[:n], block.TimeMs)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := perp.Apply(r.book, e); err != nil {
+				return err
+			}
+			r.revive(e)
+		}
+		logs = logs[n:]
+	}
+	return nil
+}
+
+func (r *record) revive(e perp.Event) {
+	at := func(key chain.Hash, s perp.Stamp) {
+		r.revived[key] = append(r.revived[key], chain.LogPos{Block: s.Block, Index: s.Log})
+	}
+	switch e := e.(type) {
+	case perp.PositionIncreased:
+		at(e.Position.PositionKey, e.Position.Stamp)
+	case perp.OrderCreated:
+		at(e.Order.Key, e.Order.Stamp)
+	case perp.OrderChanged:
+		at(e.Key, e.Stamp)
+	}
+}
+
+// collect notes the signers' transactions of a block with what they were for.
+func (k *keeper) collect(ctx context.Context, r *record, node *evm.Client, block evm.Block, signers map[chain.Address]bool) {
+	for _, tx := range block.Txs {
+		if !signers[tx.From] {
+			continue
+		}
+		receipt, err := node.Receipt(ctx, tx.Hash)
+		if err != nil || receipt == nil {
+			k.t.Fatalf("receipt of %s: %v, %v", tx.Hash, receipt, err)
+		}
+		var body struct{ Input hexutil.Bytes }
+		if err := k.chain.CallContext(ctx, &body, "eth_getTransactionByHash", tx.Hash.Hex()); err != nil {
+			k.t.Fatal(err)
+		}
+		key, err := target(body.Input)
+		if err != nil {
+			k.t.Fatalf("transaction %s: %v", tx.Hash, err)
+		}
+		r.sent = append(r.sent, sent{receipt.Tx, key})
+	}
+}
+
+// target reads from calldata which order, request or position it is for.
+func target(input []byte) (key chain.Hash, err error) {
+	const selector, word = 4, 32
+	if len(input) < selector+4*word {
+		return key, fmt.Errorf("%d bytes of calldata", len(input))
+	}
+	words := input[selector:]
+	if fmt.Sprintf("%x", input[:selector]) != "109ebc49" { // every other entry point takes the key first
+		return chain.Hash(words[:word]), nil
+	}
+	address := func(i int) chain.Address { return chain.Hash(words[i*word : (i+1)*word]).Address() }
+	return perp.PositionKey(address(0), address(1), address(2), words[4*word-1] == 1), nil
+}
+
+// checkOnce fails for every transaction of the keeper that came after its order or request was done, or its position liquidated, by an earlier
+// one: a job sent twice.
+func (r record) checkOnce(t *testing.T) {
+	t.Helper()
+	done := map[chain.Hash]sent{}
+	for _, tx := range r.sent {
+		if before, repeated := done[tx.key]; repeated && !r.revivedBetween(tx.key, before.Tx, tx.Tx) {
+			t.Errorf("%s was sent twice: %s in block %d (ok %v), and again %s in block %d (ok %v)", tx.key, before.Hash, before.Block, before.OK,
+				tx.Hash, tx.Block, tx.OK)
+		}
+		if tx.OK {
+			done[tx.key] = tx
+		}
+	}
+}
+
+func (r record) revivedBetween(key chain.Hash, first, second chain.Tx) bool {
+	for _, p := range r.revived[key] {
+		if p.Block >= first.Block && p.Block <= second.Block {
+			return true
+		}
+	}
+	return false
+}
+
+// checkNothingLost fails for every order or request that a keeper had to execute and nobody did.
+func (r record) checkNothingLost(t *testing.T) {
+	t.Helper()
+	for _, row := range r.book.Rows(perp.Orders) {
+		if o := row.(perp.Order); o.OrderType.IsMarket() && !o.Status.Final() {
+			t.Errorf("market order %s of block %d is still %s", o.Key, o.Birth.Block, o.Status)
+		}
+	}
+	for _, row := range r.book.Rows(perp.Requests) {
+		if q := row.(perp.Request); !q.Status.Final() {
+			t.Errorf("%s %s of block %d is still %s", q.Kind, q.Key, q.Birth.Block, q.Status)
+		}
+	}
+}
+
+// checkSame waits until the tables stand level at a block and compares them with the fold of the canonical chain up to it.
+func (k *keeper) checkSame() record {
+	k.t.Helper()
+	var r record
+	k.await("tables equal to a fold of the canonical chain", func(ctx context.Context) error {
+		got, at, err := k.db.Checksums(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if !at.Level() {
+			return fmt.Errorf("partitions stand apart by %d blocks", at.Skew())
+		}
+		r = k.read(ctx, at.Watermark.Number)
+		want, err := pg.ChecksumsOf(r.book)
+		if err != nil {
+			return err
+		}
+		for _, table := range []perp.Table{perp.Positions, perp.Orders, perp.Requests, perp.Markets, perp.MarketValues, perp.BadDebts, perp.OracleSources} {
+			if got[table] != want[table] {
+				return fmt.Errorf("table %s differs at block %d", table, at.Watermark.Number)
+			}
+		}
+		return nil
+	})
+	return r
+}
