@@ -74,7 +74,10 @@ type Parameters struct {
 	DepositGasLimit              int64
 	WithdrawalGasLimit           int64
 	MinAdditionalGasForExecution int64
-	MinHandleExecutionErrorGas   int64
+	// MinHandleExecutionErrorGas is how much must be left for an execution that failed without a reason to count as failed rather
+	// than out of gas; it must exceed what is kept back.
+	MinHandleExecutionErrorGasToForward int64
+	MinHandleExecutionErrorGas          int64
 	// GasFeeBaseAmount is the part of an execution's gas that its own count does not see.
 	GasFeeBaseAmount int64
 }
@@ -83,27 +86,28 @@ type Parameters struct {
 // comment).
 func DefaultParameters() Parameters {
 	return Parameters{
-		MinCollateralUSD:                  factor(1, 1),
-		MinCollateralFactor:               factor(1, 100),
-		MinCollateralFactorForLiquidation: factor(1, 100),
-		LiquidationRatioFactor:            factor(1, 1),
-		MinPositionSizeUSD:                factor(1, 1),
-		ReserveFactor:                     factor(9, 10),
-		PositionFeeFactorImproved:         factor(5, 10_000),
-		PositionFeeFactorWorsened:         factor(7, 10_000),
-		LiquidationFeeFactor:              factor(20, 10_000),
-		RequestExpiration:                 300 * time.Second,
-		MaxOraclePriceAge:                 300 * time.Second,
-		MaxOracleTimestampRange:           60 * time.Second,
-		MaxAutoCancelOrders:               6,
-		MaxDataLength:                     8,
-		IncreaseOrderGasLimit:             1_000_000,
-		DecreaseOrderGasLimit:             1_500_000,
-		DepositGasLimit:                   700_000,
-		WithdrawalGasLimit:                700_000,
-		MinAdditionalGasForExecution:      500_000,
-		MinHandleExecutionErrorGas:        400_000,
-		GasFeeBaseAmount:                  300_000,
+		MinCollateralUSD:                    factor(1, 1),
+		MinCollateralFactor:                 factor(1, 100),
+		MinCollateralFactorForLiquidation:   factor(1, 100),
+		LiquidationRatioFactor:              factor(1, 1),
+		MinPositionSizeUSD:                  factor(1, 1),
+		ReserveFactor:                       factor(9, 10),
+		PositionFeeFactorImproved:           factor(5, 10_000),
+		PositionFeeFactorWorsened:           factor(7, 10_000),
+		LiquidationFeeFactor:                factor(20, 10_000),
+		RequestExpiration:                   300 * time.Second,
+		MaxOraclePriceAge:                   300 * time.Second,
+		MaxOracleTimestampRange:             60 * time.Second,
+		MaxAutoCancelOrders:                 6,
+		MaxDataLength:                       8,
+		IncreaseOrderGasLimit:               1_000_000,
+		DecreaseOrderGasLimit:               1_500_000,
+		DepositGasLimit:                     700_000,
+		WithdrawalGasLimit:                  700_000,
+		MinAdditionalGasForExecution:        500_000,
+		MinHandleExecutionErrorGasToForward: 400_000,
+		MinHandleExecutionErrorGas:          700_000,
+		GasFeeBaseAmount:                    300_000,
 	}
 }
 

@@ -187,6 +187,7 @@ func (d *deployer) parameters(ctx context.Context) error {
 		{"DEPOSIT_GAS_LIMIT", big.NewInt(p.DepositGasLimit)},
 		{"WITHDRAWAL_GAS_LIMIT", big.NewInt(p.WithdrawalGasLimit)},
 		{"MIN_ADDITIONAL_GAS_FOR_EXECUTION", big.NewInt(p.MinAdditionalGasForExecution)},
+		{"MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD", big.NewInt(p.MinHandleExecutionErrorGasToForward)},
 		{"MIN_HANDLE_EXECUTION_ERROR_GAS", big.NewInt(p.MinHandleExecutionErrorGas)},
 		{"ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1", big.NewInt(p.GasFeeBaseAmount)},
 		{"ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR", hundredPercent},

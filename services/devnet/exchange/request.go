@@ -31,9 +31,11 @@ func (t OrderType) Increases() bool {
 type OrderRequest struct {
 	Market     common.Address
 	Collateral common.Address
-	Type       OrderType
-	IsLong     bool
-	SizeUSD    *big.Int
+	// Receiver of the output and of the refunded fee; zero means the account itself.
+	Receiver common.Address
+	Type     OrderType
+	IsLong   bool
+	SizeUSD  *big.Int
 	// CollateralAmount in smallest units: paid in by an increase, taken out by a decrease.
 	CollateralAmount *big.Int
 	TriggerPrice     *big.Int
@@ -135,12 +137,16 @@ type (
 // orderCall creates an order in one multicall: fee, collateral, order.
 func (d *Deployment) orderCall(account common.Address, r OrderRequest) call {
 	fee := orDefault(r.ExecutionFee, defaultExecutionFee)
+	receiver := r.Receiver
+	if receiver == (common.Address{}) {
+		receiver = account
+	}
 	b := d.batch(d.Contracts.OrderVault, fee)
 	if r.Type.Increases() {
 		b.tokens(r.Collateral, r.CollateralAmount)
 	}
 	b.add("createOrder", orderParams{
-		Addresses: orderAddresses{Receiver: account, CancellationReceiver: account, Market: r.Market, InitialCollateralToken: r.Collateral},
+		Addresses: orderAddresses{Receiver: receiver, CancellationReceiver: account, Market: r.Market, InitialCollateralToken: r.Collateral},
 		Numbers: orderNumbers{
 			SizeDeltaUsd:                 orZero(r.SizeUSD),
 			InitialCollateralDeltaAmount: orZero(r.CollateralAmount),

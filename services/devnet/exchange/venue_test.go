@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"crypto/ecdsa"
+	"fmt"
 	"math/big"
 	"testing"
 	"time"
@@ -11,7 +12,10 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/eth/ethconfig"
 	"github.com/ethereum/go-ethereum/ethclient/simulated"
+	"github.com/ethereum/go-ethereum/node"
+	"github.com/ethereum/go-ethereum/params"
 
 	"perpkeeper/services/devnet/contracts"
 )
@@ -27,7 +31,22 @@ type venue struct {
 
 	deployer, reporter, keeper, freezer *ecdsa.PrivateKey
 	prices                              map[common.Address]Price
-	accounts                            int
+	accounts                            *int
+}
+
+// in is the same venue for a subtest.
+func (v *venue) in(t *testing.T) *venue {
+	inner := *v
+	inner.t, inner.ctx = t, t.Context()
+	return &inner
+}
+
+// london removes the later forks, so that the tests run, and gas costs, as on the devnet's chain.
+func london(_ *node.Config, eth *ethconfig.Config) {
+	config := *params.AllDevChainProtocolChanges
+	config.ShanghaiTime, config.CancunTime, config.PragueTime, config.OsakaTime, config.BogotaTime = nil, nil, nil, nil, nil
+	config.BlobScheduleConfig = nil
+	eth.Genesis.Config = &config
 }
 
 // lazyMiner seals a block when somebody asks for a receipt that is not there yet, so that what is sent together is mined together.
@@ -45,12 +64,22 @@ func (c lazyMiner) TransactionReceipt(ctx context.Context, hash common.Hash) (*t
 	return c.Client.TransactionReceipt(ctx, hash)
 }
 
+// highGasPrice is 10 gwei.
+var highGasPrice = big.NewInt(10_000_000_000)
+
 func testKey(seed string) *ecdsa.PrivateKey {
 	key, err := crypto.ToECDSA(crypto.Keccak256([]byte(seed)))
 	if err != nil {
 		panic(err)
 	}
 	return key
+}
+
+// maxAccounts is how many traders have native coin from the start.
+const maxAccounts = 16
+
+func traderKey(i int) *ecdsa.PrivateKey {
+	return testKey(fmt.Sprintf("trader %d", i))
 }
 
 func coins(n int64) *big.Int {
@@ -67,12 +96,16 @@ func newVenue(t *testing.T, change func(*Config)) *venue {
 	v := &venue{
 		t: t, ctx: t.Context(),
 		deployer: testKey("deployer"), reporter: testKey("reporter"), keeper: testKey("keeper"), freezer: testKey("freezer"),
-		prices: map[common.Address]Price{},
+		prices: map[common.Address]Price{}, accounts: new(int),
 	}
-	rich := types.Account{Balance: coins(1_000_000)}
-	v.sim = simulated.NewBackend(types.GenesisAlloc{
-		addressOf(v.deployer): rich, addressOf(v.keeper): rich, addressOf(v.freezer): rich, addressOf(testKey("faucet")): rich,
-	})
+	genesis := types.GenesisAlloc{}
+	for _, key := range []*ecdsa.PrivateKey{v.deployer, v.keeper, v.freezer} {
+		genesis[addressOf(key)] = types.Account{Balance: coins(1_000_000)}
+	}
+	for i := range maxAccounts {
+		genesis[addressOf(traderKey(i))] = types.Account{Balance: coins(1_000)}
+	}
+	v.sim = simulated.NewBackend(genesis, london)
 	t.Cleanup(func() {
 		if err := v.sim.Close(); err != nil {
 			t.Errorf("closing the simulated chain: %v", err)
@@ -81,7 +114,7 @@ func newVenue(t *testing.T, change func(*Config)) *venue {
 	v.chain = lazyMiner{Client: v.sim.Client(), sim: v.sim}
 	cfg := DefaultConfig(v.deployer, v.reporter, []Keeper{
 		{Address: addressOf(v.keeper), Roles: []string{OrderKeeper, LiquidationKeeper, AdlKeeper}},
-		{Address: addressOf(v.freezer), Roles: []string{OrderKeeper, FrozenOrderKeeper}},
+		{Address: addressOf(v.freezer), Roles: []string{OrderKeeper, LiquidationKeeper, FrozenOrderKeeper}},
 	})
 	if change != nil {
 		change(&cfg)
@@ -153,9 +186,8 @@ func (v *venue) reports(m Market, timestamp uint64) OracleParams {
 // account is a new trader with native coin, tokens and approvals.
 func (v *venue) account() *ecdsa.PrivateKey {
 	v.t.Helper()
-	v.accounts++
-	key := testKey("account" + string(rune('a'+v.accounts)))
-	v.must(v.client.Pay(v.ctx, testKey("faucet"), addressOf(key), coins(1_000)))
+	key := traderKey(*v.accounts)
+	*v.accounts++
 	for _, token := range v.d.Tokens {
 		v.must(v.client.Mint(v.ctx, key, token.Address, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(token.Decimals)+6), nil)))
 		v.must(v.client.Approve(v.ctx, key, token.Address))
@@ -224,6 +256,41 @@ func (v *venue) refused(key *ecdsa.PrivateKey, c call, want string) {
 	if name, args := v.simulate(key, c); name != want {
 		v.t.Errorf("got %q %v, want %s", name, args, want)
 	}
+}
+
+// refusedAtPrice is like refused, for checks that depend on the transaction's gas price.
+func (v *venue) refusedAtPrice(key *ecdsa.PrivateKey, c call, want string) {
+	v.t.Helper()
+	msg := ethereum.CallMsg{From: addressOf(key), To: c.to, Data: c.data, Gas: c.gas, Value: c.value, GasPrice: highGasPrice}
+	_, err := v.chain.CallContract(v.ctx, msg, nil)
+	if name, args, _ := revertOf(err); name != want {
+		v.t.Errorf("got %q %v (%v), want %s", name, args, err, want)
+	}
+}
+
+// race sends a keeper's call twice, by two keepers, and mines both into one block.
+func (v *venue) race(c call) (first, second *types.Receipt) {
+	v.t.Helper()
+	var hashes []common.Hash
+	for _, key := range []*ecdsa.PrivateKey{v.keeper, v.freezer} {
+		hash, err := v.client.submit(v.ctx, key, "racing", c)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		hashes = append(hashes, hash)
+	}
+	receipts := make([]*types.Receipt, 2)
+	for _, hash := range hashes {
+		receipt, err := v.client.receipt(v.ctx, hash)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		receipts[receipt.TransactionIndex] = receipt
+	}
+	if receipts[0] == nil || receipts[1] == nil || receipts[0].BlockNumber.Cmp(receipts[1].BlockNumber) != 0 {
+		v.t.Fatal("not mined into one block")
+	}
+	return receipts[0], receipts[1]
 }
 
 const keeperGas = 8_000_000

@@ -21,7 +21,7 @@ contract Config is RoleModule {
     constructor(RoleStore _roleStore, DataStore _dataStore, EventEmitter _eventEmitter) RoleModule(_roleStore) {
         dataStore = _dataStore;
         eventEmitter = _eventEmitter;
-        bytes32[26] memory keys = [
+        bytes32[27] memory keys = [
             Keys.MIN_COLLATERAL_USD,
             Keys.MIN_POSITION_SIZE_USD,
             Keys.MIN_COLLATERAL_FACTOR,
@@ -43,6 +43,7 @@ contract Config is RoleModule {
             Keys.DEPOSIT_GAS_LIMIT,
             Keys.WITHDRAWAL_GAS_LIMIT,
             Keys.MIN_ADDITIONAL_GAS_FOR_EXECUTION,
+            Keys.MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD,
             Keys.MIN_HANDLE_EXECUTION_ERROR_GAS,
             Keys.ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1,
             Keys.ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR,

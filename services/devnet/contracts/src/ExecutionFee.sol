@@ -39,16 +39,17 @@ library ExecutionFee {
         if (startingGas < estimatedGasLimit + additional) {
             revert Errors.InsufficientExecutionGas(startingGas, estimatedGasLimit, additional);
         }
-        uint256 reserve = dataStore.getUint(Keys.MIN_HANDLE_EXECUTION_ERROR_GAS);
+        uint256 reserve = dataStore.getUint(Keys.MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD);
         if (startingGas < reserve) revert Errors.InsufficientExecutionGasForErrorHandling(startingGas, reserve);
         return startingGas - reserve;
     }
 
-    /// An empty reason with little gas left means that the execution ran out of gas: the keeper's fault, so revert.
+    /// An empty reason with little gas left means that the execution ran out of gas: the keeper's fault, so revert. The limit
+    /// must exceed what gasToForward keeps back, because calls below the one that ran out keep 1/64 each.
     function validateErrorGas(DataStore dataStore, bytes memory reasonBytes) internal view {
         if (reasonBytes.length != 0) return;
-        uint256 reserve = dataStore.getUint(Keys.MIN_HANDLE_EXECUTION_ERROR_GAS);
-        if (gasleft() < reserve) revert Errors.InsufficientHandleExecutionErrorGas(gasleft(), reserve);
+        uint256 minimum = dataStore.getUint(Keys.MIN_HANDLE_EXECUTION_ERROR_GAS);
+        if (gasleft() < minimum) revert Errors.InsufficientHandleExecutionErrorGas(gasleft(), minimum);
     }
 
     /// Pays the keeper for the gas used since startingGas, at most the fee, and refunds the rest. Nothing happens without

@@ -48,6 +48,8 @@ library Keys {
     bytes32 internal constant DEPOSIT_GAS_LIMIT = keccak256(abi.encode("DEPOSIT_GAS_LIMIT"));
     bytes32 internal constant WITHDRAWAL_GAS_LIMIT = keccak256(abi.encode("WITHDRAWAL_GAS_LIMIT"));
     bytes32 internal constant MIN_ADDITIONAL_GAS_FOR_EXECUTION = keccak256(abi.encode("MIN_ADDITIONAL_GAS_FOR_EXECUTION"));
+    bytes32 internal constant MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD =
+        keccak256(abi.encode("MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD"));
     bytes32 internal constant MIN_HANDLE_EXECUTION_ERROR_GAS = keccak256(abi.encode("MIN_HANDLE_EXECUTION_ERROR_GAS"));
     bytes32 internal constant ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1 =
         keccak256(abi.encode("ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1"));

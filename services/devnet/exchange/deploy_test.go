@@ -1,0 +1,274 @@
+package exchange
+
+import (
+	"encoding/json"
+	"math/big"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"perpkeeper/services/devnet/contracts"
+)
+
+// TestAddressesArePinned: the same deployer gives the same addresses for ever, so that files may name them. A change of the order
+// of creation, or of the market token's code, must be deliberate.
+func TestAddressesArePinned(t *testing.T) {
+	v := newVenue(t, nil)
+	want := map[string]string{
+		"roleStore":          "0x8Ad159a275AEE56fb2334DBb69036E9c7baCEe9b",
+		"eventEmitter":       "0xfF2Bd636B9Fc89645C2D336aeaDE2E4AbaFe1eA5",
+		"orderHandler":       "0x1c831bF4656866662B04c8FED126d432a007BD08",
+		"liquidationHandler": "0xD1c5ea2610b894FA66333cb5F3b512ea037ba1F0",
+		"exchangeRouter":     "0x4b3b5d4AbE57Eb7a00bBE9Cc3eE743509B04f4E9",
+		"ETH/USD":            "0x70107e4fD08c1E8bBD47930E01afdF0C100fC211",
+		"BTC/USD":            "0x53AA881910edABcf64e9bC32915cF075b1B83542",
+	}
+	c := v.d.Contracts
+	got := map[string]string{
+		"roleStore": c.RoleStore.Hex(), "eventEmitter": c.EventEmitter.Hex(), "orderHandler": c.OrderHandler.Hex(),
+		"liquidationHandler": c.LiquidationHandler.Hex(), "exchangeRouter": c.ExchangeRouter.Hex(),
+		"ETH/USD": v.market("ETH/USD").Address.Hex(), "BTC/USD": v.market("BTC/USD").Address.Hex(),
+	}
+	for name, address := range want {
+		if got[name] != address {
+			t.Errorf("%s is at %s, pinned at %s", name, got[name], address)
+		}
+	}
+}
+
+func TestDeploymentIsComplete(t *testing.T) {
+	v := newVenue(t, nil)
+	addresses := reflect.ValueOf(v.d.Contracts)
+	for i := range addresses.NumField() {
+		address := addresses.Field(i).Interface().(common.Address)
+		code, err := v.chain.CodeAt(v.ctx, address, nil)
+		if err != nil || len(code) == 0 {
+			t.Errorf("no code of %s at %s (%v)", addresses.Type().Field(i).Name, address, err)
+		}
+	}
+	text, err := json.Marshal(v.d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Deployment
+	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(&back, v.d) {
+		t.Errorf("the record does not survive JSON: %v\n%s", err, text)
+	}
+	for _, m := range v.d.Markets {
+		for _, token := range []common.Address{m.Long, m.Short} {
+			pool, err := v.client.Uint(v.ctx, "POOL_AMOUNT", m.Address, token)
+			if err != nil || pool.Sign() == 0 {
+				t.Errorf("%s has no liquidity in %s (%v)", m.Name, token, err)
+			}
+		}
+	}
+}
+
+func TestDeployerMustBeFresh(t *testing.T) {
+	v := newVenue(t, nil)
+	_, err := Deploy(v.ctx, v.chain, DefaultConfig(v.deployer, v.reporter, nil))
+	if err == nil || !strings.Contains(err.Error(), "fresh account") {
+		t.Errorf("a second deployment: %v", err)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	cfg := DefaultConfig(testKey("a"), nil, nil)
+	cfg.LiquidityUSD = 0
+	cfg.Tokens = append(cfg.Tokens, cfg.Tokens[0])
+	cfg.Markets = append(cfg.Markets, MarketSpec{Name: "X/USD", Index: "X", Long: "X", Short: "USDC"})
+	err := cfg.validate()
+	for _, part := range []string{"keys are needed", "liquidity of 0", `token "WETH"`, `market "X/USD"`} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("no complaint about %q in: %v", part, err)
+		}
+	}
+}
+
+func TestRoles(t *testing.T) {
+	v := newVenue(t, nil)
+	for role, prefix := range map[string]string{
+		OrderKeeper: "0x40a07f8f", LiquidationKeeper: "0x556c788f", FrozenOrderKeeper: "0xcb6c7bc0", AdlKeeper: "0xb37d64ed",
+	} {
+		if hash := contracts.RoleKey(role).Hex(); !strings.HasPrefix(hash, prefix) {
+			t.Errorf("%s is %s, want %s…", role, hash, prefix)
+		}
+	}
+	hasRole := func(account common.Address, role string) bool {
+		t.Helper()
+		out, err := v.client.read(v.ctx, contracts.RoleStore, v.d.Contracts.RoleStore, "hasRole", account, contracts.RoleKey(role))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out[0].(bool)
+	}
+	for _, keeper := range v.d.Keepers {
+		for _, role := range []string{OrderKeeper, LiquidationKeeper, AdlKeeper, FrozenOrderKeeper} {
+			if got, want := hasRole(keeper.Address, role), slices.Contains(keeper.Roles, role); got != want {
+				t.Errorf("%s has %s: %v, want %v", keeper.Address, role, got, want)
+			}
+		}
+	}
+	for _, role := range []string{"CONTROLLER", OrderKeeper} {
+		if hasRole(v.d.Deployer, role) {
+			t.Errorf("the deployer keeps %s", role)
+		}
+	}
+}
+
+// TestUnauthorized: every guarded door answers Unauthorized with the missing role, before it looks at anything else.
+func TestUnauthorized(t *testing.T) {
+	v := newVenue(t, nil)
+	stranger := v.account()
+	self, c := addressOf(stranger), v.d.Contracts
+	none := OracleParams{}
+	zero := common.Hash{}
+	emptyEvent := reflect.New(contracts.Get(contracts.EventEmitter).ABI.Methods["emitEventLog"].Inputs[1].Type.GetType()).Elem().Interface()
+	for _, door := range []struct {
+		name   contracts.Name
+		at     common.Address
+		role   string
+		method string
+		args   []any
+	}{
+		{contracts.RoleStore, c.RoleStore, "ROLE_ADMIN", "grantRole", []any{self, zero}},
+		{contracts.RoleStore, c.RoleStore, "ROLE_ADMIN", "revokeRole", []any{self, zero}},
+		{contracts.DataStore, c.DataStore, "CONTROLLER", "setUint", []any{zero, new(big.Int)}},
+		{contracts.EventEmitter, c.EventEmitter, "CONTROLLER", "emitEventLog", []any{"X", emptyEvent}},
+		{contracts.EventEmitter, c.EventEmitter, "CONTROLLER", "emitEventLog1", []any{"X", zero, emptyEvent}},
+		{contracts.EventEmitter, c.EventEmitter, "CONTROLLER", "emitEventLog2", []any{"X", zero, zero, emptyEvent}},
+		{contracts.Config, c.Config, "CONFIG_KEEPER", "setUint", []any{zero, []byte{}, new(big.Int)}},
+		{contracts.MarketFactory, c.MarketFactory, "MARKET_KEEPER", "createMarket", []any{self, self, self, zero}},
+		{contracts.Oracle, c.Oracle, "CONTROLLER", "setPrices", []any{none}},
+		{contracts.Oracle, c.Oracle, "CONTROLLER", "clearAllPrices", nil},
+		{contracts.RequestVault, c.OrderVault, "CONTROLLER", "transferOut", []any{self, self, new(big.Int)}},
+		{contracts.RequestVault, c.OrderVault, "CONTROLLER", "payNative", []any{self, new(big.Int)}},
+		{contracts.MarketToken, v.market("ETH/USD").Address, "CONTROLLER", "mint", []any{self, big.NewInt(1)}},
+		{contracts.MarketToken, v.market("ETH/USD").Address, "CONTROLLER", "transferOut", []any{self, self, big.NewInt(1)}},
+		{contracts.OrderBook, c.OrderBook, "CONTROLLER", "take", []any{zero}},
+		{contracts.OrderHandler, c.OrderHandler, "CONTROLLER", "cancelOrder", []any{zero, self}},
+		{contracts.OrderHandler, c.OrderHandler, OrderKeeper, "executeOrder", []any{zero, none}},
+		{contracts.LiquidationHandler, c.LiquidationHandler, LiquidationKeeper, "executeLiquidation", []any{self, self, self, true, none}},
+		{contracts.DepositHandler, c.DepositHandler, OrderKeeper, "executeDeposit", []any{zero, none}},
+		{contracts.WithdrawalHandler, c.WithdrawalHandler, OrderKeeper, "executeWithdrawal", []any{zero, none}},
+	} {
+		name, args := v.simulate(stranger, call{to: &door.at, data: pack(door.name, door.method, door.args...), gas: keeperGas})
+		if name != "Unauthorized" || args[0] != self || args[1] != door.role {
+			t.Errorf("%s.%s: %s %v, want Unauthorized for %s", door.name, door.method, name, args, door.role)
+		}
+	}
+}
+
+func TestLastAdminStays(t *testing.T) {
+	v := newVenue(t, nil)
+	revoke := call{
+		to:   &v.d.Contracts.RoleStore,
+		data: pack(contracts.RoleStore, "revokeRole", v.d.Deployer, contracts.RoleKey("ROLE_ADMIN")), gas: gasToConfigure,
+	}
+	v.refused(v.deployer, revoke, "ThereMustBeAtLeastOneRoleAdmin")
+}
+
+// TestParameters: what is set through Config can be read from the log, what is not can only be read by call.
+func TestParameters(t *testing.T) {
+	v := newVenue(t, nil)
+	announced := map[common.Hash]*big.Int{}
+	for _, e := range v.history() {
+		if e.name == "SetUint" {
+			key := common.Hash(e.items["baseKey"].([32]byte))
+			if data := e.items["data"].([]byte); len(data) > 0 {
+				key = crypto.Keccak256Hash(key.Bytes(), data)
+			}
+			announced[key] = e.int("value")
+		}
+	}
+	m := v.market("ETH/USD").Address
+	for _, c := range []struct {
+		name   string
+		args   []any
+		silent bool
+	}{
+		{"MIN_COLLATERAL_USD", nil, false},
+		{"MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", []any{m}, false},
+		{"POSITION_FEE_FACTOR", []any{m, true}, false},
+		{"POSITION_FEE_FACTOR", []any{m, false}, false},
+		{"INCREASE_ORDER_GAS_LIMIT", nil, false},
+		{"REQUEST_EXPIRATION_TIME", nil, true},
+		{"MAX_ORACLE_PRICE_AGE", nil, true},
+		{"LIQUIDATION_RATIO_FACTOR", nil, true},
+	} {
+		stored, err := v.client.Uint(v.ctx, c.name, c.args...)
+		if err != nil || stored.Sign() == 0 {
+			t.Fatalf("%s%v is %v (%v)", c.name, c.args, stored, err)
+		}
+		value, told := announced[contracts.Key(c.name, c.args...)]
+		if told == c.silent || (told && value.Cmp(stored) != 0) {
+			t.Errorf("%s%v: stored %s, announced %v (%v)", c.name, c.args, stored, value, told)
+		}
+	}
+
+	receipt := v.must(v.client.SetUint(v.ctx, v.deployer, "LIQUIDATION_RATIO_FACTOR", factor(11, 10)))
+	e := v.has(v.events(receipt), "SetUint")
+	if e.kind != "EventLog1" || e.topics[2] != contracts.BaseKey("LIQUIDATION_RATIO_FACTOR") {
+		t.Errorf("SetUint as %s with topic1 %s", e.kind, e.topics[2])
+	}
+	data := pack(contracts.Config, "setUint", contracts.BaseKey("POOL_AMOUNT"), contracts.Encode(m, m), big.NewInt(1))
+	v.refused(v.deployer, call{to: &v.d.Contracts.Config, data: data, gas: gasToConfigure}, "InvalidBaseKey")
+}
+
+func TestOracleRefusals(t *testing.T) {
+	v := newVenue(t, nil)
+	m, trader := v.market("ETH/USD"), v.account()
+	order := v.order(trader, trade(m, MarketIncrease, true))
+	now := v.now()
+	for want, spoil := range map[string]func(*OracleParams){
+		"EmptyValidatedPrices":                 func(p *OracleParams) { *p = OracleParams{} },
+		"InvalidOracleSetPricesProvidersParam": func(p *OracleParams) { p.Providers = p.Providers[:1] },
+		"InvalidOracleSetPricesDataParam":      func(p *OracleParams) { p.Data = p.Data[:1] },
+		"InvalidOracleProvider":                func(p *OracleParams) { p.Providers[0] = addressOf(trader) },
+		"InvalidToken":                         func(p *OracleParams) { p.Data[0], p.Data[1] = p.Data[1], p.Data[0] },
+		"EmptyPrimaryPrice":                    func(p *OracleParams) { *p = v.reports(Market{Index: m.Long, Long: m.Long, Short: m.Long}, now) },
+		"PriceAlreadySet": func(p *OracleParams) {
+			p.Add(p.Tokens[0], p.Providers[0], p.Data[0])
+		},
+		"InvalidOracleProviderForToken": func(p *OracleParams) { p.Tokens[0] = addressOf(trader) },
+		"InvalidOracleSigner": func(p *OracleParams) {
+			p.Data[0] = SignReport(v.keeper, v.client.chainID, m.Index, v.prices[m.Index], now)
+		},
+		"InvalidMinMaxForPrice": func(p *OracleParams) {
+			price := v.prices[m.Index]
+			p.Data[0] = SignReport(v.reporter, v.client.chainID, m.Index, Price{Min: new(big.Int).Add(price.Max, big.NewInt(1)), Max: price.Max}, now)
+		},
+		"MaxOracleTimestampRangeExceeded": func(p *OracleParams) {
+			p.Data[0] = SignReport(v.reporter, v.client.chainID, m.Index, v.prices[m.Index], now+61)
+		},
+	} {
+		params := v.reports(m, now)
+		spoil(&params)
+		v.refused(v.keeper, v.executeOrder(order, params), want)
+	}
+	elsewhere := v.reports(m, now)
+	elsewhere.Data[0] = SignReport(v.reporter, big.NewInt(56), m.Index, v.prices[m.Index], now)
+	v.refused(v.keeper, v.executeOrder(order, elsewhere), "InvalidOracleSigner")
+}
+
+// history is every event since the deployment.
+func (v *venue) history() []event {
+	v.t.Helper()
+	logs, err := v.chain.FilterLogs(v.ctx, ethereum.FilterQuery{
+		FromBlock: new(big.Int).SetUint64(v.d.Block), Addresses: []common.Address{v.d.Contracts.EventEmitter},
+	})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	var pointers []*types.Log
+	for i := range logs {
+		pointers = append(pointers, &logs[i])
+	}
+	return v.events(&types.Receipt{Logs: pointers})
+}
