@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/demo"
 )
@@ -36,9 +37,9 @@ func long(t *testing.T) {
 	}
 }
 
-// programs builds every program once, with the race detector.
+// programs builds every program once, with the race detector, into the repository's cache folder.
 var programs = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "perpkeeper-e2e-bin-")
+	folder, err := filepath.Abs("../../.cache/e2e")
 	if err != nil {
 		return "", err
 	}
@@ -51,13 +52,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	return folder, nil
 })
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if folder, err := programs(); err == nil {
-		_ = os.RemoveAll(folder)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // keeper is a running stack with what a test asks it.
 type keeper struct {

@@ -1,0 +1,257 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/services/devnet"
+
+	"github.com/rs/zerolog"
+)
+
+// parts are what a single process needs to start: a chain, a broker with topics, a migrated database.
+type parts struct {
+	env    map[string]string
+	folder string
+}
+
+const signer = "0xBcd4042DE499D14e55001CcbB24a551F3b954096"
+
+// newParts starts the parts and prepares topics and schema.
+func newParts(t *testing.T) parts {
+	t.Helper()
+	folder, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := broker.Start(broker.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	cfg := devnet.DefaultConfig()
+	cfg.Rate = 0
+	ctx, cancel := context.WithCancel(context.Background())
+	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); _ = d.Wait() })
+	contracts := d.Deployment().Contracts
+	p := parts{folder: folder, env: map[string]string{
+		"KEEPER_CHAIN_ID": "1337", "CHAIN_URLS": d.RPC(), "KAFKA_BROKERS": b.Addr(), "POSTGRES_URL": pgtest.URL(t),
+		"VENUE_EVENT_EMITTER": contracts.EventEmitter.Hex(), "VENUE_DATA_STORE": contracts.DataStore.Hex(),
+		"VENUE_ORDER_HANDLER": contracts.OrderHandler.Hex(), "VENUE_LIQUIDATION_HANDLER": contracts.LiquidationHandler.Hex(),
+		"VENUE_DEPOSIT_HANDLER": contracts.DepositHandler.Hex(), "VENUE_WITHDRAWAL_HANDLER": contracts.WithdrawalHandler.Hex(),
+		"SCANNER_START_BLOCK": "1", "SCANNER_SIGNERS": signer, "PRICE_URL": d.Feed(), "PLANNER_SIGNERS": signer,
+		"SIGNER_DEV": "true", "SIGNER_DEV_KEYS": "0xf214f2b2cd398c806f84e317254e0f0b801d0643303237d97a22a48e01628897",
+		"LOG_FORMAT": "console",
+	}}
+	if code, out := p.run(t, "keeperctl", nil, "prepare"); code != 0 {
+		t.Fatalf("keeperctl prepare: exit code %d: %s", code, out)
+	}
+	return p
+}
+
+// run runs a program with some settings changed until it ends, and returns its exit code and what it said. A program that does not end by itself
+// is ended, with exit code -1.
+func (p parts) run(t *testing.T, program string, change map[string]string, args ...string) (code int, out string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(p.folder, program), args...)
+	cmd.Env = p.environment(change)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), said.String()
+}
+
+func (p parts) environment(change map[string]string) []string {
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	for key, value := range p.env {
+		if changed, ok := change[key]; ok {
+			value = changed
+		}
+		env = append(env, "PERPKEEPER_"+key+"="+value)
+	}
+	for key, value := range change {
+		if _, known := p.env[key]; !known {
+			env = append(env, "PERPKEEPER_"+key+"="+value)
+		}
+	}
+	return env
+}
+
+// complaint returns the lines in which the program itself says why it ended.
+func complaint(program, out string) (lines []string) {
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, program+": ") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// Wrong configuration and unusable surroundings: one clear line each, and a non-zero exit.
+func TestRefusals(t *testing.T) {
+	p := newParts(t)
+	for _, c := range []struct {
+		name, program string
+		change        map[string]string
+		code          int
+		says          []string
+	}{
+		{"unknown key", "scanner", map[string]string{"SCANNER_STRAT_BLOCK": "1"}, 2, []string{"SCANNER_STRAT_BLOCK", "start_block"}},
+		{"bad value", "planner", map[string]string{"PLANNER_SWEEP_INTERVAL": "soon"}, 2, []string{"planner.sweep_interval", "soon"}},
+		{"no signer", "planner", map[string]string{"PLANNER_SIGNERS": ""}, 2, []string{"planner.signers"}},
+		{"raw key without dev", "sender", map[string]string{"SIGNER_DEV": "false"}, 2, []string{"signer"}},
+		{"wrong chain id", "scanner", map[string]string{"KEEPER_CHAIN_ID": "56"}, 1, []string{"1337", "56"}},
+		{"missing topic: scanner", "scanner", map[string]string{"KEEPER_CHAIN_ID": "1337", "KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337.log.v1"}},
+		{"missing topic: statevm", "statevm", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337.log.v1"}},
+		{"missing topic: planner", "planner", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
+		{"missing topic: sender", "sender", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
+		{"wrong partitions", "scanner", map[string]string{"KEEPER_LOG_PARTITIONS": "3"}, 1, []string{"perp.1337.log.v1", "4", "3"}},
+		{"no schema", "statevm", map[string]string{"POSTGRES_URL": pgtest.EmptyURL(t)}, 1, []string{"schema", "keeperctl"}},
+		{"schema too new: statevm", "statevm", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1, []string{"schema", "new"}},
+		{"schema too new: planner", "planner", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1, []string{"schema", "new"}},
+		{"schema too new: sender", "sender", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1, []string{"schema", "new"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out := p.run(t, c.program, c.change)
+			lines := complaint(c.program, out)
+			if code != c.code || len(lines) != 1 {
+				t.Fatalf("exit code %d, want %d; said:\n%s", code, c.code, out)
+			}
+			for _, word := range c.says {
+				if !strings.Contains(lines[0], word) {
+					t.Errorf("%q does not say %q", lines[0], word)
+				}
+			}
+		})
+	}
+}
+
+// What is away may come back: the process waits, not ready, and says for what.
+func TestWaitsForWhatIsAway(t *testing.T) {
+	p := newParts(t)
+	nowhere := closedAddress(t)
+	for _, c := range []struct {
+		name, program string
+		change        map[string]string
+		says          string
+	}{
+		{"node", "scanner", map[string]string{"CHAIN_URLS": "http://" + nowhere}, nowhere},
+		{"broker", "scanner", map[string]string{"KAFKA_BROKERS": nowhere}, nowhere},
+		{"broker", "statevm", map[string]string{"KAFKA_BROKERS": nowhere}, nowhere},
+		{"broker", "planner", map[string]string{"KAFKA_BROKERS": nowhere}, nowhere},
+		{"broker", "sender", map[string]string{"KAFKA_BROKERS": nowhere}, nowhere},
+		{"database", "statevm", map[string]string{"POSTGRES_URL": "postgres://keeper:hidden@" + nowhere + "/keeper"}, nowhere},
+		{"database", "planner", map[string]string{"POSTGRES_URL": "postgres://keeper:hidden@" + nowhere + "/keeper"}, nowhere},
+		{"database", "sender", map[string]string{"POSTGRES_URL": "postgres://keeper:hidden@" + nowhere + "/keeper"}, nowhere},
+		{"node", "sender", map[string]string{"CHAIN_URLS": "http://" + nowhere}, nowhere},
+	} {
+		t.Run(c.program+" without "+c.name, func(t *testing.T) {
+			address := closedAddress(t)
+			c.change["HTTP_LISTEN"] = address
+			cmd := exec.Command(filepath.Join(p.folder, c.program))
+			cmd.Env = p.environment(c.change)
+			var said bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &said, &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			text := awaitReason(t, address, c.says, ended)
+			if strings.Contains(text+said.String(), "hidden") {
+				t.Error("the password was printed")
+			}
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Errorf("asked to stop, it ended with %v:\n%s", err, said.String())
+				}
+			case <-time.After(patience):
+				_ = cmd.Process.Kill()
+				t.Error("asked to stop, it did not")
+			}
+		})
+	}
+}
+
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func emptyBroker(t *testing.T) string {
+	t.Helper()
+	b, err := broker.Start(broker.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b.Addr()
+}
+
+// awaitReason polls the readiness page until it names what the process waits for.
+func awaitReason(t *testing.T, address, reason string, ended <-chan error) (text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if page, err := get(ctx, "http://"+address+"/readyz"); err == nil {
+			if text = page; strings.Contains(text, reason) {
+				return text
+			}
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended instead of waiting: %v", err)
+		case <-ctx.Done():
+			t.Fatalf("not ready, and never said why; last: %q", text)
+		case <-tick.C:
+		}
+	}
+}
+
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	return string(body), err
+}
