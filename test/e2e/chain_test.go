@@ -36,7 +36,7 @@ type record struct {
 // read folds the canonical chain from the exchange's deployment up to a block.
 func (k *keeper) read(ctx context.Context, last uint64) record {
 	k.t.Helper()
-	node, err := evm.Dial(ctx, k.nodeConfig(), zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	node, err := evm.Dial(ctx, k.Devnet.ChainID, k.nodeConfig(), zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func (k *keeper) read(ctx context.Context, last uint64) record {
 
 func (k *keeper) nodeConfig() evm.Config {
 	cfg := evm.DefaultConfig()
-	cfg.URLs, cfg.ChainID = []secret.URL{secret.MustURL(k.Devnet.RPC)}, k.Devnet.ChainID
+	cfg.URLs = []secret.URL{secret.MustURL(k.Devnet.RPC)}
 	return cfg
 }
 
