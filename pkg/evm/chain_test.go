@@ -115,16 +115,17 @@ func (d *devnet) head() chain.BlockRef {
 
 func (d *devnet) config(urls ...string) evm.Config {
 	cfg := evm.DefaultConfig()
-	cfg.ChainID, cfg.URLs, cfg.PollInterval = d.ChainID().Uint64(), nil, 20*time.Millisecond
+	cfg.URLs, cfg.PollInterval = nil, 20*time.Millisecond
 	for _, u := range urls {
 		cfg.URLs = append(cfg.URLs, secret.MustURL(u))
 	}
 	return cfg
 }
 
+// dial makes a client of the chain id that the devnet and the fake nodes name unless told otherwise.
 func dial(t *testing.T, cfg evm.Config) *evm.Client {
 	t.Helper()
-	c, err := evm.Dial(t.Context(), cfg, zerolog.New(zerolog.NewTestWriter(t)), evm.NewMetrics(prometheus.NewRegistry()))
+	c, err := evm.Dial(t.Context(), evmnode.DefaultChainID, cfg, zerolog.New(zerolog.NewTestWriter(t)), evm.NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 // Client is the way to one chain. It is safe for concurrent use; one per process is enough.
 type Client struct {
 	cfg       Config
+	chainID   uint64
 	log       zerolog.Logger
 	metrics   *Metrics
 	endpoints []*endpoint
@@ -25,18 +26,18 @@ type Client struct {
 	background sync.WaitGroup
 }
 
-// Dial makes a client and asks every endpoint once which chain it belongs to. A wrong chain is an error (WrongChain). Endpoints that do not
+// Dial makes a client of the chain with that id and asks every endpoint once which chain it belongs to. A wrong chain is an error (WrongChain). Endpoints that do not
 // answer are no error: they are asked again by each call, and Health says so meanwhile.
-func Dial(ctx context.Context, cfg Config, log zerolog.Logger, metrics *Metrics) (*Client, error) {
+func Dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, metrics *Metrics) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, log: log, metrics: metrics, transport: &http.Transport{
+	c := &Client{cfg: cfg, chainID: chainID, log: log, metrics: metrics, transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
 	}}
 	c.life, c.closing = context.WithCancel(context.WithoutCancel(ctx))
 	for _, u := range cfg.URLs {
-		c.endpoints = append(c.endpoints, newEndpoint(u, cfg, metrics, &http.Client{Transport: c.transport}))
+		c.endpoints = append(c.endpoints, newEndpoint(u, chainID, cfg, metrics, &http.Client{Transport: c.transport}))
 	}
 	if err := c.introduce(ctx); err != nil {
 		c.Close()
@@ -77,8 +78,8 @@ func (c *Client) Close() {
 	c.transport.CloseIdleConnections()
 }
 
-// ChainID is the configured chain id, which every endpoint in use has named.
-func (c *Client) ChainID() uint64 { return c.cfg.ChainID }
+// ChainID is the id of the chain, which every endpoint in use has named.
+func (c *Client) ChainID() uint64 { return c.chainID }
 
 // Health is nil if at least one endpoint answered when it was last asked; otherwise it says what is wrong with each. It is what readiness
 // should ask.

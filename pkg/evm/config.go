@@ -11,10 +11,9 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Config says which chain to talk to, and through what. Start from DefaultConfig.
+// Config says how to reach a chain. Start from DefaultConfig.
 type Config struct {
-	URLs    []secret.URL `toml:"urls" help:"JSON-RPC endpoints, http(s) or ws(s); reads prefer the first that answers, transactions go to all"`
-	ChainID uint64       `toml:"chain_id" help:"chain id every endpoint must name"`
+	URLs []secret.URL `toml:"urls" help:"JSON-RPC endpoints, http(s) or ws(s); reads prefer the first that answers, transactions go to all"`
 	// Genesis tells chains apart that share an id. Zero is not checked.
 	Genesis chain.Hash `toml:"genesis" help:"hash of block 0 every endpoint must have; all zero = not checked"`
 	// PollInterval is how long no head may have been announced before one is asked for.
@@ -26,7 +25,6 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		URLs:           []secret.URL{secret.MustURL("http://127.0.0.1:8545")},
-		ChainID:        56,
 		PollInterval:   450 * time.Millisecond,
 		RequestTimeout: 5 * time.Second,
 	}
@@ -42,9 +40,6 @@ func (c Config) Validate() error {
 		if !slices.Contains([]string{"http", "https", "ws", "wss"}, scheme(u)) {
 			problems = append(problems, fmt.Errorf("urls: number %d is %q, not an http(s) or ws(s) address", i+1, u))
 		}
-	}
-	if c.ChainID == 0 {
-		problems = append(problems, errors.New("chain_id: is 0 (56 is BNB Smart Chain, 97 its test network)"))
 	}
 	for _, d := range []struct {
 		name  string

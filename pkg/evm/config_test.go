@@ -15,7 +15,6 @@ func TestConfig(t *testing.T) {
 	for want, spoil := range map[string]func(*evm.Config){
 		"urls: is empty":                      func(c *evm.Config) { c.URLs = nil },
 		`urls: number 2 is "ftp://h/***"`:     func(c *evm.Config) { c.URLs = append(c.URLs, mustURL("ftp://h/secret")) },
-		"chain_id: is 0":                      func(c *evm.Config) { c.ChainID = 0 },
 		"poll_interval: 1ms is not between":   func(c *evm.Config) { c.PollInterval = time.Millisecond },
 		"request_timeout: 2h0m0s is not betw": func(c *evm.Config) { c.RequestTimeout = 2 * time.Hour },
 	} {

@@ -20,6 +20,7 @@ import (
 // endpoint is one address of the chain. It connects at its first request, and is used only once it has shown that it belongs to the chain.
 type endpoint struct {
 	url     secret.URL
+	chainID uint64
 	cfg     Config
 	metrics *Metrics
 	http    *http.Client
@@ -32,8 +33,10 @@ type endpoint struct {
 	last error // how the last request ended
 }
 
-func newEndpoint(u secret.URL, cfg Config, metrics *Metrics, client *http.Client) *endpoint {
-	return &endpoint{url: u, cfg: cfg, metrics: metrics, http: client, opening: make(chan struct{}, 1), last: errors.New("not asked yet")}
+func newEndpoint(u secret.URL, chainID uint64, cfg Config, metrics *Metrics, client *http.Client) *endpoint {
+	return &endpoint{
+		url: u, chainID: chainID, cfg: cfg, metrics: metrics, http: client, opening: make(chan struct{}, 1), last: errors.New("not asked yet"),
+	}
 }
 
 // ask sends one request and decodes the answer into result. Every error is a callError.
@@ -92,8 +95,9 @@ func (e *endpoint) prove(ctx context.Context, client *rpc.Client) error {
 	if err := e.request(ctx, client, &id, "eth_chainId"); err != nil {
 		return err
 	}
-	if uint64(id) != e.cfg.ChainID {
-		return e.wrongChain("eth_chainId", "chain id %d is wanted, the endpoint names %d (correct chain_id, or the address in urls)", e.cfg.ChainID, uint64(id))
+	if uint64(id) != e.chainID {
+		return e.wrongChain("eth_chainId", "chain id %d is wanted, the endpoint names %d (correct keeper.chain_id, or the address in chain.urls)",
+			e.chainID, uint64(id))
 	}
 	if e.cfg.Genesis.IsZero() {
 		return nil
@@ -108,7 +112,8 @@ func (e *endpoint) prove(ctx context.Context, client *rpc.Client) error {
 		return e.failed(method, err)
 	}
 	if block.Hash != e.cfg.Genesis {
-		return e.wrongChain(method, "genesis block %s is wanted, the endpoint has %s (correct genesis, or the address in urls)", e.cfg.Genesis, block.Hash)
+		return e.wrongChain(method, "genesis block %s is wanted, the endpoint has %s (correct chain.genesis, or the address in chain.urls)",
+			e.cfg.Genesis, block.Hash)
 	}
 	return nil
 }

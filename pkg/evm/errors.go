@@ -126,6 +126,12 @@ func NotFound(err error) bool {
 	return is
 }
 
+// Refused tells whether a node answered a request with an error of its own: it was reached, and does not do what was asked.
+func Refused(err error) bool {
+	failed, is := errors.AsType[*callError](err)
+	return is && failed.class == failedReply
+}
+
 // noAnswer tells whether another endpoint may know better: after everything but a node's own error.
 func noAnswer(err error) bool {
 	failed, is := errors.AsType[*callError](err)

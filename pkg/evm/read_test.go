@@ -108,8 +108,8 @@ func TestWhatIsNotThere(t *testing.T) {
 	if _, _, err := c.Receipts(t.Context(), unknown); !evm.NotFound(err) {
 		t.Errorf("receipts of an unknown block: %v", err)
 	}
-	if _, err := c.Logs(t.Context(), unknown.BlockRef, filter); err == nil {
-		t.Error("logs of an unknown block are not an error")
+	if _, err := c.Logs(t.Context(), unknown.BlockRef, filter); !evm.Refused(err) {
+		t.Errorf("logs of an unknown block: %v", err)
 	}
 	if r, err := c.Receipt(t.Context(), chain.Hash{1}); r != nil || err != nil {
 		t.Errorf("receipt of an unknown transaction: %+v, %v", r, err)
@@ -272,23 +272,27 @@ func TestUnreachableIsNotFatal(t *testing.T) {
 	if c.Health() == nil {
 		t.Error("nobody answers and health is nil")
 	}
-	if _, err := c.Head(t.Context()); err == nil || evm.WrongChain(err) || evm.NotFound(err) {
+	if _, err := c.Head(t.Context()); err == nil || evm.WrongChain(err) || evm.NotFound(err) || evm.Refused(err) {
 		t.Errorf("head of an unreachable chain: %v", err)
 	}
 }
 
 func TestWrongChain(t *testing.T) {
-	d := startDevnet(t, evmnode.Config{ChainID: 97})
-	good := d.config(d.HTTPURL())
-	genesis, err := dial(t, good).BlockAt(t.Context(), 0)
+	d := startDevnet(t, evmnode.Config{})
+	right := d.config(d.HTTPURL())
+	genesis, err := dial(t, right).BlockAt(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrongID, wrongGenesis, right := good, good, good
-	wrongID.ChainID, wrongGenesis.Genesis, right.Genesis = 56, chain.Hash{1}, genesis.Hash
+	right.Genesis = genesis.Hash
 	dial(t, right)
-	for _, cfg := range []evm.Config{wrongID, wrongGenesis} {
-		_, err := evm.Dial(t.Context(), cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	wrongGenesis := right
+	wrongGenesis.Genesis = chain.Hash{1}
+	for _, tt := range []struct {
+		id  uint64
+		cfg evm.Config
+	}{{56, right}, {evmnode.DefaultChainID, wrongGenesis}} {
+		_, err := evm.Dial(t.Context(), tt.id, tt.cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
 		if !evm.WrongChain(err) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("wrong chain: %v", err)
 		}
@@ -301,9 +305,7 @@ func TestWrongChainFoundLate(t *testing.T) {
 	if err := d.Inject(evmnode.Fault{DropConnection: true, Times: 1}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := d.config(d.HTTPURL())
-	cfg.ChainID = 56
-	if _, err := dial(t, cfg).Head(t.Context()); !evm.WrongChain(err) {
+	if _, err := dial(t, d.config(d.HTTPURL())).Head(t.Context()); !evm.WrongChain(err) {
 		t.Errorf("a late wrong chain: %v", err)
 	}
 }
@@ -327,7 +329,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 			cfg := evm.DefaultConfig()
 			cfg.URLs = append(cfg.URLs[:0:0], mustURL(url))
 			var log strings.Builder
-			c, err := evm.Dial(t.Context(), cfg, zerolog.New(&log), evm.NewMetrics(prometheus.NewRegistry()))
+			c, err := evm.Dial(t.Context(), 56, cfg, zerolog.New(&log), evm.NewMetrics(prometheus.NewRegistry()))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -182,7 +182,7 @@ func TestRevertData(t *testing.T) {
 	}
 }
 
-// answering is a fake node on chain 56 that answers everything else in one way.
+// answering is a fake node on chain 1337 that answers everything else in one way.
 type answering struct {
 	*httptest.Server
 	handler atomic.Pointer[http.HandlerFunc]
@@ -197,7 +197,7 @@ func startAnswering(t *testing.T) *answering {
 			(*handler)(w, r)
 			return
 		}
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":"0x38"}`)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":"0x539"}`)
 	}))
 	t.Cleanup(a.Close)
 	return a
