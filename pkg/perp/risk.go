@@ -1,6 +1,7 @@
 package perp
 
 import (
+	"bytes"
 	"fmt"
 
 	"perpkeeper/pkg/chain"
@@ -33,20 +34,24 @@ type Verdict struct {
 	MinCollateralUsd            Uint
 	MinCollateralUsdForLeverage Uint
 	Liquidatable                bool
-	// Ratio is remaining over required collateral as a factor, 0 when nothing remains: the margin ratio of LIQ-5.
+	// Ratio is remaining over required collateral as a factor: the margin ratio of LIQ-5. It is 0 when nothing remains, and the largest number
+	// when something remains and nothing is required.
 	Ratio Uint
 }
 
 // Judge applies the liquidation rule (PositionUtils.isPositionLiquidatable) in the venue's own integers. Covered are collateral, profit,
 // the position fee, and the borrowing and funding fees stored on chain; not covered are accrual since the last update, price impact and the
-// cap on profits. It fails when a market or price is missing, or where the contract's arithmetic would revert.
+// cap on profits. It fails for a closed position, when a market or price is missing, or where the contract's arithmetic would revert.
 func Judge(p Position, c Circumstances) (v Verdict, err error) {
+	if p.SizeInUsd.IsZero() {
+		return v, fmt.Errorf("judging position %s: it is closed", p.PositionKey)
+	}
 	market, ok := c.Rows.Get(RowKey{Markets, p.Market.Hash()}).(Market)
 	if !ok {
 		return v, fmt.Errorf("judging position %s: market %s is unknown", p.PositionKey, p.Market)
 	}
 	index, known := c.Prices[market.IndexToken]
-	if !known {
+	if !known || index.Min.IsZero() || index.Max.Less(index.Min) {
 		return v, fmt.Errorf("judging position %s: no price of %s", p.PositionKey, market.IndexToken)
 	}
 	collateral, known := c.Prices[p.CollateralToken]
@@ -70,17 +75,25 @@ type risk struct {
 
 func (r risk) verdict(fireRatio Uint) (v Verdict) {
 	v.RemainingCollateralUsd = r.remaining()
-	v.MinCollateralUsd = r.parameter(DataStoreKey("MIN_COLLATERAL_USD"))
-	factor := r.parameter(DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", r.position.Market.Hash()))
+	v.MinCollateralUsd = r.parameter(minCollateralUsd)
+	factor := r.parameter(argued(minCollateralFactor, r.position.Market.Hash()))
 	v.MinCollateralUsdForLeverage = ApplyFactor(r.position.SizeInUsd, factor)
 
 	required := v.MinCollateralUsd.Max(v.MinCollateralUsdForLeverage)
 	threshold := required.Max(ApplyFactor(required, fireRatio))
 	v.Liquidatable = v.RemainingCollateralUsd.Sign() <= 0 || v.RemainingCollateralUsd.Less(threshold.Int())
-	if v.RemainingCollateralUsd.Sign() > 0 && !required.IsZero() {
-		v.Ratio = v.RemainingCollateralUsd.Uint().MulDiv(One, required)
-	}
+	v.Ratio = marginRatio(v.RemainingCollateralUsd, required)
 	return v
+}
+
+func marginRatio(remaining Int, required Uint) Uint {
+	switch {
+	case remaining.Sign() <= 0:
+		return Uint{}
+	case required.IsZero():
+		return largest
+	}
+	return remaining.Uint().MulDiv(One, required)
 }
 
 func (r risk) remaining() Int {
@@ -101,7 +114,7 @@ func (r risk) pnl() Int {
 // feeAmount is position, borrowing and funding fee in collateral tokens.
 func (r risk) feeAmount() Uint {
 	p := r.position
-	feeFactor := r.parameter(DataStoreKey("POSITION_FEE_FACTOR", p.Market.Hash(), BoolWord(r.closingImprovesBalance())))
+	feeFactor := r.parameter(argued(positionFeeFactor, p.Market.Hash(), BoolWord(r.closingImprovesBalance())))
 	positionFee := ApplyFactor(p.SizeInUsd, feeFactor).Div(r.collateral.Min)
 
 	borrowing := r.measure(CumulativeBorrowingFactor, chain.Address{}, p.IsLong)
@@ -109,21 +122,26 @@ func (r risk) feeAmount() Uint {
 
 	funding := r.measure(FundingFeeAmountPerSize, p.CollateralToken, p.IsLong)
 	perSize := funding.Sub(p.FundingFeeAmountPerSize.Min(funding))
-	fundingFee := p.SizeInUsd.Mul(perSize).DivUp(One.Mul(Pow10(15)))
+	fundingFee := p.SizeInUsd.MulDivUp(perSize, One.Mul(Pow10(15)))
 	return positionFee.Add(borrowingFee).Add(fundingFee)
 }
 
 // closingImprovesBalance says whether the open interest of the two sides is nearer to equal without the position: such a close is cheaper.
+// The venue compares USD, or index tokens where it is told to.
 func (r risk) closingImprovesBalance() bool {
-	own, other := r.openInterest(r.position.IsLong), r.openInterest(!r.position.IsLong)
-	after := own.Sub(own.Min(r.position.SizeInUsd))
+	interest, size := OpenInterest, r.position.SizeInUsd
+	if !r.parameter(balanceInTokensKey).IsZero() {
+		interest, size = OpenInterestInTokens, r.position.SizeInTokens
+	}
+	own, other := r.openInterest(interest, r.position.IsLong), r.openInterest(interest, !r.position.IsLong)
+	after := own.Sub(own.Min(size))
 	return distance(after, other).Less(distance(own, other))
 }
 
-func (r risk) openInterest(isLong bool) Uint {
-	sum := r.measure(OpenInterest, r.market.LongToken, isLong)
+func (r risk) openInterest(interest Measure, isLong bool) Uint {
+	sum := r.measure(interest, r.market.LongToken, isLong)
 	if r.market.ShortToken != r.market.LongToken {
-		sum = sum.Add(r.measure(OpenInterest, r.market.ShortToken, isLong))
+		sum = sum.Add(r.measure(interest, r.market.ShortToken, isLong))
 	}
 	return sum
 }
@@ -137,6 +155,22 @@ func (r risk) measure(m Measure, token chain.Address, isLong bool) Uint {
 func (r risk) parameter(key chain.Hash) Uint {
 	value, _ := r.rows.Get(RowKey{Parameters, key}).(Parameter)
 	return value.Uint()
+}
+
+var (
+	largest             = UintFromBytes(bytes.Repeat([]byte{0xff}, 32))
+	minCollateralUsd    = BaseKey("MIN_COLLATERAL_USD")
+	minCollateralFactor = BaseKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION")
+	positionFeeFactor   = BaseKey("POSITION_FEE_FACTOR")
+)
+
+// argued is the full key of a base key with arguments of one word each.
+func argued(base chain.Hash, args ...chain.Hash) chain.Hash {
+	var data []byte
+	for _, a := range args {
+		data = append(data, a[:]...)
+	}
+	return FullKey(base, data)
 }
 
 // ApplyFactor is value·factor with a 30-decimal factor, rounded down (Precision.applyFactor).

@@ -2,6 +2,7 @@ package perp
 
 import (
 	"math/big"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -27,18 +28,18 @@ func TestJudgeAgainstBig(t *testing.T) {
 	market := Market{MarketToken: chain.Address{3}, IndexToken: eth, LongToken: eth, ShortToken: usdc}
 	e30 := new(big.Int).Exp(big.NewInt(10), big.NewInt(30), nil)
 	rapid.Check(t, func(t *rapid.T) {
-		dollars := func(label string, hi uint64) Uint { return U64(rapid.Uint64Range(1, hi).Draw(t, label)).Mul(Pow10(30)) }
+		usd := func(label string, hi uint64) Uint { return U64(rapid.Uint64Range(1, hi).Draw(t, label)).Mul(Pow10(30)) }
 		price := U64(rapid.Uint64Range(1000, 9000).Draw(t, "price")).Mul(Pow10(12))
 		spread := U64(rapid.Uint64Range(0, 5).Draw(t, "spread")).Mul(Pow10(11))
 		index := Price{price.Sub(spread), price.Add(spread)}
 		p := Position{
-			Market: market.MarketToken, CollateralToken: usdc, IsLong: rapid.Bool().Draw(t, "long"), SizeInUsd: dollars("size", 1_000_000),
+			Market: market.MarketToken, CollateralToken: usdc, IsLong: rapid.Bool().Draw(t, "long"), SizeInUsd: usd("size", 1_000_000),
 			CollateralAmount: U64(rapid.Uint64Range(0, 50_000_000_000).Draw(t, "collateral")),
 		}
 		p.SizeInTokens = p.SizeInUsd.Div(U64(rapid.Uint64Range(1000, 9000).Draw(t, "entry")).Mul(Pow10(12)))
-		minUsd, factor := dollars("minimum", 10), U64(rapid.Uint64Range(0, 50).Draw(t, "factor")).Mul(Pow10(27))
+		minUsd, factor := usd("minimum", 10), U64(rapid.Uint64Range(0, 50).Draw(t, "factor")).Mul(Pow10(27))
 		improving, worsening := U64(5).Mul(Pow10(26)), U64(7).Mul(Pow10(26))
-		ownOI, otherOI := p.SizeInUsd.Add(dollars("own", 1_000_000)), dollars("other", 2_000_000)
+		ownOI, otherOI := p.SizeInUsd.Add(usd("own", 1_000_000)), usd("other", 2_000_000)
 		fire := U64(rapid.Uint64Range(90, 120).Draw(t, "fire")).Mul(Pow10(28))
 		rows := rowMap{}
 		rows.put(market, parameter(DataStoreKey("MIN_COLLATERAL_USD"), minUsd),
@@ -84,20 +85,132 @@ func TestJudgeAgainstBig(t *testing.T) {
 	})
 }
 
+// dollars is the price of a token of so many decimals.
+func dollars(n, decimals uint64) Uint { return U64(n).Mul(Pow10(30 - decimals)) }
+
+func exactly(u Uint) Price { return Price{Min: u, Max: u} }
+
+// tenEth is a long of 10 ETH bought at $5000 with $5000 of collateral, alone on a market that requires 1 % and charges 0.04 % for closing
+// where that balances the sides, 0.06 % where not.
+func tenEth() (p Position, rows rowMap, eth chain.Address) {
+	eth = chain.Address{0xe7}
+	p = longPosition(0, 1)
+	p.SizeInUsd, p.SizeInTokens, p.CollateralAmount = dollars(50_000, 0), U64(10).Mul(Pow10(18)), U64(5_000).Mul(Pow10(6))
+	rows = rowMap{}
+	rows.put(Market{MarketToken: market, IndexToken: eth, LongToken: eth, ShortToken: usdc},
+		parameter(DataStoreKey("MIN_COLLATERAL_USD"), One),
+		parameter(DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", market.Hash()), Pow10(28)),
+		parameter(DataStoreKey("POSITION_FEE_FACTOR", market.Hash(), BoolWord(true)), U64(4).Mul(Pow10(26))),
+		parameter(DataStoreKey("POSITION_FEE_FACTOR", market.Hash(), BoolWord(false)), U64(6).Mul(Pow10(26))),
+		measure(OpenInterest, usdc, true, p.SizeInUsd), measure(OpenInterestInTokens, usdc, true, p.SizeInTokens))
+	return p, rows, eth
+}
+
+func measure(m Measure, token chain.Address, isLong bool, v Uint) MarketValue {
+	return MarketValue{Measure: m, Scope: market.Hash(), Token: token, IsLong: isLong, Value: v.Int()}
+}
+
+// LIQ-5: the verdict by hand. At $4550 the long has lost $4500 and closing costs $20, so $480 of the required $500 remain: 96 %.
+func TestJudgeByHand(t *testing.T) {
+	noRequirement := func(_ *Position, rows rowMap) {
+		rows.put(parameter(DataStoreKey("MIN_COLLATERAL_USD"), Uint{}),
+			parameter(DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", market.Hash()), Uint{}))
+	}
+	elevenTenths := U64(11).Mul(Pow10(29))
+	for name, test := range map[string]struct {
+		change       func(*Position, rowMap)
+		ethPrice     uint64
+		fireRatio    Uint
+		remaining    string // dollars
+		ratio        string // 30 decimals
+		liquidatable bool
+	}{
+		"healthy":                     {nil, 5_000, One, "4980", "9960000000000000000000000000000", false},
+		"below the requirement":       {nil, 4_550, One, "480", "960000000000000000000000000000", true},
+		"exactly the requirement":     {nil, 4_552, One, "500", "1000000000000000000000000000000", false},
+		"106 % on a venue of 110 %":   {nil, 4_555, elevenTenths, "530", "1060000000000000000000000000000", true},
+		"106 % by the plain rule":     {nil, 4_555, One, "530", "1060000000000000000000000000000", false},
+		"exactly 110 %":               {nil, 4_557, elevenTenths, "550", "1100000000000000000000000000000", false},
+		"a fire ratio below one":      {nil, 4_550, Pow10(29), "480", "960000000000000000000000000000", true},
+		"less than nothing left":      {nil, 4_500, One, "-20", "0", true},
+		"zero left, nothing required": {noRequirement, 4_502, One, "0", "0", true},
+		"nothing required":            {noRequirement, 5_000, One, "4980", largest.String(), false},
+		"the smallest collateral": {func(_ *Position, rows rowMap) {
+			rows.put(parameter(DataStoreKey("MIN_COLLATERAL_USD"), dollars(600, 0)))
+		}, 4_552, One, "500", "833333333333333333333333333333", true},
+		"a close that tilts the sides": {func(_ *Position, rows rowMap) {
+			rows.put(measure(OpenInterest, usdc, false, dollars(200_000, 0)))
+		}, 4_554, One, "510", "1020000000000000000000000000000", false},
+		"sides counted in tokens": {func(p *Position, rows rowMap) {
+			rows.put(parameter(balanceInTokensKey, U64(1)), measure(OpenInterestInTokens, usdc, false, p.SizeInTokens.Mul(U64(3))))
+		}, 4_554, One, "510", "1020000000000000000000000000000", false},
+		"borrowing": {func(p *Position, rows rowMap) {
+			p.BorrowingFactor = Pow10(27)
+			rows.put(measure(CumulativeBorrowingFactor, chain.Address{}, true, U64(2).Mul(Pow10(27))))
+		}, 4_553, One, "460", "920000000000000000000000000000", true},
+		"funding": {func(p *Position, rows rowMap) {
+			rows.put(measure(FundingFeeAmountPerSize, usdc, true, U64(40).Mul(Pow10(6)).MulDiv(Pow10(45), p.SizeInUsd)))
+		}, 4_553, One, "470", "940000000000000000000000000000", true},
+		"a short": {func(p *Position, rows rowMap) {
+			p.IsLong = false
+			rows.put(measure(OpenInterest, usdc, true, Uint{}), measure(OpenInterest, usdc, false, p.SizeInUsd))
+		}, 5_448, One, "500", "1000000000000000000000000000000", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, rows, eth := tenEth()
+			if test.change != nil {
+				test.change(&p, rows)
+			}
+			got, err := Judge(p, Circumstances{Rows: rows, FireRatio: test.fireRatio,
+				Prices: map[chain.Address]Price{eth: exactly(dollars(test.ethPrice, 18)), usdc: exactly(dollars(1, 6))}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			remaining, err := ParseInt(test.remaining)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := remaining.Mul(One.Int()); got.RemainingCollateralUsd != want || got.Liquidatable != test.liquidatable ||
+				got.Ratio.String() != test.ratio {
+				t.Errorf("got %s, ratio %s, liquidatable %v", got.RemainingCollateralUsd, got.Ratio, got.Liquidatable)
+			}
+		})
+	}
+}
+
 func TestJudgeNamesWhatIsMissing(t *testing.T) {
-	eth := chain.Address{1}
-	p := Position{Market: chain.Address{3}, CollateralToken: eth}
-	rows := rowMap{}
-	if _, err := Judge(p, Circumstances{Rows: rows}); err == nil {
-		t.Error("judged without a market")
+	type prices = map[chain.Address]Price
+	eth, dollar := chain.Address{0xe7}, exactly(dollars(1, 6))
+	for name, test := range map[string]struct {
+		change func(*Position, prices)
+		want   string
+	}{
+		"a closed position":   {func(p *Position, _ prices) { p.SizeInUsd = Uint{} }, "is closed"},
+		"an unknown market":   {func(p *Position, _ prices) { p.Market = chain.Address{1} }, "is unknown"},
+		"no index price":      {func(_ *Position, ps prices) { delete(ps, eth) }, "no price"},
+		"an empty price":      {func(_ *Position, ps prices) { ps[eth] = Price{} }, "no price"},
+		"an upside down one":  {func(_ *Position, ps prices) { ps[eth] = Price{U64(2), U64(1)} }, "no price"},
+		"no collateral price": {func(_ *Position, ps prices) { delete(ps, usdc) }, "no price"},
+		"an overflow":         {func(_ *Position, ps prices) { ps[eth] = exactly(maxMagnitude) }, "overflow"},
+	} {
+		p, rows, _ := tenEth()
+		c := Circumstances{Rows: rows, Prices: prices{eth: dollar, usdc: dollar}, FireRatio: One}
+		if _, err := Judge(p, c); err != nil {
+			t.Fatal(err)
+		}
+		test.change(&p, c.Prices)
+		if _, err := Judge(p, c); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
 	}
-	rows.put(Market{MarketToken: chain.Address{3}, IndexToken: eth, LongToken: eth, ShortToken: eth})
-	if _, err := Judge(p, Circumstances{Rows: rows}); err == nil {
-		t.Error("judged without a price")
-	}
-	huge := Price{Min: Uint{}.Add(maxMagnitude), Max: maxMagnitude}
-	p.CollateralAmount = maxMagnitude
-	if _, err := Judge(p, Circumstances{Rows: rows, Prices: map[chain.Address]Price{eth: huge}}); err == nil {
-		t.Error("judged where the contract's arithmetic reverts")
+}
+
+func BenchmarkJudge(b *testing.B) {
+	p, rows, eth := tenEth()
+	c := Circumstances{Rows: rows, FireRatio: One, Prices: map[chain.Address]Price{eth: exactly(dollars(5_000, 18)), usdc: exactly(dollars(1, 6))}}
+	for b.Loop() {
+		if _, err := Judge(p, c); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
