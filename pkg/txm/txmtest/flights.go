@@ -50,11 +50,14 @@ func ownPast(t *testing.T, b *bench) {
 	signer := b.signer(t)
 	n := &node{bench: b}
 	n.begin(t, signer, short)
-	tx := n.mustClaim(t, b.queue(t, anOrder(signer, 1))[0].ID)
-	past := n.fence
+	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
+	tx := n.mustClaim(t, intents[0].ID)
+	past := *n
 	<-time.After(2 * short)
 	n.begin(t, signer, long)
-	mustBeLost(t, "a late write of an earlier tenure", n.Intents.Record(t.Context(), past, minedAt(tx, 4, 0)))
+	mustBeLost(t, "a late write of an earlier tenure", n.Intents.Record(t.Context(), past.fence, minedAt(tx, 4, 0)))
+	_, err := past.claim(t, intents[1].ID)
+	mustBeLost(t, "a late claim of an earlier tenure", err)
 	b.onlyFlight(t, signer, txm.Signed)
 	n.land(t, tx, settled)
 }
