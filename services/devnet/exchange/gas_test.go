@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"math/big"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -42,4 +43,31 @@ func TestGas(t *testing.T) {
 	request.Type, request.AutoCancel = MarketDecrease, false
 	order = v.order(trader, request)
 	report("executeOrder, close and 6 auto-cancels", v.run(v.keeper, v.executeOrder(order, v.reports(m, v.now()))), "OrderExecuted")
+
+	account := addressOf(trader)
+	v.open(trader, m, true, 90_000, 2_000)
+	report("executeLiquidation, healthy", v.run(v.keeper, v.liquidate(account, m.Short, m, true)), "")
+	v.setPrice("WETH", 2_964_000_000, 2_964_000_000)
+	report("executeLiquidation", v.run(v.keeper, v.liquidate(account, m.Short, m, true)), "PositionDecrease")
+	report("executeLiquidation, lost race", v.run(v.keeper, v.liquidate(account, m.Short, m, true)), "")
+	v.setPrice("WETH", 3_000_000_000, 3_000_000_000)
+	v.open(trader, m, true, 90_000, 2_000)
+	v.setPrice("WETH", 2_900_000_000, 2_900_000_000)
+	report("executeLiquidation, insolvent", v.run(v.keeper, v.liquidate(account, m.Short, m, true)), "InsolventClose")
+
+	limit := trade(m, LimitIncrease, true)
+	limit.TriggerPrice, limit.AcceptablePrice = USD30(3_000_000_000, 18), big.NewInt(1)
+	order = v.order(trader, limit)
+	report("executeOrder, frozen", v.run(v.keeper, v.executeOrder(order, v.reports(m, v.now()))), "OrderFrozen")
+	report("cancelOrder", v.must(v.client.CancelOrder(v.ctx, trader, order)), "OrderCancelled")
+	limit.Type = MarketIncrease
+	order = v.order(trader, limit)
+	report("executeOrder, cancelled", v.run(v.keeper, v.executeOrder(order, v.reports(m, v.now()))), "OrderCancelled")
+
+	deposit := v.must(v.client.CreateDeposit(v.ctx, trader, DepositRequest{Market: m, LongAmount: coins(1), ShortAmount: big.NewInt(3_000e6)}))
+	report("createDeposit", deposit, "DepositCreated")
+	report("executeDeposit", v.run(v.keeper, v.executeDeposit(v.deposit(deposit), v.reports(m, v.now()))), "DepositExecuted")
+	withdrawal := v.must(v.client.CreateWithdrawal(v.ctx, trader, WithdrawalRequest{Market: m, MarketTokens: coins(1_000)}))
+	report("createWithdrawal", withdrawal, "WithdrawalCreated")
+	report("executeWithdrawal", v.run(v.keeper, v.executeWithdrawal(v.withdrawal(withdrawal), v.reports(m, v.now()))), "WithdrawalExecuted")
 }

@@ -1,0 +1,112 @@
+package contracts
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// maxInitCode is twice the largest code a chain accepts (EIP-170): what an artifact may hold at most.
+const maxInitCode = 2 * 24_576
+
+func TestEveryArtifactParses(t *testing.T) {
+	shared, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := maps.Clone(shared)
+	for name, c := range all {
+		if source := filepath.Join("src", string(name)+".sol"); !exists(source) {
+			t.Errorf("artifact %s has no source %s", name, source)
+		}
+		if len(c.Bytecode) == 0 || len(c.Bytecode) > maxInitCode {
+			t.Errorf("%s has %d bytes of creation code", name, len(c.Bytecode))
+		}
+	}
+	for _, name := range []Name{
+		Config, DataStore, DepositHandler, DevnetOracleProvider, Errors, EventEmitter, ExchangeRouter, LiquidationHandler, MarketFactory,
+		MarketToken, MintableToken, Oracle, OrderBook, OrderHandler, PositionBook, RequestVault, RoleStore, WithdrawalHandler,
+	} {
+		if _, ok := all[name]; !ok {
+			t.Errorf("no artifact of %s", name)
+		}
+		delete(all, name)
+	}
+	for name := range all {
+		t.Errorf("artifact %s has no name in this package", name)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	market := common.HexToAddress("0x70107e4fD08c1E8bBD47930E01afdF0C100fC211")
+	base := BaseKey("RESERVE_FACTOR")
+	for name, c := range map[string]struct{ got, want common.Hash }{
+		"role, as documented by GMX": {RoleKey("ORDER_KEEPER"), common.HexToHash("0x40a07f8f0fc57fcf18b093d96362a8e661eaac7b7e6edbf66f242111f83a6794")},
+		"no arguments":               {Key("RESERVE_FACTOR"), base},
+		"arguments follow the base key": {
+			Key("RESERVE_FACTOR", market, true),
+			hash(base.Bytes(), common.LeftPadBytes(market.Bytes(), 32), common.LeftPadBytes([]byte{1}, 32)),
+		},
+		"position": {
+			PositionKey(market, market, market, false),
+			hash(common.LeftPadBytes(market.Bytes(), 32), common.LeftPadBytes(market.Bytes(), 32), common.LeftPadBytes(market.Bytes(), 32), make([]byte, 32)),
+		},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s, want %s", name, c.got, c.want)
+		}
+	}
+}
+
+func TestRevertReason(t *testing.T) {
+	for _, c := range []struct {
+		data string
+		want string
+	}{
+		{"0x16307797", "EmptyOrder"},
+		{"0xe5feddc00000000000000000000000000000000000000000000000000000000000000001", "InvalidKeeperForFrozenOrder"},
+		{"0xe5feddc0", ""},
+		{"0xdeadbeef", ""},
+		{"0x", ""},
+	} {
+		if name, _, ok := RevertReason(hexutil.MustDecode(c.data)); name != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %q, want %q", c.data, name, c.want)
+		}
+	}
+}
+
+func FuzzRevertReason(f *testing.F) {
+	f.Add(hexutil.MustDecode("0x16307797"))
+	f.Add(hexutil.MustDecode("0xe5feddc0"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if name, _, ok := RevertReason(data); ok == (name == "") || strings.ContainsAny(name, " ()") {
+			t.Errorf("%x: %q, %v", data, name, ok)
+		}
+	})
+}
+
+func TestUnknownContractPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	Get("Nonsense")
+}
+
+func hash(parts ...[]byte) common.Hash {
+	return crypto.Keccak256Hash(parts...)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}

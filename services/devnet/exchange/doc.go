@@ -1,0 +1,42 @@
+// Package exchange deploys the devnet's perpetual exchange and acts on it as its users do.
+//
+// Deploy puts the contracts of package contracts on a chain, deterministically, and returns a Deployment: the addresses a keeper, a
+// trader or a price feed has to be told. Client creates, changes and cancels orders, deposits and withdrawals. SignReport makes the
+// price reports that the exchange's oracle accepts. Executing requests is the keepers' business and not in this package.
+//
+// # The liquidation rule
+//
+// With integer division rounding down, and USD with 30 decimals:
+//
+//	pnl       = long:  sizeInTokens*index.min - sizeInUsd
+//	            short: sizeInUsd - sizeInTokens*index.max
+//	fee       = (sizeInUsd*POSITION_FEE_FACTOR(market, improved)/1e30) / collateral.min
+//	remaining = collateralAmount*collateral.min + pnl - fee*collateral.min
+//	required  = max(MIN_COLLATERAL_USD, sizeInUsd*MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION(market)/1e30)
+//	threshold = max(required, required*LIQUIDATION_RATIO_FACTOR/1e30)
+//	liquidatable if and only if remaining <= 0 or remaining < threshold
+//
+// improved says whether closing the whole position brings the two sides' open interest in USD (over both collateral tokens) strictly
+// closer together. It is GMX's rule without price impact, funding, borrowing, referral discounts and a cap on profit; with
+// LIQUIDATION_RATIO_FACTOR at 1e30 or below, or unset, the threshold is GMX's as well. An increase, or what a decrease leaves, must
+// pass the same rule with MIN_COLLATERAL_FACTOR(market).
+//
+// # Gas
+//
+// Measured by TestGas on the London rules, ETH/USD with two price reports, gas used by the whole transaction:
+//
+//	createOrder, increase                   535 941   createOrder, take-profit                502 905
+//	createDeposit                           531 988   createWithdrawal                        397 429
+//	executeOrder, open                    1 073 477   executeOrder, grow                      908 453
+//	executeOrder, shrink                    952 309   executeOrder, close and 6 auto-cancels 1 914 302
+//	executeOrder, cancelled                 606 880   executeOrder, frozen                    563 601
+//	executeOrder, lost race                 407 092   executeOrder, trigger not reached       497 313
+//	executeLiquidation                      885 554   executeLiquidation, insolvent           971 500
+//	executeLiquidation, lost race           391 779   executeLiquidation, healthy             555 214
+//	executeDeposit                          637 757   executeWithdrawal                       641 707
+//	cancelOrder                             146 471   any of them without the role             35 500
+//
+// An execution of an order, a deposit or a withdrawal demands more than it uses: at its start, after the price reports are set, there
+// must be left its *_GAS_LIMIT plus MIN_ADDITIONAL_GAS_FOR_EXECUTION, else it reverts with InsufficientExecutionGas. A keeper adds
+// about 500 000 for the transaction itself and its price reports. A liquidation demands nothing.
+package exchange
