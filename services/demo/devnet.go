@@ -96,6 +96,23 @@ func (s *Stack) awaitDevnet(ctx context.Context, record string, ended <-chan err
 	})
 }
 
+// params are the words of the DataStore that the devnet's deployment wrote without an event, as deployments do.
+const params = `# What no event carries: read by call at the first block, and published in that block's batch.
+[[scanner.param]]
+name = "REQUEST_EXPIRATION_TIME"
+kind = "uint"
+
+[[scanner.param]]
+name = "MAX_ORACLE_PRICE_AGE"
+kind = "uint"
+`
+
+// writeConfig puts down what has no place in an environment: tables.
+func (s *Stack) writeConfig() (path string, err error) {
+	path = filepath.Join(s.dir, "keeper.toml")
+	return path, os.WriteFile(path, []byte(params), 0o600)
+}
+
 // environment is the configuration of the whole keeper, the same for every process: each takes the sections it knows.
 func (s *Stack) environment() ([]string, error) {
 	keepers, err := s.Devnet.keepers(s.settings.Signers)

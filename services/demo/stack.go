@@ -153,6 +153,10 @@ func (s *Stack) prepare(ctx context.Context) error {
 }
 
 func (s *Stack) startServices(ctx context.Context) error {
+	config, err := s.writeConfig()
+	if err != nil {
+		return err
+	}
 	for _, service := range []struct {
 		name   string
 		copies int
@@ -162,7 +166,7 @@ func (s *Stack) startServices(ctx context.Context) error {
 			if service.copies > 1 {
 				name = fmt.Sprintf("%s-%d", service.name, i+1)
 			}
-			if err := s.start(ctx, name, service.name); err != nil {
+			if err := s.start(ctx, name, service.name, "--config", config); err != nil {
 				return err
 			}
 		}
