@@ -34,16 +34,27 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{cfg: cfg, log: log, metrics: metrics}
-	var err error
-	if c.tls, err = cfg.TLS.config(); err != nil {
+	if err := c.secure(); err != nil {
 		return nil, err
-	}
-	if c.sasl, err = cfg.SASL.mechanism(); err != nil {
-		return nil, fmt.Errorf("sasl: %w", err)
 	}
 	c.transport = c.newTransport()
 	c.kafka = c.newKafka(c.transport)
 	return c, nil
+}
+
+// secure prepares what the configuration asks for of encryption and authentication; nil fields mean none.
+func (c *Client) secure() (err error) {
+	if c.cfg.TLS.Enabled {
+		if c.tls, err = c.cfg.TLS.config(); err != nil {
+			return err
+		}
+	}
+	if c.cfg.SASL.Mechanism != "" {
+		if c.sasl, err = c.cfg.SASL.mechanism(); err != nil {
+			return fmt.Errorf("sasl: %w", err)
+		}
+	}
+	return nil
 }
 
 // Close drops the idle connections and stops watching the cluster. Calls that are under way finish.

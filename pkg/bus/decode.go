@@ -96,8 +96,8 @@ func copyBytes(b protocol.Bytes) ([]byte, error) {
 	if b == nil {
 		return nil, nil
 	}
-	defer b.Close()
-	return protocol.ReadAll(b)
+	p, err := protocol.ReadAll(b)
+	return p, errors.Join(err, b.Close())
 }
 
 func (r *Reader) foreign(reason string) error {

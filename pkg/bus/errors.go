@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -82,15 +83,11 @@ func final(err error) bool {
 		return true
 	}
 	code, isCode := errors.AsType[kafka.Error](err)
-	if !isCode {
-		return false
-	}
-	switch code {
-	case kafka.TopicAuthorizationFailed, kafka.ClusterAuthorizationFailed, kafka.GroupAuthorizationFailed, kafka.SASLAuthenticationFailed,
-		kafka.InvalidTopic, kafka.InvalidPartitionNumber, kafka.InvalidConfiguration, kafka.PolicyViolation, kafka.InvalidSessionTimeout,
-		kafka.InvalidGroupId, kafka.UnsupportedVersion:
-		return true
-	default:
-		return false
-	}
+	return isCode && slices.Contains(finalCodes, code)
+}
+
+var finalCodes = []kafka.Error{
+	kafka.TopicAuthorizationFailed, kafka.ClusterAuthorizationFailed, kafka.GroupAuthorizationFailed, kafka.SASLAuthenticationFailed,
+	kafka.InvalidTopic, kafka.InvalidPartitionNumber, kafka.InvalidConfiguration, kafka.PolicyViolation,
+	kafka.InvalidGroupId, kafka.InvalidSessionTimeout, kafka.UnsupportedVersion,
 }

@@ -153,14 +153,12 @@ func (m *member) work(ctx, over context.Context, generation *kafka.Generation) e
 // serve runs one handler; an error while the claim lasts is a failure, and so is an early return.
 func (m *member) serve(ctx context.Context, claim Claim) error {
 	err := m.handle(ctx, claim)
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err == nil:
+	if lasts := ctx.Err() == nil; lasts && err == nil {
 		return fmt.Errorf("group %s: the handler of partition %d returned before its claim ended", m.g.ID, claim.Partition)
-	default:
+	} else if lasts {
 		return err
 	}
+	return nil
 }
 
 func (m *member) assigned(partitions []int) {

@@ -33,8 +33,8 @@ func embedded(t testing.TB, cfg broker.Config) *broker.Broker {
 
 // addresses are those of KAFKA_BROKERS or of a new embedded broker, for tests that both can pass.
 func addresses(t testing.TB) []string {
-	if real := os.Getenv("KAFKA_BROKERS"); real != "" {
-		return strings.Split(real, ",")
+	if cluster := os.Getenv("KAFKA_BROKERS"); cluster != "" {
+		return strings.Split(cluster, ",")
 	}
 	return embedded(t, broker.Config{}).Addrs()
 }

@@ -58,11 +58,12 @@ func (c *Client) listOffsets(ctx context.Context, topic string, partition int, q
 	if err != nil {
 		return kafka.PartitionOffsets{}, err
 	}
-	for _, p := range answer.Topics[topic] {
-		if errors.Is(p.Error, kafka.UnknownTopicOrPartition) {
-			return p, cmp.Or(c.checkPartition(ctx, topic, partition), p.Error)
-		}
-		return p, p.Error
+	if len(answer.Topics[topic]) != 1 {
+		return kafka.PartitionOffsets{}, errors.New("the broker did not answer for the partition")
 	}
-	return kafka.PartitionOffsets{}, errors.New("the broker did not answer for the partition")
+	p := answer.Topics[topic][0]
+	if errors.Is(p.Error, kafka.UnknownTopicOrPartition) {
+		return p, cmp.Or(c.checkPartition(ctx, topic, partition), p.Error)
+	}
+	return p, p.Error
 }

@@ -30,24 +30,48 @@ func outcomeOf(err error) outcome {
 	if _, unroutable := errors.AsType[*rawproduce.Error](err); unroutable {
 		return refused // the library knows no leader to send it to
 	}
-	code, isCode := errors.AsType[kafka.Error](err)
-	if !isCode {
-		return unclear
+	if code, isCode := errors.AsType[kafka.Error](err); isCode {
+		if known, ok := outcomeOfCode[code]; ok {
+			return known
+		}
 	}
-	switch code {
-	case kafka.InvalidMessage, kafka.UnknownTopicOrPartition, kafka.LeaderNotAvailable, kafka.NotLeaderForPartition, kafka.BrokerNotAvailable,
-		kafka.ReplicaNotAvailable, kafka.NotEnoughReplicas, kafka.FencedLeaderEpoch, kafka.UnknownLeaderEpoch, kafka.ThrottlingQuotaExceeded:
-		return refused
-	case kafka.InvalidMessageSize, kafka.MessageSizeTooLarge, kafka.InvalidTopic, kafka.RecordListTooLarge, kafka.InvalidRequiredAcks,
-		kafka.TopicAuthorizationFailed, kafka.ClusterAuthorizationFailed, kafka.InvalidTimestamp, kafka.UnsupportedVersion,
-		kafka.InvalidRequest, kafka.UnsupportedForMessageFormat, kafka.PolicyViolation, kafka.InvalidRecord:
-		return rejected
-	case kafka.OutOfOrderSequenceNumber, kafka.DuplicateSequenceNumber, kafka.InvalidProducerEpoch, kafka.InvalidTransactionState,
-		kafka.InvalidProducerIDMapping, kafka.UnknownProducerId, kafka.ProducerFenced:
-		return lost
-	default:
-		return unclear
-	}
+	return unclear
+}
+
+// outcomeOfCode is what brokers' answers mean; the codes that are not here are unclear.
+var outcomeOfCode = map[kafka.Error]outcome{
+	kafka.InvalidMessage:          refused,
+	kafka.UnknownTopicOrPartition: refused,
+	kafka.LeaderNotAvailable:      refused,
+	kafka.NotLeaderForPartition:   refused,
+	kafka.BrokerNotAvailable:      refused,
+	kafka.ReplicaNotAvailable:     refused,
+	kafka.NotEnoughReplicas:       refused,
+	kafka.FencedLeaderEpoch:       refused,
+	kafka.UnknownLeaderEpoch:      refused,
+	kafka.ThrottlingQuotaExceeded: refused,
+
+	kafka.InvalidMessageSize:          rejected,
+	kafka.MessageSizeTooLarge:         rejected,
+	kafka.InvalidTopic:                rejected,
+	kafka.RecordListTooLarge:          rejected,
+	kafka.InvalidRequiredAcks:         rejected,
+	kafka.TopicAuthorizationFailed:    rejected,
+	kafka.ClusterAuthorizationFailed:  rejected,
+	kafka.InvalidTimestamp:            rejected,
+	kafka.UnsupportedVersion:          rejected,
+	kafka.InvalidRequest:              rejected,
+	kafka.UnsupportedForMessageFormat: rejected,
+	kafka.PolicyViolation:             rejected,
+	kafka.InvalidRecord:               rejected,
+
+	kafka.OutOfOrderSequenceNumber: lost,
+	kafka.DuplicateSequenceNumber:  lost,
+	kafka.InvalidProducerEpoch:     lost,
+	kafka.InvalidTransactionState:  lost,
+	kafka.InvalidProducerIDMapping: lost,
+	kafka.UnknownProducerId:        lost,
+	kafka.ProducerFenced:           lost,
 }
 
 // unknownOutcomeError says that a batch may be in its partition, or not, or arrive yet.

@@ -34,6 +34,7 @@ type Producer struct {
 // lane is the producer's state for one partition; turn guards sequence.
 type lane struct {
 	turn
+
 	sequence int32
 }
 
@@ -183,6 +184,7 @@ func (d *delivery) repeat(ctx context.Context) (int64, error) {
 			if d.unclear.IsZero() {
 				d.unclear = time.Now()
 			}
+		case refused:
 		}
 		if !d.unclear.IsZero() && time.Since(d.unclear) > clearUpWithin {
 			return 0, d.unknown(fmt.Errorf("still unclear after %s: %w", clearUpWithin, err))

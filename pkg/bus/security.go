@@ -26,11 +26,8 @@ func (t TLS) validate() error {
 	return nil
 }
 
-// config reads the files; nil means plain connections.
+// config reads the files.
 func (t TLS) config() (*tls.Config, error) {
-	if !t.Enabled {
-		return nil, nil
-	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CAFile != "" {
 		pem, err := os.ReadFile(t.CAFile)
@@ -80,16 +77,14 @@ func (s SASL) validate(encrypted bool) error {
 	return errors.Join(problems...)
 }
 
-// mechanism returns nil where no authentication is asked for.
+// mechanism returns the mechanism that validate has let pass.
 func (s SASL) mechanism() (sasl.Mechanism, error) {
 	switch strings.ToLower(s.Mechanism) {
-	case mechanismPlain:
-		return plain.Mechanism{Username: s.User, Password: s.Password.Reveal()}, nil
 	case mechanismScramSHA256:
 		return scram.Mechanism(scram.SHA256, s.User, s.Password.Reveal())
 	case mechanismScramSHA512:
 		return scram.Mechanism(scram.SHA512, s.User, s.Password.Reveal())
 	default:
-		return nil, nil
+		return plain.Mechanism{Username: s.User, Password: s.Password.Reveal()}, nil
 	}
 }

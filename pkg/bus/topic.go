@@ -30,7 +30,7 @@ func (c *Client) Describe(ctx context.Context, topic string) (partitions int, er
 
 // Verify checks that every topic exists with its number of partitions, and names all that do not. Services call it when they start.
 func (c *Client) Verify(ctx context.Context, specs []TopicSpec) error {
-	var problems []error
+	problems := make([]error, 0, len(specs))
 	for _, s := range specs {
 		n, err := c.Describe(ctx, s.Name)
 		if err == nil && n != s.Partitions {

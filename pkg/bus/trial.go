@@ -21,6 +21,7 @@ const (
 // trial is one call's loop of tries. While it is between a failure and the next success the call shows in Health.
 type trial struct {
 	*retry.Backoff
+
 	c      *Client
 	op     string
 	doing  string
@@ -106,7 +107,7 @@ func (w *waiting) remove(t *trial) {
 func (w *waiting) err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var problems []error
+	problems := make([]error, 0, len(w.calls))
 	for _, err := range w.calls {
 		problems = append(problems, err)
 	}

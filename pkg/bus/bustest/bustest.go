@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,6 +40,7 @@ const hangGuard = 3 * time.Minute
 
 // Run runs the suite. What disturbs the whole cluster comes last and alone.
 func Run(t *testing.T, cluster Cluster) {
+	t.Helper()
 	t.Run("calm", func(t *testing.T) {
 		for name, test := range calm {
 			t.Run(name, func(t *testing.T) {
@@ -89,12 +91,14 @@ var rough = map[string]func(*site){
 // site is one test's place in the cluster.
 type site struct {
 	*testing.T
+
 	cluster Cluster
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // a site is one test, and this is that test's context
 	topics  atomic.Int64
 }
 
 func newSite(t *testing.T, cluster Cluster) *site {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), hangGuard)
 	t.Cleanup(cancel)
 	return &site{T: t, cluster: cluster, ctx: ctx}
@@ -124,11 +128,11 @@ func (s *site) name() string {
 	return fmt.Sprintf("%s.%d.%d", strings.ToLower(clean[max(0, len(clean)-40):]), time.Now().UnixNano(), s.topics.Add(1))
 }
 
-func (s *site) topic(partitions int, settings ...string) string {
-	spec := bus.TopicSpec{Name: s.name(), Partitions: partitions, Replication: s.cluster.Replication, Config: map[string]string{}}
-	for i := 0; i < len(settings); i += 2 {
-		spec.Config[settings[i]] = settings[i+1]
-	}
+func (s *site) topic(partitions int) string { return s.topicWith(partitions, nil) }
+
+func (s *site) topicWith(partitions int, config map[string]string) string {
+	s.Helper()
+	spec := bus.TopicSpec{Name: s.name(), Partitions: partitions, Replication: s.cluster.Replication, Config: config}
 	s.must(s.client().Ensure(s.ctx, []bus.TopicSpec{spec}))
 	return spec.Name
 }
@@ -167,7 +171,7 @@ func numbered(first, n int) []bus.Record {
 func (s *site) wantNumbers(values []string, n int) {
 	s.Helper()
 	for i, v := range values {
-		if v != fmt.Sprint(i) {
+		if v != strconv.Itoa(i) {
 			s.Fatalf("the log holds %d records; number %d is %q", len(values), i, v)
 		}
 	}

@@ -70,14 +70,14 @@ type member struct {
 	leave   func()
 	ended   sync.WaitGroup
 	err     error
-	assign  atomic.Value // []int, as told by OnAssign
+	assign  atomic.Pointer[[]int] // as told by OnAssign
 }
 
 // join starts a member. work runs inside each claim and may be nil.
 func (s *site) join(w *watch, group bus.GroupConfig, name string, work func(ctx context.Context, claim bus.Claim) error) *member {
 	m := &member{name: name}
-	m.assign.Store([]int(nil))
-	group.OnAssign = func(partitions []int) { m.assign.Store(partitions) }
+	m.assign.Store(new([]int))
+	group.OnAssign = func(partitions []int) { m.assign.Store(&partitions) }
 	ctx, cancel := context.WithCancel(s.ctx)
 	m.leave = func() { cancel(); m.ended.Wait() }
 	s.Cleanup(m.leave)
@@ -102,7 +102,7 @@ func (s *site) settled(w *watch, want map[*member]int) {
 	s.eventually(fmt.Sprintf("partitions settle as %v", sizes(want)), func() bool {
 		for m, n := range want {
 			held := w.held(m.name)
-			if len(held) != n || !slices.Equal(m.assign.Load().([]int), held) && n > 0 {
+			if len(held) != n || !slices.Equal(*m.assign.Load(), held) && n > 0 {
 				return false
 			}
 		}
@@ -118,7 +118,7 @@ func sizes(want map[*member]int) map[string]int {
 	return all
 }
 
-// Two members share, one leaves, the other has all. PIPE-7
+// Two members share, one leaves, the other has all. PIPE-7.
 func partitionsAreShared(s *site) {
 	group, w := bus.GroupConfig{ID: s.name(), Topic: s.topic(4)}, newWatch()
 	a := s.join(w, group, "a", nil)
@@ -132,7 +132,7 @@ func partitionsAreShared(s *site) {
 	s.must(a.err)
 	s.settled(w, map[*member]int{a: 0, b: 4})
 	s.Logf("partitions of a member that left moved after %s", time.Since(left))
-	if got := a.assign.Load().([]int); len(got) != 0 {
+	if got := *a.assign.Load(); len(got) != 0 {
 		s.Fatalf("the member that left was last told %v", got)
 	}
 	if clashes := w.clashes(); len(clashes) > 0 {
@@ -162,7 +162,7 @@ func killedMemberIsReplaced(s *site) {
 }
 
 // Members come and go while records flow. Each claim reads on from where the work stands, as it would from a database; no record may be
-// delivered to a claim that has been given up, or be worked on twice. PIPE-7
+// delivered to a claim that has been given up, or be worked on twice. PIPE-7.
 func noStaleDeliveries(s *site) {
 	const partitions, rounds = 4, 8
 	topic := s.topic(partitions)
@@ -276,7 +276,7 @@ func oldCommitsCannotRewind(s *site) {
 	a := s.join(w, group, "a", keep)
 	old := <-claims
 	old.Committed(10)
-	s.eventually("the first commit", func() bool { return other.committed(group.ID, topic, 0) == 10 })
+	s.eventually("the first commit", func() bool { return other.committed(group.ID, topic) == 10 })
 	a.leave()
 	b := s.join(w, group, "b", keep)
 	current := <-claims
@@ -285,10 +285,10 @@ func oldCommitsCannotRewind(s *site) {
 	}
 	old.Committed(3)
 	current.Committed(20)
-	s.eventually("the successor's commit", func() bool { return other.committed(group.ID, topic, 0) == 20 })
+	s.eventually("the successor's commit", func() bool { return other.committed(group.ID, topic) == 20 })
 	old.Committed(4)
 	current.Committed(21)
-	s.eventually("the successor's second commit", func() bool { return other.committed(group.ID, topic, 0) == 21 })
+	s.eventually("the successor's second commit", func() bool { return other.committed(group.ID, topic) == 21 })
 	b.leave()
 	s.must(b.err)
 }

@@ -52,7 +52,7 @@ func (n *network) sever() {
 	defer n.mu.Unlock()
 	n.down = true
 	for _, c := range n.conns {
-		_ = c.Conn.Close() // it is to be broken
+		_ = c.Close() // it is to be broken
 	}
 }
 
@@ -113,6 +113,7 @@ func (n *network) isFrozen() bool {
 // conn sees the requests of one connection, which carries one at a time.
 type conn struct {
 	net.Conn
+
 	network *network
 
 	mu   sync.Mutex
@@ -129,13 +130,13 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 	switch c.follow(p) {
 	case isLost:
-		_ = c.Conn.Close() // that is the fate
+		_ = c.Close() // that is the fate
 		return 0, net.ErrClosed
 	case isSwallowed:
 		return len(p), nil
-	default:
-		return c.Conn.Write(p)
+	case passes, cutReply:
 	}
+	return c.Conn.Write(p)
 }
 
 // follow keeps track of where requests begin and returns the fate of the one that p belongs to. The client under test writes a request's
@@ -161,7 +162,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && c.now == cutReply {
-		_ = c.Conn.Close() // that is the fate
+		_ = c.Close() // that is the fate
 		return 0, io.ErrUnexpectedEOF
 	}
 	return n, err

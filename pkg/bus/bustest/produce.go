@@ -66,7 +66,7 @@ func batchIsNeverTorn(s *site) {
 		})
 	}
 	writers.Wait()
-	log := s.witness().batches(topic, 0)
+	log := s.witness().batches(topic)
 	if len(log) != producers*batches {
 		s.Fatalf("the log has %d batches, want %d", len(log), producers*batches)
 	}
@@ -85,7 +85,7 @@ func batchIsNeverTorn(s *site) {
 	}
 }
 
-// Replies are cut after the broker has written the batch, some twice in a row, and requests before it has. PIPE-2
+// Replies are cut after the broker has written the batch, some twice in a row, and requests before it has. PIPE-2.
 func cutRepliesMakeNoCopies(s *site) {
 	const batches = 90
 	var n network
@@ -109,7 +109,7 @@ func cutRepliesMakeNoCopies(s *site) {
 		}
 		written += size
 	}
-	s.wantNumbers(s.witness().values(topic, 0), written)
+	s.wantNumbers(s.witness().values(topic), written)
 	if cuts := n.count(cutReply); cuts < 20 {
 		s.Fatalf("only %d replies were cut", cuts)
 	}
@@ -120,20 +120,20 @@ func cutRepliesMakeNoCopies(s *site) {
 func brokersJudgeSequences(s *site) {
 	w, topic := s.witness(), s.topic(1)
 	id, epoch := w.newProducerID()
-	first, err := w.produce(topic, 0, id, epoch, 0, "0", "1")
+	first, err := w.produce(topic, id, epoch, 0, "0", "1")
 	s.must(err)
-	again, err := w.produce(topic, 0, id, epoch, 0, "0", "1")
+	again, err := w.produce(topic, id, epoch, 0, "0", "1")
 	s.must(err)
 	if again != first {
 		s.Fatalf("the repeated batch is said to be at %d, want %d", again, first)
 	}
-	if _, err := w.produce(topic, 0, id, epoch, 7, "7"); !errors.Is(err, kerr.OutOfOrderSequenceNumber) {
+	if _, err := w.produce(topic, id, epoch, 7, "7"); !errors.Is(err, kerr.OutOfOrderSequenceNumber) {
 		s.Fatalf("a sequence was skipped: %v", err)
 	}
-	if _, err := w.produce(topic, 0, id, epoch, 2, "2"); err != nil {
+	if _, err := w.produce(topic, id, epoch, 2, "2"); err != nil {
 		s.Fatalf("the next sequence: %v", err)
 	}
-	s.wantNumbers(w.values(topic, 0), 3)
+	s.wantNumbers(w.values(topic), 3)
 }
 
 func producersHaveIdentities(s *site) {
@@ -145,7 +145,7 @@ func producersHaveIdentities(s *site) {
 			s.must(err)
 		}
 	}
-	log := s.witness().batches(topic, 0)
+	log := s.witness().batches(topic)
 	for i, b := range log {
 		own, sequence := log[i/3*3].ProducerID, int32(i%3*2)
 		if b.ProducerID < 0 || b.ProducerID != own || b.FirstSequence != sequence || b.Attributes != 0 {
@@ -160,7 +160,7 @@ func producersHaveIdentities(s *site) {
 // Somebody raises the producer's epoch: it must stop, say that the outcome is unknown, and write nothing more.
 func fencedProducerStops(s *site) {
 	s.stopsProducer(func(w *witness, topic string, last rawBatch) {
-		_, err := w.produce(topic, 0, last.ProducerID, last.ProducerEpoch+1, 0, "1")
+		_, err := w.produce(topic, last.ProducerID, last.ProducerEpoch+1, 0, "1")
 		s.must(err)
 	})
 }
@@ -168,7 +168,7 @@ func fencedProducerStops(s *site) {
 // Somebody uses up the producer's next sequence numbers: the broker's memory and the producer's are then not the same.
 func takenSequenceStopsProducer(s *site) {
 	s.stopsProducer(func(w *witness, topic string, last rawBatch) {
-		_, err := w.produce(topic, 0, last.ProducerID, last.ProducerEpoch, 1, "1", "2", "3")
+		_, err := w.produce(topic, last.ProducerID, last.ProducerEpoch, 1, "1", "2", "3")
 		s.must(err)
 	})
 }
@@ -179,19 +179,19 @@ func (s *site) stopsProducer(interfere func(w *witness, topic string, last rawBa
 	producer := c.Producer(topic)
 	_, err := producer.Produce(s.ctx, 0, numbered(0, 1))
 	s.must(err)
-	interfere(w, topic, w.batches(topic, 0)[0])
-	before := w.values(topic, 0)
+	interfere(w, topic, w.batches(topic)[0])
+	before := w.values(topic)
 	for range 2 {
 		if _, err := producer.Produce(s.ctx, 0, numbered(100, 1)); !bus.OutcomeUnknown(err) {
 			s.Fatalf("got %v", err)
 		}
 	}
-	if after := w.values(topic, 0); len(after) != len(before) {
+	if after := w.values(topic); len(after) != len(before) {
 		s.Fatalf("the stopped producer wrote: %v", after)
 	}
 	_, err = c.Producer(topic).Produce(s.ctx, 0, numbered(len(before), 1))
 	s.must(err)
-	s.wantNumbers(w.values(topic, 0), len(before)+1)
+	s.wantNumbers(w.values(topic), len(before)+1)
 }
 
 // ctx ends when a request is out: nobody can know what became of it.
@@ -219,7 +219,7 @@ func unclearEndIsSaid(s *site) {
 		if f == cutReply {
 			want = 2
 		}
-		s.wantNumbers(s.witness().values(topic, 0), want)
+		s.wantNumbers(s.witness().values(topic), want)
 	}
 }
 
@@ -244,12 +244,12 @@ func clearEndLeavesItUsable(s *site) {
 	n.mend()
 	_, err = producer.Produce(s.ctx, 0, numbered(0, 1))
 	s.must(err)
-	s.wantNumbers(s.witness().values(topic, 0), 1)
+	s.wantNumbers(s.witness().values(topic), 1)
 }
 
 func tooLargeIsRefused(s *site) {
 	c := s.client(func(cfg *bus.Config) { cfg.MaxBytes = 100_000 })
-	topic := s.topic(1, "max.message.bytes", "50000")
+	topic := s.topicWith(1, map[string]string{"max.message.bytes": "50000"})
 	producer := c.Producer(topic)
 	var tooLarge *bus.TooLargeError
 	_, err := producer.Produce(s.ctx, 0, []bus.Record{{Value: make([]byte, 60_000)}, {Value: make([]byte, 60_000)}})
@@ -264,7 +264,7 @@ func tooLargeIsRefused(s *site) {
 	}
 	_, err = producer.Produce(s.ctx, 0, numbered(0, 1))
 	s.must(err)
-	s.wantNumbers(s.witness().values(topic, 0), 1)
+	s.wantNumbers(s.witness().values(topic), 1)
 }
 
 func messageOf9MB(s *site) {

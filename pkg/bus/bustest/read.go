@@ -3,7 +3,7 @@ package bustest
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -37,7 +37,7 @@ func holeStopsReader(s *site) {
 		s.must(err)
 	}
 	r = c.Reader(topic, 0, read)
-	s.witness().deleteBelow(topic, 0, 60)
+	s.witness().deleteBelow(topic, 60)
 	for range 2 {
 		var gap *bus.GapError
 		if _, err := r.Next(s.ctx); !errors.As(err, &gap) || *gap != (bus.GapError{Topic: topic, Partition: 0, Want: read, Got: 60}) {
@@ -59,7 +59,7 @@ func holeStopsReader(s *site) {
 func startOutsideLog(s *site) {
 	topic, c := s.topic(1), s.client()
 	s.fill(topic, 20, 10)
-	s.witness().deleteBelow(topic, 0, 5)
+	s.witness().deleteBelow(topic, 5)
 	var gap *bus.GapError
 	if _, err := c.Reader(topic, 0, 4).Next(s.ctx); !errors.As(err, &gap) || gap.Want != 4 || gap.Got != 5 {
 		s.Fatalf("below the start: %v", err)
@@ -138,7 +138,7 @@ func compressedBatchesCanBeRead(s *site) {
 		w := s.witness(kgo.ProducerBatchCompression(codec), kgo.DefaultProduceTopic(topic))
 		records := make([]*kgo.Record, 50)
 		for j := range records {
-			records[j] = kgo.StringRecord(fmt.Sprint(50*i + j))
+			records[j] = kgo.StringRecord(strconv.Itoa(50*i + j))
 		}
 		s.must(w.client.ProduceSync(s.ctx, records...).FirstErr())
 	}
@@ -146,7 +146,7 @@ func compressedBatchesCanBeRead(s *site) {
 	for i := range 200 {
 		got, err := r.Next(s.ctx)
 		s.must(err)
-		if string(got.Value) != fmt.Sprint(i) || got.Offset != int64(i) {
+		if string(got.Value) != strconv.Itoa(i) || got.Offset != int64(i) {
 			s.Fatalf("record %d is %s at %d", i, got.Value, got.Offset)
 		}
 	}
@@ -184,7 +184,7 @@ func boundsAndTimes(s *site) {
 	wantAt(start.Add(-time.Hour), 0)
 	wantAt(between, 5)
 	wantAt(time.Now().Add(time.Minute), 10)
-	s.witness().deleteBelow(topic, 0, 7)
+	s.witness().deleteBelow(topic, 7)
 	wantBounds(0, 7, 10)
 	wantAt(start.Add(-time.Hour), 7)
 	if _, _, err := c.Bounds(s.ctx, topic, 2); !bus.NoTopic(err) {

@@ -1,9 +1,7 @@
 package bustest
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"time"
 
@@ -12,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// witness is a client that shares nothing with package bus.
+// witness is a client that shares nothing with package bus. It looks at the first partition of topics.
 type witness struct {
 	s      *site
 	client *kgo.Client
@@ -25,16 +23,6 @@ func (s *site) witness(opts ...kgo.Opt) *witness {
 	return &witness{s: s, client: client}
 }
 
-// ask sends a request to whichever broker it is meant for.
-func ask[Response kmsg.Response](ctx context.Context, client kmsg.Requestor, request kmsg.Request) (Response, error) {
-	answer, err := client.Request(ctx, request)
-	if err != nil {
-		var none Response
-		return none, fmt.Errorf("%s: %w", kmsg.NameForKey(request.Key()), err)
-	}
-	return answer.(Response), nil
-}
-
 // partition is what metadata says about one partition.
 type partition struct {
 	topicID  [16]byte
@@ -43,27 +31,27 @@ type partition struct {
 	replicas []int32
 }
 
-func (w *witness) partition(topic string, index int) partition {
+func (w *witness) partition(topic string) partition {
 	w.s.Helper()
 	request := kmsg.NewPtrMetadataRequest()
 	name := kmsg.NewMetadataRequestTopic()
 	name.Topic = &topic
 	request.Topics = append(request.Topics, name)
-	answer, err := ask[*kmsg.MetadataResponse](w.s.ctx, w.client, request)
+	answer, err := request.RequestWith(w.s.ctx, w.client)
 	w.s.must(err)
 	w.s.must(kerr.ErrorForCode(answer.Topics[0].ErrorCode))
 	for _, p := range answer.Topics[0].Partitions {
-		if p.Partition == int32(index) {
+		if p.Partition == 0 {
 			return partition{topicID: answer.Topics[0].TopicID, leader: w.client.Broker(int(p.Leader)), leaderID: p.Leader, replicas: p.Replicas}
 		}
 	}
-	w.s.Fatalf("no partition %d in %s", index, topic)
+	w.s.Fatalf("%s has no partition", topic)
 	return partition{}
 }
 
 // exists tells whether the brokers know a topic, without naming it to them.
 func (w *witness) exists(topic string) bool {
-	answer, err := ask[*kmsg.MetadataResponse](w.s.ctx, w.client, kmsg.NewPtrMetadataRequest())
+	answer, err := kmsg.NewPtrMetadataRequest().RequestWith(w.s.ctx, w.client)
 	w.s.must(err)
 	for _, t := range answer.Topics {
 		if t.Topic != nil && *t.Topic == topic {
@@ -74,10 +62,10 @@ func (w *witness) exists(topic string) bool {
 }
 
 // values reads a partition from its first offset to its end.
-func (w *witness) values(topic string, index int) []string {
+func (w *witness) values(topic string) []string {
 	w.s.Helper()
 	var values []string
-	for _, b := range w.batches(topic, index) {
+	for _, b := range w.batches(topic) {
 		values = append(values, b.values...)
 	}
 	return values
@@ -86,18 +74,19 @@ func (w *witness) values(topic string, index int) []string {
 // rawBatch is a batch as it is in the log.
 type rawBatch struct {
 	kmsg.RecordBatch
+
 	values []string
 }
 
 // batches reads the batches of a partition from its first offset to its end. They must not be compressed.
-func (w *witness) batches(topic string, index int) []rawBatch {
+func (w *witness) batches(topic string) []rawBatch {
 	w.s.Helper()
-	end, at := w.offset(topic, index, -1), w.offset(topic, index, -2)
+	end, at := w.offset(topic, -1), w.offset(topic, -2)
 	var all []rawBatch
 	for at < end {
-		raw := w.fetch(topic, index, at)
+		raw := w.fetch(topic, at)
 		if len(raw) == 0 {
-			w.s.Fatalf("%s/%d: nothing at offset %d, though the end is %d", topic, index, at, end)
+			w.s.Fatalf("%s: nothing at offset %d, though the end is %d", topic, at, end)
 		}
 		for len(raw) > 12 {
 			var b rawBatch
@@ -123,31 +112,31 @@ func (w *witness) decode(b kmsg.RecordBatch) []string {
 	return values
 }
 
-func (w *witness) fetch(topic string, index int, at int64) []byte {
+func (w *witness) fetch(topic string, at int64) []byte {
 	w.s.Helper()
-	p := w.partition(topic, index)
-	ask1 := kmsg.NewFetchRequestTopicPartition()
-	ask1.Partition, ask1.FetchOffset, ask1.PartitionMaxBytes = int32(index), at, 16<<20
+	p := w.partition(topic)
+	rp := kmsg.NewFetchRequestTopicPartition()
+	rp.Partition, rp.FetchOffset, rp.PartitionMaxBytes = 0, at, 16<<20
 	t := kmsg.NewFetchRequestTopic()
-	t.Topic, t.TopicID, t.Partitions = topic, p.topicID, []kmsg.FetchRequestTopicPartition{ask1}
+	t.Topic, t.TopicID, t.Partitions = topic, p.topicID, []kmsg.FetchRequestTopicPartition{rp}
 	request := kmsg.NewPtrFetchRequest()
 	request.MaxWaitMillis, request.MaxBytes, request.Topics = 100, 16<<20, []kmsg.FetchRequestTopic{t}
-	answer, err := ask[*kmsg.FetchResponse](w.s.ctx, p.leader, request)
+	answer, err := request.RequestWith(w.s.ctx, p.leader)
 	w.s.must(err)
 	w.s.must(kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode))
 	return answer.Topics[0].Partitions[0].RecordBatches
 }
 
 // offset returns the end (-1) or the first offset (-2) of a partition.
-func (w *witness) offset(topic string, index int, which int64) int64 {
+func (w *witness) offset(topic string, which int64) int64 {
 	w.s.Helper()
 	p := kmsg.NewListOffsetsRequestTopicPartition()
-	p.Partition, p.Timestamp = int32(index), which
+	p.Partition, p.Timestamp = 0, which
 	t := kmsg.NewListOffsetsRequestTopic()
 	t.Topic, t.Partitions = topic, []kmsg.ListOffsetsRequestTopicPartition{p}
 	request := kmsg.NewPtrListOffsetsRequest()
 	request.ReplicaID, request.Topics = -1, []kmsg.ListOffsetsRequestTopic{t}
-	answer, err := ask[*kmsg.ListOffsetsResponse](w.s.ctx, w.client, request)
+	answer, err := request.RequestWith(w.s.ctx, w.client)
 	w.s.must(err)
 	w.s.must(kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode))
 	return answer.Topics[0].Partitions[0].Offset
@@ -159,7 +148,7 @@ func (w *witness) newProducerID() (id int64, epoch int16) {
 	for {
 		request := kmsg.NewPtrInitProducerIDRequest()
 		request.ProducerID, request.ProducerEpoch = -1, -1
-		answer, err := ask[*kmsg.InitProducerIDResponse](w.s.ctx, w.client, request)
+		answer, err := request.RequestWith(w.s.ctx, w.client)
 		w.s.must(err)
 		if err = kerr.ErrorForCode(answer.ErrorCode); err == nil {
 			return answer.ProducerID, answer.ProducerEpoch
@@ -171,16 +160,16 @@ func (w *witness) newProducerID() (id int64, epoch int16) {
 }
 
 // produce writes values under any identity and sequence, and returns the broker's verdict.
-func (w *witness) produce(topic string, index int, id int64, epoch int16, sequence int, values ...string) (base int64, verdict error) {
+func (w *witness) produce(topic string, id int64, epoch int16, sequence int, values ...string) (base int64, verdict error) {
 	w.s.Helper()
-	p := w.partition(topic, index)
+	p := w.partition(topic)
 	rp := kmsg.NewProduceRequestTopicPartition()
-	rp.Partition, rp.Records = int32(index), encode(id, epoch, sequence, values)
+	rp.Partition, rp.Records = 0, encode(id, epoch, sequence, values)
 	rt := kmsg.NewProduceRequestTopic()
 	rt.Topic, rt.TopicID, rt.Partitions = topic, p.topicID, []kmsg.ProduceRequestTopicPartition{rp}
 	request := kmsg.NewPtrProduceRequest()
 	request.Acks, request.TimeoutMillis, request.Topics = -1, 5000, []kmsg.ProduceRequestTopic{rt}
-	answer, err := ask[*kmsg.ProduceResponse](w.s.ctx, p.leader, request)
+	answer, err := request.RequestWith(w.s.ctx, p.leader)
 	w.s.must(err)
 	got := answer.Topics[0].Partitions[0]
 	return got.BaseOffset, kerr.ErrorForCode(got.ErrorCode)
@@ -205,29 +194,29 @@ func encode(id int64, epoch int16, sequence int, values []string) []byte {
 }
 
 // deleteBelow deletes a partition's records below an offset.
-func (w *witness) deleteBelow(topic string, index int, offset int64) {
+func (w *witness) deleteBelow(topic string, offset int64) {
 	w.s.Helper()
 	p := kmsg.NewDeleteRecordsRequestTopicPartition()
-	p.Partition, p.Offset = int32(index), offset
+	p.Partition, p.Offset = 0, offset
 	t := kmsg.NewDeleteRecordsRequestTopic()
 	t.Topic, t.Partitions = topic, []kmsg.DeleteRecordsRequestTopicPartition{p}
 	request := kmsg.NewPtrDeleteRecordsRequest()
 	request.TimeoutMillis, request.Topics = 5000, []kmsg.DeleteRecordsRequestTopic{t}
-	answer, err := ask[*kmsg.DeleteRecordsResponse](w.s.ctx, w.client, request)
+	answer, err := request.RequestWith(w.s.ctx, w.client)
 	w.s.must(err)
 	w.s.must(kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode))
 }
 
 // committed returns the offset a group has committed for a partition, or -1.
-func (w *witness) committed(group, topic string, index int) int64 {
+func (w *witness) committed(group, topic string) int64 {
 	w.s.Helper()
 	t := kmsg.NewOffsetFetchRequestGroupTopic()
-	t.Topic, t.TopicID, t.Partitions = topic, w.partition(topic, index).topicID, []int32{int32(index)}
+	t.Topic, t.TopicID, t.Partitions = topic, w.partition(topic).topicID, []int32{0}
 	g := kmsg.NewOffsetFetchRequestGroup()
 	g.Group, g.Topics = group, []kmsg.OffsetFetchRequestGroupTopic{t}
 	request := kmsg.NewPtrOffsetFetchRequest()
 	request.Groups = []kmsg.OffsetFetchRequestGroup{g}
-	answer, err := ask[*kmsg.OffsetFetchResponse](w.s.ctx, w.client, request)
+	answer, err := request.RequestWith(w.s.ctx, w.client)
 	w.s.must(err)
 	w.s.must(kerr.ErrorForCode(answer.Groups[0].ErrorCode))
 	return answer.Groups[0].Topics[0].Partitions[0].Offset

@@ -10,6 +10,7 @@ package broker
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net"
 	"time"
@@ -69,7 +70,7 @@ func Start(cfg Config) (*Broker, error) {
 func open(addresses []string) ([]net.Listener, error) {
 	var listeners []net.Listener
 	for _, address := range addresses {
-		listener, err := net.Listen("tcp", address)
+		listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 		if err != nil {
 			closeAll(listeners)
 			return nil, fmt.Errorf("starting the embedded broker: %w", err)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,7 +137,7 @@ func TestKillKeepsWhatWasAcknowledged(t *testing.T) {
 	for i := range n {
 		record, err := r.Next(ctx)
 		must(t, err)
-		if string(record.Value) != fmt.Sprint(i) {
+		if string(record.Value) != strconv.FormatInt(i, 10) {
 			t.Fatalf("offset %d holds %s", i, record.Value)
 		}
 	}

@@ -24,15 +24,15 @@ func main() {
 	brokers := flag.String("brokers", "127.0.0.1:19092", "addresses of all brokers, separated by commas")
 	timeout := flag.Duration("timeout", 30*time.Second, "how long to wait")
 	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
-	defer cancel()
-	if err := check(ctx, strings.Split(*brokers, ",")); err != nil {
+	if err := check(strings.Split(*brokers, ","), *timeout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func check(ctx context.Context, brokers []string) error {
+func check(brokers []string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
 	cfg := bus.DefaultConfig()
 	cfg.Brokers = brokers
 	c, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
