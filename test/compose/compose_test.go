@@ -58,7 +58,7 @@ func filled(t *testing.T) map[string]string {
 	env := envFile(t, "region.env.example")
 	for k, v := range env {
 		if v == "" {
-			env[k] = "0"
+			env[k] = "./" + k // stands for a value and is a lawful path
 		}
 	}
 	return env
