@@ -1,6 +1,7 @@
 package gmx
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -229,6 +230,17 @@ func TestWalkerRefusesWhatCostsMoreThanItsLength(t *testing.T) {
 	data = append(data, make([]byte, 32*n)...)
 	if _, err := eventItems(data); err == nil {
 		t.Fatalf("overlapping parts: got %v", err)
+	}
+}
+
+func TestWalkerRefusesSharedBytes(t *testing.T) {
+	blob := bytes.Repeat([]byte{7}, 320)
+	data := gmxtest.Data(chain.Address{1}, "E", perp.Fields{"d": []perp.Bytes{blob, {}}})
+	first, second := wordOf(64), wordOf(64+32+320)
+	at := bytes.Index(data, append(first[:], second[:]...))
+	copy(data[at+32:], first[:]) // now both offsets lead to the blob
+	if _, err := eventItems(data); err == nil || !strings.Contains(err.Error(), "overlap") {
+		t.Fatalf("got %v", err)
 	}
 }
 

@@ -117,7 +117,7 @@ func TestUndoIsTheFoldOfThePrefix(t *testing.T) {
 	})
 }
 
-// The same events leave the same rows.
+// PIPE-8: the same events leave the same rows.
 func TestApplyIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first, second := NewBook(), NewBook()

@@ -121,40 +121,43 @@ func TestJudgeByHand(t *testing.T) {
 		change       func(*Position, rowMap)
 		ethPrice     uint64
 		fireRatio    Uint
-		remaining    string // dollars
+		remaining    string // millionths of a dollar
 		ratio        string // 30 decimals
 		liquidatable bool
 	}{
-		"healthy":                     {nil, 5_000, One, "4980", "9960000000000000000000000000000", false},
-		"below the requirement":       {nil, 4_550, One, "480", "960000000000000000000000000000", true},
-		"exactly the requirement":     {nil, 4_552, One, "500", "1000000000000000000000000000000", false},
-		"106 % on a venue of 110 %":   {nil, 4_555, elevenTenths, "530", "1060000000000000000000000000000", true},
-		"106 % by the plain rule":     {nil, 4_555, One, "530", "1060000000000000000000000000000", false},
-		"exactly 110 %":               {nil, 4_557, elevenTenths, "550", "1100000000000000000000000000000", false},
-		"a fire ratio below one":      {nil, 4_550, Pow10(29), "480", "960000000000000000000000000000", true},
-		"less than nothing left":      {nil, 4_500, One, "-20", "0", true},
+		"healthy":                     {nil, 5_000, One, "4980000000", "9960000000000000000000000000000", false},
+		"below the requirement":       {nil, 4_550, One, "480000000", "960000000000000000000000000000", true},
+		"exactly the requirement":     {nil, 4_552, One, "500000000", "1000000000000000000000000000000", false},
+		"106 % on a venue of 110 %":   {nil, 4_555, elevenTenths, "530000000", "1060000000000000000000000000000", true},
+		"106 % by the plain rule":     {nil, 4_555, One, "530000000", "1060000000000000000000000000000", false},
+		"exactly 110 %":               {nil, 4_557, elevenTenths, "550000000", "1100000000000000000000000000000", false},
+		"a fire ratio below one":      {nil, 4_550, Pow10(29), "480000000", "960000000000000000000000000000", true},
+		"less than nothing left":      {nil, 4_500, One, "-20000000", "0", true},
 		"zero left, nothing required": {noRequirement, 4_502, One, "0", "0", true},
-		"nothing required":            {noRequirement, 5_000, One, "4980", largest.String(), false},
+		"nothing required":            {noRequirement, 5_000, One, "4980000000", largest.String(), false},
 		"the smallest collateral": {func(_ *Position, rows rowMap) {
 			rows.put(parameter(DataStoreKey("MIN_COLLATERAL_USD"), dollars(600, 0)))
-		}, 4_552, One, "500", "833333333333333333333333333333", true},
+		}, 4_552, One, "500000000", "833333333333333333333333333333", true},
 		"a close that tilts the sides": {func(_ *Position, rows rowMap) {
 			rows.put(measure(OpenInterest, usdc, false, dollars(200_000, 0)))
-		}, 4_554, One, "510", "1020000000000000000000000000000", false},
+		}, 4_554, One, "510000000", "1020000000000000000000000000000", false},
 		"sides counted in tokens": {func(p *Position, rows rowMap) {
 			rows.put(parameter(balanceInTokensKey, U64(1)), measure(OpenInterestInTokens, usdc, false, p.SizeInTokens.Mul(U64(3))))
-		}, 4_554, One, "510", "1020000000000000000000000000000", false},
+		}, 4_554, One, "510000000", "1020000000000000000000000000000", false},
 		"borrowing": {func(p *Position, rows rowMap) {
 			p.BorrowingFactor = Pow10(27)
 			rows.put(measure(CumulativeBorrowingFactor, chain.Address{}, true, U64(2).Mul(Pow10(27))))
-		}, 4_553, One, "460", "920000000000000000000000000000", true},
+		}, 4_553, One, "460000000", "920000000000000000000000000000", true},
 		"funding": {func(p *Position, rows rowMap) {
 			rows.put(measure(FundingFeeAmountPerSize, usdc, true, U64(40).Mul(Pow10(6)).MulDiv(Pow10(45), p.SizeInUsd)))
-		}, 4_553, One, "470", "940000000000000000000000000000", true},
+		}, 4_553, One, "470000000", "940000000000000000000000000000", true},
+		"a fraction of funding": {func(p *Position, rows rowMap) {
+			rows.put(measure(FundingFeeAmountPerSize, usdc, true, U64(40).Mul(Pow10(6)).MulDiv(Pow10(45), p.SizeInUsd).Add(U64(1))))
+		}, 4_557, One, "509999999", "1019999998000000000000000000000", false},
 		"a short": {func(p *Position, rows rowMap) {
 			p.IsLong = false
 			rows.put(measure(OpenInterest, usdc, true, Uint{}), measure(OpenInterest, usdc, false, p.SizeInUsd))
-		}, 5_448, One, "500", "1000000000000000000000000000000", false},
+		}, 5_448, One, "500000000", "1000000000000000000000000000000", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, rows, eth := tenEth()
@@ -170,7 +173,7 @@ func TestJudgeByHand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := remaining.Mul(One.Int()); got.RemainingCollateralUsd != want || got.Liquidatable != test.liquidatable ||
+			if want := remaining.Mul(Pow10(24).Int()); got.RemainingCollateralUsd != want || got.Liquidatable != test.liquidatable ||
 				got.Ratio.String() != test.ratio {
 				t.Errorf("got %s, ratio %s, liquidatable %v", got.RemainingCollateralUsd, got.Ratio, got.Liquidatable)
 			}
