@@ -1,0 +1,84 @@
+package scanner
+
+import (
+	"fmt"
+	"slices"
+
+	"perpkeeper/pkg/chain"
+)
+
+// horizon is how many blocks a branch remembers at least. Readers cannot undo more.
+const horizon = 1000
+
+// branch is a run of blocks, each the child of the one before, the newest ones of a partition. It is pure.
+type branch struct{ blocks []chain.BlockRef }
+
+func (b *branch) empty() bool { return len(b.blocks) == 0 }
+
+// tip is the newest block. The branch must not be empty.
+func (b *branch) tip() chain.BlockRef { return b.blocks[len(b.blocks)-1] }
+
+// oldest is the oldest block that is remembered. The branch must not be empty.
+func (b *branch) oldest() chain.BlockRef { return b.blocks[0] }
+
+// at returns the block of a number.
+func (b *branch) at(number uint64) (chain.BlockRef, bool) {
+	if b.empty() || number < b.oldest().Number || number > b.tip().Number {
+		return chain.BlockRef{}, false
+	}
+	return b.blocks[number-b.oldest().Number], true
+}
+
+// has tells whether a block is on the branch.
+func (b *branch) has(ref chain.BlockRef) bool {
+	known, ok := b.at(ref.Number)
+	return ok && known.Hash == ref.Hash
+}
+
+// push adds a child of the tip. Onto an empty branch it puts the block and, under it, what is known of its parent: a reorg may go back to it.
+func (b *branch) push(block chain.BlockRef) error {
+	if b.empty() {
+		b.blocks = []chain.BlockRef{{Number: block.Number - 1, Hash: block.Parent}}
+	}
+	if !block.Follows(b.tip()) {
+		return fmt.Errorf("block %d %s, child of %s, does not follow block %d %s", block.Number, block.Hash, block.Parent, b.tip().Number, b.tip().Hash)
+	}
+	b.blocks = append(b.blocks, block)
+	if len(b.blocks) > 2*horizon {
+		b.blocks = slices.Clone(b.blocks[len(b.blocks)-horizon:])
+	}
+	return nil
+}
+
+// cut takes back everything above an ancestor, and reports whether the ancestor is on the branch.
+func (b *branch) cut(ancestor chain.BlockRef) bool {
+	if !b.has(ancestor) {
+		return false
+	}
+	b.blocks = b.blocks[:ancestor.Number-b.oldest().Number+1]
+	return true
+}
+
+// need is what a branch needs so that a block becomes its tip, or stays below it.
+type need int
+
+const (
+	held  need = iota // nothing: the block is on the branch, or below what it remembers
+	child             // the block follows the tip
+	fork              // everything above the block's parent has to be taken back first
+	lower             // older blocks have to be looked at first: the parent is not on the branch
+)
+
+// needs compares a block of the chain with a branch that is not empty. For fork, ancestor is the block's parent.
+func (b *branch) needs(block chain.BlockRef) (n need, ancestor chain.BlockRef) {
+	if block.Number < b.oldest().Number || b.has(block) {
+		return held, chain.BlockRef{}
+	}
+	if block.Follows(b.tip()) {
+		return child, chain.BlockRef{}
+	}
+	if parent, ok := b.at(block.Number - 1); ok && parent.Hash == block.Parent {
+		return fork, parent
+	}
+	return lower, chain.BlockRef{}
+}

@@ -1,0 +1,154 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/wire"
+)
+
+// filterVersion counts the changes of what the scanner asks nodes for: the EventEmitter's three events.
+const filterVersion = 1
+
+// replacedError says that another scanner has claimed the topic.
+type replacedError struct {
+	epoch uint64
+	owner string
+}
+
+func (e *replacedError) Error() string {
+	return fmt.Sprintf("scanner %s has claimed the log topic as epoch %d", e.owner, e.epoch)
+}
+
+// producer writes atomic batches; bus.Producer is one.
+type producer interface {
+	Produce(ctx context.Context, partition int, records []wire.Record) (base int64, err error)
+}
+
+// tenure is the time in which one scanner owns the log topic.
+type tenure struct {
+	*Scanner
+	epoch    uint64
+	owner    string
+	producer producer
+	streams  []*stream // by partition; what each holds, kept up to date with what is written
+	first    uint64    // the first block of the topic, if a partition is known from its first record on; 0 otherwise
+}
+
+// claim makes this scanner the owner of the topic, or returns a replacedError when another one was faster.
+func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
+	s.status.set("claiming the log topic")
+	t := &tenure{Scanner: s, owner: uuid.NewString(), producer: s.newProducer(s.topic), streams: make([]*stream, s.cfg.Keeper.LogPartitions)}
+	tails, tailing := errgroup.WithContext(ctx)
+	for p := range t.streams {
+		tails.Go(func() (err error) {
+			t.streams[p], err = readTail(tailing, s.kafka, s.topic, p, s.collector.learn)
+			return err
+		})
+	}
+	if err := tails.Wait(); err != nil {
+		return nil, fmt.Errorf("reading the tail of the log topic: %w", err)
+	}
+	for _, st := range t.streams {
+		t.epoch = max(t.epoch, st.epoch+1)
+	}
+	// Partition 0 first: there it is decided. The others follow only after that.
+	for _, st := range t.streams {
+		if err := t.declare(ctx, st); err != nil {
+			return nil, fmt.Errorf("claiming the log topic as epoch %d: %w", t.epoch, err)
+		}
+	}
+	if err := t.checkStart(); err != nil {
+		return nil, err
+	}
+	s.metrics.epoch.Set(float64(t.epoch))
+	s.log.Info().Uint64("epoch", t.epoch).Str("owner", t.owner).Uint64("from_block", t.lowestTip()).Msg("log topic claimed")
+	return t, nil
+}
+
+// declare writes EPOCH to a partition and reads everything up to it: from here on nothing written under a lower epoch counts.
+func (t *tenure) declare(ctx context.Context, st *stream) error {
+	record, err := t.encode(wire.Epoch{Number: t.epoch, Owner: t.owner})
+	if err != nil {
+		return err
+	}
+	offset, err := t.producer.Produce(ctx, st.partition, []wire.Record{record})
+	if err != nil {
+		return err
+	}
+	if err := st.readTo(ctx, t.kafka, t.topic, offset+1, t.collector.learn); err != nil {
+		return err
+	}
+	if st.epoch != t.epoch || st.owner != t.owner {
+		return &replacedError{st.epoch, st.owner}
+	}
+	return nil
+}
+
+// encode makes a control record. Only logs have a routing key of their own.
+func (t *tenure) encode(m wire.Message) (wire.Record, error) { return t.encodeTo(chain.Hash{}, m) }
+
+func (t *tenure) encodeTo(key chain.Hash, m wire.Message) (wire.Record, error) {
+	return wire.Encode(key[:], m, t.epoch, filterVersion)
+}
+
+// checkStart finds where the topic begins, and refuses a topic of which a part is missing.
+func (t *tenure) checkStart() error {
+	var full, empty []int
+	for _, st := range t.streams {
+		if st.branch.empty() {
+			empty = append(empty, st.partition)
+			continue
+		}
+		full = append(full, st.partition)
+		if st.whole {
+			t.first = st.branch.oldest().Number + 1
+		}
+	}
+	if len(full) > 0 && len(empty) > 0 && t.first == 0 {
+		return fmt.Errorf("%s: partitions %v hold no block and partitions %v hold many: the topic has lost data, and so have its readers; rebuild it", t.topic, empty, full)
+	}
+	return nil
+}
+
+// lowestTip is the number of the newest block that all partitions hold; 0 for an empty topic.
+func (t *tenure) lowestTip() uint64 {
+	lowest := ^uint64(0)
+	for _, st := range t.streams {
+		if st.branch.empty() {
+			return 0
+		}
+		lowest = min(lowest, st.branch.tip().Number)
+	}
+	return lowest
+}
+
+// watch reads what is written to partition 0 and returns a replacedError once another scanner has claimed the topic.
+func (t *tenure) watch(ctx context.Context, from int64) error {
+	reader := t.kafka.Reader(t.topic, 0, from)
+	for {
+		r, err := reader.Next(ctx)
+		if err != nil {
+			return err
+		}
+		m, meta, err := wire.Decode(r)
+		if meta.Epoch > t.epoch { // even if this build cannot read the record
+			claim, _ := m.(wire.Epoch)
+			return &replacedError{meta.Epoch, claim.Owner}
+		}
+		if err != nil {
+			return &brokenError{t.topic, 0, r.Offset, err}
+		}
+	}
+}
+
+func replaced(err error) (*replacedError, bool) { return errors.AsType[*replacedError](err) }
+
+// unclear tells whether an error leaves open what was written. A new epoch settles it.
+func unclear(err error) bool { return bus.OutcomeUnknown(err) }

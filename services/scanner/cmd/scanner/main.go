@@ -1,0 +1,13 @@
+// Scanner copies what the exchange says on chain, and price reports, to Kafka.
+package main
+
+import (
+	"perpkeeper/pkg/service"
+	"perpkeeper/services/scanner"
+)
+
+func main() {
+	service.Main("scanner", scanner.DefaultConfig(), scanner.Start,
+		service.About("scanner follows the chain and copies the exchange's logs to Kafka, in order and reorgs included, and price reports beside them."),
+		service.Metrics(scanner.RegisterMetrics))
+}

@@ -1,0 +1,71 @@
+package scanner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/wire"
+)
+
+// Config is the whole configuration of the process.
+type Config struct {
+	Keeper  wire.Config `toml:"keeper"`
+	Chain   evm.Config  `toml:"chain"`
+	Kafka   bus.Config  `toml:"kafka"`
+	Venue   gmx.Config  `toml:"venue"`
+	Scanner Settings    `toml:"scanner"`
+}
+
+// Settings is the [scanner] section.
+type Settings struct {
+	// StartBlock matters while the topic is empty only; afterwards the topic says where it began.
+	StartBlock    uint64          `toml:"start_block" help:"first block of an empty topic: the one the exchange was deployed in"`
+	Signers       []chain.Address `toml:"signers" help:"signers whose transactions are recorded even when they leave no log: this keeper's, and others' to watch"`
+	Params        []Param         `toml:"param" help:"words of the DataStore that no event carries, read at the first block"`
+	Price         price.Config    `toml:"price"`
+	MaxHeadAge    time.Duration   `toml:"max_head_age" help:"how long no new head may have come before this process calls itself not ready"`
+	TakeoverAfter time.Duration   `toml:"takeover_after" help:"how long the topic must stay behind the chain before a scanner that stands by claims it"`
+}
+
+// DefaultConfig lacks the addresses of the exchange and the first block.
+func DefaultConfig() Config {
+	return Config{
+		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Venue: gmx.DefaultConfig(),
+		Scanner: Settings{Price: price.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second},
+	}
+}
+
+// Validate is for what concerns several sections at once; the sections are asked by themselves.
+func (c Config) Validate() error {
+	if len(c.Scanner.Params) > 0 && c.Venue.DataStore.IsZero() {
+		return errors.New("venue.data_store: no address given, and scanner.param wants to read from it")
+	}
+	return nil
+}
+
+// Validate names every setting that cannot work.
+func (s Settings) Validate() error {
+	var problems []error
+	if s.StartBlock == 0 {
+		problems = append(problems, errors.New("start_block: is not set (name the block the exchange was deployed in)"))
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"max_head_age", s.MaxHeadAge}, {"takeover_after", s.TakeoverAfter}} {
+		if d.value < 100*time.Millisecond || d.value > time.Hour {
+			problems = append(problems, fmt.Errorf("%s: %s is not between 100ms and 1h", d.name, d.value))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// sends tells whether an account is one of the configured signers.
+func (s Settings) sends(account chain.Address) bool { return slices.Contains(s.Signers, account) }

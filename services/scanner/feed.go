@@ -1,0 +1,56 @@
+package scanner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/wire"
+)
+
+// prices copies price reports to the price topic (PIPE-9). It goes its own road: neither the chain nor the log topic can hold it up, nor it them.
+type prices struct {
+	feed        *price.Feed
+	topic       string
+	newProducer func(topic string) producer
+	producer    producer
+}
+
+func newPrices(cfg Config, source price.Source, kafka *bus.Client, log zerolog.Logger, metrics *price.Metrics) *prices {
+	return &prices{
+		feed: price.NewFeed(source, cfg.Scanner.Price.Interval, log, metrics), topic: wire.PriceTopic(cfg.Keeper.ChainID),
+		newProducer: func(topic string) producer { return kafka.Producer(topic) },
+	}
+}
+
+// run publishes reports until ctx ends.
+func (p *prices) run(ctx context.Context) error {
+	p.producer = p.newProducer(p.topic)
+	return p.feed.Run(ctx, p.publish)
+}
+
+// publish writes reports to the topic's only partition. After a lost reply they are written again by the feed: readers know a report by its token and
+// time. The epoch is that of no scanner, because scanners that stand by publish prices too.
+func (p *prices) publish(ctx context.Context, reports []price.Report) error {
+	now := uint64(time.Now().UnixMilli())
+	records := make([]wire.Record, len(reports))
+	for i, r := range reports {
+		var err error
+		if records[i], err = wire.Encode(r.Token[:], r.Message(now), 0, filterVersion); err != nil {
+			return err
+		}
+	}
+	const onlyPartition = 0
+	_, err := p.producer.Produce(ctx, onlyPartition, records)
+	if bus.OutcomeUnknown(err) {
+		p.producer = p.newProducer(p.topic)
+	}
+	if err != nil {
+		return fmt.Errorf("publishing price reports: %w", err)
+	}
+	return nil
+}

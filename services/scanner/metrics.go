@@ -1,0 +1,104 @@
+package scanner
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are what the scanner counts.
+type Metrics struct {
+	headNumber prometheus.Gauge
+	headTime   prometheus.Gauge
+	headAge    *ageGauge
+	finalized  prometheus.Gauge
+	block      prometheus.Gauge
+	blocks     prometheus.Counter
+	records    *prometheus.CounterVec
+	seconds    prometheus.Histogram
+	reorgs     prometheus.Histogram
+	epoch      prometheus.Gauge
+	standingBy prometheus.Gauge
+	unverified *prometheus.CounterVec
+	mismatches prometheus.Counter
+	lookUps    prometheus.Counter
+}
+
+// NewMetrics registers the scanner's metrics.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	m := &Metrics{
+		headNumber: gauge("scanner_head_number", "Number of the newest head seen."),
+		headTime:   gauge("scanner_head_time_seconds", "Time of the newest head seen, as the chain has it, in Unix seconds."),
+		headAge:    &ageGauge{},
+		finalized:  gauge("scanner_finalized_number", "Number of the newest final block seen."),
+		block:      gauge("scanner_block_number", "Number of the newest block published to all partitions."),
+		blocks:     counter("scanner_blocks_published_total", "Blocks published to all partitions that lacked them."),
+		records: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "scanner_records_published_total", Help: "Records published in blocks, by kind: log, tx, param.",
+		}, []string{"kind"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "scanner_publish_seconds", Help: "Time to read a block's logs and write its batches.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+		}),
+		reorgs: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "scanner_reorg_depth_blocks", Help: "Blocks taken back by each reorg.", Buckets: []float64{1, 2, 3, 8, 16, 24, 64, 120, 240, 1000},
+		}),
+		epoch:      gauge("scanner_epoch", "The epoch under which this scanner last claimed the log topic."),
+		standingBy: gauge("scanner_standing_by", "1 while another scanner owns the log topic."),
+		unverified: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "scanner_unverified_blocks_total",
+			Help: "Blocks whose logs or transactions could not be proven, by cause: no_receipts (the node serves none), wrong_receipts (they do not hash to the root).",
+		}, []string{"cause"}),
+		mismatches: counter("scanner_log_mismatches_total", "Blocks for which the node's log index gave other logs than the receipts prove."),
+		lookUps:    counter("scanner_owner_lookups_total", "Times the owner of an order or position had to be read from the DataStore."),
+	}
+	reg.MustRegister(m.headNumber, m.headTime, m.headAge, m.finalized, m.block, m.blocks, m.records, m.seconds, m.reorgs, m.epoch, m.standingBy,
+		m.unverified, m.mismatches, m.lookUps)
+	return m
+}
+
+func (m *Metrics) published(c content, took time.Duration) {
+	m.block.Set(float64(c.block.Number))
+	m.blocks.Inc()
+	m.records.WithLabelValues("log").Add(float64(len(c.logs)))
+	m.records.WithLabelValues("tx").Add(float64(len(c.txs)))
+	m.records.WithLabelValues("param").Add(float64(len(c.params)))
+	m.seconds.Observe(took.Seconds())
+}
+
+var headAgeDesc = prometheus.NewDesc("scanner_head_age_seconds", "How long ago the newest head came, by this process's clock.", nil, nil)
+
+// ageGauge is a collector, because an age grows while nothing happens. There is none before the first reset.
+type ageGauge struct {
+	mu    sync.Mutex
+	since time.Time
+}
+
+func (g *ageGauge) reset() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.since = time.Now()
+}
+
+// age is the time since the last reset, if there was one.
+func (g *ageGauge) age() (time.Duration, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Since(g.since), !g.since.IsZero()
+}
+
+// Describe implements prometheus.Collector.
+func (g *ageGauge) Describe(descs chan<- *prometheus.Desc) { descs <- headAgeDesc }
+
+// Collect implements prometheus.Collector.
+func (g *ageGauge) Collect(metrics chan<- prometheus.Metric) {
+	if age, any := g.age(); any {
+		metrics <- prometheus.MustNewConstMetric(headAgeDesc, prometheus.GaugeValue, age.Seconds())
+	}
+}

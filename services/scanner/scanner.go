@@ -1,0 +1,149 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/wire"
+)
+
+// Scanner copies the chain to the log topic. Run it once.
+type Scanner struct {
+	cfg         Config
+	topic       string
+	chain       *evm.Client
+	kafka       *bus.Client
+	collector   *collector
+	newProducer func(topic string) producer
+	status      *status
+	log         zerolog.Logger
+	metrics     *Metrics
+}
+
+// New wires a scanner. It asks nothing yet.
+func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, metrics *Metrics) *Scanner {
+	return &Scanner{
+		cfg: cfg, topic: wire.LogTopic(cfg.Keeper.ChainID), chain: node, kafka: kafka, log: log, metrics: metrics, status: newStatus(metrics),
+		newProducer: func(topic string) producer { return kafka.Producer(topic) },
+		collector: &collector{
+			chain:  node,
+			filter: evm.Filter{Addresses: []chain.Address{cfg.Venue.EventEmitter}, Topics: gmx.Topics()[0]},
+			own:    cfg.Scanner, store: dataStore{cfg.Venue.DataStore, node}, log: log, metrics: metrics,
+			router: gmx.NewRouter(cfg.Venue.EventEmitter, remembered),
+		},
+	}
+}
+
+// Run publishes the chain until ctx ends. Nodes and brokers that are away are waited for. It fails where waiting does not help: a missing topic or one
+// with another number of partitions, another chain, an event it does not know, a topic it cannot make sense of.
+func (s *Scanner) Run(ctx context.Context) error {
+	topic := bus.TopicSpec{Name: s.topic, Partitions: s.cfg.Keeper.LogPartitions}
+	if err := s.kafka.Verify(ctx, []bus.TopicSpec{topic}); err != nil {
+		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
+	}
+	heads := s.chain.Heads(ctx)
+	tries := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
+	for tries.Next(ctx) {
+		err := s.own(ctx, heads)
+		rival, isReplaced := replaced(err)
+		switch {
+		case ctx.Err() != nil:
+		case isReplaced:
+			if err := s.standBy(ctx, heads, rival); err != nil {
+				return err
+			}
+			tries.Reset()
+		case unclear(err):
+			s.log.Warn().Err(err).Msg("claiming the topic anew, which settles what was written")
+		default:
+			return err
+		}
+		tries.Failed(err)
+	}
+	return context.Cause(ctx)
+}
+
+// own is one tenure, from the claim to its end.
+func (s *Scanner) own(ctx context.Context, heads <-chan chain.BlockRef) error {
+	t, err := s.claim(ctx)
+	if err != nil {
+		return err
+	}
+	return t.run(ctx, heads)
+}
+
+// standBy waits until the topic has stayed behind the chain for the configured time: then its owner is gone, or cannot reach what it needs.
+func (s *Scanner) standBy(ctx context.Context, heads <-chan chain.BlockRef, rival *replacedError) error {
+	s.log.Warn().Uint64("epoch", rival.epoch).Str("owner", rival.owner).Msg("another scanner owns the log topic; standing by")
+	s.status.standBy(rival)
+	tail, err := readTail(ctx, s.kafka, s.topic, 0, nil)
+	if err != nil {
+		return fmt.Errorf("standing by: %w", err)
+	}
+	tips := make(chan uint64)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.followTip(ctx, tail, tips) })
+	group.Go(func() error { return s.awaitSilence(ctx, heads, tips) })
+	if err := group.Wait(); !errors.Is(err, errSilent) {
+		return fmt.Errorf("standing by: %w", err)
+	}
+	return nil
+}
+
+// errSilent ends a stand-by.
+var errSilent = errors.New("the log topic stays behind the chain")
+
+// awaitSilence returns errSilent when the tip of the topic has not moved for the configured time although the chain's head is above it.
+func (s *Scanner) awaitSilence(ctx context.Context, heads <-chan chain.BlockRef, tips <-chan uint64) error {
+	var head, tip uint64
+	patience := s.cfg.Scanner.TakeoverAfter
+	silence := time.NewTimer(patience)
+	defer silence.Stop()
+	for {
+		select {
+		case tip = <-tips:
+			silence.Reset(patience)
+		case h := <-heads:
+			s.status.saw(h)
+			if head <= tip { // until now there was nothing to publish
+				silence.Reset(patience)
+			}
+			head = h.Number
+		case <-silence.C:
+			if head > tip {
+				s.log.Warn().Uint64("head", head).Uint64("topic", tip).Msg("the log topic stays behind the chain; claiming it")
+				return errSilent
+			}
+			silence.Reset(patience)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// followTip delivers the number of the newest block of partition 0, whenever it moves.
+func (s *Scanner) followTip(ctx context.Context, tail *stream, tips chan<- uint64) error {
+	for last := uint64(0); ; {
+		if !tail.branch.empty() && tail.branch.tip().Number != last {
+			last = tail.branch.tip().Number
+			select {
+			case tips <- last:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if err := tail.readTo(ctx, s.kafka, s.topic, tail.next+1, nil); err != nil {
+			return err
+		}
+	}
+}

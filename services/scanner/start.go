@@ -1,0 +1,88 @@
+package scanner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/service"
+)
+
+// Start acquires what the scanner needs and hands its members to the shell.
+func Start(sh *service.Shell, cfg Config) error {
+	kafka, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("preparing the kafka client: %w", err)
+	}
+	sh.OnStop("kafka", func(context.Context) error { kafka.Close(); return nil })
+	node, err := evm.Dial(sh.Context(), cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("connecting to the chain: %w", err)
+	}
+	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
+
+	s := New(cfg, node, kafka, sh.Log, NewMetrics(sh.Registry))
+	checks := []check{
+		{"chain", node.Health}, {"head", func() error { return s.status.fresh(cfg.Scanner.MaxHeadAge) }}, {"kafka", kafka.Health}, {"log", s.status.following},
+	}
+	if metrics := price.NewMetrics(sh.Registry); cfg.Scanner.Price.URL.IsSet() {
+		source := price.NewHTTP(cfg.Scanner.Price)
+		sh.OnStop("price feed", func(context.Context) error { source.Close(); return nil })
+		p := newPrices(cfg, source, kafka, sh.Log, metrics)
+		checks = append(checks, check{"prices", p.feed.Health})
+		sh.Go("prices", func(ctx context.Context) error {
+			if err := kafka.Verify(ctx, []bus.TopicSpec{{Name: p.topic, Partitions: 1}}); err != nil {
+				return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
+			}
+			return p.run(ctx)
+		})
+	}
+	sh.Go("scan", s.Run)
+	sh.Go("readiness", func(ctx context.Context) error { return watch(ctx, sh, checks) })
+	return nil
+}
+
+// RegisterMetrics registers what the process registers, for the catalogue.
+func RegisterMetrics(reg prometheus.Registerer) {
+	bus.NewMetrics(reg)
+	evm.NewMetrics(reg)
+	price.NewMetrics(reg)
+	NewMetrics(reg)
+}
+
+// check is something that must hold for the process to be ready.
+type check struct {
+	name string
+	ask  func() error
+}
+
+// watch keeps the conditions of the process up to date until ctx ends.
+func watch(ctx context.Context, sh *service.Shell, checks []check) error {
+	conditions := make([]*service.Condition, len(checks))
+	for i, c := range checks {
+		conditions[i] = sh.Ready(c.name)
+	}
+	const often = 250 * time.Millisecond
+	tick := time.NewTicker(often)
+	defer tick.Stop()
+	for {
+		for i, c := range checks {
+			if err := c.ask(); err != nil {
+				conditions[i].Fail(strings.ReplaceAll(err.Error(), "\n", "; "))
+			} else {
+				conditions[i].OK()
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package scanner
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"perpkeeper/pkg/chain"
+)
+
+// status is what the scanner is at, for readiness and metrics.
+type status struct {
+	metrics *Metrics
+
+	mu   sync.Mutex
+	busy string // what it does before it follows the head; empty when it does
+	head chain.Hash
+}
+
+func newStatus(metrics *Metrics) *status { return &status{metrics: metrics, busy: "starting"} }
+
+// set says what the scanner is busy with; nothing means that it follows the head.
+func (s *status) set(busy string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = busy
+	s.metrics.standingBy.Set(0)
+}
+
+// fail says why the scanner cannot go on at the moment.
+func (s *status) fail(err error) { s.set(err.Error()) }
+
+func (s *status) standBy(rival *replacedError) {
+	s.set(fmt.Sprintf("standing by: %v", rival))
+	s.metrics.standingBy.Set(1)
+}
+
+// saw notes a head. The same head again does not make it younger.
+func (s *status) saw(head chain.BlockRef) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if head.Hash == s.head {
+		return
+	}
+	s.head = head.Hash
+	s.metrics.headNumber.Set(float64(head.Number))
+	s.metrics.headTime.Set(float64(head.TimeMs) / 1000)
+	s.metrics.headAge.reset()
+}
+
+// following is nil if the scanner follows the head.
+func (s *status) following() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy != "" {
+		return errors.New(s.busy)
+	}
+	return nil
+}
+
+// fresh is nil if a head came within the given time.
+func (s *status) fresh(within time.Duration) error {
+	age, any := s.metrics.headAge.age()
+	switch {
+	case !any:
+		return errors.New("no head yet")
+	case age > within:
+		return fmt.Errorf("no new head for %s", age.Truncate(time.Second))
+	}
+	return nil
+}
