@@ -28,10 +28,14 @@ type Proxy struct {
 	address *url.URL
 	server  string
 
-	mu     sync.Mutex
-	faults []Fault
-	open   []net.Conn
-	hits   int
+	mu      sync.Mutex
+	faults  []Fault
+	open    []net.Conn
+	hits    int
+	refuses bool
+	seen    int    // statements since Kill
+	killAt  int    // 0 = never
+	kill    func() // what happens then, besides cutting all connections
 }
 
 // NewProxy starts a proxy in front of the server of a database address. It ends with the test.
@@ -82,6 +86,31 @@ func (p *Proxy) Hits() int {
 	return p.hits
 }
 
+// Kill counts the statements that clients have executed from now on, and instead of passing on the n-th (from 1) cuts every connection and calls
+// dies, as if the client's process had ended at this moment.
+func (p *Proxy) Kill(n int, dies func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen, p.killAt, p.kill = 0, n, dies
+}
+
+// Killed reports whether the statement that Kill waits for has come.
+func (p *Proxy) Killed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.killAt > 0 && p.seen >= p.killAt
+}
+
+// Refuse makes the server look as if it were down, or up again.
+func (p *Proxy) Refuse(down bool) {
+	p.mu.Lock()
+	p.refuses = down
+	p.mu.Unlock()
+	if down {
+		p.CutAll()
+	}
+}
+
 // CutAll breaks every connection.
 func (p *Proxy) CutAll() {
 	p.mu.Lock()
@@ -104,15 +133,44 @@ func (p *Proxy) take() Fault {
 	return f
 }
 
+// dies counts a statement and reports whether it is the one not to be passed on.
+func (p *Proxy) dies(message []byte) bool {
+	const simpleQuery, execute = 'Q', 'E'
+	if message[0] != simpleQuery && message[0] != execute {
+		return false
+	}
+	p.mu.Lock()
+	p.seen++
+	last := p.seen == p.killAt
+	p.mu.Unlock()
+	if last {
+		p.kill()
+		p.CutAll()
+	}
+	return last
+}
+
+// admit registers a connection, unless the server is to look down.
+func (p *Proxy) admit(client, server net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuses {
+		return false
+	}
+	p.open = append(p.open, client, server)
+	return true
+}
+
 func (p *Proxy) serve(client net.Conn) {
 	server, err := net.Dial("tcp", p.server)
 	if err != nil {
 		_ = client.Close()
 		return
 	}
-	p.mu.Lock()
-	p.open = append(p.open, client, server)
-	p.mu.Unlock()
+	if !p.admit(client, server) {
+		_, _ = client.Close(), server.Close()
+		return
+	}
 	answers := make(chan struct{})
 	go func() {
 		defer close(answers)
@@ -130,7 +188,7 @@ func (p *Proxy) serve(client net.Conn) {
 func (p *Proxy) forward(client, server net.Conn) (stalled bool) {
 	for first := true; ; first = false {
 		message, err := readMessage(client, first)
-		if err != nil {
+		if err != nil || p.dies(message) {
 			return false
 		}
 		fault := Fault(0)

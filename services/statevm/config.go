@@ -1,0 +1,61 @@
+package statevm
+
+import (
+	"errors"
+	"fmt"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
+)
+
+// Config is the whole configuration of the process.
+type Config struct {
+	Keeper   wire.Config `toml:"keeper"`
+	Kafka    bus.Config  `toml:"kafka"`
+	Postgres pg.Config   `toml:"postgres"`
+	Venue    Venue       `toml:"venue"`
+	Statevm  Settings    `toml:"statevm"`
+}
+
+// Venue is the [venue] section as far as statevm needs it.
+type Venue struct {
+	EventEmitter chain.Address `toml:"event_emitter" help:"address of the exchange's EventEmitter, whose logs carry all state"`
+}
+
+// Validate demands the address.
+func (v Venue) Validate() error {
+	if v.EventEmitter.IsZero() {
+		return errors.New("event_emitter: not set (the address of the exchange's EventEmitter)")
+	}
+	return nil
+}
+
+// Settings is the [statevm] section.
+type Settings struct {
+	Generation int `toml:"generation" help:"generation of the state to fill; 0 = the active one"`
+	MaxRecords int `toml:"max_records" help:"most records applied in one transaction when behind"`
+}
+
+// DefaultConfig fills the active generation.
+func DefaultConfig() Config {
+	return Config{
+		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Statevm: Settings{MaxRecords: 2000},
+	}
+}
+
+// Validate is for what concerns several sections at once; the sections are asked by themselves.
+func (c Config) Validate() error { return nil }
+
+// Validate names every setting that cannot work.
+func (s Settings) Validate() error {
+	var problems []error
+	if s.Generation < 0 {
+		problems = append(problems, fmt.Errorf("generation: %d is negative (use 0 for the active one)", s.Generation))
+	}
+	if s.MaxRecords < 1 || s.MaxRecords > 100_000 {
+		problems = append(problems, fmt.Errorf("max_records: %d is not between 1 and 100000", s.MaxRecords))
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,25 @@
+package statevm
+
+import (
+	"errors"
+	"fmt"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/pg"
+)
+
+// halt is why a partition cannot go on: what it read is not understood, or cannot be true. Another try would meet the same.
+type halt struct{ error }
+
+func (h halt) Unwrap() error { return h.error }
+
+func haltf(format string, args ...any) error { return halt{fmt.Errorf(format, args...)} }
+
+// halts tells whether an error will come again at every try.
+func halts(err error) bool {
+	_, own := errors.AsType[halt](err)
+	_, gap := errors.AsType[*bus.GapError](err)
+	_, beyond := errors.AsType[*bus.BeyondEndError](err)
+	_, foreign := errors.AsType[*bus.ForeignBatchError](err)
+	return own || gap || beyond || foreign || pg.Refused(err)
+}

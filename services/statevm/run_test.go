@@ -1,0 +1,282 @@
+package statevm
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/wire"
+)
+
+// instance is a running statevm.
+type instance struct {
+	*Statevm
+	stop func() error // ends it and returns what Run returned
+
+	mu      sync.Mutex
+	reasons map[string]string
+}
+
+// launch runs a statevm as Start would, without a shell.
+func (s *site) launch(cfg Config) *instance {
+	s.t.Helper()
+	i := &instance{reasons: map[string]string{}}
+	i.Statevm = New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka), s.open(cfg.Postgres.URL.Reveal()))
+	i.kafka, i.postgres, i.partitions = i.told("kafka"), i.told("postgres"), newBoard(i.told("partitions"))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- i.Run(ctx) }()
+	i.stop = sync.OnceValue(func() error {
+		cancel()
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(hangGuard):
+			s.t.Error("statevm does not stop")
+			return nil
+		}
+	})
+	s.t.Cleanup(func() { _ = i.stop() })
+	return i
+}
+
+func (i *instance) told(condition string) func(string) {
+	return func(reason string) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.reasons[condition] = reason
+	}
+}
+
+// reason is why a condition does not hold.
+func (i *instance) reason(condition string) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.reasons[condition]
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	tick, hang := time.NewTicker(5*time.Millisecond), time.After(hangGuard)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-hang:
+			t.Fatalf("it never came about that %s", what)
+		}
+	}
+}
+
+// caughtUp reports whether the database stands where the exchange does.
+func (s *site) caughtUp(x *exchange) bool {
+	at, err := s.db.Standing(context.Background())
+	return err == nil && at.Level() && at.Watermark.BlockRef == x.tip()
+}
+
+// PIPE-7: instances share the partitions; when one joins, leaves or dies, the others take over, and nothing is lost or applied twice.
+func TestInstancesShareThePartitions(t *testing.T) {
+	s := newSite(t)
+	x, _, _ := s.play(t, 21, 4)
+	cfg := s.config(4, s.dbURL)
+	churn := func() {
+		for range 5 {
+			x.grow(3)
+		}
+		x.reorg(3)
+		x.grow(2)
+	}
+	first := s.launch(cfg)
+	churn()
+	eventually(t, "one instance catches up", func() bool { return s.caughtUp(x) })
+	x.agree(s.db, 1)
+
+	second := s.launch(cfg)
+	eventually(t, "both have partitions", func() bool { return owned(first) == 2 && owned(second) == 2 })
+	churn()
+	eventually(t, "two instances catch up", func() bool { return s.caughtUp(x) })
+	x.agree(s.db, 1)
+
+	churn()
+	if err := first.stop(); err != nil && !strings.Contains(err.Error(), "canceled") {
+		t.Errorf("the first ended with %v", err)
+	}
+	churn()
+	eventually(t, "the other catches up alone", func() bool { return s.caughtUp(x) })
+	x.agree(s.db, 1)
+	if n := owned(second); n != 4 {
+		t.Errorf("the last instance reports %d partitions", n)
+	}
+}
+
+// owned counts the partitions an instance reports about.
+func owned(i *instance) int { return testutil.CollectAndCount(i.metrics.offset) }
+
+// PIPE-8: filling another generation from the topic's beginning, beside the live one, gives the same state.
+func TestSecondGenerationIsTheSame(t *testing.T) {
+	s := newSite(t)
+	x, _, _ := s.play(t, 22, 2)
+	cfg := s.config(2, s.dbURL)
+	s.launch(cfg)
+	for range 10 {
+		x.grow(3)
+	}
+	x.reorg(4)
+	x.grow(3)
+	eventually(t, "the first generation is filled", func() bool { return s.caughtUp(x) })
+	if err := s.db.CreateGeneration(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Statevm.Generation = 2
+	s.launch(cfg)
+	eventually(t, "the second generation is filled", func() bool {
+		_, at, err := s.db.Checksums(context.Background(), 2)
+		return err == nil && at.Level() && at.Watermark.BlockRef == x.tip()
+	})
+	x.agree(s.db, 1)
+	x.agree(s.db, 2)
+}
+
+// A partition that cannot go on says why and leaves the others alone; the process stays.
+func TestHaltedPartitionIsSaid(t *testing.T) {
+	s := newSite(t)
+	x, topic, _ := s.play(t, 23, 2)
+	i := s.launch(s.config(2, s.dbURL))
+	x.grow(4)
+	eventually(t, "both partitions follow", func() bool { return s.caughtUp(x) })
+
+	// Partition 0 gets an event that nobody knows, partition 1 the same block without it.
+	l := gmxtest.Log(emitter, "PositionTeleported", nil, nil)
+	end := x.child()
+	l.Block, l.BlockHash, l.TxHash = end.Block.Number, end.Block.Hash, chain.Hash{5}
+	x.publish(end, []routed{{message: wire.Log{Log: l}}})
+	x.blocks = append(x.blocks, end.Block)
+	x.grow(0)
+	eventually(t, "partition 0 says why it halted", func() bool {
+		reason := i.reason("partitions")
+		return strings.Contains(reason, "partition 0: halted") && strings.Contains(reason, "PositionTeleported") && strings.Contains(reason, l.TxHash.Hex())
+	})
+	if testutil.ToFloat64(i.metrics.halted.WithLabelValues("0")) != 1 {
+		t.Error("the metric does not say so")
+	}
+	_, last, err := s.client.Bounds(t.Context(), topic, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "partition 1 goes on", func() bool { return testutil.ToFloat64(i.metrics.offset.WithLabelValues("1")) == float64(last) })
+	if strings.Contains(i.reason("partitions"), "partition 1") {
+		t.Errorf("partition 1 complains: %s", i.reason("partitions"))
+	}
+}
+
+// Postgres down: statevm waits, says for what, and goes on.
+func TestPostgresAway(t *testing.T) {
+	s := newSite(t)
+	proxy := pgtest.NewProxy(t, s.dbURL)
+	x, _, _ := s.play(t, 24, 2)
+	proxy.Refuse(true)
+	i := s.launch(s.config(2, proxy.URL()))
+	eventually(t, "it says that the database is away", func() bool { return i.reason("postgres") != "" })
+	proxy.Refuse(false)
+	x.grow(3)
+	eventually(t, "it starts", func() bool { return s.caughtUp(x) })
+
+	proxy.Refuse(true)
+	x.grow(3)
+	eventually(t, "the partitions say that the database is away", func() bool { return i.reason("partitions") != "" })
+	proxy.Refuse(false)
+	eventually(t, "it goes on", func() bool { return s.caughtUp(x) && i.reason("partitions") == "" })
+	x.agree(s.db, 1)
+}
+
+// Kafka down: the same.
+func TestKafkaAway(t *testing.T) {
+	s := newSite(t)
+	own := broker.Config{DataDir: t.TempDir(), MinSessionTimeout: time.Millisecond}
+	b, err := broker.Start(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Listen = b.Addrs()
+	t.Cleanup(func() { b.Close() })
+	s.kafka.Brokers = own.Listen
+	s.client = s.connect(s.kafka)
+	x, topic, _ := s.play(t, 25, 2)
+	i := s.launch(s.config(2, s.dbURL))
+	x.grow(3)
+	eventually(t, "it starts", func() bool { return s.caughtUp(x) })
+
+	b.Close()
+	eventually(t, "it says that kafka is away", func() bool { return i.reason("kafka") != "" })
+	if b, err = broker.Start(own); err != nil {
+		t.Fatal(err)
+	}
+	x.write = toTopic(t, s.client.Producer(topic))
+	x.grow(3)
+	eventually(t, "it goes on", func() bool { return s.caughtUp(x) && i.reason("kafka") == "" })
+	x.agree(s.db, 1)
+}
+
+// What a wait cannot mend ends the process with one clear line.
+func TestCannotServe(t *testing.T) {
+	s := newSite(t)
+	_, topic, _ := s.play(t, 26, 2)
+	for name, test := range map[string]struct {
+		change func(*Config)
+		says   string
+	}{
+		"no such topic":              {func(c *Config) { c.Keeper.ChainID = 99 }, "perp.99.log.v1 does not exist"},
+		"other number":               {func(c *Config) { c.Keeper.LogPartitions = 4 }, topic + " has 2 partitions and must have 4"},
+		"no schema":                  {func(c *Config) { *c = s.config(2, pgtest.EmptyURL(t)) }, "no keeper schema"},
+		"no such generation":         {func(c *Config) { c.Statevm.Generation = 7 }, "generation 7 does not exist"},
+		"generation of another size": {func(c *Config) { claim(t, s.db, 1, 0, 3) }, "3 partitions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := s.config(2, s.dbURL)
+			test.change(&cfg)
+			i := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka), s.open(cfg.Postgres.URL.Reveal()))
+			ctx, cancel := context.WithTimeout(t.Context(), hangGuard)
+			defer cancel()
+			err := i.Run(ctx)
+			if err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want it to say %q", err, test.says)
+			}
+		})
+	}
+}
+
+// A process that finds its partition taken while its group still assigns it here takes it back after a while.
+func TestTakesBackWhatTheGroupAssigns(t *testing.T) {
+	s := newSite(t)
+	s.kafka.SessionTimeout = 300 * time.Millisecond
+	x, _, _ := s.play(t, 27, 1)
+	i := s.launch(s.config(1, s.dbURL))
+	x.grow(2)
+	eventually(t, "it follows", func() bool { return s.caughtUp(x) })
+	claim(t, s.db, 1, 0, 1)
+	x.grow(2)
+	eventually(t, "it notices", func() bool { return testutil.ToFloat64(i.metrics.lost.WithLabelValues("0")) > 0 })
+	eventually(t, "it goes on", func() bool { return s.caughtUp(x) })
+	x.agree(s.db, 1)
+}
+
+func TestConfigDemandsTheEmitter(t *testing.T) {
+	cfg := DefaultConfig()
+	if err := cfg.Venue.Validate(); err == nil || !strings.Contains(err.Error(), "event_emitter") {
+		t.Errorf("got %v", err)
+	}
+	if err := (Settings{Generation: -1}).Validate(); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("got %v", err)
+	}
+}

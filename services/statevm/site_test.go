@@ -1,0 +1,173 @@
+package statevm
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/wire"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// hangGuard ends a test that would otherwise wait for ever. It is no measure of anything.
+const hangGuard = 2 * time.Minute
+
+// site is a broker and a database, on which exchanges play.
+type site struct {
+	t      *testing.T
+	kafka  bus.Config
+	client *bus.Client
+	dbURL  string
+	db     *pg.DB
+	chain  atomic.Uint64 // the last chain id given away
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	s := &site{t: t, kafka: bus.DefaultConfig(), dbURL: pgtest.URL(t)}
+	s.kafka.Brokers, s.kafka.SessionTimeout, s.kafka.HeartbeatInterval = b.Addrs(), 3*time.Second, 50*time.Millisecond
+	s.client, s.db = s.connect(s.kafka), s.open(s.dbURL)
+	return s
+}
+
+func (s *site) connect(cfg bus.Config) *bus.Client {
+	s.t.Helper()
+	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(client.Close)
+	return client
+}
+
+func (s *site) open(url string) *pg.DB {
+	s.t.Helper()
+	db, err := pg.Open(s.t.Context(), s.config(1, url).Postgres, "test")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(db.Close)
+	return db
+}
+
+// config is that of a statevm at this site.
+func (s *site) config(partitions int, databaseURL string) Config {
+	cfg := DefaultConfig()
+	cfg.Kafka, cfg.Keeper.ChainID, cfg.Keeper.LogPartitions, cfg.Venue.EventEmitter = s.kafka, s.chain.Load(), partitions, emitter
+	if err := cfg.Postgres.URL.UnmarshalText([]byte(databaseURL)); err != nil {
+		s.t.Fatal(err)
+	}
+	cfg.Postgres.ConnectTimeout = 2 * time.Second
+	return cfg
+}
+
+// play starts an exchange of its own, on a topic and a generation of its own.
+func (s *site) play(t failer, seed uint64, partitions int) (x *exchange, topic string, generation int) {
+	t.Helper()
+	id := s.chain.Add(1)
+	topic, generation = wire.LogTopic(id), int(id)
+	if err := s.client.Ensure(context.Background(), []bus.TopicSpec{{Name: topic, Partitions: partitions}}); err != nil {
+		t.Fatal(err)
+	}
+	if generation > 1 {
+		if err := s.db.CreateGeneration(context.Background(), generation); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return newExchange(t, seed, partitions, toTopic(t, s.client.Producer(topic))), topic, generation
+}
+
+// claim takes a partition through a database connection.
+func claim(t failer, db *pg.DB, generation, partition, partitions int) *pg.Partition {
+	t.Helper()
+	p, err := db.Claim(context.Background(), pg.ClaimRequest{Generation: generation, Partition: partition, Partitions: partitions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// newFollower follows a partition without a group.
+func (s *site) newFollower(p *pg.Partition, topic string) *follower {
+	return &follower{
+		log: zerolog.Nop(), metrics: NewMetrics(prometheus.NewRegistry()).of(p.Offset().Partition), decoder: gmx.NewDecoder(emitter), limit: 50,
+		committed: func(int64) {}, ready: func(string) {}, partition: p,
+		open: func(offset int64) *bus.Reader { return s.client.Reader(topic, p.Offset().Partition, offset) },
+	}
+}
+
+// catchUp follows every partition to its present end.
+func (s *site) catchUp(t failer, db *pg.DB, topic string, generation, partitions int) {
+	t.Helper()
+	for i := range partitions {
+		if err := s.follow(t, claim(t, db, generation, i, partitions), topic); err != nil {
+			t.Fatalf("partition %d: %v", i, err)
+		}
+	}
+}
+
+// follow brings one partition to its present end, or to a halt.
+func (s *site) follow(t failer, p *pg.Partition, topic string) error {
+	t.Helper()
+	_, end, err := s.client.Bounds(context.Background(), topic, p.Offset().Partition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Offset().Next >= end {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), hangGuard)
+	defer cancel()
+	f := s.newFollower(p, topic)
+	f.committed = func(next int64) {
+		if next >= end {
+			cancel()
+		}
+	}
+	err = f.run(ctx)
+	if errors.Is(err, context.Canceled) && p.Offset().Next >= end {
+		return nil
+	}
+	return err
+}
+
+// agree compares the database with the fold.
+func (x *exchange) agree(db *pg.DB, generation int) {
+	x.t.Helper()
+	want, err := pg.ChecksumsOf(x.book)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	got, at, err := db.Checksums(context.Background(), generation)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	if len(x.blocks) > 0 && (!at.Level() || at.Watermark.BlockRef != x.tip()) {
+		x.t.Fatalf("the watermark is %+v (level: %t), the chain stands at %+v", at.Watermark, at.Level(), x.tip())
+	}
+	if !maps.Equal(got, want) {
+		for _, table := range perp.Tables() {
+			if got[table] != want[table] {
+				x.t.Fatalf("table %s differs from the fold at block %d (the fold has %v)", table, x.tip().Number, x.countRows())
+			}
+		}
+	}
+}

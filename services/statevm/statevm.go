@@ -1,0 +1,207 @@
+package statevm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/wire"
+)
+
+// Statevm applies the log topic to the database.
+type Statevm struct {
+	cfg     Config
+	log     zerolog.Logger
+	metrics *Metrics
+	client  *bus.Client
+	db      *pg.DB
+	decoder Decoder
+
+	// What readiness is made of; each is told the reason, or nothing when all is well.
+	partitions *board
+	kafka      func(reason string)
+	postgres   func(reason string)
+}
+
+// Start acquires what statevm needs and hands its work to the shell.
+func Start(sh *service.Shell, cfg Config) error {
+	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("preparing the kafka client: %w", err)
+	}
+	sh.OnStop("kafka", func(context.Context) error { client.Close(); return nil })
+	db, err := pg.Open(sh.Context(), cfg.Postgres, sh.Name)
+	if err != nil {
+		return fmt.Errorf("opening postgres: %w", err)
+	}
+	sh.OnStop("postgres", func(context.Context) error { db.Close(); return nil })
+
+	s := New(cfg, sh.Log, NewMetrics(sh.Registry), client, db)
+	s.kafka, s.postgres, s.partitions = told(sh.Ready("kafka")), told(sh.Ready("postgres")), newBoard(told(sh.Ready("partitions")))
+	sh.Go("apply", s.Run)
+	return nil
+}
+
+// told reports to a condition.
+func told(c *service.Condition) func(string) {
+	return func(reason string) {
+		if reason == "" {
+			c.OK()
+			return
+		}
+		c.Fail(reason)
+	}
+}
+
+// New wires a statevm that reports readiness to nobody. It connects to nothing yet.
+func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, db *pg.DB) *Statevm {
+	silent := func(string) {}
+	return &Statevm{
+		cfg: cfg, log: log, metrics: metrics, client: client, db: db, decoder: gmx.NewDecoder(cfg.Venue.EventEmitter),
+		partitions: newBoard(silent), kafka: silent, postgres: silent,
+	}
+}
+
+// Run waits for a database and a topic it can work with, and then applies the partitions that are assigned to this process until ctx ends.
+// It fails where they are there and cannot serve: a schema of another version, a missing topic, another number of partitions.
+func (s *Statevm) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.watchKafka(ctx) })
+	group.Go(func() error {
+		generation, err := s.awaitParts(ctx)
+		if err != nil {
+			return err
+		}
+		return s.join(ctx, generation)
+	})
+	return group.Wait()
+}
+
+// watchKafka reports whether calls to the brokers are waiting.
+func (s *Statevm) watchKafka(ctx context.Context) error {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		reason := ""
+		if err := s.client.Health(); err != nil {
+			reason = err.Error()
+		}
+		s.kafka(reason)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// awaitParts returns the generation to fill.
+func (s *Statevm) awaitParts(ctx context.Context) (generation int, err error) {
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { s.postgres(err.Error()) }}
+	err = retry.Do(ctx, policy, func(ctx context.Context) error {
+		err := s.db.CheckSchema(ctx)
+		if generation = s.cfg.Statevm.Generation; err == nil && generation == 0 {
+			generation, err = s.db.ActiveGeneration(ctx)
+		}
+		if errors.Is(err, pg.ErrSchema) {
+			return retry.Stop(err)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("checking the database: %w", err)
+	}
+	s.postgres("")
+	topic := bus.TopicSpec{Name: wire.LogTopic(s.cfg.Keeper.ChainID), Partitions: s.cfg.Keeper.LogPartitions}
+	if err := s.client.Verify(ctx, []bus.TopicSpec{topic}); err != nil {
+		return 0, fmt.Errorf("checking the log topic (keeperctl prepare creates a missing one): %w", err)
+	}
+	return generation, nil
+}
+
+// join shares the partitions with the other instances. Another generation than the active one has a group of its own: it is filled beside it.
+func (s *Statevm) join(ctx context.Context, generation int) error {
+	group := fmt.Sprintf("perp.%d.statevm", s.cfg.Keeper.ChainID)
+	if s.cfg.Statevm.Generation != 0 {
+		group = fmt.Sprintf("%s.g%d", group, generation)
+	}
+	return s.client.Join(ctx, bus.GroupConfig{ID: group, Topic: wire.LogTopic(s.cfg.Keeper.ChainID)}, func(ctx context.Context, c bus.Claim) error {
+		return s.serve(ctx, generation, c)
+	})
+}
+
+// serve applies one partition for the time of one claim.
+func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error {
+	log := s.log.With().Int("partition", c.Partition).Logger()
+	metrics, ready := s.metrics.of(c.Partition), s.partitions.of(c.Partition)
+	metrics.stuck(false)
+	defer metrics.forget()
+	defer ready("")
+	for {
+		p, err := s.claim(ctx, generation, c.Partition, ready)
+		if err != nil {
+			return err
+		}
+		f := &follower{
+			log: log, metrics: metrics, decoder: s.decoder, limit: s.cfg.Statevm.MaxRecords, committed: c.Committed, ready: ready, partition: p,
+			open: func(offset int64) *bus.Reader {
+				return s.client.Reader(wire.LogTopic(s.cfg.Keeper.ChainID), c.Partition, offset)
+			},
+		}
+		switch err := f.run(ctx); {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case pg.NotOwner(err):
+			metrics.fenced()
+			ready(err.Error())
+			log.Warn().Err(err).Msg("waiting for the group to say whose it is")
+			if !wait(ctx, 2*s.cfg.Kafka.SessionTimeout) {
+				return context.Cause(ctx)
+			}
+		default:
+			metrics.stuck(true)
+			ready("halted: " + err.Error())
+			log.Error().Err(err).Int64("offset", p.Offset().Next).Uint64("block", p.Offset().Tip.Number).Msg("partition halted")
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// claim takes the partition, however long the database is away.
+func (s *Statevm) claim(ctx context.Context, generation, partition int, ready func(string)) (p *pg.Partition, err error) {
+	host, _ := os.Hostname() // only a label for people
+	policy := retry.Policy{Initial: 50 * time.Millisecond, Max: 2 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { ready(err.Error()) }}
+	err = retry.Do(ctx, policy, func(ctx context.Context) error {
+		p, err = s.db.Claim(ctx, pg.ClaimRequest{
+			Generation: generation, Partition: partition, Partitions: s.cfg.Keeper.LogPartitions, Label: fmt.Sprintf("%s/%d", host, os.Getpid()),
+		})
+		if errors.Is(err, pg.ErrSchema) {
+			return retry.Stop(err)
+		}
+		return err
+	})
+	return p, err
+}
+
+// wait returns false when ctx ends before the time is over.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
