@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,46 +17,30 @@ import (
 
 // Config says where a keeper's keys are.
 type Config struct {
-	Keystores []Keystore      `toml:"keystore" help:"encrypted key files, one per account"`
-	Dev       bool            `toml:"dev" help:"allow dev_keys: for development and demonstration only"`
-	DevKeys   []secret.String `toml:"dev_keys" help:"private keys as hexadecimal digits; refused unless dev is true"`
-}
-
-// Keystore is one encrypted key in a file.
-type Keystore struct {
-	File         string `toml:"file" help:"encrypted key (Web3 secret storage, as geth writes it)"`
-	PasswordFile string `toml:"password_file" help:"file that holds the key's password and nothing else"`
+	KeystoreDir string          `toml:"keystore_dir" help:"folder of encrypted keys as geth writes them: NAME.json, and its password in NAME.password"`
+	Dev         bool            `toml:"dev" help:"allow dev_keys: for development and demonstration only"`
+	DevKeys     []secret.String `toml:"dev_keys" help:"private keys as hexadecimal digits; refused unless dev is true"`
 }
 
 // Validate names every setting that cannot work. It opens no file.
 func (c Config) Validate() error {
-	var problems []error
 	if len(c.DevKeys) > 0 && !c.Dev {
-		problems = append(problems, errors.New("dev_keys: raw keys are for development only (use [[signer.keystore]], or set signer.dev = true on a test chain)"))
+		return errors.New("dev_keys: raw keys are for development only (use keystore_dir, or set signer.dev = true on a test chain)")
 	}
-	if len(c.DevKeys)+len(c.Keystores) == 0 {
-		problems = append(problems, errors.New("keystore: no key (name a [[signer.keystore]] with file and password_file)"))
+	if len(c.DevKeys) == 0 && c.KeystoreDir == "" {
+		return errors.New("keystore_dir: no key (name the folder of the encrypted keys)")
 	}
-	for i, k := range c.Keystores {
-		if k.File == "" || k.PasswordFile == "" {
-			problems = append(problems, fmt.Errorf("keystore[%d]: needs both file and password_file", i))
-		}
-	}
-	return errors.Join(problems...)
+	return nil
 }
 
-// Open reads every key. Decrypting a keystore file takes about a second.
+// Open reads every key, in the order of the files' names. Decrypting one takes about a second.
 func Open(cfg Config) ([]Signer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	var all []Signer
-	for _, k := range cfg.Keystores {
-		s, err := k.open()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
+	all, err := openDir(cfg.KeystoreDir)
+	if err != nil {
+		return nil, err
 	}
 	for i, text := range cfg.DevKeys {
 		s, err := openDev(text)
@@ -79,21 +64,46 @@ func distinct(all []Signer) error {
 	return nil
 }
 
-func (k Keystore) open() (Signer, error) {
-	sealed, err := os.ReadFile(k.File)
+func openDir(dir string) (all []Signer, err error) {
+	if dir == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading signer.keystore_dir: %w", err)
+	}
+	for _, e := range entries {
+		name, sealed := strings.CutSuffix(e.Name(), ".json")
+		if !sealed || e.IsDir() {
+			continue
+		}
+		s, err := openKeystore(filepath.Join(dir, e.Name()), filepath.Join(dir, name+".password"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("signer.keystore_dir: no key in %s (put NAME.json and NAME.password there)", dir)
+	}
+	return all, nil
+}
+
+func openKeystore(file, passwordFile string) (Signer, error) {
+	sealed, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("reading a keystore: %w", err)
 	}
-	password, err := os.ReadFile(k.PasswordFile)
+	password, err := os.ReadFile(passwordFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the password of keystore %s: %w", k.File, err)
+		return nil, fmt.Errorf("reading the password of keystore %s: %w", file, err)
 	}
 	key, err := keystore.DecryptKey(sealed, strings.TrimRight(string(password), "\r\n"))
 	switch {
 	case errors.Is(err, keystore.ErrDecrypt):
-		return nil, fmt.Errorf("keystore %s does not open with the password in %s", k.File, k.PasswordFile)
+		return nil, fmt.Errorf("keystore %s does not open with the password in %s", file, passwordFile)
 	case err != nil:
-		return nil, fmt.Errorf("%s is no keystore file (an encrypted key as geth writes it)", k.File) // the decoder's error may quote the file
+		return nil, fmt.Errorf("%s is no keystore file (an encrypted key as geth writes it)", file) // the decoder's error may quote the file
 	}
 	return newLocal(key.PrivateKey), nil
 }

@@ -73,8 +73,8 @@ func TestSignIsForOneChainAndRepeatable(t *testing.T) {
 	}
 }
 
-// sealed writes a keystore file and its password file.
-func sealed(t *testing.T, password, written string) Keystore {
+// sealed returns the text of a keystore file.
+func sealed(t *testing.T, password string) string {
 	t.Helper()
 	key, err := crypto.HexToECDSA(devKey)
 	if err != nil {
@@ -84,43 +84,47 @@ func sealed(t *testing.T, password, written string) Keystore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Keystore{File: write(t, "key.json", string(text)), PasswordFile: write(t, "password", written)}
+	return string(text)
 }
 
-func write(t *testing.T, name, text string) string {
+// folder writes files.
+func folder(t *testing.T, files map[string]string) Config {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return path
+	return Config{KeystoreDir: dir}
 }
 
 func TestKeystoreOpensWithItsPassword(t *testing.T) {
-	all, err := Open(Config{Keystores: []Keystore{sealed(t, "pass word", "pass word\n")}})
+	all, err := Open(folder(t, map[string]string{"a.json": sealed(t, "pass word"), "a.password": "pass word\n", "README": "not a key"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all[0].Address().Hex() != devAddress {
-		t.Errorf("address %s", all[0].Address())
+	if len(all) != 1 || all[0].Address().Hex() != devAddress {
+		t.Errorf("opened %v", all)
 	}
 }
 
 func TestOpenSaysWhatIsWrongAndNothingSecret(t *testing.T) {
-	good := sealed(t, "right", "right")
+	twice := folder(t, map[string]string{"a.json": sealed(t, "x"), "a.password": "x"})
+	twice.Dev, twice.DevKeys = true, []secret.String{secret.New("0x" + devKey)}
 	for name, c := range map[string]struct {
 		cfg  Config
 		want string
 	}{
-		"no key":              {Config{}, "keystore: no key"},
+		"no key":              {Config{}, "keystore_dir: no key"},
 		"raw key without dev": {Config{DevKeys: []secret.String{secret.New(devKey)}}, "dev_keys: raw keys are for development only"},
-		"half a keystore":     {Config{Keystores: []Keystore{{File: "x"}}}, "keystore[0]: needs both"},
-		"no such file":        {Config{Keystores: []Keystore{{File: "/nowhere/key.json", PasswordFile: good.PasswordFile}}}, "no such file"},
-		"no password file":    {Config{Keystores: []Keystore{{File: good.File, PasswordFile: "/nowhere/password"}}}, "reading the password"},
-		"wrong password":      {Config{Keystores: []Keystore{sealed(t, "right", "hunter2-wrong")}}, "does not open with the password"},
-		"no keystore":         {Config{Keystores: []Keystore{{File: write(t, "raw", devKey), PasswordFile: good.PasswordFile}}}, "is no keystore file"},
+		"no such folder":      {Config{KeystoreDir: "/nowhere"}, "no such file"},
+		"empty folder":        {folder(t, nil), "no key in"},
+		"no password file":    {folder(t, map[string]string{"a.json": sealed(t, "right")}), "reading the password"},
+		"wrong password":      {folder(t, map[string]string{"a.json": sealed(t, "right"), "a.password": "hunter2-wrong"}), "does not open with the password"},
+		"no keystore":         {folder(t, map[string]string{"a.json": devKey, "a.password": "x"}), "is no keystore file"},
 		"no key text":         {Config{Dev: true, DevKeys: []secret.String{secret.New(devKey[:60] + "zzzz")}}, "signer.dev_keys: number 1 is no private key"},
-		"twice":               {Config{Dev: true, DevKeys: []secret.String{secret.New(devKey), secret.New("0x" + devKey)}}, "configured twice"},
+		"twice":               {twice, "configured twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(c.cfg)
