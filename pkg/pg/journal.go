@@ -32,12 +32,17 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 		return batch, nil
 	}
 	oldest := next.horizon()
+	keep := func(b Block) {
+		if b.Number >= oldest { // else it is so far behind that it would be pruned at once
+			batch.Queue(insertKept.in(p.generation), part, b.Number, b.Hash[:], b.Parent[:], b.TimeMs, b.Attempt, b.Verified)
+		}
+	}
+	if ground, any := Ground(c.Blocks[0].Block); any && p.offset.Tip.Hash.IsZero() {
+		keep(ground)
+	}
 	var journal journal
 	for _, b := range c.Blocks {
-		if b.Number < oldest {
-			continue // so far behind that it would be pruned at once
-		}
-		batch.Queue(insertKept.in(p.generation), part, b.Number, b.Hash[:], b.Parent[:], b.TimeMs, b.Attempt, b.Verified)
+		keep(b.Block)
 		if b.Number > oldest {
 			if err := journal.add(b); err != nil {
 				return nil, err
@@ -56,6 +61,16 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 		p.queueTombstones(batch)
 	}
 	return batch, nil
+}
+
+// Ground is what the very first block stands on: its parent, of which only number and hash are known. It is kept, so that the first block can be taken
+// back as well. There is none under block 0.
+func Ground(first Block) (ground Block, any bool) {
+	if first.Number == 0 || first.Parent.IsZero() {
+		return Block{}, false
+	}
+	ground.Number, ground.Hash = first.Number-1, first.Parent
+	return ground, true
 }
 
 // horizon is the oldest block that can be gone back to.

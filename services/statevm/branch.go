@@ -71,8 +71,11 @@ func (b *branch) block(next pg.Block) (verdict, error) {
 	}
 }
 
-// extend adds an applied block.
+// extend adds an applied block; under the very first one lies its parent, which a reorg may go back to.
 func (b *branch) extend(next pg.Block) {
+	if ground, any := pg.Ground(next); any && len(b.kept) == 0 {
+		b.kept = append(b.kept, ground)
+	}
 	b.kept = append(b.kept, next)
 	if surplus := len(b.kept) - pg.UndoHorizon - 1; surplus > 0 {
 		b.kept = slices.Delete(b.kept, 0, surplus)

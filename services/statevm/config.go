@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
 )
@@ -15,21 +15,8 @@ type Config struct {
 	Keeper   wire.Config `toml:"keeper"`
 	Kafka    bus.Config  `toml:"kafka"`
 	Postgres pg.Config   `toml:"postgres"`
-	Venue    Venue       `toml:"venue"`
+	Venue    gmx.Config  `toml:"venue"`
 	Statevm  Settings    `toml:"statevm"`
-}
-
-// Venue is the [venue] section as far as statevm needs it.
-type Venue struct {
-	EventEmitter chain.Address `toml:"event_emitter" help:"address of the exchange's EventEmitter, whose logs carry all state"`
-}
-
-// Validate demands the address.
-func (v Venue) Validate() error {
-	if v.EventEmitter.IsZero() {
-		return errors.New("event_emitter: not set (the address of the exchange's EventEmitter)")
-	}
-	return nil
 }
 
 // Settings is the [statevm] section.
@@ -38,10 +25,11 @@ type Settings struct {
 	MaxRecords int `toml:"max_records" help:"most records applied in one transaction when behind"`
 }
 
-// DefaultConfig fills the active generation.
+// DefaultConfig fills the active generation, of an exchange that is not named yet.
 func DefaultConfig() Config {
 	return Config{
-		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Statevm: Settings{MaxRecords: 2000},
+		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
+		Statevm: Settings{MaxRecords: 2000},
 	}
 }
 

@@ -60,7 +60,7 @@ func toTopic(t failer, producer *bus.Producer) func(int, []bus.Record) {
 
 func (x *exchange) tip() chain.BlockRef {
 	if len(x.blocks) == 0 {
-		return chain.BlockRef{Number: 500, TimeMs: 1_700_000_000_000}
+		return chain.BlockRef{Number: 500, Hash: chain.Hash{5}}
 	}
 	return x.blocks[len(x.blocks)-1]
 }
@@ -80,7 +80,7 @@ type routed struct {
 func (x *exchange) grow(transactions int) {
 	x.t.Helper()
 	tip := x.tip()
-	ref := chain.BlockRef{Number: tip.Number + 1, Hash: x.unique(), Parent: tip.Hash, TimeMs: tip.TimeMs + 450}
+	ref := chain.BlockRef{Number: tip.Number + 1, Hash: x.unique(), Parent: tip.Hash, TimeMs: 1_700_000_000_000 + 450*tip.Number}
 	if err := x.book.Begin(ref.Number); err != nil {
 		x.t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func (x *exchange) agree(db *pg.DB, generation int) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	if len(x.blocks) > 0 && (!at.Level() || at.Watermark.BlockRef != x.tip()) {
+	if tip := at.Watermark.BlockRef; !at.Level() || tip.Number != x.tip().Number || tip.Hash != x.tip().Hash {
 		x.t.Fatalf("the watermark is %+v (level: %t), the chain stands at %+v", at.Watermark, at.Level(), x.tip())
 	}
 	if !maps.Equal(got, want) {

@@ -33,7 +33,7 @@ func TestStreamsFollowTheFold(t *testing.T) {
 					x.grow(rapid.IntRange(0, 4).Draw(rt, "transactions"))
 				}
 			case "reorg":
-				if most := int(x.tip().Number - max(x.final.Number, x.blocks[0].Number)); most > 0 {
+				if most := int(x.tip().Number - max(x.final.Number, 500)); most > 0 {
 					x.reorg(rapid.IntRange(1, most).Draw(rt, "depth"))
 				}
 			case "repeat":
