@@ -22,7 +22,8 @@ func TestIDsTellConditionsApart(t *testing.T) {
 		}
 		ids[id] = true
 	}
-	if OrderID(key, 1) != OrderID(key, 1) {
+	again := key
+	if OrderID(key, 1) != OrderID(again, 1) {
 		t.Error("the same condition must have the same id")
 	}
 }

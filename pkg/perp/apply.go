@@ -73,17 +73,15 @@ func apply(s State, e Event) error {
 	case TransactionSeen:
 		s.Put(e.Transaction)
 	default:
-		return fmt.Errorf("no rule for this event")
+		return errors.New("no rule for this event")
 	}
 	return nil
 }
 
 // get returns the row of a key as its own type, and whether there is one.
 func get[R Row](s State, key RowKey) (row R, known bool) {
-	if r := s.Get(key); r != nil {
-		return r.(R), true
-	}
-	return row, false
+	row, known = s.Get(key).(R)
+	return row, known
 }
 
 func contradiction(format string, args ...any) error {

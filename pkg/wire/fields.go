@@ -26,7 +26,7 @@ var decoders = map[Kind]func([]byte) (Message, error){
 // decoder builds the reader of one message. The prototype gives the type only.
 func decoder[P proto.Message](prototype P, decode func(*fields, P) Message) func([]byte) (Message, error) {
 	return func(value []byte) (Message, error) {
-		p := prototype.ProtoReflect().New().Interface().(P)
+		p, _ := prototype.ProtoReflect().New().Interface().(P) // a message makes messages of its own type
 		if err := proto.Unmarshal(value, p); err != nil {
 			return nil, err
 		}

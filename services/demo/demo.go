@@ -23,7 +23,10 @@ func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) (er
 		err = errors.Join(err, s.Close())
 	}()
 	if err := s.Start(ctx, screen.Say); err != nil {
-		return interrupted(ctx, err)
+		if interrupted := ctx.Err() != nil; interrupted {
+			return nil // the user ended it, which is no failure
+		}
+		return err
 	}
 	for _, p := range s.Processes {
 		screen.Say(fmt.Sprintf("  %-10s http://%s/metrics", p.Name, p.HTTP))
@@ -72,14 +75,6 @@ func verdict(o pg.Overview) error {
 	return nil
 }
 
-// interrupted turns an error of the start into none when it was the user who ended it.
-func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
 func databaseOf(url string) pg.Config {
 	cfg := pg.DefaultConfig()
 	cfg.URL = secret.MustURL(url)
@@ -110,6 +105,6 @@ func (s Screen) Show(v Sight) {
 		s.Say(v.Line())
 		return
 	}
-	const clear, toTop, clearLine = "\x1b[J", "\x1b[H", "\x1b[K\n"
-	_, _ = fmt.Fprint(s.Out, toTop+strings.ReplaceAll(v.Screen(), "\n", clearLine)+clear)
+	const toTop, clearLine, clearRest = "\x1b[H", "\x1b[K\n", "\x1b[J"
+	_, _ = fmt.Fprint(s.Out, toTop+strings.ReplaceAll(v.Screen(), "\n", clearLine)+clearRest)
 }

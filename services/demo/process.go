@@ -45,22 +45,22 @@ type Process struct {
 func (p *Process) Run(ctx context.Context) error {
 	backoff := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2})
 	for backoff.Next(ctx) {
-		if err := p.awaitRelease(ctx); err != nil {
-			return nil
+		if !p.released(ctx) {
+			break
 		}
 		began := time.Now()
-		err := p.once(ctx)
+		ended := p.once(ctx)
 		if ctx.Err() != nil {
-			return nil
+			break
 		}
 		var exit *exec.ExitError
-		if errors.As(err, &exit) && exit.ExitCode() == badConfig {
+		if errors.As(ended, &exit) && exit.ExitCode() == badConfig {
 			return fmt.Errorf("%s refuses its configuration:\n%s", p.Name, p.Tail(10))
 		}
 		p.mu.Lock()
 		p.restarts++
 		p.mu.Unlock()
-		p.log.Warn().Str("process", p.Name).AnErr("ended", err).Msg("process ended, starting it again")
+		p.log.Warn().Str("process", p.Name).AnErr("ended", ended).Msg("process ended, starting it again")
 		if time.Since(began) > healthyRun {
 			backoff.Reset()
 		}
@@ -73,7 +73,7 @@ func (p *Process) once(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("opening the log of %s: %w", p.Name, err)
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	cmd := exec.CommandContext(ctx, p.path, p.args...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -93,18 +93,19 @@ func (p *Process) once(ctx context.Context) error {
 	return err
 }
 
-func (p *Process) awaitRelease(ctx context.Context) error {
+// released waits while the process is held down. It reports whether the process may run.
+func (p *Process) released(ctx context.Context) bool {
 	p.mu.Lock()
 	held := p.held
 	p.mu.Unlock()
 	if held == nil {
-		return nil
+		return true
 	}
 	select {
 	case <-held:
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -86,8 +87,8 @@ func (s *Stack) Close() error {
 	}
 	s.running.Wait()
 	var problems []error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		problems = append(problems, s.closers[i]())
+	for _, closer := range slices.Backward(s.closers) {
+		problems = append(problems, closer())
 	}
 	s.closers = nil
 	return errors.Join(problems...)
@@ -180,7 +181,7 @@ func (s *Stack) start(ctx context.Context, name, program string, args ...string)
 	if err != nil {
 		return err
 	}
-	address, err := freeAddress()
+	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
 	}
@@ -207,8 +208,8 @@ func (s *Stack) fail(err error) {
 
 // freeAddress picks a port that is free now. Another program may take it before the process does; the process then says so in its log
 // and is started again.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("looking for a free port: %w", err)
 	}

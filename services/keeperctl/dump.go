@@ -3,8 +3,10 @@ package keeperctl
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -34,13 +36,15 @@ func dump(book *perp.Book, seen extent) ([]byte, error) {
 		}
 		document[name] = entities
 	}
-	for _, name := range requestArrays {
-		document[name] = []any{}
-	}
+	requests := map[string][]any{}
 	for _, row := range book.Rows(perp.Requests) {
-		request := row.(perp.Request)
-		name := requestArrays[request.Kind]
-		document[name] = append(document[name].([]any), requestEntity(request))
+		if request, ok := row.(perp.Request); ok {
+			name := requestArrays[request.Kind]
+			requests[name] = append(requests[name], requestEntity(request))
+		}
+	}
+	for _, name := range requestArrays {
+		document[name] = append([]any{}, requests[name]...)
 	}
 	document["recording"] = seen
 	plain, err := plainJSON(document)
@@ -54,9 +58,7 @@ func dump(book *perp.Book, seen extent) ([]byte, error) {
 // requestEntity lays what became of a request beside the items of its Created event.
 func requestEntity(r perp.Request) map[string]any {
 	entity := map[string]any{"status": r.Status, "birth": r.Birth, "stamp": r.Stamp}
-	for name, value := range r.Fields {
-		entity[name] = value
-	}
+	maps.Copy(entity, r.Fields)
 	if r.Status == perp.Cancelled {
 		entity["reason"], entity["reasonBytes"] = r.Reason, r.ReasonBytes
 	}
@@ -113,18 +115,11 @@ func writeWhole(text []byte, file string) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			os.Remove(draft.Name())
+			err = errors.Join(err, os.Remove(draft.Name()))
 		}
 	}()
-	if _, err = draft.Write(text); err != nil {
-		draft.Close()
-		return err
-	}
-	if err = draft.Chmod(0o644); err != nil {
-		draft.Close()
-		return err
-	}
-	if err = draft.Close(); err != nil {
+	_, err = draft.Write(text)
+	if err = errors.Join(err, draft.Chmod(0o644), draft.Close()); err != nil {
 		return err
 	}
 	return os.Rename(draft.Name(), file)

@@ -2,6 +2,7 @@ package keeperctl
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ func (f *fold) file(ctx context.Context, name string, stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if err := f.recording(ctx, r); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -69,9 +70,9 @@ func (f *fold) recording(ctx context.Context, r *recording) error {
 	for ctx.Err() == nil {
 		logs, blockTimeMs, err := r.transaction()
 		switch {
-		case err == io.EOF && f.seen.Logs == 0:
-			return fmt.Errorf("there is no log in it")
-		case err == io.EOF:
+		case errors.Is(err, io.EOF) && f.seen.Logs == 0:
+			return errors.New("there is no log in it")
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err

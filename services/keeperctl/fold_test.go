@@ -228,12 +228,12 @@ func TestFoldReadsPlainAndGzip(t *testing.T) {
 // Bad input gets one line that says what and where, an exit code, and leaves --out as it was.
 func TestFoldRefusesBadInput(t *testing.T) {
 	lines := strings.SplitAfter(string(tellStory()), "\n")
-	edit := func(line int, old, new string) []byte {
+	edit := func(line int, from, to string) []byte {
 		edited := slices.Clone(lines)
-		if !strings.Contains(edited[line], old) {
-			t.Fatalf("line %d has no %s", line, old)
+		if !strings.Contains(edited[line], from) {
+			t.Fatalf("line %d has no %s", line, from)
 		}
-		edited[line] = strings.Replace(edited[line], old, new, 1)
+		edited[line] = strings.Replace(edited[line], from, to, 1)
 		return []byte(strings.Join(edited, ""))
 	}
 	swapped := slices.Clone(lines)

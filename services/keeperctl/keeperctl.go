@@ -51,7 +51,7 @@ func Run(ctx context.Context, args []string, std IO) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(std.Err, "keeperctl: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	_, _ = fmt.Fprintf(std.Err, "keeperctl: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	if errors.As(err, new(usageError)) {
 		return 2
 	}
@@ -84,7 +84,7 @@ func (c command) run(ctx context.Context, args []string, std IO) error {
 	run := c.setup(flags)
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(std.Out, "keeperctl %s: %s\n", c.name, c.summary)
+		_, _ = fmt.Fprintf(std.Out, "keeperctl %s: %s\n", c.name, c.summary)
 		flags.SetOutput(std.Out)
 		flags.PrintDefaults()
 		return nil

@@ -71,7 +71,7 @@ func (l *recordedLog) follows(prev *recordedLog) error {
 
 // openRecording opens a file, or standard input for "-". Compression is recognized by content; a name that promises gzip must keep it.
 func openRecording(name string, stdin io.Reader) (*recording, io.Closer, error) {
-	var file io.ReadCloser = io.NopCloser(stdin)
+	file := io.NopCloser(stdin)
 	if name != "-" {
 		opened, err := os.Open(name)
 		if err != nil {
@@ -89,7 +89,7 @@ func openRecording(name string, stdin io.Reader) (*recording, io.Closer, error) 
 func newRecording(name string, file io.Reader) (*recording, error) {
 	buffered := bufio.NewReader(file)
 	magic, err := buffered.Peek(2)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	var text io.Reader = buffered
@@ -114,7 +114,7 @@ func (r *recording) transaction() (logs []chain.Log, blockTimeMs uint64, err err
 	logs = append(logs, first.log())
 	for {
 		r.pending, err = r.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return nil, 0, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx/gmxtest"
@@ -66,9 +67,7 @@ func (s *story) orderCreated(key chain.Hash, account chain.Address, kind perp.Or
 		"orderType": perp.U64(uint64(kind)), "sizeDeltaUsd": usd(1000), "updatedAtTime": s.now(), "validFromTime": perp.U64(0),
 		"executionFee": perp.U64(700), "isLong": true, "autoCancel": false, "dataList": []chain.Hash{},
 	}
-	for name, value := range more {
-		given[name] = value
-	}
+	maps.Copy(given, more)
 	return event("OrderCreated", given)
 }
 

@@ -118,7 +118,7 @@ func TestRefusals(t *testing.T) {
 		code          int
 		says          []string
 	}{
-		{"unknown key", "scanner", map[string]string{"SCANNER_STRAT_BLOCK": "1"}, 2, []string{"SCANNER_STRAT_BLOCK", "start_block"}},
+		{"unknown key", "scanner", map[string]string{"SCANNER_START_BLOK": "1"}, 2, []string{"SCANNER_START_BLOK", "START_BLOCK"}},
 		{"bad value", "planner", map[string]string{"PLANNER_SWEEP_INTERVAL": "soon"}, 2, []string{"planner.sweep_interval", "soon"}},
 		{"no signer", "planner", map[string]string{"PLANNER_SIGNERS": ""}, 2, []string{"planner.signers"}},
 		{"raw key without dev", "sender", map[string]string{"SIGNER_DEV": "false"}, 2, []string{"signer"}},
