@@ -64,20 +64,20 @@ func (s *Stack) startDevnet(ctx context.Context) error {
 	}
 	p := &Process{Name: "devnet", path: path, env: append(s.env, "PERPKEEPER_LOG_FORMAT=json", "PERPKEEPER_HTTP_LISTEN=127.0.0.1:0"), log: s.log,
 		file: filepath.Join(s.dir, "logs", "devnet.log")}
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	s.running.Go(func() {
 		err := p.once(ctx)
 		if ctx.Err() == nil {
 			err = errors.Join(errDevnetEnded, err, errors.New(p.Tail(5)))
 			s.fail(err)
 		}
-		ended <- err
+		close(ended)
 	})
 	return s.awaitDevnet(ctx, record, ended)
 }
 
 // awaitDevnet waits for the record, which the devnet writes in one step when everything is up.
-func (s *Stack) awaitDevnet(ctx context.Context, record string, ended <-chan error) error {
+func (s *Stack) awaitDevnet(ctx context.Context, record string, ended <-chan struct{}) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	go func() {

@@ -44,27 +44,31 @@ type Process struct {
 // Run keeps the process running until ctx ends, then asks it to stop and waits. It returns an error only when starting again is useless.
 func (p *Process) Run(ctx context.Context) error {
 	backoff := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2})
-	for backoff.Next(ctx) {
-		if !p.released(ctx) {
-			break
-		}
+	for backoff.Next(ctx) && p.released(ctx) {
 		began := time.Now()
-		ended := p.once(ctx)
-		if ctx.Err() != nil {
-			break
+		if err := p.review(ctx, p.once(ctx)); err != nil {
+			return err
 		}
-		var exit *exec.ExitError
-		if errors.As(ended, &exit) && exit.ExitCode() == badConfig {
-			return fmt.Errorf("%s refuses its configuration:\n%s", p.Name, p.Tail(10))
-		}
-		p.mu.Lock()
-		p.restarts++
-		p.mu.Unlock()
-		p.log.Warn().Str("process", p.Name).AnErr("ended", ended).Msg("process ended, starting it again")
 		if time.Since(began) > healthyRun {
 			backoff.Reset()
 		}
 	}
+	return nil
+}
+
+// review notes an end nobody asked for. It returns an error when starting again is useless.
+func (p *Process) review(ctx context.Context, ended error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	var exit *exec.ExitError
+	if errors.As(ended, &exit) && exit.ExitCode() == badConfig {
+		return fmt.Errorf("%s refuses its configuration:\n%s", p.Name, p.Tail(10))
+	}
+	p.mu.Lock()
+	p.restarts++
+	p.mu.Unlock()
+	p.log.Warn().Str("process", p.Name).AnErr("ended", ended).Msg("process ended, starting it again")
 	return nil
 }
 
