@@ -3,6 +3,7 @@ package compose
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"perpkeeper/test/programs"
 )
 
 const root = "../.."
@@ -149,5 +152,35 @@ func TestNoDefaultPasswords(t *testing.T) {
 	}
 	if v := envFile(t, "region.env.example")["POSTGRES_PASSWORD"]; v != "" {
 		t.Errorf("the example of a region carries the password %q", v)
+	}
+}
+
+// Every setting that the file gives a process is one the process knows: a renamed key must not be found out by an operator.
+func TestProcessesKnowTheirSettings(t *testing.T) {
+	folder, err := programs.Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := load(t, envFile(t, "demo.env"), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range project.Services {
+		if len(s.Command) == 0 || !strings.HasPrefix(s.Command[0], "/bin/") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			args := append(slices.Clone(s.Command[1:]), "--print-config")
+			for i, a := range args {
+				args[i] = strings.Replace(a, "/etc/perpkeeper/", root+"/deploy/compose/", 1)
+			}
+			cmd := exec.CommandContext(t.Context(), filepath.Join(folder, filepath.Base(s.Command[0])), args...)
+			for key, value := range s.Environment {
+				cmd.Env = append(cmd.Env, key+"="+*value)
+			}
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }

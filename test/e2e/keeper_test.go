@@ -10,10 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +21,7 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/demo"
+	"perpkeeper/test/programs"
 )
 
 // patience bounds every wait. It is a guard against hanging, no statement about speed.
@@ -36,21 +34,6 @@ func long(t *testing.T) {
 		t.Skip("set PERPKEEPER_E2E=1, or run make e2e")
 	}
 }
-
-// programs builds every program once, with the race detector, into the repository's cache folder.
-var programs = sync.OnceValues(func() (string, error) {
-	folder, err := filepath.Abs("../../.cache/e2e")
-	if err != nil {
-		return "", err
-	}
-	for _, name := range []string{"scanner", "statevm", "planner", "sender", "keeperctl", "devnet"} {
-		out, err := exec.Command("go", "build", "-race", "-o", filepath.Join(folder, name), "perpkeeper/services/"+name+"/cmd/"+name).CombinedOutput()
-		if err != nil {
-			return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
-		}
-	}
-	return folder, nil
-})
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
@@ -65,7 +48,7 @@ type keeper struct {
 // start brings a stack up and waits until every process is ready. When the test fails, the ends of the logs are shown.
 func start(t *testing.T, change func(*demo.Settings)) *keeper {
 	t.Helper()
-	folder, err := programs()
+	folder, err := programs.Folder()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/services/devnet"
+	"perpkeeper/test/programs"
 
 	"github.com/rs/zerolog"
 )
@@ -32,7 +33,7 @@ const signer = "0xBcd4042DE499D14e55001CcbB24a551F3b954096"
 // newParts starts the parts and prepares topics and schema.
 func newParts(t *testing.T) parts {
 	t.Helper()
-	folder, err := programs()
+	folder, err := programs.Folder()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func newParts(t *testing.T) parts {
 		"VENUE_EVENT_EMITTER": contracts.EventEmitter.Hex(), "VENUE_DATA_STORE": contracts.DataStore.Hex(),
 		"VENUE_ORDER_HANDLER": contracts.OrderHandler.Hex(), "VENUE_LIQUIDATION_HANDLER": contracts.LiquidationHandler.Hex(),
 		"VENUE_DEPOSIT_HANDLER": contracts.DepositHandler.Hex(), "VENUE_WITHDRAWAL_HANDLER": contracts.WithdrawalHandler.Hex(),
-		"SCANNER_START_BLOCK": "1", "SCANNER_SIGNERS": signer, "PRICE_URL": d.Feed(), "PLANNER_SIGNERS": signer,
+		"SCANNER_START_BLOCK": "1", "SCANNER_SIGNERS": signer, "SCANNER_PRICE_URL": d.Feed(), "PLANNER_SIGNERS": signer,
 		"SIGNER_DEV": "true", "SIGNER_DEV_KEYS": "0xf214f2b2cd398c806f84e317254e0f0b801d0643303237d97a22a48e01628897",
 		"LOG_FORMAT": "console",
 	}}

@@ -1,0 +1,41 @@
+// Package programs builds the module's binaries for tests that run them as an operator does.
+package programs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+)
+
+// Names are the programs there are.
+var Names = []string{"scanner", "statevm", "planner", "sender", "keeperctl", "devnet"}
+
+// Folder builds every program once per test binary and returns the folder they are in. With PERPKEEPER_E2E they have the race detector in them.
+var Folder = sync.OnceValues(build)
+
+func build() (string, error) {
+	kind, flags := "plain", []string{"build"}
+	if os.Getenv("PERPKEEPER_E2E") != "" {
+		kind, flags = "race", []string{"build", "-race"}
+	}
+	folder := filepath.Join(root(), ".cache", "programs", kind)
+	for _, name := range Names {
+		args := append(flags, "-o", filepath.Join(folder, name), "./services/"+name+"/cmd/"+name)
+		cmd := exec.CommandContext(context.Background(), "go", args...)
+		cmd.Dir = root()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
+		}
+	}
+	return folder, nil
+}
+
+// root is the module's folder, found from this file.
+func root() string {
+	_, here, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(here), "..", "..")
+}
