@@ -1,0 +1,42 @@
+package compose
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/services/devnet"
+)
+
+// The demo profile names addresses before the devnet has deployed anything: they must be the ones it deploys to.
+func TestDemoNamesTheDevnet(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cfg := devnet.DefaultConfig()
+	cfg.Rate = 0
+	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); _ = d.Wait() })
+	env, contracts := envFile(t, "demo.env"), d.Deployment().Contracts
+	for key, want := range map[string]string{
+		"EVENT_EMITTER": contracts.EventEmitter.Hex(), "DATA_STORE": contracts.DataStore.Hex(), "ORDER_HANDLER": contracts.OrderHandler.Hex(),
+		"LIQUIDATION_HANDLER": contracts.LiquidationHandler.Hex(), "DEPOSIT_HANDLER": contracts.DepositHandler.Hex(),
+		"WITHDRAWAL_HANDLER": contracts.WithdrawalHandler.Hex(),
+	} {
+		if env[key] != want {
+			t.Errorf("%s=%s, the devnet has %s", key, env[key], want)
+		}
+	}
+	granted := map[string]bool{}
+	for _, k := range d.Deployment().Keepers {
+		granted[k.Address.Hex()] = true
+	}
+	for signer := range strings.SplitSeq(env["KEEPER_SIGNERS"], ",") {
+		if !granted[signer] {
+			t.Errorf("the signer %s has no role on the devnet", signer)
+		}
+	}
+}
