@@ -59,7 +59,7 @@ func (s Intents) Enqueue(ctx context.Context, j job.Job, saidAt time.Time) (txm.
 	var a txm.Admission
 	err = s.db.pool.QueryRow(ctx, enqueue.sql(), j.ID, j.Kind, j.Key[:], j.Account[:], j.Class, j.Ratio.String(), j.BirthMs, text, j.Signer[:], saidAt).Scan(&a)
 	if hasCode(err, codeForeignKeyViolation) {
-		return "", fmt.Errorf("job %s: signer %s is not registered", j.ID, j.Signer)
+		return "", fmt.Errorf("storing job %s for %s: %w", j.ID, j.Signer, txm.ErrUnknownSigner)
 	}
 	if err != nil {
 		return "", fmt.Errorf("storing job %s: %w", j.ID, err)

@@ -56,7 +56,7 @@ func (s Leases) Register(ctx context.Context, signer chain.Address, chainID uint
 			return fmt.Errorf("registering signer %s: %w", signer, err)
 		}
 		if known != chainID {
-			return fmt.Errorf("signer %s belongs to chain %d in this database, not to %d (every keeper has a database of its own)", signer, known, chainID)
+			return refusef("signer %s belongs to chain %d in this database, not to %d (every keeper has a database of its own)", signer, known, chainID)
 		}
 		if _, err := tx.Exec(ctx, createLease.sql(), signer[:], uuid.Nil); err != nil {
 			return fmt.Errorf("creating the lease of signer %s: %w", signer, err)

@@ -24,7 +24,8 @@ type Store interface {
 
 // Queue is the intents that have no nonce yet.
 type Queue interface {
-	// Enqueue stores a job that a planner said is live at a time of its clock. Any sender may: a job is one job however often it is said.
+	// Enqueue stores a job that a planner said is live at a time of its clock. Any sender may: a job is one job however often it is said. The error
+	// wraps [ErrUnknownSigner] when the job is routed to a signer that was never registered.
 	Enqueue(ctx context.Context, j job.Job, saidAt time.Time) (Admission, error)
 	// Head returns the most urgent queued intent of a signer, but for those excepted. It returns nil when there is none, or when the signer is paused.
 	Head(ctx context.Context, signer chain.Address, except []int64) (*Intent, error)
@@ -108,6 +109,9 @@ type Ended struct {
 	EndedAt time.Time
 	Receipt *Receipt // nil when nothing of ours was mined
 }
+
+// ErrUnknownSigner marks a job that is routed to nobody: planner and sender are configured with different signers.
+var ErrUnknownSigner = errors.New("the signer is not registered")
 
 // Refusal is why a write found its intent, or its place, taken.
 type Refusal string

@@ -1,6 +1,7 @@
 package txmtest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -119,8 +120,8 @@ func guards(t *testing.T, b *bench) {
 	mustBeRefused(t, "recording what has ended", n.Intents.Record(ctx, n.fence, minedAt(tx, 6, 0)), txm.Moved)
 	mustBeRefused(t, "taking back what is final", n.Intents.TakeBack(ctx, n.fence, r), txm.Moved)
 	mustBeRefused(t, "noting a hash nobody stored", n.Intents.Noted(ctx, n.fence, sign(1, signer, 99).Hash, "accepted", true), txm.Moved)
-	if _, err := b.Intents.Enqueue(ctx, anOrder(unregistered, 9), time.Now()); err == nil {
-		t.Error("a job of an unknown signer was stored")
+	if _, err := b.Intents.Enqueue(ctx, anOrder(unregistered, 9), time.Now()); !errors.Is(err, txm.ErrUnknownSigner) {
+		t.Errorf("a job of an unknown signer: %v", err)
 	}
 }
 

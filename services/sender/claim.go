@@ -1,0 +1,138 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/txm"
+)
+
+// claim gives a task its nonce: it signs with the number the cursor promises and stores number and bytes in one fenced statement. Bytes that were not
+// stored are thrown away. It is used by one goroutine.
+type claim struct {
+	tenure  *lease.Tenure
+	key     signer.Signer
+	chainID uint64
+	fee     txm.Policy
+	limits  txm.Limits
+	node    interface {
+		GasPrice(ctx context.Context) (uint64, error)
+	}
+	store   txm.Claims
+	cursor  *cursor
+	metrics *Metrics
+	log     zerolog.Logger
+	// patience bounds the statement, which is not cut short when the process is asked to stop.
+	patience time.Duration
+}
+
+func (c claim) run(ctx context.Context, t *task) (verdict, error) {
+	next, err := c.cursor.get(ctx)
+	if err != nil {
+		return verdict{}, err
+	}
+	suggested, err := c.node.GasPrice(ctx)
+	if err != nil {
+		return verdict{}, err
+	}
+	if err := c.tenure.Check("sign"); err != nil {
+		return verdict{}, err
+	}
+	if t.tx, err = c.sign(ctx, t.call, next.Promise(), c.fee.Price(suggested)); err != nil {
+		return verdict{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
+	defer cancel()
+	err = c.store.Claim(ctx, c.tenure.Fence(), txm.Claim{Intent: t.intent.ID, Tx: t.tx, Cursor: next.Next, Limits: c.limits})
+	return c.settle(ctx, t, err)
+}
+
+// settle reads the answer to the statement.
+func (c claim) settle(ctx context.Context, t *task, err error) (verdict, error) {
+	switch why := txm.Refused(err); {
+	case err == nil:
+	case lease.Lost(err):
+		return verdict{}, err
+	case why == txm.SignerFull:
+		return shut("as many transactions are in flight as may be"), nil
+	case why == txm.KeeperFull || why == txm.AccountBusy:
+		return wait(string(why)), nil
+	case why != "":
+		c.cursor.lose() // what we knew of the queue or the cursor is old
+		return wait(string(why)), nil
+	default:
+		if err := c.lookUp(ctx, t, err); err != nil {
+			return verdict{}, err
+		}
+	}
+	c.cursor.taken(t.tx.Nonce)
+	c.metrics.claimed(t.intent)
+	c.log.Info().Str("job", t.job().ID).Uint32("arm", t.intent.Arm).Uint64("nonce", t.tx.Nonce).Str("hash", t.tx.Hash.Hex()).
+		Uint64("gas_price", t.tx.Cap).Msg("claimed")
+	return verdict{}, nil
+}
+
+// lookUp finds out what became of a claim whose answer was lost. Without an answer of its own, or with one that knows nothing of these bytes, the cursor
+// is read anew: the lost statement may still be on its way, and whatever it does then, it does under the lease row's lock.
+func (c claim) lookUp(ctx context.Context, t *task, lost error) error {
+	stored, err := c.store.Claimed(ctx, t.intent.ID)
+	if err == nil && stored == t.tx.Hash {
+		return nil
+	}
+	c.cursor.lose()
+	return fmt.Errorf("the answer to a claim was lost, and the claim is not there (stored: %s, %v): %w", stored, err, lost)
+}
+
+func (c claim) sign(ctx context.Context, what call, n, price uint64) (txm.SignedTx, error) {
+	raw, hash, err := c.key.Sign(ctx, signer.Tx{ChainID: c.chainID, Nonce: n, To: what.to, Data: what.data, Gas: what.gas, Tip: price, Cap: price})
+	return txm.SignedTx{Nonce: n, Gas: what.gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
+}
+
+// cursor is the tenure's memory of the next nonces. It is read from the store when the tenure begins and whenever it turned out to be old, and used by
+// one goroutine.
+type cursor struct {
+	known *nonce.Cursor
+	read  func(ctx context.Context) (nonce.Cursor, error)
+}
+
+func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {
+	if c.known == nil {
+		read, err := c.read(ctx)
+		if err != nil {
+			return nonce.Cursor{}, err
+		}
+		c.known = &read
+	}
+	return *c.known, nil
+}
+
+func (c *cursor) taken(n uint64) {
+	after := c.known.Taken(n)
+	c.known = &after
+}
+
+func (c *cursor) lose() { c.known = nil }
+
+// opening reads the cursor of a tenure: the store's or the chain's, whichever is further.
+func opening(node counter, store nonce.Store, f lease.Fence) func(context.Context) (nonce.Cursor, error) {
+	return func(ctx context.Context) (nonce.Cursor, error) {
+		latest, err := node.NonceAt(ctx, f.Signer, evm.Latest)
+		if err != nil {
+			return nonce.Cursor{}, err
+		}
+		return store.TakeOver(ctx, f, latest)
+	}
+}
+
+// counter knows how many transactions an account has sent.
+type counter interface {
+	NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
+}

@@ -1,0 +1,149 @@
+package sender
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/wire"
+)
+
+// Config is the whole configuration of the process.
+type Config struct {
+	Keeper   wire.Config   `toml:"keeper"`
+	Chain    evm.Config    `toml:"chain"`
+	Kafka    bus.Config    `toml:"kafka"`
+	Postgres pg.Config     `toml:"postgres"`
+	Venue    gmx.Config    `toml:"venue"`
+	Signer   signer.Config `toml:"signer"`
+	Sender   Settings      `toml:"sender"`
+}
+
+// Settings is the [sender] section.
+type Settings struct {
+	Node       string        `toml:"node" help:"name of this process in leases and logs, for people; empty = host name and process id"`
+	LeaseTTL   time.Duration `toml:"lease_ttl" help:"for how long a signer's lease is taken; after a crash its signers rest that long"`
+	MaxJobAge  time.Duration `toml:"max_job_age" help:"how far back the job topic is read at take-over, and how long a job may wait for its moment"`
+	Cooldown   time.Duration `toml:"cooldown" help:"how long a job that was done, here or elsewhere, is not taken up again; failures have their own pauses"`
+	FrozenRole bool          `toml:"frozen_role" help:"this keeper's signers hold the frozen-order role"`
+
+	MaxInFlight     int `toml:"max_in_flight" help:"most transactions of one signer in flight"`
+	MaxLiquidations int `toml:"max_liquidations" help:"most liquidations in flight, over all senders of the keeper"`
+
+	HeadMaxAge  time.Duration `toml:"head_max_age" help:"nothing is sent when the newest block came longer ago than this"`
+	StateMaxLag time.Duration `toml:"state_max_lag" help:"nothing is sent when the state in Postgres is further behind the chain than this"`
+	PriceMaxAge time.Duration `toml:"price_max_age" help:"nothing is sent when the newest price report is older than the chain by more than this"`
+
+	Fee txm.Policy `toml:"fee"`
+	Gas Gas        `toml:"gas"`
+}
+
+// Gas is the gas limit of each kind of transaction. It comes from the venue's parameters, which are withheld up front, and not from an estimate: the
+// venue keeps part of the limit back for handling errors.
+type Gas struct {
+	Liquidation   uint64 `toml:"liquidation" help:"gas limit of a liquidation"`
+	Adl           uint64 `toml:"adl" help:"gas limit of an auto-deleveraging"`
+	Order         uint64 `toml:"order" help:"gas limit of an order's execution"`
+	Deposit       uint64 `toml:"deposit" help:"gas limit of a deposit's execution"`
+	Withdrawal    uint64 `toml:"withdrawal" help:"gas limit of a withdrawal's execution"`
+	Shift         uint64 `toml:"shift" help:"gas limit of a shift's execution"`
+	GlvDeposit    uint64 `toml:"glv_deposit" help:"gas limit of a GLV deposit's execution"`
+	GlvWithdrawal uint64 `toml:"glv_withdrawal" help:"gas limit of a GLV withdrawal's execution"`
+	GlvShift      uint64 `toml:"glv_shift" help:"gas limit of a GLV shift's execution"`
+}
+
+// DefaultConfig lacks addresses, keys and the database.
+func DefaultConfig() Config {
+	return Config{
+		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
+		Sender: Settings{
+			LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, MaxLiquidations: 10,
+			HeadMaxAge: 3 * time.Second, StateMaxLag: 3 * time.Second, PriceMaxAge: 10 * time.Second, Fee: txm.DefaultPolicy(), Gas: defaultGas(),
+		},
+	}
+}
+
+// defaultGas holds for parameters like those of GMX's own deployments.
+func defaultGas() Gas {
+	return Gas{
+		Liquidation: 4_000_000, Adl: 4_000_000, Order: 6_000_000, Deposit: 6_000_000, Withdrawal: 6_000_000, Shift: 8_000_000,
+		GlvDeposit: 12_000_000, GlvWithdrawal: 12_000_000, GlvShift: 12_000_000,
+	}
+}
+
+// of returns the limit of a kind of job, 0 for one it does not know.
+func (g Gas) of(k job.Kind) uint64 {
+	return map[job.Kind]uint64{
+		job.Liquidation: g.Liquidation, job.Adl: g.Adl, job.Order: g.Order, job.Deposit: g.Deposit, job.Withdrawal: g.Withdrawal, job.Shift: g.Shift,
+		job.GlvDeposit: g.GlvDeposit, job.GlvWithdrawal: g.GlvWithdrawal, job.GlvShift: g.GlvShift,
+	}[k]
+}
+
+// Validate is for what concerns several sections at once; the sections are asked by themselves.
+func (c Config) Validate() error { return nil }
+
+// Validate names every setting that cannot work.
+func (s Settings) Validate() error {
+	var problems []error
+	if err := lease.CheckTTL(s.LeaseTTL); err != nil {
+		problems = append(problems, fmt.Errorf("lease_ttl: %w", err))
+	}
+	for _, d := range []struct {
+		key      string
+		value    time.Duration
+		from, to time.Duration
+	}{
+		{"max_job_age", s.MaxJobAge, 10 * time.Second, time.Hour},
+		{"cooldown", s.Cooldown, 0, 10 * time.Minute},
+		{"head_max_age", s.HeadMaxAge, 100 * time.Millisecond, time.Minute},
+		{"state_max_lag", s.StateMaxLag, 100 * time.Millisecond, time.Minute},
+		{"price_max_age", s.PriceMaxAge, 100 * time.Millisecond, 5 * time.Minute},
+	} {
+		if d.value < d.from || d.value > d.to {
+			problems = append(problems, fmt.Errorf("%s: %s is not between %s and %s", d.key, d.value, d.from, d.to))
+		}
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+		most  int
+	}{{"max_in_flight", s.MaxInFlight, 200}, {"max_liquidations", s.MaxLiquidations, 1000}} {
+		if n.value < 1 || n.value > n.most {
+			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d", n.key, n.value, n.most))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Validate names every limit that no block would take.
+func (g Gas) Validate() error {
+	var problems []error
+	for _, k := range job.Kinds() {
+		if limit := g.of(k); limit < 21_000 || limit > txm.MaxGas {
+			problems = append(problems, fmt.Errorf("the limit for a %s, %d, is not between 21000 and %d", k, limit, txm.MaxGas))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// database is the database's configuration with times that suit leases: a statement or transaction that hangs is ended well before the lease is, because
+// it would hold the row that a successor needs.
+func (c Config) database() pg.Config {
+	db, most := c.Postgres, c.Sender.LeaseTTL/4
+	db.ConnectTimeout, db.StatementTimeout = min(db.ConnectTimeout, most), min(db.StatementTimeout, most)
+	db.IdleInTransactionTimeout = min(db.IdleInTransactionTimeout, most)
+	return db
+}
+
+// limits are those of claims.
+func (s Settings) limits() txm.Limits {
+	return txm.Limits{Signer: s.MaxInFlight, Liquidations: s.MaxLiquidations}
+}

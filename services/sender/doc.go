@@ -1,0 +1,27 @@
+// Package sender turns jobs into transactions: once each, with nonces nobody else was given, and remembered before they are heard of.
+//
+// A member of the group on the job topic gets partitions; with a partition come the signers that hash to it. For each partition an intake stores its
+// jobs as intents. For each signer a worker holds the lease and runs three loops under it:
+//
+//	drain    takes the most urgent intent down the road: settle → recheck → claim → send
+//	confirm  follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts again what is not mined
+//	record   publishes what has ended
+//
+// Everything a loop knows is in Postgres, so that the next owner of the lease goes on where this one stopped, whether it stopped or was killed. A turn
+// stage, which lets another keeper go first, has its place between settle and recheck; a keeper with one tier has none.
+//
+// # Guaranteed
+//
+//   - No nonce is given to two jobs, and no job has two transactions that could both be mined: the claim is one fenced statement, and an arm that
+//     has a nonce keeps it.
+//   - Only stored bytes are broadcast (NON-13).
+//   - Nothing is lost when the process is killed at any instant: jobs are read back from the topic by age, intents and bytes are stored before they act.
+//   - A job ends only on a final block, or before it has a nonce; how it ended is published at least once.
+//   - A write that the database refuses because the lease has moved on ends the tenure and is counted; the job goes on with the next owner (NON-8).
+//
+// # Not guaranteed
+//
+//   - That no other keeper executes the same job: the contract lets one win, and ours is then a lost race.
+//   - That a result is published once. Readers tell repetitions by job and arm.
+//   - That a transaction lands in time: its price stays what it was, it is broadcast again until it lands or its nonce is spent.
+package sender

@@ -1,0 +1,69 @@
+package sender
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"perpkeeper/pkg/chain"
+)
+
+// horizon is the newest block this process has heard of, and when. It is the clock of the sender: when blocks stop, time stops, so that nobody acts on a
+// halted chain.
+type horizon struct {
+	mu      sync.Mutex
+	head    chain.BlockRef
+	arrived time.Time
+	changed chan struct{} // closed when a newer head has come
+}
+
+func newHorizon() *horizon { return &horizon{changed: make(chan struct{})} }
+
+// follow keeps the newest head until ctx ends.
+func (h *horizon) follow(ctx context.Context, heads <-chan chain.BlockRef) error {
+	for {
+		select {
+		case head, open := <-heads:
+			if !open {
+				return context.Cause(ctx)
+			}
+			h.set(head, time.Now())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (h *horizon) set(head chain.BlockRef, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.head, h.arrived = head, at
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// newest returns the head and how long ago it came; a long time when none ever did.
+func (h *horizon) newest() (chain.BlockRef, time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.arrived.IsZero() {
+		return h.head, time.Hour
+	}
+	return h.head, time.Since(h.arrived)
+}
+
+// next is closed when the next head comes.
+func (h *horizon) next() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed
+}
+
+// age is how long ago, on the chain's clock, something happened.
+func (h *horizon) age(ms uint64) time.Duration {
+	head, _ := h.newest()
+	if head.TimeMs < ms {
+		return 0
+	}
+	return time.Duration(head.TimeMs-ms) * time.Millisecond
+}

@@ -1,0 +1,104 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/wire"
+)
+
+// desk is one partition of the job topic while it is ours: its jobs become intents, and its signers have their workers here.
+type desk struct {
+	*Sender
+	claim   bus.Claim
+	workers map[chain.Address]*worker
+}
+
+// desk runs until the claim ends.
+func (s *Sender) desk(ctx context.Context, c bus.Claim) error {
+	d := &desk{Sender: s, claim: c, workers: map[chain.Address]*worker{}}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, key := range s.keys {
+		if wire.SignerPartition(key.Address(), s.cfg.Keeper.JobPartitions) == c.Partition {
+			w := s.worker(key)
+			d.workers[key.Address()] = w
+			group.Go(func() error { return w.run(ctx) })
+		}
+	}
+	group.Go(func() error { return d.intake(ctx) })
+	return group.Wait()
+}
+
+// intake stores the jobs of the partition, beginning as far back as a job may be old: what a former owner read and did not store, it did not do. Records
+// it does not understand stop the process; it never skips one.
+func (d *desk) intake(ctx context.Context) error {
+	part := fmt.Sprintf("partition %d", d.claim.Partition)
+	defer d.notices.set(part, "")
+	topic := wire.JobTopic(d.cfg.Keeper.ChainID)
+	offset, err := d.client.OffsetAt(ctx, topic, d.claim.Partition, time.Now().Add(-d.cfg.Sender.MaxJobAge))
+	if err != nil {
+		return fmt.Errorf("looking for the jobs of the last %s: %w", d.cfg.Sender.MaxJobAge, err)
+	}
+	reader := d.client.Reader(topic, d.claim.Partition, offset)
+	for {
+		records, err := reader.NextBatch(ctx, 100)
+		if err != nil {
+			return fmt.Errorf("reading jobs: %w", err)
+		}
+		for _, r := range records {
+			if err := d.take(ctx, part, r); err != nil {
+				return err
+			}
+		}
+		d.claim.Committed(reader.Offset())
+	}
+}
+
+// take stores the job of a record, however long the database is away.
+func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
+	m, _, err := wire.Decode(r)
+	if err != nil {
+		return fmt.Errorf("reading jobs: %w", err)
+	}
+	said, is := m.(wire.Job)
+	if !is {
+		return fmt.Errorf("reading jobs: a %T has no place there (partition %d, offset %d)", m, r.Partition, r.Offset)
+	}
+	policy := retry.Policy{Max: 2 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { d.notices.set(part, err.Error()) }}
+	err = retry.Do(ctx, policy, func(ctx context.Context) error { return d.store(ctx, said.Job, r.Time) })
+	d.notices.set(part, "")
+	return err
+}
+
+func (d *desk) store(ctx context.Context, j job.Job, saidAt time.Time) error {
+	admission, err := d.intents.Enqueue(ctx, j, saidAt)
+	switch {
+	case errors.Is(err, txm.ErrUnknownSigner):
+		d.metrics.admissions.WithLabelValues("misrouted").Inc()
+		d.log.Error().Str("job", j.ID).Str("signer", j.Signer.Hex()).Msg("a job for a signer that no sender of this keeper has: check planner.signers against the keys")
+		return nil
+	case pg.Refused(err):
+		return retry.Stop(err)
+	case err != nil:
+		return err
+	}
+	d.metrics.admissions.WithLabelValues(string(admission)).Inc()
+	if admission != txm.NewArm {
+		return nil
+	}
+	d.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).Dur("age_ms", d.horizon.age(j.BirthMs)).Msg("queued")
+	if w, ours := d.workers[j.Signer]; ours {
+		signal(w.queued)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package sender
+
+import (
+	"context"
+
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// judge says what a mined transaction did to its job.
+type judge struct {
+	decoder *gmx.Decoder
+	recheck recheck
+}
+
+// outcome reads the logs of a transaction that succeeded: it may have executed the job, or cancelled or frozen the order. Why one failed no receipt
+// says, so the call is made again on the newest state: whoever was first has left it without the order or position.
+func (o judge) outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outcome, string, error) {
+	if !r.OK {
+		return o.postMortem(ctx, j)
+	}
+	seen, err := o.decoder.Outcome(r.Logs, j.Key)
+	if err != nil {
+		return "", "", err
+	}
+	switch seen.Result {
+	case gmx.Executed, gmx.Liquidated:
+		return job.Done, string(seen.Result), nil
+	case gmx.Cancelled:
+		return job.CancelledByVenue, causeOf(seen), nil
+	case gmx.Frozen:
+		return job.FrozenByVenue, causeOf(seen), nil
+	}
+	return job.Reverted, "the transaction succeeded, and none of its logs is about the job", nil
+}
+
+// causeOf is the text the venue gave, or the custom error in its place.
+func causeOf(seen gmx.Outcome) string {
+	if seen.Reason != "" || len(seen.ReasonBytes) == 0 {
+		return seen.Reason
+	}
+	return seen.Cause().Error()
+}
+
+// postMortem explains a transaction that failed. It returns an error only when nobody could be asked.
+func (o judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, error) {
+	call, v := o.recheck.prepare(j, terms{window: perp.Window{}})
+	if v.kind != onward {
+		return job.Reverted, "cause unknown: " + v.reason, nil
+	}
+	v, err := o.recheck.rehearse(ctx, call)
+	switch {
+	case evm.Refused(err):
+		return job.Reverted, "cause unknown: " + err.Error(), nil
+	case err != nil:
+		return "", "", err
+	case v.kind == onward:
+		return job.Reverted, "cause unknown: the same call would succeed now", nil
+	case v.outcome == job.LostRace:
+		return job.LostRace, v.reason, nil
+	}
+	return job.Reverted, v.reason, nil
+}

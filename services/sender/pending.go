@@ -1,0 +1,99 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+)
+
+// pending asks this keeper's own state whether a job is still to be done (TIER-4). Only the chain closes a job, and this is how we hear of it.
+type pending struct {
+	state      rows
+	frozenRole bool
+}
+
+// rows looks up single rows of the derived state.
+type rows interface {
+	Position(ctx context.Context, key chain.Hash) (pg.Found[perp.Position], error)
+	Order(ctx context.Context, key chain.Hash) (pg.Found[perp.Order], error)
+	Request(ctx context.Context, key chain.Hash) (pg.Found[perp.Request], error)
+}
+
+// terms say which price reports an execution takes.
+type terms struct {
+	window perp.Window
+	// first: the first report of the window, as every keeper would take it, and not the newest.
+	first bool
+}
+
+// ask returns the terms of a job that is pending. A row that is not there is an answer: somebody has done it. An error is none (TIER-5).
+func (p pending) ask(ctx context.Context, j job.Job) (terms, verdict, error) {
+	switch j.Kind {
+	case job.Liquidation, job.Adl:
+		return p.position(ctx, j)
+	case job.Order:
+		return p.order(ctx, j)
+	default:
+		return p.request(ctx, j)
+	}
+}
+
+func (p pending) position(ctx context.Context, j job.Job) (terms, verdict, error) {
+	found, err := p.state.Position(ctx, j.Key)
+	row := found.Row
+	switch {
+	case err != nil:
+		return terms{}, verdict{}, err
+	case !found.Known:
+		return terms{}, end(job.SkippedDone, "there is no such position"), nil
+	case row.Status != perp.Active:
+		return terms{}, end(job.SkippedDone, fmt.Sprintf("the position is %s", row.Status)), nil
+	case j.Kind == job.Liquidation && j.ID != job.LiquidationID(row.PositionKey, row.Changes):
+		return terms{}, end(job.SkippedDone, "the position has changed: another job stands for it"), nil
+	}
+	return terms{window: perp.LiquidationWindow(row)}, verdict{}, nil
+}
+
+func (p pending) order(ctx context.Context, j job.Job) (terms, verdict, error) {
+	found, err := p.state.Order(ctx, j.Key)
+	row := found.Row
+	switch {
+	case err != nil:
+		return terms{}, verdict{}, err
+	case !found.Known:
+		return terms{}, end(job.SkippedDone, "there is no such order"), nil
+	case !row.Status.Pending() && !(row.Status == perp.Frozen && p.frozenRole):
+		return terms{}, end(job.SkippedDone, fmt.Sprintf("the order is %s", row.Status)), nil
+	case j.ID != job.OrderID(row.Key, row.Changes):
+		return terms{}, end(job.SkippedDone, "the order has changed: another job stands for it"), nil
+	}
+	position, err := p.state.Position(ctx, row.PositionKey()) // the zero position, if there is none, binds nothing
+	if err != nil {
+		return terms{}, verdict{}, err
+	}
+	t := terms{window: perp.OrderWindow(row, position.Row, 0), first: row.OrderType.IsMarket()}
+	if t.first {
+		t.window.To = j.ExpiresMs / 1000
+	}
+	return t, verdict{}, nil
+}
+
+func (p pending) request(ctx context.Context, j job.Job) (terms, verdict, error) {
+	found, err := p.state.Request(ctx, j.Key)
+	row := found.Row
+	switch {
+	case err != nil:
+		return terms{}, verdict{}, err
+	case !found.Known:
+		return terms{}, end(job.SkippedDone, "there is no such request"), nil
+	case !row.Status.Pending():
+		return terms{}, end(job.SkippedDone, fmt.Sprintf("the request is %s", row.Status)), nil
+	}
+	window := perp.RequestWindow(row, 0)
+	window.To = j.ExpiresMs / 1000
+	return terms{window: window, first: true}, verdict{}, nil
+}

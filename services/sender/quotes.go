@@ -1,0 +1,61 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/wire"
+)
+
+// quotes is the board of price reports, fed from the price topic.
+type quotes struct {
+	*price.Board
+	complete atomic.Bool // whether the board holds all the topic held when this process began
+}
+
+func newQuotes() *quotes { return &quotes{Board: price.NewBoard()} }
+
+// follow reads the price topic from a board's window ago until ctx ends. Records it does not understand stop it.
+func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) error {
+	const onlyPartition = 0
+	_, end, err := client.Bounds(ctx, topic, onlyPartition)
+	if err != nil {
+		return fmt.Errorf("looking for the end of the price reports: %w", err)
+	}
+	offset, err := client.OffsetAt(ctx, topic, onlyPartition, time.Now().Add(-price.Window))
+	if err != nil {
+		return fmt.Errorf("looking for the price reports of the last %s: %w", price.Window, err)
+	}
+	reader := client.Reader(topic, onlyPartition, offset)
+	for {
+		if reader.Offset() >= end {
+			q.complete.Store(true)
+		}
+		records, err := reader.NextBatch(ctx, 1000)
+		if err != nil {
+			return fmt.Errorf("reading price reports: %w", err)
+		}
+		for _, r := range records {
+			if err := q.take(r); err != nil {
+				return fmt.Errorf("reading price reports: %w", err)
+			}
+		}
+	}
+}
+
+func (q *quotes) take(r bus.Record) error {
+	m, _, err := wire.Decode(r)
+	if err != nil {
+		return err
+	}
+	report, is := m.(wire.Price)
+	if !is {
+		return fmt.Errorf("a %T has no place among price reports (partition %d, offset %d)", m, r.Partition, r.Offset)
+	}
+	q.Add(price.FromMessage(report))
+	return nil
+}

@@ -1,0 +1,106 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/wire"
+)
+
+// record publishes what has ended to the result topic and notes that it did: at least once each.
+type record struct {
+	tenure   *lease.Tenure
+	store    txm.Reports
+	producer *resultProducer
+	metrics  *Metrics
+	log      zerolog.Logger
+}
+
+// pass publishes until nothing is left.
+func (r record) pass(ctx context.Context) error {
+	const atOnce = 100
+	for {
+		ended, err := r.store.Unreported(ctx, r.tenure.Fence().Signer, atOnce)
+		if err != nil || len(ended) == 0 {
+			return err
+		}
+		if err := r.producer.publish(ctx, ended); err != nil {
+			return err
+		}
+		ids := make([]int64, len(ended))
+		for i, e := range ended {
+			ids[i] = e.Intent.ID
+		}
+		if err := r.store.Reported(ctx, r.tenure.Fence(), ids); err != nil {
+			return err
+		}
+		r.tell(ended)
+	}
+}
+
+func (r record) tell(ended []txm.Ended) {
+	for _, e := range ended {
+		i := e.Intent
+		r.metrics.jobs.WithLabelValues(string(i.Job.Kind), string(i.Outcome)).Inc()
+		line := r.log.Info()
+		if i.Outcome.Failure() || i.Outcome == txm.Usurped {
+			line = r.log.Error()
+		}
+		line.Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).Str("outcome", string(i.Outcome)).Str("reason", i.Reason).Msg("ended")
+	}
+}
+
+// resultProducer writes results to the partitions of their jobs. It is used by one goroutine.
+type resultProducer struct {
+	client     *bus.Client
+	topic      string
+	partitions int
+	producer   *bus.Producer
+}
+
+func newResultProducer(client *bus.Client, cfg wire.Config) *resultProducer {
+	topic := wire.ResultTopic(cfg.ChainID)
+	return &resultProducer{client: client, topic: topic, partitions: cfg.JobPartitions, producer: client.Producer(topic)}
+}
+
+// publish writes one batch a partition. After an error some may be written and some not; all may be published again.
+func (p *resultProducer) publish(ctx context.Context, ended []txm.Ended) error {
+	batches := map[int][]bus.Record{}
+	for _, e := range ended {
+		result := resultOf(e)
+		rec, err := wire.Encode([]byte(result.JobID), wire.Result{Result: result}, 0, 0)
+		if err != nil {
+			return fmt.Errorf("publishing the result of %s: %w", result.JobID, err)
+		}
+		at := wire.Partition(chain.Keccak256([]byte(result.JobID)), p.partitions)
+		batches[at] = append(batches[at], rec)
+	}
+	for partition, records := range batches {
+		if _, err := p.producer.Produce(ctx, partition, records); err != nil {
+			if bus.OutcomeUnknown(err) {
+				p.producer = p.client.Producer(p.topic)
+			}
+			return fmt.Errorf("publishing %d results: %w", len(records), err)
+		}
+	}
+	return nil
+}
+
+func resultOf(e txm.Ended) job.Result {
+	i := e.Intent
+	r := job.Result{
+		JobID: i.Job.ID, Arm: i.Arm, Kind: i.Job.Kind, Key: i.Job.Key, Account: i.Job.Account, Outcome: i.Outcome, Reason: i.Reason, Signer: i.Signer,
+		Nonce: i.Nonce, BirthMs: i.Job.BirthMs, AtMs: uint64(e.EndedAt.UnixMilli()),
+	}
+	if e.Receipt != nil {
+		r.TxHash, r.Block, r.GasUsed, r.GasPrice = e.Receipt.TxHash, e.Receipt.Block, e.Receipt.GasUsed, e.Receipt.GasPrice
+	}
+	return r
+}

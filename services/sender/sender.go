@@ -1,0 +1,205 @@
+package sender
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/wire"
+)
+
+// Sender turns the jobs of its partitions into transactions of its signers.
+type Sender struct {
+	cfg     Config
+	log     zerolog.Logger
+	metrics *Metrics
+	owner   lease.Owner
+	keys    []signer.Signer
+
+	client  *bus.Client
+	node    node
+	state   state
+	leases  leases
+	nonces  nonce.Store
+	intents txm.Store
+
+	horizon *horizon
+	quotes  *quotes
+	notices *notices
+	parts   func(reason string) // readiness: what is waited for before the work can begin
+}
+
+// node is what the sender asks of the chain.
+type node interface {
+	simulator
+	transmitter
+	watcher
+	GasPrice(ctx context.Context) (uint64, error)
+	Heads(ctx context.Context) <-chan chain.BlockRef
+}
+
+// state is what the sender asks of the state that was derived from the chain. It writes nothing there: only the chain closes a job.
+type state interface {
+	CheckSchema(ctx context.Context) error
+	Standing(ctx context.Context) (pg.Standing, error)
+	rows
+}
+
+// leases also make signers known.
+type leases interface {
+	lease.Store
+	Register(ctx context.Context, signer chain.Address, chainID uint64) error
+}
+
+// Start acquires what the sender needs and hands its members to the shell.
+func Start(sh *service.Shell, cfg Config) error {
+	keys, err := signer.Open(cfg.Signer)
+	if err != nil {
+		return err
+	}
+	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("preparing the kafka client: %w", err)
+	}
+	sh.OnStop("kafka", func(context.Context) error { client.Close(); return nil })
+	db, err := pg.Open(sh.Context(), cfg.database(), sh.Name)
+	if err != nil {
+		return fmt.Errorf("opening postgres: %w", err)
+	}
+	sh.OnStop("postgres", func(context.Context) error { db.Close(); return nil })
+	node, err := evm.Dial(sh.Context(), cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("connecting to the chain: %w", err)
+	}
+	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
+
+	s := New(cfg, sh.Log, NewMetrics(sh.Registry), keys, client, db, node)
+	s.parts, s.notices.tell = told(sh.Ready("parts")), told(sh.Ready("signers"))
+	s.notices.set("", "")
+	sh.Go("send", s.Run)
+	watch(sh, map[string]func(context.Context) error{
+		"kafka": func(context.Context) error { return client.Health() },
+		"chain": func(context.Context) error { return node.Health() },
+		"postgres": func(ctx context.Context) error {
+			_, err := db.Standing(ctx)
+			return err
+		},
+	})
+	return nil
+}
+
+// told reports to a condition.
+func told(c *service.Condition) func(string) {
+	return func(reason string) {
+		if reason == "" {
+			c.OK()
+		} else {
+			c.Fail(reason)
+		}
+	}
+}
+
+// watch asks after the health of each part, for readiness only.
+func watch(sh *service.Shell, parts map[string]func(context.Context) error) {
+	for name, health := range parts {
+		tell := told(sh.Ready(name))
+		sh.Go("watch "+name, func(ctx context.Context) error {
+			tick := time.NewTicker(time.Second)
+			defer tick.Stop()
+			for {
+				reason := ""
+				if err := health(ctx); err != nil {
+					reason = err.Error()
+				}
+				tell(reason)
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+		})
+	}
+}
+
+// New wires a sender. It asks nothing of anybody yet.
+func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer, client *bus.Client, db *pg.DB, node *evm.Client) *Sender {
+	host, _ := os.Hostname() // only a label for people
+	return &Sender{
+		cfg: cfg, log: log, metrics: metrics, owner: lease.NewOwner(cmp.Or(cfg.Sender.Node, fmt.Sprintf("%s/%d", host, os.Getpid()))), keys: keys,
+		client: client, node: node, state: db, leases: db.Leases(), nonces: db.Leases(), intents: db.Intents(),
+		horizon: newHorizon(), quotes: newQuotes(), notices: newNotices(func(string) {}), parts: func(string) {},
+	}
+}
+
+// Run waits for a database and topics it can work with, and then sends until ctx ends.
+func (s *Sender) Run(ctx context.Context) error {
+	if err := s.awaitParts(ctx); err != nil {
+		return err
+	}
+	s.parts("")
+	s.log.Info().Str("owner", s.owner.ID.String()).Str("node", s.owner.Label).Int("signers", len(s.keys)).Msg("ready to send")
+	id := s.cfg.Keeper.ChainID
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.horizon.follow(ctx, s.node.Heads(ctx)) })
+	group.Go(func() error { return s.quotes.follow(ctx, s.client, wire.PriceTopic(id)) })
+	group.Go(func() error {
+		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)}, s.desk)
+	})
+	return group.Wait()
+}
+
+// awaitParts waits for Postgres and Kafka, however long they are away, and fails at once where they are there and cannot serve: a schema of another
+// version, a signer of another chain, a missing topic, another number of partitions.
+func (s *Sender) awaitParts(ctx context.Context) error {
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { s.parts(err.Error()) }}
+	err := retry.Do(ctx, policy, func(ctx context.Context) error {
+		err := s.state.CheckSchema(ctx)
+		if errors.Is(err, pg.ErrSchema) {
+			return retry.Stop(err)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("checking the database: %w", err)
+	}
+	for _, key := range s.keys {
+		if err := retry.Do(ctx, policy, func(ctx context.Context) error { return s.register(ctx, key) }); err != nil {
+			return err
+		}
+	}
+	keeper := s.cfg.Keeper
+	err = s.client.Verify(ctx, []bus.TopicSpec{
+		{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
+		{Name: wire.ResultTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
+		{Name: wire.PriceTopic(keeper.ChainID), Partitions: 1},
+	})
+	if err != nil {
+		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
+	}
+	return nil
+}
+
+func (s *Sender) register(ctx context.Context, key signer.Signer) error {
+	err := s.leases.Register(ctx, key.Address(), s.cfg.Keeper.ChainID)
+	if pg.Refused(err) {
+		return retry.Stop(err)
+	}
+	return err
+}

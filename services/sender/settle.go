@@ -1,0 +1,76 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/pg"
+)
+
+// settle is the freshness gate (TIER-8): nothing is sent by a keeper that does not see what happens. It is asked before every send, so that a keeper that
+// has just started, or has fallen behind, holds back exactly as long as it must.
+//
+// All ages are on the chain's clock, but for that of the head itself.
+type settle struct {
+	horizon *horizon
+	quotes  *quotes
+	state   interface {
+		// Standing tells up to which block Postgres has come.
+		Standing(ctx context.Context) (pg.Standing, error)
+	}
+	// broke tells whether the signer could not pay for its last transaction.
+	broke                                func() bool
+	headMaxAge, stateMaxLag, priceMaxAge time.Duration
+}
+
+func (s settle) run(ctx context.Context, t *task) (verdict, error) {
+	if s.broke() {
+		return shut("the signer cannot pay for gas"), nil
+	}
+	if v := s.head(); v.kind != onward {
+		return v, nil
+	}
+	if v, err := s.watermark(ctx); err != nil || v.kind != onward {
+		return v, err
+	}
+	return s.prices(t), nil
+}
+
+func (s settle) head() verdict {
+	if _, age := s.horizon.newest(); age > s.headMaxAge {
+		return shut(fmt.Sprintf("no new block for %s", age.Round(100*time.Millisecond)))
+	}
+	return verdict{}
+}
+
+func (s settle) watermark(ctx context.Context) (verdict, error) {
+	standing, err := s.state.Standing(ctx)
+	if err != nil {
+		return verdict{}, fmt.Errorf("asking how far the state is: %w", err)
+	}
+	at := standing.Watermark
+	if at.Hash.IsZero() {
+		return shut("the state has no block yet"), nil
+	}
+	if lag := s.horizon.age(at.TimeMs); lag > s.stateMaxLag {
+		return shut(fmt.Sprintf("the state is %s behind the chain, at block %d", lag.Round(100*time.Millisecond), at.Number)), nil
+	}
+	return verdict{}, nil
+}
+
+func (s settle) prices(t *task) verdict {
+	if !s.quotes.complete.Load() {
+		return shut("price reports are still being read")
+	}
+	for _, token := range t.job().Tokens {
+		newest, known := s.quotes.Latest(token)
+		if !known {
+			return wait("no price report of " + token.Hex())
+		}
+		if age := s.horizon.age(newest.TimeMs); age > s.priceMaxAge {
+			return wait(fmt.Sprintf("the newest price report of %s is %s old", token, age.Round(100*time.Millisecond)))
+		}
+	}
+	return verdict{}
+}

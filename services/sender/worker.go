@@ -1,0 +1,191 @@
+package sender
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/signer"
+)
+
+const (
+	// again is how long a loop rests after a failed pass.
+	again = 500 * time.Millisecond
+	// idle is how long a loop rests when nothing wakes it.
+	idle = 2 * time.Second
+	// goodbye bounds the release of a lease when the process stops.
+	goodbye = 2 * time.Second
+)
+
+// worker is one signer's. It holds the signer's lease for as long as the signer's partition is ours, and runs the loops under it.
+type worker struct {
+	*Sender
+	key  signer.Signer
+	name string // of the signer, in notices
+	log  zerolog.Logger
+	// Signals: something was queued, something has ended. One that is not taken yet stands for all later ones.
+	queued, ended chan struct{}
+}
+
+func (s *Sender) worker(key signer.Signer) *worker {
+	name := "signer " + key.Address().Hex()
+	return &worker{
+		Sender: s, key: key, name: name, log: s.log.With().Str("signer", key.Address().Hex()).Logger(),
+		queued: make(chan struct{}, 1), ended: make(chan struct{}, 1),
+	}
+}
+
+// run holds one tenure after the other until ctx ends. In the end the lease is given back, so that the next owner need not wait for it to run out.
+func (w *worker) run(ctx context.Context) error {
+	defer w.metrics.forget(w.key.Address())
+	defer w.notices.set(w.name, "")
+	for {
+		t, err := w.acquire(ctx)
+		if err != nil {
+			return err
+		}
+		w.notices.set(w.name, "")
+		w.log.Info().Int64("token", t.Fence().Token).Msg("tenure begins")
+		err = w.serve(ctx, t)
+		w.leave(ctx, t, err)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// acquire waits until the lease is free. Asking costs its holder nothing.
+func (w *worker) acquire(ctx context.Context) (t *lease.Tenure, err error) {
+	ttl := w.cfg.Sender.LeaseTTL
+	policy := retry.Policy{Initial: ttl / 10, Max: ttl / 10, OnRetry: func(_ int, err error, _ time.Duration) { w.notices.set(w.name, err.Error()) }}
+	err = retry.Do(ctx, policy, func(ctx context.Context) error {
+		t, err = lease.Acquire(ctx, w.leases, w.key.Address(), w.owner, ttl, w.metrics.Leases)
+		return err
+	})
+	return t, err
+}
+
+// leave ends a tenure: it is given back if it is still ours, and what was refused is counted.
+func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
+	w.metrics.Leases.Rejected(why)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	line := w.log.Info()
+	if lease.Lost(why) {
+		line = w.log.Warn().Err(why).Str("node", w.owner.Label)
+	}
+	line.Int64("token", t.Fence().Token).Msg("tenure ends")
+	if err := t.Release(ctx); err != nil {
+		w.log.Warn().Err(err).Msg("the lease was not given back; it runs out by itself")
+	}
+}
+
+// serve runs the loops of one tenure until ctx ends or the tenure is over.
+func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
+	group, ctx := errgroup.WithContext(ctx)
+	b := &broadcast{tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]time.Time{}}
+	d, c := w.drain(t, b), w.confirm(t, b)
+	r := record{tenure: t, store: w.intents, producer: newResultProducer(w.client, w.cfg.Keeper), metrics: w.metrics, log: w.log}
+	group.Go(func() error { return t.Keep(ctx) })
+	group.Go(func() error {
+		return w.loop(ctx, "drain", idle, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.horizon.next()} }, d.pass)
+	})
+	group.Go(func() error {
+		return w.loop(ctx, "confirm", min(idle, w.cfg.Sender.Fee.Resend), func() [2]<-chan struct{} { return [2]<-chan struct{}{w.horizon.next()} }, c.pass)
+	})
+	group.Go(func() error {
+		return w.loop(ctx, "record", idle, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }, r.pass)
+	})
+	return group.Wait()
+}
+
+// drain is the road of a tenure. It reads aloud.
+func (w *worker) drain(t *lease.Tenure, b *broadcast) *drain {
+	settings := w.cfg.Sender
+	return &drain{
+		tenure: t, queue: w.intents, maxAge: settings.MaxJobAge, settled: settings.Cooldown, metrics: w.metrics, log: w.log, asleep: map[int64]time.Time{},
+		ended: func() { signal(w.ended) }, gate: func(reason string) { w.notices.set(w.name+" gate", reason) },
+		road: []stage{
+			{"settle", settle{
+				horizon: w.horizon, quotes: w.quotes, state: w.state, broke: b.broke,
+				headMaxAge: settings.HeadMaxAge, stateMaxLag: settings.StateMaxLag, priceMaxAge: settings.PriceMaxAge,
+			}.run},
+			{"recheck", w.recheck().run},
+			{"claim", claim{
+				tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, fee: settings.Fee, limits: settings.limits(), node: w.node, store: w.intents,
+				cursor: &cursor{read: opening(w.node, w.nonces, t.Fence())}, metrics: w.metrics, log: w.log, patience: settings.LeaseTTL / 3,
+			}.run},
+			{"send", b.run},
+		},
+	}
+}
+
+func (w *worker) recheck() recheck {
+	return recheck{
+		pending: pending{state: w.state, frozenRole: w.cfg.Sender.FrozenRole}, horizon: w.horizon, quotes: w.quotes, venue: w.cfg.Venue,
+		gas: w.cfg.Sender.Gas, from: w.key.Address(), node: w.node,
+	}
+}
+
+func (w *worker) confirm(t *lease.Tenure, b *broadcast) *confirm {
+	return &confirm{
+		tenure: t, signer: w.key.Address(), policy: w.cfg.Sender.Fee, settled: w.cfg.Sender.Cooldown, node: w.node, store: w.intents,
+		judge: judge{decoder: gmx.NewDecoder(w.cfg.Venue.EventEmitter), recheck: w.recheck()}, broadcast: b, horizon: w.horizon, metrics: w.metrics,
+		log: w.log, ended: func() { signal(w.ended) }, missing: map[int64]time.Time{},
+	}
+}
+
+// loop makes a pass whenever it is woken, and at least once a period, until ctx ends or the tenure is over. What else fails is tried again.
+func (w *worker) loop(ctx context.Context, name string, period time.Duration, wake func() [2]<-chan struct{}, pass func(context.Context) error) error {
+	part := w.name + " " + name
+	defer w.notices.set(part, "")
+	said := ""
+	for {
+		signals := wake() // before the pass, so that what happens during it is not missed
+		rest, err := period, pass(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case lease.Lost(err):
+			return err
+		case err != nil:
+			signals, rest = [2]<-chan struct{}{}, again
+		}
+		said = w.say(part, said, err)
+		timer := time.NewTimer(rest)
+		select {
+		case <-signals[0]:
+		case <-signals[1]:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// say tells readiness how a pass went, and the log when that has changed.
+func (w *worker) say(part, before string, err error) string {
+	now := ""
+	if err != nil {
+		now = err.Error()
+	}
+	w.notices.set(part, now)
+	if now != before && now != "" {
+		w.log.Warn().Err(err).Str("part", part).Msg("trying again")
+	}
+	return now
+}
+
+// signal wakes a loop. A signal that is not taken yet stands for this one too.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
