@@ -46,9 +46,10 @@ all() { seq 1 "$(nodes)"; }
 
 # alive tells whether a broker of this directory runs; a process that merely has its number does not count.
 alive() {
-	local pid
+	local pid args
 	pid=$(cat "$run/$1/pid" 2>/dev/null) || return 1
-	[[ "$(ps -p "$pid" -o args= 2>/dev/null)" == *"$run/$1/server.properties"* ]]
+	args=$({ tr '\0' ' ' <"/proc/$pid/cmdline" || ps -p "$pid" -o args=; } 2>/dev/null) || return 1
+	[[ "$args" == *"$run/$1/server.properties"* ]]
 }
 
 addresses() {

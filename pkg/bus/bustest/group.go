@@ -121,16 +121,24 @@ func sizes(want map[*member]int) map[string]int {
 // Two members share, one leaves, the other has all. PIPE-7.
 func partitionsAreShared(s *site) {
 	group, w := bus.GroupConfig{ID: s.name(), Topic: s.topic(4)}, newWatch()
+	var generation atomic.Int32 // of the second member
 	a := s.join(w, group, "a", nil)
 	s.settled(w, map[*member]int{a: 4})
-	b := s.join(w, group, "b", nil)
+	b := s.join(w, group, "b", func(ctx context.Context, claim bus.Claim) error {
+		generation.Store(claim.Generation)
+		<-ctx.Done()
+		return nil
+	})
 	joined := time.Now()
 	s.settled(w, map[*member]int{a: 2, b: 2})
 	s.Logf("a second member had its share after %s", time.Since(joined))
-	left := time.Now()
+	before, left := generation.Load(), time.Now()
 	a.leave()
 	s.must(a.err)
 	s.settled(w, map[*member]int{a: 0, b: 4})
+	if after := generation.Load(); after != before+1 {
+		s.Fatalf("the group went from generation %d to %d because one member left", before, after)
+	}
 	s.Logf("partitions of a member that left moved after %s", time.Since(left))
 	if got := *a.assign.Load(); len(got) != 0 {
 		s.Fatalf("the member that left was last told %v", got)
@@ -277,7 +285,9 @@ func oldCommitsCannotRewind(s *site) {
 	old := <-claims
 	old.Committed(10)
 	s.eventually("the first commit", func() bool { return other.committed(group.ID, topic) == 10 })
+	old.Committed(11)
 	a.leave()
+	s.eventually("what was noted last", func() bool { return other.committed(group.ID, topic) == 11 })
 	b := s.join(w, group, "b", keep)
 	current := <-claims
 	if current.Generation <= old.Generation {
