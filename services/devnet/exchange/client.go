@@ -44,9 +44,10 @@ func (c *Client) CreateOrder(ctx context.Context, key *ecdsa.PrivateKey, r Order
 	return c.submit(ctx, key, "creating an order", c.d.orderCall(addressOf(key), r))
 }
 
-// UpdateOrder replaces the terms of the account's waiting order. A nil AcceptablePrice means zero here.
-func (c *Client) UpdateOrder(ctx context.Context, key *ecdsa.PrivateKey, order common.Hash, u OrderUpdate) (common.Hash, error) {
-	return c.submit(ctx, key, "updating an order", c.d.updateCall(order, u))
+// UpdateOrder replaces the terms of the account's waiting order, which thaws if it was frozen. What cannot change (kind, side, market,
+// collateral and its amount, receiver) is ignored; an ExecutionFee is added to the order's own, and nil adds nothing.
+func (c *Client) UpdateOrder(ctx context.Context, key *ecdsa.PrivateKey, order common.Hash, terms OrderRequest) (common.Hash, error) {
+	return c.submit(ctx, key, "updating an order", c.d.updateCall(order, terms))
 }
 
 // CancelOrder takes an order back: a waiting order at any time, a market order after the request expiration time.
@@ -140,6 +141,24 @@ func (c *Client) Balance(ctx context.Context, token, account common.Address) (*b
 		return nil, err
 	}
 	return out[0].(*big.Int), nil
+}
+
+// Approved reports whether the router may take any amount of a token or market token from the account, at the head.
+func (c *Client) Approved(ctx context.Context, token, account common.Address) (bool, error) {
+	out, err := c.read(ctx, contracts.MintableToken, token, "allowance", account, c.d.Contracts.ExchangeRouter)
+	if err != nil {
+		return false, err
+	}
+	return out[0].(*big.Int).Cmp(maxUint256) == 0, nil
+}
+
+// NativeBalance reads an account's native coin in wei, at the head.
+func (c *Client) NativeBalance(ctx context.Context, account common.Address) (*big.Int, error) {
+	balance, err := c.backend.BalanceAt(ctx, account, nil)
+	if err != nil {
+		return nil, fmt.Errorf("reading the balance of %s: %w", account, err)
+	}
+	return balance, nil
 }
 
 // Position is an open position, as the contracts keep it: sizes in USD with 30 decimals and in smallest units of the index token,

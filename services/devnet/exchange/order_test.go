@@ -150,9 +150,10 @@ func TestFrozenOrder(t *testing.T) {
 	}
 
 	// An update without a fee is refused, because freezing spent it; one with a fee thaws the order.
-	update := OrderUpdate{SizeUSD: usd(10_000), TriggerPrice: USD30(3_000_000_000, 18), AcceptablePrice: maxUint256}
+	update := request
+	update.AcceptablePrice = nil
 	v.refusedAtPrice(trader, v.d.updateCall(order, update), "InsufficientExecutionFee")
-	update.ExtraFee = defaultExecutionFee
+	update.ExecutionFee = defaultExecutionFee
 	receipt := v.must(v.client.UpdateOrder(v.ctx, trader, order, update))
 	v.has(v.events(receipt), "OrderUpdated")
 	v.has(v.fill(order, m), "OrderExecuted")
@@ -223,7 +224,9 @@ func TestAutoCancel(t *testing.T) {
 	takeProfit := protective(LimitDecrease, 3_100_000_000, true)
 	stopLoss := protective(StopLossDecrease, 2_900_000_000, true)
 	dropped := protective(StopLossDecrease, 2_800_000_000, true)
-	v.must(v.client.UpdateOrder(v.ctx, trader, dropped, OrderUpdate{SizeUSD: usd(10_000), TriggerPrice: USD30(2_800_000_000, 18)}))
+	independent := closing(m, true)
+	independent.Type, independent.TriggerPrice = StopLossDecrease, USD30(2_800_000_000, 18)
+	v.must(v.client.UpdateOrder(v.ctx, trader, dropped, independent))
 	survivor := protective(StopLossDecrease, 2_850_000_000, false)
 
 	v.setPrice("WETH", 3_100_000_000, 3_100_000_000)
@@ -344,7 +347,7 @@ func TestCreationIsRefused(t *testing.T) {
 	request := trade(m, MarketIncrease, true)
 	request.ExecutionFee = big.NewInt(1)
 	v.refusedAtPrice(trader, v.d.orderCall(addressOf(trader), request), "InsufficientExecutionFee")
-	v.refused(trader, v.d.updateCall(v.order(trader, trade(m, MarketIncrease, true)), OrderUpdate{}), "OrderNotUpdatable")
+	v.refused(trader, v.d.updateCall(v.order(trader, trade(m, MarketIncrease, true)), OrderRequest{}), "OrderNotUpdatable")
 }
 
 func TestSwitches(t *testing.T) {

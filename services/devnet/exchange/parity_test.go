@@ -48,7 +48,7 @@ func (v *venue) liveEveryEvent() {
 	stop := closing(m, true)
 	stop.Type, stop.TriggerPrice, stop.AutoCancel = LimitDecrease, USD30(4_000_000_000, 18), true
 	order := v.order(trader, stop)
-	v.must(v.client.UpdateOrder(v.ctx, trader, order, OrderUpdate{SizeUSD: usd(1), TriggerPrice: stop.TriggerPrice, AutoCancel: true}))
+	v.must(v.client.UpdateOrder(v.ctx, trader, order, stop))
 	shrinking := stop
 	shrinking.TriggerPrice, shrinking.SizeUSD, shrinking.CollateralAmount = USD30(3_000_000_000, 18), usd(50_000), big.NewInt(5_000e6)
 	v.fill(v.order(provider, shrinking), m)

@@ -49,15 +49,6 @@ type OrderRequest struct {
 	ExecutionFee *big.Int
 }
 
-// OrderUpdate replaces the terms of a waiting order; nil means zero, except for AcceptablePrice.
-type OrderUpdate struct {
-	SizeUSD, TriggerPrice, AcceptablePrice, MinOutputUSD *big.Int
-	ValidFrom                                            uint64
-	AutoCancel                                           bool
-	// ExtraFee in wei is added to the order's execution fee: a frozen order has none left.
-	ExtraFee *big.Int
-}
-
 // DepositRequest puts tokens into a pool; amounts in smallest units, MinMarketTokens with 18 decimals.
 type DepositRequest struct {
 	Market                  Market
@@ -151,7 +142,7 @@ func (d *Deployment) orderCall(account common.Address, r OrderRequest) call {
 			SizeDeltaUsd:                 orZero(r.SizeUSD),
 			InitialCollateralDeltaAmount: orZero(r.CollateralAmount),
 			TriggerPrice:                 orZero(r.TriggerPrice),
-			AcceptablePrice:              acceptable(r.AcceptablePrice, r.Type.Increases() == r.IsLong),
+			AcceptablePrice:              r.acceptable(),
 			ExecutionFee:                 fee,
 			CallbackGasLimit:             new(big.Int),
 			MinOutputAmount:              orZero(r.MinOutputUSD),
@@ -164,12 +155,11 @@ func (d *Deployment) orderCall(account common.Address, r OrderRequest) call {
 	return b.call()
 }
 
-// updateCall changes an order. Which price is acceptable depends on the order's kind, so nil is not allowed to mean "any" here:
-// the caller resolves it.
-func (d *Deployment) updateCall(key common.Hash, u OrderUpdate) call {
-	b := d.batch(d.Contracts.OrderVault, orZero(u.ExtraFee))
-	b.add("updateOrder", key, orZero(u.SizeUSD), orZero(u.AcceptablePrice), orZero(u.TriggerPrice), orZero(u.MinOutputUSD),
-		new(big.Int).SetUint64(u.ValidFrom), u.AutoCancel)
+// updateCall replaces an order's terms; a fee, if any, is added to the order's.
+func (d *Deployment) updateCall(key common.Hash, r OrderRequest) call {
+	b := d.batch(d.Contracts.OrderVault, orZero(r.ExecutionFee))
+	b.add("updateOrder", key, orZero(r.SizeUSD), r.acceptable(), orZero(r.TriggerPrice), orZero(r.MinOutputUSD),
+		new(big.Int).SetUint64(r.ValidFrom), r.AutoCancel)
 	return b.call()
 }
 
@@ -237,12 +227,12 @@ func (b *batch) call() call {
 	return call{to: &b.router, data: pack(contracts.ExchangeRouter, "multicall", b.steps), value: b.fee, gas: gasToRequest}
 }
 
-// acceptable is the given price, or the one that accepts any: the highest for a buyer, zero for a seller.
-func acceptable(price *big.Int, buys bool) *big.Int {
+// acceptable is the order's acceptable price, or the one that accepts any: the highest for a buyer, zero for a seller.
+func (r OrderRequest) acceptable() *big.Int {
 	switch {
-	case price != nil:
-		return price
-	case buys:
+	case r.AcceptablePrice != nil:
+		return r.AcceptablePrice
+	case r.Type.Increases() == r.IsLong:
 		return maxUint256
 	default:
 		return new(big.Int)

@@ -22,6 +22,8 @@ import (
 type Backend interface {
 	bind.Backend
 	ethereum.ChainIDReader
+	// BalanceAt is an account's native coin in wei; a nil block is the head.
+	BalanceAt(ctx context.Context, account common.Address, block *big.Int) (*big.Int, error)
 }
 
 // gasTip is what the devnet's transactions pay for a unit of gas beyond the base fee: 1 gwei, above BSC's floor of 0.05 gwei.

@@ -1,0 +1,370 @@
+package traders
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"perpkeeper/services/devnet/exchange"
+)
+
+// action is one thing a trader can do, and how often it is drawn.
+type action struct {
+	name   string
+	weight int
+	run    func(*account, context.Context) error
+}
+
+// openTight is done on a schedule of its own.
+var openTight = action{name: "open tight", run: (*account).openTight}
+
+var actions = []action{
+	{"open", 25, (*account).open},
+	{"place entry", 12, (*account).placeEntry},
+	{"protect", 20, (*account).protect},
+	{"close", 15, (*account).close},
+	{"update order", 9, (*account).updateOrder},
+	{"cancel order", 7, (*account).cancelOrder},
+	{"deposit", 6, (*account).deposit},
+	{"withdraw", 6, (*account).withdraw},
+}
+
+// pick draws an action by weight.
+func pick(random *rand.Rand) action {
+	total := 0
+	for _, a := range actions {
+		total += a.weight
+	}
+	n := random.IntN(total)
+	for _, a := range actions {
+		if n -= a.weight; n < 0 {
+			return a
+		}
+	}
+	panic("unreachable: the weights do not add up")
+}
+
+// open takes a new position, or grows one, at market with moderate leverage.
+func (a *account) open(ctx context.Context) error {
+	return a.increase(ctx, exchange.MarketIncrease, nil)
+}
+
+// placeEntry waits for a price up to 0.3 % better (limit) or worse (stop) before it enters.
+func (a *account) placeEntry(ctx context.Context) error {
+	if a.flip() {
+		return a.increase(ctx, exchange.LimitIncrease, big.NewInt(-a.between(1, 30)))
+	}
+	return a.increase(ctx, exchange.StopIncrease, big.NewInt(a.between(1, 30)))
+}
+
+// increase places an order with a leverage of 2 to 50. shift moves the trigger from the mark, in hundredths of a percent, upwards for a
+// long; nil means no trigger.
+func (a *account) increase(ctx context.Context, kind exchange.OrderType, shift *big.Int) error {
+	where := a.somewhere()
+	request, err := a.entry(where, kind, 10_000/a.between(2, min(50, a.t.cfg.MaxLeverage)))
+	if err != nil {
+		return err
+	}
+	if shift != nil {
+		if request.TriggerPrice, err = a.mark(where, where.isLong, shift.Int64()); err != nil {
+			return err
+		}
+	}
+	return a.place(ctx, where, request)
+}
+
+// openTight opens a position that a move of MinDistance to MaxDistance will liquidate.
+func (a *account) openTight(ctx context.Context) error {
+	where := a.somewhere()
+	where.collateral = where.market.Short
+	open, err := a.positions(ctx)
+	if err != nil {
+		return err
+	}
+	if _, taken := open[where]; taken {
+		where.isLong = !where.isLong
+	}
+	if _, taken := open[where]; taken {
+		return errNothingToDo
+	}
+	least, err := a.leastCollateral(ctx, where.market)
+	if err != nil {
+		return err
+	}
+	request, err := a.entry(where, exchange.MarketIncrease, max(least+a.between(a.t.cfg.MinDistance, a.t.cfg.MaxDistance), 10_000/a.t.cfg.MaxLeverage))
+	if err != nil {
+		return err
+	}
+	return a.place(ctx, where, request)
+}
+
+// leastCollateral is what a new position needs, in hundredths of a percent of its size, rounded up: the required collateral, the fees of
+// opening and closing, and the spread.
+func (a *account) leastCollateral(ctx context.Context, m exchange.Market) (int64, error) {
+	c := a.client()
+	required, err := c.Uint(ctx, "MIN_COLLATERAL_FACTOR", m.Address)
+	if err != nil {
+		return 0, err
+	}
+	ratio, err := c.Uint(ctx, "LIQUIDATION_RATIO_FACTOR")
+	if err != nil {
+		return 0, err
+	}
+	fee, err := c.Uint(ctx, "POSITION_FEE_FACTOR", m.Address, false)
+	if err != nil {
+		return 0, err
+	}
+	low, high := a.t.deps.Marks.Mark(m.Index)
+	if low == nil || low.Sign() <= 0 {
+		return 0, errNothingToDo
+	}
+	one := dollars(1) // A factor of 100 % has as many decimals.
+	if ratio.Cmp(one) > 0 {
+		required.Mul(required, ratio).Quo(required, one)
+	}
+	required.Add(required, fee).Add(required, fee)
+	spread := new(big.Int).Sub(high, low)
+	required.Add(required, spread.Mul(spread, one).Quo(spread, low))
+	required.Mul(required, big.NewInt(10_000)).Quo(required, one)
+	return required.Int64() + 1, nil
+}
+
+// entry describes an order of 5 000 to 100 000 USD whose collateral is share hundredths of a percent of the size.
+func (a *account) entry(where place, kind exchange.OrderType, share int64) (exchange.OrderRequest, error) {
+	_, price := a.t.deps.Marks.Mark(where.collateral)
+	if price == nil || price.Sign() <= 0 {
+		return exchange.OrderRequest{}, errNothingToDo
+	}
+	size := dollars(a.between(5_000, 100_000))
+	collateral := new(big.Int).Mul(size, big.NewInt(share))
+	collateral.Quo(collateral, big.NewInt(10_000)).Quo(collateral, price)
+	return exchange.OrderRequest{
+		Market: where.market.Address, Collateral: where.collateral, Type: kind, IsLong: where.isLong, SizeUSD: size, CollateralAmount: collateral,
+	}, nil
+}
+
+// protect puts a take-profit or a stop-loss 0.05 to 0.5 % away from the mark beside a position; most of them end with it.
+func (a *account) protect(ctx context.Context) error {
+	where, p, err := a.somePosition(ctx)
+	if err != nil {
+		return err
+	}
+	request := exchange.OrderRequest{
+		Market: where.market.Address, Collateral: where.collateral, Type: exchange.LimitDecrease, IsLong: where.isLong, SizeUSD: p.SizeInUsd,
+		AutoCancel: a.random.IntN(5) > 0,
+	}
+	distance := a.between(5, 50)
+	if a.flip() {
+		request.Type, distance = exchange.StopLossDecrease, -distance
+	}
+	if request.TriggerPrice, err = a.mark(where, !where.isLong, distance); err != nil {
+		return err
+	}
+	return a.place(ctx, where, request)
+}
+
+// close sells half of a position, or all of it, at market.
+func (a *account) close(ctx context.Context) error {
+	where, p, err := a.somePosition(ctx)
+	if err != nil {
+		return err
+	}
+	size := p.SizeInUsd
+	if a.random.IntN(3) == 0 {
+		size = new(big.Int).Rsh(size, 1)
+	}
+	return a.place(ctx, where, exchange.OrderRequest{
+		Market: where.market.Address, Collateral: where.collateral, Type: exchange.MarketDecrease, IsLong: where.isLong, SizeUSD: size,
+	})
+}
+
+// updateOrder moves the trigger of a waiting order by up to 0.1 %.
+func (a *account) updateOrder(ctx context.Context) error {
+	waiting, err := a.someOrder()
+	if err != nil {
+		return err
+	}
+	r := &waiting.request
+	r.TriggerPrice = scale(r.TriggerPrice, a.between(-10, 10))
+	hash, err := a.client().UpdateOrder(ctx, a.key, waiting.key, *r)
+	return a.forgetIfGone(waiting.key, a.wait(ctx, hash, err))
+}
+
+func (a *account) cancelOrder(ctx context.Context) error {
+	waiting, err := a.someOrder()
+	if err != nil {
+		return err
+	}
+	hash, err := a.client().CancelOrder(ctx, a.key, waiting.key)
+	err = a.wait(ctx, hash, err)
+	if err == nil {
+		a.forget(waiting.key)
+	}
+	return a.forgetIfGone(waiting.key, err)
+}
+
+// deposit puts 1 000 to 20 000 USD of one or both tokens into a pool.
+func (a *account) deposit(ctx context.Context) error {
+	m := a.someMarket()
+	request := exchange.DepositRequest{Market: m}
+	var err error
+	if request.ShortAmount, err = a.worth(m.Short, a.between(1_000, 20_000)); err != nil {
+		return err
+	}
+	if a.flip() {
+		if request.LongAmount, err = a.worth(m.Long, a.between(1_000, 20_000)); err != nil {
+			return err
+		}
+	}
+	hash, err := a.client().CreateDeposit(ctx, a.key, request)
+	return a.wait(ctx, hash, err)
+}
+
+// withdraw takes up to half of the account's market tokens out of a pool.
+func (a *account) withdraw(ctx context.Context) error {
+	m := a.someMarket()
+	balance, err := a.client().Balance(ctx, m.Address, a.address)
+	if err != nil {
+		return err
+	}
+	amount := balance.Quo(balance, big.NewInt(a.between(2, 6)))
+	if amount.Sign() == 0 {
+		return errNothingToDo
+	}
+	hash, err := a.client().CreateWithdrawal(ctx, a.key, exchange.WithdrawalRequest{Market: m, MarketTokens: amount})
+	return a.wait(ctx, hash, err)
+}
+
+// place sends an order and remembers what it may lead to.
+func (a *account) place(ctx context.Context, where place, request exchange.OrderRequest) error {
+	hash, err := a.client().CreateOrder(ctx, a.key, request)
+	if err != nil {
+		return err
+	}
+	if request.Type.Increases() {
+		a.places[where] = true
+	}
+	receipt, err := a.client().Wait(ctx, hash)
+	if err != nil {
+		return err
+	}
+	key, ok := a.client().RequestKey(receipt, "OrderCreated")
+	if !ok {
+		return fmt.Errorf("transaction %s created no order", hash)
+	}
+	if request.TriggerPrice != nil {
+		a.orders = append(a.orders, order{key: key, request: request})
+	}
+	return nil
+}
+
+// maxRemembered bounds the orders an account remembers; the oldest are the most likely to have ended.
+const maxRemembered = 20
+
+func (a *account) someOrder() (*order, error) {
+	if len(a.orders) == 0 {
+		return nil, errNothingToDo
+	}
+	a.orders = a.orders[max(0, len(a.orders)-maxRemembered):]
+	return &a.orders[a.random.IntN(len(a.orders))], nil
+}
+
+func (a *account) forget(key common.Hash) {
+	a.orders = slices.DeleteFunc(a.orders, func(o order) bool { return o.key == key })
+}
+
+// forgetIfGone turns a refusal of a waiting order into nothing to do: it was executed, cancelled or undone by a reorg before.
+func (a *account) forgetIfGone(key common.Hash, err error) error {
+	var reverted *exchange.RevertError
+	if !errors.As(err, &reverted) {
+		return err
+	}
+	a.forget(key)
+	return errNothingToDo
+}
+
+// somePosition picks one of the account's open positions.
+func (a *account) somePosition(ctx context.Context) (place, exchange.Position, error) {
+	open, err := a.positions(ctx)
+	if err != nil {
+		return place{}, exchange.Position{}, err
+	}
+	if len(open) == 0 {
+		return place{}, exchange.Position{}, errNothingToDo
+	}
+	// A map has no order of its own; the seed shall decide.
+	places := slices.SortedFunc(maps.Keys(open), func(x, y place) int {
+		return cmp.Or(x.market.Address.Cmp(y.market.Address), x.collateral.Cmp(y.collateral), boolCompare(x.isLong, y.isLong))
+	})
+	where := places[a.random.IntN(len(places))]
+	return where, open[where], nil
+}
+
+// somewhere is any market and side; three of four positions have the stable token as collateral.
+func (a *account) somewhere() place {
+	where := place{market: a.someMarket(), isLong: a.flip()}
+	where.collateral = where.market.Short
+	if a.random.IntN(4) == 0 {
+		where.collateral = where.market.Long
+	}
+	return where
+}
+
+func (a *account) someMarket() exchange.Market {
+	markets := a.client().Deployment().Markets
+	return markets[a.random.IntN(len(markets))]
+}
+
+// mark is the index price for a buyer or a seller, moved by hundredths of a percent in favour of a long, against a short.
+func (a *account) mark(where place, buys bool, points int64) (*big.Int, error) {
+	low, high := a.t.deps.Marks.Mark(where.market.Index)
+	if low == nil || high == nil {
+		return nil, errNothingToDo
+	}
+	if !where.isLong {
+		points = -points
+	}
+	if buys {
+		return scale(high, points), nil
+	}
+	return scale(low, points), nil
+}
+
+// worth is so many dollars in units of a token.
+func (a *account) worth(token common.Address, usd int64) (*big.Int, error) {
+	_, price := a.t.deps.Marks.Mark(token)
+	if price == nil || price.Sign() <= 0 {
+		return nil, errNothingToDo
+	}
+	amount := dollars(usd)
+	return amount.Quo(amount, price), nil
+}
+
+// dollars is USD with 30 decimals.
+func dollars(n int64) *big.Int {
+	return exchange.USD30(n*1_000_000, 0)
+}
+
+// scale moves a price by hundredths of a percent.
+func scale(price *big.Int, points int64) *big.Int {
+	moved := new(big.Int).Mul(price, big.NewInt(10_000+points))
+	return moved.Quo(moved, big.NewInt(10_000))
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}

@@ -1,0 +1,175 @@
+package traders
+
+import (
+	"context"
+	"errors"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/services/devnet/contracts"
+	"perpkeeper/services/devnet/exchange"
+)
+
+// keeper executes whatever can be executed, one round at a time. It asks the node by simulation, which is all its cleverness. A job
+// that a reorg takes away from it is lost.
+type keeper struct {
+	*stage
+	d       *exchange.Deployment
+	decoder *gmx.Decoder
+	names   map[common.Hash]string
+	next    uint64
+	// jobs by the key of their request or position.
+	jobs map[common.Hash]job
+}
+
+// job is a call that may succeed now or later, with prices to be filled in.
+type job struct {
+	to   common.Address
+	data func(exchange.OracleParams) ([]byte, error)
+}
+
+func newKeeper(s *stage, d *exchange.Deployment) *keeper {
+	k := &keeper{
+		stage: s, d: d, decoder: gmx.NewDecoder(chain.Address(d.Contracts.EventEmitter)), names: map[common.Hash]string{},
+		next: d.Block, jobs: map[common.Hash]job{},
+	}
+	for _, name := range []string{
+		"OrderCreated", "OrderUpdated", "OrderExecuted", "OrderCancelled", "OrderFrozen", "PositionIncrease", "PositionDecrease",
+		"DepositCreated", "DepositExecuted", "WithdrawalCreated", "WithdrawalExecuted",
+	} {
+		k.names[crypto.Keccak256Hash([]byte(name))] = name
+	}
+	return k
+}
+
+// round learns from new blocks and executes what can be executed. What the node refuses is tried again in the next round.
+func (k *keeper) round() {
+	ctx := context.Background()
+	head, err := k.chain.HeaderByNumber(ctx, nil)
+	if err != nil || head.Number.Uint64() < k.next {
+		return
+	}
+	logs, err := k.chain.FilterLogs(ctx, ethereum.FilterQuery{
+		FromBlock: new(big.Int).SetUint64(k.next), ToBlock: head.Number, Addresses: []common.Address{k.d.Contracts.EventEmitter},
+	})
+	if err != nil {
+		return
+	}
+	k.next = head.Number.Uint64() + 1
+	for _, log := range logs {
+		k.learn(log)
+	}
+	params := k.reports(head.Time)
+	for key, j := range k.jobs {
+		k.try(ctx, key, j, params)
+	}
+}
+
+func (k *keeper) learn(log types.Log) {
+	name := k.names[log.Topics[1]]
+	k.count(name, 1)
+	c := k.d.Contracts
+	switch name {
+	case "OrderCreated":
+		k.jobs[log.Topics[2]] = request(contracts.OrderHandler, c.OrderHandler, "executeOrder", log.Topics[2])
+	case "DepositCreated":
+		k.jobs[log.Topics[2]] = request(contracts.DepositHandler, c.DepositHandler, "executeDeposit", log.Topics[2])
+	case "WithdrawalCreated":
+		k.jobs[log.Topics[2]] = request(contracts.WithdrawalHandler, c.WithdrawalHandler, "executeWithdrawal", log.Topics[2])
+	case "PositionIncrease", "PositionDecrease":
+		k.learnPosition(log)
+	}
+}
+
+// learnPosition remembers every open position as a liquidation that may succeed.
+func (k *keeper) learnPosition(log types.Log) {
+	l := chain.Log{Address: chain.Address(log.Address), Data: log.Data, TxHash: chain.Hash(log.TxHash), Index: uint32(log.Index)}
+	for _, topic := range log.Topics {
+		l.Topics = append(l.Topics, chain.Hash(topic))
+	}
+	events, err := k.decoder.Transaction([]chain.Log{l}, 0)
+	if err != nil {
+		k.t.Errorf("decoding a position: %v", err)
+		return
+	}
+	for _, e := range events {
+		switch e := e.(type) {
+		case perp.PositionIncreased:
+			p := e.Position
+			k.jobs[common.Hash(p.PositionKey)] = request(contracts.LiquidationHandler, k.d.Contracts.LiquidationHandler, "executeLiquidation",
+				common.Address(p.Account), common.Address(p.Market), common.Address(p.CollateralToken), p.IsLong)
+		case perp.PositionDecreased:
+			if e.OrderType == perp.Liquidation {
+				k.count("liquidation", 1)
+			}
+		}
+	}
+}
+
+func request(name contracts.Name, to common.Address, method string, args ...any) job {
+	return job{to: to, data: func(params exchange.OracleParams) ([]byte, error) {
+		return contracts.Get(name).ABI.Pack(method, append(args[:len(args):len(args)], params)...)
+	}}
+}
+
+// try simulates a job, sends it if it would succeed, and forgets it if it is done.
+func (k *keeper) try(ctx context.Context, key common.Hash, j job, params exchange.OracleParams) {
+	data, err := j.data(params)
+	if err != nil {
+		k.t.Errorf("packing a job: %v", err)
+		return
+	}
+	from := addressOf(k.keys["keeper"])
+	_, err = k.chain.CallContract(ctx, ethereum.CallMsg{From: from, To: &j.to, Gas: keeperGas, Data: data}, nil)
+	if err != nil {
+		switch revertName(err) {
+		case "EmptyOrder", "EmptyDeposit", "EmptyWithdrawal", "EmptyPosition":
+			delete(k.jobs, key)
+		}
+		return
+	}
+	nonce, err := k.chain.PendingNonceAt(ctx, from)
+	if err != nil {
+		return
+	}
+	tx, err := types.SignNewTx(k.keys["keeper"], types.LatestSignerForChainID(big.NewInt(int64(k.d.ChainID))), &types.LegacyTx{
+		Nonce: nonce, GasPrice: big.NewInt(5e9), Gas: keeperGas, To: &j.to, Data: data,
+	})
+	if err != nil {
+		k.t.Errorf("signing: %v", err)
+		return
+	}
+	// The node may be down, or mine what makes this fail: the job stays until it is found done.
+	_ = k.chain.SendTransaction(ctx, tx)
+}
+
+const keeperGas = 6_000_000
+
+// reports are the present prices of all tokens as of a second.
+func (k *keeper) reports(second uint64) exchange.OracleParams {
+	var params exchange.OracleParams
+	for _, token := range k.d.Tokens {
+		low, high := k.marks.Mark(token.Address)
+		report := exchange.SignReport(k.keys["reporter"], new(big.Int).SetUint64(k.d.ChainID), token.Address, exchange.Price{Min: low, Max: high}, second)
+		params.Add(token.Address, k.d.Contracts.OracleProvider, report)
+	}
+	return params
+}
+
+func revertName(err error) string {
+	var data rpc.DataError
+	if !errors.As(err, &data) {
+		return ""
+	}
+	text, _ := data.ErrorData().(string)
+	name, _, _ := contracts.RevertReason(common.FromHex(text))
+	return name
+}

@@ -1,0 +1,143 @@
+// Package traders is the devnet's public: a number of accounts that trade on the exchange at random, so that keepers have work.
+//
+// They open positions with market, limit and stop orders, some of them so tight that a small move liquidates them, put take-profit
+// and stop-loss orders beside them, change and cancel orders, close positions, and move liquidity in and out of the pools. What they
+// do is drawn from a seed, but what comes of it depends on prices, blocks and keepers: a run cannot be repeated exactly.
+//
+// An action that fails is logged and dropped. Before an account acts again after a failure, it looks at the chain anew and restores
+// what a reorg may have taken from it: native coin, tokens, approvals. Traders survive a node that stalls, restarts or reorganises.
+package traders
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/services/devnet/exchange"
+)
+
+// Marks tells the present prices.
+type Marks interface {
+	// Mark returns the price of a token to sell and to buy at, in USD with 30 decimals per smallest unit; nil if it is not known.
+	Mark(token common.Address) (low, high *big.Int)
+}
+
+// Config says who trades and how much.
+type Config struct {
+	// Seed decides the accounts' keys and what they do.
+	Seed uint64
+	// Accounts is how many trade; an account does one thing at a time.
+	Accounts int
+	// Rate is how many actions are begun per second, all accounts together, as long as there are idle ones.
+	Rate int
+	// LiquidationsEvery is the time between two positions opened so tightly that a move of at most MaxDistance liquidates them.
+	LiquidationsEvery time.Duration
+	// MinDistance and MaxDistance bound that move, in hundredths of a percent of the price.
+	MinDistance, MaxDistance int64
+	// MaxLeverage bounds size over collateral of every position.
+	MaxLeverage int64
+	// ActionTimeout ends an action whose transactions do not get into a block.
+	ActionTimeout time.Duration
+}
+
+// DefaultConfig suits a demo with prices that walk by some hundredths of a percent a second: several liquidations a minute.
+func DefaultConfig() Config {
+	return Config{
+		Seed: 1, Accounts: 12, Rate: 2, LiquidationsEvery: 5 * time.Second, MinDistance: 5, MaxDistance: 30, MaxLeverage: 95,
+		ActionTimeout: 20 * time.Second,
+	}
+}
+
+func (c Config) validate() error {
+	var problems []error
+	for _, field := range []struct {
+		name  string
+		value int64
+	}{
+		{"accounts", int64(c.Accounts)}, {"rate", int64(c.Rate)}, {"liquidations every", int64(c.LiquidationsEvery)},
+		{"least distance", c.MinDistance}, {"greatest leverage", c.MaxLeverage}, {"action timeout", int64(c.ActionTimeout)},
+	} {
+		if field.value <= 0 {
+			problems = append(problems, fmt.Errorf("%s is %d: must be positive", field.name, field.value))
+		}
+	}
+	if c.MaxDistance < c.MinDistance {
+		problems = append(problems, fmt.Errorf("greatest distance %d is below the least, %d", c.MaxDistance, c.MinDistance))
+	}
+	return errors.Join(problems...)
+}
+
+// Deps are what the traders need of the world.
+type Deps struct {
+	Client *exchange.Client
+	// Faucet pays the accounts' gas and execution fees. Nobody else may send from it while the traders run.
+	Faucet *ecdsa.PrivateKey
+	Marks  Marks
+	Log    zerolog.Logger
+}
+
+// Traders trade while Run runs.
+type Traders struct {
+	cfg    Config
+	deps   Deps
+	random *rand.Rand
+	idle   chan *account
+	faucet sync.Mutex
+}
+
+// New derives the accounts; it sends nothing yet.
+func New(cfg Config, deps Deps) (*Traders, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("traders: %w", err)
+	}
+	t := &Traders{cfg: cfg, deps: deps, random: rand.New(rand.NewPCG(cfg.Seed, 0)), idle: make(chan *account, cfg.Accounts)}
+	for i := range cfg.Accounts {
+		a, err := newAccount(t, uint64(i))
+		if err != nil {
+			return nil, fmt.Errorf("traders: account %d: %w", i, err)
+		}
+		t.idle <- a
+	}
+	return t, nil
+}
+
+// Run trades until ctx ends, and returns nil when the actions under way have ended too.
+func (t *Traders) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	actions := time.NewTicker(time.Second / time.Duration(t.cfg.Rate))
+	defer actions.Stop()
+	tight := time.NewTicker(t.cfg.LiquidationsEvery)
+	defer tight.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tight.C:
+			t.begin(ctx, &running, openTight)
+		case <-actions.C:
+			t.begin(ctx, &running, pick(t.random))
+		}
+	}
+}
+
+// begin lets an idle account do something. If all are busy, as when the node stalls, nothing is begun.
+func (t *Traders) begin(ctx context.Context, running *sync.WaitGroup, do action) {
+	select {
+	case a := <-t.idle:
+		running.Go(func() {
+			defer func() { t.idle <- a }()
+			a.act(ctx, do)
+		})
+	default:
+		t.deps.Log.Debug().Str("action", do.name).Msg("every trader is busy")
+	}
+}
