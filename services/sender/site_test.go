@@ -1,0 +1,424 @@
+package sender
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/wire"
+	"perpkeeper/services/devnet"
+	"perpkeeper/services/devnet/exchange"
+	"perpkeeper/services/scanner"
+	"perpkeeper/services/statevm"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// hangGuard ends a wait that would otherwise never end. It is no measure of anything.
+const hangGuard = 90 * time.Second
+
+// site is a keeper without a planner and a sender: a chain with an exchange and a price feed, a broker, a database, and the road by which the chain
+// becomes state. Tests say what the planner would say, and start senders of their own.
+type site struct {
+	t      *testing.T
+	devnet *devnet.Devnet
+	cfg    Config
+	client *bus.Client
+	db     *pg.DB
+	chain  *ethclient.Client
+	venue  *exchange.Client
+	market exchange.Market
+	trader devnet.Account
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	s := &site{t: t, devnet: startDevnet(t)}
+	s.cfg = s.config(b.Addr(), pgtest.URL(t))
+	s.client, s.db = s.connect(s.cfg.Kafka), s.open(s.cfg.Postgres)
+	s.prepare()
+	s.runStatePipeline()
+	s.openMarket()
+	return s
+}
+
+func startDevnet(t *testing.T) *devnet.Devnet {
+	t.Helper()
+	cfg := devnet.DefaultConfig()
+	cfg.Rate, cfg.BlockTime, cfg.PriceInterval = 0, 150*time.Millisecond, 200*time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = d.Wait()
+	})
+	return d
+}
+
+// config is that of a sender at this site, with no key yet.
+func (s *site) config(brokers, database string) Config {
+	cfg, at := DefaultConfig(), s.devnet.Deployment().Contracts
+	cfg.Keeper = wire.Config{ChainID: s.devnet.Deployment().ChainID, LogPartitions: 2, JobPartitions: 2}
+	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout, cfg.Kafka.HeartbeatInterval = []string{brokers}, 3*time.Second, 50*time.Millisecond
+	cfg.Postgres.URL = secret.MustURL(database)
+	cfg.Chain.URLs = []secret.URL{secret.MustURL(s.devnet.RPC())}
+	cfg.Chain.PollInterval = 50 * time.Millisecond
+	cfg.Venue = gmx.Config{
+		EventEmitter: chain.Address(at.EventEmitter), DataStore: chain.Address(at.DataStore), OrderHandler: chain.Address(at.OrderHandler),
+		LiquidationHandler: chain.Address(at.LiquidationHandler), DepositHandler: chain.Address(at.DepositHandler),
+		WithdrawalHandler: chain.Address(at.WithdrawalHandler),
+	}
+	cfg.Signer.Dev = true
+	cfg.Sender.LeaseTTL, cfg.Sender.Cooldown = time.Second, 500*time.Millisecond
+	// A shared machine may be slow, and no test is about how fresh is fresh enough.
+	cfg.Sender.HeadMaxAge, cfg.Sender.StateMaxLag, cfg.Sender.PriceMaxAge = 20*time.Second, 20*time.Second, 30*time.Second
+	cfg.Sender.Fee.Resend, cfg.Sender.Fee.Doubt = 300*time.Millisecond, 700*time.Millisecond
+	return cfg
+}
+
+func (s *site) connect(cfg bus.Config) *bus.Client {
+	s.t.Helper()
+	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(client.Close)
+	return client
+}
+
+func (s *site) open(cfg pg.Config) *pg.DB {
+	s.t.Helper()
+	db, err := pg.Open(s.t.Context(), cfg, "site")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(db.Close)
+	return db
+}
+
+func (s *site) prepare() {
+	s.t.Helper()
+	var specs []bus.TopicSpec
+	for _, topic := range s.cfg.Keeper.Topics() {
+		specs = append(specs, bus.TopicSpec{Name: topic.Name, Partitions: topic.Partitions})
+	}
+	if err := s.client.Ensure(s.t.Context(), specs); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// runStatePipeline starts the real scanner and the real statevm.
+func (s *site) runStatePipeline() {
+	s.t.Helper()
+	scan := scanner.DefaultConfig()
+	scan.Keeper, scan.Chain, scan.Kafka, scan.Venue = s.cfg.Keeper, s.cfg.Chain, s.cfg.Kafka, s.cfg.Venue
+	scan.Scanner.StartBlock, scan.Scanner.Price.URL = 1, secret.MustURL(s.devnet.Feed())
+	vm := statevm.DefaultConfig()
+	vm.Keeper, vm.Kafka, vm.Postgres, vm.Venue.EventEmitter = s.cfg.Keeper, s.cfg.Kafka, s.cfg.Postgres, s.cfg.Venue.EventEmitter
+	s.host("scanner", func(sh *service.Shell) error { return scanner.Start(sh, scan) })
+	s.host("statevm", func(sh *service.Shell) error { return statevm.Start(sh, vm) })
+}
+
+// host runs a service until the test ends.
+func (s *site) host(name string, start func(*service.Shell) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- service.Run(ctx, service.Options{Name: name, Log: testLog(s.t, name, zerolog.WarnLevel)}, start)
+	}()
+	s.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Errorf("%s: %v", name, err)
+		}
+	})
+}
+
+// testLog shows a log with PERPKEEPER_TEST_LOG set.
+func testLog(t *testing.T, name string, level zerolog.Level) zerolog.Logger {
+	if os.Getenv("PERPKEEPER_TEST_LOG") == "" {
+		return zerolog.Nop()
+	}
+	return zerolog.New(zerolog.NewTestWriter(t)).Level(level).With().Str("service", name).Timestamp().Logger()
+}
+
+// openMarket gives a trader means and permissions.
+func (s *site) openMarket() {
+	s.t.Helper()
+	var err error
+	if s.chain, err = ethclient.Dial(s.devnet.RPC()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(s.chain.Close)
+	if s.venue, err = exchange.NewClient(s.t.Context(), s.chain, s.devnet.Deployment()); err != nil {
+		s.t.Fatal(err)
+	}
+	accounts, err := devnet.Accounts(devnet.FaucetIndex, 1)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.trader, s.market = accounts[0], s.devnet.Deployment().Markets[0]
+	s.mined(s.venue.Mint(s.t.Context(), s.trader.Key, s.market.Short, big.NewInt(1e15)))
+	s.mined(s.venue.Approve(s.t.Context(), s.trader.Key, s.market.Short))
+}
+
+func (s *site) mined(hash common.Hash, err error) *types.Receipt {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	receipt, err := s.venue.Wait(s.t.Context(), hash)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return receipt
+}
+
+// dollars are USD with 30 decimals.
+func dollars(n int64) *big.Int {
+	return new(big.Int).Mul(big.NewInt(n), new(big.Int).Exp(big.NewInt(10), big.NewInt(30), nil))
+}
+
+// marketOrder creates a long market order over so many dollars, ten times its collateral, and returns its key.
+func (s *site) marketOrder(size int64, change ...func(*exchange.OrderRequest)) chain.Hash {
+	s.t.Helper()
+	r := exchange.OrderRequest{
+		Market: s.market.Address, Collateral: s.market.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: dollars(size),
+		CollateralAmount: big.NewInt(size * 100_000), // USDC has 6 decimals
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	key, found := s.venue.RequestKey(s.mined(s.venue.CreateOrder(s.t.Context(), s.trader.Key, r)), "OrderCreated")
+	if !found {
+		s.t.Fatal("no OrderCreated")
+	}
+	return chain.Hash(key)
+}
+
+// keeper returns the n-th account with the keeper roles.
+func (s *site) keeper(n int) (address chain.Address, key secret.String) {
+	s.t.Helper()
+	for _, a := range s.devnet.Record().Accounts {
+		if a.Purpose == "keeper" {
+			if n == 0 {
+				return chain.Address(a.Address), secret.New(hex.EncodeToString(a.PrivateKey))
+			}
+			n--
+		}
+	}
+	s.t.Fatal("the devnet has not that many keepers")
+	return address, key
+}
+
+// orderJob is what a planner says of an order, once the state has it.
+func (s *site) orderJob(key chain.Hash, by chain.Address) job.Job {
+	s.t.Helper()
+	var row perp.Order
+	s.eventually("the order is in the state", func(ctx context.Context) bool {
+		found, err := s.db.Order(ctx, key)
+		row = found.Row
+		return err == nil && found.Known
+	})
+	updated, _ := row.UpdatedAtTime.Uint64()
+	return job.Job{
+		ID: job.OrderID(key, row.Changes), Kind: job.Order, Key: key, Account: row.Account, Market: row.Market, Collateral: row.InitialCollateralToken,
+		IsLong: row.IsLong, Tokens: s.tokens(), BirthMs: row.Birth.TimeMs, ExpiresMs: (updated + 300) * 1000, Class: job.ClassMarketOrder, Signer: by,
+	}
+}
+
+// liquidationJob is what a planner says of the trader's position, once the state has it open.
+func (s *site) liquidationJob(by chain.Address) job.Job {
+	s.t.Helper()
+	account, market, collateral := chain.Address(s.trader.Address), chain.Address(s.market.Address), chain.Address(s.market.Short)
+	key := perp.PositionKey(account, market, collateral, true)
+	var row perp.Position
+	s.eventually("the position is in the state", func(ctx context.Context) bool {
+		found, err := s.db.Position(ctx, key)
+		row = found.Row
+		return err == nil && found.Known && row.Status == perp.Active
+	})
+	return job.Job{
+		ID: job.LiquidationID(key, row.Changes), Kind: job.Liquidation, Key: key, Account: account, Market: market, Collateral: collateral, IsLong: true,
+		Tokens: s.tokens(), BirthMs: uint64(time.Now().UnixMilli()), Class: job.ClassLiquidation, Ratio: perp.Pow10(29), Signer: by,
+	}
+}
+
+func (s *site) tokens() (tokens []chain.Address) {
+	for _, t := range s.market.PriceTokens() {
+		tokens = append(tokens, chain.Address(t))
+	}
+	return tokens
+}
+
+// say publishes jobs as a planner does.
+func (s *site) say(jobs ...job.Job) {
+	s.t.Helper()
+	producer := s.client.Producer(wire.JobTopic(s.cfg.Keeper.ChainID))
+	for _, j := range jobs {
+		record, err := wire.Encode(j.Signer[:], wire.Job{Job: j}, 0, 0)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if _, err := producer.Produce(s.t.Context(), wire.SignerPartition(j.Signer, s.cfg.Keeper.JobPartitions), []bus.Record{record}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// results reads the whole result topic.
+func (s *site) results(jobID string) (found []job.Result) {
+	s.t.Helper()
+	topic := wire.ResultTopic(s.cfg.Keeper.ChainID)
+	for partition := range s.cfg.Keeper.JobPartitions {
+		first, end, err := s.client.Bounds(s.t.Context(), topic, partition)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		reader := s.client.Reader(topic, partition, first)
+		for reader.Offset() < end {
+			r, err := reader.Next(s.t.Context())
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			m, _, err := wire.Decode(r)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if result := m.(wire.Result).Result; result.JobID == jobID {
+				found = append(found, result)
+			}
+		}
+	}
+	return found
+}
+
+// result waits for the result of an arm.
+func (s *site) result(jobID string, arm uint32) (result job.Result) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("arm %d of %s has a result", arm, jobID), func(context.Context) bool {
+		for _, r := range s.results(jobID) {
+			if r.Arm == arm {
+				result = r
+				return true
+			}
+		}
+		return false
+	})
+	return result
+}
+
+// eventually polls until ok, or fails the test when it looks hung.
+func (s *site) eventually(what string, ok func(ctx context.Context) bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), hangGuard)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok(ctx) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			s.t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// nonce is how many transactions of an account are in blocks.
+func (s *site) nonce(a chain.Address) uint64 {
+	s.t.Helper()
+	n, err := s.chain.NonceAt(s.t.Context(), common.Address(a), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+// running is a sender process at a site.
+type running struct {
+	*Sender
+	site   *site
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+}
+
+// sender starts a sender process with keys of its own. Change comes before it runs.
+func (s *site) sender(keys []secret.String, change ...func(*Sender)) *running {
+	s.t.Helper()
+	cfg := s.cfg
+	cfg.Signer.DevKeys = keys
+	opened, err := signer.Open(cfg.Signer)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	log := testLog(s.t, "sender", zerolog.DebugLevel)
+	node, err := evm.Dial(s.t.Context(), cfg.Keeper.ChainID, cfg.Chain, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	client, err := bus.New(cfg.Kafka, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	db, err := pg.Open(s.t.Context(), cfg.database(), "sender")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r := &running{Sender: New(cfg, log, NewMetrics(prometheus.NewRegistry()), opened, client, db, node), site: s, done: make(chan struct{})}
+	for _, c := range change {
+		c(r.Sender)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go func() {
+		defer close(r.done)
+		r.err = r.Run(ctx)
+		client.Close()
+		node.Close()
+		db.Close()
+	}()
+	s.t.Cleanup(r.stop)
+	return r
+}
+
+// stop asks the sender to end, and demands that it does so without an error.
+func (r *running) stop() {
+	r.cancel()
+	<-r.done
+	if r.err != nil && !errors.Is(r.err, context.Canceled) {
+		r.site.t.Errorf("the sender ended with %v", r.err)
+	}
+}
