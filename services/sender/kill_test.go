@@ -1,0 +1,85 @@
+package sender
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/secret"
+)
+
+// NON-13, NON-14: a sender that is killed at any moment leaves a job that its successor brings to the same end: one transaction, the same bytes if any
+// were stored, one nonce, and a result.
+func TestKilledAnywhere(t *testing.T) {
+	s := newSite(t)
+	by, key := s.keeper(0)
+	for _, moment := range []string{
+		"before enqueue", "after enqueue", "before acquire", "after acquire", "before take over", "after take over",
+		"before sign", "after sign", "before claim", "after claim", "before send", "after send", "before note", "after note",
+		"seeing the receipt", "before record", "after record", "before finish", "after finish", "before report", "after report",
+	} {
+		t.Run(moment, func(t *testing.T) {
+			s := s.in(t)
+			before := s.nonce(by)
+			j := s.orderJob(s.marketOrder(100), by)
+			s.say(j)
+			m := newMortal(moment)
+			victim := s.sender([]secret.String{key}, m.inhabit)
+			m.await(t)
+			victim.stop()
+
+			heir := newMortal("never")
+			s.sender([]secret.String{key}, heir.inhabit)
+			s.mustEndOnce(j, by, before)
+			s.mustBeStored(j, append(m.sent, heir.sent...))
+		})
+	}
+}
+
+// mustEndOnce waits for the job's end and demands that it took one transaction.
+func (s *site) mustEndOnce(j job.Job, by chain.Address, before uint64) {
+	s.t.Helper()
+	r := s.result(j.ID, 1)
+	if r.Outcome != job.Done || r.Nonce != before {
+		s.t.Errorf("result %+v, want it executed at nonce %d", r, before)
+	}
+	for _, again := range s.results(j.ID) {
+		again.AtMs = r.AtMs
+		if again != r {
+			s.t.Errorf("published as %+v and as %+v", r, again)
+		}
+	}
+	if got := s.nonce(by); got != before+1 {
+		s.t.Errorf("%d transactions for one job", got-before)
+	}
+	s.eventually("nothing is left in flight", func(ctx context.Context) bool {
+		flights, err := s.db.Intents().InFlight(ctx, by)
+		return err == nil && len(flights) == 0
+	})
+}
+
+// mustBeStored demands that all that was ever broadcast for a job is one transaction, and that it is the stored one.
+func (s *site) mustBeStored(j job.Job, broadcast [][]byte) {
+	s.t.Helper()
+	if len(broadcast) == 0 {
+		s.t.Error("nothing was broadcast")
+	}
+	stored := s.result(j.ID, 1).TxHash
+	for _, raw := range broadcast {
+		if chain.Keccak256(raw) != stored {
+			s.t.Errorf("broadcast %s, stored %s", chain.Keccak256(raw), stored)
+		}
+		if !bytes.Equal(raw, broadcast[0]) {
+			s.t.Error("different bytes were broadcast")
+		}
+	}
+}
+
+// in is the site of a subtest.
+func (s *site) in(t *testing.T) *site {
+	inner := *s
+	inner.t = t
+	return &inner
+}
