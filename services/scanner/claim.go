@@ -38,7 +38,8 @@ type tenure struct {
 	owner    string
 	producer producer
 	streams  []*stream // by partition; what each holds, kept up to date with what is written
-	first    uint64    // the first block of the topic, if a partition is known from its first record on; 0 otherwise
+	words    words
+	first    uint64 // the first block of the topic, if a partition is known from its first record on; 0 otherwise
 }
 
 // claim makes this scanner the owner of the topic, or returns a replacedError when another one was faster.

@@ -42,10 +42,10 @@ func (c *collector) learn(m wire.Message) {
 }
 
 // collect reads a block's share of the topic. Its errors pass, unless marked by retry.Stop.
-func (c *collector) collect(ctx context.Context, block evm.Block, first bool) (content, error) {
+func (c *collector) collect(ctx context.Context, block evm.Block, readWords bool) (content, error) {
 	out := content{block: block.BlockRef, verified: true}
 	var err error
-	if first {
+	if readWords {
 		if out.params, err = c.store.params(ctx, c.own.Params, block.BlockRef); err != nil {
 			return content{}, err
 		}

@@ -28,7 +28,8 @@ type Settings struct {
 	// StartBlock matters while the topic is empty only; afterwards the topic says where it began.
 	StartBlock    uint64          `toml:"start_block" help:"first block of an empty topic: the one the exchange was deployed in"`
 	Signers       []chain.Address `toml:"signers" help:"signers whose transactions are recorded even when they leave no log: this keeper's, and others' to watch"`
-	Params        []Param         `toml:"param" help:"words of the DataStore that no event carries, read at the first block"`
+	Params        []Param         `toml:"param" help:"words of the DataStore that no event carries, read at the first block and at the head"`
+	ParamInterval time.Duration   `toml:"param_interval" help:"how often those words are read again; what changed is published"`
 	Price         price.Config    `toml:"price"`
 	MaxHeadAge    time.Duration   `toml:"max_head_age" help:"how long no new head may have come before this process calls itself not ready"`
 	TakeoverAfter time.Duration   `toml:"takeover_after" help:"how long the topic must stay behind the chain before a scanner that stands by claims it"`
@@ -38,7 +39,7 @@ type Settings struct {
 func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Venue: gmx.DefaultConfig(),
-		Scanner: Settings{Price: price.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second},
+		Scanner: Settings{Price: price.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second, ParamInterval: 10 * time.Minute},
 	}
 }
 
@@ -59,7 +60,7 @@ func (s Settings) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"max_head_age", s.MaxHeadAge}, {"takeover_after", s.TakeoverAfter}} {
+	}{{"max_head_age", s.MaxHeadAge}, {"takeover_after", s.TakeoverAfter}, {"param_interval", s.ParamInterval}} {
 		if d.value < 100*time.Millisecond || d.value > time.Hour {
 			problems = append(problems, fmt.Errorf("%s: %s is not between 100ms and 1h", d.name, d.value))
 		}

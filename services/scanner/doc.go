@@ -6,7 +6,8 @@
 // digests them. Within a batch stand first the PARAMs, then the LOGs in the order of their index, then the TXs in the order of theirs. A LOG goes to
 // the partition of its routing key; PARAM and TX go to partition 0. Between batches stand, each alone, EPOCH, REORG and FINALIZED.
 //
-// PARAMs stand in the first block of the topic only: they are words no event carries, read at that block. A TX stands beside every transaction with
+// PARAMs are words of the DataStore that no event carries, read at the block they stand in: the topic's first, the head when this scanner has caught
+// up with it, and a head every now and then if a word has changed. A TX stands beside every transaction with
 // one of our logs, and beside every transaction of a configured signer.
 //
 // # How it goes on

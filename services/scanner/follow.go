@@ -93,7 +93,7 @@ func (t *tenure) advance(ctx context.Context, head chain.BlockRef) error {
 			if behind := head.Number - min(head.Number, block.Number); behind > stride {
 				t.status.set(fmt.Sprintf("catching up: block %d of %d", block.Number, head.Number))
 			}
-			if err := t.publish(ctx, block); err != nil {
+			if err := t.publish(ctx, block, block.Hash == head.Hash); err != nil {
 				return err
 			}
 		}
@@ -193,12 +193,18 @@ func (e *otherChainError) Error() string {
 }
 
 // publish brings one block to every partition that lacks it.
-func (t *tenure) publish(ctx context.Context, block evm.Block) error {
+func (t *tenure) publish(ctx context.Context, block evm.Block, isHead bool) error {
 	began := time.Now()
-	content, err := t.collector.collect(ctx, block, block.Number == t.first)
+	need, _ := t.streams[0].branch.needs(block.BlockRef)
+	if need == fork {
+		t.words.forget() // the REORG ahead of this block takes them back
+	}
+	readWords := block.Number == t.first || isHead && began.After(t.words.due)
+	content, err := t.collector.collect(ctx, block, readWords)
 	if err != nil {
 		return err
 	}
+	content.params = t.words.changed(content.params)
 	batches, err := content.batches(len(t.streams), t.encodeTo)
 	if err != nil {
 		return retry.Stop(err)
@@ -206,8 +212,19 @@ func (t *tenure) publish(ctx context.Context, block evm.Block) error {
 	if err := t.each(func(st *stream) error { return t.write(ctx, st, block.BlockRef, batches[st.partition]) }); err != nil {
 		return err
 	}
+	if readWords && need != held { // words travel with the batch of partition 0
+		t.words.published(content.params, t.nextReading(block.Number == t.first && !isHead))
+	}
 	t.metrics.published(content, time.Since(began))
 	return nil
+}
+
+// nextReading is when the words of the DataStore are read again: after an interval, or at the head if it has not been reached yet.
+func (t *tenure) nextReading(behind bool) time.Time {
+	if behind {
+		return time.Time{}
+	}
+	return time.Now().Add(t.cfg.Scanner.ParamInterval)
 }
 
 // each does something for all partitions at once, and waits for all even if one fails: what has begun to be written is better finished.
