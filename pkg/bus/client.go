@@ -76,8 +76,11 @@ func (c *Client) newTransport() *kafka.Transport {
 }
 
 func (c *Client) newKafka(transport *kafka.Transport) *kafka.Client {
-	return &kafka.Client{Addr: kafka.TCP(c.cfg.Brokers...), Timeout: c.cfg.RequestTimeout, Transport: transport}
+	return &kafka.Client{Addr: c.seeds(), Timeout: c.cfg.RequestTimeout, Transport: transport}
 }
+
+// seeds are the brokers of the configuration; any of them leads to the whole cluster.
+func (c *Client) seeds() net.Addr { return kafka.TCP(c.cfg.Brokers...) }
 
 // newDialer serves the group membership, which the library runs over connections of its own.
 func (c *Client) newDialer() *kafka.Dialer {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 
@@ -42,13 +43,15 @@ func (c *Client) Verify(ctx context.Context, specs []TopicSpec) error {
 	return errors.Join(problems...)
 }
 
-// Ensure creates the topics that are missing and waits until all of them can be written to. Topics that exist are only verified.
+// Ensure creates the topics that are missing and waits until every broker knows them and each partition has a leader: brokers learn of a topic
+// one after the other, and one that has not yet would tell a service that it does not exist. Topics that exist are only verified.
 func (c *Client) Ensure(ctx context.Context, specs []TopicSpec) error {
 	for _, s := range specs {
 		if s.Name == "" || s.Partitions < 1 {
 			return fmt.Errorf("topic %q with %d partitions cannot be created", s.Name, s.Partitions)
 		}
-		if err := c.ensure(ctx, s); err != nil {
+		err := c.do(ctx, "create topic", "creating topic "+s.Name, func(ctx context.Context) error { return c.ensure(ctx, s) })
+		if err != nil {
 			return err
 		}
 	}
@@ -56,21 +59,26 @@ func (c *Client) Ensure(ctx context.Context, specs []TopicSpec) error {
 }
 
 func (c *Client) ensure(ctx context.Context, s TopicSpec) error {
-	return c.do(ctx, "create topic", "creating topic "+s.Name, func(ctx context.Context) error {
-		meta, err := c.metadata(ctx, s.Name)
+	_, brokers, err := c.metadata(ctx, c.seeds(), s.Name)
+	if NoTopic(err) {
+		err = c.create(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	for _, b := range brokers {
+		topic, _, err := c.metadata(ctx, kafka.TCP(net.JoinHostPort(b.Host, strconv.Itoa(b.Port))), s.Name)
 		if NoTopic(err) {
-			if err = c.create(ctx, s); err == nil {
-				meta, err = c.metadata(ctx, s.Name)
-			}
-			if NoTopic(err) {
-				return errors.New("created, but not yet known to the broker that was asked")
-			}
+			return fmt.Errorf("broker %d does not know it yet", b.ID)
 		}
 		if err != nil {
+			return fmt.Errorf("asking broker %d: %w", b.ID, err)
+		}
+		if err := leaderless(topic); err != nil {
 			return err
 		}
-		return leaderless(meta)
-	})
+	}
+	return nil
 }
 
 func (c *Client) create(ctx context.Context, s TopicSpec) error {
@@ -94,24 +102,25 @@ func (c *Client) create(ctx context.Context, s TopicSpec) error {
 }
 
 func (c *Client) describe(ctx context.Context, topic string) (int, error) {
-	meta, err := c.metadata(ctx, topic)
-	return len(meta.Partitions), err
+	t, _, err := c.metadata(ctx, c.seeds(), topic)
+	return len(t.Partitions), err
 }
 
-// metadata asks the brokers anew. The library answers metadata requests from a cache, so this one goes through a transport of its own; it
-// asks for all topics, because asking for one by name lets brokers create it.
-func (c *Client) metadata(ctx context.Context, topic string) (kafka.Topic, error) {
+// metadata asks one of the brokers at an address anew, and returns the topic and all brokers; the brokers also with a noTopicError. The library
+// answers metadata requests from a cache, so this one goes through a transport of its own. That asks for all topics, which is as it should
+// be: asking for one by name lets brokers create it.
+func (c *Client) metadata(ctx context.Context, from net.Addr, topic string) (kafka.Topic, []kafka.Broker, error) {
 	transport := c.newTransport()
 	defer transport.CloseIdleConnections()
-	answer, err := c.newKafka(transport).Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	answer, err := c.newKafka(transport).Metadata(ctx, &kafka.MetadataRequest{Addr: from, Topics: []string{topic}})
 	if err != nil {
-		return kafka.Topic{}, err
+		return kafka.Topic{}, nil, err
 	}
-	meta := answer.Topics[0]
-	if errors.Is(meta.Error, kafka.UnknownTopicOrPartition) {
-		return kafka.Topic{}, &noTopicError{topic: topic}
+	t := answer.Topics[0]
+	if errors.Is(t.Error, kafka.UnknownTopicOrPartition) {
+		return kafka.Topic{}, answer.Brokers, &noTopicError{topic: topic}
 	}
-	return meta, meta.Error
+	return t, answer.Brokers, t.Error
 }
 
 // checkPartition returns a noTopicError when the brokers say that the partition does not exist.

@@ -69,6 +69,7 @@ type member struct {
 	network network
 	leave   func()
 	ended   sync.WaitGroup
+	over    atomic.Bool // Join has returned, with err
 	err     error
 	assign  atomic.Pointer[[]int] // as told by OnAssign
 }
@@ -92,6 +93,7 @@ func (s *site) join(w *watch, group bus.GroupConfig, name string, work func(ctx 
 			<-ctx.Done()
 			return ctx.Err()
 		})
+		m.over.Store(true)
 	})
 	return m
 }
@@ -101,6 +103,9 @@ func (s *site) settled(w *watch, want map[*member]int) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("partitions settle as %v", sizes(want)), func() bool {
 		for m, n := range want {
+			if m.over.Load() && n > 0 {
+				s.Fatalf("%s is no member any more: %v", m.name, m.err)
+			}
 			held := w.held(m.name)
 			if len(held) != n || !slices.Equal(*m.assign.Load(), held) && n > 0 {
 				return false
