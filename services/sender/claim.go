@@ -26,8 +26,10 @@ type claim struct {
 	node    interface {
 		GasPrice(ctx context.Context) (uint64, error)
 	}
-	store   txm.Claims
-	cursor  *cursor
+	store  txm.Claims
+	cursor *cursor
+	// expect tells that a transaction is about to be broadcast, so that nobody else does it as soon as it is stored.
+	expect  func(chain.Hash)
 	metrics *Metrics
 	log     zerolog.Logger
 	// patience bounds the statement, which is not cut short when the process is asked to stop.
@@ -49,6 +51,7 @@ func (c claim) run(ctx context.Context, t *task) (verdict, error) {
 	if t.tx, err = c.sign(ctx, t.call, next.Promise(), c.fee.Price(suggested)); err != nil {
 		return verdict{}, err
 	}
+	c.expect(t.tx.Hash)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
 	defer cancel()
 	err = c.store.Claim(ctx, c.tenure.Fence(), txm.Claim{Intent: t.intent.ID, Tx: t.tx, Cursor: next.Next, Limits: c.limits})

@@ -25,7 +25,7 @@ type broadcast struct {
 	log     zerolog.Logger
 
 	mu   sync.Mutex
-	last map[chain.Hash]time.Time // when this tenure last broadcast a transaction
+	last map[chain.Hash]time.Time // when this tenure last broadcast a transaction, or set out to
 	poor bool                     // the last answer was that the signer cannot pay
 }
 
@@ -41,9 +41,10 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	if err := b.tenure.Check("broadcast"); err != nil {
 		return err
 	}
+	b.expect(tx.Hash)
 	answer := b.node.SendRaw(ctx, tx.Raw)
 	class := evm.SendClass(answer)
-	b.sent(tx.Hash, class)
+	b.answered(class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
 	line := b.log.Info()
 	if class != evm.Accepted {
@@ -71,10 +72,17 @@ func (b *broadcast) stop(ctx context.Context, tx txm.SignedTx, class evm.Class, 
 	return b.store.Pause(ctx, b.tenure.Fence(), fmt.Sprintf("nonce %d (%s) is refused for good: %v", tx.Nonce, tx.Hash, answer))
 }
 
-func (b *broadcast) sent(hash chain.Hash, class evm.Class) {
+// expect notes that a transaction is broadcast now.
+func (b *broadcast) expect(hash chain.Hash) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last[hash], b.poor = time.Now(), class == evm.PauseSigner
+	b.last[hash] = time.Now()
+}
+
+func (b *broadcast) answered(class evm.Class) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.poor = class == evm.PauseSigner
 }
 
 // since is how long ago this tenure broadcast a transaction; a long time if it never did.

@@ -119,7 +119,7 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast) *drain {
 			{"recheck", w.recheck().run},
 			{"claim", claim{
 				tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, fee: settings.Fee, limits: settings.limits(), node: w.node, store: w.intents,
-				cursor: &cursor{read: opening(w.node, w.nonces, t.Fence())}, metrics: w.metrics, log: w.log, patience: settings.LeaseTTL / 3,
+				cursor: &cursor{read: opening(w.node, w.nonces, t.Fence())}, expect: b.expect, metrics: w.metrics, log: w.log, patience: settings.LeaseTTL / 3,
 			}.run},
 			{"send", b.run},
 		},

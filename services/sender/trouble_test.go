@@ -1,0 +1,409 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"math/big"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txm"
+	"perpkeeper/services/devnet/evmnode"
+)
+
+// witness sees what a sender broadcasts, and may keep it from the nodes.
+type witness struct {
+	node
+	mute atomic.Bool
+	mu   sync.Mutex
+	sent [][]byte
+}
+
+func (w *witness) on(s *Sender) { w.node, s.node = s.node, w }
+
+func (w *witness) SendRaw(ctx context.Context, raw []byte) error {
+	w.mu.Lock()
+	w.sent = append(w.sent, raw)
+	w.mu.Unlock()
+	if w.mute.Load() {
+		return errors.New("the connection broke")
+	}
+	return w.node.SendRaw(ctx, raw)
+}
+
+func (w *witness) broadcasts() [][]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([][]byte(nil), w.sent...)
+}
+
+// The world misbehaves; each job is executed once all the same.
+func TestTrouble(t *testing.T) {
+	s := newSite(t)
+	for i, c := range []struct {
+		name string
+		run  func(*testing.T, *site, chain.Address, secret.String)
+	}{
+		{"a block with our transaction is replaced, the transaction comes again", reorganised(evmnode.Replay)},
+		{"a block with our transaction is replaced, the transaction vanishes", reorganised(evmnode.Drop)},
+		{"the answer to a broadcast is lost", lostAnswer},
+		{"the answer to a claim is lost", lostClaim},
+		{"the nodes refuse for a while", refusedForAWhile},
+		{"the signer cannot pay for a while", poorForAWhile},
+		{"somebody else is first", lostRace},
+		{"somebody else has the key", stolenKey},
+		{"bytes that no node takes pause the signer", fatalPayload},
+		{"the sender is asked to stop", handedOver},
+		{"the lease is lost in the middle", fencedOut},
+		{"the state lags", staleState},
+	} {
+		by, key := s.keeper(i)
+		t.Run(c.name, func(t *testing.T) { c.run(t, s.in(t), by, key) })
+	}
+}
+
+// Most reorganisations are one block deep; this one is three. The same nonce is mined again, by the same bytes.
+func reorganised(style evmnode.ForkStyle) func(*testing.T, *site, chain.Address, secret.String) {
+	return func(t *testing.T, s *site, by chain.Address, key secret.String) {
+		w := &witness{}
+		sn := s.sender([]secret.String{key}, w.on)
+		j := s.orderJob(s.marketOrder(100), by)
+		s.devnet.Node().StallFinality()
+		defer s.devnet.Resume()
+		s.say(j)
+		var mined txm.Flight
+		s.eventually("the transaction is mined", func(ctx context.Context) bool {
+			flights, err := sn.intents.InFlight(ctx, by)
+			if err != nil || len(flights) != 1 || flights[0].Mined == nil {
+				return false
+			}
+			mined = flights[0]
+			return true
+		})
+		w.mute.Store(style == evmnode.Drop) // so that it is seen to be gone
+		for {
+			head := s.devnet.Node().Head().Number.Uint64()
+			depth := head - mined.Mined.Block.Number + 1
+			if depth >= 3 {
+				if _, err := s.devnet.Reorg(depth, style); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			if err := s.devnet.Node().Mine(3 - depth); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if style == evmnode.Drop {
+			s.eventually("the receipt is taken back", func(ctx context.Context) bool {
+				flights, err := sn.intents.InFlight(ctx, by)
+				return err == nil && len(flights) == 1 && flights[0].Mined == nil && flights[0].Intent.State == txm.Sent
+			})
+			w.mute.Store(false)
+		}
+		s.devnet.Resume()
+		s.mustEndOnce(j, by, mined.Intent.Nonce)
+		s.mustBeStored(j, w.broadcasts())
+		if r := s.result(j.ID, 1); r.Block.Hash == mined.Mined.Block.Hash {
+			t.Error("the result names the block that was replaced")
+		}
+	}
+}
+
+// An answer that was lost says nothing: the same bytes are sent again, and the node says that it knows them.
+func lostAnswer(t *testing.T, s *site, by chain.Address, key secret.String) {
+	before, w := s.nonce(by), &witness{}
+	j := s.orderJob(s.marketOrder(100), by)
+	if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, DropReply: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.say(j)
+	s.sender([]secret.String{key}, w.on)
+	s.mustEndOnce(j, by, before)
+	s.mustBeStored(j, w.broadcasts())
+}
+
+// forgetful loses the answers to the first claims: of the first, the request never arrives; of the second, only the answer is lost.
+type forgetful struct {
+	txm.Store
+	claims atomic.Int32
+}
+
+var errCut = errors.New("unexpected EOF")
+
+func (f *forgetful) Claim(ctx context.Context, fence lease.Fence, c txm.Claim) error {
+	switch f.claims.Add(1) {
+	case 1:
+		return errCut
+	case 2:
+		return errors.Join(f.Store.Claim(ctx, fence, c), errCut)
+	}
+	return f.Store.Claim(ctx, fence, c)
+}
+
+// NON-3: the claim is looked up, and nothing is signed blindly.
+func lostClaim(t *testing.T, s *site, by chain.Address, key secret.String) {
+	before, w, f := s.nonce(by), &witness{}, &forgetful{}
+	s.sender([]secret.String{key}, w.on, func(sn *Sender) { f.Store, sn.intents = sn.intents, f })
+	first, second := s.orderJob(s.marketOrder(100), by), s.orderJob(s.marketOrder(110), by)
+	s.say(first, second)
+	s.result(first.ID, 1)
+	s.result(second.ID, 1)
+	if got := s.nonce(by); got != before+2 {
+		t.Errorf("%d transactions for two jobs", got-before)
+	}
+	seen := map[chain.Hash]bool{}
+	for _, raw := range w.broadcasts() {
+		seen[chain.Keccak256(raw)] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("%d different transactions were broadcast for two jobs", len(seen))
+	}
+}
+
+func refusedForAWhile(t *testing.T, s *site, by chain.Address, key secret.String) {
+	before, w := s.nonce(by), &witness{}
+	j := s.orderJob(s.marketOrder(100), by)
+	for _, text := range []string{"txpool is full", "something new under the sun", "nonce too high"} {
+		if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, Error: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.say(j)
+	s.sender([]secret.String{key}, w.on)
+	s.mustEndOnce(j, by, before)
+	s.mustBeStored(j, w.broadcasts())
+	if n := len(w.broadcasts()); n < 4 {
+		t.Errorf("%d broadcasts, though three were refused", n)
+	}
+}
+
+// A signer without means keeps its nonce, claims nothing more, and goes on when it is given some.
+func poorForAWhile(t *testing.T, s *site, by chain.Address, key secret.String) {
+	before, w := s.nonce(by), &witness{}
+	first := s.orderJob(s.marketOrder(100), by)
+	fault := evmnode.Fault{Method: "eth_sendRawTransaction", Error: "insufficient funds for gas * price + value: have 1 want 2"}
+	if err := s.devnet.Node().Inject(fault); err != nil {
+		t.Fatal(err)
+	}
+	cleared := sync.OnceFunc(s.devnet.Node().ClearFaults)
+	defer cleared()
+	sn := s.sender([]secret.String{key}, w.on)
+	s.say(first)
+	s.eventually("the first broadcast was refused", func(context.Context) bool { return len(w.broadcasts()) > 2 })
+	second := first
+	second.ID, second.Key = job.OrderID(chain.Hash{7}, 1), chain.Hash{7}
+	s.say(second)
+	s.eventually("the gate says why", func(context.Context) bool { return sn.notices.has("cannot pay") })
+	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 {
+		t.Errorf("in flight: %+v, %v", flights, err)
+	}
+	cleared()
+	s.mustEndOnce(first, by, before)
+	if r := s.result(second.ID, 1); r.Outcome != job.SkippedDone {
+		t.Errorf("the other job ended as %+v", r)
+	}
+}
+
+// rival signs what a sender signed with another key, at that key's own nonce, and sends it.
+func (s *site) rival(raw []byte, key secret.String) {
+	s.t.Helper()
+	private, err := crypto.HexToECDSA(key.Reveal())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var ours types.Transaction
+	if err := ours.UnmarshalBinary(raw); err != nil {
+		s.t.Fatal(err)
+	}
+	theirs := &types.DynamicFeeTx{
+		ChainID: ours.ChainId(), Nonce: s.nonce(chain.Address(crypto.PubkeyToAddress(private.PublicKey))), GasTipCap: ours.GasTipCap(),
+		GasFeeCap: ours.GasFeeCap(), Gas: ours.Gas(), To: ours.To(), Data: ours.Data(),
+	}
+	signed, err := types.SignNewTx(private, types.LatestSignerForChainID(ours.ChainId()), theirs)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mined(signed.Hash(), s.chain.SendTransaction(s.t.Context(), signed))
+}
+
+// TIER-17: the chain arbitrates, and the loser says so.
+func lostRace(t *testing.T, s *site, by chain.Address, key secret.String) {
+	before, w := s.nonce(by), &witness{}
+	w.mute.Store(true)
+	s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
+	_, other := s.keeper(11)
+	s.rival(w.broadcasts()[0], other)
+	w.mute.Store(false)
+	if r := s.result(j.ID, 1); r.Outcome != job.LostRace || r.TxHash.IsZero() || r.Outcome.Failure() {
+		t.Errorf("result %+v", r)
+	}
+	if got := s.nonce(by); got != before+1 {
+		t.Errorf("%d transactions", got-before)
+	}
+}
+
+// A nonce that was spent by a transaction that is not ours is found out on final blocks, and the signer rests until somebody has looked.
+func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
+	w := &witness{}
+	w.mute.Store(true)
+	sn := s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
+	s.payMyself(key)
+	w.mute.Store(false)
+	if r := s.result(j.ID, 1); r.Outcome != txm.Usurped || !r.TxHash.IsZero() {
+		t.Errorf("result %+v", r)
+	}
+	s.eventually("the next arm is queued", func(ctx context.Context) bool {
+		s.say(j)
+		depth, err := sn.intents.Depth(ctx, by)
+		return err == nil && depth == 1
+	})
+	if head, err := sn.intents.Head(t.Context(), by, nil); head != nil || err != nil {
+		t.Errorf("a paused signer has %+v to do, %v", head, err)
+	}
+}
+
+// payMyself spends the next nonce of a key outside the sender.
+func (s *site) payMyself(key secret.String) {
+	s.t.Helper()
+	private, err := crypto.HexToECDSA(key.Reveal())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mined(s.venue.Pay(s.t.Context(), private, common.Address(crypto.PubkeyToAddress(private.PublicKey)), big.NewInt(1)))
+}
+
+func fatalPayload(t *testing.T, s *site, by chain.Address, key secret.String) {
+	j := s.orderJob(s.marketOrder(100), by)
+	if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Error: "intrinsic gas too low: have 1, want 2"}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.devnet.Node().ClearFaults()
+	sn := s.sender([]secret.String{key})
+	s.say(j)
+	later := j
+	later.ID, later.Key = job.OrderID(chain.Hash{8}, 1), chain.Hash{8}
+	s.eventually("nothing more is claimed", func(ctx context.Context) bool {
+		s.say(later)
+		head, err := sn.intents.Head(ctx, by, nil)
+		depth, err2 := sn.intents.Depth(ctx, by)
+		flights, err3 := sn.intents.InFlight(ctx, by)
+		return errors.Join(err, err2, err3) == nil && head == nil && depth == 1 && len(flights) == 1
+	})
+}
+
+// A sender that is asked to stop gives its leases back: the successor need not wait for them to run out, which here they would not within the test.
+func handedOver(t *testing.T, s *site, by chain.Address, key secret.String) {
+	s.cfg.Sender.LeaseTTL = 10 * hangGuard
+	before := s.nonce(by)
+	first := s.sender([]secret.String{key})
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.mustEndOnce(j, by, before)
+	second := s.sender([]secret.String{key})
+	first.stop()
+	k := s.orderJob(s.marketOrder(100), by)
+	s.say(k)
+	s.mustEndOnce(k, by, before+1)
+	second.stop()
+}
+
+// stuck is a lease store whose renewals fail while it says so.
+type stuck struct {
+	leases
+	on atomic.Bool
+}
+
+func (l *stuck) Renew(ctx context.Context, f lease.Fence, ttl time.Duration) error {
+	if l.on.Load() {
+		return errCut
+	}
+	return l.leases.Renew(ctx, f, ttl)
+}
+
+// NON-2, NON-8: a sender that cannot renew stops by itself, another one may own the signer, and when the lease is free again the work goes on.
+func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
+	before, l := s.nonce(by), &stuck{}
+	sn := s.sender([]secret.String{key}, func(sn *Sender) { l.leases, sn.leases = sn.leases, l })
+	first := s.orderJob(s.marketOrder(100), by)
+	s.say(first)
+	s.mustEndOnce(first, by, before)
+
+	l.on.Store(true)
+	var rival lease.Fence
+	s.eventually("a rival owns the signer", func(ctx context.Context) (won bool) {
+		var err error
+		rival, err = s.db.Leases().Acquire(ctx, by, lease.NewOwner("rival"), time.Hour)
+		return err == nil
+	})
+	second := s.orderJob(s.marketOrder(100), by)
+	s.say(second)
+	s.eventually("the sender stands aside", func(context.Context) bool { return sn.notices.has("held by rival") })
+	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 0 {
+		t.Errorf("in flight: %+v, %v", flights, err)
+	}
+	l.on.Store(false)
+	if err := s.db.Leases().Release(t.Context(), rival); err != nil {
+		t.Fatal(err)
+	}
+	s.mustEndOnce(second, by, before+1)
+}
+
+// late is a state that looks as if statevm had stopped a while ago.
+type late struct {
+	state
+	on atomic.Bool
+}
+
+func (l *late) Standing(ctx context.Context) (pg.Standing, error) {
+	standing, err := l.state.Standing(ctx)
+	if l.on.Load() {
+		standing.Watermark.TimeMs -= uint64(time.Hour.Milliseconds())
+	}
+	return standing, err
+}
+
+// TIER-8: a keeper whose state has fallen behind sends nothing.
+func staleState(t *testing.T, s *site, by chain.Address, key secret.String) {
+	before, l := s.nonce(by), &late{}
+	l.on.Store(true)
+	sn := s.sender([]secret.String{key}, func(sn *Sender) { l.state, sn.state = sn.state, l })
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.eventually("the gate says why", func(context.Context) bool { return sn.notices.has("behind the chain") })
+	if got := s.nonce(by); got != before {
+		t.Errorf("%d transactions with a stale state", got-before)
+	}
+	l.on.Store(false)
+	s.mustEndOnce(j, by, before)
+}
+
+// has tells whether a reason is given at this moment.
+func (n *notices) has(text string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, reason := range n.reasons {
+		if strings.Contains(reason, text) {
+			return true
+		}
+	}
+	return false
+}
