@@ -103,7 +103,7 @@ func (c *Client) ask(ctx context.Context, result any, method string, args ...any
 		at := (first + i) % len(c.endpoints)
 		err := c.endpoints[at].ask(ctx, result, method, args...)
 		if !noAnswer(err) {
-			c.prefer(first, at)
+			c.prefer(first, at, problems)
 			return err
 		}
 		problems = append(problems, err)
@@ -111,10 +111,11 @@ func (c *Client) ask(ctx context.Context, result any, method string, args ...any
 	return errors.Join(problems...)
 }
 
-func (c *Client) prefer(before, now int) {
+// prefer makes an endpoint the first to be asked, because others gave no answer.
+func (c *Client) prefer(before, now int, problems []error) {
 	if before == now || !c.preferred.CompareAndSwap(int32(before), int32(now)) {
 		return
 	}
 	c.metrics.failovers.Inc()
-	c.log.Warn().Stringer("from", c.endpoints[before].url).Stringer("to", c.endpoints[now].url).Msg("evm: reading through another endpoint")
+	c.log.Warn().Errs("because", problems).Stringer("to", c.endpoints[now].url).Msg("evm: reading through another endpoint")
 }

@@ -47,7 +47,7 @@ func (e *endpoint) ask(ctx context.Context, result any, method string, args ...a
 	if err == nil {
 		err = e.request(ctx, client, result, method, args...)
 	}
-	if !errors.Is(err, context.Canceled) {
+	if failed, is := errors.AsType[*callError](err); !is || failed.class != abandoned {
 		e.mu.Lock()
 		e.last = err
 		e.mu.Unlock()
@@ -71,12 +71,12 @@ func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
 	case e.opening <- struct{}{}:
 		defer func() { <-e.opening }()
 	case <-ctx.Done():
-		return nil, e.failed("connect", ctx.Err())
+		return nil, e.failed(ctx, "connect", ctx.Err())
 	}
 	if e.rpc == nil {
 		client, err := rpc.DialOptions(ctx, e.url.Reveal(), rpc.WithHTTPClient(e.http))
 		if err != nil {
-			return nil, e.failed("connect", err)
+			return nil, e.failed(ctx, "connect", err)
 		}
 		e.rpc = client
 	}
@@ -96,7 +96,7 @@ func (e *endpoint) prove(ctx context.Context, client *rpc.Client) error {
 		return err
 	}
 	if uint64(id) != e.chainID {
-		return e.wrongChain("eth_chainId", "chain id %d is wanted, the endpoint names %d (correct keeper.chain_id, or the address in chain.urls)",
+		return e.wrongChain(ctx, "eth_chainId", "chain id %d is wanted, the endpoint names %d (correct keeper.chain_id, or the address in chain.urls)",
 			e.chainID, uint64(id))
 	}
 	if e.cfg.Genesis.IsZero() {
@@ -109,17 +109,17 @@ func (e *endpoint) prove(ctx context.Context, client *rpc.Client) error {
 	}
 	block, err := decodeBlock(raw)
 	if err != nil {
-		return e.failed(method, err)
+		return e.failed(ctx, method, err)
 	}
 	if block.Hash != e.cfg.Genesis {
-		return e.wrongChain(method, "genesis block %s is wanted, the endpoint has %s (correct chain.genesis, or the address in chain.urls)",
+		return e.wrongChain(ctx, method, "genesis block %s is wanted, the endpoint has %s (correct chain.genesis, or the address in chain.urls)",
 			e.cfg.Genesis, block.Hash)
 	}
 	return nil
 }
 
-func (e *endpoint) wrongChain(method, format string, args ...any) error {
-	return e.failed(method, &wrongChainError{fmt.Sprintf(format, args...)})
+func (e *endpoint) wrongChain(ctx context.Context, method, format string, args ...any) error {
+	return e.failed(ctx, method, &wrongChainError{fmt.Sprintf(format, args...)})
 }
 
 // request is one exchange with the node.
@@ -129,22 +129,24 @@ func (e *endpoint) request(ctx context.Context, client *rpc.Client, result any, 
 	err := client.CallContext(ctx, &raw, method, args...)
 	e.metrics.seconds.WithLabelValues(method).Observe(time.Since(begun).Seconds())
 	if err != nil {
-		return e.failed(method, err)
+		return e.failed(ctx, method, err)
 	}
 	if into, isRaw := result.(*json.RawMessage); isRaw {
 		*into = raw
 		return nil
 	}
 	if err := gojson.Unmarshal(raw, result); err != nil {
-		return e.failed(method, malformed("reading the answer: %v", err))
+		return e.failed(ctx, method, malformed("reading the answer: %v", err))
 	}
 	return nil
 }
 
-// failed makes the error of a request and counts it.
-func (e *endpoint) failed(method string, err error) error {
-	failed := &callError{endpoint: e.url, method: method}
-	failed.class, failed.err = classify(err)
+// failed makes the error of a request and counts it. A request whose context was cancelled fails with whatever the cause was.
+func (e *endpoint) failed(ctx context.Context, method string, err error) error {
+	failed := &callError{endpoint: e.url, method: method, class: abandoned, err: err}
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		failed.class, failed.err = classify(err)
+	}
 	if failed.class != abandoned {
 		e.metrics.errors.WithLabelValues(method, string(failed.class)).Inc()
 	}
@@ -161,7 +163,7 @@ func (e *endpoint) subscribe(ctx context.Context, heads chan json.RawMessage) (*
 	}
 	sub, err := client.EthSubscribe(ctx, heads, "newHeads")
 	if err != nil {
-		return nil, e.failed("eth_subscribe", err)
+		return nil, e.failed(ctx, "eth_subscribe", err)
 	}
 	return sub, nil
 }

@@ -74,9 +74,6 @@ func classify(err error) (failure, error) {
 	if wrapped, is := errors.AsType[*url.Error](err); is { // its text repeats the whole address
 		err = wrapped.Err
 	}
-	if errors.Is(err, context.Canceled) {
-		return abandoned, err
-	}
 	if timeout, is := errors.AsType[net.Error](err); is && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return failedTimeout, err
 	}

@@ -12,16 +12,20 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// Heads delivers new heads until ctx ends, and then closes the channel. It listens to the announcements of the first WebSocket endpoint that works
+// Heads delivers new heads until ctx ends or the client is closed, and then closes the channel. It listens to the announcements of the first WebSocket endpoint that works
 // and asks for the head whenever none has come for a poll interval. A slow reader gets the newest head only: whoever needs all blocks
 // follows the parents. The same head is not delivered twice running; a head may be lower than the one before, or on another branch.
 //
 // The time of an announced head may lack its milliseconds.
 func (c *Client) Heads(ctx context.Context) <-chan chain.BlockRef {
+	ctx, cancel := context.WithCancel(ctx)
+	detach := context.AfterFunc(c.life, cancel)
 	out, announced := make(chan chain.BlockRef, 1), make(chan json.RawMessage)
 	c.background.Go(func() { c.listen(ctx, announced) })
 	c.background.Go(func() {
 		defer close(out)
+		defer cancel()
+		defer detach()
 		c.deliver(ctx, announced, out)
 	})
 	return out
@@ -107,7 +111,7 @@ func (c *Client) listenTo(ctx context.Context, e *endpoint, announced chan<- jso
 				return heard, ctx.Err()
 			}
 		case err := <-sub.Err():
-			return heard, e.failed("eth_subscribe", fmt.Errorf("the subscription ended: %w", cmp.Or(err, io.EOF)))
+			return heard, e.failed(ctx, "eth_subscribe", fmt.Errorf("the subscription ended: %w", cmp.Or(err, io.EOF)))
 		case <-ctx.Done():
 			return heard, ctx.Err()
 		}

@@ -2,6 +2,7 @@ package evm_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -262,6 +263,40 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// A caller that goes away is no fault of an endpoint, whatever the cause.
+func TestAbandonedRequests(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	cfg := d.config(d.HTTPURL(), d.WSURL())
+	reg := prometheus.NewRegistry()
+	c, err := evm.Dial(t.Context(), evmnode.DefaultChainID, cfg, zerolog.Nop(), evm.NewMetrics(reg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := d.Inject(evmnode.Fault{Method: "eth_getBlockByNumber", DelayMS: 60_000}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancelCause(t.Context())
+	left := make(chan error)
+	go func() {
+		_, err := c.Head(ctx)
+		left <- err
+	}()
+	leave(errors.New("something better to do"))
+	if err := receive(t, "the end of the request", left); err == nil || c.Health() != nil {
+		t.Errorf("a request that was abandoned: %v; health %v", err, c.Health())
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "evm_request_errors_total" || f.GetName() == "evm_failovers_total" && f.GetMetric()[0].GetCounter().GetValue() > 0 {
+			t.Errorf("%s: %v", f.GetName(), f.GetMetric())
+		}
+	}
+}
+
 func TestUnreachableIsNotFatal(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	url := gone.URL
@@ -373,6 +408,18 @@ func TestHeads(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Closing the client ends the delivery.
+func TestHeadsEndWithTheClient(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	c := dial(t, d.config(d.WSURL()))
+	heads := c.Heads(context.Background())
+	receive(t, "the first head", heads)
+	c.Close()
+	if _, open := <-heads; open {
+		t.Error("a head after the end")
 	}
 }
 

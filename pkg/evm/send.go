@@ -44,7 +44,7 @@ func (c *Client) sendTo(ctx context.Context, e *endpoint, raw []byte) error {
 		return err
 	}
 	if want := chain.Keccak256(raw); hash != want {
-		return e.failed("eth_sendRawTransaction", malformed("the node answered with hash %s for transaction %s", hash, want))
+		return e.failed(ctx, "eth_sendRawTransaction", malformed("the node answered with hash %s for transaction %s", hash, want))
 	}
 	return nil
 }

@@ -51,6 +51,8 @@ func (s *Scanner) Run(ctx context.Context) error {
 	if err := s.kafka.Verify(ctx, []bus.TopicSpec{topic}); err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	heads := s.chain.Heads(ctx)
 	tries := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
 	for tries.Next(ctx) {

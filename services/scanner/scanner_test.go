@@ -1,0 +1,76 @@
+package scanner
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"perpkeeper/pkg/perp"
+	"perpkeeper/services/devnet/evmnode"
+)
+
+// What stands on the topic is what the chain says, from the first block on and while it grows (PIPE-2).
+func TestTopicIsTheChain(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	d.trade(1)
+	d.trade(2)
+	s := start(t, testConfig(d, k.Addr()), k)
+	tr := newTruth(t, d)
+	all := settle(t, k, tr)
+	for i := range byte(5) {
+		d.trade(10 + i)
+	}
+	all = settle(t, k, tr)
+
+	logs, txs := 0, 0
+	for p, a := range all {
+		for _, b := range a.blocks {
+			logs, txs = logs+len(b.logs), txs+len(b.txs)
+			if !b.end.Verified {
+				t.Errorf("partition %d: block %d is not verified", p, b.end.Block.Number)
+			}
+			if b.end.Block.TimeMs/1000 == 0 || b.end.Block.TimeMs != all[0].blocks[0].end.Block.TimeMs && b.end.Block.TimeMs < all[0].blocks[0].end.Block.TimeMs {
+				t.Errorf("partition %d: block %d has time %d", p, b.end.Block.Number, b.end.Block.TimeMs)
+			}
+		}
+	}
+	if logs != 7*6 || txs != 7*4 {
+		t.Errorf("%d logs and %d transactions, want %d and %d", logs, txs, 7*6, 7*4)
+	}
+	first := all[0].blocks[0]
+	if len(first.params) != 1 || first.params[0].Key != perp.DataStoreKey("SOME_FACTOR", marketOf(1).Hash()) || first.params[0].Value[31] != 42 ||
+		first.params[0].Block != first.end.Block {
+		t.Errorf("PARAMs of the first block: %+v", first.params)
+	}
+	if n := testutil.ToFloat64(s.metrics.mismatches); n != 0 {
+		t.Errorf("%v mismatches", n)
+	}
+}
+
+// Reorgs of every kind become one REORG for each partition and the new branch.
+func TestReorgs(t *testing.T) {
+	for _, style := range []evmnode.ForkStyle{evmnode.Replay, evmnode.Drop} {
+		t.Run(string(style), func(t *testing.T) {
+			d, k := startDevnet(t), startKafka(t)
+			d.StallFinality()
+			start(t, testConfig(d, k.Addr()), k)
+			tr := newTruth(t, d)
+			for i := range byte(8) {
+				d.trade(i)
+			}
+			settle(t, k, tr)
+			for i, depth := range []uint64{1, 3, 24} {
+				d.reorg(depth, style)
+				all := settle(t, k, tr)
+				for p, a := range all {
+					if len(a.reorgs) != i+1 || a.reorgs[i].OldTip.Number-a.reorgs[i].Ancestor.Number != depth {
+						t.Fatalf("partition %d: after a reorg of %d blocks the reorgs are %+v", p, depth, a.reorgs)
+					}
+				}
+				d.resync()
+				d.trade(20 + byte(i))
+				settle(t, k, tr)
+			}
+		})
+	}
+}
