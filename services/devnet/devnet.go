@@ -17,6 +17,7 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 	"perpkeeper/services/devnet/exchange"
 	"perpkeeper/services/devnet/pricefeed"
+	"perpkeeper/services/devnet/traders"
 )
 
 // walks says how far the price of a token may move at a report, in basis points; tokens that are not here are stable.
@@ -27,12 +28,13 @@ const spread = 2
 
 // Devnet is a running devnet. All methods may be called from any goroutine.
 type Devnet struct {
-	node   *evmnode.Node
-	feed   *pricefeed.Feed
-	record Record
-	chain  *ethclient.Client // Within the process: untouched by faults.
-	cast   cast
-	group  *errgroup.Group
+	node    *evmnode.Node
+	feed    *pricefeed.Feed
+	traders *traders.Traders // Nil if nobody trades.
+	record  Record
+	chain   *ethclient.Client // Within the process: untouched by faults.
+	cast    cast
+	group   *errgroup.Group
 }
 
 // Start brings up a devnet that runs until ctx ends or one of its parts fails; Wait tells which. When Start returns, the exchange
@@ -51,11 +53,11 @@ func Start(ctx context.Context, cfg Config, log zerolog.Logger) (*Devnet, error)
 		return nil, err
 	}
 	d.chain = ethclient.NewClient(d.node.Attach())
-	if err := d.open(ctx, cfg); err != nil {
+	if err := d.open(ctx, cfg, log); err != nil {
 		d.chain.Close()
 		return nil, errors.Join(err, d.node.Close())
 	}
-	d.run(ctx, cfg, log)
+	d.run(ctx)
 	log.Info().Str("rpc", d.record.RPCURL).Str("ws", d.record.WSURL).Str("feed", d.record.FeedURL).Uint64("chain_id", cfg.ChainID).
 		Stringer("event_emitter", d.record.Contracts.EventEmitter).Dur("took_ms", time.Since(began)).Msg("devnet is up")
 	return d, nil
@@ -68,7 +70,7 @@ func nodeConfig(cfg Config, accounts cast) evmnode.Config {
 }
 
 // open deploys the exchange and makes everything that can be reached from outside.
-func (d *Devnet) open(ctx context.Context, cfg Config) error {
+func (d *Devnet) open(ctx context.Context, cfg Config, log zerolog.Logger) error {
 	venue := exchange.DefaultConfig(d.cast.deployer.Key, d.cast.feedSigner.Key, d.cast.exchangeKeepers())
 	deployment, err := exchange.Deploy(ctx, eager{d.chain, d.node}, venue)
 	if err != nil {
@@ -79,10 +81,25 @@ func (d *Devnet) open(ctx context.Context, cfg Config) error {
 	if d.feed, err = pricefeed.New(d.feedConfig(cfg, venue)); err != nil {
 		return err
 	}
-	if err := d.publish(cfg.Host); err != nil {
+	if err := errors.Join(d.publish(cfg.Host), d.hire(ctx, cfg, log)); err != nil {
 		return errors.Join(err, d.feed.Close())
 	}
 	return nil
+}
+
+// hire makes the traders; a rate of 0 wants none.
+func (d *Devnet) hire(ctx context.Context, cfg Config, log zerolog.Logger) error {
+	if cfg.Rate == 0 {
+		return nil
+	}
+	client, err := exchange.NewClient(ctx, d.chain, &d.record.Deployment)
+	if err != nil {
+		return fmt.Errorf("making traders: %w", err)
+	}
+	trading := traders.DefaultConfig()
+	trading.Seed, trading.Rate = cfg.Seed, cfg.Rate
+	d.traders, err = traders.New(trading, traders.Deps{Client: client, Faucet: d.cast.faucet.Key, Marks: d.feed, Log: log})
+	return err
 }
 
 func (d *Devnet) publish(host string) (err error) {
@@ -117,13 +134,16 @@ func (d *Devnet) feedConfig(cfg Config, venue exchange.Config) pricefeed.Config 
 }
 
 // run starts the parts. When one ends, all do.
-func (d *Devnet) run(ctx context.Context, cfg Config, log zerolog.Logger) {
+func (d *Devnet) run(ctx context.Context) {
 	d.group, ctx = errgroup.WithContext(ctx)
 	d.group.Go(func() error {
 		defer d.chain.Close()
 		return d.node.Run(ctx)
 	})
 	d.group.Go(func() error { return d.feed.Run(ctx) })
+	if d.traders != nil {
+		d.group.Go(func() error { return d.traders.Run(ctx) })
+	}
 }
 
 // Wait returns when everything has stopped: nil if the context of Start ended, otherwise what failed.

@@ -17,6 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/rs/zerolog"
 
@@ -348,4 +349,21 @@ func BenchmarkStart(b *testing.B) {
 		}
 		b.StartTimer()
 	}
+}
+
+// The traders give keepers work: orders appear by themselves.
+func TestTradersTrade(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.BlockTime, cfg.Rate = 50*time.Millisecond, 20
+	d := start(t, cfg)
+	client := dial(t, d.RPC())
+	created := crypto.Keccak256Hash([]byte("OrderCreated"))
+	from := new(big.Int).Set(d.Node().Head().Number)
+	eventually(t, "ten orders", func() bool {
+		logs, err := client.FilterLogs(t.Context(), ethereum.FilterQuery{
+			FromBlock: from, ToBlock: d.Node().Head().Number, Addresses: []common.Address{d.Deployment().Contracts.EventEmitter},
+			Topics: [][]common.Hash{nil, {created}},
+		})
+		return err == nil && len(logs) >= 10
+	})
 }
