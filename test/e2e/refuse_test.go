@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		says          []string
 	}{
 		{"unknown key", "scanner", map[string]string{"SCANNER_START_BLOK": "1"}, 2, []string{"SCANNER_START_BLOK", "START_BLOCK"}},
-		{"bad value", "planner", map[string]string{"PLANNER_SWEEP_INTERVAL": "soon"}, 2, []string{"planner.sweep_interval", "soon"}},
+		{"bad value", "planner", map[string]string{"PLANNER_SWEEP_INTERVAL": "soon"}, 2, []string{"PLANNER_SWEEP_INTERVAL", "soon"}},
 		{"no signer", "planner", map[string]string{"PLANNER_SIGNERS": ""}, 2, []string{"planner.signers"}},
 		{"raw key without dev", "sender", map[string]string{"SIGNER_DEV": "false"}, 2, []string{"signer"}},
 		{"wrong chain id", "scanner", map[string]string{"KEEPER_CHAIN_ID": "56"}, 1, []string{"1337", "56"}},
