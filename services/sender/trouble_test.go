@@ -326,22 +326,38 @@ func handedOver(t *testing.T, s *site, by chain.Address, key secret.String) {
 	second.stop()
 }
 
-// stuck is a lease store whose renewals fail while it says so.
-type stuck struct {
+// unreachable is a lease store that cannot be asked while it says so.
+type unreachable struct {
 	leases
 	on atomic.Bool
 }
 
-func (l *stuck) Renew(ctx context.Context, f lease.Fence, ttl time.Duration) error {
+func (l *unreachable) ask(question func() error) error {
 	if l.on.Load() {
 		return errCut
 	}
-	return l.leases.Renew(ctx, f, ttl)
+	return question()
+}
+
+func (l *unreachable) Acquire(ctx context.Context, s chain.Address, o lease.Owner, ttl time.Duration) (f lease.Fence, err error) {
+	err = l.ask(func() error {
+		f, err = l.leases.Acquire(ctx, s, o, ttl)
+		return err
+	})
+	return f, err
+}
+
+func (l *unreachable) Renew(ctx context.Context, f lease.Fence, ttl time.Duration) error {
+	return l.ask(func() error { return l.leases.Renew(ctx, f, ttl) })
+}
+
+func (l *unreachable) Release(ctx context.Context, f lease.Fence) error {
+	return l.ask(func() error { return l.leases.Release(ctx, f) })
 }
 
 // NON-2, NON-8: a sender that cannot renew stops by itself, another one may own the signer, and when the lease is free again the work goes on.
 func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
-	before, l := s.nonce(by), &stuck{}
+	before, l := s.nonce(by), &unreachable{}
 	sn := s.sender([]secret.String{key}, func(sn *Sender) { l.leases, sn.leases = sn.leases, l })
 	first := s.orderJob(s.marketOrder(100), by)
 	s.say(first)
@@ -356,11 +372,11 @@ func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
 	})
 	second := s.orderJob(s.marketOrder(100), by)
 	s.say(second)
+	l.on.Store(false)
 	s.eventually("the sender stands aside", func(context.Context) bool { return sn.notices.has("held by rival") })
 	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 0 {
 		t.Errorf("in flight: %+v, %v", flights, err)
 	}
-	l.on.Store(false)
 	if err := s.db.Leases().Release(t.Context(), rival); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,62 @@
+package sender
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/job"
+)
+
+func TestDefaultsNeedOnlyTheSite(t *testing.T) {
+	cfg := DefaultConfig()
+	for name, err := range map[string]error{"sender": cfg.Sender.Validate(), "gas": cfg.Sender.Gas.Validate(), "fee": cfg.Sender.Fee.Validate()} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSettingsNameEveryProblem(t *testing.T) {
+	var s Settings
+	s.Cooldown = -1
+	err := s.Validate()
+	if err == nil {
+		t.Fatal("the zero settings were accepted")
+	}
+	for _, key := range []string{"lease_ttl", "max_job_age", "cooldown", "head_max_age", "state_max_lag", "price_max_age", "max_in_flight", "max_liquidations"} {
+		if !strings.Contains(err.Error(), key+": ") {
+			t.Errorf("nothing is said of %s", key)
+		}
+	}
+	g := defaultGas()
+	g.Shift = 17_000_000
+	if err := g.Validate(); err == nil || !strings.Contains(err.Error(), "shift") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEveryKindHasAGasLimit(t *testing.T) {
+	for _, k := range job.Kinds() {
+		if defaultGas().of(k) == 0 {
+			t.Errorf("no limit for a %s", k)
+		}
+	}
+}
+
+// Sender design §2: what holds a row of a lease must end well before the lease does.
+func TestDatabaseTimesSuitTheLease(t *testing.T) {
+	cfg := DefaultConfig()
+	db := cfg.database()
+	for name, d := range map[string]time.Duration{
+		"connect": db.ConnectTimeout, "statement": db.StatementTimeout, "idle in transaction": db.IdleInTransactionTimeout,
+	} {
+		if d >= cfg.Sender.LeaseTTL/3 {
+			t.Errorf("%s may take %s of a lease of %s", name, d, cfg.Sender.LeaseTTL)
+		}
+	}
+	cfg.Postgres.StatementTimeout = time.Millisecond
+	if cfg.database().StatementTimeout != time.Millisecond {
+		t.Error("a shorter time is kept")
+	}
+}
