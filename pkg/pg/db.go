@@ -49,6 +49,11 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 		"bytea_output":                        "hex",
 		"statement_timeout":                   milliseconds(c.StatementTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(c.IdleInTransactionTimeout),
+		// A client that is gone without a word is noticed as well, so that it does not keep its locks.
+		"tcp_user_timeout":        milliseconds(c.IdleInTransactionTimeout),
+		"tcp_keepalives_idle":     "5",
+		"tcp_keepalives_interval": "2",
+		"tcp_keepalives_count":    "3",
 	} {
 		p.ConnConfig.RuntimeParams[name] = value
 	}

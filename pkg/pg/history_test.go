@@ -15,10 +15,11 @@ import (
 
 // history is a chain of blocks with arbitrary changes, kept in a book beside the database.
 type history struct {
-	book   *perp.Book
-	blocks []pg.Block // canonical, ascending
-	forks  uint64     // makes the hashes of branches differ
-	next   int64
+	book    *perp.Book
+	blocks  []pg.Block // canonical, ascending
+	forks   uint64     // makes the hashes of branches differ
+	next    int64
+	touched []perp.RowKey // by any block, on whatever branch
 
 	generation int
 }
@@ -57,6 +58,7 @@ func (h *history) extend(t fataler, rows ...perp.Row) pg.AppliedBlock {
 		h.book.Put(r)
 		after[r.RowKey()] = r
 	}
+	h.touched = append(h.touched, slices.Collect(maps.Keys(after))...)
 	for k := range maps.Keys(after) {
 		block.Changes = append(block.Changes, pg.Change{Before: before[k], After: after[k]})
 	}

@@ -89,13 +89,17 @@ func (p *Partition) Offset() Offset { return p.offset }
 func (p *Partition) Refresh(ctx context.Context) error {
 	ctx, cancel := p.db.bounded(ctx)
 	defer cancel()
-	return pgx.BeginFunc(ctx, p.db.pool, func(tx pgx.Tx) error {
-		found, err := p.lock(ctx, tx)
-		if err == nil {
-			p.offset = found
-		}
-		return err
-	})
+	tx, err := p.db.pool.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("asking where partition %d stands: %w", p.offset.Partition, err)
+	}
+	found, err := p.lock(ctx, tx)
+	// Nothing was written: what the lock has shown is true however this transaction ends.
+	_ = tx.Rollback(context.WithoutCancel(ctx))
+	if err == nil {
+		p.offset = found
+	}
+	return err
 }
 
 // Kept returns the blocks that the partition remembers, ascending: the tip, what can be undone, and what can be gone back to.

@@ -57,6 +57,11 @@ func compareRows(t *rapid.T, p *pg.Partition, h *history) {
 		all = append(all, h.book.Rows(table)...)
 	}
 	keys := append(keysOf(all), perp.RowKey{Table: perp.Orders, Key: number(77)})
+	for _, gone := range h.touched {
+		if h.book.Get(gone) == nil {
+			keys = append(keys, gone)
+		}
+	}
 	got, err := p.Rows(background, keys)
 	must(t, err)
 	if len(got) != len(all) {
@@ -106,6 +111,48 @@ func TestZombieWritesNothing(t *testing.T) {
 	}
 	must(t, owner.Commit(t.Context(), h.step(h.extend(t, order(2, perp.Created)))))
 	h.agree(t, db)
+}
+
+// PIPE-3: an owner that is paused in the middle of a step, at whatever moment, cannot write after another process has claimed the partition and
+// moved on: either its step is over before the claim, or it never takes effect.
+func TestOwnerPausedInsideAStep(t *testing.T) {
+	for at, paused := 1, true; paused; at++ {
+		url := pgtest.URL(t)
+		proxy := pgtest.NewProxy(t, url)
+		cfg := configFor(proxy.URL())
+		cfg.IdleInTransactionTimeout = 100 * time.Millisecond
+		zombie, h := claim(t, openConfig(t, cfg), 0, 1), newHistory()
+		must(t, zombie.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Created)))))
+
+		held, resume := proxy.Hold(at)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- zombie.Commit(background, pg.Commit{Next: h.next + 1, Finalized: chain.BlockRef{Number: 77, Hash: number(77)}})
+		}()
+		select {
+		case <-held:
+		case err := <-ended:
+			must(t, err)
+			paused = false
+		}
+		db := open(t, url)
+		owner := claim(t, db, 0, 1)
+		h.next = owner.Offset().Next
+		must(t, owner.Commit(t.Context(), h.step(h.extend(t, order(2, perp.Created)))))
+		before := dump(t, url)
+		resume()
+		if paused {
+			if err := <-ended; err == nil {
+				t.Errorf("paused at request %d, the former owner believes to have written", at)
+			}
+		} else if at < 4 {
+			t.Errorf("a step has only %d requests", at-1)
+		}
+		if after := dump(t, url); after != before {
+			t.Errorf("paused at request %d, the former owner wrote\n%s\nwas\n%s", at, after, before)
+		}
+		h.agree(t, db)
+	}
 }
 
 // follow makes a block on a parent that creates rows.
@@ -178,10 +225,14 @@ func TestUnknownOutcomeIsSaid(t *testing.T) {
 	db := open(t, proxy.URL())
 	p, h := claim(t, db, 0, 1), newHistory()
 	step := h.step(h.extend(t, order(1, perp.Created)))
-	proxy.Next(pgtest.LoseReply, pgtest.LoseCommit) // Refresh is a transaction as well.
+	proxy.Next(pgtest.Vanish)
 	err := p.Commit(t.Context(), step)
 	if err == nil || !strings.Contains(err.Error(), "unknown") || pg.NotOwner(err) {
 		t.Fatalf("Commit says %v", err)
+	}
+	proxy.Refuse(false)
+	if err := p.Commit(t.Context(), step); err == nil || !strings.Contains(err.Error(), "refresh") {
+		t.Fatalf("the same step again, blindly: %v", err)
 	}
 	must(t, p.Refresh(t.Context()))
 	if p.Offset().Next != step.Next {

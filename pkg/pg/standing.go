@@ -36,7 +36,7 @@ func (s Standing) Level() bool {
 		return false
 	}
 	for _, o := range s.Offsets {
-		if !sameBlock(o.Tip.BlockRef, s.Watermark.BlockRef) || o.Tip.Attempt != s.Watermark.Attempt || o.Tip.Number < o.Finalized.Number {
+		if !sameBlock(o.Tip.BlockRef, s.Watermark.BlockRef) || o.Tip.Number < o.Finalized.Number {
 			return false
 		}
 	}

@@ -21,6 +21,8 @@ const (
 	LoseCommit
 	// Stall cuts the client off and keeps the server waiting in the open transaction, as a network does that swallows packets.
 	Stall
+	// Vanish is LoseReply, and from then on the server looks as if it were down; see Refuse.
+	Vanish
 )
 
 // Proxy stands between a client and a database server and breaks connections at the one moment that matters.
@@ -36,6 +38,12 @@ type Proxy struct {
 	seen    int    // statements since Kill
 	killAt  int    // 0 = never
 	kill    func() // what happens then, besides cutting all connections
+
+	requests int // from clients since Hold
+	holdAt   int // 0 = never
+	held     chan struct{}
+	release  chan struct{}
+	over     chan struct{} // closed when the test ends
 }
 
 // NewProxy starts a proxy in front of the server of a database address. It ends with the test.
@@ -49,7 +57,7 @@ func NewProxy(t testing.TB, databaseURL string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{address: address, server: address.Host}
+	p := &Proxy{address: address, server: address.Host, over: make(chan struct{})}
 	address.Host = l.Addr().String()
 	var connections sync.WaitGroup
 	connections.Go(func() {
@@ -63,6 +71,7 @@ func NewProxy(t testing.TB, databaseURL string) *Proxy {
 	})
 	t.Cleanup(func() {
 		_ = l.Close()
+		close(p.over)
 		p.CutAll()
 		connections.Wait()
 	})
@@ -92,6 +101,16 @@ func (p *Proxy) Kill(n int, dies func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen, p.killAt, p.kill = 0, n, dies
+}
+
+// Hold counts the requests of clients from now on, each of one or more statements that are written at once, and keeps the n-th (from 1) back, as if
+// the client's process were paused at this moment. The channel is closed when it has come to that; resume lets the request go on, if there
+// is still somebody to hear it.
+func (p *Proxy) Hold(n int) (held <-chan struct{}, resume func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests, p.holdAt, p.held, p.release = 0, n, make(chan struct{}), make(chan struct{})
+	return p.held, sync.OnceFunc(func() { close(p.release) })
 }
 
 // Killed reports whether the statement that Kill waits for has come.
@@ -135,7 +154,6 @@ func (p *Proxy) take() Fault {
 
 // dies counts a statement and reports whether it is the one not to be passed on.
 func (p *Proxy) dies(message []byte) bool {
-	const simpleQuery, execute = 'Q', 'E'
 	if message[0] != simpleQuery && message[0] != execute {
 		return false
 	}
@@ -148,6 +166,22 @@ func (p *Proxy) dies(message []byte) bool {
 		p.CutAll()
 	}
 	return last
+}
+
+// pause counts a request and holds it back if it is the one to be held.
+func (p *Proxy) pause() {
+	p.mu.Lock()
+	p.requests++
+	hold, held, release := p.requests == p.holdAt, p.held, p.release
+	p.mu.Unlock()
+	if !hold {
+		return
+	}
+	close(held)
+	select {
+	case <-release:
+	case <-p.over:
+	}
 }
 
 // admit registers a connection, unless the server is to look down.
@@ -186,11 +220,15 @@ func (p *Proxy) serve(client net.Conn) {
 
 // forward passes messages on until one of the sides is gone or a fault strikes. It reports whether the server is to be left waiting.
 func (p *Proxy) forward(client, server net.Conn) (stalled bool) {
-	for first := true; ; first = false {
-		message, err := readMessage(client, first)
+	message, err := readMessage(client, true)
+	for begins := true; ; message, err = readMessage(client, false) {
+		if begins && err == nil {
+			p.pause()
+		}
 		if err != nil || p.dies(message) {
 			return false
 		}
+		begins = message[0] == simpleQuery || message[0] == endOfRequest
 		fault := Fault(0)
 		if isCommit(message) {
 			fault = p.take()
@@ -200,9 +238,12 @@ func (p *Proxy) forward(client, server net.Conn) (stalled bool) {
 			return false
 		case Stall:
 			return true
-		case LoseReply:
+		case LoseReply, Vanish:
 			_ = client.Close() // Nothing can be answered any more.
 			_, _ = server.Write(message)
+			if fault == Vanish {
+				p.Refuse(true)
+			}
 			return false
 		}
 		if _, err := server.Write(message); err != nil {
@@ -211,8 +252,15 @@ func (p *Proxy) forward(client, server net.Conn) (stalled bool) {
 	}
 }
 
+// The messages of the protocol that matter here: a statement by itself, the execution of a prepared one, and the end of a request of such.
+const (
+	simpleQuery  = 'Q'
+	execute      = 'E'
+	endOfRequest = 'S'
+)
+
 func isCommit(message []byte) bool {
-	return message[0] == 'Q' && strings.EqualFold(strings.TrimRight(string(message[5:]), "\x00"), "commit")
+	return message[0] == simpleQuery && strings.EqualFold(strings.TrimRight(string(message[5:]), "\x00"), "commit")
 }
 
 // readMessage reads one message of the protocol; the first of a connection has no type.
