@@ -47,6 +47,9 @@ func (d Devnet) keepers(count int) ([]Account, error) {
 	return found[:count], nil
 }
 
+// fireRatio makes the demo's venue one that liquidates below 110 % (LIQ-5), and its keeper one that knows.
+const fireRatio = "1.10"
+
 // errDevnetEnded is the end of the devnet: everybody else's state would be about a chain that no longer exists.
 var errDevnetEnded = errors.New("the devnet ended")
 
@@ -55,6 +58,7 @@ func (s *Stack) startDevnet(ctx context.Context) error {
 	s.env = []string{
 		"PERPKEEPER_DEVNET_RPC=127.0.0.1:0", "PERPKEEPER_DEVNET_FEED=127.0.0.1:0", "PERPKEEPER_DEVNET_OUT=" + record,
 		"PERPKEEPER_DEVNET_CHAIN_ID=" + strconv.FormatUint(s.settings.ChainID, 10),
+		"PERPKEEPER_DEVNET_LIQUIDATION_RATIO=" + fireRatio,
 		"PERPKEEPER_DEVNET_BLOCK_TIME=" + s.settings.BlockTime.String(), "PERPKEEPER_DEVNET_RATE=" + strconv.Itoa(s.settings.Rate),
 		"PERPKEEPER_DEVNET_SEED=" + strconv.FormatUint(s.settings.Seed, 10),
 	}
@@ -137,7 +141,7 @@ func (s *Stack) environment() ([]string, error) {
 		"VENUE_DEPOSIT_HANDLER":     s.Devnet.Contracts["depositHandler"].Hex(),
 		"VENUE_WITHDRAWAL_HANDLER":  s.Devnet.Contracts["withdrawalHandler"].Hex(),
 
-		"LIQUIDATION_FIRE_RATIO": "1.10",
+		"LIQUIDATION_FIRE_RATIO": fireRatio,
 		"SCANNER_START_BLOCK":    strconv.FormatUint(s.Devnet.Block, 10),
 		"SCANNER_SIGNERS":        signers,
 		"SCANNER_PRICE_URL":      s.Devnet.Feed,

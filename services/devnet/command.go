@@ -41,6 +41,10 @@ var commands = []command{
 		seconds := f.Float64("seconds", 10, "how long")
 		return func() any { return map[string]any{"seconds": *seconds} }
 	}},
+	{"trade", "devnet_trade", "let the traders trade, or rest with --on=false", func(f *flag.FlagSet) func() any {
+		on := f.Bool("on", true, "whether they trade")
+		return func() any { return map[string]any{"on": *on} }
+	}},
 	{"stall-finality", "devnet_stallFinality", "keep safe and finalized where they are", func(*flag.FlagSet) func() any { return nil }},
 	{"resume", "devnet_resume", "end every stall", func(*flag.FlagSet) func() any { return nil }},
 }

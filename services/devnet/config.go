@@ -36,14 +36,16 @@ type Config struct {
 	LogRange      uint64        `toml:"log_range" help:"most blocks one eth_getLogs may span"`
 	PriceInterval time.Duration `toml:"price_interval" help:"time between two reports of a token's price"`
 	Rate          int           `toml:"rate" help:"actions of the traders per second; 0 = nobody trades"`
-	Seed          uint64        `toml:"seed" help:"decides prices, trades and where forks put transactions"`
+	// LiquidationRatio is the venue's threshold: GMX's rule is 1.
+	LiquidationRatio string `toml:"liquidation_ratio" help:"positions are liquidated below this margin ratio: 1 is the rule of GMX, 1.10 that of a stricter venue"`
+	Seed             uint64 `toml:"seed" help:"decides prices, trades and where forks put transactions"`
 }
 
 // DefaultConfig is a chain with BSC's block time on free ports, without a file.
 func DefaultConfig() Config {
 	return Config{
 		RPC: "127.0.0.1:0", Feed: "127.0.0.1:0", ChainID: evmnode.DefaultChainID, BlockTime: evmnode.DefaultBlockTime,
-		LogRange: evmnode.DefaultLogRange, PriceInterval: pricefeed.DefaultInterval, Rate: 2, Seed: 1,
+		LogRange: evmnode.DefaultLogRange, PriceInterval: pricefeed.DefaultInterval, Rate: 2, Seed: 1, LiquidationRatio: "1",
 	}
 }
 
@@ -66,8 +68,13 @@ func (c Config) Validate() error {
 			problems = append(problems, fmt.Errorf("%s: %s is not between 10ms and 1m", interval.key, interval.d))
 		}
 	}
+	if percent, err := c.liquidationPercent(); err != nil || percent < 100 || percent > 200 {
+		problems = append(problems, fmt.Errorf("liquidation_ratio: %q is not a number from 1 to 2 with at most two decimals", c.LiquidationRatio))
+	}
 	if c.Rate < 0 || c.Rate > 100 {
 		problems = append(problems, fmt.Errorf("rate: %d is not between 0 and 100", c.Rate))
 	}
 	return errors.Join(problems...)
 }
+
+func (c Config) liquidationPercent() (int64, error) { return decimal(c.LiquidationRatio).scaled(2) }

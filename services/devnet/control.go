@@ -71,6 +71,13 @@ func (d *Devnet) Unpin(symbol string) error {
 	return d.feed.Unpin(token.Address)
 }
 
+// Trade lets the traders begin new things, or stops them from it.
+func (d *Devnet) Trade(on bool) {
+	if d.traders != nil {
+		d.traders.Rest(!on)
+	}
+}
+
 // control has the devnet's own JSON-RPC methods, beside the node's devnet methods.
 type control struct{ d *Devnet }
 
@@ -100,6 +107,14 @@ func (c control) Pin(args tokenArgs) (bool, error) {
 
 // Unpin is devnet_unpin {token}.
 func (c control) Unpin(args tokenArgs) (bool, error) { return true, c.d.Unpin(args.Token) }
+
+// Trade is devnet_trade {on}.
+func (c control) Trade(args struct {
+	On bool `json:"on"`
+}) bool {
+	c.d.Trade(args.On)
+	return true
+}
 
 // Deployment is devnet_deployment.
 func (c control) Deployment() *Record { return &c.d.record }

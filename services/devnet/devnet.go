@@ -72,6 +72,11 @@ func nodeConfig(cfg Config, accounts cast) evmnode.Config {
 // open deploys the exchange and makes everything that can be reached from outside.
 func (d *Devnet) open(ctx context.Context, cfg Config, log zerolog.Logger) error {
 	venue := exchange.DefaultConfig(d.cast.deployer.Key, d.cast.feedSigner.Key, d.cast.exchangeKeepers())
+	percent, err := cfg.liquidationPercent()
+	if err != nil {
+		return err
+	}
+	venue.Parameters.LiquidationRatioFactor = new(big.Int).Mul(big.NewInt(percent), new(big.Int).Exp(big.NewInt(10), big.NewInt(28), nil))
 	deployment, err := exchange.Deploy(ctx, eager{d.chain, d.node}, venue)
 	if err != nil {
 		return err

@@ -175,7 +175,7 @@ func (k *keeper) devnet(method string, argument ...any) {
 // the tables stand at the chain's head.
 func (k *keeper) settle() {
 	k.t.Helper()
-	k.devnet("devnet_trade", map[string]any{"rate": 0})
+	k.devnet("devnet_trade", map[string]any{"on": false})
 	k.await("nothing left to do", func(ctx context.Context) error {
 		sight := k.Look(ctx, k.db, time.Now())
 		if sight.Trouble != "" {

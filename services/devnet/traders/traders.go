@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -91,7 +92,11 @@ type Traders struct {
 	random *rand.Rand
 	idle   chan *account
 	faucet sync.Mutex
+	rests  atomic.Bool
 }
+
+// Rest stops traders from beginning anything new, or lets them begin again. What is under way goes on.
+func (t *Traders) Rest(rest bool) { t.rests.Store(rest) }
 
 // New derives the accounts; it sends nothing yet.
 func New(cfg Config, deps Deps) (*Traders, error) {
@@ -129,8 +134,11 @@ func (t *Traders) Run(ctx context.Context) error {
 	}
 }
 
-// begin lets an idle account do something. If all are busy, as when the node stalls, nothing is begun.
+// begin lets an idle account do something, unless all rest. If all are busy, as when the node stalls, nothing is begun.
 func (t *Traders) begin(ctx context.Context, running *sync.WaitGroup, do action) {
+	if t.rests.Load() {
+		return
+	}
 	select {
 	case a := <-t.idle:
 		running.Go(func() {
