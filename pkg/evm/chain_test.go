@@ -11,6 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
@@ -96,6 +98,40 @@ func (d *devnet) emit(number byte) *types.Transaction {
 	}
 	d.nonce++
 	return tx
+}
+
+// emitBlock mines a block of so many transactions, each with a log: the i-th with number i. The pool may put off a transaction by a block, so it may take
+// several tries.
+func (d *devnet) emitBlock(count byte) {
+	d.t.Helper()
+	for range 100 {
+		for n := range count {
+			d.emit(n)
+		}
+		before := d.Head().Number.Uint64()
+		for d.waiting() {
+			d.mine(1)
+		}
+		if d.Head().Number.Uint64() == before+1 {
+			return
+		}
+	}
+	d.t.Fatalf("never a block of %d transactions", count)
+}
+
+// waiting tells whether a transaction has not been mined yet.
+func (d *devnet) waiting() bool {
+	d.t.Helper()
+	c, err := rpc.DialOptions(d.t.Context(), d.WSURL())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer c.Close()
+	mined, err := ethclient.NewClient(c).NonceAt(d.t.Context(), common.Address(d.account()), nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return mined < d.nonce
 }
 
 func (d *devnet) mine(count uint64) {

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,10 +26,7 @@ var filter = evm.Filter{Addresses: []chain.Address{emitter}, Topics: []chain.Has
 // Blocks, logs and receipts by hash, over both transports.
 func TestReadsABlock(t *testing.T) {
 	d := startDevnet(t, evmnode.Config{})
-	for n := range byte(3) {
-		d.emit(n)
-	}
-	d.mine(1)
+	d.emitBlock(3)
 	for _, url := range []string{d.HTTPURL(), d.WSURL()} {
 		c := dial(t, d.config(url))
 		head, err := c.Head(t.Context())
@@ -59,7 +58,7 @@ func checkContent(t *testing.T, d *devnet, c *evm.Client, block evm.Block) {
 	for i, r := range receipts {
 		want := block.Txs[i]
 		want.OK, want.GasUsed, want.GasPrice = true, r.GasUsed, 100_000_000
-		if r.Tx != want || r.From != d.account() || r.To != emitter || r.Nonce != uint64(i) || r.GasUsed < 21_000 {
+		if r.Tx != want || r.From != d.account() || r.To != emitter || r.Nonce != block.Txs[0].Nonce+uint64(i) || r.GasUsed < 21_000 {
 			t.Errorf("receipt %d: %+v, want %+v", i, r.Tx, want)
 		}
 		if len(r.Logs) != 1 || r.Logs[0].Index != uint32(i) || r.Logs[0].Topics[1] != (chain.Hash{31: byte(i)}) || logs[i].TxHash != r.Hash {
@@ -75,8 +74,7 @@ func checkContent(t *testing.T, d *devnet, c *evm.Client, block evm.Block) {
 // A bloom proves absence, of the address as of the topic.
 func TestBloomProvesAbsence(t *testing.T) {
 	d := startDevnet(t, evmnode.Config{})
-	d.emit(1)
-	d.mine(1)
+	d.emitBlock(1)
 	block, err := dial(t, d.config(d.HTTPURL())).Block(t.Context(), d.head().Hash)
 	if err != nil {
 		t.Fatal(err)
@@ -124,9 +122,7 @@ func TestWhatIsNotThere(t *testing.T) {
 // A node that leaves out logs is found out by the receipts.
 func TestHiddenLogsShowInReceipts(t *testing.T) {
 	d := startDevnet(t, evmnode.Config{})
-	d.emit(1)
-	d.emit(2)
-	d.mine(1)
+	d.emitBlock(2)
 	c := dial(t, d.config(d.HTTPURL()))
 	if err := d.Inject(evmnode.Fault{Method: "eth_getLogs", HideLogs: 1, Times: 1}); err != nil {
 		t.Fatal(err)
@@ -148,18 +144,17 @@ func TestHiddenLogsShowInReceipts(t *testing.T) {
 // Every lie of a node about a block is refused: the answers of a real node, each with one thing changed.
 func TestRefusesWhatContradictsItself(t *testing.T) {
 	d := startDevnet(t, evmnode.Config{})
-	d.emit(1)
-	d.emit(2)
-	d.mine(1)
+	d.emitBlock(2)
+	number := fmt.Sprintf(`0x%x"`, d.head().Number)
 	for name, lie := range map[string]struct {
 		method, old, new string
 		proven           bool // not an error but receipts that are not proven
 	}{
 		"another state root":        {method: "eth_getBlockByHash", old: `"stateRoot":"0x`, new: `"stateRoot":"0x1111111111`},
-		"another number":            {method: "eth_getBlockByHash", old: `"number":"0x1"`, new: `"number":"0x3"`},
+		"another number":            {method: "eth_getBlockByHash", old: `"number":"` + number, new: `"number":"0x0"`},
 		"a transaction elsewhere":   {method: "eth_getBlockByHash", old: `"transactionIndex":"0x1"`, new: `"transactionIndex":"0x2"`},
 		"logs of another block":     {method: "eth_getLogs", old: `"blockHash":"0x`, new: `"blockHash":"0x22`},
-		"logs at another height":    {method: "eth_getLogs", old: `"blockNumber":"0x1"`, new: `"blockNumber":"0x2"`},
+		"logs at another height":    {method: "eth_getLogs", old: `"blockNumber":"` + number, new: `"blockNumber":"0x0"`},
 		"removed logs":              {method: "eth_getLogs", old: `"removed":false`, new: `"removed":true `},
 		"logs out of order":         {method: "eth_getLogs", old: `"logIndex":"0x0"`, new: `"logIndex":"0x9"`},
 		"logs nobody asked for":     {method: "eth_getLogs", old: `"topics":["0x00`, new: `"topics":["0x33`},
@@ -385,29 +380,40 @@ func TestHeads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := d.config(urls...)
 			if name == "announced" {
-				cfg.PollInterval = hangGuard // the first poll, at once, is the only one
+				cfg.PollInterval = 2 * hangGuard // the first poll, at once, is the only one
 			}
 			heads := dial(t, cfg).Heads(t.Context())
-			for head := range heads {
-				if head.Hash == d.head().Hash {
-					break
-				}
-			}
+			receive(t, "the first head", heads)
+			awaitHead(t, d, heads, true)
 			d.mine(5)
-			for head := range heads {
-				if head.Hash == d.head().Hash {
-					break
-				}
-			}
+			awaitHead(t, d, heads, false)
 			if _, err := d.Reorg(2, evmnode.Drop); err != nil {
 				t.Fatal(err)
 			}
-			for head := range heads {
-				if head.Hash == d.head().Hash {
-					break
-				}
-			}
+			awaitHead(t, d, heads, false)
 		})
+	}
+}
+
+// awaitHead waits until the node's head has been delivered. Coax makes further blocks until a head comes: a subscription takes a moment to be in place.
+func awaitHead(t *testing.T, d *devnet, heads <-chan chain.BlockRef, coax bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	guard := time.After(hangGuard)
+	for {
+		select {
+		case head := <-heads:
+			if head.Hash == d.head().Hash {
+				return
+			}
+		case <-tick.C:
+			if coax {
+				d.mine(1)
+			}
+		case <-guard:
+			t.Fatalf("head %+v was never delivered", d.head())
+		}
 	}
 }
 
@@ -427,28 +433,35 @@ func TestHeadsEndWithTheClient(t *testing.T) {
 func TestHeadsSurviveACut(t *testing.T) {
 	d := startDevnet(t, evmnode.Config{})
 	cfg := d.config(d.WSURL())
+	cfg.PollInterval = 2 * hangGuard
 	heads := dial(t, cfg).Heads(t.Context())
+	receive(t, "the first head", heads)
 	for range 3 {
 		d.DropConnections()
-		d.mine(1)
-		for head := range heads {
-			if head.Hash == d.head().Hash {
-				break
-			}
-		}
+		awaitHead(t, d, heads, true)
 	}
 }
 
 func TestAccounts(t *testing.T) {
 	d := startDevnet(t, evmnode.Config{})
 	c := dial(t, d.config(d.HTTPURL()))
-	d.emit(1)
-	d.mine(1)
-	d.emit(2)
-	for tag, want := range map[evm.Tag]uint64{evm.Latest: 1, evm.Pending: 2, evm.Finalized: 0} {
-		if nonce, err := c.NonceAt(t.Context(), d.account(), tag); err != nil || nonce != want {
-			t.Errorf("%s nonce %d, %v; want %d", tag, nonce, err, want)
+	for d.emit(1); d.waiting(); {
+		d.mine(1)
+	}
+	mined, pending := d.nonce, uint64(0)
+	for range 100 { // the pool may put off a transaction until the next block
+		d.emit(2)
+		var err error
+		if pending, err = c.NonceAt(t.Context(), d.account(), evm.Pending); err != nil {
+			t.Fatal(err)
 		}
+		if pending > mined {
+			break
+		}
+	}
+	latest, err := c.NonceAt(t.Context(), d.account(), evm.Latest)
+	if err != nil || latest != mined || pending != d.nonce {
+		t.Errorf("latest nonce %d, pending %d, %v; want %d and %d", latest, pending, err, mined, d.nonce)
 	}
 	if price, err := c.GasPrice(t.Context()); err != nil || price != 100_000_000 {
 		t.Errorf("gas price %d, %v", price, err)
@@ -456,8 +469,8 @@ func TestAccounts(t *testing.T) {
 	if balance, err := c.Balance(t.Context(), d.account()); err != nil || balance.Float() < 9e19 || balance.Float() > 1e20 {
 		t.Errorf("balance %s, %v", balance, err)
 	}
-	if final, err := c.Finalized(t.Context()); err != nil || final.Number != 0 {
-		t.Errorf("finalized %+v, %v", final, err)
+	if final, err := c.Finalized(t.Context()); err != nil || final.Number+2 != max(d.head().Number, 2) {
+		t.Errorf("finalized %+v, %v; the head is %+v", final, err, d.head())
 	}
 }
 
@@ -502,7 +515,9 @@ func TestOutcomesOfSending(t *testing.T) {
 			t.Errorf("%s: %s, want %s", step.what, got, step.want)
 		}
 	}
-	d.mine(1)
+	for d.nonce = 1; d.waiting(); {
+		d.mine(1)
+	}
 	if got := send(first); got != evm.ResolveByHash {
 		t.Errorf("mined bytes: %s", got)
 	}
