@@ -36,7 +36,7 @@ type Cluster struct {
 }
 
 // hangGuard ends a test that would otherwise wait for ever. It is no measure of anything.
-const hangGuard = 3 * time.Minute
+const hangGuard = 5 * time.Minute
 
 // Run runs the suite. What disturbs the whole cluster comes last and alone.
 func Run(t *testing.T, cluster Cluster) {

@@ -126,7 +126,7 @@ func (s *site) outage(stop func(testing.TB)) {
 	group, w := bus.GroupConfig{ID: s.name(), Topic: s.topic(2)}, newWatch()
 	m := s.join(w, group, "member", nil)
 	s.settled(w, map[*member]int{m: 2})
-	for range 3 {
+	for range 2 {
 		f.goesOn(20)
 		stop(s.T)
 		s.eventually("Health speaks up", func() bool { return f.client.Health() != nil })
