@@ -30,7 +30,8 @@ func TestTLSAndSASL(t *testing.T) {
 	authority.issue(t, "client")
 	for _, mechanism := range []string{"plain", "scram-sha-256", "scram-sha-512"} {
 		t.Run(mechanism, func(t *testing.T) {
-			cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(server), kfake.EnableSASL(), kfake.Superuser(strings.ToUpper(mechanism), "keeper", "hunter2"))
+			cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(server), kfake.EnableSASL(),
+				kfake.Superuser(strings.ToUpper(mechanism), "keeper", "hunter2"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +81,9 @@ type authority struct {
 func newAuthority(t *testing.T, dir string) *authority {
 	t.Helper()
 	a := &authority{dir: dir}
-	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	a.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
 	var raw []byte
 	a.key, raw = a.sign(t, a.cert)
 	a.write(t, "ca.pem", "CERTIFICATE", raw)
@@ -93,7 +96,8 @@ func (a *authority) path(name string) string { return filepath.Join(a.dir, name)
 func (a *authority) issue(t *testing.T, name string) *tls.Config {
 	t.Helper()
 	key, raw := a.sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	})
 	der, err := x509.MarshalECPrivateKey(key)
