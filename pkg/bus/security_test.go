@@ -66,7 +66,8 @@ func works(t *testing.T, c *Client) {
 	wantLog(t, c, topic, "0")
 	ctx, cancel := context.WithCancel(guarded(t))
 	claimed := false
-	if err := c.Join(ctx, GroupConfig{ID: topic, Topic: topic}, func(context.Context, Claim) error { claimed = true; cancel(); return nil }); err != nil || !claimed {
+	err := c.Join(ctx, GroupConfig{ID: topic, Topic: topic}, func(context.Context, Claim) error { claimed = true; cancel(); return nil })
+	if err != nil || !claimed {
 		t.Fatalf("claimed: %t, %v", claimed, err)
 	}
 }
