@@ -22,6 +22,7 @@ func (p Process) Validate() error { return nil }
 func DefaultProcess() Process {
 	cfg := DefaultConfig()
 	cfg.RPC, cfg.Feed, cfg.Out = "127.0.0.1:8545", "127.0.0.1:8546", "deployment.json"
+	cfg.ShockEvery = 15 * time.Second
 	return Process{Devnet: cfg}
 }
 
@@ -35,6 +36,7 @@ type Config struct {
 	BlockTime     time.Duration `toml:"block_time" help:"time between two blocks"`
 	LogRange      uint64        `toml:"log_range" help:"most blocks one eth_getLogs may span"`
 	PriceInterval time.Duration `toml:"price_interval" help:"time between two reports of a token's price"`
+	ShockEvery    time.Duration `toml:"shock_every" help:"time between two jumps of a price by about one percent; 0 = prices only walk"`
 	Rate          int           `toml:"rate" help:"actions of the traders per second; 0 = nobody trades"`
 	// LiquidationRatio is the venue's threshold: GMX's rule is 1.
 	LiquidationRatio string `toml:"liquidation_ratio" help:"positions are liquidated below this margin ratio: 1 is the rule of GMX, 1.10 that of a stricter venue"`
@@ -70,6 +72,9 @@ func (c Config) Validate() error {
 	}
 	if percent, err := c.liquidationPercent(); err != nil || percent < 100 || percent > 200 {
 		problems = append(problems, fmt.Errorf("liquidation_ratio: %q is not a number from 1 to 2 with at most two decimals", c.LiquidationRatio))
+	}
+	if c.ShockEvery != 0 && (c.ShockEvery < 100*time.Millisecond || c.ShockEvery > time.Hour) {
+		problems = append(problems, fmt.Errorf("shock_every: %s is neither 0 nor between 100ms and 1h", c.ShockEvery))
 	}
 	if c.Rate < 0 || c.Rate > 100 {
 		problems = append(problems, fmt.Errorf("rate: %d is not between 0 and 100", c.Rate))

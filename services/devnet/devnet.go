@@ -57,7 +57,7 @@ func Start(ctx context.Context, cfg Config, log zerolog.Logger) (*Devnet, error)
 		d.chain.Close()
 		return nil, errors.Join(err, d.node.Close())
 	}
-	d.run(ctx)
+	d.run(ctx, cfg)
 	log.Info().Str("rpc", d.record.RPCURL).Str("ws", d.record.WSURL).Str("feed", d.record.FeedURL).Uint64("chain_id", cfg.ChainID).
 		Stringer("event_emitter", d.record.Contracts.EventEmitter).Dur("took_ms", time.Since(began)).Msg("devnet is up")
 	return d, nil
@@ -139,7 +139,7 @@ func (d *Devnet) feedConfig(cfg Config, venue exchange.Config) pricefeed.Config 
 }
 
 // run starts the parts. When one ends, all do.
-func (d *Devnet) run(ctx context.Context) {
+func (d *Devnet) run(ctx context.Context, cfg Config) {
 	d.group, ctx = errgroup.WithContext(ctx)
 	d.group.Go(func() error {
 		defer d.chain.Close()
@@ -148,6 +148,9 @@ func (d *Devnet) run(ctx context.Context) {
 	d.group.Go(func() error { return d.feed.Run(ctx) })
 	if d.traders != nil {
 		d.group.Go(func() error { return d.traders.Run(ctx) })
+	}
+	if cfg.ShockEvery > 0 {
+		d.group.Go(func() error { return d.shake(ctx, cfg.ShockEvery, cfg.Seed) })
 	}
 }
 
