@@ -1,7 +1,9 @@
 package sender
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -25,7 +27,7 @@ func (h *horizon) follow(ctx context.Context, heads <-chan chain.BlockRef) error
 		select {
 		case head, open := <-heads:
 			if !open {
-				return context.Cause(ctx)
+				return cmp.Or(context.Cause(ctx), errors.New("the node's heads have ended"))
 			}
 			h.set(head, time.Now())
 		case <-ctx.Done():

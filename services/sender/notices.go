@@ -1,21 +1,18 @@
 package sender
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// notices are the reasons why parts of this process are not doing their work, for readiness. Safe for concurrent use.
+// notices are the reasons why parts of this process are not doing their work, for readiness. The zero value has none. It is safe for concurrent use.
 type notices struct {
 	mu      sync.Mutex
 	reasons map[string]string
-	tell    func(reasons string) // told all of them; empty when there is none
-}
-
-func newNotices(tell func(string)) *notices {
-	return &notices{reasons: map[string]string{}, tell: tell}
 }
 
 // set gives the reason of a part; an empty one says that all is well with it.
@@ -24,8 +21,20 @@ func (n *notices) set(part, reason string) {
 	defer n.mu.Unlock()
 	if reason == "" {
 		delete(n.reasons, part)
-	} else {
-		n.reasons[part] = part + ": " + reason
+		return
 	}
-	n.tell(strings.Join(slices.Sorted(maps.Values(n.reasons)), "; "))
+	if n.reasons == nil {
+		n.reasons = map[string]string{}
+	}
+	n.reasons[part] = part + ": " + reason
+}
+
+// healthy returns all reasons in one error, or nil.
+func (n *notices) healthy(context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.reasons) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(slices.Sorted(maps.Values(n.reasons)), "; "))
 }

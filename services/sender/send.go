@@ -25,8 +25,14 @@ type broadcast struct {
 	log     zerolog.Logger
 
 	mu   sync.Mutex
-	last map[chain.Hash]time.Time // when this tenure last broadcast a transaction, or set out to
-	poor bool                     // the last answer was that the signer cannot pay
+	last map[chain.Hash]lastSend // of transactions in flight
+	poor bool                    // the last answer was that the signer cannot pay
+}
+
+// lastSend is when this tenure last broadcast a transaction, or set out to, and the class of the last answer, empty if there was none.
+type lastSend struct {
+	at    time.Time
+	class evm.Class
 }
 
 // transmitter gives a signed transaction to every endpoint; nil says that one has it.
@@ -44,15 +50,22 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	b.expect(tx.Hash)
 	answer := b.node.SendRaw(ctx, tx.Raw)
 	class := evm.SendClass(answer)
-	b.answered(class)
+	news := b.answered(tx.Hash, class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
-	line := b.log.Info()
-	if class != evm.Accepted {
-		line = b.log.Warn().Err(answer)
-	}
-	line.Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).Str("hash", tx.Hash.Hex()).Str("class", string(class)).
+	b.line(news, class, answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).Str("hash", tx.Hash.Hex()).Str("class", string(class)).
 		Dur("age_ms", b.horizon.age(i.Job.BirthMs)).Msg("broadcast")
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
+}
+
+// line is loud about news only: the same bytes may be broadcast for a long time.
+func (b *broadcast) line(news bool, class evm.Class, answer error) *zerolog.Event {
+	switch {
+	case !news:
+		return b.log.Debug().Err(answer)
+	case class == evm.Accepted:
+		return b.log.Info()
+	}
+	return b.log.Warn().Err(answer)
 }
 
 // note stores the answer. An intent that has moved on meanwhile, because confirm was faster, needs no note.
@@ -76,24 +89,28 @@ func (b *broadcast) stop(ctx context.Context, tx txm.SignedTx, class evm.Class, 
 func (b *broadcast) expect(hash chain.Hash) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last[hash] = time.Now()
+	b.last[hash] = lastSend{time.Now(), b.last[hash].class}
 }
 
-func (b *broadcast) answered(class evm.Class) {
+// answered notes an answer and tells whether it is another one than before.
+func (b *broadcast) answered(hash chain.Hash, class evm.Class) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	before := b.last[hash]
+	b.last[hash] = lastSend{before.at, class}
 	b.poor = class == evm.PauseSigner
+	return before.class != class
 }
 
 // since is how long ago this tenure broadcast a transaction; a long time if it never did.
 func (b *broadcast) since(hash chain.Hash) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at, ever := b.last[hash]
+	sent, ever := b.last[hash]
 	if !ever {
 		return 24 * time.Hour
 	}
-	return time.Since(at)
+	return time.Since(sent.at)
 }
 
 // forget drops what was remembered of transactions that are no longer in flight. An account whose last transaction is done can pay again, for all we know.

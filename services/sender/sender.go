@@ -41,8 +41,7 @@ type Sender struct {
 
 	horizon *horizon
 	quotes  *quotes
-	notices *notices
-	parts   func(reason string) // readiness: what is waited for before the work can begin
+	notices notices
 }
 
 // node is what the sender asks of the chain.
@@ -90,52 +89,16 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
 
 	s := New(cfg, sh.Log, NewMetrics(sh.Registry), keys, client, db, node)
-	s.parts, s.notices.tell = told(sh.Ready("parts")), told(sh.Ready("signers"))
-	s.notices.set("", "")
-	sh.Go("send", s.Run)
-	watch(sh, map[string]func(context.Context) error{
-		"kafka": func(context.Context) error { return client.Health() },
-		"chain": func(context.Context) error { return node.Health() },
-		"postgres": func(ctx context.Context) error {
-			_, err := db.Standing(ctx)
-			return err
-		},
+	sh.Watch("kafka", func(context.Context) error { return client.Health() })
+	sh.Watch("chain", func(context.Context) error { return node.Health() })
+	sh.Watch("postgres", func(ctx context.Context) error {
+		_, err := db.Standing(ctx)
+		return err
 	})
+	sh.Watch("gate", s.settle(func() bool { return false }).healthy)
+	sh.Watch("work", s.notices.healthy)
+	sh.Go("send", s.Run)
 	return nil
-}
-
-// told reports to a condition.
-func told(c *service.Condition) func(string) {
-	return func(reason string) {
-		if reason == "" {
-			c.OK()
-		} else {
-			c.Fail(reason)
-		}
-	}
-}
-
-// watch asks after the health of each part, for readiness only.
-func watch(sh *service.Shell, parts map[string]func(context.Context) error) {
-	for name, health := range parts {
-		tell := told(sh.Ready(name))
-		sh.Go("watch "+name, func(ctx context.Context) error {
-			tick := time.NewTicker(time.Second)
-			defer tick.Stop()
-			for {
-				reason := ""
-				if err := health(ctx); err != nil {
-					reason = err.Error()
-				}
-				tell(reason)
-				select {
-				case <-tick.C:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-			}
-		})
-	}
 }
 
 // New wires a sender. It asks nothing of anybody yet.
@@ -144,16 +107,27 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	return &Sender{
 		cfg: cfg, log: log, metrics: metrics, owner: lease.NewOwner(cmp.Or(cfg.Sender.Node, fmt.Sprintf("%s/%d", host, os.Getpid()))), keys: keys,
 		client: client, node: node, state: db, leases: db.Leases(), nonces: db.Leases(), intents: db.Intents(),
-		horizon: newHorizon(), quotes: newQuotes(), notices: newNotices(func(string) {}), parts: func(string) {},
+		horizon: newHorizon(), quotes: newQuotes(),
+	}
+}
+
+// settle is the freshness gate of this process.
+func (s *Sender) settle(broke func() bool) settle {
+	own := s.cfg.Sender
+	return settle{
+		horizon: s.horizon, quotes: s.quotes, state: s.state, broke: broke,
+		headMaxAge: own.HeadMaxAge, stateMaxLag: own.StateMaxLag, priceMaxAge: own.PriceMaxAge,
 	}
 }
 
 // Run waits for a database and topics it can work with, and then sends until ctx ends.
 func (s *Sender) Run(ctx context.Context) error {
-	if err := s.awaitParts(ctx); err != nil {
+	const parts = "parts"
+	s.notices.set(parts, "starting")
+	if err := s.awaitParts(ctx, func(reason string) { s.notices.set(parts, reason) }); err != nil {
 		return err
 	}
-	s.parts("")
+	s.notices.set(parts, "")
 	s.log.Info().Str("owner", s.owner.ID.String()).Str("node", s.owner.Label).Int("signers", len(s.keys)).Msg("ready to send")
 	id := s.cfg.Keeper.ChainID
 	group, ctx := errgroup.WithContext(ctx)
@@ -167,8 +141,8 @@ func (s *Sender) Run(ctx context.Context) error {
 
 // awaitParts waits for Postgres and Kafka, however long they are away, and fails at once where they are there and cannot serve: a schema of another
 // version, a signer of another chain, a missing topic, another number of partitions.
-func (s *Sender) awaitParts(ctx context.Context) error {
-	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { s.parts(err.Error()) }}
+func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error {
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { tell(err.Error()) }}
 	err := retry.Do(ctx, policy, func(ctx context.Context) error {
 		err := s.state.CheckSchema(ctx)
 		if errors.Is(err, pg.ErrSchema) {

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -35,6 +36,15 @@ func (s settle) run(ctx context.Context, t *task) (verdict, error) {
 		return v, err
 	}
 	return s.prices(t), nil
+}
+
+// healthy returns why the gate is closed for everybody, for readiness.
+func (s settle) healthy(ctx context.Context) error {
+	v, err := s.run(ctx, &task{})
+	if err == nil && v.kind == closed {
+		err = errors.New(v.reason)
+	}
+	return err
 }
 
 func (s settle) head() verdict {

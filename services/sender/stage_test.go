@@ -395,7 +395,7 @@ func TestDrainEndsWithTheTenure(t *testing.T) {
 
 func TestLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &worker{Sender: &Sender{notices: newNotices(func(string) {})}, name: "signer x", log: zerolog.Nop()}
+		w := &worker{Sender: &Sender{}, name: "signer x", log: zerolog.Nop()}
 		start, wake := time.Now(), make(chan struct{}, 1)
 		var at []time.Duration
 		err := w.loop(t.Context(), "test", 10*time.Second, func() [2]<-chan struct{} { return [2]<-chan struct{}{wake} }, func(context.Context) error {
@@ -445,7 +445,7 @@ func TestHorizonIsTheClock(t *testing.T) {
 }
 
 func TestBroadcastRemembersWhatItSent(t *testing.T) {
-	b := &broadcast{last: map[chain.Hash]time.Time{}}
+	b := &broadcast{last: map[chain.Hash]lastSend{}}
 	if b.since(chain.Hash{1}) < time.Hour {
 		t.Error("an adopted transaction was never broadcast by this tenure")
 	}
@@ -453,16 +453,18 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 	if b.since(chain.Hash{1}) > time.Minute {
 		t.Error("just broadcast")
 	}
-	b.answered(evm.PauseSigner)
+	if !b.answered(chain.Hash{1}, evm.PauseSigner) || b.answered(chain.Hash{1}, evm.PauseSigner) {
+		t.Error("the first answer is news, its repetition is not")
+	}
 	b.forget(map[chain.Hash]bool{{1}: true})
 	if !b.broke() {
 		t.Error("a signer without means must be known as one")
 	}
-	b.answered(evm.Accepted)
+	b.answered(chain.Hash{1}, evm.Accepted)
 	if b.broke() {
 		t.Error("an accepted transaction was paid for")
 	}
-	b.answered(evm.PauseSigner)
+	b.answered(chain.Hash{1}, evm.PauseSigner)
 	b.forget(nil)
 	if b.broke() || len(b.last) != 0 {
 		t.Error("with nothing in flight nothing is known of the signer's means")

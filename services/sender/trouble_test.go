@@ -18,6 +18,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/services/devnet/evmnode"
@@ -68,8 +69,9 @@ func TestTrouble(t *testing.T) {
 		{"the sender is asked to stop", handedOver},
 		{"the lease is lost in the middle", fencedOut},
 		{"the state lags", staleState},
+		{"the database is away for a while", databaseAway},
 	} {
-		by, key := s.keeper(i)
+		by, key := s.keeper(i % 12) // signers that are paused come before those that are used twice
 		t.Run(c.name, func(t *testing.T) { c.run(t, s.in(t), by, key) })
 	}
 }
@@ -412,14 +414,34 @@ func staleState(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.mustEndOnce(j, by, before)
 }
 
-// has tells whether a reason is given at this moment.
-func (n *notices) has(text string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, reason := range n.reasons {
-		if strings.Contains(reason, text) {
-			return true
+// Everything waits, nothing is lost, and the process lives on.
+func databaseAway(t *testing.T, s *site, by chain.Address, key secret.String) {
+	proxy := pgtest.NewProxy(t, s.cfg.Postgres.URL.Reveal())
+	s.cfg.Postgres.URL = secret.MustURL(proxy.URL())
+	before, w := s.nonce(by), &witness{}
+	w.mute.Store(true)
+	sn := s.sender([]secret.String{key}, w.on)
+	first := s.orderJob(s.marketOrder(100), by)
+	s.say(first)
+	s.eventually("the first job is signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
+	proxy.Refuse(true)
+	w.mute.Store(false)
+	second := s.orderJob(s.marketOrder(110), by)
+	s.say(second)
+	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("signer") && sn.notices.has("partition") })
+	proxy.Refuse(false)
+	for i, j := range []job.Job{first, second} {
+		if r := s.result(j.ID, 1); r.Outcome != job.Done || r.Nonce != before+uint64(i) {
+			t.Errorf("result %+v", r)
 		}
 	}
-	return false
+	if got := s.nonce(by); got != before+2 {
+		t.Errorf("%d transactions for two jobs", got-before)
+	}
+}
+
+// has tells whether a reason is given at this moment.
+func (n *notices) has(text string) bool {
+	err := n.healthy(context.Background())
+	return err != nil && strings.Contains(err.Error(), text)
 }

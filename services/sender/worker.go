@@ -20,7 +20,7 @@ const (
 	// idle is how long a loop rests when nothing wakes it.
 	idle = 2 * time.Second
 	// goodbye bounds the release of a lease when the process stops.
-	goodbye = 2 * time.Second
+	goodbye = time.Second
 )
 
 // worker is one signer's. It holds the signer's lease for as long as the signer's partition is ours, and runs the loops under it.
@@ -89,7 +89,7 @@ func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
 // serve runs the loops of one tenure until ctx ends or the tenure is over.
 func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
 	group, ctx := errgroup.WithContext(ctx)
-	b := &broadcast{tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]time.Time{}}
+	b := &broadcast{tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]lastSend{}}
 	d, c := w.drain(t, b), w.confirm(t, b)
 	r := record{tenure: t, store: w.intents, producer: newResultProducer(w.client, w.cfg.Keeper), metrics: w.metrics, log: w.log}
 	group.Go(func() error { return t.Keep(ctx) })
@@ -112,14 +112,11 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast) *drain {
 		tenure: t, queue: w.intents, maxAge: settings.MaxJobAge, settled: settings.Cooldown, metrics: w.metrics, log: w.log, asleep: map[int64]time.Time{},
 		ended: func() { signal(w.ended) }, gate: func(reason string) { w.notices.set(w.name+" gate", reason) },
 		road: []stage{
-			{"settle", settle{
-				horizon: w.horizon, quotes: w.quotes, state: w.state, broke: b.broke,
-				headMaxAge: settings.HeadMaxAge, stateMaxLag: settings.StateMaxLag, priceMaxAge: settings.PriceMaxAge,
-			}.run},
+			{"settle", w.settle(b.broke).run},
 			{"recheck", w.recheck().run},
 			{"claim", claim{
 				tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, fee: settings.Fee, limits: settings.limits(), node: w.node, store: w.intents,
-				cursor: &cursor{read: opening(w.node, w.nonces, t.Fence())}, expect: b.expect, metrics: w.metrics, log: w.log, patience: settings.LeaseTTL / 3,
+				cursor: &cursor{read: opening(w.node, w.nonces, t.Fence())}, expect: b.expect, metrics: w.metrics, log: w.log, patience: settings.LeaseTTL / 4,
 			}.run},
 			{"send", b.run},
 		},
