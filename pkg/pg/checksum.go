@@ -44,11 +44,10 @@ func tableChecksum(ctx context.Context, tx pgx.Tx, table perp.Table, generation 
 	}
 	defer rows.Close()
 	sum := newSummer(table)
-	err = eachRow(rows, layouts[table], func(r perp.Row) { sum.add(r) })
-	if err != nil {
+	if err := eachRow(rows, layouts[table], sum.add); err != nil {
 		return "", err
 	}
-	return sum.result()
+	return sum.result(), nil
 }
 
 // RowSource is any holder of rows, such as a perp.Book.
@@ -67,33 +66,31 @@ func ChecksumsOf(source RowSource) (Checksums, error) {
 		})
 		sum := newSummer(table)
 		for _, r := range rows {
-			sum.add(r)
+			if err := sum.add(r); err != nil {
+				return nil, err
+			}
 		}
-		var err error
-		if sums[table], err = sum.result(); err != nil {
-			return nil, err
-		}
+		sums[table] = sum.result()
 	}
 	return sums, nil
 }
 
-// summer adds up rows, and remembers the first that it could not.
+// summer adds up the rows of one table.
 type summer struct {
 	layout layout
 	sum    hash.Hash
 	buffer []byte
-	err    error
 }
 
 func newSummer(table perp.Table) *summer { return &summer{layout: layouts[table], sum: sha256.New()} }
 
-func (s *summer) add(row perp.Row) {
-	if s.err != nil {
-		return
+func (s *summer) add(row perp.Row) (err error) {
+	if s.buffer, err = s.layout.encode(s.buffer[:0], row); err != nil {
+		return err
 	}
-	if s.buffer, s.err = s.layout.encode(s.buffer[:0], row); s.err == nil {
-		s.sum.Write(append(s.buffer, '\n'))
-	}
+	s.buffer = append(s.buffer, '\n')
+	s.sum.Write(s.buffer)
+	return nil
 }
 
-func (s *summer) result() (string, error) { return hex.EncodeToString(s.sum.Sum(nil)), s.err }
+func (s *summer) result() string { return hex.EncodeToString(s.sum.Sum(nil)) }

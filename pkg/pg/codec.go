@@ -30,7 +30,7 @@ func codecFor(t reflect.Type) (codec, bool) {
 	case reflect.TypeFor[perp.Fields]():
 		return fieldsCodec, true
 	}
-	switch t.Kind() {
+	switch t.Kind() { //nolint:exhaustive // kinds without a codec are structures, or refused when the layouts are made
 	case reflect.Array:
 		return fixedCodec(t), t.Elem().Kind() == reflect.Uint8
 	case reflect.Slice:
@@ -53,11 +53,19 @@ func codecFor(t reflect.Type) (codec, bool) {
 var numericCodec = codec{
 	sqlType: "numeric(78,0)",
 	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
-		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
+		number, ok := reflect.TypeAssert[encoding.TextMarshaler](v)
+		if !ok {
+			return nil, fmt.Errorf("%s is no number", v.Type())
+		}
+		text, err := number.MarshalText()
 		return append(append(append(dst, '"'), text...), '"'), err
 	},
 	decode: func(text []byte, v reflect.Value) error {
-		return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(text)
+		number, ok := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
+		if !ok {
+			return fmt.Errorf("%s is no number", v.Type())
+		}
+		return number.UnmarshalText(text)
 	},
 }
 

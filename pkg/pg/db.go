@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,7 +44,7 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 	}
 	p.MaxConns = int32(c.MaxConns)
 	p.ConnConfig.ConnectTimeout = c.ConnectTimeout
-	for name, value := range map[string]string{
+	maps.Copy(p.ConnConfig.RuntimeParams, map[string]string{
 		"application_name":                    application,
 		"timezone":                            "UTC",
 		"search_path":                         "pg_catalog", // Every statement names its schema: two generations live side by side.
@@ -54,9 +56,7 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 		"tcp_keepalives_idle":     "5",
 		"tcp_keepalives_interval": "2",
 		"tcp_keepalives_count":    "3",
-	} {
-		p.ConnConfig.RuntimeParams[name] = value
-	}
+	})
 	return p, nil
 }
 
@@ -90,12 +90,7 @@ func hasCode(err error, codes ...string) bool {
 	if !ok {
 		return false
 	}
-	for _, c := range codes {
-		if refused.Code == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(codes, refused.Code)
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -16,7 +16,10 @@ import (
 var fieldsCodec = codec{
 	sqlType: "jsonb",
 	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
-		fields := v.Interface().(perp.Fields)
+		fields, ok := reflect.TypeAssert[perp.Fields](v)
+		if !ok {
+			return nil, fmt.Errorf("%s is not named items", v.Type())
+		}
 		dst = append(dst, '{')
 		var err error
 		for i, name := range slices.Sorted(maps.Keys(fields)) {

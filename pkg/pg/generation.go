@@ -78,7 +78,7 @@ type rowQuerier interface {
 func activeGeneration(ctx context.Context, q rowQuerier) (generation int, err error) {
 	err = q.QueryRow(ctx, selectActive.sql()).Scan(&generation)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, fmt.Errorf("the database has no active generation: %w (run `keeperctl migrate`)", ErrSchema)
+		return 0, fmt.Errorf("the database has no active generation: %w (run `keeperctl prepare`)", ErrSchema)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("reading the active generation: %w", err)

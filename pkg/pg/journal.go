@@ -37,7 +37,7 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 			batch.Queue(insertKept.in(p.generation), part, b.Number, b.Hash[:], b.Parent[:], b.TimeMs, b.Attempt, b.Verified)
 		}
 	}
-	if ground, any := Ground(c.Blocks[0].Block); any && p.offset.Tip.Hash.IsZero() {
+	if ground, exists := Ground(c.Blocks[0].Block); exists && p.offset.Tip.Hash.IsZero() {
 		keep(ground)
 	}
 	var journal journal
@@ -65,7 +65,7 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 
 // Ground is what the very first block stands on: its parent, of which only number and hash are known. It is kept, so that the first block can be taken
 // back as well. There is none under block 0.
-func Ground(first Block) (ground Block, any bool) {
+func Ground(first Block) (ground Block, exists bool) {
 	if first.Number == 0 || first.Parent.IsZero() {
 		return Block{}, false
 	}
@@ -139,14 +139,14 @@ type journal struct{ entries []byte }
 func (j *journal) add(b AppliedBlock) error {
 	for _, change := range b.Changes {
 		key := change.After.RowKey()
-		entry := fmt.Appendf(append(j.entries, ','), `{"block":%d,"tbl":"%s","key":"\\x%x"`, b.Number, key.Table, key.Key[:])
+		j.entries = fmt.Appendf(append(j.entries, ','), `{"block":%d,"tbl":"%s","key":"\\x%x"`, b.Number, key.Table, key.Key[:])
 		if change.Before != nil {
 			var err error
-			if entry, err = layouts[key.Table].encode(append(entry, `,"prior":`...), change.Before); err != nil {
+			if j.entries, err = layouts[key.Table].encode(append(j.entries, `,"prior":`...), change.Before); err != nil {
 				return err
 			}
 		}
-		j.entries = append(entry, '}')
+		j.entries = append(j.entries, '}')
 	}
 	return nil
 }

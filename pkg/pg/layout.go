@@ -132,5 +132,9 @@ func (l layout) decode(values [][]byte) (perp.Row, error) {
 			return nil, fmt.Errorf("row %s of table %s: column %s: %w", values[0], l.table, c.name, err)
 		}
 	}
-	return v.Interface().(perp.Row), nil
+	row, ok := reflect.TypeAssert[perp.Row](v)
+	if !ok {
+		return nil, fmt.Errorf("%s is no row", l.row)
+	}
+	return row, nil
 }

@@ -71,7 +71,7 @@ func checkGeneration(ctx context.Context, tx pgx.Tx, r ClaimRequest) error {
 	case err != nil:
 		return err
 	case layout != stateLayout:
-		return fmt.Errorf("it has state layout %d, this build needs %d: %w (run `keeperctl rebuild`)", layout, stateLayout, ErrSchema)
+		return fmt.Errorf("it has state layout %d, this build needs %d: %w (fill a new generation)", layout, stateLayout, ErrSchema)
 	case partitions == 0:
 		_, err = tx.Exec(ctx, setPartitions.sql(), r.Generation, r.Partitions)
 		return err

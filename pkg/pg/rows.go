@@ -40,7 +40,10 @@ func (p *Partition) Rows(ctx context.Context, keys []perp.RowKey) (map[perp.RowK
 	batch := &pgx.Batch{}
 	for table, wanted := range byTable {
 		batch.Queue(selectByKeys[table].in(p.generation), wanted).Query(func(rows pgx.Rows) error {
-			return eachRow(rows, layouts[table], func(r perp.Row) { found[r.RowKey()] = r })
+			return eachRow(rows, layouts[table], func(r perp.Row) error {
+				found[r.RowKey()] = r
+				return nil
+			})
 		})
 	}
 	if err := p.db.pool.SendBatch(ctx, batch).Close(); err != nil {
@@ -50,13 +53,15 @@ func (p *Partition) Rows(ctx context.Context, keys []perp.RowKey) (map[perp.RowK
 }
 
 // eachRow decodes the result of a query over {text}.
-func eachRow(rows pgx.Rows, l layout, yield func(perp.Row)) error {
+func eachRow(rows pgx.Rows, l layout, yield func(perp.Row) error) error {
 	for rows.Next() {
 		r, err := l.decode(rows.RawValues())
+		if err == nil {
+			err = yield(r)
+		}
 		if err != nil {
 			return err
 		}
-		yield(r)
 	}
 	return rows.Err()
 }

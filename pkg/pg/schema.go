@@ -62,11 +62,11 @@ func (db *DB) CheckSchema(ctx context.Context) error {
 	err = db.pool.QueryRow(ctx, selectSchemaVersion.sql()).Scan(&have)
 	switch {
 	case hasCode(err, codeUndefinedTable, codeInvalidSchema), err == nil && have == 0:
-		return fmt.Errorf("the database has no keeper schema, this build needs version %d: %w (run `keeperctl migrate`)", want, ErrSchema)
+		return fmt.Errorf("the database has no keeper schema, this build needs version %d: %w (run `keeperctl prepare`)", want, ErrSchema)
 	case err != nil:
 		return fmt.Errorf("reading the schema version: %w", err)
 	case have < want:
-		return fmt.Errorf("the database has schema version %d, this build needs %d: %w (run `keeperctl migrate`)", have, want, ErrSchema)
+		return fmt.Errorf("the database has schema version %d, this build needs %d: %w (run `keeperctl prepare`)", have, want, ErrSchema)
 	case have > want:
 		return schemaTooNew(have, want)
 	}
@@ -85,11 +85,11 @@ func (db *DB) checkLayout(ctx context.Context) error {
 	err := db.pool.QueryRow(ctx, selectActiveLayout.sql()).Scan(&number, &layout)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("the database has no active generation: %w (run `keeperctl migrate`)", ErrSchema)
+		return fmt.Errorf("the database has no active generation: %w (run `keeperctl prepare`)", ErrSchema)
 	case err != nil:
 		return fmt.Errorf("reading the active generation: %w", err)
 	case layout != stateLayout:
-		return fmt.Errorf("generation %d has state layout %d, this build needs %d: %w (run `keeperctl rebuild`, or start the build that made it)",
+		return fmt.Errorf("generation %d has state layout %d, this build needs %d: %w (fill a new generation from the log topic, or start the build that made it)",
 			number, layout, stateLayout, ErrSchema)
 	}
 	return nil
@@ -151,8 +151,8 @@ func (db *DB) createFirstGeneration(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
 			return fmt.Errorf("locking the generations: %w", err)
 		}
-		var any bool
-		if err := tx.QueryRow(ctx, selectAnyGeneration.sql()).Scan(&any); err != nil || any {
+		var exists bool
+		if err := tx.QueryRow(ctx, selectAnyGeneration.sql()).Scan(&exists); err != nil || exists {
 			return err
 		}
 		if err := createGeneration(ctx, tx, 1); err != nil {
@@ -174,12 +174,13 @@ func createGeneration(ctx context.Context, tx pgx.Tx, number int) error {
 
 // stateDDL is everything that makes the schema of a generation.
 func stateDDL(generation int) string {
-	text := template("stream") + template("tables")
+	var text strings.Builder
+	text.WriteString(template("stream") + template("tables"))
 	for _, t := range perp.Tables() {
-		text += strings.ReplaceAll(template("every_table"), "{table}", string(t))
+		text.WriteString(strings.ReplaceAll(template("every_table"), "{table}", string(t)))
 	}
-	text += template("indexes")
-	return strings.ReplaceAll(text, "{state}", schemaName(generation))
+	text.WriteString(template("indexes"))
+	return strings.ReplaceAll(text.String(), "{state}", schemaName(generation))
 }
 
 // template reads an embedded file; that it is there is the compiler's knowledge and a test's.

@@ -89,7 +89,15 @@ func into[R perp.Row](ctx context.Context, tx pgx.Tx, list *[]R, q tableQuery, g
 		return fmt.Errorf("reading %s: %w", q.name, err)
 	}
 	defer rows.Close()
-	if err := eachRow(rows, layouts[q.table], func(r perp.Row) { *list = append(*list, r.(R)) }); err != nil {
+	err = eachRow(rows, layouts[q.table], func(row perp.Row) error {
+		r, ok := row.(R)
+		if !ok {
+			return fmt.Errorf("a %T among them", row)
+		}
+		*list = append(*list, r)
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("reading %s: %w", q.name, err)
 	}
 	return nil

@@ -28,7 +28,7 @@ func (b *board) of(partition int) func(reason string) {
 		} else {
 			b.reasons[partition] = reason
 		}
-		var all []string
+		all := make([]string, 0, len(b.reasons))
 		for _, p := range slices.Sorted(maps.Keys(b.reasons)) {
 			all = append(all, fmt.Sprintf("partition %d: %s", p, b.reasons[p]))
 		}

@@ -53,12 +53,12 @@ func (b *branch) has(ref chain.BlockRef) bool {
 
 // block judges a block: the child of the tip is applied, a known one skipped. The very first block is taken as the start.
 func (b *branch) block(next pg.Block) (verdict, error) {
-	tip, any := b.tip()
+	tip, exists := b.tip()
 	known, isKept := b.at(next.Number)
 	switch {
 	case b.finalized.Number == next.Number && !b.finalized.Hash.IsZero() && b.finalized.Hash != next.Hash:
 		return 0, haltf("block %d %s contradicts finality: %s is finalized", next.Number, next.Hash, b.finalized.Hash)
-	case !any, next.Follows(tip.BlockRef):
+	case !exists, next.Follows(tip.BlockRef):
 		return apply, nil
 	case isKept && known.Hash == next.Hash && next.Attempt <= known.Attempt:
 		return skip, nil
@@ -73,7 +73,7 @@ func (b *branch) block(next pg.Block) (verdict, error) {
 
 // extend adds an applied block; under the very first one lies its parent, which a reorg may go back to.
 func (b *branch) extend(next pg.Block) {
-	if ground, any := pg.Ground(next); any && len(b.kept) == 0 {
+	if ground, exists := pg.Ground(next); exists && len(b.kept) == 0 {
 		b.kept = append(b.kept, ground)
 	}
 	b.kept = append(b.kept, next)

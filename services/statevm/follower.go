@@ -118,7 +118,7 @@ func (f *follower) judge(ctx context.Context, s step) error {
 	case s.reorg != nil:
 		return f.undo(ctx, s)
 	case s.finalized != nil:
-		return f.finalize(ctx, s)
+		return f.finalize(s)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (f *follower) undo(ctx context.Context, s step) error {
 	return nil
 }
 
-func (f *follower) finalize(ctx context.Context, s step) error {
+func (f *follower) finalize(s step) error {
 	v, err := f.branch.finalize(*s.finalized)
 	if err != nil || v == skip {
 		return err

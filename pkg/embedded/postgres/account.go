@@ -2,10 +2,8 @@ package postgres
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -50,19 +48,13 @@ func (a account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: a.uid, Gid: a.gid}
 }
 
-// own hands a file or a whole directory to the account.
-func (a account) own(root string) error {
+// own hands a file or an empty directory to the account.
+func (a account) own(path string) error {
 	if !a.switched {
 		return nil
 	}
-	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, int(a.uid), int(a.gid))
-	})
-	if err != nil {
-		return fmt.Errorf("giving %s to user %s: %w", root, a.name, err)
+	if err := os.Lchown(path, int(a.uid), int(a.gid)); err != nil {
+		return fmt.Errorf("giving %s to user %s: %w", path, a.name, err)
 	}
 	return nil
 }

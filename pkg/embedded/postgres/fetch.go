@@ -43,19 +43,19 @@ func cacheDir() (string, error) {
 
 // fetch unpacks beside the final place and renames, so that nobody sees half a server.
 func fetch(cache, home string) error {
-	if err := os.MkdirAll(cache, 0o755); err != nil {
+	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // the server's own account must reach the programs, and they are no secret
 		return fmt.Errorf("making the cache: %w", err)
 	}
 	scratch, err := os.MkdirTemp(cache, "fetching-")
 	if err != nil {
 		return fmt.Errorf("making room in the cache: %w", err)
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }() // the next fetch does not mind it
 	unpacked := filepath.Join(scratch, "server")
 	if err := unpack(scratch, unpacked); err != nil {
 		return err
 	}
-	if err := os.Chmod(unpacked, 0o755); err != nil {
+	if err := os.Chmod(unpacked, 0o755); err != nil { //nolint:gosec // see above
 		return fmt.Errorf("opening the cache to the server's user: %w", err)
 	}
 	if err := os.Rename(unpacked, home); err != nil && !complete(filepath.Join(home, "bin")) {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -90,7 +91,7 @@ func (h home) initdb(bin string) (string, error) {
 		return "", err
 	}
 	// A directory that initdb left half made would be refused by the next initdb; initdb removes it itself when it fails.
-	cmd := exec.Command(filepath.Join(bin, "initdb"), "--no-sync", "--no-instructions", "--username="+superuser, "--pwfile="+h.passwordFile(),
+	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "initdb"), "--no-sync", "--no-instructions", "--username="+superuser, "--pwfile="+h.passwordFile(),
 		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--pgdata="+h.data())
 	cmd.Dir = h.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.user.credential()}

@@ -172,7 +172,7 @@ func parent() {
 // reachable is a temporary directory that the server's account can get to as well; t.TempDir hides it behind a private parent.
 func reachable(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "embedded-postgres-test-")
+	dir, err := os.MkdirTemp("", "embedded-postgres-test-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,12 +29,12 @@ func launch(bin string, h home, settings []string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the server's log: %w", err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the server has its own copy
 	args := []string{"-D", h.data()}
 	for _, s := range settings {
 		args = append(args, "-c", s)
 	}
-	cmd := exec.Command(filepath.Join(bin, "postgres"), args...)
+	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "postgres"), args...) // it lives until stop
 	cmd.Dir, cmd.Stdout, cmd.Stderr = h.dir, log, log
 	// Its own process group: an interrupt at the terminal is for the keeper, which stops the server last.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.user.credential(), Setpgid: true}
@@ -122,10 +124,11 @@ func pickPort(wanted int) (int, error) {
 	if wanted != 0 {
 		return wanted, nil
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("looking for a free port: %w", err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	defer func() { _ = l.Close() }()
+	address, err := netip.ParseAddrPort(l.Addr().String())
+	return int(address.Port()), err
 }

@@ -37,52 +37,52 @@ func Main(m *testing.M) {
 }
 
 // DB opens a fresh, migrated database for one test. It is closed and dropped when the test ends.
-func DB(t testing.TB) *pg.DB {
-	t.Helper()
-	db, err := pg.Open(t.Context(), Config(t), t.Name())
+func DB(tb testing.TB) *pg.DB {
+	tb.Helper()
+	db, err := pg.Open(tb.Context(), Config(tb), tb.Name())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(db.Close)
+	tb.Cleanup(db.Close)
 	return db
 }
 
 // Config is the configuration of a fresh, migrated database, for tests that open it themselves or hand it to a process.
-func Config(t testing.TB) pg.Config {
-	t.Helper()
+func Config(tb testing.TB) pg.Config {
+	tb.Helper()
 	cfg := pg.DefaultConfig()
-	cfg.URL = secret.MustURL(URL(t))
+	cfg.URL = secret.MustURL(URL(tb))
 	return cfg
 }
 
 // URL is the address of a fresh, migrated database. It is dropped when the test ends, whoever is still connected.
-func URL(t testing.TB) string {
-	t.Helper()
-	return create(t, true)
+func URL(tb testing.TB) string {
+	tb.Helper()
+	return create(tb, true)
 }
 
 // EmptyURL is the address of a fresh database without any schema.
-func EmptyURL(t testing.TB) string {
-	t.Helper()
-	return create(t, false)
+func EmptyURL(tb testing.TB) string {
+	tb.Helper()
+	return create(tb, false)
 }
 
-func create(t testing.TB, migrated bool) string {
-	t.Helper()
+func create(tb testing.TB, migrated bool) string {
+	tb.Helper()
 	s, err := shared()
 	if err != nil {
-		t.Fatalf("starting the test server: %v", err)
+		tb.Fatalf("starting the test server: %v", err)
 	}
 	name, statement := "test_"+hex.EncodeToString(id()), "CREATE DATABASE %s"
 	if migrated {
 		statement += " TEMPLATE " + s.template
 	}
-	if err := s.exec(t.Context(), fmt.Sprintf(statement, name)); err != nil {
-		t.Fatalf("creating a test database: %v", err)
+	if err := s.exec(tb.Context(), fmt.Sprintf(statement, name)); err != nil {
+		tb.Fatalf("creating a test database: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := s.exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			t.Errorf("dropping the test database: %v", err)
+			tb.Errorf("dropping the test database: %v", err)
 		}
 	})
 	return s.url(name)
@@ -134,7 +134,7 @@ func (s *server) makeTemplate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(hashtext($1))", s.template); err != nil {
 		return fmt.Errorf("waiting for others who make the template: %w", err)
 	}
@@ -176,7 +176,7 @@ func schemaSum() (string, error) {
 			return err
 		}
 		text, err := fs.ReadFile(pg.SchemaFiles(), path)
-		fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // a hash never fails
 		return err
 	})
 	return hex.EncodeToString(sum.Sum(nil)[:6]), err
@@ -196,7 +196,7 @@ func (s *server) exec(ctx context.Context, statement string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	_, err = conn.Exec(ctx, statement)
 	return err
 }

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -47,15 +48,15 @@ type Proxy struct {
 }
 
 // NewProxy starts a proxy in front of the server of a database address. It ends with the test.
-func NewProxy(t testing.TB, databaseURL string) *Proxy {
-	t.Helper()
+func NewProxy(tb testing.TB, databaseURL string) *Proxy {
+	tb.Helper()
 	address, err := url.Parse(databaseURL)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p := &Proxy{address: address, server: address.Host, over: make(chan struct{})}
 	address.Host = l.Addr().String()
@@ -69,7 +70,7 @@ func NewProxy(t testing.TB, databaseURL string) *Proxy {
 			connections.Go(func() { p.serve(client) })
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = l.Close()
 		close(p.over)
 		p.CutAll()
@@ -196,7 +197,7 @@ func (p *Proxy) admit(client, server net.Conn) bool {
 }
 
 func (p *Proxy) serve(client net.Conn) {
-	server, err := net.Dial("tcp", p.server)
+	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.server)
 	if err != nil {
 		_ = client.Close()
 		return
@@ -273,7 +274,7 @@ func readMessage(r io.Reader, first bool) ([]byte, error) {
 		return nil, err
 	}
 	length := int(binary.BigEndian.Uint32(header[len(header)-4:])) - 4
-	message := append(header, make([]byte, length)...)
-	_, err := io.ReadFull(r, message[len(header):])
+	message := make([]byte, len(header)+length)
+	_, err := io.ReadFull(r, message[copy(message, header):])
 	return message, err
 }
