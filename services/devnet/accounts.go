@@ -14,7 +14,7 @@ import (
 )
 
 // Mnemonic is the seed phrase every Ethereum development tool uses. Its keys are public: whatever they own on a real chain belongs to everybody.
-const Mnemonic = "test test test test test test test test test test test junk"
+const Mnemonic = "test test test test test test test test test test test junk" //nolint:dupword // That is the phrase.
 
 // Fixed indices of the development accounts.
 const (

@@ -34,7 +34,7 @@ func (c cast) alloc() types.GenesisAlloc {
 
 // exchangeKeepers holds every role: one keeper may do all jobs.
 func (c cast) exchangeKeepers() []exchange.Keeper {
-	var keepers []exchange.Keeper
+	keepers := make([]exchange.Keeper, 0, len(c.keepers))
 	for _, account := range c.keepers {
 		keepers = append(keepers, exchange.Keeper{
 			Address: account.Address,
@@ -45,7 +45,8 @@ func (c cast) exchangeKeepers() []exchange.Keeper {
 }
 
 func (c cast) record() []RecordAccount {
-	accounts := []RecordAccount{recordAccount("deployer", c.deployer), recordAccount("faucet", c.faucet), recordAccount("feed signer", c.feedSigner)}
+	accounts := make([]RecordAccount, 0, 3+len(c.keepers))
+	accounts = append(accounts, recordAccount("deployer", c.deployer), recordAccount("faucet", c.faucet), recordAccount("feed signer", c.feedSigner))
 	for _, keeper := range c.keepers {
 		accounts = append(accounts, recordAccount("keeper", keeper))
 	}

@@ -26,7 +26,7 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-const hangGuard = 60 * time.Second
+const hangGuard = 120 * time.Second
 
 func start(t *testing.T, cfg Config) *Devnet {
 	t.Helper()
@@ -275,7 +275,8 @@ func TestProcess(t *testing.T) {
 	address := make(chan string, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := service.Run(ctx, service.Options{Name: "devnet", Log: zerolog.Nop(), HTTP: service.HTTPSettings{Listen: "127.0.0.1:0"}}, func(sh *service.Shell) error {
+		options := service.Options{Name: "devnet", Log: zerolog.Nop(), HTTP: service.HTTPSettings{Listen: "127.0.0.1:0"}}
+		err := service.Run(ctx, options, func(sh *service.Shell) error {
 			address <- sh.Addr()
 			return Serve(sh, p)
 		})

@@ -77,7 +77,7 @@ func rewards(block *types.Block, receipts types.Receipts, percentiles []float64)
 		gas uint64
 		tip *big.Int
 	}
-	var all []paid
+	all := make([]paid, 0, len(block.Transactions()))
 	for i, tx := range block.Transactions() {
 		all = append(all, paid{receipts[i].GasUsed, tx.EffectiveGasTipValue(block.BaseFee())})
 	}

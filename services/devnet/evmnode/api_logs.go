@@ -206,7 +206,7 @@ func (a logAPI) subscribe(ctx context.Context, each func(event, func(any))) (*rp
 				for _, e := range events.take() {
 					each(e, send)
 				}
-			case <-sub.Err():
+			case <-sub.Err(): //nolint:errcheck // Whatever it says, the client has left.
 				return
 			}
 		}

@@ -151,11 +151,10 @@ func (r request) errorReply(f Fault) []byte {
 	for _, c := range r.calls {
 		replies = append(replies, errorReply{"2.0", c.ID, replyError{orDefault(f.Code, -32000), f.Error}})
 	}
-	var raw []byte
-	if r.batch {
-		raw, _ = json.Marshal(replies) // Of strings, numbers and JSON that was parsed before: cannot fail.
-	} else {
-		raw, _ = json.Marshal(replies[0])
+	var reply any = replies
+	if !r.batch {
+		reply = replies[0]
 	}
+	raw, _ := json.Marshal(reply) //nolint:errchkjson // Of strings, numbers and JSON that was parsed before: cannot fail.
 	return raw
 }

@@ -68,7 +68,7 @@ func New(cfg Config) (*Node, error) {
 	if err := n.register(); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	if n.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
+	if n.listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", cfg.Listen); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the node's listener: %w", err), n.Close())
 	}
 	return n, nil

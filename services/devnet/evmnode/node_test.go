@@ -26,7 +26,7 @@ var (
 	emitted     = common.BigToHash(big.NewInt(0x2a))
 )
 
-const hangGuard = 60 * time.Second
+const hangGuard = 120 * time.Second
 
 // chainTest is a running node with funded accounts and clients.
 type chainTest struct {

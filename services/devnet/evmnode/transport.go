@@ -136,7 +136,7 @@ type socket struct {
 func (s *socket) receive() {
 	var delayed sync.WaitGroup
 	defer delayed.Wait()
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	for {
 		_, raw, err := s.conn.ReadMessage()
 		if err != nil {

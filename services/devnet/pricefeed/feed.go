@@ -45,7 +45,7 @@ func New(cfg Config) (*Feed, error) {
 	}
 	f.report(time.Now())
 	var err error
-	if f.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
+	if f.listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", cfg.Listen); err != nil {
 		return nil, fmt.Errorf("opening the price feed's listener: %w", err)
 	}
 	return f, nil
@@ -71,9 +71,11 @@ func (f *Feed) Run(ctx context.Context) error {
 		case err := <-served:
 			return fmt.Errorf("serving prices: %w", err)
 		case <-ctx.Done():
-			err := server.Close()
-			<-served
-			return err
+			closed := server.Close()
+			if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+				return errors.Join(fmt.Errorf("serving prices: %w", err), closed)
+			}
+			return closed
 		}
 	}
 }

@@ -180,7 +180,10 @@ func TestAt(t *testing.T) {
 		at   uint64
 		want uint64 // Milliseconds after begin; 0 ticks every 400.
 		none bool
-	}{{at: second - 100, want: 0}, {at: second, want: 0}, {at: second + 1, want: 1200}, {at: second + 2, want: 2000}, {at: second + 3, want: 3200}, {at: second + 4, none: true}} {
+	}{
+		{at: second - 100, want: 0}, {at: second, want: 0}, {at: second + 1, want: 1200}, {at: second + 2, want: 2000}, {at: second + 3, want: 3200},
+		{at: second + 4, none: true},
+	} {
 		reports, err := f.At(test.at)
 		if err != nil {
 			t.Fatal(err)

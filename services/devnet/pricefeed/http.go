@@ -27,8 +27,13 @@ func (f *Feed) serveReports(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	data, err := json.Marshal(reports)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(reports) // The client may have gone; nothing is lost with it.
+	_, _ = w.Write(data) // The client may have gone; nothing is lost with it.
 }
 
 // serveStream sends the newest reports at once and then at every tick, until the client leaves.
