@@ -1,7 +1,6 @@
 package pg
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -38,10 +37,10 @@ func (r *intentRow) intent() (txm.Intent, error) {
 		ID: r.id, Arm: r.arm, Signer: addressOf(r.signer), State: txm.State(r.state), SaidAt: r.said, QueuedAt: r.queued, Nonce: r.nonce,
 		Outcome: job.Outcome(r.outcome),
 	}
-	if err := json.Unmarshal(r.job, &i.Job); err != nil {
+	var err error
+	if i.Job, err = decodeJob(r.job); err != nil {
 		return i, fmt.Errorf("reading the job of intent %d: %w", r.id, err)
 	}
-	var err error
 	if i.Reason, err = unescape(r.cause); err != nil {
 		return i, fmt.Errorf("reading the reason of intent %d: %w", r.id, err)
 	}
@@ -67,7 +66,7 @@ func (r *receiptRow) fields() []any {
 
 func (r *receiptRow) receipt() (*txm.Receipt, error) {
 	if r.block == nil {
-		return nil, nil
+		return nil, nil //nolint:nilnil // an intent without a receipt is no error
 	}
 	reason, err := unescape(*r.reason)
 	if err != nil {

@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -52,12 +51,12 @@ var (
 func (s Intents) Enqueue(ctx context.Context, j job.Job, saidAt time.Time) (txm.Admission, error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
-	text, err := json.Marshal(j)
+	text, err := encodeJob(j)
 	if err != nil {
 		return "", fmt.Errorf("writing job %s: %w", j.ID, err)
 	}
 	var a txm.Admission
-	err = s.db.pool.QueryRow(ctx, enqueue.sql(), j.ID, j.Kind, j.Key[:], j.Account[:], j.Class, j.Ratio.String(), j.BirthMs, text, j.Signer[:], saidAt).Scan(&a)
+	err = s.db.pool.QueryRow(ctx, enqueue.sql(), escape(j.ID), j.Kind, j.Key[:], j.Account[:], j.Class, j.Ratio.String(), j.BirthMs, text, j.Signer[:], saidAt).Scan(&a)
 	if hasCode(err, codeForeignKeyViolation) {
 		return "", fmt.Errorf("storing job %s for %s: %w", j.ID, j.Signer, txm.ErrUnknownSigner)
 	}
@@ -79,7 +78,7 @@ func (s Intents) Head(ctx context.Context, signer chain.Address, except []int64)
 	var row intentRow
 	err := s.db.pool.QueryRow(ctx, selectHead.sql(), signer[:], except).Scan(row.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+		return nil, nil //nolint:nilnil // an empty queue is no error; the documentation says so
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the queue of signer %s: %w", signer, err)

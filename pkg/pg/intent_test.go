@@ -2,6 +2,7 @@ package pg_test
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/txm"
@@ -167,6 +169,32 @@ func TestHeldNumbersAreReleasedAndReused(t *testing.T) {
 	again, err := d.db.Leases().TakeOver(t.Context(), d.fence, 0)
 	if err != nil || again.Next != 4 || len(again.Released) != 0 {
 		t.Errorf("cursor %+v, %v; want no gap", again, err)
+	}
+}
+
+// Every field of a job is stored, whatever its texts contain.
+func TestJobsAreStoredWhole(t *testing.T) {
+	d := newDesk(t, 0)
+	want := job.Job{
+		ID: "order:\x00\xff\\:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2}, Market: chain.Address{3}, Collateral: chain.Address{4}, IsLong: true,
+		SizeDeltaUsd: perp.Pow10(77), Tokens: []chain.Address{{5}, {6}}, BirthMs: 1<<63 - 1, ExpiresMs: 1<<64 - 1, Class: job.ClassAdl, Ratio: perp.Pow10(77),
+		Frozen: true, Signer: d.fence.Signer,
+		Evidence: job.Evidence{
+			Block:      chain.BlockRef{Number: 1<<64 - 1, Hash: chain.Hash{7}, Parent: chain.Hash{8}, TimeMs: 9},
+			Generation: 1<<32 - 1, Reports: []string{"a", "\x00"}, Reason: "because \xfe",
+		},
+	}
+	for i := range reflect.ValueOf(want).NumField() {
+		if reflect.ValueOf(want).Field(i).IsZero() {
+			t.Errorf("the test forgets %s", reflect.TypeOf(want).Field(i).Name)
+		}
+	}
+	if _, err := d.db.Intents().Enqueue(t.Context(), want, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	head, err := d.db.Intents().Head(t.Context(), d.fence.Signer, nil)
+	if err != nil || !reflect.DeepEqual(head.Job, want) {
+		t.Errorf("stored %+v, want %+v, %v", head, want, err)
 	}
 }
 

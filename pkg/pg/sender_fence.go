@@ -40,9 +40,10 @@ func (db *DB) fenced(ctx context.Context, op string, f lease.Fence, s *statement
 
 // predecessors are the states from which an intent may come to a state, as a parameter.
 func predecessors(s txm.State) []string {
-	var from []string
-	for _, before := range s.From() {
-		from = append(from, string(before))
+	before := s.From()
+	from := make([]string, len(before))
+	for i, b := range before {
+		from[i] = string(b)
 	}
 	return from
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,7 +144,7 @@ func TestOpenSaysWhatIsWrongAndNothingSecret(t *testing.T) {
 // Sender design §8: keys never in logs or errors.
 func TestNoPrintingReachesTheKey(t *testing.T) {
 	s := dev(t, devKey)[0]
-	key := s.(*local).key
+	key := crypto.FromECDSA(s.(*local).key)
 	var out bytes.Buffer
 	holder := struct {
 		S      Signer
@@ -157,7 +158,7 @@ func TestNoPrintingReachesTheKey(t *testing.T) {
 	if err := json.NewEncoder(&out).Encode(holder); err != nil {
 		t.Fatal(err)
 	}
-	for _, hidden := range []string{devKey, strings.ToUpper(devKey), key.D.String(), hex.EncodeToString(key.D.Bytes()[:8])} {
+	for _, hidden := range []string{devKey, strings.ToUpper(devKey), new(big.Int).SetBytes(key).String(), hex.EncodeToString(key[:8])} {
 		if strings.Contains(out.String(), hidden) {
 			t.Errorf("printed %s", out.String())
 		}

@@ -75,8 +75,9 @@ func Final(o job.Outcome) State {
 		return FinalOK
 	case job.LostRace:
 		return FinalLostRace
+	default:
+		return FinalReverted
 	}
-	return FinalReverted
 }
 
 // The pauses between two arms of a job.

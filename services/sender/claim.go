@@ -91,7 +91,10 @@ func (c claim) lookUp(ctx context.Context, t *task, lost error) error {
 		return nil
 	}
 	c.cursor.lose()
-	return fmt.Errorf("the answer to a claim was lost, and the claim is not there (stored: %s, %v): %w", stored, err, lost)
+	if err != nil {
+		return fmt.Errorf("the answer to a claim was lost (%w), and nobody says whether it is there: %w", lost, err)
+	}
+	return fmt.Errorf("the answer to a claim was lost, and the claim is not there (stored is %s): %w", stored, lost)
 }
 
 func (c claim) sign(ctx context.Context, what call, n, price uint64) (txm.SignedTx, error) {

@@ -115,7 +115,7 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, s txm.Sight) error {
 		}
 	}
 	s.SinceSend, s.Missing = c.broadcast.since(f.Newest().Hash), c.missingFor(f, s)
-	switch step := c.policy.Next(f, s); step {
+	switch c.policy.Next(f, s) {
 	case txm.Record:
 		return c.record(ctx, f, *found, *s.Receipt)
 	case txm.TakeBack:
@@ -126,8 +126,9 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, s txm.Sight) error {
 		return c.disown(ctx, f)
 	case txm.Broadcast:
 		return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // receipt finds the one transaction of the nonce that was mined, if any.
@@ -138,7 +139,7 @@ func (c *confirm) receipt(ctx context.Context, f txm.Flight) (*evm.Receipt, erro
 			return r, err
 		}
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // as of the node's own answer: what is not mined is no error
 }
 
 // missingFor is how long a spent nonce has been without a receipt of ours.
@@ -200,10 +201,10 @@ func (c *confirm) disown(ctx context.Context, f txm.Flight) error {
 
 // line is a log line about a mined transaction. What went wrong is louder.
 func (c *confirm) line(f txm.Flight, r txm.Receipt) *zerolog.Event {
-	e := c.log.Info()
+	level := zerolog.InfoLevel
 	if r.Outcome == job.Reverted {
-		e = c.log.Warn()
+		level = zerolog.WarnLevel
 	}
-	return e.Str("job", f.Intent.Job.ID).Uint32("arm", f.Intent.Arm).Uint64("nonce", f.Intent.Nonce).Str("hash", r.TxHash.Hex()).Uint64("block", r.Block.Number).
+	return c.log.WithLevel(level).Str("job", f.Intent.Job.ID).Uint32("arm", f.Intent.Arm).Uint64("nonce", f.Intent.Nonce).Str("hash", r.TxHash.Hex()).Uint64("block", r.Block.Number).
 		Str("outcome", string(r.Outcome)).Str("reason", r.Reason).Dur("age_ms", c.horizon.age(f.Intent.Job.BirthMs))
 }

@@ -32,8 +32,9 @@ func (o judge) outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outco
 		return job.CancelledByVenue, causeOf(seen), nil
 	case gmx.Frozen:
 		return job.FrozenByVenue, causeOf(seen), nil
+	default:
+		return job.Reverted, "the transaction succeeded, and none of its logs is about the job", nil
 	}
-	return job.Reverted, "the transaction succeeded, and none of its logs is about the job", nil
 }
 
 // causeOf is the text the venue gave, or the custom error in its place.

@@ -49,11 +49,11 @@ func (r record) tell(ended []txm.Ended) {
 	for _, e := range ended {
 		i := e.Intent
 		r.metrics.jobs.WithLabelValues(string(i.Job.Kind), string(i.Outcome)).Inc()
-		line := r.log.Info()
+		level := zerolog.InfoLevel
 		if i.Outcome.Failure() || i.Outcome == txm.Usurped {
-			line = r.log.Error()
+			level = zerolog.ErrorLevel
 		}
-		line.Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).Str("outcome", string(i.Outcome)).Str("reason", i.Reason).Msg("ended")
+		r.log.WithLevel(level).Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).Str("outcome", string(i.Outcome)).Str("reason", i.Reason).Msg("ended")
 	}
 }
 

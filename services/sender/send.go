@@ -52,20 +52,21 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	class := evm.SendClass(answer)
 	news := b.answered(tx.Hash, class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
-	b.line(news, class, answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).Str("hash", tx.Hash.Hex()).Str("class", string(class)).
+	b.log.WithLevel(loud(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).Str("hash", tx.Hash.Hex()).Str("class", string(class)).
 		Dur("age_ms", b.horizon.age(i.Job.BirthMs)).Msg("broadcast")
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
 }
 
-// line is loud about news only: the same bytes may be broadcast for a long time.
-func (b *broadcast) line(news bool, class evm.Class, answer error) *zerolog.Event {
+// loud is how loud a broadcast is logged: only news are, because the same bytes may be broadcast for a long time.
+func loud(news bool, class evm.Class) zerolog.Level {
 	switch {
 	case !news:
-		return b.log.Debug().Err(answer)
+		return zerolog.DebugLevel
 	case class == evm.Accepted:
-		return b.log.Info()
+		return zerolog.InfoLevel
+	default:
+		return zerolog.WarnLevel
 	}
-	return b.log.Warn().Err(answer)
 }
 
 // note stores the answer. An intent that has moved on meanwhile, because confirm was faster, needs no note.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
@@ -290,7 +289,7 @@ func (s *site) payMyself(key secret.String) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.mined(s.venue.Pay(s.t.Context(), private, common.Address(crypto.PubkeyToAddress(private.PublicKey)), big.NewInt(1)))
+	s.mined(s.venue.Pay(s.t.Context(), private, crypto.PubkeyToAddress(private.PublicKey), big.NewInt(1)))
 }
 
 func fatalPayload(t *testing.T, s *site, by chain.Address, key secret.String) {

@@ -76,11 +76,11 @@ func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
 	w.metrics.Leases.Rejected(why)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
-	line := w.log.Info()
 	if lease.Lost(why) {
-		line = w.log.Warn().Err(why).Str("node", w.owner.Label)
+		w.log.Warn().Err(why).Str("node", w.owner.Label).Int64("token", t.Fence().Token).Msg("tenure lost")
+	} else {
+		w.log.Info().Int64("token", t.Fence().Token).Msg("tenure ends")
 	}
-	line.Int64("token", t.Fence().Token).Msg("tenure ends")
 	if err := t.Release(ctx); err != nil {
 		w.log.Warn().Err(err).Msg("the lease was not given back; it runs out by itself")
 	}

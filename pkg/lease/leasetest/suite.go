@@ -24,7 +24,8 @@ type Setup func(t *testing.T) (lease.Store, chain.Address)
 
 // Run puts a store through the suite. Tests run in parallel.
 func Run(t *testing.T, setup Setup) {
-	for name, test := range map[string]func(*testing.T, bench){
+	t.Helper()
+	for name, test := range map[string]func(bench){
 		"one owner":                        oneOwner,
 		"own lease is extended":            extend,
 		"release lets the next in at once": release,
@@ -37,13 +38,14 @@ func Run(t *testing.T, setup Setup) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store, signer := setup(t)
-			test(t, bench{store, signer, lease.NewOwner("alice"), lease.NewOwner("bob")})
+			test(bench{t, store, signer, lease.NewOwner("alice"), lease.NewOwner("bob")})
 		})
 	}
 }
 
 // bench is what one test works with.
 type bench struct {
+	t          *testing.T
 	store      lease.Store
 	signer     chain.Address
 	alice, bob lease.Owner
@@ -61,14 +63,14 @@ func (b bench) take(t *testing.T, o lease.Owner, ttl time.Duration) lease.Fence 
 	return f
 }
 
-func (b bench) refused(t *testing.T, o lease.Owner) *lease.HeldError {
+func (b bench) refused(t *testing.T, o lease.Owner) (holder string, token int64) {
 	t.Helper()
 	_, err := b.store.Acquire(t.Context(), b.signer, o, long)
 	held, is := errors.AsType[*lease.HeldError](err)
 	if !is {
 		t.Fatalf("%s: got %v, want to hear that the lease is held", o.Label, err)
 	}
-	return held
+	return held.Holder, held.Token
 }
 
 func (b bench) lost(t *testing.T, f lease.Fence) {
@@ -79,13 +81,14 @@ func (b bench) lost(t *testing.T, f lease.Fence) {
 }
 
 // NON-1.
-func oneOwner(t *testing.T, b bench) {
+func oneOwner(b bench) {
+	t := b.t
 	f := b.take(t, b.alice, long)
 	if f.Token != 1 {
 		t.Errorf("the first tenure has token %d", f.Token)
 	}
-	if held := b.refused(t, b.bob); held.Holder != "alice" || held.Token != 1 {
-		t.Errorf("bob hears of %+v", held)
+	if holder, token := b.refused(t, b.bob); holder != "alice" || token != 1 {
+		t.Errorf("bob hears of %s under token %d", holder, token)
 	}
 	if err := b.store.Renew(t.Context(), f, long); err != nil {
 		t.Error(err)
@@ -93,7 +96,8 @@ func oneOwner(t *testing.T, b bench) {
 }
 
 // NON-3: a repeated acquire, as after a lost reply, changes nothing.
-func extend(t *testing.T, b bench) {
+func extend(b bench) {
+	t := b.t
 	first := b.take(t, b.alice, short)
 	if again := b.take(t, b.alice, long); again != first {
 		t.Errorf("%+v became %+v", first, again)
@@ -103,7 +107,8 @@ func extend(t *testing.T, b bench) {
 }
 
 // NON-2, S9: released is not forgotten, and the old tenure cannot end the new one.
-func release(t *testing.T, b bench) {
+func release(b bench) {
+	t := b.t
 	a := b.take(t, b.alice, long)
 	if err := b.store.Release(t.Context(), a); err != nil {
 		t.Fatal(err)
@@ -120,7 +125,8 @@ func release(t *testing.T, b bench) {
 }
 
 // NON-2, S11: a lease ends by itself, whatever its owner believes.
-func expiry(t *testing.T, b bench) {
+func expiry(b bench) {
+	t := b.t
 	a := b.take(t, b.alice, short)
 	f := b.await(t, b.bob)
 	if f.Token != a.Token+1 {
@@ -154,7 +160,8 @@ func (b bench) await(t *testing.T, o lease.Owner) lease.Fence {
 }
 
 // S7: the same owner, after its lease ran out, is fenced from its own past.
-func returning(t *testing.T, b bench) {
+func returning(b bench) {
+	t := b.t
 	before := b.take(t, b.alice, short)
 	<-time.After(2 * short)
 	after := b.take(t, b.alice, long)
@@ -165,7 +172,8 @@ func returning(t *testing.T, b bench) {
 }
 
 // S12: a renewal extends its own tenure or nothing.
-func noResurrection(t *testing.T, b bench) {
+func noResurrection(b bench) {
+	t := b.t
 	f := b.take(t, b.alice, short)
 	<-time.After(2 * short)
 	b.lost(t, f)
@@ -175,7 +183,8 @@ func noResurrection(t *testing.T, b bench) {
 }
 
 // NON-1, NON-14: whoever wins, one wins, and the tokens have no gap and no repetition.
-func crowd(t *testing.T, b bench) {
+func crowd(b bench) {
+	t := b.t
 	const rounds, nodes = 10, 8
 	for round := range int64(rounds) {
 		var winner atomic.Pointer[lease.Fence]
@@ -202,7 +211,8 @@ func crowd(t *testing.T, b bench) {
 	}
 }
 
-func unknown(t *testing.T, b bench) {
+func unknown(b bench) {
+	t := b.t
 	_, err := b.store.Acquire(t.Context(), chain.Address{0xff, 0xff}, b.alice, long)
 	if err == nil || lease.Held(err) || lease.Lost(err) {
 		t.Errorf("got %v, want an error that says the signer is unknown", err)

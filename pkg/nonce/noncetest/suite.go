@@ -15,7 +15,8 @@ type Setup func(t *testing.T) (nonce.Store, lease.Store, chain.Address)
 
 // Run puts a store through the suite. Tests run in parallel.
 func Run(t *testing.T, setup Setup) {
-	for name, test := range map[string]func(*testing.T, bench){
+	t.Helper()
+	for name, test := range map[string]func(bench){
 		"a tenure starts at the chain's nonce":      startsAtChain,
 		"a cursor never falls":                      neverFalls,
 		"a former owner moves no cursor":            fenced,
@@ -24,12 +25,13 @@ func Run(t *testing.T, setup Setup) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			nonces, leases, signer := setup(t)
-			test(t, bench{nonces, leases, signer})
+			test(bench{t, nonces, leases, signer})
 		})
 	}
 }
 
 type bench struct {
+	t      *testing.T
 	nonces nonce.Store
 	leases lease.Store
 	signer chain.Address
@@ -63,9 +65,13 @@ func (b bench) release(t *testing.T, f lease.Fence) {
 }
 
 // NON-6.
-func startsAtChain(t *testing.T, b bench) { b.takeOver(t, b.acquire(t), 17, 17) }
+func startsAtChain(b bench) {
+	t := b.t
+	b.takeOver(t, b.acquire(t), 17, 17)
+}
 
-func neverFalls(t *testing.T, b bench) {
+func neverFalls(b bench) {
+	t := b.t
 	f := b.acquire(t)
 	b.takeOver(t, f, 17, 17)
 	b.release(t, f)
@@ -76,7 +82,8 @@ func neverFalls(t *testing.T, b bench) {
 }
 
 // NON-2.
-func fenced(t *testing.T, b bench) {
+func fenced(b bench) {
+	t := b.t
 	old := b.acquire(t)
 	b.release(t, old)
 	f := b.acquire(t)
@@ -87,7 +94,8 @@ func fenced(t *testing.T, b bench) {
 }
 
 // NON-3.
-func repeatable(t *testing.T, b bench) {
+func repeatable(b bench) {
+	t := b.t
 	f := b.acquire(t)
 	b.takeOver(t, f, 5, 5)
 	b.takeOver(t, f, 5, 5)

@@ -14,7 +14,8 @@ import (
 )
 
 // NON-13.
-func claimStores(t *testing.T, b *bench) {
+func claimStores(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	for i, intent := range b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3)) {
@@ -37,7 +38,8 @@ func claimStores(t *testing.T, b *bench) {
 }
 
 // S1, NON-2: after a takeover the old owner's claim of a number nobody has meets no row that could refuse it; the lease row does.
-func staleClaim(t *testing.T, b *bench) {
+func staleClaim(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	old := b.node(t, signer)
 	intent := b.queue(t, anOrder(signer, 1))[0]
@@ -51,7 +53,8 @@ func staleClaim(t *testing.T, b *bench) {
 }
 
 // S2: the successor finds the number that its predecessor took, whether or not the predecessor knows that it did.
-func takenNumber(t *testing.T, b *bench) {
+func takenNumber(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	old := b.node(t, signer)
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
@@ -69,7 +72,8 @@ func takenNumber(t *testing.T, b *bench) {
 }
 
 // S3: two goroutines of one process, one promised number.
-func oneCursor(t *testing.T, b *bench) {
+func oneCursor(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	jobs := []job.Job{anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3), anOrder(signer, 4)}
@@ -94,12 +98,13 @@ func oneCursor(t *testing.T, b *bench) {
 }
 
 // S4: what was mined is given to nobody, not even as a gap.
-func consumedStays(t *testing.T, b *bench) {
+func consumedStays(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
 	tx := n.mustClaim(t, intents[0].ID)
-	n.land(t, tx, settled)
+	n.land(t, tx)
 	n = n.succeed(t)
 	if n.cursor.Next != tx.Nonce+1 || len(n.cursor.Released) != 0 {
 		t.Fatalf("the successor's cursor is %+v", n.cursor)
@@ -110,7 +115,8 @@ func consumedStays(t *testing.T, b *bench) {
 }
 
 // S13, NON-13: a signed number waits for the chain, for as long as it takes. The successor adopts it with its bytes.
-func nothingByTime(t *testing.T, b *bench) {
+func nothingByTime(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := &node{bench: b}
 	n.begin(t, signer, short)
@@ -126,7 +132,8 @@ func nothingByTime(t *testing.T, b *bench) {
 }
 
 // NON-3: the commit whose answer was lost is found by its intent.
-func lookUp(t *testing.T, b *bench) {
+func lookUp(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	intent := b.queue(t, anOrder(signer, 1))[0]
@@ -142,10 +149,11 @@ func lookUp(t *testing.T, b *bench) {
 }
 
 // LIQ-6: also when the claims come from several senders at once.
-func oneLiquidationPerAccount(t *testing.T, b *bench) {
-	var nodes []*node
-	var intents []*txm.Intent
-	for i := range 4 {
+func oneLiquidationPerAccount(b *bench) {
+	t := b.t
+	const senders = 4
+	nodes, intents := make([]*node, 0, senders), make([]*txm.Intent, 0, senders)
+	for i := range senders {
 		signer := b.signer(t)
 		nodes = append(nodes, b.node(t, signer))
 		intents = append(intents, b.queue(t, aLiquidation(signer, 1, byte(i)))...)
@@ -163,11 +171,12 @@ func oneLiquidationPerAccount(t *testing.T, b *bench) {
 	other := (won + 1) % len(nodes)
 	_, err := nodes[other].claim(t, intents[other].ID)
 	mustBeRefused(t, "a second liquidation of the account", err, txm.AccountBusy)
-	nodes[won].land(t, sign(intents[won].ID, nodes[won].fence.Signer, 0), settled)
+	nodes[won].land(t, sign(intents[won].ID, nodes[won].fence.Signer, 0))
 	nodes[other].mustClaim(t, intents[other].ID)
 }
 
 func claimAll(t *testing.T, nodes []*node, intents []*txm.Intent) []error {
+	t.Helper()
 	errs := make([]error, len(nodes))
 	var group sync.WaitGroup
 	for i, n := range nodes {
@@ -178,7 +187,8 @@ func claimAll(t *testing.T, nodes []*node, intents []*txm.Intent) []error {
 }
 
 // LIQ-6: counted over all signers, freed by the end of one, and not in the way of orders.
-func liquidationLimit(t *testing.T, b *bench) {
+func liquidationLimit(b *bench) {
+	t := b.t
 	signers := []chain.Address{b.signer(t), b.signer(t)}
 	nodes := []*node{b.node(t, signers[0]), b.node(t, signers[1])}
 	var first txm.SignedTx
@@ -192,11 +202,12 @@ func liquidationLimit(t *testing.T, b *bench) {
 	_, err := nodes[1].claim(t, late.ID)
 	mustBeRefused(t, "one liquidation too many", err, txm.KeeperFull)
 	nodes[1].mustClaim(t, b.queue(t, anOrder(signers[1], 1))[0].ID)
-	nodes[0].land(t, first, settled)
+	nodes[0].land(t, first)
 	nodes[1].mustClaim(t, late.ID)
 }
 
-func flightLimit(t *testing.T, b *bench) {
+func flightLimit(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	var first txm.SignedTx
@@ -208,12 +219,13 @@ func flightLimit(t *testing.T, b *bench) {
 	late := b.queue(t, anOrder(signer, 99))[0]
 	_, err := n.claim(t, late.ID)
 	mustBeRefused(t, "one flight too many", err, txm.SignerFull)
-	n.land(t, first, settled)
+	n.land(t, first)
 	n.mustClaim(t, late.ID)
 }
 
 // A planner's newer words may change the intent while a claim waits for it: the claim is whole all the same.
-func claimRacesRefresh(t *testing.T, b *bench) {
+func claimRacesRefresh(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	for i := range 12 {
@@ -237,6 +249,6 @@ func claimRacesRefresh(t *testing.T, b *bench) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.land(t, tx, settled)
+		n.land(t, tx)
 	}
 }

@@ -2,7 +2,6 @@ package txmtest
 
 import (
 	"errors"
-	"testing"
 	"time"
 
 	"perpkeeper/pkg/job"
@@ -10,14 +9,15 @@ import (
 )
 
 // S5, S6, NON-2: every write of a former owner, on a row the successor has touched and on one it has not.
-func staleWrites(t *testing.T, b *bench) {
+func staleWrites(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	old := b.node(t, signer)
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3), anOrder(signer, 4))
 	sent, mined, ended := old.mustClaim(t, intents[0].ID), old.mustClaim(t, intents[1].ID), old.mustClaim(t, intents[2].ID)
 	must(t, old.Intents.Record(t.Context(), old.fence, minedAt(mined, 4, 0)))
 	successor := old.succeed(t)
-	successor.land(t, ended, settled)
+	successor.land(t, ended)
 	ctx, end := t.Context(), txm.Ending{Outcome: job.SkippedDone}
 	for what, write := range map[string]func() error{
 		"noted":     func() error { return old.Intents.Noted(ctx, old.fence, sent.Hash, "accepted", true) },
@@ -47,7 +47,8 @@ func staleWrites(t *testing.T, b *bench) {
 }
 
 // S7, S12: what a process began under one tenure it cannot end under a later one by accident: the fence is the tenure's, not the process's.
-func ownPast(t *testing.T, b *bench) {
+func ownPast(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := &node{bench: b}
 	n.begin(t, signer, short)
@@ -60,11 +61,12 @@ func ownPast(t *testing.T, b *bench) {
 	_, err := past.claim(t, intents[1].ID)
 	mustBeLost(t, "a late claim of an earlier tenure", err)
 	b.onlyFlight(t, signer, txm.Signed)
-	n.land(t, tx, settled)
+	n.land(t, tx)
 }
 
 // The road of a receipt: sent, mined, gone with its block, mined on another branch, final.
-func receipts(t *testing.T, b *bench) {
+func receipts(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	ctx := t.Context()
@@ -102,7 +104,8 @@ func receipts(t *testing.T, b *bench) {
 	}
 }
 
-func guards(t *testing.T, b *bench) {
+func guards(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	ctx, end := t.Context(), txm.Ending{Outcome: job.SkippedDone}
@@ -125,7 +128,8 @@ func guards(t *testing.T, b *bench) {
 	}
 }
 
-func foreign(t *testing.T, b *bench) {
+func foreign(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	ctx := t.Context()

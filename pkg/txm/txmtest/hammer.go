@@ -58,7 +58,8 @@ func (l *ledger) has(hash chain.Hash, n uint64) bool {
 }
 
 // NON-14: no number twice, no job twice, and all jobs in the end.
-func hammer(t *testing.T, b *bench) {
+func hammer(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	jobOf := map[int64]string{}
 	for i := range hammerJobs {
@@ -70,7 +71,7 @@ func hammer(t *testing.T, b *bench) {
 	ring := &ring{bench: b, signer: signer, ledger: &ledger{pool: map[uint64]chain.Hash{}}, signed: map[chain.Hash]int64{}}
 	var group sync.WaitGroup
 	for seed := range uint64(hammerNodes) {
-		group.Go(func() { ring.fight(ctx, t, rand.New(rand.NewPCG(seed, 1))) })
+		group.Go(func() { ring.fight(ctx, rand.New(rand.NewPCG(seed, 1))) }) //nolint:gosec // a test that can be repeated
 	}
 	group.Wait()
 	ring.judge(t, jobOf)
@@ -88,9 +89,10 @@ type ring struct {
 }
 
 // fight is the life of one process: it owns the signer again and again until nothing is left to do.
-func (r *ring) fight(ctx context.Context, t *testing.T, rnd *rand.Rand) {
+func (r *ring) fight(ctx context.Context, rnd *rand.Rand) {
+	t := r.t
 	owner := lease.NewOwner("node")
-	for ctx.Err() == nil && !r.done(ctx, t) {
+	for ctx.Err() == nil && !r.done(ctx) {
 		fence, err := r.Leases.Acquire(ctx, r.signer, owner, hammerTTL)
 		if err == nil {
 			err = r.serve(ctx, fence, rnd)
@@ -108,11 +110,11 @@ func (r *ring) fight(ctx context.Context, t *testing.T, rnd *rand.Rand) {
 	}
 }
 
-func (r *ring) done(ctx context.Context, t *testing.T) bool {
+func (r *ring) done(ctx context.Context) bool {
 	depth, err := r.Intents.Depth(ctx, r.signer)
 	flights, err2 := r.Intents.InFlight(ctx, r.signer)
 	if err := errors.Join(err, err2); err != nil && ctx.Err() == nil {
-		t.Error(err)
+		r.t.Error(err)
 		return true
 	}
 	return depth+len(flights) == 0

@@ -24,7 +24,8 @@ func (b *bench) say(t *testing.T, j job.Job, at time.Time, want txm.Admission) {
 }
 
 // NON-3.
-func oneJob(t *testing.T, b *bench) {
+func oneJob(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	j, at := anOrder(signer, 1), time.Now()
@@ -41,7 +42,8 @@ func oneJob(t *testing.T, b *bench) {
 	}
 }
 
-func crowdedQueue(t *testing.T, b *bench) {
+func crowdedQueue(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	j := anOrder(signer, 1)
 	var born atomic.Int32
@@ -64,12 +66,13 @@ func crowdedQueue(t *testing.T, b *bench) {
 }
 
 // TIER-12: the next arm needs the end of the last one, its cooling down, and a planner that says so afterwards.
-func nextArm(t *testing.T, b *bench) {
+func nextArm(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	j, at := anOrder(signer, 1), time.Now()
 	b.say(t, j, at, txm.NewArm)
-	n.land(t, n.mustClaim(t, b.find(t, j).ID), settled)
+	n.land(t, n.mustClaim(t, b.find(t, j).ID))
 	b.say(t, j, at.Add(settled/2), txm.Cooling)
 	b.say(t, j, at.Add(settled+30*time.Second), txm.NewArm)
 	second := b.find(t, j)
@@ -84,7 +87,8 @@ func nextArm(t *testing.T, b *bench) {
 }
 
 // LIQ-6: the ratio that counts is the last one said, and the signer too.
-func refresh(t *testing.T, b *bench) {
+func refresh(b *bench) {
+	t := b.t
 	first, second := b.signer(t), b.signer(t)
 	j, at := aLiquidation(first, 1, 1), time.Now()
 	b.say(t, j, at, txm.NewArm)
@@ -104,12 +108,14 @@ func refresh(t *testing.T, b *bench) {
 }
 
 // LIQ-6: class, ratio, age, id, as job.Before has it.
-func order(t *testing.T, b *bench) {
+func order(b *bench) {
+	t := b.t
 	signer := b.signer(t)
-	var jobs []job.Job
-	for i := range 40 {
+	const many = 40
+	jobs, random := make([]job.Job, 0, many), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that can be repeated
+	for i := range many {
 		j := anOrder(signer, byte(i))
-		j.Class, j.Ratio, j.BirthMs = job.Class(1+rand.IntN(5)), perp.U64(rand.Uint64N(3)), rand.Uint64N(3)
+		j.Class, j.Ratio, j.BirthMs = job.Class(1+random.IntN(5)), perp.U64(random.Uint64N(3)), random.Uint64N(3)
 		if i%7 == 0 {
 			j.Ratio = perp.Pow10(77).Add(j.Ratio)
 		}
@@ -122,7 +128,7 @@ func order(t *testing.T, b *bench) {
 		}
 		return 1
 	})
-	var passed []int64
+	passed := make([]int64, 0, many)
 	for i, want := range jobs {
 		got, err := b.Intents.Head(t.Context(), signer, passed)
 		if err != nil || got == nil || got.Job.ID != want.ID {
@@ -132,7 +138,8 @@ func order(t *testing.T, b *bench) {
 	}
 }
 
-func paused(t *testing.T, b *bench) {
+func paused(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	b.queue(t, anOrder(signer, 1))
@@ -145,12 +152,13 @@ func paused(t *testing.T, b *bench) {
 	}
 }
 
-func reports(t *testing.T, b *bench) {
+func reports(b *bench) {
+	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3))
 	tx := n.mustClaim(t, intents[0].ID)
-	n.land(t, tx, settled)
+	n.land(t, tx)
 	const odd = "reason with \x00 and \xff and \\"
 	must(t, n.Intents.Skip(t.Context(), n.fence, intents[1].ID, txm.Ending{Outcome: job.Refused, Reason: odd}))
 	ended, err := b.Intents.Unreported(t.Context(), signer, 10)

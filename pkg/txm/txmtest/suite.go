@@ -33,15 +33,16 @@ type Setup func(t *testing.T) Stores
 
 // Run puts stores through the suite. Tests run in parallel.
 func Run(t *testing.T, setup Setup) {
+	t.Helper()
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, &bench{Stores: setup(t)})
+			test(&bench{Stores: setup(t), t: t})
 		})
 	}
 }
 
-var tests = map[string]func(*testing.T, *bench){
+var tests = map[string]func(*bench){
 	"a claim stores number and bytes together":                 claimStores,
 	"S1: a former owner inserts nothing new":                   staleClaim,
 	"S2: a taken number is not taken again":                    takenNumber,
@@ -79,6 +80,7 @@ var limits = txm.Limits{Signer: 16, Liquidations: 10}
 // bench is what one test works with.
 type bench struct {
 	Stores
+	t     *testing.T
 	count atomic.Uint32
 }
 
@@ -149,7 +151,7 @@ func aLiquidation(signer chain.Address, account, position byte) job.Job {
 // queue stores jobs and returns their intents.
 func (b *bench) queue(t *testing.T, jobs ...job.Job) []*txm.Intent {
 	t.Helper()
-	var intents []*txm.Intent
+	intents := make([]*txm.Intent, 0, len(jobs))
 	for _, j := range jobs {
 		if a, err := b.Intents.Enqueue(t.Context(), j, time.Now()); err != nil || a != txm.NewArm {
 			t.Fatalf("%s: %s, %v", j.ID, a, err)
@@ -233,11 +235,11 @@ func minedAt(tx txm.SignedTx, block uint64, branch byte) txm.Receipt {
 }
 
 // land records and finishes a transaction.
-func (n *node) land(t *testing.T, tx txm.SignedTx, coolDown time.Duration) {
+func (n *node) land(t *testing.T, tx txm.SignedTx) {
 	t.Helper()
 	r := minedAt(tx, 5, 0)
 	must(t, n.Intents.Record(t.Context(), n.fence, r))
-	must(t, n.Intents.Finish(t.Context(), n.fence, r, coolDown))
+	must(t, n.Intents.Finish(t.Context(), n.fence, r, settled))
 }
 
 func must(t *testing.T, err error) {
