@@ -92,6 +92,10 @@ func (b *branch) reorg(r chain.Reorg) (verdict, error) {
 		return skip, nil
 	}
 	tip, _ := b.tip()
+	if b.has(r.OldTip) && r.Ancestor.Number < b.kept[0].Number {
+		return 0, haltf("a reorg from block %d back to block %d goes deeper than can be undone, which is block %d (fill a new generation from the log topic)",
+			r.OldTip.Number, r.Ancestor.Number, b.kept[0].Number)
+	}
 	return 0, haltf("a reorg from block %d %s back to block %d %s does not fit block %d %s, the last one applied",
 		r.OldTip.Number, r.OldTip.Hash, r.Ancestor.Number, r.Ancestor.Hash, tip.Number, tip.Hash)
 }

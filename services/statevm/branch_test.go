@@ -1,6 +1,7 @@
 package statevm
 
 import (
+	"strings"
 	"testing"
 
 	"perpkeeper/pkg/chain"
@@ -123,6 +124,9 @@ func TestBranchForgets(t *testing.T) {
 		parent = ref.Hash
 	}
 	tip, _ := b.tip()
+	if _, err := b.reorg(chain.Reorg{Ancestor: chain.BlockRef{Number: 3}, OldTip: tip.BlockRef}); !halts(err) || !strings.Contains(err.Error(), "deeper") {
+		t.Errorf("a reorg beyond the horizon: %v", err)
+	}
 	if _, kept := b.at(tip.Number - pg.UndoHorizon); !kept || len(b.kept) != pg.UndoHorizon+1 {
 		t.Errorf("%d blocks are kept", len(b.kept))
 	}

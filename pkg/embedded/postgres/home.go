@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // home is the directory a server lives in: data/ belongs to the server; password, log and lock to us.
@@ -36,7 +37,7 @@ func openHome(dir string) (home, error) {
 	}
 	h := home{dir: dir, temporary: dir == "", user: user}
 	if h.temporary {
-		sweep(os.TempDir())
+		sweep(os.TempDir(), sweepAge)
 		h.dir, err = os.MkdirTemp("", temporaryPattern)
 	} else {
 		err = os.MkdirAll(dir, 0o700)
@@ -113,11 +114,14 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// sweepAge is how old a throw-away directory must be to be swept away: a younger one may belong to a process that is about to lock it.
+const sweepAge = time.Minute
+
 // sweep removes throw-away directories whose owner was killed before it could. What cannot be removed is left to a later sweep.
-func sweep(tempDir string) {
+func sweep(tempDir string, age time.Duration) {
 	dirs, _ := filepath.Glob(filepath.Join(tempDir, temporaryPattern+"*")) // The pattern is a constant and well formed.
 	for _, dir := range dirs {
-		if _, err := os.Stat(filepath.Join(dir, "lock")); err != nil {
+		if info, err := os.Stat(filepath.Join(dir, "lock")); err != nil || time.Since(info.ModTime()) < age {
 			continue // Being made just now, or not ours to read.
 		}
 		if f, err := lock(dir); err == nil {

@@ -1,8 +1,8 @@
 // Package postgres runs a real PostgreSQL server as a child of this process: for tests, and for the demo that needs nothing installed.
 //
 // Guaranteed: the server listens on the loopback interface only and asks for a random password; it is never run as root; it dies with its
-// parent, also when the parent is killed; a data directory that this package made up itself is removed, at the latest by the next Start
-// on the machine.
+// parent, also when the parent is killed; a data directory that this package made up itself is removed, at the latest by a Start on the
+// machine a minute later.
 //
 // Not guaranteed: production durability. It is one server with default checkpoints and no backup.
 package postgres

@@ -116,7 +116,7 @@ func TestDiesWithItsParent(t *testing.T) {
 		parent()
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDiesWithItsParent$")
-	cmd.Env = append(os.Environ(), "POSTGRES_TEST_PARENT=1")
+	cmd.Env = append(os.Environ(), "POSTGRES_TEST_PARENT=1", "TMPDIR="+reachable(t))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -150,7 +150,11 @@ func TestDiesWithItsParent(t *testing.T) {
 			t.Fatal("the server outlived its parent")
 		}
 	}
-	sweep(filepath.Dir(dir))
+	sweep(filepath.Dir(dir), time.Hour)
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("a young directory was swept away: %v", err)
+	}
+	sweep(filepath.Dir(dir), 0)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the directory of a dead owner is still there: %v", err)
 	}
@@ -177,5 +181,8 @@ func reachable(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	return dir
 }
