@@ -163,7 +163,7 @@ func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r
 	if err := c.store.Record(ctx, c.tenure.Fence(), r); err != nil {
 		return err
 	}
-	c.line(f, r).Msg("mined")
+	c.tell("mined", f, r)
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (c *confirm) takeBack(ctx context.Context, f txm.Flight) error {
 		return err
 	}
 	c.metrics.reorgs.Inc()
-	c.line(f, *f.Mined).Msg("the block left the chain")
+	c.tell("the block left the chain", f, *f.Mined)
 	return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
@@ -182,7 +182,7 @@ func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 		return err
 	}
 	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.age(f.Intent.Job.BirthMs).Seconds())
-	c.line(f, r).Msg("final")
+	c.tell("final", f, r)
 	c.ended()
 	return nil
 }
@@ -199,12 +199,12 @@ func (c *confirm) disown(ctx context.Context, f txm.Flight) error {
 	return nil
 }
 
-// line is a log line about a mined transaction. What went wrong is louder.
-func (c *confirm) line(f txm.Flight, r txm.Receipt) *zerolog.Event {
+// tell logs what became of a mined transaction. What went wrong is louder.
+func (c *confirm) tell(what string, f txm.Flight, r txm.Receipt) {
 	level := zerolog.InfoLevel
 	if r.Outcome == job.Reverted {
 		level = zerolog.WarnLevel
 	}
-	return c.log.WithLevel(level).Str("job", f.Intent.Job.ID).Uint32("arm", f.Intent.Arm).Uint64("nonce", f.Intent.Nonce).Str("hash", r.TxHash.Hex()).Uint64("block", r.Block.Number).
-		Str("outcome", string(r.Outcome)).Str("reason", r.Reason).Dur("age_ms", c.horizon.age(f.Intent.Job.BirthMs))
+	c.log.WithLevel(level).Str("job", f.Intent.Job.ID).Uint32("arm", f.Intent.Arm).Uint64("nonce", f.Intent.Nonce).Str("hash", r.TxHash.Hex()).
+		Uint64("block", r.Block.Number).Str("outcome", string(r.Outcome)).Str("reason", r.Reason).Dur("age_ms", c.horizon.age(f.Intent.Job.BirthMs)).Msg(what)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
-	"testing"
 	"time"
 
 	"perpkeeper/pkg/chain"
@@ -74,7 +73,7 @@ func hammer(b *bench) {
 		group.Go(func() { ring.fight(ctx, rand.New(rand.NewPCG(seed, 1))) }) //nolint:gosec // a test that can be repeated
 	}
 	group.Wait()
-	ring.judge(t, jobOf)
+	ring.judge(jobOf)
 }
 
 // ring is where the nodes meet.
@@ -217,7 +216,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (r *ring) judge(t *testing.T, jobOf map[int64]string) {
+func (r *ring) judge(jobOf map[int64]string) {
+	t := r.t
 	times := map[string]int{}
 	for n, hash := range r.ledger.mined {
 		intent, ours := r.signed[hash]
