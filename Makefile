@@ -31,11 +31,44 @@ test: setup ## every test that needs no Docker and no real Kafka, with the race 
 e2e: setup ## the whole pipeline as processes: kills, two of each, reorgs, bad configuration
 	@PERPKEEPER_E2E=1 $(GO_TEST) -timeout 30m -count=1 -v ./test/e2e/...
 
+test-kafka: setup ## the bus suite and the main road on a real Apache Kafka (needs Java 17 and Maven)
+	@test/kafka/kafka.sh up $(or $(BROKERS),1)
+	@eval "$$(test/kafka/kafka.sh env)" && $(GO_TEST) -timeout 25m -count=1 ./pkg/bus/... ./test/kafka/... && \
+		$(GO_TEST) -timeout 15m -count=1 -v -run 'TestMainRoad' ./test/e2e; \
+		status=$$?; test/kafka/kafka.sh down; exit $$status
+
 kafka-up: ## start a real Apache Kafka (BROKERS=1 or 3)
 	@test/kafka/kafka.sh up $(or $(BROKERS),1)
 
 kafka-down: ## stop it and delete its data
 	@test/kafka/kafka.sh down
+
+gen: build ## write what is generated: docs/topics.md, docs/metrics.md, the wire schema's Go code (needs protoc)
+	@docs/generate.sh
+	@if command -v protoc >/dev/null; then \
+		GOBIN=$(CURDIR)/.cache/bin go install google.golang.org/protobuf/cmd/protoc-gen-go && \
+		PATH=$(CURDIR)/.cache/bin:$$PATH protoc -Ipkg/wire/wirepb --go_out=pkg/wire/wirepb --go_opt=paths=source_relative wire.proto; \
+	else echo "protoc is not installed: pkg/wire/wirepb was left as it is"; fi
+
+verify: build contracts-check ## fail if anything generated is not what its source says
+	@docs/generate.sh --check
+
+contracts: ## compile the devnet's contracts (needs Node)
+	@cd services/devnet/contracts && npm ci --silent && node build.mjs
+
+contracts-check: ## fail if the committed ABI and bytecode are not those of the sources (needs Node)
+	@cd services/devnet/contracts && npm ci --silent && node build.mjs --check
+
+fuzz: setup ## fuzz every decoder for FUZZTIME each
+	@for target in $$(grep -rl '^func Fuzz' --include=*_test.go . | xargs -n1 dirname | sort -u); do \
+		for f in $$(grep -ho '^func Fuzz[A-Za-z]*' $$target/*_test.go | cut -c6-); do \
+			echo "fuzzing $$f in $$target"; go test $$target -run '^$$' -fuzz "^$$f\$$" -fuzztime $(or $(FUZZTIME),20s) || exit 1; done; done
+
+compose-check: setup ## load the compose file with every profile, without an engine
+	@go test -count=1 ./test/compose
+
+docker: ## build the image
+	@docker build -t perpkeeper .
 
 lint: ## formatting, vet, and the linters of .golangci.yaml
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
