@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/retry"
 )
 
 // Devnet is what the devnet says of itself in its deployment record: where to reach it, where the exchange lives, and its public keys.
@@ -68,36 +67,35 @@ func (s *Stack) startDevnet(ctx context.Context) error {
 	}
 	p := &Process{Name: "devnet", path: path, env: append(s.env, "PERPKEEPER_LOG_FORMAT=json", "PERPKEEPER_HTTP_LISTEN=127.0.0.1:0"), log: s.log,
 		file: filepath.Join(s.dir, "logs", "devnet.log")}
-	ended := make(chan struct{})
+	ended := make(chan error, 1)
 	s.running.Go(func() {
-		err := p.once(ctx)
-		if ctx.Err() == nil {
+		if err := p.once(ctx); ctx.Err() == nil {
 			err = errors.Join(errDevnetEnded, err, errors.New(p.Tail(5)))
+			ended <- err
 			s.fail(err)
 		}
-		close(ended)
 	})
 	return s.awaitDevnet(ctx, record, ended)
 }
 
 // awaitDevnet waits for the record, which the devnet writes in one step when everything is up.
-func (s *Stack) awaitDevnet(ctx context.Context, record string, ended <-chan struct{}) error {
-	waiting, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	go func() {
+func (s *Stack) awaitDevnet(ctx context.Context, record string, ended <-chan error) error {
+	tick, late := time.NewTicker(50*time.Millisecond), time.After(time.Minute)
+	defer tick.Stop()
+	for {
 		select {
-		case <-ended:
-			cancel()
-		case <-waiting.Done():
+		case <-tick.C:
+		case err := <-ended:
+			return err
+		case <-late:
+			return fmt.Errorf("the devnet wrote no deployment record to %s within a minute", record)
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-	}()
-	return retry.Do(waiting, retry.Policy{Initial: 50 * time.Millisecond, Max: 200 * time.Millisecond}, func(context.Context) error {
-		text, err := os.ReadFile(record)
-		if err != nil {
-			return fmt.Errorf("waiting for the deployment record: %w", err)
+		if text, err := os.ReadFile(record); err == nil {
+			return json.Unmarshal(text, &s.Devnet)
 		}
-		return json.Unmarshal(text, &s.Devnet)
-	})
+	}
 }
 
 // params are the words of the DataStore that the devnet's deployment wrote without an event, as deployments do.

@@ -1,7 +1,7 @@
 // Package e2e proves the whole pipeline as an operator runs it: the real programs as processes, on an in-process chain, a Kafka broker and a
 // real Postgres, killed, doubled, paused, reorganised and misconfigured.
 //
-// The main road runs with every `make test`. The longer scenarios need PERPKEEPER_E2E=1 (`make e2e`). KAFKA_BROKERS puts them on a Kafka cluster
+// The main road runs with every `make test`. The longer scenarios need KEEPER_E2E=1 (`make e2e`). KAFKA_BROKERS puts them on a Kafka cluster
 // that runs already (`make test-kafka`).
 package e2e
 
@@ -30,8 +30,8 @@ const patience = 2 * time.Minute
 // long skips a scenario that is not part of the default run.
 func long(t *testing.T) {
 	t.Helper()
-	if os.Getenv("PERPKEEPER_E2E") == "" {
-		t.Skip("set PERPKEEPER_E2E=1, or run make e2e")
+	if os.Getenv("KEEPER_E2E") == "" {
+		t.Skip("set KEEPER_E2E=1, or run make e2e")
 	}
 }
 

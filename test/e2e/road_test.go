@@ -20,16 +20,16 @@ func TestMainRoad(t *testing.T) {
 	t.Logf("%d transactions sent", len(r.sent))
 }
 
-// seed decides the order of faults; it is printed, and PERPKEEPER_SEED repeats a run.
+// seed decides the order of faults; it is printed, and KEEPER_SEED repeats a run.
 func seed(t *testing.T) *rand.Rand {
 	n := rand.Uint64()
-	if text := os.Getenv("PERPKEEPER_SEED"); text != "" {
+	if text := os.Getenv("KEEPER_SEED"); text != "" {
 		var err error
 		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("PERPKEEPER_SEED=%d", n)
+	t.Logf("KEEPER_SEED=%d", n)
 	return rand.New(rand.NewPCG(n, n))
 }
 

@@ -14,12 +14,12 @@ import (
 // Names are the programs there are.
 var Names = []string{"scanner", "statevm", "planner", "sender", "keeperctl", "devnet"}
 
-// Folder builds every program once per test binary and returns the folder they are in. With PERPKEEPER_E2E they have the race detector in them.
+// Folder builds every program once per test binary and returns the folder they are in. With KEEPER_E2E they have the race detector in them.
 var Folder = sync.OnceValues(build)
 
 func build() (string, error) {
 	kind, flags := "plain", []string{"build"}
-	if os.Getenv("PERPKEEPER_E2E") != "" {
+	if os.Getenv("KEEPER_E2E") != "" {
 		kind, flags = "race", []string{"build", "-race"}
 	}
 	folder := filepath.Join(root(), ".cache", "programs", kind)
