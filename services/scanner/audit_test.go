@@ -171,14 +171,8 @@ type truth struct {
 	known  map[chain.Hash][]auditedBlock
 }
 
-func newTruth(t *testing.T, d *devnet) *truth {
-	t.Helper()
-	server, err := rpc.DialContext(t.Context(), d.WSURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	return &truth{ethclient.NewClient(server), d.account(2), map[chain.Hash][]auditedBlock{}}
+func newTruth(d *devnet) *truth {
+	return &truth{d.client, d.account(2), map[chain.Hash][]auditedBlock{}}
 }
 
 // block returns what each partition must hold of a block.

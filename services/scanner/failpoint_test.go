@@ -102,7 +102,7 @@ func TestKilledAnywhere(t *testing.T) {
 
 func killAt(t *testing.T, label string, after bool, between func(*devnet)) {
 	d, k := startDevnet(t), startKafka(t)
-	tr := newTruth(t, d)
+	tr := newTruth(d)
 	d.trade(1)
 	cfg := testConfig(d, k.Addr())
 	wire := &tripwire{label: label, after: after}
@@ -126,7 +126,6 @@ func killAt(t *testing.T, label string, after bool, between func(*devnet)) {
 	between(d)
 	start(t, cfg, k)
 	settle(t, k, tr)
-	d.resync()
 	d.trade(50)
 	for p, a := range settle(t, k, tr) {
 		if a.stale > 0 {
@@ -141,7 +140,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		for _, label := range []string{"EPOCH/0", "EPOCH/2", "block 3/0", "block 3/1", "FINALIZED/1"} {
 			t.Run("the "+lost+" of "+label, func(t *testing.T) {
 				d, k := startDevnet(t), startKafka(t)
-				tr := newTruth(t, d)
+				tr := newTruth(d)
 				d.trade(1)
 				cut := &cutter{label: label, reply: lost == "reply"}
 				cut.client = newCutBus(t, k.Addr(), cut)

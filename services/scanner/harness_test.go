@@ -13,6 +13,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
@@ -56,6 +58,7 @@ type devnet struct {
 	t      *testing.T
 	keys   []*ecdsa.PrivateKey
 	nonces []uint64
+	client *ethclient.Client
 }
 
 func startDevnet(t *testing.T) *devnet {
@@ -88,6 +91,12 @@ func startDevnet(t *testing.T) *devnet {
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
+	server, err := rpc.DialContext(t.Context(), d.WSURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	d.client = ethclient.NewClient(server)
 	return d
 }
 
@@ -161,6 +170,9 @@ func (d *devnet) reorg(depth uint64, style evmnode.ForkStyle) {
 	if _, err := d.Reorg(depth, style); err != nil {
 		d.t.Fatal(err)
 	}
+	if style == evmnode.Drop {
+		d.resync()
+	}
 }
 
 // trade mines a few blocks with all that matters in them: logs for accounts, markets and everybody, several in one transaction; a signer's transaction
@@ -174,6 +186,21 @@ func (d *devnet) trade(seed byte) {
 	d.emit(1, orderCreated(seed+100))
 	d.send(2, chain.Address{0xdd}, nil)
 	d.mine(2)
+	for i := range d.nonces { // the pool may put off a transaction by a block
+		for d.nonceOf(i) < d.nonces[i] {
+			d.mine(1)
+		}
+	}
+}
+
+// nonceOf is how many transactions of an account are on the chain.
+func (d *devnet) nonceOf(i int) uint64 {
+	d.t.Helper()
+	nonce, err := d.client.NonceAt(d.t.Context(), common.Address(d.account(i)), nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return nonce
 }
 
 func order(seed byte) chain.Hash { return chain.Hash{0x0d, seed} }
@@ -326,14 +353,9 @@ var errNotYet = errors.New("not yet")
 // resync takes the nonces from the chain: a Drop fork has made transactions vanish.
 func (d *devnet) resync() {
 	d.t.Helper()
-	cfg := testConfig(d, "unused:1")
-	client, err := evm.Dial(d.t.Context(), cfg.Keeper.ChainID, cfg.Chain, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer client.Close()
 	for i := range d.nonces {
-		if d.nonces[i], err = client.NonceAt(d.t.Context(), d.account(i), evm.Pending); err != nil {
+		var err error
+		if d.nonces[i], err = d.client.PendingNonceAt(d.t.Context(), common.Address(d.account(i))); err != nil {
 			d.t.Fatal(err)
 		}
 	}

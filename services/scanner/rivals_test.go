@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -71,7 +72,7 @@ func standing(s *running) bool { return testutil.ToFloat64(s.metrics.standingBy)
 // A newer scanner takes over; what the older one still writes counts for nothing; it stands by, and goes on when the newer one is gone.
 func TestZombie(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
-	tr := newTruth(t, d)
+	tr := newTruth(d)
 	cfg := testConfig(d, k.Addr())
 	cfg.Scanner.TakeoverAfter = 5 * time.Second // far longer than a healthy scanner needs for a block
 	door := &gate{}
@@ -116,10 +117,67 @@ func TestZombie(t *testing.T) {
 	}
 }
 
+// faster writes another scanner's claim immediately before a scanner's own.
+type faster struct {
+	kafka *kafka
+	claim wire.Epoch
+	once  sync.Once
+}
+
+func (f *faster) on(s *Scanner) {
+	next := s.newProducer
+	s.newProducer = func(topic string) producer { return overtaken{f, next(topic)} }
+}
+
+type overtaken struct {
+	*faster
+	producer
+}
+
+func (p overtaken) Produce(ctx context.Context, partition int, records []wire.Record) (int64, error) {
+	var err error
+	p.once.Do(func() {
+		var record wire.Record
+		if record, err = wire.Encode(nil, p.claim, p.claim.Number, filterVersion); err == nil {
+			_, err = p.kafka.client.Producer(wire.LogTopic(1337)).Produce(ctx, 0, []wire.Record{record})
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	return p.producer.Produce(ctx, partition, records)
+}
+
+// The first claim of an epoch wins, and a higher one wins over both. The loser publishes nothing, and claims again only when nobody else publishes.
+func TestLosesTheClaim(t *testing.T) {
+	for name, number := range map[string]uint64{"the same epoch": 1, "a higher epoch": 5} {
+		t.Run(name, func(t *testing.T) {
+			d, k := startDevnet(t), startKafka(t)
+			tr := newTruth(d)
+			d.trade(1)
+			cfg := testConfig(d, k.Addr())
+			cfg.Scanner.TakeoverAfter = 500 * time.Millisecond
+			rival := &faster{kafka: k, claim: wire.Epoch{Number: number, Owner: "rival"}}
+			start(t, cfg, k, rival.on)
+			want := []uint64{number, number + 1}
+			if number == 1 {
+				want = []uint64{1, 1, 2}
+			}
+			eventually(t, "the loser claims the silent topic", func() error {
+				all, err := compare(t.Context(), k, tr, 1)
+				if err != nil || !slices.Equal(all[0].epochs, want) {
+					return fmt.Errorf("%w: epochs %v, %w", errNotYet, all[0].epochs, err)
+				}
+				return nil
+			})
+		})
+	}
+}
+
 // Of scanners that start at once, one publishes and the others stand by.
 func TestManyStartAtOnce(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
-	tr := newTruth(t, d)
+	tr := newTruth(d)
 	cfg := testConfig(d, k.Addr())
 	d.trade(1)
 	var all []*running

@@ -15,7 +15,7 @@ func TestTopicIsTheChain(t *testing.T) {
 	d.trade(1)
 	d.trade(2)
 	s := start(t, testConfig(d, k.Addr()), k)
-	tr := newTruth(t, d)
+	tr := newTruth(d)
 	all := settle(t, k, tr)
 	for i := range byte(5) {
 		d.trade(10 + i)
@@ -54,7 +54,7 @@ func TestReorgs(t *testing.T) {
 			d, k := startDevnet(t), startKafka(t)
 			d.StallFinality()
 			start(t, testConfig(d, k.Addr()), k)
-			tr := newTruth(t, d)
+			tr := newTruth(d)
 			for i := range byte(8) {
 				d.trade(i)
 			}
@@ -67,7 +67,6 @@ func TestReorgs(t *testing.T) {
 						t.Fatalf("partition %d: after a reorg of %d blocks the reorgs are %+v", p, depth, a.reorgs)
 					}
 				}
-				d.resync()
 				d.trade(20 + byte(i))
 				settle(t, k, tr)
 			}

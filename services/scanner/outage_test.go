@@ -1,0 +1,234 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/wire"
+	"perpkeeper/services/devnet/evmnode"
+)
+
+// A node that is away, at the start or later, is waited for.
+func TestNodeDownAndUp(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	d.trade(1)
+	away := func() {
+		if err := d.Inject(evmnode.Fault{DropConnection: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	away()
+	s := start(t, testConfig(d, k.Addr()), k)
+	eventually(t, "the scanner says that the node is away", func() error {
+		if s.chain.Health() == nil || s.status.following() == nil {
+			return errNotYet
+		}
+		return nil
+	})
+	d.ClearFaults()
+	settle(t, k, tr)
+
+	away()
+	d.DropConnections()
+	for range 4 {
+		d.mine(1)
+	}
+	d.ClearFaults()
+	settle(t, k, tr)
+	eventually(t, "the scanner follows again", func() error { return errors.Join(s.chain.Health(), s.status.following()) })
+}
+
+// Brokers that are away are waited for.
+func TestKafkaDownAndUp(t *testing.T) {
+	d := startDevnet(t)
+	dir := t.TempDir()
+	run := func(listen ...string) *broker.Broker {
+		b, err := broker.Start(broker.Config{DataDir: dir, Listen: listen})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	b := run()
+	address := b.Addr()
+	k := &kafka{b, newBus(t, address)}
+	k.ensure(t, partitions)
+	tr := newTruth(d)
+	s := start(t, testConfig(d, address), k)
+	d.trade(1)
+	settle(t, k, tr)
+
+	b.Close()
+	d.trade(2)
+	eventually(t, "the scanner says that the broker is away", func() error {
+		if k.client.Health() == nil {
+			return errNotYet
+		}
+		return nil
+	})
+	b = run(address)
+	t.Cleanup(b.Close)
+	all := settle(t, k, tr)
+	if len(all[0].epochs) != 1 {
+		t.Errorf("an outage alone takes no new claim: epochs %v", all[0].epochs)
+	}
+	if err := s.stop(); !errors.Is(err, context.Canceled) {
+		t.Errorf("the scanner ended with %v", err)
+	}
+}
+
+// Logs that a node's index leaves out are published all the same: the receipts prove them.
+func TestDamagedLogIndex(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	if err := d.Inject(evmnode.Fault{Method: "eth_getLogs", HideLogs: 2}); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, testConfig(d, k.Addr()), k)
+	d.trade(1)
+	for p, a := range settle(t, k, tr) {
+		for _, b := range a.blocks {
+			if !b.end.Verified {
+				t.Errorf("partition %d: block %d is not verified", p, b.end.Block.Number)
+			}
+		}
+	}
+	if testutil.ToFloat64(s.metrics.mismatches) == 0 {
+		t.Error("nobody counted that the index was wrong")
+	}
+}
+
+// Without receipts by block everything is published, and said to be unverified.
+func TestNoBlockReceipts(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	fault := evmnode.Fault{Method: "eth_getBlockReceipts", Error: "the method eth_getBlockReceipts does not exist/is not available", Code: -32601}
+	if err := d.Inject(fault); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, testConfig(d, k.Addr()), k)
+	d.trade(1)
+	eventually(t, "the scanner has published", func() error {
+		if testutil.ToFloat64(s.metrics.block) < float64(d.Head().Number.Uint64()) {
+			return errNotYet
+		}
+		return nil
+	})
+	_ = s.stop()
+	d.ClearFaults() // the audit wants receipts too
+	unverified := 0
+	for _, b := range settle(t, k, tr)[0].blocks {
+		if !b.end.Verified {
+			unverified++
+		}
+	}
+	if counted := testutil.ToFloat64(s.metrics.unverified.WithLabelValues("no_receipts")); unverified == 0 || counted < float64(unverified) {
+		t.Errorf("%d blocks are unverified, %v were counted", unverified, counted)
+	}
+}
+
+// An event that names an order and no account is routed by the account in the DataStore, unless memory knows it; also after a restart.
+func TestOwnersAreLookedUp(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	s := start(t, testConfig(d, k.Addr()), k)
+	d.trade(1)
+	d.emit(0, orderResized(lostOrder))
+	d.mine(2)
+	settle(t, k, tr)
+	if n := testutil.ToFloat64(s.metrics.lookUps); n != 1 {
+		t.Errorf("%v look-ups, want 1", n)
+	}
+	_ = s.stop()
+
+	s = start(t, testConfig(d, k.Addr()), k)
+	owners[order(1)] = accountOf(1).Hash()
+	t.Cleanup(func() { delete(owners, order(1)) })
+	d.emit(0, orderResized(order(1))) // created before the restart: the tail of the topic tells whose it is
+	d.mine(2)
+	settle(t, k, tr)
+	if n := testutil.ToFloat64(s.metrics.lookUps); n != 0 {
+		t.Errorf("%v look-ups, want none", n)
+	}
+}
+
+// What the scanner cannot understand or mend ends it, with a line that says what it is.
+func TestWhatEndsAScanner(t *testing.T) {
+	unknown := gmxtest.Log(emitter, "NeverHeardOf", nil, nil)
+	foreign := func(d *devnet, k *kafka) {
+		record, err := wire.Encode(nil, wire.BlockEnd{
+			Block: chain.BlockRef{Number: 2, Hash: chain.Hash{2}, Parent: chain.Hash{1}}, Digest: wire.Digest(nil),
+		}, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		epoch, err := wire.Encode(nil, wire.Epoch{Number: 1, Owner: "somebody"}, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p := range partitions {
+			if _, err := k.client.Producer(wire.LogTopic(1337)).Produce(t.Context(), p, []bus.Record{epoch, record}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		prepare func(d *devnet, k *kafka)
+		spoil   func(*Config)
+		want    string
+	}{
+		"an unknown event":    {func(d *devnet, _ *kafka) { d.emit(0, unknown); d.trade(1) }, nil, `unknown event "NeverHeardOf"`},
+		"an unknown owner":    {func(d *devnet, _ *kafka) { d.emit(0, orderResized(order(99))); d.trade(1) }, nil, "the account of " + order(99).Hex() + " is unknown"},
+		"another chain":       {foreign, nil, "was written for another chain"},
+		"a missing topic":     {nil, func(c *Config) { c.Keeper.ChainID = 1337 + 1 }, "does not exist"},
+		"too many partitions": {nil, func(c *Config) { c.Keeper.LogPartitions = 5 }, "has 3 partitions and must have 5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, k := startDevnet(t), startKafka(t)
+			d.mine(3)
+			if tt.prepare != nil {
+				tt.prepare(d, k)
+			}
+			cfg := testConfig(d, k.Addr())
+			if tt.spoil != nil {
+				tt.spoil(&cfg)
+			}
+			s := start(t, testConfig(d, k.Addr()), k, func(s *Scanner) {
+				s.cfg, s.topic = cfg, wire.LogTopic(cfg.Keeper.ChainID)
+			})
+			if err := s.wait(); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("the scanner ended with: %v; want …%s…", err, tt.want)
+			}
+		})
+	}
+}
+
+// A chain that leaves finalized blocks is published as it is; readers stop by what they know to be final. FINALIZED never goes back.
+func TestReorgBelowFinality(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	start(t, testConfig(d, k.Addr()), k)
+	d.trade(1)
+	d.trade(2)
+	settle(t, k, tr)
+	eventually(t, "finality has come", func() error {
+		if final := settle(t, k, tr)[0].finalized; final.Number+2 < d.Head().Number.Uint64() {
+			return fmt.Errorf("%w: %d", errNotYet, final.Number)
+		}
+		return nil
+	})
+	d.reorg(5, evmnode.Replay)
+	settle(t, k, tr) // the audit refuses a FINALIZED that goes back
+	d.trade(3)
+	settle(t, k, tr)
+}

@@ -1,0 +1,165 @@
+package scanner
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/wire"
+	"perpkeeper/services/devnet/pricefeed"
+)
+
+// run runs the whole service until the test ends, and returns its HTTP address and what it ends with.
+func run(t *testing.T, cfg Config) (address string, ended <-chan error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	started, result, done := make(chan string, 1), make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
+		options := service.Options{Name: "scanner", Log: log, HTTP: service.HTTPSettings{Listen: "127.0.0.1:0"}}
+		result <- service.Run(ctx, options, func(sh *service.Shell) error {
+			started <- sh.Addr()
+			return Start(sh, cfg)
+		})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return <-started, result
+}
+
+// get fetches a page of the process.
+func get(t *testing.T, address, page string) (status int, text string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+page, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+func awaitReady(t *testing.T, address, reason string) {
+	t.Helper()
+	eventually(t, "readiness: "+reason, func() error {
+		status, text := get(t, address, "/readyz")
+		if ready := status == http.StatusOK; ready != (reason == "") || !strings.Contains(text, reason) {
+			return fmt.Errorf("%w: %d %s", errNotYet, status, text)
+		}
+		return nil
+	})
+}
+
+// The process as it is started: logs and prices come to their topics, readiness says why not, and a stop is a clean one (PIPE-2, PIPE-9).
+func TestProcess(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	token := common.Address{7}
+	feed, err := pricefeed.New(pricefeed.Config{
+		Tokens:   []pricefeed.Token{{Address: token, Symbol: "T", Price: big.NewInt(1_000_000), Stride: 5}},
+		Provider: common.Address{9}, Interval: 20 * time.Millisecond,
+		Sign: func(common.Address, *big.Int, *big.Int, uint64) []byte { return []byte{1, 2} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := feed.Run(ctx); err != nil {
+			t.Errorf("running the price feed: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+
+	cfg := testConfig(d, k.Addr())
+	cfg.Scanner.Price = price.Config{URL: secret.MustURL(feed.URL()), Interval: 10 * time.Millisecond, RequestTimeout: 5 * time.Second}
+	cfg.Scanner.MaxHeadAge = time.Second
+	address, ended := run(t, cfg)
+	d.trade(1)
+	settle(t, k, tr)
+	checkPrices(t, k, token)
+	awaitReady(t, address, "no new head for") // the chain stands still
+	d.mine(1)
+	awaitReady(t, address, "")
+	if _, text := get(t, address, "/metrics"); !strings.Contains(text, fmt.Sprintf("scanner_head_number %d", d.Head().Number)) ||
+		!strings.Contains(text, "scanner_head_age_seconds") || !strings.Contains(text, "price_age_seconds{") || !strings.Contains(text, "scanner_epoch 1") {
+		t.Error("metrics are missing")
+	}
+
+	cancel() // the price service goes away: the log road does not care
+	awaitReady(t, address, "price")
+	d.trade(2)
+	settle(t, k, tr)
+	select {
+	case err := <-ended:
+		t.Errorf("the process ended: %v", err)
+	default:
+	}
+}
+
+// checkPrices reads the price topic: each report once, in order, as the service gave it.
+func checkPrices(t *testing.T, k *kafka, token common.Address) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), hangGuard)
+	defer cancel()
+	reader := k.client.Reader(wire.PriceTopic(1337), 0, 0)
+	last := uint64(0)
+	for range 10 {
+		r, err := reader.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := wire.Decode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, is := m.(wire.Price)
+		if !is || p.Token != [20]byte(token) || p.TimeMs <= last || p.Provider != [20]byte{9} || string(p.Data) != "\x01\x02" || p.ReceivedMs == 0 || p.Min.IsZero() {
+			t.Fatalf("%+v after %d", m, last)
+		}
+		last = p.TimeMs
+	}
+}
+
+// What cannot be mended by waiting ends the process at once, in one line. A node that is away is no such thing.
+func TestProcessRefuses(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	for name, tt := range map[string]struct {
+		spoil func(*Config)
+		want  string
+	}{
+		"another chain":                 {func(c *Config) { c.Keeper.ChainID = 56 }, "chain id 56 is wanted, the endpoint names 1337"},
+		"a topic of another keeper":     {func(c *Config) { c.Keeper.LogPartitions = 7 }, "has 3 partitions and must have 7"},
+		"a broker address that is none": {func(c *Config) { c.Kafka.Brokers = []string{"kafka"} }, "is not host:port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig(d, k.Addr())
+			tt.spoil(&cfg)
+			_, ended := run(t, cfg)
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("the process ended with: %v", err)
+			}
+		})
+	}
+}
