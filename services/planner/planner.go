@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -92,18 +91,11 @@ func (p *Planner) awaitParts(ctx context.Context, db *pg.DB) error {
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2, OnRetry: func(_ int, err error, _ time.Duration) {
 		p.stateReady.Fail(err.Error())
 	}}
-	err := retry.Do(ctx, policy, func(ctx context.Context) error {
-		err := db.CheckSchema(ctx)
-		if errors.Is(err, pg.ErrSchema) {
-			return retry.Stop(err)
-		}
+	if err := db.AwaitSchema(ctx, policy); err != nil {
 		return err
-	})
-	if err != nil {
-		return fmt.Errorf("checking the database: %w", err)
 	}
 	keeper := p.cfg.Keeper
-	err = p.client.Verify(ctx, []bus.TopicSpec{
+	err := p.client.Verify(ctx, []bus.TopicSpec{
 		{Name: wire.LogTopic(keeper.ChainID), Partitions: keeper.LogPartitions},
 		{Name: wire.PriceTopic(keeper.ChainID), Partitions: 1},
 		{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions},

@@ -32,7 +32,7 @@ func (s *site) launch(cfg Config) *instance {
 	s.t.Helper()
 	i := &instance{reasons: map[string]string{}}
 	i.Statevm = New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka), s.open(cfg.Postgres.URL.Reveal()))
-	i.kafka, i.postgres, i.partitions = i.told("kafka"), i.told("postgres"), newBoard(i.told("partitions"))
+	i.postgres, i.partitions = i.told("postgres"), newBoard(i.told("partitions"))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- i.Run(ctx) }()
@@ -218,13 +218,13 @@ func TestKafkaAway(t *testing.T) {
 	eventually(t, "it starts", func() bool { return s.caughtUp(x) })
 
 	b.Close()
-	eventually(t, "it says that kafka is away", func() bool { return i.reason("kafka") != "" })
+	eventually(t, "it says that kafka is away", func() bool { return i.client.Health() != nil })
 	if b, err = broker.Start(own); err != nil {
 		t.Fatal(err)
 	}
 	x.write = toTopic(t, s.client.Producer(topic))
 	x.grow(3)
-	eventually(t, "it goes on", func() bool { return s.caughtUp(x) && i.reason("kafka") == "" })
+	eventually(t, "it goes on", func() bool { return s.caughtUp(x) && i.client.Health() == nil })
 	x.agree(s.db, 1)
 }
 

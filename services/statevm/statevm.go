@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/gmx"
@@ -29,7 +28,6 @@ type Statevm struct {
 
 	// What readiness is made of; each is told the reason, or nothing when all is well.
 	partitions *board
-	kafka      func(reason string)
 	postgres   func(reason string)
 }
 
@@ -47,7 +45,8 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.OnStop("postgres", func(context.Context) error { db.Close(); return nil })
 
 	s := New(cfg, sh.Log, NewMetrics(sh.Registry), client, db)
-	s.kafka, s.postgres, s.partitions = told(sh.Ready("kafka")), told(sh.Ready("postgres")), newBoard(told(sh.Ready("partitions")))
+	sh.Watch("kafka", func(context.Context) error { return client.Health() })
+	s.postgres, s.partitions = told(sh.Ready("postgres")), newBoard(told(sh.Ready("partitions")))
 	sh.Go("apply", s.Run)
 	return nil
 }
@@ -68,58 +67,34 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, d
 	silent := func(string) {}
 	return &Statevm{
 		cfg: cfg, log: log, metrics: metrics, client: client, db: db, decoder: gmx.NewDecoder(cfg.Venue.EventEmitter),
-		partitions: newBoard(silent), kafka: silent, postgres: silent,
+		partitions: newBoard(silent), postgres: silent,
 	}
 }
 
 // Run waits for a database and a topic it can work with, and then applies the partitions that are assigned to this process until ctx ends.
 // It fails where they are there and cannot serve: a schema of another version, a missing topic, another number of partitions.
 func (s *Statevm) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.watchKafka(ctx) })
-	group.Go(func() error {
-		generation, err := s.awaitParts(ctx)
-		if err != nil {
-			return err
-		}
-		return s.join(ctx, generation)
-	})
-	return group.Wait()
-}
-
-// watchKafka reports whether calls to the brokers are waiting.
-func (s *Statevm) watchKafka(ctx context.Context) error {
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		reason := ""
-		if err := s.client.Health(); err != nil {
-			reason = err.Error()
-		}
-		s.kafka(reason)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	generation, err := s.awaitParts(ctx)
+	if err != nil {
+		return err
 	}
+	return s.join(ctx, generation)
 }
 
 // awaitParts returns the generation to fill.
 func (s *Statevm) awaitParts(ctx context.Context) (generation int, err error) {
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { s.postgres(err.Error()) }}
-	err = retry.Do(ctx, policy, func(ctx context.Context) error {
-		err := s.db.CheckSchema(ctx)
-		if generation = s.cfg.Statevm.Generation; err == nil && generation == 0 {
+	if err := s.db.AwaitSchema(ctx, policy); err != nil {
+		return 0, err
+	}
+	if generation = s.cfg.Statevm.Generation; generation == 0 {
+		err = retry.Do(ctx, policy, func(ctx context.Context) error {
 			generation, err = s.db.ActiveGeneration(ctx)
-		}
-		if errors.Is(err, pg.ErrSchema) {
-			return retry.Stop(err)
-		}
-		return err
-	})
+			return err
+		})
+	}
 	if err != nil {
-		return 0, fmt.Errorf("checking the database: %w", err)
+		return 0, fmt.Errorf("looking for the active generation: %w", err)
 	}
 	s.postgres("")
 	topic := bus.TopicSpec{Name: wire.LogTopic(s.cfg.Keeper.ChainID), Partitions: s.cfg.Keeper.LogPartitions}

@@ -1,0 +1,25 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"perpkeeper/pkg/retry"
+)
+
+// AwaitSchema waits, by the caller's policy, for a database that answers and checks that this build can work with it. A schema of another
+// version is an error at once: waiting does not mend it.
+func (db *DB) AwaitSchema(ctx context.Context, policy retry.Policy) error {
+	err := retry.Do(ctx, policy, func(ctx context.Context) error {
+		err := db.CheckSchema(ctx)
+		if errors.Is(err, ErrSchema) {
+			return retry.Stop(err)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("checking the database: %w", err)
+	}
+	return nil
+}
