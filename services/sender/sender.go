@@ -3,7 +3,6 @@ package sender
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -55,7 +54,7 @@ type node interface {
 
 // state is what the sender asks of the state that was derived from the chain. It writes nothing there: only the chain closes a job.
 type state interface {
-	CheckSchema(ctx context.Context) error
+	AwaitSchema(ctx context.Context, policy retry.Policy) error
 	Standing(ctx context.Context) (pg.Standing, error)
 	rows
 }
@@ -143,15 +142,8 @@ func (s *Sender) Run(ctx context.Context) error {
 // version, a signer of another chain, a missing topic, another number of partitions.
 func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error {
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { tell(err.Error()) }}
-	err := retry.Do(ctx, policy, func(ctx context.Context) error {
-		err := s.state.CheckSchema(ctx)
-		if errors.Is(err, pg.ErrSchema) {
-			return retry.Stop(err)
-		}
+	if err := s.state.AwaitSchema(ctx, policy); err != nil {
 		return err
-	})
-	if err != nil {
-		return fmt.Errorf("checking the database: %w", err)
 	}
 	for _, key := range s.keys {
 		if err := retry.Do(ctx, policy, func(ctx context.Context) error { return s.register(ctx, key) }); err != nil {
@@ -159,7 +151,7 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 		}
 	}
 	keeper := s.cfg.Keeper
-	err = s.client.Verify(ctx, []bus.TopicSpec{
+	err := s.client.Verify(ctx, []bus.TopicSpec{
 		{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
 		{Name: wire.ResultTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
 		{Name: wire.PriceTopic(keeper.ChainID), Partitions: 1},
