@@ -111,11 +111,8 @@ func DefaultParameters() Parameters {
 	}
 }
 
-// DefaultConfig is the demo's exchange: ETH/USD and BTC/USD, each with its long token and USDC in the pool. It liquidates below
-// 110 % of the required collateral.
+// DefaultConfig is the demo's exchange: ETH/USD and BTC/USD, each with its long token and USDC in the pool.
 func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Config {
-	parameters := DefaultParameters()
-	parameters.LiquidationRatioFactor = factor(11, 10)
 	return Config{
 		Deployer:  deployer,
 		ReportKey: reportKey,
@@ -129,7 +126,7 @@ func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Conf
 			{Name: "ETH/USD", Index: "WETH", Long: "WETH", Short: "USDC"},
 			{Name: "BTC/USD", Index: "WBTC", Long: "WBTC", Short: "USDC"},
 		},
-		Parameters:   parameters,
+		Parameters:   DefaultParameters(),
 		LiquidityUSD: 50_000_000,
 	}
 }

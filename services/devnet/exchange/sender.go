@@ -77,7 +77,8 @@ func (s sender) send(ctx context.Context, key *ecdsa.PrivateKey, nonce uint64, c
 	return tx.Hash(), nil
 }
 
-// receipt waits until the transaction is in a block and returns its receipt, whatever its status. It ends with ctx.
+// receipt waits until the transaction is in a block and returns its receipt, whatever its status. A node that does not answer is asked
+// again: only ctx ends the wait.
 func (s sender) receipt(ctx context.Context, hash common.Hash) (*types.Receipt, error) {
 	ticker := time.NewTicker(receiptPoll)
 	defer ticker.Stop()
@@ -86,12 +87,9 @@ func (s sender) receipt(ctx context.Context, hash common.Hash) (*types.Receipt, 
 		if err == nil {
 			return receipt, nil
 		}
-		if !errors.Is(err, ethereum.NotFound) {
-			return nil, fmt.Errorf("reading the receipt of %s: %w", hash, err)
-		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for the receipt of %s: %w", hash, ctx.Err())
+			return nil, fmt.Errorf("waiting for the receipt of %s: %w", hash, errors.Join(ctx.Err(), err))
 		case <-ticker.C:
 		}
 	}

@@ -116,7 +116,6 @@ func newVenue(t *testing.T, change func(*Config)) *venue {
 		{Address: addressOf(v.keeper), Roles: []string{OrderKeeper, LiquidationKeeper, AdlKeeper}},
 		{Address: addressOf(v.freezer), Roles: []string{OrderKeeper, LiquidationKeeper, FrozenOrderKeeper}},
 	})
-	cfg.Parameters = DefaultParameters()
 	if change != nil {
 		change(&cfg)
 	}

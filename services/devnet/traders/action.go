@@ -80,29 +80,47 @@ func (a *account) increase(ctx context.Context, kind exchange.OrderType, shift *
 	return a.place(ctx, where, request)
 }
 
-// openTight opens a position that a move of MinDistance to MaxDistance will liquidate.
+// openTight opens a position that a move of MinDistance to MaxDistance will liquidate, where this account has none. If it has one
+// everywhere, because prices stand still, it closes one.
 func (a *account) openTight(ctx context.Context) error {
-	where := a.somewhere()
-	where.collateral = where.market.Short
-	open, err := a.positions(ctx)
+	where, free, err := a.freePlace(ctx)
 	if err != nil {
 		return err
 	}
-	if _, taken := open[where]; taken {
-		where.isLong = !where.isLong
-	}
-	if _, taken := open[where]; taken {
-		return errNothingToDo
+	if !free {
+		return a.close(ctx)
 	}
 	least, err := a.leastCollateral(ctx, where.market)
 	if err != nil {
 		return err
 	}
-	request, err := a.entry(where, exchange.MarketIncrease, max(least+a.between(a.t.cfg.MinDistance, a.t.cfg.MaxDistance), 10_000/a.t.cfg.MaxLeverage))
+	share := max(least+a.between(a.t.cfg.MinDistance, a.t.cfg.MaxDistance), 10_000/a.t.cfg.MaxLeverage)
+	request, err := a.entry(where, exchange.MarketIncrease, share)
 	if err != nil {
 		return err
 	}
 	return a.place(ctx, where, request)
+}
+
+// freePlace picks a place with the stable token as collateral where the account has no position. It reports false if there is none.
+func (a *account) freePlace(ctx context.Context) (place, bool, error) {
+	open, err := a.positions(ctx)
+	if err != nil {
+		return place{}, false, err
+	}
+	var free []place
+	for _, m := range a.client().Deployment().Markets {
+		for _, isLong := range []bool{true, false} {
+			where := place{market: m, collateral: m.Short, isLong: isLong}
+			if _, taken := open[where]; !taken {
+				free = append(free, where)
+			}
+		}
+	}
+	if len(free) == 0 {
+		return place{}, false, nil
+	}
+	return free[a.random.IntN(len(free))], true, nil
 }
 
 // leastCollateral is what a new position needs, in hundredths of a percent of its size, rounded up: the required collateral, the fees of

@@ -26,8 +26,8 @@ type keeper struct {
 	decoder *gmx.Decoder
 	names   map[common.Hash]string
 	next    uint64
-	// jobs by the key of their request or position.
-	jobs map[common.Hash]job
+	// requests by their key, and positions that may have to be liquidated by theirs.
+	requests, positions map[common.Hash]job
 }
 
 // job is a call that may succeed now or later, with prices to be filled in.
@@ -39,7 +39,7 @@ type job struct {
 func newKeeper(s *stage, d *exchange.Deployment) *keeper {
 	k := &keeper{
 		stage: s, d: d, decoder: gmx.NewDecoder(chain.Address(d.Contracts.EventEmitter)), names: map[common.Hash]string{},
-		next: d.Block, jobs: map[common.Hash]job{},
+		next: d.Block, requests: map[common.Hash]job{}, positions: map[common.Hash]job{},
 	}
 	for _, name := range []string{
 		"OrderCreated", "OrderUpdated", "OrderExecuted", "OrderCancelled", "OrderFrozen", "PositionIncrease", "PositionDecrease",
@@ -68,9 +68,8 @@ func (k *keeper) round() {
 		k.learn(log)
 	}
 	params := k.reports(head.Time)
-	for key, j := range k.jobs {
-		k.try(ctx, key, j, params)
-	}
+	k.trySome(ctx, k.positions, params)
+	k.trySome(ctx, k.requests, params)
 }
 
 func (k *keeper) learn(log types.Log) {
@@ -79,11 +78,11 @@ func (k *keeper) learn(log types.Log) {
 	c := k.d.Contracts
 	switch name {
 	case "OrderCreated":
-		k.jobs[log.Topics[2]] = request(contracts.OrderHandler, c.OrderHandler, "executeOrder", log.Topics[2])
+		k.requests[log.Topics[2]] = request(contracts.OrderHandler, c.OrderHandler, "executeOrder", log.Topics[2])
 	case "DepositCreated":
-		k.jobs[log.Topics[2]] = request(contracts.DepositHandler, c.DepositHandler, "executeDeposit", log.Topics[2])
+		k.requests[log.Topics[2]] = request(contracts.DepositHandler, c.DepositHandler, "executeDeposit", log.Topics[2])
 	case "WithdrawalCreated":
-		k.jobs[log.Topics[2]] = request(contracts.WithdrawalHandler, c.WithdrawalHandler, "executeWithdrawal", log.Topics[2])
+		k.requests[log.Topics[2]] = request(contracts.WithdrawalHandler, c.WithdrawalHandler, "executeWithdrawal", log.Topics[2])
 	case "PositionIncrease", "PositionDecrease":
 		k.learnPosition(log)
 	}
@@ -104,7 +103,7 @@ func (k *keeper) learnPosition(log types.Log) {
 		switch e := e.(type) {
 		case perp.PositionIncreased:
 			p := e.Position
-			k.jobs[common.Hash(p.PositionKey)] = request(contracts.LiquidationHandler, k.d.Contracts.LiquidationHandler, "executeLiquidation",
+			k.positions[common.Hash(p.PositionKey)] = request(contracts.LiquidationHandler, k.d.Contracts.LiquidationHandler, "executeLiquidation",
 				common.Address(p.Account), common.Address(p.Market), common.Address(p.CollateralToken), p.IsLong)
 		case perp.PositionDecreased:
 			if e.OrderType == perp.Liquidation {
@@ -120,35 +119,49 @@ func request(name contracts.Name, to common.Address, method string, args ...any)
 	}}
 }
 
-// try simulates a job, sends it if it would succeed, and forgets it if it is done.
-func (k *keeper) try(ctx context.Context, key common.Hash, j job, params exchange.OracleParams) {
+// trySome tries a few jobs: a simulation takes long under the race detector, and a map yields its entries in random order.
+func (k *keeper) trySome(ctx context.Context, jobs map[common.Hash]job, params exchange.OracleParams) {
+	tries := 0
+	for key, j := range jobs {
+		if tries++; tries > 4 {
+			return
+		}
+		if k.done(ctx, j, params) {
+			delete(jobs, key)
+		}
+	}
+}
+
+// done simulates a job and sends it if it would succeed. It reports true for a job that was done before.
+func (k *keeper) done(ctx context.Context, j job, params exchange.OracleParams) bool {
 	data, err := j.data(params)
 	if err != nil {
 		k.t.Errorf("packing a job: %v", err)
-		return
+		return true
 	}
 	from := addressOf(k.keys["keeper"])
 	_, err = k.chain.CallContract(ctx, ethereum.CallMsg{From: from, To: &j.to, Gas: keeperGas, Data: data}, nil)
 	if err != nil {
 		switch revertName(err) {
 		case "EmptyOrder", "EmptyDeposit", "EmptyWithdrawal", "EmptyPosition":
-			delete(k.jobs, key)
+			return true
 		}
-		return
+		return false
 	}
 	nonce, err := k.chain.PendingNonceAt(ctx, from)
 	if err != nil {
-		return
+		return false
 	}
 	tx, err := types.SignNewTx(k.keys["keeper"], types.LatestSignerForChainID(big.NewInt(int64(k.d.ChainID))), &types.LegacyTx{
 		Nonce: nonce, GasPrice: big.NewInt(5e9), Gas: keeperGas, To: &j.to, Data: data,
 	})
 	if err != nil {
 		k.t.Errorf("signing: %v", err)
-		return
+		return true
 	}
 	// The node may be down, or mine what makes this fail: the job stays until it is found done.
 	_ = k.chain.SendTransaction(ctx, tx)
+	return false
 }
 
 const keeperGas = 6_000_000

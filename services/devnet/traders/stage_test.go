@@ -42,8 +42,8 @@ type stage struct {
 
 const (
 	blockTime  = 60 * time.Millisecond
-	keeperTime = 100 * time.Millisecond
-	priceTime  = 20 * time.Millisecond
+	keeperTime = 150 * time.Millisecond
+	priceTime  = 40 * time.Millisecond
 	// hangGuard ends a test that waits for something that does not come; it asserts nothing about speed.
 	hangGuard = 4 * time.Minute
 )
@@ -243,8 +243,8 @@ func (s *stage) until(what string, holds func() bool) {
 	}
 }
 
-// trade runs traders until the test ends or stop is called; stop reports what Run returned.
-func (s *stage) trade(cfg Config) (stop func()) {
+// trade runs traders; stop ends them and reports what Run returned.
+func (s *stage) trade(cfg Config) (traders *Traders, stop func()) {
 	s.t.Helper()
 	traders, err := New(cfg, Deps{Client: s.client, Faucet: s.keys["faucet"], Marks: s.marks, Log: s.log})
 	if err != nil {
@@ -253,7 +253,7 @@ func (s *stage) trade(cfg Config) (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- traders.Run(ctx) }()
-	return func() {
+	return traders, func() {
 		cancel()
 		if err := <-done; err != nil {
 			s.t.Errorf("traders ended with %v", err)

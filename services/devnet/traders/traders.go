@@ -39,9 +39,12 @@ type Config struct {
 	Accounts int
 	// Rate is how many actions are begun per second, all accounts together, as long as there are idle ones.
 	Rate int
-	// LiquidationsEvery is the time between two positions opened so tightly that a move of at most MaxDistance liquidates them.
+	// Daredevils is how many further accounts do nothing but open positions so tight that a move of at most MaxDistance liquidates
+	// them. They are others than the traders because an account has one position per market, collateral and side.
+	Daredevils int
+	// LiquidationsEvery is the time between two such positions.
 	LiquidationsEvery time.Duration
-	// MinDistance and MaxDistance bound that move, in hundredths of a percent of the price.
+	// MinDistance and MaxDistance bound the move that liquidates them, in hundredths of a percent of the price.
 	MinDistance, MaxDistance int64
 	// MaxLeverage bounds size over collateral of every position.
 	MaxLeverage int64
@@ -52,8 +55,8 @@ type Config struct {
 // DefaultConfig suits a demo with prices that walk by some hundredths of a percent a second: several liquidations a minute.
 func DefaultConfig() Config {
 	return Config{
-		Seed: 1, Accounts: 12, Rate: 2, LiquidationsEvery: 5 * time.Second, MinDistance: 5, MaxDistance: 30, MaxLeverage: 95,
-		ActionTimeout: 20 * time.Second,
+		Seed: 1, Accounts: 12, Rate: 2, Daredevils: 4, LiquidationsEvery: 3 * time.Second, MinDistance: 5, MaxDistance: 25,
+		MaxLeverage: 95, ActionTimeout: 20 * time.Second,
 	}
 }
 
@@ -63,7 +66,7 @@ func (c Config) validate() error {
 		name  string
 		value int64
 	}{
-		{"accounts", int64(c.Accounts)}, {"rate", int64(c.Rate)}, {"liquidations every", int64(c.LiquidationsEvery)},
+		{"accounts", int64(c.Accounts)}, {"rate", int64(c.Rate)}, {"daredevils", int64(c.Daredevils)}, {"liquidations every", int64(c.LiquidationsEvery)},
 		{"least distance", c.MinDistance}, {"greatest leverage", c.MaxLeverage}, {"action timeout", int64(c.ActionTimeout)},
 	} {
 		if field.value <= 0 {
@@ -90,26 +93,31 @@ type Traders struct {
 	cfg    Config
 	deps   Deps
 	random *rand.Rand
-	idle   chan *account
-	faucet sync.Mutex
-	rests  atomic.Bool
+	// idle accounts, and idle daredevils.
+	idle, daring chan *account
+	faucet       sync.Mutex
+	rests        atomic.Bool
 }
-
-// Rest stops traders from beginning anything new, or lets them begin again. What is under way goes on.
-func (t *Traders) Rest(rest bool) { t.rests.Store(rest) }
 
 // New derives the accounts; it sends nothing yet.
 func New(cfg Config, deps Deps) (*Traders, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("traders: %w", err)
 	}
-	t := &Traders{cfg: cfg, deps: deps, random: rand.New(rand.NewPCG(cfg.Seed, 0)), idle: make(chan *account, cfg.Accounts)}
-	for i := range cfg.Accounts {
+	t := &Traders{
+		cfg: cfg, deps: deps, random: rand.New(rand.NewPCG(cfg.Seed, 0)),
+		idle: make(chan *account, cfg.Accounts), daring: make(chan *account, cfg.Daredevils),
+	}
+	for i := range cfg.Accounts + cfg.Daredevils {
 		a, err := newAccount(t, uint64(i))
 		if err != nil {
 			return nil, fmt.Errorf("traders: account %d: %w", i, err)
 		}
-		t.idle <- a
+		if i < cfg.Accounts {
+			t.idle <- a
+		} else {
+			t.daring <- a
+		}
 	}
 	return t, nil
 }
@@ -127,22 +135,25 @@ func (t *Traders) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tight.C:
-			t.begin(ctx, &running, openTight)
+			t.begin(ctx, &running, t.daring, openTight)
 		case <-actions.C:
-			t.begin(ctx, &running, pick(t.random))
+			t.begin(ctx, &running, t.idle, pick(t.random))
 		}
 	}
 }
 
+// Rest stops traders from beginning anything new, or lets them begin again. What is under way goes on.
+func (t *Traders) Rest(rest bool) { t.rests.Store(rest) }
+
 // begin lets an idle account do something, unless all rest. If all are busy, as when the node stalls, nothing is begun.
-func (t *Traders) begin(ctx context.Context, running *sync.WaitGroup, do action) {
+func (t *Traders) begin(ctx context.Context, running *sync.WaitGroup, idle chan *account, do action) {
 	if t.rests.Load() {
 		return
 	}
 	select {
-	case a := <-t.idle:
+	case a := <-idle:
 		running.Go(func() {
-			defer func() { t.idle <- a }()
+			defer func() { idle <- a }()
 			a.act(ctx, do)
 		})
 	default:

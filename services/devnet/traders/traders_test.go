@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,29 +19,47 @@ func testLog(t *testing.T) zerolog.Logger {
 	return zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.InfoLevel)
 }
 
-// brisk is a rate that a simulated chain can follow.
+// brisk is a rate that a simulated chain can follow, with positions that its blocks cannot overtake.
 func brisk() Config {
 	cfg := DefaultConfig()
-	cfg.Accounts, cfg.Rate, cfg.LiquidationsEvery = 6, 10, 500*time.Millisecond
+	cfg.Accounts, cfg.Rate, cfg.LiquidationsEvery = 4, 8, 400*time.Millisecond
+	cfg.MinDistance, cfg.MaxDistance = 20, 50
 	return cfg
 }
 
-// TestTheyKeepKeepersBusy: every kind of work a keeper of this exchange can have turns up, liquidations among it.
-func TestTheyKeepKeepersBusy(t *testing.T) {
+// TestEveryActionMakesWork lets one account do each thing until the keeper has seen what it is to lead to. An action may find nothing to
+// do, or be overtaken by the price, so it is repeated.
+func TestEveryActionMakesWork(t *testing.T) {
 	s := newStage(t)
-	stop := s.trade(brisk())
-	wanted := map[string]int{
-		"PositionIncrease": 5, "PositionDecrease": 3, "liquidation": 2, "OrderExecuted": 10, "OrderUpdated": 1, "OrderCancelled": 1,
-		"DepositExecuted": 1, "WithdrawalExecuted": 1,
+	traders, err := New(brisk(), Deps{Client: s.client, Faucet: s.keys["faucet"], Marks: s.marks, Log: s.log})
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.until("every kind of work", func() bool {
-		for name, n := range wanted {
-			if s.counted(name) < n {
-				return false
-			}
-		}
-		return true
-	})
+	a := <-traders.idle
+	for _, step := range []struct {
+		do   string
+		sees string
+	}{
+		{"open", "PositionIncrease"}, {"protect", "OrderCreated"}, {"update order", "OrderUpdated"}, {"place entry", "OrderCreated"},
+		{"cancel order", "OrderCancelled"}, {"open", "PositionIncrease"}, {"close", "PositionDecrease"}, {"deposit", "DepositExecuted"},
+		{"withdraw", "WithdrawalExecuted"},
+	} {
+		do := actions[slices.IndexFunc(actions, func(a action) bool { return a.name == step.do })]
+		before := s.counted(step.sees)
+		s.until(step.sees+" after "+step.do, func() bool {
+			a.act(t.Context(), do)
+			return s.counted(step.sees) > before
+		})
+	}
+}
+
+// TestTightPositionsAreLiquidated runs everybody until liquidations have happened.
+func TestTightPositionsAreLiquidated(t *testing.T) {
+	s := newStage(t)
+	cfg := brisk()
+	cfg.Accounts, cfg.Rate = 1, 1
+	_, stop := s.trade(cfg)
+	s.until("liquidations", func() bool { return s.counted("liquidation") >= 2 })
 	stop()
 }
 
@@ -49,18 +68,22 @@ func TestTheySurviveTheNode(t *testing.T) {
 	s := newStage(t)
 	var log lockedBuffer
 	s.log = zerolog.New(&log)
-	stop := s.trade(brisk())
+	traders, stop := s.trade(brisk())
 	goesOn := func(when string) {
 		t.Helper()
 		before := s.counted("OrderCreated")
-		s.until("new orders "+when, func() bool { return s.counted("OrderCreated") >= before+5 })
+		s.until("new orders "+when, func() bool { return s.counted("OrderCreated") >= before+3 })
 	}
 	goesOn("at first")
+	traders.Rest(true)
+	s.until("everybody at rest", func() bool { return len(traders.idle)+len(traders.daring) == brisk().Accounts+brisk().Daredevils })
+	traders.Rest(false)
+	goesOn("after a rest")
 	s.chain.down.Store(true)
 	s.until("a failed action while the node is down", func() bool { return strings.Contains(log.String(), errDown.Error()) })
 	s.chain.down.Store(false)
 	goesOn("after the stall")
-	for _, depth := range []int64{1, 3, 8} {
+	for _, depth := range []int64{1, 8} {
 		s.reorg(depth)
 		goesOn("after a reorg")
 	}
@@ -100,6 +123,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"accounts is 0":                    func(c *Config) { c.Accounts = 0 },
 		"rate is -1":                       func(c *Config) { c.Rate = -1 },
 		"liquidations every is 0":          func(c *Config) { c.LiquidationsEvery = 0 },
+		"daredevils is 0":                  func(c *Config) { c.Daredevils = 0 },
 		"greatest distance 4 is below":     func(c *Config) { c.MaxDistance = 4 },
 		"greatest leverage is 0":           func(c *Config) { c.MaxLeverage = 0 },
 		"action timeout is 0: must be pos": func(c *Config) { c.ActionTimeout = 0 },
