@@ -40,7 +40,8 @@ func (c *Client) tagged(ctx context.Context, tag string) (chain.BlockRef, error)
 	return block.BlockRef, err
 }
 
-// Block returns a block by its hash, on whatever branch it is. NotFound(err) where the node does not have it.
+// Block returns a block by its hash, on whatever branch it is, from the first endpoint that has it: reads then stay with that one. NotFound(err)
+// where none has it.
 func (c *Client) Block(ctx context.Context, hash chain.Hash) (Block, error) {
 	block, err := c.block(ctx, "block "+hash.Hex(), "eth_getBlockByHash", hash, true)
 	if err == nil && block.Hash != hash {
@@ -49,7 +50,7 @@ func (c *Client) Block(ctx context.Context, hash chain.Hash) (Block, error) {
 	return block, err
 }
 
-// BlockAt returns the block of a number on the node's chain of this moment. NotFound(err) where the chain is shorter.
+// BlockAt returns the block of a number on a node's chain of this moment. NotFound(err) where every endpoint's chain is shorter.
 func (c *Client) BlockAt(ctx context.Context, number uint64) (Block, error) {
 	block, err := c.block(ctx, fmt.Sprintf("block %d", number), "eth_getBlockByNumber", hexNumber(number), true)
 	if err == nil && block.Number != number {
@@ -60,7 +61,8 @@ func (c *Client) BlockAt(ctx context.Context, number uint64) (Block, error) {
 
 func (c *Client) block(ctx context.Context, what, method string, which any, full bool) (Block, error) {
 	var raw json.RawMessage
-	if err := c.ask(ctx, &raw, method, which, full); err != nil {
+	found := func() bool { return !isNull(raw) }
+	if err := c.askUntil(ctx, found, &raw, method, which, full); err != nil {
 		return Block{}, fmt.Errorf("asking for %s: %w", what, err)
 	}
 	if isNull(raw) {

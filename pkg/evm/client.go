@@ -22,7 +22,7 @@ type Client struct {
 	transport *http.Transport
 
 	closing    context.CancelFunc
-	life       context.Context // ends with Close; what runs in the background belongs to it
+	life       context.Context //nolint:containedctx // It is no call's: what runs in the background ends with the client.
 	background sync.WaitGroup
 }
 
@@ -97,21 +97,33 @@ func (c *Client) Health() error {
 
 // ask sends a request to the endpoint that answered last, and to the others in turn while there is no answer. A node's own error is an answer.
 func (c *Client) ask(ctx context.Context, result any, method string, args ...any) error {
-	first := int(c.preferred.Load())
+	return c.askUntil(ctx, func() bool { return true }, result, method, args...)
+}
+
+// askUntil goes on also when an answer is not enough. Where none is, the last one stands.
+func (c *Client) askUntil(ctx context.Context, enough func() bool, result any, method string, args ...any) error {
+	first, answered := int(c.preferred.Load()), false
 	var problems []error
 	for i := range c.endpoints {
 		at := (first + i) % len(c.endpoints)
 		err := c.endpoints[at].ask(ctx, result, method, args...)
-		if !noAnswer(err) {
+		switch {
+		case noAnswer(err):
+			problems = append(problems, err)
+		case err != nil || enough():
 			c.prefer(first, at, problems)
 			return err
+		default:
+			answered = true
 		}
-		problems = append(problems, err)
+	}
+	if answered {
+		return nil
 	}
 	return errors.Join(problems...)
 }
 
-// prefer makes an endpoint the first to be asked, because others gave no answer.
+// prefer makes an endpoint the first to be asked, because others gave no answer, or none that was enough.
 func (c *Client) prefer(before, now int, problems []error) {
 	if before == now || !c.preferred.CompareAndSwap(int32(before), int32(now)) {
 		return

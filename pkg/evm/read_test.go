@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,7 +178,6 @@ func TestRefusesWhatContradictsItself(t *testing.T) {
 			case !lie.proven && err == nil:
 				t.Error("nobody noticed")
 			}
-
 		})
 	}
 }
@@ -289,6 +289,31 @@ func TestAbandonedRequests(t *testing.T) {
 		if f.GetName() == "evm_request_errors_total" || f.GetName() == "evm_failovers_total" && f.GetMetric()[0].GetCounter().GetValue() > 0 {
 			t.Errorf("%s: %v", f.GetName(), f.GetMetric())
 		}
+	}
+}
+
+// A block that one node does not have yet is had from another, and reads stay there: it is ahead.
+func TestBlockOfAnotherNode(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	d.emitBlock(1)
+	var asked atomic.Int32
+	behind := startProxy(t, d.HTTPURL(), func(request, answer []byte) []byte {
+		if asked.Add(1); bytes.Contains(request, []byte(`"eth_getBlockByHash"`)) {
+			return []byte(`{"jsonrpc":"2.0","id":1,"result":null}`)
+		}
+		return answer
+	})
+	c := dial(t, d.config(behind, d.WSURL()))
+	block, err := c.Block(t.Context(), d.head().Hash)
+	if err != nil || block.BlockRef != d.head() {
+		t.Fatalf("block %+v, %v", block.BlockRef, err)
+	}
+	before := asked.Load()
+	if _, err := c.Logs(t.Context(), block.BlockRef, filter); err != nil || asked.Load() != before {
+		t.Errorf("the logs were asked of the node that is behind, %v", err)
+	}
+	if _, err := c.Block(t.Context(), chain.Hash{1}); !evm.NotFound(err) {
+		t.Errorf("a block that nobody has: %v", err)
 	}
 }
 

@@ -51,11 +51,11 @@ func (t *tenure) follow(ctx context.Context, heads <-chan chain.BlockRef) error 
 func (t *tenure) reach(ctx context.Context, head chain.BlockRef) error {
 	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(attempt int, err error, _ time.Duration) {
 		t.status.fail(err)
-		level := t.log.Debug()
 		if attempt == 1 {
-			level = t.log.Warn()
+			t.log.Warn().Err(err).Msg("cannot go on from the chain, trying again")
+			return
 		}
-		level.Err(err).Msg("cannot go on from the chain, trying again")
+		t.log.Debug().Err(err).Int("attempt", attempt).Msg("still cannot go on from the chain")
 	}}
 	return retry.Do(ctx, policy, func(ctx context.Context) (err error) {
 		target := head

@@ -305,6 +305,7 @@ func start(t *testing.T, cfg Config, k *kafka, options ...func(*Scanner)) *runni
 	go func() {
 		defer close(r.ended)
 		r.err = r.Run(ctx)
+		t.Logf("the scanner ended: %v", r.err)
 		node.Close()
 	}()
 	t.Cleanup(func() { r.stop() })

@@ -98,7 +98,7 @@ func (g *ageGauge) Describe(descs chan<- *prometheus.Desc) { descs <- headAgeDes
 
 // Collect implements prometheus.Collector.
 func (g *ageGauge) Collect(metrics chan<- prometheus.Metric) {
-	if age, any := g.age(); any {
+	if age, known := g.age(); known {
 		metrics <- prometheus.MustNewConstMetric(headAgeDesc, prometheus.GaugeValue, age.Seconds())
 	}
 }

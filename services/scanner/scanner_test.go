@@ -16,11 +16,11 @@ func TestTopicIsTheChain(t *testing.T) {
 	d.trade(2)
 	s := start(t, testConfig(d, k.Addr()), k)
 	tr := newTruth(d)
-	all := settle(t, k, tr)
+	settle(t, k, tr)
 	for i := range byte(5) {
 		d.trade(10 + i)
 	}
-	all = settle(t, k, tr)
+	all := settle(t, k, tr)
 
 	logs, txs := 0, 0
 	for p, a := range all {

@@ -61,9 +61,9 @@ func (s *status) following() error {
 
 // fresh is nil if a head came within the given time.
 func (s *status) fresh(within time.Duration) error {
-	age, any := s.metrics.headAge.age()
+	age, known := s.metrics.headAge.age()
 	switch {
-	case !any:
+	case !known:
 		return errors.New("no head yet")
 	case age > within:
 		return fmt.Errorf("no new head for %s", age.Truncate(time.Second))
