@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
@@ -30,19 +31,32 @@ type ProcessSight struct {
 	Restarts           int
 }
 
-// Look asks the database and every process. It never fails: what cannot be seen is shown as such.
+// lookTime bounds one question of a look.
+const lookTime = 5 * time.Second
+
+// Look asks the database and every process, all at once. It never fails: what cannot be seen is shown as such.
 func (s *Stack) Look(ctx context.Context, db *pg.DB, since time.Time) Sight {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	sight := Sight{At: time.Since(since)}
-	var err error
-	if sight.Overview, err = db.Overview(ctx); err != nil {
-		sight.Trouble = err.Error()
+	sight := Sight{At: time.Since(since), Processes: make([]ProcessSight, len(s.Processes))}
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		var err error
+		if sight.Overview, err = db.Overview(ctx); err != nil {
+			sight.Trouble = err.Error()
+		}
+	})
+	heads, live := make([]float64, len(s.Processes)), make([]float64, len(s.Processes))
+	for i, p := range s.Processes {
+		asking.Go(func() {
+			sight.Processes[i] = ProcessSight{p.Name, p.HTTP, health(ctx, p.HTTP), p.Restarts()}
+			gauges := p.Metrics(ctx)
+			heads[i], live[i] = gauges["scanner_head_number"], gauges["planner_jobs_live"]
+		})
 	}
-	for _, p := range s.Processes {
-		sight.Processes = append(sight.Processes, ProcessSight{p.Name, p.HTTP, health(ctx, p.HTTP), p.Restarts()})
-		sight.Head = max(sight.Head, uint64(p.Metric(ctx, "scanner_head_number")))
-		sight.LiveJobs += int(p.Metric(ctx, "planner_jobs_live"))
+	asking.Wait()
+	for i := range heads {
+		sight.Head, sight.LiveJobs = max(sight.Head, uint64(heads[i])), sight.LiveJobs+int(live[i])
 	}
 	return sight
 }
@@ -60,21 +74,24 @@ func health(ctx context.Context, address string) string {
 	return "waits: " + first
 }
 
-// Metric sums a gauge of the process over its labels; 0 when it cannot be had.
-func (p *Process) Metric(ctx context.Context, name string) (sum float64) {
+// Metrics returns the gauges of the process, each summed over its labels; none when they cannot be had.
+func (p *Process) Metrics(ctx context.Context) map[string]float64 {
 	text, _, err := get(ctx, "http://"+p.HTTP+"/metrics")
 	if err != nil {
-		return 0
+		return nil
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil || families[name] == nil {
-		return 0
+	if err != nil {
+		return nil
 	}
-	for _, m := range families[name].GetMetric() {
-		sum += m.GetGauge().GetValue()
+	sums := map[string]float64{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			sums[name] += m.GetGauge().GetValue()
+		}
 	}
-	return sum
+	return sums
 }
 
 func get(ctx context.Context, url string) (text string, status int, err error) {

@@ -135,7 +135,7 @@ func (k *keeper) awaitShared(kind string) {
 	k.t.Helper()
 	k.await("every copy of "+kind+" has a share", func(ctx context.Context) error {
 		for _, p := range k.Processes {
-			if strings.HasPrefix(p.Name, kind+"-") && p.Metric(ctx, "bus_group_partitions") == 0 {
+			if strings.HasPrefix(p.Name, kind+"-") && p.Metrics(ctx)["bus_group_partitions"] == 0 {
 				return fmt.Errorf("%s has none", p.Name)
 			}
 		}
