@@ -22,12 +22,12 @@ type Client struct {
 	transport *http.Transport
 
 	closing    context.CancelFunc
-	life       context.Context //nolint:containedctx // It is no call's: what runs in the background ends with the client.
+	life       context.Context //nolint:containedctx // The client's own: what runs in the background ends with it.
 	background sync.WaitGroup
 }
 
-// Dial makes a client of the chain with that id and asks every endpoint once which chain it belongs to. A wrong chain is an error (WrongChain). Endpoints that do not
-// answer are no error: they are asked again by each call, and Health says so meanwhile.
+// Dial makes a client of the chain with that id and asks every endpoint once which chain it belongs to. A wrong chain is an error (WrongChain).
+// Endpoints that do not answer are no error: they are asked again by each call, and Health says so meanwhile.
 func Dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, metrics *Metrics) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

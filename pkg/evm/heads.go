@@ -12,9 +12,9 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// Heads delivers new heads until ctx ends or the client is closed, and then closes the channel. It listens to the announcements of the first WebSocket endpoint that works
-// and asks for the head whenever none has come for a poll interval. A slow reader gets the newest head only: whoever needs all blocks
-// follows the parents. The same head is not delivered twice running; a head may be lower than the one before, or on another branch.
+// Heads delivers new heads until ctx ends or the client is closed, and then closes the channel. It listens to the announcements of the first
+// WebSocket endpoint that works and asks for the head whenever none has come for a poll interval. A slow reader gets the newest head only:
+// whoever needs all blocks follows the parents. The same head is not delivered twice running; a head may be lower than the one before, or on another branch.
 //
 // The time of an announced head may lack its milliseconds.
 func (c *Client) Heads(ctx context.Context) <-chan chain.BlockRef {

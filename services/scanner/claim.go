@@ -113,7 +113,8 @@ func (t *tenure) checkStart() error {
 		}
 	}
 	if len(full) > 0 && len(empty) > 0 && t.first == 0 {
-		return fmt.Errorf("%s: partitions %v hold no block and partitions %v hold many: the topic has lost data, and so have its readers; rebuild it", t.topic, empty, full)
+		return fmt.Errorf("%s: partitions %v hold no block and partitions %v hold many: the topic has lost data, and so have its readers; rebuild it",
+			t.topic, empty, full)
 	}
 	return nil
 }

@@ -7,8 +7,8 @@
 // the partition of its routing key; PARAM and TX go to partition 0. Between batches stand, each alone, EPOCH, REORG and FINALIZED.
 //
 // PARAMs are words of the DataStore that no event carries, read at the block they stand in: the topic's first, the head when this scanner has caught
-// up with it, and a head every now and then if a word has changed. A TX stands beside every transaction with
-// one of our logs, and beside every transaction of a configured signer.
+// up with it, and a head every now and then if a word has changed. A TX stands beside every transaction with one of our logs, and beside every
+// transaction of a configured signer.
 //
 // # How it goes on
 //

@@ -188,7 +188,7 @@ func TestWhatEndsAScanner(t *testing.T) {
 		want    string
 	}{
 		"an unknown event":    {func(d *devnet, _ *kafka) { d.emit(0, unknown); d.trade(1) }, nil, `unknown event "NeverHeardOf"`},
-		"an unknown owner":    {func(d *devnet, _ *kafka) { d.emit(0, orderResized(order(99))); d.trade(1) }, nil, "the account of " + order(99).Hex() + " is unknown"},
+		"an unknown owner":    {func(d *devnet, _ *kafka) { d.emit(0, orderResized(order(99))); d.trade(1) }, nil, order(99).Hex() + " is unknown"},
 		"another chain":       {foreign, nil, "was written for another chain"},
 		"a missing topic":     {nil, func(c *Config) { c.Keeper.ChainID = 1337 + 1 }, "does not exist"},
 		"too many partitions": {nil, func(c *Config) { c.Keeper.LogPartitions = 5 }, "has 3 partitions and must have 5"},

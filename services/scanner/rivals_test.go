@@ -202,7 +202,7 @@ func TestManyStartAtOnce(t *testing.T) {
 
 // The rule of the take-over, in virtual time: the topic's tip has not moved for the configured time, and the chain's head was above it all the while.
 func TestTakeoverRule(t *testing.T) {
-	const patience = 30 * time.Second
+	const patience, second = 30 * time.Second, time.Second
 	type event struct {
 		at        time.Duration
 		head, tip uint64 // one of them
@@ -211,15 +211,17 @@ func TestTakeoverRule(t *testing.T) {
 		events []event
 		want   time.Duration // 0 = never
 	}{
-		"nothing happens":                   {nil, 0},
-		"the chain stands still":            {[]event{{at: 1, tip: 7}, {at: 2, head: 7}}, 0},
-		"the node is behind the topic":      {[]event{{at: 1, tip: 7}, {at: 2, head: 5}}, 0},
-		"the topic is silent":               {[]event{{at: 1 * time.Second, tip: 7}, {at: 2 * time.Second, head: 8}}, 32 * time.Second},
-		"it is silent while heads come":     {[]event{{at: 0, tip: 7}, {at: 5 * time.Second, head: 8}, {at: 20 * time.Second, head: 20}}, 35 * time.Second},
-		"it moves, slowly":                  {[]event{{at: 0, tip: 7}, {at: 1, head: 99}, {at: 25 * time.Second, tip: 8}, {at: 50 * time.Second, tip: 9}}, 80 * time.Second},
-		"an empty topic stays empty":        {[]event{{at: 10 * time.Second, head: 3}}, 40 * time.Second},
-		"the chain goes on after a silence": {[]event{{at: 0, tip: 7}, {at: 1, head: 7}, {at: 100 * time.Second, head: 8}, {at: 110 * time.Second, tip: 8}}, 0},
-		"and the topic does not":            {[]event{{at: 0, tip: 7}, {at: 1, head: 7}, {at: 100 * time.Second, head: 8}}, 130 * time.Second},
+		"nothing happens":               {nil, 0},
+		"the chain stands still":        {[]event{{at: 1, tip: 7}, {at: 2, head: 7}}, 0},
+		"the node is behind the topic":  {[]event{{at: 1, tip: 7}, {at: 2, head: 5}}, 0},
+		"the topic is silent":           {[]event{{at: 1 * second, tip: 7}, {at: 2 * second, head: 8}}, 32 * second},
+		"it is silent while heads come": {[]event{{at: 0, tip: 7}, {at: 5 * second, head: 8}, {at: 20 * second, head: 20}}, 35 * second},
+		"it moves, slowly":              {[]event{{at: 0, tip: 7}, {at: 1, head: 99}, {at: 25 * second, tip: 8}, {at: 50 * second, tip: 9}}, 80 * second},
+		"an empty topic stays empty":    {[]event{{at: 10 * second, head: 3}}, 40 * second},
+		"the chain goes on after a silence": {
+			[]event{{at: 0, tip: 7}, {at: 1, head: 7}, {at: 100 * second, head: 8}, {at: 110 * second, tip: 8}}, 0,
+		},
+		"and the topic does not": {[]event{{at: 0, tip: 7}, {at: 1, head: 7}, {at: 100 * second, head: 8}}, 130 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

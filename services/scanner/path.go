@@ -1,0 +1,103 @@
+package scanner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/retry"
+)
+
+// stride bounds how many blocks are looked at before the first of them is published.
+const stride = 64
+
+// path returns the blocks that lead some partition to the head, oldest first: from where the partitions leave the chain, at most a stride beyond the
+// newest block all of them have. It is empty if the head brings nothing new.
+func (t *tenure) path(ctx context.Context, head chain.BlockRef) ([]evm.Block, error) {
+	if err := t.begin(ctx); err != nil {
+		return nil, err
+	}
+	block, err := t.target(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	var path []evm.Block
+	for {
+		missing, connected, err := t.compare(block.BlockRef)
+		if err != nil {
+			return nil, retry.Stop(err)
+		}
+		if missing {
+			path = append(path, block)
+		}
+		if connected {
+			slices.Reverse(path)
+			return path, nil
+		}
+		if block, err = t.chain.Block(ctx, block.Parent); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// begin gives partitions that hold no block yet the parent of the topic's first block to stand on.
+func (t *tenure) begin(ctx context.Context) error {
+	if t.first == 0 && t.streams[0].branch.empty() {
+		t.first = t.cfg.Scanner.StartBlock
+	}
+	for _, st := range t.streams {
+		if !st.branch.empty() {
+			continue
+		}
+		block, err := t.chain.BlockAt(ctx, t.first)
+		if err != nil {
+			return fmt.Errorf("the first block of the topic: %w", err)
+		}
+		st.branch = branch{blocks: []chain.BlockRef{{Number: block.Number - 1, Hash: block.Parent}}}
+	}
+	return nil
+}
+
+// target is the block to publish up to: the head, or one on its way that is not too far off.
+func (t *tenure) target(ctx context.Context, head chain.BlockRef) (evm.Block, error) {
+	if near := t.lowestTip() + stride; head.Number > near {
+		return t.chain.BlockAt(ctx, near)
+	}
+	return t.chain.Block(ctx, head.Hash)
+}
+
+// compare tells whether a block is missing in some partition, and whether all partitions can go on from it or its parent.
+func (t *tenure) compare(block chain.BlockRef) (missing, connected bool, err error) {
+	connected = true
+	for _, st := range t.streams {
+		n, _ := st.branch.needs(block)
+		missing = missing || n != held
+		if n != lower {
+			continue
+		}
+		connected = false
+		if oldest := st.branch.oldest(); block.Number <= oldest.Number {
+			return false, false, &otherChainError{t.topic, st.partition, oldest, st.whole}
+		}
+	}
+	return missing, connected, nil
+}
+
+// otherChainError says that nothing a partition remembers is on the node's chain.
+type otherChainError struct {
+	topic     string
+	partition int
+	oldest    chain.BlockRef
+	whole     bool
+}
+
+func (e *otherChainError) Error() string {
+	if e.whole {
+		return fmt.Sprintf("%s/%d was written for another chain: block %d %s is not on this one (use an empty topic, or the right chain)",
+			e.topic, e.partition, e.oldest.Number, e.oldest.Hash)
+	}
+	return fmt.Sprintf("%s/%d: the chain has left block %d %s, deeper than its readers can undo (ask the node's operator; if it is so, rebuild the topic)",
+		e.topic, e.partition, e.oldest.Number, e.oldest.Hash)
+}
