@@ -14,7 +14,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-var everyRow = perTable("every row of", `SELECT {text} FROM {state}.{table} t WHERE t.deleted_at IS NULL ORDER BY t.key`)
+var everyRow = perTable("every row of", `SELECT {text} FROM {state}.{table} t WHERE t.deleted_at IS NULL ORDER BY t.key, t.part`)
 
 // Checksums are SHA-256 over the canonical form of all rows of each table, in the order of their keys. They depend on the rows alone: not on
 // partitions, revisions, tombstones or the order of writing.

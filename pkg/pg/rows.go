@@ -26,9 +26,9 @@ func perTable(name, text string) map[perp.Table]*statement {
 	return all
 }
 
-var selectByKeys = perTable("rows by key of", `SELECT {text} FROM {state}.{table} t WHERE t.key = ANY ($1) AND t.deleted_at IS NULL`)
+var selectByKeys = perTable("rows by key of", `SELECT {text} FROM {state}.{table} t WHERE t.key = ANY ($1) AND t.part = $2 AND t.deleted_at IS NULL`)
 
-// Rows returns those of the rows that exist, with one query per table. What it says stays true while the claim lasts: nobody else writes them.
+// Rows returns those of the partition's rows that exist, with one query per table. What it says stays true while the claim lasts: nobody else writes them.
 func (p *Partition) Rows(ctx context.Context, keys []perp.RowKey) (map[perp.RowKey]perp.Row, error) {
 	ctx, cancel := p.db.bounded(ctx)
 	defer cancel()
@@ -39,7 +39,7 @@ func (p *Partition) Rows(ctx context.Context, keys []perp.RowKey) (map[perp.RowK
 	found := map[perp.RowKey]perp.Row{}
 	batch := &pgx.Batch{}
 	for table, wanted := range byTable {
-		batch.Queue(selectByKeys[table].in(p.generation), wanted).Query(func(rows pgx.Rows) error {
+		batch.Queue(selectByKeys[table].in(p.generation), wanted, p.offset.Partition).Query(func(rows pgx.Rows) error {
 			return eachRow(rows, layouts[table], func(r perp.Row) error {
 				found[r.RowKey()] = r
 				return nil

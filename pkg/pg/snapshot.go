@@ -16,6 +16,14 @@ func selectOf(table perp.Table, what, where string) tableQuery {
 	return tableQuery{table, register(what, `SELECT `+l.texts()+` FROM {state}.`+string(table)+` t WHERE `+where+` AND t.deleted_at IS NULL`)}
 }
 
+// selectOne registers a query for the row of one key. While a reorg is on its way through the partitions two of them may hold the key, because the
+// exchange gives keys of a lost branch again: the answer is the row of the later block.
+func selectOne(table perp.Table, what string) tableQuery {
+	l := layouts[table]
+	return tableQuery{table, register(what, `SELECT `+l.texts()+` FROM {state}.`+string(table)+` t WHERE t.key = $1 AND t.deleted_at IS NULL
+		ORDER BY t.stamp_block DESC, t.stamp_log DESC LIMIT 1`)}
+}
+
 // tableQuery is a statement whose result is rows of a table.
 type tableQuery struct {
 	table perp.Table
@@ -31,9 +39,9 @@ var (
 	allParameters = selectOf(perp.Parameters, "all parameters", `true`)
 	allSources    = selectOf(perp.OracleSources, "all oracle sources", `true`)
 
-	onePosition = selectOf(perp.Positions, "one position", `t.key = $1`)
-	oneOrder    = selectOf(perp.Orders, "one order", `t.key = $1`)
-	oneRequest  = selectOf(perp.Requests, "one request", `t.key = $1`)
+	onePosition = selectOne(perp.Positions, "one position")
+	oneOrder    = selectOne(perp.Orders, "one order")
+	oneRequest  = selectOne(perp.Requests, "one request")
 )
 
 // Snapshot is the state as of one block: everything in it was true at the same instant.

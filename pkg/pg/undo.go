@@ -16,11 +16,11 @@ var (
 	restoreRows = perTable("restore rows of", `WITH first AS (
 			SELECT DISTINCT ON (key) key, prior FROM {state}.undo WHERE part = $1 AND block > $2 AND tbl = '{table}' ORDER BY key, block
 		), removed AS (
-			UPDATE {state}.{table} r SET deleted_at = clock_timestamp(), rev = $3 FROM first f WHERE r.key = f.key AND f.prior IS NULL
+			UPDATE {state}.{table} r SET deleted_at = clock_timestamp(), rev = $3 FROM first f WHERE r.key = f.key AND r.part = $1 AND f.prior IS NULL
 		)
 		INSERT INTO {state}.{table} AS r ({columns}, part, rev, deleted_at)
 		SELECT {t.columns}, $1, $3, NULL FROM first f, jsonb_populate_record(NULL::{state}.{table}, f.prior) t WHERE f.prior IS NOT NULL
-		ON CONFLICT (key) DO UPDATE SET ({columns}, rev, deleted_at) = ROW ({excluded.columns}, excluded.rev, excluded.deleted_at)`)
+		ON CONFLICT (key, part) DO UPDATE SET ({columns}, rev, deleted_at) = ROW ({excluded.columns}, excluded.rev, excluded.deleted_at)`)
 	deleteUndo = register("delete undo", `DELETE FROM {state}.undo WHERE part = $1 AND block > $2`)
 	deleteKept = register("delete kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block > $2`)
 	findKept   = register("kept block", `SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 AND block = $2`)

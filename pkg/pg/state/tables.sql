@@ -2,7 +2,7 @@
 -- every_table.sql adds what all tables have in common.
 
 CREATE TABLE {state}.position (
-    key                                          bytea         PRIMARY KEY,
+    key                                          bytea         NOT NULL,
     account                                      bytea         NOT NULL,
     market                                       bytea         NOT NULL,
     collateral_token                             bytea         NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE {state}.position (
 );
 
 CREATE TABLE {state}.perp_order (
-    key                             bytea         PRIMARY KEY,
+    key                             bytea         NOT NULL,
     account                         bytea         NOT NULL,
     receiver                        bytea         NOT NULL,
     callback_contract               bytea         NOT NULL,
@@ -67,7 +67,7 @@ CREATE TABLE {state}.perp_order (
 );
 
 CREATE TABLE {state}.request (
-    key             bytea         PRIMARY KEY,
+    key             bytea         NOT NULL,
     kind            text          NOT NULL,
     account         bytea         NOT NULL,
     market          bytea         NOT NULL,
@@ -87,7 +87,7 @@ CREATE TABLE {state}.request (
 );
 
 CREATE TABLE {state}.market (
-    key           bytea         PRIMARY KEY,
+    key           bytea         NOT NULL,
     market_token  bytea         NOT NULL,
     index_token   bytea         NOT NULL,
     long_token    bytea         NOT NULL,
@@ -101,7 +101,7 @@ CREATE TABLE {state}.market (
 );
 
 CREATE TABLE {state}.market_value (
-    key           bytea         PRIMARY KEY,
+    key           bytea         NOT NULL,
     measure       text          NOT NULL,
     scope         bytea         NOT NULL,
     token         bytea         NOT NULL,
@@ -114,7 +114,7 @@ CREATE TABLE {state}.market_value (
 );
 
 CREATE TABLE {state}.parameter (
-    key           bytea         PRIMARY KEY,
+    key           bytea         NOT NULL,
     value         bytea         NOT NULL,
     source        text          NOT NULL,
     stamp_block   numeric(20,0) NOT NULL,
@@ -124,7 +124,7 @@ CREATE TABLE {state}.parameter (
 );
 
 CREATE TABLE {state}.bad_debt (
-    key                        bytea         PRIMARY KEY, -- the order's
+    key                        bytea         NOT NULL, -- the order's
     position_key               bytea         NOT NULL,
     account                    bytea         NOT NULL,
     market                     bytea         NOT NULL,
@@ -139,7 +139,7 @@ CREATE TABLE {state}.bad_debt (
 );
 
 CREATE TABLE {state}.transaction (
-    key           bytea         PRIMARY KEY, -- the transaction's hash
+    key           bytea         NOT NULL, -- the transaction's hash
     tx_from       bytea         NOT NULL,
     tx_to         bytea         NOT NULL,
     tx_nonce      numeric(20,0) NOT NULL,
@@ -156,7 +156,7 @@ CREATE TABLE {state}.transaction (
 );
 
 CREATE TABLE {state}.oracle_source (
-    key           bytea         PRIMARY KEY,
+    key           bytea         NOT NULL,
     oracle        bytea         NOT NULL,
     token         bytea         NOT NULL,
     provider      bytea         NOT NULL,
