@@ -82,11 +82,19 @@ func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
 	}
 	if !e.proven {
 		if err := e.prove(ctx, e.rpc); err != nil {
-			return nil, err
+			return nil, unproven(err)
 		}
 		e.proven = true
 	}
 	return e.rpc, nil
+}
+
+// unproven marks that a node's refusal to say which chain it belongs to is no answer to the request that waits behind the question.
+func unproven(err error) error {
+	if failed, is := errors.AsType[*callError](err); is && failed.class == failedReply {
+		failed.class = failedUnproven
+	}
+	return err
 }
 
 // prove compares the endpoint's chain with the configured one.

@@ -24,6 +24,7 @@ const (
 	failedHTTP       failure = "http"        // an HTTP status instead of an answer
 	failedMalformed  failure = "malformed"   // an answer that cannot be read, or contradicts itself
 	failedWrongChain failure = "wrong_chain" // the endpoint belongs to another chain
+	failedUnproven   failure = "unproven"    // the endpoint refuses to say which chain it belongs to
 	abandoned        failure = "abandoned"   // the caller did not wait; no fault of the endpoint, and not counted
 )
 

@@ -24,7 +24,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"method"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "evm_request_errors_total",
-			Help: "JSON-RPC requests that failed, by class: reply (the node said no), timeout, transport, http, malformed, wrong_chain.",
+			Help: "JSON-RPC requests that failed, by class: reply (the node said no), timeout, transport, http, malformed, wrong_chain, unproven.",
 		}, []string{"method", "class"}),
 		failovers: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "evm_failovers_total", Help: "Times that reads moved to another endpoint.",

@@ -292,6 +292,22 @@ func TestAbandonedRequests(t *testing.T) {
 	}
 }
 
+// A node that does not say which chain it belongs to is not used, and its refusal is not taken for an answer to what was asked.
+func TestUnprovenNodesAreNotUsed(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	shy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"rate limit"}}`))
+	}))
+	defer shy.Close()
+	if head, err := dial(t, d.config(shy.URL, d.HTTPURL())).Head(t.Context()); err != nil || head != d.head() {
+		t.Errorf("head %+v, %v", head, err)
+	}
+	c := dial(t, d.config(shy.URL))
+	if _, err := c.Head(t.Context()); err == nil || evm.Refused(err) || c.Health() == nil {
+		t.Errorf("head of a node that names no chain: %v; health %v", err, c.Health())
+	}
+}
+
 // A block that one node does not have yet is had from another, and reads stay there: it is ahead.
 func TestBlockOfAnotherNode(t *testing.T) {
 	d := startDevnet(t, evmnode.Config{})
