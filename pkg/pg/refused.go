@@ -16,7 +16,7 @@ func (r refusal) Unwrap() error { return r.error }
 func refusef(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
 // Refused tells whether an error says that the database, or this package on its behalf, understood a write and cannot accept it: a value that does
-// not fit, a row of another partition, a block that does not follow. Trying again is pointless; whoever wrote the request has to look.
+// not fit, a block that does not follow. Trying again is pointless; whoever wrote the request has to look.
 func Refused(err error) bool {
 	if _, is := errors.AsType[refusal](err); is {
 		return true

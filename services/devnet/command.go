@@ -35,7 +35,8 @@ var commands = []command{
 	}},
 	{"reorg", "devnet_reorg", "replace the newest blocks", func(f *flag.FlagSet) func() any {
 		depth, style := f.Uint64("depth", 1, "how many blocks"), f.String("style", "replay", "replay: transactions come again; drop: they vanish")
-		return func() any { return map[string]any{"depth": *depth, "style": *style} }
+		final := f.Bool("final", false, "replace final blocks too, which no honest chain does: keepers stop and ask for the operator")
+		return func() any { return map[string]any{"depth": *depth, "style": *style, "final": *final} }
 	}},
 	{"stall", "devnet_stall", "stop the head for a while", func(f *flag.FlagSet) func() any {
 		seconds := f.Float64("seconds", 10, "how long")

@@ -1,6 +1,7 @@
 package evmnode
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -11,11 +12,15 @@ type devnetAPI struct{ n *Node }
 type reorgArgs struct {
 	Depth uint64    `json:"depth"`
 	Style ForkStyle `json:"style"` // Default Replay.
+	Final bool      `json:"final"` // Whether final blocks may be replaced, which no honest chain does.
 }
 
-// Reorg is Node.Reorg.
-func (a devnetAPI) Reorg(args reorgArgs) (Fork, error) {
-	return a.n.Reorg(args.Depth, orDefault(args.Style, Replay))
+// Reorg is Node.ReorgUnfinalized, or Node.Reorg when final blocks may be replaced.
+func (a devnetAPI) Reorg(ctx context.Context, args reorgArgs) (Fork, error) {
+	if args.Final {
+		return a.n.Reorg(args.Depth, orDefault(args.Style, Replay))
+	}
+	return a.n.ReorgUnfinalized(ctx, args.Depth, orDefault(args.Style, Replay))
 }
 
 type stallArgs struct {

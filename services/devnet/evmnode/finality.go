@@ -24,6 +24,12 @@ func (f *finality) hold(safe, finalized uint64) {
 	}
 }
 
+func (f *finality) isHeld() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held
+}
+
 func (f *finality) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -126,6 +126,38 @@ func TestLiquidationNeedsPricesSinceTheLastChange(t *testing.T) {
 	v.refused(v.keeper, early, "OracleTimestampsAreSmallerThanRequired")
 }
 
+// TestThresholdIsExact: what remains is exactly the threshold at one price, and the least bit below it at the next lower one.
+func TestThresholdIsExact(t *testing.T) {
+	v := newVenue(t, nil)
+	m, trader := v.market("ETH/USD"), v.account()
+	// 30 WETH at 3000; of 1998 USDC, 63 pay the fee of opening and 45 that of closing, which leaves 1890 − 30·(3000 − price).
+	v.open(trader, m, true, 90_000, 1_998)
+	for _, c := range []struct {
+		name, parameter string
+		value           *big.Int
+		threshold       int64 // USD; 1890 − threshold is a multiple of 30.
+	}{
+		{"1 % of the size", "LIQUIDATION_RATIO_FACTOR", usd(1), 900},
+		{"110 % of it", "LIQUIDATION_RATIO_FACTOR", factor(11, 10), 990},
+		{"ratios below 100 % change nothing", "LIQUIDATION_RATIO_FACTOR", factor(1, 2), 900},
+		{"a minimum above 1 %", "MIN_COLLATERAL_USD", usd(1_200), 1_200},
+	} {
+		v.must(v.client.SetUint(v.ctx, v.deployer, c.parameter, c.value))
+		boundary := USD30((3_000-(1_890-c.threshold)/30)*1_000_000, 18)
+		for _, price := range []*big.Int{boundary, new(big.Int).Sub(boundary, big.NewInt(1))} {
+			v.prices[m.Index] = Price{Min: price, Max: price}
+			name, args := v.simulate(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true))
+			healthy := price == boundary
+			if healthy && (name != "PositionShouldNotBeLiquidated" || args[1].(*big.Int).Cmp(usd(c.threshold)) != 0) {
+				t.Errorf("%s: at %s: %s %v, want a refusal with %d USD remaining", c.name, price, name, args, c.threshold)
+			}
+			if !healthy && name != "" {
+				t.Errorf("%s: at %s: refused with %s %v", c.name, price, name, args)
+			}
+		}
+	}
+}
+
 // verdict is the outcome of the liquidation rule, computed here from the documented formula alone.
 type verdict struct {
 	liquidatable                          bool
