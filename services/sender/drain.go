@@ -88,7 +88,7 @@ func (d *drain) heed(ctx context.Context, stage string, i txm.Intent, v verdict)
 	d.gate("")
 	if v.kind == waiting {
 		d.metrics.waits.WithLabelValues(stage).Inc()
-		if time.Since(i.QueuedAt) < d.maxAge {
+		if time.Since(i.QueuedAt) < d.maxAge { // two clocks, but only patience hangs on them
 			d.sleep(i)
 			d.log.Debug().Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("stage", stage).Str("reason", v.reason).Msg("waiting")
 			return true, nil

@@ -12,7 +12,7 @@ import (
 // settle is the freshness gate (TIER-8): nothing is sent by a keeper that does not see what happens. It is asked before every send, so that a keeper that
 // has just started, or has fallen behind, holds back exactly as long as it must.
 //
-// All ages are on the chain's clock, but for that of the head itself.
+// All ages are on the chain's clock, but for that of the head itself. Reasons name limits and not measures, so that a lasting one stays the same text.
 type settle struct {
 	horizon *horizon
 	quotes  *quotes
@@ -49,7 +49,7 @@ func (s settle) healthy(ctx context.Context) error {
 
 func (s settle) head() verdict {
 	if _, age := s.horizon.newest(); age > s.headMaxAge {
-		return shut(fmt.Sprintf("no new block for %s", age.Round(100*time.Millisecond)))
+		return shut(fmt.Sprintf("no new block for more than %s", s.headMaxAge))
 	}
 	return verdict{}
 }
@@ -63,8 +63,8 @@ func (s settle) watermark(ctx context.Context) (verdict, error) {
 	if at.Hash.IsZero() {
 		return shut("the state has no block yet"), nil
 	}
-	if lag := s.horizon.age(at.TimeMs); lag > s.stateMaxLag {
-		return shut(fmt.Sprintf("the state is %s behind the chain, at block %d", lag.Round(100*time.Millisecond), at.Number)), nil
+	if s.horizon.age(at.TimeMs) > s.stateMaxLag {
+		return shut(fmt.Sprintf("the state is more than %s behind the chain, at block %d", s.stateMaxLag, at.Number)), nil
 	}
 	return verdict{}, nil
 }
@@ -78,8 +78,8 @@ func (s settle) prices(t *task) verdict {
 		if !known {
 			return wait("no price report of " + token.Hex())
 		}
-		if age := s.horizon.age(newest.TimeMs); age > s.priceMaxAge {
-			return wait(fmt.Sprintf("the newest price report of %s is %s old", token, age.Round(100*time.Millisecond)))
+		if s.horizon.age(newest.TimeMs) > s.priceMaxAge {
+			return wait(fmt.Sprintf("the newest price report of %s is more than %s old", token, s.priceMaxAge))
 		}
 	}
 	return verdict{}

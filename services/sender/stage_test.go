@@ -83,14 +83,14 @@ func TestSettle(t *testing.T) {
 	}{
 		"all is well":        {func(*settle) {}, onward, ""},
 		"no head ever":       {func(s *settle) { s.horizon = newHorizon() }, closed, "no new block"},
-		"heads have stopped": {func(s *settle) { s.horizon = horizonAt(nowMs, time.Now().Add(-4*time.Second)) }, closed, "no new block for 4s"},
+		"heads have stopped": {func(s *settle) { s.horizon = horizonAt(nowMs, time.Now().Add(-4*time.Second)) }, closed, "no new block for more than 3s"},
 		"no state":           {func(s *settle) { s.state = standingAt(0) }, closed, "no block yet"},
 		"state behind":       {func(s *settle) { s.state = standingAt(nowMs - 3001) }, closed, "behind the chain"},
 		"state at the limit": {func(s *settle) { s.state = standingAt(nowMs - 3000) }, onward, ""},
 		"state ahead":        {func(s *settle) { s.state = standingAt(nowMs + 500) }, onward, ""},
 		"prices being read":  {func(s *settle) { s.quotes.complete.Store(false) }, closed, "still being read"},
 		"a price missing":    {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs)) }, waiting, "no price report"},
-		"a price stale":      {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs-10_001)) }, waiting, "10s old"},
+		"a price stale":      {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs-10_001)) }, waiting, "more than 10s old"},
 		"no means":           {func(s *settle) { s.broke = func() bool { return true } }, closed, "cannot pay"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,6 +88,7 @@ func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
 
 // serve runs the loops of one tenure until ctx ends or the tenure is over.
 func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
+	defer w.notices.set(w.gate(), "")
 	group, ctx := errgroup.WithContext(ctx)
 	b := &broadcast{tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]lastSend{}}
 	d, c := w.drain(t, b), w.confirm(t, b)
@@ -105,12 +106,15 @@ func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
 	return group.Wait()
 }
 
+// gate names the gate of this signer in notices.
+func (w *worker) gate() string { return w.name + " gate" }
+
 // drain is the road of a tenure. It reads aloud.
 func (w *worker) drain(t *lease.Tenure, b *broadcast) *drain {
 	settings := w.cfg.Sender
 	return &drain{
 		tenure: t, queue: w.intents, maxAge: settings.MaxJobAge, settled: settings.Cooldown, metrics: w.metrics, log: w.log, asleep: map[int64]time.Time{},
-		ended: func() { signal(w.ended) }, gate: func(reason string) { w.notices.set(w.name+" gate", reason) },
+		ended: func() { signal(w.ended) }, gate: func(reason string) { w.notices.set(w.gate(), reason) },
 		road: []stage{
 			{"settle", w.settle(b.broke).run},
 			{"recheck", w.recheck().run},
