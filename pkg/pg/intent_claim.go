@@ -62,6 +62,7 @@ var (
 
 // The unique indexes that keep the keeper's limits.
 const (
+	indexKeyInFlight        = "tx_intent_key_in_flight"
 	indexLiquidationAccount = "tx_intent_liquidation_account"
 	indexLiquidationSlot    = "tx_intent_liquidation_slot"
 )
@@ -88,6 +89,8 @@ func (s Intents) Claim(ctx context.Context, f lease.Fence, c txm.Claim) error {
 func claimFailed(err error) error {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == codeUniqueViolation {
 		switch refused.ConstraintName {
+		case indexKeyInFlight:
+			return &txm.RefusedError{Op: "claim", Why: txm.KeyBusy}
 		case indexLiquidationAccount:
 			return &txm.RefusedError{Op: "claim", Why: txm.AccountBusy}
 		case indexLiquidationSlot:

@@ -123,6 +123,7 @@ const (
 	SignerFull  Refusal = "signer_full"  // as many of the signer's transactions are in flight as may be
 	KeeperFull  Refusal = "keeper_full"  // as many liquidations are in flight as may be
 	AccountBusy Refusal = "account_busy" // a liquidation of the account is in flight
+	KeyBusy     Refusal = "key_busy"     // a transaction for the same order, request or position is in flight, as another job
 )
 
 // RefusedError says that a write changed nothing, under a fence that still holds.

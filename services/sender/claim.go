@@ -66,7 +66,7 @@ func (c claim) settle(ctx context.Context, t *task, err error) (verdict, error) 
 		return verdict{}, err
 	case why == txm.SignerFull:
 		return shut("as many transactions are in flight as may be"), nil
-	case why == txm.KeeperFull || why == txm.AccountBusy:
+	case why == txm.KeeperFull || why == txm.AccountBusy || why == txm.KeyBusy:
 		return wait(string(why)), nil
 	case why != "":
 		c.cursor.lose() // what we knew of the queue or the cursor is old

@@ -55,6 +55,8 @@ CREATE TABLE keeper.tx_intent (
     CHECK ((rearm_at IS NULL) = (ended_at IS NULL))
 );
 CREATE UNIQUE INDEX tx_intent_live_arm ON keeper.tx_intent (job_id) WHERE state IN ('QUEUED', 'SIGNED', 'SENT', 'MINED');
+-- An order that changes while it is being executed is another job and still the same order: only one transaction for it may be under way.
+CREATE UNIQUE INDEX tx_intent_key_in_flight ON keeper.tx_intent (key) WHERE state IN ('SIGNED', 'SENT', 'MINED');
 CREATE UNIQUE INDEX tx_intent_liquidation_account ON keeper.tx_intent (account) WHERE kind = 'liquidation' AND state IN ('SIGNED', 'SENT', 'MINED');
 CREATE UNIQUE INDEX tx_intent_liquidation_slot ON keeper.tx_intent (slot) WHERE slot IS NOT NULL AND state IN ('SIGNED', 'SENT', 'MINED');
 CREATE INDEX tx_intent_queue ON keeper.tx_intent (signer, class, ratio, birth_ms, job_id) WHERE state = 'QUEUED';

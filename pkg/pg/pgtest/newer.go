@@ -7,16 +7,16 @@ import (
 )
 
 // NewerURL is the address of a fresh database whose schema a newer build has migrated.
-func NewerURL(t testing.TB) string {
-	t.Helper()
-	address := URL(t)
-	conn, err := pgx.Connect(t.Context(), address)
+func NewerURL(tb testing.TB) string {
+	tb.Helper()
+	address := URL(tb)
+	conn, err := pgx.Connect(tb.Context(), address)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer func() { _ = conn.Close(t.Context()) }()
-	if _, err := conn.Exec(t.Context(), "INSERT INTO public.perpkeeper_schema (version_id, is_applied) VALUES (99999, true)"); err != nil {
-		t.Fatal(err)
+	defer func() { _ = conn.Close(tb.Context()) }()
+	if _, err := conn.Exec(tb.Context(), "INSERT INTO public.perpkeeper_schema (version_id, is_applied) VALUES (99999, true)"); err != nil {
+		tb.Fatal(err)
 	}
 	return address
 }

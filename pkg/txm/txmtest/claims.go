@@ -175,6 +175,21 @@ func oneLiquidationPerAccount(b *bench) {
 	nodes[other].mustClaim(t, intents[other].ID)
 }
 
+// An order that its owner changes while it is being executed is another job. Executing both would burn the gas of the second (NON-3).
+func oneTransactionPerOrder(b *bench) {
+	t := b.t
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	before, after := anOrder(signer, 1), anOrder(signer, 1)
+	after.ID = job.OrderID(after.Key, 2)
+	intents := b.queue(t, before, after)
+	tx := n.mustClaim(t, intents[0].ID)
+	_, err := n.claim(t, intents[1].ID)
+	mustBeRefused(t, "the changed order while the first is in flight", err, txm.KeyBusy)
+	n.land(t, tx)
+	n.mustClaim(t, intents[1].ID)
+}
+
 func claimAll(t *testing.T, nodes []*node, intents []*txm.Intent) []error {
 	t.Helper()
 	errs := make([]error, len(nodes))

@@ -58,6 +58,7 @@ var tests = map[string]func(*bench){
 	"newer words reach a queued arm":                           refresh,
 	"the queue is in the order of jobs":                        order,
 	"one liquidation per account":                              oneLiquidationPerAccount,
+	"one transaction per order":                                oneTransactionPerOrder,
 	"so many liquidations per keeper":                          liquidationLimit,
 	"so many flights per signer":                               flightLimit,
 	"receipts come, go and stay":                               receipts,
@@ -71,7 +72,7 @@ var tests = map[string]func(*bench){
 
 const (
 	long    = time.Minute
-	short   = 150 * time.Millisecond
+	short   = 500 * time.Millisecond
 	settled = 10 * time.Second
 )
 
@@ -141,7 +142,7 @@ func anOrder(signer chain.Address, key byte) job.Job {
 
 // aLiquidation returns a job that liquidates one of an account's positions.
 func aLiquidation(signer chain.Address, account, position byte) job.Job {
-	k := chain.Hash{account, position}
+	k := chain.Hash{account, position, 0xff} // no order has this key
 	return job.Job{
 		ID: job.LiquidationID(k, 1), Kind: job.Liquidation, Key: k, Account: chain.Address{account}, Class: job.ClassLiquidation,
 		Ratio: perp.Pow10(29), Signer: signer,
