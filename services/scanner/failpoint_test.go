@@ -168,6 +168,7 @@ type cutter struct {
 	reply  bool
 	client *bus.Client
 	done   atomic.Bool
+	alone  sync.RWMutex // held alone by the batch that is cut
 
 	mu   sync.Mutex
 	quit context.CancelFunc // set until the batch's request is on its way
@@ -184,8 +185,12 @@ type cutProducer struct {
 
 func (p *cutProducer) Produce(ctx context.Context, partition int, records []wire.Record) (int64, error) {
 	if labelOf(partition, records) != p.label || p.done.Swap(true) {
+		p.alone.RLock()
+		defer p.alone.RUnlock()
 		return p.producer.Produce(ctx, partition, records)
 	}
+	p.alone.Lock() // what is cut next is this batch's and no other's
+	defer p.alone.Unlock()
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
 	p.mu.Lock()
