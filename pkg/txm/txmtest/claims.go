@@ -118,10 +118,9 @@ func consumedStays(b *bench) {
 func nothingByTime(b *bench) {
 	t := b.t
 	signer := b.signer(t)
-	n := &node{bench: b}
-	n.begin(t, signer, short)
+	n := b.node(t, signer)
 	tx := n.mustClaim(t, b.queue(t, anOrder(signer, 1))[0].ID)
-	<-time.After(2 * short)
+	n.expire(t)
 	n = b.node(t, signer)
 	if n.cursor.Promise() != tx.Nonce+1 {
 		t.Errorf("the successor is promised %d", n.cursor.Promise())

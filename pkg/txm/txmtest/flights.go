@@ -50,13 +50,12 @@ func staleWrites(b *bench) {
 func ownPast(b *bench) {
 	t := b.t
 	signer := b.signer(t)
-	n := &node{bench: b}
-	n.begin(t, signer, short)
+	n := b.node(t, signer)
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
 	tx := n.mustClaim(t, intents[0].ID)
 	past := *n
-	<-time.After(2 * short)
-	n.begin(t, signer, long)
+	n.expire(t)
+	n.begin(t, signer)
 	mustBeLost(t, "a late write of an earlier tenure", n.Intents.Record(t.Context(), past.fence, minedAt(tx, 4, 0)))
 	_, err := past.claim(t, intents[1].ID)
 	mustBeLost(t, "a late claim of an earlier tenure", err)

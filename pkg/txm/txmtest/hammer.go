@@ -65,7 +65,7 @@ func hammer(b *bench) {
 		j := anOrder(signer, byte(i))
 		jobOf[b.queue(t, j)[0].ID] = j.ID
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	ring := &ring{bench: b, signer: signer, ledger: &ledger{pool: map[uint64]chain.Hash{}}, signed: map[chain.Hash]int64{}}
 	var group sync.WaitGroup

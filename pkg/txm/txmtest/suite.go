@@ -107,19 +107,28 @@ type node struct {
 func (b *bench) node(t *testing.T, signer chain.Address) *node {
 	t.Helper()
 	n := &node{bench: b, owner: lease.NewOwner("node")}
-	n.begin(t, signer, long)
+	n.begin(t, signer)
 	return n
 }
 
-func (n *node) begin(t *testing.T, signer chain.Address, ttl time.Duration) {
+func (n *node) begin(t *testing.T, signer chain.Address) {
 	t.Helper()
 	var err error
-	if n.fence, err = n.Leases.Acquire(t.Context(), signer, n.owner, ttl); err != nil {
+	if n.fence, err = n.Leases.Acquire(t.Context(), signer, n.owner, long); err != nil {
 		t.Fatal(err)
 	}
 	if n.cursor, err = n.Nonces.TakeOver(t.Context(), n.fence, 0); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// expire ends the tenure as time does, sooner.
+func (n *node) expire(t *testing.T) {
+	t.Helper()
+	if _, err := n.Leases.Acquire(t.Context(), n.fence.Signer, n.owner, short); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(2 * short)
 }
 
 // succeed makes another process the owner.
