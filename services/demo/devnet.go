@@ -22,7 +22,15 @@ type Devnet struct {
 	WS        string                   `json:"wsUrl"`
 	Feed      string                   `json:"feedUrl"`
 	Contracts map[string]chain.Address `json:"contracts"`
+	Tokens    []Token                  `json:"tokens"`
 	Accounts  []Account                `json:"accounts"`
+}
+
+// Token is one of the exchange's tokens.
+type Token struct {
+	Symbol   string        `json:"symbol"`
+	Address  chain.Address `json:"address"`
+	Decimals uint64        `json:"decimals"`
 }
 
 // Account is one of the devnet's well-known accounts.

@@ -59,7 +59,7 @@ func (p *Process) Run(ctx context.Context) error {
 // review notes an end nobody asked for. It returns an error when starting again is useless.
 func (p *Process) review(ctx context.Context, ended error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // an end that was asked for is no error
 	}
 	var exit *exec.ExitError
 	if errors.As(ended, &exit) && exit.ExitCode() == badConfig {

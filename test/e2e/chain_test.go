@@ -177,44 +177,39 @@ func (r record) revivedBetween(key chain.Hash, first, second chain.Tx) bool {
 	return false
 }
 
-// checkNothingLost fails for every order or request that a keeper had to execute and nobody did.
-func (r record) checkNothingLost(t *testing.T) {
-	t.Helper()
+// unfinished names an order or request that a keeper has to execute and nobody did.
+func (r record) unfinished() error {
 	for _, row := range r.book.Rows(perp.Orders) {
-		if o := row.(perp.Order); o.OrderType.IsMarket() && !o.Status.Final() {
-			t.Errorf("market order %s of block %d is still %s", o.Key, o.Birth.Block, o.Status)
+		if o, ok := row.(perp.Order); ok && o.OrderType.IsMarket() && !o.Status.Final() {
+			return fmt.Errorf("market order %s of block %d is %s", o.Key, o.Birth.Block, o.Status)
 		}
 	}
 	for _, row := range r.book.Rows(perp.Requests) {
-		if q := row.(perp.Request); !q.Status.Final() {
-			t.Errorf("%s %s of block %d is still %s", q.Kind, q.Key, q.Birth.Block, q.Status)
+		if q, ok := row.(perp.Request); ok && !q.Status.Final() {
+			return fmt.Errorf("%s %s of block %d is %s", q.Kind, q.Key, q.Birth.Block, q.Status)
 		}
 	}
+	return nil
 }
 
-// checkSame waits until the tables stand level at a block and compares them with the fold of the canonical chain up to it.
-func (k *keeper) checkSame() record {
-	k.t.Helper()
-	var r record
-	k.await("tables equal to a fold of the canonical chain", func(ctx context.Context) error {
-		got, at, err := k.db.Checksums(ctx, 1)
-		if err != nil {
-			return err
+// compare holds the tables, where they stand level, against the fold of the canonical chain up to there.
+func (k *keeper) compare(ctx context.Context) (r record, err error) {
+	got, at, err := k.db.Checksums(ctx, 1)
+	if err != nil {
+		return r, err
+	}
+	if !at.Level() {
+		return r, fmt.Errorf("partitions stand apart by %d blocks", at.Skew())
+	}
+	r = k.read(ctx, at.Watermark.Number)
+	want, err := pg.ChecksumsOf(r.book)
+	if err != nil {
+		return r, err
+	}
+	for _, table := range []perp.Table{perp.Positions, perp.Orders, perp.Requests, perp.Markets, perp.MarketValues, perp.BadDebts, perp.OracleSources} {
+		if got[table] != want[table] {
+			return r, fmt.Errorf("table %s differs at block %d", table, at.Watermark.Number)
 		}
-		if !at.Level() {
-			return fmt.Errorf("partitions stand apart by %d blocks", at.Skew())
-		}
-		r = k.read(ctx, at.Watermark.Number)
-		want, err := pg.ChecksumsOf(r.book)
-		if err != nil {
-			return err
-		}
-		for _, table := range []perp.Table{perp.Positions, perp.Orders, perp.Requests, perp.Markets, perp.MarketValues, perp.BadDebts, perp.OracleSources} {
-			if got[table] != want[table] {
-				return fmt.Errorf("table %s differs at block %d", table, at.Watermark.Number)
-			}
-		}
-		return nil
-	})
-	return r
+	}
+	return r, nil
 }

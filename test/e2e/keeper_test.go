@@ -7,7 +7,7 @@ package e2e
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -17,6 +17,8 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
@@ -25,7 +27,7 @@ import (
 )
 
 // patience bounds every wait. It is a guard against hanging, no statement about speed.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // long skips a scenario that is not part of the default run.
 func long(t *testing.T) {
@@ -99,19 +101,19 @@ func (k *keeper) stop() {
 // await polls until a condition holds. The condition returns what is still missing.
 func (k *keeper) await(what string, condition func(context.Context) error) {
 	k.t.Helper()
-	ctx, cancel := context.WithTimeout(k.t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
+	hung := time.NewTimer(patience)
+	defer hung.Stop()
+	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	var missing error
 	for {
-		if missing = condition(ctx); missing == nil {
+		missing := condition(k.t.Context())
+		if missing == nil {
 			return
 		}
 		select {
 		case err := <-k.Failed():
 			k.t.Fatalf("%s: a process failed: %v", what, err)
-		case <-ctx.Done():
+		case <-hung.C:
 			k.t.Fatalf("%s: still %v after %s", what, missing, patience)
 		case <-tick.C:
 		}
@@ -171,22 +173,70 @@ func (k *keeper) devnet(method string, argument ...any) {
 	}
 }
 
-// settle ends trading and waits until nothing is left to do: no order or request waits that a keeper could execute, no job is live, and
-// the tables stand at the chain's head.
-func (k *keeper) settle() {
+// finish ends trading, holds prices still and waits until nothing is left to do: every market order and request is done, no job is live in any
+// planner, and the tables equal a fold of the canonical chain. Then it checks that nothing was sent twice. It returns what the chain says.
+func (k *keeper) finish() record {
 	k.t.Helper()
 	k.devnet("devnet_trade", map[string]any{"on": false})
-	k.await("nothing left to do", func(ctx context.Context) error {
-		sight := k.Look(ctx, k.db, time.Now())
-		if sight.Trouble != "" {
-			return errors.New(sight.Trouble)
+	k.holdPrices()
+	var r record
+	k.await("nothing left to do, and tables equal to a fold of the canonical chain", func(ctx context.Context) (err error) {
+		if err := k.idle(ctx); err != nil {
+			return err
 		}
-		if sight.LiveJobs > 0 {
-			return fmt.Errorf("%d jobs live", sight.LiveJobs)
+		if r, err = k.compare(ctx); err != nil {
+			return err
 		}
-		if !sight.Overview.Level() || sight.Head > sight.Overview.Watermark.Number+2 {
-			return fmt.Errorf("head %d, applied %d", sight.Head, sight.Overview.Watermark.Number)
-		}
-		return nil
+		return r.unfinished()
 	})
+	r.checkOnce(k.t)
+	k.t.Logf("%d transactions sent", len(r.sent))
+	return r
+}
+
+// idle says what keeps a process from being ready, or which planner has live jobs.
+func (k *keeper) idle(ctx context.Context) error {
+	for _, p := range k.Look(ctx, k.db, time.Now()).Processes {
+		if p.Health != "ready" {
+			return fmt.Errorf("%s %s", p.Name, p.Health)
+		}
+	}
+	for _, p := range k.Processes {
+		if !strings.HasPrefix(p.Name, "planner") {
+			continue
+		}
+		gauges := p.Metrics(ctx)
+		if gauges == nil {
+			return fmt.Errorf("%s does not show its metrics", p.Name)
+		}
+		if live := gauges["planner_jobs_live"]; live > 0 {
+			return fmt.Errorf("%s has %.0f live jobs", p.Name, live)
+		}
+	}
+	return nil
+}
+
+// holdPrices keeps every price where it is.
+func (k *keeper) holdPrices() {
+	k.t.Helper()
+	text, err := get(k.t.Context(), k.Devnet.Feed+"/v1/reports")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	var reports []struct {
+		Token    chain.Address `json:"token"`
+		MinPrice perp.Uint     `json:"minPrice"`
+	}
+	if err := json.Unmarshal([]byte(text), &reports); err != nil {
+		k.t.Fatal(err)
+	}
+	for _, token := range k.Devnet.Tokens {
+		for _, r := range reports {
+			if r.Token != token.Address || token.Symbol == "USDC" {
+				continue
+			}
+			micro := r.MinPrice.Div(perp.Pow10(30 - 6 - token.Decimals)).String() // millionths of a dollar for a whole token
+			k.devnet("devnet_pin", map[string]any{"token": token.Symbol, "usd": micro[:len(micro)-6] + "." + micro[len(micro)-6:]})
+		}
+	}
 }

@@ -13,11 +13,7 @@ import (
 func TestMainRoad(t *testing.T) {
 	k := start(t, nil)
 	k.progress(5, 1)
-	k.settle()
-	r := k.checkSame()
-	r.checkOnce(t)
-	r.checkNothingLost(t)
-	t.Logf("%d transactions sent", len(r.sent))
+	k.finish()
 }
 
 // seed decides the order of faults; it is printed, and KEEPER_SEED repeats a run.
@@ -49,16 +45,12 @@ func TestKillEachProcess(t *testing.T) {
 			k.awaitReady()
 		}
 	}
-	k.settle()
-	r := k.checkSame()
-	r.checkOnce(t)
-	r.checkNothingLost(t)
+	k.finish()
 	for _, p := range k.Processes {
 		if p.Restarts() == 0 {
 			t.Errorf("%s was never started again: it was not killed", p.Name)
 		}
 	}
-	t.Logf("%d transactions sent", len(r.sent))
 }
 
 // PIPE-7: two of each share the work; killing one of each moves its share; every job is done once.
@@ -84,11 +76,7 @@ func TestTwoOfEach(t *testing.T) {
 	for _, kind := range []string{"statevm", "planner", "sender"} {
 		k.awaitShared(kind)
 	}
-	k.settle()
-	r := k.checkSame()
-	r.checkOnce(t)
-	r.checkNothingLost(t)
-	t.Logf("%d transactions sent", len(r.sent))
+	k.finish()
 }
 
 // A forced reorg of depth 3, in both styles, ends in the same tables as a fold of the canonical chain.
@@ -102,10 +90,7 @@ func TestReorg(t *testing.T) {
 				k.devnet("devnet_reorg", map[string]any{"depth": 3, "style": style})
 			}
 			k.progress(3, 0)
-			k.settle()
-			r := k.checkSame()
-			r.checkOnce(t)
-			r.checkNothingLost(t)
+			k.finish()
 		})
 	}
 }
@@ -117,8 +102,5 @@ func TestStalledHead(t *testing.T) {
 	k.progress(2, 0)
 	k.devnet("devnet_stall", map[string]any{"seconds": 8})
 	k.progress(3, 0)
-	k.settle()
-	r := k.checkSame()
-	r.checkOnce(t)
-	r.checkNothingLost(t)
+	k.finish()
 }
