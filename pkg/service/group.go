@@ -14,7 +14,7 @@ var errFinished = fmt.Errorf("all work is done: %w", context.Canceled)
 
 // group runs the members of a process: goroutines that live and end together.
 type group struct {
-	ctx    context.Context // ends when the process is to stop
+	ctx    context.Context //nolint:containedctx // the group's own: it ends when the process is to stop
 	cancel context.CancelCauseFunc
 	idle   chan struct{} // closed when the last member has ended
 

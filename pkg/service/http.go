@@ -104,7 +104,7 @@ func (sh *Shell) readyz(w http.ResponseWriter, r *http.Request) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // The client may have gone; nothing is lost with it.
+	_ = json.NewEncoder(w).Encode(v) //nolint:errchkjson // The client may have gone; nothing is lost with it.
 }
 
 // listenError says in one line why an address could not be had.

@@ -99,8 +99,8 @@ func (p *program) run(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return p.refuse(stderr, err)
 	}
-	if print := p.printer(req, set); print != nil {
-		if err := print(stdout); err != nil {
+	if show := p.printer(req, set); show != nil {
+		if err := show(stdout); err != nil {
 			_, _ = fmt.Fprintf(stderr, "%s: %v\n", p.name, err)
 			return ExitFailed
 		}
@@ -195,7 +195,7 @@ func announce(log zerolog.Logger, set *config.Set, b Build) {
 func (p *program) report(log zerolog.Logger, console bool, stderr io.Writer, err error) {
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 	fatal := log.WithLevel(zerolog.FatalLevel).Str("error", text) // Fatal itself would exit.
-	panicked, ok := errors.AsType[*Panic](err)
+	panicked, ok := errors.AsType[*PanicError](err)
 	if ok {
 		fatal.Bytes("stack", panicked.Stack)
 	}

@@ -59,7 +59,7 @@ var scenarios = map[string]func(){
 	"panics in start": func() {
 		child(func(sh *service.Shell) error {
 			var config map[string]int
-			config["x"] = 1
+			config["x"] = 1 //nolint:staticcheck // the panic that is meant
 			return nil
 		})
 	},

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Panic is the error that a panic in a member or in a clean-up becomes.
-type Panic struct {
+// PanicError is the error that a panic in a member or in a clean-up becomes.
+type PanicError struct {
 	Value any
 	At    string // the function and line that panicked
 	Stack []byte
 }
 
 // Error is one line: the value and the place. The stack is for the log.
-func (p *Panic) Error() string { return fmt.Sprintf("panic: %v (in %s)", p.Value, p.At) }
+func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v (in %s)", p.Value, p.At) }
 
 // Unwrap gives the panic's value if it is an error.
-func (p *Panic) Unwrap() error {
+func (p *PanicError) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
@@ -33,7 +33,7 @@ func spawn(fn func() error, done func(error)) {
 		err := errExited
 		defer func() {
 			if value := recover(); value != nil {
-				err = &Panic{Value: value, At: panicSite(), Stack: debug.Stack()}
+				err = &PanicError{Value: value, At: panicSite(), Stack: debug.Stack()}
 			}
 			done(err)
 		}()

@@ -127,8 +127,8 @@ func (sh *Shell) stop(grace time.Duration) error {
 	return joinFailures(failures)
 }
 
-// Failures is the error of a process for which more than one thing went wrong, the cause first. It prints in one line.
-type Failures []error
+// RunErrors are the error of a process for which more than one thing went wrong, the cause first. They print in one line.
+type RunErrors []error
 
 // joinFailures returns the failures as one error, or nil if there are none.
 func joinFailures(failures []error) error {
@@ -138,12 +138,12 @@ func joinFailures(failures []error) error {
 	case 1:
 		return failures[0]
 	default:
-		return Failures(failures)
+		return RunErrors(failures)
 	}
 }
 
 // Error joins the failures by semicolons.
-func (f Failures) Error() string {
+func (f RunErrors) Error() string {
 	texts := make([]string, len(f))
 	for i, err := range f {
 		texts[i] = err.Error()
@@ -152,4 +152,4 @@ func (f Failures) Error() string {
 }
 
 // Unwrap gives all failures to errors.Is and errors.As.
-func (f Failures) Unwrap() []error { return f }
+func (f RunErrors) Unwrap() []error { return f }

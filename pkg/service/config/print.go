@@ -36,6 +36,7 @@ func writeSection(b *strings.Builder, header string, n *node) {
 			writeSection(b, "["+plain(c.key)+"]", c)
 		case tables:
 			writeRows(b, c)
+		case scalar, list: // printed above
 		}
 	}
 }
@@ -96,7 +97,7 @@ func quoteTOML(text string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // A string cannot fail to encode.
+	_ = enc.Encode(text) //nolint:errchkjson // A string cannot fail to encode, nor the buffer to be written.
 	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007f`)
 }
 
@@ -141,6 +142,7 @@ func writeKeyHelp(b *strings.Builder, n *node) {
 	case tables:
 		fmt.Fprintf(b, "  [[%s]]  (only in the file)\n        %s\n", n.key, n.help)
 		n.row.walk(func(c *node) { writeColumnHelp(b, n.key, c) })
+	case section: // is walked by its keys
 	}
 }
 

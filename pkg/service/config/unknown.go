@@ -90,23 +90,27 @@ var flagName = regexp.MustCompile(`^[a-zA-Z0-9._-]*`)
 
 // flagProblem says in one line what is wrong with the command line. pflag's own texts quote whole arguments, values included.
 func (s *Set) flagProblem(err error) error {
-	switch err := err.(type) {
-	case *pflag.NotExistError:
-		if err.GetSpecifiedShortnames() != "" {
-			return fmt.Errorf("-%s: unknown flag (flags begin with two dashes; --help lists them)", err.GetSpecifiedName())
-		}
-		name := flagName.FindString(err.GetSpecifiedName())
-		if s.leaves[name] != nil {
-			return valueMissing(name)
-		}
-		return fmt.Errorf("--%s: unknown flag%s", name, suggest(name, s.keys()))
-	case *pflag.ValueRequiredError:
-		return valueMissing(err.GetSpecifiedName())
-	case *pflag.InvalidValueError:
-		return fmt.Errorf("--%s: neither true nor false", err.GetFlag().Name)
-	default:
-		return errors.New("an argument is not a flag (flags are written --section.key=value; --help lists them)")
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return s.unknownFlag(unknown)
 	}
+	if bare, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return valueMissing(bare.GetSpecifiedName())
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return fmt.Errorf("--%s: neither true nor false", invalid.GetFlag().Name)
+	}
+	return errors.New("an argument is not a flag (flags are written --section.key=value; --help lists them)")
+}
+
+func (s *Set) unknownFlag(err *pflag.NotExistError) error {
+	if err.GetSpecifiedShortnames() != "" {
+		return fmt.Errorf("-%s: unknown flag (flags begin with two dashes; --help lists them)", err.GetSpecifiedName())
+	}
+	name := flagName.FindString(err.GetSpecifiedName())
+	if s.leaves[name] != nil {
+		return valueMissing(name)
+	}
+	return fmt.Errorf("--%s: unknown flag%s", name, suggest(name, s.keys()))
 }
 
 func valueMissing(name string) error {

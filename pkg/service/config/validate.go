@@ -39,7 +39,7 @@ func (s *Set) validate(bad map[string]bool) []error {
 // judge collects the verdicts on a node and everything below it.
 func judge(n *node) []string {
 	var lines []string
-	if v, ok := n.value.Addr().Interface().(Validator); ok && n.kind == section {
+	if v, ok := reflect.TypeAssert[Validator](n.value.Addr()); ok && n.kind == section {
 		lines = append(lines, verdict(n, v)...)
 	}
 	for _, c := range n.nodes {
@@ -111,6 +111,6 @@ func prefixLines(where string, err error) []error {
 
 // isSwitch tells whether a flag may stand alone, meaning true.
 func isSwitch(n *node) bool {
-	_, toggle := n.value.Interface().(Toggle)
+	_, toggle := reflect.TypeAssert[Toggle](n.value)
 	return n.kind == scalar && (toggle || n.value.Kind() == reflect.Bool)
 }

@@ -34,7 +34,7 @@ func parse(p reflect.Value, text string) error {
 		v.SetInt(int64(d))
 		return nil
 	}
-	if u, ok := p.Interface().(encoding.TextUnmarshaler); ok {
+	if u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](p); ok {
 		if err := u.UnmarshalText([]byte(text)); err != nil {
 			return fmt.Errorf("%s: %w", quote(v, text), err)
 		}
@@ -88,7 +88,7 @@ func numberError(text string, err error, lowest, highest string) error {
 
 // quote names a refused text, unless the type is a secret's.
 func quote(v reflect.Value, text string) string {
-	if _, secret := v.Interface().(revealer); secret {
+	if _, secret := reflect.TypeAssert[revealer](v); secret {
 		return "***"
 	}
 	return strconv.Quote(text)
