@@ -20,7 +20,7 @@ type walker struct {
 
 func newWalker(data []byte) *walker { return &walker{data: data, budget: len(data)} }
 
-func (w *walker) fail(format string, args ...any) {
+func (w *walker) failf(format string, args ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf(format, args...)
 	}
@@ -32,10 +32,10 @@ func (w *walker) span(at, n int) []byte {
 	case w.err != nil:
 		return nil
 	case at < 0 || n < 0 || at > len(w.data) || n > len(w.data)-at:
-		w.fail("the data ends at byte %d, before the %d bytes at %d", len(w.data), n, at)
+		w.failf("the data ends at byte %d, before the %d bytes at %d", len(w.data), n, at)
 		return nil
 	case n > w.budget:
-		w.fail("the data's parts overlap")
+		w.failf("the data's parts overlap")
 		return nil
 	}
 	w.budget -= n
@@ -51,7 +51,7 @@ func (w *walker) word(at int) (word chain.Hash) {
 func (w *walker) size(at int) int {
 	word := w.word(at)
 	if v := binary.BigEndian.Uint64(word[24:]); word != wordOf(v) || v > uint64(len(w.data)) {
-		w.fail("offset or length %s at byte %d is larger than the data", perp.UintFromBytes(word[:]), at)
+		w.failf("offset or length %s at byte %d is larger than the data", perp.UintFromBytes(word[:]), at)
 		return 0
 	}
 	return int(binary.BigEndian.Uint64(word[24:]))
@@ -64,7 +64,7 @@ func (w *walker) follow(base, head int) int { return base + w.size(head) }
 func (w *walker) count(at int) int {
 	n := w.size(at)
 	if n*32 > w.budget {
-		w.fail("an array of %d elements at byte %d is longer than what is left of the data", n, at)
+		w.failf("an array of %d elements at byte %d is longer than what is left of the data", n, at)
 		return 0
 	}
 	return n
@@ -73,7 +73,7 @@ func (w *walker) count(at int) int {
 func (w *walker) address(at int) chain.Address {
 	word := w.word(at)
 	if word.Address().Hash() != word {
-		w.fail("%s at byte %d is no address", word, at)
+		w.failf("%s at byte %d is no address", word, at)
 	}
 	return word.Address()
 }
@@ -81,7 +81,7 @@ func (w *walker) address(at int) chain.Address {
 func (w *walker) bool(at int) bool {
 	word := w.word(at)
 	if word != wordOf(0) && word != wordOf(1) {
-		w.fail("%s at byte %d is no boolean", word, at)
+		w.failf("%s at byte %d is no boolean", word, at)
 	}
 	return word == wordOf(1)
 }
@@ -170,7 +170,7 @@ func (w *walker) pairs(array int) iter.Seq[int] {
 func (w *walker) put(into perp.Fields, pair int, value any) {
 	name := w.name(w.follow(pair, pair))
 	if _, twice := into[name]; twice {
-		w.fail("item %q appears twice", name)
+		w.failf("item %q appears twice", name)
 	}
 	if w.err == nil && name != "" {
 		into[name] = value

@@ -186,7 +186,7 @@ func TestWalkerRefusesDamage(t *testing.T) {
 	if _, err := eventItems(good); err != nil {
 		t.Fatal(err)
 	}
-	for n := range len(good) {
+	for n := range good {
 		if _, err := eventItems(good[:n]); err == nil && n < len(good)-31 {
 			t.Fatalf("data cut to %d of %d bytes was read", n, len(good))
 		}

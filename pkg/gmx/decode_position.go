@@ -50,7 +50,7 @@ func readPosition(r *reader) perp.Position {
 		Stamp:                                  r.stamp,
 	}
 	if want := perp.PositionKey(p.Account, p.Market, p.CollateralToken, p.IsLong); p.PositionKey != want {
-		r.fail("item %q is %s, but its parts hash to %s", "positionKey", p.PositionKey, want)
+		r.failf("item %q is %s, but its parts hash to %s", "positionKey", p.PositionKey, want)
 	}
 	return p
 }

@@ -22,8 +22,8 @@ func NewDecoder(emitter chain.Address) *Decoder { return &Decoder{emitter: emitt
 func (d *Decoder) Transaction(logs []chain.Log, blockTimeMs uint64) ([]perp.Event, error) {
 	var events []perp.Event
 	for i, l := range logs {
-		if i > 0 && (l.TxHash != logs[0].TxHash || !logs[i-1].Pos().Before(l.Pos())) {
-			return nil, fmt.Errorf("log at %s does not follow the one at %s in one transaction", placeOf(l), placeOf(logs[i-1]))
+		if err := checkFollows(logs[:i], l); err != nil {
+			return nil, err
 		}
 		decoded, err := d.log(l, blockTimeMs)
 		if err != nil {
@@ -35,6 +35,18 @@ func (d *Decoder) Transaction(logs []chain.Log, blockTimeMs uint64) ([]perp.Even
 		return nil, err
 	}
 	return events, nil
+}
+
+// checkFollows demands that a log comes after those before it, in the same transaction.
+func checkFollows(before []chain.Log, l chain.Log) error {
+	if len(before) == 0 {
+		return nil
+	}
+	last := before[len(before)-1]
+	if l.TxHash != last.TxHash || !last.Pos().Before(l.Pos()) {
+		return fmt.Errorf("log at %s does not follow the one at %s in one transaction", placeOf(l), placeOf(last))
+	}
+	return nil
 }
 
 func (d *Decoder) log(l chain.Log, blockTimeMs uint64) ([]perp.Event, error) {

@@ -62,11 +62,12 @@ func TestDecoderNamesWhatIsMissing(t *testing.T) {
 		for item := range e.Items {
 			for _, change := range []string{"missing", "a bool"} {
 				items := e.Fields(nil)
-				if change == "missing" {
+				switch {
+				case change == "missing":
 					delete(items, item)
-				} else if e.Items[item] == "bool" {
+				case e.Items[item] == "bool":
 					items[item] = perp.U64(1)
-				} else {
+				default:
 					items[item] = true
 				}
 				log := gmxtest.Log(emitter, e.Name, e.Log(emitter, nil).Topics[2:], items)

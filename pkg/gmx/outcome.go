@@ -80,6 +80,7 @@ func ended(s perp.Status, reason string, reasonBytes []byte) Outcome {
 		return Outcome{Result: Cancelled, Reason: reason, ReasonBytes: reasonBytes}
 	case perp.Frozen:
 		return Outcome{Result: Frozen, Reason: reason, ReasonBytes: reasonBytes}
+	default:
+		return Outcome{Result: Executed}
 	}
-	return Outcome{Result: Executed}
 }

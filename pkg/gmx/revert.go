@@ -32,7 +32,7 @@ const (
 )
 
 // Revert is a decoded custom error of the contracts. It is an error itself.
-type Revert struct {
+type Revert struct { //nolint:errname // the field's word; it is read as a value more than it is returned
 	Class RevertClass
 	// Name is empty when the selector is unknown.
 	Name string

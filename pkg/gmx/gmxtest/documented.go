@@ -64,7 +64,9 @@ func (e Documented) Fields(given perp.Fields) perp.Fields {
 	maps.Copy(items, given)
 	account, isPosition := items["account"].(chain.Address)
 	if _, has := items["positionKey"]; has && isPosition && given["positionKey"] == nil && items["isLong"] != nil {
-		items["positionKey"] = perp.PositionKey(account, items["market"].(chain.Address), items["collateralToken"].(chain.Address), items["isLong"].(bool))
+		//nolint:forcetypeassert // given with other types they are a mistake of the test
+		market, collateral, isLong := items["market"].(chain.Address), items["collateralToken"].(chain.Address), items["isLong"].(bool)
+		items["positionKey"] = perp.PositionKey(account, market, collateral, isLong)
 	}
 	return items
 }
