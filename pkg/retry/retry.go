@@ -72,7 +72,7 @@ func (p Policy) pause(attempt int) time.Duration {
 	if p.Jitter != nil {
 		return p.Jitter(bound)
 	}
-	return rand.N(bound + 1)
+	return rand.N(bound + 1) //nolint:gosec // a pause is no secret
 }
 
 // Do calls fn until it succeeds, and returns nil then. It gives up

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -24,7 +25,7 @@ func build() (string, error) {
 	}
 	folder := filepath.Join(root(), ".cache", "programs", kind)
 	for _, name := range Names {
-		args := append(flags, "-o", filepath.Join(folder, name), "./services/"+name+"/cmd/"+name)
+		args := slices.Concat(flags, []string{"-o", filepath.Join(folder, name), "./services/" + name + "/cmd/" + name})
 		cmd := exec.CommandContext(context.Background(), "go", args...)
 		cmd.Dir = root()
 		if out, err := cmd.CombinedOutput(); err != nil {

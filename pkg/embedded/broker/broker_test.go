@@ -257,7 +257,7 @@ func TestHooks(t *testing.T) {
 	var answered int
 	b.ControlKey(kmsg.CreateTopics, func(kmsg.Request) (kmsg.Response, error, bool) {
 		answered++
-		return nil, nil, false // seen, and left to the broker
+		return nil, nil, false //nolint:nilnil // seen, and left to the broker
 	})
 	must(t, c.Ensure(ctx, []bus.TopicSpec{{Name: "other", Partitions: 1}}))
 	if answered != 1 {
