@@ -118,9 +118,9 @@ func parse(name Name) (*Contract, error) {
 		return nil, fmt.Errorf("reading: %w", err)
 	}
 	var artifact struct {
-		Contract Name
-		ABI      abi.ABI
-		Bytecode hexutil.Bytes
+		Contract Name          `json:"contract"`
+		ABI      abi.ABI       `json:"abi"`
+		Bytecode hexutil.Bytes `json:"bytecode"`
 	}
 	if err := json.Unmarshal(text, &artifact); err != nil {
 		return nil, fmt.Errorf("parsing: %w", err)

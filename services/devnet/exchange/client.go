@@ -127,29 +127,21 @@ func (c *Client) RequestKey(receipt *types.Receipt, event string) (common.Hash, 
 
 // Uint reads a number from the DataStore at the head.
 func (c *Client) Uint(ctx context.Context, name string, args ...any) (*big.Int, error) {
-	out, err := c.read(ctx, contracts.DataStore, c.d.Contracts.DataStore, "getUint", contracts.Key(name, args...))
-	if err != nil {
-		return nil, err
-	}
-	return out[0].(*big.Int), nil
+	return c.readUint(ctx, contracts.DataStore, c.d.Contracts.DataStore, "getUint", contracts.Key(name, args...))
 }
 
 // Balance reads an account's balance of a token or market token, in smallest units, at the head.
 func (c *Client) Balance(ctx context.Context, token, account common.Address) (*big.Int, error) {
-	out, err := c.read(ctx, contracts.MintableToken, token, "balanceOf", account)
-	if err != nil {
-		return nil, err
-	}
-	return out[0].(*big.Int), nil
+	return c.readUint(ctx, contracts.MintableToken, token, "balanceOf", account)
 }
 
 // Approved reports whether the router may take any amount of a token or market token from the account, at the head.
 func (c *Client) Approved(ctx context.Context, token, account common.Address) (bool, error) {
-	out, err := c.read(ctx, contracts.MintableToken, token, "allowance", account, c.d.Contracts.ExchangeRouter)
+	allowance, err := c.readUint(ctx, contracts.MintableToken, token, "allowance", account, c.d.Contracts.ExchangeRouter)
 	if err != nil {
 		return false, err
 	}
-	return out[0].(*big.Int).Cmp(maxUint256) == 0, nil
+	return allowance.Cmp(maxUint256) == 0, nil
 }
 
 // NativeBalance reads an account's native coin in wei, at the head.
@@ -180,8 +172,21 @@ func (c *Client) Position(ctx context.Context, account, market, collateral commo
 	if err != nil {
 		return p, false, err
 	}
-	p = *abi.ConvertType(out[0], new(Position)).(*Position)
+	p = *abi.ConvertType(out[0], new(Position)).(*Position) //nolint:forcetypeassert // of the type asked for, or it has panicked
 	return p, p.SizeInUsd.Sign() > 0, nil
+}
+
+// readUint calls a method that returns one number.
+func (c *Client) readUint(ctx context.Context, name contracts.Name, at common.Address, method string, args ...any) (*big.Int, error) {
+	out, err := c.read(ctx, name, at, method, args...)
+	if err != nil {
+		return nil, err
+	}
+	number, ok := out[0].(*big.Int)
+	if !ok {
+		return nil, fmt.Errorf("answer of %s.%s: a %T, want a number", name, method, out[0])
+	}
+	return number, nil
 }
 
 func (c *Client) read(ctx context.Context, name contracts.Name, at common.Address, method string, args ...any) ([]any, error) {

@@ -52,10 +52,8 @@ func decodeEvent(topics []common.Hash, data []byte) (event, error) {
 		return event{}, fmt.Errorf("unpacking: %w", err)
 	}
 	e := event{name: values[1].(string), kind: definition.Name, topics: topics, sender: values[0].(common.Address), items: map[string]any{}}
-	groups := reflect.ValueOf(values[2])
-	for i := range groups.NumField() {
-		for j := range groups.Field(i).NumField() {
-			list := groups.Field(i).Field(j)
+	for _, group := range reflect.ValueOf(values[2]).Fields() {
+		for _, list := range group.Fields() {
 			for k := range list.Len() {
 				e.items[list.Index(k).Field(0).String()] = list.Index(k).Field(1).Interface()
 			}

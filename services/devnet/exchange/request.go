@@ -78,6 +78,8 @@ var (
 )
 
 // The layouts of the contracts' Create* structs; field names and order matter.
+//
+//nolint:staticcheck // UiFeeReceiver is what the encoder makes of the contracts' name
 type (
 	orderParams struct {
 		Addresses                orderAddresses

@@ -122,8 +122,7 @@ func RevertReason(err error) string {
 	if err == nil {
 		return "succeeds when run again, so it depends on the block or ran out of gas"
 	}
-	var data rpc.DataError
-	if errors.As(err, &data) {
+	if data, ok := errors.AsType[rpc.DataError](err); ok {
 		text, _ := data.ErrorData().(string)
 		if name, args, ok := contracts.RevertReason(common.FromHex(text)); ok {
 			return fmt.Sprintf("%s%v", name, args)

@@ -23,7 +23,7 @@ import (
 // venue is an exchange on a simulated chain, with a keeper for each role and prices that a test can move.
 type venue struct {
 	t      *testing.T
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // a venue is one test, and this is that test's context
 	sim    *simulated.Backend
 	chain  lazyMiner
 	d      *Deployment

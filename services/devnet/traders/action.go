@@ -300,8 +300,7 @@ func (a *account) forget(key common.Hash) {
 
 // forgetIfGone turns a refusal of a waiting order into nothing to do: it was executed, cancelled or undone by a reorg before.
 func (a *account) forgetIfGone(key common.Hash, err error) error {
-	var reverted *exchange.RevertError
-	if !errors.As(err, &reverted) {
+	if _, reverted := errors.AsType[*exchange.RevertError](err); !reverted {
 		return err
 	}
 	a.forget(key)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
@@ -115,7 +116,7 @@ func (k *keeper) learnPosition(log types.Log) {
 
 func request(name contracts.Name, to common.Address, method string, args ...any) job {
 	return job{to: to, data: func(params exchange.OracleParams) ([]byte, error) {
-		return contracts.Get(name).ABI.Pack(method, append(args[:len(args):len(args)], params)...)
+		return contracts.Get(name).ABI.Pack(method, append(slices.Clip(args), params)...)
 	}}
 }
 
