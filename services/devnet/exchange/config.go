@@ -27,8 +27,9 @@ type Config struct {
 	Tokens     []TokenSpec
 	Markets    []MarketSpec
 	Parameters Parameters
-	// LiquidityUSD is put into each token of each pool, in whole dollars at the token's first price.
-	LiquidityUSD int64
+	// LiquidityUSD is put into each token of each pool, in whole dollars at the token's first price; deposits are refused when they
+	// would bring more than MaxPoolUSD into it.
+	LiquidityUSD, MaxPoolUSD int64
 }
 
 // TokenSpec describes a token to create.
@@ -128,6 +129,7 @@ func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Conf
 		},
 		Parameters:   DefaultParameters(),
 		LiquidityUSD: 50_000_000,
+		MaxPoolUSD:   1_000_000_000,
 	}
 }
 
@@ -136,8 +138,8 @@ func (c *Config) validate() error {
 	if c.Deployer == nil || c.ReportKey == nil {
 		problems = append(problems, errors.New("the deployer's and the report signer's keys are needed"))
 	}
-	if c.LiquidityUSD <= 0 {
-		problems = append(problems, fmt.Errorf("liquidity of %d USD: must be positive", c.LiquidityUSD))
+	if c.LiquidityUSD <= 0 || c.LiquidityUSD > c.MaxPoolUSD {
+		problems = append(problems, fmt.Errorf("liquidity of %d USD: must be positive and at most %d USD", c.LiquidityUSD, c.MaxPoolUSD))
 	}
 	known := map[string]bool{}
 	for _, t := range c.Tokens {

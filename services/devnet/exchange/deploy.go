@@ -237,6 +237,10 @@ func (d *deployer) marketParameters(ctx context.Context) error {
 		d.set("POSITION_FEE_FACTOR", p.PositionFeeFactorWorsened, m.Address, false)
 		d.set("RESERVE_FACTOR", p.ReserveFactor, m.Address, true)
 		d.set("RESERVE_FACTOR", p.ReserveFactor, m.Address, false)
+		for _, address := range []common.Address{m.Long, m.Short} {
+			token, _ := d.out.Token(address)
+			d.set("MAX_POOL_AMOUNT", d.worth(token, d.cfg.MaxPoolUSD), m.Address, address)
+		}
 	}
 	if _, err := d.flush(ctx); err != nil {
 		return fmt.Errorf("setting market parameters: %w", err)
@@ -247,7 +251,7 @@ func (d *deployer) marketParameters(ctx context.Context) error {
 // liquidity deposits into every pool as a user would, and executes the deposits as a keeper would.
 func (d *deployer) liquidity(ctx context.Context) error {
 	for _, t := range d.out.Tokens {
-		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "mint", d.self, d.liquidityOf(t, int64(len(d.out.Markets))))
+		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "mint", d.self, d.worth(t, d.cfg.LiquidityUSD*int64(len(d.out.Markets))))
 		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "approve", d.out.Contracts.ExchangeRouter, maxUint256)
 	}
 	if _, err := d.flush(ctx); err != nil {
@@ -257,7 +261,7 @@ func (d *deployer) liquidity(ctx context.Context) error {
 		long, _ := d.out.Token(m.Long)
 		short, _ := d.out.Token(m.Short)
 		d.pending = append(d.pending, d.out.depositCall(d.self, DepositRequest{
-			Market: m, LongAmount: d.liquidityOf(long, 1), ShortAmount: d.liquidityOf(short, 1), ExecutionFee: defaultExecutionFee,
+			Market: m, LongAmount: d.worth(long, d.cfg.LiquidityUSD), ShortAmount: d.worth(short, d.cfg.LiquidityUSD), ExecutionFee: defaultExecutionFee,
 		}))
 	}
 	receipts, err := d.flush(ctx)
@@ -317,9 +321,9 @@ func (d *deployer) firstPrices(ctx context.Context, m Market, block *big.Int) (O
 	return params, nil
 }
 
-// liquidityOf is the configured liquidity in units of a token, times n.
-func (d *deployer) liquidityOf(t Token, n int64) *big.Int {
-	usd := new(big.Int).Mul(factor(1, 1), big.NewInt(d.cfg.LiquidityUSD*n))
+// worth is so many dollars in units of a token, at its first price.
+func (d *deployer) worth(t Token, dollars int64) *big.Int {
+	usd := new(big.Int).Mul(factor(1, 1), big.NewInt(dollars))
 	return usd.Quo(usd, d.cfg.firstPrice(t.Symbol).Max)
 }
 

@@ -33,7 +33,7 @@
 //	executeOrder, lost race                 407 092   executeOrder, trigger not reached       497 313
 //	executeLiquidation                      885 554   executeLiquidation, insolvent           971 500
 //	executeLiquidation, lost race           391 779   executeLiquidation, healthy             555 214
-//	executeDeposit                          637 757   executeWithdrawal                       641 707
+//	executeDeposit                          645 336   executeWithdrawal                       641 707
 //	cancelOrder                             146 471   any of them without the role             35 500
 //
 // An execution of an order, a deposit or a withdrawal demands more than it uses: at its start, after the price reports are set, there

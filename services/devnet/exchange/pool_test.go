@@ -84,6 +84,26 @@ func TestDepositThatCannotFillIsCancelled(t *testing.T) {
 	v.refused(provider, v.d.depositCall(addressOf(provider), DepositRequest{Market: m}), "EmptyDepositAmounts")
 }
 
+// TestAbsurdDepositPoisonsNothing: tokens are free to mint, but no amount of them can break a pool for the others.
+func TestAbsurdDepositPoisonsNothing(t *testing.T) {
+	v := newVenue(t, nil)
+	m, vandal := v.market("ETH/USD"), v.account()
+	for _, bits := range []uint{100, 180, 250} {
+		amount := new(big.Int).Lsh(big.NewInt(1), bits)
+		v.must(v.client.Mint(v.ctx, vandal, m.Short, amount))
+		deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, vandal, DepositRequest{Market: m, ShortAmount: amount})))
+		v.has(v.events(v.run(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now())))), "DepositCancelled")
+		order := trade(m, MarketIncrease, true)
+		order.CollateralAmount = amount
+		if bits == 250 {
+			order.SizeUSD = amount
+		}
+		v.fill(v.order(vandal, order), m)
+	}
+	v.open(v.account(), m, true, 10_000, 1_000)
+	v.sumsAddUp()
+}
+
 func TestWithdrawalThatCannotFillIsCancelled(t *testing.T) {
 	v := newVenue(t, nil)
 	m := v.market("ETH/USD")

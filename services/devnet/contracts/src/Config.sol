@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: UNLICENSED
+// SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
 import {DataStore} from "./DataStore.sol";
@@ -21,12 +21,13 @@ contract Config is RoleModule {
     constructor(RoleStore _roleStore, DataStore _dataStore, EventEmitter _eventEmitter) RoleModule(_roleStore) {
         dataStore = _dataStore;
         eventEmitter = _eventEmitter;
-        bytes32[27] memory keys = [
+        bytes32[28] memory keys = [
             Keys.MIN_COLLATERAL_USD,
             Keys.MIN_POSITION_SIZE_USD,
             Keys.MIN_COLLATERAL_FACTOR,
             Keys.MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION,
             Keys.LIQUIDATION_RATIO_FACTOR,
+            Keys.MAX_POOL_AMOUNT,
             Keys.RESERVE_FACTOR,
             Keys.POSITION_FEE_FACTOR,
             Keys.LIQUIDATION_FEE_FACTOR,

