@@ -11,6 +11,7 @@ var (
 	countPositions = register("count of positions by status", `SELECT status, count(*) FROM {state}.position WHERE deleted_at IS NULL GROUP BY status`)
 	countOrders    = register("count of orders by kind and status", `SELECT CASE order_type WHEN 7 THEN 'liquidation' ELSE 'order' END, status, count(*)
 		FROM {state}.perp_order WHERE deleted_at IS NULL GROUP BY 1, 2`)
+	countSent     = register("count of transactions sent", `SELECT count(*) FROM keeper.tx_attempt WHERE sends > 0`)
 	countRequests = register("count of requests by kind and status", `SELECT kind, status, count(*) FROM {state}.request WHERE deleted_at IS NULL GROUP BY kind, status`)
 )
 
@@ -22,6 +23,8 @@ type Overview struct {
 	Orders       map[string]int
 	Liquidations map[string]int
 	Requests     map[string]int
+	// Sent counts the transactions of this keeper that were broadcast.
+	Sent int
 }
 
 // Overview counts in one snapshot.
@@ -29,6 +32,9 @@ func (db *DB) Overview(ctx context.Context) (o Overview, err error) {
 	o.Positions, o.Orders, o.Liquidations, o.Requests = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if o.Standing, err = activeStanding(ctx, tx); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, countSent.sql()).Scan(&o.Sent); err != nil {
 			return err
 		}
 		return o.count(ctx, tx)

@@ -21,8 +21,13 @@ type Sight struct {
 	Overview  pg.Overview
 	Head      uint64
 	Processes []ProcessSight
-	LiveJobs  int    // due at the planners' last pass
+	Jobs      JobSight
 	Trouble   string // why there is nothing to see, empty otherwise
+}
+
+// JobSight is where the keeper's jobs stand, by its own processes' word.
+type JobSight struct {
+	Live, Queued, InFlight int // due at the planners' last pass; waiting for their signer; sent and not final
 }
 
 // ProcessSight is one process: its health and its address.
@@ -46,17 +51,19 @@ func (s *Stack) Look(ctx context.Context, db *pg.DB, since time.Time) Sight {
 			sight.Trouble = err.Error()
 		}
 	})
-	heads, live := make([]float64, len(s.Processes)), make([]float64, len(s.Processes))
+	metrics := make([]map[string]float64, len(s.Processes))
 	for i, p := range s.Processes {
 		asking.Go(func() {
 			sight.Processes[i] = ProcessSight{p.Name, p.HTTP, health(ctx, p.HTTP), p.Restarts()}
-			gauges := p.Metrics(ctx)
-			heads[i], live[i] = gauges["scanner_head_number"], gauges["planner_jobs_live"]
+			metrics[i] = p.Metrics(ctx)
 		})
 	}
 	asking.Wait()
-	for i := range heads {
-		sight.Head, sight.LiveJobs = max(sight.Head, uint64(heads[i])), sight.LiveJobs+int(live[i])
+	for _, m := range metrics {
+		sight.Head = max(sight.Head, uint64(m["scanner_head_number"]))
+		sight.Jobs.Live += int(m["planner_jobs_live"])
+		sight.Jobs.Queued += int(m["worker_queue_depth"])
+		sight.Jobs.InFlight += int(m["sender_in_flight"])
 	}
 	return sight
 }
@@ -74,7 +81,7 @@ func health(ctx context.Context, address string) string {
 	return "waits: " + first
 }
 
-// Metrics returns the gauges of the process, each summed over its labels; none when they cannot be had.
+// Metrics returns the gauges and counters of the process, each summed over its labels; none when they cannot be had.
 func (p *Process) Metrics(ctx context.Context) map[string]float64 {
 	text, _, err := get(ctx, "http://"+p.HTTP+"/metrics")
 	if err != nil {
@@ -88,7 +95,7 @@ func (p *Process) Metrics(ctx context.Context) map[string]float64 {
 	sums := map[string]float64{}
 	for name, family := range families {
 		for _, m := range family.GetMetric() {
-			sums[name] += m.GetGauge().GetValue()
+			sums[name] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
 	return sums
@@ -115,9 +122,9 @@ func (v Sight) Line() string {
 	}
 	o := v.Overview
 	return fmt.Sprintf("%4.0fs  head %d, applied %d, final %d | positions %d open, %d closed | orders %d waiting, %d executed, %d cancelled, %d frozen | "+
-		"requests %d waiting, %d executed | liquidations %d", v.At.Seconds(), v.Head, o.Watermark.Number, o.Finalized().Number,
+		"requests %d waiting, %d executed | liquidations %d | jobs %d live, %d in flight, %d transactions", v.At.Seconds(), v.Head, o.Watermark.Number, o.Finalized().Number,
 		o.Positions["Active"], o.Positions["Closed"], o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"], o.Orders["Cancelled"], o.Orders["Frozen"],
-		o.Requests["Created"], o.Requests["Executed"], o.Liquidations["Executed"])
+		o.Requests["Created"], o.Requests["Executed"], o.Liquidations["Executed"], v.Jobs.Live, v.Jobs.InFlight, o.Sent)
 }
 
 // Screen is a sight as a page of text.
@@ -133,7 +140,8 @@ func (v Sight) Screen() string {
 	fmt.Fprintf(&b, "  positions     open %-10d closed  %-10d liquidated %d\n", o.Positions["Active"], o.Positions["Closed"], o.Liquidations["Executed"])
 	fmt.Fprintf(&b, "  orders        wait %-10d done    %-10d cancelled %-10d frozen %d\n", o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"],
 		o.Orders["Cancelled"], o.Orders["Frozen"])
-	fmt.Fprintf(&b, "  requests      wait %-10d done    %-10d cancelled %d\n\n", o.Requests["Created"], o.Requests["Executed"], o.Requests["Cancelled"])
+	fmt.Fprintf(&b, "  requests      wait %-10d done    %-10d cancelled %d\n", o.Requests["Created"], o.Requests["Executed"], o.Requests["Cancelled"])
+	fmt.Fprintf(&b, "  jobs          live %-10d queued  %-10d in flight %-10d transactions %d\n\n", v.Jobs.Live, v.Jobs.Queued, v.Jobs.InFlight, o.Sent)
 	for _, p := range v.Processes {
 		fmt.Fprintf(&b, "  %-12s  http://%s/metrics  %s", p.Name, p.HTTP, p.Health)
 		if p.Restarts > 0 {
