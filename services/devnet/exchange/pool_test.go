@@ -176,13 +176,14 @@ func (v *venue) randomStep(random *rand.Rand, trader *ecdsa.PrivateKey) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
+	draw := random.IntN(20)
 	switch {
-	case random.IntN(5) == 0:
+	case draw < 4:
 		deposit := v.must(v.client.CreateDeposit(v.ctx, trader, DepositRequest{Market: m, ShortAmount: big.NewInt(random.Int64N(1e10) + 1)}))
 		v.run(v.keeper, v.executeDeposit(v.deposit(deposit), v.reports(m, v.now())))
-	case open && random.IntN(2) == 0:
+	case open && draw < 12:
 		v.run(v.keeper, v.liquidate(addressOf(trader), collateral, m, isLong))
-	case open && random.IntN(2) == 0:
+	case open && draw < 16:
 		size := new(big.Int).Quo(p.SizeInUsd, big.NewInt(random.Int64N(3)+1))
 		v.fill(v.order(trader, OrderRequest{
 			Market: m.Address, Collateral: collateral, Type: MarketDecrease, IsLong: isLong, SizeUSD: size,
