@@ -125,7 +125,8 @@ func (s Intents) Noted(ctx context.Context, f lease.Fence, hash chain.Hash, clas
 // Record implements txm.Flights.
 func (s Intents) Record(ctx context.Context, f lease.Fence, r txm.Receipt) error {
 	from := append(predecessors(txm.Mined), string(txm.Mined))
-	return s.db.fenced(ctx, "record", f, recordReceipt, r.TxHash[:], r.Block.Number, r.Block.Hash[:], r.OK, r.GasUsed, r.GasPrice, r.Outcome, escape(r.Reason), from)
+	return s.db.fenced(ctx, "record", f, recordReceipt, r.TxHash[:], r.Block.Number, r.Block.Hash[:], r.OK, r.GasUsed, r.GasPrice, r.Outcome,
+		escape(r.Reason), from)
 }
 
 // TakeBack implements txm.Flights.

@@ -56,7 +56,8 @@ func (s Intents) Enqueue(ctx context.Context, j job.Job, saidAt time.Time) (txm.
 		return "", fmt.Errorf("writing job %s: %w", j.ID, err)
 	}
 	var a txm.Admission
-	err = s.db.pool.QueryRow(ctx, enqueue.sql(), escape(j.ID), j.Kind, j.Key[:], j.Account[:], j.Class, j.Ratio.String(), j.BirthMs, text, j.Signer[:], saidAt).Scan(&a)
+	err = s.db.pool.QueryRow(ctx, enqueue.sql(), escape(j.ID), j.Kind, j.Key[:], j.Account[:], j.Class, j.Ratio.String(), j.BirthMs, text,
+		j.Signer[:], saidAt).Scan(&a)
 	if hasCode(err, codeForeignKeyViolation) {
 		return "", fmt.Errorf("storing job %s for %s: %w", j.ID, j.Signer, txm.ErrUnknownSigner)
 	}

@@ -147,7 +147,8 @@ func TestHeldNumbersAreReleasedAndReused(t *testing.T) {
 	hold := begin(t, d.address)
 	run(t, hold, `UPDATE keeper.signer_lease SET next_nonce = 4`)
 	for n := 1; n <= 2; n++ {
-		run(t, hold, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) VALUES ($1, $2, 'HELD', $3, 1)`, d.fence.Signer[:], n, d.intents[n])
+		run(t, hold, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) VALUES ($1, $2, 'HELD', $3, 1)`,
+			d.fence.Signer[:], n, d.intents[n])
 	}
 	run(t, hold, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) VALUES ($1, 3, 'HELD', $2, 1)`, d.fence.Signer[:], d.intents[3])
 	run(t, hold, `INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
@@ -176,8 +177,8 @@ func TestHeldNumbersAreReleasedAndReused(t *testing.T) {
 func TestJobsAreStoredWhole(t *testing.T) {
 	d := newDesk(t, 0)
 	want := job.Job{
-		ID: "order:\x00\xff\\:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2}, Market: chain.Address{3}, Collateral: chain.Address{4}, IsLong: true,
-		SizeDeltaUsd: perp.Pow10(77), Tokens: []chain.Address{{5}, {6}}, BirthMs: 1<<63 - 1, ExpiresMs: 1<<64 - 1, Class: job.ClassAdl, Ratio: perp.Pow10(77),
+		ID: "order:\x00\xff\\:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2}, Market: chain.Address{3}, Collateral: chain.Address{4},
+		IsLong: true, SizeDeltaUsd: perp.Pow10(77), Tokens: []chain.Address{{5}, {6}}, BirthMs: 1<<63 - 1, ExpiresMs: 1<<64 - 1, Class: job.ClassAdl, Ratio: perp.Pow10(77),
 		Frozen: true, Signer: d.fence.Signer,
 		Evidence: job.Evidence{
 			Block:      chain.BlockRef{Number: 1<<64 - 1, Hash: chain.Hash{7}, Parent: chain.Hash{8}, TimeMs: 9},

@@ -35,7 +35,7 @@ var rules = map[State]rule{
 	Queued:        {[]State{Signed, Skipped}, "It does not say that the job is still pending, nor that anybody works on it."},
 	Signed:        {[]State{Sent, Mined, Foreign}, "It does not say that nothing was broadcast: the answer may have been lost, or the process."},
 	Sent:          {[]State{Mined, Foreign}, "It does not say that any node still has the transaction."},
-	Mined:         {[]State{Sent, FinalOK, FinalReverted, FinalLostRace}, "It does not say that the block stays, nor that the job was done: the transaction may have failed."},
+	Mined:         {[]State{Sent, FinalOK, FinalReverted, FinalLostRace}, "It does not say that the block stays, nor that the job was done."},
 	FinalOK:       {nil, "It does not say that the order was executed: the venue may have cancelled or frozen it. The outcome says which."},
 	FinalReverted: {nil, "It does not say that the job is still pending."},
 	FinalLostRace: {nil, "It does not say by whom the job was done, and it is no failure."},

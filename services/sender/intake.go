@@ -85,7 +85,8 @@ func (d *desk) store(ctx context.Context, j job.Job, saidAt time.Time) error {
 	switch {
 	case errors.Is(err, txm.ErrUnknownSigner):
 		d.metrics.admissions.WithLabelValues("misrouted").Inc()
-		d.log.Error().Str("job", j.ID).Str("signer", j.Signer.Hex()).Msg("a job for a signer that no sender of this keeper has: check planner.signers against the keys")
+		d.log.Error().Str("job", j.ID).Str("signer", j.Signer.Hex()).
+			Msg("a job for a signer that no sender of this keeper has: check planner.signers against the keys")
 		return nil
 	case pg.Refused(err):
 		return retry.Stop(err)

@@ -53,7 +53,8 @@ func (r record) tell(ended []txm.Ended) {
 		if i.Outcome.Failure() || i.Outcome == txm.Usurped {
 			level = zerolog.ErrorLevel
 		}
-		r.log.WithLevel(level).Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).Str("outcome", string(i.Outcome)).Str("reason", i.Reason).Msg("ended")
+		r.log.WithLevel(level).Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).Str("outcome", string(i.Outcome)).
+			Str("reason", i.Reason).Msg("ended")
 	}
 }
 

@@ -52,8 +52,8 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	class := evm.SendClass(answer)
 	news := b.answered(tx.Hash, class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
-	b.log.WithLevel(loud(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).Str("hash", tx.Hash.Hex()).Str("class", string(class)).
-		Dur("age_ms", b.horizon.age(i.Job.BirthMs)).Msg("broadcast")
+	b.log.WithLevel(loud(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).Str("hash", tx.Hash.Hex()).
+		Str("class", string(class)).Dur("age_ms", b.horizon.age(i.Job.BirthMs)).Msg("broadcast")
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
 }
 

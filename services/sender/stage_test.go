@@ -156,6 +156,10 @@ func TestPending(t *testing.T) {
 	execution := job.Job{ID: job.OrderID(key, 2), Kind: job.Order, Key: key, ExpiresMs: 360_000}
 	deposit := job.Job{ID: job.RequestID(job.Deposit, key), Kind: job.Deposit, Key: key, ExpiresMs: 360_000}
 	skip := func(why string) verdict { return end(job.SkippedDone, why) }
+	stale := func(id string, j job.Job) job.Job {
+		j.ID = id
+		return j
+	}
 	for name, c := range map[string]struct {
 		state  written
 		frozen bool
@@ -163,10 +167,11 @@ func TestPending(t *testing.T) {
 		want   terms
 		v      verdict
 	}{
-		"open position":       {position(perp.Active), false, liquidation, terms{window: perp.Window{From: 70}}, verdict{}},
-		"closed position":     {position(perp.Closed), false, liquidation, terms{}, skip("the position is Closed")},
-		"no position":         {written{}, false, liquidation, terms{}, skip("there is no such position")},
-		"position changed":    {position(perp.Active), false, job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation, Key: key}, terms{}, skip("the position has changed: another job stands for it")},
+		"open position":   {position(perp.Active), false, liquidation, terms{window: perp.Window{From: 70}}, verdict{}},
+		"closed position": {position(perp.Closed), false, liquidation, terms{}, skip("the position is Closed")},
+		"no position":     {written{}, false, liquidation, terms{}, skip("there is no such position")},
+		"position changed": {position(perp.Active), false, stale(job.LiquidationID(key, 1), liquidation), terms{},
+			skip("the position has changed: another job stands for it")},
 		"market order":        {order(perp.MarketIncrease, perp.Created), false, execution, terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
 		"updated limit order": {order(perp.LimitIncrease, perp.Updated), false, execution, terms{window: perp.Window{From: 60}}, verdict{}},
 		"stop loss":           {order(perp.StopLossDecrease, perp.Created), false, execution, terms{window: perp.Window{From: 65}}, verdict{}},
@@ -175,10 +180,11 @@ func TestPending(t *testing.T) {
 		"frozen order":        {order(perp.LimitIncrease, perp.Frozen), false, execution, terms{}, skip("the order is Frozen")},
 		"frozen, with role":   {order(perp.LimitIncrease, perp.Frozen), true, execution, terms{window: perp.Window{From: 60}}, verdict{}},
 		"no order":            {written{}, false, execution, terms{}, skip("there is no such order")},
-		"order changed":       {order(perp.LimitIncrease, perp.Created), false, job.Job{ID: job.OrderID(key, 3), Kind: job.Order, Key: key}, terms{}, skip("the order has changed: another job stands for it")},
-		"request":             {request(perp.Created), false, deposit, terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
-		"executed request":    {request(perp.Executed), false, deposit, terms{}, skip("the request is Executed")},
-		"no request":          {written{}, false, deposit, terms{}, skip("there is no such request")},
+		"order changed": {order(perp.LimitIncrease, perp.Created), false, stale(job.OrderID(key, 3), execution), terms{},
+			skip("the order has changed: another job stands for it")},
+		"request":          {request(perp.Created), false, deposit, terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
+		"executed request": {request(perp.Executed), false, deposit, terms{}, skip("the request is Executed")},
+		"no request":       {written{}, false, deposit, terms{}, skip("there is no such request")},
 	} {
 		got, v, err := pending{c.state, c.frozen}.ask(t.Context(), c.j)
 		if err != nil || got != c.want || v != c.v {

@@ -28,7 +28,8 @@ func claimStores(b *bench) {
 		if f.Intent.State != txm.Signed || f.Intent.Nonce != tx.Nonce || f.Intent.Job.ID != intent.Job.ID || f.Mined != nil || len(f.Attempts) != 1 {
 			t.Errorf("stored flight %+v", f)
 		}
-		if a.Hash != tx.Hash || !bytes.Equal(a.Raw, tx.Raw) || a.Nonce != tx.Nonce || a.Gas != tx.Gas || a.Tip != tx.Tip || a.Cap != tx.Cap || a.Seq != 1 || a.Sends != 0 {
+		if a.Hash != tx.Hash || !bytes.Equal(a.Raw, tx.Raw) || a.Nonce != tx.Nonce || a.Gas != tx.Gas || a.Tip != tx.Tip || a.Cap != tx.Cap ||
+			a.Seq != 1 || a.Sends != 0 {
 			t.Errorf("stored attempt %+v", a)
 		}
 	}

@@ -94,7 +94,8 @@ func refresh(b *bench) {
 	b.say(t, j, at, txm.NewArm)
 	j.Ratio, j.Signer, j.BirthMs, j.Evidence.Reason = perp.Pow10(28), second, 77, "lower"
 	b.say(t, j, at.Add(time.Second), txm.Refreshed)
-	if got := b.find(t, j); !reflect.DeepEqual(got.Job, j) || got.Signer != second || got.Arm != 1 || !got.SaidAt.Equal(at.Add(time.Second).Truncate(time.Microsecond)) {
+	if got := b.find(t, j); !reflect.DeepEqual(got.Job, j) || got.Signer != second || got.Arm != 1 ||
+		!got.SaidAt.Equal(at.Add(time.Second).Truncate(time.Microsecond)) {
 		t.Errorf("the intent says %+v", got)
 	}
 	if head, err := b.Intents.Head(t.Context(), first, nil); head != nil || err != nil {
