@@ -21,6 +21,13 @@ const (
 	Drop ForkStyle = "drop"
 )
 
+func (s ForkStyle) check() error {
+	if s != Replay && s != Drop {
+		return fmt.Errorf("unknown fork style %q: use %q or %q", s, Replay, Drop)
+	}
+	return nil
+}
+
 // BlockRef names a block.
 type BlockRef struct {
 	Number uint64      `json:"number"`
@@ -44,8 +51,8 @@ type branchOff struct {
 
 // Reorg replaces the newest depth blocks by another branch. It fails, with the chain unchanged, if depth is 0 or reaches the anchor (see Anchor).
 func (n *Node) Reorg(depth uint64, style ForkStyle) (Fork, error) {
-	if style != Replay && style != Drop {
-		return Fork{}, fmt.Errorf("unknown fork style %q: use %q or %q", style, Replay, Drop)
+	if err := style.check(); err != nil {
+		return Fork{}, err
 	}
 	n.writing.Lock()
 	defer n.writing.Unlock()
@@ -72,11 +79,19 @@ func (n *Node) Reorg(depth uint64, style ForkStyle) (Fork, error) {
 	}, nil
 }
 
+// reachable refuses a fork of no depth, and one that would reach the anchor. The anchor moves only while nobody is connected yet.
+func (n *Node) reachable(depth, head uint64) error {
+	if depth == 0 || depth > head-n.anchor {
+		return fmt.Errorf("cannot replace %d blocks of a chain at height %d that is anchored at height %d", depth, head, n.anchor)
+	}
+	return nil
+}
+
 func (n *Node) branchOff(depth uint64, style ForkStyle) (branchOff, error) {
 	head := n.chain.CurrentBlock()
 	number := head.Number.Uint64()
-	if depth == 0 || depth > number-n.anchor {
-		return branchOff{}, fmt.Errorf("cannot replace %d blocks of a chain at height %d that is anchored at height %d", depth, number, n.anchor)
+	if err := n.reachable(depth, number); err != nil {
+		return branchOff{}, err
 	}
 	b := branchOff{style: style, ancestor: n.chain.GetHeaderByNumber(number - depth)}
 	for at := number - depth + 1; at <= number; at++ {

@@ -12,6 +12,12 @@ var errManual = errors.New("not enough blocks are open to a fork, and this chain
 // ReorgUnfinalized replaces the newest depth blocks as a chain does whose votes fail for a while: finality stands still until so many blocks are not
 // final, then the fork happens, then finality goes on. No final block is replaced. It waits for as many blocks as that takes.
 func (n *Node) ReorgUnfinalized(ctx context.Context, depth uint64, style ForkStyle) (Fork, error) {
+	if err := style.check(); err != nil {
+		return Fork{}, err
+	}
+	if err := n.reachable(depth, n.Head().Number.Uint64()); err != nil {
+		return Fork{}, err
+	}
 	held := n.finality.isHeld()
 	n.StallFinality()
 	if !held {

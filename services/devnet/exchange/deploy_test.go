@@ -19,7 +19,7 @@ import (
 // TestAddressesArePinned: the same deployer gives the same addresses for ever, so that files may name them. A change of the order
 // of creation, or of the market token's code, must be deliberate.
 func TestAddressesArePinned(t *testing.T) {
-	v := newVenue(t, nil)
+	v := lookOnly(t)
 	want := map[string]string{
 		"roleStore":          "0x8Ad159a275AEE56fb2334DBb69036E9c7baCEe9b",
 		"eventEmitter":       "0xfF2Bd636B9Fc89645C2D336aeaDE2E4AbaFe1eA5",
@@ -43,7 +43,7 @@ func TestAddressesArePinned(t *testing.T) {
 }
 
 func TestDeploymentIsComplete(t *testing.T) {
-	v := newVenue(t, nil)
+	v := lookOnly(t)
 	addresses := reflect.ValueOf(v.d.Contracts)
 	for i := range addresses.NumField() {
 		address := addresses.Field(i).Interface().(common.Address)
@@ -71,7 +71,7 @@ func TestDeploymentIsComplete(t *testing.T) {
 }
 
 func TestDeployerMustBeFresh(t *testing.T) {
-	v := newVenue(t, nil)
+	v := lookOnly(t)
 	_, err := Deploy(v.ctx, v.chain, DefaultConfig(v.deployer, v.reporter, nil))
 	if err == nil || !strings.Contains(err.Error(), "fresh account") {
 		t.Errorf("a second deployment: %v", err)
@@ -92,7 +92,7 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 func TestRoles(t *testing.T) {
-	v := newVenue(t, nil)
+	v := lookOnly(t)
 	for role, prefix := range map[string]string{
 		OrderKeeper: "0x40a07f8f", LiquidationKeeper: "0x556c788f", FrozenOrderKeeper: "0xcb6c7bc0", AdlKeeper: "0xb37d64ed",
 	} {
@@ -124,8 +124,8 @@ func TestRoles(t *testing.T) {
 
 // TestUnauthorized: every guarded door answers Unauthorized with the missing role, before it looks at anything else.
 func TestUnauthorized(t *testing.T) {
-	v := newVenue(t, nil)
-	stranger := v.account()
+	v := lookOnly(t)
+	stranger := traderKey(0)
 	self, c := addressOf(stranger), v.d.Contracts
 	none := OracleParams{}
 	zero := common.Hash{}
@@ -166,7 +166,7 @@ func TestUnauthorized(t *testing.T) {
 }
 
 func TestLastAdminStays(t *testing.T) {
-	v := newVenue(t, nil)
+	v := lookOnly(t)
 	revoke := call{
 		to:   &v.d.Contracts.RoleStore,
 		data: pack(contracts.RoleStore, "revokeRole", v.d.Deployer, contracts.RoleKey("ROLE_ADMIN")), gas: gasToConfigure,
@@ -260,15 +260,21 @@ func TestOracleRefusals(t *testing.T) {
 // history is every event since the deployment.
 func (v *venue) history() []event {
 	v.t.Helper()
+	var pointers []*types.Log
+	for _, log := range v.logs() {
+		pointers = append(pointers, &log)
+	}
+	return v.events(&types.Receipt{Logs: pointers})
+}
+
+// logs are the EventEmitter's since the deployment.
+func (v *venue) logs() []types.Log {
+	v.t.Helper()
 	logs, err := v.chain.FilterLogs(v.ctx, ethereum.FilterQuery{
 		FromBlock: new(big.Int).SetUint64(v.d.Block), Addresses: []common.Address{v.d.Contracts.EventEmitter},
 	})
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	var pointers []*types.Log
-	for i := range logs {
-		pointers = append(pointers, &logs[i])
-	}
-	return v.events(&types.Receipt{Logs: pointers})
+	return logs
 }

@@ -217,7 +217,7 @@ func TestVerdictMatchesTheRule(t *testing.T) {
 	for _, ratio := range []*big.Int{new(big.Int), factor(1, 2), factor(1, 1), factor(11, 10), factor(1_234_567, 1_000_000)} {
 		terms.LiquidationRatioFactor = ratio
 		v.must(v.client.SetUint(v.ctx, v.deployer, "LIQUIDATION_RATIO_FACTOR", ratio))
-		for range 10 {
+		for range 9 {
 			for _, p := range positions {
 				m := v.marketAt(p.Market)
 				v.randomPrices(random, p, m)

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -59,37 +58,32 @@ func (v *venue) liveEveryEvent() {
 	v.run(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true))
 }
 
-func TestEveryEventIsLived(t *testing.T) {
+// TestEvents lets one exchange emit each of its events, and reads its history in several ways.
+func TestEvents(t *testing.T) {
 	v := newVenue(t, nil)
 	v.liveEveryEvent()
-	var lived []string
-	for _, e := range v.history() {
-		lived = append(lived, e.name)
-	}
-	slices.Sort(lived)
-	if got := slices.Compact(lived); !slices.Equal(got, emitted) {
-		t.Errorf("emitted %v\nwant    %v", got, emitted)
-	}
+	events := v.history()
+	t.Run("all are emitted", func(t *testing.T) {
+		if got := slices.Compact(slices.Sorted(slices.Values(names(events)))); !slices.Equal(got, emitted) {
+			t.Errorf("emitted %v\nwant    %v", got, emitted)
+		}
+	})
+	t.Run("a keeper reads them", func(t *testing.T) { v.in(t).decodeAsKeeper() })
+	t.Run("they look like the originals", func(t *testing.T) { compareWithOriginals(t, events) })
+	t.Run("they have the listed items", func(t *testing.T) { compareWithList(t, events) })
 }
 
-// TestKeeperReadsEveryEvent decodes the whole history with the decoder of a keeper, which refuses what it does not know.
-func TestKeeperReadsEveryEvent(t *testing.T) {
-	v := newVenue(t, nil)
-	v.liveEveryEvent()
-	logs, err := v.chain.FilterLogs(v.ctx, ethereum.FilterQuery{
-		FromBlock: new(big.Int).SetUint64(v.d.Block), Addresses: []common.Address{v.d.Contracts.EventEmitter},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+// decodeAsKeeper decodes the whole history with the decoder of a keeper, which refuses what it does not know.
+func (v *venue) decodeAsKeeper() {
+	v.t.Helper()
 	decoder := gmx.NewDecoder(chain.Address(v.d.Contracts.EventEmitter))
 	byTx := map[common.Hash][]chain.Log{}
-	for _, log := range logs {
+	for _, log := range v.logs() {
 		byTx[log.TxHash] = append(byTx[log.TxHash], chainLog(log))
 	}
 	for hash, logs := range byTx {
 		if _, err := decoder.Transaction(logs, 0); err != nil {
-			t.Errorf("transaction %s: %v", hash, err)
+			v.t.Errorf("transaction %s: %v", hash, err)
 		}
 	}
 }
@@ -128,14 +122,12 @@ func shapes(events []event) map[string]shape {
 	return all
 }
 
-// TestEventsLookLikeTheOriginals compares with recordings of the original contracts: the same kind and topics, every item the
-// original always has, and no item it never has.
-func TestEventsLookLikeTheOriginals(t *testing.T) {
+// compareWithOriginals compares with recordings of the original contracts: the same kind and topics, every item the original always
+// has, and no item it never has.
+func compareWithOriginals(t *testing.T, events []event) {
 	originals := shapes(recordings(t))
-	v := newVenue(t, nil)
-	v.liveEveryEvent()
 	compared := 0
-	for name, own := range shapes(v.history()) {
+	for name, own := range shapes(events) {
 		original, recorded := originals[name]
 		if !recorded {
 			continue
@@ -162,13 +154,11 @@ func TestEventsLookLikeTheOriginals(t *testing.T) {
 	}
 }
 
-// TestEventsHaveTheListedItems compares with the list of the original's events: the same kind, and exactly its items. The list gives
-// fees under a placeholder, with the items that only some of them have.
-func TestEventsHaveTheListedItems(t *testing.T) {
+// compareWithList compares with the list of the original's events: the same kind, and exactly its items. The list gives fees under a
+// placeholder, with the items that only some of them have.
+func compareWithList(t *testing.T, events []event) {
 	listed := listedEvents(t)
-	v := newVenue(t, nil)
-	v.liveEveryEvent()
-	for name, own := range shapes(v.history()) {
+	for name, own := range shapes(events) {
 		fees := strings.HasPrefix(name, "PositionFees")
 		original, ok := listed[name]
 		if fees {

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"fmt"
 	"math/big"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,10 +92,35 @@ func usd(n int64) *big.Int {
 	return factor(n, 1)
 }
 
+// newVenue is a venue of the test's own.
 func newVenue(t *testing.T, change func(*Config)) *venue {
 	t.Helper()
+	v, err := openVenue(t.Context(), change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.sim.Close(); err != nil {
+			t.Errorf("closing the simulated chain: %v", err)
+		}
+	})
+	return v.in(t)
+}
+
+// shared is one venue, as it was deployed, for all tests that only look.
+var shared = sync.OnceValues(func() (*venue, error) { return openVenue(context.Background(), nil) })
+
+func lookOnly(t *testing.T) *venue {
+	t.Helper()
+	v, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.in(t)
+}
+
+func openVenue(ctx context.Context, change func(*Config)) (*venue, error) {
 	v := &venue{
-		t: t, ctx: t.Context(),
 		deployer: testKey("deployer"), reporter: testKey("reporter"), keeper: testKey("keeper"), freezer: testKey("freezer"),
 		prices: map[common.Address]Price{}, accounts: new(int),
 	}
@@ -106,11 +132,6 @@ func newVenue(t *testing.T, change func(*Config)) *venue {
 		genesis[addressOf(traderKey(i))] = types.Account{Balance: coins(1_000)}
 	}
 	v.sim = simulated.NewBackend(genesis, london)
-	t.Cleanup(func() {
-		if err := v.sim.Close(); err != nil {
-			t.Errorf("closing the simulated chain: %v", err)
-		}
-	})
 	v.chain = lazyMiner{Client: v.sim.Client(), sim: v.sim}
 	cfg := DefaultConfig(v.deployer, v.reporter, []Keeper{
 		{Address: addressOf(v.keeper), Roles: []string{OrderKeeper, LiquidationKeeper, AdlKeeper}},
@@ -120,16 +141,16 @@ func newVenue(t *testing.T, change func(*Config)) *venue {
 		change(&cfg)
 	}
 	var err error
-	if v.d, err = Deploy(v.ctx, v.chain, cfg); err != nil {
-		t.Fatal(err)
+	if v.d, err = Deploy(ctx, v.chain, cfg); err != nil {
+		return nil, err
 	}
-	if v.client, err = NewClient(v.ctx, v.chain, v.d); err != nil {
-		t.Fatal(err)
+	if v.client, err = NewClient(ctx, v.chain, v.d); err != nil {
+		return nil, err
 	}
-	for _, token := range cfg.Tokens {
-		v.setPrice(token.Symbol, token.FirstPriceMicroUSD, token.FirstPriceMicroUSD)
+	for _, token := range v.d.Tokens {
+		v.prices[token.Address] = cfg.firstPrice(token.Symbol)
 	}
-	return v
+	return v, nil
 }
 
 func (v *venue) token(symbol string) common.Address {
