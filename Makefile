@@ -6,7 +6,7 @@ DURATION     ?=
 PROCESSES    := scanner statevm planner sender
 BINARIES     := $(PROCESSES) keeperctl devnet demo
 GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-TEST_TIMEOUT := 9m
+TEST_TIMEOUT := 25m
 GO_TEST      := go test -race -timeout $(TEST_TIMEOUT)
 
 .PHONY: help setup build demo test test-kafka e2e kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check fuzz docker clean
@@ -29,12 +29,12 @@ test: setup ## every test that needs no Docker and no real Kafka, with the race 
 	@$(GO_TEST) ./...
 
 e2e: setup ## the whole pipeline as processes: kills, two of each, reorgs, bad configuration
-	@KEEPER_E2E=1 $(GO_TEST) -timeout 30m -count=1 -v ./test/e2e/...
+	@KEEPER_E2E=1 $(GO_TEST) -count=1 -v ./test/e2e/...
 
 test-kafka: setup ## the bus suite and the main road on a real Apache Kafka (needs Java 17 and Maven)
 	@test/kafka/kafka.sh up $(or $(BROKERS),1)
-	@eval "$$(test/kafka/kafka.sh env)" && $(GO_TEST) -timeout 25m -count=1 ./pkg/bus/... ./test/kafka/... && \
-		$(GO_TEST) -timeout 15m -count=1 -v -run 'TestMainRoad' ./test/e2e; \
+	@eval "$$(test/kafka/kafka.sh env)" && $(GO_TEST) -count=1 ./pkg/bus/... ./test/kafka/... && \
+		$(GO_TEST) -count=1 -v -run 'TestMainRoad' ./test/e2e; \
 		status=$$?; test/kafka/kafka.sh down; exit $$status
 
 kafka-up: ## start a real Apache Kafka (BROKERS=1 or 3)
