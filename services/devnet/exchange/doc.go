@@ -21,6 +21,30 @@
 // LIQUIDATION_RATIO_FACTOR at 1e30 or below, or unset, the threshold is GMX's as well. An increase, or what a decrease leaves, must
 // pass the same rule with MIN_COLLATERAL_FACTOR(market).
 //
+// # Parameters
+//
+// Keys are keccak256(abi.encode(keccak256(abi.encode(name)), arguments...)), see contracts.Key. A deployment announces these by SetUint,
+// SetBool and SetAddress:
+//
+//	MIN_COLLATERAL_USD, MIN_POSITION_SIZE_USD
+//	MIN_COLLATERAL_FACTOR(market), MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION(market), LIQUIDATION_FEE_FACTOR(market)
+//	POSITION_FEE_FACTOR(market, improved), RESERVE_FACTOR(market, isLong), MAX_POOL_AMOUNT(market, token)
+//	MAX_ORACLE_TIMESTAMP_RANGE, IS_ORACLE_PROVIDER_ENABLED(provider), DEVNET_ORACLE_SIGNER
+//	MAX_AUTO_CANCEL_ORDERS, MAX_DATA_LENGTH
+//	INCREASE_ORDER_GAS_LIMIT, DECREASE_ORDER_GAS_LIMIT, DEPOSIT_GAS_LIMIT, WITHDRAWAL_GAS_LIMIT
+//	MIN_ADDITIONAL_GAS_FOR_EXECUTION, MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD, MIN_HANDLE_EXECUTION_ERROR_GAS
+//	ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1, ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR
+//	EXECUTION_GAS_FEE_BASE_AMOUNT_V2_1, EXECUTION_GAS_FEE_MULTIPLIER_FACTOR
+//
+// ORACLE_PROVIDER_FOR_TOKEN(oracle, token) comes with InitOracleProviderForToken. These are written without an event, as on the
+// original's networks, and have to be read by call; a later change of theirs is announced:
+//
+//	REQUEST_EXPIRATION_TIME, MAX_ORACLE_PRICE_AGE, LIQUIDATION_RATIO_FACTOR
+//
+// The switches IS_MARKET_DISABLED(market), CREATE_ORDER_FEATURE_DISABLED(handler, orderType) and
+// EXECUTE_ORDER_FEATURE_DISABLED(handler, orderType) are unset at first. NONCE, POOL_AMOUNT(market, token), OPEN_INTEREST,
+// OPEN_INTEREST_IN_TOKENS and COLLATERAL_SUM(market, collateralToken, isLong) are the exchange's own sums and cannot be set.
+//
 // # Gas
 //
 // Measured by TestGas on the London rules, ETH/USD with two price reports, gas used by the whole transaction:

@@ -187,10 +187,19 @@ func (v *venue) now() uint64 {
 	return head.Time
 }
 
+// advance moves the chain's clock, a few seconds further if need be: the simulated chain does it only while its pool is empty, and the
+// pool notices a new block a little later than we do.
 func (v *venue) advance(d time.Duration) {
 	v.t.Helper()
-	if err := v.sim.AdjustTime(d); err != nil {
-		v.t.Fatal(err)
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for v.sim.AdjustTime(d) != nil {
+		select {
+		case <-v.ctx.Done():
+			v.t.Fatal("the pool does not become empty")
+		case <-ticker.C:
+			v.sim.Commit()
+		}
 	}
 }
 
