@@ -181,16 +181,16 @@ func TestWaitsForWhatIsAway(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			text := awaitReason(t, address, c.says, ended)
-			if strings.Contains(text+said.String(), "hidden") {
-				t.Error("the password was printed")
-			}
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
 			select {
-			case err := <-ended:
+			case err := <-ended: // only now is what it said at rest
 				if err != nil {
 					t.Errorf("asked to stop, it ended with %v:\n%s", err, said.String())
+				}
+				if strings.Contains(text+said.String(), "hidden") {
+					t.Error("the password was printed")
 				}
 			case <-time.After(patience):
 				_ = cmd.Process.Kill()
