@@ -1,6 +1,8 @@
 package gmx
 
 import (
+	"slices"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
@@ -47,4 +49,19 @@ func decodeOracleProvider(r *reader) []perp.Event {
 	return []perp.Event{perp.OracleSourceSet{Source: perp.OracleSource{
 		Oracle: r.address("oracle"), Token: r.address("token"), Provider: r.address("provider"), Stamp: r.stamp,
 	}}}
+}
+
+// IsParameter tells whether a log of the EventEmitter sets a word of the exchange's DataStore. Such logs go to every partition of the log topic: the
+// folding of other rows reads them (see perp.Table.Replicated).
+func IsParameter(l chain.Log) bool {
+	if _, ok := emitterTopics(l); !ok {
+		return false
+	}
+	return slices.Contains(parameterEvents, l.Topics[1])
+}
+
+// parameterEvents are the hashes of the names of the events of Config that carry a word.
+var parameterEvents = []chain.Hash{
+	chain.Keccak256([]byte("SetUint")), chain.Keccak256([]byte("SetInt")), chain.Keccak256([]byte("SetBool")),
+	chain.Keccak256([]byte("SetAddress")), chain.Keccak256([]byte("SetBytes32")),
 }

@@ -72,6 +72,10 @@ func apply(s State, e Event) error {
 		s.Put(e.Debt)
 	case TransactionSeen:
 		s.Put(e.Transaction)
+	case PositionSettled:
+		s.Put(e.Settlement)
+	case KeeperPaid:
+		s.Put(e.Fee)
 	default:
 		return errors.New("no rule for this event")
 	}

@@ -143,6 +143,12 @@ func arbitraryRow(t *rapid.T) perp.Row {
 	case perp.OracleSource:
 		row.Oracle, row.Token = chain.Address{}, key.Address()
 		return row
+	case perp.Settlement:
+		row.OrderKey = key
+		return row
+	case perp.KeeperFee:
+		row.Stamp.TxHash, row.Stamp.Log = key, 0
+		return row
 	default:
 		t.Fatalf("no key for a %T", row)
 		return nil

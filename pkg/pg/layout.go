@@ -40,6 +40,8 @@ var layouts = map[perp.Table]layout{
 	perp.BadDebts:      newLayout(perp.BadDebts, perp.BadDebt{}, "order_key"),
 	perp.Transactions:  newLayout(perp.Transactions, perp.Transaction{}, "tx_hash"),
 	perp.OracleSources: newLayout(perp.OracleSources, perp.OracleSource{}, ""),
+	perp.Settlements:   newLayout(perp.Settlements, perp.Settlement{}, "order_key"),
+	perp.KeeperFees:    newLayout(perp.KeeperFees, perp.KeeperFee{}, ""),
 }
 
 func newLayout(table perp.Table, row perp.Row, key string) layout {

@@ -11,16 +11,19 @@ import (
 )
 
 var decoders = map[Kind]func([]byte) (Message, error){
-	KindEpoch:     decoder(new(wirepb.Epoch), decodeEpoch),
-	KindLog:       decoder(new(wirepb.Log), decodeLog),
-	KindTx:        decoder(new(wirepb.Tx), decodeTx),
-	KindParam:     decoder(new(wirepb.Param), decodeParam),
-	KindBlockEnd:  decoder(new(wirepb.BlockEnd), decodeBlockEnd),
-	KindReorg:     decoder(new(wirepb.Reorg), decodeReorg),
-	KindFinalized: decoder(new(wirepb.Finalized), decodeFinalized),
-	KindPrice:     decoder(new(wirepb.Price), decodePrice),
-	KindJob:       decoder(new(wirepb.Job), decodeJob),
-	KindResult:    decoder(new(wirepb.Result), decodeResult),
+	KindEpoch:      decoder(new(wirepb.Epoch), decodeEpoch),
+	KindLog:        decoder(new(wirepb.Log), decodeLog),
+	KindTx:         decoder(new(wirepb.Tx), decodeTx),
+	KindParam:      decoder(new(wirepb.Param), decodeParam),
+	KindBlockEnd:   decoder(new(wirepb.BlockEnd), decodeBlockEnd),
+	KindReorg:      decoder(new(wirepb.Reorg), decodeReorg),
+	KindRangeEnd:   decoder(new(wirepb.RangeEnd), decodeRangeEnd),
+	KindCorrection: decoder(new(wirepb.Correction), decodeCorrection),
+	KindHalt:       decoder(new(wirepb.Halt), decodeHalt),
+	KindFinalized:  decoder(new(wirepb.Finalized), decodeFinalized),
+	KindPrice:      decoder(new(wirepb.Price), decodePrice),
+	KindJob:        decoder(new(wirepb.Job), decodeJob),
+	KindResult:     decoder(new(wirepb.Result), decodeResult),
 }
 
 // decoder builds the reader of one message. The prototype gives the type only.

@@ -41,19 +41,56 @@ type BlockEnd struct {
 	Attempt uint32
 }
 
+// RangeEnd closes the atomic batch of a range of finalized blocks in one partition: history, where a marker per block would cost more than the logs.
+// It stands in every partition. The range is Before.Number+1 to Last.Number; it cannot be undone.
+type RangeEnd struct {
+	// Before is the block under the range; only its number and hash are known.
+	Before chain.BlockRef
+	Last   chain.BlockRef
+	// Blocks are those with records in this partition, in order: a record names its block, and here stands the block's time.
+	Blocks []chain.BlockRef
+	// Records, Digest and Verified are as in [BlockEnd], of all blocks of the range together.
+	Records  uint32
+	Digest   [32]byte
+	Verified bool
+}
+
+// Correction says that the logs of the child of Ancestor were published incomplete or wrong: it and everything above it up to OldTip is taken back as
+// by a [Reorg], and follows anew under Attempt, which is higher than that of any block taken back. The hashes stay what they are, so a correction may
+// go below the finalized block.
+type Correction struct {
+	chain.Reorg
+	Attempt uint32
+	Reason  string
+}
+
+// Halt says that the chain contradicts what it had called final, and that nobody may act on the state until the operator has looked. What follows it, if
+// anything, is a [Reorg] the operator has accepted.
+type Halt struct {
+	Block  chain.BlockRef // the block that is not where it was said to be for good
+	Reason string
+}
+
 // Reorg takes back every block above Ancestor.
-type Reorg struct{ chain.Reorg }
+type Reorg struct {
+	chain.Reorg
+	// Accepted says that the operator knows of it: it goes below the finalized block, lifts a [Halt], and moves the finalized block back to Ancestor.
+	Accepted bool
+}
 
 // Finalized moves the finalized block; it never goes back.
 type Finalized struct{ Block chain.BlockRef }
 
-func (Epoch) kind() Kind     { return KindEpoch }
-func (Log) kind() Kind       { return KindLog }
-func (Tx) kind() Kind        { return KindTx }
-func (Param) kind() Kind     { return KindParam }
-func (BlockEnd) kind() Kind  { return KindBlockEnd }
-func (Reorg) kind() Kind     { return KindReorg }
-func (Finalized) kind() Kind { return KindFinalized }
+func (Epoch) kind() Kind      { return KindEpoch }
+func (Log) kind() Kind        { return KindLog }
+func (Tx) kind() Kind         { return KindTx }
+func (Param) kind() Kind      { return KindParam }
+func (BlockEnd) kind() Kind   { return KindBlockEnd }
+func (Reorg) kind() Kind      { return KindReorg }
+func (Finalized) kind() Kind  { return KindFinalized }
+func (RangeEnd) kind() Kind   { return KindRangeEnd }
+func (Correction) kind() Kind { return KindCorrection }
+func (Halt) kind() Kind       { return KindHalt }
 
 // Digest is a hash over the kinds and values of records, in order.
 func Digest(records []Record) [32]byte {
@@ -98,7 +135,25 @@ func (m BlockEnd) marshal() proto.Message {
 }
 
 func (m Reorg) marshal() proto.Message {
-	return &wirepb.Reorg{Ancestor: blockOut(m.Ancestor), OldTip: blockOut(m.OldTip)}
+	return &wirepb.Reorg{Ancestor: blockOut(m.Ancestor), OldTip: blockOut(m.OldTip), Accepted: m.Accepted}
+}
+
+func (m RangeEnd) marshal() proto.Message {
+	p := &wirepb.RangeEnd{
+		Before: blockOut(m.Before), Last: blockOut(m.Last), Records: m.Records, Digest: m.Digest[:], Verified: m.Verified,
+	}
+	for _, b := range m.Blocks {
+		p.Blocks = append(p.Blocks, blockOut(b))
+	}
+	return p
+}
+
+func (m Correction) marshal() proto.Message {
+	return &wirepb.Correction{Ancestor: blockOut(m.Ancestor), OldTip: blockOut(m.OldTip), Attempt: m.Attempt, Reason: m.Reason}
+}
+
+func (m Halt) marshal() proto.Message {
+	return &wirepb.Halt{Block: blockOut(m.Block), Reason: m.Reason}
 }
 
 func (m Finalized) marshal() proto.Message {
@@ -138,7 +193,28 @@ func decodeBlockEnd(f *fields, p *wirepb.BlockEnd) Message {
 }
 
 func decodeReorg(f *fields, p *wirepb.Reorg) Message {
-	return Reorg{chain.Reorg{Ancestor: f.block(p.GetAncestor()), OldTip: f.block(p.GetOldTip())}}
+	return Reorg{Reorg: chain.Reorg{Ancestor: f.block(p.GetAncestor()), OldTip: f.block(p.GetOldTip())}, Accepted: p.GetAccepted()}
+}
+
+func decodeRangeEnd(f *fields, p *wirepb.RangeEnd) Message {
+	m := RangeEnd{
+		Before: f.block(p.GetBefore()), Last: f.block(p.GetLast()), Records: p.GetRecords(), Digest: f.hash(p.GetDigest()), Verified: p.GetVerified(),
+	}
+	for _, b := range p.GetBlocks() {
+		m.Blocks = append(m.Blocks, f.block(b))
+	}
+	return m
+}
+
+func decodeCorrection(f *fields, p *wirepb.Correction) Message {
+	return Correction{
+		Reorg:   chain.Reorg{Ancestor: f.block(p.GetAncestor()), OldTip: f.block(p.GetOldTip())},
+		Attempt: p.GetAttempt(), Reason: p.GetReason(),
+	}
+}
+
+func decodeHalt(f *fields, p *wirepb.Halt) Message {
+	return Halt{Block: f.block(p.GetBlock()), Reason: p.GetReason()}
 }
 
 func decodeFinalized(f *fields, p *wirepb.Finalized) Message {

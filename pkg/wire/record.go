@@ -37,16 +37,19 @@ type Kind string
 
 // The kinds of records.
 const (
-	KindEpoch     Kind = "EPOCH"
-	KindLog       Kind = "LOG"
-	KindTx        Kind = "TX"
-	KindParam     Kind = "PARAM"
-	KindBlockEnd  Kind = "BLOCK_END"
-	KindReorg     Kind = "REORG"
-	KindFinalized Kind = "FINALIZED"
-	KindPrice     Kind = "PRICE"
-	KindJob       Kind = "JOB"
-	KindResult    Kind = "RESULT"
+	KindEpoch      Kind = "EPOCH"
+	KindLog        Kind = "LOG"
+	KindTx         Kind = "TX"
+	KindParam      Kind = "PARAM"
+	KindBlockEnd   Kind = "BLOCK_END"
+	KindReorg      Kind = "REORG"
+	KindFinalized  Kind = "FINALIZED"
+	KindRangeEnd   Kind = "RANGE_END"
+	KindCorrection Kind = "CORRECTION"
+	KindHalt       Kind = "HALT"
+	KindPrice      Kind = "PRICE"
+	KindJob        Kind = "JOB"
+	KindResult     Kind = "RESULT"
 )
 
 // Meta is what the headers say.

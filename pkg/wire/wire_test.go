@@ -29,6 +29,7 @@ func sampleAddress(b byte) chain.Address { return sampleHash(b).Address() }
 
 func samples() map[string]Message {
 	block := chain.BlockRef{Number: 77, Hash: sampleHash(1), Parent: sampleHash(2), TimeMs: 1_700_000_000_450}
+	tip := chain.BlockRef{Number: 80, Hash: sampleHash(12), Parent: sampleHash(13), TimeMs: 9}
 	return map[string]Message{
 		"epoch": Epoch{Number: 3, Owner: "5f0c"},
 		"log": Log{chain.Log{
@@ -39,10 +40,13 @@ func samples() map[string]Message {
 			Hash: sampleHash(6), From: sampleAddress(7), To: sampleAddress(8), Nonce: 5, Block: 77, BlockHash: sampleHash(1), Index: 2, OK: true,
 			GasUsed: 1_296_000, GasPrice: 50_000_000,
 		}},
-		"param":     Param{Block: block, Key: sampleHash(9), Value: sampleHash(10)},
-		"block_end": BlockEnd{Block: block, Records: 4, Digest: sampleHash(11), Verified: true, Attempt: 1},
-		"reorg":     Reorg{chain.Reorg{Ancestor: block, OldTip: chain.BlockRef{Number: 80, Hash: sampleHash(12), Parent: sampleHash(13), TimeMs: 9}}},
-		"finalized": Finalized{Block: block},
+		"param":      Param{Block: block, Key: sampleHash(9), Value: sampleHash(10)},
+		"block_end":  BlockEnd{Block: block, Records: 4, Digest: sampleHash(11), Verified: true, Attempt: 1},
+		"reorg":      Reorg{Reorg: chain.Reorg{Ancestor: block, OldTip: tip}},
+		"range_end":  RangeEnd{Before: block, Last: tip, Blocks: []chain.BlockRef{block, tip}, Records: 4, Digest: sampleHash(11), Verified: true},
+		"correction": Correction{Reorg: chain.Reorg{Ancestor: block, OldTip: tip}, Attempt: 2, Reason: "2 of 3 logs were published"},
+		"halt":       Halt{Block: block, Reason: "final block replaced"},
+		"finalized":  Finalized{Block: block},
 		"price": Price{
 			Token: sampleAddress(14), Provider: sampleAddress(15), Data: []byte{9}, Min: perp.U64(4_999), Max: perp.Pow10(30), TimeMs: 8,
 			Source: "devnet", ReceivedMs: 10,

@@ -23,6 +23,7 @@ CREATE TABLE {state}.stream_offset (
     owner            uuid,                           -- token of the process that may write
     owner_label      text        NOT NULL DEFAULT '',
     claimed_at       timestamptz,
+    halted           text        NOT NULL DEFAULT '',  -- why nobody may act on this state until the operator has looked; empty = all is well
     updated_at       timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 

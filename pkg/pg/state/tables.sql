@@ -165,3 +165,39 @@ CREATE TABLE {state}.oracle_source (
     stamp_tx_hash bytea         NOT NULL,
     stamp_time_ms numeric(20,0) NOT NULL
 );
+
+CREATE TABLE {state}.settlement (
+    key                     bytea         NOT NULL, -- the order's
+    position_key            bytea         NOT NULL,
+    account                 bytea         NOT NULL,
+    market                  bytea         NOT NULL,
+    collateral_token        bytea         NOT NULL,
+    is_long                 boolean       NOT NULL,
+    order_type              smallint      NOT NULL,
+    size_delta_usd          numeric(78,0) NOT NULL,
+    size_in_usd             numeric(78,0) NOT NULL,
+    collateral_amount       numeric(78,0) NOT NULL,
+    collateral_delta_amount numeric(78,0) NOT NULL,
+    execution_price         numeric(78,0) NOT NULL,
+    base_pnl_usd            numeric(78,0) NOT NULL,
+    price_impact_usd        numeric(78,0) NOT NULL,
+    funding_fee_amount      numeric(78,0) NOT NULL,
+    borrowing_fee_amount    numeric(78,0) NOT NULL,
+    position_fee_amount     numeric(78,0) NOT NULL,
+    liquidation_fee_amount  numeric(78,0) NOT NULL,
+    total_cost_amount       numeric(78,0) NOT NULL,
+    stamp_block             numeric(20,0) NOT NULL,
+    stamp_log               bigint        NOT NULL,
+    stamp_tx_hash           bytea         NOT NULL,
+    stamp_time_ms           numeric(20,0) NOT NULL
+);
+
+CREATE TABLE {state}.keeper_fee (
+    key           bytea         NOT NULL, -- of transaction and log index
+    keeper        bytea         NOT NULL,
+    amount        numeric(78,0) NOT NULL,
+    stamp_block   numeric(20,0) NOT NULL,
+    stamp_log     bigint        NOT NULL,
+    stamp_tx_hash bytea         NOT NULL,
+    stamp_time_ms numeric(20,0) NOT NULL
+);

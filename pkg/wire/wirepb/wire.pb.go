@@ -507,6 +507,7 @@ type Reorg struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ancestor      *Block                 `protobuf:"bytes,1,opt,name=ancestor,proto3" json:"ancestor,omitempty"`
 	OldTip        *Block                 `protobuf:"bytes,2,opt,name=old_tip,json=oldTip,proto3" json:"old_tip,omitempty"`
+	Accepted      bool                   `protobuf:"varint,3,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -555,6 +556,220 @@ func (x *Reorg) GetOldTip() *Block {
 	return nil
 }
 
+func (x *Reorg) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
+// RangeEnd closes the batch of a range of finalized blocks in one partition.
+type RangeEnd struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Before        *Block                 `protobuf:"bytes,1,opt,name=before,proto3" json:"before,omitempty"`
+	Last          *Block                 `protobuf:"bytes,2,opt,name=last,proto3" json:"last,omitempty"`
+	Blocks        []*Block               `protobuf:"bytes,3,rep,name=blocks,proto3" json:"blocks,omitempty"`
+	Records       uint32                 `protobuf:"varint,4,opt,name=records,proto3" json:"records,omitempty"`
+	Digest        []byte                 `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"`
+	Verified      bool                   `protobuf:"varint,6,opt,name=verified,proto3" json:"verified,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RangeEnd) Reset() {
+	*x = RangeEnd{}
+	mi := &file_wire_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RangeEnd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RangeEnd) ProtoMessage() {}
+
+func (x *RangeEnd) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RangeEnd.ProtoReflect.Descriptor instead.
+func (*RangeEnd) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RangeEnd) GetBefore() *Block {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *RangeEnd) GetLast() *Block {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+func (x *RangeEnd) GetBlocks() []*Block {
+	if x != nil {
+		return x.Blocks
+	}
+	return nil
+}
+
+func (x *RangeEnd) GetRecords() uint32 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *RangeEnd) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *RangeEnd) GetVerified() bool {
+	if x != nil {
+		return x.Verified
+	}
+	return false
+}
+
+// Correction takes back a block whose logs were published wrongly, and everything above it; they follow anew.
+type Correction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ancestor      *Block                 `protobuf:"bytes,1,opt,name=ancestor,proto3" json:"ancestor,omitempty"`
+	OldTip        *Block                 `protobuf:"bytes,2,opt,name=old_tip,json=oldTip,proto3" json:"old_tip,omitempty"`
+	Attempt       uint32                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Correction) Reset() {
+	*x = Correction{}
+	mi := &file_wire_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Correction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Correction) ProtoMessage() {}
+
+func (x *Correction) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Correction.ProtoReflect.Descriptor instead.
+func (*Correction) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Correction) GetAncestor() *Block {
+	if x != nil {
+		return x.Ancestor
+	}
+	return nil
+}
+
+func (x *Correction) GetOldTip() *Block {
+	if x != nil {
+		return x.OldTip
+	}
+	return nil
+}
+
+func (x *Correction) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Correction) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Halt asks every reader to stop for the operator.
+type Halt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Block         *Block                 `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Halt) Reset() {
+	*x = Halt{}
+	mi := &file_wire_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Halt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Halt) ProtoMessage() {}
+
+func (x *Halt) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Halt.ProtoReflect.Descriptor instead.
+func (*Halt) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Halt) GetBlock() *Block {
+	if x != nil {
+		return x.Block
+	}
+	return nil
+}
+
+func (x *Halt) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Finalized moves the finalized block. It never goes back.
 type Finalized struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -565,7 +780,7 @@ type Finalized struct {
 
 func (x *Finalized) Reset() {
 	*x = Finalized{}
-	mi := &file_wire_proto_msgTypes[7]
+	mi := &file_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +792,7 @@ func (x *Finalized) String() string {
 func (*Finalized) ProtoMessage() {}
 
 func (x *Finalized) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[7]
+	mi := &file_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +805,7 @@ func (x *Finalized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finalized.ProtoReflect.Descriptor instead.
 func (*Finalized) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{7}
+	return file_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Finalized) GetBlock() *Block {
@@ -617,7 +832,7 @@ type Price struct {
 
 func (x *Price) Reset() {
 	*x = Price{}
-	mi := &file_wire_proto_msgTypes[8]
+	mi := &file_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +844,7 @@ func (x *Price) String() string {
 func (*Price) ProtoMessage() {}
 
 func (x *Price) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[8]
+	mi := &file_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +857,7 @@ func (x *Price) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Price.ProtoReflect.Descriptor instead.
 func (*Price) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{8}
+	return file_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Price) GetToken() []byte {
@@ -726,7 +941,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +953,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +966,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{9}
+	return file_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Job) GetId() string {
@@ -879,7 +1094,7 @@ type Evidence struct {
 
 func (x *Evidence) Reset() {
 	*x = Evidence{}
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1106,7 @@ func (x *Evidence) String() string {
 func (*Evidence) ProtoMessage() {}
 
 func (x *Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1119,7 @@ func (x *Evidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
 func (*Evidence) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{10}
+	return file_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Evidence) GetBlock() *Block {
@@ -959,7 +1174,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +1186,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +1199,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{11}
+	return file_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Result) GetJobId() string {
@@ -1138,10 +1353,27 @@ const file_wire_proto_rawDesc = "" +
 	"\arecords\x18\x02 \x01(\rR\arecords\x12\x16\n" +
 	"\x06digest\x18\x03 \x01(\fR\x06digest\x12\x1a\n" +
 	"\bverified\x18\x04 \x01(\bR\bverified\x12\x18\n" +
-	"\aattempt\x18\x05 \x01(\rR\aattempt\"r\n" +
+	"\aattempt\x18\x05 \x01(\rR\aattempt\"\x8e\x01\n" +
 	"\x05Reorg\x125\n" +
 	"\bancestor\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\bancestor\x122\n" +
-	"\aold_tip\x18\x02 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x06oldTip\"<\n" +
+	"\aold_tip\x18\x02 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x06oldTip\x12\x1a\n" +
+	"\baccepted\x18\x03 \x01(\bR\baccepted\"\xed\x01\n" +
+	"\bRangeEnd\x121\n" +
+	"\x06before\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x06before\x12-\n" +
+	"\x04last\x18\x02 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x04last\x121\n" +
+	"\x06blocks\x18\x03 \x03(\v2\x19.perpkeeper.wire.v1.BlockR\x06blocks\x12\x18\n" +
+	"\arecords\x18\x04 \x01(\rR\arecords\x12\x16\n" +
+	"\x06digest\x18\x05 \x01(\fR\x06digest\x12\x1a\n" +
+	"\bverified\x18\x06 \x01(\bR\bverified\"\xa9\x01\n" +
+	"\n" +
+	"Correction\x125\n" +
+	"\bancestor\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\bancestor\x122\n" +
+	"\aold_tip\x18\x02 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x06oldTip\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"O\n" +
+	"\x04Halt\x12/\n" +
+	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"<\n" +
 	"\tFinalized\x12/\n" +
 	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\"\xc3\x01\n" +
 	"\x05Price\x12\x14\n" +
@@ -1212,35 +1444,44 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_wire_proto_goTypes = []any{
-	(*Block)(nil),     // 0: perpkeeper.wire.v1.Block
-	(*Epoch)(nil),     // 1: perpkeeper.wire.v1.Epoch
-	(*Log)(nil),       // 2: perpkeeper.wire.v1.Log
-	(*Tx)(nil),        // 3: perpkeeper.wire.v1.Tx
-	(*Param)(nil),     // 4: perpkeeper.wire.v1.Param
-	(*BlockEnd)(nil),  // 5: perpkeeper.wire.v1.BlockEnd
-	(*Reorg)(nil),     // 6: perpkeeper.wire.v1.Reorg
-	(*Finalized)(nil), // 7: perpkeeper.wire.v1.Finalized
-	(*Price)(nil),     // 8: perpkeeper.wire.v1.Price
-	(*Job)(nil),       // 9: perpkeeper.wire.v1.Job
-	(*Evidence)(nil),  // 10: perpkeeper.wire.v1.Evidence
-	(*Result)(nil),    // 11: perpkeeper.wire.v1.Result
+	(*Block)(nil),      // 0: perpkeeper.wire.v1.Block
+	(*Epoch)(nil),      // 1: perpkeeper.wire.v1.Epoch
+	(*Log)(nil),        // 2: perpkeeper.wire.v1.Log
+	(*Tx)(nil),         // 3: perpkeeper.wire.v1.Tx
+	(*Param)(nil),      // 4: perpkeeper.wire.v1.Param
+	(*BlockEnd)(nil),   // 5: perpkeeper.wire.v1.BlockEnd
+	(*Reorg)(nil),      // 6: perpkeeper.wire.v1.Reorg
+	(*RangeEnd)(nil),   // 7: perpkeeper.wire.v1.RangeEnd
+	(*Correction)(nil), // 8: perpkeeper.wire.v1.Correction
+	(*Halt)(nil),       // 9: perpkeeper.wire.v1.Halt
+	(*Finalized)(nil),  // 10: perpkeeper.wire.v1.Finalized
+	(*Price)(nil),      // 11: perpkeeper.wire.v1.Price
+	(*Job)(nil),        // 12: perpkeeper.wire.v1.Job
+	(*Evidence)(nil),   // 13: perpkeeper.wire.v1.Evidence
+	(*Result)(nil),     // 14: perpkeeper.wire.v1.Result
 }
 var file_wire_proto_depIdxs = []int32{
 	0,  // 0: perpkeeper.wire.v1.Param.block:type_name -> perpkeeper.wire.v1.Block
 	0,  // 1: perpkeeper.wire.v1.BlockEnd.block:type_name -> perpkeeper.wire.v1.Block
 	0,  // 2: perpkeeper.wire.v1.Reorg.ancestor:type_name -> perpkeeper.wire.v1.Block
 	0,  // 3: perpkeeper.wire.v1.Reorg.old_tip:type_name -> perpkeeper.wire.v1.Block
-	0,  // 4: perpkeeper.wire.v1.Finalized.block:type_name -> perpkeeper.wire.v1.Block
-	10, // 5: perpkeeper.wire.v1.Job.evidence:type_name -> perpkeeper.wire.v1.Evidence
-	0,  // 6: perpkeeper.wire.v1.Evidence.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 7: perpkeeper.wire.v1.Result.block:type_name -> perpkeeper.wire.v1.Block
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	0,  // 4: perpkeeper.wire.v1.RangeEnd.before:type_name -> perpkeeper.wire.v1.Block
+	0,  // 5: perpkeeper.wire.v1.RangeEnd.last:type_name -> perpkeeper.wire.v1.Block
+	0,  // 6: perpkeeper.wire.v1.RangeEnd.blocks:type_name -> perpkeeper.wire.v1.Block
+	0,  // 7: perpkeeper.wire.v1.Correction.ancestor:type_name -> perpkeeper.wire.v1.Block
+	0,  // 8: perpkeeper.wire.v1.Correction.old_tip:type_name -> perpkeeper.wire.v1.Block
+	0,  // 9: perpkeeper.wire.v1.Halt.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 10: perpkeeper.wire.v1.Finalized.block:type_name -> perpkeeper.wire.v1.Block
+	13, // 11: perpkeeper.wire.v1.Job.evidence:type_name -> perpkeeper.wire.v1.Evidence
+	0,  // 12: perpkeeper.wire.v1.Evidence.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 13: perpkeeper.wire.v1.Result.block:type_name -> perpkeeper.wire.v1.Block
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -1254,7 +1495,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,40 @@
+package perp
+
+import "perpkeeper/pkg/chain"
+
+// Settlement is what a decrease of a position came to, liquidations and deleveragings among them (LIQ-11): PositionDecrease joined with the
+// PositionFeesCollected of the same order. Who executed it says the [Transaction] of the stamp's hash; what the exchange lost, the [BadDebt] of the
+// same order. Amounts are in the collateral token's smallest unit.
+type Settlement struct {
+	OrderKey              chain.Hash    `json:"orderKey"`
+	PositionKey           chain.Hash    `json:"positionKey"`
+	Account               chain.Address `json:"account"`
+	Market                chain.Address `json:"market"`
+	CollateralToken       chain.Address `json:"collateralToken"`
+	IsLong                bool          `json:"isLong"`
+	OrderType             OrderType     `json:"orderType"`
+	SizeDeltaUsd          Uint          `json:"sizeDeltaUsd"`
+	SizeInUsd             Uint          `json:"sizeInUsd"`        // what is left; zero closes
+	CollateralAmount      Uint          `json:"collateralAmount"` // what is left
+	CollateralDeltaAmount Uint          `json:"collateralDeltaAmount"`
+	ExecutionPrice        Uint          `json:"executionPrice"`
+	BasePnlUsd            Int           `json:"basePnlUsd"`
+	PriceImpactUsd        Int           `json:"priceImpactUsd"`
+	FundingFeeAmount      Uint          `json:"fundingFeeAmount"`
+	BorrowingFeeAmount    Uint          `json:"borrowingFeeAmount"`
+	PositionFeeAmount     Uint          `json:"positionFeeAmount"`
+	LiquidationFeeAmount  Uint          `json:"liquidationFeeAmount"`
+	TotalCostAmount       Uint          `json:"totalCostAmount"`
+	Stamp                 Stamp         `json:"stamp"`
+}
+
+// RowKey implements [Row].
+func (s Settlement) RowKey() RowKey { return RowKey{Settlements, s.OrderKey} }
+
+// PositionSettled is the joined pair of events that a [Settlement] is made of. It follows the PositionDecreased of the same log.
+type PositionSettled struct{ Settlement Settlement }
+
+func (PositionSettled) isEvent() {}
+
+// Touches implements [Event].
+func (e PositionSettled) Touches() []RowKey { return []RowKey{e.Settlement.RowKey()} }
