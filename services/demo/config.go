@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"perpkeeper/pkg/secret"
 )
 
 // Config is the whole configuration of the demo.
@@ -19,6 +21,7 @@ type Settings struct {
 	BlockTime time.Duration `toml:"block_time" help:"time between two blocks of the demo chain"`
 	ChainID   uint64        `toml:"chain_id" help:"id of the demo chain, part of every topic's name"`
 	Brokers   []string      `toml:"brokers" help:"Kafka brokers that run already; empty = an embedded broker"`
+	Postgres  secret.URL    `toml:"postgres" help:"address of an empty database that is there already; empty = an embedded server"`
 	Rate      int           `toml:"rate" help:"actions of the demo's traders per second"`
 	Seed      uint64        `toml:"seed" help:"decides prices and trades of the demo"`
 	Statevm   int           `toml:"statevm" help:"copies of statevm"`

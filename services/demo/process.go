@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -38,6 +39,7 @@ type Process struct {
 	mu       sync.Mutex
 	cmd      *exec.Cmd
 	held     chan struct{} // not nil while the process is kept down; closed when it may start again
+	armed    []string      // environment of the next start alone
 	restarts int
 }
 
@@ -79,7 +81,7 @@ func (p *Process) once(ctx context.Context) error {
 	}
 	defer func() { _ = out.Close() }()
 	cmd := exec.CommandContext(ctx, p.path, p.args...)
-	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Env = slices.Concat(os.Environ(), p.env, p.disarm())
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = dieWithParent()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -115,6 +117,21 @@ func (p *Process) released(ctx context.Context) bool {
 
 // Kill ends the process at once (SIGKILL); the supervisor starts it again.
 func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
+
+// Arm adds to the environment of the process's next start, and of no other.
+func (p *Process) Arm(env ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed = env
+}
+
+func (p *Process) disarm() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	env := p.armed
+	p.armed = nil
+	return env
+}
 
 // Hold kills the process and keeps it down until the returned function is called.
 func (p *Process) Hold() (release func()) {

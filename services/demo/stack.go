@@ -113,6 +113,10 @@ func (s *Stack) openDir(context.Context) (err error) {
 }
 
 func (s *Stack) startPostgres(context.Context) error {
+	if s.settings.Postgres.IsSet() {
+		s.Postgres = s.settings.Postgres.Reveal()
+		return nil
+	}
 	server, err := postgres.Start(postgres.Config{})
 	if err != nil {
 		return err

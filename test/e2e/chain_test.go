@@ -206,10 +206,15 @@ func (k *keeper) compare(ctx context.Context) (r record, err error) {
 	if err != nil {
 		return r, err
 	}
-	for _, table := range []perp.Table{perp.Positions, perp.Orders, perp.Requests, perp.Markets, perp.MarketValues, perp.BadDebts, perp.OracleSources} {
-		if got[table] != want[table] {
-			return r, fmt.Errorf("table %s differs at block %d", table, at.Watermark.Number)
+	return r, differing(got, want, at.Watermark.Number)
+}
+
+// differing names a table whose rows are not those of the fold. Parameters and transactions are left out: PARAM and TX records say more than logs do.
+func differing(got, want pg.Checksums, block uint64) error {
+	for _, table := range perp.Tables() {
+		if table != perp.Parameters && table != perp.Transactions && got[table] != want[table] {
+			return fmt.Errorf("table %s differs from the fold of the chain at block %d", table, block)
 		}
 	}
-	return r, nil
+	return nil
 }

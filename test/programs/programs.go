@@ -16,13 +16,18 @@ import (
 var Names = []string{"scanner", "statevm", "planner", "sender", "keeperctl", "devnet"}
 
 // Folder builds every program once per test binary and returns the folder they are in. With KEEPER_E2E they have the race detector in them.
-var Folder = sync.OnceValues(build)
-
-func build() (string, error) {
-	kind, flags := "plain", []string{"build"}
+var Folder = sync.OnceValues(func() (string, error) {
 	if os.Getenv("KEEPER_E2E") != "" {
-		kind, flags = "race", []string{"build", "-race"}
+		return build("race", "-race")
 	}
+	return build("plain")
+})
+
+// Mortal is Folder with programs that can be told to kill themselves at a labelled point; see pkg/failpoint.
+var Mortal = sync.OnceValues(func() (string, error) { return build("failpoint", "-tags=failpoint") })
+
+func build(kind string, flags ...string) (string, error) {
+	flags = append([]string{"build"}, flags...)
 	folder := filepath.Join(root(), ".cache", "programs", kind)
 	for _, name := range Names {
 		args := slices.Concat(flags, []string{"-o", filepath.Join(folder, name), "./services/" + name + "/cmd/" + name})
