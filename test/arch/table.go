@@ -5,7 +5,7 @@ import "slices"
 // Groups of rooms, innermost first. Imports point one way: vocabularies ← rooms ← adapters ← services.
 var (
 	vocabularies = []string{"pkg/chain", "pkg/perp", "pkg/job"}
-	tools        = []string{"pkg/retry", "pkg/secret"}
+	tools        = []string{"pkg/retry", "pkg/secret", "pkg/failpoint"}
 	inner        = slices.Concat(vocabularies, tools)
 	rooms        = []string{"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/tier/...", "pkg/delayed/...", "pkg/ttl/..."}
 	shell        = []string{"pkg/service/..."}
@@ -19,6 +19,7 @@ var House = Table{
 		{Path: "pkg/job", May: []string{"pkg/chain", "pkg/perp"}},
 		{Path: "pkg/retry"},
 		{Path: "pkg/secret"},
+		{Path: "pkg/failpoint"},
 		{Path: "pkg/wire/...", May: vocabularies},
 
 		{Path: "pkg/lease/...", May: inner},
