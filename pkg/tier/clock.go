@@ -1,0 +1,36 @@
+package tier
+
+import "time"
+
+// MaxLead is by how much the clock may run ahead of the newest head: when heads stop, time stops.
+const MaxLead = 3 * time.Second
+
+// Clock is the chain's time as one keeper knows it: that of the newest head, and for a moment what has passed since it arrived. The zero Clock stands at
+// zero. It is for one goroutine at a time.
+type Clock struct {
+	head    uint64 // Unix ms, of the newest block
+	arrived time.Time
+}
+
+// Head notes a head's own time (Unix ms) and when it arrived here; arrived must carry a monotonic reading. A head that is not newer, as after a reorg,
+// changes nothing: time does not go back.
+func (c *Clock) Head(headMs uint64, arrived time.Time) {
+	if headMs > c.head {
+		c.head, c.arrived = headMs, arrived
+	}
+}
+
+// Now returns the chain's time (Unix ms) at a moment of this machine's monotonic clock; zero before the first head.
+func (c *Clock) Now(at time.Time) uint64 {
+	if c.head == 0 {
+		return 0
+	}
+	lead := min(max(at.Sub(c.arrived), 0), MaxLead)
+	return c.head + uint64(lead.Milliseconds())
+}
+
+// HeadAge is how long ago the newest head arrived.
+func (c *Clock) HeadAge(at time.Time) time.Duration { return at.Sub(c.arrived) }
+
+// HeadMs is the newest head's own time (Unix ms).
+func (c *Clock) HeadMs() uint64 { return c.head }

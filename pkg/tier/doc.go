@@ -1,0 +1,16 @@
+// Package tier decides whose turn it is: which of several keepers, that share nothing but the chain, executes a job at a moment (TIER).
+//
+// Everything here is pure and runs on the chain's clock: ages are differences between times of blocks and reports, never between those and a wall
+// clock, because a clock that is 31 s wrong would make two tiers act on nearly every job. Where the chain stands still, its clock stands still, and nobody
+// fires into a halted chain.
+//
+// # Guaranteed
+//
+// Under the policy windows, two keepers whose heads are at most the guard apart and who agree on a job's birth and on the evidence never both own the
+// job: a window belongs to one tier, nothing is sent in its last part, and a suspicion is applied by the suspect at once and by the others later.
+//
+// # Not guaranteed
+//
+// That only one transaction is sent: a transaction may be slow and land in another's window, and evidence may be seen in another order. The contract
+// arbitrates then, and the loser's transaction reverts.
+package tier

@@ -1,0 +1,193 @@
+package tier
+
+import (
+	"slices"
+	"time"
+)
+
+// Limits of TIER-10.
+const (
+	missesToSuspect = 3                // an owner that missed so many jobs running is suspected
+	probeEvery      = 60 * time.Second // of chain time: the first job of each is offered to everybody, suspected or not
+	othersLag       = 3 * time.Second  // by how much later others apply what the suspect applies to itself
+	remembered      = 15 * time.Minute // of chain time: how long jobs and changes are kept
+)
+
+// Evidence is what the chain shows of the other keepers: which jobs they had the time to execute, and did or did not. Every keeper gathers it by itself
+// from the same facts. It is for one goroutine at a time.
+//
+// An owner missed a job when its whole window passed and another tier then executed the job, or a simulated call at the window's end would have
+// succeeded; so a poison job, which nobody can execute, accuses nobody. Whoever missed three jobs running is suspected and passed over; one success clears
+// it. If all are suspected, none is.
+type Evidence struct {
+	self   int
+	tiers  int
+	window uint64 // ms
+
+	misses    []int  // by tier, from 1; jobs missed in a row
+	suspected []bool // by tier, from 1
+	changes   []change
+	jobs      map[string]*course
+	probes    map[uint64]string // by minute of birth, the job offered to everybody
+}
+
+// change is a moment at which a tier became suspected or was cleared.
+type change struct {
+	atMs      uint64
+	tier      int
+	suspected bool
+}
+
+// course is what is known of one job.
+type course struct {
+	birthMs uint64
+	charged []int // tiers that have been charged with missing it
+	done    bool
+}
+
+// NewEvidence returns what a keeper of the given tier knows at the start: nothing against anybody.
+func NewEvidence(self, tiers int, window time.Duration) *Evidence {
+	return &Evidence{
+		self: self, tiers: tiers, window: uint64(window.Milliseconds()), misses: make([]int, tiers+1), suspected: make([]bool, tiers+1),
+		jobs: map[string]*course{}, probes: map[uint64]string{},
+	}
+}
+
+// Born notes a job. Noting it again changes nothing.
+func (e *Evidence) Born(id string, birthMs uint64) {
+	if e.jobs[id] != nil {
+		return
+	}
+	e.jobs[id] = &course{birthMs: birthMs}
+	minute := birthMs / uint64(probeEvery.Milliseconds())
+	if _, taken := e.probes[minute]; !taken {
+		e.probes[minute] = id
+	}
+}
+
+// Executed notes that a tier executed a job, at the time of the block (Unix ms). Tier 0 is somebody else, who proves nothing about anybody. Facts must
+// come in the chain's order, by block and log index.
+func (e *Evidence) Executed(id string, by int, atMs uint64) {
+	c := e.jobs[id]
+	if c == nil || c.done {
+		return
+	}
+	c.done = true
+	if by == 0 {
+		return
+	}
+	age := atMs - min(atMs, c.birthMs)
+	for n := range age / e.window {
+		e.missed(c, id, n, by, atMs)
+	}
+	e.misses[by] = 0
+	e.set(by, false, atMs)
+}
+
+// Feasible notes that a simulated call at the end of a job's n-th window (from 0) would have succeeded, although nobody had executed the job.
+func (e *Evidence) Feasible(id string, n uint64) {
+	if c := e.jobs[id]; c != nil && !c.done {
+		e.missed(c, id, n, 0, c.birthMs+(n+1)*e.window)
+	}
+}
+
+// missed charges the owner of a job's n-th window, once a job, if the window was its own from the beginning to the end.
+func (e *Evidence) missed(c *course, id string, n uint64, by int, atMs uint64) {
+	begins := c.birthMs + n*e.window
+	owner := e.ownerAt(id, n, begins)
+	if owner == by || owner != e.ownerAt(id, n, begins+e.window-1) || slices.Contains(c.charged, owner) {
+		return
+	}
+	c.charged = append(c.charged, owner)
+	if e.misses[owner]++; e.misses[owner] >= missesToSuspect {
+		e.set(owner, true, atMs)
+	}
+}
+
+func (e *Evidence) set(tier int, suspected bool, atMs uint64) {
+	if e.suspected[tier] != suspected {
+		e.suspected[tier] = suspected
+		e.changes = append(e.changes, change{atMs, tier, suspected})
+	}
+}
+
+// Suspected reports whether a tier is suspected by the facts so far.
+func (e *Evidence) Suspected(tier int) bool { return e.suspected[tier] }
+
+// Order returns the tiers that share a job at a time (Unix ms), as this keeper has to see it: its own suspicion holds at once and its own clearing later,
+// those of the others the other way round, so that two never think a window theirs.
+func (e *Evidence) Order(id string, nowMs uint64) []int {
+	return e.order(id, func(tier int) bool {
+		if tier == e.self {
+			return e.suspectedAt(tier, nowMs, 0, othersLag)
+		}
+		return e.suspectedAt(tier, nowMs, othersLag, 0)
+	})
+}
+
+// ownerAt is the owner of a job's n-th window as a neutral watcher sees it at a time: the same for every keeper.
+func (e *Evidence) ownerAt(id string, n, atMs uint64) int {
+	order := e.order(id, func(tier int) bool { return e.suspectedAt(tier, atMs, othersLag, 0) })
+	return order[n%uint64(len(order))]
+}
+
+func (e *Evidence) order(id string, suspected func(tier int) bool) []int {
+	var order []int
+	probe := e.isProbe(id)
+	for tier := 1; tier <= e.tiers; tier++ {
+		if probe || !suspected(tier) {
+			order = append(order, tier)
+		}
+	}
+	if len(order) == 0 { // all are suspected: none is
+		for tier := 1; tier <= e.tiers; tier++ {
+			order = append(order, tier)
+		}
+	}
+	return order
+}
+
+func (e *Evidence) isProbe(id string) bool {
+	c := e.jobs[id]
+	return c != nil && e.probes[c.birthMs/uint64(probeEvery.Milliseconds())] == id
+}
+
+// suspectedAt replays the changes of a tier up to a time, suspicions and clearings each taking effect with their lag.
+func (e *Evidence) suspectedAt(tier int, atMs uint64, lag, clearLag time.Duration) (suspected bool) {
+	for _, c := range e.changes {
+		delay := lag
+		if !c.suspected {
+			delay = clearLag
+		}
+		if c.tier == tier && c.atMs+uint64(delay.Milliseconds()) <= atMs {
+			suspected = c.suspected
+		}
+	}
+	return suspected
+}
+
+// Forget drops what is older than anybody asks for. Of the changes the last one of each tier stays, because it still holds.
+func (e *Evidence) Forget(nowMs uint64) {
+	since := nowMs - min(nowMs, uint64(remembered.Milliseconds()))
+	for id, c := range e.jobs {
+		if c.birthMs < since {
+			delete(e.jobs, id)
+		}
+	}
+	for minute := range e.probes {
+		if (minute+1)*uint64(probeEvery.Milliseconds()) < since {
+			delete(e.probes, minute)
+		}
+	}
+	last := map[int]int{}
+	for i, c := range e.changes {
+		last[c.tier] = i
+	}
+	var kept []change
+	for i, c := range e.changes {
+		if c.atMs >= since || last[c.tier] == i {
+			kept = append(kept, c)
+		}
+	}
+	e.changes = kept
+}

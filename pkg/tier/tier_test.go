@@ -1,0 +1,249 @@
+package tier
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
+)
+
+const window = 30 * time.Second
+
+// TIER-1, TIER-9: [0,30) Master, [30,60) Backup-1, [60,90) Backup-2, and again; nothing in a window's last 3 s.
+func TestWindows(t *testing.T) {
+	const birth = 1_000_000
+	for _, c := range []struct{ age, owner uint64 }{
+		{0, 1}, {26_999, 1}, {27_000, 0}, {29_999, 0}, {30_000, 2}, {56_999, 2}, {57_000, 0}, {60_000, 3}, {86_999, 3}, {90_000, 1}, {290_000, 1},
+	} {
+		for self := 1; self <= 3; self++ {
+			w := Windows{Self: self, Window: window, Evidence: NewEvidence(self, 3, window)}
+			got := w.Turn(Job{ID: "a", BirthMs: birth}, birth+c.age)
+			if want := uint64(self) == c.owner; got.Mine != want {
+				t.Errorf("age %d: tier %d has the turn: %v", c.age, self, got.Mine)
+			}
+			if got.Mine && got.EndsMs != birth+c.age/30_000*30_000+27_000 {
+				t.Errorf("age %d: the turn ends at %d", c.age, got.EndsMs-birth)
+			}
+			if !got.Mine && got.NextMs <= birth+c.age {
+				t.Errorf("age %d: tier %d is to ask again at %d", c.age, self, got.NextMs-birth)
+			}
+		}
+	}
+}
+
+// A job whose birth lies ahead of the head, because its report is newer than the newest block, is the Master's.
+func TestBirthAheadOfHead(t *testing.T) {
+	w := Windows{Self: 1, Window: window, Evidence: NewEvidence(1, 3, window)}
+	if !w.Turn(Job{ID: "a", BirthMs: 5000}, 4000).Mine {
+		t.Error("not the Master's")
+	}
+}
+
+// TIER-7: the seed's rule, word for word, with its fault: after a common restart Master and first backup both fire at 30 s.
+func TestDelay(t *testing.T) {
+	master := Delay{RecoveryBuffer: 30 * time.Second, StartedMs: 0}
+	backup := Delay{Delay: 30 * time.Second, StartedMs: 0}
+	for _, c := range []struct {
+		found, now     uint64
+		master, backup bool
+	}{
+		{1000, 1000, false, false}, // recovering
+		{1000, 31_000, true, true},
+		{100_000, 100_000, true, false},
+		{100_000, 129_999, true, false},
+		{100_000, 130_000, true, true},
+	} {
+		j := Job{ID: "a", FoundMs: c.found}
+		if got := master.Turn(j, c.now).Mine; got != c.master {
+			t.Errorf("found at %d, now %d: Master %v", c.found, c.now, got)
+		}
+		if got := backup.Turn(j, c.now).Mine; got != c.backup {
+			t.Errorf("found at %d, now %d: backup %v", c.found, c.now, got)
+		}
+	}
+}
+
+// The clock follows heads, runs 3 s ahead of the newest at most, and never goes back.
+func TestClock(t *testing.T) {
+	var c Clock
+	start := time.Now()
+	if c.Now(start) != 0 {
+		t.Error("it runs before the first head")
+	}
+	c.Head(10_000, start)
+	for ahead, want := range map[time.Duration]uint64{0: 10_000, time.Second: 11_000, 3 * time.Second: 13_000, time.Hour: 13_000, -time.Second: 10_000} {
+		if got := c.Now(start.Add(ahead)); got != want {
+			t.Errorf("%s after the head: %d, want %d", ahead, got, want)
+		}
+	}
+	c.Head(9_000, start.Add(time.Second)) // a reorg to a lower head
+	if got := c.Now(start.Add(time.Second)); got != 11_000 {
+		t.Errorf("after a lower head: %d", got)
+	}
+}
+
+// TIER-9: however far apart the heads of two keepers are, up to the guard, they never both own a job.
+func TestNoTwoOwners(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tiers := rapid.IntRange(2, 5).Draw(t, "tiers")
+		j := Job{ID: "a", BirthMs: rapid.Uint64Range(0, 1_000_000).Draw(t, "birth")}
+		now := j.BirthMs + rapid.Uint64Range(0, 400_000).Draw(t, "age")
+		apart := rapid.Uint64Range(0, uint64(Guard.Milliseconds())).Draw(t, "apart")
+		owners := 0
+		for self := 1; self <= tiers; self++ {
+			w := Windows{Self: self, Window: window, Evidence: NewEvidence(self, tiers, window)}
+			at := now + apart*uint64(self%2)
+			if w.Turn(j, at).Mine {
+				owners++
+			}
+		}
+		if owners > 1 {
+			t.Fatalf("%d owners at age %d, heads %d ms apart", owners, now-j.BirthMs, apart)
+		}
+	})
+}
+
+// TIER-10: three jobs missed in a row; not by a poison job, not by jobs nobody proves; one success clears.
+func TestEvidence(t *testing.T) {
+	e := NewEvidence(2, 3, window)
+	at := func(minute uint64) uint64 { return minute * 60_000 }
+	miss := func(id string, birth uint64) { e.Born(id, birth); e.Executed(id, 2, birth+31_000) }
+	miss("a", at(1))
+	miss("b", at(1)+1)
+	e.Born("poison", at(1)+2) // nobody executes it, and no simulation says that anybody could have
+	if e.Suspected(1) {
+		t.Fatal("suspected after two")
+	}
+	miss("c", at(1)+3)
+	if !e.Suspected(1) {
+		t.Fatal("not suspected after three")
+	}
+	e.Born("probe", at(2)) // the first of its minute
+	e.Born("second", at(2)+5)
+	if got := e.Order("probe", at(2)+10_000); len(got) != 3 {
+		t.Errorf("the probe is shared by %v", got)
+	}
+	if got := e.Order("second", at(2)+40_000); len(got) != 2 || got[0] != 2 {
+		t.Errorf("the second job of the minute is shared by %v", got)
+	}
+	e.Executed("probe", 1, at(2)+41_000)
+	if e.Suspected(1) {
+		t.Error("one success did not clear it")
+	}
+	e.Born("d", at(3))
+	for n, id := range []string{"e", "f", "g"} {
+		e.Born(id, at(3)+uint64(n)+1)
+		e.Feasible(id, 0)
+	}
+	if !e.Suspected(1) {
+		t.Error("three windows that ended although a call would have succeeded accuse nobody")
+	}
+}
+
+// TIER-10: if all are suspected, none is.
+func TestAllSuspected(t *testing.T) {
+	e := NewEvidence(1, 2, window)
+	for i, id := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		e.Born(id, uint64(i))
+		e.Feasible(id, 0)
+		e.Feasible(id, 1)
+	}
+	if !e.Suspected(1) || !e.Suspected(2) {
+		t.Fatal("not both are suspected")
+	}
+	if got := e.Order("g", 1_000_000); len(got) != 2 {
+		t.Errorf("shared by %v", got)
+	}
+}
+
+// The suspect applies a suspicion at once and a clearing late, the others the other way round: between them nobody or one owns a job, never two.
+func TestSuspicionIsNeverSharedByTwo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		keepers := []*Evidence{nil, NewEvidence(1, 3, window), NewEvidence(2, 3, window), NewEvidence(3, 3, window)}
+		var now uint64 = 600_000
+		for i := range rapid.IntRange(1, 30).Draw(t, "jobs") {
+			id := strings.Repeat("x", i+1)
+			by := rapid.IntRange(0, 3).Draw(t, "by")
+			age := rapid.Uint64Range(100, 95_000).Draw(t, "age")
+			for _, e := range keepers[1:] {
+				e.Born(id, now)
+				e.Executed(id, by, now+age)
+			}
+			now += age + rapid.Uint64Range(0, 20_000).Draw(t, "pause")
+			fresh := Job{ID: "fresh" + id, BirthMs: now}
+			ask := now + rapid.Uint64Range(0, 90_000).Draw(t, "ask")
+			owners := 0
+			for self, e := range keepers {
+				if e == nil {
+					continue
+				}
+				e.Born(fresh.ID, fresh.BirthMs)
+				if (Windows{Self: self, Window: window, Evidence: e}).Turn(fresh, ask).Mine {
+					owners++
+				}
+			}
+			if owners > 1 {
+				t.Fatalf("job born %d has %d owners at %d", fresh.BirthMs, owners, ask)
+			}
+			now = ask
+		}
+	})
+}
+
+// TIER-8: each thing that closes the gate is named.
+func TestGate(t *testing.T) {
+	open := Freshness{HeadMs: 100_000, WatermarkMs: 99_000, ReportMs: 101_000, Reconciled: true, Generation: 1, JobState: 1}
+	for want, change := range map[string]func(*Freshness){
+		"":                            func(*Freshness) {},
+		"no head of the chain":        func(f *Freshness) { f.HeadMs = 0 },
+		"no new head for 3.1s":        func(f *Freshness) { f.HeadAge = 3100 * time.Millisecond },
+		"are 4s apart":                func(f *Freshness) { f.ReportMs = 96_000 },
+		"are 5s apart":                func(f *Freshness) { f.ReportMs = 105_000 },
+		"the state is 3.001s behind":  func(f *Freshness) { f.WatermarkMs = 96_999 },
+		"a price report is 1m1s old":  func(f *Freshness) { f.PriceAge = 61 * time.Second },
+		"the signer's nonces":         func(f *Freshness) { f.Reconciled = false },
+		"generation 1 of the state":   func(f *Freshness) { f.Generation = 2 },
+		"halted: final block is gone": func(f *Freshness) { f.Halted = "final block is gone" },
+	} {
+		f := open
+		change(&f)
+		if got := DefaultBounds().Closed(f); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("closed by %q, want %q", got, want)
+		}
+	}
+}
+
+// TIER-15: bad settings are named, one by one.
+func TestConfig(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+	signer := chain.Address{1}
+	for want, change := range map[string]func(*Config){
+		"tiers: 0":                          func(c *Config) { c.Tiers = 0 },
+		"priority: 4":                       func(c *Config) { c.Priority = 4 },
+		"policy: \"fast\"":                  func(c *Config) { c.Policy = "fast" },
+		"window: 5s":                        func(c *Config) { c.Window = 5 * time.Second },
+		"job_max_age: 10s":                  func(c *Config) { c.JobMaxAge = 10 * time.Second },
+		"peers[0]: tier 1 is not":           func(c *Config) { c.Peers = []Peer{{1, []chain.Address{signer}}} },
+		"peers[0]: tier 2 has no signers":   func(c *Config) { c.Peers = []Peer{{2, nil}} },
+		"is listed for tier 2 as well":      func(c *Config) { c.Peers = []Peer{{2, []chain.Address{signer}}, {3, []chain.Address{signer}}} },
+		"execution_delay: -1s is negative":  func(c *Config) { c.ExecutionDelay = -time.Second },
+		"queue_cleanup_interval: 0s is not": func(c *Config) { c.QueueCleanupInterval = 0 },
+	} {
+		c := DefaultConfig()
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	c := DefaultConfig()
+	c.Peers = []Peer{{2, []chain.Address{signer}}}
+	r := c.Roster([]chain.Address{{9}})
+	if r.Tier(signer) != 2 || r.Tier(chain.Address{9}) != 1 || r.Tier(chain.Address{7}) != 0 {
+		t.Errorf("roster %v", r)
+	}
+}

@@ -1,0 +1,83 @@
+package tier
+
+import "time"
+
+// Job is what a policy has to know of a job.
+type Job struct {
+	ID string
+	// BirthMs is when the job came to be, on the chain's clock (Unix ms), the same for every keeper (TIER-9).
+	BirthMs uint64
+	// FoundMs is when this keeper first heard of it, on its own clock (Unix ms). Only the policy delay looks at it.
+	FoundMs uint64
+}
+
+// Turn says whether a job is this keeper's to execute.
+type Turn struct {
+	Mine bool
+	// EndsMs is when a turn that is mine ends (Unix ms, chain's clock): nothing may be sent from then on. Zero = it does not end.
+	EndsMs uint64
+	// NextMs is when to ask again, if it is not mine now; it may come earlier by evidence.
+	NextMs uint64
+	// Owner is the tier whose turn it is, 0 where the policy knows none.
+	Owner int
+}
+
+// Policy decides turns.
+type Policy interface {
+	// Turn says whose turn a job is at a time: nowMs on the clock the policy runs on, see the policies.
+	Turn(j Job, nowMs uint64) Turn
+}
+
+// Alone is the policy of a keeper that shares with nobody.
+type Alone struct{}
+
+// Turn implements [Policy]: always mine.
+func (Alone) Turn(Job, uint64) Turn { return Turn{Mine: true} }
+
+// Delay is the seed's policy, literally (TIER-1, TIER-7): each tier waits its own delay after it found the job, and a keeper that has just started waits at
+// least the recovery buffer. It runs on this machine's clock. After a common restart a Master with the usual buffer and the first backup both wait 30 s and
+// both fire; Windows does not have this fault.
+type Delay struct {
+	Delay, RecoveryBuffer time.Duration
+	StartedMs             uint64 // Unix ms, this machine's clock
+}
+
+// Turn implements [Policy].
+func (d Delay) Turn(j Job, nowMs uint64) Turn {
+	wait := uint64(d.Delay.Milliseconds())
+	if buffer := uint64(d.RecoveryBuffer.Milliseconds()); d.Recovering(nowMs) {
+		wait = max(wait, buffer)
+	}
+	if due := j.FoundMs + wait; nowMs < due {
+		return Turn{NextMs: due}
+	}
+	return Turn{Mine: true}
+}
+
+// Recovering reports whether the recovery buffer has not passed yet.
+func (d Delay) Recovering(nowMs uint64) bool {
+	return nowMs < d.StartedMs+uint64(d.RecoveryBuffer.Milliseconds())
+}
+
+// Windows gives each tier the job for a window of its age, in turn, for ever (TIER-9). Suspected tiers are passed over; see [Evidence]. It runs on the
+// chain's clock and has no start-up delay: whether this keeper knows enough to act is the question of the freshness gate (TIER-8).
+type Windows struct {
+	Self     int
+	Window   time.Duration
+	Evidence *Evidence
+}
+
+// Turn implements [Policy].
+func (w Windows) Turn(j Job, nowMs uint64) Turn {
+	window := uint64(w.Window.Milliseconds())
+	order := w.Evidence.Order(j.ID, nowMs)
+	age := nowMs - min(nowMs, j.BirthMs)
+	n := age / window
+	owner := order[n%uint64(len(order))]
+	begins := j.BirthMs + n*window
+	ends := begins + window - uint64(Guard.Milliseconds())
+	if owner == w.Self && nowMs < ends {
+		return Turn{Mine: true, EndsMs: ends, Owner: owner}
+	}
+	return Turn{NextMs: begins + window, Owner: owner}
+}
