@@ -14,10 +14,10 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-var everyRow = perTable("every row of", `SELECT {text} FROM {state}.{table} t WHERE t.deleted_at IS NULL ORDER BY t.key, t.part`)
+var everyRow = perTable("every row of", `SELECT {selected} FROM {state}.{table} t WHERE t.deleted_at IS NULL AND {one copy} ORDER BY t.key, t.part`)
 
 // Checksums are SHA-256 over the canonical form of all rows of each table, in the order of their keys. They depend on the rows alone: not on
-// partitions, revisions, tombstones or the order of writing.
+// partitions (of a replicated table the copy of partition 0 counts), revisions, tombstones or the order of writing.
 type Checksums map[perp.Table]string
 
 // Checksums computes those of a generation, and says where it stood.
@@ -88,7 +88,6 @@ func (s *summer) add(row perp.Row) (err error) {
 	if s.buffer, err = s.layout.encode(s.buffer[:0], row); err != nil {
 		return err
 	}
-	s.buffer = append(s.buffer, '\n')
 	s.sum.Write(s.buffer)
 	return nil
 }

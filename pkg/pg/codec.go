@@ -1,30 +1,33 @@
 package pg
 
 import (
-	"encoding"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
 
-// codec is how values of one Go type are stored: the column's type, the JSON that is written, and the reading of the server's text form.
+// codec is how values of one Go type are stored. Values travel in the server's binary form, in arrays of one column each (see rowSet).
 type codec struct {
-	sqlType string
-	encode  func(dst []byte, v reflect.Value) ([]byte, error)
-	decode  func(text []byte, v reflect.Value) error
+	// sqlType is the column's type, wire the one in which its values travel: text is cast on both ways where the two differ.
+	sqlType, wire string
+	// encode appends a value; v is addressable, so that no value is boxed.
+	encode func(dst []byte, v reflect.Value) ([]byte, error)
+	decode func(src []byte, v reflect.Value) error
 }
 
 // codecFor returns the codec of a type; structures without one are flattened.
 func codecFor(t reflect.Type) (codec, bool) {
 	switch t {
-	case reflect.TypeFor[perp.Uint](), reflect.TypeFor[perp.Int]():
-		return numericCodec, true
+	case reflect.TypeFor[perp.Uint]():
+		return uintNumberCodec, true
+	case reflect.TypeFor[perp.Int]():
+		return intNumberCodec, true
 	case reflect.TypeFor[perp.Bytes]():
 		return bytesCodec, true
 	case reflect.TypeFor[perp.Fields]():
@@ -36,11 +39,11 @@ func codecFor(t reflect.Type) (codec, bool) {
 	case reflect.Slice:
 		return listCodec(t), t.Elem().Kind() == reflect.Array && t.Elem().Elem().Kind() == reflect.Uint8
 	case reflect.Uint8:
-		return uintCodec("smallint"), true
+		return smallCodec, true
 	case reflect.Uint32:
-		return uintCodec("bigint"), true
+		return bigCodec, true
 	case reflect.Uint64:
-		return uintCodec("numeric(20,0)"), true // bigint ends at half of what a uint64 holds
+		return uint64Codec, true
 	case reflect.Bool:
 		return boolCodec, true
 	case reflect.String:
@@ -49,54 +52,101 @@ func codecFor(t reflect.Type) (codec, bool) {
 	return codec{}, false
 }
 
-// numericCodec stores 256-bit integers; 78 digits hold the largest.
-var numericCodec = codec{
-	sqlType: "numeric(78,0)",
+// wide is 256 bits: 78 digits hold the largest.
+const wide = "numeric(78,0)"
+
+var uintNumberCodec = codec{
+	sqlType: wide, wire: "numeric",
 	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
-		number, ok := reflect.TypeAssert[encoding.TextMarshaler](v)
+		number, ok := reflect.TypeAssert[*perp.Uint](v.Addr())
 		if !ok {
 			return nil, fmt.Errorf("%s is no number", v.Type())
 		}
-		text, err := number.MarshalText()
-		return append(append(append(dst, '"'), text...), '"'), err
+		return appendNumeric(dst, magnitudeOf(number.Bytes32()), false), nil
 	},
-	decode: func(text []byte, v reflect.Value) error {
-		number, ok := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr())
-		if !ok {
-			return fmt.Errorf("%s is no number", v.Type())
-		}
-		return number.UnmarshalText(text)
+	decode: func(src []byte, v reflect.Value) error {
+		number, err := parseUint(src)
+		v.Set(reflect.ValueOf(number))
+		return err
 	},
 }
 
-// uintCodec stores machine integers.
-func uintCodec(sqlType string) codec {
-	return codec{
-		sqlType: sqlType,
-		encode:  func(dst []byte, v reflect.Value) ([]byte, error) { return strconv.AppendUint(dst, v.Uint(), 10), nil },
-		decode: func(text []byte, v reflect.Value) error {
-			n, err := strconv.ParseUint(string(text), 10, v.Type().Bits())
-			v.SetUint(n)
-			return err
-		},
-	}
+var intNumberCodec = codec{
+	sqlType: wide, wire: "numeric",
+	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
+		number, ok := reflect.TypeAssert[*perp.Int](v.Addr())
+		if !ok {
+			return nil, fmt.Errorf("%s is no number", v.Type())
+		}
+		return appendNumeric(dst, magnitudeOf(number.Abs().Bytes32()), number.Sign() < 0), nil
+	},
+	decode: func(src []byte, v reflect.Value) error {
+		number, err := parseInt(src)
+		v.Set(reflect.ValueOf(number))
+		return err
+	},
+}
+
+// uint64Codec stores machine words; bigint ends at half of what one holds.
+var uint64Codec = codec{
+	sqlType: "numeric(20,0)", wire: "numeric",
+	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
+		return appendNumeric(dst, magnitude{v.Uint()}, false), nil
+	},
+	decode: func(src []byte, v reflect.Value) error {
+		m, negative, err := parseNumeric(src)
+		if err == nil && (negative || m != magnitude{m[0]}) {
+			err = fmt.Errorf("%x does not fit 64 bits: %w", src, errNumeric)
+		}
+		v.SetUint(m[0])
+		return err
+	},
+}
+
+var smallCodec = codec{
+	sqlType: "smallint", wire: "smallint",
+	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
+		return binary.BigEndian.AppendUint16(dst, uint16(v.Uint())), nil
+	},
+	decode: sized(2, func(src []byte, v reflect.Value) { v.SetUint(uint64(binary.BigEndian.Uint16(src))) }),
+}
+
+var bigCodec = codec{
+	sqlType: "bigint", wire: "bigint",
+	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
+		return binary.BigEndian.AppendUint64(dst, v.Uint()), nil
+	},
+	decode: sized(8, func(src []byte, v reflect.Value) { v.SetUint(binary.BigEndian.Uint64(src)) }),
 }
 
 var boolCodec = codec{
-	sqlType: "boolean",
-	encode:  func(dst []byte, v reflect.Value) ([]byte, error) { return strconv.AppendBool(dst, v.Bool()), nil },
-	decode: func(text []byte, v reflect.Value) error {
-		v.SetBool(string(text) == "true")
-		return nil
+	sqlType: "boolean", wire: "boolean",
+	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
+		if v.Bool() {
+			return append(dst, 1), nil
+		}
+		return append(dst, 0), nil
 	},
+	decode: sized(1, func(src []byte, v reflect.Value) { v.SetBool(src[0] == 1) }),
+}
+
+// sized guards a reader of so many bytes.
+func sized(n int, read func([]byte, reflect.Value)) func([]byte, reflect.Value) error {
+	return func(src []byte, v reflect.Value) error {
+		if len(src) != n {
+			return fmt.Errorf("%d bytes, want %d", len(src), n)
+		}
+		read(src, v)
+		return nil
+	}
 }
 
 // textCodec stores what contracts call a string, which may be any bytes at all: what the database cannot hold is escaped.
 var textCodec = codec{
-	sqlType: "text",
-	encode:  func(dst []byte, v reflect.Value) ([]byte, error) { return appendText(dst, v.String()) },
-	decode: func(text []byte, v reflect.Value) error {
-		s, err := unescape(string(text))
+	sqlType: "text", wire: "text",
+	encode: func(dst []byte, v reflect.Value) ([]byte, error) { return append(dst, escape(v.String())...), nil },
+	decode: func(src []byte, v reflect.Value) error {
+		s, err := unescape(string(src))
 		v.SetString(s)
 		return err
 	},
@@ -104,61 +154,53 @@ var textCodec = codec{
 
 // bytesCodec stores byte strings; nil and empty are one.
 var bytesCodec = codec{
-	sqlType: "bytea",
-	encode:  func(dst []byte, v reflect.Value) ([]byte, error) { return appendBytea(dst, v.Bytes()), nil },
-	decode: func(text []byte, v reflect.Value) error {
-		b, err := parseBytea(string(text))
-		if len(b) > 0 {
-			v.SetBytes(b)
+	sqlType: "bytea", wire: "bytea",
+	encode: func(dst []byte, v reflect.Value) ([]byte, error) { return append(dst, v.Bytes()...), nil },
+	decode: func(src []byte, v reflect.Value) error {
+		if len(src) > 0 {
+			v.SetBytes(append([]byte(nil), src...))
 		}
-		return err
+		return nil
 	},
 }
 
 // fixedCodec stores hashes and addresses.
 func fixedCodec(t reflect.Type) codec {
 	return codec{
-		sqlType: "bytea",
-		encode: func(dst []byte, v reflect.Value) ([]byte, error) {
-			raw := make([]byte, v.Len())
-			reflect.Copy(reflect.ValueOf(raw), v)
-			return appendBytea(dst, raw), nil
-		},
-		decode: func(text []byte, v reflect.Value) error {
-			b, err := parseBytea(string(text))
-			if err == nil && len(b) != t.Len() {
-				err = fmt.Errorf("%d bytes, want %d", len(b), t.Len())
-			}
-			reflect.Copy(v, reflect.ValueOf(b))
-			return err
-		},
+		sqlType: "bytea", wire: "bytea",
+		encode: func(dst []byte, v reflect.Value) ([]byte, error) { return append(dst, v.Bytes()...), nil },
+		decode: sized(t.Len(), func(src []byte, v reflect.Value) { copy(v.Bytes(), src) }),
 	}
 }
 
-// listCodec stores lists of hashes or addresses; nil and empty are one.
+// listCodec stores lists of hashes or addresses; nil and empty are one. They travel as text, because an array of arrays cannot be ragged.
 func listCodec(t reflect.Type) codec {
 	one := fixedCodec(t.Elem())
 	return codec{
-		sqlType: "bytea[]",
+		sqlType: "bytea[]", wire: "text",
 		encode: func(dst []byte, v reflect.Value) ([]byte, error) {
-			dst = append(dst, '[')
+			dst = append(dst, '{')
 			for i := range v.Len() {
 				if i > 0 {
 					dst = append(dst, ',')
 				}
-				dst, _ = one.encode(dst, v.Index(i))
+				dst = append(hex.AppendEncode(append(dst, `"\\x`...), v.Index(i).Bytes()), '"')
 			}
-			return append(dst, ']'), nil
+			return append(dst, '}'), nil
 		},
-		decode: func(text []byte, v reflect.Value) error {
-			inner := strings.Trim(string(text), "{}")
+		decode: func(src []byte, v reflect.Value) error {
+			inner := strings.Trim(string(src), "{}")
 			if inner == "" {
 				return nil
 			}
 			for item := range strings.SplitSeq(inner, ",") {
+				digits, ok := strings.CutPrefix(strings.Trim(item, `"`), `\\x`)
+				raw, err := hex.DecodeString(digits)
+				if err != nil || !ok {
+					return fmt.Errorf("%q is no bytea in hexadecimal form", item)
+				}
 				element := reflect.New(t.Elem()).Elem()
-				// In the text of an array an element stands in quotes, with its backslash doubled.
-				if err := one.decode([]byte(strings.ReplaceAll(strings.Trim(item, `"`), `\\`, `\`)), element); err != nil {
+				if err := one.decode(raw, element); err != nil {
 					return err
 				}
 				v.Set(reflect.Append(v, element))
@@ -168,18 +210,7 @@ func listCodec(t reflect.Type) codec {
 	}
 }
 
-func appendBytea(dst, raw []byte) []byte {
-	return append(hex.AppendEncode(append(dst, `"\\x`...), raw), '"')
-}
-
-func parseBytea(text string) ([]byte, error) {
-	digits, ok := strings.CutPrefix(text, `\x`)
-	if !ok {
-		return nil, fmt.Errorf("%q is no bytea in hexadecimal form", text)
-	}
-	return hex.DecodeString(digits)
-}
-
+// appendText appends a JSON string.
 func appendText(dst []byte, s string) ([]byte, error) {
 	quoted, err := json.Marshal(escape(s))
 	return append(dst, quoted...), err

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/perp"
 )
 
@@ -20,15 +21,30 @@ type Commit struct {
 	Epoch uint64
 	// Finalized is the highest finalized block heard of; the zero value, or a lower one than before, changes nothing.
 	Finalized chain.BlockRef
-	// Blocks are the blocks applied, each the child of the one before; the first is the child of the tip, if there is one.
+	// Halted, when set, is why nobody may act on the state any more; only an accepted [Rewind] lifts it.
+	Halted string
+	// Blocks are the blocks and ranges applied, each standing on the one before; the first stands on the tip, if there is one.
 	Blocks []AppliedBlock
 }
 
-// AppliedBlock is a block and what it did to the rows.
+// AppliedBlock is a block, or a range of finalized blocks, and what it did to the rows.
 type AppliedBlock struct {
-	Block
+	Block // of a range the last one
+	// Before is the block under a range, and zero for a single block. A range cannot be undone, nor anything before it: no journal is kept.
+	Before chain.BlockRef
 	// Changes has one entry for each row the block touched.
 	Changes []Change
+}
+
+// isRange tells ranges from blocks.
+func (b AppliedBlock) isRange() bool { return !b.Before.Hash.IsZero() }
+
+// follows tells whether a block or range stands on a block.
+func (b AppliedBlock) follows(tip chain.BlockRef) bool {
+	if b.isRange() {
+		return sameBlock(b.Before, tip) && b.Number > tip.Number
+	}
+	return b.Follows(tip)
 }
 
 // Change is a row before and after a block. Before is nil where there was none.
@@ -44,13 +60,11 @@ func (p *Partition) Commit(ctx context.Context, c Commit) error {
 	if err != nil {
 		return err
 	}
-	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) error {
-		batch, err := p.commitBatch(c, next)
-		if err != nil {
-			return refusal{err}
-		}
-		return tx.SendBatch(ctx, batch).Close()
-	})
+	batch, err := p.commitBatch(c, next)
+	if err != nil {
+		return refusal{err}
+	}
+	return p.write(ctx, next, func(context.Context, pgx.Tx) (*pgx.Batch, error) { return batch, nil })
 }
 
 // after is where a partition stands after a step.
@@ -60,15 +74,19 @@ func (o Offset) after(c Commit) (Offset, error) {
 	if c.Next < o.Next {
 		return o, refusef("a step of partition %d cannot go from offset %d back to %d", o.Partition, o.Next, c.Next)
 	}
-	if !c.Finalized.Hash.IsZero() && (o.Finalized.Hash.IsZero() || c.Finalized.Number > o.Finalized.Number) {
-		next.Finalized = c.Finalized
+	if c.Halted != "" {
+		next.Halted = c.Halted
 	}
+	next.finalize(c.Finalized)
 	touched := false
 	for _, b := range c.Blocks {
-		if !next.Tip.Hash.IsZero() && !b.Follows(next.Tip.BlockRef) {
+		if !next.Tip.Hash.IsZero() && !b.follows(next.Tip.BlockRef) {
 			return o, refusef("block %d %s does not follow block %d %s of partition %d", b.Number, b.Hash, next.Tip.Number, next.Tip.Hash, o.Partition)
 		}
 		next.Tip = b.Block
+		if b.isRange() {
+			next.finalize(b.BlockRef)
+		}
 		touched = touched || len(b.Changes) > 0
 	}
 	if touched {
@@ -77,10 +95,18 @@ func (o Offset) after(c Commit) (Offset, error) {
 	return next, nil
 }
 
-// write runs one fenced transaction that moves the offset row from where we know it to next.
-func (p *Partition) write(ctx context.Context, next Offset, work func(context.Context, pgx.Tx) error) error {
+// finalize raises the finalized block.
+func (o *Offset) finalize(b chain.BlockRef) {
+	if !b.Hash.IsZero() && (o.Finalized.Hash.IsZero() || b.Number > o.Finalized.Number) {
+		o.Finalized = b
+	}
+}
+
+// write runs one fenced transaction that moves the offset row from where we know it to next, together with what work asks for.
+func (p *Partition) write(ctx context.Context, next Offset, work func(context.Context, pgx.Tx) (*pgx.Batch, error)) error {
 	ctx, cancel := p.db.bounded(ctx)
 	defer cancel()
+	failpoint.Hit("pg.write.begin")
 	tx, err := p.db.pool.Begin(ctx)
 	if err != nil {
 		return fmt.Errorf("beginning a step of partition %d: %w", p.offset.Partition, err)
@@ -90,14 +116,16 @@ func (p *Partition) write(ctx context.Context, next Offset, work func(context.Co
 		_ = tx.Rollback(context.WithoutCancel(ctx))
 		return err
 	}
+	failpoint.Hit("pg.write.commit")
 	if err := tx.Commit(ctx); err != nil {
 		return p.resolve(ctx, next, fmt.Errorf("committing a step of partition %d: %w", p.offset.Partition, err))
 	}
+	failpoint.Hit("pg.write.committed")
 	p.offset = next
 	return nil
 }
 
-func (p *Partition) step(ctx context.Context, tx pgx.Tx, next Offset, work func(context.Context, pgx.Tx) error) error {
+func (p *Partition) step(ctx context.Context, tx pgx.Tx, next Offset, work func(context.Context, pgx.Tx) (*pgx.Batch, error)) error {
 	found, err := p.lock(ctx, tx)
 	if err != nil {
 		return err
@@ -106,15 +134,17 @@ func (p *Partition) step(ctx context.Context, tx pgx.Tx, next Offset, work func(
 		return fmt.Errorf("partition %d stands at offset %d, block %d, not at offset %d, block %d as remembered: %w",
 			found.Partition, found.Next, found.Tip.Number, p.offset.Next, p.offset.Tip.Number, errStale)
 	}
-	if err := work(ctx, tx); err != nil {
+	failpoint.Hit("pg.write.locked")
+	batch, err := work(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("preparing a step of partition %d: %w", p.offset.Partition, err)
+	}
+	batch.Queue(moveOffset.in(p.generation), next.arguments()...)
+	batch.Queue(notifyChange.sql(), "partition "+strconv.Itoa(next.Partition))
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("writing a step of partition %d: %w", p.offset.Partition, err)
 	}
-	if _, err := tx.Exec(ctx, moveOffset.in(p.generation), next.arguments()...); err != nil {
-		return fmt.Errorf("moving the offset of partition %d: %w", p.offset.Partition, err)
-	}
-	if _, err := tx.Exec(ctx, notifyChange.sql(), "partition "+strconv.Itoa(next.Partition)); err != nil {
-		return fmt.Errorf("announcing a step of partition %d: %w", p.offset.Partition, err)
-	}
+	failpoint.Hit("pg.write.written")
 	return nil
 }
 

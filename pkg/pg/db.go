@@ -57,6 +57,10 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 		"tcp_keepalives_interval": "2",
 		"tcp_keepalives_count":    "3",
 	})
+	p.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		acceptArrays(conn.TypeMap())
+		return nil
+	}
 	return p, nil
 }
 

@@ -1,7 +1,12 @@
 package pg
 
 import (
+	"context"
+	"fmt"
 	"reflect"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/perp"
 )
@@ -24,9 +29,6 @@ func LayoutOf(t perp.Table) Layout { return Layout{layouts[t]} }
 // RowType is the Go type of the table's rows.
 func (l Layout) RowType() reflect.Type { return l.row }
 
-// Names are the names of the columns.
-func (l Layout) Names(prefix string) []string { return l.names(prefix) }
-
 // Columns are name and type of every column, as they are written in SQL.
 func (l Layout) Columns() []string {
 	var columns []string
@@ -39,5 +41,27 @@ func (l Layout) Columns() []string {
 // Encode is encode into fresh bytes.
 func (l Layout) Encode(row perp.Row) ([]byte, error) { return l.encode(nil, row) }
 
-// Decode is decode.
-func (l Layout) Decode(values [][]byte) (perp.Row, error) { return l.decode(values) }
+// RoundTrip sends a row to the server as a commit does, lets it take the columns' types, and reads it as everybody does.
+func (l Layout) RoundTrip(ctx context.Context, conn *pgx.Conn, row perp.Row) (back perp.Row, err error) {
+	acceptArrays(conn.TypeMap())
+	tuple, err := l.encode(nil, row)
+	if err != nil {
+		return nil, err
+	}
+	set := newRowSet(l.table)
+	if err := set.add(tuple); err != nil {
+		return nil, err
+	}
+	var types []string
+	for _, c := range l.columns {
+		types = append(types, "u."+c.name+"::"+c.sqlType)
+	}
+	rows, err := conn.Query(ctx, fmt.Sprintf(`SELECT %s FROM (SELECT %s FROM (SELECT $1::int, $2::int) p, unnest(%s) AS u (%s)) t`,
+		l.selected(), strings.Join(types, ", "), l.arrays(3), strings.Join(l.names(""), ", ")), set.arguments(0, 0)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	err = eachRow(rows, l.layout, func(r perp.Row) error { back = r; return nil })
+	return back, err
+}

@@ -14,7 +14,7 @@ import (
 // fieldsCodec stores named items with their types, {"market": {"address": "0x…"}, "path": {"[]address": […]}}, so that they read back as what they
 // were and not as mere texts.
 var fieldsCodec = codec{
-	sqlType: "jsonb",
+	sqlType: "jsonb", wire: "text",
 	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
 		fields, ok := reflect.TypeAssert[perp.Fields](v)
 		if !ok {

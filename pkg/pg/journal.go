@@ -1,23 +1,16 @@
 package pg
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/perp"
 )
 
 var (
-	// upsertRows writes a partition's own rows: another partition's row of the same key is another row.
-	upsertRows = perTable("upsert rows of", `INSERT INTO {state}.{table} AS r ({columns}, part, rev, deleted_at)
-		SELECT {t.columns}, $2, $3, NULL FROM jsonb_populate_recordset(NULL::{state}.{table}, $1) t
-		ON CONFLICT (key, part) DO UPDATE SET ({columns}, rev, deleted_at) = ROW ({excluded.columns}, excluded.rev, excluded.deleted_at)`)
 	insertUndo = register("insert undo", `INSERT INTO {state}.undo (part, block, tbl, key, prior)
-		SELECT $2, u.block, u.tbl, u.key, u.prior FROM jsonb_to_recordset($1) AS u (block bigint, tbl text, key bytea, prior jsonb)`)
-	insertKept = register("insert kept block", `INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`)
+		SELECT $1, u.block, u.tbl, u.key, u.prior FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) AS u (block, tbl, key, prior)`)
+	insertKept = register("insert kept blocks", `INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified)
+		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::integer[], $7::boolean[]) AS u`)
 	pruneUndo    = register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
 	pruneKept    = register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
 	notifyChange = register("notify change", `SELECT pg_notify('state_changed', $1)`)
@@ -29,32 +22,35 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 	if len(c.Blocks) == 0 {
 		return batch, nil
 	}
-	oldest := next.horizon()
-	keep := func(b Block) {
-		if b.Number >= oldest { // else it is so far behind that it would be pruned at once
-			batch.Queue(insertKept.in(p.generation), part, b.Number, b.Hash[:], b.Parent[:], b.TimeMs, b.Attempt, b.Verified)
+	oldest, from := next.horizon(), 0
+	for i, b := range c.Blocks {
+		if b.isRange() {
+			oldest, from = max(oldest, b.Number), i
 		}
 	}
-	if ground, exists := Ground(c.Blocks[0].Block); exists && p.offset.Tip.Hash.IsZero() {
-		keep(ground)
+	var kept keptBlocks
+	if ground, exists := Ground(c.Blocks[0].Block); exists && p.offset.Tip.Hash.IsZero() && !c.Blocks[0].isRange() && ground.Number >= oldest {
+		kept.add(ground)
 	}
 	var journal journal
-	for _, b := range c.Blocks {
-		keep(b.Block)
+	for _, b := range c.Blocks[from:] {
+		if b.Number >= oldest { // else it is so far behind that it would be pruned at once
+			kept.add(b.Block)
+		}
 		if b.Number > oldest {
 			if err := journal.add(b); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if journal.entries != nil {
-		batch.Queue(insertUndo.in(p.generation), journal.json(), part)
-	}
+	// First: a range ends all that came before it, be it numbered as it may.
+	batch.Queue(pruneUndo.in(p.generation), part, oldest)
+	batch.Queue(pruneKept.in(p.generation), part, oldest)
+	kept.queue(batch, p.generation, part)
+	journal.queue(batch, p.generation, part)
 	if err := p.queueRows(batch, c, next.Rev); err != nil {
 		return nil, err
 	}
-	batch.Queue(pruneUndo.in(p.generation), part, oldest)
-	batch.Queue(pruneKept.in(p.generation), part, oldest)
 	if next.Tip.Number/tombstoneCheckEvery != p.offset.Tip.Number/tombstoneCheckEvery {
 		p.queueTombstones(batch)
 	}
@@ -87,53 +83,68 @@ func (p *Partition) queueRows(batch *pgx.Batch, c Commit, rev int64) error {
 			last[change.After.RowKey()] = change.After
 		}
 	}
-	byTable := map[perp.Table]*rowList{}
+	var rows rowSets
+	var tuple []byte
 	for key, row := range last {
-		list := byTable[key.Table]
-		if list == nil {
-			list = &rowList{}
-			byTable[key.Table] = list
+		var err error
+		if tuple, err = layouts[key.Table].encode(tuple[:0], row); err != nil {
+			return err
 		}
-		if err := list.add(row); err != nil {
+		if err := rows.add(key.Table, tuple); err != nil {
 			return err
 		}
 	}
-	for _, table := range perp.Tables() {
-		if list := byTable[table]; list != nil {
-			batch.Queue(upsertRows[table].in(p.generation), list.json(), p.offset.Partition, rev)
-		}
-	}
+	rows.queue(batch, p.generation, p.offset.Partition, rev)
 	return nil
 }
 
-// rowList is rows of one table as a JSON array.
-type rowList struct{ text []byte }
-
-func (l *rowList) add(row perp.Row) (err error) {
-	l.text, err = layouts[row.RowKey().Table].encode(append(l.text, ','), row)
-	return err
+// keptBlocks are blocks, column by column.
+type keptBlocks struct {
+	numbers, times  []int64
+	hashes, parents [][]byte
+	attempts        []int32
+	verified        []bool
 }
 
-func (l *rowList) json() string { return "[" + string(l.text[1:]) + "]" }
+func (k *keptBlocks) add(b Block) {
+	k.numbers, k.times = append(k.numbers, int64(b.Number)), append(k.times, int64(b.TimeMs))
+	k.hashes, k.parents = append(k.hashes, b.Hash[:]), append(k.parents, b.Parent[:])
+	k.attempts, k.verified = append(k.attempts, int32(b.Attempt)), append(k.verified, b.Verified)
+}
 
-// journal is the undo rows of a step as a JSON array.
-type journal struct{ entries []byte }
+func (k *keptBlocks) queue(batch *pgx.Batch, generation, part int) {
+	if len(k.numbers) > 0 {
+		batch.Queue(insertKept.in(generation), part, k.numbers, k.hashes, k.parents, k.times, k.attempts, k.verified)
+	}
+}
+
+// journal is the undo rows of a step, column by column.
+type journal struct {
+	blocks []int64
+	tables []string
+	keys   [][]byte
+	priors [][]byte // tuples; nil where there was no row
+}
 
 func (j *journal) add(b AppliedBlock) error {
 	for _, change := range b.Changes {
 		key := change.After.RowKey()
-		j.entries = fmt.Appendf(append(j.entries, ','), `{"block":%d,"tbl":"%s","key":"\\x%x"`, b.Number, key.Table, key.Key[:])
+		var prior []byte
 		if change.Before != nil {
 			var err error
-			if j.entries, err = layouts[key.Table].encode(append(j.entries, `,"prior":`...), change.Before); err != nil {
+			if prior, err = layouts[key.Table].encode(nil, change.Before); err != nil {
 				return err
 			}
 		}
-		j.entries = append(j.entries, '}')
+		j.blocks, j.tables = append(j.blocks, int64(b.Number)), append(j.tables, string(key.Table))
+		j.keys, j.priors = append(j.keys, key.Key[:]), append(j.priors, prior)
 	}
 	return nil
 }
 
-func (j *journal) json() json.RawMessage {
-	return append(append(json.RawMessage{'['}, j.entries[1:]...), ']')
+func (j *journal) queue(batch *pgx.Batch, generation, part int) {
+	for from := 0; from < len(j.blocks); from += rowSetSize {
+		to := min(from+rowSetSize, len(j.blocks))
+		batch.Queue(insertUndo.in(generation), part, j.blocks[from:to], j.tables[from:to], j.keys[from:to], j.priors[from:to])
+	}
 }

@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"encoding/binary"
 	"fmt"
 	"reflect"
 	"slices"
@@ -98,32 +99,65 @@ func (l layout) names(prefix string) []string {
 	return names
 }
 
-// texts lists the columns of the alias t, each as text, which is what decode reads.
-func (l layout) texts() string { return strings.Join(l.names("t."), "::text, ") + "::text" }
-
-// encode appends a row as a JSON object that jsonb_populate_record turns into the row's columns. It is canonical: equal rows give equal
-// bytes, whatever built them.
-func (l layout) encode(dst []byte, row perp.Row) ([]byte, error) {
-	key, v := row.RowKey(), reflect.ValueOf(row)
-	if v.Type() != l.row {
-		return nil, fmt.Errorf("a row of table %s is a %s, not a %s", l.table, l.row, v.Type())
-	}
-	var err error
+// selected lists the columns of the alias t as decode reads them.
+func (l layout) selected() string {
+	all := l.names("t.")
 	for i, c := range l.columns {
-		dst = append(dst, "{,"[min(i, 1)])
-		dst = append(append(append(dst, '"'), c.name...), '"', ':')
-		field := reflect.ValueOf(key.Key)
-		if c.path != nil {
-			field = v.FieldByIndex(c.path)
-		}
-		if dst, err = c.encode(dst, field); err != nil {
-			return nil, fmt.Errorf("row %s of table %s: column %s: %w", key.Key, l.table, c.name, err)
+		if c.cast() {
+			all[i] += "::text"
 		}
 	}
-	return append(dst, '}'), nil
+	return strings.Join(all, ", ")
 }
 
-// decode builds a row from the server's text of its columns, in their order.
+// arrays lists the parameters from $n on that carry one column each.
+func (l layout) arrays(n int) string {
+	all := make([]string, len(l.columns))
+	for i, c := range l.columns {
+		all[i] = fmt.Sprintf("$%d::%s[]", n+i, c.wire)
+	}
+	return strings.Join(all, ", ")
+}
+
+// unnested lists the columns of such arrays under the alias u, each of the type it is stored in.
+func (l layout) unnested() string {
+	all := l.names("u.")
+	for i, c := range l.columns {
+		if c.cast() {
+			all[i] += "::" + c.sqlType
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// cast tells whether a column travels in another type than it is stored in.
+func (c column) cast() bool { return c.wire == "text" && c.sqlType != "text" }
+
+// encode appends a row as a tuple: of each column, in their order, four bytes of length and the value. It is canonical: equal rows give equal
+// bytes, whatever built them.
+func (l layout) encode(dst []byte, row perp.Row) ([]byte, error) {
+	v := reflect.New(l.row).Elem()
+	given := reflect.ValueOf(row)
+	if given.Type() != l.row {
+		return nil, fmt.Errorf("a row of table %s is a %s, not a %s", l.table, l.row, given.Type())
+	}
+	v.Set(given)
+	key := row.RowKey().Key
+	var err error
+	for _, c := range l.columns {
+		at := len(dst)
+		dst = append(dst, 0, 0, 0, 0)
+		if c.path == nil {
+			dst = append(dst, key[:]...)
+		} else if dst, err = c.encode(dst, v.FieldByIndex(c.path)); err != nil {
+			return nil, fmt.Errorf("row %s of table %s: column %s: %w", key, l.table, c.name, err)
+		}
+		binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
+	}
+	return dst, nil
+}
+
+// decode builds a row from the server's binary form of its columns, in their order.
 func (l layout) decode(values [][]byte) (perp.Row, error) {
 	v := reflect.New(l.row).Elem()
 	for i, c := range l.columns {
@@ -131,7 +165,7 @@ func (l layout) decode(values [][]byte) (perp.Row, error) {
 			continue
 		}
 		if err := c.decode(values[i], v.FieldByIndex(c.path)); err != nil {
-			return nil, fmt.Errorf("row %s of table %s: column %s: %w", values[0], l.table, c.name, err)
+			return nil, fmt.Errorf("row %x of table %s: column %s: %w", values[0], l.table, c.name, err)
 		}
 	}
 	row, ok := reflect.TypeAssert[perp.Row](v)

@@ -31,18 +31,20 @@ type Offset struct {
 	Tip Block
 	// Finalized is the highest finalized block heard of; its Hash is zero until there is one. Tip may be below it while a correction runs.
 	Finalized chain.BlockRef
+	// Halted says why nobody may act on the state until the operator has looked; empty when all is well.
+	Halted string
 	// Rev is raised by every transaction that touches rows, and stamped on them.
 	Rev int64
 }
 
 const offsetColumns = `part, next_offset, epoch, rev, owner, block, hash, parent, time_ms, attempt, verified,
-	finalized, finalized_hash, finalized_parent, finalized_ms`
+	finalized, finalized_hash, finalized_parent, finalized_ms, halted`
 
 var (
 	lockOffset = register("lock offset", `SELECT `+offsetColumns+` FROM {state}.stream_offset WHERE part = $1 FOR UPDATE`)
 	moveOffset = register("move offset", `UPDATE {state}.stream_offset SET next_offset = $2, epoch = $3, rev = $4, block = $5, hash = $6, parent = $7,
 		time_ms = $8, attempt = $9, verified = $10, finalized = $11, finalized_hash = $12, finalized_parent = $13, finalized_ms = $14,
-		updated_at = clock_timestamp() WHERE part = $1`)
+		halted = $15, updated_at = clock_timestamp() WHERE part = $1`)
 )
 
 // scanOffset reads offsetColumns.
@@ -52,7 +54,7 @@ func scanOffset(row pgx.Row) (o Offset, owner uuid.UUID, err error) {
 	var attempt *uint32
 	var verified *bool
 	err = row.Scan(&o.Partition, &o.Next, &o.Epoch, &o.Rev, &owner, &number, &hash, &parent, &timeMs, &attempt, &verified,
-		&finalized, &finalizedHash, &finalizedParent, &finalizedMs)
+		&finalized, &finalizedHash, &finalizedParent, &finalizedMs, &o.Halted)
 	if err != nil {
 		return Offset{}, uuid.UUID{}, err
 	}
@@ -81,9 +83,9 @@ func (o Offset) arguments() []any {
 		args = append(args, o.Tip.Number, o.Tip.Hash[:], o.Tip.Parent[:], o.Tip.TimeMs, o.Tip.Attempt, o.Tip.Verified)
 	}
 	if o.Finalized.Hash.IsZero() {
-		return append(args, nil, nil, nil, nil)
+		return append(args, nil, nil, nil, nil, o.Halted)
 	}
-	return append(args, o.Finalized.Number, o.Finalized.Hash[:], o.Finalized.Parent[:], o.Finalized.TimeMs)
+	return append(args, o.Finalized.Number, o.Finalized.Hash[:], o.Finalized.Parent[:], o.Finalized.TimeMs, o.Halted)
 }
 
 // errNotOwner is what a former owner meets.

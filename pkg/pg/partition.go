@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/failpoint"
 )
 
 // UndoHorizon is how many blocks below the tip can be undone.
@@ -53,6 +54,7 @@ func (db *DB) Claim(ctx context.Context, r ClaimRequest) (*Partition, error) {
 			return err
 		}
 		var err error
+		failpoint.Hit("pg.claim")
 		p.offset, _, err = scanOffset(tx.QueryRow(ctx, claimOffset.in(r.Generation), r.Partition, p.token, r.Label))
 		return err
 	})

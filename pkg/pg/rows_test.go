@@ -44,7 +44,7 @@ func TestTablesFollowTheRowTypes(t *testing.T) {
 	}
 }
 
-// Whatever a row holds, the database gives back the same row: through the columns' types, and through the journal's jsonb.
+// Whatever a row holds, the database gives back the same row, and its canonical form is the same.
 func TestRowsSurviveTheDatabase(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
 	if err != nil {
@@ -53,7 +53,6 @@ func TestRowsSurviveTheDatabase(t *testing.T) {
 	defer conn.Close(t.Context())
 	for _, table := range perp.Tables() {
 		l := pg.LayoutOf(table)
-		query := "SELECT " + strings.Join(l.Names("r."), "::text, ") + "::text FROM jsonb_populate_record(NULL::state_g1." + string(table) + ", $1) r"
 		t.Run(string(table), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				row := arbitrary(rt, l)
@@ -61,17 +60,13 @@ func TestRowsSurviveTheDatabase(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
-				rows, err := conn.Query(t.Context(), query, string(encoded))
+				back, err := l.RoundTrip(t.Context(), conn, row)
 				if err != nil {
-					rt.Fatal(err)
-				}
-				back, err := pgx.CollectExactlyOneRow(rows, func(r pgx.CollectableRow) (perp.Row, error) { return l.Decode(r.RawValues()) })
-				if err != nil {
-					rt.Fatalf("%s: %v", encoded, err)
+					rt.Fatalf("%#v: %v", row, err)
 				}
 				again, err := l.Encode(back)
 				if err != nil || string(again) != string(encoded) {
-					rt.Fatalf("written %s\nread    %s (%v)", encoded, again, err)
+					rt.Fatalf("written %x\nread    %x (%v)", encoded, again, err)
 				}
 				if !reflect.DeepEqual(back, row) {
 					rt.Fatalf("written %#v\nread    %#v", row, back)

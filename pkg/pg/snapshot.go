@@ -13,14 +13,14 @@ import (
 // selectOf registers a query for the rows of one table and remembers which.
 func selectOf(table perp.Table, what, where string) tableQuery {
 	l := layouts[table]
-	return tableQuery{table, register(what, `SELECT `+l.texts()+` FROM {state}.`+string(table)+` t WHERE `+where+` AND t.deleted_at IS NULL`)}
+	return tableQuery{table, register(what, `SELECT `+l.selected()+` FROM {state}.`+string(table)+` t WHERE `+where+` AND t.deleted_at IS NULL`)}
 }
 
 // selectOne registers a query for the row of one key. While a reorg is on its way through the partitions two of them may hold the key, because the
 // exchange gives keys of a lost branch again: the answer is the row of the later block.
 func selectOne(table perp.Table, what string) tableQuery {
 	l := layouts[table]
-	return tableQuery{table, register(what, `SELECT `+l.texts()+` FROM {state}.`+string(table)+` t WHERE t.key = $1 AND t.deleted_at IS NULL
+	return tableQuery{table, register(what, `SELECT `+l.selected()+` FROM {state}.`+string(table)+` t WHERE t.key = $1 AND t.deleted_at IS NULL
 		ORDER BY t.stamp_block DESC, t.stamp_log DESC LIMIT 1`)}
 }
 
@@ -34,10 +34,10 @@ var (
 	openPositions = selectOf(perp.Positions, "open positions", `t.part = ANY ($1) AND t.status = 'Active'`)
 	openOrders    = selectOf(perp.Orders, "open orders", `t.part = ANY ($1) AND t.status IN ('Created', 'Updated', 'Frozen')`)
 	openRequests  = selectOf(perp.Requests, "open requests", `t.part = ANY ($1) AND t.status IN ('Created', 'Updated', 'Frozen')`)
-	allMarkets    = selectOf(perp.Markets, "all markets", `true`)
-	allValues     = selectOf(perp.MarketValues, "all market values", `true`)
-	allParameters = selectOf(perp.Parameters, "all parameters", `true`)
-	allSources    = selectOf(perp.OracleSources, "all oracle sources", `true`)
+	allMarkets    = selectOf(perp.Markets, "all markets", oneCopy(perp.Markets))
+	allValues     = selectOf(perp.MarketValues, "all market values", oneCopy(perp.MarketValues))
+	allParameters = selectOf(perp.Parameters, "all parameters", oneCopy(perp.Parameters))
+	allSources    = selectOf(perp.OracleSources, "all oracle sources", oneCopy(perp.OracleSources))
 
 	onePosition = selectOne(perp.Positions, "one position")
 	oneOrder    = selectOne(perp.Orders, "one order")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,12 +29,14 @@ type Standing struct {
 	// Watermark is the highest block that all partitions have applied with the same hash and attempt; its Hash is zero while there is none.
 	// It is verified when all partitions say so.
 	Watermark Block
+	// Halted says why nobody may act on the state until the operator has looked; empty when all is well.
+	Halted string
 }
 
-// Level reports whether the rows are the state as of the watermark: all partitions stand there, and none below a block that it knows to be
-// finalized. Only then may anybody judge by rows of several partitions.
+// Level reports whether the rows are the state as of the watermark: all partitions stand there, none is halted, and none is below a block that it knows
+// to be finalized. Only then may anybody judge by rows of several partitions.
 func (s Standing) Level() bool {
-	if s.Watermark.Hash.IsZero() {
+	if s.Halted != "" || s.Watermark.Hash.IsZero() {
 		return false
 	}
 	for _, o := range s.Offsets {
@@ -98,8 +102,20 @@ func standing(ctx context.Context, tx pgx.Tx, generation int) (Standing, error) 
 	if err != nil {
 		return Standing{}, fmt.Errorf("reading the offsets of generation %d: %w", generation, err)
 	}
+	s.Halted = haltOf(s.Offsets)
 	s.Watermark, err = watermark(ctx, tx, s)
 	return s, err
+}
+
+// haltOf joins why partitions are halted, each reason once.
+func haltOf(offsets []Offset) string {
+	var reasons []string
+	for _, o := range offsets {
+		if o.Halted != "" && !slices.Contains(reasons, o.Halted) {
+			reasons = append(reasons, o.Halted)
+		}
+	}
+	return strings.Join(reasons, "; ")
 }
 
 // watermark takes the short way when all tips are the same, and compares the kept blocks when they are not.

@@ -8,19 +8,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/perp"
 )
 
 var (
-	// restoreRows puts back every row that a block above $2 touched, as it was before the first of them; a row that did not exist becomes
-	// a tombstone.
-	restoreRows = perTable("restore rows of", `WITH first AS (
-			SELECT DISTINCT ON (key) key, prior FROM {state}.undo WHERE part = $1 AND block > $2 AND tbl = '{table}' ORDER BY key, block
-		), removed AS (
-			UPDATE {state}.{table} r SET deleted_at = clock_timestamp(), rev = $3 FROM first f WHERE r.key = f.key AND r.part = $1 AND f.prior IS NULL
-		)
-		INSERT INTO {state}.{table} AS r ({columns}, part, rev, deleted_at)
-		SELECT {t.columns}, $1, $3, NULL FROM first f, jsonb_populate_record(NULL::{state}.{table}, f.prior) t WHERE f.prior IS NOT NULL
-		ON CONFLICT (key, part) DO UPDATE SET ({columns}, rev, deleted_at) = ROW ({excluded.columns}, excluded.rev, excluded.deleted_at)`)
+	// selectPriors gives every row that a block above $2 touched, as it was before the first of them.
+	selectPriors = register("priors", `SELECT DISTINCT ON (tbl, key) tbl, key, prior FROM {state}.undo WHERE part = $1 AND block > $2 ORDER BY tbl, key, block`)
+	// buryRows makes tombstones of rows that did not exist.
+	buryRows = perTable("bury rows of", `UPDATE {state}.{table} SET deleted_at = clock_timestamp(), rev = $2 WHERE part = $1 AND key = ANY ($3)`)
+
 	deleteUndo = register("delete undo", `DELETE FROM {state}.undo WHERE part = $1 AND block > $2`)
 	deleteKept = register("delete kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block > $2`)
 	findKept   = register("kept block", `SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 AND block = $2`)
@@ -50,6 +47,8 @@ type Rewind struct {
 	Epoch uint64
 	// Ancestor is the block that becomes the tip again.
 	Ancestor chain.BlockRef
+	// Accepted says that the operator knows of it: a halt is lifted, and the finalized block goes back to the ancestor if it was above.
+	Accepted bool
 }
 
 // Undo takes back every block above the ancestor in one transaction: every row is then, to the letter, what it was when the ancestor was the
@@ -62,15 +61,53 @@ func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 	next := p.offset
 	next.Next, next.Epoch, next.Tip = r.Next, max(p.offset.Epoch, r.Epoch), ancestor
 	next.Rev++
-	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) error {
+	if r.Accepted {
+		next.Halted = ""
+		if next.Finalized.Number > ancestor.Number {
+			next.Finalized = ancestor.BlockRef
+		}
+	}
+	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) (*pgx.Batch, error) {
+		failpoint.Hit("pg.undo")
 		batch := &pgx.Batch{}
-		for _, s := range restoreRows {
-			batch.Queue(s.in(p.generation), next.Partition, ancestor.Number, next.Rev)
+		if err := p.restore(ctx, tx, batch, next); err != nil {
+			return nil, err
 		}
 		batch.Queue(deleteUndo.in(p.generation), next.Partition, ancestor.Number)
 		batch.Queue(deleteKept.in(p.generation), next.Partition, ancestor.Number)
-		return tx.SendBatch(ctx, batch).Close()
+		return batch, nil
 	})
+}
+
+// restore queues what gives every row back its former self.
+func (p *Partition) restore(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, next Offset) error {
+	rows, err := tx.Query(ctx, selectPriors.in(p.generation), next.Partition, next.Tip.Number)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var former rowSets
+	unknown := map[perp.Table][][]byte{}
+	for rows.Next() {
+		var table perp.Table
+		var key, prior []byte
+		if err := rows.Scan(&table, &key, &prior); err != nil {
+			return err
+		}
+		if prior == nil {
+			unknown[table] = append(unknown[table], key)
+		} else if err := former.add(table, prior); err != nil {
+			return refusal{err}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	former.queue(batch, p.generation, next.Partition, next.Rev)
+	for table, keys := range unknown {
+		batch.Queue(buryRows[table].in(p.generation), next.Partition, next.Rev, keys)
+	}
+	return nil
 }
 
 // kept finds the ancestor among the kept blocks.

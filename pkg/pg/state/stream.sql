@@ -24,6 +24,7 @@ CREATE TABLE {state}.stream_offset (
     owner_label      text        NOT NULL DEFAULT '',
     claimed_at       timestamptz,
     halted           text        NOT NULL DEFAULT '',  -- why nobody may act on this state until the operator has looked; empty = all is well
+    dead_letter      bigint,                         -- offset of the last record of this partition that was sent to the dead letter topic
     updated_at       timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
@@ -45,6 +46,6 @@ CREATE TABLE {state}.undo (
     block bigint   NOT NULL,
     tbl   text     NOT NULL,
     key   bytea    NOT NULL,
-    prior jsonb,
+    prior bytea, -- the row's columns in their order, each as four bytes of length and the value in binary form
     PRIMARY KEY (part, block, tbl, key)
 );
