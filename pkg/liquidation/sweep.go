@@ -27,10 +27,11 @@ type Candidate struct {
 func Sweep(ctx context.Context, positions []perp.Position, c perp.Circumstances, workers int) ([]Candidate, error) {
 	parts := make([][]Candidate, workers)
 	failures := make([]error, workers)
+	view := perp.NewView(c)
 	group, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
 		group.Go(func() error {
-			parts[w], failures[w] = judgeEvery(ctx, positions, w, workers, c)
+			parts[w], failures[w] = judgeEvery(ctx, positions, w, workers, view)
 			return ctx.Err()
 		})
 	}
@@ -43,18 +44,18 @@ func Sweep(ctx context.Context, positions []perp.Position, c perp.Circumstances,
 }
 
 // judgeEvery judges the positions first, first+step, ….
-func judgeEvery(ctx context.Context, positions []perp.Position, first, step int, c perp.Circumstances) (found []Candidate, _ error) {
+func judgeEvery(ctx context.Context, positions []perp.Position, first, step int, view *perp.View) (found []Candidate, _ error) {
 	var failures []error
 	for i := first; i < len(positions) && ctx.Err() == nil; i += step {
 		p := positions[i]
 		if p.Status != perp.Active {
 			continue
 		}
-		verdict, err := perp.Judge(p, c)
+		verdict, liquidatable, err := view.Liquidatable(p)
 		switch {
 		case err != nil:
 			failures = append(failures, err)
-		case verdict.Liquidatable:
+		case liquidatable:
 			found = append(found, Candidate{p, verdict})
 		}
 	}

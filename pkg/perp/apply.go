@@ -11,11 +11,9 @@ import (
 // Nothing can be guessed from there: the caller stops and says so.
 var ErrContradiction = errors.New("event contradicts the state: a log is missing or was applied twice")
 
-// balanceInTokensKey is the flag that decides what VirtualPositionInventoryUpdated counts.
-var balanceInTokensKey = DataStoreKey("USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE")
-
-// Apply folds one event into s. It is pure and deterministic: equal rows and an equal event leave equal rows. It reads and writes only
-// rows that e.Touches names, and writes nothing when it returns an error.
+// Apply folds one event into s. It is pure and deterministic: equal rows and an equal event leave equal rows. It writes only rows that
+// e.Touches names and reads only those and, at any key, rows of markets, their measures, parameters and oracle sources: these tables are
+// few and small, and a State has them all at hand. It writes nothing when it returns an error.
 //
 // Events must arrive in the chain's order. A fold that starts at the deployment meets every row before it is changed. One that starts
 // later does not, so an event about an unknown row is no error; what it leaves behind:
@@ -95,9 +93,15 @@ func contradiction(format string, args ...any) error {
 // setMarketValues skips the zero market: swap orders make the exchange report funding and borrowing of market 0x0, which is none.
 func setMarketValues(s State, e MarketValued) {
 	for _, v := range e.Values {
-		if !v.Scope.IsZero() {
-			s.Put(v)
+		if v.Scope.IsZero() {
+			continue
 		}
+		if v.Measure == FundingFactorPerSecond {
+			if saved, known := foldedFunding(s, v); known {
+				s.Put(saved)
+			}
+		}
+		s.Put(v)
 	}
 }
 

@@ -18,7 +18,7 @@ func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 	key := chain.Hash{rapid.ByteRange(1, 4).Draw(t, "key")}
 	number := func(label string) Uint { return U64(rapid.Uint64Range(0, 9).Draw(t, label)) }
 	stamp := Stamp{Block: block, Log: log, TimeMs: block * 450}
-	switch rapid.IntRange(0, 13).Draw(t, "event") {
+	switch rapid.IntRange(0, 14).Draw(t, "event") {
 	case 0, 1:
 		p := drawPosition(t, stamp)
 		return PositionIncreased{Position: p, SizeDeltaUsd: number("delta"), Impact: I64(rapid.Int64Range(-9, 9).Draw(t, "impact"))}
@@ -41,6 +41,7 @@ func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 		return MarketValued{[]MarketValue{
 			{Measure: OpenInterest, Scope: key, Value: number("oi").Int(), Stamp: stamp},
 			{Measure: PoolAmount, Scope: chain.Hash{}, Value: number("pool").Int(), Stamp: stamp},
+			{Measure: FundingFactorPerSecond, Scope: rapid.SampledFrom([]chain.Hash{chain.Address{key[0]}.Hash(), {}}).Draw(t, "funded"), Value: number("rate").Int(), Stamp: stamp},
 		}}
 	case 12:
 		source := rapid.SampledFrom([]ParameterSource{FromEvent, FromCall}).Draw(t, "source")
@@ -48,6 +49,9 @@ func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 			key = balanceInTokensKey
 		}
 		return ParameterSet{Parameter{Key: key, Value: BoolWord(rapid.Bool().Draw(t, "value")), Source: source, Stamp: stamp}}
+	}
+	if rapid.Bool().Draw(t, "listing") {
+		return MarketListed{Market{MarketToken: chain.Address{key[0]}, Stamp: stamp}}
 	}
 	return VirtualPositionsMoved{TokenID: key, Value: number("inventory").Int(), Stamp: stamp}
 }
@@ -58,15 +62,24 @@ func drawPosition(t *rapid.T, stamp Stamp) Position {
 	return p
 }
 
-// watched is a State that knows which rows an event said it would touch.
+// watched is a State that knows which rows an event said it would touch. Rows of resident tables may be read beside them.
 type watched struct {
 	*Book
 	allowed map[RowKey]bool
 	outside []RowKey
 }
 
-func (w *watched) Get(k RowKey) Row { w.note(k); return w.Book.Get(k) }
-func (w *watched) Put(r Row)        { w.note(r.RowKey()); w.Book.Put(r) }
+func (w *watched) Get(k RowKey) Row {
+	switch k.Table {
+	case Markets, MarketValues, Parameters, OracleSources:
+	default:
+		w.note(k)
+	}
+	return w.Book.Get(k)
+}
+
+func (w *watched) Put(r Row) { w.note(r.RowKey()); w.Book.Put(r) }
+
 func (w *watched) note(k RowKey) {
 	if !w.allowed[k] {
 		w.outside = append(w.outside, k)

@@ -170,9 +170,12 @@ func (e MarketListed) Touches() []RowKey { return []RowKey{e.Market.RowKey()} }
 
 // Touches implements [Event].
 func (e MarketValued) Touches() []RowKey {
-	keys := make([]RowKey, len(e.Values))
-	for i, v := range e.Values {
-		keys[i] = v.RowKey()
+	keys := make([]RowKey, 0, len(e.Values))
+	for _, v := range e.Values {
+		keys = append(keys, v.RowKey())
+		if v.Measure == FundingFactorPerSecond {
+			keys = append(keys, MarketValueKey(SavedFundingFactorPerSecond, v.Scope, noToken, false))
+		}
 	}
 	return keys
 }

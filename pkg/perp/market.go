@@ -44,6 +44,7 @@ const (
 	CumulativeBorrowingFactor      Measure = "cumulativeBorrowingFactor"      // factor; side; its stamp is the last accrual
 	BorrowingFactorPerSecond       Measure = "borrowingFactorPerSecond"       // factor
 	FundingFactorPerSecond         Measure = "fundingFactorPerSecond"         // magnitude; its stamp is the last accrual
+	SavedFundingFactorPerSecond    Measure = "savedFundingFactorPerSecond"    // signed factor, positive when longs pay; in no event, see Apply
 	FundingFeeAmountPerSize        Measure = "fundingFeeAmountPerSize"        // collateral, side
 	ClaimableFundingAmountPerSize  Measure = "claimableFundingAmountPerSize"  // collateral, side
 	VirtualInventoryForSwaps       Measure = "virtualInventoryForSwaps"       // Scope = virtual market id; side = is long token

@@ -2,7 +2,7 @@ package perp
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 
 	"perpkeeper/pkg/chain"
 )
@@ -23,9 +23,15 @@ type Rows interface {
 type Circumstances struct {
 	Rows   Rows
 	Prices map[chain.Address]Price
+	// Time is the second of the block that a verdict is for: borrowing and funding accrue from their last update to it. What was updated later
+	// than that is taken as it stands, so zero means the factors as stored.
+	Time uint64
 	// FireRatio is the venue's threshold as a factor of the required collateral: [One] is the rule of GMX; a venue that liquidates below
 	// 110 % has 1.1·10^30. Less than One counts as One.
 	FireRatio Uint
+	// ReferralDiscount is the part of the position fee that an account is let off for its referral, as a 30-decimal factor; nil where there are
+	// no referrals. No event of the exchange tells it: referral codes and tiers live in a contract of their own.
+	ReferralDiscount func(account chain.Address) Uint
 }
 
 // Verdict is what the venue's own formula says of a position. USD values have 30 decimals.
@@ -37,54 +43,88 @@ type Verdict struct {
 	// Ratio is remaining over required collateral as a factor: the margin ratio of LIQ-5. It is 0 when nothing remains, and the largest number
 	// when something remains and nothing is required.
 	Ratio Uint
+	// The parts: RemainingCollateralUsd = CollateralUsd + PnlUsd + ImpactUsd - FeesUsd.
+	CollateralUsd Uint
+	PnlUsd        Int // after the cap on profits
+	ImpactUsd     Int // never positive
+	FeesUsd       Uint
+	Fees          Fees
 }
 
-// Judge applies the liquidation rule (PositionUtils.isPositionLiquidatable) in the venue's own integers. Covered are collateral, profit,
-// the position fee, and the borrowing and funding fees stored on chain; not covered are accrual since the last update, price impact and the
-// cap on profits. It fails for a closed position, when a market or price is missing, or where the contract's arithmetic would revert.
-func Judge(p Position, c Circumstances) (v Verdict, err error) {
-	if p.SizeInUsd.IsZero() {
-		return v, fmt.Errorf("judging position %s: it is closed", p.PositionKey)
-	}
-	market, ok := c.Rows.Get(RowKey{Markets, p.Market.Hash()}).(Market)
-	if !ok {
-		return v, fmt.Errorf("judging position %s: market %s is unknown", p.PositionKey, p.Market)
-	}
-	index, known := c.Prices[market.IndexToken]
-	if !known || index.Min.IsZero() || index.Max.Less(index.Min) {
-		return v, fmt.Errorf("judging position %s: no price of %s", p.PositionKey, market.IndexToken)
-	}
-	collateral, known := c.Prices[p.CollateralToken]
-	if !known || collateral.Min.IsZero() {
-		return v, fmt.Errorf("judging position %s: no price of %s", p.PositionKey, p.CollateralToken)
-	}
-	r := risk{position: p, market: market, rows: c.Rows, index: index, collateral: collateral}
-	err = Checked(func() { v = r.verdict(c.FireRatio) })
+// Judge applies the liquidation rule in the venue's own integers, as the contract does within a liquidation: after accruing borrowing and
+// funding (PositionUtils.isPositionLiquidatable, called by DecreasePositionUtils.decreasePosition). It fails for a closed position, when a
+// market or price is missing, or where the contract's arithmetic would revert ([ErrArithmetic]). To judge many, use a [View].
+func Judge(p Position, c Circumstances) (Verdict, error) { return NewView(c).Judge(p) }
+
+// Judge applies the rule to a position of the market. Discount is the part of the position fee that its account is let off, as a 30-decimal
+// factor.
+func (t *Terms) Judge(p Position, discount Uint) (v Verdict, err error) {
+	own, err := t.judgeable(&p)
 	if err != nil {
-		err = fmt.Errorf("judging position %s: %w", p.PositionKey, err)
+		return v, err
 	}
+	err = Checked(func() {
+		impact, improves := t.impact.ofClosing(&p)
+		v = t.weigh(&p, own, t.impact.againstHealth(&p, impact, t.prices.index), t.feeFactor[index(improves)], discount)
+	})
 	return v, err
 }
 
-type risk struct {
-	position          Position
-	market            Market
-	rows              Rows
-	index, collateral Price
+// Safe reports that a position is healthy even if closing it had the largest impact that may count, the dearer of the two fees and no
+// discount. What is not safe may still be healthy: [Terms.Judge] knows.
+func (t *Terms) Safe(p Position) bool {
+	own, err := t.judgeable(&p)
+	if err != nil {
+		return false
+	}
+	var worst Verdict
+	err = Checked(func() {
+		worst = t.weigh(&p, own, t.impact.mostAgainstHealth(&p).Int().Neg(), t.feeFactor[0].Max(t.feeFactor[1]), Uint{})
+	})
+	return err == nil && !worst.Liquidatable
 }
 
-func (r risk) verdict(fireRatio Uint) (v Verdict) {
-	v.RemainingCollateralUsd = r.remaining()
-	v.MinCollateralUsd = r.parameter(minCollateralUsd)
-	factor := r.parameter(argued(minCollateralFactor, r.position.Market.Hash()))
-	v.MinCollateralUsdForLeverage = ApplyFactor(r.position.SizeInUsd, factor)
+var errClosed = errors.New("it is closed")
+
+func (t *Terms) judgeable(p *Position) (pledge, error) {
+	if p.SizeInUsd.IsZero() {
+		return pledge{}, errClosed
+	}
+	return t.pledge(p.CollateralToken)
+}
+
+// weigh sums up what remains of a position and compares it with what must remain.
+func (t *Terms) weigh(p *Position, own pledge, impact Int, feeFactor, discount Uint) (v Verdict) {
+	v.CollateralUsd = p.CollateralAmount.Mul(own.price.Min)
+	v.PnlUsd = t.sides[index(p.IsLong)].profits.apply(t.uncappedPnl(p))
+	v.ImpactUsd = impact
+	v.Fees = t.fees(p, own, feeFactor, discount)
+	v.FeesUsd = v.Fees.Total().Mul(own.price.Min)
+	v.RemainingCollateralUsd = v.CollateralUsd.Int().Add(v.PnlUsd).Add(v.ImpactUsd).Sub(v.FeesUsd.Int())
+	v.MinCollateralUsd = t.minCollateralUsd
+	v.MinCollateralUsdForLeverage = ApplyFactor(p.SizeInUsd, t.minCollateralFactor)
 
 	required := v.MinCollateralUsd.Max(v.MinCollateralUsdForLeverage)
-	threshold := required.Max(ApplyFactor(required, fireRatio))
+	threshold := required
+	if One.Less(t.fireRatio) {
+		threshold = ApplyFactor(required, t.fireRatio)
+	}
 	v.Liquidatable = v.RemainingCollateralUsd.Sign() <= 0 || v.RemainingCollateralUsd.Less(threshold.Int())
 	v.Ratio = marginRatio(v.RemainingCollateralUsd, required)
 	return v
 }
+
+// uncappedPnl is the profit at the price a close would get (PositionUtils.getPositionPnlUsd). The contract divides by the size in tokens, so a
+// position without any reverts.
+func (t *Terms) uncappedPnl(p *Position) Int {
+	must(!p.SizeInTokens.IsZero())
+	if p.IsLong {
+		return p.SizeInTokens.Mul(t.prices.index.Min).Int().Sub(p.SizeInUsd.Int())
+	}
+	return p.SizeInUsd.Int().Sub(p.SizeInTokens.Mul(t.prices.index.Max).Int())
+}
+
+var largest = UintFromBytes(bytes.Repeat([]byte{0xff}, 32))
 
 func marginRatio(remaining Int, required Uint) Uint {
 	switch {
@@ -94,91 +134,4 @@ func marginRatio(remaining Int, required Uint) Uint {
 		return largest
 	}
 	return remaining.Uint().MulDiv(One, required)
-}
-
-func (r risk) remaining() Int {
-	collateralUsd := r.position.CollateralAmount.Mul(r.collateral.Min)
-	costUsd := r.feeAmount().Mul(r.collateral.Min)
-	return collateralUsd.Int().Add(r.pnl()).Sub(costUsd.Int())
-}
-
-// pnl is the profit at the price a close would get.
-func (r risk) pnl() Int {
-	p := r.position
-	if p.IsLong {
-		return p.SizeInTokens.Mul(r.index.Min).Int().Sub(p.SizeInUsd.Int())
-	}
-	return p.SizeInUsd.Int().Sub(p.SizeInTokens.Mul(r.index.Max).Int())
-}
-
-// feeAmount is position, borrowing and funding fee in collateral tokens.
-func (r risk) feeAmount() Uint {
-	p := r.position
-	feeFactor := r.parameter(argued(positionFeeFactor, p.Market.Hash(), BoolWord(r.closingImprovesBalance())))
-	positionFee := ApplyFactor(p.SizeInUsd, feeFactor).Div(r.collateral.Min)
-
-	borrowing := r.measure(CumulativeBorrowingFactor, chain.Address{}, p.IsLong)
-	borrowingFee := ApplyFactor(p.SizeInUsd, borrowing.Sub(p.BorrowingFactor.Min(borrowing))).Div(r.collateral.Min)
-
-	funding := r.measure(FundingFeeAmountPerSize, p.CollateralToken, p.IsLong)
-	perSize := funding.Sub(p.FundingFeeAmountPerSize.Min(funding))
-	fundingFee := p.SizeInUsd.MulDivUp(perSize, One.Mul(Pow10(15)))
-	return positionFee.Add(borrowingFee).Add(fundingFee)
-}
-
-// closingImprovesBalance says whether the open interest of the two sides is nearer to equal without the position: such a close is cheaper.
-// The venue compares USD, or index tokens where it is told to.
-func (r risk) closingImprovesBalance() bool {
-	interest, size := OpenInterest, r.position.SizeInUsd
-	if !r.parameter(balanceInTokensKey).IsZero() {
-		interest, size = OpenInterestInTokens, r.position.SizeInTokens
-	}
-	own, other := r.openInterest(interest, r.position.IsLong), r.openInterest(interest, !r.position.IsLong)
-	after := own.Sub(own.Min(size))
-	return distance(after, other).Less(distance(own, other))
-}
-
-func (r risk) openInterest(interest Measure, isLong bool) Uint {
-	sum := r.measure(interest, r.market.LongToken, isLong)
-	if r.market.ShortToken != r.market.LongToken {
-		sum = sum.Add(r.measure(interest, r.market.ShortToken, isLong))
-	}
-	return sum
-}
-
-func (r risk) measure(m Measure, token chain.Address, isLong bool) Uint {
-	value, _ := r.rows.Get(MarketValueKey(m, r.position.Market.Hash(), token, isLong)).(MarketValue)
-	return value.Value.Uint()
-}
-
-// parameter is the word under a key; absent is zero, as in the contract's store.
-func (r risk) parameter(key chain.Hash) Uint {
-	value, _ := r.rows.Get(RowKey{Parameters, key}).(Parameter)
-	return value.Uint()
-}
-
-var (
-	largest             = UintFromBytes(bytes.Repeat([]byte{0xff}, 32))
-	minCollateralUsd    = BaseKey("MIN_COLLATERAL_USD")
-	minCollateralFactor = BaseKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION")
-	positionFeeFactor   = BaseKey("POSITION_FEE_FACTOR")
-)
-
-// argued is the full key of a base key with arguments of one word each.
-func argued(base chain.Hash, args ...chain.Hash) chain.Hash {
-	var data []byte
-	for _, a := range args {
-		data = append(data, a[:]...)
-	}
-	return FullKey(base, data)
-}
-
-// ApplyFactor is value·factor with a 30-decimal factor, rounded down (Precision.applyFactor).
-func ApplyFactor(value, factor Uint) Uint { return value.MulDiv(factor, One) }
-
-func distance(a, b Uint) Uint {
-	if a.Less(b) {
-		return b.Sub(a)
-	}
-	return a.Sub(b)
 }

@@ -17,9 +17,14 @@ func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 	logs := flags.String("logs", "", "recording to fold: JSON lines, plain or gzip; - for standard input")
 	out := flags.String("out", "", "file to write, whole or not at all; standard output when empty")
 	emitter := flags.String("emitter", "", "address of the EventEmitter; that of the first log when empty")
+	questions := flags.String("cases", "", "JSON array of positions with times and prices to judge: print the verdicts instead of the state")
+	tokens := flags.String("tokens", "", "what symbols in the cases mean, where the recording leaves it open: SYMBOL=ADDRESS:DECIMALS,…")
 	return func(ctx context.Context, std IO) error {
 		if *logs == "" {
-			return usagef("--logs is missing: name a recording, or - for standard input")
+			*logs = flags.Arg(0)
+		}
+		if *logs == "" {
+			return usagef("there is nothing to fold: name a recording, or - for standard input")
 		}
 		f := fold{book: perp.NewBook()}
 		if *emitter != "" {
@@ -29,12 +34,21 @@ func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 			}
 			f.decoder = gmx.NewDecoder(address)
 		}
+		if *questions != "" {
+			names, err := parseTokens(*tokens)
+			if err != nil {
+				return usagef("--tokens: %w", err)
+			}
+			if f.cases, err = readCases(*questions, names); err != nil {
+				return err
+			}
+		}
 		if err := f.file(ctx, *logs, std.In); err != nil {
 			return err
 		}
-		text, err := dump(f.book, f.seen)
+		text, err := f.result()
 		if err != nil {
-			return fmt.Errorf("writing the state as JSON: %w", err)
+			return err
 		}
 		return deliver(text, *out, std.Out)
 	}
@@ -44,7 +58,21 @@ func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 type fold struct {
 	book    *perp.Book
 	decoder *gmx.Decoder
+	cases   *cases // nil where the state is asked for
 	seen    extent
+	seconds uint64 // the time of the last block
+}
+
+// result is what was asked for: the verdicts on cases, or the state.
+func (f *fold) result() ([]byte, error) {
+	if f.cases != nil {
+		return f.cases.rest(f)
+	}
+	text, err := dump(f.book, f.seen)
+	if err != nil {
+		return nil, fmt.Errorf("writing the state as JSON: %w", err)
+	}
+	return text, nil
 }
 
 // extent is what a recording covers.
@@ -77,6 +105,11 @@ func (f *fold) recording(ctx context.Context, r *recording) error {
 		case err != nil:
 			return err
 		}
+		if f.cases != nil && f.seen.Logs > 0 {
+			if err := f.cases.before(logs[0].Block, blockTimeMs/1000, f); err != nil {
+				return err
+			}
+		}
 		if err := f.transaction(logs, blockTimeMs); err != nil {
 			return err
 		}
@@ -101,6 +134,6 @@ func (f *fold) transaction(logs []chain.Log, blockTimeMs uint64) error {
 		f.seen.FirstBlock = logs[0].Block
 	}
 	f.seen.Logs += uint64(len(logs))
-	f.seen.LastBlock = logs[0].Block
+	f.seen.LastBlock, f.seconds = logs[0].Block, blockTimeMs/1000
 	return nil
 }

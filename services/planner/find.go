@@ -36,7 +36,7 @@ func (f *finder) find(ctx context.Context, w world) (jobs []job.Job, failures er
 
 func (f *finder) liquidatable(ctx context.Context, w world) ([]job.Job, error) {
 	found, failures := liquidation.Sweep(ctx, w.judgeable(), perp.Circumstances{
-		Rows: w.rows, Prices: w.prices(), FireRatio: f.liquidation.FireRatio.Factor,
+		Rows: w.rows, Prices: w.prices(), Time: w.block.TimeMs / 1000, FireRatio: f.liquidation.FireRatio.Factor,
 	}, f.liquidation.Workers)
 	jobs := make([]job.Job, 0, len(found))
 	for _, c := range found {

@@ -1,0 +1,38 @@
+package perp
+
+import "perpkeeper/pkg/chain"
+
+// Fees is what closing a position would cost, in units of its collateral token, beside price impact. Neither the liquidation fee nor the fee of
+// an interface counts when a position is judged, and funding that the trader may claim is not credited.
+type Fees struct {
+	Position  Uint // less the discount
+	Borrowing Uint
+	Funding   Uint
+}
+
+// Total is all of it (PositionFees.totalCostAmount).
+func (f Fees) Total() Uint { return f.Position.Add(f.Borrowing).Add(f.Funding) }
+
+// fees follows PositionPricingUtils.getPositionFees: position and borrowing fee at the collateral's lower price, rounded down; funding rounded up.
+// A position that is ahead of its side's factors cannot be, and reverts.
+func (t *Terms) fees(p *Position, own pledge, feeFactor, discount Uint) Fees {
+	positionFee := ApplyFactor(p.SizeInUsd, feeFactor).Div(own.price.Min)
+	side := &t.sides[index(p.IsLong)]
+	borrowed := ApplyFactor(p.SizeInUsd, side.borrowing.factor.Sub(p.BorrowingFactor))
+	perSize := side.fundingPerSize[own.token].Sub(p.FundingFeeAmountPerSize)
+	return Fees{
+		Position:  positionFee.Sub(ApplyFactor(positionFee, discount)),
+		Borrowing: borrowed.Div(own.price.Min),
+		Funding:   p.SizeInUsd.MulDivUp(perSize, perSizeUnit),
+	}
+}
+
+// proDiscount is the discount of an account's tier (PositionPricingUtils.getPositionFeesAfterReferral), zero for most.
+func proDiscount(rows Rows, account chain.Address) Uint {
+	l := ledger{rows: rows}
+	tier := l.word(proTraderTierKey, account.Hash())
+	if tier.IsZero() {
+		return Uint{}
+	}
+	return l.word(proDiscountFactorKey, tier.Bytes32())
+}

@@ -1,0 +1,146 @@
+package perp
+
+// impactCurve is how a market charges trades that unbalance it, and rewards those that balance it. Numbers of two go by direction: [0] a trade
+// that unbalances, [1] one that balances.
+type impactCurve struct {
+	factor, exponent [2]Uint
+	sides            [2]Uint // what is balanced, in USD, by side
+	now              spread
+	inTokens         bool // the sides are index tokens at the middle price
+	middle           Uint
+	virtual          *virtualSides // nil where the index token has no virtual inventory
+	maxPositive      Uint          // largest reward, as a factor of the size
+	maxOnLiquidation Uint          // largest charge that counts against a position's health, as a factor of its size
+}
+
+// spread is the distance of two sides and the potential it has in each direction, so that a pass computes these powers once per market.
+type spread struct {
+	distance  Uint
+	potential [2]potential
+}
+
+// potential is distance^exponent·factor (PricingUtils.applyImpactFactor). Where the chain's arithmetic reverts, only a trade that needs it does.
+type potential struct {
+	usd     Uint
+	reverts bool
+}
+
+func (p potential) value() Uint {
+	must(!p.reverts)
+	return p.usd
+}
+
+// virtualSides is the inventory that markets of one index token share, as open interest in USD: one of the sides is zero
+// (PositionPricingUtils.getNextOpenInterestForVirtualInventory).
+type virtualSides struct {
+	sides [2]Uint
+	now   spread
+}
+
+// impactCurve reads the curve. The positive factors are never larger than the negative ones (MarketUtils.getAdjustedPositionImpactFactors,
+// getAdjustedPositionImpactExponentFactors, getMaxPositionImpactFactors).
+func (l ledger) impactCurve(i interest, p prices) impactCurve {
+	c := impactCurve{
+		inTokens: l.flag(balanceInTokensKey), middle: p.middle(), maxOnLiquidation: l.term(maxImpactOnLiquidation),
+		maxPositive: l.sided(maxImpactFactorKey, true).Min(l.sided(maxImpactFactorKey, false)),
+	}
+	c.factor[0], c.exponent[0] = l.sided(impactFactorKey, false), l.sided(impactExponentKey, false)
+	c.factor[1], c.exponent[1] = l.sided(impactFactorKey, true).Min(c.factor[0]), l.sided(impactExponentKey, true).Min(c.exponent[0])
+	c.sides = i.balance(c.inTokens, c.middle)
+	c.now = c.spread(c.sides)
+	if id := l.word(virtualTokenIDKey, l.market.IndexToken.Hash()); !id.IsZero() {
+		v := &virtualSides{sides: c.virtualSides(l.virtualInventory(id.Bytes32(), c.inTokens))}
+		v.now = c.spread(v.sides)
+		c.virtual = v
+	}
+	return c
+}
+
+func (l ledger) virtualInventory(id [32]byte, inTokens bool) Int {
+	measure := VirtualInventoryForPositions
+	if inTokens {
+		measure = VirtualInventoryForPositionsInTokens
+	}
+	v, _ := l.rows.Get(MarketValueKey(measure, id, noToken, false)).(MarketValue)
+	return v.Value
+}
+
+// virtualSides turns an inventory into sides: what was virtually sold to the pool stands for shorts, what was bought from it for longs.
+func (c *impactCurve) virtualSides(inventory Int) (sides [2]Uint) {
+	if c.inTokens {
+		inventory = inventory.Mul(c.middle.Int())
+	}
+	sides[index(inventory.Sign() <= 0)] = inventory.Abs()
+	return sides
+}
+
+func (c *impactCurve) spread(sides [2]Uint) spread {
+	s := spread{distance: distance(sides[0], sides[1])}
+	for direction := range s.potential {
+		p := &s.potential[direction]
+		p.reverts = Checked(func() { p.usd = c.potential(s.distance, direction) }) != nil
+	}
+	return s
+}
+
+func (c *impactCurve) potential(distance Uint, direction int) Uint {
+	return ApplyFactor(applyExponent(distance, c.exponent[direction]), c.factor[direction])
+}
+
+// ofClosing is the impact of closing a whole position and whether that improves the balance (PositionPricingUtils.getPriceImpactUsd): by the
+// market's own sides or, when that is a charge, by the virtual inventory if it charges more.
+func (c *impactCurve) ofClosing(p *Position) (usd Int, improves bool) {
+	delta := p.SizeInUsd
+	if c.inTokens {
+		delta = p.SizeInTokens.Int().Mul(c.middle.Int()).Uint()
+	}
+	usd, improves = c.between(c.sides, c.now, p.IsLong, delta)
+	if usd.Sign() >= 0 || c.virtual == nil {
+		return usd, improves
+	}
+	// Both sides are lifted by what goes off one of them, so that it cannot go below zero; their distance stays.
+	lifted := [2]Uint{c.virtual.sides[0].Add(delta), c.virtual.sides[1].Add(delta)}
+	if virtual, improvesVirtual := c.between(lifted, c.virtual.now, p.IsLong, delta); virtual.Less(usd) {
+		return virtual, improvesVirtual
+	}
+	return usd, improves
+}
+
+// between is PositionPricingUtils._getPriceImpactUsd for taking delta off a side. A side smaller than delta ends at zero
+// (getNextOpenInterestParams). Trades that turn the balance over are rewarded for the way to it and charged for the way beyond it.
+func (c *impactCurve) between(sides [2]Uint, now spread, isLong bool, delta Uint) (usd Int, improves bool) {
+	next := sides
+	own := &next[index(isLong)]
+	*own = own.Sub(delta.Min(*own))
+	after := distance(next[0], next[1])
+	improves = after.Less(now.distance)
+	long, short := index(true), index(false)
+	if sides[short].Less(sides[long]) == next[short].Less(next[long]) {
+		direction := index(improves)
+		return signedBy(distance(now.potential[direction].value(), c.potential(after, direction)), improves), improves
+	}
+	reward, charge := now.potential[1].value(), c.potential(after, 0)
+	return signedBy(distance(reward, charge), charge.Less(reward)), improves
+}
+
+// againstHealth is what an impact takes from a position when its health is judged (PositionUtils.isPositionLiquidatable): the reward is capped,
+// the pending impact of former increases added at the price that is worse for the trader; a gain counts for nothing, a charge up to its cap.
+func (c *impactCurve) againstHealth(p *Position, impact Int, indexPrice Price) Int {
+	if impact.Sign() >= 0 {
+		impact = impact.Uint().Min(ApplyFactor(p.SizeInUsd, c.maxPositive)).Int()
+	}
+	price := indexPrice.Max
+	if p.PendingImpactAmount.Sign() > 0 {
+		price = indexPrice.Min
+	}
+	impact = impact.Add(p.PendingImpactAmount.Mul(price.Int()))
+	if impact.Sign() >= 0 {
+		return Int{}
+	}
+	return impact.Abs().Min(c.mostAgainstHealth(p)).Int().Neg()
+}
+
+// mostAgainstHealth is the cap of that charge.
+func (c *impactCurve) mostAgainstHealth(p *Position) Uint {
+	return ApplyFactor(p.SizeInUsd, c.maxOnLiquidation)
+}

@@ -1,0 +1,182 @@
+package keeperctl
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// tokenName is a token that prices are given for by symbol. Of a symbol nobody was told about only the decimals are known, or not even these.
+type tokenName struct {
+	address  chain.Address
+	decimals int
+}
+
+// tokenNames says what symbols mean: those that --tokens names, and the decimals of well-known ones.
+type tokenNames map[string]tokenName
+
+// wellKnownDecimals are those of the tokens of the recordings and of the usual markets on BSC.
+func wellKnownDecimals() tokenNames {
+	known := tokenNames{}
+	for decimals, symbols := range map[int]string{
+		18: "WETH ETH WBNB BNB BTCB SOL AVAX LINK DAI BUSD ARB OP", 8: "WBTC BTC DOGE", 6: "USDC USDT XRP",
+	} {
+		for symbol := range strings.FieldsSeq(symbols) {
+			known[symbol] = tokenName{decimals: decimals}
+		}
+	}
+	return known
+}
+
+// parseTokens reads SYMBOL=ADDRESS:DECIMALS, separated by commas, and adds the well-known.
+func parseTokens(text string) (tokenNames, error) {
+	names := wellKnownDecimals()
+	for entry := range strings.SplitSeq(text, ",") {
+		if entry == "" {
+			continue
+		}
+		symbol, rest, _ := strings.Cut(entry, "=")
+		address, decimals, _ := strings.Cut(rest, ":")
+		token, err := chain.ParseAddress(address)
+		places, errPlaces := strconv.Atoi(decimals)
+		if err != nil || errPlaces != nil || symbol == "" || places < 0 || places > 30 {
+			return nil, fmt.Errorf("%q is no token: want SYMBOL=ADDRESS:DECIMALS", entry)
+		}
+		names[symbol] = tokenName{address: token, decimals: places}
+	}
+	return names, nil
+}
+
+// quote is the price of one name in a case: the token it can only be, if that is known, and its decimals, -1 if they are not.
+type quote struct {
+	name  string
+	price casePrice
+	tokenName
+}
+
+func (names tokenNames) quotes(given map[string]casePrice) []quote {
+	var quotes []quote
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		q := quote{name: name, price: given[name], tokenName: tokenName{decimals: -1}}
+		if known, ok := names[name]; ok {
+			q.tokenName = known
+		} else if address, err := chain.ParseAddress(name); err == nil {
+			q.address = address
+			for _, token := range names {
+				if token.address == address {
+					q.decimals = token.decimals
+				}
+			}
+		}
+		quotes = append(quotes, q)
+	}
+	return quotes
+}
+
+// prices finds out which symbols stand for a market's tokens, which no log tells, and returns their prices per smallest unit. It takes the
+// matching in which the tokens' prices are nearest to those at which open positions were opened; it says so when two matchings are alike.
+func (names tokenNames) prices(given map[string]casePrice, p perp.Position, m perp.Market, book *perp.Book) (map[chain.Address]perp.Price, error) {
+	tokens := m.Tokens()
+	quotes := names.quotes(given)
+	s := search{quotes: quotes, best: math.Inf(1), second: math.Inf(1)}
+	for _, token := range tokens {
+		s.seen = append(s.seen, openedAt(token, p, m, book))
+		s.short = append(s.short, token == m.ShortToken)
+	}
+	s.match(tokens, nil, 0)
+	if s.chosen == nil {
+		return nil, fmt.Errorf("no prices for the %d tokens of market %s: it needs %v, given are %v", len(tokens), m.MarketToken, tokens, slices.Sorted(maps.Keys(given)))
+	}
+	if s.second-s.best < math.Ln2 {
+		return nil, errors.New("cannot tell which symbol is which token; say so with --tokens SYMBOL=ADDRESS:DECIMALS,…")
+	}
+	prices := map[chain.Address]perp.Price{}
+	for i, token := range tokens {
+		q := quotes[s.chosen[i]]
+		minimum, err := q.price.Min.perUnit(q.places(s.seen[i]))
+		maximum, errMax := q.price.Max.perUnit(q.places(s.seen[i]))
+		if err := errors.Join(err, errMax); err != nil {
+			return nil, fmt.Errorf("price of %s: %w", q.name, err)
+		}
+		prices[token] = perp.Price{Min: minimum, Max: maximum}
+	}
+	return prices, nil
+}
+
+// search tries every way to give each token a quote of its own and keeps the likeliest.
+type search struct {
+	quotes       []quote
+	seen         []float64 // what a unit of each token was worth when positions were opened, in USD with 30 decimals; 0 where none tells
+	short        []bool    // which token is the short one
+	chosen       []int
+	best, second float64
+}
+
+func (s *search) match(tokens []chain.Address, taken []int, unlikeliness float64) {
+	i := len(taken)
+	if i == len(tokens) {
+		if unlikeliness < s.best {
+			s.chosen, s.best, s.second = slices.Clone(taken), unlikeliness, s.best
+		} else {
+			s.second = min(s.second, unlikeliness)
+		}
+		return
+	}
+	for n, q := range s.quotes {
+		if slices.Contains(taken, n) || !q.address.IsZero() && q.address != tokens[i] {
+			continue
+		}
+		s.match(tokens, append(taken, n), unlikeliness+s.unlikely(q, i))
+	}
+}
+
+// unlikely is how far a quote is from what a token was worth, as the logarithm of their ratio. Where nothing tells the token's worth, the short
+// token of a market is the stable one.
+func (s *search) unlikely(q quote, i int) float64 {
+	price := q.price.Min.float()
+	switch {
+	case !q.address.IsZero() || price == 0:
+		return 0
+	case s.seen[i] == 0:
+		if isStable := math.Abs(math.Log(price)) < 0.1; isStable == s.short[i] {
+			return 0
+		}
+		return 1
+	}
+	return math.Abs(math.Log(price) + float64(30-q.places(s.seen[i]))*math.Ln10 - math.Log(s.seen[i]))
+}
+
+// places are a quote's decimals: those that are known, else those that bring its price nearest to what a unit was worth, else 18.
+func (q quote) places(seen float64) int {
+	switch price := q.price.Min.float(); {
+	case q.decimals >= 0:
+		return q.decimals
+	case seen == 0 || price == 0:
+		return 18
+	default:
+		return 30 - int(math.Round(math.Log10(seen/price)))
+	}
+}
+
+// openedAt is the worth of a unit of a token when the open positions on it were opened: the position's own where it is the index token of its
+// market, else that of any market of the token.
+func openedAt(token chain.Address, p perp.Position, m perp.Market, book *perp.Book) float64 {
+	if token == m.IndexToken && !p.SizeInTokens.IsZero() {
+		return p.SizeInUsd.Float() / p.SizeInTokens.Float()
+	}
+	for _, row := range book.Rows(perp.Positions) {
+		other := row.(perp.Position)
+		market, known := book.Get(perp.RowKey{Table: perp.Markets, Key: other.Market.Hash()}).(perp.Market)
+		if known && market.IndexToken == token && !other.SizeInTokens.IsZero() {
+			return other.SizeInUsd.Float() / other.SizeInTokens.Float()
+		}
+	}
+	return 0
+}
