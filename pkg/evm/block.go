@@ -13,69 +13,100 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Block is a block whose hash has been recomputed from its header.
-type Block struct {
+// Header is what a block's hash commits to, as far as it is needed. The hash has been recomputed.
+type Header struct {
 	chain.BlockRef
-	// Bloom is the header's filter of log addresses and topics; see Filter.MayMatch.
+	// Bloom is the filter of the block's log addresses and topics; see Filter.MayMatch.
 	Bloom Bloom
 	// ReceiptsRoot is what the block's receipts hash to.
 	ReceiptsRoot chain.Hash
+}
+
+// Block is a block whose hash has been recomputed from its header.
+type Block struct {
+	Header
 	// Txs are the block's transactions, in order. OK, GasUsed and GasPrice are not set: only receipts know them.
 	Txs []chain.Tx
+	// Source is the endpoint that gave it.
+	Source Source
 }
 
 // hexNumber is a number as JSON-RPC writes it.
 type hexNumber = hexutil.Uint64
 
-// Head returns the newest block of the preferred endpoint.
-func (c *Client) Head(ctx context.Context) (chain.BlockRef, error) { return c.tagged(ctx, "latest") }
+// Head returns the newest block of the best endpoint.
+func (r Reader) Head(ctx context.Context) (chain.BlockRef, error) { return r.tagged(ctx, "latest") }
 
-// Finalized returns the newest block the endpoint calls final. It may be older than what was returned before: nodes forget it over a restart.
-func (c *Client) Finalized(ctx context.Context) (chain.BlockRef, error) {
-	return c.tagged(ctx, "finalized")
+// Finalized returns the newest block an endpoint calls final. It may be older than what was returned before: nodes forget it over a restart, and another
+// node may answer.
+func (r Reader) Finalized(ctx context.Context) (chain.BlockRef, error) {
+	return r.tagged(ctx, "finalized")
 }
 
-func (c *Client) tagged(ctx context.Context, tag string) (chain.BlockRef, error) {
-	block, err := c.block(ctx, "the "+tag+" block", "eth_getBlockByNumber", tag, false)
-	return block.BlockRef, err
-}
-
-// Block returns a block by its hash, on whatever branch it is, from the first endpoint that has it: reads then stay with that one. NotFound(err)
-// where none has it.
-func (c *Client) Block(ctx context.Context, hash chain.Hash) (Block, error) {
-	block, err := c.block(ctx, "block "+hash.Hex(), "eth_getBlockByHash", hash, true)
-	if err == nil && block.Hash != hash {
-		return Block{}, fmt.Errorf("asking for block %s: the node gave %s", hash, block.Hash)
-	}
-	return block, err
-}
-
-// BlockAt returns the block of a number on a node's chain of this moment. NotFound(err) where every endpoint's chain is shorter.
-func (c *Client) BlockAt(ctx context.Context, number uint64) (Block, error) {
-	block, err := c.block(ctx, fmt.Sprintf("block %d", number), "eth_getBlockByNumber", hexNumber(number), true)
-	if err == nil && block.Number != number {
-		return Block{}, fmt.Errorf("asking for block %d: the node gave %d", number, block.Number)
-	}
-	return block, err
-}
-
-func (c *Client) block(ctx context.Context, what, method string, which any, full bool) (Block, error) {
-	var raw json.RawMessage
-	found := func() bool { return !isNull(raw) }
-	if err := c.askUntil(ctx, found, &raw, method, which, full); err != nil {
-		return Block{}, fmt.Errorf("asking for %s: %w", what, err)
-	}
-	if isNull(raw) {
-		return Block{}, &notFoundError{what}
-	}
-	block, err := decodeBlock(raw)
+func (r Reader) tagged(ctx context.Context, tag string) (chain.BlockRef, error) {
+	block, from, err := ask(ctx, r, tagged(tag))
 	if err != nil {
-		return Block{}, fmt.Errorf("reading %s: %w", what, err)
+		return chain.BlockRef{}, fmt.Errorf("asking for the %s block: %w", tag, err)
+	}
+	if tag == "latest" {
+		r.pool.sawHead(from, block)
+		r.pool.memory.serve(block.Hash, PartHeader, from)
 	}
 	return block, nil
 }
 
-func isNull(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
+// tagged asks for the header of a block by its tag.
+func tagged(tag string) question[chain.BlockRef] {
+	return question[chain.BlockRef]{method: methodBlockAt, args: []any{tag, false}, read: func(raw json.RawMessage) (chain.BlockRef, error) {
+		block, err := readBlock(raw, "the "+tag+" block", func(Block) bool { return true })
+		return block.BlockRef, err
+	}}
+}
+
+// headerAt asks for the header of a number.
+func headerAt(number uint64) question[Header] {
+	return question[Header]{method: methodBlockAt, args: []any{hexNumber(number), false}, read: func(raw json.RawMessage) (Header, error) {
+		block, err := readBlock(raw, fmt.Sprintf("block %d", number), func(b Block) bool { return b.Number == number })
+		return block.Header, err
+	}}
+}
+
+// Block returns a block by its hash, on whatever branch it is, from the endpoint that announced it or else from the first that has it. NotFound(err)
+// where none has it.
+func (r Reader) Block(ctx context.Context, hash chain.Hash) (Block, error) {
+	return r.block(ctx, "block "+hash.Hex(), r.pool.memory.server(hash, PartHeader), methodBlock, hash, func(b Block) bool { return b.Hash == hash })
+}
+
+// BlockAt returns the block of a number on a node's chain of this moment. NotFound(err) where every endpoint's chain is shorter.
+func (r Reader) BlockAt(ctx context.Context, number uint64) (Block, error) {
+	return r.block(ctx, fmt.Sprintf("block %d", number), nil, methodBlockAt, hexNumber(number), func(b Block) bool { return b.Number == number })
+}
+
+func (r Reader) block(ctx context.Context, what string, first *endpoint, method string, which any, wanted func(Block) bool) (Block, error) {
+	block, from, err := ask(ctx, r, question[Block]{method: method, args: []any{which, true}, first: first, read: func(raw json.RawMessage) (Block, error) {
+		return readBlock(raw, what, wanted)
+	}})
+	if err != nil {
+		return Block{}, fmt.Errorf("asking for %s: %w", what, err)
+	}
+	r.pool.memory.serve(block.Hash, PartHeader, from)
+	block.Source = from.name
+	return block, nil
+}
+
+// readBlock reads a block and makes sure that it is the one that was asked for.
+func readBlock(raw []byte, what string, wanted func(Block) bool) (Block, error) {
+	if isNull(raw) {
+		return Block{}, &notFoundError{what}
+	}
+	block, err := decodeBlock(raw)
+	if err == nil && !wanted(block) {
+		return Block{}, lie("block %d %s for %s", block.Number, block.Hash, what)
+	}
+	return block, err
+}
+
+func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
 
 // blockReply is what a block has beside its header.
 type blockReply struct {
@@ -99,15 +130,15 @@ func decodeBlock(raw []byte) (Block, error) {
 	}
 	hash := chain.Hash(header.Hash())
 	if hash != reply.Hash {
-		return Block{}, malformed("the header hashes to %s, the node says %s", hash, reply.Hash)
+		return Block{}, lie("the header hashes to %s, the node says %s", hash, reply.Hash)
 	}
-	block := Block{
+	block := Block{Header: Header{
 		BlockRef: chain.BlockRef{
 			Number: header.Number.Uint64(), Hash: hash, Parent: chain.Hash(header.ParentHash), TimeMs: timeMs(header.Time, reply.MilliTimestamp),
 		},
 		Bloom:        Bloom(header.Bloom),
 		ReceiptsRoot: chain.Hash(header.ReceiptHash),
-	}
+	}}
 	txs, err := decodeTxs(reply.Transactions, block.BlockRef)
 	block.Txs = txs
 	return block, err
@@ -142,7 +173,7 @@ func decodeTxs(raws []json.RawMessage, in chain.BlockRef) ([]chain.Tx, error) {
 			return nil, malformed("reading transaction %d: %v", i, err)
 		}
 		if reply.BlockHash == nil || *reply.BlockHash != in.Hash || reply.Index == nil || int(*reply.Index) != i {
-			return nil, malformed("transaction %d of block %s says it stands elsewhere", i, in.Hash)
+			return nil, lie("transaction %d of block %s says it stands elsewhere", i, in.Hash)
 		}
 		txs = append(txs, reply.tx(in.Number))
 	}

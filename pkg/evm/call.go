@@ -11,6 +11,14 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
+// hexBytes are bytes as JSON-RPC writes them.
+type hexBytes = hexutil.Bytes
+
+// blockArg is a block by hash, as calls on its state take it (EIP-1898).
+type blockArg struct {
+	Hash chain.Hash `json:"blockHash"`
+}
+
 // Tag names a state of the chain as it moves.
 type Tag string
 
@@ -32,9 +40,11 @@ type callArg struct {
 
 // Call executes a message on the state after a block, named by its hash, and returns the output. RevertData tells a revert. Nodes that
 // keep no old states refuse old blocks.
-func (c *Client) Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error) {
-	var out hexBytes
-	if err := c.ask(ctx, &out, "eth_call", callArg{To: to, Data: data}, blockArg{block}); err != nil {
+func (r Reader) Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error) {
+	q := scalar[hexBytes](methodCall, callArg{To: to, Data: data}, blockArg{block})
+	q.first = r.pool.memory.server(block, PartHeader)
+	out, _, err := ask(ctx, r, q)
+	if err != nil {
 		return nil, fmt.Errorf("calling %s at block %s: %w", to, block, err)
 	}
 	return out, nil
@@ -42,40 +52,39 @@ func (c *Client) Call(ctx context.Context, to chain.Address, data []byte, block 
 
 // Simulate executes what a transaction would execute, on the newest state, and returns nil if it would succeed. RevertData tells a revert and
 // its reason. Gas is the transaction's limit; value is in wei.
-func (c *Client) Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) error {
+func (r Reader) Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) error {
 	arg := callArg{From: &from, To: to, Gas: hexNumber(gas), Data: data}
 	if !value.IsZero() {
 		arg.Value = (*hexutil.Big)(value.Big())
 	}
-	var out hexBytes
-	if err := c.ask(ctx, &out, "eth_call", arg, Latest); err != nil {
+	if _, _, err := ask(ctx, r, scalar[hexBytes](methodCall, arg, Latest)); err != nil {
 		return fmt.Errorf("simulating a transaction to %s: %w", to, err)
 	}
 	return nil
 }
 
 // NonceAt returns how many transactions an account has sent: the nonce of its next one. A gap in the pool is invisible in Pending.
-func (c *Client) NonceAt(ctx context.Context, account chain.Address, tag Tag) (uint64, error) {
-	var nonce hexNumber
-	if err := c.ask(ctx, &nonce, "eth_getTransactionCount", account, tag); err != nil {
+func (r Reader) NonceAt(ctx context.Context, account chain.Address, tag Tag) (uint64, error) {
+	nonce, _, err := ask(ctx, r, scalar[hexNumber](methodNonce, account, tag))
+	if err != nil {
 		return 0, fmt.Errorf("asking for the %s nonce of %s: %w", tag, account, err)
 	}
 	return uint64(nonce), nil
 }
 
 // Balance returns an account's balance in wei, on the newest state.
-func (c *Client) Balance(ctx context.Context, account chain.Address) (perp.Uint, error) {
-	var balance hexutil.Big
-	if err := c.ask(ctx, &balance, "eth_getBalance", account, Latest); err != nil {
+func (r Reader) Balance(ctx context.Context, account chain.Address) (perp.Uint, error) {
+	balance, _, err := ask(ctx, r, scalar[hexutil.Big](methodBalance, account, Latest))
+	if err != nil {
 		return perp.Uint{}, fmt.Errorf("asking for the balance of %s: %w", account, err)
 	}
 	return perp.UintFromBig((*big.Int)(&balance))
 }
 
 // GasPrice returns the price in wei per gas that the node suggests.
-func (c *Client) GasPrice(ctx context.Context) (uint64, error) {
-	var price hexNumber
-	if err := c.ask(ctx, &price, "eth_gasPrice"); err != nil {
+func (r Reader) GasPrice(ctx context.Context) (uint64, error) {
+	price, _, err := ask(ctx, r, scalar[hexNumber](methodGasPrice))
+	if err != nil {
 		return 0, fmt.Errorf("asking for the gas price: %w", err)
 	}
 	return uint64(price), nil

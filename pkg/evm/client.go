@@ -3,58 +3,72 @@ package evm
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/secret"
 )
 
-// Client is the way to one chain. It is safe for concurrent use; one per process is enough.
-type Client struct {
-	cfg       Config
-	chainID   uint64
-	log       zerolog.Logger
-	metrics   *Metrics
-	endpoints []*endpoint
-	preferred atomic.Int32 // the endpoint that answered last
-	transport *http.Transport
-
-	closing    context.CancelFunc
-	life       context.Context //nolint:containedctx // The client's own: what runs in the background ends with it.
-	background sync.WaitGroup
+// Reader reads the chain through the endpoints of a client, or through some of them; see Client.Elsewhere. It is safe for concurrent use.
+type Reader struct {
+	pool    *pool
+	without []Source
 }
 
+// Client is the way to one chain. It is safe for concurrent use; one per process is enough.
+type Client struct{ Reader }
+
 // Dial makes a client of the chain with that id and asks every endpoint once which chain it belongs to. A wrong chain is an error (WrongChain).
-// Endpoints that do not answer are no error: they are asked again by each call, and Health says so meanwhile.
+// Endpoints that do not answer are no error: they are probed until they do, and Health says so meanwhile.
 func Dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, metrics *Metrics) (*Client, error) {
+	dialer := &net.Dialer{Timeout: cfg.RequestTimeout, KeepAlive: 15 * time.Second}
+	return dial(ctx, chainID, cfg, log, metrics, &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
+	})
+}
+
+func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, metrics *Metrics, transport *http.Transport) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, chainID: chainID, log: log, metrics: metrics, transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
-	}}
-	c.life, c.closing = context.WithCancel(context.WithoutCancel(ctx))
-	for _, u := range cfg.URLs {
-		c.endpoints = append(c.endpoints, newEndpoint(u, chainID, cfg, metrics, &http.Client{Transport: c.transport}))
+	p := &pool{cfg: cfg, chainID: chainID, log: log, metrics: metrics, transport: transport}
+	p.life, p.closing = context.WithCancel(context.WithoutCancel(ctx))
+	c := &Client{Reader{pool: p}}
+	names := map[string]int{}
+	endpoint := func(u secret.URL, private bool) *endpoint {
+		name := u.String()
+		if names[name]++; names[name] > 1 {
+			name = fmt.Sprintf("%s #%d", name, names[name])
+		}
+		return newEndpoint(u, Source(name), private, chainID, cfg, transport, log, metrics)
 	}
-	if err := c.introduce(ctx); err != nil {
+	for _, u := range cfg.URLs {
+		p.public = append(p.public, endpoint(u, false))
+	}
+	for _, u := range cfg.PrivateURLs {
+		p.private = append(p.private, endpoint(u, true))
+	}
+	if err := p.introduce(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
+	p.background.Go(p.watch)
 	return c, nil
 }
 
 // introduce connects to all endpoints at once and returns the error of one that belongs to another chain.
-func (c *Client) introduce(ctx context.Context) error {
-	failures := make([]error, len(c.endpoints))
+func (p *pool) introduce(ctx context.Context) error {
+	all := p.all()
+	failures := make([]error, len(all))
 	var wg sync.WaitGroup
-	for i, e := range c.endpoints {
-		wg.Go(func() {
-			var number hexNumber
-			failures[i] = e.ask(ctx, &number, "eth_blockNumber")
-		})
+	for i, e := range all {
+		wg.Go(func() { failures[i] = p.greet(ctx, e) })
 	}
 	wg.Wait()
 	for i, err := range failures {
@@ -62,30 +76,46 @@ func (c *Client) introduce(ctx context.Context) error {
 		case WrongChain(err):
 			return err
 		case err != nil:
-			c.log.Warn().Err(err).Stringer("endpoint", c.endpoints[i].url).Msg("evm: endpoint does not answer, going on without it until it does")
+			all[i].log.Warn().Err(err).Msg("evm: endpoint does not answer, going on without it until it does")
 		}
 	}
 	return nil
 }
 
+// greet makes an endpoint show its chain, and one to read from its head.
+func (p *pool) greet(ctx context.Context, e *endpoint) error {
+	if e.private { // a builder may serve nothing but transactions: one round trip is enough to see the chain
+		_, err := put(ctx, e, scalar[hexNumber]("eth_chainId"))
+		return err
+	}
+	head, err := put(ctx, e, tagged("latest"))
+	if err == nil {
+		p.sawHead(e, head)
+	}
+	return err
+}
+
+// all are the endpoints to read from and those to send to only.
+func (p *pool) all() []*endpoint { return append(p.public[:len(p.public):len(p.public)], p.private...) }
+
 // Close ends what runs in the background and drops the connections.
 func (c *Client) Close() {
-	c.closing()
-	c.background.Wait()
-	for _, e := range c.endpoints {
+	c.pool.closing()
+	c.pool.background.Wait()
+	for _, e := range c.pool.all() {
 		e.close()
 	}
-	c.transport.CloseIdleConnections()
+	c.pool.transport.CloseIdleConnections()
 }
 
 // ChainID is the id of the chain, which every endpoint in use has named.
-func (c *Client) ChainID() uint64 { return c.chainID }
+func (c *Client) ChainID() uint64 { return c.pool.chainID }
 
-// Health is nil if at least one endpoint answered when it was last asked; otherwise it says what is wrong with each. It is what readiness
+// Health is nil if at least one endpoint to read from answered when it was last asked; otherwise it says what is wrong with each. It is what readiness
 // should ask.
 func (c *Client) Health() error {
 	var problems []error
-	for _, e := range c.endpoints {
+	for _, e := range c.pool.public {
 		err := e.health()
 		if err == nil {
 			return nil
@@ -95,39 +125,39 @@ func (c *Client) Health() error {
 	return errors.Join(problems...)
 }
 
-// ask sends a request to the endpoint that answered last, and to the others in turn while there is no answer. A node's own error is an answer.
-func (c *Client) ask(ctx context.Context, result any, method string, args ...any) error {
-	return c.askUntil(ctx, func() bool { return true }, result, method, args...)
+// EndpointStatus is how an endpoint stands, for a status page. It holds no secret.
+type EndpointStatus struct {
+	Source  Source
+	Private bool // for sending only
+	// Excluded is empty where the endpoint is used for all that is asked.
+	Excluded []Exclusion
+	// Score is the time in milliseconds after which a good answer about the newest block is to be expected; reads go to the lowest. Milliseconds an
+	// answer takes and the share of requests that fail are parts of it.
+	Score, LatencyMs, FailureShare float64
+	Failures                       int            // in a row
+	Head                           chain.BlockRef // the newest block it named
+	Behind                         time.Duration  // chain time from that to the best head then
+	LogsRange                      uint64         // blocks it gives logs of at once; 0 if no limit was learnt
+	RequestsPerSecond              float64        // what it has taught about its limit; 0 if nothing
+	LastError                      error          // how the last request ended
 }
 
-// askUntil goes on also when an answer is not enough. Where none is, the last one stands.
-func (c *Client) askUntil(ctx context.Context, enough func() bool, result any, method string, args ...any) error {
-	first, answered := int(c.preferred.Load()), false
-	var problems []error
-	for i := range c.endpoints {
-		at := (first + i) % len(c.endpoints)
-		err := c.endpoints[at].ask(ctx, result, method, args...)
-		switch {
-		case noAnswer(err):
-			problems = append(problems, err)
-		case err != nil || enough():
-			c.prefer(first, at, problems)
-			return err
-		default:
-			answered = true
-		}
+// Endpoints says how each endpoint stands, in the order of the configuration, the private ones last.
+func (c *Client) Endpoints() []EndpointStatus {
+	var list []EndpointStatus
+	for _, e := range c.pool.all() {
+		list = append(list, e.status())
 	}
-	if answered {
-		return nil
-	}
-	return errors.Join(problems...)
+	return list
 }
 
-// prefer makes an endpoint the first to be asked, because others gave no answer, or none that was enough.
-func (c *Client) prefer(before, now int, problems []error) {
-	if before == now || !c.preferred.CompareAndSwap(int32(before), int32(now)) {
-		return
-	}
-	c.metrics.failovers.Inc()
-	c.log.Warn().Errs("because", problems).Stringer("to", c.endpoints[now].url).Msg("evm: reading through another endpoint")
+func (e *endpoint) status() EndpointStatus {
+	now := time.Now()
+	s := EndpointStatus{Source: e.name, Private: e.private, LogsRange: e.span.learnt(now), RequestsPerSecond: e.bucket.learnt(now)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.Excluded, s.LastError = e.barred.sorted(), e.last
+	s.Score, s.LatencyMs, s.FailureShare = e.vitals.score(e.cfg.RequestTimeout), e.vitals.latency, e.vitals.failures
+	s.Failures, s.Head, s.Behind = e.vitals.streak, e.vitals.head, e.vitals.behind
+	return s
 }

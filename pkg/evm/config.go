@@ -13,12 +13,25 @@ import (
 
 // Config says how to reach a chain. Start from DefaultConfig.
 type Config struct {
-	URLs []secret.URL `toml:"urls" help:"JSON-RPC endpoints, http(s) or ws(s); reads prefer the first that answers, transactions go to all"`
+	URLs []secret.URL `toml:"urls" help:"JSON-RPC endpoints, http(s) or ws(s); reads go to the best at the moment, transactions to all"`
+	// PrivateURLs take transactions that must not be seen before they are mined, and nothing else.
+	PrivateURLs []secret.URL `toml:"private_urls" help:"endpoints of block builders and relays, used for private transactions only"`
 	// Genesis tells chains apart that share an id. Zero is not checked.
 	Genesis chain.Hash `toml:"genesis" help:"hash of block 0 every endpoint must have; all zero = not checked"`
 	// PollInterval is how long no head may have been announced before one is asked for.
 	PollInterval   time.Duration `toml:"poll_interval" help:"how often to ask for the head when no endpoint announces one"`
 	RequestTimeout time.Duration `toml:"request_timeout" help:"how long one request may take"`
+	// HedgeAfter bounds the wait for one endpoint's answer before a second is asked too; it is shorter where the endpoint is usually faster.
+	HedgeAfter time.Duration `toml:"hedge_after" help:"how long to wait for an answer at most before another endpoint is asked as well"`
+	MaxLag     time.Duration `toml:"max_lag" help:"how far behind the best head, in chain time, an endpoint may be before it comes last"`
+	SlowAfter  time.Duration `toml:"slow_after" help:"how long the answers of an endpoint may take on average before it comes last"`
+	// ProbeInterval is how often every endpoint is asked for its head, so that it is known who is good before it is needed.
+	ProbeInterval time.Duration `toml:"probe_interval" help:"how often every endpoint is probed"`
+	// Cooldown doubles each time the same endpoint is caught, up to 64 times.
+	Cooldown     time.Duration `toml:"cooldown" help:"how long an endpoint is not asked after it was caught in a wrong answer, or lacked a method"`
+	RateLimit    int           `toml:"rate_limit" help:"requests per second to each endpoint; 0 = as many as it takes"`
+	LogsRange    uint64        `toml:"logs_range" help:"widest range of blocks one eth_getLogs asks for; less is learnt for each endpoint"`
+	HeadersBatch int           `toml:"headers_batch" help:"block headers asked for in one batch at most; less is learnt for each endpoint"`
 }
 
 // DefaultConfig is a BSC node on this machine, asked at every block.
@@ -27,6 +40,13 @@ func DefaultConfig() Config {
 		URLs:           []secret.URL{secret.MustURL("http://127.0.0.1:8545")},
 		PollInterval:   450 * time.Millisecond,
 		RequestTimeout: 5 * time.Second,
+		HedgeAfter:     300 * time.Millisecond,
+		MaxLag:         5 * time.Second,
+		SlowAfter:      2 * time.Second,
+		ProbeInterval:  5 * time.Second,
+		Cooldown:       time.Minute,
+		LogsRange:      5000, // what a BSC node takes unless configured otherwise
+		HeadersBatch:   100,
 	}
 }
 
@@ -36,17 +56,35 @@ func (c Config) Validate() error {
 	if len(c.URLs) == 0 {
 		problems = append(problems, errors.New("urls: is empty (name at least one endpoint)"))
 	}
-	for i, u := range c.URLs {
-		if !slices.Contains([]string{"http", "https", "ws", "wss"}, scheme(u)) {
-			problems = append(problems, fmt.Errorf("urls: number %d is %q, not an http(s) or ws(s) address", i+1, u))
-		}
-	}
+	problems = append(problems, checkURLs("urls", c.URLs), checkURLs("private_urls", c.PrivateURLs))
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"poll_interval", c.PollInterval}, {"request_timeout", c.RequestTimeout}} {
+	}{
+		{"poll_interval", c.PollInterval}, {"request_timeout", c.RequestTimeout}, {"hedge_after", c.HedgeAfter}, {"max_lag", c.MaxLag},
+		{"slow_after", c.SlowAfter}, {"probe_interval", c.ProbeInterval}, {"cooldown", c.Cooldown},
+	} {
 		if d.value < 10*time.Millisecond || d.value > time.Hour {
 			problems = append(problems, fmt.Errorf("%s: %s is not between 10ms and 1h", d.name, d.value))
+		}
+	}
+	if c.RateLimit < 0 {
+		problems = append(problems, fmt.Errorf("rate_limit: %d is negative (0 = as many requests as the endpoint takes)", c.RateLimit))
+	}
+	if c.LogsRange < 1 {
+		problems = append(problems, errors.New("logs_range: is 0 (at least one block has to be asked for)"))
+	}
+	if c.HeadersBatch < 1 || c.HeadersBatch > 1000 {
+		problems = append(problems, fmt.Errorf("headers_batch: %d is not between 1 and 1000", c.HeadersBatch))
+	}
+	return errors.Join(problems...)
+}
+
+func checkURLs(name string, list []secret.URL) error {
+	var problems []error
+	for i, u := range list {
+		if !slices.Contains([]string{"http", "https", "ws", "wss"}, scheme(u)) {
+			problems = append(problems, fmt.Errorf("%s: number %d is %q, not an http(s) or ws(s) address", name, i+1, u))
 		}
 	}
 	return errors.Join(problems...)

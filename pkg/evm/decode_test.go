@@ -60,29 +60,3 @@ func decodedSeconds(t *testing.T, raw []byte) uint64 {
 	}
 	return header.Time * 1000 / 1000
 }
-
-// Receipts that pass the checks stand in the block, and their logs are numbered without gaps.
-func FuzzDecodeReceipt(f *testing.F) {
-	const zero = `"0x0000000000000000000000000000000000000000000000000000000000000000"`
-	f.Add([]byte(`{"type":"0x0","status":"0x1","cumulativeGasUsed":"0x5208","effectiveGasPrice":"0x1","transactionHash":` + zero +
-		`,"transactionIndex":"0x0","blockNumber":"0x0","blockHash":` + zero + `,"from":"0x00000000000000000000000000000000000000aa","logs":[{"address":` +
-		`"0x00000000000000000000000000000000000000aa","topics":[` + zero + `],"data":"0x01","blockNumber":"0x0","blockHash":` + zero +
-		`,"transactionHash":` + zero + `,"transactionIndex":"0x0","logIndex":"0x0","removed":false}]}`))
-	f.Add([]byte(`{"logs":null}`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		var reply receiptReply
-		if gojson.Unmarshal(raw, &reply) != nil || reply.check(Block{Txs: make([]chain.Tx, 1)}, 0, 0) != nil {
-			return
-		}
-		receipt, err := reply.receipt(0)
-		if err != nil {
-			return
-		}
-		for i, log := range receipt.Logs {
-			if int(log.Index) != i || log.BlockHash != receipt.BlockHash || log.TxHash != receipt.Hash {
-				t.Fatalf("log %d of %+v: %+v", i, receipt.Tx, log)
-			}
-		}
-		receiptsRoot([]receiptReply{reply})
-	})
-}

@@ -4,187 +4,242 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
-	gojson "github.com/goccy/go-json"
+	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/secret"
 )
 
-// endpoint is one address of the chain. It connects at its first request, and is used only once it has shown that it belongs to the chain.
+// endpoint is one address of the chain: its connection, and what was learnt about it.
 type endpoint struct {
-	url     secret.URL
-	chainID uint64
+	line
+	name    Source // the address without its secrets, unique in the pool
+	private bool   // for sending only
 	cfg     Config
 	metrics *Metrics
-	http    *http.Client
+	log     zerolog.Logger
+	bucket  *bucket
+	span    *span
 
-	opening chan struct{} // a lock that a context can end the wait for; guards rpc and proven
-	rpc     *rpc.Client
-	proven  bool
-
-	mu   sync.Mutex
-	last error // how the last request ended
+	mu      sync.Mutex
+	last    error // how the last request ended
+	vitals  vitals
+	barred  exclusions
+	batches int // headers in a batch
 }
 
-func newEndpoint(u secret.URL, chainID uint64, cfg Config, metrics *Metrics, client *http.Client) *endpoint {
-	return &endpoint{
-		url: u, chainID: chainID, cfg: cfg, metrics: metrics, http: client, opening: make(chan struct{}, 1), last: errors.New("not asked yet"),
+func newEndpoint(u secret.URL, name Source, private bool, chainID uint64, cfg Config, transport *http.Transport, log zerolog.Logger, m *Metrics) *endpoint {
+	e := &endpoint{
+		name: name, private: private, cfg: cfg, metrics: m, log: log.With().Str("endpoint", string(name)).Logger(), bucket: newBucket(cfg.RateLimit),
+		span: newSpan(cfg.LogsRange), last: errors.New("not asked yet"), batches: cfg.HeadersBatch,
 	}
+	e.line = line{
+		url: u, chainID: chainID, genesis: cfg.Genesis, opening: make(chan struct{}, 1),
+		http: &http.Client{Transport: patient{transport, e.throttled}},
+	}
+	return e
 }
 
-// ask sends one request and decodes the answer into result. Every error is a callError.
-func (e *endpoint) ask(ctx context.Context, result any, method string, args ...any) error {
+// ask sends one request, when the endpoint's rate allows. Every error is a callError.
+func (e *endpoint) ask(ctx context.Context, method string, args ...any) (json.RawMessage, error) {
+	return e.askAs(ctx, method, method, args...)
+}
+
+// askAs is ask under a name of its own in metrics and times.
+func (e *endpoint) askAs(ctx context.Context, label, method string, args ...any) (raw json.RawMessage, err error) {
+	err = e.exchange(ctx, label, func(ctx context.Context, c *connection) error {
+		return c.CallContext(ctx, &raw, method, args...)
+	})
+	return raw, err
+}
+
+// exchange is one trip to the node, with a deadline: go-ethereum's client waits for ever when a WebSocket ends at the wrong moment. It takes note of how
+// it went.
+func (e *endpoint) exchange(ctx context.Context, method string, trip func(context.Context, *connection) error) error {
+	if err := e.await(ctx, method); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.RequestTimeout)
 	defer cancel()
-	client, err := e.open(ctx)
+	begun := time.Now()
+	err := e.line.do(ctx, trip)
+	took := time.Since(begun)
+	e.metrics.seconds.WithLabelValues(method).Observe(took.Seconds())
 	if err == nil {
-		err = e.request(ctx, client, result, method, args...)
+		e.answered(method, took)
+		return nil
 	}
-	if failed, is := errors.AsType[*callError](err); !is || failed.class != abandoned {
-		e.mu.Lock()
-		e.last = err
-		e.mu.Unlock()
-	}
-	return err
+	return e.failed(ctx, method, err, took)
 }
 
-// health is nil if the last request was answered, even by a refusal.
-func (e *endpoint) health() error {
+// await waits for the endpoint's rate limit. A signed transaction never waits: it is worth more than what the node may think of us.
+func (e *endpoint) await(ctx context.Context, method string) error {
+	wait := e.bucket.take(time.Now())
+	if wait <= 0 || method == methodSend {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return e.failed(ctx, method, ctx.Err(), 0)
+	}
+}
+
+func (e *endpoint) answered(method string, took time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if failed, is := errors.AsType[*callError](e.last); is && failed.class == failedReply {
-		return nil
-	}
-	return e.last
+	e.last = nil
+	e.vitals.answered(method, took)
+	e.judge()
 }
 
-// open connects if need be and checks the chain.
-func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
-	select {
-	case e.opening <- struct{}{}:
-		defer func() { <-e.opening }()
-	case <-ctx.Done():
-		return nil, e.failed(ctx, "connect", ctx.Err())
-	}
-	if e.rpc == nil {
-		client, err := rpc.DialOptions(ctx, e.url.Reveal(), rpc.WithHTTPClient(e.http))
-		if err != nil {
-			return nil, e.failed(ctx, "connect", err)
-		}
-		e.rpc = client
-	}
-	if !e.proven {
-		if err := e.prove(ctx, e.rpc); err != nil {
-			return nil, unproven(err)
-		}
-		e.proven = true
-	}
-	return e.rpc, nil
-}
-
-// unproven marks that a node's refusal to say which chain it belongs to is no answer to the request that waits behind the question.
-func unproven(err error) error {
-	if failed, is := errors.AsType[*callError](err); is && failed.class == failedReply {
-		failed.class = failedUnproven
-	}
-	return err
-}
-
-// prove compares the endpoint's chain with the configured one.
-func (e *endpoint) prove(ctx context.Context, client *rpc.Client) error {
-	var id hexutil.Uint64
-	if err := e.request(ctx, client, &id, "eth_chainId"); err != nil {
-		return err
-	}
-	if uint64(id) != e.chainID {
-		return e.wrongChain(ctx, "eth_chainId", "chain id %d is wanted, the endpoint names %d (correct keeper.chain_id, or the address in chain.urls)",
-			e.chainID, uint64(id))
-	}
-	if e.cfg.Genesis.IsZero() {
-		return nil
-	}
-	const method = "eth_getBlockByNumber"
-	var raw json.RawMessage
-	if err := e.request(ctx, client, &raw, method, hexutil.Uint64(0), false); err != nil {
-		return err
-	}
-	block, err := decodeBlock(raw)
-	if err != nil {
-		return e.failed(ctx, method, err)
-	}
-	if block.Hash != e.cfg.Genesis {
-		return e.wrongChain(ctx, method, "genesis block %s is wanted, the endpoint has %s (correct chain.genesis, or the address in chain.urls)",
-			e.cfg.Genesis, block.Hash)
-	}
-	return nil
-}
-
-func (e *endpoint) wrongChain(ctx context.Context, method, format string, args ...any) error {
-	return e.failed(ctx, method, &wrongChainError{fmt.Sprintf(format, args...)})
-}
-
-// request is one exchange with the node.
-func (e *endpoint) request(ctx context.Context, client *rpc.Client, result any, method string, args ...any) error {
-	begun := time.Now()
-	var raw json.RawMessage
-	err := client.CallContext(ctx, &raw, method, args...)
-	e.metrics.seconds.WithLabelValues(method).Observe(time.Since(begun).Seconds())
-	if err != nil {
-		return e.failed(ctx, method, err)
-	}
-	if into, isRaw := result.(*json.RawMessage); isRaw {
-		*into = raw
-		return nil
-	}
-	if err := gojson.Unmarshal(raw, result); err != nil {
-		return e.failed(ctx, method, malformed("reading the answer: %v", err))
-	}
-	return nil
-}
-
-// failed makes the error of a request and counts it. A request whose context was cancelled fails with whatever the cause was.
-func (e *endpoint) failed(ctx context.Context, method string, err error) error {
+// failed makes the error of a request, counts it, and draws the consequences. A request whose context was cancelled fails with whatever the
+// cause was, and is no fault of the endpoint.
+func (e *endpoint) failed(ctx context.Context, method string, err error, took time.Duration) error {
 	failed := &callError{endpoint: e.url, method: method, class: abandoned, err: err}
-	if !errors.Is(ctx.Err(), context.Canceled) {
-		failed.class, failed.err = classify(err)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		if context.Cause(ctx) == errOvertaken {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.vitals.overtaken(took)
+			e.judge()
+		}
+		return failed
 	}
-	if failed.class != abandoned {
-		e.metrics.errors.WithLabelValues(method, string(failed.class)).Inc()
-	}
+	failed.class, failed.err = classify(err)
+	e.blame(failed)
 	return failed
 }
 
-// subscribe asks the endpoint to push new heads.
-func (e *endpoint) subscribe(ctx context.Context, heads chan json.RawMessage) (*rpc.ClientSubscription, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.RequestTimeout)
-	defer cancel()
-	client, err := e.open(ctx)
-	if err != nil {
-		return nil, err
+// blame counts a failure against the endpoint.
+func (e *endpoint) blame(failed *callError) {
+	now := time.Now()
+	reply := replyOK
+	if failed.class == failedReply {
+		if reply = replyClass(failed.method, failed.err); reply == replyThrottled {
+			failed.class = failedThrottled
+		}
 	}
-	sub, err := client.EthSubscribe(ctx, heads, "newHeads")
-	if err != nil {
-		return nil, e.failed(ctx, "eth_subscribe", err)
+	if failed.class == failedThrottled {
+		e.bucket.refused(now, 0)
 	}
-	return sub, nil
+	if failed.class != failedNotFound {
+		e.metrics.errors.WithLabelValues(failed.method, string(failed.class)).Inc()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = failed
+	switch failed.class {
+	case failedWrongChain:
+		e.exclude(Everything, ReasonWrongChain, failed.err.Error())
+	case failedLie:
+		e.exclude(purposeOf(failed.method), ReasonLied, failed.err.Error())
+	case failedReply:
+		if p := purposeOf(failed.method); reply == replyDisabled && p != Everything {
+			e.exclude(p, ReasonDisabled, failed.err.Error())
+		}
+	case failedNotFound, failedThrottled:
+	default:
+		e.vitals.failed(now)
+		e.judge()
+	}
 }
 
-func (e *endpoint) close() {
-	e.opening <- struct{}{}
-	defer func() { <-e.opening }()
-	if e.rpc != nil {
-		e.rpc.Close()
+// throttled is told how long the node's gateway wants no requests, 0 if it did not say.
+func (e *endpoint) throttled(pause time.Duration) { e.bucket.refused(time.Now(), pause) }
+
+// exclude takes the endpoint out for a purpose. The caller holds mu.
+func (e *endpoint) exclude(p Purpose, r Reason, detail string) {
+	if e.barred.add(p, r, scrub(detail, e.url), time.Now(), e.cfg.Cooldown) {
+		e.metrics.excluded.WithLabelValues(string(e.name), string(r)).Inc()
+		e.log.Warn().Str("for", string(p)).Str("reason", string(r)).Str("detail", scrub(detail, e.url)).Msg("evm: endpoint is excluded")
 	}
 }
 
-// blockArg is a block by hash, as calls on its state take it (EIP-1898).
-type blockArg struct {
-	Hash chain.Hash `json:"blockHash"`
+// readmit ends exclusions. The caller holds mu.
+func (e *endpoint) readmit(which func(Exclusion) bool) {
+	for _, x := range e.barred.lift(which) {
+		e.metrics.excluded.WithLabelValues(string(e.name), string(x.Reason)).Dec()
+		e.log.Info().Str("for", string(x.Purpose)).Str("reason", string(x.Reason)).Dur("after_ms", time.Since(x.Since)).Msg("evm: endpoint is taken back")
+	}
+}
+
+// judge excludes and takes back for what the vitals say. The caller holds mu.
+func (e *endpoint) judge() {
+	const hopeless = 3
+	e.when(e.vitals.streak >= hopeless, ReasonUnreachable, "several requests in a row had no answer")
+	e.when(e.vitals.latency > milliseconds(e.cfg.SlowAfter), ReasonSlow, "answers take too long")
+	e.when(e.vitals.behind > e.cfg.MaxLag, ReasonStale, "the head is too far behind")
+}
+
+func (e *endpoint) when(holds bool, r Reason, detail string) {
+	if holds {
+		e.exclude(Everything, r, detail)
+		return
+	}
+	e.readmit(func(x Exclusion) bool { return x.Reason == r })
+}
+
+// sawHead notes the newest block the endpoint names, so far behind the best head.
+func (e *endpoint) sawHead(head chain.BlockRef, behind time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.vitals.sawHead(head, behind)
+	e.judge()
+}
+
+// bar excludes the endpoint from outside.
+func (e *endpoint) bar(p Purpose, r Reason, detail string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.exclude(p, r, detail)
+}
+
+// usable tells how far the endpoint can be used for a purpose.
+func (e *endpoint) usable(p Purpose) standing {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.barred.standing(p)
+}
+
+// rank is how far the endpoint can be used for a purpose at this moment, and its score among its like.
+func (e *endpoint) rank(p Purpose) (standing, float64) {
+	now := time.Now()
+	wait := e.bucket.ready(now)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.barred.standing(p)
+	if s == good && now.Before(e.vitals.resting) {
+		s = last
+	}
+	return s, e.vitals.score(e.cfg.RequestTimeout) + milliseconds(wait)
+}
+
+func (e *endpoint) patience(method string) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.vitals.patience(method, e.cfg.HedgeAfter)
+}
+
+func (e *endpoint) head() chain.BlockRef {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.vitals.head
+}
+
+// health is nil if the last request was answered, even by a refusal or by not having what was asked for.
+func (e *endpoint) health() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if failed, is := errors.AsType[*callError](e.last); is && (failed.class == failedReply || failed.class == failedNotFound) {
+		return nil
+	}
+	return e.last
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/rpc"
@@ -22,7 +24,10 @@ const (
 	failedTimeout    failure = "timeout"     // no answer in time
 	failedTransport  failure = "transport"   // no connection, or it was cut
 	failedHTTP       failure = "http"        // an HTTP status instead of an answer
-	failedMalformed  failure = "malformed"   // an answer that cannot be read, or contradicts itself
+	failedThrottled  failure = "throttled"   // the node or its gateway wants fewer requests
+	failedMalformed  failure = "malformed"   // an answer that cannot be read
+	failedLie        failure = "lie"         // an answer that contradicts itself, or what was asked
+	failedNotFound   failure = "not_found"   // the node does not have the block; no fault of the endpoint, and not counted
 	failedWrongChain failure = "wrong_chain" // the endpoint belongs to another chain
 	failedUnproven   failure = "unproven"    // the endpoint refuses to say which chain it belongs to
 	abandoned        failure = "abandoned"   // the caller did not wait; no fault of the endpoint, and not counted
@@ -63,13 +68,25 @@ func classify(err error) (failure, error) {
 	if WrongChain(err) {
 		return failedWrongChain, err
 	}
+	if _, is := errors.AsType[*unprovenError](err); is {
+		return failedUnproven, err
+	}
 	if _, is := errors.AsType[*malformedError](err); is {
 		return failedMalformed, err
+	}
+	if _, is := errors.AsType[*lieError](err); is {
+		return failedLie, err
+	}
+	if NotFound(err) {
+		return failedNotFound, err
 	}
 	if _, is := errors.AsType[rpc.Error](err); is {
 		return failedReply, err
 	}
 	if status, is := errors.AsType[rpc.HTTPError](err); is {
+		if status.StatusCode == http.StatusTooManyRequests {
+			return failedThrottled, httpError{status}
+		}
 		return failedHTTP, httpError{status}
 	}
 	if wrapped, is := errors.AsType[*url.Error](err); is { // its text repeats the whole address
@@ -93,7 +110,7 @@ func (e httpError) Error() string {
 	return strings.TrimSuffix("HTTP "+e.reply.Status+": "+text, ": ")
 }
 
-// malformedError is an answer that is none, or that contradicts what was asked.
+// malformedError is an answer that is none.
 type malformedError struct{ text string }
 
 func (e *malformedError) Error() string { return e.text }
@@ -102,15 +119,26 @@ func malformed(format string, args ...any) error {
 	return &malformedError{fmt.Sprintf(format, args...)}
 }
 
+// lieError is an answer that contradicts itself, or what was asked. No honest node gives it, whatever its state.
+type lieError struct{ text string }
+
+func (e *lieError) Error() string { return e.text }
+
+func lie(format string, args ...any) error {
+	return &lieError{fmt.Sprintf(format, args...)}
+}
+
 // wrongChainError says that an endpoint belongs to another chain than the configured one.
 type wrongChainError struct{ text string }
 
 func (e *wrongChainError) Error() string { return e.text }
 
-// WrongChain tells whether an error says that an endpoint belongs to another chain. Waiting does not mend that.
+// WrongChain tells whether an error says that every endpoint belongs to another chain than the configured one. Waiting does not mend that.
 func WrongChain(err error) bool {
-	_, is := errors.AsType[*wrongChainError](err)
-	return is
+	return everyAnswer(err, func(err error) bool {
+		_, is := errors.AsType[*wrongChainError](err)
+		return is
+	})
 }
 
 // notFoundError says that a node does not have a block: not yet, or not any more.
@@ -124,16 +152,58 @@ func NotFound(err error) bool {
 	return is
 }
 
-// Refused tells whether a node answered a request with an error of its own: it was reached, and does not do what was asked.
+// Refused tells whether every endpoint that was asked answered with an error of its own: it was reached, and does not do what was asked.
 func Refused(err error) bool {
-	failed, is := errors.AsType[*callError](err)
-	return is && failed.class == failedReply
+	return everyAnswer(err, func(err error) bool {
+		failed, is := errors.AsType[*callError](err)
+		return is && failed.class == failedReply
+	})
 }
 
-// noAnswer tells whether another endpoint may know better: after everything but a node's own error.
-func noAnswer(err error) bool {
+// exhaustedError holds why each endpoint that was asked gave no usable answer, in the order in which they were asked.
+type exhaustedError struct{ answers []error }
+
+func (e *exhaustedError) Error() string { return errors.Join(e.answers...).Error() }
+
+func (e *exhaustedError) Unwrap() []error { return e.answers }
+
+// exhausted joins the failures of several endpoints.
+func exhausted(answers []error) error {
+	if len(answers) == 1 {
+		return answers[0]
+	}
+	return &exhaustedError{answers}
+}
+
+// everyAnswer tells whether all endpoints failed in one way.
+func everyAnswer(err error, is func(error) bool) bool {
+	all, several := errors.AsType[*exhaustedError](err)
+	if !several {
+		return is(err)
+	}
+	return !slices.ContainsFunc(all.answers, func(err error) bool { return !is(err) })
+}
+
+// noEndpointError says that there is nobody to ask.
+type noEndpointError struct{ text string }
+
+func (e *noEndpointError) Error() string { return e.text }
+
+// NoEndpoint tells whether an error says that no endpoint may be asked: all that are configured were left out by Elsewhere, or none is configured for
+// the purpose.
+func NoEndpoint(err error) bool {
+	_, is := errors.AsType[*noEndpointError](err)
+	return is
+}
+
+// isFinal tells whether asking another endpoint cannot help: the contract itself reverted, or nobody waits any more.
+func isFinal(err error) bool {
 	failed, is := errors.AsType[*callError](err)
-	return is && failed.class != failedReply && failed.class != abandoned
+	if is && failed.class == abandoned {
+		return true
+	}
+	_, reverted := RevertData(err)
+	return reverted
 }
 
 const revertText = "execution reverted"

@@ -12,108 +12,187 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// Heads delivers new heads until ctx ends or the client is closed, and then closes the channel. It listens to the announcements of the first
-// WebSocket endpoint that works and asks for the head whenever none has come for a poll interval. A slow reader gets the newest head only:
-// whoever needs all blocks follows the parents. The same head is not delivered twice running; a head may be lower than the one before, or on another branch.
+// Heads delivers new heads until ctx ends or the client is closed, and then closes the channel. It listens to the announcements of every WebSocket
+// endpoint at once, the first to announce a block wins, and asks for the head whenever none has come for a poll interval. A slow reader gets
+// the newest head only: whoever needs all blocks follows the parents. The same head is not delivered twice running; a head may be lower than the one before,
+// or on another branch.
 //
-// The time of an announced head may lack its milliseconds.
+// The endpoint that announced a block is the first to be asked for it and its logs. Endpoints that are excluded are not listened to while another one
+// is good. The time of an announced head may lack its milliseconds.
 func (c *Client) Heads(ctx context.Context) <-chan chain.BlockRef {
+	p := c.pool
 	ctx, cancel := context.WithCancel(ctx)
-	detach := context.AfterFunc(c.life, cancel)
-	out, announced := make(chan chain.BlockRef, 1), make(chan json.RawMessage)
-	c.background.Go(func() { c.listen(ctx, announced) })
-	c.background.Go(func() {
+	detach := context.AfterFunc(p.life, cancel)
+	out, announced := make(chan chain.BlockRef, 1), make(chan announcement)
+	for _, e := range p.public {
+		if announces(e.url) {
+			p.background.Go(func() { p.listen(ctx, e, announced) })
+		}
+	}
+	p.background.Go(func() {
 		defer close(out)
 		defer cancel()
 		defer detach()
-		c.deliver(ctx, announced, out)
+		d := delivery{pool: p, out: out, by: map[chain.Hash]map[*endpoint]bool{}}
+		d.run(ctx, announced, c.Head)
 	})
 	return out
 }
 
-// deliver is one loop, so that a head that was asked for never overtakes one that was announced later.
-func (c *Client) deliver(ctx context.Context, announced <-chan json.RawMessage, out chan chain.BlockRef) {
-	var last chain.Hash
-	emit := func(head chain.BlockRef, via string) {
-		if head.Hash == last {
-			return
-		}
-		last = head.Hash
-		c.metrics.heads.WithLabelValues(via).Inc()
-		select {
-		case <-out: // An unread head is replaced; nobody else writes, so that there is room now.
-		default:
-		}
-		out <- head
-	}
+// announcement is a head that an endpoint pushed.
+type announcement struct {
+	head chain.BlockRef
+	from *endpoint
+}
+
+// delivery is the merging of what several endpoints say into one channel.
+type delivery struct {
+	pool  *pool
+	out   chan chain.BlockRef
+	last  chain.Hash
+	by    map[chain.Hash]map[*endpoint]bool // who announced a block
+	order []chain.Hash                      // the blocks of by, oldest first
+}
+
+// run is one loop, so that a head that was asked for never overtakes one that was announced later.
+func (d *delivery) run(ctx context.Context, announced <-chan announcement, head func(context.Context) (chain.BlockRef, error)) {
 	silence := time.NewTimer(0)
 	defer silence.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case raw := <-announced:
-			if head, err := decodeBlock(raw); err == nil {
-				emit(head.BlockRef, fromAnnouncement)
-			} else {
-				c.log.Warn().Err(err).Msg("evm: an announced head cannot be read")
+		case a := <-announced:
+			if !d.takes(a) {
+				continue // the silence goes on
 			}
+			d.emit(a.head, fromAnnouncement)
 		case <-silence.C:
-			if head, err := c.Head(ctx); err == nil {
-				emit(head, fromPoll)
+			if head, err := head(ctx); err == nil {
+				d.emit(head, fromPoll)
 			} else if ctx.Err() == nil {
-				c.log.Debug().Err(err).Msg("evm: no head")
+				d.pool.log.Debug().Err(err).Msg("evm: no head")
 			}
 		}
-		silence.Reset(c.cfg.PollInterval)
+		silence.Reset(d.pool.cfg.PollInterval)
 	}
 }
 
-// listen keeps a subscription to new heads, on one endpoint at a time.
-func (c *Client) listen(ctx context.Context, announced chan<- json.RawMessage) {
-	var pushing []*endpoint
-	for _, e := range c.endpoints {
-		if announces(e.url) {
-			pushing = append(pushing, e)
+// takes tells whether an announcement is news. What another endpoint has announced before is none; but an endpoint that announces a block again has
+// gone back to it.
+func (d *delivery) takes(a announcement) bool {
+	if a.from.usable(ForHeads) != good && d.pool.hears() {
+		return false
+	}
+	who := d.by[a.head.Hash]
+	if who == nil {
+		const enough = 256
+		if len(d.order) == enough {
+			delete(d.by, d.order[0])
+			d.order = d.order[1:]
+		}
+		who = map[*endpoint]bool{}
+		d.by[a.head.Hash], d.order = who, append(d.order, a.head.Hash)
+	}
+	news := len(who) == 0 || who[a.from]
+	who[a.from] = true
+	return news
+}
+
+// hears tells whether an endpoint that can push heads is good.
+func (p *pool) hears() bool {
+	for _, e := range p.public {
+		if announces(e.url) && e.usable(ForHeads) == good {
+			return true
 		}
 	}
-	if len(pushing) == 0 {
+	return false
+}
+
+func (d *delivery) emit(head chain.BlockRef, via string) {
+	if head.Hash == d.last {
 		return
 	}
+	d.last = head.Hash
+	d.pool.metrics.heads.WithLabelValues(via).Inc()
+	select {
+	case <-d.out: // An unread head is replaced; nobody else writes, so that there is room now.
+	default:
+	}
+	d.out <- head
+}
+
+// listen keeps a subscription to an endpoint's new heads.
+func (p *pool) listen(ctx context.Context, e *endpoint, announced chan<- announcement) {
 	tries := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
-	for at := 0; tries.Next(ctx); at++ {
-		heard, err := c.listenTo(ctx, pushing[at%len(pushing)], announced)
+	for tries.Next(ctx) {
+		heard, err := p.listenTo(ctx, e, announced)
 		if heard {
 			tries.Reset()
 		}
 		tries.Failed(err)
 		if ctx.Err() == nil {
-			c.log.Warn().Err(err).Msg("evm: no announcements of heads, asking for them meanwhile")
+			e.log.Warn().Err(err).Msg("evm: no announcements of heads from this endpoint for now")
 		}
 	}
 }
 
-// listenTo passes on what an endpoint announces until it stops.
-func (c *Client) listenTo(ctx context.Context, e *endpoint, announced chan<- json.RawMessage) (heard bool, err error) {
+// listenTo passes on what an endpoint announces until it stops, or falls silent while the chain goes on.
+func (p *pool) listenTo(ctx context.Context, e *endpoint, announced chan<- announcement) (heard bool, err error) {
 	heads := make(chan json.RawMessage, 16)
 	sub, err := e.subscribe(ctx, heads)
 	if err != nil {
 		return false, err
 	}
 	defer sub.Unsubscribe()
+	silence := time.NewTimer(p.cfg.MaxLag)
+	defer silence.Stop()
+	var newest uint64
 	for {
 		select {
 		case raw := <-heads:
-			heard = true
+			silence.Reset(p.cfg.MaxLag)
+			head, err := decodeBlock(raw)
+			if err != nil {
+				return heard, e.failed(ctx, methodSubscribe, err, 0)
+			}
+			heard, newest = true, head.Number
+			p.sawHead(e, head.BlockRef)
+			p.memory.serve(head.Hash, PartHeader, e)
 			select {
-			case announced <- raw:
+			case announced <- announcement{head.BlockRef, e}:
 			case <-ctx.Done():
 				return heard, ctx.Err()
 			}
+		case <-silence.C:
+			if heard && p.highest() > newest {
+				return heard, e.failed(ctx, methodSubscribe, fmt.Errorf("nothing was announced for %s while the chain went on", p.cfg.MaxLag), 0)
+			}
+			silence.Reset(p.cfg.MaxLag)
 		case err := <-sub.Err():
-			return heard, e.failed(ctx, "eth_subscribe", fmt.Errorf("the subscription ended: %w", cmp.Or(err, io.EOF)))
+			return heard, e.failed(ctx, methodSubscribe, fmt.Errorf("the subscription ended: %w", cmp.Or(err, io.EOF)), 0)
 		case <-ctx.Done():
 			return heard, ctx.Err()
 		}
 	}
+}
+
+// highest is the number of the best head.
+func (p *pool) highest() uint64 {
+	return p.bestHead(nil, chain.BlockRef{}).Number
+}
+
+// subscribe asks the endpoint to push new heads.
+func (e *endpoint) subscribe(ctx context.Context, heads chan json.RawMessage) (sub subscription, err error) {
+	err = e.exchange(ctx, methodSubscribe, func(ctx context.Context, c *connection) (err error) {
+		sub, err = c.EthSubscribe(ctx, heads, "newHeads")
+		return err
+	})
+	return sub, err
+}
+
+// subscription is a stream of pushes.
+type subscription interface {
+	Err() <-chan error
+	Unsubscribe()
 }

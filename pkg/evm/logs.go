@@ -2,6 +2,7 @@ package evm
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -31,52 +32,62 @@ func (f Filter) MayMatch(b Bloom) bool {
 		slices.ContainsFunc(f.Topics, func(t chain.Hash) bool { return bloom.Test(t[:]) })
 }
 
-// filterArg is the argument of eth_getLogs.
+// halves splits the filter into two that together choose the same logs: by addresses, or else by topics. It fails where there is one of each.
+func (f Filter) halves() (a, b Filter, ok bool) {
+	switch {
+	case len(f.Addresses) > 1:
+		m := len(f.Addresses) / 2
+		return Filter{f.Addresses[:m], f.Topics}, Filter{f.Addresses[m:], f.Topics}, true
+	case len(f.Topics) > 1:
+		m := len(f.Topics) / 2
+		return Filter{f.Addresses, f.Topics[:m]}, Filter{f.Addresses, f.Topics[m:]}, true
+	default:
+		return f, f, false
+	}
+}
+
+// filterArg is the argument of eth_getLogs: of one block by its hash, or of a range. Tags are never sent: nodes with a range limit refuse them.
 type filterArg struct {
-	BlockHash chain.Hash      `json:"blockHash"`
+	BlockHash *chain.Hash     `json:"blockHash,omitempty"`
+	From      *hexNumber      `json:"fromBlock,omitempty"`
+	To        *hexNumber      `json:"toBlock,omitempty"`
 	Addresses []chain.Address `json:"address"`
 	Topics    [][]chain.Hash  `json:"topics"`
 }
 
-// logReply is a log as nodes show it.
-type logReply struct {
-	Address   chain.Address `json:"address"`
-	Topics    []chain.Hash  `json:"topics"`
-	Data      hexBytes      `json:"data"`
-	Block     hexNumber     `json:"blockNumber"`
-	BlockHash chain.Hash    `json:"blockHash"`
-	TxHash    chain.Hash    `json:"transactionHash"`
-	TxIndex   hexNumber     `json:"transactionIndex"`
-	Index     hexNumber     `json:"logIndex"`
-	Removed   bool          `json:"removed"`
-}
-
-func (r logReply) log() chain.Log {
-	return chain.Log{
-		Address: r.Address, Topics: r.Topics, Data: r.Data, Block: uint64(r.Block), BlockHash: r.BlockHash, TxHash: r.TxHash,
-		TxIndex: uint32(r.TxIndex), Index: uint32(r.Index),
-	}
-}
-
-// Logs returns the chosen logs of a block, by its hash, in ascending order of their index. A node with a damaged log index may leave some out:
-// completeness is shown by the block's bloom or by its receipts.
-func (c *Client) Logs(ctx context.Context, block chain.BlockRef, f Filter) ([]chain.Log, error) {
-	var replies []logReply
-	arg := filterArg{BlockHash: block.Hash, Addresses: f.Addresses, Topics: [][]chain.Hash{f.Topics}}
-	if err := c.ask(ctx, &replies, "eth_getLogs", arg); err != nil {
+// Logs returns the chosen logs of a block, by its hash, in ascending order of their index. The endpoint that announced the block is asked first: others
+// may not have it yet. A node with a damaged log index may leave some out: completeness is shown by the block's bloom or by its receipts.
+func (r Reader) Logs(ctx context.Context, block chain.BlockRef, f Filter) ([]chain.Log, error) {
+	logs, from, err := ask(ctx, r, question[[]chain.Log]{
+		method: methodLogs, args: []any{filterArg{BlockHash: &block.Hash, Addresses: f.Addresses, Topics: [][]chain.Hash{f.Topics}}},
+		first: r.pool.memory.server(block.Hash, PartHeader), read: func(raw json.RawMessage) ([]chain.Log, error) {
+			return readLogs(raw, f, func(l logReply) error { return checkLog(l, block) })
+		},
+	})
+	if err != nil {
 		return nil, fmt.Errorf("asking for the logs of block %d: %w", block.Number, err)
+	}
+	r.pool.memory.serve(block.Hash, PartLogs, from)
+	return logs, nil
+}
+
+// readLogs reads logs that were asked for by a filter and makes sure that they are chosen by it and in the chain's order, each one also by check.
+func readLogs(raw []byte, f Filter, check func(logReply) error) ([]chain.Log, error) {
+	replies, err := decodeLogs(raw)
+	if err != nil {
+		return nil, err
 	}
 	logs := make([]chain.Log, len(replies))
 	for i, reply := range replies {
-		logs[i] = reply.log()
-		if err := checkLog(reply, block); err != nil {
-			return nil, fmt.Errorf("reading the logs of block %d: %w", block.Number, err)
+		logs[i] = reply.Log
+		if err := check(reply); err != nil {
+			return nil, err
 		}
-		if !f.Matches(logs[i]) {
-			return nil, fmt.Errorf("reading the logs of block %d: log %d was not asked for", block.Number, logs[i].Index)
+		if !f.Matches(reply.Log) {
+			return nil, lie("log %d of block %d was not asked for", reply.Index, reply.Block)
 		}
-		if i > 0 && logs[i].Index <= logs[i-1].Index {
-			return nil, fmt.Errorf("reading the logs of block %d: log %d comes after log %d", block.Number, logs[i].Index, logs[i-1].Index)
+		if i > 0 && !logs[i-1].Pos().Before(reply.Pos()) {
+			return nil, lie("log %d of block %d comes after log %d of block %d", reply.Index, reply.Block, logs[i-1].Index, logs[i-1].Block)
 		}
 	}
 	return logs, nil
@@ -84,10 +95,10 @@ func (c *Client) Logs(ctx context.Context, block chain.BlockRef, f Filter) ([]ch
 
 func checkLog(r logReply, block chain.BlockRef) error {
 	switch {
-	case r.BlockHash != block.Hash || uint64(r.Block) != block.Number:
-		return malformed("log %d says it stands in block %d %s", r.Index, r.Block, r.BlockHash)
-	case r.Removed:
-		return malformed("log %d says it was removed", r.Index)
+	case r.BlockHash != block.Hash || r.Block != block.Number:
+		return lie("log %d says it stands in block %d %s", r.Index, r.Block, r.BlockHash)
+	case r.removed:
+		return lie("log %d says it was removed", r.Index)
 	default:
 		return nil
 	}

@@ -104,7 +104,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	if _, err := c.BlockAt(t.Context(), 7); !evm.NotFound(err) {
 		t.Errorf("a block to come: %v", err)
 	}
-	unknown := evm.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{1}}}
+	unknown := evm.Block{Header: evm.Header{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{1}}}}
 	if _, _, err := c.Receipts(t.Context(), unknown); !evm.NotFound(err) {
 		t.Errorf("receipts of an unknown block: %v", err)
 	}

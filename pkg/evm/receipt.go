@@ -3,11 +3,11 @@ package evm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"math/big"
+	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/trie"
 	gojson "github.com/goccy/go-json"
@@ -15,101 +15,110 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// hexBytes are bytes as JSON-RPC writes them.
-type hexBytes = hexutil.Bytes
-
 // Receipt is a mined transaction and the logs it left, in order.
 type Receipt struct {
 	chain.Tx
 	Logs []chain.Log
 }
 
-// receiptReply is a receipt as nodes show it.
-type receiptReply struct {
-	Type          hexNumber      `json:"type"`
-	Status        hexNumber      `json:"status"`
-	CumulativeGas hexNumber      `json:"cumulativeGasUsed"`
-	GasUsed       hexNumber      `json:"gasUsed"`
-	GasPrice      *hexutil.Big   `json:"effectiveGasPrice"`
-	TxHash        chain.Hash     `json:"transactionHash"`
-	Index         hexNumber      `json:"transactionIndex"`
-	Block         hexNumber      `json:"blockNumber"`
-	BlockHash     chain.Hash     `json:"blockHash"`
-	From          chain.Address  `json:"from"`
-	To            *chain.Address `json:"to"`
-	Logs          []logReply     `json:"logs"`
-}
-
-// Receipts returns the receipts of a block's transactions, in order. Proven says that they hash to the header's receipts root: then logs,
-// statuses and gas are exactly those of the block. They are not proven if the node's answer is wrong, or has a kind of transaction that this
-// build cannot encode.
-func (c *Client) Receipts(ctx context.Context, block Block) (receipts []Receipt, proven bool, err error) {
-	var replies []receiptReply
-	if err := c.ask(ctx, &replies, "eth_getBlockReceipts", block.Hash); err != nil {
+// Receipts returns the receipts of a block's transactions, in order; the endpoint that had the block first is asked first. Proven says that they hash
+// to the header's receipts root: then logs, statuses and gas are exactly those of the block. An endpoint whose receipts do not is excluded, and another
+// one asked. They are not proven if no endpoint's are, or if the block has a kind of transaction that this build cannot encode.
+func (r Reader) Receipts(ctx context.Context, block Block) (receipts []Receipt, proven bool, err error) {
+	var doubtful atomic.Pointer[[]Receipt]
+	type answer struct {
+		receipts []Receipt
+		proven   bool
+	}
+	best, from, err := ask(ctx, r, question[answer]{
+		method: methodReceipts, args: []any{block.Hash}, first: r.pool.memory.server(block.Hash, PartHeader),
+		read: func(raw json.RawMessage) (answer, error) {
+			list, root, err := readReceipts(raw, block)
+			if err == nil && root != block.ReceiptsRoot && !root.IsZero() {
+				doubtful.Store(&list)
+				return answer{}, lie("the receipts of block %d hash to %s, its header says %s", block.Number, root, block.ReceiptsRoot)
+			}
+			return answer{list, root == block.ReceiptsRoot}, err
+		},
+	})
+	switch {
+	case err == nil:
+		r.pool.memory.serve(block.Hash, PartReceipts, from)
+		return best.receipts, best.proven, nil
+	case doubtful.Load() != nil && everyAnswer(err, isAnswer):
+		return *doubtful.Load(), false, nil
+	default:
 		return nil, false, fmt.Errorf("asking for the receipts of block %d: %w", block.Number, err)
 	}
-	if replies == nil {
-		return nil, false, &notFoundError{fmt.Sprintf("block %d with its receipts", block.Number)}
+}
+
+// isAnswer tells whether a node has said what it can about a question, so that asking it again would not help.
+func isAnswer(err error) bool {
+	failed, is := errors.AsType[*callError](err)
+	return is && (failed.class == failedReply || failed.class == failedLie || failed.class == failedNotFound)
+}
+
+// readReceipts reads the receipts of a block and what they hash to; zero if that cannot be told.
+func readReceipts(raw []byte, block Block) ([]Receipt, chain.Hash, error) {
+	replies, err := decodeReceipts(raw)
+	switch {
+	case err != nil:
+		return nil, chain.Hash{}, err
+	case replies == nil:
+		return nil, chain.Hash{}, &notFoundError{fmt.Sprintf("block %d with its receipts", block.Number)}
+	case len(replies) != len(block.Txs):
+		return nil, chain.Hash{}, lie("%d receipts for the %d transactions of block %d", len(replies), len(block.Txs), block.Number)
 	}
-	if len(replies) != len(block.Txs) {
-		return nil, false, fmt.Errorf("reading the receipts of block %d: %d receipts for %d transactions", block.Number, len(replies), len(block.Txs))
-	}
+	receipts := make([]Receipt, len(replies))
 	nextLog, gasBefore := uint32(0), uint64(0)
-	for i, reply := range replies {
+	for i := range replies {
+		reply := &replies[i]
 		if err := reply.check(block, i, nextLog); err != nil {
-			return nil, false, fmt.Errorf("reading the receipts of block %d: %w", block.Number, err)
+			return nil, chain.Hash{}, err
 		}
-		reply.GasUsed = reply.CumulativeGas - hexNumber(gasBefore) // only the sum is covered by the root
-		receipt, err := reply.receipt(block.Txs[i].Nonce)
-		if err != nil {
-			return nil, false, fmt.Errorf("reading the receipts of block %d: %w", block.Number, err)
-		}
-		receipts = append(receipts, receipt)
-		nextLog, gasBefore = nextLog+uint32(len(reply.Logs)), uint64(reply.CumulativeGas)
+		reply.gasUsed = reply.cumulativeGas - gasBefore // only the sum is covered by the root
+		receipts[i] = reply.receipt(block.Txs[i].Nonce)
+		nextLog, gasBefore = nextLog+uint32(len(reply.logs)), reply.cumulativeGas
 	}
-	return receipts, receiptsRoot(replies) == block.ReceiptsRoot, nil
+	return receipts, receiptsRoot(replies), nil
 }
 
 // check compares the i-th receipt with the block it was asked for.
-func (r receiptReply) check(block Block, i int, firstLog uint32) error {
-	if r.BlockHash != block.Hash || int(r.Index) != i || r.TxHash != block.Txs[i].Hash {
-		return malformed("receipt %d is of transaction %s, number %d of block %s", i, r.TxHash, r.Index, r.BlockHash)
+func (r *receiptReply) check(block Block, i int, firstLog uint32) error {
+	if r.blockHash != block.Hash || r.block != block.Number || int(r.index) != i || r.txHash != block.Txs[i].Hash {
+		return lie("receipt %d is of transaction %s, number %d of block %d %s", i, r.txHash, r.index, r.block, r.blockHash)
 	}
-	for k, log := range r.Logs {
+	for k, log := range r.logs {
 		if err := checkLog(log, block.BlockRef); err != nil {
 			return err
 		}
-		if uint32(log.Index) != firstLog+uint32(k) || log.TxHash != r.TxHash || log.TxIndex != r.Index {
-			return malformed("log %d stands at place %d of the block, in transaction %s", log.Index, firstLog+uint32(k), r.TxHash)
+		if log.Index != firstLog+uint32(k) || log.TxHash != r.txHash || log.TxIndex != r.index {
+			return lie("log %d stands at place %d of the block, in transaction %s", log.Index, firstLog+uint32(k), r.txHash)
 		}
 	}
 	return nil
 }
 
-func (r receiptReply) receipt(nonce uint64) (Receipt, error) {
-	price := (*big.Int)(r.GasPrice)
-	if price == nil || !price.IsUint64() {
-		return Receipt{}, malformed("transaction %s paid %v wei per gas", r.TxHash, price)
-	}
+func (r *receiptReply) receipt(nonce uint64) Receipt {
 	out := Receipt{Tx: chain.Tx{
-		Hash: r.TxHash, From: r.From, Nonce: nonce, Block: uint64(r.Block), BlockHash: r.BlockHash, Index: uint32(r.Index),
-		OK: r.Status == 1, GasUsed: uint64(r.GasUsed), GasPrice: price.Uint64(),
+		Hash: r.txHash, From: r.from, To: r.to, Nonce: nonce, Block: r.block, BlockHash: r.blockHash, Index: r.index,
+		OK: r.status == 1, GasUsed: r.gasUsed, GasPrice: r.gasPrice,
 	}}
-	if r.To != nil {
-		out.To = *r.To
+	for _, log := range r.logs {
+		out.Logs = append(out.Logs, log.Log)
 	}
-	for _, log := range r.Logs {
-		out.Logs = append(out.Logs, log.log())
-	}
-	return out, nil
+	return out
 }
 
-// receiptsRoot is what the header commits to: the root of the trie of the encoded receipts.
+// receiptsRoot is what the header commits to: the root of the trie of the encoded receipts. It is zero where this build does not know how to encode one.
 func receiptsRoot(replies []receiptReply) chain.Hash {
 	receipts := make(types.Receipts, len(replies))
 	for i, r := range replies {
-		receipts[i] = &types.Receipt{Type: uint8(r.Type), Status: uint64(r.Status), CumulativeGasUsed: uint64(r.CumulativeGas)}
-		for _, log := range r.Logs {
+		if r.kind > types.SetCodeTxType {
+			return chain.Hash{}
+		}
+		receipts[i] = &types.Receipt{Type: uint8(r.kind), Status: r.status, CumulativeGasUsed: r.cumulativeGas}
+		for _, log := range r.logs {
 			receipts[i].Logs = append(receipts[i].Logs, log.consensus())
 		}
 		receipts[i].Bloom = types.CreateBloom(receipts[i])
@@ -118,50 +127,68 @@ func receiptsRoot(replies []receiptReply) chain.Hash {
 }
 
 // consensus is the part of a log that receipts commit to.
-func (r logReply) consensus() *types.Log {
-	log := &types.Log{Address: common.Address(r.Address), Data: r.Data}
-	for _, t := range r.Topics {
+func (l logReply) consensus() *types.Log {
+	log := &types.Log{Address: common.Address(l.Address), Data: l.Data}
+	for _, t := range l.Topics {
 		log.Topics = append(log.Topics, common.Hash(t))
 	}
 	return log
 }
 
-// Receipt returns a mined transaction with its logs, on the chain of this moment, or nil if the node knows none: the transaction waits, is
+// Receipt returns a mined transaction with its logs, on the chain of this moment, or nil if no endpoint that answers knows one: the transaction waits, is
 // unknown, or stands in a block that was replaced. Nothing here is proven.
-func (c *Client) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
-	var reply *receiptReply
-	if err := c.ask(ctx, &reply, "eth_getTransactionReceipt", tx); err != nil {
-		return nil, fmt.Errorf("asking for the receipt of %s: %w", tx, err)
-	}
-	if reply == nil {
+func (r Reader) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
+	reply, from, err := ask(ctx, r, question[*receiptReply]{
+		method: methodReceipt, args: []any{tx}, read: func(raw json.RawMessage) (*receiptReply, error) {
+			reply, err := decodeReceipt(raw)
+			switch {
+			case err == nil && reply == nil:
+				return nil, &notFoundError{"the receipt of " + tx.Hex()}
+			case err == nil && reply.txHash != tx:
+				return nil, lie("the receipt of %s for the one of %s", reply.txHash, tx)
+			default:
+				return reply, err
+			}
+		},
+	})
+	if NotFound(err) {
 		return nil, nil //nolint:nilnil // An unmined transaction is no error; the documentation says so.
 	}
-	sent, err := c.minedTx(ctx, tx)
+	if err != nil {
+		return nil, fmt.Errorf("asking for the receipt of %s: %w", tx, err)
+	}
+	sent, err := r.minedTx(ctx, from, tx)
 	if err != nil {
 		return nil, err
 	}
-	if reply.TxHash != tx || sent == nil || *sent.BlockHash != reply.BlockHash {
+	if sent == nil || *sent.BlockHash != reply.blockHash {
 		return nil, fmt.Errorf("asking for the receipt of %s: the chain changed meanwhile", tx)
 	}
-	receipt, err := reply.receipt(uint64(sent.Nonce))
-	if err != nil {
-		return nil, fmt.Errorf("reading the receipt of %s: %w", tx, err)
-	}
+	receipt := reply.receipt(uint64(sent.Nonce))
 	return &receipt, nil
 }
 
-// minedTx returns a transaction that stands in a block, or nil.
-func (c *Client) minedTx(ctx context.Context, tx chain.Hash) (*txReply, error) {
-	var raw json.RawMessage
-	if err := c.ask(ctx, &raw, "eth_getTransactionByHash", tx); err != nil {
-		return nil, fmt.Errorf("asking for transaction %s: %w", tx, err)
-	}
-	var reply *txReply
-	if err := gojson.Unmarshal(raw, &reply); err != nil {
-		return nil, fmt.Errorf("reading transaction %s: %w", tx, err)
-	}
-	if reply == nil || reply.BlockHash == nil {
+// minedTx returns a transaction that stands in a block, or nil, as the endpoint sees it that had its receipt.
+func (r Reader) minedTx(ctx context.Context, from *endpoint, tx chain.Hash) (*txReply, error) {
+	reply, _, err := ask(ctx, r, question[*txReply]{
+		method: methodTransaction, args: []any{tx}, first: from, read: func(raw json.RawMessage) (reply *txReply, err error) {
+			if err := gojson.Unmarshal(raw, &reply); err != nil {
+				return nil, malformed("reading the transaction: %v", err)
+			}
+			if reply == nil || reply.BlockHash == nil {
+				return nil, &notFoundError{"transaction " + tx.Hex() + " in a block"}
+			}
+			if reply.Hash != tx {
+				return nil, lie("transaction %s for %s", reply.Hash, tx)
+			}
+			return reply, nil
+		},
+	})
+	if NotFound(err) {
 		return nil, nil //nolint:nilnil // A transaction that waits is no error.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking for transaction %s: %w", tx, err)
 	}
 	return reply, nil
 }

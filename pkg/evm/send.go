@@ -8,19 +8,33 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// SendRaw gives a signed transaction to every endpoint and returns nil as soon as one has it in its pool; the others go on being asked. Otherwise
+// SendRaw gives a signed transaction to every public endpoint and returns nil as soon as one has it in its pool; the others go on being asked. Otherwise
 // the error holds the answer of each, for SendClass, Ambiguous and NotSent.
 func (c *Client) SendRaw(ctx context.Context, raw []byte) error {
+	return c.pool.send(ctx, c.pool.public, raw)
+}
+
+// SendPrivate gives a signed transaction to every private endpoint and to no other, so that it is not seen before it is mined; everything else is as with
+// SendRaw. A relay's acceptance is no promise to mine it, and what a relay does with it is not in our hands. NoEndpoint(err), and nothing sent, where
+// none is configured.
+func (c *Client) SendPrivate(ctx context.Context, raw []byte) error {
+	if len(c.pool.private) == 0 {
+		return fmt.Errorf("sending a transaction in private: %w", &noEndpointError{"no private endpoint is configured (name one in chain.private_urls)"})
+	}
+	return c.pool.send(ctx, c.pool.private, raw)
+}
+
+func (p *pool) send(ctx context.Context, to []*endpoint, raw []byte) error {
 	type answer struct {
 		from int
 		err  error
 	}
-	answers := make(chan answer, len(c.endpoints))
-	for i, e := range c.endpoints {
-		c.background.Go(func() { answers <- answer{i, c.sendTo(ctx, e, raw)} })
+	answers := make(chan answer, len(to))
+	for i, e := range to {
+		p.background.Go(func() { answers <- answer{i, p.sendTo(ctx, e, raw)} })
 	}
-	refused := make([]error, len(c.endpoints))
-	for range c.endpoints {
+	refused := make([]error, len(to))
+	for range to {
 		select {
 		case a := <-answers:
 			if SendClass(a.err) == Accepted {
@@ -35,18 +49,16 @@ func (c *Client) SendRaw(ctx context.Context, raw []byte) error {
 }
 
 // sendTo outlives the caller's context, so that the slower endpoints get the transaction too.
-func (c *Client) sendTo(ctx context.Context, e *endpoint, raw []byte) error {
+func (p *pool) sendTo(ctx context.Context, e *endpoint, raw []byte) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(c.life, cancel)()
-	var hash chain.Hash
-	if err := e.ask(ctx, &hash, "eth_sendRawTransaction", hexBytes(raw)); err != nil {
-		return err
+	defer context.AfterFunc(p.life, cancel)()
+	sent := scalar[chain.Hash](methodSend, hexBytes(raw))
+	hash, err := put(ctx, e, sent)
+	if want := chain.Keccak256(raw); err == nil && hash != want {
+		return e.failed(ctx, methodSend, malformed("the node answered with hash %s for transaction %s", hash, want), 0)
 	}
-	if want := chain.Keccak256(raw); hash != want {
-		return e.failed(ctx, "eth_sendRawTransaction", malformed("the node answered with hash %s for transaction %s", hash, want))
-	}
-	return nil
+	return err
 }
 
 // refusals are the answers of all endpoints to a transaction that none accepted.

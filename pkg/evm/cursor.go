@@ -1,0 +1,330 @@
+package evm
+
+import (
+	"encoding/hex"
+	"fmt"
+)
+
+// cursor reads one JSON document from front to back, with hexadecimal strings decoded straight into their place. It knows nothing of reflection and
+// copies nothing but what is kept: most of what a scanner does with a node's answers is this.
+//
+// It is stricter than encoding/json where two readers could take a document for different things, because one of them may be the node's proxy, another
+// keeper, or an auditor: the names of fields match exactly, no field comes twice, names and hexadecimal strings hold no escapes, nothing follows the
+// document. All its errors are malformedErrors.
+type cursor struct {
+	raw []byte
+	at  int
+}
+
+// deepest is how many arrays and objects may stand in each other.
+const deepest = 64
+
+func (c *cursor) fail(format string, args ...any) error {
+	return malformed("byte %d of the answer: %s", c.at, fmt.Sprintf(format, args...))
+}
+
+// peek returns the next byte that is no space, 0 at the end.
+func (c *cursor) peek() byte {
+	for ; c.at < len(c.raw); c.at++ {
+		switch b := c.raw[c.at]; b {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return b
+		}
+	}
+	return 0
+}
+
+// take reads a byte if it comes next.
+func (c *cursor) take(b byte) bool {
+	if c.peek() != b {
+		return false
+	}
+	c.at++
+	return true
+}
+
+func (c *cursor) expect(b byte) error {
+	if !c.take(b) {
+		return c.fail("%q is missing", b)
+	}
+	return nil
+}
+
+// word reads null, true or false if it comes next.
+func (c *cursor) word(w string) bool {
+	c.peek()
+	if len(c.raw)-c.at < len(w) || string(c.raw[c.at:c.at+len(w)]) != w {
+		return false
+	}
+	c.at += len(w)
+	return true
+}
+
+// end makes sure that nothing follows.
+func (c *cursor) end() error {
+	if c.peek() != 0 || c.at < len(c.raw) {
+		return c.fail("something follows the answer")
+	}
+	return nil
+}
+
+// array calls item at the beginning of each element.
+func (c *cursor) array(item func(i int) error) error {
+	if err := c.expect('['); err != nil {
+		return err
+	}
+	if c.take(']') {
+		return nil
+	}
+	for i := 0; ; i++ {
+		if err := item(i); err != nil {
+			return err
+		}
+		if c.take(']') {
+			return nil
+		}
+		if err := c.expect(','); err != nil {
+			return err
+		}
+	}
+}
+
+// object calls field at the beginning of each value, with its name.
+func (c *cursor) object(field func(name []byte) error) error {
+	if err := c.expect('{'); err != nil {
+		return err
+	}
+	if c.take('}') {
+		return nil
+	}
+	for {
+		name, err := c.text()
+		if err != nil {
+			return err
+		}
+		if err := c.expect(':'); err != nil {
+			return err
+		}
+		if err := field(name); err != nil {
+			return err
+		}
+		if c.take('}') {
+			return nil
+		}
+		if err := c.expect(','); err != nil {
+			return err
+		}
+	}
+}
+
+// text reads a string without escapes. It is valid until the document changes.
+func (c *cursor) text() ([]byte, error) {
+	if err := c.expect('"'); err != nil {
+		return nil, err
+	}
+	for from := c.at; c.at < len(c.raw); c.at++ {
+		switch b := c.raw[c.at]; {
+		case b == '"':
+			c.at++
+			return c.raw[from : c.at-1], nil
+		case b == '\\' || b < ' ' || b > '~':
+			return nil, c.fail("a string with %q", b)
+		}
+	}
+	return nil, c.fail("a string does not end")
+}
+
+// digits reads a string of hexadecimal digits behind 0x.
+func (c *cursor) digits() ([]byte, error) {
+	text, err := c.text()
+	if err != nil {
+		return nil, err
+	}
+	if len(text) < 2 || text[0] != '0' || text[1] != 'x' {
+		return nil, c.fail("a hexadecimal string does not begin with 0x")
+	}
+	return text[2:], nil
+}
+
+// fixed fills dst.
+func (c *cursor) fixed(dst []byte) error {
+	digits, err := c.digits()
+	if err != nil {
+		return err
+	}
+	if len(digits) != hex.EncodedLen(len(dst)) {
+		return c.fail("%d hexadecimal digits where there should be %d", len(digits), hex.EncodedLen(len(dst)))
+	}
+	if _, err := hex.Decode(dst, digits); err != nil {
+		return c.fail("%v", err)
+	}
+	return nil
+}
+
+// bytes reads any number of bytes.
+func (c *cursor) bytes() ([]byte, error) {
+	digits, err := c.digits()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, hex.DecodedLen(len(digits)))
+	if _, err := hex.Decode(out, digits); err != nil {
+		return nil, c.fail("%v", err)
+	}
+	return out, nil
+}
+
+// number reads a quantity of at most bits bits, written without leading zeros.
+func (c *cursor) number(bits int) (n uint64, err error) {
+	digits, err := c.digits()
+	if err != nil {
+		return 0, err
+	}
+	if len(digits) == 0 || len(digits) > 1 && digits[0] == '0' || len(digits) > bits/4 {
+		return 0, c.fail("%q is no number of %d bits", digits, bits)
+	}
+	for _, d := range digits {
+		v, is := hexDigit(d)
+		if !is {
+			return 0, c.fail("%q is no hexadecimal digit", d)
+		}
+		n = n<<4 | uint64(v)
+	}
+	return n, nil
+}
+
+func hexDigit(d byte) (byte, bool) {
+	switch {
+	case '0' <= d && d <= '9':
+		return d - '0', true
+	case 'a' <= d && d <= 'f':
+		return d - 'a' + 10, true
+	case 'A' <= d && d <= 'F':
+		return d - 'A' + 10, true
+	default:
+		return 0, false
+	}
+}
+
+// skip reads past one value of any kind.
+func (c *cursor) skip(depth int) error {
+	if depth > deepest {
+		return c.fail("more than %d values in each other", deepest)
+	}
+	switch b := c.peek(); {
+	case b == '{':
+		return c.skipObject(depth)
+	case b == '[':
+		return c.array(func(int) error { return c.skip(depth + 1) })
+	case b == '"':
+		return c.skipString()
+	case b == '-' || '0' <= b && b <= '9':
+		return c.skipNumber()
+	case c.word("null"), c.word("true"), c.word("false"):
+		return nil
+	default:
+		return c.fail("no value")
+	}
+}
+
+// skipObject lets names be as they like: nobody reads them.
+func (c *cursor) skipObject(depth int) error {
+	c.at++
+	if c.take('}') {
+		return nil
+	}
+	for {
+		if c.peek() != '"' {
+			return c.fail("a field without a name")
+		}
+		if err := c.skipString(); err != nil {
+			return err
+		}
+		if err := c.expect(':'); err != nil {
+			return err
+		}
+		if err := c.skip(depth + 1); err != nil {
+			return err
+		}
+		if c.take('}') {
+			return nil
+		}
+		if err := c.expect(','); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *cursor) skipString() error {
+	for c.at++; c.at < len(c.raw); c.at++ {
+		switch b := c.raw[c.at]; {
+		case b == '"':
+			c.at++
+			return nil
+		case b < ' ':
+			return c.fail("a control character in a string")
+		case b == '\\':
+			if err := c.skipEscape(); err != nil {
+				return err
+			}
+		}
+	}
+	return c.fail("a string does not end")
+}
+
+// skipEscape stops at the last byte of the escape.
+func (c *cursor) skipEscape() error {
+	if c.at++; c.at >= len(c.raw) {
+		return c.fail("a string does not end")
+	}
+	switch c.raw[c.at] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return nil
+	case 'u':
+		for range 4 {
+			if c.at++; c.at >= len(c.raw) {
+				return c.fail("a string does not end")
+			}
+			if _, is := hexDigit(c.raw[c.at]); !is {
+				return c.fail("an escape of no character")
+			}
+		}
+		return nil
+	default:
+		return c.fail("an unknown escape")
+	}
+}
+
+func (c *cursor) skipNumber() error {
+	if c.raw[c.at] == '-' {
+		c.at++
+	}
+	whole := c.at
+	if n := c.skipDigits(); n == 0 || n > 1 && c.raw[whole] == '0' {
+		return c.fail("no number")
+	}
+	if c.at < len(c.raw) && c.raw[c.at] == '.' {
+		c.at++
+		if c.skipDigits() == 0 {
+			return c.fail("no number")
+		}
+	}
+	if c.at < len(c.raw) && (c.raw[c.at] == 'e' || c.raw[c.at] == 'E') {
+		c.at++
+		if c.at < len(c.raw) && (c.raw[c.at] == '+' || c.raw[c.at] == '-') {
+			c.at++
+		}
+		if c.skipDigits() == 0 {
+			return c.fail("no number")
+		}
+	}
+	return nil
+}
+
+func (c *cursor) skipDigits() (n int) {
+	for ; c.at < len(c.raw) && '0' <= c.raw[c.at] && c.raw[c.at] <= '9'; c.at++ {
+		n++
+	}
+	return n
+}

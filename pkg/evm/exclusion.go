@@ -1,0 +1,149 @@
+package evm
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Purpose is what an endpoint may be excluded for.
+type Purpose string
+
+// The purposes. What is no longer asked of an endpoint for Everything is asked for nothing at all.
+const (
+	Everything  Purpose = "everything"
+	ForLogs     Purpose = "logs"     // eth_getLogs
+	ForReceipts Purpose = "receipts" // eth_getBlockReceipts
+	ForCalls    Purpose = "calls"    // eth_call
+	ForHeads    Purpose = "heads"    // announcements of new heads
+)
+
+// purposeOf is what a method belongs to.
+func purposeOf(method string) Purpose {
+	switch method {
+	case methodLogs, labelRange:
+		return ForLogs
+	case methodReceipts:
+		return ForReceipts
+	case methodCall:
+		return ForCalls
+	case methodSubscribe:
+		return ForHeads
+	default:
+		return Everything
+	}
+}
+
+// Reason is why an endpoint is excluded, as the label of evm_endpoint_excluded.
+type Reason string
+
+// The reasons. An endpoint that was caught (lied, contradicted, suspected) is asked only while every other one was caught as well, and one of
+// another chain never. The others only come last: where nobody better is left they are asked.
+const (
+	ReasonWrongChain   Reason = "wrong_chain"     // it belongs to another chain
+	ReasonLied         Reason = "lied"            // its answer contradicts what was asked, or itself
+	ReasonContradicted Reason = "contradicted"    // most others agree on another block than it
+	ReasonSuspected    Reason = "suspected"       // what it served was found wrong later; see Client.Suspect
+	ReasonStale        Reason = "stale"           // its head is too far behind
+	ReasonSlow         Reason = "slow"            // its answers take too long
+	ReasonUnreachable  Reason = "unreachable"     // several requests in a row had no answer
+	ReasonDisabled     Reason = "method_disabled" // the node does not serve the method
+)
+
+// caught tells whether a reason puts an endpoint's honesty in doubt.
+func (r Reason) caught() bool {
+	return r == ReasonWrongChain || r == ReasonLied || r == ReasonContradicted || r == ReasonSuspected
+}
+
+// passes tells whether the endpoint's vitals alone decide when it is over.
+func (r Reason) passes() bool { return r == ReasonStale || r == ReasonSlow || r == ReasonUnreachable }
+
+// Exclusion says what an endpoint is not used for, and why.
+type Exclusion struct {
+	Purpose Purpose
+	Reason  Reason
+	Detail  string // what was seen, without secrets
+	Since   time.Time
+	// Until is the end of the cool-down, after which the endpoint is probed and taken back; zero where it lasts until the cause is gone.
+	Until time.Time
+}
+
+// exclusions are those of one endpoint. They are pure: every time comes from outside.
+type exclusions struct {
+	list    []Exclusion
+	strikes int // times it was caught
+}
+
+// add excludes for a while that doubles each time an endpoint is caught. It tells whether that is news.
+func (x *exclusions) add(p Purpose, r Reason, detail string, now time.Time, cooldown time.Duration) bool {
+	fresh := Exclusion{Purpose: p, Reason: r, Detail: detail, Since: now}
+	at := slices.IndexFunc(x.list, func(e Exclusion) bool { return e.Purpose == p && e.Reason == r })
+	if r.caught() && (at < 0 || now.After(x.list[at].Until)) {
+		x.strikes++
+	}
+	if !r.passes() {
+		fresh.Until = now.Add(cooldown << min(max(x.strikes-1, 0), longestDoubling))
+	}
+	if at < 0 {
+		x.list = append(x.list, fresh)
+		return true
+	}
+	fresh.Since = x.list[at].Since
+	x.list[at] = fresh
+	return false
+}
+
+// longestDoubling bounds the cool-down of an endpoint that is caught again and again: 64 times the first.
+const longestDoubling = 6
+
+// lift ends exclusions and returns them.
+func (x *exclusions) lift(which func(Exclusion) bool) []Exclusion {
+	var lifted []Exclusion
+	x.list = slices.DeleteFunc(x.list, func(e Exclusion) bool {
+		if !which(e) {
+			return false
+		}
+		lifted = append(lifted, e)
+		return true
+	})
+	return lifted
+}
+
+// served tells when an exclusion has cooled down.
+func (e Exclusion) served(now time.Time) bool { return !e.Reason.passes() && !now.Before(e.Until) }
+
+// standing is how far an endpoint can be used.
+type standing int
+
+const (
+	good    standing = iota
+	last             // when nobody good is left
+	caught           // when everybody was caught
+	foreign          // never
+)
+
+// standing returns how far the endpoint can be used for a purpose.
+func (x *exclusions) standing(p Purpose) standing {
+	worst := good
+	for _, e := range x.list {
+		if e.Purpose != p && e.Purpose != Everything {
+			continue
+		}
+		switch {
+		case e.Reason == ReasonWrongChain:
+			worst = max(worst, foreign)
+		case e.Reason.caught():
+			worst = max(worst, caught)
+		default:
+			worst = max(worst, last)
+		}
+	}
+	return worst
+}
+
+// sorted returns the exclusions in a stable order.
+func (x *exclusions) sorted() []Exclusion {
+	return slices.SortedFunc(slices.Values(x.list), func(a, b Exclusion) int {
+		return cmp.Or(cmp.Compare(a.Purpose, b.Purpose), cmp.Compare(a.Reason, b.Reason))
+	})
+}

@@ -1,0 +1,153 @@
+package evm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// Blocks returns the headers of the blocks from from to to, both included, in ascending order, on the chain of this moment. Every hash has been recomputed
+// and every header names the one before as its parent, so that the last hash vouches for all of them. They are read in batches, of a size that each
+// endpoint is known to take, without transactions. NotFound(err) where the chain is shorter.
+func (r Reader) Blocks(ctx context.Context, from, to uint64) ([]Header, error) {
+	var all []Header
+	for at := from; at <= to; {
+		batch, err := r.headers(ctx, at, to, all)
+		if err != nil {
+			return nil, fmt.Errorf("asking for the headers of blocks %d to %d: %w", at, to, err)
+		}
+		all = append(all, batch...)
+		last := batch[len(batch)-1].Number
+		if last == to {
+			break
+		}
+		at = last + 1
+	}
+	return all, nil
+}
+
+// headers reads some headers from a number on, which follow those before.
+func (r Reader) headers(ctx context.Context, from, to uint64, before []Header) ([]Header, error) {
+	candidates, err := r.pool.ranked(Everything, r.without)
+	if err != nil {
+		return nil, err
+	}
+	var problems []error
+	for _, e := range candidates {
+		batch, err := e.headers(ctx, from, to)
+		if err == nil && len(before) > 0 && !batch[0].Follows(before[len(before)-1].BlockRef) {
+			err = &forkError{batch[0], before[len(before)-1]}
+		}
+		if err == nil || ctx.Err() != nil {
+			return batch, err
+		}
+		problems = append(problems, err)
+	}
+	return nil, exhausted(problems)
+}
+
+// forkError says that two endpoints, or one after a while, name blocks of different branches.
+type forkError struct{ block, before Header }
+
+func (e *forkError) Error() string {
+	return fmt.Sprintf("block %d %s does not follow block %d %s: the chain changed meanwhile, or endpoints disagree",
+		e.block.Number, e.block.Hash, e.before.Number, e.before.Hash)
+}
+
+// headers reads a batch from one endpoint, a smaller one each time it does not answer all of it.
+func (e *endpoint) headers(ctx context.Context, from, to uint64) ([]Header, error) {
+	for {
+		last := to
+		if size := uint64(e.batchSize()); to-from >= size {
+			last = from + size - 1
+		}
+		batch, err := e.batch(ctx, from, last)
+		n := int(last - from + 1)
+		if err == nil {
+			e.batchWorked(n)
+			return batch, nil
+		}
+		if n == 1 || !mayBeTooLong(err) || ctx.Err() != nil {
+			return nil, err
+		}
+		e.batchRefused(n)
+	}
+}
+
+// mayBeTooLong tells whether a shorter batch could be answered where this one was not: gateways refuse long ones with whatever error, or a page.
+func mayBeTooLong(err error) bool {
+	failed, is := errors.AsType[*callError](err)
+	return is && failed.class != failedLie && failed.class != failedNotFound && failed.class != failedWrongChain && failed.class != failedThrottled
+}
+
+// batch asks for a few headers at once; for a single one without a batch, as some gateways do not know any.
+func (e *endpoint) batch(ctx context.Context, from, last uint64) ([]Header, error) {
+	if from == last {
+		h, err := put(ctx, e, headerAt(from))
+		return []Header{h}, err
+	}
+	raws := make([]json.RawMessage, last-from+1)
+	calls := make([]rpc.BatchElem, len(raws))
+	for i := range calls {
+		calls[i] = rpc.BatchElem{Method: methodBlockAt, Args: []any{hexNumber(from + uint64(i)), false}, Result: &raws[i]}
+	}
+	err := e.exchange(ctx, labelBatch, func(ctx context.Context, c *connection) error {
+		if err := c.BatchCallContext(ctx, calls); err != nil {
+			return err
+		}
+		for _, call := range calls {
+			if call.Error != nil {
+				return call.Error
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	headers, err := readHeaders(raws, from)
+	if err != nil {
+		return nil, e.failed(ctx, labelBatch, err, 0)
+	}
+	return headers, nil
+}
+
+// readHeaders reads headers that were asked for by their numbers, from a number on. A break between two is no lie: the chain may have changed while the
+// node wrote its answer.
+func readHeaders(raws []json.RawMessage, from uint64) ([]Header, error) {
+	headers := make([]Header, len(raws))
+	for i, raw := range raws {
+		h, err := headerAt(from + uint64(i)).read(raw)
+		if err != nil {
+			return nil, err
+		}
+		if headers[i] = h; i > 0 && !h.Follows(headers[i-1].BlockRef) {
+			return nil, &forkError{h, headers[i-1]}
+		}
+	}
+	return headers, nil
+}
+
+func (e *endpoint) batchSize() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.batches
+}
+
+// batchWorked lets batches grow by a tenth of the configured size after each full one.
+func (e *endpoint) batchWorked(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n >= e.batches {
+		e.batches = min(e.batches+max(e.cfg.HeadersBatch/10, 1), e.cfg.HeadersBatch)
+	}
+}
+
+func (e *endpoint) batchRefused(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.batches = max(min(e.batches, n/2), 1)
+}

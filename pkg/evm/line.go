@@ -1,0 +1,212 @@
+package evm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+	gojson "github.com/goccy/go-json"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/secret"
+)
+
+// line is the connection to a node. It is made at the first request and again after it broke, and nothing is asked over it before the node has
+// shown that it belongs to the chain.
+type line struct {
+	url     secret.URL
+	chainID uint64
+	genesis chain.Hash
+	http    *http.Client
+
+	opening chan struct{} // a lock that a context can end the wait for; guards conn
+	conn    *connection
+}
+
+// connection is one connection that has named the chain; over HTTP, the time between two failures.
+type connection struct {
+	*rpc.Client
+	proven   bool
+	timeouts atomic.Int32 // in a row
+}
+
+// hung is how many requests in a row may have no answer before a WebSocket is taken for dead: a cut cable sends no farewell.
+const hung = 3
+
+// errBroken says that a WebSocket connection has ended. What was to be sent over it was not sent.
+var errBroken = errors.New("the connection has ended")
+
+// do makes a trip over the connection, once more if the connection turns out to have ended before.
+func (l *line) do(ctx context.Context, trip func(context.Context, *connection) error) error {
+	for again := false; ; again = true {
+		c, err := l.open(ctx)
+		if err != nil {
+			return err
+		}
+		err = trip(ctx, c)
+		l.inspect(ctx, c, err)
+		if again || !errors.Is(err, errBroken) {
+			return err
+		}
+	}
+}
+
+// inspect gives up a connection that broke, or over which nothing comes any more.
+func (l *line) inspect(ctx context.Context, c *connection, err error) {
+	if err == nil {
+		c.timeouts.Store(0)
+		return
+	}
+	switch class, _ := classify(err); {
+	case errors.Is(ctx.Err(), context.Canceled): // says nothing about the connection
+	case class == failedTransport, class == failedTimeout && (!announces(l.url) || c.timeouts.Add(1) >= hung):
+		l.drop(c)
+	}
+}
+
+// open connects if need be and checks the chain.
+func (l *line) open(ctx context.Context) (*connection, error) {
+	select {
+	case l.opening <- struct{}{}:
+		defer func() { <-l.opening }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if l.conn == nil {
+		client, err := l.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.conn = &connection{Client: client}
+	}
+	if !l.conn.proven {
+		if err := l.prove(ctx, l.conn); err != nil {
+			return nil, unproven(err)
+		}
+		l.conn.proven = true
+	}
+	return l.conn, nil
+}
+
+// dial connects. go-ethereum's client would connect a broken WebSocket again by itself, and go on with a node that has not shown its chain: the hook that
+// it asks for headers before each attempt refuses the second.
+func (l *line) dial(ctx context.Context) (*rpc.Client, error) {
+	options := []rpc.ClientOption{rpc.WithHTTPClient(l.http)}
+	if announces(l.url) {
+		var dialed bool
+		options = append(options, rpc.WithHTTPAuth(func(http.Header) error {
+			if dialed {
+				return errBroken
+			}
+			dialed = true
+			return nil
+		}))
+	}
+	return rpc.DialOptions(ctx, l.url.Reveal(), options...)
+}
+
+// drop gives up a connection: the next request makes a new one, or, over HTTP, proves the old one again.
+func (l *line) drop(c *connection) {
+	l.opening <- struct{}{}
+	defer func() { <-l.opening }()
+	if l.conn != c {
+		return
+	}
+	if !announces(l.url) {
+		l.conn = &connection{Client: c.Client}
+		return
+	}
+	l.conn = nil
+	c.Close()
+}
+
+// unproven marks that a node's refusal to say which chain it belongs to is no answer to the request that waits behind the question.
+func unproven(err error) error {
+	if _, is := errors.AsType[rpc.Error](err); is {
+		return &unprovenError{err}
+	}
+	return err
+}
+
+// unprovenError is a node's refusal to say which chain it belongs to.
+type unprovenError struct{ reply error }
+
+func (e *unprovenError) Error() string { return "asked for its chain: " + e.reply.Error() }
+
+// prove compares the node's chain with the configured one.
+func (l *line) prove(ctx context.Context, c *connection) error {
+	var id hexutil.Uint64
+	if err := l.fetch(ctx, c, &id, "eth_chainId"); err != nil {
+		return err
+	}
+	if uint64(id) != l.chainID {
+		return &wrongChainError{fmt.Sprintf("eth_chainId: chain id %d is wanted, the endpoint names %d (correct keeper.chain_id, or the address in chain.urls)",
+			l.chainID, uint64(id))}
+	}
+	if l.genesis.IsZero() {
+		return nil
+	}
+	var raw json.RawMessage
+	if err := c.CallContext(ctx, &raw, methodBlockAt, hexNumber(0), false); err != nil {
+		return err
+	}
+	block, err := decodeBlock(raw)
+	if err != nil {
+		return err
+	}
+	if block.Hash != l.genesis {
+		return &wrongChainError{fmt.Sprintf("genesis block %s is wanted, the endpoint has %s (correct chain.genesis, or the address in chain.urls)",
+			l.genesis, block.Hash)}
+	}
+	return nil
+}
+
+func (l *line) fetch(ctx context.Context, c *connection, into any, method string) error {
+	var raw json.RawMessage
+	if err := c.CallContext(ctx, &raw, method); err != nil {
+		return err
+	}
+	if err := gojson.Unmarshal(raw, into); err != nil {
+		return malformed("reading the answer to %s: %v", method, err)
+	}
+	return nil
+}
+
+func (l *line) close() {
+	l.opening <- struct{}{}
+	defer func() { <-l.opening }()
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn = nil
+	}
+}
+
+// patient tells the endpoint when an HTTP gateway asks for a pause.
+type patient struct {
+	http.RoundTripper
+	throttled func(pause time.Duration)
+}
+
+func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
+	reply, err := p.RoundTripper.RoundTrip(r)
+	if err == nil && reply.StatusCode == http.StatusTooManyRequests {
+		p.throttled(retryAfter(reply.Header))
+	}
+	return reply, err
+}
+
+// retryAfter is how long a gateway wants no requests, 0 if it does not say so in seconds.
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.ParseUint(h.Get("Retry-After"), 10, 16)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,236 @@
+package evm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+)
+
+// What nodes are asked.
+const (
+	methodBlock       = "eth_getBlockByHash"
+	methodBlockAt     = "eth_getBlockByNumber"
+	methodLogs        = "eth_getLogs"
+	methodReceipts    = "eth_getBlockReceipts"
+	methodReceipt     = "eth_getTransactionReceipt"
+	methodTransaction = "eth_getTransactionByHash"
+	methodCall        = "eth_call"
+	methodNonce       = "eth_getTransactionCount"
+	methodBalance     = "eth_getBalance"
+	methodGasPrice    = "eth_gasPrice"
+	methodSend        = "eth_sendRawTransaction"
+	methodSubscribe   = "eth_subscribe"
+
+	// How requests for as much as a node gives are called in metrics.
+	labelRange = "eth_getLogs range"
+	labelBatch = "eth_getBlockByNumber batch"
+)
+
+// pool is the endpoints of a chain.
+type pool struct {
+	cfg       Config
+	chainID   uint64
+	log       zerolog.Logger
+	metrics   *Metrics
+	public    []*endpoint
+	private   []*endpoint
+	leader    atomic.Pointer[endpoint] // the best at the moment
+	memory    memory
+	transport *http.Transport
+
+	closing    context.CancelFunc
+	life       context.Context //nolint:containedctx // The client's own: what runs in the background ends with it.
+	background sync.WaitGroup
+}
+
+// errOvertaken ends requests that another endpoint has answered meanwhile.
+var errOvertaken = errors.New("another endpoint was faster")
+
+// ranked returns the endpoints to ask for a purpose, the best first: the good ones, then those excluded for a passing reason. Those that were caught are
+// asked only while there is no other, one of another chain only to say so.
+func (p *pool) ranked(purpose Purpose, without []Source) ([]*endpoint, error) {
+	type place struct {
+		*endpoint
+		standing standing
+		score    float64
+	}
+	var places []place
+	leader := p.leader.Load()
+	for _, e := range p.public {
+		if slices.Contains(without, e.name) {
+			continue
+		}
+		s, score := e.rank(purpose)
+		if e == leader {
+			score *= steadiness
+		}
+		places = append(places, place{e, s, score})
+	}
+	if len(places) == 0 {
+		return nil, &noEndpointError{fmt.Sprintf("no endpoint is left to ask for %s (name more in chain.urls)", purpose)}
+	}
+	slices.SortStableFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.standing, b.standing), cmp.Compare(a.score, b.score))
+	})
+	if len(without) == 0 && purpose == Everything {
+		p.lead(places[0].endpoint)
+	}
+	worst := max(last, places[0].standing)
+	var list []*endpoint
+	for _, at := range places {
+		if at.standing <= worst {
+			list = append(list, at.endpoint)
+		}
+	}
+	return list, nil
+}
+
+// steadiness is how much better than the leader another endpoint must be to become it, so that equals do not take turns.
+const steadiness = 0.75
+
+// lead makes an endpoint the first to be asked.
+func (p *pool) lead(e *endpoint) {
+	before := p.leader.Swap(e)
+	if before == e || before == nil {
+		return
+	}
+	p.metrics.failovers.Inc()
+	p.log.Info().Str("from", string(before.name)).Str("to", string(e.name)).AnErr("last_error", before.health()).Msg("evm: another endpoint is asked first")
+}
+
+// question is one request and how its answer is read.
+type question[T any] struct {
+	method string
+	args   []any
+	first  *endpoint // to be asked first if it can be used: it is known to have the answer
+	read   func(json.RawMessage) (T, error)
+}
+
+// ask sends a question to the best endpoint, to the next one when the answer is late or none, and so on. The first usable answer wins. What the contract
+// itself refuses (a revert) is an answer.
+func ask[T any](ctx context.Context, r Reader, q question[T]) (T, *endpoint, error) {
+	var none T
+	candidates, err := r.pool.ranked(purposeOf(q.method), r.without)
+	if err != nil {
+		return none, nil, err
+	}
+	if at := slices.Index(candidates, q.first); at > 0 && q.first.usable(purposeOf(q.method)) == good {
+		candidates = slices.Insert(slices.Delete(candidates, at, at+1), 0, q.first)
+	}
+	return race(ctx, candidates, r.pool.metrics, q)
+}
+
+// reply is how an endpoint answered.
+type reply[T any] struct {
+	value T
+	from  int
+	err   error
+}
+
+func race[T any](ctx context.Context, candidates []*endpoint, metrics *Metrics, q question[T]) (none T, _ *endpoint, _ error) {
+	if len(candidates) == 1 { // no need for more than this goroutine
+		v, err := put(ctx, candidates[0], q)
+		return v, candidates[0], err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(errOvertaken)
+	replies := make(chan reply[T], len(candidates))
+	asked, open := 0, 0
+	late := time.NewTimer(time.Hour)
+	defer late.Stop()
+	next := func() {
+		at, e := asked, candidates[asked]
+		asked, open = asked+1, open+1
+		late.Reset(e.patience(q.method))
+		go func() {
+			v, err := put(ctx, e, q)
+			replies <- reply[T]{v, at, err}
+		}()
+	}
+	next()
+	problems := make([]error, len(candidates))
+	for open > 0 {
+		select {
+		case <-late.C:
+			if asked < len(candidates) {
+				metrics.hedges.WithLabelValues(q.method).Inc()
+				next()
+			}
+		case r := <-replies:
+			open--
+			switch {
+			case r.err == nil || isFinal(r.err):
+				return r.value, candidates[r.from], r.err
+			case asked < len(candidates):
+				next()
+			}
+			problems[r.from] = r.err
+		}
+	}
+	return none, nil, exhausted(problems)
+}
+
+// put asks one endpoint and reads its answer.
+func put[T any](ctx context.Context, e *endpoint, q question[T]) (value T, err error) {
+	raw, err := e.ask(ctx, q.method, q.args...)
+	if err != nil {
+		return value, err
+	}
+	if value, err = q.read(raw); err != nil {
+		return value, e.failed(ctx, q.method, err, 0)
+	}
+	return value, nil
+}
+
+// scalar is a question whose answer is one JSON value.
+func scalar[T any](method string, args ...any) question[T] {
+	return question[T]{method: method, args: args, read: func(raw json.RawMessage) (v T, err error) {
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return v, malformed("reading the answer: %v", err)
+		}
+		return v, nil
+	}}
+}
+
+// sawHead takes note of the newest block an endpoint names.
+func (p *pool) sawHead(e *endpoint, head chain.BlockRef) {
+	best := p.bestHead(e, head)
+	var behind time.Duration
+	if head.Number < best.Number && head.TimeMs < best.TimeMs {
+		behind = time.Duration(best.TimeMs-head.TimeMs) * time.Millisecond
+	}
+	e.sawHead(head, behind)
+	p.metrics.lag.WithLabelValues(string(e.name)).Set(behind.Seconds())
+}
+
+// bestHead is the highest head; of three or more the second highest, so that no single endpoint can make the others look stale by making up blocks.
+func (p *pool) bestHead(e *endpoint, named chain.BlockRef) chain.BlockRef {
+	var heads []chain.BlockRef
+	for _, other := range p.public {
+		if head := other.head(); other == e {
+			heads = append(heads, named)
+		} else if !head.Hash.IsZero() && other.usable(Everything) < caught {
+			heads = append(heads, head)
+		}
+	}
+	slices.SortFunc(heads, func(a, b chain.BlockRef) int { return cmp.Compare(b.Number, a.Number) })
+	switch len(heads) {
+	case 0:
+		return chain.BlockRef{}
+	case 1, 2:
+		return heads[0]
+	default:
+		return heads[1]
+	}
+}
