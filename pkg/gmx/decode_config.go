@@ -13,55 +13,75 @@ var configEvents = []eventKind{
 	{"SetBool", 1, global, decodeSetBool},
 	{"SetAddress", 1, global, decodeSetAddress},
 	{"SetBytes32", 1, global, decodeSetBytes32},
+	{"ConfigSetFundingRate", 1, global, decodeMaxFunding},
+	{"SetOracleProviderEnabled", 0, global, decodeProviderSwitch("IS_ORACLE_PROVIDER_ENABLED")},
+	{"SetAtomicOracleProvider", 0, global, decodeProviderSwitch("IS_ATOMIC_ORACLE_PROVIDER")},
 	{"SetOracleProviderForToken", 0, global, decodeOracleProvider},
 	{"InitOracleProviderForToken", 0, global, decodeOracleProvider},
 }
 
 // decodeSetUint may set the starting value of a virtual swap inventory, which is a measure too.
-func decodeSetUint(r *reader) []perp.Event {
+func decodeSetUint(r *reader) {
 	value := r.uint("value")
-	events := parameterSet(r, value.Bytes32())
-	if value.Big().BitLen() < 256 {
-		events = append(events, startingInventory(r.hash("baseKey"), r.bytes("data"), value.Int(), r.stamp)...)
+	word := value.Bytes32()
+	setParameter(r, word)
+	if word[0] < 0x80 {
+		setInventory(r, value.Int())
 	}
-	return events
 }
 
 // decodeSetInt may set the starting value of a virtual position inventory, which is a measure too.
-func decodeSetInt(r *reader) []perp.Event {
+func decodeSetInt(r *reader) {
 	value := r.int("value")
-	return append(parameterSet(r, value.Word()), startingInventory(r.hash("baseKey"), r.bytes("data"), value, r.stamp)...)
+	setParameter(r, value.Word())
+	setInventory(r, value)
 }
 
-func decodeSetBool(r *reader) []perp.Event { return parameterSet(r, perp.BoolWord(r.bool("value"))) }
+func decodeSetBool(r *reader) { setParameter(r, perp.BoolWord(r.bool("value"))) }
 
-func decodeSetAddress(r *reader) []perp.Event { return parameterSet(r, r.address("value").Hash()) }
+func decodeSetAddress(r *reader) { setParameter(r, r.address("value").Hash()) }
 
-func decodeSetBytes32(r *reader) []perp.Event { return parameterSet(r, r.hash("value")) }
+func decodeSetBytes32(r *reader) { setParameter(r, r.hash("value")) }
 
-func parameterSet(r *reader, value chain.Hash) []perp.Event {
-	return []perp.Event{perp.ParameterSet{Parameter: perp.Parameter{
-		Key: perp.FullKey(r.hash("baseKey"), r.bytes("data")), Value: value, Source: perp.FromEvent, Stamp: r.stamp,
-	}}}
+func setParameter(r *reader, value chain.Hash) {
+	emitParameter(r, perp.FullKey(r.hash("baseKey"), r.bytes("data")), value)
 }
 
-func decodeOracleProvider(r *reader) []perp.Event {
-	return []perp.Event{perp.OracleSourceSet{Source: perp.OracleSource{
+// decodeMaxFunding is v2.1's own event for one parameter (Config.setFundingRate).
+func decodeMaxFunding(r *reader) {
+	market := r.address("market").Hash()
+	emitParameter(r, perp.DataStoreKey("MAX_FUNDING_FACTOR_PER_SECOND", market), r.uint("maxFundingFactorPerSecond").Bytes32())
+}
+
+// decodeProviderSwitch is v2.1's own event for a flag of an oracle provider (Timelock). v2.2 sets it without any event.
+func decodeProviderSwitch(flag string) func(*reader) {
+	return func(r *reader) {
+		emitParameter(r, perp.DataStoreKey(flag, r.address("provider").Hash()), perp.BoolWord(r.bool("value")))
+	}
+}
+
+func emitParameter(r *reader, key, value chain.Hash) {
+	r.emit(perp.ParameterSet{Parameter: perp.Parameter{Key: key, Value: value, Source: perp.FromEvent, Stamp: r.stamp}})
+}
+
+func decodeOracleProvider(r *reader) {
+	r.emit(perp.OracleSourceSet{Source: perp.OracleSource{
 		Oracle: r.address("oracle"), Token: r.address("token"), Provider: r.address("provider"), Stamp: r.stamp,
-	}}}
+	}})
 }
 
 // IsParameter tells whether a log of the EventEmitter sets a word of the exchange's DataStore. Such logs go to every partition of the log topic: the
 // folding of other rows reads them (see perp.Table.Replicated).
 func IsParameter(l chain.Log) bool {
-	if _, ok := emitterTopics(l); !ok {
+	if _, ok := emitterTopics(&l); !ok {
 		return false
 	}
 	return slices.Contains(parameterEvents, l.Topics[1])
 }
 
-// parameterEvents are the hashes of the names of the events of Config that carry a word.
+// parameterEvents are the hashes of the names of the events that carry a word.
 var parameterEvents = []chain.Hash{
 	chain.Keccak256([]byte("SetUint")), chain.Keccak256([]byte("SetInt")), chain.Keccak256([]byte("SetBool")),
-	chain.Keccak256([]byte("SetAddress")), chain.Keccak256([]byte("SetBytes32")),
+	chain.Keccak256([]byte("SetAddress")), chain.Keccak256([]byte("SetBytes32")), chain.Keccak256([]byte("ConfigSetFundingRate")),
+	chain.Keccak256([]byte("SetOracleProviderEnabled")), chain.Keccak256([]byte("SetAtomicOracleProvider")),
 }

@@ -29,18 +29,24 @@ var marketEvents = []eventKind{
 	{"VirtualPositionInventoryUpdated", 2, global, decodeVirtualPositions},
 }
 
-func decodeMarketCreated(r *reader) []perp.Event {
+func decodeMarketCreated(r *reader) {
 	r.checkTopic(2, "marketToken")
-	return []perp.Event{perp.MarketListed{Market: perp.Market{
+	m := perp.Market{
 		MarketToken: r.address("marketToken"),
 		IndexToken:  r.address("indexToken"),
 		LongToken:   r.address("longToken"),
 		ShortToken:  r.address("shortToken"),
 		Salt:        r.hash("salt"),
-		MarketType:  r.hash("marketType"),
 		Stamp:       r.stamp,
-	}}}
+	}
+	if !r.isV21(marketDrift) {
+		m.MarketType = r.hash("marketType")
+	}
+	r.emit(perp.MarketListed{Market: m})
 }
+
+// marketDrift: v2.1 knew one type of market.
+var marketDrift = drift{v22: "marketType"}
 
 // measured is an event that sets one unsigned measure of a market. Token and side name the items that tell them, "" where there is none.
 type measured struct {
@@ -48,7 +54,7 @@ type measured struct {
 	value, token, side string
 }
 
-func (m measured) decode(r *reader) []perp.Event {
+func (m measured) decode(r *reader) {
 	v := perp.MarketValue{Measure: m.measure, Scope: r.address("market").Hash(), Value: r.amount(m.value), Stamp: r.stamp}
 	if m.token != "" {
 		v.Token = r.address(m.token)
@@ -56,25 +62,26 @@ func (m measured) decode(r *reader) []perp.Event {
 	if m.side != "" {
 		v.IsLong = r.bool(m.side)
 	}
-	return valued(v)
+	r.value(v)
 }
 
-func decodeTotalPendingImpact(r *reader) []perp.Event {
-	return valued(perp.MarketValue{
+func decodeTotalPendingImpact(r *reader) {
+	r.value(perp.MarketValue{
 		Measure: perp.TotalPendingImpactAmount, Scope: r.address("market").Hash(), Value: r.int("nextValue"), Stamp: r.stamp,
 	})
 }
 
 // decodeAdlState takes the market from the topic: no item names it.
-func decodeAdlState(r *reader) []perp.Event {
-	return valued(perp.MarketValue{
-		Measure: perp.AdlEnabled, Scope: r.log.Topics[2], IsLong: r.bool("isLong"), Value: perp.IntFromWord(perp.BoolWord(r.bool("shouldEnableAdl"))), Stamp: r.stamp,
+func decodeAdlState(r *reader) {
+	r.value(perp.MarketValue{
+		Measure: perp.AdlEnabled, Scope: r.log.Topics[2], IsLong: r.bool("isLong"), Stamp: r.stamp,
+		Value: perp.IntFromWord(perp.BoolWord(r.bool("shouldEnableAdl"))),
 	})
 }
 
-func decodeImpactDistribution(r *reader) []perp.Event {
+func decodeImpactDistribution(r *reader) {
 	market := r.address("market").Hash()
-	return valued(
+	r.value(
 		perp.MarketValue{
 			Measure: perp.PositionImpactDistributionRate, Scope: market, Value: r.amount("positionImpactPoolDistributionRate"), Stamp: r.stamp,
 		},
@@ -84,20 +91,18 @@ func decodeImpactDistribution(r *reader) []perp.Event {
 	)
 }
 
-func decodeVirtualSwaps(r *reader) []perp.Event {
-	return valued(perp.MarketValue{
+func decodeVirtualSwaps(r *reader) {
+	r.value(perp.MarketValue{
 		Measure: perp.VirtualInventoryForSwaps, Scope: r.hash("virtualMarketId"), IsLong: r.bool("isLongToken"), Value: r.amount("nextValue"),
 		Stamp: r.stamp,
 	})
 }
 
-func decodeVirtualPositions(r *reader) []perp.Event {
-	return []perp.Event{perp.VirtualPositionsMoved{TokenID: r.hash("virtualTokenId"), Value: r.int("nextValue"), Stamp: r.stamp}}
+func decodeVirtualPositions(r *reader) {
+	r.emit(perp.VirtualPositionsMoved{TokenID: r.hash("virtualTokenId"), Value: r.int("nextValue"), Stamp: r.stamp})
 }
 
-func valued(values ...perp.MarketValue) []perp.Event {
-	return []perp.Event{perp.MarketValued{Values: values}}
-}
+func (r *reader) value(values ...perp.MarketValue) { r.emit(perp.MarketValued{Values: values}) }
 
 var (
 	swapInventory            = perp.BaseKey("VIRTUAL_INVENTORY_FOR_SWAPS")
@@ -105,9 +110,10 @@ var (
 	positionInventoryInToken = perp.BaseKey("VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS")
 )
 
-// startingInventory is what a SetUint or SetInt of a virtual inventory says beside the parameter itself; nothing for other keys.
-func startingInventory(base chain.Hash, args []byte, value perp.Int, stamp perp.Stamp) []perp.Event {
-	v := perp.MarketValue{Value: value, Stamp: stamp}
+// setInventory adds what a SetUint or SetInt of a virtual inventory says beside the parameter itself; nothing for other keys.
+func setInventory(r *reader, value perp.Int) {
+	base, args := r.hash("baseKey"), r.bytes("data")
+	v := perp.MarketValue{Value: value, Stamp: r.stamp}
 	switch {
 	case base == swapInventory && len(args) == 64:
 		v.Measure, v.IsLong = perp.VirtualInventoryForSwaps, args[63] == 1
@@ -116,8 +122,8 @@ func startingInventory(base chain.Hash, args []byte, value perp.Int, stamp perp.
 	case base == positionInventoryInToken && len(args) == 32:
 		v.Measure = perp.VirtualInventoryForPositionsInTokens
 	default:
-		return nil
+		return
 	}
 	v.Scope = chain.Hash(args[:32])
-	return valued(v)
+	r.value(v)
 }

@@ -1,6 +1,9 @@
 package gmx
 
-import "perpkeeper/pkg/perp"
+import (
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
 
 var orderEvents = []eventKind{
 	{"OrderCreated", 2, ofOwner, decodeOrderCreated},
@@ -13,8 +16,14 @@ var orderEvents = []eventKind{
 	{"InitializeOrderUpdatedAtTime", 0, ofKey, decodeOrderUpdatedAt},
 }
 
-func decodeOrderCreated(r *reader) []perp.Event {
-	return []perp.Event{perp.OrderCreated{Order: perp.Order{
+// What v2.2 added to an order: v2.1's have no other receiver of refunds, no start, no end with their position, and are of this chain.
+var (
+	orderDrift  = drift{v21: "updatedAtBlock isFrozen", v22: "cancellationReceiver validFromTime srcChainId autoCancel dataList"}
+	updateDrift = drift{v22: "validFromTime autoCancel dataList"}
+)
+
+func decodeOrderCreated(r *reader) {
+	o := perp.Order{
 		Key:                          r.hash("key"),
 		Account:                      r.address("account"),
 		Receiver:                     r.address("receiver"),
@@ -22,7 +31,6 @@ func decodeOrderCreated(r *reader) []perp.Event {
 		UIFeeReceiver:                r.address("uiFeeReceiver"),
 		Market:                       r.address("market"),
 		InitialCollateralToken:       r.address("initialCollateralToken"),
-		CancellationReceiver:         r.address("cancellationReceiver"),
 		SwapPath:                     r.addresses("swapPath"),
 		OrderType:                    r.orderType(),
 		DecreasePositionSwapType:     r.uint("decreasePositionSwapType"),
@@ -34,56 +42,66 @@ func decodeOrderCreated(r *reader) []perp.Event {
 		CallbackGasLimit:             r.uint("callbackGasLimit"),
 		MinOutputAmount:              r.uint("minOutputAmount"),
 		UpdatedAtTime:                r.uint("updatedAtTime"),
-		ValidFromTime:                r.uint("validFromTime"),
-		SrcChainID:                   r.uint("srcChainId"),
 		IsLong:                       r.bool("isLong"),
 		ShouldUnwrapNativeToken:      r.bool("shouldUnwrapNativeToken"),
-		AutoCancel:                   r.bool("autoCancel"),
-		DataList:                     r.hashes("dataList"),
+		DataList:                     []chain.Hash{},
 		Stamp:                        r.stamp,
-	}}}
+	}
+	if r.isV21(orderDrift) {
+		readOrderV21(r)
+	} else {
+		o.CancellationReceiver = r.address("cancellationReceiver")
+		o.ValidFromTime, o.SrcChainID = r.uint("validFromTime"), r.uint("srcChainId")
+		o.AutoCancel, o.DataList = r.bool("autoCancel"), r.hashes("dataList")
+	}
+	r.emit(perp.OrderCreated{Order: o})
 }
 
-func decodeOrderUpdated(r *reader) []perp.Event {
-	autoCancel := r.bool("autoCancel")
-	return []perp.Event{perp.OrderChanged{
+// readOrderV21 demands what v2.1 alone says of an order. The block is beside its time, which decides.
+func readOrderV21(r *reader) {
+	r.uint("updatedAtBlock")
+	if r.bool("isFrozen") {
+		r.failf("item %q: an order cannot be created frozen", "isFrozen")
+	}
+}
+
+func decodeOrderUpdated(r *reader) {
+	changed := perp.OrderChanged{
 		Key:             r.hash("key"),
 		SizeDeltaUsd:    r.uint("sizeDeltaUsd"),
 		AcceptablePrice: r.uint("acceptablePrice"),
 		TriggerPrice:    r.uint("triggerPrice"),
 		MinOutputAmount: r.uint("minOutputAmount"),
 		UpdatedAtTime:   r.uint("updatedAtTime"),
-		ValidFromTime:   r.uint("validFromTime"),
-		AutoCancel:      &autoCancel,
-		DataList:        r.hashes("dataList"),
 		Stamp:           r.stamp,
-	}}
+	}
+	if !r.isV21(updateDrift) {
+		validFrom, autoCancel := r.uint("validFromTime"), r.bool("autoCancel")
+		changed.ValidFromTime, changed.AutoCancel, changed.DataList = &validFrom, &autoCancel, r.hashes("dataList")
+	}
+	r.emit(changed)
 }
 
-func decodeOrderExecuted(r *reader) []perp.Event {
-	return []perp.Event{perp.OrderEnded{
-		Key: r.hash("key"), Status: perp.Executed, SecondaryOrderType: r.uint("secondaryOrderType"), Stamp: r.stamp,
-	}}
+func decodeOrderExecuted(r *reader) {
+	r.emit(perp.OrderEnded{Key: r.hash("key"), Status: perp.Executed, SecondaryOrderType: r.uint("secondaryOrderType"), Stamp: r.stamp})
 }
 
-func orderStopped(s perp.Status) func(*reader) []perp.Event {
-	return func(r *reader) []perp.Event {
-		return []perp.Event{perp.OrderEnded{
-			Key: r.hash("key"), Status: s, Reason: r.text("reason"), ReasonBytes: r.bytes("reasonBytes"), Stamp: r.stamp,
-		}}
+func orderStopped(s perp.Status) func(*reader) {
+	return func(r *reader) {
+		r.emit(perp.OrderEnded{Key: r.hash("key"), Status: s, ReasonBytes: r.bytes("reasonBytes"), Reason: r.text("reason"), Stamp: r.stamp})
 	}
 }
 
-func decodeSizeDeltaAutoUpdated(r *reader) []perp.Event {
+func decodeSizeDeltaAutoUpdated(r *reader) {
 	next := r.uint("nextSizeDeltaUsd")
-	return []perp.Event{perp.OrderResized{Key: r.hash("key"), NextSizeDeltaUsd: &next, Stamp: r.stamp}}
+	r.emit(perp.OrderResized{Key: r.hash("key"), NextSizeDeltaUsd: &next, Stamp: r.stamp})
 }
 
-func decodeCollateralDeltaAutoUpdated(r *reader) []perp.Event {
+func decodeCollateralDeltaAutoUpdated(r *reader) {
 	next := r.uint("nextCollateralDeltaAmount")
-	return []perp.Event{perp.OrderResized{Key: r.hash("key"), NextCollateralDelta: &next, Stamp: r.stamp}}
+	r.emit(perp.OrderResized{Key: r.hash("key"), NextCollateralDelta: &next, Stamp: r.stamp})
 }
 
-func decodeOrderUpdatedAt(r *reader) []perp.Event {
-	return []perp.Event{perp.OrderTimeInitialized{Key: r.hash("key"), UpdatedAtTime: r.uint("updatedAtTime"), Stamp: r.stamp}}
+func decodeOrderUpdatedAt(r *reader) {
+	r.emit(perp.OrderTimeInitialized{Key: r.hash("key"), UpdatedAtTime: r.uint("updatedAtTime"), Stamp: r.stamp})
 }

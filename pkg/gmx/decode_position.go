@@ -6,30 +6,44 @@ var positionEvents = []eventKind{
 	{"PositionIncrease", 1, ofAccount, decodePositionIncrease},
 	{"PositionDecrease", 1, ofAccount, decodePositionDecrease},
 	{"InsolventClose", 0, ofOrderKey, decodeInsolventClose},
+	{"PositionFeesCollected", 1, ofOrderKey, decodePositionFees}, // it belongs to the account, although its topic is the market
 	{"InitializePositionIncreasedAtTime", 0, ofKey, decodePositionIncreasedAt},
 	{"InitializePositionDecreasedAtTime", 0, ofKey, decodePositionDecreasedAt},
 }
 
-func decodePositionIncrease(r *reader) []perp.Event {
+func decodePositionIncrease(r *reader) {
 	p := readPosition(r)
 	p.IncreasedAtTime = r.uint("increasedAtTime")
-	return []perp.Event{perp.PositionIncreased{
+	r.emit(perp.PositionIncreased{
 		Position:     p,
 		OrderKey:     r.hash("orderKey"),
 		SizeDeltaUsd: r.uint("sizeDeltaUsd"),
-		Impact:       r.int("pendingPriceImpactAmount"),
-	}}
+		Impact:       pendingImpact(r),
+	})
 }
 
-func decodePositionDecrease(r *reader) []perp.Event {
+// impactDrift: v2.1 settles the price impact at once and v2.2 defers it to the close.
+var impactDrift = drift{v21: "priceImpactAmount", v22: "pendingPriceImpactAmount"}
+
+func pendingImpact(r *reader) perp.Int {
+	if r.isV21(impactDrift) {
+		r.int("priceImpactAmount")
+		return perp.Int{}
+	}
+	return r.int("pendingPriceImpactAmount")
+}
+
+func decodePositionDecrease(r *reader) {
 	p := readPosition(r)
 	p.DecreasedAtTime = r.uint("decreasedAtTime")
-	return []perp.Event{perp.PositionDecreased{
+	decreased := perp.PositionDecreased{
 		Position:     p,
-		OrderKey:     r.hash("orderKey"),
-		OrderType:    r.orderType(),
 		SizeDeltaUsd: r.uint("sizeDeltaUsd"),
-	}}
+		OrderType:    r.orderType(),
+		OrderKey:     r.hash("orderKey"),
+	}
+	r.emit(decreased)
+	emitSettlement(r, decreased)
 }
 
 // readPosition reads what increase and decrease have in common. The position's key must be the one its parts hash to.
@@ -55,24 +69,25 @@ func readPosition(r *reader) perp.Position {
 	return p
 }
 
-// decodeInsolventClose leaves the position to [joinInsolvent].
-func decodeInsolventClose(r *reader) []perp.Event {
-	return []perp.Event{perp.ClosedInsolvent{Debt: perp.BadDebt{
+// decodeInsolventClose leaves the position to [joins.join].
+func decodeInsolventClose(r *reader) {
+	r.insolvent = append(r.insolvent, len(r.events))
+	r.emit(perp.ClosedInsolvent{Debt: perp.BadDebt{
 		OrderKey:                 r.hash("orderKey"),
 		PositionCollateralAmount: r.uint("positionCollateralAmount"),
 		BasePnlUsd:               r.int("basePnlUsd"),
 		RemainingCostUsd:         r.uint("remainingCostUsd"),
 		Step:                     r.text("step"),
 		Stamp:                    r.stamp,
-	}}}
+	}})
 }
 
-func decodePositionIncreasedAt(r *reader) []perp.Event {
+func decodePositionIncreasedAt(r *reader) {
 	at := r.uint("increasedAtTime")
-	return []perp.Event{perp.PositionTimeInitialized{Key: r.hash("key"), IncreasedAtTime: &at, Stamp: r.stamp}}
+	r.emit(perp.PositionTimeInitialized{Key: r.hash("key"), IncreasedAtTime: &at, Stamp: r.stamp})
 }
 
-func decodePositionDecreasedAt(r *reader) []perp.Event {
+func decodePositionDecreasedAt(r *reader) {
 	at := r.uint("decreasedAtTime")
-	return []perp.Event{perp.PositionTimeInitialized{Key: r.hash("key"), DecreasedAtTime: &at, Stamp: r.stamp}}
+	r.emit(perp.PositionTimeInitialized{Key: r.hash("key"), DecreasedAtTime: &at, Stamp: r.stamp})
 }

@@ -24,82 +24,114 @@ var requestEvents = []eventKind{
 	{"GlvShiftCancelled", 1, global, requestCancelled(perp.GlvShift)},
 }
 
+// requestItems are the items of a request's creation: those both versions have, those of either alone.
+type requestItems struct {
+	both     shape
+	v21, v22 shape
+	drift
+}
+
+// In v2.1 a request named no receiver of UI fees, no other chain and no data. GLV withdrawals and shifts came with v2.2.
 var (
-	depositItems = shape{
-		addresses:    "account receiver callbackContract market initialLongToken initialShortToken uiFeeReceiver",
-		addressLists: "longTokenSwapPath shortTokenSwapPath",
-		uints: "initialLongTokenAmount initialShortTokenAmount minMarketTokens updatedAtTime executionFee callbackGasLimit depositType " +
-			"srcChainId",
-		bools:     "shouldUnwrapNativeToken",
-		hashes:    "key",
-		hashLists: "dataList",
+	depositItems = requestItems{
+		both: shape{
+			addresses:    "account receiver callbackContract market initialLongToken initialShortToken",
+			addressLists: "longTokenSwapPath shortTokenSwapPath",
+			uints:        "initialLongTokenAmount initialShortTokenAmount minMarketTokens updatedAtTime executionFee callbackGasLimit depositType",
+			bools:        "shouldUnwrapNativeToken",
+			hashes:       "key",
+		},
+		v21:   shape{uints: "updatedAtBlock"},
+		v22:   shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
+		drift: drift{v21: "updatedAtBlock", v22: "uiFeeReceiver srcChainId dataList"},
 	}
-	withdrawalItems = shape{
-		addresses:    "account receiver callbackContract market uiFeeReceiver",
-		addressLists: "longTokenSwapPath shortTokenSwapPath",
-		uints: "marketTokenAmount minLongTokenAmount minShortTokenAmount updatedAtTime executionFee callbackGasLimit withdrawalType " +
-			"srcChainId",
-		bools:     "shouldUnwrapNativeToken",
-		hashes:    "key",
-		hashLists: "dataList",
+	withdrawalItems = requestItems{
+		both: shape{
+			addresses:    "account receiver callbackContract market",
+			addressLists: "longTokenSwapPath shortTokenSwapPath",
+			uints:        "marketTokenAmount minLongTokenAmount minShortTokenAmount updatedAtTime executionFee callbackGasLimit withdrawalType",
+			bools:        "shouldUnwrapNativeToken",
+			hashes:       "key",
+		},
+		v21:   shape{uints: "updatedAtBlock"},
+		v22:   shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
+		drift: drift{v21: "updatedAtBlock", v22: "uiFeeReceiver srcChainId dataList"},
 	}
-	shiftItems = shape{
-		addresses: "account receiver callbackContract fromMarket toMarket uiFeeReceiver",
-		uints:     "marketTokenAmount minMarketTokens updatedAtTime executionFee callbackGasLimit srcChainId",
-		hashes:    "key",
-		hashLists: "dataList",
+	shiftItems = requestItems{
+		both: shape{
+			addresses: "account receiver callbackContract fromMarket toMarket",
+			uints:     "marketTokenAmount minMarketTokens updatedAtTime executionFee callbackGasLimit",
+			hashes:    "key",
+		},
+		v22:   shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
+		drift: drift{v22: "uiFeeReceiver srcChainId dataList"},
 	}
-	glvDepositItems = shape{
-		addresses:    "account receiver callbackContract market glv initialLongToken initialShortToken uiFeeReceiver",
-		addressLists: "longTokenSwapPath shortTokenSwapPath",
-		uints: "initialLongTokenAmount initialShortTokenAmount minGlvTokens updatedAtTime executionFee callbackGasLimit marketTokenAmount " +
-			"srcChainId",
-		bools:     "shouldUnwrapNativeToken isMarketTokenDeposit",
-		hashes:    "key",
-		hashLists: "dataList",
+	glvDepositItems = requestItems{
+		both: shape{
+			addresses:    "account receiver callbackContract market glv initialLongToken initialShortToken",
+			addressLists: "longTokenSwapPath shortTokenSwapPath",
+			uints:        "initialLongTokenAmount initialShortTokenAmount minGlvTokens updatedAtTime executionFee callbackGasLimit",
+			bools:        "shouldUnwrapNativeToken",
+			hashes:       "key",
+		},
+		v21: shape{uints: "updatedAtBlock"},
+		v22: shape{addresses: "uiFeeReceiver", uints: "marketTokenAmount srcChainId", bools: "isMarketTokenDeposit", hashLists: "dataList"},
+		drift: drift{
+			v21: "updatedAtBlock",
+			v22: "uiFeeReceiver marketTokenAmount srcChainId isMarketTokenDeposit dataList",
+		},
 	}
-	glvWithdrawalItems = shape{
+	glvWithdrawalItems = requestItems{both: shape{
 		addresses:    "account receiver callbackContract market glv uiFeeReceiver",
 		addressLists: "longTokenSwapPath shortTokenSwapPath",
 		uints:        "glvTokenAmount minLongTokenAmount minShortTokenAmount updatedAtTime executionFee callbackGasLimit srcChainId",
 		bools:        "shouldUnwrapNativeToken",
 		hashes:       "key",
 		hashLists:    "dataList",
-	}
-	glvShiftItems = shape{
+	}}
+	glvShiftItems = requestItems{both: shape{
 		addresses: "fromMarket toMarket glv",
 		uints:     "marketTokenAmount minMarketTokens updatedAtTime",
 		hashes:    "key",
-	}
+	}}
 )
 
-func requestCreated(k perp.RequestKind, s shape) func(*reader) []perp.Event {
+func (i requestItems) check(r *reader) {
+	r.require(i.both)
+	if r.isV21(i.drift) {
+		r.require(i.v21)
+	} else {
+		r.require(i.v22)
+	}
+}
+
+func requestCreated(k perp.RequestKind, items requestItems) func(*reader) {
 	market := "market"
 	if k == perp.Shift || k == perp.GlvShift {
 		market = "fromMarket"
 	}
-	return func(r *reader) []perp.Event {
-		r.require(s)
+	return func(r *reader) {
+		items.check(r)
 		request := perp.Request{
-			Kind: k, Key: r.hash("key"), Market: r.address(market), UpdatedAtTime: r.uint("updatedAtTime"), Fields: r.items, Stamp: r.stamp,
+			Kind: k, Key: r.hash("key"), Market: r.address(market), UpdatedAtTime: r.uint("updatedAtTime"), Fields: r.fields(), Stamp: r.stamp,
 		}
 		if k != perp.GlvShift {
 			request.Account = r.address("account")
 		}
-		return []perp.Event{perp.RequestCreated{Request: request}}
+		r.emit(perp.RequestCreated{Request: request})
 	}
 }
 
-func requestExecuted(k perp.RequestKind) func(*reader) []perp.Event {
-	return func(r *reader) []perp.Event {
-		return []perp.Event{perp.RequestEnded{Kind: k, Key: r.hash("key"), Status: perp.Executed, Stamp: r.stamp}}
+func requestExecuted(k perp.RequestKind) func(*reader) {
+	return func(r *reader) {
+		r.emit(perp.RequestEnded{Kind: k, Key: r.hash("key"), Status: perp.Executed, Stamp: r.stamp})
 	}
 }
 
-func requestCancelled(k perp.RequestKind) func(*reader) []perp.Event {
-	return func(r *reader) []perp.Event {
-		return []perp.Event{perp.RequestEnded{
+func requestCancelled(k perp.RequestKind) func(*reader) {
+	return func(r *reader) {
+		r.emit(perp.RequestEnded{
 			Kind: k, Key: r.hash("key"), Status: perp.Cancelled, Reason: r.text("reason"), ReasonBytes: r.bytes("reasonBytes"), Stamp: r.stamp,
-		}}
+		})
 	}
 }

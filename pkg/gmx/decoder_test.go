@@ -26,16 +26,29 @@ func transaction(logs ...chain.Log) []chain.Log {
 
 func event(name string, given perp.Fields) chain.Log { return gmxtest.Event(emitter, name, given) }
 
-// Every documented event is decoded into something or known to carry no state; none is unknown, none fails.
+// documented lists the events of both versions.
+func documented() []gmxtest.Documented { return slices.Concat(gmxtest.Events(), gmxtest.EventsV21()) }
+
+// whole makes a transaction of a log and those that the contracts would send with it.
+func whole(l chain.Log) []chain.Log {
+	fees, decrease := event("PositionFeesCollected", nil), event("PositionDecrease", nil)
+	switch l.Topics[1] {
+	case decrease.Topics[1]:
+		return transaction(fees, l)
+	case fees.Topics[1]:
+		return transaction(l, decrease)
+	case chain.Keccak256([]byte("InsolventClose")):
+		return transaction(l, fees, decrease)
+	}
+	return transaction(l)
+}
+
+// Every documented event of both versions is decoded into something or known to carry no state; none is unknown, none fails.
 func TestEveryDocumentedEventIsKnown(t *testing.T) {
 	seen := map[string]bool{}
-	for _, e := range gmxtest.Events() {
+	for _, e := range documented() {
 		seen[e.Name] = true
-		logs := transaction(e.Log(emitter, nil))
-		if e.Name == "InsolventClose" {
-			logs = transaction(e.Log(emitter, nil), event("PositionDecrease", nil))
-		}
-		events, err := NewDecoder(emitter).Transaction(logs, 1)
+		events, err := NewDecoder(emitter).Transaction(whole(e.Log(emitter, nil)), 1)
 		if err != nil {
 			t.Errorf("%s: %v", e.Name, err)
 			continue
@@ -52,10 +65,10 @@ func TestEveryDocumentedEventIsKnown(t *testing.T) {
 	}
 }
 
-// Each item a handled event needs is demanded by name and by type: without it, or with another type in its place, the error names event,
-// item, transaction and log.
+// Each item a handled event needs is demanded by name and by type, in both versions: without it, or with another type in its place, the error
+// names event, item, transaction and log. An item more is none of our business: later versions append.
 func TestDecoderNamesWhatIsMissing(t *testing.T) {
-	for _, e := range gmxtest.Events() {
+	for _, e := range documented() {
 		if !slices.Contains(HandledEvents(), e.Name) {
 			continue
 		}
@@ -70,42 +83,54 @@ func TestDecoderNamesWhatIsMissing(t *testing.T) {
 				default:
 					items[item] = true
 				}
-				log := gmxtest.Log(emitter, e.Name, e.Log(emitter, nil).Topics[2:], items)
-				_, err := NewDecoder(emitter).Transaction(transaction(log), 1)
-				if err == nil {
-					if !slices.Contains(unread[e.Name], item) {
-						t.Errorf("%s with item %s %s was accepted", e.Name, item, change)
-					}
-					continue
-				}
-				var decode *DecodeError
-				if !errors.As(err, &decode) || decode.Event != e.Name || decode.TxHash != (chain.Hash{0x77}) || decode.Index != 10 {
-					t.Errorf("%s with item %s %s: %v", e.Name, item, change, err)
-				}
-				if !strings.Contains(err.Error(), item) && e.Name != "InsolventClose" {
-					t.Errorf("%s: the error does not name item %s: %v", e.Name, item, err)
-				}
+				checkRefused(t, e, item, change, items)
 			}
 		}
+		items := e.Fields(perp.Fields{"somethingNew": perp.U64(1), "aListOfIt": []string{"new"}})
+		if _, err := NewDecoder(emitter).Transaction(whole(gmxtest.Log(emitter, e.Name, e.Log(emitter, nil).Topics[2:], items)), 1); err != nil {
+			t.Errorf("%s with items more: %v", e.Name, err)
+		}
+	}
+}
+
+func checkRefused(t *testing.T, e gmxtest.Documented, item, change string, items perp.Fields) {
+	t.Helper()
+	logs := whole(gmxtest.Log(emitter, e.Name, e.Log(emitter, nil).Topics[2:], items))
+	_, err := NewDecoder(emitter).Transaction(logs, 1)
+	if err == nil {
+		if !slices.Contains(unread[e.Name], item) {
+			t.Errorf("%s with item %s %s was accepted", e.Name, item, change)
+		}
+		return
+	}
+	if slices.Contains(unread[e.Name], item) && change == "missing" && !strings.Contains(err.Error(), "which v2") {
+		t.Errorf("%s: item %s is thought to be unread, but its lack is noticed: %v", e.Name, item, err)
+	}
+	var decode *DecodeError
+	if !errors.As(err, &decode) || decode.Event != e.Name || decode.TxHash != (chain.Hash{0x77}) || logs[decode.Index-10].Topics[1] != chain.Keccak256([]byte(e.Name)) {
+		t.Errorf("%s with item %s %s: %v", e.Name, item, change, err)
+	}
+	if !strings.Contains(err.Error(), item) {
+		t.Errorf("%s: the error does not name item %s: %v", e.Name, item, err)
 	}
 }
 
 // unread lists the items of handled events that are informational: no state comes from them.
 var unread = map[string][]string{
 	"PositionIncrease": {"executionPrice", "indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max", "collateralTokenPrice.min",
-		"sizeDeltaInTokens", "orderType", "collateralDeltaAmount", "pendingPriceImpactUsd"},
-	"PositionDecrease": {"executionPrice", "indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max", "collateralTokenPrice.min",
-		"sizeDeltaInTokens", "collateralDeltaAmount", "values.priceImpactDiffUsd", "priceImpactUsd", "basePnlUsd",
-		"uncappedBasePnlUsd", "proportionalPendingImpactUsd", "totalImpactUsd"},
+		"sizeDeltaInTokens", "orderType", "collateralDeltaAmount", "pendingPriceImpactUsd", "priceImpactUsd"},
+	"PositionDecrease": {"indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max", "collateralTokenPrice.min",
+		"sizeDeltaInTokens", "values.priceImpactDiffUsd", "uncappedBasePnlUsd", "proportionalPendingImpactUsd", "totalImpactUsd"},
 	"OrderExecuted": {"account"}, "OrderUpdated": {"account"}, "OrderCancelled": {"account"}, "OrderFrozen": {"account"},
 	"OrderSizeDeltaAutoUpdated": {"sizeDeltaUsd"}, "OrderCollateralDeltaAmountAutoUpdated": {"collateralDeltaAmount"},
 	"DepositExecuted":    {"account", "longTokenAmount", "shortTokenAmount", "receivedMarketTokens", "swapPricingType"},
 	"DepositCancelled":   {"account"},
 	"WithdrawalExecuted": {"account", "swapPricingType"}, "WithdrawalCancelled": {"account"},
 	"ShiftExecuted": {"account", "receivedMarketTokens"}, "ShiftCancelled": {"account"},
-	"GlvDepositExecuted": {"account", "receivedGlvTokens"}, "GlvDepositCancelled": {"account"},
+	"GlvDepositExecuted": {"account", "receivedGlvTokens", "receivedMarketTokens"}, "GlvDepositCancelled": {"account"},
 	"GlvWithdrawalExecuted": {"account"}, "GlvWithdrawalCancelled": {"account"},
 	"GlvShiftExecuted":  {"receivedMarketTokens"},
+	"MarketCreated":     {"marketType"}, // without it the event is v2.1's own
 	"PoolAmountUpdated": {"delta"}, "SwapImpactPoolAmountUpdated": {"delta"}, "PositionImpactPoolAmountUpdated": {"delta"},
 	"PositionImpactPoolDistributed":       {"distributionAmount"},
 	"LentPositionImpactPoolAmountUpdated": {"delta"}, "TotalPendingImpactAmountUpdated": {"delta"},
@@ -113,8 +138,24 @@ var unread = map[string][]string{
 	"CumulativeBorrowingFactorUpdated": {"delta"}, "FundingFeeAmountPerSizeUpdated": {"delta"},
 	"ClaimableFundingAmountPerSizeUpdated": {"delta"},
 	"VirtualSwapInventoryUpdated":          {"delta", "market"}, "VirtualPositionInventoryUpdated": {"delta", "token"},
-	"AdlStateUpdated": {"pnlToPoolFactor", "maxPnlFactor"},
+	"AdlStateUpdated":       {"pnlToPoolFactor", "maxPnlFactor"},
+	"PositionFeesCollected": unreadFees(),
 }
+
+// unreadFees is everything about fees but the five amounts that a settlement names, its keys and its kind.
+func unreadFees() (names []string) {
+	for _, e := range documented() {
+		for item := range e.Items {
+			if e.Name == "PositionFeesCollected" && !slices.Contains(readFees, item) {
+				names = append(names, item)
+			}
+		}
+	}
+	return names
+}
+
+var readFees = []string{"orderKey", "positionKey", "isIncrease", "fundingFeeAmount", "borrowingFeeAmount", "positionFeeAmount", "totalCostAmount",
+	"liquidationFeeAmount"}
 
 // The names the interface documents, with the hashes its own file gives, are exactly those this package knows by a list.
 func TestEventNameHashes(t *testing.T) {
@@ -138,8 +179,10 @@ func TestEventNameHashes(t *testing.T) {
 	}
 }
 
+// isTimelockAction reports whether a name is that of an event which v2.2 names after an action, or of one that v2.1 alone has.
 func isTimelockAction(name string) bool {
-	return strings.HasPrefix(name, "Signal") || name == "RevokeRole" || name == "IncreaseTimelockDelay"
+	v21Only := slices.ContainsFunc(gmxtest.EventsV21(), func(e gmxtest.Documented) bool { return e.Name == name })
+	return v21Only || strings.HasPrefix(name, "Signal") || name == "IncreaseTimelockDelay"
 }
 
 func TestUnknownEvent(t *testing.T) {
@@ -203,21 +246,110 @@ func TestTransactionIsOne(t *testing.T) {
 
 func TestInsolventCloseIsJoined(t *testing.T) {
 	order := chain.Hash{0x0d}
-	logs := transaction(
-		event("InsolventClose", perp.Fields{"orderKey": order}),
-		event("PositionDecrease", perp.Fields{"orderKey": chain.Hash{0x0e}}),
-		event("PositionDecrease", perp.Fields{"orderKey": order, "account": chain.Address{5}}),
-	)
+	logs := transaction(slices.Concat(
+		[]chain.Log{event("InsolventClose", perp.Fields{"orderKey": order})},
+		gmxtest.Decrease(emitter, perp.Fields{"orderKey": chain.Hash{0x0e}}),
+		gmxtest.Decrease(emitter, perp.Fields{"orderKey": order, "account": chain.Address{5}}),
+	)...)
 	events, err := NewDecoder(emitter).Transaction(logs, 1234)
 	if err != nil {
 		t.Fatal(err)
 	}
 	debt := events[0].(perp.ClosedInsolvent).Debt
-	if debt.Account != (chain.Address{5}) || debt.Market != gmxtest.Market || debt.PositionKey != events[2].(perp.PositionDecreased).Position.PositionKey {
+	if debt.Account != (chain.Address{5}) || debt.Market != gmxtest.Market || debt.PositionKey != events[3].(perp.PositionDecreased).Position.PositionKey {
 		t.Errorf("joined with the wrong position: %+v", debt)
 	}
 	if want := (perp.Stamp{Block: 7, Log: 10, TxHash: chain.Hash{0x77}, TimeMs: 1234}); debt.Stamp != want {
 		t.Errorf("stamp %+v, want %+v", debt.Stamp, want)
+	}
+}
+
+// LIQ-11: what a decrease came to is the decrease and the fees of its own order.
+func TestDecreaseIsSettledWithItsFees(t *testing.T) {
+	decrease := perp.Fields{"orderKey": chain.Hash{1}, "executionPrice": perp.U64(5), "basePnlUsd": perp.I64(-6), "orderType": perp.U64(7)}
+	logs := gmxtest.Decrease(emitter, decrease)
+	other := gmxtest.Decrease(emitter, perp.Fields{"orderKey": chain.Hash{2}, "isLong": false})
+	events, err := NewDecoder(emitter).Transaction(transaction(other[0], logs[0], logs[1], other[1]), 1234)
+	if err != nil || len(events) != 4 {
+		t.Fatalf("got %v, %v", events, err)
+	}
+	s := events[1].(perp.PositionSettled).Settlement
+	amount := func(item string) perp.Uint {
+		fields, err := eventItems(event("PositionFeesCollected", nil).Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fields[item].(perp.Uint)
+	}
+	if s.OrderKey != (chain.Hash{1}) || !s.IsLong || s.OrderType != perp.Liquidation || s.ExecutionPrice != perp.U64(5) || s.BasePnlUsd != perp.I64(-6) ||
+		s.FundingFeeAmount != amount("fundingFeeAmount") || s.BorrowingFeeAmount != amount("borrowingFeeAmount") ||
+		s.PositionFeeAmount != amount("positionFeeAmount") || s.LiquidationFeeAmount != amount("liquidationFeeAmount") ||
+		s.TotalCostAmount != amount("totalCostAmount") || s.Stamp.Log != 12 || s.Account != gmxtest.Account {
+		t.Errorf("got %+v", s)
+	}
+	if p := events[0].(perp.PositionDecreased).Position; p.PositionKey != s.PositionKey {
+		t.Errorf("settled %s, decreased %s", s.PositionKey, p.PositionKey)
+	}
+	if s := events[3].(perp.PositionSettled).Settlement; s.OrderKey != (chain.Hash{2}) || s.IsLong {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestSettlementNeedsItsOwnFees(t *testing.T) {
+	logs := gmxtest.Decrease(emitter, nil)
+	increase := event("PositionFeesCollected", perp.Fields{"isIncrease": true})
+	strange := event("PositionFeesCollected", perp.Fields{"positionKey": chain.Hash{9}})
+	for name, test := range map[string]struct {
+		logs []chain.Log
+		want string
+	}{
+		"no fees":                   {logs[1:], "no PositionFeesCollected of its order"},
+		"fees of an increase":       {[]chain.Log{increase, logs[1]}, "no PositionFeesCollected of its order"},
+		"fees of another position":  {[]chain.Log{strange, logs[1]}, "is of position 0x09"},
+		"half of a liquidation fee": {[]chain.Log{halfFee(), logs[1]}, `item "liquidationFeeAmount" is missing`},
+	} {
+		if _, err := NewDecoder(emitter).Transaction(transaction(test.logs...), 1); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// feesWithout is PositionFeesCollected with some items taken away.
+func feesWithout(items ...string) chain.Log {
+	log := event("PositionFeesCollected", nil)
+	fields, err := eventItems(log.Data)
+	if err != nil {
+		panic(err)
+	}
+	for _, item := range items {
+		delete(fields, item)
+	}
+	return gmxtest.Log(emitter, "PositionFeesCollected", log.Topics[2:], fields)
+}
+
+func halfFee() chain.Log { return feesWithout("liquidationFeeAmount") }
+
+// v2.2 gives the items of a liquidation fee only where there is one.
+func TestNoLiquidationFeeIsZero(t *testing.T) {
+	fees := feesWithout("liquidationFeeAmount", "liquidationFeeReceiverFactor", "liquidationFeeAmountForFeeReceiver")
+	events, err := NewDecoder(emitter).Transaction(transaction(fees, event("PositionDecrease", nil)), 1)
+	if err != nil || !events[1].(perp.PositionSettled).Settlement.LiquidationFeeAmount.IsZero() {
+		t.Errorf("got %+v, %v", events, err)
+	}
+}
+
+func TestKeeperIsPaid(t *testing.T) {
+	log := event("KeeperExecutionFee", perp.Fields{"keeper": chain.Address{4}, "executionFeeAmount": perp.U64(900)})
+	events, err := NewDecoder(emitter).Transaction(transaction(event("OrderExecuted", nil), log), 1234)
+	want := perp.KeeperPaid{Fee: perp.KeeperFee{
+		Keeper: chain.Address{4}, Amount: perp.U64(900), Stamp: perp.Stamp{Block: 7, Log: 11, TxHash: chain.Hash{0x77}, TimeMs: 1234},
+	}}
+	if err != nil || events[1] != perp.Event(want) {
+		t.Errorf("got %+v, %v", events, err)
+	}
+	log.Topics[2] = chain.Hash{1}
+	if _, err := NewDecoder(emitter).Transaction(transaction(log), 1); err == nil || !strings.Contains(err.Error(), `item "keeper"`) {
+		t.Errorf("a topic of another keeper: %v", err)
 	}
 }
 

@@ -50,4 +50,4 @@ func (p Place) String() string {
 	return fmt.Sprintf("block %d, transaction %s, log %d", p.Block, p.TxHash, p.Index)
 }
 
-func placeOf(l chain.Log) Place { return Place{Block: l.Block, Index: l.Index, TxHash: l.TxHash} }
+func placeOf(l *chain.Log) Place { return Place{Block: l.Block, Index: l.Index, TxHash: l.TxHash} }

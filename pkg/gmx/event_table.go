@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // scope says whose event it is, which decides the partition that applies it.
@@ -27,35 +26,35 @@ type eventKind struct {
 	topics int
 	scope  scope
 	// decode is nil for events that carry no state we keep.
-	decode func(*reader) []perp.Event
+	decode func(*reader)
 }
 
 // eventKinds holds every known event by the hash of its name.
 var eventKinds = indexEvents()
 
-func indexEvents() map[chain.Hash]eventKind {
-	index := map[chain.Hash]eventKind{}
-	for _, k := range slices.Concat(positionEvents, orderEvents, requestEvents, marketEvents, configEvents, ignoredEvents()) {
+func indexEvents() map[chain.Hash]*eventKind {
+	index := map[chain.Hash]*eventKind{}
+	for _, k := range slices.Concat(positionEvents, orderEvents, requestEvents, marketEvents, configEvents, feeEvents, ignoredEvents()) {
 		hash := chain.Keccak256([]byte(k.name))
 		if _, twice := index[hash]; twice {
 			panic("event " + k.name + " is listed twice")
 		}
-		index[hash] = k
+		index[hash] = &k
 	}
 	return index
 }
 
 // HandledEvents lists the events that change state, sorted.
 func HandledEvents() []string {
-	return eventNames(func(k eventKind) bool { return k.decode != nil })
+	return eventNames(func(k *eventKind) bool { return k.decode != nil })
 }
 
 // IgnoredEvents lists the events that are known and carry no state we keep, sorted.
 func IgnoredEvents() []string {
-	return eventNames(func(k eventKind) bool { return k.decode == nil })
+	return eventNames(func(k *eventKind) bool { return k.decode == nil })
 }
 
-func eventNames(which func(eventKind) bool) []string {
+func eventNames(which func(*eventKind) bool) []string {
 	var names []string
 	for k := range maps.Values(eventKinds) {
 		if which(k) {

@@ -21,15 +21,19 @@ type recordedTx struct {
 // recordings names our own invented recording and those of the original contracts, which are not part of this repository. GMX_FIXTURES
 // overrides where to look for them.
 func recordings(t testing.TB) []string {
-	dir := os.Getenv("GMX_FIXTURES")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "fixtures", "gmx")
-	}
+	dir := fixtureDir()
 	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
 	if err != nil || len(names) == 0 {
 		t.Logf("no recordings in %s; set GMX_FIXTURES to their directory", dir)
 	}
 	return append(names, filepath.Join("..", "..", "services", "keeperctl", "testdata", "story.jsonl.gz"))
+}
+
+func fixtureDir() string {
+	if dir := os.Getenv("GMX_FIXTURES"); dir != "" {
+		return dir
+	}
+	return filepath.Join("..", "..", "..", "shared", "fixtures", "gmx")
 }
 
 func readRecording(t testing.TB, name string) (txs []recordedTx) {

@@ -33,25 +33,25 @@ func (o Outcome) Cause() Revert { return DecodeRevert(o.ReasonBytes) }
 // liquidated or deleveraged. Logs of other contracts, and of other keys, are no concern of the job.
 func (d *Decoder) Outcome(logs []chain.Log, key chain.Hash) (Outcome, error) {
 	outcome := Outcome{Result: Nothing}
-	for _, l := range logs {
-		if !d.mayEnd(l, key) {
+	var r reader // its joins stay open: the other logs of the transaction are not asked
+	for i := range logs {
+		if !d.mayEnd(&logs[i], key) {
 			continue
 		}
-		events, err := d.log(l, 0)
-		if err != nil {
+		if err := d.log(&r, &logs[i], 0); err != nil {
 			return Outcome{}, fmt.Errorf("judging a receipt: %w", err)
 		}
-		for _, e := range events {
-			if o, isEnd := endOf(e, key); isEnd {
-				outcome = o
-			}
+	}
+	for _, e := range r.events {
+		if o, isEnd := endOf(e, key); isEnd {
+			outcome = o
 		}
 	}
 	return outcome, nil
 }
 
 // mayEnd picks the logs worth decoding: decreases of positions, which carry the key among their items, and what has it as a topic.
-func (d *Decoder) mayEnd(l chain.Log, key chain.Hash) bool {
+func (d *Decoder) mayEnd(l *chain.Log, key chain.Hash) bool {
 	if l.Address != d.emitter || len(l.Topics) < 3 {
 		return false
 	}

@@ -80,7 +80,7 @@ func DecodeRevert(data []byte) Revert {
 		return r
 	}
 	r.Class, r.Name = known.class, known.name
-	w := newWalker(data[4:])
+	w := &walker{data: data[4:]}
 	for i, p := range known.params {
 		if value := p.read(w, 32*i); value != nil {
 			r.Args = append(r.Args, RevertArg{Name: p.name, Value: value})
@@ -112,9 +112,9 @@ func (p param) read(w *walker, slot int) any {
 	case p.kind == "bytes32":
 		return w.word(slot)
 	case p.kind == "bytes":
-		return w.bytes(w.follow(0, slot))
+		return w.bytes(w.size(slot))
 	case p.kind == "string":
-		return w.text(w.follow(0, slot))
+		return w.text(w.size(slot))
 	case strings.HasPrefix(p.kind, "uint"):
 		return w.uint(slot)
 	case strings.HasPrefix(p.kind, "int"):

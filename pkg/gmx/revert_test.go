@@ -154,7 +154,7 @@ func TestErrorListIsWhole(t *testing.T) {
 			if p.name == "" {
 				t.Errorf("%s: argument %d has no name", e.name, i)
 			}
-			p.read(newWalker(nil), 0) // panics on a type without a reader
+			p.read(&walker{}, 0) // panics on a type without a reader
 		}
 	}
 	if n, want := len(customErrors()), strings.Count(errorList, "\n")+2; n != want {

@@ -2,6 +2,7 @@ package gmx
 
 import (
 	"fmt"
+	"slices"
 
 	"perpkeeper/pkg/chain"
 )
@@ -44,21 +45,21 @@ func (r *Router) Learn(key chain.Hash, account chain.Address) { r.owners.put(key
 
 // Route returns the routing key of each log of one transaction. All logs of the transaction must be there.
 func (r *Router) Route(logs []chain.Log) ([]chain.Hash, error) {
-	kinds := make([]eventKind, len(logs))
-	joined := map[chain.Hash]chain.Address{}
-	for i, l := range logs {
-		kind, err := r.decoder.identify(l)
+	t := routing{router: r}
+	kinds := make([]*eventKind, len(logs))
+	for i := range logs {
+		kind, err := r.decoder.identify(&logs[i])
 		if err != nil {
 			return nil, err
 		}
 		kinds[i] = kind
-		if err := r.learnFrom(l, kind, joined); err != nil {
+		if err := t.learnFrom(&logs[i], kind); err != nil {
 			return nil, err
 		}
 	}
 	routes := make([]chain.Hash, len(logs))
-	for i, l := range logs {
-		route, err := r.route(l, kinds[i], joined)
+	for i := range logs {
+		route, err := t.route(&logs[i], kinds[i])
 		if err != nil {
 			return nil, err
 		}
@@ -67,26 +68,46 @@ func (r *Router) Route(logs []chain.Log) ([]chain.Hash, error) {
 	return routes, nil
 }
 
+// routing is what the logs of one transaction tell about owners. A transaction names few: a list is searched faster than a map is made.
+type routing struct {
+	router *Router
+	reader reader
+	owners []owned
+}
+
+type owned struct {
+	key     chain.Hash
+	account chain.Address
+}
+
 // learnFrom notes whose orders and positions a log names. What later transactions may name again is remembered beyond this one.
-func (r *Router) learnFrom(l chain.Log, kind eventKind, joined map[chain.Hash]chain.Address) error {
+func (t *routing) learnFrom(l *chain.Log, kind *eventKind) error {
 	switch kind.name {
 	case "OrderCreated":
-		r.Learn(l.Topics[2], l.Topics[3].Address())
-		joined[l.Topics[2]] = l.Topics[3].Address()
+		t.router.Learn(l.Topics[2], l.Topics[3].Address())
+		t.note(l.Topics[2], l.Topics[3])
 	case "OrderExecuted", "OrderCancelled", "OrderFrozen", "OrderUpdated":
-		joined[l.Topics[2]] = l.Topics[3].Address()
+		t.note(l.Topics[2], l.Topics[3])
 	case "PositionIncrease", "PositionDecrease":
-		keys, err := hashItems(l, kind.name, "orderKey", "positionKey")
-		if err != nil {
-			return err
+		if err := t.reader.load(l, kind); err != nil {
+			return t.reader.fault(err)
 		}
-		r.Learn(keys[1], l.Topics[2].Address())
-		joined[keys[0]], joined[keys[1]] = l.Topics[2].Address(), l.Topics[2].Address()
+		order, position := t.reader.hash("orderKey"), t.reader.hash("positionKey")
+		if err := t.reader.err; err != nil {
+			return t.reader.fault(err)
+		}
+		t.router.Learn(position, l.Topics[2].Address())
+		t.note(order, l.Topics[2])
+		t.note(position, l.Topics[2])
 	}
 	return nil
 }
 
-func (r *Router) route(l chain.Log, kind eventKind, joined map[chain.Hash]chain.Address) (chain.Hash, error) {
+func (t *routing) note(key, account chain.Hash) {
+	t.owners = append(t.owners, owned{key: key, account: account.Address()})
+}
+
+func (t *routing) route(l *chain.Log, kind *eventKind) (chain.Hash, error) {
 	topic := 0
 	switch kind.scope {
 	case global:
@@ -96,9 +117,9 @@ func (r *Router) route(l chain.Log, kind eventKind, joined map[chain.Hash]chain.
 	case ofOwner:
 		topic = 3
 	case ofKey:
-		return r.routeByKey(l, kind.name, "key", joined)
+		return t.routeByKey(l, kind, "key")
 	case ofOrderKey:
-		return r.routeByKey(l, kind.name, "orderKey", joined)
+		return t.routeByKey(l, kind, "orderKey")
 	}
 	if topic >= len(l.Topics) { // only an ignored event may lack its topic: no state follows from where it goes
 		return chain.Hash{}, nil
@@ -106,32 +127,23 @@ func (r *Router) route(l chain.Log, kind eventKind, joined map[chain.Hash]chain.
 	return l.Topics[topic], nil
 }
 
-func (r *Router) routeByKey(l chain.Log, event, item string, joined map[chain.Hash]chain.Address) (chain.Hash, error) {
-	keys, err := hashItems(l, event, item)
-	if err != nil {
-		return chain.Hash{}, err
+func (t *routing) routeByKey(l *chain.Log, kind *eventKind, item string) (chain.Hash, error) {
+	if err := t.reader.load(l, kind); err != nil {
+		return chain.Hash{}, t.reader.fault(err)
 	}
-	if account, ok := joined[keys[0]]; ok {
+	key := t.reader.hash(item)
+	if err := t.reader.err; err != nil {
+		return chain.Hash{}, t.reader.fault(err)
+	}
+	for _, o := range slices.Backward(t.owners) {
+		if o.key == key {
+			return o.account.Hash(), nil
+		}
+	}
+	if account, ok := t.router.owners.get(key); ok {
 		return account.Hash(), nil
 	}
-	if account, ok := r.owners.get(keys[0]); ok {
-		return account.Hash(), nil
-	}
-	return chain.Hash{}, &UnknownOwnerError{Event: event, Key: keys[0], Place: placeOf(l)}
-}
-
-// hashItems reads items of one event that are words.
-func hashItems(l chain.Log, event string, names ...string) ([]chain.Hash, error) {
-	items, err := eventItems(l.Data)
-	r := &reader{log: l, items: items, err: err}
-	words := make([]chain.Hash, len(names))
-	for i, name := range names {
-		words[i] = r.hash(name)
-	}
-	if r.err != nil {
-		return nil, &DecodeError{Event: event, Place: placeOf(l), Cause: r.err}
-	}
-	return words, nil
+	return chain.Hash{}, &UnknownOwnerError{Event: kind.name, Key: key, Place: placeOf(l)}
 }
 
 // memory keeps the owners of recent keys in two generations: at least one generation is remembered, never more than two.

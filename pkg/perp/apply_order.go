@@ -20,7 +20,10 @@ func createOrder(s State, e OrderCreated) error {
 func changeOrder(s State, e OrderChanged) error {
 	return withOrder(s, e.Key, e.Stamp, func(o *Order) error {
 		o.SizeDeltaUsd, o.AcceptablePrice, o.TriggerPrice = e.SizeDeltaUsd, e.AcceptablePrice, e.TriggerPrice
-		o.MinOutputAmount, o.UpdatedAtTime, o.ValidFromTime = e.MinOutputAmount, e.UpdatedAtTime, e.ValidFromTime
+		o.MinOutputAmount, o.UpdatedAtTime = e.MinOutputAmount, e.UpdatedAtTime
+		if e.ValidFromTime != nil {
+			o.ValidFromTime = *e.ValidFromTime
+		}
 		if e.AutoCancel != nil {
 			o.AutoCancel = *e.AutoCancel
 		}

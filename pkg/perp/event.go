@@ -30,7 +30,8 @@ type PositionDecreased struct {
 // OrderCreated announces an order. Liquidations and deleveragings announce and execute theirs in one transaction.
 type OrderCreated struct{ Order Order }
 
-// OrderChanged is OrderUpdated: it replaces the named terms and unfreezes. AutoCancel and DataList are nil where the version lacks them.
+// OrderChanged is OrderUpdated: it replaces the named terms and unfreezes. ValidFromTime, AutoCancel and DataList are nil where the version
+// lacks them.
 type OrderChanged struct {
 	Key             chain.Hash
 	SizeDeltaUsd    Uint
@@ -38,7 +39,7 @@ type OrderChanged struct {
 	TriggerPrice    Uint
 	MinOutputAmount Uint
 	UpdatedAtTime   Uint
-	ValidFromTime   Uint
+	ValidFromTime   *Uint
 	AutoCancel      *bool
 	DataList        []chain.Hash
 	Stamp           Stamp

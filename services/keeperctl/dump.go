@@ -22,6 +22,7 @@ var requestArrays = map[perp.RequestKind]string{
 var tableArrays = map[perp.Table]string{
 	perp.Positions: "positions", perp.Orders: "orders", perp.Markets: "markets", perp.MarketValues: "marketValues",
 	perp.Parameters: "parameters", perp.OracleSources: "oracleSources", perp.BadDebts: "badDebts",
+	perp.Settlements: "settlements", perp.KeeperFees: "keeperFees",
 }
 
 // dump writes every entity of a book as JSON, the finished ones included: one array per kind, ordered by key, numbers as decimal text.

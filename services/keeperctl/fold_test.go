@@ -123,6 +123,12 @@ func TestStoryEnds(t *testing.T) {
 		t.Errorf("bad debt %v", debt)
 	}
 
+	liquidated := entity(t, state, "settlements", "orderKey", order(5)) // LIQ-11
+	if liquidated["orderType"] != "7" || liquidated["sizeDeltaUsd"] != usd(600).String() || liquidated["account"] != alice.Hex() {
+		t.Errorf("settlement %v", liquidated)
+	}
+	entity(t, state, "keeperFees") // one
+
 	expect("deposits", req(1), map[string]string{"status": "Executed", "account": bob.Hex(), "market": ethMarket.Hex()})
 	expect("withdrawals", req(2), map[string]string{"status": "Cancelled", "reason": "", "reasonBytes": "0xf7550001"})
 	expect("shifts", req(3), map[string]string{"status": "Executed", "fromMarket": ethMarket.Hex(), "toMarket": btcMarket.Hex()})
@@ -324,7 +330,7 @@ func TestUsage(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	stdout, _, code := run(t, nil, "events")
-	for _, line := range []string{"handled  OrderCreated\n", "handled  InsolventClose\n", "ignored  SwapInfo\n", "ignored  PositionFeesCollected\n"} {
+	for _, line := range []string{"handled  OrderCreated\n", "handled  InsolventClose\n", "ignored  SwapInfo\n", "handled  PositionFeesCollected\n", "ignored  PositionFeesInfo\n"} {
 		if code != 0 || !strings.Contains(stdout, line) {
 			t.Errorf("exit code %d, no line %q", code, line)
 		}

@@ -79,8 +79,9 @@ func (s *story) increase(order chain.Hash, account chain.Address, size, delta ui
 	})
 }
 
-func (s *story) decrease(order chain.Hash, account chain.Address, kind perp.OrderType, size, delta uint64) chain.Log {
-	return event("PositionDecrease", perp.Fields{
+// decrease is the fees of a decrease and itself.
+func (s *story) decrease(order chain.Hash, account chain.Address, kind perp.OrderType, size, delta uint64) []chain.Log {
+	return gmxtest.Decrease(storyEmitter, perp.Fields{
 		"account": account, "market": ethMarket, "collateralToken": usdc, "isLong": true, "orderKey": order, "sizeInUsd": usd(size),
 		"sizeInTokens": perp.U64(size), "collateralAmount": perp.U64(size / 10), "sizeDeltaUsd": usd(delta),
 		"orderType": perp.U64(uint64(kind)), "decreasedAtTime": s.now(),
@@ -147,7 +148,7 @@ func (s *story) ordersOfAlice() {
 		event("OpenInterestUpdated", perp.Fields{"market": ethMarket, "collateralToken": usdc, "nextValue": usd(900)}),
 		event("OpenInterestInTokensUpdated", perp.Fields{"market": ethMarket, "collateralToken": usdc, "nextValue": perp.U64(900)}),
 		event("VirtualPositionInventoryUpdated", perp.Fields{"token": weth}),
-		event("PositionFeesCollected", perp.Fields{"market": ethMarket, "orderKey": limit}),
+		event("PositionFeesCollected", perp.Fields{"market": ethMarket, "orderKey": limit, "isIncrease": true}),
 		s.increase(limit, alice, 900, 900, -1000), executed(limit, alice, 0), event("KeeperExecutionFee", nil))
 	s.happen(s.orderCreated(stop, alice, perp.StopLossDecrease, perp.Fields{"autoCancel": true, "triggerPrice": perp.U64(5)}))
 	s.nextBlock()
@@ -158,23 +159,25 @@ func (s *story) endsOfPositions() {
 	partial, liquidation, again, adl, stop := word("order", 4), word("order", 5), word("order", 6), word("order", 7), word("order", 2)
 	s.happen(s.orderCreated(partial, alice, perp.LimitDecrease, perp.Fields{"sizeDeltaUsd": usd(400)}))
 	s.nextBlock()
-	s.happen(event("OrderSizeDeltaAutoUpdated", perp.Fields{"key": partial, "nextSizeDeltaUsd": usd(300)}),
-		event("OrderCollateralDeltaAmountAutoUpdated", perp.Fields{"key": partial, "nextCollateralDeltaAmount": perp.U64(0)}),
-		s.decrease(partial, alice, perp.LimitDecrease, 600, 300), executed(partial, alice, 0))
+	cut := []chain.Log{event("OrderSizeDeltaAutoUpdated", perp.Fields{"key": partial, "nextSizeDeltaUsd": usd(300)}),
+		event("OrderCollateralDeltaAmountAutoUpdated", perp.Fields{"key": partial, "nextCollateralDeltaAmount": perp.U64(0)})}
+	cut = append(cut, s.decrease(partial, alice, perp.LimitDecrease, 600, 300)...)
+	s.happen(append(cut, executed(partial, alice, 0))...)
 	s.nextBlock()
-	s.happen(s.orderCreated(liquidation, alice, perp.Liquidation, perp.Fields{"sizeDeltaUsd": usd(600), "executionFee": perp.U64(0)}),
+	end := []chain.Log{s.orderCreated(liquidation, alice, perp.Liquidation, perp.Fields{"sizeDeltaUsd": usd(600), "executionFee": perp.U64(0)}),
 		event("PositionFeesInfo", perp.Fields{"market": ethMarket, "orderKey": liquidation}),
-		event("InsolventClose", perp.Fields{"orderKey": liquidation, "step": "pnl"}),
-		event("PositionFeesCollected", perp.Fields{"market": ethMarket, "orderKey": liquidation}),
-		s.decrease(liquidation, alice, perp.Liquidation, 0, 600), executed(liquidation, alice, 0),
-		event("OrderCancelled", perp.Fields{"key": stop, "account": alice, "reason": "AUTO_CANCEL", "reasonBytes": perp.Bytes{}}))
+		event("InsolventClose", perp.Fields{"orderKey": liquidation, "step": "pnl"})}
+	end = append(end, s.decrease(liquidation, alice, perp.Liquidation, 0, 600)...)
+	s.happen(append(end, executed(liquidation, alice, 0),
+		event("OrderCancelled", perp.Fields{"key": stop, "account": alice, "reason": "AUTO_CANCEL", "reasonBytes": perp.Bytes{}}))...)
 	s.nextBlock()
 	s.happen(s.orderCreated(again, alice, perp.MarketIncrease, nil))
 	s.happen(s.increase(again, alice, 1000, 1000, 50), executed(again, alice, 0))
 	s.nextBlock()
 	s.happen(event("AdlStateUpdated", nil))
-	s.happen(s.orderCreated(adl, alice, perp.MarketDecrease, perp.Fields{"sizeDeltaUsd": usd(300)}),
-		s.decrease(adl, alice, perp.MarketDecrease, 700, 300), executed(adl, alice, 1))
+	deleverage := []chain.Log{s.orderCreated(adl, alice, perp.MarketDecrease, perp.Fields{"sizeDeltaUsd": usd(300)})}
+	deleverage = append(deleverage, s.decrease(adl, alice, perp.MarketDecrease, 700, 300)...)
+	s.happen(append(deleverage, executed(adl, alice, 1))...)
 	s.nextBlock()
 }
 

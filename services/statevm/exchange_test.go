@@ -182,15 +182,13 @@ func (x *exchange) trade(account chain.Address) (chain.Hash, []chain.Log) {
 	key := perp.PositionKey(account, given["market"].(chain.Address), chain.Address{7}, given["isLong"].(bool))
 	known, _ := x.book.Get(perp.RowKey{Table: perp.Positions, Key: key}).(perp.Position)
 	delta := perp.U64(1 + x.random.Uint64N(1000))
-	name := "PositionIncrease"
 	if known.Status == perp.Active && x.random.IntN(2) == 0 {
-		name, delta = "PositionDecrease", delta.Min(known.SizeInUsd)
-		given["sizeInUsd"] = known.SizeInUsd.Sub(delta)
-	} else {
-		given["sizeInUsd"] = known.SizeInUsd.Add(delta)
+		delta = delta.Min(known.SizeInUsd)
+		given["sizeInUsd"], given["sizeDeltaUsd"], given["orderKey"] = known.SizeInUsd.Sub(delta), delta, x.unique()
+		return account.Hash(), gmxtest.Decrease(emitter, given)
 	}
-	given["sizeDeltaUsd"] = delta
-	return account.Hash(), []chain.Log{gmxtest.Event(emitter, name, given)}
+	given["sizeInUsd"], given["sizeDeltaUsd"] = known.SizeInUsd.Add(delta), delta
+	return account.Hash(), []chain.Log{gmxtest.Event(emitter, "PositionIncrease", given)}
 }
 
 // deposit creates a deposit and, as often as not, executes it in the same transaction.

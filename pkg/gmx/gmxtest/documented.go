@@ -11,25 +11,35 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Documented is one event as the interface of the contracts (v2.2) documents it.
+// Documented is one event as the interface of the contracts documents it.
 type Documented struct {
 	Name   string
 	Topics []string          // names of the words in topic 1 and 2
 	Items  map[string]string // name → Solidity type
 }
 
-// Each line of events.txt is an event: Name topics:a,b type:item,item type:item.
+// Each line of events.txt is an event of v2.2: Name topics:a,b type:item,item type:item. Those of events_v21.txt looked otherwise in v2.1, or were gone
+// after it.
 //
 //go:embed events.txt
-var documentedText string
+var textV22 string
 
-// Events returns every documented event. An event that has two sets of items appears twice.
-func Events() []Documented { return parsed() }
+//go:embed events_v21.txt
+var textV21 string
 
-var parsed = sync.OnceValue(parse)
+// Events returns every documented event of v2.2. An event that has two sets of items appears twice.
+func Events() []Documented { return parsedV22() }
 
-func parse() (events []Documented) {
-	for line := range strings.Lines(documentedText) {
+// EventsV21 returns the events of v2.1 that v2.2 changed or dropped, as v2.1 had them.
+func EventsV21() []Documented { return parsedV21() }
+
+var (
+	parsedV22 = sync.OnceValue(func() []Documented { return parse(textV22) })
+	parsedV21 = sync.OnceValue(func() []Documented { return parse(textV21) })
+)
+
+func parse(text string) (events []Documented) {
+	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		e := Documented{Name: words[0], Items: map[string]string{}}
 		for _, w := range words[1:] {
@@ -83,12 +93,28 @@ func (e Documented) Log(emitter chain.Address, given perp.Fields) chain.Log {
 
 // Event is [Documented.Log] of a documented event by name. It panics on an unknown name.
 func Event(emitter chain.Address, name string, given perp.Fields) chain.Log {
+	return documented(name).Log(emitter, given)
+}
+
+func documented(name string) Documented {
 	for _, e := range Events() {
 		if e.Name == name {
-			return e.Log(emitter, given)
+			return e
 		}
 	}
 	panic(fmt.Sprintf("no event %s is documented", name))
+}
+
+// Decrease returns the two logs of a decrease with the given items of PositionDecrease: the fees of its order, then itself.
+func Decrease(emitter chain.Address, given perp.Fields) []chain.Log {
+	decrease := documented("PositionDecrease")
+	fees := perp.Fields{}
+	for name, value := range decrease.Fields(given) {
+		if name == "orderKey" || name == "positionKey" || name == "market" || name == "collateralToken" {
+			fees[name] = value
+		}
+	}
+	return []chain.Log{Event(emitter, "PositionFeesCollected", fees), decrease.Log(emitter, given)}
 }
 
 // sample derives a value from the item's name, so that every run makes the same.
@@ -103,6 +129,10 @@ func sample(name, kind string) any {
 		return Collateral
 	case "orderType":
 		return perp.U64(2)
+	case "isFrozen", "isIncrease":
+		return false
+	case "positionKey":
+		return perp.PositionKey(Account, Market, Collateral, true)
 	}
 	switch kind {
 	case "address":
