@@ -2,8 +2,8 @@ package price
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -13,51 +13,75 @@ import (
 const (
 	// Window is how far back a Board remembers, counted from each token's newest report.
 	Window = 10 * time.Minute
-	// MaxSpread is how far apart the reports of one transaction may be: the exchange's MAX_ORACLE_TIMESTAMP_RANGE.
-	MaxSpread = 60 * time.Second
+	// MaxReports bounds how many reports of a token a Board remembers; the window of a token that has more is shorter.
+	MaxReports = 20_000
 )
 
-// Board remembers the reports of the last Window of each token. It is safe for concurrent use. Use NewBoard.
+// Board remembers the reports of the last Window of each token. It is safe for concurrent use. Looking up takes logarithmic time, adding a report that
+// is newer than the others constant time on average. Use NewBoard.
 type Board struct {
 	mu     sync.RWMutex
-	tokens map[chain.Address][]Report // ascending by time, no two of the same
+	most   int
+	tokens map[chain.Address]*history
+}
+
+// history is the reports of one token.
+type history struct {
+	kept  []Report // ascending by time, no two of the same
+	floor uint64   // reports from before this time, in ms, may have been forgotten
 }
 
 // NewBoard returns an empty board.
-func NewBoard() *Board { return &Board{tokens: map[chain.Address][]Report{}} }
+func NewBoard() *Board { return newBoard(MaxReports) }
+
+func newBoard(most int) *Board { return &Board{most: most, tokens: map[chain.Address]*history{}} }
 
 // Add gives the board a report and tells whether it learnt something: false for a report of a moment it knows, and for one that lies before the
 // token's window. Reports may come in any order.
 func (b *Board) Add(r Report) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	kept := b.tokens[r.Token]
-	at, known := slices.BinarySearchFunc(kept, r.TimeMs, func(k Report, ms uint64) int { return cmp.Compare(k.TimeMs, ms) })
-	if known || len(kept) > 0 && r.TimeMs < windowStart(kept) {
+	h := b.tokens[r.Token]
+	if h == nil {
+		h = &history{}
+		b.tokens[r.Token] = h
+	}
+	at, known := h.search(r.TimeMs)
+	if known || r.TimeMs < h.floor {
 		return false
 	}
-	kept = slices.Insert(kept, at, r)
-	start := windowStart(kept)
-	expired := slices.IndexFunc(kept, func(k Report) bool { return k.TimeMs >= start })
-	b.tokens[r.Token] = slices.Delete(kept, 0, expired)
-	return true
+	h.kept = slices.Insert(h.kept, at, r)
+	h.forget(b.most)
+	return r.TimeMs >= h.floor
 }
 
-// windowStart is the oldest time, in ms, that is still remembered.
-func windowStart(kept []Report) uint64 {
-	newest := kept[len(kept)-1].TimeMs
-	return newest - min(newest, uint64(Window.Milliseconds()))
+// forget drops what is before the window or too many. The room of what is dropped is used again when the slice grows next.
+func (h *history) forget(most int) {
+	newest := h.kept[len(h.kept)-1].TimeMs
+	h.floor = max(h.floor, newest-min(newest, uint64(Window.Milliseconds())))
+	expired, _ := h.search(h.floor)
+	if surplus := len(h.kept) - most; surplus > expired {
+		expired = surplus
+		h.floor = h.kept[surplus-1].TimeMs + 1
+	}
+	clear(h.kept[:expired]) // their data must not stay in memory
+	h.kept = h.kept[expired:]
+}
+
+// search returns the index of the first report at or after a time in ms, and whether there is one of that time.
+func (h *history) search(ms uint64) (at int, known bool) {
+	return slices.BinarySearchFunc(h.kept, ms, func(k Report, ms uint64) int { return cmp.Compare(k.TimeMs, ms) })
 }
 
 // Latest returns the newest report of a token.
 func (b *Board) Latest(token chain.Address) (r Report, ok bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	kept := b.tokens[token]
-	if len(kept) == 0 {
+	h := b.tokens[token]
+	if h == nil {
 		return Report{}, false
 	}
-	return kept[len(kept)-1], true
+	return h.kept[len(h.kept)-1], true
 }
 
 // FirstAtOrAfter returns the first report of a token whose second, as the contract sees it, is at or after the given one. It returns none while there
@@ -67,56 +91,32 @@ func (b *Board) Latest(token chain.Address) (r Report, ok bool) {
 func (b *Board) FirstAtOrAfter(token chain.Address, second uint64) (r Report, ok bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	kept := b.tokens[token]
-	at, _ := slices.BinarySearchFunc(kept, second, func(k Report, s uint64) int { return cmp.Compare(k.Second(), s) })
-	if at == len(kept) || second*1000 < windowStart(kept) {
+	h := b.tokens[token]
+	if h == nil || second < (h.floor+999)/1000 {
 		return Report{}, false
 	}
-	return kept[at], true
+	at, _ := slices.BinarySearchFunc(h.kept, second, func(k Report, s uint64) int { return cmp.Compare(k.Second(), s) })
+	if at == len(h.kept) {
+		return Report{}, false
+	}
+	return h.kept[at], true
 }
 
-// Chooser picks the report of a token; Board.Latest is one.
-type Chooser func(token chain.Address) (r Report, ok bool)
-
-// AtOrAfter is the chooser of the first report at or after a second.
-func (b *Board) AtOrAfter(second uint64) Chooser {
-	return func(token chain.Address) (Report, bool) { return b.FirstAtOrAfter(token, second) }
+// NewestWithin returns the newest report of a token whose second is within two seconds, both included.
+func (b *Board) NewestWithin(token chain.Address, from, to uint64) (r Report, ok bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.newestWithin(token, from, to)
 }
 
-// MissingError says that there is no report of a token.
-type MissingError struct{ Token chain.Address }
-
-func (e *MissingError) Error() string { return fmt.Sprintf("no price report of %s", e.Token) }
-
-// SpreadError says that reports are too far apart for one transaction.
-type SpreadError struct{ Oldest, Newest Report }
-
-func (e *SpreadError) Error() string {
-	return fmt.Sprintf("price reports are %d s apart, at most %d are allowed: %s at second %d, %s at second %d",
-		e.Newest.Second()-e.Oldest.Second(), int(MaxSpread.Seconds()), e.Oldest.Token, e.Oldest.Second(), e.Newest.Token, e.Newest.Second())
-}
-
-// Set returns the chosen report of each token, each token once, in the order in which they are first named. The reports fit one transaction; the error
-// is a MissingError or a SpreadError otherwise. No tokens give an empty set.
-func Set(tokens []chain.Address, choose Chooser) ([]Report, error) {
-	var set []Report
-	for _, token := range tokens {
-		if slices.ContainsFunc(set, func(r Report) bool { return r.Token == token }) {
-			continue
-		}
-		r, ok := choose(token)
-		if !ok {
-			return nil, &MissingError{token}
-		}
-		set = append(set, r)
+func (b *Board) newestWithin(token chain.Address, from, to uint64) (r Report, ok bool) {
+	h := b.tokens[token]
+	if h == nil {
+		return Report{}, false
 	}
-	if len(set) == 0 {
-		return nil, nil
+	at := sort.Search(len(h.kept), func(i int) bool { return h.kept[i].Second() > to })
+	if at == 0 || h.kept[at-1].Second() < from {
+		return Report{}, false
 	}
-	byTime := func(a, b Report) int { return cmp.Compare(a.TimeMs, b.TimeMs) }
-	oldest, newest := slices.MinFunc(set, byTime), slices.MaxFunc(set, byTime)
-	if newest.Second()-oldest.Second() > uint64(MaxSpread.Seconds()) {
-		return nil, &SpreadError{oldest, newest}
-	}
-	return set, nil
+	return h.kept[at-1], true
 }

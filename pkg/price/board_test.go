@@ -11,19 +11,34 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// twin answers what a Board answers, by looking through everything it was ever given.
+// few bounds the reports of a token in the property test, so that the bound matters.
+const few = 40
+
+// twin answers what a Board of few reports answers, by looking through everything it was ever given.
 type twin struct{ all []Report }
 
-func (t *twin) known(token chain.Address) (within []Report) {
-	newest := uint64(0)
+// floor is the time, in ms, before which reports of a token may have been forgotten.
+func (t *twin) floor(token chain.Address) (floor uint64) {
+	newest, times := uint64(0), []uint64{}
 	for _, r := range t.all {
 		if r.Token == token {
-			newest = max(newest, r.TimeMs)
+			newest, times = max(newest, r.TimeMs), append(times, r.TimeMs)
 		}
 	}
+	if window := uint64(Window.Milliseconds()); newest > window {
+		floor = newest - window
+	}
+	slices.Sort(times)
+	if n := len(times); n > few {
+		floor = max(floor, times[n-few-1]+1)
+	}
+	return floor
+}
+
+func (t *twin) known(token chain.Address) (within []Report) {
+	floor := t.floor(token)
 	for _, r := range t.all {
-		old := newest > uint64(Window.Milliseconds()) && r.TimeMs < newest-uint64(Window.Milliseconds())
-		if r.Token == token && !old {
+		if r.Token == token && r.TimeMs >= floor {
 			within = append(within, r)
 		}
 	}
@@ -50,8 +65,7 @@ func (t *twin) latest(token chain.Address) (best Report, ok bool) {
 }
 
 func (t *twin) firstAtOrAfter(token chain.Address, second uint64) (best Report, ok bool) {
-	newest, _ := t.latest(token)
-	if newest.TimeMs > uint64(Window.Milliseconds()) && second*1000 < newest.TimeMs-uint64(Window.Milliseconds()) {
+	if second*1000 < t.floor(token) {
 		return Report{}, false
 	}
 	for _, r := range t.known(token) {
@@ -74,16 +88,44 @@ func (t *twin) set(tokens []chain.Address, second uint64) (map[chain.Address]uin
 	return chosen, len(chosen) == 0 || newest-oldest <= 60
 }
 
+func (t *twin) newestWithin(token chain.Address, from, to uint64) (best Report, ok bool) {
+	for _, r := range t.known(token) {
+		if s := r.Second(); from <= s && s <= to && (!ok || r.TimeMs > best.TimeMs) {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
+
+// setWithin tries every second that the newest report may have.
+func (t *twin) setWithin(tokens []chain.Address, from, to uint64) (chosen map[chain.Address]uint64, ok bool) {
+	for last := to; last+1 > from; last-- {
+		chosen, first := map[chain.Address]uint64{}, max(from, last-min(last, 60))
+		for _, token := range tokens {
+			if r, ok := t.newestWithin(token, first, last); ok {
+				chosen[token] = r.TimeMs
+			}
+		}
+		if !slices.ContainsFunc(tokens, func(token chain.Address) bool { _, has := chosen[token]; return !has }) {
+			return chosen, true
+		}
+		if last == 0 {
+			break
+		}
+	}
+	return nil, false
+}
+
 func token(i int) chain.Address { return chain.Address{19: byte(i + 1)} }
 
 func same(a, b Report) bool { return a.Token == b.Token && a.TimeMs == b.TimeMs && a.Min == b.Min }
 
 func TestBoardIsItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		board, dumb := NewBoard(), &twin{}
+		board, dumb := newBoard(few), &twin{}
 		start := rapid.SampledFrom([]uint64{0, 1_700_000_000}).Draw(t, "start")
 		tokens := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) chain.Address { return token(rapid.IntRange(0, 3).Draw(t, "token")) }), 0, 5)
-		seconds := rapid.Uint64Range(start, start+1500)
+		seconds := rapid.OneOf(rapid.Uint64Range(start, start+1500), rapid.Uint64Range(start+600, start+700))
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				r := Report{
@@ -107,6 +149,28 @@ func TestBoardIsItsTwin(t *testing.T) {
 				got, ok := board.FirstAtOrAfter(at, second)
 				if want, found := dumb.firstAtOrAfter(at, second); ok != found || !same(got, want) {
 					t.Fatalf("first at or after %d: %+v, %t; want %+v, %t", second, got, ok, want, found)
+				}
+			},
+			"within": func(t *rapid.T) {
+				at, from := token(rapid.IntRange(0, 3).Draw(t, "token")), seconds.Draw(t, "from")
+				to := from + rapid.Uint64Range(0, 100).Draw(t, "length")
+				got, ok := board.NewestWithin(at, from, to)
+				if want, found := dumb.newestWithin(at, from, to); ok != found || !same(got, want) {
+					t.Fatalf("newest within %d and %d: %+v, %t; want %+v, %t", from, to, got, ok, want, found)
+				}
+			},
+			"set within": func(t *rapid.T) {
+				wanted, from := tokens.Draw(t, "tokens"), seconds.Draw(t, "from")
+				to := from + rapid.Uint64Range(0, 400).Draw(t, "length")
+				set, err := board.SetWithin(wanted, from, to)
+				chosen, fits := dumb.setWithin(wanted, from, to)
+				if fits != (err == nil) || err == nil && len(set) != len(chosen) {
+					t.Fatalf("set of %v within %d and %d: %+v, %v; want %v, %t", wanted, from, to, set, err, chosen, fits)
+				}
+				for _, r := range set {
+					if chosen[r.Token] != r.TimeMs {
+						t.Fatalf("report of %s at %d, want %d", r.Token, r.TimeMs, chosen[r.Token])
+					}
 				}
 			},
 			"set": func(t *rapid.T) {
@@ -150,4 +214,60 @@ func TestSetNamesWhatIsWrong(t *testing.T) {
 	if set, err := Set(nil, board.Latest); set != nil || err != nil {
 		t.Errorf("an empty set: %v, %v", set, err)
 	}
+}
+
+// A flood of reports does not fill the memory, and old data is let go.
+func TestBoardIsBounded(t *testing.T) {
+	board := newBoard(10)
+	for i := range uint64(1000) {
+		board.Add(Report{Token: token(0), TimeMs: 1_700_000_000_000 + i, Data: make([]byte, 1)})
+	}
+	h := board.tokens[token(0)]
+	if len(h.kept) != 10 || cap(h.kept) > 100 || h.floor != 1_700_000_000_990 {
+		t.Errorf("%d reports in room for %d, floor %d", len(h.kept), cap(h.kept), h.floor)
+	}
+	if _, ok := board.FirstAtOrAfter(token(0), 1_700_000_000); ok {
+		t.Error("the first of a second whose first ones are gone")
+	}
+}
+
+// The newest sets that fit: A alone has a report of second 200, so the set must go back for it.
+func TestSetWithinGoesBack(t *testing.T) {
+	board := NewBoard()
+	for _, second := range []uint64{100, 130, 200} {
+		board.Add(Report{Token: token(0), TimeMs: second * 1000})
+	}
+	board.Add(Report{Token: token(1), TimeMs: 90_000})
+	set, err := board.SetWithin([]chain.Address{token(0), token(1)}, 0, 1000)
+	if err != nil || set[0].Second() != 130 || set[1].Second() != 90 {
+		t.Errorf("%+v, %v", set, err)
+	}
+	if _, err := board.SetWithin([]chain.Address{token(0), token(1)}, 0, 99); err == nil || err.Error() != "no price report of "+token(0).Hex() {
+		t.Errorf("before there was one: %v", err)
+	}
+	board.Add(Report{Token: token(2), TimeMs: 300_000})
+	_, err = board.SetWithin([]chain.Address{token(2), token(1)}, 0, 1000)
+	if spread, is := errors.AsType[*SpreadError](err); !is || spread.Oldest.Token != token(1) {
+		t.Errorf("no set fits: %v", err)
+	}
+}
+
+func BenchmarkBoard(b *testing.B) {
+	board := NewBoard()
+	for i := range uint64(2400) { // ten minutes of four a second
+		board.Add(Report{Token: token(0), TimeMs: 1_700_000_000_000 + 250*i})
+	}
+	b.Run("add", func(b *testing.B) {
+		ms := uint64(1_700_000_600_000)
+		for b.Loop() {
+			ms += 250
+			board.Add(Report{Token: token(0), TimeMs: ms})
+		}
+	})
+	b.Run("first", func(b *testing.B) {
+		r, _ := board.Latest(token(0))
+		for b.Loop() {
+			board.FirstAtOrAfter(token(0), r.Second()-300)
+		}
+	})
 }

@@ -4,117 +4,308 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/retry"
 )
 
-// Source has price reports.
+// Source gives price reports.
 type Source interface {
-	// Latest returns the newest report of every token the source knows.
-	Latest(ctx context.Context) ([]Report, error)
+	// Run gives reports as they come, those of a token in the order of their times, until ctx ends or it cannot go on; then it returns why. It is run
+	// again after that, and goes on where it was if it can. It is not run twice at a time.
+	Run(ctx context.Context, take Take) error
 }
 
-// Feed asks a source again and again and emits what is new. Run it once.
+// Take takes reports that are not judged yet, and says of what else a source sent why it is no report. It is called by the goroutine of Run.
+type Take func(reports []Report, unreadable []error)
+
+// Member is a source of a feed.
+type Member struct {
+	Name   string // also the Source of its reports
+	Source Source
+	// Tokens are those the source is asked for; none means whatever it names.
+	Tokens []chain.Address
+	// MaxAge and After, unless zero, replace Gates.MaxAge and Failover.After for this source.
+	MaxAge, After time.Duration
+}
+
+// Feed runs sources and emits what passes. Run it once.
 type Feed struct {
-	source   Source
-	interval time.Duration
-	log      zerolog.Logger
-	metrics  *Metrics
-	emitted  map[chain.Address]uint64 // time of the newest report emitted, ms
+	members []Member
+	rules   *rules
+	log     zerolog.Logger
+	metrics *Metrics
+	loud    *quiet
+	benches map[chain.Address]*bench // of the goroutine in Run alone
 
-	mu   sync.Mutex
-	last error
+	mu       sync.Mutex
+	silent   string   // what is missing, in one line; empty if nothing is
+	problems []string // why a source gives nothing, by source; empty if it does
+	emitting error    // why the newest reports could not be emitted
 }
 
-// NewFeed returns a feed that asks at an interval.
-func NewFeed(source Source, interval time.Duration, log zerolog.Logger, metrics *Metrics) *Feed {
+// NewFeed returns a feed of sources in order of preference, at least one.
+func NewFeed(members []Member, gates Gates, failover Failover, log zerolog.Logger, metrics *Metrics) *Feed {
+	r := &rules{gates: gates, failover: failover}
+	for _, m := range members {
+		metrics.prepare(m.Name)
+		r.maxAge = append(r.maxAge, orElse(m.MaxAge, gates.MaxAge))
+		r.after = append(r.after, orElse(m.After, failover.After))
+	}
 	return &Feed{
-		source: source, interval: interval, log: log, metrics: metrics, emitted: map[chain.Address]uint64{}, last: errors.New("no price report yet"),
+		members: members, rules: r, log: log, metrics: metrics, loud: newQuiet(time.Minute), benches: map[chain.Address]*bench{},
+		silent: "no price report yet", problems: make([]string, len(members)),
 	}
 }
 
-// Health is nil if the last question was answered and its reports emitted.
+func orElse(own, common time.Duration) time.Duration {
+	if own == 0 {
+		return common
+	}
+	return own
+}
+
+// Health is nil if every token known has a source that lives and its reports are emitted.
 func (f *Feed) Health() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.last
+	if f.emitting != nil || f.silent == "" {
+		return f.emitting
+	}
+	text := f.silent
+	for i, problem := range f.problems {
+		if problem != "" {
+			text += fmt.Sprintf("; %s: %s", f.members[i].Name, problem)
+		}
+	}
+	return errors.New(text)
 }
 
-// Run hands each new report to emit until ctx ends, and returns why it ended. A source that gives no answer is asked again at the next interval;
-// reports that emit fails for are emitted again.
+// arrival is what a source gave at one moment.
+type arrival struct {
+	from       int
+	reports    []Report
+	unreadable []error
+	at         time.Time
+}
+
+// Run hands each report that passes to emit, those of a token in the order of their times, until ctx ends, and returns why it ended. Reports that emit
+// fails for are emitted again; sources that fail are run again.
 func (f *Feed) Run(ctx context.Context, emit func(context.Context, []Report) error) error {
-	tick := time.NewTicker(f.interval)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	arrivals := make(chan arrival, 256)
+	var sources sync.WaitGroup
+	for i := range f.members {
+		sources.Go(func() { f.tend(ctx, i, arrivals) })
+	}
+	defer sources.Wait()
+	defer cancel(nil)
+	f.expect(time.Now())
+	tick := time.NewTicker(f.pace())
 	defer tick.Stop()
 	for {
-		f.note(ctx, f.once(ctx, emit))
+		var passed []Report
+		at := time.Now()
 		select {
-		case <-tick.C:
+		case a := <-arrivals:
+			at = a.at
+			passed = f.judge(a)
+			for range len(arrivals) { // what else is there goes into the same batch
+				passed = append(passed, f.judge(<-arrivals)...)
+			}
+		case now := <-tick.C:
+			passed = f.elect(now)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		if err := f.emit(ctx, emit, passed, at); err != nil {
+			return err
+		}
+		f.survey(time.Now())
 	}
 }
 
-// once asks and emits.
-func (f *Feed) once(ctx context.Context, emit func(context.Context, []Report) error) error {
-	reports, err := f.source.Latest(ctx)
-	if err != nil {
-		f.metrics.failures.Inc()
-		return err
+// pace is how often silence is looked for.
+func (f *Feed) pace() time.Duration {
+	return max(slices.Min(f.rules.after)/8, 10*time.Millisecond)
+}
+
+// tend runs a source again and again until ctx ends.
+func (f *Feed) tend(ctx context.Context, i int, arrivals chan<- arrival) {
+	m := f.members[i]
+	backoff := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
+	for backoff.Next(ctx) {
+		err := m.Source.Run(ctx, func(reports []Report, unreadable []error) {
+			backoff.Reset()
+			f.note(i, nil)
+			select {
+			case arrivals <- arrival{i, reports, unreadable, time.Now()}:
+			case <-ctx.Done():
+			}
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			err = errors.New("the source ended")
+		}
+		f.metrics.failures.WithLabelValues(m.Name).Inc()
+		f.note(i, err)
+		backoff.Failed(err)
 	}
-	fresh := f.fresh(reports)
-	if len(fresh) == 0 {
+}
+
+// note remembers how a source is and logs its changes.
+func (f *Feed) note(i int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name, before := f.members[i].Name, f.problems[i]
+	switch {
+	case err == nil && before == "":
+		return
+	case err == nil:
+		f.problems[i] = ""
+		f.log.Info().Str("source", name).Msg("price: reports are coming")
+		return
+	case before == "":
+		f.log.Warn().Err(err).Str("source", name).Msg("price: the source failed, trying again")
+	default:
+		f.log.Debug().Err(err).Str("source", name).Msg("price: the source failed again")
+	}
+	f.problems[i] = err.Error()
+}
+
+// expect makes the benches of all tokens that are asked for.
+func (f *Feed) expect(now time.Time) {
+	for _, m := range f.members {
+		for _, token := range m.Tokens {
+			f.bench(token, now)
+		}
+	}
+}
+
+// bench is where the reports of a token are judged.
+func (f *Feed) bench(token chain.Address, now time.Time) *bench {
+	b := f.benches[token]
+	if b == nil {
+		preferred := slices.IndexFunc(f.members, func(m Member) bool { return len(m.Tokens) == 0 || slices.Contains(m.Tokens, token) })
+		b = newBench(token, f.rules, max(preferred, 0), now)
+		f.benches[token] = b
+		f.metrics.active.WithLabelValues(f.members[b.serving].Name).Inc()
+	}
+	return b
+}
+
+// judge returns the reports of an arrival that pass, and those before it that it confirms.
+func (f *Feed) judge(a arrival) (passed []Report) {
+	name := f.members[a.from].Name
+	f.metrics.received.WithLabelValues(name).Add(float64(len(a.reports) + len(a.unreadable)))
+	for _, err := range a.unreadable {
+		f.refuse(name, refusal{Invalid, err}, a.at)
+	}
+	for _, r := range a.reports {
+		r.Source, r.ReceivedMs = name, uint64(a.at.UnixMilli())
+		if r.Token.IsZero() {
+			f.refuse(name, refusal{Invalid, r.Validate()}, a.at)
+			continue
+		}
+		passed = append(passed, f.count(name, f.bench(r.Token, a.at).hear(a.from, r, a.at), a.at)...)
+	}
+	return passed
+}
+
+// count accounts for a verdict and returns what it lets through.
+func (f *Feed) count(name string, v verdict, now time.Time) []Report {
+	f.metrics.repeated.WithLabelValues(name).Add(float64(v.repeated))
+	for _, whose := range v.released {
+		f.metrics.released.WithLabelValues(f.members[whose].Name).Inc()
+	}
+	for _, r := range v.refused {
+		f.refuse(name, r, now)
+	}
+	return v.emit
+}
+
+func (f *Feed) refuse(source string, r refusal, now time.Time) {
+	f.metrics.rejected.WithLabelValues(source, string(r.reason)).Inc()
+	if suppressed, ok := f.loud.pass(source+" "+string(r.reason), now); ok {
+		f.log.Warn().Err(r.err).Str("source", source).Str("reason", string(r.reason)).Int("unsaid", suppressed).Msg("price: refusing a report")
+	}
+}
+
+// elect lets other sources step in where one fell silent, or one take back its place.
+func (f *Feed) elect(now time.Time) (passed []Report) {
+	for token, b := range f.benches {
+		before := f.members[b.serving].Name
+		v, changed := b.elect(now)
+		if !changed {
+			continue
+		}
+		after := f.members[b.serving].Name
+		f.metrics.active.WithLabelValues(before).Dec()
+		f.metrics.active.WithLabelValues(after).Inc()
+		f.log.Warn().Stringer("token", token).Str("from", before).Str("to", after).Msg("price: another source serves now")
+		passed = append(passed, f.count(after, v, now)...)
+	}
+	return passed
+}
+
+// emit hands reports on, until that works or ctx ends.
+func (f *Feed) emit(ctx context.Context, emit func(context.Context, []Report) error, reports []Report, received time.Time) error {
+	if len(reports) == 0 {
 		return nil
 	}
-	if err := emit(ctx, fresh); err != nil {
-		return fmt.Errorf("emitting %d price reports: %w", len(fresh), err)
+	backoff := retry.New(retry.Policy{Initial: 50 * time.Millisecond, Max: 2 * time.Second})
+	for backoff.Next(ctx) {
+		err := emit(ctx, reports)
+		f.delivered(ctx, len(reports), err)
+		if err == nil {
+			now := time.Now()
+			for _, r := range reports {
+				f.metrics.emitted(r, received, now)
+			}
+			return nil
+		}
+		backoff.Failed(err)
 	}
-	for _, r := range fresh {
-		f.emitted[r.Token] = r.TimeMs
-		f.metrics.emitted(r)
-	}
-	return nil
+	return context.Cause(ctx)
 }
 
-// fresh are the usable reports that are newer than what was emitted, one for each token.
-func (f *Feed) fresh(reports []Report) []Report {
-	newest := map[chain.Address]uint64{}
-	var fresh []Report
-	for _, r := range reports {
-		if err := r.Validate(); err != nil {
-			f.metrics.refused.Inc()
-			f.log.Warn().Err(err).Str("source", r.Source).Msg("price: refusing a report")
-			continue
-		}
-		if r.TimeMs <= max(f.emitted[r.Token], newest[r.Token]) {
-			f.metrics.repeated.Inc()
-			continue
-		}
-		newest[r.Token] = r.TimeMs
-		fresh = append(fresh, r)
+// delivered remembers whether reports could be emitted and logs the changes.
+func (f *Feed) delivered(ctx context.Context, n int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.emitting
+	if f.emitting = nil; err != nil {
+		f.emitting = fmt.Errorf("emitting %d price reports: %w", n, err)
 	}
-	return fresh
+	switch {
+	case err != nil && before == nil && ctx.Err() == nil:
+		f.log.Warn().Err(err).Int("reports", n).Msg("price: cannot emit, trying again")
+	case err == nil && before != nil:
+		f.log.Info().Msg("price: emitting again")
+	}
 }
 
-// note remembers the outcome and logs its changes.
-func (f *Feed) note(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
+// survey remembers which token has waited longest for a report that passes.
+func (f *Feed) survey(now time.Time) {
+	text, longest := "", time.Duration(0)
+	for token, b := range f.benches {
+		if wait := b.silent(now); wait > longest {
+			longest = wait
+			text = fmt.Sprintf("no price report of %s from %s for %s", token, f.members[b.serving].Name, wait.Truncate(100*time.Millisecond))
+		}
+	}
+	if len(f.benches) == 0 {
+		text = "no price report yet"
 	}
 	f.mu.Lock()
-	before := f.last
-	f.last = err
-	f.mu.Unlock()
-	switch {
-	case err != nil && before == nil:
-		f.log.Warn().Err(err).Msg("price: no new reports, trying again")
-	case err != nil:
-		f.log.Debug().Err(err).Msg("price: still no new reports")
-	case err == nil && before != nil:
-		f.log.Info().Msg("price: reports are coming")
-	}
+	defer f.mu.Unlock()
+	f.silent = text
 }

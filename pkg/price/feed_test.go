@@ -1,233 +1,273 @@
 package price
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"io"
-	"math/big"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet/pricefeed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const hangGuard = 60 * time.Second
-
-func testConfig(url string) Config {
-	return Config{URL: secret.MustURL(url), Interval: 10 * time.Millisecond, RequestTimeout: 5 * time.Second}
+// script is a Source that gives what the test gives it. An error in place of reports breaks it off.
+type script struct {
+	lines chan line
+	runs  int
 }
 
-func newSource(t *testing.T, url string) *HTTP {
-	t.Helper()
-	h := NewHTTP(testConfig(url))
-	t.Cleanup(h.Close)
-	return h
+type line struct {
+	reports    []Report
+	unreadable []error
+	broken     error
 }
 
-// runFeed runs a feed until the test ends and returns what it emits.
-func runFeed(t *testing.T, source Source, emit func([]Report) error) *Feed {
+func newScript() *script { return &script{lines: make(chan line)} }
+
+func (s *script) Run(ctx context.Context, take Take) error {
+	s.runs++
+	for {
+		select {
+		case l := <-s.lines:
+			if l.broken != nil {
+				return l.broken
+			}
+			take(l.reports, l.unreadable)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// say gives a report of now.
+func (s *script) say(t chain.Address, price uint64) {
+	s.lines <- line{reports: []Report{{Token: t, TimeMs: uint64(time.Now().UnixMilli()), Min: perp.U64(price), Max: perp.U64(price)}}}
+	synctest.Wait()
+}
+
+// harness runs a feed in a bubble of its own time.
+type harness struct {
+	feed    *Feed
+	sources []*script
+	log     bytes.Buffer
+
+	mu      sync.Mutex
+	emitted []Report
+	refuse  int // how often emitting fails
+}
+
+func runFeed(t *testing.T, names ...string) *harness {
 	t.Helper()
-	f := NewFeed(source, 10*time.Millisecond, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()))
+	h := &harness{}
+	var members []Member
+	for _, name := range names {
+		h.sources = append(h.sources, newScript())
+		members = append(members, Member{Name: name, Source: h.sources[len(h.sources)-1]})
+	}
+	gates, failover := DefaultGates(), Failover{After: 2 * time.Second, ReturnAfter: 5 * time.Second}
+	h.feed = NewFeed(members, gates, failover, zerolog.New(&h.log), NewMetrics(prometheus.NewRegistry()))
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := f.Run(ctx, func(_ context.Context, r []Report) error { return emit(r) }); !errors.Is(err, context.Canceled) {
+		if err := h.feed.Run(ctx, h.emit); !errors.Is(err, context.Canceled) {
 			t.Errorf("the feed ended: %v", err)
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	return f
+	synctest.Wait()
+	return h
 }
 
-func receive[T any](t *testing.T, what string, from <-chan T) T {
+func (h *harness) emit(_ context.Context, reports []Report) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuse > 0 {
+		h.refuse--
+		return errors.New("the topic is away")
+	}
+	h.emitted = append(h.emitted, reports...)
+	return nil
+}
+
+// taken are the prices and sources of what was emitted since it was asked last.
+func (h *harness) taken() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []string
+	for _, r := range h.emitted {
+		out = append(out, r.Source+" "+r.Min.String())
+	}
+	h.emitted = nil
+	return strings.Join(out, ", ")
+}
+
+func (h *harness) want(t *testing.T, want string) {
 	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(hangGuard):
-		t.Fatalf("never came: %s", what)
-		panic("unreachable")
+	synctest.Wait()
+	if got := h.taken(); got != want {
+		t.Errorf("emitted %q, want %q", got, want)
 	}
 }
 
-// The demo exchange's service, end to end (PIPE-9): every report once, in order for each token, as signed.
-func TestFeedOfTheDemoService(t *testing.T) {
-	wbnb, usdc := common.Address{1}, common.Address{2}
-	service, err := pricefeed.New(pricefeed.Config{
-		Tokens: []pricefeed.Token{
-			{Address: wbnb, Symbol: "WBNB", Price: big.NewInt(6_000_000_000_000_000), Stride: 10, Spread: 2},
-			{Address: usdc, Symbol: "USDC", Price: big.NewInt(1_000_000_000_000_000_000)},
-		},
-		Provider: common.Address{9}, Interval: 20 * time.Millisecond,
-		Sign: func(token common.Address, low, _ *big.Int, _ uint64) []byte { return append(token[:1], low.Bytes()...) },
+func (h *harness) healthy(t *testing.T, want string) {
+	t.Helper()
+	synctest.Wait()
+	if err := h.feed.Health(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("health %v, want %q", err, want)
+	}
+}
+
+func (h *harness) active(name string) float64 {
+	return testutil.ToFloat64(h.feed.metrics.active.WithLabelValues(name))
+}
+
+// The substitute steps in when the first source is silent, gated or broken for too long, and leaves when that is steady again (PIPE-9).
+func TestFeedFailsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := runFeed(t, "first", "second")
+		first, second := h.sources[0], h.sources[1]
+		h.healthy(t, "no price report yet")
+		first.say(token(0), 100)
+		second.say(token(0), 100)
+		h.want(t, "first 100")
+		h.healthy(t, "")
+
+		first.lines <- line{broken: errors.New("connection refused")}
+		time.Sleep(1500 * time.Millisecond)
+		second.say(token(0), 101)
+		h.want(t, "")
+		time.Sleep(time.Second)
+		h.want(t, "second 101")
+		h.healthy(t, "")
+		if h.active("first") != 0 || h.active("second") != 1 {
+			t.Error("the metrics do not show who serves")
+		}
+
+		for range 7 { // the first is back, and the second stays until the first is steady
+			time.Sleep(900 * time.Millisecond)
+			first.say(token(0), 102)
+			second.say(token(0), 102)
+		}
+		time.Sleep(900 * time.Millisecond)
+		if h.taken(); h.active("first") != 1 || h.active("second") != 0 {
+			t.Error("the first did not take back its place")
+		}
+		first.say(token(0), 103)
+		h.want(t, "first 103")
+
+		time.Sleep(10 * time.Second)
+		h.healthy(t, "no price report of "+token(0).Hex()+" from ")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := service.Run(ctx); err != nil {
-			t.Errorf("running the service: %v", err)
+}
+
+// A feed of one source says what is missing and why.
+func TestFeedSaysWhatIsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := runFeed(t, "only")
+		h.sources[0].say(token(0), 100)
+		h.healthy(t, "")
+		h.sources[0].lines <- line{broken: errors.New("connection refused")}
+		time.Sleep(3 * time.Second)
+		h.healthy(t, "; only: connection refused")
+		h.sources[0].say(token(0), 100)
+		h.healthy(t, "")
+		if h.sources[0].runs != 2 || testutil.ToFloat64(h.feed.metrics.failures.WithLabelValues("only")) != 1 {
+			t.Errorf("%d runs", h.sources[0].runs)
 		}
 	})
-	t.Cleanup(func() { cancel(); wg.Wait() })
+}
 
-	emitted := make(chan Report, 1000)
-	feed := runFeed(t, newSource(t, service.URL()), func(rs []Report) error {
-		for _, r := range rs {
-			emitted <- r
-		}
-		return nil
+// What cannot be emitted is emitted again, before anything that comes later.
+func TestFeedEmitsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := runFeed(t, "only")
+		h.refuse = 3
+		h.sources[0].say(token(0), 100)
+		h.healthy(t, "emitting 1 price reports: the topic is away")
+		h.want(t, "")
+		time.Sleep(10 * time.Millisecond)
+		h.sources[0].say(token(0), 101)
+		time.Sleep(time.Minute)
+		h.want(t, "only 100, only 101")
+		h.sources[0].say(token(0), 101)
+		h.healthy(t, "")
 	})
-	last := map[byte]uint64{}
-	for range 20 {
-		r := receive(t, "a report", emitted)
-		if r.TimeMs <= last[r.Token[0]] || r.Provider != [20]byte{9} || r.Data[0] != r.Token[0] || perp.UintFromBytes(r.Data[1:]) != r.Min {
-			t.Fatalf("report %+v after %d", r, last[r.Token[0]])
+}
+
+// Nothing goes without a count, and the log is not flooded.
+func TestFeedCountsWhatItRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := runFeed(t, "only")
+		only := h.sources[0]
+		only.say(token(0), 100)
+		for range 50 {
+			only.lines <- line{unreadable: []error{errors.New("gibberish")}, reports: []Report{{}}}
 		}
-		last[r.Token[0]] = r.TimeMs
-	}
-	if len(last) != 2 || feed.Health() != nil {
-		t.Errorf("reports of %d tokens, health %v", len(last), feed.Health())
-	}
-}
-
-// answers is a Source that gives one prepared answer after the other, and the last one for ever.
-type answers struct {
-	asked atomic.Int32
-	list  [][]Report
-}
-
-func (a *answers) Latest(context.Context) ([]Report, error) {
-	at := int(a.asked.Add(1)) - 1
-	answer := a.list[min(at, len(a.list)-1)]
-	if answer == nil {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return answer, nil
-}
-
-func report(i int, second uint64) Report {
-	return Report{Token: token(i), TimeMs: second * 1000, Min: perp.U64(1), Max: perp.U64(2)}
-}
-
-func TestFeedEmitsEachReportOnce(t *testing.T) {
-	inverted := report(1, 9)
-	inverted.Max = perp.Uint{}
-	source := &answers{list: [][]Report{
-		{report(0, 10), report(0, 10), report(0, 9)}, // repeated within one answer
-		nil,                            // no answer
-		{report(0, 10), report(1, 10)}, // one new
-		{{}, inverted, {Token: token(1)}, report(0, 8)}, // nothing usable, nothing new
-		{report(0, 11)},
-	}}
-	var emitted []Report
-	failures := 2
-	done := make(chan []Report)
-	feed := runFeed(t, source, func(rs []Report) error {
-		if failures > 0 {
-			failures--
-			source.asked.Store(0)
-			return errors.New("the topic is away")
+		only.say(token(0), 101) // of the same moment
+		time.Sleep(time.Second)
+		only.say(token(0), 150)
+		time.Sleep(time.Second)
+		only.say(token(0), 151)
+		h.want(t, "only 100, only 150, only 151")
+		m := h.feed.metrics
+		for what, tt := range map[string]struct{ got, want float64 }{
+			"received": {testutil.ToFloat64(m.received.WithLabelValues("only")), 104},
+			"invalid":  {testutil.ToFloat64(m.rejected.WithLabelValues("only", "invalid")), 100},
+			"jump":     {testutil.ToFloat64(m.rejected.WithLabelValues("only", "jump")), 1},
+			"released": {testutil.ToFloat64(m.released.WithLabelValues("only")), 1},
+			"repeated": {testutil.ToFloat64(m.repeated.WithLabelValues("only")), 1},
+			"emitted":  {testutil.ToFloat64(m.reports.WithLabelValues(token(0).Hex())), 3},
+		} {
+			if tt.got != tt.want {
+				t.Errorf("%v %s, want %v", tt.got, what, tt.want)
+			}
 		}
-		if emitted = append(emitted, rs...); len(emitted) == 3 {
-			done <- emitted
+		if lines := strings.Count(h.log.String(), "refusing a report"); lines != 2 {
+			t.Errorf("%d lines in the log:\n%s", lines, h.log.String())
 		}
-		return nil
 	})
-	got := receive(t, "three reports", done)
-	for i, want := range []Report{report(0, 10), report(1, 10), report(0, 11)} {
-		if !same(got[i], want) {
-			t.Errorf("report %d: %+v, want %+v", i, got[i], want)
-		}
-	}
-	if refused := testutil.ToFloat64(feed.metrics.refused); refused != 3 {
-		t.Errorf("%v reports refused, want 3", refused)
-	}
 }
 
-func TestFeedSaysWhatIsWrong(t *testing.T) {
-	const token = "0a1b2c3d4e5f"
-	var broken atomic.Bool
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if broken.Load() || r.URL.Path != "/"+token+"/v1/reports" {
-			http.Error(w, "no", http.StatusInternalServerError)
-			return
+// Every report says when it was received and from which source, whatever the source wrote there.
+func TestFeedStampsReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := runFeed(t, "only")
+		now := uint64(time.Now().UnixMilli())
+		h.sources[0].lines <- line{reports: []Report{{Token: token(0), TimeMs: now - 500, Min: perp.U64(1), Max: perp.U64(1), Source: "another"}}}
+		synctest.Wait()
+		if r := h.emitted[0]; r.Source != "only" || r.ReceivedMs != now {
+			t.Errorf("%+v", r)
 		}
-		_, _ = io.WriteString(w, `[]`)
-	}))
-	t.Cleanup(service.Close)
-	source := newSource(t, service.URL+"/"+token)
-	if _, err := source.Latest(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	broken.Store(true)
-	if _, err := source.Latest(t.Context()); err == nil || strings.Contains(err.Error(), token) || !strings.Contains(err.Error(), "500") {
-		t.Errorf("a service that fails: %v", err)
-	}
-	service.Close()
-	if _, err := source.Latest(t.Context()); err == nil || strings.Contains(err.Error(), token) {
-		t.Errorf("a service that is gone: %v", err)
-	}
+	})
 }
 
 func TestMessageRoundTrip(t *testing.T) {
-	want := Report{Token: token(1), Provider: token(2), Data: []byte{3}, Min: perp.U64(4), Max: perp.U64(5), TimeMs: 6000, Source: "s"}
-	r, err := wire.Encode(want.Token[:], want.Message(7), 1, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, _, err := wire.Decode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := FromMessage(m.(wire.Price))
-	if !same(got, want) || got.Provider != want.Provider || got.Max != want.Max || got.Source != want.Source || m.(wire.Price).ReceivedMs != 7 {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-}
-
-func TestConfig(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Error(err)
-	}
-	if err := (Config{Interval: time.Hour}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "interval: 1h0m0s") {
-		t.Errorf("an hour: %v", err)
-	}
-}
-
-// Whatever a service answers, reading it neither panics nor makes up a report.
-func FuzzDecodeReports(f *testing.F) {
-	f.Add([]byte(`[{"token":"0x0100000000000000000000000000000000000000","provider":"0x0900000000000000000000000000000000000000",` +
-		`"data":"0x01","minPrice":"5","maxPrice":"6","timestampMs":1700000000000}]`))
-	f.Add([]byte(`[{"minPrice":5}]`))
-	f.Add([]byte(`{}`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		reports, err := decodeReports(raw, "fuzz")
-		if err != nil && reports != nil {
-			t.Fatalf("%d reports beside an error", len(reports))
+	for _, data := range [][]byte{{3}, nil} {
+		want := Report{Token: token(1), Provider: token(2), Data: data, Min: perp.U64(4), Max: perp.U64(5), TimeMs: 6000, Source: "s", ReceivedMs: 7}
+		r, err := wire.Encode(want.Token[:], want.Message(), 1, 1)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, r := range reports {
-			if r.Validate() == nil && (r.Token.IsZero() || r.Min.IsZero() || r.Max.Less(r.Min)) {
-				t.Fatalf("%+v passes", r)
-			}
+		m, _, err := wire.Decode(r)
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		got := FromMessage(m.(wire.Price))
+		if !same(got, want) || got.Provider != want.Provider || got.Max != want.Max || got.Source != want.Source || got.ReceivedMs != want.ReceivedMs ||
+			!bytes.Equal(got.Data, data) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
 }

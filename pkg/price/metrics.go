@@ -9,39 +9,61 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Metrics are the figures of the feeds of a process.
+// Metrics are the figures of the feed of a process.
 type Metrics struct {
 	reports  *prometheus.CounterVec
-	refused  prometheus.Counter
-	repeated prometheus.Counter
-	failures prometheus.Counter
+	received *prometheus.CounterVec
+	repeated *prometheus.CounterVec
+	rejected *prometheus.CounterVec
+	released *prometheus.CounterVec
+	failures *prometheus.CounterVec
+	active   *prometheus.GaugeVec
+	emit     prometheus.Histogram
 	ages     *ages
 }
 
 // NewMetrics registers the metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "price_reports_total", Help: "New price reports emitted, by token.",
-		}, []string{"token"}),
-		refused:  counter("price_reports_refused_total", "Reports refused because a price, the token or the time made no sense."),
-		repeated: counter("price_reports_repeated_total", "Reports that were not newer than what was emitted before."),
-		failures: counter("price_request_failures_total", "Times that a price source gave no answer."),
-		ages:     &ages{newest: map[chain.Address]uint64{}},
+		reports:  counter("price_reports_total", "New price reports emitted, by token.", "token"),
+		received: counter("price_source_reports_total", "Reports a source gave, whatever became of them.", "source"),
+		repeated: counter("price_reports_repeated_total", "Reports that were not newer than what the source gave, or the feed emitted, before.", "source"),
+		rejected: counter("price_gate_rejections_total", "Reports that did not pass when they came, by reason.", "source", "reason"),
+		released: counter("price_gate_releases_total", "Rejected reports that a later one or another source confirmed, and that passed then.", "source"),
+		failures: counter("price_source_failures_total", "Times that a price source gave no answer or broke off.", "source"),
+		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "price_source_active", Help: "Number of tokens whose prices are this source's at the moment.",
+		}, []string{"source"}),
+		emit: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "price_emit_seconds", Help: "From a report being received to it being emitted.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+		}),
+		ages: &ages{newest: map[chain.Address]uint64{}},
 	}
-	reg.MustRegister(m.reports, m.refused, m.repeated, m.failures, m.ages)
+	reg.MustRegister(m.reports, m.received, m.repeated, m.rejected, m.released, m.failures, m.active, m.emit, m.ages)
 	return m
 }
 
-func (m *Metrics) emitted(r Report) {
+// prepare makes the figures of a source exist before anything happens.
+func (m *Metrics) prepare(source string) {
+	for _, vec := range []*prometheus.CounterVec{m.received, m.repeated, m.released, m.failures} {
+		vec.WithLabelValues(source)
+	}
+	for _, reason := range reasons {
+		m.rejected.WithLabelValues(source, string(reason))
+	}
+	m.active.WithLabelValues(source)
+}
+
+func (m *Metrics) emitted(r Report, received, now time.Time) {
 	m.reports.WithLabelValues(r.Token.Hex()).Inc()
+	m.emit.Observe(now.Sub(received).Seconds())
 	m.ages.note(r)
 }
 
-var ageDesc = prometheus.NewDesc("price_age_seconds", "Age of the newest emitted report of a token, by this machine's clock.", []string{"token"}, nil)
+var ageDesc = prometheus.NewDesc("price_report_age_seconds", "Age of the newest emitted report of a token, by this machine's clock.", []string{"token"}, nil)
 
 // ages is a collector, because an age grows while nothing happens.
 type ages struct {

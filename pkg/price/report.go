@@ -13,17 +13,22 @@ import (
 type Report struct {
 	Token    chain.Address
 	Provider chain.Address // the contract that verifies Data
-	Data     []byte        // opaque
+	Data     []byte        // opaque; empty for a provider that reads the chain itself
 	// Min and Max are USD with 30 decimals per smallest unit of the token.
 	Min, Max perp.Uint
 	// TimeMs is the source's own time, in Unix milliseconds. The contract sees whole seconds of it.
 	TimeMs uint64
 	// Source names where the report was had.
 	Source string
+	// ReceivedMs is when the process that asked for the report got it, in Unix milliseconds of its clock.
+	ReceivedMs uint64
 }
 
 // Second is the report's time as the contract sees it.
 func (r Report) Second() uint64 { return r.TimeMs / 1000 }
+
+// ceiling is above every price there can be, in USD with 30 decimals per smallest unit, and small enough that no comparison of prices overflows.
+var ceiling = perp.Pow10(60)
 
 // Validate says what makes a report unusable.
 func (r Report) Validate() error {
@@ -36,19 +41,23 @@ func (r Report) Validate() error {
 		return fmt.Errorf("a report of %s with price zero", r.Token)
 	case r.Max.Less(r.Min):
 		return fmt.Errorf("a report of %s with a minimum of %s above its maximum of %s", r.Token, r.Min, r.Max)
+	case !r.Max.Less(ceiling):
+		return fmt.Errorf("a report of %s with a price of %s, which nothing costs", r.Token, r.Max)
 	default:
 		return nil
 	}
 }
 
-// Message is the report as it travels on the price topic. ReceivedMs is when this process got it.
-func (r Report) Message(receivedMs uint64) wire.Price {
+// Message is the report as it travels on the price topic.
+func (r Report) Message() wire.Price {
 	return wire.Price{
-		Token: r.Token, Provider: r.Provider, Data: r.Data, Min: r.Min, Max: r.Max, TimeMs: r.TimeMs, Source: r.Source, ReceivedMs: receivedMs,
+		Token: r.Token, Provider: r.Provider, Data: r.Data, Min: r.Min, Max: r.Max, TimeMs: r.TimeMs, Source: r.Source, ReceivedMs: r.ReceivedMs,
 	}
 }
 
 // FromMessage is the report of a record of the price topic.
 func FromMessage(m wire.Price) Report {
-	return Report{Token: m.Token, Provider: m.Provider, Data: m.Data, Min: m.Min, Max: m.Max, TimeMs: m.TimeMs, Source: m.Source}
+	return Report{
+		Token: m.Token, Provider: m.Provider, Data: m.Data, Min: m.Min, Max: m.Max, TimeMs: m.TimeMs, Source: m.Source, ReceivedMs: m.ReceivedMs,
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/wire"
 )
 
@@ -30,7 +30,7 @@ type Settings struct {
 	Signers       []chain.Address `toml:"signers" help:"signers whose transactions are recorded even when they leave no log: this keeper's, and others' to watch"`
 	Params        []Param         `toml:"param" help:"words of the DataStore that no event carries, read at the first block and at the head"`
 	ParamInterval time.Duration   `toml:"param_interval" help:"how often those words are read again; what changed is published"`
-	Price         price.Config    `toml:"price"`
+	Price         source.Config   `toml:"price"`
 	MaxHeadAge    time.Duration   `toml:"max_head_age" help:"how long no new head may have come before this process calls itself not ready"`
 	TakeoverAfter time.Duration   `toml:"takeover_after" help:"how long the topic must stay behind the chain before a scanner that stands by claims it"`
 }
@@ -39,7 +39,7 @@ type Settings struct {
 func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Venue: gmx.DefaultConfig(),
-		Scanner: Settings{Price: price.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second, ParamInterval: 10 * time.Minute},
+		Scanner: Settings{Price: source.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second, ParamInterval: 10 * time.Minute},
 	}
 }
 

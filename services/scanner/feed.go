@@ -3,7 +3,6 @@ package scanner
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -20,9 +19,9 @@ type prices struct {
 	producer    producer
 }
 
-func newPrices(cfg Config, source price.Source, kafka *bus.Client, log zerolog.Logger, metrics *price.Metrics) *prices {
+func newPrices(cfg Config, sources []price.Member, kafka *bus.Client, log zerolog.Logger, metrics *price.Metrics) *prices {
 	return &prices{
-		feed: price.NewFeed(source, cfg.Scanner.Price.Interval, log, metrics), topic: wire.PriceTopic(cfg.Keeper.ChainID),
+		feed: price.NewFeed(sources, cfg.Scanner.Price.Gates, cfg.Scanner.Price.Failover, log, metrics), topic: wire.PriceTopic(cfg.Keeper.ChainID),
 		newProducer: func(topic string) producer { return kafka.Producer(topic) },
 	}
 }
@@ -36,11 +35,10 @@ func (p *prices) run(ctx context.Context) error {
 // publish writes reports to the topic's only partition. After a lost reply they are written again by the feed: readers know a report by its token and
 // time. The epoch is that of no scanner, because scanners that stand by publish prices too.
 func (p *prices) publish(ctx context.Context, reports []price.Report) error {
-	now := uint64(time.Now().UnixMilli())
 	records := make([]wire.Record, len(reports))
 	for i, r := range reports {
 		var err error
-		if records[i], err = wire.Encode(r.Token[:], r.Message(now), 0, filterVersion); err != nil {
+		if records[i], err = wire.Encode(r.Token[:], r.Message(), 0, filterVersion); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/service"
 )
 
@@ -31,10 +32,10 @@ func Start(sh *service.Shell, cfg Config) error {
 	checks := []check{
 		{"chain", node.Health}, {"head", func() error { return s.status.fresh(cfg.Scanner.MaxHeadAge) }}, {"kafka", kafka.Health}, {"log", s.status.following},
 	}
-	if metrics := price.NewMetrics(sh.Registry); cfg.Scanner.Price.URL.IsSet() {
-		source := price.NewHTTP(cfg.Scanner.Price)
-		sh.OnStop("price feed", func(context.Context) error { source.Close(); return nil })
-		p := newPrices(cfg, source, kafka, sh.Log, metrics)
+	if metrics := price.NewMetrics(sh.Registry); cfg.Scanner.Price.IsSet() {
+		sources, closeIdle := source.Open(cfg.Scanner.Price, node)
+		sh.OnStop("price feed", func(context.Context) error { closeIdle(); return nil })
+		p := newPrices(cfg, sources, kafka, sh.Log, metrics)
 		checks = append(checks, check{"prices", p.feed.Health})
 		sh.Go("prices", func(ctx context.Context) error {
 			if err := kafka.Verify(ctx, []bus.TopicSpec{{Name: p.topic, Partitions: 1}}); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/wire"
@@ -93,7 +93,9 @@ func TestProcess(t *testing.T) {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 
 	cfg := testConfig(d, k.Addr())
-	cfg.Scanner.Price = price.Config{URL: secret.MustURL(feed.URL()), Interval: 10 * time.Millisecond, RequestTimeout: 5 * time.Second}
+	cfg.Scanner.Price = source.DefaultConfig()
+	cfg.Scanner.Price.URL = secret.MustURL(feed.URL())
+	cfg.Scanner.Price.Failover.After = time.Second
 	cfg.Scanner.MaxHeadAge = time.Second
 	address, ended := run(t, cfg)
 	d.trade(1)
@@ -103,7 +105,7 @@ func TestProcess(t *testing.T) {
 	d.mine(1)
 	awaitReady(t, address, "")
 	if _, text := get(t, address, "/metrics"); !strings.Contains(text, fmt.Sprintf("scanner_head_number %d", d.Head().Number)) ||
-		!strings.Contains(text, "scanner_head_age_seconds") || !strings.Contains(text, "price_age_seconds{") || !strings.Contains(text, "scanner_epoch 1") {
+		!strings.Contains(text, "scanner_head_age_seconds") || !strings.Contains(text, "price_report_age_seconds{") || !strings.Contains(text, "scanner_epoch 1") {
 		t.Error("metrics are missing")
 	}
 

@@ -43,7 +43,7 @@ var House = Table{
 		{Path: "pkg/embedded/..."},
 
 		// scanner cannot see Postgres.
-		{Path: "services/scanner/...", May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/evm", "pkg/gmx", "pkg/price"})},
+		{Path: "services/scanner/...", May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/evm", "pkg/gmx", "pkg/price/..."})},
 		// statevm cannot see RPC.
 		{Path: "services/statevm/...", May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg"})},
 		// planner cannot see the chain.

@@ -7,10 +7,12 @@
 //
 // # HTTP
 //
-//	GET /v1/reports            the newest report of every token
+//	GET /v1/reports            the newest report of every token; 304 if that is still what If-None-Match names
 //	GET /v1/reports?at=SECOND  of every token the first report at or after that Unix second; tokens without one yet are left out;
 //	                           410 if the second is older than the 10 minutes of reports kept
-//	GET /v1/stream             server-sent events: at every tick the newest report of every token; a slow reader misses ticks
+//	GET /v1/stream             server-sent events, one per tick: the newest reports of every token at once, then each tick as it comes. An event's id is
+//	                           its time in milliseconds; with a Last-Event-ID the ticks after that come first, so that neither a slow reader nor
+//	                           one that lost its connection misses any of those kept
 //
 // Each answer, and the data of each event, is a JSON list of {token, provider, data, minPrice, maxPrice, timestampMs}; prices are decimal strings.
 package pricefeed

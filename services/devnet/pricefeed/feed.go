@@ -121,6 +121,14 @@ func (f *Feed) Latest() ([]Report, <-chan struct{}) {
 	return f.kept[len(f.kept)-1], f.changed
 }
 
+// Since returns what came after a time in milliseconds, one element per tick, oldest first, and a channel that closes when there is more. Ticks that
+// are no longer kept are left out.
+func (f *Feed) Since(ms uint64) ([][]Report, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.kept[f.firstSince(ms+1):]), f.changed
+}
+
 // errForgotten means that a report was asked for that is no longer kept.
 var errForgotten = fmt.Errorf("reports are kept for %s", Kept)
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/big"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -269,16 +270,17 @@ func TestReportsOverHTTP(t *testing.T) {
 	}
 }
 
-func TestStreamFollowsTheTicks(t *testing.T) {
-	cfg := demo()
-	cfg.Interval = 5 * time.Millisecond
-	f := newFeed(t, cfg)
-	run(t, f)
+// streamed are the first events of the stream for a reader that saw those up to an id; an empty id means none.
+func streamed(t *testing.T, f *Feed, after string, n int) (times []uint64) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL()+"/v1/stream", nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if after != "" {
+		req.Header.Set("Last-Event-ID", after)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -288,23 +290,69 @@ func TestStreamFollowsTheTicks(t *testing.T) {
 	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
 		t.Errorf("content type %s", kind)
 	}
-	last, events := uint64(0), 0
-	for lines := bufio.NewScanner(resp.Body); events < 20 && lines.Scan(); {
+	id := ""
+	for lines := bufio.NewScanner(resp.Body); len(times) < n && lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			id = text
+		}
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
 			continue
 		}
 		var reports []answered
-		if err := json.Unmarshal([]byte(data), &reports); err != nil || len(reports) != 2 {
-			t.Fatalf("event %s: %v", data, err)
+		if err := json.Unmarshal([]byte(data), &reports); err != nil || len(reports) != 2 || id != fmt.Sprint(reports[0].TimestampMS) {
+			t.Fatalf("event %s %s: %v", id, data, err)
 		}
-		if reports[0].TimestampMS <= last {
-			t.Errorf("event of %d after one of %d", reports[0].TimestampMS, last)
-		}
-		last, events = reports[0].TimestampMS, events+1
+		times = append(times, reports[0].TimestampMS)
 	}
-	if events < 20 {
-		t.Errorf("the stream ended after %d events", events)
+	if len(times) < n {
+		t.Fatalf("the stream ended after %d events", len(times))
+	}
+	return times
+}
+
+func TestStreamFollowsTheTicks(t *testing.T) {
+	cfg := demo()
+	cfg.Interval = 5 * time.Millisecond
+	f := newFeed(t, cfg)
+	run(t, f)
+	times := streamed(t, f, "", 20)
+	for i := 1; i < len(times); i++ {
+		if times[i] <= times[i-1] {
+			t.Errorf("event of %d after one of %d", times[i], times[i-1])
+		}
+	}
+	again := streamed(t, f, fmt.Sprint(times[9]), 10)
+	if !slices.Equal(again, times[10:]) {
+		t.Errorf("after %d came %v, want %v", times[9], again, times[10:])
+	}
+}
+
+func TestUnchangedReportsAreNotSentAgain(t *testing.T) {
+	cfg := demo()
+	cfg.Interval = time.Hour
+	f := newFeed(t, cfg)
+	run(t, f)
+	ask := func(tag string) *http.Response {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.URL()+"/v1/reports", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("If-None-Match", tag)
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp
+	}
+	tag := ask(`"0"`).Header.Get("ETag")
+	if resp := ask(tag); tag == "" || resp.StatusCode != http.StatusNotModified {
+		t.Errorf("tag %s: %s", tag, resp.Status)
+	}
+	f.tick(time.Now().Add(time.Second))
+	if resp := ask(tag); resp.StatusCode != http.StatusOK || resp.Header.Get("ETag") == tag {
+		t.Errorf("a tick later: %s, tag %s", resp.Status, resp.Header.Get("ETag"))
 	}
 }
 

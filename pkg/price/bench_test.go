@@ -1,0 +1,130 @@
+package price
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func testRules(sources int) *rules {
+	r := &rules{
+		gates:    Gates{MaxAge: 10 * time.Second, MaxSpread: 100, MaxJump: 1000, MaxDeviation: 100, Confirmations: 3},
+		failover: Failover{After: 2 * time.Second, ReturnAfter: 5 * time.Second},
+	}
+	for range sources {
+		r.maxAge, r.after = append(r.maxAge, r.gates.MaxAge), append(r.after, r.failover.After)
+	}
+	return r
+}
+
+// say is what a source says at a moment: tenths of a second after the start, and a price. No source means that only the election is due.
+type say struct {
+	tenth int64
+	from  int
+	price uint64
+}
+
+// told plays what sources say and returns what became of it, such as "100 jump(120) >1 120".
+func told(b *bench, says []say) string {
+	var out []string
+	note := func(v verdict, price uint64) {
+		for _, r := range v.refused {
+			out = append(out, fmt.Sprintf("%s(%d)", r.reason, price))
+		}
+		for range v.repeated {
+			out = append(out, fmt.Sprintf("repeated(%d)", price))
+		}
+		for _, r := range v.emit {
+			out = append(out, r.Min.String())
+		}
+	}
+	for _, s := range says {
+		now := time.UnixMilli(nowMs + 100*s.tenth)
+		v, changed := b.elect(now)
+		if changed {
+			out = append(out, fmt.Sprintf(">%d", b.serving))
+		}
+		note(v, 0)
+		if s.from >= 0 {
+			note(b.hear(s.from, at(100*s.tenth, s.price, s.price), now), s.price)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestBench(t *testing.T) {
+	const nobody = -1
+	for name, tt := range map[string]struct {
+		sources int
+		says    []say
+		want    string
+	}{
+		"calm":                   {1, []say{{0, 0, 100}, {1, 0, 101}, {2, 0, 99}}, "100 101 99"},
+		"the same moment twice":  {1, []say{{0, 0, 100}, {0, 0, 101}}, "100 repeated(101)"},
+		"a spike is refused":     {1, []say{{0, 0, 100}, {1, 0, 150}, {2, 0, 101}}, "100 jump(150) 101"},
+		"a crash is confirmed":   {1, []say{{0, 0, 100}, {1, 0, 70}, {2, 0, 71}, {3, 0, 69}}, "100 jump(70) jump(71) 70 71 69"},
+		"two spikes are no run":  {1, []say{{0, 0, 100}, {1, 0, 150}, {2, 0, 50}, {3, 0, 150}, {4, 0, 100}}, "100 jump(150) jump(50) jump(150) 100"},
+		"a repeat confirms none": {1, []say{{0, 0, 100}, {1, 0, 70}, {1, 0, 70}, {1, 0, 70}}, "100 jump(70) repeated(70) repeated(70)"},
+		"a second source confirms what it said before": {2, []say{{0, 0, 100}, {0, 1, 100}, {1, 1, 70}, {2, 1, 70}, {3, 1, 70}, {4, 0, 70}},
+			"100 jump(70) jump(70) 70"},
+		"a second source confirms what it says after": {2, []say{{0, 0, 100}, {1, 0, 70}, {2, 1, 70}}, "100 jump(70) 70"},
+		"sources that disagree":                       {2, []say{{0, 0, 100}, {0, 1, 105}, {1, 0, 101}, {2, 0, 102}, {3, 0, 101}, {4, 0, 102}}, "100 deviation(105) 101 102 101 102"},
+		"a dispute is settled by insisting": {2, []say{{0, 1, 105}, {1, 0, 100}, {2, 0, 100}, {3, 0, 101}, {4, 0, 100}},
+			"deviation(100) deviation(100) 100 100 101 100"},
+		"the substitute is not heard while the first lives": {2, []say{{0, 0, 100}, {1, 1, 100}, {2, 1, 101}, {20, nobody, 0}}, "100"},
+		"it steps in with what it said last":                {2, []say{{0, 0, 100}, {10, 1, 101}, {21, nobody, 0}, {22, 1, 102}}, "100 >1 101 102"},
+		"it waits for the first at the start":               {2, []say{{0, 1, 100}, {20, 1, 101}, {21, 1, 102}}, ">1 101 102"},
+		"it steps in for one that is gated": {2, []say{{0, 0, 100}, {10, 0, 150}, {15, 1, 100}, {20, 0, 100}, {30, 1, 101}, {41, nobody, 0}},
+			"100 jump(150) 100 >1 101"},
+		"it steps in far away, and must insist": {2, []say{{0, 0, 100}, {21, 1, 70}, {22, 1, 70}, {23, 1, 70}, {24, 1, 70}, {25, 1, 70}},
+			"100 >1 jump(70) jump(70) 70 70 70 70"},
+		"the first comes back when it is steady": {2, []say{
+			{0, 0, 100}, {15, 1, 100}, {25, 1, 101}, {30, 0, 102}, {40, 1, 101}, {45, 0, 102}, {55, 1, 101}, {60, 0, 102}, {70, 1, 101}, {75, 0, 102},
+			{79, nobody, 0}, {80, 0, 102}, {81, 0, 101},
+		}, "100 >1 100 101 101 101 101 >0 102 102 101"},
+	} {
+		b := newBench(token(0), testRules(tt.sources), 0, time.UnixMilli(nowMs))
+		if got := told(b, tt.says); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, tt.want)
+		}
+	}
+}
+
+// Whatever sources say: what is emitted is newer than what was emitted before, was said by a source and passes the gates; and nothing is lost: each
+// report is emitted, repeated, refused, or one of a source that does not serve.
+func TestBenchEmitsInOrderAndLosesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sources := rapid.IntRange(1, 3).Draw(t, "sources")
+		rules := testRules(sources)
+		b := newBench(token(0), rules, 0, time.UnixMilli(nowMs))
+		said := map[uint64]bool{}
+		last, now := uint64(0), int64(nowMs)
+		heard, accounted := 0, 0
+		check := func(v verdict) {
+			for _, r := range v.emit {
+				if reason, err := rules.gates.look(r, uint64(now), 2*rules.gates.MaxAge); reason != "" || r.TimeMs <= last || !said[r.TimeMs] {
+					t.Fatalf("emitted %+v after %d: %v", r, last, err)
+				}
+				last = r.TimeMs
+			}
+			accounted += len(v.emit) - len(v.released) + v.repeated + len(v.refused)
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now += rapid.Int64Range(1, 3000).Draw(t, "pause")
+			v, _ := b.elect(time.UnixMilli(now))
+			check(v)
+			price := rapid.SampledFrom([]uint64{0, 1000, 1005, 1100, 1300, 2000}).Draw(t, "price")
+			r := at(now-nowMs-rapid.Int64Range(-11_000, 11_000).Draw(t, "age"), price, price+rapid.SampledFrom([]uint64{0, 1, 500}).Draw(t, "spread"))
+			said[r.TimeMs] = true
+			v = b.hear(rapid.IntRange(0, sources-1).Draw(t, "source"), r, time.UnixMilli(now))
+			heard++
+			check(v)
+		}
+		if sources == 1 && heard != accounted {
+			t.Fatalf("%d reports were heard and %d accounted for", heard, accounted)
+		}
+	})
+}

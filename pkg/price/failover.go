@@ -1,0 +1,67 @@
+package price
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Failover bounds how long a source that fell silent is waited for.
+type Failover struct {
+	After       time.Duration `toml:"after" help:"how long a source may give no report that passes before the next one steps in; a source may have its own bound"`
+	ReturnAfter time.Duration `toml:"return_after" help:"how long a source must have given reports without a break before it takes back its place"`
+}
+
+// DefaultFailover is quick to leave and slow to return, so that a source that flaps is not followed.
+func DefaultFailover() Failover {
+	return Failover{After: 5 * time.Second, ReturnAfter: 30 * time.Second}
+}
+
+// Validate names every bound that cannot work.
+func (f Failover) Validate() error {
+	var problems []error
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"after", f.After}, {"return_after", f.ReturnAfter}} {
+		if d.value < 100*time.Millisecond || d.value > 24*time.Hour {
+			problems = append(problems, fmt.Errorf("%s: %s is not between 100ms and 24h", d.name, d.value))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// pulse is how regularly one source gives reports of one token that pass. Times are those of this machine's monotonic clock.
+type pulse struct {
+	last  time.Time // of the newest; zero if there was none
+	since time.Time // when the present run without a break began
+}
+
+// beat notes a report that passed. A pause longer than the bound is a break.
+func (p *pulse) beat(now time.Time, bound time.Duration) {
+	if !p.alive(now, bound) {
+		p.since = now
+	}
+	p.last = now
+}
+
+func (p *pulse) alive(now time.Time, bound time.Duration) bool {
+	return !p.last.IsZero() && now.Sub(p.last) <= bound
+}
+
+// steady tells whether the source has been alive for so long.
+func (p *pulse) steady(now time.Time, bound, long time.Duration) bool {
+	return p.alive(now, bound) && now.Sub(p.since) >= long
+}
+
+// elect returns which of the sources, in order of preference, is to serve, when one serves now. One that lives leaves its place only to one it is a
+// substitute for, and only to a steady one; one that does not live leaves it to the first that lives. Nobody leaves while there is nobody else.
+func (f Failover) elect(pulses []*pulse, bounds []time.Duration, serves int, now time.Time) int {
+	lives := pulses[serves].alive(now, bounds[serves])
+	for i, p := range pulses {
+		if lives && i < serves && p.steady(now, bounds[i], f.ReturnAfter) || !lives && p.alive(now, bounds[i]) {
+			return i
+		}
+	}
+	return serves
+}

@@ -1,0 +1,91 @@
+package price
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/perp"
+)
+
+// Reason is why a report did not pass.
+type Reason string
+
+// The reasons, as metrics name them.
+const (
+	Invalid   Reason = "invalid"   // it makes no sense, or the source sent something that is no report
+	Stale     Reason = "stale"     // older than Gates.MaxAge
+	Future    Reason = "future"    // from further ahead than Gates.MaxAge: it would hide all that follow
+	Spread    Reason = "spread"    // minimum and maximum are further apart than Gates.MaxSpread
+	Jump      Reason = "jump"      // further than Gates.MaxJump from the price before, and not confirmed yet
+	Deviation Reason = "deviation" // further than Gates.MaxDeviation from every other source that lives, and not confirmed yet
+)
+
+// reasons lists them all, so that every count exists from the start.
+var reasons = []Reason{Invalid, Stale, Future, Spread, Jump, Deviation}
+
+// basis is the number of basis points in one.
+const basis = 10_000
+
+// Gates bound what is believed of one source.
+type Gates struct {
+	MaxAge        time.Duration `toml:"max_age" help:"reports older than this, or further ahead, are refused; a source may have its own bound"`
+	MaxSpread     uint64        `toml:"max_spread" help:"how far minimum and maximum may be apart, in basis points of the middle"`
+	MaxJump       uint64        `toml:"max_jump" help:"how far a price may move from the one before without being confirmed, in basis points"`
+	MaxDeviation  uint64        `toml:"max_deviation" help:"how far two sources may be apart and still agree, in basis points"`
+	Confirmations int           `toml:"confirmations" help:"how many reports of a source in a row confirm a price that no second source confirms; 1 = no wait"`
+}
+
+// DefaultGates let a market crash through at the second report, and stop a source that is off by more than the market can be.
+func DefaultGates() Gates {
+	return Gates{MaxAge: time.Minute, MaxSpread: 500, MaxJump: 2000, MaxDeviation: 200, Confirmations: 2}
+}
+
+// Validate names every bound that cannot work.
+func (g Gates) Validate() error {
+	var problems []error
+	if g.MaxAge < time.Second || g.MaxAge > 24*time.Hour {
+		problems = append(problems, fmt.Errorf("max_age: %s is not between 1s and 24h", g.MaxAge))
+	}
+	for _, bound := range []struct {
+		name  string
+		value uint64
+	}{{"max_spread", g.MaxSpread}, {"max_jump", g.MaxJump}, {"max_deviation", g.MaxDeviation}} {
+		if bound.value < 1 || bound.value > 100*basis {
+			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d basis points", bound.name, bound.value, 100*basis))
+		}
+	}
+	if g.Confirmations < 1 || g.Confirmations > 100 {
+		problems = append(problems, fmt.Errorf("confirmations: %d is not between 1 and 100", g.Confirmations))
+	}
+	return errors.Join(problems...)
+}
+
+// look judges a report by itself, at a Unix time in milliseconds; no reason means that it passes.
+func (g Gates) look(r Report, nowMs uint64, maxAge time.Duration) (Reason, error) {
+	bound := uint64(maxAge.Milliseconds())
+	switch err := r.Validate(); {
+	case err != nil:
+		return Invalid, err
+	case r.TimeMs > nowMs+bound:
+		return Future, fmt.Errorf("a report of %s is %d ms ahead of this machine's clock", r.Token, r.TimeMs-nowMs)
+	case r.TimeMs+bound < nowMs:
+		return Stale, fmt.Errorf("a report of %s is %d ms old", r.Token, nowMs-r.TimeMs)
+	case wide(r, g.MaxSpread):
+		return Spread, fmt.Errorf("a report of %s from %s to %s", r.Token, r.Min, r.Max)
+	}
+	return "", nil
+}
+
+// wide tells whether a valid report's spread is above a bound in basis points of its middle.
+func wide(r Report, points uint64) bool {
+	spread := r.Max.Sub(r.Min).Mul(perp.U64(2 * basis))
+	return r.Min.Add(r.Max).Mul(perp.U64(points)).Less(spread)
+}
+
+// apart tells whether the middle of a valid report is further from that of another than a bound in basis points of the other.
+func apart(r, from Report, points uint64) bool {
+	a, b := r.Min.Add(r.Max), from.Min.Add(from.Max)
+	distance := a.Max(b).Sub(a.Min(b)).Mul(perp.U64(basis))
+	return b.Mul(perp.U64(points)).Less(distance)
+}

@@ -1,0 +1,131 @@
+package price
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/perp"
+)
+
+// at is a report of the first token: milliseconds after nowMs, from a minimum to a maximum.
+func at(ms int64, low, high uint64) Report {
+	return Report{Token: token(0), TimeMs: uint64(nowMs + ms), Min: perp.U64(low), Max: perp.U64(high)}
+}
+
+const nowMs = 1_800_000_000_000
+
+func TestGates(t *testing.T) {
+	gates := Gates{MaxAge: time.Second, MaxSpread: 100}
+	huge := at(0, 1, 1)
+	huge.Max = perp.Pow10(60)
+	for name, tt := range map[string]struct {
+		r    Report
+		want Reason
+	}{
+		"good":                {at(0, 1000, 1000), ""},
+		"just young enough":   {at(-1000, 1000, 1000), ""},
+		"too old":             {at(-1001, 1000, 1000), Stale},
+		"a clock behind ours": {at(1000, 1000, 1000), ""},
+		"from the future":     {at(1001, 1000, 1000), Future},
+		"the end of time":     {Report{Token: token(0), TimeMs: 1<<64 - 1, Min: perp.U64(1), Max: perp.U64(1)}, Future},
+		"spread at the bound": {at(0, 199, 201), ""},
+		"spread above it":     {at(0, 19899, 20100), Spread},
+		"no price":            {at(0, 0, 1), Invalid},
+		"inverted":            {at(0, 2, 1), Invalid},
+		"absurd":              {huge, Invalid},
+		"no token":            {Report{TimeMs: nowMs, Min: perp.U64(1), Max: perp.U64(1)}, Invalid},
+		"no time":             {Report{Token: token(0), Min: perp.U64(1), Max: perp.U64(1)}, Invalid},
+	} {
+		if got, err := gates.look(tt.r, nowMs, gates.MaxAge); got != tt.want || (err == nil) != (tt.want == "") {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, tt.want)
+		}
+	}
+}
+
+func TestApart(t *testing.T) {
+	for _, tt := range []struct {
+		a, b, points uint64
+		want         bool
+	}{{1200, 1000, 2000, false}, {1201, 1000, 2000, true}, {800, 1000, 2000, false}, {799, 1000, 2000, true}, {1000, 1000, 1, false}} {
+		if got := apart(at(0, tt.a, tt.a), at(0, tt.b, tt.b), tt.points); got != tt.want {
+			t.Errorf("%+v: %t", tt, got)
+		}
+	}
+}
+
+func TestGatesAndFailoverAreChecked(t *testing.T) {
+	if err := DefaultGates().Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := DefaultFailover().Validate(); err != nil {
+		t.Error(err)
+	}
+	for want, spoil := range map[string]func(*Gates){
+		"max_age: 1ms is not":       func(g *Gates) { g.MaxAge = time.Millisecond },
+		"max_spread: 0 is not":      func(g *Gates) { g.MaxSpread = 0 },
+		"max_jump: 1000001 is not":  func(g *Gates) { g.MaxJump = 1_000_001 },
+		"max_deviation: 0 is not":   func(g *Gates) { g.MaxDeviation = 0 },
+		"confirmations: 0 is not":   func(g *Gates) { g.Confirmations = 0 },
+		"confirmations: 101 is not": func(g *Gates) { g.Confirmations = 101 },
+	} {
+		g := DefaultGates()
+		spoil(&g)
+		if err := g.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, want %s…", err, want)
+		}
+	}
+	if err := (Failover{}).Validate(); err == nil || err.Error() != "after: 0s is not between 100ms and 24h\nreturn_after: 0s is not between 100ms and 24h" {
+		t.Errorf("no bounds: %v", err)
+	}
+}
+
+func TestElect(t *testing.T) {
+	now := time.Now()
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	live := func(since time.Duration) *pulse { return &pulse{last: ago(time.Second), since: ago(since)} }
+	dead, never := &pulse{last: ago(6 * time.Second), since: ago(time.Hour)}, &pulse{}
+	f := Failover{After: 5 * time.Second, ReturnAfter: 30 * time.Second}
+	for name, tt := range map[string]struct {
+		pulses       []*pulse
+		serves, want int
+	}{
+		"the first lives":                    {[]*pulse{live(0), live(time.Hour)}, 0, 0},
+		"the first is dead":                  {[]*pulse{dead, live(0)}, 0, 1},
+		"the first two are dead":             {[]*pulse{dead, never, live(0)}, 0, 2},
+		"nobody lives":                       {[]*pulse{dead, never, dead}, 2, 2},
+		"the first is back, but not steady":  {[]*pulse{live(29 * time.Second), live(time.Hour)}, 1, 1},
+		"the first is steady":                {[]*pulse{live(30 * time.Second), live(time.Hour)}, 1, 0},
+		"the substitute is dead, any is it":  {[]*pulse{live(time.Second), dead}, 1, 0},
+		"a less preferred one that is older": {[]*pulse{live(0), live(time.Hour), live(time.Hour)}, 1, 1},
+	} {
+		if got := f.elect(tt.pulses, []time.Duration{f.After, f.After, f.After}, tt.serves, now); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// A pause is a break if it is longer than the bound, and then the run begins anew.
+func TestPulse(t *testing.T) {
+	p, begin := &pulse{}, time.Now()
+	for _, s := range []int{0, 4, 8, 14, 18} {
+		p.beat(begin.Add(time.Duration(s)*time.Second), 5*time.Second)
+	}
+	if p.since != begin.Add(14*time.Second) || p.last != begin.Add(18*time.Second) {
+		t.Errorf("since %s, last %s", p.since.Sub(begin), p.last.Sub(begin))
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	q, now := newQuiet(time.Minute), time.Now()
+	for i, tt := range []struct {
+		kind       string
+		after      time.Duration
+		suppressed int
+		ok         bool
+	}{{"a", 0, 0, true}, {"a", time.Second, 0, false}, {"b", time.Second, 0, true}, {"a", 59 * time.Second, 0, false}, {"a", time.Minute, 2, true}} {
+		if suppressed, ok := q.pass(tt.kind, now.Add(tt.after)); suppressed != tt.suppressed || ok != tt.ok {
+			t.Errorf("line %d: %d, %t", i, suppressed, ok)
+		}
+	}
+}

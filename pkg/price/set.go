@@ -1,0 +1,88 @@
+package price
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/chain"
+)
+
+// MaxSpread is how far apart the reports of one transaction may be: the exchange's MAX_ORACLE_TIMESTAMP_RANGE.
+const MaxSpread = 60 * time.Second
+
+// Chooser picks the report of a token; Board.Latest is one.
+type Chooser func(token chain.Address) (r Report, ok bool)
+
+// AtOrAfter is the chooser of the first report at or after a second.
+func (b *Board) AtOrAfter(second uint64) Chooser {
+	return func(token chain.Address) (Report, bool) { return b.FirstAtOrAfter(token, second) }
+}
+
+// MissingError says that there is no report of a token.
+type MissingError struct{ Token chain.Address }
+
+func (e *MissingError) Error() string { return fmt.Sprintf("no price report of %s", e.Token) }
+
+// SpreadError says that reports are too far apart for one transaction.
+type SpreadError struct{ Oldest, Newest Report }
+
+func (e *SpreadError) Error() string {
+	return fmt.Sprintf("price reports are %d s apart, at most %d are allowed: %s at second %d, %s at second %d",
+		e.Newest.Second()-e.Oldest.Second(), int(MaxSpread.Seconds()), e.Oldest.Token, e.Oldest.Second(), e.Newest.Token, e.Newest.Second())
+}
+
+// Set returns the chosen report of each token, each token once, in the order in which they are first named. The reports fit one transaction; the error
+// is a MissingError or a SpreadError otherwise. No tokens give an empty set.
+func Set(tokens []chain.Address, choose Chooser) ([]Report, error) {
+	var set []Report
+	for _, token := range tokens {
+		if slices.ContainsFunc(set, func(r Report) bool { return r.Token == token }) {
+			continue
+		}
+		r, ok := choose(token)
+		if !ok {
+			return nil, &MissingError{token}
+		}
+		set = append(set, r)
+	}
+	if len(set) == 0 {
+		return nil, nil
+	}
+	oldest, newest := extremes(set)
+	if newest.Second()-oldest.Second() > uint64(MaxSpread.Seconds()) {
+		return nil, &SpreadError{oldest, newest}
+	}
+	return set, nil
+}
+
+func extremes(set []Report) (oldest, newest Report) {
+	byTime := func(a, b Report) int { return cmp.Compare(a.TimeMs, b.TimeMs) }
+	return slices.MinFunc(set, byTime), slices.MaxFunc(set, byTime)
+}
+
+// SetWithin is Set with, of all the sets that fit one transaction and lie within two seconds, both included, the one in which every report is the
+// newest it can be. There is such a one, if there is any: of two sets that fit, the newer report of each token makes a third.
+func (b *Board) SetWithin(tokens []chain.Address, from, to uint64) ([]Report, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var tooWide error
+	for {
+		newest := func(token chain.Address) (Report, bool) { return b.newestWithin(token, from, to) }
+		set, err := Set(tokens, newest)
+		wide, is := errors.AsType[*SpreadError](err)
+		switch {
+		case err == nil:
+			return set, nil
+		case is:
+			// No set that fits has a report newer than this: the oldest here is the newest of its token.
+			to, tooWide = wide.Oldest.Second()+uint64(MaxSpread.Seconds()), wide
+		case tooWide != nil:
+			return nil, tooWide // there are reports of all tokens, but none that fit
+		default:
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+)
+
+// Caller executes calls on the state after a block and forgets them.
+type Caller interface {
+	Head(ctx context.Context) (chain.BlockRef, error)
+	Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error)
+}
+
+// latestRoundData is the call's data: its selector alone.
+var latestRoundData = func() []byte { h := chain.Keccak256([]byte("latestRoundData()")); return h[:4] }()
+
+// aggregator reads Chainlink's aggregator contracts, all of them at the same block. Min and max are the answer, time is when it was written to the chain,
+// and there is no data: an oracle that takes such prices reads the contract itself, and gives them the time of the block it is called in.
+type aggregator struct {
+	node     Caller
+	interval time.Duration
+	timeout  time.Duration
+	provider chain.Address
+	tokens   []Token
+}
+
+const aggregatorFeedDecimals = 8
+
+func newAggregator(node Caller, t Table, timeout time.Duration) *aggregator {
+	a := &aggregator{node: node, interval: t.Interval, timeout: timeout, provider: t.Provider}
+	for _, token := range t.Tokens {
+		token.FeedDecimals = cmp.Or(token.FeedDecimals, aggregatorFeedDecimals)
+		a.tokens = append(a.tokens, token)
+	}
+	return a
+}
+
+// Run implements price.Source.
+func (a *aggregator) Run(ctx context.Context, take price.Take) error {
+	return poll(ctx, a.interval, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, a.timeout)
+		defer cancel()
+		head, err := a.node.Head(ctx)
+		if err != nil {
+			return err
+		}
+		var reports []price.Report
+		var unreadable []error
+		for _, token := range a.tokens {
+			contract, _ := chain.ParseAddress(token.Feed) // the configuration was checked
+			output, err := a.node.Call(ctx, contract, latestRoundData, head.Hash)
+			if err != nil {
+				return fmt.Errorf("asking aggregator %s for the price of %s: %w", contract, token.Address, err)
+			}
+			r, err := decodeRound(output, token)
+			if err != nil {
+				unreadable = append(unreadable, fmt.Errorf("price of %s from aggregator %s: %w", token.Address, contract, err))
+				continue
+			}
+			r.Provider = a.provider
+			reports = append(reports, r)
+		}
+		take(reports, unreadable)
+		return nil
+	})
+}
+
+// decodeRound reads (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound), times in Unix seconds.
+func decodeRound(output []byte, token Token) (r price.Report, err error) {
+	const words, answerAt, updatedAt = 5, 1, 3
+	if len(output) != words*word {
+		return r, fmt.Errorf("%d bytes are no round", len(output))
+	}
+	answer := output[answerAt*word : (answerAt+1)*word]
+	if answer[0] >= 0x80 {
+		return r, fmt.Errorf("the answer is negative")
+	}
+	second, fits := perp.UintFromBytes(output[updatedAt*word : (updatedAt+1)*word]).Uint64()
+	if !fits || second == 0 || second > math.MaxInt64/1000 {
+		return r, fmt.Errorf("the round is not complete")
+	}
+	low, high, err := price.PerUnit(perp.UintFromBytes(answer), perp.UintFromBytes(answer), -int(token.FeedDecimals), token.Decimals)
+	if err != nil {
+		return r, err
+	}
+	return price.Report{Token: token.Address, Min: low, Max: high, TimeMs: second * 1000}, nil
+}

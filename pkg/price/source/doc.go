@@ -1,0 +1,23 @@
+// Package source is where price reports come from: adapters of the services that publish them, each a price.Source.
+//
+//	kind        service                                        pushed by           proof (Report.Data)
+//	devnet      the demo exchange's price service              server-sent events  what its oracle checks
+//	gmx         GMX's signed price API                         –                   blob: the signed Data Streams report
+//	streams     Chainlink Data Streams                         WebSocket           fullReport: the signed report
+//	hermes      Pyth Hermes                                    server-sent events  ABI-encoded bytes[], as Pyth's updatePriceFeeds takes it
+//	aggregator  a Chainlink aggregator contract, by eth_call   –                   none: the oracle reads the contract itself
+//
+// A source that is pushed to asks once for the newest reports when it connects, so that nothing waits for the next change. After a lost connection the
+// devnet and streams sources replay what they missed; the others go on with the newest.
+//
+// # Guaranteed
+//
+//   - An answer that cannot be read is an error, or is told to the taker report by report; it is never half a report.
+//   - Prices are converted exactly; where the unit is too coarse, min is rounded down and max up (price.PerUnit).
+//   - No error, log line or configuration print holds a credential or the secret parts of an address.
+//
+// # Not guaranteed
+//
+//   - Nothing is verified. Signatures are the oracle's business, and the prices of a source are judged by price.Feed.
+//   - The oracle of the exchange may round the same report's bid and ask in another way, by less than one unit of the thirtieth decimal.
+package source

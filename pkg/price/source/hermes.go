@@ -1,0 +1,181 @@
+package source
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+
+	gojson "github.com/goccy/go-json"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+)
+
+// hermes reads Pyth's Hermes: /v2/updates/price/latest once, then the server-sent events of /v2/updates/price/stream, or the former again and again where
+// there is no stream. Min and max are price minus and plus its confidence, time is that of publication. Data is the ABI encoding of the bytes[] that
+// proves all prices of one answer; each of its reports has the whole of it.
+type hermes struct {
+	client   *client
+	interval time.Duration
+	idle     time.Duration
+	provider chain.Address
+	feeds    map[chain.Hash]Token
+	query    url.Values
+}
+
+func newHermes(c *client, t Table, idle time.Duration) *hermes {
+	h := &hermes{
+		client: c, interval: t.Interval, idle: idle, provider: t.Provider, feeds: map[chain.Hash]Token{},
+		query: url.Values{"encoding": {"hex"}, "parsed": {"true"}, "ignore_invalid_price_ids": {"true"}},
+	}
+	for _, token := range t.Tokens {
+		id, _ := chain.ParseHash(token.Feed) // the configuration was checked
+		h.feeds[id] = token
+		h.query.Add("ids[]", id.Hex())
+	}
+	return h
+}
+
+// Run implements price.Source.
+func (h *hermes) Run(ctx context.Context, take price.Take) error {
+	err := h.latest(ctx, take)
+	if err == nil {
+		err = h.client.listen(ctx, h.idle, "", h.query, func(ev event) error { return h.give(take, []byte(ev.data)) }, "v2", "updates", "price", "stream")
+		if lacks(err) {
+			err = poll(ctx, h.interval, func(ctx context.Context) error { return h.latest(ctx, take) })
+		}
+	}
+	return h.client.named(err)
+}
+
+func (h *hermes) latest(ctx context.Context, take price.Take) error {
+	raw, err := h.client.get(ctx, h.query, "v2", "updates", "price", "latest")
+	if err != nil {
+		return err
+	}
+	return h.give(take, raw)
+}
+
+func (h *hermes) give(take price.Take, raw []byte) error {
+	reports, unreadable, err := decodeHermes(raw, h.provider, h.feeds)
+	if err == nil {
+		take(reports, unreadable)
+	}
+	return err
+}
+
+// hermesUpdate is an answer and the data of an event.
+type hermesUpdate struct {
+	Binary struct {
+		Encoding string   `json:"encoding"`
+		Data     []string `json:"data"`
+	} `json:"binary"`
+	Parsed []hermesPrice `json:"parsed"`
+}
+
+// hermesPrice is a price of 10^expo USD per whole token. It may be negative, and the confidence may exceed it.
+type hermesPrice struct {
+	ID    string `json:"id"`
+	Price struct {
+		Price       string `json:"price"`
+		Conf        string `json:"conf"`
+		Expo        int32  `json:"expo"`
+		PublishTime int64  `json:"publish_time"`
+	} `json:"price"`
+}
+
+func decodeHermes(raw []byte, provider chain.Address, feeds map[chain.Hash]Token) (reports []price.Report, unreadable []error, err error) {
+	var update hermesUpdate
+	if err := gojson.Unmarshal(raw, &update); err != nil {
+		return nil, nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	data, err := update.data()
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the answer: binary: %w", err)
+	}
+	for _, p := range update.Parsed {
+		r, err := p.report(feeds)
+		if err != nil {
+			unreadable = append(unreadable, fmt.Errorf("price of feed %q: %w", p.ID, err))
+			continue
+		}
+		r.Provider, r.Data = provider, data
+		reports = append(reports, r)
+	}
+	return reports, unreadable, nil
+}
+
+func (u hermesUpdate) data() ([]byte, error) {
+	updates := make([][]byte, len(u.Binary.Data))
+	for i, text := range u.Binary.Data {
+		var err error
+		switch u.Binary.Encoding {
+		case "hex":
+			updates[i], err = decodeHex(text)
+		case "base64":
+			updates[i], err = base64.StdEncoding.DecodeString(text)
+		default:
+			err = fmt.Errorf("encoding %q is neither hex nor base64", u.Binary.Encoding)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(updates) == 0 {
+		return nil, errors.New("there is none")
+	}
+	return encodeBytesList(updates), nil
+}
+
+func (p hermesPrice) report(feeds map[chain.Hash]Token) (r price.Report, err error) {
+	id, err := chain.ParseHash("0x" + strings.TrimPrefix(p.ID, "0x"))
+	if err != nil {
+		return r, err
+	}
+	token, asked := feeds[id]
+	if !asked {
+		return r, errors.New("it was not asked for")
+	}
+	middle, err := perp.ParseUint(p.Price.Price)
+	if err != nil {
+		return r, fmt.Errorf("price: %w", err)
+	}
+	conf, err := perp.ParseUint(p.Price.Conf)
+	if err != nil {
+		return r, fmt.Errorf("conf: %w", err)
+	}
+	if p.Price.PublishTime <= 0 || p.Price.PublishTime > math.MaxInt64/1000 {
+		return r, fmt.Errorf("publish_time: %d is no time", p.Price.PublishTime)
+	}
+	var low, high perp.Uint
+	if err := perp.Checked(func() { low, high = middle.Sub(conf), middle.Add(conf) }); err != nil {
+		return r, fmt.Errorf("a price of %s with a confidence of %s: %w", middle, conf, err)
+	}
+	if low, high, err = price.PerUnit(low, high, int(p.Price.Expo), token.Decimals); err != nil {
+		return r, err
+	}
+	return price.Report{Token: token.Address, Min: low, Max: high, TimeMs: uint64(p.Price.PublishTime) * 1000}, nil
+}
+
+// encodeBytesList is the ABI encoding of one bytes[].
+func encodeBytesList(list [][]byte) []byte {
+	number := func(n int) []byte { return binary.BigEndian.AppendUint64(make([]byte, word-8), uint64(n)) }
+	out := append(number(word), number(len(list))...)
+	at := len(list) * word
+	for _, b := range list {
+		out = append(out, number(at)...)
+		at += word + (len(b)+word-1)/word*word
+	}
+	for _, b := range list {
+		out = append(append(out, number(len(b))...), b...)
+		out = append(out, make([]byte, (word-len(b)%word)%word)...)
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package source
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// event is one server-sent event (WHATWG HTML, section 9.2).
+type event struct {
+	id   string // of the newest event that had one
+	name string
+	data string
+}
+
+// events reads a stream of them.
+type events struct {
+	in     *bufio.Reader
+	id     string
+	began  bool
+	afterR bool   // the last line ended with CR: an LF that follows belongs to it
+	heard  func() // called at every line, comments included
+	line   strings.Builder
+}
+
+// next returns the next event that has data. An event that the end of the stream cuts off is none.
+func (e *events) next() (event, error) {
+	var ev event
+	var data strings.Builder
+	some := false
+	for {
+		line, err := e.readLine()
+		if err != nil {
+			return event{}, err
+		}
+		if line == "" {
+			if some {
+				ev.id, ev.data = e.id, data.String()
+				return ev, nil
+			}
+			ev.name = ""
+			continue
+		}
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "data":
+			if some {
+				data.WriteByte('\n')
+			}
+			some = true
+			if data.WriteString(value); data.Len() > maxAnswer {
+				return event{}, fmt.Errorf("an event is longer than %d bytes", maxAnswer)
+			}
+		case "event":
+			ev.name = value
+		case "id":
+			if !strings.ContainsRune(value, 0) {
+				e.id = value
+			}
+		}
+	}
+}
+
+// readLine returns a line without its end, which is LF, CR or both.
+func (e *events) readLine() (string, error) {
+	e.line.Reset()
+	for {
+		c, err := e.in.ReadByte()
+		if err != nil {
+			return "", err
+		}
+		if c == '\n' && e.afterR {
+			e.afterR = false
+			continue
+		}
+		e.afterR = c == '\r'
+		if c == '\n' || c == '\r' {
+			break
+		}
+		if e.line.WriteByte(c); e.line.Len() > maxAnswer {
+			return "", fmt.Errorf("a line is longer than %d bytes", maxAnswer)
+		}
+	}
+	line := e.line.String()
+	if !e.began {
+		line, e.began = strings.TrimPrefix(line, "\ufeff"), true
+	}
+	if e.heard != nil {
+		e.heard()
+	}
+	return line, nil
+}
+
+// errQuiet means that a stream was silent for too long: the connection may be dead without anybody having said so.
+var errQuiet = errors.New("the stream fell silent")
+
+// listen opens a stream of events and hands each on until the stream breaks, ctx ends, or not even a comment has come for the idle time.
+func (c *client) listen(ctx context.Context, idle time.Duration, lastID string, query url.Values, on func(event) error, path ...string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	header := http.Header{"Accept": {"text/event-stream"}, "Cache-Control": {"no-cache"}}
+	if lastID != "" {
+		header.Set("Last-Event-ID", lastID)
+	}
+	answer, err := c.do(ctx, header, query, nil, path...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }() // nothing depends on how a read connection closes
+	watchdog := time.AfterFunc(idle, func() { cancel(errQuiet) })
+	defer watchdog.Stop()
+	stream := &events{in: bufio.NewReaderSize(answer.Body, 64<<10), id: lastID, heard: func() { watchdog.Reset(idle) }}
+	for {
+		ev, err := stream.next()
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		if errors.Is(err, io.EOF) {
+			return errors.New("the stream ended")
+		}
+		if err != nil {
+			return err
+		}
+		if err := on(ev); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	gojson "github.com/goccy/go-json"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/secret"
+)
+
+// streams reads Chainlink Data Streams: reports pushed over a WebSocket, or the latest of every feed asked for again and again. Min and max are the
+// report's bid and ask, time is that of its observations, data is the whole signed report.
+//
+// After a lost connection it asks for what was missed, as far back as reports are not stale, before it reads what is pushed: in bulk second by second, or
+// feed by feed, whichever takes fewer requests.
+type streams struct {
+	client   *client
+	socket   secret.URL
+	auth     credentials
+	interval time.Duration
+	idle     time.Duration
+	maxAge   time.Duration
+	provider chain.Address
+	feeds    map[chain.Hash]Token
+	ids      []string // of the feeds, in the order of the configuration
+
+	newest map[chain.Hash]uint32 // second of the newest report of each feed
+}
+
+const streamsFeedDecimals = 18
+
+func newStreams(c *client, t Table, idle, maxAge time.Duration) *streams {
+	s := &streams{
+		client: c, socket: t.StreamURL, auth: credentials{t.Key, t.Secret}, interval: t.Interval, idle: idle, maxAge: maxAge, provider: t.Provider,
+		feeds: map[chain.Hash]Token{}, newest: map[chain.Hash]uint32{},
+	}
+	for _, token := range t.Tokens {
+		id, _ := chain.ParseHash(token.Feed) // the configuration was checked
+		token.FeedDecimals = cmp.Or(token.FeedDecimals, streamsFeedDecimals)
+		s.feeds[id], s.ids = token, append(s.ids, id.Hex())
+	}
+	c.sign = func(r *http.Request) { s.auth.sign(r.Header, r.Method, r.URL.RequestURI(), time.Now()) }
+	return s
+}
+
+// Run implements price.Source.
+func (s *streams) Run(ctx context.Context, take price.Take) error {
+	if s.socket.IsSet() {
+		return s.subscribe(ctx, take)
+	}
+	return s.client.named(poll(ctx, s.interval, func(ctx context.Context) error { return s.latest(ctx, take) }))
+}
+
+// latest asks for the newest report of every feed.
+func (s *streams) latest(ctx context.Context, take price.Take) error {
+	for _, id := range s.ids {
+		raw, err := s.client.get(ctx, url.Values{"feedID": {id}}, "api", "v1", "reports", "latest")
+		if err != nil {
+			return err
+		}
+		one, err := decodeStreamsReport(raw)
+		if err != nil {
+			return err
+		}
+		s.give(take, []streamsReply{one})
+	}
+	return nil
+}
+
+// catchUp asks for what came since the newest reports known; on the first time, and after a long pause, for the newest.
+func (s *streams) catchUp(ctx context.Context, take price.Take, now time.Time) error {
+	since := uint32(now.Unix())
+	for id := range s.feeds {
+		since = min(since, s.newest[id])
+	}
+	missed := now.Unix() - int64(since)
+	if missed > int64(s.maxAge.Seconds()) {
+		return s.latest(ctx, take)
+	}
+	if missed <= int64(len(s.ids)) {
+		return s.bulk(ctx, take, since+1, uint32(now.Unix()))
+	}
+	return s.pages(ctx, take, uint32(now.Unix()))
+}
+
+// bulk asks for the reports of all feeds, second by second.
+func (s *streams) bulk(ctx context.Context, take price.Take, from, to uint32) error {
+	for second := from; second <= to; second++ {
+		query := url.Values{"feedIDs": {strings.Join(s.ids, ",")}, "timestamp": {strconv.FormatUint(uint64(second), 10)}}
+		raw, err := s.client.get(ctx, query, "api", "v1", "reports", "bulk")
+		if lacks(err) {
+			continue // there are no reports of that second
+		}
+		if err != nil {
+			return err
+		}
+		some, err := decodeStreamsReports(raw)
+		if err != nil {
+			return err
+		}
+		s.give(take, some)
+	}
+	return nil
+}
+
+// pages asks for the reports of each feed, page by page.
+func (s *streams) pages(ctx context.Context, take price.Take, to uint32) error {
+	for id := range s.feeds {
+		for before := uint32(0); s.newest[id] < to && s.newest[id] != before; {
+			before = s.newest[id]
+			query := url.Values{"feedID": {id.Hex()}, "startTimestamp": {strconv.FormatUint(uint64(before)+1, 10)}}
+			raw, err := s.client.get(ctx, query, "api", "v1", "reports", "page")
+			if lacks(err) {
+				break // there is nothing newer
+			}
+			if err != nil {
+				return err
+			}
+			some, err := decodeStreamsReports(raw)
+			if err != nil {
+				return err
+			}
+			s.give(take, some)
+		}
+	}
+	return nil
+}
+
+// give hands on what is newer than what was given.
+func (s *streams) give(take price.Take, replies []streamsReply) {
+	var reports []price.Report
+	var unreadable []error
+	for _, reply := range replies {
+		token, asked := s.feeds[reply.FeedID]
+		if !asked {
+			unreadable = append(unreadable, fmt.Errorf("a report of feed %s, which was not asked for", reply.FeedID))
+			continue
+		}
+		r, observed, err := reply.report(token)
+		if err != nil {
+			unreadable = append(unreadable, fmt.Errorf("report of feed %s: %w", reply.FeedID, err))
+			continue
+		}
+		s.newest[reply.FeedID] = max(s.newest[reply.FeedID], observed)
+		r.Provider = s.provider
+		reports = append(reports, r)
+	}
+	take(reports, unreadable)
+}
+
+// streamsReply is a report as the service shows it.
+type streamsReply struct {
+	FeedID     chain.Hash `json:"feedID"`
+	FullReport string     `json:"fullReport"`
+}
+
+// report converts a report of a token's feed. The second is that of its observations.
+func (s streamsReply) report(token Token) (r price.Report, observed uint32, err error) {
+	full, err := decodeHex(s.FullReport)
+	if err != nil {
+		return r, 0, fmt.Errorf("fullReport: %w", err)
+	}
+	v3, err := decodeFullReport(full)
+	if err != nil {
+		return r, 0, err
+	}
+	if v3.feed != s.FeedID {
+		return r, 0, fmt.Errorf("it is one of feed %s", v3.feed)
+	}
+	var low, high perp.Uint
+	if low, high, err = price.PerUnit(v3.bid, v3.ask, -int(token.FeedDecimals), token.Decimals); err != nil {
+		return r, 0, err
+	}
+	return price.Report{Token: token.Address, Data: full, Min: low, Max: high, TimeMs: uint64(v3.observed) * 1000}, v3.observed, nil
+}
+
+// decodeStreamsReport reads {"report": …}, the answer for one feed and a message of the WebSocket.
+func decodeStreamsReport(raw []byte) (streamsReply, error) {
+	var answer struct {
+		Report *streamsReply `json:"report"`
+	}
+	if err := gojson.Unmarshal(raw, &answer); err != nil {
+		return streamsReply{}, fmt.Errorf("reading the answer: %w", err)
+	}
+	if answer.Report == nil {
+		return streamsReply{}, errors.New("reading the answer: it has no report")
+	}
+	return *answer.Report, nil
+}
+
+// decodeStreamsReports reads {"reports": […]}.
+func decodeStreamsReports(raw []byte) ([]streamsReply, error) {
+	var answer struct {
+		Reports []streamsReply `json:"reports"`
+	}
+	if err := gojson.Unmarshal(raw, &answer); err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	return answer.Reports, nil
+}

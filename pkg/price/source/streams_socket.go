@@ -1,0 +1,90 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"perpkeeper/pkg/price"
+)
+
+// subscribe reads the WebSocket until it breaks, falls silent for the idle time, or ctx ends. What was missed comes first: what is pushed meanwhile waits
+// in the connection.
+func (s *streams) subscribe(ctx context.Context, take price.Take) error {
+	conn, err := s.dial(ctx)
+	if err != nil {
+		return fmt.Errorf("subscribing at %s: %w", s.socket, err)
+	}
+	var pings sync.WaitGroup
+	defer pings.Wait()
+	defer func() { _ = conn.Close() }() // nothing depends on how a read connection closes
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if err := s.catchUp(ctx, take, time.Now()); err != nil {
+		return s.client.named(err)
+	}
+	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(s.idle)) } // a connection that cannot take it cannot be read either
+	alive()
+	conn.SetPongHandler(func(string) error { alive(); return nil })
+	over := make(chan struct{})
+	defer close(over)
+	pings.Go(func() { s.ping(conn, over) })
+	for {
+		_, raw, err := conn.ReadMessage()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("reading from %s: %w", s.socket, err)
+		}
+		alive()
+		reply, err := decodeStreamsReport(raw)
+		if err != nil {
+			return fmt.Errorf("reading from %s: %w", s.socket, err)
+		}
+		s.give(take, []streamsReply{reply})
+	}
+}
+
+// ping asks for signs of life, since feeds may rest.
+func (s *streams) ping(conn *websocket.Conn, over <-chan struct{}) {
+	tick := time.NewTicker(s.idle / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			if conn.WriteControl(websocket.PingMessage, nil, now.Add(s.idle)) != nil {
+				return // reading meets the same fault
+			}
+		case <-over:
+			return
+		}
+	}
+}
+
+func (s *streams) dial(ctx context.Context) (*websocket.Conn, error) {
+	address, err := url.Parse(s.socket.Reveal())
+	if err != nil {
+		return nil, errors.New("not an address")
+	}
+	address = address.JoinPath("api", "v1", "ws")
+	address.RawQuery = url.Values{"feedIDs": {strings.Join(s.ids, ",")}}.Encode()
+	header := http.Header{}
+	s.auth.sign(header, http.MethodGet, address.RequestURI(), time.Now())
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: s.client.timeout, ReadBufferSize: 16 << 10}
+	conn, answer, err := dialer.DialContext(ctx, address.String(), header)
+	if err != nil {
+		if errors.Is(err, websocket.ErrBadHandshake) && answer != nil {
+			return nil, &statusError{answer.StatusCode, answer.Status}
+		}
+		return nil, err
+	}
+	conn.SetReadLimit(maxAnswer)
+	return conn, nil
+}
