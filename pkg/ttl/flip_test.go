@@ -93,6 +93,8 @@ func TestRoleFlipsDuringABatch(t *testing.T) {
 			q.Lead(true)
 			time.Sleep(time.Minute)
 		}
+		q.Stop()
+		loop.Wait()
 		later.Wait()
 		for key := range entries {
 			if f.done[key] != 1 {
@@ -105,8 +107,6 @@ func TestRoleFlipsDuringABatch(t *testing.T) {
 		if s := q.Stats(); s != (Stats{}) {
 			t.Errorf("left %+v", s)
 		}
-		q.Stop()
-		loop.Wait()
 	})
 }
 

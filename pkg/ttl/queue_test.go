@@ -35,7 +35,9 @@ func newStage(cfg Config) *stage {
 			s.last[t.Key()] = t
 			return s.do(t)
 		},
-		DeadLetter: func(key string, failures int, err error) { s.dead = append(s.dead, fmt.Sprintf("%s %d %v", key, failures, err)) },
+		DeadLetter: func(key string, failures int, err error) {
+			s.dead = append(s.dead, fmt.Sprintf("%s %d %v", key, failures, err))
+		},
 	})
 	s.Lead(true)
 	return s
