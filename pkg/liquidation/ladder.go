@@ -10,48 +10,50 @@ import (
 //
 // It is a sorted slice: finding is a binary search, and what a change moves is a copy of memory, which for the tens of thousands of members of one group
 // takes microseconds.
-type ladder[M comparable] struct {
-	rungs []rung[M]
-	at    map[M]float64
+type ladder[M climber] struct{ rungs []rung[M] }
+
+// climber is a member. It keeps its own place, so that a ladder needs no second index.
+type climber interface {
+	comparable
+	foothold() *foothold
 }
 
-type rung[M comparable] struct {
+// foothold is where a member stands on its ladder.
+type foothold struct {
+	price float64
+	on    bool
+}
+
+type rung[M climber] struct {
 	price  float64
 	member M
 }
 
-func newLadder[M comparable]() ladder[M] { return ladder[M]{at: map[M]float64{}} }
-
-// fill replaces all members at once.
-func (l *ladder[M]) fill(rungs []rung[M]) {
-	slices.SortFunc(rungs, func(a, b rung[M]) int { return cmp.Compare(a.price, b.price) })
-	l.rungs = rungs
-	clear(l.at)
-	for _, r := range rungs {
-		l.at[r.member] = r.price
+// fill replaces all members at once by those that foothold.price has been set for.
+func (l *ladder[M]) fill(members []M) {
+	l.rungs = slices.Grow(l.rungs[:0], len(members))
+	for _, m := range members {
+		m.foothold().on = true
+		l.rungs = append(l.rungs, rung[M]{m.foothold().price, m})
 	}
+	slices.SortFunc(l.rungs, func(a, b rung[M]) int { return cmp.Compare(a.price, b.price) })
 }
 
 // put adds a member or moves it.
 func (l *ladder[M]) put(member M, price float64) {
-	if old, known := l.at[member]; known {
-		if old == price {
-			return
-		}
-		l.remove(member)
-	}
-	l.at[member] = price
+	l.remove(member)
+	*member.foothold() = foothold{price, true}
 	l.rungs = slices.Insert(l.rungs, l.search(price), rung[M]{price, member})
 }
 
 // remove takes a member out, if it is there.
 func (l *ladder[M]) remove(member M) {
-	price, known := l.at[member]
-	if !known {
+	at := member.foothold()
+	if !at.on {
 		return
 	}
-	delete(l.at, member)
-	for i := l.search(price); i < len(l.rungs) && l.rungs[i].price == price; i++ {
+	at.on = false
+	for i := l.search(at.price); i < len(l.rungs); i++ {
 		if l.rungs[i].member == member {
 			l.rungs = slices.Delete(l.rungs, i, i+1)
 			return

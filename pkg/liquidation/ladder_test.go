@@ -1,45 +1,55 @@
 package liquidation
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
+type climbing struct {
+	place foothold
+	id    int
+}
+
+func (c *climbing) foothold() *foothold { return &c.place }
+
 // Whatever is put, moved and removed, what is due is what a plain scan of a map says.
 func TestLadderIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, twin := newLadder[int](), map[int]float64{}
+		var l ladder[*climbing]
+		members, twin := make([]climbing, 10), map[int]float64{}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			member, price := rapid.IntRange(0, 9).Draw(t, "member"), float64(rapid.IntRange(-5, 5).Draw(t, "price"))
+			id, price := rapid.IntRange(0, 9).Draw(t, "member"), float64(rapid.IntRange(-5, 5).Draw(t, "price"))
+			members[id].id = id
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
-				l.remove(member)
-				delete(twin, member)
+				l.remove(&members[id])
+				delete(twin, id)
 			case 1:
-				var rungs []rung[int]
-				for m, p := range twin {
-					rungs = append(rungs, rung[int]{p, m})
+				var all []*climbing
+				for m := range twin {
+					members[m].place.price = price + float64(m)
+					twin[m] = price + float64(m)
+					all = append(all, &members[m])
 				}
-				l.fill(rungs)
+				l.fill(all)
 			default:
-				l.put(member, price)
-				twin[member] = price
+				l.put(&members[id], price)
+				twin[id] = price
 			}
 			var got, want []int
 			for _, r := range l.due(price) {
-				got = append(got, r.member)
+				got = append(got, r.member.id)
 			}
-			for m, p := range maps.All(twin) {
+			for m, p := range twin {
 				if p >= price {
 					want = append(want, m)
 				}
 			}
 			slices.Sort(got)
 			slices.Sort(want)
-			if !slices.Equal(got, want) || len(l.at) != len(twin) {
+			if !slices.Equal(got, want) || len(l.rungs) != len(twin) {
 				t.Fatalf("due at %v: %v, want %v", price, got, want)
 			}
 		}

@@ -1,0 +1,125 @@
+package liquidation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// Index finds, at each tick of a price, exactly the positions that the tick can have brought near their liquidation, and judges only those (LIQ-2). A
+// float filter orders the positions by the price at which they have to be judged; the venue's 256-bit integers judge. The filter never calls safe what the
+// integers call liquidatable: property tests hold it against the sweep, and in production every [Sweep] does, see [Index.Missed].
+//
+// It is for one goroutine at a time.
+type Index struct {
+	armed   float64
+	entries map[chain.Hash]*entry
+	groups  map[groupKey]*group
+	markets map[chain.Address][]*group
+}
+
+// NewIndex returns an empty index that yields positions whose margin ratio is below armed, a 30-decimal factor: at least the one at which they are
+// liquidated (LIQ-5).
+func NewIndex(armed perp.Uint) *Index {
+	return &Index{
+		armed: armed.Float() / one, entries: map[chain.Hash]*entry{}, groups: map[groupKey]*group{}, markets: map[chain.Address][]*group{},
+	}
+}
+
+// Len is how many positions there are.
+func (x *Index) Len() int { return len(x.entries) }
+
+// Put adds a position, or replaces it. One that is not open is removed.
+func (x *Index) Put(p perp.Position) {
+	x.Remove(p.PositionKey)
+	if p.Status != perp.Active {
+		return
+	}
+	e := newEntry(p)
+	e.group = x.group(groupKey{p.Market, p.CollateralToken, p.IsLong})
+	x.entries[p.PositionKey] = e
+	e.group.add(e)
+}
+
+// Remove takes a position out, if it is there.
+func (x *Index) Remove(key chain.Hash) {
+	if e, known := x.entries[key]; known {
+		e.group.drop(e)
+		delete(x.entries, key)
+	}
+}
+
+// Get returns a position.
+func (x *Index) Get(key chain.Hash) (perp.Position, bool) {
+	e, known := x.entries[key]
+	if !known {
+		return perp.Position{}, false
+	}
+	return e.position, true
+}
+
+func (x *Index) group(key groupKey) *group {
+	g, known := x.groups[key]
+	if !known {
+		g = &group{key: key, members: map[*entry]struct{}{}}
+		x.groups[key] = g
+		x.markets[key.market] = append(x.markets[key.market], g)
+	}
+	return g
+}
+
+// Markets lists the markets that have positions or once had, in no order.
+func (x *Index) Markets() []chain.Address {
+	markets := make([]chain.Address, 0, len(x.markets))
+	for m := range x.markets {
+		markets = append(markets, m)
+	}
+	return markets
+}
+
+// Candidates returns the positions of a market whose margin ratio is below the armed one, most urgent first, each with its exact verdict. Positions that
+// could not be judged are named in the error; the others stand beside it.
+func (x *Index) Candidates(market chain.Address, view *perp.View) ([]Candidate, error) {
+	t, err := view.Terms(market)
+	if err != nil {
+		return nil, fmt.Errorf("looking for liquidations: %w", err)
+	}
+	var found []Candidate
+	var failures []error
+	for _, g := range x.markets[market] {
+		for _, r := range g.due(t, x.armed) {
+			verdict, err := view.Judge(r.member.position)
+			switch {
+			case err != nil:
+				failures = append(failures, err)
+			case verdict.Liquidatable || verdict.Ratio.Float()/one < x.armed:
+				found = append(found, Candidate{r.member.position, verdict})
+			}
+		}
+	}
+	slices.SortFunc(found, moreUrgent)
+	return found, errors.Join(failures...)
+}
+
+// Missed returns the liquidatable positions of a sweep that are in the index and that it would not have judged at the same view. There must be none; that
+// is what the sweep proves.
+func (x *Index) Missed(swept []Candidate, view *perp.View) (missed []Candidate) {
+	for _, c := range swept {
+		e, known := x.entries[c.Position.PositionKey]
+		if !known || e.position != c.Position {
+			continue // the sweep and the index look at different states
+		}
+		t, err := view.Terms(e.group.key.market)
+		if err != nil {
+			continue // then nobody can judge
+		}
+		e.group.due(t, x.armed) // renews the certificate if need be
+		if e.place.price < e.group.at(t) {
+			missed = append(missed, c)
+		}
+	}
+	return missed
+}

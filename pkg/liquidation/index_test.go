@@ -1,0 +1,255 @@
+package liquidation
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// venue is a random exchange of two markets: one whose index token is also its long token, one backed by a foreign token.
+type venue struct {
+	book      *perp.Book
+	prices    map[chain.Address]perp.Price
+	positions map[chain.Hash]perp.Position
+	time      uint64
+	block     uint64
+}
+
+var (
+	doge  = chain.Address{5}
+	other = perp.Market{MarketToken: chain.Address{6}, IndexToken: doge, LongToken: eth, ShortToken: usdc}
+	sides = []bool{false, true}
+)
+
+const second = 1_700_000_000
+
+func drawVenue(t *rapid.T) *venue {
+	v := &venue{book: perp.NewBook(), prices: map[chain.Address]perp.Price{}, positions: map[chain.Hash]perp.Position{}, time: second}
+	v.begin(t)
+	v.book.Put(market)
+	v.book.Put(other)
+	v.price(eth, 4000e12, 1)
+	v.price(usdc, 1e24, 1)
+	v.price(doge, 2e21, 1) // $0.2 with 8 decimals
+	v.set("MIN_COLLATERAL_USD", perp.Pow10(30))
+	for _, m := range []perp.Market{market, other} {
+		v.drawParameters(t, m)
+		v.drawInterest(t, m)
+	}
+	return v
+}
+
+func (v *venue) begin(t *rapid.T) {
+	v.block++
+	if err := v.book.Begin(v.block); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (v *venue) set(name string, value perp.Uint, args ...chain.Hash) {
+	v.book.Put(perp.Parameter{Key: perp.DataStoreKey(name, args...), Value: value.Bytes32()})
+}
+
+// price sets a price with a spread of so many hundredths of a percent.
+func (v *venue) price(token chain.Address, price float64, spread uint64) {
+	middle := uintOf(price)
+	half := middle.Mul(perp.U64(spread)).Div(perp.U64(20_000))
+	v.prices[token] = perp.Price{Min: middle.Sub(half), Max: middle.Add(half)}
+}
+
+func uintOf(f float64) perp.Uint {
+	const exact = 1e15
+	e := 0
+	for f >= exact {
+		f, e = f/10, e+1
+	}
+	return perp.U64(uint64(f)).Mul(perp.Pow10(uint64(e)))
+}
+
+// factor draws a 30-decimal factor of so many billionths at most.
+func factor(t *rapid.T, name string, most uint64) perp.Uint {
+	return perp.U64(rapid.Uint64Range(0, most).Draw(t, name)).Mul(perp.Pow10(21))
+}
+
+func (v *venue) drawParameters(t *rapid.T, m perp.Market) {
+	key := m.MarketToken.Hash()
+	v.set("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", factor(t, "min collateral", 20_000_000), key)
+	v.set("MAX_POSITION_IMPACT_FACTOR_FOR_LIQUIDATIONS", factor(t, "max impact", 5_000_000), key)
+	v.set("FUNDING_FACTOR", factor(t, "funding", 20_000), key)
+	v.set("FUNDING_EXPONENT_FACTOR", perp.One, key)
+	v.set("MAX_FUNDING_FACTOR_PER_SECOND", factor(t, "max funding", 20_000), key)
+	for _, is := range sides {
+		v.set("POSITION_FEE_FACTOR", factor(t, "fee", 1_000_000), key, perp.BoolWord(is))
+		v.set("POSITION_IMPACT_FACTOR", perp.U64(rapid.Uint64Range(0, 1_000_000).Draw(t, "impact")).Mul(perp.Pow10(16)), key, perp.BoolWord(is))
+		v.set("POSITION_IMPACT_EXPONENT_FACTOR", perp.U64(2).Mul(perp.One), key, perp.BoolWord(is))
+		v.set("BORROWING_FACTOR", factor(t, "borrowing", 20_000), key, perp.BoolWord(is))
+		v.set("BORROWING_EXPONENT_FACTOR", perp.One, key, perp.BoolWord(is))
+	}
+}
+
+// drawInterest puts new open interest, pools and accruals, as a trade of somebody else does.
+func (v *venue) drawInterest(t *rapid.T, m perp.Market) {
+	scope, stamp := m.MarketToken.Hash(), perp.Stamp{Block: v.block, TimeMs: v.time * 1000}
+	put := func(measure perp.Measure, token chain.Address, isLong bool, value perp.Uint) {
+		v.book.Put(perp.MarketValue{Measure: measure, Scope: scope, Token: token, IsLong: isLong, Value: value.Int(), Stamp: stamp})
+	}
+	for _, token := range []chain.Address{m.LongToken, m.ShortToken} {
+		usd := rapid.Uint64Range(1_000_000, 50_000_000).Draw(t, "pool")
+		put(perp.PoolAmount, token, false, perp.U64(usd).Mul(perp.One).Div(v.prices[token].Max))
+		for _, isLong := range sides {
+			interest := perp.U64(rapid.Uint64Range(0, 10_000_000).Draw(t, "interest")).Mul(perp.One)
+			put(perp.OpenInterest, token, isLong, interest)
+			put(perp.OpenInterestInTokens, token, isLong, interest.Div(v.prices[m.IndexToken].Max))
+		}
+	}
+	put(perp.FundingFactorPerSecond, chain.Address{}, false, perp.Uint{})
+	for _, isLong := range sides {
+		before, _ := v.book.Get(perp.MarketValueKey(perp.CumulativeBorrowingFactor, scope, chain.Address{}, isLong)).(perp.MarketValue)
+		put(perp.CumulativeBorrowingFactor, chain.Address{}, isLong, before.Value.Uint().Add(factor(t, "accrued", 1000)))
+	}
+}
+
+// drawPosition opens a position or replaces one, with a collateral from nothing to 30 % of its size.
+func (v *venue) drawPosition(t *rapid.T) perp.Position {
+	m := rapid.SampledFrom([]perp.Market{market, other}).Draw(t, "market")
+	p := perp.Position{
+		PositionKey: chain.Hash{byte(rapid.IntRange(1, 30).Draw(t, "position"))}, Market: m.MarketToken, Status: perp.Active,
+		CollateralToken: rapid.SampledFrom([]chain.Address{m.LongToken, m.ShortToken}).Draw(t, "collateral"), IsLong: rapid.Bool().Draw(t, "long"),
+	}
+	usd := perp.U64(rapid.Uint64Range(5, 1_000_000).Draw(t, "size"))
+	p.SizeInUsd = usd.Mul(perp.One)
+	p.SizeInTokens = p.SizeInUsd.Div(v.prices[m.IndexToken].Max)
+	p.CollateralAmount = usd.Mul(perp.U64(rapid.Uint64Range(0, 300).Draw(t, "margin"))).Mul(perp.Pow10(27)).Div(v.prices[p.CollateralToken].Max)
+	p.BorrowingFactor = v.stored(perp.CumulativeBorrowingFactor, m, chain.Address{}, p.IsLong)
+	p.FundingFeeAmountPerSize = v.stored(perp.FundingFeeAmountPerSize, m, p.CollateralToken, p.IsLong)
+	v.positions[p.PositionKey] = p
+	return p
+}
+
+// stored is a measure as it was last accrued: a position takes it along when it changes.
+func (v *venue) stored(m perp.Measure, of perp.Market, token chain.Address, isLong bool) perp.Uint {
+	value, _ := v.book.Get(perp.MarketValueKey(m, of.MarketToken.Hash(), token, isLong)).(perp.MarketValue)
+	return value.Value.Uint()
+}
+
+func (v *venue) view() *perp.View {
+	return perp.NewView(perp.Circumstances{Rows: v.book, Prices: v.prices, Time: v.time, FireRatio: perp.One})
+}
+
+// drawTick moves a price: by a little, by a lot, or to just about where a position has its rung.
+func (v *venue) drawTick(t *rapid.T, x *Index) {
+	token := rapid.SampledFrom([]chain.Address{eth, usdc, doge}).Draw(t, "token")
+	price := v.prices[token].Max.Float() * (1 + rapid.Float64Range(-0.15, 0.15).Draw(t, "move"))
+	if rapid.Bool().Draw(t, "at a rung") {
+		for _, e := range x.entries {
+			index := market.IndexToken
+			if e.position.Market == other.MarketToken {
+				index = other.IndexToken
+			}
+			if at := math.Abs(e.place.price); e.place.on && at > 1e10 && at < 1e40 {
+				off := rapid.SampledFrom([]float64{1e-9, 1e-4, 1e-2}).Draw(t, "far") * rapid.Float64Range(-1, 1).Draw(t, "off")
+				token, price = index, at*(1+off)
+				break
+			}
+		}
+	}
+	v.price(token, price, rapid.Uint64Range(0, 100).Draw(t, "spread"))
+}
+
+// LIQ-2: for any path of prices, positions, accruals and parameters, what the index yields has all that an exact sweep finds, with the same verdicts; and
+// nothing that is safe beyond the armed ratio.
+func TestIndexMissesNothing(t *testing.T) {
+	armed := perp.U64(11).Mul(perp.Pow10(29))
+	rapid.Check(t, func(t *rapid.T) {
+		v, x := drawVenue(t), NewIndex(armed)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			switch rapid.IntRange(0, 6).Draw(t, "step") {
+			case 0, 1:
+				x.Put(v.drawPosition(t))
+			case 2:
+				key := chain.Hash{byte(rapid.IntRange(1, 30).Draw(t, "closed"))}
+				delete(v.positions, key)
+				x.Remove(key)
+			case 3:
+				v.time += rapid.Uint64Range(1, 2000).Draw(t, "seconds")
+			case 4:
+				v.begin(t)
+				m := rapid.SampledFrom([]perp.Market{market, other}).Draw(t, "traded")
+				v.drawInterest(t, m)
+				if rapid.Bool().Draw(t, "reconfigured") {
+					v.drawParameters(t, m)
+				}
+			default:
+				v.drawTick(t, x)
+			}
+			v.compare(t, x, armed)
+		}
+	})
+}
+
+func (v *venue) compare(t *rapid.T, x *Index, armed perp.Uint) {
+	view := v.view()
+	found := map[chain.Hash]perp.Verdict{}
+	for _, m := range x.Markets() {
+		candidates, err := x.Candidates(m, view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range candidates {
+			found[c.Position.PositionKey] = c.Verdict
+		}
+	}
+	var swept []Candidate
+	for key, p := range v.positions {
+		verdict, err := view.Judge(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near := verdict.Liquidatable || verdict.Ratio.Less(armed)
+		if got, is := found[key]; is != near || is && got != verdict {
+			t.Fatalf("position %x with ratio %s, liquidatable %v: found %v", key[:1], verdict.Ratio, verdict.Liquidatable, is)
+		}
+		if verdict.Liquidatable {
+			swept = append(swept, Candidate{p, verdict})
+		}
+	}
+	if missed := x.Missed(swept, view); len(missed) > 0 {
+		t.Fatalf("missed %d", len(missed))
+	}
+}
+
+// A position the index should have judged and would not is noticed by the sweep.
+func TestMissedIsNoticed(t *testing.T) {
+	x := NewIndex(perp.One)
+	p := long(1, 500)
+	x.Put(p)
+	view := perp.NewView(circumstances(t, 4000))
+	if found, err := x.Candidates(market.MarketToken, view); err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	e := x.entries[p.PositionKey]
+	e.group.ladder.put(e, 1) // as if the filter had gone wrong
+	if found, _ := x.Candidates(market.MarketToken, view); len(found) != 0 {
+		t.Fatal("the broken filter still finds it")
+	}
+	swept, err := Sweep(t.Context(), []perp.Position{p}, circumstances(t, 4000), 2)
+	if err != nil || len(x.Missed(swept, view)) != 1 {
+		t.Errorf("missed %v, %v", x.Missed(swept, view), err)
+	}
+}
+
+// A keeper that files a position that gapped past its trigger as "far" looks again hours later: here it is found at the next tick, however far.
+func TestGapPastTheTriggerIsFoundAtOnce(t *testing.T) {
+	x := NewIndex(perp.One)
+	x.Put(long(1, 1000))
+	for price, want := range map[uint64]int{5000: 0, 4600: 0, 4000: 1, 100: 1} {
+		found, err := x.Candidates(market.MarketToken, perp.NewView(circumstances(t, price)))
+		if err != nil || len(found) != want {
+			t.Errorf("at %d: %d found, want %d (%v)", price, len(found), want, err)
+		}
+	}
+}
