@@ -6,27 +6,10 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// step is what one or more records say once they are complete. At most one of block, reorg and finalized is set; a step without any only
-// moves the offset.
-type step struct {
-	next  int64  // the offset after its last record
-	epoch uint64 // the highest scanner epoch seen so far
-
-	block     *block
-	reorg     *chain.Reorg
-	finalized *chain.BlockRef
-}
-
-// block is a block's share of one partition, checked against its BLOCK_END.
-type block struct {
-	wire.BlockEnd
-	messages []wire.Message // Log, Tx and Param, in the order of the topic
-}
-
 // assembler gathers the records of one partition into steps.
 type assembler struct {
 	epoch    uint64
-	records  []bus.Record // of the block that has not ended yet
+	records  []bus.Record // of the block or range that has not ended yet
 	messages []wire.Message
 }
 
@@ -34,7 +17,7 @@ type assembler struct {
 func (a *assembler) take(r bus.Record) (step, bool, error) {
 	message, meta, err := wire.Decode(r)
 	if err != nil {
-		return step{}, false, halt{err}
+		return step{}, false, halt{error: err, record: &r}
 	}
 	epoch := meta.Epoch
 	if claim, is := message.(wire.Epoch); is {
@@ -53,7 +36,10 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 		a.records, a.messages = append(a.records, r), append(a.messages, message)
 		return step{}, false, nil
 	case wire.BlockEnd:
-		s.block, err = a.end(r, m)
+		s.share, err = a.endBlock(r, m)
+		return s, true, err
+	case wire.RangeEnd:
+		s.share, err = a.endRange(r, m)
 		return s, true, err
 	}
 	if len(a.records) > 0 {
@@ -62,7 +48,11 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 	switch m := message.(type) {
 	case wire.Epoch:
 	case wire.Reorg:
-		s.reorg = &m.Reorg
+		s.reorg = &m
+	case wire.Correction:
+		s.correction = &m
+	case wire.Halt:
+		s.halt = &m
 	case wire.Finalized:
 		s.finalized = &m.Block
 	default:
@@ -75,32 +65,68 @@ func (a *assembler) refuse(r bus.Record, format string, args ...any) error {
 	return haltf("record at partition %d, offset %d: "+format, append([]any{r.Partition, r.Offset}, args...)...)
 }
 
-// end checks a block against its last record.
-func (a *assembler) end(r bus.Record, end wire.BlockEnd) (*block, error) {
-	records, messages := a.records, a.messages
-	a.records, a.messages = nil, nil
-	if int(end.Records) != len(records) {
-		return nil, a.refuse(r, "block %d ends after %d records and has %d", end.Block.Number, end.Records, len(records))
+// endBlock checks a block against its last record.
+func (a *assembler) endBlock(r bus.Record, end wire.BlockEnd) (*share, error) {
+	s := shareOfBlock(end)
+	if err := a.close(s, r, end.Records, end.Digest); err != nil {
+		return nil, err
 	}
-	if wire.Digest(records) != end.Digest {
-		return nil, a.refuse(r, "the records of block %d are not those its end was written for", end.Block.Number)
-	}
-	for i, m := range messages {
-		if number, hash := blockOf(m); number != end.Block.Number || hash != end.Block.Hash {
-			return nil, a.refuse(records[i], "it is of block %d %s, inside block %d %s", number, hash, end.Block.Number, end.Block.Hash)
+	for i, m := range s.messages {
+		if of := blockOf(m); of.Number != end.Block.Number || of.Hash != end.Block.Hash {
+			return nil, a.refuse(s.records[i], "it is of block %d %s, inside block %d %s", of.Number, of.Hash, end.Block.Number, end.Block.Hash)
 		}
 	}
-	return &block{BlockEnd: end, messages: messages}, nil
+	return s, nil
 }
 
-func blockOf(m wire.Message) (uint64, chain.Hash) {
+// endRange checks a range against its last record: every record is of a block that the end names, and they stand in order.
+func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
+	if end.Last.Number <= end.Before.Number {
+		return nil, a.refuse(r, "a range goes from block %d to block %d", end.Before.Number+1, end.Last.Number)
+	}
+	s := shareOfRange(end)
+	if err := a.close(s, r, end.Records, end.Digest); err != nil {
+		return nil, err
+	}
+	hashes, low := map[uint64]chain.Hash{}, end.Before.Number
+	for _, b := range end.Blocks {
+		if b.Number <= low || b.Number > end.Last.Number || b.Number == end.Last.Number && b.Hash != end.Last.Hash {
+			return nil, a.refuse(r, "block %d %s cannot stand there in the range from %d to %d", b.Number, b.Hash, end.Before.Number+1, end.Last.Number)
+		}
+		low, hashes[b.Number] = b.Number, b.Hash
+	}
+	low = end.Before.Number
+	for i, m := range s.messages {
+		of := blockOf(m)
+		if hash, named := hashes[of.Number]; !named || hash != of.Hash || of.Number < low {
+			return nil, a.refuse(s.records[i], "it is of block %d %s, which cannot stand there in the range from %d to %d", of.Number, of.Hash, end.Before.Number+1, end.Last.Number)
+		}
+		low = of.Number
+	}
+	return s, nil
+}
+
+// close hands the gathered records to the share that ends with r.
+func (a *assembler) close(s *share, r bus.Record, records uint32, digest [32]byte) error {
+	s.records, s.messages = a.records, a.messages
+	a.records, a.messages = nil, nil
+	if int(records) != len(s.records) {
+		return a.refuse(r, "block %d ends after %d records and has %d", s.last.Number, records, len(s.records))
+	}
+	if wire.Digest(s.records) != digest {
+		return a.refuse(r, "the records of block %d are not those its end was written for", s.last.Number)
+	}
+	return nil
+}
+
+func blockOf(m wire.Message) (of chain.BlockRef) {
 	switch m := m.(type) {
 	case wire.Log:
-		return m.Block, m.BlockHash
+		of.Number, of.Hash = m.Block, m.BlockHash
 	case wire.Tx:
-		return m.Block, m.BlockHash
+		of.Number, of.Hash = m.Block, m.BlockHash
 	case wire.Param:
-		return m.Block.Number, m.Block.Hash
+		of = m.Block
 	}
-	return 0, chain.Hash{}
+	return of
 }

@@ -6,6 +6,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
 )
 
 // named makes blocks of a tree by name: each is the child of the one before.
@@ -21,7 +22,7 @@ func named(number uint64, parent chain.Hash, names string) []chain.BlockRef {
 func onBranch(refs ...chain.BlockRef) *branch {
 	b := &branch{}
 	for _, r := range refs {
-		b.extend(pg.Block{BlockRef: r})
+		b.extend(&share{last: pg.Block{BlockRef: r}})
 	}
 	return b
 }
@@ -82,7 +83,7 @@ func TestReorgRule(t *testing.T) {
 		{"to itself", onBranch(main...), chain.Reorg{Ancestor: main[3], OldTip: main[3]}, 0},
 		{"of nothing", &branch{}, taken, 0},
 	} {
-		got, err := test.on.reorg(test.reorg)
+		got, err := test.on.reorg(wire.Reorg{Reorg: test.reorg})
 		if got != test.want || (err == nil) != (test.want != 0) {
 			t.Errorf("%s: %d, %v", test.name, got, err)
 		}
@@ -106,7 +107,7 @@ func TestFinalityRule(t *testing.T) {
 			t.Errorf("%s: %d, %v", test.name, got, err)
 		}
 	}
-	b.rewind(main[1])
+	b.rewind(main[1], false)
 	if _, err := b.block(pg.Block{BlockRef: chain.BlockRef{Number: 13, Hash: chain.Hash{'x'}, Parent: main[1].Hash}}); !halts(err) {
 		t.Errorf("another block in place of the finalized one: %v", err)
 	}
@@ -120,11 +121,11 @@ func TestBranchForgets(t *testing.T) {
 	b, parent := &branch{}, chain.Hash{1}
 	for n := range uint64(3 * pg.UndoHorizon) {
 		ref := chain.BlockRef{Number: n + 1, Hash: chain.Keccak256(parent[:]), Parent: parent}
-		b.extend(pg.Block{BlockRef: ref})
+		b.extend(&share{last: pg.Block{BlockRef: ref}})
 		parent = ref.Hash
 	}
 	tip, _ := b.tip()
-	if _, err := b.reorg(chain.Reorg{Ancestor: chain.BlockRef{Number: 3}, OldTip: tip.BlockRef}); !halts(err) || !strings.Contains(err.Error(), "deeper") {
+	if _, err := b.reorg(wire.Reorg{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 3}, OldTip: tip.BlockRef}}); !halts(err) || !strings.Contains(err.Error(), "deeper") {
 		t.Errorf("a reorg beyond the horizon: %v", err)
 	}
 	if _, kept := b.at(tip.Number - pg.UndoHorizon); !kept || len(b.kept) != pg.UndoHorizon+1 {

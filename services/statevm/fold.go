@@ -1,9 +1,12 @@
 package statevm
 
 import (
+	"errors"
 	"fmt"
 
+	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
@@ -16,68 +19,88 @@ type Decoder interface {
 
 // happening is the events that a run of messages says, and whence.
 type happening struct {
+	block  uint64
 	tx     chain.Hash // zero for a parameter
 	events []perp.Event
 }
 
-// happenings decodes a block. Logs stand together by transaction.
-func (b *block) happenings(d Decoder) ([]happening, error) {
-	var all []happening
-	var logs []chain.Log
-	flush := func() error {
-		if len(logs) == 0 {
-			return nil
-		}
-		events, err := d.Transaction(logs, b.Block.TimeMs)
-		if err != nil {
-			return haltf("block %d, transaction %s: %w", b.Block.Number, logs[0].TxHash, err)
-		}
-		all, logs = append(all, happening{tx: logs[0].TxHash, events: events}), nil
-		return nil
-	}
-	for _, m := range b.messages {
-		l, isLog := m.(wire.Log)
-		if !isLog || len(logs) > 0 && logs[0].TxHash != l.TxHash {
-			if err := flush(); err != nil {
-				return nil, err
-			}
-		}
-		switch m := m.(type) {
+// decode fills the happenings. Logs stand together by transaction.
+func (s *share) decode(d Decoder) error {
+	for from := 0; from < len(s.messages); {
+		to := from + 1
+		switch m := s.messages[from].(type) {
 		case wire.Log:
-			logs = append(logs, m.Log)
+			for to < len(s.messages) && sameTransaction(m, s.messages[to]) {
+				to++
+			}
+			events, err := d.Transaction(logsOf(s.messages[from:to]), s.timeMs(m.Block))
+			if err != nil {
+				return halt{error: fmt.Errorf("block %d, transaction %s: %w", m.Block, m.TxHash, err), record: blamed(err, s.records[from:to], s.messages[from:to])}
+			}
+			s.happenings = append(s.happenings, happening{m.Block, m.TxHash, events})
 		case wire.Tx:
-			all = append(all, happening{tx: m.Hash, events: []perp.Event{b.transaction(m)}})
+			s.happenings = append(s.happenings, happening{m.Block, m.Hash, []perp.Event{s.transaction(m)}})
 		case wire.Param:
-			all = append(all, happening{events: []perp.Event{b.parameter(m)}})
+			s.happenings = append(s.happenings, happening{m.Block.Number, chain.Hash{}, []perp.Event{s.parameter(m)}})
+		}
+		from = to
+	}
+	return nil
+}
+
+func sameTransaction(first wire.Log, m wire.Message) bool {
+	l, isLog := m.(wire.Log)
+	return isLog && l.TxHash == first.TxHash
+}
+
+func logsOf(messages []wire.Message) []chain.Log {
+	logs := make([]chain.Log, 0, len(messages))
+	for _, m := range messages {
+		if l, isLog := m.(wire.Log); isLog {
+			logs = append(logs, l.Log)
 		}
 	}
-	return all, flush()
+	return logs
 }
 
-func (b *block) transaction(m wire.Tx) perp.Event {
-	return perp.TransactionSeen{Transaction: perp.Transaction{Tx: m.Tx, Stamp: perp.Stamp{Block: m.Block, TxHash: m.Hash, TimeMs: b.Block.TimeMs}}}
+// blamed finds the record whose log could not be decoded, where the error says which; else it is the first of the transaction.
+func blamed(err error, records []bus.Record, messages []wire.Message) *bus.Record {
+	var at gmx.Place
+	if unknown, is := errors.AsType[*gmx.UnknownEventError](err); is {
+		at = unknown.Place
+	} else if broken, is := errors.AsType[*gmx.DecodeError](err); is {
+		at = broken.Place
+	}
+	for i, m := range messages {
+		if l, isLog := m.(wire.Log); isLog && l.TxHash == at.TxHash && l.Index == at.Index {
+			return &records[i]
+		}
+	}
+	return &records[0]
 }
 
-func (b *block) parameter(m wire.Param) perp.Event {
+func (s *share) transaction(m wire.Tx) perp.Event {
+	return perp.TransactionSeen{Transaction: perp.Transaction{Tx: m.Tx, Stamp: perp.Stamp{Block: m.Block, TxHash: m.Hash, TimeMs: s.timeMs(m.Block)}}}
+}
+
+func (s *share) parameter(m wire.Param) perp.Event {
 	return perp.ParameterSet{Parameter: perp.Parameter{
-		Key: m.Key, Value: m.Value, Source: perp.FromCall, Stamp: perp.Stamp{Block: m.Block.Number, TimeMs: b.Block.TimeMs},
+		Key: m.Key, Value: m.Value, Source: perp.FromCall, Stamp: perp.Stamp{Block: m.Block.Number, TimeMs: s.timeMs(m.Block.Number)},
 	}}
 }
 
-// applied is the block as the store knows it.
-func (b *block) applied() pg.Block {
-	return pg.Block{BlockRef: b.Block, Attempt: b.Attempt, Verified: b.Verified}
-}
-
-// touches lists the rows that happenings may touch, each once.
-func touches(blocks [][]happening) []perp.RowKey {
+// touches lists the rows outside memory that steps may touch, each once.
+func touches(steps []step) []perp.RowKey {
 	seen := map[perp.RowKey]bool{}
 	var keys []perp.RowKey
-	for _, block := range blocks {
-		for _, h := range block {
+	for _, s := range steps {
+		if s.share == nil {
+			continue
+		}
+		for _, h := range s.share.happenings {
 			for _, e := range h.events {
 				for _, k := range e.Touches() {
-					if !seen[k] {
+					if !k.Table.Resident() && !seen[k] {
 						seen[k] = true
 						keys = append(keys, k)
 					}
@@ -88,18 +111,18 @@ func touches(blocks [][]happening) []perp.RowKey {
 	return keys
 }
 
-// fold applies the happenings of one block.
-func (w *workingSet) fold(number uint64, happenings []happening) ([]pg.Change, error) {
-	for _, h := range happenings {
+// fold applies what happened in a share.
+func (w *workingSet) fold(s *share) (pg.AppliedBlock, error) {
+	for _, h := range s.happenings {
 		for _, e := range h.events {
 			err := perp.Apply(w, e)
 			if err == nil && len(w.strayed) > 0 {
 				err = fmt.Errorf("applying %T: it touches rows it does not name: %v", e, w.strayed)
 			}
 			if err != nil {
-				return nil, haltf("block %d, transaction %s: %w", number, h.tx, err)
+				return pg.AppliedBlock{}, haltf("block %d, transaction %s: %w", h.block, h.tx, err)
 			}
 		}
 	}
-	return w.take(), nil
+	return pg.AppliedBlock{Block: s.last, Before: s.before, Changes: w.take()}, nil
 }

@@ -2,12 +2,17 @@ package statevm
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
 )
@@ -23,14 +28,15 @@ type follower struct {
 	ready     func(reason string) // empty = all is well
 
 	partition *pg.Partition
-	reader    *bus.Reader
-	records   assembler
+	intake    *intake // nil before the first begin
 	branch    branch
-	pending   []step // blocks not yet committed, in order
+	rows      *workingSet
+	pending   []step // shares and finalized blocks not yet committed, in order
 }
 
 // run follows until the partition halts, another process takes it, or ctx ends. Everything else is waited out.
 func (f *follower) run(ctx context.Context) error {
+	defer f.rest()
 	b := retry.New(retry.Policy{Initial: 50 * time.Millisecond, Max: 2 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) {
 		f.ready(err.Error())
 		f.log.Warn().Err(err).Msg("trying again")
@@ -41,7 +47,10 @@ func (f *follower) run(ctx context.Context) error {
 		for err == nil {
 			err = f.advance(ctx)
 		}
-		if halts(err) || pg.NotOwner(err) {
+		if halts(err) {
+			return errors.Join(err, f.forbid(ctx, err))
+		}
+		if pg.NotOwner(err) {
 			return err
 		}
 		if f.partition.Offset().Next != began {
@@ -52,8 +61,9 @@ func (f *follower) run(ctx context.Context) error {
 	return b.Err(ctx)
 }
 
-// begin takes everything from the database: where the partition stands, and the blocks it can still undo.
+// begin takes everything from the database: where the partition stands, the blocks it can still undo, and the rows it holds in memory.
 func (f *follower) begin(ctx context.Context) error {
+	f.rest()
 	if err := f.partition.Refresh(ctx); err != nil {
 		return fmt.Errorf("reading the offset: %w", err)
 	}
@@ -61,33 +71,48 @@ func (f *follower) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := f.reload(ctx); err != nil {
+		return err
+	}
 	at := f.partition.Offset()
-	f.records, f.branch, f.pending = assembler{epoch: at.Epoch}, branch{kept: kept, finalized: at.Finalized}, nil
-	f.reader = f.open(at.Next)
-	f.metrics.stands(at)
+	f.branch, f.pending = branch{kept: kept, finalized: at.Finalized}, nil
+	f.intake = startIntake(ctx, f.open(at.Next), assembler{epoch: at.Epoch}, f.decoder, f.limit)
 	f.log.Info().Int64("offset", at.Next).Uint64("block", at.Tip.Number).Uint64("epoch", at.Epoch).Msg("following")
-	f.ready("")
+	f.stands()
+	failpoint.Hit("statevm.claimed")
 	return nil
 }
 
-// advance reads what there is, waiting for at least one record, and commits all that is complete.
-func (f *follower) advance(ctx context.Context) error {
-	records, err := f.reader.NextBatch(ctx, f.limit)
+// rest ends the reading ahead.
+func (f *follower) rest() {
+	if f.intake != nil {
+		f.intake.close()
+		f.intake = nil
+	}
+}
+
+// reload takes the resident rows from the database.
+func (f *follower) reload(ctx context.Context) error {
+	resident, err := f.partition.Resident(ctx)
 	if err != nil {
 		return err
 	}
+	f.rows = newWorkingSet(resident)
+	return nil
+}
+
+// advance takes what has been read, waiting for at least one record, and commits all that is complete.
+func (f *follower) advance(ctx context.Context) error {
+	read := f.intake.take(ctx, f.limit)
 	var last step
-	for _, r := range records {
-		s, complete, err := f.records.take(r)
-		if err == nil && complete {
-			err = f.judge(ctx, s)
-		}
-		if err != nil {
+	for _, s := range read.steps {
+		if err := f.judge(ctx, s); err != nil {
 			return f.stopAt(ctx, err)
 		}
-		if complete {
-			last = s
-		}
+		last = s
+	}
+	if read.err != nil {
+		return f.stopAt(ctx, read.err)
 	}
 	return f.flush(ctx, last)
 }
@@ -103,41 +128,92 @@ func (f *follower) stopAt(ctx context.Context, err error) error {
 	return err
 }
 
-// judge does with a step what the rule says: blocks wait for the next flush, a reorg takes them along.
+// forbid notes in the database that nobody may act on the state, when that is what an error says.
+func (f *follower) forbid(ctx context.Context, err error) error {
+	if !contradicts(err) || f.partition.Offset().Halted != "" {
+		return nil
+	}
+	at := f.partition.Offset()
+	failpoint.Hit("statevm.halt.before")
+	if err := f.partition.Commit(ctx, pg.Commit{Next: at.Next, Epoch: at.Epoch, Halted: storable(err.Error())}); err != nil {
+		return fmt.Errorf("noting it for planner and sender: %w", err)
+	}
+	failpoint.Hit("statevm.halt.after")
+	return nil
+}
+
+// storable is a text as the database can hold it.
+func storable(text string) string { return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "") }
+
+// judge does with a step what the rule says: shares wait for the next flush, whatever takes blocks back takes them along.
 func (f *follower) judge(ctx context.Context, s step) error {
+	if reason := f.partition.Offset().Halted; reason != "" && s.moves() && s.halt == nil && (s.reorg == nil || !s.reorg.Accepted) {
+		return haltf("record at partition %d, offset %d comes while nobody may act (%s), and is not a reorg that the operator has accepted",
+			f.partition.Offset().Partition, s.next-1, reason)
+	}
 	switch {
-	case s.block != nil:
-		v, err := f.branch.block(s.block.applied())
+	case s.share != nil:
+		v, err := f.branch.share(s.share)
 		if err != nil {
 			return err
 		}
 		if v == apply {
-			f.branch.extend(s.block.applied())
+			f.branch.extend(s.share)
 			f.pending = append(f.pending, s)
 		}
 	case s.reorg != nil:
-		return f.undo(ctx, s)
+		v, err := f.branch.reorg(*s.reorg)
+		if err != nil || v == skip && !(s.reorg.Accepted && f.partition.Offset().Halted != "") {
+			return err
+		}
+		ancestor := s.reorg.Ancestor
+		if v == skip { // its blocks are gone already, and the halt it lifts is not
+			ancestor = f.partition.Offset().Tip.BlockRef
+		}
+		return f.undo(ctx, s, ancestor, s.reorg.Accepted)
+	case s.correction != nil:
+		v, err := f.branch.correction(*s.correction)
+		if err != nil || v == skip {
+			return err
+		}
+		f.log.Warn().Uint64("block", s.correction.Ancestor.Number+1).Uint32("attempt", s.correction.Attempt).Str("reason", s.correction.Reason).Msg("logs are corrected")
+		return f.undo(ctx, s, s.correction.Ancestor, false)
+	case s.halt != nil:
+		return f.halt(ctx, s)
 	case s.finalized != nil:
 		return f.finalize(s)
 	}
 	return nil
 }
 
-func (f *follower) undo(ctx context.Context, s step) error {
-	v, err := f.branch.reorg(*s.reorg)
-	if err != nil || v == skip {
-		return err
-	}
+func (f *follower) undo(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
 	if err := f.flushPending(ctx); err != nil {
 		return err
 	}
-	from, to := f.partition.Offset().Tip, s.reorg.Ancestor
-	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Epoch: s.epoch, Ancestor: to}); err != nil {
+	from := f.partition.Offset().Tip
+	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Epoch: s.epoch, Ancestor: to, Accepted: accepted}); err != nil {
 		return fmt.Errorf("undoing blocks %d to %d: %w", to.Number+1, from.Number, err)
 	}
-	f.branch.rewind(to)
+	failpoint.Hit("statevm.undone")
+	f.branch.rewind(to, accepted)
 	f.metrics.undone(from.Number - to.Number)
 	f.log.Warn().Uint64("from", from.Number).Stringer("old_tip", from.Hash).Uint64("to", to.Number).Stringer("ancestor", to.Hash).Msg("blocks undone")
+	f.noteCommit()
+	return f.reload(ctx)
+}
+
+// halt notes what the scanner has found out, for everybody; the partition goes on reading, for the reorg that the operator accepts.
+func (f *follower) halt(ctx context.Context, s step) error {
+	if err := f.flushPending(ctx); err != nil {
+		return err
+	}
+	reason := storable(fmt.Sprintf("block %d %s: %s", s.halt.Block.Number, s.halt.Block.Hash, s.halt.Reason))
+	failpoint.Hit("statevm.halt.before")
+	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Epoch: s.epoch, Halted: reason}); err != nil {
+		return err
+	}
+	failpoint.Hit("statevm.halt.after")
+	f.log.Error().Str("reason", reason).Msg("the chain has broken a promise: nobody may act until the operator accepts a reorg")
 	f.noteCommit()
 	return nil
 }
@@ -147,7 +223,7 @@ func (f *follower) finalize(s step) error {
 	if err != nil || v == skip {
 		return err
 	}
-	f.branch.finalized = *s.finalized
+	f.branch.raise(*s.finalized)
 	f.pending = append(f.pending, s)
 	return nil
 }
@@ -172,63 +248,69 @@ func (f *follower) flush(ctx context.Context, last step) error {
 	if halted == nil {
 		commit.Next, commit.Epoch = last.next, last.epoch
 	}
+	failpoint.Hit("statevm.folded")
 	if commit.Next > f.partition.Offset().Next {
 		if err := f.partition.Commit(ctx, commit); err != nil {
 			return err
 		}
+		failpoint.Hit("statevm.committed")
 		f.noteCommit()
 		f.metrics.applied(len(commit.Blocks), time.Since(began))
 	}
 	return halted
 }
 
-// fold decodes and applies the pending steps in memory. When one of them halts, what it returns is everything before, with the offset and the
-// epoch as they were then: a later epoch would make the halted records look like those of a replaced scanner.
-func (f *follower) fold(ctx context.Context, pending []step) (pg.Commit, error) {
-	var commit pg.Commit
-	decoded, halted := f.decode(pending)
-	keys := touches(decoded)
-	found, err := f.partition.Rows(ctx, keys)
-	if err != nil {
+// fold applies the pending steps in memory. When one of them halts, what it returns is everything before, with the offset and the epoch as they were
+// then: a later epoch would make the halted records look like those of a replaced scanner.
+func (f *follower) fold(ctx context.Context, pending []step) (commit pg.Commit, err error) {
+	if len(pending) == 0 {
+		return commit, nil
+	}
+	if err := f.fetch(ctx, touches(pending)); err != nil {
 		return commit, err
 	}
-	rows := newWorkingSet(keys, found)
-	for i, happenings := range decoded {
-		s := pending[i]
+	for _, s := range pending {
 		if s.finalized != nil {
 			commit.Finalized = *s.finalized
 		} else {
-			changes, err := rows.fold(s.block.Block.Number, happenings)
+			block, err := f.rows.fold(s.share)
 			if err != nil {
 				return commit, err
 			}
-			commit.Blocks = append(commit.Blocks, pg.AppliedBlock{Block: s.block.applied(), Changes: changes})
-			f.metrics.counted(happenings)
+			commit.Blocks = append(commit.Blocks, block)
 		}
 		commit.Next, commit.Epoch = s.next, s.epoch
 	}
-	return commit, halted
+	f.metrics.counted(pending)
+	return commit, nil
 }
 
-// decode returns the happenings of every step before the first that cannot be decoded.
-func (f *follower) decode(pending []step) ([][]happening, error) {
-	var decoded [][]happening
-	for _, s := range pending {
-		var happenings []happening
-		if s.block != nil {
-			var err error
-			if happenings, err = s.block.happenings(f.decoder); err != nil {
-				return decoded, err
-			}
-		}
-		decoded = append(decoded, happenings)
+func (f *follower) fetch(ctx context.Context, keys []perp.RowKey) error {
+	if len(keys) == 0 {
+		f.rows.fetched(nil, nil)
+		return nil
 	}
-	return decoded, nil
+	found, err := f.partition.Rows(ctx, keys)
+	if err != nil {
+		return err
+	}
+	f.rows.fetched(keys, found)
+	return nil
 }
 
 func (f *follower) noteCommit() {
+	f.committed(f.partition.Offset().Next)
+	f.stands()
+}
+
+// stands reports where the partition is, and whether anybody may act on it.
+func (f *follower) stands() {
 	at := f.partition.Offset()
 	f.metrics.stands(at)
-	f.committed(at.Next)
+	f.metrics.stuck(at.Halted != "")
+	if at.Halted != "" {
+		f.ready("halted: " + at.Halted)
+		return
+	}
 	f.ready("")
 }

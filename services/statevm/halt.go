@@ -9,11 +9,20 @@ import (
 )
 
 // halt is why a partition cannot go on: what it read is not understood, or cannot be true. Another try would meet the same.
-type halt struct{ error }
+type halt struct {
+	error
+	record *bus.Record // the record that is not understood, where it is one
+	broken bool        // finality was contradicted: nobody may act on the state
+}
 
 func (h halt) Unwrap() error { return h.error }
 
-func haltf(format string, args ...any) error { return halt{fmt.Errorf(format, args...)} }
+func haltf(format string, args ...any) error { return halt{error: fmt.Errorf(format, args...)} }
+
+// contradictf says that what was called final is not.
+func contradictf(format string, args ...any) error {
+	return halt{error: fmt.Errorf(format, args...), broken: true}
+}
 
 // halts tells whether an error will come again at every try.
 func halts(err error) bool {
@@ -22,4 +31,10 @@ func halts(err error) bool {
 	_, beyond := errors.AsType[*bus.BeyondEndError](err)
 	_, foreign := errors.AsType[*bus.ForeignBatchError](err)
 	return own || gap || beyond || foreign || pg.Refused(err)
+}
+
+// contradicts tells whether an error says that finality was broken.
+func contradicts(err error) bool {
+	h, own := errors.AsType[halt](err)
+	return own && h.broken
 }

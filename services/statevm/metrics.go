@@ -1,9 +1,8 @@
 package statevm
 
 import (
-	"fmt"
+	"reflect"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -85,11 +84,20 @@ func (m *partitionMetrics) undone(blocks uint64) {
 	m.unblocks.WithLabelValues(m.label).Add(float64(blocks))
 }
 
-func (m *partitionMetrics) counted(happenings []happening) {
-	for _, h := range happenings {
-		for _, e := range h.events {
-			m.events.WithLabelValues(strings.TrimPrefix(fmt.Sprintf("%T", e), "perp.")).Inc()
+func (m *partitionMetrics) counted(steps []step) {
+	counts := map[reflect.Type]int{}
+	for _, s := range steps {
+		if s.share == nil {
+			continue
 		}
+		for _, h := range s.share.happenings {
+			for _, e := range h.events {
+				counts[reflect.TypeOf(e)]++
+			}
+		}
+	}
+	for event, n := range counts {
+		m.events.WithLabelValues(event.Name()).Add(float64(n))
 	}
 }
 

@@ -5,38 +5,49 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// workingSet is the rows that some blocks may touch, as they are while the blocks are applied. It implements perp.State.
+// workingSet is the rows that blocks may touch, as they are while the blocks are applied. It implements perp.State.
 type workingSet struct {
-	rows    map[perp.RowKey]perp.Row // nil for a row that does not exist
+	resident map[perp.RowKey]perp.Row // all rows of the resident tables; they stay over steps
+	rows     map[perp.RowKey]perp.Row // the other rows the present step may touch; nil for one that does not exist
+
 	before  map[perp.RowKey]perp.Row // rows touched by the present block, as they were before it
 	touched []perp.RowKey            // in the order of their first touch
 	strayed []perp.RowKey            // rows asked for that nobody had announced
 }
 
-// newWorkingSet holds the rows that were found for the wanted keys.
-func newWorkingSet(wanted []perp.RowKey, found map[perp.RowKey]perp.Row) *workingSet {
-	w := &workingSet{rows: make(map[perp.RowKey]perp.Row, len(wanted)), before: map[perp.RowKey]perp.Row{}}
+func newWorkingSet(resident map[perp.RowKey]perp.Row) *workingSet {
+	return &workingSet{resident: resident, before: map[perp.RowKey]perp.Row{}}
+}
+
+// fetched begins a step: it takes the rows that were found for the wanted keys, and forgets those of the step before.
+func (w *workingSet) fetched(wanted []perp.RowKey, found map[perp.RowKey]perp.Row) {
+	w.rows = make(map[perp.RowKey]perp.Row, len(wanted))
 	for _, k := range wanted {
 		w.rows[k] = found[k]
 	}
-	return w
 }
 
 // Get implements perp.State.
 func (w *workingSet) Get(k perp.RowKey) perp.Row {
+	if k.Table.Resident() {
+		return w.resident[k]
+	}
 	w.expect(k)
 	return w.rows[k]
 }
 
 // Put implements perp.State.
 func (w *workingSet) Put(r perp.Row) {
-	k := r.RowKey()
-	w.expect(k)
+	k, home := r.RowKey(), w.resident
+	if !k.Table.Resident() {
+		w.expect(k)
+		home = w.rows
+	}
 	if _, again := w.before[k]; !again {
-		w.before[k] = w.rows[k]
+		w.before[k] = home[k]
 		w.touched = append(w.touched, k)
 	}
-	w.rows[k] = r
+	home[k] = r
 }
 
 // expect notes a row that was not fetched: what Get says about it would be a guess.
@@ -50,7 +61,7 @@ func (w *workingSet) expect(k perp.RowKey) {
 func (w *workingSet) take() []pg.Change {
 	changes := make([]pg.Change, len(w.touched))
 	for i, k := range w.touched {
-		changes[i] = pg.Change{Before: w.before[k], After: w.rows[k]}
+		changes[i] = pg.Change{Before: w.before[k], After: w.Get(k)}
 	}
 	clear(w.before)
 	w.touched = w.touched[:0]

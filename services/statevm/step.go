@@ -1,0 +1,61 @@
+package statevm
+
+import (
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
+)
+
+// step is what one or more records say once they are complete. At most one of its parts is set; a step without any only moves the offset.
+type step struct {
+	next  int64  // the offset after its last record
+	epoch uint64 // the highest scanner epoch seen so far
+
+	share      *share
+	reorg      *wire.Reorg
+	correction *wire.Correction
+	halt       *wire.Halt
+	finalized  *chain.BlockRef
+}
+
+// moves tells whether a step does more than move the offset.
+func (s step) moves() bool {
+	return s.share != nil || s.reorg != nil || s.correction != nil || s.halt != nil || s.finalized != nil
+}
+
+// share is what one partition got of a block, or of a range of finalized blocks, checked against its end.
+type share struct {
+	last   pg.Block          // the block, or the range's last
+	before chain.BlockRef    // the block under a range; zero for a single block
+	times  map[uint64]uint64 // of the blocks of a range, in Unix milliseconds
+
+	records    []bus.Record // that messages were read from, one each
+	messages   []wire.Message
+	happenings []happening // what the messages say, once decoded
+}
+
+// isRange tells ranges from blocks.
+func (s *share) isRange() bool { return !s.before.Hash.IsZero() }
+
+// timeMs is the time of a block of the share.
+func (s *share) timeMs(number uint64) uint64 {
+	if s.isRange() {
+		return s.times[number]
+	}
+	return s.last.TimeMs
+}
+
+// shareOfBlock is what a BLOCK_END closes.
+func shareOfBlock(end wire.BlockEnd) *share {
+	return &share{last: pg.Block{BlockRef: end.Block, Attempt: end.Attempt, Verified: end.Verified}}
+}
+
+// shareOfRange is what a RANGE_END closes.
+func shareOfRange(end wire.RangeEnd) *share {
+	s := &share{last: pg.Block{BlockRef: end.Last, Verified: end.Verified}, before: end.Before, times: map[uint64]uint64{}}
+	for _, b := range end.Blocks {
+		s.times[b.Number] = b.TimeMs
+	}
+	return s
+}
