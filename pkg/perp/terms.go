@@ -150,3 +150,16 @@ func (t *Terms) ProfitCap(isLong bool) (paid, owed Uint) {
 	c := t.sides[index(isLong)].profits
 	return c.paid, c.owed
 }
+
+// Price is what the terms take for one of the market's tokens.
+func (t *Terms) Price(token chain.Address) (price Price, known bool) {
+	switch token {
+	case t.market.IndexToken:
+		return t.prices.index, true
+	case t.market.LongToken:
+		return t.prices.long, true
+	case t.market.ShortToken:
+		return t.prices.short, true
+	}
+	return Price{}, false
+}
