@@ -1,0 +1,98 @@
+package source
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// ledger is a chain whose aggregators say what the test says.
+type ledger struct {
+	t *testing.T
+
+	mu     sync.Mutex
+	height uint64
+	rounds map[chain.Address][]byte
+	broken error
+}
+
+func (l *ledger) Head(context.Context) (chain.BlockRef, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.height++
+	return chain.BlockRef{Number: l.height, Hash: chain.Hash{31: byte(l.height)}}, l.broken
+}
+
+func (l *ledger) Call(_ context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if hex.EncodeToString(data) != "feaf968c" || block[31] != byte(l.height) {
+		l.t.Errorf("called %x at block %s, the head is %d", data, block, l.height)
+	}
+	return l.rounds[to], l.broken
+}
+
+// round is what latestRoundData returns.
+func round(answer perp.Uint, updated uint64) (out []byte) {
+	for _, v := range []perp.Uint{perp.U64(110), answer, perp.U64(updated), perp.U64(updated), perp.U64(110)} {
+		w := v.Bytes32()
+		out = append(out, w[:]...)
+	}
+	return out
+}
+
+func TestAggregator(t *testing.T) {
+	bnbFeed, usdcFeed := chain.Address{19: 0x77}, chain.Address{19: 0x78}
+	l := &ledger{t: t, rounds: map[chain.Address][]byte{bnbFeed: round(perp.U64(61_234_567_890), 1_700_000_000), usdcFeed: round(perp.U64(99_990_001), 1_700_000_001)}}
+	r := open(t, config(Table{Kind: "aggregator", Provider: provider, Tokens: []Token{
+		{Address: wbnb, Feed: bnbFeed.Hex(), Decimals: 18}, {Address: usdc, Feed: usdcFeed.Hex(), Decimals: 6},
+	}}), l)
+	g := r.next(t)
+	if len(g.reports) != 2 {
+		t.Fatalf("%+v", g)
+	}
+	bnb, dollar := g.reports[0], g.reports[1]
+	if bnb.Min.String() != "612345678900000" || bnb.Max != bnb.Min || bnb.TimeMs != 1_700_000_000_000 || bnb.Data != nil || bnb.Provider != provider {
+		t.Errorf("%+v", bnb)
+	}
+	if dollar.Min.String() != "999900010000000000000000" || dollar.Token != usdc {
+		t.Errorf("%+v", dollar)
+	}
+	l.mu.Lock()
+	l.rounds[bnbFeed], l.rounds[usdcFeed] = round(perp.Uint{}.Add(perp.UintFromBytes(append([]byte{0xff}, make([]byte, 31)...))), 5), nil
+	l.mu.Unlock()
+	for g = r.next(t); len(g.unreadable) == 0; g = r.next(t) {
+	}
+	if len(g.reports) > 0 || !strings.Contains(g.unreadable[0].Error(), "negative") || !strings.Contains(g.unreadable[1].Error(), "0 bytes") {
+		t.Errorf("%+v", g)
+	}
+	if _, err := decodeRound(round(perp.U64(1), 0), Token{}); err == nil {
+		t.Error("a round that was never finished is read")
+	}
+	l.mu.Lock()
+	l.broken = errors.New("the node is away")
+	l.mu.Unlock()
+	members, closeIdle := Open(config(Table{Kind: "aggregator"}), l)
+	defer closeIdle()
+	if err := members[0].Source.Run(t.Context(), nil); !errors.Is(err, l.broken) {
+		t.Errorf("a node that is away: %v", err)
+	}
+}
+
+// Whatever a contract answers, reading it neither panics nor makes up a price.
+func FuzzDecodeRound(f *testing.F) {
+	f.Add(round(perp.U64(61_234_567_890), 1_700_000_000), uint8(18), uint8(8))
+	f.Add(round(perp.U64(1), 1), uint8(36), uint8(0))
+	f.Fuzz(func(t *testing.T, output []byte, decimals, feedDecimals uint8) {
+		r, err := decodeRound(output, Token{Address: wbnb, Decimals: decimals, FeedDecimals: feedDecimals})
+		if err == nil && (r.Max.Less(r.Min) || r.TimeMs == 0) {
+			t.Fatalf("%+v", r)
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package source
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/secret"
+	service "perpkeeper/pkg/service/config"
+)
+
+const feedV3 = "0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782"
+
+// root is where the scanner has its prices.
+type root struct {
+	Scanner struct {
+		Price Config `toml:"price"`
+	} `toml:"scanner"`
+}
+
+const everySource = `
+[scanner.price]
+interval = "1s"
+[scanner.price.gates]
+max_jump = 1500
+[scanner.price.failover]
+after = "3s"
+[[scanner.price.source]]
+name = "data-streams"
+kind = "streams"
+url = "https://api.example.org/hunter2"
+stream_url = "wss://ws.example.org/hunter2"
+key = "hunter2-key"
+secret = "hunter2-secret"
+provider = "0x0000000000000000000000000000000000000009"
+[[scanner.price.source.token]]
+address = "0x0000000000000000000000000000000000000001"
+feed = "0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782"
+decimals = 18
+[[scanner.price.source]]
+name = "pyth"
+kind = "hermes"
+url = "https://hermes.example.org"
+provider = "0x0000000000000000000000000000000000000009"
+[[scanner.price.source.token]]
+address = "0x0000000000000000000000000000000000000001"
+feed = "0xff61491a931112ddf1bd8147cd1b641375f79f5825126d665480874634fd0ace"
+decimals = 18
+[[scanner.price.source]]
+name = "on-chain"
+kind = "aggregator"
+provider = "0x0000000000000000000000000000000000000009"
+max_age = "2h"
+fail_after = "2h"
+[[scanner.price.source.token]]
+address = "0x0000000000000000000000000000000000000001"
+feed = "0x0000000000000000000000000000000000000077"
+decimals = 18
+[[scanner.price.source]]
+name = "api"
+kind = "gmx"
+url = "https://prices.example.org"
+provider = "0x0000000000000000000000000000000000000009"
+[[scanner.price.source]]
+name = "demo"
+kind = "devnet"
+url = "http://127.0.0.1:8600"
+`
+
+// A file names sources of every kind; printing it shows no secret.
+func TestConfigFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keeper.toml")
+	if err := os.WriteFile(path, []byte(everySource), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var cfg root
+	cfg.Scanner.Price = DefaultConfig()
+	set, err := service.New("scanner", &cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := set.Load([]string{"--config", path}); err != nil {
+		t.Fatal(err)
+	}
+	p := cfg.Scanner.Price
+	if p.Gates.MaxJump != 1500 || p.Gates.Confirmations != 2 || p.Failover.After != 3*time.Second || len(p.Sources) != 5 {
+		t.Errorf("%+v", p)
+	}
+	members, closeIdle := Open(p, nil)
+	defer closeIdle()
+	for i, name := range []string{"data-streams", "pyth", "on-chain", "api", "demo"} {
+		if members[i].Name != name || members[i].Source == nil {
+			t.Errorf("source %d: %+v", i, members[i])
+		}
+	}
+	if members[2].After != 2*time.Hour || members[2].MaxAge != 2*time.Hour || members[0].Tokens[0] != wbnb || members[3].Tokens != nil {
+		t.Errorf("%+v", members)
+	}
+	var printed strings.Builder
+	if err := set.WriteTOML(&printed); err != nil {
+		t.Fatal(err)
+	}
+	if text := printed.String() + fmt.Sprintf("%+v", p); strings.Contains(text, "hunter2") || !strings.Contains(text, "***") {
+		t.Errorf("printed:\n%s", text)
+	}
+}
+
+func TestShortForm(t *testing.T) {
+	cfg := DefaultConfig()
+	if err := cfg.Validate(); err != nil || cfg.IsSet() {
+		t.Errorf("no sources: %v", err)
+	}
+	cfg.URL = secret.MustURL("http://h")
+	members, closeIdle := Open(cfg, nil)
+	defer closeIdle()
+	if err := cfg.Validate(); err != nil || !cfg.IsSet() || len(members) != 1 || members[0].Name != "devnet" {
+		t.Errorf("%+v, %v", members, err)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for want, spoil := range map[string]func(*Config){
+		"interval: 1h0m0s is not between":                 func(c *Config) { c.Interval = time.Hour },
+		"request_timeout: 0s is not between":              func(c *Config) { c.RequestTimeout = 0 },
+		"url: ftp://h is not an address of http or https": func(c *Config) { c.URL = secret.MustURL("ftp://h") },
+		"url: is given beside source tables":              func(c *Config) { c.URL, c.Sources = secret.MustURL("http://h"), []Table{{Name: "a"}} },
+		`source[1].name: "a" is taken by another source`:  func(c *Config) { c.Sources = []Table{{Name: "a"}, {Name: "a"}} },
+	} {
+		cfg := DefaultConfig()
+		spoil(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, want %s…", err, want)
+		}
+	}
+}
+
+func TestSourcesAreChecked(t *testing.T) {
+	streams := Table{
+		Name: "s", Kind: "streams", URL: secret.MustURL("https://h"), StreamURL: secret.MustURL("wss://h"), Key: secret.New("k"), Secret: secret.New("hunter2"),
+		Provider: provider, Tokens: []Token{{Address: wbnb, Feed: feedV3, Decimals: 18}},
+	}
+	aggregator := Table{Name: "a", Kind: "aggregator", Provider: provider, Tokens: []Token{{Address: wbnb, Feed: provider.Hex(), Decimals: 18}}}
+	for _, good := range []Table{streams, aggregator, {Name: "d", Kind: "devnet", URL: secret.MustURL("http://h")}} {
+		if err := good.Validate(); err != nil {
+			t.Errorf("%s: %v", good.Kind, err)
+		}
+	}
+	for want, tt := range map[string]struct {
+		of    Table
+		spoil func(*Table)
+	}{
+		`kind: "twitter" is not one of devnet, gmx,`: {streams, func(s *Table) { s.Kind = "twitter" }},
+		"name: empty":                 {streams, func(s *Table) { s.Name = "" }},
+		"url: empty":                  {streams, func(s *Table) { s.URL = secret.URL{} }},
+		"url: an aggregator is asked": {aggregator, func(s *Table) { s.URL = secret.MustURL("http://h") }},
+		"url: ws://h is not an address of http or https": {streams, func(s *Table) { s.URL = secret.MustURL("ws://h") }},
+		"stream_url: http://h is not an address of ws":   {streams, func(s *Table) { s.StreamURL = secret.MustURL("http://h") }},
+		"stream_url: only streams has":                   {aggregator, func(s *Table) { s.Secret = secret.New("hunter2") }},
+		"key: empty":                                     {streams, func(s *Table) { s.Key = secret.String{} }},
+		"secret: empty":                                  {streams, func(s *Table) { s.Secret = secret.String{} }},
+		"provider: no address given":                     {streams, func(s *Table) { s.Provider = chain.Address{} }},
+		"token: none given":                              {streams, func(s *Table) { s.Tokens = nil }},
+		"interval: 1ms is not between 10ms":              {streams, func(s *Table) { s.Interval = time.Millisecond }},
+		"max_age: 1ms is not between 1s":                 {streams, func(s *Table) { s.MaxAge = time.Millisecond }},
+		"fail_after: 1ms is not between 100ms":           {streams, func(s *Table) { s.FailAfter = time.Millisecond }},
+		"token[0].address: no address given":             {streams, func(s *Table) { s.Tokens = []Token{{Feed: feedV3}} }},
+		"token[1].address: 0x":                           {streams, func(s *Table) { s.Tokens = append(s.Tokens, s.Tokens[0]) }},
+		"token[1].feed: 0x0003": {streams, func(s *Table) {
+			s.Tokens = append(s.Tokens, Token{Address: usdc, Feed: "0x" + strings.ToUpper(feedV3[2:])})
+		}},
+		"token[0].decimals: no token":                  {streams, func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: feedV3, Decimals: 37}} }},
+		`token[0].feed: "0x0008`:                       {streams, func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: "0x0008" + feedV3[6:]}} }},
+		`token[0].feed: "0x" is not a contract's addr`: {aggregator, func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: "0x"}} }},
+	} {
+		s := tt.of
+		tt.spoil(&s)
+		if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%v, want %s…", err, want)
+		}
+	}
+}

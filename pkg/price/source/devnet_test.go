@@ -1,0 +1,225 @@
+package source
+
+import (
+	"context"
+	"io"
+	"math/big"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/services/devnet/pricefeed"
+)
+
+// demo runs the demo exchange's price service until the test ends, and returns its address.
+func demo(t testing.TB, interval time.Duration) string {
+	t.Helper()
+	service, err := pricefeed.New(pricefeed.Config{
+		Tokens: []pricefeed.Token{
+			{Address: common.Address(wbnb), Symbol: "WBNB", Price: big.NewInt(6_000_000_000_000_000), Stride: 10, Spread: 2},
+			{Address: common.Address(usdc), Symbol: "USDC", Price: big.NewInt(1_000_000_000_000_000_000)},
+		},
+		Provider: common.Address(provider), Interval: interval,
+		Sign: func(token common.Address, low, _ *big.Int, _ uint64) []byte {
+			return append(token[19:], low.Bytes()...)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := service.Run(ctx); err != nil {
+			t.Errorf("running the service: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return service.URL()
+}
+
+// The demo exchange's service, end to end (PIPE-9): every report once, in order for each token, as signed.
+func TestFeedOfTheDemoService(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.URL = secret.MustURL(demo(t, 20*time.Millisecond))
+	members, closeIdle := Open(cfg, nil)
+	feed := price.NewFeed(members, cfg.Gates, cfg.Failover, zerolog.Nop(), price.NewMetrics(prometheus.NewRegistry()))
+	emitted := make(chan price.Report, 1000)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = feed.Run(ctx, func(_ context.Context, rs []price.Report) error { // it ends because ctx does
+			for _, r := range rs {
+				emitted <- r
+			}
+			return nil
+		})
+	})
+	t.Cleanup(func() { cancel(); wg.Wait(); closeIdle() })
+	last := map[byte]uint64{}
+	for range 20 {
+		select {
+		case r := <-emitted:
+			if r.TimeMs <= last[r.Data[0]] || r.Provider != provider || r.Data[0] != r.Token[19] || perp.UintFromBytes(r.Data[1:]) != r.Min || r.Source != "devnet" {
+				t.Fatalf("report %+v after %d", r, last[r.Data[0]])
+			}
+			last[r.Data[0]] = r.TimeMs
+		case <-time.After(hangGuard):
+			t.Fatalf("no report; %v", feed.Health())
+		}
+	}
+	if len(last) != 2 || feed.Health() != nil {
+		t.Errorf("reports of %d tokens, health %v", len(last), feed.Health())
+	}
+}
+
+const (
+	first  = `[{"token":"0x0000000000000000000000000000000000000001","provider":"0x0000000000000000000000000000000000000009","data":"0x0a","minPrice":"5","maxPrice":"6","timestampMs":1700000000000}]`
+	second = `[{"token":"0x0000000000000000000000000000000000000001","provider":"0x0000000000000000000000000000000000000009","data":"0x0b","minPrice":"7","maxPrice":"7","timestampMs":1700000000250}]`
+)
+
+// A service without a stream is polled, and asked for changes only.
+func TestDevnetPolls(t *testing.T) {
+	var asked, unchanged atomic.Int32
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/region/7f3a9c/v1/reports" {
+			http.NotFound(w, r)
+			return
+		}
+		tag, body := `"1"`, first
+		if asked.Add(1) > 5 {
+			tag, body = `"2"`, second
+		}
+		if r.Header.Get("If-None-Match") == tag {
+			unchanged.Add(1)
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("ETag", tag)
+		_, _ = io.WriteString(w, body)
+	})
+	r := open(t, config(Table{Kind: "devnet", URL: at(s)}), nil)
+	want := price.Report{Token: wbnb, Provider: provider, Min: perp.U64(5), Max: perp.U64(6), TimeMs: 1700000000000}
+	if g := r.next(t); len(g.reports) != 1 || g.reports[0].Data[0] != 10 || g.reports[0].TimeMs != want.TimeMs || g.reports[0].Min != want.Min || g.reports[0].Max != want.Max {
+		t.Errorf("%+v", g)
+	}
+	if g := r.next(t); g.reports[0].Data[0] != 11 || unchanged.Load() != 4 {
+		t.Errorf("%+v after %d unchanged answers", g, unchanged.Load())
+	}
+}
+
+// A stream that breaks is taken up where it was; what is in it that nobody wants is left out.
+func TestDevnetResumes(t *testing.T) {
+	var connections atomic.Int32
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch connections.Add(1) {
+		case 1:
+			_, _ = io.WriteString(w, "id: 1\ndata: "+first+"\n\nid: 2\ndata: ["+first[:20]) // cut off
+		case 2:
+			if id := r.Header.Get("Last-Event-ID"); id != "1" || r.URL.Path != "/region/7f3a9c/v1/stream" {
+				t.Errorf("resumed %s after %q", r.URL.Path, id)
+			}
+			_, _ = io.WriteString(w, "id: 2\ndata: "+second+"\n\n")
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	})
+	r := open(t, config(Table{Kind: "devnet", URL: at(s), Tokens: []Token{{Address: wbnb}}}), nil)
+	if g := r.next(t); g.reports[0].Data[0] != 10 {
+		t.Errorf("%+v", g)
+	}
+	if g := r.next(t); g.reports[0].Data[0] != 11 {
+		t.Errorf("%+v", g)
+	}
+	if err := r.failures(); err == nil || !strings.Contains(err.Error(), "ended") {
+		t.Errorf("the failure: %v", err)
+	}
+	none, err := decodeDevnet([]byte(first), wanted{usdc: true})
+	if err != nil || len(none) != 0 {
+		t.Errorf("%+v, %v", none, err)
+	}
+}
+
+// No failure shows the token in the address.
+func TestFailuresKeepTheSecret(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
+	for _, kind := range []string{"devnet", "gmx"} {
+		members, closeIdle := Open(config(Table{Kind: kind, URL: at(s), Provider: provider}), nil)
+		err := members[0].Source.Run(t.Context(), nil)
+		if err == nil || strings.Contains(err.Error(), "7f3a9c") || !strings.Contains(err.Error(), "HTTP 500") {
+			t.Errorf("%s, a service that fails: %v", kind, err)
+		}
+		closeIdle()
+	}
+	s.Close()
+	members, closeIdle := Open(config(Table{Kind: "devnet", URL: at(s)}), nil)
+	defer closeIdle()
+	if err := members[0].Source.Run(t.Context(), nil); err == nil || strings.Contains(err.Error(), "7f3a9c") {
+		t.Errorf("a service that is gone: %v", err)
+	}
+}
+
+// Whatever a service answers, reading it neither panics nor makes up a report.
+func FuzzDecodeDevnet(f *testing.F) {
+	f.Add([]byte(first))
+	f.Add([]byte(`[{"minPrice":5}]`))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		reports, err := decodeDevnet(raw, nil)
+		if err != nil && reports != nil {
+			t.Fatalf("%d reports beside an error", len(reports))
+		}
+		sane(t, reports)
+	})
+}
+
+// sane is what holds for every report that passes.
+func sane(t *testing.T, reports []price.Report) {
+	t.Helper()
+	for _, r := range reports {
+		if r.Validate() == nil && (r.Token.IsZero() || r.Min.IsZero() || r.Max.Less(r.Min) || r.TimeMs == 0) {
+			t.Fatalf("%+v passes", r)
+		}
+	}
+}
+
+// BenchmarkPush is from the service's tick to the report being emitted, over a stream.
+func BenchmarkPush(b *testing.B) {
+	cfg := DefaultConfig()
+	cfg.URL = secret.MustURL(demo(b, time.Millisecond))
+	members, closeIdle := Open(cfg, nil)
+	feed := price.NewFeed(members, cfg.Gates, cfg.Failover, zerolog.Nop(), price.NewMetrics(prometheus.NewRegistry()))
+	ctx, cancel := context.WithCancel(context.Background())
+	type heard struct{ received, emitted, ms int64 }
+	all := make(chan heard, 16)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = feed.Run(ctx, func(ctx context.Context, rs []price.Report) error { // it ends because ctx does
+			now := time.Now().UnixMicro()
+			select {
+			case all <- heard{int64(rs[0].ReceivedMs), now, int64(rs[0].TimeMs)}:
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	})
+	var total float64
+	for b.Loop() {
+		h := <-all
+		total += float64(h.emitted)/1000 - float64(h.ms)
+	}
+	b.ReportMetric(total/float64(b.N), "ms/tick-to-emit")
+	cancel()
+	wg.Wait()
+	closeIdle()
+}

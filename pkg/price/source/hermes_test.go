@@ -1,0 +1,176 @@
+package source
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+const (
+	ethFeed  = "0xff61491a931112ddf1bd8147cd1b641375f79f5825126d665480874634fd0ace"
+	usdcFeed = "0xeaa020c61cc479712813461ce153894a96a6c00b21ed0cfc2798d1f9a9e9c94a"
+)
+
+// update is an answer as Hermes gives it.
+func update(price string, conf string, second int) string {
+	return fmt.Sprintf(`{"binary":{"encoding":"hex","data":["504e4155%04x"]},"parsed":[{"id":"%s","price":{"price":"%s","conf":"%s","expo":-8,"publish_time":%d},`+
+		`"ema_price":{"price":"184100641000","conf":"178704085","expo":-8,"publish_time":%d},"metadata":{"slot":290000000,"proof_available_time":%d,"prev_publish_time":%d}}]}`,
+		second%10000, ethFeed[2:], price, conf, second, second, second+1, second-1)
+}
+
+func hermesTable() Table {
+	return Table{Kind: "hermes", Provider: provider, Tokens: []Token{{Address: wbnb, Feed: ethFeed, Decimals: 18}, {Address: usdc, Feed: usdcFeed, Decimals: 6}}}
+}
+
+func TestHermes(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if q.Get("encoding") != "hex" || q.Get("parsed") != "true" || !slices.Equal(q["ids[]"], []string{ethFeed, usdcFeed}) {
+			t.Errorf("asked for %v", q)
+		}
+		switch r.URL.Path {
+		case "/region/7f3a9c/v2/updates/price/latest":
+			_, _ = io.WriteString(w, update("184136023127", "177166324", 1692110601))
+		case "/region/7f3a9c/v2/updates/price/stream":
+			_, _ = io.WriteString(w, ":keepalive\n\ndata:"+update("184200000000", "1", 1692110602)+"\n\ndata:"+update("-1", "1", 1692110603)+"\n\n")
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	})
+	table := hermesTable()
+	table.URL = at(s)
+	r := open(t, config(table), nil)
+	g := r.next(t)
+	if len(g.reports) != 1 {
+		t.Fatalf("%+v", g)
+	}
+	eth := g.reports[0]
+	// 1841.36023127 ± 1.77166324 USD per 10^18
+	if eth.Min.String() != "1839588568030000" || eth.Max.String() != "1843131894510000" || eth.TimeMs != 1692110601000 || eth.Token != wbnb || eth.Provider != provider {
+		t.Errorf("%+v", eth)
+	}
+	proof := "0000000000000000000000000000000000000000000000000000000000000020" + // where the list is
+		"0000000000000000000000000000000000000000000000000000000000000001" + // how long it is
+		"0000000000000000000000000000000000000000000000000000000000000020" + // where its element is
+		"0000000000000000000000000000000000000000000000000000000000000006" + // how long that is
+		"504e41550259" + strings.Repeat("00", 26)
+	if got := hex.EncodeToString(eth.Data); got != proof {
+		t.Errorf("data %s, want %s", got, proof)
+	}
+	if g := r.next(t); g.reports[0].TimeMs != 1692110602000 || g.reports[0].Min.String() != "1841999999990000" {
+		t.Errorf("%+v", g)
+	}
+	if g := r.next(t); len(g.reports) != 0 || len(g.unreadable) != 1 || !strings.Contains(g.unreadable[0].Error(), "price:") {
+		t.Errorf("a negative price: %+v", g)
+	}
+}
+
+func TestHermesWithoutStreamIsPolled(t *testing.T) {
+	var second atomic.Int64
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/latest") {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, update("100", "1", int(1692110600+second.Add(1))))
+	})
+	table := hermesTable()
+	table.URL = at(s)
+	r := open(t, config(table), nil)
+	for i := range 3 {
+		if g := r.next(t); g.reports[0].TimeMs != uint64(1692110601+i)*1000 {
+			t.Errorf("%+v", g)
+		}
+	}
+}
+
+func TestHermesRefuses(t *testing.T) {
+	feeds := map[chain.Hash]Token{}
+	id, err := chain.ParseHash(ethFeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeds[id] = Token{Address: wbnb, Decimals: 18}
+	parsed := func(fields string) string {
+		return `{"binary":{"encoding":"base64","data":["UE5BVQ=="]},"parsed":[{"id":"` + ethFeed + `","price":{` + fields + `}}]}`
+	}
+	for raw, want := range map[string]string{
+		parsed(`"price":"5","conf":"6","expo":-8,"publish_time":1692110601`):  "a price of 5 with a confidence of 6",
+		parsed(`"price":"5","conf":"-6","expo":-8,"publish_time":1692110601`): "conf",
+		parsed(`"price":"5","conf":"1","expo":99,"publish_time":1692110601`):  "of 18 decimals",
+		parsed(`"price":"5","conf":"1","expo":-8,"publish_time":-1`):          "publish_time",
+		strings.ReplaceAll(parsed(`"price":"5"`), ethFeed, usdcFeed):          "was not asked for",
+		strings.ReplaceAll(parsed(`"price":"5"`), ethFeed, "eth"):             "feed \"eth\"",
+	} {
+		reports, unreadable, err := decodeHermes([]byte(raw), provider, feeds)
+		if err != nil || len(reports) != 0 || len(unreadable) != 1 || !strings.Contains(unreadable[0].Error(), want) {
+			t.Errorf("%s: %+v, %v, %v; want %s", raw, reports, unreadable, err, want)
+		}
+	}
+	for _, raw := range []string{`{}`, `[]`, `{"binary":{"encoding":"zip","data":["00"]}}`, `{"binary":{"encoding":"hex","data":["0"]}}`} {
+		if _, _, err := decodeHermes([]byte(raw), provider, feeds); err == nil {
+			t.Errorf("%s is read", raw)
+		}
+	}
+	if reports, _, err := decodeHermes([]byte(parsed(`"price":"5","conf":"1","expo":-8,"publish_time":7`)), provider, feeds); err != nil || reports[0].Min != perp.U64(40000) {
+		t.Errorf("%+v, %v", reports, err)
+	}
+}
+
+// The list of bytes is what a contract reads: whole words, and what was put in.
+func TestBytesList(t *testing.T) {
+	list := [][]byte{{1}, {}, make([]byte, 32), make([]byte, 33)}
+	out := encodeBytesList(list)
+	if len(out)%word != 0 {
+		t.Fatalf("%d bytes", len(out))
+	}
+	at := func(offset int) int {
+		n, fits := perp.UintFromBytes(out[offset : offset+word]).Uint64()
+		if !fits {
+			t.Fatal(errors.New("no length"))
+		}
+		return int(n)
+	}
+	if at(0) != word || at(word) != len(list) {
+		t.Errorf("head %d, %d", at(0), at(word))
+	}
+	for i, want := range list {
+		begin := 2*word + at((2+i)*word)
+		if n := at(begin); n != len(want) || string(out[begin+word:begin+word+n]) != string(want) {
+			t.Errorf("element %d: %d bytes", i, n)
+		}
+	}
+}
+
+// Whatever a service answers, reading it neither panics nor makes up a report.
+func FuzzDecodeHermes(f *testing.F) {
+	f.Add([]byte(update("184136023127", "177166324", 1692110601)))
+	f.Add([]byte(`{"binary":{"encoding":"base64","data":["UE5BVQ==",""]},"parsed":[{"id":"00"}]}`))
+	f.Add([]byte(`{"parsed":null}`))
+	id, err := chain.ParseHash(ethFeed)
+	if err != nil {
+		f.Fatal(err)
+	}
+	feeds := map[chain.Hash]Token{id: {Address: wbnb, Decimals: 18}}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		reports, unreadable, err := decodeHermes(raw, provider, feeds)
+		if err != nil && len(reports)+len(unreadable) > 0 {
+			t.Fatalf("%d reports beside an error", len(reports))
+		}
+		sane(t, reports)
+		for _, r := range reports {
+			if len(r.Data) < 2*word || r.Token != wbnb {
+				t.Fatalf("%+v", r)
+			}
+		}
+	})
+}

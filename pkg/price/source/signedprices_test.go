@@ -1,0 +1,82 @@
+package source
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"perpkeeper/pkg/perp"
+)
+
+// An answer as the public API gives it, blobs shortened; the last three must not be used.
+const signedAnswer = `{"signedPrices":[
+{"id":"1242386390","minBlockNumber":164915223,"minBlockHash":null,"oracleDecimals":null,"tokenSymbol":"ETH","tokenAddress":"0x82aF49447D8a07e3bd95BD0d56f35241523fBab1",
+ "minPrice":null,"maxPrice":null,"signer":null,"signature":null,"signatureWithoutBlockHash":null,"createdAt":"2023-12-29T10:15:08.255Z","minBlockTimestamp":null,
+ "oracleKeeperKey":"realtimeFeed","maxBlockTimestamp":1703844907,"maxBlockNumber":164915224,"maxPriceFull":"2366066074010000","minPriceFull":"2365810898560000",
+ "oracleKeeperFetchType":"ws","oracleType":"realtimeFeed","blob":"0x000637558ae605b8"},
+{"tokenSymbol":"USDG","tokenAddress":"0x004B506865409877C9fA29bfb1ebA929984B9bbC","maxBlockTimestamp":1789972738,"maxPriceFull":"1000044566535766700000000",
+ "minPriceFull":"999927886969548800000000","oracleType":"realtimeFeed2","blob":"0x00094baebfda9b87","isValid":true,"invalidReason":null,"marketStatus":2,"feedVersion":"v3"},
+{"tokenSymbol":"OLD","tokenAddress":"0x0000000000000000000000000000000000000003","maxBlockTimestamp":1789972738,"maxPriceFull":"2","minPriceFull":"1","blob":"0x00",
+ "isValid":false,"invalidReason":"market closed"},
+{"tokenSymbol":"NUL","tokenAddress":"0x0000000000000000000000000000000000000004","maxBlockTimestamp":1789972738,"maxPriceFull":null,"minPriceFull":"1","blob":"0x00"},
+{"tokenSymbol":"RAW","tokenAddress":"0x0000000000000000000000000000000000000005","maxBlockTimestamp":1789972738,"maxPriceFull":"1","minPriceFull":"1","blob":null}]}`
+
+func TestSignedPrices(t *testing.T) {
+	var asked atomic.Int32
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/region/7f3a9c/signed_prices/latest" {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		if asked.Add(1); r.Header.Get("If-None-Match") == `W/"a"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("ETag", `W/"a"`)
+		_, _ = io.WriteString(w, signedAnswer)
+	})
+	r := open(t, config(Table{Kind: "gmx", URL: at(s), Provider: provider}), nil)
+	g := r.next(t)
+	if len(g.reports) != 2 || len(g.unreadable) != 3 {
+		t.Fatalf("%+v", g)
+	}
+	eth := g.reports[0]
+	if eth.TimeMs != 1703844907000 || eth.Min != perp.U64(2365810898560000) || eth.Max != perp.U64(2366066074010000) || eth.Provider != provider || eth.Data[1] != 6 {
+		t.Errorf("%+v", eth)
+	}
+	for i, want := range []string{`(OLD): the service marks it invalid: "market closed"`, "(NUL): maxPriceFull", "(RAW): blob: empty"} {
+		if !strings.Contains(g.unreadable[i].Error(), want) {
+			t.Errorf("%v, want %s", g.unreadable[i], want)
+		}
+	}
+	for asked.Load() < 5 {
+		select {
+		case g := <-r.given:
+			t.Fatalf("what has not changed is given again: %+v", g)
+		default:
+		}
+	}
+	if _, _, err := decodeSignedPrices([]byte(`{"error":"no"}`), provider, nil); err == nil {
+		t.Error("an answer without prices is read")
+	}
+}
+
+// Whatever a service answers, reading it neither panics nor makes up a report.
+func FuzzDecodeSignedPrices(f *testing.F) {
+	f.Add([]byte(signedAnswer))
+	f.Add([]byte(`{"signedPrices":[{"maxBlockTimestamp":18446744073709551615,"maxPriceFull":"1","minPriceFull":"1","blob":"00"}]}`))
+	f.Add([]byte(`[]`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		reports, unreadable, err := decodeSignedPrices(raw, provider, nil)
+		if err != nil && len(reports)+len(unreadable) > 0 {
+			t.Fatalf("%d reports beside an error", len(reports))
+		}
+		sane(t, reports)
+		for _, r := range reports {
+			if len(r.Data) == 0 || r.TimeMs%1000 != 0 {
+				t.Fatalf("%+v", r)
+			}
+		}
+	})
+}

@@ -1,0 +1,418 @@
+package source
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/secret"
+)
+
+// recorded is a report that Data Streams' test network signed on 22 November 2024, for ETH/USD.
+func recorded(t testing.TB) []byte {
+	t.Helper()
+	text, err := os.ReadFile("testdata/streams_v3.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := decodeHex(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return full
+}
+
+func TestDecodeRecordedReport(t *testing.T) {
+	full := recorded(t)
+	r, err := decodeFullReport(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.feed.Hex() != feedV3 || r.validFrom != 1732280128 || r.observed != 1732280128 || r.expires != 1732366528 || r.nativeFee != perp.U64(29822686516800) ||
+		r.linkFee != perp.U64(6446908323867700) || r.price.String() != "3353151968509396700000" || r.bid.String() != "3353129257778281000000" ||
+		r.ask.String() != "3353262200000000000000" {
+		t.Errorf("%+v", r)
+	}
+	reply := streamsReply{FeedID: r.feed, FullReport: "0x" + hex.EncodeToString(full)}
+	got, _, err := reply.report(Token{Address: wbnb, Decimals: 18, FeedDecimals: 18})
+	if err != nil || got.Min.String() != "3353129257778281" || got.Max.String() != "3353262200000000" || got.TimeMs != 1732280128000 || len(got.Data) != len(full) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	reply.FeedID[31]++
+	if _, _, err := reply.report(Token{}); err == nil || !strings.Contains(err.Error(), "it is one of feed "+feedV3) {
+		t.Errorf("a report of another feed: %v", err)
+	}
+}
+
+func TestDecodeRefusesReports(t *testing.T) {
+	for want, spoil := range map[string]func([]byte) []byte{
+		"is too short":                    func(b []byte) []byte { return b[:7*word-1] },
+		"offset of the report":            func(b []byte) []byte { b[3*word] = 1; return b },
+		"length of the report":            func(b []byte) []byte { return b[:8*word+100] },
+		"schema 8":                        func(b []byte) []byte { b[8*word+1] = 8; return b },
+		"without a feed id":               func(b []byte) []byte { b[8*word-1], b[8*word-2] = 31, 0; return b },
+		"has 288 bytes, not 256":          func(b []byte) []byte { b[8*word-1], b[8*word-2] = 0, 1; return b },
+		"word 2 of the report is no uint": func(b []byte) []byte { b[8*word+2*word] = 1; return b },
+		"word 7 of the report is negativ": func(b []byte) []byte { b[8*word+7*word] = 0xff; return b },
+	} {
+		if _, err := decodeFullReport(spoil(recorded(t))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// The signatures of the service's own client for the same requests.
+func TestSignature(t *testing.T) {
+	for _, tt := range []struct {
+		method, path, body, key, secret string
+		ms                              int64
+		want                            string
+	}{
+		{"GET", "/api/v1/feeds", "", "clientId", "userSecret", 1718885772, "e9b2aa1deb13b2abd078353a5e335b2f50307159ad28b433157d2c74dbab2072"},
+		{"POST", "/api/v1/feeds", "", "clientId1", "secret1", 12000, "31b48ebdb13802b58978cd89eca0c3c68ddccf85392e703b55942544e7203d3d"},
+		{"POST", "/api/v1/reports/bulk", `{"attr1": "value1","attr2": [1,2,3]}`, "clientId2", "secret2", 1718885772,
+			"37190febe20b6f3662f6abbfa3a7085ad705ac64e88bde8c1a01a635859e6cf7"},
+	} {
+		c := credentials{secret.New(tt.key), secret.New(tt.secret)}
+		if got := c.signature(tt.method, tt.path, []byte(tt.body), tt.ms); got != tt.want {
+			t.Errorf("%+v: %s", tt, got)
+		}
+	}
+}
+
+// signed is a report as the service signs it, without signatures: the recorded one of another feed, time and price.
+func signed(t testing.TB, feed chain.Hash, second, dollars uint64) string {
+	full := recorded(t)
+	blob := full[8*word:]
+	copy(blob, feed[:])
+	for i, v := range map[int]perp.Uint{1: perp.U64(second), 2: perp.U64(second), 6: perp.U64(dollars).Mul(perp.Pow10(18)), 7: perp.U64(dollars).Mul(perp.Pow10(18)),
+		8: perp.U64(dollars).Mul(perp.Pow10(18))} {
+		w := v.Bytes32()
+		copy(blob[i*word:], w[:])
+	}
+	return "0x" + hex.EncodeToString(full)
+}
+
+// engine is Data Streams: it checks who asks, remembers the reports of every second and pushes the new ones.
+type engine struct {
+	t     *testing.T
+	creds credentials
+	feeds []chain.Hash
+
+	mu      sync.Mutex
+	first   uint64 // second of the oldest report
+	newest  uint64
+	asked   []string
+	sockets []*websocket.Conn
+	deaf    bool // refuses new connections
+	refused chan struct{}
+}
+
+func startEngine(t *testing.T, feeds int) (*engine, *httptest.Server) {
+	e := &engine{t: t, creds: credentials{secret.New("9b1f0c2e-key"), secret.New("hunter2")}, first: uint64(time.Now().Unix()) - 20, refused: make(chan struct{}, 1)}
+	for i := range feeds {
+		id, err := chain.ParseHash(feedV3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id[31] = byte(i)
+		e.feeds = append(e.feeds, id)
+	}
+	e.newest = e.first
+	s := serve(t, e.serve)
+	t.Cleanup(e.cut)
+	return e, s
+}
+
+// table is how the engine is configured.
+func (e *engine) table(s *httptest.Server) Table {
+	t := Table{
+		Kind: "streams", URL: at(s), StreamURL: secret.MustURL(strings.Replace(s.URL, "http", "ws", 1) + "/region/7f3a9c"), Key: e.creds.key, Secret: e.creds.secret,
+		Provider: provider, FailAfter: hangGuard,
+	}
+	for i, id := range e.feeds {
+		t.Tokens = append(t.Tokens, Token{Address: chain.Address{19: byte(i + 1)}, Feed: id.Hex(), Decimals: 18})
+	}
+	return t
+}
+
+// reply is the report of a feed at a second; the price tells which it is.
+func (e *engine) reply(feed chain.Hash, second uint64) string {
+	return fmt.Sprintf(`{"feedID":%q,"validFromTimestamp":%d,"observationsTimestamp":%d,"fullReport":%q}`,
+		feed.Hex(), second, second, signed(e.t, feed, second, 1000+second-e.first))
+}
+
+// advance signs the reports of the next second and pushes them.
+func (e *engine) advance() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.newest++
+	for _, conn := range e.sockets {
+		for _, feed := range e.feeds {
+			_ = conn.WriteMessage(websocket.TextMessage, []byte(`{"report":`+e.reply(feed, e.newest)+`}`)) // whoever has gone reads it later
+		}
+	}
+}
+
+// cut breaks the connections off.
+func (e *engine) cut() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, conn := range e.sockets {
+		_ = conn.Close()
+	}
+	e.sockets = nil
+}
+
+func (e *engine) turn(deaf bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.deaf = deaf
+}
+
+func (e *engine) questions() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.asked)
+}
+
+func (e *engine) serve(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ms, err := strconv.ParseInt(r.Header.Get("X-Authorization-Timestamp"), 10, 64)
+	if age := time.Since(time.UnixMilli(ms)); err != nil || age.Abs() > hangGuard || r.Header.Get("Authorization") != e.creds.key.Reveal() ||
+		r.Header.Get("X-Authorization-Signature-SHA256") != e.creds.signature(r.Method, r.RequestURI, nil, ms) {
+		http.Error(w, "who are you", http.StatusUnauthorized)
+		return
+	}
+	if e.deaf {
+		http.Error(w, "not now", http.StatusServiceUnavailable)
+		select {
+		case e.refused <- struct{}{}:
+		default:
+		}
+		return
+	}
+	page := strings.TrimPrefix(r.URL.Path, "/region/7f3a9c/api/v1/")
+	e.asked = append(e.asked, page)
+	q := r.URL.Query()
+	number := func(name string) uint64 { n, _ := strconv.ParseUint(q.Get(name), 10, 64); return n }
+	feed, _ := chain.ParseHash(q.Get("feedID"))
+	switch page {
+	case "ws":
+		if len(strings.Split(q.Get("feedIDs"), ",")) != len(e.feeds) {
+			e.t.Errorf("subscribed to %s", q.Get("feedIDs"))
+		}
+		conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
+		if err != nil {
+			e.t.Errorf("upgrading: %v", err)
+			return
+		}
+		e.sockets = append(e.sockets, conn)
+		go func() { // pings are answered while somebody reads
+			for {
+				if _, _, err := conn.ReadMessage(); err != nil {
+					return
+				}
+			}
+		}()
+	case "reports/latest":
+		_, _ = io.WriteString(w, `{"report":`+e.reply(feed, e.newest)+`}`)
+	case "reports/bulk":
+		e.list(w, strings.Split(q.Get("feedIDs"), ","), number("timestamp"), number("timestamp"))
+	case "reports/page":
+		e.list(w, []string{q.Get("feedID")}, number("startTimestamp"), min(e.newest, number("startTimestamp")+3)) // four at a time
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (e *engine) list(w http.ResponseWriter, ids []string, from, to uint64) {
+	var replies []string
+	for second := from; second <= min(to, e.newest); second++ {
+		for _, text := range ids {
+			id, _ := chain.ParseHash(text)
+			replies = append(replies, e.reply(id, second))
+		}
+	}
+	if len(replies) == 0 {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	_, _ = io.WriteString(w, `{"reports":[`+strings.Join(replies, ",")+`]}`)
+}
+
+// seconds collects reports until every feed has so many, and returns their seconds after the engine's first.
+func (e *engine) seconds(t *testing.T, r *running, n int) map[chain.Address][]uint64 {
+	t.Helper()
+	got := map[chain.Address][]uint64{}
+	short := func() bool {
+		for i := range e.feeds {
+			if len(got[chain.Address{19: byte(i + 1)}]) < n {
+				return true
+			}
+		}
+		return false
+	}
+	for short() {
+		g := r.next(t)
+		for _, err := range g.unreadable {
+			t.Error(err)
+		}
+		for _, report := range g.reports {
+			e.check(t, report)
+			got[report.Token] = append(got[report.Token], report.Second()-e.first)
+		}
+	}
+	return got
+}
+
+func (e *engine) check(t *testing.T, r price.Report) {
+	t.Helper()
+	want := perp.U64(1000 + r.Second() - e.first).Mul(perp.Pow10(12))
+	if r.Min != want || r.Max != want || r.Provider != provider || len(r.Data) != len(recorded(t)) {
+		t.Errorf("%s..%s at %d, want %s", r.Min, r.Max, r.Second(), want)
+	}
+}
+
+// What is pushed comes through; what was missed while the connection was away comes before what is pushed next (PIPE-9).
+func TestStreamsReplayWhatWasMissed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		feeds, missed int
+		by            string
+	}{"few feeds": {1, 6, "reports/page"}, "many feeds": {8, 3, "reports/bulk"}} {
+		t.Run(name, func(t *testing.T) {
+			e, s := startEngine(t, tt.feeds)
+			for range 20 - tt.missed { // the present second is the last one missed
+				e.advance()
+			}
+			r := open(t, config(e.table(s)), nil)
+			got := e.seconds(t, r, 1)
+			if want := uint64(20 - tt.missed); got[wbnb][0] != want {
+				t.Errorf("began with %d, want %d", got[wbnb][0], want)
+			}
+			e.turn(true)
+			e.cut()
+			for range tt.missed {
+				e.advance()
+			}
+			<-e.refused
+			<-e.refused // the answer before this one has been read
+			e.turn(false)
+			got = e.seconds(t, r, tt.missed)
+			for token, seconds := range got {
+				for i, second := range seconds {
+					if second != uint64(20-tt.missed+1+i) {
+						t.Fatalf("%s missed and got %v", token, seconds)
+					}
+				}
+			}
+			if asked := e.questions(); !slices.Contains(asked, tt.by) {
+				t.Errorf("asked %v", asked)
+			}
+			e.advance()
+			if got := e.seconds(t, r, 1); got[wbnb][0] != 21 {
+				t.Errorf("pushed %v", got)
+			}
+			if err := r.failures(); err == nil || strings.Contains(err.Error(), "7f3a9c") || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "HTTP 503") {
+				t.Errorf("the failures: %v", err)
+			}
+		})
+	}
+}
+
+// Without a WebSocket the newest reports are asked for again and again.
+func TestStreamsArePolled(t *testing.T) {
+	e, s := startEngine(t, 2)
+	table := e.table(s)
+	table.StreamURL = secret.URL{}
+	r := open(t, config(table), nil)
+	for second := range uint64(3) {
+		for e.seconds(t, r, 1)[wbnb][0] != second {
+		}
+		e.advance()
+	}
+}
+
+// The service refuses whoever signs with another secret, and says so without showing it.
+func TestStreamsNeedCredentials(t *testing.T) {
+	e, s := startEngine(t, 1)
+	table := e.table(s)
+	table.Secret = secret.New("hunter3")
+	members, closeIdle := Open(config(table), nil)
+	defer closeIdle()
+	err := members[0].Source.Run(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "HTTP 401") || strings.Contains(err.Error(), "hunter3") || strings.Contains(err.Error(), "7f3a9c") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A connection that gives no sign of life is given up.
+func TestStreamsGiveUpADeadConnection(t *testing.T) {
+	e, s := startEngine(t, 1)
+	quiet := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
+		if err == nil {
+			e.mu.Lock()
+			e.sockets = append(e.sockets, conn) // closed at the end; nobody reads, so no ping is answered
+			e.mu.Unlock()
+		}
+	})
+	table := e.table(s)
+	table.StreamURL, table.FailAfter = secret.MustURL(strings.Replace(quiet.URL, "http", "ws", 1)), 100*time.Millisecond
+	members, closeIdle := Open(config(table), nil)
+	defer closeIdle()
+	err := members[0].Source.Run(t.Context(), func([]price.Report, []error) {})
+	if err == nil || !strings.Contains(err.Error(), "timeout") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whatever a service signs, reading it neither panics nor makes up a price.
+func FuzzDecodeFullReport(f *testing.F) {
+	f.Add(recorded(f))
+	f.Add(make([]byte, 7*word))
+	f.Add(recorded(f)[:8*word])
+	f.Fuzz(func(t *testing.T, full []byte) {
+		r, err := decodeFullReport(full)
+		if err != nil && r != (reportV3{}) {
+			t.Fatalf("%+v beside an error", r)
+		}
+		if err == nil && (feedVersion(r.feed) != 3 || perp.Pow10(77).Less(r.bid)) {
+			t.Fatalf("%+v", r)
+		}
+	})
+}
+
+// The same for what is around it.
+func FuzzDecodeStreamsReply(f *testing.F) {
+	id, _ := chain.ParseHash(feedV3)
+	f.Add([]byte(fmt.Sprintf(`{"report":{"feedID":%q,"fullReport":%q}}`, feedV3, signed(f, id, 5, 6))))
+	f.Add([]byte(`{"reports":[{"feedID":"0x00"},null]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		one, err := decodeStreamsReport(raw)
+		if err == nil {
+			r, _, err := one.report(Token{Address: wbnb, Decimals: 18, FeedDecimals: 18})
+			if err == nil {
+				sane(t, []price.Report{r})
+			}
+		}
+		if some, err := decodeStreamsReports(raw); err != nil && some != nil {
+			t.Fatalf("%d reports beside an error", len(some))
+		}
+	})
+}
