@@ -24,6 +24,7 @@ type Settings struct {
 	Postgres  secret.URL    `toml:"postgres" help:"address of an empty database that is there already; empty = an embedded server"`
 	Rate      int           `toml:"rate" help:"actions of the demo's traders per second"`
 	Seed      uint64        `toml:"seed" help:"decides prices and trades of the demo"`
+	Scanner   int           `toml:"scanner" help:"copies of scanner, of which one works and the others stand by"`
 	Statevm   int           `toml:"statevm" help:"copies of statevm"`
 	Planner   int           `toml:"planner" help:"copies of planner"`
 	Sender    int           `toml:"sender" help:"copies of sender"`
@@ -32,7 +33,7 @@ type Settings struct {
 
 // DefaultConfig is one of each on a chain with BSC's block time.
 func DefaultConfig() Config {
-	return Config{Demo: Settings{BlockTime: 450 * time.Millisecond, ChainID: 1337, Rate: 2, Seed: 1, Statevm: 1, Planner: 1, Sender: 1, Signers: 2}}
+	return Config{Demo: Settings{BlockTime: 450 * time.Millisecond, ChainID: 1337, Rate: 2, Seed: 1, Scanner: 1, Statevm: 1, Planner: 1, Sender: 1, Signers: 2}}
 }
 
 // Validate is for what concerns several sections at once; there is one.
@@ -50,7 +51,7 @@ func (s Settings) Validate() error {
 	for _, count := range []struct {
 		key      string
 		n, least int
-	}{{"rate", s.Rate, 0}, {"statevm", s.Statevm, 1}, {"planner", s.Planner, 1}, {"sender", s.Sender, 1}, {"signers", s.Signers, 1}} {
+	}{{"rate", s.Rate, 0}, {"scanner", s.Scanner, 1}, {"statevm", s.Statevm, 1}, {"planner", s.Planner, 1}, {"sender", s.Sender, 1}, {"signers", s.Signers, 1}} {
 		if count.n < count.least || count.n > 100 {
 			problems = append(problems, fmt.Errorf("%s: %d is not between %d and 100", count.key, count.n, count.least))
 		}

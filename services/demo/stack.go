@@ -165,7 +165,7 @@ func (s *Stack) startServices(ctx context.Context) error {
 	for _, service := range []struct {
 		name   string
 		copies int
-	}{{"scanner", 1}, {"statevm", s.settings.Statevm}, {"planner", s.settings.Planner}, {"sender", s.settings.Sender}} {
+	}{{"scanner", s.settings.Scanner}, {"statevm", s.settings.Statevm}, {"planner", s.settings.Planner}, {"sender", s.settings.Sender}} {
 		for i := range service.copies {
 			name := service.name
 			if service.copies > 1 {

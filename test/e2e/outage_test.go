@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/embedded/postgres"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/wire"
+	"perpkeeper/services/demo"
+)
+
+// outage is how long a part stays away: KEEPER_OUTAGE, or 15 s.
+func outage(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("KEEPER_OUTAGE")
+	if text == "" {
+		return 15 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// lasts waits, and fails if a process gives up meanwhile.
+func (k *keeper) lasts(how time.Duration) {
+	k.t.Helper()
+	select {
+	case err := <-k.Failed():
+		k.t.Fatal(err)
+	case <-time.After(how):
+	}
+}
+
+// Kafka is away and comes back: every service waits, nothing is lost or doubled.
+func TestKafkaDown(t *testing.T) {
+	long(t)
+	var down, up func()
+	var brokers []string
+	if os.Getenv("KAFKA_BROKERS") == "" {
+		addresses := []string{freeAddress(t)}
+		folder := t.TempDir()
+		var b *broker.Broker
+		up = func() {
+			var err error
+			if b, err = broker.Start(broker.Config{DataDir: folder, Listen: addresses}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		down = func() { b.Close() }
+		up()
+		t.Cleanup(func() { b.Close() })
+		brokers = addresses
+	} else {
+		script := func(command string) func() {
+			return func() {
+				if out, err := exec.CommandContext(t.Context(), filepath.Join("..", "kafka", "kafka.sh"), command).CombinedOutput(); err != nil {
+					t.Fatalf("kafka.sh %s: %v\n%s", command, err, out)
+				}
+			}
+		}
+		down, up, brokers = script("kill"), script("start"), strings.Split(os.Getenv("KAFKA_BROKERS"), ",")
+	}
+	k := start(t, func(s *demo.Settings) { s.Brokers = brokers })
+	k.progress(3, 0)
+	down()
+	k.lasts(outage(t))
+	up()
+	k.awaitReady()
+	k.progress(3, 0)
+	k.finish()
+}
+
+// Postgres is away and comes back: every service waits, nothing is lost or doubled.
+func TestPostgresDown(t *testing.T) {
+	long(t)
+	cfg := postgres.Config{DataDir: filepath.Join(t.TempDir(), "data"), Port: freePort(t)}
+	up := func() *postgres.Server {
+		server, err := postgres.Start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return server
+	}
+	server := up()
+	t.Cleanup(func() { _ = server.Stop() })
+	k := start(t, func(s *demo.Settings) { s.Postgres = secret.MustURL(server.URL("")) })
+	k.progress(3, 0)
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	k.lasts(outage(t))
+	server = up()
+	k.awaitReady()
+	k.progress(3, 0)
+	k.finish()
+}
+
+// The leader of a log partition moves while records are being written and read.
+func TestLeaderMoves(t *testing.T) {
+	long(t)
+	if os.Getenv("KAFKA_BROKERS") != "" {
+		t.Skip("the bus suite moves leaders of a real cluster")
+	}
+	b, err := broker.Start(broker.Config{DataDir: t.TempDir(), Listen: []string{freeAddress(t), freeAddress(t), freeAddress(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	k := start(t, func(s *demo.Settings) { s.Brokers = b.Addrs() })
+	k.progress(2, 0)
+	for turn := range 6 {
+		if err := b.MoveTopicPartition(wire.LogTopic(k.Devnet.ChainID), turn%4, turn%3); err != nil {
+			t.Fatal(err)
+		}
+		k.progress(1, 0)
+	}
+	k.finish()
+}
+
+// The owner of the log topic, and then the owner of a share of the state, are frozen while another takes over, and woken: what they write then counts
+// for nothing.
+func TestFrozenOwner(t *testing.T) {
+	long(t)
+	k := start(t, func(s *demo.Settings) { s.Scanner, s.Statevm = 2, 2 })
+	k.awaitShared("statevm")
+	k.progress(2, 0)
+	for _, name := range []string{k.workingScanner(), "statevm-1"} {
+		t.Logf("freezing %s", name)
+		resume := k.Process(name).Pause()
+		k.lasts(outage(t))
+		k.progress(3, 0) // the other one does it alone
+		resume()
+		k.progress(3, 0)
+	}
+	k.finish()
+}
+
+// workingScanner is the copy that owns the log topic.
+func (k *keeper) workingScanner() (name string) {
+	k.t.Helper()
+	k.await("a scanner that works", func(ctx context.Context) error {
+		for _, p := range k.Processes {
+			if m := p.Metrics(ctx); strings.HasPrefix(p.Name, "scanner-") && m["scanner_standing_by"] == 0 && m["scanner_head_number"] > 0 {
+				name = p.Name
+			}
+		}
+		if name == "" {
+			return fmt.Errorf("none has published a block")
+		}
+		return nil
+	})
+	return name
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	address, err := net.ResolveTCPAddr("tcp", freeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address.Port
+}
