@@ -65,21 +65,27 @@ func (t *Terms) Judge(p Position, discount Uint) (v Verdict, err error) {
 	}
 	err = Checked(func() {
 		impact, improves := t.impact.ofClosing(&p)
-		v = t.weigh(&p, own, t.impact.againstHealth(&p, impact, t.prices.index), t.feeFactor[index(improves)], discount)
+		t.weigh(&v, &p, own, t.impact.againstHealth(&p, impact, t.prices.index), t.feeFactor[index(improves)], discount)
+		v.Ratio = marginRatio(v.RemainingCollateralUsd, v.required())
 	})
-	return v, err
+	if err != nil {
+		return Verdict{}, err
+	}
+	return v, nil
 }
 
 // Safe reports that a position is healthy even if closing it had the largest impact that may count, the dearer of the two fees and no
 // discount. What is not safe may still be healthy: [Terms.Judge] knows.
-func (t *Terms) Safe(p Position) bool {
-	own, err := t.judgeable(&p)
+func (t *Terms) Safe(p Position) bool { return t.safe(&p) }
+
+func (t *Terms) safe(p *Position) bool {
+	own, err := t.judgeable(p)
 	if err != nil {
 		return false
 	}
 	var worst Verdict
 	err = Checked(func() {
-		worst = t.weigh(&p, own, t.impact.mostAgainstHealth(&p).Int().Neg(), t.feeFactor[0].Max(t.feeFactor[1]), Uint{})
+		t.weigh(&worst, p, own, t.impact.mostAgainstHealth(p).Int().Neg(), t.feeFactor[0].Max(t.feeFactor[1]), Uint{})
 	})
 	return err == nil && !worst.Liquidatable
 }
@@ -93,8 +99,8 @@ func (t *Terms) judgeable(p *Position) (pledge, error) {
 	return t.pledge(p.CollateralToken)
 }
 
-// weigh sums up what remains of a position and compares it with what must remain.
-func (t *Terms) weigh(p *Position, own pledge, impact Int, feeFactor, discount Uint) (v Verdict) {
+// weigh sums up what remains of a position and compares it with what must remain. It leaves the ratio to who asks for it.
+func (t *Terms) weigh(v *Verdict, p *Position, own pledge, impact Int, feeFactor, discount Uint) {
 	v.CollateralUsd = p.CollateralAmount.Mul(own.price.Min)
 	v.PnlUsd = t.sides[index(p.IsLong)].profits.apply(t.uncappedPnl(p))
 	v.ImpactUsd = impact
@@ -104,15 +110,14 @@ func (t *Terms) weigh(p *Position, own pledge, impact Int, feeFactor, discount U
 	v.MinCollateralUsd = t.minCollateralUsd
 	v.MinCollateralUsdForLeverage = ApplyFactor(p.SizeInUsd, t.minCollateralFactor)
 
-	required := v.MinCollateralUsd.Max(v.MinCollateralUsdForLeverage)
-	threshold := required
+	threshold := v.required()
 	if One.Less(t.fireRatio) {
-		threshold = ApplyFactor(required, t.fireRatio)
+		threshold = ApplyFactor(threshold, t.fireRatio)
 	}
 	v.Liquidatable = v.RemainingCollateralUsd.Sign() <= 0 || v.RemainingCollateralUsd.Less(threshold.Int())
-	v.Ratio = marginRatio(v.RemainingCollateralUsd, required)
-	return v
 }
+
+func (v *Verdict) required() Uint { return v.MinCollateralUsd.Max(v.MinCollateralUsdForLeverage) }
 
 // uncappedPnl is the profit at the price a close would get (PositionUtils.getPositionPnlUsd). The contract divides by the size in tokens, so a
 // position without any reverts.

@@ -207,13 +207,3 @@ func TestJudgeNamesWhatIsMissing(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkJudge(b *testing.B) {
-	p, rows, eth := tenEth()
-	c := Circumstances{Rows: rows, FireRatio: One, Prices: map[chain.Address]Price{eth: exactly(dollars(5_000, 18)), usdc: exactly(dollars(1, 6))}}
-	for b.Loop() {
-		if _, err := Judge(p, c); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

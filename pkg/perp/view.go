@@ -56,7 +56,7 @@ func (v *View) Judge(p Position) (Verdict, error) {
 // of the time, because most positions are safe whatever impact, balance and discount do. One that is safe even so is not reported when the
 // contract's arithmetic would revert over its impact.
 func (v *View) Liquidatable(p Position) (Verdict, bool, error) {
-	if t, err := v.Terms(p.Market); err == nil && t.Safe(p) {
+	if t, err := v.Terms(p.Market); err == nil && t.safe(&p) {
 		return Verdict{}, false, nil
 	}
 	verdict, err := v.Judge(p)
