@@ -67,6 +67,11 @@ func (p *Planner) reload(ctx context.Context, w *world) error {
 		return err
 	}
 	p.metrics.skew.Set(float64(s.Skew()))
+	if s.Halted != "" {
+		p.stateReady.Fail("halted: " + s.Halted)
+		*w = world{} // no verdict stands until the operator has looked
+		return nil
+	}
 	if !s.Level() {
 		if w.block.Hash.IsZero() {
 			p.stateReady.Fail("no block that all partitions have applied yet (is statevm running?)")

@@ -60,6 +60,9 @@ func (s settle) watermark(ctx context.Context) (verdict, error) {
 		return verdict{}, fmt.Errorf("asking how far the state is: %w", err)
 	}
 	at := standing.Watermark
+	if standing.Halted != "" {
+		return shut("the state is halted: " + standing.Halted), nil
+	}
 	if at.Hash.IsZero() {
 		return shut("the state has no block yet"), nil
 	}

@@ -39,12 +39,14 @@ type exchange struct {
 	epoch  uint64
 	serial uint64 // makes keys and hashes unique, on every branch
 	final  chain.BlockRef
+	floor  uint64         // blocks up to here cannot be taken back
+	spare  uint32         // the highest attempt given so far
 	last   [][]bus.Record // the last batch of each partition
 }
 
 func newExchange(t failer, seed uint64, partitions int, write func(int, []bus.Record)) *exchange {
 	return &exchange{
-		t: t, random: rand.New(rand.NewPCG(seed, 1)), partitions: partitions, write: write, book: perp.NewBook(), epoch: 1,
+		t: t, random: rand.New(rand.NewPCG(seed, 1)), partitions: partitions, write: write, book: perp.NewBook(), epoch: 1, floor: 500,
 		last: make([][]bus.Record, partitions),
 	}
 }
@@ -79,8 +81,19 @@ type routed struct {
 // grow makes a block of some transactions on the tip and publishes it.
 func (x *exchange) grow(transactions int) {
 	x.t.Helper()
+	ref := x.next()
+	x.publish(wire.BlockEnd{Block: ref, Verified: x.random.IntN(2) == 0}, x.happen(ref, transactions))
+}
+
+// next is a child of the tip.
+func (x *exchange) next() chain.BlockRef {
 	tip := x.tip()
-	ref := chain.BlockRef{Number: tip.Number + 1, Hash: x.unique(), Parent: tip.Hash, TimeMs: 1_700_000_000_000 + 450*tip.Number}
+	return chain.BlockRef{Number: tip.Number + 1, Hash: x.unique(), Parent: tip.Hash, TimeMs: 1_700_000_000_000 + 450*tip.Number}
+}
+
+// happen lets a block happen: it becomes the tip, and what a scanner says about it is returned.
+func (x *exchange) happen(ref chain.BlockRef, transactions int) []routed {
+	x.t.Helper()
 	if err := x.book.Begin(ref.Number); err != nil {
 		x.t.Fatal(err)
 	}
@@ -93,7 +106,72 @@ func (x *exchange) grow(transactions int) {
 		messages = append(messages, x.parameter(ref))
 	}
 	x.blocks = append(x.blocks, ref)
-	x.publish(wire.BlockEnd{Block: ref, Verified: x.random.IntN(2) == 0}, messages)
+	return messages
+}
+
+// span makes finalized blocks and publishes them as one range.
+func (x *exchange) span(blocks, transactions int) {
+	x.t.Helper()
+	end := wire.RangeEnd{Before: chain.BlockRef{Number: x.tip().Number, Hash: x.tip().Hash}, Verified: true}
+	var messages []routed
+	for range blocks {
+		ref := x.next()
+		messages = append(messages, x.happen(ref, transactions)...)
+		end.Blocks = append(end.Blocks, ref)
+	}
+	end.Last = x.tip()
+	x.final, x.floor = x.tip(), x.tip().Number
+	for p := range x.partitions {
+		records := x.shareOf(p, messages)
+		mine := end
+		mine.Records, mine.Digest, mine.Blocks = uint32(len(records)), wire.Digest(records), withRecords(end.Blocks, records, x.t)
+		x.send(p, append(records, x.encode(chain.Hash{}, mine)))
+	}
+}
+
+// withRecords are the blocks that have records.
+func withRecords(blocks []chain.BlockRef, records []bus.Record, t failer) (named []chain.BlockRef) {
+	with := map[uint64]bool{}
+	for _, r := range records {
+		m, _, err := wire.Decode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		with[blockOf(m).Number] = true
+	}
+	for _, b := range blocks {
+		if with[b.Number] {
+			named = append(named, b)
+		}
+	}
+	return named
+}
+
+// correct publishes the last blocks again, with other logs.
+func (x *exchange) correct(depth int) {
+	x.t.Helper()
+	again := slices.Clone(x.blocks[len(x.blocks)-depth:])
+	x.spare++
+	old := x.tip()
+	x.takeBack(depth)
+	x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: old}, Attempt: x.spare, Reason: "a log was missing"})
+	for _, ref := range again {
+		x.publish(wire.BlockEnd{Block: ref, Verified: true, Attempt: x.spare}, x.happen(ref, 2))
+	}
+}
+
+// breakPromise halts everybody and goes on from an ancestor, however final what it takes back was said to be.
+func (x *exchange) breakPromise(depth int, look func()) {
+	x.t.Helper()
+	old := x.tip()
+	x.everywhere(wire.Halt{Block: x.final, Reason: "the node says otherwise\x00"})
+	look()
+	x.everywhere(wire.Halt{Block: x.final, Reason: "it still does"})
+	x.takeBack(depth)
+	x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: old}, Accepted: true})
+	if x.final.Number > x.tip().Number {
+		x.final = x.tip()
+	}
 }
 
 // transaction lets a trader act, applies it to the book and returns what a scanner says about it.
@@ -218,14 +296,19 @@ func encodeRecord(t failer, key chain.Hash, m wire.Message, epoch uint64) bus.Re
 // publish writes a block's share to each partition, every partition its own batch.
 func (x *exchange) publish(end wire.BlockEnd, messages []routed) {
 	for p := range x.partitions {
-		var records []bus.Record
-		for _, m := range messages {
-			if wire.Partition(m.key, x.partitions) == p {
-				records = append(records, x.encode(m.key, m.message))
-			}
-		}
-		x.send(p, closed(x, end, records))
+		x.send(p, closed(x, end, x.shareOf(p, messages)))
 	}
+}
+
+// shareOf is what of messages goes to a partition: parameters go to all.
+func (x *exchange) shareOf(p int, messages []routed) (records []bus.Record) {
+	for _, m := range messages {
+		_, isTx := m.message.(wire.Tx)
+		if wire.Partition(m.key, x.partitions) == p || m.key.IsZero() && !isTx {
+			records = append(records, x.encode(m.key, m.message))
+		}
+	}
+	return records
 }
 
 // closed appends the BLOCK_END.
@@ -249,11 +332,17 @@ func (x *exchange) everywhere(m wire.Message) {
 func (x *exchange) reorg(depth int) {
 	x.t.Helper()
 	old := x.tip()
+	x.takeBack(depth)
+	x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: old}})
+}
+
+// takeBack forgets the last blocks.
+func (x *exchange) takeBack(depth int) {
+	x.t.Helper()
 	x.blocks = x.blocks[:len(x.blocks)-depth]
 	if err := x.book.Undo(x.tip().Number); err != nil {
 		x.t.Fatal(err)
 	}
-	x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: old}})
 }
 
 // finalize announces a block some way below the tip.

@@ -143,7 +143,9 @@ func (f *follower) forbid(ctx context.Context, err error) error {
 }
 
 // storable is a text as the database can hold it.
-func storable(text string) string { return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "") }
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "")
+}
 
 // judge does with a step what the rule says: shares wait for the next flush, whatever takes blocks back takes them along.
 func (f *follower) judge(ctx context.Context, s step) error {

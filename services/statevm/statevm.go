@@ -147,6 +147,9 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			metrics.stuck(true)
 			ready("halted: " + err.Error())
 			log.Error().Err(err).Int64("offset", p.Offset().Next).Uint64("block", p.Offset().Tip.Number).Msg("partition halted")
+			if err := s.bury(ctx, p, err); err != nil {
+				log.Error().Err(err).Msg("the record that halted the partition is not in the dead letter topic")
+			}
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}

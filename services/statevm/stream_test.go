@@ -18,23 +18,34 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// PIPE-3, PIPE-7, PIPE-8: over whatever a scanner writes (blocks, reorgs of any depth, repeated batches, a replaced scanner that still writes), with
-// one partition and with four, in steps of whatever size, the rows are those of a pure fold at every watermark looked at.
+// PIPE-3, PIPE-7, PIPE-8: over whatever a scanner writes (ranges, blocks, reorgs of any depth, corrections, also below the finalized block, halts and
+// what lifts them, repeated batches, a replaced scanner that still writes), with one partition and with four, in steps of whatever size, the rows are those of a pure fold at every watermark looked at.
 func TestStreamsFollowTheFold(t *testing.T) {
 	s := newSite(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		partitions := rapid.SampledFrom([]int{1, 4}).Draw(rt, "partitions")
 		x, topic, generation := s.play(rt, rapid.Uint64().Draw(rt, "seed"), partitions)
+		for range rapid.IntRange(0, 2).Draw(rt, "ranges") {
+			x.span(rapid.IntRange(1, 5).Draw(rt, "length"), rapid.IntRange(0, 3).Draw(rt, "transactions"))
+		}
 		x.grow(rapid.IntRange(0, 3).Draw(rt, "transactions"))
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
-			switch rapid.SampledFrom([]string{"grow", "grow", "grow", "reorg", "repeat", "finalize", "succeed", "look"}).Draw(rt, "step") {
+			switch rapid.SampledFrom([]string{"grow", "grow", "grow", "reorg", "correct", "break", "repeat", "finalize", "succeed", "look"}).Draw(rt, "step") {
 			case "grow":
 				for range rapid.IntRange(1, 6).Draw(rt, "blocks") {
 					x.grow(rapid.IntRange(0, 4).Draw(rt, "transactions"))
 				}
 			case "reorg":
-				if most := int(x.tip().Number - max(x.final.Number, 500)); most > 0 {
+				if most := int(x.tip().Number - max(x.final.Number, x.floor)); most > 0 {
 					x.reorg(rapid.IntRange(1, most).Draw(rt, "depth"))
+				}
+			case "correct":
+				if most := int(x.tip().Number - x.floor); most > 0 {
+					x.correct(rapid.IntRange(1, most).Draw(rt, "depth"))
+				}
+			case "break":
+				if most := int(x.tip().Number - x.floor); most > 0 {
+					x.breakPromise(rapid.IntRange(1, most).Draw(rt, "depth"), func() {})
 				}
 			case "repeat":
 				x.repeat()
