@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -284,8 +285,67 @@ func repacked(data []byte) []byte {
 	return again
 }
 
-// Strictness has one definition: we accept exactly the data that go-ethereum reads and would itself write, but for two items of one name, of which
-// neither could be meant. All values are read alike.
+// checkStrictness holds our reading against go-ethereum's. Strictness has one definition: we accept exactly the data that go-ethereum reads and would
+// itself write, but for two items of one name, of which neither could be meant. All values are read alike.
+func checkStrictness(t interface{ Fatalf(string, ...any) }, data []byte) (accepted bool) {
+	items, err := eventItems(data)
+	if canonical := len(data) > 0 && bytes.Equal(repacked(data), data); (err == nil) != canonical {
+		if err == nil || !strings.Contains(err.Error(), "appears twice") {
+			t.Fatalf("we say %v; go-ethereum would write it: %v\n%x", err, canonical, data)
+		}
+	}
+	if err != nil {
+		return false
+	}
+	name, err := eventName(data)
+	wantName, want, wantErr := referenceItems(data)
+	if err != nil || wantErr != nil || string(name) != wantName || len(items) != len(want) {
+		t.Fatalf("the name is %q, %v, with %d items; go-ethereum says %q, %v, %d\n%x", name, err, len(items), wantName, wantErr, len(want), data)
+	}
+	for k, got := range rendered(items) {
+		if !strings.HasPrefix(got, "string") && got != want[k] { // texts are mended
+			t.Fatalf("item %q: got %s, want %s", k, got, want[k])
+		}
+	}
+	return true
+}
+
+// Single words of good data are changed as an attacker or a broken node would: offsets and lengths by a little, bytes anywhere, parts cut or doubled.
+func TestStrictnessOnDamagedData(t *testing.T) {
+	accepted, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		data := gmxtest.Data(chain.Address{1}, "Some Event", drawFields(t))
+		for range rapid.IntRange(0, 3).Draw(t, "changes") {
+			at := 32 * rapid.IntRange(0, len(data)/32-1).Draw(t, "word")
+			switch rapid.IntRange(0, 5).Draw(t, "change") {
+			case 0:
+				data[at+31] += byte(32 * rapid.IntRange(-2, 2).Draw(t, "step"))
+			case 1:
+				data[at+31] += byte(rapid.IntRange(-2, 2).Draw(t, "step"))
+			case 2:
+				data[at+rapid.IntRange(0, 31).Draw(t, "byte")] = rapid.Byte().Draw(t, "value")
+			case 3:
+				data = slices.Delete(data, at, at+32)
+			case 4:
+				data = slices.Insert(data, at, data[at:at+32]...)
+			case 5:
+				copy(data[at:at+32], data[32*rapid.IntRange(0, len(data)/32-1).Draw(t, "from"):])
+			}
+			if len(data) == 0 {
+				return
+			}
+		}
+		if checkStrictness(t, data) {
+			accepted++
+		} else {
+			refused++
+		}
+	})
+	if accepted == 0 || refused == 0 {
+		t.Errorf("%d accepted, %d refused: the test does not see both", accepted, refused)
+	}
+}
+
 func FuzzEventItems(f *testing.F) {
 	f.Add(gmxtest.Data(chain.Address{1}, "OrderExecuted", perp.Fields{"key": chain.Hash{1}, "account": chain.Address{2}, "reason": "r"}))
 	f.Add(gmxtest.Data(chain.Address{1}, "OrderUpdated", perp.Fields{"dataList": []chain.Hash{{1}, {2}}, "i": perp.I64(-1), "b": false}))
@@ -294,28 +354,5 @@ func FuzzEventItems(f *testing.F) {
 		"6": []string{"", "text"}, "7": perp.Bytes{}, "": perp.U64(0),
 	}))
 	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		items, err := eventItems(data)
-		if canonical := bytes.Equal(repacked(data), data) && len(data) > 0; (err == nil) != canonical {
-			if err == nil || !strings.Contains(err.Error(), "appears twice") {
-				t.Fatalf("we say %v; go-ethereum would write it: %v\n%x", err, canonical, data)
-			}
-		}
-		if err != nil {
-			return
-		}
-		name, err := eventName(data)
-		wantName, want, wantErr := referenceItems(data)
-		if err != nil || wantErr != nil || string(name) != wantName {
-			t.Fatalf("the name is %q, %v; go-ethereum says %q, %v\n%x", name, err, wantName, wantErr, data)
-		}
-		for k, got := range rendered(items) {
-			if !strings.HasPrefix(got, "string") && got != want[k] { // texts are mended
-				t.Fatalf("item %q: got %s, want %s", k, got, want[k])
-			}
-		}
-		if len(items) != len(want) {
-			t.Fatalf("%d items, want %d", len(items), len(want))
-		}
-	})
+	f.Fuzz(func(t *testing.T, data []byte) { checkStrictness(t, data) })
 }

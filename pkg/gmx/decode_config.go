@@ -24,17 +24,17 @@ var configEvents = []eventKind{
 func decodeSetUint(r *reader) {
 	value := r.uint("value")
 	word := value.Bytes32()
-	setParameter(r, word)
+	base, args := setParameter(r, word)
 	if word[0] < 0x80 {
-		setInventory(r, value.Int())
+		setInventory(r, base, args, value.Int())
 	}
 }
 
 // decodeSetInt may set the starting value of a virtual position inventory, which is a measure too.
 func decodeSetInt(r *reader) {
 	value := r.int("value")
-	setParameter(r, value.Word())
-	setInventory(r, value)
+	base, args := setParameter(r, value.Word())
+	setInventory(r, base, args, value)
 }
 
 func decodeSetBool(r *reader) { setParameter(r, perp.BoolWord(r.bool("value"))) }
@@ -43,8 +43,11 @@ func decodeSetAddress(r *reader) { setParameter(r, r.address("value").Hash()) }
 
 func decodeSetBytes32(r *reader) { setParameter(r, r.hash("value")) }
 
-func setParameter(r *reader, value chain.Hash) {
-	emitParameter(r, perp.FullKey(r.hash("baseKey"), r.bytes("data")), value)
+// setParameter returns the key's parts as well. The arguments are part of the log's data still.
+func setParameter(r *reader, value chain.Hash) (base chain.Hash, args []byte) {
+	base, args = r.hash("baseKey"), one(r, "data", bytesItem, (*walker).raw)
+	emitParameter(r, perp.FullKey(base, args), value)
+	return base, args
 }
 
 // decodeMaxFunding is v2.1's own event for one parameter (Config.setFundingRate).

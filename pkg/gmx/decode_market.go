@@ -111,8 +111,7 @@ var (
 )
 
 // setInventory adds what a SetUint or SetInt of a virtual inventory says beside the parameter itself; nothing for other keys.
-func setInventory(r *reader, value perp.Int) {
-	base, args := r.hash("baseKey"), r.bytes("data")
+func setInventory(r *reader, base chain.Hash, args []byte, value perp.Int) {
 	v := perp.MarketValue{Value: value, Stamp: r.stamp}
 	switch {
 	case base == swapInventory && len(args) == 64:

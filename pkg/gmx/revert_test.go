@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/hex"
 	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,11 +62,11 @@ func TestRevertClasses(t *testing.T) {
 		{"0x032b3d00", "SequencerDown", RoleOrFeature},
 		{"0x113cfc03", "SequencerGraceDurationNotYetPassed", RoleOrFeature},
 		{"0xd84b8ee8", "OracleTimestampsAreLargerThanRequestExpirationTime", Expired},
-		{"0xe09ad0e9", "OrderNotFulfillableAtAcceptablePrice", UnknownRevert},
+		{"0xe09ad0e9", "OrderNotFulfillableAtAcceptablePrice", CancelsOrFreezes},
 		{"0x730d44b1", "OrderAlreadyFrozen", UnknownRevert},
 		{"0x1d4fc3c0", "InvalidAdl", UnknownRevert},
 		{"0x9f0bc7de", "PnlOvercorrected", UnknownRevert},
-		{"0x9fbe2cbc", "InvalidDecreaseOrderSize", UnknownRevert},
+		{"0x9fbe2cbc", "InvalidDecreaseOrderSize", CancelsOrFreezes},
 		{"0xe8266438", "RequestNotYetCancellable", UnknownRevert},
 		{"0x4e48dcda", "EndOfOracleSimulation", UnknownRevert},
 		{"0x08c379a0", "Error", UnknownRevert},
@@ -145,7 +148,7 @@ func TestRevertArguments(t *testing.T) {
 
 func TestErrorListIsWhole(t *testing.T) {
 	known := map[RevertClass]bool{DoneElsewhere: true, Recovered: true, NeedsReport: true, NeedsGas: true, RoleOrFeature: true, Expired: true,
-		UnknownRevert: true}
+		CancelsOrFreezes: true, UnknownRevert: true}
 	for _, e := range customErrors() {
 		if !known[e.class] || e.name == "" {
 			t.Errorf("bad entry %+v", e)
@@ -159,6 +162,59 @@ func TestErrorListIsWhole(t *testing.T) {
 	}
 	if n, want := len(customErrors()), strings.Count(errorList, "\n")+2; n != want {
 		t.Errorf("%d errors, want %d: two have one selector", n, want)
+	}
+}
+
+// declarations are those of the contracts' own list of errors where it is at hand, else of ours.
+func declarations(t *testing.T) (list []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "reference", "gmx", "errors.md"))
+	if err != nil {
+		t.Log("no errors.md beside this repository: the committed list stands in")
+		for line := range strings.Lines(errorList) {
+			_, declaration, _ := strings.Cut(strings.TrimSpace(line), " ")
+			list = append(list, declaration)
+		}
+		return list
+	}
+	for line := range strings.Lines(string(text)) {
+		if declaration, is := strings.CutPrefix(strings.TrimSpace(line), "- `"); is {
+			list = append(list, strings.TrimSuffix(declaration, "`"))
+		}
+	}
+	return list
+}
+
+// Every error of the contracts is recognised by name, with its arguments, by the selector that go-ethereum gives it.
+func TestEveryErrorIsKnown(t *testing.T) {
+	list := declarations(t)
+	if len(list) < 300 {
+		t.Fatalf("only %d errors are listed", len(list))
+	}
+	for _, declaration := range list {
+		name, rest, _ := strings.Cut(declaration, "(")
+		var inputs abi.Arguments
+		for argument := range strings.SplitSeq(strings.TrimSuffix(rest, ")"), ", ") {
+			if argument == "" {
+				continue
+			}
+			kind, argumentName, _ := strings.Cut(argument, " ")
+			typ, err := abi.NewType(kind, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inputs = append(inputs, abi.Argument{Name: argumentName, Type: typ})
+		}
+		id := abi.NewError(name, inputs).ID
+		r := DecodeRevert(append(id[:4:4], make([]byte, 64*len(inputs))...))
+		if r.Name != name {
+			t.Errorf("%s (%x) is read as %q", declaration, id[:4], r.Name)
+		}
+		for i, a := range r.Args {
+			if !slices.ContainsFunc(inputs, func(in abi.Argument) bool { return in.Name == a.Name }) {
+				t.Errorf("%s: argument %d is read as %q", declaration, i, a.Name)
+			}
+		}
 	}
 }
 

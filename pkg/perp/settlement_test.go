@@ -1,0 +1,45 @@
+package perp
+
+import (
+	"testing"
+
+	"perpkeeper/pkg/chain"
+)
+
+// LIQ-11: a settlement stands under its order, a fee under its log: a transaction may pay several.
+func TestSettlementsAndFeesAreKept(t *testing.T) {
+	tx := chain.Hash{7}
+	first := KeeperPaid{KeeperFee{Keeper: trader, Amount: U64(5), Stamp: Stamp{Block: 1, Log: 3, TxHash: tx}}}
+	second := KeeperPaid{KeeperFee{Keeper: trader, Amount: U64(6), Stamp: Stamp{Block: 1, Log: 4, TxHash: tx}}}
+	settled := PositionSettled{Settlement{OrderKey: chain.Hash{9}, Account: trader, TotalCostAmount: U64(8), Stamp: Stamp{Block: 1, Log: 2, TxHash: tx}}}
+	b := mustApply(t, settled, first, second)
+	if n := len(b.Rows(KeeperFees)); n != 2 {
+		t.Errorf("%d fees are kept, want 2", n)
+	}
+	if got := b.Get(RowKey{Settlements, chain.Hash{9}}); got != Row(settled.Settlement) {
+		t.Errorf("got %+v", got)
+	}
+	for _, e := range []Event{settled, first, second} {
+		if keys := e.Touches(); len(keys) != 1 || b.Get(keys[0]) == nil {
+			t.Errorf("%T names the rows %v", e, keys)
+		}
+	}
+}
+
+// An update of v2.1 says nothing about what v2.2 added.
+func TestUpdateLeavesWhatItDoesNotName(t *testing.T) {
+	created := order(1)
+	created.ValidFromTime, created.AutoCancel, created.DataList = U64(50), true, []chain.Hash{{4}}
+	b := mustApply(t, OrderCreated{created}, OrderChanged{Key: chain.Hash{1}, SizeDeltaUsd: U64(6), Stamp: Stamp{Block: 2}})
+	o := b.Get(RowKey{Orders, chain.Hash{1}}).(Order)
+	if o.ValidFromTime != U64(50) || !o.AutoCancel || len(o.DataList) != 1 || o.SizeDeltaUsd != U64(6) {
+		t.Errorf("got %+v", o)
+	}
+	later := U64(70)
+	if err := Apply(b, OrderChanged{Key: chain.Hash{1}, ValidFromTime: &later, Stamp: Stamp{Block: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	if o := b.Get(RowKey{Orders, chain.Hash{1}}).(Order); o.ValidFromTime != later {
+		t.Errorf("got %+v", o)
+	}
+}
