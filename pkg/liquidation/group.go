@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/ladder"
 	"perpkeeper/pkg/perp"
 )
 
@@ -18,7 +19,7 @@ type groupKey struct {
 type group struct {
 	key     groupKey
 	members map[*entry]struct{}
-	ladder  ladder[*entry]
+	rungs   ladder.Ladder[*entry]
 	certificate
 	stands bool
 }
@@ -27,12 +28,13 @@ type group struct {
 type entry struct {
 	position perp.Position
 	group    *group
-	place    foothold
+	place    ladder.Foothold
 
 	size, tokens, collateral, borrowing, funding float64
 }
 
-func (e *entry) foothold() *foothold { return &e.place }
+// Foothold implements [ladder.Climber].
+func (e *entry) Foothold() *ladder.Foothold { return &e.place }
 
 func newEntry(p perp.Position) *entry {
 	return &entry{
@@ -158,31 +160,31 @@ func (g *group) at(t *perp.Terms) float64 {
 }
 
 // due returns the members that have to be judged at a market's present terms.
-func (g *group) due(t *perp.Terms, armed float64) []rung[*entry] {
+func (g *group) due(t *perp.Terms, armed float64) []ladder.Rung[*entry] {
 	if !g.stands || !g.holds(g.key, t, armed) {
 		g.rebuild(t, armed)
 	}
-	return g.ladder.due(g.at(t))
+	return g.rungs.Due(g.at(t))
 }
 
 func (g *group) rebuild(t *perp.Terms, armed float64) {
 	g.certificate, g.stands = certify(g.key, t, armed), true
 	members := make([]*entry, 0, len(g.members))
 	for e := range g.members {
-		e.place.price = g.rung(e)
+		e.place.Price = g.rung(e)
 		members = append(members, e)
 	}
-	g.ladder.fill(members)
+	g.rungs.Fill(members)
 }
 
 func (g *group) add(e *entry) {
 	g.members[e] = struct{}{}
 	if g.stands {
-		g.ladder.put(e, g.rung(e))
+		g.rungs.Put(e, g.rung(e))
 	}
 }
 
 func (g *group) drop(e *entry) {
 	delete(g.members, e)
-	g.ladder.remove(e)
+	g.rungs.Remove(e)
 }

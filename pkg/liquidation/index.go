@@ -91,12 +91,12 @@ func (x *Index) Candidates(market chain.Address, view *perp.View) ([]Candidate, 
 	var failures []error
 	for _, g := range x.markets[market] {
 		for _, r := range g.due(t, x.armed) {
-			verdict, err := view.Judge(r.member.position)
+			verdict, err := view.Judge(r.Member.position)
 			switch {
 			case err != nil:
 				failures = append(failures, err)
 			case verdict.Liquidatable || verdict.Ratio.Float()/one < x.armed:
-				found = append(found, Candidate{r.member.position, verdict})
+				found = append(found, Candidate{r.Member.position, verdict})
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func (x *Index) Missed(swept []Candidate, view *perp.View) (missed []Candidate) 
 			continue // then nobody can judge
 		}
 		e.group.due(t, x.armed) // renews the certificate if need be
-		if e.place.price < e.group.at(t) {
+		if e.place.Price < e.group.at(t) {
 			missed = append(missed, c)
 		}
 	}

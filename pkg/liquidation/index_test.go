@@ -150,7 +150,7 @@ func (v *venue) drawTick(t *rapid.T, x *Index) {
 			if e.position.Market == other.MarketToken {
 				index = other.IndexToken
 			}
-			if at := math.Abs(e.place.price); e.place.on && at > 1e10 && at < 1e40 {
+			if at := math.Abs(e.place.Price); e.place.On() && at > 1e10 && at < 1e40 {
 				off := rapid.SampledFrom([]float64{1e-9, 1e-4, 1e-2}).Draw(t, "far") * rapid.Float64Range(-1, 1).Draw(t, "off")
 				token, price = index, at*(1+off)
 				break
@@ -232,7 +232,7 @@ func TestMissedIsNoticed(t *testing.T) {
 		t.Fatalf("%v, %v", found, err)
 	}
 	e := x.entries[p.PositionKey]
-	e.group.ladder.put(e, 1) // as if the filter had gone wrong
+	e.group.rungs.Put(e, 1) // as if the filter had gone wrong
 	if found, _ := x.Candidates(market.MarketToken, view); len(found) != 0 {
 		t.Fatal("the broken filter still finds it")
 	}

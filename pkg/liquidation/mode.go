@@ -20,9 +20,9 @@ const (
 // String returns the name that metrics and logs use.
 func (m Mode) String() string { return [...]string{"normal", "volatile", "extreme"}[m] }
 
-// SweepInterval is the time between two sweeps in a mode (LIQ-1): 10, 5 and 2 s.
-func (m Mode) SweepInterval() time.Duration {
-	return [...]time.Duration{10 * time.Second, 5 * time.Second, 2 * time.Second}[m]
+// SweepInterval is the time between two sweeps in a mode, by that of the normal one: 10, 5 and 2 s where that is 10 s (LIQ-1).
+func (m Mode) SweepInterval(normal time.Duration) time.Duration {
+	return normal / [...]time.Duration{1, 2, 5}[m]
 }
 
 // percent is the volatility above which a mode begins.

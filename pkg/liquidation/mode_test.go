@@ -29,7 +29,7 @@ func TestModes(t *testing.T) {
 		}
 	}
 	for mode, want := range map[Mode]time.Duration{Normal: 10 * time.Second, Volatile: 5 * time.Second, Extreme: 2 * time.Second} {
-		if got := mode.SweepInterval(); got != want {
+		if got := mode.SweepInterval(10 * time.Second); got != want {
 			t.Errorf("%v: %v, want %v", mode, got, want)
 		}
 	}

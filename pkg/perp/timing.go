@@ -63,3 +63,24 @@ func clampSeconds(t Uint) uint64 {
 	}
 	return 1 << 62
 }
+
+// Acceptable reports whether an index price alone, before any price impact, is within an order's acceptable price (BaseOrderUtils.
+// getExecutionPriceForIncrease and …ForDecrease compare the execution price with it). Swaps have none.
+//
+//	          long                short
+//	increase  max <= acceptable   min >= acceptable
+//	decrease  min >= acceptable   max <= acceptable
+func Acceptable(o Order, index Price) bool {
+	if o.OrderType.IsSwap() {
+		return true
+	}
+	if o.OrderType.IsIncrease() == o.IsLong {
+		return !o.AcceptablePrice.Less(index.Max)
+	}
+	return !index.Min.Less(o.AcceptablePrice)
+}
+
+// SideInterest is a side's open interest in USD (MarketUtils.getOpenInterest).
+func SideInterest(rows Rows, market Market, isLong bool) Uint {
+	return ledger{rows: rows, market: market}.interest().usdOf(isLong)
+}

@@ -5,9 +5,9 @@ import "slices"
 // Groups of rooms, innermost first. Imports point one way: vocabularies ← rooms ← adapters ← services.
 var (
 	vocabularies = []string{"pkg/chain", "pkg/perp", "pkg/job"}
-	tools        = []string{"pkg/retry", "pkg/secret", "pkg/failpoint"}
+	tools        = []string{"pkg/retry", "pkg/secret", "pkg/failpoint", "pkg/ladder"}
 	inner        = slices.Concat(vocabularies, tools)
-	rooms        = []string{"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/tier/...", "pkg/delayed/...", "pkg/ttl/..."}
+	rooms        = []string{"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...", "pkg/delayed/...", "pkg/ttl/..."}
 	shell        = []string{"pkg/service/..."}
 )
 
@@ -20,6 +20,7 @@ var House = Table{
 		{Path: "pkg/retry"},
 		{Path: "pkg/secret"},
 		{Path: "pkg/failpoint"},
+		{Path: "pkg/ladder"},
 		{Path: "pkg/wire/...", May: vocabularies},
 
 		{Path: "pkg/lease/...", May: inner},
@@ -27,6 +28,7 @@ var House = Table{
 		{Path: "pkg/txm/...", May: append([]string{"pkg/lease"}, inner...)},
 		{Path: "pkg/txm/txmtest", May: slices.Concat(inner, rooms)}, // the conformance suite of stores, which implement all of them
 		{Path: "pkg/liquidation/...", May: inner},
+		{Path: "pkg/due/...", May: inner},
 		{Path: "pkg/tier/...", May: append([]string{"pkg/ttl"}, inner...)},
 		{Path: "pkg/delayed/...", May: inner},
 		{Path: "pkg/ttl/...", May: tools},

@@ -1,4 +1,4 @@
-package liquidation
+package ladder
 
 import (
 	"slices"
@@ -8,39 +8,39 @@ import (
 )
 
 type climbing struct {
-	place foothold
+	place Foothold
 	id    int
 }
 
-func (c *climbing) foothold() *foothold { return &c.place }
+func (c *climbing) Foothold() *Foothold { return &c.place }
 
 // Whatever is put, moved and removed, what is due is what a plain scan of a map says.
 func TestLadderIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l ladder[*climbing]
+		var l Ladder[*climbing]
 		members, twin := make([]climbing, 10), map[int]float64{}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			id, price := rapid.IntRange(0, 9).Draw(t, "member"), float64(rapid.IntRange(-5, 5).Draw(t, "price"))
 			members[id].id = id
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
-				l.remove(&members[id])
+				l.Remove(&members[id])
 				delete(twin, id)
 			case 1:
 				var all []*climbing
 				for m := range twin {
-					members[m].place.price = price + float64(m)
+					members[m].place.Price = price + float64(m)
 					twin[m] = price + float64(m)
 					all = append(all, &members[m])
 				}
-				l.fill(all)
+				l.Fill(all)
 			default:
-				l.put(&members[id], price)
+				l.Put(&members[id], price)
 				twin[id] = price
 			}
 			var got, want []int
-			for _, r := range l.due(price) {
-				got = append(got, r.member.id)
+			for _, r := range l.Due(price) {
+				got = append(got, r.Member.id)
 			}
 			for m, p := range twin {
 				if p >= price {

@@ -1,0 +1,33 @@
+package due
+
+import (
+	"fmt"
+
+	"perpkeeper/pkg/job"
+)
+
+// Decision says whether something is to be executed now, and why or why not.
+type Decision struct {
+	Due bool
+	// Why is one sentence for an operator.
+	Why string
+	// Job is what to execute. Its id, kind and key are set in any case; the rest only if it is due. BirthMs is zero for a price-born job: since when its
+	// condition has held, one moment cannot know.
+	Job job.Job
+}
+
+func (d *Decision) not(format string, args ...any) Decision {
+	d.Due, d.Why = false, fmt.Sprintf(format, args...)
+	return *d
+}
+
+// yes completes a decision.
+func (d *Decision) yes(m *Moment, format string, args ...any) Decision {
+	d.Due, d.Why = true, fmt.Sprintf(format, args...)
+	d.Job.Evidence = m.evidence(d.Job.Tokens, d.Why)
+	return *d
+}
+
+// PriceBorn reports whether the job was born by a price report and not by a block: its birth is the time of the first report at which its condition
+// holds (TIER-9).
+func (d Decision) PriceBorn() bool { return d.Due && d.Job.BirthMs == 0 }

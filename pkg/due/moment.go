@@ -1,0 +1,122 @@
+package due
+
+import (
+	"fmt"
+	"sync"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// Quote is the newest report of a token that may be judged with.
+type Quote struct {
+	perp.Price
+	TimeMs uint64 // the source's own time
+	ID     string // names the report, for evidence
+}
+
+// Second is the report's time as the contracts see it.
+func (q Quote) Second() uint64 { return q.TimeMs / 1000 }
+
+// Rules are what this venue and this keeper can do (LIQ-5, LIQ-13): capabilities, not code.
+type Rules struct {
+	// FireRatio is the margin ratio below which the venue liquidates: 1 by GMX's rule, as a 30-decimal factor.
+	FireRatio perp.Uint
+	// FrozenRole says that this keeper's signers may execute frozen orders.
+	FrozenRole bool
+	// AdlRole says that they may deleverage.
+	AdlRole bool
+	// SliceFactor bounds one liquidation of a venue that supports partial ones to this share of the side's open interest, as a 30-decimal factor;
+	// zero = the venue closes whole positions only.
+	SliceFactor perp.Uint
+}
+
+// Moment is everything a decision depends on besides its object. It is never changed once it is used; all methods may be called concurrently.
+type Moment struct {
+	Block      chain.BlockRef // the state's
+	Generation uint32
+	Rows       perp.Rows // markets, measures and parameters of the whole venue
+	Quotes     map[chain.Address]Quote
+	Rules      Rules
+
+	once sync.Once
+	view *perp.View
+}
+
+// Seconds is the second decisions are made for: that of the newest of block and reports, because what is decided now is executed later than both.
+func (m *Moment) Seconds() uint64 {
+	now := m.Block.TimeMs / 1000
+	for _, q := range m.Quotes {
+		now = max(now, q.Second())
+	}
+	return now
+}
+
+// View is the venue's risk at the moment.
+func (m *Moment) View() *perp.View {
+	m.once.Do(func() {
+		prices := make(map[chain.Address]perp.Price, len(m.Quotes))
+		for token, q := range m.Quotes {
+			prices[token] = q.Price
+		}
+		m.view = perp.NewView(perp.Circumstances{Rows: m.Rows, Prices: prices, Time: m.Seconds(), FireRatio: m.Rules.FireRatio})
+	})
+	return m.view
+}
+
+// Market returns a market.
+func (m *Moment) Market(token chain.Address) (perp.Market, bool) {
+	row, known := m.Rows.Get(perp.RowKey{Table: perp.Markets, Key: token.Hash()}).(perp.Market)
+	return row, known
+}
+
+// index returns the newest report of a market's index token.
+func (m *Moment) index(market perp.Market) (Quote, error) {
+	q, known := m.Quotes[market.IndexToken]
+	if !known {
+		return Quote{}, fmt.Errorf("there is no fresh price report of %s", market.IndexToken)
+	}
+	return q, nil
+}
+
+// tokens returns the tokens whose reports an execution needs: those of the markets it touches, each once.
+func (m *Moment) tokens(markets ...chain.Address) (tokens []chain.Address, err error) {
+	seen := map[chain.Address]bool{}
+	for _, address := range markets {
+		market, known := m.Market(address)
+		if !known {
+			return nil, fmt.Errorf("market %s is not known to the state", address)
+		}
+		for _, token := range market.Tokens() {
+			if !seen[token] && !token.IsZero() {
+				seen[token] = true
+				tokens = append(tokens, token)
+			}
+		}
+	}
+	return tokens, nil
+}
+
+var requestExpiration = perp.RowKey{Table: perp.Parameters, Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME")}
+
+// Expiration is how long the venue accepts reports for a market order or request, in seconds.
+func (m *Moment) Expiration() uint64 {
+	const venueDefault = 300 // config/general.ts of the contracts
+	p, known := m.Rows.Get(requestExpiration).(perp.Parameter)
+	if seconds, fits := p.Uint().Uint64(); known && fits {
+		return seconds
+	}
+	return venueDefault
+}
+
+// evidence names the moment and the reports a decision was made with.
+func (m *Moment) evidence(tokens []chain.Address, reason string) job.Evidence {
+	reports := make([]string, 0, len(tokens))
+	for _, token := range tokens {
+		if q, known := m.Quotes[token]; known {
+			reports = append(reports, q.ID)
+		}
+	}
+	return job.Evidence{Block: m.Block, Generation: m.Generation, Reports: reports, Reason: reason}
+}

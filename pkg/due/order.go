@@ -1,0 +1,85 @@
+package due
+
+import (
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// Order decides about executing an order. The position is the one the order would act on; the zero position where there is none.
+func (m *Moment) Order(o perp.Order, position perp.Position) Decision {
+	d := Decision{Job: job.Job{
+		ID: job.OrderID(o.Key, o.Changes), Kind: job.Order, Key: o.Key, Account: o.Account, Market: o.Market,
+		Collateral: o.InitialCollateralToken, IsLong: o.IsLong, Frozen: o.Status == perp.Frozen, Class: job.ClassTriggerOrder,
+	}}
+	switch {
+	case o.Status == perp.Frozen && !m.Rules.FrozenRole:
+		return d.not("it is frozen (%s), and this keeper does not hold the frozen-order role", because(o.Reason))
+	case !o.Status.Pending() && o.Status != perp.Frozen:
+		return d.not("it is %s", o.Status)
+	}
+	tokens, err := m.tokens(orderMarkets(o)...)
+	if err != nil {
+		return d.not("%v", err)
+	}
+	d.Job.Tokens = tokens
+	if o.OrderType.IsMarket() {
+		return m.marketOrder(o, d)
+	}
+	return m.waitingOrder(o, position, d)
+}
+
+// marketOrder is due from its birth until the venue refuses every report of it.
+func (m *Moment) marketOrder(o perp.Order, d Decision) Decision {
+	window := perp.OrderWindow(o, perp.Position{}, m.Expiration())
+	if m.Block.TimeMs > window.To*1000 {
+		return d.not("it expired in second %d: the venue takes no report of a later time for it; only its owner can cancel it", window.To)
+	}
+	d.Job.Class, d.Job.BirthMs, d.Job.ExpiresMs = job.ClassMarketOrder, o.Birth.TimeMs, window.To*1000
+	return d.yes(m, "market order")
+}
+
+// waitingOrder is due while the newest report meets its trigger. One whose price is not acceptable would be frozen, and waits instead.
+func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) Decision {
+	if needsPosition(o.OrderType) && position.Status != perp.Active {
+		return d.not("its position is not open: executing it would revert")
+	}
+	if o.OrderType.IsSwap() {
+		d.Job.BirthMs = o.Birth.TimeMs
+		return d.yes(m, "limit swap; only the contract knows its output")
+	}
+	market, _ := m.Market(o.Market)
+	index, err := m.index(market)
+	if err != nil {
+		return d.not("%v", err)
+	}
+	if window := perp.OrderWindow(o, position, m.Expiration()); !window.Holds(index.Second()) {
+		return d.not("it takes reports from second %d on, and the newest of %s is of second %d", window.From, market.IndexToken, index.Second())
+	}
+	if !perp.Triggered(o, index.Price) {
+		return d.not("the price of %s is %s to %s and does not meet the trigger %s", market.IndexToken, index.Min, index.Max, o.TriggerPrice)
+	}
+	if !perp.Acceptable(o, index.Price) {
+		return d.not("the price of %s is %s to %s, worse than the acceptable price %s: the venue would freeze the order", market.IndexToken, index.Min, index.Max, o.AcceptablePrice)
+	}
+	return d.yes(m, "index price %s..%s meets trigger %s", index.Min, index.Max, o.TriggerPrice)
+}
+
+func needsPosition(t perp.OrderType) bool {
+	return t == perp.LimitDecrease || t == perp.StopLossDecrease
+}
+
+// orderMarkets are the markets an execution touches: its own, unless it only swaps, and those on the swap path.
+func orderMarkets(o perp.Order) []chain.Address {
+	if o.OrderType.IsSwap() {
+		return o.SwapPath
+	}
+	return append([]chain.Address{o.Market}, o.SwapPath...)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return "no reason given"
+	}
+	return reason
+}

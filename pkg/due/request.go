@@ -1,0 +1,44 @@
+package due
+
+import (
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// Request decides about executing a deposit, withdrawal or shift, of a market or of a GLV: due from its birth until it expires.
+func (m *Moment) Request(r perp.Request) Decision {
+	kind := job.OfRequest(r.Kind)
+	d := Decision{Job: job.Job{
+		ID: job.RequestID(kind, r.Key), Kind: kind, Key: r.Key, Account: r.Account, Market: r.Market, Class: job.ClassRequest,
+	}}
+	if !r.Status.Pending() {
+		return d.not("it is %s", r.Status)
+	}
+	window := perp.RequestWindow(r, m.Expiration())
+	if m.Block.TimeMs > window.To*1000 {
+		return d.not("it expired in second %d: the venue takes no report of a later time for it; only its owner can cancel it", window.To)
+	}
+	tokens, err := m.tokens(requestMarkets(r)...)
+	if err != nil {
+		return d.not("%v", err)
+	}
+	d.Job.Tokens, d.Job.BirthMs, d.Job.ExpiresMs = tokens, r.Birth.TimeMs, window.To*1000
+	return d.yes(m, "request waits")
+}
+
+// requestMarkets are the markets an execution touches, by the names of the Created events.
+func requestMarkets(r perp.Request) []chain.Address {
+	markets := []chain.Address{r.Market}
+	for _, name := range []string{"toMarket"} {
+		if to, ok := r.Fields[name].(chain.Address); ok {
+			markets = append(markets, to)
+		}
+	}
+	for _, path := range []string{"longTokenSwapPath", "shortTokenSwapPath"} {
+		if addresses, ok := r.Fields[path].([]chain.Address); ok {
+			markets = append(markets, addresses...)
+		}
+	}
+	return markets
+}
