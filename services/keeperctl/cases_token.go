@@ -100,6 +100,9 @@ func (names tokenNames) prices(given map[string]casePrice, p perp.Position, m pe
 	prices := map[chain.Address]perp.Price{}
 	for i, token := range tokens {
 		q := quotes[s.chosen[i]]
+		if q.decimals < 0 && s.seen[i] == 0 {
+			return nil, fmt.Errorf("cannot tell how many decimals %s has; say so with --tokens SYMBOL=ADDRESS:DECIMALS,…", q.name)
+		}
 		minimum, err := q.price.Min.perUnit(q.places(s.seen[i]))
 		maximum, errMax := q.price.Max.perUnit(q.places(s.seen[i]))
 		if err := errors.Join(err, errMax); err != nil {
@@ -153,16 +156,12 @@ func (s *search) unlikely(q quote, i int) float64 {
 	return math.Abs(math.Log(price) + float64(30-q.places(s.seen[i]))*math.Ln10 - math.Log(s.seen[i]))
 }
 
-// places are a quote's decimals: those that are known, else those that bring its price nearest to what a unit was worth, else 18.
+// places are a quote's decimals: those that are known, else those that bring its price nearest to what a unit was worth.
 func (q quote) places(seen float64) int {
-	switch price := q.price.Min.float(); {
-	case q.decimals >= 0:
-		return q.decimals
-	case seen == 0 || price == 0:
-		return 18
-	default:
+	if price := q.price.Min.float(); q.decimals < 0 && price != 0 {
 		return 30 - int(math.Round(math.Log10(seen/price)))
 	}
+	return max(q.decimals, 0)
 }
 
 // openedAt is the worth of a unit of a token when the open positions on it were opened: the position's own where it is the index token of its

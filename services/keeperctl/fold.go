@@ -21,9 +21,6 @@ func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 	tokens := flags.String("tokens", "", "what symbols in the cases mean, where the recording leaves it open: SYMBOL=ADDRESS:DECIMALS,…")
 	return func(ctx context.Context, std IO) error {
 		if *logs == "" {
-			*logs = flags.Arg(0)
-		}
-		if *logs == "" {
 			return usagef("there is nothing to fold: name a recording, or - for standard input")
 		}
 		f := fold{book: perp.NewBook()}

@@ -28,10 +28,11 @@ type command struct {
 	summary string
 	setup   func(*flag.FlagSet) func(context.Context, IO) error
 	main    func()
+	operand string // what the one argument that is no flag means, before or after the flags; none is taken when empty
 }
 
 var commands = []command{
-	{name: "fold", summary: "fold a recording of event logs and print the state it leaves", setup: foldCommand},
+	{name: "fold", summary: "fold a recording of event logs and print the state it leaves, or the verdicts on cases", setup: foldCommand, operand: "logs"},
 	{name: "events", summary: "list the contract events that are handled and those known and ignored", setup: eventsCommand},
 	{name: "prepare", summary: "create missing topics and bring the database's schema up to date", main: func() {
 		service.Tool("keeperctl", "prepare", DefaultPrepareConfig(), Prepare)
@@ -82,7 +83,7 @@ func (c command) run(ctx context.Context, args []string, std IO) error {
 	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	run := c.setup(flags)
-	switch err := flags.Parse(args); {
+	switch err := c.parse(flags, args); {
 	case errors.Is(err, flag.ErrHelp):
 		_, _ = fmt.Fprintf(std.Out, "keeperctl %s: %s\n", c.name, c.summary)
 		flags.SetOutput(std.Out)
@@ -97,6 +98,16 @@ func (c command) run(ctx context.Context, args []string, std IO) error {
 		return fmt.Errorf("%s: %w", c.name, err)
 	}
 	return nil
+}
+
+// parse reads flags and the operand, which is another way to write the flag it is named for.
+func (c command) parse(flags *flag.FlagSet, args []string) error {
+	err := flags.Parse(args)
+	if err != nil || c.operand == "" || flags.NArg() == 0 || flags.Lookup(c.operand).Value.String() != "" {
+		return err
+	}
+	operand, rest := flags.Arg(0), flags.Args()[1:]
+	return errors.Join(flags.Set(c.operand, operand), flags.Parse(rest))
 }
 
 func overview() string {
