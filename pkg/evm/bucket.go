@@ -22,7 +22,8 @@ type bucket struct {
 
 const (
 	firstPause   = time.Second
-	longestPause = time.Minute
+	longestPause = 10 * time.Second // unless the node asks for more
+	mostPause    = time.Minute      // even then
 	leastRate    = 1.0
 	// forgottenRate is where a learnt limit no longer matters: nobody asks that often.
 	forgottenRate = 1000.0
@@ -94,7 +95,7 @@ func (b *bucket) recover(now time.Time, passed float64) {
 	case b.limit == 0 && b.rate >= forgottenRate:
 		b.rate = 0
 	}
-	if now.Sub(b.paused) > longestPause {
+	if now.Sub(b.paused) > mostPause {
 		b.pause = 0
 	}
 }
@@ -107,7 +108,7 @@ func (b *bucket) refused(now time.Time, pause time.Duration) {
 	b.refill(now)
 	if now.Before(b.paused) {
 		if pause > 0 {
-			b.paused = maxTime(b.paused, now.Add(min(pause, longestPause)))
+			b.paused = maxTime(b.paused, now.Add(min(pause, mostPause)))
 		}
 		return
 	}
@@ -121,7 +122,7 @@ func (b *bucket) refused(now time.Time, pause time.Duration) {
 	if pause <= 0 {
 		pause = b.pause
 	}
-	b.paused = now.Add(min(pause, longestPause))
+	b.paused = now.Add(min(pause, mostPause))
 }
 
 // learnt returns the limit the node has taught, in requests per second; 0 if none is in force.

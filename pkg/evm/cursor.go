@@ -1,6 +1,7 @@
 package evm
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 )
@@ -99,7 +100,7 @@ func (c *cursor) object(field func(name []byte) error) error {
 		return nil
 	}
 	for {
-		name, err := c.text()
+		name, err := c.name()
 		if err != nil {
 			return err
 		}
@@ -118,26 +119,35 @@ func (c *cursor) object(field func(name []byte) error) error {
 	}
 }
 
-// text reads a string without escapes. It is valid until the document changes.
-func (c *cursor) text() ([]byte, error) {
+// quoted reads what stands between two quotes. An escaped quote ends it as well: whoever calls must refuse what has a backslash. It is valid until the
+// document changes.
+func (c *cursor) quoted() ([]byte, error) {
 	if err := c.expect('"'); err != nil {
 		return nil, err
 	}
-	for from := c.at; c.at < len(c.raw); c.at++ {
-		switch b := c.raw[c.at]; {
-		case b == '"':
-			c.at++
-			return c.raw[from : c.at-1], nil
-		case b == '\\' || b < ' ' || b > '~':
-			return nil, c.fail("a string with %q", b)
-		}
+	length := bytes.IndexByte(c.raw[c.at:], '"')
+	if length < 0 {
+		return nil, c.fail("a string does not end")
 	}
-	return nil, c.fail("a string does not end")
+	from := c.at
+	c.at += length + 1
+	return c.raw[from : from+length], nil
 }
 
-// digits reads a string of hexadecimal digits behind 0x.
+// name reads the name of a field.
+func (c *cursor) name() ([]byte, error) {
+	text, err := c.quoted()
+	for _, b := range text {
+		if b == '\\' || b < ' ' || b > '~' {
+			return nil, c.fail("a name with %q", b)
+		}
+	}
+	return text, err
+}
+
+// digits reads a string behind 0x. The hexadecimal decoding of it refuses everything else that a string may hold.
 func (c *cursor) digits() ([]byte, error) {
-	text, err := c.text()
+	text, err := c.quoted()
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"perpkeeper/pkg/evm"
 )
@@ -46,6 +47,11 @@ var sendAnswers = []struct {
 	{"the transaction was added to the transaction pool but wasn't processed in 2s", evm.Accepted},
 	{"execution reverted", evm.Reverted},
 	{"execution reverted: already known", evm.Reverted}, // a contract may say anything
+	{"rate limit", evm.Ambiguous},
+	{"limit exceeded", evm.Ambiguous},
+	{"request timed out", evm.Ambiguous},
+	{"EOF", evm.Ambiguous},
+	{"read tcp 10.0.0.1:443: connection reset by peer", evm.Ambiguous},
 	{"no backend is currently healthy", evm.Ambiguous},
 	{"method eth_sendRawTransaction in batch triggered rate limit", evm.Ambiguous},
 	{"transaction not already known", evm.Ambiguous}, // in the middle of a sentence it means something else
@@ -59,9 +65,15 @@ func TestSendClasses(t *testing.T) {
 	c := dial(t, node.config())
 	for _, a := range sendAnswers {
 		for form, text := range map[string]string{
-			"bare": a.text, "prefixed": "upstream: err: " + a.text, "upper case": strings.ToUpper(a.text), "both": "RPC: " + strings.ToUpper(a.text),
+			"bare": a.text, "prefixed": "x: " + a.text, "prefixed twice": "upstream: err: " + a.text, "upper case": strings.ToUpper(a.text),
+			"both": "RPC: " + strings.ToUpper(a.text), "id null": a.text,
 		} {
-			node.refuse(text)
+			if node.refuse(text); form == "id null" {
+				quoted, _ := json.Marshal(text)
+				node.serve(func(w http.ResponseWriter, _ *http.Request) {
+					_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":`+string(quoted)+`}}`)
+				})
+			}
 			err := c.SendRaw(t.Context(), []byte{1})
 			if got := evm.SendClass(err); got != a.class {
 				t.Errorf("%s %q: %s, want %s", form, text, got, a.class)
@@ -96,12 +108,15 @@ func TestAcceptedIsNoError(t *testing.T) {
 func TestNoReplyIsAmbiguous(t *testing.T) {
 	node := startAnswering(t)
 	cfg := node.config()
+	cfg.RequestTimeout = 300 * time.Millisecond
 	c := dial(t, cfg)
 	for name, handler := range map[string]http.HandlerFunc{
 		"a cut": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"HTTP 429": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "already known", http.StatusTooManyRequests)
 		},
+		"HTTP 500":  status(http.StatusInternalServerError, `{"error":{"code":-32000,"message":"transaction underpriced"}}`),
+		"a timeout": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"HTTP 503": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "nonce too low", http.StatusServiceUnavailable)
 		},
@@ -208,6 +223,9 @@ func (a *answering) config() evm.Config {
 	cfg.URLs = append(cfg.URLs[:0:0], mustURL(a.URL))
 	return cfg
 }
+
+// serve makes the node answer everything but for its chain in one way.
+func (a *answering) serve(how http.HandlerFunc) { a.handler.Store(&how) }
 
 func (a *answering) refuse(text string) {
 	quoted, _ := json.Marshal(text)
