@@ -20,7 +20,7 @@ func NewDecoder(emitter chain.Address) *Decoder { return &Decoder{emitter: emitt
 //
 // It fails with an [UnknownEventError] or a [DecodeError] and never panics.
 func (d *Decoder) Transaction(logs []chain.Log, blockTimeMs uint64) ([]perp.Event, error) {
-	var r reader
+	r := reader{joins: joins{events: make([]perp.Event, 0, len(logs))}}
 	for i := range logs {
 		l := &logs[i]
 		if i > 0 {

@@ -3,6 +3,7 @@ package gmx
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,7 +111,8 @@ func checkRefused(t *testing.T, e gmxtest.Documented, item, change string, items
 		t.Errorf("%s: item %s is thought to be unread, but its lack is noticed: %v", e.Name, item, err)
 	}
 	var decode *DecodeError
-	if !errors.As(err, &decode) || decode.Event != e.Name || decode.TxHash != (chain.Hash{0x77}) || logs[decode.Index-10].Topics[1] != chain.Keccak256([]byte(e.Name)) {
+	hash := chain.Keccak256([]byte(e.Name))
+	if !errors.As(err, &decode) || decode.Event != e.Name || decode.TxHash != (chain.Hash{0x77}) || logs[decode.Index-10].Topics[1] != hash {
 		t.Errorf("%s with item %s %s: %v", e.Name, item, change, err)
 	}
 	if !strings.Contains(err.Error(), item) {
@@ -398,6 +400,45 @@ func TestRecordingsDecode(t *testing.T) {
 			if _, err := d.Transaction(tx.logs, tx.timeMs); err != nil {
 				t.Errorf("%s: %v", filepath.Base(name), err)
 			}
+		}
+	}
+}
+
+// LIQ-11: every decrease of the recordings is settled, an insolvent one without fees; every fee of a keeper is kept.
+func TestRecordingsSettle(t *testing.T) {
+	for _, name := range recordings(t) {
+		logs, events, insolvent, paid := map[chain.Hash]int{}, map[string]int{}, map[chain.Hash]bool{}, false
+		txs := readRecording(t, name)
+		d := NewDecoder(txs[0].logs[0].Address)
+		for _, tx := range txs {
+			for _, l := range tx.logs {
+				logs[l.Topics[1]]++
+			}
+			decoded, err := d.Transaction(tx.logs, tx.timeMs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range decoded {
+				events[fmt.Sprintf("%T", e)]++
+				switch e := e.(type) {
+				case perp.ClosedInsolvent:
+					insolvent[e.Debt.OrderKey] = true
+				case perp.PositionSettled:
+					invented := filepath.Base(name) == "story.jsonl.gz"
+					if !invented && insolvent[e.Settlement.OrderKey] && !(e.Settlement.TotalCostAmount.IsZero() && e.Settlement.FundingFeeAmount.IsZero()) {
+						t.Errorf("%s: an insolvent close paid fees: %+v", filepath.Base(name), e.Settlement)
+					}
+					paid = paid || !e.Settlement.PositionFeeAmount.IsZero()
+				}
+			}
+		}
+		for event, kind := range map[string]string{"PositionDecrease": "perp.PositionSettled", "KeeperExecutionFee": "perp.KeeperPaid"} {
+			if want := logs[chain.Keccak256([]byte(event))]; events[kind] != want || want == 0 {
+				t.Errorf("%s: %d of %s, want %d", filepath.Base(name), events[kind], kind, want)
+			}
+		}
+		if charges := filepath.Base(name) != "trading-and-liquidation.jsonl.gz"; paid != charges {
+			t.Errorf("%s: fees were paid: %v", filepath.Base(name), paid)
 		}
 	}
 }

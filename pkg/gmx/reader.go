@@ -1,7 +1,6 @@
 package gmx
 
 import (
-	"fmt"
 	"strings"
 
 	"perpkeeper/pkg/chain"
@@ -233,9 +232,7 @@ func (r *reader) each(names string, kind itemKind) {
 
 func (r *reader) emit(e perp.Event) { r.events = append(r.events, e) }
 
-// errf wraps a fault as that of the present event.
+// fault names the present event and its place.
 func (r *reader) fault(err error) error {
 	return &DecodeError{Event: r.kind.name, Place: placeOf(r.log), Cause: err}
 }
-
-var _ fmt.Stringer = itemKind(0)

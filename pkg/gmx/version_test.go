@@ -124,10 +124,11 @@ func TestFormsOfNeitherVersion(t *testing.T) {
 	}{
 		"frozen flag and automatic end": {"OrderCreated", perp.Fields{"autoCancel": true}, nil, `item "cancellationReceiver" is missing, which v2.2 has`},
 		"all items of both":             {"PositionIncrease", perp.Fields{"pendingPriceImpactAmount": perp.I64(1)}, nil, "beside"},
-		"impact of neither":             {"PositionIncrease", nil, []string{"priceImpactAmount"}, `neither the item "priceImpactAmount" of v2.1 nor "pendingPriceImpactAmount"`},
-		"half of v2.1":                  {"OrderCreated", nil, []string{"updatedAtBlock"}, `item "updatedAtBlock" is missing, which v2.1 has`},
-		"half of v2.2":                  {"OrderUpdated", perp.Fields{"autoCancel": true}, nil, `item "validFromTime" is missing, which v2.2 has`},
-		"a deposit of both":             {"DepositCreated", perp.Fields{"srcChainId": perp.U64(0)}, nil, `item "uiFeeReceiver" is missing, which v2.2 has`},
+		"impact of neither": {"PositionIncrease", nil, []string{"priceImpactAmount"},
+			`neither the item "priceImpactAmount" of v2.1 nor "pendingPriceImpactAmount"`},
+		"half of v2.1":      {"OrderCreated", nil, []string{"updatedAtBlock"}, `item "updatedAtBlock" is missing, which v2.1 has`},
+		"half of v2.2":      {"OrderUpdated", perp.Fields{"autoCancel": true}, nil, `item "validFromTime" is missing, which v2.2 has`},
+		"a deposit of both": {"DepositCreated", perp.Fields{"srcChainId": perp.U64(0)}, nil, `item "uiFeeReceiver" is missing, which v2.2 has`},
 	} {
 		log, items := formV21(t, test.event, test.more)
 		for _, item := range test.less {
