@@ -2,6 +2,7 @@ package price
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/wire"
 )
 
 // few bounds the reports of a token in the property test, so that the bound matters.
@@ -214,6 +216,37 @@ func TestSetNamesWhatIsWrong(t *testing.T) {
 	if set, err := Set(nil, board.Latest); set != nil || err != nil {
 		t.Errorf("an empty set: %v, %v", set, err)
 	}
+}
+
+// PIPE-9: a board that reads the price topic back picks the same reports as one that was fed by the source.
+func TestBoardFromTheTopic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fed, replayed := NewBoard(), NewBoard()
+		for range rapid.IntRange(1, 50).Draw(t, "reports") {
+			second, price := rapid.Uint64Range(1_700_000_000, 1_700_000_100).Draw(t, "second"), rapid.Uint64Range(1, 1000).Draw(t, "price")
+			r := Report{
+				Token: token(rapid.IntRange(0, 2).Draw(t, "token")), Provider: token(9), Data: []byte{byte(price)}, Min: perp.U64(price), Max: perp.U64(price + 1),
+				TimeMs: second * 1000, Source: "s", ReceivedMs: second*1000 + 20,
+			}
+			fed.Add(r)
+			record, err := wire.Encode(r.Token[:], r.Message(), 0, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, _, err := wire.Decode(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replayed.Add(FromMessage(m.(wire.Price)))
+		}
+		for second := range uint64(110) {
+			want, wantErr := Set([]chain.Address{token(0), token(1)}, fed.AtOrAfter(1_700_000_000+second))
+			got, err := Set([]chain.Address{token(0), token(1)}, replayed.AtOrAfter(1_700_000_000+second))
+			if !reflect.DeepEqual(got, want) || (err == nil) != (wantErr == nil) {
+				t.Fatalf("at %d: %+v, %v; want %+v, %v", second, got, err, want, wantErr)
+			}
+		}
+	})
 }
 
 // A flood of reports does not fill the memory, and old data is let go.

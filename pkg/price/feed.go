@@ -14,26 +14,6 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// Source gives price reports.
-type Source interface {
-	// Run gives reports as they come, those of a token in the order of their times, until ctx ends or it cannot go on; then it returns why. It is run
-	// again after that, and goes on where it was if it can. It is not run twice at a time.
-	Run(ctx context.Context, take Take) error
-}
-
-// Take takes reports that are not judged yet, and says of what else a source sent why it is no report. It is called by the goroutine of Run.
-type Take func(reports []Report, unreadable []error)
-
-// Member is a source of a feed.
-type Member struct {
-	Name   string // also the Source of its reports
-	Source Source
-	// Tokens are those the source is asked for; none means whatever it names.
-	Tokens []chain.Address
-	// MaxAge and After, unless zero, replace Gates.MaxAge and Failover.After for this source.
-	MaxAge, After time.Duration
-}
-
 // Feed runs sources and emits what passes. Run it once.
 type Feed struct {
 	members []Member
@@ -59,7 +39,7 @@ func NewFeed(members []Member, gates Gates, failover Failover, log zerolog.Logge
 	}
 	return &Feed{
 		members: members, rules: r, log: log, metrics: metrics, loud: newQuiet(time.Minute), benches: map[chain.Address]*bench{},
-		silent: "no price report yet", problems: make([]string, len(members)),
+		silent: "no price report yet", problems: slices.Repeat([]string{unheard}, len(members)),
 	}
 }
 
@@ -69,6 +49,9 @@ func orElse(own, common time.Duration) time.Duration {
 	}
 	return own
 }
+
+// unheard is the problem of a source that has neither answered nor failed.
+const unheard = "no answer yet"
 
 // Health is nil if every token known has a source that lives and its reports are emitted.
 func (f *Feed) Health() error {
@@ -84,14 +67,6 @@ func (f *Feed) Health() error {
 		}
 	}
 	return errors.New(text)
-}
-
-// arrival is what a source gave at one moment.
-type arrival struct {
-	from       int
-	reports    []Report
-	unreadable []error
-	at         time.Time
 }
 
 // Run hands each report that passes to emit, those of a token in the order of their times, until ctx ends, and returns why it ended. Reports that emit
@@ -134,51 +109,6 @@ func (f *Feed) Run(ctx context.Context, emit func(context.Context, []Report) err
 // pace is how often silence is looked for.
 func (f *Feed) pace() time.Duration {
 	return max(slices.Min(f.rules.after)/8, 10*time.Millisecond)
-}
-
-// tend runs a source again and again until ctx ends.
-func (f *Feed) tend(ctx context.Context, i int, arrivals chan<- arrival) {
-	m := f.members[i]
-	backoff := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
-	for backoff.Next(ctx) {
-		err := m.Source.Run(ctx, func(reports []Report, unreadable []error) {
-			backoff.Reset()
-			f.note(i, nil)
-			select {
-			case arrivals <- arrival{i, reports, unreadable, time.Now()}:
-			case <-ctx.Done():
-			}
-		})
-		if ctx.Err() != nil {
-			return
-		}
-		if err == nil {
-			err = errors.New("the source ended")
-		}
-		f.metrics.failures.WithLabelValues(m.Name).Inc()
-		f.note(i, err)
-		backoff.Failed(err)
-	}
-}
-
-// note remembers how a source is and logs its changes.
-func (f *Feed) note(i int, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	name, before := f.members[i].Name, f.problems[i]
-	switch {
-	case err == nil && before == "":
-		return
-	case err == nil:
-		f.problems[i] = ""
-		f.log.Info().Str("source", name).Msg("price: reports are coming")
-		return
-	case before == "":
-		f.log.Warn().Err(err).Str("source", name).Msg("price: the source failed, trying again")
-	default:
-		f.log.Debug().Err(err).Str("source", name).Msg("price: the source failed again")
-	}
-	f.problems[i] = err.Error()
 }
 
 // expect makes the benches of all tokens that are asked for.

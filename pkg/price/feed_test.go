@@ -133,12 +133,16 @@ func (h *harness) active(name string) float64 {
 	return testutil.ToFloat64(h.feed.metrics.active.WithLabelValues(name))
 }
 
+func (h *harness) up(name string) float64 {
+	return testutil.ToFloat64(h.feed.metrics.up.WithLabelValues(name))
+}
+
 // The substitute steps in when the first source is silent, gated or broken for too long, and leaves when that is steady again (PIPE-9).
 func TestFeedFailsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runFeed(t, "first", "second")
 		first, second := h.sources[0], h.sources[1]
-		h.healthy(t, "no price report yet")
+		h.healthy(t, "no price report yet; first: no answer yet")
 		first.say(token(0), 100)
 		second.say(token(0), 100)
 		h.want(t, "first 100")
@@ -151,7 +155,7 @@ func TestFeedFailsOver(t *testing.T) {
 		time.Sleep(time.Second)
 		h.want(t, "second 101")
 		h.healthy(t, "")
-		if h.active("first") != 0 || h.active("second") != 1 {
+		if h.active("first") != 0 || h.active("second") != 1 || h.up("first") != 0 || h.up("second") != 1 {
 			t.Error("the metrics do not show who serves")
 		}
 

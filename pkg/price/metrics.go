@@ -18,6 +18,7 @@ type Metrics struct {
 	released *prometheus.CounterVec
 	failures *prometheus.CounterVec
 	active   *prometheus.GaugeVec
+	up       *prometheus.GaugeVec
 	emit     prometheus.Histogram
 	ages     *ages
 }
@@ -27,6 +28,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"source"})
+	}
 	m := &Metrics{
 		reports:  counter("price_reports_total", "New price reports emitted, by token.", "token"),
 		received: counter("price_source_reports_total", "Reports a source gave, whatever became of them.", "source"),
@@ -34,15 +38,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		rejected: counter("price_gate_rejections_total", "Reports that did not pass when they came, by reason.", "source", "reason"),
 		released: counter("price_gate_releases_total", "Rejected reports that a later one or another source confirmed, and that passed then.", "source"),
 		failures: counter("price_source_failures_total", "Times that a price source gave no answer or broke off.", "source"),
-		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "price_source_active", Help: "Number of tokens whose prices are this source's at the moment.",
-		}, []string{"source"}),
+		active:   gauge("price_source_active", "Number of tokens whose prices are this source's at the moment."),
+		up:       gauge("price_source_up", "1 if the source answers, whether its prices are used or not."),
 		emit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "price_emit_seconds", Help: "From a report being received to it being emitted.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
 		}),
 		ages: &ages{newest: map[chain.Address]uint64{}},
 	}
-	reg.MustRegister(m.reports, m.received, m.repeated, m.rejected, m.released, m.failures, m.active, m.emit, m.ages)
+	reg.MustRegister(m.reports, m.received, m.repeated, m.rejected, m.released, m.failures, m.active, m.up, m.emit, m.ages)
 	return m
 }
 
@@ -55,6 +58,7 @@ func (m *Metrics) prepare(source string) {
 		m.rejected.WithLabelValues(source, string(reason))
 	}
 	m.active.WithLabelValues(source)
+	m.up.WithLabelValues(source)
 }
 
 func (m *Metrics) emitted(r Report, received, now time.Time) {

@@ -49,7 +49,9 @@ func round(answer perp.Uint, updated uint64) (out []byte) {
 
 func TestAggregator(t *testing.T) {
 	bnbFeed, usdcFeed := chain.Address{19: 0x77}, chain.Address{19: 0x78}
-	l := &ledger{t: t, rounds: map[chain.Address][]byte{bnbFeed: round(perp.U64(61_234_567_890), 1_700_000_000), usdcFeed: round(perp.U64(99_990_001), 1_700_000_001)}}
+	l := &ledger{t: t, rounds: map[chain.Address][]byte{
+		bnbFeed: round(perp.U64(61_234_567_890), 1_700_000_000), usdcFeed: round(perp.U64(99_990_001), 1_700_000_001),
+	}}
 	r := open(t, config(Table{Kind: "aggregator", Provider: provider, Tokens: []Token{
 		{Address: wbnb, Feed: bnbFeed.Hex(), Decimals: 18}, {Address: usdc, Feed: usdcFeed.Hex(), Decimals: 6},
 	}}), l)
@@ -65,7 +67,7 @@ func TestAggregator(t *testing.T) {
 		t.Errorf("%+v", dollar)
 	}
 	l.mu.Lock()
-	l.rounds[bnbFeed], l.rounds[usdcFeed] = round(perp.Uint{}.Add(perp.UintFromBytes(append([]byte{0xff}, make([]byte, 31)...))), 5), nil
+	l.rounds[bnbFeed], l.rounds[usdcFeed] = round(perp.UintFromBytes(append([]byte{0xff}, make([]byte, 31)...)), 5), nil
 	l.mu.Unlock()
 	for g = r.next(t); len(g.unreadable) == 0; g = r.next(t) {
 	}

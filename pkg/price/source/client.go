@@ -24,10 +24,13 @@ type client struct {
 }
 
 func newClient(base secret.URL, timeout time.Duration) *client {
-	return &client{base: base, timeout: timeout, http: &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, ResponseHeaderTimeout: timeout,
-		TLSHandshakeTimeout: timeout,
-	}}}
+	return &client{base: base, timeout: timeout, http: &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+			ResponseHeaderTimeout: timeout, TLSHandshakeTimeout: timeout,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // credentials go nowhere else
+	}}
 }
 
 // statusError is an answer that is none.

@@ -14,7 +14,7 @@ import (
 
 // Config says where price reports come from and what is believed of them.
 type Config struct {
-	URL            secret.URL     `toml:"url" help:"address of the demo exchange's price service, http(s); other services, or several, are source tables; neither = no prices"`
+	URL            secret.URL     `toml:"url" help:"address of the demo exchange's price service, http(s); other services are source tables; neither = no prices"`
 	Interval       time.Duration  `toml:"interval" help:"how often a service that does not push is asked"`
 	RequestTimeout time.Duration  `toml:"request_timeout" help:"how long one request may take"`
 	Sources        []Table        `toml:"source" help:"services that publish prices, in order of preference"`
@@ -35,7 +35,7 @@ type Table struct {
 	Kind      string        `toml:"kind" help:"devnet, gmx, streams, hermes or aggregator"`
 	URL       secret.URL    `toml:"url" help:"address of its HTTP interface, http(s); none for an aggregator, which is asked through the chain's endpoints"`
 	StreamURL secret.URL    `toml:"stream_url" help:"streams only: address of its WebSocket, ws(s); empty = it is polled"`
-	Key       secret.String `toml:"key" help:"streams only: the API key, a UUID"`
+	Key       secret.String `toml:"key" help:"streams: the API key, a UUID; hermes: the bearer token, if it wants one"`
 	Secret    secret.String `toml:"secret" help:"streams only: the API secret that requests are signed with"`
 	Provider  chain.Address `toml:"provider" help:"the exchange's oracle provider that takes its reports; devnet reports name theirs"`
 	Interval  time.Duration `toml:"interval" help:"how often it is asked if it does not push; 0 = as all"`
@@ -110,7 +110,9 @@ func (t Table) Validate() error {
 		{t.Name == "", "name: empty (metrics and logs need one)"},
 		{t.Kind != aggregatorKind && !t.URL.IsSet(), "url: empty (the service's address)"},
 		{t.Kind == aggregatorKind && t.URL.IsSet(), "url: an aggregator is asked through the chain's endpoints (drop it)"},
-		{t.Kind != streamsKind && (t.StreamURL.IsSet() || t.Key.IsSet() || t.Secret.IsSet()), "stream_url: only streams has a WebSocket and credentials (drop stream_url, key and secret)"},
+		{t.Kind != streamsKind && t.StreamURL.IsSet(), "stream_url: only streams has a WebSocket (drop it)"},
+		{t.Kind != streamsKind && t.Secret.IsSet(), "secret: only requests to streams are signed (drop it)"},
+		{t.Kind != streamsKind && t.Kind != hermesKind && t.Key.IsSet(), "key: only streams and hermes know one (drop it)"},
 		{t.Kind == streamsKind && !t.Key.IsSet(), "key: empty (streams answers nobody without one)"},
 		{t.Kind == streamsKind && !t.Secret.IsSet(), "secret: empty (streams answers nobody without one)"},
 		{t.Kind != devnetKind && t.Provider.IsZero(), "provider: no address given (the oracle asks each report's provider)"},

@@ -159,7 +159,9 @@ func TestSourcesAreChecked(t *testing.T) {
 		"url: an aggregator is asked": {aggregator, func(s *Table) { s.URL = secret.MustURL("http://h") }},
 		"url: ws://h is not an address of http or https": {streams, func(s *Table) { s.URL = secret.MustURL("ws://h") }},
 		"stream_url: http://h is not an address of ws":   {streams, func(s *Table) { s.StreamURL = secret.MustURL("http://h") }},
-		"stream_url: only streams has":                   {aggregator, func(s *Table) { s.Secret = secret.New("hunter2") }},
+		"stream_url: only streams has":                   {aggregator, func(s *Table) { s.StreamURL = secret.MustURL("ws://h") }},
+		"secret: only requests":                          {aggregator, func(s *Table) { s.Secret = secret.New("hunter2") }},
+		"key: only streams and hermes":                   {aggregator, func(s *Table) { s.Key = secret.New("hunter2") }},
 		"key: empty":                                     {streams, func(s *Table) { s.Key = secret.String{} }},
 		"secret: empty":                                  {streams, func(s *Table) { s.Secret = secret.String{} }},
 		"provider: no address given":                     {streams, func(s *Table) { s.Provider = chain.Address{} }},
@@ -178,7 +180,8 @@ func TestSourcesAreChecked(t *testing.T) {
 	} {
 		s := tt.of
 		tt.spoil(&s)
-		if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "hunter2") {
+		err := s.Validate()
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v, want %s…", err, want)
 		}
 	}

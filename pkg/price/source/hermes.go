@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -33,12 +34,15 @@ type hermes struct {
 func newHermes(c *client, t Table, idle time.Duration) *hermes {
 	h := &hermes{
 		client: c, interval: t.Interval, idle: idle, provider: t.Provider, feeds: map[chain.Hash]Token{},
-		query: url.Values{"encoding": {"hex"}, "parsed": {"true"}, "ignore_invalid_price_ids": {"true"}},
+		query: url.Values{"encoding": {"hex"}, "parsed": {"true"}},
 	}
 	for _, token := range t.Tokens {
 		id, _ := chain.ParseHash(token.Feed) // the configuration was checked
 		h.feeds[id] = token
 		h.query.Add("ids[]", id.Hex())
+	}
+	if t.Key.IsSet() {
+		c.sign = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+t.Key.Reveal()) }
 	}
 	return h
 }

@@ -13,6 +13,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/secret"
 )
 
 const (
@@ -22,8 +23,9 @@ const (
 
 // update is an answer as Hermes gives it.
 func update(price string, conf string, second int) string {
-	return fmt.Sprintf(`{"binary":{"encoding":"hex","data":["504e4155%04x"]},"parsed":[{"id":"%s","price":{"price":"%s","conf":"%s","expo":-8,"publish_time":%d},`+
-		`"ema_price":{"price":"184100641000","conf":"178704085","expo":-8,"publish_time":%d},"metadata":{"slot":290000000,"proof_available_time":%d,"prev_publish_time":%d}}]}`,
+	return fmt.Sprintf(`{"binary":{"encoding":"hex","data":["504e4155%04x"]},"parsed":[{"id":"%s",
+		"price":{"price":"%s","conf":"%s","expo":-8,"publish_time":%d},"ema_price":{"price":"184100641000","conf":"178704085","expo":-8,"publish_time":%d},
+		"metadata":{"slot":290000000,"proof_available_time":%d,"prev_publish_time":%d}}]}`,
 		second%10000, ethFeed[2:], price, conf, second, second, second+1, second-1)
 }
 
@@ -37,17 +39,23 @@ func TestHermes(t *testing.T) {
 		if q.Get("encoding") != "hex" || q.Get("parsed") != "true" || !slices.Equal(q["ids[]"], []string{ethFeed, usdcFeed}) {
 			t.Errorf("asked for %v", q)
 		}
+		if token := r.Header.Get("Authorization"); token != "Bearer hunter2" {
+			t.Errorf("asked with %q", token)
+		}
 		switch r.URL.Path {
 		case "/region/7f3a9c/v2/updates/price/latest":
 			_, _ = io.WriteString(w, update("184136023127", "177166324", 1692110601))
 		case "/region/7f3a9c/v2/updates/price/stream":
-			_, _ = io.WriteString(w, ":keepalive\n\ndata:"+update("184200000000", "1", 1692110602)+"\n\ndata:"+update("-1", "1", 1692110603)+"\n\n")
+			_, _ = io.WriteString(w, ":keepalive\n\n")
+			for _, u := range []string{update("184200000000", "1", 1692110602), update("-1", "1", 1692110603)} {
+				_, _ = io.WriteString(w, "data:"+strings.ReplaceAll(u, "\n", "\ndata:")+"\n\n")
+			}
 			http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}
 	})
 	table := hermesTable()
-	table.URL = at(s)
+	table.URL, table.Key = at(s), secret.New("hunter2")
 	r := open(t, config(table), nil)
 	g := r.next(t)
 	if len(g.reports) != 1 {
@@ -55,7 +63,8 @@ func TestHermes(t *testing.T) {
 	}
 	eth := g.reports[0]
 	// 1841.36023127 ± 1.77166324 USD per 10^18
-	if eth.Min.String() != "1839588568030000" || eth.Max.String() != "1843131894510000" || eth.TimeMs != 1692110601000 || eth.Token != wbnb || eth.Provider != provider {
+	if eth.Min.String() != "1839588568030000" || eth.Max.String() != "1843131894510000" || eth.TimeMs != 1692110601000 || eth.Token != wbnb ||
+		eth.Provider != provider {
 		t.Errorf("%+v", eth)
 	}
 	proof := "0000000000000000000000000000000000000000000000000000000000000020" + // where the list is
@@ -121,7 +130,8 @@ func TestHermesRefuses(t *testing.T) {
 			t.Errorf("%s is read", raw)
 		}
 	}
-	if reports, _, err := decodeHermes([]byte(parsed(`"price":"5","conf":"1","expo":-8,"publish_time":7`)), provider, feeds); err != nil || reports[0].Min != perp.U64(40000) {
+	reports, _, err := decodeHermes([]byte(parsed(`"price":"5","conf":"1","expo":-8,"publish_time":7`)), provider, feeds)
+	if err != nil || reports[0].Min != perp.U64(40000) {
 		t.Errorf("%+v, %v", reports, err)
 	}
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	_ "embed"
 	"io"
 	"net/http"
 	"strings"
@@ -10,18 +11,10 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// An answer as the public API gives it, blobs shortened; the last three must not be used.
-const signedAnswer = `{"signedPrices":[
-{"id":"1242386390","minBlockNumber":164915223,"minBlockHash":null,"oracleDecimals":null,"tokenSymbol":"ETH","tokenAddress":"0x82aF49447D8a07e3bd95BD0d56f35241523fBab1",
- "minPrice":null,"maxPrice":null,"signer":null,"signature":null,"signatureWithoutBlockHash":null,"createdAt":"2023-12-29T10:15:08.255Z","minBlockTimestamp":null,
- "oracleKeeperKey":"realtimeFeed","maxBlockTimestamp":1703844907,"maxBlockNumber":164915224,"maxPriceFull":"2366066074010000","minPriceFull":"2365810898560000",
- "oracleKeeperFetchType":"ws","oracleType":"realtimeFeed","blob":"0x000637558ae605b8"},
-{"tokenSymbol":"USDG","tokenAddress":"0x004B506865409877C9fA29bfb1ebA929984B9bbC","maxBlockTimestamp":1789972738,"maxPriceFull":"1000044566535766700000000",
- "minPriceFull":"999927886969548800000000","oracleType":"realtimeFeed2","blob":"0x00094baebfda9b87","isValid":true,"invalidReason":null,"marketStatus":2,"feedVersion":"v3"},
-{"tokenSymbol":"OLD","tokenAddress":"0x0000000000000000000000000000000000000003","maxBlockTimestamp":1789972738,"maxPriceFull":"2","minPriceFull":"1","blob":"0x00",
- "isValid":false,"invalidReason":"market closed"},
-{"tokenSymbol":"NUL","tokenAddress":"0x0000000000000000000000000000000000000004","maxBlockTimestamp":1789972738,"maxPriceFull":null,"minPriceFull":"1","blob":"0x00"},
-{"tokenSymbol":"RAW","tokenAddress":"0x0000000000000000000000000000000000000005","maxBlockTimestamp":1789972738,"maxPriceFull":"1","minPriceFull":"1","blob":null}]}`
+// signedAnswer is an answer as the public API gives it, blobs shortened; the last three of its prices must not be used.
+//
+//go:embed testdata/signed_prices.json
+var signedAnswer string
 
 func TestSignedPrices(t *testing.T) {
 	var asked atomic.Int32
@@ -42,7 +35,8 @@ func TestSignedPrices(t *testing.T) {
 		t.Fatalf("%+v", g)
 	}
 	eth := g.reports[0]
-	if eth.TimeMs != 1703844907000 || eth.Min != perp.U64(2365810898560000) || eth.Max != perp.U64(2366066074010000) || eth.Provider != provider || eth.Data[1] != 6 {
+	if eth.TimeMs != 1703844907000 || eth.Min != perp.U64(2365810898560000) || eth.Max != perp.U64(2366066074010000) || eth.Provider != provider ||
+		eth.Data[1] != 6 {
 		t.Errorf("%+v", eth)
 	}
 	for i, want := range []string{`(OLD): the service marks it invalid: "market closed"`, "(NUL): maxPriceFull", "(RAW): blob: empty"} {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	gojson "github.com/goccy/go-json"
+	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
@@ -33,7 +34,7 @@ type streams struct {
 	maxAge   time.Duration
 	provider chain.Address
 	feeds    map[chain.Hash]Token
-	ids      []string // of the feeds, in the order of the configuration
+	ids      []chain.Hash // of the feeds, in the order of the configuration
 
 	newest map[chain.Hash]uint32 // second of the newest report of each feed
 }
@@ -48,7 +49,7 @@ func newStreams(c *client, t Table, idle, maxAge time.Duration) *streams {
 	for _, token := range t.Tokens {
 		id, _ := chain.ParseHash(token.Feed) // the configuration was checked
 		token.FeedDecimals = cmp.Or(token.FeedDecimals, streamsFeedDecimals)
-		s.feeds[id], s.ids = token, append(s.ids, id.Hex())
+		s.feeds[id], s.ids = token, append(s.ids, id)
 	}
 	c.sign = func(r *http.Request) { s.auth.sign(r.Header, r.Method, r.URL.RequestURI(), time.Now()) }
 	return s
@@ -59,45 +60,55 @@ func (s *streams) Run(ctx context.Context, take price.Take) error {
 	if s.socket.IsSet() {
 		return s.subscribe(ctx, take)
 	}
-	return s.client.named(poll(ctx, s.interval, func(ctx context.Context) error { return s.latest(ctx, take) }))
+	return s.client.named(poll(ctx, s.interval, func(ctx context.Context) error { return s.latest(ctx, take, s.ids) }))
 }
 
-// latest asks for the newest report of every feed.
-func (s *streams) latest(ctx context.Context, take price.Take) error {
-	for _, id := range s.ids {
-		raw, err := s.client.get(ctx, url.Values{"feedID": {id}}, "api", "v1", "reports", "latest")
-		if err != nil {
+// latest asks for the newest report of each feed, several at a time.
+func (s *streams) latest(ctx context.Context, take price.Take, ids []chain.Hash) error {
+	const atOnce = 8
+	replies := make([]streamsReply, len(ids))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i, id := range ids {
+		group.Go(func() error {
+			raw, err := s.client.get(ctx, url.Values{"feedID": {id.Hex()}}, "api", "v1", "reports", "latest")
+			if err == nil {
+				replies[i], err = decodeStreamsReport(raw)
+			}
 			return err
-		}
-		one, err := decodeStreamsReport(raw)
-		if err != nil {
-			return err
-		}
-		s.give(take, []streamsReply{one})
+		})
 	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	s.give(take, replies)
 	return nil
 }
 
-// catchUp asks for what came since the newest reports known; on the first time, and after a long pause, for the newest.
+// catchUp asks for what came since the newest reports known. Of a feed whose newest report is stale, or that never gave one, it asks for the newest.
 func (s *streams) catchUp(ctx context.Context, take price.Take, now time.Time) error {
-	since := uint32(now.Unix())
-	for id := range s.feeds {
-		since = min(since, s.newest[id])
+	var known, unknown []chain.Hash
+	oldest := uint32(now.Unix())
+	for _, id := range s.ids {
+		if now.Sub(time.Unix(int64(s.newest[id]), 0)) > s.maxAge {
+			unknown = append(unknown, id)
+			continue
+		}
+		known, oldest = append(known, id), min(oldest, s.newest[id])
 	}
-	missed := now.Unix() - int64(since)
-	if missed > int64(s.maxAge.Seconds()) {
-		return s.latest(ctx, take)
+	if err := s.latest(ctx, take, unknown); err != nil {
+		return err
 	}
-	if missed <= int64(len(s.ids)) {
-		return s.bulk(ctx, take, since+1, uint32(now.Unix()))
+	if missed := now.Unix() - int64(oldest); missed <= int64(len(known)) {
+		return s.bulk(ctx, take, known, oldest+1, uint32(now.Unix()))
 	}
-	return s.pages(ctx, take, uint32(now.Unix()))
+	return s.pages(ctx, take, known, uint32(now.Unix()))
 }
 
 // bulk asks for the reports of all feeds, second by second.
-func (s *streams) bulk(ctx context.Context, take price.Take, from, to uint32) error {
+func (s *streams) bulk(ctx context.Context, take price.Take, ids []chain.Hash, from, to uint32) error {
 	for second := from; second <= to; second++ {
-		query := url.Values{"feedIDs": {strings.Join(s.ids, ",")}, "timestamp": {strconv.FormatUint(uint64(second), 10)}}
+		query := url.Values{"feedIDs": {commaSeparated(ids)}, "timestamp": {strconv.FormatUint(uint64(second), 10)}}
 		raw, err := s.client.get(ctx, query, "api", "v1", "reports", "bulk")
 		if lacks(err) {
 			continue // there are no reports of that second
@@ -115,8 +126,8 @@ func (s *streams) bulk(ctx context.Context, take price.Take, from, to uint32) er
 }
 
 // pages asks for the reports of each feed, page by page.
-func (s *streams) pages(ctx context.Context, take price.Take, to uint32) error {
-	for id := range s.feeds {
+func (s *streams) pages(ctx context.Context, take price.Take, ids []chain.Hash, to uint32) error {
+	for _, id := range ids {
 		for before := uint32(0); s.newest[id] < to && s.newest[id] != before; {
 			before = s.newest[id]
 			query := url.Values{"feedID": {id.Hex()}, "startTimestamp": {strconv.FormatUint(uint64(before)+1, 10)}}
@@ -137,7 +148,15 @@ func (s *streams) pages(ctx context.Context, take price.Take, to uint32) error {
 	return nil
 }
 
-// give hands on what is newer than what was given.
+func commaSeparated(ids []chain.Hash) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.Hex()
+	}
+	return strings.Join(texts, ",")
+}
+
+// give hands on reports and remembers how far they go.
 func (s *streams) give(take price.Take, replies []streamsReply) {
 	var reports []price.Report
 	var unreadable []error

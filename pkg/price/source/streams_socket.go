@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -74,7 +73,7 @@ func (s *streams) dial(ctx context.Context) (*websocket.Conn, error) {
 		return nil, errors.New("not an address")
 	}
 	address = address.JoinPath("api", "v1", "ws")
-	address.RawQuery = url.Values{"feedIDs": {strings.Join(s.ids, ",")}}.Encode()
+	address.RawQuery = url.Values{"feedIDs": {commaSeparated(s.ids)}}.Encode()
 	header := http.Header{}
 	s.auth.sign(header, http.MethodGet, address.RequestURI(), time.Now())
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: s.client.timeout, ReadBufferSize: 16 << 10}
