@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"reflect"
 	"slices"
 	"testing"
@@ -19,17 +20,24 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// audited is what a reader makes of one partition, by the rules of the design and nothing of the scanner's own code.
+// audited is what a reader makes of one partition, by the rules of the design and nothing of the scanner's own code: a dumb twin of its readers.
 type audited struct {
-	blocks    []auditedBlock // the branch as it stands
-	finalized chain.BlockRef
-	epochs    []uint64
-	stale     int // records of an epoch that was over
-	reorgs    []chain.Reorg
+	blocks      []auditedBlock // the branch as it stands
+	finalized   chain.BlockRef
+	epochs      []uint64
+	stale       int // records of an epoch that was over
+	reorgs      []chain.Reorg
+	corrections []wire.Correction
+	halt        *wire.Halt
+	ranges      []wire.RangeEnd
+	attempt     uint32         // the highest since the last range
+	seen        []auditedBlock // every block there ever was, also those taken back
 }
 
+// auditedBlock is a block, of a range also one of which nothing is known but its number.
 type auditedBlock struct {
 	end    wire.BlockEnd
+	ranged bool
 	params []wire.Param
 	logs   []chain.Log
 	txs    []chain.Tx
@@ -44,7 +52,7 @@ func audit(ctx context.Context, client *bus.Client, partition int) (audited, err
 		return a, fmt.Errorf("the partition begins at %d: %w", first, err)
 	}
 	reader := client.Reader(topic, partition, 0)
-	var open auditedBlock
+	var open []auditedBlock // of a range there may be several
 	var records []wire.Record
 	epoch := uint64(0)
 	for reader.Offset() < end {
@@ -71,27 +79,53 @@ func audit(ctx context.Context, client *bus.Client, partition int) (audited, err
 	return a, nil
 }
 
-func (a *audited) take(m wire.Message, r wire.Record, open *auditedBlock, records *[]wire.Record) error {
+// into returns the open block that a record says it is of.
+func into(open *[]auditedBlock, number uint64, hash chain.Hash) (*auditedBlock, error) {
+	if n := len(*open); n > 0 {
+		last := &(*open)[n-1]
+		switch {
+		case last.end.Block.Number == number && last.end.Block.Hash == hash:
+			return last, nil
+		case last.end.Block.Number >= number:
+			return nil, fmt.Errorf("a record of block %d comes after one of block %d", number, last.end.Block.Number)
+		}
+	}
+	*open = append(*open, auditedBlock{end: wire.BlockEnd{Block: chain.BlockRef{Number: number, Hash: hash}}})
+	return &(*open)[len(*open)-1], nil
+}
+
+func (a *audited) take(m wire.Message, r wire.Record, open *[]auditedBlock, records *[]wire.Record) error {
 	switch m := m.(type) {
 	case wire.Param:
-		if len(open.logs)+len(open.txs) > 0 {
-			return errors.New("a PARAM after logs or transactions")
+		b, err := into(open, m.Block.Number, m.Block.Hash)
+		if err != nil || len(b.logs)+len(b.txs) > 0 {
+			return fmt.Errorf("a PARAM after logs or transactions: %v", err)
 		}
-		open.params = append(open.params, m)
+		b.params = append(b.params, m)
 	case wire.Log:
-		if len(open.txs) > 0 || len(open.logs) > 0 && open.logs[len(open.logs)-1].Index >= m.Index {
-			return errors.New("a LOG out of order")
+		b, err := into(open, m.Block, m.BlockHash)
+		if err != nil || len(b.txs) > 0 || len(b.logs) > 0 && b.logs[len(b.logs)-1].Index >= m.Index {
+			return fmt.Errorf("a LOG out of order: %v", err)
 		}
-		open.logs = append(open.logs, m.Log)
+		b.logs = append(b.logs, m.Log)
 	case wire.Tx:
-		if len(open.txs) > 0 && open.txs[len(open.txs)-1].Index >= m.Index {
-			return errors.New("a TX out of order")
+		b, err := into(open, m.Block, m.BlockHash)
+		if err != nil || len(b.txs) > 0 && b.txs[len(b.txs)-1].Index >= m.Index {
+			return fmt.Errorf("a TX out of order: %v", err)
 		}
-		open.txs = append(open.txs, m.Tx)
+		b.txs = append(b.txs, m.Tx)
 	case wire.BlockEnd:
-		open.end = m
-		err := a.end(*open, *records)
-		*open, *records = auditedBlock{}, nil
+		b, err := into(open, m.Block.Number, m.Block.Hash)
+		if err != nil || len(*open) != 1 {
+			return fmt.Errorf("block %d ends with records of others: %v", m.Block.Number, err)
+		}
+		b.end = m
+		err = a.end(*b, *records)
+		*open, *records = nil, nil
+		return err
+	case wire.RangeEnd:
+		err := a.history(m, *open, *records)
+		*open, *records = nil, nil
 		return err
 	default:
 		if len(*records) > 0 {
@@ -109,17 +143,53 @@ func (a *audited) end(b auditedBlock, records []wire.Record) error {
 	if int(b.end.Records) != len(records) || b.end.Digest != wire.Digest(records) {
 		return fmt.Errorf("block %d does not hold what its end says", ref.Number)
 	}
+	if a.halt != nil {
+		return fmt.Errorf("block %d comes after a HALT", ref.Number)
+	}
 	if len(a.blocks) > 0 {
 		if last := a.blocks[len(a.blocks)-1].end.Block; ref.Number != last.Number+1 || ref.Parent != last.Hash {
 			return fmt.Errorf("block %d %s does not follow block %d %s", ref.Number, ref.Hash, last.Number, last.Hash)
 		}
 	}
-	for _, l := range b.logs {
-		if l.Block != ref.Number || l.BlockHash != ref.Hash {
-			return fmt.Errorf("a log of block %d stands in block %d", l.Block, ref.Number)
+	if b.end.Attempt < a.attempt {
+		return fmt.Errorf("block %d has attempt %d after attempt %d", ref.Number, b.end.Attempt, a.attempt)
+	}
+	a.attempt = b.end.Attempt
+	a.blocks, a.seen = append(a.blocks, b), append(a.seen, b)
+	return nil
+}
+
+// history takes a range in: the blocks with records, and the others between them.
+func (a *audited) history(m wire.RangeEnd, open []auditedBlock, records []wire.Record) error {
+	if int(m.Records) != len(records) || m.Digest != wire.Digest(records) || len(m.Blocks) != len(open) || a.halt != nil {
+		return fmt.Errorf("the range up to block %d does not hold what its end says", m.Last.Number)
+	}
+	if n := len(a.blocks); n > 0 && (a.blocks[n-1].end.Block.Number != m.Before.Number || a.blocks[n-1].end.Block.Hash != m.Before.Hash) {
+		return fmt.Errorf("the range behind block %d %s does not follow block %+v", m.Before.Number, m.Before.Hash, a.blocks[n-1].end.Block)
+	}
+	for number := m.Before.Number + 1; number <= m.Last.Number; number++ {
+		b := auditedBlock{end: wire.BlockEnd{Block: chain.BlockRef{Number: number}}}
+		if len(open) > 0 && open[0].end.Block.Number == number {
+			b = open[0]
+			if m.Blocks[0].Number != number || m.Blocks[0].Hash != b.end.Block.Hash {
+				return fmt.Errorf("the range says %+v of block %+v", m.Blocks[0], b.end.Block)
+			}
+			b.end.Block, open, m.Blocks = m.Blocks[0], open[1:], m.Blocks[1:]
+		}
+		if number == m.Last.Number {
+			b.end.Block = m.Last
+		}
+		b.end.Verified, b.ranged = m.Verified, true
+		a.blocks = append(a.blocks, b)
+		if !b.hash().IsZero() {
+			a.seen = append(a.seen, b)
 		}
 	}
-	a.blocks = append(a.blocks, b)
+	if len(open) > 0 {
+		return fmt.Errorf("the range up to block %d holds block %+v", m.Last.Number, open[0].end.Block)
+	}
+	a.attempt = 0
+	a.ranges = append(a.ranges, m)
 	return nil
 }
 
@@ -128,15 +198,36 @@ func (a *audited) control(m wire.Message) error {
 	case wire.Epoch:
 		a.epochs = append(a.epochs, m.Number)
 	case wire.Reorg:
-		at := slices.IndexFunc(a.blocks, func(b auditedBlock) bool { return b.end.Block == m.Ancestor })
-		if at < 0 || at == len(a.blocks)-1 || a.blocks[len(a.blocks)-1].end.Block != m.OldTip {
-			return fmt.Errorf("a reorg from %+v to %+v does not fit", m.OldTip, m.Ancestor)
+		if !m.Accepted && (a.halt != nil || m.Ancestor.Number < a.finalized.Number) {
+			return fmt.Errorf("a reorg to %+v, halted %t, final block %d", m.Ancestor, a.halt != nil, a.finalized.Number)
 		}
-		a.blocks = a.blocks[:at+1]
+		tip := a.blocks[len(a.blocks)-1].end.Block
+		if only := m.Accepted && tip == m.Ancestor && m.OldTip.Number > tip.Number; !only { // it takes nothing back, and lifts a HALT
+			if err := a.rewind(m.Reorg); err != nil {
+				return err
+			}
+		}
+		if m.Accepted {
+			a.halt, a.finalized = nil, m.Ancestor
+		}
 		a.reorgs = append(a.reorgs, m.Reorg)
+	case wire.Correction:
+		if a.halt != nil || m.Attempt <= a.attempt || m.Reason == "" {
+			return fmt.Errorf("a correction of attempt %d after attempt %d, halted %t", m.Attempt, a.attempt, a.halt != nil)
+		}
+		if err := a.rewind(m.Reorg); err != nil {
+			return err
+		}
+		a.attempt = m.Attempt
+		a.corrections = append(a.corrections, m)
+	case wire.Halt:
+		if a.halt != nil || m.Reason == "" {
+			return errors.New("a second HALT, or one without a reason")
+		}
+		a.halt = &m
 	case wire.Finalized:
 		known := slices.ContainsFunc(a.blocks, func(b auditedBlock) bool { return b.end.Block.Hash == m.Block.Hash })
-		if m.Block.Number <= a.finalized.Number || !known && m.Block.Number > 0 {
+		if m.Block.Number <= a.finalized.Number || !known && m.Block.Number > 0 || a.halt != nil {
 			return fmt.Errorf("block %d is final after block %d, known %t", m.Block.Number, a.finalized.Number, known)
 		}
 		a.finalized = m.Block
@@ -146,15 +237,39 @@ func (a *audited) control(m wire.Message) error {
 	return nil
 }
 
+// rewind takes back everything above a block that is not inside a range.
+func (a *audited) rewind(m chain.Reorg) error {
+	at := slices.IndexFunc(a.blocks, func(b auditedBlock) bool { return b.end.Block == m.Ancestor })
+	if at < 0 && len(a.blocks) > 0 && a.blocks[0].end.Block.Number == m.Ancestor.Number+1 && a.blocks[0].end.Block.Parent == m.Ancestor.Hash {
+		at = -1 // to the parent of the topic's first block
+	} else if at < 0 {
+		return fmt.Errorf("going back from %+v to %+v, which is not there", m.OldTip, m.Ancestor)
+	}
+	if at == len(a.blocks)-1 || a.blocks[len(a.blocks)-1].end.Block != m.OldTip || a.blocks[at+1].ranged {
+		return fmt.Errorf("going back from %+v to %+v does not fit", m.OldTip, m.Ancestor)
+	}
+	a.blocks = a.blocks[:at+1]
+	return nil
+}
+
 // owners are the accounts of events that name none.
 var owners = map[chain.Hash]chain.Hash{lostOrder: accountOf(7).Hash()}
 
-// wantedPartition is where a log belongs, in the words of the design.
+// wantedPartitions are where a log belongs, in the words of the design.
+func wantedPartitions(l chain.Log) []int {
+	if l.Topics[1] == chain.Keccak256([]byte("SetUint")) {
+		all := make([]int, partitions)
+		for p := range all {
+			all[p] = p
+		}
+		return all
+	}
+	return []int{wantedPartition(l)}
+}
+
 func wantedPartition(l chain.Log) int {
 	name := func(event string) bool { return l.Topics[1] == chain.Keccak256([]byte(event)) }
 	switch {
-	case name("SetUint"):
-		return 0
 	case name("PoolAmountUpdated"):
 		return wire.Partition(l.Topics[2], partitions)
 	case name("OrderSizeDeltaAutoUpdated"):
@@ -169,10 +284,12 @@ type truth struct {
 	client *ethclient.Client
 	signer chain.Address
 	known  map[chain.Hash][]auditedBlock
+	ranged map[uint64]chain.Hash // canonical hashes of blocks that are final
+	head   *big.Int              // the block the topic must end with; nil for the chain's head
 }
 
 func newTruth(d *devnet) *truth {
-	return &truth{d.client, d.account(2), map[chain.Hash][]auditedBlock{}}
+	return &truth{d.client, d.account(2), map[chain.Hash][]auditedBlock{}, map[uint64]chain.Hash{}, nil}
 }
 
 // block returns what each partition must hold of a block.
@@ -196,8 +313,9 @@ func (tr *truth) block(ctx context.Context, hash chain.Hash) ([]auditedBlock, er
 				continue
 			}
 			log := logOf(l)
-			p := wantedPartition(log)
-			want[p].logs = append(want[p].logs, log)
+			for _, p := range wantedPartitions(log) {
+				want[p].logs = append(want[p].logs, log)
+			}
 			ours++
 		}
 		from, err := types.Sender(types.LatestSignerForChainID(tx.ChainId()), tx)
@@ -227,9 +345,29 @@ func logOf(l *types.Log) chain.Log {
 	return log
 }
 
+// lastWord returns an error if anything that was ever called verified was wrong.
+func lastWord(ctx context.Context, tr *truth, all []audited) error {
+	for p, a := range all {
+		for _, b := range a.seen {
+			if !b.end.Verified {
+				continue
+			}
+			want, err := tr.block(ctx, b.hash())
+			if err != nil {
+				return err
+			}
+			if !reflect.DeepEqual(b.logs, want[p].logs) || !reflect.DeepEqual(b.txs, want[p].txs) {
+				return fmt.Errorf("partition %d: block %d was called verified with %d logs and %d transactions, it has %d and %d",
+					p, b.end.Block.Number, len(b.logs), len(b.txs), len(want[p].logs), len(want[p].txs))
+			}
+		}
+	}
+	return nil
+}
+
 // compare says what is different between the topic and the chain: nil if every partition holds exactly the canonical blocks from the first one on.
 func compare(ctx context.Context, k *kafka, tr *truth, first uint64) ([]audited, error) {
-	header, err := tr.client.HeaderByNumber(ctx, nil)
+	header, err := tr.client.HeaderByNumber(ctx, tr.head)
 	if err != nil {
 		return nil, err
 	}
@@ -244,20 +382,45 @@ func compare(ctx context.Context, k *kafka, tr *truth, first uint64) ([]audited,
 			return all, fmt.Errorf("partition %d holds %d blocks, the chain %d", p, len(blocks), count)
 		}
 	}
-	for i := range all[0].blocks { // linked by parents up to the head, so canonical
-		hash := all[0].blocks[i].end.Block.Hash
+	for i := range all[0].blocks {
+		hash, err := tr.hash(ctx, all, i, first)
+		if err != nil {
+			return all, err
+		}
 		want, err := tr.block(ctx, hash)
 		if err != nil {
 			return all, err
 		}
 		for p, w := range want {
 			got := all[p].blocks[i]
-			if got.end.Block.Hash != hash || !reflect.DeepEqual(got.logs, w.logs) || !reflect.DeepEqual(got.txs, w.txs) {
+			if !got.hash().IsZero() && got.hash() != hash || got.end.Attempt != all[0].blocks[i].end.Attempt || !reflect.DeepEqual(got.logs, w.logs) || !reflect.DeepEqual(got.txs, w.txs) {
 				return all, &wrongError{fmt.Errorf("partition %d: block %+v holds\n%+v\n%+v, want\n%+v\n%+v", p, got.end.Block, got.logs, got.txs, w.logs, w.txs)}
 			}
 		}
 	}
 	return all, nil
+}
+
+// hash is zero for a block inside a range, of which only the number is known.
+func (b auditedBlock) hash() chain.Hash { return b.end.Block.Hash }
+
+// hash returns the canonical hash of the i-th block. Blocks are linked by parents up to the head, so that any partition that knows it will do.
+func (tr *truth) hash(ctx context.Context, all []audited, i int, first uint64) (chain.Hash, error) {
+	for _, a := range all {
+		if hash := a.blocks[i].hash(); !hash.IsZero() {
+			return hash, nil
+		}
+	}
+	number := first + uint64(i)
+	if hash, known := tr.ranged[number]; known {
+		return hash, nil
+	}
+	header, err := tr.client.HeaderByNumber(ctx, new(big.Int).SetUint64(number))
+	if err != nil {
+		return chain.Hash{}, err
+	}
+	tr.ranged[number] = chain.Hash(header.Hash())
+	return tr.ranged[number], nil
 }
 
 // wrongError is something no waiting mends.

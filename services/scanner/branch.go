@@ -10,21 +10,40 @@ import (
 // horizon is how many blocks a branch remembers at least. Readers cannot undo more.
 const horizon = 1000
 
+// placed is a block of a branch and how it stands in its partition.
+type placed struct {
+	chain.BlockRef
+	attempt  uint32
+	verified bool
+	end      int64  // offset of its BLOCK_END
+	records  uint32 // how many stand before that
+}
+
+// footing is a block that is known to be there, and of which nothing else matters.
+func footing(block chain.BlockRef) placed { return placed{BlockRef: block, verified: true} }
+
 // branch is a run of blocks, each the child of the one before, the newest ones of a partition. It is pure.
-type branch struct{ blocks []chain.BlockRef }
+type branch struct {
+	blocks []placed
+	// grounded says that the oldest block is the end of a range: what is below it cannot be undone, and is never needed.
+	grounded bool
+	// attempt is the highest that was seen, of blocks and of corrections. Blocks that follow are published under at least this one, so that no block
+	// is ever twice in a partition under one attempt with different ancestors' logs. A range begins anew at 0.
+	attempt uint32
+}
 
 func (b *branch) empty() bool { return len(b.blocks) == 0 }
 
 // tip is the newest block. The branch must not be empty.
-func (b *branch) tip() chain.BlockRef { return b.blocks[len(b.blocks)-1] }
+func (b *branch) tip() chain.BlockRef { return b.blocks[len(b.blocks)-1].BlockRef }
 
 // oldest is the oldest block that is remembered. The branch must not be empty.
-func (b *branch) oldest() chain.BlockRef { return b.blocks[0] }
+func (b *branch) oldest() chain.BlockRef { return b.blocks[0].BlockRef }
 
 // at returns the block of a number.
-func (b *branch) at(number uint64) (chain.BlockRef, bool) {
+func (b *branch) at(number uint64) (placed, bool) {
 	if b.empty() || number < b.oldest().Number || number > b.tip().Number {
-		return chain.BlockRef{}, false
+		return placed{}, false
 	}
 	return b.blocks[number-b.oldest().Number], true
 }
@@ -35,18 +54,38 @@ func (b *branch) has(ref chain.BlockRef) bool {
 	return ok && known.Hash == ref.Hash
 }
 
+// find returns the block of a hash.
+func (b *branch) find(hash chain.Hash) (placed, bool) {
+	i := slices.IndexFunc(b.blocks, func(p placed) bool { return p.Hash == hash })
+	if i < 0 {
+		return placed{}, false
+	}
+	return b.blocks[i], true
+}
+
 // push adds a child of the tip. Onto an empty branch it puts the block and, under it, what is known of its parent: a reorg may go back to it.
-func (b *branch) push(block chain.BlockRef) error {
+func (b *branch) push(block placed) error {
 	if b.empty() {
-		b.blocks = []chain.BlockRef{{Number: block.Number - 1, Hash: block.Parent}}
+		b.blocks = []placed{footing(chain.BlockRef{Number: block.Number - 1, Hash: block.Parent})}
 	}
 	if !block.Follows(b.tip()) {
 		return fmt.Errorf("block %d %s, child of %s, does not follow block %d %s", block.Number, block.Hash, block.Parent, b.tip().Number, b.tip().Hash)
 	}
 	b.blocks = append(b.blocks, block)
+	b.attempt = max(b.attempt, block.attempt)
 	if len(b.blocks) > 2*horizon {
 		b.blocks = slices.Clone(b.blocks[len(b.blocks)-horizon:])
+		b.grounded = false
 	}
+	return nil
+}
+
+// extend adds a range behind the tip, or begins with it. Nothing below its last block is remembered: a range cannot be undone.
+func (b *branch) extend(before, last chain.BlockRef) error {
+	if !b.empty() && (b.tip().Number != before.Number || b.tip().Hash != before.Hash) {
+		return fmt.Errorf("a range behind block %d %s does not follow block %d %s", before.Number, before.Hash, b.tip().Number, b.tip().Hash)
+	}
+	*b = branch{blocks: []placed{footing(last)}, grounded: true}
 	return nil
 }
 
@@ -57,6 +96,17 @@ func (b *branch) cut(ancestor chain.BlockRef) bool {
 	}
 	b.blocks = b.blocks[:ancestor.Number-b.oldest().Number+1]
 	return true
+}
+
+// corrected is the newest block that was published under a lower attempt than the highest: what the newest correction goes back to. There is none if
+// every block that is remembered follows that correction.
+func (b *branch) corrected() (chain.BlockRef, bool) {
+	for _, p := range slices.Backward(b.blocks) {
+		if p.attempt < b.attempt {
+			return p.BlockRef, true
+		}
+	}
+	return chain.BlockRef{}, false
 }
 
 // need is what a branch needs so that a block becomes its tip, or stays below it.
@@ -78,7 +128,7 @@ func (b *branch) needs(block chain.BlockRef) (n need, ancestor chain.BlockRef) {
 		return child, chain.BlockRef{}
 	}
 	if parent, ok := b.at(block.Number - 1); ok && parent.Hash == block.Parent {
-		return fork, parent
+		return fork, parent.BlockRef
 	}
 	return lower, chain.BlockRef{}
 }

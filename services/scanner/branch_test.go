@@ -21,7 +21,7 @@ func TestBranchNeeds(t *testing.T) {
 		var b branch
 		all := []chain.BlockRef{ref(99, 0, chain.BlockRef{})} // every block there ever was: a tree
 		start := ref(100, 0, all[0])
-		if err := b.push(start); err != nil {
+		if err := b.push(placed{BlockRef: start}); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, start)
@@ -51,7 +51,7 @@ func TestBranchNeeds(t *testing.T) {
 					on = slices.Clone(on[:parentAt+1])
 				}
 				if n != held && n != lower {
-					if err := b.push(block); err != nil {
+					if err := b.push(placed{BlockRef: block}); err != nil {
 						t.Fatal(err)
 					}
 					on = append(on, block)
@@ -65,7 +65,7 @@ func TestBranchRemembersTheHorizon(t *testing.T) {
 	var b branch
 	tip := ref(1, 0, ref(0, 0, chain.BlockRef{}))
 	for n := uint64(1); n < 5*horizon; n++ {
-		if err := b.push(tip); err != nil {
+		if err := b.push(placed{BlockRef: tip}); err != nil {
 			t.Fatal(err)
 		}
 		if n > horizon && len(b.blocks) < horizon || len(b.blocks) > 2*horizon {
@@ -80,7 +80,7 @@ func TestBranchRemembersTheHorizon(t *testing.T) {
 	if n, _ := b.needs(below); n != held {
 		t.Errorf("a block below the memory needs %d", n)
 	}
-	if err := b.push(ref(7, 9, chain.BlockRef{})); err == nil {
+	if err := b.push(placed{BlockRef: ref(7, 9, chain.BlockRef{})}); err == nil {
 		t.Error("a block that does not follow was pushed")
 	}
 	if b.cut(below) {
@@ -119,7 +119,7 @@ func writers(t *rapid.T) []written {
 		}
 		put(epoch, wire.Log{})
 		put(epoch, wire.BlockEnd{Block: next})
-		_ = b.push(next)
+		_ = b.push(placed{BlockRef: next})
 	}
 	rewind := func(epoch uint64) {
 		b := branches[epoch]
@@ -127,7 +127,7 @@ func writers(t *rapid.T) []written {
 			return
 		}
 		back := rapid.IntRange(1, len(b.blocks)-2).Draw(t, "back")
-		ancestor := b.blocks[len(b.blocks)-1-back]
+		ancestor := b.blocks[len(b.blocks)-1-back].BlockRef
 		put(epoch, wire.Reorg{Reorg: chain.Reorg{Ancestor: ancestor, OldTip: b.tip()}})
 		b.cut(ancestor)
 	}
@@ -152,8 +152,8 @@ func writers(t *rapid.T) []written {
 
 func replay(log []written, whole bool) (*stream, error) {
 	s := &stream{whole: whole}
-	for _, w := range log {
-		if err := s.apply(w.m, w.meta); err != nil {
+	for i, w := range log {
+		if err := s.apply(w.m, w.meta, int64(i)); err != nil {
 			return s, err
 		}
 	}
@@ -189,7 +189,7 @@ func TestStaleRecordsAtTheBeginning(t *testing.T) {
 	first := ref(100, 0, ref(99, 0, chain.BlockRef{}))
 	stale := written{wire.BlockEnd{Block: ref(101, 1, first)}, wire.Meta{Epoch: 1}}
 	s, err := replay([]written{stale, {wire.Finalized{Block: first}, wire.Meta{Epoch: 2}}}, false)
-	if err != nil || !s.branch.empty() || s.finalized != 100 {
+	if err != nil || !s.branch.empty() || s.finalized.Number != 100 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

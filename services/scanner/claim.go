@@ -10,6 +10,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/wire"
 )
 
@@ -40,12 +41,18 @@ type tenure struct {
 	streams  []*stream // by partition; what each holds, kept up to date with what is written
 	words    words
 	first    uint64 // the first block of the topic, if a partition is known from its first record on; 0 otherwise
+	attempt  uint32 // blocks are published under it
+	doubts   *doubts
+	findings chan finding
 }
 
 // claim makes this scanner the owner of the topic, or returns a replacedError when another one was faster.
 func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
 	s.status.set("claiming the log topic")
-	t := &tenure{Scanner: s, owner: uuid.NewString(), producer: s.newProducer(s.topic), streams: make([]*stream, s.cfg.Keeper.LogPartitions)}
+	t := &tenure{
+		Scanner: s, owner: uuid.NewString(), producer: s.newProducer(s.topic), streams: make([]*stream, s.cfg.Keeper.LogPartitions),
+		doubts: newDoubts(s.status.unproven), findings: make(chan finding),
+	}
 	tails, tailing := errgroup.WithContext(ctx)
 	for p := range t.streams {
 		tails.Go(func() (err error) {
@@ -60,15 +67,18 @@ func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
 		t.epoch = max(t.epoch, st.epoch+1)
 	}
 	// Partition 0 first: there it is decided. The others follow only after that.
+	failpoint.Hit("scanner.claim.before")
 	for _, st := range t.streams {
 		if err := t.declare(ctx, st); err != nil {
 			return nil, fmt.Errorf("claiming the log topic as epoch %d: %w", t.epoch, err)
 		}
+		failpoint.Hit("scanner.claim.partition")
 	}
+	failpoint.Hit("scanner.claim.after")
 	if err := t.checkStart(); err != nil {
 		return nil, err
 	}
-	s.metrics.epoch.Set(float64(t.epoch))
+	s.status.claimed(t.epoch)
 	s.log.Info().Uint64("epoch", t.epoch).Str("owner", t.owner).Uint64("from_block", t.lowestTip()).Msg("log topic claimed")
 	return t, nil
 }
@@ -108,9 +118,7 @@ func (t *tenure) checkStart() error {
 			continue
 		}
 		full = append(full, st.partition)
-		if st.whole {
-			t.first = st.branch.oldest().Number + 1
-		}
+		t.first = max(t.first, st.start)
 	}
 	if len(full) > 0 && len(empty) > 0 && t.first == 0 {
 		return fmt.Errorf("%s: partitions %v hold no block and partitions %v hold many: the topic has lost data, and so have its readers; rebuild it",

@@ -28,8 +28,26 @@ type collector struct {
 	log     zerolog.Logger
 	metrics *Metrics
 
-	mu     sync.Mutex // guards router: tails are learnt from side by side
-	router *gmx.Router
+	mu      sync.Mutex // guards router, because tails are learnt from side by side, and trusted
+	router  *gmx.Router
+	trusted map[chain.Hash][]evm.Receipt
+}
+
+// trust has a block that was published wrong read from its proven receipts the next time, whatever nodes say of it then.
+func (c *collector) trust(block chain.Hash, receipts []evm.Receipt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trusted == nil {
+		c.trusted = map[chain.Hash][]evm.Receipt{}
+	}
+	c.trusted[block] = receipts
+}
+
+func (c *collector) trustedReceipts(block chain.Hash) ([]evm.Receipt, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	receipts, known := c.trusted[block]
+	return receipts, known
 }
 
 // learn remembers the owners that a message of the topic names.
@@ -42,64 +60,82 @@ func (c *collector) learn(m wire.Message) {
 }
 
 // collect reads a block's share of the topic. Its errors pass, unless marked by retry.Stop.
-func (c *collector) collect(ctx context.Context, block evm.Block, readWords bool) (content, error) {
-	out := content{block: block.BlockRef, verified: true}
-	var err error
+func (c *collector) collect(ctx context.Context, block evm.Block, readWords bool) (out content, err error) {
+	var words []wire.Param
 	if readWords {
-		if out.params, err = c.store.params(ctx, c.own.Params, block.BlockRef); err != nil {
+		if words, err = c.store.params(ctx, c.own.Params, block.BlockRef); err != nil {
 			return content{}, err
 		}
 	}
-	var logs []chain.Log
-	suspect := c.filter.MayMatch(block.Bloom)
-	if suspect {
-		if logs, err = c.chain.Logs(ctx, block.BlockRef, c.filter); err != nil {
-			return content{}, err
-		}
-	}
-	if !suspect && !slices.ContainsFunc(block.Txs, func(tx chain.Tx) bool { return c.own.sends(tx.From) }) {
-		return out, nil // the bloom proves that there is nothing
-	}
-	receipts, proven, err := c.receipts(ctx, block)
+	found, err := c.read(ctx, block, false)
 	if err != nil {
 		return content{}, err
 	}
-	out.verified = proven || !suspect
-	if proven && suspect {
-		logs = c.judge(block, logs, chosen(receipts, c.filter))
+	return c.complete(ctx, found, words)
+}
+
+// found is what nodes say of a block: of ours, and not routed yet.
+type found struct {
+	block    chain.BlockRef
+	logs     []chain.Log
+	txs      []chain.Tx
+	verified bool
+}
+
+// complete makes a block's content of what was found. It must be called in the order of the chain: owners are learnt on the way.
+func (c *collector) complete(ctx context.Context, f found, words []wire.Param) (content, error) {
+	logs, err := c.route(ctx, f.block, f.logs)
+	return content{block: f.block, params: words, logs: logs, txs: f.txs, verified: f.verified}, err
+}
+
+// concerns tells whether a block can hold anything of ours, by its header's bloom and the senders of its transactions.
+func (c *collector) concerns(block evm.Block) bool {
+	return c.filter.MayMatch(block.Bloom) || slices.ContainsFunc(block.Txs, func(tx chain.Tx) bool { return c.own.sends(tx.From) })
+}
+
+// read finds the logs and transactions of ours in a block. Where its bloom rules logs out there are none. Otherwise they are taken from the receipts,
+// which prove them; and where these are not to be had, or prove nothing, from the node's log index, unverified.
+func (c *collector) read(ctx context.Context, block evm.Block, patient bool) (found, error) {
+	out := found{block: block.BlockRef, verified: true}
+	if !c.concerns(block) {
+		return out, nil
 	}
-	if out.txs, err = c.transactions(ctx, block, receipts, logs); err != nil {
-		return content{}, err
+	receipts, proven, err := c.receipts(ctx, block, patient)
+	if err != nil {
+		return found{}, err
 	}
-	out.logs, err = c.route(ctx, block.BlockRef, logs)
+	switch suspect := c.filter.MayMatch(block.Bloom); {
+	case suspect && proven:
+		out.logs = chosen(receipts, c.filter)
+	case suspect:
+		out.verified = false
+		if out.logs, err = c.chain.Logs(ctx, block.BlockRef, c.filter); err != nil {
+			return found{}, err
+		}
+	}
+	out.txs, err = c.transactions(ctx, block, receipts, out.logs)
 	return out, err
 }
 
-// receipts reads the block's receipts; none where the node does not serve them by block.
-func (c *collector) receipts(ctx context.Context, block evm.Block) ([]evm.Receipt, bool, error) {
+// receipts reads the block's receipts, proven if any node has such. None, without an error, means that the block is to be published without proof: because
+// no node serves them, or because they failed to come and nobody waits for them at the head. History is patient, since it cannot be corrected.
+func (c *collector) receipts(ctx context.Context, block evm.Block, patient bool) ([]evm.Receipt, bool, error) {
+	if receipts, known := c.trustedReceipts(block.Hash); known {
+		return receipts, true, nil
+	}
 	receipts, proven, err := c.chain.Receipts(ctx, block)
 	switch {
-	case evm.Refused(err):
+	case err != nil && (ctx.Err() != nil || patient && !evm.Refused(err)):
+		return nil, false, err
+	case err != nil:
 		c.metrics.unverified.WithLabelValues("no_receipts").Inc()
 		c.log.Debug().Err(err).Uint64("block", block.Number).Msg("no receipts of the block, so its logs cannot be proven")
 		return nil, false, nil
-	case err != nil:
-		return nil, false, err
 	case !proven:
 		c.metrics.unverified.WithLabelValues("wrong_receipts").Inc()
 		c.log.Warn().Uint64("block", block.Number).Stringer("hash", block.Hash).Msg("the node's receipts do not hash to the block's receipts root")
 	}
 	return receipts, proven, nil
-}
-
-// judge compares what the node's log index gave with what the receipts prove, and returns the proven logs.
-func (c *collector) judge(block evm.Block, indexed, proven []chain.Log) []chain.Log {
-	if !sameLogs(indexed, proven) {
-		c.metrics.mismatches.Inc()
-		c.log.Warn().Uint64("block", block.Number).Stringer("hash", block.Hash).Int("indexed", len(indexed)).Int("proven", len(proven)).
-			Msg("the node's log index is wrong; the logs are taken from the receipts")
-	}
-	return proven
 }
 
 // transactions returns the transactions with logs of ours, and those of our signers, with what became of them.
@@ -181,4 +217,16 @@ func (c *collector) lookUp(ctx context.Context, block chain.BlockRef, key chain.
 		}
 	}
 	return chain.Address{}, nil
+}
+
+// errUnproven says that no node's receipts hash to a block's receipts root.
+var errUnproven = errors.New("no node proves the block's receipts")
+
+// proof returns a block's receipts only if they are proven.
+func (c *collector) proof(ctx context.Context, block evm.Block) ([]evm.Receipt, error) {
+	receipts, proven, err := c.chain.Receipts(ctx, block)
+	if err == nil && !proven {
+		err = errUnproven
+	}
+	return receipts, err
 }

@@ -26,20 +26,28 @@ type Config struct {
 // Settings is the [scanner] section.
 type Settings struct {
 	// StartBlock matters while the topic is empty only; afterwards the topic says where it began.
-	StartBlock    uint64          `toml:"start_block" help:"first block of an empty topic: the one the exchange was deployed in"`
+	StartBlock uint64 `toml:"start_block" help:"first block of an empty topic: the one the exchange was deployed in"`
+	// Signers cost: with any, the body of every block of history is read, some ten times as much as its header.
 	Signers       []chain.Address `toml:"signers" help:"signers whose transactions are recorded even when they leave no log: this keeper's, and others' to watch"`
 	Params        []Param         `toml:"param" help:"words of the DataStore that no event carries, read at the first block and at the head"`
 	ParamInterval time.Duration   `toml:"param_interval" help:"how often those words are read again; what changed is published"`
-	Price         source.Config   `toml:"price"`
-	MaxHeadAge    time.Duration   `toml:"max_head_age" help:"how long no new head may have come before this process calls itself not ready"`
-	TakeoverAfter time.Duration   `toml:"takeover_after" help:"how long the topic must stay behind the chain before a scanner that stands by claims it"`
+	Backfill      Backfill        `toml:"backfill"`
+	// AcceptReorgTo lifts a HALT: the chain has left a block it had called final, and the operator knows of it. Everything above the named block is taken
+	// back. The HALT names the newest block that will do; an older one does too. It is to be removed afterwards.
+	AcceptReorgTo chain.Hash    `toml:"accept_reorg_to" help:"after a HALT: hash of the block to go back to, final blocks or not (the HALT names it); else all zero"`
+	Price         source.Config `toml:"price"`
+	MaxHeadAge    time.Duration `toml:"max_head_age" help:"how long no new head may have come before this process calls itself not ready"`
+	TakeoverAfter time.Duration `toml:"takeover_after" help:"how long the topic must stay behind the chain before a scanner that stands by claims it"`
 }
 
 // DefaultConfig lacks the addresses of the exchange and the first block.
 func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Venue: gmx.DefaultConfig(),
-		Scanner: Settings{Price: source.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second, ParamInterval: 10 * time.Minute},
+		Scanner: Settings{
+			Price: source.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second, ParamInterval: 10 * time.Minute,
+			Backfill: Backfill{MinBlocks: 512, Workers: 8, MaxRange: 2000, MaxBlocks: 50_000, MaxBytes: 128 << 20},
+		},
 	}
 }
 

@@ -3,6 +3,7 @@ package scanner
 import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/wire"
 )
 
@@ -24,33 +25,57 @@ type routedLog struct {
 // encoder makes a record of a message under a routing key.
 type encoder func(key chain.Hash, m wire.Message) (wire.Record, error)
 
-// batches makes the batch of each partition: PARAM and TX records in partition 0, each LOG in its own, BLOCK_END at the end of all.
-func (c content) batches(partitions int, encode encoder) ([][]wire.Record, error) {
-	batches := make([][]wire.Record, partitions)
-	add := func(key chain.Hash, m wire.Message) error {
-		record, err := encode(key, m)
-		p := wire.Partition(key, partitions)
-		batches[p] = append(batches[p], record)
-		return err
-	}
+// spread appends the block's records to what each partition gets: PARAMs and the logs that set parameters to all partitions, every other log to that of
+// its key, TX records to partition 0.
+func (c content) spread(batches [][]wire.Record, encode encoder) error {
 	for _, param := range c.params {
-		if err := add(chain.Hash{}, param); err != nil {
-			return nil, err
+		if err := toAll(batches, encode, param); err != nil {
+			return err
 		}
 	}
 	for _, l := range c.logs {
-		if err := add(l.key, wire.Log{Log: l.Log}); err != nil {
-			return nil, err
+		err := error(nil)
+		if gmx.IsParameter(l.Log) {
+			err = toAll(batches, encode, wire.Log{Log: l.Log})
+		} else {
+			err = toOne(batches, encode, l.key, wire.Log{Log: l.Log})
+		}
+		if err != nil {
+			return err
 		}
 	}
 	for _, tx := range c.txs {
-		if err := add(chain.Hash{}, wire.Tx{Tx: tx}); err != nil {
-			return nil, err
+		if err := toOne(batches, encode, chain.Hash{}, wire.Tx{Tx: tx}); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func toOne(batches [][]wire.Record, encode encoder, key chain.Hash, m wire.Message) error {
+	record, err := encode(key, m)
+	p := wire.Partition(key, len(batches))
+	batches[p] = append(batches[p], record)
+	return err
+}
+
+func toAll(batches [][]wire.Record, encode encoder, m wire.Message) error {
+	record, err := encode(chain.Hash{}, m)
+	for p := range batches {
+		batches[p] = append(batches[p], record)
+	}
+	return err
+}
+
+// batches makes the batch of each partition: its records, and BLOCK_END behind them.
+func (c content) batches(partitions int, attempt uint32, encode encoder) ([][]wire.Record, error) {
+	batches := make([][]wire.Record, partitions)
+	if err := c.spread(batches, encode); err != nil {
+		return nil, err
 	}
 	for p, records := range batches {
 		end, err := encode(chain.Hash{}, wire.BlockEnd{
-			Block: c.block, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: c.verified,
+			Block: c.block, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: c.verified, Attempt: attempt,
 		})
 		if err != nil {
 			return nil, err
@@ -58,19 +83,6 @@ func (c content) batches(partitions int, encode encoder) ([][]wire.Record, error
 		batches[p] = append(records, end)
 	}
 	return batches, nil
-}
-
-// sameLogs tells whether two lists hold the same logs of one block.
-func sameLogs(a, b []chain.Log) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Index != b[i].Index || a[i].TxHash != b[i].TxHash || string(a[i].Data) != string(b[i].Data) {
-			return false
-		}
-	}
-	return true
 }
 
 // chosen returns the logs of receipts that a filter chooses, in order.

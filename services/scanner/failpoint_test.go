@@ -20,14 +20,20 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-// labelOf names a batch by what closes it: "EPOCH/0", "block 5/2", "REORG/1", "FINALIZED/0".
+// labelOf names a batch by what closes it: "EPOCH/0", "block 5/2", "again 5/2" (under a higher attempt), "REORG/1".
 func labelOf(partition int, records []wire.Record) string {
 	m, meta, err := wire.Decode(records[len(records)-1])
 	if err != nil {
 		panic(err)
 	}
-	if end, is := m.(wire.BlockEnd); is {
-		return fmt.Sprintf("block %d/%d", end.Block.Number, partition)
+	switch m := m.(type) {
+	case wire.BlockEnd:
+		if m.Attempt > 0 {
+			return fmt.Sprintf("again %d/%d", m.Block.Number, partition)
+		}
+		return fmt.Sprintf("block %d/%d", m.Block.Number, partition)
+	case wire.RangeEnd:
+		return fmt.Sprintf("range %d/%d", m.Last.Number, partition)
 	}
 	return fmt.Sprintf("%s/%d", meta.Kind, partition)
 }

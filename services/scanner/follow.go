@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/wire"
 )
 
 // run publishes the chain until ctx ends, another scanner takes over, or something cannot be mended by trying again.
@@ -17,12 +19,34 @@ func (t *tenure) run(ctx context.Context, heads <-chan chain.BlockRef) error {
 	group, ctx := errgroup.WithContext(ctx)
 	from := t.streams[0].next
 	group.Go(func() error { return t.watch(ctx, from) })
-	group.Go(func() error { return t.follow(ctx, heads) })
+	group.Go(func() error { return t.verify(ctx) })
+	group.Go(func() error { return t.serve(ctx, heads) })
 	return group.Wait()
 }
 
-// follow publishes up to each head.
+// serve follows the chain for as long as it keeps its word, and rests on a topic that has halted.
+func (t *tenure) serve(ctx context.Context, heads <-chan chain.BlockRef) error {
+	err := t.follow(ctx, heads)
+	if v, broken := errors.AsType[*violation](err); broken {
+		err = t.halt(ctx, wire.Halt{Block: v.final, Reason: v.Error()})
+	}
+	if h, halted := t.halted(); halted && err == nil {
+		return t.rest(ctx, heads, h)
+	}
+	return err
+}
+
+// follow publishes up to each head, and corrects what is found to be wrong. It returns without an error on a topic that has halted.
 func (t *tenure) follow(ctx context.Context, heads <-chan chain.BlockRef) error {
+	if err := t.completeCorrection(ctx); err != nil {
+		return err
+	}
+	if h, halted := t.halted(); halted {
+		if lifted, err := t.liftHalt(ctx, h); err != nil || !lifted {
+			return err
+		}
+	}
+	t.doubtAll()
 	var head chain.BlockRef // none at first: the newest may have been announced before this tenure
 	for {
 		if err := t.reach(ctx, head); err != nil {
@@ -30,6 +54,11 @@ func (t *tenure) follow(ctx context.Context, heads <-chan chain.BlockRef) error 
 		}
 		select {
 		case head = <-heads:
+		case f := <-t.findings:
+			if err := t.correct(ctx, f); err != nil {
+				return err
+			}
+			head = chain.BlockRef{}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -60,11 +89,34 @@ func (t *tenure) reach(ctx context.Context, head chain.BlockRef) error {
 		}
 		t.status.saw(target)
 		if err := t.advance(ctx, target); err != nil {
-			return final(err)
+			return t.mend(ctx, err)
 		}
 		t.status.set("")
 		return nil
 	})
+}
+
+// errLifted says that a violation of finality was accepted, so that publishing goes on.
+var errLifted = errors.New("the operator has accepted the reorg")
+
+// mend does what can be done about an error of publishing, and returns what is left of it.
+func (t *tenure) mend(ctx context.Context, err error) error {
+	v, broken := errors.AsType[*violation](err)
+	if !broken {
+		return final(err)
+	}
+	if doubt := t.doubted(ctx, v); doubt != nil {
+		return doubt
+	}
+	lifted, failed := t.lift(ctx, v)
+	switch {
+	case failed != nil:
+		return failed
+	case lifted:
+		return errLifted
+	default:
+		return err
+	}
 }
 
 // final marks errors that do not go away by asking the chain again.
@@ -78,6 +130,9 @@ func final(err error) error {
 // advance publishes up to a head, and what is final by now.
 func (t *tenure) advance(ctx context.Context, head chain.BlockRef) error {
 	for {
+		if err := t.backfill(ctx, head); err != nil {
+			return err
+		}
 		path, err := t.path(ctx, head)
 		if err != nil {
 			return err

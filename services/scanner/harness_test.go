@@ -35,10 +35,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/ethereum/go-ethereum/core.(*txSenderCacher).cache"))
 }
 
-const (
-	hangGuard  = 60 * time.Second
-	partitions = 3
-)
+const hangGuard = 60 * time.Second
+
+// partitions of the log topic; a test may change it for its time, see withPartitions.
+var partitions = 3
+
+func withPartitions(t *testing.T, n int) {
+	t.Helper()
+	before := partitions
+	partitions = n
+	t.Cleanup(func() { partitions = before })
+}
 
 var (
 	emitter = chain.Address{0xe3, 19: 1}

@@ -21,8 +21,13 @@ type Metrics struct {
 	epoch      prometheus.Gauge
 	standingBy prometheus.Gauge
 	unverified *prometheus.CounterVec
-	mismatches prometheus.Counter
 	lookUps    prometheus.Counter
+
+	unproven     prometheus.Gauge
+	corrections  prometheus.Counter
+	halted       prometheus.Gauge
+	ranges       prometheus.Counter
+	backfillLeft prometheus.Gauge
 }
 
 // NewMetrics registers the scanner's metrics.
@@ -41,7 +46,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		block:      gauge("scanner_block_number", "Number of the newest block published to all partitions."),
 		blocks:     counter("scanner_blocks_published_total", "Blocks published to all partitions that lacked them."),
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "scanner_records_published_total", Help: "Records published in blocks, by kind: log, tx, param.",
+			Name: "scanner_records_published_total", Help: "Records published in blocks and ranges, by kind: log, tx, param; one that stands in every partition counts once.",
 		}, []string{"kind"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "scanner_publish_seconds", Help: "Time to read a block's logs and write its batches.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
@@ -55,21 +60,39 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "scanner_unverified_blocks_total",
 			Help: "Blocks whose logs or transactions could not be proven, by cause: no_receipts (the node serves none), wrong_receipts (they do not hash to the root).",
 		}, []string{"cause"}),
-		mismatches: counter("scanner_log_mismatches_total", "Blocks for which the node's log index gave other logs than the receipts prove."),
-		lookUps:    counter("scanner_owner_lookups_total", "Times the owner of an order or position had to be read from the DataStore."),
+		lookUps: counter("scanner_owner_lookups_total", "Times the owner of an order or position had to be read from the DataStore."),
+
+		unproven:     gauge("scanner_unverified_blocks", "Blocks published without proof that have not been proven since."),
+		corrections:  counter("scanner_corrections_total", "Blocks found to have been published wrong, and published again with everything above them."),
+		halted:       gauge("scanner_halted", "1 while the chain contradicts what it had called final, and nothing is published."),
+		ranges:       counter("scanner_ranges_published_total", "Ranges of history published to all partitions that lacked them."),
+		backfillLeft: gauge("scanner_backfill_remaining_blocks", "Blocks of history that are still to be published in ranges; 0 while none are."),
 	}
 	reg.MustRegister(m.headNumber, m.headTime, m.headAge, m.finalized, m.block, m.blocks, m.records, m.seconds, m.reorgs, m.epoch, m.standingBy,
-		m.unverified, m.mismatches, m.lookUps)
+		m.unverified, m.lookUps, m.unproven, m.corrections, m.halted, m.ranges, m.backfillLeft)
 	return m
 }
 
 func (m *Metrics) published(c content, took time.Duration) {
 	m.block.Set(float64(c.block.Number))
 	m.blocks.Inc()
+	m.count(c)
+	m.seconds.Observe(took.Seconds())
+}
+
+func (m *Metrics) publishedRange(h history) {
+	m.block.Set(float64(h.last().Number))
+	m.blocks.Add(float64(len(h.refs)))
+	for _, c := range h.blocks {
+		m.count(c)
+	}
+}
+
+// count counts the records of a block.
+func (m *Metrics) count(c content) {
 	m.records.WithLabelValues("log").Add(float64(len(c.logs)))
 	m.records.WithLabelValues("tx").Add(float64(len(c.txs)))
 	m.records.WithLabelValues("param").Add(float64(len(c.params)))
-	m.seconds.Observe(took.Seconds())
 }
 
 var headAgeDesc = prometheus.NewDesc("scanner_head_age_seconds", "How long ago the newest head came, by this process's clock.", nil, nil)

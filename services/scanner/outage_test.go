@@ -3,7 +3,6 @@ package scanner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -84,27 +83,6 @@ func TestKafkaDownAndUp(t *testing.T) {
 	}
 	if err := s.stop(); !errors.Is(err, context.Canceled) {
 		t.Errorf("the scanner ended with %v", err)
-	}
-}
-
-// Logs that a node's index leaves out are published all the same: the receipts prove them.
-func TestDamagedLogIndex(t *testing.T) {
-	d, k := startDevnet(t), startKafka(t)
-	tr := newTruth(d)
-	if err := d.Inject(evmnode.Fault{Method: "eth_getLogs", HideLogs: 2}); err != nil {
-		t.Fatal(err)
-	}
-	s := start(t, testConfig(d, k.Addr()), k)
-	d.trade(1)
-	for p, a := range settle(t, k, tr) {
-		for _, b := range a.blocks {
-			if !b.end.Verified {
-				t.Errorf("partition %d: block %d is not verified", p, b.end.Block.Number)
-			}
-		}
-	}
-	if testutil.ToFloat64(s.metrics.mismatches) == 0 {
-		t.Error("nobody counted that the index was wrong")
 	}
 }
 
@@ -211,24 +189,4 @@ func TestWhatEndsAScanner(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A chain that leaves finalized blocks is published as it is; readers stop by what they know to be final. FINALIZED never goes back.
-func TestReorgBelowFinality(t *testing.T) {
-	d, k := startDevnet(t), startKafka(t)
-	tr := newTruth(d)
-	start(t, testConfig(d, k.Addr()), k)
-	d.trade(1)
-	d.trade(2)
-	settle(t, k, tr)
-	eventually(t, "finality has come", func() error {
-		if final := settle(t, k, tr)[0].finalized; final.Number+2 < d.Head().Number.Uint64() {
-			return fmt.Errorf("%w: %d", errNotYet, final.Number)
-		}
-		return nil
-	})
-	d.reorg(5, evmnode.Replay)
-	settle(t, k, tr) // the audit refuses a FINALIZED that goes back
-	d.trade(3)
-	settle(t, k, tr)
 }

@@ -55,7 +55,7 @@ func (t *tenure) begin(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("the first block of the topic: %w", err)
 		}
-		st.branch = branch{blocks: []chain.BlockRef{{Number: block.Number - 1, Hash: block.Parent}}}
+		st.branch = branch{blocks: []placed{footing(chain.BlockRef{Number: block.Number - 1, Hash: block.Parent})}}
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (t *tenure) compare(block chain.BlockRef) (missing, connected bool, err err
 		}
 		connected = false
 		if oldest := st.branch.oldest(); block.Number <= oldest.Number {
-			return false, false, &otherChainError{t.topic, st.partition, oldest, st.whole}
+			return false, false, &otherChainError{t.topic, st.partition, oldest, st.whole && !st.branch.grounded}
 		}
 	}
 	return missing, connected, nil

@@ -9,12 +9,16 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/wire"
 )
 
 // publish brings one block to every partition that lacks it.
 func (t *tenure) publish(ctx context.Context, block evm.Block, isHead bool) error {
+	if err := t.checkFinality(block.BlockRef); err != nil {
+		return err
+	}
 	began := time.Now()
 	need, _ := t.streams[0].branch.needs(block.BlockRef)
 	if need == fork {
@@ -26,17 +30,20 @@ func (t *tenure) publish(ctx context.Context, block evm.Block, isHead bool) erro
 		return err
 	}
 	content.params = t.words.changed(content.params)
-	batches, err := content.batches(len(t.streams), t.encodeTo)
+	batches, err := content.batches(len(t.streams), t.attempt, t.encodeTo)
 	if err != nil {
 		return retry.Stop(err)
 	}
-	if err := t.each(func(st *stream) error { return t.write(ctx, st, block.BlockRef, batches[st.partition]) }); err != nil {
+	at := placed{BlockRef: block.BlockRef, attempt: t.attempt, verified: content.verified}
+	if err := t.each(func(st *stream) error { return t.write(ctx, st, at, batches[st.partition]) }); err != nil {
 		return err
 	}
-	if readWords && need != held { // words travel with the batch of partition 0
+	if readWords && need != held { // only what has been written now was said
 		t.words.published(content.params, t.nextReading(block.Number == t.first && !isHead))
 	}
+	t.doubt(block.BlockRef)
 	t.metrics.published(content, time.Since(began))
+	t.status.reached(block.BlockRef)
 	return nil
 }
 
@@ -60,8 +67,8 @@ func (t *tenure) each(do func(*stream) error) error {
 }
 
 // write brings a block to a partition, after taking back what left the chain.
-func (t *tenure) write(ctx context.Context, st *stream, block chain.BlockRef, batch []wire.Record) error {
-	n, ancestor := st.branch.needs(block)
+func (t *tenure) write(ctx context.Context, st *stream, block placed, batch []wire.Record) error {
+	n, ancestor := st.branch.needs(block.BlockRef)
 	switch n {
 	case held:
 		return nil
@@ -73,54 +80,46 @@ func (t *tenure) write(ctx context.Context, st *stream, block chain.BlockRef, ba
 		}
 	case child:
 	}
-	if _, err := t.producer.Produce(ctx, st.partition, batch); err != nil {
+	failpoint.Hit("scanner.block.before")
+	base, err := t.producer.Produce(ctx, st.partition, batch)
+	if err != nil {
 		return fmt.Errorf("publishing block %d: %w", block.Number, err)
 	}
+	failpoint.Hit("scanner.block.after")
+	block.records = uint32(len(batch) - 1)
+	block.end = base + int64(block.records)
 	return st.branch.push(block)
 }
 
 // takeBack writes a REORG to a partition.
 func (t *tenure) takeBack(ctx context.Context, st *stream, ancestor chain.BlockRef) error {
 	reorg := chain.Reorg{Ancestor: ancestor, OldTip: st.branch.tip()}
-	record, err := t.encode(wire.Reorg{Reorg: reorg})
-	if err != nil {
-		return err
-	}
-	if _, err := t.producer.Produce(ctx, st.partition, []wire.Record{record}); err != nil {
+	failpoint.Hit("scanner.reorg.before")
+	if err := t.control(ctx, st, wire.Reorg{Reorg: reorg}); err != nil {
 		return fmt.Errorf("publishing the reorg from block %d to %d: %w", reorg.OldTip.Number, ancestor.Number, err)
 	}
+	failpoint.Hit("scanner.reorg.after")
 	st.branch.cut(ancestor)
-	if st.partition == 0 {
-		t.metrics.reorgs.Observe(float64(reorg.OldTip.Number - ancestor.Number))
-		t.log.Warn().Uint64("ancestor", ancestor.Number).Uint64("old_tip", reorg.OldTip.Number).Stringer("old_hash", reorg.OldTip.Hash).Msg("reorg")
-	}
-	if ancestor.Number < st.finalized {
-		t.log.Error().Int("partition", st.partition).Uint64("ancestor", ancestor.Number).Uint64("finalized", st.finalized).
-			Msg("the chain has left a finalized block: readers will stop and ask for the operator")
-	}
+	t.noteReorg(st, reorg)
 	return nil
 }
 
-// finalize tells every partition that holds it of the newest final block, unless it has been told of a newer one: nodes forget (PIPE-2).
-func (t *tenure) finalize(ctx context.Context) error {
-	final, err := t.chain.Finalized(ctx)
-	if err != nil {
-		t.log.Debug().Err(err).Msg("the node does not say what is final")
-		return nil
+// noteReorg counts a reorg, of all partitions once.
+func (t *tenure) noteReorg(st *stream, reorg chain.Reorg) {
+	t.doubts.forgetAbove(reorg.Ancestor.Number)
+	if st.partition != 0 {
+		return
 	}
-	record, err := t.encode(wire.Finalized{Block: final})
+	t.metrics.reorgs.Observe(float64(reorg.OldTip.Number - reorg.Ancestor.Number))
+	t.log.Warn().Uint64("ancestor", reorg.Ancestor.Number).Uint64("old_tip", reorg.OldTip.Number).Stringer("old_hash", reorg.OldTip.Hash).Msg("reorg")
+}
+
+// control writes a record that stands alone between batches.
+func (t *tenure) control(ctx context.Context, st *stream, m wire.Message) error {
+	record, err := t.encode(m)
 	if err != nil {
 		return err
 	}
-	t.metrics.finalized.Set(float64(final.Number))
-	return t.each(func(st *stream) error {
-		if final.Number <= st.finalized || !st.branch.has(final) {
-			return nil
-		}
-		if _, err := t.producer.Produce(ctx, st.partition, []wire.Record{record}); err != nil {
-			return fmt.Errorf("publishing that block %d is final: %w", final.Number, err)
-		}
-		st.finalized = final.Number
-		return nil
-	})
+	_, err = t.producer.Produce(ctx, st.partition, []wire.Record{record})
+	return err
 }

@@ -26,6 +26,7 @@ type Scanner struct {
 	collector   *collector
 	newProducer func(topic string) producer
 	status      *status
+	progress    *progress
 	log         zerolog.Logger
 	metrics     *Metrics
 }
@@ -34,6 +35,7 @@ type Scanner struct {
 func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, metrics *Metrics) *Scanner {
 	return &Scanner{
 		cfg: cfg, topic: wire.LogTopic(cfg.Keeper.ChainID), chain: node, kafka: kafka, log: log, metrics: metrics, status: newStatus(metrics),
+		progress:    newProgress(log, metrics),
 		newProducer: func(topic string) producer { return kafka.Producer(topic) },
 		collector: &collector{
 			chain:  node,
@@ -133,11 +135,11 @@ func (s *Scanner) awaitSilence(ctx context.Context, heads <-chan chain.BlockRef,
 	}
 }
 
-// followTip delivers the number of the newest block of partition 0, whenever it moves.
+// followTip delivers the number of the newest block of partition 0, whenever it moves. A halted topic is behind nothing: nobody may publish.
 func (s *Scanner) followTip(ctx context.Context, tail *stream, tips chan<- uint64) error {
 	for last := uint64(0); ; {
-		if !tail.branch.empty() && tail.branch.tip().Number != last {
-			last = tail.branch.tip().Number
+		if tip := tail.newest(); tip != last {
+			last = tip
 			select {
 			case tips <- last:
 			case <-ctx.Done():

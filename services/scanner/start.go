@@ -44,6 +44,7 @@ func Start(sh *service.Shell, cfg Config) error {
 			return p.run(ctx)
 		})
 	}
+	sh.Handle("GET /status", s.Page())
 	sh.Go("scan", s.Run)
 	sh.Go("readiness", func(ctx context.Context) error { return watch(ctx, sh, checks) })
 	return nil

@@ -9,13 +9,17 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// status is what the scanner is at, for readiness and metrics.
+// status is what the scanner is at, for readiness, metrics and the status page.
 type status struct {
 	metrics *Metrics
 
-	mu   sync.Mutex
-	busy string // what it does before it follows the head; empty when it does
-	head chain.Hash
+	mu        sync.Mutex
+	busy      string // what it does before it follows the head; empty when it does
+	head      chain.BlockRef
+	tip       chain.BlockRef // the newest block this scanner has published to all partitions
+	finalized chain.BlockRef
+	epoch     uint64
+	doubts    int // blocks published without proof and not proven since
 }
 
 func newStatus(metrics *Metrics) *status { return &status{metrics: metrics, busy: "starting"} }
@@ -40,13 +44,43 @@ func (s *status) standBy(rival *replacedError) {
 func (s *status) saw(head chain.BlockRef) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if head.Hash == s.head {
+	if head.Hash == s.head.Hash {
 		return
 	}
-	s.head = head.Hash
+	s.head = head
 	s.metrics.headNumber.Set(float64(head.Number))
 	s.metrics.headTime.Set(float64(head.TimeMs) / 1000)
 	s.metrics.headAge.reset()
+}
+
+// reached notes the newest block that is published.
+func (s *status) reached(tip chain.BlockRef) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tip = tip
+}
+
+// final notes the newest block a node calls final.
+func (s *status) final(block chain.BlockRef) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finalized = block
+}
+
+// claimed notes the epoch of a tenure that begins.
+func (s *status) claimed(epoch uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch = epoch
+	s.metrics.epoch.Set(float64(epoch))
+}
+
+// unproven notes how many blocks are on the topic without proof.
+func (s *status) unproven(blocks int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubts = blocks
+	s.metrics.unproven.Set(float64(blocks))
 }
 
 // following is nil if the scanner follows the head.

@@ -1,11 +1,9 @@
 package scanner
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"math"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/wire"
 )
@@ -18,12 +16,14 @@ type stream struct {
 
 	epoch     uint64 // the highest; what is written under a lower one counts for nothing
 	owner     string // who claimed it first
+	start     uint64 // number of the partition's first block, if the partition is whole and has one
 	branch    branch
-	finalized uint64
+	finalized chain.BlockRef // the newest that was called final, moved back by an accepted reorg only
+	halted    *wire.Halt     // not nil until an accepted reorg
 }
 
-// apply reads on by one record.
-func (s *stream) apply(m wire.Message, meta wire.Meta) error {
+// apply reads on by one record, which stands at an offset.
+func (s *stream) apply(m wire.Message, meta wire.Meta, offset int64) error {
 	if meta.Epoch < s.epoch {
 		return nil
 	}
@@ -34,14 +34,17 @@ func (s *stream) apply(m wire.Message, meta wire.Meta) error {
 	}
 	switch m := m.(type) {
 	case wire.BlockEnd:
-		if s.branch.has(m.Block) {
-			return nil
-		}
-		return s.branch.push(m.Block)
+		return s.block(placed{BlockRef: m.Block, attempt: m.Attempt, verified: m.Verified, end: offset, records: m.Records})
+	case wire.RangeEnd:
+		return s.history(m.Before, m.Last)
 	case wire.Reorg:
-		return s.rewind(m.Ancestor)
+		return s.reorg(m)
+	case wire.Correction:
+		return s.correct(m.Ancestor, m.Attempt)
 	case wire.Finalized:
-		s.finalized = max(s.finalized, m.Block.Number)
+		s.finalize(m.Block)
+	case wire.Halt:
+		s.halted = &m
 	}
 	return nil
 }
@@ -56,10 +59,58 @@ func (s *stream) enter(m wire.Message, epoch uint64) error {
 	case s.whole:
 		return fmt.Errorf("epoch %d does not begin with an EPOCH record", epoch)
 	default:
-		s.owner, s.branch = "", branch{}
+		s.owner, s.branch, s.finalized, s.halted = "", branch{}, chain.BlockRef{}, nil
 	}
 	s.epoch = epoch
 	return nil
+}
+
+// block adds a block. One that comes again is read over.
+func (s *stream) block(p placed) error {
+	if known, on := s.branch.at(p.Number); on && known.Hash == p.Hash && p.attempt <= known.attempt {
+		return nil
+	}
+	s.begin(p.Number)
+	return s.branch.push(p)
+}
+
+// history adds a range.
+func (s *stream) history(before, last chain.BlockRef) error {
+	if s.branch.has(last) {
+		return nil
+	}
+	s.begin(before.Number + 1)
+	return s.branch.extend(before, last)
+}
+
+func (s *stream) begin(number uint64) {
+	if s.whole && s.start == 0 {
+		s.start = number
+	}
+}
+
+func (s *stream) reorg(m wire.Reorg) error {
+	if err := s.rewind(m.Ancestor); err != nil {
+		return err
+	}
+	if m.Accepted {
+		s.finalized, s.halted = m.Ancestor, nil
+	}
+	return nil
+}
+
+func (s *stream) correct(ancestor chain.BlockRef, attempt uint32) error {
+	if err := s.rewind(ancestor); err != nil {
+		return err
+	}
+	s.branch.attempt = max(s.branch.attempt, attempt)
+	return nil
+}
+
+func (s *stream) finalize(block chain.BlockRef) {
+	if block.Number > s.finalized.Number {
+		s.finalized = block
+	}
 }
 
 // rewind takes back what is above the ancestor. An ancestor from before the reading began is the only block known then.
@@ -67,71 +118,21 @@ func (s *stream) rewind(ancestor chain.BlockRef) error {
 	if s.branch.cut(ancestor) {
 		return nil
 	}
-	if s.whole || !s.branch.empty() && ancestor.Number >= s.branch.oldest().Number {
-		return fmt.Errorf("a reorg goes back to block %d %s, which is not there", ancestor.Number, ancestor.Hash)
+	if s.whole || s.branch.grounded || !s.branch.empty() && ancestor.Number >= s.branch.oldest().Number {
+		return fmt.Errorf("going back to block %d %s, which is not there", ancestor.Number, ancestor.Hash)
 	}
-	s.branch = branch{blocks: []chain.BlockRef{ancestor}}
+	s.branch = branch{blocks: []placed{footing(ancestor)}, attempt: s.branch.attempt}
 	return nil
 }
 
-// readTo reads records up to an offset, exclusive, and shows each message to look, if that is not nil.
-func (s *stream) readTo(ctx context.Context, client *bus.Client, topic string, end int64, look func(wire.Message)) error {
-	reader := client.Reader(topic, s.partition, s.next)
-	for s.next < end {
-		const most = 1000
-		records, err := reader.NextBatch(ctx, int(min(most, end-s.next)))
-		if err != nil {
-			return err
-		}
-		for _, r := range records {
-			m, meta, err := wire.Decode(r)
-			if err == nil {
-				err = s.apply(m, meta)
-			}
-			if err != nil {
-				return &brokenError{topic, s.partition, r.Offset, err}
-			}
-			if look != nil {
-				look(m)
-			}
-			s.next = r.Offset + 1
-		}
-	}
-	return nil
-}
-
-// brokenError says that a partition holds what no scanner of this build would have written.
-type brokenError struct {
-	topic     string
-	partition int
-	offset    int64
-	cause     error
-}
-
-func (e *brokenError) Error() string {
-	return fmt.Sprintf("%s/%d cannot be continued: at offset %d: %v", e.topic, e.partition, e.offset, e.cause)
-}
-
-func (e *brokenError) Unwrap() error { return e.cause }
-
-// firstWindow is how many records of a partition's tail are read at first: enough for the horizon on a quiet chain.
-const firstWindow = 4 * horizon
-
-// readTail reads the end of a partition: at least the horizon, or everything.
-func readTail(ctx context.Context, client *bus.Client, topic string, partition int, look func(wire.Message)) (*stream, error) {
-	first, end, err := client.Bounds(ctx, topic, partition)
-	if err != nil {
-		return nil, err
-	}
-	for window := int64(firstWindow); ; window *= 4 {
-		s := &stream{partition: partition, next: max(first, end-window)}
-		s.whole = s.next == first
-		err := s.readTo(ctx, client, topic, end, look)
-		if s.whole || err == nil && len(s.branch.blocks) >= horizon {
-			return s, err
-		}
-		if _, broken := errors.AsType[*brokenError](err); err != nil && !broken {
-			return nil, err
-		}
+// newest is the number of the partition's newest block, for whoever waits for more: 0 for an empty partition, beyond every block for a halted one.
+func (s *stream) newest() uint64 {
+	switch {
+	case s.halted != nil:
+		return math.MaxUint64
+	case s.branch.empty():
+		return 0
+	default:
+		return s.branch.tip().Number
 	}
 }

@@ -1,0 +1,229 @@
+package scanner
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// published waits until the scanner has published up to the chain's head, rightly or not.
+func published(t *testing.T, s *running, d *devnet) {
+	t.Helper()
+	eventually(t, "the scanner has published", func() error {
+		if testutil.ToFloat64(s.metrics.block) < float64(d.Head().Number.Uint64()) {
+			return errNotYet
+		}
+		return nil
+	})
+}
+
+// proven waits until nothing on the topic is in doubt, and checks that nothing was ever called verified that was wrong.
+func proven(t *testing.T, k *kafka, tr *truth, s *running) []audited {
+	t.Helper()
+	eventually(t, "everything on the topic is proven", func() error {
+		if n := testutil.ToFloat64(s.metrics.unproven); n > 0 {
+			return fmt.Errorf("%w: %v blocks", errNotYet, n)
+		}
+		return nil
+	})
+	all := settle(t, k, tr)
+	if err := lastWord(t.Context(), tr, all); err != nil {
+		t.Error(err)
+	}
+	return all
+}
+
+// lies of one node, by method.
+type lies map[string]lie
+
+func (l *liar) tellAll(all lies) {
+	for method, f := range all {
+		l.tell(method, f)
+	}
+}
+
+func (l *liar) repent(all lies) {
+	for method := range all {
+		l.tell(method, nil)
+	}
+}
+
+const (
+	getLogs     = "eth_getLogs"
+	getReceipts = "eth_getBlockReceipts"
+)
+
+// What a lying node made the scanner publish is corrected once a proof can be had, and was never called verified (PIPE-2).
+func TestLiesAreCorrected(t *testing.T) {
+	for name, told := range map[string]lies{
+		"it leaves one log out":                           {getLogs: leavesOut(1), getReceipts: refuses},
+		"it leaves all logs out":                          {getLogs: leavesOut(1000), getReceipts: refuses},
+		"its history is pruned":                           {getLogs: pruned, getReceipts: pruned},
+		"it leaves logs out, and receipts":                {getLogs: leavesOut(1), getReceipts: leavesOut(1)},
+		"it leaves logs out, also of receipts":            {getLogs: leavesOut(1), getReceipts: leavesOutOfReceipts},
+		"it refuses receipts by block, but is not lying":  {getReceipts: refuses},
+		"it leaves logs out of receipts, but not of logs": {getReceipts: leavesOutOfReceipts},
+	} {
+		for _, p := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s, P=%d", name, p), func(t *testing.T) {
+				withPartitions(t, p)
+				d, k := startDevnet(t), startKafka(t)
+				tr := newTruth(d)
+				node := startLiar(t, d)
+				d.mine(1)
+				s := start(t, through(testConfig(d, k.Addr()), node), k)
+				settle(t, k, tr)
+				node.tellAll(told)
+				d.trade(1)
+				published(t, s, d)
+				if n := testutil.ToFloat64(s.metrics.unproven); n == 0 {
+					t.Error("nothing is in doubt")
+				}
+				node.repent(told)
+				all := proven(t, k, tr, s)
+				_, hides := told[getLogs]
+				for p, a := range all {
+					if corrected := len(a.corrections) > 0; corrected != hides {
+						t.Errorf("partition %d: %d corrections", p, len(a.corrections))
+					}
+				}
+				d.trade(2)
+				proven(t, k, tr, s)
+			})
+		}
+	}
+}
+
+// A lie that shows in itself is not published at all.
+func TestLiesAreNotPublished(t *testing.T) {
+	told := lies{getLogs: ofAnotherFork, getReceipts: refuses}
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	node := startLiar(t, d)
+	d.mine(1)
+	s := start(t, through(testConfig(d, k.Addr()), node), k)
+	settle(t, k, tr)
+	node.tellAll(told)
+	d.trade(1)
+	eventually(t, "the scanner says that it cannot go on", func() error {
+		if lied, _ := node.count(getLogs); lied == 0 || s.status.following() == nil {
+			return errNotYet
+		}
+		return nil
+	})
+	node.repent(told)
+	for p, a := range proven(t, k, tr, s) {
+		if len(a.corrections) > 0 {
+			t.Errorf("partition %d: %d corrections", p, len(a.corrections))
+		}
+	}
+}
+
+// With an honest node beside the liar everything is published proven at once.
+func TestHonestNodeBesideALiar(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	bad, good := startLiar(t, d), startLiar(t, d)
+	bad.tellAll(lies{getLogs: leavesOut(1), getReceipts: leavesOutOfReceipts})
+	s := start(t, through(testConfig(d, k.Addr()), bad, good), k)
+	for i := range byte(4) {
+		d.trade(i)
+	}
+	for p, a := range proven(t, k, tr, s) {
+		for _, b := range a.seen {
+			if !b.end.Verified {
+				t.Errorf("partition %d: block %d is not verified", p, b.end.Block.Number)
+			}
+		}
+	}
+}
+
+// What is in doubt when a scanner ends is proven by the next, from what stands on the topic.
+func TestDoubtsOutliveARestart(t *testing.T) {
+	told := lies{getLogs: leavesOut(1), getReceipts: refuses}
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	node := startLiar(t, d)
+	node.tellAll(told)
+	s := start(t, through(testConfig(d, k.Addr()), node), k)
+	d.trade(1)
+	published(t, s, d)
+	_ = s.stop()
+	node.repent(told)
+	s = start(t, through(testConfig(d, k.Addr()), node), k)
+	d.trade(2)
+	eventually(t, "a block is corrected", func() error {
+		if testutil.ToFloat64(s.metrics.corrections) == 0 {
+			return errNotYet
+		}
+		return nil
+	})
+	proven(t, k, tr, s)
+}
+
+// A correction goes below the finalized block, and everything above the block comes again under the same attempt in every partition.
+func TestCorrectionBelowFinality(t *testing.T) {
+	told := lies{getLogs: leavesOut(1), getReceipts: refuses}
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	node := startLiar(t, d)
+	node.tellAll(told)
+	s := start(t, through(testConfig(d, k.Addr()), node), k)
+	d.trade(1)
+	d.mine(10)
+	published(t, s, d)
+	node.repent(told)
+	for p, a := range proven(t, k, tr, s) {
+		if len(a.corrections) == 0 {
+			t.Fatalf("partition %d: no correction", p)
+		}
+		last := a.corrections[len(a.corrections)-1]
+		for _, b := range a.blocks {
+			if above := b.end.Block.Number > last.Ancestor.Number; above && b.end.Attempt != last.Attempt {
+				t.Errorf("partition %d: block %d has attempt %d, the correction %d", p, b.end.Block.Number, b.end.Attempt, last.Attempt)
+			}
+		}
+		if first := a.corrections[0]; a.finalized.Number <= first.Ancestor.Number {
+			t.Errorf("partition %d: the first correction goes back to %d, finalized is %d", p, first.Ancestor.Number, a.finalized.Number)
+		}
+	}
+}
+
+// Killed at any step of a correction, the next scanner completes it in every partition.
+func TestKilledWhileCorrecting(t *testing.T) {
+	for _, p := range []int{1, 4} {
+		var labels []string
+		for i := range p {
+			labels = append(labels, fmt.Sprintf("CORRECTION/%d", i), fmt.Sprintf("again 1/%d", i), fmt.Sprintf("again 2/%d", i))
+		}
+		for _, label := range labels {
+			for _, after := range []bool{false, true} {
+				t.Run(fmt.Sprintf("P=%d %s %t", p, label, after), func(t *testing.T) {
+					withPartitions(t, p)
+					killCorrecting(t, label, after)
+				})
+			}
+		}
+	}
+}
+
+func killCorrecting(t *testing.T, label string, after bool) {
+	told := lies{getLogs: leavesOut(1), getReceipts: refuses}
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	node := startLiar(t, d)
+	node.tellAll(told)
+	wire := &tripwire{label: label, after: after}
+	s := start(t, through(testConfig(d, k.Addr()), node), k, wire.on)
+	d.trade(1)
+	published(t, s, d)
+	node.repent(told)
+	if err := s.wait(); !errors.Is(err, errKilled) {
+		t.Fatalf("the scanner ended with %v", err)
+	}
+	s = start(t, through(testConfig(d, k.Addr()), node), k)
+	d.trade(2)
+	proven(t, k, tr, s)
+}

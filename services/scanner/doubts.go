@@ -1,0 +1,98 @@
+package scanner
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"perpkeeper/pkg/chain"
+)
+
+// doubt is a block that was published without proof, and where it stands.
+type doubt struct {
+	block   chain.BlockRef
+	attempt uint32
+	places  []place // by partition
+}
+
+// place is the batch of a block in a partition.
+type place struct {
+	first int64 // offset of its first record
+	count int   // its records, the BLOCK_END included
+}
+
+func (d doubt) is(other doubt) bool {
+	return d.block.Hash == other.block.Hash && d.attempt == other.attempt
+}
+
+// doubts are the blocks on the topic that are still to be proven, oldest first. At most a horizon of them is kept: what lies deeper cannot be corrected.
+// It is safe for concurrent use.
+type doubts struct {
+	show func(unproven int)
+	wake chan struct{} // holds a token if something was added
+
+	mu   sync.Mutex
+	open []doubt
+	lost int // given up because there were too many
+}
+
+func newDoubts(show func(unproven int)) *doubts {
+	d := &doubts{show: show, wake: make(chan struct{}, 1)}
+	d.count()
+	return d
+}
+
+// add takes a block in, in place of the same block under an older attempt.
+func (d *doubts) add(one doubt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = slices.DeleteFunc(d.open, func(o doubt) bool { return o.block.Hash == one.block.Hash })
+	d.open = append(d.open, one)
+	if extra := len(d.open) - horizon; extra > 0 {
+		d.open = slices.Delete(d.open, 0, extra)
+		d.lost += extra
+	}
+	d.count()
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// settle removes a block that is proven, or that nobody can prove or needs to prove any more.
+func (d *doubts) settle(one doubt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = slices.DeleteFunc(d.open, one.is)
+	d.count()
+}
+
+// forgetAbove removes the blocks above a number: they were taken back.
+func (d *doubts) forgetAbove(number uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = slices.DeleteFunc(d.open, func(o doubt) bool { return o.block.Number > number })
+	d.count()
+}
+
+// all returns the blocks that are open, oldest first.
+func (d *doubts) all() []doubt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.open)
+}
+
+// await waits until there is something to prove.
+func (d *doubts) await(ctx context.Context) error {
+	for len(d.all()) == 0 {
+		select {
+		case <-d.wake:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// count shows how many blocks are unproven. The mutex is held, or nobody else knows of d yet.
+func (d *doubts) count() { d.show(len(d.open) + d.lost) }

@@ -1,0 +1,228 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/wire"
+)
+
+// finalize tells every partition that holds it of the newest final block, unless it has been told of a newer one: nodes forget (PIPE-2).
+func (t *tenure) finalize(ctx context.Context) error {
+	final, err := t.chain.Finalized(ctx)
+	if err != nil {
+		t.log.Debug().Err(err).Msg("the node does not say what is final")
+		return nil
+	}
+	t.metrics.finalized.Set(float64(final.Number))
+	t.status.final(final)
+	return t.each(func(st *stream) error {
+		if final.Number <= st.finalized.Number || !st.branch.has(final) {
+			return nil
+		}
+		failpoint.Hit("scanner.finalized.before")
+		if err := t.control(ctx, st, wire.Finalized{Block: final}); err != nil {
+			return fmt.Errorf("publishing that block %d is final: %w", final.Number, err)
+		}
+		failpoint.Hit("scanner.finalized.after")
+		st.finalize(final)
+		return nil
+	})
+}
+
+// violation says that the chain has left a block it had called final.
+type violation struct {
+	final    chain.BlockRef // the newest block that was said to be final
+	ancestor chain.BlockRef // the newest block of ours that is on the chain still
+	block    chain.BlockRef // the block of the chain that follows it
+}
+
+func (v *violation) Error() string {
+	return fmt.Sprintf("the chain has left block %d %s, which it had called final: it goes on from block %d %s. Nothing is published until the operator "+
+		"accepts that (find out from other nodes whether it is so; if it is, set scanner.accept_reorg_to = %q and restart the scanner)",
+		v.final.Number, v.final.Hash, v.ancestor.Number, v.ancestor.Hash, v.ancestor.Hash)
+}
+
+// checkFinality returns a violation if a block of the chain can follow only where something final was taken back. The maximum is our own over all
+// partitions, since a node's word may go backwards.
+func (t *tenure) checkFinality(block chain.BlockRef) error {
+	var final chain.BlockRef
+	for _, st := range t.streams {
+		if st.finalized.Number > final.Number {
+			final = st.finalized
+		}
+	}
+	for _, st := range t.streams {
+		if n, ancestor := st.branch.needs(block); n == fork {
+			if err := t.checkAncestor(st, ancestor, final, block); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkAncestor returns a violation if going back to an ancestor of a block takes a final one back.
+func (t *tenure) checkAncestor(st *stream, ancestor, final, block chain.BlockRef) error {
+	if ancestor.Number >= final.Number || st.branch.tip().Number == ancestor.Number {
+		return nil
+	}
+	return retry.Stop(&violation{final, ancestor, block})
+}
+
+// doubted tells whether another endpoint still has the final block where it was: then the one that served the other branch is at fault, or ahead of the
+// rest, and nothing is certain yet. It is not asked for a while.
+func (t *tenure) doubted(ctx context.Context, v *violation) error {
+	source := t.chain.ServedBy(v.block.Hash, evm.PartHeader)
+	if source == "" {
+		return nil
+	}
+	other, err := t.chain.Elsewhere(source).BlockAt(ctx, v.final.Number)
+	if err != nil || other.Hash != v.final.Hash {
+		return nil //nolint:nilerr // Nobody speaks for the final block.
+	}
+	reason := fmt.Sprintf("its chain lacks block %d %s, which was final; %s has it", v.final.Number, v.final.Hash, other.Source)
+	t.chain.Suspect(v.block.Hash, evm.PartHeader, reason)
+	return fmt.Errorf("endpoint %s: %s", source, reason)
+}
+
+// halt says to every partition that nobody may act on the state any more.
+func (t *tenure) halt(ctx context.Context, h wire.Halt) error {
+	t.metrics.halted.Set(1)
+	t.log.Error().Uint64("block", h.Block.Number).Stringer("hash", h.Block.Hash).Str("reason", h.Reason).Msg("halted")
+	return t.each(func(st *stream) error {
+		if st.halted != nil {
+			return nil
+		}
+		failpoint.Hit("scanner.halt.before")
+		if err := t.control(ctx, st, h); err != nil {
+			return fmt.Errorf("publishing the halt: %w", err)
+		}
+		failpoint.Hit("scanner.halt.after")
+		st.halted = &h
+		return nil
+	})
+}
+
+// halted is what the topic's HALT says, from whichever partition has one: a scanner may have ended before it reached all.
+func (t *tenure) halted() (wire.Halt, bool) {
+	for _, st := range t.streams {
+		if st.halted != nil {
+			return *st.halted, true
+		}
+	}
+	return wire.Halt{}, false
+}
+
+// rest is what a scanner does on a halted topic: nothing, until it is restarted by the operator.
+func (t *tenure) rest(ctx context.Context, heads <-chan chain.BlockRef, h wire.Halt) error {
+	t.status.fail(errors.New(h.Reason))
+	for {
+		select {
+		case head := <-heads:
+			t.status.saw(head)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// accept takes everything above a block back, with the operator's word for it, from every partition that has halted or calls more final than that
+// block. It does nothing where that has been done before.
+func (t *tenure) accept(ctx context.Context, ancestor chain.BlockRef) error {
+	t.words.forget()
+	highest := t.highestTip()
+	err := t.each(func(st *stream) error {
+		if st.halted == nil && st.finalized.Number <= ancestor.Number {
+			return nil
+		}
+		reorg := chain.Reorg{Ancestor: ancestor, OldTip: st.branch.tip()}
+		if reorg.OldTip.Hash == ancestor.Hash { // this partition never got further; readers know a reorg that only lifts a HALT by an old tip they lack
+			reorg.OldTip = highest
+		}
+		failpoint.Hit("scanner.accept.before")
+		if err := t.control(ctx, st, wire.Reorg{Reorg: reorg, Accepted: true}); err != nil {
+			return fmt.Errorf("publishing the accepted reorg to block %d: %w", ancestor.Number, err)
+		}
+		failpoint.Hit("scanner.accept.after")
+		st.branch.cut(ancestor)
+		st.finalized, st.halted = ancestor, nil
+		t.noteReorg(st, reorg)
+		return nil
+	})
+	if err == nil {
+		t.metrics.halted.Set(0)
+		t.log.Warn().Uint64("ancestor", ancestor.Number).Stringer("hash", ancestor.Hash).
+			Msg("a reorg below the finalized block was accepted; remove scanner.accept_reorg_to")
+	}
+	return err
+}
+
+// accepted finds the block the operator has named, if any: it must be on the chain and in every partition.
+func (t *tenure) accepted(ctx context.Context) (ancestor chain.BlockRef, named bool, err error) {
+	hash := t.cfg.Scanner.AcceptReorgTo
+	if hash.IsZero() {
+		return chain.BlockRef{}, false, nil
+	}
+	for _, st := range t.streams {
+		block, on := st.branch.find(hash)
+		if !on {
+			return chain.BlockRef{}, false, retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s/%d holds no block %s that could be gone back to "+
+				"(name the block the HALT names, or one below it)", t.topic, st.partition, hash))
+		}
+		ancestor = block.BlockRef
+	}
+	if t.highestTip().Hash == hash {
+		return chain.BlockRef{}, false, retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s is the newest block there is (name an older one)", hash))
+	}
+	block, err := t.chain.BlockAt(ctx, ancestor.Number)
+	if err != nil {
+		return chain.BlockRef{}, false, err
+	}
+	if block.Hash != hash {
+		return chain.BlockRef{}, false, retry.Stop(fmt.Errorf("scanner.accept_reorg_to: the chain has left block %d %s too (name an older one)", ancestor.Number, hash))
+	}
+	return ancestor, true, nil
+}
+
+// liftHalt accepts the operator's word on a topic that has halted, if it is given.
+func (t *tenure) liftHalt(ctx context.Context, h wire.Halt) (lifted bool, err error) {
+	policy := retry.Policy{OnRetry: func(_ int, err error, _ time.Duration) { t.status.fail(err) }}
+	err = retry.Do(ctx, policy, func(ctx context.Context) error {
+		ancestor, named, err := t.accepted(ctx)
+		if err != nil || !named {
+			return err
+		}
+		lifted = true
+		return t.accept(ctx, ancestor)
+	})
+	if err == nil && !lifted {
+		err = t.halt(ctx, h) // in every partition, wherever the one that wrote it came to its end
+	}
+	return lifted, err
+}
+
+// highestTip is the newest block of any partition.
+func (t *tenure) highestTip() (highest chain.BlockRef) {
+	for _, st := range t.streams {
+		if tip := st.branch.tip(); tip.Number >= highest.Number {
+			highest = tip
+		}
+	}
+	return highest
+}
+
+// lift accepts the operator's word for a violation, if it is given: the named block must be low enough to mend it.
+func (t *tenure) lift(ctx context.Context, v *violation) (lifted bool, err error) {
+	ancestor, named, err := t.accepted(ctx)
+	if err != nil || !named || ancestor.Number > v.ancestor.Number {
+		return false, err
+	}
+	return true, t.accept(ctx, ancestor)
+}

@@ -1,0 +1,72 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/wire"
+)
+
+// readTo reads records up to an offset, exclusive, and shows each message to look, if that is not nil.
+func (s *stream) readTo(ctx context.Context, client *bus.Client, topic string, end int64, look func(wire.Message)) error {
+	reader := client.Reader(topic, s.partition, s.next)
+	for s.next < end {
+		const most = 1000
+		records, err := reader.NextBatch(ctx, int(min(most, end-s.next)))
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			m, meta, err := wire.Decode(r)
+			if err == nil {
+				err = s.apply(m, meta, r.Offset)
+			}
+			if err != nil {
+				return &brokenError{topic, s.partition, r.Offset, err}
+			}
+			if look != nil {
+				look(m)
+			}
+			s.next = r.Offset + 1
+		}
+	}
+	return nil
+}
+
+// brokenError says that a partition holds what no scanner of this build would have written.
+type brokenError struct {
+	topic     string
+	partition int
+	offset    int64
+	cause     error
+}
+
+func (e *brokenError) Error() string {
+	return fmt.Sprintf("%s/%d cannot be continued: at offset %d: %v", e.topic, e.partition, e.offset, e.cause)
+}
+
+func (e *brokenError) Unwrap() error { return e.cause }
+
+// firstWindow is how many records of a partition's tail are read at first: enough for the horizon on a quiet chain.
+const firstWindow = 4 * horizon
+
+// readTail reads the end of a partition: at least the horizon, or down to the end of a range, or everything.
+func readTail(ctx context.Context, client *bus.Client, topic string, partition int, look func(wire.Message)) (*stream, error) {
+	first, end, err := client.Bounds(ctx, topic, partition)
+	if err != nil {
+		return nil, err
+	}
+	for window := int64(firstWindow); ; window *= 4 {
+		s := &stream{partition: partition, next: max(first, end-window)}
+		s.whole = s.next == first
+		err := s.readTo(ctx, client, topic, end, look)
+		if s.whole || err == nil && (len(s.branch.blocks) >= horizon || s.branch.grounded) {
+			return s, err
+		}
+		if _, broken := errors.AsType[*brokenError](err); err != nil && !broken {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package scanner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/wire"
+)
+
+// finding is a block on the topic that was found to say something else than its receipts prove.
+type finding struct {
+	doubt
+
+	reason   string
+	receipts []evm.Receipt // proven
+}
+
+// doubt notes a block for proof if a partition holds it unverified.
+func (t *tenure) doubt(ref chain.BlockRef) {
+	d, unverified := doubt{block: ref}, false
+	for _, st := range t.streams {
+		p, on := st.branch.at(ref.Number)
+		if !on || p.Hash != ref.Hash {
+			return
+		}
+		unverified = unverified || !p.verified
+		d.attempt = p.attempt
+		d.places = append(d.places, place{p.end - int64(p.records), int(p.records) + 1})
+	}
+	if unverified {
+		t.doubts.add(d)
+	}
+}
+
+// doubtAll notes every unverified block of the tails, at the beginning of a tenure.
+func (t *tenure) doubtAll() {
+	for _, p := range slices.Clone(t.streams[0].branch.blocks) {
+		t.doubt(p.BlockRef)
+	}
+}
+
+// verify proves in the background what was published without proof, until ctx ends. A block that is proven to be what the topic says needs nothing
+// more; another one is handed to the publishing goroutine to be corrected.
+func (t *tenure) verify(ctx context.Context) error {
+	tries := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second})
+	for tries.Next(ctx) {
+		if err := t.doubts.await(ctx); err != nil {
+			return err
+		}
+		settled, err := t.verifyOpen(ctx)
+		if settled {
+			tries.Reset()
+		}
+		tries.Failed(err)
+	}
+	return context.Cause(ctx)
+}
+
+// verifyOpen looks at every open block once. It reports whether any was settled, and why the last one that was not could not be.
+func (t *tenure) verifyOpen(ctx context.Context) (settled bool, last error) {
+	for _, d := range t.doubts.all() {
+		found, err := t.examine(ctx, d)
+		switch {
+		case ctx.Err() != nil:
+			return settled, context.Cause(ctx)
+		case err != nil:
+			last = err
+			t.log.Debug().Err(err).Uint64("block", d.block.Number).Msg("the block cannot be proven yet")
+			if evm.Refused(err) {
+				return settled, err // nobody serves receipts: no use in asking for the others now
+			}
+			continue
+		case found != nil:
+			select {
+			case t.findings <- *found:
+			case <-ctx.Done():
+				return settled, context.Cause(ctx)
+			}
+		}
+		t.doubts.settle(d)
+		settled = true
+	}
+	return settled, last
+}
+
+// examine compares a block on the topic with what its receipts prove. An error says that they could not be had, or prove nothing.
+func (t *tenure) examine(ctx context.Context, d doubt) (*finding, error) {
+	block, err := t.chain.Block(ctx, d.block.Hash)
+	if err != nil {
+		return nil, err
+	}
+	receipts, err := t.collector.proof(ctx, block)
+	if err != nil {
+		return nil, err
+	}
+	logs := chosen(receipts, t.collector.filter)
+	txs, err := t.collector.transactions(ctx, block, receipts, logs)
+	if err != nil {
+		return nil, err
+	}
+	saidLogs, saidTxs, err := t.said(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	if slices.EqualFunc(saidLogs, logs, sameLog) && slices.EqualFunc(saidTxs, txs, sameTx) {
+		return nil, nil //nolint:nilnil // Nothing was found: that is the good case.
+	}
+	return &finding{d, fmt.Sprintf("published with %d logs and %d transactions, the receipts prove %d and %d%s",
+		len(saidLogs), len(saidTxs), len(logs), len(txs), likeCounts(saidLogs, logs)), receipts}, nil
+}
+
+func likeCounts(said, proven []chain.Log) string {
+	if len(said) == len(proven) {
+		return " (others)"
+	}
+	return ""
+}
+
+// said reads from the topic what it says of a block: its logs in the order of their index, and its transactions.
+func (t *tenure) said(ctx context.Context, d doubt) (logs []chain.Log, txs []chain.Tx, err error) {
+	for p, at := range d.places {
+		reader := t.kafka.Reader(t.topic, p, at.first)
+		for range at.count {
+			r, err := reader.Next(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			m, _, err := wire.Decode(r)
+			if err != nil {
+				return nil, nil, err
+			}
+			switch m := m.(type) {
+			case wire.Log:
+				logs = append(logs, m.Log)
+			case wire.Tx:
+				txs = append(txs, m.Tx)
+			}
+		}
+	}
+	slices.SortStableFunc(logs, func(a, b chain.Log) int { return int(a.Index) - int(b.Index) })
+	return slices.CompactFunc(logs, func(a, b chain.Log) bool { return a.Index == b.Index }), txs, nil // parameters stand in every partition
+}
+
+func sameLog(a, b chain.Log) bool {
+	return a.Address == b.Address && slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data) && a.Block == b.Block &&
+		a.BlockHash == b.BlockHash && a.TxHash == b.TxHash && a.TxIndex == b.TxIndex && a.Index == b.Index
+}
+
+// sameTx compares what receipts prove of a transaction.
+func sameTx(a, b chain.Tx) bool {
+	return a.Hash == b.Hash && a.Index == b.Index && a.OK == b.OK && a.GasUsed == b.GasUsed
+}
