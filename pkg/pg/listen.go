@@ -9,19 +9,24 @@ import (
 
 var listenChange = register("listen", `LISTEN state_changed`)
 
-// Listener waits for changes of state. It is for one goroutine at a time.
+// Listener waits for notifications. It is for one goroutine at a time.
 type Listener struct {
-	db   *DB
-	conn *pgx.Conn // nil until connected, and after a failure
+	db      *DB
+	channel *statement // the LISTEN that it connects with
+	conn    *pgx.Conn  // nil until connected, and after a failure
 }
 
-// Listener returns a listener. It connects at the first wait.
-func (db *DB) Listener() *Listener { return &Listener{db: db} }
+// Listener returns a listener for changes of state. It connects at the first wait.
+func (db *DB) Listener() *Listener { return &Listener{db: db, channel: listenChange} }
 
 // WaitChange returns when state may have changed since the last call: at a notification, or when the poll interval is over, since a notification
 // is lost with its connection. The only error is that of ctx.
-func (l *Listener) WaitChange(ctx context.Context) error {
-	poll, cancel := context.WithTimeout(ctx, l.db.cfg.PollInterval)
+func (l *Listener) WaitChange(ctx context.Context) error { return l.Wait(ctx, l.db.cfg.PollInterval) }
+
+// Wait returns at a notification, when the time is over, or at once when a connection was made: notifications may have been missed before. The only
+// error is that of ctx.
+func (l *Listener) Wait(ctx context.Context, atMost time.Duration) error {
+	poll, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	if fresh, err := l.connect(poll); err != nil || !fresh {
 		l.wait(poll)
@@ -39,7 +44,7 @@ func (l *Listener) connect(ctx context.Context) (fresh bool, err error) {
 		return false, err
 	}
 	conn := pooled.Hijack() // It waits all its life; the pool may open another one in its place.
-	if _, err := conn.Exec(ctx, listenChange.sql()); err != nil {
+	if _, err := conn.Exec(ctx, l.channel.sql()); err != nil {
 		closeConnection(conn)
 		return false, err
 	}

@@ -1,0 +1,137 @@
+package delayed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// CommissionConfig is the [commission] section: whose signers earn for whom.
+type CommissionConfig struct {
+	Hold   time.Duration `toml:"hold" help:"how long a booked fee stays frozen before it is released to the agent"`
+	Agents []Agent       `toml:"agents" help:"who is paid for which signers; without any, no fee is booked"`
+}
+
+// Agent is one who is paid.
+type Agent struct {
+	Agent   string          `toml:"agent" help:"name of the wallet"`
+	Signers []chain.Address `toml:"signers" help:"signers whose execution fees are the agent's"`
+}
+
+// DefaultCommissionConfig holds fees for a day and pays nobody.
+func DefaultCommissionConfig() CommissionConfig { return CommissionConfig{Hold: 24 * time.Hour} }
+
+// Validate names every setting that cannot work.
+func (c CommissionConfig) Validate() error {
+	var problems []error
+	if c.Hold < 0 || c.Hold > 365*24*time.Hour {
+		problems = append(problems, fmt.Errorf("hold: %s is not between 0 and a year", c.Hold))
+	}
+	owner := map[chain.Address]string{}
+	for i, a := range c.Agents {
+		if a.Agent == "" || len(a.Signers) == 0 {
+			problems = append(problems, fmt.Errorf("agents[%d]: agent and signers are needed (agent = \"name\", signers = [\"0x…\"])", i))
+		}
+		for _, s := range a.Signers {
+			if other, taken := owner[s]; taken {
+				problems = append(problems, fmt.Errorf("agents[%d]: signer %s is %s's already", i, s, other))
+			}
+			owner[s] = a.Agent
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Owners returns the agent of each signer.
+func (c CommissionConfig) Owners() map[chain.Address]string {
+	owners := map[chain.Address]string{}
+	for _, a := range c.Agents {
+		for _, s := range a.Signers {
+			owners[s] = a.Agent
+		}
+	}
+	return owners
+}
+
+// Release is the payload of a commission's release.
+type Release struct {
+	Agent  string    `json:"agent"`
+	Amount perp.Uint `json:"amount"` // wei
+}
+
+// Commissions releases booked fees (DLY-2). The key of a job is the identity of the fee's log.
+type Commissions struct{}
+
+// CommissionRelease is the name of the kind.
+const CommissionRelease = "commission_release"
+
+// Name implements Kind.
+func (Commissions) Name() string { return CommissionRelease }
+
+// Do implements Kind.
+func (Commissions) Do(ctx context.Context, tx Tx, j Job) (any, error) {
+	var r Release
+	if err := j.Read(&r); err != nil {
+		return nil, err
+	}
+	if r.Agent == "" || r.Amount.IsZero() {
+		return nil, Anomalyf("a release of %s wei to agent %q", r.Amount, r.Agent)
+	}
+	return r, tx.Release(ctx, r.Agent, r.Amount, j.Key)
+}
+
+// Booking asks for fees to be booked.
+type Booking struct {
+	ChainID uint64
+	Owners  map[chain.Address]string
+	Hold    time.Duration
+	// From is the first block to look at. Fees of blocks before are known to be booked.
+	From uint64
+}
+
+// Booked is what came of a booking.
+type Booked struct {
+	Fees int
+	// Generation and Final say how far it looked: to this block of this generation.
+	Generation int
+	Final      uint64
+}
+
+// Books books the fees that are final, each once.
+type Books interface {
+	Book(ctx context.Context, b Booking) (Booked, error)
+}
+
+// correctable is how many blocks below the final one may still change: logs that a node had left out are put right later (the undo horizon of the state).
+const correctable = 1000
+
+// Bookings is the source that books fees (DLY-2).
+func Bookings(books Books, chainID uint64, c CommissionConfig) Source {
+	b := Booking{ChainID: chainID, Owners: c.Owners(), Hold: c.Hold}
+	generation := 0
+	return Source{Name: "fees", Feed: func(ctx context.Context) (int, error) {
+		if len(b.Owners) == 0 {
+			return 0, nil
+		}
+		booked, err := books.Book(ctx, b)
+		if err != nil {
+			return 0, fmt.Errorf("booking fees: %w", err)
+		}
+		if booked.Generation != generation {
+			// Another generation may hold what this one lacked: look at all of it once.
+			generation, b.From = booked.Generation, 0
+			again, err := books.Book(ctx, b)
+			if err != nil {
+				return booked.Fees, fmt.Errorf("booking fees: %w", err)
+			}
+			booked.Fees += again.Fees
+			booked.Final = again.Final
+		}
+		b.From = booked.Final - min(booked.Final, correctable)
+		return booked.Fees, nil
+	}}
+}

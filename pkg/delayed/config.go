@@ -1,0 +1,55 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config is the [delayed] section.
+type Config struct {
+	Interval    time.Duration `toml:"interval" help:"how often to look for due work when nothing else tells (10s; up to 2h saves questions and costs delay)"`
+	Concurrency int           `toml:"concurrency" help:"jobs worked on at once by this process"`
+	Batch       int           `toml:"batch" help:"due rows listed with one question; a scan takes all of them, batch after batch"`
+	MaxAttempts int           `toml:"max_attempts" help:"failed attempts after which a job is parked for the operator"`
+	Backoff     time.Duration `toml:"backoff" help:"pause after the first failed attempt; it doubles with each"`
+	MaxBackoff  time.Duration `toml:"max_backoff" help:"longest pause between two attempts"`
+}
+
+// DefaultConfig scans every 10 s and works on two jobs at once (DLY-4, DLY-8).
+func DefaultConfig() Config {
+	return Config{Interval: 10 * time.Second, Concurrency: 2, Batch: 100, MaxAttempts: 10, Backoff: 10 * time.Second, MaxBackoff: 10 * time.Minute}
+}
+
+// Validate names every setting that cannot work.
+func (c Config) Validate() error {
+	var problems []error
+	if c.Interval < 100*time.Millisecond || c.Interval > 2*time.Hour {
+		problems = append(problems, fmt.Errorf("interval: %s is not between 100ms and 2h", c.Interval))
+	}
+	if c.Concurrency < 1 || c.Concurrency > 64 {
+		problems = append(problems, fmt.Errorf("concurrency: %d is not between 1 and 64", c.Concurrency))
+	}
+	if c.Batch < 1 || c.Batch > 10_000 {
+		problems = append(problems, fmt.Errorf("batch: %d is not between 1 and 10000", c.Batch))
+	}
+	if c.MaxAttempts < 1 {
+		problems = append(problems, fmt.Errorf("max_attempts: %d is less than 1", c.MaxAttempts))
+	}
+	if c.Backoff < time.Millisecond {
+		problems = append(problems, fmt.Errorf("backoff: %s is too short (use 1ms or more)", c.Backoff))
+	}
+	if c.MaxBackoff < c.Backoff {
+		problems = append(problems, fmt.Errorf("max_backoff: %s is shorter than backoff", c.MaxBackoff))
+	}
+	return errors.Join(problems...)
+}
+
+// pause is how long to wait after the n-th failed attempt (from 1).
+func (c Config) pause(n int) time.Duration {
+	d := c.Backoff
+	for ; n > 1 && d < c.MaxBackoff; n-- {
+		d *= 2
+	}
+	return min(d, c.MaxBackoff)
+}

@@ -1,0 +1,66 @@
+package delayed
+
+import (
+	"context"
+
+	"perpkeeper/pkg/job"
+)
+
+// Rearming is the name of the kind that takes up a failed job again when it has cooled down.
+const Rearming = "rearm"
+
+// Arm is the payload of a re-arming: the arm that ended.
+type Arm struct {
+	Job string `json:"job"`
+	Arm uint32 `json:"arm"`
+}
+
+// HandOut gives a job to the senders. The same job twice is one job.
+type HandOut func(ctx context.Context, j job.Job) error
+
+// Rearm is the kind that hands a job out again once its cooldown is over, unless the chain or the planner has been faster. Whether the job is still
+// due is the sender's to judge, as ever.
+type Rearm struct{ HandOut HandOut }
+
+// Name implements Kind.
+func (Rearm) Name() string { return Rearming }
+
+// Do implements Kind.
+func (r Rearm) Do(ctx context.Context, tx Tx, j Job) (any, error) {
+	var a Arm
+	if err := j.Read(&a); err != nil {
+		return nil, err
+	}
+	again, known, err := tx.Cooled(ctx, a.Job, a.Arm)
+	switch {
+	case err != nil:
+		return nil, err
+	case !known:
+		return said("a later arm was born"), nil
+	case again.ExpiresMs > 0 && uint64(j.ReadAt.UnixMilli()) > again.ExpiresMs:
+		return said("the venue accepts it no longer"), nil
+	}
+	if isRequest(again.Kind) {
+		waits, err := tx.Waiting(ctx, again.Key)
+		if err != nil {
+			return nil, err
+		}
+		if !waits {
+			return said("no longer pending"), nil
+		}
+	}
+	if err := r.HandOut(ctx, again); err != nil {
+		return nil, err
+	}
+	return said("handed out"), nil
+}
+
+// isRequest tells whether the job's key is that of an order or request, rather than a position's.
+func isRequest(k job.Kind) bool { return k != job.Liquidation && k != job.Adl }
+
+// said is a result in words.
+func said(what string) any {
+	return struct {
+		Came string `json:"came"`
+	}{what}
+}

@@ -1,0 +1,123 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+var (
+	// An hour is enough: what failed before that and is still due the planner says again at every sweep anyway.
+	addRearms = register("add rearmings", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
+		SELECT $1, i.job_id || '#' || i.arm, jsonb_build_object('job', i.job_id, 'arm', i.arm), i.rearm_at, i.rearm_at
+		FROM keeper.tx_intent i
+		WHERE i.ended_at > clock_timestamp() - interval '1 hour' AND i.outcome = ANY ($2)
+			AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.arm > i.arm)
+			AND NOT EXISTS (SELECT FROM keeper.delayed_job d WHERE d.kind = $1 AND d.key = i.job_id || '#' || i.arm)
+		ON CONFLICT DO NOTHING`)
+	// The birth is part of the key, because the exchange gives keys of a lost branch again. No time after the year 3000 is meant.
+	addExpiries = register("add expiries", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
+		SELECT $1, w.id, jsonb_build_object('what', w.what, 'key', '0x' || encode(w.key, 'hex'), 'account', '0x' || encode(w.account, 'hex')), w.due, w.due
+		FROM (
+			SELECT v.what, v.key, v.account, '0x' || encode(v.key, 'hex') || '@0x' || encode(v.birth_tx_hash, 'hex') AS id,
+				to_timestamp(least(v.updated_at_time + $2::bigint, 32503680000)::float8) AS due
+			FROM (
+				SELECT kind AS what, key, account, birth_tx_hash, updated_at_time FROM {state}.request
+				WHERE status IN ('Created', 'Updated', 'Frozen') AND deleted_at IS NULL
+				UNION ALL
+				SELECT 'order', key, account, birth_tx_hash, updated_at_time FROM {state}.perp_order
+				WHERE status IN ('Created', 'Updated', 'Frozen') AND deleted_at IS NULL AND order_type = ANY ($3)
+			) v
+		) w
+		WHERE NOT EXISTS (SELECT FROM keeper.delayed_job d WHERE d.kind = $1 AND d.key = w.id)
+		ON CONFLICT DO NOTHING`)
+	selectParameter = register("parameter", `SELECT value FROM {state}.parameter WHERE key = $1 AND deleted_at IS NULL
+		ORDER BY stamp_block DESC, stamp_log DESC LIMIT 1`)
+	// Every day since the last one that has a report, so that days without a planner have one too.
+	addReports = register("add daily reports", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
+		SELECT $1, to_char(day, 'YYYY-MM-DD'), '{}', (day + interval '1 day') AT TIME ZONE 'UTC', (day + interval '1 day') AT TIME ZONE 'UTC'
+		FROM (SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date AS today) t,
+			generate_series(coalesce((SELECT max(d.key)::date + 1 FROM keeper.delayed_job d WHERE d.kind = $1), t.today)::timestamp, t.today, interval '1 day') day
+		ON CONFLICT DO NOTHING`)
+)
+
+// Rearmings is the source that notices jobs that failed and will have cooled down.
+func (s Delayed) Rearmings() delayed.Source {
+	outcomes := []string{string(job.Reverted), string(job.Refused)}
+	return delayed.Source{Name: "rearmings", Feed: func(ctx context.Context) (int, error) {
+		return s.feed(ctx, addRearms, noGeneration, delayed.Rearming, outcomes)
+	}}
+}
+
+// Reports is the source that asks for a report of every day.
+func (s Delayed) Reports() delayed.Source {
+	return delayed.Source{Name: "daily reports", Feed: func(ctx context.Context) (int, error) {
+		return s.feed(ctx, addReports, noGeneration, delayed.DailyReport)
+	}}
+}
+
+// Expiries is the source that notices open requests and market orders, which the venue stops accepting reports for.
+func (s Delayed) Expiries() delayed.Source {
+	return delayed.Source{Name: "expiries", Feed: s.addExpiries}
+}
+
+func (s Delayed) addExpiries(ctx context.Context) (int, error) {
+	generation, err := s.db.ActiveGeneration(ctx)
+	if err != nil {
+		return 0, err
+	}
+	life, err := s.requestLife(ctx, generation)
+	if err != nil {
+		return 0, err
+	}
+	var market []int16
+	for t := perp.OrderType(0); t <= perp.StopIncrease; t++ {
+		if t.IsMarket() {
+			market = append(market, int16(t))
+		}
+	}
+	return s.feed(ctx, addExpiries, generation, delayed.Expiry, life, market)
+}
+
+// requestLife is for how many seconds the venue accepts reports for a market order or request.
+func (s Delayed) requestLife(ctx context.Context, generation int) (uint64, error) {
+	const venueDefault = 300 // config/general.ts of the contracts
+	ctx, cancel := s.db.bounded(ctx)
+	defer cancel()
+	key := perp.DataStoreKey("REQUEST_EXPIRATION_TIME")
+	rows, err := s.db.pool.Query(ctx, selectParameter.in(generation), key[:])
+	if err != nil {
+		return 0, fmt.Errorf("reading how long requests live: %w", err)
+	}
+	values, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		return 0, fmt.Errorf("reading how long requests live: %w", err)
+	}
+	if len(values) == 0 {
+		return venueDefault, nil
+	}
+	seconds, fits := perp.UintFromBytes(values[0]).Uint64()
+	if !fits {
+		return venueDefault, nil
+	}
+	return min(seconds, 1<<40), nil // far in the future is far enough
+}
+
+// noGeneration stands where a statement is over schema keeper alone.
+const noGeneration = 0
+
+// feed runs an insertion and says how many rows it made.
+func (s Delayed) feed(ctx context.Context, insertion *statement, generation int, args ...any) (int, error) {
+	ctx, cancel := s.db.bounded(ctx)
+	defer cancel()
+	done, err := s.db.pool.Exec(ctx, insertion.in(generation), args...)
+	if err != nil {
+		return 0, fmt.Errorf("adding delayed jobs: %w", err)
+	}
+	return int(done.RowsAffected()), nil
+}

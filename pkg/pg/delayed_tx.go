@@ -1,0 +1,123 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// delayedTx is the delayed.Tx: the transaction of one row.
+type delayedTx struct{ tx pgx.Tx }
+
+var (
+	releaseFrozen = register("release frozen balance", `UPDATE keeper.wallet SET frozen_balance = frozen_balance - $2, balance = balance + $2,
+		version = version + 1, updated_at = clock_timestamp() WHERE agent = $1 AND frozen_balance >= $2`)
+	enterRelease = register("enter release", `INSERT INTO keeper.wallet_entry (agent, what, source, balance_delta, frozen_delta)
+		VALUES ($1, 'release', $3, $2, -$2::numeric)`)
+	selectFrozen = register("frozen balance", `SELECT frozen_balance::text FROM keeper.wallet WHERE agent = $1`)
+	selectCooled = register("arm that cooled down", `SELECT i.job FROM keeper.tx_intent i WHERE i.job_id = $1 AND i.arm = $2 AND i.ended_at IS NOT NULL
+		AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.arm > i.arm)`)
+	selectWaiting = register("whether an order or request is open", `SELECT
+		EXISTS (SELECT FROM {state}.perp_order WHERE key = $1 AND deleted_at IS NULL AND status IN ('Created', 'Updated', 'Frozen')) OR
+		EXISTS (SELECT FROM {state}.request WHERE key = $1 AND deleted_at IS NULL AND status IN ('Created', 'Updated', 'Frozen'))`)
+	countArms = register("arms that ended on a day", `SELECT kind, outcome, count(*) FROM keeper.tx_intent
+		WHERE ended_at >= $1 AND ended_at < $1 + interval '1 day' GROUP BY kind, outcome`)
+	sumFees = register("fees booked on a day", `SELECT agent, count(*), sum(amount)::text FROM keeper.commission
+		WHERE booked_at >= $1 AND booked_at < $1 + interval '1 day' GROUP BY agent`)
+)
+
+// Release implements delayed.Ledger.
+func (t delayedTx) Release(ctx context.Context, agent string, amount perp.Uint, source string) error {
+	moved, err := t.tx.Exec(ctx, releaseFrozen.sql(), agent, amount.String())
+	if err != nil {
+		return fmt.Errorf("releasing %s wei to %s: %w", amount, agent, err)
+	}
+	if moved.RowsAffected() == 0 {
+		return t.explain(ctx, agent, amount)
+	}
+	_, err = t.tx.Exec(ctx, enterRelease.sql(), agent, amount.String(), source)
+	if hasCode(err, codeUniqueViolation) {
+		return delayed.Anomalyf("releasing %s wei to %s: commission %s was released before", amount, agent, source)
+	}
+	if err != nil {
+		return fmt.Errorf("entering the release of %s wei to %s: %w", amount, agent, err)
+	}
+	return nil
+}
+
+// explain says why nothing could be released.
+func (t delayedTx) explain(ctx context.Context, agent string, amount perp.Uint) error {
+	var frozen string
+	err := t.tx.QueryRow(ctx, selectFrozen.sql(), agent).Scan(&frozen)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return delayed.Anomalyf("releasing %s wei to %s: there is no such wallet", amount, agent)
+	case err != nil:
+		return fmt.Errorf("reading the frozen balance of %s: %w", agent, err)
+	}
+	return delayed.Anomalyf("releasing %s wei to %s: only %s wei are frozen", amount, agent, frozen)
+}
+
+// Cooled implements delayed.Arms.
+func (t delayedTx) Cooled(ctx context.Context, jobID string, arm uint32) (j job.Job, known bool, err error) {
+	var text []byte
+	err = t.tx.QueryRow(ctx, selectCooled.sql(), escape(jobID), arm).Scan(&text)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return j, false, nil
+	}
+	if err == nil {
+		j, err = decodeJob(text)
+	}
+	if err != nil {
+		return j, false, fmt.Errorf("reading arm %d of %s: %w", arm, jobID, err)
+	}
+	return j, true, nil
+}
+
+// Waiting implements delayed.Requests.
+func (t delayedTx) Waiting(ctx context.Context, key chain.Hash) (waits bool, err error) {
+	generation, err := activeGeneration(ctx, t.tx)
+	if err != nil {
+		return false, err
+	}
+	if err := t.tx.QueryRow(ctx, selectWaiting.in(generation), key[:]).Scan(&waits); err != nil {
+		return false, fmt.Errorf("looking up %s: %w", key, err)
+	}
+	return waits, nil
+}
+
+// Day implements delayed.Days.
+func (t delayedTx) Day(ctx context.Context, day time.Time) (delayed.Day, error) {
+	d := delayed.Day{Day: day.Format(time.DateOnly), Fees: map[string]delayed.Fees{}}
+	rows, err := t.tx.Query(ctx, countArms.sql(), day)
+	if err != nil {
+		return d, fmt.Errorf("counting the arms of %s: %w", d.Day, err)
+	}
+	var kind job.Kind
+	var outcome job.Outcome
+	var n int
+	if _, err = pgx.ForEachRow(rows, []any{&kind, &outcome, &n}, func() error { d.Count(kind, outcome, n); return nil }); err != nil {
+		return d, fmt.Errorf("counting the arms of %s: %w", d.Day, err)
+	}
+	if rows, err = t.tx.Query(ctx, sumFees.sql(), day); err != nil {
+		return d, fmt.Errorf("adding up the fees of %s: %w", d.Day, err)
+	}
+	var agent, wei string
+	_, err = pgx.ForEachRow(rows, []any{&agent, &n, &wei}, func() error {
+		sum, err := perp.ParseUint(wei)
+		d.Fees[agent] = delayed.Fees{Count: n, Wei: sum}
+		return err
+	})
+	if err != nil {
+		return d, fmt.Errorf("adding up the fees of %s: %w", d.Day, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,210 @@
+package pg
+
+import (
+	"context"
+	"encoding"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/perp"
+)
+
+// Wallets is the commission ledger.
+type Wallets struct{ db *DB }
+
+// Wallets returns the ledger of agents.
+func (db *DB) Wallets() Wallets { return Wallets{db} }
+
+// maxBooked bounds one booking transaction.
+const maxBooked = 1000
+
+// The fee's block hash comes from the record of its transaction: logs are identified by it, and rows of state know blocks by number.
+var bookFees = register("book fees", `WITH owner AS (
+		SELECT * FROM unnest($1::bytea[], $2::text[]) AS o (signer, agent)
+	), fee AS (
+		SELECT t.tx_block_hash, f.stamp_log, f.stamp_block, f.stamp_tx_hash, f.keeper, owner.agent, f.amount, to_timestamp(f.stamp_time_ms::float8 / 1000) AS earned_at
+		FROM {state}.keeper_fee f JOIN owner ON owner.signer = f.keeper
+			JOIN {state}.transaction t ON t.key = f.stamp_tx_hash AND t.tx_block = f.stamp_block AND t.deleted_at IS NULL
+		WHERE f.stamp_block >= $4 AND f.stamp_block <= $5 AND f.deleted_at IS NULL AND f.amount > 0
+			AND NOT EXISTS (SELECT FROM keeper.commission c WHERE c.chain_id = $3 AND c.block_hash = t.tx_block_hash AND c.log_index = f.stamp_log)
+		ORDER BY f.stamp_block, f.stamp_log LIMIT $8
+	), booked AS (
+		INSERT INTO keeper.commission (chain_id, block_hash, log_index, block, tx_hash, signer, agent, amount, earned_at)
+		SELECT $3, tx_block_hash, stamp_log, stamp_block, stamp_tx_hash, keeper, agent, amount, earned_at FROM fee ORDER BY stamp_block, stamp_log
+		ON CONFLICT DO NOTHING
+		RETURNING agent, amount, booked_at, chain_id || ':0x' || encode(block_hash, 'hex') || ':' || log_index AS source
+	), frozen AS (
+		INSERT INTO keeper.wallet AS w (agent, frozen_balance) SELECT agent, sum(amount) FROM booked GROUP BY agent ORDER BY agent
+		ON CONFLICT (agent) DO UPDATE SET frozen_balance = w.frozen_balance + excluded.frozen_balance, version = w.version + 1, updated_at = clock_timestamp()
+	), entered AS (
+		INSERT INTO keeper.wallet_entry (agent, what, source, balance_delta, frozen_delta) SELECT agent, 'commission', source, 0, amount FROM booked
+	), delayed AS (
+		INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
+		SELECT $6, source, jsonb_build_object('agent', agent, 'amount', amount::text), due, due
+		FROM (SELECT *, booked_at + $7::bigint * interval '1 microsecond' AS due FROM booked) b
+	)
+	SELECT count(*) FROM booked`)
+
+// Book implements delayed.Books: it freezes the fees of final blocks of the active generation that were not booked before, and orders their release, each
+// fee with one entry and one delayed job, in one transaction.
+func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Booked, err error) {
+	signers, agents := make([][]byte, 0, len(b.Owners)), make([]string, 0, len(b.Owners))
+	for signer, agent := range b.Owners {
+		signers, agents = append(signers, signer[:]), append(agents, agent)
+	}
+	for n := maxBooked; n == maxBooked; booked.Fees += n {
+		var final uint64
+		if n, final, err = w.book(ctx, b, signers, agents, &booked.Generation); err != nil {
+			return booked, err
+		}
+		booked.Final = final
+	}
+	return booked, nil
+}
+
+func (w Wallets) book(ctx context.Context, b delayed.Booking, signers [][]byte, agents []string, generation *int) (n int, final uint64, err error) {
+	ctx, cancel := w.db.bounded(ctx)
+	defer cancel()
+	err = pgx.BeginFunc(ctx, w.db.pool, func(tx pgx.Tx) error {
+		s, err := activeStanding(ctx, tx)
+		if err != nil {
+			return err
+		}
+		*generation, final = s.Generation, finalApplied(s)
+		if final == 0 || s.Halted != "" {
+			return nil
+		}
+		return tx.QueryRow(ctx, bookFees.in(s.Generation), signers, agents, b.ChainID, b.From, final,
+			delayed.CommissionRelease, b.Hold.Microseconds(), maxBooked).Scan(&n)
+	})
+	return n, final, err
+}
+
+// finalApplied is the highest block that is final and that every partition has applied; 0 while there is none.
+func finalApplied(s Standing) uint64 {
+	final := s.Finalized()
+	if final.Hash.IsZero() {
+		return 0
+	}
+	for _, o := range s.Offsets {
+		final.Number = min(final.Number, o.Tip.Number)
+	}
+	return final.Number
+}
+
+var (
+	listWallets = register("wallets", `SELECT agent, balance::text, frozen_balance::text, updated_at FROM keeper.wallet ORDER BY agent`)
+	listEntries = register("entries of a wallet", `SELECT e.id, e.at, e.what, e.source, e.balance_delta::text, e.frozen_delta::text
+		FROM keeper.wallet_entry e WHERE e.agent = $1 ORDER BY e.id DESC LIMIT $2`)
+	// Every wallet and every agent with entries or fees: what is stored, the sums of the entries, what was earned, and what was not yet released.
+	verifyWallets = register("verify wallets", `WITH entry AS (
+			SELECT agent, sum(balance_delta) AS balance, sum(frozen_delta) AS frozen FROM keeper.wallet_entry GROUP BY agent
+		), fee AS (
+			SELECT c.agent, sum(c.amount) AS earned, coalesce(sum(c.amount) FILTER (WHERE r.id IS NULL), 0) AS held
+			FROM keeper.commission c LEFT JOIN keeper.wallet_entry r
+				ON r.what = 'release' AND r.source = c.chain_id || ':0x' || encode(c.block_hash, 'hex') || ':' || c.log_index
+			GROUP BY c.agent
+		)
+		SELECT agent, coalesce(w.balance, 0)::text, coalesce(w.frozen_balance, 0)::text, coalesce(entry.balance, 0)::text, coalesce(entry.frozen, 0)::text,
+			coalesce(fee.earned, 0)::text, coalesce(fee.held, 0)::text
+		FROM keeper.wallet w FULL JOIN entry USING (agent) FULL JOIN fee USING (agent) ORDER BY agent`)
+)
+
+// Wallet is what an agent has, in wei.
+type Wallet struct {
+	Agent           string
+	Balance, Frozen perp.Uint
+	UpdatedAt       time.Time
+}
+
+// List returns every wallet by agent.
+func (w Wallets) List(ctx context.Context) (wallets []Wallet, err error) {
+	ctx, cancel := w.db.bounded(ctx)
+	defer cancel()
+	rows, err := w.db.pool.Query(ctx, listWallets.sql())
+	if err != nil {
+		return nil, fmt.Errorf("listing wallets: %w", err)
+	}
+	wallets, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (one Wallet, err error) {
+		return one, row.Scan(&one.Agent, amount(&one.Balance), amount(&one.Frozen), &one.UpdatedAt)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing wallets: %w", err)
+	}
+	return wallets, nil
+}
+
+// Entry is one line of a ledger, in wei. Entries are never changed.
+type Entry struct {
+	ID                        int64
+	At                        time.Time
+	What                      string // commission or release
+	Source                    string // the commission: chain, block hash, log index
+	BalanceDelta, FrozenDelta perp.Int
+}
+
+// Ledger returns the newest entries of an agent's wallet, newest first.
+func (w Wallets) Ledger(ctx context.Context, agent string, limit int) (entries []Entry, err error) {
+	ctx, cancel := w.db.bounded(ctx)
+	defer cancel()
+	rows, err := w.db.pool.Query(ctx, listEntries.sql(), agent, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing the entries of %s: %w", agent, err)
+	}
+	entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
+		return e, row.Scan(&e.ID, &e.At, &e.What, &e.Source, amount(&e.BalanceDelta), amount(&e.FrozenDelta))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the entries of %s: %w", agent, err)
+	}
+	return entries, nil
+}
+
+// Audit is a wallet held against its entries and its fees, in wei.
+type Audit struct {
+	Agent                     string
+	Balance, Frozen           perp.Int // as stored
+	EntryBalance, EntryFrozen perp.Int // sums of the entries
+	Earned, Held              perp.Int // sum of the fees booked, and of those not released
+}
+
+// Sound tells whether the balances are the sums of the entries, and those what the fees say.
+func (a Audit) Sound() bool {
+	return a.Balance == a.EntryBalance && a.Frozen == a.EntryFrozen && a.Frozen == a.Held && a.Balance == a.Earned.Sub(a.Held)
+}
+
+// Verify holds every wallet against its entries and fees, in one snapshot.
+func (w Wallets) Verify(ctx context.Context) (audits []Audit, err error) {
+	err = w.db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, verifyWallets.sql())
+		if err != nil {
+			return err
+		}
+		audits, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Audit, err error) {
+			return a, row.Scan(&a.Agent, amount(&a.Balance), amount(&a.Frozen), amount(&a.EntryBalance), amount(&a.EntryFrozen),
+				amount(&a.Earned), amount(&a.Held))
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("verifying the wallets: %w", err)
+	}
+	return audits, nil
+}
+
+// amount reads a number that is selected as text.
+func amount(into encoding.TextUnmarshaler) amountScanner { return amountScanner{into} }
+
+type amountScanner struct{ into encoding.TextUnmarshaler }
+
+// Scan implements sql.Scanner.
+func (a amountScanner) Scan(value any) error {
+	text, is := value.(string)
+	if !is {
+		return fmt.Errorf("a %T is no amount", value)
+	}
+	return a.into.UnmarshalText([]byte(text))
+}
