@@ -16,6 +16,7 @@ const (
 	SkippedDone      Outcome = "skipped"           // no longer pending before anything was sent
 	Expired          Outcome = "expired"           // past the venue's deadline, never sent
 	Reverted         Outcome = "reverted"          // our transaction was mined and reverted for another reason
+	Foreign          Outcome = "foreign"           // our nonce was spent by a transaction that is not ours: no verdict about the job
 	Refused          Outcome = "refused"           // the simulated call failed for a cause that sending would not mend
 )
 

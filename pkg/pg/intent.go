@@ -14,35 +14,45 @@ type Intents struct{ db *DB }
 // Intents returns the store of intents, their transactions and receipts.
 func (db *DB) Intents() Intents { return Intents{db} }
 
-const intentColumns = `i.id, i.job, i.arm, i.signer, i.state, i.said_at, i.queued_at, coalesce(i.nonce, 0), coalesce(i.outcome, ''), coalesce(i.reason, '')`
+const intentColumns = `i.id, i.job, i.arm, i.tries, i.signer, i.state, i.said_ms,
+	(extract(epoch FROM clock_timestamp() - i.queued_at) * 1000000)::bigint, coalesce(i.nonce, 0), coalesce(i.outcome, ''), coalesce(i.reason, ''),
+	i.given_up, coalesce(i.cancel_outcome, ''), coalesce(i.cancel_reason, '')`
 
 // intentRow receives intentColumns.
 type intentRow struct {
-	id             int64
-	job            []byte
-	arm            uint32
-	signer         []byte
-	state          string
-	said, queued   time.Time
-	nonce          uint64
-	outcome, cause string
+	id                     int64
+	job                    []byte
+	arm, tries             uint32
+	signer                 []byte
+	state                  string
+	said                   uint64
+	waited                 int64 // microseconds
+	nonce                  uint64
+	outcome, cause         string
+	givenUp                bool
+	cancelled, cancelCause string
 }
 
 func (r *intentRow) fields() []any {
-	return []any{&r.id, &r.job, &r.arm, &r.signer, &r.state, &r.said, &r.queued, &r.nonce, &r.outcome, &r.cause}
+	return []any{
+		&r.id, &r.job, &r.arm, &r.tries, &r.signer, &r.state, &r.said, &r.waited, &r.nonce, &r.outcome, &r.cause, &r.givenUp, &r.cancelled, &r.cancelCause,
+	}
 }
 
 func (r *intentRow) intent() (txm.Intent, error) {
 	i := txm.Intent{
-		ID: r.id, Arm: r.arm, Signer: addressOf(r.signer), State: txm.State(r.state), SaidAt: r.said, QueuedAt: r.queued, Nonce: r.nonce,
-		Outcome: job.Outcome(r.outcome),
+		ID: r.id, Arm: r.arm, Tries: r.tries, Signer: addressOf(r.signer), State: txm.State(r.state), SaidMs: r.said,
+		Waited: time.Duration(r.waited) * time.Microsecond, Nonce: r.nonce, Outcome: job.Outcome(r.outcome), GivenUp: r.givenUp,
+		Cancel: txm.Verdict{Outcome: job.Outcome(r.cancelled)},
 	}
 	var err error
 	if i.Job, err = decodeJob(r.job); err != nil {
 		return i, fmt.Errorf("reading the job of intent %d: %w", r.id, err)
 	}
-	if i.Reason, err = unescape(r.cause); err != nil {
-		return i, fmt.Errorf("reading the reason of intent %d: %w", r.id, err)
+	for into, stored := range map[*string]string{&i.Reason: r.cause, &i.Cancel.Reason: r.cancelCause} {
+		if *into, err = unescape(stored); err != nil {
+			return i, fmt.Errorf("reading the reason of intent %d: %w", r.id, err)
+		}
 	}
 	return i, nil
 }

@@ -3,7 +3,6 @@ package pg
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,7 +13,7 @@ import (
 
 var (
 	selectFlights = register("flights", `SELECT `+intentColumns+`, `+receiptColumns+`,
-		a.hash, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, '')
+		a.hash, a.kind, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, '')
 		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON a.intent = i.id LEFT JOIN keeper.tx_receipt r ON r.intent = i.id
 		WHERE i.signer = $1 AND i.state IN `+inFlightStates+` ORDER BY i.nonce, a.seq`)
 	noteBroadcast = register("note broadcast", `WITH `+fenceHeld+`, noted AS (
@@ -44,9 +43,9 @@ var (
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM back)`)
 	finishIntent = register("finish intent", `WITH `+fenceHeld+`, ended AS (
 		UPDATE keeper.tx_intent t SET state = $6, outcome = r.outcome, reason = r.reason, ended_at = clock_timestamp(), updated_at = clock_timestamp(),
-			rearm_at = clock_timestamp() + $7::bigint * interval '1 microsecond'
+			rearm_ms = $7, given_up = $8, reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
 		FROM held, keeper.tx_receipt r
-		WHERE r.tx_hash = $4 AND r.block_hash = $5 AND t.id = r.intent AND t.signer = $1 AND t.state = ANY ($8)
+		WHERE r.tx_hash = $4 AND r.block_hash = $5 AND t.id = r.intent AND t.signer = $1 AND t.state = ANY ($9)
 		RETURNING t.id, t.nonce
 	), final AS (
 		UPDATE keeper.tx_receipt r SET final = true FROM ended WHERE r.intent = ended.id
@@ -56,14 +55,15 @@ var (
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM ended)`)
 	disownIntent = register("disown intent", `WITH `+fenceHeld+`, ended AS (
 		UPDATE keeper.tx_intent t SET state = 'FOREIGN', outcome = $5, reason = $6, ended_at = clock_timestamp(), updated_at = clock_timestamp(),
-			rearm_at = clock_timestamp() + $7::bigint * interval '1 microsecond'
-		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($8)
+			rearm_ms = $7, given_up = $8, reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
+		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($9)
 		RETURNING t.id, t.nonce
 	), consumed AS (
 		UPDATE keeper.signer_nonce_allocation n SET state = 'CONSUMED', updated_at = clock_timestamp()
 		FROM ended WHERE n.signer = $1 AND n.nonce = ended.nonce AND n.state = 'SIGNED'
 	), paused AS (
-		UPDATE keeper.signer s SET paused_reason = coalesce(s.paused_reason, $6), updated_at = clock_timestamp() FROM ended WHERE s.signer = $1
+		UPDATE keeper.signer s SET paused_reason = coalesce(s.paused_reason, $6), updated_at = clock_timestamp()
+		FROM ended WHERE s.signer = $1 AND ended.nonce >= s.expected_below
 	), told AS (
 		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT $1, $3, 'foreign', $6 FROM ended)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM ended)`)
@@ -101,7 +101,7 @@ func appendFlight(flights []txm.Flight, row pgx.Row) ([]txm.Flight, error) {
 	var r receiptRow
 	var a txm.Attempt
 	var hash []byte
-	if err := row.Scan(append(append(i.fields(), r.fields()...), &hash, &a.Raw, &a.Tip, &a.Cap, &a.Gas, &a.Seq, &a.Sends, &a.LastClass)...); err != nil {
+	if err := row.Scan(append(append(i.fields(), r.fields()...), &hash, &a.Kind, &a.Raw, &a.Tip, &a.Cap, &a.Gas, &a.Seq, &a.Sends, &a.LastClass)...); err != nil {
 		return nil, err
 	}
 	intent, err := i.intent()
@@ -135,14 +135,14 @@ func (s Intents) TakeBack(ctx context.Context, f lease.Fence, r txm.Receipt) err
 }
 
 // Finish implements txm.Flights.
-func (s Intents) Finish(ctx context.Context, f lease.Fence, r txm.Receipt, coolDown time.Duration) error {
+func (s Intents) Finish(ctx context.Context, f lease.Fence, r txm.Receipt, rest txm.Rest) error {
 	final := txm.Final(r.Outcome)
-	return s.db.fenced(ctx, "finish", f, finishIntent, r.TxHash[:], r.Block.Hash[:], final, coolDown.Microseconds(), predecessors(final))
+	return s.db.fenced(ctx, "finish", f, finishIntent, r.TxHash[:], r.Block.Hash[:], final, rest.RearmMs, rest.GivenUp, predecessors(final))
 }
 
 // Disown implements txm.Flights.
 func (s Intents) Disown(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
-	return s.db.fenced(ctx, "disown", f, disownIntent, intent, e.Outcome, escape(e.Reason), e.CoolDown.Microseconds(), predecessors(txm.Foreign))
+	return s.db.fenced(ctx, "disown", f, disownIntent, intent, e.Outcome, escape(e.Reason), e.RearmMs, e.GivenUp, predecessors(txm.Foreign))
 }
 
 // Pause implements txm.Flights.

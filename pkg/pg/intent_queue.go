@@ -2,9 +2,7 @@ package pg
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,39 +14,50 @@ import (
 
 var (
 	enqueue = register("enqueue intent", `WITH newest AS (
-		SELECT id, arm, state, rearm_at FROM keeper.tx_intent WHERE job_id = $1 ORDER BY arm DESC LIMIT 1
+		SELECT id, arm, tries, state, outcome, rearm_ms FROM keeper.tx_intent WHERE job_id = $1 ORDER BY arm DESC LIMIT 1
 	), refreshed AS (
-		UPDATE keeper.tx_intent t SET class = $5, ratio = $6, birth_ms = $7, job = $8, signer = $9, said_at = $10, updated_at = clock_timestamp()
-		FROM newest WHERE t.id = newest.id AND t.state = 'QUEUED' AND t.said_at < $10
+		UPDATE keeper.tx_intent t SET class = $5, ratio = $6, birth_ms = $7, job = $8, signer = $9, said_ms = $10, updated_at = clock_timestamp()
+		FROM newest WHERE t.id = newest.id AND t.state = 'QUEUED' AND t.said_ms <= $10
 		RETURNING t.id
 	), born AS (
-		INSERT INTO keeper.tx_intent (job_id, arm, kind, key, account, class, ratio, birth_ms, job, signer, state, said_at)
-		SELECT $1, coalesce(newest.arm, 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9, 'QUEUED', $10
+		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer, state, said_ms)
+		SELECT $1, coalesce(newest.arm, 0) + 1, CASE WHEN newest.outcome = ANY ($11) THEN newest.tries + 1 ELSE 0 END,
+			$2, $3, $4, $5, $6, $7, $8, $9, 'QUEUED', $10
 		FROM (SELECT 1 AS one) AS always LEFT JOIN newest ON true
-		WHERE newest.id IS NULL OR newest.rearm_at < $10
+		WHERE newest.id IS NULL OR newest.rearm_ms < $10
 		ON CONFLICT DO NOTHING
 		RETURNING id
+	), told AS (
+		SELECT count(pg_notify('intent_queued', '')) FROM born
 	)
 	SELECT CASE
-		WHEN EXISTS (SELECT FROM born) THEN 'queued'
+		WHEN (SELECT * FROM told) > 0 THEN 'queued'
 		WHEN EXISTS (SELECT FROM refreshed) THEN 'refreshed'
-		WHEN EXISTS (SELECT FROM newest WHERE rearm_at IS NOT NULL) THEN 'cooling'
+		WHEN EXISTS (SELECT FROM newest WHERE rearm_ms IS NOT NULL) THEN 'cooling'
 		ELSE 'in_flight' END`)
-	selectHead = register("head of the queue", `SELECT `+intentColumns+`
+	selectHeads = register("heads of the queue", `SELECT `+intentColumns+`
 		FROM keeper.tx_intent i JOIN keeper.signer s ON s.signer = i.signer
 		WHERE i.signer = $1 AND i.state = 'QUEUED' AND s.paused_reason IS NULL AND i.id <> ALL ($2)
-		ORDER BY i.class, i.ratio, i.birth_ms, i.job_id LIMIT 1`)
+		ORDER BY i.class, i.ratio, i.birth_ms, i.job_id LIMIT $3`)
 	selectDepth = register("depth of the queue", `SELECT count(*) FROM keeper.tx_intent WHERE signer = $1 AND state = 'QUEUED'`)
 	skipIntent  = register("skip intent", `WITH `+fenceHeld+`, changed AS (
 		UPDATE keeper.tx_intent t SET state = 'SKIPPED', outcome = $5, reason = $6, ended_at = clock_timestamp(), updated_at = clock_timestamp(),
-			rearm_at = clock_timestamp() + $7::bigint * interval '1 microsecond'
-		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($8)
+			rearm_ms = $7, given_up = $8
+		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($9)
 		RETURNING t.id)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM changed)`)
 )
 
+// failures are the outcomes after which the next arm is another try.
+func failures() (outcomes []string) {
+	for _, o := range []job.Outcome{job.Reverted, job.Refused, job.Expired, job.Foreign} {
+		outcomes = append(outcomes, string(o))
+	}
+	return outcomes
+}
+
 // Enqueue implements txm.Queue.
-func (s Intents) Enqueue(ctx context.Context, j job.Job, saidAt time.Time) (txm.Admission, error) {
+func (s Intents) Enqueue(ctx context.Context, j job.Job) (txm.Admission, error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
 	text, err := encodeJob(j)
@@ -57,7 +66,7 @@ func (s Intents) Enqueue(ctx context.Context, j job.Job, saidAt time.Time) (txm.
 	}
 	var a txm.Admission
 	err = s.db.pool.QueryRow(ctx, enqueue.sql(), escape(j.ID), j.Kind, j.Key[:], j.Account[:], j.Class, j.Ratio.String(), j.BirthMs, text,
-		j.Signer[:], saidAt).Scan(&a)
+		j.Signer[:], j.Evidence.Block.TimeMs, failures()).Scan(&a)
 	if hasCode(err, codeForeignKeyViolation) {
 		return "", fmt.Errorf("storing job %s for %s: %w", j.ID, j.Signer, txm.ErrUnknownSigner)
 	}
@@ -69,23 +78,28 @@ func (s Intents) Enqueue(ctx context.Context, j job.Job, saidAt time.Time) (txm.
 
 const codeForeignKeyViolation = "23503"
 
-// Head implements txm.Queue.
-func (s Intents) Head(ctx context.Context, signer chain.Address, except []int64) (*txm.Intent, error) {
+// Heads implements txm.Queue.
+func (s Intents) Heads(ctx context.Context, signer chain.Address, except []int64, limit int) ([]txm.Intent, error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
 	if except == nil {
 		except = []int64{} // nothing differs from all of NULL
 	}
-	var row intentRow
-	err := s.db.pool.QueryRow(ctx, selectHead.sql(), signer[:], except).Scan(row.fields()...)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // an empty queue is no error; the documentation says so
-	}
+	rows, err := s.db.pool.Query(ctx, selectHeads.sql(), signer[:], except, limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading the queue of signer %s: %w", signer, err)
 	}
-	head, err := row.intent()
-	return &head, err
+	heads, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (txm.Intent, error) {
+		var r intentRow
+		if err := row.Scan(r.fields()...); err != nil {
+			return txm.Intent{}, err
+		}
+		return r.intent()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the queue of signer %s: %w", signer, err)
+	}
+	return heads, nil
 }
 
 // Depth implements txm.Queue.
@@ -100,5 +114,5 @@ func (s Intents) Depth(ctx context.Context, signer chain.Address) (depth int, er
 
 // Skip implements txm.Queue.
 func (s Intents) Skip(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
-	return s.db.fenced(ctx, "skip", f, skipIntent, intent, e.Outcome, escape(e.Reason), e.CoolDown.Microseconds(), predecessors(txm.Skipped))
+	return s.db.fenced(ctx, "skip", f, skipIntent, intent, e.Outcome, escape(e.Reason), e.RearmMs, e.GivenUp, predecessors(txm.Skipped))
 }

@@ -36,24 +36,22 @@ func newDesk(t *testing.T, jobs int) desk {
 	for i := range jobs {
 		k := chain.Hash{byte(i + 1)}
 		j := job.Job{ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Class: job.ClassMarketOrder, BirthMs: uint64(i), Signer: signer}
-		if _, err := d.db.Intents().Enqueue(t.Context(), j, time.Now()); err != nil {
+		if _, err := d.db.Intents().Enqueue(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
-		head, err := d.db.Intents().Head(t.Context(), signer, d.intents)
-		if err != nil {
-			t.Fatal(err)
+		heads, err := d.db.Intents().Heads(t.Context(), signer, d.intents, 1)
+		if err != nil || len(heads) != 1 {
+			t.Fatal(heads, err)
 		}
-		d.intents = append(d.intents, head.ID)
+		d.intents = append(d.intents, heads[0].ID)
 	}
 	return d
 }
 
 // claim is the claim of an intent at a number.
-func (d desk) claim(intent int64, n, cursor uint64) txm.Claim {
-	return txm.Claim{
-		Intent: intent, Cursor: cursor, Limits: txm.Limits{Signer: 16, Liquidations: 10},
-		Tx: txm.SignedTx{Nonce: n, Hash: chain.Keccak256(fmt.Append(nil, intent, n)), Raw: []byte{1}, Gas: 1, Tip: 1, Cap: 1},
-	}
+func (d desk) claim(intent int64, n, cursor uint64) txm.Batch {
+	tx := txm.SignedTx{Nonce: n, Hash: chain.Keccak256(fmt.Append(nil, intent, n)), Raw: []byte{1}, Gas: 1, Tip: 1, Cap: 1}
+	return txm.Batch{Claims: []txm.Claim{{Intent: intent, Tx: tx}}, Cursor: cursor, Limits: txm.Limits{Signer: 16, Liquidations: 10}}
 }
 
 func (d desk) mustClaim(t *testing.T, intent int64, n, cursor uint64) txm.SignedTx {
@@ -62,7 +60,7 @@ func (d desk) mustClaim(t *testing.T, intent int64, n, cursor uint64) txm.Signed
 	if err := d.db.Intents().Claim(t.Context(), d.fence, c); err != nil {
 		t.Fatal(err)
 	}
-	return c.Tx
+	return c.Claims[0].Tx
 }
 
 // takenOver ends the desk's lease the way a successor does: expired, then token and owner changed, but not committed yet.
@@ -81,19 +79,19 @@ func (d desk) takenOver(t *testing.T) (commit func()) {
 // The guard is a lock: a write that meets a takeover under way waits for it and is refused.
 func TestWriteWaitsForATakeover(t *testing.T) {
 	receipt := func(d desk, n uint64) txm.Receipt {
-		return txm.Receipt{TxHash: d.claim(d.intents[0], n, 0).Tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done}
+		return txm.Receipt{TxHash: d.claim(d.intents[0], n, 0).Claims[0].Tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done}
 	}
 	for name, write := range map[string]func(desk) error{
 		"claim": func(d desk) error { return d.db.Intents().Claim(t.Context(), d.fence, d.claim(d.intents[1], 1, 1)) },
 		"skip": func(d desk) error {
-			return d.db.Intents().Skip(t.Context(), d.fence, d.intents[1], txm.Ending{Outcome: job.SkippedDone})
+			return d.db.Intents().Skip(t.Context(), d.fence, d.intents[1], txm.Ending{Verdict: txm.Verdict{Outcome: job.SkippedDone}})
 		},
 		"noted": func(d desk) error {
 			return d.db.Intents().Noted(t.Context(), d.fence, receipt(d, 0).TxHash, "accepted", true)
 		},
 		"record": func(d desk) error { return d.db.Intents().Record(t.Context(), d.fence, receipt(d, 0)) },
 		"disown": func(d desk) error {
-			return d.db.Intents().Disown(t.Context(), d.fence, d.intents[0], txm.Ending{Outcome: txm.Usurped})
+			return d.db.Intents().Disown(t.Context(), d.fence, d.intents[0], txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign}})
 		},
 		"pause": func(d desk) error { return d.db.Intents().Pause(t.Context(), d.fence, "x") },
 		"take over": func(d desk) error {
@@ -191,12 +189,12 @@ func TestJobsAreStoredWhole(t *testing.T) {
 			t.Errorf("the test forgets %s", reflect.TypeOf(want).Field(i).Name)
 		}
 	}
-	if _, err := d.db.Intents().Enqueue(t.Context(), want, time.Now()); err != nil {
+	if _, err := d.db.Intents().Enqueue(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
-	head, err := d.db.Intents().Head(t.Context(), d.fence.Signer, nil)
-	if err != nil || !reflect.DeepEqual(head.Job, want) {
-		t.Errorf("stored %+v, want %+v, %v", head, want, err)
+	heads, err := d.db.Intents().Heads(t.Context(), d.fence.Signer, nil, 9)
+	if err != nil || len(heads) != 1 || !reflect.DeepEqual(heads[0].Job, want) {
+		t.Errorf("stored %+v, want %+v, %v", heads, want, err)
 	}
 }
 
@@ -215,17 +213,22 @@ func TestStatesAgreeWithTheRooms(t *testing.T) {
 			live = append(live, string(s))
 		}
 	}
-	schema, err := pg.SchemaFiles().(interface{ ReadFile(string) ([]byte, error) }).ReadFile("migrations/00002_sender.sql")
-	if err != nil {
-		t.Fatal(err)
+	var schema []byte
+	for _, name := range []string{"00002_sender", "00004_sender_fees"} {
+		text, err := pg.SchemaFiles().(interface{ ReadFile(string) ([]byte, error) }).ReadFile("migrations/" + name + ".sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema = append(schema, text...)
 	}
 	lists := regexp.MustCompile(`\(('[A-Z_]+'(?:, '[A-Z_]+')*)\)`)
 	texts := []string{string(schema)}
 	for _, text := range pg.StatementTexts() {
 		texts = append(texts, text)
 	}
+	before := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == string(txm.Cancelled) }) // as 00002 had it
 	lawful := [][]string{
-		known, live, flying, {string(txm.Queued), string(txm.Skipped)}, {"EXEC"},
+		known, before, live, flying, {string(txm.Queued), string(txm.Skipped)}, {"EXEC"}, {string(txm.Exec), string(txm.Cancel), string(txm.Fill)},
 		{string(nonce.Held), string(nonce.Signed), string(nonce.Consumed), string(nonce.Released)}, {string(nonce.Held), string(nonce.Released)},
 	}
 	for _, text := range texts {
@@ -249,10 +252,11 @@ func TestClaimCommitsDurably(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := d.claim(d.intents[0], 0, 0)
+	tx := c.Claims[0].Tx
 	var stored, check int
 	var setting string
-	err := conn.QueryRow(t.Context(), pg.StatementTexts()["claim intent"], d.fence.Signer[:], d.fence.Owner, d.fence.Token, c.Intent, c.Tx.Nonce, c.Cursor,
-		c.Tx.Hash[:], c.Tx.Raw, c.Tx.Tip, c.Tx.Cap, c.Tx.Gas, 16, 10, []string{string(txm.Queued)}).Scan(&stored, &setting, &check)
+	err := conn.QueryRow(t.Context(), pg.StatementTexts()["claim intents"], d.fence.Signer[:], d.fence.Owner, d.fence.Token, d.intents, []int64{0}, c.Cursor,
+		[][]byte{tx.Hash[:]}, [][]byte{tx.Raw}, []int64{1}, []int64{1}, []int64{1}, 16, 10, []string{string(txm.Queued)}).Scan(&stored, &setting, &check)
 	if err != nil || stored != 1 || setting != "on" {
 		t.Errorf("stored %d with synchronous_commit %q, %v", stored, setting, err)
 	}

@@ -22,11 +22,16 @@ const (
 
 // fenced runs a statement that begins with fenceHeld and returns how many lease rows were held and how many rows were changed.
 func (db *DB) fenced(ctx context.Context, op string, f lease.Fence, s *statement, args ...any) error {
+	return db.fencedInto(ctx, op, f, s, args)
+}
+
+// fencedInto is fenced for a statement that returns more columns after the two.
+func (db *DB) fencedInto(ctx context.Context, op string, f lease.Fence, s *statement, args []any, more ...any) error {
 	ctx, cancel := db.bounded(ctx)
 	defer cancel()
 	var held, changed int
 	args = append([]any{f.Signer[:], f.Owner, f.Token}, args...)
-	if err := db.pool.QueryRow(ctx, s.sql(), args...).Scan(&held, &changed); err != nil {
+	if err := db.pool.QueryRow(ctx, s.sql(), args...).Scan(append([]any{&held, &changed}, more...)...); err != nil {
 		return fmt.Errorf("%s for signer %s: %w", op, f.Signer, err)
 	}
 	switch {

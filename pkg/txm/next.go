@@ -2,8 +2,8 @@ package txm
 
 import "time"
 
-// Sight is what the chain shows of one flight. Final and FinalNonce are asked for before the receipts: a nonce that was spent in a final block then has
-// its receipt.
+// Sight is what the chain and its nodes show of one flight. Final and FinalNonce are asked for before the receipts: a nonce that was spent in a final
+// block then has its receipt.
 type Sight struct {
 	// Receipt is that of any of the flight's hashes, in a block that the node takes for canonical; nil when there is none.
 	Receipt *Receipt
@@ -11,11 +11,30 @@ type Sight struct {
 	Head, Final uint64
 	// FinalNonce is the signer's next nonce as of a finalized block.
 	FinalNonce uint64
-	// SinceSend is how long ago this tenure last broadcast the flight; a long time if it never did.
-	SinceSend time.Duration
 	// Missing is how long FinalNonce has been above the flight's nonce without a receipt.
 	Missing time.Duration
+	// Sent is what this tenure has done about the newest attempt.
+	Sent Sending
 }
+
+// Sending is what became of the broadcasts of one attempt in this tenure. The zero Sending was never broadcast.
+type Sending struct {
+	// First and Last are the heads at its first and its last broadcast.
+	First, Last uint64
+	Ever        bool
+	// Answer is what the last broadcast was answered with.
+	Answer Answer
+}
+
+// Answer is what the nodes' last words about an attempt ask for.
+type Answer int
+
+// The answers.
+const (
+	Unclear  Answer = iota // taken, or nobody knows: wait, and broadcast the same bytes again
+	TooCheap               // another transaction is at this nonce, or the price is below what nodes take: raise it
+	Never                  // no node will ever take these bytes: the nonce has to be freed by others
+)
 
 // Step is what to do about a flight now.
 type Step int
@@ -26,6 +45,10 @@ const (
 	Wait Step = iota
 	// Broadcast the newest attempt, the bytes as they are stored.
 	Broadcast
+	// Replace the newest attempt by one that pays more, if the job is still to be done and the caps leave room, and else broadcast it again.
+	Replace
+	// Free the nonce of bytes that no node takes.
+	Free
 	// Record the receipt, in place of the stored one if there is one.
 	Record
 	// TakeBack the stored receipt: its block left the chain. The flight is Sent again, at the same nonce.
@@ -36,7 +59,7 @@ const (
 	Disown
 )
 
-var stepNames = [...]string{"wait", "broadcast", "record", "take back", "finish", "disown"}
+var stepNames = [...]string{"wait", "broadcast", "replace", "free", "record", "take back", "finish", "disown"}
 
 // String names the step.
 func (s Step) String() string { return stepNames[s] }
@@ -58,8 +81,28 @@ func (p Policy) Next(f Flight, s Sight) Step {
 		return Disown
 	case s.FinalNonce > f.Intent.Nonce:
 		return Wait
-	case s.SinceSend >= p.Resend:
+	}
+	return p.press(f, s)
+}
+
+// press says what to do about a flight that could still be mined and is not. What was adopted is broadcast as it stands before anything is raised.
+func (p Policy) press(f Flight, s Sight) Step {
+	patience := p.Of(LaneOf(f.Intent.Job.Kind)).Patience
+	switch {
+	case !s.Sent.Ever:
+		return Broadcast
+	case s.Sent.Answer == Never:
+		return Free
+	case s.Sent.Answer == TooCheap || s.Sent.passed(s.Head) >= patience:
+		return Replace
+	case p.Due(s):
 		return Broadcast
 	}
 	return Wait
 }
+
+// Due tells whether it is time to broadcast the same bytes again. A head that went down may have taken what was sent with its blocks.
+func (p Policy) Due(s Sight) bool { return s.Head < s.Sent.Last || s.Head-s.Sent.Last >= p.Resend }
+
+// passed counts the blocks since the first broadcast.
+func (s Sending) passed(head uint64) uint64 { return head - min(head, s.First) }

@@ -2,7 +2,6 @@ package txm
 
 import (
 	"slices"
-	"time"
 
 	"perpkeeper/pkg/job"
 )
@@ -21,6 +20,7 @@ const (
 	FinalOK       State = "FINAL_OK"
 	FinalReverted State = "FINAL_REVERTED"
 	FinalLostRace State = "FINAL_LOST_RACE"
+	Cancelled     State = "CANCELLED"
 	Skipped       State = "SKIPPED"
 	Foreign       State = "FOREIGN"
 )
@@ -35,17 +35,18 @@ var rules = map[State]rule{
 	Queued:        {[]State{Signed, Skipped}, "It does not say that the job is still pending, nor that anybody works on it."},
 	Signed:        {[]State{Sent, Mined, Foreign}, "It does not say that nothing was broadcast: the answer may have been lost, or the process."},
 	Sent:          {[]State{Mined, Foreign}, "It does not say that any node still has the transaction."},
-	Mined:         {[]State{Sent, FinalOK, FinalReverted, FinalLostRace}, "It does not say that the block stays, nor that the job was done."},
+	Mined:         {[]State{Sent, FinalOK, FinalReverted, FinalLostRace, Cancelled}, "It does not say that the block stays, nor that the job was done."},
 	FinalOK:       {nil, "It does not say that the order was executed: the venue may have cancelled or frozen it. The outcome says which."},
 	FinalReverted: {nil, "It does not say that the job is still pending."},
 	FinalLostRace: {nil, "It does not say by whom the job was done, and it is no failure."},
+	Cancelled:     {nil, "It does not say that the job was done, or never broadcast: only that what was mined at its nonce did nothing."},
 	Skipped:       {nil, "It does not say that the job was done: it may have recovered, or grown too old. No nonce was spent."},
 	Foreign:       {nil, "It does not say what the transaction was that took our nonce. The signer is paused until an operator has looked."},
 }
 
 // States lists every state.
 func States() []State {
-	return []State{Queued, Signed, Sent, Mined, FinalOK, FinalReverted, FinalLostRace, Skipped, Foreign}
+	return []State{Queued, Signed, Sent, Mined, FinalOK, FinalReverted, FinalLostRace, Cancelled, Skipped, Foreign}
 }
 
 // To tells whether an intent may go from one state to another.
@@ -62,11 +63,11 @@ func (s State) Not() string { return rules[s].not }
 // InFlight tells whether the intent has a nonce whose fate is open.
 func (s State) InFlight() bool { return s == Signed || s == Sent || s == Mined }
 
+// Replaceable tells whether another attempt may be made at the intent's nonce.
+func (s State) Replaceable() bool { return s == Signed || s == Sent }
+
 // Terminal tells whether the arm has ended. It may then be followed by the next arm of its job, and by no other.
 func (s State) Terminal() bool { return !s.InFlight() && s != Queued }
-
-// Usurped is the outcome of an arm whose nonce was spent by a transaction that is not ours. It is no verdict about the job.
-const Usurped job.Outcome = "foreign"
 
 // Final is the state that a mined transaction's outcome leads to.
 func Final(o job.Outcome) State {
@@ -75,26 +76,9 @@ func Final(o job.Outcome) State {
 		return FinalOK
 	case job.LostRace:
 		return FinalLostRace
+	case job.SkippedDone, job.DroppedRecovered, job.Expired, job.Refused:
+		return Cancelled
 	default:
 		return FinalReverted
 	}
-}
-
-// The pauses between two arms of a job.
-const (
-	firstRetry = 2 * time.Second
-	lastRetry  = 30 * time.Second
-)
-
-// CoolDown is how long after the end of an arm its job may not be taken up again. Failures wait 2, 4, 8 seconds and more (LIQ-10), up to half a
-// minute. What was done, here or elsewhere, waits for as long as settled says, so that the state derived from the chain can catch up. A condition that
-// did not hold may hold at the next price.
-func CoolDown(o job.Outcome, arm uint32, settled time.Duration) time.Duration {
-	switch {
-	case o == job.DroppedRecovered:
-		return 0
-	case o.Failure() || o == Usurped:
-		return min(firstRetry<<min(arm-1, 8), lastRetry)
-	}
-	return settled
 }

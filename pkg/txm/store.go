@@ -24,11 +24,12 @@ type Store interface {
 
 // Queue is the intents that have no nonce yet.
 type Queue interface {
-	// Enqueue stores a job that a planner said is live at a time of its clock. Any sender may: a job is one job however often it is said. The error
-	// wraps [ErrUnknownSigner] when the job is routed to a signer that was never registered.
-	Enqueue(ctx context.Context, j job.Job, saidAt time.Time) (Admission, error)
-	// Head returns the most urgent queued intent of a signer, but for those excepted. It returns nil when there is none, or when the signer is paused.
-	Head(ctx context.Context, signer chain.Address, except []int64) (*Intent, error)
+	// Enqueue stores a job that a planner found in a state of the chain, and wakes whoever listens. Any sender may: a job is one job however often it
+	// is said. Which of two sayings is newer is told by the chain's time of that state, and by no other clock. The error wraps [ErrUnknownSigner] when
+	// the job is routed to a signer that was never registered.
+	Enqueue(ctx context.Context, j job.Job) (Admission, error)
+	// Heads returns the most urgent queued intents of a signer, but for those excepted. There is none when the signer is paused.
+	Heads(ctx context.Context, signer chain.Address, except []int64, limit int) ([]Intent, error)
 	// Depth counts the queued intents of a signer.
 	Depth(ctx context.Context, signer chain.Address) (int, error)
 	// Skip ends a queued intent.
@@ -41,24 +42,23 @@ type Admission string
 // The admissions.
 const (
 	NewArm    Admission = "queued"    // a new arm lives
-	Refreshed Admission = "refreshed" // the live arm is still queued, and carries the newer words
-	Flying    Admission = "in_flight" // the live arm has its nonce, or the words were not newer
-	Cooling   Admission = "cooling"   // the last arm has ended, and the job was not said again since it cooled down
+	Refreshed Admission = "refreshed" // the live arm is still queued, and carries these words
+	Flying    Admission = "in_flight" // the live arm has its nonce, or the words were older
+	Cooling   Admission = "cooling"   // the last arm has ended, and the job was not found again since it cooled down
 )
 
 // Ending is how an arm ended.
 type Ending struct {
-	Outcome job.Outcome
-	Reason  string
-	// CoolDown is how long the next arm has to wait; see [CoolDown].
-	CoolDown time.Duration
+	Verdict
+	Rest
 }
 
-// Claims turn a queued intent into a signed one.
+// Claims turn queued intents into signed ones.
 type Claims interface {
-	// Claim advances the cursor and stores nonce, transaction and state in one statement, or does nothing.
-	Claim(ctx context.Context, f lease.Fence, c Claim) error
-	// Claimed tells what became of a claim whose answer was lost: the hash that is stored for the intent, or zero if it is still without a nonce.
+	// Claim advances the cursor and stores numbers, transactions and states in one statement, all of the batch or nothing.
+	Claim(ctx context.Context, f lease.Fence, b Batch) error
+	// Claimed tells what became of a claim whose answer was lost: the hash of the first transaction that is stored for the intent, or zero if it is
+	// still without a nonce.
 	Claimed(ctx context.Context, intent int64) (chain.Hash, error)
 }
 
@@ -66,7 +66,12 @@ type Claims interface {
 type Claim struct {
 	Intent int64
 	Tx     SignedTx
-	// Cursor is the signer's next nonce as the caller knows it. Tx.Nonce is the cursor, or a released gap below it.
+}
+
+// Batch are claims that are made at once.
+type Batch struct {
+	Claims []Claim
+	// Cursor is the signer's next nonce as the caller knows it. The nonces of the claims are gaps below it, and the numbers from it on.
 	Cursor uint64
 	Limits Limits
 }
@@ -83,16 +88,35 @@ type Flights interface {
 	InFlight(ctx context.Context, signer chain.Address) ([]Flight, error)
 	// Noted counts a broadcast of an attempt and its answer. An accepted one makes a signed intent [Sent].
 	Noted(ctx context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error
+	// Replace stores another attempt at the nonce of an intent that was not mined yet, before anybody broadcasts it. It refuses as [Moved] if the newest
+	// attempt is not the one that the caller knows, if the price is not above it by [MinGrowth], or if an intent that is being cancelled would be
+	// executed after all.
+	Replace(ctx context.Context, f lease.Fence, r Replacement) error
+	// Fill spends a number below the cursor that was released or never given: it stores a flight of kind [Filler] with its transaction. It refuses as
+	// [Moved] where the number is taken.
+	Fill(ctx context.Context, f lease.Fence, tx SignedTx) error
+	// Spent is what a signer has burnt in the last 24 hours, by the store's clock, and what it has in flight may still burn, in wei.
+	Spent(ctx context.Context, signer chain.Address) (uint64, error)
 	// Record stores a receipt, in place of an earlier one of the same nonce.
 	Record(ctx context.Context, f lease.Fence, r Receipt) error
 	// TakeBack removes a stored receipt whose block left the chain.
 	TakeBack(ctx context.Context, f lease.Fence, r Receipt) error
 	// Finish ends the intent of a stored receipt whose block is final, and consumes its nonce.
-	Finish(ctx context.Context, f lease.Fence, r Receipt, coolDown time.Duration) error
-	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer.
+	Finish(ctx context.Context, f lease.Fence, r Receipt, rest Rest) error
+	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has said that this may come.
 	Disown(ctx context.Context, f lease.Fence, intent int64, e Ending) error
 	// Pause keeps a signer from claiming, until an operator has looked. What it has in flight goes on.
 	Pause(ctx context.Context, f lease.Fence, reason string) error
+}
+
+// Replacement is a further transaction at the nonce of a flight.
+type Replacement struct {
+	Intent int64
+	After  chain.Hash // the newest attempt as the caller knows it
+	Kind   AttemptKind
+	Tx     SignedTx
+	// Cancel is how the arm ends if this attempt is mined; it counts for kind [Cancel], and only the first time.
+	Cancel Verdict
 }
 
 // Reports are the intents that have ended and were not yet told to the world.

@@ -28,18 +28,48 @@ type Intent struct {
 	Arm    uint32
 	Signer chain.Address
 	State  State
-	// SaidAt is when a planner last said that the job is live, by that planner's clock; QueuedAt is when the arm was stored, by the database's.
-	SaidAt, QueuedAt time.Time
+	// Tries counts the arms before this one that failed, back to the last one that did not.
+	Tries uint32
+	// SaidMs is the chain's time (ms) of the state in which a planner last found the job.
+	SaidMs uint64
+	// Waited is how long ago the arm was stored when it was read, by the store's clock alone.
+	Waited time.Duration
 	// Nonce has a meaning from Signed on.
 	Nonce uint64
 	// Outcome and Reason are set at the end, and by a receipt.
 	Outcome job.Outcome
 	Reason  string
+	GivenUp bool // see Rest
+	// Cancel is how the arm ends if an attempt is mined that only frees the nonce. It has an outcome from the first such attempt on.
+	Cancel Verdict
 }
+
+// Verdict is how an arm ends, and why.
+type Verdict struct {
+	Outcome job.Outcome
+	Reason  string
+}
+
+// AttemptKind is what a transaction is for.
+type AttemptKind string
+
+// The kinds of attempts.
+const (
+	Exec   AttemptKind = "EXEC"   // does the job
+	Cancel AttemptKind = "CANCEL" // frees the nonce of a job that is not to be done any more: a payment of nothing to oneself
+	Fill   AttemptKind = "FILL"   // spends a number that nobody needs, so that those above it can be mined
+)
+
+// EmptyGas is what a payment of nothing to oneself burns.
+const EmptyGas = 21_000
+
+// Filler is the kind of the jobs that are a sender's own: to spend a number. No planner says them and nobody is told of them.
+const Filler job.Kind = "fill"
 
 // Attempt is one signed transaction of an intent, as stored. All attempts of an intent have the same nonce.
 type Attempt struct {
 	SignedTx
+	Kind AttemptKind
 	// Seq counts the attempts at one nonce, from 1.
 	Seq uint32
 	// Sends counts the broadcasts that were noted, and LastClass is what the last one was answered with; a broadcast may have been made and not noted.
@@ -72,6 +102,19 @@ type Flight struct {
 
 // Newest is the attempt that is broadcast: the last one pays the most.
 func (f Flight) Newest() Attempt { return f.Attempts[len(f.Attempts)-1] }
+
+// Leaving tells whether the flight's job was given up: its newest attempt only frees the nonce, and no later one will do the job.
+func (f Flight) Leaving() bool { return f.Newest().Kind != Exec }
+
+// Of returns the attempt with a hash.
+func (f Flight) Of(hash chain.Hash) (a Attempt, known bool) {
+	for _, a := range f.Attempts {
+		if a.Hash == hash {
+			return a, true
+		}
+	}
+	return Attempt{}, false
+}
 
 // Hashes are those of all attempts: any of them may have been mined.
 func (f Flight) Hashes() []chain.Hash {

@@ -50,7 +50,7 @@ func TestTransitions(t *testing.T) {
 		}
 	}
 	// NON-13: what is final was seen in a block first.
-	for _, s := range []State{FinalOK, FinalReverted, FinalLostRace} {
+	for _, s := range []State{FinalOK, FinalReverted, FinalLostRace, Cancelled} {
 		if !slices.Equal(s.From(), []State{Mined}) {
 			t.Errorf("%s is reached from %v", s, s.From())
 		}
@@ -60,6 +60,7 @@ func TestTransitions(t *testing.T) {
 func TestFinal(t *testing.T) {
 	for o, want := range map[job.Outcome]State{
 		job.Done: FinalOK, job.CancelledByVenue: FinalOK, job.FrozenByVenue: FinalOK, job.LostRace: FinalLostRace, job.Reverted: FinalReverted,
+		job.SkippedDone: Cancelled, job.DroppedRecovered: Cancelled, job.Refused: Cancelled, job.Expired: Cancelled,
 	} {
 		if got := Final(o); got != want {
 			t.Errorf("%s: %s, want %s", o, got, want)
@@ -67,49 +68,27 @@ func TestFinal(t *testing.T) {
 	}
 }
 
-// LIQ-10, TIER-12.
+// LIQ-10, TIER-12: three retries for what may pass, none for what will not.
 func TestCoolDown(t *testing.T) {
 	const settled = 10 * time.Second
 	for _, c := range []struct {
-		o    job.Outcome
-		arm  uint32
-		want time.Duration
+		o       job.Outcome
+		tries   uint32
+		want    time.Duration
+		givenUp bool
 	}{
-		{job.Reverted, 1, 2 * time.Second}, {job.Refused, 2, 4 * time.Second}, {job.Expired, 3, 8 * time.Second},
-		{job.Reverted, 9, lastRetry}, {job.Reverted, 1 << 31, lastRetry}, {Usurped, 1, 2 * time.Second},
-		{job.Done, 1, settled}, {job.LostRace, 4, settled}, {job.SkippedDone, 1, settled}, {job.CancelledByVenue, 1, settled},
-		{job.DroppedRecovered, 7, 0},
+		{job.Reverted, 0, 2 * time.Second, false}, {job.Reverted, 1, 4 * time.Second, false}, {job.Reverted, 2, 8 * time.Second, false},
+		{job.Reverted, 3, lastRetry, true}, {job.Reverted, 1 << 31, lastRetry, true},
+		{job.Refused, 0, lastRetry, true}, {job.Expired, 0, lastRetry, true}, {job.Foreign, 0, 2 * time.Second, false}, {job.Foreign, 3, lastRetry, true},
+		{job.Done, 0, settled, false}, {job.LostRace, 4, settled, false}, {job.SkippedDone, 9, settled, false}, {job.CancelledByVenue, 1, settled, false},
+		{job.DroppedRecovered, 7, 0, false},
 	} {
-		if got := CoolDown(c.o, c.arm, settled); got != c.want {
-			t.Errorf("%s, arm %d: %s, want %s", c.o, c.arm, got, c.want)
+		if got := CoolDown(c.o, c.tries, settled); got != c.want || GivenUp(c.o, c.tries) != c.givenUp {
+			t.Errorf("%s after %d: %s, given up %t; want %s, %t", c.o, c.tries, got, GivenUp(c.o, c.tries), c.want, c.givenUp)
 		}
 	}
-}
-
-func TestPrice(t *testing.T) {
-	p := DefaultPolicy()
-	for suggested, want := range map[uint64]uint64{0: Gwei / 20, Gwei / 100: Gwei / 20, Gwei: Gwei, 90 * Gwei: 5 * Gwei} {
-		if got := p.Price(suggested); got != want {
-			t.Errorf("suggested %d: %d, want %d", suggested, got, want)
-		}
-	}
-}
-
-func TestPolicyValidate(t *testing.T) {
-	if err := DefaultPolicy().Validate(); err != nil {
-		t.Error(err)
-	}
-	for name, spoil := range map[string]func(*Policy){
-		"no floor":         func(p *Policy) { p.Floor = 0 },
-		"cap below floor":  func(p *Policy) { p.Cap = p.Floor - 1 },
-		"no resend":        func(p *Policy) { p.Resend = 0 },
-		"doubts for never": func(p *Policy) { p.Doubt = -1 },
-	} {
-		p := DefaultPolicy()
-		spoil(&p)
-		if p.Validate() == nil {
-			t.Errorf("%s: accepted", name)
-		}
+	if got := After(job.Reverted, 1, 1000, settled); got != (Rest{RearmMs: 5000}) {
+		t.Errorf("the rest is %+v", got)
 	}
 }
 
@@ -119,28 +98,49 @@ func receiptAt(block uint64, fork byte) *Receipt {
 
 func TestNext(t *testing.T) {
 	p := DefaultPolicy()
+	just := Sending{Ever: true, First: 9, Last: 9}
+	long := Sending{Ever: true, First: 1, Last: 9}
+	due := Sending{Ever: true, First: 8, Last: 7}
 	for name, c := range map[string]struct {
 		mined *Receipt
 		sight Sight
 		want  Step
 	}{
-		"just sent":                       {nil, Sight{Head: 9}, Wait},
-		"not mined for two blocks":        {nil, Sight{Head: 9, SinceSend: p.Resend}, Broadcast},
-		"adopted, never sent by us":       {nil, Sight{Head: 9, SinceSend: time.Hour}, Broadcast},
-		"mined":                           {nil, Sight{Head: 9, Receipt: receiptAt(9, 0), SinceSend: time.Hour}, Record},
+		"just sent":                       {nil, Sight{Head: 9, Sent: just}, Wait},
+		"not mined for two blocks":        {nil, Sight{Head: 9, Sent: due}, Broadcast},
+		"not mined for long":              {nil, Sight{Head: 9, Sent: long}, Replace},
+		"the head went down":              {nil, Sight{Head: 8, Sent: just}, Broadcast},
+		"adopted, never sent by us":       {nil, Sight{Head: 9}, Broadcast},
+		"too cheap":                       {nil, Sight{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Replace},
+		"taken by nobody, ever":           {nil, Sight{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
+		"mined":                           {nil, Sight{Head: 9, Receipt: receiptAt(9, 0), Sent: long}, Record},
 		"mined in a final block":          {nil, Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Record},
 		"mined, known, not final":         {receiptAt(9, 0), Sight{Head: 9, Final: 8, Receipt: receiptAt(9, 0)}, Wait},
 		"mined, known, final":             {receiptAt(9, 0), Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Finish},
 		"mined again on another branch":   {receiptAt(9, 0), Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 1)}, Record},
-		"reorganised away":                {receiptAt(9, 0), Sight{Head: 9, SinceSend: time.Hour}, TakeBack},
-		"asked a node that lags":          {receiptAt(9, 0), Sight{Head: 8, SinceSend: time.Hour}, Wait},
-		"nonce spent, receipt late":       {nil, Sight{Head: 9, Final: 9, FinalNonce: 6, SinceSend: time.Hour}, Wait},
-		"nonce spent, no receipt of ours": {nil, Sight{Head: 9, Final: 9, FinalNonce: 6, Missing: p.Doubt, SinceSend: time.Hour}, Disown},
-		"an earlier nonce was spent":      {nil, Sight{Head: 9, Final: 9, FinalNonce: 5, SinceSend: time.Hour, Missing: p.Doubt}, Broadcast},
+		"reorganised away":                {receiptAt(9, 0), Sight{Head: 9, Sent: long}, TakeBack},
+		"asked a node that lags":          {receiptAt(9, 0), Sight{Head: 8, Sent: long}, Wait},
+		"nonce spent, receipt late":       {nil, Sight{Head: 9, Final: 9, FinalNonce: 6, Sent: long}, Wait},
+		"nonce spent, no receipt of ours": {nil, Sight{Head: 9, Final: 9, FinalNonce: 6, Missing: p.Doubt, Sent: long}, Disown},
+		"an earlier nonce was spent":      {nil, Sight{Head: 9, Final: 9, FinalNonce: 5, Sent: due, Missing: p.Doubt}, Broadcast},
 	} {
-		f := Flight{Intent: Intent{Nonce: 5, State: Sent}, Mined: c.mined}
+		f := Flight{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}}, Mined: c.mined}
 		if got := p.Next(f, c.sight); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// Each lane has its own patience, in blocks.
+func TestPatience(t *testing.T) {
+	p := DefaultPolicy()
+	for kind, patience := range map[job.Kind]uint64{job.Liquidation: 2, job.Adl: 2, job.Order: 4, job.Deposit: 12, Filler: 12} {
+		f := Flight{Intent: Intent{Job: job.Job{Kind: kind}}}
+		for passed := range patience + 2 {
+			s := Sight{Head: 100 + passed, Sent: Sending{Ever: true, First: 100, Last: 100 + passed}}
+			if got := p.Next(f, s); (got == Replace) != (passed >= patience) {
+				t.Errorf("%s after %d blocks: %s", kind, passed, got)
+			}
 		}
 	}
 }
@@ -158,7 +158,10 @@ func TestNextNeverEndsEarly(t *testing.T) {
 		f := Flight{Intent: Intent{Nonce: rapid.Uint64Range(0, 3).Draw(t, "nonce")}, Mined: maybe(t, "mined")}
 		s := Sight{
 			Receipt: maybe(t, "receipt"), Head: rapid.Uint64Range(1, 6).Draw(t, "head"), Final: rapid.Uint64Range(0, 6).Draw(t, "final"),
-			FinalNonce: rapid.Uint64Range(0, 4).Draw(t, "final nonce"), SinceSend: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "since")),
+			FinalNonce: rapid.Uint64Range(0, 4).Draw(t, "final nonce"), Sent: Sending{
+				Ever: rapid.Bool().Draw(t, "ever"), First: rapid.Uint64Range(0, 6).Draw(t, "first"), Last: rapid.Uint64Range(0, 6).Draw(t, "last"),
+				Answer: Answer(rapid.IntRange(0, 2).Draw(t, "answer")),
+			},
 			Missing: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "missing")),
 		}
 		switch p.Next(f, s) {
@@ -170,7 +173,7 @@ func TestNextNeverEndsEarly(t *testing.T) {
 			if s.Receipt != nil || f.Mined != nil || s.FinalNonce <= f.Intent.Nonce || s.Missing < p.Doubt {
 				t.Fatal("disowned in spite of doubt")
 			}
-		case Broadcast:
+		case Broadcast, Replace, Free:
 			if s.Receipt != nil || s.FinalNonce > f.Intent.Nonce {
 				t.Fatal("broadcast what cannot be mined any more")
 			}

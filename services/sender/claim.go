@@ -15,19 +15,18 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// claim gives a task its nonce: it signs with the number the cursor promises and stores number and bytes in one fenced statement. Bytes that were not
-// stored are thrown away. It is used by one goroutine.
+// claim gives tasks their nonces: it signs with the numbers the cursor promises and stores numbers and bytes in one fenced statement. Bytes that were
+// not stored are thrown away. It is used by one goroutine.
 type claim struct {
 	tenure  *lease.Tenure
 	key     signer.Signer
 	chainID uint64
 	fee     txm.Policy
 	limits  txm.Limits
-	node    interface {
-		GasPrice(ctx context.Context) (uint64, error)
-	}
-	store  txm.Claims
-	cursor *cursor
+	market  *market
+	purse   *purse
+	store   txm.Claims
+	cursor  *cursor
 	// expect tells that a transaction is about to be broadcast, so that nobody else does it as soon as it is stored.
 	expect  func(chain.Hash)
 	metrics *Metrics
@@ -36,30 +35,38 @@ type claim struct {
 	patience time.Duration
 }
 
-func (c claim) run(ctx context.Context, t *task) (verdict, error) {
+// run claims all tasks in one statement, or none. The verdict is about all of them.
+func (c claim) run(ctx context.Context, tasks []*task) (verdict, error) {
 	next, err := c.cursor.get(ctx)
 	if err != nil {
 		return verdict{}, err
 	}
-	suggested, err := c.node.GasPrice(ctx)
+	paid, err := c.market.now(ctx)
 	if err != nil {
 		return verdict{}, err
 	}
 	if err := c.tenure.Check("sign"); err != nil {
 		return verdict{}, err
 	}
-	if t.tx, err = c.sign(ctx, t.call, next.Promise(), c.fee.Price(suggested)); err != nil {
-		return verdict{}, err
+	b := txm.Batch{Cursor: next.Next, Limits: c.limits}
+	for _, t := range tasks {
+		price := c.fee.First(txm.LaneOf(t.job().Kind), t.call.gas, paid)
+		if !c.purse.take(t.call.gas * price) {
+			return shut("the signer has spent what it may in a day"), nil
+		}
+		if t.tx, err = sign(ctx, c.key, c.chainID, next.Promise(), t.call, price); err != nil {
+			return verdict{}, err
+		}
+		c.expect(t.tx.Hash)
+		b.Claims, next = append(b.Claims, txm.Claim{Intent: t.intent.ID, Tx: t.tx}), next.Taken(t.tx.Nonce)
 	}
-	c.expect(t.tx.Hash)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
 	defer cancel()
-	err = c.store.Claim(ctx, c.tenure.Fence(), txm.Claim{Intent: t.intent.ID, Tx: t.tx, Cursor: next.Next, Limits: c.limits})
-	return c.settle(ctx, t, err)
+	return c.settle(ctx, tasks, next, c.store.Claim(ctx, c.tenure.Fence(), b))
 }
 
 // settle reads the answer to the statement.
-func (c claim) settle(ctx context.Context, t *task, err error) (verdict, error) {
+func (c claim) settle(ctx context.Context, tasks []*task, after nonce.Cursor, err error) (verdict, error) {
 	switch why := txm.Refused(err); {
 	case err == nil:
 	case lease.Lost(err):
@@ -72,18 +79,20 @@ func (c claim) settle(ctx context.Context, t *task, err error) (verdict, error) 
 		c.cursor.lose() // what we knew of the queue or the cursor is old
 		return wait(string(why)), nil
 	default:
-		if err := c.lookUp(ctx, t, err); err != nil {
+		if err := c.lookUp(ctx, tasks[0], err); err != nil {
 			return verdict{}, err
 		}
 	}
-	c.cursor.taken(t.tx.Nonce)
-	c.metrics.claimed(t.intent)
-	c.log.Info().Str("job", t.job().ID).Uint32("arm", t.intent.Arm).Uint64("nonce", t.tx.Nonce).Str("hash", t.tx.Hash.Hex()).
-		Uint64("gas_price", t.tx.Cap).Msg("claimed")
+	c.cursor.known = &after
+	for _, t := range tasks {
+		c.metrics.claimed(t.intent)
+		c.log.Info().Str("job", t.job().ID).Uint32("arm", t.intent.Arm).Uint64("nonce", t.tx.Nonce).Str("hash", t.tx.Hash.Hex()).
+			Uint64("gas_price", t.tx.Cap).Msg("claimed")
+	}
 	return verdict{}, nil
 }
 
-// lookUp finds out what became of a claim whose answer was lost. Without an answer of its own, or with one that knows nothing of these bytes, the cursor
+// lookUp finds out what became of a claim whose answer was lost; one of a batch stands for all. Without an answer of its own, or with one that knows nothing of these bytes, the cursor
 // is read anew: the lost statement may still be on its way, and whatever it does then, it does under the lease row's lock.
 func (c claim) lookUp(ctx context.Context, t *task, lost error) error {
 	stored, err := c.store.Claimed(ctx, t.intent.ID)
@@ -95,11 +104,6 @@ func (c claim) lookUp(ctx context.Context, t *task, lost error) error {
 		return fmt.Errorf("the answer to a claim was lost (%w), and nobody says whether it is there: %w", lost, err)
 	}
 	return fmt.Errorf("the answer to a claim was lost, and the claim is not there (stored is %s): %w", stored, lost)
-}
-
-func (c claim) sign(ctx context.Context, what call, n, price uint64) (txm.SignedTx, error) {
-	raw, hash, err := c.key.Sign(ctx, signer.Tx{ChainID: c.chainID, Nonce: n, To: what.to, Data: what.data, Gas: what.gas, Tip: price, Cap: price})
-	return txm.SignedTx{Nonce: n, Gas: what.gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
 }
 
 // cursor is the tenure's memory of the next nonces. It is read from the store when the tenure begins and whenever it turned out to be old, and used by
@@ -118,11 +122,6 @@ func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {
 		c.known = &read
 	}
 	return *c.known, nil
-}
-
-func (c *cursor) taken(n uint64) {
-	after := c.known.Taken(n)
-	c.known = &after
 }
 
 func (c *cursor) lose() { c.known = nil }

@@ -36,7 +36,10 @@ type Settings struct {
 	FrozenRole bool          `toml:"frozen_role" help:"this keeper's signers hold the frozen-order role"`
 
 	MaxInFlight     int `toml:"max_in_flight" help:"most transactions of one signer in flight"`
+	Batch           int `toml:"batch" help:"most jobs of one signer that are looked at side by side and claimed in one statement"`
 	MaxLiquidations int `toml:"max_liquidations" help:"most liquidations in flight, over all senders of the keeper"`
+
+	ConfirmTimeout time.Duration `toml:"confirm_timeout" help:"after how long without a receipt people are told; the transaction goes on being broadcast"`
 
 	HeadMaxAge  time.Duration `toml:"head_max_age" help:"nothing is sent when the newest block came longer ago than this"`
 	StateMaxLag time.Duration `toml:"state_max_lag" help:"nothing is sent when the state in Postgres is further behind the chain than this"`
@@ -65,8 +68,9 @@ func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
 		Sender: Settings{
-			LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, MaxLiquidations: 10,
-			HeadMaxAge: 3 * time.Second, StateMaxLag: 3 * time.Second, PriceMaxAge: 10 * time.Second, Fee: txm.DefaultPolicy(), Gas: defaultGas(),
+			LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
+			ConfirmTimeout: 10 * time.Second,
+			HeadMaxAge:     3 * time.Second, StateMaxLag: 3 * time.Second, PriceMaxAge: 10 * time.Second, Fee: txm.DefaultPolicy(), Gas: defaultGas(),
 		},
 	}
 }
@@ -103,6 +107,7 @@ func (s Settings) Validate() error {
 	}{
 		{"max_job_age", s.MaxJobAge, 10 * time.Second, time.Hour},
 		{"cooldown", s.Cooldown, 0, 10 * time.Minute},
+		{"confirm_timeout", s.ConfirmTimeout, time.Second, 10 * time.Minute},
 		{"head_max_age", s.HeadMaxAge, 100 * time.Millisecond, time.Minute},
 		{"state_max_lag", s.StateMaxLag, 100 * time.Millisecond, time.Minute},
 		{"price_max_age", s.PriceMaxAge, 100 * time.Millisecond, 5 * time.Minute},
@@ -115,7 +120,7 @@ func (s Settings) Validate() error {
 		key   string
 		value int
 		most  int
-	}{{"max_in_flight", s.MaxInFlight, 200}, {"max_liquidations", s.MaxLiquidations, 1000}} {
+	}{{"max_in_flight", s.MaxInFlight, 200}, {"batch", s.Batch, 100}, {"max_liquidations", s.MaxLiquidations, 1000}} {
 		if n.value < 1 || n.value > n.most {
 			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d", n.key, n.value, n.most))
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -21,17 +23,28 @@ type confirm struct {
 	tenure    *lease.Tenure
 	signer    chain.Address
 	policy    txm.Policy
-	settled   time.Duration
+	rest      func(i txm.Intent, o job.Outcome) txm.Rest
 	node      watcher
 	store     txm.Flights
 	judge     judge
 	broadcast *broadcast
+	renewal   renewal
 	horizon   *horizon
-	metrics   *Metrics
-	log       zerolog.Logger
-	ended     func() // called when an intent has ended
+	clock     func() time.Time
+	// timeout is after how long without a receipt people are told (LIQ-10). It frees nothing.
+	timeout time.Duration
+	metrics *Metrics
+	log     zerolog.Logger
+	ended   func() // called when an intent has ended
 
 	missing map[int64]time.Time // since when a nonce is known to be spent without a receipt of ours
+	late    map[int64]bool      // intents of which people were told that they wait for their receipt
+}
+
+// tip is where the chain stands: what is common to all flights of a pass.
+type tip struct {
+	txm.Sight
+	latest uint64 // the signer's next nonce: nothing from it on was mined
 }
 
 // watcher tells what became of transactions.
@@ -52,13 +65,13 @@ func (c *confirm) pass(ctx context.Context) error {
 	if len(flights) == 0 {
 		return nil
 	}
-	tip, err := c.tip(ctx)
+	at, err := c.tip(ctx)
 	if err != nil {
 		return err
 	}
 	var problems []error
 	for _, f := range flights {
-		err := c.follow(ctx, f, tip)
+		err := c.follow(ctx, f, at)
 		if lease.Lost(err) {
 			return err
 		}
@@ -80,32 +93,33 @@ func (c *confirm) remember(flights []txm.Flight) {
 		}
 	}
 	c.broadcast.forget(flying)
-	for id := range c.missing {
-		if !intents[id] {
-			delete(c.missing, id)
-		}
-	}
+	maps.DeleteFunc(c.missing, func(id int64, _ time.Time) bool { return !intents[id] })
+	maps.DeleteFunc(c.late, func(id int64, _ bool) bool { return !intents[id] })
 }
 
-// tip is where the chain stands, asked before the receipts: a nonce that was spent in a final block then has its receipt. A node may forget what was
-// final; that only makes us wait, since what we have finished is written down.
-func (c *confirm) tip(ctx context.Context) (s txm.Sight, err error) {
+// tip asks before the receipts are asked for: a nonce that was spent in a final block then has its receipt. A node may forget what was final; that only
+// makes us wait, since what we have finished is written down.
+func (c *confirm) tip(ctx context.Context) (at tip, err error) {
 	final, err := c.node.Finalized(ctx)
 	if err != nil {
-		return s, err
+		return at, err
 	}
-	s.Final = final.Number
-	if s.FinalNonce, err = c.node.NonceAt(ctx, c.signer, evm.Finalized); err != nil {
-		return s, err
+	at.Final = final.Number
+	if at.FinalNonce, err = c.node.NonceAt(ctx, c.signer, evm.Finalized); err != nil {
+		return at, err
+	}
+	if at.latest, err = c.node.NonceAt(ctx, c.signer, evm.Latest); err != nil {
+		return at, err
 	}
 	head, err := c.node.Head(ctx)
-	s.Head = head.Number
-	return s, err
+	at.Head = head.Number
+	return at, err
 }
 
 // follow does the one thing that a flight needs now.
-func (c *confirm) follow(ctx context.Context, f txm.Flight, s txm.Sight) error {
-	found, err := c.receipt(ctx, f)
+func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
+	s := at.Sight
+	found, err := c.receipt(ctx, f, at.latest)
 	if err != nil {
 		return err
 	}
@@ -114,7 +128,8 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, s txm.Sight) error {
 			TxHash: found.Hash, Block: chain.BlockRef{Number: found.Block, Hash: found.BlockHash}, OK: found.OK, GasUsed: found.GasUsed, GasPrice: found.GasPrice,
 		}
 	}
-	s.SinceSend, s.Missing = c.broadcast.since(f.Newest().Hash), c.missingFor(f, s)
+	s.Sent, s.Missing = c.broadcast.sending(f.Newest().Hash), c.missingFor(f, s)
+	c.watch(f, s)
 	switch c.policy.Next(f, s) {
 	case txm.Record:
 		return c.record(ctx, f, *found, *s.Receipt)
@@ -126,14 +141,32 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, s txm.Sight) error {
 		return c.disown(ctx, f)
 	case txm.Broadcast:
 		return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
+	case txm.Replace:
+		return c.renewal.replace(ctx, f, s)
+	case txm.Free:
+		return c.renewal.free(ctx, f, s)
 	default:
 		return nil
 	}
 }
 
-// receipt finds the one transaction of the nonce that was mined, if any.
-func (c *confirm) receipt(ctx context.Context, f txm.Flight) (*evm.Receipt, error) {
-	for _, hash := range f.Hashes() {
+// watch tells people of what waits for its receipt for too long.
+func (c *confirm) watch(f txm.Flight, s txm.Sight) {
+	if s.Receipt != nil || f.Intent.Waited < c.timeout || c.late[f.Intent.ID] {
+		return
+	}
+	c.late[f.Intent.ID] = true
+	c.metrics.timeouts.WithLabelValues(string(f.Intent.Job.Kind)).Inc()
+	c.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Int("attempts", len(f.Attempts)).Str("class", f.Newest().LastClass).
+		Msg("no receipt yet; it is broadcast again until there is one")
+}
+
+// receipt finds the one transaction of the nonce that was mined, if any: the dearest is the likeliest. A nonce that the chain has not reached has none.
+func (c *confirm) receipt(ctx context.Context, f txm.Flight, latest uint64) (*evm.Receipt, error) {
+	if f.Mined == nil && f.Intent.Nonce >= latest {
+		return nil, nil //nolint:nilnil // as of the node's own answer: what is not mined is no error
+	}
+	for _, hash := range slices.Backward(f.Hashes()) {
 		r, err := c.node.Receipt(ctx, hash)
 		if err != nil || r != nil {
 			return r, err
@@ -150,21 +183,35 @@ func (c *confirm) missingFor(f txm.Flight, s txm.Sight) time.Duration {
 	}
 	since, known := c.missing[f.Intent.ID]
 	if !known {
-		since = time.Now()
+		since = c.clock()
 		c.missing[f.Intent.ID] = since
 	}
-	return time.Since(since)
+	return c.clock().Sub(since)
 }
 
 func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r txm.Receipt) (err error) {
-	if r.Outcome, r.Reason, err = c.judge.outcome(ctx, f.Intent.Job, found); err != nil {
+	if r.Outcome, r.Reason, err = c.outcome(ctx, f, found); err != nil {
 		return err
 	}
 	if err := c.store.Record(ctx, c.tenure.Fence(), r); err != nil {
 		return err
 	}
+	c.metrics.landed.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.age(f.Intent.Job.BirthMs).Seconds())
 	c.tell("mined", f, r)
 	return nil
+}
+
+// outcome is what the mined one of a flight's attempts has done.
+func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) (job.Outcome, string, error) {
+	mined, _ := f.Of(found.Hash)
+	switch mined.Kind {
+	case txm.Cancel:
+		return f.Intent.Cancel.Outcome, f.Intent.Cancel.Reason, nil
+	case txm.Fill:
+		return job.SkippedDone, "the number was nobody's", nil
+	default:
+		return c.judge.outcome(ctx, f.Intent.Job, found)
+	}
 }
 
 func (c *confirm) takeBack(ctx context.Context, f txm.Flight) error {
@@ -173,12 +220,13 @@ func (c *confirm) takeBack(ctx context.Context, f txm.Flight) error {
 	}
 	c.metrics.reorgs.Inc()
 	c.tell("the block left the chain", f, *f.Mined)
+	c.broadcast.restart(f.Newest().Hash)
 	return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
 func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 	r := *f.Mined
-	if err := c.store.Finish(ctx, c.tenure.Fence(), r, txm.CoolDown(r.Outcome, f.Intent.Arm, c.settled)); err != nil {
+	if err := c.store.Finish(ctx, c.tenure.Fence(), r, c.rest(f.Intent, r.Outcome)); err != nil {
 		return err
 	}
 	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.age(f.Intent.Job.BirthMs).Seconds())
@@ -189,12 +237,13 @@ func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 
 func (c *confirm) disown(ctx context.Context, f txm.Flight) error {
 	reason := fmt.Sprintf("nonce %d was spent in a final block by a transaction that is not ours", f.Intent.Nonce)
-	end := txm.Ending{Outcome: txm.Usurped, Reason: reason, CoolDown: txm.CoolDown(txm.Usurped, f.Intent.Arm, c.settled)}
+	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: reason}, Rest: c.rest(f.Intent, job.Foreign)}
 	if err := c.store.Disown(ctx, c.tenure.Fence(), f.Intent.ID, end); err != nil {
 		return err
 	}
-	c.log.Error().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Str("signer", c.signer.Hex()).
-		Msg("somebody else uses this signer's key: the signer is paused")
+	c.metrics.foreign.WithLabelValues(c.signer.Hex()).Inc()
+	c.log.Error().Bool("critical", true).Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Str("signer", c.signer.Hex()).
+		Msg("somebody else uses this signer's key: the signer is paused until `keeperctl signer resync`")
 	c.ended()
 	return nil
 }

@@ -2,9 +2,11 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
@@ -14,15 +16,23 @@ import (
 // pause is how long a task that was told to wait is passed over.
 const pause = 300 * time.Millisecond
 
-// drain takes a signer's queued intents down the road, the most urgent first, one at a time (NON-9).
+// drain takes a signer's queued intents down the road, the most urgent first (NON-9). Several are looked at side by side, claimed in one statement and
+// broadcast together; the numbers they get are in the order of their urgency.
 type drain struct {
-	tenure  *lease.Tenure
-	road    []stage
+	tenure *lease.Tenure
+	road   []stage
+	// claim gives tasks their nonces, all or none, and launch broadcasts them.
+	claim   func(ctx context.Context, tasks []*task) (verdict, error)
+	launch  func(ctx context.Context, tasks []*task) error
+	tidy    func(ctx context.Context) error                     // called when nothing is left to take
+	count   func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
 	queue   txm.Queue
+	batch   int
 	maxAge  time.Duration
-	settled time.Duration
+	rest    func(i txm.Intent, o job.Outcome) txm.Rest
 	metrics *Metrics
 	log     zerolog.Logger
+	clock   func() time.Time
 	ended   func()       // called when an intent has ended
 	gate    func(string) // told why nothing can be sent; empty when something could
 
@@ -31,18 +41,26 @@ type drain struct {
 
 // pass takes tasks until there is none left to take, or the gate is closed.
 func (d *drain) pass(ctx context.Context) error {
-	depth, err := d.queue.Depth(ctx, d.tenure.Fence().Signer)
+	signer := d.tenure.Fence().Signer
+	depth, err := d.queue.Depth(ctx, signer)
 	if err != nil {
 		return err
 	}
-	d.metrics.queueDepth.WithLabelValues(d.tenure.Fence().Signer.Hex()).Set(float64(depth))
+	spent, err := d.count(ctx)
+	if err != nil {
+		return err
+	}
+	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
+	d.metrics.spent.WithLabelValues(signer.Hex()).Set(float64(spent))
 	for ctx.Err() == nil {
-		head, err := d.queue.Head(ctx, d.tenure.Fence().Signer, d.sleeping())
-		if err != nil || head == nil {
+		heads, err := d.queue.Heads(ctx, signer, d.sleeping(), d.batch)
+		if err != nil {
 			return err
 		}
-		open, err := d.take(ctx, *head)
-		if err != nil || !open {
+		if len(heads) == 0 {
+			return d.tidy(ctx)
+		}
+		if open, err := d.take(ctx, heads); err != nil || !open {
 			return err
 		}
 	}
@@ -53,7 +71,7 @@ func (d *drain) pass(ctx context.Context) error {
 func (d *drain) sleeping() []int64 {
 	var ids []int64
 	for id, until := range d.asleep {
-		if time.Now().Before(until) {
+		if d.clock().Before(until) {
 			ids = append(ids, id)
 		} else {
 			delete(d.asleep, id)
@@ -62,20 +80,83 @@ func (d *drain) sleeping() []int64 {
 	return ids
 }
 
-// take leads one task as far as it gets. It returns false when no other task would get further.
-func (d *drain) take(ctx context.Context, i txm.Intent) (open bool, err error) {
-	t := &task{intent: i}
-	for _, s := range d.road {
-		v, err := s.run(ctx, t)
-		if err != nil {
-			d.sleep(i) // whatever it was, others may have better luck meanwhile
-			return false, err
-		}
-		if v.kind != onward {
-			return d.heed(ctx, s.name, i, v)
+// take leads tasks as far as they get. It returns false when no other task would get further.
+func (d *drain) take(ctx context.Context, heads []txm.Intent) (open bool, err error) {
+	steps := d.look(ctx, heads)
+	var ready []*task
+	var problems []error
+	open = true
+	for _, s := range steps {
+		switch {
+		case s.err != nil:
+			d.sleep(s.task.intent) // whatever it was, others may have better luck meanwhile
+			problems = append(problems, s.err)
+		case s.verdict.kind == onward:
+			ready = append(ready, s.task)
+		default:
+			more, err := d.heed(ctx, s.stage, s.task.intent, s.verdict)
+			open, problems = open && more, append(problems, err)
 		}
 	}
+	if err := errors.Join(problems...); lease.Lost(err) || len(ready) == 0 {
+		return open, err
+	}
 	d.gate("")
+	more, err := d.send(ctx, ready)
+	return open && more, errors.Join(append(problems, err)...)
+}
+
+// look leads tasks down the road side by side, up to the claim.
+func (d *drain) look(ctx context.Context, heads []txm.Intent) []step {
+	steps := make([]step, len(heads))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, head := range heads {
+		group.Go(func() error {
+			steps[i] = d.walk(ctx, &task{intent: head})
+			return nil
+		})
+	}
+	_ = group.Wait() // no step returns its error this way
+	return steps
+}
+
+// step is how far a task got, and why no further.
+type step struct {
+	task    *task
+	stage   string
+	verdict verdict
+	err     error
+}
+
+func (d *drain) walk(ctx context.Context, t *task) step {
+	for _, s := range d.road {
+		if v, err := s.run(ctx, t); err != nil || v.kind != onward {
+			return step{t, s.name, v, err}
+		}
+	}
+	return step{task: t}
+}
+
+// send claims tasks and broadcasts them. A batch that is refused is claimed one by one: the one that is in the way waits, and the others go on.
+func (d *drain) send(ctx context.Context, tasks []*task) (open bool, err error) {
+	const claiming = "claim"
+	v, err := d.claim(ctx, tasks)
+	switch {
+	case err != nil:
+		for _, t := range tasks {
+			d.sleep(t.intent)
+		}
+		return false, err
+	case v.kind == onward:
+		return true, d.launch(ctx, tasks)
+	case len(tasks) == 1:
+		return d.heed(ctx, claiming, tasks[0].intent, v)
+	}
+	for _, t := range tasks {
+		if open, err = d.send(ctx, []*task{t}); err != nil || !open {
+			return open, err
+		}
+	}
 	return true, nil
 }
 
@@ -88,7 +169,7 @@ func (d *drain) heed(ctx context.Context, stage string, i txm.Intent, v verdict)
 	d.gate("")
 	if v.kind == waiting {
 		d.metrics.waits.WithLabelValues(stage).Inc()
-		if time.Since(i.QueuedAt) < d.maxAge { // two clocks, but only patience hangs on them
+		if i.Waited < d.maxAge {
 			d.sleep(i)
 			d.log.Debug().Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("stage", stage).Str("reason", v.reason).Msg("waiting")
 			return true, nil
@@ -98,11 +179,11 @@ func (d *drain) heed(ctx context.Context, stage string, i txm.Intent, v verdict)
 	return true, d.skip(ctx, i, v)
 }
 
-func (d *drain) sleep(i txm.Intent) { d.asleep[i.ID] = time.Now().Add(pause) }
+func (d *drain) sleep(i txm.Intent) { d.asleep[i.ID] = d.clock().Add(pause) }
 
 // skip ends an intent that never got a nonce. One that has moved on meanwhile is somebody else's.
 func (d *drain) skip(ctx context.Context, i txm.Intent, v verdict) error {
-	end := txm.Ending{Outcome: v.outcome, Reason: v.reason, CoolDown: txm.CoolDown(v.outcome, i.Arm, d.settled)}
+	end := txm.Ending{Verdict: txm.Verdict{Outcome: v.outcome, Reason: v.reason}, Rest: d.rest(i, v.outcome)}
 	err := d.queue.Skip(ctx, d.tenure.Fence(), i.ID, end)
 	if txm.Refused(err) != "" {
 		return nil

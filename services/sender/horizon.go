@@ -14,12 +14,15 @@ import (
 // halted chain.
 type horizon struct {
 	mu      sync.Mutex
+	clock   func() time.Time
 	head    chain.BlockRef
-	arrived time.Time
+	arrived time.Time     // by clock, which is compared with itself alone
 	changed chan struct{} // closed when a newer head has come
 }
 
-func newHorizon() *horizon { return &horizon{changed: make(chan struct{})} }
+func newHorizon(clock func() time.Time) *horizon {
+	return &horizon{clock: clock, changed: make(chan struct{})}
+}
 
 // follow keeps the newest head until ctx ends.
 func (h *horizon) follow(ctx context.Context, heads <-chan chain.BlockRef) error {
@@ -29,7 +32,7 @@ func (h *horizon) follow(ctx context.Context, heads <-chan chain.BlockRef) error
 			if !open {
 				return cmp.Or(context.Cause(ctx), errors.New("the node's heads have ended"))
 			}
-			h.set(head, time.Now())
+			h.set(head, h.clock())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -51,7 +54,7 @@ func (h *horizon) newest() (chain.BlockRef, time.Duration) {
 	if h.arrived.IsZero() {
 		return h.head, time.Hour
 	}
-	return h.head, time.Since(h.arrived)
+	return h.head, h.clock().Sub(h.arrived)
 }
 
 // next is closed when the next head comes.
@@ -59,6 +62,12 @@ func (h *horizon) next() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changed
+}
+
+// now is the chain's time (ms), 0 while no block has come.
+func (h *horizon) now() uint64 {
+	head, _ := h.newest()
+	return head.TimeMs
 }
 
 // age is how long ago, on the chain's clock, something happened.

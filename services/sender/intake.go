@@ -75,13 +75,13 @@ func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
 		return fmt.Errorf("reading jobs: a %T has no place there (partition %d, offset %d)", m, r.Partition, r.Offset)
 	}
 	policy := retry.Policy{Max: 2 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { d.notices.set(part, err.Error()) }}
-	err = retry.Do(ctx, policy, func(ctx context.Context) error { return d.store(ctx, said.Job, r.Time) })
+	err = retry.Do(ctx, policy, func(ctx context.Context) error { return d.store(ctx, said.Job) })
 	d.notices.set(part, "")
 	return err
 }
 
-func (d *desk) store(ctx context.Context, j job.Job, saidAt time.Time) error {
-	admission, err := d.intents.Enqueue(ctx, j, saidAt)
+func (d *desk) store(ctx context.Context, j job.Job) error {
+	admission, err := d.intents.Enqueue(ctx, j)
 	switch {
 	case errors.Is(err, txm.ErrUnknownSigner):
 		d.metrics.admissions.WithLabelValues("misrouted").Inc()

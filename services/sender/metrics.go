@@ -1,8 +1,6 @@
 package sender
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"perpkeeper/pkg/chain"
@@ -18,11 +16,18 @@ type Metrics struct {
 	jobs         *prometheus.CounterVec
 	waits        *prometheus.CounterVec
 	broadcasts   *prometheus.CounterVec
+	replacements *prometheus.CounterVec
+	capped       *prometheus.CounterVec
+	fills        prometheus.Counter
+	foreign      *prometheus.CounterVec
+	timeouts     *prometheus.CounterVec
+	spent        *prometheus.GaugeVec
 	reorgs       prometheus.Counter
 	inFlight     *prometheus.GaugeVec
 	queueDepth   *prometheus.GaugeVec
 	queueSeconds prometheus.Histogram
 	sendAge      *prometheus.HistogramVec
+	landed       *prometheus.HistogramVec
 	delay        *prometheus.HistogramVec
 }
 
@@ -43,6 +48,24 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		broadcasts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_broadcasts_total", Help: "Broadcasts of stored transactions, repetitions included, by the class of the nodes' answer.",
 		}, []string{"class"}),
+		replacements: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sender_replacements_total", Help: "Further transactions at a nonce, by lane and kind: EXEC pays more, CANCEL and FILL only spend the nonce.",
+		}, []string{"lane", "kind"}),
+		capped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sender_price_capped_total", Help: "Times a price could not be raised for the caps of its lane, job or day; the transaction is broadcast as it is.",
+		}, []string{"lane"}),
+		fills: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "sender_gaps_filled_total", Help: "Nonces that nobody needed and that were spent so that those above them could be mined.",
+		}),
+		foreign: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sender_foreign_total", Help: "Nonces that a transaction which is not ours has spent. The signer is paused: somebody else has its key.",
+		}, []string{"signer"}),
+		timeouts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sender_confirmation_timeouts_total", Help: "Arms without a receipt for longer than the confirmation timeout, each counted once a tenure.",
+		}, []string{"kind"}),
+		spent: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sender_spent_wei", Help: "Wei that a signer has burnt in the last 24 hours, with what is in flight in full.",
+		}, []string{"signer"}),
 		reorgs: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sender_receipts_taken_back_total", Help: "Mined transactions whose block left the chain.",
 		}),
@@ -58,11 +81,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		sendAge: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "sender_send_age_seconds", Help: "Age of a job, on the chain's clock, at its first broadcast.", Buckets: seconds,
 		}, []string{"kind"}),
+		landed: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "sender_landed_age_seconds", Help: "Age of a job, on the chain's clock, when its transaction was first seen in a block.", Buckets: seconds,
+		}, []string{"kind"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "sender_execution_delay_seconds", Help: "Age of a job, on the chain's clock, when its transaction was final.", Buckets: seconds,
 		}, []string{"kind"}),
 	}
-	reg.MustRegister(m.admissions, m.jobs, m.waits, m.broadcasts, m.reorgs, m.inFlight, m.queueDepth, m.queueSeconds, m.sendAge, m.delay)
+	reg.MustRegister(m.admissions, m.jobs, m.waits, m.broadcasts, m.replacements, m.capped, m.fills, m.foreign, m.timeouts, m.spent,
+		m.reorgs, m.inFlight, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
 	return m
 }
 
@@ -71,11 +98,12 @@ func RegisterMetrics(reg prometheus.Registerer) { NewMetrics(reg) }
 
 // claimed counts the time an intent has waited.
 func (m *Metrics) claimed(i txm.Intent) {
-	m.queueSeconds.Observe(max(0, time.Since(i.QueuedAt).Seconds()))
+	m.queueSeconds.Observe(i.Waited.Seconds())
 }
 
 // forget drops what was said of a signer that is no longer ours.
 func (m *Metrics) forget(signer chain.Address) {
 	m.inFlight.DeleteLabelValues(signer.Hex())
 	m.queueDepth.DeleteLabelValues(signer.Hex())
+	m.spent.DeleteLabelValues(signer.Hex())
 }

@@ -155,16 +155,16 @@ type mortalIntents struct {
 	m *mortal
 }
 
-func (i mortalIntents) Enqueue(ctx context.Context, j job.Job, at time.Time) (a txm.Admission, err error) {
+func (i mortalIntents) Enqueue(ctx context.Context, j job.Job) (a txm.Admission, err error) {
 	err = i.m.around("enqueue", func() error {
-		a, err = i.Store.Enqueue(ctx, j, at)
+		a, err = i.Store.Enqueue(ctx, j)
 		return err
 	})
 	return a, err
 }
 
-func (i mortalIntents) Claim(ctx context.Context, f lease.Fence, c txm.Claim) error {
-	return i.m.around("claim", func() error { return i.Store.Claim(ctx, f, c) })
+func (i mortalIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
+	return i.m.around("claim", func() error { return i.Store.Claim(ctx, f, b) })
 }
 
 func (i mortalIntents) Noted(ctx context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error {
@@ -179,8 +179,8 @@ func (i mortalIntents) TakeBack(ctx context.Context, f lease.Fence, r txm.Receip
 	return i.m.around("take back", func() error { return i.Store.TakeBack(ctx, f, r) })
 }
 
-func (i mortalIntents) Finish(ctx context.Context, f lease.Fence, r txm.Receipt, d time.Duration) error {
-	return i.m.around("finish", func() error { return i.Store.Finish(ctx, f, r, d) })
+func (i mortalIntents) Finish(ctx context.Context, f lease.Fence, r txm.Receipt, rest txm.Rest) error {
+	return i.m.around("finish", func() error { return i.Store.Finish(ctx, f, r, rest) })
 }
 
 func (i mortalIntents) Skip(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
@@ -193,6 +193,14 @@ func (i mortalIntents) Disown(ctx context.Context, f lease.Fence, intent int64, 
 
 func (i mortalIntents) Pause(ctx context.Context, f lease.Fence, reason string) error {
 	return i.m.around("pause", func() error { return i.Store.Pause(ctx, f, reason) })
+}
+
+func (i mortalIntents) Replace(ctx context.Context, f lease.Fence, r txm.Replacement) error {
+	return i.m.around("replace", func() error { return i.Store.Replace(ctx, f, r) })
+}
+
+func (i mortalIntents) Fill(ctx context.Context, f lease.Fence, tx txm.SignedTx) error {
+	return i.m.around("fill", func() error { return i.Store.Fill(ctx, f, tx) })
 }
 
 func (i mortalIntents) Reported(ctx context.Context, f lease.Fence, ids []int64) error {

@@ -50,7 +50,7 @@ func (r record) tell(ended []txm.Ended) {
 		i := e.Intent
 		r.metrics.jobs.WithLabelValues(string(i.Job.Kind), string(i.Outcome)).Inc()
 		level := zerolog.InfoLevel
-		if i.Outcome.Failure() || i.Outcome == txm.Usurped {
+		if i.Outcome.Failure() || i.Outcome == job.Foreign {
 			level = zerolog.ErrorLevel
 		}
 		r.log.WithLevel(level).Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).Str("outcome", string(i.Outcome)).

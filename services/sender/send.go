@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
-	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
@@ -25,14 +26,13 @@ type broadcast struct {
 	log     zerolog.Logger
 
 	mu   sync.Mutex
-	last map[chain.Hash]lastSend // of transactions in flight
-	poor bool                    // the last answer was that the signer cannot pay
+	last map[chain.Hash]sent // of transactions in flight
 }
 
-// lastSend is when this tenure last broadcast a transaction, or set out to, and the class of the last answer, empty if there was none.
-type lastSend struct {
-	at    time.Time
-	class evm.Class
+// sent is at which heads this tenure first and last broadcast a transaction, or set out to, and the class of the last answer, empty if there was none.
+type sent struct {
+	first, last uint64
+	class       evm.Class
 }
 
 // transmitter gives a signed transaction to every endpoint; nil says that one has it.
@@ -78,63 +78,94 @@ func (b *broadcast) note(ctx context.Context, tx txm.SignedTx, class evm.Class) 
 	return err
 }
 
-// stop pauses the signer for good where trying on would only make it worse: bytes that no node will ever take block every nonce after them.
+// stop pauses the signer for good where trying on would only make it worse. Bytes that no node takes are replaced; see renewal.
 func (b *broadcast) stop(ctx context.Context, tx txm.SignedTx, class evm.Class, answer error) error {
-	if class != evm.FatalPayload && class != evm.FatalSigner {
+	if class != evm.FatalSigner {
 		return nil
 	}
-	return b.store.Pause(ctx, b.tenure.Fence(), fmt.Sprintf("nonce %d (%s) is refused for good: %v", tx.Nonce, tx.Hash, answer))
+	return b.store.Pause(ctx, b.tenure.Fence(), fmt.Sprintf("the signer is refused for good (nonce %d, %s): %v", tx.Nonce, tx.Hash, answer))
 }
 
 // expect notes that a transaction is broadcast now.
 func (b *broadcast) expect(hash chain.Hash) {
+	head, _ := b.horizon.newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last[hash] = lastSend{time.Now(), b.last[hash].class}
+	was, ever := b.last[hash]
+	if !ever {
+		was.first = head.Number
+	}
+	was.last = head.Number
+	b.last[hash] = was
+}
+
+// restart forgets when a transaction was first broadcast: it was mined since, and is as good as new.
+func (b *broadcast) restart(hash chain.Hash) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.last, hash)
 }
 
 // answered notes an answer and tells whether it is another one than before.
 func (b *broadcast) answered(hash chain.Hash, class evm.Class) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before := b.last[hash]
-	b.last[hash] = lastSend{before.at, class}
-	b.poor = class == evm.PauseSigner
-	return before.class != class
+	was := b.last[hash]
+	news = was.class != class
+	was.class = class
+	b.last[hash] = was
+	return news
 }
 
-// since is how long ago this tenure broadcast a transaction; a long time if it never did.
-func (b *broadcast) since(hash chain.Hash) time.Duration {
+// sending is what this tenure has done about a transaction.
+func (b *broadcast) sending(hash chain.Hash) txm.Sending {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	sent, ever := b.last[hash]
-	if !ever {
-		return 24 * time.Hour
-	}
-	return time.Since(sent.at)
+	s, ever := b.last[hash]
+	return txm.Sending{Ever: ever, First: s.first, Last: s.last, Answer: answerOf(s.class)}
 }
 
-// forget drops what was remembered of transactions that are no longer in flight. An account whose last transaction is done can pay again, for all we know.
+// answerOf is what a class of answers asks for.
+func answerOf(c evm.Class) txm.Answer {
+	switch c { //nolint:exhaustive // every other class leaves the transaction as it is
+	case evm.BumpToMin, evm.OtherTxAtNonce:
+		return txm.TooCheap
+	case evm.FatalPayload:
+		return txm.Never
+	}
+	return txm.Unclear
+}
+
+// forget drops what was remembered of transactions that are no longer in flight.
 func (b *broadcast) forget(flying map[chain.Hash]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for hash := range b.last {
-		if !flying[hash] {
-			delete(b.last, hash)
-		}
-	}
-	b.poor = b.poor && len(flying) > 0
+	maps.DeleteFunc(b.last, func(hash chain.Hash, _ sent) bool { return !flying[hash] })
 }
 
-// broke tells whether the signer could not pay when last asked. Its nonces are kept and broadcast again; nothing new is claimed until one is accepted.
-func (b *broadcast) broke() bool {
+// held is why nothing new may be claimed for the signer now, or empty. What is in flight is broadcast again all the same, and the first answer that is
+// different ends it: a signer without means goes on by itself when it is given some, with the nonces it had.
+func (b *broadcast) held() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.poor
+	reason := ""
+	for _, s := range b.last {
+		switch s.class { //nolint:exhaustive // every other class holds nobody back
+		case evm.PauseSigner:
+			return "the signer cannot pay for gas"
+		case evm.GapOrLimit, evm.SerializeSigner:
+			reason = "the nodes take no more of the signer's transactions now"
+		}
+	}
+	return reason
 }
 
-// run is the last stage of the road.
-func (b *broadcast) run(ctx context.Context, t *task) (verdict, error) {
-	b.metrics.sendAge.WithLabelValues(string(t.job().Kind)).Observe(b.horizon.age(t.job().BirthMs).Seconds())
-	return verdict{}, b.send(ctx, t.intent, t.tx)
+// launch broadcasts what was just stored. The transactions go out at once: nodes sort them by nonce.
+func (b *broadcast) launch(ctx context.Context, tasks []*task) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, t := range tasks {
+		b.metrics.sendAge.WithLabelValues(string(t.job().Kind)).Observe(b.horizon.age(t.job().BirthMs).Seconds())
+		group.Go(func() error { return b.send(ctx, t.intent, t.tx) })
+	}
+	return group.Wait()
 }

@@ -38,8 +38,10 @@ type Sender struct {
 	nonces  nonce.Store
 	intents txm.Store
 
+	clock   func() time.Time // compared with itself alone
 	horizon *horizon
 	quotes  *quotes
+	market  *market
 	notices notices
 }
 
@@ -48,7 +50,7 @@ type node interface {
 	simulator
 	transmitter
 	watcher
-	GasPrice(ctx context.Context) (uint64, error)
+	pricer
 	Heads(ctx context.Context) <-chan chain.BlockRef
 }
 
@@ -94,7 +96,7 @@ func Start(sh *service.Shell, cfg Config) error {
 		_, err := db.Standing(ctx)
 		return err
 	})
-	sh.Watch("gate", s.settle(func() bool { return false }).healthy)
+	sh.Watch("gate", s.settle(func() string { return "" }).healthy)
 	sh.Watch("work", s.notices.healthy)
 	sh.Go("send", s.Run)
 	return nil
@@ -103,24 +105,27 @@ func Start(sh *service.Shell, cfg Config) error {
 // New wires a sender. It asks nothing of anybody yet.
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer, client *bus.Client, db *pg.DB, node *evm.Client) *Sender {
 	host, _ := os.Hostname() // only a label for people
-	return &Sender{
+	s := &Sender{
 		cfg: cfg, log: log, metrics: metrics, owner: lease.NewOwner(cmp.Or(cfg.Sender.Node, fmt.Sprintf("%s/%d", host, os.Getpid()))), keys: keys,
 		client: client, node: node, state: db, leases: db.Leases(), nonces: db.Leases(), intents: db.Intents(),
-		horizon: newHorizon(), quotes: newQuotes(),
+		clock: time.Now, quotes: newQuotes(),
 	}
+	s.horizon = newHorizon(func() time.Time { return s.clock() })
+	return s
 }
 
 // settle is the freshness gate of this process.
-func (s *Sender) settle(broke func() bool) settle {
+func (s *Sender) settle(held func() string) settle {
 	own := s.cfg.Sender
 	return settle{
-		horizon: s.horizon, quotes: s.quotes, state: s.state, broke: broke,
+		horizon: s.horizon, quotes: s.quotes, state: s.state, held: held,
 		headMaxAge: own.HeadMaxAge, stateMaxLag: own.StateMaxLag, priceMaxAge: own.PriceMaxAge,
 	}
 }
 
 // Run waits for a database and topics it can work with, and then sends until ctx ends.
 func (s *Sender) Run(ctx context.Context) error {
+	s.market = &market{node: s.node, horizon: s.horizon, policy: s.cfg.Sender.Fee}
 	const parts = "parts"
 	s.notices.set(parts, "starting")
 	if err := s.awaitParts(ctx, func(reason string) { s.notices.set(parts, reason) }); err != nil {

@@ -20,14 +20,14 @@ type settle struct {
 		// Standing tells up to which block Postgres has come.
 		Standing(ctx context.Context) (pg.Standing, error)
 	}
-	// broke tells whether the signer could not pay for its last transaction.
-	broke                                func() bool
+	// held is why the nodes would take nothing more of the signer, or empty.
+	held                                 func() string
 	headMaxAge, stateMaxLag, priceMaxAge time.Duration
 }
 
 func (s settle) run(ctx context.Context, t *task) (verdict, error) {
-	if s.broke() {
-		return shut("the signer cannot pay for gas"), nil
+	if reason := s.held(); reason != "" {
+		return shut(reason), nil
 	}
 	if v := s.head(); v.kind != onward {
 		return v, nil

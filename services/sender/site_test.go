@@ -28,6 +28,7 @@ import (
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/devnet"
 	"perpkeeper/services/devnet/exchange"
@@ -104,7 +105,10 @@ func (s *site) config(brokers, database string) Config {
 	cfg.Sender.LeaseTTL, cfg.Sender.Cooldown = time.Second, 500*time.Millisecond
 	// A shared machine may be slow, and no test is about how fresh is fresh enough.
 	cfg.Sender.HeadMaxAge, cfg.Sender.StateMaxLag, cfg.Sender.PriceMaxAge = 20*time.Second, 20*time.Second, 30*time.Second
-	cfg.Sender.Fee.Resend, cfg.Sender.Fee.Doubt = 300*time.Millisecond, 700*time.Millisecond
+	cfg.Sender.Fee.Doubt = 700 * time.Millisecond
+	for _, tariff := range []*txm.Tariff{&cfg.Sender.Fee.Liquidation, &cfg.Sender.Fee.Order, &cfg.Sender.Fee.Maintenance} {
+		tariff.Patience = 10_000 // tests that are about raises say so
+	}
 	return cfg
 }
 
@@ -283,11 +287,16 @@ func (s *site) tokens() (tokens []chain.Address) {
 	return tokens
 }
 
-// say publishes jobs as a planner does.
+// say publishes jobs as a planner does that has found them in the state as it is.
 func (s *site) say(jobs ...job.Job) {
 	s.t.Helper()
+	standing, err := s.db.Standing(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	producer := s.client.Producer(wire.JobTopic(s.cfg.Keeper.ChainID))
 	for _, j := range jobs {
+		j.Evidence.Block = standing.Watermark.BlockRef
 		record, err := wire.Encode(j.Signer[:], wire.Job{Job: j}, 0, 0)
 		if err != nil {
 			s.t.Fatal(err)

@@ -45,7 +45,7 @@ func quotesOf(reports ...price.Report) *quotes {
 }
 
 func horizonAt(ms uint64, arrived time.Time) *horizon {
-	h := newHorizon()
+	h := newHorizon(time.Now)
 	h.set(chain.BlockRef{Number: 100, Hash: chain.Hash{1}, TimeMs: ms}, arrived)
 	return h
 }
@@ -73,7 +73,7 @@ func TestSettle(t *testing.T) {
 	fresh := func() settle {
 		return settle{
 			horizon: horizonAt(nowMs, time.Now()), quotes: quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs)), state: standingAt(nowMs),
-			broke: func() bool { return false }, headMaxAge: 3 * time.Second, stateMaxLag: 3 * time.Second, priceMaxAge: 10 * time.Second,
+			held: func() string { return "" }, headMaxAge: 3 * time.Second, stateMaxLag: 3 * time.Second, priceMaxAge: 10 * time.Second,
 		}
 	}
 	for name, c := range map[string]struct {
@@ -82,7 +82,7 @@ func TestSettle(t *testing.T) {
 		why   string
 	}{
 		"all is well":        {func(*settle) {}, onward, ""},
-		"no head ever":       {func(s *settle) { s.horizon = newHorizon() }, closed, "no new block"},
+		"no head ever":       {func(s *settle) { s.horizon = newHorizon(time.Now) }, closed, "no new block"},
 		"heads have stopped": {func(s *settle) { s.horizon = horizonAt(nowMs, time.Now().Add(-4*time.Second)) }, closed, "no new block for more than 3s"},
 		"no state":           {func(s *settle) { s.state = standingAt(0) }, closed, "no block yet"},
 		"state behind":       {func(s *settle) { s.state = standingAt(nowMs - 3001) }, closed, "behind the chain"},
@@ -91,7 +91,7 @@ func TestSettle(t *testing.T) {
 		"prices being read":  {func(s *settle) { s.quotes.complete.Store(false) }, closed, "still being read"},
 		"a price missing":    {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs)) }, waiting, "no price report"},
 		"a price stale":      {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs-10_001)) }, waiting, "more than 10s old"},
-		"no means":           {func(s *settle) { s.broke = func() bool { return true } }, closed, "cannot pay"},
+		"no means":           {func(s *settle) { s.held = func() string { return "the signer cannot pay for gas" } }, closed, "cannot pay"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fresh()
@@ -292,8 +292,10 @@ func newOffice(t *testing.T, road func(j job.Job) (verdict, error)) *office {
 		t.Fatal(err)
 	}
 	o.drain = &drain{
-		tenure: tenure, queue: o.db.Intents(), maxAge: time.Hour, settled: time.Second, metrics: metrics, log: zerolog.Nop(), ended: func() {},
-		gate: func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]time.Time{},
+		tenure: tenure, queue: o.db.Intents(), batch: 1, maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
+		rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }, tidy: func(context.Context) error { return nil },
+		count: func(context.Context) (uint64, error) { return 0, nil },
+		gate:  func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]time.Time{},
 		road: []stage{{"test", func(_ context.Context, t *task) (verdict, error) {
 			o.trail = append(o.trail, t.job().ID)
 			return road(t.job())
@@ -307,7 +309,7 @@ func (o *office) queue(t *testing.T, ids ...string) {
 	t.Helper()
 	for i, id := range ids {
 		j := job.Job{ID: id, Kind: job.Order, Class: job.ClassMarketOrder, BirthMs: uint64(i), Signer: o.signer}
-		if _, err := o.db.Intents().Enqueue(t.Context(), j, time.Now()); err != nil {
+		if _, err := o.db.Intents().Enqueue(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -430,7 +432,7 @@ func TestLoop(t *testing.T) {
 
 func TestHorizonIsTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHorizon()
+		h := newHorizon(time.Now)
 		if _, age := h.newest(); age < time.Minute {
 			t.Error("no head is as good as a very old one")
 		}
@@ -451,29 +453,44 @@ func TestHorizonIsTheClock(t *testing.T) {
 }
 
 func TestBroadcastRemembersWhatItSent(t *testing.T) {
-	b := &broadcast{last: map[chain.Hash]lastSend{}}
-	if b.since(chain.Hash{1}) < time.Hour {
+	one, two := chain.Hash{1}, chain.Hash{2}
+	b := &broadcast{last: map[chain.Hash]sent{}, horizon: horizonAt(nowMs, time.Now())} // at block 100
+	if b.sending(one).Ever {
 		t.Error("an adopted transaction was never broadcast by this tenure")
 	}
-	b.expect(chain.Hash{1})
-	if b.since(chain.Hash{1}) > time.Minute {
-		t.Error("just broadcast")
+	b.expect(one)
+	b.horizon.set(chain.BlockRef{Number: 103}, time.Now())
+	b.expect(one)
+	if got := b.sending(one); got != (txm.Sending{Ever: true, First: 100, Last: 103}) {
+		t.Errorf("broadcast at %+v", got)
 	}
-	if !b.answered(chain.Hash{1}, evm.PauseSigner) || b.answered(chain.Hash{1}, evm.PauseSigner) {
+	for class, want := range map[evm.Class]txm.Answer{
+		evm.Accepted: txm.Unclear, evm.Ambiguous: txm.Unclear, evm.ResolveByHash: txm.Unclear, evm.PauseSigner: txm.Unclear, evm.RetryElsewhere: txm.Unclear,
+		evm.BumpToMin: txm.TooCheap, evm.OtherTxAtNonce: txm.TooCheap, evm.FatalPayload: txm.Never,
+	} {
+		b.answered(one, class)
+		if got := b.sending(one).Answer; got != want {
+			t.Errorf("%s asks for %d, want %d", class, got, want)
+		}
+	}
+	if !b.answered(one, evm.PauseSigner) || b.answered(one, evm.PauseSigner) {
 		t.Error("the first answer is news, its repetition is not")
 	}
-	b.forget(map[chain.Hash]bool{{1}: true})
-	if !b.broke() {
-		t.Error("a signer without means must be known as one")
+	b.answered(two, evm.Accepted)
+	if b.held() == "" {
+		t.Error("a signer without means must be known as one, also when another transaction of it was taken")
 	}
-	b.answered(chain.Hash{1}, evm.Accepted)
-	if b.broke() {
+	b.answered(one, evm.Accepted)
+	if b.held() != "" {
 		t.Error("an accepted transaction was paid for")
 	}
-	b.answered(chain.Hash{1}, evm.PauseSigner)
-	b.forget(nil)
-	if b.broke() || len(b.last) != 0 {
-		t.Error("with nothing in flight nothing is known of the signer's means")
+	b.answered(two, evm.GapOrLimit)
+	if b.held() == "" {
+		t.Error("nodes that take no more must be heeded")
+	}
+	b.forget(map[chain.Hash]bool{one: true})
+	if b.held() != "" || b.sending(two).Ever || !b.sending(one).Ever {
+		t.Error("what is no longer in flight is not forgotten, or what is, is")
 	}
 }
 

@@ -63,14 +63,21 @@ func TestTrouble(t *testing.T) {
 		{"the nodes refuse for a while", refusedForAWhile},
 		{"the signer cannot pay for a while", poorForAWhile},
 		{"somebody else is first", lostRace},
+		{"bytes that no node takes free their nonce", fatalPayload},
 		{"somebody else has the key", stolenKey},
-		{"bytes that no node takes pause the signer", fatalPayload},
+		{"a signer whose every byte is refused is paused", fatalSigner},
+		{"the day's money is spent", penniless},
+		{"the state lags", staleState},
+		{"what is not mined is raised", raised},
+		{"the cheaper attempt is mined", cheaperMined},
+		{"nodes want more", tooCheap("transaction underpriced: gas tip cap 1, minimum needed 2")},
+		{"another transaction is at the nonce", tooCheap("replacement transaction underpriced")},
+		{"the job is done elsewhere before ours is mined", cancelledInFlight},
 		{"the sender is asked to stop", handedOver},
 		{"the lease is lost in the middle", fencedOut},
-		{"the state lags", staleState},
 		{"the database is away for a while", databaseAway},
 	} {
-		by, key := s.keeper(i % 12) // signers that are paused come before those that are used twice
+		by, key := s.keeper(i % 12) // 8 to 10 end paused or idle, and are used once
 		t.Run(c.name, func(t *testing.T) { c.run(t, s.in(t), by, key) })
 	}
 }
@@ -144,14 +151,14 @@ type forgetful struct {
 
 var errCut = errors.New("unexpected EOF")
 
-func (f *forgetful) Claim(ctx context.Context, fence lease.Fence, c txm.Claim) error {
+func (f *forgetful) Claim(ctx context.Context, fence lease.Fence, b txm.Batch) error {
 	switch f.claims.Add(1) {
 	case 1:
 		return errCut
 	case 2:
-		return errors.Join(f.Store.Claim(ctx, fence, c), errCut)
+		return errors.Join(f.Store.Claim(ctx, fence, b), errCut)
 	}
-	return f.Store.Claim(ctx, fence, c)
+	return f.Store.Claim(ctx, fence, b)
 }
 
 // NON-3: the claim is looked up, and nothing is signed blindly.
@@ -269,7 +276,7 @@ func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
 	s.payMyself(key)
 	w.mute.Store(false)
-	if r := s.result(j.ID, 1); r.Outcome != txm.Usurped || !r.TxHash.IsZero() {
+	if r := s.result(j.ID, 1); r.Outcome != job.Foreign || !r.TxHash.IsZero() {
 		t.Errorf("result %+v", r)
 	}
 	s.eventually("the next arm is queued", func(ctx context.Context) bool {
@@ -277,8 +284,8 @@ func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
 		depth, err := sn.intents.Depth(ctx, by)
 		return err == nil && depth == 1
 	})
-	if head, err := sn.intents.Head(t.Context(), by, nil); head != nil || err != nil {
-		t.Errorf("a paused signer has %+v to do, %v", head, err)
+	if heads, err := sn.intents.Heads(t.Context(), by, nil, 9); len(heads) != 0 || err != nil {
+		t.Errorf("a paused signer has %+v to do, %v", heads, err)
 	}
 }
 
@@ -292,7 +299,30 @@ func (s *site) payMyself(key secret.String) {
 	s.mined(s.venue.Pay(s.t.Context(), private, crypto.PubkeyToAddress(private.PublicKey), big.NewInt(1)))
 }
 
+// Bytes that no node will ever take are replaced by a payment to oneself at their nonce: the arm ends, and what comes after it can be mined.
 func fatalPayload(t *testing.T, s *site, by chain.Address, key secret.String) {
+	before := s.nonce(by)
+	j := s.orderJob(s.marketOrder(100), by)
+	if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, Error: "intrinsic gas too low: have 1, want 2"}); err != nil {
+		t.Fatal(err)
+	}
+	s.sender([]secret.String{key})
+	s.say(j)
+	if r := s.result(j.ID, 1); r.Outcome != job.Refused || r.TxHash.IsZero() || r.GasUsed != txm.EmptyGas || r.Nonce != before {
+		t.Errorf("result %+v", r)
+	}
+	s.eventually("the next arm does it", func(context.Context) bool {
+		s.say(s.orderJob(j.Key, by))
+		results := s.results(j.ID)
+		return results[len(results)-1].Outcome == job.Done
+	})
+	if got := s.nonce(by); got != before+2 {
+		t.Errorf("%d transactions", got-before)
+	}
+}
+
+// And if that is refused for good too, the signer rests until somebody has looked.
+func fatalSigner(t *testing.T, s *site, by chain.Address, key secret.String) {
 	j := s.orderJob(s.marketOrder(100), by)
 	if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Error: "intrinsic gas too low: have 1, want 2"}); err != nil {
 		t.Fatal(err)
@@ -304,10 +334,10 @@ func fatalPayload(t *testing.T, s *site, by chain.Address, key secret.String) {
 	later.ID, later.Key = job.OrderID(chain.Hash{8}, 1), chain.Hash{8}
 	s.eventually("nothing more is claimed", func(ctx context.Context) bool {
 		s.say(later)
-		head, err := sn.intents.Head(ctx, by, nil)
+		heads, err := sn.intents.Heads(ctx, by, nil, 9)
 		depth, err2 := sn.intents.Depth(ctx, by)
 		flights, err3 := sn.intents.InFlight(ctx, by)
-		return errors.Join(err, err2, err3) == nil && head == nil && depth == 1 && len(flights) == 1
+		return errors.Join(err, err2, err3) == nil && len(heads) == 0 && depth == 1 && len(flights) == 1
 	})
 }
 

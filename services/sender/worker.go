@@ -9,9 +9,11 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/txm"
 )
 
 const (
@@ -90,15 +92,16 @@ func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
 func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
 	defer w.notices.set(w.gate(), "")
 	group, ctx := errgroup.WithContext(ctx)
-	b := &broadcast{tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]lastSend{}}
-	d, c := w.drain(t, b), w.confirm(t, b)
+	b := &broadcast{tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]sent{}}
+	again := w.renewal(t, b)
+	d, c := w.drain(t, b, again), w.confirm(t, b, again)
 	r := record{tenure: t, store: w.intents, producer: newResultProducer(w.client, w.cfg.Keeper), metrics: w.metrics, log: w.log}
 	group.Go(func() error { return t.Keep(ctx) })
 	group.Go(func() error {
 		return w.loop(ctx, "drain", idle, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.horizon.next()} }, d.pass)
 	})
 	group.Go(func() error {
-		return w.loop(ctx, "confirm", min(idle, w.cfg.Sender.Fee.Resend), func() [2]<-chan struct{} { return [2]<-chan struct{}{w.horizon.next()} }, c.pass)
+		return w.loop(ctx, "confirm", idle, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.horizon.next()} }, c.pass)
 	})
 	group.Go(func() error {
 		return w.loop(ctx, "record", idle, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }, r.pass)
@@ -110,20 +113,58 @@ func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
 func (w *worker) gate() string { return w.name + " gate" }
 
 // drain is the road of a tenure. It reads aloud.
-func (w *worker) drain(t *lease.Tenure, b *broadcast) *drain {
+func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 	settings := w.cfg.Sender
+	cursor := &cursor{read: opening(w.node, w.nonces, t.Fence())}
+	gaps := gaps{horizon: w.horizon, fill: again.fill, since: map[uint64]uint64{}}
 	return &drain{
-		tenure: t, queue: w.intents, maxAge: settings.MaxJobAge, settled: settings.Cooldown, metrics: w.metrics, log: w.log, asleep: map[int64]time.Time{},
-		ended: func() { signal(w.ended) }, gate: func(reason string) { w.notices.set(w.gate(), reason) },
+		tenure: t, queue: w.intents, batch: settings.Batch, maxAge: settings.MaxJobAge, rest: w.rest, metrics: w.metrics, log: w.log, clock: w.clock,
+		asleep: map[int64]time.Time{}, ended: func() { signal(w.ended) }, gate: func(reason string) { w.notices.set(w.gate(), reason) },
 		road: []stage{
-			{"settle", w.settle(b.broke).run},
+			{"settle", w.settle(b.held).run},
 			{"recheck", w.recheck().run},
-			{"claim", claim{
-				tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, fee: settings.Fee, limits: settings.limits(), node: w.node, store: w.intents,
-				cursor: &cursor{read: opening(w.node, w.nonces, t.Fence())}, expect: b.expect, metrics: w.metrics, log: w.log, patience: settings.LeaseTTL / 4,
-			}.run},
-			{"send", b.run},
 		},
+		claim: claim{
+			tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, fee: settings.Fee, limits: settings.limits(), market: w.market, purse: again.purse,
+			store: w.intents, cursor: cursor, expect: b.expect, metrics: w.metrics, log: w.log, patience: settings.LeaseTTL / 4,
+		}.run,
+		launch: b.launch,
+		count:  again.purse.count,
+		tidy:   func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
+	}
+}
+
+// tidy fills the gaps that nobody has a job for.
+func (w *worker) tidy(ctx context.Context, cursor *cursor, gaps gaps) error {
+	if cursor.known == nil || len(cursor.known.Released) == 0 {
+		return nil
+	}
+	flights, err := w.intents.InFlight(ctx, w.key.Address())
+	if err != nil {
+		return err
+	}
+	tried, err := gaps.pass(ctx, cursor.known.Released, flights)
+	if tried {
+		cursor.lose()
+	}
+	if txm.Refused(err) != "" {
+		return nil // the number is taken: the cursor will say so
+	}
+	return err
+}
+
+// rest is what comes after an arm that ends now, on the chain's clock.
+func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
+	return txm.After(o, i.Tries, w.horizon.now(), w.cfg.Sender.Cooldown)
+}
+
+// renewal makes further attempts at nonces that are taken.
+func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
+	fee := w.cfg.Sender.Fee
+	return renewal{
+		tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, policy: fee, market: w.market,
+		purse: &purse{signer: w.key.Address(), limit: fee.DayCost, store: w.intents},
+		store: w.intents, broadcast: b, recheck: w.recheck().run, metrics: w.metrics, log: w.log,
 	}
 }
 
@@ -134,11 +175,12 @@ func (w *worker) recheck() recheck {
 	}
 }
 
-func (w *worker) confirm(t *lease.Tenure, b *broadcast) *confirm {
+func (w *worker) confirm(t *lease.Tenure, b *broadcast, again renewal) *confirm {
 	return &confirm{
-		tenure: t, signer: w.key.Address(), policy: w.cfg.Sender.Fee, settled: w.cfg.Sender.Cooldown, node: w.node, store: w.intents,
-		judge: judge{decoder: gmx.NewDecoder(w.cfg.Venue.EventEmitter), recheck: w.recheck()}, broadcast: b, horizon: w.horizon, metrics: w.metrics,
-		log: w.log, ended: func() { signal(w.ended) }, missing: map[int64]time.Time{},
+		tenure: t, signer: w.key.Address(), policy: w.cfg.Sender.Fee, rest: w.rest, node: w.node, store: w.intents,
+		judge: judge{decoder: gmx.NewDecoder(w.cfg.Venue.EventEmitter), recheck: w.recheck()}, broadcast: b, renewal: again, horizon: w.horizon,
+		clock: w.clock, timeout: w.cfg.Sender.ConfirmTimeout, metrics: w.metrics, log: w.log, ended: func() { signal(w.ended) },
+		missing: map[int64]time.Time{}, late: map[int64]bool{},
 	}
 }
 

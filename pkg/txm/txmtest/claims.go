@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -29,12 +28,12 @@ func claimStores(b *bench) {
 			t.Errorf("stored flight %+v", f)
 		}
 		if a.Hash != tx.Hash || !bytes.Equal(a.Raw, tx.Raw) || a.Nonce != tx.Nonce || a.Gas != tx.Gas || a.Tip != tx.Tip || a.Cap != tx.Cap ||
-			a.Seq != 1 || a.Sends != 0 {
+			a.Kind != txm.Exec || a.Seq != 1 || a.Sends != 0 {
 			t.Errorf("stored attempt %+v", a)
 		}
 	}
-	if head, err := b.Intents.Head(t.Context(), signer, nil); head != nil || err != nil {
-		t.Errorf("still queued: %+v, %v", head, err)
+	if heads := b.heads(t, signer); len(heads) != 0 {
+		t.Errorf("still queued: %+v", heads)
 	}
 }
 
@@ -110,7 +109,7 @@ func consumedStays(b *bench) {
 	if n.cursor.Next != tx.Nonce+1 || len(n.cursor.Released) != 0 {
 		t.Fatalf("the successor's cursor is %+v", n.cursor)
 	}
-	gap := txm.Claim{Intent: intents[1].ID, Tx: sign(intents[1].ID, signer, tx.Nonce), Cursor: n.cursor.Next, Limits: limits}
+	gap := one(intents[1].ID, sign(intents[1].ID, signer, tx.Nonce), n.cursor.Next)
 	mustBeRefused(t, "claiming a consumed number as a gap", n.Intents.Claim(t.Context(), n.fence, gap), txm.CursorMoved)
 	n.mustClaim(t, intents[1].ID)
 }
@@ -249,7 +248,7 @@ func claimRacesRefresh(b *bench) {
 		var group sync.WaitGroup
 		for k := range 4 {
 			group.Go(func() {
-				if _, err := b.Intents.Enqueue(t.Context(), j, time.Now().Add(time.Duration(k)*time.Second)); err != nil {
+				if _, err := b.Intents.Enqueue(t.Context(), found(j, uint64(k)*1000)); err != nil {
 					t.Error(err)
 				}
 			})

@@ -2,7 +2,6 @@ package txmtest
 
 import (
 	"errors"
-	"time"
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
@@ -18,7 +17,7 @@ func staleWrites(b *bench) {
 	must(t, old.Intents.Record(t.Context(), old.fence, minedAt(mined, 4, 0)))
 	successor := old.succeed(t)
 	successor.land(t, ended)
-	ctx, end := t.Context(), txm.Ending{Outcome: job.SkippedDone}
+	ctx, end := t.Context(), txm.Ending{Verdict: txm.Verdict{Outcome: job.SkippedDone}}
 	for what, write := range map[string]func() error{
 		"noted":     func() error { return old.Intents.Noted(ctx, old.fence, sent.Hash, "accepted", true) },
 		"record":    func() error { return old.Intents.Record(ctx, old.fence, minedAt(sent, 4, 0)) },
@@ -38,8 +37,8 @@ func staleWrites(b *bench) {
 	if len(flights) != 2 || flights[0].Intent.State != txm.Signed || flights[0].Newest().Sends != 0 || flights[1].Intent.State != txm.Mined {
 		t.Errorf("a former owner moved something: %+v", flights)
 	}
-	if head, err := b.Intents.Head(ctx, signer, nil); err != nil || head == nil || head.ID != intents[3].ID {
-		t.Errorf("the queue begins with %+v, %v", head, err)
+	if heads := b.heads(t, signer); len(heads) != 1 || heads[0].ID != intents[3].ID {
+		t.Errorf("queued: %+v", heads)
 	}
 	if unreported, err := b.Intents.Unreported(ctx, signer, 9); err != nil || len(unreported) != 1 {
 		t.Errorf("unreported: %+v, %v", unreported, err)
@@ -107,7 +106,7 @@ func guards(b *bench) {
 	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
-	ctx, end := t.Context(), txm.Ending{Outcome: job.SkippedDone}
+	ctx, end := t.Context(), txm.Ending{Verdict: txm.Verdict{Outcome: job.SkippedDone}}
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
 	tx := n.mustClaim(t, intents[0].ID)
 	r := minedAt(tx, 4, 0)
@@ -122,7 +121,7 @@ func guards(b *bench) {
 	mustBeRefused(t, "recording what has ended", n.Intents.Record(ctx, n.fence, minedAt(tx, 6, 0)), txm.Moved)
 	mustBeRefused(t, "taking back what is final", n.Intents.TakeBack(ctx, n.fence, r), txm.Moved)
 	mustBeRefused(t, "noting a hash nobody stored", n.Intents.Noted(ctx, n.fence, sign(1, signer, 99).Hash, "accepted", true), txm.Moved)
-	if _, err := b.Intents.Enqueue(ctx, anOrder(unregistered, 9), time.Now()); !errors.Is(err, txm.ErrUnknownSigner) {
+	if _, err := b.Intents.Enqueue(ctx, anOrder(unregistered, 9)); !errors.Is(err, txm.ErrUnknownSigner) {
 		t.Errorf("a job of an unknown signer: %v", err)
 	}
 }
@@ -135,17 +134,17 @@ func foreign(b *bench) {
 	j := anOrder(signer, 1)
 	intent := b.queue(t, j)[0]
 	tx := n.mustClaim(t, intent.ID)
-	end := txm.Ending{Outcome: txm.Usurped, Reason: "nonce 0 was spent by somebody else", CoolDown: 0}
+	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "nonce 0 was spent by somebody else"}, Rest: txm.Rest{RearmMs: now}}
 	must(t, n.Intents.Disown(ctx, n.fence, intent.ID, end))
 	if flights := b.flights(t, signer); len(flights) != 0 {
 		t.Errorf("still in flight: %+v", flights)
 	}
-	b.say(t, j, time.Now().Add(time.Minute), txm.NewArm)
-	if head, err := b.Intents.Head(ctx, signer, nil); head != nil || err != nil {
-		t.Errorf("a paused signer has %+v to do, %v", head, err)
+	b.say(t, found(j, 1), txm.NewArm)
+	if heads := b.heads(t, signer); len(heads) != 0 {
+		t.Errorf("a paused signer has %+v to do", heads)
 	}
 	ended, err := b.Intents.Unreported(ctx, signer, 9)
-	if err != nil || len(ended) != 1 || ended[0].Intent.Outcome != txm.Usurped || ended[0].Intent.State != txm.Foreign {
+	if err != nil || len(ended) != 1 || ended[0].Intent.Outcome != job.Foreign || ended[0].Intent.State != txm.Foreign {
 		t.Errorf("ended: %+v, %v", ended, err)
 	}
 	if n = n.succeed(t); n.cursor.Promise() != tx.Nonce+1 {

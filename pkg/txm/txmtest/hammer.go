@@ -10,6 +10,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/txm"
 )
 
@@ -130,11 +131,11 @@ func (r *ring) serve(ctx context.Context, fence lease.Fence, rnd *rand.Rand) err
 		if err := r.confirm(ctx, n, rnd); err != nil {
 			return err
 		}
-		head, err := r.Intents.Head(ctx, r.signer, nil)
-		if err != nil || head == nil {
+		heads, err := r.Intents.Heads(ctx, r.signer, nil, 1+rnd.IntN(3))
+		if err != nil || len(heads) == 0 {
 			return err
 		}
-		if err := r.execute(ctx, n, head.ID, rnd); err != nil {
+		if err := r.execute(ctx, n, heads, rnd); err != nil {
 			return err
 		}
 	}
@@ -142,24 +143,21 @@ func (r *ring) serve(ctx context.Context, fence lease.Fence, rnd *rand.Rand) err
 
 var errLostReply = errors.New("the reply was lost")
 
-func (r *ring) execute(ctx context.Context, n *node, intent int64, rnd *rand.Rand) error {
-	tx := sign(intent, r.signer, n.cursor.Promise())
-	r.mu.Lock()
-	r.signed[tx.Hash] = intent
-	r.mu.Unlock()
-	c := txm.Claim{Intent: intent, Tx: tx, Cursor: n.cursor.Next, Limits: limits}
+// execute claims intents as one batch, and broadcasts what was stored.
+func (r *ring) execute(ctx context.Context, n *node, intents []txm.Intent, rnd *rand.Rand) error {
+	b, after := r.batch(n, intents)
 	r.oversleep(ctx, rnd)
 	var err error
 	if rnd.IntN(10) > 0 { // else the request itself is lost
-		err = r.Intents.Claim(ctx, n.fence, c)
+		err = r.Intents.Claim(ctx, n.fence, b)
 	}
 	if rnd.IntN(5) == 0 {
 		err = errLostReply
 	}
 	switch {
 	case errors.Is(err, errLostReply):
-		hash, lookUp := r.Intents.Claimed(ctx, intent)
-		if lookUp != nil || hash != tx.Hash {
+		hash, lookUp := r.Intents.Claimed(ctx, b.Claims[0].Intent)
+		if lookUp != nil || hash != b.Claims[0].Tx.Hash {
 			return errors.Join(err, lookUp) // the tenure begins again, from what is stored
 		}
 	case txm.Refused(err) == txm.CursorMoved || txm.Refused(err) == txm.Moved || txm.Refused(err) == txm.SignerFull:
@@ -167,12 +165,27 @@ func (r *ring) execute(ctx context.Context, n *node, intent int64, rnd *rand.Ran
 	case err != nil:
 		return err
 	}
-	n.cursor = n.cursor.Taken(tx.Nonce)
+	n.cursor = after
 	r.oversleep(ctx, rnd)
-	if hash, err := r.Intents.Claimed(ctx, intent); err == nil && hash == tx.Hash { // only stored bytes are broadcast
-		r.ledger.broadcast(tx)
+	for _, c := range b.Claims {
+		if hash, err := r.Intents.Claimed(ctx, c.Intent); err == nil && hash == c.Tx.Hash { // only stored bytes are broadcast
+			r.ledger.broadcast(c.Tx)
+		}
 	}
 	return nil
+}
+
+// batch signs intents with the numbers the cursor promises, and returns the cursor after them.
+func (r *ring) batch(n *node, intents []txm.Intent) (b txm.Batch, after nonce.Cursor) {
+	b, after = txm.Batch{Cursor: n.cursor.Next, Limits: limits}, n.cursor
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, i := range intents {
+		tx := sign(i.ID, r.signer, after.Promise())
+		r.signed[tx.Hash] = i.ID
+		b.Claims, after = append(b.Claims, txm.Claim{Intent: i.ID, Tx: tx}), after.Taken(tx.Nonce)
+	}
+	return b, after
 }
 
 // confirm broadcasts what is in flight again and finishes what was mined.
@@ -191,7 +204,7 @@ func (r *ring) confirm(ctx context.Context, n *node, rnd *rand.Rand) error {
 		receipt := minedAt(tx, tx.Nonce+1, 0)
 		err := r.Intents.Record(ctx, n.fence, receipt)
 		if err == nil {
-			err = r.Intents.Finish(ctx, n.fence, receipt, 0)
+			err = r.Intents.Finish(ctx, n.fence, receipt, settled)
 		}
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -16,9 +15,9 @@ import (
 )
 
 // say enqueues a job and demands what becomes of it.
-func (b *bench) say(t *testing.T, j job.Job, at time.Time, want txm.Admission) {
+func (b *bench) say(t *testing.T, j job.Job, want txm.Admission) {
 	t.Helper()
-	if got, err := b.Intents.Enqueue(t.Context(), j, at); err != nil || got != want {
+	if got, err := b.Intents.Enqueue(t.Context(), j); err != nil || got != want {
 		t.Fatalf("%s: %s, %v; want %s", j.ID, got, err, want)
 	}
 }
@@ -28,15 +27,16 @@ func oneJob(b *bench) {
 	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
-	j, at := anOrder(signer, 1), time.Now()
-	b.say(t, j, at, txm.NewArm)
-	b.say(t, j, at, txm.Flying) // read twice from the topic
-	b.say(t, j, at.Add(time.Second), txm.Refreshed)
+	j := anOrder(signer, 1)
+	b.say(t, j, txm.NewArm)
+	b.say(t, j, txm.Refreshed) // read twice from the topic
+	b.say(t, found(j, 1000), txm.Refreshed)
+	b.say(t, j, txm.Flying) // read again from further back
 	if depth, err := b.Intents.Depth(t.Context(), signer); depth != 1 || err != nil {
 		t.Errorf("%d queued, %v", depth, err)
 	}
 	n.mustClaim(t, b.find(t, j).ID)
-	b.say(t, j, at.Add(2*time.Second), txm.Flying)
+	b.say(t, found(j, 2000), txm.Flying)
 	if depth, err := b.Intents.Depth(t.Context(), signer); depth != 0 || err != nil {
 		t.Errorf("%d queued, %v", depth, err)
 	}
@@ -50,7 +50,7 @@ func crowdedQueue(b *bench) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			a, err := b.Intents.Enqueue(t.Context(), j, time.Now())
+			a, err := b.Intents.Enqueue(t.Context(), j)
 			if err != nil {
 				t.Error(err)
 			}
@@ -70,17 +70,17 @@ func nextArm(b *bench) {
 	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
-	j, at := anOrder(signer, 1), time.Now()
-	b.say(t, j, at, txm.NewArm)
+	j := anOrder(signer, 1)
+	b.say(t, j, txm.NewArm)
 	n.land(t, n.mustClaim(t, b.find(t, j).ID))
-	b.say(t, j, at.Add(settled/2), txm.Cooling)
-	b.say(t, j, at.Add(settled+30*time.Second), txm.NewArm)
+	b.say(t, found(j, 10_000), txm.Cooling)
+	b.say(t, found(j, 10_001), txm.NewArm)
 	second := b.find(t, j)
 	if second.Arm != 2 {
 		t.Errorf("the next arm is number %d", second.Arm)
 	}
-	must(t, n.Intents.Skip(t.Context(), n.fence, second.ID, txm.Ending{Outcome: job.DroppedRecovered, Reason: "recovered"}))
-	b.say(t, j, time.Now().Add(time.Minute), txm.NewArm)
+	must(t, n.Intents.Skip(t.Context(), n.fence, second.ID, txm.Ending{Verdict: txm.Verdict{Outcome: job.DroppedRecovered}}))
+	b.say(t, found(j, 10_002), txm.NewArm)
 	if third := b.find(t, j); third.Arm != 3 {
 		t.Errorf("the next arm is number %d", third.Arm)
 	}
@@ -90,19 +90,19 @@ func nextArm(b *bench) {
 func refresh(b *bench) {
 	t := b.t
 	first, second := b.signer(t), b.signer(t)
-	j, at := aLiquidation(first, 1, 1), time.Now()
-	b.say(t, j, at, txm.NewArm)
+	old := aLiquidation(first, 1, 1)
+	b.say(t, old, txm.NewArm)
+	j := found(old, 1000)
 	j.Ratio, j.Signer, j.BirthMs, j.Evidence.Reason = perp.Pow10(28), second, 77, "lower"
-	b.say(t, j, at.Add(time.Second), txm.Refreshed)
+	b.say(t, j, txm.Refreshed)
 	if got := b.find(t, j); !reflect.DeepEqual(got.Job, j) || got.Signer != second || got.Arm != 1 ||
-		!got.SaidAt.Equal(at.Add(time.Second).Truncate(time.Microsecond)) {
+		got.SaidMs != now+1000 {
 		t.Errorf("the intent says %+v", got)
 	}
-	if head, err := b.Intents.Head(t.Context(), first, nil); head != nil || err != nil {
-		t.Errorf("the former signer still has %+v, %v", head, err)
+	if heads := b.heads(t, first); len(heads) != 0 {
+		t.Errorf("the former signer still has %+v", heads)
 	}
-	j.Evidence.Reason = "older"
-	b.say(t, j, at, txm.Flying)
+	b.say(t, old, txm.Flying)
 	if got := b.find(t, j); got.Job.Evidence.Reason != "lower" {
 		t.Error("older words won")
 	}
@@ -131,11 +131,11 @@ func order(b *bench) {
 	})
 	passed := make([]int64, 0, many)
 	for i, want := range jobs {
-		got, err := b.Intents.Head(t.Context(), signer, passed)
-		if err != nil || got == nil || got.Job.ID != want.ID {
+		got, err := b.Intents.Heads(t.Context(), signer, passed, 1)
+		if err != nil || len(got) != 1 || got[0].Job.ID != want.ID {
 			t.Fatalf("place %d: %+v, %v; want %s", i, got, err, want.ID)
 		}
-		passed = append(passed, got.ID)
+		passed = append(passed, got[0].ID)
 	}
 }
 
@@ -145,8 +145,8 @@ func paused(b *bench) {
 	n := b.node(t, signer)
 	b.queue(t, anOrder(signer, 1))
 	must(t, n.Intents.Pause(t.Context(), n.fence, "looks odd"))
-	if head, err := b.Intents.Head(t.Context(), signer, nil); head != nil || err != nil {
-		t.Errorf("a paused signer has %+v to do, %v", head, err)
+	if heads := b.heads(t, signer); len(heads) != 0 {
+		t.Errorf("a paused signer has %+v to do", heads)
 	}
 	if depth, err := b.Intents.Depth(t.Context(), signer); depth != 1 || err != nil {
 		t.Errorf("%d queued, %v", depth, err)
@@ -161,7 +161,7 @@ func reports(b *bench) {
 	tx := n.mustClaim(t, intents[0].ID)
 	n.land(t, tx)
 	const odd = "reason with \x00 and \xff and \\"
-	must(t, n.Intents.Skip(t.Context(), n.fence, intents[1].ID, txm.Ending{Outcome: job.Refused, Reason: odd}))
+	must(t, n.Intents.Skip(t.Context(), n.fence, intents[1].ID, txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: odd}, Rest: txm.Rest{GivenUp: true}}))
 	ended, err := b.Intents.Unreported(t.Context(), signer, 10)
 	if err != nil || len(ended) != 2 {
 		t.Fatalf("%+v, %v", ended, err)
@@ -171,7 +171,7 @@ func reports(b *bench) {
 		!done.Receipt.Same(minedAt(tx, 5, 0)) || done.Receipt.GasUsed != 20_000 || done.EndedAt.IsZero() {
 		t.Errorf("executed: %+v", done)
 	}
-	if skipped.Intent.Outcome != job.Refused || skipped.Intent.Reason != odd || skipped.Receipt != nil {
+	if skipped.Intent.Outcome != job.Refused || skipped.Intent.Reason != odd || !skipped.Intent.GivenUp || done.Intent.GivenUp || skipped.Receipt != nil {
 		t.Errorf("refused: %+v", skipped)
 	}
 	must(t, n.Intents.Reported(t.Context(), n.fence, []int64{done.Intent.ID}))

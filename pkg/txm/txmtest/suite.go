@@ -65,16 +65,28 @@ var tests = map[string]func(*bench){
 	"a state is reached from its predecessors only":            guards,
 	"a foreign transaction pauses the signer":                  foreign,
 	"a paused signer claims nothing":                           paused,
+	"a batch is claimed whole or not at all":                   batches,
+	"a raise is stored before it is broadcast":                 replaced,
+	"one raise of several is stored":                           raceToReplace,
+	"a job that is given up stays given up":                    cancelled,
+	"a gap is filled once":                                     filled,
+	"what is spent is known":                                   spent,
+	"failures in a row are counted":                            tries,
 	"what ended is reported":                                   reports,
 	"a claim that waits for a refreshed intent is whole":       claimRacesRefresh,
 	"no number and no job twice under pauses and lost replies": hammer,
 }
 
 const (
-	long    = time.Minute
-	short   = 500 * time.Millisecond
-	settled = 10 * time.Second
+	long  = time.Minute
+	short = 500 * time.Millisecond
 )
+
+// settled is the rest after what was done; the chain's clock of the suite stands at now.
+var settled = txm.Rest{RearmMs: now + 10_000}
+
+// now is the chain's time (ms) at which the suite's jobs are found.
+const now = 1_700_000_000_000
 
 var limits = txm.Limits{Signer: 16, Liquidations: 10}
 
@@ -145,8 +157,14 @@ func anOrder(signer chain.Address, key byte) job.Job {
 	k := chain.Hash{key}
 	return job.Job{
 		ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Account: chain.Address{key}, Class: job.ClassMarketOrder, BirthMs: 1_700_000_000_000,
-		Tokens: []chain.Address{{1}, {2}}, Signer: signer, Evidence: job.Evidence{Reports: []string{"a"}, Reason: "due"},
+		Tokens: []chain.Address{{1}, {2}}, Signer: signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: now}, Reports: []string{"a"}, Reason: "due"},
 	}
+}
+
+// found is a job as a planner finds it so many milliseconds later, by the chain's clock.
+func found(j job.Job, laterMs uint64) job.Job {
+	j.Evidence.Block.TimeMs = now + laterMs
+	return j
 }
 
 // aLiquidation returns a job that liquidates one of an account's positions.
@@ -154,7 +172,7 @@ func aLiquidation(signer chain.Address, account, position byte) job.Job {
 	k := chain.Hash{account, position, 0xff} // no order has this key
 	return job.Job{
 		ID: job.LiquidationID(k, 1), Kind: job.Liquidation, Key: k, Account: chain.Address{account}, Class: job.ClassLiquidation,
-		Ratio: perp.Pow10(29), Signer: signer,
+		Ratio: perp.Pow10(29), Signer: signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: now}},
 	}
 }
 
@@ -163,7 +181,7 @@ func (b *bench) queue(t *testing.T, jobs ...job.Job) []*txm.Intent {
 	t.Helper()
 	intents := make([]*txm.Intent, 0, len(jobs))
 	for _, j := range jobs {
-		if a, err := b.Intents.Enqueue(t.Context(), j, time.Now()); err != nil || a != txm.NewArm {
+		if a, err := b.Intents.Enqueue(t.Context(), j); err != nil || a != txm.NewArm {
 			t.Fatalf("%s: %s, %v", j.ID, a, err)
 		}
 		intents = append(intents, b.find(t, j))
@@ -171,40 +189,48 @@ func (b *bench) queue(t *testing.T, jobs ...job.Job) []*txm.Intent {
 	return intents
 }
 
-// find walks a signer's queue to the intent of a job.
+// find looks for the intent of a job in its signer's queue.
 func (b *bench) find(t *testing.T, j job.Job) *txm.Intent {
 	t.Helper()
-	var passed []int64
-	for {
-		i, err := b.Intents.Head(t.Context(), j.Signer, passed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == nil {
-			t.Fatalf("%s is not queued", j.ID)
-		}
+	for _, i := range b.heads(t, j.Signer) {
 		if i.Job.ID == j.ID {
-			return i
+			return &i
 		}
-		passed = append(passed, i.ID)
 	}
+	t.Fatalf("%s is not queued", j.ID)
+	return nil
+}
+
+// heads is a signer's whole queue.
+func (b *bench) heads(t *testing.T, signer chain.Address) []txm.Intent {
+	t.Helper()
+	heads, err := b.Intents.Heads(t.Context(), signer, nil, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return heads
 }
 
 // sign makes the transaction of an intent at a number. Its bytes say which.
 func sign(intent int64, signer chain.Address, n uint64) txm.SignedTx {
 	raw := fmt.Appendf(nil, "intent %d of %s at %d", intent, signer, n)
-	return txm.SignedTx{Nonce: n, Gas: 21_000, Tip: 7, Cap: 9, Hash: sha256.Sum256(raw), Raw: raw}
+	return txm.SignedTx{Nonce: n, Gas: 21_000, Tip: 70, Cap: 90, Hash: sha256.Sum256(raw), Raw: raw}
+}
+
+// one is a batch of one.
+func one(intent int64, tx txm.SignedTx, cursor uint64) txm.Batch {
+	return txm.Batch{Claims: []txm.Claim{{Intent: intent, Tx: tx}}, Cursor: cursor, Limits: limits}
 }
 
 // claim signs with the promised number and claims. The cursor moves if the claim succeeds.
 func (n *node) claim(t *testing.T, intent int64) (txm.SignedTx, error) {
 	t.Helper()
-	c := txm.Claim{Intent: intent, Tx: sign(intent, n.fence.Signer, n.cursor.Promise()), Cursor: n.cursor.Next, Limits: limits}
-	err := n.Intents.Claim(t.Context(), n.fence, c)
+	tx := sign(intent, n.fence.Signer, n.cursor.Promise())
+	err := n.Intents.Claim(t.Context(), n.fence, one(intent, tx, n.cursor.Next))
 	if err == nil {
-		n.cursor = n.cursor.Taken(c.Tx.Nonce)
+		n.cursor = n.cursor.Taken(tx.Nonce)
 	}
-	return c.Tx, err
+	return tx, err
 }
 
 func (n *node) mustClaim(t *testing.T, intent int64) txm.SignedTx {

@@ -1,0 +1,120 @@
+package txm
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/job"
+)
+
+func TestFirstPrice(t *testing.T) {
+	p := DefaultPolicy()
+	rising := []uint64{1 * Gwei, 2 * Gwei, 3 * Gwei, 4 * Gwei, 5 * Gwei, 6 * Gwei, 7 * Gwei, 8 * Gwei, 9 * Gwei, 10 * Gwei}
+	all := map[Lane][]uint64{LiquidationLane: rising[:3], OrderLane: rising[:3], MaintenanceLane: rising[:3]}
+	for name, c := range map[string]struct {
+		lane Lane
+		gas  uint64
+		m    Market
+		want uint64
+	}{
+		"an empty chain":              {OrderLane, 1, Market{}, Gwei / 20},
+		"the node asks for less":      {OrderLane, 1, Market{Suggested: 3}, Gwei / 20},
+		"the node asks for more":      {OrderLane, 1, Market{Suggested: Gwei}, Gwei},
+		"p60 of three blocks":         {OrderLane, 1, Market{Paid: all}, 2 * Gwei},
+		"p90 of three blocks":         {LiquidationLane, 1, Market{Paid: all}, 2 * Gwei},
+		"p90 of ten blocks, capped":   {LiquidationLane, 1, Market{Paid: map[Lane][]uint64{LiquidationLane: rising}}, 5 * Gwei},
+		"the cap of the lane":         {MaintenanceLane, 1, Market{Paid: all}, Gwei},
+		"the cost of the job, in gas": {LiquidationLane, 16_000_000, Market{Suggested: 90 * Gwei}, 5 * Gwei},
+	} {
+		if got := p.First(c.lane, c.gas, c.m); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	p.JobCost = 16_000_000 * Gwei
+	if got := p.First(LiquidationLane, 16_000_000, Market{Suggested: 9 * Gwei}); got != Gwei {
+		t.Errorf("a job may cost %d wei, and %d per gas is offered", p.JobCost, got)
+	}
+}
+
+// A liquidation doubles from the floor to its cap in seven raises of two blocks: about 6 s at 0.45 s a block.
+func TestLiquidationsDouble(t *testing.T) {
+	p := DefaultPolicy()
+	price, raises := p.First(LiquidationLane, 4_000_000, Market{}), 0
+	for {
+		next, ok := p.Raise(LiquidationLane, Exec, 4_000_000, SignedTx{Tip: price, Cap: price}, Market{})
+		if !ok {
+			break
+		}
+		price, raises = next, raises+1
+	}
+	if price != 5*Gwei || raises != 7 {
+		t.Errorf("%d raises lead to %d", raises, price)
+	}
+}
+
+// Nodes take a replacement from +10 % of both fields on; no price passes its caps; what frees a nonce can always outbid what does the job.
+func TestRaise(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := DefaultPolicy()
+		lane := rapid.SampledFrom([]Lane{LiquidationLane, OrderLane, MaintenanceLane}).Draw(t, "lane")
+		gas := rapid.Uint64Range(EmptyGas, MaxGas).Draw(t, "gas")
+		before := SignedTx{Tip: rapid.Uint64Range(1, 6*Gwei).Draw(t, "tip")}
+		before.Cap = before.Tip + rapid.Uint64Range(0, Gwei).Draw(t, "more")
+		m := Market{Suggested: rapid.Uint64Range(0, 20*Gwei).Draw(t, "market")}
+		price, ok := p.Raise(lane, Exec, gas, before, m)
+		least := (before.Cap*110 + 99) / 100
+		switch {
+		case ok && price < least:
+			t.Fatalf("%d after %d: no node takes that", price, before.Cap)
+		case ok && (price > p.Of(lane).Cap || price*gas > p.JobCost):
+			t.Fatalf("%d is above the caps", price)
+		case !ok && least <= min(p.Of(lane).Cap, p.JobCost/gas):
+			t.Fatal("there was room")
+		}
+		if before.Cap <= p.Of(lane).Cap {
+			if _, ok := p.Raise(lane, Cancel, EmptyGas, before, m); !ok {
+				t.Fatal("a nonce cannot be freed")
+			}
+		}
+	})
+}
+
+func TestLanes(t *testing.T) {
+	lanes := map[job.Kind]Lane{job.Liquidation: LiquidationLane, job.Adl: LiquidationLane, job.Order: OrderLane}
+	for _, k := range append(job.Kinds(), Filler) {
+		want, known := lanes[k]
+		if !known {
+			want = MaintenanceLane
+		}
+		if got := LaneOf(k); got != want {
+			t.Errorf("%s pays as %s, want %s", k, got, want)
+		}
+	}
+}
+
+func TestPolicyValidate(t *testing.T) {
+	valid := func(p Policy) bool {
+		return p.Validate() == nil && p.Liquidation.Validate() == nil && p.Order.Validate() == nil && p.Maintenance.Validate() == nil
+	}
+	if !valid(DefaultPolicy()) {
+		t.Error("the default is not valid")
+	}
+	for name, spoil := range map[string]func(*Policy){
+		"no floor":              func(p *Policy) { p.Floor = 0 },
+		"cap below floor":       func(p *Policy) { p.Order.Cap = p.Floor - 1 },
+		"nothing is affordable": func(p *Policy) { p.JobCost = MaxGas },
+		"a day below a job":     func(p *Policy) { p.DayCost = p.JobCost - 1 },
+		"no resend":             func(p *Policy) { p.Resend = 0 },
+		"doubts for never":      func(p *Policy) { p.Doubt = -1 },
+		"no patience":           func(p *Policy) { p.Liquidation.Patience = 0 },
+		"raises nobody takes":   func(p *Policy) { p.Maintenance.Growth = 9 },
+		"more than all":         func(p *Policy) { p.Order.Percentile = 101 },
+	} {
+		p := DefaultPolicy()
+		spoil(&p)
+		if valid(p) {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

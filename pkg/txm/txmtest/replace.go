@@ -1,0 +1,240 @@
+package txmtest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txm"
+)
+
+// dearer is another transaction at the same number that pays so much.
+func dearer(tx txm.SignedTx, kind txm.AttemptKind, tip, top uint64) txm.SignedTx {
+	raw := fmt.Appendf(nil, "%s after %s for %d, %d", kind, tx.Hash, tip, top)
+	return txm.SignedTx{Nonce: tx.Nonce, Gas: txm.EmptyGas, Tip: tip, Cap: top, Hash: sha256.Sum256(raw), Raw: raw}
+}
+
+func after(intent int64, before, tx txm.SignedTx, kind txm.AttemptKind, cancel txm.Verdict) txm.Replacement {
+	return txm.Replacement{Intent: intent, After: before.Hash, Kind: kind, Tx: tx, Cancel: cancel}
+}
+
+var recovered = txm.Verdict{Outcome: job.DroppedRecovered, Reason: "healthy"}
+
+// Sender design §5, NON-13: every raise is stored at the same number, above the newest attempt, before anybody broadcasts it.
+func replaced(b *bench) {
+	t := b.t
+	ctx, signer := t.Context(), b.signer(t)
+	n := b.node(t, signer)
+	intent := b.queue(t, anOrder(signer, 1))[0].ID
+	first := n.mustClaim(t, intent)
+	second := dearer(first, txm.Exec, 77, 99)
+	must(t, n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Exec, txm.Verdict{})))
+	f := b.onlyFlight(t, signer, txm.Signed)
+	if a := f.Newest(); len(f.Attempts) != 2 || a.Hash != second.Hash || a.Seq != 2 || a.Kind != txm.Exec || a.Nonce != first.Nonce || string(a.Raw) != string(second.Raw) {
+		t.Errorf("stored %+v", f.Attempts)
+	}
+	for what, r := range map[string]txm.Replacement{
+		"from an attempt that is not the newest": after(intent, first, dearer(first, txm.Exec, 90, 120), txm.Exec, txm.Verdict{}),
+		"with too small a tip":                   after(intent, second, dearer(first, txm.Exec, 84, 120), txm.Exec, txm.Verdict{}),
+		"with too small a cap":                   after(intent, second, dearer(first, txm.Exec, 90, 108), txm.Exec, txm.Verdict{}),
+		"at another number":                      after(intent, second, txm.SignedTx{Nonce: 7, Tip: 90, Cap: 120, Hash: chain.Hash{9}}, txm.Exec, txm.Verdict{}),
+		"of another intent":                      after(intent+1, second, dearer(first, txm.Exec, 90, 120), txm.Exec, txm.Verdict{}),
+		"filling what has a job":                 after(intent, second, dearer(first, txm.Fill, 90, 120), txm.Fill, txm.Verdict{}),
+	} {
+		mustBeRefused(t, "replacing "+what, n.Intents.Replace(ctx, n.fence, r), txm.Moved)
+	}
+	must(t, n.Intents.Record(ctx, n.fence, minedAt(first, 4, 0))) // the cheaper one was mined all the same
+	third := dearer(first, txm.Exec, 90, 120)
+	mustBeRefused(t, "replacing what was mined", n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Exec, txm.Verdict{})), txm.Moved)
+	must(t, n.Intents.TakeBack(ctx, n.fence, minedAt(first, 4, 0)))
+	must(t, n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Exec, txm.Verdict{})))
+	n.land(t, second)
+	if ended, err := b.Intents.Unreported(ctx, signer, 9); err != nil || len(ended) != 1 || ended[0].Receipt.TxHash != second.Hash {
+		t.Errorf("ended: %+v, %v", ended, err)
+	}
+}
+
+// Of several raises that began from the same attempt one is stored.
+func raceToReplace(b *bench) {
+	t := b.t
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	intent := b.queue(t, anOrder(signer, 1))[0].ID
+	first := n.mustClaim(t, intent)
+	var stored atomic.Int32
+	var group sync.WaitGroup
+	for i := range uint64(6) {
+		group.Go(func() {
+			err := n.Intents.Replace(t.Context(), n.fence, after(intent, first, dearer(first, txm.Exec, 100+i, 100+i), txm.Exec, txm.Verdict{}))
+			switch {
+			case err == nil:
+				stored.Add(1)
+			case txm.Refused(err) != txm.Moved:
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if f := b.onlyFlight(t, signer, txm.Signed); stored.Load() != 1 || len(f.Attempts) != 2 {
+		t.Errorf("%d raises were stored, %d attempts", stored.Load(), len(f.Attempts))
+	}
+}
+
+// A job that is given up stays given up: only what frees its nonce is signed from then on, and how the arm ends was said with the first of it.
+func cancelled(b *bench) {
+	t := b.t
+	ctx, signer := t.Context(), b.signer(t)
+	n := b.node(t, signer)
+	j := aLiquidation(signer, 1, 1)
+	intent := b.queue(t, j)[0].ID
+	first := n.mustClaim(t, intent)
+	second, third := dearer(first, txm.Cancel, 100, 100), dearer(first, txm.Cancel, 200, 200)
+	must(t, n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Cancel, recovered)))
+	again := after(intent, second, dearer(first, txm.Exec, 200, 200), txm.Exec, txm.Verdict{})
+	mustBeRefused(t, "executing after all", n.Intents.Replace(ctx, n.fence, again), txm.Moved)
+	must(t, n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Cancel, txm.Verdict{Outcome: job.SkippedDone, Reason: "done"})))
+	f := b.onlyFlight(t, signer, txm.Signed)
+	if !f.Leaving() || f.Intent.Cancel != recovered || len(f.Attempts) != 3 {
+		t.Errorf("cancelled: %+v", f)
+	}
+	r := minedAt(third, 4, 0)
+	r.Outcome, r.Reason = recovered.Outcome, recovered.Reason
+	must(t, n.Intents.Record(ctx, n.fence, r))
+	must(t, n.Intents.Finish(ctx, n.fence, r, settled))
+	ended, err := b.Intents.Unreported(ctx, signer, 9)
+	if err != nil || len(ended) != 1 || ended[0].Intent.State != txm.Cancelled || ended[0].Intent.Outcome != job.DroppedRecovered {
+		t.Errorf("ended: %+v, %v", ended, err)
+	}
+	if n = n.succeed(t); n.cursor.Promise() != first.Nonce+1 {
+		t.Errorf("the cancelled number is promised again: %+v", n.cursor)
+	}
+}
+
+// NON-6: a number below the cursor that nobody has is spent by a transaction of its own, once, and is nobody's afterwards.
+func filled(b *bench) {
+	t := b.t
+	ctx, signer := t.Context(), b.signer(t)
+	n := b.node(t, signer)
+	fence := n.fence
+	var err error
+	if n.cursor, err = n.Nonces.TakeOver(ctx, fence, 3); err != nil {
+		t.Fatal(err)
+	}
+	mined := b.queue(t, anOrder(signer, 1))[0].ID
+	taken := n.mustClaim(t, mined) // number 3
+	gap := sign(0, signer, 1)
+	must(t, n.Intents.Fill(ctx, fence, gap))
+	flights := b.flights(t, signer)
+	if len(flights) != 2 || flights[0].Intent.Nonce != 1 || flights[0].Newest().Kind != txm.Fill || !flights[0].Leaving() ||
+		flights[0].Intent.Job.Kind != txm.Filler || flights[0].Newest().Hash != gap.Hash {
+		t.Fatalf("in flight: %+v", flights)
+	}
+	for what, n2 := range map[string]uint64{"twice": 1, "with a job": taken.Nonce, "at the cursor": 4, "above it": 9} {
+		mustBeRefused(t, "filling a number "+what, n.Intents.Fill(ctx, fence, sign(99, signer, n2)), txm.Moved)
+	}
+	raise := dearer(gap, txm.Fill, 200, 200)
+	must(t, n.Intents.Replace(ctx, fence, after(flights[0].Intent.ID, gap, raise, txm.Fill, txm.Verdict{})))
+	n.land(t, raise)
+	if ended, err := b.Intents.Unreported(ctx, signer, 9); err != nil || len(ended) != 0 {
+		t.Errorf("the world is told of %+v, %v", ended, err)
+	}
+	mustBeRefused(t, "filling what was spent", n.Intents.Fill(ctx, fence, sign(98, signer, 1)), txm.Moved)
+	old := *n
+	n.succeed(t)
+	mustBeLost(t, "a former owner's filling", old.Intents.Fill(ctx, old.fence, sign(97, signer, 2)))
+	mustBeLost(t, "a former owner's raise", old.Intents.Replace(ctx, old.fence, after(mined, taken, dearer(taken, txm.Exec, 200, 200), txm.Exec, txm.Verdict{})))
+}
+
+// What may be spent is known from the store: what was burnt, and the dearest of what is in flight.
+func spent(b *bench) {
+	t := b.t
+	ctx, signer := t.Context(), b.signer(t)
+	n := b.node(t, signer)
+	sum := func(what string, want uint64) {
+		t.Helper()
+		if got, err := b.Intents.Spent(ctx, signer); err != nil || got != want {
+			t.Errorf("%s: %d wei, %v; want %d", what, got, err, want)
+		}
+	}
+	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
+	sum("nothing", 0)
+	first := n.mustClaim(t, intents[0].ID)
+	sum("one in flight", 21_000*90)
+	second := n.mustClaim(t, intents[1].ID)
+	must(t, n.Intents.Replace(ctx, n.fence, after(intents[1].ID, second, dearer(second, txm.Exec, 100, 100), txm.Exec, txm.Verdict{})))
+	sum("two in flight, one raised", 21_000*(90+100))
+	n.land(t, first)
+	sum("one landed", 20_000*7+21_000*100)
+}
+
+// LIQ-10: failures in a row are counted, and anything else ends the row.
+func tries(b *bench) {
+	t := b.t
+	ctx, signer := t.Context(), b.signer(t)
+	n := b.node(t, signer)
+	j := anOrder(signer, 1)
+	for i, c := range []struct {
+		before job.Outcome // how the arm before ended
+		tries  uint32
+	}{{"", 0}, {job.Reverted, 1}, {job.Refused, 2}, {job.DroppedRecovered, 0}, {job.Reverted, 1}, {job.Foreign, 2}, {job.LostRace, 0}} {
+		if i > 0 {
+			end := txm.Ending{Verdict: txm.Verdict{Outcome: c.before}, Rest: txm.Rest{RearmMs: now + uint64(i) - 1}}
+			must(t, n.Intents.Skip(ctx, n.fence, b.find(t, j).ID, end))
+		}
+		b.say(t, found(j, uint64(i)), txm.NewArm)
+		if got := b.find(t, j); got.Tries != c.tries || got.Arm != uint32(i+1) {
+			t.Errorf("arm %d after %q: %d tries, want %d", got.Arm, c.before, got.Tries, c.tries)
+		}
+	}
+}
+
+// NON-3, LIQ-6: a batch is claimed whole or not at all, with numbers in the order of its claims.
+func batches(b *bench) {
+	t := b.t
+	ctx, signer := t.Context(), b.signer(t)
+	n := b.node(t, signer)
+	batch := func(intents []*txm.Intent, numbers ...uint64) txm.Batch {
+		whole := txm.Batch{Cursor: n.cursor.Next, Limits: limits}
+		for i, intent := range intents {
+			whole.Claims = append(whole.Claims, txm.Claim{Intent: intent.ID, Tx: sign(intent.ID, signer, numbers[i])})
+		}
+		return whole
+	}
+	intents := b.queue(t, anOrder(signer, 1), aLiquidation(signer, 2, 1), anOrder(signer, 3), aLiquidation(signer, 4, 1))
+	must(t, n.Intents.Claim(ctx, n.fence, batch(intents, 0, 1, 2, 3)))
+	n.cursor.Next = 4
+	flights := b.flights(t, signer)
+	for i, f := range flights {
+		if f.Intent.ID != intents[i].ID || f.Intent.Nonce != uint64(i) || f.Newest().Hash != sign(intents[i].ID, signer, uint64(i)).Hash {
+			t.Errorf("flight %d: %+v", i, f)
+		}
+	}
+	more := b.queue(t, anOrder(signer, 5), aLiquidation(signer, 2, 2), anOrder(signer, 6))
+	mustBeRefused(t, "two liquidations of one account, one in a batch", n.Intents.Claim(ctx, n.fence, batch(more, 4, 5, 6)), txm.AccountBusy)
+	twins := []*txm.Intent{more[0], intents[0]}
+	mustBeRefused(t, "a batch with one that has moved on", n.Intents.Claim(ctx, n.fence, batch(twins, 4, 5)), txm.Moved)
+	free := []*txm.Intent{more[0], more[2]}
+	for what, numbers := range map[string][]uint64{"with a hole": {4, 6}, "twice the same": {4, 4}, "with one that is taken": {3, 4}} {
+		if err := n.Intents.Claim(ctx, n.fence, batch(free, numbers...)); txm.Refused(err) == "" {
+			t.Errorf("numbers %s: %v", what, err)
+		}
+	}
+	if len(flights) != 4 || len(b.flights(t, signer)) != 4 || len(b.heads(t, signer)) != 3 {
+		t.Error("a refused batch left something behind")
+	}
+	must(t, n.Intents.Claim(ctx, n.fence, batch(free, 4, 5)))
+	n.cursor.Next = 6
+	few := batch(b.queue(t, anOrder(signer, 7), anOrder(signer, 8)), 6, 7)
+	few.Limits.Signer = 7
+	mustBeRefused(t, "a batch that is too large by one", n.Intents.Claim(ctx, n.fence, few), txm.SignerFull)
+	narrow := batch(b.queue(t, aLiquidation(signer, 9, 1), aLiquidation(signer, 10, 1)), 6, 7)
+	narrow.Limits.Liquidations = 3
+	mustBeRefused(t, "a batch with a liquidation too many", n.Intents.Claim(ctx, n.fence, narrow), txm.KeeperFull)
+	if got := b.flights(t, signer); len(got) != 6 || !slices.IsSortedFunc(got, func(a, c txm.Flight) int { return int(a.Intent.Nonce) - int(c.Intent.Nonce) }) {
+		t.Errorf("in flight: %+v", got)
+	}
+}

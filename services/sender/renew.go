@@ -1,0 +1,157 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/txm"
+)
+
+// renewal makes further transactions at nonces that are taken: dearer ones for jobs that are still to be done, and such as only free the nonce of those
+// that are not. Each is stored before it is broadcast, and which of them is mined the receipts say.
+type renewal struct {
+	tenure    *lease.Tenure
+	key       signer.Signer
+	chainID   uint64
+	policy    txm.Policy
+	market    *market
+	purse     *purse
+	store     txm.Flights
+	broadcast *broadcast
+	// recheck looks at a job anew: fresh rows, fresh reports, a simulated call.
+	recheck func(ctx context.Context, t *task) (verdict, error)
+	metrics *Metrics
+	log     zerolog.Logger
+}
+
+// plan is what the next attempt of a flight is to be.
+type plan struct {
+	kind   txm.AttemptKind
+	call   call
+	cancel txm.Verdict
+}
+
+// replace raises a flight's price, or cancels it if its job is no longer to be done. Where that cannot be, the newest attempt is broadcast again.
+func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
+	m, err := r.market.now(ctx)
+	if err != nil {
+		return err
+	}
+	newest := f.Newest()
+	if _, room := r.policy.Raise(txm.LaneOf(f.Intent.Job.Kind), newest.Kind, newest.Gas, newest.SignedTx, m); !room && !r.policy.Due(s) {
+		return nil // at its cap, and broadcast a moment ago
+	}
+	p, ready, err := r.look(ctx, f)
+	if err != nil {
+		return err
+	}
+	if !ready {
+		return r.repeat(ctx, f, s)
+	}
+	return r.attempt(ctx, f, s, p)
+}
+
+// free gives the nonce of bytes that no node takes to a payment to oneself. If that is refused for good too, somebody has to look.
+func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
+	if f.Leaving() {
+		return r.store.Pause(ctx, r.tenure.Fence(), fmt.Sprintf("nonce %d: no node takes a payment to oneself (%s)", f.Intent.Nonce, f.Newest().Hash))
+	}
+	return r.attempt(ctx, f, s, r.leave(txm.Cancel, txm.Verdict{Outcome: job.Refused, Reason: "no node takes the transaction: " + f.Newest().LastClass}))
+}
+
+// look decides what a flight needs. It is not ready while nobody can tell.
+func (r renewal) look(ctx context.Context, f txm.Flight) (p plan, ready bool, err error) {
+	if f.Leaving() {
+		return r.leave(f.Newest().Kind, f.Intent.Cancel), true, nil
+	}
+	t := &task{intent: f.Intent}
+	v, err := r.recheck(ctx, t)
+	switch {
+	case err != nil:
+		return p, false, err
+	case v.kind == ended:
+		return r.leave(txm.Cancel, txm.Verdict{Outcome: v.outcome, Reason: v.reason}), true, nil
+	case v.kind != onward:
+		return p, false, nil
+	}
+	return plan{kind: txm.Exec, call: t.call}, true, nil
+}
+
+// leave is a payment of nothing to oneself.
+func (r renewal) leave(kind txm.AttemptKind, why txm.Verdict) plan {
+	return plan{kind: kind, call: call{to: r.key.Address(), gas: txm.EmptyGas}, cancel: why}
+}
+
+// attempt signs, stores and broadcasts, if the caps leave room.
+func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan) error {
+	lane, newest := txm.LaneOf(f.Intent.Job.Kind), f.Newest()
+	m, err := r.market.now(ctx)
+	if err != nil {
+		return err
+	}
+	price, room := r.policy.Raise(lane, p.kind, p.call.gas, newest.SignedTx, m)
+	if !room || !r.purse.take(more(p.call.gas*price, newest.Cost())) {
+		r.metrics.capped.WithLabelValues(string(lane)).Inc()
+		return r.repeat(ctx, f, s)
+	}
+	tx, err := r.sign(ctx, f.Intent.Nonce, p.call, price)
+	if err != nil {
+		return err
+	}
+	next := txm.Replacement{Intent: f.Intent.ID, After: newest.Hash, Kind: p.kind, Tx: tx, Cancel: p.cancel}
+	if err := r.store.Replace(ctx, r.tenure.Fence(), next); err != nil {
+		return err
+	}
+	r.metrics.replacements.WithLabelValues(string(lane), string(p.kind)).Inc()
+	r.log.Info().Str("job", f.Intent.Job.ID).Uint64("nonce", tx.Nonce).Str("kind", string(p.kind)).Str("after", newest.Hash.Hex()).Str("hash", tx.Hash.Hex()).
+		Uint64("gas_price", price).Str("reason", p.cancel.Reason).Msg("replaced")
+	return r.broadcast.send(ctx, f.Intent, tx)
+}
+
+// more is by how much a new cost is above an old one.
+func more(cost, before uint64) uint64 { return cost - min(cost, before) }
+
+// repeat broadcasts the newest attempt again when it is time.
+func (r renewal) repeat(ctx context.Context, f txm.Flight, s txm.Sight) error {
+	if !r.policy.Due(s) {
+		return nil
+	}
+	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
+}
+
+func (r renewal) sign(ctx context.Context, n uint64, what call, price uint64) (txm.SignedTx, error) {
+	if err := r.tenure.Check("sign"); err != nil {
+		return txm.SignedTx{}, err
+	}
+	return sign(ctx, r.key, r.chainID, n, what, price)
+}
+
+// fill spends a number that nobody has by a payment to oneself.
+func (r renewal) fill(ctx context.Context, n uint64) error {
+	m, err := r.market.now(ctx)
+	if err != nil {
+		return err
+	}
+	what := r.leave(txm.Fill, txm.Verdict{}).call
+	tx, err := r.sign(ctx, n, what, r.policy.First(txm.MaintenanceLane, what.gas, m))
+	if err != nil {
+		return err
+	}
+	if err := r.store.Fill(ctx, r.tenure.Fence(), tx); err != nil {
+		return err
+	}
+	r.metrics.fills.Inc()
+	r.log.Warn().Uint64("nonce", n).Str("hash", tx.Hash.Hex()).Msg("filling a gap")
+	return r.broadcast.send(ctx, txm.Intent{Job: job.Job{ID: "gap"}, Nonce: n}, tx)
+}
+
+// sign makes a transaction that offers one price as tip and as cap.
+func sign(ctx context.Context, key signer.Signer, chainID, n uint64, what call, price uint64) (txm.SignedTx, error) {
+	raw, hash, err := key.Sign(ctx, signer.Tx{ChainID: chainID, Nonce: n, To: what.to, Data: what.data, Gas: what.gas, Tip: price, Cap: price})
+	return txm.SignedTx{Nonce: n, Gas: what.gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
+}

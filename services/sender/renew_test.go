@@ -1,0 +1,201 @@
+package sender
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txm"
+	"perpkeeper/services/devnet/evmnode"
+)
+
+// impatient raises prices every two blocks.
+func (s *site) impatient() {
+	s.cfg.Sender.Fee.Order.Patience = 2
+}
+
+// attempts waits until the only flight has so many.
+func (s *site) attempts(by chain.Address, n int) (f txm.Flight) {
+	s.t.Helper()
+	s.eventually("the transaction is replaced", func(ctx context.Context) bool {
+		flights, err := s.db.Intents().InFlight(ctx, by)
+		if err != nil || len(flights) != 1 || len(flights[0].Attempts) < n {
+			return false
+		}
+		f = flights[0]
+		return true
+	})
+	return f
+}
+
+// mustAllBeStored demands that nothing was broadcast that the flight did not have in store (NON-13). The flight may have got more since.
+func (s *site) mustAllBeStored(f txm.Flight, broadcast [][]byte) {
+	s.t.Helper()
+	for i, a := range f.Attempts {
+		if i > 0 && (a.Tip*100 < f.Attempts[i-1].Tip*110 || a.Cap*100 < f.Attempts[i-1].Cap*110 || a.Nonce != f.Attempts[0].Nonce) {
+			s.t.Errorf("attempt %d: %d after %d, at nonce %d", a.Seq, a.Cap, f.Attempts[i-1].Cap, a.Nonce)
+		}
+	}
+	for _, raw := range broadcast[:min(len(broadcast), len(f.Attempts))] {
+		if !slices.Contains(f.Hashes(), chain.Keccak256(raw)) {
+			s.t.Errorf("%s was broadcast and is not stored", chain.Keccak256(raw))
+		}
+	}
+}
+
+// Sender design §5: raised at the same nonce until it is mined; one transaction, one job.
+func raised(t *testing.T, s *site, by chain.Address, key secret.String) {
+	s.impatient()
+	before, w := s.nonce(by), &witness{}
+	w.mute.Store(true)
+	s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	f := s.attempts(by, 3)
+	w.mute.Store(false)
+	s.mustEndOnce(j, by, before)
+	s.mustAllBeStored(f, w.broadcasts())
+	if r := s.result(j.ID, 1); r.GasPrice < f.Attempts[2].Cap {
+		t.Errorf("mined at %d, though %d was offered", r.GasPrice, f.Attempts[2].Cap)
+	}
+}
+
+// What was mined is what counts, whichever of the attempts it is.
+func cheaperMined(t *testing.T, s *site, by chain.Address, key secret.String) {
+	s.impatient()
+	before, w := s.nonce(by), &witness{}
+	w.mute.Store(true)
+	s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	f := s.attempts(by, 2)
+	var first types.Transaction
+	if err := first.UnmarshalBinary(f.Attempts[0].Raw); err != nil {
+		t.Fatal(err)
+	}
+	s.mined(first.Hash(), s.chain.SendTransaction(t.Context(), &first))
+	w.mute.Store(false)
+	s.mustEndOnce(j, by, before)
+	if r := s.result(j.ID, 1); r.TxHash != f.Attempts[0].Hash {
+		t.Errorf("the result names %s, mined was %s", r.TxHash, f.Attempts[0].Hash)
+	}
+}
+
+// Nodes that find a transaction too cheap get a dearer one at once.
+func tooCheap(answer string) func(*testing.T, *site, chain.Address, secret.String) {
+	return func(t *testing.T, s *site, by chain.Address, key secret.String) {
+		before, w := s.nonce(by), &witness{}
+		j := s.orderJob(s.marketOrder(100), by)
+		if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, Error: answer}); err != nil {
+			t.Fatal(err)
+		}
+		s.sender([]secret.String{key}, w.on)
+		s.say(j)
+		s.mustEndOnce(j, by, before)
+		seen := map[chain.Hash]bool{}
+		for _, raw := range w.broadcasts() {
+			seen[chain.Keccak256(raw)] = true
+		}
+		if len(seen) != 2 || seen[s.result(j.ID, 1).TxHash] == false {
+			t.Errorf("%d different transactions were broadcast", len(seen))
+		}
+	}
+}
+
+// Sender design §4: a job that somebody else has done costs a payment to oneself, and not a losing execution.
+func cancelledInFlight(t *testing.T, s *site, by chain.Address, key secret.String) {
+	s.impatient()
+	before, w := s.nonce(by), &witness{}
+	w.mute.Store(true)
+	s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
+	_, other := s.keeper(11)
+	s.rival(w.broadcasts()[0], other)
+	s.eventually("the job is given up", func(ctx context.Context) bool {
+		flights, err := s.db.Intents().InFlight(ctx, by)
+		return err == nil && len(flights) == 1 && flights[0].Leaving()
+	})
+	w.mute.Store(false)
+	r := s.result(j.ID, 1)
+	if (r.Outcome != job.LostRace && r.Outcome != job.SkippedDone) || r.GasUsed != txm.EmptyGas || r.Nonce != before {
+		t.Errorf("result %+v", r)
+	}
+	if got := s.nonce(by); got != before+1 {
+		t.Errorf("%d transactions", got-before)
+	}
+}
+
+func penniless(t *testing.T, s *site, by chain.Address, key secret.String) {
+	s.cfg.Sender.Fee.DayCost = 1
+	before := s.nonce(by)
+	sn := s.sender([]secret.String{key})
+	s.say(s.orderJob(s.marketOrder(100), by))
+	s.eventually("the gate says why", func(context.Context) bool { return sn.notices.has("spent what it may in a day") })
+	if got := s.nonce(by); got != before {
+		t.Errorf("%d transactions with an empty purse", got-before)
+	}
+}
+
+// A released number is left to the next job for two blocks, and then filled if something above it waits.
+func TestGaps(t *testing.T) {
+	var filled []uint64
+	h := horizonAt(nowMs, time.Now())
+	at := func(block uint64) { h.set(chain.BlockRef{Number: block}, time.Now()) }
+	g := gaps{horizon: h, since: map[uint64]uint64{}, fill: func(_ context.Context, n uint64) error {
+		filled = append(filled, n)
+		return nil
+	}}
+	pass := func(want bool, flights ...uint64) {
+		t.Helper()
+		var flying []txm.Flight
+		for _, n := range flights {
+			flying = append(flying, txm.Flight{Intent: txm.Intent{Nonce: n}})
+		}
+		if tried, err := g.pass(t.Context(), []uint64{3, 7}, flying); tried != want || err != nil {
+			t.Errorf("tried %t, %v", tried, err)
+		}
+	}
+	at(100)
+	pass(false)
+	at(105)
+	pass(false, 5)
+	at(106)
+	pass(false, 5)
+	at(107)
+	pass(true, 5)
+	if !slices.Equal(filled, []uint64{3}) {
+		t.Errorf("filled %v: number 7 keeps nobody waiting", filled)
+	}
+}
+
+// What is taken counts at once, and nothing goes below nothing.
+func TestPurse(t *testing.T) {
+	p := &purse{limit: 100, store: ledger(30)}
+	if spent, err := p.count(t.Context()); spent != 30 || err != nil {
+		t.Fatal(spent, err)
+	}
+	for i, c := range []struct {
+		wei  uint64
+		want bool
+	}{{71, false}, {50, true}, {21, false}, {20, true}, {1, false}, {0, true}} {
+		if got := p.take(c.wei); got != c.want {
+			t.Errorf("taking %d (%d): %t", c.wei, i, got)
+		}
+	}
+	p.limit = 10 // less than is spent
+	if p.take(1) {
+		t.Error("took from an empty purse")
+	}
+}
+
+type ledger uint64
+
+func (l ledger) Spent(context.Context, chain.Address) (uint64, error) { return uint64(l), nil }
