@@ -65,13 +65,7 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 // introduce connects to all endpoints at once and returns the error of one that belongs to another chain.
 func (p *pool) introduce(ctx context.Context) error {
 	all := p.all()
-	failures := make([]error, len(all))
-	var wg sync.WaitGroup
-	for i, e := range all {
-		wg.Go(func() { failures[i] = p.greet(ctx, e) })
-	}
-	wg.Wait()
-	for i, err := range failures {
+	for i, err := range p.greet(ctx, all) {
 		switch {
 		case WrongChain(err):
 			return err
@@ -82,17 +76,30 @@ func (p *pool) introduce(ctx context.Context) error {
 	return nil
 }
 
-// greet makes an endpoint show its chain, and one to read from its head.
-func (p *pool) greet(ctx context.Context, e *endpoint) error {
-	if e.private { // a builder may serve nothing but transactions: one round trip is enough to see the chain
-		_, err := put(ctx, e, scalar[hexNumber]("eth_chainId"))
-		return err
+// greet makes endpoints show their chain, all at once, and those to read from their heads, which are compared when all are in.
+func (p *pool) greet(ctx context.Context, all []*endpoint) []error {
+	heads, failures := make([]chain.BlockRef, len(all)), make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, e := range all {
+		wg.Go(func() {
+			if e.private { // a builder may serve nothing but transactions
+				_, failures[i] = put(ctx, e, scalar[hexNumber]("eth_chainId"))
+				return
+			}
+			heads[i], failures[i] = put(ctx, e, tagged("latest"))
+		})
 	}
-	head, err := put(ctx, e, tagged("latest"))
-	if err == nil {
-		p.sawHead(e, head)
+	wg.Wait()
+	named := func(visit func(*endpoint, chain.BlockRef)) {
+		for i, e := range all {
+			if !e.private && failures[i] == nil {
+				visit(e, heads[i])
+			}
+		}
 	}
-	return err
+	named((*endpoint).names)
+	named(p.sawHead)
+	return failures
 }
 
 // all are the endpoints to read from and those to send to only.

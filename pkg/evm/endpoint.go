@@ -195,6 +195,13 @@ func (e *endpoint) sawHead(head chain.BlockRef, behind time.Duration) {
 	e.judge()
 }
 
+// names notes the newest block the endpoint names, before it is compared with others.
+func (e *endpoint) names(head chain.BlockRef) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.vitals.head = head
+}
+
 // bar excludes the endpoint from outside.
 func (e *endpoint) bar(p Purpose, r Reason, detail string) {
 	e.mu.Lock()

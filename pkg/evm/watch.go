@@ -28,16 +28,11 @@ func (p *pool) watch() {
 // probe asks all endpoints for their heads at once, lets them vote on an older block, and takes back those that have cooled down and answer well.
 func (p *pool) probe(ctx context.Context) {
 	all := p.all()
-	answered := make([]bool, len(all))
-	var wg sync.WaitGroup
-	for i, e := range all {
-		wg.Go(func() { answered[i] = p.greet(ctx, e) == nil })
-	}
-	wg.Wait()
+	failures := p.greet(ctx, all)
 	dissent := p.vote(ctx)
 	now := time.Now()
 	for i, e := range all {
-		if answered[i] && !slices.Contains(dissent, e) {
+		if failures[i] == nil && !slices.Contains(dissent, e) {
 			e.mu.Lock()
 			e.readmit(func(x Exclusion) bool { return x.served(now) || x.Reason == ReasonWrongChain })
 			e.mu.Unlock()

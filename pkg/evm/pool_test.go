@@ -1,0 +1,409 @@
+package evm
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perpkeeper/pkg/chain"
+)
+
+// A second endpoint is asked when the first has not answered within the bound; the first to answer wins.
+func TestHedgesWhenTheBestHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(2, 50)
+		c, reg := dialFakes(t, nil, nodes...)
+		nodes[0].obey(hang(methodBlockAt, methodBlock, methodLogs, methodReceipts))
+		begun := time.Now()
+		head, err := c.Head(t.Context())
+		if took := time.Since(begun); err != nil || head != truth.ref(49) || took != c.pool.cfg.HedgeAfter {
+			t.Errorf("head %+v, %v after %s", head, err, took)
+		}
+		if n := gauge(t, reg, "evm_hedges_total", methodBlockAt); n != 1 {
+			t.Errorf("%f hedges", n)
+		}
+		begun = time.Now()
+		block, err := c.Block(t.Context(), head.Hash) // B had it: B is asked first
+		if took := time.Since(begun); err != nil || block.Hash != head.Hash || took != 0 || block.Source != "http://b/" {
+			t.Errorf("block %+v, %v after %s", block, err, took)
+		}
+	})
+}
+
+// What an endpoint usually takes tells when it is late.
+func TestHedgesAfterP95(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(2, 50)
+		c, _ := dialFakes(t, nil, nodes...)
+		nodes[0].obey(delay(40*time.Millisecond, methodBlockAt))
+		nodes[1].obey(delay(time.Second, methodBlockAt))
+		for range 2 * enoughSamples {
+			if _, err := c.Head(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nodes[0].obey(hang(methodBlockAt))
+		nodes[1].obey(nil)
+		begun := time.Now()
+		if _, err := c.Head(t.Context()); err != nil || time.Since(begun) != 40*time.Millisecond {
+			t.Errorf("%v after %s", err, time.Since(begun))
+		}
+	})
+}
+
+// A node that refuses, is cut or does not answer costs its place, and gets it back when it answers again.
+func TestFailsOverInOrderOfScore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(3, 50)
+		c, reg := dialFakes(t, nil, nodes...)
+		for _, f := range []*fault{{status: -1}, {status: 502}, refusal(-32000, "no backend is currently healthy"), refusal(-32603, "internal error")} {
+			nodes[0].obey(refuse(f, methodBlockAt))
+			for range 5 {
+				if head, err := c.Head(t.Context()); err != nil || head != truth.ref(49) {
+					t.Fatalf("%+v: head %+v, %v", f, head, err)
+				}
+			}
+		}
+		nodes[0].obey(refuse(&fault{status: -1}, methodBlockAt, "eth_chainId"))
+		time.Sleep(4*c.pool.cfg.ProbeInterval + time.Second)
+		if r := excluded(c, 0, Everything); r != ReasonUnreachable || gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonUnreachable)) != 1 {
+			t.Errorf("excluded for %q", r)
+		}
+		before := nodes[0].count(methodBlockAt) + nodes[0].count("eth_chainId")
+		for range 10 {
+			if _, err := c.Head(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if now := nodes[0].count(methodBlockAt) + nodes[0].count("eth_chainId"); now != before {
+			t.Errorf("an excluded endpoint was asked %d times", now-before)
+		}
+		nodes[0].obey(nil)
+		time.Sleep(2 * c.pool.cfg.ProbeInterval)
+		if r := excluded(c, 0, Everything); r != "" || gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonUnreachable)) != 0 {
+			t.Errorf("still excluded for %q", r)
+		}
+	})
+}
+
+// lies are answers that no honest node gives, each told by one node and found out with the help of another.
+func lies(truth fakeChain) []struct {
+	name string
+	told script
+	out  Purpose
+} {
+	swap := func(method, old, new string) script {
+		honest := &fakeNode{chain: truth, chainID: fakeChainID, head: len(truth) - 1}
+		return func(_ context.Context, m string, params []json.RawMessage) (any, *fault, bool) {
+			if m != method {
+				return nil, nil, false
+			}
+			result, _ := honest.honest(m, params, honest.head)
+			raw, _ := json.Marshal(result)
+			return json.RawMessage(strings.Replace(string(raw), old, new, 1)), nil, true
+		}
+	}
+	other := func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
+		return truth[7].show(true), nil, m == methodBlock
+	}
+	return []struct {
+		name string
+		told script
+		out  Purpose
+	}{
+		{"another block for the hash", other, Everything},
+		{"a header that does not hash to its hash", swap(methodBlock, `"gasLimit":"0x1"`, `"gasLimit":"0x2"`), Everything},
+		{"logs of another block", swap(methodLogs, truth[40].hash.Hex(), truth[39].hash.Hex()), ForLogs},
+		{"removed logs", swap(methodLogs, `"removed":false`, `"removed":true`), ForLogs},
+		{"logs out of order", swap(methodLogs, `"logIndex":"0x0"`, `"logIndex":"0x7"`), ForLogs},
+		{"logs nobody asked for", swap(methodLogs, venueText, "0x00000000000000000000000000000000000000cc"), ForLogs},
+		{"receipts without a log", swap(methodReceipts, `"cumulativeGasUsed":"0x5208"`, `"cumulativeGasUsed":"0x5209"`), ForReceipts},
+		{"receipts of another transaction", swap(methodReceipts, `"transactionHash":"0xaa`, `"transactionHash":"0xab`), ForReceipts},
+	}
+}
+
+// A lie costs the liar its place for the purpose; the answer comes from another endpoint. After the cool-down it is probed and taken back.
+func TestLiarsAreExcluded(t *testing.T) {
+	for _, l := range lies(newFakeChain(50, 0, func(n int) int { return (n + 1) % 3 })) {
+		t.Run(l.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nodes, truth := fakes(2, 50)
+				c, reg := dialFakes(t, nil, nodes...)
+				nodes[0].obey(l.told)
+				c.pool.leader.Store(c.pool.public[0])
+				readTwoLogs(t, c, truth)
+				if r := excluded(c, 0, l.out); r != ReasonLied || gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonLied)) != 1 {
+					t.Fatalf("excluded for %q", r)
+				}
+				before := nodes[0].count(methodBlock) + nodes[0].count(methodLogs) + nodes[0].count(methodReceipts)
+				if l.out == Everything {
+					readTwoLogs(t, c, truth)
+					if now := nodes[0].count(methodBlock) + nodes[0].count(methodLogs) + nodes[0].count(methodReceipts); now != before {
+						t.Error("the liar is asked again")
+					}
+				}
+				nodes[0].obey(nil)
+				time.Sleep(c.pool.cfg.Cooldown - c.pool.cfg.ProbeInterval)
+				if excluded(c, 0, l.out) != ReasonLied {
+					t.Error("taken back before the cool-down was over")
+				}
+				time.Sleep(2 * c.pool.cfg.ProbeInterval)
+				if r := excluded(c, 0, l.out); r != "" || gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonLied)) != 0 {
+					t.Errorf("still excluded for %q after the cool-down", r)
+				}
+			})
+		})
+	}
+}
+
+// readTwoLogs reads block 40, which has two logs, in all ways.
+func readTwoLogs(t *testing.T, c *Client, truth fakeChain) {
+	t.Helper()
+	block, err := c.Block(t.Context(), truth.ref(40).Hash)
+	if err != nil || block.BlockRef != truth.ref(40) {
+		t.Fatalf("block %+v, %v", block, err)
+	}
+	c.pool.memory = memory{} // so that nobody is known to have the block
+	logs, err := c.Logs(t.Context(), block.BlockRef, allEvents)
+	if err != nil || len(logs) != 2 {
+		t.Fatalf("%d logs, %v", len(logs), err)
+	}
+	c.pool.memory = memory{}
+	receipts, proven, err := c.Receipts(t.Context(), block)
+	if err != nil || !proven || len(receipts) != 1 || len(receipts[0].Logs) != 2 {
+		t.Fatalf("%d receipts, proven %t, %v", len(receipts), proven, err)
+	}
+}
+
+// Where everybody was caught somebody still has to be asked; one that is not caught is enough for the others not to be.
+func TestWhoIsAskedWhenAllWereCaught(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(2, 50)
+		c, _ := dialFakes(t, nil, nodes...)
+		c.pool.public[0].bar(Everything, ReasonSuspected, "for the test")
+		nodes[1].obey(hang(methodGasPrice))
+		if _, err := c.GasPrice(t.Context()); err == nil || nodes[0].count(methodGasPrice) > 0 {
+			t.Errorf("%v; one that was caught was asked while another was not", err)
+		}
+		c.pool.public[1].bar(Everything, ReasonSuspected, "for the test")
+		if _, err := c.GasPrice(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A node that falls behind comes last, and is back when it has caught up.
+func TestStaleNodesComeLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(2, 100)
+		c, reg := dialFakes(t, nil, nodes...)
+		nodes[0].setHead(80)
+		time.Sleep(c.pool.cfg.ProbeInterval + time.Second)
+		if r := excluded(c, 0, Everything); r != ReasonStale || c.Endpoints()[0].Behind != 19*time.Second || gauge(t, reg, "evm_endpoint_lag_seconds", "http://a/") != 19 {
+			t.Errorf("excluded for %q, %s behind", r, c.Endpoints()[0].Behind)
+		}
+		for range 3 {
+			if head, err := c.Head(t.Context()); err != nil || head != truth.ref(99) {
+				t.Errorf("head %+v, %v", head, err)
+			}
+		}
+		nodes[1].obey(refuse(&fault{status: -1}, methodBlockAt)) // a stale head is better than none
+		if head, err := c.Head(t.Context()); err != nil || head != truth.ref(80) {
+			t.Errorf("head %+v, %v", head, err)
+		}
+		nodes[1].obey(nil)
+		nodes[0].setHead(99)
+		time.Sleep(2 * c.pool.cfg.ProbeInterval)
+		if r := excluded(c, 0, Everything); r != "" {
+			t.Errorf("still excluded for %q", r)
+		}
+	})
+}
+
+// One endpoint of three cannot make the others look stale by making up blocks, and is outvoted when its chain is another one.
+func TestTheMajorityIsBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(3, 60)
+		nodes[0].chain, nodes[0].head = newFakeChain(200, 9, func(int) int { return 0 }), 199
+		c, _ := dialFakes(t, nil, nodes...)
+		for at := range 2 {
+			if r := excluded(c, at+1, Everything); r != "" {
+				t.Errorf("endpoint %d is excluded for %q", at+1, r)
+			}
+		}
+		time.Sleep(c.pool.cfg.ProbeInterval + time.Second)
+		if r := excluded(c, 0, Everything); r != ReasonContradicted {
+			t.Errorf("excluded for %q", r)
+		}
+		if head, err := c.Head(t.Context()); err != nil || head != truth.ref(59) {
+			t.Errorf("head %+v, %v", head, err)
+		}
+		time.Sleep(3 * c.pool.cfg.Cooldown) // it stays out for as long as it contradicts
+		if r := excluded(c, 0, Everything); r != ReasonContradicted {
+			t.Errorf("excluded for %q later", r)
+		}
+	})
+}
+
+// Of two that disagree nobody knows who is right.
+func TestTwoCannotOutvote(t *testing.T) {
+	for votes, want := range map[[4]byte]byte{
+		{1, 2}: 0, {1, 1}: 0, {1, 1, 1}: 1, {1, 1, 2}: 1, {1, 2, 3}: 0, {1, 1, 2, 2}: 0, {1, 1, 1, 2}: 1,
+	} {
+		var hashes []chain.Hash
+		for _, v := range votes {
+			hashes = append(hashes, chain.Hash{v})
+		}
+		if got := majority(hashes); got != (chain.Hash{want}) {
+			t.Errorf("%v: %d, want %d", votes, got[0], want)
+		}
+	}
+}
+
+// A node that does not serve a method is not asked for it, and for everything else it is.
+func TestDisabledMethods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(2, 50)
+		c, _ := dialFakes(t, nil, nodes...)
+		c.pool.leader.Store(c.pool.public[0])
+		nodes[0].obey(refuse(refusal(codeLimit, "limit exceeded"), methodLogs))
+		for range 5 {
+			if logs, err := c.Logs(t.Context(), truth.ref(40), allEvents); err != nil || len(logs) != 2 {
+				t.Fatalf("%d logs, %v", len(logs), err)
+			}
+		}
+		if n := nodes[0].count(methodLogs); n != 1 || excluded(c, 0, ForLogs) != ReasonDisabled || excluded(c, 0, Everything) != "" {
+			t.Errorf("asked %d times, %+v", n, c.Endpoints()[0].Excluded)
+		}
+		time.Sleep(c.pool.cfg.Cooldown + c.pool.cfg.ProbeInterval)
+		if excluded(c, 0, ForLogs) != "" {
+			t.Error("never tried again")
+		}
+	})
+}
+
+// Who wants fewer requests gets fewer: none for as long as it says, then half as many as before; others are asked meanwhile.
+func TestThrottledEndpoints(t *testing.T) {
+	for name, f := range map[string]*fault{
+		"HTTP 429":       {status: http.StatusTooManyRequests, text: "slow down", header: http.Header{"Retry-After": {"7"}}},
+		"JSON -32005":    refusal(codeLimit, "rate limit"),
+		"limit exceeded": refusal(codeLimit, "limit exceeded"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nodes, _ := fakes(2, 50)
+				c, _ := dialFakes(t, func(cfg *Config) { cfg.RateLimit, cfg.ProbeInterval = 100, time.Hour }, nodes...)
+				c.pool.leader.Store(c.pool.public[0])
+				nodes[0].obey(refuse(f, methodGasPrice))
+				for range 5 {
+					if _, err := c.GasPrice(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := nodes[0].count(methodGasPrice); n != 1 {
+					t.Errorf("asked %d times", n)
+				}
+				s := c.Endpoints()[0]
+				if s.RequestsPerSecond < 49 || s.RequestsPerSecond > 51 || len(s.Excluded) > 0 {
+					t.Errorf("%f requests per second, excluded %+v", s.RequestsPerSecond, s.Excluded)
+				}
+				want := firstPause
+				if f.header != nil {
+					want = 7 * time.Second
+				}
+				if wait := c.pool.public[0].bucket.ready(time.Now()); wait != want {
+					t.Errorf("a pause of %s", wait)
+				}
+			})
+		})
+	}
+}
+
+// With one endpoint there is nobody else: the request waits for as long as it has to.
+func TestTheOnlyEndpointIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(1, 50)
+		c, _ := dialFakes(t, nil, nodes...)
+		nodes[0].obey(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}}, methodGasPrice))
+		if _, err := c.GasPrice(t.Context()); err == nil {
+			t.Fatal("no error")
+		}
+		nodes[0].obey(nil)
+		begun := time.Now()
+		if _, err := c.GasPrice(t.Context()); err != nil || time.Since(begun) < 3*time.Second {
+			t.Errorf("%v after %s", err, time.Since(begun))
+		}
+		raw := []byte{1, 2, 3}
+		nodes[0].obey(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}}, methodGasPrice))
+		_, _ = c.GasPrice(t.Context())
+		begun = time.Now()
+		if err := c.SendRaw(t.Context(), raw); err != nil || time.Since(begun) > 0 {
+			t.Errorf("%v after %s: a signed transaction waits for nobody", err, time.Since(begun))
+		}
+	})
+}
+
+func TestConfiguredRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(1, 50)
+		c, _ := dialFakes(t, func(cfg *Config) { cfg.RateLimit = 10 }, nodes...)
+		begun := time.Now()
+		for range 51 {
+			if _, err := c.GasPrice(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(begun); took < 4*time.Second || took > 5*time.Second {
+			t.Errorf("51 requests at 10 per second took %s", took)
+		}
+	})
+}
+
+// The background verifier's way: who served what, a second opinion, and the consequence.
+func TestSuspectAndElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(2, 50)
+		c, _ := dialFakes(t, nil, nodes...)
+		c.pool.leader.Store(c.pool.public[0])
+		at := truth.ref(40)
+		nodes[0].obey(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
+			return []int{}, nil, m == methodLogs
+		}) // hides logs
+		if logs, err := c.Logs(t.Context(), at, allEvents); err != nil || len(logs) != 0 || c.ServedBy(at.Hash, PartLogs) != "http://a/" {
+			t.Fatalf("%d logs by %q, %v", len(logs), c.ServedBy(at.Hash, PartLogs), err)
+		}
+		elsewhere := c.Elsewhere(c.ServedBy(at.Hash, PartLogs))
+		if logs, err := elsewhere.Logs(t.Context(), at, allEvents); err != nil || len(logs) != 2 {
+			t.Fatalf("elsewhere %d logs, %v", len(logs), err)
+		}
+		if c.ServedBy(at.Hash, PartLogs) != "http://b/" || c.Suspect(chain.Hash{1}, PartLogs, "unknown") != "" {
+			t.Error("who served is not known, or an unknown block is")
+		}
+		if _, err := c.Elsewhere("http://a/", "http://b/").Head(t.Context()); !NoEndpoint(err) {
+			t.Errorf("nobody is left: %v", err)
+		}
+		nodes[0].obey(nil)
+		if _, err := c.Elsewhere("http://b/").Logs(t.Context(), at, allEvents); err != nil {
+			t.Fatal(err)
+		}
+		if who := c.Suspect(at.Hash, PartLogs, "hid two logs"); who != "http://a/" || excluded(c, 0, ForLogs) != ReasonSuspected || excluded(c, 0, ForReceipts) != "" {
+			t.Errorf("suspected %q, %+v", who, c.Endpoints()[0].Excluded)
+		}
+	})
+}
+
+// Blocks are forgotten in order, and the maps with them.
+func TestMemoryForgets(t *testing.T) {
+	var m memory
+	e := &endpoint{}
+	for i := range 3 * remembered {
+		m.serve(chain.Hash{byte(i >> 16), byte(i >> 8), byte(i), 1}, PartHeader, e)
+	}
+	if len(m.served) != remembered || m.server(chain.Hash{0, 0, 0, 1}, PartHeader) != nil {
+		t.Errorf("%d blocks", len(m.served))
+	}
+}
