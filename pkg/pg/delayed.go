@@ -40,7 +40,9 @@ var (
 		version = d.version + 1, next_at = clock_timestamp() + $5::bigint * interval '1 microsecond',
 		finished_at = CASE WHEN $3 = 'parked' THEN clock_timestamp() END WHERE d.id = $1 AND d.version = $2 AND `+stillDue)
 
-	upsertScan = register("note scan", `INSERT INTO keeper.delayed_scan (scanner, began_at, finished_at, found, done, failed, parked, error)
+	// Processes that are gone are forgotten after a day.
+	upsertScan = register("note scan", `WITH gone AS (DELETE FROM keeper.delayed_scan WHERE finished_at < clock_timestamp() - interval '1 day' AND scanner <> $1)
+		INSERT INTO keeper.delayed_scan (scanner, began_at, finished_at, found, done, failed, parked, error)
 		VALUES ($1, coalesce($2, clock_timestamp()), clock_timestamp(), $3, $4, $5, $6, nullif($7, ''))
 		ON CONFLICT (scanner) DO UPDATE SET began_at = excluded.began_at, finished_at = excluded.finished_at, found = excluded.found,
 			done = excluded.done, failed = excluded.failed, parked = excluded.parked, error = excluded.error`)

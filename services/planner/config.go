@@ -7,6 +7,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
@@ -19,6 +20,9 @@ type Config struct {
 	Postgres    pg.Config          `toml:"postgres"`
 	Liquidation liquidation.Config `toml:"liquidation"`
 	Planner     Settings           `toml:"planner"`
+
+	Delayed    delayed.Config           `toml:"delayed"`
+	Commission delayed.CommissionConfig `toml:"commission"`
 }
 
 // Settings is the [planner] section.
@@ -34,6 +38,7 @@ func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Liquidation: liquidation.DefaultConfig(),
 		Planner: Settings{SweepInterval: 10 * time.Second, PriceMaxAge: 30 * time.Second},
+		Delayed: delayed.DefaultConfig(), Commission: delayed.DefaultCommissionConfig(),
 	}
 }
 
