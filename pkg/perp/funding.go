@@ -5,8 +5,12 @@ import "perpkeeper/pkg/chain"
 // noToken is the token of measures that have none.
 var noToken chain.Address
 
-// perSizeUnit is one in funding amounts per size: token amounts per USD with 15 more decimals (FLOAT_PRECISION · FLOAT_PRECISION_SQRT).
-var perSizeUnit = One.Mul(Pow10(15))
+// perSizeToFactor is FLOAT_PRECISION_SQRT, and perSizeUnit is one in funding amounts per size: token amounts per USD with 15 more decimals
+// (FLOAT_PRECISION · FLOAT_PRECISION_SQRT).
+var (
+	perSizeToFactor = Pow10(15)
+	perSizeUnit     = One.Mul(perSizeToFactor)
+)
 
 // funding is what funding does to a market from its last update on.
 type funding struct {

@@ -75,19 +75,34 @@ func (t *Terms) Judge(p Position, discount Uint) (v Verdict, err error) {
 }
 
 // Safe reports that a position is healthy even if closing it had the largest impact that may count, the dearer of the two fees and no
-// discount. What is not safe may still be healthy: [Terms.Judge] knows.
+// discount. What is not safe may still be healthy: [Terms.Judge] knows. It takes the sum of all that the rule may take from a position as one
+// factor of its size, so it costs a fraction of a verdict; nothing in it rounds in the position's favour.
 func (t *Terms) Safe(p Position) bool { return t.safe(&p) }
 
-func (t *Terms) safe(p *Position) bool {
+func (t *Terms) safe(p *Position) (is bool) {
 	own, err := t.judgeable(p)
 	if err != nil {
 		return false
 	}
-	var worst Verdict
 	err = Checked(func() {
-		t.weigh(&worst, p, own, t.impact.mostAgainstHealth(p).Int().Neg(), t.feeFactor[0].Max(t.feeFactor[1]), Uint{})
+		has, takes := p.CollateralAmount.Mul(own.price.Min), t.mostTaken(p, own)
+		if pnl := t.pnl(p); pnl.Sign() < 0 {
+			takes = takes.Add(pnl.Abs())
+		} else {
+			has = has.Add(pnl.Abs())
+		}
+		is = takes.Less(has)
 	})
-	return err == nil && !worst.Liquidatable
+	return err == nil && is
+}
+
+// mostTaken bounds fees, impact and the collateral that has to remain, in USD.
+func (t *Terms) mostTaken(p *Position, own pledge) Uint {
+	side := &t.sides[index(p.IsLong)]
+	funding := side.fundingPerSize[own.token].Sub(p.FundingFeeAmountPerSize).Mul(own.price.Min).DivUp(perSizeToFactor)
+	perUsd := t.mostPerUsd.Add(side.borrowing.factor.Sub(p.BorrowingFactor)).Add(funding)
+	// Funding is rounded up by less than a unit of collateral, the division down by less than one.
+	return ApplyFactor(p.SizeInUsd, perUsd).Add(t.mostInUsd).Add(own.price.Min).Add(U64(1))
 }
 
 var errClosed = errors.New("it is closed")
@@ -102,7 +117,7 @@ func (t *Terms) judgeable(p *Position) (pledge, error) {
 // weigh sums up what remains of a position and compares it with what must remain. It leaves the ratio to who asks for it.
 func (t *Terms) weigh(v *Verdict, p *Position, own pledge, impact Int, feeFactor, discount Uint) {
 	v.CollateralUsd = p.CollateralAmount.Mul(own.price.Min)
-	v.PnlUsd = t.sides[index(p.IsLong)].profits.apply(t.uncappedPnl(p))
+	v.PnlUsd = t.pnl(p)
 	v.ImpactUsd = impact
 	v.Fees = t.fees(p, own, feeFactor, discount)
 	v.FeesUsd = v.Fees.Total().Mul(own.price.Min)
@@ -111,13 +126,16 @@ func (t *Terms) weigh(v *Verdict, p *Position, own pledge, impact Int, feeFactor
 	v.MinCollateralUsdForLeverage = ApplyFactor(p.SizeInUsd, t.minCollateralFactor)
 
 	threshold := v.required()
-	if One.Less(t.fireRatio) {
+	if t.fireRatio != One {
 		threshold = ApplyFactor(threshold, t.fireRatio)
 	}
 	v.Liquidatable = v.RemainingCollateralUsd.Sign() <= 0 || v.RemainingCollateralUsd.Less(threshold.Int())
 }
 
 func (v *Verdict) required() Uint { return v.MinCollateralUsd.Max(v.MinCollateralUsdForLeverage) }
+
+// pnl is the profit after the cap on profits.
+func (t *Terms) pnl(p *Position) Int { return t.sides[index(p.IsLong)].profits.apply(t.uncappedPnl(p)) }
 
 // uncappedPnl is the profit at the price a close would get (PositionUtils.getPositionPnlUsd). The contract divides by the size in tokens, so a
 // position without any reverts.

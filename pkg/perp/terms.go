@@ -17,6 +17,8 @@ type Terms struct {
 	feeFactor           [2]Uint // [1] where the close improves the balance
 	impact              impactCurve
 	sides               [2]side
+	// The most that fees, impact and the collateral that has to remain may take from a position: as a factor of its size, and beside it.
+	mostPerUsd, mostInUsd Uint
 }
 
 // prices are those of a market's three tokens, of which some may be one.
@@ -45,7 +47,7 @@ func newTerms(token chain.Address, c Circumstances) (*Terms, error) {
 	if !known {
 		return nil, fmt.Errorf("market %s is unknown", token)
 	}
-	t := &Terms{market: market, fireRatio: c.FireRatio}
+	t := &Terms{market: market, fireRatio: c.FireRatio.Max(One)}
 	for _, want := range []struct {
 		token chain.Address
 		price *Price
@@ -73,6 +75,8 @@ func (t *Terms) read(l ledger, now uint64) {
 		s.borrowing = l.borrowing(isLong, i, t.prices, now)
 		s.profits = l.profitCap(isLong, i, t.prices)
 	}
+	t.mostPerUsd = t.feeFactor[0].Max(t.feeFactor[1]).Add(t.impact.maxOnLiquidation).Add(t.minCollateralFactor.MulDivUp(t.fireRatio, One))
+	t.mostInUsd = t.minCollateralUsd.MulDivUp(t.fireRatio, One)
 }
 
 // readFunding accrues both sides' funding, and bounds its growth from here on: adaptive funding may reach its maximum and turn to either side.
