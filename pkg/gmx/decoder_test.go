@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"perpkeeper/pkg/chain"
@@ -30,12 +32,18 @@ func event(name string, given perp.Fields) chain.Log { return gmxtest.Event(emit
 // documented lists the events of both versions.
 func documented() []gmxtest.Documented { return slices.Concat(gmxtest.Events(), gmxtest.EventsV21()) }
 
+// The logs that the contracts send with others, and that others need.
+var (
+	someFees     = sync.OnceValue(func() chain.Log { return event("PositionFeesCollected", nil) })
+	someDecrease = sync.OnceValue(func() chain.Log { return event("PositionDecrease", nil) })
+)
+
 // whole makes a transaction of a log and those that the contracts would send with it.
 func whole(l chain.Log) []chain.Log {
 	if len(l.Topics) < 2 {
 		return transaction(l)
 	}
-	fees, decrease := event("PositionFeesCollected", nil), event("PositionDecrease", nil)
+	fees, decrease := someFees(), someDecrease()
 	switch l.Topics[1] {
 	case decrease.Topics[1]:
 		return transaction(fees, l)
@@ -76,9 +84,10 @@ func TestDecoderNamesWhatIsMissing(t *testing.T) {
 		if !slices.Contains(HandledEvents(), e.Name) {
 			continue
 		}
+		sample, topics := e.Fields(nil), e.Log(emitter, nil).Topics[2:]
 		for item := range e.Items {
 			for _, change := range []string{"missing", "a bool"} {
-				items := e.Fields(nil)
+				items := maps.Clone(sample)
 				switch {
 				case change == "missing":
 					delete(items, item)
@@ -87,36 +96,36 @@ func TestDecoderNamesWhatIsMissing(t *testing.T) {
 				default:
 					items[item] = true
 				}
-				checkRefused(t, e, item, change, items)
+				checkRefused(t, e.Name, item, change, whole(gmxtest.Log(emitter, e.Name, topics, items)))
 			}
 		}
 		items := e.Fields(perp.Fields{"somethingNew": perp.U64(1), "aListOfIt": []string{"new"}})
-		if _, err := NewDecoder(emitter).Transaction(whole(gmxtest.Log(emitter, e.Name, e.Log(emitter, nil).Topics[2:], items)), 1); err != nil {
+		if _, err := NewDecoder(emitter).Transaction(whole(gmxtest.Log(emitter, e.Name, topics, items)), 1); err != nil {
 			t.Errorf("%s with items more: %v", e.Name, err)
 		}
 	}
 }
 
-func checkRefused(t *testing.T, e gmxtest.Documented, item, change string, items perp.Fields) {
+func checkRefused(t *testing.T, name, item, change string, logs []chain.Log) {
 	t.Helper()
-	logs := whole(gmxtest.Log(emitter, e.Name, e.Log(emitter, nil).Topics[2:], items))
 	_, err := NewDecoder(emitter).Transaction(logs, 1)
+	isUnread := slices.Contains(unread[name], item)
 	if err == nil {
-		if !slices.Contains(unread[e.Name], item) {
-			t.Errorf("%s with item %s %s was accepted", e.Name, item, change)
+		if !isUnread {
+			t.Errorf("%s with item %s %s was accepted", name, item, change)
 		}
 		return
 	}
-	if slices.Contains(unread[e.Name], item) && change == "missing" && !strings.Contains(err.Error(), "which v2") {
-		t.Errorf("%s: item %s is thought to be unread, but its lack is noticed: %v", e.Name, item, err)
+	if isUnread && change == "missing" && !strings.Contains(err.Error(), "which v2") {
+		t.Errorf("%s: item %s is thought to be unread, but its lack is noticed: %v", name, item, err)
 	}
 	var decode *DecodeError
-	hash := chain.Keccak256([]byte(e.Name))
-	if !errors.As(err, &decode) || decode.Event != e.Name || decode.TxHash != (chain.Hash{0x77}) || logs[decode.Index-10].Topics[1] != hash {
-		t.Errorf("%s with item %s %s: %v", e.Name, item, change, err)
+	hash := chain.Keccak256([]byte(name))
+	if !errors.As(err, &decode) || decode.Event != name || decode.TxHash != (chain.Hash{0x77}) || logs[decode.Index-10].Topics[1] != hash {
+		t.Errorf("%s with item %s %s: %v", name, item, change, err)
 	}
 	if !strings.Contains(err.Error(), item) {
-		t.Errorf("%s: the error does not name item %s: %v", e.Name, item, err)
+		t.Errorf("%s: the error does not name item %s: %v", name, item, err)
 	}
 }
 

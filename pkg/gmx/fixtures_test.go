@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"perpkeeper/pkg/chain"
@@ -36,7 +37,14 @@ func fixtureDir() string {
 	return filepath.Join("..", "..", "..", "shared", "fixtures", "gmx")
 }
 
+// recorded keeps what readRecording read: several tests read each recording, and none changes it.
+var recorded sync.Map
+
 func readRecording(t testing.TB, name string) (txs []recordedTx) {
+	if known, ok := recorded.Load(name); ok {
+		return known.([]recordedTx)
+	}
+	defer func() { recorded.Store(name, txs) }()
 	file, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)

@@ -16,10 +16,10 @@ const (
 	wordItem
 	bytesItem
 	textItem
-	kinds             = 7
-	arrayOf  itemKind = kinds // arrayOf+k is an array of kind k
-	anything itemKind = 2 * kinds
+	arrayOf // arrayOf+k is an array of kind k
 )
+
+const kinds = int(arrayOf)
 
 var kindNames = [...]string{"address", "uint256", "int256", "bool", "bytes32", "bytes", "string"}
 
@@ -65,7 +65,7 @@ func indexItems(data []byte, into []item) ([]item, error) {
 	tuple := x.at
 	x.expect(0, 64)
 	x.skip(kinds * 32)
-	for kind := range itemKind(kinds) {
+	for kind := range arrayOf {
 		x.expect(tuple, tuple+32*int(kind))
 		x.section(kind)
 	}
