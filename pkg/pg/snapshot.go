@@ -10,12 +10,6 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// selectOf registers a query for the rows of one table and remembers which.
-func selectOf(table perp.Table, what, where string) tableQuery {
-	l := layouts[table]
-	return tableQuery{table, register(what, `SELECT `+l.selected()+` FROM {state}.`+string(table)+` t WHERE `+where+` AND t.deleted_at IS NULL`)}
-}
-
 // selectOne registers a query for the row of one key. While a reorg is on its way through the partitions two of them may hold the key, because the
 // exchange gives keys of a lost branch again: the answer is the row of the later block.
 func selectOne(table perp.Table, what string) tableQuery {
@@ -31,14 +25,6 @@ type tableQuery struct {
 }
 
 var (
-	openPositions = selectOf(perp.Positions, "open positions", `t.part = ANY ($1) AND t.status = 'Active'`)
-	openOrders    = selectOf(perp.Orders, "open orders", `t.part = ANY ($1) AND t.status IN ('Created', 'Updated', 'Frozen')`)
-	openRequests  = selectOf(perp.Requests, "open requests", `t.part = ANY ($1) AND t.status IN ('Created', 'Updated', 'Frozen')`)
-	allMarkets    = selectOf(perp.Markets, "all markets", oneCopy(perp.Markets))
-	allValues     = selectOf(perp.MarketValues, "all market values", oneCopy(perp.MarketValues))
-	allParameters = selectOf(perp.Parameters, "all parameters", oneCopy(perp.Parameters))
-	allSources    = selectOf(perp.OracleSources, "all oracle sources", oneCopy(perp.OracleSources))
-
 	onePosition = selectOne(perp.Positions, "one position")
 	oneOrder    = selectOne(perp.Orders, "one order")
 	oneRequest  = selectOne(perp.Requests, "one request")
@@ -60,34 +46,15 @@ type Snapshot struct {
 
 // Snapshot reads what a planner needs for some partitions, out of the active generation. While the generation is not level (see
 // [Standing.Level]) there are no rows in it: the caller waits for the next change.
-func (db *DB) Snapshot(ctx context.Context, partitions []int) (s Snapshot, err error) {
-	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if s.Standing, err = activeStanding(ctx, tx); err != nil || !s.Level() {
-			return err
-		}
-		return s.fill(ctx, tx, partitions)
-	})
+func (db *DB) Snapshot(ctx context.Context, partitions []int) (Snapshot, error) {
+	c, err := db.Changes(ctx, partitions, Seen{})
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
 	}
-	return s, nil
-}
-
-func (s *Snapshot) fill(ctx context.Context, tx pgx.Tx, partitions []int) error {
-	for _, read := range []func() error{
-		func() error { return into(ctx, tx, &s.Positions, openPositions, s.Generation, partitions) },
-		func() error { return into(ctx, tx, &s.Orders, openOrders, s.Generation, partitions) },
-		func() error { return into(ctx, tx, &s.Requests, openRequests, s.Generation, partitions) },
-		func() error { return into(ctx, tx, &s.Markets, allMarkets, s.Generation) },
-		func() error { return into(ctx, tx, &s.Values, allValues, s.Generation) },
-		func() error { return into(ctx, tx, &s.Parameters, allParameters, s.Generation) },
-		func() error { return into(ctx, tx, &s.OracleSources, allSources, s.Generation) },
-	} {
-		if err := read(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return Snapshot{
+		Standing: c.Standing, Positions: c.Positions.Changed, Orders: c.Orders.Changed, Requests: c.Requests.Changed,
+		Markets: c.Markets.Changed, Values: c.Values.Changed, Parameters: c.Parameters.Changed, OracleSources: c.OracleSources.Changed,
+	}, nil
 }
 
 // into appends the rows of a query.

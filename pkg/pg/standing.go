@@ -78,6 +78,15 @@ func (db *DB) Standing(ctx context.Context) (s Standing, err error) {
 	return s, err
 }
 
+// StandingOf returns how far a generation has come, be it the active one or not.
+func (db *DB) StandingOf(ctx context.Context, generation int) (s Standing, err error) {
+	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		s, err = standing(ctx, tx, generation)
+		return err
+	})
+	return s, err
+}
+
 func activeStanding(ctx context.Context, tx pgx.Tx) (Standing, error) {
 	generation, err := activeGeneration(ctx, tx)
 	if err != nil {

@@ -7,5 +7,4 @@ ALTER TABLE {state}.{table}
     -- The writing partition is part of the identity: after a reorg the exchange gives a key to somebody else's order, whose partition may apply the new
     -- branch before the old one has taken its row back.
     ADD PRIMARY KEY (key, part);
-CREATE INDEX {table}_rev ON {state}.{table} (part, rev);
 CREATE INDEX {table}_tombstone ON {state}.{table} (part) WHERE deleted_at IS NOT NULL;

@@ -8,3 +8,12 @@ CREATE INDEX position_account ON {state}.position (account);
 CREATE INDEX perp_order_account ON {state}.perp_order (account);
 CREATE INDEX request_account ON {state}.request (account);
 CREATE INDEX transaction_sender ON {state}.transaction (tx_from, tx_nonce);
+
+-- What readers follow by revision.
+CREATE INDEX position_rev ON {state}.position (part, rev);
+CREATE INDEX perp_order_rev ON {state}.perp_order (part, rev);
+CREATE INDEX request_rev ON {state}.request (part, rev);
+CREATE INDEX market_rev ON {state}.market (part, rev);
+CREATE INDEX market_value_rev ON {state}.market_value (part, rev);
+CREATE INDEX parameter_rev ON {state}.parameter (part, rev);
+CREATE INDEX oracle_source_rev ON {state}.oracle_source (part, rev);

@@ -1,0 +1,277 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/wire"
+	"perpkeeper/services/statevm"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	chainID     = 56
+	rangeBlocks = 50
+	patience    = 5 * time.Minute // a hang guard, no measure
+)
+
+// long reports whether there is time for longer runs.
+func long() bool { return os.Getenv("KEEPER_LONG") != "" }
+
+// bench is a broker with a topic, and a database.
+type bench struct {
+	tb     testing.TB
+	cfg    statevm.Config
+	client *bus.Client
+	db     *pg.DB
+	url    string
+	venue  *venue
+}
+
+func newBench(tb testing.TB, partitions int) *bench {
+	tb.Helper()
+	kafka, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(kafka.Close)
+	n := &bench{tb: tb, cfg: statevm.DefaultConfig(), url: pgtest.URL(tb)}
+	n.cfg.Kafka.Brokers, n.cfg.Keeper.ChainID, n.cfg.Keeper.LogPartitions, n.cfg.Venue.EventEmitter = kafka.Addrs(), chainID, partitions, emitter
+	n.cfg.Postgres.URL = secret.MustURL(n.url)
+	if n.client, err = bus.New(n.cfg.Kafka, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry())); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(n.client.Close)
+	if err := n.client.Ensure(tb.Context(), []bus.TopicSpec{{Name: wire.LogTopic(chainID), Partitions: partitions}}); err != nil {
+		tb.Fatal(err)
+	}
+	if n.db, err = pg.Open(tb.Context(), n.cfg.Postgres, "bench"); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(n.db.Close)
+	n.venue = newVenue(tb, n.client.Producer(wire.LogTopic(chainID)), partitions)
+	return n
+}
+
+// run starts a statevm that fills a generation.
+func (n *bench) run(generation int) (stop func()) {
+	cfg := n.cfg
+	cfg.Statevm.Generation = generation
+	s := statevm.New(cfg, zerolog.Nop(), statevm.NewMetrics(prometheus.NewRegistry()), n.client, n.db)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// await returns when a generation has reached the venue's last block.
+func (n *bench) await(generation int) {
+	n.tb.Helper()
+	l := n.db.Listener()
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		at, err := n.db.StandingOf(ctx, generation)
+		if err != nil {
+			n.tb.Fatal(err)
+		}
+		if at.Watermark.Number == n.venue.tip.Number && at.Level() {
+			return
+		}
+		if err := l.WaitChange(ctx); err != nil {
+			n.tb.Fatalf("still at %+v: %v", at, err)
+		}
+	}
+}
+
+// PIPE-8: how fast the log topic becomes state, without a journal (ranges) and with one (blocks).
+func BenchmarkReplay(b *testing.B) {
+	for _, partitions := range []int{1, 4} {
+		for _, undo := range []bool{false, true} {
+			b.Run(fmt.Sprintf("undo=%t/partitions=%d", undo, partitions), func(b *testing.B) { replay(b, partitions, undo) })
+		}
+	}
+}
+
+func replay(b *testing.B, partitions int, undo bool) {
+	n, blocks := newBench(b, partitions), 4000
+	if long() {
+		blocks = 20_000
+	}
+	for range blocks / rangeBlocks {
+		before := n.venue.tip
+		var span []block
+		for range rangeBlocks {
+			span = append(span, n.venue.next())
+		}
+		if !undo {
+			n.venue.publishRange(before, span)
+			continue
+		}
+		for _, block := range span {
+			n.venue.publish(block)
+		}
+	}
+	generation := 1
+	var took time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		generation++
+		if err := n.db.CreateGeneration(b.Context(), generation); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		began := time.Now()
+		stop := n.run(generation)
+		n.await(generation)
+		took += time.Since(began)
+		b.StopTimer()
+		stop()
+		b.StartTimer()
+	}
+	runs := time.Duration(generation - 1)
+	rate := float64(n.venue.logs) / (took / runs).Seconds()
+	bare := n.bareTime(generation)
+	b.ReportMetric(rate, "events/s")
+	b.ReportMetric(100*bare.Seconds()/(took/runs).Seconds(), "%bare")
+	b.ReportMetric(float64(n.venue.logs)/bare.Seconds(), "bare-events/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// bareTime is how long the server takes for as many rows as the last replay wrote, of the same rows, when they are merely copied into a temporary
+// table and from there into tables without rows.
+func (n *bench) bareTime(generation int) time.Duration {
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, n.url)
+	if err != nil {
+		n.tb.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if err := n.db.CreateGeneration(ctx, 1000); err != nil {
+		n.tb.Fatal(err)
+	}
+	exec := func(sql string) {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			n.tb.Fatalf("%s: %v", sql, err)
+		}
+	}
+	var total time.Duration
+	exec("SELECT pg_stat_force_next_flush()")
+	for _, table := range perp.Tables() {
+		from, to := fmt.Sprintf("state_g%d.%s", generation, table), fmt.Sprintf("state_g1000.%s", table)
+		var written, rows int64
+		if err := conn.QueryRow(ctx, "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relid = $1::regclass", from).Scan(&written); err != nil {
+			n.tb.Fatal(err)
+		}
+		var data bytes.Buffer
+		tag, err := conn.PgConn().CopyTo(ctx, &data, "COPY "+from+" TO STDOUT (FORMAT binary)")
+		if err != nil {
+			n.tb.Fatal(err)
+		}
+		if rows = tag.RowsAffected(); rows == 0 {
+			continue
+		}
+		exec(fmt.Sprintf("CREATE TEMP TABLE bare_%s (LIKE %s)", table, from))
+		began := time.Now()
+		if _, err := conn.PgConn().CopyFrom(ctx, &data, "COPY bare_"+string(table)+" FROM STDIN (FORMAT binary)"); err != nil {
+			n.tb.Fatal(err)
+		}
+		exec(fmt.Sprintf("INSERT INTO %s SELECT * FROM bare_%s ON CONFLICT (key, part) DO UPDATE SET rev = excluded.rev", to, table))
+		total += time.Duration(float64(time.Since(began)) * float64(written) / float64(rows))
+	}
+	return total
+}
+
+// How long it takes to take back 16 blocks of 21 logs each, from the record in the topic to the commit.
+func BenchmarkReplayReorg(b *testing.B) {
+	const depth = 16
+	n := newBench(b, 4)
+	for range 1200 {
+		n.venue.publish(n.venue.next())
+	}
+	stop := n.run(0)
+	defer stop()
+	n.await(1)
+	var took []time.Duration
+	for b.Loop() {
+		old, asked, sizes := n.venue.tip, n.venue.asked, cloned(n.venue.sizes)
+		for range depth {
+			n.venue.publish(n.venue.next())
+		}
+		n.await(1)
+		began := time.Now()
+		n.venue.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: old, OldTip: n.venue.tip}})
+		n.venue.tip, n.venue.asked, n.venue.sizes = old, asked, sizes
+		n.await(1)
+		took = append(took, time.Since(began))
+	}
+	report(b, took)
+}
+
+func cloned(sizes map[chain.Hash]perp.Uint) map[chain.Hash]perp.Uint {
+	all := make(map[chain.Hash]perp.Uint, len(sizes))
+	for k, v := range sizes {
+		all[k] = v
+	}
+	return all
+}
+
+// How long it takes from a block's records being produced until all partitions have committed it, at the pace of the chain.
+func BenchmarkReplayHead(b *testing.B) {
+	n := newBench(b, 4)
+	blocks := 30
+	if long() {
+		blocks = 400
+	}
+	for range 1200 {
+		n.venue.publish(n.venue.next())
+	}
+	stop := n.run(0)
+	defer stop()
+	n.await(1)
+	var took []time.Duration
+	for b.Loop() {
+		pace := time.NewTicker(time.Second * 10 / 22)
+		for range blocks {
+			<-pace.C
+			next := n.venue.next()
+			began := time.Now()
+			n.venue.publish(next)
+			n.await(1)
+			took = append(took, time.Since(began))
+		}
+		pace.Stop()
+	}
+	report(b, took)
+}
+
+// report shows the middle and the worst.
+func report(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	at := func(share float64) float64 { return took[int(share*float64(len(took)-1))].Seconds() * 1000 }
+	b.ReportMetric(at(0.5), "p50-ms")
+	b.ReportMetric(at(0.99), "p99-ms")
+	b.ReportMetric(float64(len(took)), "samples")
+	b.ReportMetric(0, "ns/op")
+}
