@@ -39,13 +39,18 @@ type Moment struct {
 	Rows       perp.Rows // markets, measures and parameters of the whole venue
 	Quotes     map[chain.Address]Quote
 	Rules      Rules
+	// At is the second decisions are made for; zero = that of the newest of block and reports, because what is decided now is executed later than both.
+	At uint64
 
 	once sync.Once
 	view *perp.View
 }
 
-// Seconds is the second decisions are made for: that of the newest of block and reports, because what is decided now is executed later than both.
+// Seconds is the second decisions are made for.
 func (m *Moment) Seconds() uint64 {
+	if m.At != 0 {
+		return m.At
+	}
 	now := m.Block.TimeMs / 1000
 	for _, q := range m.Quotes {
 		now = max(now, q.Second())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"perpkeeper/pkg/perp"
 )
@@ -12,10 +13,17 @@ import (
 type Config struct {
 	FireRatio Ratio `toml:"fire_ratio" help:"liquidate below this margin ratio: 1 is the rule of GMX (it refuses above); 1.10 only for a venue that liquidates at 110 %"`
 	Workers   int   `toml:"workers" help:"positions judged in parallel by one sweep"`
+	// VolatilityWindow is that of LIQ-1.
+	VolatilityWindow time.Duration `toml:"volatility_window" help:"over which time the mark prices' volatility is measured: above 5 % sweeps come twice as often, above 10 % five times"`
+	// Slice and Spacing are two answers to thin liquidity (LIQ-13); a venue has one of them at most.
+	Slice   Ratio `toml:"slice" help:"only for a venue that supports partial liquidations: close at most this share of the side's open interest at once; 0 = always the whole position"`
+	Spacing Ratio `toml:"spacing" help:"liquidations larger than this share of the side's open interest are published one a block and market; 0 = no spacing"`
 }
 
 // DefaultConfig is the venue's plain rule, judged by 10 workers (LIQ-4, LIQ-5).
-func DefaultConfig() Config { return Config{FireRatio: Ratio{perp.One}, Workers: 10} }
+func DefaultConfig() Config {
+	return Config{FireRatio: Ratio{perp.One}, Workers: 10, VolatilityWindow: time.Minute}
+}
 
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
@@ -26,8 +34,17 @@ func (c Config) Validate() error {
 	if c.Workers < 1 || c.Workers > 256 {
 		problems = append(problems, fmt.Errorf("workers: %d is not between 1 and 256", c.Workers))
 	}
+	if c.VolatilityWindow < time.Second || c.VolatilityWindow > 24*time.Hour {
+		problems = append(problems, fmt.Errorf("volatility_window: %s is not between 1s and 24h", c.VolatilityWindow))
+	}
+	if !c.Slice.Factor.IsZero() && !c.Spacing.Factor.IsZero() {
+		problems = append(problems, errors.New("slice, spacing: set one of them (a venue either closes parts of a position or whole ones)"))
+	}
 	return errors.Join(problems...)
 }
+
+// Armed is the margin ratio below which positions are kept judged: that of the armed tier, or the one at which the venue liquidates if that is higher.
+func (c Config) Armed() perp.Uint { return ArmedRatio.Max(c.FireRatio.Factor) }
 
 // Ratio is a margin ratio as a factor with 30 decimals, written as a decimal: 1.10.
 type Ratio struct{ Factor perp.Uint }

@@ -61,6 +61,24 @@ func (x *Index) Get(key chain.Hash) (perp.Position, bool) {
 	return e.position, true
 }
 
+// Positions lists all positions, those of the given keys first (LIQ-3). They are the index's own and must not be changed.
+func (x *Index) Positions(first []chain.Hash) []*perp.Position {
+	all := make([]*perp.Position, 0, len(x.entries))
+	leading := make(map[chain.Hash]bool, len(first))
+	for _, key := range first {
+		if e, known := x.entries[key]; known && !leading[key] {
+			leading[key] = true
+			all = append(all, &e.position)
+		}
+	}
+	for key, e := range x.entries {
+		if !leading[key] {
+			all = append(all, &e.position)
+		}
+	}
+	return all
+}
+
 func (x *Index) group(key groupKey) *group {
 	g, known := x.groups[key]
 	if !known {

@@ -105,7 +105,7 @@ func BenchmarkTick(b *testing.B) {
 	c := newCrowd(crowdMarkets, crowdOf)
 	before := heap()
 	began := time.Now()
-	x := NewIndex(armedAt)
+	x := NewIndex(ArmedRatio)
 	for _, p := range c.positions {
 		x.Put(p)
 	}
@@ -144,14 +144,16 @@ func BenchmarkTick(b *testing.B) {
 	b.ReportMetric(float64(candidates)/float64(len(took)), "candidates/tick")
 }
 
-var armedAt = perp.U64(11).Mul(perp.Pow10(29))
-
 // BenchmarkSweep is the exact judgement of a million positions.
 func BenchmarkSweep(b *testing.B) {
 	c := newCrowd(crowdMarkets, crowdOf)
+	x := NewIndex(ArmedRatio)
+	for _, p := range c.positions {
+		x.Put(p)
+	}
+	positions := x.Positions(nil)
 	for b.Loop() {
-		circumstances := perp.Circumstances{Rows: c.rows, Prices: c.prices, Time: second, FireRatio: perp.One}
-		if _, err := Sweep(b.Context(), c.positions, circumstances, runtime.NumCPU()); err != nil {
+		if _, err := Sweep(b.Context(), positions, c.view(0), runtime.NumCPU()); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -236,9 +236,9 @@ func TestMissedIsNoticed(t *testing.T) {
 	if found, _ := x.Candidates(market.MarketToken, view); len(found) != 0 {
 		t.Fatal("the broken filter still finds it")
 	}
-	swept, err := Sweep(t.Context(), []perp.Position{p}, circumstances(t, 4000), 2)
-	if err != nil || len(x.Missed(swept, view)) != 1 {
-		t.Errorf("missed %v, %v", x.Missed(swept, view), err)
+	swept, err := Sweep(t.Context(), x.Positions(nil), view, 2)
+	if err != nil || len(x.Missed(swept.Liquidatable, view)) != 1 {
+		t.Errorf("missed %v, %v", x.Missed(swept.Liquidatable, view), err)
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package liquidation finds the positions that have to be liquidated (LIQ).
 //
-// It holds the exact sweep: every position judged by the venue's integers against one set of mark prices. The sweep is complete by
-// construction, and so it stays as the proof of every faster way of finding positions. It decides nothing about when or by whom a
-// liquidation is sent.
+// The [Index] finds them tick by tick, looking only at those a tick can have brought near. The [Sweep] judges every position by the venue's integers: it is
+// complete by construction, and so it stays as the proof of the index. [Modes] says how often it is due. Nothing here decides when or by whom a liquidation
+// is sent.
 package liquidation
 
 import (
@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
 
@@ -21,45 +22,73 @@ type Candidate struct {
 	Verdict  perp.Verdict
 }
 
-// Sweep judges every active position and returns the liquidatable ones, lowest margin ratio first (LIQ-6). All are judged against the same
-// circumstances (LIQ-4). Positions that could not be judged are left out and named in the error; the others' verdicts stand beside it, so
-// that one bad market never blocks the rest.
-func Sweep(ctx context.Context, positions []perp.Position, c perp.Circumstances, workers int) ([]Candidate, error) {
-	parts := make([][]Candidate, workers)
+// Swept is what a sweep found.
+type Swept struct {
+	// Liquidatable are the positions to be liquidated, lowest margin ratio first (LIQ-6).
+	Liquidatable []Candidate
+	// Armed and Watch count the positions below 110 % and 200 % of what is required, those of the tiers below included (LIQ-5).
+	Armed, Watch int
+	// Risky are the keys of the positions below 200 %: the next sweep begins with them (LIQ-3).
+	Risky []chain.Hash
+}
+
+// The tiers of risk by margin ratio (LIQ-5), as 30-decimal factors.
+var (
+	WatchRatio = perp.U64(2).Mul(perp.One)
+	ArmedRatio = perp.U64(11).Mul(perp.Pow10(29))
+)
+
+// Sweep judges every active position by the same view (LIQ-4), in the order given. Positions that could not be judged are left out and named in the error;
+// the others' verdicts stand beside it, so that one bad market never blocks the rest.
+func Sweep(ctx context.Context, positions []*perp.Position, view *perp.View, workers int) (all Swept, err error) {
+	parts := make([]Swept, workers)
 	failures := make([]error, workers)
-	view := perp.NewView(c)
 	group, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
 		group.Go(func() error {
-			parts[w], failures[w] = judgeEvery(ctx, positions, w, workers, view)
+			failures[w] = parts[w].judgeEvery(ctx, positions, w, workers, view)
 			return ctx.Err()
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return Swept{}, err
 	}
-	found := slices.Concat(parts...)
-	slices.SortFunc(found, moreUrgent)
-	return found, errors.Join(failures...)
+	for _, part := range parts {
+		all.Liquidatable = append(all.Liquidatable, part.Liquidatable...)
+		all.Risky = append(all.Risky, part.Risky...)
+		all.Armed, all.Watch = all.Armed+part.Armed, all.Watch+part.Watch
+	}
+	slices.SortFunc(all.Liquidatable, moreUrgent)
+	return all, errors.Join(failures...)
 }
 
 // judgeEvery judges the positions first, first+step, ….
-func judgeEvery(ctx context.Context, positions []perp.Position, first, step int, view *perp.View) (found []Candidate, _ error) {
+func (s *Swept) judgeEvery(ctx context.Context, positions []*perp.Position, first, step int, view *perp.View) error {
 	var failures []error
 	for i := first; i < len(positions) && ctx.Err() == nil; i += step {
-		p := positions[i]
-		if p.Status != perp.Active {
-			continue
-		}
-		verdict, liquidatable, err := view.Liquidatable(p)
-		switch {
-		case err != nil:
-			failures = append(failures, err)
-		case liquidatable:
-			found = append(found, Candidate{p, verdict})
+		if p := positions[i]; p.Status == perp.Active {
+			verdict, err := view.Judge(*p)
+			if err != nil {
+				failures = append(failures, err)
+				continue
+			}
+			s.note(p, verdict)
 		}
 	}
-	return found, errors.Join(failures...)
+	return errors.Join(failures...)
+}
+
+func (s *Swept) note(p *perp.Position, v perp.Verdict) {
+	if v.Liquidatable {
+		s.Liquidatable = append(s.Liquidatable, Candidate{*p, v})
+	}
+	if v.Ratio.Less(ArmedRatio) {
+		s.Armed++
+	}
+	if v.Ratio.Less(WatchRatio) {
+		s.Watch++
+		s.Risky = append(s.Risky, p.PositionKey)
+	}
 }
 
 // moreUrgent orders by margin ratio, then by what is missing, then by key, so that the order is the same everywhere.

@@ -1,6 +1,7 @@
 package liquidation
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,16 @@ func circumstances(t interface{ Fatal(...any) }, ethPrice uint64) perp.Circumsta
 	}}
 }
 
+// sweep sweeps and returns who is to be liquidated.
+func sweep(t interface{ Context() context.Context }, positions []perp.Position, c perp.Circumstances, workers int) ([]Candidate, error) {
+	var pointers []*perp.Position
+	for i := range positions {
+		pointers = append(pointers, &positions[i])
+	}
+	swept, err := Sweep(t.Context(), pointers, perp.NewView(c), workers)
+	return swept.Liquidatable, err
+}
+
 // long is a long of $10 000 on ETH opened at $5000 with so many dollars of collateral.
 func long(id byte, collateralUSD uint64) perp.Position {
 	return perp.Position{
@@ -47,7 +58,7 @@ func TestSweepOrdersByUrgency(t *testing.T) {
 	closed := long(9, 0)
 	closed.Status = perp.Closed
 	positions := []perp.Position{long(1, 1090), long(2, 5000), long(3, 1010), closed, long(4, 900), long(5, 950)}
-	got, err := Sweep(t.Context(), positions, circumstances(t, 4500), 3) // every long has lost $1000 and needs $100
+	got, err := sweep(t, positions, circumstances(t, 4500), 3) // every long has lost $1000 and needs $100
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +78,11 @@ func TestSweepIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 			positions = append(positions, long(byte(i), rapid.Uint64Range(800, 1300).Draw(t, "collateral")))
 		}
 		c := circumstances(t, 4500)
-		want, err := Sweep(t.Context(), positions, c, 1)
+		want, err := sweep(t, positions, c, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Sweep(t.Context(), positions, c, rapid.IntRange(2, 16).Draw(t, "workers"))
+		got, err := sweep(t, positions, c, rapid.IntRange(2, 16).Draw(t, "workers"))
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v (%v)", got, want, err)
 		}
@@ -92,7 +103,7 @@ func TestSweepIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 func TestSweepGoesOnPastABadMarket(t *testing.T) {
 	lost := long(7, 900)
 	lost.Market = chain.Address{99}
-	got, err := Sweep(t.Context(), []perp.Position{lost, long(4, 900)}, circumstances(t, 4500), 2)
+	got, err := sweep(t, []perp.Position{lost, long(4, 900)}, circumstances(t, 4500), 2)
 	if err == nil || !strings.Contains(err.Error(), lost.PositionKey.Hex()) {
 		t.Errorf("the position that could not be judged is not named: %v", err)
 	}
@@ -105,7 +116,7 @@ func TestSweepGoesOnPastABadMarket(t *testing.T) {
 func TestFireRatio(t *testing.T) {
 	p := long(1, 1105) // $105 remain of the $100 required
 	c := circumstances(t, 4500)
-	if got, err := Sweep(t.Context(), []perp.Position{p}, c, 1); err != nil || len(got) != 0 {
+	if got, err := sweep(t, []perp.Position{p}, c, 1); err != nil || len(got) != 0 {
 		t.Fatalf("at 105 %% the plain rule refuses: %v, %v", got, err)
 	}
 	cfg := DefaultConfig()
@@ -113,7 +124,7 @@ func TestFireRatio(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.FireRatio = cfg.FireRatio.Factor
-	if got, err := Sweep(t.Context(), []perp.Position{p}, c, 1); err != nil || len(got) != 1 {
+	if got, err := sweep(t, []perp.Position{p}, c, 1); err != nil || len(got) != 1 {
 		t.Fatalf("at 105 %% a venue of 110 %% liquidates: %v, %v", got, err)
 	}
 }
@@ -138,5 +149,23 @@ func TestRatioText(t *testing.T) {
 	c.FireRatio, c.Workers = Ratio{perp.U64(1)}, 0
 	if err := c.Validate(); err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("both problems are named at once: %v", err)
+	}
+}
+
+// LIQ-3, LIQ-5: the tiers are counted, and the positions below 200 % are the first of the next sweep.
+func TestSweepCountsTiers(t *testing.T) {
+	x := NewIndex(ArmedRatio)
+	for id, collateral := range map[byte]uint64{1: 1090, 2: 1105, 3: 1150, 4: 1199, 5: 1300} { // each needs $100 and has lost $1000
+		x.Put(long(id, collateral))
+	}
+	got, err := Sweep(t.Context(), x.Positions(nil), perp.NewView(circumstances(t, 4500)), 3)
+	if err != nil || len(got.Liquidatable) != 1 || got.Armed != 2 || got.Watch != 4 || len(got.Risky) != 4 {
+		t.Fatalf("%d liquidatable, %d armed, %d watched: %v", len(got.Liquidatable), got.Armed, got.Watch, err)
+	}
+	first := x.Positions(append(got.Risky, chain.Hash{99}))
+	for i, p := range first {
+		if (p.PositionKey[0] == 5) != (i == 4) {
+			t.Errorf("position %x comes as number %d", p.PositionKey[0], i)
+		}
 	}
 }

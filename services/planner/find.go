@@ -1,67 +1,94 @@
 package planner
 
 import (
-	"context"
-	"fmt"
+	"errors"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/perp"
 )
 
-// finder finds the jobs of a world. It remembers nothing but since when price-born conditions hold.
+// finder turns what waits in markets into jobs.
 type finder struct {
-	signers     []chain.Address
-	liquidation liquidation.Config
-	frozenRole  bool
-	births      births
+	book    *book
+	births  *births
+	spacing *spacing
+	live    *live
+	signers []chain.Address
 }
 
-// find returns every live job of the world, and beside them the failures that left out single positions.
-func (f *finder) find(ctx context.Context, w world) (jobs []job.Job, failures error) {
+// find returns the live jobs of a market at a moment, and beside them the failures that left out single positions.
+func (f *finder) find(market chain.Address, m *due.Moment) (jobs []job.Job, failures error) {
+	jobs, failures = f.liquidations(market, m)
+	waiting, known := f.book.markets[market]
+	if !known {
+		return jobs, failures
+	}
+	if quote, reported := f.indexQuote(market, m); reported {
+		waiting.triggers.Reached(quote.Price, func(o perp.Order) { jobs = f.order(jobs, m, o) })
+	}
+	for _, o := range waiting.prompt {
+		jobs = f.order(jobs, m, o)
+	}
+	for _, r := range waiting.requests {
+		jobs = f.take(jobs, m, m.Request(r), func(then *due.Moment) due.Decision { return then.Request(r) })
+	}
+	return jobs, failures
+}
+
+func (f *finder) indexQuote(market chain.Address, m *due.Moment) (due.Quote, bool) {
+	row, known := m.Market(market)
+	quote, reported := m.Quotes[row.IndexToken]
+	return quote, known && reported
+}
+
+func (f *finder) order(jobs []job.Job, m *due.Moment, o perp.Order) []job.Job {
+	position, _ := f.book.index.Get(o.PositionKey())
+	return f.take(jobs, m, m.Order(o, position), func(then *due.Moment) due.Decision { return then.Order(o, position) })
+}
+
+// liquidations asks the index, and of large closes lets one through for each block.
+func (f *finder) liquidations(market chain.Address, m *due.Moment) (jobs []job.Job, failures error) {
+	if _, reported := f.indexQuote(market, m); !reported {
+		return nil, nil // a market without fresh reports cannot be judged, and says so as a metric of the feed
+	}
+	candidates, failures := f.book.index.Candidates(market, m.View())
+	row, _ := m.Market(market)
+	for _, c := range candidates {
+		p := c.Position
+		d := m.Judged(p, c.Verdict)
+		if d.Due && !f.live.has(d.Job) && f.spacing.holds(d.Job, p.SizeInUsd, perp.SideInterest(m.Rows, row, p.IsLong), m.Block.Number) {
+			continue
+		}
+		jobs = f.take(jobs, m, d, func(then *due.Moment) due.Decision { return then.Position(p) })
+	}
+	return jobs, failures
+}
+
+// take adds the job of a decision, if it is due.
+func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, decide func(*due.Moment) due.Decision) []job.Job {
+	if !d.Due {
+		return jobs
+	}
+	if d.PriceBorn() {
+		d.Job.BirthMs = f.births.of(d, m, decide)
+	}
+	d.Job.Signer = job.Route(d.Job.Account, f.signers)
+	return append(jobs, d.Job)
+}
+
+// findAll finds the jobs of several markets. It returns those that are new.
+func (f *finder) findAll(markets map[chain.Address]bool, m *due.Moment) (fresh []job.Job, failures error) {
 	f.births.begin()
-	jobs, failures = f.liquidatable(ctx, w)
-	jobs = append(jobs, f.dueOrders(w)...)
-	jobs = append(jobs, f.dueRequests(w)...)
-	f.births.end()
-	for i := range jobs {
-		j := &jobs[i]
-		j.Signer = job.Route(j.Account, f.signers)
-		j.Evidence.Block, j.Evidence.Generation = w.block, w.generation
-		j.Evidence.Reports = w.reportIDs(j.Tokens)
-	}
-	return jobs, failures
-}
-
-func (f *finder) liquidatable(ctx context.Context, w world) ([]job.Job, error) {
-	found, failures := liquidation.Sweep(ctx, w.judgeable(), perp.Circumstances{
-		Rows: w.rows, Prices: w.prices(), Time: w.block.TimeMs / 1000, FireRatio: f.liquidation.FireRatio.Factor,
-	}, f.liquidation.Workers)
-	jobs := make([]job.Job, 0, len(found))
-	for _, c := range found {
-		tokens, _ := w.tokens(c.Position.Market)
-		market, _ := w.market(c.Position.Market)
-		id := job.LiquidationID(c.Position.PositionKey, c.Position.Changes)
-		jobs = append(jobs, job.Job{
-			ID: id, Kind: job.Liquidation, Key: c.Position.PositionKey, Account: c.Position.Account, Market: c.Position.Market,
-			Collateral: c.Position.CollateralToken, IsLong: c.Position.IsLong, Tokens: tokens, Class: job.ClassLiquidation,
-			Ratio: c.Verdict.Ratio, BirthMs: f.births.of(id, w.reports[market.IndexToken].TimeMs),
-			Evidence: job.Evidence{Reason: fmt.Sprintf("remaining %s, required %s", c.Verdict.RemainingCollateralUsd,
-				c.Verdict.MinCollateralUsd.Max(c.Verdict.MinCollateralUsdForLeverage))},
-		})
-	}
-	return jobs, failures
-}
-
-// judgeable leaves out the positions the venue would refuse with the newest reports: those that changed after them. While a feed lags
-// behind the chain this happens to every fresh position, and it is no failure.
-func (w world) judgeable() []perp.Position {
-	judgeable := make([]perp.Position, 0, len(w.positions))
-	for _, p := range w.positions {
-		if m, known := w.market(p.Market); known && perp.LiquidationWindow(p).Holds(w.reports[m.IndexToken].TimeMs/1000) {
-			judgeable = append(judgeable, p)
+	for market := range markets {
+		jobs, failed := f.find(market, m)
+		failures = errors.Join(failures, failed)
+		began, ended := f.live.update(market, jobs)
+		fresh = append(fresh, began...)
+		for _, id := range ended {
+			f.births.ended(id)
 		}
 	}
-	return judgeable
+	return fresh, failures
 }

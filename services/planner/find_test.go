@@ -3,12 +3,17 @@ package planner
 import (
 	"slices"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/price"
 )
 
 var (
@@ -22,35 +27,82 @@ const nowMs = 1_700_000_000_000
 
 func dollarsPerEther(usd uint64) perp.Uint { return perp.U64(usd).Mul(perp.Pow10(12)) }
 
-func report(token chain.Address, price perp.Uint) wire.Price {
-	return wire.Price{Token: token, Min: price, Max: price, TimeMs: nowMs}
+// desk is a finder with its book and its reports.
+type desk struct {
+	*finder
+	quotes *quotes
+	at     uint64 // ms, the state's time
 }
 
-// sample is a world at nowMs with ETH at $4500 and nothing open.
-func sample() world {
-	rows := rowIndex{}
-	add(rows, []perp.Market{ethMarket, btcMarket})
-	add(rows, []perp.Parameter{
-		{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()), Value: perp.Pow10(28).Bytes32()},
-		{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(300).Bytes32()},
-	})
-	return world{
-		block: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: nowMs}, generation: 1, rows: rows,
-		reports: map[chain.Address]wire.Price{
-			eth: report(eth, dollarsPerEther(4500)), btc: report(btc, perp.U64(9).Mul(perp.Pow10(26))), usdc: report(usdc, perp.Pow10(24)),
+// newDesk is a desk at nowMs with ETH at $4500 and nothing open.
+func newDesk() *desk {
+	q := newQuotes()
+	d := &desk{quotes: q, at: nowMs, finder: &finder{
+		book: newBook(liquidation.ArmedRatio), births: newBirths(q), spacing: newSpacing(perp.Uint{}), live: newLive(),
+		signers: []chain.Address{{100}, {101}},
+	}}
+	d.load()
+	d.report(btc, perp.U64(9).Mul(perp.Pow10(26)), nowMs)
+	d.report(usdc, perp.Pow10(24), nowMs)
+	d.report(eth, dollarsPerEther(4500), nowMs)
+	return d
+}
+
+func (d *desk) report(token chain.Address, p perp.Uint, ms uint64) {
+	d.quotes.add(price.Report{Token: token, Min: p, Max: p, TimeMs: ms}, time.Now())
+}
+
+// load gives the desk a state.
+func (d *desk) load(rows ...perp.Row) {
+	s := pg.Snapshot{
+		Standing: pg.Standing{Generation: 1, Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: d.at}}},
+		Markets:  []perp.Market{ethMarket, btcMarket},
+		Parameters: []perp.Parameter{
+			{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()), Value: perp.Pow10(28).Bytes32()},
+			{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(300).Bytes32()},
 		},
 	}
+	for _, row := range rows {
+		switch row := row.(type) {
+		case perp.Position:
+			s.Positions = append(s.Positions, row)
+		case perp.Order:
+			s.Orders = append(s.Orders, row)
+		case perp.Request:
+			s.Requests = append(s.Requests, row)
+		}
+	}
+	d.book.load(s)
 }
 
-func newFinder() *finder {
-	return &finder{signers: []chain.Address{{100}, {101}}, liquidation: liquidation.DefaultConfig()}
+func (d *desk) moment() *due.Moment {
+	m := &due.Moment{
+		Block: d.book.block, Generation: d.book.generation, Rows: d.book.rows, Rules: due.Rules{FireRatio: perp.One},
+		Quotes: map[chain.Address]due.Quote{},
+	}
+	for token := range d.book.byToken {
+		if r, known := d.quotes.board.Latest(token); known {
+			m.Quotes[token] = quoteOf(r)
+		}
+	}
+	return m
+}
+
+// jobs makes a pass over everything and returns all that is due.
+func (d *desk) jobs(t interface{ Fatal(...any) }) []job.Job {
+	if _, err := d.findAll(d.book.everything(), d.moment()); err != nil {
+		t.Fatal(err)
+	}
+	all := d.live.all()
+	d.live.order(all)
+	return all
 }
 
 func order(kind perp.OrderType, trigger uint64) perp.Order {
 	return perp.Order{
 		Key: chain.Hash{byte(kind), byte(trigger)}, Account: alice, Market: ethMarket.MarketToken, InitialCollateralToken: usdc, OrderType: kind,
 		IsLong: true, TriggerPrice: dollarsPerEther(trigger), UpdatedAtTime: perp.U64(nowMs/1000 - 10), Status: perp.Created, Changes: 1,
-		Birth: perp.Stamp{TimeMs: nowMs - 10_000},
+		AcceptablePrice: dollarsPerEther(100_000), Birth: perp.Stamp{TimeMs: nowMs - 10_000},
 	}
 }
 
@@ -59,19 +111,10 @@ func long(account chain.Address, collateralUSD uint64) perp.Position {
 	p := perp.Position{
 		Account: account, Market: ethMarket.MarketToken, CollateralToken: usdc, IsLong: true, Status: perp.Active, Changes: 1,
 		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(2).Mul(perp.Pow10(18)),
-		CollateralAmount: perp.U64(collateralUSD).Mul(perp.Pow10(6)), IncreasedAtTime: perp.U64(nowMs/1000 - 100),
+		CollateralAmount: perp.U64(collateralUSD).Mul(perp.Pow10(6)), IncreasedAtTime: perp.U64(nowMs/1000 - 400),
 	}
 	p.PositionKey = perp.PositionKey(p.Account, p.Market, p.CollateralToken, p.IsLong)
 	return p
-}
-
-func find(t *testing.T, f *finder, w world) []job.Job {
-	t.Helper()
-	jobs, err := f.find(t.Context(), w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return jobs
 }
 
 func ids(jobs []job.Job) []string {
@@ -82,143 +125,43 @@ func ids(jobs []job.Job) []string {
 	return ids
 }
 
-// PIPE-4: what is executable is found, what is not is left alone.
-func TestOrdersThatAreDue(t *testing.T) {
-	open := long(alice, 5000)
-	for name, c := range map[string]struct {
-		order func() perp.Order
-		due   bool
-	}{
-		"market order":          {func() perp.Order { return order(perp.MarketIncrease, 0) }, true},
-		"limit above the price": {func() perp.Order { return order(perp.LimitIncrease, 4600) }, true},
-		"limit below the price": {func() perp.Order { return order(perp.LimitIncrease, 4400) }, false},
-		"take profit reached":   {func() perp.Order { return order(perp.LimitDecrease, 4400) }, true},
-		"stop loss reached":     {func() perp.Order { return order(perp.StopLossDecrease, 4600) }, true},
-		"stop loss not reached": {func() perp.Order { return order(perp.StopLossDecrease, 4400) }, false},
-		"updated": {func() perp.Order {
-			o := order(perp.MarketDecrease, 0)
-			o.Status = perp.Updated
-			return o
-		}, true},
-		"executed": {func() perp.Order {
-			o := order(perp.MarketIncrease, 0)
-			o.Status = perp.Executed
-			return o
-		}, false},
-		"frozen, without the role": {func() perp.Order {
-			o := order(perp.LimitIncrease, 4600)
-			o.Status = perp.Frozen
-			return o
-		}, false},
-		"expired market order": {func() perp.Order {
-			o := order(perp.MarketIncrease, 0)
-			o.UpdatedAtTime = perp.U64(nowMs/1000 - 301)
-			return o
-		}, false},
-		"not valid yet": {func() perp.Order {
-			o := order(perp.LimitIncrease, 4600)
-			o.ValidFromTime = perp.U64(nowMs/1000 + 60)
-			return o
-		}, false},
-		"stop loss of a closed position": {func() perp.Order {
-			o := order(perp.StopLossDecrease, 4600)
-			o.IsLong = false
-			o.TriggerPrice = dollarsPerEther(4400)
-			return o
-		}, false},
-		"swap path through an unknown market": {func() perp.Order {
-			o := order(perp.MarketIncrease, 0)
-			o.SwapPath = []chain.Address{{99}}
-			return o
-		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := sample()
-			w.positions, w.orders = []perp.Position{open}, []perp.Order{c.order()}
-			if jobs := find(t, newFinder(), w); (len(jobs) == 1) != c.due {
-				t.Errorf("found %v, due %v", ids(jobs), c.due)
-			}
-		})
-	}
-}
-
-func TestJobCarriesWhatTheSenderNeeds(t *testing.T) {
-	w := sample()
-	o := order(perp.MarketIncrease, 0)
-	o.SwapPath = []chain.Address{btcMarket.MarketToken}
-	w.orders = []perp.Order{o}
-	j := find(t, newFinder(), w)[0]
-	if !slices.Equal(j.Tokens, []chain.Address{eth, usdc, btc}) {
-		t.Errorf("tokens %v", j.Tokens)
-	}
-	if j.ID != job.OrderID(o.Key, 1) || j.Class != job.ClassMarketOrder || j.BirthMs != nowMs-10_000 || j.ExpiresMs != nowMs-10_000+300_000 {
-		t.Errorf("%+v", j)
-	}
-	if j.Signer != job.Route(alice, newFinder().signers) || j.Evidence.Block != w.block || len(j.Evidence.Reports) != 3 {
-		t.Errorf("signer %v, evidence %+v", j.Signer, j.Evidence)
-	}
-}
-
-func TestFrozenOrdersNeedTheRole(t *testing.T) {
-	w := sample()
-	o := order(perp.LimitIncrease, 4600)
-	o.Status = perp.Frozen
-	w.orders = []perp.Order{o}
-	f := newFinder()
-	f.frozenRole = true
-	if jobs := find(t, f, w); len(jobs) != 1 || !jobs[0].Frozen {
-		t.Errorf("found %v", ids(jobs))
-	}
-}
-
-func TestRequestsThatAreDue(t *testing.T) {
-	w := sample()
-	deposit := perp.Request{
-		Kind: perp.Deposit, Key: chain.Hash{1}, Account: alice, Market: ethMarket.MarketToken, UpdatedAtTime: perp.U64(nowMs / 1000),
-		Status: perp.Created, Fields: perp.Fields{"longTokenSwapPath": []chain.Address{btcMarket.MarketToken}},
-	}
-	late, done := deposit, deposit
-	late.Key, late.UpdatedAtTime = chain.Hash{2}, perp.U64(nowMs/1000-301)
-	done.Key, done.Status = chain.Hash{3}, perp.Executed
-	w.requests = []perp.Request{deposit, late, done}
-	jobs := find(t, newFinder(), w)
-	if len(jobs) != 1 || jobs[0].ID != job.RequestID(job.Deposit, deposit.Key) || !slices.Equal(jobs[0].Tokens, []chain.Address{eth, usdc, btc}) {
-		t.Errorf("found %+v", jobs)
-	}
-}
-
 // LIQ-6: the lowest margin ratio comes first, and liquidations before everything else.
 func TestLiquidationsComeFirst(t *testing.T) {
-	w := sample()
-	w.positions = []perp.Position{long(alice, 1050), long(bob, 1010)}
-	w.orders = []perp.Order{order(perp.MarketIncrease, 0)}
-	var l live
-	got := l.update(find(t, newFinder(), w), false)
+	d := newDesk()
+	d.load(long(alice, 1050), long(bob, 1010), order(perp.MarketIncrease, 0))
+	got := d.jobs(t)
 	if len(got) != 3 || got[0].Account != bob || got[1].Account != alice || got[2].Kind != job.Order {
 		t.Errorf("order of jobs: %v", ids(got))
 	}
+	if got[0].Signer != job.Route(bob, d.signers) || got[0].BirthMs == 0 {
+		t.Errorf("%+v", got[0])
+	}
 }
 
-// A position that changed after the newest report would be refused by the venue; it is judged with the next report.
-func TestFreshPositionWaitsForAReport(t *testing.T) {
-	w := sample()
-	p := long(alice, 1050)
-	p.IncreasedAtTime = perp.U64(nowMs/1000 + 1)
-	w.positions = []perp.Position{p}
-	if jobs := find(t, newFinder(), w); len(jobs) != 0 {
-		t.Errorf("found %v", ids(jobs))
+// A tick reaches the markets of its token and no other.
+func TestTickReachesItsMarkets(t *testing.T) {
+	d := newDesk()
+	if got := d.book.reached(map[chain.Address]bool{eth: true}); len(got) != 1 || !got[ethMarket.MarketToken] {
+		t.Errorf("ETH reaches %v", got)
+	}
+	if got := d.book.reached(map[chain.Address]bool{usdc: true}); len(got) != 2 {
+		t.Errorf("USDC reaches %v", got)
+	}
+	d.quotes.take()
+	d.report(eth, dollarsPerEther(4400), nowMs-5) // late: a newer one has been judged with
+	if tokens, _ := d.quotes.take(); len(tokens) != 0 {
+		t.Errorf("a late report is news of %v", tokens)
 	}
 }
 
 // TIER-9: the birth of a price-born job is the first report of its unbroken run; a break gives a new birth.
 func TestBirthOfAPriceBornJob(t *testing.T) {
-	f, w := newFinder(), sample()
-	w.positions = []perp.Position{long(alice, 1050)}
-	at := func(ms uint64, usd uint64) []job.Job {
-		r := report(eth, dollarsPerEther(usd))
-		r.TimeMs = ms
-		w.reports[eth] = r
-		return find(t, f, w)
+	d := newDesk()
+	d.report(eth, dollarsPerEther(5000), nowMs+500)
+	d.load(long(alice, 1050))
+	at := func(ms, usd uint64) []job.Job {
+		d.report(eth, dollarsPerEther(usd), ms)
+		return d.jobs(t)
 	}
 	if j := at(nowMs+1_700, 4500); j[0].BirthMs != nowMs+1_000 {
 		t.Errorf("born at %d", j[0].BirthMs)
@@ -234,29 +177,144 @@ func TestBirthOfAPriceBornJob(t *testing.T) {
 	}
 }
 
-// New jobs are published at once, live ones again at every sweep, and after a failed publication all of them.
+// TIER-9: whenever a planner starts, it comes to the birth that one which was always there has known since.
+func TestBirthsAgreeAfterARestart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		always := newDesk()
+		always.load(long(alice, 1050), order(perp.LimitIncrease, 4600))
+		late := newDesk()
+		late.load(long(alice, 1050), order(perp.LimitIncrease, 4600))
+		births := map[string]uint64{}
+		for second := range uint64(rapid.IntRange(1, 40).Draw(t, "seconds")) {
+			usd := rapid.SampledFrom([]uint64{4400, 4500, 4550, 4700, 5000}).Draw(t, "price")
+			ms := nowMs + 1000*second + rapid.Uint64Range(0, 999).Draw(t, "ms")
+			always.report(eth, dollarsPerEther(usd), ms)
+			late.report(eth, dollarsPerEther(usd), ms)
+			births = map[string]uint64{}
+			for _, j := range always.jobs(t) {
+				births[j.ID] = j.BirthMs
+			}
+		}
+		for _, j := range late.jobs(t) {
+			if j.BirthMs != births[j.ID] {
+				t.Fatalf("%s born at %d, for the other one at %d", j.ID, j.BirthMs, births[j.ID])
+			}
+			delete(births, j.ID)
+		}
+		if len(births) > 0 {
+			t.Fatalf("not found after the restart: %v", births)
+		}
+	})
+}
+
+// Whatever changes in the state, a book that is loaded again and again holds what a new one holds.
+func TestLoadIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := newDesk()
+		for range rapid.IntRange(1, 8).Draw(t, "states") {
+			var rows []perp.Row
+			for i := range byte(6) {
+				if rapid.Bool().Draw(t, "position") {
+					rows = append(rows, long(chain.Address{i}, rapid.Uint64Range(900, 1200).Draw(t, "collateral")))
+				}
+				if rapid.Bool().Draw(t, "order") {
+					o := order(rapid.SampledFrom([]perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease}).Draw(t, "type"), 4400+100*uint64(i))
+					o.Key, o.Changes = chain.Hash{99, i}, rapid.Uint64Range(1, 5).Draw(t, "changes")
+					o.Stamp.Block = o.Changes
+					o.OrderType = []perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease}[o.Changes%3] // a change of terms is a change
+					rows = append(rows, o)
+				}
+				if rapid.Bool().Draw(t, "request") {
+					rows = append(rows, perp.Request{
+						Kind: perp.Deposit, Key: chain.Hash{98, i}, Market: ethMarket.MarketToken, UpdatedAtTime: perp.U64(nowMs / 1000), Status: perp.Created,
+					})
+				}
+			}
+			d.load(rows...)
+			fresh := newDesk()
+			fresh.load(rows...)
+			got, want := ids(d.jobs(t)), ids(fresh.jobs(t))
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Fatalf("due %v, want %v", got, want)
+			}
+		}
+	})
+}
+
+// New jobs are published at once, those that end are forgotten, and all are there for the sweep.
 func TestLive(t *testing.T) {
 	a, b := job.Job{ID: "a"}, job.Job{ID: "b"}
-	var l live
+	l := newLive()
 	for i, step := range []struct {
-		jobs  []job.Job
-		sweep bool
-		want  []string
+		jobs         []job.Job
+		fresh, ended []string
 	}{
-		{[]job.Job{a}, false, []string{"a"}},
-		{[]job.Job{a}, false, nil},
-		{[]job.Job{a, b}, false, []string{"b"}},
-		{[]job.Job{b, a}, true, []string{"a", "b"}},
-		{[]job.Job{b}, false, nil},
-		{[]job.Job{a, b}, false, []string{"a"}},
+		{[]job.Job{a}, []string{"a"}, nil},
+		{[]job.Job{a}, nil, nil},
+		{[]job.Job{a, b}, []string{"b"}, nil},
+		{[]job.Job{b}, nil, []string{"a"}},
+		{[]job.Job{a, b}, []string{"a"}, nil},
+		{nil, nil, []string{"a", "b"}},
 	} {
-		if got := ids(l.update(step.jobs, step.sweep)); !slices.Equal(got, step.want) {
-			t.Errorf("step %d: published %v, want %v", i, got, step.want)
+		fresh, ended := l.update(chain.Address{1}, step.jobs)
+		slices.Sort(ended)
+		if !slices.Equal(ids(fresh), step.fresh) || !slices.Equal(ended, step.ended) || len(l.all()) != len(step.jobs) {
+			t.Errorf("step %d: new %v, ended %v, all %v", i, ids(fresh), ended, ids(l.all()))
 		}
 	}
-	l.forget()
-	if got := l.update([]job.Job{a, b}, false); len(got) != 2 {
-		t.Errorf("after a failure only %v was published again", ids(got))
+}
+
+// Equally urgent jobs do not stand in the same order for ever: one that fails each time does not block the others.
+func TestEqualsTakeTurns(t *testing.T) {
+	l := newLive()
+	jobs := []job.Job{{ID: "poison"}, {ID: "a"}, {ID: "b"}, {ID: "urgent", Class: 0, Ratio: perp.Uint{}}}
+	for i := range jobs[:3] {
+		jobs[i].Class = job.ClassRequest
+	}
+	first := map[string]bool{}
+	for range 50 {
+		l.order(jobs)
+		if jobs[0].ID != "urgent" {
+			t.Fatalf("order %v", ids(jobs))
+		}
+		first[jobs[1].ID] = true
+	}
+	if len(first) != 3 {
+		t.Errorf("the first of equals is always one of %v", first)
+	}
+}
+
+// LIQ-13: on a venue that closes whole positions, large liquidations of one market are one a block apart; small ones are not held.
+func TestLargeLiquidationsAreSpaced(t *testing.T) {
+	s := newSpacing(perp.Pow10(28)) // 1 % of the side's open interest
+	interest := perp.U64(1_000_000).Mul(perp.One)
+	large, small := perp.U64(10_001).Mul(perp.One), perp.U64(10_000).Mul(perp.One)
+	in := func(market byte) job.Job { return job.Job{Market: chain.Address{market}} }
+	for i, c := range []struct {
+		market byte
+		size   perp.Uint
+		block  uint64
+		holds  bool
+	}{{1, large, 5, false}, {1, large, 5, true}, {1, small, 5, false}, {2, large, 5, false}, {1, large, 6, false}, {1, large, 6, true}} {
+		if got := s.holds(in(c.market), c.size, interest, c.block); got != c.holds {
+			t.Errorf("step %d: holds %v", i, got)
+		}
+	}
+	if newSpacing(perp.Uint{}).holds(in(1), large, interest, 5) {
+		t.Error("spacing that is off holds")
+	}
+}
+
+// A report that a planner does not understand as fresh makes no jobs: a feed that stopped does not liquidate anybody.
+func TestNoReportNoLiquidation(t *testing.T) {
+	d := newDesk()
+	d.load(long(alice, 1050))
+	m := d.moment()
+	delete(m.Quotes, eth)
+	if fresh, err := d.findAll(d.book.everything(), m); err != nil || len(fresh) != 0 {
+		t.Errorf("found %v, %v", ids(fresh), err)
 	}
 }
 

@@ -1,35 +1,90 @@
 package planner
 
 import (
+	"hash/fnv"
 	"slices"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 )
 
-// live is the set of jobs published and still due. It decides what a pass publishes: a new job at once, the others at sweeps.
+// live is the set of jobs that are due, by market. It decides what a pass publishes: a new job at once, all of them at sweeps.
 type live struct {
-	ids map[string]bool
+	markets map[chain.Address]map[string]job.Job
+	lost    bool // it is unknown what of the last publication arrived
+	turn    uint32
 }
 
-// update takes the jobs of a pass and returns those to publish, most urgent first: all of them at a sweep, else those that were not live.
-func (l *live) update(jobs []job.Job, sweep bool) []job.Job {
-	before := l.ids
-	l.ids = make(map[string]bool, len(jobs))
-	var publish []job.Job
+func newLive() *live { return &live{markets: map[chain.Address]map[string]job.Job{}} }
+
+// has reports whether a job is due already.
+func (l *live) has(j job.Job) bool {
+	_, known := l.markets[j.Market][j.ID]
+	return known
+}
+
+// update replaces the jobs of a market and returns those that are new, and the ids of those that ended.
+func (l *live) update(market chain.Address, jobs []job.Job) (fresh []job.Job, ended []string) {
+	before := l.markets[market]
+	now := make(map[string]job.Job, len(jobs))
 	for _, j := range jobs {
-		l.ids[j.ID] = true
-		if sweep || !before[j.ID] {
-			publish = append(publish, j)
+		if _, known := before[j.ID]; !known {
+			fresh = append(fresh, j)
+		}
+		now[j.ID] = j
+	}
+	for id := range before {
+		if _, still := now[id]; !still {
+			ended = append(ended, id)
 		}
 	}
-	slices.SortFunc(publish, func(a, b job.Job) int {
-		if a.Before(b) {
+	l.markets[market] = now
+	if len(now) == 0 {
+		delete(l.markets, market)
+	}
+	return fresh, ended
+}
+
+// all returns every job that is due.
+func (l *live) all() (jobs []job.Job) {
+	for _, market := range l.markets {
+		for _, j := range market {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+// count returns how many jobs of each kind are due.
+func (l *live) count() map[job.Kind]int {
+	count := map[job.Kind]int{}
+	for _, market := range l.markets {
+		for _, j := range market {
+			count[j.Kind]++
+		}
+	}
+	return count
+}
+
+// order sorts jobs by urgency. Equally urgent ones come in an order of their own each time, so that no poison job stands before the same others for ever.
+func (l *live) order(jobs []job.Job) {
+	l.turn++
+	slices.SortFunc(jobs, func(a, b job.Job) int {
+		alike := a
+		alike.ID = b.ID
+		switch {
+		case a.ID != b.ID && !alike.Before(b) && !b.Before(alike):
+			return int(l.lot(a.ID)) - int(l.lot(b.ID))
+		case a.Before(b):
 			return -1
 		}
 		return 1
 	})
-	return publish
 }
 
-// forget makes the next pass publish everything again, because it is unknown what of the last one arrived.
-func (l *live) forget() { l.ids = nil }
+func (l *live) lot(id string) uint16 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte{byte(l.turn), byte(l.turn >> 8)}) // a hash does not fail
+	_, _ = h.Write([]byte(id))
+	return uint16(h.Sum32())
+}

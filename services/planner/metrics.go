@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/liquidation"
 )
 
 // Metrics are what the planner counts.
@@ -13,52 +14,88 @@ type Metrics struct {
 	published *prometheus.CounterVec
 	liveJobs  *prometheus.GaugeVec
 	open      *prometheus.GaugeVec
+	tiers     *prometheus.GaugeVec
 	block     prometheus.Gauge
 	skew      prometheus.Gauge
-	seconds   prometheus.Histogram
+	mode      prometheus.Gauge
+	missed    prometheus.Counter
+	passes    prometheus.Histogram
+	ticks     prometheus.Histogram
+	sweeps    prometheus.Histogram
+	reported  prometheus.Histogram
+	received  prometheus.Histogram
 }
 
 // NewMetrics registers the planner's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	seconds := func(name, help string) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-5, 2, 22)})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	gauges := func(name, label, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label})
+	}
 	m := &Metrics{
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "planner_jobs_published_total", Help: "Jobs written to the job topic, repetitions at sweeps included.",
 		}, []string{"kind"}),
-		liveJobs: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "planner_jobs_live", Help: "Jobs that are due at the last pass.",
-		}, []string{"kind"}),
-		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "planner_open", Help: "Open positions, orders and requests of this planner's shards.",
-		}, []string{"what"}),
-		block: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "planner_block", Help: "Number of the block the last pass was made on.",
+		liveJobs: gauges("planner_jobs_live", "kind", "Jobs that are due at the last pass."),
+		open:     gauges("planner_open", "what", "Open positions, orders and requests of this planner's shards."),
+		tiers:    gauges("planner_positions", "tier", "Positions by risk at the last sweep: watch below 200 % of the required collateral, armed below 110 %, fire = to be liquidated."),
+		block:    gauge("planner_block", "Number of the block the last pass was made on."),
+		skew:     gauge("planner_partition_skew_blocks", "By how many blocks the foremost partition is ahead of the watermark."),
+		mode:     gauge("planner_mode", "How nervous the markets are: 0 normal, 1 volatile (5 % within the window), 2 extreme (10 %)."),
+		missed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "planner_index_miss_total", Help: "Liquidatable positions that a sweep found and the index had missed. Must be 0.",
 		}),
-		skew: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "planner_partition_skew_blocks", Help: "By how many blocks the foremost partition is ahead of the watermark.",
-		}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "planner_pass_seconds", Help: "Time of one pass over all positions, orders and requests, without the snapshot.",
-			Buckets: prometheus.ExponentialBuckets(1e-5, 4, 10),
-		}),
+		passes:   seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the snapshot."),
+		ticks:    seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the candidates it makes."),
+		sweeps:   seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
+		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the job it makes standing on the job topic; whole seconds of the source count."),
+		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the job it makes standing on the job topic."),
 	}
-	reg.MustRegister(m.published, m.liveJobs, m.open, m.block, m.skew, m.seconds)
+	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.passes, m.ticks, m.sweeps, m.reported, m.received)
 	return m
 }
 
 // RegisterMetrics registers everything this process counts, for the catalogue.
-func RegisterMetrics(reg prometheus.Registerer) { NewMetrics(reg) }
+func RegisterMetrics(reg prometheus.Registerer) {
+	NewMetrics(reg)
+	registerDelayed(reg)
+}
 
-func (m *Metrics) passed(w world, jobs []job.Job, took time.Duration) {
-	m.seconds.Observe(took.Seconds())
-	m.block.Set(float64(w.block.Number))
-	m.open.WithLabelValues("positions").Set(float64(len(w.positions)))
-	m.open.WithLabelValues("orders").Set(float64(len(w.orders)))
-	m.open.WithLabelValues("requests").Set(float64(len(w.requests)))
-	count := map[job.Kind]int{}
-	for _, j := range jobs {
-		count[j.Kind]++
-	}
+// passed notes a pass over everything.
+func (m *Metrics) passed(b *book, live map[job.Kind]int, took time.Duration) {
+	m.passes.Observe(took.Seconds())
+	m.block.Set(float64(b.block.Number))
+	m.open.WithLabelValues("positions").Set(float64(b.index.Len()))
+	m.open.WithLabelValues("orders").Set(float64(len(b.orders)))
+	m.open.WithLabelValues("requests").Set(float64(b.requestCount()))
 	for _, kind := range job.Kinds() {
-		m.liveJobs.WithLabelValues(string(kind)).Set(float64(count[kind]))
+		m.liveJobs.WithLabelValues(string(kind)).Set(float64(live[kind]))
+	}
+}
+
+func (m *Metrics) ticked(took time.Duration) { m.ticks.Observe(took.Seconds()) }
+
+func (m *Metrics) swept(s liquidation.Swept, took time.Duration) {
+	m.sweeps.Observe(took.Seconds())
+	m.tiers.WithLabelValues("watch").Set(float64(s.Watch))
+	m.tiers.WithLabelValues("armed").Set(float64(s.Armed))
+	m.tiers.WithLabelValues("fire").Set(float64(len(s.Liquidatable)))
+}
+
+// announced notes a job that stands on the topic. A price-born one that is new has the report that bore it as its index token's newest.
+func (m *Metrics) announced(j job.Job, fresh bool, q *quotes) {
+	m.published.WithLabelValues(string(j.Kind)).Inc()
+	if !fresh || j.Kind != job.Liquidation || len(j.Tokens) == 0 {
+		return
+	}
+	if r, known := q.board.Latest(j.Tokens[0]); known {
+		now := uint64(time.Now().UnixMilli())
+		m.reported.Observe(float64(now-min(now, r.TimeMs)) / 1000)
+		m.received.Observe(float64(now-min(now, r.ReceivedMs)) / 1000)
 	}
 }

@@ -5,116 +5,162 @@ import (
 	"fmt"
 	"time"
 
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/liquidation"
 )
 
 // again is how long the planner waits after a failed pass before the next.
 const again = 500 * time.Millisecond
 
-// plan makes one pass after the other: at every change of state, every price tick, every change of shards, and at every sweep.
+// plan makes one pass after the other: over the markets that a price tick reaches; over all of them at every change of state and of shards; and at every
+// sweep, which judges every position exactly and publishes every live job again.
 func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
-	sweep := time.NewTicker(p.cfg.Planner.SweepInterval)
+	sweep := time.NewTimer(p.cfg.Planner.SweepInterval)
 	defer sweep.Stop()
 	retryPass := time.NewTimer(0)
 	defer retryPass.Stop()
-	var w world
 	for {
-		reload, all := true, false
+		var err error
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.quotes.changed:
-			reload = false
+			err = p.tick(ctx)
 		case <-sweep.C:
-			all = true
+			err = p.sweep(ctx)
+			sweep.Reset(p.mode.SweepInterval(p.cfg.Planner.SweepInterval))
 		case <-changes:
+			err = p.reload(ctx)
 		case <-p.shards.changed:
+			err = p.reload(ctx)
 		case <-retryPass.C:
+			err = p.reload(ctx)
 		}
-		if err := p.pass(ctx, &w, reload, all); err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			p.log.Warn().Err(err).Msg("planning failed, trying again")
 			retryPass.Reset(again)
 		}
 	}
 }
 
-// pass finds the live jobs and publishes what is new, or all of them.
-func (p *Planner) pass(ctx context.Context, w *world, reload, all bool) error {
-	if reload {
-		if err := p.reload(ctx, w); err != nil {
-			return err
+// moment is now: the state, and the newest reports that are fresh by its time.
+func (p *Planner) moment() *due.Moment {
+	m := &due.Moment{
+		Block: p.book.block, Generation: p.book.generation, Rows: p.book.rows, Rules: p.rules, Quotes: map[chain.Address]due.Quote{},
+	}
+	oldest := m.Block.TimeMs - min(m.Block.TimeMs, uint64(p.cfg.Planner.PriceMaxAge.Milliseconds()))
+	for token := range p.book.byToken {
+		if r, known := p.quotes.board.Latest(token); known && r.TimeMs >= oldest {
+			m.Quotes[token] = quoteOf(r)
 		}
 	}
-	if w.block.Hash.IsZero() {
-		return nil
-	}
-	began := time.Now()
-	w.reports = p.quotes.fresh(w.block.TimeMs - min(w.block.TimeMs, uint64(p.cfg.Planner.PriceMaxAge.Milliseconds())))
-	jobs, failures := p.finder.find(ctx, *w)
-	p.note(failures)
-	p.metrics.passed(*w, jobs, time.Since(began))
-	return p.announce(ctx, p.live.update(jobs, all))
+	return m
 }
 
-// reload takes a new snapshot. While the partitions stand at different blocks the last level one stays: verdicts are given on one block, never
-// on a mixture.
-func (p *Planner) reload(ctx context.Context, w *world) error {
+// tick looks at the markets whose prices have moved (LIQ-2).
+func (p *Planner) tick(ctx context.Context) error {
+	tokens, arrived := p.quotes.take()
+	if p.book.block.Hash.IsZero() {
+		return nil
+	}
+	m := p.moment()
+	p.observe(m)
+	fresh, failures := p.finder.findAll(p.book.reached(tokens), m)
+	p.metrics.ticked(time.Since(arrived))
+	p.note(failures)
+	return p.announce(ctx, fresh, true)
+}
+
+// reload takes the state anew and looks at every market. While the partitions stand at different blocks the last level state stays: verdicts are given on
+// one block, never on a mixture.
+func (p *Planner) reload(ctx context.Context) error {
 	s, err := p.store.Snapshot(ctx, p.shards.mine())
 	if err != nil {
 		p.stateReady.Fail(err.Error())
 		return err
 	}
 	p.metrics.skew.Set(float64(s.Skew()))
-	if s.Halted != "" {
-		p.stateReady.Fail("halted: " + s.Halted)
-		*w = world{} // no verdict stands until the operator has looked
+	switch {
+	case s.Halted != "":
+		p.stateReady.Fail("the state is halted: " + s.Halted)
 		return nil
-	}
-	if !s.Level() {
-		if w.block.Hash.IsZero() {
+	case !s.Level():
+		if p.book.block.Hash.IsZero() {
 			p.stateReady.Fail("no block that all partitions have applied yet (is statevm running?)")
 		}
 		return nil
 	}
-	*w = worldOf(s)
 	p.stateReady.OK()
-	return nil
+	p.book.load(s)
+	return p.everything(ctx)
 }
 
-func worldOf(s pg.Snapshot) world {
-	rows := make(rowIndex, len(s.Markets)+len(s.Values)+len(s.Parameters))
-	add(rows, s.Markets)
-	add(rows, s.Values)
-	add(rows, s.Parameters)
-	return world{
-		block: s.Watermark.BlockRef, generation: uint32(s.Generation), rows: rows, positions: s.Positions, orders: s.Orders, requests: s.Requests,
+func (p *Planner) everything(ctx context.Context) error {
+	began := time.Now()
+	m := p.moment()
+	p.observe(m)
+	fresh, failures := p.finder.findAll(p.book.everything(), m)
+	p.note(failures)
+	p.metrics.passed(p.book, p.live.count(), time.Since(began))
+	return p.announce(ctx, fresh, true)
+}
+
+// observe follows the mark prices, whose volatility says how often to sweep (LIQ-1).
+func (p *Planner) observe(m *due.Moment) {
+	for _, market := range p.book.index.Markets() {
+		if quote, reported := p.finder.indexQuote(market, m); reported {
+			p.modes.Observe(market, quote.Min, quote.TimeMs)
+		}
+	}
+	if mode := p.modes.Mode(m.Seconds() * 1000); mode != p.mode {
+		p.log.Info().Stringer("from", p.mode).Stringer("to", mode).Msg("the markets have another mode")
+		p.mode = mode
+		p.metrics.mode.Set(float64(mode))
 	}
 }
 
-// rowIndex holds the rows of a snapshot that belong to everybody.
-type rowIndex map[perp.RowKey]perp.Row
-
-// Get implements [perp.Rows].
-func (x rowIndex) Get(k perp.RowKey) perp.Row { return x[k] }
-
-func add[R perp.Row](x rowIndex, rows []R) {
-	for _, r := range rows {
-		x[r.RowKey()] = r
+// sweep judges every position exactly, as the proof that the index misses none, and publishes every live job again.
+func (p *Planner) sweep(ctx context.Context) error {
+	if p.book.block.Hash.IsZero() {
+		return nil
 	}
+	began := time.Now()
+	m := p.moment()
+	swept, failures := liquidation.Sweep(ctx, p.book.index.Positions(p.risky), m.View(), p.cfg.Liquidation.Workers)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	p.note(failures)
+	p.risky = swept.Risky
+	for _, missed := range p.book.index.Missed(swept.Liquidatable, m.View()) {
+		p.metrics.missed.Inc()
+		p.log.Error().Stringer("position", missed.Position.PositionKey).Uint64("block", m.Block.Number).
+			Msg("the index missed a liquidatable position: it would have been found by the sweep alone")
+	}
+	p.metrics.swept(swept, time.Since(began))
+	if err := p.everything(ctx); err != nil {
+		return err
+	}
+	return p.announce(ctx, p.live.all(), false)
 }
 
-// announce publishes jobs and says so, one line a job that is not routine.
-func (p *Planner) announce(ctx context.Context, jobs []job.Job) error {
+// announce publishes jobs, most urgent first. After a failure it is unknown which arrived, and all live ones go out again.
+func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) error {
+	if p.live.lost {
+		jobs, fresh = p.live.all(), false
+	}
+	p.live.order(jobs)
 	if err := p.publisher.publish(ctx, jobs); err != nil {
-		p.live.forget()
+		p.live.lost = true
 		p.jobsReady.Fail(err.Error())
 		return err
 	}
+	p.live.lost = false
 	p.jobsReady.OK()
 	for _, j := range jobs {
-		p.metrics.published.WithLabelValues(string(j.Kind)).Inc()
+		p.metrics.announced(j, fresh, p.quotes)
 		p.log.Debug().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("block", j.Evidence.Block.Number).Str("why", j.Evidence.Reason).Msg("job published")
 	}
 	return nil

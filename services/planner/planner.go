@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service"
@@ -24,10 +27,15 @@ type Planner struct {
 	store     Store
 	shards    *shards
 	quotes    *quotes
+	book      *book
 	finder    *finder
 	publisher *publisher
-	live      live
+	live      *live
+	rules     due.Rules
+	modes     *liquidation.Modes
 
+	mode       liquidation.Mode
+	risky      []chain.Hash       // positions that the last sweep found near their liquidation
 	noted      string             // the failures of the last pass
 	stateReady *service.Condition // whether snapshots are had
 	jobsReady  *service.Condition // whether jobs can be published
@@ -56,16 +64,23 @@ func Start(sh *service.Shell, cfg Config) error {
 	p.stateReady, p.jobsReady = sh.Ready("state"), sh.Ready("jobs")
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
 	sh.Go("plan", func(ctx context.Context) error { return p.Run(ctx, db) })
+	startDelayed(sh, cfg, client, db)
 	return nil
 }
 
 // New wires a planner. It connects to nothing yet.
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, store Store) *Planner {
-	return &Planner{
-		cfg: cfg, log: log, metrics: metrics, client: client, store: store, shards: newShards(), quotes: newQuotes(),
-		publisher: newPublisher(client, cfg.Keeper),
-		finder:    &finder{signers: cfg.Planner.Signers, liquidation: cfg.Liquidation, frozenRole: cfg.Planner.FrozenRole},
+	p := &Planner{
+		cfg: cfg, log: log, metrics: metrics, client: client, store: store, shards: newShards(), quotes: newQuotes(), live: newLive(),
+		book: newBook(cfg.Liquidation.Armed()), publisher: newPublisher(client, cfg.Keeper), modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),
+		rules: due.Rules{
+			FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor, FrozenRole: cfg.Planner.FrozenRole,
+		},
 	}
+	p.finder = &finder{
+		book: p.book, births: newBirths(p.quotes), spacing: newSpacing(cfg.Liquidation.Spacing.Factor), live: p.live, signers: cfg.Planner.Signers,
+	}
+	return p
 }
 
 // Run waits for a database and topics it can work with, and then plans until ctx ends.
@@ -80,7 +95,7 @@ func (p *Planner) Run(ctx context.Context, db *pg.DB) error {
 	group.Go(func() error {
 		return p.shards.join(ctx, p.client, fmt.Sprintf("perp.%d.planner", id), wire.LogTopic(id))
 	})
-	group.Go(func() error { return p.quotes.follow(ctx, p.client, wire.PriceTopic(id), p.cfg.Planner.PriceMaxAge) })
+	group.Go(func() error { return p.quotes.follow(ctx, p.client, wire.PriceTopic(id)) })
 	group.Go(func() error { return p.plan(ctx, changes) })
 	return group.Wait()
 }

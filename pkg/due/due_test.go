@@ -1,0 +1,223 @@
+package due
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+var (
+	eth, btc, usdc = chain.Address{1}, chain.Address{2}, chain.Address{3}
+	ethMarket      = perp.Market{MarketToken: chain.Address{10}, IndexToken: eth, LongToken: eth, ShortToken: usdc}
+	btcMarket      = perp.Market{MarketToken: chain.Address{11}, IndexToken: btc, LongToken: btc, ShortToken: usdc}
+	alice          = chain.Address{20}
+)
+
+const nowMs = 1_700_000_000_000
+
+type rows map[perp.RowKey]perp.Row
+
+func (r rows) Get(k perp.RowKey) perp.Row { return r[k] }
+
+func dollarsPerEther(usd uint64) perp.Uint { return perp.U64(usd).Mul(perp.Pow10(12)) }
+
+func quote(price perp.Uint) Quote {
+	return Quote{Price: perp.Price{Min: price, Max: price}, TimeMs: nowMs, ID: "report"}
+}
+
+// moment is nowMs with ETH at $4500 and nothing known of the exchange but two markets and 1 % of required collateral.
+func moment() *Moment {
+	all := rows{}
+	for _, row := range []perp.Row{
+		ethMarket, btcMarket,
+		perp.Parameter{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()), Value: perp.Pow10(28).Bytes32()},
+		perp.Parameter{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(300).Bytes32()},
+		perp.MarketValue{Measure: perp.OpenInterest, Scope: ethMarket.MarketToken.Hash(), Token: usdc, IsLong: true, Value: perp.U64(40_000).Mul(perp.One).Int()},
+	} {
+		all[row.RowKey()] = row
+	}
+	return &Moment{
+		Block: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: nowMs}, Generation: 1, Rows: all, Rules: Rules{FireRatio: perp.One},
+		Quotes: map[chain.Address]Quote{
+			eth: quote(dollarsPerEther(4500)), btc: quote(perp.U64(9).Mul(perp.Pow10(26))), usdc: quote(perp.Pow10(24)),
+		},
+	}
+}
+
+func order(kind perp.OrderType, trigger uint64, change ...func(*perp.Order)) perp.Order {
+	o := perp.Order{
+		Key: chain.Hash{byte(kind), byte(trigger)}, Account: alice, Market: ethMarket.MarketToken, InitialCollateralToken: usdc, OrderType: kind,
+		IsLong: true, TriggerPrice: dollarsPerEther(trigger), UpdatedAtTime: perp.U64(nowMs/1000 - 10), Status: perp.Created, Changes: 1,
+		Birth: perp.Stamp{TimeMs: nowMs - 10_000},
+	}
+	if kind.IsIncrease() {
+		o.AcceptablePrice = dollarsPerEther(1_000_000)
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+// long is a long of $10 000 opened at $5000 with so many dollars of collateral.
+func long(collateralUSD uint64) perp.Position {
+	p := perp.Position{
+		Account: alice, Market: ethMarket.MarketToken, CollateralToken: usdc, IsLong: true, Status: perp.Active, Changes: 1,
+		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(2).Mul(perp.Pow10(18)),
+		CollateralAmount: perp.U64(collateralUSD).Mul(perp.Pow10(6)), IncreasedAtTime: perp.U64(nowMs/1000 - 100),
+	}
+	p.PositionKey = perp.PositionKey(p.Account, p.Market, p.CollateralToken, p.IsLong)
+	return p
+}
+
+// PIPE-4: what is executable is due; everything else says why not.
+func TestOrders(t *testing.T) {
+	status := func(s perp.Status) func(*perp.Order) { return func(o *perp.Order) { o.Status = s } }
+	for name, c := range map[string]struct {
+		order perp.Order
+		why   string // empty = due
+	}{
+		"market order":             {order(perp.MarketIncrease, 0), ""},
+		"limit above the price":    {order(perp.LimitIncrease, 4600), ""},
+		"limit below the price":    {order(perp.LimitIncrease, 4400), "does not meet the trigger"},
+		"take profit reached":      {order(perp.LimitDecrease, 4400), ""},
+		"stop loss reached":        {order(perp.StopLossDecrease, 4600), ""},
+		"stop loss not reached":    {order(perp.StopLossDecrease, 4400), "does not meet the trigger"},
+		"stop increase reached":    {order(perp.StopIncrease, 4400), ""},
+		"updated":                  {order(perp.MarketDecrease, 0, status(perp.Updated)), ""},
+		"executed":                 {order(perp.MarketIncrease, 0, status(perp.Executed)), "it is Executed"},
+		"frozen, without the role": {order(perp.LimitIncrease, 4600, status(perp.Frozen)), "does not hold the frozen-order role"},
+		"expired market order": {order(perp.MarketIncrease, 0, func(o *perp.Order) { o.UpdatedAtTime = perp.U64(nowMs/1000 - 301) }),
+			"only its owner can cancel it"},
+		"not valid yet": {order(perp.LimitIncrease, 4600, func(o *perp.Order) { o.ValidFromTime = perp.U64(nowMs/1000 + 60) }), "takes reports from second"},
+		"stop loss without a position": {order(perp.StopLossDecrease, 4400, func(o *perp.Order) { o.IsLong = false }),
+			"its position is not open"},
+		"unknown market on its path": {order(perp.MarketIncrease, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{{99}} }), "is not known"},
+		"limit swap":                 {order(perp.LimitSwap, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} }), ""},
+		"price worse than acceptable": {order(perp.LimitIncrease, 4600, func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(4499) }),
+			"the venue would freeze the order"},
+		"market order worse than acceptable is sent": {order(perp.MarketIncrease, 0, func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(1) }), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			position := perp.Position{}
+			if c.order.IsLong {
+				position = long(5000)
+			}
+			d := moment().Order(c.order, position)
+			if d.Due != (c.why == "") || !strings.Contains(d.Why, c.why) || d.Why == "" {
+				t.Errorf("due %v because %q, want %q", d.Due, d.Why, c.why)
+			}
+			if d.Job.ID != job.OrderID(c.order.Key, 1) {
+				t.Errorf("id %s", d.Job.ID)
+			}
+		})
+	}
+}
+
+// A keeper with the role executes frozen orders too, and says so in the job.
+func TestFrozenOrdersNeedTheRole(t *testing.T) {
+	m := moment()
+	m.Rules.FrozenRole = true
+	d := m.Order(order(perp.LimitIncrease, 4600, func(o *perp.Order) { o.Status = perp.Frozen }), perp.Position{})
+	if !d.Due || !d.Job.Frozen {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestJobCarriesWhatTheSenderNeeds(t *testing.T) {
+	m := moment()
+	o := order(perp.MarketIncrease, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} })
+	d := m.Order(o, perp.Position{})
+	j := d.Job
+	if !slices.Equal(j.Tokens, []chain.Address{eth, usdc, btc}) {
+		t.Errorf("tokens %v", j.Tokens)
+	}
+	if d.PriceBorn() || j.Class != job.ClassMarketOrder || j.BirthMs != nowMs-10_000 || j.ExpiresMs != nowMs-10_000+300_000 {
+		t.Errorf("%+v", j)
+	}
+	if j.Evidence.Block != m.Block || len(j.Evidence.Reports) != 3 || j.Evidence.Generation != 1 || j.Evidence.Reason != d.Why {
+		t.Errorf("evidence %+v", j.Evidence)
+	}
+	if !m.Order(order(perp.LimitIncrease, 4600), perp.Position{}).PriceBorn() {
+		t.Error("a limit order is born by a price")
+	}
+}
+
+func TestRequests(t *testing.T) {
+	deposit := perp.Request{
+		Kind: perp.Deposit, Key: chain.Hash{1}, Account: alice, Market: ethMarket.MarketToken, UpdatedAtTime: perp.U64(nowMs / 1000),
+		Status: perp.Created, Fields: perp.Fields{"longTokenSwapPath": []chain.Address{btcMarket.MarketToken}},
+	}
+	late, done, lost := deposit, deposit, deposit
+	late.UpdatedAtTime, done.Status, lost.Market = perp.U64(nowMs/1000-301), perp.Executed, chain.Address{99}
+	for why, r := range map[string]perp.Request{"": deposit, "it expired in second": late, "it is Executed": done, "is not known": lost} {
+		d := moment().Request(r)
+		if d.Due != (why == "") || !strings.Contains(d.Why, why) {
+			t.Errorf("due %v because %q, want %q", d.Due, d.Why, why)
+		}
+		if d.Due && (d.Job.ID != job.RequestID(job.Deposit, r.Key) || !slices.Equal(d.Job.Tokens, []chain.Address{eth, usdc, btc})) {
+			t.Errorf("%+v", d.Job)
+		}
+	}
+}
+
+// Each reason for leaving a position alone is named.
+func TestPositions(t *testing.T) {
+	for name, c := range map[string]struct {
+		position perp.Position
+		change   func(*Moment, *perp.Position)
+		why      string
+	}{
+		"below":  {long(1050), nil, ""},
+		"above":  {long(1150), nil, "margin ratio 150.00 %, 150.00 USD remain and 100.00 USD are required"},
+		"closed": {long(1050), func(_ *Moment, p *perp.Position) { p.Status = perp.Closed }, "it is Closed"},
+		"changed after the report": {long(1050), func(_ *Moment, p *perp.Position) { p.IncreasedAtTime = perp.U64(nowMs/1000 + 1) },
+			"the position changed in second"},
+		"no report":      {long(1050), func(m *Moment, _ *perp.Position) { delete(m.Quotes, eth) }, "no fresh price report"},
+		"unknown market": {long(1050), func(_ *Moment, p *perp.Position) { p.Market = chain.Address{99} }, "is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := moment()
+			if c.change != nil {
+				c.change(m, &c.position)
+			}
+			d := m.Position(c.position)
+			if d.Due != (c.why == "") || !strings.Contains(d.Why, c.why) {
+				t.Errorf("due %v because %q, want %q", d.Due, d.Why, c.why)
+			}
+		})
+	}
+}
+
+// LIQ-13: a venue that closes parts gets at most a share of the side's open interest; one that does not, all of it.
+func TestSlices(t *testing.T) {
+	m := moment()
+	if d := m.Position(long(1050)); !d.Job.SizeDeltaUsd.IsZero() {
+		t.Errorf("without the capability: %s", d.Job.SizeDeltaUsd)
+	}
+	m = moment()
+	m.Rules.SliceFactor = perp.Pow10(29) // 10 % of the $40 000 of longs
+	if d := m.Position(long(1050)); d.Job.SizeDeltaUsd != perp.U64(4000).Mul(perp.One) {
+		t.Errorf("a slice of %s", d.Job.SizeDeltaUsd)
+	}
+	m = moment()
+	m.Rules.SliceFactor = perp.One
+	if d := m.Position(long(1050)); !d.Job.SizeDeltaUsd.IsZero() {
+		t.Errorf("a position within the share is closed at once, not by %s", d.Job.SizeDeltaUsd)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for cents, want := range map[uint64]string{0: "0.00", 5: "0.05", 123: "1.23", 1_000_000: "10000.00"} {
+		if got := dollars(perp.U64(cents).Mul(perp.Pow10(28)).Int()); got != want {
+			t.Errorf("%d cents are %q", cents, got)
+		}
+	}
+	if got := dollars(perp.U64(7).Mul(perp.Pow10(28)).Int().Neg()); got != "-0.07" {
+		t.Errorf("minus seven cents are %q", got)
+	}
+}

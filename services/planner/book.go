@@ -1,0 +1,125 @@
+package planner
+
+import (
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/perp"
+)
+
+// book is what a planner knows: everybody's markets, measures and parameters, and the open positions, orders and requests of its shards, kept in the order
+// in which prices reach them. It stands for one block. It is for one goroutine at a time.
+type book struct {
+	block      chain.BlockRef // zero until there is a state
+	generation uint32
+	rows       rowIndex
+
+	index   *liquidation.Index
+	orders  map[chain.Hash]perp.Order
+	markets map[chain.Address]*marketBook
+	byToken map[chain.Address][]chain.Address // the markets whose jobs a token's price decides
+}
+
+// marketBook is what waits in one market. What has no market of its own (limit swaps) is in that of the zero address.
+type marketBook struct {
+	triggers due.Triggers                // orders that wait for a price
+	prompt   map[chain.Hash]perp.Order   // orders that are due at once
+	requests map[chain.Hash]perp.Request // deposits, withdrawals and shifts
+}
+
+func newBook(armed perp.Uint) *book {
+	return &book{
+		rows: rowIndex{}, index: liquidation.NewIndex(armed), orders: map[chain.Hash]perp.Order{}, markets: map[chain.Address]*marketBook{},
+		byToken: map[chain.Address][]chain.Address{},
+	}
+}
+
+// rowIndex holds the rows that belong to everybody.
+type rowIndex map[perp.RowKey]perp.Row
+
+// Get implements [perp.Rows].
+func (x rowIndex) Get(k perp.RowKey) perp.Row { return x[k] }
+
+func add[R perp.Row](x rowIndex, rows []R) {
+	for _, r := range rows {
+		x[r.RowKey()] = r
+	}
+}
+
+func (b *book) market(token chain.Address) *marketBook {
+	m, known := b.markets[token]
+	if !known {
+		m = &marketBook{prompt: map[chain.Hash]perp.Order{}, requests: map[chain.Hash]perp.Request{}}
+		b.markets[token] = m
+	}
+	return m
+}
+
+// putMarket makes a market's jobs follow its tokens.
+func (b *book) putMarket(m perp.Market) {
+	for _, token := range m.Tokens() {
+		b.byToken[token] = append(b.byToken[token], m.MarketToken)
+	}
+	b.rows[m.RowKey()] = m
+}
+
+func (b *book) putOrder(o perp.Order) {
+	b.removeOrder(o.Key)
+	if !o.Status.Pending() && o.Status != perp.Frozen {
+		return
+	}
+	b.orders[o.Key] = o
+	m := b.market(o.Market)
+	if o.OrderType.IsMarket() || o.OrderType.IsSwap() {
+		m.prompt[o.Key] = o
+		return
+	}
+	m.triggers.Put(o)
+}
+
+func (b *book) removeOrder(key chain.Hash) {
+	if old, known := b.orders[key]; known {
+		m := b.market(old.Market)
+		delete(m.prompt, key)
+		m.triggers.Remove(key)
+		delete(b.orders, key)
+	}
+}
+
+func (b *book) putRequest(r perp.Request) {
+	m := b.market(r.Market)
+	delete(m.requests, r.Key)
+	if r.Status.Pending() {
+		m.requests[r.Key] = r
+	}
+}
+
+func (b *book) requestCount() (n int) {
+	for _, m := range b.markets {
+		n += len(m.requests)
+	}
+	return n
+}
+
+// reached returns the markets whose jobs a change of these tokens' prices may decide.
+func (b *book) reached(tokens map[chain.Address]bool) map[chain.Address]bool {
+	markets := map[chain.Address]bool{}
+	for token := range tokens {
+		for _, m := range b.byToken[token] {
+			markets[m] = true
+		}
+	}
+	return markets
+}
+
+// everything returns all markets in which anything waits.
+func (b *book) everything() map[chain.Address]bool {
+	markets := map[chain.Address]bool{}
+	for m := range b.markets {
+		markets[m] = true
+	}
+	for _, m := range b.index.Markets() {
+		markets[m] = true
+	}
+	return markets
+}

@@ -1,0 +1,101 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/wire"
+)
+
+// quotes is the board of price reports, fed from the price topic, and which tokens have news.
+type quotes struct {
+	board *price.Board
+
+	mu      sync.Mutex
+	tokens  map[chain.Address]bool // those with a newer report since the last call of take
+	arrived time.Time              // when the first of them came
+	changed chan struct{}          // holds one token when tokens is not empty
+}
+
+func newQuotes() *quotes {
+	return &quotes{board: price.NewBoard(), tokens: map[chain.Address]bool{}, changed: make(chan struct{}, 1)}
+}
+
+// follow reads the price topic from a board's window ago until ctx ends: births of jobs are looked up in it. Records it does not understand stop it.
+func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) error {
+	const onlyPartition = 0
+	offset, err := client.OffsetAt(ctx, topic, onlyPartition, time.Now().Add(-price.Window))
+	if err != nil {
+		return fmt.Errorf("looking for reports of the last %s: %w", price.Window, err)
+	}
+	reader := client.Reader(topic, onlyPartition, offset)
+	for {
+		records, err := reader.NextBatch(ctx, 1000)
+		if err != nil {
+			return fmt.Errorf("reading price reports: %w", err)
+		}
+		arrived := time.Now()
+		for _, r := range records {
+			m, _, err := wire.Decode(r)
+			if err != nil {
+				return fmt.Errorf("reading price reports: %w", err)
+			}
+			report, ok := m.(wire.Price)
+			if !ok {
+				return fmt.Errorf("reading price reports: a %T has no place on %s (partition %d, offset %d)", m, topic, r.Partition, r.Offset)
+			}
+			q.add(price.FromMessage(report), arrived)
+		}
+	}
+}
+
+func (q *quotes) add(r price.Report, arrived time.Time) {
+	if !q.board.Add(r) {
+		return
+	}
+	if newest, _ := q.board.Latest(r.Token); newest.TimeMs != r.TimeMs {
+		return // it came late; a later one has been judged with
+	}
+	q.mu.Lock()
+	if len(q.tokens) == 0 {
+		q.arrived = arrived
+	}
+	q.tokens[r.Token] = true
+	q.mu.Unlock()
+	select {
+	case q.changed <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the tokens with newer reports, and when the first of these came.
+func (q *quotes) take() (tokens map[chain.Address]bool, arrived time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	tokens, arrived = q.tokens, q.arrived
+	q.tokens = map[chain.Address]bool{}
+	return tokens, arrived
+}
+
+// at returns the newest report of each token within [from, to] seconds.
+func (q *quotes) at(tokens []chain.Address, from, to uint64) map[chain.Address]due.Quote {
+	found := make(map[chain.Address]due.Quote, len(tokens))
+	for _, token := range tokens {
+		if r, known := q.board.NewestWithin(token, from, to); known {
+			found[token] = quoteOf(r)
+		}
+	}
+	return found
+}
+
+func quoteOf(r price.Report) due.Quote {
+	q := due.Quote{TimeMs: r.TimeMs, ID: fmt.Sprintf("%s@%d", r.Token, r.TimeMs)}
+	q.Min, q.Max = r.Min, r.Max
+	return q
+}
