@@ -38,10 +38,11 @@ func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 	case 10:
 		return RequestEnded{Kind: Deposit, Key: key, Status: rapid.SampledFrom([]Status{Executed, Cancelled}).Draw(t, "status"), Stamp: stamp}
 	case 11:
+		funded := rapid.SampledFrom([]chain.Hash{chain.Address{key[0]}.Hash(), {}}).Draw(t, "funded")
 		return MarketValued{[]MarketValue{
 			{Measure: OpenInterest, Scope: key, Value: number("oi").Int(), Stamp: stamp},
 			{Measure: PoolAmount, Scope: chain.Hash{}, Value: number("pool").Int(), Stamp: stamp},
-			{Measure: FundingFactorPerSecond, Scope: rapid.SampledFrom([]chain.Hash{chain.Address{key[0]}.Hash(), {}}).Draw(t, "funded"), Value: number("rate").Int(), Stamp: stamp},
+			{Measure: FundingFactorPerSecond, Scope: funded, Value: number("rate").Int(), Stamp: stamp},
 		}}
 	case 12:
 		source := rapid.SampledFrom([]ParameterSource{FromEvent, FromCall}).Draw(t, "source")

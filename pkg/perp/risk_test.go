@@ -117,6 +117,17 @@ func TestJudgeByHand(t *testing.T) {
 			parameter(DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", market.Hash()), Uint{}))
 	}
 	elevenTenths := U64(11).Mul(Pow10(29))
+	own := market.Hash()
+	set := func(rows rowMap, v Uint, name string, args ...chain.Hash) {
+		rows.put(parameter(DataStoreKey(name, args...), v))
+	}
+	accruedAt := func(v MarketValue, second uint64) MarketValue { v.Stamp.TimeMs = second * 1000; return v }
+	pending := func(hundredths int64, most Uint) func(*Position, rowMap) {
+		return func(p *Position, rows rowMap) {
+			p.PendingImpactAmount = I64(hundredths * 10_000_000_000_000_000)
+			set(rows, most, "MAX_POSITION_IMPACT_FACTOR_FOR_LIQUIDATIONS", own)
+		}
+	}
 	for name, test := range map[string]struct {
 		change       func(*Position, rowMap)
 		ethPrice     uint64
@@ -154,6 +165,67 @@ func TestJudgeByHand(t *testing.T) {
 		"a fraction of funding": {func(p *Position, rows rowMap) {
 			rows.put(measure(FundingFeeAmountPerSize, usdc, true, U64(40).Mul(Pow10(6)).MulDiv(Pow10(45), p.SizeInUsd).Add(U64(1))))
 		}, 4_557, One, "509999999", "1019999998000000000000000000000", false},
+		// Half of the pool of 20 ETH is reserved: 10^-6 of the size a second, $50 in 1000 seconds.
+		"borrowing accrues": {func(_ *Position, rows rowMap) {
+			set(rows, U64(2).Mul(Pow10(24)), "BORROWING_FACTOR", own, BoolWord(true))
+			set(rows, One, "BORROWING_EXPONENT_FACTOR", own, BoolWord(true))
+			rows.put(measure(PoolAmount, chain.Address{0xe7}, false, U64(20).Mul(Pow10(18))),
+				accruedAt(measure(CumulativeBorrowingFactor, noToken, true, Uint{}), 1_000))
+		}, 4_557, One, "500000000", "1000000000000000000000000000000", false},
+		// 80 % of the pool of 12.5 ETH is reserved, where half is the most and 70 % optimal: usage 160 %. (1.6 + 3·0.9/0.3)·10^-6 a second.
+		"borrowing beyond the kink": {func(_ *Position, rows rowMap) {
+			set(rows, U64(5).Mul(Pow10(29)), "OPEN_INTEREST_RESERVE_FACTOR", own, BoolWord(true))
+			set(rows, U64(7).Mul(Pow10(29)), "OPTIMAL_USAGE_FACTOR", own, BoolWord(true))
+			set(rows, Pow10(24), "BASE_BORROWING_FACTOR", own, BoolWord(true))
+			set(rows, U64(4).Mul(Pow10(24)), "ABOVE_OPTIMAL_USAGE_BORROWING_FACTOR", own, BoolWord(true))
+			rows.put(measure(PoolAmount, chain.Address{0xe7}, false, U64(125).Mul(Pow10(17))),
+				accruedAt(measure(CumulativeBorrowingFactor, noToken, true, Uint{}), 1_000))
+		}, 5_000, One, "4450000000", "8900000000000000000000000000000", false},
+		// A third of the open interest is on one side only: 10^-6 of the size a second, $50; the close no longer balances the sides, $30.
+		"funding accrues": {func(_ *Position, rows rowMap) {
+			set(rows, U64(3).Mul(Pow10(24)), "FUNDING_FACTOR", own)
+			set(rows, One, "FUNDING_EXPONENT_FACTOR", own)
+			set(rows, One, "MAX_FUNDING_FACTOR_PER_SECOND", own)
+			rows.put(measure(OpenInterest, usdc, false, dollars(25_000, 0)), accruedAt(measure(FundingFactorPerSecond, noToken, false, Uint{}), 1_000))
+		}, 5_000, One, "4920000000", "9840000000000000000000000000000", false},
+		"funding that longs receive": {func(_ *Position, rows rowMap) {
+			set(rows, U64(3).Mul(Pow10(24)), "FUNDING_FACTOR", own)
+			set(rows, One, "FUNDING_EXPONENT_FACTOR", own)
+			set(rows, One, "MAX_FUNDING_FACTOR_PER_SECOND", own)
+			rows.put(measure(OpenInterest, usdc, false, dollars(75_000, 0)), accruedAt(measure(FundingFactorPerSecond, noToken, false, Uint{}), 1_000))
+		}, 5_000, One, "4970000000", "9940000000000000000000000000000", false},
+		// All longs together have won $10 000; the pool of 20 ETH may pay 5 % of its $120 000.
+		"profits beyond the pool's": {func(_ *Position, rows rowMap) {
+			set(rows, U64(5).Mul(Pow10(28)), "MAX_PNL_FACTOR", BaseKey("MAX_PNL_FACTOR_FOR_TRADERS"), own, BoolWord(true))
+			rows.put(measure(PoolAmount, chain.Address{0xe7}, false, U64(20).Mul(Pow10(18))))
+		}, 6_000, One, "10980000000", "21960000000000000000000000000000", false},
+		"a discount of a tier": {func(_ *Position, rows rowMap) {
+			set(rows, U64(3), "PRO_TRADER_TIER", trader.Hash())
+			set(rows, U64(5).Mul(Pow10(29)), "PRO_DISCOUNT_FACTOR", chain.Hash{31: 3})
+		}, 5_000, One, "4990000000", "9980000000000000000000000000000", false},
+		"an impact still to be paid":     {pending(-1, Pow10(28)), 5_000, One, "4930000000", "9860000000000000000000000000000", false},
+		"as much of it as counts":        {pending(-1, U64(5).Mul(Pow10(26))), 5_000, One, "4955000000", "9910000000000000000000000000000", false},
+		"none of it where none counts":   {pending(-1, Uint{}), 5_000, One, "4980000000", "9960000000000000000000000000000", false},
+		"an impact still to be received": {pending(1, Pow10(28)), 5_000, One, "4980000000", "9960000000000000000000000000000", false},
+		// The long is all there is, so closing it turns $50 000 of imbalance into none: a reward of 1 % · 50 000² / 50 000, of which 0.1 % of the
+		// size counts, against an impact of $100 to be paid.
+		"a reward for balancing": {func(p *Position, rows rowMap) {
+			pending(-2, Pow10(28))(p, rows)
+			for _, side := range []chain.Hash{BoolWord(false), BoolWord(true)} {
+				set(rows, U64(2).Mul(Pow10(23)), "POSITION_IMPACT_FACTOR", own, side)
+				set(rows, U64(2).Mul(One), "POSITION_IMPACT_EXPONENT_FACTOR", own, side)
+				set(rows, Pow10(27), "MAX_POSITION_IMPACT_FACTOR", own, side)
+			}
+		}, 5_000, One, "4930000000", "9860000000000000000000000000000", false},
+		// Closing the long leaves $200 000 of shorts where there were $150 000 more of them: 0.07 % · (200 000 - 150 000) = $35, and $30 of fee.
+		"a charge for tilting": {func(p *Position, rows rowMap) {
+			pending(0, Pow10(28))(p, rows)
+			rows.put(measure(OpenInterest, usdc, false, dollars(200_000, 0)))
+			for _, side := range []chain.Hash{BoolWord(false), BoolWord(true)} {
+				set(rows, U64(7).Mul(Pow10(26)), "POSITION_IMPACT_FACTOR", own, side)
+				set(rows, One, "POSITION_IMPACT_EXPONENT_FACTOR", own, side)
+			}
+		}, 5_000, One, "4935000000", "9870000000000000000000000000000", false},
 		"a short": {func(p *Position, rows rowMap) {
 			p.IsLong = false
 			rows.put(measure(OpenInterest, usdc, true, Uint{}), measure(OpenInterest, usdc, false, p.SizeInUsd))
@@ -164,7 +236,7 @@ func TestJudgeByHand(t *testing.T) {
 			if test.change != nil {
 				test.change(&p, rows)
 			}
-			got, err := Judge(p, Circumstances{Rows: rows, FireRatio: test.fireRatio,
+			got, err := Judge(p, Circumstances{Rows: rows, FireRatio: test.fireRatio, Time: 2_000,
 				Prices: map[chain.Address]Price{eth: exactly(dollars(test.ethPrice, 18)), usdc: exactly(dollars(1, 6))}})
 			if err != nil {
 				t.Fatal(err)

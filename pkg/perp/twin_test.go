@@ -382,7 +382,8 @@ func drawVenue(t *rapid.T) (twin, Position) {
 	put(MarketValue{Measure: VirtualInventoryForPositions, Scope: id, Value: signedNumber("virtual", number("virtual", 0, 90_000_000, 27))})
 	put(MarketValue{Measure: VirtualInventoryForPositionsInTokens, Scope: id, Value: signedNumber("virtual tokens", number("virtual tokens", 0, 30_000_000, 15))})
 	p := Position{Account: trader, Market: market, CollateralToken: rapid.SampledFrom([]chain.Address{m.LongToken, usdc}).Draw(t, "collateral"),
-		IsLong: rapid.Bool().Draw(t, "long"), SizeInUsd: number("size", 1, 20_000_000, 27), PendingImpactAmount: signedNumber("pending", number("pending", 0, 1_000, 13))}
+		IsLong: rapid.Bool().Draw(t, "long"), SizeInUsd: number("size", 1, 20_000_000, 27)}
+	p.PendingImpactAmount = signedNumber("pending", number("pending", 0, 1_000, 13))
 	p.SizeInTokens = p.SizeInUsd.Div(number("entry", 1_000_000, 9_000_000, 9)).Add(U64(1))
 	p.CollateralAmount = p.SizeInUsd.Div(w.prices[p.CollateralToken].Min).Div(U64(rapid.Uint64Range(1, 100).Draw(t, "leverage of")))
 	p.BorrowingFactor = measureOf(w.rows, CumulativeBorrowingFactor, chain.Address{}, p.IsLong).Min(number("factor", 0, 90, 26))

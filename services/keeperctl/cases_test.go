@@ -237,14 +237,15 @@ func TestCasesRefuseBadInput(t *testing.T) {
 		return `[{"positionKey":"` + key + `","prices":{"WETH":[1,2],"USDC":1}` + more + `}]`
 	}
 	for name, test := range map[string]struct{ cases, want string }{
-		"no JSON":                  {`{`, "is no JSON array of cases"},
-		"no array":                 {`{"positionKey":1}`, "is no JSON array of cases"},
-		"no position":              {`[{"prices":{"WETH":[1,2]},"account":"` + alice.Hex() + `"}]`, "case 1: name the position"},
-		"no prices":                {`[{"positionKey":"` + chain.Hash{}.Hex() + `"}]`, "case 1: it has no prices"},
-		"a price of three":         {position(`,"prices":{"WETH":[1,2,3]}`), "want [min, max]"},
-		"a price that is none":     {position(`,"prices":{"WETH":["1,5","2"]}`), "price"},
-		"a negative price":         {position(`,"prices":{"WETH":[-1,2]}`), "price"},
-		"an unknown position":      {`[{"positionKey":"` + chain.Hash{9}.Hex() + `","prices":{"WETH":[1,2]}}]`, "position " + chain.Hash{9}.Hex() + " is not in the recording"},
+		"no JSON":              {`{`, "is no JSON array of cases"},
+		"no array":             {`{"positionKey":1}`, "is no JSON array of cases"},
+		"no position":          {`[{"prices":{"WETH":[1,2]},"account":"` + alice.Hex() + `"}]`, "case 1: name the position"},
+		"no prices":            {`[{"positionKey":"` + chain.Hash{}.Hex() + `"}]`, "case 1: it has no prices"},
+		"a price of three":     {position(`,"prices":{"WETH":[1,2,3]}`), "want [min, max]"},
+		"a price that is none": {position(`,"prices":{"WETH":["1,5","2"]}`), "price"},
+		"a negative price":     {position(`,"prices":{"WETH":[-1,2]}`), "price"},
+		"an unknown position": {`[{"positionKey":"` + chain.Hash{9}.Hex() + `","prices":{"WETH":[1,2]}}]`,
+			"position " + chain.Hash{9}.Hex() + " is not in the recording"},
 		"a position not yet there": {position(`,"asOfBlock":100`), "is not in the recording"},
 		"another account's":        {position(`,"account":"` + bob.Hex() + `"`), "is of account " + alice.Hex()},
 		"parts of another key": {position(`,"account":"` + bob.Hex() + `","market":"` + ethMarket.Hex() + `","collateralToken":"` + usdc.Hex() + `","isLong":true`),
@@ -276,7 +277,8 @@ func TestCasesRefuseBadInput(t *testing.T) {
 func TestCasePrices(t *testing.T) {
 	for text, want := range map[string]string{
 		`4599.54`: "4599540000000000", `5199.4800000000005`: "5199480000000000", `"5199.4800000000005"`: "", `1e-05`: "10000000", `"1E3"`: "1000000000000000",
-		`0.1`: "100000000000", `"0.000000000001"`: "1", `"0.0000000000001"`: "", `52005199999999995e-13`: "5200520000000000", `0`: "", `-1`: "", `"1e200"`: "", `""`: "",
+		`0.1`: "100000000000", `"0.000000000001"`: "1", `"0.0000000000001"`: "", `52005199999999995e-13`: "5200520000000000",
+		`0`: "", `-1`: "", `"1e200"`: "", `""`: "",
 		`"1.2.3"`: "", `true`: "", `5`: "5000000000000",
 	} {
 		var d decimal

@@ -92,7 +92,8 @@ func (names tokenNames) prices(given map[string]casePrice, p perp.Position, m pe
 	}
 	s.match(tokens, nil, 0)
 	if s.chosen == nil {
-		return nil, fmt.Errorf("no prices for the %d tokens of market %s: it needs %v, given are %v", len(tokens), m.MarketToken, tokens, slices.Sorted(maps.Keys(given)))
+		return nil, fmt.Errorf("no prices for the %d tokens of market %s: it needs %v, given are %v",
+			len(tokens), m.MarketToken, tokens, slices.Sorted(maps.Keys(given)))
 	}
 	if s.second-s.best < math.Ln2 {
 		return nil, errors.New("cannot tell which symbol is which token; say so with --tokens SYMBOL=ADDRESS:DECIMALS,…")
