@@ -14,7 +14,7 @@ import (
 var (
 	// An hour is enough: what failed before that and is still due the planner says again at every sweep anyway.
 	addRearms = register("add rearmings", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
-		SELECT $1, i.job_id || '#' || i.arm, jsonb_build_object('job', i.job_id, 'arm', i.arm), i.rearm_at, i.rearm_at
+		SELECT $1, i.job_id || '#' || i.arm, jsonb_build_object('job', i.job_id, 'arm', i.arm), to_timestamp(i.rearm_ms / 1000.0), to_timestamp(i.rearm_ms / 1000.0)
 		FROM keeper.tx_intent i
 		WHERE i.ended_at > clock_timestamp() - interval '1 hour' AND i.outcome = ANY ($2)
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.arm > i.arm)
