@@ -71,6 +71,7 @@ func TestBench(t *testing.T) {
 		"a second source confirms what it said before": {2, []say{{0, 0, 100}, {0, 1, 100}, {1, 1, 70}, {2, 1, 70}, {3, 1, 70}, {4, 0, 70}},
 			"100 jump(70) jump(70) 70"},
 		"a second source confirms what it says after": {2, []say{{0, 0, 100}, {1, 0, 70}, {2, 1, 70}}, "100 jump(70) 70"},
+		"a claim of long ago confirms nothing":        {2, []say{{0, 0, 100}, {0, 1, 100}, {1, 0, 70}, {30, 1, 70}}, "100 jump(70) jump(70)"},
 		"sources that disagree": {2, []say{{0, 0, 100}, {0, 1, 105}, {1, 0, 101}, {2, 0, 102}, {3, 0, 101}, {4, 0, 102}},
 			"100 deviation(105) 101 102 101 102"},
 		"a dispute is settled by insisting": {2, []say{{0, 1, 105}, {1, 0, 100}, {2, 0, 100}, {3, 0, 101}, {4, 0, 100}},

@@ -193,6 +193,21 @@ func TestFeedSaysWhatIsMissing(t *testing.T) {
 	})
 }
 
+// A source that gives reports between its failures is not made to wait longer and longer.
+func TestFeedForgivesFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := runFeed(t, "only")
+		begin := time.Now()
+		for range 20 {
+			h.sources[0].say(token(0), 100)
+			h.sources[0].lines <- line{broken: errors.New("connection reset")}
+		}
+		if waited := time.Since(begin); waited > 20*100*time.Millisecond {
+			t.Errorf("twenty short pauses took %s", waited)
+		}
+	})
+}
+
 // What cannot be emitted is emitted again, before anything that comes later.
 func TestFeedEmitsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -169,8 +169,15 @@ func TestFailuresKeepTheSecret(t *testing.T) {
 		}
 		closeIdle()
 	}
+	elsewhere := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s elsewhere", r.URL) })
+	redirect := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) })
+	members, closeIdle := Open(config(Table{Kind: "gmx", URL: at(redirect), Provider: provider}), nil)
+	defer closeIdle()
+	if err := members[0].Source.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "HTTP 302") {
+		t.Errorf("a service that sends us elsewhere: %v", err)
+	}
 	s.Close()
-	members, closeIdle := Open(config(Table{Kind: "devnet", URL: at(s)}), nil)
+	members, closeIdle = Open(config(Table{Kind: "devnet", URL: at(s)}), nil)
 	defer closeIdle()
 	if err := members[0].Source.Run(t.Context(), nil); err == nil || strings.Contains(err.Error(), "7f3a9c") {
 		t.Errorf("a service that is gone: %v", err)

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,9 +10,12 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/secret"
 )
 
 func read(in io.Reader) (all []event, lines int, err error) {
@@ -94,27 +98,38 @@ func TestEventsRoundTrip(t *testing.T) {
 	})
 }
 
+// pipe is a service whose answer the test writes, in the time of a bubble.
+type pipe struct{ out *io.PipeWriter }
+
+func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
+	in, out := io.Pipe()
+	p.out = out
+	context.AfterFunc(r.Context(), func() { _ = in.CloseWithError(r.Context().Err()) })
+	return &http.Response{StatusCode: http.StatusOK, Body: in, Request: r}, nil
+}
+
 // A stream that says nothing at all is given up; one that only comments is not.
 func TestSilentStreamIsGivenUp(t *testing.T) {
-	release := make(chan struct{})
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		out := http.NewResponseController(w)
-		for range 3 {
-			_, _ = io.WriteString(w, ": still here\n")
-			_ = out.Flush()
+	synctest.Test(t, func(t *testing.T) {
+		service := &pipe{}
+		c := newClient(secret.MustURL("http://h"), time.Second)
+		c.http.Transport = service
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.listen(t.Context(), 50*time.Second, "", nil, func(event) error { return nil })
+		}()
+		begin := time.Now()
+		for range 10 {
+			synctest.Wait()
+			if _, err := io.WriteString(service.out, ": still here\n"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(40 * time.Second)
 		}
-		select {
-		case <-r.Context().Done():
-		case <-release:
+		if err := <-ended; !errors.Is(err, errQuiet) || time.Since(begin) != 410*time.Second {
+			t.Errorf("ended after %s with %v", time.Since(begin), err)
 		}
 	})
-	defer close(release)
-	c := newClient(at(s), hangGuard)
-	defer c.http.CloseIdleConnections()
-	err := c.listen(t.Context(), 50*time.Millisecond, "", nil, func(event) error { return nil })
-	if !errors.Is(err, errQuiet) {
-		t.Errorf("ended with %v", err)
-	}
 }
 
 func FuzzEvents(f *testing.F) {

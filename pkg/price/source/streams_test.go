@@ -165,6 +165,22 @@ func TestStreamsNeedCredentials(t *testing.T) {
 	}
 }
 
+// Feeds that rest are no reason to give a connection up while its other end answers pings.
+func TestStreamsMayRest(t *testing.T) {
+	e, s := startEngine(t, 1)
+	table := e.table(s)
+	table.FailAfter = time.Second
+	r := open(t, config(table), nil)
+	for range 5 { // one every third of the bound
+		<-e.pinged
+	}
+	e.advance()
+	e.seconds(t, r, 2)
+	if err := r.failures(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A connection that gives no sign of life is given up.
 func TestStreamsGiveUpADeadConnection(t *testing.T) {
 	e, s := startEngine(t, 1)
