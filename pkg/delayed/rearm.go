@@ -15,11 +15,11 @@ type Arm struct {
 	Arm uint32 `json:"arm"`
 }
 
-// HandOut gives a job to the senders. The same job twice is one job.
-type HandOut func(ctx context.Context, j job.Job) error
+// HandOut has a job said to the senders again, with the evidence of the newest state, if it is due there; otherwise it reports false, and nothing is
+// said. The same job twice is one job.
+type HandOut func(ctx context.Context, j job.Job) (due bool, err error)
 
-// Rearm is the kind that hands a job out again once its cooldown is over, unless the chain or the planner has been faster. Whether the job is still
-// due is the sender's to judge, as ever.
+// Rearm is the kind that has a job said again once its cooldown is over, unless the chain or the planner has been faster.
 type Rearm struct{ HandOut HandOut }
 
 // Name implements Kind.
@@ -49,8 +49,12 @@ func (r Rearm) Do(ctx context.Context, tx Tx, j Job) (any, error) {
 			return said("no longer pending"), nil
 		}
 	}
-	if err := r.HandOut(ctx, again); err != nil {
+	due, err := r.HandOut(ctx, again)
+	if err != nil {
 		return nil, err
+	}
+	if !due {
+		return said("not due at this planner; sweeps say it where it is"), nil
 	}
 	return said("handed out"), nil
 }

@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txm"
 )
 
 // delayedTx is the delayed.Tx: the transaction of one row.
@@ -29,7 +30,7 @@ var (
 		EXISTS (SELECT FROM {state}.perp_order WHERE key = $1 AND deleted_at IS NULL AND status IN ('Created', 'Updated', 'Frozen')) OR
 		EXISTS (SELECT FROM {state}.request WHERE key = $1 AND deleted_at IS NULL AND status IN ('Created', 'Updated', 'Frozen'))`)
 	countArms = register("arms that ended on a day", `SELECT kind, outcome, count(*) FROM keeper.tx_intent
-		WHERE ended_at >= $1 AND ended_at < $1 + interval '1 day' GROUP BY kind, outcome`)
+		WHERE ended_at >= $1 AND ended_at < $1 + interval '1 day' AND kind <> $2 GROUP BY kind, outcome`)
 	sumFees = register("fees booked on a day", `SELECT agent, count(*), sum(amount)::text FROM keeper.commission
 		WHERE booked_at >= $1 AND booked_at < $1 + interval '1 day' GROUP BY agent`)
 )
@@ -97,7 +98,7 @@ func (t delayedTx) Waiting(ctx context.Context, key chain.Hash) (waits bool, err
 // Day implements delayed.Days.
 func (t delayedTx) Day(ctx context.Context, day time.Time) (delayed.Day, error) {
 	d := delayed.Day{Day: day.Format(time.DateOnly), Fees: map[string]delayed.Fees{}}
-	rows, err := t.tx.Query(ctx, countArms.sql(), day)
+	rows, err := t.tx.Query(ctx, countArms.sql(), day, string(txm.Filler))
 	if err != nil {
 		return d, fmt.Errorf("counting the arms of %s: %w", d.Day, err)
 	}

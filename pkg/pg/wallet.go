@@ -25,7 +25,8 @@ const maxBooked = 1000
 var bookFees = register("book fees", `WITH owner AS (
 		SELECT * FROM unnest($1::bytea[], $2::text[]) AS o (signer, agent)
 	), fee AS (
-		SELECT t.tx_block_hash, f.stamp_log, f.stamp_block, f.stamp_tx_hash, f.keeper, owner.agent, f.amount, to_timestamp(f.stamp_time_ms::float8 / 1000) AS earned_at
+		SELECT t.tx_block_hash, f.stamp_log, f.stamp_block, f.stamp_tx_hash, f.keeper, owner.agent, f.amount,
+			to_timestamp(f.stamp_time_ms::float8 / 1000) AS earned_at
 		FROM {state}.keeper_fee f JOIN owner ON owner.signer = f.keeper
 			JOIN {state}.transaction t ON t.key = f.stamp_tx_hash AND t.tx_block = f.stamp_block AND t.deleted_at IS NULL
 		WHERE f.stamp_block >= $4 AND f.stamp_block <= $5 AND f.deleted_at IS NULL AND f.amount > 0

@@ -2,15 +2,14 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
@@ -19,9 +18,8 @@ import (
 )
 
 // startDelayed adds the scanner of delayed jobs to the process. Every planner scans; the rows decide who does what.
-func startDelayed(sh *service.Shell, cfg Config, client *bus.Client, db *pg.DB) {
-	metrics := delayed.NewMetrics(sh.Registry)
-	scanner := newDelayed(cfg, metrics, sh.Log, db, handOut(newPublisher(client, cfg.Keeper)))
+func startDelayed(sh *service.Shell, cfg Config, db *pg.DB, loop chan<- rearm) {
+	scanner := newDelayed(cfg, delayed.NewMetrics(sh.Registry), sh.Log, db, handOut(loop))
 	sh.Go("delayed", func(ctx context.Context) error { return runDelayed(ctx, scanner, db) })
 }
 
@@ -59,12 +57,48 @@ func runDelayed(ctx context.Context, scanner *delayed.Scanner, db *pg.DB) error 
 	return scanner.Run(ctx, bell)
 }
 
-// handOut publishes one job at a time: the publisher is for one goroutine, and the scanner works on several rows at once.
-func handOut(p *publisher) delayed.HandOut {
-	var mu sync.Mutex
-	return func(ctx context.Context, j job.Job) error {
-		mu.Lock()
-		defer mu.Unlock()
-		return p.publish(ctx, []job.Job{j})
+// rearm asks the planning loop to say a job again.
+type rearm struct {
+	job   job.Job
+	reply chan<- rearmed
+}
+
+// rearmed is the loop's answer.
+type rearmed struct {
+	due bool
+	err error
+}
+
+// loopPatience is how long a delayed job waits for the planning loop. It holds a transaction meanwhile, which the server ends when it is idle for long.
+const loopPatience = 2 * time.Second
+
+// handOut has jobs said by the planning loop, which alone knows what is due at the newest state.
+func handOut(loop chan<- rearm) delayed.HandOut {
+	return func(ctx context.Context, j job.Job) (bool, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, loopPatience, errors.New("the planning loop is busy"))
+		defer cancel()
+		reply := make(chan rearmed, 1)
+		select {
+		case loop <- rearm{j, reply}:
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+		select {
+		case r := <-reply:
+			return r.due, r.err
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
 	}
+}
+
+// rearm says a job again, if it is live.
+func (p *Planner) rearm(ctx context.Context, r rearm) error {
+	j, due := p.live.markets[r.job.Market][r.job.ID]
+	var err error
+	if due {
+		err = p.announce(ctx, []job.Job{j}, false)
+	}
+	r.reply <- rearmed{due, err}
+	return err
 }

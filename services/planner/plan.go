@@ -35,6 +35,8 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 			err = p.reload(ctx)
 		case <-p.shards.changed:
 			err = p.reload(ctx)
+		case r := <-p.rearms:
+			err = p.rearm(ctx, r)
 		case <-retryPass.C:
 			err = p.reload(ctx)
 		}

@@ -33,6 +33,7 @@ type Planner struct {
 	live      *live
 	rules     due.Rules
 	modes     *liquidation.Modes
+	rearms    chan rearm // jobs whose cooldown is over
 
 	mode       liquidation.Mode
 	risky      []chain.Hash       // positions that the last sweep found near their liquidation
@@ -64,7 +65,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	p.stateReady, p.jobsReady = sh.Ready("state"), sh.Ready("jobs")
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
 	sh.Go("plan", func(ctx context.Context) error { return p.Run(ctx, db) })
-	startDelayed(sh, cfg, client, db)
+	startDelayed(sh, cfg, db, p.rearms)
 	return nil
 }
 
@@ -72,7 +73,7 @@ func Start(sh *service.Shell, cfg Config) error {
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, store Store) *Planner {
 	p := &Planner{
 		cfg: cfg, log: log, metrics: metrics, client: client, store: store, shards: newShards(), quotes: newQuotes(), live: newLive(),
-		book: newBook(cfg.Liquidation.Armed()), publisher: newPublisher(client, cfg.Keeper), modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),
+		rearms: make(chan rearm), book: newBook(cfg.Liquidation.Armed()), publisher: newPublisher(client, cfg.Keeper), modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),
 		rules: due.Rules{
 			FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor, FrozenRole: cfg.Planner.FrozenRole,
 		},

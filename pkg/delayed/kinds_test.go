@@ -1,0 +1,174 @@
+package delayed_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/job"
+)
+
+// DLY-10: a job that failed is handed out again when it has cooled down, unless somebody was faster or it makes no sense any more.
+func TestRearm(t *testing.T) {
+	m := newMemory()
+	pending, closed := chain.Hash{1}, chain.Hash{2}
+	m.open[pending] = true
+	m.cooled["liquidation"] = job.Job{ID: "liquidation", Kind: job.Liquidation, Key: chain.Hash{3}}
+	m.cooled["order"] = job.Job{ID: "order", Kind: job.Order, Key: pending, ExpiresMs: uint64(time.Now().Add(time.Hour).UnixMilli())}
+	m.cooled["closed"] = job.Job{ID: "closed", Kind: job.Order, Key: closed}
+	m.cooled["late"] = job.Job{ID: "late", Kind: job.Deposit, Key: pending, ExpiresMs: uint64(time.Now().Add(-time.Hour).UnixMilli())}
+	m.cooled["recovered"] = job.Job{ID: "recovered", Kind: job.Adl}
+	m.cooled["unlucky"] = job.Job{ID: "unlucky", Kind: job.Order, Key: pending}
+	var mu sync.Mutex
+	var out []string
+	p := newPlant(m, delayed.DefaultConfig(), delayed.Rearm{HandOut: func(_ context.Context, j job.Job) (bool, error) {
+		if j.ID == "unlucky" {
+			return false, errors.New("the broker is away")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if j.ID == "recovered" {
+			return false, nil
+		}
+		out = append(out, j.ID)
+		return true, nil
+	}})
+	for _, id := range []string{"liquidation", "order", "closed", "late", "unlucky", "recovered", "followed by another arm"} {
+		o := delayed.Order{Kind: delayed.Rearming, Key: id, Payload: delayed.Arm{Job: id, Arm: 1}, DueAt: time.Now()}
+		if _, err := m.Add(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.scan(t)
+	slices.Sort(out)
+	if !slices.Equal(out, []string{"liquidation", "order"}) {
+		t.Errorf("handed out %v", out)
+	}
+	came := map[string]string{}
+	for _, j := range m.jobs(t) {
+		came[j.Key] = string(j.Status) + " " + string(j.Result) + j.LastError
+	}
+	for key, want := range map[string]string{
+		"order": "handed out", "closed": "no longer pending", "late": "accepts it no longer", "followed by another arm": "a later arm",
+		"recovered": "not due", "unlucky": "pending the broker is away",
+	} {
+		if !strings.Contains(came[key], want) {
+			t.Errorf("%s: %s, want %q", key, came[key], want)
+		}
+	}
+}
+
+// DLY-10: a request that nobody executed in its time is marked and counted.
+func TestExpiry(t *testing.T) {
+	m := newMemory()
+	m.open[chain.Hash{1}] = true
+	p := newPlant(m, delayed.DefaultConfig())
+	kinds := []delayed.Kind{delayed.NewExpiries(p.metrics, zerolog.Nop())}
+	p.Scanner = delayed.NewScanner(delayed.DefaultConfig(), "tester", m, kinds, nil, p.metrics, zerolog.Nop())
+	for _, key := range []chain.Hash{{1}, {2}} {
+		o := delayed.Order{Kind: delayed.Expiry, Key: key.Hex(), Payload: delayed.Expiring{What: "deposit", Key: key}, DueAt: time.Now()}
+		if _, err := m.Add(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.scan(t)
+	if jobs := m.jobs(t); !strings.Contains(string(jobs[0].Result), `"expired"`) || !strings.Contains(string(jobs[1].Result), "closed in time") {
+		t.Errorf("left %s and %s", jobs[0].Result, jobs[1].Result)
+	}
+	p.wantFigures(t, map[string]float64{"delayed_requests_expired_total": 1, "delayed_done_total": 2})
+}
+
+// DLY-10: the report of a day is a line of the log and the result of its row.
+func TestDailyReport(t *testing.T) {
+	var text strings.Builder
+	m := newMemory()
+	p := newPlant(m, delayed.DefaultConfig(), delayed.Reports{Log: zerolog.New(&text)})
+	if _, err := m.Add(t.Context(), delayed.Order{Kind: delayed.DailyReport, Key: "2026-02-28", DueAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	p.scan(t)
+	var day delayed.Day
+	if err := json.Unmarshal(m.jobs(t)[0].Result, &day); err != nil || day.Day != "2026-02-28" || !strings.Contains(text.String(), `"day":"2026-02-28"`) {
+		t.Errorf("%v: result %s, log %s", err, m.jobs(t)[0].Result, text.String())
+	}
+}
+
+func TestDayCountsByOutcome(t *testing.T) {
+	var d delayed.Day
+	for outcome, n := range map[job.Outcome]int{job.Done: 1, job.Reverted: 10, job.Refused: 100, job.LostRace: 1000, job.DroppedRecovered: 10_000} {
+		d.Count(job.Order, outcome, n)
+	}
+	if d.Executed[job.Order] != 1 || d.Failed[job.Order] != 110 || d.Other[job.Order] != 11_000 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// books answers a booking with what the test wants.
+type books struct {
+	asked      []uint64
+	generation int
+	final      uint64
+}
+
+func (b *books) Book(_ context.Context, ask delayed.Booking) (delayed.Booked, error) {
+	b.asked = append(b.asked, ask.From)
+	return delayed.Booked{Fees: 1, Generation: b.generation, Final: b.final}, nil
+}
+
+// The whole of a generation is looked at once, and from then on what may still change.
+func TestBookingsLookBackFarEnough(t *testing.T) {
+	b := &books{generation: 1, final: 5000}
+	c := delayed.CommissionConfig{Agents: []delayed.Agent{{Agent: "ann", Signers: []chain.Address{{1}}}}}
+	source := delayed.Bookings(b, 56, c)
+	for range 2 {
+		if _, err := source.Feed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.generation, b.final = 2, 6000
+	if _, err := source.Feed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []uint64{0, 0, 4000, 4000, 0}; !slices.Equal(b.asked, want) {
+		t.Errorf("asked from %v, want %v", b.asked, want)
+	}
+	idle := &books{}
+	if n, err := delayed.Bookings(idle, 56, delayed.CommissionConfig{}).Feed(t.Context()); n != 0 || err != nil || idle.asked != nil {
+		t.Errorf("without agents: %d, %v, asked %v", n, err, idle.asked)
+	}
+}
+
+func TestCommissionConfig(t *testing.T) {
+	ann := delayed.Agent{Agent: "ann", Signers: []chain.Address{{1}, {2}}}
+	for name, c := range map[string]delayed.CommissionConfig{
+		"hold: -1s": {Hold: -time.Second},
+		"agents[1]: signer " + chain.Address{2}.Hex(): {Agents: []delayed.Agent{ann, {Agent: "bob", Signers: []chain.Address{{2}}}}},
+		"agents[0]: agent and signers":                {Agents: []delayed.Agent{{Agent: "ann"}}},
+	} {
+		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("got %v, want %s", err, name)
+		}
+	}
+	c := delayed.CommissionConfig{Agents: []delayed.Agent{ann}}
+	if err := errors.Join(c.Validate(), delayed.DefaultCommissionConfig().Validate()); err != nil || c.Owners()[chain.Address{2}] != "ann" {
+		t.Errorf("%v, owners %v", err, c.Owners())
+	}
+}
+
+func TestIsAnomaly(t *testing.T) {
+	if delayed.IsAnomaly(errBroken) || delayed.IsAnomaly(nil) || !delayed.IsAnomaly(errors.Join(errBroken, delayed.Anomalyf("odd: %w", errBroken))) {
+		t.Error("what is wrong is not told from what failed")
+	}
+	if !errors.Is(delayed.Anomalyf("odd: %w", errBroken), errBroken) {
+		t.Error("the reason is lost")
+	}
+}
