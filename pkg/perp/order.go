@@ -1,6 +1,10 @@
 package perp
 
-import "perpkeeper/pkg/chain"
+import (
+	"strconv"
+
+	"perpkeeper/pkg/chain"
+)
 
 // OrderType is the contract's enum (Order.sol, v2.2).
 type OrderType uint8
@@ -17,6 +21,18 @@ const (
 	Liquidation
 	StopIncrease
 )
+
+var orderTypeNames = [...]string{
+	"market swap", "limit swap", "market increase", "limit increase", "market decrease", "limit decrease", "stop-loss decrease", "liquidation", "stop increase",
+}
+
+// String returns the type in words.
+func (t OrderType) String() string {
+	if int(t) < len(orderTypeNames) {
+		return orderTypeNames[t]
+	}
+	return "order type " + strconv.Itoa(int(t))
+}
 
 // IsMarket reports whether an order of this type executes at once and expires.
 func (t OrderType) IsMarket() bool {

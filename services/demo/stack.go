@@ -142,19 +142,26 @@ func (s *Stack) startBroker(context.Context) error {
 
 // prepare runs keeperctl as an operator would.
 func (s *Stack) prepare(ctx context.Context) error {
-	path, err := binary(s.binaries, "keeperctl")
-	if err != nil {
-		return err
-	}
+	var err error
 	if s.env, err = s.environment(); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, path, "prepare")
-	cmd.Env = append(os.Environ(), s.env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w", strings.TrimSpace(string(out)), err)
+	if out, err := s.Keeperctl(ctx, "prepare"); err != nil {
+		return fmt.Errorf("%s: %w", out, err)
 	}
 	return nil
+}
+
+// Keeperctl runs the operator's tool on this keeper and returns what it prints.
+func (s *Stack) Keeperctl(ctx context.Context, args ...string) (string, error) {
+	path, err := binary(s.binaries, "keeperctl")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), s.env...)
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
 }
 
 func (s *Stack) startServices(ctx context.Context) error {

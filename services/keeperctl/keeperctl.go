@@ -37,6 +37,9 @@ var commands = []command{
 	{name: "prepare", summary: "create missing topics and bring the database's schema up to date", main: func() {
 		service.Tool("keeperctl", "prepare", DefaultPrepareConfig(), Prepare)
 	}},
+	{name: "why-not", summary: "say why a position, order or request is not executed now", main: func() {
+		service.Tool("keeperctl", "why-not KEY", DefaultWhyNotConfig(), WhyNot)
+	}},
 	{name: "topics", summary: "print the catalogue of topics as a markdown table", setup: topicsCommand},
 	{name: "health", summary: "ask a process whether it is ready", setup: healthCommand},
 }

@@ -52,7 +52,7 @@ var House = Table{
 		{Path: "services/planner/...", May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price"})},
 		{Path: "services/sender/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer"})},
-		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg"})},
+		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price"})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
 		// demo starts the other processes as processes; of the services it imports none.
 		{Path: "services/demo/...", May: slices.Concat(inner, shell, []string{"pkg/embedded/...", "pkg/wire", "pkg/bus", "pkg/pg", "pkg/evm"})},
@@ -60,7 +60,7 @@ var House = Table{
 	},
 	Vendors: []Vendor{
 		{Prefix: "github.com/segmentio/kafka-go", Only: []string{"pkg/bus/..."}, Why: "only pkg/bus names the Kafka client"},
-		{Prefix: "github.com/jackc/pgx", Only: []string{"pkg/pg/..."}, Why: "only pkg/pg names the Postgres driver"},
+		{Prefix: "github.com/jackc/pgx", Only: []string{"pkg/pg/...", "test/bench"}, Why: "only pkg/pg names the Postgres driver; a benchmark measures beside it"},
 		{Prefix: "github.com/pressly/goose", Only: []string{"pkg/pg/..."}, Why: "only pkg/pg migrates"},
 		{Prefix: "database/sql", Only: []string{"pkg/pg/..."}, Why: "only pkg/pg speaks SQL"},
 		{Prefix: "github.com/spf13/viper", Only: []string{"pkg/service/..."}, Why: "only pkg/service reads configuration"},

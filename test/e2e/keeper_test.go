@@ -243,3 +243,27 @@ func (k *keeper) holdPrices() {
 		}
 	}
 }
+
+// explain asks why open positions are not liquidated, as an operator would.
+func (k *keeper) explain() {
+	k.t.Helper()
+	var open []perp.Position
+	k.await("open positions on a level state", func(ctx context.Context) error {
+		s, err := k.db.Snapshot(ctx, []int{0, 1, 2, 3})
+		if open = s.Positions; err == nil && len(open) == 0 {
+			return fmt.Errorf("none (level %v)", s.Level())
+		}
+		return err
+	})
+	k.await("an explanation", func(ctx context.Context) error { // the state may stand apart at the moment of asking
+		out, err := k.Keeperctl(ctx, "why-not", open[0].PositionKey.Hex())
+		if err != nil || !strings.Contains(out, "position of "+open[0].Account.Hex()) || !strings.Contains(out, "due ") {
+			return fmt.Errorf("%q, %w", out, err)
+		}
+		k.t.Logf("keeperctl why-not says:\n%s", out)
+		return nil
+	})
+	if out, err := k.Keeperctl(k.t.Context(), "why-not", "0x12"); err == nil || strings.Count(out, "\n") > 0 {
+		k.t.Errorf("a key that is none: %q, %v", out, err)
+	}
+}

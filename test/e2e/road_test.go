@@ -13,6 +13,7 @@ import (
 func TestMainRoad(t *testing.T) {
 	k := start(t, nil)
 	k.progress(5, 1)
+	k.explain()
 	k.finish()
 }
 
