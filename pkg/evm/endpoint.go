@@ -97,6 +97,7 @@ func (e *endpoint) answered(method string, took time.Duration) {
 	defer e.mu.Unlock()
 	e.last = nil
 	e.vitals.answered(method, took)
+	e.readmit(func(x Exclusion) bool { return x.Reason == ReasonWrongChain }) // nothing is answered before the chain is shown
 	e.judge()
 }
 

@@ -401,6 +401,8 @@ func dialFakes(t *testing.T, adapt func(*Config), nodes ...*fakeNode) (*Client, 
 	return c, reg
 }
 
+func newMetricsForTest() *Metrics { return NewMetrics(prometheus.NewRegistry()) }
+
 // fakes makes nodes of one chain of a length, with a log in every third block.
 func fakes(count, length int) ([]*fakeNode, fakeChain) {
 	c := newFakeChain(length, 0, func(n int) int { return (n + 1) % 3 })

@@ -88,6 +88,10 @@ func (l *line) open(ctx context.Context) (*connection, error) {
 	}
 	if !l.conn.proven {
 		if err := l.prove(ctx, l.conn); err != nil {
+			if announces(l.url) { // perhaps it was cut: then it never gets better
+				l.conn.Close()
+				l.conn = nil
+			}
 			return nil, unproven(err)
 		}
 		l.conn.proven = true

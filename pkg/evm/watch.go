@@ -34,7 +34,7 @@ func (p *pool) probe(ctx context.Context) {
 	for i, e := range all {
 		if failures[i] == nil && !slices.Contains(dissent, e) {
 			e.mu.Lock()
-			e.readmit(func(x Exclusion) bool { return x.served(now) || x.Reason == ReasonWrongChain })
+			e.readmit(func(x Exclusion) bool { return x.served(now) })
 			e.mu.Unlock()
 		}
 	}
