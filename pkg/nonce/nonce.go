@@ -8,6 +8,7 @@
 //   - No number is given to two jobs (NON-6, NON-14): the claim compares the cursor under the lease row's lock.
 //   - A number with a signed transaction is never given again, whatever the time that has passed (NON-13).
 //   - A tenure starts at or above the chain's own number.
+//   - A store that knows less than the chain, or is not the database it was, opens no tenure until it was resynced: see [Behind].
 //
 // # Not guaranteed
 //
@@ -17,9 +18,11 @@ package nonce
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/lease"
 )
 
@@ -89,6 +92,44 @@ func (c Cursor) Taken(n uint64) Cursor {
 type Store interface {
 	// TakeOver begins a tenure's work on its signer, in one transaction under the lease's lock: allocations that are held without any signed
 	// transaction are released and their intents queued again, and the cursor moves to where [Begin] says. Latest is the chain's own
-	// number of the signer. The error of a tenure that is over is a lease.LostError.
+	// number of the signer. The error of a tenure that is over is a lease.LostError, that of a store that has gone back in time a [BehindError].
 	TakeOver(ctx context.Context, f lease.Fence, latest uint64) (Cursor, error)
+}
+
+// Resyncer makes a store's peace with the chain.
+type Resyncer interface {
+	// Resync ends whatever tenure there is, raises the token beyond all that a lost stretch of time may have given out, moves the cursor to the chain's
+	// number if that is further, takes the database for what it now is, and lifts the signer's pause. Whoever calls it vouches that no sender of another
+	// copy of the database is alive. It refuses while the numbers of the sighting differ: transactions that nobody remembers are still under way.
+	Resync(ctx context.Context, signer chain.Address, seen Sighting) (Cursor, error)
+}
+
+// Sighting is a signer's next number as the chain has it.
+type Sighting struct{ Finalized, Latest, Pending uint64 }
+
+// Settled returns why a signer is not at rest on the chain, or nil.
+func (s Sighting) Settled() error {
+	if s.Finalized == s.Latest && s.Latest == s.Pending {
+		return nil
+	}
+	return fmt.Errorf("transactions are under way (next nonce: finalized %d, latest %d, pending %d): try again when they have landed", s.Finalized, s.Latest, s.Pending)
+}
+
+// BehindError says that a store has gone back in time: a backup was restored, a replica was promoted that had not heard everything, or somebody else has used
+// the signer's key. What it would give out now may have been given out before.
+type BehindError struct {
+	Signer chain.Address
+	Why    string
+}
+
+// Error says what to do.
+func (e *BehindError) Error() string {
+	return fmt.Sprintf("the database has gone back in time for signer %s: %s (stop every other sender of this keeper, then run `keeperctl signer resync %s`)",
+		e.Signer, e.Why, e.Signer)
+}
+
+// Behind tells whether an error says that the store has gone back in time.
+func Behind(err error) bool {
+	_, is := errors.AsType[*BehindError](err)
+	return is
 }

@@ -11,6 +11,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/nonce"
 )
 
 // Leases is the lease.Store.
@@ -20,8 +21,12 @@ type Leases struct{ db *DB }
 func (db *DB) Leases() Leases { return Leases{db} }
 
 var (
-	registerSigner = register("register signer", `INSERT INTO keeper.signer AS s (signer, chain_id) VALUES ($1, $2)
-		ON CONFLICT (signer) DO UPDATE SET updated_at = s.updated_at RETURNING chain_id`)
+	// A signer that is known keeps the database it was last known whole in.
+	registerSigner = register("register signer", `INSERT INTO keeper.signer AS s (signer, chain_id, system_identifier, timeline)
+		SELECT $1, $2, `+thisDatabase+`
+		ON CONFLICT (signer) DO UPDATE SET updated_at = s.updated_at, system_identifier = coalesce(s.system_identifier, excluded.system_identifier),
+			timeline = coalesce(s.timeline, excluded.timeline)
+		RETURNING chain_id`)
 	createLease = register("create lease", `INSERT INTO keeper.signer_lease
 		(signer, owner, owner_label, fencing_token, next_nonce, acquired_at, expires_at, updated_at)
 		VALUES ($1, $2, 'nobody', 0, 0, '-infinity', '-infinity', clock_timestamp()) ON CONFLICT (signer) DO NOTHING`)
@@ -46,7 +51,7 @@ var (
 )
 
 // Register makes a signer known, with a lease that nobody holds. A signer that is known already is left as it is; one that is known for another
-// chain is an error.
+// chain is an error, and so is one whose rows come from another database, or from an earlier time of this one (a nonce.BehindError).
 func (s Leases) Register(ctx context.Context, signer chain.Address, chainID uint64) error {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
@@ -60,6 +65,11 @@ func (s Leases) Register(ctx context.Context, signer chain.Address, chainID uint
 		}
 		if _, err := tx.Exec(ctx, createLease.sql(), signer[:], uuid.Nil); err != nil {
 			return fmt.Errorf("creating the lease of signer %s: %w", signer, err)
+		}
+		if err := checkIdentity(ctx, tx, signer); nonce.Behind(err) {
+			return refusal{err}
+		} else if err != nil {
+			return err
 		}
 		return nil
 	})

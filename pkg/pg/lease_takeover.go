@@ -30,6 +30,9 @@ func (s Leases) TakeOver(ctx context.Context, f lease.Fence, latest uint64) (cur
 		if err != nil {
 			return err
 		}
+		if err := checkTime(ctx, tx, f.Signer, stored, latest); err != nil {
+			return err
+		}
 		cursor = nonce.Begin(stored, latest)
 		if _, err := tx.Exec(ctx, moveCursor.sql(), f.Signer[:], cursor.Next); err != nil {
 			return fmt.Errorf("moving the cursor: %w", err)

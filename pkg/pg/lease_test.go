@@ -9,6 +9,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
@@ -111,6 +112,37 @@ func TestRegisterIsRepeatableForOneChain(t *testing.T) {
 	}
 	if err := db.Leases().Register(t.Context(), signer, 97); err == nil {
 		t.Error("the signer was registered for a second chain")
+	}
+}
+
+// Sender design §2.6: rows that were written on another timeline, as after a replica was promoted or a backup restored, or in another cluster.
+func TestDatabaseGoneBackInTimeIsRefused(t *testing.T) {
+	for _, change := range []string{`timeline = timeline + 1`, `system_identifier = system_identifier + 1`} {
+		address := pgtest.URL(t)
+		db := senderAt(t, address, "sender")
+		signer := registered(t, db)
+		f := acquire(t, db, signer, time.Minute)
+		if _, err := db.Leases().TakeOver(t.Context(), f, 5); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connect(t, address).Exec(t.Context(), `UPDATE keeper.signer SET `+change); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Leases().Register(t.Context(), signer, testChain); !nonce.Behind(err) || !pg.Refused(err) {
+			t.Errorf("%s: registering gives %v, want a refusal", change, err)
+		}
+		if _, err := db.Leases().TakeOver(t.Context(), f, 5); !nonce.Behind(err) {
+			t.Errorf("%s: taking over gives %v", change, err)
+		}
+		if _, err := db.Leases().Resync(t.Context(), signer, nonce.Sighting{Finalized: 5, Latest: 5, Pending: 5}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Leases().Register(t.Context(), signer, testChain); err != nil {
+			t.Errorf("%s: after a resync: %v", change, err)
+		}
+		if c, err := db.Leases().TakeOver(t.Context(), acquire(t, db, signer, time.Minute), 5); err != nil || c.Next != 5 {
+			t.Errorf("%s: after a resync: %+v, %v", change, c, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -126,14 +127,19 @@ func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {
 
 func (c *cursor) lose() { c.known = nil }
 
-// opening reads the cursor of a tenure: the store's or the chain's, whichever is further.
-func opening(node counter, store nonce.Store, f lease.Fence) func(context.Context) (nonce.Cursor, error) {
+// opening reads the cursor of a tenure: the store's or the chain's, whichever is further. A store that has gone back in time pauses the signer.
+func (w *worker) opening(f lease.Fence) func(context.Context) (nonce.Cursor, error) {
 	return func(ctx context.Context) (nonce.Cursor, error) {
-		latest, err := node.NonceAt(ctx, f.Signer, evm.Latest)
+		latest, err := w.node.NonceAt(ctx, f.Signer, evm.Latest)
 		if err != nil {
 			return nonce.Cursor{}, err
 		}
-		return store.TakeOver(ctx, f, latest)
+		c, err := w.nonces.TakeOver(ctx, f, latest)
+		if nonce.Behind(err) {
+			w.log.Error().Bool("critical", true).Err(err).Msg("the signer is paused")
+			return c, errors.Join(err, w.intents.Pause(ctx, f, err.Error()))
+		}
+		return c, err
 	}
 }
 

@@ -30,6 +30,7 @@ type Config struct {
 // Settings is the [sender] section.
 type Settings struct {
 	Node       string        `toml:"node" help:"name of this process in leases and logs, for people; empty = host name and process id"`
+	Mode       string        `toml:"mode" help:"worker-queue: a signer's jobs are drained where its partition of the job topic is; basic: by whichever sender has its lease"`
 	LeaseTTL   time.Duration `toml:"lease_ttl" help:"for how long a signer's lease is taken; after a crash its signers rest that long"`
 	MaxJobAge  time.Duration `toml:"max_job_age" help:"how far back the job topic is read at take-over, and how long a job may wait for its moment"`
 	Cooldown   time.Duration `toml:"cooldown" help:"how long a job that was done, here or elsewhere, is not taken up again; failures have their own pauses"`
@@ -63,12 +64,19 @@ type Gas struct {
 	GlvShift      uint64 `toml:"glv_shift" help:"gas limit of a GLV shift's execution"`
 }
 
+// The modes (NON-9). Jobs are stored before anything is done about them, and done under a lease in either: a keeper may run senders of both at once, as it
+// does while it changes from one to the other.
+const (
+	WorkerQueue = "worker-queue"
+	Basic       = "basic"
+)
+
 // DefaultConfig lacks addresses, keys and the database.
 func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
 		Sender: Settings{
-			LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
+			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
 			ConfirmTimeout: 10 * time.Second,
 			HeadMaxAge:     3 * time.Second, StateMaxLag: 3 * time.Second, PriceMaxAge: 10 * time.Second, Fee: txm.DefaultPolicy(), Gas: defaultGas(),
 		},
@@ -97,6 +105,9 @@ func (c Config) Validate() error { return nil }
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
 	var problems []error
+	if s.Mode != WorkerQueue && s.Mode != Basic {
+		problems = append(problems, fmt.Errorf("mode: %q is neither %s nor %s", s.Mode, WorkerQueue, Basic))
+	}
 	if err := lease.CheckTTL(s.LeaseTTL); err != nil {
 		problems = append(problems, fmt.Errorf("lease_ttl: %w", err))
 	}

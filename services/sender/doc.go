@@ -1,10 +1,12 @@
 // Package sender turns jobs into transactions: once each, with nonces nobody else was given, and remembered before they are heard of.
 //
-// A member of the group on the job topic gets partitions; with a partition come the signers that hash to it. For each partition an intake stores its
-// jobs as intents. For each signer a worker holds the lease and runs three loops under it:
+// A member of the group on the job topic gets partitions, and for each an intake stores its jobs as intents. In worker-queue mode the signers that hash to
+// a partition come with it; in basic mode every sender tries for the lease of every signer whose key it has. For each signer a worker holds the lease and
+// runs three loops under it:
 //
-//	drain    takes the most urgent intent down the road: settle → recheck → claim → send
-//	confirm  follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts again what is not mined
+//	drain    takes the most urgent intents down the road: settle → recheck → claim → send
+//	confirm  follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts again what is not mined, raises
+//	         its price, and frees the nonce of what is not to be done any more
 //	record   publishes what has ended
 //
 // Everything a loop knows is in Postgres, so that the next owner of the lease goes on where this one stopped, whether it stopped or was killed. A turn
@@ -23,5 +25,5 @@
 //
 //   - That no other keeper executes the same job: the contract lets one win, and ours is then a lost race.
 //   - That a result is published once. Readers tell repetitions by job and arm.
-//   - That a transaction lands in time: its price stays what it was, it is broadcast again until it lands or its nonce is spent.
+//   - That a transaction lands in time: prices are raised up to their caps, and then it is broadcast again until it lands or its nonce is spent.
 package sender

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
@@ -17,22 +16,20 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// desk is one partition of the job topic while it is ours: its jobs become intents, and its signers have their workers here.
+// desk is one partition of the job topic while it is ours: its jobs become intents, whoever owns their signers. In worker-queue mode its signers have their
+// workers here.
 type desk struct {
 	*Sender
-	claim   bus.Claim
-	workers map[chain.Address]*worker
+	claim bus.Claim
 }
 
 // desk runs until the claim ends.
 func (s *Sender) desk(ctx context.Context, c bus.Claim) error {
-	d := &desk{Sender: s, claim: c, workers: map[chain.Address]*worker{}}
+	d := &desk{Sender: s, claim: c}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, key := range s.keys {
-		if wire.SignerPartition(key.Address(), s.cfg.Keeper.JobPartitions) == c.Partition {
-			w := s.worker(key)
-			d.workers[key.Address()] = w
-			group.Go(func() error { return w.run(ctx) })
+		if s.cfg.Sender.Mode == WorkerQueue && wire.SignerPartition(key.Address(), s.cfg.Keeper.JobPartitions) == c.Partition {
+			group.Go(func() error { return s.worker(key).run(ctx) })
 		}
 	}
 	group.Go(func() error { return d.intake(ctx) })
@@ -98,8 +95,6 @@ func (d *desk) store(ctx context.Context, j job.Job) error {
 		return nil
 	}
 	d.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).Dur("age_ms", d.horizon.age(j.BirthMs)).Msg("queued")
-	if w, ours := d.workers[j.Signer]; ours {
-		signal(w.queued)
-	}
+	d.roster.wake(j.Signer)
 	return nil
 }

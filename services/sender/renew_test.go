@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -9,7 +10,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/services/devnet/evmnode"
@@ -142,6 +145,34 @@ func penniless(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if got := s.nonce(by); got != before {
 		t.Errorf("%d transactions with an empty purse", got-before)
 	}
+}
+
+// Sender design §2.6: nothing is sent while the chain is ahead of the database, and everything after a resync.
+func goneBack(t *testing.T, s *site, by chain.Address, key secret.String) {
+	before, first := s.nonce(by), s.sender([]secret.String{key})
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.mustEndOnce(j, by, before)
+	first.stop()
+	s.payMyself(key) // as a transaction that a restored backup has forgotten
+	before = s.nonce(by)
+	j = s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	sn := s.sender([]secret.String{key})
+	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("gone back in time") })
+	s.eventually("the signer is paused", func(ctx context.Context) bool {
+		heads, err := sn.intents.Heads(ctx, by, nil, 9)
+		return err == nil && len(heads) == 0
+	})
+	if got := s.nonce(by); got != before {
+		t.Errorf("%d transactions before the resync", got-before)
+	}
+	s.eventually("the chain has come to rest, and the database with it", func(ctx context.Context) bool {
+		final, err := sn.node.NonceAt(ctx, by, evm.Finalized)
+		_, refused := s.db.Leases().Resync(ctx, by, nonce.Sighting{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
+		return errors.Join(err, refused) == nil
+	})
+	s.mustEndOnce(j, by, before)
 }
 
 // A released number is left to the next job for two blocks, and then filled if something above it waits.

@@ -42,6 +42,8 @@ type Sender struct {
 	horizon *horizon
 	quotes  *quotes
 	market  *market
+	roster  roster
+	heard   listener
 	notices notices
 }
 
@@ -59,6 +61,12 @@ type state interface {
 	AwaitSchema(ctx context.Context, policy retry.Policy) error
 	Standing(ctx context.Context) (pg.Standing, error)
 	rows
+}
+
+// listener hears of intents that any process has queued. It may hear what was not said.
+type listener interface {
+	WaitChange(ctx context.Context) error
+	Close()
 }
 
 // leases also make signers known.
@@ -108,6 +116,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	s := &Sender{
 		cfg: cfg, log: log, metrics: metrics, owner: lease.NewOwner(cmp.Or(cfg.Sender.Node, fmt.Sprintf("%s/%d", host, os.Getpid()))), keys: keys,
 		client: client, node: node, state: db, leases: db.Leases(), nonces: db.Leases(), intents: db.Intents(),
+		heard: db.Intents().Listener(),
 		clock: time.Now, quotes: newQuotes(),
 	}
 	s.horizon = newHorizon(func() time.Time { return s.clock() })
@@ -132,10 +141,19 @@ func (s *Sender) Run(ctx context.Context) error {
 		return err
 	}
 	s.notices.set(parts, "")
-	s.log.Info().Str("owner", s.owner.ID.String()).Str("node", s.owner.Label).Int("signers", len(s.keys)).Msg("ready to send")
+	s.log.Info().Str("mode", s.cfg.Sender.Mode).Str("owner", s.owner.ID.String()).Str("node", s.owner.Label).Int("signers", len(s.keys)).Msg("ready to send")
 	id := s.cfg.Keeper.ChainID
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.horizon.follow(ctx, s.node.Heads(ctx)) })
+	group.Go(func() error {
+		defer s.heard.Close()
+		return s.roster.follow(ctx, s.heard.WaitChange)
+	})
+	if s.cfg.Sender.Mode == Basic {
+		for _, key := range s.keys {
+			group.Go(func() error { return s.worker(key).run(ctx) })
+		}
+	}
 	group.Go(func() error { return s.quotes.follow(ctx, s.client, wire.PriceTopic(id)) })
 	group.Go(func() error {
 		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)}, s.desk)

@@ -378,10 +378,11 @@ func (s *site) nonce(a chain.Address) uint64 {
 // running is a sender process at a site.
 type running struct {
 	*Sender
-	site   *site
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error
+	site     *site
+	registry *prometheus.Registry
+	cancel   context.CancelFunc
+	done     chan struct{}
+	err      error
 }
 
 // sender starts a sender process with keys of its own. Change comes before it runs.
@@ -406,7 +407,8 @@ func (s *site) sender(keys []secret.String, change ...func(*Sender)) *running {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r := &running{Sender: New(cfg, log, NewMetrics(prometheus.NewRegistry()), opened, client, db, node), site: s, done: make(chan struct{})}
+	r := &running{site: s, registry: prometheus.NewRegistry(), done: make(chan struct{})}
+	r.Sender = New(cfg, log, NewMetrics(r.registry), opened, client, db, node)
 	for _, c := range change {
 		c(r.Sender)
 	}

@@ -76,8 +76,12 @@ func TestTrouble(t *testing.T) {
 		{"the sender is asked to stop", handedOver},
 		{"the lease is lost in the middle", fencedOut},
 		{"the database is away for a while", databaseAway},
+		{"the database knows less than the chain", goneBack},
 	} {
-		by, key := s.keeper(i % 12) // 8 to 10 end paused or idle, and are used once
+		if i > 11 {
+			i %= 8 // the keepers from 8 on end paused or idle, and are used once
+		}
+		by, key := s.keeper(i)
 		t.Run(c.name, func(t *testing.T) { c.run(t, s.in(t), by, key) })
 	}
 }

@@ -25,7 +25,8 @@ const (
 	goodbye = time.Second
 )
 
-// worker is one signer's. It holds the signer's lease for as long as the signer's partition is ours, and runs the loops under it.
+// worker is one signer's. It holds the signer's lease whenever it can get it, and runs the loops under it: for as long as the signer's partition is ours, or,
+// in basic mode, as the process lives.
 type worker struct {
 	*Sender
 	key  signer.Signer
@@ -45,6 +46,7 @@ func (s *Sender) worker(key signer.Signer) *worker {
 
 // run holds one tenure after the other until ctx ends. In the end the lease is given back, so that the next owner need not wait for it to run out.
 func (w *worker) run(ctx context.Context) error {
+	defer w.roster.join(w)()
 	defer w.metrics.forget(w.key.Address())
 	defer w.notices.set(w.name, "")
 	for {
@@ -115,7 +117,7 @@ func (w *worker) gate() string { return w.name + " gate" }
 // drain is the road of a tenure. It reads aloud.
 func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 	settings := w.cfg.Sender
-	cursor := &cursor{read: opening(w.node, w.nonces, t.Fence())}
+	cursor := &cursor{read: w.opening(t.Fence())}
 	gaps := gaps{horizon: w.horizon, fill: again.fill, since: map[uint64]uint64{}}
 	return &drain{
 		tenure: t, queue: w.intents, batch: settings.Batch, maxAge: settings.MaxJobAge, rest: w.rest, metrics: w.metrics, log: w.log, clock: w.clock,

@@ -19,6 +19,7 @@ func Run(t *testing.T, setup Setup) {
 	for name, test := range map[string]func(bench){
 		"a tenure starts at the chain's nonce":      startsAtChain,
 		"a cursor never falls":                      neverFalls,
+		"a store behind the chain waits for resync": backInTime,
 		"a former owner moves no cursor":            fenced,
 		"a tenure may be opened more than one time": repeatable,
 	} {
@@ -77,8 +78,39 @@ func neverFalls(b bench) {
 	b.release(t, f)
 	f = b.acquire(t)
 	b.takeOver(t, f, 3, 17) // a node that lags
-	b.release(t, f)
-	b.takeOver(t, b.acquire(t), 20, 20) // somebody used the key elsewhere
+}
+
+// Sender design §2.6: a store that knows less than the chain gives out nothing until it was resynced, and then nothing of what was given before counts.
+func backInTime(b bench) {
+	t := b.t
+	f := b.acquire(t)
+	b.takeOver(t, f, 17, 17)
+	if _, err := b.nonces.TakeOver(t.Context(), f, 20); !nonce.Behind(err) {
+		t.Fatalf("got %v, want to hear that the store is behind", err)
+	}
+	b.takeOver(t, f, 17, 17)
+	resyncer, ok := b.nonces.(nonce.Resyncer)
+	if !ok {
+		t.Fatal("the store cannot be resynced")
+	}
+	for _, moving := range []nonce.Sighting{{Finalized: 19, Latest: 20, Pending: 20}, {Finalized: 20, Latest: 20, Pending: 21}} {
+		if _, err := resyncer.Resync(t.Context(), b.signer, moving); err == nil {
+			t.Errorf("resynced while transactions are under way: %+v", moving)
+		}
+	}
+	c, err := resyncer.Resync(t.Context(), b.signer, nonce.Sighting{Finalized: 20, Latest: 20, Pending: 20})
+	if err != nil || c.Next != 20 {
+		t.Fatalf("resynced to %+v, %v", c, err)
+	}
+	if _, err := b.nonces.TakeOver(t.Context(), f, 20); !lease.Lost(err) {
+		t.Errorf("got %v, want the tenure of before to be over", err)
+	}
+	next := b.acquire(t)
+	if next.Token < f.Token+1000 {
+		t.Errorf("token went from %d to %d: a ghost of the lost time may have had more", f.Token, next.Token)
+	}
+	b.takeOver(t, next, 20, 20)
+	b.takeOver(t, next, 3, 20)
 }
 
 // NON-2.

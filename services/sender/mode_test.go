@@ -1,0 +1,83 @@
+package sender
+
+import (
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/secret"
+)
+
+// NON-9, NON-10, NON-14: the same jobs, done once each, in both modes and on the way from one to the other. What the mode changes is how often a lease is
+// asked for in vain.
+func TestModes(t *testing.T) {
+	s := newSite(t)
+	by, key := s.keeper(0)
+	for _, c := range []struct{ first, second string }{{WorkerQueue, WorkerQueue}, {Basic, Basic}, {WorkerQueue, Basic}, {Basic, WorkerQueue}} {
+		t.Run(c.first+" to "+c.second, func(t *testing.T) {
+			s := s.in(t)
+			before := s.nonce(by)
+			start := func(mode string) *running {
+				s.cfg.Sender.Mode = mode
+				return s.sender([]secret.String{key})
+			}
+			jobs := func(n int) (said []job.Job) {
+				for range n {
+					said = append(said, s.orderJob(s.marketOrder(100), by))
+				}
+				s.say(said...)
+				return said
+			}
+			first, second := start(c.first), start(c.second)
+			said := jobs(3)
+			s.result(said[0].ID, 1)
+			first.stop() // in the middle of its work
+			said = append(said, jobs(3)...)
+			third := start(c.second)
+			said = append(said, jobs(2)...)
+			s.mustAllEndOnce(said, by, before)
+			vain := first.heldLeases() + second.heldLeases() + third.heldLeases()
+			t.Logf("%d jobs, %.0f leases asked for in vain", len(said), vain)
+			if c.first == WorkerQueue && c.second == WorkerQueue && vain > 3 {
+				t.Errorf("%.0f leases were asked for in vain, though each signer has one place", vain)
+			}
+			second.stop()
+			third.stop()
+		})
+	}
+}
+
+// mustAllEndOnce waits for the ends of jobs and demands that they took one transaction each.
+func (s *site) mustAllEndOnce(said []job.Job, by chain.Address, before uint64) {
+	s.t.Helper()
+	nonces := map[uint64]string{}
+	for _, j := range said {
+		r := s.result(j.ID, 1)
+		if r.Outcome != job.Done {
+			s.t.Errorf("result %+v", r)
+		}
+		if other, taken := nonces[r.Nonce]; taken {
+			s.t.Errorf("%s and %s have nonce %d", other, j.ID, r.Nonce)
+		}
+		nonces[r.Nonce] = j.ID
+	}
+	if got := s.nonce(by); got != before+uint64(len(said)) {
+		s.t.Errorf("%d transactions for %d jobs", got-before, len(said))
+	}
+}
+
+// heldLeases counts how often the process asked for a lease that somebody else had.
+func (r *running) heldLeases() (n float64) {
+	families, err := r.registry.Gather()
+	if err != nil {
+		r.site.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "lease_acquire_total" && m.GetLabel()[0].GetValue() == "held" {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
+}

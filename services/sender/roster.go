@@ -1,0 +1,60 @@
+package sender
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"perpkeeper/pkg/chain"
+)
+
+// roster are the workers of this process, to be woken when something was queued for their signers. The zero value has none. It is safe for concurrent use.
+type roster struct {
+	mu      sync.Mutex
+	workers map[chain.Address]*worker
+}
+
+// join adds a worker until leave is called.
+func (r *roster) join(w *worker) (leave func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.workers == nil {
+		r.workers = map[chain.Address]*worker{}
+	}
+	r.workers[w.key.Address()] = w
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.workers[w.key.Address()] == w { // a successor may have come first
+			delete(r.workers, w.key.Address())
+		}
+	}
+}
+
+// wake wakes the worker of a signer, if it is here.
+func (r *roster) wake(signer chain.Address) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w, here := r.workers[signer]; here {
+		signal(w.queued)
+	}
+}
+
+// follow wakes every worker when any process has queued something, until ctx ends. That somebody else queued it is what NON-10 is about.
+func (r *roster) follow(ctx context.Context, heard func(context.Context) error) error {
+	for {
+		if err := heard(ctx); err != nil {
+			return context.Cause(ctx)
+		}
+		for _, signer := range r.signers() {
+			r.wake(signer)
+		}
+	}
+}
+
+func (r *roster) signers() []chain.Address {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.workers))
+}
