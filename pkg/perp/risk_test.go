@@ -194,6 +194,13 @@ func TestJudgeByHand(t *testing.T) {
 			set(rows, One, "MAX_FUNDING_FACTOR_PER_SECOND", own)
 			rows.put(measure(OpenInterest, usdc, false, dollars(75_000, 0)), accruedAt(measure(FundingFactorPerSecond, noToken, false, Uint{}), 1_000))
 		}, 5_000, One, "4970000000", "9940000000000000000000000000000", false},
+		// The sides are equal and nothing is saved, so the least factor, 10^-6 a second, falls on longs.
+		"the least funding": {func(p *Position, rows rowMap) {
+			set(rows, One, "FUNDING_INCREASE_FACTOR_PER_SECOND", own)
+			set(rows, Pow10(24), "MIN_FUNDING_FACTOR_PER_SECOND", own)
+			set(rows, One, "MAX_FUNDING_FACTOR_PER_SECOND", own)
+			rows.put(measure(OpenInterest, usdc, false, p.SizeInUsd), accruedAt(measure(FundingFactorPerSecond, noToken, false, Uint{}), 1_000))
+		}, 5_000, One, "4920000000", "9840000000000000000000000000000", false},
 		// All longs together have won $10 000; the pool of 20 ETH may pay 5 % of its $120 000.
 		"profits beyond the pool's": {func(_ *Position, rows rowMap) {
 			set(rows, U64(5).Mul(Pow10(28)), "MAX_PNL_FACTOR", BaseKey("MAX_PNL_FACTOR_FOR_TRADERS"), own, BoolWord(true))

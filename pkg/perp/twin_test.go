@@ -432,6 +432,15 @@ func TestJudgeAgainstTheTwin(t *testing.T) {
 		if parts != got.RemainingCollateralUsd {
 			t.Fatalf("the parts of %+v add up to %s", got, parts)
 		}
+		terms, err := view.Terms(market)
+		if err != nil {
+			t.Fatal(err)
+		}
+		borrowed, _ := terms.Borrowing(p.IsLong)
+		funded, _ := terms.Funding(p.IsLong, p.CollateralToken)
+		if want := w.fundingPerSize(p.CollateralToken, p.IsLong); funded.Big().Cmp(want) != 0 || borrowed.Big().Cmp(w.borrowingFactor(p.IsLong)) != 0 {
+			t.Fatalf("accrued to %s and %s, want %s and %s", borrowed, funded, w.borrowingFactor(p.IsLong), want)
+		}
 		quick, found, err := view.Liquidatable(p)
 		if err != nil || found != liquidatable || found && quick != got {
 			t.Fatalf("the quick look says %v, %+v (%v), the rule %v, %+v", found, quick, err, liquidatable, got)
@@ -462,6 +471,36 @@ func TestFundingFoldAgainstTheTwin(t *testing.T) {
 		got, known := foldedFunding(w.rows, event)
 		if !known || got.Value.Big().Cmp(saved) != 0 {
 			t.Fatalf("folded %s, want %s (%v)", got.Value, saved, known)
+		}
+	})
+}
+
+// A position one unit of collateral short of what the venue asks for is never called safe.
+func TestSafeNeverErrs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, p := drawVenue(t)
+		c := Circumstances{Rows: w.rows, Prices: w.prices, Time: w.now, FireRatio: U64(rapid.Uint64Range(100, 120).Draw(t, "fire")).Mul(Pow10(28))}
+		terms, err := NewView(c).Terms(market)
+		if err != nil {
+			t.Skip(err)
+		}
+		p.CollateralAmount = p.SizeInUsd // more than anything may take
+		rich, err := terms.Judge(p, Uint{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := terms.pledge(p.CollateralToken)
+		if err != nil {
+			t.Fatal(err)
+		}
+		threshold := ApplyFactor(rich.required(), c.FireRatio)
+		p.CollateralAmount = p.CollateralAmount.Sub(rich.RemainingCollateralUsd.Uint().Sub(threshold).Div(own.price.Min)).Sub(U64(1))
+		short, err := terms.Judge(p, Uint{})
+		if err != nil || !short.Liquidatable {
+			t.Fatalf("%s remain of %s: %+v, %v", short.RemainingCollateralUsd, threshold, short, err)
+		}
+		if terms.Safe(p) {
+			t.Fatalf("called safe: %+v", short)
 		}
 	})
 }
