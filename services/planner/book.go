@@ -5,6 +5,7 @@ import (
 	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
 )
 
 // book is what a planner knows: everybody's markets, measures and parameters, and the open positions, orders and requests of its shards, kept in the order
@@ -12,12 +13,15 @@ import (
 type book struct {
 	block      chain.BlockRef // zero until there is a state
 	generation uint32
+	seen       pg.Seen // how far the state has been taken in
 	rows       rowIndex
 
-	index   *liquidation.Index
-	orders  map[chain.Hash]perp.Order
-	markets map[chain.Address]*marketBook
-	byToken map[chain.Address][]chain.Address // the markets whose jobs a token's price decides
+	armed    perp.Uint // the index yields positions below this margin ratio
+	index    *liquidation.Index
+	orders   map[chain.Hash]perp.Order
+	requests map[chain.Hash]chain.Address // the market each of them is in
+	markets  map[chain.Address]*marketBook
+	byToken  map[chain.Address][]chain.Address // the markets whose jobs a token's price decides
 }
 
 // marketBook is what waits in one market. What has no market of its own (limit swaps) is in that of the zero address.
@@ -29,8 +33,8 @@ type marketBook struct {
 
 func newBook(armed perp.Uint) *book {
 	return &book{
-		rows: rowIndex{}, index: liquidation.NewIndex(armed), orders: map[chain.Hash]perp.Order{}, markets: map[chain.Address]*marketBook{},
-		byToken: map[chain.Address][]chain.Address{},
+		rows: rowIndex{}, armed: armed, index: liquidation.NewIndex(armed), orders: map[chain.Hash]perp.Order{},
+		requests: map[chain.Hash]chain.Address{}, markets: map[chain.Address]*marketBook{}, byToken: map[chain.Address][]chain.Address{},
 	}
 }
 
@@ -40,12 +44,6 @@ type rowIndex map[perp.RowKey]perp.Row
 // Get implements [perp.Rows].
 func (x rowIndex) Get(k perp.RowKey) perp.Row { return x[k] }
 
-func add[R perp.Row](x rowIndex, rows []R) {
-	for _, r := range rows {
-		x[r.RowKey()] = r
-	}
-}
-
 func (b *book) market(token chain.Address) *marketBook {
 	m, known := b.markets[token]
 	if !known {
@@ -53,14 +51,6 @@ func (b *book) market(token chain.Address) *marketBook {
 		b.markets[token] = m
 	}
 	return m
-}
-
-// putMarket makes a market's jobs follow its tokens.
-func (b *book) putMarket(m perp.Market) {
-	for _, token := range m.Tokens() {
-		b.byToken[token] = append(b.byToken[token], m.MarketToken)
-	}
-	b.rows[m.RowKey()] = m
 }
 
 func (b *book) putOrder(o perp.Order) {
@@ -87,18 +77,18 @@ func (b *book) removeOrder(key chain.Hash) {
 }
 
 func (b *book) putRequest(r perp.Request) {
-	m := b.market(r.Market)
-	delete(m.requests, r.Key)
+	b.removeRequest(r.Key)
 	if r.Status.Pending() {
-		m.requests[r.Key] = r
+		b.requests[r.Key] = r.Market
+		b.market(r.Market).requests[r.Key] = r
 	}
 }
 
-func (b *book) requestCount() (n int) {
-	for _, m := range b.markets {
-		n += len(m.requests)
+func (b *book) removeRequest(key chain.Hash) {
+	if market, known := b.requests[key]; known {
+		delete(b.market(market).requests, key)
+		delete(b.requests, key)
 	}
-	return n
 }
 
 // reached returns the markets whose jobs a change of these tokens' prices may decide.

@@ -78,6 +78,15 @@ func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, decide func
 	return append(jobs, d.Job)
 }
 
+// everywhere returns all markets in which anything waits or is due.
+func (f *finder) everywhere() map[chain.Address]bool {
+	markets := f.book.everything()
+	for m := range f.live.markets {
+		markets[m] = true // what was due there may be another planner's now
+	}
+	return markets
+}
+
 // findAll finds the jobs of several markets. It returns those that are new.
 func (f *finder) findAll(markets map[chain.Address]bool, m *due.Moment) (fresh []job.Job, failures error) {
 	f.births.begin()

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -52,27 +53,32 @@ func (d *desk) report(token chain.Address, p perp.Uint, ms uint64) {
 	d.quotes.add(price.Report{Token: token, Min: p, Max: p, TimeMs: ms}, time.Now())
 }
 
-// load gives the desk a state.
+// load gives the desk a state, all of it.
 func (d *desk) load(rows ...perp.Row) {
-	s := pg.Snapshot{
-		Standing: pg.Standing{Generation: 1, Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: d.at}}},
-		Markets:  []perp.Market{ethMarket, btcMarket},
-		Parameters: []perp.Parameter{
-			{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()), Value: perp.Pow10(28).Bytes32()},
-			{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(300).Bytes32()},
-		},
+	c := d.changes(rows...)
+	c.Reload = true
+	c.Markets.Changed = []perp.Market{ethMarket, btcMarket}
+	c.Parameters.Changed = []perp.Parameter{
+		{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()), Value: perp.Pow10(28).Bytes32()},
+		{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(300).Bytes32()},
 	}
+	d.book.apply(c)
+}
+
+// changes are these rows, new or changed.
+func (d *desk) changes(rows ...perp.Row) pg.Changes {
+	c := pg.Changes{Standing: pg.Standing{Generation: 1, Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: d.at}}}}
 	for _, row := range rows {
 		switch row := row.(type) {
 		case perp.Position:
-			s.Positions = append(s.Positions, row)
+			c.Positions.Changed = append(c.Positions.Changed, row)
 		case perp.Order:
-			s.Orders = append(s.Orders, row)
+			c.Orders.Changed = append(c.Orders.Changed, row)
 		case perp.Request:
-			s.Requests = append(s.Requests, row)
+			c.Requests.Changed = append(c.Requests.Changed, row)
 		}
 	}
-	d.book.load(s)
+	return c
 }
 
 func (d *desk) moment() *due.Moment {
@@ -90,7 +96,7 @@ func (d *desk) moment() *due.Moment {
 
 // jobs makes a pass over everything and returns all that is due.
 func (d *desk) jobs(t interface{ Fatal(...any) }) []job.Job {
-	if _, err := d.findAll(d.book.everything(), d.moment()); err != nil {
+	if _, err := d.findAll(d.everywhere(), d.moment()); err != nil {
 		t.Fatal(err)
 	}
 	all := d.live.all()
@@ -207,32 +213,32 @@ func TestBirthsAgreeAfterARestart(t *testing.T) {
 	})
 }
 
-// Whatever changes in the state, a book that is loaded again and again holds what a new one holds.
-func TestLoadIsExact(t *testing.T) {
+// Whatever changes in the state, a book that follows the changes holds what one that is loaded holds.
+func TestChangesAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := newDesk()
+		d, all := newDesk(), map[chain.Hash]perp.Row{}
 		for range rapid.IntRange(1, 8).Draw(t, "states") {
-			var rows []perp.Row
+			c := d.changes()
 			for i := range byte(6) {
-				if rapid.Bool().Draw(t, "position") {
-					rows = append(rows, long(chain.Address{i}, rapid.Uint64Range(900, 1200).Draw(t, "collateral")))
-				}
-				if rapid.Bool().Draw(t, "order") {
-					o := order(rapid.SampledFrom([]perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease}).Draw(t, "type"), 4400+100*uint64(i))
-					o.Key, o.Changes = chain.Hash{99, i}, rapid.Uint64Range(1, 5).Draw(t, "changes")
-					o.Stamp.Block = o.Changes
-					o.OrderType = []perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease}[o.Changes%3] // a change of terms is a change
-					rows = append(rows, o)
-				}
-				if rapid.Bool().Draw(t, "request") {
-					rows = append(rows, perp.Request{
-						Kind: perp.Deposit, Key: chain.Hash{98, i}, Market: ethMarket.MarketToken, UpdatedAtTime: perp.U64(nowMs / 1000), Status: perp.Created,
-					})
+				row := drawRow(t, i)
+				key := row.RowKey().Key
+				switch rapid.IntRange(0, 2).Draw(t, "fate") {
+				case 0:
+					all[key] = row
+					more := d.changes(row)
+					c.Positions.Changed = append(c.Positions.Changed, more.Positions.Changed...)
+					c.Orders.Changed = append(c.Orders.Changed, more.Orders.Changed...)
+					c.Requests.Changed = append(c.Requests.Changed, more.Requests.Changed...)
+				case 1: // some of them were never there
+					delete(all, key)
+					c.Positions.Removed = append(c.Positions.Removed, key)
+					c.Orders.Removed = append(c.Orders.Removed, key)
+					c.Requests.Removed = append(c.Requests.Removed, key)
 				}
 			}
-			d.load(rows...)
+			d.book.apply(c)
 			fresh := newDesk()
-			fresh.load(rows...)
+			fresh.load(slices.Collect(maps.Values(all))...)
 			got, want := ids(d.jobs(t)), ids(fresh.jobs(t))
 			slices.Sort(got)
 			slices.Sort(want)
@@ -241,6 +247,37 @@ func TestLoadIsExact(t *testing.T) {
 			}
 		}
 	})
+}
+
+// drawRow draws the i-th row, always of the same kind: positions, orders of changing type, requests.
+func drawRow(t *rapid.T, i byte) perp.Row {
+	switch i % 3 {
+	case 0:
+		return long(chain.Address{i + 1}, rapid.Uint64Range(900, 1200).Draw(t, "collateral"))
+	case 1:
+		o := order(rapid.SampledFrom([]perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease}).Draw(t, "type"), 4400+100*uint64(i))
+		o.Key, o.Changes = chain.Hash{99, i}, rapid.Uint64Range(1, 5).Draw(t, "changes")
+		o.Market = rapid.SampledFrom([]perp.Market{ethMarket, btcMarket}).Draw(t, "market").MarketToken
+		return o
+	default:
+		return perp.Request{
+			Kind: perp.Deposit, Key: chain.Hash{98, i}, Market: ethMarket.MarketToken, UpdatedAtTime: perp.U64(nowMs / 1000),
+			Status: rapid.SampledFrom([]perp.Status{perp.Created, perp.Frozen}).Draw(t, "status"),
+		}
+	}
+}
+
+// PIPE-7: what another planner has been given is not due here any more.
+func TestLostShardEndsItsJobs(t *testing.T) {
+	d := newDesk()
+	d.load(long(alice, 1050), order(perp.MarketIncrease, 0))
+	if len(d.jobs(t)) != 2 {
+		t.Fatal("not found")
+	}
+	d.load()
+	if left := d.jobs(t); len(left) != 0 {
+		t.Errorf("still due: %v", ids(left))
+	}
 }
 
 // New jobs are published at once, those that end are forgotten, and all are there for the sweep.
@@ -313,7 +350,7 @@ func TestNoReportNoLiquidation(t *testing.T) {
 	d.load(long(alice, 1050))
 	m := d.moment()
 	delete(m.Quotes, eth)
-	if fresh, err := d.findAll(d.book.everything(), m); err != nil || len(fresh) != 0 {
+	if fresh, err := d.findAll(d.everywhere(), m); err != nil || len(fresh) != 0 {
 		t.Errorf("found %v, %v", ids(fresh), err)
 	}
 }

@@ -6,51 +6,56 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// load makes the book that of a snapshot. Only what differs is put: the index keeps its order.
-func (b *book) load(s pg.Snapshot) {
-	b.block, b.generation = s.Watermark.BlockRef, uint32(s.Generation)
-	b.rows, b.byToken = make(rowIndex, len(s.Markets)+len(s.Values)+len(s.Parameters)), map[chain.Address][]chain.Address{}
-	for _, m := range s.Markets {
-		b.putMarket(m)
+// apply brings the book to the state after changes. A reload begins it anew.
+func (b *book) apply(c pg.Changes) {
+	if c.Reload {
+		*b = *newBook(b.armed)
 	}
-	add(b.rows, s.Values)
-	add(b.rows, s.Parameters)
-	b.loadPositions(s.Positions)
-	b.loadOrders(s.Orders)
-	for _, m := range b.markets {
-		clear(m.requests)
+	b.block, b.generation, b.seen = c.Watermark.BlockRef, uint32(c.Generation), c.Seen
+	merge(b.rows, perp.Markets, c.Markets)
+	merge(b.rows, perp.MarketValues, c.Values)
+	merge(b.rows, perp.Parameters, c.Parameters)
+	if len(c.Markets.Changed)+len(c.Markets.Removed) > 0 {
+		b.sortTokens()
 	}
-	for _, r := range s.Requests {
+	for _, p := range c.Positions.Changed {
+		b.index.Put(p)
+	}
+	for _, key := range c.Positions.Removed {
+		b.index.Remove(key)
+	}
+	for _, o := range c.Orders.Changed {
+		b.putOrder(o)
+	}
+	for _, key := range c.Orders.Removed {
+		b.removeOrder(key)
+	}
+	for _, r := range c.Requests.Changed {
 		b.putRequest(r)
 	}
-}
-
-func (b *book) loadPositions(positions []perp.Position) {
-	there := make(map[chain.Hash]bool, len(positions))
-	for _, p := range positions {
-		there[p.PositionKey] = true
-		if old, known := b.index.Get(p.PositionKey); !known || old != p {
-			b.index.Put(p)
-		}
-	}
-	for _, p := range b.index.Positions(nil) {
-		if !there[p.PositionKey] {
-			b.index.Remove(p.PositionKey)
-		}
+	for _, key := range c.Requests.Removed {
+		b.removeRequest(key)
 	}
 }
 
-func (b *book) loadOrders(orders []perp.Order) {
-	there := make(map[chain.Hash]bool, len(orders))
-	for _, o := range orders {
-		there[o.Key] = true
-		if old, known := b.orders[o.Key]; !known || old.Changes != o.Changes || old.Stamp != o.Stamp {
-			b.putOrder(o)
-		}
+// merge takes the changes of a table that belongs to everybody.
+func merge[R perp.Row](rows rowIndex, table perp.Table, d pg.Delta[R]) {
+	for _, r := range d.Changed {
+		rows[r.RowKey()] = r
 	}
-	for key := range b.orders {
-		if !there[key] {
-			b.removeOrder(key)
+	for _, key := range d.Removed {
+		delete(rows, perp.RowKey{Table: table, Key: key})
+	}
+}
+
+// sortTokens finds out anew which markets follow which token.
+func (b *book) sortTokens() {
+	b.byToken = map[chain.Address][]chain.Address{}
+	for _, row := range b.rows {
+		if m, is := row.(perp.Market); is {
+			for _, token := range m.Tokens() {
+				b.byToken[token] = append(b.byToken[token], m.MarketToken)
+			}
 		}
 	}
 }

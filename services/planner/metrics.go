@@ -72,7 +72,7 @@ func (m *Metrics) passed(b *book, live map[job.Kind]int, took time.Duration) {
 	m.block.Set(float64(b.block.Number))
 	m.open.WithLabelValues("positions").Set(float64(b.index.Len()))
 	m.open.WithLabelValues("orders").Set(float64(len(b.orders)))
-	m.open.WithLabelValues("requests").Set(float64(b.requestCount()))
+	m.open.WithLabelValues("requests").Set(float64(len(b.requests)))
 	for _, kind := range job.Kinds() {
 		m.liveJobs.WithLabelValues(string(kind)).Set(float64(live[kind]))
 	}

@@ -75,27 +75,27 @@ func (p *Planner) tick(ctx context.Context) error {
 	return p.announce(ctx, fresh, true)
 }
 
-// reload takes the state anew and looks at every market. While the partitions stand at different blocks the last level state stays: verdicts are given on
+// reload takes in what became of the state and looks at every market. While the partitions stand at different blocks the last level state stays: verdicts are given on
 // one block, never on a mixture.
 func (p *Planner) reload(ctx context.Context) error {
-	s, err := p.store.Snapshot(ctx, p.shards.mine())
+	c, err := p.store.Changes(ctx, p.shards.mine(), p.book.seen)
 	if err != nil {
 		p.stateReady.Fail(err.Error())
 		return err
 	}
-	p.metrics.skew.Set(float64(s.Skew()))
+	p.metrics.skew.Set(float64(c.Skew()))
 	switch {
-	case s.Halted != "":
-		p.stateReady.Fail("the state is halted: " + s.Halted)
+	case c.Halted != "":
+		p.stateReady.Fail("the state is halted: " + c.Halted)
 		return nil
-	case !s.Level():
+	case !c.Level():
 		if p.book.block.Hash.IsZero() {
 			p.stateReady.Fail("no block that all partitions have applied yet (is statevm running?)")
 		}
 		return nil
 	}
 	p.stateReady.OK()
-	p.book.load(s)
+	p.book.apply(c)
 	return p.everything(ctx)
 }
 
@@ -103,7 +103,7 @@ func (p *Planner) everything(ctx context.Context) error {
 	began := time.Now()
 	m := p.moment()
 	p.observe(m)
-	fresh, failures := p.finder.findAll(p.book.everything(), m)
+	fresh, failures := p.finder.findAll(p.finder.everywhere(), m)
 	p.note(failures)
 	p.metrics.passed(p.book, p.live.count(), time.Since(began))
 	return p.announce(ctx, fresh, true)

@@ -44,8 +44,8 @@ type Planner struct {
 
 // Store is what the planner asks Postgres.
 type Store interface {
-	// Snapshot returns one view of offsets and rows of these partitions, and everybody's markets, measures and parameters.
-	Snapshot(ctx context.Context, partitions []int) (pg.Snapshot, error)
+	// Changes returns what became of the state since the last look: of these partitions, and of everybody's markets, measures and parameters.
+	Changes(ctx context.Context, partitions []int, since pg.Seen) (pg.Changes, error)
 }
 
 // Start acquires what the planner needs and hands its members to the shell.
