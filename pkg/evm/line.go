@@ -192,18 +192,25 @@ func (l *line) close() {
 	}
 }
 
-// patient tells the endpoint when an HTTP gateway asks for a pause.
+// patient tells the endpoint when an HTTP gateway asks for a pause, and reads no answer to the end of memory.
 type patient struct {
 	http.RoundTripper
 	throttled func(pause time.Duration)
 }
 
+// longestAnswer is how many bytes an answer may have: some 20 000 GMX logs. go-ethereum's client has a limit for WebSockets only.
+const longestAnswer = 256 << 20
+
 func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	reply, err := p.RoundTripper.RoundTrip(r)
-	if err == nil && reply.StatusCode == http.StatusTooManyRequests {
+	if err != nil {
+		return nil, err
+	}
+	if reply.StatusCode == http.StatusTooManyRequests {
 		p.throttled(retryAfter(reply.Header))
 	}
-	return reply, err
+	reply.Body = http.MaxBytesReader(nil, reply.Body, longestAnswer)
+	return reply, nil
 }
 
 // retryAfter is how long a gateway wants no requests, 0 if it does not say so in seconds.

@@ -16,7 +16,7 @@ import (
 //
 // Every log is within the range, chosen by the filter and of no removed block, and the logs of one number are of one block. What is not shown: that
 // the blocks are canonical, and that none of their logs is missing; headers tell both (see Blocks). Ask for finalized blocks only: different parts of the
-// range may come from different endpoints.
+// range may come from different endpoints. NotFound(err) where no endpoint has the whole range yet.
 func (r Reader) LogsRange(ctx context.Context, from, to uint64, f Filter) ([]chain.Log, error) {
 	var all []chain.Log
 	for at := from; at <= to; {
@@ -70,6 +70,9 @@ func (r Reader) chunkOf(ctx context.Context, e *endpoint, from, to uint64, f Fil
 		if size := e.span.next(); to-from >= size {
 			last = from + size - 1
 		}
+		if err := r.reaches(ctx, e, last); err != nil {
+			return nil, 0, err
+		}
 		logs, err := r.inPieces(ctx, e, from, last, f, e.span.pieces())
 		n := last - from + 1
 		if err == nil {
@@ -88,6 +91,22 @@ func (r Reader) chunkOf(ctx context.Context, e *endpoint, from, to uint64, f Fil
 			return nil, 0, err
 		}
 	}
+}
+
+// reaches makes sure that an endpoint has a block: of blocks that it does not have yet a node silently returns no logs.
+func (r Reader) reaches(ctx context.Context, e *endpoint, number uint64) error {
+	if e.head().Number >= number {
+		return nil
+	}
+	head, err := put(ctx, e, tagged("latest"))
+	if err != nil {
+		return err
+	}
+	r.pool.sawHead(e, head)
+	if head.Number < number {
+		return e.failed(ctx, labelRange, &notFoundError{fmt.Sprintf("block %d, above its head %d,", number, head.Number)}, 0)
+	}
+	return nil
 }
 
 // advise makes the next range smaller, as the node's answer to a range of more than one block says.

@@ -240,6 +240,29 @@ func TestLogsRangeFailsOver(t *testing.T) {
 	})
 }
 
+// A node that does not have the blocks yet says that they hold no logs. It is not believed.
+func TestLogsRangeOfALaggard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(2, 60)
+		nodes[0].head = 57
+		c, _ := dialFakes(t, nil, nodes...)
+		c.pool.public[1].vitals.latency = 1e6 // the laggard is the best
+		for range 2 {
+			if logs, err := c.LogsRange(t.Context(), 0, 59, allEvents); err != nil || !sameLogs(logs, truth.truth(0, 59, allEvents)) {
+				t.Fatalf("%d logs, %v", len(logs), err)
+			}
+		}
+		if n := nodes[0].count(methodLogs); n > 0 {
+			t.Errorf("the laggard was asked for logs %d times", n)
+		}
+		nodes[1].head = 57
+		c.pool.public[1].names(chain.BlockRef{})
+		if logs, err := c.LogsRange(t.Context(), 50, 59, allEvents); !NotFound(err) {
+			t.Errorf("%d logs, %v", len(logs), err)
+		}
+	})
+}
+
 // Headers of a range, through any limits of batches.
 func TestBlocks(t *testing.T) {
 	for _, limit := range []int{1, 2, 7, 100, 1000} {
