@@ -123,6 +123,7 @@ func setInventory(r *reader, base chain.Hash, args []byte, value perp.Int) {
 	default:
 		return
 	}
-	v.Scope = chain.Hash(args[:32])
-	r.value(v)
+	if v.Scope = chain.Hash(args[:32]); !r.copies {
+		r.value(v)
+	}
 }

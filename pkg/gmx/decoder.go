@@ -10,10 +10,17 @@ import (
 // Decoder turns logs of the EventEmitter at one address into events. It holds no state and may be shared.
 type Decoder struct {
 	emitter chain.Address
+	copies  bool // parameters' logs are copies: what else they say is said elsewhere
 }
 
 // NewDecoder returns a decoder for the logs of an EventEmitter.
 func NewDecoder(emitter chain.Address) *Decoder { return &Decoder{emitter: emitter} }
+
+// For returns the decoder for the logs of one partition of the log topic. The logs of parameters go to every partition (see [IsParameter]); what such
+// a log says beside its parameter makes rows of partition 0 alone.
+func (d *Decoder) For(partition int) *Decoder {
+	return &Decoder{emitter: d.emitter, copies: partition != 0}
+}
 
 // Transaction decodes logs of one transaction, in the order of their index, mined in a block of the given time (Unix milliseconds). The
 // logs may be the part of a transaction that one routing key owns. Events that carry no state yield nothing.
@@ -55,6 +62,7 @@ func (d *Decoder) log(r *reader, l *chain.Log, blockTimeMs uint64) error {
 	if err := r.load(l, kind); err != nil {
 		return r.fault(err)
 	}
+	r.copies = d.copies
 	r.stamp = perp.Stamp{Block: l.Block, Log: l.Index, TxHash: l.TxHash, TimeMs: blockTimeMs}
 	r.checkOwner()
 	if kind.decode(r); r.err != nil {

@@ -393,6 +393,12 @@ func TestStartingInventories(t *testing.T) {
 		if p := events[0].(perp.ParameterSet).Parameter; p.Key != perp.FullKey(base, test.args) {
 			t.Errorf("%s: parameter %+v", name, p)
 		}
+		// Every partition gets the log, and one of them keeps the inventory.
+		whole, err := NewDecoder(emitter).For(0).Transaction(transaction(log), 1)
+		part, partErr := NewDecoder(emitter).For(3).Transaction(transaction(log), 1)
+		if err != nil || partErr != nil || len(whole) != 2 || len(part) != 1 || part[0] != events[0] {
+			t.Errorf("%s: partition 0 says %v, %v, partition 3 %v, %v", name, whole, err, part, partErr)
+		}
 		got := events[1].(perp.MarketValued).Values[0]
 		if got.Stamp = (perp.Stamp{}); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)

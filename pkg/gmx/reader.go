@@ -17,6 +17,7 @@ type reader struct {
 	items []item
 	next  int // where the next item asked for is likely to be: decoders ask in about the order of the contracts
 	joins
+	copies bool // see [Decoder.For]
 }
 
 // usualItems is more than all but the widest event have.

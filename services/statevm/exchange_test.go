@@ -229,6 +229,11 @@ func (x *exchange) act() (key chain.Hash, logs []chain.Log) {
 			"market": market, "token": chain.Address{7}, "delta": perp.I64(-1), "nextValue": perp.U64(x.random.Uint64()),
 		})}
 	default:
+		if x.random.IntN(3) == 0 { // a parameter that starts a measure: all partitions keep the one, partition 0 the other
+			return chain.Hash{}, []chain.Log{gmxtest.Event(emitter, "SetInt", perp.Fields{
+				"baseKey": perp.BaseKey("VIRTUAL_INVENTORY_FOR_POSITIONS"), "data": perp.Bytes{31: 7}, "value": perp.I64(-x.random.Int64()),
+			})}
+		}
 		return chain.Hash{}, []chain.Log{gmxtest.Event(emitter, "SetUint", perp.Fields{
 			"baseKey": perp.BaseKey(fmt.Sprint("PARAMETER_", x.random.IntN(3))), "data": perp.Bytes(nil), "value": perp.U64(x.random.Uint64()),
 		})}
