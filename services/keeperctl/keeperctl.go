@@ -40,6 +40,12 @@ var commands = []command{
 	{name: "why-not", summary: "say why a position, order or request is not executed now", main: func() {
 		service.Tool("keeperctl", "why-not KEY", DefaultWhyNotConfig(), WhyNot)
 	}},
+	{name: "delayed", summary: "run, list, show, retry or cancel delayed jobs", main: func() {
+		service.Tool("keeperctl", delayedUsage, DefaultLedgerConfig(), onDatabase(delayedJobs))
+	}},
+	{name: "wallet", summary: "list and verify what agents have earned", main: func() {
+		service.Tool("keeperctl", walletUsage, DefaultLedgerConfig(), onDatabase(wallets))
+	}},
 	{name: "topics", summary: "print the catalogue of topics as a markdown table", setup: topicsCommand},
 	{name: "health", summary: "ask a process whether it is ready", setup: healthCommand},
 }

@@ -1,0 +1,131 @@
+package pg_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg/pgtest"
+)
+
+func feed(t *testing.T, s delayed.Source, want int) {
+	t.Helper()
+	if n, err := s.Feed(t.Context()); err != nil || n != want {
+		t.Errorf("%s: added %d, %v; want %d", s.Name, n, err, want)
+	}
+}
+
+// DLY-10: what is open and expires is noticed once, with the venue's own patience, and looked at when it is over.
+func TestExpiries(t *testing.T) {
+	db := pgtest.DB(t)
+	now := uint64(time.Now().Unix())
+	key := perp.DataStoreKey("REQUEST_EXPIRATION_TIME")
+	open := func(n uint64, kind perp.OrderType, status perp.Status, updated uint64) perp.Order {
+		o := order(n, status)
+		o.OrderType, o.UpdatedAtTime, o.Birth = kind, perp.U64(updated), perp.Stamp{TxHash: number(1000 + n)}
+		return o
+	}
+	request := perp.Request{Kind: perp.Deposit, Key: number(9), Account: chain.Address{9}, UpdatedAtTime: perp.U64(now - 200), Status: perp.Created}
+	done := request
+	done.Key, done.Status = number(10), perp.Executed
+	p := claim(t, db, 0, 1)
+	first := follow(ground, open(1, perp.MarketIncrease, perp.Created, now-250), open(2, perp.LimitIncrease, perp.Created, 0),
+		open(3, perp.MarketSwap, perp.Executed, 0), request, done, perp.Parameter{Key: key, Value: perp.U64(240).Bytes32()})
+	commit(t, p, first)
+	s := db.Delayed()
+	feed(t, s.Expiries(), 2)
+	feed(t, s.Expiries(), 0)
+	jobs := everyJob(t, s)
+	byWhat := map[string]delayed.Job{}
+	for _, j := range jobs {
+		var e delayed.Expiring
+		must(t, j.Read(&e))
+		byWhat[e.What] = j
+	}
+	if got := byWhat["order"]; !got.DueAt.Equal(time.Unix(int64(now-10), 0)) || got.Key != number(1).Hex()+"@"+number(1001).Hex() {
+		t.Errorf("the order's expiry is %+v", got)
+	}
+	if got := byWhat["deposit"]; !got.DueAt.Equal(time.Unix(int64(now+40), 0)) {
+		t.Errorf("the deposit's expiry is %+v", got)
+	}
+	scanOnce(t, scannerOf(db, delayed.DefaultConfig(), delayed.NewExpiries(delayed.NewMetrics(prometheus.NewRegistry()), zerolog.Nop())))
+	j, _, err := s.Job(t.Context(), byWhat["order"].ID)
+	must(t, err)
+	if j.Status != delayed.Done || !strings.Contains(string(j.Result), `"expired"`) {
+		t.Errorf("looked at: %+v", j)
+	}
+}
+
+// DLY-10: an arm that failed is noticed once and handed out when it has cooled down; ends that are no failures are not.
+func TestRearmings(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	s := db.Delayed()
+	must(t, db.Leases().Register(t.Context(), annSigner, testChain))
+	for i, outcome := range []job.Outcome{job.Reverted, job.Done, job.Refused} {
+		j := job.Job{ID: fmt.Sprint("job", i), Kind: job.Liquidation, Key: number(uint64(i)), Signer: annSigner, Class: job.ClassLiquidation}
+		_, err := db.Intents().Enqueue(t.Context(), j)
+		must(t, err)
+		execute(t, url, `UPDATE keeper.tx_intent SET state = 'SKIPPED', outcome = $2, reason = '', ended_at = clock_timestamp(),
+			rearm_ms = extract(epoch FROM clock_timestamp()) * 1000 - 5000 WHERE job_id = $1`, j.ID, outcome)
+	}
+	feed(t, s.Rearmings(), 2)
+	feed(t, s.Rearmings(), 0)
+	execute(t, url, `UPDATE keeper.tx_intent SET given_up = true WHERE job_id = 'job2'`)
+	execute(t, url, `DELETE FROM keeper.delayed_job WHERE key LIKE 'job2%'`)
+	feed(t, s.Rearmings(), 0)
+	var out []string
+	scanOnce(t, scannerOf(db, delayed.DefaultConfig(), delayed.Rearm{HandOut: func(_ context.Context, j job.Job) (bool, error) {
+		out = append(out, j.ID)
+		return true, nil
+	}}))
+	if fmt.Sprint(out) != "[job0]" {
+		t.Errorf("handed out %v", out)
+	}
+	feed(t, s.Rearmings(), 0)
+}
+
+// DLY-10: every day has a report, also those without a planner.
+func TestDailyReports(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	s := db.Delayed()
+	feed(t, s.Reports(), 1)
+	feed(t, s.Reports(), 0)
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	j := everyJob(t, s)[0]
+	if j.Key != today.Format(time.DateOnly) || !j.DueAt.Equal(today.Add(24*time.Hour)) {
+		t.Fatalf("today's report is %+v", j)
+	}
+	execute(t, url, `UPDATE keeper.delayed_job SET key = to_char(key::date - 3, 'YYYY-MM-DD')`)
+	feed(t, s.Reports(), 3)
+	if jobs := everyJob(t, s); len(jobs) != 4 || jobs[3].Key != today.Format(time.DateOnly) {
+		t.Errorf("%d reports, the last one %+v", len(jobs), jobs[len(jobs)-1])
+	}
+
+	blocks, p := paid(t, db, 1)
+	finalize(t, p, blocks[0])
+	book(t, db, 3)
+	execute(t, url, `UPDATE keeper.delayed_job SET next_at = clock_timestamp() - interval '1 hour' WHERE key = $1`, today.Format(time.DateOnly))
+	scanOnce(t, scannerOf(db, delayed.DefaultConfig(), delayed.Reports{Log: zerolog.Nop()}))
+	for _, j := range everyJob(t, s) {
+		if j.Key != today.Format(time.DateOnly) {
+			continue
+		}
+		var day delayed.Day
+		must(t, json.Unmarshal(j.Result, &day))
+		if fees := day.Fees["ann"]; day.Day != j.Key || fees.Count != 2 || fees.Wei != perp.U64(300) {
+			t.Errorf("today brought %+v", day)
+		}
+	}
+}

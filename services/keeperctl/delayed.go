@@ -1,0 +1,207 @@
+package keeperctl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/service"
+)
+
+// LedgerConfig is what `keeperctl delayed` and `keeperctl wallet` are told: the keeper's database.
+type LedgerConfig struct {
+	Postgres pg.Config      `toml:"postgres"`
+	Own      LedgerSettings `toml:"keeperctl"`
+}
+
+// LedgerSettings is their part of the [keeperctl] section.
+type LedgerSettings struct {
+	Limit    int           `toml:"limit" help:"most rows to list"`
+	Patience time.Duration `toml:"patience" help:"how long to wait for a scan that was asked for"`
+}
+
+// DefaultLedgerConfig lists 50 rows and waits half a minute.
+func DefaultLedgerConfig() LedgerConfig {
+	return LedgerConfig{Postgres: pg.DefaultConfig(), Own: LedgerSettings{Limit: 50, Patience: 30 * time.Second}}
+}
+
+// Validate is for what concerns several sections at once; the sections are asked by themselves.
+func (c LedgerConfig) Validate() error { return nil }
+
+// Validate names every setting that cannot work.
+func (s LedgerSettings) Validate() error {
+	var problems []error
+	if s.Limit < 1 {
+		problems = append(problems, fmt.Errorf("limit: %d is less than 1", s.Limit))
+	}
+	if s.Patience < 100*time.Millisecond {
+		problems = append(problems, fmt.Errorf("patience: %s is less than 100ms", s.Patience))
+	}
+	return errors.Join(problems...)
+}
+
+// databaseCommand is a command of the keeper's database. Its arguments are those after its name.
+type databaseCommand func(ctx context.Context, db *pg.DB, own LedgerSettings, args []string, out io.Writer) error
+
+// onDatabase wraps a command of the keeper's database as a tool.
+func onDatabase(do databaseCommand) func(*service.Shell, LedgerConfig, []string) error {
+	return func(sh *service.Shell, cfg LedgerConfig, args []string) error {
+		db, err := pg.Open(sh.Context(), cfg.Postgres, sh.Name)
+		if err != nil {
+			return fmt.Errorf("opening postgres: %w", err)
+		}
+		defer db.Close()
+		if err := db.CheckSchema(sh.Context()); err != nil {
+			return err
+		}
+		return do(sh.Context(), db, cfg.Own, args[min(1, len(args)):], os.Stdout)
+	}
+}
+
+const delayedUsage = "delayed run | list [pending|done|parked] [KIND] | show ID | retry ID | cancel ID"
+
+// delayedJobs lets operators see and steer delayed jobs (DLY-8).
+func delayedJobs(ctx context.Context, db *pg.DB, own LedgerSettings, args []string, out io.Writer) error {
+	verb, rest := "", args
+	if len(args) > 0 {
+		verb, rest = args[0], args[1:]
+	}
+	switch {
+	case verb == "run" && len(rest) == 0:
+		return runDelayed(ctx, db.Delayed(), own.Patience, out)
+	case verb == "list" && len(rest) <= 2:
+		return listDelayed(ctx, db.Delayed(), own.Limit, rest, out)
+	case (verb == "show" || verb == "retry" || verb == "cancel") && len(rest) == 1:
+		id, err := strconv.ParseInt(rest[0], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no id of a job (keeperctl delayed list shows them)", rest[0])
+		}
+		return oneDelayed(ctx, db.Delayed(), verb, id, out)
+	}
+	return fmt.Errorf("usage: keeperctl %s", delayedUsage)
+}
+
+// runDelayed asks the planners for a scan and waits for the first to have finished one.
+func runDelayed(ctx context.Context, s pg.Delayed, patience time.Duration, out io.Writer) error {
+	at, err := s.Ring(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no planner has scanned within %s (is one running?)", patience))
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		scans, err := s.Scans(ctx, at)
+		if err == nil && len(scans) > 0 {
+			return printScans(scans, out)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func printScans(scans []pg.Scan, out io.Writer) error {
+	var failed error
+	for _, s := range scans {
+		if _, err := fmt.Fprintf(out, "%s: found %d, done %d, failed %d, of these parked %d\n", s.Scanner, s.Found, s.Done, s.Failed, s.Parked); err != nil {
+			return err
+		}
+		if s.Error != "" {
+			failed = errors.Join(failed, fmt.Errorf("the scan of %s failed: %s", s.Scanner, s.Error))
+		}
+	}
+	return failed
+}
+
+func listDelayed(ctx context.Context, s pg.Delayed, limit int, filter []string, out io.Writer) error {
+	var status delayed.Status
+	kind := ""
+	for _, f := range filter {
+		switch known := delayed.Status(f); known {
+		case delayed.Pending, delayed.Done, delayed.Parked:
+			status = known
+		default:
+			kind = f
+		}
+	}
+	jobs, err := s.List(ctx, status, kind, limit)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "id\tkind\tkey\tstatus\tdue\tnext try\tfailed\tlast error") // the writer keeps what goes wrong for Flush
+	for _, j := range jobs {
+		next := "-"
+		if j.Status == delayed.Pending {
+			next = moment(j.NextAt)
+		}
+		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", j.ID, j.Kind, j.Key, j.Status, moment(j.DueAt), next, j.Attempts, firstLine(j.LastError))
+	}
+	return table.Flush()
+}
+
+func moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// firstLine is what of an error fits into a table; show has the rest.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out io.Writer) error {
+	act := map[string]func(context.Context, int64) (bool, error){"retry": s.Retry, "cancel": s.Cancel}[verb]
+	if act != nil {
+		if changed, err := act(ctx, id); err != nil {
+			return err
+		} else if !changed {
+			return fmt.Errorf("delayed job %d is not there, is done, or was called off", id)
+		}
+	}
+	j, known, err := s.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return fmt.Errorf("there is no delayed job %d (keeperctl delayed list shows them)", id)
+	}
+	text, err := json.MarshalIndent(shown(j), "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s\n", text)
+	return err
+}
+
+// shown is a job as show prints it: without what is not there.
+func shown(j delayed.Job) any {
+	return struct {
+		ID        int64           `json:"id"`
+		Kind      string          `json:"kind"`
+		Key       string          `json:"key"`
+		Payload   json.RawMessage `json:"payload"`
+		Status    delayed.Status  `json:"status"`
+		DueAt     time.Time       `json:"dueAt"`
+		NextAt    time.Time       `json:"nextAt"`
+		Attempts  int             `json:"failedAttempts"`
+		LastError string          `json:"lastError,omitempty"`
+		Result    json.RawMessage `json:"result,omitempty"`
+		Created   time.Time       `json:"createdAt"`
+		Finished  time.Time       `json:"finishedAt,omitzero"`
+		CalledOff time.Time       `json:"calledOffAt,omitzero"`
+	}{
+		j.ID, j.Kind, j.Key, j.Payload, j.Status, j.DueAt, j.NextAt, j.Attempts, j.LastError, j.Result, j.CreatedAt, j.FinishedAt, j.DeletedAt,
+	}
+}
