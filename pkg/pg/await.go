@@ -11,8 +11,17 @@ import (
 // AwaitSchema waits, by the caller's policy, for a database that answers and checks that this build can work with it. A schema of another
 // version is an error at once: waiting does not mend it.
 func (db *DB) AwaitSchema(ctx context.Context, policy retry.Policy) error {
+	return await(ctx, policy, db.CheckSchema)
+}
+
+// AwaitVersion is AwaitSchema for those who look at the layout of each generation by themselves.
+func (db *DB) AwaitVersion(ctx context.Context, policy retry.Policy) error {
+	return await(ctx, policy, db.checkVersion)
+}
+
+func await(ctx context.Context, policy retry.Policy, check func(context.Context) error) error {
 	err := retry.Do(ctx, policy, func(ctx context.Context) error {
-		err := db.CheckSchema(ctx)
+		err := check(ctx)
 		if errors.Is(err, ErrSchema) {
 			return retry.Stop(err)
 		}

@@ -124,7 +124,7 @@ func TestChangesLeadToTheSnapshot(t *testing.T) {
 				must(rt, err)
 				d.parts[i] = p
 			}
-			must(rt, db.Activate(background, generation))
+			must(rt, db.Switch(background, generation, "a test"))
 		}
 		begin()
 		followers := []*follower{{mine: []int{0, 1}}, {mine: []int{1}}, {}}

@@ -26,15 +26,20 @@ func (db *DB) Checksums(ctx context.Context, generation int) (sums Checksums, at
 		if at, err = standing(ctx, tx, generation); err != nil {
 			return err
 		}
-		sums = Checksums{}
-		for _, table := range perp.Tables() {
-			if sums[table], err = tableChecksum(ctx, tx, table, generation); err != nil {
-				return fmt.Errorf("summing up table %s: %w", table, err)
-			}
-		}
-		return nil
+		sums, err = checksums(ctx, tx, generation)
+		return err
 	})
 	return sums, at, err
+}
+
+func checksums(ctx context.Context, tx pgx.Tx, generation int) (sums Checksums, err error) {
+	sums = Checksums{}
+	for _, table := range perp.Tables() {
+		if sums[table], err = tableChecksum(ctx, tx, table, generation); err != nil {
+			return nil, fmt.Errorf("summing up table %s: %w", table, err)
+		}
+	}
+	return sums, nil
 }
 
 func tableChecksum(ctx context.Context, tx pgx.Tx, table perp.Table, generation int) (string, error) {

@@ -12,10 +12,17 @@ var (
 	selectActive = register("active generation", `SELECT generation FROM keeper.active_generation`)
 	upsertActive = register("activate generation", `INSERT INTO keeper.active_generation (generation) VALUES ($1)
 		ON CONFLICT (one) DO UPDATE SET generation = excluded.generation, since = clock_timestamp()`)
-	insertSwitch      = register("record switch", `INSERT INTO keeper.generation_switch (generation) VALUES ($1)`)
+	insertSwitch      = register("record switch", `INSERT INTO keeper.generation_switch (generation, reason) VALUES ($1, $2)`)
 	notifyGeneration  = register("notify switch", `SELECT pg_notify('state_changed', 'generation')`)
-	selectGenerations = register("generations", `SELECT g.number, g.layout, coalesce(g.partitions, 0), a.generation IS NOT NULL
-		FROM keeper.generation g LEFT JOIN keeper.active_generation a ON a.generation = g.number ORDER BY g.number`)
+	selectGenerations = register("generations", `SELECT g.number, g.layout, coalesce(g.partitions, 0), a.generation IS NOT NULL, g.followed,
+		EXISTS (SELECT FROM keeper.generation_switch s WHERE s.generation = g.number)
+		FROM keeper.generation g LEFT JOIN keeper.active_generation a ON a.generation = g.number WHERE g.dropped_at IS NULL ORDER BY g.number`)
+	followGeneration = register("follow generation", `UPDATE keeper.generation SET followed = $2 WHERE number = $1 AND dropped_at IS NULL`)
+	followActive     = register("follow the active generation", `UPDATE keeper.generation SET followed = true
+		WHERE number IN (SELECT generation FROM keeper.active_generation)`)
+	selectPrevious = register("previous generation", `SELECT s.generation FROM keeper.generation_switch s
+		WHERE s.generation NOT IN (SELECT generation FROM keeper.active_generation) ORDER BY s.id DESC LIMIT 1`)
+	selectNextNumber = register("next generation", `SELECT coalesce(max(number), 0) + 1 FROM keeper.generation`)
 )
 
 // Generation is one rendering of the log topic into state.
@@ -26,9 +33,16 @@ type Generation struct {
 	// Partitions is how many partitions the log topic has; 0 until the first claim.
 	Partitions int
 	Active     bool
+	// Followed says that statevm keeps it up to date although it may not be active: because it is being filled, or kept for the way back.
+	Followed bool
+	// Served says that it is or was active.
+	Served bool
 }
 
-// Generations lists all generations, oldest first.
+// Fits tells whether this build can read and write the generation.
+func (g Generation) Fits() bool { return g.Layout == stateLayout }
+
+// Generations lists all generations that have not been dropped, oldest first.
 func (db *DB) Generations(ctx context.Context) ([]Generation, error) {
 	ctx, cancel := db.bounded(ctx)
 	defer cancel()
@@ -43,6 +57,38 @@ func (db *DB) Generations(ctx context.Context) ([]Generation, error) {
 	return all, nil
 }
 
+// AddGeneration creates the next generation, empty, and lets statevm fill it from the topic's beginning.
+func (db *DB) AddGeneration(ctx context.Context) (number int, err error) {
+	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
+			return fmt.Errorf("locking the generations: %w", err)
+		}
+		if err := tx.QueryRow(ctx, selectNextNumber.sql()).Scan(&number); err != nil {
+			return fmt.Errorf("numbering a generation: %w", err)
+		}
+		if err := createGeneration(ctx, tx, number); err != nil {
+			return err
+		}
+		return follow(ctx, tx, number, true)
+	})
+	return number, err
+}
+
+// follow marks a generation to be kept up to date, or no longer.
+func follow(ctx context.Context, tx pgx.Tx, number int, followed bool) error {
+	tag, err := tx.Exec(ctx, followGeneration.sql(), number, followed)
+	if err == nil && tag.RowsAffected() == 0 {
+		return refusef("generation %d does not exist (see `keeperctl generations list`)", number)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, notifyGeneration.sql())
+	}
+	if err != nil {
+		return fmt.Errorf("marking generation %d: %w", number, err)
+	}
+	return nil
+}
+
 // ActiveGeneration returns the generation that readers use.
 func (db *DB) ActiveGeneration(ctx context.Context) (int, error) {
 	ctx, cancel := db.bounded(ctx)
@@ -50,22 +96,90 @@ func (db *DB) ActiveGeneration(ctx context.Context) (int, error) {
 	return activeGeneration(ctx, db.pool)
 }
 
-// Activate makes readers use another generation. The switch is one row: readers see all of the old one or all of the new one, and the way
-// back is another call.
-func (db *DB) Activate(ctx context.Context, generation int) error {
+// PreviousGeneration returns the generation that readers used before the present one; 0 = there is none any more.
+func (db *DB) PreviousGeneration(ctx context.Context) (number int, err error) {
 	ctx, cancel := db.bounded(ctx)
 	defer cancel()
-	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error { return activate(ctx, tx, generation) })
+	err = db.pool.QueryRow(ctx, selectPrevious.sql()).Scan(&number)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking for the generation before: %w", err)
+	}
+	return number, nil
 }
 
-func activate(ctx context.Context, tx pgx.Tx, generation int) error {
-	for _, s := range []*statement{upsertActive, insertSwitch} {
-		if _, err := tx.Exec(ctx, s.sql(), generation); err != nil {
-			return fmt.Errorf("switching to generation %d: %w", generation, err)
+// ErrApart is why two generations cannot be compared for the moment: they have not read equally far. Ask again.
+var ErrApart = errors.New("the generations have not read equally far")
+
+// Switch makes readers use another generation: one row changes, so that they see all of the old one or all of the new one. Both are kept up to
+// date from then on, so that the way back is another call.
+//
+// Without a reason the two must be equal: the checksums of all tables, taken in the transaction that switches, over both standing at the same offsets;
+// ErrApart says that they do not for the moment. A reason, which is recorded, switches without looking.
+func (db *DB) Switch(ctx context.Context, to int, reason string) error {
+	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		if err := mayServe(ctx, tx, to); err != nil {
+			return err
+		}
+		if reason == "" {
+			from, err := activeGeneration(ctx, tx)
+			if err != nil {
+				return err
+			}
+			c, err := compare(ctx, tx, from, to)
+			if err != nil {
+				return err
+			}
+			if !c.SamePlace() {
+				return ErrApart
+			}
+			if tables := c.Differing(); len(tables) > 0 {
+				return refusef("generation %d differs from generation %d in %v", to, from, tables)
+			}
+		}
+		return activate(ctx, tx, to, reason)
+	})
+}
+
+func mayServe(ctx context.Context, tx pgx.Tx, number int) error {
+	rows, err := tx.Query(ctx, selectGenerations.sql())
+	if err != nil {
+		return fmt.Errorf("listing generations: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Generation])
+	if err != nil {
+		return fmt.Errorf("listing generations: %w", err)
+	}
+	for _, g := range all {
+		switch {
+		case g.Number != number:
+		case !g.Fits():
+			return refusef("generation %d has state layout %d, this build needs %d", number, g.Layout, stateLayout)
+		case g.Active:
+			return refusef("generation %d is the active one already", number)
+		default:
+			return nil
 		}
 	}
-	if _, err := tx.Exec(ctx, notifyGeneration.sql()); err != nil {
-		return fmt.Errorf("announcing generation %d: %w", generation, err)
+	return refusef("generation %d does not exist (see `keeperctl generations list`)", number)
+}
+
+func activate(ctx context.Context, tx pgx.Tx, generation int, reason string) error {
+	for _, s := range []struct {
+		*statement
+		args []any
+	}{
+		{followActive, nil},
+		{upsertActive, []any{generation}},
+		{followActive, nil},
+		{insertSwitch, []any{generation, reason}},
+		{notifyGeneration, nil},
+	} {
+		if _, err := tx.Exec(ctx, s.sql(), s.args...); err != nil {
+			return fmt.Errorf("switching to generation %d: %w", generation, err)
+		}
 	}
 	return nil
 }

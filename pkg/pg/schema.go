@@ -52,6 +52,14 @@ func (db *DB) Migrate(ctx context.Context) error {
 // CheckSchema tells, in one line with what to do, when this build cannot work with the database as it is: the schema is missing, too old or too new,
 // or the active generation has another layout. It changes nothing.
 func (db *DB) CheckSchema(ctx context.Context) error {
+	if err := db.checkVersion(ctx); err != nil {
+		return err
+	}
+	return db.checkLayout(ctx)
+}
+
+// checkVersion leaves the layout of generations aside.
+func (db *DB) checkVersion(ctx context.Context) error {
 	ctx, cancel := db.bounded(ctx)
 	defer cancel()
 	want, err := latestMigration()
@@ -70,7 +78,7 @@ func (db *DB) CheckSchema(ctx context.Context) error {
 	case have > want:
 		return schemaTooNew(have, want)
 	}
-	return db.checkLayout(ctx)
+	return nil
 }
 
 // ErrSchema marks a database that this build cannot work with until somebody acts. A database that cannot be asked is another error.
@@ -81,6 +89,8 @@ func schemaTooNew(have, want int64) error {
 }
 
 func (db *DB) checkLayout(ctx context.Context) error {
+	ctx, cancel := db.bounded(ctx)
+	defer cancel()
 	var number, layout int
 	err := db.pool.QueryRow(ctx, selectActiveLayout.sql()).Scan(&number, &layout)
 	switch {
@@ -158,7 +168,7 @@ func (db *DB) createFirstGeneration(ctx context.Context) error {
 		if err := createGeneration(ctx, tx, 1); err != nil {
 			return err
 		}
-		return activate(ctx, tx, 1)
+		return activate(ctx, tx, 1, "the first")
 	})
 }
 
@@ -170,6 +180,43 @@ func createGeneration(ctx context.Context, tx pgx.Tx, number int) error {
 		return fmt.Errorf("creating generation %d: %w", number, err)
 	}
 	return nil
+}
+
+var dropGeneration = register("drop generation", `UPDATE keeper.generation SET followed = false, dropped_at = clock_timestamp() WHERE number = $1`)
+
+// DropGeneration forgets the rows of a generation that is not active. Its number is not given again.
+func (db *DB) DropGeneration(ctx context.Context, number int) error {
+	// First statevm is told to let go of it: dropping tables under its hands would be a race of locks.
+	if err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error { return mayDrop(ctx, tx, number) }); err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		if err := mayDrop(ctx, tx, number); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, dropGeneration.sql(), number); err != nil {
+			return fmt.Errorf("dropping generation %d: %w", number, err)
+		}
+		if _, err := tx.Exec(ctx, "DROP SCHEMA "+schemaName(number)+" CASCADE"); err != nil {
+			return fmt.Errorf("dropping generation %d: %w", number, err)
+		}
+		return nil
+	})
+}
+
+// mayDrop takes a generation out of use, unless it is in use.
+func mayDrop(ctx context.Context, tx pgx.Tx, number int) error {
+	if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
+		return fmt.Errorf("locking the generations: %w", err)
+	}
+	active, err := activeGeneration(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if active == number {
+		return refusef("generation %d is the active one: switch to another one first", number)
+	}
+	return follow(ctx, tx, number, false)
 }
 
 // stateDDL is everything that makes the schema of a generation.

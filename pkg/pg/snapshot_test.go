@@ -136,15 +136,16 @@ func TestSwitchOfGenerations(t *testing.T) {
 	next, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 2, Partitions: 1})
 	must(t, err)
 	commit(t, next, follow(chain.BlockRef{Number: 10}, order(1, perp.Created), order(2, perp.Created)))
-	for generation, orders := range map[int]int{2: 2, 1: 1} {
-		must(t, db.Activate(t.Context(), generation))
+	for _, generation := range []int{2, 1, 2} {
+		orders := generation
+		must(t, db.Switch(t.Context(), generation, "a test"))
 		s, err := db.Snapshot(t.Context(), []int{0})
 		if err != nil || s.Generation != generation || len(s.Orders) != orders {
 			t.Errorf("generation %d: %+v, %v", generation, s.Standing, err)
 		}
 	}
-	if err := db.Activate(t.Context(), 3); err == nil {
-		t.Error("a generation that does not exist was activated")
+	if err := db.Switch(t.Context(), 3, "a test"); !pg.Refused(err) {
+		t.Errorf("a generation that does not exist was activated: %v", err)
 	}
 }
 
@@ -183,7 +184,8 @@ func TestListenerHearsOfCommits(t *testing.T) {
 		commit(t, p, follow(p.Offset().Tip.BlockRef))
 		must(t, l.WaitChange(t.Context()))
 	}
-	must(t, db.Activate(t.Context(), 1))
+	must(t, db.CreateGeneration(t.Context(), 2))
+	must(t, db.Switch(t.Context(), 2, "a test"))
 	must(t, l.WaitChange(t.Context()))
 }
 

@@ -8,30 +8,54 @@ import (
 	"sync"
 )
 
-// board joins what the partitions say about themselves into one readiness condition.
+// board joins what the partitions of the active generation say about themselves into one readiness condition. What is wrong with a generation that
+// nobody reads is no reason for this process not to be ready.
 type board struct {
 	report func(reason string) // empty = all is well
 
 	mu      sync.Mutex
-	reasons map[int]string // of the partitions that have one
+	active  int
+	general string                 // what is wrong with all of them
+	reasons map[int]map[int]string // by generation and partition, where there is one
 }
 
-func newBoard(report func(string)) *board { return &board{report: report, reasons: map[int]string{}} }
+func newBoard(report func(string)) *board {
+	return &board{report: report, reasons: map[int]map[int]string{}}
+}
 
-// of returns how one partition reports.
-func (b *board) of(partition int) func(reason string) {
+// of returns how one partition of a generation reports.
+func (b *board) of(generation, partition int) func(reason string) {
 	return func(reason string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
+		if b.reasons[generation] == nil {
+			b.reasons[generation] = map[int]string{}
+		}
 		if reason == "" {
-			delete(b.reasons, partition)
+			delete(b.reasons[generation], partition)
 		} else {
-			b.reasons[partition] = reason
+			b.reasons[generation][partition] = reason
 		}
-		all := make([]string, 0, len(b.reasons))
-		for _, p := range slices.Sorted(maps.Keys(b.reasons)) {
-			all = append(all, fmt.Sprintf("partition %d: %s", p, b.reasons[p]))
-		}
-		b.report(strings.Join(all, "; "))
+		b.tell()
 	}
+}
+
+// serve says which generation readers use, and why it cannot be served at all, if it cannot.
+func (b *board) serve(generation int, general string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.active, b.general = generation, general
+	b.tell()
+}
+
+func (b *board) tell() {
+	var all []string
+	if b.general != "" {
+		all = append(all, b.general)
+	}
+	reasons := b.reasons[b.active]
+	for _, p := range slices.Sorted(maps.Keys(reasons)) {
+		all = append(all, fmt.Sprintf("partition %d: %s", p, reasons[p]))
+	}
+	b.report(strings.Join(all, "; "))
 }

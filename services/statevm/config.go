@@ -21,7 +21,7 @@ type Config struct {
 
 // Settings is the [statevm] section.
 type Settings struct {
-	Generation int `toml:"generation" help:"generation of the state to fill; 0 = the active one"`
+	Generation int `toml:"generation" help:"the only generation of the state to keep up to date; 0 = the active one and all others that are to be"`
 	MaxRecords int `toml:"max_records" help:"most records applied in one transaction when behind"`
 }
 

@@ -72,10 +72,11 @@ func (x *exchange) unique() (h chain.Hash) {
 	return chain.Keccak256(binary.BigEndian.AppendUint64(nil, x.serial))
 }
 
-// routed is a message of a block and the key it goes by.
+// routed is a message of a block and the key it goes by; parameters go everywhere.
 type routed struct {
-	key     chain.Hash
-	message wire.Message
+	key        chain.Hash
+	message    wire.Message
+	everywhere bool
 }
 
 // grow makes a block of some transactions on the tip and publishes it.
@@ -183,7 +184,7 @@ func (x *exchange) transaction(ref chain.BlockRef, position uint32, index *uint3
 		l := &logs[i]
 		l.Block, l.BlockHash, l.TxHash, l.TxIndex, l.Index = ref.Number, ref.Hash, hash, position, *index
 		*index++
-		messages = append(messages, routed{key, wire.Log{Log: *l}})
+		messages = append(messages, routed{key, wire.Log{Log: *l}, key.IsZero()})
 	}
 	tx := chain.Tx{Hash: hash, From: chain.Address{1}, Block: ref.Number, BlockHash: ref.Hash, Index: position, OK: true, GasUsed: 1, GasPrice: 50_000_000}
 	events, err := gmx.NewDecoder(emitter).Transaction(logs, ref.TimeMs)
@@ -192,7 +193,7 @@ func (x *exchange) transaction(ref chain.BlockRef, position uint32, index *uint3
 	}
 	events = append(events, perp.TransactionSeen{Transaction: perp.Transaction{Tx: tx, Stamp: perp.Stamp{Block: ref.Number, TxHash: hash, TimeMs: ref.TimeMs}}})
 	x.apply(events...)
-	return append(messages, routed{key, wire.Tx{Tx: tx}})
+	return append(messages, routed{key: key, message: wire.Tx{Tx: tx}})
 }
 
 func (x *exchange) apply(events ...perp.Event) {
@@ -208,7 +209,7 @@ func (x *exchange) parameter(ref chain.BlockRef) routed {
 	x.apply(perp.ParameterSet{Parameter: perp.Parameter{
 		Key: p.Key, Value: p.Value, Source: perp.FromCall, Stamp: perp.Stamp{Block: ref.Number, TimeMs: ref.TimeMs},
 	}})
-	return routed{chain.Hash{}, p}
+	return routed{message: p, everywhere: true}
 }
 
 // act is one of the things that happen on an exchange, such as the present state allows.
@@ -229,11 +230,6 @@ func (x *exchange) act() (key chain.Hash, logs []chain.Log) {
 			"market": market, "token": chain.Address{7}, "delta": perp.I64(-1), "nextValue": perp.U64(x.random.Uint64()),
 		})}
 	default:
-		if x.random.IntN(3) == 0 { // a parameter that starts a measure: all partitions keep the one, partition 0 the other
-			return chain.Hash{}, []chain.Log{gmxtest.Event(emitter, "SetInt", perp.Fields{
-				"baseKey": perp.BaseKey("VIRTUAL_INVENTORY_FOR_POSITIONS"), "data": perp.Bytes{31: 7}, "value": perp.I64(-x.random.Int64()),
-			})}
-		}
 		return chain.Hash{}, []chain.Log{gmxtest.Event(emitter, "SetUint", perp.Fields{
 			"baseKey": perp.BaseKey(fmt.Sprint("PARAMETER_", x.random.IntN(3))), "data": perp.Bytes(nil), "value": perp.U64(x.random.Uint64()),
 		})}
@@ -305,11 +301,10 @@ func (x *exchange) publish(end wire.BlockEnd, messages []routed) {
 	}
 }
 
-// shareOf is what of messages goes to a partition: parameters go to all.
+// shareOf is what of messages goes to a partition.
 func (x *exchange) shareOf(p int, messages []routed) (records []bus.Record) {
 	for _, m := range messages {
-		_, isTx := m.message.(wire.Tx)
-		if wire.Partition(m.key, x.partitions) == p || m.key.IsZero() && !isTx {
+		if m.everywhere || wire.Partition(m.key, x.partitions) == p {
 			records = append(records, x.encode(m.key, m.message))
 		}
 	}

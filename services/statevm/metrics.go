@@ -28,10 +28,10 @@ type Metrics struct {
 // NewMetrics registers the metrics of statevm.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"partition"})
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"generation", "partition"})
 	}
-	counter := func(name, help, label string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
 		block:     gauge("statevm_block", "Number of the last block committed, of the partitions this process owns."),
@@ -39,11 +39,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		blockTime: gauge("statevm_block_timestamp_seconds", "Time of the last block committed, Unix seconds; time() minus this is the lag."),
 		offset:    gauge("statevm_offset", "Offset of the first record not yet committed."),
 		halted:    gauge("statevm_halted", "1 while a partition cannot go on; readiness says why."),
-		blocks:    counter("statevm_blocks_total", "Blocks committed.", "partition"),
-		undos:     counter("statevm_undos_total", "Reorgs undone.", "partition"),
-		unblocks:  counter("statevm_undone_blocks_total", "Blocks taken back by reorgs.", "partition"),
+		blocks:    counter("statevm_blocks_total", "Blocks committed.", "generation", "partition"),
+		undos:     counter("statevm_undos_total", "Reorgs undone.", "generation", "partition"),
+		unblocks:  counter("statevm_undone_blocks_total", "Blocks taken back by reorgs.", "generation", "partition"),
 		events:    counter("statevm_events_total", "Events applied, by what they mean; those of steps that had to be repeated count again.", "event"),
-		lost:      counter("statevm_fenced_total", "Times another process was found to own a partition.", "partition"),
+		lost:      counter("statevm_fenced_total", "Times another process was found to own a partition.", "generation", "partition"),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "statevm_commit_seconds", Help: "Time to decode, apply and commit what was read at once.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}),
@@ -55,33 +55,33 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 // RegisterMetrics registers everything this process counts, for the catalogue.
 func RegisterMetrics(reg prometheus.Registerer) { NewMetrics(reg) }
 
-// of returns the metrics of one partition.
-func (m *Metrics) of(partition int) *partitionMetrics {
-	return &partitionMetrics{Metrics: m, label: strconv.Itoa(partition)}
+// of returns the metrics of one partition of a generation.
+func (m *Metrics) of(generation, partition int) *partitionMetrics {
+	return &partitionMetrics{Metrics: m, labels: []string{strconv.Itoa(generation), strconv.Itoa(partition)}}
 }
 
 // partitionMetrics are the metrics as one partition reports to them.
 type partitionMetrics struct {
 	*Metrics
-	label string
+	labels []string
 }
 
 // stands reports where the partition is.
 func (m *partitionMetrics) stands(at pg.Offset) {
-	m.offset.WithLabelValues(m.label).Set(float64(at.Next))
-	m.block.WithLabelValues(m.label).Set(float64(at.Tip.Number))
-	m.blockTime.WithLabelValues(m.label).Set(float64(at.Tip.TimeMs) / 1000)
-	m.finalized.WithLabelValues(m.label).Set(float64(at.Finalized.Number))
+	m.offset.WithLabelValues(m.labels...).Set(float64(at.Next))
+	m.block.WithLabelValues(m.labels...).Set(float64(at.Tip.Number))
+	m.blockTime.WithLabelValues(m.labels...).Set(float64(at.Tip.TimeMs) / 1000)
+	m.finalized.WithLabelValues(m.labels...).Set(float64(at.Finalized.Number))
 }
 
 func (m *partitionMetrics) applied(blocks int, took time.Duration) {
-	m.blocks.WithLabelValues(m.label).Add(float64(blocks))
+	m.blocks.WithLabelValues(m.labels...).Add(float64(blocks))
 	m.seconds.Observe(took.Seconds())
 }
 
 func (m *partitionMetrics) undone(blocks uint64) {
-	m.undos.WithLabelValues(m.label).Inc()
-	m.unblocks.WithLabelValues(m.label).Add(float64(blocks))
+	m.undos.WithLabelValues(m.labels...).Inc()
+	m.unblocks.WithLabelValues(m.labels...).Add(float64(blocks))
 }
 
 func (m *partitionMetrics) counted(steps []step) {
@@ -101,19 +101,19 @@ func (m *partitionMetrics) counted(steps []step) {
 	}
 }
 
-func (m *partitionMetrics) fenced() { m.lost.WithLabelValues(m.label).Inc() }
+func (m *partitionMetrics) fenced() { m.lost.WithLabelValues(m.labels...).Inc() }
 
 func (m *partitionMetrics) stuck(is bool) {
 	value := 0.0
 	if is {
 		value = 1
 	}
-	m.halted.WithLabelValues(m.label).Set(value)
+	m.halted.WithLabelValues(m.labels...).Set(value)
 }
 
 // forget drops what is another process's to report from now on.
 func (m *partitionMetrics) forget() {
 	for _, gauge := range []*prometheus.GaugeVec{m.block, m.finalized, m.blockTime, m.offset, m.halted} {
-		gauge.DeleteLabelValues(m.label)
+		gauge.DeleteLabelValues(m.labels...)
 	}
 }

@@ -167,14 +167,14 @@ func TestHaltedPartitionIsSaid(t *testing.T) {
 		reason := i.reason("partitions")
 		return strings.Contains(reason, "partition 0: halted") && strings.Contains(reason, "PositionTeleported") && strings.Contains(reason, l.TxHash.Hex())
 	})
-	if testutil.ToFloat64(i.metrics.halted.WithLabelValues("0")) != 1 {
+	if testutil.ToFloat64(i.metrics.halted.WithLabelValues("1", "0")) != 1 {
 		t.Error("the metric does not say so")
 	}
 	_, last, err := s.client.Bounds(t.Context(), topic, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "partition 1 goes on", func() bool { return testutil.ToFloat64(i.metrics.offset.WithLabelValues("1")) == float64(last) })
+	eventually(t, "partition 1 goes on", func() bool { return testutil.ToFloat64(i.metrics.offset.WithLabelValues("1", "1")) == float64(last) })
 	if strings.Contains(i.reason("partitions"), "partition 1") {
 		t.Errorf("partition 1 complains: %s", i.reason("partitions"))
 	}
@@ -266,7 +266,7 @@ func TestTakesBackWhatTheGroupAssigns(t *testing.T) {
 	eventually(t, "it follows", func() bool { return s.caughtUp(x) })
 	claim(t, s.db, 1, 0, 1)
 	x.grow(2)
-	eventually(t, "it notices", func() bool { return testutil.ToFloat64(i.metrics.lost.WithLabelValues("0")) > 0 })
+	eventually(t, "it notices", func() bool { return testutil.ToFloat64(i.metrics.lost.WithLabelValues("1", "0")) > 0 })
 	eventually(t, "it goes on", func() bool { return s.caughtUp(x) })
 	x.agree(s.db, 1)
 }

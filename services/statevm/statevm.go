@@ -24,7 +24,7 @@ type Statevm struct {
 	metrics *Metrics
 	client  *bus.Client
 	db      *pg.DB
-	decoder *gmx.Decoder
+	decoder Decoder
 
 	// What readiness is made of; each is told the reason, or nothing when all is well.
 	partitions *board
@@ -74,42 +74,32 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, d
 // Run waits for a database and a topic it can work with, and then applies the partitions that are assigned to this process until ctx ends.
 // It fails where they are there and cannot serve: a schema of another version, a missing topic, another number of partitions.
 func (s *Statevm) Run(ctx context.Context) error {
-	generation, err := s.awaitParts(ctx)
-	if err != nil {
+	if err := s.awaitParts(ctx); err != nil {
 		return err
 	}
-	return s.join(ctx, generation)
+	if only := s.cfg.Statevm.Generation; only != 0 {
+		s.partitions.serve(only, "")
+		return s.join(ctx, only)
+	}
+	return s.supervise(ctx)
 }
 
-// awaitParts returns the generation to fill.
-func (s *Statevm) awaitParts(ctx context.Context) (generation int, err error) {
+func (s *Statevm) awaitParts(ctx context.Context) error {
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { s.postgres(err.Error()) }}
-	if err := s.db.AwaitSchema(ctx, policy); err != nil {
-		return 0, err
-	}
-	if generation = s.cfg.Statevm.Generation; generation == 0 {
-		err = retry.Do(ctx, policy, func(ctx context.Context) error {
-			generation, err = s.db.ActiveGeneration(ctx)
-			return err
-		})
-	}
-	if err != nil {
-		return 0, fmt.Errorf("looking for the active generation: %w", err)
+	if err := s.db.AwaitVersion(ctx, policy); err != nil {
+		return err
 	}
 	s.postgres("")
 	topic := bus.TopicSpec{Name: wire.LogTopic(s.cfg.Keeper.ChainID), Partitions: s.cfg.Keeper.LogPartitions}
 	if err := s.client.Verify(ctx, []bus.TopicSpec{topic}); err != nil {
-		return 0, fmt.Errorf("checking the log topic (keeperctl prepare creates a missing one): %w", err)
+		return fmt.Errorf("checking the log topic (keeperctl prepare creates a missing one): %w", err)
 	}
-	return generation, nil
+	return nil
 }
 
-// join shares the partitions with the other instances. Another generation than the active one has a group of its own: it is filled beside it.
+// join shares the partitions of a generation with the other instances. Each generation has a group of its own.
 func (s *Statevm) join(ctx context.Context, generation int) error {
-	group := fmt.Sprintf("perp.%d.statevm", s.cfg.Keeper.ChainID)
-	if s.cfg.Statevm.Generation != 0 {
-		group = fmt.Sprintf("%s.g%d", group, generation)
-	}
+	group := fmt.Sprintf("perp.%d.statevm.g%d", s.cfg.Keeper.ChainID, generation)
 	return s.client.Join(ctx, bus.GroupConfig{ID: group, Topic: wire.LogTopic(s.cfg.Keeper.ChainID)}, func(ctx context.Context, c bus.Claim) error {
 		return s.serve(ctx, generation, c)
 	})
@@ -117,8 +107,8 @@ func (s *Statevm) join(ctx context.Context, generation int) error {
 
 // serve applies one partition for the time of one claim.
 func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error {
-	log := s.log.With().Int("partition", c.Partition).Logger()
-	metrics, ready := s.metrics.of(c.Partition), s.partitions.of(c.Partition)
+	log := s.log.With().Int("generation", generation).Int("partition", c.Partition).Logger()
+	metrics, ready := s.metrics.of(generation, c.Partition), s.partitions.of(generation, c.Partition)
 	metrics.stuck(false)
 	defer metrics.forget()
 	defer ready("")
@@ -128,7 +118,7 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			return err
 		}
 		f := &follower{
-			log: log, metrics: metrics, decoder: s.decoder.For(c.Partition), limit: s.cfg.Statevm.MaxRecords, committed: c.Committed, ready: ready, partition: p,
+			log: log, metrics: metrics, decoder: s.decoder, limit: s.cfg.Statevm.MaxRecords, committed: c.Committed, ready: ready, partition: p,
 			open: func(offset int64) *bus.Reader {
 				return s.client.Reader(wire.LogTopic(s.cfg.Keeper.ChainID), c.Partition, offset)
 			},
