@@ -45,6 +45,8 @@ type cases struct {
 	verdicts []caseVerdict
 	byBlock  []int // cases with a block, ascending
 	byTime   []int // cases with a time alone, ascending
+	worth    map[chain.Address]float64
+	worthAt  uint64 // the number of logs after which worth was looked up
 }
 
 // readCases reads a file of cases: a JSON array of objects.
@@ -132,7 +134,10 @@ func (c *cases) rest(state *fold) ([]byte, error) {
 }
 
 func (c *cases) answer(n int, state *fold) error {
-	verdict, err := c.asked[n].judge(state, c.tokens)
+	if c.worthAt != state.seen.Logs {
+		c.worth, c.worthAt = openedAt(state.book), state.seen.Logs
+	}
+	verdict, err := c.asked[n].judge(state, c.tokens, c.worth)
 	if err != nil {
 		return fmt.Errorf("case %d: as of block %d: %w", n+1, state.seen.LastBlock, err)
 	}
@@ -140,7 +145,7 @@ func (c *cases) answer(n int, state *fold) error {
 	return nil
 }
 
-func (c *riskCase) judge(state *fold, tokens tokenNames) (v caseVerdict, err error) {
+func (c *riskCase) judge(state *fold, tokens tokenNames, worth map[chain.Address]float64) (v caseVerdict, err error) {
 	position, known := state.book.Get(perp.RowKey{Table: perp.Positions, Key: *c.PositionKey}).(perp.Position)
 	if !known {
 		return v, fmt.Errorf("position %s is not in the recording", c.PositionKey)
@@ -152,7 +157,7 @@ func (c *riskCase) judge(state *fold, tokens tokenNames) (v caseVerdict, err err
 	if !known {
 		return v, fmt.Errorf("market %s is not in the recording", position.Market)
 	}
-	prices, err := tokens.prices(c.Prices, position, market, state.book)
+	prices, err := tokens.prices(c.Prices, market, worth)
 	if err != nil {
 		return v, err
 	}

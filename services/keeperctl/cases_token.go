@@ -82,12 +82,12 @@ func (names tokenNames) quotes(given map[string]casePrice) []quote {
 
 // prices finds out which symbols stand for a market's tokens, which no log tells, and returns their prices per smallest unit. It takes the
 // matching in which the tokens' prices are nearest to those at which open positions were opened; it says so when two matchings are alike.
-func (names tokenNames) prices(given map[string]casePrice, p perp.Position, m perp.Market, book *perp.Book) (map[chain.Address]perp.Price, error) {
+func (names tokenNames) prices(given map[string]casePrice, m perp.Market, worth map[chain.Address]float64) (map[chain.Address]perp.Price, error) {
 	tokens := m.Tokens()
 	quotes := names.quotes(given)
 	s := search{quotes: quotes, best: math.Inf(1), second: math.Inf(1)}
 	for _, token := range tokens {
-		s.seen = append(s.seen, openedAt(token, p, m, book))
+		s.seen = append(s.seen, worth[token])
 		s.short = append(s.short, token == m.ShortToken)
 	}
 	s.match(tokens, nil, 0)
@@ -165,18 +165,15 @@ func (q quote) places(seen float64) int {
 	return max(q.decimals, 0)
 }
 
-// openedAt is the worth of a unit of a token when the open positions on it were opened: the position's own where it is the index token of its
-// market, else that of any market of the token.
-func openedAt(token chain.Address, p perp.Position, m perp.Market, book *perp.Book) float64 {
-	if token == m.IndexToken && !p.SizeInTokens.IsZero() {
-		return p.SizeInUsd.Float() / p.SizeInTokens.Float()
-	}
+// openedAt is what a unit of each index token was worth when the last opened of the open positions on it was opened, in USD with 30 decimals.
+func openedAt(book *perp.Book) map[chain.Address]float64 {
+	worth, at := map[chain.Address]float64{}, map[chain.Address]perp.Uint{}
 	for _, row := range book.Rows(perp.Positions) {
-		other := row.(perp.Position)
-		market, known := book.Get(perp.RowKey{Table: perp.Markets, Key: other.Market.Hash()}).(perp.Market)
-		if known && market.IndexToken == token && !other.SizeInTokens.IsZero() {
-			return other.SizeInUsd.Float() / other.SizeInTokens.Float()
+		p := row.(perp.Position) //nolint:forcetypeassert // of the table asked for
+		market, known := book.Get(perp.RowKey{Table: perp.Markets, Key: p.Market.Hash()}).(perp.Market)
+		if known && !p.SizeInTokens.IsZero() && !p.IncreasedAtTime.Less(at[market.IndexToken]) {
+			worth[market.IndexToken], at[market.IndexToken] = p.SizeInUsd.Float()/p.SizeInTokens.Float(), p.IncreasedAtTime
 		}
 	}
-	return 0
+	return worth
 }

@@ -27,26 +27,25 @@ func TestSymbolsFindTheirTokens(t *testing.T) {
 		book.Put(row)
 	}
 	for name, test := range map[string]struct {
-		given    string
-		tokens   string
-		market   perp.Market
-		position perp.Position
-		want     string // of WETH, WBTC, SOL and USDC what the market has, or a part of the complaint
+		given  string
+		tokens string
+		market perp.Market
+		want   string // of WETH, WBTC, SOL and USDC what the market has, or a part of the complaint
 	}{
-		"two tokens":               {`{"WETH":4000,"USDC":1}`, "", eth, onEth, "4000000000000000 1000000000000000000000000"},
-		"far from where it opened": {`{"WETH":0.5,"USDC":"1.02"}`, "", eth, onEth, "500000000000 1020000000000000000000000"},
-		"eight decimals":           {`{"WBTC":48787.09672,"USDC":1}`, "", btc, onBtc, "487870967200000000000000000 1000000000000000000000000"},
-		"more than are needed":     {`{"WBTC":60000,"SOL":150,"USDC":1,"WETH":5100}`, "", eth, onEth, "5100000000000000 1000000000000000000000000"},
-		"three tokens":             {`{"WETH":4000,"SOL":200,"USDC":1}`, "", three, onSol, "4000000000000000 200000000000000 1000000000000000000000000"},
-		"one token":                {`{"WETH":4000}`, "", single, onEth, "4000000000000000"},
-		"a symbol nobody knows":    {`{"STETH":4000,"USDC":1}`, "", eth, onEth, "4000000000000000 1000000000000000000000000"},
-		"unknown decimals":         {`{"WETH":4000,"ZUSD":1}`, "", eth, onEth, "cannot tell how many decimals ZUSD has"},
-		"told by the flag": {`{"STETH":4000,"ZUSD":1}`, "STETH=" + weth.Hex() + ":18,ZUSD=" + usdc.Hex() + ":6", eth, onEth,
+		"two tokens":               {`{"WETH":4000,"USDC":1}`, "", eth, "4000000000000000 1000000000000000000000000"},
+		"far from where it opened": {`{"WETH":0.5,"USDC":"1.02"}`, "", eth, "500000000000 1020000000000000000000000"},
+		"eight decimals":           {`{"WBTC":48787.09672,"USDC":1}`, "", btc, "487870967200000000000000000 1000000000000000000000000"},
+		"more than are needed":     {`{"WBTC":60000,"SOL":150,"USDC":1,"WETH":5100}`, "", eth, "5100000000000000 1000000000000000000000000"},
+		"three tokens":             {`{"WETH":4000,"SOL":200,"USDC":1}`, "", three, "4000000000000000 200000000000000 1000000000000000000000000"},
+		"one token":                {`{"WETH":4000}`, "", single, "4000000000000000"},
+		"a symbol nobody knows":    {`{"STETH":4000,"USDC":1}`, "", eth, "4000000000000000 1000000000000000000000000"},
+		"unknown decimals":         {`{"WETH":4000,"ZUSD":1}`, "", eth, "cannot tell how many decimals ZUSD has"},
+		"told by the flag": {`{"STETH":4000,"ZUSD":1}`, "STETH=" + weth.Hex() + ":18,ZUSD=" + usdc.Hex() + ":6", eth,
 			"4000000000000000 1000000000000000000000000"},
-		"by address":  {`{"` + weth.Hex() + `":4000,"` + usdc.Hex() + `":1}`, "A=" + usdc.Hex() + ":6", eth, onEth, "4000000000000000 1000000000000000000000000"},
-		"one missing": {`{"WETH":4000}`, "", eth, onEth, "no prices for the 2 tokens"},
-		"alike":       {`{"WETH":4000,"WBNB":4100,"USDC":1}`, "", eth, onEth, "cannot tell which symbol is which token"},
-		"nothing":     {`{"WETH":0,"USDC":1}`, "", eth, onEth, "price of WETH"},
+		"by address":  {`{"` + weth.Hex() + `":4000,"` + usdc.Hex() + `":1}`, "A=" + usdc.Hex() + ":6", eth, "4000000000000000 1000000000000000000000000"},
+		"one missing": {`{"WETH":4000}`, "", eth, "no prices for the 2 tokens"},
+		"alike":       {`{"WETH":4000,"WBNB":4100,"USDC":1}`, "", eth, "cannot tell which symbol is which token"},
+		"nothing":     {`{"WETH":0,"USDC":1}`, "", eth, "price of WETH"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			names, err := parseTokens(test.tokens)
@@ -57,7 +56,7 @@ func TestSymbolsFindTheirTokens(t *testing.T) {
 			if err := json.Unmarshal([]byte(test.given), &given); err != nil {
 				t.Fatal(err)
 			}
-			prices, err := names.prices(given, test.position, test.market, book)
+			prices, err := names.prices(given, test.market, openedAt(book))
 			if err != nil {
 				if !strings.Contains(err.Error(), test.want) {
 					t.Errorf("complaint %q, want %q", err, test.want)
