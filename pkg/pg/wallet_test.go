@@ -139,7 +139,7 @@ func TestRebuildBooksNothingTwice(t *testing.T) {
 	must(t, db.CreateGeneration(t.Context(), 2))
 	blocks, p = paid(t, db, 2)
 	finalize(t, p, blocks[2])
-	must(t, db.Activate(t.Context(), 2))
+	must(t, db.Switch(t.Context(), 2, "a test"))
 	if b := book(t, db, 3); b.Generation != 2 {
 		t.Errorf("%+v", b)
 	}
