@@ -122,30 +122,31 @@ func TestCasesOfThePast(t *testing.T) {
 		}
 		return write(name, string(text))
 	}
+	type head struct{ BlockNumber, Timestamp uint64 }
+	heads := make([]head, len(recording))
+	for n, line := range recording {
+		if err := json.Unmarshal([]byte(line), &heads[n]); err != nil && line != "" {
+			t.Fatal(err)
+		}
+	}
 	whole := write("whole.jsonl", strings.Join(recording, ""))
 	past := func(logs string, more map[string]any) string {
 		return verdictsOf(t, logs, "--cases", ask("cases.json", more))[1]["remainingCollateralUsd"].(string)
 	}
+	cut := func(beyond func(head) bool) string {
+		return write("cut.jsonl", strings.Join(recording[:slices.IndexFunc(heads, beyond)], ""))
+	}
 	seen := map[string]bool{}
-	for n := 510; n < len(recording); n += 40 { // the three positions are open from there on
-		var last struct{ BlockNumber, Timestamp uint64 }
-		if err := json.Unmarshal([]byte(recording[n]), &last); err != nil {
-			t.Fatal(err)
-		}
-		cut := func(field string, at uint64) string {
-			end := slices.IndexFunc(recording, func(line string) bool {
-				var l map[string]any
-				return json.Unmarshal([]byte(line), &l) != nil || l[field].(float64) > float64(at)
-			})
-			return write("cut.jsonl", strings.Join(recording[:end], ""))
-		}
-		want := past(cut("blockNumber", last.BlockNumber), nil)
+	for n := 510; n < len(recording)-50; n += 60 { // the three positions are open from there on
+		last := heads[n]
+		want := past(cut(func(h head) bool { return h.BlockNumber > last.BlockNumber }), nil)
 		seen[want] = true
 		if got := past(whole, map[string]any{"asOfBlock": last.BlockNumber}); got != want {
 			t.Errorf("as of block %d: %s, want %s", last.BlockNumber, got, want)
 		}
-		want = past(cut("timestamp", last.Timestamp), map[string]any{"blockTimestamp": last.Timestamp})
-		if got := past(whole, map[string]any{"blockTimestamp": last.Timestamp}); got != want {
+		at := map[string]any{"blockTimestamp": last.Timestamp}
+		want = past(cut(func(h head) bool { return h.Timestamp > last.Timestamp }), at)
+		if got := past(whole, at); got != want {
 			t.Errorf("at second %d: %s, want %s", last.Timestamp, got, want)
 		}
 	}
