@@ -21,7 +21,8 @@ func (db *DB) Wallets() Wallets { return Wallets{db} }
 // maxBooked bounds one booking transaction.
 const maxBooked = 1000
 
-// The fee's block hash comes from the record of its transaction: logs are identified by it, and rows of state know blocks by number.
+// The fee's block hash comes from the record of its transaction: logs are identified by it, and rows of state know blocks by number. Whether a fee was booked is
+// asked of the primary key for each by itself (SELECT NOT EXISTS): as a join, without statistics, it would compare all fees of a block with each other.
 var bookFees = register("book fees", `WITH owner AS (
 		SELECT * FROM unnest($1::bytea[], $2::text[]) AS o (signer, agent)
 	), fee AS (
@@ -30,13 +31,14 @@ var bookFees = register("book fees", `WITH owner AS (
 		FROM {state}.keeper_fee f JOIN owner ON owner.signer = f.keeper
 			JOIN {state}.transaction t ON t.key = f.stamp_tx_hash AND t.tx_block = f.stamp_block AND t.deleted_at IS NULL
 		WHERE f.stamp_block >= $4 AND f.stamp_block <= $5 AND f.deleted_at IS NULL AND f.amount > 0
-			AND NOT EXISTS (SELECT FROM keeper.commission c WHERE c.chain_id = $3 AND c.block_hash = t.tx_block_hash AND c.log_index = f.stamp_log)
+			AND (SELECT NOT EXISTS (
+				SELECT FROM keeper.commission c WHERE c.chain_id = $3 AND c.block_hash = t.tx_block_hash AND c.log_index = f.stamp_log))
 		ORDER BY f.stamp_block, f.stamp_log LIMIT $8
 	), booked AS (
 		INSERT INTO keeper.commission (chain_id, block_hash, log_index, block, tx_hash, signer, agent, amount, earned_at)
 		SELECT $3, tx_block_hash, stamp_log, stamp_block, stamp_tx_hash, keeper, agent, amount, earned_at FROM fee ORDER BY stamp_block, stamp_log
 		ON CONFLICT DO NOTHING
-		RETURNING agent, amount, booked_at, chain_id || ':0x' || encode(block_hash, 'hex') || ':' || log_index AS source
+		RETURNING block, agent, amount, booked_at, chain_id || ':0x' || encode(block_hash, 'hex') || ':' || log_index AS source
 	), frozen AS (
 		INSERT INTO keeper.wallet AS w (agent, frozen_balance) SELECT agent, sum(amount) FROM booked GROUP BY agent ORDER BY agent
 		ON CONFLICT (agent) DO UPDATE SET frozen_balance = w.frozen_balance + excluded.frozen_balance, version = w.version + 1, updated_at = clock_timestamp()
@@ -47,7 +49,7 @@ var bookFees = register("book fees", `WITH owner AS (
 		SELECT $6, source, jsonb_build_object('agent', agent, 'amount', amount::text), due, due
 		FROM (SELECT *, booked_at + $7::bigint * interval '1 microsecond' AS due FROM booked) b
 	)
-	SELECT count(*) FROM booked`)
+	SELECT count(*), coalesce(max(block), 0) FROM booked`)
 
 // Book implements delayed.Books: it freezes the fees of final blocks of the active generation that were not booked before, and orders their release, each
 // fee with one entry and one delayed job, in one transaction.
@@ -57,31 +59,32 @@ func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Bo
 		signers, agents = append(signers, signer[:]), append(agents, agent)
 	}
 	for n := maxBooked; n == maxBooked; booked.Fees += n {
-		var final uint64
-		if n, final, err = w.book(ctx, b, signers, agents, &booked.Generation); err != nil {
+		if n, err = w.book(ctx, &b, &booked, signers, agents); err != nil {
 			return booked, err
 		}
-		booked.Final = final
 	}
 	return booked, nil
 }
 
-func (w Wallets) book(ctx context.Context, b delayed.Booking, signers [][]byte, agents []string, generation *int) (n int, final uint64, err error) {
+// book books a part of the fees, in the order of the chain, and moves the beginning of the booking to where the next part begins.
+func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.Booked, signers [][]byte, agents []string) (n int, err error) {
 	ctx, cancel := w.db.bounded(ctx)
 	defer cancel()
+	var last uint64
 	err = pgx.BeginFunc(ctx, w.db.pool, func(tx pgx.Tx) error {
 		s, err := activeStanding(ctx, tx)
 		if err != nil {
 			return err
 		}
-		*generation, final = s.Generation, finalApplied(s)
-		if final == 0 || s.Halted != "" {
+		booked.Generation, booked.Final = s.Generation, finalApplied(s)
+		if booked.Final == 0 || s.Halted != "" {
 			return nil
 		}
-		return tx.QueryRow(ctx, bookFees.in(s.Generation), signers, agents, b.ChainID, b.From, final,
-			delayed.CommissionRelease, b.Hold.Microseconds(), maxBooked).Scan(&n)
+		return tx.QueryRow(ctx, bookFees.in(s.Generation), signers, agents, b.ChainID, b.From, booked.Final,
+			delayed.CommissionRelease, b.Hold.Microseconds(), maxBooked).Scan(&n, &last)
 	})
-	return n, final, err
+	b.From = max(b.From, last)
+	return n, err
 }
 
 // finalApplied is the highest block that is final and that every partition has applied; 0 while there is none.
