@@ -20,8 +20,8 @@ var (
 	followGeneration = register("follow generation", `UPDATE keeper.generation SET followed = $2 WHERE number = $1 AND dropped_at IS NULL`)
 	followActive     = register("follow the active generation", `UPDATE keeper.generation SET followed = true
 		WHERE number IN (SELECT generation FROM keeper.active_generation)`)
-	selectPrevious = register("previous generation", `SELECT s.generation FROM keeper.generation_switch s
-		WHERE s.generation NOT IN (SELECT generation FROM keeper.active_generation) ORDER BY s.id DESC LIMIT 1`)
+	selectPrevious = register("previous generation", `SELECT s.generation FROM keeper.generation_switch s JOIN keeper.generation g ON g.number = s.generation
+		WHERE g.dropped_at IS NULL AND s.generation NOT IN (SELECT generation FROM keeper.active_generation) ORDER BY s.id DESC LIMIT 1`)
 	selectNextNumber = register("next generation", `SELECT coalesce(max(number), 0) + 1 FROM keeper.generation`)
 )
 

@@ -37,6 +37,12 @@ var commands = []command{
 	{name: "prepare", summary: "create missing topics and bring the database's schema up to date", main: func() {
 		service.Tool("keeperctl", "prepare", DefaultPrepareConfig(), Prepare)
 	}},
+	{name: "rebuild", summary: "fill a new generation of the state from the log topic, beside the live one, and compare", main: func() {
+		service.Tool("keeperctl", "rebuild", DefaultRebuildConfig(), Rebuild)
+	}},
+	{name: "generations", summary: "list, compare, switch or drop generations of the state", main: func() {
+		service.Tool("keeperctl", generationsUsage, DefaultGenerationsConfig(), Generations)
+	}},
 	{name: "why-not", summary: "say why a position, order or request is not executed now", main: func() {
 		service.Tool("keeperctl", "why-not KEY", DefaultWhyNotConfig(), WhyNot)
 	}},
@@ -123,7 +129,7 @@ func overview() string {
 	var b strings.Builder
 	b.WriteString("usage: keeperctl <command> [flags]\n\n")
 	for _, c := range commands {
-		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.summary)
+		fmt.Fprintf(&b, "  %-11s %s\n", c.name, c.summary)
 	}
 	b.WriteString("\nkeeperctl <command> -h explains its flags.\n")
 	return b.String()

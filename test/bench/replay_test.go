@@ -105,6 +105,19 @@ func (n *bench) await(generation int) {
 	}
 }
 
+// exec runs SQL past the package.
+func (n *bench) exec(sql string) {
+	n.tb.Helper()
+	conn, err := pgx.Connect(context.Background(), n.url)
+	if err != nil {
+		n.tb.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(context.Background(), sql); err != nil {
+		n.tb.Fatalf("%s: %v", sql, err)
+	}
+}
+
 // PIPE-8: how fast the log topic becomes state, without a journal (ranges) and with one (blocks).
 func BenchmarkReplay(b *testing.B) {
 	for _, partitions := range []int{1, 4} {

@@ -1,0 +1,178 @@
+package keeperctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/service"
+)
+
+// GenerationsConfig is what `keeperctl generations` is told.
+type GenerationsConfig struct {
+	Postgres pg.Config           `toml:"postgres"`
+	Own      GenerationsSettings `toml:"keeperctl"`
+}
+
+// GenerationsSettings is the [keeperctl] section.
+type GenerationsSettings struct {
+	Reason   string        `toml:"reason" help:"why to switch although the generations are not equal; it is recorded"`
+	Patience time.Duration `toml:"patience" help:"how long to wait for two generations to stand at the same place"`
+}
+
+// Validate names every setting that cannot work.
+func (s GenerationsSettings) Validate() error {
+	if s.Patience < time.Second {
+		return fmt.Errorf("patience: %s is less than 1s", s.Patience)
+	}
+	return nil
+}
+
+// DefaultGenerationsConfig switches to what is equal only.
+func DefaultGenerationsConfig() GenerationsConfig {
+	return GenerationsConfig{Postgres: pg.DefaultConfig(), Own: GenerationsSettings{Patience: time.Minute}}
+}
+
+// Validate is for what concerns several sections at once; the sections are asked by themselves.
+func (c GenerationsConfig) Validate() error { return nil }
+
+const generationsUsage = "generations list | compare A B | switch N | switch back | drop N"
+
+// Generations lists, compares, switches and drops generations of the state (PIPE-8).
+func Generations(sh *service.Shell, cfg GenerationsConfig, args []string) error {
+	db, err := pg.Open(sh.Context(), cfg.Postgres, sh.Name)
+	if err != nil {
+		return fmt.Errorf("opening postgres: %w", err)
+	}
+	defer db.Close()
+	return generations(sh.Context(), db, cfg.Own, args[min(1, len(args)):], os.Stdout)
+}
+
+func generations(ctx context.Context, db *pg.DB, own GenerationsSettings, args []string, out io.Writer) error {
+	verb, numbers := "", args
+	if len(args) > 0 {
+		verb, numbers = args[0], args[1:]
+	}
+	switch {
+	case verb == "list" && len(numbers) == 0:
+		return listGenerations(ctx, db, out)
+	case verb == "compare" && len(numbers) == 2:
+		return compareGenerations(ctx, db, own, numbers, out)
+	case verb == "switch" && len(numbers) == 1:
+		return switchGeneration(ctx, db, own, numbers[0], out)
+	case verb == "drop" && len(numbers) == 1:
+		number, err := generationNumber(numbers[0])
+		if err != nil {
+			return err
+		}
+		return db.DropGeneration(ctx, number)
+	}
+	return fmt.Errorf("usage: keeperctl %s", generationsUsage)
+}
+
+func generationNumber(text string) (int, error) {
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 1 {
+		return 0, fmt.Errorf("%q is no number of a generation (keeperctl generations list shows them)", text)
+	}
+	return number, nil
+}
+
+func listGenerations(ctx context.Context, db *pg.DB, out io.Writer) error {
+	all, err := db.Generations(ctx)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "generation\trole\tlayout\tblock\trecords\thalted")
+	for _, g := range all {
+		block, records, halted := "?", "?", ""
+		if g.Fits() {
+			at, err := db.StandingOf(ctx, g.Number)
+			if err != nil {
+				return err
+			}
+			var read int64
+			for _, o := range at.Offsets {
+				read += o.Next
+			}
+			block, records, halted = strconv.FormatUint(at.Watermark.Number, 10), strconv.FormatInt(read, 10), at.Halted
+		}
+		_, _ = fmt.Fprintf(table, "%d\t%s\t%d\t%s\t%s\t%s\n", g.Number, role(g), g.Layout, block, records, halted)
+	}
+	return table.Flush()
+}
+
+// role is what a generation is there for.
+func role(g pg.Generation) string {
+	switch {
+	case g.Active:
+		return "active"
+	case g.Followed && g.Served:
+		return "kept"
+	case g.Followed:
+		return "filling"
+	}
+	return "left"
+}
+
+func compareGenerations(ctx context.Context, db *pg.DB, own GenerationsSettings, numbers []string, out io.Writer) error {
+	a, err := generationNumber(numbers[0])
+	if err != nil {
+		return err
+	}
+	b, err := generationNumber(numbers[1])
+	if err != nil {
+		return err
+	}
+	c, err := compareWhenLevel(ctx, db, a, b, own.Patience)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "at block %d %s\n", c.A.Watermark.Number, c.A.Watermark.Hash)
+	for _, table := range perp.Tables() {
+		word := "equal"
+		if c.SumsA[table] != c.SumsB[table] {
+			word = "DIFFERENT"
+		}
+		_, _ = fmt.Fprintf(out, "%-14s %-9s %s %s\n", table, word, c.SumsA[table][:16], c.SumsB[table][:16])
+	}
+	if !c.Equal() {
+		return fmt.Errorf("generations %d and %d differ in %v", a, b, c.Differing())
+	}
+	return nil
+}
+
+func switchGeneration(ctx context.Context, db *pg.DB, own GenerationsSettings, to string, out io.Writer) error {
+	number, err := generationToServe(ctx, db, to)
+	if err != nil {
+		return err
+	}
+	err = whenLevel(ctx, db, own.Patience, func(ctx context.Context) error { return db.Switch(ctx, number, own.Reason) })
+	if errors.Is(err, pg.ErrApart) || pg.Refused(err) {
+		return fmt.Errorf("%w (to switch all the same, say why: --keeperctl.reason)", err)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "readers use generation %d (the way back: keeperctl generations switch back)\n", number)
+	return err
+}
+
+func generationToServe(ctx context.Context, db *pg.DB, to string) (int, error) {
+	if to != "back" {
+		return generationNumber(to)
+	}
+	number, err := db.PreviousGeneration(ctx)
+	if err == nil && number == 0 {
+		return 0, errors.New("there has been no other generation to go back to")
+	}
+	return number, err
+}

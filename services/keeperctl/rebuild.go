@@ -1,0 +1,210 @@
+package keeperctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/wire"
+)
+
+// RebuildConfig is what `keeperctl rebuild` is told: the keeper, its Kafka and its database.
+type RebuildConfig struct {
+	Keeper   wire.Config     `toml:"keeper"`
+	Kafka    bus.Config      `toml:"kafka"`
+	Postgres pg.Config       `toml:"postgres"`
+	Own      RebuildSettings `toml:"keeperctl"`
+}
+
+// RebuildSettings is the [keeperctl] section.
+type RebuildSettings struct {
+	Patience time.Duration `toml:"patience" help:"how long to wait when nothing goes on, before giving up"`
+}
+
+// Validate names every setting that cannot work.
+func (s RebuildSettings) Validate() error {
+	if s.Patience < time.Second {
+		return fmt.Errorf("patience: %s is less than 1s", s.Patience)
+	}
+	return nil
+}
+
+// DefaultRebuildConfig waits one minute.
+func DefaultRebuildConfig() RebuildConfig {
+	return RebuildConfig{
+		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Own: RebuildSettings{Patience: time.Minute},
+	}
+}
+
+// Validate is for what concerns several sections at once; the sections are asked by themselves.
+func (c RebuildConfig) Validate() error { return nil }
+
+// Rebuild fills a new generation from the beginning of the log topic and compares it with the active one (PIPE-8).
+func Rebuild(sh *service.Shell, cfg RebuildConfig, _ []string) error {
+	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("preparing the kafka client: %w", err)
+	}
+	defer client.Close()
+	db, err := pg.Open(sh.Context(), cfg.Postgres, sh.Name)
+	if err != nil {
+		return fmt.Errorf("opening postgres: %w", err)
+	}
+	defer db.Close()
+	terminal := isatty.IsTerminal(os.Stdout.Fd())
+	return Rebuilder{DB: db, Topic: client, Keeper: cfg.Keeper, Patience: cfg.Own.Patience, Show: progressTo(os.Stdout, terminal)}.Run(sh.Context(), os.Stdout)
+}
+
+// Rebuilder watches over the filling of a generation. Statevm does the work, all of its instances together; killed and started again, a rebuilder goes
+// on with the generation that is being filled.
+type Rebuilder struct {
+	DB    *pg.DB
+	Topic interface {
+		Bounds(ctx context.Context, topic string, partition int) (first, end int64, err error)
+	}
+	Keeper   wire.Config
+	Patience time.Duration // how long nothing may go on
+	Show     func(Progress)
+}
+
+// showEvery is how long lies between two looks at the progress.
+const showEvery = time.Second
+
+// Run returns when the generation has caught up with the topic's end and equals the active one, or has given up on it.
+func (r Rebuilder) Run(ctx context.Context, out io.Writer) error {
+	waiting, cancel := context.WithTimeout(ctx, r.Patience)
+	defer cancel()
+	if err := r.DB.AwaitVersion(waiting, retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second}); err != nil {
+		return err
+	}
+	active, filling, err := r.generation(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.follow(ctx, filling); err != nil {
+		return err
+	}
+	if !active.Fits() {
+		_, err := fmt.Fprintf(out, "generation %d is filled; generation %d is of another layout and cannot be compared with it (keeperctl generations switch %d, with a reason)\n",
+			filling, active.Number, filling)
+		return err
+	}
+	c, err := compareWhenLevel(ctx, r.DB, active.Number, filling, r.Patience)
+	if err != nil {
+		return err
+	}
+	if tables := c.Differing(); len(tables) > 0 {
+		return fmt.Errorf("generation %d differs from generation %d at block %d in %v", filling, active.Number, c.A.Watermark.Number, tables)
+	}
+	_, err = fmt.Fprintf(out, "generation %d holds what generation %d holds, at block %d (keeperctl generations switch %d)\n",
+		filling, active.Number, c.A.Watermark.Number, filling)
+	return err
+}
+
+// generation returns the active generation and the number of the one to fill: the one that is being filled, or a new one.
+func (r Rebuilder) generation(ctx context.Context) (active pg.Generation, filling int, err error) {
+	all, err := r.DB.Generations(ctx)
+	if err != nil {
+		return active, 0, err
+	}
+	for _, g := range all {
+		if g.Active {
+			active = g
+		}
+		if g.Followed && !g.Served && g.Fits() {
+			filling = g.Number
+		}
+	}
+	if filling == 0 {
+		filling, err = r.DB.AddGeneration(ctx)
+	}
+	return active, filling, err
+}
+
+// follow shows how the filling goes on until it has reached the topic's end.
+func (r Rebuilder) follow(ctx context.Context, generation int) error {
+	tick := time.NewTicker(showEvery)
+	defer tick.Stop()
+	var p Progress
+	moved := time.Now()
+	for {
+		now, err := r.look(ctx, generation)
+		if err != nil {
+			return err
+		}
+		if now.Done > p.Done {
+			moved = time.Now()
+		}
+		p = p.next(now)
+		r.Show(p)
+		switch {
+		case p.Done >= p.Total:
+			return nil
+		case time.Since(moved) > r.Patience:
+			return fmt.Errorf("generation %d has stood at record %d of %d for %s (is statevm running, and is it halted? /readyz and its log say so)",
+				generation, p.Done, p.Total, r.Patience)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// look asks how far a generation is.
+func (r Rebuilder) look(ctx context.Context, generation int) (p Progress, err error) {
+	at, err := r.DB.StandingOf(ctx, generation)
+	if err != nil {
+		return p, err
+	}
+	p = Progress{Generation: generation, at: time.Now()}
+	for _, o := range at.Offsets {
+		p.Done += o.Next
+	}
+	for partition := range r.Keeper.LogPartitions {
+		_, end, err := r.Topic.Bounds(ctx, wire.LogTopic(r.Keeper.ChainID), partition)
+		if err != nil {
+			return p, err
+		}
+		p.Total += end
+	}
+	return p, nil
+}
+
+// compareWhenLevel compares two generations as soon as both stand at the same place.
+func compareWhenLevel(ctx context.Context, db *pg.DB, a, b int, patience time.Duration) (c pg.Comparison, err error) {
+	err = whenLevel(ctx, db, patience, func(ctx context.Context) error {
+		if c, err = db.Compare(ctx, a, b); err == nil && !c.SamePlace() {
+			err = pg.ErrApart
+		}
+		return err
+	})
+	return c, err
+}
+
+// whenLevel tries again at every change for as long as two generations have not read equally far.
+func whenLevel(ctx context.Context, db *pg.DB, patience time.Duration, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s (is one of the two not kept up to date?)", patience))
+	defer cancel()
+	changes := db.Listener()
+	defer changes.Close()
+	for {
+		err := try(ctx)
+		if !errors.Is(err, pg.ErrApart) {
+			return err
+		}
+		if changes.WaitChange(ctx) != nil {
+			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+	}
+}
