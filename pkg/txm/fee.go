@@ -142,7 +142,8 @@ func (p Policy) Raise(l Lane, kind AttemptKind, gas uint64, newest SignedTx, m M
 	return min(max(least, raised(before, p.Of(l).Growth), p.First(l, gas, m)), most), true
 }
 
-// ceiling is the highest price of an attempt. What only frees a nonce burns little gas and must outbid what it replaces, so that it may pay a lane's cap twice over.
+// ceiling is the highest price of an attempt. What only frees a nonce burns little gas and must outbid what it replaces, so that it may pay a lane's cap
+// twice over.
 func (p Policy) ceiling(l Lane, kind AttemptKind, gas uint64) uint64 {
 	top := p.Of(l).Cap
 	if kind != Exec {

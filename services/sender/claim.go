@@ -93,8 +93,8 @@ func (c claim) settle(ctx context.Context, tasks []*task, after nonce.Cursor, er
 	return verdict{}, nil
 }
 
-// lookUp finds out what became of a claim whose answer was lost; one of a batch stands for all. Without an answer of its own, or with one that knows nothing of these bytes, the cursor
-// is read anew: the lost statement may still be on its way, and whatever it does then, it does under the lease row's lock.
+// lookUp finds out what became of a claim whose answer was lost; one of a batch stands for all. Without an answer of its own, or with one that knows
+// nothing of these bytes, the cursor is read anew: the lost statement may still be on its way, and whatever it does then, it does under the lease row's lock.
 func (c claim) lookUp(ctx context.Context, t *task, lost error) error {
 	stored, err := c.store.Claimed(ctx, t.intent.ID)
 	if err == nil && stored == t.tx.Hash {

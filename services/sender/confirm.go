@@ -85,13 +85,17 @@ func (c *confirm) pass(ctx context.Context) error {
 // remember forgets whatever is no longer in flight.
 func (c *confirm) remember(flights []txm.Flight) {
 	c.metrics.inFlight.WithLabelValues(c.signer.Hex()).Set(float64(len(flights)))
-	flying, intents := map[chain.Hash]bool{}, map[int64]bool{}
+	flying, intents, liquidations := map[chain.Hash]bool{}, map[int64]bool{}, 0
 	for _, f := range flights {
 		intents[f.Intent.ID] = true
+		if f.Intent.Job.Kind == job.Liquidation {
+			liquidations++
+		}
 		for _, hash := range f.Hashes() {
 			flying[hash] = true
 		}
 	}
+	c.metrics.liquidations.WithLabelValues(c.signer.Hex()).Set(float64(liquidations))
 	c.broadcast.forget(flying)
 	maps.DeleteFunc(c.missing, func(id int64, _ time.Time) bool { return !intents[id] })
 	maps.DeleteFunc(c.late, func(id int64, _ bool) bool { return !intents[id] })

@@ -42,7 +42,7 @@ func (d *desk) intake(ctx context.Context) error {
 	part := fmt.Sprintf("partition %d", d.claim.Partition)
 	defer d.notices.set(part, "")
 	topic := wire.JobTopic(d.cfg.Keeper.ChainID)
-	offset, err := d.client.OffsetAt(ctx, topic, d.claim.Partition, time.Now().Add(-d.cfg.Sender.MaxJobAge))
+	offset, _, err := rewind(ctx, d.client, topic, d.claim.Partition, d.cfg.Sender.MaxJobAge)
 	if err != nil {
 		return fmt.Errorf("looking for the jobs of the last %s: %w", d.cfg.Sender.MaxJobAge, err)
 	}

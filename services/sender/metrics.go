@@ -16,14 +16,17 @@ type Metrics struct {
 	jobs         *prometheus.CounterVec
 	waits        *prometheus.CounterVec
 	broadcasts   *prometheus.CounterVec
+	privates     *prometheus.CounterVec
 	replacements *prometheus.CounterVec
 	capped       *prometheus.CounterVec
 	fills        prometheus.Counter
+	givenUp      *prometheus.CounterVec
 	foreign      *prometheus.CounterVec
 	timeouts     *prometheus.CounterVec
 	spent        *prometheus.GaugeVec
 	reorgs       prometheus.Counter
 	inFlight     *prometheus.GaugeVec
+	liquidations *prometheus.GaugeVec
 	queueDepth   *prometheus.GaugeVec
 	queueSeconds prometheus.Histogram
 	sendAge      *prometheus.HistogramVec
@@ -48,6 +51,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		broadcasts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_broadcasts_total", Help: "Broadcasts of stored transactions, repetitions included, by the class of the nodes' answer.",
 		}, []string{"class"}),
+		privates: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sender_private_broadcasts_total", Help: "Transactions given to block builders beside the nodes, by the class of the answer.",
+		}, []string{"class"}),
 		replacements: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_replacements_total", Help: "Further transactions at a nonce, by lane and kind: EXEC pays more, CANCEL and FILL only spend the nonce.",
 		}, []string{"lane", "kind"}),
@@ -57,6 +63,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		fills: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sender_gaps_filled_total", Help: "Nonces that nobody needed and that were spent so that those above them could be mined.",
 		}),
+		givenUp: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sender_given_up_total", Help: "Arms after which no other is tried by itself; of kind liquidation: LIQUIDATION_FAILED. The job is a dead letter.",
+		}, []string{"kind"}),
 		foreign: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_foreign_total", Help: "Nonces that a transaction which is not ours has spent. The signer is paused: somebody else has its key.",
 		}, []string{"signer"}),
@@ -71,6 +80,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sender_in_flight", Help: "Transactions of a signer whose fate is open.",
+		}, []string{"signer"}),
+		liquidations: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sender_liquidations_in_flight", Help: "Liquidations of a signer in flight; the sum over all senders of a keeper is limited.",
 		}, []string{"signer"}),
 		queueDepth: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "worker_queue_depth", Help: "Intents of a signer that wait for their nonce.",
@@ -88,8 +100,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "sender_execution_delay_seconds", Help: "Age of a job, on the chain's clock, when its transaction was final.", Buckets: seconds,
 		}, []string{"kind"}),
 	}
-	reg.MustRegister(m.admissions, m.jobs, m.waits, m.broadcasts, m.replacements, m.capped, m.fills, m.foreign, m.timeouts, m.spent,
-		m.reorgs, m.inFlight, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
+	reg.MustRegister(m.admissions, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
+		m.reorgs, m.inFlight, m.liquidations, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
 	return m
 }
 
@@ -104,6 +116,7 @@ func (m *Metrics) claimed(i txm.Intent) {
 // forget drops what was said of a signer that is no longer ours.
 func (m *Metrics) forget(signer chain.Address) {
 	m.inFlight.DeleteLabelValues(signer.Hex())
+	m.liquidations.DeleteLabelValues(signer.Hex())
 	m.queueDepth.DeleteLabelValues(signer.Hex())
 	m.spent.DeleteLabelValues(signer.Hex())
 }

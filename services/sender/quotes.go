@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/price"
@@ -22,11 +21,7 @@ func newQuotes() *quotes { return &quotes{Board: price.NewBoard()} }
 // follow reads the price topic from a board's window ago until ctx ends. Records it does not understand stop it.
 func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) error {
 	const onlyPartition = 0
-	_, end, err := client.Bounds(ctx, topic, onlyPartition)
-	if err != nil {
-		return fmt.Errorf("looking for the end of the price reports: %w", err)
-	}
-	offset, err := client.OffsetAt(ctx, topic, onlyPartition, time.Now().Add(-price.Window))
+	offset, end, err := rewind(ctx, client, topic, onlyPartition, price.Window)
 	if err != nil {
 		return fmt.Errorf("looking for the price reports of the last %s: %w", price.Window, err)
 	}

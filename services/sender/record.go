@@ -14,11 +14,12 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// record publishes what has ended to the result topic and notes that it did: at least once each.
+// record publishes what has ended to the result topic, and what was given up to the dead letters, and notes that it did: at least once each.
 type record struct {
 	tenure   *lease.Tenure
 	store    txm.Reports
 	producer *resultProducer
+	letters  *deadLetters
 	metrics  *Metrics
 	log      zerolog.Logger
 }
@@ -32,6 +33,9 @@ func (r record) pass(ctx context.Context) error {
 			return err
 		}
 		if err := r.producer.publish(ctx, ended); err != nil {
+			return err
+		}
+		if err := r.letters.publish(ctx, ended); err != nil {
 			return err
 		}
 		ids := make([]int64, len(ended))
@@ -49,12 +53,15 @@ func (r record) tell(ended []txm.Ended) {
 	for _, e := range ended {
 		i := e.Intent
 		r.metrics.jobs.WithLabelValues(string(i.Job.Kind), string(i.Outcome)).Inc()
+		if i.GivenUp {
+			r.metrics.givenUp.WithLabelValues(string(i.Job.Kind)).Inc()
+		}
 		level := zerolog.InfoLevel
 		if i.Outcome.Failure() || i.Outcome == job.Foreign {
 			level = zerolog.ErrorLevel
 		}
 		r.log.WithLevel(level).Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).Str("outcome", string(i.Outcome)).
-			Str("reason", i.Reason).Msg("ended")
+			Str("reason", i.Reason).Bool("given_up", i.GivenUp).Msg("ended")
 	}
 }
 

@@ -25,6 +25,9 @@ type broadcast struct {
 	metrics *Metrics
 	log     zerolog.Logger
 
+	builders bool           // whether there are private endpoints
+	private  sync.WaitGroup // what is being said to them
+
 	mu   sync.Mutex
 	last map[chain.Hash]sent // of transactions in flight
 }
@@ -35,9 +38,10 @@ type sent struct {
 	class       evm.Class
 }
 
-// transmitter gives a signed transaction to every endpoint; nil says that one has it.
+// transmitter gives a signed transaction to every endpoint, public or private; nil says that one has it.
 type transmitter interface {
 	SendRaw(ctx context.Context, raw []byte) error
+	SendPrivate(ctx context.Context, raw []byte) error
 }
 
 // send broadcasts the bytes of a flight and notes the answer. It returns an error when the tenure is over or the note could not be made; the broadcast
@@ -48,7 +52,7 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 		return err
 	}
 	b.expect(tx.Hash)
-	answer := b.node.SendRaw(ctx, tx.Raw)
+	answer := b.transmit(ctx, tx.Raw)
 	class := evm.SendClass(answer)
 	news := b.answered(tx.Hash, class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
@@ -56,6 +60,20 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 		Str("class", string(class)).Dur("age_ms", b.horizon.age(i.Job.BirthMs)).Msg("broadcast")
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
 }
+
+// transmit gives bytes to all endpoints, and to block builders where some are configured. What builders answer decides nothing: they promise nothing.
+func (b *broadcast) transmit(ctx context.Context, raw []byte) error {
+	if b.builders {
+		b.private.Go(func() {
+			class := evm.SendClass(b.node.SendPrivate(ctx, raw))
+			b.metrics.privates.WithLabelValues(string(class)).Inc()
+		})
+	}
+	return b.node.SendRaw(ctx, raw)
+}
+
+// close waits for what is still being said to builders.
+func (b *broadcast) close() { b.private.Wait() }
 
 // loud is how loud a broadcast is logged: only news are, because the same bytes may be broadcast for a long time.
 func loud(news bool, class evm.Class) zerolog.Level {

@@ -178,6 +178,7 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 		{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
 		{Name: wire.ResultTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
 		{Name: wire.PriceTopic(keeper.ChainID), Partitions: 1},
+		{Name: wire.DeadLetterTopic(keeper.ChainID), Partitions: 1},
 	})
 	if err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)

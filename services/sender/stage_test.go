@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -473,6 +474,7 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 			t.Errorf("%s asks for %d, want %d", class, got, want)
 		}
 	}
+	b.answered(one, evm.Accepted)
 	if !b.answered(one, evm.PauseSigner) || b.answered(one, evm.PauseSigner) {
 		t.Error("the first answer is news, its repetition is not")
 	}
@@ -491,6 +493,37 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 	b.forget(map[chain.Hash]bool{one: true})
 	if b.held() != "" || b.sending(two).Ever || !b.sending(one).Ever {
 		t.Error("what is no longer in flight is not forgotten, or what is, is")
+	}
+}
+
+// talkative is a node and a block builder; the builder refuses everything.
+type talkative struct {
+	node
+	public, private atomic.Int32
+}
+
+func (n *talkative) SendRaw(context.Context, []byte) error {
+	n.public.Add(1)
+	return nil
+}
+
+func (n *talkative) SendPrivate(context.Context, []byte) error {
+	n.private.Add(1)
+	return errors.New("no")
+}
+
+// Builders get the same bytes, and their answer decides nothing.
+func TestBuildersAreToldToo(t *testing.T) {
+	for _, builders := range []bool{false, true} {
+		n := &talkative{}
+		b := &broadcast{node: n, builders: builders, metrics: NewMetrics(prometheus.NewRegistry())}
+		if err := b.transmit(t.Context(), []byte{1}); err != nil {
+			t.Error(err)
+		}
+		b.close()
+		if told := n.private.Load() == 1; n.public.Load() != 1 || told != builders {
+			t.Errorf("builders %t: told %t", builders, told)
+		}
 	}
 }
 

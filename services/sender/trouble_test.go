@@ -3,7 +3,9 @@ package sender
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
@@ -20,6 +23,7 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/wire"
 	"perpkeeper/services/devnet/evmnode"
 )
 
@@ -315,14 +319,51 @@ func fatalPayload(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if r := s.result(j.ID, 1); r.Outcome != job.Refused || r.TxHash.IsZero() || r.GasUsed != txm.EmptyGas || r.Nonce != before {
 		t.Errorf("result %+v", r)
 	}
-	s.eventually("the next arm does it", func(context.Context) bool {
-		s.say(s.orderJob(j.Key, by))
-		results := s.results(j.ID)
-		return results[len(results)-1].Outcome == job.Done
-	})
-	if got := s.nonce(by); got != before+2 {
-		t.Errorf("%d transactions", got-before)
+	next := s.orderJob(s.marketOrder(100), by)
+	s.say(next)
+	if r := s.result(next.ID, 1); r.Outcome != job.Done || r.Nonce != before+1 {
+		t.Errorf("the next job ended as %+v", r)
 	}
+	s.mustBeDeadLetter(j, job.Refused)
+}
+
+// mustBeDeadLetter demands that a job that was given up can be said again from the dead letter topic (LIQ-10).
+func (s *site) mustBeDeadLetter(j job.Job, o job.Outcome) {
+	s.t.Helper()
+	topic := wire.DeadLetterTopic(s.cfg.Keeper.ChainID)
+	first, end, err := s.client.Bounds(s.t.Context(), topic, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for reader := s.client.Reader(topic, 0, first); reader.Offset() < end; {
+		r, err := reader.Next(s.t.Context())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		m, _, err := wire.Decode(r)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		said, is := m.(wire.Job)
+		if !is || said.ID != j.ID {
+			continue
+		}
+		where, how := fmt.Sprint(wire.SignerPartition(j.Signer, s.cfg.Keeper.JobPartitions)), string(o)
+		if said.Job.Evidence.Block = j.Evidence.Block; !reflect.DeepEqual(said.Job, j) || header(r, "source.partition") != where || header(r, "outcome") != how {
+			s.t.Errorf("the dead letter is %+v with headers %v", said, r.Headers)
+		}
+		return
+	}
+	s.t.Errorf("%s is not among the dead letters", j.ID)
+}
+
+func header(r bus.Record, key string) string {
+	for _, h := range r.Headers {
+		if h.Key == key {
+			return string(h.Value)
+		}
+	}
+	return ""
 }
 
 // And if that is refused for good too, the signer rests until somebody has looked.

@@ -94,10 +94,17 @@ func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
 func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
 	defer w.notices.set(w.gate(), "")
 	group, ctx := errgroup.WithContext(ctx)
-	b := &broadcast{tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]sent{}}
+	b := &broadcast{
+		tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]sent{},
+		builders: len(w.cfg.Chain.PrivateURLs) > 0,
+	}
+	defer b.close()
 	again := w.renewal(t, b)
 	d, c := w.drain(t, b, again), w.confirm(t, b, again)
-	r := record{tenure: t, store: w.intents, producer: newResultProducer(w.client, w.cfg.Keeper), metrics: w.metrics, log: w.log}
+	r := record{
+		tenure: t, store: w.intents, producer: newResultProducer(w.client, w.cfg.Keeper), letters: newDeadLetters(w.client, w.cfg.Keeper),
+		metrics: w.metrics, log: w.log,
+	}
 	group.Go(func() error { return t.Keep(ctx) })
 	group.Go(func() error {
 		return w.loop(ctx, "drain", idle, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.horizon.next()} }, d.pass)

@@ -161,7 +161,8 @@ func reports(b *bench) {
 	tx := n.mustClaim(t, intents[0].ID)
 	n.land(t, tx)
 	const odd = "reason with \x00 and \xff and \\"
-	must(t, n.Intents.Skip(t.Context(), n.fence, intents[1].ID, txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: odd}, Rest: txm.Rest{GivenUp: true}}))
+	refused := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: odd}, Rest: txm.Rest{GivenUp: true}}
+	must(t, n.Intents.Skip(t.Context(), n.fence, intents[1].ID, refused))
 	ended, err := b.Intents.Unreported(t.Context(), signer, 10)
 	if err != nil || len(ended) != 2 {
 		t.Fatalf("%+v, %v", ended, err)

@@ -34,7 +34,8 @@ func replaced(b *bench) {
 	second := dearer(first, txm.Exec, 77, 99)
 	must(t, n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Exec, txm.Verdict{})))
 	f := b.onlyFlight(t, signer, txm.Signed)
-	if a := f.Newest(); len(f.Attempts) != 2 || a.Hash != second.Hash || a.Seq != 2 || a.Kind != txm.Exec || a.Nonce != first.Nonce || string(a.Raw) != string(second.Raw) {
+	if a := f.Newest(); len(f.Attempts) != 2 || a.Hash != second.Hash || string(a.Raw) != string(second.Raw) || a.Seq != 2 || a.Kind != txm.Exec ||
+		a.Nonce != first.Nonce {
 		t.Errorf("stored %+v", f.Attempts)
 	}
 	for what, r := range map[string]txm.Replacement{
