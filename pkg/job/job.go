@@ -25,11 +25,12 @@ const (
 	GlvWithdrawal Kind = "glvWithdrawal"
 	GlvShift      Kind = "glvShift"
 	Adl           Kind = "adl"
+	AdlState      Kind = "adlState" // brings the exchange's word on whether a side is to be deleveraged up to date
 )
 
 // Kinds lists every kind.
 func Kinds() []Kind {
-	return []Kind{Liquidation, Order, Deposit, Withdrawal, Shift, GlvDeposit, GlvWithdrawal, GlvShift, Adl}
+	return []Kind{Liquidation, Order, Deposit, Withdrawal, Shift, GlvDeposit, GlvWithdrawal, GlvShift, Adl, AdlState}
 }
 
 // Class orders jobs of one queue: a smaller class goes first.
@@ -89,6 +90,16 @@ func LiquidationID(position chain.Hash, changes uint64) string {
 // OrderID identifies the execution of an order as it stands after its n-th change.
 func OrderID(order chain.Hash, changes uint64) string {
 	return fmt.Sprintf("%s:%s:%d", Order, order.Hex(), changes)
+}
+
+// AdlID identifies the deleveraging of a position as it stands after its n-th change.
+func AdlID(position chain.Hash, changes uint64) string {
+	return fmt.Sprintf("%s:%s:%d", Adl, position.Hex(), changes)
+}
+
+// AdlStateID identifies the update that follows the one of the given block: there is one at a time for a side of a market.
+func AdlStateID(market chain.Address, isLong bool, lastUpdate uint64) string {
+	return fmt.Sprintf("%s:%s:%t:%d", AdlState, market, isLong, lastUpdate)
 }
 
 // RequestID identifies the execution of a deposit, withdrawal or shift, which never changes.

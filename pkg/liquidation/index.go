@@ -89,6 +89,19 @@ func (x *Index) group(key groupKey) *group {
 	return g
 }
 
+// Each yields the positions of a market. They are the index's own and must not be changed.
+func (x *Index) Each(market chain.Address) func(yield func(*perp.Position) bool) {
+	return func(yield func(*perp.Position) bool) {
+		for _, g := range x.markets[market] {
+			for e := range g.members {
+				if !yield(&e.position) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Markets lists the markets that have positions or once had, in no order.
 func (x *Index) Markets() []chain.Address {
 	markets := make([]chain.Address, 0, len(x.markets))

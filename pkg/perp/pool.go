@@ -81,14 +81,7 @@ type profitCap struct{ paid, owed Uint }
 // profitCap follows MarketUtils.getPnl with the dearer price, MarketUtils.getCappedPnl with MAX_PNL_FACTOR_FOR_TRADERS, and the condition in
 // PositionUtils.getPositionPnlUsd: a cap of nothing cuts nothing.
 func (l ledger) profitCap(isLong bool, i interest, p prices) profitCap {
-	usd, tokens := i.usdOf(isLong), i.tokensOf(isLong)
-	if usd.IsZero() || tokens.IsZero() {
-		return profitCap{}
-	}
-	owed := usd.Int().Sub(tokens.Mul(p.index.Min).Int())
-	if isLong {
-		owed = tokens.Mul(p.index.Max).Int().Sub(usd.Int())
-	}
+	owed := sidePnl(i, isLong, p.index)
 	if owed.Sign() <= 0 {
 		return profitCap{}
 	}

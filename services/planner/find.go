@@ -21,6 +21,8 @@ type finder struct {
 // find returns the live jobs of a market at a moment, and beside them the failures that left out single positions.
 func (f *finder) find(market chain.Address, m *due.Moment) (jobs []job.Job, failures error) {
 	jobs, failures = f.liquidations(market, m)
+	jobs, failed := f.deleveragings(jobs, market, m)
+	failures = errors.Join(failures, failed)
 	waiting, known := f.book.markets[market]
 	if !known {
 		return jobs, failures
@@ -64,6 +66,37 @@ func (f *finder) liquidations(market chain.Address, m *due.Moment) (jobs []job.J
 		jobs = f.take(jobs, m, d, func(then *due.Moment) due.Decision { return then.Position(p) })
 	}
 	return jobs, failures
+}
+
+// deleveragings are the jobs of both sides of a market.
+func (f *finder) deleveragings(jobs []job.Job, market chain.Address, m *due.Moment) ([]job.Job, error) {
+	row, known := m.Market(market)
+	if _, reported := f.indexQuote(market, m); !m.Rules.AdlRole || !known || !reported {
+		return jobs, nil
+	}
+	var failures error
+	for _, isLong := range []bool{true, false} {
+		decisions, err := m.Deleverage(row, isLong, f.book.index.Each(market))
+		failures = errors.Join(failures, err)
+		for _, d := range decisions {
+			jobs = f.take(jobs, m, d, func(then *due.Moment) due.Decision { return f.deleveraged(then, row, isLong, d.Job.ID) })
+		}
+	}
+	return jobs, failures
+}
+
+// deleveraged is the decision of a job at another moment.
+func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, id string) due.Decision {
+	decisions, err := then.Deleverage(market, isLong, f.book.index.Each(market.MarketToken))
+	if err != nil {
+		return due.Decision{}
+	}
+	for _, d := range decisions {
+		if d.Job.ID == id {
+			return d
+		}
+	}
+	return due.Decision{}
 }
 
 // take adds the job of a decision, if it is due.

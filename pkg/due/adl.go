@@ -1,0 +1,96 @@
+package due
+
+import (
+	"slices"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// Deleverage decides about auto-deleveraging a side of a market: first whether the exchange's word on it has to be brought up to date, then, if it is
+// enabled, which of these open positions are closed, and by how much. The most profitable go first, until together they take what the side has gained too
+// much; the contract refuses what goes beyond. Positions of other shards are other planners' to choose: what they do too much is refused as well.
+//
+// The decisions hold what is due only. Nothing is without the role (LIQ-15, capabilities).
+func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield func(*perp.Position) bool)) (due []Decision, err error) {
+	if !m.Rules.AdlRole {
+		return nil, nil
+	}
+	terms, err := m.View().Terms(market.MarketToken)
+	if err != nil {
+		return nil, err
+	}
+	stand, err := terms.Deleveraging(m.Rows, isLong)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := m.tokens(market.MarketToken)
+	if err != nil {
+		return nil, err
+	}
+	if stand.Exceeded() != stand.Enabled {
+		return []Decision{m.adlState(market, isLong, stand, tokens)}, nil
+	}
+	if !stand.Enabled {
+		return nil, nil
+	}
+	return m.deleverageEach(terms, stand, tokens, mostProfitable(terms, open, isLong)), nil
+}
+
+// adlState is the job that has the exchange compare profits and pool again.
+func (m *Moment) adlState(market perp.Market, isLong bool, stand perp.Deleveraging, tokens []chain.Address) Decision {
+	last, _ := m.Rows.Get(perp.MarketValueKey(perp.AdlEnabled, market.MarketToken.Hash(), chain.Address{}, isLong)).(perp.MarketValue)
+	d := Decision{Job: job.Job{
+		ID: job.AdlStateID(market.MarketToken, isLong, last.Stamp.Block), Kind: job.AdlState, Key: market.MarketToken.Hash(), Market: market.MarketToken,
+		IsLong: isLong, Class: job.ClassAdl, Tokens: tokens,
+	}}
+	return d.yes(m, "profits are %s of the pool, the limit is %s, and the exchange says enabled = %t", percent(stand.Factor.Abs()), percent(stand.Limit), stand.Enabled)
+}
+
+func (m *Moment) deleverageEach(terms *perp.Terms, stand perp.Deleveraging, tokens []chain.Address, profitable []profitable) (due []Decision) {
+	excess := stand.Excess()
+	for _, c := range profitable {
+		if excess.IsZero() {
+			break
+		}
+		p, size := c.position, c.position.SizeInUsd
+		if excess.Less(c.pnl) {
+			size = p.SizeInUsd.MulDiv(excess, c.pnl)
+			excess = perp.Uint{}
+		} else {
+			excess = excess.Sub(c.pnl)
+		}
+		d := Decision{Job: job.Job{
+			ID: job.AdlID(p.PositionKey, p.Changes), Kind: job.Adl, Key: p.PositionKey, Account: p.Account, Market: p.Market, Collateral: p.CollateralToken,
+			IsLong: p.IsLong, SizeDeltaUsd: size, Class: job.ClassAdl, Tokens: tokens,
+		}}
+		due = append(due, d.yes(m, "profits are %s of the pool, the limit is %s; of this position's %s USD close %s", percent(stand.Factor.Abs()), percent(stand.Limit),
+			dollars(p.SizeInUsd.Int()), dollars(size.Int())))
+	}
+	return due
+}
+
+// profitable is a position with what it has gained.
+type profitable struct {
+	position *perp.Position
+	pnl      perp.Uint
+}
+
+// mostProfitable lists the positions of a side that have gained, the most first.
+func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool), isLong bool) (list []profitable) {
+	for p := range open {
+		if p.IsLong == isLong {
+			if pnl := terms.Pnl(*p); pnl.Sign() > 0 {
+				list = append(list, profitable{p, pnl.Uint()})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b profitable) int {
+		if c := b.pnl.Cmp(a.pnl); c != 0 {
+			return c
+		}
+		return slices.Compare(a.position.PositionKey[:], b.position.PositionKey[:])
+	})
+	return list
+}
