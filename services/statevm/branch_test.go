@@ -90,6 +90,70 @@ func TestReorgRule(t *testing.T) {
 	}
 }
 
+// A correction is applied unless it has been already; it may go below the finalized block, where a reorg must be accepted to go.
+func TestCorrectionRule(t *testing.T) {
+	main := named(11, chain.Hash{'z'}, "abcd")
+	once := onBranch(main[:2]...)
+	for _, r := range main[2:] {
+		once.extend(&share{last: pg.Block{BlockRef: r, Attempt: 1}})
+	}
+	final := onBranch(main...)
+	final.finalized = main[3]
+	back := chain.Reorg{Ancestor: main[1], OldTip: main[3]}
+	for _, test := range []struct {
+		name    string
+		on      *branch
+		attempt uint32
+		want    verdict
+	}{
+		{"the first", onBranch(main...), 1, apply}, {"again", once, 1, skip}, {"a second", once, 2, apply}, {"taken back, not yet replaced", onBranch(main[:2]...), 1, skip},
+		{"below what is final", final, 1, apply}, {"of nothing", &branch{}, 1, 0}, {"of others", onBranch(main[0]), 1, 0},
+	} {
+		if got, err := test.on.correction(wire.Correction{Reorg: back, Attempt: test.attempt}); got != test.want || (err == nil) != (test.want != 0) {
+			t.Errorf("%s: %d, %v", test.name, got, err)
+		}
+	}
+	if _, err := final.reorg(wire.Reorg{Reorg: back}); !contradicts(err) {
+		t.Errorf("a reorg below what is final: %v", err)
+	}
+	if v, err := final.reorg(wire.Reorg{Reorg: back, Accepted: true}); v != apply || err != nil {
+		t.Errorf("an accepted one: %d, %v", v, err)
+	}
+	if final.rewind(main[1], true); final.finalized != main[1] {
+		t.Errorf("the finalized block stays at %+v", final.finalized)
+	}
+}
+
+// A range stands on the tip or on nothing, is known by its last block, and leaves nothing to go back to.
+func TestRangeRule(t *testing.T) {
+	main := named(11, chain.Hash{'z'}, "abcdefg")
+	span := func(from, to int) *share { return &share{before: main[from], last: pg.Block{BlockRef: main[to]}} }
+	b := onBranch(main[:3]...)
+	for _, test := range []struct {
+		name string
+		on   *branch
+		span *share
+		want verdict
+	}{
+		{"on the tip", b, span(2, 5), apply}, {"on nothing", &branch{}, span(2, 5), apply}, {"known", b, span(0, 2), skip},
+		{"half known", b, span(1, 4), 0}, {"with a hole", b, span(3, 5), 0},
+	} {
+		if got, err := test.on.share(test.span); got != test.want || (err == nil) != (test.want != 0) {
+			t.Errorf("%s: %d, %v", test.name, got, err)
+		}
+	}
+	b.extend(span(2, 5))
+	if len(b.kept) != 1 || b.finalized != main[5] {
+		t.Errorf("kept: %v, finalized: %v", b.kept, b.finalized)
+	}
+	if v, err := b.block(pg.Block{BlockRef: main[6]}); v != apply || err != nil {
+		t.Errorf("a block on a range: %d, %v", v, err)
+	}
+	if _, err := b.reorg(wire.Reorg{Reorg: chain.Reorg{Ancestor: main[1], OldTip: main[5]}, Accepted: true}); !halts(err) || !strings.Contains(err.Error(), "rebuild") {
+		t.Errorf("a reorg into a range: %v", err)
+	}
+}
+
 // Our own maximum of finalized blocks never goes back, and no block contradicts it.
 func TestFinalityRule(t *testing.T) {
 	main := named(11, chain.Hash{'z'}, "abcd")

@@ -39,5 +39,5 @@ func (s *Statevm) bury(ctx context.Context, p *pg.Partition, why error) error {
 		return fmt.Errorf("sending offset %d of partition %d to the dead letters: %w", h.record.Offset, h.record.Partition, err)
 	}
 	failpoint.Hit("statevm.dead_letter")
-	return p.NoteDeadLetter(ctx, h.record.Offset)
+	return p.NoteDeadLetter(context.WithoutCancel(ctx), h.record.Offset) // also when the claim has just ended: it is sent
 }

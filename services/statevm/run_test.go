@@ -2,6 +2,7 @@ package statevm
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -11,9 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/wire"
 )
@@ -177,6 +180,119 @@ func TestHaltedPartitionIsSaid(t *testing.T) {
 	eventually(t, "partition 1 goes on", func() bool { return testutil.ToFloat64(i.metrics.offset.WithLabelValues("1", "1")) == float64(last) })
 	if strings.Contains(i.reason("partitions"), "partition 1") {
 		t.Errorf("partition 1 complains: %s", i.reason("partitions"))
+	}
+}
+
+// What the scanner found out about broken finality stays known over restarts; the process waits for the reorg that the operator accepts, and goes on.
+func TestBrokenFinalityIsSaidAndLifted(t *testing.T) {
+	s := newSite(t)
+	x, _, _ := s.play(t, 28, 2)
+	first := s.launch(s.config(2, s.dbURL))
+	for range 6 {
+		x.grow(2)
+	}
+	x.finalize(1)
+	eventually(t, "both partitions follow", func() bool { return s.caughtUp(x) })
+	says := func(i *instance) func() bool {
+		return func() bool {
+			reason := i.reason("partitions")
+			return strings.Contains(reason, "partition 0: halted: ") && strings.Contains(reason, "partition 1: halted: ") && strings.Contains(reason, "the node says")
+		}
+	}
+	var second *instance
+	x.breakPromise(4, func() {
+		eventually(t, "it says so", says(first))
+		_ = first.stop()
+		second = s.launch(s.config(2, s.dbURL))
+		eventually(t, "its successor says so", says(second))
+		at, err := s.db.Standing(t.Context())
+		if err != nil || at.Level() || !strings.Contains(at.Halted, "the node says otherwise") {
+			t.Errorf("planner and sender see %+v, %v", at, err)
+		}
+	})
+	x.grow(2)
+	eventually(t, "it goes on", func() bool { return s.caughtUp(x) && second.reason("partitions") == "" })
+	x.agree(s.db, 1)
+	at, err := s.db.Standing(t.Context())
+	if err != nil || at.Halted != "" || at.Finalized().Hash != x.final.Hash {
+		t.Errorf("planner and sender see %+v, %v", at, err)
+	}
+	if testutil.ToFloat64(second.metrics.halted.WithLabelValues("1", "0")) != 0 {
+		t.Error("the metric still says halted")
+	}
+}
+
+// A record nobody understands goes to the dead letters with all that is known about it, and only once, whoever meets it again.
+func TestDeadLetterIsSentOnce(t *testing.T) {
+	s := newSite(t)
+	x, topic, _ := s.play(t, 29, 1)
+	letters := wire.DeadLetterTopic(s.chain.Load())
+	if err := s.client.Ensure(t.Context(), []bus.TopicSpec{{Name: letters, Partitions: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	x.grow(2)
+	known := gmxtest.Event(emitter, "OrderCreated", perp.Fields{"key": x.unique()})
+	x.logs(known, gmxtest.Log(emitter, "PositionTeleported", nil, nil))
+	_, end, err := s.client.Bounds(t.Context(), topic, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		i := s.launch(s.config(1, s.dbURL))
+		eventually(t, "it says what it does not understand", func() bool { return strings.Contains(i.reason("partitions"), "PositionTeleported") })
+		eventually(t, "the letter is sent", func() bool {
+			_, n, err := s.client.Bounds(t.Context(), letters, 0)
+			return err == nil && n > 0
+		})
+		_ = i.stop()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), hangGuard)
+	defer cancel()
+	r, err := s.client.Reader(letters, 0, 0).Next(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, h := range r.Headers {
+		got[h.Key] = string(h.Value)
+	}
+	if string(r.Key) != topic || got["t"] != "LOG" || got["source.partition"] != "0" || got["source.offset"] != fmt.Sprint(end-2) || !strings.Contains(got["error"], "PositionTeleported") {
+		t.Errorf("the letter is %q %v", r.Key, got)
+	}
+	if _, n, err := s.client.Bounds(t.Context(), letters, 0); err != nil || n != 1 {
+		t.Errorf("%d letters, %v", n, err)
+	}
+}
+
+// PIPE-7: one instance, then four, then one, while blocks and reorgs keep coming: the rows end as the fold's.
+func TestOneFourOne(t *testing.T) {
+	for _, partitions := range []int{1, 4} {
+		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
+			s := newSite(t)
+			x, _, _ := s.play(t, 30, partitions)
+			var running []*instance
+			scale := func(to int) {
+				for len(running) < to {
+					running = append(running, s.launch(s.config(partitions, s.dbURL)))
+				}
+				for len(running) > to {
+					leaving := running[0]
+					running = running[1:]
+					go func() { _ = leaving.stop() }()
+				}
+			}
+			for _, n := range []int{1, 4, 1} {
+				scale(n)
+				for range 10 {
+					x.grow(2)
+					x.grow(2)
+					x.reorg(1)
+				}
+				x.grow(1)
+			}
+			eventually(t, "the last one catches up", func() bool { return s.caughtUp(x) && owned(running[0]) == partitions })
+			x.agree(s.db, 1)
+		})
 	}
 }
 

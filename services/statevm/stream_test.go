@@ -63,10 +63,11 @@ func TestStreamsFollowTheFold(t *testing.T) {
 	})
 }
 
-// PIPE-3: reorgs as deep as the chain is known to have, seen block by block.
+// PIPE-3: reorgs as deep as the chain is known to have, and as deep as can be undone, seen block by block; repeated, followed by others, and with others
+// inside.
 func TestReorgDepths(t *testing.T) {
 	s := newSite(t)
-	for _, depth := range []int{1, 3, 8, 24, 120} {
+	for _, depth := range []int{1, 3, 8, 16, 24, 120, 240, 999} {
 		t.Run(fmt.Sprint(depth), func(t *testing.T) {
 			x, topic, generation := s.play(t, uint64(depth), 4)
 			look := func() {
@@ -74,21 +75,65 @@ func TestReorgDepths(t *testing.T) {
 				s.catchUp(t, s.db, topic, generation, 4)
 				x.agree(s.db, generation)
 			}
-			for range depth + 2 {
-				x.grow(2)
+			grow := func(blocks int) {
+				for i := range blocks {
+					x.grow(i % 3 * 120 / max(depth, 120)) // deep ones are mostly empty blocks
+				}
 			}
+			x.grow(3)
+			grow(depth)
 			look()
 			x.reorg(depth)
 			look()
 			x.repeat()
-			for range depth {
-				x.grow(2)
-			}
+			grow(depth)
 			look()
 			x.reorg(1)
 			x.reorg(depth)
+			x.grow(2)
 			look()
 		})
+	}
+}
+
+// PIPE-3: a reorg comes while the branch of another one is being published, and so does a correction; a correction comes inside a correction.
+func TestReorgInsideReorg(t *testing.T) {
+	s := newSite(t)
+	for name, inside := range map[string]func(x *exchange){
+		"a shorter reorg":                  func(x *exchange) { x.reorg(2) },
+		"a deeper reorg":                   func(x *exchange) { x.reorg(8) },
+		"a correction":                     func(x *exchange) { x.correct(2) },
+		"a correction of older blocks":     func(x *exchange) { x.correct(9) },
+		"a correction and another":         func(x *exchange) { x.correct(3); x.correct(6) },
+		"a correction below what is final": func(x *exchange) { x.finalize(0); x.correct(5) },
+		"a correction, cut by a reorg":     func(x *exchange) { x.correct(5); x.reorg(3) },
+	} {
+		for _, each := range []bool{true, false} { // looked at after every step, or at the end only
+			t.Run(fmt.Sprintf("%s/%t", name, each), func(t *testing.T) {
+				x, topic, generation := s.play(t, 31, 4)
+				look := func() {
+					t.Helper()
+					if each {
+						s.catchUp(t, s.db, topic, generation, 4)
+						x.agree(s.db, generation)
+					}
+				}
+				for range 12 {
+					x.grow(2)
+				}
+				look()
+				x.reorg(5)
+				x.grow(2)
+				x.grow(2)
+				look()
+				inside(x)
+				look()
+				x.grow(2)
+				x.repeat()
+				each = true
+				look()
+			})
+		}
 	}
 }
 
@@ -201,69 +246,97 @@ func TestPausedOwnerIsFencedOut(t *testing.T) {
 func TestHalts(t *testing.T) {
 	s := newSite(t)
 	for name, test := range map[string]struct {
-		spoil func(x *exchange)
-		says  string
+		spoil  func(x *exchange)
+		says   string
+		broken bool // finality is: nobody may act
 	}{
 		"a hole": {func(x *exchange) {
 			x.blocks = append(x.blocks, chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique(), Parent: x.tip().Hash})
 			x.grow(1)
-		}, "does not follow"},
+		}, "does not follow", false},
 		"another branch": {func(x *exchange) {
 			x.blocks = x.blocks[:len(x.blocks)-1]
 			x.grow0()
-		}, "another branch"},
+		}, "another branch", false},
 		"a reorg to nowhere": {func(x *exchange) {
 			x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 502, Hash: x.unique()}, OldTip: x.tip()}})
-		}, "does not fit"},
+		}, "does not fit", false},
 		"a correction without a reorg": {func(x *exchange) {
 			x.publish(wire.BlockEnd{Block: x.tip(), Attempt: 1}, nil)
-		}, "attempt 1"},
+		}, "attempt 1", false},
 		"finality contradicted": {func(x *exchange) {
 			x.everywhere(wire.Finalized{Block: chain.BlockRef{Number: x.tip().Number, Hash: x.unique()}})
-		}, "is finalized as"},
+		}, "is finalized as", true},
+		"a reorg below what is final": {func(x *exchange) {
+			x.everywhere(wire.Finalized{Block: x.tip()})
+			x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: x.blocks[0], OldTip: x.tip()}})
+		}, "contradicts finality", true},
+		"another block below what is final": {func(x *exchange) {
+			x.everywhere(wire.Finalized{Block: x.tip()})
+			x.publish(wire.BlockEnd{Block: chain.BlockRef{Number: x.tip().Number - 1, Hash: x.unique()}, Digest: wire.Digest(nil)}, nil)
+		}, "contradicts finality", true},
+		"a range that does not follow": {func(x *exchange) {
+			x.everywhere(wire.RangeEnd{Before: chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique()},
+				Last: chain.BlockRef{Number: x.tip().Number + 9, Hash: x.unique()}, Digest: wire.Digest(nil)})
+		}, "does not follow", false},
+		"a range backwards": {func(x *exchange) {
+			x.everywhere(wire.RangeEnd{Before: x.tip(), Last: x.tip(), Digest: wire.Digest(nil)})
+		}, "a range goes from", false},
+		"a record outside its range": {func(x *exchange) {
+			end := wire.RangeEnd{Before: x.tip(), Last: x.child().Block}
+			records := []bus.Record{x.encode(chain.Hash{}, wire.Param{Block: end.Last, Key: x.unique()})}
+			end.Records, end.Digest = 1, wire.Digest(records)
+			x.send(0, append(records, x.encode(chain.Hash{}, end)))
+		}, "cannot stand there", false},
+		"a correction of a stranger": {func(x *exchange) {
+			x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 501, Hash: x.unique()}, OldTip: x.tip()}, Attempt: 1})
+		}, "does not fit", false},
+		"a correction deeper than can be undone": {func(x *exchange) {
+			x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 400, Hash: x.unique()}, OldTip: x.tip()}, Attempt: 1})
+		}, "rebuild", false},
 		"a block against finality": {func(x *exchange) {
 			x.everywhere(wire.Finalized{Block: chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique()}})
 			x.grow0()
-		}, "contradicts finality"},
+		}, "contradicts finality", true},
 		"records missing": {func(x *exchange) {
 			end := x.child()
 			end.Records = 3
 			x.send(0, []bus.Record{x.encode(chain.Hash{}, end)})
-		}, "ends after 3 records and has 0"},
+		}, "ends after 3 records and has 0", false},
 		"a record changed": {func(x *exchange) {
 			end := x.child()
 			end.Digest[0]++
 			x.send(0, []bus.Record{x.encode(chain.Hash{}, end)})
-		}, "are not those"},
+		}, "are not those", false},
 		"a record of another block": {func(x *exchange) {
 			end := x.child()
 			stray := x.encode(chain.Hash{}, wire.Param{Block: x.tip(), Key: x.unique()})
 			x.send(0, closed(x, end, []bus.Record{stray}))
-		}, "inside block"},
+		}, "inside block", false},
 		"a reorg inside a block": {func(x *exchange) {
 			x.send(0, []bus.Record{
 				x.encode(chain.Hash{}, wire.Param{Block: x.child().Block, Key: x.unique()}),
 				x.encode(chain.Hash{}, wire.Reorg{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: x.tip()}}),
 			})
-		}, "inside a block"},
-		"a price": {func(x *exchange) { x.everywhere(wire.Price{}) }, "does not belong"},
+		}, "inside a block", false},
+		"a price": {func(x *exchange) { x.everywhere(wire.Price{}) }, "does not belong", false},
 		"an unknown record": {func(x *exchange) {
 			r := x.encode(chain.Hash{}, wire.Epoch{Number: 1})
 			r.Headers[0].Value = []byte("TELEPATHY")
 			x.send(0, []bus.Record{r})
-		}, "TELEPATHY"},
+		}, "TELEPATHY", false},
 		"a newer schema": {func(x *exchange) {
 			r := x.encode(chain.Hash{}, wire.Epoch{Number: 1})
 			r.Headers[1].Value = []byte{0, wire.SchemaVersion + 1}
 			x.send(0, []bus.Record{r})
-		}, "schema version"},
+		}, "schema version", false},
 		"an unknown event": {func(x *exchange) {
 			x.logs(gmxtest.Log(emitter, "PositionTeleported", nil, nil))
-		}, "PositionTeleported"},
+		}, "PositionTeleported", false},
 		"an event that contradicts the rows": {func(x *exchange) {
 			created := gmxtest.Event(emitter, "OrderCreated", perp.Fields{"key": chain.Hash{9}})
 			x.logs(created, created)
-		}, "created a second time"},
+		}, "created a second time", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, topic, generation := s.play(t, 3, 1)
@@ -286,6 +359,9 @@ func TestHalts(t *testing.T) {
 				}
 				if at := p.Offset(); at.Tip.BlockRef != tip || at.Next < before || at.Epoch != 1 {
 					t.Errorf("halted at %+v, want block %d and an offset of %d or a little more", at, tip.Number, before)
+				}
+				if at := p.Offset(); (at.Halted != "") != test.broken {
+					t.Errorf("what is kept for planner and sender is %q", at.Halted)
 				}
 			}
 		})
