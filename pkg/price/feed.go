@@ -90,12 +90,9 @@ func (f *Feed) Run(ctx context.Context, emit func(context.Context, []Report) err
 		select {
 		case a := <-arrivals:
 			at = a.at
-			passed = f.judge(a)
-			for range len(arrivals) { // what else is there goes into the same batch
-				passed = append(passed, f.judge(<-arrivals)...)
-			}
-		case now := <-tick.C:
-			passed = f.elect(now)
+			passed = append(f.judge(a), f.waiting(arrivals)...)
+		case <-tick.C: // who has been heard meanwhile is not silent
+			passed = append(f.waiting(arrivals), f.elect(time.Now())...)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -104,6 +101,14 @@ func (f *Feed) Run(ctx context.Context, emit func(context.Context, []Report) err
 		}
 		f.survey(time.Now())
 	}
+}
+
+// waiting judges what has arrived by now.
+func (f *Feed) waiting(arrivals <-chan arrival) (passed []Report) {
+	for range len(arrivals) {
+		passed = append(passed, f.judge(<-arrivals)...)
+	}
+	return passed
 }
 
 // pace is how often silence is looked for.

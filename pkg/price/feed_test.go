@@ -225,6 +225,29 @@ func TestFeedEmitsAgain(t *testing.T) {
 	})
 }
 
+// A source is not taken for silent because nothing could be emitted for a while.
+func TestFeedStaysWhileItCannotEmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := runFeed(t, "first", "second")
+		again := func(refuse int) {
+			h.mu.Lock()
+			h.refuse = refuse
+			h.mu.Unlock()
+			for range 10 {
+				for _, s := range h.sources {
+					s.say(token(0), 100)
+				}
+				time.Sleep(time.Second)
+			}
+		}
+		again(1_000_000)
+		again(0)
+		if got := h.taken(); strings.Count(got, "first 100") != 20 || strings.Contains(got, "second") || h.active("first") != 1 {
+			t.Errorf("emitted %s", got)
+		}
+	})
+}
+
 // Nothing goes without a count, and the log is not flooded.
 func TestFeedCountsWhatItRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
