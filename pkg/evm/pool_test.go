@@ -396,10 +396,17 @@ func TestSuspectAndElsewhere(t *testing.T) {
 	})
 }
 
-// Blocks are forgotten in order, and the maps with them.
-func TestMemoryForgets(t *testing.T) {
+// Who served what is remembered of the last blocks only.
+func TestMemory(t *testing.T) {
 	var m memory
-	e := &endpoint{}
+	e, late := &endpoint{}, &endpoint{}
+	for _, by := range []*endpoint{e, late} {
+		m.serve(chain.Hash{9}, PartHeader, by)
+		m.serve(chain.Hash{9}, PartLogs, by)
+	}
+	if m.server(chain.Hash{9}, PartHeader) != e || m.server(chain.Hash{9}, PartLogs) != late {
+		t.Error("of a header the first counts, of logs the last")
+	}
 	for i := range 3 * remembered {
 		m.serve(chain.Hash{byte(i >> 16), byte(i >> 8), byte(i), 1}, PartHeader, e)
 	}

@@ -178,11 +178,17 @@ func TestLogsRangeFallsBackToReceipts(t *testing.T) {
 func TestLogsRangeFindsLies(t *testing.T) {
 	truth := newFakeChain(60, 0, func(n int) int { return 2 * (n % 2) })
 	for name, change := range map[string]func([]map[string]any) []map[string]any{
-		"beyond the range": func(l []map[string]any) []map[string]any { l[len(l)-1]["blockNumber"] = "0x3b"; return l },
-		"before the range": func(l []map[string]any) []map[string]any { l[0]["blockNumber"] = "0x1"; return l },
-		"shuffled":         func(l []map[string]any) []map[string]any { l[2], l[5] = l[5], l[2]; return l },
-		"twice":            func(l []map[string]any) []map[string]any { return append(l[:3], l[2:]...) },
-		"removed":          func(l []map[string]any) []map[string]any { l[3]["removed"] = true; return l },
+		"beyond the range": func(l []map[string]any) []map[string]any {
+			l[len(l)-1]["blockNumber"], l[len(l)-2]["blockNumber"] = "0x3b", "0x3b"
+			return l
+		},
+		"before the range": func(l []map[string]any) []map[string]any {
+			l[0]["blockNumber"], l[1]["blockNumber"] = "0x1", "0x1"
+			return l
+		},
+		"shuffled": func(l []map[string]any) []map[string]any { l[2], l[5] = l[5], l[2]; return l },
+		"twice":    func(l []map[string]any) []map[string]any { return append(l[:3], l[2:]...) },
+		"removed":  func(l []map[string]any) []map[string]any { l[3]["removed"] = true; return l },
 		"two blocks of one number": func(l []map[string]any) []map[string]any {
 			l[1]["blockHash"] = common.Hash{1}
 			return l

@@ -3,7 +3,6 @@ package evm
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,10 +28,10 @@ func (p *pool) watch() {
 func (p *pool) probe(ctx context.Context) {
 	all := p.all()
 	failures := p.greet(ctx, all)
-	dissent := p.vote(ctx)
+	p.vote(ctx)
 	now := time.Now()
 	for i, e := range all {
-		if failures[i] == nil && !slices.Contains(dissent, e) {
+		if failures[i] == nil {
 			e.mu.Lock()
 			e.readmit(func(x Exclusion) bool { return x.served(now) })
 			e.mu.Unlock()
@@ -43,12 +42,12 @@ func (p *pool) probe(ctx context.Context) {
 // settled is how many blocks below the lowest head endpoints must agree: deeper than any fork of BSC while votes come in.
 const settled = 32
 
-// vote asks every endpoint that names a head for the same settled block, and excludes those that contradict a majority. With two endpoints, or
+// vote asks every endpoint that names a head for the same settled block, and excludes those that contradict a majority, for longer each time. With two endpoints, or
 // without a majority, nobody can tell who is right.
-func (p *pool) vote(ctx context.Context) (dissent []*endpoint) {
+func (p *pool) vote(ctx context.Context) {
 	voters, number := p.electorate()
 	if len(voters) < 3 {
-		return nil
+		return
 	}
 	hashes := make([]chain.Hash, len(voters))
 	var wg sync.WaitGroup
@@ -62,15 +61,13 @@ func (p *pool) vote(ctx context.Context) (dissent []*endpoint) {
 	wg.Wait()
 	agreed := majority(hashes)
 	if agreed.IsZero() {
-		return nil
+		return
 	}
 	for i, hash := range hashes {
 		if !hash.IsZero() && hash != agreed {
 			voters[i].bar(Everything, ReasonContradicted, fmt.Sprintf("block %d is %s, most others have %s", number, hash, agreed))
-			dissent = append(dissent, voters[i])
 		}
 	}
-	return dissent
 }
 
 // electorate are the endpoints that have named a head, and a block that all of them should have.
