@@ -1,6 +1,7 @@
 package liquidation
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -16,6 +17,8 @@ import (
 type policy struct {
 	name string
 	look func(ms uint64, moved chain.Address, view *perp.View) []chain.Hash
+	// closed tells the index that a position is gone; the others look at its status.
+	closed func(key chain.Hash)
 
 	spent  time.Duration
 	delays []uint64 // ms from the first tick at which a position was liquidatable to the one at which it was found
@@ -38,6 +41,7 @@ func BenchmarkPolicies(b *testing.B) {
 			i := path.step(tick)
 			c.price(c.tokens[i], path.dollars[i])
 			view, market := c.view(ms/1000), chain.Address{0xbb, byte(i)}
+			c.close(policies[0], since, ms)
 			for n, p := range policies {
 				began := time.Now()
 				got := p.look(ms, market, view)
@@ -51,6 +55,20 @@ func BenchmarkPolicies(b *testing.B) {
 		b.Log("\n" + table(policies, ticks))
 	}
 }
+
+// close takes positions out that have been liquidatable for half a minute: some keeper has liquidated them.
+func (c *crowd) close(index *policy, since map[chain.Hash]uint64, ms uint64) {
+	for key, at := range since {
+		if ms-at > 30_000 {
+			c.positions[number(key)].Status = perp.Closed
+			index.closed(key)
+			delete(since, key)
+		}
+	}
+}
+
+// number is a position's place in the crowd.
+func number(key chain.Hash) uint64 { return binary.BigEndian.Uint64(key[:8]) }
 
 // truth keeps since by what the index found in a market: the property tests say that it is all there is. Whoever had not found a position that is no longer
 // liquidatable has missed it.
@@ -86,13 +104,7 @@ func (p *policy) note(found []chain.Hash, since map[chain.Hash]uint64, ms uint64
 	}
 }
 
-func (c *crowd) marketOf(key chain.Hash) chain.Address {
-	var n uint64
-	for _, b := range key[:8] {
-		n = n<<8 | uint64(b)
-	}
-	return c.positions[n].Market
-}
+func (c *crowd) marketOf(key chain.Hash) chain.Address { return c.positions[number(key)].Market }
 
 // path is a random walk of prices with gaps.
 type path struct {
@@ -126,7 +138,7 @@ func indexPolicy(c *crowd) *policy {
 	for _, p := range c.positions {
 		x.Put(p)
 	}
-	return &policy{name: "index, tick by tick", found: map[chain.Hash]bool{}, look: func(_ uint64, moved chain.Address, view *perp.View) (keys []chain.Hash) {
+	return &policy{name: "index, tick by tick", found: map[chain.Hash]bool{}, closed: x.Remove, look: func(_ uint64, moved chain.Address, view *perp.View) (keys []chain.Hash) {
 		candidates, err := x.Candidates(moved, view)
 		if err != nil {
 			panic(err)
@@ -148,6 +160,9 @@ func scanPolicy(c *crowd, name string, every uint64) *policy {
 		}
 		next += every
 		for i := range c.positions {
+			if p := &c.positions[i]; p.Status != perp.Active {
+				continue
+			}
 			if _, liquidatable, err := view.Liquidatable(c.positions[i]); err == nil && liquidatable {
 				keys = append(keys, c.positions[i].PositionKey)
 			}
@@ -156,23 +171,24 @@ func scanPolicy(c *crowd, name string, every uint64) *policy {
 	}}
 }
 
-// bandPolicy judges a position again at once when its margin ratio was below 150 %, after 10 s below 300 %, and after 6 h when it was further away.
+// bandPolicy judges a position again at once when a move of 1 % would liquidate it, after 10 s where it takes 5 %, and after 6 h where it takes more.
 func bandPolicy(c *crowd) *policy {
 	next := make([]uint64, len(c.positions))
 	return &policy{name: "bands by distance", found: map[chain.Hash]bool{}, look: func(ms uint64, moved chain.Address, view *perp.View) (keys []chain.Hash) {
 		for i := range c.positions {
 			p := &c.positions[i]
-			if p.Market != moved || ms < next[i] {
+			if p.Status != perp.Active || p.Market != moved || ms < next[i] {
 				continue
 			}
 			verdict, err := view.Judge(*p)
 			if err != nil {
 				continue
 			}
-			switch ratio := verdict.Ratio.Float() / one; {
-			case ratio < 1.5:
+			room := verdict.RemainingCollateralUsd.Float() - verdict.MinCollateralUsdForLeverage.Float()
+			switch move := room / p.SizeInUsd.Float(); {
+			case move < 0.01:
 				next[i] = ms
-			case ratio < 3:
+			case move < 0.05:
 				next[i] = ms + 10_000
 			default:
 				next[i] = ms + 6*3600*1000
