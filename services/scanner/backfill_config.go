@@ -8,7 +8,7 @@ import (
 // Backfill is the [scanner.backfill] section: how history is fetched.
 type Backfill struct {
 	MinBlocks int    `toml:"min_blocks" help:"how many final blocks must be missing before they are published in ranges, and not one by one"`
-	Workers   int    `toml:"workers" help:"ranges that are read at the same time"`
+	Workers   int    `toml:"workers" help:"ranges whose headers are read at the same time, and blocks read at the same time"`
 	MaxRange  uint64 `toml:"max_range" help:"blocks of a range at most; fewer where they are full of logs"`
 	MaxBlocks int    `toml:"max_blocks" help:"blocks held in memory at most"`
 	MaxBytes  int    `toml:"max_bytes" help:"bytes of logs and headers held in memory before no more ranges are read; those being read come on top"`

@@ -27,6 +27,7 @@ type collector struct {
 	store   dataStore
 	log     zerolog.Logger
 	metrics *Metrics
+	readers chan struct{} // bounds how many blocks of history are read at the same time
 
 	mu      sync.Mutex // guards router, because tails are learnt from side by side, and trusted
 	router  *gmx.Router
@@ -131,6 +132,8 @@ func (c *collector) receipts(ctx context.Context, block evm.Block, patient bool)
 		c.metrics.unverified.WithLabelValues("no_receipts").Inc()
 		c.log.Debug().Err(err).Uint64("block", block.Number).Msg("no receipts of the block, so its logs cannot be proven")
 		return nil, false, nil
+	case !proven && patient:
+		return nil, false, fmt.Errorf("block %d: %w", block.Number, errUnproven)
 	case !proven:
 		c.metrics.unverified.WithLabelValues("wrong_receipts").Inc()
 		c.log.Warn().Uint64("block", block.Number).Stringer("hash", block.Hash).Msg("the node's receipts do not hash to the block's receipts root")
@@ -226,7 +229,7 @@ var errUnproven = errors.New("no node proves the block's receipts")
 func (c *collector) proof(ctx context.Context, block evm.Block) ([]evm.Receipt, error) {
 	receipts, proven, err := c.chain.Receipts(ctx, block)
 	if err == nil && !proven {
-		err = errUnproven
+		err = fmt.Errorf("block %d: %w", block.Number, errUnproven)
 	}
 	return receipts, err
 }

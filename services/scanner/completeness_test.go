@@ -19,16 +19,19 @@ func published(t *testing.T, s *running, d *devnet) {
 	})
 }
 
-// proven waits until nothing on the topic is in doubt, and checks that nothing was ever called verified that was wrong.
-func proven(t *testing.T, k *kafka, tr *truth, s *running) []audited {
+// proven waits until the topic holds the chain and nothing on it is in doubt, and checks that nothing was ever called verified that was wrong.
+func proven(t *testing.T, k *kafka, tr *truth, s *running) (all []audited) {
 	t.Helper()
-	eventually(t, "everything on the topic is proven", func() error {
-		if n := testutil.ToFloat64(s.metrics.unproven); n > 0 {
-			return fmt.Errorf("%w: %v blocks", errNotYet, n)
+	eventually(t, "the topic holds the chain, and everything on it is proven", func() (err error) {
+		all, err = compare(t.Context(), k, tr, 1)
+		if wrong, is := errors.AsType[*wrongError](err); is {
+			t.Fatal(wrong)
 		}
-		return nil
+		if n := testutil.ToFloat64(s.metrics.unproven); n > 0 {
+			return fmt.Errorf("%w: %v blocks: %w", errNotYet, n, err)
+		}
+		return err
 	})
-	all := settle(t, k, tr)
 	if err := lastWord(t.Context(), tr, all); err != nil {
 		t.Error(err)
 	}

@@ -2,9 +2,14 @@
 //
 // # What is on the log topic
 //
-// Every partition gets every block: one atomic batch of the block's records that belong to the partition, closed by a BLOCK_END that counts and
-// digests them. Within a batch stand first the PARAMs, then the LOGs in the order of their index, then the TXs in the order of theirs. A LOG goes to
-// the partition of its routing key; PARAM and TX go to partition 0. Between batches stand, each alone, EPOCH, REORG and FINALIZED.
+// Every partition gets every block of the head: one atomic batch of the block's records that belong to the partition, closed by a BLOCK_END that counts
+// and digests them. Within a block stand first the PARAMs, then the LOGs in the order of their index, then the TXs in the order of theirs. PARAMs, and
+// logs that set parameters, go to every partition; every other LOG goes to that of its routing key, and TX to partition 0. Between batches stand, each
+// alone, EPOCH, REORG, CORRECTION, FINALIZED and HALT.
+//
+// History, that is what is final and far below the head, goes out in ranges: one batch for each partition with the records of many blocks, one block
+// after the other, closed by a RANGE_END. Ranges are read side by side, written in order, cut so that each is wholly new or wholly held for every
+// partition, and end at or below the finalized block; from there on it is block by block.
 //
 // PARAMs are words of the DataStore that no event carries, read at the block they stand in: the topic's first, the head when this scanner has caught
 // up with it, and a head every now and then if a word has changed. A TX stands beside every transaction with one of our logs, and beside every
@@ -27,12 +32,26 @@
 // # Completeness
 //
 // Verified blocks are proven: either the header's bloom rules out any log of ours, or the block's receipts hash to the header's receipts root and
-// the logs are taken from them. Blocks are published unverified where the node serves no receipts; scanner_unverified_blocks_total counts them.
+// the logs are taken from them; the block's hash was recomputed. What no node can prove is published all the same, from the log index, and not called
+// verified. It is then proven in the background, by what stands on the topic: scanner_unverified_blocks goes down when it is right. When it is wrong the
+// block and everything above it is taken back by a CORRECTION in every partition and published again under a higher attempt, below the finalized block
+// too. A block's identity is its number, hash and attempt; the blocks above a correction carry its attempt, later ones included, until a range begins
+// anew at 0. What BLOCK_END said at publication stays the word on whether a block is verified: a later proof is not written down.
+//
+// Ranges cannot be corrected, so they wait for proof. Only where nodes refuse receipts outright are they published unverified.
+//
+// # Finality
+//
+// A chain that leaves a block it had called final, by the scanner's own maximum, and with no other endpoint that still has it, halts the topic: HALT goes
+// to every partition and nothing after it, also not by the next scanner. The operator lifts it by scanner.accept_reorg_to, which writes a REORG that
+// readers let pass.
 //
 // # Not guaranteed
 //
-//   - History is copied block by block, one after the other, with a batch for each. There is no faster way for old blocks.
-//   - A reorg deeper than the memory of a partition (1000 blocks) stops the scanner: its readers could not undo it.
+//   - Headers of history are linked to each other by recomputed hashes, up to the finalized block. Who sealed them is not checked: a node alone could make
+//     up a chain.
+//   - A reorg deeper than the memory of a partition (1000 blocks, and never into a range) stops the scanner: its readers could not undo it. A wrong
+//     block that deep is not corrected, but said in the log.
 //   - An event unknown to pkg/gmx stops the scanner: it cannot be routed, and skipping it would hide it.
 //   - The price topic may repeat a report after a restart or a lost reply; readers know a report by token and time.
 package scanner

@@ -32,6 +32,10 @@ func labelOf(partition int, records []wire.Record) string {
 			return fmt.Sprintf("again %d/%d", m.Block.Number, partition)
 		}
 		return fmt.Sprintf("block %d/%d", m.Block.Number, partition)
+	case wire.Reorg:
+		if m.Accepted {
+			return fmt.Sprintf("ACCEPTED/%d", partition)
+		}
 	case wire.RangeEnd:
 		return fmt.Sprintf("range %d/%d", m.Last.Number, partition)
 	}
@@ -45,9 +49,18 @@ var errKilled = errors.New("killed")
 // that moment may get through or not.
 type tripwire struct {
 	label string
+	nth   int // in place of a label: at the n-th batch, whatever it is
 	after bool
 	next  func(topic string) producer
 	dead  atomic.Bool
+	count atomic.Int64
+}
+
+func (w *tripwire) hit(partition int, records []wire.Record) bool {
+	if w.nth > 0 {
+		return w.count.Add(1) == int64(w.nth)
+	}
+	return labelOf(partition, records) == w.label
 }
 
 // on is a scanner's option.
@@ -62,7 +75,7 @@ type tripped struct {
 }
 
 func (p tripped) Produce(ctx context.Context, partition int, records []wire.Record) (int64, error) {
-	hit := labelOf(partition, records) == p.label
+	hit := p.hit(partition, records)
 	if p.dead.Load() || hit && !p.after {
 		p.dead.Store(true)
 		return 0, errKilled

@@ -62,13 +62,13 @@ var (
 // devnet is a running chain with the relay at the emitter's address, and accounts to send from.
 type devnet struct {
 	*evmnode.Node
-	t      *testing.T
+	t      testing.TB
 	keys   []*ecdsa.PrivateKey
 	nonces []uint64
 	client *ethclient.Client
 }
 
-func startDevnet(t *testing.T) *devnet {
+func startDevnet(t testing.TB) *devnet {
 	t.Helper()
 	d := &devnet{t: t, nonces: make([]uint64, 3)}
 	alloc := types.GenesisAlloc{
@@ -239,7 +239,7 @@ type kafka struct {
 	client *bus.Client
 }
 
-func startKafka(t *testing.T) *kafka {
+func startKafka(t testing.TB) *kafka {
 	t.Helper()
 	b, err := broker.Start(broker.Config{})
 	if err != nil {
@@ -251,7 +251,7 @@ func startKafka(t *testing.T) *kafka {
 	return k
 }
 
-func (k *kafka) ensure(t *testing.T, logPartitions int) {
+func (k *kafka) ensure(t testing.TB, logPartitions int) {
 	t.Helper()
 	err := k.client.Ensure(t.Context(), []bus.TopicSpec{
 		{Name: wire.LogTopic(evmnode.DefaultChainID), Partitions: logPartitions}, {Name: wire.PriceTopic(evmnode.DefaultChainID), Partitions: 1},
@@ -261,7 +261,7 @@ func (k *kafka) ensure(t *testing.T, logPartitions int) {
 	}
 }
 
-func newBus(t *testing.T, address string) *bus.Client {
+func newBus(t testing.TB, address string) *bus.Client {
 	t.Helper()
 	cfg := bus.DefaultConfig()
 	cfg.Brokers = []string{address}

@@ -41,7 +41,7 @@ func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, me
 			chain:  node,
 			filter: evm.Filter{Addresses: []chain.Address{cfg.Venue.EventEmitter}, Topics: gmx.Topics()[0]},
 			own:    cfg.Scanner, store: dataStore{cfg.Venue.DataStore, node}, log: log, metrics: metrics,
-			router: gmx.NewRouter(cfg.Venue.EventEmitter, remembered),
+			readers: make(chan struct{}, cfg.Scanner.Backfill.Workers), router: gmx.NewRouter(cfg.Venue.EventEmitter, remembered),
 		},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"perpkeeper/pkg/perp"
-	"perpkeeper/services/devnet/evmnode"
 )
 
 // What stands on the topic is what the chain says, from the first block on and while it grows (PIPE-2).
@@ -44,32 +43,5 @@ func TestTopicIsTheChain(t *testing.T) {
 	}
 	if n := testutil.ToFloat64(s.metrics.unproven); n != 0 {
 		t.Errorf("%v blocks are unproven", n)
-	}
-}
-
-// Reorgs of every kind become one REORG for each partition and the new branch.
-func TestReorgs(t *testing.T) {
-	for _, style := range []evmnode.ForkStyle{evmnode.Replay, evmnode.Drop} {
-		t.Run(string(style), func(t *testing.T) {
-			d, k := startDevnet(t), startKafka(t)
-			d.StallFinality()
-			start(t, testConfig(d, k.Addr()), k)
-			tr := newTruth(d)
-			for i := range byte(8) {
-				d.trade(i)
-			}
-			settle(t, k, tr)
-			for i, depth := range []uint64{1, 3, 24} {
-				d.reorg(depth, style)
-				all := settle(t, k, tr)
-				for p, a := range all {
-					if len(a.reorgs) != i+1 || a.reorgs[i].OldTip.Number-a.reorgs[i].Ancestor.Number != depth {
-						t.Fatalf("partition %d: after a reorg of %d blocks the reorgs are %+v", p, depth, a.reorgs)
-					}
-				}
-				d.trade(20 + byte(i))
-				settle(t, k, tr)
-			}
-		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/retry"
@@ -65,14 +67,25 @@ func (c *collector) readStretch(ctx context.Context, from, to uint64) (stretch, 
 	if err != nil {
 		return stretch{}, err
 	}
-	var s stretch
-	for _, header := range headers {
-		s.refs = append(s.refs, header.BlockRef)
-		s.bytes += sizeOfRef
-		f, err := c.readOld(ctx, header)
-		if err != nil {
-			return stretch{}, err
+	read := make([]found, len(headers))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(c.own.Backfill.Workers)
+	for i, header := range headers {
+		if !c.filter.MayMatch(header.Bloom) && len(c.own.Signers) == 0 {
+			read[i] = found{block: header.BlockRef, verified: true}
+			continue
 		}
+		group.Go(func() (err error) {
+			read[i], err = c.readOld(ctx, header)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return stretch{}, err
+	}
+	var s stretch
+	for _, f := range read {
+		s.refs, s.bytes = append(s.refs, f.block), s.bytes+sizeOfRef
 		if len(f.logs)+len(f.txs) > 0 || !f.verified {
 			s.blocks = append(s.blocks, f)
 			s.logs, s.bytes = s.logs+len(f.logs), s.bytes+f.size()
@@ -81,11 +94,12 @@ func (c *collector) readStretch(ctx context.Context, from, to uint64) (stretch, 
 	return s, nil
 }
 
-// readOld reads a block of history by its header. Bodies are asked for only where the bloom does not rule logs out, or senders are looked for.
+// readOld reads a block of history with its transactions, by its header.
 func (c *collector) readOld(ctx context.Context, header evm.Header) (found, error) {
-	if !c.filter.MayMatch(header.Bloom) && len(c.own.Signers) == 0 {
-		return found{block: header.BlockRef, verified: true}, nil
+	if !send(ctx, c.readers, struct{}{}) {
+		return found{}, context.Cause(ctx)
 	}
+	defer func() { <-c.readers }()
 	block, err := c.chain.Block(ctx, header.Hash)
 	if err != nil {
 		return found{}, err

@@ -1,0 +1,247 @@
+package scanner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/services/devnet/evmnode"
+)
+
+// finalized waits until the topic calls nearly everything final.
+func finalized(t *testing.T, d *devnet, k *kafka, tr *truth) {
+	t.Helper()
+	eventually(t, "finality has come", func() error {
+		for _, a := range settle(t, k, tr) {
+			if a.finalized.Number+2 < d.Head().Number.Uint64() {
+				return fmt.Errorf("%w: %d", errNotYet, a.finalized.Number)
+			}
+		}
+		return nil
+	})
+}
+
+// audits reads all partitions; a topic no twin can follow fails the test.
+func audits(t *testing.T, k *kafka) []audited {
+	t.Helper()
+	all := make([]audited, partitions)
+	for p := range all {
+		var err error
+		if all[p], err = audit(t.Context(), k.client, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// halts waits until every partition has halted, and returns the block the HALT says to go back to.
+func halts(t *testing.T, d *devnet, k *kafka, s *running, depth uint64) chain.Hash {
+	t.Helper()
+	eventually(t, "every partition has halted", func() error {
+		for _, a := range audits(t, k) {
+			if a.halt == nil {
+				return errNotYet
+			}
+		}
+		return nil
+	})
+	ancestor, err := d.client.HeaderByNumber(t.Context(), new(big.Int).SetUint64(d.Head().Number.Uint64()-depth-1)) // the new branch is one longer
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the scanner says so", func() error {
+		why := s.status.following()
+		if why == nil || !strings.Contains(why.Error(), fmt.Sprintf("scanner.accept_reorg_to = %q", ancestor.Hash().Hex())) {
+			return fmt.Errorf("%w: %w", errNotYet, why)
+		}
+		return nil
+	})
+	return chain.Hash(ancestor.Hash())
+}
+
+// A chain that leaves a block it had called final halts the topic. Nothing is published, not by the next scanner either, and nobody takes over, until the
+// operator names the block to go back to (PIPE-2).
+func TestHalt(t *testing.T) {
+	for _, p := range []int{1, 4} {
+		t.Run(fmt.Sprintf("P=%d", p), func(t *testing.T) {
+			withPartitions(t, p)
+			d, k := startDevnet(t), startKafka(t)
+			tr := newTruth(d)
+			cfg := testConfig(d, k.Addr())
+			cfg.Scanner.TakeoverAfter = 100 * time.Millisecond
+			s := start(t, cfg, k)
+			d.trade(1)
+			d.trade(2)
+			finalized(t, d, k, tr)
+			const depth = 5
+			d.reorg(depth, evmnode.Replay)
+			ancestor := halts(t, d, k, s, depth)
+			if testutil.ToFloat64(s.metrics.halted) != 1 {
+				t.Error("the metric does not say that the topic has halted")
+			}
+			d.trade(3)
+
+			second := start(t, cfg, k) // claims the topic, halts too, and the first stands by for good
+			eventually(t, "the second scanner rests, the first stands by", func() error {
+				if why := second.status.following(); why == nil || !strings.Contains(why.Error(), "called final") || !standing(s) {
+					return fmt.Errorf("%w: %w", errNotYet, why)
+				}
+				return nil
+			})
+			d.trade(4)
+			for p, a := range audits(t, k) {
+				if a.halt == nil || len(a.reorgs) > 0 || len(a.epochs) != 2 {
+					t.Errorf("partition %d: halted %t, %d reorgs, epochs %v", p, a.halt != nil, len(a.reorgs), a.epochs)
+				}
+			}
+			_, _ = s.stop(), second.stop()
+
+			cfg.Scanner.AcceptReorgTo = chain.Hash{1}
+			const want = "scanner.accept_reorg_to: perp.1337.log.v1/0 holds no block"
+			if err := start(t, cfg, k).wait(); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("accepting an unknown block: the scanner ended with %v", err)
+			}
+			cfg.Scanner.AcceptReorgTo = ancestor
+			start(t, cfg, k)
+			for p, a := range settle(t, k, tr) {
+				if len(a.reorgs) != 1 || a.reorgs[0].Ancestor.Hash != ancestor {
+					t.Errorf("partition %d: reorgs %+v", p, a.reorgs)
+				}
+			}
+			finalized(t, d, k, tr)
+		})
+	}
+}
+
+// The operator's word for a block that the chain has left too ends the scanner.
+func TestAcceptingWhatIsNotOnTheChain(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	cfg := testConfig(d, k.Addr())
+	s := start(t, cfg, k)
+	d.trade(1)
+	d.trade(2)
+	finalized(t, d, k, tr)
+	tip := chain.Hash(d.Head().Hash())
+	d.reorg(5, evmnode.Replay)
+	halts(t, d, k, s, 5)
+	_ = s.stop()
+	before := audits(t, k)[0].blocks
+	for hash, want := range map[chain.Hash]string{tip: "is the newest block there is", before[len(before)-2].hash(): "the chain has left block"} {
+		cfg.Scanner.AcceptReorgTo = hash
+		if err := start(t, cfg, k).wait(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("accepting %s: the scanner ended with %v; want …%s…", hash, err, want)
+		}
+	}
+}
+
+// Killed at any step of a halt or of its end, the next scanner goes on from there.
+func TestKilledWhileHalting(t *testing.T) {
+	for _, p := range []int{1, 4} {
+		for i := range p {
+			for _, kind := range []string{"HALT", "ACCEPTED"} {
+				for _, after := range []bool{false, true} {
+					label := fmt.Sprintf("%s/%d", kind, i)
+					t.Run(fmt.Sprintf("P=%d %s %t", p, label, after), func(t *testing.T) {
+						withPartitions(t, p)
+						killHalting(t, label, after)
+					})
+				}
+			}
+		}
+	}
+}
+
+func killHalting(t *testing.T, label string, after bool) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	cfg := testConfig(d, k.Addr())
+	s := start(t, cfg, k)
+	d.trade(1)
+	d.trade(2)
+	finalized(t, d, k, tr)
+	const depth = 4
+	ancestor := chain.Hash(audits(t, k)[0].blocks[d.Head().Number.Uint64()-depth-1].hash())
+	_ = s.stop()
+	d.reorg(depth, evmnode.Replay)
+	wire := &tripwire{label: label, after: after}
+	if strings.HasPrefix(label, "ACCEPTED") {
+		first := start(t, cfg, k)
+		halts(t, d, k, first, depth)
+		_ = first.stop()
+		cfg.Scanner.AcceptReorgTo = ancestor
+	}
+	if err := start(t, cfg, k, wire.on).wait(); !errors.Is(err, errKilled) {
+		t.Fatalf("the scanner ended with %v", err)
+	}
+	cfg.Scanner.AcceptReorgTo = ancestor
+	start(t, cfg, k)
+	d.trade(5)
+	settle(t, k, tr)
+}
+
+// frozen is a node that stays where the chain is now: for whoever asks by number or tag.
+func frozen(t *testing.T, d *devnet) lie {
+	t.Helper()
+	head := d.Head().Number.Uint64()
+	answers := map[string]json.RawMessage{}
+	ask := func(at, full string) {
+		var raw json.RawMessage
+		if err := d.client.Client().CallContext(t.Context(), &raw, "eth_getBlockByNumber", json.RawMessage(at), json.RawMessage(full)); err != nil {
+			t.Fatal(err)
+		}
+		answers[at+full] = raw
+	}
+	for _, full := range []string{"true", "false"} {
+		ask(`"latest"`, full)
+		ask(`"finalized"`, full)
+		for n := range head + 1 {
+			ask(fmt.Sprintf(`"0x%x"`, n), full)
+		}
+	}
+	return func(params []json.RawMessage, _ json.RawMessage) json.RawMessage {
+		if answer, known := answers[string(params[0])+string(params[1])]; known {
+			return answer
+		}
+		return json.RawMessage(`null`)
+	}
+}
+
+// One endpoint on a branch that lacks a final block, while another has it, is no reason to halt: it is not believed. Once all have left it, it is one.
+func TestOneEndpointCannotHalt(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	d.trade(1)
+	d.mine(10)
+	hasty, steady := startLiar(t, d), startLiar(t, d)
+	cfg := through(testConfig(d, k.Addr()), hasty, steady)
+	s := start(t, cfg, k)
+	finalized(t, d, k, tr)
+	steady.tell("eth_getBlockByNumber", frozen(t, d))
+	d.reorg(6, evmnode.Replay)
+	eventually(t, "the endpoint is excluded", func() error {
+		for _, e := range s.chain.Endpoints() {
+			for _, x := range e.Excluded {
+				if x.Reason == evm.ReasonSuspected && strings.Contains(x.Detail, "was final") {
+					return nil
+				}
+			}
+		}
+		return errNotYet
+	})
+	for p, a := range audits(t, k) {
+		if a.halt != nil {
+			t.Errorf("partition %d has halted", p)
+		}
+	}
+	steady.tell("eth_getBlockByNumber", nil)
+	halts(t, d, k, s, 6)
+}

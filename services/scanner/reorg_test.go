@@ -1,0 +1,234 @@
+package scanner
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/big"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/services/devnet/evmnode"
+)
+
+// Reorgs of every depth become one REORG for each partition and the new branch (PIPE-2). KEEPER_LONG=1 tries the deep ones in every way.
+func TestReorgs(t *testing.T) {
+	for _, p := range []int{1, 4} {
+		for _, style := range []evmnode.ForkStyle{evmnode.Replay, evmnode.Drop} {
+			t.Run(fmt.Sprintf("P=%d %s", p, style), func(t *testing.T) {
+				withPartitions(t, p)
+				depths := []uint64{1, 3, 8, 16, 24}
+				if os.Getenv("KEEPER_LONG") != "" || p == 4 && style == evmnode.Replay {
+					depths = append(depths, 120, 240, 999)
+				}
+				reorgs(t, style, depths)
+			})
+		}
+	}
+}
+
+func reorgs(t *testing.T, style evmnode.ForkStyle, depths []uint64) {
+	d, k := startDevnet(t), startKafka(t)
+	d.StallFinality()
+	start(t, testConfig(d, k.Addr()), k)
+	tr := newTruth(d)
+	for i := range byte(8) {
+		d.trade(i)
+	}
+	d.mine(slices.Max(depths))
+	settle(t, k, tr)
+	for i, depth := range depths {
+		d.reorg(depth, style)
+		for p, a := range settle(t, k, tr) {
+			if len(a.reorgs) != i+1 || a.reorgs[i].OldTip.Number-a.reorgs[i].Ancestor.Number != depth {
+				t.Fatalf("partition %d: after a reorg of %d blocks the reorgs are %+v", p, depth, a.reorgs)
+			}
+		}
+		d.trade(20 + byte(i))
+		settle(t, k, tr)
+	}
+}
+
+// A reorg while the branch of the one before is still being published.
+func TestReorgInsideAReorg(t *testing.T) {
+	for _, p := range []int{1, 4} {
+		for _, second := range []uint64{3, 20, 40} { // inside the new branch, to its beginning, and below it
+			t.Run(fmt.Sprintf("P=%d %d", p, second), func(t *testing.T) {
+				withPartitions(t, p)
+				d, k := startDevnet(t), startKafka(t)
+				d.StallFinality()
+				tr := newTruth(d)
+				cfg := testConfig(d, k.Addr())
+				d.trade(1)
+				d.mine(40)
+				door := &gate{}
+				start(t, cfg, k, door.on)
+				settle(t, k, tr)
+				door.close()
+				d.reorg(20, evmnode.Replay)
+				eventually(t, "the first reorg is about to be written", func() error {
+					if door.waiting() < p {
+						return errNotYet
+					}
+					return nil
+				})
+				d.trade(2)
+				d.reorg(second, evmnode.Replay)
+				door.open()
+				settle(t, k, tr)
+				d.trade(3)
+				settle(t, k, tr)
+			})
+		}
+	}
+}
+
+// The chain with the higher justified block wins, also where its head is lower.
+func TestShorterBranch(t *testing.T) {
+	for _, lower := range []uint64{1, 4, 9} {
+		t.Run(fmt.Sprint(lower), func(t *testing.T) {
+			d, k := startDevnet(t), startKafka(t)
+			d.StallFinality()
+			tr := newTruth(d)
+			for i := range byte(6) {
+				d.trade(i)
+			}
+			node := startLiar(t, d)
+			start(t, through(testConfig(d, k.Addr()), node), k)
+			settle(t, k, tr)
+			head := d.Head().Number.Uint64() - lower
+			node.tell("eth_getBlockByNumber", func(params []json.RawMessage, honest json.RawMessage) json.RawMessage {
+				if string(params[0]) != `"latest"` {
+					return nil
+				}
+				var raw json.RawMessage
+				if err := d.client.Client().CallContext(t.Context(), &raw, "eth_getBlockByNumber", fmt.Sprintf("0x%x", head), false); err != nil {
+					return nil
+				}
+				return raw
+			})
+			d.reorg(10, evmnode.Replay)
+			tr.head = new(big.Int).SetUint64(head)
+			for p, a := range settle(t, k, tr) {
+				if len(a.reorgs) != 1 {
+					t.Errorf("partition %d: %d reorgs", p, len(a.reorgs))
+				}
+			}
+			node.tell("eth_getBlockByNumber", nil)
+			tr.head = nil
+			d.trade(7)
+			settle(t, k, tr)
+		})
+	}
+}
+
+// step is something that happens in a script.
+type step struct {
+	What  string
+	Depth uint64
+	Nth   int
+	After bool
+}
+
+// scripts draws what happens to a scanner: blocks, forks, lying nodes, and deaths at any batch.
+func scripts(t *rapid.T) []step {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+		return step{
+			What:  rapid.SampledFrom([]string{"blocks", "empty blocks", "replay", "drop", "lie", "repent", "die", "die", "die"}).Draw(t, "what"),
+			Depth: rapid.SampledFrom([]uint64{1, 2, 3, 8, 16}).Draw(t, "depth"),
+			Nth:   rapid.IntRange(1, 25).Draw(t, "nth"),
+			After: rapid.Bool().Draw(t, "after"),
+		}
+	}), 3, 12).Draw(t, "script")
+}
+
+// Whatever happens, and wherever scanners die, the topic becomes what the chain says, and nothing was ever called verified that was wrong (PIPE-2).
+// KEEPER_LONG=1 tries many more scripts.
+func TestAnyScript(t *testing.T) {
+	checks := "6"
+	if os.Getenv("KEEPER_LONG") != "" {
+		checks = "200"
+	}
+	before := flag.Lookup("rapid.checks").Value.String()
+	if err := flag.Set("rapid.checks", checks); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set("rapid.checks", before) })
+	for _, p := range []int{1, 4} {
+		rapid.Check(t, func(rt *rapid.T) {
+			script := scripts(rt)
+			backfill := rapid.Bool().Draw(rt, "ranges")
+			if !t.Run(fmt.Sprintf("P=%d", p), func(t *testing.T) { withPartitions(t, p); play(t, script, backfill) }) {
+				rt.Fatalf("P=%d, ranges %t: %+v", p, backfill, script)
+			}
+		})
+	}
+}
+
+func play(t *testing.T, script []step, backfill bool) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	node := startLiar(t, d)
+	cfg := through(testConfig(d, k.Addr()), node)
+	if backfill {
+		cfg = inRanges(cfg)
+	}
+	told := lies{getLogs: leavesOut(1), getReceipts: refuses}
+	d.trade(0)
+	d.mine(20)
+	d.StallFinality() // at this point: no fork goes below
+	s := start(t, cfg, k)
+	room := uint64(0) // blocks that are not final
+	for i, st := range script {
+		switch st.What {
+		case "blocks":
+			before := d.Head().Number.Uint64()
+			d.trade(byte(i + 1))
+			room += d.Head().Number.Uint64() - before
+		case "empty blocks":
+			d.mine(st.Depth)
+			room += st.Depth
+		case "replay", "drop":
+			if depth := min(st.Depth, room); depth > 0 {
+				d.reorg(depth, evmnode.ForkStyle(st.What))
+			}
+		case "lie":
+			if !backfill { // what a node makes of history while it refuses receipts is believed
+				node.tellAll(told)
+			}
+		case "repent":
+			node.repent(told)
+		case "die":
+			_ = s.stop()
+			wire := &tripwire{nth: st.Nth, after: st.After}
+			s = start(t, cfg, k, wire.on)
+			d.trade(byte(i + 1))
+			room += 4
+			eventually(t, "the scanner dies, or has nothing left to write", func() error {
+				select {
+				case <-s.ended:
+					return nil
+				default:
+				}
+				_, err := compare(t.Context(), k, tr, 1)
+				if _, wrong := errors.AsType[*wrongContentError](err); err != nil && !wrong { // the last block may be a lie
+					return fmt.Errorf("%w: %w", errNotYet, err)
+				}
+				return nil
+			})
+			err := s.stop()
+			if !errors.Is(err, errKilled) && !strings.Contains(err.Error(), "canceled") {
+				t.Fatalf("the scanner ended with %v", err)
+			}
+			s = start(t, cfg, k)
+		}
+	}
+	node.repent(told)
+	d.trade(99)
+	proven(t, k, tr, s)
+}
