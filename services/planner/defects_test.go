@@ -1,0 +1,145 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/wire"
+)
+
+// Defects of published keepers, each as a test that this one does not have it.
+
+// A position that gaps past its trigger is filed as "far" and looked at again after hours. Here the next tick finds it, however far it gapped.
+func TestDefectGapPastTheTrigger(t *testing.T) {
+	d := newDesk()
+	d.report(eth, dollarsPerEther(5000), nowMs+100)
+	d.load(long(alice, 1000))
+	if got := d.jobs(t); len(got) != 0 {
+		t.Fatalf("healthy, but found %v", ids(got))
+	}
+	d.report(eth, dollarsPerEther(3000), nowMs+200)
+	tokens, _ := d.quotes.take()
+	fresh, err := d.findAll(d.book.reached(tokens), d.moment())
+	if err != nil || len(fresh) != 1 {
+		t.Errorf("after a gap of 40 %%: %v, %v", ids(fresh), err)
+	}
+}
+
+// Milliseconds are compared with a setting in seconds, so that nothing is ever fresh, or everything. Here a report is judged with until it has the age of the
+// setting by the state's own time, and not after.
+func TestDefectMillisecondsAgainstSeconds(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Planner.PriceMaxAge = 30 * time.Second
+	for age, fresh := range map[time.Duration]bool{0: true, 29 * time.Second: true, 30 * time.Second: true, 31 * time.Second: false, 5 * time.Hour: false} {
+		p := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), testClient(t, "127.0.0.1:1"), nil)
+		p.book.block = chain.BlockRef{Number: 1, Hash: chain.Hash{1}, TimeMs: nowMs}
+		p.book.byToken[eth] = []chain.Address{ethMarket.MarketToken}
+		d := desk{quotes: p.quotes}
+		d.report(eth, dollarsPerEther(4500), nowMs-uint64(age.Milliseconds()))
+		if _, judged := p.moment().Quotes[eth]; judged != fresh {
+			t.Errorf("a report of age %s is judged with: %v", age, judged)
+		}
+	}
+}
+
+// A check that throws leaves a lock held, and nothing is checked any more. Here a position that cannot be judged is named, and the others are found, at this
+// tick and the next.
+func TestDefectACheckThatFails(t *testing.T) {
+	d := newDesk()
+	broken := long(bob, 900)
+	broken.SizeInTokens = perp.Uint{} // the contract would divide by it
+	d.load(broken, long(alice, 1050))
+	for range 2 {
+		if _, err := d.findAll(d.everywhere(), d.moment()); err == nil || !errors.Is(err, perp.ErrArithmetic) {
+			t.Errorf("the position that cannot be judged is not named: %v", err)
+		}
+		if all := d.live.all(); len(all) != 1 || all[0].Account != alice {
+			t.Errorf("found %v", ids(all))
+		}
+	}
+}
+
+// Candidates are lost on a channel nobody listens to. Here what could not be published is published by the next pass, all of it.
+func TestDefectNobodyListens(t *testing.T) {
+	b, err := broker.Start(broker.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	keeper := wire.DefaultConfig()
+	topic := wire.JobTopic(keeper.ChainID)
+	client := testClient(t, b.Addr())
+	var specs []bus.TopicSpec
+	for _, top := range keeper.Topics() {
+		specs = append(specs, bus.TopicSpec{Name: top.Name, Partitions: top.Partitions, Replication: 1})
+	}
+	if err := client.Ensure(t.Context(), specs); err != nil {
+		t.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.Keeper = keeper
+	p := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), client, nil)
+	p.stateReady, p.jobsReady = new(service.Condition), new(service.Condition)
+	working := p.publisher
+	p.publisher = newPublisher(testClient(t, "127.0.0.1:1"), cfg.Keeper)
+	first, _ := p.live.update(chain.Address{1}, []job.Job{{ID: "a", Kind: job.Order, Signer: chain.Address{9}}})
+	brief, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := p.announce(brief, first, true); err == nil {
+		t.Fatal("published to nobody")
+	}
+	p.publisher = working
+	if err := p.announce(t.Context(), nil, true); err != nil {
+		t.Fatal(err)
+	}
+	partition := wire.SignerPartition(chain.Address{9}, keeper.JobPartitions)
+	r, err := client.Reader(topic, partition, 0).Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err := wire.Decode(r); err != nil || m.(wire.Job).ID != "a" {
+		t.Errorf("%v, %v", m, err)
+	}
+}
+
+func testClient(t *testing.T, address string) *bus.Client {
+	t.Helper()
+	cfg := bus.DefaultConfig()
+	cfg.Brokers = []string{address}
+	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// Two executions in one block leave a node stuck on the second. Here both end their jobs, and a third goes on.
+func TestDefectTwoExecutionsInOneBlock(t *testing.T) {
+	d := newDesk()
+	first, second, third := long(alice, 1050), long(bob, 1010), order(perp.MarketIncrease, 0)
+	d.load(first, second, third)
+	if len(d.jobs(t)) != 3 {
+		t.Fatal("not found")
+	}
+	d.book.apply(pg.Changes{
+		Standing:  pg.Standing{Generation: 1, Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 8, Hash: chain.Hash{8}, TimeMs: nowMs + 450}}},
+		Positions: pg.Delta[perp.Position]{Removed: []chain.Hash{first.PositionKey, second.PositionKey}},
+	})
+	if left := d.jobs(t); !slices.Equal(ids(left), []string{job.OrderID(third.Key, 1)}) {
+		t.Errorf("due after the block: %v", ids(left))
+	}
+}
