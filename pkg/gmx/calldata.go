@@ -34,6 +34,7 @@ var (
 	selectExecuteGlvWithdrawal = selector("executeGlvWithdrawal(bytes32," + pricesType + ")")
 	selectExecuteGlvShift      = selector("executeGlvShift(bytes32," + pricesType + ")")
 	selectExecuteLiquidation   = selector("executeLiquidation(address,address,address,bool," + pricesType + ")")
+	selectUpdateAdlState       = selector("updateAdlState(address,bool," + pricesType + ")")
 	selectExecuteAdl           = selector("executeAdl(address,address,address,bool,uint256," + pricesType + ")")
 )
 
@@ -67,6 +68,11 @@ func ExecuteGlvShift(key chain.Hash, p SetPrices) []byte { return call(selectExe
 // ExecuteLiquidation encodes LiquidationHandler.executeLiquidation.
 func ExecuteLiquidation(account, market, collateral chain.Address, isLong bool, p SetPrices) []byte {
 	return call(selectExecuteLiquidation, p, account.Hash(), market.Hash(), collateral.Hash(), perp.BoolWord(isLong))
+}
+
+// UpdateAdlState encodes AdlHandler.updateAdlState, which compares a side's profits with the pool and says whether it is to be deleveraged.
+func UpdateAdlState(market chain.Address, isLong bool, p SetPrices) []byte {
+	return call(selectUpdateAdlState, p, market.Hash(), perp.BoolWord(isLong))
 }
 
 // ExecuteAdl encodes AdlHandler.executeAdl, which closes sizeDeltaUsd (30 decimals) of a position.

@@ -88,6 +88,7 @@ func TestCallsByKey(t *testing.T) {
 
 func TestCallsByPosition(t *testing.T) {
 	liquidation := referenceMethod("executeLiquidation", "address", "address", "address", "bool")
+	update := referenceMethod("updateAdlState", "address", "bool")
 	adl := referenceMethod("executeAdl", "address", "address", "address", "bool", "uint256")
 	rapid.Check(t, func(t *rapid.T) {
 		account, market, collateral := chain.Address(drawBytes(t, 20)), chain.Address(drawBytes(t, 20)), chain.Address(drawBytes(t, 20))
@@ -100,6 +101,10 @@ func TestCallsByPosition(t *testing.T) {
 		got = ExecuteAdl(account, market, collateral, isLong, size, prices)
 		if want := referenceCall(t, adl, prices, append(words, size.Big())...); !bytes.Equal(got, want) || hex.EncodeToString(got[:4]) != "f09f032d" {
 			t.Fatalf("adl: got  %x\nwant %x", got, want)
+		}
+		got = UpdateAdlState(market, isLong, prices)
+		if want := referenceCall(t, update, prices, common.Address(market), isLong); !bytes.Equal(got, want) || hex.EncodeToString(got[:4]) != "12a758f0" {
+			t.Fatalf("adl state: got  %x\nwant %x", got, want)
 		}
 	})
 }
@@ -120,6 +125,7 @@ func TestCallOfEveryJob(t *testing.T) {
 		job.Order:         {1, ExecuteOrder(key, prices)},
 		job.Liquidation:   {2, ExecuteLiquidation(account, market, collateral, true, prices)},
 		job.Adl:           {3, ExecuteAdl(account, market, collateral, true, perp.U64(5), prices)},
+		job.AdlState:      {3, UpdateAdlState(market, true, prices)},
 		job.Deposit:       {4, ExecuteDeposit(key, prices)},
 		job.Withdrawal:    {5, ExecuteWithdrawal(key, prices)},
 		job.Shift:         {6, ExecuteShift(key, prices)},

@@ -49,6 +49,9 @@ var executions = map[job.Kind]execution{
 	job.Adl: {"adl_handler", func(c Config) chain.Address { return c.AdlHandler }, func(j job.Job, p SetPrices) []byte {
 		return ExecuteAdl(j.Account, j.Market, j.Collateral, j.IsLong, j.SizeDeltaUsd, p)
 	}},
+	job.AdlState: {"adl_handler", func(c Config) chain.Address { return c.AdlHandler }, func(j job.Job, p SetPrices) []byte {
+		return UpdateAdlState(j.Market, j.IsLong, p)
+	}},
 	job.Order:         {"order_handler", func(c Config) chain.Address { return c.OrderHandler }, byKey(ExecuteOrder)},
 	job.Deposit:       {"deposit_handler", func(c Config) chain.Address { return c.DepositHandler }, byKey(ExecuteDeposit)},
 	job.Withdrawal:    {"withdrawal_handler", func(c Config) chain.Address { return c.WithdrawalHandler }, byKey(ExecuteWithdrawal)},

@@ -2,6 +2,7 @@ package gmx
 
 import (
 	"fmt"
+	"slices"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
@@ -30,7 +31,7 @@ type Outcome struct {
 func (o Outcome) Cause() Revert { return DecodeRevert(o.ReasonBytes) }
 
 // Outcome judges the logs of one receipt by what they say about a key: that of an order or request, or of the position that was to be
-// liquidated or deleveraged. Logs of other contracts, and of other keys, are no concern of the job.
+// liquidated or deleveraged, or of the market whose deleveraging was to be brought up to date. Logs of other contracts, and of other keys, are no concern of the job.
 func (d *Decoder) Outcome(logs []chain.Log, key chain.Hash) (Outcome, error) {
 	outcome := Outcome{Result: Nothing}
 	var r reader // its joins stay open: the other logs of the transaction are not asked
@@ -70,6 +71,9 @@ func endOf(e perp.Event, key chain.Hash) (Outcome, bool) {
 			return Outcome{Result: Liquidated}, e.Position.PositionKey == key
 		}
 		return Outcome{Result: Executed}, e.Position.PositionKey == key
+	case perp.MarketValued:
+		about := func(v perp.MarketValue) bool { return v.Measure == perp.AdlEnabled && v.Scope == key }
+		return Outcome{Result: Executed}, slices.ContainsFunc(e.Values, about)
 	}
 	return Outcome{}, false
 }
