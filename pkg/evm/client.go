@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,8 +83,10 @@ func (p *pool) greet(ctx context.Context, all []*endpoint) []error {
 	var wg sync.WaitGroup
 	for i, e := range all {
 		wg.Go(func() {
-			if e.private { // a builder may serve nothing but transactions
-				_, failures[i] = put(ctx, e, scalar[hexNumber]("eth_chainId"))
+			if e.private {
+				if _, err := put(ctx, e, scalar[hexNumber](methodChainID)); !Refused(err) {
+					failures[i] = err
+				}
 				return
 			}
 			heads[i], failures[i] = put(ctx, e, tagged("latest"))
@@ -103,7 +106,7 @@ func (p *pool) greet(ctx context.Context, all []*endpoint) []error {
 }
 
 // all are the endpoints to read from and those to send to only.
-func (p *pool) all() []*endpoint { return append(p.public[:len(p.public):len(p.public)], p.private...) }
+func (p *pool) all() []*endpoint { return slices.Concat(p.public, p.private) }
 
 // Close ends what runs in the background and drops the connections.
 func (c *Client) Close() {

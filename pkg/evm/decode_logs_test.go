@@ -189,7 +189,8 @@ func gmxReceipts(tb testing.TB) []byte {
 
 func TestDecodesGMXReceipts(t *testing.T) {
 	receipts, err := decodeReceipts(gmxReceipts(t))
-	if err != nil || len(receipts) != 1 || len(receipts[0].logs) != 2 || receipts[0].from != (chain.Address{19: 0xaa}) || receipts[0].to != (chain.Address{19: 0xbb}) {
+	if err != nil || len(receipts) != 1 || len(receipts[0].logs) != 2 ||
+		receipts[0].from != (chain.Address{19: 0xaa}) || receipts[0].to != (chain.Address{19: 0xbb}) {
 		t.Fatalf("%+v, %v", receipts, err)
 	}
 	compareReceipts(t, gmxReceipts(t), receipts)

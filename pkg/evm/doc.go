@@ -8,7 +8,7 @@
 // # Guaranteed
 //
 //   - No endpoint is used before it has named the configured chain (and genesis block, if one is configured), and again after every
-//     connection that broke. One of another chain is never used; see WrongChain.
+//     connection that broke. One of another chain is never used; see WrongChain. A private endpoint alone may refuse to name its chain.
 //   - A block's hash is recomputed from its header, also of announced heads; a block asked for by hash has that hash, and one asked for by number has
 //     that number. Logs and receipts carry the hash of the block they were asked for, in ascending order without gaps of the receipts' indexes.
 //     Logs of a range lie within it, in the chain's order; headers of a range name each other as parents.

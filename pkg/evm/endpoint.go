@@ -38,7 +38,7 @@ func newEndpoint(u secret.URL, name Source, private bool, chainID uint64, cfg Co
 		span: newSpan(cfg.LogsRange), last: errors.New("not asked yet"), batches: cfg.HeadersBatch,
 	}
 	e.line = line{
-		url: u, chainID: chainID, genesis: cfg.Genesis, opening: make(chan struct{}, 1),
+		url: u, chainID: chainID, genesis: cfg.Genesis, sendOnly: private, opening: make(chan struct{}, 1),
 		http: &http.Client{Transport: patient{transport, e.throttled}},
 	}
 	return e
@@ -229,6 +229,9 @@ func (e *endpoint) rank(p Purpose) (standing, float64) {
 	}
 	return s, e.vitals.score(e.cfg.RequestTimeout) + milliseconds(wait)
 }
+
+// pausing tells whether a request would have to wait for the endpoint's rate limit.
+func (e *endpoint) pausing() bool { return e.bucket.ready(time.Now()) > 0 }
 
 func (e *endpoint) patience(method string) time.Duration {
 	e.mu.Lock()

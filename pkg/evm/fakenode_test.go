@@ -62,8 +62,9 @@ func newFakeChain(length int, salt byte, logs func(n int) int) fakeChain {
 		receipt.Logs = b.logs
 		receipt.Bloom = types.CreateBloom(receipt)
 		b.header = &types.Header{
-			ParentHash: parent, Number: big.NewInt(int64(n)), Time: 1_700_000_000 + uint64(n), Difficulty: big.NewInt(2), Extra: []byte{salt}, GasLimit: 1, BaseFee: new(big.Int),
-			Bloom: receipt.Bloom, ReceiptHash: types.DeriveSha(types.Receipts{receipt}, trie.NewListHasher()),
+			ParentHash: parent, Number: big.NewInt(int64(n)), Time: 1_700_000_000 + uint64(n), Difficulty: big.NewInt(2), Extra: []byte{salt}, GasLimit: 1,
+			BaseFee: new(big.Int),
+			Bloom:   receipt.Bloom, ReceiptHash: types.DeriveSha(types.Receipts{receipt}, trie.NewListHasher()),
 		}
 		b.hash = b.header.Hash()
 		parent = b.hash

@@ -8,6 +8,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/retry"
 )
@@ -131,8 +133,11 @@ func (p *pool) listen(ctx context.Context, e *endpoint, announced chan<- announc
 			tries.Reset()
 		}
 		tries.Failed(err)
-		if ctx.Err() == nil {
-			e.log.Warn().Err(err).Msg("evm: no announcements of heads from this endpoint for now")
+		if level := zerolog.DebugLevel; ctx.Err() == nil {
+			if tries.Attempt() <= 1 {
+				level = zerolog.WarnLevel
+			}
+			e.log.WithLevel(level).Err(err).Msg("evm: no announcements of heads from this endpoint for now")
 		}
 	}
 }

@@ -162,7 +162,8 @@ func TestHeadsAreRaced(t *testing.T) {
 			t.Fatalf("block %d was announced by %s first, %s is remembered", n, first.url(), got)
 		}
 		before := second.node.count(methodLogs)
-		if logs, err := c.Logs(t.Context(), truth.ref(n), allEvents); err != nil || !sameLogs(logs, truth.truth(n, n, allEvents)) || second.node.count(methodLogs) != before {
+		logs, err := c.Logs(t.Context(), truth.ref(n), allEvents)
+		if err != nil || !sameLogs(logs, truth.truth(n, n, allEvents)) || second.node.count(methodLogs) != before {
 			t.Fatalf("%d logs of block %d, %v; the other node was asked %d times", len(logs), n, err, second.node.count(methodLogs)-before)
 		}
 		second.push(n) // late: no news

@@ -27,8 +27,8 @@ const (
 // LogsVerdict is a class with the numbers that go with it.
 type LogsVerdict struct {
 	Class LogsClass
-	// Limit is how many blocks may be asked for, of LogsShrink and LogsSuggested; 0 if the node did not say. Some nodes count the last block and some do not: where Limit blocks are
-	// refused with Limit, one fewer is meant.
+	// Limit is how many blocks may be asked for, of LogsShrink and LogsSuggested; 0 if the node did not say. Some nodes count the last block and some do
+	// not: where Limit blocks are refused with Limit, one fewer is meant.
 	Limit uint64
 	// From and To are the blocks that should work, From the lower one.
 	From, To uint64

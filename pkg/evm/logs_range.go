@@ -16,7 +16,7 @@ import (
 //
 // Every log is within the range, chosen by the filter and of no removed block, and the logs of one number are of one block. What is not shown: that
 // the blocks are canonical, and that none of their logs is missing; headers tell both (see Blocks). Ask for finalized blocks only: different parts of the
-// range may come from different endpoints. NotFound(err) where no endpoint has the whole range yet.
+// range may come from different endpoints. NotFound(err) where no endpoint that answers has the whole range yet.
 func (r Reader) LogsRange(ctx context.Context, from, to uint64, f Filter) ([]chain.Log, error) {
 	var all []chain.Log
 	for at := from; at <= to; {

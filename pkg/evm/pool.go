@@ -19,6 +19,7 @@ import (
 
 // What nodes are asked.
 const (
+	methodChainID     = "eth_chainId"
 	methodBlock       = "eth_getBlockByHash"
 	methodBlockAt     = "eth_getBlockByNumber"
 	methodLogs        = "eth_getLogs"

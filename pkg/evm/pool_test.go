@@ -203,7 +203,8 @@ func TestStaleNodesComeLast(t *testing.T) {
 		c, reg := dialFakes(t, nil, nodes...)
 		nodes[0].setHead(80)
 		time.Sleep(c.pool.cfg.ProbeInterval + time.Second)
-		if r := excluded(c, 0, Everything); r != ReasonStale || c.Endpoints()[0].Behind != 19*time.Second || gauge(t, reg, "evm_endpoint_lag_seconds", "http://a/") != 19 {
+		if r := excluded(c, 0, Everything); r != ReasonStale || c.Endpoints()[0].Behind != 19*time.Second ||
+			gauge(t, reg, "evm_endpoint_lag_seconds", "http://a/") != 19 {
 			t.Errorf("excluded for %q, %s behind", r, c.Endpoints()[0].Behind)
 		}
 		for range 3 {
@@ -323,6 +324,21 @@ func TestThrottledEndpoints(t *testing.T) {
 	}
 }
 
+// An endpoint that has to be waited for does not hold up the probing of the others.
+func TestProbesWaitForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(2, 100)
+		nodes[1].head = 50
+		c, _ := dialFakes(t, nil, nodes...)
+		c.pool.public[0].bucket.refused(time.Now(), time.Minute)
+		nodes[1].setHead(99)
+		time.Sleep(c.pool.cfg.ProbeInterval + time.Second)
+		if head := c.Endpoints()[1].Head; head != truth.ref(99) {
+			t.Errorf("head %+v after a probe", head)
+		}
+	})
+}
+
 // With one endpoint there is nobody else: the request waits for as long as it has to.
 func TestTheOnlyEndpointIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -390,7 +406,8 @@ func TestSuspectAndElsewhere(t *testing.T) {
 		if _, err := c.Elsewhere("http://b/").Logs(t.Context(), at, allEvents); err != nil {
 			t.Fatal(err)
 		}
-		if who := c.Suspect(at.Hash, PartLogs, "hid two logs"); who != "http://a/" || excluded(c, 0, ForLogs) != ReasonSuspected || excluded(c, 0, ForReceipts) != "" {
+		who := c.Suspect(at.Hash, PartLogs, "hid two logs")
+		if who != "http://a/" || excluded(c, 0, ForLogs) != ReasonSuspected || excluded(c, 0, ForReceipts) != "" {
 			t.Errorf("suspected %q, %+v", who, c.Endpoints()[0].Excluded)
 		}
 	})

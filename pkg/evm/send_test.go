@@ -52,6 +52,24 @@ func TestSendPrivate(t *testing.T) {
 	})
 }
 
+// A relay may serve nothing but transactions; one that names another chain is not used all the same.
+func TestRelaysThatNameNoChain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(2, 50)
+		nodes[1].obey(refuse(refusal(codeMethodNotFound, "method not found"), methodChainID, methodBlockAt))
+		c, _ := dialFakes(t, func(cfg *Config) { cfg.URLs, cfg.PrivateURLs = cfg.URLs[:1], cfg.URLs[1:] }, nodes...)
+		if err := c.SendPrivate(t.Context(), []byte{1}); err != nil || nodes[1].count(methodSend) != 1 {
+			t.Errorf("%v; sent %d times", err, nodes[1].count(methodSend))
+		}
+		nodes[1].obey(nil)
+		nodes[1].chainID = 97
+		c.pool.private[0].drop(c.pool.private[0].conn)
+		if err := c.SendPrivate(t.Context(), []byte{2}); err == nil || nodes[1].count(methodSend) != 1 {
+			t.Errorf("%v; sent to another chain", err)
+		}
+	})
+}
+
 func TestSendPrivateNeedsAnEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(1, 50)

@@ -3,6 +3,7 @@ package evm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ func (p *pool) watch() {
 
 // probe asks all endpoints for their heads at once, lets them vote on an older block, and takes back those that have cooled down and answer well.
 func (p *pool) probe(ctx context.Context) {
-	all := p.all()
+	all := slices.DeleteFunc(p.all(), (*endpoint).pausing)
 	failures := p.greet(ctx, all)
 	p.vote(ctx)
 	now := time.Now()
@@ -42,8 +43,8 @@ func (p *pool) probe(ctx context.Context) {
 // settled is how many blocks below the lowest head endpoints must agree: deeper than any fork of BSC while votes come in.
 const settled = 32
 
-// vote asks every endpoint that names a head for the same settled block, and excludes those that contradict a majority, for longer each time. With two endpoints, or
-// without a majority, nobody can tell who is right.
+// vote asks every endpoint that names a head for the same settled block, and excludes those that contradict a majority for a cool-down from then on. With
+// two endpoints, or without a majority, nobody can tell who is right.
 func (p *pool) vote(ctx context.Context) {
 	voters, number := p.electorate()
 	if len(voters) < 3 {
@@ -74,7 +75,7 @@ func (p *pool) vote(ctx context.Context) {
 func (p *pool) electorate() (voters []*endpoint, number uint64) {
 	for _, e := range p.public {
 		head := e.head()
-		if head.Hash.IsZero() || head.Number < settled || e.usable(Everything) == foreign {
+		if head.Hash.IsZero() || head.Number < settled || e.usable(Everything) == foreign || e.pausing() {
 			continue
 		}
 		if at := head.Number - settled; len(voters) == 0 || at < number {
