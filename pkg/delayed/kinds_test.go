@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
@@ -171,4 +172,25 @@ func TestIsAnomaly(t *testing.T) {
 	if !errors.Is(delayed.Anomalyf("odd: %w", errBroken), errBroken) {
 		t.Error("the reason is lost")
 	}
+}
+
+// Whatever stands in a row, a kind neither panics nor takes what it cannot read for work.
+func FuzzPayloads(f *testing.F) {
+	f.Add([]byte(`{"agent": "ann", "amount": "1"}`))
+	f.Add([]byte(`{"job": "x", "arm": 1}`))
+	f.Add([]byte(`{"what": "order", "key": "0x00"}`))
+	f.Add([]byte(`[1`))
+	metrics := delayed.NewMetrics(prometheus.NewRegistry())
+	kinds := []delayed.Kind{
+		delayed.Commissions{}, delayed.NewExpiries(metrics, zerolog.Nop()), delayed.Reports{Log: zerolog.Nop()},
+		delayed.Rearm{HandOut: func(context.Context, job.Job) (bool, error) { return true, nil }},
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		for _, k := range kinds {
+			_, err := k.Do(t.Context(), &memoryTx{memory: newMemory()}, delayed.Job{Kind: k.Name(), Key: "2026-01-01", Payload: payload})
+			if k.Name() != delayed.DailyReport && !json.Valid(payload) && !delayed.IsAnomaly(err) {
+				t.Errorf("%s took %q for work: %v", k.Name(), payload, err)
+			}
+		}
+	})
 }

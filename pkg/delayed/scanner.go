@@ -58,7 +58,7 @@ func (s *Scanner) Run(ctx context.Context, bell Bell) error {
 }
 
 // shortestPause keeps rows that are due and cannot be taken, because somebody else works on them, from becoming a busy loop.
-const shortestPause = 100 * time.Millisecond
+const shortestPause = 500 * time.Millisecond
 
 // Scan lets the sources add rows and then does everything that is due, oldest first. Failing jobs are no error of the scan; an error says that a source or the
 // store failed, and that the rows concerned are left for the next scan.
