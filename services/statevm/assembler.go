@@ -81,8 +81,8 @@ func (a *assembler) endBlock(r bus.Record, end wire.BlockEnd) (*share, error) {
 
 // endRange checks a range against its last record: every record is of a block that the end names, and they stand in order.
 func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
-	if end.Last.Number <= end.Before.Number {
-		return nil, a.refuse(r, "a range goes from block %d to block %d", end.Before.Number+1, end.Last.Number)
+	if end.Last.Number <= end.Before.Number || end.Before.Hash.IsZero() {
+		return nil, a.refuse(r, "a range goes from block %d, child of %s, to block %d", end.Before.Number+1, end.Before.Hash, end.Last.Number)
 	}
 	s := shareOfRange(end)
 	if err := a.close(s, r, end.Records, end.Digest); err != nil {

@@ -29,7 +29,7 @@ type Settings struct {
 func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
-		Statevm: Settings{MaxRecords: 20_000},
+		Statevm: Settings{MaxRecords: 10_000},
 	}
 }
 

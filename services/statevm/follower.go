@@ -2,7 +2,6 @@ package statevm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -47,10 +46,12 @@ func (f *follower) run(ctx context.Context) error {
 		for err == nil {
 			err = f.advance(ctx)
 		}
-		if halts(err) {
-			return errors.Join(err, f.forbid(ctx, err))
+		if contradicts(err) {
+			if forbidding := f.forbid(ctx, err); forbidding != nil {
+				err = forbidding // and once that works, the record says the same again
+			}
 		}
-		if pg.NotOwner(err) {
+		if halts(err) || pg.NotOwner(err) {
 			return err
 		}
 		if f.partition.Offset().Next != began {
@@ -128,15 +129,15 @@ func (f *follower) stopAt(ctx context.Context, err error) error {
 	return err
 }
 
-// forbid notes in the database that nobody may act on the state, when that is what an error says.
-func (f *follower) forbid(ctx context.Context, err error) error {
-	if !contradicts(err) || f.partition.Offset().Halted != "" {
+// forbid notes in the database that nobody may act on the state, and why.
+func (f *follower) forbid(ctx context.Context, why error) error {
+	at := f.partition.Offset()
+	if at.Halted != "" {
 		return nil
 	}
-	at := f.partition.Offset()
 	failpoint.Hit("statevm.halt.before")
-	if err := f.partition.Commit(ctx, pg.Commit{Next: at.Next, Epoch: at.Epoch, Halted: storable(err.Error())}); err != nil {
-		return fmt.Errorf("noting it for planner and sender: %w", err)
+	if err := f.partition.Commit(ctx, pg.Commit{Next: at.Next, Epoch: at.Epoch, Halted: storable(why.Error())}); err != nil {
+		return fmt.Errorf("noting for planner and sender that nobody may act: %w", err)
 	}
 	failpoint.Hit("statevm.halt.after")
 	return nil

@@ -147,7 +147,7 @@ func replay(b *testing.B, partitions int, undo bool) {
 		}
 	}
 	generation := 1
-	var took time.Duration
+	var took, own, database time.Duration
 	for b.Loop() {
 		b.StopTimer()
 		generation++
@@ -155,10 +155,10 @@ func replay(b *testing.B, partitions int, undo bool) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		began := time.Now()
+		began, ownBefore, databaseBefore := time.Now(), ownCPU(), databaseCPU()
 		stop := n.run(generation)
 		n.await(generation)
-		took += time.Since(began)
+		took, own, database = took+time.Since(began), own+ownCPU()-ownBefore, database+databaseCPU()-databaseBefore
 		b.StopTimer()
 		stop()
 		b.StartTimer()
@@ -166,7 +166,10 @@ func replay(b *testing.B, partitions int, undo bool) {
 	runs := time.Duration(generation - 1)
 	rate := float64(n.venue.logs) / (took / runs).Seconds()
 	bare := n.bareTime(generation)
+	events := float64(n.venue.logs) * float64(runs)
 	b.ReportMetric(rate, "events/s")
+	b.ReportMetric(float64(own.Microseconds())/events, "own-cpu-us/event")
+	b.ReportMetric(float64(database.Microseconds())/events, "db-cpu-us/event")
 	b.ReportMetric(100*bare.Seconds()/(took/runs).Seconds(), "%bare")
 	b.ReportMetric(float64(n.venue.logs)/bare.Seconds(), "bare-events/s")
 	b.ReportMetric(0, "ns/op")
