@@ -45,6 +45,8 @@ const (
 	Wait Step = iota
 	// Broadcast the newest attempt, the bytes as they are stored.
 	Broadcast
+	// Adopt a flight that another tenure has left: cancel it if its job is no longer to be done, and else broadcast the newest attempt as it stands.
+	Adopt
 	// Replace the newest attempt by one that pays more, if the job is still to be done and the caps leave room, and else broadcast it again.
 	Replace
 	// Free the nonce of bytes that no node takes.
@@ -59,7 +61,7 @@ const (
 	Disown
 )
 
-var stepNames = [...]string{"wait", "broadcast", "replace", "free", "record", "take back", "finish", "disown"}
+var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "free", "record", "take back", "finish", "disown"}
 
 // String names the step.
 func (s Step) String() string { return stepNames[s] }
@@ -85,12 +87,12 @@ func (p Policy) Next(f Flight, s Sight) Step {
 	return p.press(f, s)
 }
 
-// press says what to do about a flight that could still be mined and is not. What was adopted is broadcast as it stands before anything is raised.
+// press says what to do about a flight that could still be mined and is not. What is adopted is not raised at once: it may be in every pool.
 func (p Policy) press(f Flight, s Sight) Step {
 	patience := p.Of(LaneOf(f.Intent.Job.Kind)).Patience
 	switch {
 	case !s.Sent.Ever:
-		return Broadcast
+		return Adopt
 	case s.Sent.Answer == Never:
 		return Free
 	case s.Sent.Answer == TooCheap || s.Sent.passed(s.Head) >= patience:

@@ -110,7 +110,7 @@ func TestNext(t *testing.T) {
 		"not mined for two blocks":        {nil, Sight{Head: 9, Sent: due}, Broadcast},
 		"not mined for long":              {nil, Sight{Head: 9, Sent: long}, Replace},
 		"the head went down":              {nil, Sight{Head: 8, Sent: just}, Broadcast},
-		"adopted, never sent by us":       {nil, Sight{Head: 9}, Broadcast},
+		"adopted, never sent by us":       {nil, Sight{Head: 9}, Adopt},
 		"too cheap":                       {nil, Sight{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Replace},
 		"taken by nobody, ever":           {nil, Sight{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
 		"mined":                           {nil, Sight{Head: 9, Receipt: receiptAt(9, 0), Sent: long}, Record},
@@ -173,7 +173,7 @@ func TestNextNeverEndsEarly(t *testing.T) {
 			if s.Receipt != nil || f.Mined != nil || s.FinalNonce <= f.Intent.Nonce || s.Missing < p.Doubt {
 				t.Fatal("disowned in spite of doubt")
 			}
-		case Broadcast, Replace, Free:
+		case Broadcast, Adopt, Replace, Free:
 			if s.Receipt != nil || s.FinalNonce > f.Intent.Nonce {
 				t.Fatal("broadcast what cannot be mined any more")
 			}

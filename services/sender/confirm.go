@@ -95,6 +95,11 @@ func (c *confirm) remember(flights []txm.Flight) {
 			flying[hash] = true
 		}
 	}
+	held := 0.0
+	if c.broadcast.held() != "" {
+		held = 1
+	}
+	c.metrics.held.WithLabelValues(c.signer.Hex()).Set(held)
 	c.metrics.liquidations.WithLabelValues(c.signer.Hex()).Set(float64(liquidations))
 	c.broadcast.forget(flying)
 	maps.DeleteFunc(c.missing, func(id int64, _ time.Time) bool { return !intents[id] })
@@ -145,6 +150,8 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 		return c.disown(ctx, f)
 	case txm.Broadcast:
 		return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
+	case txm.Adopt:
+		return c.renewal.adopt(ctx, f, s)
 	case txm.Replace:
 		return c.renewal.replace(ctx, f, s)
 	case txm.Free:

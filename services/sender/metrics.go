@@ -27,6 +27,7 @@ type Metrics struct {
 	reorgs       prometheus.Counter
 	inFlight     *prometheus.GaugeVec
 	liquidations *prometheus.GaugeVec
+	held         *prometheus.GaugeVec
 	queueDepth   *prometheus.GaugeVec
 	queueSeconds prometheus.Histogram
 	sendAge      *prometheus.HistogramVec
@@ -84,6 +85,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		liquidations: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sender_liquidations_in_flight", Help: "Liquidations of a signer in flight; the sum over all senders of a keeper is limited.",
 		}, []string{"signer"}),
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sender_held", Help: "1 while a signer claims nothing because it cannot pay for gas, or the nodes take no more of it; it goes on by itself.",
+		}, []string{"signer"}),
 		queueDepth: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "worker_queue_depth", Help: "Intents of a signer that wait for their nonce.",
 		}, []string{"signer"}),
@@ -101,7 +105,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"kind"}),
 	}
 	reg.MustRegister(m.admissions, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
-		m.reorgs, m.inFlight, m.liquidations, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
+		m.reorgs, m.inFlight, m.liquidations, m.held, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
 	return m
 }
 
@@ -117,6 +121,7 @@ func (m *Metrics) claimed(i txm.Intent) {
 func (m *Metrics) forget(signer chain.Address) {
 	m.inFlight.DeleteLabelValues(signer.Hex())
 	m.liquidations.DeleteLabelValues(signer.Hex())
+	m.held.DeleteLabelValues(signer.Hex())
 	m.queueDepth.DeleteLabelValues(signer.Hex())
 	m.spent.DeleteLabelValues(signer.Hex())
 }

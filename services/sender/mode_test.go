@@ -67,14 +67,18 @@ func (s *site) mustAllEndOnce(said []job.Job, by chain.Address, before uint64) {
 }
 
 // heldLeases counts how often the process asked for a lease that somebody else had.
-func (r *running) heldLeases() (n float64) {
+func (r *running) heldLeases() float64 { return r.count("lease_acquire_total", "held") }
+
+// count sums up a counter of the process over its labels; with a value, over those whose first label has it.
+func (r *running) count(name string, value ...string) (n float64) {
+	r.site.t.Helper()
 	families, err := r.registry.Gather()
 	if err != nil {
 		r.site.t.Fatal(err)
 	}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if f.GetName() == "lease_acquire_total" && m.GetLabel()[0].GetValue() == "held" {
+			if f.GetName() == name && (len(value) == 0 || m.GetLabel()[0].GetValue() == value[0]) {
 				n += m.GetCounter().GetValue()
 			}
 		}

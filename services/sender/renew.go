@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/signer"
@@ -23,6 +24,7 @@ type renewal struct {
 	purse     *purse
 	store     txm.Flights
 	broadcast *broadcast
+	node      counter
 	// recheck looks at a job anew: fresh rows, fresh reports, a simulated call.
 	recheck func(ctx context.Context, t *task) (verdict, error)
 	metrics *Metrics
@@ -34,6 +36,18 @@ type plan struct {
 	kind   txm.AttemptKind
 	call   call
 	cancel txm.Verdict
+}
+
+// adopt looks at a flight that another tenure has left. Its bytes may be anywhere: they are broadcast as they stand, unless the job is done or gone.
+func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
+	p, ready, err := r.look(ctx, f)
+	if err != nil {
+		return err
+	}
+	if ready && p.kind == txm.Cancel && !f.Leaving() {
+		return r.attempt(ctx, f, s, p)
+	}
+	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
 // replace raises a flight's price, or cancels it if its job is no longer to be done. Where that cannot be, the newest attempt is broadcast again.
@@ -64,7 +78,7 @@ func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	return r.attempt(ctx, f, s, r.leave(txm.Cancel, txm.Verdict{Outcome: job.Refused, Reason: "no node takes the transaction: " + f.Newest().LastClass}))
 }
 
-// look decides what a flight needs. It is not ready while nobody can tell.
+// look decides what a flight needs. It is not ready while nobody can tell: a job that is done may have been done by this very flight, a moment ago.
 func (r renewal) look(ctx context.Context, f txm.Flight) (p plan, ready bool, err error) {
 	if f.Leaving() {
 		return r.leave(f.Newest().Kind, f.Intent.Cancel), true, nil
@@ -75,7 +89,8 @@ func (r renewal) look(ctx context.Context, f txm.Flight) (p plan, ready bool, er
 	case err != nil:
 		return p, false, err
 	case v.kind == ended:
-		return r.leave(txm.Cancel, txm.Verdict{Outcome: v.outcome, Reason: v.reason}), true, nil
+		latest, err := r.node.NonceAt(ctx, f.Intent.Signer, evm.Latest)
+		return r.leave(txm.Cancel, txm.Verdict{Outcome: v.outcome, Reason: v.reason}), latest <= f.Intent.Nonce, err
 	case v.kind != onward:
 		return p, false, nil
 	}
@@ -97,6 +112,10 @@ func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan)
 	price, room := r.policy.Raise(lane, p.kind, p.call.gas, newest.SignedTx, m)
 	if !room || !r.purse.take(more(p.call.gas*price, newest.Cost())) {
 		r.metrics.capped.WithLabelValues(string(lane)).Inc()
+		if r.broadcast.atCap(newest.Hash) {
+			r.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Uint64("gas_price", newest.Cap).
+				Msg("the caps leave no room for a raise; it is broadcast as it is until it lands")
+		}
 		return r.repeat(ctx, f, s)
 	}
 	tx, err := r.sign(ctx, f.Intent.Nonce, p.call, price)

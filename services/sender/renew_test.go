@@ -136,6 +136,44 @@ func cancelledInFlight(t *testing.T, s *site, by chain.Address, key secret.Strin
 	}
 }
 
+// Sender design §4: an heir looks at a job before it broadcasts what was signed for it.
+func cancelledByHeir(t *testing.T, s *site, by chain.Address, key secret.String) {
+	before, w := s.nonce(by), &witness{}
+	w.mute.Store(true)
+	first := s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
+	first.stop()
+	_, other := s.keeper(11)
+	s.rival(w.broadcasts()[0], other)
+	s.eventually("the state knows", func(ctx context.Context) bool {
+		found, err := s.db.Order(ctx, j.Key)
+		return err == nil && !found.Row.Status.Pending()
+	})
+	s.sender([]secret.String{key})
+	if r := s.result(j.ID, 1); r.Outcome != job.SkippedDone || r.GasUsed != txm.EmptyGas || r.Nonce != before {
+		t.Errorf("result %+v", r)
+	}
+}
+
+// At its cap a transaction is broadcast as it is until it lands, and people are told.
+func capped(t *testing.T, s *site, by chain.Address, key secret.String) {
+	s.impatient()
+	s.cfg.Sender.Fee.Order.Cap = s.cfg.Sender.Fee.Floor
+	before, w := s.nonce(by), &witness{}
+	w.mute.Store(true)
+	sn := s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.eventually("it is broadcast again and again", func(context.Context) bool {
+		return len(w.broadcasts()) > 3 && sn.count("sender_price_capped_total") > 0
+	})
+	w.mute.Store(false)
+	s.mustEndOnce(j, by, before)
+	s.mustBeStored(j, w.broadcasts())
+}
+
 func penniless(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.cfg.Sender.Fee.DayCost = 1
 	before := s.nonce(by)

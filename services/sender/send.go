@@ -36,6 +36,7 @@ type broadcast struct {
 type sent struct {
 	first, last uint64
 	class       evm.Class
+	capped      bool // people were told that its price cannot be raised
 }
 
 // transmitter gives a signed transaction to every endpoint, public or private; nil says that one has it.
@@ -115,6 +116,16 @@ func (b *broadcast) expect(hash chain.Hash) {
 	}
 	was.last = head.Number
 	b.last[hash] = was
+}
+
+// atCap notes that a transaction's price cannot be raised, and tells whether that is news.
+func (b *broadcast) atCap(hash chain.Hash) (news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := b.last[hash]
+	news, was.capped = !was.capped, true
+	b.last[hash] = was
+	return news
 }
 
 // restart forgets when a transaction was first broadcast: it was mined since, and is as good as new.

@@ -77,6 +77,8 @@ func TestTrouble(t *testing.T) {
 		{"nodes want more", tooCheap("transaction underpriced: gas tip cap 1, minimum needed 2")},
 		{"another transaction is at the nonce", tooCheap("replacement transaction underpriced")},
 		{"the job is done elsewhere before ours is mined", cancelledInFlight},
+		{"the job is done elsewhere before its heir looks", cancelledByHeir},
+		{"the caps are reached", capped},
 		{"the sender is asked to stop", handedOver},
 		{"the lease is lost in the middle", fencedOut},
 		{"the database is away for a while", databaseAway},

@@ -173,7 +173,7 @@ func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
 	return renewal{
 		tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, policy: fee, market: w.market,
 		purse: &purse{signer: w.key.Address(), limit: fee.DayCost, store: w.intents},
-		store: w.intents, broadcast: b, recheck: w.recheck().run, metrics: w.metrics, log: w.log,
+		store: w.intents, broadcast: b, node: w.node, recheck: w.recheck().run, metrics: w.metrics, log: w.log,
 	}
 }
 

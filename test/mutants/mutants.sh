@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Removes one guard of the sender at a time, in a copy of the tree, and shows that the suite turns red each time: a guard whose removal nobody notices is
+# either not needed or not tested. Prints one line a mutant, and fails if any survives. Arguments choose mutants by a part of their name.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+git ls-files -z -- go.mod go.sum pkg services test | xargs -0 cp --parents -t "$copy" 2>/dev/null || true
+cd "$copy"
+
+store="./pkg/pg -run IntentsConform|NoncesConform|LeasesConform|WriteWaits|TakeoverWaits|JudgedAfterTheWait|BackInTime"
+failed=0 chosen=0
+
+# mutant <name> <file> <sed script> <go test arguments>
+mutant() {
+  local name=$1 file=$2 script=$3 arguments=$4 output verdict
+  for part in "${wanted[@]}"; do [[ $name == *"$part"* ]] || return 0; done
+  chosen=$((chosen + 1))
+  cp "$file" "$copy/.original"
+  sed -E -i "$script" "$file"
+  if cmp -s "$file" "$copy/.original"; then
+    verdict="NOT MADE: the guard is no longer where the script looks for it" failed=1
+  elif ! output=$(go vet "${arguments%% *}" 2>&1); then
+    verdict="NOT MADE: does not compile" failed=1
+    echo "$output" | head -5 >&2
+  elif output=$(eval "go test -count=1 -failfast -timeout 5m $(quoted $arguments)" 2>&1); then
+    verdict="SURVIVED" failed=1
+  else
+    verdict="killed by $(grep -oE -- '--- FAIL: [^ ]+' <<<"$output" | tail -1 | cut -c11-)"
+  fi
+  printf '%-62s %s\n' "$name" "$verdict"
+  cp "$copy/.original" "$file"
+}
+
+# quoted protects the pattern of -run from the shell.
+quoted() { printf '%q ' "$@"; }
+
+wanted=("$@")
+
+mutant "the lease row is not locked by a write (FOR SHARE)" pkg/pg/sender_fence.go 's/ FOR SHARE\)/)/' "$store"
+mutant "a write does not compare the token" pkg/pg/sender_fence.go 's/fencing_token = \$3 AND/(fencing_token = $3 OR true) AND/' "$store"
+mutant "a claim does not compare the token" pkg/pg/intent_claim.go 's/l\.fencing_token = \$3 AND/(l.fencing_token = $3 OR true) AND/' "$store"
+mutant "a claim does not compare the cursor" pkg/pg/intent_claim.go 's/AND l\.next_nonce = \$6/AND (l.next_nonce = $6 OR true)/' "$store"
+mutant "a taken number is given again" pkg/pg/intent_claim.go "s/WHERE n\.state <> 'RELEASED'\)/WHERE false)/; s/WHERE n\.state = 'RELEASED'/WHERE true/" "$store"
+mutant "a filled number is not asked whether it is free" pkg/pg/intent_replace.go \
+  "s/AND n\.state <> 'RELEASED'\)/AND false)/; s/WHERE n\.state = 'RELEASED'/WHERE true/" "$store"
+mutant "a new token is not higher" pkg/pg/lease.go 's/ELSE fencing_token \+ 1 END/ELSE fencing_token END/' "$store"
+mutant "a lease is judged by the time before the wait" pkg/pg/lease.go \
+  '/renewLease = /,/^\t\t*WHERE.*`\)/s/expires_at > clock_timestamp\(\)`/expires_at > now()`/' "$store"
+mutant "an intent is finished from any state" pkg/pg/intent_flight.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
+mutant "a receipt is recorded in any state" pkg/pg/intent_flight.go 's/t\.state = ANY \(\$12\)/(t.state = ANY ($12) OR true)/' "$store"
+mutant "an intent is skipped from any state" pkg/pg/intent_queue.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
+mutant "an intent is finished on any branch (exact block)" pkg/pg/intent_flight.go \
+  '/finishIntent = /,/RETURNING/s/r\.block_hash = \$5/(r.block_hash = $5 OR true)/' "$store"
+mutant "an attempt follows any other (exact hash)" pkg/pg/intent_replace.go 's/newest\.hash = \$5/(newest.hash = $5 OR true)/' "$store"
+mutant "a cancelled job is executed after all" pkg/pg/intent_replace.go "s/\(newest\.kind = \\\$7 OR newest\.kind = 'EXEC' AND \\\$7 = 'CANCEL'\)/true/" "$store"
+mutant "one account, two liquidations" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_liquidation_account)/\1/' "$store"
+mutant "one order, two transactions" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_key_in_flight)/\1/' "$store"
+mutant "one job, two live arms" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_live_arm)/\1/' "$store"
+mutant "liquidations without a limit" pkg/pg/intent_claim.go "s/WHERE l\.kind <> 'liquidation' OR f\.s IS NOT NULL/WHERE true/" "$store"
+mutant "a database behind the chain is believed" pkg/pg/lease_resync.go 's/if latest <= stored\.Next \{/if true {/' "$store"
+mutant "another database is believed" pkg/pg/lease_resync.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
+mutant "broadcast before it is stored" services/sender/claim.go \
+  's/^(\t+)c\.expect\(t\.tx\.Hash\)$/\1c.expect(t.tx.Hash)\n\1_ = c.market.node.(transmitter).SendRaw(ctx, t.tx.Raw)/' \
+  './services/sender -run TestKilledAnywhere/before_claim'
+mutant "a raise is broadcast and not stored" services/sender/renew.go \
+  's/if err := r\.store\.Replace\(ctx, r\.tenure\.Fence\(\), next\); err != nil \{/_ = next\n\tif err != nil {/' \
+  './services/sender -run TestTrouble/nodes_want_more'
+mutant "a lost claim is not looked up" services/sender/claim.go 's/if err := c\.lookUp\(ctx, tasks\[0\], err\); err != nil \{/if false {/' \
+  './services/sender -run TestTrouble/the_answer_to_a_claim'
+
+[ "$chosen" -gt 0 ] || { echo "no mutant is called so: $*" >&2; exit 2; }
+exit "$failed"
