@@ -135,7 +135,7 @@ func (c *cases) rest(state *fold) ([]byte, error) {
 
 func (c *cases) answer(n int, state *fold) error {
 	if c.worthAt != state.seen.Logs {
-		c.worth, c.worthAt = openedAt(state.book), state.seen.Logs
+		c.worth, c.worthAt = state.worth(), state.seen.Logs
 	}
 	verdict, err := c.asked[n].judge(state, c.tokens, c.worth)
 	if err != nil {

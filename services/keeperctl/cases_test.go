@@ -163,7 +163,7 @@ func fundings(t *testing.T, name string, at func(*perp.Book, perp.MarketValue)) 
 		t.Skipf("no recording: %v", err)
 	}
 	defer file.Close()
-	f := fold{book: perp.NewBook()}
+	f := fold{book: perp.NewBook(), oracle: map[chain.Address]perp.Price{}}
 	for {
 		logs, timeMs, err := r.transaction()
 		if errors.Is(err, io.EOF) {

@@ -165,6 +165,16 @@ func (q quote) places(seen float64) int {
 	return max(q.decimals, 0)
 }
 
+// worth is what a unit of each token is about worth, in USD with 30 decimals: what the exchange's oracle last took for it. Where a recording holds no oracle's
+// prices, an index token is worth what the last opened of the open positions paid for it.
+func (f *fold) worth() map[chain.Address]float64 {
+	worth := openedAt(f.book)
+	for token, price := range f.oracle {
+		worth[token] = price.Min.Float()
+	}
+	return worth
+}
+
 // openedAt is what a unit of each index token was worth when the last opened of the open positions on it was opened, in USD with 30 decimals.
 func openedAt(book *perp.Book) map[chain.Address]float64 {
 	worth, at := map[chain.Address]float64{}, map[chain.Address]perp.Uint{}

@@ -23,7 +23,7 @@ func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 		if *logs == "" {
 			return usagef("there is nothing to fold: name a recording, or - for standard input")
 		}
-		f := fold{book: perp.NewBook()}
+		f := fold{book: perp.NewBook(), oracle: map[chain.Address]perp.Price{}}
 		if *emitter != "" {
 			address, err := chain.ParseAddress(*emitter)
 			if err != nil {
@@ -58,6 +58,19 @@ type fold struct {
 	cases   *cases // nil where the state is asked for
 	seen    extent
 	seconds uint64 // the time of the last block
+	oracle  map[chain.Address]perp.Price
+}
+
+// note keeps the prices the exchange's oracle took, where cases will be asked: they tell which symbol is which token.
+func (f *fold) note(logs []chain.Log) {
+	if f.cases == nil {
+		return
+	}
+	for _, l := range logs {
+		if token, price, is := gmx.OraclePrice(l); is {
+			f.oracle[token] = price
+		}
+	}
 }
 
 // result is what was asked for: the verdicts on cases, or the state.
@@ -122,6 +135,7 @@ func (f *fold) transaction(logs []chain.Log, blockTimeMs uint64) error {
 	if err != nil {
 		return err
 	}
+	f.note(logs)
 	for _, e := range events {
 		if err := perp.Apply(f.book, e); err != nil {
 			return fmt.Errorf("block %d, transaction %s: %w", logs[0].Block, logs[0].TxHash, err)
