@@ -96,7 +96,8 @@ type Booking struct {
 // Booked is what came of a booking.
 type Booked struct {
 	Fees int
-	// Generation and Final say how far it looked: to this block of this generation.
+	// Generation and Final say how far it looked: to this block of this generation. Final is 0 when it did not look, because nothing is final or the state
+	// is halted.
 	Generation int
 	Final      uint64
 }
@@ -121,9 +122,9 @@ func Bookings(books Books, chainID uint64, c CommissionConfig) Source {
 		if err != nil {
 			return 0, fmt.Errorf("booking fees: %w", err)
 		}
-		if booked.Generation != generation {
+		if booked.Generation != generation && b.From > 0 {
 			// Another generation may hold what this one lacked: look at all of it once.
-			generation, b.From = booked.Generation, 0
+			b.From = 0
 			again, err := books.Book(ctx, b)
 			if err != nil {
 				return booked.Fees, fmt.Errorf("booking fees: %w", err)
@@ -131,6 +132,7 @@ func Bookings(books Books, chainID uint64, c CommissionConfig) Source {
 			booked.Fees += again.Fees
 			booked.Final = again.Final
 		}
+		generation = booked.Generation
 		b.From = booked.Final - min(booked.Final, correctable)
 		return booked.Fees, nil
 	}}

@@ -36,8 +36,8 @@ type Job struct {
 	ReadAt time.Time
 }
 
-// Order is a job to be stored.
-type Order struct {
+// Appointment is a job to be stored: its kind and key say which, for all time.
+type Appointment struct {
 	Kind, Key string
 	// Payload is stored as JSON; the kind reads it.
 	Payload any

@@ -44,7 +44,7 @@ func TestRearm(t *testing.T) {
 		return true, nil
 	}})
 	for _, id := range []string{"liquidation", "order", "closed", "late", "unlucky", "recovered", "followed by another arm"} {
-		o := delayed.Order{Kind: delayed.Rearming, Key: id, Payload: delayed.Arm{Job: id, Arm: 1}, DueAt: time.Now()}
+		o := delayed.Appointment{Kind: delayed.Rearming, Key: id, Payload: delayed.Arm{Job: id, Arm: 1}, DueAt: time.Now()}
 		if _, err := m.Add(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestExpiry(t *testing.T) {
 	kinds := []delayed.Kind{delayed.NewExpiries(p.metrics, zerolog.Nop())}
 	p.Scanner = delayed.NewScanner(delayed.DefaultConfig(), "tester", m, kinds, nil, p.metrics, zerolog.Nop())
 	for _, key := range []chain.Hash{{1}, {2}} {
-		o := delayed.Order{Kind: delayed.Expiry, Key: key.Hex(), Payload: delayed.Expiring{What: "deposit", Key: key}, DueAt: time.Now()}
+		o := delayed.Appointment{Kind: delayed.Expiry, Key: key.Hex(), Payload: delayed.Expiring{What: "deposit", Key: key}, DueAt: time.Now()}
 		if _, err := m.Add(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestDailyReport(t *testing.T) {
 	var text strings.Builder
 	m := newMemory()
 	p := newPlant(m, delayed.DefaultConfig(), delayed.Reports{Log: zerolog.New(&text)})
-	if _, err := m.Add(t.Context(), delayed.Order{Kind: delayed.DailyReport, Key: "2026-02-28", DueAt: time.Now()}); err != nil {
+	if _, err := m.Add(t.Context(), delayed.Appointment{Kind: delayed.DailyReport, Key: "2026-02-28", DueAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	p.scan(t)
@@ -139,7 +139,7 @@ func TestBookingsLookBackFarEnough(t *testing.T) {
 	if _, err := source.Feed(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := []uint64{0, 0, 4000, 4000, 0}; !slices.Equal(b.asked, want) {
+	if want := []uint64{0, 4000, 4000, 0}; !slices.Equal(b.asked, want) {
 		t.Errorf("asked from %v, want %v", b.asked, want)
 	}
 	idle := &books{}

@@ -35,20 +35,20 @@ func newMemory() *memory {
 // round keeps what a database keeps of a time.
 func round(at time.Time) time.Time { return at.Round(time.Microsecond) }
 
-func (m *memory) Add(_ context.Context, orders ...delayed.Order) (added int, err error) {
+func (m *memory) Add(_ context.Context, appointments ...delayed.Appointment) (added int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, o := range orders {
-		if slices.ContainsFunc(m.rows, func(j delayed.Job) bool { return j.Kind == o.Kind && j.Key == o.Key }) {
+	for _, a := range appointments {
+		if slices.ContainsFunc(m.rows, func(j delayed.Job) bool { return j.Kind == a.Kind && j.Key == a.Key }) {
 			continue
 		}
-		payload, err := json.Marshal(o.Payload)
+		payload, err := json.Marshal(a.Payload)
 		if err != nil {
 			return added, err
 		}
 		added++
 		m.rows = append(m.rows, delayed.Job{
-			ID: int64(len(m.rows) + 1), Kind: o.Kind, Key: o.Key, Payload: payload, DueAt: round(o.DueAt), NextAt: round(o.DueAt), Status: delayed.Pending,
+			ID: int64(len(m.rows) + 1), Kind: a.Kind, Key: a.Key, Payload: payload, DueAt: round(a.DueAt), NextAt: round(a.DueAt), Status: delayed.Pending,
 			Version: 1, CreatedAt: time.Now(),
 		})
 	}

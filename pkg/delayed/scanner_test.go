@@ -82,7 +82,7 @@ func (p plant) wantFigures(t *testing.T, want map[string]float64) {
 func (p plant) order(t *testing.T, kind string, n int, due func(i int) time.Time) {
 	t.Helper()
 	for i := range n {
-		if _, err := p.Add(t.Context(), delayed.Order{Kind: kind, Key: fmt.Sprintf("%05d", i), Payload: i, DueAt: due(i)}); err != nil {
+		if _, err := p.Add(t.Context(), delayed.Appointment{Kind: kind, Key: fmt.Sprintf("%05d", i), Payload: i, DueAt: due(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestAnomaliesAreParked(t *testing.T) {
 		delayed.DailyReport: {"31.12.": nil},
 	} {
 		for key, payload := range payloads {
-			if _, err := m.Add(t.Context(), delayed.Order{Kind: kind, Key: key, Payload: payload, DueAt: time.Now()}); err != nil {
+			if _, err := m.Add(t.Context(), delayed.Appointment{Kind: kind, Key: key, Payload: payload, DueAt: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -53,23 +53,23 @@ var (
 )
 
 // Add stores jobs whose kind and key are not there yet, in one transaction, and returns how many were new.
-func (s Delayed) Add(ctx context.Context, orders ...delayed.Order) (added int, err error) {
+func (s Delayed) Add(ctx context.Context, appointments ...delayed.Appointment) (added int, err error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
 	batch := &pgx.Batch{}
-	for _, o := range orders {
-		payload, err := json.Marshal(o.Payload)
+	for _, a := range appointments {
+		payload, err := json.Marshal(a.Payload)
 		if err != nil {
-			return 0, fmt.Errorf("writing the payload of %s %s: %w", o.Kind, o.Key, err)
+			return 0, fmt.Errorf("writing the payload of %s %s: %w", a.Kind, a.Key, err)
 		}
-		batch.Queue(insertDelayed.sql(), o.Kind, o.Key, payload, o.DueAt).Exec(func(done pgconn.CommandTag) error {
+		batch.Queue(insertDelayed.sql(), a.Kind, a.Key, payload, a.DueAt).Exec(func(done pgconn.CommandTag) error {
 			added += int(done.RowsAffected())
 			return nil
 		})
 	}
 	err = pgx.BeginFunc(ctx, s.db.pool, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	if err != nil {
-		return 0, fmt.Errorf("adding %d delayed jobs: %w", len(orders), err)
+		return 0, fmt.Errorf("adding %d delayed jobs: %w", len(appointments), err)
 	}
 	return added, nil
 }

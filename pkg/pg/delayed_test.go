@@ -59,13 +59,13 @@ func TestDownForADay(t *testing.T) {
 	const jobs = 300
 	url := pgtest.URL(t)
 	db := open(t, url)
-	var orders []delayed.Order
+	var appointments []delayed.Appointment
 	now := time.Now()
 	for i := range jobs {
 		due := now.Add(-24*time.Hour + time.Duration(i*7%jobs)*4*time.Minute)
-		orders = append(orders, delayed.Order{Kind: "test", Key: fmt.Sprint(i), Payload: i, DueAt: due})
+		appointments = append(appointments, delayed.Appointment{Kind: "test", Key: fmt.Sprint(i), Payload: i, DueAt: due})
 	}
-	_, err := db.Delayed().Add(t.Context(), orders...)
+	_, err := db.Delayed().Add(t.Context(), appointments...)
 	must(t, err)
 	var seen []time.Time
 	var delay time.Duration
@@ -124,8 +124,8 @@ func TestBell(t *testing.T) {
 func TestList(t *testing.T) {
 	s := pgtest.DB(t).Delayed()
 	now := time.Now()
-	_, err := s.Add(t.Context(), delayed.Order{Kind: "a", Key: "1", DueAt: now}, delayed.Order{Kind: "b", Key: "1", DueAt: now.Add(time.Hour)},
-		delayed.Order{Kind: "a", Key: "2", DueAt: now.Add(2 * time.Hour)})
+	_, err := s.Add(t.Context(), delayed.Appointment{Kind: "a", Key: "1", DueAt: now}, delayed.Appointment{Kind: "b", Key: "1", DueAt: now.Add(time.Hour)},
+		delayed.Appointment{Kind: "a", Key: "2", DueAt: now.Add(2 * time.Hour)})
 	must(t, err)
 	for _, test := range []struct {
 		status delayed.Status

@@ -21,8 +21,9 @@ func (db *DB) Wallets() Wallets { return Wallets{db} }
 // maxBooked bounds one booking transaction.
 const maxBooked = 1000
 
-// The fee's block hash comes from the record of its transaction: logs are identified by it, and rows of state know blocks by number. Whether a fee was booked is
-// asked of the primary key for each by itself (SELECT NOT EXISTS): as a join, without statistics, it would compare all fees of a block with each other.
+// The fee's block hash comes from the record of its transaction: logs are identified by it, and rows of state know blocks by number. Whether a fee was
+// booked is asked of the primary key for each by itself (SELECT NOT EXISTS): as a join, without statistics, it would compare all fees of a block with
+// each other.
 var bookFees = register("book fees", `WITH owner AS (
 		SELECT * FROM unnest($1::bytea[], $2::text[]) AS o (signer, agent)
 	), fee AS (
@@ -77,7 +78,7 @@ func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.B
 			return err
 		}
 		booked.Generation, booked.Final = s.Generation, finalApplied(s)
-		if booked.Final == 0 || s.Halted != "" {
+		if booked.Final == 0 {
 			return nil
 		}
 		return tx.QueryRow(ctx, bookFees.in(s.Generation), signers, agents, b.ChainID, b.From, booked.Final,
@@ -87,10 +88,10 @@ func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.B
 	return n, err
 }
 
-// finalApplied is the highest block that is final and that every partition has applied; 0 while there is none.
+// finalApplied is the highest block that is final and that every partition has applied; 0 while there is none, and while nobody may act on the state.
 func finalApplied(s Standing) uint64 {
 	final := s.Finalized()
-	if final.Hash.IsZero() {
+	if final.Hash.IsZero() || s.Halted != "" {
 		return 0
 	}
 	for _, o := range s.Offsets {

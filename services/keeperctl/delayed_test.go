@@ -42,11 +42,11 @@ func wantTold(t *testing.T, got string, parts ...string) {
 // DLY-6, DLY-8: an operator finds a parked job, reads why, and takes it up again.
 func TestDelayedCommands(t *testing.T) {
 	db := pgtest.DB(t)
-	orders := []delayed.Order{
+	appointments := []delayed.Appointment{
 		{Kind: delayed.CommissionRelease, Key: "fee", Payload: delayed.Release{Agent: "ann", Amount: perp.U64(5)}, DueAt: time.Now()},
 		{Kind: "other", Key: "far", DueAt: time.Now().Add(time.Hour)},
 	}
-	if _, err := db.Delayed().Add(t.Context(), orders...); err != nil {
+	if _, err := db.Delayed().Add(t.Context(), appointments...); err != nil {
 		t.Fatal(err)
 	}
 	wantTold(t, told(t, delayedJobs, db, "run"), "error: no planner has scanned within 300ms (is one running?)")

@@ -18,7 +18,7 @@ import (
 type Bench struct {
 	Store delayed.Store
 	// Add stores jobs that are not there yet and returns how many were new.
-	Add func(ctx context.Context, orders ...delayed.Order) (int, error)
+	Add func(ctx context.Context, appointments ...delayed.Appointment) (int, error)
 	// Jobs returns every row by id.
 	Jobs func(t *testing.T) []delayed.Job
 	// Cancel calls a job off, Retry takes it up again, as an operator does.
@@ -62,11 +62,11 @@ func (b Bench) now(t *testing.T) time.Time {
 func (b Bench) add(t *testing.T, delays ...time.Duration) {
 	t.Helper()
 	now := b.now(t)
-	orders := make([]delayed.Order, len(delays))
+	appointments := make([]delayed.Appointment, len(delays))
 	for i, d := range delays {
-		orders[i] = delayed.Order{Kind: kind, Key: fmt.Sprint(i), Payload: map[string]int{"n": i}, DueAt: now.Add(d)}
+		appointments[i] = delayed.Appointment{Kind: kind, Key: fmt.Sprint(i), Payload: map[string]int{"n": i}, DueAt: now.Add(d)}
 	}
-	if n, err := b.Add(t.Context(), orders...); err != nil || n != len(delays) {
+	if n, err := b.Add(t.Context(), appointments...); err != nil || n != len(delays) {
 		t.Fatalf("added %d of %d: %v", n, len(delays), err)
 	}
 }
@@ -103,7 +103,7 @@ func (b Bench) work(t *testing.T, row delayed.Place, r delayed.Ruling) (taken bo
 
 func oneKey(t *testing.T, b Bench) {
 	b.add(t, -time.Hour)
-	o := delayed.Order{Kind: kind, Key: "0", Payload: "other", DueAt: time.Now()}
+	o := delayed.Appointment{Kind: kind, Key: "0", Payload: "other", DueAt: time.Now()}
 	if n, err := b.Add(t.Context(), o); n != 0 || err != nil {
 		t.Errorf("added %d, %v", n, err)
 	}
@@ -298,7 +298,7 @@ func outlook(t *testing.T, b Bench) {
 	}
 	now := b.now(t)
 	for _, key := range []string{"x", "y"} {
-		if _, err := b.Add(t.Context(), delayed.Order{Kind: kind, Key: key, Payload: nil, DueAt: now.Add(-time.Hour)}); err != nil {
+		if _, err := b.Add(t.Context(), delayed.Appointment{Kind: kind, Key: key, Payload: nil, DueAt: now.Add(-time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 	}
