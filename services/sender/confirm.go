@@ -53,6 +53,8 @@ type watcher interface {
 	Receipt(ctx context.Context, tx chain.Hash) (*evm.Receipt, error)
 	Head(ctx context.Context) (chain.BlockRef, error)
 	Finalized(ctx context.Context) (chain.BlockRef, error)
+	Endpoints() []evm.EndpointStatus
+	Elsewhere(than ...evm.Source) evm.Reader
 }
 
 // pass looks at every flight once. One that fails does not keep the others from being looked at.
@@ -246,7 +248,29 @@ func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 	return nil
 }
 
+// witnesses counts the endpoints that say, each for itself, that a nonce was spent in a final block, and how many of them there must be: two, where there
+// are two. That no endpoint has a receipt of ours was asked of all of them.
+func (c *confirm) witnesses(ctx context.Context, n uint64) (agree, need int) {
+	var sources []evm.Source
+	for _, e := range c.node.Endpoints() {
+		if !e.Private {
+			sources = append(sources, e.Source)
+		}
+	}
+	for i := range sources {
+		others := slices.Delete(slices.Clone(sources), i, i+1)
+		if next, err := c.node.Elsewhere(others...).NonceAt(ctx, c.signer, evm.Finalized); err == nil && next > n {
+			agree++
+		}
+	}
+	return agree, min(2, len(sources))
+}
+
+// disown believes that somebody else has the key, if enough endpoints say so.
 func (c *confirm) disown(ctx context.Context, f txm.Flight) error {
+	if agree, need := c.witnesses(ctx, f.Intent.Nonce); agree < need {
+		return fmt.Errorf("%d of %d endpoints say that it was spent, and none has a receipt of ours", agree, need)
+	}
 	reason := fmt.Sprintf("nonce %d was spent in a final block by a transaction that is not ours", f.Intent.Nonce)
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: reason}, Rest: c.rest(f.Intent, job.Foreign)}
 	if err := c.store.Disown(ctx, c.tenure.Fence(), f.Intent.ID, end); err != nil {

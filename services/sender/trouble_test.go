@@ -1,11 +1,16 @@
 package sender
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,7 +76,7 @@ func TestTrouble(t *testing.T) {
 		{"somebody else has the key", stolenKey},
 		{"a signer whose every byte is refused is paused", fatalSigner},
 		{"the day's money is spent", penniless},
-		{"the state lags", staleState},
+		{"one endpoint alone says that the nonce was spent", loneWitness},
 		{"what is not mined is raised", raised},
 		{"the cheaper attempt is mined", cheaperMined},
 		{"nodes want more", tooCheap("transaction underpriced: gas tip cap 1, minimum needed 2")},
@@ -80,6 +85,7 @@ func TestTrouble(t *testing.T) {
 		{"the job is done elsewhere before its heir looks", cancelledByHeir},
 		{"the caps are reached", capped},
 		{"the sender is asked to stop", handedOver},
+		{"the state lags", staleState},
 		{"the lease is lost in the middle", fencedOut},
 		{"the database is away for a while", databaseAway},
 		{"the database knows less than the chain", goneBack},
@@ -297,6 +303,42 @@ func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if heads, err := sn.intents.Heads(t.Context(), by, nil, 9); len(heads) != 0 || err != nil {
 		t.Errorf("a paused signer has %+v to do, %v", heads, err)
 	}
+}
+
+// Sender design §4: where there are several endpoints, two of them have to say so before somebody else is believed to have the key.
+func loneWitness(t *testing.T, s *site, by chain.Address, key secret.String) {
+	s.cfg.Chain.URLs = append(slices.Clone(s.cfg.Chain.URLs), secret.MustURL(s.forgetsNonces()))
+	w := &witness{}
+	w.mute.Store(true)
+	sn := s.sender([]secret.String{key}, w.on)
+	s.say(s.orderJob(s.marketOrder(100), by))
+	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
+	s.payMyself(key)
+	s.eventually("the doubt is told", func(context.Context) bool { return sn.notices.has("1 of 2 endpoints") })
+	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 {
+		t.Errorf("in flight: %+v, %v", flights, err)
+	}
+}
+
+// forgetsNonces is the address of a node that is like the site's and knows no nonces.
+func (s *site) forgetsNonces() string {
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || bytes.Contains(body, []byte("eth_getTransactionCount")) {
+			http.Error(w, "out of order", http.StatusServiceUnavailable)
+			return
+		}
+		answer, err := http.Post(s.devnet.RPC(), "application/json", bytes.NewReader(body)) //nolint:noctx // a test's own server
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer func() { _ = answer.Body.Close() }()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.Copy(w, answer.Body)
+	}))
+	s.t.Cleanup(node.Close)
+	return node.URL
 }
 
 // payMyself spends the next nonce of a key outside the sender.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Removes one guard of the sender at a time, in a copy of the tree, and shows that the suite turns red each time: a guard whose removal nobody notices is
-# either not needed or not tested. Prints one line a mutant, and fails if any survives. Arguments choose mutants by a part of their name.
+# either not needed or not tested. Prints one line a mutant, and fails if any survives. Arguments choose mutants by a part of their name. The hammer is left
+# out: it finds most of them too, but by luck and after minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -24,8 +25,10 @@ mutant() {
   elif ! output=$(go vet "${arguments%% *}" 2>&1); then
     verdict="NOT MADE: does not compile" failed=1
     echo "$output" | head -5 >&2
-  elif output=$(eval "go test -count=1 -failfast -timeout 5m $(quoted $arguments)" 2>&1); then
+  elif output=$(eval "go test -count=1 -failfast -timeout 3m -skip no_number_and_no_job $(quoted $arguments)" 2>&1); then
     verdict="SURVIVED" failed=1
+  elif grep -q '^panic: test timed out' <<<"$output"; then
+    verdict="killed: the suite hangs"
   else
     verdict="killed by $(grep -oE -- '--- FAIL: [^ ]+' <<<"$output" | tail -1 | cut -c11-)"
   fi
