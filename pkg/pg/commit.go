@@ -53,8 +53,8 @@ type Change struct{ Before, After perp.Row }
 // Commit writes a step in one transaction: rows, journal and offset, or nothing.
 //
 // An error for which NotOwner is true ends the claim, and one for which Refused is true will come again. After any other error the step may be
-// tried again, or another one from [Partition.Offset]: if the reply of the COMMIT was lost, Commit has already asked whether it took effect, and only if that could not be found out either
-// (the error says so) must [Partition.Refresh] come first.
+// tried again, or another one from [Partition.Offset]: if the reply of the COMMIT was lost, Commit has already asked whether it took effect, and only
+// if that could not be found out either (the error says so) must [Partition.Refresh] come first.
 func (p *Partition) Commit(ctx context.Context, c Commit) error {
 	next, err := p.offset.after(c)
 	if err != nil {

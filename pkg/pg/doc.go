@@ -12,12 +12,18 @@
 //   - Undo restores every column of every row as it was, down to the bytes.
 //   - A [Snapshot] is one REPEATABLE READ view of offsets and rows of one generation, and says when the partitions do not stand at the same
 //     block.
+//   - Whoever follows by revision ([DB.Changes]) holds what a snapshot would hold, over commits, undos and switches of generation, or is told to
+//     begin anew.
+//   - A switch of generations is one row; without a reason it happens only when both hold the same rows at the same offsets ([DB.Switch]).
 //   - Not found and "could not ask" are different answers everywhere.
 //
 // # Not guaranteed
 //
 //   - Notifications of changes may be lost with their connection; [Listener] polls as well.
 //   - Nothing here retries: how long to wait for a database that is down is the caller's policy.
+//
+// Rows travel as arrays in the server's binary form, one per column (see rowSet), and are kept in columns that people can read. The journal holds the
+// same bytes row by row, so that an undo writes them back without understanding them.
 //
 // Statements are registered (see register), so that a test can prepare every one of them against the migrated schema.
 package pg

@@ -99,7 +99,8 @@ func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
 	for i, m := range s.messages {
 		of := blockOf(m)
 		if hash, named := hashes[of.Number]; !named || hash != of.Hash || of.Number < low {
-			return nil, a.refuse(s.records[i], "it is of block %d %s, which cannot stand there in the range from %d to %d", of.Number, of.Hash, end.Before.Number+1, end.Last.Number)
+			return nil, a.refuse(s.records[i], "it is of block %d %s, which cannot stand there in the range from %d to %d",
+				of.Number, of.Hash, end.Before.Number+1, end.Last.Number)
 		}
 		low = of.Number
 	}

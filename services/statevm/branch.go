@@ -97,7 +97,8 @@ func (b *branch) span(before chain.BlockRef, last pg.Block) (verdict, error) {
 	case b.has(last.BlockRef):
 		return skip, nil
 	default:
-		return 0, haltf("the range from block %d to block %d stands on %s and does not follow block %d %s", before.Number+1, last.Number, before.Hash, tip.Number, tip.Hash)
+		return 0, haltf("the range from block %d to block %d stands on %s and does not follow block %d %s",
+			before.Number+1, last.Number, before.Hash, tip.Number, tip.Hash)
 	}
 }
 

@@ -106,7 +106,8 @@ func TestCorrectionRule(t *testing.T) {
 		attempt uint32
 		want    verdict
 	}{
-		{"the first", onBranch(main...), 1, apply}, {"again", once, 1, skip}, {"a second", once, 2, apply}, {"taken back, not yet replaced", onBranch(main[:2]...), 1, skip},
+		{"the first", onBranch(main...), 1, apply}, {"again", once, 1, skip}, {"a second", once, 2, apply},
+		{"taken back, not yet replaced", onBranch(main[:2]...), 1, skip},
 		{"below what is final", final, 1, apply}, {"of nothing", &branch{}, 1, 0}, {"of others", onBranch(main[0]), 1, 0},
 	} {
 		if got, err := test.on.correction(wire.Correction{Reorg: back, Attempt: test.attempt}); got != test.want || (err == nil) != (test.want != 0) {
@@ -149,7 +150,8 @@ func TestRangeRule(t *testing.T) {
 	if v, err := b.block(pg.Block{BlockRef: main[6]}); v != apply || err != nil {
 		t.Errorf("a block on a range: %d, %v", v, err)
 	}
-	if _, err := b.reorg(wire.Reorg{Reorg: chain.Reorg{Ancestor: main[1], OldTip: main[5]}, Accepted: true}); !halts(err) || !strings.Contains(err.Error(), "rebuild") {
+	into := wire.Reorg{Reorg: chain.Reorg{Ancestor: main[1], OldTip: main[5]}, Accepted: true}
+	if _, err := b.reorg(into); !halts(err) || !strings.Contains(err.Error(), "rebuild") {
 		t.Errorf("a reorg into a range: %v", err)
 	}
 }
@@ -189,7 +191,8 @@ func TestBranchForgets(t *testing.T) {
 		parent = ref.Hash
 	}
 	tip, _ := b.tip()
-	if _, err := b.reorg(wire.Reorg{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 3}, OldTip: tip.BlockRef}}); !halts(err) || !strings.Contains(err.Error(), "deeper") {
+	deep := wire.Reorg{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 3}, OldTip: tip.BlockRef}}
+	if _, err := b.reorg(deep); !halts(err) || !strings.Contains(err.Error(), "deeper") {
 		t.Errorf("a reorg beyond the horizon: %v", err)
 	}
 	if _, kept := b.at(tip.Number - pg.UndoHorizon); !kept || len(b.kept) != pg.UndoHorizon+1 {

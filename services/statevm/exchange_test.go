@@ -257,7 +257,9 @@ func (x *exchange) endOrder(account chain.Address) (chain.Hash, []chain.Log) {
 
 // trade grows, shrinks or closes a position.
 func (x *exchange) trade(account chain.Address) (chain.Hash, []chain.Log) {
-	given := perp.Fields{"account": account, "market": chain.Address{0x3a, byte(x.random.IntN(3))}, "collateralToken": chain.Address{7}, "isLong": x.random.IntN(2) == 0}
+	given := perp.Fields{
+		"account": account, "market": chain.Address{0x3a, byte(x.random.IntN(3))}, "collateralToken": chain.Address{7}, "isLong": x.random.IntN(2) == 0,
+	}
 	key := perp.PositionKey(account, given["market"].(chain.Address), chain.Address{7}, given["isLong"].(bool))
 	known, _ := x.book.Get(perp.RowKey{Table: perp.Positions, Key: key}).(perp.Position)
 	delta := perp.U64(1 + x.random.Uint64N(1000))

@@ -3,13 +3,11 @@ package statevm
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
@@ -127,108 +125,6 @@ func (f *follower) stopAt(ctx context.Context, err error) error {
 		return flushing
 	}
 	return err
-}
-
-// forbid notes in the database that nobody may act on the state, and why.
-func (f *follower) forbid(ctx context.Context, why error) error {
-	at := f.partition.Offset()
-	if at.Halted != "" {
-		return nil
-	}
-	failpoint.Hit("statevm.halt.before")
-	if err := f.partition.Commit(ctx, pg.Commit{Next: at.Next, Epoch: at.Epoch, Halted: storable(why.Error())}); err != nil {
-		return fmt.Errorf("noting for planner and sender that nobody may act: %w", err)
-	}
-	failpoint.Hit("statevm.halt.after")
-	return nil
-}
-
-// storable is a text as the database can hold it.
-func storable(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "")
-}
-
-// judge does with a step what the rule says: shares wait for the next flush, whatever takes blocks back takes them along.
-func (f *follower) judge(ctx context.Context, s step) error {
-	if reason := f.partition.Offset().Halted; reason != "" && s.moves() && s.halt == nil && (s.reorg == nil || !s.reorg.Accepted) {
-		return haltf("record at partition %d, offset %d comes while nobody may act (%s), and is not a reorg that the operator has accepted",
-			f.partition.Offset().Partition, s.next-1, reason)
-	}
-	switch {
-	case s.share != nil:
-		v, err := f.branch.share(s.share)
-		if err != nil {
-			return err
-		}
-		if v == apply {
-			f.branch.extend(s.share)
-			f.pending = append(f.pending, s)
-		}
-	case s.reorg != nil:
-		v, err := f.branch.reorg(*s.reorg)
-		if err != nil || v == skip && !(s.reorg.Accepted && f.partition.Offset().Halted != "") {
-			return err
-		}
-		ancestor := s.reorg.Ancestor
-		if v == skip { // its blocks are gone already, and the halt it lifts is not
-			ancestor = f.partition.Offset().Tip.BlockRef
-		}
-		return f.undo(ctx, s, ancestor, s.reorg.Accepted)
-	case s.correction != nil:
-		v, err := f.branch.correction(*s.correction)
-		if err != nil || v == skip {
-			return err
-		}
-		f.log.Warn().Uint64("block", s.correction.Ancestor.Number+1).Uint32("attempt", s.correction.Attempt).Str("reason", s.correction.Reason).Msg("logs are corrected")
-		return f.undo(ctx, s, s.correction.Ancestor, false)
-	case s.halt != nil:
-		return f.halt(ctx, s)
-	case s.finalized != nil:
-		return f.finalize(s)
-	}
-	return nil
-}
-
-func (f *follower) undo(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
-	if err := f.flushPending(ctx); err != nil {
-		return err
-	}
-	from := f.partition.Offset().Tip
-	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Epoch: s.epoch, Ancestor: to, Accepted: accepted}); err != nil {
-		return fmt.Errorf("undoing blocks %d to %d: %w", to.Number+1, from.Number, err)
-	}
-	failpoint.Hit("statevm.undone")
-	f.branch.rewind(to, accepted)
-	f.metrics.undone(from.Number - to.Number)
-	f.log.Warn().Uint64("from", from.Number).Stringer("old_tip", from.Hash).Uint64("to", to.Number).Stringer("ancestor", to.Hash).Msg("blocks undone")
-	f.noteCommit()
-	return f.reload(ctx)
-}
-
-// halt notes what the scanner has found out, for everybody; the partition goes on reading, for the reorg that the operator accepts.
-func (f *follower) halt(ctx context.Context, s step) error {
-	if err := f.flushPending(ctx); err != nil {
-		return err
-	}
-	reason := storable(fmt.Sprintf("block %d %s: %s", s.halt.Block.Number, s.halt.Block.Hash, s.halt.Reason))
-	failpoint.Hit("statevm.halt.before")
-	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Epoch: s.epoch, Halted: reason}); err != nil {
-		return err
-	}
-	failpoint.Hit("statevm.halt.after")
-	f.log.Error().Str("reason", reason).Msg("the chain has broken a promise: nobody may act until the operator accepts a reorg")
-	f.noteCommit()
-	return nil
-}
-
-func (f *follower) finalize(s step) error {
-	v, err := f.branch.finalize(*s.finalized)
-	if err != nil || v == skip {
-		return err
-	}
-	f.branch.raise(*s.finalized)
-	f.pending = append(f.pending, s)
-	return nil
 }
 
 // flushPending commits up to the last pending step.

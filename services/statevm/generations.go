@@ -82,7 +82,7 @@ func misfit(g pg.Generation) string {
 	if g.Fits() {
 		return ""
 	}
-	return fmt.Sprintf("generation %d, which readers use, has state layout %d, which is not this build's (fill a new one with `keeperctl rebuild` and switch to it)",
+	return fmt.Sprintf("generation %d, which readers use, has state layout %d, not this build's (fill a new one with `keeperctl rebuild` and switch to it)",
 		g.Number, g.Layout)
 }
 

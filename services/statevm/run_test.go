@@ -256,7 +256,8 @@ func TestDeadLetterIsSentOnce(t *testing.T) {
 	for _, h := range r.Headers {
 		got[h.Key] = string(h.Value)
 	}
-	if string(r.Key) != topic || got["t"] != "LOG" || got["source.partition"] != "0" || got["source.offset"] != fmt.Sprint(end-2) || !strings.Contains(got["error"], "PositionTeleported") {
+	from := got["source.partition"] + ":" + got["source.offset"]
+	if string(r.Key) != topic || got["t"] != "LOG" || from != fmt.Sprint("0:", end-2) || !strings.Contains(got["error"], "PositionTeleported") {
 		t.Errorf("the letter is %q %v", r.Key, got)
 	}
 	if _, n, err := s.client.Bounds(t.Context(), letters, 0); err != nil || n != 1 {

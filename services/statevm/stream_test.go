@@ -19,7 +19,8 @@ import (
 )
 
 // PIPE-3, PIPE-7, PIPE-8: over whatever a scanner writes (ranges, blocks, reorgs of any depth, corrections, also below the finalized block, halts and
-// what lifts them, repeated batches, a replaced scanner that still writes), with one partition and with four, in steps of whatever size, the rows are those of a pure fold at every watermark looked at.
+// what lifts them, repeated batches, a replaced scanner that still writes), with one partition and with four, in steps of
+// whatever size, the rows are those of a pure fold at every watermark looked at.
 func TestStreamsFollowTheFold(t *testing.T) {
 	s := newSite(t)
 	rapid.Check(t, func(rt *rapid.T) {

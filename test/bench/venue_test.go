@@ -121,7 +121,9 @@ func (v *venue) execute(t trade) []owned {
 	account := func(name string, fields perp.Fields) {
 		logs = append(logs, owned{t.account.Hash(), gmxtest.Event(emitter, name, fields)})
 	}
-	account("PositionFeesCollected", perp.Fields{"orderKey": t.order, "positionKey": key, "market": t.market, "collateralToken": short, "trader": t.account, "isIncrease": true})
+	account("PositionFeesCollected", perp.Fields{
+		"orderKey": t.order, "positionKey": key, "market": t.market, "collateralToken": short, "trader": t.account, "isIncrease": true,
+	})
 	account("PositionIncrease", perp.Fields{
 		"orderKey": t.order, "positionKey": key, "account": t.account, "market": t.market, "collateralToken": short, "isLong": true,
 		"sizeInUsd": v.sizes[key], "sizeDeltaUsd": amount(5000, 30), "sizeInTokens": amount(3, 18), "collateralAmount": amount(500, 18),
@@ -148,7 +150,8 @@ func (v *venue) transaction(ref chain.BlockRef, index *uint32, position uint32, 
 	}
 	v.logs += len(logs)
 	return append(records, routed{logs[len(logs)-1].key, wire.Tx{Tx: chain.Tx{
-		Hash: hash, From: chain.Address{1}, To: chain.Address{2}, Block: ref.Number, BlockHash: ref.Hash, Index: position, OK: true, GasUsed: 3_000_000, GasPrice: 100_000_000,
+		Hash: hash, From: chain.Address{1}, To: chain.Address{2}, Block: ref.Number, BlockHash: ref.Hash, Index: position, OK: true,
+		GasUsed: 3_000_000, GasPrice: 100_000_000,
 	}}})
 }
 

@@ -1,0 +1,133 @@
+package statevm
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/pg"
+)
+
+// judge does with a step what the rule says: shares wait for the next flush, whatever takes blocks back takes them along.
+func (f *follower) judge(ctx context.Context, s step) error {
+	if err := f.allowed(s); err != nil {
+		return err
+	}
+	switch {
+	case s.share != nil:
+		return f.extend(s)
+	case s.reorg != nil:
+		return f.reorg(ctx, s)
+	case s.correction != nil:
+		return f.correct(ctx, s)
+	case s.halt != nil:
+		return f.halt(ctx, s)
+	case s.finalized != nil:
+		return f.finalize(s)
+	}
+	return nil
+}
+
+// allowed lets nothing but a reorg that the operator has accepted pass while finality is broken.
+func (f *follower) allowed(s step) error {
+	at := f.partition.Offset()
+	if at.Halted == "" || !s.moves() || s.halt != nil || s.reorg != nil && s.reorg.Accepted {
+		return nil
+	}
+	return haltf("record at partition %d, offset %d comes while nobody may act (%s), and is not a reorg that the operator has accepted",
+		at.Partition, s.next-1, at.Halted)
+}
+
+func (f *follower) extend(s step) error {
+	v, err := f.branch.share(s.share)
+	if err == nil && v == apply {
+		f.branch.extend(s.share)
+		f.pending = append(f.pending, s)
+	}
+	return err
+}
+
+func (f *follower) reorg(ctx context.Context, s step) error {
+	v, err := f.branch.reorg(*s.reorg)
+	lifts := s.reorg.Accepted && f.partition.Offset().Halted != ""
+	switch {
+	case err != nil || v == skip && !lifts:
+		return err
+	case v == skip: // its blocks are gone already, and the halt it lifts is not
+		return f.undo(ctx, s, f.partition.Offset().Tip.BlockRef, true)
+	}
+	return f.undo(ctx, s, s.reorg.Ancestor, s.reorg.Accepted)
+}
+
+func (f *follower) correct(ctx context.Context, s step) error {
+	v, err := f.branch.correction(*s.correction)
+	if err != nil || v == skip {
+		return err
+	}
+	f.log.Warn().Uint64("block", s.correction.Ancestor.Number+1).Uint32("attempt", s.correction.Attempt).
+		Str("reason", s.correction.Reason).Msg("logs are corrected")
+	return f.undo(ctx, s, s.correction.Ancestor, false)
+}
+
+func (f *follower) undo(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
+	if err := f.flushPending(ctx); err != nil {
+		return err
+	}
+	from := f.partition.Offset().Tip
+	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Epoch: s.epoch, Ancestor: to, Accepted: accepted}); err != nil {
+		return fmt.Errorf("undoing blocks %d to %d: %w", to.Number+1, from.Number, err)
+	}
+	failpoint.Hit("statevm.undone")
+	f.branch.rewind(to, accepted)
+	f.metrics.undone(from.Number - to.Number)
+	f.log.Warn().Uint64("from", from.Number).Stringer("old_tip", from.Hash).Uint64("to", to.Number).Stringer("ancestor", to.Hash).Msg("blocks undone")
+	f.noteCommit()
+	return f.reload(ctx)
+}
+
+// halt notes what the scanner has found out, for everybody; the partition goes on reading, for the reorg that the operator accepts.
+func (f *follower) halt(ctx context.Context, s step) error {
+	if err := f.flushPending(ctx); err != nil {
+		return err
+	}
+	reason := storable(fmt.Sprintf("block %d %s: %s", s.halt.Block.Number, s.halt.Block.Hash, s.halt.Reason))
+	failpoint.Hit("statevm.halt.before")
+	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Epoch: s.epoch, Halted: reason}); err != nil {
+		return err
+	}
+	failpoint.Hit("statevm.halt.after")
+	f.log.Error().Str("reason", reason).Msg("the chain has broken a promise: nobody may act until the operator accepts a reorg")
+	f.noteCommit()
+	return nil
+}
+
+func (f *follower) finalize(s step) error {
+	v, err := f.branch.finalize(*s.finalized)
+	if err != nil || v == skip {
+		return err
+	}
+	f.branch.raise(*s.finalized)
+	f.pending = append(f.pending, s)
+	return nil
+}
+
+// forbid notes in the database that nobody may act on the state, and why.
+func (f *follower) forbid(ctx context.Context, why error) error {
+	at := f.partition.Offset()
+	if at.Halted != "" {
+		return nil
+	}
+	failpoint.Hit("statevm.halt.before")
+	if err := f.partition.Commit(ctx, pg.Commit{Next: at.Next, Epoch: at.Epoch, Halted: storable(why.Error())}); err != nil {
+		return fmt.Errorf("noting for planner and sender that nobody may act: %w", err)
+	}
+	failpoint.Hit("statevm.halt.after")
+	return nil
+}
+
+// storable is a text as the database can hold it.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "")
+}
