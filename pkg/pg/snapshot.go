@@ -28,6 +28,7 @@ var (
 	onePosition = selectOne(perp.Positions, "one position")
 	oneOrder    = selectOne(perp.Orders, "one order")
 	oneRequest  = selectOne(perp.Requests, "one request")
+	oneValue    = selectOne(perp.MarketValues, "one market value")
 )
 
 // Snapshot is the state as of one block: everything in it was true at the same instant.
@@ -99,6 +100,11 @@ func (db *DB) Order(ctx context.Context, key chain.Hash) (Found[perp.Order], err
 // Request looks up one deposit, withdrawal or shift in the active generation.
 func (db *DB) Request(ctx context.Context, key chain.Hash) (Found[perp.Request], error) {
 	return lookUp[perp.Request](ctx, db, oneRequest, key)
+}
+
+// MarketValue looks up one measure of a market in the active generation.
+func (db *DB) MarketValue(ctx context.Context, key chain.Hash) (Found[perp.MarketValue], error) {
+	return lookUp[perp.MarketValue](ctx, db, oneValue, key)
 }
 
 func lookUp[R perp.Row](ctx context.Context, db *DB, q tableQuery, key chain.Hash) (found Found[R], err error) {

@@ -81,7 +81,7 @@ func TestRaise(t *testing.T) {
 }
 
 func TestLanes(t *testing.T) {
-	lanes := map[job.Kind]Lane{job.Liquidation: LiquidationLane, job.Adl: LiquidationLane, job.Order: OrderLane}
+	lanes := map[job.Kind]Lane{job.Liquidation: LiquidationLane, job.Adl: LiquidationLane, job.AdlState: LiquidationLane, job.Order: OrderLane}
 	for _, k := range append(job.Kinds(), Filler) {
 		want, known := lanes[k]
 		if !known {

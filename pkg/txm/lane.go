@@ -15,7 +15,7 @@ const (
 // LaneOf returns the lane of a kind of job.
 func LaneOf(k job.Kind) Lane {
 	switch k {
-	case job.Liquidation, job.Adl:
+	case job.Liquidation, job.Adl, job.AdlState:
 		return LiquidationLane
 	case job.Order:
 		return OrderLane

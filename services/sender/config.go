@@ -55,6 +55,7 @@ type Settings struct {
 type Gas struct {
 	Liquidation   uint64 `toml:"liquidation" help:"gas limit of a liquidation"`
 	Adl           uint64 `toml:"adl" help:"gas limit of an auto-deleveraging"`
+	AdlState      uint64 `toml:"adl_state" help:"gas limit of bringing the deleveraging state up to date"`
 	Order         uint64 `toml:"order" help:"gas limit of an order's execution"`
 	Deposit       uint64 `toml:"deposit" help:"gas limit of a deposit's execution"`
 	Withdrawal    uint64 `toml:"withdrawal" help:"gas limit of a withdrawal's execution"`
@@ -86,7 +87,7 @@ func DefaultConfig() Config {
 // defaultGas holds for parameters like those of GMX's own deployments.
 func defaultGas() Gas {
 	return Gas{
-		Liquidation: 4_000_000, Adl: 4_000_000, Order: 6_000_000, Deposit: 6_000_000, Withdrawal: 6_000_000, Shift: 8_000_000,
+		Liquidation: 4_000_000, Adl: 4_000_000, AdlState: 2_000_000, Order: 6_000_000, Deposit: 6_000_000, Withdrawal: 6_000_000, Shift: 8_000_000,
 		GlvDeposit: 12_000_000, GlvWithdrawal: 12_000_000, GlvShift: 12_000_000,
 	}
 }
@@ -94,7 +95,7 @@ func defaultGas() Gas {
 // of returns the limit of a kind of job, 0 for one it does not know.
 func (g Gas) of(k job.Kind) uint64 {
 	return map[job.Kind]uint64{
-		job.Liquidation: g.Liquidation, job.Adl: g.Adl, job.Order: g.Order, job.Deposit: g.Deposit, job.Withdrawal: g.Withdrawal, job.Shift: g.Shift,
+		job.Liquidation: g.Liquidation, job.Adl: g.Adl, job.AdlState: g.AdlState, job.Order: g.Order, job.Deposit: g.Deposit, job.Withdrawal: g.Withdrawal, job.Shift: g.Shift,
 		job.GlvDeposit: g.GlvDeposit, job.GlvWithdrawal: g.GlvWithdrawal, job.GlvShift: g.GlvShift,
 	}[k]
 }

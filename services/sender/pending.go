@@ -21,6 +21,7 @@ type rows interface {
 	Position(ctx context.Context, key chain.Hash) (pg.Found[perp.Position], error)
 	Order(ctx context.Context, key chain.Hash) (pg.Found[perp.Order], error)
 	Request(ctx context.Context, key chain.Hash) (pg.Found[perp.Request], error)
+	MarketValue(ctx context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error)
 }
 
 // terms say which price reports an execution takes.
@@ -35,6 +36,8 @@ func (p pending) ask(ctx context.Context, j job.Job) (terms, verdict, error) {
 	switch j.Kind {
 	case job.Liquidation, job.Adl:
 		return p.position(ctx, j)
+	case job.AdlState:
+		return p.adlState(ctx, j)
 	case job.Order:
 		return p.order(ctx, j)
 	default:
@@ -52,10 +55,25 @@ func (p pending) position(ctx context.Context, j job.Job) (terms, verdict, error
 		return terms{}, end(job.SkippedDone, "there is no such position"), nil
 	case row.Status != perp.Active:
 		return terms{}, end(job.SkippedDone, fmt.Sprintf("the position is %s", row.Status)), nil
-	case j.Kind == job.Liquidation && j.ID != job.LiquidationID(row.PositionKey, row.Changes):
+	case j.Kind == job.Liquidation && j.ID != job.LiquidationID(row.PositionKey, row.Changes),
+		j.Kind == job.Adl && j.ID != job.AdlID(row.PositionKey, row.Changes):
 		return terms{}, end(job.SkippedDone, "the position has changed: another job stands for it"), nil
 	}
 	return terms{window: perp.LiquidationWindow(row)}, verdict{}, nil
+}
+
+// adlState is pending until the exchange has said anything newer than what the job was found in.
+func (p pending) adlState(ctx context.Context, j job.Job) (terms, verdict, error) {
+	key := perp.MarketValueKey(perp.AdlEnabled, j.Market.Hash(), chain.Address{}, j.IsLong).Key
+	found, err := p.state.MarketValue(ctx, key)
+	switch last := found.Row.Stamp; {
+	case err != nil:
+		return terms{}, verdict{}, err
+	case j.ID != job.AdlStateID(j.Market, j.IsLong, last.Block):
+		return terms{}, end(job.SkippedDone, fmt.Sprintf("the exchange said so in block %d", last.Block)), nil
+	default:
+		return terms{window: perp.Window{From: last.Seconds()}}, verdict{}, nil
+	}
 }
 
 func (p pending) order(ctx context.Context, j job.Job) (terms, verdict, error) {

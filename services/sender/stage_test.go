@@ -115,6 +115,7 @@ type written struct {
 	positions map[chain.Hash]perp.Position
 	orders    map[chain.Hash]perp.Order
 	requests  map[chain.Hash]perp.Request
+	values    map[chain.Hash]perp.MarketValue
 	err       error
 }
 
@@ -133,6 +134,10 @@ func (w written) Order(_ context.Context, key chain.Hash) (pg.Found[perp.Order],
 
 func (w written) Request(_ context.Context, key chain.Hash) (pg.Found[perp.Request], error) {
 	return find(w.requests, key, w.err)
+}
+
+func (w written) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
+	return find(w.values, key, w.err)
 }
 
 // TIER-4, TIER-5.
@@ -156,6 +161,12 @@ func TestPending(t *testing.T) {
 	liquidation := job.Job{ID: job.LiquidationID(key, 2), Kind: job.Liquidation, Key: key}
 	execution := job.Job{ID: job.OrderID(key, 2), Kind: job.Order, Key: key, ExpiresMs: 360_000}
 	deposit := job.Job{ID: job.RequestID(job.Deposit, key), Kind: job.Deposit, Key: key, ExpiresMs: 360_000}
+	venue := chain.Address{6}
+	said := func(block uint64) written {
+		row := perp.MarketValue{Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true, Stamp: perp.Stamp{Block: block, TimeMs: 70_000}}
+		return written{values: map[chain.Hash]perp.MarketValue{row.RowKey().Key: row}}
+	}
+	update := job.Job{ID: job.AdlStateID(venue, true, 4), Kind: job.AdlState, Key: venue.Hash(), Market: venue, IsLong: true}
 	skip := func(why string) verdict { return end(job.SkippedDone, why) }
 	stale := func(id string, j job.Job) job.Job {
 		j.ID = id
@@ -173,14 +184,17 @@ func TestPending(t *testing.T) {
 		"no position":     {written{}, false, liquidation, terms{}, skip("there is no such position")},
 		"position changed": {position(perp.Active), false, stale(job.LiquidationID(key, 1), liquidation), terms{},
 			skip("the position has changed: another job stands for it")},
-		"market order":        {order(perp.MarketIncrease, perp.Created), false, execution, terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
-		"updated limit order": {order(perp.LimitIncrease, perp.Updated), false, execution, terms{window: perp.Window{From: 60}}, verdict{}},
-		"stop loss":           {order(perp.StopLossDecrease, perp.Created), false, execution, terms{window: perp.Window{From: 65}}, verdict{}},
-		"executed order":      {order(perp.MarketIncrease, perp.Executed), false, execution, terms{}, skip("the order is Executed")},
-		"cancelled order":     {order(perp.MarketIncrease, perp.Cancelled), false, execution, terms{}, skip("the order is Cancelled")},
-		"frozen order":        {order(perp.LimitIncrease, perp.Frozen), false, execution, terms{}, skip("the order is Frozen")},
-		"frozen, with role":   {order(perp.LimitIncrease, perp.Frozen), true, execution, terms{window: perp.Window{From: 60}}, verdict{}},
-		"no order":            {written{}, false, execution, terms{}, skip("there is no such order")},
+		"deleveraging state":            {said(4), false, update, terms{window: perp.Window{From: 70}}, verdict{}},
+		"deleveraging state said":       {said(5), false, update, terms{}, skip("the exchange said so in block 5")},
+		"deleveraging state never said": {written{}, false, stale(job.AdlStateID(venue, true, 0), update), terms{}, verdict{}},
+		"market order":                  {order(perp.MarketIncrease, perp.Created), false, execution, terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
+		"updated limit order":           {order(perp.LimitIncrease, perp.Updated), false, execution, terms{window: perp.Window{From: 60}}, verdict{}},
+		"stop loss":                     {order(perp.StopLossDecrease, perp.Created), false, execution, terms{window: perp.Window{From: 65}}, verdict{}},
+		"executed order":                {order(perp.MarketIncrease, perp.Executed), false, execution, terms{}, skip("the order is Executed")},
+		"cancelled order":               {order(perp.MarketIncrease, perp.Cancelled), false, execution, terms{}, skip("the order is Cancelled")},
+		"frozen order":                  {order(perp.LimitIncrease, perp.Frozen), false, execution, terms{}, skip("the order is Frozen")},
+		"frozen, with role":             {order(perp.LimitIncrease, perp.Frozen), true, execution, terms{window: perp.Window{From: 60}}, verdict{}},
+		"no order":                      {written{}, false, execution, terms{}, skip("there is no such order")},
 		"order changed": {order(perp.LimitIncrease, perp.Created), false, stale(job.OrderID(key, 3), execution), terms{},
 			skip("the order has changed: another job stands for it")},
 		"request":          {request(perp.Created), false, deposit, terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
@@ -192,7 +206,7 @@ func TestPending(t *testing.T) {
 			t.Errorf("%s: %+v, %+v, %v; want %+v, %+v", name, got, v, err, c.want, c.v)
 		}
 	}
-	for _, j := range []job.Job{liquidation, execution, deposit} {
+	for _, j := range []job.Job{liquidation, execution, deposit, update} {
 		if _, v, err := (pending{written{err: errors.New("connection refused")}, false}).ask(t.Context(), j); err == nil || v.kind != onward {
 			t.Errorf("%s: an error is not an answer: %+v, %v", j.Kind, v, err)
 		}
