@@ -3,51 +3,97 @@ package signer
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/ethereum/go-ethereum/accounts/keystore"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/secret"
 )
 
-// Config says where a keeper's keys are.
+// Config says where a keeper's keys are: in exactly one of three places. Start from DefaultConfig.
 type Config struct {
-	KeystoreDir string          `toml:"keystore_dir" help:"folder of encrypted keys as geth writes them: NAME.json, and its password in NAME.password"`
-	Dev         bool            `toml:"dev" help:"allow dev_keys: for development and demonstration only"`
-	DevKeys     []secret.String `toml:"dev_keys" help:"private keys as hexadecimal digits; refused unless dev is true"`
+	KeystoreDir string `toml:"keystore_dir" help:"folder of encrypted keys as geth writes them: NAME.json, and its password in NAME.password"`
+
+	RemoteURL      secret.URL      `toml:"remote_url" help:"a signer that keeps the keys and is asked by JSON-RPC, https only"`
+	RemoteAccounts []chain.Address `toml:"remote_accounts" help:"accounts of the remote signer to sign with"`
+	RemoteDialect  string          `toml:"remote_dialect" help:"what the remote signer speaks: web3signer, or clef"`
+	RemoteCA       string          `toml:"remote_ca" help:"PEM file of the authority that signed the remote signer's certificate; no other is trusted"`
+	RemoteCert     string          `toml:"remote_cert" help:"PEM file of the certificate by which the remote signer knows this process"`
+	RemoteKey      string          `toml:"remote_key" help:"PEM file of the key to remote_cert"`
+	RemoteTimeout  time.Duration   `toml:"remote_timeout" help:"how long one signature may take"`
+
+	Dev     bool            `toml:"dev" help:"allow dev_keys: for development and demonstration only"`
+	DevKeys []secret.String `toml:"dev_keys" help:"private keys as hexadecimal digits; refused unless dev is true"`
 }
+
+// DefaultConfig names no key. A remote signer is a Web3Signer that answers within a second.
+func DefaultConfig() Config { return Config{RemoteDialect: Web3Signer, RemoteTimeout: time.Second} }
 
 // Validate names every setting that cannot work. It opens no file.
 func (c Config) Validate() error {
 	if len(c.DevKeys) > 0 && !c.Dev {
-		return errors.New("dev_keys: raw keys are for development only (use keystore_dir, or set signer.dev = true on a test chain)")
+		return errors.New("dev_keys: raw keys are for development only (use keystore_dir or remote_url, or set signer.dev = true on a test chain)")
 	}
-	if len(c.DevKeys) == 0 && c.KeystoreDir == "" {
-		return errors.New("keystore_dir: no key (name the folder of the encrypted keys)")
+	var sources []string
+	for name, set := range map[string]bool{"keystore_dir": c.KeystoreDir != "", "remote_url": c.RemoteURL.IsSet(), "dev_keys": len(c.DevKeys) > 0} {
+		if set {
+			sources = append(sources, name)
+		}
+	}
+	slices.Sort(sources)
+	switch {
+	case len(sources) == 0:
+		return errors.New("keystore_dir: no key (name the folder of the encrypted keys, or a remote signer in remote_url)")
+	case len(sources) > 1:
+		return fmt.Errorf("%s: keys come from one place, and several are named: %s (remove all but one)", sources[1], strings.Join(sources, ", "))
+	case c.RemoteURL.IsSet():
+		return c.validateRemote()
 	}
 	return nil
 }
 
-// Open reads every key, in the order of the files' names. Decrypting one takes about a second.
-func Open(cfg Config) ([]Signer, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
+func (c Config) validateRemote() error {
+	var problems []error
+	if at, err := url.Parse(c.RemoteURL.Reveal()); err != nil || at.Scheme != "https" {
+		problems = append(problems, fmt.Errorf("remote_url: %s is not an https address (whoever can ask a signer can spend with it)", c.RemoteURL))
 	}
-	all, err := openDir(cfg.KeystoreDir)
+	for _, file := range []struct{ key, name string }{{"remote_ca", c.RemoteCA}, {"remote_cert", c.RemoteCert}, {"remote_key", c.RemoteKey}} {
+		if file.name == "" {
+			problems = append(problems, fmt.Errorf("%s: is empty (a remote signer and this process must both show certificates)", file.key))
+		}
+	}
+	if len(c.RemoteAccounts) == 0 {
+		problems = append(problems, errors.New("remote_accounts: is empty (name the accounts to sign with)"))
+	}
+	if _, known := dialects[c.RemoteDialect]; !known {
+		problems = append(problems, fmt.Errorf("remote_dialect: %q is neither %s nor %s", c.RemoteDialect, Web3Signer, Clef))
+	}
+	if c.RemoteTimeout < 10*time.Millisecond || c.RemoteTimeout > time.Minute {
+		problems = append(problems, fmt.Errorf("remote_timeout: %s is not between 10ms and 1m", c.RemoteTimeout))
+	}
+	return errors.Join(problems...)
+}
+
+// Open returns the signers of every account, keystores in the order of their files' names. Decrypting one takes about a second; a remote signer is not
+// asked anything yet.
+func Open(cfg Config) (all []Signer, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("signer: %w", err)
+	}
+	switch {
+	case cfg.KeystoreDir != "":
+		all, err = openDir(cfg.KeystoreDir)
+	case cfg.RemoteURL.IsSet():
+		all, err = openRemote(cfg)
+	default:
+		all, err = openDevs(cfg.DevKeys)
+	}
 	if err != nil {
 		return nil, err
-	}
-	for i, text := range cfg.DevKeys {
-		s, err := openDev(text)
-		if err != nil {
-			return nil, fmt.Errorf("signer.dev_keys: number %d %w", i+1, err)
-		}
-		all = append(all, s)
 	}
 	return all, distinct(all)
 }
@@ -64,48 +110,15 @@ func distinct(all []Signer) error {
 	return nil
 }
 
-func openDir(dir string) (all []Signer, err error) {
-	if dir == "" {
-		return nil, nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("reading signer.keystore_dir: %w", err)
-	}
-	for _, e := range entries {
-		name, sealed := strings.CutSuffix(e.Name(), ".json")
-		if !sealed || e.IsDir() {
-			continue
-		}
-		s, err := openKeystore(filepath.Join(dir, e.Name()), filepath.Join(dir, name+".password"))
+func openDevs(texts []secret.String) (all []Signer, err error) {
+	for i, text := range texts {
+		s, err := openDev(text)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("signer.dev_keys: number %d %w", i+1, err)
 		}
 		all = append(all, s)
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("signer.keystore_dir: no key in %s (put NAME.json and NAME.password there)", dir)
-	}
 	return all, nil
-}
-
-func openKeystore(file, passwordFile string) (Signer, error) {
-	sealed, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("reading a keystore: %w", err)
-	}
-	password, err := os.ReadFile(passwordFile)
-	if err != nil {
-		return nil, fmt.Errorf("reading the password of keystore %s: %w", file, err)
-	}
-	key, err := keystore.DecryptKey(sealed, strings.TrimRight(string(password), "\r\n"))
-	switch {
-	case errors.Is(err, keystore.ErrDecrypt):
-		return nil, fmt.Errorf("keystore %s does not open with the password in %s", file, passwordFile)
-	case err != nil:
-		return nil, fmt.Errorf("%s is no keystore file (an encrypted key as geth writes it)", file) // the decoder's error may quote the file
-	}
-	return newLocal(key.PrivateKey), nil
 }
 
 // openDev says no word about the key's digits, not even which one is wrong.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"fmt"
-	"math/big"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
@@ -28,18 +26,7 @@ func (l *local) Address() chain.Address { return l.address }
 
 // Sign implements [Signer]. Signatures are deterministic (RFC 6979).
 func (l *local) Sign(_ context.Context, tx Tx) ([]byte, chain.Hash, error) {
-	id := new(big.Int).SetUint64(tx.ChainID)
-	to := common.Address(tx.To)
-	signed, err := types.SignNewTx(l.key, types.LatestSignerForChainID(id), &types.DynamicFeeTx{
-		ChainID:   id,
-		Nonce:     tx.Nonce,
-		GasTipCap: new(big.Int).SetUint64(tx.Tip),
-		GasFeeCap: new(big.Int).SetUint64(tx.Cap),
-		Gas:       tx.Gas,
-		To:        &to,
-		Value:     new(big.Int),
-		Data:      tx.Data,
-	})
+	signed, err := types.SignNewTx(l.key, tx.signer(), tx.unsigned())
 	if err != nil {
 		return nil, chain.Hash{}, fmt.Errorf("signing nonce %d of %s: %w", tx.Nonce, l.address, err)
 	}

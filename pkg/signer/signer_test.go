@@ -100,6 +100,16 @@ func folder(t *testing.T, files map[string]string) Config {
 	return Config{KeystoreDir: dir}
 }
 
+// opened is a folder in which a file can be read by everybody.
+func opened(t *testing.T, name string) Config {
+	t.Helper()
+	cfg := folder(t, map[string]string{"a.json": sealed(t, "hunter2"), "a.password": "hunter2"})
+	if err := os.Chmod(filepath.Join(cfg.KeystoreDir, name), 0o604); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
 func TestKeystoreOpensWithItsPassword(t *testing.T) {
 	all, err := Open(folder(t, map[string]string{"a.json": sealed(t, "pass word"), "a.password": "pass word\n", "README": "not a key"}))
 	if err != nil {
@@ -111,8 +121,9 @@ func TestKeystoreOpensWithItsPassword(t *testing.T) {
 }
 
 func TestOpenSaysWhatIsWrongAndNothingSecret(t *testing.T) {
-	twice := folder(t, map[string]string{"a.json": sealed(t, "x"), "a.password": "x"})
-	twice.Dev, twice.DevKeys = true, []secret.String{secret.New("0x" + devKey)}
+	twice := folder(t, map[string]string{"a.json": sealed(t, "x"), "a.password": "x", "b.json": sealed(t, "x"), "b.password": "x"})
+	both := folder(t, nil)
+	both.Dev, both.DevKeys = true, []secret.String{secret.New("0x" + devKey)}
 	for name, c := range map[string]struct {
 		cfg  Config
 		want string
@@ -126,6 +137,9 @@ func TestOpenSaysWhatIsWrongAndNothingSecret(t *testing.T) {
 		"no keystore":         {folder(t, map[string]string{"a.json": devKey, "a.password": "x"}), "is no keystore file"},
 		"no key text":         {Config{Dev: true, DevKeys: []secret.String{secret.New(devKey[:60] + "zzzz")}}, "signer.dev_keys: number 1 is no private key"},
 		"twice":               {twice, "configured twice"},
+		"two places":          {both, "keystore_dir: keys come from one place, and several are named: dev_keys, keystore_dir"},
+		"key for everybody":   {opened(t, "a.json"), "a.json is open to every user of this machine, mode 0604 (chmod o-rwx"},
+		"password for all":    {opened(t, "a.password"), "a.password is open to every user of this machine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(c.cfg)
