@@ -63,10 +63,10 @@ func (e *endpoint) exchange(ctx context.Context, method string, trip func(contex
 	if err := e.await(ctx, method); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.RequestTimeout)
+	limited, cancel := context.WithTimeout(ctx, e.cfg.RequestTimeout)
 	defer cancel()
 	begun := time.Now()
-	err := e.line.do(ctx, trip)
+	err := e.line.do(limited, trip)
 	took := time.Since(begun)
 	e.metrics.seconds.WithLabelValues(method).Observe(took.Seconds())
 	if err == nil {
@@ -101,12 +101,12 @@ func (e *endpoint) answered(method string, took time.Duration) {
 	e.judge()
 }
 
-// failed makes the error of a request, counts it, and draws the consequences. A request whose context was cancelled fails with whatever the
-// cause was, and is no fault of the endpoint.
+// failed makes the error of a request, counts it, and draws the consequences. A request that nobody waits for any more, because the caller's context
+// was cancelled or its time is over, fails with whatever the cause was, and is no fault of the endpoint.
 func (e *endpoint) failed(ctx context.Context, method string, err error, took time.Duration) error {
 	failed := &callError{endpoint: e.url, method: method, class: abandoned, err: err}
-	if errors.Is(ctx.Err(), context.Canceled) {
-		if context.Cause(ctx) == errOvertaken {
+	if ctx.Err() != nil {
+		if cause := context.Cause(ctx); cause == errOvertaken || errors.Is(cause, context.DeadlineExceeded) { // it takes at least this long
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.vitals.overtaken(took)

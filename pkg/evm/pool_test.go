@@ -34,6 +34,28 @@ func TestHedgesWhenTheBestHangs(t *testing.T) {
 	})
 }
 
+// A caller in a hurry blames nobody, and does not have the others asked in vain.
+func TestCallersDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(3, 50)
+		c, _ := dialFakes(t, nil, nodes...)
+		for _, n := range nodes {
+			n.obey(hang(methodGasPrice))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		begun := time.Now()
+		if _, err := c.GasPrice(ctx); err == nil || time.Since(begun) != 100*time.Millisecond {
+			t.Errorf("%v after %s", err, time.Since(begun))
+		}
+		for i, s := range c.Endpoints() {
+			if s.Failures > 0 || s.FailureShare > 0 || s.LastError != nil || i > 0 && nodes[i].count(methodGasPrice) > 0 {
+				t.Errorf("endpoint %d: %+v", i, s)
+			}
+		}
+	})
+}
+
 // What an endpoint usually takes tells when it is late.
 func TestHedgesAfterP95(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
