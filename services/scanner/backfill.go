@@ -55,7 +55,7 @@ func (t *tenure) cuts(ctx context.Context, final uint64) ([]uint64, error) {
 			return nil, err
 		}
 		if base.Number < st.branch.tip().Number {
-			if t.checkAncestor(st, base, st.finalized, chain.BlockRef{}) != nil {
+			if base.Number < t.final().Number {
 				return nil, nil // no case for ranges: block by block it will be seen what the chain has left
 			}
 			if err := t.takeBack(ctx, st, base); err != nil {

@@ -34,9 +34,10 @@ type Settings struct {
 	Backfill      Backfill        `toml:"backfill"`
 	// AcceptReorgTo lifts a HALT: the chain has left a block it had called final, and the operator knows of it. Everything above the named block is taken
 	// back. The HALT names the newest block that will do; an older one does too. It is to be removed afterwards.
-	AcceptReorgTo chain.Hash    `toml:"accept_reorg_to" help:"after a HALT: hash of the block to go back to, final blocks or not (the HALT names it); else all zero"`
+	AcceptReorgTo chain.Hash    `toml:"accept_reorg_to" help:"after a HALT: hash of the block to go back to, which the HALT names; else all zero"`
 	Price         source.Config `toml:"price"`
 	MaxHeadAge    time.Duration `toml:"max_head_age" help:"how long no new head may have come before this process calls itself not ready"`
+	// TakeoverAfter must be longer than a range of history takes, or a scanner that stands by claims the topic from one that is at work.
 	TakeoverAfter time.Duration `toml:"takeover_after" help:"how long the topic must stay behind the chain before a scanner that stands by claims it"`
 }
 

@@ -55,6 +55,20 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
+func TestBackfillIsChecked(t *testing.T) {
+	if err := DefaultConfig().Scanner.Backfill.Validate(); err != nil {
+		t.Error(err)
+	}
+	want := []string{
+		"min_blocks: 0 is not between", "workers: 0 is not between", "max_range: 0 is not between", "max_blocks: 0 is not between", "max_bytes: 0 is not between",
+	}
+	for i, line := range strings.Split((Backfill{}).Validate().Error(), "\n") {
+		if !strings.HasPrefix(line, want[i]) {
+			t.Errorf("problem %d: %s, want %s…", i, line, want[i])
+		}
+	}
+}
+
 func TestParams(t *testing.T) {
 	market := chain.Address{0x3a, 1}
 	long := chain.Hash{7}

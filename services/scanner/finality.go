@@ -49,31 +49,32 @@ func (v *violation) Error() string {
 		v.final.Number, v.final.Hash, v.ancestor.Number, v.ancestor.Hash, v.ancestor.Hash)
 }
 
-// checkFinality returns a violation if a block of the chain can follow only where something final was taken back. The maximum is our own over all
-// partitions, since a node's word may go backwards.
+// checkFinality returns a violation if a block of the chain can follow only where something final was taken back, or stands in the place of a final
+// block that a correction has taken back. The maximum is our own over all partitions, since a node's word may go backwards.
 func (t *tenure) checkFinality(block chain.BlockRef) error {
-	var final chain.BlockRef
+	final := t.final()
 	for _, st := range t.streams {
-		if st.finalized.Number > final.Number {
-			final = st.finalized
+		n, ancestor := st.branch.needs(block)
+		replaces := n == child && block.Number == final.Number && block.Hash != final.Hash
+		if replaces {
+			below, _ := st.branch.at(block.Number - 2) // the newest block that can be gone back to: something has to be taken back
+			ancestor = below.BlockRef
 		}
-	}
-	for _, st := range t.streams {
-		if n, ancestor := st.branch.needs(block); n == fork {
-			if err := t.checkAncestor(st, ancestor, final, block); err != nil {
-				return err
-			}
+		if replaces || n == fork && ancestor.Number < final.Number {
+			return retry.Stop(&violation{final, ancestor, block})
 		}
 	}
 	return nil
 }
 
-// checkAncestor returns a violation if going back to an ancestor of a block takes a final one back.
-func (t *tenure) checkAncestor(st *stream, ancestor, final, block chain.BlockRef) error {
-	if ancestor.Number >= final.Number || st.branch.tip().Number == ancestor.Number {
-		return nil
+// final is the newest block any partition calls final.
+func (t *tenure) final() (final chain.BlockRef) {
+	for _, st := range t.streams {
+		if st.finalized.Number > final.Number {
+			final = st.finalized
+		}
 	}
-	return retry.Stop(&violation{final, ancestor, block})
+	return final
 }
 
 // doubted tells whether another endpoint still has the final block where it was: then the one that served the other branch is at fault, or ahead of the
@@ -186,7 +187,8 @@ func (t *tenure) accepted(ctx context.Context) (ancestor chain.BlockRef, named b
 		return chain.BlockRef{}, false, err
 	}
 	if block.Hash != hash {
-		return chain.BlockRef{}, false, retry.Stop(fmt.Errorf("scanner.accept_reorg_to: the chain has left block %d %s too (name an older one)", ancestor.Number, hash))
+		return chain.BlockRef{}, false, retry.Stop(fmt.Errorf("scanner.accept_reorg_to: the chain has left block %d %s too (name an older one)",
+			ancestor.Number, hash))
 	}
 	return ancestor, true, nil
 }

@@ -188,6 +188,48 @@ func killHalting(t *testing.T, label string, after bool) {
 	settle(t, k, tr)
 }
 
+// A final block is replaced by a fork below it, and also by another block in its place after a correction has gone below it. What was never called final
+// may be.
+func TestCheckFinality(t *testing.T) {
+	blocks := []chain.BlockRef{ref(99, 0, chain.BlockRef{})}
+	for n := uint64(100); n < 110; n++ {
+		blocks = append(blocks, ref(n, 0, blocks[len(blocks)-1]))
+	}
+	at := func(n uint64) chain.BlockRef { return blocks[n-99] }
+	for name, tt := range map[string]struct {
+		tip, final uint64
+		block      chain.BlockRef
+		ancestor   uint64 // 0: no violation
+	}{
+		"the next block":                        {109, 105, ref(110, 0, at(109)), 0},
+		"a fork above it":                       {109, 105, ref(106, 1, at(105)), 0},
+		"a fork to its place":                   {109, 105, ref(105, 1, at(104)), 104},
+		"a fork below it":                       {109, 105, ref(102, 1, at(101)), 101},
+		"the same block after a correction":     {104, 105, at(105), 0},
+		"another block after a correction":      {104, 105, ref(105, 1, at(104)), 103},
+		"below it, after a correction":          {102, 105, ref(103, 1, at(102)), 0},
+		"a fork below it, after a correction":   {102, 105, ref(102, 1, at(101)), 101},
+		"nothing is final":                      {109, 0, ref(102, 1, at(101)), 0},
+		"a block it has":                        {109, 105, at(101), 0},
+		"a block whose parent is not there yet": {109, 105, ref(104, 1, ref(103, 1, at(102))), 0},
+	} {
+		st := &stream{}
+		for n := uint64(100); n <= tt.tip; n++ {
+			if err := st.branch.push(placed{BlockRef: at(n)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tt.final > 0 {
+			st.finalize(at(tt.final))
+		}
+		err := (&tenure{streams: []*stream{st}}).checkFinality(tt.block)
+		v, broken := errors.AsType[*violation](err)
+		if broken != (tt.ancestor > 0) || broken && (v.ancestor.Hash != at(tt.ancestor).Hash || v.final.Hash != at(tt.final).Hash) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // frozen is a node that stays where the chain is now: for whoever asks by number or tag.
 func frozen(t *testing.T, d *devnet) lie {
 	t.Helper()

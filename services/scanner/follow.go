@@ -38,13 +38,13 @@ func (t *tenure) serve(ctx context.Context, heads <-chan chain.BlockRef) error {
 
 // follow publishes up to each head, and corrects what is found to be wrong. It returns without an error on a topic that has halted.
 func (t *tenure) follow(ctx context.Context, heads <-chan chain.BlockRef) error {
-	if err := t.completeCorrection(ctx); err != nil {
-		return err
-	}
 	if h, halted := t.halted(); halted {
 		if lifted, err := t.liftHalt(ctx, h); err != nil || !lifted {
 			return err
 		}
+	}
+	if err := t.completeCorrection(ctx); err != nil {
+		return err
 	}
 	t.doubtAll()
 	var head chain.BlockRef // none at first: the newest may have been announced before this tenure

@@ -46,7 +46,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		block:      gauge("scanner_block_number", "Number of the newest block published to all partitions."),
 		blocks:     counter("scanner_blocks_published_total", "Blocks published to all partitions that lacked them."),
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "scanner_records_published_total", Help: "Records published in blocks and ranges, by kind: log, tx, param; one that stands in every partition counts once.",
+			Name: "scanner_records_published_total",
+			Help: "Records published in blocks and ranges, by kind: log, tx, param; one that stands in every partition counts once.",
 		}, []string{"kind"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "scanner_publish_seconds", Help: "Time to read a block's logs and write its batches.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),

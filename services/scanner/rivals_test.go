@@ -217,6 +217,7 @@ func TestTakeoverRule(t *testing.T) {
 		"the topic is silent":           {[]event{{at: 1 * second, tip: 7}, {at: 2 * second, head: 8}}, 32 * second},
 		"it is silent while heads come": {[]event{{at: 0, tip: 7}, {at: 5 * second, head: 8}, {at: 20 * second, head: 20}}, 35 * second},
 		"it moves, slowly":              {[]event{{at: 0, tip: 7}, {at: 1, head: 99}, {at: 25 * second, tip: 8}, {at: 50 * second, tip: 9}}, 80 * second},
+		"the topic has halted":          {[]event{{at: 0, tip: (&stream{halted: &wire.Halt{}}).newest()}, {at: 1, head: 99}, {at: 60 * second, head: 200}}, 0},
 		"an empty topic stays empty":    {[]event{{at: 10 * second, head: 3}}, 40 * second},
 		"the chain goes on after a silence": {
 			[]event{{at: 0, tip: 7}, {at: 1, head: 7}, {at: 100 * second, head: 8}, {at: 110 * second, tip: 8}}, 0,
