@@ -1,0 +1,187 @@
+package pg_test
+
+import (
+	"strings"
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txm"
+)
+
+func (d desk) standing(t *testing.T) pg.SignerStanding {
+	t.Helper()
+	all, err := d.db.Signers().List(t.Context())
+	if err != nil || len(all) != 1 {
+		t.Fatalf("listed %+v, %v", all, err)
+	}
+	return all[0]
+}
+
+func (d desk) heads(t *testing.T) int {
+	t.Helper()
+	heads, err := d.db.Intents().Heads(t.Context(), d.fence.Signer, nil, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(heads)
+}
+
+func TestSignersAreShownAsTheyStand(t *testing.T) {
+	d := newDesk(t, 3)
+	d.mustClaim(t, d.intents[0], 0, 0)
+	got := d.standing(t)
+	if got.LeaseLeft <= 0 || got.LeaseLeft.Minutes() > 1 {
+		t.Errorf("the lease has %s left", got.LeaseLeft)
+	}
+	got.LeaseLeft = 0
+	want := pg.SignerStanding{Signer: d.fence.Signer, ChainID: testChain, Owner: t.Name(), Token: 1, NextNonce: 1, Queued: 2, InFlight: 1}
+	if got != want {
+		t.Errorf("listed %+v, want %+v", got, want)
+	}
+	if err := d.db.Leases().Release(t.Context(), d.fence); err != nil {
+		t.Fatal(err)
+	}
+	if left := d.standing(t).LeaseLeft; left != 0 {
+		t.Errorf("a lease that was given back has %s left", left)
+	}
+}
+
+// What an operator says is kept and recorded; the tenure goes on, and so does what is in flight.
+func TestPauseAndResumeByHand(t *testing.T) {
+	d := newDesk(t, 2)
+	signers := d.db.Signers()
+	tx := d.mustClaim(t, d.intents[0], 0, 0)
+	for i, want := range []string{"", "maintenance"} {
+		if already, err := signers.Pause(t.Context(), d.fence.Signer, []string{"maintenance", "another"}[i]); err != nil || already != want {
+			t.Errorf("paused with %q, %v before", already, err)
+		}
+	}
+	if d.heads(t) != 0 || d.standing(t).Paused != "maintenance" {
+		t.Errorf("a paused signer has something to do: %+v", d.standing(t))
+	}
+	if err := d.db.Intents().Noted(t.Context(), d.fence, tx.Hash, "accepted", true); err != nil {
+		t.Errorf("what is in flight does not go on: %v", err)
+	}
+	for _, want := range []string{"maintenance", ""} {
+		if was, err := signers.Resume(t.Context(), d.fence.Signer); err != nil || was != want {
+			t.Errorf("resumed from %q, %v", was, err)
+		}
+	}
+	if d.heads(t) != 1 || d.standing(t).Paused != "" {
+		t.Errorf("a resumed signer has nothing to do: %+v", d.standing(t))
+	}
+	if got := d.events(t); got != "paused maintenance; resumed was paused: maintenance" {
+		t.Errorf("recorded %s", got)
+	}
+	stranger := chain.Address{0xbb}
+	if _, err := signers.Pause(t.Context(), stranger, "x"); !pg.Refused(err) {
+		t.Errorf("paused an unknown signer: %v", err)
+	}
+	if _, err := signers.Resume(t.Context(), stranger); !pg.Refused(err) {
+		t.Errorf("resumed an unknown signer: %v", err)
+	}
+}
+
+func (d desk) events(t *testing.T) (all string) {
+	t.Helper()
+	err := connect(t, d.address).QueryRow(t.Context(),
+		`SELECT coalesce(string_agg(what || ' ' || detail, '; ' ORDER BY id), '') FROM keeper.signer_event WHERE what IN ('paused', 'resumed')`).Scan(&all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A pause that only a resync ends is not lifted by a resume: the key is in other hands, or the database is not what it was.
+func TestResumeIsRefusedWhereOnlyAResyncHelps(t *testing.T) {
+	t.Run("a stranger's transaction", func(t *testing.T) {
+		d := newDesk(t, 1)
+		d.mustClaim(t, d.intents[0], 0, 0)
+		if _, err := d.db.Signers().Pause(t.Context(), d.fence.Signer, "an earlier reason"); err != nil {
+			t.Fatal(err)
+		}
+		foreign := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "taken"}}
+		if err := d.db.Intents().Disown(t.Context(), d.fence, d.intents[0], foreign); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.db.Signers().Resume(t.Context(), d.fence.Signer); !pg.Refused(err) || !strings.Contains(err.Error(), "keeperctl signer resync 0xaa") {
+			t.Errorf("resumed: %v", err)
+		}
+		d.mustResync(t)
+	})
+	t.Run("a database gone back in time", func(t *testing.T) {
+		d := newDesk(t, 0)
+		if _, err := d.db.Signers().Pause(t.Context(), d.fence.Signer, "restored"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connect(t, d.address).Exec(t.Context(), `UPDATE keeper.signer SET timeline = timeline + 1`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.db.Signers().Resume(t.Context(), d.fence.Signer); !nonce.Behind(err) {
+			t.Errorf("resumed: %v", err)
+		}
+		d.mustResync(t)
+	})
+}
+
+// mustResync demands that a resync lifts the pause, and that a later one can then be lifted by hand.
+func (d desk) mustResync(t *testing.T) {
+	t.Helper()
+	if d.standing(t).Paused == "" {
+		t.Error("the refused resume has lifted the pause")
+	}
+	if _, err := d.db.Leases().Resync(t.Context(), d.fence.Signer, nonce.Sighting{Finalized: 9, Latest: 9, Pending: 9}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.standing(t); got.Paused != "" || got.NextNonce != 9 {
+		t.Errorf("after the resync %+v", got)
+	}
+	if _, err := d.db.Signers().Pause(t.Context(), d.fence.Signer, "later"); err != nil {
+		t.Fatal(err)
+	}
+	if was, err := d.db.Signers().Resume(t.Context(), d.fence.Signer); err != nil || was != "later" {
+		t.Errorf("resumed from %q, %v", was, err)
+	}
+}
+
+func TestNumbersAreShownAsTheyStand(t *testing.T) {
+	d := newDesk(t, 2)
+	d.mustClaim(t, d.intents[0], 0, 0)
+	d.mustClaim(t, d.intents[1], 1, 1)
+	tx := connect(t, d.address)
+	for _, sql := range []string{
+		`UPDATE keeper.signer_lease SET next_nonce = 4`,
+		`INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) SELECT signer, 3, 'RELEASED', id, 1 FROM keeper.tx_intent LIMIT 1`,
+		`UPDATE keeper.tx_attempt SET last_class = 'accepted' WHERE nonce = 1`,
+	} {
+		if _, err := tx.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := d.db.Signers().Numbers(t.Context(), d.fence.Signer, 1, 9)
+	if err != nil || len(got) != 3 {
+		t.Fatalf("listed %+v, %v", got, err)
+	}
+	for i := range got {
+		if got[i].Age <= 0 {
+			t.Errorf("nonce %d is %s old", got[i].Nonce, got[i].Age)
+		}
+		got[i].Age = 0
+	}
+	want := []pg.NumberStanding{
+		{Nonce: 1, State: nonce.Signed, JobID: job.OrderID(chain.Hash{2}, 1), Intent: txm.Signed, Attempts: 1, LastClass: "accepted"},
+		{Nonce: 2},
+		{Nonce: 3, State: nonce.Released, JobID: job.OrderID(chain.Hash{1}, 1), Intent: txm.Signed},
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("listed %+v, want %+v", got[i], want[i])
+		}
+	}
+	if got, err := d.db.Signers().Numbers(t.Context(), d.fence.Signer, 0, 2); err != nil || len(got) != 2 {
+		t.Errorf("listed %+v, %v", got, err)
+	}
+}
