@@ -104,8 +104,10 @@ func (e *endpoint) answered(method string, took time.Duration) {
 // failed makes the error of a request, counts it, and draws the consequences. A request that nobody waits for any more, because the caller's context
 // was cancelled or its time is over, fails with whatever the cause was, and is no fault of the endpoint.
 func (e *endpoint) failed(ctx context.Context, method string, err error, took time.Duration) error {
-	failed := &callError{endpoint: e.url, method: method, class: abandoned, err: err}
+	class, clean := classify(err)
+	failed := &callError{endpoint: e.url, method: method, class: class, err: clean}
 	if ctx.Err() != nil {
+		failed.class = abandoned
 		if cause := context.Cause(ctx); cause == errOvertaken || errors.Is(cause, context.DeadlineExceeded) { // it takes at least this long
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -114,7 +116,6 @@ func (e *endpoint) failed(ctx context.Context, method string, err error, took ti
 		}
 		return failed
 	}
-	failed.class, failed.err = classify(err)
 	e.blame(failed)
 	return failed
 }
