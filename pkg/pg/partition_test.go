@@ -383,3 +383,61 @@ func TestTombstones(t *testing.T) {
 	}
 	h.agree(t, db)
 }
+
+// A range keeps no journal and ends that of everything before it; it is final, and what stands on it can be taken back.
+func TestRangeLeavesNothingToGoBackTo(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	p, h := claim(t, db, 0, 1), newHistory()
+	must(t, p.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Created)), h.extend(t, order(2, perp.Created)))))
+	before := h.tip()
+	h.extend(t)
+	ranged := h.extend(t, order(1, perp.Executed), order(3, perp.Created))
+	ranged.Before = before
+	on := h.extend(t, order(2, perp.Cancelled))
+	stranger := ranged
+	stranger.Before.Hash[0]++
+	if err := p.Commit(t.Context(), pg.Commit{Next: 9, Blocks: []pg.AppliedBlock{stranger}}); !pg.Refused(err) {
+		t.Errorf("a range on a stranger: %v", err)
+	}
+	must(t, p.Commit(t.Context(), h.step(ranged, on)))
+	h.agree(t, db)
+	kept, err := p.Kept(t.Context())
+	must(t, err)
+	if want := []pg.Block{ranged.Block, on.Block}; !reflect.DeepEqual(kept, want) {
+		t.Errorf("kept %v, want %v", kept, want)
+	}
+	if n := query[int](t, url, "SELECT count(*) FROM state_g1.undo"); n != 1 {
+		t.Errorf("%d undo rows, want 1", n)
+	}
+	if p.Offset().Finalized != ranged.BlockRef {
+		t.Errorf("finalized: %+v", p.Offset().Finalized)
+	}
+	if err := p.Undo(t.Context(), pg.Rewind{Next: 99, Ancestor: before}); !pg.TooDeep(err) {
+		t.Errorf("into the range: %v", err)
+	}
+	must(t, p.Undo(t.Context(), h.rewind(t, 1)))
+	h.agree(t, db)
+}
+
+// What halts the state stays, over whatever is committed and undone, until an accepted undo lifts it and takes the finalized block along.
+func TestHaltIsLiftedByAnAcceptedUndo(t *testing.T) {
+	db := pgtest.DB(t)
+	p, h := claim(t, db, 0, 1), newHistory()
+	blocks := []pg.AppliedBlock{h.extend(t), h.extend(t, order(1, perp.Created)), h.extend(t, order(1, perp.Frozen))}
+	must(t, p.Commit(t.Context(), h.step(blocks...)))
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 5, Finalized: h.tip(), Halted: "it is gone"}))
+	h.next = 5
+	must(t, p.Undo(t.Context(), h.rewind(t, 1)))
+	p = claim(t, db, 0, 1)
+	if at := p.Offset(); at.Halted != "it is gone" || at.Finalized != blocks[2].BlockRef {
+		t.Errorf("after an undo that nobody accepted: %+v", at)
+	}
+	back := h.rewind(t, 1)
+	back.Accepted = true
+	must(t, p.Undo(t.Context(), back))
+	if at := p.Offset(); at.Halted != "" || at.Finalized != blocks[0].BlockRef {
+		t.Errorf("after an accepted one: %+v", at)
+	}
+	h.agree(t, db)
+}

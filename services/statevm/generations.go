@@ -48,7 +48,7 @@ func (s *Statevm) supervise(ctx context.Context) error {
 			}
 		}
 		if !wait(ctx, s.cfg.Postgres.PollInterval) {
-			return context.Cause(ctx)
+			return nil
 		}
 	}
 }
