@@ -51,11 +51,15 @@ func (f *follower) extend(s step) error {
 
 func (f *follower) reorg(ctx context.Context, s step) error {
 	v, err := f.branch.reorg(*s.reorg)
-	lifts := s.reorg.Accepted && f.partition.Offset().Halted != ""
+	tip, _ := f.branch.tip()
+	lifts := s.reorg.Accepted && (f.partition.Offset().Halted != "" || f.branch.isFinal(tip.Number+1))
 	switch {
 	case err != nil || v == skip && !lifts:
 		return err
-	case v == skip: // its blocks are gone already, and the halt it lifts is not
+	case v == skip: // there is nothing to take back, but a halt or what was called final
+		if err := f.flushPending(ctx); err != nil {
+			return err
+		}
 		return f.undo(ctx, s, f.partition.Offset().Tip.BlockRef, true)
 	}
 	return f.undo(ctx, s, s.reorg.Ancestor, s.reorg.Accepted)

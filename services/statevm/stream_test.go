@@ -243,6 +243,22 @@ func TestPausedOwnerIsFencedOut(t *testing.T) {
 	x.agree(s.db, generation)
 }
 
+// An accepted reorg that has no blocks to take back from a partition takes back what was called final.
+func TestAcceptedReorgTakesFinalityBack(t *testing.T) {
+	s := newSite(t)
+	x, topic, generation := s.play(t, 41, 1)
+	x.grow(2)
+	x.grow(2)
+	x.everywhere(wire.Finalized{Block: chain.BlockRef{Number: x.tip().Number + 2, Hash: x.unique()}})
+	x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: chain.BlockRef{Number: x.tip().Number + 2, Hash: x.unique()}}, Accepted: true})
+	x.repeat()
+	for range 3 {
+		x.grow(2)
+	}
+	s.catchUp(t, s.db, topic, generation, 1)
+	x.agree(s.db, generation)
+}
+
 // What cannot be understood or cannot be true halts the partition, with everything before it committed and nothing of it.
 func TestHalts(t *testing.T) {
 	s := newSite(t)
