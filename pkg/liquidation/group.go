@@ -143,6 +143,8 @@ func (c certificate) rung(e *entry) float64 {
 		return (e.size + k - a*c.low) / e.tokens
 	case c.tracksIndex && gains < e.tokens:
 		return -(e.size - k) / (e.tokens - gains)
+	case c.tracksIndex && e.size < k:
+		return math.Inf(1) // a rise saves it and a fall does not hurt it; what it began with is too little by itself
 	case c.tracksIndex:
 		return math.Inf(-1) // the collateral gains more than the position loses
 	default:

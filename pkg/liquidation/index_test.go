@@ -253,3 +253,24 @@ func TestGapPastTheTriggerIsFoundAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// LIQ-2: a short smaller than what must remain of it, held in its index token: the collateral gains at every price what the position loses, and it is
+// liquidatable all the same.
+func TestTinyShortInItsIndexToken(t *testing.T) {
+	c := circumstances(t, 5000)
+	rows := c.Rows.(*perp.Book)
+	rows.Put(perp.Parameter{Key: perp.DataStoreKey("MIN_COLLATERAL_USD"), Value: perp.One.Bytes32()})
+	p := perp.Position{
+		PositionKey: chain.Hash{1}, Market: market.MarketToken, CollateralToken: eth, Status: perp.Active, SizeInUsd: perp.One.Div(perp.U64(2)),
+		SizeInTokens: perp.U64(26).Mul(perp.Pow10(13)), CollateralAmount: perp.U64(27).Mul(perp.Pow10(13)), // $1.30 and $1.35 by now
+	}
+	view := perp.NewView(c)
+	if v, err := view.Judge(p); err != nil || !v.Liquidatable {
+		t.Fatalf("the case is none: %+v, %v", v, err)
+	}
+	x := NewIndex(ArmedRatio)
+	x.Put(p)
+	if found, err := x.Candidates(market.MarketToken, view); err != nil || len(found) != 1 {
+		t.Errorf("found %d, %v", len(found), err)
+	}
+}

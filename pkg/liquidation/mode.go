@@ -33,7 +33,8 @@ func (m Mode) percent() uint64 { return [...]uint64{0, 5, 10}[m] }
 const calm = 80
 
 // Modes follows the mark prices of all markets and says which mode they call for: the highest that any of them does. Volatility is (max − min) / min
-// of a market's mark price over the window. It is for one goroutine at a time, and knows no clock but the times it is given, which may not go back.
+// of a market's mark price over the window. It is for one goroutine at a time, and knows no clock but the times it is given. One that goes back, as a
+// reorganised chain's does for a moment, calms nothing.
 type Modes struct {
 	window  uint64 // ms
 	markets map[chain.Address]*extent
@@ -69,7 +70,7 @@ func (m *Modes) Mode(nowMs uint64) Mode {
 	switch {
 	case m.mode == Normal || m.exceeds(m.mode.percent()*calm):
 		m.nervous = nowMs
-	case nowMs-m.nervous >= m.window:
+	case nowMs >= m.nervous+m.window:
 		m.mode, m.nervous = m.mode-1, nowMs
 	}
 	return m.mode

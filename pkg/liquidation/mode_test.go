@@ -82,3 +82,17 @@ func TestExtentIsAWindow(t *testing.T) {
 		}
 	})
 }
+
+// LIQ-1: a chain whose time goes back by a second, as in a reorg, does not calm the markets.
+func TestTimeThatGoesBackCalmsNothing(t *testing.T) {
+	m := NewModes(time.Minute)
+	for _, step := range []struct {
+		second, mark uint64
+		want         Mode
+	}{{0, 10_000, Normal}, {12, 12_000, Extreme}, {80, 12_000, Volatile}, {79, 12_000, Volatile}, {141, 12_000, Normal}} {
+		m.Observe(chain.Address{1}, perp.U64(step.mark), step.second*1000)
+		if got := m.Mode(step.second * 1000); got != step.want {
+			t.Errorf("second %d: %v, want %v", step.second, got, step.want)
+		}
+	}
+}
