@@ -15,7 +15,13 @@ import (
 func (r Reader) Blocks(ctx context.Context, from, to uint64) ([]Header, error) {
 	var all []Header
 	for at := from; at <= to; {
-		batch, err := r.headers(ctx, at, to, all)
+		batch, err := eachInTurn(ctx, r, Everything, func(e *endpoint) ([]Header, error) {
+			batch, err := e.headers(ctx, at, to)
+			if err == nil && len(all) > 0 && !batch[0].Follows(all[len(all)-1].BlockRef) {
+				return nil, &forkError{batch[0], all[len(all)-1]}
+			}
+			return batch, err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("asking for the headers of blocks %d to %d: %w", at, to, err)
 		}
@@ -27,26 +33,6 @@ func (r Reader) Blocks(ctx context.Context, from, to uint64) ([]Header, error) {
 		at = last + 1
 	}
 	return all, nil
-}
-
-// headers reads some headers from a number on, which follow those before.
-func (r Reader) headers(ctx context.Context, from, to uint64, before []Header) ([]Header, error) {
-	candidates, err := r.pool.ranked(Everything, r.without)
-	if err != nil {
-		return nil, err
-	}
-	var problems []error
-	for _, e := range candidates {
-		batch, err := e.headers(ctx, from, to)
-		if err == nil && len(before) > 0 && !batch[0].Follows(before[len(before)-1].BlockRef) {
-			err = &forkError{batch[0], before[len(before)-1]}
-		}
-		if err == nil || ctx.Err() != nil {
-			return batch, err
-		}
-		problems = append(problems, err)
-	}
-	return nil, exhausted(problems)
 }
 
 // forkError says that two endpoints, or one after a while, name blocks of different branches.

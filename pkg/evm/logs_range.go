@@ -3,7 +3,6 @@ package evm
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,75 +19,52 @@ import (
 func (r Reader) LogsRange(ctx context.Context, from, to uint64, f Filter) ([]chain.Log, error) {
 	var all []chain.Log
 	for at := from; at <= to; {
-		logs, last, err := r.chunk(ctx, at, to, f)
+		c, err := eachInTurn(ctx, r, ForLogs, func(e *endpoint) (chunk, error) { return r.chunk(ctx, e, at, to, f) })
 		if err != nil {
 			return nil, fmt.Errorf("asking for the logs of blocks %d to %d: %w", at, to, err)
 		}
-		all = append(all, logs...)
-		if last == to { // also where at would overflow
+		all = append(all, c.logs...)
+		if c.last == to { // also where at would overflow
 			break
 		}
-		at = last + 1
+		at = c.last + 1
 	}
 	return all, nil
 }
 
-// chunk reads the logs from a block on, up to last at most to, through the first endpoint that gives some.
-func (r Reader) chunk(ctx context.Context, from, to uint64, f Filter) (logs []chain.Log, last uint64, err error) {
-	candidates, err := r.pool.ranked(ForLogs, r.without)
-	if err != nil {
-		return nil, 0, err
-	}
-	for round := 1; ; round++ {
-		var problems []error
-		for _, e := range candidates {
-			logs, last, err := r.chunkOf(ctx, e, from, to, f)
-			if err == nil || ctx.Err() != nil {
-				return logs, last, err
-			}
-			problems = append(problems, err)
-		}
-		if err := exhausted(problems); round >= patientRounds || !everyAnswer(err, isThrottled) {
-			return nil, 0, err
-		}
-	}
+// chunk are the logs up to a block.
+type chunk struct {
+	logs []chain.Log
+	last uint64
 }
 
-// patientRounds is how often endpoints are asked that all want fewer requests: each round waits for as long as they say.
-const patientRounds = 5
-
-func isThrottled(err error) bool {
-	failed, is := errors.AsType[*callError](err)
-	return is && failed.class == failedThrottled
-}
-
-// chunkOf reads a chunk from one endpoint, smaller and smaller until it gives it. A request that is refused is one the node did not do, so that few of
-// them are needed: the size at least halves each time the node gives no better advice.
-func (r Reader) chunkOf(ctx context.Context, e *endpoint, from, to uint64, f Filter) ([]chain.Log, uint64, error) {
+// chunk reads the logs from a block on, up to some block at most to, from one endpoint: smaller and smaller until it gives it. Few requests are refused:
+// the size at least halves each time the node gives no better advice.
+func (r Reader) chunk(ctx context.Context, e *endpoint, from, to uint64, f Filter) (chunk, error) {
 	for {
 		last := to
 		if size := e.span.next(); to-from >= size {
 			last = from + size - 1
 		}
 		if err := r.reaches(ctx, e, last); err != nil {
-			return nil, 0, err
+			return chunk{}, err
 		}
 		logs, err := r.inPieces(ctx, e, from, last, f, e.span.pieces())
 		n := last - from + 1
 		if err == nil {
 			e.span.worked(time.Now(), n)
-			return logs, last, nil
+			return chunk{logs, last}, nil
 		}
 		r.pool.metrics.logsRefusals.WithLabelValues(string(SortLogsAnswer(err).Class)).Inc()
 		switch v := SortLogsAnswer(err); v.Class {
 		case LogsShrink, LogsSuggested, LogsHalve:
 			if n == 1 {
 				logs, err := r.logsOfReceipts(ctx, from, f)
-				return logs, from, err
+				return chunk{logs, from}, err
 			}
 			e.span.advise(time.Now(), from, last, v)
 		default:
-			return nil, 0, err
+			return chunk{}, err
 		}
 	}
 }

@@ -194,6 +194,36 @@ func put[T any](ctx context.Context, e *endpoint, q question[T]) (value T, err e
 	return value, nil
 }
 
+// eachInTurn asks endpoints one after the other until one gives what is wanted: for requests that are too big to be sent twice. Where all of them want
+// fewer requests they are asked again after the pause they want.
+func eachInTurn[T any](ctx context.Context, r Reader, purpose Purpose, attempt func(*endpoint) (T, error)) (none T, _ error) {
+	candidates, err := r.pool.ranked(purpose, r.without)
+	if err != nil {
+		return none, err
+	}
+	for round := 1; ; round++ {
+		var problems []error
+		for _, e := range candidates {
+			v, err := attempt(e)
+			if err == nil || ctx.Err() != nil {
+				return v, err
+			}
+			problems = append(problems, err)
+		}
+		if err := exhausted(problems); round >= patientRounds || !everyAnswer(err, isThrottled) {
+			return none, err
+		}
+	}
+}
+
+// patientRounds is how often endpoints are asked that all want fewer requests: each round waits for as long as they say.
+const patientRounds = 5
+
+func isThrottled(err error) bool {
+	failed, is := errors.AsType[*callError](err)
+	return is && failed.class == failedThrottled
+}
+
 // scalar is a question whose answer is one JSON value.
 func scalar[T any](method string, args ...any) question[T] {
 	return question[T]{method: method, args: args, read: func(raw json.RawMessage) (v T, err error) {

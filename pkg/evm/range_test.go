@@ -341,6 +341,25 @@ func TestBlocksFindsLies(t *testing.T) {
 	}
 }
 
+// Where everybody wants fewer requests, headers come later.
+func TestBlocksOfThrottledEndpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(1, 250)
+		c, _ := dialFakes(t, nil, nodes...)
+		requests := 0
+		nodes[0].obey(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
+			if m != "batch" {
+				return nil, nil, false
+			}
+			requests++
+			return nil, &fault{status: 429}, requests == 2
+		})
+		if headers, err := c.Blocks(t.Context(), 0, 249); err != nil || len(headers) != 250 || requests != 4 {
+			t.Errorf("%d headers after %d requests, %v", len(headers), requests, err)
+		}
+	})
+}
+
 func TestBlocksBeyondTheHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(1, 60)
