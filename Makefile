@@ -9,7 +9,7 @@ GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 TEST_TIMEOUT := 25m
 GO_TEST      := go test -race -timeout $(TEST_TIMEOUT)
 
-.PHONY: help setup build demo test test-kafka e2e kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check fuzz docker clean
+.PHONY: help setup build demo test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -36,6 +36,22 @@ test-kafka: setup ## the bus suite and the main road on a real Apache Kafka (nee
 	@eval "$$(test/kafka/kafka.sh env)" && $(GO_TEST) -count=1 ./pkg/bus/... ./test/kafka/... && \
 		$(GO_TEST) -count=1 -v -run 'TestMainRoad' ./test/e2e; \
 		status=$$?; test/kafka/kafka.sh down; exit $$status
+
+chaos: setup ## kill scanner and statevm 200 times at labelled points; lie to them; freeze them (KILLS=n)
+	@KEEPER_LONG=1 KEEPER_KILLS=$(or $(KILLS),200) go test -count=1 -v -timeout 90m ./test/chaos
+
+mutants: setup ## remove one guard of the sender at a time, in a copy, and see the suite turn red
+	@test/mutants/mutants.sh
+
+bench: setup ## every benchmark behind a figure of docs/performance.md; on a quiet machine, some minutes
+	@go test -run '^$$' -bench 'DecodeLogs' ./pkg/evm
+	@go test -run '^$$' -bench 'DecodeLog$$|Transactions' ./pkg/gmx
+	@go test -run '^$$' -bench . ./pkg/perp
+	@go test -run '^$$' -bench . -timeout 30m ./pkg/liquidation
+	@go test -run '^$$' -bench 'Burst' ./services/planner
+	@go test -run '^$$' -bench 'Backfill' ./services/scanner
+	@go test -run '^$$' -bench . -timeout 30m ./test/bench
+	@go test -run '^$$' -bench . ./pkg/ttl
 
 kafka-up: ## start a real Apache Kafka (BROKERS=1 or 3)
 	@test/kafka/kafka.sh up $(or $(BROKERS),1)
