@@ -52,6 +52,9 @@ var commands = []command{
 	{name: "wallet", summary: "list and verify what agents have earned", main: func() {
 		service.Tool("keeperctl", walletUsage, DefaultLedgerConfig(), onDatabase(wallets))
 	}},
+	{name: "signer", summary: "list, pause, resume or resync signers; hold balances and nonces against the chain", main: func() {
+		service.Tool("keeperctl", signerUsage, DefaultSignerConfig(), Signer)
+	}},
 	{name: "topics", summary: "print the catalogue of topics as a markdown table", setup: topicsCommand},
 	{name: "health", summary: "ask a process whether it is ready", setup: healthCommand},
 }

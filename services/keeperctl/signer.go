@@ -1,0 +1,243 @@
+package keeperctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/wire"
+)
+
+// SignerConfig is what `keeperctl signer` is told: the keeper's database and its chain.
+type SignerConfig struct {
+	Keeper   wire.Config    `toml:"keeper"`
+	Chain    evm.Config     `toml:"chain"`
+	Postgres pg.Config      `toml:"postgres"`
+	Own      SignerSettings `toml:"keeperctl"`
+}
+
+// SignerSettings is its part of the [keeperctl] section.
+type SignerSettings struct {
+	Yes      bool          `toml:"yes" help:"do what was only shown otherwise"`
+	Limit    int           `toml:"limit" help:"most rows to list"`
+	Patience time.Duration `toml:"patience" help:"how long to wait for the database and the chain"`
+}
+
+// DefaultSignerConfig looks at up to 1000 numbers of a signer and waits half a minute.
+func DefaultSignerConfig() SignerConfig {
+	return SignerConfig{
+		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Postgres: pg.DefaultConfig(),
+		Own: SignerSettings{Limit: 1000, Patience: 30 * time.Second},
+	}
+}
+
+// Validate is for what concerns several sections at once; the sections are asked by themselves.
+func (c SignerConfig) Validate() error { return nil }
+
+// Validate names every setting that cannot work.
+func (s SignerSettings) Validate() error {
+	return LedgerSettings{Limit: s.Limit, Patience: s.Patience}.Validate()
+}
+
+const signerUsage = "signer list | pause SIGNER REASON | resume SIGNER | balance [SIGNER] | nonces [SIGNER] | gaps [SIGNER] | resync SIGNER"
+
+// Signer lets operators see and steer signers.
+func Signer(sh *service.Shell, cfg SignerConfig, args []string) error {
+	ctx, cancel := context.WithTimeoutCause(sh.Context(), cfg.Own.Patience, fmt.Errorf("gave up after %s (keeperctl.patience)", cfg.Own.Patience))
+	defer cancel()
+	db, err := pg.Open(ctx, cfg.Postgres, sh.Name)
+	if err != nil {
+		return fmt.Errorf("opening postgres: %w", err)
+	}
+	defer db.Close()
+	if err := db.CheckSchema(ctx); err != nil {
+		return err
+	}
+	d := signerDesk{db: db, own: cfg.Own, out: os.Stdout, dial: func(ctx context.Context) (accounts, func(), error) {
+		node, err := evm.Dial(ctx, cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+		if err != nil {
+			return nil, nil, fmt.Errorf("connecting to the chain: %w", err)
+		}
+		return node, node.Close, nil
+	}}
+	return d.run(ctx, args[min(1, len(args)):])
+}
+
+// accounts is what the commands ask of the chain.
+type accounts interface {
+	NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
+	Balance(ctx context.Context, account chain.Address) (perp.Uint, error)
+}
+
+// signerDesk is one invocation of the command.
+type signerDesk struct {
+	db  *pg.DB
+	own SignerSettings
+	out io.Writer
+	// dial connects to the chain, for the commands that need it.
+	dial func(ctx context.Context) (accounts, func(), error)
+}
+
+func (d signerDesk) run(ctx context.Context, args []string) error {
+	verb, rest := "", args
+	if len(args) > 0 {
+		verb, rest = args[0], args[1:]
+	}
+	switch {
+	case verb == "list" && len(rest) == 0:
+		return d.list(ctx)
+	case verb == "pause" && len(rest) >= 2:
+		return d.pause(ctx, rest[0], strings.Join(rest[1:], " "))
+	case verb == "pause" && len(rest) == 1:
+		return errors.New("say why, for whoever finds it paused: keeperctl signer pause SIGNER REASON")
+	case verb == "resume" && len(rest) == 1:
+		return d.resume(ctx, rest[0])
+	case verb == "resync" && len(rest) == 1:
+		return d.onChain(ctx, rest, d.resync)
+	}
+	if show := map[string]func(context.Context, accounts, []pg.SignerStanding) error{
+		"balance": d.balances, "nonces": d.nonces, "gaps": d.gaps,
+	}[verb]; show != nil && len(rest) <= 1 {
+		return d.onChain(ctx, rest, show)
+	}
+	return fmt.Errorf("usage: keeperctl %s", signerUsage)
+}
+
+// onChain runs a command about one signer, or all, that asks the chain.
+func (d signerDesk) onChain(ctx context.Context, which []string, do func(context.Context, accounts, []pg.SignerStanding) error) error {
+	chosen, err := d.choose(ctx, which)
+	if err != nil {
+		return err
+	}
+	node, hangUp, err := d.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUp()
+	return do(ctx, node, chosen)
+}
+
+// choose returns the signer that is named, or all.
+func (d signerDesk) choose(ctx context.Context, which []string) ([]pg.SignerStanding, error) {
+	all, err := d.db.Signers().List(ctx)
+	if err != nil || len(which) == 0 {
+		return all, err
+	}
+	address, err := signerAddress(which[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		if s.Signer == address {
+			return []pg.SignerStanding{s}, nil
+		}
+	}
+	return nil, fmt.Errorf("signer %s is not known here (keeperctl signer list shows those that are)", address)
+}
+
+func signerAddress(text string) (chain.Address, error) {
+	address, err := chain.ParseAddress(text)
+	if err != nil {
+		return address, fmt.Errorf("%q is no signer: %w (keeperctl signer list shows them)", text, err)
+	}
+	return address, nil
+}
+
+func (d signerDesk) list(ctx context.Context) error {
+	all, err := d.db.Signers().List(ctx)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "signer\tstate\tlease\ttoken\tnext nonce\tqueued\tin flight\tpaused because") // the writer keeps what goes wrong for Flush
+	for _, s := range all {
+		state := "works"
+		switch {
+		case s.Paused != "":
+			state = "PAUSED"
+		case s.LeaseLeft == 0:
+			state = "UNATTENDED"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Signer, state, leaseOf(s), s.Token, s.NextNonce, s.Queued, s.InFlight, firstLine(s.Paused))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return d.advise(all)
+}
+
+// advise says what to do next, once for each kind of trouble.
+func (d signerDesk) advise(all []pg.SignerStanding) error {
+	var paused, unattended bool
+	for _, s := range all {
+		paused, unattended = paused || s.Paused != "", unattended || s.LeaseLeft == 0
+	}
+	var lines []string
+	if len(all) == 0 {
+		lines = append(lines, "no sender has started on this database yet")
+	}
+	if paused {
+		lines = append(lines, "PAUSED: claims nothing new, what is in flight goes on; when the reason is gone: keeperctl signer resume SIGNER")
+	}
+	if unattended {
+		lines = append(lines, "nobody has the lease of a signer: is a sender with its key running, and ready? (docs/runbooks/not-ready.md)")
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(d.out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func leaseOf(s pg.SignerStanding) string {
+	switch {
+	case s.LeaseLeft > 0:
+		return fmt.Sprintf("%s, %s left", s.Owner, s.LeaseLeft.Round(100*time.Millisecond))
+	case s.Token == 0:
+		return "nobody yet"
+	}
+	return "nobody, last " + s.Owner
+}
+
+func (d signerDesk) pause(ctx context.Context, which, reason string) error {
+	address, err := signerAddress(which)
+	if err != nil {
+		return err
+	}
+	already, err := d.db.Signers().Pause(ctx, address, strings.TrimSpace(firstLine(reason)))
+	if err != nil {
+		return err
+	}
+	if already != "" {
+		return fmt.Errorf("signer %s is paused already, and stays so for its first reason: %s", address, already)
+	}
+	_, err = fmt.Fprintf(d.out, "signer %s claims nothing new from now on; what is in flight goes on (the way back: keeperctl signer resume %s)\n", address, address)
+	return err
+}
+
+func (d signerDesk) resume(ctx context.Context, which string) error {
+	address, err := signerAddress(which)
+	if err != nil {
+		return err
+	}
+	was, err := d.db.Signers().Resume(ctx, address)
+	if err != nil {
+		return err
+	}
+	if was == "" {
+		return fmt.Errorf("signer %s is not paused (keeperctl signer list says how it stands)", address)
+	}
+	_, err = fmt.Fprintf(d.out, "signer %s may claim again; it was paused because: %s\nif that is still so, it is paused again at the next try\n", address, was)
+	return err
+}

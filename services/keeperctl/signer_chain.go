@@ -1,0 +1,194 @@
+package keeperctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+)
+
+// balances shows what signers can pay for gas with.
+func (d signerDesk) balances(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
+	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "signer\tbalance\twei") // the writer keeps what goes wrong for Flush
+	var poor []string
+	for _, s := range chosen {
+		wei, err := node.Balance(ctx, s.Signer)
+		if err != nil {
+			return errors.Join(table.Flush(), err)
+		}
+		if wei.IsZero() {
+			poor = append(poor, s.Signer.Hex())
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", s.Signer, coins(wei), wei)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(poor) > 0 {
+		return fmt.Errorf("%s cannot pay for gas: send it some; it goes on by itself, with the nonces it had", strings.Join(poor, ", "))
+	}
+	return nil
+}
+
+// coins writes wei as the chain's coin of 18 decimals, exactly.
+func coins(wei perp.Uint) string {
+	const decimals = 18
+	digits := wei.String()
+	digits = strings.Repeat("0", max(decimals+1-len(digits), 0)) + digits
+	whole, fraction := digits[:len(digits)-decimals], strings.TrimRight(digits[len(digits)-decimals:], "0")
+	if fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
+}
+
+// sighting asks the chain for a signer's next number. The states are asked for from the oldest on, so that what is mined between two questions does not look
+// like a number that went backwards.
+func sighting(ctx context.Context, node accounts, signer chain.Address) (seen nonce.Sighting, err error) {
+	for _, ask := range []struct {
+		tag  evm.Tag
+		into *uint64
+	}{{evm.Finalized, &seen.Finalized}, {evm.Latest, &seen.Latest}, {evm.Pending, &seen.Pending}} {
+		if *ask.into, err = node.NonceAt(ctx, signer, ask.tag); err != nil {
+			return seen, err
+		}
+	}
+	return seen, nil
+}
+
+// nonces holds the database's cursors against the chain's numbers. The chain is asked last: it may be ahead of what was read of the database only by what
+// was sent in between, which the next look resolves.
+func (d signerDesk) nonces(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
+	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "signer\tnext here\tpending\tlatest\tfinalized\tin flight\tmeaning") // the writer keeps what goes wrong for Flush
+	behind := 0
+	for _, s := range chosen {
+		seen, err := sighting(ctx, node, s.Signer)
+		if err != nil {
+			return errors.Join(table.Flush(), err)
+		}
+		if seen.Pending > s.NextNonce && s.Token > 0 {
+			behind++
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", s.Signer, s.NextNonce, seen.Pending, seen.Latest, seen.Finalized, s.InFlight, meaning(s, seen))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if behind > 0 {
+		return fmt.Errorf("%d signers are further on the chain than in the database; look again, and if it stays so: docs/runbooks/signer-paused.md", behind)
+	}
+	return nil
+}
+
+// meaning is what the numbers of a signer say, in a few words.
+func meaning(s pg.SignerStanding, seen nonce.Sighting) string {
+	switch {
+	case s.Token == 0:
+		return "no sender has had it yet: it begins at the chain's number"
+	case seen.Latest > s.NextNonce:
+		return "DATABASE BEHIND: the chain has numbers that were never given out here"
+	case seen.Pending > s.NextNonce:
+		return "STRANGER: somebody else has sent transactions that wait to be mined"
+	case seen.Latest == s.NextNonce:
+		return "at rest"
+	case seen.Pending == s.NextNonce:
+		return fmt.Sprintf("%d wait to be mined", s.NextNonce-seen.Latest)
+	}
+	return fmt.Sprintf("%d given out, and the node knows none from %d on without a gap: keeperctl signer gaps", s.NextNonce-seen.Latest, seen.Pending)
+}
+
+// gaps lists the numbers between the chain's and the cursor that no transaction has.
+func (d signerDesk) gaps(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
+	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "signer\tnonce\tstate\tfor\tlast given to\tbehind it\twhat happens") // the writer keeps what goes wrong for Flush
+	blocked, found := 0, 0
+	for _, s := range chosen {
+		latest, err := node.NonceAt(ctx, s.Signer, evm.Latest)
+		if err != nil {
+			return errors.Join(table.Flush(), err)
+		}
+		numbers, err := d.db.Signers().Numbers(ctx, s.Signer, latest, d.own.Limit)
+		if err != nil {
+			return errors.Join(table.Flush(), err)
+		}
+		for i, n := range numbers {
+			if n.State == nonce.Signed || n.State == nonce.Consumed {
+				continue
+			}
+			above := signedOf(numbers[i:])
+			found, blocked = found+1, blocked+min(above, 1)
+			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%d\t%s\n", s.Signer, n.Nonce, cmp.Or(n.State, "never given"), n.Age.Round(time.Second),
+				cmp.Or(n.JobID, "nobody"), above, remedy(n.State, above))
+		}
+	}
+	if found == 0 {
+		_, err := fmt.Fprintln(d.out, "no gaps: every number from the chain's on has a transaction")
+		return err
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if blocked > 0 {
+		return fmt.Errorf("%d of %d gaps keep transactions from being mined (docs/runbooks/signer-paused.md)", blocked, found)
+	}
+	return nil
+}
+
+func signedOf(numbers []pg.NumberStanding) (count int) {
+	for _, n := range numbers {
+		if n.State == nonce.Signed {
+			count++
+		}
+	}
+	return count
+}
+
+// remedy is what becomes of a gap.
+func remedy(state nonce.State, above int) string {
+	switch {
+	case state == nonce.Held:
+		return "its signature is awaited; a take-over releases it"
+	case state == nonce.Released && above > 0:
+		return "the sender fills it after 2 blocks without a job"
+	case state == nonce.Released:
+		return "the next job takes it"
+	}
+	return "NOTHING by itself: pay 0 to the signer's own address with this nonce from a wallet"
+}
+
+// resync makes the database's peace with the chain (sender design §2.6), or shows what it would do.
+func (d signerDesk) resync(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
+	s := chosen[0]
+	seen, err := sighting(ctx, node, s.Signer)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(d.out, "signer %s: next nonce here %d, on the chain %d (latest), %d (finalized), %d (pending); lease: %s; paused: %s\n",
+		s.Signer, s.NextNonce, seen.Latest, seen.Finalized, seen.Pending, leaseOf(s), cmp.Or(s.Paused, "no"))
+	if err != nil {
+		return err
+	}
+	if err := seen.Settled(); err != nil {
+		return err
+	}
+	if !d.own.Yes {
+		return errors.New("nothing was changed; stop every sender of this signer, also those of another copy of this database, then: --keeperctl.yes")
+	}
+	cursor, err := d.db.Leases().Resync(ctx, s.Signer, seen)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(d.out, "resynced: the next nonce is %d, the signer is not paused, every earlier tenure is over; senders may be started\n", cursor.Next)
+	return err
+}
