@@ -125,12 +125,8 @@ func (t *tenure) dispatch(ctx context.Context, group *errgroup.Group, before, la
 			return err
 		}
 		result := make(chan stretch, 1)
-		for _, wait := range []func() bool{
-			func() bool { return send(ctx, workers, struct{}{}) }, func() bool { return send(ctx, results, result) },
-		} {
-			if !wait() {
-				return context.Cause(ctx)
-			}
+		if !send(ctx, workers, struct{}{}) || !send(ctx, results, result) {
+			return context.Cause(ctx)
 		}
 		from, to := before+1, before+blocks
 		group.Go(func() error {

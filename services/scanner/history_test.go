@@ -15,7 +15,7 @@ import (
 func histories(t *rapid.T) history {
 	before := ref(99, 0, chain.BlockRef{})
 	h := history{before: chain.BlockRef{Number: before.Number, Hash: before.Hash}}
-	for last := before; len(h.refs) < 40; {
+	for last := before; len(h.refs) < 16; {
 		last = ref(last.Number+1, 0, last)
 		last.TimeMs = 1000 * last.Number
 		h.refs = append(h.refs, last)
