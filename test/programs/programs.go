@@ -18,18 +18,19 @@ var Names = []string{"scanner", "statevm", "planner", "sender", "keeperctl", "de
 // Folder builds every program once per test binary and returns the folder they are in. With KEEPER_E2E they have the race detector in them.
 var Folder = sync.OnceValues(func() (string, error) {
 	if os.Getenv("KEEPER_E2E") != "" {
-		return build("race", "-race")
+		return build("race", Names, "-race")
 	}
-	return build("plain")
+	return build("plain", Names)
 })
 
-// Mortal is Folder with programs that can be told to kill themselves at a labelled point; see pkg/failpoint.
-var Mortal = sync.OnceValues(func() (string, error) { return build("failpoint", "-tags=failpoint") })
+// Mortal builds scanner and statevm, once per test binary, so that they can be told to kill themselves at a labelled point (see pkg/failpoint), and
+// returns the folder they are in.
+var Mortal = sync.OnceValues(func() (string, error) { return build("failpoint", []string{"scanner", "statevm"}, "-tags=failpoint") })
 
-func build(kind string, flags ...string) (string, error) {
+func build(kind string, names []string, flags ...string) (string, error) {
 	flags = append([]string{"build"}, flags...)
 	folder := filepath.Join(root(), ".cache", "programs", kind)
-	for _, name := range Names {
+	for _, name := range names {
 		args := slices.Concat(flags, []string{"-o", filepath.Join(folder, name), "./services/" + name + "/cmd/" + name})
 		cmd := exec.CommandContext(context.Background(), "go", args...)
 		cmd.Dir = root()

@@ -1,0 +1,126 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"perpkeeper/pkg/wire"
+)
+
+// A scanner that is frozen, replaced and woken is not heard: nothing it still writes changes a row, and it stands by (PIPE-2).
+func TestFrozenScanner(t *testing.T) {
+	long(t)
+	random := rand.New(rand.NewPCG(seed(t), 0))
+	r := plainRig(t)
+	owner, taker := r.scanner, r.second("scanner")
+	for range 4 {
+		r.devnet.Resume()
+		r.work(random)
+		owner.pause()
+		r.mine(1 + random.IntN(10)) // which it would publish
+		taker.start()
+		r.settle("another scanner took over")
+		r.awaitFinal()
+		before := r.standing()
+		owner.resume()
+		r.await("the woken scanner stands by", func(ctx context.Context) error {
+			if owner.metrics(ctx)["scanner_standing_by"] != 1 {
+				return errNotYet
+			}
+			return nil
+		})
+		r.awaitRead()
+		r.unchanged(before, r.standing())
+		r.devnet.Resume()
+		r.reorg(random)
+		r.settle("the woken scanner stands by")
+		owner.kill()
+		owner, taker = taker, owner
+	}
+	stale, all := r.stale()
+	t.Logf("%d of %d records of the topic are stale", stale, all)
+	r.witness()
+}
+
+// stale counts the records that scanners wrote after they had been replaced.
+func (r *rig) stale() (stale, all int) {
+	r.t.Helper()
+	for p := range partitions {
+		highest := uint64(0)
+		for _, record := range r.records(wire.LogTopic(r.chainID), p) {
+			_, meta, err := wire.Decode(record)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			highest = max(highest, meta.Epoch)
+			all++
+			if meta.Epoch < highest {
+				stale++
+			}
+		}
+	}
+	return stale, all
+}
+
+// work lets the chain go on for a random while.
+func (r *rig) work(random *rand.Rand) {
+	r.t.Helper()
+	r.executor.round()
+	until := r.head() + 1 + random.Uint64N(8)
+	r.await("blocks", func(context.Context) error {
+		if r.head() < until {
+			return errNotYet
+		}
+		return nil
+	})
+}
+
+// A statevm that is frozen while it catches up, loses its partitions to another one and is woken writes no row: the state does not move (PIPE-3).
+func TestFrozenStatevm(t *testing.T) {
+	long(t)
+	random := rand.New(rand.NewPCG(seed(t), 0))
+	r := newRig(t, nil, "PERPKEEPER_STATEVM_MAX_RECORDS=50", "PERPKEEPER_POSTGRES_IDLE_IN_TRANSACTION_TIMEOUT=1s").run()
+	r.warmUp()
+	owner, taker := r.statevm, r.second("statevm")
+	fenced := 0.0
+	for range 4 {
+		owner.kill()
+		r.devnet.Resume()
+		r.mine(100 + random.IntN(100)) // which it will have to catch up with
+		owner.start()
+		behind, some := r.standing(), random.Int64N(300)
+		r.await("it is catching up", func(ctx context.Context) error {
+			at, err := r.db.StandingOf(ctx, 1)
+			if err == nil && at.Offsets[0].Next <= behind.Offsets[0].Next+some {
+				return errNotYet
+			}
+			return err
+		})
+		owner.pause()
+		taker.start()
+		r.settle("another statevm took over")
+		r.awaitFinal()
+		r.awaitRead()
+		before := r.standing()
+		owner.resume()
+		r.await("the two share the partitions", func(ctx context.Context) error {
+			a, b := owner.metrics(ctx)["bus_group_partitions"], taker.metrics(ctx)["bus_group_partitions"]
+			if a != partitions/2 || b != partitions/2 {
+				return fmt.Errorf("%v and %v", a, b)
+			}
+			return nil
+		})
+		r.unchanged(before, r.standing())
+		fenced += owner.metrics(t.Context())["statevm_fenced_total"]
+		r.devnet.Resume()
+		r.reorg(random)
+		r.settle("the woken statevm has its share")
+		owner.kill()
+		r.level("the woken statevm was killed")
+		owner, taker = taker, owner
+	}
+	t.Logf("%.0f writes were refused to an owner of before", fenced)
+	r.witness()
+}

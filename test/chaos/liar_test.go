@@ -1,0 +1,73 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"perpkeeper/services/devnet"
+)
+
+// What a provider that leaves out, forges or has lost its logs makes of the topic is never called verified: it is found before it is published, or
+// corrected afterwards, and the tables become what the chain says (PIPE-2).
+func TestLyingProvider(t *testing.T) {
+	var node *liar
+	r := newRig(t, func(d *devnet.Devnet) []string {
+		node = startLiar(t, d.RPC())
+		return []string{node.url}
+	}, "PERPKEEPER_SCANNER_BACKFILL_MIN_BLOCKS=32")
+	r.run()
+	r.warmUp()
+	for _, c := range []struct {
+		name    string
+		lies    map[string]lie
+		history bool // the blocks are final before the scanner sees them
+		correct bool // the lie does not show, so that what it made of a block has to be corrected
+	}{
+		{"one log left out", map[string]lie{getLogs: leavesOut(1), getReceipts: refuses}, false, true},
+		{"all logs left out", map[string]lie{getLogs: leavesOut(1000), getReceipts: refuses}, false, true},
+		{"logs left out, of receipts too", map[string]lie{getLogs: leavesOut(1), getReceipts: leavesOutOfReceipts}, false, true},
+		{"empty answers for pruned blocks", map[string]lie{getLogs: pruned, getReceipts: pruned}, false, true},
+		{"logs of another fork", map[string]lie{getLogs: ofAnotherFork, getReceipts: refuses}, false, false},
+		{"empty answers for pruned history", map[string]lie{getLogs: pruned, getReceipts: pruned}, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r.lieAbout(node, c.lies, c.history, c.correct)
+		})
+		if os.Getenv("KEEPER_LONG") == "" {
+			break
+		}
+	}
+	r.witness()
+}
+
+func (r *rig) lieAbout(node *liar, lies map[string]lie, history, correct bool) {
+	r.t.Helper()
+	r.scanner.kill()
+	if history {
+		r.mine(60)
+	}
+	node.tell(lies)
+	r.scanner.start()
+	r.devnet.Resume()
+	r.await("the lie is told", func(context.Context) error {
+		r.executor.round()
+		const often = 3
+		if n := node.told(getLogs) + node.told(getReceipts); n < often {
+			return fmt.Errorf("%d times of %d", n, often)
+		}
+		return nil
+	})
+	r.mine(3)
+	node.repent()
+	r.settle("the lie")
+	if corrections := r.scanner.metrics(r.t.Context())["scanner_corrections_total"]; (corrections > 0) != correct {
+		r.t.Errorf("%.0f corrections", corrections)
+	}
+	if n := r.audit(); n == 0 {
+		r.t.Error("no block is verified")
+	} else {
+		r.t.Logf("%d verified blocks compared with their receipts", n)
+	}
+}

@@ -1,0 +1,360 @@
+// Package chaos proves that killing, freezing, doubling and deceiving scanner and statevm loses nothing and doubles nothing (PIPE-2, PIPE-3). They run as
+// processes; the chain, its traders, the broker and the observer are parts of the test, so that a death costs seconds and many can be tried.
+//
+// After everything that is done to them, every table must be equal to a pure fold of the canonical chain, made from the chain's proven receipts alone.
+//
+// KEEPER_LONG=1 runs all of it, with KEEPER_KILLS deaths (default: one at each point); KEEPER_SEED repeats a run as far as its timing can be;
+// KAFKA_BROKERS puts it on a Kafka cluster that runs already.
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/wire"
+	"perpkeeper/services/devnet"
+	"perpkeeper/services/devnet/evmnode"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const (
+	// patience bounds every wait. It is a guard against hanging, no statement about speed.
+	patience = 2 * time.Minute
+	// blockTime is short, so that a death and its recovery see many blocks.
+	blockTime = 150 * time.Millisecond
+	// partitions of the log topic.
+	partitions = 4
+	// still is how long the head stands while the tables are compared; Resume ends it.
+	still = time.Hour
+)
+
+// long skips what is not part of the default run.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("KEEPER_LONG") == "" {
+		t.Skip("set KEEPER_LONG=1")
+	}
+}
+
+// seed decides what is done and when; it is printed, and KEEPER_SEED repeats a run.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n := rand.Uint64()
+	if text := os.Getenv("KEEPER_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("KEEPER_SEED=%d", n)
+	return n
+}
+
+// rig is a chain with an exchange and its public, a broker and a database, and the processes between them.
+type rig struct {
+	t        *testing.T
+	devnet   *devnet.Devnet
+	chainID  uint64
+	kafka    *bus.Client
+	db       *pg.DB
+	twin     *twin
+	executor *executor
+	folder   string
+	env      []string
+
+	scanner, statevm *process
+	others           []*process // second ones of either
+
+	faithless, silent *liar // the nodes of a rig for corrections
+}
+
+// newRig brings everything up but the processes. Settings are added to those of both processes; a rig reads the chain from the devnet, unless through
+// gives the addresses in front of it.
+func newRig(t *testing.T, through func(*devnet.Devnet) []string, settings ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, folder: t.TempDir()}
+	brokers := r.startBroker()
+	r.startDevnet(brokers)
+	r.openKafka(brokers)
+	url := pgtest.URL(t)
+	r.openPostgres(url)
+	urls := []string{r.devnet.RPC(), r.devnet.WS()}
+	if through != nil {
+		urls = through(r.devnet)
+	}
+	deployment := r.devnet.Deployment()
+	emitter, store := chain.Address(deployment.Contracts.EventEmitter), chain.Address(deployment.Contracts.DataStore)
+	r.executor = newExecutor(t, r.devnet)
+	r.env = append([]string{
+		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.FormatUint(r.chainID, 10), "PERPKEEPER_KEEPER_LOG_PARTITIONS=" + strconv.Itoa(partitions),
+		"PERPKEEPER_CHAIN_URLS=" + strings.Join(urls, ","), "PERPKEEPER_CHAIN_POLL_INTERVAL=50ms", "PERPKEEPER_CHAIN_COOLDOWN=50ms",
+		"PERPKEEPER_KAFKA_BROKERS=" + strings.Join(brokers, ","), "PERPKEEPER_POSTGRES_URL=" + url, "PERPKEEPER_POSTGRES_POLL_INTERVAL=200ms",
+		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + store.Hex(),
+		"PERPKEEPER_SCANNER_START_BLOCK=" + strconv.FormatUint(deployment.Block, 10), "PERPKEEPER_SCANNER_SIGNERS=" + r.executor.address.Hex(),
+	}, settings...)
+	if os.Getenv("KAFKA_BROKERS") == "" { // Apache Kafka grants no shorter session than the default
+		r.env = append(r.env, "PERPKEEPER_KAFKA_SESSION_TIMEOUT=1s", "PERPKEEPER_KAFKA_HEARTBEAT_INTERVAL=200ms")
+	}
+	r.twin = newTwin(t, r.chainID, r.devnet.RPC(), emitter, chain.Address(r.executor.address), deployment.Block)
+	r.scanner, r.statevm = newProcess(t, r.folder, "scanner", "scanner", r.env), newProcess(t, r.folder, "statevm", "statevm", r.env)
+	return r
+}
+
+func (r *rig) startBroker() []string {
+	r.t.Helper()
+	if brokers := os.Getenv("KAFKA_BROKERS"); brokers != "" {
+		return strings.Split(brokers, ",")
+	}
+	b, err := broker.Start(broker.Config{DataDir: filepath.Join(r.folder, "kafka"), MinSessionTimeout: 500 * time.Millisecond})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(b.Close)
+	return b.Addrs()
+}
+
+func (r *rig) startDevnet(brokers []string) {
+	r.t.Helper()
+	cfg := devnet.DefaultConfig()
+	cfg.BlockTime, cfg.Rate = blockTime, 12
+	if os.Getenv("KAFKA_BROKERS") != "" { // topics of its own on a shared cluster
+		cfg.ChainID = uint64(time.Now().UnixNano() % 1_000_000_007)
+	}
+	r.chainID = cfg.ChainID
+	ctx, cancel := context.WithCancel(context.Background())
+	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
+	if err != nil {
+		cancel()
+		r.t.Fatal(err)
+	}
+	r.devnet = d
+	r.t.Cleanup(func() {
+		cancel()
+		if err := d.Wait(); err != nil {
+			r.t.Errorf("the devnet ended with %v", err)
+		}
+	})
+}
+
+func (r *rig) openKafka(brokers []string) {
+	r.t.Helper()
+	cfg := bus.DefaultConfig()
+	cfg.Brokers = brokers
+	kafka, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(kafka.Close)
+	specs := []bus.TopicSpec{{Name: wire.LogTopic(r.chainID), Partitions: partitions}, {Name: wire.DeadLetterTopic(r.chainID), Partitions: 1}}
+	if err := kafka.Ensure(r.t.Context(), specs); err != nil {
+		r.t.Fatal(err)
+	}
+	r.kafka = kafka
+}
+
+func (r *rig) openPostgres(url string) {
+	r.t.Helper()
+	cfg := pg.DefaultConfig()
+	cfg.URL = secret.MustURL(url)
+	db, err := pg.Open(r.t.Context(), cfg, "chaos")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(db.Close)
+	r.db = db
+}
+
+// run starts both processes.
+func (r *rig) run() *rig {
+	r.t.Helper()
+	r.scanner.start()
+	r.statevm.start()
+	return r
+}
+
+// second makes another process of the same kind; it is not running yet.
+func (r *rig) second(program string) *process {
+	r.t.Helper()
+	p := newProcess(r.t, r.folder, program+"-2", program, r.env)
+	r.others = append(r.others, p)
+	return p
+}
+
+// head is the number of the chain's newest block.
+func (r *rig) head() uint64 { return r.devnet.Node().Head().Number.Uint64() }
+
+// mine makes blocks at once, with executions among them.
+func (r *rig) mine(blocks int) {
+	r.t.Helper()
+	const some = 10
+	for made := 0; made < blocks; made += some {
+		r.executor.round()
+		if err := r.devnet.Node().Mine(uint64(min(some, blocks-made))); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// reorg replaces up to 8 blocks that are not final.
+func (r *rig) reorg(random *rand.Rand) {
+	r.t.Helper()
+	r.executor.round()
+	depth, style := 1+random.Uint64N(8), []evmnode.ForkStyle{evmnode.Replay, evmnode.Drop}[random.IntN(2)]
+	if _, err := r.devnet.Node().ReorgUnfinalized(r.t.Context(), depth, style); err != nil {
+		r.t.Fatalf("a reorg of depth %d, %s: %v", depth, style, err)
+	}
+}
+
+// trade makes blocks until positions have been opened.
+func (r *rig) trade() {
+	r.t.Helper()
+	const enough = 8
+	r.await("trading", func(context.Context) error {
+		r.mine(1)
+		if r.executor.sent < enough {
+			return fmt.Errorf("%d requests of %d", r.executor.sent, enough)
+		}
+		return nil
+	})
+	r.mine(10)
+}
+
+// warmUp brings the tables to a chain with some trading on it, and with room for reorgs.
+func (r *rig) warmUp() {
+	r.t.Helper()
+	r.trade()
+	r.settle("the start")
+}
+
+// errNotYet is what conditions say that have nothing better to say.
+var errNotYet = errors.New("not yet")
+
+// await polls until a condition holds. The condition returns what is still missing.
+func (r *rig) await(what string, condition func(context.Context) error) {
+	r.t.Helper()
+	hung := time.NewTimer(patience)
+	defer hung.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		missing := condition(r.t.Context())
+		if missing == nil {
+			return
+		}
+		for _, p := range append([]*process{r.scanner, r.statevm}, r.others...) {
+			p.check()
+		}
+		select {
+		case <-hung.C:
+			r.t.Fatalf("%s: still %v after %s", what, missing, patience)
+		case <-tick.C:
+		}
+	}
+}
+
+// settle lets some more blocks come, stops the head and waits until all tables stand there and are equal to the fold. The head stands afterwards.
+func (r *rig) settle(after string) {
+	r.t.Helper()
+	r.mine(2)
+	r.devnet.Stall(still)
+	r.level(after)
+}
+
+// level waits until all tables are those of the chain's head, which stands.
+func (r *rig) level(after string) {
+	r.t.Helper()
+	head := r.head()
+	r.await("tables equal to a fold of the chain after "+after, func(ctx context.Context) error { return r.twin.equals(ctx, r.db, head) })
+}
+
+// witness fails the test if nothing has happened on the exchange that could have been lost.
+func (r *rig) witness() {
+	r.t.Helper()
+	rows := map[perp.Table]int{}
+	for _, table := range perp.Tables() {
+		rows[table] = len(r.twin.book.Rows(table))
+	}
+	r.t.Logf("compared up to block %d: rows %v", r.twin.next()-1, rows)
+	for _, table := range []perp.Table{perp.Positions, perp.Orders, perp.Transactions} {
+		if rows[table] == 0 {
+			r.t.Errorf("the compared tables hold no row of %s", table)
+		}
+	}
+}
+
+// standing is how far the tables have come.
+func (r *rig) standing() pg.Standing {
+	r.t.Helper()
+	at, err := r.db.StandingOf(r.t.Context(), 1)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return at
+}
+
+// awaitFinal waits until every partition knows the finalized block of a head that stands.
+func (r *rig) awaitFinal() chain.BlockRef {
+	r.t.Helper()
+	const lag = 2 // of the devnet's finality
+	var final chain.BlockRef
+	r.await("the tables know the finalized block", func(ctx context.Context) error {
+		at, err := r.db.StandingOf(ctx, 1)
+		if final = at.Finalized(); err == nil && final.Number+lag < r.head() {
+			return fmt.Errorf("final %d, head %d", final.Number, r.head())
+		}
+		return err
+	})
+	return final
+}
+
+// metrics are the gauges and counters of a process, each summed over its labels; none while they cannot be had.
+func (p *process) metrics(ctx context.Context) map[string]float64 {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.http+"/metrics", nil)
+	if err != nil {
+		return nil
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(string(text)))
+	if err != nil {
+		return nil
+	}
+	sums := map[string]float64{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			sums[name] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return sums
+}
