@@ -6,16 +6,22 @@ import (
 )
 
 // births says since when the condition of a price-born job has held without a break (TIER-9): the time, in whole seconds of the price source, of the first
-// report at which it held. A condition that breaks is born anew.
+// report at which it held. What a second says is what its newest reports say together. A condition that breaks is born anew.
 //
-// A job that is new to this planner may be old: its condition may have held while the planner was away, or before it was given the shard. So the reports
-// are walked back to the first one at which the job, judged by the state of today, would have been due. Every keeper that has the same reports comes to the
-// same birth, whenever it started.
+// A job that is new to this planner may be old: its condition may have held while the planner was away, or before it was given the shard. And the condition
+// of one that is known may have broken between two passes. So the reports are walked back, to the last pass or to the first second at which the job, judged
+// by the state of today, would have been due. Every keeper that has the same reports comes to the same birth, whenever it started and however often it looked.
+//
+// A job as old as jobs may become is born again (TIER-11), at the last whole multiple of that age in the source's time: how much older it is need not be
+// known to know this one, so keepers agree on it as well.
 type births struct {
 	quotes  *quotes
-	known   map[string]uint64 // ms, of the jobs that are live
+	known   map[string]run // of the jobs that are live
 	moments map[momentKey]*due.Moment
 }
+
+// run is a condition that holds: since when, and when it was last looked at, in seconds of the reports.
+type run struct{ since, seen uint64 }
 
 // momentKey names a moment of the past: a market's reports as they were in a second.
 type momentKey struct {
@@ -23,31 +29,41 @@ type momentKey struct {
 	second uint64
 }
 
-// longest is how far back a birth is looked for, in seconds: what is older is beyond the age at which jobs end or are born anew.
+// longest is the age, in seconds, at which a job is born again, and by how much two reports of a run may be apart. Together they are the board's window.
 const longest = 300
 
-func newBirths(q *quotes) *births { return &births{quotes: q, known: map[string]uint64{}} }
+func newBirths(q *quotes) *births { return &births{quotes: q, known: map[string]run{}} }
 
 // begin starts a pass: the state has changed, so moments of the past look different now.
 func (b *births) begin() { b.moments = map[momentKey]*due.Moment{} }
 
-// of returns the birth (ms) of a job that is due now, in a market with these tokens, the index token first. Decide says whether it would have been due at
-// another moment.
+// of returns the birth (ms) of a job that is due now. Decide says whether it would have been due at another moment.
 func (b *births) of(d due.Decision, now *due.Moment, decide func(*due.Moment) due.Decision) uint64 {
-	if birth, known := b.known[d.Job.ID]; known {
-		return birth
+	var second uint64
+	for _, token := range d.Job.Tokens {
+		second = max(second, now.Quotes[token].Second())
 	}
-	index := d.Job.Tokens[0]
-	second := now.Quotes[index].Second()
-	for end := second - min(second, longest); ; {
-		earlier, known := b.quotes.board.NewestWithin(index, end, second-1)
-		if !known || !decide(b.moment(now, d.Job.Market, d.Job.Tokens, earlier.Second())).Due {
-			break
+	since := b.since(d, now, second, decide)
+	if second-since >= longest {
+		since = second / longest * longest
+	}
+	b.known[d.Job.ID] = run{since, second}
+	return since * 1000
+}
+
+// since walks back from a second at which the job is due.
+func (b *births) since(d due.Decision, now *due.Moment, second uint64, decide func(*due.Moment) due.Decision) uint64 {
+	last := b.known[d.Job.ID]
+	for first := second; ; {
+		if first <= last.seen {
+			return last.since
 		}
-		second = earlier.Second()
+		earlier, reported := b.quotes.before(d.Job.Tokens, first)
+		if second-first >= longest || !reported || !decide(b.moment(now, d.Job.Market, d.Job.Tokens, earlier)).Due {
+			return first
+		}
+		first = earlier
 	}
-	b.known[d.Job.ID] = second * 1000
-	return second * 1000
 }
 
 // moment is the state of now with the reports of then.

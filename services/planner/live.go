@@ -23,12 +23,12 @@ func (l *live) has(j job.Job) bool {
 	return known
 }
 
-// update replaces the jobs of a market and returns those that are new, and the ids of those that ended.
+// update replaces the jobs of a market and returns those that are new or born anew, and the ids of those that ended.
 func (l *live) update(market chain.Address, jobs []job.Job) (fresh []job.Job, ended []string) {
 	before := l.markets[market]
 	now := make(map[string]job.Job, len(jobs))
 	for _, j := range jobs {
-		if _, known := before[j.ID]; !known {
+		if old, known := before[j.ID]; !known || old.BirthMs != j.BirthMs {
 			fresh = append(fresh, j)
 		}
 		now[j.ID] = j

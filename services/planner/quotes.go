@@ -94,6 +94,19 @@ func (q *quotes) at(tokens []chain.Address, from, to uint64) map[chain.Address]d
 	return found
 }
 
+// before returns the newest second before one in which any of the tokens was reported; none where that is longest ago.
+func (q *quotes) before(tokens []chain.Address, second uint64) (newest uint64, known bool) {
+	if second == 0 {
+		return 0, false
+	}
+	for _, token := range tokens {
+		if r, reported := q.board.NewestWithin(token, second-min(second, longest), second-1); reported {
+			newest, known = max(newest, r.Second()), true
+		}
+	}
+	return newest, known
+}
+
 func quoteOf(r price.Report) due.Quote {
 	q := due.Quote{TimeMs: r.TimeMs, ID: fmt.Sprintf("%s@%d", r.Token, r.TimeMs)}
 	q.Min, q.Max = r.Min, r.Max

@@ -1,0 +1,100 @@
+package planner
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// mixedMarket is one whose collateral is neither its index token nor stable, so that three tokens decide about its positions.
+var mixedMarket = perp.Market{MarketToken: chain.Address{12}, IndexToken: eth, LongToken: btc, ShortToken: usdc}
+
+// inBitcoin is a long of $10 000 on ETH, opened at $5000, with $1050 of BTC at $90 000.
+func inBitcoin() perp.Position {
+	p := long(alice, 0)
+	p.Market, p.CollateralToken, p.CollateralAmount = mixedMarket.MarketToken, btc, perp.U64(1_166_667)
+	p.PositionKey = perp.PositionKey(p.Account, p.Market, p.CollateralToken, p.IsLong)
+	return p
+}
+
+// TIER-9: keepers agree on births whichever token's report makes the job due, however many reports they look at in one pass, how long ever it is due, and
+// whenever they started.
+func TestKeepersAgreeOnBirths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		born := func(d *desk) map[string]uint64 {
+			births := map[string]uint64{}
+			for _, j := range d.jobs(t) {
+				births[j.ID] = j.BirthMs
+			}
+			return births
+		}
+		eager, lazy, late := newDesk(), newDesk(), newDesk()
+		keepers := []*desk{eager, lazy, late}
+		for _, d := range keepers {
+			c := d.changes(inBitcoin())
+			c.Markets.Changed = []perp.Market{mixedMarket}
+			d.book.apply(c)
+		}
+		ms := uint64(nowMs)
+		for range rapid.IntRange(1, 60).Draw(t, "reports") {
+			ms += rapid.SampledFrom([]uint64{100, 700, 1000, 2500, 40_000}).Draw(t, "pause")
+			token := rapid.SampledFrom([]chain.Address{eth, btc, usdc}).Draw(t, "token")
+			value := perp.Pow10(24)
+			switch token {
+			case eth:
+				value = dollarsPerEther(rapid.SampledFrom([]uint64{4500, 4600, 5000}).Draw(t, "eth"))
+			case btc:
+				value = perp.U64(rapid.SampledFrom([]uint64{70, 90, 110}).Draw(t, "btc")).Mul(perp.Pow10(25))
+			}
+			for _, d := range keepers {
+				d.report(token, value, ms)
+			}
+			born(eager)
+			if rapid.Bool().Draw(t, "lazy looks") {
+				born(lazy)
+			}
+		}
+		want := born(eager)
+		for name, d := range map[string]*desk{"looks seldom": lazy, "started late": late} {
+			got := born(d)
+			if len(got) != len(want) {
+				t.Fatalf("the one that %s finds %v, want %v", name, got, want)
+			}
+			for id, birth := range want {
+				if got[id] != birth {
+					t.Fatalf("%s born at %d for the one that %s, want %d", id, got[id]-nowMs, name, birth-nowMs)
+				}
+			}
+		}
+	})
+}
+
+// TIER-11: a job that stays due is born again at the age at which jobs end, and said again at once.
+func TestOldJobsAreReborn(t *testing.T) {
+	d := newDesk()
+	d.load(long(alice, 1050))
+	first := d.jobs(t)
+	if len(first) != 1 || first[0].BirthMs != nowMs {
+		t.Fatalf("%+v", first)
+	}
+	for second := uint64(1); second <= 700; second++ {
+		d.report(usdc, perp.Pow10(24), nowMs+second*1000)
+		d.report(eth, dollarsPerEther(4500), nowMs+second*1000)
+		fresh, err := d.findAll(d.everywhere(), d.moment())
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := uint64(nowMs)/1000 + second
+		want := uint64(nowMs) / 1000
+		if second >= longest {
+			want = now / longest * longest
+		}
+		again := second == longest || second > longest && now%longest == 0
+		if j := d.live.all()[0]; j.BirthMs != want*1000 || (len(fresh) == 1) != again {
+			t.Fatalf("second %d: born at %d, want %d; said again: %v", second, j.BirthMs, want*1000, ids(fresh))
+		}
+	}
+}
