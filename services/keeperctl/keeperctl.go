@@ -55,6 +55,9 @@ var commands = []command{
 	{name: "signer", summary: "list, pause, resume or resync signers; hold balances and nonces against the chain", main: func() {
 		service.Tool("keeperctl", signerUsage, DefaultSignerConfig(), Signer)
 	}},
+	{name: "dlq", summary: "list and show dead letters; have jobs that were given up said again", main: func() {
+		service.Tool("keeperctl", dlqUsage, DefaultDLQConfig(), DLQ)
+	}},
 	{name: "topics", summary: "print the catalogue of topics as a markdown table", setup: topicsCommand},
 	{name: "health", summary: "ask a process whether it is ready", setup: healthCommand},
 }
