@@ -98,3 +98,22 @@ func TestOldJobsAreReborn(t *testing.T) {
 		}
 	}
 }
+
+// TIER-9: the report that makes a job due bears it, also that of the collateral's token, and a later one of the index token does not bear it again.
+func TestBirthByTheCollateralsReport(t *testing.T) {
+	d := newDesk()
+	c := d.changes(inBitcoin())
+	c.Markets.Changed = []perp.Market{mixedMarket}
+	d.book.apply(c)
+	if early := d.jobs(t); len(early) != 0 {
+		t.Fatalf("due already: %v", ids(early))
+	}
+	d.report(btc, perp.U64(7).Mul(perp.Pow10(26)), nowMs+5_000)
+	if j := d.jobs(t); len(j) != 1 || j[0].BirthMs != nowMs+5_000 {
+		t.Fatalf("%+v", j)
+	}
+	d.report(eth, dollarsPerEther(4500), nowMs+6_000)
+	if j := d.jobs(t); len(j) != 1 || j[0].BirthMs != nowMs+5_000 {
+		t.Fatalf("after a report of the index token: %+v", j)
+	}
+}
