@@ -78,6 +78,7 @@ type rig struct {
 	t        *testing.T
 	devnet   *devnet.Devnet
 	chainID  uint64
+	broker   *broker.Broker // nil on a Kafka cluster
 	kafka    *bus.Client
 	db       *pg.DB
 	twin     *twin
@@ -133,6 +134,7 @@ func (r *rig) startBroker() []string {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(b.Close)
+	r.broker = b
 	return b.Addrs()
 }
 
