@@ -112,7 +112,8 @@ func (s Sighting) Settled() error {
 	if s.Finalized == s.Latest && s.Latest == s.Pending {
 		return nil
 	}
-	return fmt.Errorf("transactions are under way (next nonce: finalized %d, latest %d, pending %d): try again when they have landed", s.Finalized, s.Latest, s.Pending)
+	return fmt.Errorf("transactions are under way (next nonce: finalized %d, latest %d, pending %d): try again when they have landed",
+		s.Finalized, s.Latest, s.Pending)
 }
 
 // BehindError says that a store has gone back in time: a backup was restored, a replica was promoted that had not heard everything, or somebody else has used

@@ -30,7 +30,7 @@ type Config struct {
 // Settings is the [sender] section.
 type Settings struct {
 	Node       string        `toml:"node" help:"name of this process in leases and logs, for people; empty = host name and process id"`
-	Mode       string        `toml:"mode" help:"worker-queue: a signer is drained where its partition of the job topic is; basic: by whichever sender has its lease"`
+	Mode       string        `toml:"mode" help:"worker-queue: a signer's lease goes with its partition of the job topic; basic: any sender may have it"`
 	LeaseTTL   time.Duration `toml:"lease_ttl" help:"for how long a signer's lease is taken; after a crash its signers rest that long"`
 	MaxJobAge  time.Duration `toml:"max_job_age" help:"how far back the job topic is read at take-over, and how long a job may wait for its moment"`
 	Cooldown   time.Duration `toml:"cooldown" help:"how long a job that was done, here or elsewhere, is not taken up again; failures have their own pauses"`
@@ -95,7 +95,8 @@ func defaultGas() Gas {
 // of returns the limit of a kind of job, 0 for one it does not know.
 func (g Gas) of(k job.Kind) uint64 {
 	return map[job.Kind]uint64{
-		job.Liquidation: g.Liquidation, job.Adl: g.Adl, job.AdlState: g.AdlState, job.Order: g.Order, job.Deposit: g.Deposit, job.Withdrawal: g.Withdrawal, job.Shift: g.Shift,
+		job.Liquidation: g.Liquidation, job.Adl: g.Adl, job.AdlState: g.AdlState, job.Order: g.Order,
+		job.Deposit: g.Deposit, job.Withdrawal: g.Withdrawal, job.Shift: g.Shift,
 		job.GlvDeposit: g.GlvDeposit, job.GlvWithdrawal: g.GlvWithdrawal, job.GlvShift: g.GlvShift,
 	}[k]
 }

@@ -187,14 +187,15 @@ func TestPending(t *testing.T) {
 		"deleveraging state":            {said(4), false, update, terms{window: perp.Window{From: 70}}, verdict{}},
 		"deleveraging state said":       {said(5), false, update, terms{}, skip("the exchange said so in block 5")},
 		"deleveraging state never said": {written{}, false, stale(job.AdlStateID(venue, true, 0), update), terms{}, verdict{}},
-		"market order":                  {order(perp.MarketIncrease, perp.Created), false, execution, terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
-		"updated limit order":           {order(perp.LimitIncrease, perp.Updated), false, execution, terms{window: perp.Window{From: 60}}, verdict{}},
-		"stop loss":                     {order(perp.StopLossDecrease, perp.Created), false, execution, terms{window: perp.Window{From: 65}}, verdict{}},
-		"executed order":                {order(perp.MarketIncrease, perp.Executed), false, execution, terms{}, skip("the order is Executed")},
-		"cancelled order":               {order(perp.MarketIncrease, perp.Cancelled), false, execution, terms{}, skip("the order is Cancelled")},
-		"frozen order":                  {order(perp.LimitIncrease, perp.Frozen), false, execution, terms{}, skip("the order is Frozen")},
-		"frozen, with role":             {order(perp.LimitIncrease, perp.Frozen), true, execution, terms{window: perp.Window{From: 60}}, verdict{}},
-		"no order":                      {written{}, false, execution, terms{}, skip("there is no such order")},
+		"market order": {order(perp.MarketIncrease, perp.Created), false, execution,
+			terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
+		"updated limit order": {order(perp.LimitIncrease, perp.Updated), false, execution, terms{window: perp.Window{From: 60}}, verdict{}},
+		"stop loss":           {order(perp.StopLossDecrease, perp.Created), false, execution, terms{window: perp.Window{From: 65}}, verdict{}},
+		"executed order":      {order(perp.MarketIncrease, perp.Executed), false, execution, terms{}, skip("the order is Executed")},
+		"cancelled order":     {order(perp.MarketIncrease, perp.Cancelled), false, execution, terms{}, skip("the order is Cancelled")},
+		"frozen order":        {order(perp.LimitIncrease, perp.Frozen), false, execution, terms{}, skip("the order is Frozen")},
+		"frozen, with role":   {order(perp.LimitIncrease, perp.Frozen), true, execution, terms{window: perp.Window{From: 60}}, verdict{}},
+		"no order":            {written{}, false, execution, terms{}, skip("there is no such order")},
 		"order changed": {order(perp.LimitIncrease, perp.Created), false, stale(job.OrderID(key, 3), execution), terms{},
 			skip("the order has changed: another job stands for it")},
 		"request":          {request(perp.Created), false, deposit, terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
@@ -507,6 +508,14 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 	b.forget(map[chain.Hash]bool{one: true})
 	if b.held() != "" || b.sending(two).Ever || !b.sending(one).Ever {
 		t.Error("what is no longer in flight is not forgotten, or what is, is")
+	}
+}
+
+// No log names the job that brings the deleveraging state up to date.
+func TestAnUpdateOfTheDeleveragingStateIsDone(t *testing.T) {
+	o, _, err := judge{}.outcome(t.Context(), job.Job{Kind: job.AdlState}, evm.Receipt{Tx: chain.Tx{OK: true}})
+	if o != job.Done || err != nil {
+		t.Errorf("%s, %v", o, err)
 	}
 }
 

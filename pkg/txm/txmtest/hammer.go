@@ -2,8 +2,10 @@ package txmtest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"time"
 
@@ -18,9 +20,24 @@ import (
 // or after the commit, and a paused one broadcasts what it signed whenever it wakes.
 const (
 	hammerNodes = 4
-	hammerJobs  = 120
 	hammerTTL   = 80 * time.Millisecond
 )
+
+// hammerJobs is how many jobs are fought for: some dozen seconds' worth, or, with KEEPER_LONG set, minutes'.
+func hammerJobs() int {
+	if os.Getenv("KEEPER_LONG") == "" {
+		return 120
+	}
+	return 10_000
+}
+
+// hammerJob is the i-th of them.
+func hammerJob(signer chain.Address, i int) job.Job {
+	j := anOrder(signer, 1)
+	binary.BigEndian.PutUint32(j.Key[28:], uint32(i))
+	j.ID, j.Account = job.OrderID(j.Key, 1), chain.Address(j.Key[12:])
+	return j
+}
 
 // ledger is a chain with one account: it takes the transactions of the account in the order of their numbers, whoever sends them, each number once.
 type ledger struct {
@@ -62,11 +79,19 @@ func hammer(b *bench) {
 	t := b.t
 	signer := b.signer(t)
 	jobOf := map[int64]string{}
-	for i := range hammerJobs {
-		j := anOrder(signer, byte(i))
-		jobOf[b.queue(t, j)[0].ID] = j.ID
+	for i := range hammerJobs() {
+		if a, err := b.Intents.Enqueue(t.Context(), hammerJob(signer, i)); err != nil || a != txm.NewArm {
+			t.Fatal(a, err)
+		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	queued, err := b.Intents.Heads(t.Context(), signer, nil, hammerJobs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range queued {
+		jobOf[i.ID] = i.Job.ID
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	ring := &ring{bench: b, signer: signer, ledger: &ledger{pool: map[uint64]chain.Hash{}}, signed: map[chain.Hash]int64{}}
 	var group sync.WaitGroup
@@ -244,14 +269,15 @@ func (r *ring) judge(jobOf map[int64]string) {
 			t.Errorf("%s was executed %d times", id, n)
 		}
 	}
-	if len(times) != hammerJobs || len(r.ledger.mined) != hammerJobs {
-		t.Errorf("%d of %d jobs were executed, by %d transactions", len(times), hammerJobs, len(r.ledger.mined))
+	jobs := hammerJobs()
+	if len(times) != jobs || len(r.ledger.mined) != jobs {
+		t.Errorf("%d of %d jobs were executed, by %d transactions", len(times), jobs, len(r.ledger.mined))
 	}
 	if r.fenced == 0 {
 		t.Error("nobody was ever fenced out: the hammer proved nothing")
 	}
-	ended, err := r.Intents.Unreported(t.Context(), r.signer, 2*hammerJobs)
-	if err != nil || len(ended) != hammerJobs {
+	ended, err := r.Intents.Unreported(t.Context(), r.signer, 2*jobs)
+	if err != nil || len(ended) != jobs {
 		t.Errorf("%d intents ended, %v", len(ended), err)
 	}
 	for _, e := range ended {
@@ -259,7 +285,7 @@ func (r *ring) judge(jobOf map[int64]string) {
 			t.Errorf("ended as %+v", e.Intent)
 		}
 	}
-	t.Logf("%d jobs, %d tenures fenced out", hammerJobs, r.fenced)
+	t.Logf("%d jobs, %d tenures fenced out", jobs, r.fenced)
 }
 
 func upTo(rnd *rand.Rand, d time.Duration) time.Duration { return time.Duration(rnd.Int64N(int64(d))) }
