@@ -35,6 +35,12 @@ type Metrics struct {
 	delay        *prometheus.HistogramVec
 }
 
+// executionSeconds are the bounds of the time from a trigger to its execution. The steps of the alert rules (15, 30, 60 s) and the objective (10 s) are
+// among them, so that the rules are exact and not interpolated.
+func executionSeconds() []float64 {
+	return []float64{.05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 120, 300}
+}
+
 // NewMetrics registers the sender's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	seconds := prometheus.ExponentialBuckets(0.05, 2, 14) // 50 ms to 7 min
@@ -98,10 +104,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "sender_send_age_seconds", Help: "Age of a job, on the chain's clock, at its first broadcast.", Buckets: seconds,
 		}, []string{"kind"}),
 		landed: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sender_landed_age_seconds", Help: "Age of a job, on the chain's clock, when its transaction was first seen in a block.", Buckets: seconds,
+			Name: "sender_landed_age_seconds", Help: "Age of a job, on the chain's clock, when its transaction was first seen in a block.",
+			Buckets: executionSeconds(),
 		}, []string{"kind"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sender_execution_delay_seconds", Help: "Age of a job, on the chain's clock, when its transaction was final.", Buckets: seconds,
+			Name: "sender_execution_delay_seconds", Help: "Age of a job, on the chain's clock, when its transaction was final.", Buckets: executionSeconds(),
 		}, []string{"kind"}),
 	}
 	reg.MustRegister(m.admissions, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
