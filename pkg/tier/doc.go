@@ -11,6 +11,7 @@
 //
 // # Not guaranteed
 //
-// That only one transaction is sent: a transaction may be slow and land in another's window, and evidence may be seen in another order. The contract
-// arbitrates then, and the loser's transaction reverts.
+// That only one transaction is sent: a transaction may be slow and land in another's window, evidence may be seen in another order, and at the moment at which
+// a suspicion shifts the windows of jobs older than one, keepers whose heads are apart shift them as far apart. The contract arbitrates then, and the loser's
+// transaction reverts.
 package tier

@@ -28,7 +28,14 @@ type Evidence struct {
 	suspected []bool // by tier, from 1
 	changes   []change
 	jobs      map[string]*course
-	probes    map[uint64]string // by minute of birth, the job offered to everybody
+	probes    map[uint64]probe // by minute of birth
+}
+
+// probe is the job of a minute that is offered to everybody: the first by birth, and of those born together the one of the lowest id, so that keepers that
+// heard of the jobs in another order choose the same.
+type probe struct {
+	birthMs uint64
+	id      string
 }
 
 // change is a moment at which a tier became suspected or was cleared.
@@ -49,27 +56,36 @@ type course struct {
 func NewEvidence(self, tiers int, window time.Duration) *Evidence {
 	return &Evidence{
 		self: self, tiers: tiers, window: uint64(window.Milliseconds()), misses: make([]int, tiers+1), suspected: make([]bool, tiers+1),
-		jobs: map[string]*course{}, probes: map[uint64]string{},
+		jobs: map[string]*course{}, probes: map[uint64]probe{},
 	}
 }
 
-// Born notes a job. Noting it again changes nothing.
+// Born notes a job. Noting it again changes nothing, unless it was born anew in between: its windows begin again then, and those of its former life accuse
+// nobody.
 func (e *Evidence) Born(id string, birthMs uint64) {
-	if e.jobs[id] != nil {
-		return
+	var charged []int
+	if c := e.jobs[id]; c != nil {
+		if birthMs <= c.birthMs {
+			return
+		}
+		charged = c.charged
 	}
-	e.jobs[id] = &course{birthMs: birthMs}
+	e.jobs[id] = &course{birthMs: birthMs, charged: charged}
 	minute := birthMs / uint64(probeEvery.Milliseconds())
-	if _, taken := e.probes[minute]; !taken {
-		e.probes[minute] = id
+	first, taken := e.probes[minute]
+	if !taken || birthMs < first.birthMs || birthMs == first.birthMs && id < first.id {
+		e.probes[minute] = probe{birthMs, id}
 	}
 }
 
-// Executed notes that a tier executed a job, at the time of the block (Unix ms). Tier 0 is somebody else, who proves nothing about anybody. Facts must
-// come in the chain's order, by block and log index.
+// Executed notes that a tier executed a job, at the time of the block (Unix ms). Tier 0 is somebody else, who proves nothing about anybody. A job this keeper
+// does not know, as after a restart, shows that its executor is alive and no more. Facts must come in the chain's order, by block and log index.
 func (e *Evidence) Executed(id string, by int, atMs uint64) {
 	c := e.jobs[id]
-	if c == nil || c.done {
+	if c == nil {
+		c = &course{birthMs: atMs}
+	}
+	if c.done {
 		return
 	}
 	c.done = true
@@ -149,7 +165,7 @@ func (e *Evidence) order(id string, suspected func(tier int) bool) []int {
 
 func (e *Evidence) isProbe(id string) bool {
 	c := e.jobs[id]
-	return c != nil && e.probes[c.birthMs/uint64(probeEvery.Milliseconds())] == id
+	return c != nil && e.probes[c.birthMs/uint64(probeEvery.Milliseconds())].id == id
 }
 
 // suspectedAt replays the changes of a tier up to a time, suspicions and clearings each taking effect with their lag.

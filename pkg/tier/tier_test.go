@@ -143,6 +143,53 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// TIER-10: a position that dips for a moment, recovers, dips again and is liquidated at once accuses nobody: the time between is no window.
+func TestRebornJobAccusesNobody(t *testing.T) {
+	e := NewEvidence(2, 3, window)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		e.Born(id, 60_000)
+		e.Born(id, 360_000)
+		e.Born(id, 360_000)
+		e.Executed(id, 1, 361_000)
+	}
+	if e.Suspected(2) || e.Suspected(3) {
+		t.Error("suspected for jobs that were not there")
+	}
+}
+
+// TIER-10: keepers that hear of the jobs of a minute in another order offer the same one to everybody.
+func TestProbeIsTheSameForAll(t *testing.T) {
+	one, other := NewEvidence(1, 3, window), NewEvidence(2, 3, window)
+	births := map[string]uint64{"a": 60_500, "b": 60_100, "c": 60_100, "d": 119_999}
+	for _, id := range []string{"a", "b", "c", "d"} {
+		one.Born(id, births[id])
+	}
+	for _, id := range []string{"d", "c", "b", "a"} {
+		other.Born(id, births[id])
+	}
+	for id := range births {
+		if one.isProbe(id) != (id == "b") || other.isProbe(id) != (id == "b") {
+			t.Errorf("%s is the probe: %v and %v", id, one.isProbe(id), other.isProbe(id))
+		}
+	}
+}
+
+// TIER-10: one success clears, also with a job that this keeper does not know.
+func TestSuccessWithAnUnknownJobClears(t *testing.T) {
+	e := NewEvidence(2, 3, window)
+	for _, id := range []string{"a", "b", "c"} {
+		e.Born(id, 60_000)
+		e.Executed(id, 2, 91_000)
+	}
+	if !e.Suspected(1) {
+		t.Fatal("not suspected")
+	}
+	e.Executed("unknown", 1, 100_000)
+	if e.Suspected(1) {
+		t.Error("a success did not clear it")
+	}
+}
+
 // TIER-10: if all are suspected, none is.
 func TestAllSuspected(t *testing.T) {
 	e := NewEvidence(1, 2, window)
