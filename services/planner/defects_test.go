@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,27 +75,11 @@ func TestDefectACheckThatFails(t *testing.T) {
 
 // Candidates are lost on a channel nobody listens to. Here what could not be published is published by the next pass, all of it.
 func TestDefectNobodyListens(t *testing.T) {
-	b, err := broker.Start(broker.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	keeper := wire.DefaultConfig()
+	p, client := brokered(t)
+	keeper := p.cfg.Keeper
 	topic := wire.JobTopic(keeper.ChainID)
-	client := testClient(t, b.Addr())
-	var specs []bus.TopicSpec
-	for _, top := range keeper.Topics() {
-		specs = append(specs, bus.TopicSpec{Name: top.Name, Partitions: top.Partitions, Replication: 1})
-	}
-	if err := client.Ensure(t.Context(), specs); err != nil {
-		t.Fatal(err)
-	}
-	cfg := DefaultConfig()
-	cfg.Keeper = keeper
-	p := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), client, nil)
-	p.stateReady, p.jobsReady = new(service.Condition), new(service.Condition)
 	working := p.publisher
-	p.publisher = newPublisher(testClient(t, "127.0.0.1:1"), cfg.Keeper)
+	p.publisher = newPublisher(testClient(t, "127.0.0.1:1"), keeper)
 	first, _ := p.live.update(chain.Address{1}, []job.Job{{ID: "a", Kind: job.Order, Signer: chain.Address{9}}})
 	brief, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -115,7 +100,57 @@ func TestDefectNobodyListens(t *testing.T) {
 	}
 }
 
-func testClient(t *testing.T, address string) *bus.Client {
+// After a crash of the markets there is more to say than a broker takes at once. It is said in parts; a planner that tried it all at once would be refused for
+// ever, and with it every job.
+func TestMoreJobsThanOneBatchHolds(t *testing.T) {
+	p, client := brokered(t)
+	signer := chain.Address{9}
+	jobs := make([]job.Job, 12_000)
+	for i := range jobs {
+		jobs[i] = job.Job{
+			ID: job.LiquidationID(chain.Hash{byte(i), byte(i >> 8)}, 1), Kind: job.Liquidation, Signer: signer, Class: job.ClassLiquidation,
+			Ratio: perp.U64(uint64(i)), Tokens: []chain.Address{eth, usdc}, Evidence: job.Evidence{Reason: strings.Repeat("x", 800)},
+		}
+	}
+	fresh, _ := p.live.update(chain.Address{1}, jobs)
+	if err := p.announce(t.Context(), fresh, true); err != nil {
+		t.Fatal(err)
+	}
+	r := client.Reader(wire.JobTopic(p.cfg.Keeper.ChainID), wire.SignerPartition(signer, p.cfg.Keeper.JobPartitions), 0)
+	for i := range jobs {
+		record, err := r.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, _, err := wire.Decode(record); err != nil || m.(wire.Job).ID != jobs[i].ID {
+			t.Fatalf("the %d-th is %v, %v", i, m, err)
+		}
+	}
+}
+
+// brokered is a planner with a broker that has all topics.
+func brokered(t testing.TB) (*Planner, *bus.Client) {
+	t.Helper()
+	b, err := broker.Start(broker.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	cfg := DefaultConfig()
+	client := testClient(t, b.Addr())
+	var specs []bus.TopicSpec
+	for _, top := range cfg.Keeper.Topics() {
+		specs = append(specs, bus.TopicSpec{Name: top.Name, Partitions: top.Partitions, Replication: 1})
+	}
+	if err := client.Ensure(t.Context(), specs); err != nil {
+		t.Fatal(err)
+	}
+	p := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), client, nil)
+	p.stateReady, p.jobsReady = new(service.Condition), new(service.Condition)
+	return p, client
+}
+
+func testClient(t testing.TB, address string) *bus.Client {
 	t.Helper()
 	cfg := bus.DefaultConfig()
 	cfg.Brokers = []string{address}

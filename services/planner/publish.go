@@ -22,8 +22,12 @@ func newPublisher(client *bus.Client, cfg wire.Config) *publisher {
 	return &publisher{client: client, topic: topic, partitions: cfg.JobPartitions, producer: client.Producer(topic)}
 }
 
-// publish writes jobs, in their order, one batch a partition. After an error it is unknown which of them arrived; they may all be
-// published again, because the same job twice is one job.
+// mostAtOnce bounds a batch: brokers refuse those that are too large, and after a crash of the markets there may be tens of thousands of jobs. A job takes
+// less than a kilobyte.
+const mostAtOnce = 500
+
+// publish writes jobs, in their order, in few batches a partition. After an error it is unknown which of them arrived; they may all be published again, because
+// the same job twice is one job.
 func (p *publisher) publish(ctx context.Context, jobs []job.Job) error {
 	batches := make([][]bus.Record, p.partitions)
 	for _, j := range jobs {
@@ -33,17 +37,30 @@ func (p *publisher) publish(ctx context.Context, jobs []job.Job) error {
 		}
 		partition := wire.SignerPartition(j.Signer, p.partitions)
 		batches[partition] = append(batches[partition], record)
+		if len(batches[partition]) == mostAtOnce {
+			if err := p.write(ctx, partition, batches[partition]); err != nil {
+				return err
+			}
+			batches[partition] = nil
+		}
 	}
 	for partition, records := range batches {
-		if len(records) == 0 {
-			continue
+		if err := p.write(ctx, partition, records); err != nil {
+			return err
 		}
-		if _, err := p.producer.Produce(ctx, partition, records); err != nil {
-			if bus.OutcomeUnknown(err) {
-				p.producer = p.client.Producer(p.topic)
-			}
-			return fmt.Errorf("publishing %d jobs: %w", len(records), err)
+	}
+	return nil
+}
+
+func (p *publisher) write(ctx context.Context, partition int, records []bus.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	if _, err := p.producer.Produce(ctx, partition, records); err != nil {
+		if bus.OutcomeUnknown(err) {
+			p.producer = p.client.Producer(p.topic)
 		}
+		return fmt.Errorf("publishing %d jobs: %w", len(records), err)
 	}
 	return nil
 }
