@@ -200,8 +200,12 @@ func (s *socket) Write(p []byte) (int, error) {
 	return len(p), s.conn.WriteMessage(websocket.TextMessage, bytes.TrimSuffix(p, []byte("\n")))
 }
 
-// SetWriteDeadline implements rpc.Conn.
-func (s *socket) SetWriteDeadline(t time.Time) error { return s.conn.SetWriteDeadline(t) }
+// SetWriteDeadline implements rpc.Conn. Injected replies are written beside the codec's.
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.conn.SetWriteDeadline(t)
+}
 
 // Close implements io.Closer. Closing twice does nothing.
 func (s *socket) Close() error {
