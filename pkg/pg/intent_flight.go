@@ -68,9 +68,10 @@ var (
 		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT $1, $3, 'foreign', $6 FROM ended)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM ended)`)
 	pauseSigner = register("pause signer", `WITH `+fenceHeld+`, paused AS (
-		UPDATE keeper.signer s SET paused_reason = coalesce(s.paused_reason, $4), updated_at = clock_timestamp() FROM held WHERE s.signer = $1 RETURNING s.signer
+		UPDATE keeper.signer s SET paused_reason = coalesce(s.paused_reason, $4), updated_at = clock_timestamp()
+		FROM held, (SELECT paused_reason IS NULL AS news FROM keeper.signer WHERE signer = $1) before WHERE s.signer = $1 RETURNING s.signer, before.news
 	), told AS (
-		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT signer, $3, 'paused', $4 FROM paused)
+		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT signer, $3, 'paused', $4 FROM paused WHERE news)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM paused)`)
 )
 

@@ -58,8 +58,12 @@ func (d *drain) pass(ctx context.Context) error {
 			return err
 		}
 		if len(heads) == 0 {
+			if depth > 0 && len(d.asleep) == 0 {
+				d.gate("the signer is paused: keeper.signer says why")
+			}
 			return d.tidy(ctx)
 		}
+		depth = 0 // what is left when these are taken is not counted anew
 		if open, err := d.take(ctx, heads); err != nil || !open {
 			return err
 		}

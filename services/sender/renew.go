@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rs/zerolog"
@@ -73,7 +74,8 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 // free gives the nonce of bytes that no node takes to a payment to oneself. If that is refused for good too, somebody has to look.
 func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	if f.Leaving() {
-		return r.store.Pause(ctx, r.tenure.Fence(), fmt.Sprintf("nonce %d: no node takes a payment to oneself (%s)", f.Intent.Nonce, f.Newest().Hash))
+		reason := fmt.Sprintf("nonce %d: no node takes a payment to oneself (%s)", f.Intent.Nonce, f.Newest().Hash)
+		return errors.Join(r.store.Pause(ctx, r.tenure.Fence(), reason), r.repeat(ctx, f, s))
 	}
 	return r.attempt(ctx, f, s, r.leave(txm.Cancel, txm.Verdict{Outcome: job.Refused, Reason: "no node takes the transaction: " + f.Newest().LastClass}))
 }

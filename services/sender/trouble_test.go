@@ -300,6 +300,10 @@ func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
 		depth, err := sn.intents.Depth(ctx, by)
 		return err == nil && depth == 1
 	})
+	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("paused") })
+	if n := sn.count("sender_foreign_total"); n != 1 {
+		t.Errorf("%.0f strangers were counted", n)
+	}
 	if heads, err := sn.intents.Heads(t.Context(), by, nil, 9); len(heads) != 0 || err != nil {
 		t.Errorf("a paused signer has %+v to do, %v", heads, err)
 	}
