@@ -66,36 +66,50 @@ func sighting(ctx context.Context, node accounts, signer chain.Address) (seen no
 	return seen, nil
 }
 
-// nonces holds the database's cursors against the chain's numbers. The chain is asked last: it may be ahead of what was read of the database only by what
-// was sent in between, which the next look resolves.
+// nonces holds the database's cursors against the chain's numbers. The chain is asked first: a number is stored before it is broadcast, so that a cursor that
+// was read afterwards is behind only where something is wrong.
 func (d signerDesk) nonces(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
+	seen := map[chain.Address]nonce.Sighting{}
+	for _, s := range chosen {
+		var err error
+		if seen[s.Signer], err = sighting(ctx, node, s.Signer); err != nil {
+			return err
+		}
+	}
+	now, err := d.db.Signers().List(ctx)
+	if err != nil {
+		return err
+	}
 	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "signer\tnext here\tpending\tlatest\tfinalized\tin flight\tmeaning") // the writer keeps what goes wrong for Flush
 	behind := 0
-	for _, s := range chosen {
-		seen, err := sighting(ctx, node, s.Signer)
-		if err != nil {
-			return errors.Join(table.Flush(), err)
+	for _, s := range now {
+		at, asked := seen[s.Signer]
+		if !asked {
+			continue
 		}
-		if seen.Pending > s.NextNonce && s.Token > 0 {
+		if at.Pending > s.NextNonce && !unused(s) {
 			behind++
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", s.Signer, s.NextNonce, seen.Pending, seen.Latest, seen.Finalized, s.InFlight, meaning(s, seen))
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", s.Signer, s.NextNonce, at.Pending, at.Latest, at.Finalized, s.InFlight, meaning(s, at))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	if behind > 0 {
-		return fmt.Errorf("%d signers are further on the chain than in the database; look again, and if it stays so: docs/runbooks/signer-paused.md", behind)
+		return fmt.Errorf("signers that are further on the chain than in the database: %d (docs/runbooks/signer-paused.md)", behind)
 	}
 	return nil
 }
 
+// unused tells whether a signer is new here. It may have a past elsewhere, which is no alarm.
+func unused(s pg.SignerStanding) bool { return s.NextNonce == 0 && s.InFlight == 0 }
+
 // meaning is what the numbers of a signer say, in a few words.
 func meaning(s pg.SignerStanding, seen nonce.Sighting) string {
 	switch {
-	case s.Token == 0:
-		return "no sender has had it yet: it begins at the chain's number"
+	case unused(s):
+		return "nothing was sent from here yet: it begins at the chain's number"
 	case seen.Latest > s.NextNonce:
 		return "DATABASE BEHIND: the chain has numbers that were never given out here"
 	case seen.Pending > s.NextNonce:
@@ -105,7 +119,8 @@ func meaning(s pg.SignerStanding, seen nonce.Sighting) string {
 	case seen.Pending == s.NextNonce:
 		return fmt.Sprintf("%d wait to be mined", s.NextNonce-seen.Latest)
 	}
-	return fmt.Sprintf("%d given out, and the node knows none from %d on without a gap: keeperctl signer gaps", s.NextNonce-seen.Latest, seen.Pending)
+	return fmt.Sprintf("%d wait to be mined; those from %d on are just sent, not with this node, or behind a gap (keeperctl signer gaps)",
+		s.NextNonce-seen.Latest, seen.Pending)
 }
 
 // gaps lists the numbers between the chain's and the cursor that no transaction has.

@@ -183,17 +183,52 @@ func TestSignerBalance(t *testing.T) {
 func TestSignerNonces(t *testing.T) {
 	b := newBench(t)
 	b.must(b.db.Leases().Register(t.Context(), b.signer, b.node.ChainID().Uint64()))
-	b.want("nonces", "@ 0 0 0 0 0 no sender has had it yet")
-	f := b.attend()
-	b.want("nonces @", "signer next here pending latest finalized in flight meaning", "@ 0 0 0 0 0 at rest")
-	b.claim(f, 0)
-	b.want("nonces", "@ 1 0 0 0 1 1 given out, and the node knows none from 0 on")
+	b.want("nonces", "@ 0 0 0 0 0 nothing was sent from here yet")
 	b.send(0)
-	b.want("nonces", "@ 1 1 0 0 1 1 wait to be mined")
+	b.must(b.node.Mine(3))
+	f := b.attend()
+	b.want("nonces @", "signer next here pending latest finalized in flight meaning", "@ 0 1 1 1 0 nothing was sent from here yet")
+	if _, err := b.db.Leases().TakeOver(t.Context(), f, 1); err != nil {
+		t.Fatal(err)
+	}
+	b.want("nonces", "@ 1 1 1 1 0 at rest")
+	b.claim(f, 1)
+	b.want("nonces", "@ 2 1 1 1 1 1 wait to be mined; those from 1 on are just sent")
 	b.send(1)
-	b.want("nonces", "@ 1 2 0 0 1 STRANGER", "error: 1 signers are further on the chain than in the database")
+	b.want("nonces", "@ 2 2 1 1 1 1 wait to be mined")
+	b.send(2)
+	b.want("nonces", "@ 2 3 1 1 1 STRANGER", "error: signers that are further on the chain than in the database: 1")
 	b.must(b.node.Mine(1))
-	b.want("nonces", "@ 1 2 2 0 1 DATABASE BEHIND", "error: 1 signers are further")
+	b.want("nonces", "@ 2 3 3 1 1 DATABASE BEHIND", "error: signers that are further")
+}
+
+// busy is a chain on which the signer goes on while it is asked about.
+type busy struct {
+	accounts
+
+	goOn func()
+}
+
+func (c busy) NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error) {
+	n, err := c.accounts.NonceAt(ctx, account, tag)
+	c.goOn()
+	return n, err
+}
+
+// A signer that is at work while it is looked at does not look like one whose key is in other hands.
+func TestSignerNoncesOfOneAtWork(t *testing.T) {
+	b := newBench(t)
+	f, n := b.attend(), uint64(0)
+	quiet := b.dial
+	b.dial = func(ctx context.Context) (accounts, func(), error) {
+		node, hangUp, err := quiet(ctx)
+		return busy{node, func() { b.claim(f, n); b.send(n); b.must(b.node.Mine(1)); n++ }}, hangUp, err
+	}
+	for range 3 {
+		if got := b.told("nonces"); strings.Contains(got, "error") || strings.Contains(got, "STRANGER") || strings.Contains(got, "BEHIND") {
+			t.Fatalf("told %s", got)
+		}
+	}
 }
 
 // NON-6: a number that nothing was signed with keeps everything above it waiting; the operator sees which, and what becomes of it.
