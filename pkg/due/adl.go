@@ -1,6 +1,8 @@
 package due
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"perpkeeper/pkg/chain"
@@ -12,7 +14,8 @@ import (
 // enabled, which of these open positions are closed, and by how much. The most profitable go first, until together they take what the side has gained too
 // much; the contract refuses what goes beyond. Positions of other shards are other planners' to choose: what they do too much is refused as well.
 //
-// The decisions hold what is due only. Nothing is without the role (LIQ-15, capabilities).
+// The decisions hold what is due only; positions that could not be judged are named in the error beside them. Nothing is without the role (LIQ-15,
+// capabilities).
 func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield func(*perp.Position) bool)) (due []Decision, err error) {
 	if !m.Rules.AdlRole {
 		return nil, nil
@@ -29,20 +32,32 @@ func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield fun
 	if err != nil {
 		return nil, err
 	}
+	last, _ := m.Rows.Get(perp.MarketValueKey(perp.AdlEnabled, market.MarketToken.Hash(), chain.Address{}, isLong)).(perp.MarketValue)
+	if m.newest(tokens) < last.Stamp.TimeMs/1000 {
+		return nil, nil // the venue takes no reports of before its last update, LATEST_ADL_AT
+	}
 	if stand.Exceeded() != stand.Enabled {
-		return []Decision{m.adlState(market, isLong, stand, tokens)}, nil
+		return []Decision{m.adlState(market, isLong, stand, tokens, last.Stamp.Block)}, nil
 	}
 	if !stand.Enabled {
 		return nil, nil
 	}
-	return m.deleverageEach(terms, stand, tokens, mostProfitable(terms, open, isLong)), nil
+	profitable, err := mostProfitable(terms, open, isLong)
+	return m.deleverageEach(terms, stand, tokens, profitable), err
+}
+
+// newest is the second of the newest of these tokens' reports.
+func (m *Moment) newest(tokens []chain.Address) (second uint64) {
+	for _, token := range tokens {
+		second = max(second, m.Quotes[token].Second())
+	}
+	return second
 }
 
 // adlState is the job that has the exchange compare profits and pool again.
-func (m *Moment) adlState(market perp.Market, isLong bool, stand perp.Deleveraging, tokens []chain.Address) Decision {
-	last, _ := m.Rows.Get(perp.MarketValueKey(perp.AdlEnabled, market.MarketToken.Hash(), chain.Address{}, isLong)).(perp.MarketValue)
+func (m *Moment) adlState(market perp.Market, isLong bool, stand perp.Deleveraging, tokens []chain.Address, lastUpdate uint64) Decision {
 	d := Decision{Job: job.Job{
-		ID: job.AdlStateID(market.MarketToken, isLong, last.Stamp.Block), Kind: job.AdlState, Key: market.MarketToken.Hash(), Market: market.MarketToken,
+		ID: job.AdlStateID(market.MarketToken, isLong, lastUpdate), Kind: job.AdlState, Key: market.MarketToken.Hash(), Market: market.MarketToken,
 		IsLong: isLong, Class: job.ClassAdl, Tokens: tokens,
 	}}
 	return d.yes(m, "profits are %s of the pool, the limit is %s, and the exchange says enabled = %t", percent(stand.Factor.Abs()), percent(stand.Limit), stand.Enabled)
@@ -77,13 +92,17 @@ type profitable struct {
 	pnl      perp.Uint
 }
 
-// mostProfitable lists the positions of a side that have gained, the most first.
-func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool), isLong bool) (list []profitable) {
+// mostProfitable lists the positions of a side that have gained, the most first. Those whose gain is beyond the contract's arithmetic are left out and named.
+func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool), isLong bool) (list []profitable, failures error) {
 	for p := range open {
-		if p.IsLong == isLong {
-			if pnl := terms.Pnl(*p); pnl.Sign() > 0 {
-				list = append(list, profitable{p, pnl.Uint()})
-			}
+		if p.IsLong != isLong {
+			continue
+		}
+		var pnl perp.Int
+		if err := perp.Checked(func() { pnl = terms.Pnl(*p) }); err != nil {
+			failures = errors.Join(failures, fmt.Errorf("profit of position %s: %w", p.PositionKey, err))
+		} else if pnl.Sign() > 0 {
+			list = append(list, profitable{p, pnl.Uint()})
 		}
 	}
 	slices.SortFunc(list, func(a, b profitable) int {
@@ -92,5 +111,5 @@ func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool
 		}
 		return slices.Compare(a.position.PositionKey[:], b.position.PositionKey[:])
 	})
-	return list
+	return list, failures
 }

@@ -1,6 +1,8 @@
 package due
 
 import (
+	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -131,4 +133,37 @@ func TestDeleveragingEndsWithinItsBounds(t *testing.T) {
 			t.Fatalf("from %f to %f of the pool", total/1_000_000, factor)
 		}
 	})
+}
+
+// Reports of before the venue's last update of a side are refused (LATEST_ADL_AT), for updates and for deleveragings; those of its second are taken.
+func TestNoDeleveragingWithReportsOfBeforeTheUpdate(t *testing.T) {
+	positions := []perp.Position{gained(1, 100_000), gained(2, 300_000), gained(3, 80_000)}
+	for _, enabled := range []bool{false, true} {
+		for late, want := range map[uint64]int{0: 1, 1: 0} {
+			m := moment()
+			crowded(m, positions, enabled)
+			key := perp.MarketValueKey(perp.AdlEnabled, ethMarket.MarketToken.Hash(), chain.Address{}, true)
+			last := m.Rows.Get(key).(perp.MarketValue)
+			last.Stamp.TimeMs = (m.Quotes[eth].Second()+late)*1000 + 450
+			m.Rows.(rows)[key] = last
+			if got := adl(t, m, positions); len(got) != want {
+				t.Errorf("enabled %v, updated %d s after the report: %d decisions, want %d", enabled, late, len(got), want)
+			}
+		}
+	}
+}
+
+// A position beyond the contract's arithmetic is named, and the others are deleveraged.
+func TestDeleveragingSurvivesAnImpossiblePosition(t *testing.T) {
+	positions := []perp.Position{gained(1, 100_000), gained(2, 300_000), gained(3, 80_000)}
+	m := moment()
+	crowded(m, positions, true)
+	huge := gained(4, 1)
+	huge.SizeInTokens = perp.UintFromBytes(bytes.Repeat([]byte{0xff}, 32))
+	got, err := m.Deleverage(ethMarket, true, func(yield func(*perp.Position) bool) {
+		_ = yield(&huge) && yield(&positions[1])
+	})
+	if len(got) != 1 || got[0].Job.Key != positions[1].PositionKey || !errors.Is(err, perp.ErrArithmetic) {
+		t.Errorf("%+v, %v", got, err)
+	}
 }

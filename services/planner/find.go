@@ -16,6 +16,14 @@ type finder struct {
 	spacing *spacing
 	live    *live
 	signers []chain.Address
+	sides   map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
+}
+
+// sideMoment is a side of a market at a moment.
+type sideMoment struct {
+	moment *due.Moment
+	market chain.Address
+	isLong bool
 }
 
 // find returns the live jobs of a market at a moment, and beside them the failures that left out single positions.
@@ -85,18 +93,19 @@ func (f *finder) deleveragings(jobs []job.Job, market chain.Address, m *due.Mome
 	return jobs, failures
 }
 
-// deleveraged is the decision of a job at another moment.
+// deleveraged is the decision of a job at another moment. All positions of the side have a say in each, so a moment is judged once for all its jobs.
 func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, id string) due.Decision {
-	decisions, err := then.Deleverage(market, isLong, f.book.index.Each(market.MarketToken))
-	if err != nil {
-		return due.Decision{}
-	}
-	for _, d := range decisions {
-		if d.Job.ID == id {
-			return d
+	key := sideMoment{then, market.MarketToken, isLong}
+	was, known := f.sides[key]
+	if !known {
+		was = map[string]bool{}
+		decisions, _ := then.Deleverage(market, isLong, f.book.index.Each(market.MarketToken)) // whoever cannot be judged was not due
+		for _, d := range decisions {
+			was[d.Job.ID] = true
 		}
+		f.sides[key] = was
 	}
-	return due.Decision{}
+	return due.Decision{Due: was[id]}
 }
 
 // take adds the job of a decision, if it is due.
@@ -123,6 +132,7 @@ func (f *finder) everywhere() map[chain.Address]bool {
 // findAll finds the jobs of several markets. It returns those that are new.
 func (f *finder) findAll(markets map[chain.Address]bool, m *due.Moment) (fresh []job.Job, failures error) {
 	f.births.begin()
+	f.sides = map[sideMoment]map[string]bool{}
 	for market := range markets {
 		jobs, failed := f.find(market, m)
 		failures = errors.Join(failures, failed)

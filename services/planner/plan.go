@@ -17,7 +17,7 @@ const again = 500 * time.Millisecond
 // plan makes one pass after the other: over the markets that a price tick reaches; over all of them at every change of state and of shards; and at every
 // sweep, which judges every position exactly and publishes every live job again.
 func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
-	sweep := time.NewTimer(p.cfg.Planner.SweepInterval)
+	sweep := newSweepTimer(p.cfg.Planner.SweepInterval)
 	defer sweep.Stop()
 	retryPass := time.NewTimer(0)
 	defer retryPass.Stop()
@@ -30,7 +30,7 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 			err = p.tick(ctx)
 		case <-sweep.C:
 			err = p.sweep(ctx)
-			sweep.Reset(p.mode.SweepInterval(p.cfg.Planner.SweepInterval))
+			sweep.start(p.mode.SweepInterval(p.cfg.Planner.SweepInterval))
 		case <-changes:
 			err = p.reload(ctx)
 		case <-p.shards.changed:
@@ -40,10 +40,33 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 		case <-retryPass.C:
 			err = p.reload(ctx)
 		}
+		sweep.hasten(p.mode.SweepInterval(p.cfg.Planner.SweepInterval))
 		if err != nil && ctx.Err() == nil {
 			p.log.Warn().Err(err).Msg("planning failed, trying again")
 			retryPass.Reset(again)
 		}
+	}
+}
+
+// sweepTimer says when the next sweep is due.
+type sweepTimer struct {
+	*time.Timer
+	interval time.Duration // that it was started with
+}
+
+func newSweepTimer(interval time.Duration) *sweepTimer {
+	return &sweepTimer{time.NewTimer(interval), interval}
+}
+
+func (s *sweepTimer) start(interval time.Duration) {
+	s.interval = interval
+	s.Reset(interval)
+}
+
+// hasten has the next sweep come within a shorter interval from now: markets that have become nervous do not wait out the calm one (LIQ-1).
+func (s *sweepTimer) hasten(interval time.Duration) {
+	if interval < s.interval {
+		s.start(interval)
 	}
 }
 
