@@ -17,3 +17,6 @@ CREATE INDEX market_rev ON {state}.market (part, rev);
 CREATE INDEX market_value_rev ON {state}.market_value (part, rev);
 CREATE INDEX parameter_rev ON {state}.parameter (part, rev);
 CREATE INDEX oracle_source_rev ON {state}.oracle_source (part, rev);
+
+-- What commissions are booked from, block by block.
+CREATE INDEX keeper_fee_block ON {state}.keeper_fee (stamp_block);
