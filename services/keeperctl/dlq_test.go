@@ -1,11 +1,13 @@
 package keeperctl
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,14 +23,16 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
+	"perpkeeper/services/statevm"
 )
 
 // office is a keeper's topics and database.
 type office struct {
 	deadLetters
 
-	t  *testing.T
-	db *pg.DB
+	t     *testing.T
+	kafka bus.Config
+	db    *pg.DB
 }
 
 func newOffice(t *testing.T) *office {
@@ -45,7 +49,7 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	o := &office{t: t, db: pgtest.DB(t)}
+	o := &office{t: t, kafka: cfg, db: pgtest.DB(t)}
 	o.deadLetters = deadLetters{client: client, state: o.db, keeper: wire.DefaultConfig(), limit: 50}
 	var specs []bus.TopicSpec
 	for _, topic := range o.keeper.Topics() {
@@ -181,6 +185,32 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 	for _, line := range []string{"", "show", "replay", "list a b", "dance"} {
 		wantTold(t, o.told(line), "error: usage: keeperctl dlq list")
 	}
+}
+
+// What statevm writes is what is shown. (What a sender writes is demanded, header by header, of the sender.)
+func TestLettersOfStatevmAreShown(t *testing.T) {
+	o := newOffice(t)
+	record := withHeaders(bus.Record{Key: []byte("k"), Value: []byte{1}}, "t", "NEWS", "sv", "\x00\x01")
+	if _, err := o.client.Producer(wire.LogTopic(o.keeper.ChainID)).Produce(t.Context(), 2, []bus.Record{record}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := statevm.DefaultConfig()
+	cfg.Keeper, cfg.Kafka = o.keeper, o.kafka
+	machine := statevm.New(cfg, zerolog.Nop(), statevm.NewMetrics(prometheus.NewRegistry()), o.client, o.db)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = machine.Run(ctx) })
+	defer running.Wait()
+	defer stop()
+	const hangGuard = 90 * time.Second
+	waiting, cancel := context.WithTimeout(t.Context(), hangGuard)
+	defer cancel()
+	if _, err := o.client.Reader(wire.DeadLetterTopic(o.keeper.ChainID), 0, 0).Next(waiting); err != nil {
+		t.Fatal(err)
+	}
+	wantTold(t, o.told("list log"), "perp.56.log.v1  2/0", "NEWS", `kind "NEWS": unknown record`)
+	wantTold(t, o.told("show 0"), `"source.key": "k"`, `"notDecoded": "`, `"value": "0x01"`)
+	wantTold(t, o.told("replay 0"), "error: only jobs are replayed")
 }
 
 // LIQ-10: an operator has a job done that was given up. It goes back as it was, but for the block it is known from: what was known before the arm ended says
