@@ -183,8 +183,11 @@ func lostClaim(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.sender([]secret.String{key}, w.on, func(sn *Sender) { f.Store, sn.intents = sn.intents, f })
 	first, second := s.orderJob(s.marketOrder(100), by), s.orderJob(s.marketOrder(110), by)
 	s.say(first, second)
-	s.result(first.ID, 1)
-	s.result(second.ID, 1)
+	for _, j := range []job.Job{first, second} {
+		if r := s.result(j.ID, 1); r.Outcome != job.Done || r.TxHash.IsZero() {
+			t.Errorf("result %+v", r)
+		}
+	}
 	if got := s.nonce(by); got != before+2 {
 		t.Errorf("%d transactions for two jobs", got-before)
 	}

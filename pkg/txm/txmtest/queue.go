@@ -42,26 +42,32 @@ func oneJob(b *bench) {
 	}
 }
 
+// However many senders hear of a job at the same moment. Many jobs, because the moment is short.
 func crowdedQueue(b *bench) {
 	t := b.t
 	signer := b.signer(t)
-	j := anOrder(signer, 1)
-	var born atomic.Int32
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			a, err := b.Intents.Enqueue(t.Context(), j)
-			if err != nil {
-				t.Error(err)
-			}
-			if a == txm.NewArm {
-				born.Add(1)
-			}
-		})
-	}
-	group.Wait()
-	if born.Load() != 1 {
-		t.Errorf("%d arms were born", born.Load())
+	for i := range 25 {
+		j := anOrder(signer, byte(i))
+		var born atomic.Int32
+		var group sync.WaitGroup
+		start := make(chan struct{})
+		for range 8 {
+			group.Go(func() {
+				<-start
+				a, err := b.Intents.Enqueue(t.Context(), j)
+				if err != nil {
+					t.Error(err)
+				}
+				if a == txm.NewArm {
+					born.Add(1)
+				}
+			})
+		}
+		close(start)
+		group.Wait()
+		if born.Load() != 1 {
+			t.Fatalf("%d arms were born", born.Load())
+		}
 	}
 }
 
