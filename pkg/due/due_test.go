@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
@@ -97,7 +99,8 @@ func TestOrders(t *testing.T) {
 		"stop loss without a position": {order(perp.StopLossDecrease, 4400, func(o *perp.Order) { o.IsLong = false }),
 			"its position is not open"},
 		"unknown market on its path": {order(perp.MarketIncrease, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{{99}} }), "is not known"},
-		"limit swap":                 {order(perp.LimitSwap, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} }), ""},
+		"limit swap, without the role": {order(perp.LimitSwap, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} }),
+			"does not hold the frozen-order role"},
 		"price worse than acceptable": {order(perp.LimitIncrease, 4600, func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(4499) }),
 			"the venue would freeze the order"},
 		"market order worse than acceptable is sent": {order(perp.MarketIncrease, 0, func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(1) }), ""},
@@ -125,6 +128,20 @@ func TestFrozenOrdersNeedTheRole(t *testing.T) {
 	d := m.Order(order(perp.LimitIncrease, 4600, func(o *perp.Order) { o.Status = perp.Frozen }), perp.Position{})
 	if !d.Due || !d.Job.Frozen {
 		t.Errorf("%+v", d)
+	}
+}
+
+// Limit swaps are for holders of the role too, also while they are not frozen, and not before their time.
+func TestLimitSwapsNeedTheRole(t *testing.T) {
+	m := moment()
+	m.Rules.FrozenRole = true
+	swap := order(perp.LimitSwap, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} })
+	if d := m.Order(swap, perp.Position{}); !d.Due || !d.Job.Frozen || d.Job.BirthMs != nowMs-10_000 {
+		t.Errorf("%+v", d)
+	}
+	swap.ValidFromTime = perp.U64(nowMs/1000 + 1)
+	if d := m.Order(swap, perp.Position{}); d.Due {
+		t.Errorf("before its time: %s", d.Why)
 	}
 }
 
@@ -220,4 +237,25 @@ func TestWords(t *testing.T) {
 	if got := dollars(perp.U64(7).Mul(perp.Pow10(28)).Int().Neg()); got != "-0.07" {
 		t.Errorf("minus seven cents are %q", got)
 	}
+}
+
+// The short answer is the long one: for any position, price and time of its last change.
+func TestLiquidatableIsPosition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := moment()
+		m.Quotes[eth] = quote(dollarsPerEther(rapid.Uint64Range(4000, 5500).Draw(t, "price")))
+		if rapid.IntRange(0, 9).Draw(t, "no report") == 0 {
+			delete(m.Quotes, rapid.SampledFrom([]chain.Address{eth, usdc}).Draw(t, "token"))
+		}
+		p := long(rapid.Uint64Range(0, 2000).Draw(t, "collateral"))
+		p.Status = rapid.SampledFrom([]perp.PositionStatus{perp.Active, perp.Active, perp.Active, perp.Closed}).Draw(t, "status")
+		p.DecreasedAtTime = perp.U64(nowMs/1000 + 1 - rapid.Uint64Range(0, 2).Draw(t, "changed"))
+		p.Market = rapid.SampledFrom([]chain.Address{p.Market, p.Market, {99}}).Draw(t, "market")
+		if rapid.IntRange(0, 9).Draw(t, "broken") == 0 {
+			p.SizeInTokens = perp.Uint{}
+		}
+		if got, want := m.Liquidatable(p), m.Position(p); got != want.Due {
+			t.Fatalf("%v, but %s", got, want.Why)
+		}
+	})
 }

@@ -10,13 +10,15 @@ import (
 func (m *Moment) Order(o perp.Order, position perp.Position) Decision {
 	d := Decision{Job: job.Job{
 		ID: job.OrderID(o.Key, o.Changes), Kind: job.Order, Key: o.Key, Account: o.Account, Market: o.Market,
-		Collateral: o.InitialCollateralToken, IsLong: o.IsLong, Frozen: o.Status == perp.Frozen, Class: job.ClassTriggerOrder,
+		Collateral: o.InitialCollateralToken, IsLong: o.IsLong, Frozen: needsFrozenRole(o), Class: job.ClassTriggerOrder,
 	}}
 	switch {
 	case o.Status == perp.Frozen && !m.Rules.FrozenRole:
 		return d.not("it is frozen (%s), and this keeper does not hold the frozen-order role", because(o.Reason))
 	case !o.Status.Pending() && o.Status != perp.Frozen:
 		return d.not("it is %s", o.Status)
+	case needsFrozenRole(o) && !m.Rules.FrozenRole:
+		return d.not("it is a limit swap, and this keeper does not hold the frozen-order role, which the venue asks for: executing it would revert")
 	}
 	tokens, err := m.tokens(orderMarkets(o)...)
 	if err != nil {
@@ -45,6 +47,9 @@ func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) 
 		return d.not("its position is not open: executing it would revert")
 	}
 	if o.OrderType.IsSwap() {
+		if window, newest := perp.OrderWindow(o, position, m.Expiration()), m.newest(d.Job.Tokens); !window.Holds(newest) {
+			return d.not("it takes reports from second %d on, and the newest of its tokens is of second %d", window.From, newest)
+		}
 		d.Job.BirthMs = o.Birth.TimeMs
 		return d.yes(m, "limit swap; only the contract knows its output")
 	}
@@ -63,6 +68,12 @@ func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) 
 		return d.not("the price of %s is %s to %s, worse than the acceptable price %s: the venue would freeze the order", market.IndexToken, index.Min, index.Max, o.AcceptablePrice)
 	}
 	return d.yes(m, "index price %s..%s meets trigger %s", index.Min, index.Max, o.TriggerPrice)
+}
+
+// needsFrozenRole reports whether the venue lets only holders of the frozen-order role execute an order: besides frozen ones that is every limit swap
+// (OrderHandler.executeOrder).
+func needsFrozenRole(o perp.Order) bool {
+	return o.Status == perp.Frozen || o.OrderType == perp.LimitSwap
 }
 
 func needsPosition(t perp.OrderType) bool {

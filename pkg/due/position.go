@@ -18,6 +18,18 @@ func (m *Moment) Position(p perp.Position) Decision {
 	return m.Judged(p, verdict)
 }
 
+// Liquidatable is whether [Moment.Position] says that a position is due, without the words: births look at a thousand positions in each of hundreds of past
+// seconds.
+func (m *Moment) Liquidatable(p perp.Position) bool {
+	market, known := m.Market(p.Market)
+	index, err := m.index(market)
+	if !known || err != nil || p.Status != perp.Active || !perp.LiquidationWindow(p).Holds(index.Second()) {
+		return false
+	}
+	verdict, err := m.View().Judge(p)
+	return err == nil && verdict.Liquidatable
+}
+
 // Judged decides about liquidating an open position that has been judged at this moment already, as the index does.
 func (m *Moment) Judged(p perp.Position, v perp.Verdict) Decision {
 	d, open := m.openPosition(p)

@@ -37,13 +37,13 @@ func newBirths(q *quotes) *births { return &births{quotes: q, known: map[string]
 // begin starts a pass: the state has changed, so moments of the past look different now.
 func (b *births) begin() { b.moments = map[momentKey]*due.Moment{} }
 
-// of returns the birth (ms) of a job that is due now. Decide says whether it would have been due at another moment.
-func (b *births) of(d due.Decision, now *due.Moment, decide func(*due.Moment) due.Decision) uint64 {
+// of returns the birth (ms) of a job that is due now. Was says whether it would have been due at another moment.
+func (b *births) of(d due.Decision, now *due.Moment, was func(*due.Moment) bool) uint64 {
 	var second uint64
 	for _, token := range d.Job.Tokens {
 		second = max(second, now.Quotes[token].Second())
 	}
-	since := b.since(d, now, second, decide)
+	since := b.since(d, now, second, was)
 	if second-since >= longest {
 		since = second / longest * longest
 	}
@@ -52,14 +52,14 @@ func (b *births) of(d due.Decision, now *due.Moment, decide func(*due.Moment) du
 }
 
 // since walks back from a second at which the job is due.
-func (b *births) since(d due.Decision, now *due.Moment, second uint64, decide func(*due.Moment) due.Decision) uint64 {
+func (b *births) since(d due.Decision, now *due.Moment, second uint64, was func(*due.Moment) bool) uint64 {
 	last := b.known[d.Job.ID]
 	for first := second; ; {
 		if first <= last.seen {
 			return last.since
 		}
 		earlier, reported := b.quotes.before(d.Job.Tokens, first)
-		if second-first >= longest || !reported || !decide(b.moment(now, d.Job.Market, d.Job.Tokens, earlier)).Due {
+		if second-first >= longest || !reported || !was(b.moment(now, d.Job.Market, d.Job.Tokens, earlier)) {
 			return first
 		}
 		first = earlier

@@ -31,7 +31,7 @@ type Settings struct {
 	SweepInterval time.Duration   `toml:"sweep_interval" help:"how often every live job is published again, whether or not anything changed"`
 	PriceMaxAge   time.Duration   `toml:"price_max_age" help:"reports older than this are not judged with"`
 	AdlRole       bool            `toml:"adl_role" help:"this keeper's signers hold the deleveraging role, so sides that have gained too much are deleveraged"`
-	FrozenRole    bool            `toml:"frozen_role" help:"this keeper's signers hold the frozen-order role, so frozen orders are jobs too"`
+	FrozenRole    bool            `toml:"frozen_role" help:"this keeper's signers hold the frozen-order role, so frozen orders and limit swaps are jobs too"`
 }
 
 // DefaultConfig sweeps every 10 s (LIQ-1).

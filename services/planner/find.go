@@ -42,7 +42,7 @@ func (f *finder) find(market chain.Address, m *due.Moment) (jobs []job.Job, fail
 		jobs = f.order(jobs, m, o)
 	}
 	for _, r := range waiting.requests {
-		jobs = f.take(jobs, m, m.Request(r), func(then *due.Moment) due.Decision { return then.Request(r) })
+		jobs = f.take(jobs, m, m.Request(r), func(then *due.Moment) bool { return then.Request(r).Due })
 	}
 	return jobs, failures
 }
@@ -55,7 +55,7 @@ func (f *finder) indexQuote(market chain.Address, m *due.Moment) (due.Quote, boo
 
 func (f *finder) order(jobs []job.Job, m *due.Moment, o perp.Order) []job.Job {
 	position, _ := f.book.index.Get(o.PositionKey())
-	return f.take(jobs, m, m.Order(o, position), func(then *due.Moment) due.Decision { return then.Order(o, position) })
+	return f.take(jobs, m, m.Order(o, position), func(then *due.Moment) bool { return then.Order(o, position).Due })
 }
 
 // liquidations asks the index, and of large closes lets one through for each block.
@@ -71,7 +71,7 @@ func (f *finder) liquidations(market chain.Address, m *due.Moment) (jobs []job.J
 		if d.Due && !f.live.has(d.Job) && f.spacing.holds(d.Job, p.SizeInUsd, perp.SideInterest(m.Rows, row, p.IsLong), m.Block.Number) {
 			continue
 		}
-		jobs = f.take(jobs, m, d, func(then *due.Moment) due.Decision { return then.Position(p) })
+		jobs = f.take(jobs, m, d, func(then *due.Moment) bool { return then.Liquidatable(p) })
 	}
 	return jobs, failures
 }
@@ -87,14 +87,14 @@ func (f *finder) deleveragings(jobs []job.Job, market chain.Address, m *due.Mome
 		decisions, err := m.Deleverage(row, isLong, f.book.index.Each(market))
 		failures = errors.Join(failures, err)
 		for _, d := range decisions {
-			jobs = f.take(jobs, m, d, func(then *due.Moment) due.Decision { return f.deleveraged(then, row, isLong, d.Job.ID) })
+			jobs = f.take(jobs, m, d, func(then *due.Moment) bool { return f.deleveraged(then, row, isLong, d.Job.ID) })
 		}
 	}
 	return jobs, failures
 }
 
-// deleveraged is the decision of a job at another moment. All positions of the side have a say in each, so a moment is judged once for all its jobs.
-func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, id string) due.Decision {
+// deleveraged reports whether a job was due at another moment. All positions of the side have a say in each, so a moment is judged once for all its jobs.
+func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, id string) bool {
 	key := sideMoment{then, market.MarketToken, isLong}
 	was, known := f.sides[key]
 	if !known {
@@ -105,16 +105,16 @@ func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, 
 		}
 		f.sides[key] = was
 	}
-	return due.Decision{Due: was[id]}
+	return was[id]
 }
 
 // take adds the job of a decision, if it is due.
-func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, decide func(*due.Moment) due.Decision) []job.Job {
+func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, was func(*due.Moment) bool) []job.Job {
 	if !d.Due {
 		return jobs
 	}
 	if d.PriceBorn() {
-		d.Job.BirthMs = f.births.of(d, m, decide)
+		d.Job.BirthMs = f.births.of(d, m, was)
 	}
 	d.Job.Signer = job.Route(d.Job.Account, f.signers)
 	return append(jobs, d.Job)
