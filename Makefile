@@ -9,7 +9,7 @@ GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 TEST_TIMEOUT := 25m
 GO_TEST      := go test -race -timeout $(TEST_TIMEOUT)
 
-.PHONY: help setup build demo test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check fuzz docker clean
+.PHONY: help setup build demo test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check alerts-check fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -82,6 +82,12 @@ fuzz: setup ## fuzz every decoder for FUZZTIME each
 
 compose-check: setup ## load the compose file with every profile, without an engine
 	@go test -count=1 ./test/compose
+
+alerts-check: ## test the alert rules with promtool, and Alertmanager's configuration with amtool
+	@deploy/setup.sh monitoring
+	@promtool check config deploy/compose/prometheus/prometheus.yml
+	@promtool test rules deploy/compose/prometheus/rules/tests/*.yml
+	@amtool check-config deploy/compose/alertmanager/alertmanager.yml
 
 docker: ## build the image
 	@docker build -t perpkeeper .

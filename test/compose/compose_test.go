@@ -76,6 +76,9 @@ func TestEveryProfileLoads(t *testing.T) {
 	}{
 		"region": {filled(t), nil, []string{"kafka", "planner", "postgres", "prepare", "scanner", "sender", "statevm"}},
 		"demo":   {envFile(t, "demo.env"), []string{"demo"}, []string{"devnet", "kafka", "planner", "postgres", "prepare", "scanner", "sender", "statevm"}},
+		"region, watched": {filled(t), []string{"monitoring"}, []string{
+			"alertmanager", "grafana", "kafka", "planner", "postgres", "prepare", "prometheus", "scanner", "sender", "statevm",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			project, err := load(t, c.env, c.profiles...)
@@ -122,13 +125,18 @@ func TestScaledServicesCanBeScaled(t *testing.T) {
 }
 
 func TestServicesAreHardened(t *testing.T) {
-	project, err := load(t, envFile(t, "demo.env"), "demo")
+	project, err := load(t, envFile(t, "demo.env"), "demo", "monitoring")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, s := range project.Services {
 		if s.HealthCheck == nil {
 			t.Errorf("%s has no health check", name)
+		}
+		for _, p := range s.Ports {
+			if p.HostIP != "127.0.0.1" {
+				t.Errorf("%s: port %s is open to %q", name, p.Published, p.HostIP)
+			}
 		}
 		if name == "kafka" || name == "postgres" {
 			continue
@@ -155,13 +163,22 @@ func TestNoDefaultPasswords(t *testing.T) {
 	}
 }
 
-// Every setting that the file gives a process is one the process knows: a renamed key must not be found out by an operator.
+// Every setting that the files give a process is one the process knows: a renamed key must not be found out by an operator.
 func TestProcessesKnowTheirSettings(t *testing.T) {
+	env := envFile(t, "demo.env")
+	t.Run("demo", func(t *testing.T) { settingsAreKnown(t, env) })
+	env["KEEPER_CONFIG"] = "deploy/compose/keeper.toml.example"
+	t.Run("agents and peers", func(t *testing.T) { settingsAreKnown(t, env) })
+}
+
+// settingsAreKnown starts every process as the project does, far enough to read its settings, with each file that the project mounts.
+func settingsAreKnown(t *testing.T, env map[string]string) {
+	t.Helper()
 	folder, err := programs.Folder()
 	if err != nil {
 		t.Fatal(err)
 	}
-	project, err := load(t, envFile(t, "demo.env"), "demo")
+	project, err := load(t, env, "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +188,12 @@ func TestProcessesKnowTheirSettings(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			args := append(slices.Clone(s.Command[1:]), "--print-config")
-			for i, a := range args {
-				args[i] = strings.Replace(a, "/etc/perpkeeper/", root+"/deploy/compose/", 1)
+			for _, mounted := range s.Configs {
+				for i, a := range args {
+					if a == mounted.Target {
+						args[i] = project.Configs[mounted.Source].File
+					}
+				}
 			}
 			cmd := exec.CommandContext(t.Context(), filepath.Join(folder, filepath.Base(s.Command[0])), args...)
 			for key, value := range s.Environment {

@@ -1,0 +1,252 @@
+package compose
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"perpkeeper/test/programs"
+)
+
+// rule is an alert or a recording rule, as far as is needed here. promtool (make alerts-check) reads them as Prometheus does.
+type rule struct {
+	file, name, text string
+	record           bool
+}
+
+var (
+	ruleStart = regexp.MustCompile(`^ +- (alert|record): (\S+)$`)
+	exprStart = regexp.MustCompile(`^( +)expr: (.*)$`)
+)
+
+// rules are those of every rule file.
+func rules(t *testing.T) (all []rule) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "deploy/compose/prometheus/rules/*.yml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no rule files: %v", err)
+	}
+	for _, file := range files {
+		for line := range strings.Lines(read(t, file)) {
+			if start := ruleStart.FindStringSubmatch(strings.TrimRight(line, "\n")); start != nil {
+				all = append(all, rule{file: filepath.Base(file), name: start[2], record: start[1] == "record"})
+			}
+			if len(all) > 0 && all[len(all)-1].file == filepath.Base(file) && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+				all[len(all)-1].text += line
+			}
+		}
+	}
+	return all
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// expr is the rule's expression: what stands behind the key, and every line below that is indented further.
+func (r rule) expr(t *testing.T) string {
+	t.Helper()
+	expr, indent := "", -1
+	for line := range strings.Lines(r.text) {
+		start := exprStart.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		switch {
+		case start != nil:
+			expr, indent = strings.TrimPrefix(start[2], "|"), len(start[1])
+		case indent >= 0 && len(line)-len(strings.TrimLeft(line, " ")) > indent:
+			expr += " " + strings.TrimSpace(line)
+		default:
+			indent = -1
+		}
+	}
+	if strings.TrimSpace(expr) == "" {
+		t.Fatalf("%s: %s has no expression", r.file, r.name)
+	}
+	return expr
+}
+
+// usage is a metric of an expression and the labels it is selected by.
+type usage struct {
+	name   string
+	labels []string
+}
+
+var (
+	quoted   = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+	grouping = regexp.MustCompile(`\b(?:by|without|on|ignoring)\s*\([^)]*\)`)
+	duration = regexp.MustCompile(`\[[^\]]*\]|\boffset\s+\S+`)
+	word     = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(\{[^}]*\}|\()?`)
+	matcher  = regexp.MustCompile(`([a-zA-Z_]+)\s*(?:=~|!~|!=|=)`)
+)
+
+// usages finds the metrics of an expression: every word that is neither a function nor an operator.
+func usages(expr string) (found []usage) {
+	expr = quoted.ReplaceAllString(expr, `""`)
+	expr = duration.ReplaceAllString(grouping.ReplaceAllString(expr, ""), "")
+	for _, w := range word.FindAllStringSubmatch(expr, -1) {
+		if w[2] == "(" || slices.Contains([]string{"and", "or", "unless", "bool"}, w[1]) {
+			continue
+		}
+		u := usage{name: w[1]}
+		for _, label := range matcher.FindAllStringSubmatch(w[2], -1) {
+			u.labels = append(u.labels, label[1])
+		}
+		found = append(found, u)
+	}
+	return found
+}
+
+// registered is the label set of every metric that some process registers, by the names that Prometheus gives its series.
+func registered(t *testing.T) map[string][]string {
+	t.Helper()
+	folder, err := programs.Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string][]string{}
+	for _, process := range []string{"scanner", "statevm", "planner", "sender"} {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(folder, process), "--print-metrics").Output()
+		if err != nil {
+			t.Fatalf("%s: %v", process, err)
+		}
+		for line := range strings.Lines(string(out)) {
+			cells := strings.Split(line, "|")
+			name, kind := strings.Trim(cells[1], " `"), strings.TrimSpace(cells[2])
+			labels := append(strings.Split(strings.ReplaceAll(cells[3], " ", ""), ","), "job", "instance")
+			known[name] = labels
+			if kind == "histogram" {
+				delete(known, name)
+				known[name+"_count"], known[name+"_sum"], known[name+"_bucket"] = labels, labels, append(slices.Clone(labels), "le")
+			}
+		}
+	}
+	return known
+}
+
+// foreign are series of Prometheus and Alertmanager themselves.
+var foreign = map[string][]string{
+	"up": {"job", "instance"}, "ALERTS": {"alertname", "alertstate", "severity"}, "alertmanager_notifications_failed_total": {"integration", "reason"},
+}
+
+var queried = regexp.MustCompile(`query "([^"]*)"`)
+
+// A metric or label that is renamed breaks this test, and not an alert that then never fires.
+func TestRulesAndDashboardKnowTheirMetrics(t *testing.T) {
+	known, all := registered(t), rules(t)
+	for name, labels := range foreign {
+		known[name] = labels
+	}
+	recorded := map[string]bool{}
+	for _, r := range all {
+		recorded[r.name] = recorded[r.name] || r.record
+	}
+	check := func(where, expr string) {
+		t.Helper()
+		found := usages(expr)
+		if len(found) == 0 && !strings.Contains(expr, "hour()") {
+			t.Errorf("%s: no metric in %q", where, expr)
+		}
+		for _, u := range found {
+			labels, is := known[u.name]
+			if !is && !recorded[u.name] {
+				t.Errorf("%s: no process registers %s", where, u.name)
+			}
+			for _, label := range u.labels {
+				if is && !slices.Contains(labels, label) {
+					t.Errorf("%s: %s has no label %s, only %v", where, u.name, label, labels)
+				}
+			}
+		}
+	}
+	for _, r := range all {
+		check(r.file+": "+r.name, r.expr(t))
+		for _, q := range queried.FindAllStringSubmatch(r.text, -1) {
+			check(r.file+": "+r.name, q[1])
+		}
+	}
+	for _, p := range panels(t) {
+		for _, target := range p.Targets {
+			check("dashboard: "+p.Title, target.Expr)
+		}
+	}
+}
+
+type panel struct {
+	Title, Type string
+	Targets     []struct{ Expr string }
+}
+
+func panels(t *testing.T) []panel {
+	t.Helper()
+	var dashboard struct{ Panels []panel }
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(root, "deploy/compose/grafana/dashboards/keeper.json"))), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dashboard.Panels {
+		if p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("the panel %s shows nothing", p.Title)
+		}
+	}
+	return dashboard.Panels
+}
+
+// LIQ-17: every alert has a severity that is routed, says what is wrong, and leads to a runbook that is there.
+func TestAlertsLeadSomewhere(t *testing.T) {
+	severity, runbook := regexp.MustCompile(`severity: (\w+)`), regexp.MustCompile(`(?m)^ +runbook: (\S+)$`)
+	for _, r := range rules(t) {
+		if r.record {
+			continue
+		}
+		if s := severity.FindStringSubmatch(r.text); s == nil || !slices.Contains([]string{"notice", "warning", "critical"}, s[1]) {
+			t.Errorf("%s: %s has the severity %v", r.file, r.name, s)
+		}
+		if !regexp.MustCompile(`(?m)^ +summary: \S`).MatchString(r.text) {
+			t.Errorf("%s: %s has no summary", r.file, r.name)
+		}
+		link := runbook.FindStringSubmatch(r.text)
+		if link == nil {
+			t.Errorf("%s: %s names no runbook", r.file, r.name)
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(root, link[1])); err != nil {
+			t.Errorf("%s: %s: %v", r.file, r.name, err)
+		}
+	}
+}
+
+// Every alert has a test that expects it, in the file of the same name.
+func TestAlertsAreTested(t *testing.T) {
+	for _, r := range rules(t) {
+		if tests := read(t, filepath.Join(root, "deploy/compose/prometheus/rules/tests", r.file)); !r.record && !strings.Contains(tests, r.name) {
+			t.Errorf("%s: no test names %s", r.file, r.name)
+		}
+	}
+}
+
+// PIPE-6: everything of the project that serves metrics is scraped, by the name it has on the compose network.
+func TestEveryProcessIsScraped(t *testing.T) {
+	project, err := load(t, envFile(t, "demo.env"), "demo", "monitoring")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scraped := regexp.MustCompile(`names: \[(.*)\]`).FindStringSubmatch(read(t, filepath.Join(root, "deploy/compose/prometheus/prometheus.yml")))
+	if scraped == nil {
+		t.Fatal("prometheus.yml names no processes")
+	}
+	names := strings.Split(scraped[1], ", ")
+	for name, s := range project.Services {
+		serves := s.Environment["PERPKEEPER_HTTP_LISTEN"] != nil && s.Restart != "no"
+		if serves != slices.Contains(names, name) {
+			t.Errorf("%s serves metrics: %v, and is scraped: %v", name, serves, !serves)
+		}
+	}
+}
