@@ -76,6 +76,7 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
+		Signer: signer.DefaultConfig(),
 		Sender: Settings{
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
 			ConfirmTimeout: 10 * time.Second,
