@@ -87,7 +87,7 @@ func (p *Planner) moment() *due.Moment {
 // tick looks at the markets whose prices have moved (LIQ-2).
 func (p *Planner) tick(ctx context.Context) error {
 	tokens, arrived := p.quotes.take()
-	if p.book.block.Hash.IsZero() {
+	if p.book.block.Hash.IsZero() || len(tokens) == 0 { // the pass before has taken what this signal was for
 		return nil
 	}
 	m := p.moment()
@@ -157,6 +157,9 @@ func (p *Planner) sweep(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if failures == nil {
+		p.noted.clear()
+	}
 	p.note(failures)
 	p.risky = swept.Risky
 	for _, missed := range p.book.index.Missed(swept.Liquidatable, m.View()) {
@@ -191,14 +194,9 @@ func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) erro
 	return nil
 }
 
-// note tells of positions that could not be judged, once as long as the same ones fail.
+// note tells of positions that could not be judged.
 func (p *Planner) note(failures error) {
-	text := ""
-	if failures != nil {
-		text = failures.Error()
+	if news, count := p.noted.news(failures); count > 0 {
+		p.log.Error().Err(fmt.Errorf("some positions could not be judged: %s", news)).Int("new", count).Msg("positions left out")
 	}
-	if text != p.noted && text != "" {
-		p.log.Error().Err(fmt.Errorf("some positions could not be judged: %w", failures)).Msg("positions left out")
-	}
-	p.noted = text
 }

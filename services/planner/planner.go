@@ -37,7 +37,7 @@ type Planner struct {
 
 	mode       liquidation.Mode
 	risky      []chain.Hash       // positions that the last sweep found near their liquidation
-	noted      string             // the failures of the last pass
+	noted      notes              // failures that have been told
 	stateReady *service.Condition // whether snapshots are had
 	jobsReady  *service.Condition // whether jobs can be published
 }
