@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// venue is a random exchange of two markets: one whose index token is also its long token, one backed by a foreign token.
+// venue is a random exchange of three markets: one whose index token is also its long token, one backed by a foreign token, one of a single token.
 type venue struct {
 	book      *perp.Book
 	prices    map[chain.Address]perp.Price
@@ -20,9 +20,11 @@ type venue struct {
 }
 
 var (
-	doge  = chain.Address{5}
-	other = perp.Market{MarketToken: chain.Address{6}, IndexToken: doge, LongToken: eth, ShortToken: usdc}
-	sides = []bool{false, true}
+	doge    = chain.Address{5}
+	other   = perp.Market{MarketToken: chain.Address{6}, IndexToken: doge, LongToken: eth, ShortToken: usdc}
+	single  = perp.Market{MarketToken: chain.Address{7}, IndexToken: eth, LongToken: eth, ShortToken: eth}
+	markets = []perp.Market{market, other, single}
+	sides   = []bool{false, true}
 )
 
 const second = 1_700_000_000
@@ -30,13 +32,12 @@ const second = 1_700_000_000
 func drawVenue(t *rapid.T) *venue {
 	v := &venue{book: perp.NewBook(), prices: map[chain.Address]perp.Price{}, positions: map[chain.Hash]perp.Position{}, time: second}
 	v.begin(t)
-	v.book.Put(market)
-	v.book.Put(other)
 	v.price(eth, 4000e12, 1)
 	v.price(usdc, 1e24, 1)
 	v.price(doge, 2e21, 1) // $0.2 with 8 decimals
 	v.set("MIN_COLLATERAL_USD", perp.Pow10(30))
-	for _, m := range []perp.Market{market, other} {
+	for _, m := range markets {
+		v.book.Put(m)
 		v.drawParameters(t, m)
 		v.drawInterest(t, m)
 	}
@@ -113,17 +114,17 @@ func (v *venue) drawInterest(t *rapid.T, m perp.Market) {
 	}
 }
 
-// drawPosition opens a position or replaces one, with a collateral from nothing to 30 % of its size.
+// drawPosition opens a position or replaces one, with a collateral from nothing to 30 % of its size, or to three times it.
 func (v *venue) drawPosition(t *rapid.T) perp.Position {
-	m := rapid.SampledFrom([]perp.Market{market, other}).Draw(t, "market")
+	m := rapid.SampledFrom(markets).Draw(t, "market")
 	p := perp.Position{
 		PositionKey: chain.Hash{byte(rapid.IntRange(1, 30).Draw(t, "position"))}, Market: m.MarketToken, Status: perp.Active,
 		CollateralToken: rapid.SampledFrom([]chain.Address{m.LongToken, m.ShortToken}).Draw(t, "collateral"), IsLong: rapid.Bool().Draw(t, "long"),
 	}
-	usd := perp.U64(rapid.Uint64Range(5, 1_000_000).Draw(t, "size"))
-	p.SizeInUsd = usd.Mul(perp.One)
+	cents := perp.U64(rapid.OneOf(rapid.Uint64Range(10, 1000), rapid.Uint64Range(500, 100_000_000)).Draw(t, "size"))
+	p.SizeInUsd = cents.Mul(perp.Pow10(28))
 	p.SizeInTokens = p.SizeInUsd.Div(v.prices[m.IndexToken].Max)
-	p.CollateralAmount = usd.Mul(perp.U64(rapid.Uint64Range(0, 300).Draw(t, "margin"))).Mul(perp.Pow10(27)).Div(v.prices[p.CollateralToken].Max)
+	p.CollateralAmount = cents.Mul(perp.U64(rapid.OneOf(rapid.Uint64Range(0, 300), rapid.Uint64Range(0, 3000)).Draw(t, "margin"))).Mul(perp.Pow10(25)).Div(v.prices[p.CollateralToken].Max)
 	p.BorrowingFactor = v.stored(perp.CumulativeBorrowingFactor, m, chain.Address{}, p.IsLong)
 	p.FundingFeeAmountPerSize = v.stored(perp.FundingFeeAmountPerSize, m, p.CollateralToken, p.IsLong)
 	v.positions[p.PositionKey] = p
@@ -178,7 +179,7 @@ func TestIndexMissesNothing(t *testing.T) {
 				v.time += rapid.Uint64Range(1, 2000).Draw(t, "seconds")
 			case 4:
 				v.begin(t)
-				m := rapid.SampledFrom([]perp.Market{market, other}).Draw(t, "traded")
+				m := rapid.SampledFrom(markets).Draw(t, "traded")
 				v.drawInterest(t, m)
 				if rapid.Bool().Draw(t, "reconfigured") {
 					v.drawParameters(t, m)
