@@ -84,7 +84,7 @@ func TestKafkaDown(t *testing.T) {
 // Postgres is away and comes back: every service waits, nothing is lost or doubled.
 func TestPostgresDown(t *testing.T) {
 	long(t)
-	cfg := postgres.Config{DataDir: filepath.Join(t.TempDir(), "data"), Port: freePort(t)}
+	cfg := postgres.Config{DataDir: filepath.Join(openFolder(t), "data"), Port: freePort(t)}
 	up := func() *postgres.Server {
 		server, err := postgres.Start(cfg)
 		if err != nil {
@@ -161,6 +161,20 @@ func (k *keeper) workingScanner() (name string) {
 		return nil
 	})
 	return name
+}
+
+// openFolder is a temporary folder that another account may enter: the server is never run as root.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "perpkeeper-e2e-") //nolint:usetesting // t.TempDir lies below a folder that only its owner may enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 func freeAddress(t *testing.T) string {

@@ -1,0 +1,40 @@
+package pg
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Only the chain closes a position or an order (TIER-4, LIQ-8): what sender, planner and operators store is written in files of their own, and none of
+// their statements writes a table of the derived state.
+func TestOnlyTheFoldWritesState(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := regexp.MustCompile(`(?i)(insert\s+into|update|delete\s+from|merge\s+into|truncate|copy)\s+(only\s+)?\{state\}`)
+	fold := regexp.MustCompile(`^(journal|commit|undo|partition|offset|rows|rowset|generation|schema|checksum|standing|dead_letter|statement|layout)`)
+	found := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !writes.Match(text) {
+			continue
+		}
+		found++
+		if !fold.MatchString(name) {
+			t.Errorf("%s writes derived state: %s", name, writes.Find(text))
+		}
+	}
+	if found == 0 {
+		t.Error("no file writes derived state: the search has gone blind")
+	}
+}
