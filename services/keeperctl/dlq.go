@@ -251,5 +251,6 @@ func readable(value []byte) string {
 	return string(value)
 }
 
-var errNeverReplayed = errors.New("only jobs are replayed. The state is what all records of the log topic make of it in their order: a record is never put in again. " +
-	"Its partition goes on from the same offset when a build understands it (docs/runbooks/partition-stopped.md), or the state is built anew (keeperctl rebuild)")
+var errNeverReplayed = errors.New("only jobs are replayed. The state is what all records of the log topic make of it in their order: " +
+	"a record is never put in again. Its partition goes on from the same offset when a build understands it " +
+	"(docs/runbooks/partition-stopped.md), or the state is built anew (keeperctl rebuild)")

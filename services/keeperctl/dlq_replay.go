@@ -31,8 +31,9 @@ func (d deadLetters) replay(ctx context.Context, which string) error {
 			return fmt.Errorf("replaying letter %d: %w", l.Offset, err)
 		}
 	}
-	_, err = fmt.Fprintf(d.out, "%d said again as of block %d; a sender takes a job up unless it is doing it, or ended it less than %s of chain time before that block; "+
-		"what becomes of it is in %s\n", len(chosen), at.Number, txm.CoolDown(job.Refused, txm.Retries, 0), wire.ResultTopic(d.keeper.ChainID))
+	_, err = fmt.Fprintf(d.out, "%d said again as of block %d; a sender takes a job up unless it is doing it, "+
+		"or ended it less than %s of chain time before that block; what becomes of it is in %s\n",
+		len(chosen), at.Number, txm.CoolDown(job.Refused, txm.Retries, 0), wire.ResultTopic(d.keeper.ChainID))
 	return err
 }
 

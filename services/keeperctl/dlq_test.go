@@ -228,7 +228,8 @@ func TestReplayedJobIsTakenUp(t *testing.T) {
 		t.Fatalf("the record as it was is %s, %v: then it need not be changed", admission, err)
 	}
 	block := o.stand(50_000)
-	wantTold(t, o.told("replay 0"), j.ID+": partition "+fmt.Sprint(wire.SignerPartition(j.Signer, o.keeper.JobPartitions)), "1 said again as of block 7", "30s", "perp.56.result.v1")
+	wantTold(t, o.told("replay 0"), j.ID+": partition "+fmt.Sprint(wire.SignerPartition(j.Signer, o.keeper.JobPartitions)), "1 said again as of block 7",
+		"30s", "perp.56.result.v1")
 	said := o.said()
 	want := j
 	want.Evidence.Block = chain.BlockRef{Number: block.Number, Hash: block.Hash, Parent: said[0].Evidence.Block.Parent, TimeMs: block.TimeMs}

@@ -222,7 +222,8 @@ func (d signerDesk) pause(ctx context.Context, which, reason string) error {
 	if already != "" {
 		return fmt.Errorf("signer %s is paused already, and stays so for its first reason: %s", address, already)
 	}
-	_, err = fmt.Fprintf(d.out, "signer %s claims nothing new from now on; what is in flight goes on (the way back: keeperctl signer resume %s)\n", address, address)
+	_, err = fmt.Fprintf(d.out, "signer %s claims nothing new from now on; what is in flight goes on (the way back: keeperctl signer resume %s)\n",
+		address, address)
 	return err
 }
 

@@ -245,7 +245,8 @@ func TestSignerGaps(t *testing.T) {
 	b.want("gaps", "signer nonce state for last given to behind it what happens", "@ 0 RELEASED 0s "+job.OrderID(chain.Hash{1}, 1)+" 1 the sender fills it",
 		"@ 1 never given 0s nobody 1 NOTHING by itself", "error: 2 of 2 gaps keep transactions from being mined")
 	pgtest.Tamper(t, b.address, `UPDATE keeper.signer_lease SET next_nonce = 4`)
-	pgtest.Tamper(t, b.address, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) SELECT signer, 3, 'HELD', id, 1 FROM keeper.tx_intent LIMIT 1`)
+	pgtest.Tamper(t, b.address, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
+		SELECT signer, 3, 'HELD', id, 1 FROM keeper.tx_intent LIMIT 1`)
 	b.want("gaps @", "3 HELD", "its signature is awaited", "error: 2 of 3 gaps")
 	b.send(0)
 	b.send(1)
@@ -263,7 +264,8 @@ func TestSignerResync(t *testing.T) {
 	b.want("pause @ restored", "claims nothing new")
 	b.want("resume @", "error: the database has gone back in time", "keeperctl signer resync @")
 	b.send(0)
-	b.want("resync @", "next nonce here 0, on the chain 0 (latest), 0 (finalized), 1 (pending); lease: sender-a", "paused: restored", "error: transactions are under way")
+	b.want("resync @", "next nonce here 0, on the chain 0 (latest), 0 (finalized), 1 (pending); lease: sender-a",
+		"paused: restored", "error: transactions are under way")
 	b.must(b.node.Mine(3))
 	b.want("resync @", "on the chain 1 (latest), 1 (finalized), 1 (pending)", "error: nothing was changed", "--keeperctl.yes")
 	if _, err := b.db.Leases().TakeOver(t.Context(), f, 1); !nonce.Behind(err) {
