@@ -25,6 +25,8 @@ var marketEvents = []eventKind{
 		measured{perp.ClaimableFundingAmountPerSize, "value", "collateralToken", "isLong"}.decode},
 	{"AdlStateUpdated", 1, ofMarket, decodeAdlState},
 	{"SetPositionImpactPoolDistributionRate", 1, ofMarket, decodeImpactDistribution},
+	{"GlvMarketAdded", 2, global, glvMarket(1)},
+	{"GlvMarketRemoved", 2, global, glvMarket(0)},
 	{"VirtualSwapInventoryUpdated", 2, global, decodeVirtualSwaps},
 	{"VirtualPositionInventoryUpdated", 2, global, decodeVirtualPositions},
 }
@@ -125,5 +127,16 @@ func setInventory(r *reader, base chain.Hash, args []byte, value perp.Int) {
 	}
 	if v.Scope = chain.Hash(args[:32]); !r.copies {
 		r.value(v)
+	}
+}
+
+// glvMarket says whether a market belongs to a GLV from now on.
+func glvMarket(belongs int64) func(*reader) {
+	return func(r *reader) {
+		r.checkTopic(2, "glv")
+		r.checkTopic(3, "market")
+		r.emit(perp.MarketValued{Values: []perp.MarketValue{{
+			Measure: perp.GlvMarket, Scope: r.address("glv").Hash(), Token: r.address("market"), Value: perp.I64(belongs), Stamp: r.stamp,
+		}}})
 	}
 }

@@ -64,7 +64,7 @@ var ignoredGlobal = []string{
 	// SyncConfig reports what a SetUint beside it did.
 	"SyncConfig",
 	// A GLV's markets and worth: its requests name their market themselves.
-	"GlvMarketAdded", "GlvMarketRemoved", "GlvValueUpdated", "GlvCreated",
+	"GlvValueUpdated", "GlvCreated",
 	// The exchange's own household.
 	"ClaimTermsSet", "ClaimTermsRemoved", "FeeDistributionEvent", "BuybackFees", "SetAvailableFeeAmount", "SetReducedMintBurnFeeBasisPoints",
 }

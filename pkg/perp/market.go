@@ -53,6 +53,9 @@ const (
 	MinPositionImpactPoolAmount    Measure = "minPositionImpactPoolAmount"    // index tokens
 	AdlEnabled                     Measure = "adlEnabled"                     // 0 or 1; side; its stamp is the latest ADL update
 
+	// GlvMarket is 1 while a market (Token) belongs to a GLV (Scope, padded): executions for the GLV need the prices of all its markets.
+	GlvMarket Measure = "glvMarket"
+
 	// VirtualInventoryForPositionsInTokens is signed, in index tokens; Scope = virtual token id. See [VirtualPositionsMoved].
 	VirtualInventoryForPositionsInTokens Measure = "virtualInventoryForPositionsInTokens"
 )
