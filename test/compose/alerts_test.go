@@ -2,6 +2,7 @@ package compose
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -142,9 +143,7 @@ var queried = regexp.MustCompile(`query "([^"]*)"`)
 // A metric or label that is renamed breaks this test, and not an alert that then never fires.
 func TestRulesAndDashboardKnowTheirMetrics(t *testing.T) {
 	known, all := registered(t), rules(t)
-	for name, labels := range foreign {
-		known[name] = labels
-	}
+	maps.Copy(known, foreign)
 	recorded := map[string]bool{}
 	for _, r := range all {
 		recorded[r.name] = recorded[r.name] || r.record
