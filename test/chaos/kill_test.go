@@ -95,10 +95,12 @@ func (r *road) walk(t *testing.T, from uint64, all []trial, deaths map[point]int
 	t.Helper()
 	var on *rig
 	for i, one := range all {
+		began := time.Now()
 		if i == 0 || r.seeds > 0 && i%r.seeds == 0 {
 			on = r.rig(t)
+			t.Logf("a rig: %.1f s", time.Since(began).Seconds())
+			began = time.Now()
 		}
-		began := time.Now()
 		died := r.seed(on, one.at, rand.New(rand.NewPCG(from, 1+uint64(one.number))))
 		if died {
 			deaths[one.at]++
@@ -143,7 +145,7 @@ func nth(random *rand.Rand, most int) int {
 	return min(1+random.IntN(1<<random.IntN(6)), most)
 }
 
-// mostHits is how often a point is certainly hit in one run of a process on the main road; 0 = as often as one likes.
+// mostHits is how often a point is certainly hit in one run of a process on the main road; more often where it is not named.
 var mostHits = map[string]int{
 	"scanner.claim.before": 1, "scanner.claim.after": 1, "scanner.claim.partition": partitions, "statevm.claimed": partitions, "pg.claim": partitions,
 }
@@ -159,13 +161,15 @@ func plainRig(t *testing.T) *rig {
 func dieOnRoad(r *rig, at point, random *rand.Rand) bool {
 	r.t.Helper()
 	r.devnet.Resume()
+	needsReorgs := strings.Contains(at.label, "reorg") || strings.Contains(at.label, "undo")
 	most := 24
 	if m := mostHits[at.label]; m > 0 {
 		most = m
+	} else if needsReorgs {
+		most = 2 * partitions
 	}
 	p := r.process(at)
 	p.restart(armed(at.label, nth(random, most)))
-	needsReorgs := strings.Contains(at.label, "reorg") || strings.Contains(at.label, "undo")
 	died := p.dies(deathWithin, func(int) {
 		r.executor.round()
 		if needsReorgs || random.IntN(4) == 0 {

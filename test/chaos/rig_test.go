@@ -141,7 +141,10 @@ func (r *rig) startBroker() []string {
 func (r *rig) startDevnet(brokers []string) {
 	r.t.Helper()
 	cfg := devnet.DefaultConfig()
-	cfg.BlockTime, cfg.Rate = blockTime, 12
+	cfg.BlockTime, cfg.Rate = blockTime, 3 // the race detector makes every transaction dear
+	if os.Getenv("KEEPER_LONG") != "" {
+		cfg.Rate = 8
+	}
 	if os.Getenv("KAFKA_BROKERS") != "" { // topics of its own on a shared cluster
 		cfg.ChainID = uint64(time.Now().UnixNano() % 1_000_000_007)
 	}
@@ -233,7 +236,7 @@ func (r *rig) reorg(random *rand.Rand) {
 // trade makes blocks until positions have been opened.
 func (r *rig) trade() {
 	r.t.Helper()
-	const enough = 8
+	const enough = 3
 	r.await("trading", func(context.Context) error {
 		r.mine(1)
 		if r.executor.sent < enough {
