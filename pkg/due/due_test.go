@@ -259,3 +259,22 @@ func TestLiquidatableIsPosition(t *testing.T) {
 		}
 	})
 }
+
+// A GLV is valued by all its markets, so executing for it takes the prices of each.
+func TestGlvRequestsTakeEveryPrice(t *testing.T) {
+	glv := chain.Address{77}
+	member := func(m perp.Market, belongs int64) perp.MarketValue {
+		return perp.MarketValue{Measure: perp.GlvMarket, Scope: glv.Hash(), Token: m.MarketToken, Value: perp.I64(belongs)}
+	}
+	r := perp.Request{
+		Kind: perp.GlvDeposit, Key: chain.Hash{1}, Account: alice, Market: ethMarket.MarketToken, UpdatedAtTime: perp.U64(nowMs / 1000),
+		Status: perp.Created, Fields: perp.Fields{"glv": glv},
+	}
+	for belongs, want := range map[int64][]chain.Address{1: {eth, usdc, btc}, 0: {eth, usdc}} {
+		m := moment()
+		m.Glvs = GlvsOf(slices.Values([]perp.MarketValue{member(btcMarket, belongs), member(ethMarket, 1), {Measure: perp.PoolAmount, Value: perp.I64(5)}}))
+		if d := m.Request(r); !d.Due || !slices.Equal(d.Job.Tokens, want) {
+			t.Errorf("the BTC market belongs: %d; tokens %v, want %v (%s)", belongs, d.Job.Tokens, want, d.Why)
+		}
+	}
+}

@@ -37,6 +37,7 @@ type Moment struct {
 	Block      chain.BlockRef // the state's
 	Generation uint32
 	Rows       perp.Rows // markets, measures and parameters of the whole venue
+	Glvs       Glvs
 	Quotes     map[chain.Address]Quote
 	Rules      Rules
 	// At is the second decisions are made for; zero = that of the newest of block and reports, because what is decided now is executed later than both.

@@ -19,7 +19,7 @@ func (m *Moment) Request(r perp.Request) Decision {
 	if m.Block.TimeMs > window.To*1000 {
 		return d.not("it expired in second %d: the venue takes no report of a later time for it; only its owner can cancel it", window.To)
 	}
-	tokens, err := m.tokens(requestMarkets(r)...)
+	tokens, err := m.tokens(m.requestMarkets(r)...)
 	if err != nil {
 		return d.not("%v", err)
 	}
@@ -27,13 +27,14 @@ func (m *Moment) Request(r perp.Request) Decision {
 	return d.yes(m, "request waits")
 }
 
-// requestMarkets are the markets an execution touches, by the names of the Created events.
-func requestMarkets(r perp.Request) []chain.Address {
+// requestMarkets are the markets an execution touches, by the names of the Created events: for a GLV, every market it holds.
+func (m *Moment) requestMarkets(r perp.Request) []chain.Address {
 	markets := []chain.Address{r.Market}
-	for _, name := range []string{"toMarket"} {
-		if to, ok := r.Fields[name].(chain.Address); ok {
-			markets = append(markets, to)
-		}
+	if to, ok := r.Fields["toMarket"].(chain.Address); ok {
+		markets = append(markets, to)
+	}
+	if glv, ok := r.Fields["glv"].(chain.Address); ok {
+		markets = append(markets, m.Glvs[glv]...)
 	}
 	for _, path := range []string{"longTokenSwapPath", "shortTokenSwapPath"} {
 		if addresses, ok := r.Fields[path].([]chain.Address); ok {

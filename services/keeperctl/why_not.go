@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"perpkeeper/pkg/bus"
@@ -132,7 +133,7 @@ func presentMoment(ctx context.Context, db *pg.DB, board *price.Board, cfg WhyNo
 	keep(rows, s.Values)
 	keep(rows, s.Parameters)
 	m := &due.Moment{
-		Block: s.Watermark.BlockRef, Generation: uint32(s.Generation), Rows: rows, Quotes: map[chain.Address]due.Quote{},
+		Block: s.Watermark.BlockRef, Generation: uint32(s.Generation), Rows: rows, Glvs: due.GlvsOf(slices.Values(s.Values)), Quotes: map[chain.Address]due.Quote{},
 		Rules: due.Rules{FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor, FrozenRole: cfg.Own.FrozenRole},
 	}
 	oldest := m.Block.TimeMs - min(m.Block.TimeMs, uint64(cfg.Own.PriceMaxAge.Milliseconds()))

@@ -21,6 +21,7 @@ type book struct {
 	orders   map[chain.Hash]perp.Order
 	requests map[chain.Hash]chain.Address // the market each of them is in
 	markets  map[chain.Address]*marketBook
+	glvs     due.Glvs
 	byToken  map[chain.Address][]chain.Address // the markets whose jobs a token's price decides
 }
 

@@ -178,3 +178,26 @@ func TestDefectTwoExecutionsInOneBlock(t *testing.T) {
 		t.Errorf("due after the block: %v", ids(left))
 	}
 }
+
+// A halted state decides nothing: also at the next tick of a price.
+func TestHaltedStateDecidesNothing(t *testing.T) {
+	store := &told{}
+	p := New(DefaultConfig(), zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), testClient(t, "127.0.0.1:1"), store)
+	p.stateReady, p.jobsReady = new(service.Condition), new(service.Condition)
+	p.book.block = chain.BlockRef{Number: 1, Hash: chain.Hash{1}, TimeMs: nowMs}
+	p.book.index.Put(long(alice, 1))
+	store.Halted = "final block 5 has gone"
+	if err := p.reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !p.book.block.Hash.IsZero() || p.book.index.Len() != 0 {
+		t.Error("the planner goes on deciding by the state of before")
+	}
+}
+
+// told is a state that says always the same.
+type told struct{ pg.Standing }
+
+func (s *told) Changes(context.Context, []int, pg.Seen) (pg.Changes, error) {
+	return pg.Changes{Standing: s.Standing}, nil
+}

@@ -1,7 +1,10 @@
 package planner
 
 import (
+	"slices"
+
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 )
@@ -17,6 +20,9 @@ func (b *book) apply(c pg.Changes) {
 	merge(b.rows, perp.Parameters, c.Parameters)
 	if len(c.Markets.Changed)+len(c.Markets.Removed) > 0 {
 		b.sortTokens()
+	}
+	if slices.ContainsFunc(c.Values.Changed, func(v perp.MarketValue) bool { return v.Measure == perp.GlvMarket }) || len(c.Values.Removed) > 0 {
+		b.glvs = due.GlvsOf(b.rows.values)
 	}
 	for _, p := range c.Positions.Changed {
 		b.index.Put(p)
@@ -35,6 +41,15 @@ func (b *book) apply(c pg.Changes) {
 	}
 	for _, key := range c.Requests.Removed {
 		b.removeRequest(key)
+	}
+}
+
+// values yields the measures among the rows.
+func (x rowIndex) values(yield func(perp.MarketValue) bool) {
+	for _, row := range x {
+		if v, is := row.(perp.MarketValue); is && !yield(v) {
+			return
+		}
 	}
 }
 

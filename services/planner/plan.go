@@ -73,7 +73,7 @@ func (s *sweepTimer) hasten(interval time.Duration) {
 // moment is now: the state, and the newest reports that are fresh by its time.
 func (p *Planner) moment() *due.Moment {
 	m := &due.Moment{
-		Block: p.book.block, Generation: p.book.generation, Rows: p.book.rows, Rules: p.rules, Quotes: map[chain.Address]due.Quote{},
+		Block: p.book.block, Generation: p.book.generation, Rows: p.book.rows, Glvs: p.book.glvs, Rules: p.rules, Quotes: map[chain.Address]due.Quote{},
 	}
 	oldest := m.Block.TimeMs - min(m.Block.TimeMs, uint64(p.cfg.Planner.PriceMaxAge.Milliseconds()))
 	for token := range p.book.byToken {
@@ -110,6 +110,7 @@ func (p *Planner) reload(ctx context.Context) error {
 	switch {
 	case c.Halted != "":
 		p.stateReady.Fail("the state is halted: " + c.Halted)
+		*p.book = *newBook(p.book.armed) // nothing more is decided by what may not be so
 		return nil
 	case !c.Level():
 		if p.book.block.Hash.IsZero() {
