@@ -5,42 +5,9 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
-
-// deathWithin bounds the wait for a process to reach the point it is to die at.
-const deathWithin = 25 * time.Second
-
-// road is what has to be done to a rig so that a process gets to its points.
-type road struct {
-	name  string
-	rig   func(t *testing.T) *rig
-	seed  func(r *rig, at point, random *rand.Rand) (died bool)
-	seeds int // that one rig stands; 0 = any number
-}
-
-// roads are by the beginning of the label; the first that fits is taken.
-var roads = []struct {
-	labels []string
-	road   *road
-}{
-	{[]string{"scanner.range."}, &road{name: "history", rig: historyRig, seed: dieInHistory}},
-	{[]string{"scanner.correction."}, &road{name: "correction", rig: correctionRig, seed: dieInCorrection}},
-	{[]string{"scanner.halt.", "scanner.accept.", "statevm.halt."}, &road{name: "broken finality", rig: plainRig, seed: dieInHalt}},
-	{[]string{"statevm.dead_letter"}, &road{name: "dead letters", rig: plainRig, seed: dieAtDeadLetter, seeds: partitions}},
-	{[]string{""}, &road{name: "main road", rig: plainRig, seed: dieOnRoad}},
-}
-
-func roadTo(at point) *road {
-	for _, r := range roads {
-		if slices.ContainsFunc(r.labels, func(beginning string) bool { return strings.HasPrefix(at.label, beginning) }) {
-			return r.road
-		}
-	}
-	panic("the last road fits every label")
-}
 
 // trial is one death: where, and from which random numbers everything about it is drawn.
 type trial struct {
@@ -48,30 +15,34 @@ type trial struct {
 	number int
 }
 
-// trials spreads deaths over the points: KEEPER_KILLS of them, else one at each point in the long run, and otherwise one of each process on its main road.
+// trials spreads deaths over the points, over both processes alike: KEEPER_KILLS of them, else one at each point in the long run, and otherwise one of each
+// process on its main road.
 func trials(t *testing.T, random *rand.Rand) (all []trial) {
 	t.Helper()
 	known := points(t)
-	order := random.Perm(len(known))
+	random.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
+	kills := len(known)
 	if os.Getenv("KEEPER_LONG") == "" {
-		for _, process := range []string{"scanner", "statevm"} {
-			for _, i := range order {
-				if at := known[i]; at.process == process && roadTo(at).name == "main road" {
-					all = append(all, trial{at, i})
-					break
-				}
-			}
-		}
-		return all
+		known = slices.DeleteFunc(known, func(at point) bool { return roadTo(at).name != "main road" })
+		kills = 2
+	} else if n, err := strconv.Atoi(os.Getenv("KEEPER_KILLS")); err == nil {
+		kills = n
 	}
-	kills, err := strconv.Atoi(os.Getenv("KEEPER_KILLS"))
-	if err != nil {
-		kills = len(known)
-	}
+	known = alternating(known)
 	for i := range kills {
-		all = append(all, trial{known[order[i%len(order)]], i})
+		all = append(all, trial{known[i%len(known)], i})
 	}
 	return all
+}
+
+// alternating has the points of both processes by turns, and the rest of the longer list behind.
+func alternating(all []point) (mixed []point) {
+	ofScanner := slices.DeleteFunc(slices.Clone(all), func(at point) bool { return at.process != "scanner" })
+	ofStatevm := slices.DeleteFunc(slices.Clone(all), func(at point) bool { return at.process != "statevm" })
+	for i := range max(len(ofScanner), len(ofStatevm)) {
+		mixed = slices.Concat(mixed, ofScanner[min(i, len(ofScanner)):min(i+1, len(ofScanner))], ofStatevm[min(i, len(ofStatevm)):min(i+1, len(ofStatevm))])
+	}
+	return mixed
 }
 
 // PIPE-2, PIPE-3: scanner and statevm are killed at every labelled point, one death after the other, while the chain goes on and reorganises itself. After
@@ -130,85 +101,4 @@ func report(t *testing.T, all []trial, deaths map[point]int) {
 		reached++
 	}
 	t.Logf("%d of %d points reached", reached, len(points(t)))
-}
-
-// process is the one that has a point.
-func (r *rig) process(at point) *process {
-	if at.process == "scanner" {
-		return r.scanner
-	}
-	return r.statevm
-}
-
-// nth draws at which hit to die: mostly early, at times late, never beyond most.
-func nth(random *rand.Rand, most int) int {
-	return min(1+random.IntN(1<<random.IntN(6)), most)
-}
-
-// mostHits is how often a point is certainly hit in one run of a process on the main road; more often where it is not named.
-var mostHits = map[string]int{
-	"scanner.claim.before": 1, "scanner.claim.after": 1, "scanner.claim.partition": partitions, "statevm.claimed": partitions, "pg.claim": partitions,
-}
-
-func plainRig(t *testing.T) *rig {
-	t.Helper()
-	r := newRig(t, nil).run()
-	r.warmUp()
-	return r
-}
-
-// dieOnRoad kills a process on the main road: at its start, while it works, in reorgs.
-func dieOnRoad(r *rig, at point, random *rand.Rand) bool {
-	r.t.Helper()
-	r.devnet.Resume()
-	needsReorgs := strings.Contains(at.label, "reorg") || strings.Contains(at.label, "undo")
-	most := 24
-	if m := mostHits[at.label]; m > 0 {
-		most = m
-	} else if needsReorgs {
-		most = 2 * partitions
-	}
-	p := r.process(at)
-	p.restart(armed(at.label, nth(random, most)))
-	died := p.dies(deathWithin, func(int) {
-		r.executor.round()
-		if needsReorgs || random.IntN(4) == 0 {
-			r.reorg(random)
-		}
-	})
-	if random.IntN(3) == 0 {
-		r.reorg(random) // while the process is down
-	}
-	p.start()
-	if random.IntN(3) == 0 {
-		r.reorg(random) // while it comes back
-	}
-	r.settle("a death at " + at.label)
-	return died
-}
-
-// historyRig has a chain with history, a topic and tables without, and a scanner that publishes final blocks in short ranges when it is some behind.
-func historyRig(t *testing.T) *rig {
-	t.Helper()
-	r := newRig(t, nil, "PERPKEEPER_SCANNER_BACKFILL_MIN_BLOCKS=16", "PERPKEEPER_SCANNER_BACKFILL_MAX_RANGE=12", "PERPKEEPER_SCANNER_BACKFILL_WORKERS=3")
-	r.statevm.start()
-	r.trade()
-	r.mine(100)
-	return r
-}
-
-// dieInHistory kills the scanner between ranges of blocks that came while it was down.
-func dieInHistory(r *rig, at point, random *rand.Rand) bool {
-	r.t.Helper()
-	r.scanner.kill()
-	r.devnet.Resume()
-	r.mine(60 + random.IntN(60))
-	r.scanner.start(armed(at.label, nth(random, 2*partitions)))
-	died := r.scanner.dies(deathWithin, func(int) {})
-	if random.IntN(2) == 0 {
-		r.reorg(random)
-	}
-	r.scanner.start()
-	r.settle("a death at " + at.label)
-	return died
 }

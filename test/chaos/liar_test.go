@@ -19,7 +19,7 @@ func TestLyingProvider(t *testing.T) {
 	}, "PERPKEEPER_SCANNER_BACKFILL_MIN_BLOCKS=32")
 	r.run()
 	r.warmUp()
-	for _, c := range []struct {
+	cases := []struct {
 		name    string
 		lies    map[string]lie
 		history bool // the blocks are final before the scanner sees them
@@ -31,18 +31,19 @@ func TestLyingProvider(t *testing.T) {
 		{"empty answers for pruned blocks", map[string]lie{getLogs: pruned, getReceipts: pruned}, false, true},
 		{"logs of another fork", map[string]lie{getLogs: ofAnotherFork, getReceipts: refuses}, false, false},
 		{"empty answers for pruned history", map[string]lie{getLogs: pruned, getReceipts: pruned}, true, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r.lieAbout(node, c.lies, c.history, c.correct)
-		})
-		if os.Getenv("KEEPER_LONG") == "" {
-			break
-		}
+	}
+	if os.Getenv("KEEPER_LONG") == "" {
+		cases = cases[:1]
+	}
+	for _, c := range cases {
+		t.Logf("--- %s", c.name)
+		r.deceive(node, c.lies, c.history, c.correct)
 	}
 	r.witness()
 }
 
-func (r *rig) lieAbout(node *liar, lies map[string]lie, history, correct bool) {
+// deceive lets a scanner start on a node that lies, until the lie has been told a few times.
+func (r *rig) deceive(node *liar, lies map[string]lie, history, correct bool) {
 	r.t.Helper()
 	r.scanner.kill()
 	if history {
@@ -54,7 +55,11 @@ func (r *rig) lieAbout(node *liar, lies map[string]lie, history, correct bool) {
 	r.await("the lie is told", func(context.Context) error {
 		r.executor.round()
 		const often = 3
-		if n := node.told(getLogs) + node.told(getReceipts); n < often {
+		n := node.told(getLogs)
+		if !correct {
+			n += node.told(getReceipts) // logs may not be asked for
+		}
+		if n < often {
 			return fmt.Errorf("%d times of %d", n, often)
 		}
 		return nil

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/test/programs"
@@ -97,6 +102,16 @@ func (p *process) kill() {
 	p.cmd = nil
 }
 
+// stop asks the process to end (SIGTERM) and waits until it has.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	if err := <-p.ended; err != nil {
+		p.t.Errorf("%s was asked to end: %v", p.name, err)
+	}
+	p.cmd = nil
+}
+
 // restart kills the process and starts it again.
 func (p *process) restart(env ...string) {
 	p.t.Helper()
@@ -173,6 +188,35 @@ func (p *process) tail(lines int) string {
 	}
 	all := slices.DeleteFunc(bytes.Split(bytes.TrimSpace(text), []byte("\n")), func(line []byte) bool { return bytes.Contains(line, []byte(`"config":{`)) })
 	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}
+
+// metrics are the gauges and counters of a process, each summed over its labels; none while they cannot be had.
+func (p *process) metrics(ctx context.Context) map[string]float64 {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.http+"/metrics", nil)
+	if err != nil {
+		return nil
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(string(text)))
+	if err != nil {
+		return nil
+	}
+	sums := map[string]float64{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			sums[name] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return sums
 }
 
 // freeAddress picks a port that is free now.

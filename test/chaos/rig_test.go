@@ -9,11 +9,8 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,14 +19,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/embedded/broker"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
@@ -98,7 +92,7 @@ func newRig(t *testing.T, through func(*devnet.Devnet) []string, settings ...str
 	t.Helper()
 	r := &rig{t: t, folder: t.TempDir()}
 	brokers := r.startBroker()
-	r.startDevnet(brokers)
+	r.startDevnet()
 	r.openKafka(brokers)
 	url := pgtest.URL(t)
 	r.openPostgres(url)
@@ -138,7 +132,7 @@ func (r *rig) startBroker() []string {
 	return b.Addrs()
 }
 
-func (r *rig) startDevnet(brokers []string) {
+func (r *rig) startDevnet() {
 	r.t.Helper()
 	cfg := devnet.DefaultConfig()
 	cfg.BlockTime, cfg.Rate = blockTime, 3 // the race detector makes every transaction dear
@@ -252,114 +246,4 @@ func (r *rig) warmUp() {
 	r.t.Helper()
 	r.trade()
 	r.settle("the start")
-}
-
-// errNotYet is what conditions say that have nothing better to say.
-var errNotYet = errors.New("not yet")
-
-// await polls until a condition holds. The condition returns what is still missing.
-func (r *rig) await(what string, condition func(context.Context) error) {
-	r.t.Helper()
-	hung := time.NewTimer(patience)
-	defer hung.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		missing := condition(r.t.Context())
-		if missing == nil {
-			return
-		}
-		for _, p := range append([]*process{r.scanner, r.statevm}, r.others...) {
-			p.check()
-		}
-		select {
-		case <-hung.C:
-			r.t.Fatalf("%s: still %v after %s", what, missing, patience)
-		case <-tick.C:
-		}
-	}
-}
-
-// settle lets some more blocks come, stops the head and waits until all tables stand there and are equal to the fold. The head stands afterwards.
-func (r *rig) settle(after string) {
-	r.t.Helper()
-	r.mine(2)
-	r.devnet.Stall(still)
-	r.level(after)
-}
-
-// level waits until all tables are those of the chain's head, which stands.
-func (r *rig) level(after string) {
-	r.t.Helper()
-	head := r.head()
-	r.await("tables equal to a fold of the chain after "+after, func(ctx context.Context) error { return r.twin.equals(ctx, r.db, head) })
-}
-
-// witness fails the test if nothing has happened on the exchange that could have been lost.
-func (r *rig) witness() {
-	r.t.Helper()
-	rows := map[perp.Table]int{}
-	for _, table := range perp.Tables() {
-		rows[table] = len(r.twin.book.Rows(table))
-	}
-	r.t.Logf("compared up to block %d: rows %v", r.twin.next()-1, rows)
-	for _, table := range []perp.Table{perp.Positions, perp.Orders, perp.Transactions} {
-		if rows[table] == 0 {
-			r.t.Errorf("the compared tables hold no row of %s", table)
-		}
-	}
-}
-
-// standing is how far the tables have come.
-func (r *rig) standing() pg.Standing {
-	r.t.Helper()
-	at, err := r.db.StandingOf(r.t.Context(), 1)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return at
-}
-
-// awaitFinal waits until every partition knows the finalized block of a head that stands.
-func (r *rig) awaitFinal() chain.BlockRef {
-	r.t.Helper()
-	const lag = 2 // of the devnet's finality
-	var final chain.BlockRef
-	r.await("the tables know the finalized block", func(ctx context.Context) error {
-		at, err := r.db.StandingOf(ctx, 1)
-		if final = at.Finalized(); err == nil && final.Number+lag < r.head() {
-			return fmt.Errorf("final %d, head %d", final.Number, r.head())
-		}
-		return err
-	})
-	return final
-}
-
-// metrics are the gauges and counters of a process, each summed over its labels; none while they cannot be had.
-func (p *process) metrics(ctx context.Context) map[string]float64 {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.http+"/metrics", nil)
-	if err != nil {
-		return nil
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return nil
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(string(text)))
-	if err != nil {
-		return nil
-	}
-	sums := map[string]float64{}
-	for name, family := range families {
-		for _, m := range family.GetMetric() {
-			sums[name] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-	}
-	return sums
 }

@@ -1,0 +1,93 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+)
+
+// errNotYet is what conditions say that have nothing better to say.
+var errNotYet = errors.New("not yet")
+
+// await polls until a condition holds. The condition returns what is still missing.
+func (r *rig) await(what string, condition func(context.Context) error) {
+	r.t.Helper()
+	hung := time.NewTimer(patience)
+	defer hung.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		missing := condition(r.t.Context())
+		if missing == nil {
+			return
+		}
+		for _, p := range append([]*process{r.scanner, r.statevm}, r.others...) {
+			p.check()
+		}
+		select {
+		case <-hung.C:
+			r.t.Fatalf("%s: still %v after %s", what, missing, patience)
+		case <-tick.C:
+		}
+	}
+}
+
+// settle lets some more blocks come, stops the head and waits until all tables stand there and are equal to the fold. The head stands afterwards.
+func (r *rig) settle(after string) {
+	r.t.Helper()
+	r.mine(2)
+	r.devnet.Stall(still)
+	r.level(after)
+}
+
+// level waits until all tables are those of the chain's head, which stands.
+func (r *rig) level(after string) {
+	r.t.Helper()
+	head := r.head()
+	r.await("tables equal to a fold of the chain after "+after, func(ctx context.Context) error { return r.twin.equals(ctx, r.db, head) })
+}
+
+// witness fails the test if nothing has happened on the exchange that could have been lost.
+func (r *rig) witness() {
+	r.t.Helper()
+	rows := map[perp.Table]int{}
+	for _, table := range perp.Tables() {
+		rows[table] = len(r.twin.book.Rows(table))
+	}
+	r.t.Logf("compared up to block %d: rows %v", r.twin.next()-1, rows)
+	for _, table := range []perp.Table{perp.Positions, perp.Orders, perp.Transactions} {
+		if rows[table] == 0 {
+			r.t.Errorf("the compared tables hold no row of %s", table)
+		}
+	}
+}
+
+// standing is how far the tables have come.
+func (r *rig) standing() pg.Standing {
+	r.t.Helper()
+	at, err := r.db.StandingOf(r.t.Context(), 1)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return at
+}
+
+// awaitFinal waits until every partition knows the finalized block of a head that stands.
+func (r *rig) awaitFinal() chain.BlockRef {
+	r.t.Helper()
+	const lag = 2 // of the devnet's finality
+	var final chain.BlockRef
+	r.await("the tables know the finalized block", func(ctx context.Context) error {
+		at, err := r.db.StandingOf(ctx, 1)
+		if final = at.Finalized(); err == nil && final.Number+lag < r.head() {
+			return fmt.Errorf("final %d, head %d", final.Number, r.head())
+		}
+		return err
+	})
+	return final
+}
