@@ -32,6 +32,10 @@ func outage(t *testing.T) time.Duration {
 	return d
 }
 
+// outageRate is how many actions a second traders take beside an outage: what piles up meanwhile must be executed before it expires, also on a machine that
+// has other things to do.
+const outageRate = 1
+
 // lasts waits, and fails if a process gives up meanwhile.
 func (k *keeper) lasts(how time.Duration) {
 	k.t.Helper()
@@ -71,7 +75,7 @@ func TestKafkaDown(t *testing.T) {
 		}
 		down, up, brokers = script("kill"), script("start"), strings.Split(os.Getenv("KAFKA_BROKERS"), ",")
 	}
-	k := start(t, func(s *demo.Settings) { s.Brokers = brokers })
+	k := start(t, func(s *demo.Settings) { s.Brokers, s.Rate = brokers, outageRate })
 	k.progress(3, 0)
 	down()
 	k.lasts(outage(t))
@@ -94,7 +98,7 @@ func TestPostgresDown(t *testing.T) {
 	}
 	server := up()
 	t.Cleanup(func() { _ = server.Stop() })
-	k := start(t, func(s *demo.Settings) { s.Postgres = secret.MustURL(server.URL("")) })
+	k := start(t, func(s *demo.Settings) { s.Postgres, s.Rate = secret.MustURL(server.URL("")), outageRate })
 	k.progress(3, 0)
 	if err := server.Stop(); err != nil {
 		t.Fatal(err)
