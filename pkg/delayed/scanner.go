@@ -162,13 +162,11 @@ func (s *Scanner) note(j Job, r Ruling, sum *Summary) {
 		return
 	}
 	sum.Failed++
-	event := s.log.Warn()
-	text := "delayed job failed, trying again"
+	log := s.log.With().Int64("id", j.ID).Str("kind", j.Kind).Str("key", j.Key).Int("attempt", j.Attempts+1).Logger()
 	if r.Status == Parked {
 		sum.Parked++
-		event, text = s.log.Error(), "delayed job parked; `keeperctl delayed retry` takes it up again"
-	} else {
-		event = event.Dur("again_ms", r.Again)
+		log.Error().Err(r.Err).Msg("delayed job parked; `keeperctl delayed retry` takes it up again")
+		return
 	}
-	event.Err(r.Err).Int64("id", j.ID).Str("kind", j.Kind).Str("key", j.Key).Int("attempt", j.Attempts+1).Msg(text)
+	log.Warn().Err(r.Err).Dur("again_ms", r.Again).Msg("delayed job failed, trying again")
 }

@@ -164,7 +164,9 @@ func explain(ctx context.Context, out io.Writer, db *pg.DB, m *due.Moment, key c
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s\nstate   block %d, generation %d\n", what, m.Block.Number, m.Generation)
+	if _, err := fmt.Fprintf(out, "%s\nstate   block %d, generation %d\n", what, m.Block.Number, m.Generation); err != nil {
+		return err
+	}
 	if d.Due {
 		_, err = fmt.Fprintf(out, "due     %s\njob     %s\n", d.Why, d.Job.ID)
 		return err
