@@ -99,6 +99,8 @@ func (p plant) scan(t *testing.T) delayed.Outlook {
 
 func atOnce(int) time.Time { return time.Now() }
 
+func nothing() (any, error) { return nil, nil } //nolint:nilnil // nil is the result of work that has none
+
 // DLY-1, DLY-3, DLY-4, DLY-9: after a day of down-time the next scan takes everything, oldest first, and the delays it measures are true.
 func TestDownForADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +110,7 @@ func TestDownForADay(t *testing.T) {
 		cfg.Concurrency, cfg.Batch = 1, 30
 		p := newPlant(newMemory(), cfg, work{"test", func(_ context.Context, _ delayed.Tx, j delayed.Job) (any, error) {
 			keys = append(keys, j.Key)
-			return nil, nil
+			return nothing()
 		}})
 		begun := time.Now()
 		at := func(i int) time.Time { return begun.Add(time.Duration((i*7919)%jobs) * 2 * time.Minute) } // scattered over 16 hours
@@ -147,7 +149,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			running--
-			return nil, nil
+			return nothing()
 		}})
 		p.order(t, "test", jobs, atOnce)
 		begun := time.Now()
@@ -266,7 +268,7 @@ func TestScansThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := delayed.DefaultConfig()
 		cfg.Interval = time.Hour
-		p := newPlant(newMemory(), cfg, work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) { return nil, nil }})
+		p := newPlant(newMemory(), cfg, work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) { return nothing() }})
 		p.order(t, "test", 3, atOnce)
 		p.down = errBroken
 		ctx, stop := context.WithCancel(t.Context())
@@ -291,7 +293,7 @@ func TestRunWakesForTheNextRow(t *testing.T) {
 		var done []time.Duration
 		p := newPlant(newMemory(), delayed.DefaultConfig(), work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) {
 			done = append(done, time.Since(begun))
-			return nil, nil
+			return nothing()
 		}})
 		p.order(t, "test", 3, func(i int) time.Time { return begun.Add(time.Duration(i*i) * 3 * time.Second) })
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -317,7 +319,7 @@ func TestTwoScannersDoEverythingOnce(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			times[j.Key]++
-			return nil, nil
+			return nothing()
 		}}
 		m := newMemory()
 		a, b := newPlant(m, delayed.DefaultConfig(), kind), newPlant(m, delayed.DefaultConfig(), kind)

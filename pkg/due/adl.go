@@ -43,7 +43,7 @@ func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield fun
 		return nil, nil
 	}
 	profitable, err := mostProfitable(terms, open, isLong)
-	return m.deleverageEach(terms, stand, tokens, profitable), err
+	return m.deleverageEach(stand, tokens, profitable), err
 }
 
 // newest is the second of the newest of these tokens' reports.
@@ -60,10 +60,11 @@ func (m *Moment) adlState(market perp.Market, isLong bool, stand perp.Deleveragi
 		ID: job.AdlStateID(market.MarketToken, isLong, lastUpdate), Kind: job.AdlState, Key: market.MarketToken.Hash(), Market: market.MarketToken,
 		IsLong: isLong, Class: job.ClassAdl, Tokens: tokens,
 	}}
-	return d.yes(m, "profits are %s of the pool, the limit is %s, and the exchange says enabled = %t", percent(stand.Factor.Abs()), percent(stand.Limit), stand.Enabled)
+	return d.yes(m, "profits are %s of the pool, the limit is %s, and the exchange says enabled = %t",
+		percent(stand.Factor.Abs()), percent(stand.Limit), stand.Enabled)
 }
 
-func (m *Moment) deleverageEach(terms *perp.Terms, stand perp.Deleveraging, tokens []chain.Address, profitable []profitable) (due []Decision) {
+func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address, profitable []profitable) (due []Decision) {
 	excess := stand.Excess()
 	for _, c := range profitable {
 		if excess.IsZero() {
@@ -80,8 +81,8 @@ func (m *Moment) deleverageEach(terms *perp.Terms, stand perp.Deleveraging, toke
 			ID: job.AdlID(p.PositionKey, p.Changes), Kind: job.Adl, Key: p.PositionKey, Account: p.Account, Market: p.Market, Collateral: p.CollateralToken,
 			IsLong: p.IsLong, SizeDeltaUsd: size, Class: job.ClassAdl, Tokens: tokens,
 		}}
-		due = append(due, d.yes(m, "profits are %s of the pool, the limit is %s; of this position's %s USD close %s", percent(stand.Factor.Abs()), percent(stand.Limit),
-			dollars(p.SizeInUsd.Int()), dollars(size.Int())))
+		due = append(due, d.yes(m, "profits are %s of the pool, the limit is %s; of this position's %s USD close %s",
+			percent(stand.Factor.Abs()), percent(stand.Limit), dollars(p.SizeInUsd.Int()), dollars(size.Int())))
 	}
 	return due
 }

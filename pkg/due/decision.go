@@ -16,16 +16,16 @@ type Decision struct {
 	Job job.Job
 }
 
-func (d *Decision) not(format string, args ...any) Decision {
+func (d Decision) not(format string, args ...any) Decision {
 	d.Due, d.Why = false, fmt.Sprintf(format, args...)
-	return *d
+	return d
 }
 
 // yes completes a decision.
-func (d *Decision) yes(m *Moment, format string, args ...any) Decision {
+func (d Decision) yes(m *Moment, format string, args ...any) Decision {
 	d.Due, d.Why = true, fmt.Sprintf(format, args...)
 	d.Job.Evidence = m.evidence(d.Job.Tokens, d.Why)
-	return *d
+	return d
 }
 
 // PriceBorn reports whether the job was born by a price report and not by a block: its birth is the time of the first report at which its condition

@@ -65,7 +65,8 @@ func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) 
 		return d.not("the price of %s is %s to %s and does not meet the trigger %s", market.IndexToken, index.Min, index.Max, o.TriggerPrice)
 	}
 	if !perp.Acceptable(o, index.Price) {
-		return d.not("the price of %s is %s to %s, worse than the acceptable price %s: the venue would freeze the order", market.IndexToken, index.Min, index.Max, o.AcceptablePrice)
+		return d.not("the price of %s is %s to %s, worse than the acceptable price %s: the venue would freeze the order",
+			market.IndexToken, index.Min, index.Max, o.AcceptablePrice)
 	}
 	return d.yes(m, "index price %s..%s meets trigger %s", index.Min, index.Max, o.TriggerPrice)
 }

@@ -38,7 +38,8 @@ func (m *Moment) Judged(p perp.Position, v perp.Verdict) Decision {
 	}
 	required := v.MinCollateralUsd.Max(v.MinCollateralUsdForLeverage)
 	if !v.Liquidatable {
-		return d.not("it is healthy: margin ratio %s, %s USD remain and %s USD are required", percent(v.Ratio), dollars(v.RemainingCollateralUsd), dollars(required.Int()))
+		return d.not("it is healthy: margin ratio %s, %s USD remain and %s USD are required",
+			percent(v.Ratio), dollars(v.RemainingCollateralUsd), dollars(required.Int()))
 	}
 	d.Job.Ratio, d.Job.SizeDeltaUsd = v.Ratio, m.slice(p)
 	return d.yes(m, "margin ratio %s: %s USD remain and %s USD are required", percent(v.Ratio), dollars(v.RemainingCollateralUsd), dollars(required.Int()))

@@ -11,12 +11,12 @@ import (
 
 // Config is the [liquidation] section, the same for planner and sender of a keeper.
 type Config struct {
-	FireRatio Ratio `toml:"fire_ratio" help:"liquidate below this margin ratio: 1 is the rule of GMX (it refuses above); 1.10 only for a venue that liquidates at 110 %"`
+	FireRatio Ratio `toml:"fire_ratio" help:"liquidate below this margin ratio: 1 is GMX's rule (it refuses above); 1.10 only where a venue liquidates at 110 %"`
 	Workers   int   `toml:"workers" help:"positions judged in parallel by one sweep"`
 	// VolatilityWindow is that of LIQ-1.
-	VolatilityWindow time.Duration `toml:"volatility_window" help:"over which time the mark prices' volatility is measured: above 5 % sweeps come twice as often, above 10 % five times"`
+	VolatilityWindow time.Duration `toml:"volatility_window" help:"span of the measured volatility: above 5 % sweeps come twice as often, above 10 % five times"`
 	// Slice and Spacing are two answers to thin liquidity (LIQ-13); a venue has one of them at most.
-	Slice   Ratio `toml:"slice" help:"only for a venue that supports partial liquidations: close at most this share of the side's open interest at once; 0 = always the whole position"`
+	Slice   Ratio `toml:"slice" help:"for a venue of partial liquidations: close at most this share of the side's open interest at once; 0 = whole positions"`
 	Spacing Ratio `toml:"spacing" help:"liquidations larger than this share of the side's open interest are published one a block and market; 0 = no spacing"`
 }
 

@@ -45,8 +45,9 @@ func newEntry(p perp.Position) *entry {
 
 // certificate is what the rungs of a group were computed for: within it, a position whose rung has not been reached is safe by the venue's integers.
 //
-// It holds while the collateral's price has not fallen too far, borrowing and funding have not grown beyond what was allowed for, and the parameters are the same.
-// Whatever is dear to compute (price impact, the cap on profits, discounts) is replaced by its worst case, so that open interest may move as it likes.
+// It holds while the collateral's price has not fallen too far, borrowing and funding have not grown beyond what was allowed for, and the parameters are
+// the same. Whatever is dear to compute (price impact, the cap on profits, discounts) is replaced by its worst case, so that open interest may move as it
+// likes.
 type certificate struct {
 	tracksIndex              bool    // the collateral is the index token: its price is the one on the ladder
 	low                      float64 // of the collateral's price; a position that owes less than it has is only better off above
@@ -99,7 +100,7 @@ func (c *certificate) set(t *perp.Terms, armed float64) {
 }
 
 // holds reports whether a certificate still covers a market's present terms.
-func (c certificate) holds(key groupKey, t *perp.Terms, armed float64) bool {
+func (c *certificate) holds(key groupKey, t *perp.Terms, armed float64) bool {
 	now := c
 	now.set(t, armed)
 	price := priceOf(t, key.collateral)
@@ -125,7 +126,7 @@ func priceOf(t *perp.Terms, collateral chain.Address) perp.Price {
 //
 // What remains is at least a·Pc + min(±(T·Pi − S), 0) − k, where a is the collateral less the funding it owes, k the other costs and the requirement, and
 // profits are taken for nothing, because a cap may cut them.
-func (c certificate) rung(e *entry) float64 {
+func (c *certificate) rung(e *entry) float64 {
 	owed := e.size * max(c.funding-e.funding, 0) / perSizeUnit
 	k := c.requiredUsd + guardUsd + e.size*(c.requiredPer+guardPer+c.fee+c.impact+max(c.borrowing-e.borrowing, 0)/one)
 	a := e.collateral - owed - 1

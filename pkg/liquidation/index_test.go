@@ -124,7 +124,8 @@ func (v *venue) drawPosition(t *rapid.T) perp.Position {
 	cents := perp.U64(rapid.OneOf(rapid.Uint64Range(10, 1000), rapid.Uint64Range(500, 100_000_000)).Draw(t, "size"))
 	p.SizeInUsd = cents.Mul(perp.Pow10(28))
 	p.SizeInTokens = p.SizeInUsd.Div(v.prices[m.IndexToken].Max)
-	p.CollateralAmount = cents.Mul(perp.U64(rapid.OneOf(rapid.Uint64Range(0, 300), rapid.Uint64Range(0, 3000)).Draw(t, "margin"))).Mul(perp.Pow10(25)).Div(v.prices[p.CollateralToken].Max)
+	margin := perp.U64(rapid.OneOf(rapid.Uint64Range(0, 300), rapid.Uint64Range(0, 3000)).Draw(t, "margin"))
+	p.CollateralAmount = cents.Mul(margin).Mul(perp.Pow10(25)).Div(v.prices[p.CollateralToken].Max)
 	p.BorrowingFactor = v.stored(perp.CumulativeBorrowingFactor, m, chain.Address{}, p.IsLong)
 	p.FundingFeeAmountPerSize = v.stored(perp.FundingFeeAmountPerSize, m, p.CollateralToken, p.IsLong)
 	v.positions[p.PositionKey] = p

@@ -138,7 +138,8 @@ func indexPolicy(c *crowd) *policy {
 	for _, p := range c.positions {
 		x.Put(p)
 	}
-	return &policy{name: "index, tick by tick", found: map[chain.Hash]bool{}, closed: x.Remove, look: func(_ uint64, moved chain.Address, view *perp.View) (keys []chain.Hash) {
+	p := &policy{name: "index, tick by tick", found: map[chain.Hash]bool{}, closed: x.Remove}
+	p.look = func(_ uint64, moved chain.Address, view *perp.View) (keys []chain.Hash) {
 		candidates, err := x.Candidates(moved, view)
 		if err != nil {
 			panic(err)
@@ -149,7 +150,8 @@ func indexPolicy(c *crowd) *policy {
 			}
 		}
 		return keys
-	}}
+	}
+	return p
 }
 
 func scanPolicy(c *crowd, name string, every uint64) *policy {

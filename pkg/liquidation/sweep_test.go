@@ -130,7 +130,8 @@ func TestFireRatio(t *testing.T) {
 }
 
 func TestRatioText(t *testing.T) {
-	for text, want := range map[string]string{"1": "1", "1.10": "1.1", "1.05": "1.05", "2.0": "2", "0.000000000000000000000000000001": "0.000000000000000000000000000001"} {
+	const least = "0.000000000000000000000000000001"
+	for text, want := range map[string]string{"1": "1", "1.10": "1.1", "1.05": "1.05", "2.0": "2", least: least} {
 		var r Ratio
 		if err := r.UnmarshalText([]byte(text)); err != nil || r.String() != want {
 			t.Errorf("%s: %s, %v", text, r, err)

@@ -74,11 +74,11 @@ func TestPowAgainstFloats(t *testing.T) {
 // realPow is the power of 30-decimal numbers, with hundreds of bits, by the series of logarithm and exponential.
 func realPow(value, exponent *big.Int) *big.Float {
 	const precision = 400
-	real := func(i *big.Int) *big.Float {
+	unscaled := func(i *big.Int) *big.Float {
 		f := new(big.Float).SetPrec(precision).SetInt(i)
 		return f.Quo(f, new(big.Float).SetInt(e(30)))
 	}
-	x := new(big.Float).SetPrec(precision).Mul(realLog(real(value)), real(exponent))
+	x := new(big.Float).SetPrec(precision).Mul(realLog(unscaled(value)), unscaled(exponent))
 	// e^x = (e^(x/2^20))^(2^20).
 	x.SetMantExp(x, -20)
 	sum, term := big.NewFloat(1).SetPrec(precision), big.NewFloat(1).SetPrec(precision)

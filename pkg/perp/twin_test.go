@@ -12,14 +12,6 @@ import (
 
 // The twin is the written rule in numbers without bounds, as plainly as it can be put. It shares nothing with the code it checks but the rows.
 
-func n(s string) *big.Int {
-	v, ok := new(big.Int).SetString(s, 10)
-	if !ok {
-		panic(s)
-	}
-	return v
-}
-
 func e(digits int64) *big.Int                  { return new(big.Int).Exp(big.NewInt(10), big.NewInt(digits), nil) }
 func add(a, b *big.Int) *big.Int               { return new(big.Int).Add(a, b) }
 func sub(a, b *big.Int) *big.Int               { return new(big.Int).Sub(a, b) }

@@ -19,13 +19,13 @@ type Config struct {
 	Enabled  bool          `toml:"enabled" help:"share the jobs with other keepers; false = a single keeper, which acts at once"`
 	Priority int           `toml:"priority" help:"this keeper's tier: 1 is the Master, 2 the first backup, …"`
 	Tiers    int           `toml:"tiers" help:"how many keepers there are"`
-	Policy   string        `toml:"policy" help:"windows = each tier owns a job for a window of the chain's time, in turn; delay = each tier waits its own delay and then acts"`
+	Policy   string        `toml:"policy" help:"windows = each tier owns a job for a window of chain time, in turn; delay = each tier acts after its own delay"`
 	Window   time.Duration `toml:"window" help:"how long a tier owns a job before it passes to the next (policy windows)"`
 	// ExecutionDelay and RecoveryBuffer belong to the policy delay.
-	ExecutionDelay       time.Duration `toml:"execution_delay" help:"how long this tier waits after finding a job (policy delay): 0s for the Master, 30s and 60s for the backups"`
+	ExecutionDelay       time.Duration `toml:"execution_delay" help:"this tier's wait after finding a job (policy delay): 0s for the Master, 30s, 60s for backups"`
 	RecoveryBuffer       time.Duration `toml:"recovery_buffer" help:"how long this keeper waits with every job after a start (policy delay)"`
 	QueueCleanupInterval time.Duration `toml:"queue_cleanup_interval" help:"how often jobs that are too old are removed from the queue"`
-	JobMaxAge            time.Duration `toml:"job_max_age" help:"when a waiting job is too old: market orders and requests end then, the others are born anew while their condition holds"`
+	JobMaxAge            time.Duration `toml:"job_max_age" help:"when a waiting job is too old: market orders and requests end, others are born anew if still due"`
 	Peers                []Peer        `toml:"peers" help:"the other keepers' public signer addresses, by which the chain's evidence is read"`
 }
 

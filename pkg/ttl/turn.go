@@ -96,14 +96,14 @@ func (q *Queue[K]) bury(e *entry[K]) {
 
 // sleep is how long nothing is due.
 func (q *Queue[K]) sleep() time.Duration {
-	next, any := time.Duration(0), false
+	next, known := time.Duration(0), false
 	if e := q.ttl.min(); e != nil {
-		next, any = e.expiry, true
+		next, known = e.expiry, true
 	}
-	if e := q.failed.min(); e != nil && (!any || e.failure.due < next) {
-		next, any = e.failure.due, true
+	if e := q.failed.min(); e != nil && (!known || e.failure.due < next) {
+		next, known = e.failure.due, true
 	}
-	if !any {
+	if !known {
 		return q.cfg.IdleDelay
 	}
 	return max(0, next-q.clock())

@@ -168,8 +168,7 @@ func TestTwin(t *testing.T) {
 		var ran []run
 		fails := map[string]bool{}
 		tries := map[int]Try[string]{}
-		var q *Queue[string]
-		q = New(Options[string]{
+		q := New(Options[string]{
 			Config: cfg, Clock: func() time.Duration { return now },
 			Callback: func(x Try[string]) error {
 				tries[len(tries)+1] = x
