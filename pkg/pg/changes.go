@@ -1,11 +1,11 @@
 package pg
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -192,6 +192,6 @@ func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableC
 	for _, r := range d.Changed {
 		delete(gone, r.RowKey().Key)
 	}
-	d.Removed = slices.SortedFunc(maps.Keys(gone), func(a, b chain.Hash) int { return strings.Compare(string(a[:]), string(b[:])) })
+	d.Removed = slices.SortedFunc(maps.Keys(gone), func(a, b chain.Hash) int { return bytes.Compare(a[:], b[:]) })
 	return nil
 }

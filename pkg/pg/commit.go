@@ -77,7 +77,7 @@ func (o Offset) after(c Commit) (Offset, error) {
 	if c.Halted != "" {
 		next.Halted = c.Halted
 	}
-	next.finalize(c.Finalized)
+	next.Finalized = raised(next.Finalized, c.Finalized)
 	touched := false
 	for _, b := range c.Blocks {
 		if !next.Tip.Hash.IsZero() && !b.follows(next.Tip.BlockRef) {
@@ -85,7 +85,7 @@ func (o Offset) after(c Commit) (Offset, error) {
 		}
 		next.Tip = b.Block
 		if b.isRange() {
-			next.finalize(b.BlockRef)
+			next.Finalized = raised(next.Finalized, b.BlockRef)
 		}
 		touched = touched || len(b.Changes) > 0
 	}
@@ -95,11 +95,12 @@ func (o Offset) after(c Commit) (Offset, error) {
 	return next, nil
 }
 
-// finalize raises the finalized block.
-func (o *Offset) finalize(b chain.BlockRef) {
-	if !b.Hash.IsZero() && (o.Finalized.Hash.IsZero() || b.Number > o.Finalized.Number) {
-		o.Finalized = b
+// raised is the higher of the finalized block that is known and one heard of; a block without a hash is none.
+func raised(known, heard chain.BlockRef) chain.BlockRef {
+	if !heard.Hash.IsZero() && (known.Hash.IsZero() || heard.Number > known.Number) {
+		return heard
 	}
+	return known
 }
 
 // write runs one fenced transaction that moves the offset row from where we know it to next, together with what work asks for.

@@ -209,7 +209,7 @@ func TestDelayedThroughKills(t *testing.T) {
 // reachable is a directory that the server's user can come to: the folders that the tests' own directories lie in are closed to others.
 func reachable(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "delayed-")
+	dir, err := os.MkdirTemp("", "delayed-") //nolint:usetesting // t.TempDir lies in a folder that is closed to the server's user
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir

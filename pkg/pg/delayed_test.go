@@ -75,7 +75,7 @@ func TestDownForADay(t *testing.T) {
 	kinds := []delayed.Kind{kindOf("test", func(_ context.Context, _ delayed.Tx, j delayed.Job) (any, error) {
 		seen = append(seen, j.DueAt)
 		delay += j.ReadAt.Sub(j.DueAt)
-		return nil, nil
+		return nil, nil //nolint:nilnil // nil is the result of work that has none
 	})}
 	scanOnce(t, delayed.NewScanner(cfg, "tester", db.Delayed(), kinds, nil, delayed.NewMetrics(registry), zerolog.Nop()))
 	if len(seen) != jobs || !slices.IsSortedFunc(seen, time.Time.Compare) {

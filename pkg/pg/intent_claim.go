@@ -20,7 +20,8 @@ var (
 	// step to find less after the cursor has moved, the division by zero in the end takes everything back. The commit waits for the disk, whatever the
 	// server's default.
 	claimIntents = register("claim intents", `WITH wanted AS (
-		SELECT * FROM unnest($4::bigint[], $5::bigint[], $7::bytea[], $8::bytea[], $9::bigint[], $10::bigint[], $11::bigint[]) WITH ORDINALITY
+		SELECT intent, nonce, hash, raw, tip, cap, gas, place
+		FROM unnest($4::bigint[], $5::bigint[], $7::bytea[], $8::bytea[], $9::bigint[], $10::bigint[], $11::bigint[]) WITH ORDINALITY
 			AS w (intent, nonce, hash, raw, tip, cap, gas, place)
 	), locked AS (
 		SELECT t.id, t.kind, w.place, w.nonce FROM wanted w JOIN keeper.tx_intent t ON t.id = w.intent
@@ -31,7 +32,7 @@ var (
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.slot = s AND f.state IN `+inFlightStates+`)
 	), placed AS MATERIALIZED (
 		SELECT l.id, l.nonce, f.s AS slot
-		FROM (SELECT *, CASE WHEN kind = 'liquidation' THEN row_number() OVER (PARTITION BY kind ORDER BY place) END AS rank FROM locked) l
+		FROM (SELECT id, nonce, kind, CASE WHEN kind = 'liquidation' THEN row_number() OVER (PARTITION BY kind ORDER BY place) END AS rank FROM locked) l
 		LEFT JOIN free f ON f.rank = l.rank
 		WHERE l.kind <> 'liquidation' OR f.s IS NOT NULL
 	), sums AS (

@@ -28,10 +28,10 @@ var (
 		ON CONFLICT DO NOTHING
 		RETURNING id
 	), told AS (
-		SELECT count(pg_notify('intent_queued', '')) FROM born
+		SELECT count(pg_notify('intent_queued', '')) AS births FROM born
 	)
 	SELECT CASE
-		WHEN (SELECT * FROM told) > 0 THEN 'queued'
+		WHEN (SELECT births FROM told) > 0 THEN 'queued'
 		WHEN EXISTS (SELECT FROM refreshed) THEN 'refreshed'
 		WHEN EXISTS (SELECT FROM newest WHERE rearm_ms IS NOT NULL) THEN 'cooling'
 		ELSE 'in_flight' END`)

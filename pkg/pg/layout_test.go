@@ -33,7 +33,9 @@ func TestLayoutNumberStandsForTheTemplates(t *testing.T) {
 }
 
 func TestSnake(t *testing.T) {
-	for in, want := range map[string]string{"UIFeeReceiver": "ui_fee_receiver", "SrcChainID": "src_chain_id", "OK": "ok", "SizeInUsd": "size_in_usd", "Key": "key"} {
+	for in, want := range map[string]string{
+		"UIFeeReceiver": "ui_fee_receiver", "SrcChainID": "src_chain_id", "OK": "ok", "SizeInUsd": "size_in_usd", "Key": "key",
+	} {
 		if got := snake(in); got != want {
 			t.Errorf("%s became %s, want %s", in, got, want)
 		}

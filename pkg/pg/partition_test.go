@@ -250,7 +250,8 @@ func TestFailedStepLeavesNothing(t *testing.T) {
 	must(t, first.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Created)))))
 	execute(t, url, "ALTER TABLE state_g1.perp_order ADD CONSTRAINT never CHECK (status <> 'Frozen')")
 	before := dump(t, url)
-	err := second.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{follow(chain.BlockRef{}, perp.Position{PositionKey: number(5)}, order(2, perp.Frozen))}})
+	refused := follow(chain.BlockRef{}, perp.Position{PositionKey: number(5)}, order(2, perp.Frozen))
+	err := second.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{refused}})
 	if err == nil || !strings.Contains(err.Error(), "never") {
 		t.Fatalf("got %v", err)
 	}
@@ -310,7 +311,8 @@ func TestStepsMustFollowEachOther(t *testing.T) {
 	p, h := claim(t, db, 0, 1), newHistory()
 	must(t, p.Commit(t.Context(), h.step(h.extend(t))))
 	stranger := pg.AppliedBlock{Block: pg.Block{BlockRef: chain.BlockRef{Number: h.tip().Number + 1, Parent: number(4), Hash: number(5)}}}
-	if err := p.Commit(t.Context(), pg.Commit{Next: 9, Blocks: []pg.AppliedBlock{stranger}}); !pg.Refused(err) || !strings.Contains(err.Error(), "does not follow") {
+	err := p.Commit(t.Context(), pg.Commit{Next: 9, Blocks: []pg.AppliedBlock{stranger}})
+	if !pg.Refused(err) || !strings.Contains(err.Error(), "does not follow") {
 		t.Errorf("a stranger: %v", err)
 	}
 	if err := p.Commit(t.Context(), pg.Commit{Next: 0}); !pg.Refused(err) || !strings.Contains(err.Error(), "back") {

@@ -104,7 +104,8 @@ func TestLookUps(t *testing.T) {
 	url := pgtest.URL(t)
 	db := open(t, url)
 	p := claim(t, db, 0, 1)
-	block := follow(chain.BlockRef{Number: 10}, order(1, perp.Updated), perp.Position{PositionKey: number(2), Status: perp.Closed}, perp.Request{Key: number(3), Kind: perp.Shift})
+	block := follow(chain.BlockRef{Number: 10}, order(1, perp.Updated), perp.Position{PositionKey: number(2), Status: perp.Closed},
+		perp.Request{Key: number(3), Kind: perp.Shift})
 	commit(t, p, block)
 
 	o, err := db.Order(t.Context(), number(1))

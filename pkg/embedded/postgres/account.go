@@ -25,7 +25,8 @@ func unprivileged() (account, error) {
 			return parseAccount(u)
 		}
 	}
-	return account{}, fmt.Errorf("the database server cannot run as root, and this machine has neither a user postgres nor nobody (add one, or run as another user)")
+	return account{}, fmt.Errorf("the database server cannot run as root, and this machine has neither a user postgres nor nobody " +
+		"(add one, or run as another user)")
 }
 
 func parseAccount(u *user.User) (account, error) {

@@ -92,8 +92,8 @@ func (h home) initdb(bin string) (string, error) {
 		return "", err
 	}
 	// A directory that initdb left half made would be refused by the next initdb; initdb removes it itself when it fails.
-	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "initdb"), "--no-sync", "--no-instructions", "--username="+superuser, "--pwfile="+h.passwordFile(),
-		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--pgdata="+h.data())
+	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "initdb"), "--no-sync", "--no-instructions",
+		"--username="+superuser, "--pwfile="+h.passwordFile(), "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--pgdata="+h.data())
 	cmd.Dir = h.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.user.credential()}
 	if out, err := cmd.CombinedOutput(); err != nil {
