@@ -14,7 +14,7 @@ func (f *fields) once(i int) bool {
 }
 
 // all tells whether the first n fields are there.
-func (f fields) all(n int) bool { return f&(1<<n-1) == 1<<n-1 }
+func (f *fields) all(n int) bool { return *f&(1<<n-1) == 1<<n-1 }
 
 // logReply is a log as nodes show it.
 type logReply struct {

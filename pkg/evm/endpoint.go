@@ -108,7 +108,7 @@ func (e *endpoint) failed(ctx context.Context, method string, err error, took ti
 	failed := &callError{endpoint: e.url, method: method, class: class, err: clean}
 	if ctx.Err() != nil {
 		failed.class = abandoned
-		if cause := context.Cause(ctx); cause == errOvertaken || errors.Is(cause, context.DeadlineExceeded) { // it takes at least this long
+		if cause := context.Cause(ctx); errors.Is(cause, errOvertaken) || errors.Is(cause, context.DeadlineExceeded) { // it takes at least this long
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.vitals.overtaken(took)

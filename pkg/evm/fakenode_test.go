@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -207,9 +208,7 @@ func writeFault(w http.ResponseWriter, id json.RawMessage, f *fault) {
 	if f.status < 0 {
 		panic(http.ErrAbortHandler)
 	}
-	for k, v := range f.header {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), f.header)
 	if f.status > 0 {
 		http.Error(w, f.text, f.status)
 		return
@@ -273,10 +272,7 @@ func (b *fakeBlock) show(full bool) map[string]any {
 	if full {
 		return b.json
 	}
-	slim := map[string]any{}
-	for k, v := range b.json {
-		slim[k] = v
-	}
+	slim := maps.Clone(b.json)
 	slim["transactions"] = []string{}
 	return slim
 }

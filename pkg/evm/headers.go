@@ -9,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// Blocks returns the headers of the blocks from from to to, both included, in ascending order, on the chain of this moment. Every hash has been recomputed
+// Blocks returns the headers of the blocks between from and to, both included, in ascending order, on the chain of this moment. Every hash has been recomputed
 // and every header names the one before as its parent, so that the last hash vouches for all of them. They are read in batches, of a size that each
 // endpoint is known to take, without transactions. NotFound(err) where the chain is shorter.
 func (r Reader) Blocks(ctx context.Context, from, to uint64) ([]Header, error) {

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// LogsRange returns the chosen logs of the blocks from from to to, both included, in the chain's order. It asks for as many blocks at once as each
+// LogsRange returns the chosen logs of the blocks between from and to, both included, in the chain's order. It asks for as many blocks at once as each
 // endpoint is known to give, learns from what nodes answer, and takes the receipts of a block whose logs are more than a node gives.
 //
 // Every log is within the range, chosen by the filter and of no removed block, and the logs of one number are of one block. What is not shown: that

@@ -118,7 +118,7 @@ func lies(truth fakeChain) []struct {
 	told script
 	out  Purpose
 } {
-	swap := func(method, old, new string) script {
+	swap := func(method, said, lie string) script {
 		honest := &fakeNode{chain: truth, chainID: fakeChainID, head: len(truth) - 1}
 		return func(_ context.Context, m string, params []json.RawMessage) (any, *fault, bool) {
 			if m != method {
@@ -126,7 +126,7 @@ func lies(truth fakeChain) []struct {
 			}
 			result, _ := honest.honest(m, params, honest.head)
 			raw, _ := json.Marshal(result)
-			return json.RawMessage(strings.Replace(string(raw), old, new, 1)), nil, true
+			return json.RawMessage(strings.Replace(string(raw), said, lie, 1)), nil, true
 		}
 	}
 	other := func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {

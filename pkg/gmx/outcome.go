@@ -31,7 +31,8 @@ type Outcome struct {
 func (o Outcome) Cause() Revert { return DecodeRevert(o.ReasonBytes) }
 
 // Outcome judges the logs of one receipt by what they say about a key: that of an order or request, or of the position that was to be
-// liquidated or deleveraged, or of the market whose deleveraging was to be brought up to date. Logs of other contracts, and of other keys, are no concern of the job.
+// liquidated or deleveraged, or of the market whose deleveraging was to be brought up to date. Logs of other contracts, and of other keys, are no
+// concern of the job.
 func (d *Decoder) Outcome(logs []chain.Log, key chain.Hash) (Outcome, error) {
 	outcome := Outcome{Result: Nothing}
 	var r reader // its joins stay open: the other logs of the transaction are not asked

@@ -57,6 +57,7 @@ func told(b *bench, says []say) string {
 
 func TestBench(t *testing.T) {
 	const nobody = -1
+	//nolint:dupword // the wanted texts say the same of several reports
 	for name, tt := range map[string]struct {
 		sources int
 		says    []say

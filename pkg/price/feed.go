@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,13 +61,13 @@ func (f *Feed) Health() error {
 	if f.emitting != nil || f.silent == "" {
 		return f.emitting
 	}
-	text := f.silent
+	said := []string{f.silent}
 	for i, problem := range f.problems {
 		if problem != "" {
-			text += fmt.Sprintf("; %s: %s", f.members[i].Name, problem)
+			said = append(said, f.members[i].Name+": "+problem)
 		}
 	}
-	return errors.New(text)
+	return errors.New(strings.Join(said, "; "))
 }
 
 // Run hands each report that passes to emit, those of a token in the order of their times, until ctx ends, and returns why it ended. Reports that emit

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"perpkeeper/pkg/secret"
@@ -72,9 +74,7 @@ func (c *client) do(ctx context.Context, header http.Header, query url.Values, a
 	if err != nil {
 		return nil, errors.New("not an address")
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	if c.sign != nil {
 		c.sign(request)
 	}
@@ -82,13 +82,8 @@ func (c *client) do(ctx context.Context, header http.Header, query url.Values, a
 	if err != nil {
 		return nil, err
 	}
-	if answer.StatusCode == http.StatusOK {
+	if answer.StatusCode == http.StatusOK || slices.Contains(answers, answer.StatusCode) {
 		return answer, nil
-	}
-	for _, code := range answers {
-		if answer.StatusCode == code {
-			return answer, nil
-		}
 	}
 	_ = answer.Body.Close() // nothing depends on how a read connection closes
 	return nil, &statusError{answer.StatusCode, answer.Status}
@@ -121,7 +116,7 @@ func (c *client) getChanged(ctx context.Context, tag string, query url.Values, p
 	if err == nil && len(body) > maxAnswer {
 		err = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 	}
-	return body, answer.Header.Get("Etag"), err
+	return body, answer.Header.Get("ETag"), err
 }
 
 // poll calls ask at once and then at an interval, until it fails or ctx ends.

@@ -124,7 +124,7 @@ func (e *engine) serve(w http.ResponseWriter, r *http.Request) {
 	defer e.mu.Unlock()
 	ms, err := strconv.ParseInt(r.Header.Get("X-Authorization-Timestamp"), 10, 64)
 	if age := time.Since(time.UnixMilli(ms)); err != nil || age.Abs() > hangGuard || r.Header.Get("Authorization") != e.creds.key.Reveal() ||
-		r.Header.Get("X-Authorization-Signature-SHA256") != e.creds.signature(r.Method, r.RequestURI, nil, ms) {
+		r.Header.Get("X-Authorization-Signature-Sha256") != e.creds.signature(r.Method, r.RequestURI, nil, ms) {
 		http.Error(w, "who are you", http.StatusUnauthorized)
 		return
 	}

@@ -23,13 +23,13 @@ func (c credentials) sign(header http.Header, method, requestURI string, now tim
 	ms := now.UnixMilli()
 	header.Set("Authorization", c.key.Reveal())
 	header.Set("X-Authorization-Timestamp", strconv.FormatInt(ms, 10))
-	header.Set("X-Authorization-Signature-SHA256", c.signature(method, requestURI, nil, ms))
+	header.Set("X-Authorization-Signature-Sha256", c.signature(method, requestURI, nil, ms))
 }
 
 // signature is the HMAC-SHA256 of "METHOD path?query sha256(body) key ms", in hexadecimal.
 func (c credentials) signature(method, requestURI string, body []byte, ms int64) string {
 	digest := sha256.Sum256(body)
 	mac := hmac.New(sha256.New, []byte(c.secret.Reveal()))
-	fmt.Fprintf(mac, "%s %s %s %s %d", method, requestURI, hex.EncodeToString(digest[:]), c.key.Reveal(), ms) // a hash takes everything
+	_, _ = fmt.Fprintf(mac, "%s %s %s %s %d", method, requestURI, hex.EncodeToString(digest[:]), c.key.Reveal(), ms) // a hash takes everything
 	return hex.EncodeToString(mac.Sum(nil))
 }

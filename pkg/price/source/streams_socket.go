@@ -77,7 +77,7 @@ func (s *streams) dial(ctx context.Context) (*websocket.Conn, error) {
 	header := http.Header{}
 	s.auth.sign(header, http.MethodGet, address.RequestURI(), time.Now())
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: s.client.timeout, ReadBufferSize: 16 << 10}
-	conn, answer, err := dialer.DialContext(ctx, address.String(), header)
+	conn, answer, err := dialer.DialContext(ctx, address.String(), header) //nolint:bodyclose // the dialer has read and closed it
 	if err != nil {
 		if errors.Is(err, websocket.ErrBadHandshake) && answer != nil {
 			return nil, &statusError{answer.StatusCode, answer.Status}
