@@ -69,7 +69,8 @@ func (s *Stack) watch(ctx context.Context, db *pg.DB, duration time.Duration, sc
 // verdict says whether the keeper did what it is for.
 func verdict(o pg.Overview) error {
 	if o.Orders["Executed"] == 0 || o.Liquidations["Executed"] == 0 {
-		return fmt.Errorf("the keeper executed %d orders and liquidated %d positions: at least one of each was expected (the logs say why; keep them with --demo.dir)",
+		return fmt.Errorf("the keeper executed %d orders and liquidated %d positions: at least one of each was expected "+
+			"(the logs say why; keep them with --demo.dir)",
 			o.Orders["Executed"], o.Liquidations["Executed"])
 	}
 	return nil

@@ -122,7 +122,8 @@ func (v Sight) Line() string {
 	}
 	o := v.Overview
 	return fmt.Sprintf("%4.0fs  head %d, applied %d, final %d | positions %d open, %d closed | orders %d waiting, %d executed, %d cancelled, %d frozen | "+
-		"requests %d waiting, %d executed | liquidations %d | jobs %d live, %d in flight, %d transactions", v.At.Seconds(), v.Head, o.Watermark.Number, o.Finalized().Number,
+		"requests %d waiting, %d executed | liquidations %d | jobs %d live, %d in flight, %d transactions",
+		v.At.Seconds(), v.Head, o.Watermark.Number, o.Finalized().Number,
 		o.Positions["Active"], o.Positions["Closed"], o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"], o.Orders["Cancelled"], o.Orders["Frozen"],
 		o.Requests["Created"], o.Requests["Executed"], o.Liquidations["Executed"], v.Jobs.Live, v.Jobs.InFlight, o.Sent)
 }

@@ -78,7 +78,7 @@ func (d *decimal) parse(text string) error {
 }
 
 // perUnit is the price of a token's smallest unit in USD with 30 decimals. It fails where that is no whole number.
-func (d decimal) perUnit(decimals int) (perp.Uint, error) {
+func (d *decimal) perUnit(decimals int) (perp.Uint, error) {
 	zeros := d.exponent + 30 - decimals
 	if d.digits == "" || zeros < 0 || zeros+len(d.digits) > 78 {
 		return perp.Uint{}, fmt.Errorf("%se%d USD cannot be the price of a token of %d decimals", d.digits, d.exponent, decimals)
@@ -87,7 +87,7 @@ func (d decimal) perUnit(decimals int) (perp.Uint, error) {
 }
 
 // float is the price per whole token, to tell tokens apart by.
-func (d decimal) float() float64 {
+func (d *decimal) float() float64 {
 	value, _ := strconv.ParseFloat(fmt.Sprintf("%se%d", d.digits, d.exponent), 64) // a price of no digits is 0
 	return value
 }

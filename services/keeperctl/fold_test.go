@@ -330,7 +330,9 @@ func TestUsage(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	stdout, _, code := run(t, nil, "events")
-	for _, line := range []string{"handled  OrderCreated\n", "handled  InsolventClose\n", "ignored  SwapInfo\n", "handled  PositionFeesCollected\n", "ignored  PositionFeesInfo\n"} {
+	for _, line := range []string{
+		"handled  OrderCreated\n", "handled  InsolventClose\n", "ignored  SwapInfo\n", "handled  PositionFeesCollected\n", "ignored  PositionFeesInfo\n",
+	} {
 		if code != 0 || !strings.Contains(stdout, line) {
 			t.Errorf("exit code %d, no line %q", code, line)
 		}

@@ -94,7 +94,8 @@ func (r Rebuilder) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if !active.Fits() {
-		_, err := fmt.Fprintf(out, "generation %d is filled; generation %d is of another layout and cannot be compared (keeperctl generations switch %d, with a reason)\n",
+		_, err := fmt.Fprintf(out, "generation %d is filled; generation %d is of another layout and cannot be compared "+
+			"(keeperctl generations switch %d, with a reason)\n",
 			filling, active.Number, filling)
 		return err
 	}

@@ -43,17 +43,19 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"kind"}),
 		liveJobs: gauges("planner_jobs_live", "kind", "Jobs that are due at the last pass."),
 		open:     gauges("planner_open", "what", "Open positions, orders and requests of this planner's shards."),
-		tiers:    gauges("planner_positions", "tier", "Positions by risk at the last sweep: watch below 200 % of the required collateral, armed below 110 %, fire = to be liquidated."),
-		block:    gauge("planner_block", "Number of the block the last pass was made on."),
-		skew:     gauge("planner_partition_skew_blocks", "By how many blocks the foremost partition is ahead of the watermark."),
-		mode:     gauge("planner_mode", "How nervous the markets are: 0 normal, 1 volatile (5 % within the window), 2 extreme (10 %)."),
+		tiers: gauges("planner_positions", "tier", "Positions by risk at the last sweep: "+
+			"watch below 200 % of the required collateral, armed below 110 %, fire = to be liquidated."),
+		block: gauge("planner_block", "Number of the block the last pass was made on."),
+		skew:  gauge("planner_partition_skew_blocks", "By how many blocks the foremost partition is ahead of the watermark."),
+		mode:  gauge("planner_mode", "How nervous the markets are: 0 normal, 1 volatile (5 % within the window), 2 extreme (10 %)."),
 		missed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "planner_index_miss_total", Help: "Liquidatable positions that a sweep found and the index had missed. Must be 0.",
 		}),
-		passes:   seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the snapshot."),
-		ticks:    seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the candidates it makes."),
-		sweeps:   seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
-		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the job it makes standing on the job topic; whole seconds of the source count."),
+		passes: seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the snapshot."),
+		ticks:  seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the candidates it makes."),
+		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
+		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the job it makes standing on the job topic; "+
+			"whole seconds of the source count."),
 		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the job it makes standing on the job topic."),
 	}
 	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.passes, m.ticks, m.sweeps, m.reported, m.received)

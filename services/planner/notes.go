@@ -18,7 +18,7 @@ func (n *notes) news(failures error) (text string, count int) {
 		return "", 0
 	}
 	var fresh []string
-	for _, line := range strings.Split(failures.Error(), "\n") {
+	for line := range strings.SplitSeq(failures.Error(), "\n") {
 		if !n.told[line] {
 			if n.told == nil {
 				n.told = map[string]bool{}

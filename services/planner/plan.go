@@ -98,8 +98,8 @@ func (p *Planner) tick(ctx context.Context) error {
 	return p.announce(ctx, fresh, true)
 }
 
-// reload takes in what became of the state and looks at every market. While the partitions stand at different blocks the last level state stays: verdicts are given on
-// one block, never on a mixture.
+// reload takes in what became of the state and looks at every market. While the partitions stand at different blocks the last level state stays: verdicts
+// are given on one block, never on a mixture.
 func (p *Planner) reload(ctx context.Context) error {
 	c, err := p.store.Changes(ctx, p.shards.mine(), p.book.seen)
 	if err != nil {

@@ -73,7 +73,8 @@ func Start(sh *service.Shell, cfg Config) error {
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, store Store) *Planner {
 	p := &Planner{
 		cfg: cfg, log: log, metrics: metrics, client: client, store: store, shards: newShards(), quotes: newQuotes(), live: newLive(),
-		rearms: make(chan rearm), book: newBook(cfg.Liquidation.Armed()), publisher: newPublisher(client, cfg.Keeper), modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),
+		rearms: make(chan rearm), book: newBook(cfg.Liquidation.Armed()), publisher: newPublisher(client, cfg.Keeper),
+		modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),
 		rules: due.Rules{
 			FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor, FrozenRole: cfg.Planner.FrozenRole, AdlRole: cfg.Planner.AdlRole,
 		},

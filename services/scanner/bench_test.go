@@ -32,7 +32,7 @@ func BenchmarkBackfill(b *testing.B) {
 func benchBackfill(b *testing.B, delayMS, logsEvery uint64, ranges bool) {
 	const blocks = 600
 	d := startDevnet(b)
-	for n := uint64(0); n < blocks; n++ {
+	for n := range uint64(blocks) {
 		if logsEvery > 0 && n%logsEvery == 0 {
 			d.emit(0, orderCreated(byte(n)), marketUpdated(byte(n)), orderExecuted(byte(n)))
 		}

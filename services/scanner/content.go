@@ -34,7 +34,7 @@ func (c content) spread(batches [][]wire.Record, encode encoder) error {
 		}
 	}
 	for _, l := range c.logs {
-		err := error(nil)
+		var err error
 		if gmx.IsParameter(l.Log) {
 			err = toAll(batches, encode, wire.Log{Log: l.Log})
 		} else {

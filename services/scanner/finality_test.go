@@ -169,7 +169,7 @@ func killHalting(t *testing.T, label string, after bool) {
 	d.trade(2)
 	finalized(t, d, k, tr)
 	const depth = 4
-	ancestor := chain.Hash(audits(t, k)[0].blocks[d.Head().Number.Uint64()-depth-1].hash())
+	ancestor := audits(t, k)[0].blocks[d.Head().Number.Uint64()-depth-1].hash()
 	_ = s.stop()
 	d.reorg(depth, evmnode.Replay)
 	wire := &tripwire{label: label, after: after}

@@ -68,9 +68,9 @@ func (p *progress) show(now time.Time, last bool) {
 	r := p.report(now)
 	switch since := now.Sub(p.shown); {
 	case p.terminal != nil && (last || since >= everyBar):
-		fmt.Fprintf(p.terminal, "\r%s\x1b[K", r.bar())
+		_, _ = fmt.Fprintf(p.terminal, "\r%s\x1b[K", r.bar()) // a bar that nobody sees is no reason to stop
 		if last {
-			fmt.Fprintln(p.terminal)
+			_, _ = fmt.Fprintln(p.terminal)
 		}
 	case p.terminal == nil && (last || since >= everyLine):
 		p.log.Info().Uint64("block", r.At).Uint64("to", r.To).Float64("blocks_per_second", r.BlocksPerSecond).

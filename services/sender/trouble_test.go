@@ -335,7 +335,7 @@ func (s *site) forgetsNonces() string {
 			http.Error(w, "out of order", http.StatusServiceUnavailable)
 			return
 		}
-		answer, err := http.Post(s.devnet.RPC(), "application/json", bytes.NewReader(body)) //nolint:noctx // a test's own server
+		answer, err := http.Post(s.devnet.RPC(), "application/json", bytes.NewReader(body))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return

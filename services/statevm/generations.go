@@ -14,6 +14,12 @@ type tenure struct {
 	ended chan error
 }
 
+// end stops the work and waits for its end.
+func (t *tenure) end() {
+	t.stop()
+	<-t.ended //nolint:errcheck // what was stopped ends with the stop's own error
+}
+
 // supervise keeps the active generation up to date and every other one that is marked: one that is being filled, and the one to go back to. It looks
 // once every poll interval what they are; a switch of the active one changes nothing here but whose state readiness speaks of.
 func (s *Statevm) supervise(ctx context.Context) error {
@@ -21,8 +27,7 @@ func (s *Statevm) supervise(ctx context.Context) error {
 	failed := map[int]bool{} // not to be tried again
 	defer func() {
 		for _, t := range running {
-			t.stop()
-			<-t.ended
+			t.end()
 		}
 	}()
 	for {
@@ -90,8 +95,7 @@ func misfit(g pg.Generation) string {
 func (s *Statevm) adjust(ctx context.Context, running map[int]*tenure, wanted, failed map[int]bool) {
 	for generation, t := range running {
 		if !wanted[generation] {
-			t.stop()
-			<-t.ended
+			t.end()
 			delete(running, generation)
 			s.log.Info().Int("generation", generation).Msg("letting go")
 		}

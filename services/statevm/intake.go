@@ -104,6 +104,6 @@ func (in *intake) take(ctx context.Context, limit int) (all parcel) {
 // close ends the reading and waits for its end.
 func (in *intake) close() {
 	in.stop()
-	for range in.parcels { //nolint:revive // what was read ahead is dropped
+	for range in.parcels { // what was read ahead is dropped
 	}
 }

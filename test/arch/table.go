@@ -7,8 +7,10 @@ var (
 	vocabularies = []string{"pkg/chain", "pkg/perp", "pkg/job"}
 	tools        = []string{"pkg/retry", "pkg/secret", "pkg/failpoint", "pkg/ladder"}
 	inner        = slices.Concat(vocabularies, tools)
-	rooms        = []string{"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...", "pkg/delayed/...", "pkg/ttl/..."}
-	shell        = []string{"pkg/service/..."}
+	rooms        = []string{
+		"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...", "pkg/delayed/...", "pkg/ttl/...",
+	}
+	shell = []string{"pkg/service/..."}
 )
 
 // House is the import table of this module, as docs/architecture.md draws it.

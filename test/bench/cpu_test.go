@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,7 +27,7 @@ func databaseCPU() (total time.Duration) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		at := strings.LastIndexByte(string(text), ')')
+		at := bytes.LastIndexByte(text, ')')
 		if err != nil || at < 0 || !strings.Contains(string(text[:at]), "(postgres") {
 			continue
 		}

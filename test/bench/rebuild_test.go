@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestRebuildLive(t *testing.T) {
 	n.await(1)
 
 	grow := func() {
-		old, sizes := n.venue.tip, cloned(n.venue.sizes)
+		old, sizes := n.venue.tip, maps.Clone(n.venue.sizes)
 		n.venue.publish(n.venue.next())
 		n.venue.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: old, OldTip: n.venue.tip}})
 		n.venue.tip, n.venue.asked, n.venue.sizes = old, trade{}, sizes

@@ -47,12 +47,6 @@ func (v *venue) unique() chain.Hash {
 	return chain.Keccak256(binary.BigEndian.AppendUint64(nil, v.serial))
 }
 
-// pick draws one of n, always the same ones in the same order.
-func (v *venue) pick(n uint64) byte {
-	h := v.unique()
-	return byte(binary.BigEndian.Uint64(h[:]) % min(n, 256))
-}
-
 // block is what happens next.
 type block struct {
 	ref     chain.BlockRef
