@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 
@@ -170,10 +171,10 @@ func leavesOutOfReceipts(honest json.RawMessage) json.RawMessage {
 	if json.Unmarshal(honest, &receipts) != nil {
 		return nil
 	}
-	for i := len(receipts) - 1; i >= 0; i-- {
+	for _, receipt := range slices.Backward(receipts) {
 		var logs []json.RawMessage
-		if json.Unmarshal(receipts[i]["logs"], &logs) == nil && len(logs) > 0 {
-			receipts[i]["logs"] = encoded(logs[:len(logs)-1], nil)
+		if json.Unmarshal(receipt["logs"], &logs) == nil && len(logs) > 0 {
+			receipt["logs"] = encoded(logs[:len(logs)-1], nil)
 			return encoded(receipts, nil)
 		}
 	}
