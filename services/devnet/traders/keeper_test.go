@@ -68,6 +68,14 @@ func (k *keeper) round() {
 	for _, log := range logs {
 		k.learn(log)
 	}
+	for len(logs) > 0 {
+		end := slices.IndexFunc(logs, func(l types.Log) bool { return l.TxHash != logs[0].TxHash })
+		if end < 0 {
+			end = len(logs)
+		}
+		k.learnPositions(logs[:end])
+		logs = logs[end:]
+	}
 	params := k.reports(head.Time)
 	k.trySome(ctx, k.positions, params)
 	k.trySome(ctx, k.requests, params)
@@ -84,20 +92,23 @@ func (k *keeper) learn(log types.Log) {
 		k.requests[log.Topics[2]] = request(contracts.DepositHandler, c.DepositHandler, "executeDeposit", log.Topics[2])
 	case "WithdrawalCreated":
 		k.requests[log.Topics[2]] = request(contracts.WithdrawalHandler, c.WithdrawalHandler, "executeWithdrawal", log.Topics[2])
-	case "PositionIncrease", "PositionDecrease":
-		k.learnPosition(log)
 	}
 }
 
-// learnPosition remembers every open position as a liquidation that may succeed.
-func (k *keeper) learnPosition(log types.Log) {
-	l := chain.Log{Address: chain.Address(log.Address), Data: log.Data, TxHash: chain.Hash(log.TxHash), Index: uint32(log.Index)}
-	for _, topic := range log.Topics {
-		l.Topics = append(l.Topics, chain.Hash(topic))
+// learnPositions remembers every open position of a transaction as a liquidation that may succeed.
+func (k *keeper) learnPositions(logs []types.Log) {
+	transaction := make([]chain.Log, len(logs))
+	for i, log := range logs {
+		transaction[i] = chain.Log{
+			Address: chain.Address(log.Address), Data: log.Data, Block: log.BlockNumber, TxHash: chain.Hash(log.TxHash), Index: uint32(log.Index),
+		}
+		for _, topic := range log.Topics {
+			transaction[i].Topics = append(transaction[i].Topics, chain.Hash(topic))
+		}
 	}
-	events, err := k.decoder.Transaction([]chain.Log{l}, 0)
+	events, err := k.decoder.Transaction(transaction, 0)
 	if err != nil {
-		k.t.Errorf("decoding a position: %v", err)
+		k.t.Errorf("decoding a transaction: %v", err)
 		return
 	}
 	for _, e := range events {
