@@ -61,7 +61,7 @@ const (
 	// Shares of its price by which a collateral may move before the rungs are computed anew. A collateral that is the index token moves along the ladder.
 	slack, slackOfIndex = 0.005, 0.1
 	// growth is for how many seconds of borrowing and funding, at the present rates, the rungs are computed ahead.
-	growth = 600
+	growth = 3600
 	// spreadSlack is added to twice the present distance of the index price's sides.
 	spreadSlack = 0.001
 	// Guard of the filter against the rounding of floats: a cent and a billionth of the size. Measured over 4.2 million positions at their thresholds,
