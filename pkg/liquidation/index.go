@@ -3,7 +3,9 @@ package liquidation
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
@@ -118,20 +120,66 @@ func (x *Index) Candidates(market chain.Address, view *perp.View) ([]Candidate, 
 	if err != nil {
 		return nil, fmt.Errorf("looking for liquidations: %w", err)
 	}
-	var found []Candidate
-	var failures []error
+	var due []*entry
 	for _, g := range x.markets[market] {
 		for _, r := range g.due(t, x.armed) {
-			verdict, err := view.Judge(r.Member.position)
-			switch {
-			case err != nil:
-				failures = append(failures, err)
-			case verdict.Liquidatable || verdict.Ratio.Float()/one < x.armed:
-				found = append(found, Candidate{r.Member.position, verdict})
-			}
+			due = append(due, r.Member)
 		}
 	}
-	slices.SortFunc(found, moreUrgent)
+	judged := judgeAll(due, view)
+	near := slices.DeleteFunc(judged, func(j *judgement) bool {
+		return j.err == nil && !j.verdict.Liquidatable && j.verdict.Ratio.Float()/one >= x.armed
+	})
+	return inOrder(near)
+}
+
+// judgement is the verdict on one entry.
+type judgement struct {
+	entry   *entry
+	verdict perp.Verdict
+	err     error
+}
+
+// crowded is how many positions are judged by one goroutine: more of them are shared out, because a gap brings hundreds at once.
+const crowded = 32
+
+// judgeAll judges entries, many of them side by side.
+func judgeAll(due []*entry, view *perp.View) []*judgement {
+	judged := make([]judgement, len(due))
+	pointers := make([]*judgement, len(due))
+	judge := func(from, to int) {
+		for i := from; i < to; i++ {
+			j := &judged[i]
+			j.entry = due[i]
+			j.verdict, j.err = view.Judge(due[i].position)
+			pointers[i] = j
+		}
+	}
+	var others sync.WaitGroup
+	share := max(crowded, (len(due)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	for from := share; from < len(due); from += share {
+		others.Go(func() { judge(from, min(from+share, len(due))) })
+	}
+	judge(0, min(share, len(due)))
+	others.Wait()
+	return pointers
+}
+
+// inOrder makes candidates of judgements, most urgent first, and collects the failures.
+func inOrder(judged []*judgement) (found []Candidate, err error) {
+	var failures []error
+	judged = slices.DeleteFunc(judged, func(j *judgement) bool {
+		if j.err != nil {
+			failures = append(failures, j.err)
+		}
+		return j.err != nil
+	})
+	slices.SortFunc(judged, func(a, b *judgement) int {
+		return moreUrgentOf(&a.verdict, &b.verdict, a.entry.position.PositionKey, b.entry.position.PositionKey)
+	})
+	for _, j := range judged {
+		found = append(slices.Grow(found, len(judged)-len(found)), Candidate{j.entry.position, j.verdict})
+	}
 	return found, errors.Join(failures...)
 }
 

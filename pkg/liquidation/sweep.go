@@ -93,11 +93,15 @@ func (s *Swept) note(p *perp.Position, v perp.Verdict) {
 
 // moreUrgent orders by margin ratio, then by what is missing, then by key, so that the order is the same everywhere.
 func moreUrgent(a, b Candidate) int {
-	if c := a.Verdict.Ratio.Cmp(b.Verdict.Ratio); c != 0 {
+	return moreUrgentOf(&a.Verdict, &b.Verdict, a.Position.PositionKey, b.Position.PositionKey)
+}
+
+func moreUrgentOf(a, b *perp.Verdict, first, second chain.Hash) int {
+	if c := a.Ratio.Cmp(b.Ratio); c != 0 {
 		return c
 	}
-	if c := a.Verdict.RemainingCollateralUsd.Cmp(b.Verdict.RemainingCollateralUsd); c != 0 {
+	if c := a.RemainingCollateralUsd.Cmp(b.RemainingCollateralUsd); c != 0 {
 		return c
 	}
-	return slices.Compare(a.Position.PositionKey[:], b.Position.PositionKey[:])
+	return slices.Compare(first[:], second[:])
 }
