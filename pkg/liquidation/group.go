@@ -101,12 +101,12 @@ func (c *certificate) set(t *perp.Terms, armed float64) {
 
 // holds reports whether a certificate still covers a market's present terms.
 func (c *certificate) holds(key groupKey, t *perp.Terms, armed float64) bool {
-	now := c
+	now := *c
 	now.set(t, armed)
 	price := priceOf(t, key.collateral)
 	factor, _ := t.Borrowing(key.isLong)
 	perSize, _ := t.Funding(key.isLong, key.collateral)
-	return now == c && spread(t) <= c.spread && c.low <= price.Min.Float() &&
+	return now == *c && spread(t) <= c.spread && c.low <= price.Min.Float() &&
 		factor.Float() <= c.borrowing && perSize.Float() <= c.funding
 }
 
