@@ -26,8 +26,8 @@ func (m *Moment) Liquidatable(p perp.Position) bool {
 	if !known || err != nil || p.Status != perp.Active || !perp.LiquidationWindow(p).Holds(index.Second()) {
 		return false
 	}
-	verdict, err := m.View().Judge(p)
-	return err == nil && verdict.Liquidatable
+	_, is, err := m.View().Liquidatable(p)
+	return err == nil && is
 }
 
 // Judged decides about liquidating an open position that has been judged at this moment already, as the index does.

@@ -74,11 +74,9 @@ func (t *Terms) Judge(p Position, discount Uint) (v Verdict, err error) {
 	return v, nil
 }
 
-// Safe reports that a position is healthy even if closing it had the largest impact that may count, the dearer of the two fees and no
+// safe reports that a position is healthy even if closing it had the largest impact that may count, the dearer of the two fees and no
 // discount. What is not safe may still be healthy: [Terms.Judge] knows. It takes the sum of all that the rule may take from a position as one
 // factor of its size, so it costs a fraction of a verdict; nothing in it rounds in the position's favour.
-func (t *Terms) Safe(p Position) bool { return t.safe(&p) }
-
 func (t *Terms) safe(p *Position) (is bool) {
 	own, err := t.judgeable(p)
 	if err != nil {

@@ -149,12 +149,6 @@ func (t *Terms) Funding(isLong bool, collateral chain.Address) (perSize, perSeco
 	return s.fundingPerSize[own.token], s.fundingPerSecond[own.token]
 }
 
-// ProfitCap is how a side's profits are cut at the terms' prices: each is multiplied by paid/owed, both in USD. Owed is zero where nothing is.
-func (t *Terms) ProfitCap(isLong bool) (paid, owed Uint) {
-	c := t.sides[index(isLong)].profits
-	return c.paid, c.owed
-}
-
 // Price is what the terms take for one of the market's tokens.
 func (t *Terms) Price(token chain.Address) (price Price, known bool) {
 	switch token {

@@ -495,7 +495,7 @@ func TestSafeNeverErrs(t *testing.T) {
 		if err != nil || !short.Liquidatable {
 			t.Fatalf("%s remain of %s: %+v, %v", short.RemainingCollateralUsd, threshold, short, err)
 		}
-		if terms.Safe(p) {
+		if terms.safe(&p) {
 			t.Fatalf("called safe: %+v", short)
 		}
 	})

@@ -128,10 +128,10 @@ func presentMoment(ctx context.Context, db *pg.DB, board *price.Board, cfg WhyNo
 	case !s.Level():
 		return nil, fmt.Errorf("nothing can be judged: the partitions of the state stand %d blocks apart (is statevm running?)", s.Skew())
 	}
-	rows := rowsOf{}
-	keep(rows, s.Markets)
-	keep(rows, s.Values)
-	keep(rows, s.Parameters)
+	rows := perp.NewBook()
+	put(rows, s.Markets)
+	put(rows, s.Values)
+	put(rows, s.Parameters)
 	m := &due.Moment{
 		Block: s.Watermark.BlockRef, Generation: uint32(s.Generation), Rows: rows, Glvs: due.GlvsOf(slices.Values(s.Values)), Quotes: map[chain.Address]due.Quote{},
 		Rules: due.Rules{FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor, FrozenRole: cfg.Own.FrozenRole},
@@ -147,14 +147,9 @@ func presentMoment(ctx context.Context, db *pg.DB, board *price.Board, cfg WhyNo
 	return m, nil
 }
 
-type rowsOf map[perp.RowKey]perp.Row
-
-// Get implements [perp.Rows].
-func (r rowsOf) Get(k perp.RowKey) perp.Row { return r[k] }
-
-func keep[R perp.Row](rows rowsOf, add []R) {
-	for _, r := range add {
-		rows[r.RowKey()] = r
+func put[R perp.Row](book *perp.Book, rows []R) {
+	for _, r := range rows {
+		book.Put(r)
 	}
 }
 
