@@ -31,8 +31,8 @@ type Config struct {
 
 // Peer is another keeper as the chain shows it.
 type Peer struct {
-	Tier    int             `toml:"tier"`
-	Signers []chain.Address `toml:"signers"`
+	Tier    int             `toml:"tier" help:"the other keeper's priority"`
+	Signers []chain.Address `toml:"signers" help:"addresses its transactions are sent from"`
 }
 
 // DefaultConfig is a keeper alone; where sharing is enabled, the first of three.

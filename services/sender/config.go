@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
 )
@@ -24,6 +25,7 @@ type Config struct {
 	Postgres pg.Config     `toml:"postgres"`
 	Venue    gmx.Config    `toml:"venue"`
 	Signer   signer.Config `toml:"signer"`
+	Tier     tier.Config   `toml:"tier"`
 	Sender   Settings      `toml:"sender"`
 }
 
@@ -76,7 +78,7 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
-		Signer: signer.DefaultConfig(),
+		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(),
 		Sender: Settings{
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
 			ConfirmTimeout: 10 * time.Second,
