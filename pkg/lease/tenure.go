@@ -16,6 +16,7 @@ type Tenure struct {
 	fence   Fence
 	ttl     time.Duration
 	metrics *Metrics
+	now     func() time.Time
 
 	mu    sync.Mutex
 	until time.Time // monotonic; past it this process takes the lease for lost, whatever the database says
@@ -23,13 +24,18 @@ type Tenure struct {
 
 // Acquire takes the lease of a signer and begins a tenure. See [Store.Acquire] for its errors.
 func Acquire(ctx context.Context, store Store, signer chain.Address, owner Owner, ttl time.Duration, m *Metrics) (*Tenure, error) {
-	asked := time.Now()
+	return AcquireBy(ctx, time.Now, store, signer, owner, ttl, m)
+}
+
+// AcquireBy is [Acquire] by another clock than the process's own, as where time is simulated. The clock must not go back; it is compared with itself alone.
+func AcquireBy(ctx context.Context, now func() time.Time, store Store, signer chain.Address, owner Owner, ttl time.Duration, m *Metrics) (*Tenure, error) {
+	asked := now()
 	fence, err := store.Acquire(ctx, signer, owner, ttl)
 	m.acquired(err)
 	if err != nil {
 		return nil, fmt.Errorf("acquiring the lease of %s: %w", signer, err)
 	}
-	return &Tenure{store: store, fence: fence, ttl: ttl, metrics: m, until: asked.Add(trusted(ttl))}, nil
+	return &Tenure{store: store, fence: fence, ttl: ttl, metrics: m, now: now, until: asked.Add(trusted(ttl))}, nil
 }
 
 // trusted is how long after a request was sent its lease is relied on. The database counts the whole TTL, from later on.
@@ -40,7 +46,7 @@ func (t *Tenure) Fence() Fence { return t.fence }
 
 // Check returns a [LostError] once the tenure's deadline has passed. It is asked immediately before signing and before broadcasting.
 func (t *Tenure) Check(op string) error {
-	if time.Now().Before(t.deadline()) {
+	if t.now().Before(t.deadline()) {
 		return nil
 	}
 	return &LostError{Fence: t.fence, Op: op}
@@ -55,30 +61,42 @@ func (t *Tenure) deadline() time.Time {
 // Keep renews the lease at a third of its TTL until ctx ends, and returns nil then, or until the tenure is over, and returns a [LostError]. A
 // database that does not answer is asked again, sooner, until the deadline.
 func (t *Tenure) Keep(ctx context.Context) error {
-	pause := t.ttl / 3
-	for wait(ctx, min(pause, time.Until(t.deadline()))) {
-		if err := t.Check("renew"); err != nil {
-			t.metrics.renewed(err)
+	for rest := t.rest(); wait(ctx, rest); {
+		var err error
+		if rest, err = t.Tend(ctx); err != nil {
 			return err
-		}
-		err := t.renew(ctx)
-		switch {
-		case Lost(err):
-			return err
-		case err != nil:
-			pause = t.ttl / 20
-		default:
-			pause = t.ttl / 3
 		}
 	}
 	return nil
 }
 
+// Tend renews the lease once and returns how long to rest before the next time: it is what [Tenure.Keep] does whenever it is time. A database that does not answer
+// is no error yet. The error is a [LostError]: the tenure is over.
+func (t *Tenure) Tend(ctx context.Context) (rest time.Duration, err error) {
+	if err := t.Check("renew"); err != nil {
+		t.metrics.renewed(err)
+		return 0, err
+	}
+	switch err := t.renew(ctx); {
+	case Lost(err):
+		return 0, err
+	case err != nil:
+		return min(t.ttl/20, t.left()), nil
+	}
+	return t.rest(), nil
+}
+
+// rest is how long a lease that was just renewed is left alone.
+func (t *Tenure) rest() time.Duration { return min(t.ttl/3, t.left()) }
+
+// left is how long the tenure believes in itself if nothing is renewed.
+func (t *Tenure) left() time.Duration { return t.deadline().Sub(t.now()) }
+
 // renew asks once, and moves the deadline. An answer that comes after the deadline is an answer too late.
 func (t *Tenure) renew(ctx context.Context) error {
-	ctx, cancel := context.WithDeadline(ctx, t.deadline())
+	ctx, cancel := context.WithTimeout(ctx, t.left())
 	defer cancel()
-	asked := time.Now()
+	asked := t.now()
 	err := t.store.Renew(ctx, t.fence, t.ttl)
 	if err == nil {
 		err = t.extend(asked.Add(trusted(t.ttl)))
