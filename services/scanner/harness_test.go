@@ -64,18 +64,20 @@ type devnet struct {
 	*evmnode.Node
 	t      testing.TB
 	keys   []*ecdsa.PrivateKey
-	nonces []uint64
 	client *ethclient.Client
 }
 
+// accounts are how many have means from the beginning.
+const accounts = 3
+
 func startDevnet(t testing.TB) *devnet {
 	t.Helper()
-	d := &devnet{t: t, nonces: make([]uint64, 3)}
+	d := &devnet{t: t}
 	alloc := types.GenesisAlloc{
 		common.Address(emitter): {Code: relayCode, Balance: new(big.Int)},
 		common.Address(store):   {Code: storeCode, Balance: new(big.Int), Storage: map[common.Hash]common.Hash{}},
 	}
-	for i := range d.nonces {
+	for i := range accounts {
 		key, err := crypto.ToECDSA(crypto.Keccak256([]byte{byte(i)}))
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +135,7 @@ func (d *devnet) send(from int, to chain.Address, data []byte) chain.Hash {
 	d.t.Helper()
 	at, wei := common.Address(to), big.NewInt(100_000_000)
 	tx, err := types.SignNewTx(d.keys[from], types.LatestSignerForChainID(d.ChainID()), &types.DynamicFeeTx{
-		ChainID: d.ChainID(), Nonce: d.nonces[from], GasTipCap: wei, GasFeeCap: wei, Gas: 2_000_000, To: &at, Value: new(big.Int), Data: data,
+		ChainID: d.ChainID(), Nonce: d.nextNonce(from), GasTipCap: wei, GasFeeCap: wei, Gas: 2_000_000, To: &at, Value: new(big.Int), Data: data,
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -141,7 +143,6 @@ func (d *devnet) send(from int, to chain.Address, data []byte) chain.Hash {
 	if err := d.SendTransaction(tx); err != nil {
 		d.t.Fatal(err)
 	}
-	d.nonces[from]++
 	return chain.Hash(tx.Hash())
 }
 
@@ -177,9 +178,6 @@ func (d *devnet) reorg(depth uint64, style evmnode.ForkStyle) {
 	if _, err := d.Reorg(depth, style); err != nil {
 		d.t.Fatal(err)
 	}
-	if style == evmnode.Drop {
-		d.resync()
-	}
 }
 
 // trade mines a few blocks with all that matters in them: logs for accounts, markets and everybody, several in one transaction; a signer's transaction
@@ -193,11 +191,22 @@ func (d *devnet) trade(seed byte) {
 	d.emit(1, orderCreated(seed+100))
 	d.send(2, chain.Address{0xdd}, nil)
 	d.mine(2)
-	for i := range d.nonces { // the pool may put off a transaction by a block
-		for d.nonceOf(i) < d.nonces[i] {
+	for i := range d.keys { // the pool may put off a transaction by a block
+		for d.nonceOf(i) < d.nextNonce(i) {
 			d.mine(1)
 		}
 	}
+}
+
+// nextNonce counts the transactions of an account that are on the chain or wait for it. It is asked for each transaction: a fork may have made some vanish
+// and left others waiting, behind a gap.
+func (d *devnet) nextNonce(i int) uint64 {
+	d.t.Helper()
+	nonce, err := d.client.PendingNonceAt(d.t.Context(), common.Address(d.account(i)))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return nonce
 }
 
 // nonceOf is how many transactions of an account are on the chain.
@@ -357,14 +366,3 @@ func eventually(t *testing.T, what string, holds func() error) {
 }
 
 var errNotYet = errors.New("not yet")
-
-// resync takes the nonces from the chain: a Drop fork has made transactions vanish.
-func (d *devnet) resync() {
-	d.t.Helper()
-	for i := range d.nonces {
-		var err error
-		if d.nonces[i], err = d.client.PendingNonceAt(d.t.Context(), common.Address(d.account(i))); err != nil {
-			d.t.Fatal(err)
-		}
-	}
-}
