@@ -8,6 +8,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
@@ -18,10 +19,15 @@ import (
 type record struct {
 	tenure   *lease.Tenure
 	store    txm.Reports
-	producer *resultProducer
-	letters  *deadLetters
+	producer teller // of all that has ended
+	letters  teller // of what was given up
 	metrics  *Metrics
 	log      zerolog.Logger
+}
+
+// teller tells the world of arms that have ended. After an error some may be told of and some not; all may be told of again.
+type teller interface {
+	publish(ctx context.Context, ended []txm.Ended) error
 }
 
 // pass publishes until nothing is left.
@@ -32,9 +38,11 @@ func (r record) pass(ctx context.Context) error {
 		if err != nil || len(ended) == 0 {
 			return err
 		}
+		failpoint.Hit("sender.report.before")
 		if err := r.producer.publish(ctx, ended); err != nil {
 			return err
 		}
+		failpoint.Hit("sender.report.published")
 		if err := r.letters.publish(ctx, ended); err != nil {
 			return err
 		}
@@ -45,6 +53,7 @@ func (r record) pass(ctx context.Context) error {
 		if err := r.store.Reported(ctx, r.tenure.Fence(), ids); err != nil {
 			return err
 		}
+		failpoint.Hit("sender.report.after")
 		r.tell(ended)
 	}
 }

@@ -37,6 +37,8 @@ type Sender struct {
 	leases  leases
 	nonces  nonce.Store
 	intents txm.Store
+	// tellers begin to tell, for one tenure, of what has ended and of what was given up.
+	tellers func() (ended, givenUp teller)
 
 	clock   func() time.Time // compared with itself alone
 	horizon *horizon
@@ -118,6 +120,9 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 		client: client, node: node, state: db, leases: db.Leases(), nonces: db.Leases(), intents: db.Intents(),
 		heard: db.Intents().Listener(),
 		clock: time.Now, quotes: newQuotes(),
+	}
+	s.tellers = func() (teller, teller) {
+		return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 	}
 	s.horizon = newHorizon(func() time.Time { return s.clock() })
 	return s

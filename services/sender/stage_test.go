@@ -422,7 +422,8 @@ func TestLoop(t *testing.T) {
 		w := &worker{Sender: &Sender{}, name: "signer x", log: zerolog.Nop()}
 		start, wake := time.Now(), make(chan struct{}, 1)
 		var at []time.Duration
-		err := w.loop(t.Context(), "test", 10*time.Second, func() [2]<-chan struct{} { return [2]<-chan struct{}{wake} }, func(context.Context) error {
+		woken := func() [2]<-chan struct{} { return [2]<-chan struct{}{wake} }
+		err := w.loop(t.Context(), pass{name: "test", wake: woken, run: func(context.Context) error {
 			at = append(at, time.Since(start))
 			switch len(at) {
 			case 1:
@@ -436,8 +437,8 @@ func TestLoop(t *testing.T) {
 				return fmt.Errorf("writing: %w", &lease.LostError{Op: "test"})
 			}
 			return nil
-		})
-		if !lease.Lost(err) || !slices.Equal(at, []time.Duration{0, again, again, again + 10*time.Second}) {
+		}})
+		if !lease.Lost(err) || !slices.Equal(at, []time.Duration{0, again, again, again + idle}) {
 			t.Errorf("passes at %v, then %v", at, err)
 		}
 		if w.notices.has("away") {

@@ -94,28 +94,40 @@ func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
 func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
 	defer w.notices.set(w.gate(), "")
 	group, ctx := errgroup.WithContext(ctx)
-	b := &broadcast{
+	b := w.broadcast(t)
+	defer b.close()
+	group.Go(func() error { return t.Keep(ctx) })
+	for _, p := range w.passes(t, b) {
+		group.Go(func() error { return w.loop(ctx, p) })
+	}
+	return group.Wait()
+}
+
+// pass is what one loop of a tenure does each time it is woken.
+type pass struct {
+	name string
+	run  func(context.Context) error
+	// wake returns what wakes the loop. It is asked before the pass, so that what happens during it is not missed.
+	wake func() [2]<-chan struct{}
+}
+
+// passes are the loops of a tenure, in the order in which work goes through them.
+func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
+	again := w.renewal(t, b)
+	ended, givenUp := w.tellers()
+	r := record{tenure: t, store: w.intents, producer: ended, letters: givenUp, metrics: w.metrics, log: w.log}
+	return []pass{
+		{"drain", w.drain(t, b, again).pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.horizon.next()} }},
+		{"confirm", w.confirm(t, b, again).pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.horizon.next()} }},
+		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
+	}
+}
+
+func (w *worker) broadcast(t *lease.Tenure) *broadcast {
+	return &broadcast{
 		tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]sent{},
 		builders: len(w.cfg.Chain.PrivateURLs) > 0,
 	}
-	defer b.close()
-	again := w.renewal(t, b)
-	d, c := w.drain(t, b, again), w.confirm(t, b, again)
-	r := record{
-		tenure: t, store: w.intents, producer: newResultProducer(w.client, w.cfg.Keeper), letters: newDeadLetters(w.client, w.cfg.Keeper),
-		metrics: w.metrics, log: w.log,
-	}
-	group.Go(func() error { return t.Keep(ctx) })
-	group.Go(func() error {
-		return w.loop(ctx, "drain", idle, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.horizon.next()} }, d.pass)
-	})
-	group.Go(func() error {
-		return w.loop(ctx, "confirm", idle, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.horizon.next()} }, c.pass)
-	})
-	group.Go(func() error {
-		return w.loop(ctx, "record", idle, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }, r.pass)
-	})
-	return group.Wait()
 }
 
 // gate names the gate of this signer in notices.
@@ -194,22 +206,14 @@ func (w *worker) confirm(t *lease.Tenure, b *broadcast, again renewal) *confirm 
 }
 
 // loop makes a pass whenever it is woken, and at least once a period, until ctx ends or the tenure is over. What else fails is tried again.
-func (w *worker) loop(ctx context.Context, name string, period time.Duration, wake func() [2]<-chan struct{}, pass func(context.Context) error) error {
-	part := w.name + " " + name
-	defer w.notices.set(part, "")
+func (w *worker) loop(ctx context.Context, p pass) error {
+	defer w.notices.set(w.part(p), "")
 	said := ""
 	for {
-		signals := wake() // before the pass, so that what happens during it is not missed
-		rest, err := period, pass(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case lease.Lost(err):
+		signals, rest, err := w.once(ctx, p, &said)
+		if err != nil {
 			return err
-		case err != nil:
-			signals, rest = [2]<-chan struct{}{}, again
 		}
-		said = w.say(part, said, err)
 		timer := time.NewTimer(rest)
 		select {
 		case <-signals[0]:
@@ -220,6 +224,26 @@ func (w *worker) loop(ctx context.Context, name string, period time.Duration, wa
 		timer.Stop()
 	}
 }
+
+// once makes one pass, and returns what wakes the next one, and when it is due if nothing does.
+func (w *worker) once(ctx context.Context, p pass, said *string) (signals [2]<-chan struct{}, rest time.Duration, err error) {
+	signals = p.wake()
+	err = p.run(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return signals, 0, context.Cause(ctx)
+	case lease.Lost(err):
+		return signals, 0, err
+	}
+	*said = w.say(w.part(p), *said, err)
+	if err != nil {
+		return [2]<-chan struct{}{}, again, nil
+	}
+	return signals, idle, nil
+}
+
+// part names a pass in notices.
+func (w *worker) part(p pass) string { return w.name + " " + p.name }
 
 // say tells readiness how a pass went, and the log when that has changed.
 func (w *worker) say(part, before string, err error) string {
