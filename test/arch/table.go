@@ -9,6 +9,7 @@ var (
 	inner        = slices.Concat(vocabularies, tools)
 	rooms        = []string{
 		"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...", "pkg/delayed/...", "pkg/ttl/...",
+		"pkg/execution/...",
 	}
 	shell = []string{"pkg/service/..."}
 )
@@ -34,6 +35,7 @@ var House = Table{
 		{Path: "pkg/tier/...", May: append([]string{"pkg/ttl"}, inner...)},
 		{Path: "pkg/delayed/...", May: inner},
 		{Path: "pkg/ttl/...", May: tools},
+		{Path: "pkg/execution/...", May: inner},
 
 		{Path: "pkg/evm/...", May: inner},
 		{Path: "pkg/gmx/...", May: inner},

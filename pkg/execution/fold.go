@@ -1,0 +1,247 @@
+package execution
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// Decoder understands the contracts' logs. The logs of one call are of one transaction; blockTimeMs is in Unix milliseconds.
+type Decoder interface {
+	Transaction(logs []chain.Log, blockTimeMs uint64) ([]perp.Event, error)
+}
+
+// Share is what one partition has of a block or a range: its LOG and TX records, each in the order they stand in.
+type Share struct {
+	Logs []chain.Log
+	Txs  []chain.Tx
+}
+
+// Fold joins the partitions of one log topic. Whoever reads it gathers the records of a partition up to a BLOCK_END or RANGE_END and hands them over; PARAM
+// and FINALIZED records do not concern it, and neither does a CORRECTION, because the blocks that follow it carry a higher attempt. Records of scanners that
+// have been replaced (a lower epoch) are the reader's to leave out, and so is a batch whose beginning it has not read.
+//
+// It is for one goroutine at a time.
+type Fold struct {
+	decoder Decoder
+	lanes   []lane
+	blocks  map[place]*block
+	swept   uint64 // blocks below have been forgotten
+}
+
+// lane is one partition.
+type lane struct {
+	begun bool
+	tip   uint64
+	spans []span // of numbers that came in ranges
+}
+
+// span is a range of block numbers, both ends included.
+type span struct{ first, last uint64 }
+
+// place names a block.
+type place struct {
+	number uint64
+	hash   chain.Hash
+}
+
+// block is what is known of one block so far.
+type block struct {
+	ref   chain.BlockRef
+	parts []*part // by partition; nil = not read, or taken back
+	told  map[uint32]bool
+}
+
+// part is what one partition says of a block.
+type part struct {
+	attempt uint32
+	endings []Execution // Tx not filled in yet
+	txs     []chain.Tx
+}
+
+// remembered is for how many blocks under the partition furthest behind a block is remembered as told: longer than any reorg, and than any repetition of
+// records by a scanner that starts again.
+const remembered = 1000
+
+// NewFold returns a fold over the given number of partitions.
+func NewFold(decoder Decoder, partitions int) *Fold {
+	return &Fold{decoder: decoder, lanes: make([]lane, partitions), blocks: map[place]*block{}}
+}
+
+// Block takes what a partition has of a block, at its BLOCK_END, and returns the executions that can be told now. An error says that the records make no
+// sense; the fold must not be used after one.
+func (f *Fold) Block(partition int, ref chain.BlockRef, attempt uint32, s Share) ([]Execution, error) {
+	p, err := f.read(ref.TimeMs, attempt, s)
+	if err != nil {
+		return nil, err
+	}
+	b := f.put(partition, ref, p)
+	f.advance(partition, ref.Number)
+	return f.tell([]*block{b})
+}
+
+// Range takes what a partition has of a range of final blocks, at its RANGE_END: before is the block under it, and blocks are those with records in this
+// partition.
+func (f *Fold) Range(partition int, before, last chain.BlockRef, blocks []chain.BlockRef, s Share) ([]Execution, error) {
+	for _, ref := range blocks {
+		of := Share{
+			Logs: only(s.Logs, func(l chain.Log) bool { return l.BlockHash == ref.Hash }),
+			Txs:  only(s.Txs, func(t chain.Tx) bool { return t.BlockHash == ref.Hash }),
+		}
+		p, err := f.read(ref.TimeMs, 0, of)
+		if err != nil {
+			return nil, err
+		}
+		f.put(partition, ref, p)
+	}
+	reach := span{before.Number + 1, last.Number}
+	f.lanes[partition].spans = append(f.lanes[partition].spans, reach)
+	f.advance(partition, last.Number)
+	inside := slices.Collect(maps.Values(f.blocks))
+	return f.tell(slices.DeleteFunc(inside, func(b *block) bool { return !reach.holds(b.ref.Number) }))
+}
+
+// Undo takes a partition's REORG. What was not told of the blocks it takes back is dropped. One that is read a second time changes nothing.
+func (f *Fold) Undo(partition int, r chain.Reorg) {
+	tip := f.blocks[place{r.OldTip.Number, r.OldTip.Hash}]
+	if tip == nil || tip.parts[partition] == nil {
+		return
+	}
+	for _, b := range f.blocks {
+		if b.ref.Number > r.Ancestor.Number {
+			b.parts[partition] = nil
+		}
+	}
+	f.lanes[partition].tip = r.Ancestor.Number
+}
+
+// read decodes a partition's share of one block.
+func (f *Fold) read(timeMs uint64, attempt uint32, s Share) (*part, error) {
+	p := &part{attempt: attempt, txs: s.Txs}
+	for logs := s.Logs; len(logs) > 0; {
+		n := slices.IndexFunc(logs, func(l chain.Log) bool { return l.TxHash != logs[0].TxHash })
+		if n < 0 {
+			n = len(logs)
+		}
+		events, err := f.decoder.Transaction(logs[:n], timeMs)
+		if err != nil {
+			return nil, fmt.Errorf("block %d, transaction %s: %w", logs[0].Block, logs[0].TxHash, err)
+		}
+		for _, e := range Endings(events) {
+			e.Tx.Hash = logs[0].TxHash
+			p.endings = append(p.endings, e)
+		}
+		logs = logs[n:]
+	}
+	return p, nil
+}
+
+// put adds a part to its block, unless the partition has said it already.
+func (f *Fold) put(partition int, ref chain.BlockRef, p *part) *block {
+	at := place{ref.Number, ref.Hash}
+	b := f.blocks[at]
+	if b == nil {
+		b = &block{ref: ref, parts: make([]*part, len(f.lanes)), told: map[uint32]bool{}}
+		f.blocks[at] = b
+	}
+	if known := b.parts[partition]; known == nil || known.attempt < p.attempt {
+		b.parts[partition] = p
+	}
+	return b
+}
+
+// tell returns the executions of those of the blocks that all partitions have, in the chain's order.
+func (f *Fold) tell(blocks []*block) (told []Execution, err error) {
+	for _, b := range blocks {
+		if !f.whole(b) {
+			continue
+		}
+		of, err := b.tell()
+		if err != nil {
+			return nil, err
+		}
+		told = append(told, of...)
+	}
+	slices.SortFunc(told, func(x, y Execution) int {
+		return cmp.Or(cmp.Compare(x.Pos.Block, y.Pos.Block), cmp.Compare(x.Pos.Index, y.Pos.Index))
+	})
+	return told, nil
+}
+
+// whole tells whether every partition has said what it has of a block.
+func (f *Fold) whole(b *block) bool {
+	for i, p := range b.parts {
+		if p == nil && !slices.ContainsFunc(f.lanes[i].spans, func(s span) bool { return s.holds(b.ref.Number) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// tell joins a block's endings with its transactions. While a correction is on its way through the partitions, the record of a transaction may follow.
+func (b *block) tell() (told []Execution, err error) {
+	txs, attempts := map[chain.Hash]chain.Tx{}, map[uint32]bool{}
+	for _, p := range b.parts {
+		if p != nil {
+			attempts[p.attempt] = true
+			for _, tx := range p.txs {
+				txs[tx.Hash] = tx
+			}
+		}
+	}
+	for _, p := range b.parts {
+		if p == nil {
+			continue
+		}
+		for _, e := range p.endings {
+			tx, known := txs[e.Tx.Hash]
+			switch {
+			case !known && len(attempts) == 1:
+				return nil, fmt.Errorf("block %d %s: no partition says who sent transaction %s", b.ref.Number, b.ref.Hash, e.Tx.Hash)
+			case !known, b.told[e.Pos.Index]:
+				continue
+			}
+			b.told[e.Pos.Index] = true
+			e.Tx, e.Block = tx, b.ref
+			told = append(told, e)
+		}
+	}
+	return told, nil
+}
+
+// advance notes how far a partition is, and forgets what nobody will speak of again.
+func (f *Fold) advance(partition int, number uint64) {
+	f.lanes[partition].begun, f.lanes[partition].tip = true, number
+	slowest := number
+	for _, l := range f.lanes {
+		if !l.begun {
+			return
+		}
+		slowest = min(slowest, l.tip)
+	}
+	floor := slowest - min(slowest, remembered)
+	if floor < f.swept+remembered/4 {
+		return
+	}
+	f.swept = floor
+	maps.DeleteFunc(f.blocks, func(at place, _ *block) bool { return at.number < floor })
+	for i := range f.lanes {
+		l := &f.lanes[i]
+		l.spans = slices.DeleteFunc(l.spans, func(s span) bool { return s.last < floor })
+	}
+}
+
+func (s span) holds(number uint64) bool { return s.first <= number && number <= s.last }
+
+func only[T any](all []T, keep func(T) bool) (some []T) {
+	for _, x := range all {
+		if keep(x) {
+			some = append(some, x)
+		}
+	}
+	return some
+}
