@@ -10,6 +10,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/signer"
@@ -63,7 +64,10 @@ func (c claim) run(ctx context.Context, tasks []*task) (verdict, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
 	defer cancel()
-	return c.settle(ctx, tasks, next, c.store.Claim(ctx, c.tenure.Fence(), b))
+	failpoint.Hit("sender.commit.before")
+	err = c.store.Claim(ctx, c.tenure.Fence(), b)
+	failpoint.Hit("sender.commit.after")
+	return c.settle(ctx, tasks, next, err)
 }
 
 // settle reads the answer to the statement.

@@ -12,6 +12,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
@@ -206,9 +207,11 @@ func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r
 	if r.Outcome, r.Reason, err = c.outcome(ctx, f, found); err != nil {
 		return err
 	}
+	failpoint.Hit("sender.receipt.before")
 	if err := c.store.Record(ctx, c.tenure.Fence(), r); err != nil {
 		return err
 	}
+	failpoint.Hit("sender.receipt.after")
 	c.metrics.landed.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.age(f.Intent.Job.BirthMs).Seconds())
 	c.tell("mined", f, r)
 	return nil
@@ -228,9 +231,11 @@ func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) 
 }
 
 func (c *confirm) takeBack(ctx context.Context, f txm.Flight) error {
+	failpoint.Hit("sender.take_back.before")
 	if err := c.store.TakeBack(ctx, c.tenure.Fence(), *f.Mined); err != nil {
 		return err
 	}
+	failpoint.Hit("sender.take_back.after")
 	c.metrics.reorgs.Inc()
 	c.tell("the block left the chain", f, *f.Mined)
 	c.broadcast.restart(f.Newest().Hash)
@@ -239,9 +244,11 @@ func (c *confirm) takeBack(ctx context.Context, f txm.Flight) error {
 
 func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 	r := *f.Mined
+	failpoint.Hit("sender.finish.before")
 	if err := c.store.Finish(ctx, c.tenure.Fence(), r, c.rest(f.Intent, r.Outcome)); err != nil {
 		return err
 	}
+	failpoint.Hit("sender.finish.after")
 	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.age(f.Intent.Job.BirthMs).Seconds())
 	c.tell("final", f, r)
 	c.ended()

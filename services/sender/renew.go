@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/signer"
@@ -125,9 +126,11 @@ func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan)
 		return err
 	}
 	next := txm.Replacement{Intent: f.Intent.ID, After: newest.Hash, Kind: p.kind, Tx: tx, Cancel: p.cancel}
+	failpoint.Hit("sender.replace.before")
 	if err := r.store.Replace(ctx, r.tenure.Fence(), next); err != nil {
 		return err
 	}
+	failpoint.Hit("sender.replace.after")
 	r.metrics.replacements.WithLabelValues(string(lane), string(p.kind)).Inc()
 	r.log.Info().Str("job", f.Intent.Job.ID).Uint64("nonce", tx.Nonce).Str("kind", string(p.kind)).Str("after", newest.Hash.Hex()).Str("hash", tx.Hash.Hex()).
 		Uint64("gas_price", price).Str("reason", p.cancel.Reason).Msg("replaced")
@@ -173,6 +176,8 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 
 // sign makes a transaction that offers one price as tip and as cap.
 func sign(ctx context.Context, key signer.Signer, chainID, n uint64, what call, price uint64) (txm.SignedTx, error) {
+	failpoint.Hit("sender.sign.before")
 	raw, hash, err := key.Sign(ctx, signer.Tx{ChainID: chainID, Nonce: n, To: what.to, Data: what.data, Gas: what.gas, Tip: price, Cap: price})
+	failpoint.Hit("sender.sign.after")
 	return txm.SignedTx{Nonce: n, Gas: what.gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
 }

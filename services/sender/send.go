@@ -12,6 +12,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
 )
@@ -53,7 +54,9 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 		return err
 	}
 	b.expect(tx.Hash)
+	failpoint.Hit("sender.send.before")
 	answer := b.transmit(ctx, tx.Raw)
+	failpoint.Hit("sender.reply.before")
 	class := evm.SendClass(answer)
 	news := b.answered(tx.Hash, class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
@@ -91,6 +94,7 @@ func loud(news bool, class evm.Class) zerolog.Level {
 // note stores the answer. An intent that has moved on meanwhile, because confirm was faster, needs no note.
 func (b *broadcast) note(ctx context.Context, tx txm.SignedTx, class evm.Class) error {
 	err := b.store.Noted(ctx, b.tenure.Fence(), tx.Hash, string(class), class == evm.Accepted)
+	failpoint.Hit("sender.reply.after")
 	if txm.Refused(err) != "" {
 		return nil
 	}
