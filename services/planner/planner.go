@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
@@ -29,7 +30,7 @@ type Planner struct {
 	quotes    *quotes
 	book      *book
 	finder    *finder
-	publisher *publisher
+	publisher sayer
 	live      *live
 	rules     due.Rules
 	modes     *liquidation.Modes
@@ -40,6 +41,11 @@ type Planner struct {
 	noted      notes              // failures that have been told
 	stateReady *service.Condition // whether snapshots are had
 	jobsReady  *service.Condition // whether jobs can be published
+}
+
+// sayer says jobs to whoever executes them. After an error it is unknown which were heard; they may all be said again.
+type sayer interface {
+	publish(ctx context.Context, jobs []job.Job) error
 }
 
 // Store is what the planner asks Postgres.
@@ -71,9 +77,16 @@ func Start(sh *service.Shell, cfg Config) error {
 
 // New wires a planner. It connects to nothing yet.
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, store Store) *Planner {
+	p := newPlanner(cfg, log, metrics, store)
+	p.client, p.publisher = client, newPublisher(client, cfg.Keeper)
+	return p
+}
+
+// newPlanner wires all but the wire.
+func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *Planner {
 	p := &Planner{
-		cfg: cfg, log: log, metrics: metrics, client: client, store: store, shards: newShards(), quotes: newQuotes(), live: newLive(),
-		rearms: make(chan rearm), book: newBook(cfg.Liquidation.Armed()), publisher: newPublisher(client, cfg.Keeper),
+		cfg: cfg, log: log, metrics: metrics, store: store, shards: newShards(), quotes: newQuotes(), live: newLive(),
+		rearms: make(chan rearm), book: newBook(cfg.Liquidation.Armed()),
 		modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),
 		rules: due.Rules{
 			FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor, FrozenRole: cfg.Planner.FrozenRole, AdlRole: cfg.Planner.AdlRole,
