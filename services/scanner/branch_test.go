@@ -221,3 +221,33 @@ func TestBrokenStreams(t *testing.T) {
 		t.Errorf("a block that comes again: %+v, %v", s.branch.tip(), err)
 	}
 }
+
+// What takes blocks back counts once, however often it is said: what has grown on the ancestor since stays.
+func TestTakenBackOnce(t *testing.T) {
+	meta := wire.Meta{Epoch: 1}
+	first := ref(100, 0, ref(99, 0, chain.BlockRef{}))
+	old, second := ref(101, 0, first), ref(101, 1, first)
+	third := ref(102, 1, second)
+	back := chain.Reorg{Ancestor: first, OldTip: old}
+	for name, again := range map[string]struct {
+		taken   wire.Message
+		attempt uint32
+	}{
+		"a reorg":      {wire.Reorg{Reorg: back}, 0},
+		"a correction": {wire.Correction{Reorg: back, Attempt: 1}, 1},
+	} {
+		end := func(b chain.BlockRef, attempt uint32) written {
+			return written{wire.BlockEnd{Block: b, Attempt: attempt}, meta}
+		}
+		log := []written{
+			{wire.Epoch{Number: 1}, meta}, end(first, 0), end(old, 0),
+			{again.taken, meta}, end(second, again.attempt), end(third, again.attempt),
+			{again.taken, meta}, end(second, again.attempt), end(third, again.attempt),
+		}
+		for upTo := 7; upTo <= len(log); upTo++ {
+			if s, err := replay(log[:upTo], true); err != nil || s.branch.tip() != third {
+				t.Errorf("%s said again, after %d records: %+v, %v", name, upTo, s.branch.tip(), err)
+			}
+		}
+	}
+}

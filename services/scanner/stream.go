@@ -89,7 +89,11 @@ func (s *stream) begin(number uint64) {
 	}
 }
 
+// reorg takes a branch back. One that was taken back before is said again, and read over: what has grown on the ancestor since is not what it speaks of.
 func (s *stream) reorg(m wire.Reorg) error {
+	if !m.Accepted && s.branch.has(m.Ancestor) && !s.branch.has(m.OldTip) {
+		return nil
+	}
 	if err := s.rewind(m.Ancestor); err != nil {
 		return err
 	}
@@ -99,7 +103,11 @@ func (s *stream) reorg(m wire.Reorg) error {
 	return nil
 }
 
+// correct takes back what was published wrong. Attempts rise with each correction, so one that is not above the branch's is said again.
 func (s *stream) correct(ancestor chain.BlockRef, attempt uint32) error {
+	if s.branch.has(ancestor) && attempt <= s.branch.attempt {
+		return nil
+	}
 	if err := s.rewind(ancestor); err != nil {
 		return err
 	}
