@@ -1,0 +1,164 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/txm"
+)
+
+var errTwice = errors.New("claim: the transaction is stored already")
+
+// Claim implements txm.Claims.
+func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
+	return l.do("claim", func() error {
+		a := l.held(f)
+		if a == nil {
+			return &lease.LostError{Fence: f, Op: "claim"}
+		}
+		wanted, slots, why := l.place(a, f.Signer, b)
+		if why != "" {
+			return &txm.RefusedError{Op: "claim", Why: why}
+		}
+		if slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return l.attempts[c.Tx.Hash] != nil }) {
+			return errTwice
+		}
+		for n, c := range b.Claims {
+			a.dequeue(wanted[n])
+			wanted[n].slot = slots[n]
+			l.launch(a, wanted[n], c.Tx, txm.Exec)
+			a.next = max(a.next, c.Tx.Nonce+1)
+		}
+		return nil
+	})
+}
+
+// place finds the intents of a batch and a place for each, or says why there is none: in the order in which Postgres finds out.
+func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []*intent, slots []int, why txm.Refusal) {
+	for _, c := range b.Claims {
+		i := l.intents[c.Intent]
+		if i == nil || i.Signer != signer || !i.State.To(txm.Signed) || slices.Contains(wanted, i) {
+			return nil, nil, txm.Moved
+		}
+		wanted = append(wanted, i)
+	}
+	switch {
+	case a.next != b.Cursor:
+		return nil, nil, txm.CursorMoved
+	case len(a.flying)+len(wanted) > b.Limits.Signer:
+		return nil, nil, txm.SignerFull
+	}
+	slots, roomy := l.free(wanted, b.Limits.Liquidations)
+	if !roomy || !a.fits(b) {
+		if slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return c.Tx.Nonce < b.Cursor }) {
+			return nil, nil, txm.CursorMoved // a gap that is none any more
+		}
+		return nil, nil, txm.KeeperFull
+	}
+	return wanted, slots, l.busy(wanted)
+}
+
+// fits tells whether the numbers of a batch are gaps below the cursor and those from it on, each once.
+func (a *account) fits(b txm.Batch) bool {
+	var fresh, top uint64
+	seen := map[uint64]bool{}
+	for _, c := range b.Claims {
+		n := c.Tx.Nonce
+		if seen[n] || a.taken[n] {
+			return false
+		}
+		seen[n], top = true, max(top, n)
+		if n >= b.Cursor {
+			fresh++
+		}
+	}
+	return len(b.Claims) > 0 && top < b.Cursor+fresh
+}
+
+// free finds a slot below the limit for each liquidation; other jobs take slot 0, which is none.
+func (l *Ledger) free(wanted []*intent, limit int) (slots []int, roomy bool) {
+	next := 1
+	for _, i := range wanted {
+		if i.Job.Kind != job.Liquidation {
+			slots = append(slots, 0)
+			continue
+		}
+		for l.slots[next] {
+			next++
+		}
+		if next > limit {
+			return nil, false
+		}
+		slots = append(slots, next)
+		next++
+	}
+	return slots, true
+}
+
+// busy says which of the things that are unique in flight is taken, by what flies or within the batch.
+func (l *Ledger) busy(wanted []*intent) txm.Refusal {
+	keys, accounts := map[chain.Hash]bool{}, map[chain.Address]bool{}
+	for _, i := range wanted {
+		if l.keys[i.Job.Key] || keys[i.Job.Key] {
+			return txm.KeyBusy
+		}
+		keys[i.Job.Key] = true
+		if i.Job.Kind != job.Liquidation {
+			continue
+		}
+		if l.liquidations[i.Job.Account] || accounts[i.Job.Account] {
+			return txm.AccountBusy
+		}
+		accounts[i.Job.Account] = true
+	}
+	return ""
+}
+
+// launch gives an intent its number and its first transaction.
+func (l *Ledger) launch(a *account, i *intent, tx txm.SignedTx, kind txm.AttemptKind) {
+	i.State, i.Nonce = txm.Signed, tx.Nonce
+	i.attempts = []txm.Attempt{{SignedTx: tx, Kind: kind, Seq: 1}}
+	l.attempts[tx.Hash], a.taken[tx.Nonce] = i, true
+	l.keys[i.Job.Key] = true
+	if i.Job.Kind == job.Liquidation {
+		l.liquidations[i.Job.Account], l.slots[i.slot] = true, true
+	}
+	at, _ := slices.BinarySearchFunc(a.flying, i, byNonce)
+	a.flying = slices.Insert(a.flying, at, i)
+}
+
+// landed frees what was unique to an intent in flight.
+func (l *Ledger) landed(a *account, i *intent) {
+	delete(l.keys, i.Job.Key)
+	if i.Job.Kind == job.Liquidation {
+		delete(l.liquidations, i.Job.Account)
+		delete(l.slots, i.slot)
+	}
+	if at, found := slices.BinarySearchFunc(a.flying, i, byNonce); found {
+		a.flying = slices.Delete(a.flying, at, at+1)
+	}
+}
+
+func byNonce(a, b *intent) int {
+	if a.Nonce != b.Nonce {
+		if a.Nonce < b.Nonce {
+			return -1
+		}
+		return 1
+	}
+	return 0
+}
+
+// Claimed implements txm.Claims.
+func (l *Ledger) Claimed(_ context.Context, id int64) (chain.Hash, error) {
+	return ask(l, "claimed", func() (chain.Hash, error) {
+		if i := l.intents[id]; i != nil && len(i.attempts) > 0 {
+			return i.attempts[0].Hash, nil
+		}
+		return chain.Hash{}, nil
+	})
+}

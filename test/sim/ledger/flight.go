@@ -1,0 +1,137 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/txm"
+)
+
+// InFlight implements txm.Flights.
+func (l *Ledger) InFlight(_ context.Context, signer chain.Address) ([]txm.Flight, error) {
+	return ask(l, "in_flight", func() (flights []txm.Flight, err error) {
+		a := l.accounts[signer]
+		if a == nil {
+			return nil, nil
+		}
+		for _, i := range a.flying {
+			flights = append(flights, txm.Flight{Intent: l.read(i), Attempts: slices.Clone(i.attempts), Mined: copied(i.receipt)})
+		}
+		return flights, nil
+	})
+}
+
+func copied(r *txm.Receipt) *txm.Receipt {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	return &out
+}
+
+// of returns the intent of a transaction of a signer, or nil.
+func (l *Ledger) of(signer chain.Address, hash chain.Hash) *intent {
+	if i := l.attempts[hash]; i != nil && i.Signer == signer {
+		return i
+	}
+	return nil
+}
+
+// Noted implements txm.Flights.
+func (l *Ledger) Noted(_ context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error {
+	return l.fenced("noted", f, func(*account) bool {
+		i := l.of(f.Signer, hash)
+		if i == nil {
+			return false
+		}
+		n := slices.IndexFunc(i.attempts, func(a txm.Attempt) bool { return a.Hash == hash })
+		i.attempts[n].Sends++
+		i.attempts[n].LastClass = class
+		if accepted && i.State == txm.Signed {
+			i.State = txm.Sent
+		}
+		return true
+	})
+}
+
+// Record implements txm.Flights.
+func (l *Ledger) Record(_ context.Context, f lease.Fence, r txm.Receipt) error {
+	return l.fenced("record", f, func(a *account) bool {
+		i := l.of(f.Signer, r.TxHash)
+		if i == nil || !i.State.To(txm.Mined) && i.State != txm.Mined {
+			return false
+		}
+		a.burnt.remove(i.receipt)
+		r.Block = chain.BlockRef{Number: r.Block.Number, Hash: r.Block.Hash}
+		i.State, i.receipt = txm.Mined, &r
+		a.burnt.add(i.receipt, l.clock())
+		return true
+	})
+}
+
+// recorded returns the intent whose stored receipt is the same as another, or nil.
+func (l *Ledger) recorded(signer chain.Address, r txm.Receipt) *intent {
+	if i := l.of(signer, r.TxHash); i != nil && i.receipt != nil && i.receipt.Same(r) {
+		return i
+	}
+	return nil
+}
+
+// TakeBack implements txm.Flights.
+func (l *Ledger) TakeBack(_ context.Context, f lease.Fence, r txm.Receipt) error {
+	return l.fenced("take_back", f, func(a *account) bool {
+		i := l.recorded(f.Signer, r)
+		if i == nil || i.State != txm.Mined {
+			return false
+		}
+		a.burnt.remove(i.receipt)
+		i.State, i.receipt = txm.Sent, nil
+		return true
+	})
+}
+
+// Finish implements txm.Flights.
+func (l *Ledger) Finish(_ context.Context, f lease.Fence, r txm.Receipt, rest txm.Rest) error {
+	return l.fenced("finish", f, func(a *account) bool {
+		i, final := l.recorded(f.Signer, r), txm.Final(r.Outcome)
+		if i == nil || !i.State.To(final) {
+			return false
+		}
+		l.landed(a, i)
+		l.end(a, i, final, txm.Verdict{Outcome: i.receipt.Outcome, Reason: i.receipt.Reason}, rest)
+		return true
+	})
+}
+
+// Disown implements txm.Flights.
+func (l *Ledger) Disown(_ context.Context, f lease.Fence, id int64, e txm.Ending) error {
+	return l.fenced("disown", f, func(a *account) bool {
+		i := l.intents[id]
+		if i == nil || i.Signer != f.Signer || !i.State.To(txm.Foreign) {
+			return false
+		}
+		l.landed(a, i)
+		l.end(a, i, txm.Foreign, e.Verdict, e.Rest)
+		if i.Nonce >= a.expectedBelow {
+			a.pause(e.Reason)
+		}
+		return true
+	})
+}
+
+// Pause implements txm.Flights.
+func (l *Ledger) Pause(_ context.Context, f lease.Fence, reason string) error {
+	return l.fenced("pause", f, func(a *account) bool {
+		a.pause(reason)
+		return true
+	})
+}
+
+// pause keeps the first reason.
+func (a *account) pause(reason string) {
+	if !a.paused {
+		a.paused, a.pausedFor = true, reason
+	}
+}

@@ -1,0 +1,149 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/txm"
+)
+
+// Enqueue implements txm.Queue.
+func (l *Ledger) Enqueue(_ context.Context, j job.Job) (txm.Admission, error) {
+	return ask(l, "enqueue", func() (txm.Admission, error) {
+		said, last := j.Evidence.Block.TimeMs, l.newest[j.ID]
+		switch {
+		case last == nil:
+		case last.State.Terminal() && last.rearmMs >= said:
+			return txm.Cooling, nil
+		case !last.State.Terminal() && (last.State != txm.Queued || said < last.SaidMs):
+			return txm.Flying, nil
+		}
+		a, known := l.accounts[j.Signer]
+		if !known {
+			return "", fmt.Errorf("storing job %s for %s: %w", j.ID, j.Signer, txm.ErrUnknownSigner)
+		}
+		if last != nil && last.State == txm.Queued {
+			l.accounts[last.Signer].dequeue(last)
+			last.Job, last.Signer, last.SaidMs = j, j.Signer, said
+			a.enqueue(last)
+			return txm.Refreshed, nil
+		}
+		a.enqueue(l.arm(j, last))
+		l.tell()
+		return txm.NewArm, nil
+	})
+}
+
+// arm begins the next arm of a job.
+func (l *Ledger) arm(j job.Job, last *intent) *intent {
+	i := l.add(txm.Intent{Job: j, Arm: 1, Signer: j.Signer, State: txm.Queued, SaidMs: j.Evidence.Block.TimeMs})
+	if last != nil {
+		i.Arm = last.Arm + 1
+		if again(last.Outcome) {
+			i.Tries = last.Tries + 1
+		}
+	}
+	return i
+}
+
+// again tells whether the arm after one that ended so is another try.
+func again(o job.Outcome) bool { return o.Failure() || o == job.Foreign }
+
+// add stores an intent.
+func (l *Ledger) add(of txm.Intent) *intent {
+	l.lastID++
+	of.ID = l.lastID
+	i := &intent{Intent: of, queuedAt: l.clock()}
+	l.intents[i.ID], l.newest[i.Job.ID] = i, i
+	return i
+}
+
+func byUrgency(a, b *intent) int {
+	switch {
+	case a.Job.Before(b.Job):
+		return -1
+	case b.Job.Before(a.Job):
+		return 1
+	}
+	return 0
+}
+
+func (a *account) enqueue(i *intent) {
+	at, _ := slices.BinarySearchFunc(a.queue, i, byUrgency)
+	a.queue = slices.Insert(a.queue, at, i)
+}
+
+func (a *account) dequeue(i *intent) {
+	if at, found := slices.BinarySearchFunc(a.queue, i, byUrgency); found { // a job has one live arm, so that none is its equal
+		a.queue = slices.Delete(a.queue, at, at+1)
+	}
+}
+
+// Heads implements txm.Queue.
+func (l *Ledger) Heads(_ context.Context, signer chain.Address, except []int64, limit int) ([]txm.Intent, error) {
+	return ask(l, "heads", func() (heads []txm.Intent, err error) {
+		a := l.accounts[signer]
+		if a == nil || a.paused {
+			return nil, nil
+		}
+		passed := make(map[int64]bool, len(except))
+		for _, id := range except {
+			passed[id] = true
+		}
+		for _, i := range a.queue {
+			if len(heads) == limit {
+				break
+			}
+			if !passed[i.ID] {
+				heads = append(heads, l.read(i))
+			}
+		}
+		return heads, nil
+	})
+}
+
+// read is an intent as it is now.
+func (l *Ledger) read(i *intent) txm.Intent {
+	out := i.Intent
+	out.Waited = l.clock().Sub(i.queuedAt)
+	return out
+}
+
+// Depth implements txm.Queue.
+func (l *Ledger) Depth(_ context.Context, signer chain.Address) (int, error) {
+	return ask(l, "depth", func() (int, error) {
+		if a := l.accounts[signer]; a != nil {
+			return len(a.queue), nil
+		}
+		return 0, nil
+	})
+}
+
+// Skip implements txm.Queue.
+func (l *Ledger) Skip(_ context.Context, f lease.Fence, id int64, e txm.Ending) error {
+	return l.fenced("skip", f, func(a *account) bool {
+		i := l.intents[id]
+		if i == nil || i.Signer != f.Signer || !i.State.To(txm.Skipped) {
+			return false
+		}
+		a.dequeue(i)
+		l.end(a, i, txm.Skipped, e.Verdict, e.Rest)
+		return true
+	})
+}
+
+// end closes an arm. A sender's own fillers are nobody's news.
+func (l *Ledger) end(a *account, i *intent, s txm.State, v txm.Verdict, r txm.Rest) {
+	i.State, i.Outcome, i.Reason, i.endedAt = s, v.Outcome, v.Reason, l.clock()
+	i.rearmMs, i.GivenUp = r.RearmMs, r.GivenUp
+	if i.Job.Kind != txm.Filler {
+		at, _ := slices.BinarySearchFunc(a.unreported, i, byID)
+		a.unreported = slices.Insert(a.unreported, at, i)
+	}
+}
+
+func byID(a, b *intent) int { return int(a.ID - b.ID) }
