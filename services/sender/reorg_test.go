@@ -1,0 +1,146 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txm"
+	"perpkeeper/services/devnet/evmnode"
+)
+
+// branchOff is how a block leaves the chain: as the lowest of so many.
+type branchOff struct {
+	depth uint64
+	style evmnode.ForkStyle
+}
+
+// TestReorgs lets the block with our execution leave the chain, as the lowest of 1, 2, 5 or 21 blocks (sender design §4 and §9): the receipt is taken back,
+// the same bytes are broadcast again, they are mined once on the new branch, and the result names that block, once it is final and no earlier. All depths in
+// both styles run with KEEPER_LONG=1.
+func TestReorgs(t *testing.T) {
+	s := newSite(t)
+	forks := []branchOff{{1, evmnode.Drop}, {2, evmnode.Replay}, {5, evmnode.Replay}, {21, evmnode.Drop}}
+	if os.Getenv("KEEPER_LONG") != "" {
+		forks = append(forks, branchOff{1, evmnode.Replay}, branchOff{2, evmnode.Drop}, branchOff{5, evmnode.Drop}, branchOff{21, evmnode.Replay})
+	}
+	for i, fork := range forks {
+		by, key := s.keeper(i)
+		t.Run(fmt.Sprintf("%d blocks, %s", fork.depth, fork.style), func(t *testing.T) { s.in(t).executeOnTheOtherBranch(fork, by, key) })
+	}
+	by, key := s.keeper(len(forks))
+	t.Run("the order leaves with its execution", func(t *testing.T) { s.in(t).loseTheOrder(by, key) })
+}
+
+func (s *site) executeOnTheOtherBranch(fork branchOff, by chain.Address, key secret.String) {
+	s.t.Helper()
+	w := &witness{}
+	sn := s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.devnet.Node().StallFinality()
+	defer s.devnet.Resume()
+	s.say(j)
+	first := s.minedOf(sn, by, chain.Hash{})
+	w.mute.Store(fork.style == evmnode.Drop) // so that it is seen to be gone
+	s.replace(first.Mined.Block.Number, fork)
+	if fork.style == evmnode.Drop {
+		s.eventually("the receipt is taken back", func(ctx context.Context) bool {
+			flights, err := sn.intents.InFlight(ctx, by)
+			return err == nil && len(flights) == 1 && flights[0].Mined == nil && flights[0].Intent.State == txm.Sent
+		})
+		if n := sn.count("sender_receipts_taken_back_total"); n != 1 {
+			s.t.Errorf("%.0f receipts were taken back", n)
+		}
+		if _, known := s.receiptBlock(first.Mined.TxHash); known {
+			s.t.Error("the transaction is still in a block: nothing is tried here")
+		}
+		w.mute.Store(false)
+	}
+	second := s.minedOf(sn, by, first.Mined.Block.Hash)
+	if second.Intent.Nonce != first.Intent.Nonce || len(second.Attempts) != 1 || second.Mined.TxHash != first.Mined.TxHash {
+		s.t.Errorf("nonce %d, %d attempts, mined %s; before it was nonce %d and %s",
+			second.Intent.Nonce, len(second.Attempts), second.Mined.TxHash, first.Intent.Nonce, first.Mined.TxHash)
+	}
+	if early := s.results(j.ID); len(early) > 0 {
+		s.t.Errorf("published before it was final: %+v", early)
+	}
+	s.devnet.Resume()
+	s.mustEndOnce(j, by, first.Intent.Nonce)
+	s.mustBeStored(j, w.broadcasts())
+	if at, known := s.receiptBlock(second.Mined.TxHash); !known || s.result(j.ID, 1).Block.Hash != at {
+		s.t.Errorf("the result names block %s, the chain has it in %s", s.result(j.ID, 1).Block.Hash, at)
+	}
+}
+
+// loseTheOrder lets a fork take the order along: what was signed for it is mined all the same, does nothing, and ends the job.
+func (s *site) loseTheOrder(by chain.Address, key secret.String) {
+	s.t.Helper()
+	w := &witness{}
+	before, sn := s.nonce(by), s.sender([]secret.String{key}, w.on)
+	s.devnet.Node().StallFinality()
+	defer s.devnet.Resume()
+	born := s.devnet.Node().Head().Number.Uint64()
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	first := s.minedOf(sn, by, chain.Hash{})
+	s.replace(born+1, branchOff{2, evmnode.Drop})
+	s.minedOf(sn, by, first.Mined.Block.Hash)
+	s.devnet.Resume()
+	r := s.result(j.ID, 1)
+	if (r.Outcome != job.LostRace && r.Outcome != job.SkippedDone) || r.Nonce != before {
+		s.t.Errorf("result %+v", r)
+	}
+	if got := s.nonce(by); got != before+1 {
+		s.t.Errorf("%d transactions", got-before)
+	}
+	s.mustBeStored(j, w.broadcasts())
+}
+
+// minedOf waits until the only flight of a signer is mined in another block than one that was.
+func (s *site) minedOf(sn *running, by chain.Address, not chain.Hash) (f txm.Flight) {
+	s.t.Helper()
+	s.eventually("the transaction is mined", func(ctx context.Context) bool {
+		flights, err := sn.intents.InFlight(ctx, by)
+		if err != nil || len(flights) != 1 || flights[0].Mined == nil || flights[0].Mined.Block.Hash == not {
+			return false
+		}
+		f = flights[0]
+		return true
+	})
+	return f
+}
+
+// replace lets a block leave the chain as the lowest of so many, or of more where there are more already. No block comes between.
+func (s *site) replace(block uint64, as branchOff) {
+	s.t.Helper()
+	node := s.devnet.Node()
+	node.Stall(hangGuard)
+	defer node.Stall(0)
+	if above := node.Head().Number.Uint64() - block + 1; above < as.depth {
+		if err := node.Mine(as.depth - above); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	fork, err := s.devnet.Reorg(node.Head().Number.Uint64()-block+1, as.style)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if fork.Ancestor.Number != block-1 {
+		s.t.Fatalf("the fork begins at block %d, not below %d", fork.Ancestor.Number, block)
+	}
+}
+
+// receiptBlock is the block in which the node itself has a transaction.
+func (s *site) receiptBlock(tx chain.Hash) (block chain.Hash, known bool) {
+	r, err := s.chain.TransactionReceipt(s.t.Context(), common.Hash(tx))
+	if err != nil {
+		return block, false
+	}
+	return chain.Hash(r.BlockHash), true
+}
