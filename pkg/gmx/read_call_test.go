@@ -1,0 +1,81 @@
+package gmx
+
+import (
+	"bytes"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// everyHandler is a venue that has them all.
+var everyHandler = Config{
+	EventEmitter: chain.Address{1}, OrderHandler: chain.Address{2}, LiquidationHandler: chain.Address{3}, AdlHandler: chain.Address{4},
+	DepositHandler: chain.Address{5}, WithdrawalHandler: chain.Address{6}, ShiftHandler: chain.Address{7}, GlvDepositHandler: chain.Address{8},
+	GlvWithdrawalHandler: chain.Address{9}, GlvShiftHandler: chain.Address{10},
+}
+
+// TestReadCallInvertsCall: for every kind of job the calldata says which job it was made for.
+func TestReadCallInvertsCall(t *testing.T) {
+	address := rapid.Custom(func(t *rapid.T) (a chain.Address) {
+		copy(a[:], rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "address"))
+		return a
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		j := job.Job{
+			Kind: rapid.SampledFrom(job.Kinds()).Draw(t, "kind"), Account: address.Draw(t, "account"), Market: address.Draw(t, "market"),
+			Collateral: address.Draw(t, "collateral"), IsLong: rapid.Bool().Draw(t, "long"), SizeDeltaUsd: perp.U64(rapid.Uint64().Draw(t, "size")),
+		}
+		want := Call{Kind: j.Kind}
+		switch j.Kind {
+		case job.Liquidation, job.Adl:
+			j.Key, want.IsLong = perp.PositionKey(j.Account, j.Market, j.Collateral, j.IsLong), j.IsLong
+		case job.AdlState:
+			j.Key, want.IsLong = j.Market.Hash(), j.IsLong
+		default:
+			j.Key = chain.Keccak256(j.Account[:])
+		}
+		want.Key = j.Key
+		report := rapid.SliceOf(rapid.Byte()).Draw(t, "report")
+		_, calldata, err := everyHandler.Call(j, SetPrices{Tokens: []chain.Address{{1}}, Providers: []chain.Address{{2}}, Data: [][]byte{report}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, is := ReadCall(calldata); !is || got != want {
+			t.Fatalf("read %+v %t of %+v", got, is, want)
+		}
+	})
+}
+
+// FuzzReadCall: nothing panics, and what is read as a call is long enough to be one.
+func FuzzReadCall(f *testing.F) {
+	f.Add(ExecuteOrder(chain.Hash{1}, SetPrices{}))
+	f.Add(ExecuteAdl(chain.Address{1}, chain.Address{2}, chain.Address{3}, true, perp.U64(1), SetPrices{}))
+	f.Add(UpdateAdlState(chain.Address{1}, false, SetPrices{}))
+	f.Fuzz(func(t *testing.T, calldata []byte) {
+		before := bytes.Clone(calldata)
+		if _, is := ReadCall(calldata); is && len(calldata) < 36 {
+			t.Fatalf("%x is no call", calldata)
+		}
+		if !bytes.Equal(before, calldata) {
+			t.Fatal("the calldata was changed")
+		}
+	})
+}
+
+func TestOracleSecond(t *testing.T) {
+	l := event("OraclePriceUpdate", perp.Fields{"token": chain.Address{1}, "timestamp": perp.U64(1_760_000_000)})
+	if second, is := OracleSecond(l); !is || second != 1_760_000_000 {
+		t.Fatal(second, is)
+	}
+	if _, is := OracleSecond(event("OrderExecuted", perp.Fields{})); is {
+		t.Fatal("another event is read")
+	}
+	huge := event("OraclePriceUpdate", perp.Fields{"timestamp": perp.U64(1).Mul(perp.Pow10(30))})
+	if second, is := OracleSecond(huge); is {
+		t.Fatal(second)
+	}
+}
