@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"time"
+
+	"perpkeeper/pkg/job"
+)
+
+// Play is one run of a scenario: what became of every job.
+type Play struct {
+	Seed   uint64
+	Fates  []Fate
+	Alerts []Alert
+	// Faults of the play itself, of which there must be none: a job that was executed twice on the branch that stayed.
+	Broken []string
+	// Transcript tells the play line by line, if it was asked for.
+	Transcript []string
+	// Length is for how long it was played, and Events how many events it took.
+	Length time.Duration
+	Events int
+}
+
+// Fate is what became of one job.
+type Fate struct {
+	ID     string
+	Kind   job.Kind // limit orders are told from market orders
+	Poison bool
+	// Born is since when the job could be executed, from the beginning of the play.
+	Born time.Duration
+	// Executor is the tier whose transaction did it, 0 if nobody's did, and Age how old the job was in the block that holds it.
+	Executor int
+	Age      time.Duration
+	// Gas is what the execution took. Losers are the mined transactions that found nothing to do, of any tier, and LostGas is what they took. Reverts are
+	// those that failed for another reason.
+	Gas, LostGas    uint64
+	Losers, Reverts int
+	// Sent counts by tier (from 1) the broadcast transactions that were to do the job, each once.
+	Sent []int
+	// Outcomes are by tier (from 1) how the arms ended, in their order.
+	Outcomes [][]job.Outcome
+	// Told says that some keeper ended the job as expired or gave it up, aloud.
+	Told bool
+}
+
+// Done reports whether the job was executed.
+func (f Fate) Done() bool { return f.Executor != 0 }
+
+// Alert is something a keeper said to people: a warning or worse.
+type Alert struct {
+	At     time.Duration
+	Keeper int
+	Text   string
+}
