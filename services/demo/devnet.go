@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"perpkeeper/pkg/chain"
@@ -62,7 +61,7 @@ var errDevnetEnded = errors.New("the devnet ended")
 
 func (s *Stack) startDevnet(ctx context.Context) error {
 	record := filepath.Join(s.dir, "deployment.json")
-	s.env = []string{
+	env := []string{
 		"PERPKEEPER_DEVNET_RPC=127.0.0.1:0", "PERPKEEPER_DEVNET_FEED=127.0.0.1:0", "PERPKEEPER_DEVNET_OUT=" + record,
 		"PERPKEEPER_DEVNET_CHAIN_ID=" + strconv.FormatUint(s.settings.ChainID, 10),
 		"PERPKEEPER_DEVNET_LIQUIDATION_RATIO=" + fireRatio,
@@ -73,8 +72,8 @@ func (s *Stack) startDevnet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &Process{Name: "devnet", path: path, env: append(s.env, "PERPKEEPER_LOG_FORMAT=json", "PERPKEEPER_HTTP_LISTEN=127.0.0.1:0"), log: s.log,
-		file: filepath.Join(s.dir, "logs", "devnet.log")}
+	p := &Process{Name: "devnet", path: path, env: append(env, "PERPKEEPER_LOG_FORMAT=json", "PERPKEEPER_HTTP_LISTEN=127.0.0.1:0"), log: s.log,
+		file: filepath.Join(s.dir, "devnet.log")}
 	ended := make(chan error, 1)
 	s.running.Go(func() {
 		if err := p.once(ctx); ctx.Err() == nil {
@@ -104,60 +103,4 @@ func (s *Stack) awaitDevnet(ctx context.Context, record string, ended <-chan err
 			return json.Unmarshal(text, &s.Devnet)
 		}
 	}
-}
-
-// params are the words of the DataStore that the devnet's deployment wrote without an event, as deployments do.
-const params = `# What no event carries: read by call at the first block, and published in that block's batch.
-[[scanner.param]]
-name = "REQUEST_EXPIRATION_TIME"
-kind = "uint"
-
-[[scanner.param]]
-name = "MAX_ORACLE_PRICE_AGE"
-kind = "uint"
-`
-
-// writeConfig puts down what has no place in an environment: tables.
-func (s *Stack) writeConfig() (path string, err error) {
-	path = filepath.Join(s.dir, "keeper.toml")
-	return path, os.WriteFile(path, []byte(params), 0o600)
-}
-
-// environment is the configuration of the whole keeper, the same for every process: each takes the sections it knows.
-func (s *Stack) environment() ([]string, error) {
-	keepers, err := s.Devnet.keepers(s.settings.Signers)
-	if err != nil {
-		return nil, err
-	}
-	var addresses, keys []string
-	for _, k := range keepers {
-		addresses, keys = append(addresses, k.Address.Hex()), append(keys, k.Key)
-	}
-	signers := strings.Join(addresses, ",")
-	env := map[string]string{
-		"KEEPER_CHAIN_ID": strconv.FormatUint(s.Devnet.ChainID, 10),
-		"CHAIN_URLS":      s.Devnet.RPC + "," + s.Devnet.WS,
-		"KAFKA_BROKERS":   strings.Join(s.Brokers, ","),
-		"POSTGRES_URL":    s.Postgres,
-
-		"VENUE_EVENT_EMITTER":       s.Devnet.Contracts["eventEmitter"].Hex(),
-		"VENUE_DATA_STORE":          s.Devnet.Contracts["dataStore"].Hex(),
-		"VENUE_ORDER_HANDLER":       s.Devnet.Contracts["orderHandler"].Hex(),
-		"VENUE_LIQUIDATION_HANDLER": s.Devnet.Contracts["liquidationHandler"].Hex(),
-		"VENUE_DEPOSIT_HANDLER":     s.Devnet.Contracts["depositHandler"].Hex(),
-		"VENUE_WITHDRAWAL_HANDLER":  s.Devnet.Contracts["withdrawalHandler"].Hex(),
-
-		"LIQUIDATION_FIRE_RATIO": fireRatio,
-		"SCANNER_START_BLOCK":    strconv.FormatUint(s.Devnet.Block, 10),
-		"SCANNER_SIGNERS":        signers,
-		"SCANNER_PRICE_URL":      s.Devnet.Feed,
-		"PLANNER_SIGNERS":        signers,
-		"SIGNER_DEV":             "true",
-		"SIGNER_DEV_KEYS":        strings.Join(keys, ","),
-	}
-	list := make([]string, 0, len(env))
-	for key, value := range env {
-		list = append(list, "PERPKEEPER_"+key+"="+value)
-	}
-	return list, nil
 }

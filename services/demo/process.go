@@ -91,6 +91,9 @@ func (p *Process) once(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	p.cmd = cmd
+	if p.held != nil { // it was to be kept down while it was being started
+		_ = cmd.Process.Kill()
+	}
 	p.mu.Unlock()
 	err = cmd.Wait()
 	p.mu.Lock()

@@ -61,7 +61,7 @@ var House = Table{
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm"})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
 		// demo starts the other processes as processes; of the services it imports none.
-		{Path: "services/demo/...", May: slices.Concat(inner, shell, []string{"pkg/embedded/...", "pkg/wire", "pkg/bus", "pkg/pg", "pkg/evm"})},
+		{Path: "services/demo/...", May: slices.Concat(inner, shell, []string{"pkg/embedded/...", "pkg/wire", "pkg/bus", "pkg/pg", "pkg/evm", "pkg/tier"})},
 		{Path: "test/...", May: []string{"pkg/...", "services/...", "test/..."}},
 	},
 	Vendors: []Vendor{

@@ -39,9 +39,10 @@ func long(t *testing.T) {
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// keeper is a running stack with what a test asks it.
+// keeper is a running stack of one keeper, with what a test asks it.
 type keeper struct {
 	*demo.Stack
+	*demo.Keeper
 	t     *testing.T
 	db    *pg.DB
 	chain *rpc.Client
@@ -55,7 +56,7 @@ func start(t *testing.T, change func(*demo.Settings)) *keeper {
 		t.Fatal(err)
 	}
 	settings := demo.DefaultConfig().Demo
-	settings.Binaries, settings.BlockTime, settings.Rate = folder, 300*time.Millisecond, 4
+	settings.Binaries, settings.Keepers, settings.BlockTime, settings.Rate = folder, 1, 300*time.Millisecond, 4
 	if brokers := os.Getenv("KAFKA_BROKERS"); brokers != "" {
 		settings.Brokers = strings.Split(brokers, ",")
 		settings.ChainID = uint64(time.Now().UnixNano() % 1_000_000_007) // topics of its own on a shared cluster
@@ -64,13 +65,13 @@ func start(t *testing.T, change func(*demo.Settings)) *keeper {
 		change(&settings)
 	}
 	s := demo.New(settings, zerolog.New(zerolog.NewTestWriter(t)))
-	k := &keeper{Stack: s, t: t}
+	k := &keeper{Stack: s, Keeper: s.Keepers[0], t: t}
 	t.Cleanup(k.stop)
 	if err := s.Start(context.Background(), func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := pg.DefaultConfig()
-	cfg.URL = secret.MustURL(s.Postgres)
+	cfg.URL = secret.MustURL(k.Postgres)
 	if k.db, err = pg.Open(t.Context(), cfg, "e2e"); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func (k *keeper) awaitReady() {
 
 // healthy says which process is not ready. A scanner that stands by is not, and is well.
 func (k *keeper) healthy(ctx context.Context) error {
-	for _, p := range k.Look(ctx, k.db, time.Now()).Processes {
+	for _, p := range k.Look(ctx, k.db).Processes {
 		if p.Health != "ready" && k.Process(p.Name).Metrics(ctx)["scanner_standing_by"] == 0 {
 			return fmt.Errorf("%s %s", p.Name, p.Health)
 		}

@@ -1,4 +1,4 @@
-// Demo runs a whole keeper on embedded parts and shows it at work.
+// Demo runs keepers on embedded parts and shows them at work.
 package main
 
 import (
@@ -13,5 +13,5 @@ import (
 func main() {
 	service.Tool("demo", "", demo.DefaultConfig(), func(sh *service.Shell, cfg demo.Config, _ []string) error {
 		return demo.Run(sh.Context(), cfg, sh.Log, demo.Screen{Out: os.Stdout, Terminal: isatty.IsTerminal(os.Stdout.Fd())})
-	}, service.About("demo starts a chain, an exchange with traders, a broker, Postgres and one keeper on this machine, and shows what they do."))
+	}, service.About("demo starts a chain, an exchange with traders, and keepers with a broker and a Postgres each on this machine, and shows what they do."))
 }

@@ -1,0 +1,112 @@
+package demo
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// params are the words of the DataStore that the devnet's deployment wrote without an event, as deployments do.
+const params = `# What no event carries: read by call at the first block, and published in that block's batch.
+[[scanner.param]]
+name = "REQUEST_EXPIRATION_TIME"
+kind = "uint"
+
+[[scanner.param]]
+name = "MAX_ORACLE_PRICE_AGE"
+kind = "uint"
+`
+
+// writeConfig puts down what has no place in an environment: tables.
+func (k *Keeper) writeConfig() (path string, err error) {
+	tiers, err := k.tiers()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(k.dir, "keeper.toml")
+	return path, os.WriteFile(path, []byte(params+tiers), 0o600)
+}
+
+// tiers is the [tier] section: this keeper's place, and by which signers the others are known. A keeper alone has none.
+func (k *Keeper) tiers() (string, error) {
+	if len(k.stack.Keepers) == 1 {
+		return "", nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n[tier]\nenabled = true\npriority = %d\ntiers = %d\nwindow = %q\n", k.Tier, len(k.stack.Keepers), k.stack.settings.Window)
+	for _, peer := range k.stack.Keepers {
+		if peer == k {
+			continue
+		}
+		signers, err := peer.signers()
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "\n[[tier.peers]]\ntier = %d\nsigners = [\"%s\"]\n", peer.Tier, strings.Join(addressesOf(signers), `", "`))
+	}
+	return b.String(), nil
+}
+
+// signers are the keeper's own share of the devnet's keeper accounts.
+func (k *Keeper) signers() ([]Account, error) {
+	each := k.stack.settings.Signers
+	all, err := k.stack.Devnet.keepers(each * len(k.stack.Keepers))
+	if err != nil {
+		return nil, err
+	}
+	return all[each*(k.Tier-1) : each*k.Tier], nil
+}
+
+func addressesOf(accounts []Account) []string {
+	addresses := make([]string, 0, len(accounts))
+	for _, a := range accounts {
+		addresses = append(addresses, a.Address.Hex())
+	}
+	return addresses
+}
+
+// environment is the configuration of the whole keeper, the same for each of its processes: each takes the sections it knows.
+func (k *Keeper) environment() ([]string, error) {
+	own, err := k.signers()
+	if err != nil {
+		return nil, err
+	}
+	// The scanner records every keeper's transactions: those that revert leave no log, and are evidence too.
+	watched, err := k.stack.Devnet.keepers(k.stack.settings.Signers * len(k.stack.Keepers))
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, account := range own {
+		keys = append(keys, account.Key)
+	}
+	devnet := k.stack.Devnet
+	env := map[string]string{
+		"KEEPER_CHAIN_ID": strconv.FormatUint(devnet.ChainID, 10),
+		"CHAIN_URLS":      devnet.RPC + "," + devnet.WS,
+		"KAFKA_BROKERS":   strings.Join(k.Brokers, ","),
+		"POSTGRES_URL":    k.Postgres,
+
+		"VENUE_EVENT_EMITTER":       devnet.Contracts["eventEmitter"].Hex(),
+		"VENUE_DATA_STORE":          devnet.Contracts["dataStore"].Hex(),
+		"VENUE_ORDER_HANDLER":       devnet.Contracts["orderHandler"].Hex(),
+		"VENUE_LIQUIDATION_HANDLER": devnet.Contracts["liquidationHandler"].Hex(),
+		"VENUE_DEPOSIT_HANDLER":     devnet.Contracts["depositHandler"].Hex(),
+		"VENUE_WITHDRAWAL_HANDLER":  devnet.Contracts["withdrawalHandler"].Hex(),
+
+		"LIQUIDATION_FIRE_RATIO": fireRatio,
+		"SCANNER_START_BLOCK":    strconv.FormatUint(devnet.Block, 10),
+		"SCANNER_SIGNERS":        strings.Join(addressesOf(watched), ","),
+		"SCANNER_PRICE_URL":      devnet.Feed,
+		"PLANNER_SIGNERS":        strings.Join(addressesOf(own), ","),
+		"SIGNER_DEV":             "true",
+		"SIGNER_DEV_KEYS":        strings.Join(keys, ","),
+	}
+	list := make([]string, 0, len(env))
+	for key, value := range env {
+		list = append(list, "PERPKEEPER_"+key+"="+value)
+	}
+	return list, nil
+}

@@ -1,0 +1,176 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/secret"
+)
+
+// Sight is what one look at the running keepers shows.
+type Sight struct {
+	At      time.Duration // since the watch began
+	Keepers []KeeperSight
+}
+
+// KeeperSight is one keeper.
+type KeeperSight struct {
+	Role      string
+	Overview  pg.Overview
+	Head      uint64
+	Processes []ProcessSight
+	Jobs      JobSight
+	Trouble   string // why its database shows nothing, empty otherwise
+}
+
+// JobSight is where a keeper's jobs stand, by its own processes' word.
+type JobSight struct {
+	Live, Queued, InFlight int // due at the planners' last pass; waiting for their signer; sent and not final
+}
+
+// ProcessSight is one process: its health and its address.
+type ProcessSight struct {
+	Name, HTTP, Health string
+	Restarts           int
+}
+
+// ready is the health of a process that does its work.
+const ready = "ready"
+
+// Health is ready, or the first process that is not and what it says.
+func (v KeeperSight) Health() string {
+	for _, p := range v.Processes {
+		if p.Health != ready {
+			return p.Name + " " + p.Health
+		}
+	}
+	return ready
+}
+
+// Watch looks at a stack from outside: at its databases and its processes' pages.
+type Watch struct {
+	stack *Stack
+	began time.Time
+	dbs   []*pg.DB
+}
+
+// NewWatch opens the databases. Close must be called also after an error.
+func NewWatch(ctx context.Context, s *Stack) (*Watch, error) {
+	w := &Watch{stack: s, began: time.Now()}
+	for _, k := range s.Keepers {
+		cfg := pg.DefaultConfig()
+		cfg.URL, cfg.MaxConns = secret.MustURL(k.Postgres), 2
+		db, err := pg.Open(ctx, cfg, "demo")
+		if err != nil {
+			return w, err
+		}
+		w.dbs = append(w.dbs, db)
+	}
+	return w, nil
+}
+
+// Close closes the databases.
+func (w *Watch) Close() {
+	for _, db := range w.dbs {
+		db.Close()
+	}
+}
+
+// lookTime bounds one question of a look.
+const lookTime = 5 * time.Second
+
+// Look asks every database and every process, all at once. It never fails: what cannot be seen is shown as such.
+func (w *Watch) Look(ctx context.Context) Sight {
+	sight := Sight{At: time.Since(w.began), Keepers: make([]KeeperSight, len(w.dbs))}
+	var asking sync.WaitGroup
+	for i, db := range w.dbs {
+		asking.Go(func() { sight.Keepers[i] = w.stack.Keepers[i].Look(ctx, db) })
+	}
+	asking.Wait()
+	return sight
+}
+
+// Look asks a keeper's database and every process of it, all at once. It never fails: what cannot be seen is shown as such.
+func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperSight {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	sight := KeeperSight{Role: k.Role(), Processes: make([]ProcessSight, len(k.Processes))}
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		var err error
+		if sight.Overview, err = db.Overview(ctx); err != nil {
+			sight.Trouble = err.Error()
+		}
+	})
+	metrics := make([]map[string]float64, len(k.Processes))
+	for i, p := range k.Processes {
+		asking.Go(func() {
+			sight.Processes[i] = ProcessSight{p.Name, p.HTTP, health(ctx, p.HTTP), p.Restarts()}
+			metrics[i] = p.Metrics(ctx)
+		})
+	}
+	asking.Wait()
+	for _, m := range metrics {
+		sight.Head = max(sight.Head, uint64(m["scanner_head_number"]))
+		sight.Jobs.Live += int(m["planner_jobs_live"])
+		sight.Jobs.Queued += int(m["worker_queue_depth"])
+		sight.Jobs.InFlight += int(m["sender_in_flight"])
+	}
+	return sight
+}
+
+// health returns "ready", or the first line of what the process says it waits for.
+func health(ctx context.Context, address string) string {
+	text, status, err := get(ctx, "http://"+address+"/readyz")
+	switch {
+	case err != nil:
+		return "down"
+	case status == http.StatusOK:
+		return ready
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return "waits: " + first
+}
+
+// Metrics returns the gauges and counters of the process, each summed over its labels; none when they cannot be had.
+func (p *Process) Metrics(ctx context.Context) map[string]float64 {
+	text, _, err := get(ctx, "http://"+p.HTTP+"/metrics")
+	if err != nil {
+		return nil
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		return nil
+	}
+	sums := map[string]float64{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			sums[name] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return sums
+}
+
+func get(ctx context.Context, url string) (text string, status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", 0, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { err = errors.Join(err, answer.Body.Close()) }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 4<<20))
+	return string(body), answer.StatusCode, err
+}

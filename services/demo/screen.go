@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"perpkeeper/pkg/pg"
+)
+
+// Screen is where the demo shows itself: a page that is drawn anew on a terminal, lines elsewhere.
+type Screen struct {
+	Out      io.Writer
+	Terminal bool
+}
+
+// Every is how often a sight is shown.
+func (s Screen) Every() time.Duration {
+	if s.Terminal {
+		return time.Second
+	}
+	return 5 * time.Second
+}
+
+// Say prints a line.
+func (s Screen) Say(line string) { _, _ = fmt.Fprintln(s.Out, line) }
+
+// Show prints a sight.
+func (s Screen) Show(v Sight) {
+	if !s.Terminal {
+		s.Say(v.Line())
+		return
+	}
+	const toTop, clearLine, clearRest = "\x1b[H", "\x1b[K\n", "\x1b[J"
+	_, _ = fmt.Fprint(s.Out, toTop+strings.ReplaceAll(v.Page(), "\n", clearLine)+clearRest)
+}
+
+// State is the state of the keeper that is furthest: all fold the same chain.
+func (v Sight) State() (o pg.Overview) {
+	for _, k := range v.Keepers {
+		if k.Trouble == "" && (o.Orders == nil || k.Overview.Watermark.Number > o.Watermark.Number) {
+			o = k.Overview
+		}
+	}
+	return o
+}
+
+func (v Sight) head() (n uint64) {
+	for _, k := range v.Keepers {
+		n = max(n, k.Head)
+	}
+	return n
+}
+
+// Line is a sight in one line, for logs and pipes: the totals, then each keeper.
+func (v Sight) Line() string {
+	var b strings.Builder
+	o := v.State()
+	fmt.Fprintf(&b, "%4.0fs  head %d | positions %d open, %d closed, %d liquidated | orders %d waiting, %d executed | requests %d waiting, %d executed",
+		v.At.Seconds(), v.head(), o.Positions["Active"], o.Positions["Closed"], o.Liquidations["Executed"],
+		o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"], o.Requests["Created"], o.Requests["Executed"])
+	for _, k := range v.Keepers {
+		fmt.Fprintf(&b, " | %s %s: %d live, %d in flight, %d sent", k.Role, k.state(), k.Jobs.Live, k.Jobs.InFlight, k.Overview.Sent)
+	}
+	return b.String()
+}
+
+func (v KeeperSight) state() string {
+	if v.Trouble != "" {
+		return v.Trouble
+	}
+	return v.Health()
+}
+
+// Page is a sight as a page of text.
+func (v Sight) Page() string {
+	var b strings.Builder
+	o, head := v.State(), v.head()
+	fmt.Fprintf(&b, "perpkeeper demo, %.0f s                                    Ctrl-C ends and cleans up\n\n", v.At.Seconds())
+	fmt.Fprintf(&b, "  chain         head %-10d finalized %d\n", head, o.Finalized().Number)
+	fmt.Fprintf(&b, "  positions     open %-10d closed  %-10d liquidated %d\n", o.Positions["Active"], o.Positions["Closed"], o.Liquidations["Executed"])
+	fmt.Fprintf(&b, "  orders        wait %-10d done    %-10d cancelled %-10d frozen %d\n", o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"],
+		o.Orders["Cancelled"], o.Orders["Frozen"])
+	fmt.Fprintf(&b, "  requests      wait %-10d done    %-10d cancelled %d\n", o.Requests["Created"], o.Requests["Executed"], o.Requests["Cancelled"])
+	for _, k := range v.Keepers {
+		k.page(&b, head)
+	}
+	return b.String()
+}
+
+func (v KeeperSight) page(b *strings.Builder, head uint64) {
+	fmt.Fprintf(b, "\n  %-9s %s\n", v.Role, v.state())
+	fmt.Fprintf(b, "    state lag %-4d jobs live %-4d queued %-4d in flight %-4d transactions %d\n",
+		head-min(head, v.Overview.Watermark.Number), v.Jobs.Live, v.Jobs.Queued, v.Jobs.InFlight, v.Overview.Sent)
+	for _, p := range v.Processes {
+		fmt.Fprintf(b, "    %-12s  http://%s/metrics  %s", p.Name, p.HTTP, p.Health)
+		if p.Restarts > 0 {
+			fmt.Fprintf(b, " (started again %d times)", p.Restarts)
+		}
+		b.WriteByte('\n')
+	}
+}
