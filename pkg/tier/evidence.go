@@ -127,6 +127,9 @@ func (e *Evidence) set(tier int, suspected bool, atMs uint64) {
 	}
 }
 
+// Missed is how many jobs running a tier has missed.
+func (e *Evidence) Missed(tier int) int { return e.misses[tier] }
+
 // Suspected reports whether a tier is suspected by the facts so far.
 func (e *Evidence) Suspected(tier int) bool { return e.suspected[tier] }
 
@@ -181,6 +184,22 @@ func (e *Evidence) suspectedAt(tier int, atMs uint64, lag, clearLag time.Duratio
 	}
 	return suspected
 }
+
+// until returns a time, or an earlier one after now at which a change takes effect for this keeper, because it does so with a lag: whose turn a job is has to
+// be asked again then.
+func (e *Evidence) until(nowMs, thenMs uint64) uint64 {
+	for _, c := range e.changes {
+		if c.suspected != (c.tier == e.self) { // see Order: others' suspicion and one's own clearing come late
+			if at := c.atMs + uint64(othersLag.Milliseconds()); at > nowMs {
+				thenMs = min(thenMs, at)
+			}
+		}
+	}
+	return thenMs
+}
+
+// Done tells whether somebody is known to have executed a job.
+func (e *Evidence) Done(id string) bool { return e.jobs[id] != nil && e.jobs[id].done }
 
 // Forget drops what is older than anybody asks for. Of the changes the last one of each tier stays, because it still holds.
 func (e *Evidence) Forget(nowMs uint64) {

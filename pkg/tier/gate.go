@@ -8,11 +8,14 @@ import (
 // Freshness is what a keeper knows of its own knowledge at the moment of a send (TIER-8).
 type Freshness struct {
 	HeadAge     time.Duration // since the newest head arrived, by the monotonic clock
-	HeadMs      uint64        // the newest head's own time
-	WatermarkMs uint64        // time of the block the state stands at
-	ReportMs    uint64        // the newest price report's own time; or a second endpoint's head where no price is needed
+	HeadMs      uint64        // the newest head's own time; 0 = none has come
+	WatermarkMs uint64        // time of the block the state stands at; 0 = it has none
+	EvidenceMs  uint64        // time of the block up to which the chain's evidence was read; the head's where a keeper is alone, 0 = it is still being read
+	Reading     string        // what else is still being read since the start; empty = nothing
+	ReportMs    uint64        // the newest word about the time that does not come with the head: a price report's own time, or a second endpoint's head
+	Unquoted    string        // a token of the job that has no price report; empty = none
 	PriceAge    time.Duration // of the oldest report the job would use, against the head's time; 0 where it uses none
-	Reconciled  bool          // whether the signer's nonces have been compared with the chain since this process owns it
+	Reconciled  bool          // whether the signer's nonces have been compared with the chain in this tenure
 	Generation  int           // of the state that is active now
 	JobState    int           // generation of the state the job was found in
 	Halted      string        // why nobody may act on the state; empty = all is well
@@ -23,30 +26,59 @@ type Bounds struct {
 	Head, Skew, Watermark, Price time.Duration
 }
 
-// DefaultBounds are those of the design: 3 s each, and the venue's 300 s for reports less what it takes to land.
+// DefaultBounds are those of the design: 3 s each, and for reports a fraction of the venue's 300 s.
 func DefaultBounds() Bounds {
-	return Bounds{Head: 3 * time.Second, Skew: 3 * time.Second, Watermark: 3 * time.Second, Price: 60 * time.Second}
+	return Bounds{Head: 3 * time.Second, Skew: 3 * time.Second, Watermark: 3 * time.Second, Price: 10 * time.Second}
 }
 
-// Closed returns why nothing may be sent, or nothing.
-func (b Bounds) Closed(f Freshness) string {
+// Scope says for what the gate is closed.
+type Scope int
+
+// The scopes.
+const (
+	Open   Scope = iota // for nothing
+	OneJob              // for this job
+	EveryJob
+)
+
+// Closed returns for what the gate is closed, and why. Reasons name limits and not measures, so that a lasting one stays the same text.
+func (b Bounds) Closed(f Freshness) (Scope, string) {
+	if why := b.everyJob(f); why != "" {
+		return EveryJob, why
+	}
+	switch {
+	case f.Unquoted != "":
+		return OneJob, "there is no price report of " + f.Unquoted
+	case f.PriceAge > b.Price:
+		return OneJob, fmt.Sprintf("a price report is more than %s old", b.Price)
+	case f.Generation != f.JobState:
+		return OneJob, fmt.Sprintf("the job was found in generation %d of the state, and %d is active", f.JobState, f.Generation)
+	}
+	return Open, ""
+}
+
+func (b Bounds) everyJob(f Freshness) string {
 	switch {
 	case f.Halted != "":
-		return "halted: " + f.Halted
+		return "the state is halted: " + f.Halted
 	case f.HeadMs == 0:
-		return "no head of the chain has come yet"
+		return "no new block has come yet"
 	case f.HeadAge > b.Head:
-		return fmt.Sprintf("no new head for %s", f.HeadAge.Round(100*time.Millisecond))
-	case apart(f.HeadMs, f.ReportMs) > b.Skew:
-		return fmt.Sprintf("head and newest price report are %s apart", apart(f.HeadMs, f.ReportMs))
+		return fmt.Sprintf("no new block for more than %s", b.Head)
+	case f.WatermarkMs == 0:
+		return "the state has no block yet"
 	case behind(f.WatermarkMs, f.HeadMs) > b.Watermark:
-		return fmt.Sprintf("the state is %s behind the head", behind(f.WatermarkMs, f.HeadMs))
-	case f.PriceAge > b.Price:
-		return fmt.Sprintf("a price report is %s old", f.PriceAge)
+		return fmt.Sprintf("the state is more than %s behind the chain", b.Watermark)
+	case f.EvidenceMs == 0:
+		return "the chain's evidence is still being read"
+	case behind(f.EvidenceMs, f.HeadMs) > b.Watermark:
+		return fmt.Sprintf("the chain's evidence is more than %s behind the chain", b.Watermark)
+	case f.Reading != "":
+		return f.Reading + " are still being read"
+	case apart(f.HeadMs, f.ReportMs) > b.Skew:
+		return fmt.Sprintf("the newest block and the newest price report are more than %s apart", b.Skew)
 	case !f.Reconciled:
 		return "the signer's nonces have not been compared with the chain yet"
-	case f.Generation != f.JobState:
-		return fmt.Sprintf("the job was found in generation %d of the state, now %d is active", f.JobState, f.Generation)
 	}
 	return ""
 }

@@ -240,25 +240,40 @@ func TestSuspicionIsNeverSharedByTwo(t *testing.T) {
 	})
 }
 
-// TIER-8: each thing that closes the gate is named.
+// TIER-8: each thing that closes the gate is named, and so is for what it closes it.
 func TestGate(t *testing.T) {
-	open := Freshness{HeadMs: 100_000, WatermarkMs: 99_000, ReportMs: 101_000, Reconciled: true, Generation: 1, JobState: 1}
-	for want, change := range map[string]func(*Freshness){
-		"":                            func(*Freshness) {},
-		"no head of the chain":        func(f *Freshness) { f.HeadMs = 0 },
-		"no new head for 3.1s":        func(f *Freshness) { f.HeadAge = 3100 * time.Millisecond },
-		"are 4s apart":                func(f *Freshness) { f.ReportMs = 96_000 },
-		"are 5s apart":                func(f *Freshness) { f.ReportMs = 105_000 },
-		"the state is 3.001s behind":  func(f *Freshness) { f.WatermarkMs = 96_999 },
-		"a price report is 1m1s old":  func(f *Freshness) { f.PriceAge = 61 * time.Second },
-		"the signer's nonces":         func(f *Freshness) { f.Reconciled = false },
-		"generation 1 of the state":   func(f *Freshness) { f.Generation = 2 },
-		"halted: final block is gone": func(f *Freshness) { f.Halted = "final block is gone" },
+	open := Freshness{HeadMs: 100_000, WatermarkMs: 99_000, EvidenceMs: 99_000, ReportMs: 101_000, Reconciled: true, Generation: 1, JobState: 1}
+	for _, c := range []struct {
+		scope  Scope
+		want   string
+		change func(*Freshness)
+	}{
+		{Open, "", func(*Freshness) {}},
+		{Open, "", func(f *Freshness) {
+			f.HeadAge, f.WatermarkMs, f.EvidenceMs, f.ReportMs, f.PriceAge = 3*time.Second, 97_000, 97_000, 103_000, 10*time.Second
+		}},
+		{Open, "", func(f *Freshness) { f.WatermarkMs, f.EvidenceMs = 105_000, 105_000 }}, // they may have heard of a block first
+		{EveryJob, "no new block has come", func(f *Freshness) { f.HeadMs = 0 }},
+		{EveryJob, "no new block for more than 3s", func(f *Freshness) { f.HeadAge = 3001 * time.Millisecond }},
+		{EveryJob, "more than 3s apart", func(f *Freshness) { f.ReportMs = 96_999 }},
+		{EveryJob, "more than 3s apart", func(f *Freshness) { f.ReportMs = 103_001 }},
+		{EveryJob, "the state has no block", func(f *Freshness) { f.WatermarkMs = 0 }},
+		{EveryJob, "the state is more than 3s behind", func(f *Freshness) { f.WatermarkMs = 96_999 }},
+		{EveryJob, "evidence is still being read", func(f *Freshness) { f.EvidenceMs = 0 }},
+		{EveryJob, "evidence is more than 3s behind", func(f *Freshness) { f.EvidenceMs = 96_999 }},
+		{EveryJob, "price reports are still being read", func(f *Freshness) { f.Reading = "price reports" }},
+		{EveryJob, "the signer's nonces", func(f *Freshness) { f.Reconciled = false }},
+		{EveryJob, "halted: final block is gone", func(f *Freshness) { f.Halted = "final block is gone" }},
+		{OneJob, "a price report is more than 10s old", func(f *Freshness) { f.PriceAge = 10_001 * time.Millisecond }},
+		{OneJob, "no price report of WETH", func(f *Freshness) { f.Unquoted = "WETH" }},
+		{OneJob, "generation 1 of the state, and 2", func(f *Freshness) { f.Generation = 2 }},
+		{EveryJob, "the signer's nonces", func(f *Freshness) { f.Reconciled, f.Generation = false, 2 }}, // what holds for every job comes first
 	} {
 		f := open
-		change(&f)
-		if got := DefaultBounds().Closed(f); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("closed by %q, want %q", got, want)
+		c.change(&f)
+		scope, why := DefaultBounds().Closed(f)
+		if scope != c.scope || !strings.Contains(why, c.want) || c.want == "" && why != "" {
+			t.Errorf("closed for %d by %q, want %d by %q", scope, why, c.scope, c.want)
 		}
 	}
 }

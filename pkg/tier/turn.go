@@ -20,12 +20,18 @@ type Turn struct {
 	NextMs uint64
 	// Owner is the tier whose turn it is, 0 where the policy knows none.
 	Owner int
+	// Window counts the windows of the job's life, from 0; 0 where the policy has none.
+	Window uint64
+	// From is the tier that had its chance before the owner: that of the window before, or the Master where it is passed over. 0 = nobody had.
+	From int
 }
 
 // Policy decides turns.
 type Policy interface {
 	// Turn says whose turn a job is at a time: nowMs on the clock the policy runs on, see the policies.
 	Turn(j Job, nowMs uint64) Turn
+	// Since is when a job's age began (Unix ms), on the same clock.
+	Since(j Job) uint64
 }
 
 // Alone is the policy of a keeper that shares with nobody.
@@ -33,6 +39,9 @@ type Alone struct{}
 
 // Turn implements [Policy]: always mine.
 func (Alone) Turn(Job, uint64) Turn { return Turn{Mine: true} }
+
+// Since implements [Policy].
+func (Alone) Since(j Job) uint64 { return j.BirthMs }
 
 // Delay is the seed's policy, literally (TIER-1, TIER-7): each tier waits its own delay after it found the job, and a keeper that has just started waits at
 // least the recovery buffer. It runs on this machine's clock. After a common restart a Master with the usual buffer and the first backup both wait 30 s and
@@ -54,6 +63,9 @@ func (d Delay) Turn(j Job, nowMs uint64) Turn {
 	return Turn{Mine: true}
 }
 
+// Since implements [Policy]: this machine's clock knows a job since it was found.
+func (d Delay) Since(j Job) uint64 { return j.FoundMs }
+
 // Recovering reports whether the recovery buffer has not passed yet.
 func (d Delay) Recovering(nowMs uint64) bool {
 	return nowMs < d.StartedMs+uint64(d.RecoveryBuffer.Milliseconds())
@@ -73,11 +85,27 @@ func (w Windows) Turn(j Job, nowMs uint64) Turn {
 	order := w.Evidence.Order(j.ID, nowMs)
 	age := nowMs - min(nowMs, j.BirthMs)
 	n := age / window
-	owner := order[n%uint64(len(order))]
 	begins := j.BirthMs + n*window
 	ends := begins + window - uint64(Guard.Milliseconds())
-	if owner == w.Self && nowMs < ends {
-		return Turn{Mine: true, EndsMs: ends, Owner: owner}
+	t := Turn{Owner: order[n%uint64(len(order))], Window: n, From: before(order, n)}
+	if t.Owner == w.Self && nowMs < ends {
+		t.Mine, t.EndsMs = true, w.Evidence.until(nowMs, ends)
+	} else {
+		t.NextMs = w.Evidence.until(nowMs, begins+window)
 	}
-	return Turn{NextMs: begins + window, Owner: owner}
+	return t
 }
+
+// before is the tier that had its chance before the owner of the n-th window.
+func before(order []int, n uint64) int {
+	switch {
+	case n > 0:
+		return order[(n-1)%uint64(len(order))]
+	case order[0] != 1:
+		return 1
+	}
+	return 0
+}
+
+// Since implements [Policy].
+func (w Windows) Since(j Job) uint64 { return j.BirthMs }

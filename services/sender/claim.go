@@ -115,12 +115,15 @@ func (c claim) lookUp(ctx context.Context, t *task, lost error) error {
 // one goroutine.
 type cursor struct {
 	known *nonce.Cursor
-	read  func(ctx context.Context) (nonce.Cursor, error)
+	open  func(ctx context.Context) (nonce.Cursor, error)
 }
+
+// read tells whether it has been read and not turned out to be old since.
+func (c *cursor) read() bool { return c.known != nil }
 
 func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {
 	if c.known == nil {
-		read, err := c.read(ctx)
+		read, err := c.open(ctx)
 		if err != nil {
 			return nonce.Cursor{}, err
 		}

@@ -45,6 +45,7 @@ type Settings struct {
 	ConfirmTimeout time.Duration `toml:"confirm_timeout" help:"after how long without a receipt people are told; the transaction goes on being broadcast"`
 
 	HeadMaxAge  time.Duration `toml:"head_max_age" help:"nothing is sent when the newest block came longer ago than this"`
+	HeadMaxSkew time.Duration `toml:"head_max_skew" help:"nothing is sent when the newest block and the newest price report are further apart than this"`
 	StateMaxLag time.Duration `toml:"state_max_lag" help:"nothing is sent when the state in Postgres is further behind the chain than this"`
 	PriceMaxAge time.Duration `toml:"price_max_age" help:"nothing is sent when the newest price report is older than the chain by more than this"`
 
@@ -76,13 +77,15 @@ const (
 
 // DefaultConfig lacks addresses, keys and the database.
 func DefaultConfig() Config {
+	fresh := tier.DefaultBounds()
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
 		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(),
 		Sender: Settings{
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
 			ConfirmTimeout: 10 * time.Second,
-			HeadMaxAge:     3 * time.Second, StateMaxLag: 3 * time.Second, PriceMaxAge: 10 * time.Second, Fee: txm.DefaultPolicy(), Gas: defaultGas(),
+			HeadMaxAge:     fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark, PriceMaxAge: fresh.Price,
+			Fee: txm.DefaultPolicy(), Gas: defaultGas(),
 		},
 	}
 }
@@ -125,6 +128,7 @@ func (s Settings) Validate() error {
 		{"cooldown", s.Cooldown, 0, 10 * time.Minute},
 		{"confirm_timeout", s.ConfirmTimeout, time.Second, 10 * time.Minute},
 		{"head_max_age", s.HeadMaxAge, 100 * time.Millisecond, time.Minute},
+		{"head_max_skew", s.HeadMaxSkew, 100 * time.Millisecond, time.Minute},
 		{"state_max_lag", s.StateMaxLag, 100 * time.Millisecond, time.Minute},
 		{"price_max_age", s.PriceMaxAge, 100 * time.Millisecond, 5 * time.Minute},
 	} {
@@ -162,6 +166,11 @@ func (c Config) database() pg.Config {
 	db.ConnectTimeout, db.StatementTimeout = min(db.ConnectTimeout, most), min(db.StatementTimeout, most)
 	db.IdleInTransactionTimeout = min(db.IdleInTransactionTimeout, most)
 	return db
+}
+
+// bounds are those of the freshness gate.
+func (s Settings) bounds() tier.Bounds {
+	return tier.Bounds{Head: s.HeadMaxAge, Skew: s.HeadMaxSkew, Watermark: s.StateMaxLag, Price: s.PriceMaxAge}
 }
 
 // limits are those of claims.

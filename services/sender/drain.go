@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -20,23 +21,27 @@ const pause = 300 * time.Millisecond
 // broadcast together; the numbers they get are in the order of their urgency.
 type drain struct {
 	tenure *lease.Tenure
+	turns  *turns
 	road   []stage
 	// claim gives tasks their nonces, all or none, and launch broadcasts them.
-	claim   func(ctx context.Context, tasks []*task) (verdict, error)
-	launch  func(ctx context.Context, tasks []*task) error
-	tidy    func(ctx context.Context) error                     // called when nothing is left to take
-	count   func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
-	queue   txm.Queue
-	batch   int
-	maxAge  time.Duration
-	rest    func(i txm.Intent, o job.Outcome) txm.Rest
-	metrics *Metrics
-	log     zerolog.Logger
-	clock   func() time.Time
-	ended   func()       // called when an intent has ended
-	gate    func(string) // told why nothing can be sent; empty when something could
+	claim  func(ctx context.Context, tasks []*task) (verdict, error)
+	launch func(ctx context.Context, tasks []*task) error
+	tidy   func(ctx context.Context) error // called when nothing is left to take
+	// reconcile compares the signer's nonces with the chain, if that has not been done.
+	reconcile func(ctx context.Context) error
+	count     func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
+	queue     txm.Queue
+	batch     int
+	maxAge    time.Duration
+	rest      func(i txm.Intent, o job.Outcome) txm.Rest
+	metrics   *Metrics
+	log       zerolog.Logger
+	clock     func() time.Time
+	ended     func()       // called when an intent has ended
+	gate      func(string) // told why nothing can be sent; empty when something could
 
-	asleep map[int64]time.Time // until when a task is passed over
+	asleep  map[int64]time.Time // until when a task is passed over
+	yielded map[int64]time.Time // when a task was last told that it is another tier's
 }
 
 // pass takes tasks until there is none left to take, or the gate is closed.
@@ -62,6 +67,9 @@ func (d *drain) pass(ctx context.Context) error {
 				d.gate("the signer is paused: keeper.signer says why")
 			}
 			return d.tidy(ctx)
+		}
+		if err := d.reconcile(ctx); err != nil {
+			return err
 		}
 		depth = 0 // what is left when these are taken is not counted anew
 		if open, err := d.take(ctx, heads); err != nil || !open {
@@ -93,7 +101,7 @@ func (d *drain) take(ctx context.Context, heads []txm.Intent) (open bool, err er
 	for _, s := range steps {
 		switch {
 		case s.err != nil:
-			d.sleep(s.task.intent) // whatever it was, others may have better luck meanwhile
+			d.sleep(s.task.intent, pause) // whatever it was, others may have better luck meanwhile
 			problems = append(problems, s.err)
 		case s.verdict.kind == onward:
 			ready = append(ready, s.task)
@@ -106,8 +114,27 @@ func (d *drain) take(ctx context.Context, heads []txm.Intent) (open bool, err er
 		return open, err
 	}
 	d.gate("")
+	ready, err = d.stillOurs(ctx, ready)
+	if problems = append(problems, err); len(ready) == 0 {
+		return open, errors.Join(problems...)
+	}
 	more, err := d.send(ctx, ready)
 	return open && more, errors.Join(append(problems, err)...)
+}
+
+// stillOurs asks once more whose turn it is, immediately before the claim: the road may have been long.
+func (d *drain) stillOurs(ctx context.Context, tasks []*task) (ours []*task, err error) {
+	var problems []error
+	for _, t := range tasks {
+		v := d.turns.ask(t.job())
+		if v.kind == onward {
+			ours = append(ours, t)
+			continue
+		}
+		_, err := d.heed(ctx, "turn", t.intent, v)
+		problems = append(problems, err)
+	}
+	return ours, errors.Join(problems...)
 }
 
 // look leads tasks down the road side by side, up to the claim.
@@ -148,10 +175,14 @@ func (d *drain) send(ctx context.Context, tasks []*task) (open bool, err error) 
 	switch {
 	case err != nil:
 		for _, t := range tasks {
-			d.sleep(t.intent)
+			d.sleep(t.intent, pause)
 		}
 		return false, err
 	case v.kind == onward:
+		for _, t := range tasks {
+			delete(d.yielded, t.intent.ID)
+			d.turns.taken(t.job())
+		}
 		return true, d.launch(ctx, tasks)
 	case len(tasks) == 1:
 		return d.heed(ctx, claiming, tasks[0].intent, v)
@@ -171,10 +202,13 @@ func (d *drain) heed(ctx context.Context, stage string, i txm.Intent, v verdict)
 		return false, nil
 	}
 	d.gate("")
-	if v.kind == waiting {
+	if v.kind == waiting || v.kind == yielding {
 		d.metrics.waits.WithLabelValues(stage).Inc()
-		if i.Waited < d.maxAge {
-			d.sleep(i)
+		if v.kind == yielding {
+			d.yielded[i.ID] = d.clock()
+		}
+		if d.waited(i) < d.maxAge {
+			d.sleep(i, cmp.Or(v.pause, pause))
 			d.log.Debug().Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("stage", stage).Str("reason", v.reason).Msg("waiting")
 			return true, nil
 		}
@@ -183,7 +217,15 @@ func (d *drain) heed(ctx context.Context, stage string, i txm.Intent, v verdict)
 	return true, d.skip(ctx, i, v)
 }
 
-func (d *drain) sleep(i txm.Intent) { d.asleep[i.ID] = d.clock().Add(pause) }
+func (d *drain) sleep(i txm.Intent, rest time.Duration) { d.asleep[i.ID] = d.clock().Add(rest) }
+
+// waited is for how long a task has waited in turns of its own.
+func (d *drain) waited(i txm.Intent) time.Duration {
+	if at, yielded := d.yielded[i.ID]; yielded {
+		return min(i.Waited, d.clock().Sub(at))
+	}
+	return i.Waited
+}
 
 // skip ends an intent that never got a nonce. One that has moved on meanwhile is somebody else's.
 func (d *drain) skip(ctx context.Context, i txm.Intent, v verdict) error {
@@ -193,6 +235,8 @@ func (d *drain) skip(ctx context.Context, i txm.Intent, v verdict) error {
 		return nil
 	}
 	if err == nil {
+		delete(d.yielded, i.ID)
+		d.turns.settled(i.Job.ID, v.outcome)
 		d.ended()
 	}
 	return err

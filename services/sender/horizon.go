@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/tier"
 )
 
 // horizon is the newest block this process has heard of, and when. It is the clock of the sender: when blocks stop, time stops, so that nobody acts on a
@@ -17,6 +18,7 @@ type horizon struct {
 	clock   func() time.Time
 	head    chain.BlockRef
 	arrived time.Time     // by clock, which is compared with itself alone
+	chain   tier.Clock    // runs on for a moment between two heads, and not back
 	changed chan struct{} // closed when a newer head has come
 }
 
@@ -43,6 +45,7 @@ func (h *horizon) set(head chain.BlockRef, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.head, h.arrived = head, at
+	h.chain.Head(head.TimeMs, at)
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
@@ -64,7 +67,14 @@ func (h *horizon) next() <-chan struct{} {
 	return h.changed
 }
 
-// now is the chain's time (ms), 0 while no block has come.
+// time is the chain's time (ms) at this moment, by which turns are measured; 0 while no block has come.
+func (h *horizon) time() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.chain.Now(h.clock())
+}
+
+// now is the newest block's time (ms), 0 while no block has come.
 func (h *horizon) now() uint64 {
 	head, _ := h.newest()
 	return head.TimeMs

@@ -42,9 +42,10 @@ func (d *desk) intake(ctx context.Context) error {
 	part := fmt.Sprintf("partition %d", d.claim.Partition)
 	defer d.notices.set(part, "")
 	topic := wire.JobTopic(d.cfg.Keeper.ChainID)
-	offset, _, err := rewind(ctx, d.client, topic, d.claim.Partition, d.cfg.Sender.MaxJobAge)
+	back := max(d.cfg.Sender.MaxJobAge, d.cfg.Tier.JobMaxAge)
+	offset, _, err := rewind(ctx, d.client, topic, d.claim.Partition, back)
 	if err != nil {
-		return fmt.Errorf("looking for the jobs of the last %s: %w", d.cfg.Sender.MaxJobAge, err)
+		return fmt.Errorf("looking for the jobs of the last %s: %w", back, err)
 	}
 	reader := d.client.Reader(topic, d.claim.Partition, offset)
 	for {
@@ -61,7 +62,7 @@ func (d *desk) intake(ctx context.Context) error {
 	}
 }
 
-// take stores the job of a record, however long the database is away.
+// take stores the job of a record, however long the database is away, or lets it wait for its turn.
 func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
 	m, _, err := wire.Decode(r)
 	if err != nil {
@@ -71,18 +72,26 @@ func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
 	if !is {
 		return fmt.Errorf("reading jobs: a %T has no place there (partition %d, offset %d)", m, r.Partition, r.Offset)
 	}
-	policy := retry.Policy{Max: 2 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { d.notices.set(part, err.Error()) }}
-	err = retry.Do(ctx, policy, func(ctx context.Context) error { return d.store(ctx, said.Job) })
-	d.notices.set(part, "")
+	if !d.turns.admit(said.Job) {
+		return nil
+	}
+	return d.patiently(ctx, part, func(ctx context.Context) error { return d.store(ctx, said.Job) })
+}
+
+// patiently does what the database has to be there for, however long it is away.
+func (s *Sender) patiently(ctx context.Context, part string, do func(context.Context) error) error {
+	policy := retry.Policy{Max: 2 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { s.notices.set(part, err.Error()) }}
+	err := retry.Do(ctx, policy, do)
+	s.notices.set(part, "")
 	return err
 }
 
-func (d *desk) store(ctx context.Context, j job.Job) error {
-	admission, err := d.intents.Enqueue(ctx, j)
+func (s *Sender) store(ctx context.Context, j job.Job) error {
+	admission, err := s.intents.Enqueue(ctx, j)
 	switch {
 	case errors.Is(err, txm.ErrUnknownSigner):
-		d.metrics.admissions.WithLabelValues("misrouted").Inc()
-		d.log.Error().Str("job", j.ID).Str("signer", j.Signer.Hex()).
+		s.metrics.admissions.WithLabelValues("misrouted").Inc()
+		s.log.Error().Str("job", j.ID).Str("signer", j.Signer.Hex()).
 			Msg("a job for a signer that no sender of this keeper has: check planner.signers against the keys")
 		return nil
 	case pg.Refused(err):
@@ -90,11 +99,11 @@ func (d *desk) store(ctx context.Context, j job.Job) error {
 	case err != nil:
 		return err
 	}
-	d.metrics.admissions.WithLabelValues(string(admission)).Inc()
+	s.metrics.admissions.WithLabelValues(string(admission)).Inc()
 	if admission != txm.NewArm {
 		return nil
 	}
-	d.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).Dur("age_ms", d.horizon.age(j.BirthMs)).Msg("queued")
-	d.roster.wake(j.Signer)
+	s.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).Dur("age_ms", s.horizon.age(j.BirthMs)).Msg("queued")
+	s.roster.wake(j.Signer)
 	return nil
 }

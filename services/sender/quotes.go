@@ -13,10 +13,18 @@ import (
 // quotes is the board of price reports, fed from the price topic.
 type quotes struct {
 	*price.Board
-	complete atomic.Bool // whether the board holds all the topic held when this process began
+	complete atomic.Bool   // whether the board holds all the topic held when this process began
+	newest   atomic.Uint64 // the time (ms) of the newest report of any token
 }
 
 func newQuotes() *quotes { return &quotes{Board: price.NewBoard()} }
+
+// Add gives the board a report.
+func (q *quotes) Add(r price.Report) {
+	q.Board.Add(r)
+	for at := q.newest.Load(); at < r.TimeMs && !q.newest.CompareAndSwap(at, r.TimeMs); at = q.newest.Load() {
+	}
+}
 
 // follow reads the price topic from a board's window ago until ctx ends. Records it does not understand stop it.
 func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) error {

@@ -33,6 +33,7 @@ type Sender struct {
 
 	client  *bus.Client
 	node    node
+	schema  schema
 	state   state
 	leases  leases
 	nonces  nonce.Store
@@ -43,6 +44,7 @@ type Sender struct {
 	clock   func() time.Time // compared with itself alone
 	horizon *horizon
 	quotes  *quotes
+	turns   *turns
 	market  *market
 	roster  roster
 	heard   listener
@@ -60,9 +62,13 @@ type node interface {
 
 // state is what the sender asks of the state that was derived from the chain. It writes nothing there: only the chain closes a job.
 type state interface {
-	AwaitSchema(ctx context.Context, policy retry.Policy) error
 	Standing(ctx context.Context) (pg.Standing, error)
 	rows
+}
+
+// schema is the database's, which has to be one that this build can work with.
+type schema interface {
+	AwaitSchema(ctx context.Context, policy retry.Policy) error
 }
 
 // listener hears of intents that any process has queued. It may hear what was not said.
@@ -106,7 +112,7 @@ func Start(sh *service.Shell, cfg Config) error {
 		_, err := db.Standing(ctx)
 		return err
 	})
-	sh.Watch("gate", s.settle(func() string { return "" }).healthy)
+	sh.Watch("gate", s.settle(anySigner()).healthy)
 	sh.Watch("work", s.notices.healthy)
 	sh.Go("send", s.Run)
 	return nil
@@ -115,31 +121,39 @@ func Start(sh *service.Shell, cfg Config) error {
 // New wires a sender. It asks nothing of anybody yet.
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer, client *bus.Client, db *pg.DB, node *evm.Client) *Sender {
 	host, _ := os.Hostname() // only a label for people
-	s := &Sender{
-		cfg: cfg, log: log, metrics: metrics, owner: lease.NewOwner(cmp.Or(cfg.Sender.Node, fmt.Sprintf("%s/%d", host, os.Getpid()))), keys: keys,
-		client: client, node: node, state: db, leases: db.Leases(), nonces: db.Leases(), intents: db.Intents(),
-		heard: db.Intents().Listener(),
-		clock: time.Now, quotes: newQuotes(),
-	}
-	s.tellers = func() (teller, teller) {
+	owner := lease.NewOwner(cmp.Or(cfg.Sender.Node, fmt.Sprintf("%s/%d", host, os.Getpid())))
+	s := newSender(cfg, log, metrics, owner, keys, time.Now)
+	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(), db.Intents()
+	s.heard = db.Intents().Listener()
+	s.tellers = func() (ended, givenUp teller) {
 		return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 	}
-	s.horizon = newHorizon(func() time.Time { return s.clock() })
+	return s
+}
+
+// newSender makes a sender that still lacks what it works with.
+func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Owner, keys []signer.Signer, machine func() time.Time) *Sender {
+	s := &Sender{cfg: cfg, log: log, metrics: metrics, owner: owner, keys: keys, clock: machine, quotes: newQuotes()}
+	clock := func() time.Time { return s.clock() }
+	s.horizon = newHorizon(clock)
+	var own []chain.Address
+	for _, key := range keys {
+		own = append(own, key.Address())
+	}
+	s.turns = newTurns(cfg.Tier, own, s.horizon, clock, metrics, log)
 	return s
 }
 
 // settle is the freshness gate of this process.
-func (s *Sender) settle(held func() string) settle {
-	own := s.cfg.Sender
+func (s *Sender) settle(signer signerSight) settle {
 	return settle{
-		horizon: s.horizon, quotes: s.quotes, state: s.state, held: held,
-		headMaxAge: own.HeadMaxAge, stateMaxLag: own.StateMaxLag, priceMaxAge: own.PriceMaxAge,
+		horizon: s.horizon, quotes: s.quotes, turns: s.turns, state: s.state, endpoints: s.node.Endpoints, bounds: s.cfg.Sender.bounds(), signer: signer,
 	}
 }
 
 // Run waits for a database and topics it can work with, and then sends until ctx ends.
 func (s *Sender) Run(ctx context.Context) error {
-	s.market = &market{node: s.node, horizon: s.horizon, policy: s.cfg.Sender.Fee}
+	s.market = s.newMarket()
 	const parts = "parts"
 	s.notices.set(parts, "starting")
 	if err := s.awaitParts(ctx, func(reason string) { s.notices.set(parts, reason) }); err != nil {
@@ -159,6 +173,8 @@ func (s *Sender) Run(ctx context.Context) error {
 			group.Go(func() error { return s.worker(key).run(ctx) })
 		}
 	}
+	group.Go(func() error { return s.observe(ctx) })
+	group.Go(func() error { return s.takeTurns(ctx) })
 	group.Go(func() error { return s.quotes.follow(ctx, s.client, wire.PriceTopic(id)) })
 	group.Go(func() error {
 		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)}, s.desk)
@@ -166,11 +182,15 @@ func (s *Sender) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
+func (s *Sender) newMarket() *market {
+	return &market{node: s.node, horizon: s.horizon, policy: s.cfg.Sender.Fee}
+}
+
 // awaitParts waits for Postgres and Kafka, however long they are away, and fails at once where they are there and cannot serve: a schema of another
 // version, a signer of another chain, a missing topic, another number of partitions.
 func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error {
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { tell(err.Error()) }}
-	if err := s.state.AwaitSchema(ctx, policy); err != nil {
+	if err := s.schema.AwaitSchema(ctx, policy); err != nil {
 		return err
 	}
 	for _, key := range s.keys {
@@ -179,13 +199,16 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 		}
 	}
 	keeper := s.cfg.Keeper
-	err := s.client.Verify(ctx, []bus.TopicSpec{
+	topics := []bus.TopicSpec{
 		{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
 		{Name: wire.ResultTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
 		{Name: wire.PriceTopic(keeper.ChainID), Partitions: 1},
 		{Name: wire.DeadLetterTopic(keeper.ChainID), Partitions: 1},
-	})
-	if err != nil {
+	}
+	if s.cfg.Tier.Enabled {
+		topics = append(topics, bus.TopicSpec{Name: wire.LogTopic(keeper.ChainID), Partitions: keeper.LogPartitions})
+	}
+	if err := s.client.Verify(ctx, topics); err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}
 	return nil

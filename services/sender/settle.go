@@ -4,86 +4,116 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/tier"
 )
 
 // settle is the freshness gate (TIER-8): nothing is sent by a keeper that does not see what happens. It is asked before every send, so that a keeper that
-// has just started, or has fallen behind, holds back exactly as long as it must.
+// has just started, or has fallen behind, holds back exactly as long as it must. What closes it is the rule of [tier.Bounds]; this gathers what is known.
 //
-// All ages are on the chain's clock, but for that of the head itself. Reasons name limits and not measures, so that a lasting one stays the same text.
+// All ages are on the chain's clock, but for that of the head itself.
 type settle struct {
 	horizon *horizon
 	quotes  *quotes
+	turns   *turns
 	state   interface {
 		// Standing tells up to which block Postgres has come.
 		Standing(ctx context.Context) (pg.Standing, error)
 	}
-	// held is why the nodes would take nothing more of the signer, or empty.
-	held                                 func() string
-	headMaxAge, stateMaxLag, priceMaxAge time.Duration
+	// endpoints tell of the heads that each of them has named.
+	endpoints func() []evm.EndpointStatus
+	bounds    tier.Bounds
+	signer    signerSight
+}
+
+// signerSight is what the gate knows of one signer.
+type signerSight struct {
+	held       func() string // why the nodes would take nothing more of it, or empty
+	reconciled func() bool   // whether its nonces were compared with the chain in this tenure
+}
+
+// anySigner stands for a signer that nothing holds back, where the question is whether anybody could send.
+func anySigner() signerSight {
+	return signerSight{held: func() string { return "" }, reconciled: func() bool { return true }}
 }
 
 func (s settle) run(ctx context.Context, t *task) (verdict, error) {
-	if reason := s.held(); reason != "" {
+	if reason := s.signer.held(); reason != "" {
 		return shut(reason), nil
 	}
-	if v := s.head(); v.kind != onward {
-		return v, nil
-	}
-	if v, err := s.watermark(ctx); err != nil || v.kind != onward {
-		return v, err
-	}
-	return s.prices(t), nil
-}
-
-// healthy returns why the gate is closed for everybody, for readiness.
-func (s settle) healthy(ctx context.Context) error {
-	v, err := s.run(ctx, &task{})
-	if err == nil && v.kind == closed {
-		err = errors.New(v.reason)
-	}
-	return err
-}
-
-func (s settle) head() verdict {
-	if _, age := s.horizon.newest(); age > s.headMaxAge {
-		return shut(fmt.Sprintf("no new block for more than %s", s.headMaxAge))
-	}
-	return verdict{}
-}
-
-func (s settle) watermark(ctx context.Context) (verdict, error) {
 	standing, err := s.state.Standing(ctx)
 	if err != nil {
 		return verdict{}, fmt.Errorf("asking how far the state is: %w", err)
 	}
-	at := standing.Watermark
-	if standing.Halted != "" {
-		return shut("the state is halted: " + standing.Halted), nil
+	f := s.sight(standing)
+	s.look(&f, t.job())
+	switch scope, reason := s.bounds.Closed(f); scope {
+	case tier.EveryJob:
+		return shut(reason), nil
+	case tier.OneJob:
+		return wait(reason), nil
+	default:
+		return verdict{}, nil
 	}
-	if at.Hash.IsZero() {
-		return shut("the state has no block yet"), nil
-	}
-	if s.horizon.age(at.TimeMs) > s.stateMaxLag {
-		return shut(fmt.Sprintf("the state is more than %s behind the chain, at block %d", s.stateMaxLag, at.Number)), nil
-	}
-	return verdict{}, nil
 }
 
-func (s settle) prices(t *task) verdict {
-	if !s.quotes.complete.Load() {
-		return shut("price reports are still being read")
+// healthy returns why the gate is closed for everybody, for readiness.
+func (s settle) healthy(ctx context.Context) error {
+	standing, err := s.state.Standing(ctx)
+	if err != nil {
+		return fmt.Errorf("asking how far the state is: %w", err)
 	}
-	for _, token := range t.job().Tokens {
+	if scope, reason := s.bounds.Closed(s.sight(standing)); scope == tier.EveryJob {
+		return errors.New(reason)
+	}
+	return nil
+}
+
+// sight is what concerns every job.
+func (s settle) sight(standing pg.Standing) tier.Freshness {
+	head, age := s.horizon.newest()
+	f := tier.Freshness{
+		HeadAge: age, HeadMs: head.TimeMs, EvidenceMs: s.turns.evidenceMs(head.TimeMs), ReportMs: max(s.quotes.newest.Load(), s.secondHead()),
+		Reconciled: s.signer.reconciled(), Generation: standing.Generation, Halted: standing.Halted,
+	}
+	if !standing.Watermark.Hash.IsZero() {
+		f.WatermarkMs = standing.Watermark.TimeMs
+	}
+	if !s.quotes.complete.Load() {
+		f.Reading = "price reports"
+	}
+	return f
+}
+
+// secondHead is the time (ms) of the second newest head that endpoints have named, each for itself; 0 where there are not two.
+func (s settle) secondHead() uint64 {
+	var times []uint64
+	for _, e := range s.endpoints() {
+		if !e.Private {
+			times = append(times, e.Head.TimeMs)
+		}
+	}
+	if len(times) < 2 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[len(times)-2]
+}
+
+// look adds what concerns one job.
+func (s settle) look(f *tier.Freshness, j job.Job) {
+	f.JobState = int(j.Evidence.Generation)
+	for _, token := range j.Tokens {
 		newest, known := s.quotes.Latest(token)
 		if !known {
-			return wait("no price report of " + token.Hex())
+			f.Unquoted = token.Hex()
+			return
 		}
-		if s.horizon.age(newest.TimeMs) > s.priceMaxAge {
-			return wait(fmt.Sprintf("the newest price report of %s is more than %s old", token, s.priceMaxAge))
-		}
+		f.PriceAge = max(f.PriceAge, time.Duration(f.HeadMs-min(f.HeadMs, newest.TimeMs))*time.Millisecond)
 	}
-	return verdict{}
 }

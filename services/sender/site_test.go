@@ -104,7 +104,8 @@ func (s *site) config(brokers, database string) Config {
 	cfg.Signer.Dev = true
 	cfg.Sender.LeaseTTL, cfg.Sender.Cooldown = time.Second, 500*time.Millisecond
 	// A shared machine may be slow, and no test is about how fresh is fresh enough.
-	cfg.Sender.HeadMaxAge, cfg.Sender.StateMaxLag, cfg.Sender.PriceMaxAge = 20*time.Second, 20*time.Second, 30*time.Second
+	cfg.Sender.HeadMaxAge, cfg.Sender.HeadMaxSkew = 20*time.Second, 20*time.Second
+	cfg.Sender.StateMaxLag, cfg.Sender.PriceMaxAge = 20*time.Second, 30*time.Second
 	cfg.Sender.Fee.Doubt = 700 * time.Millisecond
 	for _, tariff := range []*txm.Tariff{&cfg.Sender.Fee.Liquidation, &cfg.Sender.Fee.Order, &cfg.Sender.Fee.Maintenance} {
 		tariff.Patience = 10_000 // tests that are about raises say so
@@ -296,7 +297,7 @@ func (s *site) say(jobs ...job.Job) {
 	}
 	producer := s.client.Producer(wire.JobTopic(s.cfg.Keeper.ChainID))
 	for _, j := range jobs {
-		j.Evidence.Block = standing.Watermark.BlockRef
+		j.Evidence.Block, j.Evidence.Generation = standing.Watermark.BlockRef, uint32(standing.Generation)
 		record, err := wire.Encode(j.Signer[:], wire.Job{Job: j}, 0, 0)
 		if err != nil {
 			s.t.Fatal(err)

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -37,15 +38,17 @@ type verdict struct {
 	kind    decision
 	outcome job.Outcome // of ended
 	reason  string
+	pause   time.Duration // for how long a task that waits or yields is passed over; 0 = the usual pause
 }
 
 type decision int
 
 const (
-	onward  decision = iota
-	waiting          // not now; other tasks may go first
-	closed           // nothing can be sent now, whatever the task
-	ended            // never; the arm ends here, without a nonce
+	onward   decision = iota
+	waiting           // not now; other tasks may go first
+	yielding          // not ours now, for however long it takes; other tasks may go first
+	closed            // nothing can be sent now, whatever the task
+	ended             // never; the arm ends here, without a nonce
 )
 
 func wait(reason string) verdict { return verdict{kind: waiting, reason: reason} }

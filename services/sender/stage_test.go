@@ -24,6 +24,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
 )
 
@@ -69,12 +70,43 @@ func (away) Standing(context.Context) (pg.Standing, error) {
 	return pg.Standing{}, errors.New("connection refused")
 }
 
+// generation is a state of another generation; 0 is one that is halted.
+type generation struct {
+	state interface {
+		Standing(ctx context.Context) (pg.Standing, error)
+	}
+	number int
+}
+
+func (g generation) Standing(ctx context.Context) (pg.Standing, error) {
+	s, err := g.state.Standing(ctx)
+	s.Generation = g.number
+	if g.number == 0 {
+		s.Halted = "a final block is gone"
+	}
+	return s, err
+}
+
+// headsAt are endpoints that have named heads of these times.
+func headsAt(times ...uint64) func() []evm.EndpointStatus {
+	list := []evm.EndpointStatus{{Private: true, Head: chain.BlockRef{TimeMs: nowMs}}}
+	for _, ms := range times {
+		list = append(list, evm.EndpointStatus{Head: chain.BlockRef{TimeMs: ms}})
+	}
+	return func() []evm.EndpointStatus { return list }
+}
+
+// alone has every turn.
+func alone() *turns {
+	return newTurns(tier.DefaultConfig(), nil, newHorizon(time.Now), time.Now, NewMetrics(prometheus.NewRegistry()), zerolog.Nop())
+}
+
 // TIER-8: the gate opens when, and only when, this keeper sees what happens.
 func TestSettle(t *testing.T) {
 	fresh := func() settle {
 		return settle{
 			horizon: horizonAt(nowMs, time.Now()), quotes: quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs)), state: standingAt(nowMs),
-			held: func() string { return "" }, headMaxAge: 3 * time.Second, stateMaxLag: 3 * time.Second, priceMaxAge: 10 * time.Second,
+			turns: alone(), endpoints: func() []evm.EndpointStatus { return nil }, bounds: tier.DefaultBounds(), signer: anySigner(),
 		}
 	}
 	for name, c := range map[string]struct {
@@ -92,7 +124,18 @@ func TestSettle(t *testing.T) {
 		"prices being read":  {func(s *settle) { s.quotes.complete.Store(false) }, closed, "still being read"},
 		"a price missing":    {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs)) }, waiting, "no price report"},
 		"a price stale":      {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs-10_001)) }, waiting, "more than 10s old"},
-		"no means":           {func(s *settle) { s.held = func() string { return "the signer cannot pay for gas" } }, closed, "cannot pay"},
+		"the feed is silent": {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs-3001), reportAt(usdc, nowMs-3001)) }, closed, "3s apart"},
+		"the head is old":    {func(s *settle) { s.horizon = horizonAt(nowMs-3001, time.Now()) }, closed, "3s apart"},
+		"the feed is silent, and two endpoints agree": {func(s *settle) {
+			s.quotes, s.endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)), headsAt(nowMs, nowMs-450)
+		}, onward, ""},
+		"the feed is silent, and the other endpoint behind": {func(s *settle) {
+			s.quotes, s.endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)), headsAt(nowMs, nowMs-9000)
+		}, closed, "3s apart"},
+		"not compared":       {func(s *settle) { s.signer.reconciled = func() bool { return false } }, closed, "nonces"},
+		"another generation": {func(s *settle) { s.state = generation{s.state, 2} }, waiting, "generation 0"},
+		"halted":             {func(s *settle) { s.state = generation{s.state, 0} }, closed, "halted"},
+		"no means":           {func(s *settle) { s.signer.held = func() string { return "the signer cannot pay for gas" } }, closed, "cannot pay"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fresh()
@@ -308,10 +351,10 @@ func newOffice(t *testing.T, road func(j job.Job) (verdict, error)) *office {
 		t.Fatal(err)
 	}
 	o.drain = &drain{
-		tenure: tenure, queue: o.db.Intents(), batch: 1, maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
+		tenure: tenure, turns: alone(), queue: o.db.Intents(), batch: 1, maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
 		rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }, tidy: func(context.Context) error { return nil },
-		count: func(context.Context) (uint64, error) { return 0, nil },
-		gate:  func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]time.Time{},
+		count: func(context.Context) (uint64, error) { return 0, nil }, reconcile: func(context.Context) error { return nil }, yielded: map[int64]time.Time{},
+		gate: func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]time.Time{},
 		road: []stage{{"test", func(_ context.Context, t *task) (verdict, error) {
 			o.trail = append(o.trail, t.job().ID)
 			return road(t.job())

@@ -136,14 +136,20 @@ func (w *worker) gate() string { return w.name + " gate" }
 // drain is the road of a tenure. It reads aloud.
 func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 	settings := w.cfg.Sender
-	cursor := &cursor{read: w.opening(t.Fence())}
+	cursor := &cursor{open: w.opening(t.Fence())}
 	gaps := gaps{horizon: w.horizon, fill: again.fill, since: map[uint64]uint64{}}
 	return &drain{
-		tenure: t, queue: w.intents, batch: settings.Batch, maxAge: settings.MaxJobAge, rest: w.rest, metrics: w.metrics, log: w.log, clock: w.clock,
-		asleep: map[int64]time.Time{}, ended: func() { signal(w.ended) }, gate: func(reason string) { w.notices.set(w.gate(), reason) },
+		tenure: t, turns: w.turns, queue: w.intents, batch: settings.Batch, maxAge: settings.MaxJobAge, rest: w.rest, metrics: w.metrics, log: w.log,
+		clock: w.clock, asleep: map[int64]time.Time{}, yielded: map[int64]time.Time{}, ended: func() { signal(w.ended) },
+		gate: func(reason string) { w.notices.set(w.gate(), reason) },
 		road: []stage{
-			{"settle", w.settle(b.held).run},
-			{"recheck", w.recheck().run},
+			{"settle", w.settle(signerSight{held: b.held, reconciled: cursor.read}).run},
+			{"turn", w.turns.run},
+			{"recheck", w.turns.proven(w.recheck().run)},
+		},
+		reconcile: func(ctx context.Context) error {
+			_, err := cursor.get(ctx)
+			return err
 		},
 		claim: claim{
 			tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, fee: settings.Fee, limits: settings.limits(), market: w.market, purse: again.purse,

@@ -1,0 +1,366 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/tier"
+)
+
+// turns knows whose turn each job is (TIER-9, TIER-10), and guards what that rests on: the jobs this keeper has heard of, and what the chain shows of the
+// other keepers. A keeper that shares with nobody has every turn and gathers nothing. It is safe for concurrent use.
+type turns struct {
+	cfg     tier.Config
+	horizon *horizon
+	machine func() time.Time // compared with itself alone
+	metrics *Metrics
+	log     zerolog.Logger
+	queue   *tier.Queue // of the jobs whose turn is another's; it asks the policy under the lock below
+
+	mu       sync.Mutex
+	policy   tier.Policy
+	evidence *tier.Evidence // nil where the policy asks for none
+	keepers  tier.Roster
+	needs    map[need]*sighting
+	found    map[string]finding // by job
+	readMs   uint64             // time of the block up to which evidence was read, 0 before all of the past was
+	changed  chan struct{}      // closed when the evidence has changed
+	moved    bool               // it has, since the queue was last asked
+	swept    time.Time          // when what is old was last forgotten
+}
+
+// need is what a job and an execution have in common: jobs of one need differ by the state they were found in.
+type need struct {
+	kind   job.Kind
+	key    chain.Hash
+	isLong bool // of a side of a market, where the key does not say it
+}
+
+func needOf(kind job.Kind, key chain.Hash, isLong bool) need {
+	return need{kind, key, isLong && kind == job.AdlState}
+}
+
+// sighting is what was heard of a need.
+type sighting struct {
+	ids     []string  // the newest last
+	birthMs uint64    // of the newest
+	done    uint64    // number of the block in which it was last executed; 0 = never
+	last    time.Time // when anything was last heard of it, by the machine's clock
+}
+
+// finding is when a job was first and last heard of.
+type finding struct {
+	firstMs uint64 // as in tier.Job
+	last    time.Time
+}
+
+func newTurns(cfg tier.Config, own []chain.Address, h *horizon, machine func() time.Time, metrics *Metrics, log zerolog.Logger) *turns {
+	t := &turns{
+		cfg: cfg, horizon: h, machine: machine, metrics: metrics, log: log, keepers: cfg.Roster(own), needs: map[need]*sighting{}, found: map[string]finding{},
+		changed: make(chan struct{}),
+	}
+	switch {
+	case !cfg.Enabled:
+		t.policy = tier.Alone{}
+	case cfg.Policy == tier.PolicyDelay:
+		t.policy = tier.Delay{Delay: cfg.ExecutionDelay, RecoveryBuffer: cfg.RecoveryBuffer, StartedMs: t.now()}
+	default:
+		t.evidence = tier.NewEvidence(cfg.Priority, cfg.Tiers, cfg.Window)
+		t.policy = tier.Windows{Self: cfg.Priority, Window: cfg.Window, Evidence: t.evidence}
+	}
+	t.queue = tier.NewQueue(asking{t}, t.now, cfg.JobMaxAge, cfg.QueueCleanupInterval)
+	return t
+}
+
+// asking is the policy, under the lock.
+type asking struct{ *turns }
+
+func (a asking) Turn(j tier.Job, nowMs uint64) tier.Turn {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.policy.Turn(j, nowMs)
+}
+
+func (a asking) Since(j tier.Job) uint64 { return a.policy.Since(j) }
+
+// now is the time (Unix ms) on the policy's clock: this machine's for the policy delay, and the chain's otherwise.
+func (t *turns) now() uint64 {
+	if t.cfg.Enabled && t.cfg.Policy == tier.PolicyDelay {
+		return uint64(t.machine().UnixMilli())
+	}
+	return t.horizon.time()
+}
+
+// heard notes a saying of a job. Every saying counts: a job that is born anew begins its windows anew.
+func (t *turns) heard(j job.Job) {
+	if !t.cfg.Enabled {
+		return
+	}
+	t.foundMs(j.ID)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := needOf(j.Kind, j.Key, j.IsLong)
+	s := t.needs[n]
+	if s == nil {
+		s = &sighting{}
+		t.needs[n] = s
+	}
+	if !slices.Contains(s.ids, j.ID) {
+		s.ids = append(s.ids, j.ID)
+	}
+	s.birthMs, s.last = max(s.birthMs, j.BirthMs), t.machine()
+	t.keepers[j.Signer] = t.cfg.Priority // jobs are routed to this keeper's signers, whichever process has their keys
+	if t.evidence != nil {
+		t.evidence.Born(j.ID, j.BirthMs)
+	}
+}
+
+// admit tells whether a job that was heard of is to be stored now. If it is another tier's it waits in the queue, and if it was executed after the state it
+// was found in it is dropped.
+func (t *turns) admit(j job.Job) bool {
+	if !t.cfg.Enabled {
+		return true
+	}
+	t.heard(j)
+	if at := t.doneAt(j); at > j.Evidence.Block.Number {
+		t.queue.Remove(j.ID)
+		return false
+	}
+	news := !t.queue.Exists(j.ID)
+	w := t.queue.Add(j, t.foundMs(j.ID))
+	if !w.Turn.Mine && news {
+		t.log.Info().Str("job", j.ID).Int("owner", w.Turn.Owner).Msg(waitingFor(w.Turn))
+	}
+	return w.Turn.Mine
+}
+
+func waitingFor(turn tier.Turn) string {
+	if turn.Owner == 0 {
+		return "waiting for this tier's delay to pass"
+	}
+	return fmt.Sprintf("waiting for %s's window", nameOf(turn.Owner))
+}
+
+// nameOf names a tier for people.
+func nameOf(tier int) string {
+	if tier == 1 {
+		return "the Master"
+	}
+	return fmt.Sprintf("tier %d", tier)
+}
+
+func (t *turns) doneAt(j job.Job) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.needs[needOf(j.Kind, j.Key, j.IsLong)]; s != nil {
+		return s.done
+	}
+	return 0
+}
+
+// foundMs is when this keeper first heard of a job, on the policy's clock: now, if it has not.
+func (t *turns) foundMs(id string) uint64 {
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f, known := t.found[id]
+	if !known {
+		f.firstMs = now
+	}
+	f.last = t.machine()
+	t.found[id] = f
+	return f.firstMs
+}
+
+// of says whose turn a job is.
+func (t *turns) of(j job.Job) tier.Turn {
+	asked, now := tier.Job{ID: j.ID, BirthMs: j.BirthMs}, t.now()
+	if t.cfg.Enabled {
+		asked.FoundMs = t.foundMs(j.ID)
+	}
+	return asking{t}.Turn(asked, now)
+}
+
+// run is the turn stage.
+func (t *turns) run(_ context.Context, task *task) (verdict, error) { return t.ask(task.job()), nil }
+
+// proven is the recheck stage, of which the evidence hears as well.
+func (t *turns) proven(recheck func(context.Context, *task) (verdict, error)) func(context.Context, *task) (verdict, error) {
+	return func(ctx context.Context, task *task) (verdict, error) {
+		v, err := recheck(ctx, task)
+		if err == nil && v.kind == onward {
+			t.feasible(task.job())
+		}
+		return v, err
+	}
+}
+
+// ask tells whether it is a task's turn. One whose turn has passed waits for the next one, however often it takes, up to the venue's own deadline.
+func (t *turns) ask(j job.Job) verdict {
+	turn := t.of(j)
+	if turn.Mine {
+		return verdict{}
+	}
+	if head := t.horizon.now(); j.ExpiresMs > 0 && head > j.ExpiresMs {
+		return end(job.Expired, "the venue takes no reports for it any more")
+	}
+	v := verdict{kind: yielding, reason: waitingFor(turn)}
+	if now := t.now(); turn.NextMs > now {
+		v.pause = time.Duration(min(turn.NextMs-now, longestYield)) * time.Millisecond
+	}
+	return v
+}
+
+// longestYield is for how long (ms) a stored task is not asked about again: the evidence may give it to us earlier.
+const longestYield = 500
+
+// over tells whether a job is another tier's now, so that its transaction is not pressed any more.
+func (t *turns) over(j job.Job) bool { return t.cfg.Enabled && !t.of(j).Mine }
+
+// feasible notes that a simulated call for a job has just succeeded: the owner of the window before had its chance (TIER-10).
+func (t *turns) feasible(j job.Job) {
+	if t.evidence == nil {
+		return
+	}
+	if turn := t.of(j); turn.Window > 0 {
+		t.learn(func() { t.evidence.Feasible(j.ID, turn.Window-1) })
+	}
+}
+
+// taken notes that a job was claimed, and says so if it was another's before.
+func (t *turns) taken(j job.Job) {
+	if t.evidence == nil {
+		return
+	}
+	turn := t.of(j)
+	if turn.From == 0 || turn.Owner != t.cfg.Priority {
+		return
+	}
+	why := "its window passed"
+	if turn.Window == 0 {
+		why = "it is suspected"
+	}
+	t.metrics.takeovers.WithLabelValues(fmt.Sprint(turn.From)).Inc()
+	t.log.Info().Str("job", j.ID).Int("from", turn.From).Uint64("window", turn.Window).Msgf("taking over from %s: %s", nameOf(turn.From), why)
+}
+
+// settled takes a job out of the queue that needs nobody any more (TIER-12). After a failure it stays where it is: its cooldown holds this tier back, and the
+// next tier takes over.
+func (t *turns) settled(id string, o job.Outcome) {
+	if !o.Failure() && o != job.Foreign && o != job.Withdrawn {
+		t.queue.Remove(id)
+	}
+}
+
+// executed takes what the chain shows, in its order. Blocks need not be final: an accusation that a reorg contradicts stands until the accused executes
+// anything. A job that was executed waits no longer.
+func (t *turns) executed(found []execution.Execution) {
+	if len(found) == 0 {
+		return
+	}
+	var gone []string
+	t.learn(func() {
+		for _, e := range found {
+			gone = append(gone, t.note(e)...)
+		}
+	})
+	for _, id := range gone {
+		if t.queue.Remove(id) {
+			t.log.Info().Str("job", id).Msg("dropped: it was executed")
+		}
+	}
+}
+
+// note notes one execution and returns the jobs it has ended.
+func (t *turns) note(e execution.Execution) []string {
+	by := t.keepers.Tier(e.Tx.From)
+	if e.Result == execution.Swept {
+		by = 0 // whoever sent that executed something else
+	}
+	n := needOf(e.Kind, e.Key, e.IsLong)
+	s := t.needs[n]
+	if s == nil {
+		s = &sighting{last: t.machine()}
+		t.needs[n] = s
+	}
+	s.done = max(s.done, e.Pos.Block)
+	newest := fmt.Sprintf("%s:%s", e.Kind, e.Key) // of a job that we never heard of
+	if len(s.ids) > 0 {
+		newest = s.ids[len(s.ids)-1]
+	}
+	if t.evidence != nil {
+		t.evidence.Executed(newest, by, e.Block.TimeMs)
+	}
+	if t.readMs > 0 { // what was executed before we began is not counted
+		t.metrics.executedBy(by, e.Kind, s.birthMs, e.Block.TimeMs)
+	}
+	ids := s.ids
+	s.ids = nil
+	return ids
+}
+
+// learn lets the evidence learn, and tells everybody if that has changed what it says.
+func (t *turns) learn(from func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.suspects()
+	from()
+	after := t.suspects()
+	if slices.Equal(before, after) {
+		return
+	}
+	for tier := range after {
+		switch {
+		case after[tier] && !before[tier]:
+			t.log.Warn().Int("tier", tier).Msgf("%s is suspected: it missed %d jobs", nameOf(tier), t.evidence.Missed(tier))
+		case before[tier] && !after[tier]:
+			t.log.Info().Int("tier", tier).Msgf("%s is no longer suspected: it executed a job", nameOf(tier))
+		}
+	}
+	close(t.changed)
+	t.changed, t.moved = make(chan struct{}), true
+}
+
+// suspects tells of each tier, from 1, whether it is suspected.
+func (t *turns) suspects() []bool {
+	if t.evidence == nil {
+		return nil
+	}
+	all := make([]bool, t.cfg.Tiers+1)
+	for tier := 1; tier <= t.cfg.Tiers; tier++ {
+		all[tier] = t.evidence.Suspected(tier)
+	}
+	return all
+}
+
+// news is closed when the evidence has changed.
+func (t *turns) news() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changed
+}
+
+// read notes the time (ms) of the block up to which evidence has been read.
+func (t *turns) read(blockMs uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.readMs = max(t.readMs, blockMs)
+}
+
+// evidenceMs is the time (ms) of the block up to which evidence has been read: the head's where none is asked for, 0 while the past is still being read.
+func (t *turns) evidenceMs(headMs uint64) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.evidence == nil {
+		return headMs
+	}
+	return t.readMs
+}
