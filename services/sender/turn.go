@@ -255,7 +255,8 @@ func (t *turns) taken(j job.Job) {
 // settled takes a job out of the queue that needs nobody any more (TIER-12). After a failure it stays where it is: its cooldown holds this tier back, and the
 // next tier takes over.
 func (t *turns) settled(id string, o job.Outcome) {
-	if !o.Failure() && o != job.Foreign && o != job.Withdrawn {
+	switch o { //nolint:exhaustive // every other outcome leaves the job to be done
+	case job.Done, job.CancelledByVenue, job.FrozenByVenue, job.LostRace, job.SkippedDone, job.DroppedRecovered:
 		t.queue.Remove(id)
 	}
 }
