@@ -1,0 +1,176 @@
+package fakechain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retry"
+)
+
+// Ails are what is wrong with a keeper's derived state. The zero Ails is nothing.
+type Ails struct {
+	Down bool          // the database does not answer
+	Lag  time.Duration // the state is so far behind what the endpoint shows
+	Halt string        // why nobody may act on the state
+}
+
+// Derived is the state that one keeper has derived from what its endpoint shows, up to a block of its own. It answers what sender and planner ask of
+// Postgres.
+type Derived struct {
+	endpoint *Endpoint
+	ails     Ails
+	rev      int64  // of the last look at changes
+	looked   *block // where the state stood at that look
+}
+
+// Derived returns the state of the keeper that has the endpoint.
+func (e *Endpoint) Derived() *Derived { return &Derived{endpoint: e} }
+
+// Suffer sets what is wrong from now on.
+func (d *Derived) Suffer(a Ails) {
+	d.endpoint.chain.mu.Lock()
+	defer d.endpoint.chain.mu.Unlock()
+	d.ails = a
+}
+
+var errDatabase = errors.New("dial postgres: connection refused")
+
+// mark is what the state has come to. While the endpoint is down it stays where it was.
+func (d *Derived) mark() sight {
+	e := d.endpoint
+	ms := e.chain.nowMs()
+	if e.faults.Down {
+		ms = e.downMs
+	}
+	return e.chain.sight(ms, e.faults.Lag+d.ails.Lag)
+}
+
+// look asks something of the state.
+func look[T any](d *Derived, what string, ask func(c *Chain, s sight) (T, error)) (answer T, err error) {
+	c := d.endpoint.chain
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d.ails.Down {
+		return answer, fmt.Errorf("%s: %w", what, errDatabase)
+	}
+	return ask(c, d.mark())
+}
+
+// AwaitSchema finds the schema there.
+func (d *Derived) AwaitSchema(context.Context, retry.Policy) error { return nil }
+
+// Standing returns how far the state has come.
+func (d *Derived) Standing(context.Context) (pg.Standing, error) {
+	return look(d, "asking how far the state is", func(_ *Chain, s sight) (pg.Standing, error) { return d.standing(s), nil })
+}
+
+func (d *Derived) standing(s sight) pg.Standing {
+	at := watermark(s)
+	offset := pg.Offset{Tip: at, Finalized: s.final.ref, Halted: d.ails.Halt, Rev: d.rev}
+	return pg.Standing{Generation: 1, Partitions: 1, Offsets: []pg.Offset{offset}, Watermark: at, Halted: d.ails.Halt}
+}
+
+func watermark(s sight) pg.Block { return pg.Block{BlockRef: s.tip.ref, Verified: true} }
+
+// Position looks up one position.
+func (d *Derived) Position(_ context.Context, key chain.Hash) (pg.Found[perp.Position], error) {
+	return find[perp.Position](d, perp.Positions, key)
+}
+
+// Order looks up one order.
+func (d *Derived) Order(_ context.Context, key chain.Hash) (pg.Found[perp.Order], error) {
+	return find[perp.Order](d, perp.Orders, key)
+}
+
+// Request looks up one deposit, withdrawal or shift.
+func (d *Derived) Request(_ context.Context, key chain.Hash) (pg.Found[perp.Request], error) {
+	return find[perp.Request](d, perp.Requests, key)
+}
+
+// MarketValue looks up one measure of a market.
+func (d *Derived) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
+	return find[perp.MarketValue](d, perp.MarketValues, key)
+}
+
+func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R], error) {
+	return look(d, "looking up a "+string(table), func(c *Chain, s sight) (found pg.Found[R], err error) {
+		found.Row, found.Known = c.row(s.tip, perp.RowKey{Table: table, Key: key}).(R)
+		found.At = watermark(s)
+		return found, nil
+	})
+}
+
+// Changes returns what became of the state since the last look, as pg.DB does. It remembers one look: whoever asks with an older one is told everything.
+func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (pg.Changes, error) {
+	return look(d, "reading changes", func(c *Chain, s sight) (pg.Changes, error) {
+		changes := pg.Changes{Seen: since, Standing: d.standing(s)}
+		if !changes.Level() {
+			return changes, nil
+		}
+		keys := c.rows.order
+		if last, asked := since.Revs[0]; asked && last == d.rev && d.looked != nil {
+			keys = touched(d.looked, s.tip)
+		} else {
+			changes.Reload = true
+		}
+		d.rev, d.looked = d.rev+1, s.tip
+		changes.Seen = pg.Seen{Generation: 1, Partitions: partitions, Revs: map[int]int64{0: d.rev}}
+		for _, key := range keys {
+			sort(&changes, key, c.row(s.tip, key))
+		}
+		return changes, nil
+	})
+}
+
+// touched lists the rows that may differ between two blocks, each once.
+func touched(from, to *block) (keys []perp.RowKey) {
+	seen := map[perp.RowKey]bool{}
+	left, entered := path(from, to)
+	for _, b := range append(left, entered...) {
+		for _, key := range b.rows.keys {
+			if !seen[key] {
+				seen[key] = true
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// sort puts a row where a planner looks for it: only what is open is held.
+func sort(c *pg.Changes, key perp.RowKey, row perp.Row) {
+	switch key.Table { //nolint:exhaustive // planners hold no others
+	case perp.Positions:
+		p, _ := row.(perp.Position)
+		note(c, &c.Positions, key, p, p.Status == perp.Active)
+	case perp.Orders:
+		o, _ := row.(perp.Order)
+		note(c, &c.Orders, key, o, o.Status != "" && !o.Status.Final())
+	case perp.Requests:
+		r, _ := row.(perp.Request)
+		note(c, &c.Requests, key, r, r.Status != "" && !r.Status.Final())
+	case perp.Markets:
+		m, known := row.(perp.Market)
+		note(c, &c.Markets, key, m, known)
+	case perp.MarketValues:
+		v, known := row.(perp.MarketValue)
+		note(c, &c.Values, key, v, known)
+	case perp.Parameters:
+		p, known := row.(perp.Parameter)
+		note(c, &c.Parameters, key, p, known)
+	}
+}
+
+func note[R perp.Row](c *pg.Changes, d *pg.Delta[R], key perp.RowKey, row R, held bool) {
+	switch {
+	case held:
+		d.Changed = append(d.Changed, row)
+	case !c.Reload:
+		d.Removed = append(d.Removed, key.Key)
+	}
+}
