@@ -17,6 +17,7 @@ const (
 	Expired          Outcome = "expired"           // past the venue's deadline, never sent
 	Reverted         Outcome = "reverted"          // our transaction was mined and reverted for another reason
 	Foreign          Outcome = "foreign"           // our nonce was spent by a transaction that is not ours: no verdict about the job
+	Withdrawn        Outcome = "withdrawn"         // an operator wanted the nonce back; the job is as due as before, and no failure
 	Refused          Outcome = "refused"           // the simulated call failed for a cause that sending would not mend
 )
 

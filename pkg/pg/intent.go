@@ -16,7 +16,7 @@ func (db *DB) Intents() Intents { return Intents{db} }
 
 const intentColumns = `i.id, i.job, i.arm, i.tries, i.signer, i.state, i.said_ms,
 	(extract(epoch FROM clock_timestamp() - i.queued_at) * 1000000)::bigint, coalesce(i.nonce, 0), coalesce(i.outcome, ''), coalesce(i.reason, ''),
-	i.given_up, coalesce(i.cancel_outcome, ''), coalesce(i.cancel_reason, '')`
+	i.given_up, coalesce(i.cancel_outcome, ''), coalesce(i.cancel_reason, ''), coalesce(i.called_off, '')`
 
 // intentRow receives intentColumns.
 type intentRow struct {
@@ -31,11 +31,13 @@ type intentRow struct {
 	outcome, cause         string
 	givenUp                bool
 	cancelled, cancelCause string
+	calledOff              string
 }
 
 func (r *intentRow) fields() []any {
 	return []any{
 		&r.id, &r.job, &r.arm, &r.tries, &r.signer, &r.state, &r.said, &r.waited, &r.nonce, &r.outcome, &r.cause, &r.givenUp, &r.cancelled, &r.cancelCause,
+		&r.calledOff,
 	}
 }
 
@@ -49,7 +51,7 @@ func (r *intentRow) intent() (txm.Intent, error) {
 	if i.Job, err = decodeJob(r.job); err != nil {
 		return i, fmt.Errorf("reading the job of intent %d: %w", r.id, err)
 	}
-	for into, stored := range map[*string]string{&i.Reason: r.cause, &i.Cancel.Reason: r.cancelCause} {
+	for into, stored := range map[*string]string{&i.Reason: r.cause, &i.Cancel.Reason: r.cancelCause, &i.CalledOff: r.calledOff} {
 		if *into, err = unescape(stored); err != nil {
 			return i, fmt.Errorf("reading the reason of intent %d: %w", r.id, err)
 		}

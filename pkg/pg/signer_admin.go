@@ -15,7 +15,8 @@ import (
 
 // Signers is what operators see of signers, and may do to them without holding their lease.
 //
-// Guaranteed: nothing here touches a lease, a number or an intent, so that it disturbs no sender. Not guaranteed: what is shown is of the moment it was read.
+// Guaranteed: nothing here touches a lease or a number, and of an intent nothing but the wish to call it off, so that it disturbs no sender. Not guaranteed:
+// what is shown is of the moment it was read.
 type Signers struct{ db *DB }
 
 // Signers returns the operators' view of signers.

@@ -85,10 +85,39 @@ func TestPauseAndResumeByHand(t *testing.T) {
 	}
 }
 
+// Only what is in flight can be called off, and once; who asked is on record.
+func TestCallOff(t *testing.T) {
+	d := newDesk(t, 2)
+	signers := d.db.Signers()
+	tx := d.mustClaim(t, d.intents[0], 0, 0)
+	d.mustClaim(t, d.intents[1], 1, 1)
+	if err := signers.CallOff(t.Context(), d.fence.Signer, 0, "alice", "a \x00 reason"); err != nil {
+		t.Fatal(err)
+	}
+	flights, err := d.db.Intents().InFlight(t.Context(), d.fence.Signer)
+	if err != nil || flights[0].Intent.CalledOff != "called off by alice: a \x00 reason" || flights[1].Intent.CalledOff != "" {
+		t.Errorf("in flight: %+v, %v", flights, err)
+	}
+	for nonce, want := range map[uint64]string{0: "waiting for its sender already: called off by alice", 2: "was given to no job"} {
+		if err := signers.CallOff(t.Context(), d.fence.Signer, nonce, "bob", "x"); !pg.Refused(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("nonce %d: %v", nonce, err)
+		}
+	}
+	if err := d.db.Intents().Record(t.Context(), d.fence, txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := signers.CallOff(t.Context(), d.fence.Signer, 0, "bob", "x"); !pg.Refused(err) || !strings.Contains(err.Error(), "is in a block") {
+		t.Errorf("called off what was mined: %v", err)
+	}
+	if got := d.events(t); !strings.HasPrefix(got, "called_off nonce 0, arm 1 of ") || !strings.Contains(got, ": called off by alice: a ") || strings.Contains(got, "bob") {
+		t.Errorf("recorded %s", got)
+	}
+}
+
 func (d desk) events(t *testing.T) (all string) {
 	t.Helper()
 	err := connect(t, d.address).QueryRow(t.Context(),
-		`SELECT coalesce(string_agg(what || ' ' || detail, '; ' ORDER BY id), '') FROM keeper.signer_event WHERE what IN ('paused', 'resumed')`).Scan(&all)
+		`SELECT coalesce(string_agg(what || ' ' || detail, '; ' ORDER BY id), '') FROM keeper.signer_event WHERE what IN ('paused', 'resumed', 'called_off')`).Scan(&all)
 	if err != nil {
 		t.Fatal(err)
 	}

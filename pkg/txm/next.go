@@ -49,7 +49,7 @@ const (
 	Adopt
 	// Replace the newest attempt by one that pays more, if the job is still to be done and the caps leave room, and else broadcast it again.
 	Replace
-	// Free the nonce of bytes that no node takes.
+	// Free the nonce of bytes that no node takes, or that an operator has called off.
 	Free
 	// Record the receipt, in place of the stored one if there is one.
 	Record
@@ -91,6 +91,8 @@ func (p Policy) Next(f Flight, s Sight) Step {
 func (p Policy) press(f Flight, s Sight) Step {
 	patience := p.Of(LaneOf(f.Intent.Job.Kind)).Patience
 	switch {
+	case f.Intent.CalledOff != "" && !f.Leaving():
+		return Free
 	case !s.Sent.Ever:
 		return Adopt
 	case s.Sent.Answer == Never:

@@ -76,7 +76,7 @@ func Final(o job.Outcome) State {
 		return FinalOK
 	case job.LostRace:
 		return FinalLostRace
-	case job.SkippedDone, job.DroppedRecovered, job.Expired, job.Refused:
+	case job.SkippedDone, job.DroppedRecovered, job.Expired, job.Refused, job.Withdrawn:
 		return Cancelled
 	default:
 		return FinalReverted

@@ -42,6 +42,8 @@ type Intent struct {
 	GivenUp bool // see Rest
 	// Cancel is how the arm ends if an attempt is mined that only frees the nonce. It has an outcome from the first such attempt on.
 	Cancel Verdict
+	// CalledOff is who wants the nonce back, and why; empty for nobody. It is an operator's wish, and what the chain holds comes before it.
+	CalledOff string
 }
 
 // Verdict is how an arm ends, and why.

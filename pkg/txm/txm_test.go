@@ -61,6 +61,7 @@ func TestFinal(t *testing.T) {
 	for o, want := range map[job.Outcome]State{
 		job.Done: FinalOK, job.CancelledByVenue: FinalOK, job.FrozenByVenue: FinalOK, job.LostRace: FinalLostRace, job.Reverted: FinalReverted,
 		job.SkippedDone: Cancelled, job.DroppedRecovered: Cancelled, job.Refused: Cancelled, job.Expired: Cancelled,
+		job.Withdrawn: Cancelled,
 	} {
 		if got := Final(o); got != want {
 			t.Errorf("%s: %s, want %s", o, got, want)
@@ -81,7 +82,7 @@ func TestCoolDown(t *testing.T) {
 		{job.Reverted, 3, lastRetry, true}, {job.Reverted, 1 << 31, lastRetry, true},
 		{job.Refused, 0, lastRetry, true}, {job.Expired, 0, lastRetry, true}, {job.Foreign, 0, 2 * time.Second, false}, {job.Foreign, 3, lastRetry, true},
 		{job.Done, 0, settled, false}, {job.LostRace, 4, settled, false}, {job.SkippedDone, 9, settled, false}, {job.CancelledByVenue, 1, settled, false},
-		{job.DroppedRecovered, 7, 0, false},
+		{job.DroppedRecovered, 7, 0, false}, {job.Withdrawn, 2, settled, false},
 	} {
 		if got := CoolDown(c.o, c.tries, settled); got != c.want || GivenUp(c.o, c.tries) != c.givenUp {
 			t.Errorf("%s after %d: %s, given up %t; want %s, %t", c.o, c.tries, got, GivenUp(c.o, c.tries), c.want, c.givenUp)
@@ -126,6 +127,31 @@ func TestNext(t *testing.T) {
 	} {
 		f := Flight{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}}, Mined: c.mined}
 		if got := p.Next(f, c.sight); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// What an operator calls off is freed once, whoever broadcast it, unless the chain has it already.
+func TestNextOfACalledOff(t *testing.T) {
+	p := DefaultPolicy()
+	f := Flight{Intent: Intent{Nonce: 5, State: Sent, CalledOff: "ops: stuck"}, Attempts: []Attempt{{Kind: Exec}}}
+	leaving := f
+	leaving.Attempts = append(leaving.Attempts, Attempt{Kind: Cancel})
+	just := Sending{Ever: true, First: 9, Last: 9}
+	for name, c := range map[string]struct {
+		flight Flight
+		sight  Sight
+		want   Step
+	}{
+		"just sent":                      {f, Sight{Head: 9, Sent: just}, Free},
+		"left by another tenure":         {f, Sight{Head: 9}, Free},
+		"mined meanwhile":                {f, Sight{Head: 9, Receipt: receiptAt(9, 0), Sent: just}, Record},
+		"spent meanwhile, receipt late":  {f, Sight{Head: 9, Final: 9, FinalNonce: 6, Sent: just}, Wait},
+		"being freed":                    {leaving, Sight{Head: 9, Sent: just}, Wait},
+		"being freed, by another tenure": {leaving, Sight{Head: 9}, Adopt},
+	} {
+		if got := p.Next(c.flight, c.sight); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

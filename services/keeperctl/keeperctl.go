@@ -46,13 +46,16 @@ var commands = []command{
 	{name: "why-not", summary: "say why a position, order or request is not executed now", main: func() {
 		service.Tool("keeperctl", "why-not KEY", DefaultWhyNotConfig(), WhyNot)
 	}},
+	{name: "audit", summary: "say who executed which jobs, by the chain alone: ages, duplicates, gas won and lost, what sharing saved", main: func() {
+		service.Tool("keeperctl", auditUsage, DefaultAuditConfig(), Audit)
+	}},
 	{name: "delayed", summary: "run, list, show, retry or cancel delayed jobs", main: func() {
 		service.Tool("keeperctl", delayedUsage, DefaultLedgerConfig(), onDatabase(delayedJobs))
 	}},
 	{name: "wallet", summary: "list and verify what agents have earned", main: func() {
 		service.Tool("keeperctl", walletUsage, DefaultLedgerConfig(), onDatabase(wallets))
 	}},
-	{name: "signer", summary: "list, pause, resume or resync signers; hold balances and nonces against the chain", main: func() {
+	{name: "signer", summary: "list, pause, resume or resync signers, call a transaction off; hold balances and nonces against the chain", main: func() {
 		service.Tool("keeperctl", signerUsage, DefaultSignerConfig(), Signer)
 	}},
 	{name: "dlq", summary: "list and show dead letters; have jobs that were given up said again", main: func() {

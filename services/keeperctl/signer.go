@@ -1,6 +1,7 @@
 package keeperctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type SignerSettings struct {
 	Yes      bool          `toml:"yes" help:"do what was only shown otherwise"`
 	Limit    int           `toml:"limit" help:"most rows to list"`
 	Patience time.Duration `toml:"patience" help:"how long to wait for the database and the chain"`
+	Operator string        `toml:"operator" help:"who asks, for the record; empty = the account's and the machine's name"`
 }
 
 // DefaultSignerConfig looks at up to 1000 numbers of a signer and waits half a minute.
@@ -49,7 +51,8 @@ func (s SignerSettings) Validate() error {
 	return LedgerSettings{Limit: s.Limit, Patience: s.Patience}.Validate()
 }
 
-const signerUsage = "signer list | pause SIGNER REASON | resume SIGNER | balance [SIGNER] | nonces [SIGNER] | gaps [SIGNER] | resync SIGNER"
+const signerUsage = "signer list | pause SIGNER REASON | resume SIGNER | balance [SIGNER] | nonces [SIGNER] | gaps [SIGNER] | resync SIGNER" +
+	" | cancel SIGNER NONCE [REASON]"
 
 // Signer lets operators see and steer signers.
 func Signer(sh *service.Shell, cfg SignerConfig, args []string) error {
@@ -102,6 +105,8 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 		return errors.New("say why, for whoever finds it paused: keeperctl signer pause SIGNER REASON")
 	case verb == "resume" && len(rest) == 1:
 		return d.resume(ctx, rest[0])
+	case verb == "cancel" && len(rest) >= 2:
+		return d.cancel(ctx, rest[0], rest[1], cmp.Or(strings.TrimSpace(firstLine(strings.Join(rest[2:], " "))), "no reason given"))
 	case verb == "resync" && len(rest) == 1:
 		return d.onChain(ctx, rest, d.resync)
 	}

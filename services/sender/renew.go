@@ -72,13 +72,17 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	return r.attempt(ctx, f, s, p)
 }
 
-// free gives the nonce of bytes that no node takes to a payment to oneself. If that is refused for good too, somebody has to look.
+// free gives the nonce of bytes that no node takes, or that were called off, to a payment to oneself. If that is refused for good too, somebody has to look.
 func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	if f.Leaving() {
 		reason := fmt.Sprintf("nonce %d: no node takes a payment to oneself (%s)", f.Intent.Nonce, f.Newest().Hash)
 		return errors.Join(r.store.Pause(ctx, r.tenure.Fence(), reason), r.repeat(ctx, f, s))
 	}
-	return r.attempt(ctx, f, s, r.leave(txm.Cancel, txm.Verdict{Outcome: job.Refused, Reason: "no node takes the transaction: " + f.Newest().LastClass}))
+	why := txm.Verdict{Outcome: job.Refused, Reason: "no node takes the transaction: " + f.Newest().LastClass}
+	if f.Intent.CalledOff != "" {
+		why = txm.Verdict{Outcome: job.Withdrawn, Reason: f.Intent.CalledOff}
+	}
+	return r.attempt(ctx, f, s, r.leave(txm.Cancel, why))
 }
 
 // look decides what a flight needs. It is not ready while nobody can tell: a job that is done may have been done by this very flight, a moment ago.

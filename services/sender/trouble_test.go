@@ -84,6 +84,7 @@ func TestTrouble(t *testing.T) {
 		{"the job is done elsewhere before ours is mined", cancelledInFlight},
 		{"the job is done elsewhere before its heir looks", cancelledByHeir},
 		{"the caps are reached", capped},
+		{"an operator calls it off", calledOff},
 		{"the sender is asked to stop", handedOver},
 		{"the state lags", staleState},
 		{"the lease is lost in the middle", fencedOut},
