@@ -2,6 +2,7 @@ package gmx
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -45,6 +46,16 @@ func ReadCall(calldata []byte) (c Call, is bool) {
 		c.Key = w.word(0)
 	}
 	return c, w.err == nil
+}
+
+// Handlers lists the contracts that jobs are executed by, as far as they are configured.
+func (c Config) Handlers() (handlers []chain.Address) {
+	for _, kind := range job.Kinds() {
+		if h := executions[kind].handler(c); !h.IsZero() && !slices.Contains(handlers, h) {
+			handlers = append(handlers, h)
+		}
+	}
+	return handlers
 }
 
 // OracleSecond reads how old the report was by which the exchange's oracle took a price in a transaction (OraclePriceUpdate): the time its signers gave

@@ -43,6 +43,8 @@ var House = Table{
 		{Path: "pkg/signer/...", May: inner},
 		{Path: "pkg/alert/...", May: inner},
 		{Path: "pkg/bus/...", May: slices.Concat([]string{"pkg/wire"}, inner)},
+		// audit reads the chain for the books of the ledger.
+		{Path: "pkg/audit/...", May: slices.Concat(inner, []string{"pkg/execution/...", "pkg/evm", "pkg/gmx"})},
 		{Path: "pkg/pg/...", May: slices.Concat(inner, rooms)},
 		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/embedded/postgres", "pkg/secret"}}, // a database for every test
 		{Path: "pkg/service/...", May: inner},
@@ -58,10 +60,11 @@ var House = Table{
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer"})},
 		// the operator's tool asks the chain for balances and nonces; it sends nothing.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm"})},
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/audit"})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
 		// demo starts the other processes as processes; of the services it imports none.
-		{Path: "services/demo/...", May: slices.Concat(inner, shell, []string{"pkg/embedded/...", "pkg/wire", "pkg/bus", "pkg/pg", "pkg/evm", "pkg/tier"})},
+		{Path: "services/demo/...", May: slices.Concat(inner, shell, []string{"pkg/embedded/...", "pkg/wire", "pkg/bus", "pkg/pg", "pkg/evm", "pkg/tier", "pkg/gmx",
+			"pkg/audit", "pkg/execution/..."})},
 		{Path: "test/...", May: []string{"pkg/...", "services/...", "test/..."}},
 	},
 	Vendors: []Vendor{

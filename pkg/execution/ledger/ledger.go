@@ -1,0 +1,268 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// Config is what the books are kept by.
+type Config struct {
+	// Roster says which keeper, by its tier from 1, a signer belongs to.
+	Roster map[chain.Address]int
+	// From is the first block that counts. Earlier ones may be told for the births of requests and the winners of races.
+	From uint64
+	// Patience is how long (ms of chain time) after the last word about a job its account is kept open for transactions that come too late. What nobody has
+	// executed by then is called waiting.
+	Patience uint64
+}
+
+// Block is what the books need of a block: the transactions with events of the exchange, and those of keepers.
+type Block struct {
+	Ref chain.BlockRef
+	Txs []Transaction // in the block's order
+}
+
+// Transaction is one of them.
+type Transaction struct {
+	chain.Tx
+	Call     *Call        // the job it was called for; nil where the calldata names none
+	Events   []perp.Event // what its logs say
+	OracleMs uint64       // time (Unix ms) of the oldest price report it brought; 0 = unknown
+}
+
+// Call names a job in calldata.
+type Call struct {
+	Kind   job.Kind
+	Key    chain.Hash
+	IsLong bool
+}
+
+// Ledger keeps the books. Its memory is the jobs of the last Patience and an age of four bytes for every other one. It is for one goroutine at a time.
+type Ledger struct {
+	cfg    Config
+	open   map[name]*account
+	agenda []appointment // ordered by time, but for accounts that were spoken of since
+	totals Totals
+	tip    chain.BlockRef
+}
+
+// name is a job's. The side matters for updates of the deleveraging state alone: the other kinds' keys know it.
+type name struct {
+	kind   job.Kind
+	key    chain.Hash
+	isLong bool
+}
+
+// account is one job's.
+type account struct {
+	Row
+	last   uint64 // block that spoke of it last
+	lastMs uint64
+	closed bool
+}
+
+// appointment is when to look whether an account can be closed.
+type appointment struct {
+	atMs uint64
+	name name
+	of   *account
+}
+
+// New returns empty books.
+func New(cfg Config) *Ledger {
+	return &Ledger{cfg: cfg, open: map[name]*account{}, totals: Totals{kinds: map[job.Kind]*Sum{}}}
+}
+
+// Block books what happened in the next block and returns the accounts that are closed by now. It fails if the block is not the child of the one before.
+func (l *Ledger) Block(b Block) ([]Row, error) {
+	if l.tip != (chain.BlockRef{}) && !b.Ref.Follows(l.tip) {
+		return nil, fmt.Errorf("block %d %s does not follow block %d %s", b.Ref.Number, b.Ref.Hash, l.tip.Number, l.tip.Hash)
+	}
+	l.tip = b.Ref
+	var rows []Row
+	for _, tx := range b.Txs {
+		rows = append(rows, l.book(b.Ref, tx)...)
+	}
+	return append(rows, l.settle(b.Ref.TimeMs)...), nil
+}
+
+// Close returns the accounts that are still open, in the order of their last events, and the sums of all.
+func (l *Ledger) Close() ([]Row, Totals) {
+	var rest []*account
+	for _, a := range l.open {
+		rest = append(rest, a)
+	}
+	slices.SortFunc(rest, func(a, b *account) int {
+		return cmp.Or(cmp.Compare(a.lastMs, b.lastMs), bytes.Compare(a.Key[:], b.Key[:]))
+	})
+	var rows []Row
+	for _, a := range rest {
+		rows = append(rows, l.close(a)...)
+	}
+	clear(l.open)
+	return rows, l.totals
+}
+
+// book notes one transaction. It returns the account of a job that it found done and did again.
+func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
+	endings := execution.Endings(tx.Events)
+	called := tx.called()
+	payer := slices.IndexFunc(endings, func(e execution.Execution) bool {
+		return nameOfEnding(e) == called || tx.Call == nil && e.Result != execution.Swept
+	})
+	over := map[name]bool{}
+	for i, e := range endings {
+		n := nameOfEnding(e)
+		over[n] = true
+		rows = append(rows, l.end(n, at, tx, e, i == payer)...)
+	}
+	l.bear(at, tx, over)
+	switch {
+	case tx.Call != nil && !over[called]:
+		l.lose(called, at, tx)
+	case tx.Call == nil && len(endings) == 0 && l.cfg.Roster[tx.From] != 0 && at.Number >= l.cfg.From:
+		l.totals.Other.add(l.booked(at, tx))
+	}
+	return rows
+}
+
+// end notes that a job is over.
+func (l *Ledger) end(n name, at chain.BlockRef, tx Transaction, e execution.Execution, pays bool) (rows []Row) {
+	a := l.open[n]
+	byOwner := e.Result == execution.Cancelled && tx.Call == nil && l.cfg.Roster[tx.From] == 0
+	switch {
+	case byOwner || e.Result == execution.Swept:
+		if a != nil && a.State == Waiting {
+			a.State, a.Result, a.Reason = Withdrawn, e.Result, e.Reason
+			a.mention(at)
+		}
+		return nil
+	case a != nil && a.State != Waiting:
+		rows = l.close(a)
+		a = nil
+	}
+	if a == nil {
+		a = l.account(n, at)
+	}
+	won := l.booked(at, tx)
+	if !pays {
+		won.Gas = 0
+	}
+	a.State, a.Result, a.Reason, a.Winner = Done, e.Result, e.Reason, &won
+	switch {
+	case a.BornMs != 0:
+		a.AgeMs, a.AgeBy = at.TimeMs-min(at.TimeMs, a.BornMs), ByRequest
+	case tx.OracleMs != 0:
+		a.AgeMs, a.AgeBy = at.TimeMs-min(at.TimeMs, tx.OracleMs), ByReports
+	}
+	a.mention(at)
+	return rows
+}
+
+// bear opens the accounts of requests that can be executed from now on. The orders of liquidations are over in the transaction that makes them.
+func (l *Ledger) bear(at chain.BlockRef, tx Transaction, over map[name]bool) {
+	ended := map[chain.Hash]bool{} // orders
+	for _, e := range tx.Events {
+		if end, is := e.(perp.OrderEnded); is {
+			ended[end.Key] = true
+		}
+	}
+	for _, e := range tx.Events {
+		var n name
+		switch e := e.(type) {
+		case perp.OrderCreated:
+			if !e.Order.OrderType.IsMarket() || ended[e.Order.Key] {
+				continue
+			}
+			n = name{kind: job.Order, key: e.Order.Key}
+		case perp.RequestCreated:
+			n = name{kind: job.OfRequest(e.Request.Kind), key: e.Request.Key}
+		default:
+			continue
+		}
+		if !over[n] && l.open[n] == nil {
+			a := l.account(n, at)
+			a.BornMs = at.TimeMs
+		}
+	}
+}
+
+// lose notes a transaction that was called for a job and did not end it.
+func (l *Ledger) lose(n name, at chain.BlockRef, tx Transaction) {
+	if at.Number < l.cfg.From {
+		return
+	}
+	a := l.open[n]
+	if a == nil {
+		a = l.account(n, at)
+	}
+	a.Losers = append(a.Losers, Loser{Tx: l.booked(at, tx), Late: a.State != Waiting, Reverted: !tx.OK})
+	a.mention(at)
+}
+
+func (l *Ledger) account(n name, at chain.BlockRef) *account {
+	a := &account{Row: Row{Kind: n.kind, Key: n.key, IsLong: n.isLong, State: Waiting}}
+	a.mention(at)
+	l.open[n] = a
+	l.agenda = append(l.agenda, appointment{at.TimeMs + l.cfg.Patience, n, a})
+	return a
+}
+
+func (a *account) mention(at chain.BlockRef) { a.last, a.lastMs = at.Number, at.TimeMs }
+
+func (l *Ledger) booked(at chain.BlockRef, tx Transaction) Tx {
+	return Tx{
+		Hash: tx.Hash, From: tx.From, Tier: l.cfg.Roster[tx.From], Block: at.Number, TimeMs: at.TimeMs, Gas: tx.GasUsed, GasPrice: tx.GasPrice,
+	}
+}
+
+func nameOf(kind job.Kind, key chain.Hash, isLong bool) name {
+	return name{kind, key, isLong && kind == job.AdlState}
+}
+
+func nameOfEnding(e execution.Execution) name { return nameOf(e.Kind, e.Key, e.IsLong) }
+
+// called is the job a transaction was called for; of no kind where it does not say.
+func (tx Transaction) called() name {
+	if tx.Call == nil {
+		return name{}
+	}
+	return nameOf(tx.Call.Kind, tx.Call.Key, tx.Call.IsLong)
+}
+
+// settle closes the accounts of which nothing was heard for so long that nothing is expected any more.
+func (l *Ledger) settle(nowMs uint64) (rows []Row) {
+	for len(l.agenda) > 0 && l.agenda[0].atMs <= nowMs {
+		due := l.agenda[0]
+		l.agenda = l.agenda[1:]
+		switch again := due.of.lastMs + l.cfg.Patience; {
+		case due.of.closed:
+		case again > nowMs:
+			due.atMs = again
+			l.agenda = append(l.agenda, due)
+		default:
+			rows = append(rows, l.close(due.of)...)
+			delete(l.open, due.name)
+		}
+	}
+	return rows
+}
+
+// close books an account's sums, and returns its row if it has to do with the blocks that count.
+func (l *Ledger) close(a *account) []Row {
+	a.closed = true
+	won := a.Winner != nil && a.Winner.Block >= l.cfg.From
+	stands := a.State == Waiting && l.tip.Number >= l.cfg.From || a.State == Withdrawn && a.last >= l.cfg.From
+	if !won && !stands && len(a.Losers) == 0 {
+		return nil
+	}
+	l.totals.add(a.Row, won)
+	return []Row{a.Row}
+}

@@ -1,0 +1,122 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// Pile is what some transactions cost together.
+type Pile struct {
+	Count int       `json:"count"`
+	Gas   uint64    `json:"gas"`
+	Wei   perp.Uint `json:"wei"`
+}
+
+func (p *Pile) add(tx Tx) {
+	p.Count++
+	p.Gas += tx.Gas
+	p.Wei = p.Wei.Add(perp.U64(tx.Gas).Mul(perp.U64(tx.GasPrice)))
+}
+
+// plus joins two piles.
+func (p Pile) plus(q Pile) Pile { return Pile{p.Count + q.Count, p.Gas + q.Gas, p.Wei.Add(q.Wei)} }
+
+// Sum is what the jobs of one kind came to.
+type Sum struct {
+	Kind      job.Kind    `json:"kind"`
+	Jobs      int         `json:"jobs"`
+	Withdrawn int         `json:"withdrawn"`
+	Waiting   int         `json:"waiting"`
+	ByTier    map[int]int `json:"byTier"` // jobs executed, by the winner's tier; 0 = somebody not in the roster
+	Won       Pile        `json:"won"`
+	Late      Pile        `json:"late"`  // duplicates: called for a job that was over
+	Early     Pile        `json:"early"` // called for a job before it was executed, in vain
+
+	ages map[Clock][]uint32 // ms
+}
+
+func (s *Sum) add(r Row, won bool) {
+	s.Jobs++
+	switch {
+	case won:
+		s.Won.add(*r.Winner)
+		s.ByTier[r.Winner.Tier]++
+		if r.AgeBy != "" {
+			s.ages[r.AgeBy] = append(s.ages[r.AgeBy], uint32(min(r.AgeMs, 1<<32-1)))
+		}
+	case r.State == Withdrawn:
+		s.Withdrawn++
+	case r.State == Waiting:
+		s.Waiting++
+	}
+	for _, loser := range r.Losers {
+		if loser.Late {
+			s.Late.add(loser.Tx)
+		} else {
+			s.Early.add(loser.Tx)
+		}
+	}
+}
+
+// Ages is how old jobs were when they were executed: below P50 and P99 stayed half and 99 of 100. Times are in ms.
+type Ages struct {
+	Count int    `json:"count"`
+	P50   uint64 `json:"p50Ms"`
+	P99   uint64 `json:"p99Ms"`
+	Max   uint64 `json:"maxMs"`
+}
+
+// Ages returns the ages by one clock.
+func (s *Sum) Ages(by Clock) Ages {
+	ages := slices.Sorted(slices.Values(s.ages[by]))
+	if len(ages) == 0 {
+		return Ages{}
+	}
+	at := func(percent int) uint64 { return uint64(ages[(len(ages)*percent+99)/100-1]) }
+	return Ages{len(ages), at(50), at(99), at(100)}
+}
+
+// Totals are the sums over all jobs.
+type Totals struct {
+	kinds map[job.Kind]*Sum
+	// Other are transactions of keepers that were about no job the books can tell: calls through a contract, payments, cancellations of a nonce.
+	Other Pile
+}
+
+func (t *Totals) add(r Row, won bool) {
+	s := t.kinds[r.Kind]
+	if s == nil {
+		s = &Sum{Kind: r.Kind, ByTier: map[int]int{}, ages: map[Clock][]uint32{}}
+		t.kinds[r.Kind] = s
+	}
+	s.add(r, won)
+}
+
+// Kinds returns the sums of the kinds of which there were any, in the order of [job.Kinds].
+func (t Totals) Kinds() (sums []*Sum) {
+	for _, k := range job.Kinds() {
+		if s := t.kinds[k]; s != nil {
+			sums = append(sums, s)
+		}
+	}
+	return sums
+}
+
+// All is the sum over all kinds.
+func (t Totals) All() *Sum {
+	all := &Sum{Kind: "all", ByTier: map[int]int{}, ages: map[Clock][]uint32{}}
+	for _, s := range t.kinds {
+		all.Jobs, all.Withdrawn, all.Waiting = all.Jobs+s.Jobs, all.Withdrawn+s.Withdrawn, all.Waiting+s.Waiting
+		all.Won, all.Late, all.Early = all.Won.plus(s.Won), all.Late.plus(s.Late), all.Early.plus(s.Early)
+		for tier, n := range s.ByTier {
+			all.ByTier[tier] += n
+		}
+		for by := range maps.Keys(s.ages) {
+			all.ages[by] = append(all.ages[by], s.ages[by]...)
+		}
+	}
+	return all
+}

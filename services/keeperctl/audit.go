@@ -1,0 +1,217 @@
+package keeperctl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"perpkeeper/pkg/audit"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/execution/ledger"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/wire"
+)
+
+// AuditConfig is what `keeperctl audit` is told: the chain, the exchange, and whose signers are whose.
+type AuditConfig struct {
+	Keeper wire.Config   `toml:"keeper"`
+	Chain  evm.Config    `toml:"chain"`
+	Venue  gmx.Config    `toml:"venue"`
+	Tier   tier.Config   `toml:"tier"`
+	Own    AuditSettings `toml:"keeperctl"`
+}
+
+// AuditSettings is its part of the [keeperctl] section.
+type AuditSettings struct {
+	Signers   []chain.Address `toml:"signers" help:"this keeper's own signers, of tier.priority; the others' are tier.peers"`
+	JSON      bool            `toml:"json" help:"write a JSON object a line: {\"job\": …} for each, {\"report\": …} at the end"`
+	Workers   int             `toml:"workers" help:"blocks read at the same time"`
+	Lead      time.Duration   `toml:"lead" help:"how long before the range to look for the requests that are executed in it"`
+	LossRatio ledger.Ratio    `toml:"loss_ratio" help:"gas of a loser over a winner's, for kinds of jobs of which nobody lost; 0 = reckon nothing for them"`
+}
+
+// Validate names every setting that cannot work.
+func (s AuditSettings) Validate() error {
+	var problems []error
+	if s.Workers < 1 || s.Workers > 64 {
+		problems = append(problems, fmt.Errorf("workers: %d is not between 1 and 64", s.Workers))
+	}
+	if s.Lead < 0 || s.Lead > 24*time.Hour {
+		problems = append(problems, fmt.Errorf("lead: %s is not between 0s and 24h", s.Lead))
+	}
+	return errors.Join(problems...)
+}
+
+// DefaultAuditConfig lacks the exchange and the signers.
+func DefaultAuditConfig() AuditConfig {
+	how := audit.DefaultConfig()
+	return AuditConfig{
+		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Venue: gmx.DefaultConfig(), Tier: tier.DefaultConfig(),
+		Own: AuditSettings{Workers: how.Workers, Lead: how.Lead},
+	}
+}
+
+// Validate is for what concerns several sections at once; the sections are asked by themselves.
+func (c AuditConfig) Validate() error { return nil }
+
+const auditUsage = "audit FROM TO | last DURATION"
+
+// Audit says who executed which jobs in a range of blocks, by what the chain shows.
+func Audit(sh *service.Shell, cfg AuditConfig, args []string) error {
+	d := auditDesk{cfg: cfg, out: os.Stdout, progress: os.Stderr, now: time.Now}
+	which, err := parseAuditRange(args[min(1, len(args)):])
+	if err == nil {
+		err = d.check()
+	}
+	if err != nil {
+		return err
+	}
+	node, err := evm.Dial(sh.Context(), cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("connecting to the chain: %w", err)
+	}
+	defer node.Close()
+	return d.run(sh.Context(), node, which)
+}
+
+// auditRange is what is asked for: blocks, or the time before the newest final block.
+type auditRange struct {
+	from, to uint64
+	last     time.Duration
+}
+
+func parseAuditRange(args []string) (r auditRange, err error) {
+	if len(args) != 2 {
+		return r, usagef("usage: keeperctl %s", auditUsage)
+	}
+	if args[0] == "last" {
+		if r.last, err = time.ParseDuration(args[1]); err != nil || r.last <= 0 {
+			return r, usagef("%q is no time to look back: want one such as 10m or 24h", args[1])
+		}
+		return r, nil
+	}
+	for i, into := range []*uint64{&r.from, &r.to} {
+		if *into, err = strconv.ParseUint(args[i], 10, 63); err != nil {
+			return r, usagef("%q is no block number; usage: keeperctl %s", args[i], auditUsage)
+		}
+	}
+	if r.from > r.to {
+		return r, usagef("from block %d to block %d is no range: give the earlier one first", r.from, r.to)
+	}
+	return r, nil
+}
+
+// auditNode is what the command asks of the chain.
+type auditNode interface {
+	audit.Chain
+	Finalized(ctx context.Context) (chain.BlockRef, error)
+}
+
+// auditDesk is one invocation of the command.
+type auditDesk struct {
+	cfg           AuditConfig
+	out, progress io.Writer
+	now           func() time.Time
+}
+
+// check demands to know at least one keeper.
+func (d auditDesk) check() error {
+	if len(d.roster()) == 0 {
+		return errors.New("no keeper is known: set keeperctl.signers to this keeper's signers, or tier.peers to the others'")
+	}
+	return nil
+}
+
+func (d auditDesk) roster() tier.Roster { return d.cfg.Tier.Roster(d.cfg.Own.Signers) }
+
+func (d auditDesk) run(ctx context.Context, node auditNode, which auditRange) error {
+	final, err := node.Finalized(ctx)
+	if err != nil {
+		return err
+	}
+	if which.last > 0 {
+		since := final.TimeMs - min(final.TimeMs, uint64(which.last.Milliseconds()))
+		if which.from, err = audit.FirstSince(ctx, node, final, since); err != nil {
+			return err
+		}
+		which.to = final.Number
+	}
+	if which.to > final.Number {
+		_, _ = fmt.Fprintf(d.progress, "keeperctl: blocks above %d are not final and may still be replaced\n", final.Number)
+	}
+	how := audit.DefaultConfig()
+	how.Venue, how.Roster, how.Workers, how.Lead = d.cfg.Venue, d.roster(), d.cfg.Own.Workers, d.cfg.Own.Lead
+	row, end := d.table, d.tableEnd
+	if d.cfg.Own.JSON {
+		row, end = d.line, d.lineEnd
+	} else if err := ledger.WriteHeader(d.out); err != nil {
+		return err
+	}
+	result, err := audit.Run(ctx, node, how, which.from, which.to, d.watch(), row)
+	if err != nil {
+		return err
+	}
+	return end(result)
+}
+
+// report reckons with the given loss ratio where none was measured.
+func (d auditDesk) report(r audit.Result) ledger.Report {
+	rates := ledger.Rates{}
+	if d.cfg.Own.LossRatio > 0 {
+		for _, k := range job.Kinds() {
+			rates[k] = d.cfg.Own.LossRatio
+		}
+	}
+	return r.Report(d.cfg.Tier.Tiers, rates)
+}
+
+func (d auditDesk) table(r ledger.Row) error { return r.Write(d.out) }
+
+func (d auditDesk) tableEnd(r audit.Result) error {
+	span := time.Duration(r.To.TimeMs-r.From.TimeMs) * time.Millisecond
+	if _, err := fmt.Fprintf(d.out, "\nblocks %d to %d, %s of chain time\n\n", r.From.Number, r.To.Number, span); err != nil {
+		return err
+	}
+	if err := d.report(r).Write(d.out); err != nil {
+		return err
+	}
+	if r.Unproven == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(d.out, "no node could prove the receipts of %d blocks: what they say was taken on trust\n", r.Unproven)
+	return err
+}
+
+func (d auditDesk) line(r ledger.Row) error {
+	return json.NewEncoder(d.out).Encode(map[string]ledger.Row{"job": r})
+}
+
+func (d auditDesk) lineEnd(r audit.Result) error {
+	return json.NewEncoder(d.out).Encode(map[string]any{"report": struct {
+		From     uint64 `json:"from"`
+		To       uint64 `json:"to"`
+		Unproven int    `json:"unproven"`
+		ledger.Report
+	}{r.From.Number, r.To.Number, r.Unproven, d.report(r)}})
+}
+
+// watch says every few seconds how far a long audit is.
+func (d auditDesk) watch() audit.Watch {
+	const every = 5 * time.Second
+	last := d.now()
+	return func(at, first, to uint64) {
+		if now := d.now(); now.Sub(last) >= every {
+			last = now
+			_, _ = fmt.Fprintf(d.progress, "keeperctl: block %d of %d to %d, %d %%\n", at, first, to, (at-first+1)*100/(to-first+1))
+		}
+	}
+}
