@@ -3,6 +3,8 @@ package pg
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -35,12 +37,20 @@ var (
 		WHEN EXISTS (SELECT FROM refreshed) THEN 'refreshed'
 		WHEN EXISTS (SELECT FROM newest WHERE rearm_ms IS NOT NULL) THEN 'cooling'
 		ELSE 'in_flight' END`)
-	selectHeads = register("heads of the queue", `SELECT `+intentColumns+`
-		FROM keeper.tx_intent i JOIN keeper.signer s ON s.signer = i.signer
+	selectHeads = register("heads of the queue", `WITH room AS MATERIALIZED (
+		SELECT $4::integer - count(*) AS places FROM keeper.tx_intent WHERE slot IS NOT NULL AND state IN `+inFlightStates+`
+	)
+	SELECT `+intentColumns+`, room.places
+		FROM keeper.tx_intent i JOIN keeper.signer s ON s.signer = i.signer CROSS JOIN room
 		WHERE i.signer = $1 AND i.state = 'QUEUED' AND s.paused_reason IS NULL AND i.id <> ALL ($2)
+			AND (i.kind <> 'liquidation' OR room.places > 0)
+			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.key = i.key AND f.state IN `+inFlightStates+`)
+			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind = 'liquidation' AND f.kind = 'liquidation' AND f.account = i.account
+				AND f.state IN `+inFlightStates+`)
 		ORDER BY i.class, i.ratio, i.birth_ms, i.job_id LIMIT $3`)
-	selectDepth = register("depth of the queue", `SELECT count(*) FROM keeper.tx_intent WHERE signer = $1 AND state = 'QUEUED'`)
-	skipIntent  = register("skip intent", `WITH `+fenceHeld+`, changed AS (
+	selectPaused = register("why paused", `SELECT coalesce(paused_reason, '') FROM keeper.signer WHERE signer = $1`)
+	selectDepth  = register("depth of the queue", `SELECT count(*) FROM keeper.tx_intent WHERE signer = $1 AND state = 'QUEUED'`)
+	skipIntent   = register("skip intent", `WITH `+fenceHeld+`, changed AS (
 		UPDATE keeper.tx_intent t SET state = 'SKIPPED', outcome = $5, reason = $6, ended_at = clock_timestamp(), updated_at = clock_timestamp(),
 			rearm_ms = $7, given_up = $8
 		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($9)
@@ -79,19 +89,24 @@ func (s Intents) Enqueue(ctx context.Context, j job.Job) (txm.Admission, error) 
 const codeForeignKeyViolation = "23503"
 
 // Heads implements txm.Queue.
-func (s Intents) Heads(ctx context.Context, signer chain.Address, except []int64, limit int) ([]txm.Intent, error) {
+func (s Intents) Heads(ctx context.Context, signer chain.Address, p txm.Pick) ([]txm.Intent, error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
-	if except == nil {
-		except = []int64{} // nothing differs from all of NULL
+	if p.Except == nil {
+		p.Except = []int64{} // nothing differs from all of NULL
 	}
-	rows, err := s.db.pool.Query(ctx, selectHeads.sql(), signer[:], except, limit)
+	most := p.Liquidations
+	if most == 0 {
+		most = math.MaxInt32
+	}
+	rows, err := s.db.pool.Query(ctx, selectHeads.sql(), signer[:], p.Except, p.Limit, most)
 	if err != nil {
 		return nil, fmt.Errorf("reading the queue of signer %s: %w", signer, err)
 	}
+	var places int
 	heads, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (txm.Intent, error) {
 		var r intentRow
-		if err := row.Scan(r.fields()...); err != nil {
+		if err := row.Scan(append(r.fields(), &places)...); err != nil {
 			return txm.Intent{}, err
 		}
 		return r.intent()
@@ -99,7 +114,28 @@ func (s Intents) Heads(ctx context.Context, signer chain.Address, except []int64
 	if err != nil {
 		return nil, fmt.Errorf("reading the queue of signer %s: %w", signer, err)
 	}
-	return heads, nil
+	return within(heads, places), nil
+}
+
+// within leaves out the liquidations for which there is no place.
+func within(heads []txm.Intent, places int) []txm.Intent {
+	return slices.DeleteFunc(heads, func(i txm.Intent) bool {
+		if i.Job.Kind != job.Liquidation {
+			return false
+		}
+		places--
+		return places < 0
+	})
+}
+
+// Paused implements txm.Queue.
+func (s Intents) Paused(ctx context.Context, signer chain.Address) (reason string, err error) {
+	ctx, cancel := s.db.bounded(ctx)
+	defer cancel()
+	if err := s.db.pool.QueryRow(ctx, selectPaused.sql(), signer[:]).Scan(&reason); err != nil {
+		return "", fmt.Errorf("asking whether signer %s is paused: %w", signer, err)
+	}
+	return reason, nil
 }
 
 // Depth implements txm.Queue.

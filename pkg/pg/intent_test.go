@@ -39,7 +39,7 @@ func newDesk(t *testing.T, jobs int) desk {
 		if _, err := d.db.Intents().Enqueue(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
-		heads, err := d.db.Intents().Heads(t.Context(), signer, d.intents, 1)
+		heads, err := d.db.Intents().Heads(t.Context(), signer, txm.Pick{Except: d.intents, Limit: 1})
 		if err != nil || len(heads) != 1 {
 			t.Fatal(heads, err)
 		}
@@ -192,7 +192,7 @@ func TestJobsAreStoredWhole(t *testing.T) {
 	if _, err := d.db.Intents().Enqueue(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
-	heads, err := d.db.Intents().Heads(t.Context(), d.fence.Signer, nil, 9)
+	heads, err := d.db.Intents().Heads(t.Context(), d.fence.Signer, txm.Pick{Limit: 9})
 	if err != nil || len(heads) != 1 || !reflect.DeepEqual(heads[0].Job, want) {
 		t.Errorf("stored %+v, want %+v, %v", heads, want, err)
 	}

@@ -28,7 +28,7 @@ func TestLiquidationsAreSeenByOthers(t *testing.T) {
 		if a, err := intents.Enqueue(ctx, j); err != nil || a != txm.NewArm {
 			t.Fatal(a, err)
 		}
-		heads, err := intents.Heads(ctx, d.fence.Signer, nil, 1)
+		heads, err := intents.Heads(ctx, d.fence.Signer, txm.Pick{Limit: 1})
 		if err != nil || len(heads) != 1 {
 			t.Fatal(heads, err)
 		}

@@ -22,7 +22,7 @@ func (d desk) standing(t *testing.T) pg.SignerStanding {
 
 func (d desk) heads(t *testing.T) int {
 	t.Helper()
-	heads, err := d.db.Intents().Heads(t.Context(), d.fence.Signer, nil, 9)
+	heads, err := d.db.Intents().Heads(t.Context(), d.fence.Signer, txm.Pick{Limit: 9})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,12 +28,24 @@ type Queue interface {
 	// is said. Which of two sayings is newer is told by the chain's time of that state, and by no other clock. The error wraps [ErrUnknownSigner] when
 	// the job is routed to a signer that was never registered.
 	Enqueue(ctx context.Context, j job.Job) (Admission, error)
-	// Heads returns the most urgent queued intents of a signer, but for those excepted. There is none when the signer is paused.
-	Heads(ctx context.Context, signer chain.Address, except []int64, limit int) ([]Intent, error)
+	// Heads returns the most urgent queued intents of a signer that could be claimed now, see [Pick]. There is none when the signer is paused.
+	Heads(ctx context.Context, signer chain.Address, p Pick) ([]Intent, error)
+	// Paused returns why a signer claims nothing, empty while it does.
+	Paused(ctx context.Context, signer chain.Address) (reason string, err error)
 	// Depth counts the queued intents of a signer.
 	Depth(ctx context.Context, signer chain.Address) (int, error)
 	// Skip ends a queued intent.
 	Skip(ctx context.Context, f lease.Fence, intent int64, e Ending) error
+}
+
+// Pick says which queued intents are looked for. Those whose key is in flight, and liquidations of an account that has one in flight, are left out: they
+// would be refused, and whoever tried them first would let less urgent ones go before them.
+type Pick struct {
+	Except []int64
+	// Limit is how many at most.
+	Limit int
+	// Liquidations is the most that may be in flight over all signers of the keeper: no more are returned than there are places left. 0 for any number.
+	Liquidations int
 }
 
 // Admission is what became of a job that was said.

@@ -253,7 +253,7 @@ func (o *office) giveUp(j job.Job, rearmMs uint64) {
 	if _, err := o.db.Intents().Enqueue(o.t.Context(), j); err != nil {
 		o.t.Fatal(err)
 	}
-	heads, err := o.db.Intents().Heads(o.t.Context(), j.Signer, nil, 1)
+	heads, err := o.db.Intents().Heads(o.t.Context(), j.Signer, txm.Pick{Limit: 1})
 	if err != nil || len(heads) != 1 {
 		o.t.Fatal(heads, err)
 	}

@@ -133,7 +133,7 @@ func (b *bench) claim(f lease.Fence, n uint64) {
 	j := job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Class: job.ClassMarketOrder, Signer: b.signer}
 	_, err := b.db.Intents().Enqueue(b.t.Context(), j)
 	b.must(err)
-	heads, err := b.db.Intents().Heads(b.t.Context(), b.signer, nil, 1)
+	heads, err := b.db.Intents().Heads(b.t.Context(), b.signer, txm.Pick{Limit: 1})
 	b.must(err)
 	tx := b.pay(n)
 	raw, err := tx.MarshalBinary()

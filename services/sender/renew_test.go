@@ -199,7 +199,7 @@ func goneBack(t *testing.T, s *site, by chain.Address, key secret.String) {
 	sn := s.sender([]secret.String{key})
 	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("gone back in time") })
 	s.eventually("the signer is paused", func(ctx context.Context) bool {
-		heads, err := sn.intents.Heads(ctx, by, nil, 9)
+		heads, err := sn.intents.Heads(ctx, by, txm.Pick{Limit: 9})
 		return err == nil && len(heads) == 0
 	})
 	if got := s.nonce(by); got != before {

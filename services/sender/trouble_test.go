@@ -308,7 +308,7 @@ func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if n := sn.count("sender_foreign_total"); n != 1 {
 		t.Errorf("%.0f strangers were counted", n)
 	}
-	if heads, err := sn.intents.Heads(t.Context(), by, nil, 9); len(heads) != 0 || err != nil {
+	if heads, err := sn.intents.Heads(t.Context(), by, txm.Pick{Limit: 9}); len(heads) != 0 || err != nil {
 		t.Errorf("a paused signer has %+v to do, %v", heads, err)
 	}
 }
@@ -431,7 +431,7 @@ func fatalSigner(t *testing.T, s *site, by chain.Address, key secret.String) {
 	later.ID, later.Key = job.OrderID(chain.Hash{8}, 1), chain.Hash{8}
 	s.eventually("nothing more is claimed", func(ctx context.Context) bool {
 		s.say(later)
-		heads, err := sn.intents.Heads(ctx, by, nil, 9)
+		heads, err := sn.intents.Heads(ctx, by, txm.Pick{Limit: 9})
 		depth, err2 := sn.intents.Depth(ctx, by)
 		flights, err3 := sn.intents.InFlight(ctx, by)
 		return errors.Join(err, err2, err3) == nil && len(heads) == 0 && depth == 1 && len(flights) == 1

@@ -139,7 +139,8 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 	cursor := &cursor{open: w.opening(t.Fence())}
 	gaps := gaps{horizon: w.horizon, fill: again.fill, since: map[uint64]uint64{}}
 	return &drain{
-		tenure: t, turns: w.turns, queue: w.intents, batch: settings.Batch, maxAge: settings.MaxJobAge, rest: w.rest, metrics: w.metrics, log: w.log,
+		tenure: t, turns: w.turns, queue: w.intents, batch: settings.Batch, liquidations: settings.MaxLiquidations,
+		maxAge: settings.MaxJobAge, rest: w.rest, metrics: w.metrics, log: w.log,
 		clock: w.clock, asleep: map[int64]time.Time{}, yielded: map[int64]time.Time{}, ended: func() { signal(w.ended) },
 		gate: func(reason string) { w.notices.set(w.gate(), reason) },
 		road: []stage{

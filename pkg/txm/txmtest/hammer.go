@@ -84,7 +84,7 @@ func hammer(b *bench) {
 			t.Fatal(a, err)
 		}
 	}
-	queued, err := b.Intents.Heads(t.Context(), signer, nil, hammerJobs())
+	queued, err := b.Intents.Heads(t.Context(), signer, txm.Pick{Limit: hammerJobs()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func (r *ring) serve(ctx context.Context, fence lease.Fence, rnd *rand.Rand) err
 		if err := r.confirm(ctx, n, rnd); err != nil {
 			return err
 		}
-		heads, err := r.Intents.Heads(ctx, r.signer, nil, 1+rnd.IntN(3))
+		heads, err := r.Intents.Heads(ctx, r.signer, txm.Pick{Limit: 1 + rnd.IntN(3)})
 		if err != nil || len(heads) == 0 {
 			return err
 		}

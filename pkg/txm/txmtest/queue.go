@@ -137,7 +137,7 @@ func order(b *bench) {
 	})
 	passed := make([]int64, 0, many)
 	for i, want := range jobs {
-		got, err := b.Intents.Heads(t.Context(), signer, passed, 1)
+		got, err := b.Intents.Heads(t.Context(), signer, txm.Pick{Except: passed, Limit: 1})
 		if err != nil || len(got) != 1 || got[0].Job.ID != want.ID {
 			t.Fatalf("place %d: %+v, %v; want %s", i, got, err, want.ID)
 		}
@@ -153,6 +153,9 @@ func paused(b *bench) {
 	must(t, n.Intents.Pause(t.Context(), n.fence, "looks odd"))
 	if heads := b.heads(t, signer); len(heads) != 0 {
 		t.Errorf("a paused signer has %+v to do", heads)
+	}
+	if reason, err := b.Intents.Paused(t.Context(), signer); reason != "looks odd" || err != nil {
+		t.Errorf("paused because %q, %v", reason, err)
 	}
 	if depth, err := b.Intents.Depth(t.Context(), signer); depth != 1 || err != nil {
 		t.Errorf("%d queued, %v", depth, err)
@@ -190,3 +193,31 @@ func reports(b *bench) {
 
 // unregistered is a signer that no store knows.
 var unregistered = chain.Address{0xff, 0xee}
+
+// LIQ-6: whoever looks for work finds nothing that would be refused, so that the most urgent stays the first: no liquidation without a place, none of an
+// account that has one in flight, nothing whose key is in flight.
+func fullHouse(b *bench) {
+	t := b.t
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	first := aLiquidation(signer, 1, 1)
+	again := anOrder(signer, 9)
+	again.Key = first.Key
+	queued := b.queue(t, first, aLiquidation(signer, 1, 2), aLiquidation(signer, 3, 1), aLiquidation(signer, 4, 1), again, anOrder(signer, 8))
+	tx := n.mustClaim(t, queued[0].ID)
+	for most, want := range map[int]int{0: 3, 1: 1, 2: 2, 3: 3, 9: 3} { // the order is always among them
+		heads, err := b.Intents.Heads(t.Context(), signer, txm.Pick{Limit: 10, Liquidations: most})
+		if err != nil || len(heads) != want {
+			t.Errorf("at most %d liquidations: %d heads, %v; want %d: %+v", most, len(heads), err, want, heads)
+		}
+		for _, h := range heads {
+			if h.Job.Key == first.Key || h.Job.Kind == job.Liquidation && h.Job.Account == first.Account {
+				t.Errorf("%s would be refused", h.Job.ID)
+			}
+		}
+	}
+	n.land(t, tx)
+	if heads := b.heads(t, signer); len(heads) != 5 {
+		t.Errorf("%d heads when nothing is in flight any more, want 5", len(heads))
+	}
+}

@@ -206,6 +206,7 @@ func batches(b *bench) {
 		return whole
 	}
 	intents := b.queue(t, anOrder(signer, 1), aLiquidation(signer, 2, 1), anOrder(signer, 3), aLiquidation(signer, 4, 1))
+	more := b.queue(t, anOrder(signer, 5), aLiquidation(signer, 2, 2), anOrder(signer, 6))
 	must(t, n.Intents.Claim(ctx, n.fence, batch(intents, 0, 1, 2, 3)))
 	n.cursor.Next = 4
 	flights := b.flights(t, signer)
@@ -214,7 +215,6 @@ func batches(b *bench) {
 			t.Errorf("flight %d: %+v", i, f)
 		}
 	}
-	more := b.queue(t, anOrder(signer, 5), aLiquidation(signer, 2, 2), anOrder(signer, 6))
 	mustBeRefused(t, "two liquidations of one account, one in a batch", n.Intents.Claim(ctx, n.fence, batch(more, 4, 5, 6)), txm.AccountBusy)
 	twins := []*txm.Intent{more[0], intents[0]}
 	mustBeRefused(t, "a batch with one that has moved on", n.Intents.Claim(ctx, n.fence, batch(twins, 4, 5)), txm.Moved)
@@ -224,7 +224,7 @@ func batches(b *bench) {
 			t.Errorf("numbers %s: %v", what, err)
 		}
 	}
-	if len(flights) != 4 || len(b.flights(t, signer)) != 4 || len(b.heads(t, signer)) != 3 {
+	if len(flights) != 4 || len(b.flights(t, signer)) != 4 || len(b.heads(t, signer)) != 2 {
 		t.Error("a refused batch left something behind")
 	}
 	must(t, n.Intents.Claim(ctx, n.fence, batch(free, 4, 5)))

@@ -65,6 +65,7 @@ var tests = map[string]func(*bench){
 	"a state is reached from its predecessors only":            guards,
 	"a foreign transaction pauses the signer":                  foreign,
 	"a paused signer claims nothing":                           paused,
+	"nobody looks for what would be refused":                   fullHouse,
 	"a batch is claimed whole or not at all":                   batches,
 	"a raise is stored before it is broadcast":                 replaced,
 	"one raise of several is stored":                           raceToReplace,
@@ -204,7 +205,7 @@ func (b *bench) find(t *testing.T, j job.Job) *txm.Intent {
 // heads is a signer's whole queue.
 func (b *bench) heads(t *testing.T, signer chain.Address) []txm.Intent {
 	t.Helper()
-	heads, err := b.Intents.Heads(t.Context(), signer, nil, 1000)
+	heads, err := b.Intents.Heads(t.Context(), signer, txm.Pick{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,16 +153,6 @@ func (l *Ledger) Register(_ context.Context, signer chain.Address, chainID uint6
 	})
 }
 
-// Paused returns why a signer claims nothing new, as an operator would see it.
-func (l *Ledger) Paused(signer chain.Address) (reason string, is bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a := l.accounts[signer]; a != nil {
-		return a.pausedFor, a.paused
-	}
-	return "", false
-}
-
 // Resume lets a paused signer claim again, as an operator would.
 func (l *Ledger) Resume(signer chain.Address) {
 	l.mu.Lock()

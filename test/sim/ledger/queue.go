@@ -84,25 +84,42 @@ func (a *account) dequeue(i *intent) {
 }
 
 // Heads implements txm.Queue.
-func (l *Ledger) Heads(_ context.Context, signer chain.Address, except []int64, limit int) ([]txm.Intent, error) {
+func (l *Ledger) Heads(_ context.Context, signer chain.Address, p txm.Pick) ([]txm.Intent, error) {
 	return ask(l, "heads", func() (heads []txm.Intent, err error) {
 		a := l.accounts[signer]
 		if a == nil || a.paused {
 			return nil, nil
 		}
-		passed := make(map[int64]bool, len(except))
-		for _, id := range except {
+		passed := make(map[int64]bool, len(p.Except))
+		for _, id := range p.Except {
 			passed[id] = true
 		}
+		places := p.Liquidations - len(l.slots)
 		for _, i := range a.queue {
-			if len(heads) == limit {
+			if len(heads) == p.Limit {
 				break
 			}
-			if !passed[i.ID] {
-				heads = append(heads, l.read(i))
+			if passed[i.ID] || l.busy([]*intent{i}) != "" {
+				continue
 			}
+			if i.Job.Kind == job.Liquidation && p.Liquidations > 0 {
+				if places--; places < 0 {
+					continue
+				}
+			}
+			heads = append(heads, l.read(i))
 		}
 		return heads, nil
+	})
+}
+
+// Paused implements txm.Queue.
+func (l *Ledger) Paused(_ context.Context, signer chain.Address) (string, error) {
+	return ask(l, "paused", func() (string, error) {
+		if a := l.accounts[signer]; a != nil && a.paused {
+			return a.pausedFor, nil
+		}
+		return "", nil
 	})
 }
 
