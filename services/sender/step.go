@@ -46,7 +46,7 @@ type Stepper struct {
 func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	s := newSender(cfg, p.Log, p.Metrics, p.Owner, p.Keys, p.Clock)
 	s.node, s.state, s.leases, s.nonces, s.intents = p.Node, p.State, p.Leases, p.Nonces, p.Intents
-	s.tellers = func() (ended, givenUp teller) { return telling(p.Tell), telling(tellNobody) }
+	s.tellers = func() (ended, givenUp teller) { return outlet(p.Tell), outlet(tellNobody) }
 	s.market = s.newMarket()
 	stepped := &Stepper{sender: s, news: s.turns.news()}
 	for _, key := range p.Keys {
@@ -60,10 +60,10 @@ func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	return stepped, nil
 }
 
-// telling tells by a function.
-type telling func([]txm.Ended) error
+// outlet tells by a function.
+type outlet func([]txm.Ended) error
 
-func (t telling) publish(_ context.Context, ended []txm.Ended) error { return t(ended) }
+func (o outlet) publish(_ context.Context, ended []txm.Ended) error { return o(ended) }
 
 // tellNobody is for what is told elsewhere as well.
 func tellNobody([]txm.Ended) error { return nil }
