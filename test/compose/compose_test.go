@@ -20,14 +20,23 @@ const root = "../.."
 // scaled services are started in several copies by `docker compose up --scale`.
 var scaled = []string{"statevm", "planner", "sender"}
 
+// load reads docker-compose.yml as a project.
 func load(t *testing.T, env map[string]string, profiles ...string) (*types.Project, error) {
 	t.Helper()
-	var pairs []string
+	return loadAs(t, "keeper-test", []string{"docker-compose.yml"}, env, profiles...)
+}
+
+// loadAs reads files, each of which overrides those before it, as a project with a name.
+func loadAs(t *testing.T, name string, files []string, env map[string]string, profiles ...string) (*types.Project, error) {
+	t.Helper()
+	var pairs, paths []string
 	for k, v := range env {
 		pairs = append(pairs, k+"="+v)
 	}
-	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")},
-		cli.WithName("keeper-test"), cli.WithEnv(pairs), cli.WithProfiles(profiles))
+	for _, f := range files {
+		paths = append(paths, filepath.Join(root, f))
+	}
+	options, err := cli.NewProjectOptions(paths, cli.WithName(name), cli.WithEnv(pairs), cli.WithProfiles(profiles))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,34 +183,40 @@ func TestProcessesKnowTheirSettings(t *testing.T) {
 // settingsAreKnown starts every process as the project does, far enough to read its settings, with each file that the project mounts.
 func settingsAreKnown(t *testing.T, env map[string]string) {
 	t.Helper()
-	folder, err := programs.Folder()
-	if err != nil {
-		t.Fatal(err)
-	}
 	project, err := load(t, env, "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, s := range project.Services {
-		if len(s.Command) == 0 || !strings.HasPrefix(s.Command[0], "/bin/") {
-			continue
+		if len(s.Command) > 0 && strings.HasPrefix(s.Command[0], "/bin/") {
+			t.Run(name, func(t *testing.T) { settingsInForce(t, project, name) })
 		}
-		t.Run(name, func(t *testing.T) {
-			args := append(slices.Clone(s.Command[1:]), "--print-config")
-			for _, mounted := range s.Configs {
-				for i, a := range args {
-					if a == mounted.Target {
-						args[i] = project.Configs[mounted.Source].File
-					}
-				}
-			}
-			cmd := exec.CommandContext(t.Context(), filepath.Join(folder, filepath.Base(s.Command[0])), args...)
-			for key, value := range s.Environment {
-				cmd.Env = append(cmd.Env, key+"="+*value)
-			}
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
 	}
+}
+
+// settingsInForce asks a process of a project what configuration it would run with.
+func settingsInForce(t *testing.T, project *types.Project, name string) string {
+	t.Helper()
+	folder, err := programs.Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := project.Services[name]
+	args := append(slices.Clone(s.Command[1:]), "--print-config")
+	for _, mounted := range s.Configs {
+		for i, a := range args {
+			if a == mounted.Target {
+				args[i] = project.Configs[mounted.Source].File
+			}
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, filepath.Base(s.Command[0])), args...)
+	for key, value := range s.Environment {
+		cmd.Env = append(cmd.Env, key+"="+*value)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", name, err, out)
+	}
+	return string(out)
 }

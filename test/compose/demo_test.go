@@ -34,9 +34,11 @@ func TestDemoNamesTheDevnet(t *testing.T) {
 	for _, k := range d.Deployment().Keepers {
 		granted[k.Address.Hex()] = true
 	}
-	for signer := range strings.SplitSeq(env["KEEPER_SIGNERS"], ",") {
-		if !granted[signer] {
-			t.Errorf("the signer %s has no role on the devnet", signer)
+	for _, env := range []map[string]string{env, tierEnv(t, 1), tierEnv(t, 2), tierEnv(t, 3)} {
+		for signer := range strings.SplitSeq(env["KEEPER_SIGNERS"], ",") {
+			if !granted[signer] {
+				t.Errorf("the signer %s has no role on the devnet", signer)
+			}
 		}
 	}
 }
