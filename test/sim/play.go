@@ -22,7 +22,7 @@ type Play struct {
 
 // Fate is what became of one job.
 type Fate struct {
-	ID     string
+	Name   string   // as in the transcript
 	Kind   job.Kind // limit orders are told from market orders
 	Poison bool
 	// Born is since when the job could be executed, from the beginning of the play.

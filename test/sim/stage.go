@@ -1,0 +1,258 @@
+package sim
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+	"perpkeeper/test/sim/fakechain"
+	"perpkeeper/test/sim/venue"
+)
+
+const (
+	// epochMs is the time of the world at the beginning of the play, a whole multiple of the age at which jobs are born again.
+	epochMs = 1_749_999_900_000
+	// prologue is for how long the world runs before that: the keepers have started, and orders that will wait for their price can be placed.
+	prologue = 60 * time.Second
+	// epilogue is for how long the play goes on when all jobs have ended, so that the keepers hear of it.
+	epilogue = 10 * time.Second
+
+	blockTime  = 450 * time.Millisecond // BSC's
+	reportTime = time.Second
+)
+
+// stage is one play under way.
+type stage struct {
+	scenario   Scenario
+	seed       uint64
+	random     *rand.Rand
+	agenda     agenda
+	venue      *venue.Venue
+	chain      *fakechain.Chain
+	keepers    []*keeper
+	halted     int // halts that last
+	unfinal    int
+	works      []work
+	keys       []chain.Hash       // of what the works' traders made, by number from 1; zero until then
+	numbers    map[chain.Hash]int // of the works, by key
+	records    []record           // of the works, by number from 1
+	strays     int                // jobs that keepers told of and that nobody made
+	alerts     []Alert
+	transcript *transcript
+	failed     error // what cannot be played
+}
+
+// record is what was seen of a work while the play went on.
+type record struct {
+	sent     []int           // by tier: transactions that were broadcast, each once
+	outcomes [][]job.Outcome // by tier
+	told     bool
+}
+
+func newStage(s Scenario, seed uint64, transcribe bool) (*stage, error) {
+	st := &stage{
+		scenario: s, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), venue: venue.New(1), numbers: map[chain.Hash]int{}, //nolint:gosec // a play is to be repeated
+		transcript: &transcript{wanted: transcribe},
+	}
+	st.agenda.now = -prologue
+	st.works = traffic(s, st.random)
+	st.keys, st.records = make([]chain.Hash, len(st.works)+1), make([]record, len(st.works)+1)
+	for n := range st.records {
+		st.records[n] = record{sent: make([]int, s.Keepers+1), outcomes: make([][]job.Outcome, s.Keepers+1)}
+	}
+	cfg := fakechain.DefaultConfig()
+	cfg.Seed = seed
+	st.chain = fakechain.New(cfg, st.venue, st.now)
+	for tier := 1; tier <= s.Keepers; tier++ {
+		st.keepers = append(st.keepers, newKeeper(st, tier))
+	}
+	return st, nil
+}
+
+// now is the time of the world: nobody's clock.
+func (s *stage) now() time.Time { return time.UnixMilli(epochMs).UTC().Add(s.agenda.now) }
+
+// since is how long after the beginning of the play a time of the world (Unix ms) lies.
+func since(ms uint64) time.Duration { return time.Duration(int64(ms)-epochMs) * time.Millisecond }
+
+// play lets everything happen, and says what came of it.
+func (s *stage) play(ctx context.Context) (Play, error) {
+	for _, k := range s.keepers {
+		s.chain.Fund(k.key.Account, fortune)
+		k.start()
+	}
+	s.agenda.after(0, s.mine)
+	s.agenda.at(-prologue, s.report)
+	for _, f := range s.scenario.Faults {
+		s.enter(f)
+	}
+	for n := range s.works {
+		w := s.works[n]
+		s.agenda.at(w.placed, func() { s.place(w) })
+	}
+	duration := time.Duration(s.scenario.Duration)
+	end := duration + time.Duration(s.scenario.Settle)
+	s.agenda.at(duration, func() { s.watchForTheEnd(&end) })
+	events := 0
+	for s.failed == nil && s.agenda.next(end) {
+		if events++; events%1000 == 0 && ctx.Err() != nil {
+			return Play{}, context.Cause(ctx)
+		}
+	}
+	p := s.reckon()
+	p.Length, p.Events = s.agenda.now, events
+	return p, s.failed
+}
+
+// watchForTheEnd shortens the play when nothing more is to come.
+func (s *stage) watchForTheEnd(end *time.Duration) {
+	for _, w := range s.works {
+		if s.open(w) {
+			s.agenda.after(time.Second, func() { s.watchForTheEnd(end) })
+			return
+		}
+	}
+	*end = min(*end, s.agenda.now+epilogue)
+}
+
+// open tells whether a job may still be executed.
+func (s *stage) open(w work) bool {
+	key := s.keys[w.number]
+	switch row := s.chain.Get(perp.RowKey{Table: w.table(), Key: key}).(type) {
+	case perp.Order:
+		return w.poison == venue.Wholesome && !row.Status.Final() && (w.due != 0 || s.valid(row.Birth.TimeMs))
+	case perp.Request:
+		return w.poison == venue.Wholesome && !row.Status.Final() && s.valid(row.Birth.TimeMs)
+	case perp.Position:
+		return w.poison == venue.Wholesome && row.Status == perp.Active
+	default:
+		return true // not in a block yet
+	}
+}
+
+// valid tells whether the venue may still take what was born at a time; when it does not, keepers have some time to say so.
+func (s *stage) valid(birthMs uint64) bool {
+	const expiration, aloud = 300 * time.Second, 70 * time.Second
+	return s.agenda.now < since(birthMs)+expiration+aloud
+}
+
+// mine makes a block, unless the chain is halted, and again and again.
+func (s *stage) mine() {
+	s.agenda.after(blockTime, s.mine)
+	if s.halted == 0 {
+		s.mined(s.chain.Mine())
+	}
+}
+
+// mined tells the keepers that there is a newest block.
+func (s *stage) mined(ref chain.BlockRef) {
+	s.transcript.block(s, ref)
+	for _, k := range s.keepers {
+		k.mined()
+	}
+}
+
+// report publishes the prices of the second, and again and again.
+func (s *stage) report() {
+	s.agenda.after(reportTime, s.report)
+	at := uint64(s.now().UnixMilli())
+	market := s.venue.Markets()[0]
+	reports := []price.Report{
+		venue.Report(market.IndexToken, venue.Price(centsAt(s.agenda.now)), at), venue.Report(market.ShortToken, venue.Price(100), at),
+	}
+	for _, k := range s.keepers {
+		k.reported(reports)
+	}
+}
+
+// place lets a trader act. What comes of it is in the next block.
+func (s *stage) place(w work) {
+	key, act := w.act(s.venue)
+	s.keys[w.number], s.numbers[key] = key, w.number
+	if w.poison != venue.Wholesome {
+		s.chain.Poison(key, w.poison)
+	}
+	s.chain.Do(act)
+}
+
+// numberOf returns the number of the work that a keeper means, 0 for none.
+func (s *stage) numberOf(key chain.Hash) int {
+	n := s.numbers[key]
+	if n == 0 {
+		s.strays++
+	}
+	return n
+}
+
+// enter enters a fault's times.
+func (s *stage) enter(f Fault) {
+	for _, span := range f.times() {
+		s.agenda.at(span[0], func() { s.begin(f) })
+		if span[1] > span[0] {
+			s.agenda.at(span[1], func() { s.end(f) })
+		}
+	}
+}
+
+func (s *stage) begin(f Fault) {
+	s.transcript.say(s, "%s", f)
+	switch f.What { //nolint:exhaustive // the others befall keepers
+	case Halt:
+		s.halted++
+	case Unfinal:
+		s.unfinal++
+		s.chain.HoldFinality(true)
+	case Reorg, ReorgDrop:
+		s.reorg(f)
+	}
+	for _, tier := range f.befalls(s.scenario.Keepers) {
+		s.keepers[tier-1].befall(f)
+	}
+}
+
+func (s *stage) end(f Fault) {
+	s.transcript.say(s, "%s: over", f)
+	switch f.What { //nolint:exhaustive // the others befall keepers
+	case Halt:
+		s.halted--
+	case Unfinal:
+		s.unfinal--
+		s.chain.HoldFinality(s.unfinal > 0)
+	}
+	for _, tier := range f.befalls(s.scenario.Keepers) {
+		s.keepers[tier-1].recover(f)
+	}
+}
+
+// reorg replaces the newest blocks.
+func (s *stage) reorg(f Fault) {
+	fate := fakechain.Returned
+	if f.What == ReorgDrop {
+		fate = fakechain.Forgotten
+	}
+	if _, err := s.chain.Reorg(uint64(f.Depth), fate); err != nil {
+		s.failed = fmt.Errorf("fault at %s: %w", s.agenda.now, err)
+		return
+	}
+	head, err := s.chain.Endpoint().Head(context.Background())
+	if err != nil {
+		s.failed = err
+		return
+	}
+	s.mined(head)
+}
+
+// fortune is what a signer has: 1000 BNB, in wei.
+var fortune = perp.Pow10(21)
+
+// accountOf is the signer of a tier.
+func accountOf(tier int) chain.Address {
+	hash := chain.Keccak256(binary.BigEndian.AppendUint64([]byte("keeper"), uint64(tier)))
+	return hash.Address()
+}

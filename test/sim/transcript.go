@@ -1,0 +1,54 @@
+package sim
+
+import (
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+)
+
+// transcript is the play, line by line.
+type transcript struct {
+	wanted bool
+	lines  []string
+}
+
+// say adds a line about now.
+func (t *transcript) say(s *stage, format string, args ...any) {
+	if t.wanted {
+		t.lines = append(t.lines, fmt.Sprintf("%9.3f  %s", s.agenda.now.Seconds(), fmt.Sprintf(format, args...)))
+	}
+}
+
+// block tells what the keepers' transactions in a block have come to.
+func (t *transcript) block(s *stage, ref chain.BlockRef) {
+	if !t.wanted {
+		return
+	}
+	for _, sent := range s.chain.Sent(ref.Hash) {
+		if sent.Kind == "" {
+			continue
+		}
+		how := "done"
+		if !sent.Tx.OK {
+			how = "reverted"
+		}
+		t.say(s, "block %d: %s by %s: %s", ref.Number, s.nameOf(s.numberOf(sent.Key)), tierName(s.tierOf(sent.Tx.From)), how)
+	}
+}
+
+func (s *stage) nameOf(n int) string {
+	if n == 0 {
+		return "a stray"
+	}
+	return s.works[n-1].name()
+}
+
+// tierOf is the tier of a transaction's sender, 0 for somebody else.
+func (s *stage) tierOf(from chain.Address) int {
+	for _, k := range s.keepers {
+		if k.key.Account == from {
+			return k.tier
+		}
+	}
+	return 0
+}
