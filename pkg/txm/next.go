@@ -15,6 +15,10 @@ type Sight struct {
 	Missing time.Duration
 	// Sent is what this tenure has done about the newest attempt.
 	Sent Sending
+	// Over says that the job is another keeper's for now: nothing is broadcast that could execute it.
+	Over bool
+	// InTheWay says that it is over for good until that keeper is done, and that later numbers wait for this one.
+	InTheWay bool
 }
 
 // Sending is what became of the broadcasts of one attempt in this tenure. The zero Sending was never broadcast.
@@ -49,6 +53,8 @@ const (
 	Adopt
 	// Replace the newest attempt by one that pays more, if the job is still to be done and the caps leave room, and else broadcast it again.
 	Replace
+	// Yield to the keeper whose job it is now: cancel the flight if its job is no longer to be done, or if it is in the way, and else leave it as it is.
+	Yield
 	// Free the nonce of bytes that no node takes, or that an operator has called off.
 	Free
 	// Record the receipt, in place of the stored one if there is one.
@@ -61,7 +67,7 @@ const (
 	Disown
 )
 
-var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "free", "record", "take back", "finish", "disown"}
+var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "yield", "free", "record", "take back", "finish", "disown"}
 
 // String names the step.
 func (s Step) String() string { return stepNames[s] }
@@ -87,16 +93,19 @@ func (p Policy) Next(f Flight, s Sight) Step {
 	return p.press(f, s)
 }
 
-// press says what to do about a flight that could still be mined and is not. What is adopted is not raised at once: it may be in every pool.
+// press says what to do about a flight that could still be mined and is not. What is adopted is not raised at once: it may be in every pool. What only frees a
+// nonce is pressed in anybody's time.
 func (p Policy) press(f Flight, s Sight) Step {
 	patience := p.Of(LaneOf(f.Intent.Job.Kind)).Patience
 	switch {
 	case f.Intent.CalledOff != "" && !f.Leaving():
 		return Free
+	case s.Sent.Ever && s.Sent.Answer == Never:
+		return Free
+	case s.Over && !f.Leaving():
+		return Yield
 	case !s.Sent.Ever:
 		return Adopt
-	case s.Sent.Answer == Never:
-		return Free
 	case s.Sent.Answer == TooCheap || s.Sent.passed(s.Head) >= patience:
 		return Replace
 	case p.Due(s):

@@ -23,6 +23,7 @@ import (
 type confirm struct {
 	tenure    *lease.Tenure
 	signer    chain.Address
+	turns     *turns
 	policy    txm.Policy
 	rest      func(i txm.Intent, o job.Outcome) txm.Rest
 	node      watcher
@@ -46,6 +47,7 @@ type confirm struct {
 type tip struct {
 	txm.Sight
 	latest uint64 // the signer's next nonce: nothing from it on was mined
+	ours   uint64 // the highest number of a flight whose turn is ours
 }
 
 // watcher tells what became of transactions.
@@ -71,6 +73,11 @@ func (c *confirm) pass(ctx context.Context) error {
 	at, err := c.tip(ctx)
 	if err != nil {
 		return err
+	}
+	for _, f := range flights {
+		if over, _ := c.turns.over(f.Intent.Job); !over {
+			at.ours = max(at.ours, f.Intent.Nonce)
+		}
 	}
 	var problems []error
 	for _, f := range flights {
@@ -141,12 +148,15 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 		}
 	}
 	s.Sent, s.Missing = c.broadcast.sending(f.Newest().Hash), c.missingFor(f, s)
+	var gone bool
+	s.Over, gone = c.turns.over(f.Intent.Job)
+	s.InTheWay = gone && at.ours > f.Intent.Nonce
 	c.watch(f, s)
 	switch c.policy.Next(f, s) {
 	case txm.Record:
 		return c.record(ctx, f, *found, *s.Receipt)
 	case txm.TakeBack:
-		return c.takeBack(ctx, f)
+		return c.takeBack(ctx, f, s)
 	case txm.Finish:
 		return c.finish(ctx, f)
 	case txm.Disown:
@@ -157,6 +167,8 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 		return c.renewal.adopt(ctx, f, s)
 	case txm.Replace:
 		return c.renewal.replace(ctx, f, s)
+	case txm.Yield:
+		return c.renewal.yield(ctx, f, s)
 	case txm.Free:
 		return c.renewal.free(ctx, f, s)
 	default:
@@ -230,7 +242,7 @@ func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) 
 	}
 }
 
-func (c *confirm) takeBack(ctx context.Context, f txm.Flight) error {
+func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	failpoint.Hit("sender.take_back.before")
 	if err := c.store.TakeBack(ctx, c.tenure.Fence(), *f.Mined); err != nil {
 		return err
@@ -239,6 +251,9 @@ func (c *confirm) takeBack(ctx context.Context, f txm.Flight) error {
 	c.metrics.reorgs.Inc()
 	c.tell("the block left the chain", f, *f.Mined)
 	c.broadcast.restart(f.Newest().Hash)
+	if s.Over && !f.Leaving() {
+		return nil // whoever has the turn now executes it on the new branch
+	}
 	return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
@@ -251,6 +266,7 @@ func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 	failpoint.Hit("sender.finish.after")
 	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.age(f.Intent.Job.BirthMs).Seconds())
 	c.tell("final", f, r)
+	c.turns.settled(f.Intent.Job.ID, r.Outcome)
 	c.ended()
 	return nil
 }

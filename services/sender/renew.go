@@ -72,6 +72,21 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	return r.attempt(ctx, f, s, p)
 }
 
+// yield leaves a flight to itself while its job is another keeper's: it is in the pools and may land, and that is all. A job that is no longer to be done gives
+// its nonce back, and so does one that keeps jobs of ours from being mined.
+func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Sight) error {
+	p, ready, err := r.look(ctx, f)
+	switch {
+	case err != nil:
+		return err
+	case ready && p.kind == txm.Cancel:
+		return r.attempt(ctx, f, s, p)
+	case s.InTheWay:
+		return r.attempt(ctx, f, s, r.leave(txm.Cancel, txm.Verdict{Outcome: job.Withdrawn, Reason: "it is another tier's now, and later numbers wait for this one"}))
+	}
+	return nil
+}
+
 // free gives the nonce of bytes that no node takes, or that were called off, to a payment to oneself. If that is refused for good too, somebody has to look.
 func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	if f.Leaving() {
@@ -144,9 +159,9 @@ func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan)
 // more is by how much a new cost is above an old one.
 func more(cost, before uint64) uint64 { return cost - min(cost, before) }
 
-// repeat broadcasts the newest attempt again when it is time.
+// repeat broadcasts the newest attempt again when it is time, and ours.
 func (r renewal) repeat(ctx context.Context, f txm.Flight, s txm.Sight) error {
-	if !r.policy.Due(s) {
+	if !r.policy.Due(s) || s.Over && !f.Leaving() {
 		return nil
 	}
 	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)

@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/execution"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/txm"
 )
 
 // turns knows whose turn each job is (TIER-9, TIER-10), and guards what that rests on: the jobs this keeper has heard of, and what the chain shows of the
@@ -56,10 +57,10 @@ type sighting struct {
 	last    time.Time // when anything was last heard of it, by the machine's clock
 }
 
-// finding is when a job was first and last heard of.
+// finding is when a job was first and last heard of, and its newest birth: that of a stored job may be of a former life.
 type finding struct {
-	firstMs uint64 // as in tier.Job
-	last    time.Time
+	firstMs, birthMs uint64 // as in tier.Job
+	last             time.Time
 }
 
 func newTurns(cfg tier.Config, own []chain.Address, h *horizon, machine func() time.Time, metrics *Metrics, log zerolog.Logger) *turns {
@@ -104,7 +105,7 @@ func (t *turns) heard(j job.Job) {
 	if !t.cfg.Enabled {
 		return
 	}
-	t.foundMs(j.ID)
+	t.find(j)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := needOf(j.Kind, j.Key, j.IsLong)
@@ -135,7 +136,7 @@ func (t *turns) admit(j job.Job) bool {
 		return false
 	}
 	news := !t.queue.Exists(j.ID)
-	w := t.queue.Add(j, t.foundMs(j.ID))
+	w := t.queue.Add(j, t.find(j).FoundMs)
 	if !w.Turn.Mine && news {
 		t.log.Info().Str("job", j.ID).Int("owner", w.Turn.Owner).Msg(waitingFor(w.Turn))
 	}
@@ -166,27 +167,26 @@ func (t *turns) doneAt(j job.Job) uint64 {
 	return 0
 }
 
-// foundMs is when this keeper first heard of a job, on the policy's clock: now, if it has not.
-func (t *turns) foundMs(id string) uint64 {
+// find is what the policy has to know of a job. One that this keeper has not heard of yet it has found now.
+func (t *turns) find(j job.Job) tier.Job {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f, known := t.found[id]
+	f, known := t.found[j.ID]
 	if !known {
 		f.firstMs = now
 	}
-	f.last = t.machine()
-	t.found[id] = f
-	return f.firstMs
+	f.birthMs, f.last = max(f.birthMs, j.BirthMs), t.machine()
+	t.found[j.ID] = f
+	return tier.Job{ID: j.ID, BirthMs: f.birthMs, FoundMs: f.firstMs}
 }
 
 // of says whose turn a job is.
 func (t *turns) of(j job.Job) tier.Turn {
-	asked, now := tier.Job{ID: j.ID, BirthMs: j.BirthMs}, t.now()
-	if t.cfg.Enabled {
-		asked.FoundMs = t.foundMs(j.ID)
+	if !t.cfg.Enabled {
+		return tier.Turn{Mine: true}
 	}
-	return asking{t}.Turn(asked, now)
+	return asking{t}.Turn(t.find(j), t.now())
 }
 
 // run is the turn stage.
@@ -222,8 +222,14 @@ func (t *turns) ask(j job.Job) verdict {
 // longestYield is for how long (ms) a stored task is not asked about again: the evidence may give it to us earlier.
 const longestYield = 500
 
-// over tells whether a job is another tier's now, so that its transaction is not pressed any more.
-func (t *turns) over(j job.Job) bool { return t.cfg.Enabled && !t.of(j).Mine }
+// over tells whether a job is not ours to press any more, and whether it is gone: another tier's window has begun. In between what was sent may land.
+func (t *turns) over(j job.Job) (over, gone bool) {
+	if !t.cfg.Enabled || j.Kind == txm.Filler {
+		return false, false
+	}
+	turn := t.of(j)
+	return !turn.Mine, !turn.Mine && turn.Owner != t.cfg.Priority
+}
 
 // feasible notes that a simulated call for a job has just succeeded: the owner of the window before had its chance (TIER-10).
 func (t *turns) feasible(j job.Job) {
