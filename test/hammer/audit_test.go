@@ -1,0 +1,206 @@
+package hammer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/wire"
+)
+
+// settled says what the database has not ended or told yet, for await.
+func (g *ground) settled(told bool) func(ctx context.Context) (missing string) {
+	return func(ctx context.Context) (missing string) {
+		var live, untold int
+		g.ask(`SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE reported_at IS NULL) FROM keeper.tx_intent`, nil, &live, &untold)
+		if live == 0 && (untold == 0 || !told) {
+			return ""
+		}
+		return fmt.Sprintf("%d intents have not ended, %d are not told", live, untold)
+	}
+}
+
+// allowed is how many of the jobs may be said by now: the last tenth is held back until the signer has changed hands, so that a quick run is a hard one too.
+func (g *ground) allowed(jobs int) int {
+	g.t.Helper()
+	if !g.handed {
+		g.ask(`SELECT coalesce(max(fencing_token), 0) > 1 FROM keeper.signer_lease`, nil, &g.handed)
+	}
+	if g.handed {
+		return jobs
+	}
+	return jobs - jobs/10
+}
+
+// ask reads one row.
+func (g *ground) ask(sql string, args []any, into ...any) {
+	g.t.Helper()
+	g.connected(func(ctx context.Context, c *pgx.Conn) error { return c.QueryRow(ctx, sql, args...).Scan(into...) })
+}
+
+// each reads rows one by one.
+func (g *ground) each(sql string, args []any, into []any, row func()) {
+	g.t.Helper()
+	g.connected(func(ctx context.Context, c *pgx.Conn) error {
+		rows, err := c.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		_, err = pgx.ForEachRow(rows, into, func() error { row(); return nil })
+		return err
+	})
+}
+
+// connected uses a connection of its own, past every line.
+func (g *ground) connected(do func(ctx context.Context, c *pgx.Conn) error) {
+	g.t.Helper()
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, g.url)
+	if err == nil {
+		err = do(ctx, c)
+		_ = c.Close(ctx)
+	}
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// audit demands of the chain and of the rows what the package promises, and returns how many tenures there were.
+func (g *ground) audit(jobs int) (tenures int64) {
+	g.t.Helper()
+	n := g.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, w := range n.wrong[:min(len(n.wrong), 10)] {
+		g.t.Error(w)
+	}
+	if len(n.pool) > 0 {
+		g.t.Errorf("%d transactions wait above a gap at nonce %d", len(n.pool), len(n.mined))
+	}
+	g.auditChain(jobs)
+	g.auditAttempts()
+	return g.auditRows(jobs)
+}
+
+// auditChain counts how often each job was executed.
+func (g *ground) auditChain(jobs int) {
+	g.t.Helper()
+	times, empty := make([]int, jobs), 0
+	for nonce, m := range g.node.mined {
+		switch {
+		case m.job == none:
+			empty++
+		case m.job >= jobs:
+			g.t.Errorf("nonce %d executed job %d, which there is not", nonce, m.job)
+		default:
+			times[m.job]++
+		}
+	}
+	lost, twice := 0, 0
+	for _, n := range times {
+		if n == 0 {
+			lost++
+		}
+		if n > 1 {
+			twice++
+		}
+	}
+	if lost+twice > 0 {
+		g.t.Errorf("of %d jobs %d were never executed and %d more than once", jobs, lost, twice)
+	}
+	if empty > 0 {
+		g.t.Logf("%d nonces were spent by payments to oneself", empty)
+	}
+}
+
+// auditAttempts demands that everything that was ever broadcast is stored, and what was mined is stored with its nonce and its job (NON-13).
+func (g *ground) auditAttempts() {
+	g.t.Helper()
+	unknown, mined := len(g.node.heard), 0
+	var hash, key []byte
+	var nonce uint64
+	var kind string
+	g.each(`SELECT a.hash, a.nonce, a.kind, i.key FROM keeper.tx_attempt a JOIN keeper.tx_intent i ON i.id = a.intent WHERE a.signer = $1`,
+		[]any{g.signer[:]}, []any{&hash, &nonce, &kind, &key}, func() {
+			h := common.BytesToHash(hash)
+			if g.node.heard[h] {
+				unknown--
+			}
+			at, known := g.node.place[h]
+			if !known {
+				return
+			}
+			mined++
+			id := g.node.mined[at].job
+			if at != nonce || kind == "EXEC" && (id == none || !bytes.Equal(key, hashOfMarket(id))) {
+				g.t.Errorf("%x is stored as %s of nonce %d, and was mined with nonce %d for job %d", hash, kind, nonce, at, id)
+			}
+		})
+	if unknown != 0 {
+		g.t.Errorf("%d transactions were broadcast that are not stored", unknown)
+	}
+	if mined != len(g.node.mined) {
+		g.t.Errorf("%d of the %d mined transactions are stored", mined, len(g.node.mined))
+	}
+}
+
+func hashOfMarket(id int) []byte {
+	h := marketOf(id).Hash()
+	return h[:]
+}
+
+// auditRows demands that numbers have no gap, that each was consumed, and that every job has one arm with a transaction, which was done.
+func (g *ground) auditRows(jobs int) (tenures int64) {
+	g.t.Helper()
+	var next, rows, last, open, shared uint64
+	g.ask(`SELECT next_nonce, fencing_token FROM keeper.signer_lease WHERE signer = $1`, []any{g.signer[:]}, &next, &tenures)
+	g.ask(`SELECT count(*), coalesce(max(nonce), 0), count(*) FILTER (WHERE state <> 'CONSUMED'), count(*) - count(DISTINCT intent)
+		FROM keeper.signer_nonce_allocation WHERE signer = $1`, []any{g.signer[:]}, &rows, &last, &open, &shared)
+	mined := uint64(len(g.node.mined))
+	if next != mined || rows != mined || last+1 != mined || open != 0 || shared != 0 {
+		g.t.Errorf("%d nonces were mined; the next one is %d, %d are stored up to %d, %d of them not consumed, %d for an intent that has another one",
+			mined, next, rows, last, open, shared)
+	}
+	var known, done, other int
+	g.ask(`SELECT count(DISTINCT job_id), count(*) FILTER (WHERE state = 'FINAL_OK' AND outcome = $1),
+		count(*) FILTER (WHERE nonce IS NOT NULL AND NOT (state = 'FINAL_OK' AND outcome = $1)) FROM keeper.tx_intent WHERE kind <> 'fill'`,
+		[]any{string(job.Done)}, &known, &done, &other)
+	if known != jobs || done != jobs || other != 0 {
+		g.t.Errorf("%d jobs are stored, %d arms are done, %d others had a transaction; want %d, %d and 0", known, done, other, jobs, jobs)
+	}
+	return tenures
+}
+
+// auditResults demands that every job's end was published, and never two different ones.
+func (s *site) auditResults(jobs int) {
+	s.t.Helper()
+	ctx, topic, ends := context.Background(), wire.ResultTopic(s.keeper.ChainID), map[string]job.Result{}
+	for partition := range s.keeper.JobPartitions {
+		first, end, err := s.client.Bounds(ctx, topic, partition)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for reader := s.client.Reader(topic, partition, first); reader.Offset() < end; {
+			record, err := reader.Next(ctx)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			m, _, err := wire.Decode(record)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			r := m.(wire.Result).Result
+			if before, known := ends[r.JobID]; known && before != r {
+				s.t.Errorf("published as %+v and as %+v", before, r)
+			}
+			ends[r.JobID] = r
+		}
+	}
+	if len(ends) != jobs {
+		s.t.Errorf("%d of %d ends were published", len(ends), jobs)
+	}
+}

@@ -1,0 +1,316 @@
+package hammer
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"perpkeeper/pkg/chain"
+)
+
+const (
+	// blockRest is the least time between two blocks, idleBlock the longest.
+	blockRest, idleBlock = 50 * time.Millisecond, 400 * time.Millisecond
+	// price is what the node suggests, in wei per gas; gasUsed is what every transaction burns.
+	price, gasUsed = 50_000_000, 100_000
+)
+
+// node is a node of a chain with one account that matters. Its pool follows the rules of go-ethereum's: a nonce is mined once and in turn, a
+// replacement pays a tenth more, and the errors are worded as there. What is executable is mined at once and is final when it is mined.
+//
+// It executes nothing, so that it does not object to a job that is done twice: it writes down who wanted what.
+type node struct {
+	chainID *big.Int
+	account common.Address
+	sealed  func(chain.BlockRef) // called for each block, in order
+
+	mu    sync.Mutex
+	head  *types.Header
+	shown json.RawMessage // the head as clients see it
+	pool  map[uint64]*types.Transaction
+	mined []inclusion // by nonce
+	place map[common.Hash]uint64
+	heard map[common.Hash]bool // every transaction anybody has ever sent
+	jobOf map[uint64]int       // of every nonce that was ever heard with a job
+	nonce map[int]uint64       // of every job that was ever heard
+	wrong []string             // what must not have happened
+	work  chan struct{}
+}
+
+// inclusion is a mined transaction.
+type inclusion struct {
+	hash  common.Hash
+	block uint64
+	in    common.Hash
+	index int
+	job   int // or none
+	to    common.Address
+	price uint64
+}
+
+// none is the job of a payment to oneself.
+const none = -1
+
+// startNode starts a node and its blocks. Both end with the test.
+func startNode(t *testing.T, chainID uint64, account chain.Address, sealed func(chain.BlockRef)) (n *node, url string) {
+	t.Helper()
+	n = &node{
+		chainID: new(big.Int).SetUint64(chainID), account: common.Address(account), sealed: sealed, pool: map[uint64]*types.Transaction{},
+		place: map[common.Hash]uint64{}, heard: map[common.Hash]bool{}, jobOf: map[uint64]int{}, nonce: map[int]uint64{}, work: make(chan struct{}, 1),
+		head: &types.Header{Number: big.NewInt(1_000_000), Difficulty: big.NewInt(1), BaseFee: new(big.Int), GasLimit: 100_000_000},
+	}
+	n.seal()
+	rpcServer := rpc.NewServer()
+	if err := rpcServer.RegisterName("eth", eth{n}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(rpcServer)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { n.run(ctx) })
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		cancel()
+		running.Wait()
+	})
+	return n, server.URL
+}
+
+// run makes blocks until ctx ends.
+func (n *node) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		idle := time.NewTimer(idleBlock)
+		select {
+		case <-n.work:
+		case <-idle.C:
+		case <-ctx.Done():
+		}
+		idle.Stop()
+		n.sealed(n.seal())
+		wait(ctx, blockRest)
+	}
+}
+
+// wait waits, or returns early when ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// seal mines what is executable.
+func (n *node) seal() chain.BlockRef {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := uint64(time.Now().UnixMilli())
+	h := types.CopyHeader(n.head)
+	h.ParentHash, h.Time = n.head.Hash(), now/1000
+	h.Number.Add(h.Number, big.NewInt(1))
+	hash, next := h.Hash(), uint64(len(n.mined))
+	for index := 0; ; index, next = index+1, next+1 {
+		tx, ready := n.pool[next]
+		if !ready {
+			break
+		}
+		delete(n.pool, next)
+		n.place[tx.Hash()] = next
+		n.mined = append(n.mined, inclusion{
+			hash: tx.Hash(), block: h.Number.Uint64(), in: hash, index: index, job: jobOf(tx), to: *tx.To(), price: tx.GasTipCap().Uint64(),
+		})
+	}
+	n.head, n.shown = h, show(h, now)
+	return chain.BlockRef{Number: h.Number.Uint64(), Hash: chain.Hash(hash), Parent: chain.Hash(h.ParentHash), TimeMs: now}
+}
+
+func show(h *types.Header, ms uint64) json.RawMessage {
+	text, err := json.Marshal(h)
+	fields := map[string]any{}
+	if err = errors.Join(err, json.Unmarshal(text, &fields)); err != nil {
+		panic(err)
+	}
+	fields["hash"], fields["milliTimestamp"], fields["transactions"] = h.Hash(), hexutil.Uint64(ms), []string{}
+	text, err = json.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// jobOf reads the market of updateAdlState(address,bool,…), which is the number of the job; see marketOf.
+func jobOf(tx *types.Transaction) int {
+	data := tx.Data()
+	if len(data) < 4+32 {
+		return none
+	}
+	return int(binary.BigEndian.Uint64(data[4+24:]))
+}
+
+// marketOf is the market that stands for a job.
+func marketOf(job int) (a chain.Address) {
+	a[0] = 0xa1
+	binary.BigEndian.PutUint64(a[12:], uint64(job))
+	return a
+}
+
+// take puts a transaction into the pool.
+func (n *node) take(tx *types.Transaction) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hear(tx)
+	if tx.Nonce() < uint64(len(n.mined)) {
+		return fmt.Errorf("nonce too low: next nonce %d, tx nonce %d", len(n.mined), tx.Nonce())
+	}
+	if there, taken := n.pool[tx.Nonce()]; taken {
+		switch {
+		case there.Hash() == tx.Hash():
+			return errors.New("already known")
+		case !outbids(tx.GasTipCap(), there.GasTipCap()) || !outbids(tx.GasFeeCap(), there.GasFeeCap()):
+			return errors.New("replacement transaction underpriced")
+		}
+	}
+	n.pool[tx.Nonce()] = tx
+	select {
+	case n.work <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// outbids tells whether an offer is a tenth above another one.
+func outbids(offer, before *big.Int) bool {
+	return new(big.Int).Mul(offer, big.NewInt(100)).Cmp(new(big.Int).Mul(before, big.NewInt(110))) >= 0
+}
+
+// hear writes down which job was ever sent with which nonce, whatever comes of it.
+func (n *node) hear(tx *types.Transaction) {
+	n.heard[tx.Hash()] = true
+	id := jobOf(tx)
+	if id == none {
+		return
+	}
+	if other, known := n.jobOf[tx.Nonce()]; known && other != id {
+		n.wrong = append(n.wrong, fmt.Sprintf("nonce %d was sent for job %d and for job %d", tx.Nonce(), other, id))
+	}
+	if other, known := n.nonce[id]; known && other != tx.Nonce() {
+		n.wrong = append(n.wrong, fmt.Sprintf("job %d was sent with nonce %d and with nonce %d", id, other, tx.Nonce()))
+	}
+	n.jobOf[tx.Nonce()], n.nonce[id] = id, tx.Nonce()
+}
+
+// count is how many transactions were mined.
+func (n *node) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.mined)
+}
+
+// executed lists the jobs of the transactions that were mined from a nonce on.
+func (n *node) executed(from int) (jobs []int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range n.mined[from:] {
+		jobs = append(jobs, m.job)
+	}
+	return jobs
+}
+
+// now is the newest block.
+func (n *node) now() chain.BlockRef {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return chain.BlockRef{Number: n.head.Number.Uint64(), Hash: chain.Hash(n.head.Hash()), Parent: chain.Hash(n.head.ParentHash), TimeMs: n.head.Time * 1000}
+}
+
+// eth are the methods that a sender calls.
+type eth struct{ n *node }
+
+func (e eth) ChainId() *hexutil.Big { return (*hexutil.Big)(e.n.chainID) } //nolint:staticcheck // the method is called eth_chainId
+
+func (e eth) GetBlockByNumber(tag string, _ bool) (json.RawMessage, error) {
+	if tag != "latest" && tag != "finalized" {
+		return nil, fmt.Errorf("this node keeps no block %s", tag)
+	}
+	e.n.mu.Lock()
+	defer e.n.mu.Unlock()
+	return e.n.shown, nil
+}
+
+func (e eth) GetTransactionCount(account common.Address, _ string) hexutil.Uint64 {
+	e.n.mu.Lock()
+	defer e.n.mu.Unlock()
+	if account != e.n.account {
+		return 0
+	}
+	return hexutil.Uint64(len(e.n.mined))
+}
+
+func (e eth) GasPrice() hexutil.Uint64 { return price }
+
+func (e eth) FeeHistory(hexutil.Uint64, string, []float64) map[string]any {
+	return map[string]any{"reward": [][]*hexutil.Big{}}
+}
+
+func (e eth) Call(json.RawMessage, string) hexutil.Bytes { return hexutil.Bytes{} }
+
+func (e eth) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
+	tx := new(types.Transaction)
+	if err := tx.UnmarshalBinary(raw); err != nil {
+		return common.Hash{}, err
+	}
+	from, err := types.Sender(types.LatestSignerForChainID(e.n.chainID), tx)
+	if err != nil || from != e.n.account || tx.To() == nil {
+		return common.Hash{}, fmt.Errorf("invalid sender %s: %w", from, err)
+	}
+	return tx.Hash(), e.n.take(tx)
+}
+
+func (e eth) GetTransactionReceipt(hash common.Hash) map[string]any {
+	m, found := e.find(hash)
+	if !found {
+		return nil
+	}
+	return map[string]any{
+		"type": hexutil.Uint64(types.DynamicFeeTxType), "status": hexutil.Uint64(1), "logs": []any{}, "from": e.n.account, "to": m.to,
+		"gasUsed": hexutil.Uint64(gasUsed), "cumulativeGasUsed": hexutil.Uint64(gasUsed * (m.index + 1)), "effectiveGasPrice": hexutil.Uint64(m.price),
+		"transactionHash": hash, "transactionIndex": hexutil.Uint64(m.index), "blockNumber": hexutil.Uint64(m.block), "blockHash": m.in,
+	}
+}
+
+func (e eth) GetTransactionByHash(hash common.Hash) map[string]any {
+	m, found := e.find(hash)
+	if !found {
+		return nil
+	}
+	e.n.mu.Lock()
+	defer e.n.mu.Unlock()
+	return map[string]any{
+		"hash": hash, "from": e.n.account, "to": m.to, "nonce": hexutil.Uint64(e.n.place[hash]), "blockHash": m.in, "blockNumber": hexutil.Uint64(m.block),
+		"transactionIndex": hexutil.Uint64(m.index),
+	}
+}
+
+func (e eth) find(hash common.Hash) (m inclusion, found bool) {
+	e.n.mu.Lock()
+	defer e.n.mu.Unlock()
+	nonce, found := e.n.place[hash]
+	if found {
+		m = e.n.mined[nonce]
+	}
+	return m, found
+}

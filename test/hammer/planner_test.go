@@ -1,0 +1,83 @@
+package hammer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/wire"
+)
+
+// planner says jobs as a planner does: those that are found, and every few seconds again all that are not done.
+//
+// The jobs bring the deleveraging state of markets up to date, each that of another market. The exchange has never said anything about these markets, so
+// that every one of them is pending for ever as far as the state goes: only the sender's own rows keep it from doing one twice.
+type planner struct {
+	*site
+	jobs   int
+	window int // most that are said and not done
+
+	said, seen int
+	live       map[int]bool
+	again      time.Time
+}
+
+func (s *site) planner(jobs int) *planner {
+	return &planner{site: s, jobs: jobs, window: 600, live: map[int]bool{}}
+}
+
+// speak says jobs until all are done, and returns what is missing, for await.
+func (p *planner) speak(ctx context.Context) (missing string) {
+	for _, id := range p.node.executed(p.seen) {
+		p.seen++
+		delete(p.live, id)
+	}
+	if p.said == p.jobs && len(p.live) == 0 {
+		return ""
+	}
+	missing = fmt.Sprintf("%d of %d jobs said, %d of them not done", p.said, p.jobs, len(p.live))
+	var now []int
+	for allowed := p.allowed(p.jobs); p.said < allowed && len(p.live) < p.window; p.said++ {
+		p.live[p.said] = true
+		now = append(now, p.said)
+	}
+	if time.Since(p.again) > 5*time.Second {
+		p.again, now = time.Now(), slices.Sorted(maps.Keys(p.live))
+	}
+	if err := p.publish(ctx, now); err != nil {
+		p.t.Fatal(err)
+	}
+	return missing
+}
+
+func (p *planner) publish(ctx context.Context, ids []int) error {
+	standing, err := p.db.Standing(ctx)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	records := make([]bus.Record, 0, len(ids))
+	for _, id := range ids {
+		j := jobOfMarket(id, p.signer, standing.Watermark.BlockRef)
+		record, err := wire.Encode(j.Signer[:], wire.Job{Job: j}, 0, 0)
+		if err != nil {
+			return err
+		}
+		records = append(records, record)
+	}
+	_, err = p.client.Producer(wire.JobTopic(p.keeper.ChainID)).Produce(ctx, wire.SignerPartition(p.signer, p.keeper.JobPartitions), records)
+	return err
+}
+
+// jobOfMarket is the job of a number, as it is found in the state of a block.
+func jobOfMarket(id int, signer chain.Address, at chain.BlockRef) job.Job {
+	market := marketOf(id)
+	return job.Job{
+		ID: job.AdlStateID(market, true, 0), Kind: job.AdlState, Key: market.Hash(), Market: market, IsLong: true, BirthMs: at.TimeMs, Class: job.ClassAdl,
+		Signer: signer, Evidence: job.Evidence{Block: at},
+	}
+}

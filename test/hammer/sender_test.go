@@ -1,0 +1,78 @@
+package hammer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/test/programs"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(allocatorVariable) != "" {
+		os.Exit(allocate())
+	}
+	pgtest.Main(m)
+}
+
+// NON-1, NON-2, NON-4, NON-13, NON-14: three senders as they are shipped fight for one signer.
+func TestSenders(t *testing.T) {
+	jobs := size(t, 300)
+	s := newSite(t)
+	processes := s.senders()
+	began := time.Now()
+	s.fight(processes, 8*time.Second, "the jobs", s.planner(jobs).speak)
+	took := time.Since(began)
+	s.await("the ends", s.settled(true))
+	for _, p := range processes {
+		p.stop()
+	}
+	tenures := s.audit(jobs)
+	s.auditResults(jobs)
+	s.tell(processes, fmt.Sprintf("%d jobs in %s (%.0f/s)", jobs, took.Round(time.Second), float64(jobs)/took.Seconds()), tenures)
+}
+
+// senders starts the shipped programs.
+func (s *site) senders() (processes []*process) {
+	s.t.Helper()
+	folder, err := programs.Folder()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range senders {
+		p := newProcess(s.t, s.folder, fmt.Sprintf("sender-%d", i+1), filepath.Join(folder, "sender"), s.settings())
+		if err := p.start(); err != nil {
+			s.t.Fatal(err)
+		}
+		processes = append(processes, p)
+	}
+	return processes
+}
+
+// fight tortures processes until nothing is missing.
+func (g *ground) fight(processes []*process, calm time.Duration, what string, missing func(ctx context.Context) string) {
+	g.t.Helper()
+	ctx, cancel := context.WithCancel(g.t.Context())
+	await := g.torture(ctx, processes, calm)
+	defer await()
+	defer cancel()
+	g.await(what, missing)
+}
+
+// tell says what a run has been through, and fails one that was too easy to prove anything.
+func (g *ground) tell(processes []*process, what string, tenures int64) {
+	g.t.Helper()
+	var kills, freezes, lost int
+	for _, p := range processes {
+		kills, freezes, lost = kills+int(p.kills.Load()), freezes+int(p.freezes.Load()), lost+p.said("tenure lost")
+	}
+	requests, replies := g.database.lost(loseRequest)+g.rpc.lost(loseRequest), g.database.lost(loseReply)+g.rpc.lost(loseReply)
+	g.t.Logf("%s: %d tenures, %d of them fenced out; %d kills, %d freezes, %d requests and %d replies lost", what, tenures, lost, kills, freezes, requests, replies)
+	if tenures < 2 || kills+freezes == 0 || requests == 0 || replies == 0 {
+		g.t.Error("the hammer has proved nothing")
+	}
+}

@@ -1,0 +1,245 @@
+package hammer
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/wire"
+	"perpkeeper/services/statevm"
+)
+
+const (
+	// patience is how long nothing may happen. It is a guard against hanging, no statement about speed.
+	patience = 2 * time.Minute
+	// leaseTTL is the shortest there is, so that freezing a process past it costs least.
+	leaseTTL = 3 * time.Second
+	// so many processes fight for one signer.
+	senders = 3
+)
+
+// size is how many jobs are fought for: KEEPER_HAMMER, or a few.
+func size(t *testing.T, otherwise int) int {
+	t.Helper()
+	text := os.Getenv("KEEPER_HAMMER")
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("KEEPER_HAMMER=%q is no number of jobs", text)
+	}
+	return n
+}
+
+// seed decides what is done to whom; it is printed, and KEEPER_SEED repeats a run as far as its timing can be.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n := rand.Uint64()
+	if text := os.Getenv("KEEPER_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("KEEPER_SEED=%d", n)
+	return n
+}
+
+// ground is what is fought on: a node that mines at once, a database, and the lines to both that the processes use.
+type ground struct {
+	t      *testing.T
+	folder string
+	key    string
+	signer chain.Address
+	url    string // of the database itself
+	db     *pg.DB
+	node   *node
+
+	database, rpc               *line
+	throughDatabase, throughRPC string // addresses at the far end of the lines
+	claims                      claims
+	handed                      bool // see allowed
+}
+
+const chainID = 1337
+
+func newGround(t *testing.T, sealed func(chain.BlockRef)) *ground {
+	t.Helper()
+	key, err := crypto.ToECDSA(crypto.Keccak256([]byte("hammer")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &ground{
+		t: t, folder: t.TempDir(), key: hex.EncodeToString(crypto.FromECDSA(key)), signer: chain.Address(crypto.PubkeyToAddress(key.PublicKey)), url: pgtest.URL(t),
+	}
+	cfg := pg.DefaultConfig()
+	cfg.URL = secret.MustURL(g.url)
+	if g.db, err = pg.Open(t.Context(), cfg, "hammer"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.db.Close)
+	var node string
+	g.node, node = startNode(t, chainID, g.signer, sealed)
+	g.database, g.throughDatabase = newLine(t, g.url)
+	g.rpc, g.throughRPC = newLine(t, node)
+	return g
+}
+
+// site is the ground of whole senders: with a broker, and a state that follows the node.
+type site struct {
+	*ground
+	keeper wire.Config
+	kafka  bus.Config
+	client *bus.Client
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{keeper: wire.Config{ChainID: chainID, LogPartitions: 1, JobPartitions: senders}}
+	s.openKafka(t)
+	producer := s.client.Producer(wire.LogTopic(chainID))
+	s.ground = newGround(t, func(b chain.BlockRef) { follow(t, producer, b) })
+	s.runStatevm()
+	return s
+}
+
+func (s *site) openKafka(t *testing.T) {
+	t.Helper()
+	b, err := broker.Start(broker.Config{MinSessionTimeout: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	s.kafka = bus.DefaultConfig()
+	s.kafka.Brokers = b.Addrs()
+	if s.client, err = bus.New(s.kafka, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry())); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.client.Close)
+	var specs []bus.TopicSpec
+	for _, topic := range s.keeper.Topics() {
+		specs = append(specs, bus.TopicSpec{Name: topic.Name, Partitions: topic.Partitions})
+	}
+	if err := s.client.Ensure(t.Context(), specs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runStatevm starts the real statevm, so that the state follows the node and senders find it fresh.
+func (s *site) runStatevm() {
+	cfg := statevm.DefaultConfig()
+	cfg.Keeper, cfg.Kafka, cfg.Postgres.URL = s.keeper, s.kafka, secret.MustURL(s.url)
+	vm := statevm.New(cfg, zerolog.Nop(), statevm.NewMetrics(prometheus.NewRegistry()), s.client, s.db)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = vm.Run(ctx) }) // senders hold back when the state does not follow
+	s.t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+// follow publishes a block without logs, as a scanner does.
+func follow(t *testing.T, producer *bus.Producer, b chain.BlockRef) {
+	record, err := wire.Encode(nil, wire.BlockEnd{Block: b, Digest: wire.Digest(nil), Verified: true}, 1, 1)
+	if err == nil {
+		_, err = producer.Produce(context.Background(), 0, []bus.Record{record})
+	}
+	if err != nil {
+		t.Errorf("publishing block %d: %v", b.Number, err)
+	}
+}
+
+// settings are those of a sender at the far end of the lines.
+func (s *site) settings() []string {
+	return []string{
+		"PERPKEEPER_LOG_LEVEL=warn", "PERPKEEPER_LOG_FORMAT=json",
+		fmt.Sprintf("PERPKEEPER_KEEPER_CHAIN_ID=%d", s.keeper.ChainID), fmt.Sprintf("PERPKEEPER_KEEPER_LOG_PARTITIONS=%d", s.keeper.LogPartitions),
+		fmt.Sprintf("PERPKEEPER_KEEPER_JOB_PARTITIONS=%d", s.keeper.JobPartitions),
+		"PERPKEEPER_CHAIN_URLS=" + s.throughRPC, "PERPKEEPER_CHAIN_POLL_INTERVAL=50ms", "PERPKEEPER_CHAIN_COOLDOWN=50ms",
+		"PERPKEEPER_KAFKA_BROKERS=" + s.kafka.Brokers[0], "PERPKEEPER_KAFKA_SESSION_TIMEOUT=2s", "PERPKEEPER_KAFKA_HEARTBEAT_INTERVAL=200ms",
+		"PERPKEEPER_POSTGRES_URL=" + s.throughDatabase, "PERPKEEPER_POSTGRES_MAX_CONNS=20",
+		"PERPKEEPER_VENUE_EVENT_EMITTER=" + chain.Address{0xee}.Hex(), "PERPKEEPER_VENUE_ADL_HANDLER=" + chain.Address{0xad}.Hex(),
+		"PERPKEEPER_SIGNER_DEV=true", "PERPKEEPER_SIGNER_DEV_KEYS=" + s.key,
+		"PERPKEEPER_SENDER_MODE=basic", fmt.Sprintf("PERPKEEPER_SENDER_LEASE_TTL=%s", leaseTTL), "PERPKEEPER_SENDER_MAX_JOB_AGE=20s",
+		"PERPKEEPER_SENDER_MAX_IN_FLIGHT=200", "PERPKEEPER_SENDER_BATCH=64", "PERPKEEPER_SENDER_FEE_MAX_DAY_COST=9000000000000000000",
+		// A shared machine may be slow, and nothing here is about how fresh is fresh enough.
+		"PERPKEEPER_SENDER_HEAD_MAX_AGE=20s", "PERPKEEPER_SENDER_STATE_MAX_LAG=30s",
+	}
+}
+
+// torture leads the lives of processes until ctx ends, and loses what they ask and what they are answered. They all run in the end.
+func (g *ground) torture(ctx context.Context, processes []*process, calm time.Duration) (await func()) {
+	base, h := seed(g.t), hardship{ttl: leaseTTL, calm: calm}
+	var group sync.WaitGroup
+	for i, p := range processes {
+		group.Go(func() {
+			if err := p.torment(ctx, rand.New(rand.NewPCG(base, uint64(i))), h); err != nil {
+				g.t.Error(err)
+			}
+		})
+	}
+	group.Go(func() { g.cut(ctx, rand.New(rand.NewPCG(base, senders))) })
+	return group.Wait
+}
+
+// cut loses requests and replies, of claims and broadcasts above all.
+func (g *ground) cut(ctx context.Context, random *rand.Rand) {
+	for ctx.Err() == nil {
+		wait(ctx, between(random, 50*time.Millisecond, 500*time.Millisecond))
+		f := fault(random.IntN(2))
+		switch random.IntN(20) {
+		case 0:
+			g.database.cutAll()
+		case 1:
+			g.rpc.cutAll()
+		case 2, 3, 4:
+			g.database.lose(f, anything)
+		case 5, 6:
+			g.rpc.lose(f, anything)
+		case 7, 8, 9, 10, 11, 12:
+			g.rpc.lose(f, broadcasts)
+		default:
+			g.database.lose(f, g.claims.in)
+		}
+	}
+}
+
+// await polls until nothing is missing. What is missing must change within patience; once a minute it is told.
+func (g *ground) await(what string, missing func(ctx context.Context) string) {
+	g.t.Helper()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	last, since, told := "", time.Now(), time.Now()
+	for {
+		now := missing(g.t.Context())
+		if now == "" {
+			return
+		}
+		if now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) > patience {
+			g.t.Fatalf("%s: for %s nothing has changed: %s", what, patience, now)
+		}
+		if time.Since(told) > time.Minute {
+			told = time.Now()
+			g.t.Log(now)
+		}
+		<-tick.C
+	}
+}

@@ -1,0 +1,209 @@
+package hammer
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/url"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// fault is what happens to a request. In both cases the client sees its connection break and cannot know which one it was.
+type fault int
+
+const (
+	loseRequest fault = iota // it never arrives
+	loseReply                // it arrives, and nobody is told what came of it
+)
+
+// line is a proxy between senders and a server. It loses the next request of a kind when it is told to.
+type line struct {
+	server string
+	listen string
+	// note, if there is one, is told of every piece of a request.
+	note func(piece []byte)
+
+	mu    sync.Mutex
+	armed []strike
+	hits  map[fault]int
+	open  map[net.Conn]bool
+}
+
+// strike is a fault for the next request that holds some bytes.
+type strike struct {
+	fault fault
+	holds func(piece []byte) bool
+}
+
+// newLine starts a proxy in front of the host of an address, and returns the address through it. It ends with the test.
+func newLine(t *testing.T, address string) (l *line, through string) {
+	t.Helper()
+	at, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l = &line{server: at.Host, listen: listener.Addr().String(), hits: map[fault]int{}, open: map[net.Conn]bool{}}
+	var connections sync.WaitGroup
+	connections.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections.Go(func() { l.serve(client) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		l.cutAll()
+		connections.Wait()
+	})
+	at.Host = l.listen
+	return l, at.String()
+}
+
+// lose loses the next request that holds something. What was to be lost before and has not come yet waits its turn.
+func (l *line) lose(f fault, holds func(piece []byte) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	const most = 4 // a sender that is frozen sends nothing: faults are not saved up for it
+	if len(l.armed) < most {
+		l.armed = append(l.armed, strike{f, holds})
+	}
+}
+
+// cutAll breaks every connection.
+func (l *line) cutAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.open {
+		_ = c.Close()
+	}
+}
+
+// lost counts what was lost.
+func (l *line) lost(f fault) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hits[f]
+}
+
+// struck takes the first fault that is meant for a request.
+func (l *line) struck(piece []byte) (f fault, hit bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.note != nil {
+		l.note(piece)
+	}
+	for i, s := range l.armed {
+		if s.holds(piece) {
+			l.armed = append(l.armed[:i:i], l.armed[i+1:]...)
+			l.hits[s.fault]++
+			return s.fault, true
+		}
+	}
+	return 0, false
+}
+
+func (l *line) register(c net.Conn) (leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[c] = true
+	return func() {
+		_ = c.Close()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.open, c)
+	}
+}
+
+func (l *line) serve(client net.Conn) {
+	defer l.register(client)()
+	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", l.server)
+	if err != nil {
+		return
+	}
+	defer l.register(server)()
+	var muted atomic.Bool
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		reply(client, server, &muted)
+	}()
+	l.forward(client, server, &muted)
+	_ = server.Close()
+	<-answered
+}
+
+// reply passes on answers until the one that is to be lost has come: the server has done then what it was asked for.
+func reply(client, server net.Conn, muted *atomic.Bool) {
+	defer func() { _ = client.Close() }()
+	buffer := make([]byte, 64<<10)
+	for {
+		size, err := server.Read(buffer)
+		if err != nil || muted.Load() {
+			return
+		}
+		if _, err := client.Write(buffer[:size]); err != nil {
+			return
+		}
+	}
+}
+
+// forward passes on requests until a side is gone or one is to be lost.
+func (l *line) forward(client, server net.Conn, muted *atomic.Bool) {
+	buffer := make([]byte, 256<<10)
+	for {
+		size, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		f, hit := l.struck(buffer[:size])
+		if hit && f == loseRequest {
+			return
+		}
+		if hit {
+			muted.Store(true)
+		}
+		if _, err := server.Write(buffer[:size]); err != nil {
+			return
+		}
+	}
+}
+
+// claims tells the claim among the requests to a database. The driver prepares a statement once a connection and names it from then on.
+type claims struct {
+	mu   sync.Mutex
+	name []byte
+}
+
+var prepared = regexp.MustCompile(`(stmtcache_[0-9a-f]+)\x00WITH wanted AS \(`)
+
+// in reports whether a request executes the claim.
+func (c *claims) in(piece []byte) bool {
+	const prepare, bind = 'P', 'B'
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch piece[0] {
+	case prepare:
+		if found := prepared.FindSubmatch(piece[:min(len(piece), 200)]); found != nil {
+			c.name = bytes.Clone(found[1])
+		}
+	case bind:
+		return c.name != nil && bytes.Contains(piece[:min(len(piece), 200)], c.name)
+	}
+	return false
+}
+
+func anything([]byte) bool { return true }
+
+func broadcasts(piece []byte) bool {
+	return bytes.Contains(piece[:min(len(piece), 1000)], []byte("eth_sendRawTransaction"))
+}
