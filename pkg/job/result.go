@@ -41,4 +41,11 @@ type Result struct {
 	GasPrice uint64 // wei
 	BirthMs  uint64
 	AtMs     uint64 // the keeper's clock, for dashboards only
+
+	// Market, Collateral and IsLong are the job's, so that whoever is told of a result need not look anything up; results of old have none.
+	Market     chain.Address
+	Collateral chain.Address
+	IsLong     bool
+	// GivenUp says that this keeper tries no further arm by itself: of a liquidation, LIQUIDATION_FAILED.
+	GivenUp bool
 }

@@ -60,7 +60,7 @@ func samples() map[string]Message {
 		"result": Result{job.Result{
 			JobID: "order:0x02:1", Arm: 2, Kind: job.Order, Key: sampleHash(21), Account: sampleAddress(17), Outcome: job.LostRace,
 			Reason: "EmptyOrder()", TxHash: sampleHash(22), Signer: sampleAddress(20), Nonce: 12, Block: block, GasUsed: 3, GasPrice: 4,
-			BirthMs: 5, AtMs: 6,
+			BirthMs: 5, AtMs: 6, Market: sampleAddress(18), Collateral: sampleAddress(19), IsLong: true, GivenUp: true,
 		}},
 	}
 }
@@ -200,5 +200,30 @@ func TestPartitionIsPinned(t *testing.T) {
 	}
 	if seen != [4]int{73, 60, 52, 71} {
 		t.Errorf("the partition of a key must never change; spread of 256 keys is now %v", seen)
+	}
+}
+
+// A result of a sender that knew less is read, with what it did not know missing.
+func TestResultOfOld(t *testing.T) {
+	r, err := Encode(nil, Result{job.Result{JobID: "a", Market: sampleAddress(1)}}, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "result.v1.old.hex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := Decode(Record{Value: old, Headers: r.Headers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := samples()["result"].(Result)
+	want.Market, want.Collateral, want.IsLong, want.GivenUp = chain.Address{}, chain.Address{}, false, false
+	if !reflect.DeepEqual(m, want) {
+		t.Errorf("read %+v, want %+v", m, want)
 	}
 }

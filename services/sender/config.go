@@ -10,6 +10,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/tier"
@@ -26,6 +27,7 @@ type Config struct {
 	Venue    gmx.Config    `toml:"venue"`
 	Signer   signer.Config `toml:"signer"`
 	Tier     tier.Config   `toml:"tier"`
+	Notify   notify.Config `toml:"notify"`
 	Sender   Settings      `toml:"sender"`
 }
 
@@ -80,7 +82,7 @@ func DefaultConfig() Config {
 	fresh := tier.DefaultBounds()
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
-		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(),
+		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(), Notify: notify.DefaultConfig(),
 		Sender: Settings{
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
 			ConfirmTimeout: 10 * time.Second,

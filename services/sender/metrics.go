@@ -14,6 +14,7 @@ import (
 // Metrics are what the sender counts.
 type Metrics struct {
 	Leases *lease.Metrics
+	notify *notifyMetrics
 
 	admissions   *prometheus.CounterVec
 	jobs         *prometheus.CounterVec
@@ -57,7 +58,7 @@ func executionSeconds() []float64 {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	seconds := prometheus.ExponentialBuckets(0.05, 2, 14) // 50 ms to 7 min
 	m := &Metrics{
-		Leases: lease.NewMetrics(reg),
+		Leases: lease.NewMetrics(reg), notify: newNotifyMetrics(reg),
 		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_admissions_total", Help: "Jobs read from the topic, by what became of them: queued, refreshed, in_flight, cooling, misrouted.",
 		}, []string{"result"}),

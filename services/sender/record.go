@@ -115,6 +115,7 @@ func resultOf(e txm.Ended) job.Result {
 	r := job.Result{
 		JobID: i.Job.ID, Arm: i.Arm, Kind: i.Job.Kind, Key: i.Job.Key, Account: i.Job.Account, Outcome: i.Outcome, Reason: i.Reason, Signer: i.Signer,
 		Nonce: i.Nonce, BirthMs: i.Job.BirthMs, AtMs: uint64(e.EndedAt.UnixMilli()),
+		Market: i.Job.Market, Collateral: i.Job.Collateral, IsLong: i.Job.IsLong, GivenUp: i.GivenUp,
 	}
 	if e.Receipt != nil {
 		r.TxHash, r.Block, r.GasUsed, r.GasPrice = e.Receipt.TxHash, e.Receipt.Block, e.Receipt.GasUsed, e.Receipt.GasPrice

@@ -105,7 +105,8 @@ func Start(sh *service.Shell, cfg Config) error {
 	}
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
 
-	s := New(cfg, sh.Log, NewMetrics(sh.Registry), keys, client, db, node)
+	metrics := NewMetrics(sh.Registry)
+	s := New(cfg, sh.Log, metrics, keys, client, db, node)
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
 	sh.Watch("chain", func(context.Context) error { return node.Health() })
 	sh.Watch("postgres", func(ctx context.Context) error {
@@ -114,7 +115,9 @@ func Start(sh *service.Shell, cfg Config) error {
 	})
 	sh.Watch("gate", s.settle(anySigner()).healthy)
 	sh.Watch("work", s.notices.healthy)
+	n := &notifier{cfg: cfg.Notify, keeper: cfg.Keeper, client: client, told: db.Notified(), metrics: metrics.notify, log: sh.Log}
 	sh.Go("send", s.Run)
+	sh.Go("notify", n.Run)
 	return nil
 }
 

@@ -24,6 +24,17 @@ CREATE INDEX emergency_action_at ON keeper.emergency_action (at);
 CREATE TRIGGER emergency_action_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON keeper.emergency_action
     FOR EACH STATEMENT EXECUTE FUNCTION keeper.refuse_change();
 
+-- How far the result topic was told to others (LIQ-12): what is below has been delivered, or put with the dead letters.
+CREATE TABLE keeper.notified (
+    audience    text        COLLATE "C" NOT NULL,
+    topic       text        COLLATE "C" NOT NULL,
+    part        integer     NOT NULL,
+    next_offset bigint      NOT NULL CHECK (next_offset >= 0),
+    updated_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (audience, topic, part)
+);
+
 -- +goose Down
+DROP TABLE keeper.notified;
 DROP TABLE keeper.emergency_action;
 ALTER TABLE keeper.tx_intent DROP COLUMN called_off;

@@ -1168,6 +1168,10 @@ type Result struct {
 	GasPrice      uint64                 `protobuf:"varint,13,opt,name=gas_price,json=gasPrice,proto3" json:"gas_price,omitempty"`
 	BirthMs       uint64                 `protobuf:"varint,14,opt,name=birth_ms,json=birthMs,proto3" json:"birth_ms,omitempty"`
 	AtMs          uint64                 `protobuf:"varint,15,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	Market        []byte                 `protobuf:"bytes,16,opt,name=market,proto3" json:"market,omitempty"`
+	Collateral    []byte                 `protobuf:"bytes,17,opt,name=collateral,proto3" json:"collateral,omitempty"`
+	IsLong        bool                   `protobuf:"varint,18,opt,name=is_long,json=isLong,proto3" json:"is_long,omitempty"`
+	GivenUp       bool                   `protobuf:"varint,19,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1307,6 +1311,34 @@ func (x *Result) GetAtMs() uint64 {
 	return 0
 }
 
+func (x *Result) GetMarket() []byte {
+	if x != nil {
+		return x.Market
+	}
+	return nil
+}
+
+func (x *Result) GetCollateral() []byte {
+	if x != nil {
+		return x.Collateral
+	}
+	return nil
+}
+
+func (x *Result) GetIsLong() bool {
+	if x != nil {
+		return x.IsLong
+	}
+	return false
+}
+
+func (x *Result) GetGivenUp() bool {
+	if x != nil {
+		return x.GivenUp
+	}
+	return false
+}
+
 var File_wire_proto protoreflect.FileDescriptor
 
 const file_wire_proto_rawDesc = "" +
@@ -1413,7 +1445,7 @@ const file_wire_proto_rawDesc = "" +
 	"generation\x18\x02 \x01(\rR\n" +
 	"generation\x12\x18\n" +
 	"\areports\x18\x03 \x03(\tR\areports\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x83\x03\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xef\x03\n" +
 	"\x06Result\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x10\n" +
 	"\x03arm\x18\x02 \x01(\rR\x03arm\x12\x12\n" +
@@ -1430,7 +1462,13 @@ const file_wire_proto_rawDesc = "" +
 	"\bgas_used\x18\f \x01(\x04R\agasUsed\x12\x1b\n" +
 	"\tgas_price\x18\r \x01(\x04R\bgasPrice\x12\x19\n" +
 	"\bbirth_ms\x18\x0e \x01(\x04R\abirthMs\x12\x13\n" +
-	"\x05at_ms\x18\x0f \x01(\x04R\x04atMsB\x1cZ\x1aperpkeeper/pkg/wire/wirepbb\x06proto3"
+	"\x05at_ms\x18\x0f \x01(\x04R\x04atMs\x12\x16\n" +
+	"\x06market\x18\x10 \x01(\fR\x06market\x12\x1e\n" +
+	"\n" +
+	"collateral\x18\x11 \x01(\fR\n" +
+	"collateral\x12\x17\n" +
+	"\ais_long\x18\x12 \x01(\bR\x06isLong\x12\x19\n" +
+	"\bgiven_up\x18\x13 \x01(\bR\agivenUpB\x1cZ\x1aperpkeeper/pkg/wire/wirepbb\x06proto3"
 
 var (
 	file_wire_proto_rawDescOnce sync.Once

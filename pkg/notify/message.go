@@ -1,0 +1,92 @@
+package notify
+
+import (
+	"fmt"
+
+	"perpkeeper/pkg/job"
+)
+
+// Audience is who is told.
+type Audience string
+
+// The audiences.
+const (
+	Owner    Audience = "owner"    // of the position, through the venue's front end, which knows how to reach them
+	Operator Audience = "operator" // of this keeper
+)
+
+// Audiences lists them.
+func Audiences() []Audience { return []Audience{Owner, Operator} }
+
+// The events.
+const (
+	PositionLiquidated = "position.liquidated" // final on the chain, by this keeper's transaction
+	LiquidationFailed  = "liquidation.failed"  // LIQUIDATION_FAILED: this keeper tries no further arm by itself
+	KeepersAlarm       = "keepers.alarm"       // what a monitor says of the keepers of a venue
+	Emergency          = "keepers.emergency"   // an emergency action that was taken, or only rehearsed
+)
+
+// Message is what is posted.
+type Message struct {
+	// ID is the same however often a message is posted: receivers drop what they have had.
+	ID      string `json:"id"`
+	Event   string `json:"event"`
+	ChainID uint64 `json:"chain_id"`
+	// AtMs is when it happened (Unix ms): by the keeper's clock for what ended, by the chain's for alarms.
+	AtMs        uint64       `json:"at_ms"`
+	Liquidation *Liquidation `json:"liquidation,omitempty"`
+	Alarm       *Alarm       `json:"alarm,omitempty"`
+}
+
+// Liquidation is how one arm at liquidating a position ended. What the position was worth, and what is left of its collateral, the venue's own events say.
+type Liquidation struct {
+	Job        string `json:"job"`
+	Arm        uint32 `json:"arm"`
+	Position   string `json:"position"`
+	Account    string `json:"account"`
+	Market     string `json:"market"`
+	Collateral string `json:"collateral"`
+	IsLong     bool   `json:"is_long"`
+	Outcome    string `json:"outcome"`
+	Reason     string `json:"reason,omitempty"`
+	TxHash     string `json:"tx_hash,omitempty"` // absent when nothing was mined
+	Block      uint64 `json:"block,omitempty"`
+	Signer     string `json:"signer"`
+}
+
+// Alarm is one thing that a monitor found wrong, or right again.
+type Alarm struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+	Over bool   `json:"over"` // it has passed
+}
+
+// About says whom a result concerns, if anybody.
+func About(chainID uint64, r job.Result) (m Message, to Audience, told bool) {
+	if r.Kind != job.Liquidation {
+		return m, "", false
+	}
+	event := ""
+	switch {
+	case r.Outcome == job.Done:
+		event, to = PositionLiquidated, Owner
+	case r.GivenUp:
+		event, to = LiquidationFailed, Operator
+	default:
+		return m, "", false
+	}
+	return Message{
+		ID: fmt.Sprintf("%s#%d", r.JobID, r.Arm), Event: event, ChainID: chainID, AtMs: r.AtMs, Liquidation: liquidationOf(r),
+	}, to, true
+}
+
+func liquidationOf(r job.Result) *Liquidation {
+	l := &Liquidation{
+		Job: r.JobID, Arm: r.Arm, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(), Collateral: r.Collateral.Hex(), IsLong: r.IsLong,
+		Outcome: string(r.Outcome), Reason: r.Reason, Block: r.Block.Number, Signer: r.Signer.Hex(),
+	}
+	if !r.TxHash.IsZero() {
+		l.TxHash = r.TxHash.Hex()
+	}
+	return l
+}

@@ -1,0 +1,48 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var (
+	selectNotified = register("notified", `SELECT next_offset FROM keeper.notified WHERE audience = $1 AND topic = $2 AND part = $3`)
+	// It never goes back: whoever had the partition before may still be about to say how far it came.
+	noteNotified = register("note notified", `INSERT INTO keeper.notified AS n (audience, topic, part, next_offset) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (audience, topic, part) DO UPDATE SET next_offset = excluded.next_offset, updated_at = clock_timestamp()
+			WHERE n.next_offset < excluded.next_offset`)
+)
+
+// Notified remembers how far a topic was told to an audience, so that what was not yet told is told after a restart. What was told and not noted is told
+// again.
+type Notified struct{ db *DB }
+
+// Notified returns the memory of what was told.
+func (db *DB) Notified() Notified { return Notified{db} }
+
+// Next returns the offset from which on an audience is to be told of a partition, and false if it never was.
+func (n Notified) Next(ctx context.Context, audience, topic string, partition int) (next int64, known bool, err error) {
+	ctx, cancel := n.db.bounded(ctx)
+	defer cancel()
+	err = n.db.pool.QueryRow(ctx, selectNotified.sql(), audience, topic, partition).Scan(&next)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, fmt.Errorf("asking how far %s/%d was told to %s: %w", topic, partition, audience, err)
+	}
+	return next, true, nil
+}
+
+// Note remembers that an audience has been told of everything below an offset. It never goes back.
+func (n Notified) Note(ctx context.Context, audience, topic string, partition int, next int64) error {
+	ctx, cancel := n.db.bounded(ctx)
+	defer cancel()
+	if _, err := n.db.pool.Exec(ctx, noteNotified.sql(), audience, topic, partition, next); err != nil {
+		return fmt.Errorf("noting how far %s/%d was told to %s: %w", topic, partition, audience, err)
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package sender
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/wire"
+)
+
+// hook is a receiver of messages that is well, away or hostile.
+type hook struct {
+	*httptest.Server
+	mu    sync.Mutex
+	code  int // 0 = hangs until the caller has gone
+	tries int
+	took  []string
+}
+
+func newHook(t *testing.T) *hook {
+	t.Helper()
+	h := &hook{code: http.StatusOK}
+	h.Server = httptest.NewServer(h)
+	t.Cleanup(h.Close)
+	return h
+}
+
+func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var m notify.Message
+	h.mu.Lock()
+	code := h.code
+	h.tries++
+	if err := json.Unmarshal(body, &m); err == nil && code == http.StatusOK {
+		h.took = append(h.took, m.ID)
+	}
+	h.mu.Unlock()
+	if code == 0 {
+		<-r.Context().Done()
+		return
+	}
+	w.WriteHeader(code)
+}
+
+func (h *hook) answer(code int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.code, h.tries = code, 0
+}
+
+func (h *hook) tried() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tries
+}
+
+// has tells whether exactly these messages were taken, each at least once and in this order.
+func (h *hook) has(ids ...string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Equal(slices.Compact(slices.Clone(h.took)), ids)
+}
+
+// newsroom is a result topic, a database, and what is told of the results.
+type newsroom struct {
+	site
+	cfg notify.Config
+	id  wire.Config
+}
+
+func newNewsroom(t *testing.T) *newsroom {
+	t.Helper()
+	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	o := &newsroom{site: site{t: t}, cfg: notify.DefaultConfig(), id: wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}}
+	kafka := bus.DefaultConfig()
+	kafka.Brokers, kafka.SessionTimeout, kafka.HeartbeatInterval = []string{b.Addr()}, 3*time.Second, 50*time.Millisecond
+	o.client = o.connect(kafka)
+	database := pg.DefaultConfig()
+	database.URL = secret.MustURL(pgtest.URL(t))
+	o.db = o.open(database)
+	for _, topic := range []string{wire.ResultTopic(7), wire.DeadLetterTopic(7)} {
+		if err := o.client.Ensure(t.Context(), []bus.TopicSpec{{Name: topic, Partitions: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.cfg.Secret, o.cfg.Timeout = secret.New("a secret of the newsroom"), 300*time.Millisecond
+	o.cfg.FirstPause, o.cfg.LongPause, o.cfg.Attempts = time.Millisecond, 5*time.Millisecond, 4
+	return o
+}
+
+// start begins to tell, until the test or the caller ends it.
+func (o *newsroom) start() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &notifier{
+		cfg: o.cfg, keeper: o.id, client: o.client, told: o.db.Notified(), metrics: newNotifyMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
+	}
+	var running sync.WaitGroup
+	running.Go(func() { _ = n.Run(ctx) })
+	stop = sync.OnceFunc(func() { cancel(); running.Wait() })
+	o.t.Cleanup(stop)
+	return stop
+}
+
+// ends publishes the result of an arm.
+func (o *newsroom) ends(id string, change ...func(*job.Result)) {
+	o.t.Helper()
+	r := job.Result{JobID: id, Arm: 1, Kind: job.Liquidation, Outcome: job.Done, TxHash: chain.Hash{1}}
+	for _, c := range change {
+		c(&r)
+	}
+	record, err := wire.Encode([]byte(id), wire.Result{Result: r}, 0, 0)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if _, err := o.client.Producer(wire.ResultTopic(7)).Produce(o.t.Context(), 0, []bus.Record{record}); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func failed(r *job.Result) { r.Outcome, r.GivenUp = job.Reverted, true }
+
+// begun waits until an audience's place in the topic is known.
+func (o *newsroom) begun(audience notify.Audience, at int64) {
+	o.t.Helper()
+	o.eventually("the place in the topic is known", func(ctx context.Context) bool {
+		next, known, err := o.db.Notified().Next(ctx, string(audience), wire.ResultTopic(7), 0)
+		return err == nil && known && next == at
+	})
+}
+
+// LIQ-12: owners hear of liquidations, operators of those that were given up; neither is in the other's way, a restart loses nothing, what is refused for
+// good is a dead letter, and nobody hears of what was before.
+func TestResultsAreTold(t *testing.T) {
+	o := newNewsroom(t)
+	owner, operator := newHook(t), newHook(t)
+	o.cfg.OwnerURL, o.cfg.OperatorURL = secret.MustURL(owner.URL), secret.MustURL(operator.URL)
+	o.ends("before anybody was told")
+	stop := o.start()
+	o.begun(notify.Owner, 1)
+	o.begun(notify.Operator, 1)
+
+	operator.answer(0) // hangs
+	o.ends("a")
+	o.ends("b", failed)
+	o.ends("c", func(r *job.Result) { r.Kind = job.Order })
+	o.ends("d")
+	o.eventually("the owner hears although the operator's receiver hangs", func(context.Context) bool { return owner.has("a#1", "d#1") })
+	o.eventually("the operator's receiver is asked again", func(context.Context) bool { return operator.tried() > 1 })
+	owner.answer(0)
+	o.ends("e")
+	o.eventually("the owner's receiver hangs", func(context.Context) bool { return owner.tried() > 0 })
+	stop()
+	operator.answer(http.StatusOK)
+	owner.answer(http.StatusOK)
+	o.start()
+	o.eventually("what was due before the restart is told", func(context.Context) bool {
+		return operator.has("b#1") && owner.has("a#1", "d#1", "e#1")
+	})
+
+	owner.answer(http.StatusBadRequest)
+	o.ends("f")
+	o.begun(notify.Owner, 7)
+	if owner.tried() != o.cfg.Attempts {
+		t.Errorf("asked %d times", owner.tried())
+	}
+	letter, err := o.client.Reader(wire.DeadLetterTopic(7), 0, 0).Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err := wire.Decode(letter); err != nil || m.(wire.Result).JobID != "f" || string(letter.Key) != wire.ResultTopic(7) {
+		t.Errorf("the dead letter is %+v, %v", m, err)
+	}
+	owner.answer(http.StatusOK)
+	o.ends("g")
+	o.eventually("it goes on", func(context.Context) bool { return owner.has("a#1", "d#1", "e#1", "g#1") })
+}
+
+// A result that this build does not understand stops the telling, and is not passed over; nothing else stops.
+func TestTellingStopsAtTheUnknown(t *testing.T) {
+	o := newNewsroom(t)
+	owner := newHook(t)
+	o.cfg.OwnerURL = secret.MustURL(owner.URL)
+	metrics := newNotifyMetrics(prometheus.NewRegistry())
+	n := &notifier{cfg: o.cfg, keeper: o.id, client: o.client, told: o.db.Notified(), metrics: metrics, log: zerolog.Nop()}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	o.begun(notify.Owner, 0)
+	strange, err := wire.Encode(nil, wire.Epoch{Number: 1}, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.client.Producer(wire.ResultTopic(7)).Produce(t.Context(), 0, []bus.Record{strange}); err != nil {
+		t.Fatal(err)
+	}
+	o.ends("a")
+	o.eventually("it stops", func(context.Context) bool {
+		return testutil.ToFloat64(metrics.stopped.WithLabelValues("owner")) == 1
+	})
+	select {
+	case err := <-done:
+		t.Errorf("the process would end: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if !owner.has() {
+		t.Errorf("told %v", owner.took)
+	}
+}
