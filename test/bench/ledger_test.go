@@ -205,6 +205,7 @@ func (l *ledger) answer(c rpcCall) []byte {
 		if b := l.find(c.Params[0]); b != nil {
 			return b.receipts
 		}
+	case "eth_getTransactionReceipt": // of a block that was forgotten
 	case "eth_getLogs":
 		var which struct{ BlockHash json.RawMessage }
 		if err := json.Unmarshal(c.Params[0], &which); err == nil && which.BlockHash != nil {

@@ -71,7 +71,7 @@ func highest(sizes []uint64) (most uint64) {
 // perBlock is how many logs a block of the venue has.
 const perBlock = 21
 
-// crew are the processes of a keeper.
+// crew are the processes of the log road.
 type crew []*member
 
 type member struct {
@@ -80,7 +80,7 @@ type member struct {
 	log        string
 }
 
-// newCrew starts a keeper as an operator does.
+// newCrew starts the log road as an operator does.
 func newCrew(t *testing.T, node *ledger, kafka string) crew {
 	t.Helper()
 	folder, err := programs.Folder()
@@ -90,11 +90,7 @@ func newCrew(t *testing.T, node *ledger, kafka string) crew {
 	env := []string{
 		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.Itoa(chainID), "PERPKEEPER_CHAIN_URLS=" + node.URL, "PERPKEEPER_CHAIN_POLL_INTERVAL=50ms",
 		"PERPKEEPER_KAFKA_BROKERS=" + kafka, "PERPKEEPER_POSTGRES_URL=" + pgtest.URL(t), "PERPKEEPER_LOG_FORMAT=json",
-		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_SCANNER_START_BLOCK=1", "PERPKEEPER_KEEPER_LOG_PARTITIONS=1",
-		"PERPKEEPER_PLANNER_SIGNERS=" + chain.Address{0x51}.Hex(),
-	}
-	for i, name := range []string{"DATA_STORE", "ORDER_HANDLER", "LIQUIDATION_HANDLER", "DEPOSIT_HANDLER", "WITHDRAWAL_HANDLER"} {
-		env = append(env, "PERPKEEPER_VENUE_"+name+"="+chain.Address{0xc0, byte(i)}.Hex())
+		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + chain.Address{0xc0}.Hex(), "PERPKEEPER_SCANNER_START_BLOCK=1", "PERPKEEPER_KEEPER_LOG_PARTITIONS=1",
 	}
 	prepare := exec.CommandContext(t.Context(), filepath.Join(folder, "keeperctl"), "prepare")
 	prepare.Env = append(os.Environ(), env...)
@@ -102,7 +98,7 @@ func newCrew(t *testing.T, node *ledger, kafka string) crew {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var c crew
-	for _, name := range []string{"scanner", "statevm", "planner"} {
+	for _, name := range []string{"scanner", "statevm"} {
 		c = append(c, start(t, folder, name, env))
 	}
 	return c
