@@ -258,6 +258,9 @@ func (l *Ledger) settle(nowMs uint64) (rows []Row) {
 // close books an account's sums, and returns its row if it has to do with the blocks that count.
 func (l *Ledger) close(a *account) []Row {
 	a.closed = true
+	if a.State == Waiting && a.BornMs == 0 {
+		a.State = Attempted
+	}
 	won := a.Winner != nil && a.Winner.Block >= l.cfg.From
 	stands := a.State == Waiting && l.tip.Number >= l.cfg.From || a.State == Withdrawn && a.last >= l.cfg.From
 	if !won && !stands && len(a.Losers) == 0 {

@@ -157,7 +157,7 @@ func TestAccounts(t *testing.T) {
 				s.blocks(10)
 				s.block(loses(backup, job.Order, "a", 30))
 			},
-			[]brief{{job.Order, Done, execution.Executed, 3, 1000, ByRequest, 0, 0}, {job.Order, Waiting, "", 0, 0, "", 0, 1}},
+			[]brief{{job.Order, Done, execution.Executed, 3, 1000, ByRequest, 0, 0}, {job.Order, Attempted, "", 0, 0, "", 0, 1}},
 		},
 		"the venue cancels": {
 			func(s *story) { s.block(asked("a")); s.block(executes(master, "a", 100, perp.Cancelled)) },
@@ -332,7 +332,7 @@ func TestWhatIsWritten(t *testing.T) {
 		"order 0x3ac225…f1cb executed tier 1 0x010000…0000 2 1s 1 234 567 1 - 400 000",
 		"order 0xb5553d…5510 waiting - - - - - - -",
 		"liquidation 0x2304e8…44ab liquidated tier 3 0x030000…0000 3 ≥1.5s 900 000 - - -",
-		"order 2 1 - - 1 1s 1s 1s - -",
+		"order 2 1 - - 1 - 1s 1s 1s - -",
 		"liquidation 1 900 000 - - - - 2700000 0.540* 1 872 000 51.9 % 51.9 %",
 		"order 1 1 234 567 1 400 000 - - 4903701 0.324 2 034 566 19.7 % 39.3 %",
 		"all 2 2 134 567 1 400 000 - - 7603701 - 3 906 566 35.1 % 45.4 %",

@@ -30,7 +30,8 @@ type State string
 const (
 	Done      State = "done"      // a keeper executed it, which may have cancelled or frozen the order
 	Withdrawn State = "withdrawn" // its owner took it back, or it went with its position
-	Waiting   State = "waiting"   // nobody has executed it yet
+	Waiting   State = "waiting"   // nobody has executed the request
+	Attempted State = "attempted" // transactions were called for it in vain, and whether it was due at all the chain does not say
 )
 
 // Clock is what an age is counted from.

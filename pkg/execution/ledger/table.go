@@ -84,13 +84,13 @@ func (r Report) writeJobs(w io.Writer, kinds []KindReport) error {
 	for _, tier := range tiers {
 		head = append(head, tierName(tier))
 	}
-	table.line(append(head, "withdrawn", "waiting", "age p50", "p99", "max", "ages above: p50", "max")...)
+	table.line(append(head, "withdrawn", "waiting", "attempted", "age p50", "p99", "max", "ages above: p50", "max")...)
 	for _, k := range kinds {
 		cells := []string{string(k.Kind), number(k.Jobs)}
 		for _, tier := range tiers {
 			cells = append(cells, number(k.ByTier[tier]))
 		}
-		cells = append(cells, number(k.Withdrawn), number(k.Waiting))
+		cells = append(cells, number(k.Withdrawn), number(k.Waiting), number(k.Attempted))
 		cells = append(cells, k.Ages.cells(k.Ages.P50, k.Ages.P99, k.Ages.Max)...)
 		table.line(append(cells, k.AgesAbove.cells(k.AgesAbove.P50, k.AgesAbove.Max)...)...)
 	}

@@ -30,6 +30,7 @@ type Sum struct {
 	Jobs      int         `json:"jobs"`
 	Withdrawn int         `json:"withdrawn"`
 	Waiting   int         `json:"waiting"`
+	Attempted int         `json:"attempted"`
 	ByTier    map[int]int `json:"byTier"` // jobs executed, by the winner's tier; 0 = somebody not in the roster
 	Won       Pile        `json:"won"`
 	Late      Pile        `json:"late"`  // duplicates: called for a job that was over
@@ -51,6 +52,8 @@ func (s *Sum) add(r Row, won bool) {
 		s.Withdrawn++
 	case r.State == Waiting:
 		s.Waiting++
+	case r.State == Attempted:
+		s.Attempted++
 	}
 	for _, loser := range r.Losers {
 		if loser.Late {
@@ -109,7 +112,8 @@ func (t Totals) Kinds() (sums []*Sum) {
 func (t Totals) All() *Sum {
 	all := &Sum{Kind: "all", ByTier: map[int]int{}, ages: map[Clock][]uint32{}}
 	for _, s := range t.kinds {
-		all.Jobs, all.Withdrawn, all.Waiting = all.Jobs+s.Jobs, all.Withdrawn+s.Withdrawn, all.Waiting+s.Waiting
+		all.Jobs, all.Withdrawn = all.Jobs+s.Jobs, all.Withdrawn+s.Withdrawn
+		all.Waiting, all.Attempted = all.Waiting+s.Waiting, all.Attempted+s.Attempted
 		all.Won, all.Late, all.Early = all.Won.plus(s.Won), all.Late.plus(s.Late), all.Early.plus(s.Early)
 		for tier, n := range s.ByTier {
 			all.ByTier[tier] += n
