@@ -37,7 +37,8 @@ var (
 		WHERE l.kind <> 'liquidation' OR f.s IS NOT NULL
 	), sums AS (
 		SELECT count(*) AS claims, count(*) FILTER (WHERE nonce >= $6) AS fresh, max(nonce) AS top,
-			count(DISTINCT nonce) = cardinality($4::bigint[]) AND cardinality($4::bigint[]) > 0 AS whole FROM placed
+			count(DISTINCT nonce) = cardinality($4::bigint[]) AND count(DISTINCT id) = cardinality($4::bigint[]) AND cardinality($4::bigint[]) > 0 AS whole
+		FROM placed
 	), advanced AS (
 		UPDATE keeper.signer_lease l SET next_nonce = $6 + sums.fresh, updated_at = clock_timestamp()
 		FROM sums

@@ -218,6 +218,7 @@ func batches(b *bench) {
 	mustBeRefused(t, "two liquidations of one account, one in a batch", n.Intents.Claim(ctx, n.fence, batch(more, 4, 5, 6)), txm.AccountBusy)
 	twins := []*txm.Intent{more[0], intents[0]}
 	mustBeRefused(t, "a batch with one that has moved on", n.Intents.Claim(ctx, n.fence, batch(twins, 4, 5)), txm.Moved)
+	mustBeRefused(t, "a batch with one intent twice", n.Intents.Claim(ctx, n.fence, batch([]*txm.Intent{more[0], more[0]}, 4, 5)), txm.Moved)
 	free := []*txm.Intent{more[0], more[2]}
 	for what, numbers := range map[string][]uint64{"with a hole": {4, 6}, "twice the same": {4, 4}, "with one that is taken": {3, 4}} {
 		if err := n.Intents.Claim(ctx, n.fence, batch(free, numbers...)); txm.Refused(err) == "" {
