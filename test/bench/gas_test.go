@@ -74,7 +74,9 @@ type gas struct {
 	lines []string
 }
 
-func (g *gas) line(format string, args ...any) { g.lines = append(g.lines, fmt.Sprintf(format, args...)) }
+func (g *gas) line(format string, args ...any) {
+	g.lines = append(g.lines, fmt.Sprintf(format, args...))
+}
 
 // race reckons as the audit does, and demands that losing costs less than winning, and something.
 func (g *gas) race(name string, winner, loser *types.Receipt) {
