@@ -32,6 +32,7 @@ type Metrics struct {
 	inFlight     *prometheus.GaugeVec
 	liquidations *prometheus.GaugeVec
 	held         *prometheus.GaugeVec
+	paused       *prometheus.GaugeVec
 	queueDepth   *prometheus.GaugeVec
 	queueSeconds prometheus.Histogram
 	sendAge      *prometheus.HistogramVec
@@ -107,6 +108,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sender_held", Help: "1 while a signer claims nothing because it cannot pay for gas, or the nodes take no more of it; it goes on by itself.",
 		}, []string{"signer"}),
+		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sender_paused", Help: "1 while a signer of this process is paused: it claims nothing new until an operator resumes it.",
+		}, []string{"signer"}),
 		queueDepth: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "worker_queue_depth", Help: "Intents of a signer that wait for their nonce.",
 		}, []string{"signer"}),
@@ -126,7 +130,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m.tiers(reg)
 	reg.MustRegister(m.admissions, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
-		m.reorgs, m.inFlight, m.liquidations, m.held, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
+		m.reorgs, m.inFlight, m.liquidations, m.held, m.paused, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
 	return m
 }
 

@@ -118,6 +118,8 @@ func Start(sh *service.Shell, cfg Config) error {
 	n := &notifier{cfg: cfg.Notify, keeper: cfg.Keeper, client: client, told: db.Notified(), metrics: metrics.notify, log: sh.Log}
 	sh.Go("send", s.Run)
 	sh.Go("notify", n.Run)
+	p := &pauses{signers: db.Signers(), own: s.addresses(), metrics: metrics, log: sh.Log}
+	sh.Go("pauses", p.Run)
 	return nil
 }
 

@@ -23,6 +23,7 @@ type Metrics struct {
 	events    *prometheus.CounterVec
 	lost      *prometheus.CounterVec
 	seconds   prometheus.Histogram
+	losses    losses
 }
 
 // NewMetrics registers the metrics of statevm.
@@ -34,6 +35,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
+		losses:    newLosses(reg),
 		block:     gauge("statevm_block", "Number of the last block committed, of the partitions this process owns."),
 		finalized: gauge("statevm_finalized_block", "Number of the highest finalized block heard of."),
 		blockTime: gauge("statevm_block_timestamp_seconds", "Time of the last block committed, Unix seconds; time() minus this is the lag."),
@@ -85,7 +87,7 @@ func (m *partitionMetrics) undone(blocks uint64) {
 }
 
 func (m *partitionMetrics) counted(steps []step) {
-	counts := map[reflect.Type]int{}
+	counts, now := map[reflect.Type]int{}, time.Now()
 	for _, s := range steps {
 		if s.share == nil {
 			continue
@@ -93,6 +95,7 @@ func (m *partitionMetrics) counted(steps []step) {
 		for _, h := range s.share.happenings {
 			for _, e := range h.events {
 				counts[reflect.TypeOf(e)]++
+				m.losses.counted(e, now)
 			}
 		}
 	}

@@ -1,0 +1,45 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/pg"
+)
+
+// ward lists signers as it is told to.
+type ward struct {
+	signers []pg.SignerStanding
+	err     error
+}
+
+func (w *ward) List(context.Context) ([]pg.SignerStanding, error) { return w.signers, w.err }
+
+// A pause is seen whoever made it, and a database that is away changes nothing.
+func TestPausesAreSeen(t *testing.T) {
+	own, foreign := chain.Address{1}, chain.Address{2}
+	w, m := &ward{}, NewMetrics(prometheus.NewRegistry())
+	p := &pauses{signers: w, own: []chain.Address{own}, metrics: m, log: zerolog.Nop()}
+	for i, step := range []struct {
+		reason string
+		err    error
+		want   float64
+	}{{"", nil, 0}, {"key is being moved", nil, 1}, {"", errors.New("away"), 1}, {"", nil, 0}} {
+		w.signers, w.err = []pg.SignerStanding{{Signer: own, Paused: step.reason}, {Signer: foreign, Paused: "another's"}}, step.err
+		if err := p.look(t.Context()); !errors.Is(err, step.err) {
+			t.Errorf("step %d: %v", i, err)
+		}
+		if got := testutil.ToFloat64(m.paused.WithLabelValues(own.Hex())); got != step.want {
+			t.Errorf("step %d: the gauge says %v", i, got)
+		}
+	}
+	if n := testutil.CollectAndCount(m.paused); n != 1 {
+		t.Errorf("%d signers are reported", n)
+	}
+}

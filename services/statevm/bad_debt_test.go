@@ -1,0 +1,35 @@
+package statevm
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"perpkeeper/pkg/perp"
+)
+
+// LIQ-17: only what liquidations of the present closed and did not cover counts.
+func TestLosses(t *testing.T) {
+	l, now := newLosses(prometheus.NewRegistry()), time.UnixMilli(1_800_000_000_000)
+	at := func(ago time.Duration) perp.Stamp { return perp.Stamp{TimeMs: uint64(now.Add(-ago).UnixMilli())} }
+	usd := func(n uint64) perp.Uint { return perp.U64(n).Mul(perp.Pow10(30)) }
+	decrease := func(kind perp.OrderType, size uint64, ago time.Duration) perp.Event {
+		return perp.PositionDecreased{Position: perp.Position{Stamp: at(ago)}, OrderType: kind, SizeDeltaUsd: usd(size)}
+	}
+	for _, e := range []perp.Event{
+		decrease(perp.Liquidation, 1000, time.Second), decrease(perp.Liquidation, 500, news-time.Second), decrease(perp.Liquidation, 99, news),
+		decrease(perp.MarketDecrease, 7, time.Second),
+		perp.ClosedInsolvent{Debt: perp.BadDebt{RemainingCostUsd: usd(3), Stamp: at(time.Second)}},
+		perp.ClosedInsolvent{Debt: perp.BadDebt{RemainingCostUsd: usd(4), Stamp: at(time.Hour)}},
+		perp.ParameterSet{},
+	} {
+		l.counted(e, now)
+	}
+	cents := func(c prometheus.Counter) int { return int(math.Round(testutil.ToFloat64(c) * 100)) }
+	if got := [3]int{cents(l.liquidated), cents(l.badDebt), cents(l.insolvent)}; got != [3]int{150_000, 300, 100} {
+		t.Errorf("counted %v", got)
+	}
+}
