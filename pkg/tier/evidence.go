@@ -78,12 +78,17 @@ func (e *Evidence) Born(id string, birthMs uint64) {
 	}
 }
 
-// Executed notes that a tier executed a job, at the time of the block (Unix ms). Tier 0 is somebody else, who proves nothing about anybody. A job this keeper
-// does not know, as after a restart, shows that its executor is alive and no more. Facts must come in the chain's order, by block and log index.
+// Executed notes that a tier executed a job, at the time of the block (Unix ms). Tier 0 is somebody else, who proves nothing about anybody. Facts must come in
+// the chain's order, by block and log index.
+//
+// A job this keeper does not know was born and executed while it was away. Its windows are unknown, but whoever goes before its executor had one and let it
+// pass. This is how a keeper that comes back learns what the others hold against it: if it did not, both it and its deputy would act.
 func (e *Evidence) Executed(id string, by int, atMs uint64) {
 	c := e.jobs[id]
-	if c == nil {
+	known := c != nil
+	if !known {
 		c = &course{birthMs: atMs}
+		e.jobs[id] = c
 	}
 	if c.done {
 		return
@@ -96,14 +101,18 @@ func (e *Evidence) Executed(id string, by int, atMs uint64) {
 	for n := range age / e.window {
 		e.missed(c, id, n, by, atMs)
 	}
+	for tier := 1; !known && tier < by; tier++ {
+		e.charge(tier, atMs)
+	}
 	e.misses[by] = 0
 	e.set(by, false, atMs)
 }
 
-// Feasible notes that a simulated call at the end of a job's n-th window (from 0) would have succeeded, although nobody had executed the job.
-func (e *Evidence) Feasible(id string, n uint64) {
+// Feasible notes, at a time (Unix ms), that a simulated call after a job's n-th window (from 0) would succeed, although nobody has executed the job. Only this
+// keeper knows: it counts from now on, so that an owner that is alive has the others' lag to show it.
+func (e *Evidence) Feasible(id string, n, nowMs uint64) {
 	if c := e.jobs[id]; c != nil && !c.done {
-		e.missed(c, id, n, 0, c.birthMs+(n+1)*e.window)
+		e.missed(c, id, n, 0, nowMs)
 	}
 }
 
@@ -115,8 +124,13 @@ func (e *Evidence) missed(c *course, id string, n uint64, by int, atMs uint64) {
 		return
 	}
 	c.charged = append(c.charged, owner)
-	if e.misses[owner]++; e.misses[owner] >= missesToSuspect {
-		e.set(owner, true, atMs)
+	e.charge(owner, atMs)
+}
+
+// charge counts a missed job.
+func (e *Evidence) charge(tier int, atMs uint64) {
+	if e.misses[tier]++; e.misses[tier] >= missesToSuspect {
+		e.set(tier, true, atMs)
 	}
 }
 

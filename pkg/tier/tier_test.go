@@ -136,7 +136,7 @@ func TestEvidence(t *testing.T) {
 	e.Born("d", at(3))
 	for n, id := range []string{"e", "f", "g"} {
 		e.Born(id, at(3)+uint64(n)+1)
-		e.Feasible(id, 0)
+		e.Feasible(id, 0, at(4))
 	}
 	if !e.Suspected(1) {
 		t.Error("three windows that ended although a call would have succeeded accuse nobody")
@@ -190,13 +190,57 @@ func TestSuccessWithAnUnknownJobClears(t *testing.T) {
 	}
 }
 
+// TIER-10: a simulated call is this keeper's own evidence. However long ago the window ended, it counts from when the call was made, and an owner that shows
+// itself within the others' lag was never passed over: after a common restart all windows of the outage have been missed by keepers that are well.
+func TestFeasibleCountsFromNow(t *testing.T) {
+	const restart = 180_000
+	e := NewEvidence(2, 3, window)
+	for n, id := range []string{"a", "b", "c"} {
+		e.Born(id, 60_001+uint64(n)) // "a" is the probe of its minute
+		e.Feasible(id, 0, restart)
+	}
+	e.Born("first", restart-1000)
+	e.Born("fresh", restart)
+	if got := e.Order("fresh", restart+2999); got[0] != 1 {
+		t.Errorf("shared by %v at once", got)
+	}
+	e.Executed("fresh", 1, restart+1000)
+	e.Born("next", restart+3000)
+	if got := e.Order("next", restart+10_000); got[0] != 1 {
+		t.Errorf("shared by %v although the Master has executed a job", got)
+	}
+}
+
+// TIER-10: what was born and executed while a keeper was away accuses those who go before its executor, the keeper itself among them: so it holds back when it
+// returns, as the others expect it to.
+func TestKeeperLearnsWhatItMissedWhileAway(t *testing.T) {
+	back, other := NewEvidence(1, 3, window), NewEvidence(2, 3, window)
+	for n, id := range []string{"a", "b", "c"} {
+		birth := 60_000 + uint64(n)*1000
+		other.Born(id, birth)
+		other.Executed(id, 2, birth+30_500)
+		back.Executed("unknown "+id, 2, birth+30_500)
+		back.Executed("unknown "+id, 2, birth+30_500) // told again after a reorg
+	}
+	for name, e := range map[string]*Evidence{"the one that was away": back, "the other": other} {
+		if !e.Suspected(1) || e.Missed(1) != 3 || e.Suspected(2) || e.Suspected(3) {
+			t.Errorf("%s: suspected %v, the Master missed %d", name, e.suspected, e.Missed(1))
+		}
+		e.Born("probe", 180_000)
+		e.Born("fresh", 181_000)
+		if got := e.Order("fresh", 182_000); got[0] != 2 {
+			t.Errorf("%s: shared by %v", name, got)
+		}
+	}
+}
+
 // TIER-10: if all are suspected, none is.
 func TestAllSuspected(t *testing.T) {
 	e := NewEvidence(1, 2, window)
 	for i, id := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		e.Born(id, uint64(i))
-		e.Feasible(id, 0)
-		e.Feasible(id, 1)
+		e.Feasible(id, 0, 100_000)
+		e.Feasible(id, 1, 100_000)
 	}
 	if !e.Suspected(1) || !e.Suspected(2) {
 		t.Fatal("not both are suspected")

@@ -237,7 +237,7 @@ func (t *turns) feasible(j job.Job) {
 		return
 	}
 	if turn := t.of(j); turn.Window > 0 {
-		t.learn(func() { t.evidence.Feasible(j.ID, turn.Window-1) })
+		t.learn(func() { t.evidence.Feasible(j.ID, turn.Window-1, t.now()) })
 	}
 }
 
