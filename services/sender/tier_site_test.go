@@ -108,7 +108,9 @@ func silentMaster(t *testing.T, s *site, by chain.Address, key secret.String) {
 			t.Errorf("executed at the age of %s, in the Master's window", age)
 		}
 	}
-	s.eventually("the Master is suspected", func(context.Context) bool { return r.sample("sender_tier_suspected", map[string]string{"tier": "1"}) == 1 })
+	s.eventually("the Master is suspected", func(context.Context) bool {
+		return r.sample("sender_tier_suspected", map[string]string{"tier": "1"}) == 1
+	})
 	if n := r.sample("sender_tier_takeovers_total", map[string]string{"from": "1"}); n != 3 {
 		t.Errorf("%.0f jobs were taken over", n)
 	}

@@ -1,0 +1,295 @@
+package sender
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/txm"
+)
+
+var ourSigner, masterSigner, otherSigner = chain.Address{0xaa}, chain.Address{0x11}, chain.Address{0x33}
+
+// bench is the turns of the second of three keepers, on clocks that the test moves.
+type bench struct {
+	*turns
+	at  time.Time // of the machine
+	log bytes.Buffer
+}
+
+func newBench(change ...func(*tier.Config)) *bench {
+	b := &bench{at: time.UnixMilli(5_000_000)}
+	cfg := tier.DefaultConfig()
+	cfg.Enabled, cfg.Priority = true, 2
+	cfg.Peers = []tier.Peer{{Tier: 1, Signers: []chain.Address{masterSigner}}, {Tier: 3, Signers: []chain.Address{otherSigner}}}
+	for _, c := range change {
+		c(&cfg)
+	}
+	machine := func() time.Time { return b.at }
+	b.turns = newTurns(cfg, nil, newHorizon(machine), machine, NewMetrics(prometheus.NewRegistry()), zerolog.New(&b.log))
+	return b
+}
+
+// head lets a block of a time come.
+func (b *bench) head(ms uint64) *bench {
+	b.horizon.set(chain.BlockRef{Number: ms / 450, Hash: chain.Hash{1}, TimeMs: ms}, b.at)
+	return b
+}
+
+func (b *bench) said(text string) bool { return strings.Contains(b.log.String(), text) }
+
+func orderAt(n byte, birthMs uint64) job.Job {
+	return job.Job{
+		ID: job.OrderID(chain.Hash{n}, 1), Kind: job.Order, Key: chain.Hash{n}, BirthMs: birthMs, ExpiresMs: birthMs + 300_000, Signer: ourSigner,
+		Evidence: job.Evidence{Block: chain.BlockRef{Number: birthMs / 450}},
+	}
+}
+
+// by is the execution of an order.
+func by(sender chain.Address, n byte, atMs uint64) execution.Execution {
+	return execution.Execution{
+		Kind: job.Order, Key: chain.Hash{n}, Result: execution.Executed, Tx: chain.Tx{From: sender},
+		Block: chain.BlockRef{Number: atMs / 450, TimeMs: atMs}, Pos: chain.LogPos{Block: atMs / 450},
+	}
+}
+
+const birth = 60_000_000
+
+// TIER-9, TIER-11: a job waits for the Master's window to pass, and is handed out then; what is stored and not claimed in its window waits for the next.
+func TestTurnWaits(t *testing.T) {
+	b := newBench().head(birth)
+	j := orderAt(1, birth)
+	if b.admit(j) || !b.queue.Exists(j.ID) || !b.said("waiting for the Master's window") {
+		t.Fatalf("not waiting: %s", &b.log)
+	}
+	if v := b.ask(j); v.kind != yielding || v.pause != longestYield*time.Millisecond {
+		t.Errorf("a stored job in another's window: %+v", v)
+	}
+	if got := b.head(birth + 29_999).pass(); got != nil {
+		t.Errorf("too early: %v", got)
+	}
+	if got := b.head(birth + 30_000).pass(); len(got) != 1 || got[0].ID != j.ID || b.queue.Exists(j.ID) {
+		t.Fatalf("its window has begun: %v", got)
+	}
+	if v := b.ask(j); v.kind != onward {
+		t.Errorf("in its window: %+v", v)
+	}
+	b.taken(j)
+	if !b.said("taking over from the Master: its window passed") {
+		t.Errorf("nothing is said of taking over: %s", &b.log)
+	}
+	b.head(birth + 57_000)
+	if v := b.ask(j); v.kind != yielding {
+		t.Errorf("in the last 3 s of its window: %+v", v)
+	}
+	if over, gone := b.over(j); !over || gone {
+		t.Errorf("in the last 3 s of its window: over %t, gone %t", over, gone)
+	}
+	if over, gone := b.head(birth + 60_000).over(j); !over || !gone {
+		t.Errorf("in the next window: over %t, gone %t", over, gone)
+	}
+	if over, gone := b.over(job.Job{Kind: txm.Filler}); over || gone {
+		t.Error("filling a gap is nobody else's")
+	}
+	if v := b.head(birth + 330_001).ask(j); v.kind != ended || v.outcome != job.Expired {
+		t.Errorf("past the venue's deadline: %+v", v)
+	}
+}
+
+// TIER-4, TIER-10: what the chain shows ends a wait, also for words that come later and are older; and words that are newer than a block that left the chain
+// count again.
+func TestTurnEndsWithAnExecution(t *testing.T) {
+	b := newBench().head(birth)
+	j := orderAt(1, birth)
+	b.admit(j)
+	b.executed([]execution.Execution{by(masterSigner, 1, birth+900)})
+	if b.queue.Exists(j.ID) || !b.said("dropped: it was executed") {
+		t.Error("it waits for what was done")
+	}
+	if b.admit(j); b.queue.Exists(j.ID) {
+		t.Error("old words let it wait again")
+	}
+	again := j
+	again.Evidence.Block.Number = (birth + 900) / 450
+	if b.admit(again); !b.queue.Exists(j.ID) {
+		t.Error("it is due in a newer block: its execution left the chain")
+	}
+}
+
+// TIER-12: a job that needs nobody any more leaves the queue with its arm; one that failed stays, and is the next tier's in time.
+func TestTurnAfterAnArm(t *testing.T) {
+	for outcome, stays := range map[job.Outcome]bool{
+		job.Done: false, job.LostRace: false, job.SkippedDone: false, job.DroppedRecovered: false, job.CancelledByVenue: false, job.FrozenByVenue: false,
+		job.Reverted: true, job.Refused: true, job.Foreign: true, job.Withdrawn: true,
+	} {
+		b := newBench().head(birth)
+		j := orderAt(1, birth)
+		b.admit(j)
+		b.settled(j.ID, outcome)
+		if b.queue.Exists(j.ID) != stays {
+			t.Errorf("%s: in the queue %t", outcome, b.queue.Exists(j.ID))
+		}
+	}
+}
+
+// TIER-10: jobs that a backup executed, and jobs that could have been, accuse the Master; the first backup then has its jobs at once, and gives them back.
+func TestTurnFollowsEvidence(t *testing.T) {
+	b := newBench().head(birth)
+	b.heard(orderAt(9, birth)) // the probe of its minute
+	news := b.news()
+	for n := byte(1); n <= 3; n++ {
+		b.heard(orderAt(n, birth+uint64(n)))
+	}
+	b.head(birth + 31_000)
+	b.executed([]execution.Execution{by(ourSigner, 1, birth+31_000), by(otherSigner, 2, birth+31_000)})
+	v, err := b.proven(func(context.Context, *task) (verdict, error) { return verdict{}, nil })(t.Context(), &task{intent: txm.Intent{Job: orderAt(3, birth+3)}})
+	if err != nil || v.kind != onward || !b.said("the Master is suspected: it missed 3 jobs") {
+		t.Fatalf("%+v, %v; %s", v, err, &b.log)
+	}
+	select {
+	case <-news:
+	default:
+		t.Error("nobody was woken")
+	}
+	late := orderAt(4, birth+31_000)
+	if b.admit(late) {
+		t.Error("others heed a suspicion 3 s later")
+	}
+	if got := b.head(birth + 34_000).pass(); len(got) != 1 || got[0].ID != late.ID {
+		t.Errorf("ready %v", got)
+	}
+	b.taken(late)
+	if !b.said("taking over from the Master: it is suspected") {
+		t.Errorf("%s", &b.log)
+	}
+	waiting := orderAt(5, birth+35_000)
+	b.executed([]execution.Execution{by(masterSigner, 77, birth+35_000)})
+	if !b.said("the Master is no longer suspected") || b.head(birth+35_000).admit(waiting) {
+		t.Errorf("one success clears: %s", &b.log)
+	}
+}
+
+// A refused or failing recheck proves nothing.
+func TestOnlySuccessIsProof(t *testing.T) {
+	b := newBench().head(birth)
+	for n := byte(1); n <= 4; n++ {
+		j := orderAt(n, birth)
+		b.heard(j)
+		b.head(birth + 31_000)
+		_, _ = b.proven(func(context.Context, *task) (verdict, error) { return end(job.Refused, "poison"), nil })(t.Context(), &task{intent: txm.Intent{Job: j}})
+	}
+	if slices.Contains(b.suspects(), true) {
+		t.Error("a poison job accuses somebody")
+	}
+}
+
+// TIER-9: a liquidation that is born anew begins its windows anew, also where an intent of its former life is stored.
+func TestTurnOfTheReborn(t *testing.T) {
+	b := newBench().head(birth + 40_000)
+	old := job.Job{ID: "liquidation:x:1", Kind: job.Liquidation, BirthMs: birth}
+	if !b.admit(old) {
+		t.Fatal("it is the first backup's")
+	}
+	reborn := old
+	reborn.BirthMs = birth + 39_000
+	if b.admit(reborn) {
+		t.Error("it is the Master's again")
+	}
+	if v := b.ask(old); v.kind != yielding {
+		t.Errorf("the stored intent: %+v", v)
+	}
+}
+
+// TIER-11: what nobody has executed in time ends aloud, and is counted.
+func TestTurnOutlived(t *testing.T) {
+	b := newBench().head(birth)
+	market, liquidation := orderAt(1, birth), job.Job{ID: "liquidation:x:1", Kind: job.Liquidation, Key: chain.Hash{7}, BirthMs: birth}
+	b.admit(market)
+	b.admit(liquidation)
+	b.head(birth + 301_000).pass()
+	if b.queue.Len() != 0 || strings.Count(b.log.String(), "no keeper has executed this job within 5m0s") != 2 {
+		t.Errorf("%d wait; %s", b.queue.Len(), &b.log)
+	}
+	if !b.said(`"end":"ended"`) || !b.said(`"end":"reborn"`) {
+		t.Errorf("%s", &b.log)
+	}
+}
+
+// TIER-7, TIER-9: the seed's policy runs on this machine's clock, from when the keeper first heard of a job, and holds everything back after a start.
+func TestTurnOfTheSeed(t *testing.T) {
+	b := newBench(func(c *tier.Config) { c.Policy, c.ExecutionDelay = tier.PolicyDelay, 10*time.Second }).head(birth)
+	j := orderAt(1, birth)
+	if b.admit(j) || !b.said("waiting for this tier's delay to pass") {
+		t.Fatal("it acts at once after a start")
+	}
+	b.at = b.at.Add(29 * time.Second)
+	b.heard(j)
+	if got := b.pass(); got != nil {
+		t.Errorf("within the recovery buffer: %v", got)
+	}
+	b.at = b.at.Add(time.Second)
+	if got := b.pass(); len(got) != 1 {
+		t.Errorf("after the recovery buffer: %v", got)
+	}
+	b.at = b.at.Add(time.Hour)
+	late := orderAt(2, birth)
+	b.admit(late)
+	b.at = b.at.Add(10*time.Second - time.Millisecond)
+	if got := b.pass(); got != nil {
+		t.Errorf("within its delay: %v", got)
+	}
+	b.at = b.at.Add(time.Millisecond)
+	if got := b.pass(); len(got) != 1 || got[0].ID != late.ID {
+		t.Errorf("after its delay: %v", got)
+	}
+}
+
+// TIER-8: a keeper that shares sends nothing before it has read what the chain shows; one that is alone has nothing to read.
+func TestGateAwaitsEvidence(t *testing.T) {
+	b := newBench()
+	if got := b.evidenceMs(nowMs); got != 0 {
+		t.Errorf("read up to %d", got)
+	}
+	b.read(nowMs - 900)
+	b.read(nowMs - 1800) // a partition may go back in a reorg
+	if got := b.evidenceMs(nowMs); got != nowMs-900 {
+		t.Errorf("read up to %d", got)
+	}
+	if got := alone().evidenceMs(nowMs); got != nowMs {
+		t.Errorf("alone: %d", got)
+	}
+}
+
+// TIER-15: a keeper that is alone has every turn, and remembers nothing.
+func TestAloneHasEveryTurn(t *testing.T) {
+	a := alone()
+	j := orderAt(1, birth)
+	a.heard(j)
+	over, _ := a.over(j)
+	if v := a.ask(j); !a.admit(j) || v.kind != onward || over || len(a.needs) > 0 || len(a.found) > 0 {
+		t.Errorf("%+v, over %t, %d needs", v, over, len(a.needs))
+	}
+}
+
+// What nobody speaks of any more is forgotten.
+func TestTurnsForget(t *testing.T) {
+	b := newBench().head(birth)
+	b.heard(orderAt(1, birth))
+	b.executed([]execution.Execution{by(masterSigner, 2, birth)})
+	b.at = b.at.Add(remembered + 301*time.Second)
+	b.heard(orderAt(3, birth))
+	b.forget()
+	if len(b.needs) != 1 || len(b.found) != 1 {
+		t.Errorf("%d needs and %d jobs are remembered", len(b.needs), len(b.found))
+	}
+}
