@@ -199,8 +199,8 @@ func TestFeasibleCountsFromNow(t *testing.T) {
 		e.Born(id, 60_001+uint64(n)) // "a" is the probe of its minute
 		e.Feasible(id, 0, restart)
 	}
-	e.Born("first", restart-1000)
-	e.Born("fresh", restart)
+	e.Born("probe", restart)
+	e.Born("fresh", restart+1)
 	if got := e.Order("fresh", restart+2999); got[0] != 1 {
 		t.Errorf("shared by %v at once", got)
 	}
