@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"perpkeeper/pkg/chain"
@@ -83,26 +84,19 @@ func (a *account) dequeue(i *intent) {
 	}
 }
 
-// Heads implements txm.Queue.
+// Heads implements txm.Queue. The limit counts before liquidations without a place are left out: an answer may be shorter than it.
 func (l *Ledger) Heads(_ context.Context, signer chain.Address, p txm.Pick) ([]txm.Intent, error) {
 	return ask(l, "heads", func() (heads []txm.Intent, err error) {
 		a := l.accounts[signer]
 		if a == nil || a.paused {
 			return nil, nil
 		}
-		passed := make(map[int64]bool, len(p.Except))
-		for _, id := range p.Except {
-			passed[id] = true
+		places := math.MaxInt
+		if p.Liquidations > 0 {
+			places = p.Liquidations - len(l.slots)
 		}
-		places := p.Liquidations - len(l.slots)
-		for _, i := range a.queue {
-			if len(heads) == p.Limit {
-				break
-			}
-			if passed[i.ID] || l.busy([]*intent{i}) != "" {
-				continue
-			}
-			if i.Job.Kind == job.Liquidation && p.Liquidations > 0 {
+		for _, i := range l.claimable(a, p, places > 0) {
+			if i.Job.Kind == job.Liquidation {
 				if places--; places < 0 {
 					continue
 				}
@@ -111,6 +105,21 @@ func (l *Ledger) Heads(_ context.Context, signer chain.Address, p txm.Pick) ([]t
 		}
 		return heads, nil
 	})
+}
+
+// claimable are the first of a queue that nothing in flight stands in the way of.
+func (l *Ledger) claimable(a *account, p txm.Pick, roomy bool) (found []*intent) {
+	for _, i := range a.queue {
+		if len(found) == p.Limit {
+			break
+		}
+		liquidates := i.Job.Kind == job.Liquidation
+		if l.keys[i.Job.Key] || liquidates && (!roomy || l.liquidations[i.Job.Account]) || slices.Contains(p.Except, i.ID) {
+			continue
+		}
+		found = append(found, i)
+	}
+	return found
 }
 
 // Paused implements txm.Queue.

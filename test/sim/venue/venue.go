@@ -62,7 +62,9 @@ func named(what string, n int) chain.Address {
 }
 
 // Contracts are the exchange's addresses.
-func Contracts() gmx.Config {
+func Contracts() gmx.Config { return contracts }
+
+var contracts = func() gmx.Config {
 	at := func(what string) chain.Address { return named(what, 0) }
 	return gmx.Config{
 		EventEmitter: at("event emitter"), DataStore: at("data store"), Oracle: at("oracle"), OrderHandler: at("order handler"),
@@ -70,7 +72,7 @@ func Contracts() gmx.Config {
 		ShiftHandler: at("shift handler"), GlvDepositHandler: at("glv deposit handler"), GlvWithdrawalHandler: at("glv withdrawal handler"),
 		GlvShiftHandler: at("glv shift handler"),
 	}
-}
+}()
 
 // Markets returns the markets.
 func (v *Venue) Markets() []perp.Market { return v.markets }
