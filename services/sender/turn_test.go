@@ -46,7 +46,7 @@ func (b *bench) head(ms uint64) *bench {
 	return b
 }
 
-func (b *bench) said(text string) bool { return strings.Contains(b.log.String(), text) }
+func (b *bench) logged(text string) bool { return strings.Contains(b.log.String(), text) }
 
 func orderAt(n byte, birthMs uint64) job.Job {
 	return job.Job{
@@ -69,7 +69,7 @@ const birth = 60_000_000
 func TestTurnWaits(t *testing.T) {
 	b := newBench().head(birth)
 	j := orderAt(1, birth)
-	if b.admit(j) || !b.queue.Exists(j.ID) || !b.said("waiting for the Master's window") {
+	if b.admit(j) || !b.queue.Exists(j.ID) || !b.logged("waiting for the Master's window") {
 		t.Fatalf("not waiting: %s", &b.log)
 	}
 	if v := b.ask(j); v.kind != yielding || v.pause != longestYield*time.Millisecond {
@@ -85,7 +85,7 @@ func TestTurnWaits(t *testing.T) {
 		t.Errorf("in its window: %+v", v)
 	}
 	b.taken(j)
-	if !b.said("taking over from the Master: its window passed") {
+	if !b.logged("taking over from the Master: its window passed") {
 		t.Errorf("nothing is said of taking over: %s", &b.log)
 	}
 	b.head(birth + 57_000)
@@ -113,7 +113,7 @@ func TestTurnEndsWithAnExecution(t *testing.T) {
 	j := orderAt(1, birth)
 	b.admit(j)
 	b.executed([]execution.Execution{by(masterSigner, 1, birth+900)})
-	if b.queue.Exists(j.ID) || !b.said("dropped: it was executed") {
+	if b.queue.Exists(j.ID) || !b.logged("dropped: it was executed") {
 		t.Error("it waits for what was done")
 	}
 	if b.admit(j); b.queue.Exists(j.ID) {
@@ -153,7 +153,7 @@ func TestTurnFollowsEvidence(t *testing.T) {
 	b.head(birth + 31_000)
 	b.executed([]execution.Execution{by(ourSigner, 1, birth+31_000), by(otherSigner, 2, birth+31_000)})
 	v, err := b.proven(func(context.Context, *task) (verdict, error) { return verdict{}, nil })(t.Context(), &task{intent: txm.Intent{Job: orderAt(3, birth+3)}})
-	if err != nil || v.kind != onward || !b.said("the Master is suspected: it missed 3 jobs") {
+	if err != nil || v.kind != onward || !b.logged("the Master is suspected: it missed 3 jobs") {
 		t.Fatalf("%+v, %v; %s", v, err, &b.log)
 	}
 	select {
@@ -169,12 +169,12 @@ func TestTurnFollowsEvidence(t *testing.T) {
 		t.Errorf("ready %v", got)
 	}
 	b.taken(late)
-	if !b.said("taking over from the Master: it is suspected") {
+	if !b.logged("taking over from the Master: it is suspected") {
 		t.Errorf("%s", &b.log)
 	}
 	waiting := orderAt(5, birth+35_000)
 	b.executed([]execution.Execution{by(masterSigner, 77, birth+35_000)})
-	if !b.said("the Master is no longer suspected") || b.head(birth+35_000).admit(waiting) {
+	if !b.logged("the Master is no longer suspected") || b.head(birth+35_000).admit(waiting) {
 		t.Errorf("one success clears: %s", &b.log)
 	}
 }
@@ -220,7 +220,7 @@ func TestTurnOutlived(t *testing.T) {
 	if b.queue.Len() != 0 || strings.Count(b.log.String(), "no keeper has executed this job within 5m0s") != 2 {
 		t.Errorf("%d wait; %s", b.queue.Len(), &b.log)
 	}
-	if !b.said(`"end":"ended"`) || !b.said(`"end":"reborn"`) {
+	if !b.logged(`"end":"ended"`) || !b.logged(`"end":"reborn"`) {
 		t.Errorf("%s", &b.log)
 	}
 }
@@ -229,7 +229,7 @@ func TestTurnOutlived(t *testing.T) {
 func TestTurnOfTheSeed(t *testing.T) {
 	b := newBench(func(c *tier.Config) { c.Policy, c.ExecutionDelay = tier.PolicyDelay, 10*time.Second }).head(birth)
 	j := orderAt(1, birth)
-	if b.admit(j) || !b.said("waiting for this tier's delay to pass") {
+	if b.admit(j) || !b.logged("waiting for this tier's delay to pass") {
 		t.Fatal("it acts at once after a start")
 	}
 	b.at = b.at.Add(29 * time.Second)

@@ -1,0 +1,167 @@
+package sender
+
+import (
+	"strings"
+	"testing"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/wire"
+)
+
+// endings decodes every log as the execution of the order that its first topic names.
+type endings struct{}
+
+func (endings) Transaction(logs []chain.Log, timeMs uint64) (events []perp.Event, err error) {
+	for _, l := range logs {
+		events = append(events, perp.OrderEnded{
+			Key: l.Topics[0], Status: perp.Executed, Stamp: perp.Stamp{Block: l.Block, Log: l.Index, TxHash: l.TxHash, TimeMs: timeMs},
+		})
+	}
+	return events, nil
+}
+
+// tape feeds records to an observer of two partitions.
+type tape struct {
+	*observer
+	*bench
+	t    *testing.T
+	next [2]int64
+}
+
+func newTape(t *testing.T, from int64) *tape {
+	b := newBench().head(birth)
+	return &tape{
+		observer: &observer{turns: b.turns, fold: execution.NewFold(endings{}, 2), tips: make([]uint64, 2), left: 2, feeds: make([]feed, 2)},
+		bench:    b, t: t, next: [2]int64{from, from},
+	}
+}
+
+func (p *tape) play(partition int, epoch uint64, messages ...wire.Message) error {
+	p.t.Helper()
+	for _, m := range messages {
+		r, err := wire.Encode([]byte("key"), m, epoch, 0)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		r.Partition, r.Offset = partition, p.next[partition]
+		p.next[partition]++
+		if err := p.seen(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func blockAt(n uint64) chain.BlockRef {
+	return chain.BlockRef{Number: n, Hash: chain.Hash{byte(n), byte(n >> 8)}, Parent: chain.Hash{byte(n - 1), byte((n - 1) >> 8)}, TimeMs: n * 450}
+}
+
+// execution of an order by a sender, as its two partitions say it.
+func (p *tape) block(n uint64, order byte, sender chain.Address) (logs, txs []wire.Message) {
+	at, tx := blockAt(n), chain.Hash{byte(n), byte(n >> 8), order, 1}
+	logs = []wire.Message{
+		wire.Log{Log: chain.Log{Block: n, BlockHash: at.Hash, TxHash: tx, Topics: []chain.Hash{{order}}}}, wire.BlockEnd{Block: at, Records: 1},
+	}
+	txs = []wire.Message{wire.Tx{Tx: chain.Tx{Hash: tx, From: sender, Block: n, BlockHash: at.Hash, OK: true}}, wire.BlockEnd{Block: at, Records: 1}}
+	return logs, txs
+}
+
+func (p *tape) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TIER-10: an execution is known when all partitions have its block; the gate opens when the past of all of them has been read, as far as the slowest one is.
+func TestObserverJoinsPartitions(t *testing.T) {
+	p := newTape(t, 0)
+	const n = birth / 450
+	j := orderAt(1, birth)
+	p.admit(j)
+	logs, txs := p.block(n+2, 1, masterSigner)
+	p.must(p.play(0, 1, logs...))
+	p.caughtUp()
+	if !p.queue.Exists(j.ID) || p.evidenceMs(birth) != 0 {
+		t.Error("half of a block was believed")
+	}
+	p.must(p.play(1, 1, txs...))
+	if p.queue.Exists(j.ID) {
+		t.Error("the job was executed, and waits")
+	}
+	if p.evidenceMs(birth) != 0 {
+		t.Error("the gate opened before the past of all partitions was read")
+	}
+	p.caughtUp()
+	p.must(p.play(0, 1, wire.BlockEnd{Block: blockAt(n + 3)}))
+	if got := p.evidenceMs(birth); got != blockAt(n+2).TimeMs {
+		t.Errorf("read up to %d, and one partition stands at %d", got, blockAt(n+2).TimeMs)
+	}
+}
+
+// A reading that begins inside a block leaves the rest of that block out, and what a scanner that was replaced has written too.
+func TestObserverLeavesOut(t *testing.T) {
+	const n = birth / 450
+	p := newTape(t, 17)
+	j := orderAt(1, birth)
+	p.admit(j)
+	logs, txs := p.block(n+1, 1, masterSigner)
+	p.must(p.play(1, 5, txs[1:]...))
+	p.must(p.play(0, 5, logs...))
+	if !p.queue.Exists(j.ID) {
+		t.Error("a block was believed whose beginning was not read")
+	}
+	logs, txs = p.block(n+2, 1, masterSigner)
+	p.must(p.play(0, 4, logs...))
+	p.must(p.play(1, 4, txs...))
+	if !p.queue.Exists(j.ID) {
+		t.Error("a scanner of a former epoch was believed")
+	}
+	p.must(p.play(0, 5, logs...))
+	p.must(p.play(1, 5, txs...))
+	if p.queue.Exists(j.ID) {
+		t.Error("a whole block was not believed")
+	}
+}
+
+// A block that leaves the chain before all partitions had it shows nothing.
+func TestObserverUndoes(t *testing.T) {
+	const n = birth / 450
+	p := newTape(t, 0)
+	j := orderAt(1, birth)
+	p.admit(j)
+	logs, txs := p.block(n+1, 1, masterSigner)
+	p.must(p.play(0, 1, wire.BlockEnd{Block: blockAt(n)}))
+	p.must(p.play(0, 1, logs...))
+	p.must(p.play(0, 1, wire.Reorg{Reorg: chain.Reorg{Ancestor: blockAt(n), OldTip: blockAt(n + 1)}}))
+	p.must(p.play(1, 1, wire.BlockEnd{Block: blockAt(n)}))
+	p.must(p.play(1, 1, txs...))
+	if !p.queue.Exists(j.ID) {
+		t.Error("the execution was on a branch that is gone")
+	}
+}
+
+// A consumer that meets something it does not understand stops and says so.
+func TestObserverRefuses(t *testing.T) {
+	p := newTape(t, 0)
+	if err := p.seen(bus.Record{Value: []byte("?")}); err == nil {
+		t.Error("a record of no kind was taken")
+	}
+	if err := p.said(bus.Record{Value: []byte("?")}); err == nil {
+		t.Error("a job of no kind was taken")
+	}
+	r, err := wire.Encode([]byte("key"), wire.BlockEnd{Block: blockAt(1)}, 1, 0)
+	p.must(err)
+	if err := p.said(r); err == nil || !strings.Contains(err.Error(), "BlockEnd") {
+		t.Errorf("a block among jobs: %v", err)
+	}
+	const n = birth / 450
+	logs, txs := p.block(n, 1, masterSigner)
+	p.must(p.play(0, 1, logs...))
+	if err := p.play(1, 1, txs[1:]...); err == nil || !strings.Contains(err.Error(), "who sent") {
+		t.Errorf("an execution without its transaction: %v", err)
+	}
+}
