@@ -4,14 +4,21 @@
 // clock, because a clock that is 31 s wrong would make two tiers act on nearly every job. Where the chain stands still, its clock stands still, and nobody
 // fires into a halted chain.
 //
+// [Windows] and [Delay] are the rules of turns, [Queue] holds the jobs that wait for theirs, [Evidence] is what the chain shows of the others, and [Bounds] is
+// the gate in front of every send.
+//
 // # Guaranteed
 //
 // Under the policy windows, two keepers whose heads are at most the guard apart and who agree on a job's birth and on the evidence never both own the
-// job: a window belongs to one tier, nothing is sent in its last part, and a suspicion is applied by the suspect at once and by the others later.
+// job: a window belongs to one tier, nothing is sent in its last part, and a suspicion is applied by the suspect at once and by the others later. A job that
+// was put into a queue leaves it as ready, removed, or ended for its age, once.
 //
 // # Not guaranteed
 //
 // That only one transaction is sent: a transaction may be slow and land in another's window, evidence may be seen in another order, and at the moment at which
 // a suspicion shifts the windows of jobs older than one, keepers whose heads are apart shift them as far apart. The contract arbitrates then, and the loser's
 // transaction reverts.
+//
+// That a suspicion is just. Executions are believed before they are final, and a reorg may take back the one that accused somebody: the accusation stays until
+// the accused executes anything.
 package tier
