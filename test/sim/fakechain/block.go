@@ -100,11 +100,14 @@ func (c *Chain) setAccount(address chain.Address, a account) {
 	}
 }
 
-// Get implements perp.State over the newest block.
-func (c *Chain) Get(key perp.RowKey) perp.Row { return c.row(c.tip, key) }
+// newest is a perp.State over the newest block.
+type newest struct{ *Chain }
 
-// Put implements perp.State over the newest block.
-func (c *Chain) Put(row perp.Row) {
+// Get implements perp.State.
+func (c newest) Get(key perp.RowKey) perp.Row { return c.row(c.tip, key) }
+
+// Put implements perp.State.
+func (c newest) Put(row perp.Row) {
 	key := row.RowKey()
 	if c.rows.put(c.tip.ref.Number, key, row) {
 		c.tip.rows.keys = append(c.tip.rows.keys, key)

@@ -66,7 +66,7 @@ func New(cfg Config, v *venue.Venue, now func() time.Time) *Chain {
 	}
 	c.final = c.begin(c.nowMs())
 	for _, row := range v.Ground() {
-		c.Put(row)
+		newest{c}.Put(row)
 	}
 	c.seen()
 	return c
@@ -154,10 +154,10 @@ func (c *Chain) build(timeMs uint64, deeds []deed) {
 		}
 		place := binary.BigEndian.AppendUint64([]byte("act"), uint64(n))
 		tx := chain.Tx{Hash: chain.Keccak256(b.ref.Hash[:], place), Block: b.ref.Number, BlockHash: b.ref.Hash, OK: true}
-		events := d.act(c, perp.Stamp{Block: b.ref.Number, Log: c.log, TxHash: tx.Hash, TimeMs: timeMs})
+		events := d.act(newest{c}, perp.Stamp{Block: b.ref.Number, Log: c.log, TxHash: tx.Hash, TimeMs: timeMs})
 		c.log += uint32(len(events))
 		for _, e := range events {
-			if err := perp.Apply(c, e); err != nil {
+			if err := perp.Apply(newest{c}, e); err != nil {
 				panic(fmt.Sprintf("fakechain: a trader's act: %v", err))
 			}
 		}
@@ -197,7 +197,7 @@ func (c *Chain) fill() {
 func (c *Chain) include(tx *transaction) uint64 {
 	b := c.tip
 	stamp := perp.Stamp{Block: b.ref.Number, Log: c.log, TxHash: tx.hash, TimeMs: b.ref.TimeMs}
-	effect := c.venue.Execute(c, venue.Call{From: tx.from, To: tx.To, Data: tx.Data, Gas: tx.Gas}, stamp, false)
+	effect := c.venue.Execute(newest{c}, venue.Call{From: tx.from, To: tx.To, Data: tx.Data, Gas: tx.Gas}, stamp, false)
 	i := &included{transaction: tx, effect: effect, tx: chain.Tx{
 		Hash: tx.hash, From: tx.from, To: tx.To, Nonce: tx.Nonce, Block: b.ref.Number, BlockHash: b.ref.Hash, Index: uint32(len(b.deeds) + len(b.txs)),
 		OK: effect.OK, GasUsed: effect.GasUsed, GasPrice: tx.price(),

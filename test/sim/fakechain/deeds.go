@@ -6,6 +6,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/execution"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
 )
 
 // Sent is a keeper's transaction in a block, and what it was for.
@@ -27,6 +28,13 @@ func (c *Chain) Block(number uint64) (ref chain.BlockRef, known bool) {
 		return ref, false
 	}
 	return c.branch[number].ref, true
+}
+
+// Get implements perp.Rows: the rows as of the newest block, which no keeper sees before it hears of it.
+func (c *Chain) Get(key perp.RowKey) perp.Row {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.row(c.tip, key)
 }
 
 // Sent returns the keepers' transactions of a block, on whichever branch it stands.

@@ -32,48 +32,31 @@ type report struct {
 
 func (r report) second() uint64 { return r.timeMs / 1000 }
 
-// function is how one kind of job is called: on which contract, and with how many words before the reports.
-type function struct {
-	kind  job.Kind
-	to    chain.Address
-	words int
+// decode reads a call. A call that is none of ours is not known.
+func decode(c Call) (w wish, known bool) {
+	asked, is := gmx.ReadCall(c.Data)
+	if to, served := handlers[asked.Kind]; !is || !served || to != c.To {
+		return w, false
+	}
+	reports := 1 // which word says where they are
+	if asked.Kind == job.Liquidation {
+		reports = 4
+	}
+	r := words{c.Data[4:]}
+	return wish{kind: asked.Kind, key: asked.Key, reports: r.reports(r.number(reports))}, true
 }
 
-// functions by their selectors, which are read off what pkg/gmx encodes.
-var functions = func() map[[4]byte]function {
-	all := map[[4]byte]function{}
-	at := Contracts()
+// handlers are the contracts by what they execute.
+var handlers = func() map[job.Kind]chain.Address {
+	all := map[job.Kind]chain.Address{}
 	for _, kind := range job.Kinds() {
-		to, data, err := at.Call(job.Job{Kind: kind}, gmx.SetPrices{})
-		if err != nil {
-			continue // deleveraging has no contract here
+		to, _, err := contracts.Call(job.Job{Kind: kind}, gmx.SetPrices{})
+		if err == nil { // deleveraging has no contract here
+			all[kind] = to
 		}
-		words := 1
-		if kind == job.Liquidation {
-			words = 4
-		}
-		all[[4]byte(data)] = function{kind, to, words}
 	}
 	return all
 }()
-
-// decode reads a call. A call that is none of ours is not known.
-func decode(c Call) (w wish, known bool) {
-	if len(c.Data) < 4 {
-		return w, false
-	}
-	f, known := functions[[4]byte(c.Data)]
-	if !known || f.to != c.To {
-		return w, false
-	}
-	r := words{c.Data[4:]}
-	w.kind, w.key = f.kind, r.word(0)
-	if f.kind == job.Liquidation {
-		w.key = perp.PositionKey(r.word(0).Address(), r.word(1).Address(), r.word(2).Address(), r.word(3) == perp.BoolWord(true))
-	}
-	w.reports = r.reports(r.number(f.words))
-	return w, true
-}
 
 // words reads ABI words. What lies outside is zero: calls are made by our own encoder.
 type words struct{ data []byte }
