@@ -48,6 +48,7 @@ type pool struct {
 	private   []*endpoint
 	leader    atomic.Pointer[endpoint] // the best at the moment
 	memory    memory
+	proofs    proofs
 	transport *http.Transport
 
 	closing    context.CancelFunc

@@ -10,7 +10,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/trie"
-	gojson "github.com/goccy/go-json"
 
 	"perpkeeper/pkg/chain"
 )
@@ -133,62 +132,4 @@ func (l logReply) consensus() *types.Log {
 		log.Topics = append(log.Topics, common.Hash(t))
 	}
 	return log
-}
-
-// Receipt returns a mined transaction with its logs, on the chain of this moment, or nil if no endpoint that answers knows one: the transaction waits, is
-// unknown, or stands in a block that was replaced. Nothing here is proven.
-func (r Reader) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
-	reply, from, err := ask(ctx, r, question[*receiptReply]{
-		method: methodReceipt, args: []any{tx}, read: func(raw json.RawMessage) (*receiptReply, error) {
-			reply, err := decodeReceipt(raw)
-			switch {
-			case err == nil && reply == nil:
-				return nil, &notFoundError{"the receipt of " + tx.Hex()}
-			case err == nil && reply.txHash != tx:
-				return nil, lie("the receipt of %s for the one of %s", reply.txHash, tx)
-			default:
-				return reply, err
-			}
-		},
-	})
-	if NotFound(err) {
-		return nil, nil //nolint:nilnil // An unmined transaction is no error; the documentation says so.
-	}
-	if err != nil {
-		return nil, fmt.Errorf("asking for the receipt of %s: %w", tx, err)
-	}
-	sent, err := r.minedTx(ctx, from, tx)
-	if err != nil {
-		return nil, err
-	}
-	if sent == nil || *sent.BlockHash != reply.blockHash {
-		return nil, fmt.Errorf("asking for the receipt of %s: the chain changed meanwhile", tx)
-	}
-	receipt := reply.receipt(uint64(sent.Nonce))
-	return &receipt, nil
-}
-
-// minedTx returns a transaction that stands in a block, or nil, as the endpoint sees it that had its receipt.
-func (r Reader) minedTx(ctx context.Context, from *endpoint, tx chain.Hash) (*txReply, error) {
-	reply, _, err := ask(ctx, r, question[*txReply]{
-		method: methodTransaction, args: []any{tx}, first: from, read: func(raw json.RawMessage) (reply *txReply, err error) {
-			if err := gojson.Unmarshal(raw, &reply); err != nil {
-				return nil, malformed("reading the transaction: %v", err)
-			}
-			if reply == nil || reply.BlockHash == nil {
-				return nil, &notFoundError{"transaction " + tx.Hex() + " in a block"}
-			}
-			if reply.Hash != tx {
-				return nil, lie("transaction %s for %s", reply.Hash, tx)
-			}
-			return reply, nil
-		},
-	})
-	if NotFound(err) {
-		return nil, nil //nolint:nilnil // A transaction that waits is no error.
-	}
-	if err != nil {
-		return nil, fmt.Errorf("asking for transaction %s: %w", tx, err)
-	}
-	return reply, nil
 }

@@ -137,7 +137,7 @@ func (c *cursor) lose() { c.known = nil }
 // opening reads the cursor of a tenure: the store's or the chain's, whichever is further. A store that has gone back in time pauses the signer.
 func (w *worker) opening(f lease.Fence) func(context.Context) (nonce.Cursor, error) {
 	return func(ctx context.Context) (nonce.Cursor, error) {
-		latest, err := w.node.NonceAt(ctx, f.Signer, evm.Latest)
+		latest, err := reached(ctx, w.node, f.Signer)
 		if err != nil {
 			return nonce.Cursor{}, err
 		}

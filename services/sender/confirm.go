@@ -160,7 +160,7 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 	case txm.Finish:
 		return c.finish(ctx, f)
 	case txm.Disown:
-		return c.disown(ctx, f)
+		return c.disown(ctx, f, s)
 	case txm.Broadcast:
 		return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 	case txm.Adopt:
@@ -187,9 +187,10 @@ func (c *confirm) watch(f txm.Flight, s txm.Sight) {
 		Msg("no receipt yet; it is broadcast again until there is one")
 }
 
-// receipt finds the one transaction of the nonce that was mined, if any: the dearest is the likeliest. A nonce that the chain has not reached has none.
+// receipt finds the one transaction of the nonce that was mined, if any: the dearest is the likeliest. A nonce that the chain has not reached has none;
+// where endpoints disagree about that, it is asked for.
 func (c *confirm) receipt(ctx context.Context, f txm.Flight, latest uint64) (*evm.Receipt, error) {
-	if f.Mined == nil && f.Intent.Nonce >= latest {
+	if f.Mined == nil && f.Intent.Nonce >= latest && !c.broadcast.spent(f.Newest().Hash) {
 		return nil, nil //nolint:nilnil // as of the node's own answer: what is not mined is no error
 	}
 	for _, hash := range slices.Backward(f.Hashes()) {
@@ -271,28 +272,15 @@ func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 	return nil
 }
 
-// witnesses counts the endpoints that say, each for itself, that a nonce was spent in a final block, and how many of them there must be: two, where there
-// are two. That no endpoint has a receipt of ours was asked of all of them.
-func (c *confirm) witnesses(ctx context.Context, n uint64) (agree, need int) {
-	var sources []evm.Source
-	for _, e := range c.node.Endpoints() {
-		if !e.Private {
-			sources = append(sources, e.Source)
+// disown believes that somebody else has the key, if enough endpoints say so, each for itself. While they do not, whoever says it may be wrong, and the
+// transaction is broadcast as ever.
+func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
+	if agree, need := agreement(c.node, func(one evm.Reader) bool { return c.foreign(ctx, one, f) }); agree < need {
+		err := fmt.Errorf("%d of %d endpoints say that it was spent, and have no receipt of ours", agree, need)
+		if !s.Sent.Ever || c.policy.Due(s) {
+			err = errors.Join(err, c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx))
 		}
-	}
-	for i := range sources {
-		others := slices.Delete(slices.Clone(sources), i, i+1)
-		if next, err := c.node.Elsewhere(others...).NonceAt(ctx, c.signer, evm.Finalized); err == nil && next > n {
-			agree++
-		}
-	}
-	return agree, min(2, len(sources))
-}
-
-// disown believes that somebody else has the key, if enough endpoints say so.
-func (c *confirm) disown(ctx context.Context, f txm.Flight) error {
-	if agree, need := c.witnesses(ctx, f.Intent.Nonce); agree < need {
-		return fmt.Errorf("%d of %d endpoints say that it was spent, and none has a receipt of ours", agree, need)
+		return err
 	}
 	reason := fmt.Sprintf("nonce %d was spent in a final block by a transaction that is not ours", f.Intent.Nonce)
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: reason}, Rest: c.rest(f.Intent, job.Foreign)}

@@ -42,7 +42,11 @@ func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
 	if t.call, v = r.prepare(j, terms); v.kind != onward {
 		return v, nil
 	}
-	return r.rehearse(ctx, t.call)
+	v, err = r.rehearse(ctx, t.call)
+	if v.outcome == job.LostRace { // or the node that was asked has not heard of it yet: our own state will tell which
+		v = wait("the node says that it is done, and the state does not yet: " + v.reason)
+	}
+	return v, err
 }
 
 // prepare makes the call that executes a job with the reports its terms ask for.

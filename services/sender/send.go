@@ -158,6 +158,13 @@ func (b *broadcast) sending(hash chain.Hash) txm.Sending {
 	return txm.Sending{Ever: ever, First: s.first, Last: s.last, Answer: answerOf(s.class)}
 }
 
+// spent tells whether a node last said that a transaction's nonce is used up, perhaps by itself.
+func (b *broadcast) spent(hash chain.Hash) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last[hash].class == evm.ResolveByHash
+}
+
 // answerOf is what a class of answers asks for.
 func answerOf(c evm.Class) txm.Answer {
 	switch c { //nolint:exhaustive // every other class leaves the transaction as it is

@@ -1,0 +1,136 @@
+package evm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"perpkeeper/pkg/chain"
+)
+
+// Receipt returns a mined transaction with its logs, on the chain of this moment, or nil if no endpoint that answers knows one: the transaction waits, is
+// unknown, or stands in a block that was replaced.
+//
+// What an endpoint tells is held against the block: status, gas and logs are those that the block's receipts root commits to, and an endpoint that tells
+// otherwise is excluded and another one asked. Not proven is that the block is on the chain, and which of its transactions has which hash: for that two
+// answers have to agree. Where no endpoint serves the receipts of blocks, or their root cannot be computed, it is as it was told.
+func (r Reader) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
+	var lies []error
+	for {
+		told, from, err := r.told(ctx, tx)
+		switch {
+		case NotFound(err):
+			return nil, nil //nolint:nilnil // An unmined transaction is no error; the documentation says so.
+		case err != nil:
+			return nil, fmt.Errorf("asking for the receipt of %s: %w", tx, errors.Join(append(lies, err)...))
+		}
+		receipt, err := r.prove(ctx, told)
+		lied, is := errors.AsType[*lieError](err)
+		if !is {
+			return receipt, err
+		}
+		lies = append(lies, from.failed(ctx, methodReceipt, lied, 0))
+		r.without = append(slices.Clone(r.without), from.name)
+	}
+}
+
+// told asks for a receipt and believes it.
+func (r Reader) told(ctx context.Context, tx chain.Hash) (*receiptReply, *endpoint, error) {
+	return ask(ctx, r, question[*receiptReply]{
+		method: methodReceipt, args: []any{tx}, read: func(raw json.RawMessage) (*receiptReply, error) {
+			reply, err := decodeReceipt(raw)
+			switch {
+			case err == nil && reply == nil:
+				return nil, &notFoundError{"the receipt of " + tx.Hex()}
+			case err == nil && reply.txHash != tx:
+				return nil, lie("the receipt of %s for the one of %s", reply.txHash, tx)
+			default:
+				return reply, err
+			}
+		},
+	})
+}
+
+// prove returns the receipt that the block has in the place of the one that was told, or a lieError where the block has another.
+func (r Reader) prove(ctx context.Context, told *receiptReply) (*Receipt, error) {
+	held, err := r.pool.proofs.of(told.blockHash, func() (*proof, error) { return r.proof(ctx, told.blockHash) })
+	if err != nil {
+		return nil, err
+	}
+	at := int(told.index)
+	if held.block.Number != told.block || at >= len(held.block.Txs) || held.block.Txs[at].Hash != told.txHash {
+		return nil, lie("block %d %s has no transaction %s in place %d", told.block, told.blockHash, told.txHash, at)
+	}
+	if held.receipts == nil {
+		receipt := told.receipt(held.block.Txs[at].Nonce)
+		return &receipt, nil
+	}
+	if truth := held.receipts[at]; truth.OK != (told.status == 1) || len(truth.Logs) != len(told.logs) {
+		return nil, lie("the receipt of %s is not the one that block %d %s has", told.txHash, told.block, told.blockHash)
+	}
+	return &held.receipts[at], nil
+}
+
+// proof is a block with its receipts; nil where they could not be proven.
+type proof struct {
+	block    Block
+	receipts []Receipt
+}
+
+// proof reads a block and its receipts. That they are not served is an answer; that nobody answers is an error.
+func (r Reader) proof(ctx context.Context, hash chain.Hash) (*proof, error) {
+	block, err := r.Block(ctx, hash)
+	if err != nil {
+		return nil, fmt.Errorf("proving receipts: %w", err) // where it is not found the chain has changed meanwhile
+	}
+	receipts, proven, err := r.Receipts(ctx, block)
+	switch {
+	case err != nil && !everyAnswer(err, isAnswer):
+		return nil, fmt.Errorf("proving receipts: %w", err)
+	case err != nil || !proven:
+		receipts = nil
+	}
+	return &proof{block, receipts}, nil
+}
+
+// proofs are those of the blocks that were last asked for: a transaction is looked at until its block is final, and blocks are large. The zero value is
+// ready to use, by several goroutines.
+type proofs struct {
+	mu    sync.Mutex
+	known map[chain.Hash]*proof
+	order []chain.Hash
+}
+
+// keptProofs is of how many blocks: with about one MB each, enough for all that are not final on an ordinary day.
+const keptProofs = 8
+
+// of returns the proof of a block, made where it is not there.
+func (p *proofs) of(hash chain.Hash, read func() (*proof, error)) (*proof, error) {
+	p.mu.Lock()
+	kept := p.known[hash]
+	p.mu.Unlock()
+	if kept != nil {
+		return kept, nil
+	}
+	fresh, err := read()
+	if err != nil || fresh.receipts == nil { // what could not be proven now may be proven a moment later
+		return fresh, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil {
+		p.known = map[chain.Hash]*proof{}
+	}
+	if p.known[hash] == nil {
+		p.order = append(p.order, hash)
+	}
+	p.known[hash] = fresh
+	if len(p.order) > keptProofs {
+		delete(p.known, p.order[0])
+		p.order = p.order[1:]
+	}
+	return fresh, nil
+}

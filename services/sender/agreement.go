@@ -1,0 +1,93 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/txm"
+)
+
+// oneByOne returns, for each endpoint that is read from, a reader that asks it and no other.
+func oneByOne(n watcher) []evm.Reader {
+	var sources []evm.Source
+	for _, e := range n.Endpoints() {
+		if !e.Private {
+			sources = append(sources, e.Source)
+		}
+	}
+	readers := make([]evm.Reader, len(sources))
+	for i := range sources {
+		readers[i] = n.Elsewhere(slices.Delete(slices.Clone(sources), i, i+1)...)
+	}
+	return readers
+}
+
+// agreement counts the endpoints that say something, each for itself, and how many of them there must be for it to be believed: two, where there are two.
+func agreement(n watcher, says func(one evm.Reader) bool) (agree, need int) {
+	readers := oneByOne(n)
+	for _, one := range readers {
+		if says(one) {
+			agree++
+		}
+	}
+	return agree, min(2, len(readers))
+}
+
+// foreign tells whether an endpoint says that a flight's nonce was spent in a final block, and that none of the flight's transactions was mined.
+func (c *confirm) foreign(ctx context.Context, one evm.Reader, f txm.Flight) bool {
+	if next, err := one.NonceAt(ctx, c.signer, evm.Finalized); err != nil || next <= f.Intent.Nonce {
+		return false
+	}
+	for _, hash := range f.Hashes() {
+		if r, err := one.Receipt(ctx, hash); err != nil || r != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// secondOpinion is how long a second endpoint's answer is waited for.
+const secondOpinion = time.Second
+
+// reached returns an account's next nonce in the newest block as two endpoints have it, the lower of the first two answers: one alone that is wrong could make
+// the store look as if it had gone back in time, and leave numbers out. Where only one answers in time it is believed.
+func reached(ctx context.Context, n watcher, account chain.Address) (uint64, error) {
+	readers := oneByOne(n)
+	if len(readers) < 2 {
+		return n.NonceAt(ctx, account, evm.Latest)
+	}
+	ctx, cancel := context.WithTimeout(ctx, secondOpinion)
+	defer cancel()
+	type answer struct {
+		next uint64
+		err  error
+	}
+	answers := make(chan answer, len(readers))
+	for _, one := range readers {
+		go func() {
+			next, err := one.NonceAt(ctx, account, evm.Latest)
+			answers <- answer{next, err}
+		}()
+	}
+	var said []uint64
+	var problems []error
+	for range readers {
+		a := <-answers
+		if a.err != nil {
+			problems = append(problems, a.err)
+			continue
+		}
+		if said = append(said, a.next); len(said) == 2 {
+			break
+		}
+	}
+	if len(said) == 0 {
+		return 0, fmt.Errorf("asking how far the account is: %w", errors.Join(problems...))
+	}
+	return slices.Min(said), nil
+}

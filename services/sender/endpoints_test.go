@@ -1,0 +1,237 @@
+package sender
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/secret"
+)
+
+// headStart is how much earlier the bad endpoint answers than the good one, so that a sender asks it first.
+const headStart = 250 * time.Millisecond
+
+// TestEndpoints: one of a sender's endpoints is stale, lies, hangs or wants fewer requests, and answers before the good one (sender design §9). Each job is
+// done once all the same, and its result says what the chain says. The rarer kinds of trouble run with KEEPER_LONG=1.
+func TestEndpoints(t *testing.T) {
+	s := newSite(t)
+	next, long := 0, os.Getenv("KEEPER_LONG") != ""
+	run := func(name string, test func(s *site, by chain.Address, key secret.String)) {
+		by, key := s.keeper(next)
+		next = (next + 1) % 11 // the last is a rival
+		t.Run(name, func(t *testing.T) { test(s.in(t), by, key) })
+	}
+	const always, rarely = false, true
+	for _, c := range []struct {
+		name  string
+		spoil spoiler
+		good  time.Duration // how much later the good one answers
+		rare  bool
+	}{
+		{"one hangs", hangs(""), 0, always},
+		{"one wants no requests at all", refuses(1, 1), 0, always},
+		{"one says that ours were reverted", changes("eth_getTransactionReceipt", reverted), headStart, always},
+		{"one says that more nonces were spent", changes("eth_getTransactionCount", plus(1)), headStart, always},
+		{"one says that less nonces were spent", changes("eth_getTransactionCount", plus(-1)), headStart, always},
+		{"one says that ours have done nothing", changes("eth_getTransactionReceipt", silenced), headStart, rarely},
+		{"one hides receipts", changes("eth_getTransactionReceipt", nothing), headStart, rarely},
+		{"one takes transactions and hangs", hangs("eth_sendRawTransaction"), 0, rarely},
+		{"one drops what it says it has accepted", swallows, headStart, rarely},
+	} {
+		if c.rare && !long {
+			continue
+		}
+		run(c.name, func(s *site, by chain.Address, key secret.String) {
+			bad := s.front(0, c.spoil)
+			s.behind(bad, s.front(c.good, nil))
+			before, w := s.nonce(by), &witness{}
+			s.sender([]secret.String{key}, w.on)
+			j := s.orderJob(s.marketOrder(100), by)
+			s.say(j)
+			s.mustEndOnce(j, by, before)
+			s.mustBeStored(j, w.broadcasts())
+			s.mustBeTrue(j)
+			if bad.hits.Load() == 0 {
+				s.t.Error("the bad endpoint was never asked: nothing is tried here")
+			}
+		})
+	}
+	run("one is stale", staleEndpoint)
+	run("one makes up a receipt", madeUpReceipt)
+	if long {
+		run("two of three now and then want fewer requests", throttledEndpoints)
+		run("the only one hangs for a while", silentForAWhile)
+	}
+}
+
+// mustBeTrue demands that a job's result is what the node itself says of the transaction.
+func (s *site) mustBeTrue(j job.Job) {
+	s.t.Helper()
+	r := s.result(j.ID, 1)
+	if at, known := s.receiptBlock(r.TxHash); !known || at != r.Block.Hash {
+		s.t.Errorf("the result names block %s, the chain has it in %s (%t)", r.Block.Hash, at, known)
+	}
+}
+
+// A node that stopped before the order was born does not know it, and knows no receipt.
+func staleEndpoint(s *site, by chain.Address, key secret.String) {
+	bad := s.front(0, nil)
+	s.behind(bad, s.front(headStart, nil))
+	before, w := s.nonce(by), &witness{}
+	bad.become(stale(s.devnet.Node().Head().Number.Uint64()))
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.sender([]secret.String{key}, w.on)
+	s.mustEndOnce(j, by, before)
+	s.mustBeStored(j, w.broadcasts())
+	s.mustBeTrue(j)
+	if bad.hits.Load() == 0 {
+		s.t.Error("the stale endpoint was never asked: nothing is tried here")
+	}
+}
+
+func throttledEndpoints(s *site, by chain.Address, key secret.String) {
+	one, two := s.front(0, refuses(2, 3)), s.front(0, refuses(1, 2))
+	s.behind(one, two, s.front(headStart, nil))
+	before := s.nonce(by)
+	s.sender([]secret.String{key})
+	var said []job.Job
+	for range 3 {
+		said = append(said, s.orderJob(s.marketOrder(100), by))
+	}
+	s.say(said...)
+	s.mustAllEndOnce(said, by, before)
+	if one.hits.Load() == 0 || two.hits.Load() == 0 {
+		s.t.Error("nobody was refused: nothing is tried here")
+	}
+}
+
+// What was never broadcast is said to be mined, and final: it is not believed, and done when it really is.
+func madeUpReceipt(s *site, by chain.Address, key secret.String) {
+	bad := s.front(0, nil)
+	s.behind(bad, s.front(headStart, nil))
+	before, w := s.nonce(by), &witness{}
+	w.mute.Store(true)
+	sn := s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
+	head := s.devnet.Node().Head()
+	bad.become(invents(by, before, head.Number.Uint64(), head.Hash().Hex()))
+	s.eventually("the lie is told, and the chain has gone on", func(context.Context) bool {
+		return bad.hits.Load() > 0 && s.devnet.Node().Head().Number.Uint64() > head.Number.Uint64()+10
+	})
+	if early := s.results(j.ID); len(early) > 0 {
+		s.t.Errorf("a receipt that nobody else has was believed: %+v", early)
+	}
+	if flights, err := sn.intents.InFlight(s.t.Context(), by); err != nil || len(flights) != 1 {
+		s.t.Errorf("in flight: %+v, %v", flights, err)
+	}
+	bad.become(nil)
+	w.mute.Store(false)
+	s.mustEndOnce(j, by, before)
+	s.mustBeStored(j, w.broadcasts())
+	s.mustBeTrue(j)
+}
+
+func silentForAWhile(s *site, by chain.Address, key secret.String) {
+	only := s.front(0, nil)
+	s.behind(only)
+	before, w := s.nonce(by), &witness{}
+	sn := s.sender([]secret.String{key}, w.on)
+	first := s.orderJob(s.marketOrder(100), by)
+	s.say(first)
+	s.mustEndOnce(first, by, before)
+	only.become(hangs(""))
+	second := s.orderJob(s.marketOrder(100), by)
+	s.say(second)
+	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("deadline exceeded") })
+	only.become(nil)
+	s.mustEndOnce(second, by, before+1)
+}
+
+// nothing is the answer of a node that does not know what it is asked for.
+func nothing(json.RawMessage) json.RawMessage { return nil }
+
+// reverted makes a receipt say that the transaction failed.
+func reverted(receipt json.RawMessage) json.RawMessage {
+	return edited(receipt, map[string]string{"status": `"0x0"`, "logs": `[]`})
+}
+
+// silenced makes a receipt say that the transaction left no logs.
+func silenced(receipt json.RawMessage) json.RawMessage {
+	return edited(receipt, map[string]string{"logs": `[]`})
+}
+
+// edited replaces fields of an object; null stays null.
+func edited(object json.RawMessage, fields map[string]string) json.RawMessage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(object, &all) != nil || all == nil {
+		return object
+	}
+	for name, value := range fields {
+		all[name] = json.RawMessage(value)
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return object
+	}
+	return raw
+}
+
+// plus makes a number larger, or smaller, but not below nothing.
+func plus(n int64) func(json.RawMessage) json.RawMessage {
+	return func(number json.RawMessage) json.RawMessage {
+		was, err := strconv.ParseInt(strings.Trim(string(number), `"`), 0, 64)
+		if err != nil {
+			return number
+		}
+		return fmt.Appendf(nil, `"%#x"`, max(0, was+n))
+	}
+}
+
+// swallows accepts transactions and keeps them.
+func swallows(f *front, w http.ResponseWriter, _ *http.Request, q query) bool {
+	if q.Method != "eth_sendRawTransaction" {
+		return false
+	}
+	var raw hexutil.Bytes
+	if json.Unmarshal(q.Params[0], &raw) != nil {
+		return false
+	}
+	f.answer(w, q, fmt.Appendf(nil, "%q", chain.Keccak256(raw).Hex()), nil)
+	return true
+}
+
+// invents says of every transaction that it was mined and has failed, as the first of a block, and that its sender has spent its nonce for good.
+func invents(by chain.Address, spent, block uint64, hash string) spoiler {
+	at := map[string]string{
+		"blockHash": fmt.Sprintf("%q", hash), "blockNumber": fmt.Sprintf(`"%#x"`, block), "transactionIndex": `"0x0"`, "from": fmt.Sprintf("%q", by.Hex()),
+		"nonce": fmt.Sprintf(`"%#x"`, spent), "status": `"0x0"`, "type": `"0x2"`, "gasUsed": `"0x5208"`, "cumulativeGasUsed": `"0x5208"`,
+		"effectiveGasPrice": `"0x2faf080"`, "logs": `[]`, "logsBloom": fmt.Sprintf(`"0x%0512d"`, 0), "to": "null", "contractAddress": "null",
+	}
+	return func(f *front, w http.ResponseWriter, _ *http.Request, q query) bool {
+		switch q.Method {
+		case "eth_getTransactionCount":
+			f.answer(w, q, fmt.Appendf(nil, `"%#x"`, spent+1), nil)
+		case "eth_getTransactionReceipt":
+			receipt := maps.Clone(at)
+			receipt["transactionHash"] = string(q.Params[0])
+			f.answer(w, q, edited(json.RawMessage(`{}`), receipt), nil)
+		default:
+			return false
+		}
+		return true
+	}
+}
