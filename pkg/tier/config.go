@@ -3,6 +3,7 @@ package tier
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"perpkeeper/pkg/chain"
@@ -17,6 +18,7 @@ const (
 // Config is the [tier] section (TIER-15), the same in all keepers of a venue but for the priority.
 type Config struct {
 	Enabled  bool          `toml:"enabled" help:"share the jobs with other keepers; false = a single keeper, which acts at once"`
+	Monitor  bool          `toml:"monitor" help:"never send: watch which tier executes what, and raise alarms; needs no keys, and peers for every tier"`
 	Priority int           `toml:"priority" help:"this keeper's tier: 1 is the Master, 2 the first backup, …"`
 	Tiers    int           `toml:"tiers" help:"how many keepers there are"`
 	Policy   string        `toml:"policy" help:"windows = each tier owns a job for a window of chain time, in turn; delay = each tier acts after its own delay"`
@@ -62,13 +64,15 @@ func (c Config) Validate() error {
 	add(c.RecoveryBuffer < 0, "recovery_buffer: %s is negative", c.RecoveryBuffer)
 	add(c.QueueCleanupInterval <= 0, "queue_cleanup_interval: %s is not positive", c.QueueCleanupInterval)
 	add(c.JobMaxAge < c.Window, "job_max_age: %s is shorter than a window, which is %s", c.JobMaxAge, c.Window)
+	add(c.Monitor && !c.Enabled, "monitor: there is nothing to watch while tier.enabled is false")
+	add(c.Monitor && !slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.Tier == 1 }), "monitor: peers do not name the Master (tier 1)")
 	return errors.Join(append(problems, c.validatePeers()...)...)
 }
 
 func (c Config) validatePeers() (problems []error) {
 	owners := map[chain.Address]int{}
 	for i, p := range c.Peers {
-		if p.Tier < 1 || p.Tier > c.Tiers || p.Tier == c.Priority {
+		if p.Tier < 1 || p.Tier > c.Tiers || p.Tier == c.Priority && !c.Monitor {
 			problems = append(problems, fmt.Errorf("peers[%d]: tier %d is not that of another keeper (1 to %d, without %d)", i, p.Tier, c.Tiers, c.Priority))
 		}
 		if len(p.Signers) == 0 {

@@ -29,6 +29,7 @@ type turns struct {
 	mu       sync.Mutex
 	policy   tier.Policy
 	evidence *tier.Evidence // nil where the policy asks for none
+	watch    *tier.Watch    // of a monitor, which has no turns itself; nil for others
 	keepers  tier.Roster
 	needs    map[need]*sighting
 	found    map[string]finding // by job
@@ -71,6 +72,8 @@ func newTurns(cfg tier.Config, own []chain.Address, h *horizon, machine func() t
 	switch {
 	case !cfg.Enabled:
 		t.policy = tier.Alone{}
+	case cfg.Monitor:
+		t.policy, t.watch = tier.Alone{}, tier.NewWatch(cfg.Tiers, cfg.Window)
 	case cfg.Policy == tier.PolicyDelay:
 		t.policy = tier.Delay{Delay: cfg.ExecutionDelay, RecoveryBuffer: cfg.RecoveryBuffer, StartedMs: t.now()}
 	default:
@@ -118,6 +121,10 @@ func (t *turns) heard(j job.Job) {
 		s.ids = append(s.ids, j.ID)
 	}
 	s.birthMs, s.last = max(s.birthMs, j.BirthMs), t.machine()
+	if t.watch != nil {
+		t.watch.Due(j.ID, j.BirthMs, j.Evidence.Block.TimeMs)
+		return
+	}
 	t.keepers[j.Signer] = t.cfg.Priority // jobs are routed to this keeper's signers, whichever process has their keys
 	if t.evidence != nil {
 		t.evidence.Born(j.ID, j.BirthMs)
@@ -302,6 +309,9 @@ func (t *turns) note(e execution.Execution) []string {
 	newest := fmt.Sprintf("%s:%s", e.Kind, e.Key) // of a job that we never heard of
 	if len(s.ids) > 0 {
 		newest = s.ids[len(s.ids)-1]
+	}
+	if t.watch != nil {
+		t.watch.Executed(newest, by, e.Block.TimeMs)
 	}
 	if t.evidence != nil {
 		t.evidence.Executed(newest, by, e.Block.TimeMs)

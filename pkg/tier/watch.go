@@ -1,0 +1,225 @@
+package tier
+
+import (
+	"fmt"
+	"maps"
+	"time"
+)
+
+// AlarmName is what a monitor finds wrong (TIER-19).
+type AlarmName string
+
+// The alarms.
+const (
+	// MasterSilent: the Master let so many jobs running pass its window that it would be suspected, and others executed them.
+	MasterSilent AlarmName = "master_silent"
+	// BackupExecutes: a tier other than the Master executed something.
+	BackupExecutes AlarmName = "backup_executes"
+	// NobodyExecutes: a job is due although every tier has had its window, and no keeper has executed anything since it was born.
+	NobodyExecutes AlarmName = "nobody_executes"
+	// Blind: this monitor does not see the chain's records, so that its silence means nothing.
+	Blind AlarmName = "blind"
+)
+
+// AlarmNames lists them.
+func AlarmNames() []AlarmName {
+	return []AlarmName{MasterSilent, BackupExecutes, NobodyExecutes, Blind}
+}
+
+// Critical tells whether somebody has to act at once. That a backup executes shows that it works.
+func (n AlarmName) Critical() bool { return n != BackupExecutes }
+
+// calm is for how long, of chain time, what raised an alarm must be gone before the alarm is over, so that alarms do not flap.
+func (n AlarmName) calm() time.Duration {
+	switch n {
+	case BackupExecutes:
+		return 5 * time.Minute
+	case MasterSilent:
+		return time.Minute
+	default:
+		return 30 * time.Second
+	}
+}
+
+const (
+	// unsaid is after how long a job that no planner says any more is taken for gone: it recovered, or was executed before it was heard of.
+	unsaid = time.Minute
+	// blindAfter is by how much what was read of the chain may be behind its head.
+	blindAfter = 30 * time.Second
+)
+
+// Alarm is one that was raised, or is over.
+type Alarm struct {
+	Name    AlarmName
+	SinceMs uint64 // chain time (ms) at which it was raised
+	Over    bool
+	Text    string
+}
+
+// Watch is what a keeper that never sends makes of the others: jobs and executions in, alarms out. All times are the chain's (Unix ms), so that a chain that
+// stands still alarms nobody here. It is for one goroutine at a time.
+//
+// Not guaranteed: that a job nobody can execute is told from one that nobody executes. While any keeper executes anything else it raises no alarm.
+type Watch struct {
+	tiers  int
+	window uint64
+
+	beganMs  uint64 // the first look
+	now      uint64
+	open     map[string]opening
+	missed   int    // jobs in a row that others executed after the Master's window
+	masterMs uint64 // when the Master last executed; 0 = not seen
+	anyMs    uint64 // when any keeper did
+	backup   string // of a backup's last execution; empty when it has been told
+	backupMs uint64
+	raised   map[AlarmName]standing
+}
+
+// opening is a job that is due.
+type opening struct{ birthMs, saidMs uint64 }
+
+// standing is an alarm that is not over.
+type standing struct {
+	sinceMs, lastMs uint64 // when it was raised, and when there was last reason for it
+	text            string
+}
+
+// NewWatch returns a watch over so many tiers, which knows nothing yet.
+func NewWatch(tiers int, window time.Duration) *Watch {
+	return &Watch{tiers: tiers, window: uint64(window.Milliseconds()), open: map[string]opening{}, raised: map[AlarmName]standing{}}
+}
+
+// Due notes a saying of a job, of the state at a time. One that is born anew begins anew.
+func (w *Watch) Due(id string, birthMs, saidMs uint64) {
+	w.open[id] = opening{birthMs: max(birthMs, w.open[id].birthMs), saidMs: max(saidMs, w.open[id].saidMs)}
+}
+
+// Executed notes that a tier ended a job on the chain, in a block of that time. Tier 0 is somebody else, such as the owner of an order who takes it back.
+func (w *Watch) Executed(id string, by int, atMs uint64) {
+	job, known := w.open[id]
+	delete(w.open, id)
+	switch by {
+	case 0:
+		return
+	case 1:
+		w.missed, w.masterMs = 0, max(w.masterMs, atMs)
+	default:
+		age := "unknown age"
+		if known {
+			age = milliseconds(atMs - min(atMs, job.birthMs)).Round(100 * time.Millisecond).String()
+		}
+		w.backupMs = max(w.backupMs, atMs)
+		w.backup = fmt.Sprintf("tier %d executed %s at the age of %s", by, id, age)
+		if known && atMs >= job.birthMs+w.window {
+			w.missed++
+		}
+	}
+	w.anyMs = max(w.anyMs, atMs)
+}
+
+// Look judges at the chain's time, with everything read up to the block of another: 0 while the past is still being read. It returns what has changed since
+// the last look.
+func (w *Watch) Look(nowMs, readMs uint64) (changed []Alarm) {
+	if nowMs == 0 {
+		return nil
+	}
+	if w.beganMs == 0 {
+		w.beganMs = nowMs
+	}
+	w.now = max(w.now, nowMs)
+	causes := map[AlarmName]string{Blind: w.blind(readMs)}
+	if readMs > 0 {
+		at := min(w.now, readMs)
+		w.forget(at)
+		causes[MasterSilent], causes[BackupExecutes], causes[NobodyExecutes] = w.silent(), w.helped(at), w.idle(at)
+	}
+	for _, name := range AlarmNames() {
+		if a, news := w.settle(name, causes[name]); news {
+			changed = append(changed, a)
+		}
+	}
+	return changed
+}
+
+// settle raises an alarm for which there is a cause, and ends one for which there has been none for long enough.
+func (w *Watch) settle(name AlarmName, cause string) (a Alarm, news bool) {
+	s, stands := w.raised[name]
+	switch {
+	case cause != "" && stands:
+		s.lastMs, s.text = w.now, cause
+		w.raised[name] = s
+	case cause != "":
+		w.raised[name] = standing{sinceMs: w.now, lastMs: w.now, text: cause}
+		return Alarm{Name: name, SinceMs: w.now, Text: cause}, true
+	case stands && w.now-s.lastMs >= uint64(name.calm().Milliseconds()):
+		delete(w.raised, name)
+		return Alarm{Name: name, SinceMs: s.sinceMs, Over: true, Text: "no longer: " + s.text}, true
+	}
+	return a, false
+}
+
+// Standing returns the alarms that are not over.
+func (w *Watch) Standing() (all []Alarm) {
+	for _, name := range AlarmNames() {
+		if s, stands := w.raised[name]; stands {
+			all = append(all, Alarm{Name: name, SinceMs: s.sinceMs, Text: s.text})
+		}
+	}
+	return all
+}
+
+// blind is why this monitor cannot judge.
+func (w *Watch) blind(readMs uint64) string {
+	behind := milliseconds(w.now - min(w.now, max(readMs, w.beganMs)))
+	if behind < blindAfter {
+		return ""
+	}
+	return fmt.Sprintf("what was read of the chain is %s behind its head: this monitor sees nothing", behind.Round(time.Second))
+}
+
+// helped is what a backup has executed since the last look. What the past holds of it when the watch begins is no news.
+func (w *Watch) helped(at uint64) string {
+	text := w.backup
+	w.backup = ""
+	if at > w.backupMs+uint64(BackupExecutes.calm().Milliseconds()) {
+		return ""
+	}
+	return text
+}
+
+// silent is why the Master is taken for silent.
+func (w *Watch) silent() string {
+	if w.missed < missesToSuspect {
+		return ""
+	}
+	last := "it was not seen to execute anything"
+	if w.masterMs > 0 {
+		last = fmt.Sprintf("it last executed %s ago", milliseconds(w.now-min(w.now, w.masterMs)).Round(time.Second))
+	}
+	return fmt.Sprintf("the Master let %d jobs running pass its window; %s", w.missed, last)
+}
+
+// idle is why nobody is taken to execute anything: the oldest job for which every tier has had its window, and that nothing was executed after.
+func (w *Watch) idle(at uint64) string {
+	all := uint64(w.tiers)*w.window + uint64(Guard.Milliseconds())
+	oldest, stuck := "", 0
+	for id, j := range w.open {
+		if at < j.birthMs+all || w.anyMs >= j.birthMs {
+			continue
+		}
+		stuck++
+		if oldest == "" || j.birthMs < w.open[oldest].birthMs || j.birthMs == w.open[oldest].birthMs && id < oldest {
+			oldest = id
+		}
+	}
+	if stuck == 0 {
+		return ""
+	}
+	return fmt.Sprintf("nobody executes: %d jobs are older than the windows of all %d tiers, the oldest is %s, due for %s", stuck, w.tiers, oldest,
+		milliseconds(at-w.open[oldest].birthMs).Round(time.Second))
+}
+
+// forget drops the jobs that no planner says any more.
+func (w *Watch) forget(at uint64) {
+	maps.DeleteFunc(w.open, func(_ string, j opening) bool { return at > j.saidMs+uint64(unsaid.Milliseconds()) })
+}
