@@ -3,6 +3,7 @@ package sender
 import (
 	"context"
 	"math/big"
+	"os"
 	"testing"
 	"time"
 
@@ -27,7 +28,8 @@ func TestTiers(t *testing.T) {
 	}{
 		{"executed by the Master", executedByMaster},
 		{"the Master is silent", silentMaster},
-		{"cancelled in another's window", cancelledInAnothersWindow},
+		{"yielded in another's window", yieldedInAnothersWindow},
+		{"reorganised in another's window", reorganisedInAnothersWindow},
 	} {
 		by, key := s.keeper(i)
 		t.Run(c.name, func(t *testing.T) { c.run(t, s.in(t), by, key) })
@@ -156,27 +158,92 @@ func (s *site) executedAge(j job.Job) time.Duration {
 	return time.Duration(evmnode.MilliTime(header)-j.BirthMs) * time.Millisecond
 }
 
-// Sender design §4: at the end of a window pressing stops, and what somebody else has executed then is cancelled at its nonce.
-func cancelledInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret.String) {
+// Sender design §4: at the end of a window pressing stops. What somebody else has executed then is cancelled at its nonce, and so is what stands in the way
+// of a job that is ours; nothing else is broadcast.
+func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.share(1, 2, 2*tier.Guard)
-	before, w := s.nonce(by), &witness{}
+	w := &witness{}
 	w.mute.Store(true)
 	r := s.sender([]secret.String{key}, w.on)
-	j := s.orderJob(s.marketOrder(100), by)
-	s.say(j)
-	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
-	s.eventually("the window is over", func(context.Context) bool {
-		over, _ := r.turns.over(j)
-		return over
+	done, pending := s.orderJob(s.marketOrder(100), by), s.orderJob(s.marketOrder(110), by)
+	s.say(done, pending)
+	s.eventually("both are signed", func(context.Context) bool { return len(w.hashes()) == 2 })
+	s.eventually("their window is over", func(context.Context) bool {
+		_, first := r.turns.over(done)
+		_, second := r.turns.over(pending)
+		return first && second
 	})
-	s.peerExecutes(r, j)
-	s.eventually("the nonce is freed", func(ctx context.Context) bool {
-		flights, err := s.db.Intents().InFlight(ctx, by)
-		return err == nil && len(flights) == 1 && flights[0].Leaving() && len(flights[0].Attempts) == 2
-	})
+	s.peerExecutes(r, done)
+	leaving := func(j job.Job) func(context.Context) bool {
+		return func(ctx context.Context) bool {
+			flights, err := s.db.Intents().InFlight(ctx, by)
+			for _, f := range flights {
+				if f.Intent.Job.ID == j.ID && f.Leaving() {
+					return err == nil
+				}
+			}
+			return false
+		}
+	}
+	s.eventually("the nonce of what was done is freed", leaving(done))
+	if leaving(pending)(t.Context()) {
+		t.Error("a nonce that nobody waits for was freed, and its job is still to be done")
+	}
+	ours := s.orderJob(s.marketOrder(120), by)
+	s.say(ours)
+	s.eventually("the nonce in the way is freed", leaving(pending))
 	w.mute.Store(false)
-	result := s.result(j.ID, 1)
-	if (result.Outcome != job.LostRace && result.Outcome != job.SkippedDone) || result.GasUsed != txm.EmptyGas || result.Nonce != before {
-		t.Errorf("result %+v", result)
+	if o := s.result(done.ID, 1); (o.Outcome != job.LostRace && o.Outcome != job.SkippedDone) || o.GasUsed != txm.EmptyGas {
+		t.Errorf("what was done: %+v", o)
+	}
+	if o := s.result(pending.ID, 1); o.Outcome != job.Withdrawn || o.GasUsed != txm.EmptyGas {
+		t.Errorf("what was in the way: %+v", o)
+	}
+	if o := s.result(ours.ID, 1); o.Outcome != job.Done {
+		t.Errorf("what was ours: %+v", o)
+	}
+	if n := len(w.hashes()); n < 5 {
+		t.Errorf("%d transactions: two jobs, what freed their nonces, and a third job", n)
+	}
+}
+
+// hashes are those of the different transactions that were broadcast.
+func (w *witness) hashes() map[chain.Hash]bool {
+	seen := map[chain.Hash]bool{}
+	for _, raw := range w.broadcasts() {
+		seen[chain.Keccak256(raw)] = true
+	}
+	return seen
+}
+
+// What left the chain with its block in another's window is not broadcast again: whoever has the turn executes it on the new branch, and its nonce is freed.
+func reorganisedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret.String) {
+	if os.Getenv("KEEPER_LONG") == "" {
+		t.Skip("set KEEPER_LONG=1")
+	}
+	s.share(1, 2, 2*tier.Guard)
+	w := &witness{}
+	r := s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.devnet.Node().StallFinality()
+	defer s.devnet.Resume()
+	s.say(j)
+	mined := s.minedOf(r, by, chain.Hash{})
+	s.eventually("its window is over", func(context.Context) bool {
+		_, gone := r.turns.over(j)
+		return gone
+	})
+	before := len(w.broadcasts())
+	s.replace(mined.Mined.Block.Number, branchOff{1, evmnode.Drop})
+	s.eventually("the receipt is taken back", func(context.Context) bool { return r.count("sender_receipts_taken_back_total") == 1 })
+	s.peerExecutes(r, j)
+	s.devnet.Resume()
+	if o := s.result(j.ID, 1); (o.Outcome != job.LostRace && o.Outcome != job.SkippedDone) || o.GasUsed != txm.EmptyGas {
+		t.Errorf("result %+v", o)
+	}
+	for _, raw := range w.broadcasts()[before:] {
+		if chain.Keccak256(raw) == mined.Mined.TxHash {
+			t.Error("the execution was broadcast again in another's window")
+		}
 	}
 }

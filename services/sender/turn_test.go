@@ -293,3 +293,54 @@ func TestTurnsForget(t *testing.T) {
 		t.Errorf("%d needs and %d jobs are remembered", len(b.needs), len(b.found))
 	}
 }
+
+// TIER-9: whose turn it is is asked again right before the claim, because the road may have been long.
+func TestDrainClaimsNothingLate(t *testing.T) {
+	b := newBench().head(birth + 56_000)
+	o := newOffice(t, func(job.Job) (verdict, error) {
+		b.head(birth + 57_000)
+		return verdict{}, nil
+	})
+	o.turns, o.claim = b.turns, func(context.Context, []*task) (verdict, error) {
+		t.Error("claimed after the window's end")
+		return verdict{}, nil
+	}
+	j := orderAt(1, birth)
+	j.Signer = o.signer
+	if _, err := o.db.Intents().Enqueue(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(o.trail) != 1 || len(o.asleep) != 1 || len(o.outcomes(t)) != 0 {
+		t.Errorf("walked %v, sleeping %v, ended %v", o.trail, o.asleep, o.outcomes(t))
+	}
+}
+
+// TIER-11: other tiers' windows are no waiting of a task's own: it is given up for its age only when it has waited so long in turns of its own.
+func TestDrainIsPatientWithOthers(t *testing.T) {
+	now := time.Now()
+	answer := verdict{kind: yielding, reason: "the Master's window"}
+	o := newOffice(t, func(job.Job) (verdict, error) { return answer, nil })
+	o.clock, o.maxAge = func() time.Time { return now }, time.Nanosecond
+	o.queue(t, "a")
+	pass := func() {
+		t.Helper()
+		clear(o.asleep)
+		if err := o.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass()
+	answer = wait("no report yet")
+	pass() // it has just got its turn
+	if got := o.outcomes(t); len(got) != 0 {
+		t.Fatalf("ended: %v", got)
+	}
+	now = now.Add(time.Second)
+	pass()
+	if got := o.outcomes(t); got["a"] != job.Expired || len(o.yielded) != 0 {
+		t.Errorf("ended: %v, remembered %v", got, o.yielded)
+	}
+}
