@@ -121,7 +121,7 @@ func (e *Endpoint) Receipt(_ context.Context, hash chain.Hash) (*evm.Receipt, er
 		if i := c.inclusion(s.tip, hash); i != nil {
 			return i.receipt(), nil
 		}
-		return nil, nil //nolint:nilnil // an unmined transaction is no error, as with evm.Client
+		return nil, nil // an unmined transaction is no error, as with evm.Client
 	})
 }
 

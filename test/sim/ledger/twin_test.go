@@ -54,7 +54,7 @@ func TestPostgresSaysTheSame(t *testing.T) {
 		steps = 20_000
 	}
 	db, own := pgtest.DB(t), ledger.New(time.Now)
-	w := &twins{t: t, random: rand.New(rand.NewPCG(7, 7)), answers: map[string]int{}} //nolint:gosec // a test that can be repeated
+	w := &twins{t: t, random: rand.New(rand.NewPCG(7, 7)), answers: map[string]int{}}
 	for i, s := range []store{{Store: db.Leases(), txm: db.Intents(), nonces: db.Leases()}, {Store: own, txm: own, nonces: own}} {
 		s.ids, s.fences, s.cursor = map[int64]string{}, map[chain.Address]lease.Fence{}, map[chain.Address]nonce.Cursor{}
 		w.both[i] = &s

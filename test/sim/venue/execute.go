@@ -73,7 +73,7 @@ func (x *execution) run(by chain.Address, rehearsal bool) *refusal {
 	case p == Open, p == Hidden && !rehearsal:
 		return refuse(early(x.kind), "Poisoned()")
 	}
-	switch x.kind { //nolint:exhaustive // the others are requests
+	switch x.kind {
 	case job.Liquidation:
 		return x.liquidation()
 	case job.Order:

@@ -68,7 +68,7 @@ func healthy(remaining perp.Int, required perp.Uint) *refusal {
 
 // gone is what the contracts say of an order, request or position that is not there.
 func gone(kind job.Kind, key chain.Hash) *refusal {
-	switch kind { //nolint:exhaustive // deleveraging is not there
+	switch kind {
 	case job.Liquidation:
 		return refuse(gasPositionGone, "EmptyOrder()")
 	case job.Deposit:
