@@ -4,26 +4,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/execution/ledger"
+	"perpkeeper/pkg/job"
 )
 
-// Run shows keepers at work until ctx ends or the duration is over. With a duration it fails unless at least one order was executed and one
-// position liquidated by then.
-func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) (err error) {
-	s := New(cfg.Demo, log)
+// Run shows keepers at work until ctx ends or the duration is over. With a duration it fails unless the chain then says that orders were executed and
+// positions liquidated, every one of them by the Master and none twice.
+func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) error {
+	act := Act{Name: "keepers at work", Run: Lasts(cfg.Demo.Duration)}
+	if cfg.Demo.Duration == 0 {
+		act.Run = Lasts(math.MaxInt64)
+	}
+	scenes, err := perform(ctx, cfg.Demo, log, screen, func(ctx context.Context, p *Play) error { return p.Perform(ctx, act) })
+	if err != nil || len(scenes) == 0 {
+		return err
+	}
+	screen.Say("")
+	if err := ledger.TotalsOf(scenes[0].Rows).Report(cfg.Demo.Keepers, lossRatios).Write(screen.Out); err != nil {
+		return err
+	}
+	return verdict(scenes[0].Rows)
+}
+
+// perform starts a stack, plays on it before the user's eyes, and stops it. It returns what was played, and nothing if the user ended it.
+func perform(
+	ctx context.Context, settings Settings, log zerolog.Logger, screen Screen, play func(context.Context, *Play) error,
+) (scenes []Scene, err error) {
+	s := New(settings, log)
+	s.Resting = true
 	defer func() {
+		if interrupted := ctx.Err() != nil; interrupted {
+			scenes, err = nil, nil // which is no failure
+		}
 		screen.Say("stopping everything")
 		err = errors.Join(err, s.Close())
 	}()
 	if err := s.Start(ctx, screen.Say); err != nil {
-		if interrupted := ctx.Err() != nil; interrupted {
-			return nil // the user ended it, which is no failure
-		}
-		return err
+		return nil, err
 	}
 	for _, k := range s.Keepers {
 		for _, p := range k.Processes {
@@ -34,43 +57,58 @@ func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) (er
 	w, err := NewWatch(ctx, s)
 	defer w.Close()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return w.show(ctx, cfg.Demo.Duration, screen)
+	p := NewPlay(s)
+	defer p.Close()
+	over := make(chan error, 1)
+	go func() {
+		err := p.Begin(ctx)
+		if err == nil {
+			err = play(ctx, p)
+		}
+		over <- err
+	}()
+	if err := w.show(ctx, screen, p, over); err != nil {
+		return nil, err
+	}
+	return p.Scenes(ctx)
 }
 
-// show shows the keepers until the time is over, and then asks for the verdict.
-func (w *Watch) show(ctx context.Context, duration time.Duration, screen Screen) error {
-	var over <-chan time.Time
-	if duration > 0 {
-		timer := time.NewTimer(duration)
-		defer timer.Stop()
-		over = timer.C
-	}
+// show shows the keepers until the play is over.
+func (w *Watch) show(ctx context.Context, screen Screen, p *Play, over <-chan error) error {
 	tick := time.NewTicker(screen.Every())
 	defer tick.Stop()
 	for {
 		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-w.stack.failed:
+		case err := <-over:
 			return err
 		case <-tick.C:
-			screen.Show(w.Look(ctx))
-		case <-over:
-			last := w.Look(ctx)
-			screen.Show(last)
-			return verdict(last.State())
+			sight := w.Look(ctx)
+			sight.Now = p.Now()
+			screen.Show(sight)
 		}
 	}
 }
 
-// verdict says whether the keepers did what they are for.
-func verdict(o pg.Overview) error {
-	if o.Orders["Executed"] == 0 || o.Liquidations["Executed"] == 0 {
-		return fmt.Errorf("the keepers executed %d orders and liquidated %d positions: at least one of each was expected "+
-			"(the logs say why; keep them with --demo.dir)",
-			o.Orders["Executed"], o.Liquidations["Executed"])
+// verdict says whether the keepers did what they are for. What is under way at the end is nobody's failing.
+func verdict(rows []ledger.Row) error {
+	var done []ledger.Row
+	orders, liquidations := 0, 0
+	for _, r := range rows {
+		switch {
+		case r.Winner == nil:
+			continue
+		case r.Kind == job.Order && r.Result == execution.Executed:
+			orders++
+		case r.Kind == job.Liquidation:
+			liquidations++
+		}
+		done = append(done, r)
 	}
-	return nil
+	if orders == 0 || liquidations == 0 {
+		return fmt.Errorf("%d orders were executed and %d positions liquidated: at least one of each was expected (the logs say why; keep them with --demo.dir)",
+			orders, liquidations)
+	}
+	return Expectation{By: []int{1}}.Check(done)
 }

@@ -1,10 +1,12 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -103,4 +105,34 @@ func (s *Stack) awaitDevnet(ctx context.Context, record string, ended <-chan err
 			return json.Unmarshal(text, &s.Devnet)
 		}
 	}
+}
+
+// tell calls a method of the devnet's own, as `devnet trade` and its likes do.
+func (d Devnet) tell(ctx context.Context, method string, argument any) error {
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": []any{argument}})
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.RPC, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	text, _, err := fetch(request)
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	var answer struct{ Error *struct{ Message string } }
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		return fmt.Errorf("%s: reading the devnet's answer %.100q: %w", method, text, err)
+	}
+	if answer.Error != nil {
+		return fmt.Errorf("%s: the devnet says: %s", method, answer.Error.Message)
+	}
+	return nil
+}
+
+// Trade lets the devnet's traders begin new things, or rest. What is under way goes on.
+func (d Devnet) Trade(ctx context.Context, on bool) error {
+	return d.tell(ctx, "devnet_trade", map[string]any{"on": on})
 }

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -19,6 +20,7 @@ import (
 // Sight is what one look at the running keepers shows.
 type Sight struct {
 	At      time.Duration // since the watch began
+	Now     string        // what is being played
 	Keepers []KeeperSight
 }
 
@@ -43,13 +45,10 @@ type ProcessSight struct {
 	Restarts           int
 }
 
-// ready is the health of a process that does its work.
-const ready = "ready"
-
 // Health is ready, or the first process that is not and what it says.
 func (v KeeperSight) Health() string {
 	for _, p := range v.Processes {
-		if p.Health != ready {
+		if p.Health != ready && p.Health != standingBy {
 			return p.Name + " " + p.Health
 		}
 	}
@@ -114,7 +113,7 @@ func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperSight {
 	metrics := make([]map[string]float64, len(k.Processes))
 	for i, p := range k.Processes {
 		asking.Go(func() {
-			sight.Processes[i] = ProcessSight{p.Name, p.HTTP, health(ctx, p.HTTP), p.Restarts()}
+			sight.Processes[i] = ProcessSight{p.Name, p.HTTP, p.Health(ctx), p.Restarts()}
 			metrics[i] = p.Metrics(ctx)
 		})
 	}
@@ -128,14 +127,32 @@ func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperSight {
 	return sight
 }
 
-// health returns "ready", or the first line of what the process says it waits for.
-func health(ctx context.Context, address string) string {
-	text, status, err := get(ctx, "http://"+address+"/readyz")
+// Ready says which process of the keeper is not ready.
+func (k *Keeper) Ready(ctx context.Context) error {
+	for _, p := range k.Processes {
+		if health := p.Health(ctx); health != ready && health != standingBy {
+			return fmt.Errorf("%s's %s %s", k.Role(), p.Name, health)
+		}
+	}
+	return nil
+}
+
+// What a process that is well says of itself: it works, or it is the copy of a scanner that waits for the other one to fail.
+const (
+	ready      = "ready"
+	standingBy = "stands by"
+)
+
+// Health is "ready", "stands by", "down", or the first line of what the process says it waits for.
+func (p *Process) Health(ctx context.Context) string {
+	text, status, err := get(ctx, "http://"+p.HTTP+"/readyz")
 	switch {
 	case err != nil:
 		return "down"
 	case status == http.StatusOK:
 		return ready
+	case p.Metrics(ctx)["scanner_standing_by"] > 0:
+		return standingBy
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return "waits: " + first
@@ -166,6 +183,10 @@ func get(ctx context.Context, url string) (text string, status int, err error) {
 	if err != nil {
 		return "", 0, err
 	}
+	return fetch(request)
+}
+
+func fetch(request *http.Request) (text string, status int, err error) {
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", 0, err

@@ -57,8 +57,8 @@ func (v Sight) head() (n uint64) {
 func (v Sight) Line() string {
 	var b strings.Builder
 	o := v.State()
-	fmt.Fprintf(&b, "%4.0fs  head %d | positions %d open, %d closed, %d liquidated | orders %d waiting, %d executed | requests %d waiting, %d executed",
-		v.At.Seconds(), v.head(), o.Positions["Active"], o.Positions["Closed"], o.Liquidations["Executed"],
+	fmt.Fprintf(&b, "%4.0fs  %s | head %d | positions %d open, %d closed, %d liquidated | orders %d waiting, %d executed | requests %d waiting, %d executed",
+		v.At.Seconds(), v.Now, v.head(), o.Positions["Active"], o.Positions["Closed"], o.Liquidations["Executed"],
 		o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"], o.Requests["Created"], o.Requests["Executed"])
 	for _, k := range v.Keepers {
 		fmt.Fprintf(&b, " | %s %s: %d live, %d in flight, %d sent", k.Role, k.state(), k.Jobs.Live, k.Jobs.InFlight, k.Overview.Sent)
@@ -78,6 +78,7 @@ func (v Sight) Page() string {
 	var b strings.Builder
 	o, head := v.State(), v.head()
 	fmt.Fprintf(&b, "perpkeeper demo, %.0f s                                    Ctrl-C ends and cleans up\n\n", v.At.Seconds())
+	fmt.Fprintf(&b, "  now           %s\n", v.Now)
 	fmt.Fprintf(&b, "  chain         head %-10d finalized %d\n", head, o.Finalized().Number)
 	fmt.Fprintf(&b, "  positions     open %-10d closed  %-10d liquidated %d\n", o.Positions["Active"], o.Positions["Closed"], o.Liquidations["Executed"])
 	fmt.Fprintf(&b, "  orders        wait %-10d done    %-10d cancelled %-10d frozen %d\n", o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"],

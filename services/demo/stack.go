@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
@@ -18,6 +19,8 @@ type Stack struct {
 	Devnet Devnet
 	// Keepers by tier: the first is the Master. They are there before they run.
 	Keepers []*Keeper
+	// Resting, set before Start, lets the traders rest until somebody wakes them: what is asked for before keepers run is executed late, and nobody's fault.
+	Resting bool
 
 	settings Settings
 	log      zerolog.Logger
@@ -62,7 +65,12 @@ func (s *Stack) Start(ctx context.Context, tell func(string)) error {
 // startParts starts what waits for nobody, all at once: a server takes its time to make its files.
 func (s *Stack) startParts(ctx context.Context) error {
 	var starting errgroup.Group
-	starting.Go(func() error { return s.startDevnet(ctx) })
+	starting.Go(func() error {
+		if err := s.startDevnet(ctx); err != nil || !s.Resting {
+			return err
+		}
+		return s.Devnet.Trade(ctx, false)
+	})
 	starting.Go(func() error { return s.each((*Keeper).startStores)(ctx) })
 	return starting.Wait()
 }
@@ -127,6 +135,44 @@ func (s *Stack) openDir(context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// patience is how long keepers may take to get ready. It is a guard against waiting for ever.
+const patience = 3 * time.Minute
+
+// AwaitReady waits until every process of the given keepers is ready.
+func (s *Stack) AwaitReady(ctx context.Context, keepers ...*Keeper) error {
+	return s.await(ctx, patience, func(ctx context.Context) error {
+		for _, k := range keepers {
+			if err := k.Ready(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// await asks until nothing is missing any more, no process has failed, and no longer than the given time.
+func (s *Stack) await(ctx context.Context, most time.Duration, missing func(context.Context) error) error {
+	late := time.NewTimer(most)
+	defer late.Stop()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		what := missing(ctx)
+		if what == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-s.failed:
+			return err
+		case <-late.C:
+			return fmt.Errorf("after %s: %w", most, what)
+		case <-tick.C:
+		}
+	}
 }
 
 // supervise runs a process from here on.

@@ -123,19 +123,7 @@ func (k *keeper) await(what string, condition func(context.Context) error) {
 
 func (k *keeper) awaitReady() {
 	k.t.Helper()
-	k.await("every process ready", func(ctx context.Context) error {
-		return k.healthy(ctx)
-	})
-}
-
-// healthy says which process is not ready. A scanner that stands by is not, and is well.
-func (k *keeper) healthy(ctx context.Context) error {
-	for _, p := range k.Look(ctx, k.db).Processes {
-		if p.Health != "ready" && k.Process(p.Name).Metrics(ctx)["scanner_standing_by"] == 0 {
-			return fmt.Errorf("%s %s", p.Name, p.Health)
-		}
-	}
-	return nil
+	k.await("every process ready", k.Ready)
 }
 
 // awaitShared waits until every copy of a service has partitions of its own.
@@ -202,7 +190,7 @@ func (k *keeper) finish() record {
 
 // idle says what keeps a process from being ready, or which planner has live jobs.
 func (k *keeper) idle(ctx context.Context) error {
-	if err := k.healthy(ctx); err != nil {
+	if err := k.Ready(ctx); err != nil {
 		return err
 	}
 	for _, p := range k.Processes {
