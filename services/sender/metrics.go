@@ -33,6 +33,7 @@ type Metrics struct {
 	liquidations *prometheus.GaugeVec
 	held         *prometheus.GaugeVec
 	paused       *prometheus.GaugeVec
+	alarm        *prometheus.GaugeVec
 	queueDepth   *prometheus.GaugeVec
 	queueSeconds prometheus.Histogram
 	sendAge      *prometheus.HistogramVec
@@ -111,6 +112,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sender_paused", Help: "1 while a signer of this process is paused: it claims nothing new until an operator resumes it.",
 		}, []string{"signer"}),
+		alarm: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "monitor_alarm", Help: "1 while a monitor finds something wrong with the keepers of its venue, by what it is.",
+		}, []string{"alarm"}),
 		queueDepth: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "worker_queue_depth", Help: "Intents of a signer that wait for their nonce.",
 		}, []string{"signer"}),
@@ -130,7 +134,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m.tiers(reg)
 	reg.MustRegister(m.admissions, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
-		m.reorgs, m.inFlight, m.liquidations, m.held, m.paused, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
+		m.reorgs, m.inFlight, m.liquidations, m.held, m.paused, m.alarm, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
 	return m
 }
 

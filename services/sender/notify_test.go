@@ -33,6 +33,7 @@ type hook struct {
 	code  int // 0 = hangs until the caller has gone
 	tries int
 	took  []string
+	heard []notify.Message
 }
 
 func newHook(t *testing.T) *hook {
@@ -50,7 +51,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	code := h.code
 	h.tries++
 	if err := json.Unmarshal(body, &m); err == nil && code == http.StatusOK {
-		h.took = append(h.took, m.ID)
+		h.took, h.heard = append(h.took, m.ID), append(h.heard, m)
 	}
 	h.mu.Unlock()
 	if code == 0 {
@@ -70,6 +71,13 @@ func (h *hook) tried() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.tries
+}
+
+// messages are those that were taken.
+func (h *hook) messages() []notify.Message {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.heard)
 }
 
 // has tells whether exactly these messages were taken, each at least once and in this order.

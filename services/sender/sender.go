@@ -85,6 +85,9 @@ type leases interface {
 
 // Start acquires what the sender needs and hands its members to the shell.
 func Start(sh *service.Shell, cfg Config) error {
+	if cfg.Tier.Monitor {
+		return startMonitor(sh, cfg)
+	}
 	keys, err := signer.Open(cfg.Signer)
 	if err != nil {
 		return err

@@ -1,0 +1,151 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/wire"
+)
+
+// monitor is the role of a keeper that never sends (TIER-19): its scanner, statevm and planner find every job, and this process holds them against what the
+// chain shows of the others. It has no key, takes no lease, and stores no job.
+type monitor struct {
+	*Sender
+	poster *notify.Poster // nil when operators have no webhook
+	unsent chan tier.Alarm
+	// act is told of every change, and may take emergency actions.
+	act func(ctx context.Context, a tier.Alarm)
+}
+
+// startMonitor acquires what a monitor needs and hands its members to the shell.
+func startMonitor(sh *service.Shell, cfg Config) error {
+	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("preparing the kafka client: %w", err)
+	}
+	sh.OnStop("kafka", func(context.Context) error { client.Close(); return nil })
+	node, err := evm.Dial(sh.Context(), cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("connecting to the chain: %w", err)
+	}
+	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
+	m := newMonitor(cfg, sh.Log, NewMetrics(sh.Registry), client, node)
+	sh.Watch("kafka", func(context.Context) error { return client.Health() })
+	sh.Watch("chain", func(context.Context) error { return node.Health() })
+	sh.Watch("work", m.notices.healthy)
+	sh.Go("watch", m.Run)
+	return nil
+}
+
+func newMonitor(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, node *evm.Client) *monitor {
+	m := &monitor{Sender: newSender(cfg, log, metrics, lease.Owner{}, nil, time.Now), unsent: make(chan tier.Alarm, 64), act: func(context.Context, tier.Alarm) {}}
+	m.client, m.node = client, node
+	if cfg.Notify.URL(notify.Operator).IsSet() {
+		m.poster = notify.NewPoster(cfg.Notify, notify.Operator)
+	}
+	return m
+}
+
+// Run watches until ctx ends.
+func (m *monitor) Run(ctx context.Context) error {
+	keeper := m.cfg.Keeper
+	err := m.client.Verify(ctx, []bus.TopicSpec{
+		{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
+		{Name: wire.LogTopic(keeper.ChainID), Partitions: keeper.LogPartitions},
+	})
+	if err != nil {
+		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
+	}
+	m.log.Info().Int("tiers", m.cfg.Tier.Tiers).Msg("watching; this keeper never sends")
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.horizon.follow(ctx, m.node.Heads(ctx)) })
+	group.Go(func() error { return m.observe(ctx) })
+	group.Go(func() error { return m.watch(ctx) })
+	group.Go(func() error { return m.post(ctx) })
+	return group.Wait()
+}
+
+// watch judges at every head, and now and then without one: a head that does not come is no reason to keep silent.
+func (m *monitor) watch(ctx context.Context) error {
+	for {
+		head := m.horizon.next()
+		for _, a := range m.turns.alarms() {
+			m.tell(ctx, a)
+		}
+		timer := time.NewTimer(idle)
+		select {
+		case <-head:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+		timer.Stop()
+	}
+}
+
+// alarms is what has changed since they were last asked for.
+func (t *turns) alarms() []tier.Alarm {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.watch.Look(t.horizon.now(), t.readMs)
+}
+
+// tell says an alarm to everybody: log, metric, webhook, emergency protocol.
+func (m *monitor) tell(ctx context.Context, a tier.Alarm) {
+	m.metrics.alarm.WithLabelValues(string(a.Name)).Set(number(!a.Over))
+	level := zerolog.WarnLevel
+	switch {
+	case a.Over:
+		level = zerolog.InfoLevel
+	case a.Name.Critical():
+		level = zerolog.ErrorLevel
+	}
+	m.log.WithLevel(level).Bool("critical", a.Name.Critical() && !a.Over).Str("alarm", string(a.Name)).Bool("over", a.Over).Msg(a.Text)
+	m.act(ctx, a)
+	if m.poster == nil {
+		return
+	}
+	select {
+	case m.unsent <- a:
+	default:
+		m.log.Error().Str("alarm", string(a.Name)).Msg("the operators' webhook has been away for so long that this alarm is not posted")
+	}
+}
+
+// post tells the operators' webhook, one alarm after the other, for as long as it takes.
+func (m *monitor) post(ctx context.Context) error {
+	for {
+		select {
+		case a := <-m.unsent:
+			err := m.poster.Deliver(ctx, messageOf(m.cfg.Keeper.ChainID, a), func(_ int, err error, _ time.Duration) {
+				m.log.Warn().Err(err).Str("alarm", string(a.Name)).Msg("not told yet")
+			})
+			if err != nil && ctx.Err() == nil {
+				m.log.Error().Err(err).Str("alarm", string(a.Name)).Msg("the operators' webhook does not want this alarm")
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func messageOf(chainID uint64, a tier.Alarm) notify.Message {
+	id := fmt.Sprintf("%s:%d", a.Name, a.SinceMs)
+	if a.Over {
+		id += ":over"
+	}
+	return notify.Message{
+		ID: id, Event: notify.KeepersAlarm, ChainID: chainID, AtMs: a.SinceMs, Alarm: &notify.Alarm{Name: string(a.Name), Text: a.Text, Over: a.Over},
+	}
+}

@@ -1,0 +1,79 @@
+package sender
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/tier"
+)
+
+// TIER-19: a monitor without a key and without a database sees on the chain that a backup executes, and says so by its webhook.
+func TestMonitorSeesABackup(t *testing.T) {
+	s := newSite(t)
+	by, key := s.keeper(1)
+	master, _ := s.keeper(0)
+	h := newHook(t)
+
+	cfg := s.cfg
+	cfg.Postgres.URL, cfg.Signer.DevKeys = secret.URL{}, nil
+	cfg.Tier.Enabled, cfg.Tier.Monitor = true, true
+	cfg.Tier.Peers = []tier.Peer{{Tier: 1, Signers: []chain.Address{master}}, {Tier: 2, Signers: []chain.Address{by}}}
+	cfg.Notify.OperatorURL, cfg.Notify.Secret = secret.MustURL(h.URL), secret.New("a secret of the monitor")
+	metrics := NewMetrics(prometheus.NewRegistry())
+	node, err := evm.Dial(t.Context(), cfg.Keeper.ChainID, cfg.Chain, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMonitor(cfg, testLog(t, "monitor", zerolog.DebugLevel), metrics, s.client, node)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = m.Run(ctx) })
+	defer func() { cancel(); running.Wait(); node.Close() }()
+
+	before := s.nonce(by)
+	s.sender([]secret.String{key}) // it shares with nobody, and executes at once: what a backup does that is not where it should be
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.mustEndOnce(j, by, before)
+	s.eventually("the webhook is told", func(context.Context) bool { return len(h.messages()) > 0 })
+	if got := h.messages()[0]; got.Event != notify.KeepersAlarm || got.Alarm == nil || got.Alarm.Name != string(tier.BackupExecutes) || got.Alarm.Over {
+		t.Errorf("told %+v", got)
+	}
+	if got := testutil.ToFloat64(metrics.alarm.WithLabelValues(string(tier.BackupExecutes))); got != 1 {
+		t.Errorf("the gauge says %v", got)
+	}
+	if got := s.nonce(master); got != 0 {
+		t.Errorf("%d transactions of the Master, who is not there", got)
+	}
+}
+
+// A monitor starts without keys and database, where a sender cannot.
+func TestMonitorNeedsNoKeys(t *testing.T) {
+	s := newSite(t)
+	cfg := s.cfg
+	cfg.Postgres.URL, cfg.Signer.DevKeys = secret.URL{}, nil
+	cfg.Tier.Enabled, cfg.Tier.Monitor = true, true
+	cfg.Tier.Peers = []tier.Peer{{Tier: 1, Signers: []chain.Address{{1}}}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := service.Run(ctx, service.Options{Name: "monitor", Log: zerolog.Nop()}, func(sh *service.Shell) error { return Start(sh, cfg) }); err != nil {
+		t.Errorf("a monitor: %v", err)
+	}
+	cfg.Tier.Monitor = false
+	ctx, cancel = context.WithTimeout(t.Context(), hangGuard)
+	defer cancel()
+	if err := service.Run(ctx, service.Options{Name: "sender", Log: zerolog.Nop()}, func(sh *service.Shell) error { return Start(sh, cfg) }); err == nil {
+		t.Error("a sender without a key starts")
+	}
+}
