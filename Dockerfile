@@ -6,6 +6,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY pkg pkg
 COPY services services
+COPY test/sim test/sim
 ENV CGO_ENABLED=0
 RUN mkdir /out && for b in scanner statevm planner sender keeperctl devnet; do \
       go build -trimpath -ldflags="-s -w" -o /out/$b ./services/$b/cmd/$b || exit 1; \

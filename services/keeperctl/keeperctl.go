@@ -61,6 +61,7 @@ var commands = []command{
 	{name: "dlq", summary: "list and show dead letters; have jobs that were given up said again", main: func() {
 		service.Tool("keeperctl", dlqUsage, DefaultDLQConfig(), DLQ)
 	}},
+	{name: "simulate", summary: "play keepers through a scenario in simulated time, and say whether it comes out as expected", setup: simulateCommand, operand: "scenario"},
 	{name: "topics", summary: "print the catalogue of topics as a markdown table", setup: topicsCommand},
 	{name: "health", summary: "ask a process whether it is ready", setup: healthCommand},
 }

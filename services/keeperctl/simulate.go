@@ -1,0 +1,131 @@
+package keeperctl
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"perpkeeper/pkg/tier"
+	"perpkeeper/test/sim"
+)
+
+// simulation is what `keeperctl simulate` is told.
+type simulation struct {
+	scenario   string
+	table      string
+	policy     string
+	seeds      int
+	transcript string
+}
+
+func simulateCommand(flags *flag.FlagSet) func(context.Context, IO) error {
+	var s simulation
+	flags.StringVar(&s.scenario, "scenario", "", "the scenario's file (or write it without the flag's name)")
+	flags.StringVar(&s.table, "table", "", "play all scenarios of this directory, under both policies, and print two markdown tables")
+	flags.StringVar(&s.policy, "policy", "", "windows or delay, whatever the scenario says")
+	flags.IntVar(&s.seeds, "seeds", 0, "how many plays make a result, whatever the scenario says")
+	flags.StringVar(&s.transcript, "transcript", "", "where to write the transcript of the first seed's play; - is standard output")
+	return s.run
+}
+
+// run plays and prints. Where anything is not as the scenario expects it, that is an error.
+func (s *simulation) run(ctx context.Context, std IO) error {
+	switch {
+	case (s.scenario == "") == (s.table == ""):
+		return usagef("name a scenario's file, or a directory of them with --table")
+	case s.table != "":
+		return s.tables(ctx, std.Out)
+	}
+	scenario, err := sim.Load(s.scenario)
+	if err != nil {
+		return err
+	}
+	result, err := sim.Run(ctx, s.adapted(scenario), s.transcript != "")
+	if err != nil {
+		return err
+	}
+	if err := s.transcribe(result.Plays[0], std.Out); err != nil {
+		return err
+	}
+	if err := result.Write(std.Out); err != nil {
+		return err
+	}
+	if misses := len(result.Misses()); misses > 0 {
+		return fmt.Errorf("%s: %d expectations are not met", scenario.Name, misses)
+	}
+	return nil
+}
+
+// adapted is the scenario with what the command line says otherwise.
+func (s *simulation) adapted(scenario sim.Scenario) sim.Scenario {
+	if s.policy != "" {
+		scenario.Tier.Policy = s.policy
+	}
+	if s.seeds != 0 {
+		scenario.Seeds = s.seeds
+	}
+	return scenario
+}
+
+// transcribe writes a play down, if that was asked for.
+func (s *simulation) transcribe(p sim.Play, out io.Writer) (err error) {
+	switch s.transcript {
+	case "":
+		return nil
+	case "-":
+	default:
+		file, err := os.Create(s.transcript)
+		if err != nil {
+			return fmt.Errorf("writing the transcript: %w", err)
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		out = file
+	}
+	for _, line := range p.Transcript {
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return fmt.Errorf("writing the transcript: %w", err)
+		}
+	}
+	return nil
+}
+
+// tables plays every scenario under both policies. What is expected is expected of windows; delay stands there to be compared with.
+func (s *simulation) tables(ctx context.Context, out io.Writer) error {
+	scenarios, err := sim.LoadAll(s.table)
+	if err != nil {
+		return err
+	}
+	missed := 0
+	for _, policy := range []string{tier.PolicyWindows, tier.PolicyDelay} {
+		if s.policy != "" && s.policy != policy {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "Policy `%s`:\n\n%s\n", policy, sim.Head(scenarios[0].Keepers)); err != nil {
+			return err
+		}
+		for _, scenario := range scenarios {
+			scenario = s.adapted(scenario)
+			scenario.Tier.Policy = policy
+			result, err := sim.Run(ctx, scenario, false)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(out, result.Row()); err != nil {
+				return err
+			}
+			if policy == tier.PolicyWindows && len(result.Misses()) > 0 {
+				missed++
+			}
+		}
+		if _, err := fmt.Fprintln(out); err != nil {
+			return err
+		}
+	}
+	if missed > 0 {
+		return fmt.Errorf("under windows %d scenarios are not as expected", missed)
+	}
+	return nil
+}
