@@ -11,7 +11,7 @@ import (
 
 // Expectation is what the chain must show of a time in which the keepers were left to themselves.
 type Expectation struct {
-	// By are the tiers that may execute.
+	// By are the tiers that may execute, at least one of which must; none = nothing is executed.
 	By []int
 	// Heir is the tier that executes everything from shortly after its first job on; 0 = no tier in particular.
 	Heir int
@@ -22,13 +22,14 @@ type Expectation struct {
 	Duplicates int
 }
 
-// underWay is how long after the heir's first job others' transactions may still land: what they had begun, and until the heir's return is known to all.
-const underWay = 10 * time.Second
+// underWay is how long after the heir's first job others may still execute: what they had begun, and until the evidence for or against a tier holds for all. At
+// that moment windows move, and a job older than one may fall to the tier after the heir.
+const underWay = 20 * time.Second
 
 // Check returns everything in which the rows are not what is expected, joined; nil when they are.
 func (e Expectation) Check(rows []ledger.Row) error {
 	totals := ledger.TotalsOf(rows).All()
-	if totals.Won.Count == 0 {
+	if totals.Won.Count == 0 && len(e.By) > 0 {
 		return errors.New("nothing was executed")
 	}
 	var problems []error

@@ -46,7 +46,7 @@ func failover(window time.Duration) []Act {
 		},
 		{
 			Name: "Master down", Open: Kill(1), Run: Lasts(downWindows * window),
-			Expect: Expectation{By: []int{2}, Oldest: window + slack},
+			Expect: Expectation{By: []int{2, 3}, Heir: 2, Oldest: window + slack},
 		},
 		{
 			Name: "Master and Backup-1 down", Open: Kill(2), Run: Lasts(downWindows * window),

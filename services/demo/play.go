@@ -146,6 +146,15 @@ func (p *Play) Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// AwaitReady waits until every process of the keepers that run is ready, and returns the chain's time (Unix ms) then.
+func (p *Play) AwaitReady(ctx context.Context) (uint64, error) {
+	if err := p.stack.AwaitReady(ctx, p.Running()...); err != nil {
+		return 0, err
+	}
+	head, err := p.node.Head(ctx)
+	return head.TimeMs, err
+}
+
 // landing is how many blocks a transaction may take that was broadcast when its keeper was killed.
 const landing = 4
 

@@ -1,0 +1,96 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+)
+
+// devnetOf has so many keeper accounts.
+func devnetOf(keepers byte) (d Devnet) {
+	for i := range keepers {
+		d.Accounts = append(d.Accounts, Account{Purpose: "keeper", Address: chain.Address{19: i + 1}, Key: fmt.Sprint("key ", i+1)})
+	}
+	return d
+}
+
+func stackOf(keepers, signers int, accounts byte) *Stack {
+	settings := DefaultConfig().Demo
+	settings.Keepers, settings.Signers = keepers, signers
+	s := New(settings, zerolog.Nop())
+	s.Devnet = devnetOf(accounts)
+	return s
+}
+
+// TIER-15: each keeper has signers of its own, knows the others' by their tier, and records what all of them send.
+func TestKeepersKnowEachOther(t *testing.T) {
+	s := stackOf(3, 2, 6)
+	const address = "0x000000000000000000000000000000000000000"
+	for _, k := range s.Keepers {
+		tiers, err := k.tiers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("[tier]\nenabled = true\npriority = %d\ntiers = 3\nwindow = \"30s\"\n", k.Tier); !strings.Contains(tiers, want) {
+			t.Errorf("%s: %q is not in\n%s", k.Role(), want, tiers)
+		}
+		env, err := k.environment()
+		if err != nil {
+			t.Fatal(err)
+		}
+		joined := strings.Join(env, "\n") + "\n"
+		for tier := 1; tier <= 3; tier++ {
+			first, second := fmt.Sprint(address, 2*tier-1), fmt.Sprint(address, 2*tier)
+			peer := fmt.Sprintf("tier = %d\nsigners = [\"%s\", \"%s\"]\n", tier, first, second)
+			if own := tier == k.Tier; strings.Contains(tiers, peer) == own {
+				t.Errorf("%s: tier %d among the peers: %v", k.Role(), tier, !own)
+			}
+			if strings.Contains(joined, "PLANNER_SIGNERS="+first+","+second+"\n") != (tier == k.Tier) ||
+				strings.Contains(joined, fmt.Sprintf("SIGNER_DEV_KEYS=key %d,key %d\n", 2*tier-1, 2*tier)) != (tier == k.Tier) {
+				t.Errorf("%s: the signers of tier %d are not told from its own", k.Role(), tier)
+			}
+		}
+		if all := address + strings.Join([]string{"1", "2", "3", "4", "5", "6"}, ","+address); !strings.Contains(joined, "SCANNER_SIGNERS="+all+"\n") {
+			t.Errorf("%s: the scanner does not record all keepers", k.Role())
+		}
+	}
+}
+
+func TestKeeperAloneHasNoTier(t *testing.T) {
+	if tiers, err := stackOf(1, 2, 2).Keepers[0].tiers(); err != nil || tiers != "" {
+		t.Errorf("%q, %v", tiers, err)
+	}
+}
+
+func TestTooFewAccounts(t *testing.T) {
+	if _, err := stackOf(3, 2, 5).Keepers[0].environment(); err == nil || !strings.Contains(err.Error(), "5 keeper accounts") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TIER-2: keepers share neither topics nor a database.
+func TestSettingsThatCannotBeShared(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Settings)
+		says   string
+	}{
+		{"the default", func(*Settings) {}, ""},
+		{"alone on a cluster", func(s *Settings) { s.Keepers, s.Brokers = 1, []string{"a:1"} }, ""},
+		{"three on a cluster", func(s *Settings) { s.Brokers = []string{"a:1"} }, "brokers: 3 keepers"},
+		{"three on a database", func(s *Settings) { _ = s.Postgres.UnmarshalText([]byte("postgres://a@b/c")) }, "postgres: 3 keepers"},
+		{"none", func(s *Settings) { s.Keepers = 0 }, "keepers: 0"},
+		{"a window that is all guard", func(s *Settings) { s.Window = 5e9 }, "window: 5s"},
+	} {
+		s := DefaultConfig().Demo
+		c.change(&s)
+		err := s.Validate()
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
