@@ -10,7 +10,8 @@
 //
 // # Guaranteed
 //
-// The same scenario and seed give the same transcript, to the letter. Every run, whatever it expects, fails where a job was executed twice on one branch.
+// The same scenario and seed give the same transcript, to the letter. Every run, whatever it expects, fails where a job was executed
+// twice on the branch that stayed, or before it was due.
 //
 // # Not guaranteed
 //

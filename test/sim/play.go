@@ -11,7 +11,7 @@ type Play struct {
 	Seed   uint64
 	Fates  []Fate
 	Alerts []Alert
-	// Faults of the play itself, of which there must be none: a job that was executed twice on the branch that stayed.
+	// Broken are the promises that were broken, whatever the scenario expects: a job was executed twice on the branch that stayed, or before it was due.
 	Broken []string
 	// Transcript tells the play line by line, if it was asked for.
 	Transcript []string

@@ -59,6 +59,9 @@ func (s *stage) count(p *Play, fates []Fate, ref chain.BlockRef) {
 		if f.Done() {
 			p.Broken = append(p.Broken, fmt.Sprintf("%s was executed twice, at last in block %d", f.Name, ref.Number))
 		}
+		if since(ref.TimeMs) < f.Born {
+			p.Broken = append(p.Broken, fmt.Sprintf("%s was executed in block %d, before it was due", f.Name, ref.Number))
+		}
 		f.Executor, f.Age, f.Gas = s.tierOf(e.Tx.From), since(ref.TimeMs)-f.Born, e.Tx.GasUsed
 	}
 	for _, sent := range s.chain.Sent(ref.Hash) {

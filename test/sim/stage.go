@@ -95,6 +95,9 @@ func (s *stage) play(ctx context.Context) (Play, error) {
 	for n := range s.works {
 		w := s.works[n]
 		s.agenda.at(w.placed, func() { s.place(w) })
+		if w.due != 0 {
+			s.agenda.at(w.due, func() { s.transcript.say(s, "%s is due", w.name()) })
+		}
 	}
 	duration := time.Duration(s.scenario.Duration)
 	end := duration + time.Duration(s.scenario.Settle)
@@ -179,6 +182,9 @@ func (s *stage) place(w work) {
 		s.chain.Poison(key, w.poison)
 	}
 	s.chain.Do(act)
+	if w.due == 0 {
+		s.transcript.say(s, "%s is made", w.name())
+	}
 }
 
 // numberOf returns the number of the work that a keeper means, 0 for none.
