@@ -151,6 +151,8 @@ func TestTurnFollowsEvidence(t *testing.T) {
 		b.heard(orderAt(n, birth+uint64(n)))
 	}
 	b.head(birth + 31_000)
+	early := orderAt(6, birth+20_000) // said before the evidence changes
+	b.admit(early)
 	b.executed([]execution.Execution{by(ourSigner, 1, birth+31_000), by(otherSigner, 2, birth+31_000)})
 	v, err := b.proven(func(context.Context, *task) (verdict, error) { return verdict{}, nil })(t.Context(), &task{intent: txm.Intent{Job: orderAt(3, birth+3)}})
 	if err != nil || v.kind != onward || !b.logged("the Master is suspected: it missed 3 jobs") {
@@ -165,7 +167,7 @@ func TestTurnFollowsEvidence(t *testing.T) {
 	if b.admit(late) {
 		t.Error("others heed a suspicion 3 s later")
 	}
-	if got := b.head(birth + 34_000).pass(); len(got) != 1 || got[0].ID != late.ID {
+	if got := b.head(birth + 34_000).pass(); len(got) != 2 || got[0].ID != early.ID || got[1].ID != late.ID {
 		t.Errorf("ready %v", got)
 	}
 	b.taken(late)
