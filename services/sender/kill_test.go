@@ -12,6 +12,9 @@ import (
 
 // NON-13, NON-14: a sender that is killed at any moment leaves a job that its successor brings to the same end: one transaction, the same bytes if any
 // were stored, one nonce, and a result.
+//
+// The victim shares this process and nothing else with its heir: from its moment on every way out of it, to the signer, the store, the leases and the nodes, is
+// shut, and nothing is given back. What this cannot show is that memory and connections end as well; TestProcessKilled does, with SIGKILL.
 func TestKilledAnywhere(t *testing.T) {
 	s := newSite(t)
 	by, key := s.keeper(0)

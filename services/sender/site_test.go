@@ -44,7 +44,7 @@ const hangGuard = 90 * time.Second
 // site is a keeper without a planner and a sender: a chain with an exchange and a price feed, a broker, a database, and the road by which the chain
 // becomes state. Tests say what the planner would say, and start senders of their own.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	devnet *devnet.Devnet
 	cfg    Config
 	client *bus.Client
@@ -55,7 +55,7 @@ type site struct {
 	trader devnet.Account
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
 	if err != nil {
@@ -71,7 +71,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func startDevnet(t *testing.T) *devnet.Devnet {
+func startDevnet(t testing.TB) *devnet.Devnet {
 	t.Helper()
 	cfg := devnet.DefaultConfig()
 	cfg.Rate, cfg.BlockTime, cfg.PriceInterval = 0, 150*time.Millisecond, 200*time.Millisecond
@@ -172,7 +172,7 @@ func (s *site) host(name string, start func(*service.Shell) error) {
 }
 
 // testLog shows a log with PERPKEEPER_TEST_LOG set.
-func testLog(t *testing.T, name string, level zerolog.Level) zerolog.Logger {
+func testLog(t testing.TB, name string, level zerolog.Level) zerolog.Logger {
 	if os.Getenv("PERPKEEPER_TEST_LOG") == "" {
 		return zerolog.Nop()
 	}

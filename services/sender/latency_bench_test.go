@@ -1,0 +1,256 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"math/big"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txm"
+	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/services/devnet/exchange"
+)
+
+// stopwatch notes when jobs come in from the topic, when a claim is made, and when bytes are first given to the nodes.
+type stopwatch struct {
+	received, claimed, sent chan time.Time
+
+	mu   sync.Mutex
+	seen map[chain.Hash]bool
+}
+
+func newStopwatch() *stopwatch {
+	const enough = 1000
+	return &stopwatch{
+		received: make(chan time.Time, enough), claimed: make(chan time.Time, enough), sent: make(chan time.Time, enough), seen: map[chain.Hash]bool{},
+	}
+}
+
+func (w *stopwatch) on(s *Sender) {
+	s.intents, s.node = watchedIntents{s.intents, w}, watchedNode{s.node, w}
+}
+
+type watchedIntents struct {
+	txm.Store
+	w *stopwatch
+}
+
+func (i watchedIntents) Enqueue(ctx context.Context, j job.Job) (txm.Admission, error) {
+	i.w.received <- time.Now()
+	return i.Store.Enqueue(ctx, j)
+}
+
+func (i watchedIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
+	err := i.Store.Claim(ctx, f, b)
+	if err == nil {
+		i.w.claimed <- time.Now()
+	}
+	return err
+}
+
+type watchedNode struct {
+	node
+	w *stopwatch
+}
+
+func (n watchedNode) SendRaw(ctx context.Context, raw []byte) error {
+	now, hash := time.Now(), chain.Keccak256(raw)
+	n.w.mu.Lock()
+	first := !n.w.seen[hash]
+	n.w.seen[hash] = true
+	n.w.mu.Unlock()
+	if first {
+		n.w.sent <- now
+	}
+	return n.node.SendRaw(ctx, raw)
+}
+
+// measured waits for what is noted.
+func measured[T any](b *testing.B, notes <-chan T) (note T) {
+	b.Helper()
+	guard := time.NewTimer(hangGuard)
+	defer guard.Stop()
+	select {
+	case note = <-notes:
+	case <-guard.C:
+		b.Fatal("it never came")
+	}
+	return note
+}
+
+// report tells the middle and the 99th percentile of values as metrics.
+func report[T float64 | uint64](b *testing.B, unit string, values []T) {
+	b.Helper()
+	slices.Sort(values)
+	b.ReportMetric(float64(values[len(values)/2]), "p50-"+unit)
+	b.ReportMetric(float64(values[min(len(values)-1, len(values)*99/100)]), "p99-"+unit)
+	b.ReportMetric(float64(values[len(values)-1]), "max-"+unit)
+}
+
+// orders creates so many market orders, side by side, and returns what a planner says of them.
+func (s *site) orders(n int, by chain.Address) (jobs []job.Job) {
+	s.t.Helper()
+	hashes := make([]common.Hash, n)
+	for i := range hashes {
+		var err error
+		hashes[i], err = s.venue.CreateOrder(s.t.Context(), s.trader.Key, exchange.OrderRequest{
+			Market: s.market.Address, Collateral: s.market.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: dollars(100), CollateralAmount: big.NewInt(1e7),
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for _, hash := range hashes {
+		key, found := s.venue.RequestKey(s.mined(hash, nil), "OrderCreated")
+		if !found {
+			s.t.Fatal("no OrderCreated")
+		}
+		jobs = append(jobs, s.orderJob(chain.Hash(key), by))
+	}
+	return jobs
+}
+
+// BenchmarkFirstBroadcast measures from the moment a job is read off the topic to the moment its transaction is first given to the nodes, with a real Postgres
+// and the devnet's exchange behind the simulated call. Jobs come one at a time. What is wanted on a quiet machine: p50 ≤ 5 ms, p99 ≤ 25 ms.
+//
+//	go test ./services/sender -run '^$' -bench FirstBroadcast -benchtime 300x
+func BenchmarkFirstBroadcast(b *testing.B) {
+	s := newSite(b)
+	by, key := s.keeper(0)
+	w := newStopwatch()
+	sn := s.sender([]secret.String{key}, w.on)
+	warm := s.orders(8, by)
+	s.say(warm...)
+	for range warm {
+		measured(b, w.received)
+		measured(b, w.sent)
+	}
+	var took []float64
+	for left := b.N; left > 0; { // in portions, because an order does not live for long
+		jobs := s.orders(min(left, 50), by)
+		left -= len(jobs)
+		for _, j := range jobs {
+			s.eventually("little is in flight", func(ctx context.Context) bool {
+				flights, err := sn.intents.InFlight(ctx, by)
+				return err == nil && len(flights) < 4
+			})
+			s.say(j)
+			received := measured(b, w.received)
+			took = append(took, float64(measured(b, w.sent).Sub(received).Microseconds())/1000)
+		}
+	}
+	report(b, "ms", took)
+	b.ReportMetric(0, "ns/op")
+}
+
+// heights notes the head at which bytes are given to the nodes, and may keep them from these.
+type heights struct {
+	node
+	at   func() uint64
+	mute bool
+	sent chan uint64
+}
+
+func (h *heights) SendRaw(ctx context.Context, raw []byte) error {
+	select {
+	case h.sent <- h.at():
+	default: // nobody measures
+	}
+	if h.mute {
+		return errors.New("the connection broke")
+	}
+	return h.node.SendRaw(ctx, raw)
+}
+
+// BenchmarkRebroadcast counts the blocks between two broadcasts of a transaction that is not mined, and those from a fork that drops a mined one to its next
+// broadcast. What is wanted: at most 2.
+//
+//	go test ./services/sender -run '^$' -bench Rebroadcast -benchtime 30x
+func BenchmarkRebroadcast(b *testing.B) {
+	height := func(s *site) uint64 { return s.devnet.Node().Head().Number.Uint64() }
+	b.Run("unmined", func(b *testing.B) {
+		s := newSite(b)
+		by, key := s.keeper(0)
+		h := &heights{at: func() uint64 { return height(s) }, mute: true, sent: make(chan uint64, 1)}
+		s.sender([]secret.String{key}, func(sn *Sender) { h.node, sn.node = sn.node, h })
+		s.say(s.orders(1, by)...)
+		last := measured(b, h.sent)
+		var blocks []uint64
+		for range b.N {
+			next := measured(b, h.sent)
+			blocks, last = append(blocks, next-last), next
+		}
+		report(b, "blocks", blocks)
+		b.ReportMetric(0, "ns/op")
+	})
+	b.Run("dropped by a fork", func(b *testing.B) {
+		s := newSite(b)
+		by, key := s.keeper(0)
+		h := &heights{at: func() uint64 { return height(s) }, sent: make(chan uint64, 1)}
+		sn := s.sender([]secret.String{key}, func(sn *Sender) { h.node, sn.node = sn.node, h })
+		var blocks []uint64
+		for range b.N {
+			j := s.orders(1, by)[0]
+			s.devnet.Node().StallFinality()
+			s.say(j)
+			f := s.minedOf(sn, by, chain.Hash{})
+			<-h.sent // the first broadcast
+			s.replace(f.Mined.Block.Number, branchOff{1, evmnode.Drop})
+			tip := height(s)
+			blocks = append(blocks, max(tip, measured(b, h.sent))-tip)
+			s.devnet.Resume()
+			s.result(j.ID, 1)
+		}
+		report(b, "blocks", blocks)
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+// BenchmarkTakeover kills the process that has a signer's lease (SIGKILL) and measures until another one has claimed a number with it, for a job that is
+// queued meanwhile; with a lease of the default length, and a group that notices a silent member after the default time. What is wanted: the lease's length
+// and a second.
+//
+//	go test ./services/sender -run '^$' -bench Takeover -benchtime 5x
+func BenchmarkTakeover(b *testing.B) {
+	binary := buildBinary(b, "")
+	for _, mode := range []string{Basic, WorkerQueue} {
+		b.Run(mode, func(b *testing.B) {
+			s := newSite(b)
+			by, key := s.keeper(0)
+			s.cfg.Sender.Mode, s.cfg.Sender.LeaseTTL = mode, lease.DefaultTTL
+			usual := bus.DefaultConfig()
+			s.cfg.Kafka.SessionTimeout, s.cfg.Kafka.HeartbeatInterval = usual.SessionTimeout, usual.HeartbeatInterval
+			var took []float64
+			for range b.N {
+				owner := s.launch(binary, key, "")
+				jobs := s.orders(2, by)
+				s.say(jobs[0])
+				s.result(jobs[0].ID, 1)
+				w := newStopwatch()
+				heir := s.sender([]secret.String{key}, w.on)
+				s.eventually("the other one waits", func(context.Context) bool { return mode == WorkerQueue || heir.notices.has("held by") })
+				_ = owner.cmd.Process.Kill()
+				killed := time.Now()
+				owner.dies()
+				if _, err := s.db.Intents().Enqueue(b.Context(), jobs[1]); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, measured(b, w.claimed).Sub(killed).Seconds()-lease.DefaultTTL.Seconds())
+				s.result(jobs[1].ID, 1)
+				heir.stop()
+			}
+			report(b, "s-beyond-the-lease", took)
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
