@@ -128,7 +128,7 @@ func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
 	case tx.Call != nil && !over[called]:
 		l.lose(called, at, tx)
 	case tx.Call == nil && len(endings) == 0 && l.cfg.Roster[tx.From] != 0 && at.Number >= l.cfg.From:
-		l.totals.Other.add(l.booked(at, tx))
+		l.totals.Other = l.totals.Other.with(l.booked(at, tx))
 	}
 	return rows
 }

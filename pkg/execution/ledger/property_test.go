@@ -67,7 +67,7 @@ func TestNothingIsLostOrPaidTwice(t *testing.T) {
 					lost++
 				}
 				if ends || tx.Call != nil || len(endings) == 0 && roster[tx.From] != 0 {
-					spent.add(Tx{Gas: tx.GasUsed, GasPrice: tx.GasPrice})
+					spent = spent.with(Tx{Gas: tx.GasUsed, GasPrice: tx.GasPrice})
 				}
 			}
 			closed, err := l.Block(Block{tip, txs})

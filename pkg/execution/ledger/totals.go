@@ -15,10 +15,9 @@ type Pile struct {
 	Wei   perp.Uint `json:"wei"`
 }
 
-func (p *Pile) add(tx Tx) {
-	p.Count++
-	p.Gas += tx.Gas
-	p.Wei = p.Wei.Add(perp.U64(tx.Gas).Mul(perp.U64(tx.GasPrice)))
+// with adds a transaction.
+func (p Pile) with(tx Tx) Pile {
+	return p.plus(Pile{1, tx.Gas, perp.U64(tx.Gas).Mul(perp.U64(tx.GasPrice))})
 }
 
 // plus joins two piles.
@@ -43,7 +42,7 @@ func (s *Sum) add(r Row, won bool) {
 	s.Jobs++
 	switch {
 	case won:
-		s.Won.add(*r.Winner)
+		s.Won = s.Won.with(*r.Winner)
 		s.ByTier[r.Winner.Tier]++
 		if r.AgeBy != "" {
 			s.ages[r.AgeBy] = append(s.ages[r.AgeBy], uint32(min(r.AgeMs, 1<<32-1)))
@@ -57,9 +56,9 @@ func (s *Sum) add(r Row, won bool) {
 	}
 	for _, loser := range r.Losers {
 		if loser.Late {
-			s.Late.add(loser.Tx)
+			s.Late = s.Late.with(loser.Tx)
 		} else {
-			s.Early.add(loser.Tx)
+			s.Early = s.Early.with(loser.Tx)
 		}
 	}
 }
@@ -89,7 +88,7 @@ type Totals struct {
 	Other Pile
 }
 
-func (t *Totals) add(r Row, won bool) {
+func (t Totals) add(r Row, won bool) {
 	s := t.kinds[r.Kind]
 	if s == nil {
 		s = &Sum{Kind: r.Kind, ByTier: map[int]int{}, ages: map[Clock][]uint32{}}
