@@ -296,7 +296,7 @@ func TestTurnsForget(t *testing.T) {
 	}
 }
 
-// TIER-9: whose turn it is is asked again right before the claim, because the road may have been long.
+// TIER-9: the turn is asked for again right before the claim, because the road may have been long.
 func TestDrainClaimsNothingLate(t *testing.T) {
 	b := newBench().head(birth + 56_000)
 	o := newOffice(t, func(job.Job) (verdict, error) {
