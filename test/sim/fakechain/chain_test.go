@@ -205,6 +205,10 @@ func TestNodesAnswers(t *testing.T) {
 		"a raise of the cap alone": {
 			{payment(0, gwei), evm.Accepted}, {changed(payment(0, gwei), func(tx *signer.Tx) { tx.Cap *= 2 }), evm.OtherTxAtNonce},
 		},
+		"a raise of the tip alone": {
+			{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Cap *= 4 }), evm.Accepted},
+			{changed(payment(0, 2*gwei), func(tx *signer.Tx) { tx.Cap *= 2 }), evm.OtherTxAtNonce},
+		},
 		"too cheap":            {{payment(0, gwei/20-1), evm.BumpToMin}},
 		"more than there is":   {{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Gas, tx.Cap = maxGas, 1e12 }), evm.PauseSigner}},
 		"too much gas":         {{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Gas = maxGas + 1 }), evm.FatalPayload}},
@@ -265,6 +269,21 @@ func TestGapsAreWaitedFor(t *testing.T) {
 	w.blocks(2)
 	if n := w.nonce(alice, evm.Finalized); n != 2 {
 		t.Errorf("the final nonce is %d", n)
+	}
+}
+
+// A transaction takes its time to the miners.
+func TestGossip(t *testing.T) {
+	w := newWorld(t, func(c *fakechain.Config) { c.Gossip, c.Jitter = 100*time.Millisecond, 0 })
+	w.at = w.at.Add(blockTime - 99*time.Millisecond)
+	hash := w.mustSend(alice, payment(0, txm.Gwei))
+	w.at = w.at.Add(99 * time.Millisecond)
+	if w.Mine(); w.receipt(hash) != nil {
+		t.Error("mined before the miners had it")
+	}
+	w.blocks(1)
+	if w.receipt(hash) == nil {
+		t.Error("not mined")
 	}
 }
 

@@ -118,6 +118,9 @@ func TestLaggingViewsStayOnTheirBranch(t *testing.T) {
 	state := slow.Derived()
 	key, hash := w.executed()
 	left := w.head()
+	if r, err := slow.Receipt(t.Context(), hash); err != nil || r != nil {
+		t.Errorf("the slow one has the receipt of a block it does not have: %+v, %v", r, err)
+	}
 	w.blocks(2) // now the slow one sees the execution
 	w.at = w.at.Add(blockTime / 2)
 	if _, err := w.Reorg(3, fakechain.Forgotten); err != nil {

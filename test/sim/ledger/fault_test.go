@@ -93,6 +93,11 @@ func TestSpendingIsForgotten(t *testing.T) {
 			Claims: []txm.Claim{{Intent: heads[0].ID, Tx: tx}}, Cursor: n, Limits: txm.Limits{Signer: 9},
 		}))
 		r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Hash: chain.Hash{1}}, OK: true, GasUsed: 10, GasPrice: 100, Outcome: job.Done}
+		elsewhere := r // the branch changes twice
+		elsewhere.Block.Hash, elsewhere.GasUsed = chain.Hash{2}, 77
+		must(l.Record(t.Context(), fence, elsewhere))
+		must(l.TakeBack(t.Context(), fence, elsewhere))
+		must(l.Record(t.Context(), fence, elsewhere))
 		must(l.Record(t.Context(), fence, r))
 		must(l.Finish(t.Context(), fence, r, txm.Rest{}))
 		spent(1000 * min(n+1, 2))
