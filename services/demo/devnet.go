@@ -122,7 +122,11 @@ func (d Devnet) tell(ctx context.Context, method string, argument any) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
-	var answer struct{ Error *struct{ Message string } }
+	var answer struct {
+		Error *struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
 		return fmt.Errorf("%s: reading the devnet's answer %.100q: %w", method, text, err)
 	}

@@ -94,3 +94,22 @@ func TestSettingsThatCannotBeShared(t *testing.T) {
 		}
 	}
 }
+
+// The screen counts what senders have seen by tier, over all kinds.
+func TestMetricsByTier(t *testing.T) {
+	m, err := parseMetrics(`# TYPE sender_tier_executed_total counter
+sender_tier_executed_total{kind="order",tier="1"} 5
+sender_tier_executed_total{kind="deposit",tier="1"} 2
+sender_tier_executed_total{kind="order",tier="2"} 1
+# TYPE sender_in_flight gauge
+sender_in_flight{signer="a"} 1
+sender_in_flight{signer="b"} 2
+`)
+	if err != nil || m.executed["1"] != 7 || m.executed["2"] != 1 || m.sums["sender_in_flight"] != 3 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	v := Sight{Keepers: []KeeperSight{{Role: "Master", Executed: map[string]int{"1": 3}}, {Role: "Backup-1", Executed: map[string]int{"1": 7, "2": 1}}}}
+	if got := v.executed("by %s"); got != "by Master 7, Backup-1 1" {
+		t.Errorf("executed by %s", got)
+	}
+}

@@ -2,16 +2,11 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
@@ -31,7 +26,8 @@ type KeeperSight struct {
 	Head      uint64
 	Processes []ProcessSight
 	Jobs      JobSight
-	Trouble   string // why its database shows nothing, empty otherwise
+	Executed  map[string]int // by tier, as this keeper has seen it on the chain since it started
+	Trouble   string         // why its database shows nothing, empty otherwise
 }
 
 // JobSight is where a keeper's jobs stand, by its own processes' word.
@@ -62,7 +58,7 @@ type Watch struct {
 	dbs   []*pg.DB
 }
 
-// NewWatch opens the databases. Close must be called also after an error.
+// NewWatch opens the databases.
 func NewWatch(ctx context.Context, s *Stack) (*Watch, error) {
 	w := &Watch{stack: s, began: time.Now()}
 	for _, k := range s.Keepers {
@@ -70,7 +66,8 @@ func NewWatch(ctx context.Context, s *Stack) (*Watch, error) {
 		cfg.URL, cfg.MaxConns = secret.MustURL(k.Postgres), 2
 		db, err := pg.Open(ctx, cfg, "demo")
 		if err != nil {
-			return w, err
+			w.Close()
+			return nil, err
 		}
 		w.dbs = append(w.dbs, db)
 	}
@@ -102,7 +99,7 @@ func (w *Watch) Look(ctx context.Context) Sight {
 func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperSight {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	sight := KeeperSight{Role: k.Role(), Processes: make([]ProcessSight, len(k.Processes))}
+	sight := KeeperSight{Role: k.Role(), Processes: make([]ProcessSight, len(k.Processes)), Executed: map[string]int{}}
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		var err error
@@ -110,19 +107,22 @@ func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperSight {
 			sight.Trouble = err.Error()
 		}
 	})
-	metrics := make([]map[string]float64, len(k.Processes))
+	shown := make([]metrics, len(k.Processes))
 	for i, p := range k.Processes {
 		asking.Go(func() {
 			sight.Processes[i] = ProcessSight{p.Name, p.HTTP, p.Health(ctx), p.Restarts()}
-			metrics[i] = p.Metrics(ctx)
+			shown[i], _ = p.read(ctx) // what a process does not show is not added up
 		})
 	}
 	asking.Wait()
-	for _, m := range metrics {
-		sight.Head = max(sight.Head, uint64(m["scanner_head_number"]))
-		sight.Jobs.Live += int(m["planner_jobs_live"])
-		sight.Jobs.Queued += int(m["worker_queue_depth"])
-		sight.Jobs.InFlight += int(m["sender_in_flight"])
+	for _, m := range shown {
+		sight.Head = max(sight.Head, uint64(m.sums["scanner_head_number"]))
+		sight.Jobs.Live += int(m.sums["planner_jobs_live"])
+		sight.Jobs.Queued += int(m.sums["worker_queue_depth"])
+		sight.Jobs.InFlight += int(m.sums["sender_in_flight"])
+		for tier, n := range m.executed {
+			sight.Executed[tier] += int(n)
+		}
 	}
 	return sight
 }
@@ -156,42 +156,4 @@ func (p *Process) Health(ctx context.Context) string {
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return "waits: " + first
-}
-
-// Metrics returns the gauges and counters of the process, each summed over its labels; none when they cannot be had.
-func (p *Process) Metrics(ctx context.Context) map[string]float64 {
-	text, _, err := get(ctx, "http://"+p.HTTP+"/metrics")
-	if err != nil {
-		return nil
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		return nil
-	}
-	sums := map[string]float64{}
-	for name, family := range families {
-		for _, m := range family.GetMetric() {
-			sums[name] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-	}
-	return sums
-}
-
-func get(ctx context.Context, url string) (text string, status int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", 0, err
-	}
-	return fetch(request)
-}
-
-func fetch(request *http.Request) (text string, status int, err error) {
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", 0, err
-	}
-	defer func() { err = errors.Join(err, answer.Body.Close()) }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 4<<20))
-	return string(body), answer.StatusCode, err
 }

@@ -12,16 +12,6 @@ import (
 	"perpkeeper/pkg/execution/ledger"
 )
 
-// Act is something that happens to keepers, and what the chain must show of it.
-type Act struct {
-	Name string
-	// Open does what the act begins with; nil = nothing.
-	Open func(context.Context, *Play) error
-	// Run goes on until the act is over; [Lasts] waits.
-	Run    func(context.Context, *Play) error
-	Expect Expectation
-}
-
 // Scene is an act that was played.
 type Scene struct {
 	Act
@@ -109,27 +99,6 @@ func (p *Play) Running() (keepers []*Keeper) {
 		}
 	}
 	return keepers
-}
-
-// Kill opens an act with some keepers' end.
-func Kill(tiers ...int) func(context.Context, *Play) error {
-	return func(_ context.Context, p *Play) error {
-		p.Down(tiers...)
-		return nil
-	}
-}
-
-// Restore opens an act with some keepers' return.
-func Restore(tiers ...int) func(context.Context, *Play) error {
-	return func(_ context.Context, p *Play) error {
-		p.Up(tiers...)
-		return nil
-	}
-}
-
-// Lasts is an act that leaves the keepers to themselves for a time.
-func Lasts(d time.Duration) func(context.Context, *Play) error {
-	return func(ctx context.Context, p *Play) error { return p.Wait(ctx, d) }
 }
 
 // Wait waits, and fails if a process does that cannot be started again.

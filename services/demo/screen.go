@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,12 +54,28 @@ func (v Sight) head() (n uint64) {
 	return n
 }
 
+// executed says how many jobs each tier has executed, by the word of the keeper that has seen most; nothing where there is one keeper alone.
+func (v Sight) executed(format string) string {
+	if len(v.Keepers) == 1 {
+		return ""
+	}
+	var parts []string
+	for tier, k := range v.Keepers {
+		most := 0
+		for _, witness := range v.Keepers {
+			most = max(most, witness.Executed[strconv.Itoa(tier+1)])
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", k.Role, most))
+	}
+	return fmt.Sprintf(format, strings.Join(parts, ", "))
+}
+
 // Line is a sight in one line, for logs and pipes: the totals, then each keeper.
 func (v Sight) Line() string {
 	var b strings.Builder
 	o := v.State()
-	fmt.Fprintf(&b, "%4.0fs  %s | head %d | positions %d open, %d closed, %d liquidated | orders %d waiting, %d executed | requests %d waiting, %d executed",
-		v.At.Seconds(), v.Now, v.head(), o.Positions["Active"], o.Positions["Closed"], o.Liquidations["Executed"],
+	fmt.Fprintf(&b, "%4.0fs  %s%s | head %d | positions %d open, %d closed, %d liquidated | orders %d waiting, %d executed | requests %d waiting, %d executed",
+		v.At.Seconds(), v.Now, v.executed(" | executed by %s"), v.head(), o.Positions["Active"], o.Positions["Closed"], o.Liquidations["Executed"],
 		o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"], o.Requests["Created"], o.Requests["Executed"])
 	for _, k := range v.Keepers {
 		fmt.Fprintf(&b, " | %s %s: %d live, %d in flight, %d sent", k.Role, k.state(), k.Jobs.Live, k.Jobs.InFlight, k.Overview.Sent)
@@ -84,6 +101,7 @@ func (v Sight) Page() string {
 	fmt.Fprintf(&b, "  orders        wait %-10d done    %-10d cancelled %-10d frozen %d\n", o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"],
 		o.Orders["Cancelled"], o.Orders["Frozen"])
 	fmt.Fprintf(&b, "  requests      wait %-10d done    %-10d cancelled %d\n", o.Requests["Created"], o.Requests["Executed"], o.Requests["Cancelled"])
+	b.WriteString(v.executed("  executed by   %s\n"))
 	for _, k := range v.Keepers {
 		k.page(&b, head)
 	}
