@@ -105,6 +105,7 @@ func (c *confirm) remember(flights []txm.Flight) {
 			flying[hash] = true
 		}
 	}
+	c.broadcast.look(flights)
 	held := 0.0
 	if c.broadcast.held() != "" {
 		held = 1

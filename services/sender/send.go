@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -29,8 +30,12 @@ type broadcast struct {
 	builders bool           // whether there are private endpoints
 	private  sync.WaitGroup // what is being said to them
 
-	mu   sync.Mutex
-	last map[chain.Hash]sent // of transactions in flight
+	// shared says that other keepers may execute what this one does not.
+	shared bool
+
+	mu    sync.Mutex
+	last  map[chain.Hash]sent // of transactions in flight
+	stuck bool                // the signer's transactions do not land, see stall
 }
 
 // sent is at which heads this tenure first and last broadcast a transaction, or set out to, and the class of the last answer, empty if there was none.
@@ -188,6 +193,9 @@ func (b *broadcast) forget(flying map[chain.Hash]bool) {
 func (b *broadcast) held() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.stuck {
+		return "the signer's transactions do not land"
+	}
 	reason := ""
 	for _, s := range b.last {
 		switch s.class { //nolint:exhaustive // every other class holds nobody back
@@ -198,6 +206,21 @@ func (b *broadcast) held() string {
 		}
 	}
 	return reason
+}
+
+// stall is after how many blocks without a receipt a transaction is taken for one that does not get through: swallowed, or late. What would be claimed behind
+// its nonce could not land before it; other keepers have it done meanwhile, and the late transaction would find nothing to do.
+const stall = 12
+
+// look looks whether what is in flight lands.
+func (b *broadcast) look(flights []txm.Flight) {
+	head, _ := b.horizon.newest()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stuck = b.shared && slices.ContainsFunc(flights, func(f txm.Flight) bool {
+		s, ever := b.last[f.Attempts[0].Hash]
+		return f.Mined == nil && ever && head.Number >= s.first+stall
+	})
 }
 
 // launch broadcasts what was just stored. The transactions go out at once: nodes sort them by nonce.

@@ -555,6 +555,39 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 	}
 }
 
+// TIER-8: among keepers, one whose transactions do not land claims no more until they do: others have the jobs done, and what comes late loses. A keeper that is
+// alone claims on.
+func TestClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
+	mined := &txm.Receipt{TxHash: chain.Hash{1}}
+	for name, c := range map[string]struct {
+		shared bool
+		blocks uint64
+		mined  *txm.Receipt
+		held   bool
+	}{
+		"just sent":     {true, stall - 1, nil, false},
+		"does not land": {true, stall, nil, true},
+		"has landed":    {true, stall, mined, false},
+		"alone":         {false, stall, nil, false},
+	} {
+		h := horizonAt(nowMs, time.Now())
+		b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: c.shared}
+		first, raised := txm.SignedTx{Hash: chain.Hash{1}}, txm.SignedTx{Hash: chain.Hash{2}}
+		b.expect(first.Hash)
+		head, _ := h.newest()
+		head.Number += c.blocks
+		h.set(head, time.Now())
+		b.expect(raised.Hash) // a moment ago: the nonce is as old as its first transaction
+		b.look([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: first}, {SignedTx: raised}}, Mined: c.mined}})
+		if held := b.held() != ""; held != c.held {
+			t.Errorf("%s: held %v (%s)", name, held, b.held())
+		}
+		if b.look(nil); b.held() != "" {
+			t.Errorf("%s: held without anything in flight", name)
+		}
+	}
+}
+
 // No log names the job that brings the deleveraging state up to date.
 func TestAnUpdateOfTheDeleveragingStateIsDone(t *testing.T) {
 	o, _, err := judge{}.outcome(t.Context(), job.Job{Kind: job.AdlState}, evm.Receipt{Tx: chain.Tx{OK: true}})

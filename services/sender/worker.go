@@ -126,7 +126,7 @@ func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
 func (w *worker) broadcast(t *lease.Tenure) *broadcast {
 	return &broadcast{
 		tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]sent{},
-		builders: len(w.cfg.Chain.PrivateURLs) > 0,
+		builders: len(w.cfg.Chain.PrivateURLs) > 0, shared: w.cfg.Tier.Enabled,
 	}
 }
 
