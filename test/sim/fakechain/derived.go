@@ -121,7 +121,7 @@ func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (p
 		d.rev, d.looked = d.rev+1, s.tip
 		changes.Seen = pg.Seen{Generation: 1, Partitions: partitions, Revs: map[int]int64{0: d.rev}}
 		for _, key := range keys {
-			sort(&changes, key, c.row(s.tip, key))
+			enter(&changes, key, c.row(s.tip, key))
 		}
 		return changes, nil
 	})
@@ -142,8 +142,8 @@ func touched(from, to *block) (keys []perp.RowKey) {
 	return keys
 }
 
-// sort puts a row where a planner looks for it: only what is open is held.
-func sort(c *pg.Changes, key perp.RowKey, row perp.Row) {
+// enter puts a row where a planner looks for it: only what is open is held.
+func enter(c *pg.Changes, key perp.RowKey, row perp.Row) {
 	switch key.Table { //nolint:exhaustive // planners hold no others
 	case perp.Positions:
 		p, _ := row.(perp.Position)

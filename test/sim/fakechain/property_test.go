@@ -222,7 +222,7 @@ func TestOrderWithinAMomentDoesNotMatter(t *testing.T) {
 				next := w.nonce(by, evm.Pending)
 				for n, key := range keys {
 					tx := w.execution(orderJob(key), next+uint64(n))
-					tx.Tip = tx.Tip * uint64(1+n%3)
+					tx.Tip *= uint64(1 + n%3)
 					tx.Cap = tx.Tip
 					sends = append(sends, func() { _, _ = w.send(by, tx) })
 				}
