@@ -55,10 +55,10 @@ func perform(
 	}
 	screen.Say("  data and logs " + s.Dir())
 	w, err := NewWatch(ctx, s)
-	defer w.Close()
 	if err != nil {
 		return nil, err
 	}
+	defer w.Close()
 	p := NewPlay(s)
 	defer p.Close()
 	over := make(chan error, 1)

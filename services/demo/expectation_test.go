@@ -26,6 +26,7 @@ func twice(r ledger.Row) ledger.Row {
 
 func TestExpectation(t *testing.T) {
 	master := Expectation{By: []int{1}, P99: 3 * time.Second}
+	withdrawn := twice(ledger.Row{Kind: job.Order, State: ledger.Withdrawn})
 	back := Expectation{By: []int{1, 2}, Heir: 1, Oldest: 40 * time.Second}
 	for _, c := range []struct {
 		name   string
@@ -41,6 +42,7 @@ func TestExpectation(t *testing.T) {
 		{"late", master, []ledger.Row{executed(1, 1, 3001*time.Millisecond)}, []string{"99 of 100", "3.001s"}},
 		{"twice", master, []ledger.Row{twice(executed(1, 1, 0))}, []string{"1 transactions came when their job was done, 0 may"}},
 		{"twice, which may be", Expectation{By: []int{1}, Duplicates: 1}, []ledger.Row{twice(executed(1, 1, 0))}, nil},
+		{"after its owner took it back", master, []ledger.Row{executed(1, 1, 0), withdrawn}, nil},
 		{"left over", master, []ledger.Row{executed(1, 1, 0), {Kind: job.Deposit, State: ledger.Waiting, BornMs: 1}}, []string{"1 requests were executed by nobody"}},
 		{"a trigger order waits", master, []ledger.Row{executed(1, 1, 0), {Kind: job.Order, State: ledger.Waiting}}, nil},
 		{"the heir takes over", back, []ledger.Row{executed(2, 1, 0), executed(1, 5, 0), executed(2, 25, 0), executed(1, 90, 0)}, nil},

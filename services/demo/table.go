@@ -64,7 +64,7 @@ func figures(rows []ledger.Row) []string {
 		}
 		cells = append(cells, cell)
 	}
-	return append(cells, strconv.Itoa(sum.Late.Count), strconv.FormatUint(sum.Won.Gas+sum.Late.Gas+sum.Early.Gas, 10))
+	return append(cells, strconv.Itoa(duplicates(rows)), strconv.FormatUint(sum.Won.Gas+sum.Late.Gas+sum.Early.Gas, 10))
 }
 
 // savings are the gas if everyone had executed, and what was saved against it.
@@ -96,7 +96,7 @@ type group struct {
 
 func groupsOf(rows []ledger.Row) (groups []group) {
 	for _, r := range rows {
-		g := group{kind: r.Kind, tier: -1, by: "nobody"}
+		g := group{kind: r.Kind, tier: -1, by: "nobody"} // tried in vain, or taken back by the owner before it could be
 		if r.Winner != nil {
 			g.tier, g.by = r.Winner.Tier, RoleOf(r.Winner.Tier)
 		}
