@@ -58,6 +58,9 @@ var commands = []command{
 	{name: "signer", summary: "list, pause, resume or resync signers, call a transaction off; hold balances and nonces against the chain", main: func() {
 		service.Tool("keeperctl", signerUsage, DefaultSignerConfig(), Signer)
 	}},
+	{name: "emergency", summary: "plan, rehearse and record what is done when keepers fail; hand over calls of the venue", main: func() {
+		service.Tool("keeperctl", emergencyUsage, DefaultEmergencyConfig(), Emergency)
+	}},
 	{name: "dlq", summary: "list and show dead letters; have jobs that were given up said again", main: func() {
 		service.Tool("keeperctl", dlqUsage, DefaultDLQConfig(), DLQ)
 	}},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
@@ -28,7 +29,9 @@ type Config struct {
 	Signer   signer.Config `toml:"signer"`
 	Tier     tier.Config   `toml:"tier"`
 	Notify   notify.Config `toml:"notify"`
-	Sender   Settings      `toml:"sender"`
+	// Emergency is what a monitor says its alarms call for. A sender does nothing with it.
+	Emergency emergency.Config `toml:"emergency"`
+	Sender    Settings         `toml:"sender"`
 }
 
 // Settings is the [sender] section.
@@ -82,7 +85,7 @@ func DefaultConfig() Config {
 	fresh := tier.DefaultBounds()
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
-		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(), Notify: notify.DefaultConfig(),
+		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(), Notify: notify.DefaultConfig(), Emergency: emergency.DefaultConfig(),
 		Sender: Settings{
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
 			ConfirmTimeout: 10 * time.Second,

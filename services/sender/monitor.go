@@ -3,12 +3,14 @@ package sender
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/notify"
@@ -22,9 +24,9 @@ import (
 type monitor struct {
 	*Sender
 	poster *notify.Poster // nil when operators have no webhook
-	unsent chan tier.Alarm
-	// act is told of every change, and may take emergency actions.
-	act func(ctx context.Context, a tier.Alarm)
+	unsent chan notify.Message
+	// idleMs is since when nobody executes anything, on the chain's clock; 0 while somebody does, and once that has been told as an emergency.
+	idleMs uint64
 }
 
 // startMonitor acquires what a monitor needs and hands its members to the shell.
@@ -48,7 +50,7 @@ func startMonitor(sh *service.Shell, cfg Config) error {
 }
 
 func newMonitor(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, node *evm.Client) *monitor {
-	m := &monitor{Sender: newSender(cfg, log, metrics, lease.Owner{}, nil, time.Now), unsent: make(chan tier.Alarm, 64), act: func(context.Context, tier.Alarm) {}}
+	m := &monitor{Sender: newSender(cfg, log, metrics, lease.Owner{}, nil, time.Now), unsent: make(chan notify.Message, 64)}
 	m.client, m.node = client, node
 	if cfg.Notify.URL(notify.Operator).IsSet() {
 		m.poster = notify.NewPoster(cfg.Notify, notify.Operator)
@@ -80,8 +82,9 @@ func (m *monitor) watch(ctx context.Context) error {
 	for {
 		head := m.horizon.next()
 		for _, a := range m.turns.alarms() {
-			m.tell(ctx, a)
+			m.tell(a)
 		}
+		m.protocol()
 		timer := time.NewTimer(idle)
 		select {
 		case <-head:
@@ -101,8 +104,8 @@ func (t *turns) alarms() []tier.Alarm {
 	return t.watch.Look(t.horizon.now(), t.readMs)
 }
 
-// tell says an alarm to everybody: log, metric, webhook, emergency protocol.
-func (m *monitor) tell(ctx context.Context, a tier.Alarm) {
+// tell says an alarm to everybody: log, metric, webhook.
+func (m *monitor) tell(a tier.Alarm) {
 	m.metrics.alarm.WithLabelValues(string(a.Name)).Set(number(!a.Over))
 	level := zerolog.WarnLevel
 	switch {
@@ -112,14 +115,48 @@ func (m *monitor) tell(ctx context.Context, a tier.Alarm) {
 		level = zerolog.ErrorLevel
 	}
 	m.log.WithLevel(level).Bool("critical", a.Name.Critical() && !a.Over).Str("alarm", string(a.Name)).Bool("over", a.Over).Msg(a.Text)
-	m.act(ctx, a)
+	if a.Name == tier.NobodyExecutes {
+		if m.idleMs = a.SinceMs; a.Over {
+			m.idleMs = 0
+		}
+	}
+	m.queue(messageOf(m.cfg.Keeper.ChainID, a))
+}
+
+// protocol says once which emergency actions it calls for that nobody executes anything (LIQ-15). It takes none: a monitor has neither a key nor a sender.
+func (m *monitor) protocol() {
+	protocol, since := m.cfg.Emergency, m.idleMs
+	if !protocol.Automatic || since == 0 {
+		return
+	}
+	calls := protocol.Follow(emergency.Facts{Idle: m.horizon.age(since)})
+	if len(calls) == 0 {
+		return
+	}
+	m.idleMs = 0
+	var todo []string
+	for _, c := range calls {
+		if c.Action != emergency.Notify {
+			todo = append(todo, fmt.Sprintf("keeperctl emergency run %s CAUSE", c.Action))
+		}
+	}
+	text := fmt.Sprintf("%s. Called for: %s (docs/runbooks/emergency.md)", calls[0].Cause, strings.Join(todo, "; "))
+	m.log.Error().Bool("critical", true).Msg(text)
+	m.queue(notify.Message{
+		ID: fmt.Sprintf("emergency:%d", since), Event: notify.Emergency, ChainID: m.cfg.Keeper.ChainID, AtMs: m.horizon.now(),
+		Alarm: &notify.Alarm{Name: "emergency", Text: text},
+	})
+}
+
+// queue has a message posted, if operators have a webhook.
+func (m *monitor) queue(message notify.Message) {
 	if m.poster == nil {
 		return
 	}
 	select {
-	case m.unsent <- a:
+	case m.unsent <- message:
 	default:
-		m.log.Error().Str("alarm", string(a.Name)).Msg("the operators' webhook has been away for so long that this alarm is not posted")
+		m.log.Error().Str("message", message.ID).Msg("the operators' webhook has been away for so long that this is not posted")
 	}
 }
 
@@ -127,12 +164,12 @@ func (m *monitor) tell(ctx context.Context, a tier.Alarm) {
 func (m *monitor) post(ctx context.Context) error {
 	for {
 		select {
-		case a := <-m.unsent:
-			err := m.poster.Deliver(ctx, messageOf(m.cfg.Keeper.ChainID, a), func(_ int, err error, _ time.Duration) {
-				m.log.Warn().Err(err).Str("alarm", string(a.Name)).Msg("not told yet")
+		case message := <-m.unsent:
+			err := m.poster.Deliver(ctx, message, func(_ int, err error, _ time.Duration) {
+				m.log.Warn().Err(err).Str("message", message.ID).Msg("not told yet")
 			})
 			if err != nil && ctx.Err() == nil {
-				m.log.Error().Err(err).Str("alarm", string(a.Name)).Msg("the operators' webhook does not want this alarm")
+				m.log.Error().Err(err).Str("message", message.ID).Msg("the operators' webhook does not want this")
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -75,5 +76,44 @@ func TestMonitorNeedsNoKeys(t *testing.T) {
 	defer cancel()
 	if err := service.Run(ctx, service.Options{Name: "sender", Log: zerolog.Nop()}, func(sh *service.Shell) error { return Start(sh, cfg) }); err == nil {
 		t.Error("a sender without a key starts")
+	}
+}
+
+// LIQ-15: that nobody executes anything for long enough calls for what is permitted, once, and only where that is configured.
+func TestMonitorCallsForActions(t *testing.T) {
+	at := time.Now()
+	cfg := DefaultConfig()
+	cfg.Tier.Enabled, cfg.Tier.Monitor = true, true
+	cfg.Notify.OperatorURL = secret.MustURL("http://127.0.0.1:1")
+	cfg.Emergency.Actions, cfg.Emergency.Automatic = []string{"notify", "pause_positions"}, true
+	m := newMonitor(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), nil, nil)
+	head := func(ms uint64) {
+		m.horizon.set(chain.BlockRef{Number: 1, TimeMs: ms}, at)
+		m.protocol()
+	}
+	idle := tier.Alarm{Name: tier.NobodyExecutes, SinceMs: 1_000_000}
+	head(1_000_000)
+	m.tell(idle)
+	head(1_000_000 + uint64(cfg.Emergency.IdleAfter.Milliseconds()) - 1)
+	if n := len(m.unsent); n != 1 {
+		t.Fatalf("%d messages before the time", n)
+	}
+	<-m.unsent
+	head(1_000_000 + uint64(cfg.Emergency.IdleAfter.Milliseconds()))
+	head(1_000_000 + 2*uint64(cfg.Emergency.IdleAfter.Milliseconds()))
+	if n := len(m.unsent); n != 1 {
+		t.Fatalf("%d messages", n)
+	}
+	if got := <-m.unsent; got.Event != notify.Emergency || !strings.Contains(got.Alarm.Text, "keeperctl emergency run pause_positions") ||
+		!strings.Contains(got.Alarm.Text, "nobody has executed anything for 2m0s") {
+		t.Errorf("called for %+v", got.Alarm)
+	}
+	m.tell(idle)
+	m.tell(tier.Alarm{Name: tier.NobodyExecutes, SinceMs: 1_000_000, Over: true})
+	m.cfg.Emergency.Automatic = false
+	m.tell(idle)
+	head(9_000_000)
+	if n := len(m.unsent); n != 3 {
+		t.Errorf("%d messages, although nobody wants to be told", n)
 	}
 }

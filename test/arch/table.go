@@ -9,7 +9,7 @@ var (
 	inner        = slices.Concat(vocabularies, tools)
 	rooms        = []string{
 		"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...", "pkg/delayed/...", "pkg/ttl/...",
-		"pkg/execution/...",
+		"pkg/execution/...", "pkg/emergency/...",
 	}
 	shell = []string{"pkg/service/..."}
 )
@@ -36,6 +36,7 @@ var House = Table{
 		{Path: "pkg/delayed/...", May: inner},
 		{Path: "pkg/ttl/...", May: tools},
 		{Path: "pkg/execution/...", May: inner},
+		{Path: "pkg/emergency/...", May: inner},
 
 		{Path: "pkg/evm/...", May: inner},
 		{Path: "pkg/gmx/...", May: inner},

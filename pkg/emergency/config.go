@@ -1,0 +1,107 @@
+package emergency
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/chain"
+)
+
+// Action is something that can be done when keepers fail.
+type Action string
+
+// The actions.
+const (
+	Notify         Action = "notify"          // tell the operators what the conditions call for
+	LiquidateFirst Action = "liquidate_first" // list pending liquidations, and let those that wait for their next try be tried at once
+	PausePositions Action = "pause_positions" // the venue takes no orders that open or enlarge positions
+	RaiseMargin    Action = "raise_margin"    // positions that are opened or enlarged need more collateral
+	defaultPercent        = 150               // LIQ-15: × 1.5
+	defaultIdle           = 2 * time.Minute   // longer than three tiers' windows
+	mostPercent           = 1000              // a typing mistake beyond
+	longestIdle           = 24 * time.Hour    // as well
+)
+
+// Actions lists them, in the order in which they are to be taken.
+func Actions() []Action { return []Action{Notify, LiquidateFirst, PausePositions, RaiseMargin} }
+
+// OnChain tells whether an action is calls of the venue's contracts.
+func (a Action) OnChain() bool { return a == PausePositions || a == RaiseMargin }
+
+// Config is the [emergency] section. Nothing may be done by default.
+type Config struct {
+	Actions   []string      `toml:"actions" help:"what may be done at all: notify, liquidate_first, pause_positions, raise_margin; none by default"`
+	Automatic bool          `toml:"automatic" help:"a monitor tells the operators by itself which of the actions its alarms call for (needs notify among them)"`
+	IdleAfter time.Duration `toml:"idle_after" help:"for how long nobody must have executed anything, jobs being due, before that calls for actions"`
+	BadDebt   uint64        `toml:"bad_debt" help:"USD of bad debt within an hour above which actions are called for; 0 = never"`
+
+	MarginPercent uint64          `toml:"margin_percent" help:"to how many percent of its present value raise_margin raises the collateral factor"`
+	Markets       []chain.Address `toml:"markets" help:"the markets whose collateral factor raise_margin raises"`
+	Contract      chain.Address   `toml:"contract" help:"the venue's Config contract; calls of it are made for pause_positions and raise_margin"`
+	Account       chain.Address   `toml:"account" help:"who has the role CONFIG_KEEPER, such as a multisig; calls are rehearsed as it and sent by it alone"`
+}
+
+// DefaultConfig permits nothing.
+func DefaultConfig() Config { return Config{IdleAfter: defaultIdle, MarginPercent: defaultPercent} }
+
+// Permits tells whether an action may be taken.
+func (c Config) Permits(a Action) bool { return slices.Contains(c.Actions, string(a)) }
+
+// Validate names every setting that cannot work.
+func (c Config) Validate() error {
+	var problems []error
+	add := func(bad bool, format string, args ...any) {
+		if bad {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	for _, a := range c.Actions {
+		add(!slices.Contains(Actions(), Action(a)), "actions: %q is none of %v", a, Actions())
+		add(Action(a).OnChain() && c.Contract.IsZero(), "contract: is needed for %s", a)
+		add(Action(a).OnChain() && c.Account.IsZero(), "account: is needed for %s", a)
+		add(Action(a) == RaiseMargin && len(c.Markets) == 0, "markets: none is named, and %s would raise nothing", a)
+	}
+	add(c.Automatic && !c.Permits(Notify), "automatic: what is called for is told to operators, and actions does not hold %s", Notify)
+	add(c.IdleAfter <= 0 || c.IdleAfter > longestIdle, "idle_after: %s is not between 0 and %s", c.IdleAfter, longestIdle)
+	add(c.MarginPercent <= 100 || c.MarginPercent > mostPercent, "margin_percent: %d is not between 101 and %d", c.MarginPercent, mostPercent)
+	return errors.Join(problems...)
+}
+
+// Facts are what the protocol looks at.
+type Facts struct {
+	// Idle is for how long jobs have been due and nobody has executed anything; 0 while somebody does.
+	Idle time.Duration
+	// BadDebt is USD that were not covered within an hour.
+	BadDebt uint64
+}
+
+// Call is an action that the facts call for, and why.
+type Call struct {
+	Action Action
+	Cause  string
+}
+
+// Follow says which of the permitted actions the facts call for, in the order in which they are to be taken. Bad debt while keepers execute calls for nothing
+// in the keeper: liquidations are on their way.
+func (c Config) Follow(f Facts) (calls []Call) {
+	idle, indebted := f.Idle >= c.IdleAfter, c.BadDebt > 0 && f.BadDebt > c.BadDebt
+	cause := ""
+	switch {
+	case idle && indebted:
+		cause = fmt.Sprintf("nobody has executed anything for %s, and %d USD were not covered within an hour", f.Idle.Round(time.Second), f.BadDebt)
+	case idle:
+		cause = fmt.Sprintf("nobody has executed anything for %s, and jobs are due", f.Idle.Round(time.Second))
+	case indebted:
+		cause = fmt.Sprintf("%d USD were not covered within an hour, which is more than %d", f.BadDebt, c.BadDebt)
+	default:
+		return nil
+	}
+	for _, a := range Actions() {
+		if c.Permits(a) && (idle || a != LiquidateFirst) {
+			calls = append(calls, Call{a, cause})
+		}
+	}
+	return calls
+}

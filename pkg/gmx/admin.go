@@ -1,0 +1,73 @@
+package gmx
+
+import (
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// Adjustment is a call of the exchange's Config contract, which only an account with the role CONFIG_KEEPER may make.
+type Adjustment struct {
+	Data []byte
+	// Undo is the calldata that sets back what Data sets.
+	Undo []byte
+	// Does says in words what Data does.
+	Does string
+}
+
+var (
+	selectSetUint = selector("setUint(bytes32,bytes,uint256)")
+	selectSetBool = selector("setBool(bytes32,bytes,bool)")
+	selectGetUint = selector("getUint(bytes32)")
+)
+
+const (
+	createOrderDisabled = "CREATE_ORDER_FEATURE_DISABLED"
+	minCollateralFactor = "MIN_COLLATERAL_FACTOR"
+)
+
+// PausePositions makes the exchange refuse new orders that would open or enlarge positions. Orders that close them, and those that wait already, are not
+// touched.
+func (c Config) PausePositions() ([]Adjustment, error) {
+	if c.OrderHandler.IsZero() {
+		return nil, fmt.Errorf("venue.order_handler is not configured")
+	}
+	var all []Adjustment
+	for _, t := range []perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease} {
+		handler, kind := c.OrderHandler.Hash(), wordOf(uint64(t))
+		args := append(handler[:], kind[:]...)
+		set := func(disabled bool) []byte {
+			return adjust(selectSetBool, createOrderDisabled, args, perp.BoolWord(disabled))
+		}
+		all = append(all, Adjustment{Data: set(true), Undo: set(false), Does: fmt.Sprintf("no new %s orders", t)})
+	}
+	return all, nil
+}
+
+// RaiseMargin multiplies the collateral that a market demands of positions that are opened or enlarged (MIN_COLLATERAL_FACTOR, 30 decimals), now at current,
+// by so many percent. The factor at which positions are liquidated is another one and stays: raising that would liquidate who is healthy.
+func RaiseMargin(market chain.Address, current perp.Uint, percent uint64) Adjustment {
+	raised := current.MulDiv(perp.U64(percent), perp.U64(100))
+	args := market.Hash()
+	set := func(to perp.Uint) []byte { return adjust(selectSetUint, minCollateralFactor, args[:], to.Bytes32()) }
+	return Adjustment{
+		Data: set(raised), Undo: set(current), Does: fmt.Sprintf("market %s: %s from %s to %s", market, minCollateralFactor, current, raised),
+	}
+}
+
+// AskMargin is the call of the DataStore that returns the factor which [RaiseMargin] raises.
+func AskMargin(market chain.Address) []byte {
+	key := perp.DataStoreKey(minCollateralFactor, market.Hash())
+	return append(selectGetUint[:], key[:]...)
+}
+
+// adjust encodes a setter of Config: the base key, the further arguments of the key as bytes, the value.
+func adjust(selector [4]byte, name string, args []byte, value chain.Hash) []byte {
+	base := perp.BaseKey(name)
+	out := append(selector[:], base[:]...)
+	out = appendNumber(out, 3*32)
+	out = append(out, value[:]...)
+	out = appendNumber(out, len(args))
+	return append(out, args...) // words already, so that nothing is padded
+}

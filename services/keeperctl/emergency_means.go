@@ -1,0 +1,145 @@
+package keeperctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/emergency"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/perp"
+)
+
+// gasToAdjust is far more than a setter burns; the rehearsal is a call, and pays nothing.
+const gasToAdjust = 2_000_000
+
+// emergencyMeans plans, rehearses and does actions. It connects to the chain when an action needs it.
+type emergencyMeans struct {
+	emergencyDesk
+
+	node   venueNode
+	hangUp func()
+}
+
+func (m *emergencyMeans) close() {
+	if m.hangUp != nil {
+		m.hangUp()
+	}
+}
+
+// Plan implements emergency.Means.
+func (m *emergencyMeans) Plan(ctx context.Context, a emergency.Action) ([]emergency.Deed, error) {
+	switch a {
+	case emergency.Notify:
+		return []emergency.Deed{{Does: "post to the operators' webhook"}}, nil
+	case emergency.LiquidateFirst:
+		return m.planLiquidations(ctx)
+	}
+	var err error
+	if m.node, m.hangUp, err = m.dial(ctx); err != nil {
+		return nil, err
+	}
+	var all []gmx.Adjustment
+	switch a { //nolint:exhaustive // the others are the keeper's own, above
+	case emergency.PausePositions:
+		all, err = m.cfg.Venue.PausePositions()
+	case emergency.RaiseMargin:
+		all, err = m.planMargin(ctx)
+	default:
+		err = errors.New("it is unknown to this build")
+	}
+	var deeds []emergency.Deed
+	for _, x := range all {
+		deeds = append(deeds, emergency.Deed{Contract: m.cfg.Emergency.Contract, Calldata: x.Data, Undo: x.Undo, Does: x.Does})
+	}
+	return deeds, err
+}
+
+// planLiquidations lists what is pending. Queued ones go before everything else as it is; those that have failed wait.
+func (m *emergencyMeans) planLiquidations(ctx context.Context) ([]emergency.Deed, error) {
+	pending, err := m.store.Pending(ctx)
+	if err != nil {
+		return nil, err
+	}
+	waiting := 0
+	for _, p := range pending {
+		state := string(p.State)
+		if p.Outcome != "" {
+			waiting, state = waiting+1, "waits after "+string(p.Outcome)
+		}
+		if _, err := fmt.Fprintf(m.out, "%s arm %d of account %s: %s\n", p.JobID, p.Arm, p.Account, state); err != nil {
+			return nil, err
+		}
+	}
+	does := fmt.Sprintf("%d liquidations are pending and go before everything else; the pause of %d that have failed is lifted", len(pending), waiting)
+	return []emergency.Deed{{Does: does}}, nil
+}
+
+func (m *emergencyMeans) planMargin(ctx context.Context) (all []gmx.Adjustment, err error) {
+	if m.cfg.Venue.DataStore.IsZero() {
+		return nil, errors.New("venue.data_store is not configured")
+	}
+	head, err := m.node.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, market := range m.cfg.Emergency.Markets {
+		word, err := m.node.Call(ctx, m.cfg.Venue.DataStore, gmx.AskMargin(market), head.Hash)
+		if err != nil {
+			return nil, err
+		}
+		current := perp.UintFromBytes(word)
+		if len(word) != len(chain.Hash{}) || current.IsZero() {
+			return nil, fmt.Errorf("market %s has no collateral factor: is it a market of this venue?", market)
+		}
+		all = append(all, gmx.RaiseMargin(market, current, m.cfg.Emergency.MarginPercent))
+	}
+	return all, nil
+}
+
+// Rehearse implements emergency.Means.
+func (m *emergencyMeans) Rehearse(ctx context.Context, d emergency.Deed) error {
+	if d.Contract.IsZero() {
+		return nil
+	}
+	return m.node.Simulate(ctx, m.cfg.Emergency.Account, d.Contract, d.Calldata, gasToAdjust, perp.Uint{})
+}
+
+// Do implements emergency.Means.
+func (m *emergencyMeans) Do(ctx context.Context, o emergency.Order, _ emergency.Deed) (string, error) {
+	if o.Action == emergency.Notify {
+		return m.post(ctx, o)
+	}
+	pending, err := m.store.Pending(ctx)
+	if err != nil {
+		return "", err
+	}
+	var failed []int64
+	for _, p := range pending {
+		if p.Outcome != "" {
+			failed = append(failed, p.Intent)
+		}
+	}
+	count, err := m.store.RearmNow(ctx, failed)
+	return fmt.Sprintf("the pauses of %d failed liquidations were lifted: they are tried again when a planner next finds them due", count), err
+}
+
+func (m *emergencyMeans) post(ctx context.Context, o emergency.Order) (string, error) {
+	if !m.cfg.Notify.OperatorURL.IsSet() {
+		return "", errors.New("notify.operator_url is not configured")
+	}
+	poster := notify.NewPoster(m.cfg.Notify, notify.Operator)
+	defer poster.Close()
+	var last error
+	err := poster.Deliver(ctx, notify.Message{
+		ID: o.Run, Event: notify.Emergency, ChainID: m.cfg.Keeper.ChainID, AtMs: uint64(time.Now().UnixMilli()),
+		Alarm: &notify.Alarm{Name: "emergency", Text: fmt.Sprintf("%s (%s)", o.Cause, o.Operator)},
+	}, func(_ int, err error, _ time.Duration) { last = err })
+	if err != nil {
+		return "", errors.Join(err, last)
+	}
+	return "the operators' webhook has it", nil
+}
