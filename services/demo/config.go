@@ -16,7 +16,7 @@ type Config struct {
 
 // Settings is the [demo] section.
 type Settings struct {
-	Duration  time.Duration `toml:"duration" help:"end after this time, and fail unless an order was executed and a position liquidated; 0 = until interrupted"`
+	Duration  time.Duration `toml:"duration" help:"end after this time; fail unless the Master alone executed and liquidated, nothing twice; 0 = until interrupted"`
 	Dir       string        `toml:"dir" help:"folder for data and logs, kept at the end; empty = a temporary one, removed at the end"`
 	Binaries  string        `toml:"binaries" help:"folder with the programs; empty = that of this program"`
 	BlockTime time.Duration `toml:"block_time" help:"time between two blocks of the demo chain"`

@@ -105,7 +105,9 @@ func TestWriteScenes(t *testing.T) {
 	var b strings.Builder
 	scenes := []Scene{
 		{Act: Act{Name: "normal", Expect: Expectation{By: []int{1}}}, Rows: []ledger.Row{executed(1, 1, time.Second), executed(1, 2, time.Second)}},
-		{Act: Act{Name: "Master down", Expect: Expectation{By: []int{2}}}, Rows: []ledger.Row{twice(executed(3, 3, 31*time.Second)), {Kind: job.Order, State: ledger.Waiting}}},
+		{Act: Act{Name: "Master down", Expect: Expectation{By: []int{2}}}, Rows: []ledger.Row{
+			twice(executed(3, 3, 31*time.Second)), {Kind: job.Order, State: ledger.Waiting},
+		}},
 	}
 	if err := WriteScenes(&b, scenes, 3); err != nil {
 		t.Fatal(err)

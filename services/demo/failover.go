@@ -16,14 +16,6 @@ func DefaultFailover() Config {
 	return cfg
 }
 
-// FailoverLength is about how long a failover takes to play.
-func FailoverLength(window time.Duration) (d time.Duration) {
-	for _, l := range []time.Duration{normalWindows * window, downWindows * window, downWindows * window, returning(window), normalWindows * window} {
-		d += l
-	}
-	return d
-}
-
 // How long the acts take, in windows.
 const (
 	normalWindows = 2
@@ -33,6 +25,11 @@ const (
 // returning is how long the act of the Master's return takes: it suspects itself until it has executed a probe, of which there is one in each minute of chain
 // time.
 func returning(window time.Duration) time.Duration { return max(3*window, 100*time.Second) }
+
+// failoverLength is about how long the acts take together, with start and end.
+func failoverLength(window time.Duration) time.Duration {
+	return 2*(normalWindows+downWindows)*window + returning(window) + time.Minute
+}
 
 // slack is what an execution may take beyond the beginning of its window: the head, the broadcast, a block, on a machine that runs everything at once.
 const slack = 10 * time.Second
@@ -80,7 +77,7 @@ func Failover(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen
 	if cfg.Demo.Keepers != keepers {
 		return fmt.Errorf("keepers: a failover is played by %d, not by %d", keepers, cfg.Demo.Keepers)
 	}
-	screen.Say(fmt.Sprintf("this takes about %s", FailoverLength(cfg.Demo.Window)+time.Minute))
+	screen.Say(fmt.Sprintf("this takes about %s", failoverLength(cfg.Demo.Window)))
 	scenes, err := perform(ctx, cfg.Demo, log, screen, func(ctx context.Context, p *Play) error {
 		for _, act := range failover(cfg.Demo.Window) {
 			if err := p.Perform(ctx, act); err != nil {

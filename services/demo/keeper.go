@@ -158,7 +158,7 @@ func (k *Keeper) start(ctx context.Context, name, program string, args ...string
 		env:  append([]string{"PERPKEEPER_HTTP_LISTEN=" + address, "PERPKEEPER_LOG_FORMAT=json"}, k.env...),
 	}
 	k.Processes = append(k.Processes, p)
-	k.stack.supervise(ctx, p)
+	k.stack.supervise(ctx, k, p)
 	return nil
 }
 

@@ -24,7 +24,8 @@ func run(t *testing.T, body string) *script {
 	dir := t.TempDir()
 	s := &script{t: t, starts: filepath.Join(dir, "starts"), ended: make(chan error, 1)}
 	s.Process = &Process{
-		Name: "script", path: "/bin/sh", args: []string{"-c", `echo "start $WORD" >> "` + s.starts + `"; ` + body}, file: filepath.Join(dir, "log"), log: zerolog.Nop(),
+		Name: "script", path: "/bin/sh", args: []string{"-c", `echo "start $WORD" >> "` + s.starts + `"; ` + body},
+		file: filepath.Join(dir, "log"), log: zerolog.Nop(),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() { cancel(); <-s.ended })

@@ -175,11 +175,11 @@ func (s *Stack) await(ctx context.Context, most time.Duration, missing func(cont
 	}
 }
 
-// supervise runs a process from here on.
-func (s *Stack) supervise(ctx context.Context, p *Process) {
+// supervise runs a keeper's process from here on.
+func (s *Stack) supervise(ctx context.Context, k *Keeper, p *Process) {
 	s.running.Go(func() {
 		if err := p.Run(ctx); err != nil {
-			s.fail(err)
+			s.fail(fmt.Errorf("%s: %w", k.Name(), err))
 		}
 	})
 }

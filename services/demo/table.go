@@ -32,7 +32,8 @@ func WriteScenes(out io.Writer, scenes []Scene, keepers int) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "\nage: of market orders and other requests, from their own block to that of their execution; the chain does not say when others became due\n"+
+	_, _ = fmt.Fprintf(out, "\nage: of market orders and other requests, from their own block to that of their execution; "+
+		"the chain does not say when others became due\n"+
 		"if everyone: the gas if each of %d keepers had sent for each job; where nobody lost, a loser is reckoned at r times a winner (%s)\n\n",
 		keepers, ratios())
 	for _, s := range scenes {

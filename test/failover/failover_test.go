@@ -122,7 +122,8 @@ func TestAllDownAndCommonRestart(t *testing.T) {
 		}
 	}
 	since := func(ms uint64) time.Duration { return time.Duration(int64(last)-int64(ms)) * time.Millisecond }
-	t.Logf("%d requests had piled up; the last was executed %s after the restart, %s after every process was ready", waited, since(restart.OpenedMs), since(readyMs))
+	t.Logf("%d requests had piled up; the last was executed %s after the restart, %s after every process was ready", waited,
+		since(restart.OpenedMs), since(readyMs))
 	if waited == 0 || since(readyMs) > soon {
 		t.Errorf("%d requests that had piled up took %s", waited, since(readyMs))
 	}
