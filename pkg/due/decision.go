@@ -14,11 +14,19 @@ type Decision struct {
 	// Job is what to execute. Its id, kind and key are set in any case; the rest only if it is due. BirthMs is zero for a price-born job: since when its
 	// condition has held, one moment cannot know.
 	Job job.Job
+	// Expired says that the venue takes no report for it any more, although nobody has executed it: the job's ExpiresMs is set.
+	Expired bool
 }
 
 func (d Decision) not(format string, args ...any) Decision {
 	d.Due, d.Why = false, fmt.Sprintf(format, args...)
 	return d
+}
+
+// late ends a decision about what expired in a second.
+func (d Decision) late(second uint64) Decision {
+	d.Expired, d.Job.ExpiresMs = true, second*1000
+	return d.not("it expired in second %d: the venue takes no report of a later time for it; only its owner can cancel it", second)
 }
 
 // yes completes a decision.

@@ -35,7 +35,7 @@ func (m *Moment) Order(o perp.Order, position perp.Position) Decision {
 func (m *Moment) marketOrder(o perp.Order, d Decision) Decision {
 	window := perp.OrderWindow(o, perp.Position{}, m.Expiration())
 	if m.Block.TimeMs > window.To*1000 {
-		return d.not("it expired in second %d: the venue takes no report of a later time for it; only its owner can cancel it", window.To)
+		return d.late(window.To)
 	}
 	d.Job.Class, d.Job.BirthMs, d.Job.ExpiresMs = job.ClassMarketOrder, o.Birth.TimeMs, window.To*1000
 	return d.yes(m, "market order")

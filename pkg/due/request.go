@@ -17,7 +17,7 @@ func (m *Moment) Request(r perp.Request) Decision {
 	}
 	window := perp.RequestWindow(r, m.Expiration())
 	if m.Block.TimeMs > window.To*1000 {
-		return d.not("it expired in second %d: the venue takes no report of a later time for it; only its owner can cancel it", window.To)
+		return d.late(window.To)
 	}
 	tokens, err := m.tokens(m.requestMarkets(r)...)
 	if err != nil {

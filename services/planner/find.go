@@ -11,12 +11,13 @@ import (
 
 // finder turns what waits in markets into jobs.
 type finder struct {
-	book    *book
-	births  *births
-	spacing *spacing
-	live    *live
-	signers []chain.Address
-	sides   map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
+	book     *book
+	births   *births
+	spacing  *spacing
+	live     *live
+	signers  []chain.Address
+	outlived outlived
+	sides    map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
 }
 
 // sideMoment is a side of a market at a moment.
@@ -110,6 +111,9 @@ func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, 
 
 // take adds the job of a decision, if it is due.
 func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, was func(*due.Moment) bool) []job.Job {
+	if d.Expired {
+		f.outlived.see(d.Job, m.Block.TimeMs)
+	}
 	if !d.Due {
 		return jobs
 	}

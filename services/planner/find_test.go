@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
@@ -40,7 +42,7 @@ func newDesk() *desk {
 	q := newQuotes()
 	d := &desk{quotes: q, at: nowMs, finder: &finder{
 		book: newBook(liquidation.ArmedRatio), births: newBirths(q), spacing: newSpacing(perp.Uint{}), live: newLive(),
-		signers: []chain.Address{{100}, {101}},
+		signers: []chain.Address{{100}, {101}}, outlived: outlived{metrics: NewMetrics(prometheus.NewRegistry())},
 	}}
 	d.load()
 	d.report(btc, perp.U64(9).Mul(perp.Pow10(26)), nowMs)
@@ -364,5 +366,29 @@ func TestBadSettingsAreAllNamed(t *testing.T) {
 	s.Signers = []chain.Address{{1}}
 	if err := s.Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TIER-11: what expires without having been executed is told of, once, and not for ever.
+func TestExpiredIsTold(t *testing.T) {
+	d := newDesk()
+	late, later := order(perp.MarketIncrease, 0), order(perp.MarketDecrease, 0)
+	late.UpdatedAtTime, later.UpdatedAtTime = perp.U64(nowMs/1000-301), perp.U64(nowMs/1000-400-newsMs/1000)
+	d.load(late, later)
+	for range 3 {
+		if jobs := d.jobs(t); len(jobs) != 0 {
+			t.Fatalf("jobs of expired orders: %v", ids(jobs))
+		}
+	}
+	if got := testutil.ToFloat64(d.outlived.metrics.expired.WithLabelValues("order")); got != 1 {
+		t.Errorf("told of %g", got)
+	}
+	d.at += newsMs + 10_000 // the desk's state is a quarter of an hour older
+	fresh := order(perp.MarketSwap, 0)
+	fresh.UpdatedAtTime = perp.U64(d.at/1000 - 301)
+	d.book.apply(d.changes(fresh))
+	d.jobs(t)
+	if got := testutil.ToFloat64(d.outlived.metrics.expired.WithLabelValues("order")); got != 2 || len(d.outlived.told) != 1 {
+		t.Errorf("told of %g, and %d are remembered", got, len(d.outlived.told))
 	}
 }

@@ -19,6 +19,7 @@ type Metrics struct {
 	skew      prometheus.Gauge
 	mode      prometheus.Gauge
 	missed    prometheus.Counter
+	expired   *prometheus.CounterVec
 	passes    prometheus.Histogram
 	ticks     prometheus.Histogram
 	sweeps    prometheus.Histogram
@@ -51,6 +52,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		missed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "planner_index_miss_total", Help: "Liquidatable positions that a sweep found and the index had missed. Must be 0.",
 		}),
+		expired: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "planner_expired_total", Help: "Market orders and requests that expired in the venue's eyes before any keeper had executed them.",
+		}, []string{"kind"}),
 		passes: seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the snapshot."),
 		ticks:  seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the candidates it makes."),
 		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
@@ -58,7 +62,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"whole seconds of the source count."),
 		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the job it makes standing on the job topic."),
 	}
-	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.passes, m.ticks, m.sweeps, m.reported, m.received)
+	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.passes, m.ticks, m.sweeps, m.reported, m.received)
 	return m
 }
 

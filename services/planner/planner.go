@@ -94,6 +94,7 @@ func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *
 	}
 	p.finder = &finder{
 		book: p.book, births: newBirths(p.quotes), spacing: newSpacing(cfg.Liquidation.Spacing.Factor), live: p.live, signers: cfg.Planner.Signers,
+		outlived: outlived{metrics: metrics, log: log},
 	}
 	return p
 }

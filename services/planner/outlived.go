@@ -1,0 +1,38 @@
+package planner
+
+import (
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/job"
+)
+
+// outlived tells of orders and requests that expired although they could have been executed: once each, while that is news. A keeper that was down, or could
+// not reach the chain, finds them only then, so that no sender has ever heard of them; without a word here nobody would say so (TIER-11).
+type outlived struct {
+	metrics *Metrics
+	log     zerolog.Logger
+	told    map[string]uint64 // until when (ms) they are news
+}
+
+// newsMs is for how long (ms) after it expired an order or request is told of: the state keeps it until its owner cancels it, which may be never.
+const newsMs = 15 * 60 * 1000
+
+// see takes a job that has expired, at a time of the state (ms).
+func (o *outlived) see(j job.Job, nowMs uint64) {
+	until := j.ExpiresMs + newsMs
+	if _, told := o.told[j.ID]; told || until < nowMs {
+		return
+	}
+	if o.told == nil {
+		o.told = map[string]uint64{}
+	}
+	for id, old := range o.told {
+		if old < nowMs {
+			delete(o.told, id)
+		}
+	}
+	o.told[j.ID] = until
+	o.metrics.expired.WithLabelValues(string(j.Kind)).Inc()
+	o.log.Error().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("expired_ms", j.ExpiresMs).
+		Msg("no keeper has executed this job in time: the venue takes it no more, and only its owner can cancel it")
+}
