@@ -150,11 +150,9 @@ func (d auditDesk) run(ctx context.Context, node auditNode, which auditRange) er
 	}
 	how := audit.DefaultConfig()
 	how.Venue, how.Roster, how.Workers, how.Lead = d.cfg.Venue, d.roster(), d.cfg.Own.Workers, d.cfg.Own.Lead
-	row, end := d.table, d.tableEnd
+	row, end := d.table(), d.tableEnd
 	if d.cfg.Own.JSON {
 		row, end = d.line, d.lineEnd
-	} else if err := ledger.WriteHeader(d.out); err != nil {
-		return err
 	}
 	result, err := audit.Run(ctx, node, how, which.from, which.to, d.watch(), row)
 	if err != nil {
@@ -174,7 +172,19 @@ func (d auditDesk) report(r audit.Result) ledger.Report {
 	return r.Report(d.cfg.Tier.Tiers, rates)
 }
 
-func (d auditDesk) table(r ledger.Row) error { return r.Write(d.out) }
+// table writes the heads of the columns with the first row, so that nothing stands above a complaint.
+func (d auditDesk) table() func(ledger.Row) error {
+	begun := false
+	return func(r ledger.Row) error {
+		if !begun {
+			begun = true
+			if err := ledger.WriteHeader(d.out); err != nil {
+				return err
+			}
+		}
+		return r.Write(d.out)
+	}
+}
 
 func (d auditDesk) tableEnd(r audit.Result) error {
 	span := time.Duration(r.To.TimeMs-r.From.TimeMs) * time.Millisecond
