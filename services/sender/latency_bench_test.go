@@ -242,7 +242,7 @@ func BenchmarkTakeover(b *testing.B) {
 				_ = owner.cmd.Process.Kill()
 				killed := time.Now()
 				owner.dies()
-				if _, err := s.db.Intents().Enqueue(b.Context(), jobs[1]); err != nil {
+				if _, err := s.db.Intents().Enqueue(b.Context(), s.found(jobs[1])[0]); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, measured(b, w.claimed).Sub(killed).Seconds()-lease.DefaultTTL.Seconds())

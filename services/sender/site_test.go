@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -291,13 +292,8 @@ func (s *site) tokens() (tokens []chain.Address) {
 // say publishes jobs as a planner does that has found them in the state as it is.
 func (s *site) say(jobs ...job.Job) {
 	s.t.Helper()
-	standing, err := s.db.Standing(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	producer := s.client.Producer(wire.JobTopic(s.cfg.Keeper.ChainID))
-	for _, j := range jobs {
-		j.Evidence.Block, j.Evidence.Generation = standing.Watermark.BlockRef, uint32(standing.Generation)
+	for _, j := range s.found(jobs...) {
 		record, err := wire.Encode(j.Signer[:], wire.Job{Job: j}, 0, 0)
 		if err != nil {
 			s.t.Fatal(err)
@@ -306,6 +302,20 @@ func (s *site) say(jobs ...job.Job) {
 			s.t.Fatal(err)
 		}
 	}
+}
+
+// found are jobs as of the state as it is.
+func (s *site) found(jobs ...job.Job) []job.Job {
+	s.t.Helper()
+	standing, err := s.db.Standing(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	found := slices.Clone(jobs)
+	for i := range found {
+		found[i].Evidence.Block, found[i].Evidence.Generation = standing.Watermark.BlockRef, uint32(standing.Generation)
+	}
+	return found
 }
 
 // results reads the whole result topic.
