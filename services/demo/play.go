@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -161,8 +162,10 @@ func (p *Play) Settle(ctx context.Context) error {
 	if err := p.stack.Devnet.Trade(ctx, false); err != nil {
 		return err
 	}
-	_ = p.stack.await(ctx, settling, p.idle)
-	return ctx.Err()
+	if err := p.stack.await(ctx, settling, p.idle); !errors.Is(err, errPatience) {
+		return err
+	}
+	return nil
 }
 
 // Scenes returns what was played, with what the chain says of each scene up to now.

@@ -152,6 +152,9 @@ func (s *Stack) AwaitReady(ctx context.Context, keepers ...*Keeper) error {
 	})
 }
 
+// errPatience is the end of a wait whose condition did not come true.
+var errPatience = errors.New("the longest wait is over")
+
 // await asks until nothing is missing any more, no process has failed, and no longer than the given time.
 func (s *Stack) await(ctx context.Context, most time.Duration, missing func(context.Context) error) error {
 	late := time.NewTimer(most)
@@ -169,7 +172,7 @@ func (s *Stack) await(ctx context.Context, most time.Duration, missing func(cont
 		case err := <-s.failed:
 			return err
 		case <-late.C:
-			return fmt.Errorf("after %s: %w", most, what)
+			return fmt.Errorf("%w, which is %s: %w", errPatience, most, what)
 		case <-tick.C:
 		}
 	}
