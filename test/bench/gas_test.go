@@ -74,7 +74,7 @@ type gas struct {
 	lines []string
 }
 
-func (g *gas) line(format string, args ...any) {
+func (g *gas) linef(format string, args ...any) {
 	g.lines = append(g.lines, fmt.Sprintf(format, args...))
 }
 
@@ -88,7 +88,7 @@ func (g *gas) race(name string, winner, loser *types.Receipt) {
 	if !measured || !known || r < 100 || r > 900 {
 		g.t.Errorf("%s: winner %d, loser %d", name, winner.GasUsed, loser.GasUsed)
 	}
-	g.line("| %s | %d | %d | %s | %s |", name, winner.GasUsed, loser.GasUsed, r, saving.AtMost.Percent())
+	g.linef("| %s | %d | %d | %s | %s |", name, winner.GasUsed, loser.GasUsed, r, saving.AtMost.Percent())
 }
 
 // early is a call that came too soon: it has to revert.
@@ -97,5 +97,5 @@ func (g *gas) early(name string, winner uint64, loser *types.Receipt) {
 	if loser.Status != types.ReceiptStatusFailed {
 		g.t.Errorf("%s: it was executed", name)
 	}
-	g.line("| %s | %d | %d | %s | |", name, winner, loser.GasUsed, books.Ratio(loser.GasUsed*1000/winner))
+	g.linef("| %s | %d | %d | %s | |", name, winner, loser.GasUsed, books.Ratio(loser.GasUsed*1000/winner))
 }
