@@ -105,7 +105,7 @@ func (c *confirm) remember(flights []txm.Flight) {
 			flying[hash] = true
 		}
 	}
-	c.broadcast.look(flights)
+	c.broadcast.look(slices.DeleteFunc(slices.Clone(flights), c.abandoned))
 	held := 0.0
 	if c.broadcast.held() != "" {
 		held = 1
@@ -115,6 +115,13 @@ func (c *confirm) remember(flights []txm.Flight) {
 	c.broadcast.forget(flying)
 	maps.DeleteFunc(c.missing, func(id int64, _ time.Time) bool { return !intents[id] })
 	maps.DeleteFunc(c.late, func(id int64, _ bool) bool { return !intents[id] })
+}
+
+// abandoned tells of a flight that it is another tier's for good until that one has had its window. What is claimed behind it makes way for itself, see
+// [txm.Sight]; so nobody has to wait until it lands.
+func (c *confirm) abandoned(f txm.Flight) bool {
+	_, gone := c.turns.over(f.Intent.Job)
+	return gone && !f.Leaving()
 }
 
 // tip asks before the receipts are asked for: a nonce that was spent in a final block then has its receipt. A node may forget what was final; that only
