@@ -158,8 +158,8 @@ func FirstSince(ctx context.Context, node Chain, head chain.BlockRef, timeMs uin
 // history explains why a block of the past, which the chain must have, is not to be had.
 func history(number uint64, err error) error {
 	if evm.NotFound(err) || evm.Refused(err) {
-		return fmt.Errorf("block %d is not to be had: the node has thrown its history away (begin later, shorten the lead, or name an archive node in chain.urls): %w",
-			number, err)
+		return fmt.Errorf("block %d is not to be had: the node has thrown its history away "+
+			"(begin later, shorten the lead, or name an archive node in chain.urls): %w", number, err)
 	}
 	return err
 }

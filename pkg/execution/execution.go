@@ -33,7 +33,7 @@ type Execution struct {
 	ReasonBytes []byte
 	// Tx is the transaction that did it: From executed, and paid for the gas.
 	Tx chain.Tx
-	// Block is where it stands. Its Parent is zero where it came in a range of final blocks.
+	// Block is where it stands.
 	Block chain.BlockRef
 	// Pos is the place of the log that ended it.
 	Pos chain.LogPos

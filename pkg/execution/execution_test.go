@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"reflect"
 	"testing"
 
 	"perpkeeper/pkg/chain"
@@ -23,14 +24,19 @@ func TestEndings(t *testing.T) {
 		events []perp.Event
 		want   []Execution
 	}{
-		"nothing":            {[]perp.Event{perp.OrderCreated{Order: perp.Order{Key: order}}}, nil},
-		"an order":           {[]perp.Event{ended}, []Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}}},
-		"an order to close":  {[]perp.Event{decrease(perp.MarketDecrease), ended}, []Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}}},
-		"a liquidation":      {[]perp.Event{decrease(perp.Liquidation), ended}, []Execution{{Kind: job.Liquidation, Key: position, Result: Liquidated, Pos: pos}}},
-		"a deleveraging":     {[]perp.Event{decrease(perp.MarketDecrease), deleveraged}, []Execution{{Kind: job.Adl, Key: position, Result: Deleveraged, Pos: pos}}},
-		"another's decrease": {[]perp.Event{perp.PositionDecreased{OrderKey: chain.Hash{8}, OrderType: perp.Liquidation}, ended}, []Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}}},
+		"nothing":           {[]perp.Event{perp.OrderCreated{Order: perp.Order{Key: order}}}, nil},
+		"an order":          {[]perp.Event{ended}, []Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}}},
+		"an order to close": {[]perp.Event{decrease(perp.MarketDecrease), ended}, []Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}}},
+		"a liquidation":     {[]perp.Event{decrease(perp.Liquidation), ended}, []Execution{{Kind: job.Liquidation, Key: position, Result: Liquidated, Pos: pos}}},
+		"a deleveraging":    {[]perp.Event{decrease(perp.MarketDecrease), deleveraged}, []Execution{{Kind: job.Adl, Key: position, Result: Deleveraged, Pos: pos}}},
+		"another's decrease": {
+			[]perp.Event{perp.PositionDecreased{OrderKey: chain.Hash{8}, OrderType: perp.Liquidation}, ended},
+			[]Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}},
+		},
 		"the venue's rule": {
-			[]perp.Event{perp.OrderEnded{Key: order, Status: perp.Cancelled, ReasonBytes: perp.Bytes{1}}, perp.OrderEnded{Key: order, Status: perp.Frozen, Reason: "so"}},
+			[]perp.Event{
+				perp.OrderEnded{Key: order, Status: perp.Cancelled, ReasonBytes: perp.Bytes{1}}, perp.OrderEnded{Key: order, Status: perp.Frozen, Reason: "so"},
+			},
 			[]Execution{{Kind: job.Order, Key: order, Result: Cancelled, ReasonBytes: []byte{1}}, {Kind: job.Order, Key: order, Result: Frozen, Reason: "so"}},
 		},
 		"a protective order": {
@@ -53,14 +59,8 @@ func TestEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Endings(c.events)
-			if len(got) != len(c.want) {
-				t.Fatalf("got %+v, want %+v", got, c.want)
-			}
-			for i, w := range c.want {
-				g := got[i]
-				if g.Kind != w.Kind || g.Key != w.Key || g.IsLong != w.IsLong || g.Result != w.Result || g.Reason != w.Reason || string(g.ReasonBytes) != string(w.ReasonBytes) || g.Pos != w.Pos {
-					t.Errorf("%d: got %+v, want %+v", i, g, w)
-				}
+			if !reflect.DeepEqual(got, c.want) {
+				t.Fatalf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
 	}

@@ -70,7 +70,8 @@ func key(name string) chain.Hash { return chain.Keccak256([]byte(name)) }
 
 // asked is a trader's market order.
 func asked(order string) Transaction {
-	return Transaction{Tx: chain.Tx{From: trader, OK: true}, Events: []perp.Event{perp.OrderCreated{Order: perp.Order{Key: key(order), OrderType: perp.MarketIncrease}}}}
+	created := perp.OrderCreated{Order: perp.Order{Key: key(order), OrderType: perp.MarketIncrease}}
+	return Transaction{Tx: chain.Tx{From: trader, OK: true}, Events: []perp.Event{created}}
 }
 
 // executes is a keeper's transaction that ended an order in a way.
@@ -99,7 +100,8 @@ func liquidates(by chain.Address, position string, gas, oracleMs uint64) Transac
 }
 
 func withdraws(by chain.Address, order string) Transaction {
-	return Transaction{Tx: chain.Tx{From: by, OK: true}, Events: []perp.Event{perp.OrderEnded{Key: key(order), Status: perp.Cancelled, Reason: "USER_INITIATED_CANCEL"}}}
+	ended := perp.OrderEnded{Key: key(order), Status: perp.Cancelled, Reason: "USER_INITIATED_CANCEL"}
+	return Transaction{Tx: chain.Tx{From: by, OK: true}, Events: []perp.Event{ended}}
 }
 
 // brief is what of a row a test compares.
@@ -233,7 +235,8 @@ func TestOneTransactionIsPaidOnce(t *testing.T) {
 	s := begin(t, 0)
 	both := executes(master, "a", 100, perp.Executed)
 	both.Events = append([]perp.Event{
-		perp.OrderEnded{Key: key("swept"), Status: perp.Cancelled, Reason: "AUTO_CANCEL"}, perp.RequestEnded{Kind: perp.Deposit, Key: key("d"), Status: perp.Executed},
+		perp.OrderEnded{Key: key("swept"), Status: perp.Cancelled, Reason: "AUTO_CANCEL"},
+		perp.RequestEnded{Kind: perp.Deposit, Key: key("d"), Status: perp.Executed},
 	}, both.Events...)
 	unnamed := both
 	unnamed.Call = nil

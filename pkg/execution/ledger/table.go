@@ -71,7 +71,8 @@ func (r Report) Write(w io.Writer) error {
 	if err := r.writeCosts(w, kinds); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\neveryone = the gas if each of %d keepers had sent for each job, a loser at r times a winner's; * = no loser to measure r by, so it was given\n"+
+	_, err := fmt.Fprintf(w, "\neveryone = the gas if each of %d keepers had sent for each job, a loser at r times a winner's; "+
+		"* = no loser to measure r by, so it was given\n"+
 		"ages above = by price reports: liquidations and trigger orders were at least so old\n"+
 		"other transactions of keepers: %d, %s gas, %s wei\n", r.Keepers, r.Other.Count, grouped(r.Other.Gas), r.Other.Wei)
 	return err

@@ -1,0 +1,137 @@
+package ledger
+
+import (
+	"slices"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// book notes one transaction. It returns the account of a job that it found done and did again.
+func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
+	endings := execution.Endings(tx.Events)
+	called := tx.called()
+	payer := slices.IndexFunc(endings, func(e execution.Execution) bool {
+		return nameOfEnding(e) == called || tx.Call == nil && e.Result != execution.Swept
+	})
+	over := map[name]bool{}
+	for i, e := range endings {
+		n := nameOfEnding(e)
+		over[n] = true
+		rows = append(rows, l.end(n, at, tx, e, i == payer)...)
+	}
+	l.bear(at, tx, over)
+	switch {
+	case tx.Call != nil && !over[called]:
+		l.lose(called, at, tx)
+	case tx.Call == nil && len(endings) == 0 && l.cfg.Roster[tx.From] != 0 && at.Number >= l.cfg.From:
+		l.totals.Other = l.totals.Other.with(l.booked(at, tx))
+	}
+	return rows
+}
+
+// end notes that a job is over.
+func (l *Ledger) end(n name, at chain.BlockRef, tx Transaction, e execution.Execution, pays bool) (rows []Row) {
+	a := l.open[n]
+	byOwner := e.Result == execution.Cancelled && tx.Call == nil && l.cfg.Roster[tx.From] == 0
+	switch {
+	case byOwner || e.Result == execution.Swept:
+		if a != nil && a.State == Waiting {
+			a.State, a.Result, a.Reason = Withdrawn, e.Result, e.Reason
+			a.mention(at)
+		}
+		return nil
+	case a != nil && a.State != Waiting:
+		rows = l.close(a)
+		a = nil
+	}
+	if a == nil {
+		a = l.account(n, at)
+	}
+	won := l.booked(at, tx)
+	if !pays {
+		won.Gas = 0
+	}
+	a.State, a.Result, a.Reason, a.Winner = Done, e.Result, e.Reason, &won
+	switch {
+	case a.BornMs != 0:
+		a.AgeMs, a.AgeBy = at.TimeMs-min(at.TimeMs, a.BornMs), ByRequest
+	case tx.OracleMs != 0:
+		a.AgeMs, a.AgeBy = at.TimeMs-min(at.TimeMs, tx.OracleMs), ByReports
+	}
+	a.mention(at)
+	return rows
+}
+
+// bear opens the accounts of requests that can be executed from now on. The orders of liquidations are over in the transaction that makes them.
+func (l *Ledger) bear(at chain.BlockRef, tx Transaction, over map[name]bool) {
+	ended := map[chain.Hash]bool{} // orders
+	for _, e := range tx.Events {
+		if end, is := e.(perp.OrderEnded); is {
+			ended[end.Key] = true
+		}
+	}
+	for _, e := range tx.Events {
+		var n name
+		switch e := e.(type) {
+		case perp.OrderCreated:
+			if !e.Order.OrderType.IsMarket() || ended[e.Order.Key] {
+				continue
+			}
+			n = name{kind: job.Order, key: e.Order.Key}
+		case perp.RequestCreated:
+			n = name{kind: job.OfRequest(e.Request.Kind), key: e.Request.Key}
+		default:
+			continue
+		}
+		if !over[n] && l.open[n] == nil {
+			a := l.account(n, at)
+			a.BornMs = at.TimeMs
+		}
+	}
+}
+
+// lose notes a transaction that was called for a job and did not end it.
+func (l *Ledger) lose(n name, at chain.BlockRef, tx Transaction) {
+	if at.Number < l.cfg.From {
+		return
+	}
+	a := l.open[n]
+	if a == nil {
+		a = l.account(n, at)
+	}
+	a.Losers = append(a.Losers, Loser{Tx: l.booked(at, tx), Late: a.State != Waiting, Reverted: !tx.OK})
+	a.mention(at)
+}
+
+func (l *Ledger) account(n name, at chain.BlockRef) *account {
+	a := &account{Row: Row{Kind: n.kind, Key: n.key, IsLong: n.isLong, State: Waiting}}
+	a.mention(at)
+	l.open[n] = a
+	l.agenda = append(l.agenda, appointment{at.TimeMs + l.cfg.Patience, n, a})
+	return a
+}
+
+func (a *account) mention(at chain.BlockRef) { a.last, a.lastMs = at.Number, at.TimeMs }
+
+func (l *Ledger) booked(at chain.BlockRef, tx Transaction) Tx {
+	return Tx{
+		Hash: tx.Hash, From: tx.From, Tier: l.cfg.Roster[tx.From], Block: at.Number, TimeMs: at.TimeMs, Gas: tx.GasUsed, GasPrice: tx.GasPrice,
+	}
+}
+
+func nameOf(kind job.Kind, key chain.Hash, isLong bool) name {
+	return name{kind, key, isLong && kind == job.AdlState}
+}
+
+func nameOfEnding(e execution.Execution) name { return nameOf(e.Kind, e.Key, e.IsLong) }
+
+// called is the job a transaction was called for; of no kind where it does not say.
+func (tx Transaction) called() name {
+	if tx.Call == nil {
+		return name{}
+	}
+	return nameOf(tx.Call.Kind, tx.Call.Key, tx.Call.IsLong)
+}
