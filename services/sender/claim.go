@@ -23,8 +23,7 @@ type claim struct {
 	tenure  *lease.Tenure
 	key     signer.Signer
 	chainID uint64
-	fee     txm.Policy
-	limits  txm.Limits
+	limits  limits
 	market  *market
 	purse   *purse
 	store   txm.Claims
@@ -50,9 +49,10 @@ func (c claim) run(ctx context.Context, tasks []*task) (verdict, error) {
 	if err := c.tenure.Check("sign"); err != nil {
 		return verdict{}, err
 	}
-	b := txm.Batch{Cursor: next.Next, Limits: c.limits}
+	fee := c.limits.fee()
+	b := txm.Batch{Cursor: next.Next, Limits: c.limits.flights()}
 	for _, t := range tasks {
-		price := c.fee.First(txm.LaneOf(t.job().Kind), t.call.gas, paid)
+		price := fee.First(txm.LaneOf(t.job().Kind), t.call.gas, paid)
 		if !c.purse.take(t.call.gas * price) {
 			return shut("the signer has spent what it may in a day"), nil
 		}

@@ -54,8 +54,9 @@ type Settings struct {
 	StateMaxLag time.Duration `toml:"state_max_lag" help:"nothing is sent when the state in Postgres is further behind the chain than this"`
 	PriceMaxAge time.Duration `toml:"price_max_age" help:"nothing is sent when the newest price report is older than the chain by more than this"`
 
-	Fee txm.Policy `toml:"fee"`
-	Gas Gas        `toml:"gas"`
+	Fee     txm.Policy `toml:"fee"`
+	Nervous Nervous    `toml:"nervous"`
+	Gas     Gas        `toml:"gas"`
 }
 
 // Gas is the gas limit of each kind of transaction. It comes from the venue's parameters, which are withheld up front, and not from an estimate: the
@@ -90,7 +91,7 @@ func DefaultConfig() Config {
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
 			ConfirmTimeout: 10 * time.Second,
 			HeadMaxAge:     fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark, PriceMaxAge: fresh.Price,
-			Fee: txm.DefaultPolicy(), Gas: defaultGas(),
+			Fee: txm.DefaultPolicy(), Nervous: defaultNervous(), Gas: defaultGas(),
 		},
 	}
 }
@@ -114,6 +115,12 @@ func (g Gas) of(k job.Kind) uint64 {
 
 // Validate is for what concerns several sections at once; the sections are asked by themselves.
 func (c Config) Validate() error { return nil }
+
+// What nobody means to configure.
+const (
+	mostInFlight     = 200
+	mostLiquidations = 1000
+)
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
@@ -145,7 +152,7 @@ func (s Settings) Validate() error {
 		key   string
 		value int
 		most  int
-	}{{"max_in_flight", s.MaxInFlight, 200}, {"batch", s.Batch, 100}, {"max_liquidations", s.MaxLiquidations, 1000}} {
+	}{{"max_in_flight", s.MaxInFlight, mostInFlight}, {"batch", s.Batch, 100}, {"max_liquidations", s.MaxLiquidations, mostLiquidations}} {
 		if n.value < 1 || n.value > n.most {
 			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d", n.key, n.value, n.most))
 		}
@@ -179,6 +186,3 @@ func (s Settings) bounds() tier.Bounds {
 }
 
 // limits are those of claims.
-func (s Settings) limits() txm.Limits {
-	return txm.Limits{Signer: s.MaxInFlight, Liquidations: s.MaxLiquidations}
-}

@@ -28,18 +28,18 @@ type drain struct {
 	launch func(ctx context.Context, tasks []*task) error
 	tidy   func(ctx context.Context) error // called when nothing is left to take
 	// reconcile compares the signer's nonces with the chain, if that has not been done.
-	reconcile    func(ctx context.Context) error
-	count        func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
-	queue        txm.Queue
-	batch        int
-	liquidations int // most in flight over the keeper
-	maxAge       time.Duration
-	rest         func(i txm.Intent, o job.Outcome) txm.Rest
-	metrics      *Metrics
-	log          zerolog.Logger
-	clock        func() time.Time
-	ended        func()       // called when an intent has ended
-	gate         func(string) // told why nothing can be sent; empty when something could
+	reconcile func(ctx context.Context) error
+	count     func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
+	queue     txm.Queue
+	batch     int
+	limits    limits
+	maxAge    time.Duration
+	rest      func(i txm.Intent, o job.Outcome) txm.Rest
+	metrics   *Metrics
+	log       zerolog.Logger
+	clock     func() time.Time
+	ended     func()       // called when an intent has ended
+	gate      func(string) // told why nothing can be sent; empty when something could
 
 	asleep  map[int64]time.Time // until when a task is passed over
 	yielded map[int64]time.Time // when a task was last told that it is another tier's
@@ -59,7 +59,7 @@ func (d *drain) pass(ctx context.Context) error {
 	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
 	d.metrics.spent.WithLabelValues(signer.Hex()).Set(float64(spent))
 	for ctx.Err() == nil {
-		heads, err := d.queue.Heads(ctx, signer, txm.Pick{Except: d.sleeping(), Limit: d.batch, Liquidations: d.liquidations})
+		heads, err := d.queue.Heads(ctx, signer, txm.Pick{Except: d.sleeping(), Limit: d.batch, Liquidations: d.limits.flights().Liquidations})
 		if err != nil {
 			return err
 		}

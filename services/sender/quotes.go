@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/price"
@@ -15,13 +16,17 @@ type quotes struct {
 	*price.Board
 	complete atomic.Bool   // whether the board holds all the topic held when this process began
 	newest   atomic.Uint64 // the time (ms) of the newest report of any token
+	nerves   *nerves
 }
 
-func newQuotes() *quotes { return &quotes{Board: price.NewBoard()} }
+func newQuotes(window time.Duration) *quotes {
+	return &quotes{Board: price.NewBoard(), nerves: newNerves(window)}
+}
 
 // Add gives the board a report.
 func (q *quotes) Add(r price.Report) {
 	q.Board.Add(r)
+	q.nerves.observe(r.Token, r.Min, r.TimeMs)
 	for at := q.newest.Load(); at < r.TimeMs && !q.newest.CompareAndSwap(at, r.TimeMs); at = q.newest.Load() {
 	}
 }

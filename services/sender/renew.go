@@ -21,7 +21,7 @@ type renewal struct {
 	tenure    *lease.Tenure
 	key       signer.Signer
 	chainID   uint64
-	policy    txm.Policy
+	limits    limits
 	market    *market
 	purse     *purse
 	store     txm.Flights
@@ -59,7 +59,7 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 		return err
 	}
 	newest := f.Newest()
-	if _, room := r.policy.Raise(txm.LaneOf(f.Intent.Job.Kind), newest.Kind, newest.Gas, newest.SignedTx, m); !room && !r.policy.Due(s) {
+	if _, room := r.limits.fee().Raise(txm.LaneOf(f.Intent.Job.Kind), newest.Kind, newest.Gas, newest.SignedTx, m); !room && !r.limits.settings.Fee.Due(s) {
 		return nil // at its cap, and broadcast a moment ago
 	}
 	p, ready, err := r.look(ctx, f)
@@ -131,7 +131,7 @@ func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan)
 	if err != nil {
 		return err
 	}
-	price, room := r.policy.Raise(lane, p.kind, p.call.gas, newest.SignedTx, m)
+	price, room := r.limits.fee().Raise(lane, p.kind, p.call.gas, newest.SignedTx, m)
 	if !room || !r.purse.take(more(p.call.gas*price, newest.Cost())) {
 		r.metrics.capped.WithLabelValues(string(lane)).Inc()
 		if r.broadcast.atCap(newest.Hash) {
@@ -161,7 +161,7 @@ func more(cost, before uint64) uint64 { return cost - min(cost, before) }
 
 // repeat broadcasts the newest attempt again when it is time, and ours.
 func (r renewal) repeat(ctx context.Context, f txm.Flight, s txm.Sight) error {
-	if !r.policy.Due(s) || s.Over && !f.Leaving() {
+	if !r.limits.settings.Fee.Due(s) || s.Over && !f.Leaving() {
 		return nil
 	}
 	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
@@ -181,7 +181,7 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 		return err
 	}
 	what := r.leave(txm.Fill, txm.Verdict{}).call
-	tx, err := r.sign(ctx, n, what, r.policy.First(txm.MaintenanceLane, what.gas, m))
+	tx, err := r.sign(ctx, n, what, r.limits.fee().First(txm.MaintenanceLane, what.gas, m))
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 
 // newSender makes a sender that still lacks what it works with.
 func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Owner, keys []signer.Signer, machine func() time.Time) *Sender {
-	s := &Sender{cfg: cfg, log: log, metrics: metrics, owner: owner, keys: keys, clock: machine, quotes: newQuotes()}
+	s := &Sender{cfg: cfg, log: log, metrics: metrics, owner: owner, keys: keys, clock: machine, quotes: newQuotes(cfg.Sender.Nervous.Window)}
 	clock := func() time.Time { return s.clock() }
 	s.horizon = newHorizon(clock)
 	var own []chain.Address

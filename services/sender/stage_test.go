@@ -38,7 +38,7 @@ func reportAt(token chain.Address, ms uint64) price.Report {
 }
 
 func quotesOf(reports ...price.Report) *quotes {
-	q := newQuotes()
+	q := newQuotes(time.Minute)
 	for _, r := range reports {
 		q.Add(r)
 	}
@@ -351,7 +351,8 @@ func newOffice(t *testing.T, road func(j job.Job) (verdict, error)) *office {
 		t.Fatal(err)
 	}
 	o.drain = &drain{
-		tenure: tenure, turns: alone(), queue: o.db.Intents(), batch: 1, maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
+		tenure: tenure, turns: alone(), queue: o.db.Intents(), batch: 1, limits: limits{mode: newNerves(time.Minute).mode},
+		maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
 		rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }, tidy: func(context.Context) error { return nil },
 		count: func(context.Context) (uint64, error) { return 0, nil }, reconcile: func(context.Context) error { return nil }, yielded: map[int64]time.Time{},
 		gate: func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]time.Time{},

@@ -139,7 +139,7 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 	cursor := &cursor{open: w.opening(t.Fence())}
 	gaps := gaps{horizon: w.horizon, fill: again.fill, since: map[uint64]uint64{}}
 	return &drain{
-		tenure: t, turns: w.turns, queue: w.intents, batch: settings.Batch, liquidations: settings.MaxLiquidations,
+		tenure: t, turns: w.turns, queue: w.intents, batch: settings.Batch, limits: w.limits(),
 		maxAge: settings.MaxJobAge, rest: w.rest, metrics: w.metrics, log: w.log,
 		clock: w.clock, asleep: map[int64]time.Time{}, yielded: map[int64]time.Time{}, ended: func() { signal(w.ended) },
 		gate: func(reason string) { w.notices.set(w.gate(), reason) },
@@ -153,7 +153,7 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 			return err
 		},
 		claim: claim{
-			tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, fee: settings.Fee, limits: settings.limits(), market: w.market, purse: again.purse,
+			tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, limits: w.limits(), market: w.market, purse: again.purse,
 			store: w.intents, cursor: cursor, expect: b.expect, metrics: w.metrics, log: w.log, patience: settings.LeaseTTL / 4,
 		}.run,
 		launch: b.launch,
@@ -186,11 +186,14 @@ func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
 	return txm.After(o, i.Tries, w.horizon.now(), w.cfg.Sender.Cooldown)
 }
 
+// limits are what holds this sender back, by how nervous the markets are.
+func (s *Sender) limits() limits { return limits{settings: s.cfg.Sender, mode: s.quotes.nerves.mode} }
+
 // renewal makes further attempts at nonces that are taken.
 func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
 	fee := w.cfg.Sender.Fee
 	return renewal{
-		tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, policy: fee, market: w.market,
+		tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, limits: w.limits(), market: w.market,
 		purse: &purse{signer: w.key.Address(), limit: fee.DayCost, store: w.intents},
 		store: w.intents, broadcast: b, node: w.node, recheck: w.recheck().run, metrics: w.metrics, log: w.log,
 	}

@@ -1,0 +1,90 @@
+package sender
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txm"
+)
+
+// Nervous is what a sender may do while prices move abruptly (LIQ-14): many positions are liquidatable at once then, and everybody wants to be in the next
+// block. What is below the ordinary limit changes nothing.
+type Nervous struct {
+	Window          time.Duration `toml:"window" help:"over how long the movement of prices is looked at; as the planner's liquidation.volatility_window"`
+	MaxPrice        uint64        `toml:"max_price" help:"highest price that is offered for a liquidation then, in wei per gas"`
+	MaxInFlight     int           `toml:"max_in_flight" help:"most transactions of one signer in flight then"`
+	MaxLiquidations int           `toml:"max_liquidations" help:"most liquidations in flight then, over all senders of the keeper"`
+}
+
+// defaultNervous doubles the ordinary limits.
+func defaultNervous() Nervous {
+	return Nervous{Window: time.Minute, MaxPrice: 10 * txm.Gwei, MaxInFlight: 32, MaxLiquidations: 20}
+}
+
+// Validate names every setting that cannot work.
+func (n Nervous) Validate() error {
+	var problems []error
+	if n.Window < time.Second || n.Window > time.Hour {
+		problems = append(problems, fmt.Errorf("window: %s is not between 1s and 1h", n.Window))
+	}
+	if n.MaxInFlight < 0 || n.MaxInFlight > mostInFlight {
+		problems = append(problems, fmt.Errorf("max_in_flight: %d is not between 0 and %d", n.MaxInFlight, mostInFlight))
+	}
+	if n.MaxLiquidations < 0 || n.MaxLiquidations > mostLiquidations {
+		problems = append(problems, fmt.Errorf("max_liquidations: %d is not between 0 and %d", n.MaxLiquidations, mostLiquidations))
+	}
+	return errors.Join(problems...)
+}
+
+// limits are what holds a sender back, at this moment.
+type limits struct {
+	settings Settings
+	// mode is how nervous the markets are at this moment.
+	mode func() liquidation.Mode
+}
+
+// fee is what may be paid now. Caps per job and day stay: they are what a keeper can afford.
+func (l limits) fee() txm.Policy {
+	p := l.settings.Fee
+	if l.mode() > liquidation.Normal {
+		p.Liquidation.Cap = max(p.Liquidation.Cap, l.settings.Nervous.MaxPrice)
+	}
+	return p
+}
+
+// flights are how many may be under way now. Those that are when the markets calm down are seen through.
+func (l limits) flights() txm.Limits {
+	n := txm.Limits{Signer: l.settings.MaxInFlight, Liquidations: l.settings.MaxLiquidations}
+	if l.mode() > liquidation.Normal {
+		n.Signer, n.Liquidations = max(n.Signer, l.settings.Nervous.MaxInFlight), max(n.Liquidations, l.settings.Nervous.MaxLiquidations)
+	}
+	return n
+}
+
+// nerves follow the prices of all tokens by the reports that this sender reads anyway, under the planner's own rule. It is safe for concurrent use.
+type nerves struct {
+	mu    sync.Mutex
+	modes *liquidation.Modes
+	now   uint64 // time (ms) of the newest report
+}
+
+func newNerves(window time.Duration) *nerves { return &nerves{modes: liquidation.NewModes(window)} }
+
+func (n *nerves) observe(token chain.Address, price perp.Uint, atMs uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.modes.Observe(token, price, atMs)
+	n.now = max(n.now, atMs)
+}
+
+// mode is how nervous the markets are as of the newest report.
+func (n *nerves) mode() liquidation.Mode {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.modes.Mode(n.now)
+}

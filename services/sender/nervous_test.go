@@ -1,0 +1,68 @@
+package sender
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/txm"
+)
+
+// LIQ-14: an abrupt move of any price raises what may be paid for liquidations, and how many may be under way; when it is over, the ordinary limits hold again.
+func TestAbruptMovesRaiseTheLimits(t *testing.T) {
+	settings := DefaultConfig().Sender
+	q := newQuotes(settings.Nervous.Window)
+	l := limits{settings: settings, mode: q.nerves.mode}
+	now := uint64(1_700_000_000_000)
+	report := func(dollars uint64, later time.Duration) {
+		now += uint64(later.Milliseconds())
+		q.Add(price.Report{Min: perp.U64(dollars), Max: perp.U64(dollars), Token: chain.Address{1}, TimeMs: now})
+	}
+	expect := func(what string, mode liquidation.Mode, gwei uint64, signer, liquidations int) {
+		t.Helper()
+		fee := l.fee()
+		if got := q.nerves.mode(); got != mode {
+			t.Errorf("%s: the markets are %s", what, got)
+		}
+		if fee.Liquidation.Cap != gwei*txm.Gwei || l.flights() != (txm.Limits{Signer: signer, Liquidations: liquidations}) {
+			t.Errorf("%s: %d wei, %+v", what, fee.Liquidation.Cap, l.flights())
+		}
+		if fee.Order != settings.Fee.Order || fee.JobCost != settings.Fee.JobCost || fee.DayCost != settings.Fee.DayCost {
+			t.Errorf("%s: what orders pay, or what the keeper can afford, has changed", what)
+		}
+	}
+	expect("no report yet", liquidation.Normal, 5, 16, 10)
+	report(1000, 0)
+	report(1050, time.Second)
+	expect("5 %", liquidation.Normal, 5, 16, 10)
+	report(1051, time.Second)
+	expect("more than 5 %", liquidation.Volatile, 10, 32, 20)
+	report(1200, time.Second)
+	expect("more than 10 %", liquidation.Extreme, 10, 32, 20)
+	for range 4 {
+		report(1200, settings.Nervous.Window)
+		q.nerves.mode()
+	}
+	expect("calm again", liquidation.Normal, 5, 16, 10)
+
+	settings.Nervous = Nervous{Window: time.Minute}
+	l.settings = settings
+	report(1, time.Second)
+	expect("nervous, with nothing more permitted", liquidation.Extreme, 5, 16, 10)
+}
+
+func TestNervousSettings(t *testing.T) {
+	if err := defaultNervous().Validate(); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	err := Nervous{MaxInFlight: 201, MaxLiquidations: -1}.Validate()
+	for _, key := range []string{"window: 0s", "max_in_flight: 201", "max_liquidations: -1"} {
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%q is not in %v", key, err)
+		}
+	}
+}
