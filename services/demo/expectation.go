@@ -18,7 +18,8 @@ type Expectation struct {
 	// P99 and Oldest bound the ages of market orders and other requests when they are executed, from their own block on; 0 = no bound. How old trigger orders
 	// and liquidations are the chain does not say.
 	P99, Oldest time.Duration
-	// Duplicates is how many transactions may come when their job is done already.
+	// Duplicates is how many transactions may come when their job is done already. None should, but for one or so where a tier takes over from another that
+	// is alive: what the one has sent may land late, in the other's window (see package tier), and the chain arbitrates.
 	Duplicates int
 }
 

