@@ -127,7 +127,7 @@ func (k *keeper) serve(brokers string, inFlight int) {
 	k.url = pgtest.URL(k.t)
 	send.Kafka.Brokers, send.Postgres.URL, send.Venue = []string{brokers}, secret.MustURL(k.url), venue
 	send.Chain.URLs = []secret.URL{secret.MustURL(k.devnet.RPC()), secret.MustURL(k.devnet.WS())}
-	send.Signer.Dev, send.Sender.MaxLiquidations = true, inFlight
+	send.Signer.Dev, send.Sender.MaxLiquidations, send.Sender.Nervous.MaxLiquidations = true, inFlight, inFlight // the jump makes the markets nervous
 	var signers []chain.Address
 	for _, a := range k.devnet.Record().Accounts {
 		if a.Purpose == "keeper" && len(signers) < 2 {
