@@ -55,11 +55,12 @@ func (c *confirm) foreign(ctx context.Context, one evm.Reader, f txm.Flight) boo
 const secondOpinion = time.Second
 
 // reached returns an account's next nonce in the newest block as two endpoints have it, the lower of the first two answers: one alone that is wrong could make
-// the store look as if it had gone back in time, and leave numbers out. Where only one answers in time it is believed.
-func reached(ctx context.Context, n watcher, account chain.Address) (uint64, error) {
+// the store look as if it had gone back in time, and leave numbers out. It is not sure where there are several and only one answers in time.
+func reached(ctx context.Context, n watcher, account chain.Address) (next uint64, sure bool, err error) {
 	readers := oneByOne(n)
 	if len(readers) < 2 {
-		return n.NonceAt(ctx, account, evm.Latest)
+		next, err = n.NonceAt(ctx, account, evm.Latest)
+		return next, true, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, secondOpinion)
 	defer cancel()
@@ -87,7 +88,7 @@ func reached(ctx context.Context, n watcher, account chain.Address) (uint64, err
 		}
 	}
 	if len(said) == 0 {
-		return 0, fmt.Errorf("asking how far the account is: %w", errors.Join(problems...))
+		return 0, false, fmt.Errorf("asking how far the account is: %w", errors.Join(problems...))
 	}
-	return slices.Min(said), nil
+	return slices.Min(said), len(said) > 1, nil
 }

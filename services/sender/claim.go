@@ -137,11 +137,14 @@ func (c *cursor) lose() { c.known = nil }
 // opening reads the cursor of a tenure: the store's or the chain's, whichever is further. A store that has gone back in time pauses the signer.
 func (w *worker) opening(f lease.Fence) func(context.Context) (nonce.Cursor, error) {
 	return func(ctx context.Context) (nonce.Cursor, error) {
-		latest, err := reached(ctx, w.node, f.Signer)
+		latest, sure, err := reached(ctx, w.node, f.Signer)
 		if err != nil {
 			return nonce.Cursor{}, err
 		}
 		c, err := w.nonces.TakeOver(ctx, f, latest)
+		if nonce.Behind(err) && !sure {
+			return c, fmt.Errorf("as one of several endpoints says, and no other answers: %w", err)
+		}
 		if nonce.Behind(err) {
 			w.log.Error().Bool("critical", true).Err(err).Msg("the signer is paused")
 			return c, errors.Join(err, w.intents.Pause(ctx, f, err.Error()))

@@ -54,7 +54,7 @@ func (s *site) behind(fronts ...*front) {
 	for _, f := range fronts {
 		s.cfg.Chain.URLs = append(s.cfg.Chain.URLs, secret.MustURL(f.URL))
 	}
-	s.cfg.Chain.RequestTimeout, s.cfg.Chain.HedgeAfter, s.cfg.Chain.ProbeInterval = time.Second, 2*headStart, 100*time.Millisecond
+	s.cfg.Chain.HedgeAfter, s.cfg.Chain.ProbeInterval = 2*headStart, 100*time.Millisecond
 }
 
 // become changes what is spoilt from now on.
@@ -99,7 +99,7 @@ func (f *front) ask(q query) (result, fault json.RawMessage) {
 	if err != nil {
 		return nil, failure(err)
 	}
-	reply, err := http.Post(f.node, "application/json", bytes.NewReader(raw)) //nolint:noctx // a front outlives the request: what was sent was sent
+	reply, err := http.Post(f.node, "application/json", bytes.NewReader(raw)) // a front outlives the request: what was sent was sent
 	if err != nil {
 		return nil, failure(err)
 	}
