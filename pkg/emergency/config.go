@@ -87,7 +87,7 @@ type Call struct {
 // in the keeper: liquidations are on their way.
 func (c Config) Follow(f Facts) (calls []Call) {
 	idle, indebted := f.Idle >= c.IdleAfter, c.BadDebt > 0 && f.BadDebt > c.BadDebt
-	cause := ""
+	var cause string
 	switch {
 	case idle && indebted:
 		cause = fmt.Sprintf("nobody has executed anything for %s, and %d USD were not covered within an hour", f.Idle.Round(time.Second), f.BadDebt)

@@ -1,7 +1,9 @@
 package gmx
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
@@ -31,12 +33,12 @@ const (
 // touched.
 func (c Config) PausePositions() ([]Adjustment, error) {
 	if c.OrderHandler.IsZero() {
-		return nil, fmt.Errorf("venue.order_handler is not configured")
+		return nil, errors.New("venue.order_handler is not configured")
 	}
 	var all []Adjustment
 	for _, t := range []perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease} {
 		handler, kind := c.OrderHandler.Hash(), wordOf(uint64(t))
-		args := append(handler[:], kind[:]...)
+		args := slices.Concat(handler[:], kind[:])
 		set := func(disabled bool) []byte {
 			return adjust(selectSetBool, createOrderDisabled, args, perp.BoolWord(disabled))
 		}

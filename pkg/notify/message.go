@@ -66,7 +66,7 @@ func About(chainID uint64, r job.Result) (m Message, to Audience, told bool) {
 	if r.Kind != job.Liquidation {
 		return m, "", false
 	}
-	event := ""
+	var event string
 	switch {
 	case r.Outcome == job.Done:
 		event, to = PositionLiquidated, Owner

@@ -32,10 +32,10 @@ func (m *emergencyMeans) close() {
 
 // Plan implements emergency.Means.
 func (m *emergencyMeans) Plan(ctx context.Context, a emergency.Action) ([]emergency.Deed, error) {
-	switch a {
-	case emergency.Notify:
+	if a == emergency.Notify {
 		return []emergency.Deed{{Does: "post to the operators' webhook"}}, nil
-	case emergency.LiquidateFirst:
+	}
+	if a == emergency.LiquidateFirst {
 		return m.planLiquidations(ctx)
 	}
 	var err error
@@ -43,13 +43,10 @@ func (m *emergencyMeans) Plan(ctx context.Context, a emergency.Action) ([]emerge
 		return nil, err
 	}
 	var all []gmx.Adjustment
-	switch a { //nolint:exhaustive // the others are the keeper's own, above
-	case emergency.PausePositions:
+	if a == emergency.PausePositions {
 		all, err = m.cfg.Venue.PausePositions()
-	case emergency.RaiseMargin:
+	} else {
 		all, err = m.planMargin(ctx)
-	default:
-		err = errors.New("it is unknown to this build")
 	}
 	var deeds []emergency.Deed
 	for _, x := range all {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -205,7 +206,7 @@ func (t *errand) deliver(ctx context.Context, r bus.Record, m notify.Message) er
 
 // bury puts a result that an audience would not have with the dead letters, as it was.
 func (t *errand) bury(ctx context.Context, r bus.Record, why error) error {
-	letter := bus.Record{Key: []byte(t.topic), Value: r.Value, Headers: append(r.Headers[:len(r.Headers):len(r.Headers)],
+	letter := bus.Record{Key: []byte(t.topic), Value: r.Value, Headers: append(slices.Clip(r.Headers),
 		bus.Header{Key: "source.partition", Value: []byte(strconv.Itoa(r.Partition))},
 		bus.Header{Key: "source.offset", Value: []byte(strconv.FormatInt(r.Offset, 10))},
 		bus.Header{Key: "source.key", Value: r.Key},
