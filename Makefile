@@ -9,7 +9,7 @@ GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 TEST_TIMEOUT := 25m
 GO_TEST      := go test -race -timeout $(TEST_TIMEOUT)
 
-.PHONY: help setup build demo test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check alerts-check fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check alerts-check fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -25,6 +25,9 @@ build: setup ## build every binary into bin/
 demo: build ## watch a keeper execute orders and liquidate positions on embedded parts; DURATION=60s ends by itself
 	@bin/demo $(if $(DURATION),--demo.duration=$(DURATION))
 
+demo-failover: build ## kill the Master, then Backup-1, bring them back, restart all: who executed what, and a verdict (8 minutes)
+	@bin/demo failover
+
 test: setup ## every test that needs no Docker and no real Kafka, with the race detector
 	@$(GO_TEST) ./...
 
@@ -39,6 +42,12 @@ test-kafka: setup ## the bus suite and the main road on a real Apache Kafka (nee
 
 chaos: setup ## kill scanner and statevm 200 times at labelled points; lie to them; freeze them (KILLS=n)
 	@KEEPER_LONG=1 KEEPER_KILLS=$(or $(KILLS),200) go test -count=1 -v -timeout 90m ./test/chaos
+
+sim: setup ## every scenario of three keepers in virtual time, 20 seeds each
+	@KEEPER_LONG=1 go test -count=1 -v -timeout 60m ./test/sim
+
+failover: setup ## the first six scenarios with real processes, 300 jobs each, and the chain's word on them (25 minutes)
+	@KEEPER_FAILOVER=1 go test -count=1 -v -timeout 90m ./test/failover
 
 mutants: setup ## remove one guard of the sender at a time, in a copy, and see the suite turn red
 	@test/mutants/mutants.sh
