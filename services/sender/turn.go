@@ -213,10 +213,12 @@ func (t *turns) proven(recheck func(context.Context, *task) (verdict, error)) fu
 // ask tells whether it is a task's turn. One whose turn has passed waits for the next one, however often it takes, up to the venue's own deadline.
 func (t *turns) ask(j job.Job) verdict {
 	turn := t.of(j)
-	if turn.Mine {
+	switch head := t.horizon.now(); {
+	case turn.Mine:
 		return verdict{}
-	}
-	if head := t.horizon.now(); j.ExpiresMs > 0 && head > j.ExpiresMs {
+	case t.cfg.Enabled && t.doneAt(j) > j.Evidence.Block.Number:
+		return end(job.SkippedDone, "it was executed after the state it was found in")
+	case j.ExpiresMs > 0 && head > j.ExpiresMs:
 		return end(job.Expired, "the venue takes no reports for it any more")
 	}
 	v := verdict{kind: yielding, reason: waitingFor(turn)}

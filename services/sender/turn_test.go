@@ -126,6 +126,23 @@ func TestTurnEndsWithAnExecution(t *testing.T) {
 	}
 }
 
+// TIER-4, TIER-11: what was stored and is another's now ends as done when the other has done it, and not as expired when the venue's deadline has passed.
+func TestStoredTaskEndsWithAnotherTiersExecution(t *testing.T) {
+	b := newBench().head(birth)
+	j := orderAt(1, birth)
+	if v := b.ask(j); v.kind != yielding {
+		t.Fatalf("before: %+v", v)
+	}
+	b.executed([]execution.Execution{by(masterSigner, 1, birth+900)})
+	if v := b.head(birth + 331_000).ask(j); v.outcome != job.SkippedDone {
+		t.Errorf("after: %+v", v)
+	}
+	j.Evidence.Block.Number = (birth + 900) / 450 // found again in a newer block: the execution left the chain
+	if v := b.ask(j); v.outcome != job.Expired {
+		t.Errorf("found again: %+v", v)
+	}
+}
+
 // TIER-12: a job that needs nobody any more leaves the queue with its arm; one that failed stays, and is the next tier's in time.
 func TestTurnAfterAnArm(t *testing.T) {
 	for outcome, stays := range map[job.Outcome]bool{
