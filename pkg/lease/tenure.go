@@ -80,10 +80,11 @@ func (t *Tenure) Tend(ctx context.Context) (rest time.Duration, err error) {
 	switch err := t.renew(ctx); {
 	case Lost(err):
 		return 0, err
-	case err != nil:
-		return min(t.ttl/20, t.left()), nil
+	case err == nil:
+		return t.rest(), nil
+	default:
+		return min(t.ttl/20, t.left()), nil //nolint:nilerr // it is asked again, until the deadline says that the tenure is over
 	}
-	return t.rest(), nil
 }
 
 // rest is how long a lease that was just renewed is left alone.

@@ -42,10 +42,11 @@ func (a *agenda) next(end time.Duration) bool {
 // entries implement heap.Interface.
 type entries []entry
 
-func (e entries) Len() int      { return len(e) }
-func (e entries) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e entries) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].turn < e[j].turn
+func (e *entries) Len() int      { return len(*e) }
+func (e *entries) Swap(i, j int) { (*e)[i], (*e)[j] = (*e)[j], (*e)[i] }
+func (e *entries) Less(i, j int) bool {
+	a, b := (*e)[i], (*e)[j]
+	return a.at < b.at || a.at == b.at && a.turn < b.turn
 }
 func (e *entries) Push(x any) { *e = append(*e, x.(entry)) } //nolint:forcetypeassert // The heap holds nothing else.
 func (e *entries) Pop() any {

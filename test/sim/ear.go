@@ -41,18 +41,18 @@ func (e *ear) flush() {
 	slices.Sort(said)
 	for _, line := range said {
 		var fields struct {
-			Message, Error, Reason, Outcome, Job, Level string
+			Message string `json:"message"`
+			Error   string `json:"error"`
+			Reason  string `json:"reason"`
+			Outcome string `json:"outcome"`
+			Job     string `json:"job"`
+			Level   string `json:"level"`
 		}
 		if json.Unmarshal([]byte(line), &fields) != nil {
 			fields.Message = line
 		}
-		text := fields.Message
-		for _, more := range []string{fields.Outcome, fields.Reason, fields.Error} {
-			if more != "" {
-				text += ": " + more
-			}
-		}
-		e.keeper.alert(text, fields.Job, fields.Level)
+		parts := slices.DeleteFunc([]string{fields.Message, fields.Outcome, fields.Reason, fields.Error}, func(part string) bool { return part == "" })
+		e.keeper.alert(strings.Join(parts, ": "), fields.Job, fields.Level)
 	}
 }
 
@@ -76,7 +76,7 @@ func (k *keeper) alert(text, id, level string) {
 		text = fmt.Sprintf("%s: %s", s.nameOf(n), text)
 	}
 	s.alerts = append(s.alerts, Alert{At: s.agenda.now, Keeper: k.tier, Text: text})
-	s.transcript.say(s, "%s warns: %s", tierName(k.tier), text)
+	s.transcript.sayf(s, "%s warns: %s", tierName(k.tier), text)
 }
 
 // keyIn reads the key of an order, request or position from a job's id.

@@ -81,12 +81,12 @@ func (k *keeper) flush() {
 	})
 	for _, l := range sent {
 		if l.empty {
-			k.stage.transcript.say(k.stage, "%s frees nonce %d", tierName(k.tier), l.nonce)
+			k.stage.transcript.sayf(k.stage, "%s frees nonce %d", tierName(k.tier), l.nonce)
 			continue
 		}
 		n := k.stage.numberOf(l.call.Key)
 		k.stage.records[n].sent[k.tier]++
-		k.stage.transcript.say(k.stage, "%s sends %s (nonce %d)", tierName(k.tier), k.stage.nameOf(n), l.nonce)
+		k.stage.transcript.sayf(k.stage, "%s sends %s (nonce %d)", tierName(k.tier), k.stage.nameOf(n), l.nonce)
 	}
 	k.ear.flush()
 }
@@ -104,7 +104,7 @@ func (k *keeper) tell(ended []txm.Ended) error {
 		r := &k.stage.records[n]
 		r.outcomes[k.tier] = append(r.outcomes[k.tier], e.Intent.Outcome)
 		r.told = r.told || e.Intent.Outcome.Failure()
-		k.stage.transcript.say(k.stage, "%s: %s has ended: %s (%s)", tierName(k.tier), k.stage.nameOf(n), e.Intent.Outcome, e.Intent.Reason)
+		k.stage.transcript.sayf(k.stage, "%s: %s has ended: %s (%s)", tierName(k.tier), k.stage.nameOf(n), e.Intent.Outcome, e.Intent.Reason)
 	}
 	return nil
 }

@@ -37,9 +37,5 @@ func playSafely(ctx context.Context, s Scenario, seed uint64, transcribe bool) (
 			err = fmt.Errorf("playing %s with seed %d: %w", s.Name, seed, err)
 		}
 	}()
-	st, err := newStage(s, seed, transcribe)
-	if err != nil {
-		return p, err
-	}
-	return st.play(ctx)
+	return newStage(s, seed, transcribe).play(ctx)
 }

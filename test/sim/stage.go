@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"perpkeeper/pkg/chain"
@@ -55,7 +56,7 @@ type record struct {
 	told     bool
 }
 
-func newStage(s Scenario, seed uint64, transcribe bool) (*stage, error) {
+func newStage(s Scenario, seed uint64, transcribe bool) *stage {
 	st := &stage{
 		scenario: s, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), venue: venue.New(1), numbers: map[chain.Hash]int{}, //nolint:gosec // a play is to be repeated
 		transcript: &transcript{wanted: transcribe},
@@ -72,7 +73,7 @@ func newStage(s Scenario, seed uint64, transcribe bool) (*stage, error) {
 	for tier := 1; tier <= s.Keepers; tier++ {
 		st.keepers = append(st.keepers, newKeeper(st, tier))
 	}
-	return st, nil
+	return st
 }
 
 // now is the time of the world: nobody's clock.
@@ -96,7 +97,7 @@ func (s *stage) play(ctx context.Context) (Play, error) {
 		w := s.works[n]
 		s.agenda.at(w.placed, func() { s.place(w) })
 		if w.due != 0 {
-			s.agenda.at(w.due, func() { s.transcript.say(s, "%s is due", w.name()) })
+			s.agenda.at(w.due, func() { s.transcript.sayf(s, "%s is due", w.name()) })
 		}
 	}
 	duration := time.Duration(s.scenario.Duration)
@@ -115,11 +116,9 @@ func (s *stage) play(ctx context.Context) (Play, error) {
 
 // watchForTheEnd shortens the play when nothing more is to come.
 func (s *stage) watchForTheEnd(end *time.Duration) {
-	for _, w := range s.works {
-		if s.open(w) {
-			s.agenda.after(time.Second, func() { s.watchForTheEnd(end) })
-			return
-		}
+	if slices.ContainsFunc(s.works, s.open) {
+		s.agenda.after(time.Second, func() { s.watchForTheEnd(end) })
+		return
 	}
 	*end = min(*end, s.agenda.now+epilogue)
 }
@@ -183,7 +182,7 @@ func (s *stage) place(w work) {
 	}
 	s.chain.Do(act)
 	if w.due == 0 {
-		s.transcript.say(s, "%s is made", w.name())
+		s.transcript.sayf(s, "%s is made", w.name())
 	}
 }
 
@@ -207,7 +206,7 @@ func (s *stage) enter(f Fault) {
 }
 
 func (s *stage) begin(f Fault) {
-	s.transcript.say(s, "%s", f)
+	s.transcript.sayf(s, "%s", f)
 	switch f.What { //nolint:exhaustive // the others befall keepers
 	case Halt:
 		s.halted++
@@ -223,7 +222,7 @@ func (s *stage) begin(f Fault) {
 }
 
 func (s *stage) end(f Fault) {
-	s.transcript.say(s, "%s: over", f)
+	s.transcript.sayf(s, "%s: over", f)
 	switch f.What { //nolint:exhaustive // the others befall keepers
 	case Halt:
 		s.halted--

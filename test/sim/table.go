@@ -93,7 +93,7 @@ func tierName(tier int) string {
 }
 
 func kindName(k job.Kind) string {
-	switch k { //nolint:exhaustive // the others have no second name
+	switch k {
 	case job.Order:
 		return "market orders"
 	case limitOrder:

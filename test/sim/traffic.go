@@ -78,7 +78,7 @@ func (w work) account() chain.Address {
 // act is what the trader does, and the key of what comes of it.
 func (w work) act(v *venue.Venue) (chain.Hash, venue.Act) {
 	market := v.Markets()[0]
-	switch w.kind { //nolint:exhaustive // there are no others in the mix
+	switch w.kind {
 	case job.Order:
 		return v.Place(w.order(market, perp.MarketIncrease, venue.Price(startCents*2)))
 	case limitOrder:
@@ -114,7 +114,7 @@ func (w work) position(m perp.Market) perp.Position {
 
 // table is where what the trader made stands.
 func (w work) table() perp.Table {
-	switch w.kind { //nolint:exhaustive // there are no others in the mix
+	switch w.kind {
 	case job.Order, limitOrder:
 		return perp.Orders
 	case job.Liquidation:

@@ -12,8 +12,8 @@ type transcript struct {
 	lines  []string
 }
 
-// say adds a line about now.
-func (t *transcript) say(s *stage, format string, args ...any) {
+// sayf adds a line about now.
+func (t *transcript) sayf(s *stage, format string, args ...any) {
 	if t.wanted {
 		t.lines = append(t.lines, fmt.Sprintf("%9.3f  %s", s.agenda.now.Seconds(), fmt.Sprintf(format, args...)))
 	}
@@ -32,7 +32,7 @@ func (t *transcript) block(s *stage, ref chain.BlockRef) {
 		if !sent.Tx.OK {
 			how = "reverted"
 		}
-		t.say(s, "block %d: %s by %s: %s", ref.Number, s.nameOf(s.numberOf(sent.Key)), tierName(s.tierOf(sent.Tx.From)), how)
+		t.sayf(s, "block %d: %s by %s: %s", ref.Number, s.nameOf(s.numberOf(sent.Key)), tierName(s.tierOf(sent.Tx.From)), how)
 	}
 }
 
