@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
 )
 
@@ -34,7 +35,7 @@ func TestAllocations(t *testing.T) {
 	for _, p := range processes {
 		p.stop()
 	}
-	g.tell(processes, fmt.Sprintf("%d allocations in %s (%.0f/s)", jobs, took.Round(time.Second), float64(jobs)/took.Seconds()), g.audit(jobs))
+	g.tell(processes, fmt.Sprintf("%d allocations in %s (%.0f/s)", q.jobs, took.Round(time.Second), float64(q.jobs)/took.Seconds()), g.audit(q.jobs))
 }
 
 // allocators starts this binary again, as something else.
@@ -67,11 +68,15 @@ const portion = 10_000
 // fill queues intents while there are few, and returns what is missing, for await.
 func (q *queue) fill(ctx context.Context) (missing string) {
 	done := q.node.count()
+	if q.late() && q.queued < q.jobs {
+		q.t.Errorf("the time is up: %d of %d jobs were queued", q.queued, q.jobs)
+		q.jobs = q.queued
+	}
 	if done >= q.jobs {
 		return ""
 	}
 	if q.queued == 0 {
-		if a, err := q.db.Intents().Enqueue(ctx, jobOfMarket(0, q.signer, q.node.now())); err != nil || a != txm.NewArm {
+		if a, err := q.db.Intents().Enqueue(ctx, jobOfMarket(0, q.signer, job.Evidence{Block: q.node.now()})); err != nil || a != txm.NewArm {
 			q.t.Fatal(a, err)
 		}
 		q.queued = 1

@@ -78,6 +78,7 @@ func newAllocator(ctx context.Context) (*allocator, error) {
 	}
 	cfg := pg.DefaultConfig()
 	cfg.URL = secret.MustURL(o.Database)
+	cfg.MaxConns = 12
 	cfg.ConnectTimeout, cfg.StatementTimeout, cfg.IdleInTransactionTimeout = leaseTTL/4, leaseTTL/4, leaseTTL/4 // as a sender has them
 	db, err := pg.Open(ctx, cfg, "allocator")
 	if err != nil {
@@ -247,7 +248,7 @@ func (a *allocator) confirm(ctx context.Context) (left int, err error) {
 	}
 	var unmined []txm.SignedTx
 	group, finishing := errgroup.WithContext(ctx)
-	group.SetLimit(4)
+	group.SetLimit(8)
 	for i, f := range flights {
 		tx := f.Newest().SignedTx
 		if found[i] != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -34,6 +35,12 @@ func (g *ground) allowed(jobs int) int {
 		return jobs
 	}
 	return jobs - jobs/10
+}
+
+// late tells whether the test's time (-timeout) is almost up. What was said by then is finished and audited.
+func (g *ground) late() bool {
+	end, limited := g.t.Deadline()
+	return limited && time.Until(end) < 2*patience
 }
 
 // ask reads one row.

@@ -16,6 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/ethereum/go-ethereum/trie"
 
 	"perpkeeper/pkg/chain"
 )
@@ -34,19 +35,20 @@ const (
 type node struct {
 	chainID *big.Int
 	account common.Address
-	sealed  func(chain.BlockRef) // called for each block, in order
+	told    func(chain.BlockRef) // called for each block, in order
 
-	mu    sync.Mutex
-	head  *types.Header
-	shown json.RawMessage // the head as clients see it
-	pool  map[uint64]*types.Transaction
-	mined []inclusion // by nonce
-	place map[common.Hash]uint64
-	heard map[common.Hash]bool // every transaction anybody has ever sent
-	jobOf map[uint64]int       // of every nonce that was ever heard with a job
-	nonce map[int]uint64       // of every job that was ever heard
-	wrong []string             // what must not have happened
-	work  chan struct{}
+	mu   sync.Mutex
+	head sealed
+	// blocks are those with transactions.
+	blocks map[common.Hash]sealed
+	pool   map[uint64]*types.Transaction
+	mined  []inclusion // by nonce
+	place  map[common.Hash]uint64
+	heard  map[common.Hash]bool // every transaction anybody has ever sent
+	jobOf  map[uint64]int       // of every nonce that was ever heard with a job
+	nonce  map[int]uint64       // of every job that was ever heard
+	wrong  []string             // what must not have happened
+	work   chan struct{}
 }
 
 // inclusion is a mined transaction.
@@ -64,12 +66,12 @@ type inclusion struct {
 const none = -1
 
 // startNode starts a node and its blocks. Both end with the test.
-func startNode(t *testing.T, chainID uint64, account chain.Address, sealed func(chain.BlockRef)) (n *node, url string) {
+func startNode(t *testing.T, chainID uint64, account chain.Address, told func(chain.BlockRef)) (n *node, url string) {
 	t.Helper()
 	n = &node{
-		chainID: new(big.Int).SetUint64(chainID), account: common.Address(account), sealed: sealed, pool: map[uint64]*types.Transaction{},
+		chainID: new(big.Int).SetUint64(chainID), account: common.Address(account), told: told, blocks: map[common.Hash]sealed{}, pool: map[uint64]*types.Transaction{},
 		place: map[common.Hash]uint64{}, heard: map[common.Hash]bool{}, jobOf: map[uint64]int{}, nonce: map[int]uint64{}, work: make(chan struct{}, 1),
-		head: &types.Header{Number: big.NewInt(1_000_000), Difficulty: big.NewInt(1), BaseFee: new(big.Int), GasLimit: 100_000_000},
+		head: sealed{Header: &types.Header{Number: big.NewInt(1_000_000), Difficulty: big.NewInt(1), BaseFee: new(big.Int), GasLimit: 100_000_000}},
 	}
 	n.seal()
 	rpcServer := rpc.NewServer()
@@ -99,7 +101,7 @@ func (n *node) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		idle.Stop()
-		n.sealed(n.seal())
+		n.told(n.seal())
 		wait(ctx, blockRest)
 	}
 }
@@ -118,38 +120,79 @@ func wait(ctx context.Context, d time.Duration) {
 func (n *node) seal() chain.BlockRef {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	first := uint64(len(n.mined))
+	var txs types.Transactions
+	for tx, ready := n.pool[first]; ready; tx, ready = n.pool[first+uint64(len(txs))] {
+		txs = append(txs, tx)
+		delete(n.pool, tx.Nonce())
+	}
 	now := uint64(time.Now().UnixMilli())
-	h := types.CopyHeader(n.head)
+	h := types.CopyHeader(n.head.Header)
 	h.ParentHash, h.Time = n.head.Hash(), now/1000
 	h.Number.Add(h.Number, big.NewInt(1))
-	hash, next := h.Hash(), uint64(len(n.mined))
-	for index := 0; ; index, next = index+1, next+1 {
-		tx, ready := n.pool[next]
-		if !ready {
-			break
-		}
-		delete(n.pool, next)
-		n.place[tx.Hash()] = next
+	h.TxHash, h.ReceiptHash = types.DeriveSha(txs, trie.NewListHasher()), types.DeriveSha(receiptsOf(txs), trie.NewListHasher())
+	hash := h.Hash()
+	for index, tx := range txs {
+		n.place[tx.Hash()] = tx.Nonce()
 		n.mined = append(n.mined, inclusion{
 			hash: tx.Hash(), block: h.Number.Uint64(), in: hash, index: index, job: jobOf(tx), to: *tx.To(), price: tx.GasTipCap().Uint64(),
 		})
 	}
-	n.head, n.shown = h, show(h, now)
+	n.head = sealed{h, now, first, uint64(len(n.mined))}
+	if len(txs) > 0 {
+		n.blocks[hash] = n.head
+	}
 	return chain.BlockRef{Number: h.Number.Uint64(), Hash: chain.Hash(hash), Parent: chain.Hash(h.ParentHash), TimeMs: now}
 }
 
-func show(h *types.Header, ms uint64) json.RawMessage {
-	text, err := json.Marshal(h)
+// sealed is a block: its transactions have the nonces from first up to, but without, end.
+type sealed struct {
+	*types.Header
+	ms         uint64
+	first, end uint64
+}
+
+// receiptsOf are the receipts as far as a header commits to them.
+func receiptsOf(txs types.Transactions) types.Receipts {
+	receipts := make(types.Receipts, len(txs))
+	for i, tx := range txs {
+		receipts[i] = &types.Receipt{Type: tx.Type(), Status: types.ReceiptStatusSuccessful, CumulativeGasUsed: gasUsed * uint64(i+1)}
+	}
+	return receipts
+}
+
+// show is a block as clients see it; n.mu is held.
+func (n *node) show(b sealed, full bool) map[string]any {
+	text, err := json.Marshal(b.Header)
 	fields := map[string]any{}
 	if err = errors.Join(err, json.Unmarshal(text, &fields)); err != nil {
 		panic(err)
 	}
-	fields["hash"], fields["milliTimestamp"], fields["transactions"] = h.Hash(), hexutil.Uint64(ms), []string{}
-	text, err = json.Marshal(fields)
-	if err != nil {
-		panic(err)
+	txs := []any{}
+	for _, m := range n.mined[b.first:b.end] {
+		if full {
+			txs = append(txs, n.transaction(m))
+		} else {
+			txs = append(txs, m.hash)
+		}
 	}
-	return text
+	fields["hash"], fields["milliTimestamp"], fields["transactions"] = b.Hash(), hexutil.Uint64(b.ms), txs
+	return fields
+}
+
+func (n *node) transaction(m inclusion) map[string]any {
+	return map[string]any{
+		"hash": m.hash, "from": n.account, "to": m.to, "nonce": hexutil.Uint64(n.place[m.hash]), "blockHash": m.in, "blockNumber": hexutil.Uint64(m.block),
+		"transactionIndex": hexutil.Uint64(m.index),
+	}
+}
+
+func (n *node) receipt(m inclusion) map[string]any {
+	return map[string]any{
+		"type": hexutil.Uint64(types.DynamicFeeTxType), "status": hexutil.Uint64(1), "logs": []any{}, "from": n.account, "to": m.to,
+		"gasUsed": hexutil.Uint64(gasUsed), "cumulativeGasUsed": hexutil.Uint64(gasUsed * (m.index + 1)), "effectiveGasPrice": hexutil.Uint64(m.price),
+		"transactionHash": m.hash, "transactionIndex": hexutil.Uint64(m.index), "blockNumber": hexutil.Uint64(m.block), "blockHash": m.in,
+	}
 }
 
 // jobOf reads the market of updateAdlState(address,bool,…), which is the number of the job; see marketOf.
@@ -234,7 +277,7 @@ func (n *node) executed(from int) (jobs []int) {
 func (n *node) now() chain.BlockRef {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return chain.BlockRef{Number: n.head.Number.Uint64(), Hash: chain.Hash(n.head.Hash()), Parent: chain.Hash(n.head.ParentHash), TimeMs: n.head.Time * 1000}
+	return chain.BlockRef{Number: n.head.Number.Uint64(), Hash: chain.Hash(n.head.Hash()), Parent: chain.Hash(n.head.ParentHash), TimeMs: n.head.ms}
 }
 
 // eth are the methods that a sender calls.
@@ -242,13 +285,37 @@ type eth struct{ n *node }
 
 func (e eth) ChainId() *hexutil.Big { return (*hexutil.Big)(e.n.chainID) } //nolint:staticcheck // the method is called eth_chainId
 
-func (e eth) GetBlockByNumber(tag string, _ bool) (json.RawMessage, error) {
+func (e eth) GetBlockByNumber(tag string, full bool) (map[string]any, error) {
 	if tag != "latest" && tag != "finalized" {
 		return nil, fmt.Errorf("this node keeps no block %s", tag)
 	}
 	e.n.mu.Lock()
 	defer e.n.mu.Unlock()
-	return e.n.shown, nil
+	return e.n.show(e.n.head, full), nil
+}
+
+func (e eth) GetBlockByHash(hash common.Hash, full bool) map[string]any {
+	e.n.mu.Lock()
+	defer e.n.mu.Unlock()
+	b, known := e.n.blocks[hash]
+	if !known {
+		return nil
+	}
+	return e.n.show(b, full)
+}
+
+func (e eth) GetBlockReceipts(hash common.Hash) []map[string]any {
+	e.n.mu.Lock()
+	defer e.n.mu.Unlock()
+	b, known := e.n.blocks[hash]
+	if !known {
+		return nil
+	}
+	all := []map[string]any{}
+	for _, m := range e.n.mined[b.first:b.end] {
+		all = append(all, e.n.receipt(m))
+	}
+	return all
 }
 
 func (e eth) GetTransactionCount(account common.Address, _ string) hexutil.Uint64 {
@@ -281,36 +348,21 @@ func (e eth) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
 }
 
 func (e eth) GetTransactionReceipt(hash common.Hash) map[string]any {
-	m, found := e.find(hash)
-	if !found {
+	e.n.mu.Lock()
+	defer e.n.mu.Unlock()
+	nonce, mined := e.n.place[hash]
+	if !mined {
 		return nil
 	}
-	return map[string]any{
-		"type": hexutil.Uint64(types.DynamicFeeTxType), "status": hexutil.Uint64(1), "logs": []any{}, "from": e.n.account, "to": m.to,
-		"gasUsed": hexutil.Uint64(gasUsed), "cumulativeGasUsed": hexutil.Uint64(gasUsed * (m.index + 1)), "effectiveGasPrice": hexutil.Uint64(m.price),
-		"transactionHash": hash, "transactionIndex": hexutil.Uint64(m.index), "blockNumber": hexutil.Uint64(m.block), "blockHash": m.in,
-	}
+	return e.n.receipt(e.n.mined[nonce])
 }
 
 func (e eth) GetTransactionByHash(hash common.Hash) map[string]any {
-	m, found := e.find(hash)
-	if !found {
+	e.n.mu.Lock()
+	defer e.n.mu.Unlock()
+	nonce, mined := e.n.place[hash]
+	if !mined {
 		return nil
 	}
-	e.n.mu.Lock()
-	defer e.n.mu.Unlock()
-	return map[string]any{
-		"hash": hash, "from": e.n.account, "to": m.to, "nonce": hexutil.Uint64(e.n.place[hash]), "blockHash": m.in, "blockNumber": hexutil.Uint64(m.block),
-		"transactionIndex": hexutil.Uint64(m.index),
-	}
-}
-
-func (e eth) find(hash common.Hash) (m inclusion, found bool) {
-	e.n.mu.Lock()
-	defer e.n.mu.Unlock()
-	nonce, found := e.n.place[hash]
-	if found {
-		m = e.n.mined[nonce]
-	}
-	return m, found
+	return e.n.transaction(e.n.mined[nonce])
 }

@@ -37,6 +37,10 @@ func (p *planner) speak(ctx context.Context) (missing string) {
 		p.seen++
 		delete(p.live, id)
 	}
+	if p.late() && p.said < p.jobs {
+		p.t.Errorf("the time is up: %d of %d jobs were said", p.said, p.jobs)
+		p.jobs = p.said
+	}
 	if p.said == p.jobs && len(p.live) == 0 {
 		return ""
 	}
@@ -62,7 +66,7 @@ func (p *planner) publish(ctx context.Context, ids []int) error {
 	}
 	records := make([]bus.Record, 0, len(ids))
 	for _, id := range ids {
-		j := jobOfMarket(id, p.signer, standing.Watermark.BlockRef)
+		j := jobOfMarket(id, p.signer, job.Evidence{Block: standing.Watermark.BlockRef, Generation: uint32(standing.Generation)})
 		record, err := wire.Encode(j.Signer[:], wire.Job{Job: j}, 0, 0)
 		if err != nil {
 			return err
@@ -73,11 +77,11 @@ func (p *planner) publish(ctx context.Context, ids []int) error {
 	return err
 }
 
-// jobOfMarket is the job of a number, as it is found in the state of a block.
-func jobOfMarket(id int, signer chain.Address, at chain.BlockRef) job.Job {
+// jobOfMarket is the job of a number, as it is found.
+func jobOfMarket(id int, signer chain.Address, found job.Evidence) job.Job {
 	market := marketOf(id)
 	return job.Job{
-		ID: job.AdlStateID(market, true, 0), Kind: job.AdlState, Key: market.Hash(), Market: market, IsLong: true, BirthMs: at.TimeMs, Class: job.ClassAdl,
-		Signer: signer, Evidence: job.Evidence{Block: at},
+		ID: job.AdlStateID(market, true, 0), Kind: job.AdlState, Key: market.Hash(), Market: market, IsLong: true, BirthMs: found.Block.TimeMs, Class: job.ClassAdl,
+		Signer: signer, Evidence: found,
 	}
 }

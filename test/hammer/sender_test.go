@@ -21,29 +21,28 @@ func TestMain(m *testing.M) {
 
 // NON-1, NON-2, NON-4, NON-13, NON-14: three senders as they are shipped fight for one signer.
 func TestSenders(t *testing.T) {
-	jobs := size(t, 300)
 	s := newSite(t)
-	processes := s.senders()
+	processes, said := s.senders(senders), s.planner(size(t, 300))
 	began := time.Now()
-	s.fight(processes, 8*time.Second, "the jobs", s.planner(jobs).speak)
+	s.fight(processes, 8*time.Second, "the jobs", said.speak)
 	took := time.Since(began)
 	s.await("the ends", s.settled(true))
 	for _, p := range processes {
 		p.stop()
 	}
-	tenures := s.audit(jobs)
-	s.auditResults(jobs)
-	s.tell(processes, fmt.Sprintf("%d jobs in %s (%.0f/s)", jobs, took.Round(time.Second), float64(jobs)/took.Seconds()), tenures)
+	tenures := s.audit(said.jobs)
+	s.auditResults(said.jobs)
+	s.tell(processes, fmt.Sprintf("%d jobs in %s (%.0f/s)", said.jobs, took.Round(time.Second), float64(said.jobs)/took.Seconds()), tenures)
 }
 
-// senders starts the shipped programs.
-func (s *site) senders() (processes []*process) {
+// senders starts so many of the shipped program.
+func (s *site) senders(count int) (processes []*process) {
 	s.t.Helper()
 	folder, err := programs.Folder()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for i := range senders {
+	for i := range count {
 		p := newProcess(s.t, s.folder, fmt.Sprintf("sender-%d", i+1), filepath.Join(folder, "sender"), s.settings())
 		if err := p.start(); err != nil {
 			s.t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
@@ -80,7 +81,17 @@ type ground struct {
 
 const chainID = 1337
 
-func newGround(t *testing.T, sealed func(chain.BlockRef)) *ground {
+func newGround(t *testing.T, told func(chain.BlockRef)) *ground {
+	t.Helper()
+	g := openGround(t)
+	var address string
+	g.node, address = startNode(t, chainID, g.signer, told)
+	g.rpc, g.throughRPC = newLine(t, address)
+	return g
+}
+
+// openGround is a ground without a node.
+func openGround(t *testing.T) *ground {
 	t.Helper()
 	key, err := crypto.ToECDSA(crypto.Keccak256([]byte("hammer")))
 	if err != nil {
@@ -95,10 +106,7 @@ func newGround(t *testing.T, sealed func(chain.BlockRef)) *ground {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.db.Close)
-	var node string
-	g.node, node = startNode(t, chainID, g.signer, sealed)
 	g.database, g.throughDatabase = newLine(t, g.url)
-	g.rpc, g.throughRPC = newLine(t, node)
 	return g
 }
 
@@ -108,14 +116,16 @@ type site struct {
 	keeper wire.Config
 	kafka  bus.Config
 	client *bus.Client
+	// venueSettings come after the others, and win.
+	venueSettings []string
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{keeper: wire.Config{ChainID: chainID, LogPartitions: 1, JobPartitions: senders}}
 	s.openKafka(t)
-	producer := s.client.Producer(wire.LogTopic(chainID))
-	s.ground = newGround(t, func(b chain.BlockRef) { follow(t, producer, b) })
+	logs, prices := s.client.Producer(wire.LogTopic(chainID)), s.client.Producer(wire.PriceTopic(chainID))
+	s.ground = newGround(t, func(b chain.BlockRef) { follow(t, logs, prices, b) })
 	s.runStatevm()
 	return s
 }
@@ -153,20 +163,28 @@ func (s *site) runStatevm() {
 	s.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// follow publishes a block without logs, as a scanner does.
-func follow(t *testing.T, producer *bus.Producer, b chain.BlockRef) {
-	record, err := wire.Encode(nil, wire.BlockEnd{Block: b, Digest: wire.Digest(nil), Verified: true}, 1, 1)
-	if err == nil {
-		_, err = producer.Produce(context.Background(), 0, []bus.Record{record})
-	}
-	if err != nil {
-		t.Errorf("publishing block %d: %v", b.Number, err)
+// follow publishes a block without logs, as a scanner does, and a price that is as old as the block.
+func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef) {
+	for producer, m := range map[*bus.Producer]wire.Message{
+		logs: wire.BlockEnd{Block: b, Digest: wire.Digest(nil), Verified: true},
+		prices: wire.Price{
+			Token: chain.Address{0x70}, Provider: chain.Address{0x71}, Data: []byte{1}, Min: perp.Pow10(12), Max: perp.Pow10(12), TimeMs: b.TimeMs, Source: "hammer",
+			ReceivedMs: b.TimeMs,
+		},
+	} {
+		record, err := wire.Encode(nil, m, 1, 1)
+		if err == nil {
+			_, err = producer.Produce(context.Background(), 0, []bus.Record{record})
+		}
+		if err != nil {
+			t.Errorf("publishing block %d: %v", b.Number, err)
+		}
 	}
 }
 
 // settings are those of a sender at the far end of the lines.
 func (s *site) settings() []string {
-	return []string{
+	return append([]string{
 		"PERPKEEPER_LOG_LEVEL=warn", "PERPKEEPER_LOG_FORMAT=json",
 		fmt.Sprintf("PERPKEEPER_KEEPER_CHAIN_ID=%d", s.keeper.ChainID), fmt.Sprintf("PERPKEEPER_KEEPER_LOG_PARTITIONS=%d", s.keeper.LogPartitions),
 		fmt.Sprintf("PERPKEEPER_KEEPER_JOB_PARTITIONS=%d", s.keeper.JobPartitions),
@@ -178,8 +196,8 @@ func (s *site) settings() []string {
 		"PERPKEEPER_SENDER_MODE=basic", fmt.Sprintf("PERPKEEPER_SENDER_LEASE_TTL=%s", leaseTTL), "PERPKEEPER_SENDER_MAX_JOB_AGE=20s",
 		"PERPKEEPER_SENDER_MAX_IN_FLIGHT=200", "PERPKEEPER_SENDER_BATCH=64", "PERPKEEPER_SENDER_FEE_MAX_DAY_COST=9000000000000000000",
 		// A shared machine may be slow, and nothing here is about how fresh is fresh enough.
-		"PERPKEEPER_SENDER_HEAD_MAX_AGE=20s", "PERPKEEPER_SENDER_STATE_MAX_LAG=30s",
-	}
+		"PERPKEEPER_SENDER_HEAD_MAX_AGE=20s", "PERPKEEPER_SENDER_HEAD_MAX_SKEW=20s", "PERPKEEPER_SENDER_STATE_MAX_LAG=30s",
+	}, s.venueSettings...)
 }
 
 // torture leads the lives of processes until ctx ends, and loses what they ask and what they are answered. They all run in the end.

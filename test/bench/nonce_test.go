@@ -1,0 +1,279 @@
+package bench
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/embedded/postgres"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txm"
+)
+
+// BenchmarkNonces gives out nonces, a round of them to each signer: with the claim, which stores the signed transaction in the same statement, and then
+// with the statements that the scheme with a lease and a row for each nonce needs for the same number (see rival), on the same server. Nothing is signed
+// and nothing is broadcast on either side: it is the database's part that differs. What a round has left in flight is ended before the next one.
+//
+// The server is one that waits for its disk at each commit, unlike that of other tests: what is not on disk when it is broadcast is given out again.
+func BenchmarkNonces(b *testing.B) {
+	for _, signers := range []int{1, 8} {
+		for _, batch := range []int{1, 8, 64} {
+			b.Run(fmt.Sprintf("signers=%d/batch=%d", signers, batch), func(b *testing.B) { nonces(b, signers, batch) })
+		}
+	}
+}
+
+// round is how many nonces a signer is given between two pauses. As many are in flight then.
+const round = 256
+
+func nonces(b *testing.B, signers, batch int) {
+	address := durable(b)
+	ours, theirs := newClaimants(b, address, signers, batch), newRivals(b, address, signers)
+	var took, rivals time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		ours.queue()
+		b.StartTimer()
+		took += ours.race(b)
+		b.StopTimer()
+		ours.end()
+		rivals += theirs.race(b)
+		theirs.end()
+		b.StartTimer()
+	}
+	given := float64(b.N * signers * round)
+	b.ReportMetric(given/took.Seconds(), "nonces/s")
+	b.ReportMetric(given/rivals.Seconds(), "rival-nonces/s")
+	b.ReportMetric(rivals.Seconds()/took.Seconds(), "x-rival")
+	b.ReportMetric(0, "ns/op")
+}
+
+// durable is the address of a migrated database on a server of its own, with the settings of the demo's.
+func durable(b *testing.B) (address string) {
+	b.Helper()
+	server, err := postgres.Start(postgres.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			b.Error(err)
+		}
+	})
+	if err := openAt(b, server.URL(""), 1).Migrate(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return server.URL("")
+}
+
+// together runs something for every signer at once, and returns how long it took.
+func together(b *testing.B, signers int, do func(n int) error) time.Duration {
+	b.Helper()
+	began := time.Now()
+	var group sync.WaitGroup
+	for n := range signers {
+		group.Go(func() {
+			if err := do(n); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	return time.Since(began)
+}
+
+// outlook is a connection of the benchmark's own.
+type outlook struct {
+	b    *testing.B
+	conn *pgx.Conn
+}
+
+func (o outlook) exec(sql string, args ...any) {
+	o.b.Helper()
+	if _, err := o.conn.Exec(context.Background(), sql, args...); err != nil {
+		o.b.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func lookAt(b *testing.B, address string) outlook {
+	b.Helper()
+	conn, err := pgx.Connect(context.Background(), address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return outlook{b, conn}
+}
+
+// claimants are the owners of signers, who claim in batches.
+type claimants struct {
+	outlook
+	db     *pg.DB
+	batch  int
+	fences []lease.Fence
+	next   []uint64
+	ids    [][]int64 // queued intents of each signer
+}
+
+func newClaimants(b *testing.B, address string, signers, batch int) *claimants {
+	b.Helper()
+	db := openAt(b, address, signers)
+	c := &claimants{outlook: lookAt(b, address), db: db, batch: batch, next: make([]uint64, signers), ids: make([][]int64, signers)}
+	for n := range signers {
+		signer := chain.Address{0x51, byte(n)}
+		if err := db.Leases().Register(b.Context(), signer, chainID); err != nil {
+			b.Fatal(err)
+		}
+		fence, err := db.Leases().Acquire(b.Context(), signer, lease.NewOwner("bench"), time.Hour)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.fences = append(c.fences, fence)
+	}
+	return c
+}
+
+// queue stores a round of intents for each signer.
+func (c *claimants) queue() {
+	for n, f := range c.fences {
+		rows, err := c.conn.Query(context.Background(), `INSERT INTO keeper.tx_intent
+				(job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer, state, said_ms)
+			SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, 0, $2, decode(lpad(to_hex(n), 64, encode($1, 'hex')), 'hex'), $1, 3, 0, n, '{}', $1, 'QUEUED', 1
+			FROM generate_series($3::bigint, $4::bigint) n RETURNING id`, f.Signer[:], string(job.Order), int64(c.next[n]), int64(c.next[n])+round-1)
+		if err == nil {
+			c.ids[n], err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		}
+		if err != nil {
+			c.b.Fatal(err)
+		}
+	}
+}
+
+// race claims all that is queued, a signer beside the other.
+func (c *claimants) race(b *testing.B) time.Duration {
+	b.Helper()
+	return together(b, len(c.fences), func(n int) error {
+		for ids := c.ids[n]; len(ids) > 0; ids = ids[c.batch:] {
+			claim := txm.Batch{Cursor: c.next[n], Limits: txm.Limits{Signer: round, Liquidations: 1}}
+			for _, id := range ids[:c.batch] {
+				claim.Claims = append(claim.Claims, txm.Claim{Intent: id, Tx: bytesLike(id, c.next[n])})
+				c.next[n]++
+			}
+			if err := c.db.Intents().Claim(context.Background(), c.fences[n], claim); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// bytesLike is as long as a transaction that executes an order with two small reports.
+func bytesLike(id int64, n uint64) txm.SignedTx {
+	raw := make([]byte, 600)
+	binary.BigEndian.PutUint64(raw, uint64(id))
+	return txm.SignedTx{Nonce: n, Gas: 6_000_000, Tip: 1, Cap: 1, Hash: sha256.Sum256(raw), Raw: raw}
+}
+
+// end ends what was claimed, as receipts would, and cleans up and counts as the server does in time.
+func (c *claimants) end() {
+	c.exec(`UPDATE keeper.tx_intent SET state = 'FINAL_OK', outcome = 'done', ended_at = clock_timestamp(), reported_at = clock_timestamp(), rearm_ms = 0
+		WHERE state = 'SIGNED'`)
+	c.exec(`UPDATE keeper.signer_nonce_allocation SET state = 'CONSUMED' WHERE state = 'SIGNED'`)
+	for _, table := range []string{"tx_intent", "signer_nonce_allocation", "signer_lease"} {
+		c.exec(`VACUUM ANALYZE keeper.` + table)
+	}
+}
+
+func openAt(b *testing.B, address string, signers int) *pg.DB {
+	b.Helper()
+	cfg := pg.DefaultConfig()
+	cfg.URL, cfg.MaxConns = secret.MustURL(address), signers+2
+	db, err := pg.Open(b.Context(), cfg, "claimants")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(db.Close)
+	return db
+}
+
+// rivals are the owners of signers under the scheme that was there first: a lease that is taken or renewed at each call, and a row for each nonce, which is
+// taken in a second statement. What says that the nonce was used, and by which transaction, would be a third one, after the broadcast, and is not counted.
+type rivals struct {
+	outlook
+	conns []*pgx.Conn
+	next  []int64
+}
+
+const (
+	rivalSchema = `CREATE SCHEMA rival;
+		CREATE TABLE rival.signer_lease (
+			signer VARCHAR(128) PRIMARY KEY, owner_node VARCHAR(256) NOT NULL, fencing_token BIGINT NOT NULL, acquired_at TIMESTAMP NOT NULL,
+			expires_at TIMESTAMP NOT NULL, updated_at TIMESTAMP NOT NULL);
+		CREATE INDEX ON rival.signer_lease (expires_at);
+		CREATE INDEX ON rival.signer_lease (owner_node);
+		CREATE TABLE rival.signer_nonce_allocation (
+			signer VARCHAR(128) NOT NULL, nonce BIGINT NOT NULL, status VARCHAR(16) NOT NULL, locked_until TIMESTAMP, tx_hash VARCHAR(66),
+			created_at TIMESTAMP NOT NULL, updated_at TIMESTAMP NOT NULL, fencing_token BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (signer, nonce));
+		CREATE INDEX ON rival.signer_nonce_allocation (signer, fencing_token)`
+	rivalAcquire = `INSERT INTO rival.signer_lease (signer, owner_node, fencing_token, acquired_at, expires_at, updated_at)
+		VALUES ($1, $2, 1, NOW(), $3, NOW())
+		ON CONFLICT (signer) DO UPDATE SET
+			owner_node = CASE WHEN signer_lease.expires_at < NOW() THEN $2 WHEN signer_lease.owner_node = $2 THEN $2 ELSE signer_lease.owner_node END,
+			fencing_token = CASE WHEN signer_lease.expires_at < NOW() THEN signer_lease.fencing_token + 1 ELSE signer_lease.fencing_token END,
+			acquired_at = CASE WHEN signer_lease.expires_at < NOW() OR signer_lease.owner_node = $2 THEN NOW() ELSE signer_lease.acquired_at END,
+			expires_at = CASE WHEN signer_lease.expires_at < NOW() OR signer_lease.owner_node = $2 THEN $3 ELSE signer_lease.expires_at END,
+			updated_at = NOW()
+		RETURNING fencing_token`
+	rivalReserve = `INSERT INTO rival.signer_nonce_allocation (signer, nonce, status, locked_until, fencing_token, created_at, updated_at)
+		VALUES ($1, $2, 'HELD', $3, $4, NOW(), NOW())
+		ON CONFLICT (signer, nonce) DO UPDATE SET
+			status = EXCLUDED.status, locked_until = EXCLUDED.locked_until, fencing_token = EXCLUDED.fencing_token, updated_at = NOW()
+		WHERE signer_nonce_allocation.fencing_token <= EXCLUDED.fencing_token AND signer_nonce_allocation.status IN ('HELD', 'RELEASED')`
+)
+
+func newRivals(b *testing.B, address string, signers int) *rivals {
+	b.Helper()
+	r := &rivals{outlook: lookAt(b, address), next: make([]int64, signers)}
+	r.exec(rivalSchema)
+	for range signers {
+		r.conns = append(r.conns, lookAt(b, address).conn)
+	}
+	return r
+}
+
+func (r *rivals) race(b *testing.B) time.Duration {
+	b.Helper()
+	ctx := context.Background()
+	return together(b, len(r.conns), func(n int) error {
+		signer := chain.Address{0x51, byte(n)}.Hex()
+		for range round {
+			until := time.Now().UTC().Add(time.Minute)
+			var token int64
+			if err := r.conns[n].QueryRow(ctx, rivalAcquire, signer, "node", until).Scan(&token); err != nil {
+				return err
+			}
+			if done, err := r.conns[n].Exec(ctx, rivalReserve, signer, r.next[n], until, token); err != nil || done.RowsAffected() != 1 {
+				return fmt.Errorf("nonce %d: %s, %w", r.next[n], done, err)
+			}
+			r.next[n]++
+		}
+		return nil
+	})
+}
+
+// end cleans up and counts as the server does in time.
+func (r *rivals) end() {
+	for _, table := range []string{"signer_lease", "signer_nonce_allocation"} {
+		r.exec(`VACUUM ANALYZE rival.` + table)
+	}
+}
