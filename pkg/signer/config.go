@@ -46,12 +46,18 @@ func (c Config) Validate() error {
 	}
 	slices.Sort(sources)
 	switch {
-	case len(sources) == 0:
-		return errors.New("keystore_dir: no key (name the folder of the encrypted keys, or a remote signer in remote_url)")
 	case len(sources) > 1:
 		return fmt.Errorf("%s: keys come from one place, and several are named: %s (remove all but one)", sources[1], strings.Join(sources, ", "))
 	case c.RemoteURL.IsSet():
 		return c.validateRemote()
+	}
+	return nil
+}
+
+// Demand names what is missing where there has to be a key. A process that never signs has none, and is configured all the same.
+func (c Config) Demand() error {
+	if c.KeystoreDir == "" && !c.RemoteURL.IsSet() && len(c.DevKeys) == 0 {
+		return errors.New("keystore_dir: no key (name the folder of the encrypted keys, or a remote signer in remote_url)")
 	}
 	return nil
 }
@@ -81,7 +87,7 @@ func (c Config) validateRemote() error {
 // Open returns the signers of every account, keystores in the order of their files' names. Decrypting one takes about a second; a remote signer is not
 // asked anything yet.
 func Open(cfg Config) (all []Signer, err error) {
-	if err := cfg.Validate(); err != nil {
+	if err := errors.Join(cfg.Demand(), cfg.Validate()); err != nil {
 		return nil, fmt.Errorf("signer: %w", err)
 	}
 	switch {

@@ -199,7 +199,7 @@ func (d emergencyDesk) take(ctx context.Context, action emergency.Action, cause 
 		return errors.Join(err, shown)
 	}
 	if o.DryRun {
-		_, err = fmt.Fprintf(d.out, "run %s: nothing was done; it would succeed. To do it: --keeperctl.dry-run=false\n", o.Run)
+		_, err = fmt.Fprintf(d.out, "run %s: nothing was done; it would succeed. To do it: --keeperctl.dry_run=false\n", o.Run)
 		return err
 	}
 	if !action.OnChain() {

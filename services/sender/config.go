@@ -114,7 +114,15 @@ func (g Gas) of(k job.Kind) uint64 {
 }
 
 // Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c Config) Validate() error { return nil }
+func (c Config) Validate() error {
+	if c.Tier.Monitor {
+		return nil // it never signs
+	}
+	if err := c.Signer.Demand(); err != nil {
+		return fmt.Errorf("signer.%w", err)
+	}
+	return nil
+}
 
 // What nobody means to configure.
 const (

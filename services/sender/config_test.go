@@ -60,3 +60,15 @@ func TestDatabaseTimesSuitTheLease(t *testing.T) {
 		t.Error("a shorter time is kept")
 	}
 }
+
+// TIER-19: a monitor is configured without keys; a sender is not.
+func TestOnlyAMonitorIsWithoutKeys(t *testing.T) {
+	cfg := DefaultConfig()
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "signer.keystore_dir: no key") {
+		t.Errorf("a sender without keys: %v", err)
+	}
+	cfg.Tier.Monitor = true
+	if err := cfg.Validate(); err != nil {
+		t.Errorf("a monitor without keys: %v", err)
+	}
+}
