@@ -83,7 +83,7 @@ func (t *Tenure) Tend(ctx context.Context) (rest time.Duration, err error) {
 	case err == nil:
 		return t.rest(), nil
 	default:
-		return min(t.ttl/20, t.left()), nil //nolint:nilerr // it is asked again, until the deadline says that the tenure is over
+		return min(t.ttl/20, t.left()), nil
 	}
 }
 

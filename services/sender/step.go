@@ -176,7 +176,7 @@ func (w *steppedWorker) hold(ctx context.Context) error {
 	if err != nil {
 		w.notices.set(w.name, err.Error())
 		w.due = now.Add(ttl / 10)
-		return nil //nolint:nilerr // it is asked for again, and readiness has been told
+		return nil
 	}
 	w.notices.set(w.name, "")
 	w.tenure, w.due, w.passes = t, now.Add(ttl/3), nil

@@ -245,11 +245,10 @@ func (w *worker) once(ctx context.Context, p pass, said *string) (signals [2]<-c
 	case lease.Lost(err):
 		return signals, 0, err
 	}
-	*said = w.say(w.part(p), *said, err)
-	if err != nil {
-		return [2]<-chan struct{}{}, again, nil
+	if *said = w.say(w.part(p), *said, err); err == nil {
+		return signals, idle, nil
 	}
-	return signals, idle, nil
+	return [2]<-chan struct{}{}, again, nil // it is made again, and readiness has been told
 }
 
 // part names a pass in notices.
