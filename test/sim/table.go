@@ -152,6 +152,9 @@ func lossRatio(k job.Kind) float64 {
 func (r Result) Row() string {
 	s := r.Scenario
 	verdict := "as expected"
+	if len(s.Expect) == 0 {
+		verdict = "-"
+	}
 	if misses := r.Misses(); len(misses) > 0 {
 		verdict = "**not**: " + strings.Join(misses, "; ")
 	}
