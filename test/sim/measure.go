@@ -120,6 +120,19 @@ func (e Expectation) Miss(plays []Play) string {
 	return ""
 }
 
+// Says tells what was measured and what was expected, in one line.
+func (e Expectation) Says(plays []Play) string {
+	unit := measures[e.Measure].unit
+	var bounds []string
+	if e.AtLeast != nil {
+		bounds = append(bounds, "at least "+figure(*e.AtLeast, unit))
+	}
+	if e.AtMost != nil {
+		bounds = append(bounds, "at most "+figure(*e.AtMost, unit))
+	}
+	return fmt.Sprintf("%s is %s (%s)", e.about(), figure(e.value(plays), unit), strings.Join(bounds, ", "))
+}
+
 func (e Expectation) value(plays []Play) float64 {
 	return measures[e.Measure].of(e, choose(plays, e.chooses), plays)
 }

@@ -75,6 +75,10 @@ func TestMiss(t *testing.T) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
 	}
+	e := Expectation{Measure: "executed", AtLeast: bound(60), AtMost: bound(70)}
+	if got, want := e.Says(threeFates()), "executed is 66.67 % (at least 60 %, at most 70 %)"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
 }
 
 func TestResultFailsWhereAPromiseIsBroken(t *testing.T) {

@@ -54,12 +54,15 @@ func (r Result) Write(out io.Writer) error {
 }
 
 func (r Result) writeVerdict(out io.Writer) error {
-	misses := r.Misses()
-	verdict := fmt.Sprintf("as expected (%d expectations)", len(r.Scenario.Expect))
-	if len(misses) > 0 {
-		verdict = "NOT as expected:\n  " + strings.Join(misses, "\n  ")
+	verdict := fmt.Sprintf("as expected (%d expectations):", len(r.Scenario.Expect))
+	var lines []string
+	for _, e := range r.Scenario.Expect {
+		lines = append(lines, e.Says(r.Plays))
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", verdict)
+	if misses := r.Misses(); len(misses) > 0 {
+		verdict, lines = "NOT as expected:", misses
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n  %s\n", verdict, strings.Join(lines, "\n  "))
 	return err
 }
 
