@@ -49,6 +49,9 @@ sim: setup ## every scenario of three keepers in virtual time, 20 seeds each
 failover: setup ## the first six scenarios with real processes, 300 jobs each, and the chain's word on them (25 minutes)
 	@KEEPER_FAILOVER=1 go test -count=1 -v -timeout 90m ./test/failover
 
+hammer: setup ## three senders on one signer, frozen, killed and cut off, for about a minute (JOBS=n)
+	@KEEPER_HAMMER=$(or $(JOBS),2000) go test -count=1 -v -timeout 30m -run 'TestSenders$$' ./test/hammer
+
 mutants: setup ## remove one guard of the sender at a time, in a copy, and see the suite turn red
 	@test/mutants/mutants.sh
 

@@ -22,6 +22,9 @@ type Config struct {
 	IdleInTransactionTimeout time.Duration `toml:"idle_in_transaction_timeout" help:"how long a silent client may hold a transaction open"`
 	// PollInterval is how late a change of state is noticed when its notification was lost.
 	PollInterval time.Duration `toml:"poll_interval" help:"how often to look for changes without having been notified"`
+	// PlanOnce has the server plan each statement once a connection, for any arguments, and not at every execution. It is for whom small statements of the same
+	// shape are all there is: planning the claim of a nonce takes longer than executing it. It is the program's choice, and no setting.
+	PlanOnce bool `toml:"-"`
 }
 
 // DefaultConfig has no address: every keeper has a database of its own.

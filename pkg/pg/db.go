@@ -57,6 +57,9 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 		"tcp_keepalives_interval": "2",
 		"tcp_keepalives_count":    "3",
 	})
+	if c.PlanOnce {
+		p.ConnConfig.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	}
 	p.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		acceptArrays(conn.TypeMap())
 		return nil

@@ -180,11 +180,11 @@ func (g Gas) Validate() error {
 }
 
 // database is the database's configuration with times that suit leases: a statement or transaction that hangs is ended well before the lease is, because
-// it would hold the row that a successor needs.
+// it would hold the row that a successor needs. Its statements are planned once.
 func (c Config) database() pg.Config {
 	db, most := c.Postgres, c.Sender.LeaseTTL/4
 	db.ConnectTimeout, db.StatementTimeout = min(db.ConnectTimeout, most), min(db.StatementTimeout, most)
-	db.IdleInTransactionTimeout = min(db.IdleInTransactionTimeout, most)
+	db.IdleInTransactionTimeout, db.PlanOnce = min(db.IdleInTransactionTimeout, most), true
 	return db
 }
 

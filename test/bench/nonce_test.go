@@ -197,6 +197,7 @@ func (c *claimants) end() {
 func openAt(b *testing.B, address string, signers int) *pg.DB {
 	b.Helper()
 	cfg := pg.DefaultConfig()
+	cfg.PlanOnce = true // as the sender has it
 	cfg.URL, cfg.MaxConns = secret.MustURL(address), signers+2
 	db, err := pg.Open(b.Context(), cfg, "claimants")
 	if err != nil {

@@ -77,6 +77,7 @@ func newAllocator(ctx context.Context) (*allocator, error) {
 		return nil, err
 	}
 	cfg := pg.DefaultConfig()
+	cfg.PlanOnce = true // as the sender has it
 	cfg.URL = secret.MustURL(o.Database)
 	cfg.MaxConns = 12
 	cfg.ConnectTimeout, cfg.StatementTimeout, cfg.IdleInTransactionTimeout = leaseTTL/4, leaseTTL/4, leaseTTL/4 // as a sender has them
