@@ -49,7 +49,7 @@ func traffic(s Scenario, random *rand.Rand) (all []work) {
 		}
 		w := work{number: len(all) + 1, kind: drawKind(shares, random.IntN(total)), placed: at}
 		if w.kind == limitOrder || w.kind == job.Liquidation {
-			w.due = at.Truncate(time.Second)
+			w.due = max(at.Truncate(time.Second), time.Second) // zero is what is due at once
 			w.placed = w.due - patience
 		}
 		if random.Float64()*100 < s.Jobs.Poison {
