@@ -44,7 +44,7 @@ chaos: setup ## kill scanner and statevm 200 times at labelled points; lie to th
 	@KEEPER_LONG=1 KEEPER_KILLS=$(or $(KILLS),200) go test -count=1 -v -timeout 90m ./test/chaos
 
 sim: setup ## every scenario of three keepers in virtual time, 20 seeds each
-	@KEEPER_LONG=1 go test -count=1 -v -timeout 60m ./test/sim
+	@GOGC=300 KEEPER_LONG=1 go test -count=1 -v -timeout 60m -run TestScenarios ./test/sim
 
 failover: setup ## the first six scenarios with real processes, 300 jobs each, and the chain's word on them (25 minutes)
 	@KEEPER_FAILOVER=1 go test -count=1 -v -timeout 90m ./test/failover
