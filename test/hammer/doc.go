@@ -4,8 +4,8 @@
 //
 // There are three strengths:
 //
-//   - TestSenders: the sender as it is shipped, with Kafka, on a node that mines at once. A short run is part of every test run; KEEPER_HAMMER=n makes it
-//     n jobs (`make hammer` takes about a minute).
+//   - TestSenders: the sender as it is shipped, with Kafka, on a node that mines at once. `make hammer` takes about a minute;
+//     KEEPER_HAMMER=n makes it n jobs.
 //   - TestSendersOnEVM: the same on the devnet's real EVM with real orders, KEEPER_LONG=1.
 //   - TestAllocations: the stores, the lease and the node's client without the rest of the sender, for numbers that the whole sender does not reach in
 //     reasonable time; a short run each time, and KEEPER_LONG=1 KEEPER_HAMMER=1000000 for the long one.

@@ -19,8 +19,11 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
-// NON-1, NON-2, NON-4, NON-13, NON-14: three senders as they are shipped fight for one signer.
+// NON-1, NON-2, NON-4, NON-13, NON-14: three senders as they are shipped fight for one signer. KEEPER_HAMMER=n, or KEEPER_LONG=1 for a few hundred jobs.
 func TestSenders(t *testing.T) {
+	if os.Getenv("KEEPER_HAMMER") == "" && os.Getenv("KEEPER_LONG") == "" {
+		t.Skip("takes a minute: make hammer, or set KEEPER_LONG=1")
+	}
 	s := newSite(t)
 	processes, said := s.senders(senders), s.planner(size(t, 300))
 	began := time.Now()

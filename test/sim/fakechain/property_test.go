@@ -37,7 +37,7 @@ func (s *storm) anyJob() (j job.Job, some bool) {
 }
 
 func (s *storm) trade() {
-	account := chain.Address{rapid.Byte().Draw(s.rt, "trader")}
+	account := chain.Address{rapid.Byte().Draw(s.rt, "trader"), 1} // nobody who has positions by orders
 	m := s.venue.Markets()[0]
 	switch rapid.IntRange(0, 3).Draw(s.rt, "trade") {
 	case 0:
