@@ -24,6 +24,14 @@ func twice(r ledger.Row) ledger.Row {
 	return r
 }
 
+// liquidatedThenTried is a position that the Master has liquidated and a tier has called a liquidation for afterwards.
+func liquidatedThenTried(tier int) ledger.Row {
+	r := executed(1, 2, 0)
+	r.Kind = job.Liquidation
+	r.Losers = []ledger.Loser{{Tx: ledger.Tx{Tier: tier, Gas: 40}, Late: true, Reverted: true}}
+	return r
+}
+
 func TestExpectation(t *testing.T) {
 	master := Expectation{By: []int{1}, P99: 3 * time.Second}
 	withdrawn := twice(ledger.Row{Kind: job.Order, State: ledger.Withdrawn})
@@ -42,6 +50,8 @@ func TestExpectation(t *testing.T) {
 		{"late", master, []ledger.Row{executed(1, 1, 3001*time.Millisecond)}, []string{"99 of 100", "3.001s"}},
 		{"twice", master, []ledger.Row{twice(executed(1, 1, 0))}, []string{"1 transactions came when their job was done, 0 may"}},
 		{"twice, which may be", Expectation{By: []int{1}, Duplicates: 1}, []ledger.Row{twice(executed(1, 1, 0))}, nil},
+		{"a position of the same key, once more", master, []ledger.Row{executed(1, 1, 0), liquidatedThenTried(1)}, nil},
+		{"two keepers liquidate", master, []ledger.Row{executed(1, 1, 0), liquidatedThenTried(2)}, []string{"1 transactions came when their job was done"}},
 		{"after its owner took it back", master, []ledger.Row{executed(1, 1, 0), withdrawn}, nil},
 		{"left over", master, []ledger.Row{executed(1, 1, 0), {Kind: job.Deposit, State: ledger.Waiting, BornMs: 1}}, []string{"1 requests were executed by nobody"}},
 		{"a trigger order waits", master, []ledger.Row{executed(1, 1, 0), {Kind: job.Order, State: ledger.Waiting}}, nil},
