@@ -47,11 +47,22 @@ type drain struct {
 
 // pass takes tasks until there is none left to take, or the gate is closed.
 func (d *drain) pass(ctx context.Context) error {
-	heads, depth, err := d.survey(ctx)
+	signer := d.tenure.Fence().Signer
+	depth, err := d.queue.Depth(ctx, signer)
 	if err != nil {
 		return err
 	}
+	spent, err := d.count(ctx)
+	if err != nil {
+		return err
+	}
+	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
+	d.metrics.spent.WithLabelValues(signer.Hex()).Set(float64(spent))
 	for ctx.Err() == nil {
+		heads, err := d.queue.Heads(ctx, signer, txm.Pick{Except: d.sleeping(), Limit: d.batch, Liquidations: d.limits.flights().Liquidations})
+		if err != nil {
+			return err
+		}
 		if len(heads) == 0 {
 			return errors.Join(d.idle(ctx, depth), d.tidy(ctx))
 		}
@@ -62,40 +73,8 @@ func (d *drain) pass(ctx context.Context) error {
 		if open, err := d.take(ctx, heads); err != nil || !open {
 			return err
 		}
-		if heads, err = d.heads(ctx); err != nil {
-			return err
-		}
 	}
 	return nil
-}
-
-// survey asks at once, because a job waits for the answers: which tasks come first, how many there are, and what the signer has spent.
-func (d *drain) survey(ctx context.Context) (heads []txm.Intent, depth int, err error) {
-	signer := d.tenure.Fence().Signer
-	asleep := d.sleeping()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) { heads, err = d.pick(ctx, asleep); return err })
-	group.Go(func() (err error) { depth, err = d.queue.Depth(ctx, signer); return err })
-	group.Go(func() error {
-		spent, err := d.count(ctx)
-		if err == nil {
-			d.metrics.spent.WithLabelValues(signer.Hex()).Set(float64(spent))
-		}
-		return err
-	})
-	if err := group.Wait(); err != nil {
-		return nil, 0, err
-	}
-	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
-	return heads, depth, nil
-}
-
-// heads are the tasks that come first now.
-func (d *drain) heads(ctx context.Context) ([]txm.Intent, error) { return d.pick(ctx, d.sleeping()) }
-
-func (d *drain) pick(ctx context.Context, asleep []int64) ([]txm.Intent, error) {
-	pick := txm.Pick{Except: asleep, Limit: d.batch, Liquidations: d.limits.flights().Liquidations}
-	return d.queue.Heads(ctx, d.tenure.Fence().Signer, pick)
 }
 
 // idle says why nothing of a queue is taken, if that is not the order of things.
