@@ -104,7 +104,7 @@ func (a chainAPI) GetTransactionByHash(hash common.Hash) *txJSON {
 
 func (a chainAPI) GetTransactionReceipt(hash common.Hash) *receiptJSON {
 	at, tx := a.n.chain.GetCanonicalTransaction(hash)
-	if tx == nil {
+	if tx == nil || at.BlockIndex > a.n.head.Load().Number.Uint64() { // a block is stored before it is what clients see as latest
 		return nil
 	}
 	receipts := a.n.chain.GetReceiptsByHash(at.BlockHash)

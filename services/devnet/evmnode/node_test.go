@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"math/big"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -384,6 +385,29 @@ func TestConfigIsChecked(t *testing.T) {
 		if node, err := New(cfg); err == nil {
 			t.Errorf("accepted %+v", cfg)
 			_ = node.Close()
+		}
+	}
+}
+
+// Whoever sees a receipt sees its block: the state of latest has the transaction in it.
+func TestReceiptsComeWithTheirBlock(t *testing.T) {
+	c := start(t, Config{Manual: true}, 1)
+	latest := rpc.BlockNumberOrHashWithNumber(rpc.LatestBlockNumber)
+	for i := range uint64(150) {
+		tx := c.emit(0, 1)
+		var mining sync.WaitGroup
+		mining.Go(func() {
+			if err := c.Mine(1); err != nil {
+				t.Errorf("mining: %v", err)
+			}
+		})
+		for (chainAPI{c.Node}).GetTransactionReceipt(tx.Hash()) == nil && !t.Failed() {
+			runtime.Gosched() // the moment is short: nothing slower would see it
+		}
+		next, err := stateAPI{c.Node}.GetTransactionCount(c.account(0), &latest)
+		mining.Wait()
+		if err != nil || uint64(next) != i+1 {
+			t.Fatalf("the receipt of nonce %d is there, and latest says that %d are used, %v", i, next, err)
 		}
 	}
 }
