@@ -1,9 +1,8 @@
 // Package sender turns jobs into transactions: once each, with nonces nobody else was given, and remembered before they are heard of.
 //
 // A member of the group on the job topic gets partitions, and for each an intake stores its jobs as intents, or lets them wait in memory while they are
-// another keeper's to execute. In worker-queue mode the signers that hash to
-// a partition come with it; in basic mode every sender tries for the lease of every signer whose key it has. For each signer a worker holds the lease and
-// runs three loops under it:
+// another keeper's to execute. In worker-queue mode the signers that hash to a partition come with it; in basic mode every sender tries for the lease of
+// every signer whose key it has. For each signer a worker holds the lease and runs three loops under it:
 //
 //	drain    takes the most urgent intents down the road: settle → turn → recheck → claim → send
 //	confirm  follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts again what is not mined, raises
