@@ -84,6 +84,21 @@ func (b *Board) Latest(token chain.Address) (r Report, ok bool) {
 	return h.kept[len(h.kept)-1], true
 }
 
+// At returns the report of a token with exactly this time, in ms.
+func (b *Board) At(token chain.Address, ms uint64) (r Report, ok bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	h := b.tokens[token]
+	if h == nil {
+		return Report{}, false
+	}
+	at, known := h.search(ms)
+	if !known {
+		return Report{}, false
+	}
+	return h.kept[at], true
+}
+
 // FirstAtOrAfter returns the first report of a token whose second, as the contract sees it, is at or after the given one. It returns none while there
 // is none, and none for a second before the window: what came first then is no longer known.
 //

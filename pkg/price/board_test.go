@@ -66,6 +66,15 @@ func (t *twin) latest(token chain.Address) (best Report, ok bool) {
 	return best, ok
 }
 
+func (t *twin) at(token chain.Address, ms uint64) (r Report, ok bool) {
+	for _, r := range t.known(token) {
+		if r.TimeMs == ms {
+			return r, true
+		}
+	}
+	return Report{}, false
+}
+
 func (t *twin) firstAtOrAfter(token chain.Address, second uint64) (best Report, ok bool) {
 	if second*1000 < t.floor(token) {
 		return Report{}, false
@@ -144,6 +153,17 @@ func TestBoardIsItsTwin(t *testing.T) {
 				got, ok := board.Latest(at)
 				if want, found := dumb.latest(at); ok != found || !same(got, want) {
 					t.Fatalf("latest %+v, %t; want %+v, %t", got, ok, want, found)
+				}
+			},
+			"at": func(t *rapid.T) {
+				at, ms := token(rapid.IntRange(0, 3).Draw(t, "token")), seconds.Draw(t, "second")*1000
+				if n := len(dumb.all); n > 0 && rapid.Bool().Draw(t, "one that was added") {
+					r := dumb.all[rapid.IntRange(0, n-1).Draw(t, "which")]
+					at, ms = r.Token, r.TimeMs
+				}
+				got, ok := board.At(at, ms)
+				if want, found := dumb.at(at, ms); ok != found || !same(got, want) {
+					t.Fatalf("at %d: %+v, %t; want %+v, %t", ms, got, ok, want, found)
 				}
 			},
 			"first": func(t *rapid.T) {

@@ -41,7 +41,8 @@ type desk struct {
 func newDesk() *desk {
 	q := newQuotes()
 	d := &desk{quotes: q, at: nowMs, finder: &finder{
-		book: newBook(liquidation.ArmedRatio), births: newBirths(q), spacing: newSpacing(perp.Uint{}), live: newLive(),
+		book: newBook(liquidation.ArmedRatio), births: newBirths(q), freshness: newFreshness(q.board), spacing: newSpacing(perp.Uint{}),
+		live:    newLive(),
 		signers: []chain.Address{{100}, {101}}, outlived: outlived{metrics: NewMetrics(prometheus.NewRegistry())},
 	}}
 	d.load()

@@ -7,6 +7,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/price"
 )
 
 // Metrics are what the planner counts.
@@ -58,9 +59,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		passes: seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the snapshot."),
 		ticks:  seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the candidates it makes."),
 		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
-		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the job it makes standing on the job topic; "+
-			"whole seconds of the source count."),
-		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the job it makes standing on the job topic."),
+		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the liquidation it makes due standing on the job topic; "+
+			"whole seconds of the source count. What a change of the state makes due is not counted."),
+		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the liquidation it makes due standing on the job topic."),
 	}
 	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.passes, m.ticks, m.sweeps, m.reported, m.received)
 	return m
@@ -93,15 +94,12 @@ func (m *Metrics) swept(s liquidation.Swept, took time.Duration) {
 	m.tiers.WithLabelValues("fire").Set(float64(len(s.Liquidatable)))
 }
 
-// announced notes a job that stands on the topic. A price-born one that is new has the report that bore it as its index token's newest.
-func (m *Metrics) announced(j job.Job, fresh bool, q *quotes) {
-	m.published.WithLabelValues(string(j.Kind)).Inc()
-	if !fresh || j.Kind != job.Liquidation || len(j.Tokens) == 0 {
-		return
-	}
-	if r, known := q.board.Latest(j.Tokens[0]); known {
-		now := uint64(time.Now().UnixMilli())
-		m.reported.Observe(float64(now-min(now, r.TimeMs)) / 1000)
-		m.received.Observe(float64(now-min(now, r.ReceivedMs)) / 1000)
-	}
+// announced notes a job that stands on the topic.
+func (m *Metrics) announced(j job.Job) { m.published.WithLabelValues(string(j.Kind)).Inc() }
+
+// madeDue notes that a new job which a report made due stands on the topic.
+func (m *Metrics) madeDue(r price.Report) {
+	now := uint64(time.Now().UnixMilli())
+	m.reported.Observe(float64(now-min(now, r.TimeMs)) / 1000)
+	m.received.Observe(float64(now-min(now, r.ReceivedMs)) / 1000)
 }

@@ -1,0 +1,48 @@
+package planner
+
+import (
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+)
+
+// freshness tells a job that a report made due from one that a change of the state made due: only the first has a way from a report to the topic that could
+// be measured. A market whose newest report no pass had judged with before is fresh, and what a pass finds new in it is laid to that report. What the first
+// pass over a market finds may have been due for long, and is laid to none.
+type freshness struct {
+	board  *price.Board
+	judged map[chain.Address]uint64       // ms of the newest report that a market was judged with
+	fresh  map[chain.Address]price.Report // of the markets of the pass under way
+}
+
+func newFreshness(board *price.Board) *freshness {
+	return &freshness{board: board, judged: map[chain.Address]uint64{}}
+}
+
+// begin starts a pass.
+func (f *freshness) begin() { f.fresh = map[chain.Address]price.Report{} }
+
+// judge notes that a market is judged at a moment.
+func (f *freshness) judge(row perp.Market, m *due.Moment) {
+	token, newest := chain.Address{}, uint64(0)
+	for _, t := range []chain.Address{row.IndexToken, row.LongToken, row.ShortToken} {
+		if q, reported := m.Quotes[t]; reported && q.TimeMs > newest {
+			token, newest = t, q.TimeMs
+		}
+	}
+	before, known := f.judged[row.MarketToken]
+	if newest <= before {
+		return
+	}
+	f.judged[row.MarketToken] = newest
+	if r, kept := f.board.At(token, newest); known && kept {
+		f.fresh[row.MarketToken] = r
+	}
+}
+
+// report returns the report that what is new in a market is laid to, if there is one.
+func (f *freshness) report(market chain.Address) (r price.Report, made bool) {
+	r, made = f.fresh[market]
+	return r, made
+}
