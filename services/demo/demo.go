@@ -21,7 +21,12 @@ func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) err
 	if cfg.Demo.Duration == 0 {
 		act.Run = Lasts(math.MaxInt64)
 	}
-	scenes, err := perform(ctx, cfg.Demo, log, screen, func(ctx context.Context, p *Play) error { return p.Perform(ctx, act) })
+	var delays spread
+	scenes, err := perform(ctx, cfg.Demo, log, screen, func(ctx context.Context, p *Play) error {
+		err := p.Perform(ctx, act)
+		delays = p.stack.reportToJob(ctx)
+		return err
+	})
 	if err != nil || len(scenes) == 0 {
 		return err
 	}
@@ -29,6 +34,7 @@ func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) err
 	if err := ledger.TotalsOf(scenes[0].Rows).Report(cfg.Demo.Keepers, lossRatios).Write(screen.Out); err != nil {
 		return err
 	}
+	screen.Say(fmt.Sprintf("\nliquidations from the price report that made them due to the job topic, in the eyes of every keeper: %s", &delays))
 	return verdict(scenes[0].Rows)
 }
 
