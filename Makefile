@@ -9,7 +9,7 @@ GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 TEST_TIMEOUT := 25m
 GO_TEST      := go test -race -timeout $(TEST_TIMEOUT)
 
-.PHONY: help setup build demo demo-failover sim failover hammer test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check alerts-check fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check alerts-check fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -46,11 +46,15 @@ chaos: setup ## kill scanner and statevm 200 times at labelled points; lie to th
 sim: setup ## every scenario of three keepers in virtual time, 20 seeds each
 	@GOGC=300 KEEPER_LONG=1 go test -count=1 -v -timeout 60m -run TestScenarios ./test/sim
 
-failover: setup ## the first six scenarios with real processes, 300 jobs each, and the chain's word on them (25 minutes)
+failover: setup ## the first six scenarios with real processes, 300 jobs each, and the chain's word on them (half an hour)
 	@KEEPER_FAILOVER=1 go test -count=1 -v -timeout 90m ./test/failover
 
 hammer: setup ## three senders on one signer, frozen, killed and cut off, for about a minute (JOBS=n)
 	@KEEPER_HAMMER=$(or $(JOBS),2000) go test -count=1 -v -timeout 30m -run 'TestSenders$$' ./test/hammer
+
+hammer-long: setup ## the same for a million allocations, and for ten thousand orders on the devnet's EVM (an hour)
+	@KEEPER_LONG=1 KEEPER_HAMMER=$(or $(JOBS),1000000) go test -count=1 -v -timeout 120m -run TestAllocations ./test/hammer
+	@KEEPER_LONG=1 KEEPER_HAMMER=$(or $(JOBS),10000) go test -count=1 -v -timeout 90m -run TestSendersOnEVM ./test/hammer
 
 mutants: setup ## remove one guard of the sender at a time, in a copy, and see the suite turn red
 	@test/mutants/mutants.sh
