@@ -45,7 +45,9 @@ func TestNoncesConform(t *testing.T) {
 // NON-7, NON-8, NON-13, NON-14, LIQ-6, and S1 to S13 where they concern intents.
 func TestIntentsConform(t *testing.T) {
 	txmtest.Run(t, func(t *testing.T) txmtest.Stores {
-		db := pgtest.DB(t)
+		url := pgtest.URL(t)
+		noStrays(t, url)
+		db := open(t, url)
 		return txmtest.Stores{
 			Leases: db.Leases(), Nonces: db.Leases(), Intents: db.Intents(),
 			Register: func(ctx context.Context, signer chain.Address) error {

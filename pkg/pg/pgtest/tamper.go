@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Tamper changes a database behind the keeper's back, to where no keeper would bring it by itself.
+// Tamper changes a database behind the keeper's back, to where no keeper would bring it by itself: no trigger refuses it anything.
 func Tamper(tb testing.TB, databaseURL string, statements ...string) {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), databaseURL)
@@ -14,7 +14,7 @@ func Tamper(tb testing.TB, databaseURL string, statements ...string) {
 		tb.Fatal(err)
 	}
 	defer func() { _ = conn.Close(tb.Context()) }()
-	for _, s := range statements {
+	for _, s := range append([]string{`SET session_replication_role = replica`}, statements...) {
 		if _, err := conn.Exec(tb.Context(), s); err != nil {
 			tb.Fatalf("%s: %v", s, err)
 		}
