@@ -9,15 +9,18 @@
 //
 // # Guaranteed
 //
-// Under the policy windows, two keepers whose heads are at most the guard apart and who agree on a job's birth and on the evidence never both own the
-// job: a window belongs to one tier, nothing is sent in its last part, and a suspicion is applied by the suspect at once and by the others later. A job that
-// was put into a queue leaves it as ready, removed, or ended for its age, once.
+// Under the policy windows, two keepers whose heads are at most the guard apart and who agree on a job's birth and on the facts up to their heads never both
+// own the job: a window belongs to one tier, nothing is sent in its last part, and a suspicion is applied by the suspect at once and by the others later.
+// A suspicion takes no turn from anybody but the suspect: whatever is suspected, a keeper has the windows that the clock gives it, so that suspecting one that
+// is down never lets a job wait longer. A job that was put into a queue leaves it as ready, removed, or ended for its age, once.
 //
 // # Not guaranteed
 //
-// That only one transaction is sent: a transaction may be slow and land in another's window, evidence may be seen in another order, and at the moment at which
-// a suspicion shifts the windows of jobs older than one, keepers whose heads are apart shift them as far apart. The contract arbitrates then, and the loser's
-// transaction reverts.
+// That only one transaction is sent: a transaction may be slow and land in another's window, evidence may be seen in another order, and what a simulated call
+// shows is known to one keeper alone. The contract arbitrates then, and the loser's transaction reverts.
+//
+// That a job waits no longer than a window for the next keeper: where the deputy of a suspected keeper goes down as well, its jobs wait for both windows,
+// until it is suspected itself. It is the two keepers' own time, and no more than if nobody had been suspected.
 //
 // That a suspicion is just. Executions are believed before they are final, and a reorg may take back the one that accused somebody: the accusation stays until
 // the accused executes anything.

@@ -17,15 +17,19 @@ const (
 // from the same facts. It is for one goroutine at a time.
 //
 // An owner missed a job when its whole window passed and another tier then executed the job, or a simulated call at the window's end would have
-// succeeded; so a poison job, which nobody can execute, accuses nobody. Whoever missed three jobs running is suspected and passed over; one success clears
-// it. If all are suspected, none is.
+// succeeded; so a poison job, which nobody can execute, accuses nobody. Whoever missed three jobs running is suspected; one success clears it, and of all
+// windows that ended before it. If all are suspected, none is.
+//
+// A window belongs to the same tier by the clock, whatever is suspected. That of a suspected tier passes to the next one that is not: so a suspicion takes
+// windows from nobody but the suspect, and no job waits longer for it.
 type Evidence struct {
 	self   int
 	tiers  int
 	window uint64 // ms
 
-	misses    []int  // by tier, from 1; jobs missed in a row
-	suspected []bool // by tier, from 1
+	misses    []int    // by tier, from 1; jobs missed in a row
+	suspected []bool   // by tier, from 1
+	alive     []uint64 // by tier, from 1; block time (Unix ms) of the newest job it executed, 0 = none
 	changes   []change
 	jobs      map[string]*course
 	probes    map[uint64]probe // by minute of birth
@@ -55,7 +59,8 @@ type course struct {
 // NewEvidence returns what a keeper of the given tier knows at the start: nothing against anybody.
 func NewEvidence(self, tiers int, window time.Duration) *Evidence {
 	return &Evidence{
-		self: self, tiers: tiers, window: uint64(window.Milliseconds()), misses: make([]int, tiers+1), suspected: make([]bool, tiers+1),
+		self: self, tiers: tiers, window: uint64(window.Milliseconds()),
+		misses: make([]int, tiers+1), suspected: make([]bool, tiers+1), alive: make([]uint64, tiers+1),
 		jobs: map[string]*course{}, probes: map[uint64]probe{},
 	}
 }
@@ -104,23 +109,24 @@ func (e *Evidence) Executed(id string, by int, atMs uint64) {
 	for tier := 1; !known && tier < by; tier++ {
 		e.charge(tier, atMs)
 	}
-	e.misses[by] = 0
+	e.misses[by], e.alive[by] = 0, max(e.alive[by], atMs)
 	e.set(by, false, atMs)
 }
 
 // Feasible notes, at a time (Unix ms), that a simulated call after a job's n-th window (from 0) would succeed, although nobody has executed the job. Only this
-// keeper knows: it counts from now on, so that an owner that is alive has the others' lag to show it.
+// keeper knows: it counts from now on, so that an owner that is alive has the others' lag to show it. Whoever can make such calls does not accuse itself.
 func (e *Evidence) Feasible(id string, n, nowMs uint64) {
 	if c := e.jobs[id]; c != nil && !c.done {
-		e.missed(c, id, n, 0, nowMs)
+		e.missed(c, id, n, e.self, nowMs)
 	}
 }
 
-// missed charges the owner of a job's n-th window, once a job, if the window was its own from the beginning to the end.
+// missed charges the owner of a job's n-th window, once a job, if the window was its own from the beginning to the end. What ended before the owner last
+// executed anything says nothing of it: when keepers that were all down return, they find the windows of the outage missed by each other.
 func (e *Evidence) missed(c *course, id string, n uint64, by int, atMs uint64) {
 	begins := c.birthMs + n*e.window
 	owner := e.ownerAt(id, n, begins)
-	if owner == by || owner != e.ownerAt(id, n, begins+e.window-1) || slices.Contains(c.charged, owner) {
+	if owner == by || owner != e.ownerAt(id, n, begins+e.window-1) || e.alive[owner] >= begins+e.window || slices.Contains(c.charged, owner) {
 		return
 	}
 	c.charged = append(c.charged, owner)
@@ -147,10 +153,10 @@ func (e *Evidence) Missed(tier int) int { return e.misses[tier] }
 // Suspected reports whether a tier is suspected by the facts so far.
 func (e *Evidence) Suspected(tier int) bool { return e.suspected[tier] }
 
-// Order returns the tiers that share a job at a time (Unix ms), as this keeper has to see it: its own suspicion holds at once and its own clearing later,
-// those of the others the other way round, so that two never think a window theirs.
-func (e *Evidence) Order(id string, nowMs uint64) []int {
-	return e.order(id, func(tier int) bool {
+// Owner returns the tier that owns a job's n-th window (from 0) at a time (Unix ms), as this keeper has to see it: its own suspicion holds at once and its own
+// clearing later, those of the others the other way round, so that two never think a window theirs.
+func (e *Evidence) Owner(id string, n, nowMs uint64) int {
+	return e.owner(id, n, func(tier int) bool {
 		if tier == e.self {
 			return e.suspectedAt(tier, nowMs, 0, othersLag)
 		}
@@ -160,25 +166,25 @@ func (e *Evidence) Order(id string, nowMs uint64) []int {
 
 // ownerAt is the owner of a job's n-th window as a neutral watcher sees it at a time: the same for every keeper.
 func (e *Evidence) ownerAt(id string, n, atMs uint64) int {
-	order := e.order(id, func(tier int) bool { return e.suspectedAt(tier, atMs, othersLag, 0) })
-	return order[n%uint64(len(order))]
+	return e.owner(id, n, func(tier int) bool { return e.suspectedAt(tier, atMs, othersLag, 0) })
 }
 
-func (e *Evidence) order(id string, suspected func(tier int) bool) []int {
-	var order []int
-	probe := e.isProbe(id)
-	for tier := 1; tier <= e.tiers; tier++ {
-		if probe || !suspected(tier) {
-			order = append(order, tier)
+// owner is the tier whose window it is by the clock, or else the next one that is not suspected.
+func (e *Evidence) owner(id string, n uint64, suspected func(tier int) bool) int {
+	regular := e.regular(n)
+	if e.isProbe(id) {
+		return regular
+	}
+	for i := range e.tiers {
+		if tier := (regular-1+i)%e.tiers + 1; !suspected(tier) {
+			return tier
 		}
 	}
-	if len(order) == 0 { // all are suspected: none is
-		for tier := 1; tier <= e.tiers; tier++ {
-			order = append(order, tier)
-		}
-	}
-	return order
+	return regular // all are suspected: none is
 }
+
+// regular is the tier to which the clock alone gives the n-th window (from 0) of any job.
+func (e *Evidence) regular(n uint64) int { return int(n%uint64(e.tiers)) + 1 }
 
 func (e *Evidence) isProbe(id string) bool {
 	c := e.jobs[id]
@@ -203,7 +209,7 @@ func (e *Evidence) suspectedAt(tier int, atMs uint64, lag, clearLag time.Duratio
 // be asked again then.
 func (e *Evidence) until(nowMs, thenMs uint64) uint64 {
 	for _, c := range e.changes {
-		if c.suspected != (c.tier == e.self) { // see Order: others' suspicion and one's own clearing come late
+		if c.suspected != (c.tier == e.self) { // see Owner: others' suspicion and one's own clearing come late
 			if at := c.atMs + uint64(othersLag.Milliseconds()); at > nowMs {
 				thenMs = min(thenMs, at)
 			}

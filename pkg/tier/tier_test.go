@@ -123,11 +123,11 @@ func TestEvidence(t *testing.T) {
 	}
 	e.Born("probe", at(2)) // the first of its minute
 	e.Born("second", at(2)+5)
-	if got := e.Order("probe", at(2)+10_000); len(got) != 3 {
-		t.Errorf("the probe is shared by %v", got)
+	if got := e.Owner("probe", 0, at(2)+10_000); got != 1 {
+		t.Errorf("the probe is tier %d's", got)
 	}
-	if got := e.Order("second", at(2)+40_000); len(got) != 2 || got[0] != 2 {
-		t.Errorf("the second job of the minute is shared by %v", got)
+	if got := e.Owner("second", 0, at(2)+40_000); got != 2 {
+		t.Errorf("the second job of the minute is tier %d's", got)
 	}
 	e.Executed("probe", 1, at(2)+41_000)
 	if e.Suspected(1) {
@@ -201,13 +201,13 @@ func TestFeasibleCountsFromNow(t *testing.T) {
 	}
 	e.Born("probe", restart)
 	e.Born("fresh", restart+1)
-	if got := e.Order("fresh", restart+2999); got[0] != 1 {
-		t.Errorf("shared by %v at once", got)
+	if got := e.Owner("fresh", 0, restart+2999); got != 1 {
+		t.Errorf("tier %d's at once", got)
 	}
 	e.Executed("fresh", 1, restart+1000)
 	e.Born("next", restart+3000)
-	if got := e.Order("next", restart+10_000); got[0] != 1 {
-		t.Errorf("shared by %v although the Master has executed a job", got)
+	if got := e.Owner("next", 0, restart+10_000); got != 1 {
+		t.Errorf("tier %d's although the Master has executed a job", got)
 	}
 }
 
@@ -228,60 +228,10 @@ func TestKeeperLearnsWhatItMissedWhileAway(t *testing.T) {
 		}
 		e.Born("probe", 180_000)
 		e.Born("fresh", 181_000)
-		if got := e.Order("fresh", 182_000); got[0] != 2 {
-			t.Errorf("%s: shared by %v", name, got)
+		if got := e.Owner("fresh", 0, 182_000); got != 2 {
+			t.Errorf("%s: tier %d's", name, got)
 		}
 	}
-}
-
-// TIER-10: if all are suspected, none is.
-func TestAllSuspected(t *testing.T) {
-	e := NewEvidence(1, 2, window)
-	for i, id := range []string{"a", "b", "c", "d", "e", "f", "g"} {
-		e.Born(id, uint64(i))
-		e.Feasible(id, 0, 100_000)
-		e.Feasible(id, 1, 100_000)
-	}
-	if !e.Suspected(1) || !e.Suspected(2) {
-		t.Fatal("not both are suspected")
-	}
-	if got := e.Order("g", 1_000_000); len(got) != 2 {
-		t.Errorf("shared by %v", got)
-	}
-}
-
-// The suspect applies a suspicion at once and a clearing late, the others the other way round: between them nobody or one owns a job, never two.
-func TestSuspicionIsNeverSharedByTwo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		keepers := []*Evidence{nil, NewEvidence(1, 3, window), NewEvidence(2, 3, window), NewEvidence(3, 3, window)}
-		var now uint64 = 600_000
-		for i := range rapid.IntRange(1, 30).Draw(t, "jobs") {
-			id := strings.Repeat("x", i+1)
-			by := rapid.IntRange(0, 3).Draw(t, "by")
-			age := rapid.Uint64Range(100, 95_000).Draw(t, "age")
-			for _, e := range keepers[1:] {
-				e.Born(id, now)
-				e.Executed(id, by, now+age)
-			}
-			now += age + rapid.Uint64Range(0, 20_000).Draw(t, "pause")
-			fresh := Job{ID: "fresh" + id, BirthMs: now}
-			ask := now + rapid.Uint64Range(0, 90_000).Draw(t, "ask")
-			owners := 0
-			for self, e := range keepers {
-				if e == nil {
-					continue
-				}
-				e.Born(fresh.ID, fresh.BirthMs)
-				if (Windows{Self: self, Window: window, Evidence: e}).Turn(fresh, ask).Mine {
-					owners++
-				}
-			}
-			if owners > 1 {
-				t.Fatalf("job born %d has %d owners at %d", fresh.BirthMs, owners, ask)
-			}
-			now = ask
-		}
-	})
 }
 
 // TIER-8: each thing that closes the gate is named, and so is for what it closes it.

@@ -22,8 +22,10 @@ type Turn struct {
 	Owner int
 	// Window counts the windows of the job's life, from 0; 0 where the policy has none.
 	Window uint64
-	// From is the tier that had its chance before the owner: that of the window before, or the Master where it is passed over. 0 = nobody had.
+	// From is the tier that was to act before the owner: the last one but the owner to which the clock has given a window. 0 = nobody was.
 	From int
+	// Deputy says that the window is that of From by the clock, which is suspected.
+	Deputy bool
 }
 
 // Policy decides turns.
@@ -71,8 +73,8 @@ func (d Delay) Recovering(nowMs uint64) bool {
 	return nowMs < d.StartedMs+uint64(d.RecoveryBuffer.Milliseconds())
 }
 
-// Windows gives each tier the job for a window of its age, in turn, for ever (TIER-9). Suspected tiers are passed over; see [Evidence]. It runs on the
-// chain's clock and has no start-up delay: whether this keeper knows enough to act is the question of the freshness gate (TIER-8).
+// Windows gives each tier the job for a window of its age, in turn, for ever (TIER-9). The next tier stands in for one that is suspected; see [Evidence]. It
+// runs on the chain's clock and has no start-up delay: whether this keeper knows enough to act is the question of the freshness gate (TIER-8).
 type Windows struct {
 	Self     int
 	Window   time.Duration
@@ -82,27 +84,28 @@ type Windows struct {
 // Turn implements [Policy].
 func (w Windows) Turn(j Job, nowMs uint64) Turn {
 	window := uint64(w.Window.Milliseconds())
-	order := w.Evidence.Order(j.ID, nowMs)
 	age := nowMs - min(nowMs, j.BirthMs)
 	n := age / window
 	begins := j.BirthMs + n*window
 	ends := begins + window - uint64(Guard.Milliseconds())
-	t := Turn{Owner: order[n%uint64(len(order))], Window: n, From: before(order, n)}
+	t := Turn{Owner: w.Evidence.Owner(j.ID, n, nowMs), Window: n}
+	t.Deputy = t.Owner != w.Evidence.regular(n)
+	t.From = w.before(t.Owner, n)
 	if t.Owner == w.Self && nowMs < ends {
-		t.Mine, t.EndsMs = true, w.Evidence.until(nowMs, ends)
+		t.Mine, t.EndsMs = true, ends // what is known already and takes effect later only gives
 	} else {
 		t.NextMs = w.Evidence.until(nowMs, begins+window)
 	}
 	return t
 }
 
-// before is the tier that had its chance before the owner of the n-th window.
-func before(order []int, n uint64) int {
-	switch {
-	case n > 0:
-		return order[(n-1)%uint64(len(order))]
-	case order[0] != 1:
-		return 1
+// before is the last tier but the owner to which the clock has given a window up to the n-th, or 0.
+func (w Windows) before(owner int, n uint64) int {
+	if tier := w.Evidence.regular(n); tier != owner {
+		return tier
+	}
+	if n > 0 && w.Evidence.tiers > 1 {
+		return w.Evidence.regular(n - 1)
 	}
 	return 0
 }

@@ -260,7 +260,7 @@ func (t *turns) taken(j job.Job) {
 		return
 	}
 	why := "its window passed"
-	if turn.Window == 0 {
+	if turn.Deputy {
 		why = "it is suspected"
 	}
 	t.metrics.takeovers.WithLabelValues(fmt.Sprint(turn.From)).Inc()
