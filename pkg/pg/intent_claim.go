@@ -52,8 +52,8 @@ var (
 		SELECT hash, intent, $1, nonce, 1, 'EXEC', raw, tip, cap, gas, $3 FROM signed WHERE (SELECT count(*) FROM allocated) = cardinality($4::bigint[])
 		RETURNING 1
 	)
-	SELECT (SELECT count(*) FROM stored), set_config('synchronous_commit', 'on', true),
-		1 / ((SELECT count(*) FROM advanced) * cardinality($4::bigint[]) = (SELECT count(*) FROM stored))::integer`)
+	SELECT count(*), set_config('synchronous_commit', 'on', true),
+		1 / (EXISTS (SELECT FROM advanced)::integer * cardinality($4::bigint[]) = count(*))::integer FROM stored`)
 	// Why a claim found nothing to do: read afterwards, so it explains and decides nothing.
 	whyNotClaimed = register("why not claimed", `SELECT
 		EXISTS (SELECT FROM keeper.signer_lease WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp()),
