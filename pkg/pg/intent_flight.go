@@ -35,7 +35,8 @@ var (
 			gas_used = excluded.gas_used, gas_price = excluded.gas_price, outcome = excluded.outcome, reason = excluded.reason, seen_at = excluded.seen_at)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM mined)`)
 	takeBackReceipt = register("take back receipt", `WITH `+fenceHeld+`, gone AS (
-		DELETE FROM keeper.tx_receipt r USING held WHERE r.tx_hash = $4 AND r.block_hash = $5 AND NOT r.final
+		DELETE FROM keeper.tx_receipt r USING held, keeper.tx_attempt a
+		WHERE a.hash = $4 AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = $5 AND NOT r.final
 			AND EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = r.intent AND t.signer = $1 AND t.state = 'MINED')
 		RETURNING r.intent
 	), back AS (
@@ -44,8 +45,8 @@ var (
 	finishIntent = register("finish intent", `WITH `+fenceHeld+`, ended AS (
 		UPDATE keeper.tx_intent t SET state = $6, outcome = r.outcome, reason = r.reason, ended_at = clock_timestamp(), updated_at = clock_timestamp(),
 			rearm_ms = $7, given_up = $8, reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
-		FROM held, keeper.tx_receipt r
-		WHERE r.tx_hash = $4 AND r.block_hash = $5 AND t.id = r.intent AND t.signer = $1 AND t.state = ANY ($9)
+		FROM held, keeper.tx_attempt a, keeper.tx_receipt r
+		WHERE a.hash = $4 AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = $5 AND t.id = r.intent AND t.signer = $1 AND t.state = ANY ($9)
 		RETURNING t.id, t.nonce
 	), final AS (
 		UPDATE keeper.tx_receipt r SET final = true FROM ended WHERE r.intent = ended.id

@@ -1,0 +1,82 @@
+package pg_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+)
+
+// growing are the tables that get a row for each job or transaction, forever.
+var growing = []string{"tx_intent", "tx_attempt", "tx_receipt", "signer_nonce_allocation"}
+
+// wholesale are the statements that may read a growing table from end to end: those of an operator's command, never those of a process at work.
+var wholesale = []string{"call off", "count of transactions sent", "liquidations", "lock pause"}
+
+var sequentialScan = regexp.MustCompile(`Seq Scan on (\w+)`)
+
+// No statement looks through all that the keeper ever did: where the planner has been told to avoid that, it could only do so because no index serves.
+func TestNoStatementScansWhatGrows(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan"); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range pg.StatementTexts() {
+		for _, table := range scanned(t, conn, text) {
+			if slices.Contains(growing, table) && !slices.Contains(wholesale, name) {
+				t.Errorf("statement %q scans %s", name, table)
+			}
+		}
+	}
+	if got := scanned(t, conn, `SELECT hash FROM keeper.tx_attempt WHERE gas = $1`); !slices.Equal(got, []string{"tx_attempt"}) {
+		t.Errorf("a statement without an index scans %v", got)
+	}
+}
+
+// scanned are the tables that a statement's generic plan scans.
+func scanned(t *testing.T, conn *pgx.Conn, text string) (tables []string) {
+	t.Helper()
+	described, err := conn.Prepare(t.Context(), "judged", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := conn.Deallocate(t.Context(), "judged"); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	if !explained.MatchString(text) {
+		return nil
+	}
+	nothing := strings.TrimSuffix(strings.Repeat("NULL, ", len(described.ParamOIDs)), ", ")
+	if nothing != "" {
+		nothing = "(" + nothing + ")"
+	}
+	rows, err := conn.Query(t.Context(), fmt.Sprintf("EXPLAIN EXECUTE judged%s", nothing))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	for _, line := range lines {
+		if m := sequentialScan.FindStringSubmatch(line); m != nil {
+			tables = append(tables, m[1])
+		}
+	}
+	return tables
+}
+
+// explained are the statements that have a plan.
+var explained = regexp.MustCompile(`(?i)^\s*(SELECT|WITH|INSERT|UPDATE|DELETE)\b`)
