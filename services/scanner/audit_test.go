@@ -15,7 +15,6 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx/gmxtest"
 	"perpkeeper/pkg/wire"
@@ -44,40 +43,55 @@ type auditedBlock struct {
 	txs    []chain.Tx
 }
 
-// audit reads a partition from its first record on.
-func audit(ctx context.Context, client *bus.Client, partition int) (audited, error) {
-	var a audited
-	topic := wire.LogTopic(1337)
-	first, end, err := client.Bounds(ctx, topic, partition)
-	if err != nil || first != 0 {
-		return a, fmt.Errorf("the partition begins at %d: %w", first, err)
+// auditor is a reader of one partition that has come as far as next, and goes on from there: what it has read is on the topic for ever.
+type auditor struct {
+	audited
+	epoch   uint64
+	open    []auditedBlock // of a range there may be several
+	records []wire.Record
+	next    int64
+	wrong   error // what no reader can follow
+}
+
+// audit reads a partition from its first record to its present end. Each record is read once, however often the test looks.
+func (k *kafka) audit(ctx context.Context, partition int) (audited, error) {
+	for len(k.auditors) <= partition {
+		k.auditors = append(k.auditors, &auditor{})
 	}
-	reader := client.Reader(topic, partition, 0)
-	var open []auditedBlock // of a range there may be several
-	var records []wire.Record
-	epoch := uint64(0)
-	for reader.Offset() < end {
+	a := k.auditors[partition]
+	topic := wire.LogTopic(1337)
+	first, end, err := k.client.Bounds(ctx, topic, partition)
+	if err != nil || first != 0 || end < a.next {
+		return audited{}, fmt.Errorf("the partition begins at %d and ends at %d, %d were read: %w", first, end, a.next, err)
+	}
+	reader := k.client.Reader(topic, partition, a.next)
+	for a.wrong == nil && a.next < end {
 		r, err := reader.Next(ctx)
 		if err != nil {
-			return a, err
+			return a.audited, err
 		}
-		m, meta, err := wire.Decode(r)
-		if err != nil {
-			return a, err
-		}
-		if meta.Epoch < epoch {
-			a.stale++
-			continue
-		}
-		epoch = meta.Epoch
-		if err := a.take(m, r, &open, &records); err != nil {
-			return a, fmt.Errorf("partition %d, offset %d: %w", partition, r.Offset, err)
+		a.next = reader.Offset()
+		if err := a.read(r); err != nil {
+			a.wrong = fmt.Errorf("partition %d, offset %d: %w", partition, r.Offset, err)
 		}
 	}
-	if len(records) > 0 {
-		return a, fmt.Errorf("partition %d ends inside a block", partition)
+	if a.wrong == nil && len(a.records) > 0 {
+		return a.audited, fmt.Errorf("partition %d ends inside a block", partition)
 	}
-	return a, nil
+	return a.audited, a.wrong
+}
+
+func (a *auditor) read(r wire.Record) error {
+	m, meta, err := wire.Decode(r)
+	if err != nil {
+		return err
+	}
+	if meta.Epoch < a.epoch {
+		a.stale++
+		return nil
+	}
+	a.epoch = meta.Epoch
+	return a.take(m, r, &a.open, &a.records)
 }
 
 // into returns the open block that a record says it is of.
@@ -249,7 +263,7 @@ func (a *audited) rewind(m chain.Reorg) error {
 	if at == len(a.blocks)-1 || a.blocks[len(a.blocks)-1].end.Block != m.OldTip || a.blocks[at+1].ranged {
 		return fmt.Errorf("going back from %+v to %+v does not fit", m.OldTip, m.Ancestor)
 	}
-	a.blocks = a.blocks[:at+1]
+	a.blocks = slices.Clip(a.blocks[:at+1]) // what was handed out before is not written over
 	return nil
 }
 
@@ -302,11 +316,15 @@ func (tr *truth) block(ctx context.Context, hash chain.Hash) ([]auditedBlock, er
 	if err != nil {
 		return nil, err
 	}
+	want := make([]auditedBlock, partitions)
+	if len(block.Transactions()) == 0 {
+		tr.known[hash] = want
+		return want, nil
+	}
 	receipts, err := tr.client.BlockReceipts(ctx, rpc.BlockNumberOrHashWithHash(block.Hash(), false))
 	if err != nil {
 		return nil, err
 	}
-	want := make([]auditedBlock, partitions)
 	for i, receipt := range receipts {
 		tx, ours := block.Transactions()[i], 0
 		for _, l := range receipt.Logs {
@@ -378,7 +396,7 @@ func compare(ctx context.Context, k *kafka, tr *truth, first uint64) ([]audited,
 	count := int(header.Number.Uint64() - first + 1)
 	all := make([]audited, partitions)
 	for p := range all {
-		if all[p], err = audit(ctx, k.client, p); err != nil {
+		if all[p], err = k.audit(ctx, p); err != nil {
 			return all, &wrongError{err}
 		}
 		blocks := all[p].blocks

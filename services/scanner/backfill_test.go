@@ -19,7 +19,7 @@ import (
 func old(t *testing.T) *devnet {
 	t.Helper()
 	d := startDevnet(t)
-	for i := range byte(6) {
+	for i := range byte(3) {
 		d.trade(i)
 		d.mine(30)
 	}

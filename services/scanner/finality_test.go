@@ -35,7 +35,7 @@ func audits(t *testing.T, k *kafka) []audited {
 	all := make([]audited, partitions)
 	for p := range all {
 		var err error
-		if all[p], err = audit(t.Context(), k.client, p); err != nil {
+		if all[p], err = k.audit(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -245,7 +245,8 @@ func parameterSet(seed byte) chain.Log {
 // kafka is an embedded broker with the topics of the devnet's chain.
 type kafka struct {
 	*broker.Broker
-	client *bus.Client
+	client   *bus.Client
+	auditors []*auditor // by partition
 }
 
 func startKafka(t testing.TB) *kafka {
@@ -255,7 +256,7 @@ func startKafka(t testing.TB) *kafka {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	k := &kafka{b, newBus(t, b.Addr())}
+	k := &kafka{Broker: b, client: newBus(t, b.Addr())}
 	k.ensure(t, partitions)
 	return k
 }

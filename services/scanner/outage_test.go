@@ -60,7 +60,7 @@ func TestKafkaDownAndUp(t *testing.T) {
 	}
 	b := run()
 	address := b.Addr()
-	k := &kafka{b, newBus(t, address)}
+	k := &kafka{Broker: b, client: newBus(t, address)}
 	k.ensure(t, partitions)
 	tr := newTruth(d)
 	s := start(t, testConfig(d, address), k)
