@@ -184,7 +184,7 @@ type claims struct {
 	name []byte
 }
 
-var prepared = regexp.MustCompile(`(stmtcache_[0-9a-f]+)\x00WITH wanted AS \(`)
+var prepared = regexp.MustCompile(`(stmtcache_[0-9a-f]+)\x00WITH advanced AS \(`)
 
 // in reports whether a request executes the claim.
 func (c *claims) in(piece []byte) bool {
