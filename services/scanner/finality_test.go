@@ -230,32 +230,39 @@ func TestCheckFinality(t *testing.T) {
 	}
 }
 
-// frozen is a node that stays where the chain is now: for whoever asks by number or tag.
-func frozen(t *testing.T, d *devnet) lie {
+// frozen is a node that stays where the chain is now: it knows no later block, neither by number nor by hash. It names no head, which would hide the
+// chain from a scanner that asks it first.
+func frozen(t *testing.T, d *devnet) lies {
 	t.Helper()
 	head := d.Head().Number.Uint64()
-	answers := map[string]json.RawMessage{}
+	answers := map[string]json.RawMessage{`"latest"true`: noHead, `"latest"false`: noHead}
 	ask := func(at, full string) {
+		var block struct{ Hash string }
 		var raw json.RawMessage
 		if err := d.client.Client().CallContext(t.Context(), &raw, "eth_getBlockByNumber", json.RawMessage(at), json.RawMessage(full)); err != nil {
 			t.Fatal(err)
 		}
-		answers[at+full] = raw
+		if err := json.Unmarshal(raw, &block); err != nil {
+			t.Fatal(err)
+		}
+		answers[at+full], answers[fmt.Sprintf("%q%s", block.Hash, full)] = raw, raw
 	}
 	for _, full := range []string{"true", "false"} {
-		ask(`"latest"`, full)
 		ask(`"finalized"`, full)
 		for n := range head + 1 {
 			ask(fmt.Sprintf(`"0x%x"`, n), full)
 		}
 	}
-	return func(params []json.RawMessage, _ json.RawMessage) json.RawMessage {
+	known := func(params []json.RawMessage, _ json.RawMessage) json.RawMessage {
 		if answer, known := answers[string(params[0])+string(params[1])]; known {
 			return answer
 		}
 		return json.RawMessage(`null`)
 	}
+	return lies{"eth_getBlockByNumber": known, "eth_getBlockByHash": known}
 }
+
+var noHead = json.RawMessage(`{"code":-32000,"message":"no head at the moment"}`)
 
 // One endpoint on a branch that lacks a final block, while another has it, is no reason to halt: it is not believed. Once all have left it, it is one.
 func TestOneEndpointCannotHalt(t *testing.T) {
@@ -267,7 +274,8 @@ func TestOneEndpointCannotHalt(t *testing.T) {
 	cfg := through(testConfig(d, k.Addr()), hasty, steady)
 	s := start(t, cfg, k)
 	finalized(t, d, k, tr)
-	steady.tell("eth_getBlockByNumber", frozen(t, d))
+	past := frozen(t, d)
+	steady.tellAll(past)
 	d.reorg(6, evmnode.Replay)
 	eventually(t, "the endpoint is excluded", func() error {
 		for _, e := range s.chain.Endpoints() {
@@ -284,6 +292,6 @@ func TestOneEndpointCannotHalt(t *testing.T) {
 			t.Errorf("partition %d has halted", p)
 		}
 	}
-	steady.tell("eth_getBlockByNumber", nil)
+	steady.repent(past)
 	halts(t, d, k, s, 6)
 }
