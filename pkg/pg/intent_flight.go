@@ -29,8 +29,8 @@ var (
 		FROM held, keeper.tx_attempt a WHERE a.hash = $4 AND a.signer = $1 AND t.id = a.intent AND t.state = ANY ($12)
 		RETURNING t.id
 	), seen AS (
-		INSERT INTO keeper.tx_receipt AS r (intent, tx_hash, block, block_hash, ok, gas_used, gas_price, outcome, reason)
-		SELECT id, $4, $5, $6, $7, $8, $9, $10, $11 FROM mined
+		INSERT INTO keeper.tx_receipt AS r (intent, signer, tx_hash, block, block_hash, ok, gas_used, gas_price, outcome, reason)
+		SELECT id, $1, $4, $5, $6, $7, $8, $9, $10, $11 FROM mined
 		ON CONFLICT (intent) DO UPDATE SET tx_hash = excluded.tx_hash, block = excluded.block, block_hash = excluded.block_hash, ok = excluded.ok,
 			gas_used = excluded.gas_used, gas_price = excluded.gas_price, outcome = excluded.outcome, reason = excluded.reason, seen_at = excluded.seen_at)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM mined)`)

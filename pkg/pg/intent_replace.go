@@ -3,8 +3,11 @@ package pg
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -52,21 +55,28 @@ var (
 	SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM stored), set_config('synchronous_commit', 'on', true),
 		1 / ((SELECT count(*) FROM filler) = (SELECT count(*) FROM stored))::integer`)
 	selectSpent = register("spent by signer", `SELECT least($2::numeric, (
-		SELECT coalesce(sum(r.gas_used::numeric * r.gas_price), 0) FROM keeper.tx_receipt r JOIN keeper.tx_intent t ON t.id = r.intent
-		WHERE t.signer = $1 AND r.seen_at > clock_timestamp() - interval '24 hours') + (
+		SELECT coalesce(sum(r.gas_used::numeric * r.gas_price), 0) FROM keeper.tx_receipt r
+		WHERE r.signer = $1 AND r.seen_at > clock_timestamp() - interval '24 hours') + (
 		SELECT coalesce(sum(dear.cost), 0) FROM (
 			SELECT max(a.gas::numeric * a.cap) AS cost FROM keeper.tx_intent t JOIN keeper.tx_attempt a ON a.intent = t.id
-			WHERE t.signer = $1 AND t.state = ANY ($3) GROUP BY t.id) AS dear))::bigint`)
+			WHERE t.signer = $1 AND t.state IN `+inFlightStates+` AND t.state = ANY ($3) GROUP BY t.id) AS dear))::bigint`)
 )
 
 // Replace implements txm.Flights.
 func (s Intents) Replace(ctx context.Context, f lease.Fence, r txm.Replacement) error {
 	var setting string
 	tx, least := r.Tx, fmt.Sprintf("1.%02d", txm.MinGrowth)
-	return s.db.fencedInto(ctx, "replace", f, replaceAttempt, []any{
+	err := s.db.fencedInto(ctx, "replace", f, replaceAttempt, []any{
 		r.Intent, r.After[:], tx.Hash[:], r.Kind, tx.Raw, tx.Tip, tx.Cap, tx.Gas, tx.Nonce, least, replaceable(), r.Cancel.Outcome, escape(r.Cancel.Reason),
 	}, &setting)
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == codeUniqueViolation && refused.ConstraintName == indexAttemptSequence {
+		return &txm.RefusedError{Op: "replace", Why: txm.Moved} // another one that came after the same attempt was stored in the same moment
+	}
+	return err
 }
+
+// indexAttemptSequence is the unique index that lets one attempt follow another.
+const indexAttemptSequence = "tx_attempt_signer_nonce_seq_key"
 
 // Fill implements txm.Flights.
 func (s Intents) Fill(ctx context.Context, f lease.Fence, tx txm.SignedTx) error {

@@ -17,9 +17,10 @@ import (
 var growing = []string{"tx_intent", "tx_attempt", "tx_receipt", "signer_nonce_allocation"}
 
 // wholesale are the statements that may read a growing table from end to end: those of an operator's command, never those of a process at work.
-var wholesale = []string{"call off", "count of transactions sent", "liquidations", "lock pause"}
+var wholesale = []string{"call off", "why not called off", "count of transactions sent", "liquidations", "lock pause", "pending liquidations"}
 
-var sequentialScan = regexp.MustCompile(`Seq Scan on (\w+)`)
+// scan is a line of a plan that reads a table, through an index or not. The condition by which an index finds rows stands in the next line.
+var scan = regexp.MustCompile(`(?:Seq Scan|Index Scan|Index Only Scan)(?: Backward)?(?: using (\w+))? on (\w+)`)
 
 // No statement looks through all that the keeper ever did: where the planner has been told to avoid that, it could only do so because no index serves.
 func TestNoStatementScansWhatGrows(t *testing.T) {
@@ -31,20 +32,35 @@ func TestNoStatementScansWhatGrows(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan"); err != nil {
 		t.Fatal(err)
 	}
+	partial := partialIndexes(t, conn)
 	for name, text := range pg.StatementTexts() {
-		for _, table := range scanned(t, conn, text) {
+		for _, table := range scanned(t, conn, text, partial) {
 			if slices.Contains(growing, table) && !slices.Contains(wholesale, name) {
 				t.Errorf("statement %q scans %s", name, table)
 			}
 		}
 	}
-	if got := scanned(t, conn, `SELECT hash FROM keeper.tx_attempt WHERE gas = $1`); !slices.Equal(got, []string{"tx_attempt"}) {
+	if got := scanned(t, conn, `SELECT hash FROM keeper.tx_attempt WHERE gas = $1`, partial); !slices.Equal(got, []string{"tx_attempt"}) {
 		t.Errorf("a statement without an index scans %v", got)
 	}
 }
 
+// partialIndexes hold few rows of a growing table each, those in some state, so that reading all of one is no looking through all that ever was.
+func partialIndexes(t *testing.T, conn *pgx.Conn) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), `SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indpred IS NOT NULL`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	return names
+}
+
 // scanned are the tables that a statement's generic plan scans.
-func scanned(t *testing.T, conn *pgx.Conn, text string) (tables []string) {
+func scanned(t *testing.T, conn *pgx.Conn, text string, partial []string) (tables []string) {
 	t.Helper()
 	described, err := conn.Prepare(t.Context(), "judged", text)
 	if err != nil {
@@ -70,9 +86,11 @@ func scanned(t *testing.T, conn *pgx.Conn, text string) (tables []string) {
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	for _, line := range lines {
-		if m := sequentialScan.FindStringSubmatch(line); m != nil {
-			tables = append(tables, m[1])
+	for i, line := range lines {
+		m := scan.FindStringSubmatch(line)
+		sought := i+1 < len(lines) && strings.Contains(lines[i+1], "Index Cond:")
+		if m != nil && !sought && !slices.Contains(partial, m[1]) {
+			tables = append(tables, m[2])
 		}
 	}
 	return tables

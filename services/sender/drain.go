@@ -41,12 +41,29 @@ type drain struct {
 	ended     func()       // called when an intent has ended
 	gate      func(string) // told why nothing can be sent; empty when something could
 
+	counted bool                // nothing has happened since the last tally
 	asleep  map[int64]time.Time // until when a task is passed over
 	yielded map[int64]time.Time // when a task was last told that it is another tier's
 }
 
-// pass takes tasks until there is none left to take, or the gate is closed.
+// pass takes tasks until there is none left to take, or the gate is closed. What is to be counted is counted afterwards, while no job waits for it. Until
+// then the purse knows less than it may spend rather than more: what was taken from it counts at once. The first pass of a tenure, and one after a failure,
+// cannot rely on that and counts first.
 func (d *drain) pass(ctx context.Context) error {
+	if !d.counted {
+		if err := d.tally(ctx); err != nil {
+			return err
+		}
+	}
+	d.counted = false
+	if err := d.empty(ctx); err != nil {
+		return err
+	}
+	return d.tally(ctx)
+}
+
+// tally counts what is queued and what the signer has spent.
+func (d *drain) tally(ctx context.Context) error {
 	signer := d.tenure.Fence().Signer
 	depth, err := d.queue.Depth(ctx, signer)
 	if err != nil {
@@ -58,18 +75,23 @@ func (d *drain) pass(ctx context.Context) error {
 	}
 	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
 	d.metrics.spent.WithLabelValues(signer.Hex()).Set(float64(spent))
-	for ctx.Err() == nil {
+	d.counted = true
+	return nil
+}
+
+func (d *drain) empty(ctx context.Context) error {
+	signer := d.tenure.Fence().Signer
+	for took := false; ctx.Err() == nil; took = true {
 		heads, err := d.queue.Heads(ctx, signer, txm.Pick{Except: d.sleeping(), Limit: d.batch, Liquidations: d.limits.flights().Liquidations})
 		if err != nil {
 			return err
 		}
 		if len(heads) == 0 {
-			return errors.Join(d.idle(ctx, depth), d.tidy(ctx))
+			return errors.Join(d.idle(ctx, took), d.tidy(ctx))
 		}
 		if err := d.reconcile(ctx); err != nil {
 			return err
 		}
-		depth = 0 // what is left when these are taken is not counted anew
 		if open, err := d.take(ctx, heads); err != nil || !open {
 			return err
 		}
@@ -78,11 +100,16 @@ func (d *drain) pass(ctx context.Context) error {
 }
 
 // idle says why nothing of a queue is taken, if that is not the order of things.
-func (d *drain) idle(ctx context.Context, depth int) error {
-	if depth == 0 || len(d.asleep) > 0 {
+func (d *drain) idle(ctx context.Context, took bool) error {
+	if took || len(d.asleep) > 0 {
 		return nil
 	}
-	reason, err := d.queue.Paused(ctx, d.tenure.Fence().Signer)
+	signer := d.tenure.Fence().Signer
+	depth, err := d.queue.Depth(ctx, signer)
+	if err != nil || depth == 0 {
+		return err
+	}
+	reason, err := d.queue.Paused(ctx, signer)
 	if err == nil && reason != "" {
 		d.gate("the signer is paused: " + reason)
 	}
