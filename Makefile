@@ -7,7 +7,9 @@ PROCESSES    := scanner statevm planner sender
 BINARIES     := $(PROCESSES) keeperctl devnet demo
 GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 TEST_TIMEOUT := 25m
-GO_TEST      := go test -race -timeout $(TEST_TIMEOUT)
+# The race detector leaves out the EVM's interpreter, which is not ours and shares nothing: it was half of what every test with a chain cost.
+UNRACED      := github.com/ethereum/go-ethereum/core/vm
+GO_TEST      := go test -race -gcflags=$(UNRACED)=-race=false -timeout $(TEST_TIMEOUT)
 
 .PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check alerts-check fuzz docker clean
 
