@@ -28,7 +28,7 @@ const (
 )
 
 // row plays acts on three keepers of their own, and holds what the chain says of each against what was expected. It returns the scenes.
-func row(t *testing.T, rate int, acts ...demo.Act) []demo.Scene {
+func row(t *testing.T, acts ...demo.Act) []demo.Scene {
 	t.Helper()
 	if os.Getenv("KEEPER_FAILOVER") == "" {
 		t.Skip("set KEEPER_FAILOVER=1, or run make failover")
@@ -83,28 +83,28 @@ func play(ctx context.Context, p *demo.Play, acts []demo.Act) ([]demo.Scene, err
 
 // TIER-17, TIER-18: while all are well the Master executes everything at once, and nobody else sends anything.
 func TestNormal(t *testing.T) {
-	row(t, rate, demo.Act{Name: "normal", Run: demo.Lasts(length), Expect: demo.Expectation{By: []int{1}, P99: 3 * time.Second}})
+	row(t, demo.Act{Name: "normal", Run: demo.Lasts(length), Expect: demo.Expectation{By: []int{1}, P99: 3 * time.Second}})
 }
 
 // TIER-1, TIER-10: without the Master, Backup-1 executes everything in its own window, and soon at once.
 func TestMasterDown(t *testing.T) {
-	row(t, rate, demo.Act{
+	row(t, demo.Act{
 		Name: "Master down", Open: demo.Kill(1), Run: demo.Lasts(length), Expect: demo.Expectation{By: []int{2, 3}, Heir: 2, Oldest: window + slack},
 	})
 }
 
 // TIER-1: of three keepers two may be down.
 func TestMasterAndBackupDown(t *testing.T) {
-	row(t, rate, demo.Act{
+	row(t, demo.Act{
 		Name: "Master and Backup-1 down", Open: demo.Kill(1, 2), Run: demo.Lasts(length), Expect: demo.Expectation{By: []int{3}, Oldest: 2*window + slack},
 	})
 }
 
 // TIER-9: all are down for two minutes and start together. Each executes what is in its own window, nothing is sent twice, and what piled up is done soon.
 func TestAllDownAndCommonRestart(t *testing.T) {
-	const dark, soon, oncePerSecond = 120 * time.Second, 30 * time.Second, 1
+	const dark, soon = 120 * time.Second, 30 * time.Second
 	var readyMs uint64
-	scenes := row(t, oncePerSecond,
+	scenes := row(t,
 		demo.Act{Name: "normal", Run: demo.Lasts(20 * time.Second), Expect: demo.Expectation{By: []int{1}}},
 		demo.Act{Name: "all down", Open: demo.Kill(1, 2, 3), Run: demo.Lasts(dark)},
 		demo.Act{Name: "common restart", Open: demo.Restore(1, 2, 3), Run: func(ctx context.Context, p *demo.Play) (err error) {
@@ -149,13 +149,13 @@ func TestMasterFlaps(t *testing.T) {
 		}
 		return nil
 	}
-	row(t, rate, demo.Act{Name: fmt.Sprintf("Master flaps every %s", each), Run: flap, Expect: demo.Expectation{By: []int{1, 2, 3}, Oldest: window + slack}})
+	row(t, demo.Act{Name: fmt.Sprintf("Master flaps every %s", each), Run: flap, Expect: demo.Expectation{By: []int{1, 2, 3}, Oldest: window + slack}})
 }
 
 // TIER-17: the Master returns while Backup-1 executes: it takes over again by a probe. What Backup-1 has sent by then may land late: one transaction may come
 // when its job is done.
 func TestMasterReturns(t *testing.T) {
-	row(t, rate,
+	row(t,
 		demo.Act{Name: "Master down", Open: demo.Kill(1), Run: demo.Lasts(2 * window), Expect: demo.Expectation{
 			By: []int{2, 3}, Heir: 2, Oldest: window + slack,
 		}},
