@@ -37,38 +37,44 @@ func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
 	})
 }
 
-// place finds the intents of a batch and a place for each, or says why there is none: in the order in which Postgres finds out.
+// place finds the intents of a batch and a place for each, or says why there is none: in the order in which Postgres finds out. Once its numbers and the
+// signer's limit are in order the unique indexes speak first, of the intents that are there.
 func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []*intent, slots []int, why txm.Refusal) {
 	for _, c := range b.Claims {
 		i := l.intents[c.Intent]
-		if i == nil || i.Signer != signer || !i.State.To(txm.Signed) || slices.Contains(wanted, i) {
-			return nil, nil, txm.Moved
+		if i != nil && i.Signer == signer && i.State.To(txm.Signed) && !slices.Contains(wanted, i) {
+			wanted = append(wanted, i)
 		}
-		wanted = append(wanted, i)
 	}
-	switch {
-	case a.next != b.Cursor:
-		return nil, nil, txm.CursorMoved
-	case len(a.flying)+len(wanted) > b.Limits.Signer:
-		return nil, nil, txm.SignerFull
+	full := len(a.flying)+len(b.Claims) > b.Limits.Signer
+	if a.next == b.Cursor && !full && sound(b) {
+		if why := l.busy(wanted); why != "" {
+			return nil, nil, why
+		}
 	}
 	slots, roomy := l.free(wanted, b.Limits.Liquidations)
-	if !roomy || !a.fits(b) {
-		if slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return c.Tx.Nonce < b.Cursor }) {
-			return nil, nil, txm.CursorMoved // a gap that is none any more
-		}
-		return nil, nil, txm.KeeperFull
+	switch {
+	case len(wanted) < len(b.Claims):
+		return nil, nil, txm.Moved
+	case a.next != b.Cursor:
+		return nil, nil, txm.CursorMoved
+	case full:
+		return nil, nil, txm.SignerFull
+	case roomy && sound(b) && !slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return a.taken[c.Tx.Nonce] }):
+		return wanted, slots, ""
+	case slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return c.Tx.Nonce < b.Cursor }):
+		return nil, nil, txm.CursorMoved // a gap that is none any more
 	}
-	return wanted, slots, l.busy(wanted)
+	return nil, nil, txm.KeeperFull
 }
 
-// fits tells whether the numbers of a batch are gaps below the cursor and those from it on, each once.
-func (a *account) fits(b txm.Batch) bool {
+// sound tells whether the numbers of a batch lie below its cursor, or from it on without a hole, each once.
+func sound(b txm.Batch) bool {
 	var fresh, top uint64
 	seen := map[uint64]bool{}
 	for _, c := range b.Claims {
 		n := c.Tx.Nonce
-		if seen[n] || a.taken[n] {
+		if seen[n] {
 			return false
 		}
 		seen[n], top = true, max(top, n)
