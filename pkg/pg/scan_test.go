@@ -20,7 +20,7 @@ var growing = []string{"tx_intent", "tx_attempt", "tx_receipt", "signer_nonce_al
 var wholesale = []string{"call off", "why not called off", "count of transactions sent", "liquidations", "lock pause", "pending liquidations"}
 
 // scan is a line of a plan that reads a table, through an index or not. The condition by which an index finds rows stands in the next line.
-var scan = regexp.MustCompile(`(?:Seq Scan|Index Scan|Index Only Scan)(?: Backward)?(?: using (\w+))? on (\w+)`)
+var scan = regexp.MustCompile(`(?:Seq|Index|Index Only) Scan(?: Backward)?(?: using (\w+))? on (\w+)`)
 
 // No statement looks through all that the keeper ever did: where the planner has been told to avoid that, it could only do so because no index serves.
 func TestNoStatementScansWhatGrows(t *testing.T) {
