@@ -57,7 +57,8 @@ func TestClaimRefersToWhatIsThere(t *testing.T) {
 	}
 	const nobody = 1 << 40
 	for what, intents := range map[string][]int64{
-		"nobody's": {nobody}, "another signer's": {heads[0].ID}, "one of two is nobody's": {d.intents[0], nobody}, "one of two is another's": {heads[0].ID, d.intents[0]},
+		"nobody's": {nobody}, "another signer's": {heads[0].ID},
+		"one of two is nobody's": {d.intents[0], nobody}, "one of two is another's": {heads[0].ID, d.intents[0]},
 	} {
 		var b txm.Batch
 		for n, id := range intents {

@@ -45,7 +45,8 @@ func (s *spread) String() string {
 	if s.all == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d, half of them within %s, 99 %% within %s, all within %s", s.all, boundText(s.within(0.5)), boundText(s.within(0.99)), boundText(s.within(1)))
+	return fmt.Sprintf("%d, half of them within %s, 99 %% within %s, all within %s",
+		s.all, boundText(s.within(0.5)), boundText(s.within(0.99)), boundText(s.within(1)))
 }
 
 func boundText(seconds float64) string {

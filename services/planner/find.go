@@ -11,14 +11,14 @@ import (
 
 // finder turns what waits in markets into jobs.
 type finder struct {
-	book      *book
-	births    *births
-	freshness *freshness
-	spacing   *spacing
-	live      *live
-	signers   []chain.Address
-	outlived  outlived
-	sides     map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
+	book     *book
+	births   *births
+	makers   *makers
+	spacing  *spacing
+	live     *live
+	signers  []chain.Address
+	outlived outlived
+	sides    map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
 }
 
 // sideMoment is a side of a market at a moment.
@@ -137,11 +137,11 @@ func (f *finder) everywhere() map[chain.Address]bool {
 // findAll finds the jobs of several markets. It returns those that are new.
 func (f *finder) findAll(markets map[chain.Address]bool, m *due.Moment) (fresh []job.Job, failures error) {
 	f.births.begin()
-	f.freshness.begin()
+	f.makers.begin()
 	f.sides = map[sideMoment]map[string]bool{}
 	for market := range markets {
 		if row, known := m.Market(market); known {
-			f.freshness.judge(row, m)
+			f.makers.judge(row, m)
 		}
 		jobs, failed := f.find(market, m)
 		failures = errors.Join(failures, failed)

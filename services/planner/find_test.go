@@ -41,7 +41,7 @@ type desk struct {
 func newDesk() *desk {
 	q := newQuotes()
 	d := &desk{quotes: q, at: nowMs, finder: &finder{
-		book: newBook(liquidation.ArmedRatio), births: newBirths(q), freshness: newFreshness(q.board), spacing: newSpacing(perp.Uint{}),
+		book: newBook(liquidation.ArmedRatio), births: newBirths(q), makers: newMakers(q.board), spacing: newSpacing(perp.Uint{}),
 		live:    newLive(),
 		signers: []chain.Address{{100}, {101}}, outlived: outlived{metrics: NewMetrics(prometheus.NewRegistry())},
 	}}

@@ -61,7 +61,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
 		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the liquidation it makes due standing on the job topic; "+
 			"whole seconds of the source count. What a change of the state makes due is not counted."),
-		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the liquidation it makes due standing on the job topic."),
+		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the liquidation it makes due "+
+			"standing on the job topic."),
 	}
 	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.passes, m.ticks, m.sweeps, m.reported, m.received)
 	return m

@@ -190,7 +190,7 @@ func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) erro
 	p.jobsReady.OK()
 	for _, j := range jobs {
 		p.metrics.announced(j)
-		if report, made := p.finder.freshness.report(j.Market); fresh && made && j.Kind == job.Liquidation {
+		if report, made := p.finder.makers.report(j.Market); fresh && made && j.Kind == job.Liquidation {
 			p.metrics.madeDue(report)
 		}
 		p.log.Debug().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("block", j.Evidence.Block.Number).Str("why", j.Evidence.Reason).Msg("job published")

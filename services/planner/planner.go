@@ -93,8 +93,8 @@ func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *
 		},
 	}
 	p.finder = &finder{
-		book: p.book, births: newBirths(p.quotes), freshness: newFreshness(p.quotes.board), spacing: newSpacing(cfg.Liquidation.Spacing.Factor), live: p.live, signers: cfg.Planner.Signers,
-		outlived: outlived{metrics: metrics, log: log},
+		book: p.book, births: newBirths(p.quotes), makers: newMakers(p.quotes.board), spacing: newSpacing(cfg.Liquidation.Spacing.Factor),
+		live: p.live, signers: cfg.Planner.Signers, outlived: outlived{metrics: metrics, log: log},
 	}
 	return p
 }

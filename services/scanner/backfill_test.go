@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +16,15 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-// old makes a chain with history: logs here and there among empty blocks.
+// old makes a chain with history: logs here and there among empty blocks. KEEPER_LONG=1 makes it twice as long.
 func old(t *testing.T) *devnet {
 	t.Helper()
 	d := startDevnet(t)
-	for i := range byte(3) {
+	stretches := byte(3)
+	if os.Getenv("KEEPER_LONG") != "" {
+		stretches = 6
+	}
+	for i := range stretches {
 		d.trade(i)
 		d.mine(30)
 	}

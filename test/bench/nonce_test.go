@@ -24,7 +24,8 @@ import (
 // BenchmarkNonces gives out nonces, a round of them to each signer: with the claim, which stores the signed transaction in the same statement, and then
 // with the statements that the scheme with a lease and a row for each nonce needs for the same number (see rivals), on the same server: x-rival counts the
 // two that come before the broadcast, x-rival-recorded also the third, which is the first that says by which transaction the nonce was used. After our claim
-// that is stored as well, and the bytes. Nothing is signed and nothing is broadcast on either side: it is the database's part that differs. What a round has left in flight is ended before the next one.
+// that is stored as well, and the bytes. Nothing is signed and nothing is broadcast on either side: it is the database's part that differs. What a round has
+// left in flight is ended before the next one.
 //
 // The server is one that waits for its disk at each commit, unlike that of other tests: what is not on disk when it is broadcast is given out again.
 func BenchmarkNonces(b *testing.B) {

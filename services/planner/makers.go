@@ -7,24 +7,24 @@ import (
 	"perpkeeper/pkg/price"
 )
 
-// freshness tells a job that a report made due from one that a change of the state made due: only the first has a way from a report to the topic that could
+// makers are the reports that make jobs due: it tells a job that a report made due from one that a change of the state made due: only the first has a way from a report to the topic that could
 // be measured. A market whose newest report no pass had judged with before is fresh, and what a pass finds new in it is laid to that report. What the first
 // pass over a market finds may have been due for long, and is laid to none.
-type freshness struct {
+type makers struct {
 	board  *price.Board
 	judged map[chain.Address]uint64       // ms of the newest report that a market was judged with
 	fresh  map[chain.Address]price.Report // of the markets of the pass under way
 }
 
-func newFreshness(board *price.Board) *freshness {
-	return &freshness{board: board, judged: map[chain.Address]uint64{}}
+func newMakers(board *price.Board) *makers {
+	return &makers{board: board, judged: map[chain.Address]uint64{}}
 }
 
 // begin starts a pass.
-func (f *freshness) begin() { f.fresh = map[chain.Address]price.Report{} }
+func (f *makers) begin() { f.fresh = map[chain.Address]price.Report{} }
 
 // judge notes that a market is judged at a moment.
-func (f *freshness) judge(row perp.Market, m *due.Moment) {
+func (f *makers) judge(row perp.Market, m *due.Moment) {
 	token, newest := chain.Address{}, uint64(0)
 	for _, t := range []chain.Address{row.IndexToken, row.LongToken, row.ShortToken} {
 		if q, reported := m.Quotes[t]; reported && q.TimeMs > newest {
@@ -42,7 +42,7 @@ func (f *freshness) judge(row perp.Market, m *due.Moment) {
 }
 
 // report returns the report that what is new in a market is laid to, if there is one.
-func (f *freshness) report(market chain.Address) (r price.Report, made bool) {
+func (f *makers) report(market chain.Address) (r price.Report, made bool) {
 	r, made = f.fresh[market]
 	return r, made
 }
