@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"perpkeeper/pkg/execution/ledger"
-	"perpkeeper/pkg/job"
 )
 
 // Expectation is what the chain must show of a time in which the keepers were left to themselves.
@@ -84,15 +83,11 @@ func (e Expectation) checkHeir(rows []ledger.Row) error {
 	return nil
 }
 
-// duplicates counts the transactions for jobs that had been executed. Who comes after an owner has taken his order back is not one of them, and a second
-// liquidation by the same keeper is not: its key is the position's, which may have been opened again since and have recovered, and the chain's record of a
-// transaction that reverts does not say which life it was for. That one keeper executes no job twice is shown where its own rows can be read.
+// duplicates counts the transactions for jobs that had been executed. Who comes after an owner has taken his order back is not one of them.
 func duplicates(rows []ledger.Row) (n int) {
 	for _, r := range rows {
-		for _, l := range r.Losers {
-			if r.Winner != nil && l.Late && (r.Kind != job.Liquidation || l.Tier != r.Winner.Tier) {
-				n++
-			}
+		if r.Winner != nil {
+			n += r.Late()
 		}
 	}
 	return n

@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// book notes one transaction. It returns the account of a job that it found done and did again.
+// book notes one transaction. It returns the accounts of jobs that it found done: those it did again, and those of positions it opened again.
 func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
 	endings := execution.Endings(tx.Events)
 	called := tx.called()
@@ -23,6 +23,7 @@ func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
 		rows = append(rows, l.end(n, at, tx, e, i == payer)...)
 	}
 	l.bear(at, tx, over)
+	rows = append(rows, l.reopen(tx)...)
 	switch {
 	case tx.Call != nil && !over[called]:
 		l.lose(called, at, tx)
@@ -91,6 +92,22 @@ func (l *Ledger) bear(at chain.BlockRef, tx Transaction, over map[name]bool) {
 			a.BornMs = at.TimeMs
 		}
 	}
+}
+
+// reopen closes the accounts of positions that were liquidated and live again: who comes from now on comes for the new life.
+func (l *Ledger) reopen(tx Transaction) (rows []Row) {
+	for _, e := range tx.Events {
+		increase, is := e.(perp.PositionIncreased)
+		if !is {
+			continue
+		}
+		n := name{kind: job.Liquidation, key: increase.Position.PositionKey}
+		if a := l.open[n]; a != nil && a.State == Done {
+			rows = append(rows, l.close(a)...)
+			delete(l.open, n)
+		}
+	}
+	return rows
 }
 
 // lose notes a transaction that was called for a job and did not end it.

@@ -6,7 +6,9 @@
 //
 // A job is an account that is opened by the request it executes (market orders, deposits, withdrawals, shifts: the chain names the moment since which they can
 // be executed) or by the first transaction about it (liquidations and trigger orders: the chain does not say when their condition began to hold). A second
-// success under the same key is another job: the frozen order that the frozen-order role executes, the position that was opened and liquidated again.
+// success under the same key is another job: the frozen order that the frozen-order role executes, the position that was opened and liquidated again. A
+// liquidated position that is opened again begins a new life at once, so that whoever comes then is not late for the old one. (A transaction for the old life
+// that is mined after that counts as tried in vain, not as late: its calldata does not say which life it was for.)
 //
 // # Ages
 //

@@ -99,6 +99,13 @@ func liquidates(by chain.Address, position string, gas, oracleMs uint64) Transac
 	}
 }
 
+// opens is the execution of a trader's order that opens a position.
+func opens(by chain.Address, order, position string) Transaction {
+	tx := executes(by, order, 100, perp.Executed)
+	tx.Events = append([]perp.Event{perp.PositionIncreased{OrderKey: key(order), Position: perp.Position{PositionKey: key(position)}}}, tx.Events...)
+	return tx
+}
+
 func withdraws(by chain.Address, order string) Transaction {
 	ended := perp.OrderEnded{Key: key(order), Status: perp.Cancelled, Reason: "USER_INITIATED_CANCEL"}
 	return Transaction{Tx: chain.Tx{From: by, OK: true}, Events: []perp.Event{ended}}
@@ -193,6 +200,25 @@ func TestAccounts(t *testing.T) {
 		"liquidated twice": {
 			func(s *story) { s.block(liquidates(master, "p", 100, 0)); s.block(liquidates(backup, "p", 100, 0)) },
 			[]brief{{job.Liquidation, Done, execution.Liquidated, 1, 0, "", 0, 0}, {job.Liquidation, Done, execution.Liquidated, 2, 0, "", 0, 0}},
+		},
+		"opened again after its liquidation, and tried": {
+			func(s *story) {
+				s.block(liquidates(master, "p", 100, 0))
+				s.block(opens(master, "again", "p"))
+				s.block(loses(backup, job.Liquidation, "p", 50))
+			},
+			[]brief{
+				{job.Liquidation, Done, execution.Liquidated, 1, 0, "", 0, 0}, {job.Order, Done, execution.Executed, 1, 0, "", 0, 0},
+				{job.Liquidation, Attempted, "", 0, 0, "", 0, 1},
+			},
+		},
+		"made larger while it is tried": {
+			func(s *story) {
+				s.block(loses(master, job.Liquidation, "p", 60))
+				s.block(opens(master, "more", "p"))
+				s.block(liquidates(backup, "p", 100, 0), loses(third, job.Liquidation, "p", 50))
+			},
+			[]brief{{job.Order, Done, execution.Executed, 1, 0, "", 0, 0}, {job.Liquidation, Done, execution.Liquidated, 2, 0, "", 1, 1}},
 		},
 		"a keeper nobody named": {
 			func(s *story) {

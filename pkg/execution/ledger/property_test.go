@@ -16,7 +16,7 @@ func happens(t *rapid.T) Transaction {
 	by := rapid.SampledFrom([]chain.Address{master, backup, third, stranger}).Draw(t, "by")
 	what := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "what")
 	tx := Transaction{}
-	switch rapid.IntRange(0, 6).Draw(t, "happening") {
+	switch rapid.IntRange(0, 7).Draw(t, "happening") {
 	case 0:
 		tx = asked(what)
 	case 1:
@@ -32,6 +32,8 @@ func happens(t *rapid.T) Transaction {
 	case 5: // through a contract: what it was called for cannot be read
 		tx = executes(by, what, 0, perp.Executed)
 		tx.Call = nil
+	case 6:
+		tx = opens(by, what, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "position"))
 	default:
 		tx = Transaction{Tx: chain.Tx{From: by}}
 	}
