@@ -14,7 +14,7 @@ import (
 var (
 	selectFlights = register("flights", `SELECT `+intentColumns+`, `+receiptColumns+`,
 		a.hash, a.kind, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, '')
-		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON a.intent = i.id LEFT JOIN keeper.tx_receipt r ON r.intent = i.id
+		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+attemptsOf("i")+` LEFT JOIN keeper.tx_receipt r ON r.intent = i.id
 		WHERE i.signer = $1 AND i.state IN `+inFlightStates+` ORDER BY i.nonce, a.seq`)
 	noteBroadcast = register("note broadcast", `WITH `+fenceHeld+`, noted AS (
 		UPDATE keeper.tx_attempt a SET sends = a.sends + 1, last_class = $5,

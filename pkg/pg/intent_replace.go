@@ -19,9 +19,9 @@ var (
 	// The newest attempt is named by its hash, so that of two raises that began from the same one only one is stored. What frees a nonce is never
 	// followed by what would use it.
 	replaceAttempt = register("replace attempt", `WITH `+fenceHeld+`, flying AS (
-		SELECT t.id, t.nonce FROM held, keeper.tx_intent t WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($14) AND t.nonce = $12 FOR UPDATE OF t
+		SELECT t.id, t.signer, t.nonce FROM held, keeper.tx_intent t WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($14) AND t.nonce = $12 FOR UPDATE OF t
 	), newest AS (
-		SELECT a.hash, a.seq, a.kind, a.tip, a.cap FROM flying JOIN keeper.tx_attempt a ON a.intent = flying.id ORDER BY a.seq DESC LIMIT 1
+		SELECT a.hash, a.seq, a.kind, a.tip, a.cap FROM flying JOIN keeper.tx_attempt a ON `+attemptsOf("flying")+` ORDER BY a.seq DESC LIMIT 1
 	), stored AS (
 		INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
 		SELECT $6, flying.id, $1, flying.nonce, newest.seq + 1, $7, $8, $9, $10, $11, $3 FROM flying, newest
@@ -58,7 +58,7 @@ var (
 		SELECT coalesce(sum(r.gas_used::numeric * r.gas_price), 0) FROM keeper.tx_receipt r
 		WHERE r.signer = $1 AND r.seen_at > clock_timestamp() - interval '24 hours') + (
 		SELECT coalesce(sum(dear.cost), 0) FROM (
-			SELECT max(a.gas::numeric * a.cap) AS cost FROM keeper.tx_intent t JOIN keeper.tx_attempt a ON a.intent = t.id
+			SELECT max(a.gas::numeric * a.cap) AS cost FROM keeper.tx_intent t JOIN keeper.tx_attempt a ON `+attemptsOf("t")+`
 			WHERE t.signer = $1 AND t.state IN `+inFlightStates+` AND t.state = ANY ($3) GROUP BY t.id) AS dear))::bigint`)
 )
 

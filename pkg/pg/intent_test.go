@@ -25,11 +25,12 @@ type desk struct {
 	db      *pg.DB
 	fence   lease.Fence
 	intents []int64
+	kind    job.Kind // of the jobs that are claimed
 }
 
 func newDesk(t *testing.T, jobs int) desk {
 	t.Helper()
-	d := desk{address: pgtest.URL(t)}
+	d := desk{address: pgtest.URL(t), kind: job.Order}
 	d.db = senderAt(t, d.address, "sender")
 	signer := registered(t, d.db)
 	d.fence = acquire(t, d.db, signer, time.Minute)
@@ -51,7 +52,7 @@ func newDesk(t *testing.T, jobs int) desk {
 // claim is the claim of an intent at a number.
 func (d desk) claim(intent int64, n, cursor uint64) txm.Batch {
 	tx := txm.SignedTx{Nonce: n, Hash: chain.Keccak256(fmt.Append(nil, intent, n)), Raw: []byte{1}, Gas: 1, Tip: 1, Cap: 1}
-	return txm.Batch{Claims: []txm.Claim{{Intent: intent, Tx: tx}}, Cursor: cursor, Limits: txm.Limits{Signer: 16, Liquidations: 10}}
+	return txm.Batch{Claims: []txm.Claim{{Intent: intent, Kind: d.kind, Tx: tx}}, Cursor: cursor, Limits: txm.Limits{Signer: 16, Liquidations: 10}}
 }
 
 func (d desk) mustClaim(t *testing.T, intent int64, n, cursor uint64) txm.SignedTx {

@@ -20,6 +20,12 @@ const (
 	liveStates     = `('QUEUED', 'SIGNED', 'SENT', 'MINED')`
 )
 
+// attemptsOf joins the transactions a of an intent to the intent's row, by the number they share: that is what they are indexed by. An intent without a number
+// has none.
+func attemptsOf(intent string) string {
+	return fmt.Sprintf("a.signer = %[1]s.signer AND a.nonce = %[1]s.nonce AND a.intent = %[1]s.id", intent)
+}
+
 // fenced runs a statement that begins with fenceHeld and returns how many lease rows were held and how many rows were changed.
 func (db *DB) fenced(ctx context.Context, op string, f lease.Fence, s *statement, args ...any) error {
 	return db.fencedInto(ctx, op, f, s, args)

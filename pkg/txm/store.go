@@ -67,25 +67,12 @@ type Ending struct {
 
 // Claims turn queued intents into signed ones.
 type Claims interface {
-	// Claim advances the cursor and stores numbers, transactions and states in one statement, all of the batch or nothing.
+	// Claim advances the cursor and stores numbers, transactions and states in one statement, all of the batch or nothing. A batch without claims, or whose
+	// numbers are not as [Batch.Fresh] wants them, is the caller's mistake and not refused but failed.
 	Claim(ctx context.Context, f lease.Fence, b Batch) error
 	// Claimed tells what became of a claim whose answer was lost: the hash of the first transaction that is stored for the intent, or zero if it is
 	// still without a nonce.
 	Claimed(ctx context.Context, intent int64) (chain.Hash, error)
-}
-
-// Claim is a signed transaction looking for its place.
-type Claim struct {
-	Intent int64
-	Tx     SignedTx
-}
-
-// Batch are claims that are made at once.
-type Batch struct {
-	Claims []Claim
-	// Cursor is the signer's next nonce as the caller knows it. The nonces of the claims are gaps below it, and the numbers from it on.
-	Cursor uint64
-	Limits Limits
 }
 
 // Limits of what is in flight at a time.

@@ -139,7 +139,7 @@ func (b *bench) claim(f lease.Fence, n uint64) {
 	raw, err := tx.MarshalBinary()
 	b.must(err)
 	b.must(b.db.Intents().Claim(b.t.Context(), f, txm.Batch{Cursor: n, Limits: txm.Limits{Signer: 16, Liquidations: 1}, Claims: []txm.Claim{
-		{Intent: heads[0].ID, Tx: txm.SignedTx{Nonce: n, Hash: chain.Hash(tx.Hash()), Raw: raw, Gas: 1, Tip: 1, Cap: 1}},
+		{Intent: heads[0].ID, Kind: heads[0].Job.Kind, Tx: txm.SignedTx{Nonce: n, Hash: chain.Hash(tx.Hash()), Raw: raw, Gas: 1, Tip: 1, Cap: 1}},
 	}}))
 }
 

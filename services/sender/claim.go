@@ -60,7 +60,7 @@ func (c claim) run(ctx context.Context, tasks []*task) (verdict, error) {
 			return verdict{}, err
 		}
 		c.expect(t.tx.Hash)
-		b.Claims, next = append(b.Claims, txm.Claim{Intent: t.intent.ID, Tx: t.tx}), next.Taken(t.tx.Nonce)
+		b.Claims, next = append(b.Claims, txm.Claim{Intent: t.intent.ID, Kind: t.job().Kind, Tx: t.tx}), next.Taken(t.tx.Nonce)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
 	defer cancel()

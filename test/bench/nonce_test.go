@@ -27,6 +27,9 @@ import (
 // that is stored as well, and the bytes. Nothing is signed and nothing is broadcast on either side: it is the database's part that differs. What a round has
 // left in flight is ended before the next one.
 //
+// Both find tables as after some weeks of work: with rows of the past, and cleaned up and counted now and then. (Of empty tables the server makes plans that
+// read all of them.)
+//
 // The server is one that waits for its disk at each commit, unlike that of other tests: what is not on disk when it is broadcast is given out again.
 func BenchmarkNonces(b *testing.B) {
 	for _, signers := range []int{1, 8} {
@@ -36,12 +39,20 @@ func BenchmarkNonces(b *testing.B) {
 	}
 }
 
-// round is how many nonces a signer is given between two pauses. As many are in flight then.
-const round = 256
+const (
+	// round is how many nonces a signer is given between two pauses. As many are in flight then.
+	round = 256
+	// past is how many nonces all signers together were given before.
+	past = 80_000
+	// upkeep is after how many rounds the tables are cleaned up and counted.
+	upkeep = 8
+)
 
 func nonces(b *testing.B, signers, batch int) {
 	address := durable(b)
 	ours, theirs := newClaimants(b, address, signers, batch), newRivals(b, address, signers)
+	ours.remember()
+	theirs.remember()
 	var took, reserved, recorded time.Duration
 	for b.Loop() {
 		b.StopTimer()
@@ -128,6 +139,7 @@ type claimants struct {
 	fences []lease.Fence
 	next   []uint64
 	ids    [][]int64 // queued intents of each signer
+	rounds int
 }
 
 func newClaimants(b *testing.B, address string, signers, batch int) *claimants {
@@ -146,6 +158,28 @@ func newClaimants(b *testing.B, address string, signers, batch int) *claimants {
 		c.fences = append(c.fences, fence)
 	}
 	return c
+}
+
+// remember gives each signer its part of the past.
+func (c *claimants) remember() {
+	each := past / len(c.fences)
+	for n, f := range c.fences {
+		c.exec(`WITH done AS (
+				INSERT INTO keeper.tx_intent
+					(job_id, arm, kind, key, account, class, ratio, birth_ms, job, signer, state, nonce, token, outcome, ended_at, reported_at, rearm_ms)
+				SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, $2, decode(lpad(to_hex(n), 64, encode($1, 'hex')), 'hex'), $1, 3, 0, n, '{}', $1,
+					'FINAL_OK', n, 1, 'done', clock_timestamp(), clock_timestamp(), 0
+				FROM generate_series(0, $3::bigint - 1) n RETURNING id, nonce
+			), consumed AS (
+				INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) SELECT $1, nonce, 'CONSUMED', id, 1 FROM done
+			)
+			INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
+			SELECT sha256(id::text::bytea), id, $1, nonce, 1, 'EXEC', decode(repeat('00', $4), 'hex'), 1, 1, 6000000, 1 FROM done`,
+			f.Signer[:], string(job.Order), each, rawBytes)
+		c.exec(`UPDATE keeper.signer_lease SET next_nonce = $2 WHERE signer = $1`, f.Signer[:], each)
+		c.next[n] = uint64(each)
+	}
+	c.exec(`VACUUM ANALYZE`)
 }
 
 // queue stores a round of intents for each signer.
@@ -171,7 +205,7 @@ func (c *claimants) race(b *testing.B) time.Duration {
 		for ids := c.ids[n]; len(ids) > 0; ids = ids[c.batch:] {
 			claim := txm.Batch{Cursor: c.next[n], Limits: txm.Limits{Signer: round, Liquidations: 1}}
 			for _, id := range ids[:c.batch] {
-				claim.Claims = append(claim.Claims, txm.Claim{Intent: id, Tx: bytesLike(id, c.next[n])})
+				claim.Claims = append(claim.Claims, txm.Claim{Intent: id, Kind: job.Order, Tx: bytesLike(id, c.next[n])})
 				c.next[n]++
 			}
 			if err := c.db.Intents().Claim(context.Background(), c.fences[n], claim); err != nil {
@@ -182,18 +216,23 @@ func (c *claimants) race(b *testing.B) time.Duration {
 	})
 }
 
-// bytesLike is as long as a transaction that executes an order with two small reports.
+// rawBytes is how long a transaction is that executes an order with two small reports.
+const rawBytes = 600
+
 func bytesLike(id int64, n uint64) txm.SignedTx {
-	raw := make([]byte, 600)
+	raw := make([]byte, rawBytes)
 	binary.BigEndian.PutUint64(raw, uint64(id))
 	return txm.SignedTx{Nonce: n, Gas: 6_000_000, Tip: 1, Cap: 1, Hash: sha256.Sum256(raw), Raw: raw}
 }
 
-// end ends what was claimed, as receipts would, and cleans up and counts as the server does in time.
+// end ends what was claimed, as receipts would, and now and then cleans up and counts as the server does in time.
 func (c *claimants) end() {
 	c.exec(`UPDATE keeper.tx_intent SET state = 'FINAL_OK', outcome = 'done', ended_at = clock_timestamp(), reported_at = clock_timestamp(), rearm_ms = 0
 		WHERE state = 'SIGNED'`)
 	c.exec(`UPDATE keeper.signer_nonce_allocation SET state = 'CONSUMED' WHERE state = 'SIGNED'`)
+	if c.rounds++; c.rounds%upkeep != 0 {
+		return
+	}
 	for _, table := range []string{"tx_intent", "signer_nonce_allocation", "signer_lease"} {
 		c.exec(`VACUUM ANALYZE keeper.` + table)
 	}
@@ -216,8 +255,9 @@ func openAt(b *testing.B, address string, signers int) *pg.DB {
 // taken in a second statement. After the broadcast a third one says that the nonce was used, and by which transaction.
 type rivals struct {
 	outlook
-	conns []*pgx.Conn
-	next  []int64
+	conns  []*pgx.Conn
+	next   []int64
+	rounds int
 }
 
 const (
@@ -257,6 +297,18 @@ func newRivals(b *testing.B, address string, signers int) *rivals {
 		r.conns = append(r.conns, lookAt(b, address).conn)
 	}
 	return r
+}
+
+// remember gives each signer its part of the past.
+func (r *rivals) remember() {
+	each := past / len(r.conns)
+	for n := range r.conns {
+		r.exec(`INSERT INTO rival.signer_nonce_allocation (signer, nonce, status, locked_until, tx_hash, created_at, updated_at, fencing_token)
+			SELECT $1, n, 'CONSUMED', NOW(), '0x' || encode(sha256(n::text::bytea), 'hex'), NOW(), NOW(), 1 FROM generate_series(0, $2::bigint - 1) n`,
+			chain.Address{0x51, byte(n)}.Hex(), each)
+		r.next[n] = int64(each)
+	}
+	r.exec(`VACUUM ANALYZE`)
 }
 
 // race takes a round of nonces, a signer beside the other, and then says of each that it was used. It returns how long the one took and how long the other.
@@ -305,8 +357,11 @@ func (r *rivals) one(n int, sql string, args ...any) error {
 // rivalToken is the token of owners whose leases never run out.
 const rivalToken = 1
 
-// end cleans up and counts as the server does in time.
+// end now and then cleans up and counts as the server does in time.
 func (r *rivals) end() {
+	if r.rounds++; r.rounds%upkeep != 0 {
+		return
+	}
 	for _, table := range []string{"signer_lease", "signer_nonce_allocation"} {
 		r.exec(`VACUUM ANALYZE rival.` + table)
 	}

@@ -177,7 +177,7 @@ func (a *allocator) take(ctx context.Context, heads []txm.Intent) error {
 		if err != nil {
 			return err
 		}
-		b.Claims, after = append(b.Claims, txm.Claim{Intent: i.ID, Tx: tx}), after.Taken(tx.Nonce)
+		b.Claims, after = append(b.Claims, txm.Claim{Intent: i.ID, Kind: i.Job.Kind, Tx: tx}), after.Taken(tx.Nonce)
 	}
 	if err := a.claim(ctx, b); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -178,10 +179,11 @@ func (l *line) forward(client, server net.Conn, muted *atomic.Bool) {
 	}
 }
 
-// claims tells the claim among the requests to a database. The driver prepares a statement once a connection and names it from then on.
+// claims tells the claims among the requests to a database. The driver prepares a statement once a connection and names it from then on; there is one for
+// plain batches and one for those with liquidations or gaps.
 type claims struct {
-	mu   sync.Mutex
-	name []byte
+	mu    sync.Mutex
+	names [][]byte
 }
 
 var prepared = regexp.MustCompile(`(stmtcache_[0-9a-f]+)\x00WITH advanced AS \(`)
@@ -193,13 +195,18 @@ func (c *claims) in(piece []byte) bool {
 	defer c.mu.Unlock()
 	switch piece[0] {
 	case prepare:
-		if found := prepared.FindSubmatch(piece[:min(len(piece), 200)]); found != nil {
-			c.name = bytes.Clone(found[1])
+		if found := prepared.FindSubmatch(piece[:min(len(piece), 200)]); found != nil && !c.named(found[1]) {
+			c.names = append(c.names, bytes.Clone(found[1]))
 		}
 	case bind:
-		return c.name != nil && bytes.Contains(piece[:min(len(piece), 200)], c.name)
+		return c.named(piece[:min(len(piece), 200)])
 	}
 	return false
+}
+
+// named tells whether a name of the claim stands in a piece.
+func (c *claims) named(piece []byte) bool {
+	return slices.ContainsFunc(c.names, func(name []byte) bool { return bytes.Contains(piece, name) })
 }
 
 func anything([]byte) bool { return true }

@@ -63,6 +63,7 @@ mutant "one order, two transactions" pkg/pg/migrations/00002_sender.sql 's/UNIQU
 # Either of the two constraints would do by itself.
 mutant "one job, two live arms" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_live_arm)/\1/; /UNIQUE \(job_id, arm\),/d' "$store"
 mutant "liquidations without a limit" pkg/pg/intent_claim.go "s/WHERE kind <> 'liquidation' OR slot IS NOT NULL/WHERE true/" "$store"
+mutant "a liquidation that is called an order takes no place" pkg/pg/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
 mutant "a database behind the chain is believed" pkg/pg/lease_resync.go 's/if latest <= stored\.Next \{/if true {/' "$store"
 mutant "another database is believed" pkg/pg/lease_resync.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
 mutant "broadcast before it is stored" services/sender/claim.go \

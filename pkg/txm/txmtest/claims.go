@@ -18,7 +18,7 @@ func claimStores(b *bench) {
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	for i, intent := range b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3)) {
-		tx := n.mustClaim(t, intent.ID)
+		tx := n.mustClaim(t, intent)
 		if tx.Nonce != uint64(i) {
 			t.Errorf("claim %d got number %d", i, tx.Nonce)
 		}
@@ -44,12 +44,12 @@ func staleClaim(b *bench) {
 	old := b.node(t, signer)
 	intent := b.queue(t, anOrder(signer, 1))[0]
 	successor := old.succeed(t)
-	_, err := old.claim(t, intent.ID)
+	_, err := old.claim(t, intent)
 	mustBeLost(t, "a former owner's claim", err)
 	if flights := b.flights(t, signer); len(flights) != 0 {
 		t.Fatalf("a former owner stored %+v", flights)
 	}
-	successor.mustClaim(t, intent.ID)
+	successor.mustClaim(t, intent)
 }
 
 // S2: the successor finds the number that its predecessor took, whether or not the predecessor knows that it did.
@@ -58,7 +58,7 @@ func takenNumber(b *bench) {
 	signer := b.signer(t)
 	old := b.node(t, signer)
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
-	taken := old.mustClaim(t, intents[0].ID) // and the answer is lost
+	taken := old.mustClaim(t, intents[0]) // and the answer is lost
 	successor := old.succeed(t)
 	if successor.cursor.Promise() == taken.Nonce {
 		t.Fatal("the taken number is promised again")
@@ -66,7 +66,7 @@ func takenNumber(b *bench) {
 	stale := successor.cursor
 	stale.Next = taken.Nonce
 	naive := &node{bench: b, owner: successor.owner, fence: successor.fence, cursor: stale}
-	_, err := naive.claim(t, intents[1].ID)
+	_, err := naive.claim(t, intents[1])
 	mustBeRefused(t, "claiming a taken number", err, txm.CursorMoved)
 	b.onlyFlight(t, signer, txm.Signed)
 }
@@ -82,7 +82,7 @@ func oneCursor(b *bench) {
 	for _, intent := range b.queue(t, jobs...) {
 		group.Go(func() {
 			twin := *n
-			switch _, err := twin.claim(t, intent.ID); {
+			switch _, err := twin.claim(t, intent); {
 			case err == nil:
 				won.Add(1)
 			case txm.Refused(err) != txm.CursorMoved:
@@ -103,15 +103,15 @@ func consumedStays(b *bench) {
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
-	tx := n.mustClaim(t, intents[0].ID)
+	tx := n.mustClaim(t, intents[0])
 	n.land(t, tx)
 	n = n.succeed(t)
 	if n.cursor.Next != tx.Nonce+1 || len(n.cursor.Released) != 0 {
 		t.Fatalf("the successor's cursor is %+v", n.cursor)
 	}
-	gap := one(intents[1].ID, sign(intents[1].ID, signer, tx.Nonce), n.cursor.Next)
+	gap := one(intents[1], sign(intents[1].ID, signer, tx.Nonce), n.cursor.Next)
 	mustBeRefused(t, "claiming a consumed number as a gap", n.Intents.Claim(t.Context(), n.fence, gap), txm.CursorMoved)
-	n.mustClaim(t, intents[1].ID)
+	n.mustClaim(t, intents[1])
 }
 
 // S13, NON-13: a signed number waits for the chain, for as long as it takes. The successor adopts it with its bytes.
@@ -119,7 +119,7 @@ func nothingByTime(b *bench) {
 	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
-	tx := n.mustClaim(t, b.queue(t, anOrder(signer, 1))[0].ID)
+	tx := n.mustClaim(t, b.queue(t, anOrder(signer, 1))[0])
 	n.expire(t)
 	n = b.node(t, signer)
 	if n.cursor.Promise() != tx.Nonce+1 {
@@ -139,11 +139,11 @@ func lookUp(b *bench) {
 	if hash, err := b.Intents.Claimed(t.Context(), intent.ID); err != nil || !hash.IsZero() {
 		t.Errorf("before the claim: %s, %v", hash, err)
 	}
-	tx := n.mustClaim(t, intent.ID)
+	tx := n.mustClaim(t, intent)
 	if hash, err := b.Intents.Claimed(t.Context(), intent.ID); err != nil || hash != tx.Hash {
 		t.Errorf("after the claim: %s, %v", hash, err)
 	}
-	_, err := n.claim(t, intent.ID)
+	_, err := n.claim(t, intent)
 	mustBeRefused(t, "claiming once more", err, txm.Moved)
 }
 
@@ -168,10 +168,10 @@ func oneLiquidationPerAccount(b *bench) {
 		t.Fatalf("claims ended with %v, want one success", errs)
 	}
 	other := (won + 1) % len(nodes)
-	_, err := nodes[other].claim(t, intents[other].ID)
+	_, err := nodes[other].claim(t, intents[other])
 	mustBeRefused(t, "a second liquidation of the account", err, txm.AccountBusy)
 	nodes[won].land(t, sign(intents[won].ID, nodes[won].fence.Signer, 0))
-	nodes[other].mustClaim(t, intents[other].ID)
+	nodes[other].mustClaim(t, intents[other])
 }
 
 // An order that its owner changes while it is being executed is another job. Executing both would burn the gas of the second (NON-3).
@@ -182,11 +182,11 @@ func oneTransactionPerOrder(b *bench) {
 	before, after := anOrder(signer, 1), anOrder(signer, 1)
 	after.ID = job.OrderID(after.Key, 2)
 	intents := b.queue(t, before, after)
-	tx := n.mustClaim(t, intents[0].ID)
-	_, err := n.claim(t, intents[1].ID)
+	tx := n.mustClaim(t, intents[0])
+	_, err := n.claim(t, intents[1])
 	mustBeRefused(t, "the changed order while the first is in flight", err, txm.KeyBusy)
 	n.land(t, tx)
-	n.mustClaim(t, intents[1].ID)
+	n.mustClaim(t, intents[1])
 }
 
 func claimAll(t *testing.T, nodes []*node, intents []*txm.Intent) []error {
@@ -194,7 +194,7 @@ func claimAll(t *testing.T, nodes []*node, intents []*txm.Intent) []error {
 	errs := make([]error, len(nodes))
 	var group sync.WaitGroup
 	for i, n := range nodes {
-		group.Go(func() { _, errs[i] = n.claim(t, intents[i].ID) })
+		group.Go(func() { _, errs[i] = n.claim(t, intents[i]) })
 	}
 	group.Wait()
 	return errs
@@ -207,17 +207,17 @@ func liquidationLimit(b *bench) {
 	nodes := []*node{b.node(t, signers[0]), b.node(t, signers[1])}
 	var first txm.SignedTx
 	for i := range limits.Liquidations {
-		tx := nodes[i%2].mustClaim(t, b.queue(t, aLiquidation(signers[i%2], byte(i), 0))[0].ID)
+		tx := nodes[i%2].mustClaim(t, b.queue(t, aLiquidation(signers[i%2], byte(i), 0))[0])
 		if i == 0 {
 			first = tx
 		}
 	}
 	late := b.queue(t, aLiquidation(signers[1], 99, 0))[0]
-	_, err := nodes[1].claim(t, late.ID)
+	_, err := nodes[1].claim(t, late)
 	mustBeRefused(t, "one liquidation too many", err, txm.KeeperFull)
-	nodes[1].mustClaim(t, b.queue(t, anOrder(signers[1], 1))[0].ID)
+	nodes[1].mustClaim(t, b.queue(t, anOrder(signers[1], 1))[0])
 	nodes[0].land(t, first)
-	nodes[1].mustClaim(t, late.ID)
+	nodes[1].mustClaim(t, late)
 }
 
 func flightLimit(b *bench) {
@@ -226,15 +226,15 @@ func flightLimit(b *bench) {
 	n := b.node(t, signer)
 	var first txm.SignedTx
 	for i := range limits.Signer {
-		if tx := n.mustClaim(t, b.queue(t, anOrder(signer, byte(i)))[0].ID); i == 0 {
+		if tx := n.mustClaim(t, b.queue(t, anOrder(signer, byte(i)))[0]); i == 0 {
 			first = tx
 		}
 	}
 	late := b.queue(t, anOrder(signer, 99))[0]
-	_, err := n.claim(t, late.ID)
+	_, err := n.claim(t, late)
 	mustBeRefused(t, "one flight too many", err, txm.SignerFull)
 	n.land(t, first)
-	n.mustClaim(t, late.ID)
+	n.mustClaim(t, late)
 }
 
 // A planner's newer words may change the intent while a claim waits for it: the claim is whole all the same.
@@ -258,7 +258,7 @@ func claimRacesRefresh(b *bench) {
 				}
 			})
 		}
-		tx, err := n.claim(t, intent.ID)
+		tx, err := n.claim(t, intent)
 		group.Wait()
 		if err != nil {
 			t.Fatal(err)

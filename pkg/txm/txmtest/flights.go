@@ -13,7 +13,7 @@ func staleWrites(b *bench) {
 	signer := b.signer(t)
 	old := b.node(t, signer)
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3), anOrder(signer, 4))
-	sent, mined, ended := old.mustClaim(t, intents[0].ID), old.mustClaim(t, intents[1].ID), old.mustClaim(t, intents[2].ID)
+	sent, mined, ended := old.mustClaim(t, intents[0]), old.mustClaim(t, intents[1]), old.mustClaim(t, intents[2])
 	must(t, old.Intents.Record(t.Context(), old.fence, minedAt(mined, 4, 0)))
 	successor := old.succeed(t)
 	successor.land(t, ended)
@@ -51,12 +51,12 @@ func ownPast(b *bench) {
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
-	tx := n.mustClaim(t, intents[0].ID)
+	tx := n.mustClaim(t, intents[0])
 	past := *n
 	n.expire(t)
 	n.begin(t, signer)
 	mustBeLost(t, "a late write of an earlier tenure", n.Intents.Record(t.Context(), past.fence, minedAt(tx, 4, 0)))
-	_, err := past.claim(t, intents[1].ID)
+	_, err := past.claim(t, intents[1])
 	mustBeLost(t, "a late claim of an earlier tenure", err)
 	b.onlyFlight(t, signer, txm.Signed)
 	n.land(t, tx)
@@ -68,7 +68,7 @@ func receipts(b *bench) {
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	ctx := t.Context()
-	tx := n.mustClaim(t, b.queue(t, anOrder(signer, 1))[0].ID)
+	tx := n.mustClaim(t, b.queue(t, anOrder(signer, 1))[0])
 
 	must(t, n.Intents.Noted(ctx, n.fence, tx.Hash, "ambiguous", false))
 	if f := b.onlyFlight(t, signer, txm.Signed); f.Newest().Sends != 1 || f.Newest().LastClass != "ambiguous" {
@@ -108,7 +108,7 @@ func guards(b *bench) {
 	n := b.node(t, signer)
 	ctx, end := t.Context(), txm.Ending{Verdict: txm.Verdict{Outcome: job.SkippedDone}}
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
-	tx := n.mustClaim(t, intents[0].ID)
+	tx := n.mustClaim(t, intents[0])
 	r := minedAt(tx, 4, 0)
 	mustBeRefused(t, "skipping what has a number", n.Intents.Skip(ctx, n.fence, intents[0].ID, end), txm.Moved)
 	mustBeRefused(t, "finishing without a receipt", n.Intents.Finish(ctx, n.fence, r, settled), txm.Moved)
@@ -133,7 +133,7 @@ func foreign(b *bench) {
 	ctx := t.Context()
 	j := anOrder(signer, 1)
 	intent := b.queue(t, j)[0]
-	tx := n.mustClaim(t, intent.ID)
+	tx := n.mustClaim(t, intent)
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "nonce 0 was spent by somebody else"}, Rest: txm.Rest{RearmMs: now}}
 	must(t, n.Intents.Disown(ctx, n.fence, intent.ID, end))
 	if flights := b.flights(t, signer); len(flights) != 0 {

@@ -208,7 +208,7 @@ func (r *ring) batch(n *node, intents []txm.Intent) (b txm.Batch, after nonce.Cu
 	for _, i := range intents {
 		tx := sign(i.ID, r.signer, after.Promise())
 		r.signed[tx.Hash] = i.ID
-		b.Claims, after = append(b.Claims, txm.Claim{Intent: i.ID, Tx: tx}), after.Taken(tx.Nonce)
+		b.Claims, after = append(b.Claims, txm.Claim{Intent: i.ID, Kind: i.Job.Kind, Tx: tx}), after.Taken(tx.Nonce)
 	}
 	return b, after
 }

@@ -35,7 +35,7 @@ func oneJob(b *bench) {
 	if depth, err := b.Intents.Depth(t.Context(), signer); depth != 1 || err != nil {
 		t.Errorf("%d queued, %v", depth, err)
 	}
-	n.mustClaim(t, b.find(t, j).ID)
+	n.mustClaim(t, b.find(t, j))
 	b.say(t, found(j, 2000), txm.Flying)
 	if depth, err := b.Intents.Depth(t.Context(), signer); depth != 0 || err != nil {
 		t.Errorf("%d queued, %v", depth, err)
@@ -78,7 +78,7 @@ func nextArm(b *bench) {
 	n := b.node(t, signer)
 	j := anOrder(signer, 1)
 	b.say(t, j, txm.NewArm)
-	n.land(t, n.mustClaim(t, b.find(t, j).ID))
+	n.land(t, n.mustClaim(t, b.find(t, j)))
 	b.say(t, found(j, 10_000), txm.Cooling)
 	b.say(t, found(j, 10_001), txm.NewArm)
 	second := b.find(t, j)
@@ -167,7 +167,7 @@ func reports(b *bench) {
 	signer := b.signer(t)
 	n := b.node(t, signer)
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3))
-	tx := n.mustClaim(t, intents[0].ID)
+	tx := n.mustClaim(t, intents[0])
 	n.land(t, tx)
 	const odd = "reason with \x00 and \xff and \\"
 	refused := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: odd}, Rest: txm.Rest{GivenUp: true}}
@@ -204,7 +204,7 @@ func fullHouse(b *bench) {
 	again := anOrder(signer, 9)
 	again.Key = first.Key
 	queued := b.queue(t, first, aLiquidation(signer, 1, 2), aLiquidation(signer, 3, 1), aLiquidation(signer, 4, 1), again, anOrder(signer, 8))
-	tx := n.mustClaim(t, queued[0].ID)
+	tx := n.mustClaim(t, queued[0])
 	for most, want := range map[int]int{0: 3, 1: 1, 2: 2, 3: 3, 9: 3} { // the order is always among them
 		heads, err := b.Intents.Heads(t.Context(), signer, txm.Pick{Limit: 10, Liquidations: most})
 		if err != nil || len(heads) != want {

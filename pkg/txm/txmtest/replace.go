@@ -29,8 +29,8 @@ func replaced(b *bench) {
 	t := b.t
 	ctx, signer := t.Context(), b.signer(t)
 	n := b.node(t, signer)
-	intent := b.queue(t, anOrder(signer, 1))[0].ID
-	first := n.mustClaim(t, intent)
+	queued := b.queue(t, anOrder(signer, 1))[0]
+	intent, first := queued.ID, n.mustClaim(t, queued)
 	second := dearer(first, txm.Exec, 77, 99)
 	must(t, n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Exec, txm.Verdict{})))
 	f := b.onlyFlight(t, signer, txm.Signed)
@@ -64,8 +64,8 @@ func raceToReplace(b *bench) {
 	t := b.t
 	signer := b.signer(t)
 	n := b.node(t, signer)
-	intent := b.queue(t, anOrder(signer, 1))[0].ID
-	first := n.mustClaim(t, intent)
+	queued := b.queue(t, anOrder(signer, 1))[0]
+	intent, first := queued.ID, n.mustClaim(t, queued)
 	var stored atomic.Int32
 	var group sync.WaitGroup
 	for i := range uint64(6) {
@@ -91,8 +91,8 @@ func cancelled(b *bench) {
 	ctx, signer := t.Context(), b.signer(t)
 	n := b.node(t, signer)
 	j := aLiquidation(signer, 1, 1)
-	intent := b.queue(t, j)[0].ID
-	first := n.mustClaim(t, intent)
+	queued := b.queue(t, j)[0]
+	intent, first := queued.ID, n.mustClaim(t, queued)
 	second, third := dearer(first, txm.Cancel, 100, 100), dearer(first, txm.Cancel, 200, 200)
 	must(t, n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Cancel, recovered)))
 	again := after(intent, second, dearer(first, txm.Exec, 200, 200), txm.Exec, txm.Verdict{})
@@ -125,8 +125,8 @@ func filled(b *bench) {
 	if n.cursor, err = n.Nonces.TakeOver(ctx, fence, 3); err != nil {
 		t.Fatal(err)
 	}
-	mined := b.queue(t, anOrder(signer, 1))[0].ID
-	taken := n.mustClaim(t, mined) // number 3
+	queued := b.queue(t, anOrder(signer, 1))[0]
+	mined, taken := queued.ID, n.mustClaim(t, queued) // number 3
 	gap := sign(0, signer, 1)
 	must(t, n.Intents.Fill(ctx, fence, gap))
 	flights := b.flights(t, signer)
@@ -163,9 +163,9 @@ func spent(b *bench) {
 	}
 	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2))
 	sum("nothing", 0)
-	first := n.mustClaim(t, intents[0].ID)
+	first := n.mustClaim(t, intents[0])
 	sum("one in flight", 21_000*90)
-	second := n.mustClaim(t, intents[1].ID)
+	second := n.mustClaim(t, intents[1])
 	must(t, n.Intents.Replace(ctx, n.fence, after(intents[1].ID, second, dearer(second, txm.Exec, 100, 100), txm.Exec, txm.Verdict{})))
 	sum("two in flight, one raised", 21_000*(90+100))
 	n.land(t, first)
@@ -201,7 +201,7 @@ func batches(b *bench) {
 	batch := func(intents []*txm.Intent, numbers ...uint64) txm.Batch {
 		whole := txm.Batch{Cursor: n.cursor.Next, Limits: limits}
 		for i, intent := range intents {
-			whole.Claims = append(whole.Claims, txm.Claim{Intent: intent.ID, Tx: sign(intent.ID, signer, numbers[i])})
+			whole.Claims = append(whole.Claims, txm.Claim{Intent: intent.ID, Kind: intent.Job.Kind, Tx: sign(intent.ID, signer, numbers[i])})
 		}
 		return whole
 	}
@@ -220,11 +220,12 @@ func batches(b *bench) {
 	mustBeRefused(t, "a batch with one that has moved on", n.Intents.Claim(ctx, n.fence, batch(twins, 4, 5)), txm.Moved)
 	mustBeRefused(t, "a batch with one intent twice", n.Intents.Claim(ctx, n.fence, batch([]*txm.Intent{more[0], more[0]}, 4, 5)), txm.Moved)
 	free := []*txm.Intent{more[0], more[2]}
-	for what, numbers := range map[string][]uint64{"with a hole": {4, 6}, "twice the same": {4, 4}, "with one that is taken": {3, 4}} {
-		if err := n.Intents.Claim(ctx, n.fence, batch(free, numbers...)); txm.Refused(err) == "" {
+	for what, numbers := range map[string][]uint64{"with a hole": {4, 6}, "twice the same": {4, 4}} {
+		if err := n.Intents.Claim(ctx, n.fence, batch(free, numbers...)); err == nil || txm.Refused(err) != "" {
 			t.Errorf("numbers %s: %v", what, err)
 		}
 	}
+	mustBeRefused(t, "a batch with a number that is taken", n.Intents.Claim(ctx, n.fence, batch(free, 3, 4)), txm.CursorMoved)
 	if len(flights) != 4 || len(b.flights(t, signer)) != 4 || len(b.heads(t, signer)) != 2 {
 		t.Error("a refused batch left something behind")
 	}
@@ -236,6 +237,11 @@ func batches(b *bench) {
 	narrow := batch(b.queue(t, aLiquidation(signer, 9, 1), aLiquidation(signer, 10, 1)), 6, 7)
 	narrow.Limits.Liquidations = 3
 	mustBeRefused(t, "a batch with a liquidation too many", n.Intents.Claim(ctx, n.fence, narrow), txm.KeeperFull)
+	narrow.Limits.Liquidations = 10
+	for i := range narrow.Claims {
+		narrow.Claims[i].Kind = job.Order
+	}
+	mustBeRefused(t, "liquidations that are called orders", n.Intents.Claim(ctx, n.fence, narrow), txm.Moved)
 	if got := b.flights(t, signer); len(got) != 6 || !slices.IsSortedFunc(got, func(a, c txm.Flight) int { return int(a.Intent.Nonce) - int(c.Intent.Nonce) }) {
 		t.Errorf("in flight: %+v", got)
 	}

@@ -219,14 +219,14 @@ func sign(intent int64, signer chain.Address, n uint64) txm.SignedTx {
 }
 
 // one is a batch of one.
-func one(intent int64, tx txm.SignedTx, cursor uint64) txm.Batch {
-	return txm.Batch{Claims: []txm.Claim{{Intent: intent, Tx: tx}}, Cursor: cursor, Limits: limits}
+func one(intent *txm.Intent, tx txm.SignedTx, cursor uint64) txm.Batch {
+	return txm.Batch{Claims: []txm.Claim{{Intent: intent.ID, Kind: intent.Job.Kind, Tx: tx}}, Cursor: cursor, Limits: limits}
 }
 
 // claim signs with the promised number and claims. The cursor moves if the claim succeeds.
-func (n *node) claim(t *testing.T, intent int64) (txm.SignedTx, error) {
+func (n *node) claim(t *testing.T, intent *txm.Intent) (txm.SignedTx, error) {
 	t.Helper()
-	tx := sign(intent, n.fence.Signer, n.cursor.Promise())
+	tx := sign(intent.ID, n.fence.Signer, n.cursor.Promise())
 	err := n.Intents.Claim(t.Context(), n.fence, one(intent, tx, n.cursor.Next))
 	if err == nil {
 		n.cursor = n.cursor.Taken(tx.Nonce)
@@ -234,7 +234,7 @@ func (n *node) claim(t *testing.T, intent int64) (txm.SignedTx, error) {
 	return tx, err
 }
 
-func (n *node) mustClaim(t *testing.T, intent int64) txm.SignedTx {
+func (n *node) mustClaim(t *testing.T, intent *txm.Intent) txm.SignedTx {
 	t.Helper()
 	tx, err := n.claim(t, intent)
 	if err != nil {

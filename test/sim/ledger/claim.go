@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"perpkeeper/pkg/chain"
@@ -15,6 +16,9 @@ var errTwice = errors.New("claim: the transaction is stored already")
 
 // Claim implements txm.Claims.
 func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
+	if _, err := b.Fresh(); err != nil {
+		return fmt.Errorf("claim: %w", err)
+	}
 	return l.do("claim", func() error {
 		a := l.held(f)
 		if a == nil {
@@ -37,17 +41,19 @@ func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
 	})
 }
 
-// place finds the intents of a batch and a place for each, or says why there is none: in the order in which Postgres finds out. Once its numbers and the
+// place finds the intents of a batch and a place for each, or says why there is none: in the order in which Postgres finds out. Once the cursor and the
 // signer's limit are in order the unique indexes speak first, of the intents that are there.
 func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []*intent, slots []int, why txm.Refusal) {
+	liquidates := b.Has(job.Liquidation)
 	for _, c := range b.Claims {
 		i := l.intents[c.Intent]
-		if i != nil && i.Signer == signer && i.State.To(txm.Signed) && !slices.Contains(wanted, i) {
-			wanted = append(wanted, i)
+		if i == nil || i.Signer != signer || !i.State.To(txm.Signed) || slices.Contains(wanted, i) || i.Job.Kind == job.Liquidation && !liquidates {
+			continue
 		}
+		wanted = append(wanted, i)
 	}
 	full := len(a.flying)+len(b.Claims) > b.Limits.Signer
-	if a.next == b.Cursor && !full && sound(b) {
+	if a.next == b.Cursor && !full {
 		if why := l.busy(wanted); why != "" {
 			return nil, nil, why
 		}
@@ -60,29 +66,12 @@ func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []
 		return nil, nil, txm.CursorMoved
 	case full:
 		return nil, nil, txm.SignerFull
-	case roomy && sound(b) && !slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return a.taken[c.Tx.Nonce] }):
+	case roomy && !slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return a.taken[c.Tx.Nonce] }):
 		return wanted, slots, ""
 	case slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return c.Tx.Nonce < b.Cursor }):
 		return nil, nil, txm.CursorMoved // a gap that is none any more
 	}
 	return nil, nil, txm.KeeperFull
-}
-
-// sound tells whether the numbers of a batch lie below its cursor, or from it on without a hole, each once.
-func sound(b txm.Batch) bool {
-	var fresh, top uint64
-	seen := map[uint64]bool{}
-	for _, c := range b.Claims {
-		n := c.Tx.Nonce
-		if seen[n] {
-			return false
-		}
-		seen[n], top = true, max(top, n)
-		if n >= b.Cursor {
-			fresh++
-		}
-	}
-	return len(b.Claims) > 0 && top < b.Cursor+fresh
 }
 
 // free finds a slot below the limit for each liquidation; other jobs take slot 0, which is none.

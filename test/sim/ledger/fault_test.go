@@ -90,7 +90,7 @@ func TestSpendingIsForgotten(t *testing.T) {
 		must(err)
 		tx := txm.SignedTx{Nonce: n, Gas: 21_000, Tip: 1, Cap: 1, Hash: chain.Hash{byte(n + 1)}}
 		must(l.Claim(t.Context(), fence, txm.Batch{
-			Claims: []txm.Claim{{Intent: heads[0].ID, Tx: tx}}, Cursor: n, Limits: txm.Limits{Signer: 9},
+			Claims: []txm.Claim{{Intent: heads[0].ID, Kind: heads[0].Job.Kind, Tx: tx}}, Cursor: n, Limits: txm.Limits{Signer: 9},
 		}))
 		r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Hash: chain.Hash{1}}, OK: true, GasUsed: 10, GasPrice: 100, Outcome: job.Done}
 		elsewhere := r // the branch changes twice

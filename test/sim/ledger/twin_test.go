@@ -340,13 +340,15 @@ func (w *twins) claim() call {
 		b := txm.Batch{Cursor: cursor, Limits: limits}
 		for n, i := range heads {
 			w.known(s.name(i))
-			b.Claims = append(b.Claims, txm.Claim{Intent: i.ID, Tx: txs[n]})
+			b.Claims = append(b.Claims, txm.Claim{Intent: i.ID, Kind: i.Job.Kind, Tx: txs[n]})
 		}
 		switch odd {
 		case 1:
 			b.Claims[0].Intent = s.id(stray)
 		case 2:
 			b.Cursor++
+		case 3:
+			b.Claims[0].Kind = job.Order
 		}
 		err = s.txm.Claim(ctx, s.fences[signer], b)
 		if err == nil {
