@@ -25,7 +25,7 @@ mutant() {
   elif ! output=$(go vet "${arguments%% *}" 2>&1); then
     verdict="NOT MADE: does not compile" failed=1
     echo "$output" | head -5 >&2
-  elif output=$(eval "go test -count=1 -failfast -timeout 3m -skip no_number_and_no_job $(quoted $arguments)" 2>&1); then
+  elif output=$(eval "go test -count=1 -failfast -timeout 3m -skip Conform/no_number_and_no_job $(quoted $arguments)" 2>&1); then
     verdict="SURVIVED" failed=1
   elif grep -q '^panic: test timed out' <<<"$output"; then
     verdict="killed: the suite hangs"
