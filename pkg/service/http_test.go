@@ -99,6 +99,8 @@ func TestReadyzNamesEveryFailingCondition(t *testing.T) {
 	want(200, "ok\n")
 	kafka.Fail("")
 	want(503, "kafka: failing\n")
+	kafka.Fail("none of these:\n\ta: refused\n\ta: refused\n\tb: refused\n")
+	want(503, "kafka: none of these: a: refused; b: refused\n")
 }
 
 // A process is not ready before its start function has returned, nor once it is stopping; it answers in both states.

@@ -20,12 +20,21 @@ import (
 const (
 	ExitAsked       = 0   // asked to stop, or all work done
 	ExitFailed      = 1   // something failed
-	ExitConfig      = 2   // the configuration is wrong; nothing was started
+	ExitConfig      = 2   // the configuration, or a tool's command line, makes no sense; nothing was started, or done
 	ExitInterrupted = 130 // a second signal did not wait for the stop
 )
 
 // Config is a service's configuration: a structure of sections (see package config) that holds the defaults until it is loaded.
 type Config interface{ Validate() error }
+
+// UsageError is a command line that makes no sense to a tool: with it a tool exits with ExitConfig.
+type UsageError struct{ Err error }
+
+// Error is what is wrong with the command line.
+func (e UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong with the command line.
+func (e UsageError) Unwrap() error { return e.Err }
 
 // Option adds something to a process.
 type Option func(*program)
@@ -37,6 +46,10 @@ func About(sentence string) Option { return func(p *program) { p.about = sentenc
 func Metrics(register ...func(prometheus.Registerer)) Option {
 	return func(p *program) { p.metrics = append(p.metrics, register...) }
 }
+
+// Siblings are the configurations of a tool's other commands, as pointers: what only they can be told is passed over where this one's configuration is
+// read, so that one file and one environment serve all commands.
+func Siblings(roots ...any) Option { return func(p *program) { p.siblings = roots } }
 
 // Main is the main function of a service: it reads the configuration, wears the shell around start and exits. It does not return.
 //
@@ -52,9 +65,9 @@ func Main[C Config](name string, defaults C, start func(*Shell, C) error, option
 }
 
 // Tool is the main function of a command line tool: like Main, but it takes arguments (usage shows them, as in "<command> [id]"), serves no HTTP,
-// logs nothing below warnings by default, and ends when run returns. Members that run has started are stopped then.
+// logs nothing below warnings by default and for people wherever it writes to, and ends when run returns. Members that run has started are stopped then.
 func Tool[C Config](name, usage string, defaults C, run func(sh *Shell, cfg C, args []string) error, options ...Option) {
-	cfg, own := defaults, toolSettings{Log: LogSettings{Level: "warn", Format: "auto"}}
+	cfg, own := defaults, toolSettings{Log: LogSettings{Level: "warn", Format: "console"}}
 	p := &program{
 		name: name, usage: usage, roots: []any{&cfg, &own}, log: &own.Log, http: &HTTPSettings{},
 		start: func(sh *Shell, args []string) error {
@@ -74,6 +87,7 @@ type program struct {
 	usage       string // the arguments of a tool; empty for a service, which takes none
 	metrics     []func(prometheus.Registerer)
 	roots       []any // what Load fills
+	siblings    []any // what Load passes over
 	log         *LogSettings
 	http        *HTTPSettings
 	start       func(*Shell, []string) error
@@ -89,6 +103,9 @@ func (p *program) exit(options []Option) {
 // run is the life of the process; it returns the exit code.
 func (p *program) run(args []string, stdout, stderr io.Writer) int {
 	set, err := config.New(p.name, p.roots...)
+	if err == nil {
+		err = set.Tolerate(p.siblings...)
+	}
 	if err != nil {
 		return p.refuse(stderr, err)
 	}
@@ -181,6 +198,9 @@ func (p *program) live(set *config.Set, args []string, stderr io.Writer) int {
 		return ExitAsked
 	}
 	p.report(log, console, stderr, err)
+	if _, usage := errors.AsType[UsageError](err); usage {
+		return ExitConfig
+	}
 	return ExitFailed
 }
 
@@ -193,7 +213,7 @@ func announce(log zerolog.Logger, set *config.Set, b Build) {
 
 // report says why the process failed: one line for people, or one line of JSON.
 func (p *program) report(log zerolog.Logger, console bool, stderr io.Writer, err error) {
-	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	text := oneLine(strings.TrimSpace(err.Error()))
 	fatal := log.WithLevel(zerolog.FatalLevel).Str("error", text) // Fatal itself would exit.
 	panicked, ok := errors.AsType[*PanicError](err)
 	if ok {

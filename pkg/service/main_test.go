@@ -74,6 +74,9 @@ var scenarios = map[string]func(){
 			if args[0] == "fail" {
 				return errors.New("no such job (list them with: keeperctl delayed list)")
 			}
+			if args[0] == "guess" {
+				return fmt.Errorf("delayed: %w", service.UsageError{Err: errors.New("guess what? name a job")})
+			}
 			if args[0] == "give-up" {
 				return fmt.Errorf("waiting: %w", context.Canceled) // For a reason of its own: nobody has asked.
 			}
@@ -298,12 +301,16 @@ func TestToolEndsWhenItsWorkIsDone(t *testing.T) {
 	if rest := p.exits(service.ExitAsked); len(rest) > 0 || p.stdout.String() != "delayed run b:1 true\nclosed\n" {
 		t.Errorf("printed %q and, to stderr, %q", p.stdout.String(), rest)
 	}
-	p = run(t, "tool", "fail", "--log.format=console")
+	p = run(t, "tool", "fail") // not on a terminal, and for people all the same
 	want := "keeperctl: no such job (list them with: keeperctl delayed list)"
 	if rest := p.exits(service.ExitFailed); len(rest) != 1 || rest[0] != want {
 		t.Errorf("a failing tool prints %q", rest)
 	}
-	p = run(t, "tool", "give-up", "--log.format=console")
+	p = run(t, "tool", "guess")
+	if rest := p.exits(service.ExitConfig); len(rest) != 1 || rest[0] != "keeperctl: delayed: guess what? name a job" {
+		t.Errorf("a tool that is asked for nonsense prints %q", rest)
+	}
+	p = run(t, "tool", "give-up")
 	if rest := p.exits(service.ExitFailed); len(rest) != 1 || rest[0] != "keeperctl: waiting: context canceled" {
 		t.Errorf("a tool that gives up prints %q", rest)
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -20,12 +21,36 @@ type Condition struct {
 // OK says that the condition holds.
 func (c *Condition) OK() { c.set("") }
 
-// Fail says that the condition does not hold, and why, in a few words for the operator.
+// Fail says that the condition does not hold, and why, in a few words for the operator. Several lines become one.
 func (c *Condition) Fail(reason string) {
 	if reason == "" {
 		reason = "failing"
 	}
-	c.set(reason)
+	c.set(oneLine(reason))
+}
+
+// oneLine joins the lines of a reason, such as the list of what was tried, and drops those that only repeat the one before.
+func oneLine(text string) string {
+	if !strings.Contains(text, "\n") {
+		return text
+	}
+	var b strings.Builder
+	last := ""
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" || line == last {
+			continue
+		}
+		switch {
+		case last == "":
+		case strings.HasSuffix(last, ":"):
+			b.WriteString(" ")
+		default:
+			b.WriteString("; ")
+		}
+		b.WriteString(line)
+		last = line
+	}
+	return b.String()
 }
 
 // set logs changes only: a condition may be reported as often as its owner likes.

@@ -87,7 +87,7 @@ func delayedJobs(ctx context.Context, db *pg.DB, own LedgerSettings, args []stri
 		}
 		return oneDelayed(ctx, db.Delayed(), verb, id, out)
 	}
-	return fmt.Errorf("usage: keeperctl %s", delayedUsage)
+	return usagef("usage: keeperctl %s", delayedUsage)
 }
 
 // runDelayed asks the planners for a scan and waits for the first to have finished one.
@@ -141,6 +141,10 @@ func listDelayed(ctx context.Context, s pg.Delayed, limit int, filter []string, 
 	if err != nil {
 		return err
 	}
+	if len(jobs) == 0 {
+		_, err := fmt.Fprintln(out, strings.Join(append([]string{"no delayed jobs"}, filter...), " "))
+		return err
+	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "id\tkind\tkey\tstatus\tdue\tnext try\tfailed\tlast error") // the writer keeps what goes wrong for Flush
 	for _, j := range jobs {
@@ -162,6 +166,11 @@ func firstLine(text string) string {
 }
 
 func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out io.Writer) error {
+	if verb == "retry" {
+		if err := refuseEarly(ctx, s, id); err != nil {
+			return err
+		}
+	}
 	act := map[string]func(context.Context, int64) (bool, error){"retry": s.Retry, "cancel": s.Cancel}[verb]
 	if act != nil {
 		if changed, err := act(ctx, id); err != nil {
@@ -182,6 +191,15 @@ func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out io
 		return err
 	}
 	_, err = fmt.Fprintf(out, "%s\n", text)
+	return err
+}
+
+// refuseEarly keeps an operator from having a job done before its time: held commissions would be released, a day reported before it is over.
+func refuseEarly(ctx context.Context, s pg.Delayed, id int64) error {
+	j, known, err := s.Job(ctx, id)
+	if err == nil && known && j.Status == delayed.Pending && j.DueAt.After(time.Now()) {
+		err = fmt.Errorf("delayed job %d is not due before %s: there is nothing to retry", id, moment(j.DueAt))
+	}
 	return err
 }
 

@@ -49,6 +49,8 @@ func TestDelayedCommands(t *testing.T) {
 	if _, err := db.Delayed().Add(t.Context(), appointments...); err != nil {
 		t.Fatal(err)
 	}
+	wantTold(t, told(t, delayedJobs, db, "list", "done"), "no delayed jobs done")
+	wantTold(t, told(t, delayedJobs, db, "retry", "2"), "error: delayed job 2 is not due before")
 	wantTold(t, told(t, delayedJobs, db, "run"), "error: no planner has scanned within 300ms (is one running?)")
 
 	metrics := delayed.NewMetrics(prometheus.NewRegistry())
@@ -93,6 +95,8 @@ func TestDelayedCommands(t *testing.T) {
 func TestWalletCommands(t *testing.T) {
 	db := pgtest.DB(t)
 	wantTold(t, told(t, wallets, db, "ledger", "ann"), `error: agent "ann" has no entries`)
+	wantTold(t, told(t, wallets, db, "list"), "no wallets")
+	wantTold(t, told(t, wallets, db, "verify"), "no wallets")
 	signer := chain.Address{0xa}
 	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	if err != nil {

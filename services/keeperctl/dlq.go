@@ -76,23 +76,27 @@ func (d deadLetters) run(ctx context.Context, args []string) error {
 	case verb == "list" && len(rest) == 0:
 		return d.list(ctx, "")
 	case verb == "list" && len(rest) == 1:
-		return d.list(ctx, d.source(rest[0]))
+		source, known := d.source(rest[0])
+		if !known {
+			return usagef("%q is no topic of this keeper (write job, log, price or result, or a topic's whole name)", rest[0])
+		}
+		return d.list(ctx, source)
 	case verb == "show" && len(rest) == 1:
 		return d.show(ctx, rest[0])
 	case verb == "replay" && len(rest) == 1:
 		return d.replay(ctx, rest[0])
 	}
-	return fmt.Errorf("usage: keeperctl %s", dlqUsage)
+	return usagef("usage: keeperctl %s", dlqUsage)
 }
 
 // source is the topic that an operator means by its name or the short form of it, such as job.
-func (d deadLetters) source(name string) string {
+func (d deadLetters) source(name string) (topic string, known bool) {
 	for _, t := range d.keeper.Topics() {
 		if name == t.Name || strings.HasPrefix(t.Name, fmt.Sprintf("perp.%d.%s.", d.keeper.ChainID, name)) {
-			return t.Name
+			return t.Name, true
 		}
 	}
-	return name
+	return "", false
 }
 
 // onlyPartition is the one of the dead letter topic.

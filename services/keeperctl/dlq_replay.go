@@ -51,7 +51,7 @@ func (d deadLetters) choose(ctx context.Context, which string) ([]letter, error)
 		}
 		return []letter{l}, err
 	}
-	if d.source(which) != jobs {
+	if source, _ := d.source(which); source != jobs {
 		return nil, errNeverReplayed
 	}
 	found, err := d.letters(ctx, jobs)

@@ -182,6 +182,7 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 	wantTold(t, o.told("show 1"), `"notDecoded": "record at partition 0, offset 1: LOG of schema version 99`, `"value": "0xff"`)
 	wantTold(t, o.told("show 3"), "error: there is no dead letter 3")
 	wantTold(t, o.told("show x"), `error: "x" is no offset`)
+	wantTold(t, o.told("list jobs"), `error: "jobs" is no topic of this keeper`)
 	for _, line := range []string{"", "show", "replay", "list a b", "dance"} {
 		wantTold(t, o.told(line), "error: usage: keeperctl dlq list")
 	}

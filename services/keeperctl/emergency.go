@@ -116,7 +116,7 @@ func (d emergencyDesk) run(ctx context.Context, args []string) error {
 	case verb == "done" && len(rest) == 3:
 		return d.done(ctx, rest[0], emergency.Action(rest[1]), rest[2])
 	}
-	return fmt.Errorf("usage: keeperctl %s", emergencyUsage)
+	return usagef("usage: keeperctl %s", emergencyUsage)
 }
 
 // plan shows what the protocol looks at, and what it calls for now. For how long nobody has executed anything a monitor knows, and this database does not.
@@ -147,11 +147,19 @@ func (d emergencyDesk) plan(ctx context.Context) error {
 			may = "yes"
 		}
 		if a.OnChain() {
-			where = "on chain, by " + d.cfg.Emergency.Account.Hex()
+			where = "on chain, by " + d.account()
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", a, may, where, called[a])
 	}
 	return table.Flush()
+}
+
+// account is who has the role at the venue, as far as it is known.
+func (d emergencyDesk) account() string {
+	if d.cfg.Emergency.Account == (chain.Address{}) {
+		return "whom emergency.account names (not set)"
+	}
+	return d.cfg.Emergency.Account.Hex()
 }
 
 // badDebt is that of the last hour in whole dollars.

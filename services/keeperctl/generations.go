@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -72,9 +73,9 @@ func generations(ctx context.Context, db *pg.DB, own GenerationsSettings, args [
 		if err != nil {
 			return err
 		}
-		return db.DropGeneration(ctx, number)
+		return dropGeneration(ctx, db, number, out)
 	}
-	return fmt.Errorf("usage: keeperctl %s", generationsUsage)
+	return usagef("usage: keeperctl %s", generationsUsage)
 }
 
 func generationNumber(text string) (int, error) {
@@ -123,6 +124,27 @@ func role(g pg.Generation) string {
 	return "left"
 }
 
+// dropGeneration gives a generation up for good.
+func dropGeneration(ctx context.Context, db *pg.DB, number int, out io.Writer) error {
+	if err := db.DropGeneration(ctx, number); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "generation %d is dropped\n", number)
+	return err
+}
+
+// mustExist refuses a number that no generation has.
+func mustExist(ctx context.Context, db *pg.DB, number int) error {
+	all, err := db.Generations(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(g pg.Generation) bool { return g.Number == number }) {
+		return nil
+	}
+	return fmt.Errorf("generation %d does not exist (keeperctl generations list shows those that do)", number)
+}
+
 func compareGenerations(ctx context.Context, db *pg.DB, own GenerationsSettings, numbers []string, out io.Writer) error {
 	a, err := generationNumber(numbers[0])
 	if err != nil {
@@ -131,6 +153,11 @@ func compareGenerations(ctx context.Context, db *pg.DB, own GenerationsSettings,
 	b, err := generationNumber(numbers[1])
 	if err != nil {
 		return err
+	}
+	for _, number := range []int{a, b} {
+		if err := mustExist(ctx, db, number); err != nil {
+			return err
+		}
 	}
 	c, err := compareWhenLevel(ctx, db, a, b, own.Patience)
 	if err != nil {
@@ -153,6 +180,9 @@ func compareGenerations(ctx context.Context, db *pg.DB, own GenerationsSettings,
 func switchGeneration(ctx context.Context, db *pg.DB, own GenerationsSettings, to string, out io.Writer) error {
 	number, err := generationToServe(ctx, db, to)
 	if err != nil {
+		return err
+	}
+	if err := mustExist(ctx, db, number); err != nil {
 		return err
 	}
 	err = whenLevel(ctx, db, own.Patience, func(ctx context.Context) error { return db.Switch(ctx, number, own.Reason) })

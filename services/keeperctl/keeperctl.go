@@ -35,44 +35,57 @@ var commands = []command{
 	{name: "fold", summary: "fold a recording of event logs and print the state it leaves, or the verdicts on cases", setup: foldCommand, operand: "logs"},
 	{name: "events", summary: "list the contract events that are handled and those known and ignored", setup: eventsCommand},
 	{name: "prepare", summary: "create missing topics and bring the database's schema up to date", main: func() {
-		service.Tool("keeperctl", "prepare", DefaultPrepareConfig(), Prepare)
+		tool("prepare", DefaultPrepareConfig(), Prepare)
 	}},
 	{name: "rebuild", summary: "fill a new generation of the state from the log topic, beside the live one, and compare", main: func() {
-		service.Tool("keeperctl", "rebuild", DefaultRebuildConfig(), Rebuild)
+		tool("rebuild", DefaultRebuildConfig(), Rebuild)
 	}},
 	{name: "generations", summary: "list, compare, switch or drop generations of the state", main: func() {
-		service.Tool("keeperctl", generationsUsage, DefaultGenerationsConfig(), Generations)
+		tool(generationsUsage, DefaultGenerationsConfig(), Generations)
 	}},
 	{name: "why-not", summary: "say why a position, order or request is not executed now", main: func() {
-		service.Tool("keeperctl", "why-not KEY", DefaultWhyNotConfig(), WhyNot)
+		tool("why-not KEY", DefaultWhyNotConfig(), WhyNot)
 	}},
 	{name: "audit", summary: "say who executed which jobs, by the chain alone: ages, duplicates, gas won and lost, what sharing saved", main: func() {
-		service.Tool("keeperctl", auditUsage, DefaultAuditConfig(), Audit)
+		tool(auditUsage, DefaultAuditConfig(), Audit)
 	}},
 	{name: "delayed", summary: "run, list, show, retry or cancel delayed jobs", main: func() {
-		service.Tool("keeperctl", delayedUsage, DefaultLedgerConfig(), onDatabase(delayedJobs))
+		tool(delayedUsage, DefaultLedgerConfig(), onDatabase(delayedJobs))
 	}},
 	{name: "wallet", summary: "list and verify what agents have earned", main: func() {
-		service.Tool("keeperctl", walletUsage, DefaultLedgerConfig(), onDatabase(wallets))
+		tool(walletUsage, DefaultLedgerConfig(), onDatabase(wallets))
 	}},
 	{name: "signer", summary: "list, pause, resume or resync signers, call a transaction off; hold balances and nonces against the chain", main: func() {
-		service.Tool("keeperctl", signerUsage, DefaultSignerConfig(), Signer)
+		tool(signerUsage, DefaultSignerConfig(), Signer)
 	}},
 	{name: "emergency", summary: "plan, rehearse and record what is done when keepers fail; hand over calls of the venue", main: func() {
-		service.Tool("keeperctl", emergencyUsage, DefaultEmergencyConfig(), Emergency)
+		tool(emergencyUsage, DefaultEmergencyConfig(), Emergency)
 	}},
 	{name: "dlq", summary: "list and show dead letters; have jobs that were given up said again", main: func() {
-		service.Tool("keeperctl", dlqUsage, DefaultDLQConfig(), DLQ)
+		tool(dlqUsage, DefaultDLQConfig(), DLQ)
 	}},
 	{name: "simulate", summary: "play keepers through a scenario in simulated time, and say whether it comes out as expected", setup: simulateCommand, operand: "scenario"},
 	{name: "topics", summary: "print the catalogue of topics as a markdown table", setup: topicsCommand},
 	{name: "health", summary: "ask a process whether it is ready", setup: healthCommand},
 }
 
-// usageError is a command line that makes no sense.
-type usageError struct{ error }
+// tool is the main function of a command that works on a keeper.
+func tool[C service.Config](usage string, defaults C, run func(*service.Shell, C, []string) error) {
+	service.Tool("keeperctl", usage, defaults, run, service.Siblings(settings()...))
+}
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// settings are what the commands of a keeper can be told, for those that read the same file and cannot be told it.
+func settings() []any {
+	return []any{
+		new(PrepareConfig), new(RebuildConfig), new(GenerationsConfig), new(WhyNotConfig), new(AuditConfig), new(LedgerConfig), new(SignerConfig),
+		new(EmergencyConfig), new(DLQConfig),
+	}
+}
+
+// usagef is a command line that makes no sense.
+func usagef(format string, args ...any) error {
+	return service.UsageError{Err: fmt.Errorf(format, args...)}
+}
 
 // Run executes one command line, without the program's name, and returns the exit code.
 func Run(ctx context.Context, args []string, std IO) int {
@@ -81,7 +94,7 @@ func Run(ctx context.Context, args []string, std IO) int {
 		return 0
 	}
 	_, _ = fmt.Fprintf(std.Err, "keeperctl: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-	if errors.As(err, new(usageError)) {
+	if errors.As(err, new(service.UsageError)) {
 		return 2
 	}
 	return 1

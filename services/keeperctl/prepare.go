@@ -51,7 +51,10 @@ func DefaultPrepareConfig() PrepareConfig {
 func (c PrepareConfig) Validate() error { return nil }
 
 // Prepare creates the topics that are missing and brings the schema up to this build's version. Doing it again changes nothing.
-func Prepare(sh *service.Shell, cfg PrepareConfig, _ []string) error {
+func Prepare(sh *service.Shell, cfg PrepareConfig, args []string) error {
+	if len(args) > 1 {
+		return usagef("unexpected argument %q; usage: keeperctl prepare", args[1])
+	}
 	ctx, cancel := context.WithTimeoutCause(sh.Context(), cfg.Own.Patience, fmt.Errorf("gave up after %s", cfg.Own.Patience))
 	defer cancel()
 	if err := prepareTopics(ctx, sh, cfg); err != nil {
@@ -60,7 +63,8 @@ func Prepare(sh *service.Shell, cfg PrepareConfig, _ []string) error {
 	if err := prepareSchema(ctx, cfg.Postgres); err != nil {
 		return fmt.Errorf("preparing the database: %w", err)
 	}
-	return nil
+	_, err := fmt.Printf("the topics of chain %d and the database's schema are as this build needs them\n", cfg.Keeper.ChainID)
+	return err
 }
 
 func prepareTopics(ctx context.Context, sh *service.Shell, cfg PrepareConfig) error {

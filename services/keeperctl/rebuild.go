@@ -49,7 +49,10 @@ func DefaultRebuildConfig() RebuildConfig {
 func (c RebuildConfig) Validate() error { return nil }
 
 // Rebuild fills a new generation from the beginning of the log topic and compares it with the active one (PIPE-8).
-func Rebuild(sh *service.Shell, cfg RebuildConfig, _ []string) error {
+func Rebuild(sh *service.Shell, cfg RebuildConfig, args []string) error {
+	if len(args) > 1 {
+		return usagef("unexpected argument %q; usage: keeperctl rebuild", args[1])
+	}
 	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
 	if err != nil {
 		return fmt.Errorf("preparing the kafka client: %w", err)

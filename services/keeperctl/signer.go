@@ -115,7 +115,7 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 	}[verb]; show != nil && len(rest) <= 1 {
 		return d.onChain(ctx, rest, show)
 	}
-	return fmt.Errorf("usage: keeperctl %s", signerUsage)
+	return usagef("usage: keeperctl %s", signerUsage)
 }
 
 // onChain runs a command about one signer, or all, that asks the chain.

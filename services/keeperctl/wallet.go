@@ -21,12 +21,16 @@ func wallets(ctx context.Context, db *pg.DB, own LedgerSettings, args []string, 
 	case len(args) == 1 && args[0] == "verify":
 		return verifyWallets(ctx, db.Wallets(), out)
 	}
-	return fmt.Errorf("usage: keeperctl %s", walletUsage)
+	return usagef("usage: keeperctl %s", walletUsage)
 }
 
 func listWallets(ctx context.Context, w pg.Wallets, out io.Writer) error {
 	all, err := w.List(ctx)
 	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, noWallets)
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -36,6 +40,9 @@ func listWallets(ctx context.Context, w pg.Wallets, out io.Writer) error {
 	}
 	return table.Flush()
 }
+
+// noWallets is what there is to say before the first agent has earned something.
+const noWallets = "no wallets: no fee was booked for an agent of commission.agents yet"
 
 func showLedger(ctx context.Context, w pg.Wallets, agent string, limit int, out io.Writer) error {
 	entries, err := w.Ledger(ctx, agent, limit)
@@ -56,6 +63,10 @@ func showLedger(ctx context.Context, w pg.Wallets, agent string, limit int, out 
 func verifyWallets(ctx context.Context, w pg.Wallets, out io.Writer) error {
 	audits, err := w.Verify(ctx)
 	if err != nil {
+		return err
+	}
+	if len(audits) == 0 {
+		_, err := fmt.Fprintln(out, noWallets)
 		return err
 	}
 	wrong := 0

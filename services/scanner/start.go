@@ -3,7 +3,6 @@ package scanner
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -76,7 +75,7 @@ func watch(ctx context.Context, sh *service.Shell, checks []check) error {
 	for {
 		for i, c := range checks {
 			if err := c.ask(); err != nil {
-				conditions[i].Fail(strings.ReplaceAll(err.Error(), "\n", "; "))
+				conditions[i].Fail(err.Error())
 			} else {
 				conditions[i].OK()
 			}

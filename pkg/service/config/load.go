@@ -20,12 +20,13 @@ type Set struct {
 	roots   []*node
 	leaves  map[string]*node  // everything that can hold a value, by key
 	sources map[string]source // who set a key; defaults are missing
+	others  map[string]bool   // keys and variables that only other commands of this process know
 }
 
 // New describes the configuration of a process. Each root is a pointer to a structure of sections that holds the defaults; Load fills it.
 // An error is a mistake in the structures, never the operator's.
 func New(process string, roots ...any) (*Set, error) {
-	s := &Set{process: process, leaves: map[string]*node{}, sources: map[string]source{}}
+	s := &Set{process: process, leaves: map[string]*node{}, sources: map[string]source{}, others: map[string]bool{}}
 	envs := map[string]string{}
 	for _, root := range roots {
 		n, err := compile(root)
@@ -47,6 +48,24 @@ func New(process string, roots ...any) (*Set, error) {
 		}
 	}
 	return s, nil
+}
+
+// Tolerate makes Load pass over what only other commands of the same program can be told, so that one file and one environment serve them all. The roots
+// are described as New's are, and are not filled. As flags their keys stay unknown.
+func (s *Set) Tolerate(roots ...any) error {
+	for _, root := range roots {
+		n, err := compile(root)
+		if err != nil {
+			return fmt.Errorf("describing the configuration: %w", err)
+		}
+		n.walk(func(c *node) {
+			s.others[c.key] = true
+			if c.settable() {
+				s.others[c.env()] = true
+			}
+		})
+	}
+	return nil
 }
 
 // Request is what a command line asks for besides settings.

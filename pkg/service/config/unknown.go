@@ -34,9 +34,9 @@ func (s *Set) unknownIn(path string, n *node, settings map[string]any) []error {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		c := n.child(name)
 		inner, isTable := settings[name].(map[string]any)
-		switch {
+		switch key := join(n.key, name); {
+		case c == nil && s.others[key]:
 		case c == nil:
-			key := join(n.key, name)
 			problems = append(problems, fmt.Errorf("%s: %s: unknown key%s", path, key, suggest(key, s.keys())))
 		case c.kind == section && !isTable:
 			problems = append(problems, fmt.Errorf("%s: %s: a value stands where a table is expected (write [%s] above its keys)", path, c.key, c.key))
@@ -72,7 +72,7 @@ func (s *Set) unknownVariables(environ []string) []error {
 		case !ours || n != nil && n.settable():
 		case n != nil:
 			problems = append(problems, fmt.Errorf("%s: a variable cannot hold tables (write [[%s]] into the file)", name, n.key))
-		case !s.foreign(rest):
+		case !s.others[name] && !s.foreign(rest):
 			problems = append(problems, fmt.Errorf("%s: unknown variable%s", name, suggest(name, slices.Collect(maps.Keys(known)))))
 		}
 	}
@@ -110,7 +110,11 @@ func (s *Set) unknownFlag(err *pflag.NotExistError) error {
 	if s.leaves[name] != nil {
 		return valueMissing(name)
 	}
-	return fmt.Errorf("--%s: unknown flag%s", name, suggest(name, s.keys()))
+	flags := s.keys()
+	for i := range flags {
+		flags[i] = "--" + flags[i]
+	}
+	return fmt.Errorf("--%s: unknown flag%s", name, suggest("--"+name, flags))
 }
 
 func valueMissing(name string) error {
