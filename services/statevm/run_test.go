@@ -151,6 +151,29 @@ func TestSecondGenerationIsTheSame(t *testing.T) {
 	x.agree(s.db, 2)
 }
 
+// An operator who drops a generation takes its tables away under the hands of whoever fills it: that is no halt of a partition.
+func TestDroppedGenerationIsGivenUp(t *testing.T) {
+	s := newSite(t)
+	x, _, _ := s.play(t, 31, 1)
+	if _, err := s.db.AddGeneration(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	i := s.launch(s.config(1, s.dbURL))
+	x.grow(2)
+	eventually(t, "both generations are filled", func() bool { return s.caughtUp(x) && owned(i) == 2 })
+	if i.givenUp(t.Context(), 1) || i.givenUp(t.Context(), 2) {
+		t.Error("a generation that is kept up to date counts as given up")
+	}
+	if err := s.db.DropGeneration(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if !i.givenUp(t.Context(), 2) || i.givenUp(t.Context(), 1) {
+		t.Error("generation 2 was dropped, and generation 1 was not")
+	}
+	x.grow(2)
+	eventually(t, "the other one goes on alone", func() bool { return s.caughtUp(x) && owned(i) == 1 })
+}
+
 // A partition that cannot go on says why and leaves the others alone; the process stays.
 func TestHaltedPartitionIsSaid(t *testing.T) {
 	s := newSite(t)

@@ -133,6 +133,9 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			if !wait(ctx, 2*s.cfg.Kafka.SessionTimeout) {
 				return context.Cause(ctx)
 			}
+		case s.givenUp(ctx, generation):
+			<-ctx.Done() // supervise lets go of it
+			return context.Cause(ctx)
 		default:
 			metrics.stuck(true)
 			ready("halted: " + err.Error())
@@ -144,6 +147,12 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// givenUp tells whether a generation is no longer to be kept up to date: an operator drops it, and takes its tables away a moment after saying so.
+func (s *Statevm) givenUp(ctx context.Context, generation int) bool {
+	wanted, _, err := s.wanted(ctx)
+	return err == nil && !wanted[generation]
 }
 
 // claim takes the partition, however long the database is away.
