@@ -79,11 +79,31 @@ func (s *Scanner) Run(ctx context.Context) error {
 
 // own is one tenure, from the claim to its end.
 func (s *Scanner) own(ctx context.Context, heads <-chan chain.BlockRef) error {
+	if err := s.awaitChain(ctx); err != nil {
+		return err
+	}
 	t, err := s.claim(ctx)
 	if err != nil {
 		return err
 	}
 	return t.run(ctx, heads)
+}
+
+// awaitChain waits until a node answers: whoever cannot publish anything, for a wrong address perhaps, must not take the topic from one who can.
+func (s *Scanner) awaitChain(ctx context.Context) error {
+	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(attempt int, err error, _ time.Duration) {
+		s.status.fail(err)
+		if attempt == 1 {
+			s.log.Warn().Err(err).Msg("no node answers; the log topic is claimed when one does")
+		}
+	}}
+	return retry.Do(ctx, policy, func(ctx context.Context) error {
+		head, err := s.chain.Head(ctx)
+		if err == nil {
+			s.status.saw(head)
+		}
+		return final(err)
+	})
 }
 
 // standBy waits until the topic has stayed behind the chain for the configured time: then its owner is gone, or cannot reach what it needs.
