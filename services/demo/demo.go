@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -60,6 +61,7 @@ func perform(
 		}
 	}
 	screen.Say("  data and logs " + s.Dir())
+	screen.Say("  look inside   set -a; . " + s.Keepers[0].EnvFile() + "; set +a; " + filepath.Join(s.binaries, "keeperctl") + " signer list")
 	w, err := NewWatch(ctx, s)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,6 +29,20 @@ func (k *Keeper) writeConfig() (path string, err error) {
 	path = filepath.Join(k.dir, "keeper.toml")
 	return path, os.WriteFile(path, []byte(params+tiers), 0o600)
 }
+
+// writeEnvironment puts down the keeper's configuration for a shell, so that keeperctl can be tried on it while the demo runs.
+func (k *Keeper) writeEnvironment() error {
+	var b strings.Builder
+	b.WriteString("# This keeper, for keeperctl: set -a; . FILE; set +a\n")
+	for _, entry := range slices.Sorted(slices.Values(k.env)) {
+		name, value, _ := strings.Cut(entry, "=")
+		fmt.Fprintf(&b, "%s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
+	}
+	return os.WriteFile(k.EnvFile(), []byte(b.String()), 0o600)
+}
+
+// EnvFile is where the keeper's configuration is put down for a shell.
+func (k *Keeper) EnvFile() string { return filepath.Join(k.dir, "keeper.env") }
 
 // tiers is the [tier] section: this keeper's place, and by which signers the others are known. A keeper alone has none.
 func (k *Keeper) tiers() (string, error) {
@@ -103,6 +118,7 @@ func (k *Keeper) environment() ([]string, error) {
 		"PLANNER_SIGNERS":        strings.Join(addressesOf(own), ","),
 		"SIGNER_DEV":             "true",
 		"SIGNER_DEV_KEYS":        strings.Join(keys, ","),
+		"KEEPERCTL_SIGNERS":      strings.Join(addressesOf(own), ","),
 	}
 	list := make([]string, 0, len(env))
 	for key, value := range env {

@@ -2,6 +2,8 @@ package demo
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -63,6 +65,29 @@ func TestKeepersKnowEachOther(t *testing.T) {
 func TestKeeperAloneHasNoTier(t *testing.T) {
 	if tiers, err := stackOf(1, 2, 2).Keepers[0].tiers(); err != nil || tiers != "" {
 		t.Errorf("%q, %v", tiers, err)
+	}
+}
+
+// The file for keeperctl means to a shell what the keeper was told, and is nobody else's to read.
+func TestEnvironmentIsPutDownForAShell(t *testing.T) {
+	k := stackOf(1, 2, 2).Keepers[0]
+	k.dir = t.TempDir()
+	k.env = []string{"PERPKEEPER_POSTGRES_URL=postgres://keeper:it's $HOME@127.0.0.1:1/a?b=c&d=e", "PERPKEEPER_KEEPERCTL_SIGNERS=0x1,0x2"}
+	if err := k.writeEnvironment(); err != nil {
+		t.Fatal(err)
+	}
+	script := `set -a; . "$0"; set +a; exec env`
+	out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", script, k.EnvFile()).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, entry := range k.env {
+		if !strings.Contains("\n"+string(out), "\n"+entry+"\n") {
+			t.Errorf("%q is not in\n%s", entry, out)
+		}
+	}
+	if info, err := os.Stat(k.EnvFile()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
 	}
 }
 

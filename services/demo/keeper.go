@@ -113,6 +113,9 @@ func (k *Keeper) prepare(ctx context.Context) error {
 	if k.env, err = k.environment(); err != nil {
 		return err
 	}
+	if err := k.writeEnvironment(); err != nil {
+		return fmt.Errorf("writing the configuration of %s: %w", k.Name(), err)
+	}
 	if out, err := k.Keeperctl(ctx, "prepare"); err != nil {
 		return fmt.Errorf("%s: %w", out, err)
 	}

@@ -69,7 +69,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, errors.Join(err, n.Close())
 	}
 	if n.listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", cfg.Listen); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the node's listener: %w", err), n.Close())
+		return nil, errors.Join(fmt.Errorf("opening the node's listener: %w (devnet.rpc)", err), n.Close())
 	}
 	return n, nil
 }

@@ -46,7 +46,7 @@ func New(cfg Config) (*Feed, error) {
 	f.report(time.Now())
 	var err error
 	if f.listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", cfg.Listen); err != nil {
-		return nil, fmt.Errorf("opening the price feed's listener: %w", err)
+		return nil, fmt.Errorf("opening the price feed's listener: %w (devnet.feed)", err)
 	}
 	return f, nil
 }
