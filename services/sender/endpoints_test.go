@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -159,6 +160,38 @@ func silentForAWhile(s *site, by chain.Address, key secret.String) {
 	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("deadline exceeded") })
 	only.become(nil)
 	s.mustEndOnce(second, by, before+1)
+}
+
+// A call that runs out of gas is no revert: the node answers with an error of its own, however often it is asked. As many jobs with such calls as a batch
+// takes keep none that is less urgent from being executed, and end like all that wait (TIER-11).
+func unanswerable(t *testing.T, s *site, by chain.Address, key secret.String) {
+	s.cfg.Sender.Batch, s.cfg.Sender.MaxJobAge = 2, 3*time.Second
+	poison := []job.Job{s.orderJob(s.marketOrder(100), by), s.orderJob(s.marketOrder(100), by)}
+	j := s.orderJob(s.marketOrder(100), by)
+	s.behind(s.front(0, runsOutOfGas(poison[0].Key, poison[1].Key)))
+	before := s.nonce(by)
+	s.say(append(poison, j)...)
+	s.sender([]secret.String{key})
+	s.mustEndOnce(j, by, before)
+	for _, p := range poison {
+		if r := s.result(p.ID, 1); r.Outcome != job.Expired || !strings.Contains(r.Reason, "out of gas") {
+			t.Errorf("result %+v", r)
+		}
+	}
+}
+
+// runsOutOfGas refuses to simulate calls that name one of these keys.
+func runsOutOfGas(keys ...chain.Hash) spoiler {
+	return func(f *front, w http.ResponseWriter, _ *http.Request, q query) bool {
+		about := func(key chain.Hash) bool {
+			return strings.Contains(string(q.Params[0]), strings.TrimPrefix(key.Hex(), "0x"))
+		}
+		if q.Method != "eth_call" || !slices.ContainsFunc(keys, about) {
+			return false
+		}
+		f.answer(w, q, nil, []byte(`{"code":-32000,"message":"err: out of gas (supplied gas 6000000)"}`))
+		return true
+	}
 }
 
 // nothing is the answer of a node that does not know what it is asked for.

@@ -56,8 +56,6 @@ func (o judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, 
 	}
 	v, err := o.recheck.rehearse(ctx, call)
 	switch {
-	case evm.Refused(err):
-		return job.Reverted, "cause unknown: " + err.Error(), nil
 	case err != nil:
 		return "", "", err
 	case v.kind == onward:

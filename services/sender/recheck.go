@@ -82,17 +82,21 @@ func setOf(reports []price.Report) (set gmx.SetPrices) {
 }
 
 // rehearse simulates the call. A call that would have the venue cancel or freeze the order succeeds, and is sent: withholding it would lock the user's
-// funds until the order expires.
+// funds until the order expires. One that every node answers with an error of its own, such as that its gas ran out, waits like any other: as a failure it
+// would be tried for ever, and before all that is less urgent.
 func (r recheck) rehearse(ctx context.Context, c call) (verdict, error) {
 	err := r.node.Simulate(ctx, r.from, c.to, c.data, c.gas, perp.Uint{})
 	if err == nil {
 		return verdict{}, nil
 	}
 	data, reverted := evm.RevertData(err)
-	if !reverted {
-		return verdict{}, err
+	switch {
+	case reverted:
+		return foretold(gmx.DecodeRevert(data)), nil
+	case evm.Refused(err):
+		return wait("no node simulates it: " + err.Error()), nil
 	}
-	return foretold(gmx.DecodeRevert(data)), nil
+	return verdict{}, err
 }
 
 // foretold is what a revert of the simulated call means for the job.

@@ -84,6 +84,7 @@ func TestTrouble(t *testing.T) {
 		{"the caps are reached", capped},
 		{"an operator calls it off", calledOff},
 		{"the sender is asked to stop", handedOver},
+		{"the node cannot simulate some calls", unanswerable},
 		{"the state lags", staleState},
 		{"the lease is lost in the middle", fencedOut},
 		{"the database is away for a while", databaseAway},
