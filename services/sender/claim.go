@@ -50,12 +50,14 @@ func (c claim) run(ctx context.Context, tasks []*task) (verdict, error) {
 		return verdict{}, err
 	}
 	fee := c.limits.fee()
-	b := txm.Batch{Cursor: next.Next, Limits: c.limits.flights()}
+	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.flights()}, uint64(0)
 	for _, t := range tasks {
 		price := fee.First(txm.LaneOf(t.job().Kind), t.call.gas, paid)
 		if !c.purse.take(t.call.gas * price) {
+			c.purse.put(aside)
 			return shut("the signer has spent what it may in a day"), nil
 		}
+		aside += t.call.gas * price
 		if t.tx, err = sign(ctx, c.key, c.chainID, next.Promise(), t.call, price); err != nil {
 			return verdict{}, err
 		}
@@ -67,7 +69,11 @@ func (c claim) run(ctx context.Context, tasks []*task) (verdict, error) {
 	failpoint.Hit("sender.commit.before")
 	err = c.store.Claim(ctx, c.tenure.Fence(), b)
 	failpoint.Hit("sender.commit.after")
-	return c.settle(ctx, tasks, next, err)
+	v, err := c.settle(ctx, tasks, next, err)
+	if err == nil && v.kind != onward {
+		c.purse.put(aside)
+	}
+	return v, err
 }
 
 // settle reads the answer to the statement.

@@ -41,3 +41,10 @@ func (p *purse) take(wei uint64) bool {
 	p.spent += wei
 	return true
 }
+
+// put gives back what was set aside for what is certainly not stored.
+func (p *purse) put(wei uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spent -= min(p.spent, wei)
+}

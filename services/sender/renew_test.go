@@ -259,6 +259,9 @@ func TestPurse(t *testing.T) {
 			t.Errorf("taking %d (%d): %t", c.wei, i, got)
 		}
 	}
+	if p.put(20); !p.take(20) || p.take(1) {
+		t.Error("what was given back cannot be taken once more, or twice")
+	}
 	p.limit = 10 // less than is spent
 	if p.take(1) {
 		t.Error("took from an empty purse")
