@@ -23,7 +23,7 @@ type Sight struct {
 
 // Sending is what became of the broadcasts of one attempt in this tenure. The zero Sending was never broadcast.
 type Sending struct {
-	// First and Last are the heads at its first and its last broadcast.
+	// First and Last are the heads at its first and its last broadcast; 0 while no head had come.
 	First, Last uint64
 	Ever        bool
 	// Answer is what the last broadcast was answered with.
@@ -117,5 +117,10 @@ func (p Policy) press(f Flight, s Sight) Step {
 // Due tells whether it is time to broadcast the same bytes again. A head that went down may have taken what was sent with its blocks.
 func (p Policy) Due(s Sight) bool { return s.Head < s.Sent.Last || s.Head-s.Sent.Last >= p.Resend }
 
-// passed counts the blocks since the first broadcast.
-func (s Sending) passed(head uint64) uint64 { return head - min(head, s.First) }
+// passed counts the blocks since the first broadcast. Those since a broadcast before the first head are not known: it is repeated before it is taken for late.
+func (s Sending) passed(head uint64) uint64 {
+	if s.First == 0 {
+		return 0
+	}
+	return head - min(head, s.First)
+}

@@ -102,7 +102,7 @@ func (c *confirm) remember(flights []txm.Flight) {
 			liquidations++
 		}
 		for _, hash := range f.Hashes() {
-			flying[hash] = true
+			flying[hash] = f.Mined == nil && hash == f.Newest().Hash
 		}
 	}
 	c.broadcast.look(slices.DeleteFunc(slices.Clone(flights), c.abandoned))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -38,7 +37,8 @@ type broadcast struct {
 	stuck bool                // the signer's transactions do not land, see stall
 }
 
-// sent is at which heads this tenure first and last broadcast a transaction, or set out to, and the class of the last answer, empty if there was none.
+// sent is at which heads this tenure first and last broadcast a transaction, or set out to, 0 before the first head came; and the class of the last answer,
+// empty if there was none.
 type sent struct {
 	first, last uint64
 	class       evm.Class
@@ -119,8 +119,8 @@ func (b *broadcast) expect(hash chain.Hash) {
 	head, _ := b.horizon.newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	was, ever := b.last[hash]
-	if !ever {
+	was := b.last[hash]
+	if was.first == 0 {
 		was.first = head.Number
 	}
 	was.last = head.Number
@@ -181,11 +181,21 @@ func answerOf(c evm.Class) txm.Answer {
 	return txm.Unclear
 }
 
-// forget drops what was remembered of transactions that are no longer in flight.
+// forget drops what was remembered of transactions that are no longer in flight, and what was answered to those that are not broadcast any more, being mined or
+// replaced: no other answer would come that could end what it held back.
 func (b *broadcast) forget(flying map[chain.Hash]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.last, func(hash chain.Hash, _ sent) bool { return !flying[hash] })
+	for hash, s := range b.last {
+		pressed, flies := flying[hash]
+		switch {
+		case !flies:
+			delete(b.last, hash)
+		case !pressed:
+			s.class = ""
+			b.last[hash] = s
+		}
+	}
 }
 
 // held is why nothing new may be claimed for the signer now, or empty. What is in flight is broadcast again all the same, and the first answer that is
@@ -217,10 +227,11 @@ func (b *broadcast) look(flights []txm.Flight) {
 	head, _ := b.horizon.newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stuck = b.shared && slices.ContainsFunc(flights, func(f txm.Flight) bool {
-		s, ever := b.last[f.Attempts[0].Hash]
-		return f.Mined == nil && ever && head.Number >= s.first+stall
-	})
+	late := func(a txm.Attempt) bool {
+		first := b.last[a.Hash].first
+		return first > 0 && head.Number >= first+stall
+	}
+	b.stuck = b.shared && slices.ContainsFunc(flights, func(f txm.Flight) bool { return f.Mined == nil && slices.ContainsFunc(f.Attempts, late) })
 }
 
 // launch broadcasts what was just stored. The transactions go out at once: nodes sort them by nonce.

@@ -550,9 +550,47 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 	if b.held() == "" {
 		t.Error("nodes that take no more must be heeded")
 	}
+	b.forget(map[chain.Hash]bool{one: true, two: false})
+	if b.held() != "" || !b.sending(two).Ever {
+		t.Error("what was answered to bytes that are broadcast no more holds the signer back, or when they were is forgotten")
+	}
+	b.answered(two, evm.GapOrLimit)
 	b.forget(map[chain.Hash]bool{one: true})
 	if b.held() != "" || b.sending(two).Ever || !b.sending(one).Ever {
 		t.Error("what is no longer in flight is not forgotten, or what is, is")
+	}
+}
+
+// A transaction that was broadcast before the first head came is as old as the first head that it is broadcast at: it is neither late nor to be raised at once.
+func TestBroadcastBeforeTheFirstHead(t *testing.T) {
+	h := newHorizon(time.Now)
+	b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: true}
+	flight := txm.Flight{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
+	next := func(head uint64) txm.Step {
+		return txm.DefaultPolicy().Next(flight, txm.Sight{Head: head, Sent: b.sending(chain.Hash{1})})
+	}
+	b.expect(chain.Hash{1})
+	h.set(chain.BlockRef{Number: 100}, time.Now())
+	if b.look([]txm.Flight{flight}); b.held() != "" || next(100) != txm.Broadcast {
+		t.Errorf("held: %q, next: %s", b.held(), next(100))
+	}
+	b.expect(chain.Hash{1})
+	if got := b.sending(chain.Hash{1}); got.First != 100 || next(101) != txm.Wait {
+		t.Errorf("sent at %+v, next: %s", got, next(101))
+	}
+}
+
+// An heir knows of an old nonce only what it has broadcast itself.
+func TestHeirClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
+	h := horizonAt(nowMs, time.Now())
+	b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: true}
+	b.expect(chain.Hash{2})
+	head, _ := h.newest()
+	head.Number += stall
+	h.set(head, time.Now())
+	b.look([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}, {SignedTx: txm.SignedTx{Hash: chain.Hash{2}}}}}})
+	if b.held() == "" {
+		t.Error("not held, though the raised transaction that was adopted does not land")
 	}
 }
 
