@@ -2,6 +2,7 @@ package evm
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -60,7 +61,8 @@ var sendTexts = []struct {
 }
 
 // SendClass sorts the outcome of SendRaw. Only a node's own error with a known text means anything; everything else that is not nil is
-// Ambiguous. Of several endpoints' answers ResolveByHash counts most, then the first, in the order of the configuration, that is not Ambiguous.
+// Ambiguous. Of several endpoints' answers ResolveByHash counts most, then the first, in the order of the configuration, that is not Ambiguous. FatalSigner
+// counts only where all say it: an endpoint may have a black list of its own, and what another one would have said had it answered nobody knows.
 func SendClass(err error) Class {
 	if err == nil {
 		return Accepted
@@ -75,8 +77,12 @@ func SendClass(err error) Class {
 }
 
 func mostTelling(answers []error) Class {
+	banned := func(err error) bool { return SendClass(err) == FatalSigner }
+	if !slices.ContainsFunc(answers, func(err error) bool { return !banned(err) }) {
+		return FatalSigner
+	}
 	telling := Ambiguous
-	for _, err := range answers {
+	for _, err := range slices.DeleteFunc(slices.Clone(answers), banned) {
 		switch class := SendClass(err); {
 		case class == ResolveByHash:
 			return class

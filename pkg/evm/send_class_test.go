@@ -152,6 +152,9 @@ func TestSendToSeveral(t *testing.T) {
 		{[]string{"transaction underpriced", down}, evm.BumpToMin, true, false},
 		{[]string{"transaction underpriced", "nonce too low"}, evm.ResolveByHash, false, false},
 		{[]string{down, down}, evm.Ambiguous, true, false},
+		{[]string{"sender or to in black list", "sender or to in black list"}, evm.FatalSigner, false, true},
+		{[]string{"sender or to in black list", down}, evm.Ambiguous, true, false},
+		{[]string{"sender or to in black list", "txpool is full"}, evm.RetryElsewhere, false, true},
 	} {
 		cfg := evm.DefaultConfig()
 		cfg.URLs = nil
