@@ -3,6 +3,7 @@ package txm
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -82,6 +83,9 @@ func (p Policy) Validate() error {
 	if p.JobCost/MaxGas < p.Floor {
 		problems = append(problems, fmt.Errorf("max_job_cost: %d wei do not pay for %d gas at min_price", p.JobCost, uint64(MaxGas)))
 	}
+	if p.DayCost > math.MaxInt64 {
+		problems = append(problems, fmt.Errorf("max_day_cost: %d is more than is counted (at most %d)", p.DayCost, int64(math.MaxInt64)))
+	}
 	if p.DayCost < p.JobCost {
 		problems = append(problems, fmt.Errorf("max_day_cost: %d is below max_job_cost %d", p.DayCost, p.JobCost))
 	}
@@ -136,6 +140,9 @@ func (p Policy) First(l Lane, gas uint64, m Market) uint64 {
 func (p Policy) Raise(l Lane, kind AttemptKind, gas uint64, newest SignedTx, m Market) (price uint64, ok bool) {
 	before := max(newest.Tip, newest.Cap)
 	least, most := raised(before, MinGrowth), p.ceiling(l, kind, gas)
+	if kind != Exec && newest.Gas > EmptyGas { // the cap may have been higher when that was signed
+		most = max(most, min(least, p.JobCost/max(gas, 1)))
+	}
 	if least > most {
 		return 0, false
 	}
@@ -145,7 +152,7 @@ func (p Policy) Raise(l Lane, kind AttemptKind, gas uint64, newest SignedTx, m M
 // ceiling is the highest price of an attempt. What only frees a nonce burns little gas and must outbid what it replaces, so that it may pay a lane's cap
 // twice over.
 func (p Policy) ceiling(l Lane, kind AttemptKind, gas uint64) uint64 {
-	top := p.Of(l).Cap
+	top := min(p.Of(l).Cap, p.JobCost) // so that it can be doubled
 	if kind != Exec {
 		top *= 2
 	}

@@ -1,6 +1,7 @@
 package txm
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -80,6 +81,26 @@ func TestRaise(t *testing.T) {
 	})
 }
 
+// Caps are lowered while transactions are in flight, as when the markets calm down or an operator says so: a nonce can be freed of what paid more, within
+// what a job may cost, but nothing is executed above the cap.
+func TestRaiseAboveALoweredCap(t *testing.T) {
+	p, before := DefaultPolicy(), SignedTx{Gas: 4_000_000, Tip: 10 * Gwei, Cap: 10 * Gwei}
+	price, ok := p.Raise(LiquidationLane, Cancel, EmptyGas, before, Market{})
+	if !ok || price != 11*Gwei {
+		t.Errorf("freed at %d, %t", price, ok)
+	}
+	if price, ok := p.Raise(LiquidationLane, Exec, before.Gas, before, Market{}); ok {
+		t.Errorf("executed at %d", price)
+	}
+	if price, ok := p.Raise(LiquidationLane, Cancel, EmptyGas, SignedTx{Gas: EmptyGas, Tip: 11 * Gwei, Cap: 11 * Gwei}, Market{}); ok {
+		t.Errorf("freed once more, at %d", price)
+	}
+	before.Cap = p.JobCost / EmptyGas
+	if price, ok := p.Raise(LiquidationLane, Cancel, EmptyGas, before, Market{}); ok {
+		t.Errorf("freed for more than a job may cost, at %d", price)
+	}
+}
+
 func TestLanes(t *testing.T) {
 	lanes := map[job.Kind]Lane{job.Liquidation: LiquidationLane, job.Adl: LiquidationLane, job.AdlState: LiquidationLane, job.Order: OrderLane}
 	for _, k := range append(job.Kinds(), Filler) {
@@ -104,6 +125,7 @@ func TestPolicyValidate(t *testing.T) {
 		"no floor":              func(p *Policy) { p.Floor = 0 },
 		"cap below floor":       func(p *Policy) { p.Order.Cap = p.Floor - 1 },
 		"nothing is affordable": func(p *Policy) { p.JobCost = MaxGas },
+		"a day beyond counting": func(p *Policy) { p.DayCost = math.MaxInt64 + 1 },
 		"a day below a job":     func(p *Policy) { p.DayCost = p.JobCost - 1 },
 		"no resend":             func(p *Policy) { p.Resend = 0 },
 		"doubts for never":      func(p *Policy) { p.Doubt = -1 },
