@@ -71,6 +71,15 @@ func headerAt(number uint64) question[Header] {
 	}}
 }
 
+// HashAt returns the hash of the block of a number on a node's chain of this moment. NotFound(err) where every endpoint's chain is shorter.
+func (r Reader) HashAt(ctx context.Context, number uint64) (chain.Hash, error) {
+	header, _, err := ask(ctx, r, headerAt(number))
+	if err != nil {
+		return chain.Hash{}, fmt.Errorf("asking for the hash of block %d: %w", number, err)
+	}
+	return header.Hash, nil
+}
+
 // Block returns a block by its hash, on whatever branch it is, from the endpoint that announced it or else from the first that has it. NotFound(err)
 // where none has it.
 func (r Reader) Block(ctx context.Context, hash chain.Hash) (Block, error) {

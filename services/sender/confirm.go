@@ -56,6 +56,7 @@ type watcher interface {
 	Receipt(ctx context.Context, tx chain.Hash) (*evm.Receipt, error)
 	Head(ctx context.Context) (chain.BlockRef, error)
 	Finalized(ctx context.Context) (chain.BlockRef, error)
+	HashAt(ctx context.Context, number uint64) (chain.Hash, error)
 	Endpoints() []evm.EndpointStatus
 	Elsewhere(than ...evm.Source) evm.Reader
 }
@@ -146,7 +147,7 @@ func (c *confirm) tip(ctx context.Context) (at tip, err error) {
 // follow does the one thing that a flight needs now.
 func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 	s := at.Sight
-	found, err := c.receipt(ctx, f, at.latest)
+	found, err := c.receipt(ctx, f, at)
 	if err != nil {
 		return err
 	}
@@ -196,18 +197,31 @@ func (c *confirm) watch(f txm.Flight, s txm.Sight) {
 }
 
 // receipt finds the one transaction of the nonce that was mined, if any: the dearest is the likeliest. A nonce that the chain has not reached has none;
-// where endpoints disagree about that, it is asked for.
-func (c *confirm) receipt(ctx context.Context, f txm.Flight, latest uint64) (*evm.Receipt, error) {
-	if f.Mined == nil && f.Intent.Nonce >= latest && !c.broadcast.spent(f.Newest().Hash) {
+// where endpoints disagree about that, it is asked for. Nor is one of the transactions mined in a block that the final chain has left, whoever still has it.
+func (c *confirm) receipt(ctx context.Context, f txm.Flight, at tip) (*evm.Receipt, error) {
+	if f.Mined == nil && f.Intent.Nonce >= at.latest && !c.broadcast.spent(f.Newest().Hash) {
 		return nil, nil //nolint:nilnil // as of the node's own answer: what is not mined is no error
 	}
 	for _, hash := range slices.Backward(f.Hashes()) {
 		r, err := c.node.Receipt(ctx, hash)
-		if err != nil || r != nil {
+		if err != nil {
+			return nil, err
+		}
+		if stands, err := c.stands(ctx, r, at.Final); err != nil || stands {
 			return r, err
 		}
 	}
 	return nil, nil //nolint:nilnil // as of the node's own answer: what is not mined is no error
+}
+
+// stands tells of a receipt whether its block is one of the chain's, as far as that is settled: an endpoint that is stuck on a branch that the others have left
+// goes on giving its receipts, and the number of their block becomes final all the same.
+func (c *confirm) stands(ctx context.Context, r *evm.Receipt, final uint64) (bool, error) {
+	if r == nil || r.Block > final {
+		return r != nil, nil
+	}
+	hash, err := c.node.HashAt(ctx, r.Block)
+	return hash == r.BlockHash, err
 }
 
 // missingFor is how long a spent nonce has been without a receipt of ours.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/services/devnet/evmnode"
 )
 
 // headStart is how much earlier the bad endpoint answers than the good one, so that a sender asks it first.
@@ -70,6 +72,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	run("one is stale", staleEndpoint)
 	run("one makes up a receipt", madeUpReceipt)
+	run("one is stuck on a branch that was left", orphanedReceipt)
 	if long {
 		run("two of three now and then want fewer requests", throttledEndpoints)
 		run("the only one hangs for a while", silentForAWhile)
@@ -144,6 +147,58 @@ func madeUpReceipt(s *site, by chain.Address, key secret.String) {
 	s.mustEndOnce(j, by, before)
 	s.mustBeStored(j, w.broadcasts())
 	s.mustBeTrue(j)
+}
+
+// A node that does not follow the chain to its new branch goes on saying that ours was mined. That the number of its block is final says nothing of that block.
+func orphanedReceipt(s *site, by chain.Address, key secret.String) {
+	log := &sayings{said: map[string]json.RawMessage{}}
+	bad := s.front(0, log.remember)
+	s.behind(bad, s.front(headStart, nil))
+	before, w := s.nonce(by), &witness{}
+	sn := s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.devnet.Node().StallFinality()
+	defer s.devnet.Resume()
+	s.say(j)
+	first := s.minedOf(sn, by, chain.Hash{})
+	s.eventually("the slow endpoint has heard of it as well", func(context.Context) bool {
+		return s.devnet.Node().Head().Number.Uint64() > first.Mined.Block.Number+5
+	})
+	bad.become(log.repeat)
+	s.replace(first.Mined.Block.Number, branchOff{2, evmnode.Drop})
+	s.devnet.Resume()
+	s.mustEndOnce(j, by, before)
+	s.mustBeStored(j, w.broadcasts())
+	s.mustBeTrue(j)
+	if bad.hits.Load() == 0 {
+		s.t.Error("the stuck endpoint was never asked: nothing is tried here")
+	}
+}
+
+// sayings are what an endpoint has last said of everything.
+type sayings struct {
+	mu   sync.Mutex
+	said map[string]json.RawMessage
+}
+
+func (a *sayings) remember(f *front, w http.ResponseWriter, _ *http.Request, q query) bool {
+	result, fault := f.ask(q)
+	a.mu.Lock()
+	a.said[fmt.Sprintf("%s %s", q.Method, q.Params)] = result
+	a.mu.Unlock()
+	f.answer(w, q, result, fault)
+	return true
+}
+
+// repeat answers as before, and what was not asked before like the node.
+func (a *sayings) repeat(f *front, w http.ResponseWriter, _ *http.Request, q query) bool {
+	a.mu.Lock()
+	result, known := a.said[fmt.Sprintf("%s %s", q.Method, q.Params)]
+	a.mu.Unlock()
+	if known && q.Method != "eth_sendRawTransaction" {
+		f.answer(w, q, result, nil)
+	}
+	return known && q.Method != "eth_sendRawTransaction"
 }
 
 func silentForAWhile(s *site, by chain.Address, key secret.String) {

@@ -96,6 +96,18 @@ func (e *Endpoint) Finalized(context.Context) (chain.BlockRef, error) {
 	return show(e, "asking for the finalized block", func(_ *Chain, s sight) (chain.BlockRef, error) { return s.final.ref, nil })
 }
 
+// HashAt returns the hash of the block of a number.
+func (e *Endpoint) HashAt(_ context.Context, number uint64) (chain.Hash, error) {
+	return show(e, "asking for a block's hash", func(_ *Chain, s sight) (chain.Hash, error) {
+		for b := s.tip; b != nil; b = b.parent {
+			if b.ref.Number == number {
+				return b.ref.Hash, nil
+			}
+		}
+		return chain.Hash{}, fmt.Errorf("block %d is not known", number)
+	})
+}
+
 // NonceAt returns an account's next nonce.
 func (e *Endpoint) NonceAt(_ context.Context, address chain.Address, tag evm.Tag) (uint64, error) {
 	return show(e, "asking for a nonce", func(c *Chain, s sight) (uint64, error) {
