@@ -37,6 +37,7 @@ type Answer int
 const (
 	Unclear  Answer = iota // taken, or nobody knows: wait, and broadcast the same bytes again
 	TooCheap               // another transaction is at this nonce, or the price is below what nodes take: raise it
+	Unpaid                 // the signer cannot pay for it: wait, and offer no more
 	Never                  // no node will ever take these bytes: the nonce has to be freed by others
 )
 

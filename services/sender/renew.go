@@ -52,21 +52,23 @@ func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
-// replace raises a flight's price, or cancels it if its job is no longer to be done. Where that cannot be, the newest attempt is broadcast again.
+// replace raises a flight's price, or cancels it if its job is no longer to be done. Where that cannot be, or the signer cannot even pay what is
+// offered, the newest attempt is broadcast again.
 func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	m, err := r.market.now(ctx)
 	if err != nil {
 		return err
 	}
-	newest := f.Newest()
-	if _, room := r.limits.fee().Raise(txm.LaneOf(f.Intent.Job.Kind), newest.Kind, newest.Gas, newest.SignedTx, m); !room && !r.limits.settings.Fee.Due(s) {
-		return nil // at its cap, and broadcast a moment ago
+	newest, poor := f.Newest(), s.Sent.Answer == txm.Unpaid
+	_, room := r.limits.fee().Raise(txm.LaneOf(f.Intent.Job.Kind), newest.Kind, newest.Gas, newest.SignedTx, m)
+	if (!room || poor) && !r.limits.settings.Fee.Due(s) {
+		return nil // nothing to raise, and broadcast a moment ago
 	}
 	p, ready, err := r.look(ctx, f)
 	if err != nil {
 		return err
 	}
-	if !ready {
+	if !ready || poor && p.kind == txm.Exec {
 		return r.repeat(ctx, f, s)
 	}
 	return r.attempt(ctx, f, s, p)

@@ -175,6 +175,8 @@ func answerOf(c evm.Class) txm.Answer {
 	switch c { //nolint:exhaustive // every other class leaves the transaction as it is
 	case evm.BumpToMin, evm.OtherTxAtNonce:
 		return txm.TooCheap
+	case evm.PauseSigner:
+		return txm.Unpaid
 	case evm.FatalPayload:
 		return txm.Never
 	}

@@ -526,7 +526,7 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 		t.Errorf("broadcast at %+v", got)
 	}
 	for class, want := range map[evm.Class]txm.Answer{
-		evm.Accepted: txm.Unclear, evm.Ambiguous: txm.Unclear, evm.ResolveByHash: txm.Unclear, evm.PauseSigner: txm.Unclear, evm.RetryElsewhere: txm.Unclear,
+		evm.Accepted: txm.Unclear, evm.Ambiguous: txm.Unclear, evm.ResolveByHash: txm.Unclear, evm.PauseSigner: txm.Unpaid, evm.RetryElsewhere: txm.Unclear,
 		evm.BumpToMin: txm.TooCheap, evm.OtherTxAtNonce: txm.TooCheap, evm.FatalPayload: txm.Never,
 	} {
 		b.answered(one, class)

@@ -177,8 +177,9 @@ func refusedForAWhile(t *testing.T, s *site, by chain.Address, key secret.String
 	}
 }
 
-// A signer without means keeps its nonce, claims nothing more, and goes on when it is given some.
+// A signer without means keeps its nonce, claims nothing more, offers no more than it did, and goes on when it is given some.
 func poorForAWhile(t *testing.T, s *site, by chain.Address, key secret.String) {
+	s.impatient()
 	before, w := s.nonce(by), &witness{}
 	first := s.orderJob(s.marketOrder(100), by)
 	fault := evmnode.Fault{Method: "eth_sendRawTransaction", Error: "insufficient funds for gas * price + value: have 1 want 2"}
@@ -189,12 +190,12 @@ func poorForAWhile(t *testing.T, s *site, by chain.Address, key secret.String) {
 	defer cleared()
 	sn := s.sender([]secret.String{key}, w.on)
 	s.say(first)
-	s.eventually("the first broadcast was refused", func(context.Context) bool { return len(w.broadcasts()) > 2 })
+	s.eventually("the broadcasts were refused for longer than prices wait", func(context.Context) bool { return len(w.broadcasts()) > 5 })
 	second := first
 	second.ID, second.Key = job.OrderID(chain.Hash{7}, 1), chain.Hash{7}
 	s.say(second)
 	s.eventually("the gate says why", func(context.Context) bool { return sn.notices.has("cannot pay") })
-	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 {
+	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 || len(flights[0].Attempts) != 1 {
 		t.Errorf("in flight: %+v, %v", flights, err)
 	}
 	cleared()
