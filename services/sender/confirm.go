@@ -40,6 +40,7 @@ type confirm struct {
 	ended   func() // called when an intent has ended
 
 	missing map[int64]time.Time // since when a nonce is known to be spent without a receipt of ours
+	seen    map[int64]time.Time // since when an intent is known to be in flight
 	late    map[int64]bool      // intents of which people were told that they wait for their receipt
 }
 
@@ -99,6 +100,9 @@ func (c *confirm) remember(flights []txm.Flight) {
 	flying, intents, liquidations := map[chain.Hash]bool{}, map[int64]bool{}, 0
 	for _, f := range flights {
 		intents[f.Intent.ID] = true
+		if _, known := c.seen[f.Intent.ID]; !known {
+			c.seen[f.Intent.ID] = c.clock()
+		}
 		if f.Intent.Job.Kind == job.Liquidation {
 			liquidations++
 		}
@@ -115,6 +119,7 @@ func (c *confirm) remember(flights []txm.Flight) {
 	c.metrics.liquidations.WithLabelValues(c.signer.Hex()).Set(float64(liquidations))
 	c.broadcast.forget(flying)
 	maps.DeleteFunc(c.missing, func(id int64, _ time.Time) bool { return !intents[id] })
+	maps.DeleteFunc(c.seen, func(id int64, _ time.Time) bool { return !intents[id] })
 	maps.DeleteFunc(c.late, func(id int64, _ bool) bool { return !intents[id] })
 }
 
@@ -185,9 +190,9 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 	}
 }
 
-// watch tells people of what waits for its receipt for too long.
+// watch tells people of what waits for its receipt for too long in this tenure. How long it was queued before, for its turn or its price, is no matter here.
 func (c *confirm) watch(f txm.Flight, s txm.Sight) {
-	if s.Receipt != nil || f.Intent.Waited < c.timeout || c.late[f.Intent.ID] {
+	if s.Receipt != nil || c.clock().Sub(c.seen[f.Intent.ID]) < c.timeout || c.late[f.Intent.ID] {
 		return
 	}
 	c.late[f.Intent.ID] = true

@@ -211,7 +211,7 @@ func (w *worker) confirm(t *lease.Tenure, b *broadcast, again renewal) *confirm 
 		tenure: t, signer: w.key.Address(), turns: w.turns, policy: w.cfg.Sender.Fee, rest: w.rest, node: w.node, store: w.intents,
 		judge: judge{decoder: gmx.NewDecoder(w.cfg.Venue.EventEmitter), recheck: w.recheck()}, broadcast: b, renewal: again, horizon: w.horizon,
 		clock: w.clock, timeout: w.cfg.Sender.ConfirmTimeout, metrics: w.metrics, log: w.log, ended: func() { signal(w.ended) },
-		missing: map[int64]time.Time{}, late: map[int64]bool{},
+		missing: map[int64]time.Time{}, seen: map[int64]time.Time{}, late: map[int64]bool{},
 	}
 }
 
