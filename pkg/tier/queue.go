@@ -20,7 +20,7 @@ type Queue struct {
 	maxAge   uint64 // ms
 	interval uint64 // ms
 
-	now atomic.Uint64 // Unix ms, of the policy's clock as the queue has last read it: it does not go back
+	now atomic.Uint64 // Unix ms, of the policy's clock as the queue has last read it
 
 	mu      sync.Mutex
 	waiting map[string]Waiting
@@ -41,17 +41,27 @@ type Waiting struct {
 // of is what the policy has to know.
 func (w Waiting) of() Job { return Job{ID: w.Job.ID, BirthMs: w.Job.BirthMs, FoundMs: w.FoundMs} }
 
-// NewQueue makes an empty queue. Clock is the policy's (Unix ms); where it goes back, the queue's time stands still meanwhile. A job is too old at maxAge, and
+// NewQueue makes an empty queue. Clock is the policy's (Unix ms); where it goes back, the queue's time stands still meanwhile, but where it goes back by
+// more than any reorg could the queue begins again with what waits. A job is too old at maxAge, and
 // Cleanup looks for such jobs once an interval.
 func NewQueue(policy Policy, clock func() uint64, maxAge, interval time.Duration) *Queue {
 	q := &Queue{
 		policy: policy, clock: clock, maxAge: uint64(maxAge.Milliseconds()), interval: uint64(interval.Milliseconds()), waiting: map[string]Waiting{},
 	}
+	q.begin()
+	return q
+}
+
+// begin asks again for everything that waits.
+func (q *Queue) begin() {
 	q.turns = ttl.New(ttl.Options[string]{
 		Config: ttl.DefaultConfig(), Clock: func() time.Duration { return milliseconds(q.now.Load()) }, Callback: q.ask,
 	})
 	q.turns.Lead(true)
-	return q
+	for id := range q.waiting {
+		q.turns.Set(id, 0)
+	}
+	q.cleaned = q.now.Load()
 }
 
 // Add asks whose turn a job is. If it is not this keeper's the job waits; otherwise it does not, and what waited under its id waits no longer: the caller has
@@ -174,7 +184,13 @@ func (q *Queue) since(w Waiting) uint64 { return q.policy.Since(w.of()) }
 
 // tick reads the clock.
 func (q *Queue) tick() uint64 {
-	q.now.Store(max(q.now.Load(), q.clock()))
+	switch now, last := q.clock(), q.now.Load(); {
+	case now > last:
+		q.now.Store(now)
+	case madeUp(last, now):
+		q.now.Store(now)
+		q.begin()
+	}
 	return q.now.Load()
 }
 

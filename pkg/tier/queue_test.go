@@ -56,9 +56,17 @@ func TestQueueHandsOutInTheWindow(t *testing.T) {
 			t.Errorf("at %d: ready %v, want %v", c.nowMs, got, c.want)
 		}
 	}
-	k.nowMs = 1_031_000 // back in time: nothing is asked twice, and the queue's time stands
+	k.nowMs = 1_950_000 // back in time: nothing is asked twice, and the queue's time stands
 	if w := k.Add(order("old", 1_960_000), 0); !w.Turn.Mine {
 		t.Errorf("the queue's clock went back: %+v", w.Turn)
+	}
+	k.Add(order("waits", 1_990_000), 0)
+	k.nowMs = 1_100_000 // further than any reorg: it was never so late
+	if w := k.Add(order("new", 1_099_000), 0); w.Turn.Mine || w.Turn.Window != 0 {
+		t.Errorf("the queue's clock still says what cannot have been: %+v", w.Turn)
+	}
+	if k.nowMs = 1_130_000; !slices.Equal(ids(k.Ready()), []string{"new"}) || !k.Exists("waits") {
+		t.Errorf("after the clock was set right %d wait", k.Len())
 	}
 }
 

@@ -66,7 +66,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// The clock follows heads, runs 3 s ahead of the newest at most, and never goes back.
+// The clock follows heads, runs 3 s ahead of the newest at most, and goes back only where the newest cannot have been true.
 func TestClock(t *testing.T) {
 	var c Clock
 	start := time.Now()
@@ -82,6 +82,11 @@ func TestClock(t *testing.T) {
 	c.Head(9_000, start.Add(time.Second)) // a reorg to a lower head
 	if got := c.Now(start.Add(time.Second)); got != 11_000 {
 		t.Errorf("after a lower head: %d", got)
+	}
+	c.Head(3_600_000, start.Add(time.Second))
+	c.Head(10_500, start.Add(2*time.Second)) // no reorg goes so far
+	if got := c.Now(start.Add(2 * time.Second)); got != 10_500 {
+		t.Errorf("after a head of the far future: %d", got)
 	}
 }
 

@@ -18,7 +18,7 @@ type horizon struct {
 	clock   func() time.Time
 	head    chain.BlockRef
 	arrived time.Time     // by clock, which is compared with itself alone
-	chain   tier.Clock    // runs on for a moment between two heads, and not back
+	chain   tier.Clock    // runs on for a moment between two heads
 	changed chan struct{} // closed when a newer head has come
 }
 

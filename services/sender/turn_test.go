@@ -300,6 +300,33 @@ func TestAloneHasEveryTurn(t *testing.T) {
 	}
 }
 
+// One head that was made up turns the clock forward for as long as it is believed, and no longer: turns, and what waits for them, go by the chain's time again.
+func TestTurnsAfterAMadeUpHead(t *testing.T) {
+	b := newBench().head(birth)
+	b.admit(orderAt(1, birth))
+	b.head(birth + 3_600_000)
+	b.pass()
+	b.at = b.at.Add(time.Second)
+	b.head(birth + 1000)
+	b.pass()
+	if got := b.horizon.time(); got != birth+1000 {
+		t.Errorf("it is %d ms after the job's birth", got-birth)
+	}
+	if turn := b.of(orderAt(1, birth)); turn.Mine || turn.Owner != 1 {
+		t.Errorf("turn %+v", turn)
+	}
+	b.admit(orderAt(2, birth))
+	b.at = b.at.Add(30 * time.Second)
+	b.head(birth + 31_000)
+	var ready []string
+	for _, j := range b.pass() {
+		ready = append(ready, j.ID)
+	}
+	if !slices.Contains(ready, orderAt(2, birth).ID) {
+		t.Errorf("ready in our window: %v", ready)
+	}
+}
+
 // What nobody speaks of any more is forgotten.
 func TestTurnsForget(t *testing.T) {
 	b := newBench().head(birth)
