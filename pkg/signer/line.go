@@ -37,6 +37,23 @@ func newLine(at secret.URL, secured *tls.Config) *line {
 	}}
 }
 
+// RefusedError says that a remote signer was reached and does not sign what it was asked to.
+type RefusedError struct {
+	Code    int
+	Message string
+}
+
+// Error repeats the beginning of what the signer said.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("it refused: %.*q (code %d)", maxMessage, e.Message, e.Code)
+}
+
+// Refused tells whether an error says that the signer does not sign this. Another transaction it may sign.
+func Refused(err error) bool {
+	_, is := errors.AsType[*RefusedError](err)
+	return is
+}
+
 type request struct {
 	Version string `json:"jsonrpc"`
 	ID      uint64 `json:"id"`
@@ -67,7 +84,7 @@ func (l *line) call(ctx context.Context, method string, param any) (json.RawMess
 	}
 	switch {
 	case a.Error != nil:
-		return nil, fmt.Errorf("it refused: %.*q (code %d)", maxMessage, a.Error.Message, a.Error.Code)
+		return nil, &RefusedError{Code: a.Error.Code, Message: a.Error.Message}
 	case status != http.StatusOK:
 		return nil, fmt.Errorf("it answered with HTTP status %d", status)
 	case a.ID.String() != strconv.FormatUint(id, 10):

@@ -58,7 +58,11 @@ func (c claim) run(ctx context.Context, tasks []*task) (verdict, error) {
 			return shut("the signer has spent what it may in a day"), nil
 		}
 		aside += t.call.gas * price
-		if t.tx, err = sign(ctx, c.key, c.chainID, next.Promise(), t.call, price); err != nil {
+		switch t.tx, err = sign(ctx, c.key, c.chainID, next.Promise(), t.call, price); {
+		case signer.Refused(err): // as a failure it would keep all others from being claimed, and be tried for ever
+			c.purse.put(aside)
+			return wait(err.Error()), nil
+		case err != nil:
 			return verdict{}, err
 		}
 		c.expect(t.tx.Hash)

@@ -2,6 +2,8 @@ package sender
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/signer"
@@ -18,20 +21,64 @@ import (
 
 // What is left of a day's money is spent on the most urgent jobs, however many wait: a batch that it does not suffice for sets nothing of it aside.
 func TestClaimSpendsWhatIsLeft(t *testing.T) {
-	const gas = 100_000
 	o := newOffice(t, nil)
+	claimed := o.claimOf(t, 3, devKey(t), 2*callGas*txm.DefaultPolicy().Floor)
+	if !slices.Equal(claimed, []uint64{0, 1}) || !strings.Contains(o.gates[len(o.gates)-1], "spent what it may") {
+		t.Errorf("claimed those born at %v, the gate says %q", claimed, o.gates)
+	}
+	if got := o.outcomes(t); len(got) > 0 {
+		t.Errorf("ended: %v", got)
+	}
+}
+
+// A transaction that the signer refuses to sign keeps none that is less urgent from being claimed, and ends like all that wait.
+func TestClaimLeavesOutWhatIsRefused(t *testing.T) {
+	o := newOffice(t, nil)
+	key := picky{devKey(t), 1}
+	if claimed := o.claimOf(t, 3, key, math.MaxInt64); !slices.Equal(claimed, []uint64{0, 2}) {
+		t.Errorf("claimed those born at %v", claimed)
+	}
+	o.maxAge = 0
+	clear(o.asleep)
+	if err := o.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.outcomes(t); got[orderAt(1, 1).ID] != job.Expired {
+		t.Errorf("ended: %v", got)
+	}
+}
+
+// picky refuses to sign one call.
+type picky struct {
+	signer.Signer
+	refused byte
+}
+
+func (p picky) Sign(ctx context.Context, tx signer.Tx) ([]byte, chain.Hash, error) {
+	if tx.Data[0] == p.refused {
+		return nil, chain.Hash{}, fmt.Errorf("asking the signer: %w", &signer.RefusedError{Code: -32000, Message: "request denied"})
+	}
+	return p.Signer.Sign(ctx, tx)
+}
+
+// callGas is the gas limit of the calls in these tests.
+const callGas = 100_000
+
+// claimOf queues so many orders, the most urgent born first, makes a pass with a key and so much money, and returns when those were born that were claimed.
+func (o *office) claimOf(t *testing.T, orders byte, key signer.Signer, wei uint64) (claimed []uint64) {
+	t.Helper()
 	o.road = []stage{{"test", func(_ context.Context, t *task) (verdict, error) {
-		t.call = call{gas: gas}
+		t.call = call{gas: callGas, data: []byte{byte(t.job().BirthMs)}}
 		return verdict{}, nil
 	}}}
-	o.batch, o.limits.settings = 3, DefaultConfig().Sender
-	p := &purse{limit: 2 * gas * txm.DefaultPolicy().Floor, store: o.db.Intents(), signer: o.signer}
+	o.batch, o.limits.settings = int(orders), DefaultConfig().Sender
+	p := &purse{limit: wei, store: o.db.Intents(), signer: o.signer}
 	o.count, o.launch = p.count, func(context.Context, []*task) error { return nil }
 	o.claim = claim{
-		tenure: o.tenure, key: devKey(t), chainID: 56, limits: o.limits, market: &market{known: &txm.Market{}, horizon: horizonAt(0, time.Now()), at: 100}, purse: p,
+		tenure: o.tenure, key: key, chainID: 56, limits: o.limits, market: &market{known: &txm.Market{}, horizon: horizonAt(0, time.Now()), at: 100}, purse: p,
 		store: o.db.Intents(), cursor: &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {}, metrics: o.metrics, log: zerolog.Nop(), patience: time.Minute,
 	}.run
-	for i := range byte(3) {
+	for i := range orders {
 		j := orderAt(i, uint64(i))
 		j.Signer = o.signer
 		if _, err := o.db.Intents().Enqueue(t.Context(), j); err != nil {
@@ -39,22 +86,16 @@ func TestClaimSpendsWhatIsLeft(t *testing.T) {
 		}
 	}
 	if err := o.pass(t.Context()); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	flights, err := o.db.Intents().InFlight(t.Context(), o.signer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var claimed []uint64
 	for _, f := range flights {
 		claimed = append(claimed, f.Intent.Job.BirthMs)
 	}
-	if !slices.Equal(claimed, []uint64{0, 1}) || !strings.Contains(o.gates[len(o.gates)-1], "spent what it may") {
-		t.Errorf("claimed those born at %v, the gate says %q", claimed, o.gates)
-	}
-	if got := o.outcomes(t); len(got) > 0 {
-		t.Errorf("ended: %v", got)
-	}
+	return claimed
 }
 
 // devKey is a key of no account in particular.
