@@ -3,6 +3,7 @@ package sender
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -110,10 +111,19 @@ func (p *resultProducer) publish(ctx context.Context, ended []txm.Ended) error {
 	return nil
 }
 
+// mostReason is how many bytes of a reason are told.
+const mostReason = 1024
+
+// legible is a reason as it can be told: contracts give any bytes, and messages hold text of a certain length.
+func legible(reason string) string {
+	valid := strings.ToValidUTF8(reason, "\uFFFD")
+	return strings.ToValidUTF8(valid[:min(len(valid), mostReason)], "")
+}
+
 func resultOf(e txm.Ended) job.Result {
 	i := e.Intent
 	r := job.Result{
-		JobID: i.Job.ID, Arm: i.Arm, Kind: i.Job.Kind, Key: i.Job.Key, Account: i.Job.Account, Outcome: i.Outcome, Reason: i.Reason, Signer: i.Signer,
+		JobID: i.Job.ID, Arm: i.Arm, Kind: i.Job.Kind, Key: i.Job.Key, Account: i.Job.Account, Outcome: i.Outcome, Reason: legible(i.Reason), Signer: i.Signer,
 		Nonce: i.Nonce, BirthMs: i.Job.BirthMs, AtMs: uint64(e.EndedAt.UnixMilli()),
 		Market: i.Job.Market, Collateral: i.Job.Collateral, IsLong: i.Job.IsLong, GivenUp: i.GivenUp,
 	}

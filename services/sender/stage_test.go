@@ -26,6 +26,7 @@ import (
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/wire"
 )
 
 // nowMs is the chain's time in these tests.
@@ -683,5 +684,27 @@ func TestResultOf(t *testing.T) {
 	e.Receipt = nil
 	if got := resultOf(e); !got.TxHash.IsZero() || got.GasUsed != 0 {
 		t.Errorf("without a receipt: %+v", got)
+	}
+}
+
+// A contract may give any bytes for a reason, and as many as it has gas for: what cannot be written would keep everything that ended later from being told.
+func TestAnyReasonCanBeTold(t *testing.T) {
+	for given, want := range map[string]string{
+		"executed": "executed", "no \xff \xc3\x28": "no \uFFFD \uFFFD(", "nothing\x00": "nothing\x00", "größer": "größer",
+		strings.Repeat("ü", 9999): strings.Repeat("ü", mostReason/2),
+	} {
+		e := txm.Ended{Intent: txm.Intent{Job: job.Job{ID: "order:x:1", Kind: job.Order}, Outcome: job.CancelledByVenue, Reason: given}}
+		r, err := wire.Encode(nil, wire.Result{Result: resultOf(e)}, 0, 0)
+		if err != nil {
+			t.Errorf("%.20q: %v", given, err)
+			continue
+		}
+		if m, _, err := wire.Decode(r); err != nil || m.(wire.Result).Reason != want {
+			t.Errorf("%.20q: %+v, %v", given, m, err)
+		}
+		letter, err := deadLetter(e, wire.DefaultConfig())
+		if err != nil || header(letter, "error") != want {
+			t.Errorf("%.20q: the dead letter says %.20q, %v", given, header(letter, "error"), err)
+		}
 	}
 }
