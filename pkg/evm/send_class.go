@@ -78,7 +78,7 @@ func SendClass(err error) Class {
 
 func mostTelling(answers []error) Class {
 	banned := func(err error) bool { return SendClass(err) == FatalSigner }
-	if !slices.ContainsFunc(answers, func(err error) bool { return !banned(err) }) {
+	if len(answers) > 0 && !slices.ContainsFunc(answers, func(err error) bool { return !banned(err) }) {
 		return FatalSigner
 	}
 	telling := Ambiguous

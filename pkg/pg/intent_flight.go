@@ -147,7 +147,7 @@ func (s Intents) Disown(ctx context.Context, f lease.Fence, intent int64, e txm.
 	return s.db.fenced(ctx, "disown", f, disownIntent, intent, e.Outcome, escape(e.Reason), e.RearmMs, e.GivenUp, predecessors(txm.Foreign))
 }
 
-// Pause implements txm.Flights.
+// Pause implements txm.Flights. The reason may be a node's answer, byte for byte.
 func (s Intents) Pause(ctx context.Context, f lease.Fence, reason string) error {
-	return s.db.fenced(ctx, "pause", f, pauseSigner, reason)
+	return s.db.fenced(ctx, "pause", f, pauseSigner, legible(reason))
 }
