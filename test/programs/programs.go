@@ -4,41 +4,56 @@ package programs
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 )
 
 // Names are the programs there are.
 var Names = []string{"scanner", "statevm", "planner", "sender", "keeperctl", "devnet"}
 
-// Folder builds every program once per test binary and returns the folder they are in. With KEEPER_E2E they have the race detector in them.
-var Folder = sync.OnceValues(func() (string, error) {
-	if os.Getenv("KEEPER_E2E") != "" {
-		return build("race", Names, "-race")
-	}
-	return build("plain", Names)
-})
+// Folder builds every program once per test binary and returns the folder they are in.
+var Folder = sync.OnceValues(func() (string, error) { return build("plain", Names) })
 
 // Mortal builds scanner and statevm, once per test binary, so that they can be told to kill themselves at a labelled point (see pkg/failpoint), and
 // returns the folder they are in.
 var Mortal = sync.OnceValues(func() (string, error) { return build("failpoint", []string{"scanner", "statevm"}, "-tags=failpoint") })
 
 func build(kind string, names []string, flags ...string) (string, error) {
-	flags = append([]string{"build"}, flags...)
 	folder := filepath.Join(root(), ".cache", "programs", kind)
+	own := inherited()
+	if slices.Contains(own, "-race=true") {
+		folder += "-race"
+	}
+	args := slices.Concat([]string{"build", "-ldflags=-s -w", "-o", folder + string(filepath.Separator)}, own, flags)
 	for _, name := range names {
-		args := slices.Concat(flags, []string{"-o", filepath.Join(folder, name), "./services/" + name + "/cmd/" + name})
-		cmd := exec.CommandContext(context.Background(), "go", args...)
-		cmd.Dir = root()
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
-		}
+		args = append(args, "./services/"+name+"/cmd/"+name)
+	}
+	cmd := exec.CommandContext(context.Background(), "go", args...)
+	cmd.Dir = root()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", strings.Join(names, ", "), err, out)
 	}
 	return folder, nil
+}
+
+// inherited are the flags that this test binary was compiled with. Programs compiled with others would need every package anew, dependencies and all,
+// which costs more than the tests; and so tests under the race detector have it in their programs too.
+func inherited() (flags []string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	for _, s := range info.Settings {
+		if s.Key == "-race" || s.Key == "-gcflags" {
+			flags = append(flags, s.Key+"="+s.Value)
+		}
+	}
+	return flags
 }
 
 // root is the module's folder, found from this file.
