@@ -3,7 +3,9 @@ package programs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -11,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // Names are the programs there are.
@@ -33,12 +36,32 @@ func build(kind string, names []string, flags ...string) (string, error) {
 	for _, name := range names {
 		args = append(args, "./services/"+name+"/cmd/"+name)
 	}
+	release, err := alone(filepath.Dir(folder))
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	cmd := exec.CommandContext(context.Background(), "go", args...)
 	cmd.Dir = root()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", strings.Join(names, ", "), err, out)
 	}
 	return folder, nil
+}
+
+// alone waits until no other test binary builds programs: the next one finds them built, and nobody starts one that is being replaced.
+func alone(folder string) (release func(), err error) {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return nil, fmt.Errorf("making the programs' folder: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(filepath.Clean(folder), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the programs' folder: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking the programs' folder: %w", err), lock.Close())
+	}
+	return func() { _ = lock.Close() }, nil // closing it lets it go
 }
 
 // inherited are the flags that this test binary was compiled with. Programs compiled with others would need every package anew, dependencies and all,
