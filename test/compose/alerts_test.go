@@ -115,7 +115,9 @@ func registered(t *testing.T) map[string][]string {
 	}
 	known := map[string][]string{}
 	for _, process := range []string{"scanner", "statevm", "planner", "sender"} {
-		out, err := exec.CommandContext(t.Context(), filepath.Join(folder, process), "--print-metrics").Output()
+		cmd := exec.CommandContext(t.Context(), filepath.Join(folder, process), "--print-metrics")
+		cmd.Env = append(os.Environ(), endAtOnce)
+		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("%s: %v", process, err)
 		}

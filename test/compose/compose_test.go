@@ -17,6 +17,9 @@ import (
 
 const root = "../.."
 
+// endAtOnce spares a program with the race detector, which only prints, the second in which its goroutines may still race at its end.
+const endAtOnce = "GORACE=atexit_sleep_ms=0"
+
 // scaled services are started in several copies by `docker compose up --scale`.
 var scaled = []string{"statevm", "planner", "sender"}
 
@@ -211,6 +214,7 @@ func settingsInForce(t *testing.T, project *types.Project, name string) string {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, filepath.Base(s.Command[0])), args...)
+	cmd.Env = []string{endAtOnce}
 	for key, value := range s.Environment {
 		cmd.Env = append(cmd.Env, key+"="+*value)
 	}
