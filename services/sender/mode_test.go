@@ -1,6 +1,10 @@
 package sender
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"perpkeeper/pkg/chain"
@@ -44,6 +48,31 @@ func TestModes(t *testing.T) {
 			second.stop()
 			third.stop()
 		})
+	}
+}
+
+// A sender that cannot reach the chain says so and takes no partition and no lease from one that can.
+func TestBlindSenderStandsAside(t *testing.T) {
+	s := newSite(t)
+	by, key := s.keeper(0)
+	before := s.nonce(by)
+	s.sender([]secret.String{key})
+	first := s.orderJob(s.marketOrder(100), by)
+	s.say(first)
+	s.result(first.ID, 1)
+	nowhere := httptest.NewServer(http.NotFoundHandler())
+	nowhere.Close()
+	s.cfg.Chain.URLs = []secret.URL{secret.MustURL(nowhere.URL)}
+	blind := s.sender([]secret.String{key})
+	s.eventually("it waits for the chain", func(ctx context.Context) bool {
+		err := blind.notices.healthy(ctx)
+		return err != nil && strings.Contains(err.Error(), "127.0.0.1")
+	})
+	second := s.orderJob(s.marketOrder(100), by)
+	s.say(second)
+	s.mustAllEndOnce([]job.Job{first, second}, by, before)
+	if asked := blind.count("lease_acquire_total"); asked != 0 {
+		t.Errorf("it asked for %.0f leases", asked)
 	}
 }
 

@@ -194,8 +194,9 @@ func (s *Sender) newMarket() *market {
 	return &market{node: s.node, horizon: s.horizon, policy: s.cfg.Sender.Fee}
 }
 
-// awaitParts waits for Postgres and Kafka, however long they are away, and fails at once where they are there and cannot serve: a schema of another
-// version, a signer of another chain, a missing topic, another number of partitions.
+// awaitParts waits for Postgres, the chain and Kafka, however long they are away, and fails at once where they are there and cannot serve: a schema of another
+// version, a signer of another chain, a missing topic, another number of partitions. Whoever cannot reach the chain does not join the group: it would take
+// partitions and leases from one who can.
 func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error {
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { tell(err.Error()) }}
 	if err := s.schema.AwaitSchema(ctx, policy); err != nil {
@@ -205,6 +206,9 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 		if err := retry.Do(ctx, policy, func(ctx context.Context) error { return s.register(ctx, key) }); err != nil {
 			return err
 		}
+	}
+	if err := retry.Do(ctx, policy, s.reachChain); err != nil {
+		return err
 	}
 	keeper := s.cfg.Keeper
 	topics := []bus.TopicSpec{
@@ -220,6 +224,14 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}
 	return nil
+}
+
+func (s *Sender) reachChain(ctx context.Context) error {
+	_, err := s.node.Head(ctx)
+	if evm.WrongChain(err) {
+		return retry.Stop(err)
+	}
+	return err
 }
 
 func (s *Sender) register(ctx context.Context, key signer.Signer) error {
