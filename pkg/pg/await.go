@@ -9,7 +9,7 @@ import (
 )
 
 // AwaitSchema waits, by the caller's policy, for a database that answers and checks that this build can work with it. A schema of another
-// version is an error at once: waiting does not mend it.
+// version, and a server that lets nobody in (Denied), are errors at once: waiting does not mend them.
 func (db *DB) AwaitSchema(ctx context.Context, policy retry.Policy) error {
 	return await(ctx, policy, db.CheckSchema)
 }
@@ -22,8 +22,11 @@ func (db *DB) AwaitVersion(ctx context.Context, policy retry.Policy) error {
 func await(ctx context.Context, policy retry.Policy, check func(context.Context) error) error {
 	err := retry.Do(ctx, policy, func(ctx context.Context) error {
 		err := check(ctx)
-		if errors.Is(err, ErrSchema) {
+		switch {
+		case errors.Is(err, ErrSchema):
 			return retry.Stop(err)
+		case Denied(err):
+			return retry.Stop(fmt.Errorf("%w (correct postgres.url)", err))
 		}
 		return err
 	})

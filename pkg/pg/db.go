@@ -90,6 +90,9 @@ const (
 	codeUndefinedTable    = "42P01"
 	codeInvalidSchema     = "3F000"
 	codeUniqueViolation   = "23505"
+	codeInvalidPassword   = "28P01"
+	codeInvalidRole       = "28000" // also what pg_hba.conf turns away
+	codeUnknownDatabase   = "3D000"
 )
 
 func hasCode(err error, codes ...string) bool {
@@ -98,6 +101,11 @@ func hasCode(err error, codes ...string) bool {
 		return false
 	}
 	return slices.Contains(codes, refused.Code)
+}
+
+// Denied tells whether the server is there and lets nobody in by this address: it knows no such user, password or database. Waiting does not mend that.
+func Denied(err error) bool {
+	return hasCode(err, codeInvalidPassword, codeInvalidRole, codeUnknownDatabase)
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

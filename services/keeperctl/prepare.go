@@ -99,8 +99,11 @@ func prepareSchema(ctx context.Context, cfg pg.Config) error {
 	defer db.Close()
 	return retry.Do(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second, Factor: 2}, func(ctx context.Context) error {
 		err := db.Migrate(ctx)
-		if errors.Is(err, pg.ErrSchema) {
+		switch {
+		case errors.Is(err, pg.ErrSchema):
 			return retry.Stop(err)
+		case pg.Denied(err):
+			return retry.Stop(fmt.Errorf("%w (correct postgres.url)", err))
 		}
 		return err
 	})

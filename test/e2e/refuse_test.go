@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,6 +114,7 @@ func complaint(program, out string) (lines []string) {
 // Wrong configuration and unusable surroundings: one clear line each, and a non-zero exit.
 func TestRefusals(t *testing.T) {
 	p := newParts(t)
+	stranger, elsewhere := wrongly(t, p.env["POSTGRES_URL"])
 	for _, c := range []struct {
 		name, program string
 		change        map[string]string
@@ -129,14 +131,19 @@ func TestRefusals(t *testing.T) {
 		{"missing topic: planner", "planner", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
 		{"missing topic: sender", "sender", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
 		{"wrong partitions", "scanner", map[string]string{"KEEPER_LOG_PARTITIONS": "3"}, 1, []string{"perp.1337.log.v1", "4", "3"}},
+		{"wrong password: statevm", "statevm", map[string]string{"POSTGRES_URL": stranger}, 1, []string{"password", "postgres.url"}},
+		{"wrong password: planner", "planner", map[string]string{"POSTGRES_URL": stranger}, 1, []string{"password", "postgres.url"}},
+		{"wrong database: sender", "sender", map[string]string{"POSTGRES_URL": elsewhere}, 1, []string{"nowhere", "postgres.url"}},
+		{"wrong password: prepare", "keeperctl prepare", map[string]string{"POSTGRES_URL": stranger}, 1, []string{"password", "postgres.url"}},
 		{"no schema", "statevm", map[string]string{"POSTGRES_URL": pgtest.EmptyURL(t)}, 1, []string{"schema", "keeperctl"}},
 		{"schema too new: statevm", "statevm", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1, []string{"schema", "new"}},
 		{"schema too new: planner", "planner", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1, []string{"schema", "new"}},
 		{"schema too new: sender", "sender", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1, []string{"schema", "new"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			code, out := p.run(t, c.program, c.change)
-			lines := complaint(c.program, out)
+			program, args, _ := strings.Cut(c.program, " ")
+			code, out := p.run(t, program, c.change, strings.Fields(args)...)
+			lines := complaint(program, out)
 			if code != c.code || len(lines) != 1 {
 				t.Fatalf("exit code %d, want %d; said:\n%s", code, c.code, out)
 			}
@@ -198,6 +205,23 @@ func TestWaitsForWhatIsAway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wrongly is the database's address with another password, and with another database.
+func wrongly(t *testing.T, address string) (stranger, elsewhere string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, path := u.User, u.Path
+	u.User = url.UserPassword(was.Username(), "guessed")
+	stranger = u.String()
+	u.User, u.Path = was, "/nowhere"
+	if stranger == u.String() || path == u.Path {
+		t.Fatal("that is the right address")
+	}
+	return stranger, u.String()
 }
 
 func closedAddress(t *testing.T) string {
