@@ -97,7 +97,7 @@ func (n *bench) await(generation int) {
 		if err != nil {
 			n.tb.Fatal(err)
 		}
-		if at.Watermark.Number == n.venue.tip.Number && at.Level() {
+		if at.Watermark.Hash == n.venue.tip.Hash && at.Level() {
 			return
 		}
 		if err := l.WaitChange(ctx); err != nil {

@@ -1,6 +1,7 @@
 package hammer
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -285,13 +287,21 @@ type eth struct{ n *node }
 
 func (e eth) ChainId() *hexutil.Big { return (*hexutil.Big)(e.n.chainID) } //nolint:staticcheck // the method is called eth_chainId
 
-func (e eth) GetBlockByNumber(tag string, full bool) (map[string]any, error) {
-	if tag != "latest" && tag != "finalized" {
-		return nil, fmt.Errorf("this node keeps no block %s", tag)
-	}
+func (e eth) GetBlockByNumber(which string, full bool) (map[string]any, error) {
 	e.n.mu.Lock()
 	defer e.n.mu.Unlock()
-	return e.n.show(e.n.head, full), nil
+	if which == "latest" || which == "finalized" {
+		return e.n.show(e.n.head, full), nil
+	}
+	number, err := hexutil.DecodeUint64(which)
+	if err != nil {
+		return nil, fmt.Errorf("this node keeps no block %s: %w", which, err)
+	}
+	place, kept := slices.BinarySearchFunc(e.n.mined, number, func(m inclusion, number uint64) int { return cmp.Compare(m.block, number) })
+	if !kept {
+		return nil, fmt.Errorf("this node keeps no block %s without transactions", which)
+	}
+	return e.n.show(e.n.blocks[e.n.mined[place].in], full), nil
 }
 
 func (e eth) GetBlockByHash(hash common.Hash, full bool) map[string]any {
