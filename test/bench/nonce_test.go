@@ -166,9 +166,9 @@ func (c *claimants) remember() {
 	for n, f := range c.fences {
 		c.exec(`WITH done AS (
 				INSERT INTO keeper.tx_intent
-					(job_id, arm, kind, key, account, class, ratio, birth_ms, job, signer, state, nonce, token, outcome, ended_at, reported_at, rearm_ms)
+					(job_id, arm, kind, key, account, class, ratio, birth_ms, job, signer, state, nonce, token, outcome, ended_at, rearm_ms, reported_at)
 				SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, $2, decode(lpad(to_hex(n), 64, encode($1, 'hex')), 'hex'), $1, 3, 0, n, '{}', $1,
-					'FINAL_OK', n, 1, 'done', clock_timestamp(), clock_timestamp(), 0
+					'FINAL_OK', n, 1, 'done', clock_timestamp(), 0, clock_timestamp()
 				FROM generate_series(0, $3::bigint - 1) n RETURNING id, nonce
 			), consumed AS (
 				INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) SELECT $1, nonce, 'CONSUMED', id, 1 FROM done
@@ -303,8 +303,8 @@ func newRivals(b *testing.B, address string, signers int) *rivals {
 func (r *rivals) remember() {
 	each := past / len(r.conns)
 	for n := range r.conns {
-		r.exec(`INSERT INTO rival.signer_nonce_allocation (signer, nonce, status, locked_until, tx_hash, created_at, updated_at, fencing_token)
-			SELECT $1, n, 'CONSUMED', NOW(), '0x' || encode(sha256(n::text::bytea), 'hex'), NOW(), NOW(), 1 FROM generate_series(0, $2::bigint - 1) n`,
+		r.exec(`INSERT INTO rival.signer_nonce_allocation (signer, nonce, status, locked_until, tx_hash, created_at, fencing_token, updated_at)
+			SELECT $1, n, 'CONSUMED', NOW(), '0x' || encode(sha256(n::text::bytea), 'hex'), NOW(), 1, NOW() FROM generate_series(0, $2::bigint - 1) n`,
 			chain.Address{0x51, byte(n)}.Hex(), each)
 		r.next[n] = int64(each)
 	}
