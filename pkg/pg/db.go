@@ -103,9 +103,4 @@ func hasCode(err error, codes ...string) bool {
 	return slices.Contains(codes, refused.Code)
 }
 
-// Denied tells whether the server is there and lets nobody in by this address: it knows no such user, password or database. Waiting does not mend that.
-func Denied(err error) bool {
-	return hasCode(err, codeInvalidPassword, codeInvalidRole, codeUnknownDatabase)
-}
-
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -29,11 +29,6 @@ func escape(s string) string {
 	return b.String()
 }
 
-// legible makes a text storable that only people read: what PostgreSQL refuses is shown as U+FFFD.
-func legible(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
-
 // unescape is the inverse of escape.
 func unescape(s string) (string, error) {
 	var b strings.Builder

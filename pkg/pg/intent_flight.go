@@ -149,5 +149,5 @@ func (s Intents) Disown(ctx context.Context, f lease.Fence, intent int64, e txm.
 
 // Pause implements txm.Flights. The reason may be a node's answer, byte for byte.
 func (s Intents) Pause(ctx context.Context, f lease.Fence, reason string) error {
-	return s.db.fenced(ctx, "pause", f, pauseSigner, legible(reason))
+	return s.db.fenced(ctx, "pause", f, pauseSigner, escape(reason))
 }

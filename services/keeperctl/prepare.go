@@ -97,14 +97,6 @@ func prepareSchema(ctx context.Context, cfg pg.Config) error {
 		return err
 	}
 	defer db.Close()
-	return retry.Do(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second, Factor: 2}, func(ctx context.Context) error {
-		err := db.Migrate(ctx)
-		switch {
-		case errors.Is(err, pg.ErrSchema):
-			return retry.Stop(err)
-		case pg.Denied(err):
-			return retry.Stop(fmt.Errorf("%w (correct postgres.url)", err))
-		}
-		return err
-	})
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second, Factor: 2}
+	return retry.Do(ctx, policy, func(ctx context.Context) error { return pg.Lasting(db.Migrate(ctx)) })
 }

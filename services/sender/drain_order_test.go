@@ -1,0 +1,183 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/txm"
+)
+
+// office is a drain over a real queue, with a road of a test's own.
+type office struct {
+	*drain
+	db     *pg.DB
+	signer chain.Address
+	gates  []string
+	trail  []string // jobs in the order in which they took to the road
+}
+
+func newOffice(t *testing.T, road func(j job.Job) (verdict, error)) *office {
+	t.Helper()
+	o := &office{db: pgtest.DB(t), signer: chain.Address{0xaa}}
+	if err := o.db.Leases().Register(t.Context(), o.signer, 56); err != nil {
+		t.Fatal(err)
+	}
+	metrics := NewMetrics(prometheus.NewRegistry())
+	tenure, err := lease.Acquire(t.Context(), o.db.Leases(), o.signer, lease.NewOwner("test"), time.Minute, metrics.Leases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.drain = &drain{
+		tenure: tenure, turns: alone(), queue: o.db.Intents(), batch: 1, limits: limits{mode: newNerves(time.Minute).mode},
+		maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
+		rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }, tidy: func(context.Context) error { return nil },
+		count: func(context.Context) (uint64, error) { return 0, nil }, reconcile: func(context.Context) error { return nil }, yielded: map[int64]time.Time{},
+		gate: func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]time.Time{},
+		road: []stage{{"test", func(_ context.Context, t *task) (verdict, error) {
+			o.trail = append(o.trail, t.job().ID)
+			return road(t.job())
+		}}},
+	}
+	return o
+}
+
+// queue stores jobs, the more urgent the earlier.
+func (o *office) queue(t *testing.T, ids ...string) {
+	t.Helper()
+	for i, id := range ids {
+		j := job.Job{ID: id, Kind: job.Order, Class: job.ClassMarketOrder, BirthMs: uint64(i), Signer: o.signer}
+		if _, err := o.db.Intents().Enqueue(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (o *office) outcomes(t *testing.T) map[string]job.Outcome {
+	t.Helper()
+	ended, err := o.db.Intents().Unreported(t.Context(), o.signer, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := map[string]job.Outcome{}
+	for _, e := range ended {
+		outcomes[e.Intent.Job.ID] = e.Intent.Outcome
+	}
+	return outcomes
+}
+
+// NON-9, LIQ-6: the most urgent first; one that waits is passed over, one that has ended is gone.
+func TestDrainTakesTheMostUrgentFirst(t *testing.T) {
+	o := newOffice(t, func(j job.Job) (verdict, error) {
+		if j.ID == "b" {
+			return wait("no report yet"), nil
+		}
+		return end(job.DroppedRecovered, "healthy"), nil
+	})
+	o.queue(t, "a", "b", "c")
+	if err := o.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(o.trail, []string{"a", "b", "c"}) {
+		t.Errorf("took %v", o.trail)
+	}
+	want := map[string]job.Outcome{"a": job.DroppedRecovered, "c": job.DroppedRecovered}
+	if got := o.outcomes(t); !reflect.DeepEqual(got, want) {
+		t.Errorf("ended: %v", got)
+	}
+	clear(o.asleep)
+	if err := o.pass(t.Context()); err != nil || o.trail[len(o.trail)-1] != "b" {
+		t.Errorf("what waited is not tried again: %v, %v", o.trail, err)
+	}
+}
+
+func TestDrainStopsAtAClosedGate(t *testing.T) {
+	o := newOffice(t, func(job.Job) (verdict, error) { return shut("no new block"), nil })
+	o.queue(t, "a", "b")
+	if err := o.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(o.trail, []string{"a"}) || !slices.Equal(o.gates, []string{"no new block"}) {
+		t.Errorf("took %v, gate said %v", o.trail, o.gates)
+	}
+}
+
+// TIER-5: what could not be asked is asked again; the job stays.
+func TestDrainKeepsTheJobWhenItCannotTell(t *testing.T) {
+	failure := errors.New("connection refused")
+	o := newOffice(t, func(job.Job) (verdict, error) { return verdict{}, failure })
+	o.queue(t, "a")
+	if err := o.pass(t.Context()); !errors.Is(err, failure) {
+		t.Errorf("got %v", err)
+	}
+	if got := o.outcomes(t); len(got) != 0 {
+		t.Errorf("ended: %v", got)
+	}
+}
+
+// TIER-11: nothing waits for ever, and nothing vanishes silently.
+func TestDrainGivesUpWaiting(t *testing.T) {
+	o := newOffice(t, func(job.Job) (verdict, error) { return wait("no report yet"), nil })
+	o.maxAge = -time.Second
+	o.queue(t, "a")
+	if err := o.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.outcomes(t); got["a"] != job.Expired {
+		t.Errorf("ended: %v", got)
+	}
+}
+
+func TestDrainEndsWithTheTenure(t *testing.T) {
+	o := newOffice(t, func(job.Job) (verdict, error) { return end(job.SkippedDone, "done"), nil })
+	o.queue(t, "a")
+	if err := o.db.Leases().Release(t.Context(), o.tenure.Fence()); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.pass(t.Context()); !lease.Lost(err) {
+		t.Errorf("got %v, want to be fenced out", err)
+	}
+}
+
+func TestLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &worker{Sender: &Sender{}, name: "signer x", log: zerolog.Nop()}
+		start, wake := time.Now(), make(chan struct{}, 1)
+		var at []time.Duration
+		woken := func() [2]<-chan struct{} { return [2]<-chan struct{}{wake} }
+		err := w.loop(t.Context(), pass{name: "test", wake: woken, run: func(context.Context) error {
+			at = append(at, time.Since(start))
+			switch len(at) {
+			case 1:
+				return errors.New("away")
+			case 2:
+				if !w.notices.has("away") {
+					t.Error("nobody is told why it does not work")
+				}
+				wake <- struct{}{} // during the pass: not to be missed
+			case 4:
+				return fmt.Errorf("writing: %w", &lease.LostError{Op: "test"})
+			}
+			return nil
+		}})
+		if !lease.Lost(err) || !slices.Equal(at, []time.Duration{0, again, again, again + idle}) {
+			t.Errorf("passes at %v, then %v", at, err)
+		}
+		if w.notices.has("away") {
+			t.Error("a reason outlives its loop")
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+)
+
+// written is a state of single rows.
+type written struct {
+	positions map[chain.Hash]perp.Position
+	orders    map[chain.Hash]perp.Order
+	requests  map[chain.Hash]perp.Request
+	values    map[chain.Hash]perp.MarketValue
+	err       error
+}
+
+func find[R perp.Row](rows map[chain.Hash]R, key chain.Hash, err error) (pg.Found[R], error) {
+	row, known := rows[key]
+	return pg.Found[R]{Row: row, Known: known}, err
+}
+
+func (w written) Position(_ context.Context, key chain.Hash) (pg.Found[perp.Position], error) {
+	return find(w.positions, key, w.err)
+}
+
+func (w written) Order(_ context.Context, key chain.Hash) (pg.Found[perp.Order], error) {
+	return find(w.orders, key, w.err)
+}
+
+func (w written) Request(_ context.Context, key chain.Hash) (pg.Found[perp.Request], error) {
+	return find(w.requests, key, w.err)
+}
+
+func (w written) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
+	return find(w.values, key, w.err)
+}
+
+// TIER-4, TIER-5.
+func TestPending(t *testing.T) {
+	key := chain.Hash{5}
+	position := func(status perp.PositionStatus) written {
+		return written{positions: map[chain.Hash]perp.Position{key: {
+			PositionKey: key, Status: status, Changes: 2, IncreasedAtTime: perp.U64(50), DecreasedAtTime: perp.U64(70),
+		}}}
+	}
+	order := func(kind perp.OrderType, status perp.Status) written {
+		o := perp.Order{Key: key, OrderType: kind, Status: status, Changes: 2, UpdatedAtTime: perp.U64(60)}
+		return written{
+			orders:    map[chain.Hash]perp.Order{key: o},
+			positions: map[chain.Hash]perp.Position{o.PositionKey(): {IncreasedAtTime: perp.U64(65)}},
+		}
+	}
+	request := func(status perp.Status) written {
+		return written{requests: map[chain.Hash]perp.Request{key: {Key: key, Status: status, UpdatedAtTime: perp.U64(60)}}}
+	}
+	liquidation := job.Job{ID: job.LiquidationID(key, 2), Kind: job.Liquidation, Key: key}
+	execution := job.Job{ID: job.OrderID(key, 2), Kind: job.Order, Key: key, ExpiresMs: 360_000}
+	deposit := job.Job{ID: job.RequestID(job.Deposit, key), Kind: job.Deposit, Key: key, ExpiresMs: 360_000}
+	venue := chain.Address{6}
+	said := func(block uint64) written {
+		row := perp.MarketValue{Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true, Stamp: perp.Stamp{Block: block, TimeMs: 70_000}}
+		return written{values: map[chain.Hash]perp.MarketValue{row.RowKey().Key: row}}
+	}
+	update := job.Job{ID: job.AdlStateID(venue, true, 4), Kind: job.AdlState, Key: venue.Hash(), Market: venue, IsLong: true}
+	skip := func(why string) verdict { return end(job.SkippedDone, why) }
+	stale := func(id string, j job.Job) job.Job {
+		j.ID = id
+		return j
+	}
+	for name, c := range map[string]struct {
+		state  written
+		frozen bool
+		j      job.Job
+		want   terms
+		v      verdict
+	}{
+		"open position":   {position(perp.Active), false, liquidation, terms{window: perp.Window{From: 70}}, verdict{}},
+		"closed position": {position(perp.Closed), false, liquidation, terms{}, skip("the position is Closed")},
+		"no position":     {written{}, false, liquidation, terms{}, skip("there is no such position")},
+		"position changed": {position(perp.Active), false, stale(job.LiquidationID(key, 1), liquidation), terms{},
+			skip("the position has changed: another job stands for it")},
+		"deleveraging state":            {said(4), false, update, terms{window: perp.Window{From: 70}}, verdict{}},
+		"deleveraging state said":       {said(5), false, update, terms{}, skip("the exchange said so in block 5")},
+		"deleveraging state never said": {written{}, false, stale(job.AdlStateID(venue, true, 0), update), terms{}, verdict{}},
+		"market order": {order(perp.MarketIncrease, perp.Created), false, execution,
+			terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
+		"updated limit order": {order(perp.LimitIncrease, perp.Updated), false, execution, terms{window: perp.Window{From: 60}}, verdict{}},
+		"stop loss":           {order(perp.StopLossDecrease, perp.Created), false, execution, terms{window: perp.Window{From: 65}}, verdict{}},
+		"executed order":      {order(perp.MarketIncrease, perp.Executed), false, execution, terms{}, skip("the order is Executed")},
+		"cancelled order":     {order(perp.MarketIncrease, perp.Cancelled), false, execution, terms{}, skip("the order is Cancelled")},
+		"frozen order":        {order(perp.LimitIncrease, perp.Frozen), false, execution, terms{}, skip("the order is Frozen")},
+		"frozen, with role":   {order(perp.LimitIncrease, perp.Frozen), true, execution, terms{window: perp.Window{From: 60}}, verdict{}},
+		"no order":            {written{}, false, execution, terms{}, skip("there is no such order")},
+		"order changed": {order(perp.LimitIncrease, perp.Created), false, stale(job.OrderID(key, 3), execution), terms{},
+			skip("the order has changed: another job stands for it")},
+		"request":          {request(perp.Created), false, deposit, terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
+		"executed request": {request(perp.Executed), false, deposit, terms{}, skip("the request is Executed")},
+		"no request":       {written{}, false, deposit, terms{}, skip("there is no such request")},
+	} {
+		got, v, err := pending{c.state, c.frozen}.ask(t.Context(), c.j)
+		if err != nil || got != c.want || v != c.v {
+			t.Errorf("%s: %+v, %+v, %v; want %+v, %+v", name, got, v, err, c.want, c.v)
+		}
+	}
+	for _, j := range []job.Job{liquidation, execution, deposit, update} {
+		if _, v, err := (pending{written{err: errors.New("connection refused")}, false}).ask(t.Context(), j); err == nil || v.kind != onward {
+			t.Errorf("%s: an error is not an answer: %+v, %v", j.Kind, v, err)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/txm"
+)
+
+// TIER-14: which reports an execution takes.
+func TestPrepareChoosesReports(t *testing.T) {
+	venue := gmx.Config{OrderHandler: chain.Address{7}}
+	r := recheck{quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000)), venue: venue, gas: defaultGas()}
+	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}
+	with := func(ms uint64) []byte {
+		_, data, err := venue.Call(j, setOf([]price.Report{reportAt(weth, ms)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	for name, c := range map[string]struct {
+		terms terms
+		data  []byte
+		want  decision
+		why   string
+	}{
+		"the first at or after":        {terms{perp.Window{From: 60, To: 360}, true}, with(60_100), onward, ""},
+		"the newest":                   {terms{perp.Window{From: 60}, false}, with(90_000), onward, ""},
+		"none young enough yet, first": {terms{perp.Window{From: 91, To: 391}, true}, nil, waiting, "no price report"},
+		"none young enough yet":        {terms{perp.Window{From: 91}, false}, nil, waiting, "wants one from 91 on"},
+		"none old enough any more":     {terms{perp.Window{From: 62, To: 80}, true}, nil, ended, "none after 80"},
+	} {
+		got, v := r.prepare(j, c.terms)
+		if v.kind != c.want || !strings.Contains(v.reason, c.why) {
+			t.Errorf("%s: %+v", name, v)
+			continue
+		}
+		if c.want == onward && (got.to != venue.OrderHandler || got.gas != r.gas.Order || !slices.Equal(got.data, c.data)) {
+			t.Errorf("%s: call %+v", name, got)
+		}
+	}
+	if _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}); v.kind != ended || v.outcome != job.Refused {
+		t.Errorf("a kind without a handler: %+v", v)
+	}
+}
+
+func TestForetold(t *testing.T) {
+	for class, want := range map[gmx.RevertClass]verdict{
+		gmx.DoneElsewhere: {kind: ended, outcome: job.LostRace}, gmx.Recovered: {kind: ended, outcome: job.DroppedRecovered},
+		gmx.NeedsReport: {kind: waiting}, gmx.Expired: {kind: ended, outcome: job.Expired}, gmx.NeedsGas: {kind: ended, outcome: job.Refused},
+		gmx.RoleOrFeature: {kind: ended, outcome: job.Refused}, gmx.UnknownRevert: {kind: ended, outcome: job.Refused},
+	} {
+		got := foretold(gmx.Revert{Class: class, Name: "Cause"})
+		if got.kind != want.kind || got.outcome != want.outcome || got.reason == "" {
+			t.Errorf("%s: %+v, want %+v", class, got, want)
+		}
+	}
+}
+
+// errNode is a node that answers every simulated call alike.
+type errNode struct{ err error }
+
+func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte, uint64, perp.Uint) error {
+	return n.err
+}
+
+func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
+	r := recheck{node: errNode{errors.New("connection refused")}}
+	if v, err := r.rehearse(t.Context(), call{}); err == nil || v.kind != onward {
+		t.Errorf("a node that does not answer: %+v, %v", v, err)
+	}
+	if v, err := (recheck{node: errNode{}}).rehearse(t.Context(), call{}); err != nil || v.kind != onward {
+		t.Errorf("a call that succeeds: %+v, %v", v, err)
+	}
+	late := recheck{horizon: horizonAt(nowMs, time.Now())}
+	v, err := late.run(t.Context(), &task{intent: txm.Intent{Job: job.Job{ExpiresMs: nowMs - 1}}})
+	if err != nil || v.outcome != job.Expired {
+		t.Errorf("a job past its end: %+v, %v", v, err)
+	}
+}

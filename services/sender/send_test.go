@@ -1,0 +1,183 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/txm"
+)
+
+func TestHorizonIsTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHorizon(time.Now)
+		if _, age := h.newest(); age < time.Minute {
+			t.Error("no head is as good as a very old one")
+		}
+		next := h.next()
+		h.set(chain.BlockRef{Number: 1, TimeMs: nowMs}, time.Now())
+		<-next
+		<-time.After(2 * time.Second)
+		if _, age := h.newest(); age != 2*time.Second {
+			t.Errorf("the head came %s ago", age)
+		}
+		if got := h.age(nowMs - 1500); got != 1500*time.Millisecond {
+			t.Errorf("age %s: when blocks stop, time stops", got)
+		}
+		if got := h.age(nowMs + 5); got != 0 {
+			t.Errorf("age %s of what is yet to come", got)
+		}
+	})
+}
+
+func TestBroadcastRemembersWhatItSent(t *testing.T) {
+	one, two := chain.Hash{1}, chain.Hash{2}
+	b := &broadcast{last: map[chain.Hash]sent{}, horizon: horizonAt(nowMs, time.Now())} // at block 100
+	if b.sending(one).Ever {
+		t.Error("an adopted transaction was never broadcast by this tenure")
+	}
+	b.expect(one)
+	b.horizon.set(chain.BlockRef{Number: 103}, time.Now())
+	b.expect(one)
+	if got := b.sending(one); got != (txm.Sending{Ever: true, First: 100, Last: 103}) {
+		t.Errorf("broadcast at %+v", got)
+	}
+	for class, want := range map[evm.Class]txm.Answer{
+		evm.Accepted: txm.Unclear, evm.Ambiguous: txm.Unclear, evm.ResolveByHash: txm.Unclear, evm.PauseSigner: txm.Unpaid, evm.RetryElsewhere: txm.Unclear,
+		evm.BumpToMin: txm.TooCheap, evm.OtherTxAtNonce: txm.TooCheap, evm.FatalPayload: txm.Never,
+	} {
+		b.answered(one, class)
+		if got := b.sending(one).Answer; got != want {
+			t.Errorf("%s asks for %d, want %d", class, got, want)
+		}
+	}
+	b.answered(one, evm.Accepted)
+	if !b.answered(one, evm.PauseSigner) || b.answered(one, evm.PauseSigner) {
+		t.Error("the first answer is news, its repetition is not")
+	}
+	b.answered(two, evm.Accepted)
+	if b.held() == "" {
+		t.Error("a signer without means must be known as one, also when another transaction of it was taken")
+	}
+	b.answered(one, evm.Accepted)
+	if b.held() != "" {
+		t.Error("an accepted transaction was paid for")
+	}
+	b.answered(two, evm.GapOrLimit)
+	if b.held() == "" {
+		t.Error("nodes that take no more must be heeded")
+	}
+	b.forget(map[chain.Hash]bool{one: true, two: false})
+	if b.held() != "" || !b.sending(two).Ever {
+		t.Error("what was answered to bytes that are broadcast no more holds the signer back, or when they were is forgotten")
+	}
+	b.answered(two, evm.GapOrLimit)
+	b.forget(map[chain.Hash]bool{one: true})
+	if b.held() != "" || b.sending(two).Ever || !b.sending(one).Ever {
+		t.Error("what is no longer in flight is not forgotten, or what is, is")
+	}
+}
+
+// A transaction that was broadcast before the first head came is as old as the first head that it is broadcast at: it is neither late nor to be raised at once.
+func TestBroadcastBeforeTheFirstHead(t *testing.T) {
+	h := newHorizon(time.Now)
+	b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: true}
+	flight := txm.Flight{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
+	next := func(head uint64) txm.Step {
+		return txm.DefaultPolicy().Next(flight, txm.Sight{Head: head, Sent: b.sending(chain.Hash{1})})
+	}
+	b.expect(chain.Hash{1})
+	h.set(chain.BlockRef{Number: 100}, time.Now())
+	if b.look([]txm.Flight{flight}); b.held() != "" || next(100) != txm.Broadcast {
+		t.Errorf("held: %q, next: %s", b.held(), next(100))
+	}
+	b.expect(chain.Hash{1})
+	if got := b.sending(chain.Hash{1}); got.First != 100 || next(101) != txm.Wait {
+		t.Errorf("sent at %+v, next: %s", got, next(101))
+	}
+}
+
+// An heir knows of an old nonce only what it has broadcast itself.
+func TestHeirClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
+	h := horizonAt(nowMs, time.Now())
+	b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: true}
+	b.expect(chain.Hash{2})
+	head, _ := h.newest()
+	head.Number += stall
+	h.set(head, time.Now())
+	b.look([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}, {SignedTx: txm.SignedTx{Hash: chain.Hash{2}}}}}})
+	if b.held() == "" {
+		t.Error("not held, though the raised transaction that was adopted does not land")
+	}
+}
+
+// TIER-8: among keepers, one whose transactions do not land claims no more until they do: others have the jobs done, and what comes late loses. A keeper that is
+// alone claims on.
+func TestClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
+	mined := &txm.Receipt{TxHash: chain.Hash{1}}
+	for name, c := range map[string]struct {
+		shared bool
+		blocks uint64
+		mined  *txm.Receipt
+		held   bool
+	}{
+		"just sent":     {true, stall - 1, nil, false},
+		"does not land": {true, stall, nil, true},
+		"has landed":    {true, stall, mined, false},
+		"alone":         {false, stall, nil, false},
+	} {
+		h := horizonAt(nowMs, time.Now())
+		b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: c.shared}
+		first, raised := txm.SignedTx{Hash: chain.Hash{1}}, txm.SignedTx{Hash: chain.Hash{2}}
+		b.expect(first.Hash)
+		head, _ := h.newest()
+		head.Number += c.blocks
+		h.set(head, time.Now())
+		b.expect(raised.Hash) // a moment ago: the nonce is as old as its first transaction
+		b.look([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: first}, {SignedTx: raised}}, Mined: c.mined}})
+		if held := b.held() != ""; held != c.held {
+			t.Errorf("%s: held %v (%s)", name, held, b.held())
+		}
+		if b.look(nil); b.held() != "" {
+			t.Errorf("%s: held without anything in flight", name)
+		}
+	}
+}
+
+// talkative is a node and a block builder; the builder refuses everything.
+type talkative struct {
+	node
+	public, private atomic.Int32
+}
+
+func (n *talkative) SendRaw(context.Context, []byte) error {
+	n.public.Add(1)
+	return nil
+}
+
+func (n *talkative) SendPrivate(context.Context, []byte) error {
+	n.private.Add(1)
+	return errors.New("no")
+}
+
+// Builders get the same bytes, and their answer decides nothing.
+func TestBuildersAreToldToo(t *testing.T) {
+	for _, builders := range []bool{false, true} {
+		n := &talkative{}
+		b := &broadcast{node: n, builders: builders, metrics: NewMetrics(prometheus.NewRegistry())}
+		if err := b.transmit(t.Context(), []byte{1}); err != nil {
+			t.Error(err)
+		}
+		b.close()
+		if told := n.private.Load() == 1; n.public.Load() != 1 || told != builders {
+			t.Errorf("builders %t: told %t", builders, told)
+		}
+	}
+}
