@@ -12,6 +12,7 @@ contract DataStore is RoleModule {
     mapping(bytes32 key => bool) public getBool;
     mapping(bytes32 key => address) public getAddress;
     mapping(bytes32 key => bytes32) public getBytes32;
+    mapping(bytes32 setKey => address[]) private addressSets;
 
     constructor(RoleStore _roleStore) RoleModule(_roleStore) {}
 
@@ -33,6 +34,30 @@ contract DataStore is RoleModule {
 
     function setBytes32(bytes32 key, bytes32 value) external onlyController {
         getBytes32[key] = value;
+    }
+
+    /// Adds to a set of addresses. Whoever adds makes sure that it is not in it yet.
+    function addAddress(bytes32 setKey, address value) external onlyController {
+        addressSets[setKey].push(value);
+    }
+
+    function getAddressCount(bytes32 setKey) external view returns (uint256) {
+        return addressSets[setKey].length;
+    }
+
+    /// The values from start up to end, exclusive; end is cut to the size of the set.
+    function getAddressValuesAt(bytes32 setKey, uint256 start, uint256 end)
+        external
+        view
+        returns (address[] memory values)
+    {
+        address[] storage all = addressSets[setKey];
+        if (end > all.length) end = all.length;
+        if (start >= end) return values;
+        values = new address[](end - start);
+        for (uint256 i = start; i < end; i++) {
+            values[i - start] = all[i];
+        }
     }
 
     /// Adds to a number and returns the sum, in one call.

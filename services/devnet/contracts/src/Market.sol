@@ -22,6 +22,7 @@ library Market {
         Price.Props shortTokenPrice;
     }
 
+    bytes32 private constant MARKET_LIST = keccak256(abi.encode("MARKET_LIST"));
     bytes32 private constant MARKET_TOKEN = keccak256(abi.encode("MARKET_TOKEN"));
     bytes32 private constant INDEX_TOKEN = keccak256(abi.encode("INDEX_TOKEN"));
     bytes32 private constant LONG_TOKEN = keccak256(abi.encode("LONG_TOKEN"));
@@ -29,6 +30,7 @@ library Market {
 
     function store(DataStore dataStore, Props memory market) internal {
         address key = market.marketToken;
+        dataStore.addAddress(MARKET_LIST, key);
         dataStore.setAddress(keccak256(abi.encode(key, MARKET_TOKEN)), market.marketToken);
         dataStore.setAddress(keccak256(abi.encode(key, INDEX_TOKEN)), market.indexToken);
         dataStore.setAddress(keccak256(abi.encode(key, LONG_TOKEN)), market.longToken);
