@@ -7,6 +7,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
+// PartialLiquidations says whether the contracts can close a part of a position that is liquidated (LIQ-13): executeLiquidation takes no size.
+const PartialLiquidations = false
+
 // SetPrices are the price reports of one execution (OracleUtils.SetPricesParams): for each token its provider and the report's bytes,
 // which are opaque to us. The three slices have one length.
 type SetPrices struct {

@@ -199,12 +199,13 @@ func (w *Watch) silent() string {
 	return fmt.Sprintf("the Master let %d jobs running pass its window; %s", w.missed, last)
 }
 
-// idle is why nobody is taken to execute anything: the oldest job for which every tier has had its window, and that nothing was executed after.
+// idle is why nobody is taken to execute anything: the oldest job for which every tier has had its window, and that nothing was executed after. It must have
+// been said again after all these windows: a condition that held for a moment is said then, and not again.
 func (w *Watch) idle(at uint64) string {
 	all := uint64(w.tiers)*w.window + uint64(Guard.Milliseconds())
 	oldest, stuck := "", 0
 	for id, j := range w.open {
-		if at < j.birthMs+all || w.anyMs >= j.birthMs {
+		if min(at, j.saidMs) < j.birthMs+all || w.anyMs >= j.birthMs {
 			continue
 		}
 		stuck++

@@ -131,6 +131,19 @@ func TestWatchTellsThatNobodyExecutes(t *testing.T) {
 	}
 }
 
+// TIER-19: a job whose condition held for most of its windows and does not any more is nobody's failure, although it is not forgotten yet.
+func TestWatchIsQuietAboutMoments(t *testing.T) {
+	o := newOverseen(t)
+	o.Due("moment", o.now, o.now)
+	o.pass(60 * time.Second)
+	for range 200 {
+		o.now += 1000
+		for _, a := range o.Look(o.now, o.now) {
+			t.Errorf("raised %+v", a)
+		}
+	}
+}
+
 // A monitor that does not see says so, and accuses nobody meanwhile.
 func TestWatchSaysThatItIsBlind(t *testing.T) {
 	w := NewWatch(3, window)

@@ -13,7 +13,8 @@ import (
 // by the state of today, would have been due. Every keeper that has the same reports comes to the same birth, whenever it started and however often it looked.
 //
 // A job as old as jobs may become is born again (TIER-11), at the last whole multiple of that age in the source's time: how much older it is need not be
-// known to know this one, so keepers agree on it as well.
+// known to know this one, so keepers agree on it as well. That is the moment to tell that no keeper has executed it: its condition has held all the while. A
+// condition that held for a moment only leaves nothing to tell of.
 type births struct {
 	quotes  *quotes
 	known   map[string]run // of the jobs that are live
@@ -37,18 +38,20 @@ func newBirths(q *quotes) *births { return &births{quotes: q, known: map[string]
 // begin starts a pass: the state has changed, so moments of the past look different now.
 func (b *births) begin() { b.moments = map[momentKey]*due.Moment{} }
 
-// of returns the birth (ms) of a job that is due now. Was says whether it would have been due at another moment.
-func (b *births) of(d due.Decision, now *due.Moment, was func(*due.Moment) bool) uint64 {
+// of returns the birth (ms) of a job that is due now, and whether it is born again now, having been due without a break for as long as jobs may be. Was says
+// whether it would have been due at another moment.
+func (b *births) of(d due.Decision, now *due.Moment, was func(*due.Moment) bool) (birthMs uint64, again bool) {
 	var second uint64
 	for _, token := range d.Job.Tokens {
 		second = max(second, now.Quotes[token].Second())
 	}
 	since := b.since(d, now, second, was)
-	if second-since >= longest {
+	again = second-since >= longest
+	if again {
 		since = second / longest * longest
 	}
 	b.known[d.Job.ID] = run{since, second}
-	return since * 1000
+	return since * 1000, again
 }
 
 // since walks back from a second at which the job is due.

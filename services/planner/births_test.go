@@ -3,6 +3,7 @@ package planner
 import (
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
@@ -95,6 +96,40 @@ func TestOldJobsAreReborn(t *testing.T) {
 		again := second == longest || second > longest && now%longest == 0
 		if j := d.live.all()[0]; j.BirthMs != want*1000 || (len(fresh) == 1) != again {
 			t.Fatalf("second %d: born at %d, want %d; said again: %v", second, j.BirthMs, want*1000, ids(fresh))
+		}
+		alarms := 0.0 // one when it is born again, and not at every look
+		if second >= longest {
+			alarms = float64(now/longest - (nowMs/1000+longest)/longest + 1)
+		}
+		if got := testutil.ToFloat64(d.outlived.metrics.reborn.WithLabelValues("liquidation")); got != alarms {
+			t.Fatalf("second %d: told %g times that nobody executed it, want %g", second, got, alarms)
+		}
+	}
+}
+
+// TIER-11: that nobody executed a job is told where its condition held all the while, and never where it held for moments, however many.
+func TestMomentsAreNoAlarm(t *testing.T) {
+	d := newDesk()
+	trigger := order(perp.LimitIncrease, 0)
+	trigger.IsLong, trigger.TriggerPrice, trigger.AcceptablePrice = true, dollarsPerEther(4500), dollarsPerEther(4600)
+	d.load(long(alice, 1050), trigger)
+	for second := uint64(1); second <= 1000; second++ {
+		value := dollarsPerEther(4500)
+		if second%200 == 0 { // neither due
+			value = dollarsPerEther(5000)
+		}
+		d.report(usdc, perp.Pow10(24), nowMs+second*1000)
+		d.report(eth, value, nowMs+second*1000)
+		if _, err := d.findAll(d.everywhere(), d.moment()); err != nil {
+			t.Fatal(err)
+		}
+		if due := len(d.live.all()); (due == 2) != (second%200 != 0) {
+			t.Fatalf("second %d: %d jobs are due", second, due)
+		}
+	}
+	for _, kind := range []string{"liquidation", "order"} {
+		if got := testutil.ToFloat64(d.outlived.metrics.reborn.WithLabelValues(kind)); got != 0 {
+			t.Errorf("told %g times that nobody executed a %s", got, kind)
 		}
 	}
 }

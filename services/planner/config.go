@@ -8,6 +8,7 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
@@ -43,8 +44,14 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c Config) Validate() error { return nil }
+// Validate is for what concerns several sections at once, or what the venue's contracts can do; the sections are asked by themselves.
+func (c Config) Validate() error {
+	if c.Liquidation.Slice.Factor.IsZero() || gmx.PartialLiquidations {
+		return nil
+	}
+	return fmt.Errorf("liquidation.slice: is %s, but contracts of the GMX kind liquidate whole positions only: remove it, or set liquidation.spacing instead",
+		c.Liquidation.Slice)
+}
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {

@@ -119,7 +119,10 @@ func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, was func(*d
 		return jobs
 	}
 	if d.PriceBorn() {
-		d.Job.BirthMs = f.births.of(d, m, was)
+		var again bool
+		if d.Job.BirthMs, again = f.births.of(d, m, was); again {
+			f.outlived.waited(d.Job)
+		}
 	}
 	d.Job.Signer = job.Route(d.Job.Account, f.signers)
 	return append(jobs, d.Job)

@@ -3,6 +3,7 @@ package planner
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -323,6 +324,19 @@ func TestEqualsTakeTurns(t *testing.T) {
 	}
 	if len(first) != 3 {
 		t.Errorf("the first of equals is always one of %v", first)
+	}
+}
+
+// LIQ-13: contracts that cannot close parts of a position are not asked to, and whoever configures it is told in one line.
+func TestSliceNeedsPartialLiquidations(t *testing.T) {
+	cfg := DefaultConfig()
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Liquidation.Slice.Factor = perp.Pow10(29)
+	err := cfg.Validate()
+	if err == nil || !strings.HasPrefix(err.Error(), "liquidation.slice: is 0.1, but") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
 	}
 }
 

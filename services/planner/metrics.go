@@ -21,6 +21,7 @@ type Metrics struct {
 	mode      prometheus.Gauge
 	missed    prometheus.Counter
 	expired   *prometheus.CounterVec
+	reborn    *prometheus.CounterVec
 	passes    prometheus.Histogram
 	ticks     prometheus.Histogram
 	sweeps    prometheus.Histogram
@@ -56,6 +57,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		expired: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "planner_expired_total", Help: "Market orders and requests that expired in the venue's eyes before any keeper had executed them.",
 		}, []string{"kind"}),
+		reborn: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "planner_jobs_reborn_total",
+			Help: "Jobs whose condition held for 300 s without a break and that no keeper executed, each time they are born again.",
+		}, []string{"kind"}),
 		passes: seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the snapshot."),
 		ticks:  seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the candidates it makes."),
 		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
@@ -64,7 +69,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the liquidation it makes due "+
 			"standing on the job topic."),
 	}
-	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.passes, m.ticks, m.sweeps, m.reported, m.received)
+	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.reborn, m.passes, m.ticks, m.sweeps, m.reported, m.received)
 	return m
 }
 

@@ -6,8 +6,9 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// outlived tells of orders and requests that expired although they could have been executed: once each, while that is news. A keeper that was down, or could
-// not reach the chain, finds them only then, so that no sender has ever heard of them; without a word here nobody would say so (TIER-11).
+// outlived tells of jobs that could have been executed, and that no keeper has (TIER-11). Orders and requests that expired are told of once each, while that is
+// news: a keeper that was down, or could not reach the chain, finds them only then, so that no sender has ever heard of them. Jobs that a price made due are
+// told of each time they are born again, because only the planner knows that their condition has held without a break.
 type outlived struct {
 	metrics *Metrics
 	log     zerolog.Logger
@@ -35,4 +36,11 @@ func (o *outlived) see(j job.Job, nowMs uint64) {
 	o.metrics.expired.WithLabelValues(string(j.Kind)).Inc()
 	o.log.Error().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("expired_ms", j.ExpiresMs).
 		Msg("no keeper has executed this job in time: the venue takes it no more, and only its owner can cancel it")
+}
+
+// waited takes a job that was due without a break for as long as jobs may be, and is born again.
+func (o *outlived) waited(j job.Job) {
+	o.metrics.reborn.WithLabelValues(string(j.Kind)).Inc()
+	o.log.Error().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("born_again_ms", j.BirthMs).
+		Msgf("no keeper has executed this job within %d s, and its condition has held all the while", longest)
 }

@@ -150,7 +150,7 @@ func (m *Metrics) tiers(reg prometheus.Registerer) {
 		Name: "sender_tier_takeovers_total", Help: "Jobs that this keeper claimed after another tier had its chance, by that tier.",
 	}, []string{"from"})
 	m.outlived = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_tier_outlived_total", Help: "Jobs that no keeper executed in time and that left the queue: ended where the venue takes them no longer, else reborn.",
+		Name: "sender_tier_outlived_total", Help: "Jobs that left the queue for their age: ended where nobody executed what the venue takes no longer, lapsed where they had no deadline.",
 	}, []string{"kind", "end"})
 	m.waitingJobs = prometheus.NewGauge(prometheus.GaugeOpts{Name: "sender_tier_queue_length", Help: "Jobs that wait for this tier's turn."})
 	m.suspected = prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
@@ -143,6 +144,26 @@ func TestStoredTaskEndsWithAnotherTiersExecution(t *testing.T) {
 	}
 }
 
+// TIER-11: what waited for so long that the venue takes it no longer is told of. A trigger whose condition held for a moment is said once, and leaves the queue
+// without an alarm: nobody could have executed it since.
+func TestOldJobsLeaveTheQueue(t *testing.T) {
+	for end, deadline := range map[string]uint64{"ended": birth + 300_000, "lapsed": 0} {
+		b := newBench().head(birth)
+		j := orderAt(1, birth)
+		j.ExpiresMs = deadline
+		b.admit(j)
+		if got := b.head(birth + 330_000).pass(); got != nil || b.queue.Exists(j.ID) {
+			t.Errorf("%s: still there: %v", end, got)
+		}
+		if alarm := b.logged("no keeper has executed this job"); alarm != (end == "ended") {
+			t.Errorf("%s: an alarm: %t", end, alarm)
+		}
+		if got := testutil.ToFloat64(b.metrics.outlived.WithLabelValues("order", end)); got != 1 {
+			t.Errorf("%s: counted %g", end, got)
+		}
+	}
+}
+
 // TIER-12: a job that needs nobody any more leaves the queue with its arm; one that failed stays, and is the next tier's in time.
 func TestTurnAfterAnArm(t *testing.T) {
 	for outcome, stays := range map[job.Outcome]bool{
@@ -226,21 +247,6 @@ func TestTurnOfTheReborn(t *testing.T) {
 	}
 	if v := b.ask(old); v.kind != yielding {
 		t.Errorf("the stored intent: %+v", v)
-	}
-}
-
-// TIER-11: what nobody has executed in time ends aloud, and is counted.
-func TestTurnOutlived(t *testing.T) {
-	b := newBench().head(birth)
-	market, liquidation := orderAt(1, birth), job.Job{ID: "liquidation:x:1", Kind: job.Liquidation, Key: chain.Hash{7}, BirthMs: birth}
-	b.admit(market)
-	b.admit(liquidation)
-	b.head(birth + 301_000).pass()
-	if b.queue.Len() != 0 || strings.Count(b.log.String(), "no keeper has executed this job within 5m0s") != 2 {
-		t.Errorf("%d wait; %s", b.queue.Len(), &b.log)
-	}
-	if !b.logged(`"end":"ended"`) || !b.logged(`"end":"reborn"`) {
-		t.Errorf("%s", &b.log)
 	}
 }
 

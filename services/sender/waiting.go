@@ -63,15 +63,18 @@ func (t *turns) hasMoved() bool {
 	return moved
 }
 
-// expire says that a job has left the queue because nobody executed it in time (TIER-11). What the venue takes no longer has ended for good; the planner says
-// everything else again, born anew, as long as it is due.
+// expire says that a job has left the queue because of its age (TIER-11). Nobody has executed it, which is told of what the venue takes no longer. Of a job
+// without a deadline it may only mean that its condition does not hold any more: whether it does the planner knows, who says the job again, and tells when it
+// has held all the while.
 func (t *turns) expire(w tier.Waiting) {
-	how := "reborn"
-	if w.Job.ExpiresMs > 0 {
-		how = "ended"
+	age := t.horizon.age(w.Job.BirthMs)
+	if w.Job.ExpiresMs == 0 {
+		t.metrics.outlived.WithLabelValues(string(w.Job.Kind), "lapsed").Inc()
+		t.log.Info().Str("job", w.Job.ID).Dur("age_ms", age).Msg("no longer waiting for a turn: it comes back if a planner says it again")
+		return
 	}
-	t.metrics.outlived.WithLabelValues(string(w.Job.Kind), how).Inc()
-	t.log.Error().Str("job", w.Job.ID).Str("account", w.Job.Account.Hex()).Dur("age_ms", t.horizon.age(w.Job.BirthMs)).Str("end", how).
+	t.metrics.outlived.WithLabelValues(string(w.Job.Kind), "ended").Inc()
+	t.log.Error().Str("job", w.Job.ID).Str("account", w.Job.Account.Hex()).Dur("age_ms", age).
 		Msgf("no keeper has executed this job within %s", t.cfg.JobMaxAge)
 }
 
