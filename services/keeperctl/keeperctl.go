@@ -65,6 +65,7 @@ var commands = []command{
 		tool(dlqUsage, DefaultDLQConfig(), DLQ)
 	}},
 	{name: "simulate", summary: "play keepers through a scenario in simulated time, and say whether it comes out as expected", setup: simulateCommand, operand: "scenario"},
+	{name: "keystore", summary: "make an encrypted keystore and its password for a signer, of a new key or a given one", setup: keystoreCommand, operand: "folder"},
 	{name: "topics", summary: "print the catalogue of topics as a markdown table", setup: topicsCommand},
 	{name: "health", summary: "ask a process whether it is ready", setup: healthCommand},
 }

@@ -59,9 +59,9 @@ var House = Table{
 		{Path: "services/planner/...", May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price"})},
 		{Path: "services/sender/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer", "pkg/notify"})},
-		// the operator's tool asks the chain for balances and nonces; it sends nothing. It plays keepers, and so carries the other services' code in the simulator.
+		// the operator's tool asks the chain for balances and nonces; it sends nothing. It makes keystores, and opens none. It plays keepers, and so carries the other services' code in the simulator.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/notify", "pkg/audit", "test/sim"})},
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer", "pkg/notify", "pkg/audit", "test/sim"})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
 		// demo starts the other processes as processes; of the services it imports none.
 		{Path: "services/demo/...", May: slices.Concat(inner, shell, []string{"pkg/embedded/...", "pkg/wire", "pkg/bus", "pkg/pg", "pkg/evm", "pkg/tier", "pkg/gmx",

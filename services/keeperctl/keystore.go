@@ -1,0 +1,42 @@
+package keeperctl
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"perpkeeper/pkg/signer"
+)
+
+// keystoreCommand makes the files that a sender signs with. It speaks to nobody.
+func keystoreCommand(flags *flag.FlagSet) func(context.Context, IO) error {
+	folder := flags.String("folder", "", "folder that the keystore and its password are written to, readable by group and owner")
+	given := flags.Bool("import", false, "take the private key from standard input, one line of hex, in place of making a new one")
+	return func(_ context.Context, std IO) error { return createKeystore(*folder, *given, std) }
+}
+
+func createKeystore(folder string, given bool, std IO) error {
+	if folder == "" {
+		return usagef("no folder named; usage: keeperctl keystore FOLDER [--import]")
+	}
+	raw := ""
+	if given {
+		line, err := bufio.NewReader(io.LimitReader(std.In, 1<<10)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("reading the key from standard input: %w", err)
+		}
+		if raw = strings.TrimSpace(line); raw == "" {
+			return errors.New("standard input holds no key (one line of hex)")
+		}
+	}
+	address, err := signer.Create(folder, raw)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(std.Out, address.Hex())
+	return err
+}
