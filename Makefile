@@ -13,7 +13,7 @@ GO_TEST      := go test -race -gcflags=$(UNRACED)=-race=false -timeout $(TEST_TI
 # Many tests wait for blocks and leases: one package more than there are processors keeps these busy.
 PACKAGES     := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check alerts-check fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -104,6 +104,15 @@ fuzz: setup ## fuzz every decoder for FUZZTIME each
 
 compose-check: setup ## load the compose file with every profile, without an engine
 	@go test -count=1 ./test/compose
+
+engine-test: setup ## a region on a Docker engine of its own, without a registry: root, Debian; half an hour (LEGS="region scale")
+	@test/engine/run.sh $(LEGS)
+
+engine-short: setup ## the short form: a region, scaled, two kills (10 minutes)
+	@test/engine/run.sh short
+
+engine-clean: ## end that engine and remove its images, volumes and logs
+	@test/engine/run.sh clean
 
 alerts-check: ## test the alert rules with promtool, and Alertmanager's configuration with amtool
 	@deploy/setup.sh monitoring

@@ -6,6 +6,7 @@
 #   kafka.sh env              print what tests need to find it:  eval "$(test/kafka/kafka.sh env)"
 #   kafka.sh stop|kill [id…]  stop brokers in an orderly way, or kill them, keeping their data; all of them unless named
 #   kafka.sh start [id…]      start brokers again on their data, without waiting for them
+#   kafka.sh lib              fetch Kafka's jars if they are missing, and print their folder
 #
 # Needs Java 17 or later, Maven and Go. Everything is below KAFKA_DIR (default: .cache/kafka in the repository); brokers listen on 127.0.0.1 from
 # KAFKA_PORT (default 19092) on, their controllers 100 above.
@@ -167,8 +168,9 @@ case $command in
 up) up "$@" ;;
 down) down ;;
 env) env_ ;;
+lib) need && fetch && echo "$lib" ;;
 start) start "$@" ;;
 stop) end TERM "$@" ;;
 kill) end KILL "$@" ;;
-*) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+*) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -1,0 +1,29 @@
+# Sourced by run.sh: how a check is made and told. One line for each, "OK" or "FAIL", on standard output; `leg` names the leg at work.
+checks=0
+failed=()
+
+ok() { checks=$((checks + 1)); printf 'OK    %-11s %s\n' "$leg" "$*"; }
+fail() { checks=$((checks + 1)); failed+=("$leg: $*"); printf 'FAIL  %-11s %s\n' "$leg" "$*"; }
+note() { printf '      %-11s %s\n' "$leg" "$*"; }
+
+# check WHAT COMMAND…: passes if the command does; what it says is kept, and its last line is told if it fails.
+check() {
+	local what=$1 out=$run/check.log; shift
+	if "$@" >"$out" 2>&1; then ok "$what"; else fail "$what: $(tail -n 1 "$out" | cut -c1-300)"; return 1; fi
+}
+
+# within SECONDS WHAT COMMAND…: asks again every second until the command passes, and says how long that took.
+within() {
+	local limit=$1 what=$2 began=$SECONDS; shift 2
+	until "$@" >"$run/check.log" 2>&1; do
+		if [ $((SECONDS - began)) -ge "$limit" ]; then
+			fail "$what: not within $limit s $(tail -n 1 "$run/check.log" | cut -c1-200)"
+			return 1
+		fi
+		sleep 1
+	done
+	ok "$what ($((SECONDS - began)) s)"
+}
+
+# equal WHAT WANT HAVE
+equal() { if [ "$2" = "$3" ]; then ok "$1"; else fail "$1: \"$3\", not \"$2\""; return 1; fi; }
