@@ -73,6 +73,16 @@ func (r Revert) Int(name string) (value perp.Int, ok bool) {
 	return value, ok
 }
 
+// Uint returns an unsigned argument by name, such as startingGas of InsufficientExecutionGas.
+func (r Revert) Uint(name string) (value perp.Uint, ok bool) {
+	for _, a := range r.Args {
+		if a.Name == name {
+			value, ok = a.Value.(perp.Uint)
+		}
+	}
+	return value, ok
+}
+
 // DecodeRevert reads the data of a revert. It never fails: what it cannot read is an [UnknownRevert].
 func DecodeRevert(data []byte) Revert {
 	r := Revert{Class: UnknownRevert, Data: data}

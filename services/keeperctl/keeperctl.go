@@ -33,6 +33,7 @@ type command struct {
 
 var commands = []command{
 	{name: "fold", summary: "fold a recording of event logs and print the state it leaves, or the verdicts on cases", setup: foldCommand, operand: "logs"},
+	{name: "gas", summary: "print the gas limits of executions under given words of the exchange", setup: gasCommand, operand: "cases"},
 	{name: "events", summary: "list the contract events that are handled and those known and ignored", setup: eventsCommand},
 	{name: "prepare", summary: "create missing topics and bring the database's schema up to date", main: func() {
 		tool("prepare", DefaultPrepareConfig(), Prepare)

@@ -1,0 +1,114 @@
+package gmx
+
+import (
+	"slices"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// GasWords are the exchange's own words on gas, in gas: parameters of its DataStore, each under the base key of its name. Every deployment sets its own.
+type GasWords struct {
+	IncreaseOrder uint64 // INCREASE_ORDER_GAS_LIMIT
+	DecreaseOrder uint64 // DECREASE_ORDER_GAS_LIMIT
+	SwapOrder     uint64 // SWAP_ORDER_GAS_LIMIT
+	SingleSwap    uint64 // SINGLE_SWAP_GAS_LIMIT
+	Deposit       uint64 // DEPOSIT_GAS_LIMIT
+	Withdrawal    uint64 // WITHDRAWAL_GAS_LIMIT
+	Shift         uint64 // SHIFT_GAS_LIMIT
+	GlvPerMarket  uint64 // GLV_PER_MARKET_GAS_LIMIT
+	GlvDeposit    uint64 // GLV_DEPOSIT_GAS_LIMIT
+	GlvWithdrawal uint64 // GLV_WITHDRAWAL_GAS_LIMIT
+	GlvShift      uint64 // GLV_SHIFT_GAS_LIMIT
+	// Additional is demanded at an execution's start beyond its estimate (MIN_ADDITIONAL_GAS_FOR_EXECUTION).
+	Additional uint64
+	// Forwarded is kept back during an execution, for handling its failure (MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD).
+	Forwarded uint64
+	// ErrorHandling has to be left when an order of a position that closes is cancelled (MIN_HANDLE_EXECUTION_ERROR_GAS).
+	ErrorHandling uint64
+	// MaxCallback is what a saved callback contract is given (MAX_CALLBACK_GAS_LIMIT).
+	MaxCallback uint64
+	// Refund is what a callback contract is given to take back what is left of an execution fee (REFUND_EXECUTION_FEE_GAS_LIMIT).
+	Refund uint64
+	// OraclePrice is the exchange's own allowance for verifying the report of one price (ESTIMATED_GAS_FEE_PER_ORACLE_PRICE).
+	OraclePrice uint64
+}
+
+// gasWords names each word.
+var gasWords = map[string]func(*GasWords) *uint64{
+	"INCREASE_ORDER_GAS_LIMIT":                  func(w *GasWords) *uint64 { return &w.IncreaseOrder },
+	"DECREASE_ORDER_GAS_LIMIT":                  func(w *GasWords) *uint64 { return &w.DecreaseOrder },
+	"SWAP_ORDER_GAS_LIMIT":                      func(w *GasWords) *uint64 { return &w.SwapOrder },
+	"SINGLE_SWAP_GAS_LIMIT":                     func(w *GasWords) *uint64 { return &w.SingleSwap },
+	"DEPOSIT_GAS_LIMIT":                         func(w *GasWords) *uint64 { return &w.Deposit },
+	"WITHDRAWAL_GAS_LIMIT":                      func(w *GasWords) *uint64 { return &w.Withdrawal },
+	"SHIFT_GAS_LIMIT":                           func(w *GasWords) *uint64 { return &w.Shift },
+	"GLV_PER_MARKET_GAS_LIMIT":                  func(w *GasWords) *uint64 { return &w.GlvPerMarket },
+	"GLV_DEPOSIT_GAS_LIMIT":                     func(w *GasWords) *uint64 { return &w.GlvDeposit },
+	"GLV_WITHDRAWAL_GAS_LIMIT":                  func(w *GasWords) *uint64 { return &w.GlvWithdrawal },
+	"GLV_SHIFT_GAS_LIMIT":                       func(w *GasWords) *uint64 { return &w.GlvShift },
+	"MIN_ADDITIONAL_GAS_FOR_EXECUTION":          func(w *GasWords) *uint64 { return &w.Additional },
+	"MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD": func(w *GasWords) *uint64 { return &w.Forwarded },
+	"MIN_HANDLE_EXECUTION_ERROR_GAS":            func(w *GasWords) *uint64 { return &w.ErrorHandling },
+	"MAX_CALLBACK_GAS_LIMIT":                    func(w *GasWords) *uint64 { return &w.MaxCallback },
+	"REFUND_EXECUTION_FEE_GAS_LIMIT":            func(w *GasWords) *uint64 { return &w.Refund },
+	"ESTIMATED_GAS_FEE_PER_ORACLE_PRICE":        func(w *GasWords) *uint64 { return &w.OraclePrice },
+}
+
+// DefaultGasWords are those of the reference deployments (v2.2, base configuration): the floor of what is assumed while the exchange's own are not known.
+func DefaultGasWords() GasWords {
+	return GasWords{
+		IncreaseOrder: 3_900_000, DecreaseOrder: 3_900_000, SwapOrder: 3_400_000, SingleSwap: 1_000_000, Deposit: 2_050_000, Withdrawal: 1_500_000,
+		Shift: 2_500_000, GlvPerMarket: 100_000, GlvDeposit: 2_000_000, GlvWithdrawal: 2_000_000, GlvShift: 3_000_000,
+		Additional: 1_000_000, Forwarded: 1_000_000, ErrorHandling: 1_200_000, MaxCallback: 2_000_000, Refund: 200_000, OraclePrice: 250_000,
+	}
+}
+
+// GasWordNames lists the names of all words, sorted.
+func GasWordNames() []string {
+	var names []string
+	for name := range gasWords {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// GasWordKeys are the DataStore keys of all words, in the order of [GasWordNames].
+func GasWordKeys() []chain.Hash {
+	var keys []chain.Hash
+	for _, name := range GasWordNames() {
+		keys = append(keys, perp.DataStoreKey(name))
+	}
+	return keys
+}
+
+// Set gives the word of a name a value, and tells whether there is such a word. What no transaction can have is cut down to [MaxGas].
+func (w *GasWords) Set(name string, value perp.Uint) (known bool) {
+	field, known := gasWords[name]
+	if known {
+		*field(w) = gasOf(value)
+	}
+	return known
+}
+
+// GasWordsOf are the words in force: those among some parameters, and the default of each that is not.
+func GasWordsOf(parameters []perp.Parameter) GasWords {
+	w := DefaultGasWords()
+	names := map[chain.Hash]string{}
+	for _, name := range GasWordNames() {
+		names[perp.DataStoreKey(name)] = name
+	}
+	for _, p := range parameters {
+		w.Set(names[p.Key], p.Uint())
+	}
+	return w
+}
+
+// gasOf reads an amount of gas. More than a transaction can have is as much as it can have.
+func gasOf(u perp.Uint) uint64 {
+	if n, fits := u.Uint64(); fits {
+		return min(n, MaxGas)
+	}
+	return MaxGas
+}
