@@ -13,7 +13,8 @@ const here = dirname(fileURLToPath(import.meta.url));
 const sourceDir = join(here, "src");
 const artifactDir = join(here, "artifacts");
 
-// What is deployed, or called by its ABI alone; everything else is compiled into these.
+// What is deployed, or called by its ABI alone. Libraries with public functions are deployed for those that call them; everything else is
+// compiled into these.
 const published = [
   "Config",
   "DataStore",
@@ -59,7 +60,7 @@ function compile() {
       evmVersion: "london",
       optimizer: { enabled: true, runs: 200 },
       metadata: { bytecodeHash: "none", appendCBOR: false },
-      outputSelection: { "*": { "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"] } },
+      outputSelection: { "*": { "*": ["abi", "evm.bytecode.object", "evm.bytecode.linkReferences", "evm.deployedBytecode.object"] } },
     },
   };
   const resolve = (path) => {
@@ -74,15 +75,31 @@ function compile() {
   return output.contracts;
 }
 
+// The libraries that a contract calls, each with the placeholder that stands for its address in the code.
+function links(evm) {
+  const code = evm.bytecode.object;
+  const found = {};
+  for (const libraries of Object.values(evm.bytecode.linkReferences)) {
+    for (const [library, [place]] of Object.entries(libraries)) {
+      found[library] = code.slice(2 * place.start, 2 * (place.start + place.length));
+    }
+  }
+  return found;
+}
+
 function artifacts(contracts) {
   const files = new Map();
-  for (const name of published) {
+  // Libraries follow from the contracts that call them: the list grows while it is walked.
+  const names = [...published];
+  for (const name of names) {
     const contract = contracts[`${name}.sol`]?.[name];
     if (!contract) fail(`src/${name}.sol has no contract ${name}`);
+    const libraries = links(contract.evm);
+    for (const library of Object.keys(libraries)) if (!names.includes(library)) names.push(library);
     const size = contract.evm.deployedBytecode.object.length / 2;
     if (size > maxCodeBytes) fail(`${name} has ${size} bytes of code, more than the ${maxCodeBytes} a chain accepts`);
     if (process.argv.includes("--sizes")) console.log(name, size);
-    const artifact = { contract: name, abi: contract.abi, bytecode: "0x" + contract.evm.bytecode.object };
+    const artifact = { contract: name, abi: contract.abi, libraries, bytecode: "0x" + contract.evm.bytecode.object };
     files.set(`${name}.json`, JSON.stringify(artifact, null, 1) + "\n");
   }
   return files;

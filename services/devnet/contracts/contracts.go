@@ -7,14 +7,17 @@
 package contracts
 
 import (
-	"bytes"
 	"embed"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
@@ -49,8 +52,11 @@ const (
 // Contract is one compiled contract. It is shared: do not change it.
 type Contract struct {
 	ABI abi.ABI
-	// Bytecode is the creation code, without constructor arguments.
-	Bytecode []byte
+	// Libraries are those that the contract calls, sorted: they have to be deployed before its creation code can be made.
+	Libraries []Name
+	// bytecode is the creation code in hexadecimal, without constructor arguments, with placeholders for the addresses of libraries.
+	bytecode     string
+	placeholders map[Name]string
 }
 
 var parsed = sync.OnceValues(parseAll)
@@ -69,13 +75,26 @@ func Get(name Name) *Contract {
 	return c
 }
 
-// CreationCode returns the data of the transaction that deploys the contract with these constructor arguments.
-func (c *Contract) CreationCode(args ...any) ([]byte, error) {
+// CreationCode returns the data of the transaction that deploys the contract with these constructor arguments. Every one of its libraries needs
+// an address.
+func (c *Contract) CreationCode(libraries map[Name]common.Address, args ...any) ([]byte, error) {
 	packed, err := c.ABI.Pack("", args...)
 	if err != nil {
 		return nil, fmt.Errorf("packing constructor arguments: %w", err)
 	}
-	return append(bytes.Clone(c.Bytecode), packed...), nil
+	linked := c.bytecode
+	for name, placeholder := range c.placeholders {
+		address, known := libraries[name]
+		if !known {
+			return nil, fmt.Errorf("library %s has no address", name)
+		}
+		linked = strings.ReplaceAll(linked, placeholder, hex.EncodeToString(address[:]))
+	}
+	code, err := hexutil.Decode(linked)
+	if err != nil {
+		return nil, fmt.Errorf("creation code: %w", err)
+	}
+	return append(code, packed...), nil
 }
 
 // RevertReason names the custom error in the data of a revert, with its arguments. It reports false for data that is not one of
@@ -118,9 +137,10 @@ func parse(name Name) (*Contract, error) {
 		return nil, fmt.Errorf("reading: %w", err)
 	}
 	var artifact struct {
-		Contract Name          `json:"contract"`
-		ABI      abi.ABI       `json:"abi"`
-		Bytecode hexutil.Bytes `json:"bytecode"`
+		Contract  Name            `json:"contract"`
+		ABI       abi.ABI         `json:"abi"`
+		Libraries map[Name]string `json:"libraries"`
+		Bytecode  string          `json:"bytecode"`
 	}
 	if err := json.Unmarshal(text, &artifact); err != nil {
 		return nil, fmt.Errorf("parsing: %w", err)
@@ -128,5 +148,7 @@ func parse(name Name) (*Contract, error) {
 	if artifact.Contract != name {
 		return nil, fmt.Errorf("is of contract %q", artifact.Contract)
 	}
-	return &Contract{ABI: artifact.ABI, Bytecode: artifact.Bytecode}, nil
+	return &Contract{
+		ABI: artifact.ABI, Libraries: slices.Sorted(maps.Keys(artifact.Libraries)), bytecode: artifact.Bytecode, placeholders: artifact.Libraries,
+	}, nil
 }

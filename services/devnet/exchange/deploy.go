@@ -34,7 +34,7 @@ func Deploy(ctx context.Context, backend Backend, cfg Config) (*Deployment, erro
 	if err != nil {
 		return nil, err
 	}
-	d := &deployer{sender: s, cfg: cfg, self: addressOf(cfg.Deployer)}
+	d := &deployer{sender: s, cfg: cfg, self: addressOf(cfg.Deployer), libraries: map[contracts.Name]common.Address{}}
 	d.nonce, err = backend.PendingNonceAt(ctx, d.self)
 	if err != nil {
 		return nil, fmt.Errorf("reading the deployer's nonce: %w", err)
@@ -58,7 +58,9 @@ type deployer struct {
 	self    common.Address
 	nonce   uint64
 	pending []call
-	out     *Deployment
+	// libraries are those that are created, or will be with what is pending.
+	libraries map[contracts.Name]common.Address
+	out       *Deployment
 }
 
 // flush sends the collected calls and returns their receipts, all successful, in order.
@@ -88,9 +90,15 @@ func (d *deployer) flush(ctx context.Context) ([]*types.Receipt, error) {
 	return receipts, nil
 }
 
-// create queues the deployment of a contract and returns its address to be.
+// create queues the deployment of a contract, after that of the libraries it calls, and returns its address to be.
 func (d *deployer) create(name contracts.Name, args ...any) common.Address {
-	code, err := contracts.Get(name).CreationCode(args...)
+	contract := contracts.Get(name)
+	for _, library := range contract.Libraries {
+		if _, created := d.libraries[library]; !created {
+			d.libraries[library] = d.create(library)
+		}
+	}
+	code, err := contract.CreationCode(d.libraries, args...)
 	if err != nil {
 		panic(fmt.Sprintf("deploying %s: %v", name, err))
 	}

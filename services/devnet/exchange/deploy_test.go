@@ -23,11 +23,11 @@ func TestAddressesArePinned(t *testing.T) {
 	want := map[string]string{
 		"roleStore":          "0x8Ad159a275AEE56fb2334DBb69036E9c7baCEe9b",
 		"eventEmitter":       "0xfF2Bd636B9Fc89645C2D336aeaDE2E4AbaFe1eA5",
-		"orderHandler":       "0x1c831bF4656866662B04c8FED126d432a007BD08",
-		"liquidationHandler": "0xD1c5ea2610b894FA66333cb5F3b512ea037ba1F0",
-		"exchangeRouter":     "0x4b3b5d4AbE57Eb7a00bBE9Cc3eE743509B04f4E9",
-		"ETH/USD":            "0x70107e4fD08c1E8bBD47930E01afdF0C100fC211",
-		"BTC/USD":            "0x53AA881910edABcf64e9bC32915cF075b1B83542",
+		"orderHandler":       "0x97c14a5793928f224732a020AecF41e1c8D9FE2F",
+		"liquidationHandler": "0x0a5c38396f0A1d8019E2de7a0595eECf275cE3f9",
+		"exchangeRouter":     "0x004d543607a2275d7C3cfB6c2a96841a9e5a28f0",
+		"ETH/USD":            "0x8eA29b33CF28a347EB7E11Dc4156E6888AfbD124",
+		"BTC/USD":            "0xF1F6989e9E204ae51701324d8a6F50e2a9498F8c",
 	}
 	c := v.d.Contracts
 	got := map[string]string{

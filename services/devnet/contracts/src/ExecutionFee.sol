@@ -54,7 +54,7 @@ library ExecutionFee {
 
     /// Pays the keeper for the gas used since startingGas, at most the fee, and refunds the rest. Nothing happens without
     /// a fee.
-    function pay(DataStore dataStore, EventEmitter eventEmitter, Payment memory p) internal {
+    function pay(DataStore dataStore, EventEmitter eventEmitter, Payment memory p) public {
         if (p.executionFee == 0) return;
         uint256 gasUsed = dataStore.getUint(Keys.EXECUTION_GAS_FEE_BASE_AMOUNT_V2_1)
             + Precision.applyFactor(

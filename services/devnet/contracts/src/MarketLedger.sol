@@ -29,7 +29,7 @@ library MarketLedger {
     }
 
     /// Reverts with InsufficientPoolAmount rather than let the pool go below zero.
-    function applyToPool(Books memory books, address market, address token, int256 delta) internal {
+    function applyToPool(Books memory books, address market, address token, int256 delta) public {
         bytes32 key = Keys.poolAmountKey(market, token);
         uint256 current = books.dataStore.getUint(key);
         if (delta < 0 && uint256(-delta) > current) revert Errors.InsufficientPoolAmount(current, uint256(-delta));
@@ -42,17 +42,17 @@ library MarketLedger {
         books.eventEmitter.emitEventLog1("PoolAmountUpdated", EventUtils.topic(market), e);
     }
 
-    function applyToOpenInterest(Books memory books, Line memory line, int256 delta) internal {
+    function applyToOpenInterest(Books memory books, Line memory line, int256 delta) public {
         bytes32 key = Keys.openInterestKey(line.market, line.collateralToken, line.isLong);
         _applyToLine(books, "OpenInterestUpdated", key, line, delta);
     }
 
-    function applyToOpenInterestInTokens(Books memory books, Line memory line, int256 delta) internal {
+    function applyToOpenInterestInTokens(Books memory books, Line memory line, int256 delta) public {
         bytes32 key = Keys.openInterestInTokensKey(line.market, line.collateralToken, line.isLong);
         _applyToLine(books, "OpenInterestInTokensUpdated", key, line, delta);
     }
 
-    function applyToCollateralSum(Books memory books, Line memory line, int256 delta) internal {
+    function applyToCollateralSum(Books memory books, Line memory line, int256 delta) public {
         bytes32 key = Keys.collateralSumKey(line.market, line.collateralToken, line.isLong);
         _applyToLine(books, "CollateralSumUpdated", key, line, delta);
     }
@@ -80,7 +80,7 @@ library MarketLedger {
     /// What the pool is worth in USD: its tokens, less what it owes to the open positions at the index price.
     /// Deposits take the highest value that the spread allows and withdrawals the lowest, in favour of those who stay.
     function poolValue(DataStore dataStore, Market.Props memory market, Market.Prices memory prices, bool maximize)
-        internal
+        public
         view
         returns (int256)
     {
@@ -95,7 +95,7 @@ library MarketLedger {
         Market.Props memory market,
         Market.Prices memory prices,
         bool isLong
-    ) internal view {
+    ) public view {
         uint256 reserved = isLong
             ? openInterestInTokens(dataStore, market, true) * prices.indexTokenPrice.max
             : openInterest(dataStore, market, false);

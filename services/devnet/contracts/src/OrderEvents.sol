@@ -9,7 +9,7 @@ import {Order} from "./Order.sol";
 library OrderEvents {
     using EventUtils for EventUtils.EventLogData;
 
-    function created(EventEmitter emitter, bytes32 key, Order.Props memory order) internal {
+    function created(EventEmitter emitter, bytes32 key, Order.Props memory order) public {
         EventUtils.EventLogData memory e = EventUtils.create();
         e.put("account", order.account);
         e.put("receiver", order.receiver);
@@ -41,7 +41,7 @@ library OrderEvents {
         emitter.emitEventLog2("OrderCreated", key, EventUtils.topic(order.account), e);
     }
 
-    function updated(EventEmitter emitter, bytes32 key, Order.Props memory order) internal {
+    function updated(EventEmitter emitter, bytes32 key, Order.Props memory order) public {
         EventUtils.EventLogData memory e = EventUtils.create();
         e.putBytes32("key", key);
         e.put("account", order.account);
@@ -56,7 +56,7 @@ library OrderEvents {
         emitter.emitEventLog2("OrderUpdated", key, EventUtils.topic(order.account), e);
     }
 
-    function executed(EventEmitter emitter, bytes32 key, address account) internal {
+    function executed(EventEmitter emitter, bytes32 key, address account) public {
         EventUtils.EventLogData memory e = EventUtils.create();
         e.putBytes32("key", key);
         e.put("account", account);
@@ -65,7 +65,7 @@ library OrderEvents {
     }
 
     /// A protective order larger than its position shrank to it.
-    function sizeAutoUpdated(EventEmitter emitter, bytes32 key, uint256 sizeDeltaUsd, uint256 next) internal {
+    function sizeAutoUpdated(EventEmitter emitter, bytes32 key, uint256 sizeDeltaUsd, uint256 next) public {
         EventUtils.EventLogData memory e = EventUtils.create();
         e.putBytes32("key", key);
         e.putUint("sizeDeltaUsd", sizeDeltaUsd);
@@ -74,7 +74,7 @@ library OrderEvents {
     }
 
     /// An order that asked for more collateral than there was.
-    function collateralAutoUpdated(EventEmitter emitter, bytes32 key, uint256 amount, uint256 next) internal {
+    function collateralAutoUpdated(EventEmitter emitter, bytes32 key, uint256 amount, uint256 next) public {
         EventUtils.EventLogData memory e = EventUtils.create();
         e.putBytes32("key", key);
         e.putUint("collateralDeltaAmount", amount);

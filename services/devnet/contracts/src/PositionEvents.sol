@@ -33,7 +33,7 @@ library PositionEvents {
         uint256 liquidationFeeAmount;
     }
 
-    function increased(EventEmitter emitter, Position.Props memory position, Change memory c) internal {
+    function increased(EventEmitter emitter, Position.Props memory position, Change memory c) public {
         EventUtils.EventLogData memory e = _common(position, c);
         e.putUint("increasedAtTime", position.increasedAtTime);
         e.putInt("collateralDeltaAmount", c.collateralDeltaAmount);
@@ -42,7 +42,7 @@ library PositionEvents {
         emitter.emitEventLog1("PositionIncrease", EventUtils.topic(position.account), e);
     }
 
-    function decreased(EventEmitter emitter, Position.Props memory position, Change memory c) internal {
+    function decreased(EventEmitter emitter, Position.Props memory position, Change memory c) public {
         EventUtils.EventLogData memory e = _common(position, c);
         e.putUint("collateralDeltaAmount", uint256(c.collateralDeltaAmount));
         e.putUint("values.priceImpactDiffUsd", 0);
@@ -63,7 +63,7 @@ library PositionEvents {
         int256 basePnlUsd,
         uint256 remainingCostUsd,
         string memory step
-    ) internal {
+    ) public {
         EventUtils.EventLogData memory e = EventUtils.create();
         e.putBytes32("orderKey", orderKey);
         e.putUint("positionCollateralAmount", collateralAmount);
@@ -81,7 +81,7 @@ library PositionEvents {
         Change memory c,
         Fees memory f,
         address trader
-    ) internal {
+    ) public {
         EventUtils.EventLogData memory e = EventUtils.create();
         e.putBytes32("orderKey", c.orderKey);
         e.putBytes32("positionKey", _keyOf(position));

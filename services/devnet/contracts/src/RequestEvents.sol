@@ -17,7 +17,7 @@ library RequestEvents {
         address account,
         string memory reason,
         bytes memory reasonBytes
-    ) internal {
+    ) public {
         EventUtils.EventLogData memory e = EventUtils.create();
         e.putBytes32("key", key);
         e.put("account", account);
