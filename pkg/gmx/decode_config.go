@@ -14,6 +14,7 @@ var configEvents = []eventKind{
 	{"SetAddress", 1, global, decodeSetAddress},
 	{"SetBytes32", 1, global, decodeSetBytes32},
 	{"ConfigSetFundingRate", 1, global, decodeMaxFunding},
+	{"UiFeeFactorUpdated", 1, global, decodeUIFee},
 	{"SetOracleProviderEnabled", 0, global, decodeProviderSwitch("IS_ORACLE_PROVIDER_ENABLED")},
 	{"SetAtomicOracleProvider", 0, global, decodeProviderSwitch("IS_ATOMIC_ORACLE_PROVIDER")},
 	{"SetOracleProviderForToken", 0, global, decodeOracleProvider},
@@ -56,6 +57,13 @@ func decodeMaxFunding(r *reader) {
 	emitParameter(r, perp.DataStoreKey("MAX_FUNDING_FACTOR_PER_SECOND", market), r.uint("maxFundingFactorPerSecond").Bytes32())
 }
 
+// decodeUIFee is what an interface asks for of the swaps and positions that name it (MarketUtils.setUiFeeFactor): a word of its own account that it sets
+// itself.
+func decodeUIFee(r *reader) {
+	r.checkTopic(2, "account")
+	emitParameter(r, perp.DataStoreKey("UI_FEE_FACTOR", r.address("account").Hash()), r.uint("uiFeeFactor").Bytes32())
+}
+
 // decodeProviderSwitch is v2.1's own event for a flag of an oracle provider (Timelock). v2.2 sets it without any event.
 func decodeProviderSwitch(flag string) func(*reader) {
 	return func(r *reader) {
@@ -87,4 +95,5 @@ var parameterEvents = []chain.Hash{
 	chain.Keccak256([]byte("SetUint")), chain.Keccak256([]byte("SetInt")), chain.Keccak256([]byte("SetBool")),
 	chain.Keccak256([]byte("SetAddress")), chain.Keccak256([]byte("SetBytes32")), chain.Keccak256([]byte("ConfigSetFundingRate")),
 	chain.Keccak256([]byte("SetOracleProviderEnabled")), chain.Keccak256([]byte("SetAtomicOracleProvider")),
+	chain.Keccak256([]byte("UiFeeFactorUpdated")),
 }

@@ -41,7 +41,7 @@ var ignoredOfMarket = []string{
 
 var ignoredOfAccount = []string{
 	// What accounts may claim and have claimed: funding, collateral, grants, rewards. It backs no position.
-	"ClaimableFundingUpdated", "FundingFeesClaimed", "ClaimableCollateralUpdated", "CollateralClaimed", "UiFeeFactorUpdated",
+	"ClaimableFundingUpdated", "FundingFeesClaimed", "ClaimableCollateralUpdated", "CollateralClaimed",
 	"ClaimFundsDeposited", "ClaimFundsWithdrawn", "ClaimFundsClaimed", "ClaimFundsTransferred", "AffiliateRewardClaimed",
 	"SendContributorPayment", "SetContributorAmount", "TotalEsGmxRewardsIncreased",
 	// What is left of an execution fee goes back to its payer. What the keeper earned is KeeperExecutionFee.

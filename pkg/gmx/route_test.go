@@ -43,7 +43,7 @@ func TestEveryDocumentedEventIsRouted(t *testing.T) {
 // partition 0.
 func expectedRoute(e gmxtest.Documented, log chain.Log, owner chain.Hash) chain.Hash {
 	shared := []string{"VirtualSwapInventoryUpdated", "VirtualPositionInventoryUpdated", "GlvMarketAdded", "GlvMarketRemoved", "SignerAdded",
-		"SignerRemoved"}
+		"SignerRemoved", "UiFeeFactorUpdated"}
 	ofOrder := []string{"InsolventClose", "PositionFeesCollected", "PositionFeesInfo", "PositionCollateralUsedForExecutionFee",
 		"OrderSizeDeltaAutoUpdated", "OrderCollateralDeltaAmountAutoUpdated", "InitializeOrderUpdatedAtTime",
 		"InitializePositionIncreasedAtTime", "InitializePositionDecreasedAtTime"}

@@ -1,0 +1,112 @@
+package gmx
+
+import (
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+)
+
+// ExecutedSwap is what the exchange said of a swap in one market that it executed: SwapInfo and the SwapFeesCollected after it. It is no state: what it changed
+// is said by events of the measures before it.
+type ExecutedSwap struct {
+	Hop           perp.SwapHop // without After
+	TokenInPrice  perp.Uint    // the lower one
+	TokenOutPrice perp.Uint    // the higher one
+	UIFeeReceiver chain.Address
+	Atomic        bool
+	// From and At are the log indices of the first measure that the swap changed, and of its SwapInfo.
+	From, At uint32
+}
+
+var (
+	swapInfoName      = chain.Keccak256([]byte("SwapInfo"))
+	swapFeesName      = chain.Keccak256([]byte("SwapFeesCollected"))
+	impactPoolName    = chain.Keccak256([]byte("SwapImpactPoolAmountUpdated"))
+	poolName          = chain.Keccak256([]byte("PoolAmountUpdated"))
+	virtualSwapName   = chain.Keccak256([]byte("VirtualSwapInventoryUpdated"))
+	atomicSwapFeeType = perp.BaseKey("ATOMIC_SWAP_FEE_TYPE")
+)
+
+// ExecutedSwaps lists the swaps of one transaction, of which all logs must be there, in their order. Before v2.2 the contracts did not say what the impact
+// pool of the token in paid: such a log is an error.
+func ExecutedSwaps(logs []chain.Log) (swaps []ExecutedSwap, err error) {
+	var r reader
+	for i := range logs {
+		if nameOf(&logs[i]) != swapInfoName {
+			continue
+		}
+		s := ExecutedSwap{From: logs[firstOfSwap(logs, i)].Index, At: logs[i].Index}
+		if i+1 == len(logs) || nameOf(&logs[i+1]) != swapFeesName {
+			return nil, fmt.Errorf("log at %s: SwapInfo without SwapFeesCollected after it", placeOf(&logs[i]))
+		}
+		if err := r.swapInfo(&logs[i], &s); err != nil {
+			return nil, err
+		}
+		if err := r.swapFees(&logs[i+1], &s); err != nil {
+			return nil, err
+		}
+		swaps = append(swaps, s)
+	}
+	return swaps, nil
+}
+
+func nameOf(l *chain.Log) chain.Hash {
+	if _, ok := emitterTopics(l); !ok {
+		return chain.Hash{}
+	}
+	return l.Topics[1]
+}
+
+// firstOfSwap walks back from a SwapInfo over what its swap changed: one or two impact pools, then two pools, each after its virtual inventory if it has one.
+func firstOfSwap(logs []chain.Log, at int) int {
+	for range 2 {
+		if at > 0 && nameOf(&logs[at-1]) == poolName {
+			at--
+		}
+		if at > 0 && nameOf(&logs[at-1]) == virtualSwapName {
+			at--
+		}
+	}
+	for range 2 {
+		if at > 0 && nameOf(&logs[at-1]) == impactPoolName {
+			at--
+		}
+	}
+	return at
+}
+
+func (r *reader) swapInfo(l *chain.Log, s *ExecutedSwap) error {
+	if err := r.load(l, eventKinds[swapInfoName]); err != nil {
+		return r.fault(err)
+	}
+	s.Hop = perp.SwapHop{
+		Market: r.address("market"), TokenIn: r.address("tokenIn"), TokenOut: r.address("tokenOut"),
+		AmountIn: r.uint("amountIn"), AmountInAfterFees: r.uint("amountInAfterFees"), AmountOut: r.uint("amountOut"),
+		PriceImpactUsd: r.int("priceImpactUsd"), PriceImpactAmount: r.int("priceImpactAmount"),
+	}
+	s.TokenInPrice, s.TokenOutPrice = r.uint("tokenInPrice"), r.uint("tokenOutPrice")
+	if paid := r.int("tokenInPriceImpactAmount"); paid.Sign() >= 0 {
+		s.Hop.TokenInPriceImpactAmount = paid.Uint()
+	} else {
+		r.failf("item %q: %s is below zero", "tokenInPriceImpactAmount", paid)
+	}
+	return r.broken()
+}
+
+func (r *reader) swapFees(l *chain.Log, s *ExecutedSwap) error {
+	if err := r.load(l, eventKinds[swapFeesName]); err != nil {
+		return r.fault(err)
+	}
+	s.UIFeeReceiver, s.Atomic = r.address("uiFeeReceiver"), r.hash("swapFeeType") == atomicSwapFeeType
+	s.Hop.FeeReceiverAmount, s.Hop.FeeAmountForPool, s.Hop.UIFeeAmount = r.uint("feeReceiverAmount"), r.uint("feeAmountForPool"), r.uint("uiFeeAmount")
+	return r.broken()
+}
+
+// broken is what is wrong with the log that has been read.
+func (r *reader) broken() error {
+	if r.err != nil {
+		return r.fault(r.err)
+	}
+	return nil
+}
