@@ -134,6 +134,13 @@ func (c *cases) rest(state *fold) ([]byte, error) {
 }
 
 func (c *cases) answer(n int, state *fold) error {
+	asOf := state.seen.LastBlock
+	if block := c.asked[n].AsOfBlock; block != nil {
+		asOf = *block
+	}
+	if err := state.settle(asOf); err != nil {
+		return err
+	}
 	if c.worthAt != state.seen.Logs {
 		c.worth, c.worthAt = state.worth(), state.seen.Logs
 	}

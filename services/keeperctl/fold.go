@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
@@ -18,6 +19,9 @@ func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 	out := flags.String("out", "", "file to write, whole or not at all; standard output when empty")
 	emitter := flags.String("emitter", "", "address of the EventEmitter; that of the first log when empty")
 	questions := flags.String("cases", "", "JSON array of positions with times and prices to judge: print the verdicts instead of the state")
+	swaps := flags.String("swap-cases", "", "JSON of swaps with blocks and prices: print what the venue would give for each instead of the state")
+	check := flags.Bool("check-swaps", false, "hold the swap rule against every swap the recording says was executed: print where they differ instead of the state")
+	written := flags.String("words", "", "JSON array of words of the exchange's store that no event carries, each with its block, to take in as well")
 	tokens := flags.String("tokens", "", "what symbols in the cases mean, where the recording leaves it open: SYMBOL=ADDRESS:DECIMALS,…")
 	return func(ctx context.Context, std IO) error {
 		if *logs == "" {
@@ -31,12 +35,15 @@ func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 			}
 			f.decoder = gmx.NewDecoder(address)
 		}
-		if *questions != "" {
-			names, err := parseTokens(*tokens)
-			if err != nil {
-				return usagef("--tokens: %w", err)
-			}
-			if f.cases, err = readCases(*questions, names); err != nil {
+		if err := f.ask(*questions, *swaps, *tokens); err != nil {
+			return err
+		}
+		if *check {
+			f.check = &swapCheck{Differ: []swapDiffer{}}
+		}
+		if *written != "" {
+			var err error
+			if f.words, err = readWords(*written); err != nil {
 				return err
 			}
 		}
@@ -51,11 +58,30 @@ func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 	}
 }
 
+// ask reads what is asked of the fold, where that is not the state.
+func (f *fold) ask(positions, swaps, tokens string) error {
+	names, err := parseTokens(tokens)
+	switch {
+	case err != nil:
+		return usagef("--tokens: %w", err)
+	case positions != "" && swaps != "":
+		return usagef("--cases and --swap-cases have an answer each: ask one of them at a time")
+	case positions != "":
+		f.cases, err = readCases(positions, names)
+	case swaps != "":
+		f.swaps, err = readSwapCases(swaps, names)
+	}
+	return err
+}
+
 // fold is a recording being folded.
 type fold struct {
 	book    *perp.Book
 	decoder *gmx.Decoder
-	cases   *cases // nil where the state is asked for
+	words   words  // not taken in yet
+	cases   *cases // nil where they are not asked for, as the swaps
+	swaps   *swapCases
+	check   *swapCheck
 	seen    extent
 	seconds uint64 // the time of the last block
 	oracle  map[chain.Address]perp.Price
@@ -73,10 +99,18 @@ func (f *fold) note(logs []chain.Log) {
 	}
 }
 
-// result is what was asked for: the verdicts on cases, or the state.
+// result is what was asked for: the answers to cases, or the state.
 func (f *fold) result() ([]byte, error) {
-	if f.cases != nil {
+	switch {
+	case f.cases != nil:
 		return f.cases.rest(f)
+	case f.swaps != nil:
+		return f.swaps.rest(f)
+	case f.check != nil:
+		return f.check.result()
+	}
+	if err := f.settle(math.MaxUint64); err != nil {
+		return nil, err
 	}
 	text, err := dump(f.book, f.seen)
 	if err != nil {
@@ -115,16 +149,30 @@ func (f *fold) recording(ctx context.Context, r *recording) error {
 		case err != nil:
 			return err
 		}
-		if f.cases != nil && f.seen.Logs > 0 {
-			if err := f.cases.before(logs[0].Block, blockTimeMs/1000, f); err != nil {
-				return err
-			}
+		if err := f.answer(logs[0].Block, blockTimeMs/1000); err != nil {
+			return err
 		}
 		if err := f.transaction(logs, blockTimeMs); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// answer answers what is asked of the state before a block, and takes in the words of earlier blocks.
+func (f *fold) answer(block, seconds uint64) error {
+	var err error
+	switch {
+	case f.seen.Logs == 0:
+	case f.cases != nil:
+		err = f.cases.before(block, seconds, f)
+	case f.swaps != nil:
+		err = f.swaps.before(block, f)
+	}
+	if err != nil || block == 0 {
+		return err
+	}
+	return f.settle(block - 1)
 }
 
 func (f *fold) transaction(logs []chain.Log, blockTimeMs uint64) error {
@@ -136,7 +184,16 @@ func (f *fold) transaction(logs []chain.Log, blockTimeMs uint64) error {
 		return err
 	}
 	f.note(logs)
+	watch := func(perp.Event) {}
+	if f.check != nil {
+		checking, err := f.check.transaction(f.book, logs)
+		if err != nil {
+			return err
+		}
+		watch = checking.before
+	}
 	for _, e := range events {
+		watch(e)
 		if err := perp.Apply(f.book, e); err != nil {
 			return fmt.Errorf("block %d, transaction %s: %w", logs[0].Block, logs[0].TxHash, err)
 		}
