@@ -4,11 +4,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
 
-// What Create writes, Open opens, as it lies there.
+// What Create writes, Open opens, as it lies there, and what that took is given back: a sender's memory limit is sized by what it needs afterwards.
 func TestCreatedKeystoreOpens(t *testing.T) {
 	dir := t.TempDir()
 	address, err := Create(dir, "")
@@ -23,6 +24,11 @@ func TestCreatedKeystoreOpens(t *testing.T) {
 	}
 	if len(all) != 1 || all[0].Address() != address {
 		t.Errorf("%v opened, not %s", all, address)
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if held := m.HeapSys - m.HeapReleased; held > 128<<20 {
+		t.Errorf("%d MB are held after a keystore was opened", held>>20)
 	}
 }
 
