@@ -11,8 +11,11 @@ import (
 )
 
 // Deleverage decides about auto-deleveraging a side of a market: first whether the exchange's word on it has to be brought up to date, then, if it is
-// enabled, which of these open positions are closed, and by how much. The most profitable go first, until together they take what the side has gained too
-// much; the contract refuses what goes beyond. Positions of other shards are other planners' to choose: what they do too much is refused as well.
+// enabled, which of these open positions are closed, and by how much. The most profitable go first, until together they bring the side below its limit; the
+// contract refuses what goes beyond. Positions of other shards are other planners' to choose: what they do too much is refused as well.
+//
+// A decision holds for the state and the reports of its moment. What has been executed since, or another price, makes another set of positions needed: whoever
+// executes has to hear of a job again before it is sent.
 //
 // The decisions hold what is due only; positions that could not be judged are named in the error beside them. Nothing is without the role (LIQ-15,
 // capabilities).
@@ -64,22 +67,22 @@ func (m *Moment) adlState(market perp.Market, isLong bool, stand perp.Deleveragi
 		percent(stand.Factor.Abs()), percent(stand.Limit), stand.Enabled)
 }
 
+// deleverageEach chooses no more positions than are needed: with any one of them left out, the others would not bring the side below its limit. They are in the
+// order of their ratio, which for these jobs is their place among the chosen.
 func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address, profitable []profitable) (due []Decision) {
-	excess := stand.Excess()
-	for _, c := range profitable {
-		if excess.IsZero() {
+	left, surplus, taken := stand.Excess(), stand.Surplus(), perp.Uint{}
+	for rank, c := range profitable {
+		if left.IsZero() || rank > 0 && !taken.Less(surplus) {
 			break
 		}
-		p, size := c.position, c.position.SizeInUsd
-		if excess.Less(c.pnl) {
-			size = p.SizeInUsd.MulDiv(excess, c.pnl)
-			excess = perp.Uint{}
-		} else {
-			excess = excess.Sub(c.pnl)
+		p, size, pays := c.position, c.position.SizeInUsd, c.pnl
+		if left.Less(c.pnl) {
+			size, pays = p.SizeInUsd.MulDiv(left, c.pnl), left
 		}
+		left, taken = left.Sub(pays), taken.Add(pays)
 		d := Decision{Job: job.Job{
 			ID: job.AdlID(p.PositionKey, p.Changes), Kind: job.Adl, Key: p.PositionKey, Account: p.Account, Market: p.Market, Collateral: p.CollateralToken,
-			IsLong: p.IsLong, SizeDeltaUsd: size, Class: job.ClassAdl, Tokens: tokens,
+			IsLong: p.IsLong, SizeDeltaUsd: size, Class: job.ClassAdl, Ratio: perp.U64(uint64(rank)), Tokens: tokens,
 		}}
 		due = append(due, d.yes(m, "profits are %s of the pool, the limit is %s; of this position's %s USD close %s",
 			percent(stand.Factor.Abs()), percent(stand.Limit), dollars(p.SizeInUsd.Int()), dollars(size.Int())))

@@ -135,6 +135,105 @@ func TestDeleveragingEndsWithinItsBounds(t *testing.T) {
 	})
 }
 
+// venueSide is the venue's own rule for one execution (AdlHandler.executeAdl), with plain numbers: it refuses what is not required, and what overcorrects.
+type venueSide struct {
+	positions []perp.Position
+	pool      perp.Uint // USD, 30 decimals
+}
+
+func (v *venueSide) moment() *Moment {
+	m := moment()
+	crowded(m, v.positions, true)
+	all := m.Rows.(rows)
+	put := func(r perp.Row) { all[r.RowKey()] = r }
+	put(perp.MarketValue{
+		Measure: perp.PoolAmount, Scope: ethMarket.MarketToken.Hash(), Token: eth, Value: v.pool.Div(dollarsPerEther(4500)).Int(),
+	})
+	return m
+}
+
+// above reports whether profits are more than so many percent of the pool.
+func (v *venueSide) above(percent uint64) bool {
+	var pnl perp.Int
+	for _, p := range v.positions {
+		pnl = pnl.Add(p.SizeInTokens.Mul(dollarsPerEther(4500)).Int().Sub(p.SizeInUsd.Int()))
+	}
+	return v.pool.Mul(perp.U64(percent)).Div(perp.U64(100)).Less(pnl.Uint())
+}
+
+// execute closes so much of a position, and says why the venue would not.
+func (v *venueSide) execute(d Decision) string {
+	i := slices.IndexFunc(v.positions, func(p perp.Position) bool { return p.PositionKey == d.Job.Key })
+	p := &v.positions[i]
+	tokens := p.SizeInTokens.MulDiv(d.Job.SizeDeltaUsd, p.SizeInUsd)
+	if !v.above(45) {
+		return "AdlNotRequired"
+	}
+	paid := tokens.Mul(dollarsPerEther(4500)).Sub(d.Job.SizeDeltaUsd.Min(tokens.Mul(dollarsPerEther(4500))))
+	p.SizeInUsd, p.SizeInTokens, v.pool = p.SizeInUsd.Sub(d.Job.SizeDeltaUsd), p.SizeInTokens.Sub(tokens), v.pool.Sub(paid)
+	if p.SizeInUsd.IsZero() {
+		v.positions = slices.Delete(v.positions, i, i+1)
+	}
+	if !v.above(40) {
+		return "PnlOvercorrected"
+	}
+	return ""
+}
+
+// fewest is how many of the positions, the most profitable first, have to be closed at least.
+func (v *venueSide) fewest() (n int) {
+	gains := make([]float64, 0, len(v.positions))
+	total, pool := 0.0, v.pool.Float()/1e30
+	for _, p := range v.positions {
+		gain := (p.SizeInTokens.Mul(dollarsPerEther(4500)).Float() - p.SizeInUsd.Float()) / 1e30
+		gains, total = append(gains, gain), total+gain
+	}
+	slices.Sort(gains)
+	for _, gain := range slices.Backward(gains) {
+		if total <= 0.45*pool+0.01 {
+			break
+		}
+		total, pool, n = total-gain, pool-gain, n+1
+	}
+	return n
+}
+
+// TIER-13: chosen anew after each execution, whichever of the chosen is executed first, no more are executed than the fewest that bring the side below its limit,
+// and the venue refuses none of them. The third where two suffice is not among the chosen.
+func TestNoMoreDeleveragingsThanNeeded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := &venueSide{pool: perp.U64(1_000_000).Mul(perp.One)}
+		for i := range byte(rapid.IntRange(4, 12).Draw(t, "positions")) {
+			v.positions = append(v.positions, gained(i+1, rapid.Uint64Range(1_000, 200_000).Draw(t, "gain")))
+		}
+		if !v.above(46) {
+			return
+		}
+		fewest, executed := v.fewest(), 0
+		for {
+			got := adl(t, v.moment(), v.positions)
+			if len(got) == 0 || got[0].Job.Kind == job.AdlState {
+				break
+			}
+			if len(got) != v.fewest() {
+				t.Fatalf("%d are chosen, %d are needed", len(got), v.fewest())
+			}
+			for rank, d := range got {
+				if d.Job.Ratio != perp.U64(uint64(rank)) {
+					t.Fatalf("the %d. of them has the rank %s", rank, d.Job.Ratio)
+				}
+			}
+			if why := v.execute(rapid.SampledFrom(got).Draw(t, "executed")); why != "" {
+				t.Fatalf("refused after %d executions: %s", executed, why)
+			}
+			executed++
+		}
+		if executed != fewest || v.above(45) {
+			t.Fatalf("%d were executed, %d are needed; above the limit still: %t", executed, fewest, v.above(45))
+		}
+	})
+}
+
 // Reports of before the venue's last update of a side are refused (LATEST_ADL_AT), for updates and for deleveragings; those of its second are taken.
 func TestNoDeleveragingWithReportsOfBeforeTheUpdate(t *testing.T) {
 	positions := []perp.Position{gained(1, 100_000), gained(2, 300_000), gained(3, 80_000)}

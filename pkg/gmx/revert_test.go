@@ -65,7 +65,7 @@ func TestRevertClasses(t *testing.T) {
 		{"0xe09ad0e9", "OrderNotFulfillableAtAcceptablePrice", CancelsOrFreezes},
 		{"0x730d44b1", "OrderAlreadyFrozen", UnknownRevert},
 		{"0x1d4fc3c0", "InvalidAdl", UnknownRevert},
-		{"0x9f0bc7de", "PnlOvercorrected", UnknownRevert},
+		{"0x9f0bc7de", "PnlOvercorrected", Recovered},
 		{"0x9fbe2cbc", "InvalidDecreaseOrderSize", CancelsOrFreezes},
 		{"0xe8266438", "RequestNotYetCancellable", UnknownRevert},
 		{"0x4e48dcda", "EndOfOracleSimulation", UnknownRevert},

@@ -65,7 +65,8 @@ type Job struct {
 	// ExpiresMs is the chain time (ms) after which the venue refuses, 0 for never.
 	ExpiresMs uint64
 	Class     Class
-	// Ratio is remaining over required collateral with 30 decimals, for liquidations: the lower, the sooner.
+	// Ratio is remaining over required collateral with 30 decimals, for liquidations, and the place among a side's, from 0, for deleveragings: the lower, the
+	// sooner.
 	Ratio perp.Uint
 	// Frozen says that executing needs the frozen-order role.
 	Frozen   bool

@@ -48,4 +48,6 @@ type Result struct {
 	IsLong     bool
 	// GivenUp says that this keeper tries no further arm by itself: of a liquidation, LIQUIDATION_FAILED.
 	GivenUp bool
+	// Settlement is what our transaction came to for the position's owner; nil where it did nothing to a position, and in results of old.
+	Settlement *Settlement
 }

@@ -20,10 +20,11 @@ func Audiences() []Audience { return []Audience{Owner, Operator} }
 
 // The events.
 const (
-	PositionLiquidated = "position.liquidated" // final on the chain, by this keeper's transaction
-	LiquidationFailed  = "liquidation.failed"  // LIQUIDATION_FAILED: this keeper tries no further arm by itself
-	KeepersAlarm       = "keepers.alarm"       // what a monitor says of the keepers of a venue
-	Emergency          = "keepers.emergency"   // an emergency action that was taken, or only rehearsed
+	PositionLiquidated  = "position.liquidated"  // final on the chain, by this keeper's transaction
+	PositionDeleveraged = "position.deleveraged" // as above: a part of it, or all, was closed because its side had gained too much
+	LiquidationFailed   = "liquidation.failed"   // LIQUIDATION_FAILED: this keeper tries no further arm by itself
+	KeepersAlarm        = "keepers.alarm"        // what a monitor says of the keepers of a venue
+	Emergency           = "keepers.emergency"    // an emergency action that was taken, or only rehearsed
 )
 
 // Message is what is posted.
@@ -38,7 +39,7 @@ type Message struct {
 	Alarm       *Alarm       `json:"alarm,omitempty"`
 }
 
-// Liquidation is how one arm at liquidating a position ended. What the position was worth, and what is left of its collateral, the venue's own events say.
+// Liquidation is how one arm at liquidating, or deleveraging, a position ended.
 type Liquidation struct {
 	Job        string `json:"job"`
 	Arm        uint32 `json:"arm"`
@@ -51,7 +52,9 @@ type Liquidation struct {
 	Reason     string `json:"reason,omitempty"`
 	TxHash     string `json:"tx_hash,omitempty"` // absent when nothing was mined
 	Block      uint64 `json:"block,omitempty"`
-	Signer     string `json:"signer"`
+	Signer     string `json:"signer"` // who executed it
+	// Settlement is size, price, fees, what was returned and what was not covered, by the venue's own events. It is absent where nothing was executed.
+	Settlement *job.Settlement `json:"settlement,omitempty"`
 }
 
 // Alarm is one thing that a monitor found wrong, or right again.
@@ -63,14 +66,13 @@ type Alarm struct {
 
 // About says whom a result concerns, if anybody.
 func About(chainID uint64, r job.Result) (m Message, to Audience, told bool) {
-	if r.Kind != job.Liquidation {
-		return m, "", false
-	}
 	var event string
 	switch {
-	case r.Outcome == job.Done:
+	case r.Kind == job.Liquidation && r.Outcome == job.Done:
 		event, to = PositionLiquidated, Owner
-	case r.GivenUp:
+	case r.Kind == job.Adl && r.Outcome == job.Done:
+		event, to = PositionDeleveraged, Owner
+	case r.Kind == job.Liquidation && r.GivenUp:
 		event, to = LiquidationFailed, Operator
 	default:
 		return m, "", false
@@ -83,7 +85,7 @@ func About(chainID uint64, r job.Result) (m Message, to Audience, told bool) {
 func liquidationOf(r job.Result) *Liquidation {
 	l := &Liquidation{
 		Job: r.JobID, Arm: r.Arm, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(), Collateral: r.Collateral.Hex(), IsLong: r.IsLong,
-		Outcome: string(r.Outcome), Reason: r.Reason, Block: r.Block.Number, Signer: r.Signer.Hex(),
+		Outcome: string(r.Outcome), Reason: r.Reason, Block: r.Block.Number, Signer: r.Signer.Hex(), Settlement: r.Settlement,
 	}
 	if !r.TxHash.IsZero() {
 		l.TxHash = r.TxHash.Hex()

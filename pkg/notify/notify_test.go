@@ -18,6 +18,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/secret"
 )
 
@@ -152,22 +153,34 @@ func TestAbout(t *testing.T) {
 	r := job.Result{
 		JobID: "liquidation:x:1", Arm: 2, Kind: job.Liquidation, Key: chain.Hash{1}, Account: chain.Address{2}, Outcome: job.Done, TxHash: chain.Hash{3},
 		Signer: chain.Address{4}, Block: chain.BlockRef{Number: 5}, AtMs: 6, Market: chain.Address{7}, Collateral: chain.Address{8}, IsLong: true,
+		Settlement: &job.Settlement{SizeDeltaUsd: perp.Pow10(34), Returned: []job.Payment{{Token: chain.Address{8}, Amount: perp.U64(9)}}},
 	}
 	want := Message{ID: "liquidation:x:1#2", Event: PositionLiquidated, ChainID: 56, AtMs: 6, Liquidation: &Liquidation{
 		Job: r.JobID, Arm: 2, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(), Collateral: r.Collateral.Hex(), IsLong: true,
-		Outcome: "executed", TxHash: r.TxHash.Hex(), Block: 5, Signer: r.Signer.Hex(),
+		Outcome: "executed", TxHash: r.TxHash.Hex(), Block: 5, Signer: r.Signer.Hex(), Settlement: r.Settlement,
 	}}
 	m, to, told := About(56, r)
 	if got := *m.Liquidation; !told || to != Owner || got != *want.Liquidation || m.ID != want.ID || m.Event != want.Event || m.AtMs != 6 || m.ChainID != 56 {
 		t.Errorf("%t, to %s: %+v", told, to, m)
 	}
-	r.Outcome, r.GivenUp, r.Reason, r.TxHash = job.Reverted, true, "why", chain.Hash{}
+	body, err := json.Marshal(m)
+	if err != nil || !strings.Contains(string(body), `"size_delta_usd":"10000000000000000000000000000000000"`) ||
+		!strings.Contains(string(body), `"returned":[{"token":"0x0800000000000000000000000000000000000000","amount":"9"}]`) {
+		t.Errorf("%s, %v", body, err)
+	}
+	r.Kind = job.Adl
+	if m, to, told = About(56, r); !told || to != Owner || m.Event != PositionDeleveraged || m.Liquidation.Settlement != r.Settlement {
+		t.Errorf("%t, to %s: %+v", told, to, m)
+	}
+	r.Kind = job.Liquidation
+	r.Outcome, r.GivenUp, r.Reason, r.TxHash, r.Settlement = job.Reverted, true, "why", chain.Hash{}, nil
 	if m, to, told = About(56, r); !told || to != Operator || m.Event != LiquidationFailed || m.Liquidation.TxHash != "" || m.Liquidation.Reason != "why" {
 		t.Errorf("%t, to %s: %+v", told, to, m)
 	}
 	for what, change := range map[string]func(*job.Result){
 		"a lost race":              func(r *job.Result) { r.Outcome, r.GivenUp = job.LostRace, false },
 		"a failure before another": func(r *job.Result) { r.GivenUp = false },
+		"a failed deleveraging":    func(r *job.Result) { r.Kind = job.Adl },
 		"an order":                 func(r *job.Result) { r.Kind, r.Outcome = job.Order, job.Done },
 	} {
 		other := r

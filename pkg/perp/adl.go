@@ -28,15 +28,27 @@ func (d Deleveraging) Exceeded() bool {
 // Excess is how much profit has to be paid out so that the rest is a tenth of the way from the floor to the limit: paying out takes from the pool as well,
 // and one that ends below the floor would be refused. It is zero where nothing has to be.
 func (d Deleveraging) Excess() Uint {
-	if !d.Exceeded() || d.Limit.Less(d.Floor) || !d.Floor.Less(One) {
+	if d.Limit.Less(d.Floor) || !d.Floor.Less(One) {
 		return Uint{}
 	}
-	target := d.Floor.Add(d.Limit.Sub(d.Floor).Div(U64(10)))
+	return d.payout(d.Floor.Add(d.Limit.Sub(d.Floor).Div(U64(10))))
+}
+
+// Surplus is how much profit has to be paid out until the side is no longer above its limit: what is executed after that is refused (AdlNotRequired). It is at
+// most the excess.
+func (d Deleveraging) Surplus() Uint {
+	if !d.Limit.Less(One) {
+		return d.Excess()
+	}
+	return d.payout(d.Limit).Min(d.Excess())
+}
+
+// payout is the x with which (pnl - x) / (pool - x) is a target below 1, rounded down; zero for a side that is not above its limit.
+func (d Deleveraging) payout(target Uint) Uint {
 	allowed := ApplyFactor(d.PoolUsd, target)
-	if !target.Less(One) || !allowed.Less(d.PnlUsd.Uint()) {
+	if !d.Exceeded() || !target.Less(One) || !allowed.Less(d.PnlUsd.Uint()) {
 		return Uint{}
 	}
-	// (pnl - x) / (pool - x) = target
 	return d.PnlUsd.Uint().Sub(allowed).MulDiv(One, One.Sub(target))
 }
 

@@ -60,7 +60,7 @@ func (r *intentRow) intent() (txm.Intent, error) {
 }
 
 // receiptColumns are nullable: most intents have no receipt.
-const receiptColumns = `r.tx_hash, r.block, r.block_hash, r.ok, r.gas_used, r.gas_price, r.outcome, r.reason`
+const receiptColumns = `r.tx_hash, r.block, r.block_hash, r.ok, r.gas_used, r.gas_price, r.outcome, r.reason, r.settlement`
 
 // receiptRow receives receiptColumns.
 type receiptRow struct {
@@ -70,10 +70,11 @@ type receiptRow struct {
 	ok              *bool
 	gasUsed, price  *uint64
 	outcome, reason *string
+	settlement      []byte
 }
 
 func (r *receiptRow) fields() []any {
-	return []any{&r.txHash, &r.block, &r.blockHash, &r.ok, &r.gasUsed, &r.price, &r.outcome, &r.reason}
+	return []any{&r.txHash, &r.block, &r.blockHash, &r.ok, &r.gasUsed, &r.price, &r.outcome, &r.reason, &r.settlement}
 }
 
 func (r *receiptRow) receipt() (*txm.Receipt, error) {
@@ -88,5 +89,8 @@ func (r *receiptRow) receipt() (*txm.Receipt, error) {
 		TxHash: hashOf(r.txHash), OK: *r.ok, GasUsed: *r.gasUsed, GasPrice: *r.price, Outcome: job.Outcome(*r.outcome), Reason: reason,
 	}
 	receipt.Block.Number, receipt.Block.Hash = *r.block, hashOf(r.blockHash)
+	if receipt.Settlement, err = decodeSettlement(r.settlement); err != nil {
+		return nil, fmt.Errorf("reading the settlement of transaction %x: %w", r.txHash, err)
+	}
 	return receipt, nil
 }

@@ -85,6 +85,7 @@ const (
 	indexKeyInFlight        = "tx_intent_key_in_flight"
 	indexLiquidationAccount = "tx_intent_liquidation_account"
 	indexLiquidationSlot    = "tx_intent_liquidation_slot"
+	indexAdlSide            = "tx_intent_adl_side"
 )
 
 // Claim implements txm.Claims.
@@ -144,6 +145,8 @@ func claimFailed(err error) error {
 			return &txm.RefusedError{Op: "claim", Why: txm.KeyBusy}
 		case indexLiquidationAccount:
 			return &txm.RefusedError{Op: "claim", Why: txm.AccountBusy}
+		case indexAdlSide:
+			return &txm.RefusedError{Op: "claim", Why: txm.SideBusy}
 		case indexLiquidationSlot:
 			return &txm.RefusedError{Op: "claim", Why: txm.KeeperFull}
 		}

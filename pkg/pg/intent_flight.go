@@ -29,10 +29,11 @@ var (
 		FROM held, keeper.tx_attempt a WHERE a.hash = $4 AND a.signer = $1 AND t.id = a.intent AND t.state = ANY ($12)
 		RETURNING t.id
 	), seen AS (
-		INSERT INTO keeper.tx_receipt AS r (intent, signer, tx_hash, block, block_hash, ok, gas_used, gas_price, outcome, reason)
-		SELECT id, $1, $4, $5, $6, $7, $8, $9, $10, $11 FROM mined
+		INSERT INTO keeper.tx_receipt AS r (intent, signer, tx_hash, block, block_hash, ok, gas_used, gas_price, outcome, reason, settlement)
+		SELECT id, $1, $4, $5, $6, $7, $8, $9, $10, $11, $13 FROM mined
 		ON CONFLICT (intent) DO UPDATE SET tx_hash = excluded.tx_hash, block = excluded.block, block_hash = excluded.block_hash, ok = excluded.ok,
-			gas_used = excluded.gas_used, gas_price = excluded.gas_price, outcome = excluded.outcome, reason = excluded.reason, seen_at = excluded.seen_at)
+			gas_used = excluded.gas_used, gas_price = excluded.gas_price, outcome = excluded.outcome, reason = excluded.reason, seen_at = excluded.seen_at,
+			settlement = excluded.settlement)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM mined)`)
 	takeBackReceipt = register("take back receipt", `WITH `+fenceHeld+`, gone AS (
 		DELETE FROM keeper.tx_receipt r USING held, keeper.tx_attempt a
@@ -126,9 +127,13 @@ func (s Intents) Noted(ctx context.Context, f lease.Fence, hash chain.Hash, clas
 
 // Record implements txm.Flights.
 func (s Intents) Record(ctx context.Context, f lease.Fence, r txm.Receipt) error {
+	settlement, err := encodeSettlement(r.Settlement)
+	if err != nil {
+		return fmt.Errorf("writing the settlement of transaction %s: %w", r.TxHash, err)
+	}
 	from := append(predecessors(txm.Mined), string(txm.Mined))
 	return s.db.fenced(ctx, "record", f, recordReceipt, r.TxHash[:], r.Block.Number, r.Block.Hash[:], r.OK, r.GasUsed, r.GasPrice, r.Outcome,
-		escape(r.Reason), from)
+		escape(r.Reason), from, settlement)
 }
 
 // TakeBack implements txm.Flights.

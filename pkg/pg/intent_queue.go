@@ -47,6 +47,8 @@ var (
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.key = i.key AND f.state IN `+inFlightStates+`)
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind = 'liquidation' AND f.kind = 'liquidation' AND f.account = i.account
 				AND f.state IN `+inFlightStates+`)
+			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind IN ('adl', 'adlState') AND f.kind IN ('adl', 'adlState')
+				AND f.job ->> 'market' = i.job ->> 'market' AND f.job ->> 'isLong' = i.job ->> 'isLong' AND f.state IN `+inFlightStates+`)
 		ORDER BY i.class, i.ratio, i.birth_ms, i.job_id LIMIT $3`)
 	selectPaused = register("why paused", `SELECT coalesce(paused_reason, '') FROM keeper.signer WHERE signer = $1`)
 	selectDepth  = register("depth of the queue", `SELECT count(*) FROM keeper.tx_intent WHERE signer = $1 AND state = 'QUEUED'`)

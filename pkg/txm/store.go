@@ -146,6 +146,7 @@ const (
 	SignerFull  Refusal = "signer_full"  // as many of the signer's transactions are in flight as may be
 	KeeperFull  Refusal = "keeper_full"  // as many liquidations are in flight as may be
 	AccountBusy Refusal = "account_busy" // a liquidation of the account is in flight
+	SideBusy    Refusal = "side_busy"    // a deleveraging of the same side of a market, or the update before it, is in flight
 	KeyBusy     Refusal = "key_busy"     // a transaction for the same order, request or position is in flight, as another job
 )
 

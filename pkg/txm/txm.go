@@ -90,6 +90,8 @@ type Receipt struct {
 	// Outcome is what the logs, or the cause of the revert, say.
 	Outcome job.Outcome
 	Reason  string
+	// Settlement is what the transaction came to for a position's owner; nil where it did nothing to a position.
+	Settlement *job.Settlement
 }
 
 // Same tells whether two receipts are of the same transaction in the same block.

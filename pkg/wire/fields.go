@@ -75,6 +75,16 @@ func (f *fields) uint(b []byte) perp.Uint {
 	return perp.UintFromBytes(b)
 }
 
+// int reads a word in two's complement.
+func (f *fields) int(b []byte) perp.Int {
+	var word [32]byte
+	f.fixed(word[:], b, "signed number")
+	if f.err != nil {
+		return perp.Int{}
+	}
+	return perp.IntFromWord(word)
+}
+
 func (f *fields) block(p *wirepb.Block) chain.BlockRef {
 	return chain.BlockRef{Number: p.GetNumber(), Hash: f.hash(p.GetHash()), Parent: f.hash(p.GetParent()), TimeMs: p.GetTimeMs()}
 }

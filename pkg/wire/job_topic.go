@@ -59,6 +59,7 @@ func (m Result) marshal() proto.Message {
 		JobId: m.JobID, Arm: m.Arm, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:], Outcome: string(m.Outcome), Reason: m.Reason,
 		TxHash: m.TxHash[:], Signer: m.Signer[:], Nonce: m.Nonce, Block: blockOut(m.Block), GasUsed: m.GasUsed, GasPrice: m.GasPrice,
 		BirthMs: m.BirthMs, AtMs: m.AtMs, Market: m.Market[:], Collateral: m.Collateral[:], IsLong: m.IsLong, GivenUp: m.GivenUp,
+		Settlement: settlementOut(m.Settlement),
 	}
 }
 
@@ -92,6 +93,6 @@ func decodeResult(f *fields, p *wirepb.Result) Message {
 		Outcome: job.Outcome(p.GetOutcome()), Reason: p.GetReason(), TxHash: f.hash(p.GetTxHash()), Signer: f.address(p.GetSigner()),
 		Nonce: p.GetNonce(), Block: f.block(p.GetBlock()), GasUsed: p.GetGasUsed(), GasPrice: p.GetGasPrice(), BirthMs: p.GetBirthMs(),
 		AtMs: p.GetAtMs(), Market: f.lateAddress(p.GetMarket()), Collateral: f.lateAddress(p.GetCollateral()), IsLong: p.GetIsLong(),
-		GivenUp: p.GetGivenUp(),
+		GivenUp: p.GetGivenUp(), Settlement: decodeSettlement(f, p.GetSettlement()),
 	}}
 }

@@ -61,6 +61,12 @@ func samples() map[string]Message {
 			JobID: "order:0x02:1", Arm: 2, Kind: job.Order, Key: sampleHash(21), Account: sampleAddress(17), Outcome: job.LostRace,
 			Reason: "EmptyOrder()", TxHash: sampleHash(22), Signer: sampleAddress(20), Nonce: 12, Block: block, GasUsed: 3, GasPrice: 4,
 			BirthMs: 5, AtMs: 6, Market: sampleAddress(18), Collateral: sampleAddress(19), IsLong: true, GivenUp: true,
+			Settlement: &job.Settlement{
+				OrderKey: sampleHash(23), SizeDeltaUsd: perp.Pow10(34), SizeLeftUsd: perp.U64(1), ExecutionPrice: perp.Pow10(15), PnlUsd: perp.I64(-7),
+				ImpactUsd: perp.I64(8), CollateralDelta: perp.U64(9), CollateralLeft: perp.U64(10), Insolvent: true, BadDebtUsd: perp.U64(11), BadDebtStep: "pnl",
+				Fees:     job.Fees{Position: perp.U64(12), Borrowing: perp.U64(13), Funding: perp.U64(14), Liquidation: perp.U64(15), Total: perp.U64(54)},
+				Returned: []job.Payment{{Token: sampleAddress(19), Amount: perp.U64(300)}},
+			},
 		}},
 	}
 }
@@ -222,7 +228,7 @@ func TestResultOfOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := samples()["result"].(Result)
-	want.Market, want.Collateral, want.IsLong, want.GivenUp = chain.Address{}, chain.Address{}, false, false
+	want.Market, want.Collateral, want.IsLong, want.GivenUp, want.Settlement = chain.Address{}, chain.Address{}, false, false, nil
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("read %+v, want %+v", m, want)
 	}

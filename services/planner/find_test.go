@@ -407,3 +407,20 @@ func TestExpiredIsTold(t *testing.T) {
 		t.Errorf("told of %g, and %d are remembered", got, len(d.outlived.told))
 	}
 }
+
+// TIER-13: which positions are deleveraged is said anew with every block, so that whoever executes knows an old decision from a new one; other jobs are not.
+func TestDeleveragingsAreSaidWithEveryBlock(t *testing.T) {
+	l := newLive()
+	at := func(block uint64, kind job.Kind) job.Job {
+		return job.Job{ID: string(kind), Kind: kind, BirthMs: 5, Evidence: job.Evidence{Block: chain.BlockRef{Number: block}}}
+	}
+	for i, c := range []struct {
+		block uint64
+		fresh int
+	}{{7, 2}, {7, 0}, {8, 1}} {
+		fresh, _ := l.update(ethMarket.MarketToken, []job.Job{at(c.block, job.Adl), at(c.block, job.Liquidation)})
+		if len(fresh) != c.fresh || c.fresh == 1 && fresh[0].Kind != job.Adl {
+			t.Errorf("look %d: %v", i, ids(fresh))
+		}
+	}
+}

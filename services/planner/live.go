@@ -23,12 +23,13 @@ func (l *live) has(j job.Job) bool {
 	return known
 }
 
-// update replaces the jobs of a market and returns those that are new or born anew, and the ids of those that ended.
+// update replaces the jobs of a market and returns those that are new or born anew, and the ids of those that ended. Deleveragings are new with each block:
+// which positions of a side are chosen, and how much of them, is another decision whenever anything has changed, and an old one is executed by nobody.
 func (l *live) update(market chain.Address, jobs []job.Job) (fresh []job.Job, ended []string) {
 	before := l.markets[market]
 	now := make(map[string]job.Job, len(jobs))
 	for _, j := range jobs {
-		if old, known := before[j.ID]; !known || old.BirthMs != j.BirthMs {
+		if old, known := before[j.ID]; !known || old.BirthMs != j.BirthMs || j.Kind == job.Adl && old.Evidence.Block != j.Evidence.Block {
 			fresh = append(fresh, j)
 		}
 		now[j.ID] = j

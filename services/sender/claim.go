@@ -88,7 +88,7 @@ func (c claim) settle(ctx context.Context, tasks []*task, after nonce.Cursor, er
 		return verdict{}, err
 	case why == txm.SignerFull:
 		return shut("as many transactions are in flight as may be"), nil
-	case why == txm.KeeperFull || why == txm.AccountBusy || why == txm.KeyBusy:
+	case why == txm.KeeperFull || why == txm.AccountBusy || why == txm.KeyBusy || why == txm.SideBusy:
 		return wait(string(why)), nil
 	case why != "":
 		c.cursor.lose() // what we knew of the queue or the cursor is old

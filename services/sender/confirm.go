@@ -247,6 +247,9 @@ func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r
 	if r.Outcome, r.Reason, err = c.outcome(ctx, f, found); err != nil {
 		return err
 	}
+	if r.Settlement, err = c.settlement(f, found); err != nil { // the job is done all the same, and whoever reads the result sees that this is missing
+		c.log.Error().Err(err).Str("job", f.Intent.Job.ID).Str("hash", found.Hash.Hex()).Msg("what the transaction came to is left out of its result")
+	}
 	failpoint.Hit("sender.receipt.before")
 	if err := c.store.Record(ctx, c.tenure.Fence(), r); err != nil {
 		return err
@@ -268,6 +271,14 @@ func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) 
 	default:
 		return c.judge.outcome(ctx, f.Intent.Job, found)
 	}
+}
+
+// settlement is what the mined one of a flight's attempts came to for the owner of a position (LIQ-11).
+func (c *confirm) settlement(f txm.Flight, found evm.Receipt) (*job.Settlement, error) {
+	if mined, _ := f.Of(found.Hash); !found.OK || mined.Kind == txm.Cancel || mined.Kind == txm.Fill {
+		return nil, nil //nolint:nilnil // it did nothing to a position, which is no error
+	}
+	return c.judge.decoder.Settlement(found.Logs, f.Intent.Job)
 }
 
 func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error {

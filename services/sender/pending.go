@@ -34,8 +34,10 @@ type terms struct {
 // ask returns the terms of a job that is pending. A row that is not there is an answer: somebody has done it. An error is none (TIER-5).
 func (p pending) ask(ctx context.Context, j job.Job) (terms, verdict, error) {
 	switch j.Kind {
-	case job.Liquidation, job.Adl:
+	case job.Liquidation:
 		return p.position(ctx, j)
+	case job.Adl:
+		return p.adl(ctx, j)
 	case job.AdlState:
 		return p.adlState(ctx, j)
 	case job.Order:
@@ -60,6 +62,23 @@ func (p pending) position(ctx context.Context, j job.Job) (terms, verdict, error
 		return terms{}, end(job.SkippedDone, "the position has changed: another job stands for it"), nil
 	}
 	return terms{window: perp.LiquidationWindow(row)}, verdict{}, nil
+}
+
+// adl is pending while the exchange says that the side is to be deleveraged. It takes no reports of before it said so (LATEST_ADL_AT).
+func (p pending) adl(ctx context.Context, j job.Job) (terms, verdict, error) {
+	t, v, err := p.position(ctx, j)
+	if err != nil || v.kind != onward {
+		return t, v, err
+	}
+	found, err := p.state.MarketValue(ctx, perp.MarketValueKey(perp.AdlEnabled, j.Market.Hash(), chain.Address{}, j.IsLong).Key)
+	switch {
+	case err != nil:
+		return terms{}, verdict{}, err
+	case found.Row.Value.Sign() == 0:
+		return terms{}, end(job.SkippedDone, "the exchange says that the side is not to be deleveraged"), nil
+	}
+	t.window.From = max(t.window.From, found.Row.Stamp.Seconds())
+	return t, verdict{}, nil
 }
 
 // adlState is pending until the exchange has said anything newer than what the job was found in.

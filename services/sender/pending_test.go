@@ -68,6 +68,15 @@ func TestPending(t *testing.T) {
 		return written{values: map[chain.Hash]perp.MarketValue{row.RowKey().Key: row}}
 	}
 	update := job.Job{ID: job.AdlStateID(venue, true, 4), Kind: job.AdlState, Key: venue.Hash(), Market: venue, IsLong: true}
+	deleveraging := job.Job{ID: job.AdlID(key, 2), Kind: job.Adl, Key: key, Market: venue, IsLong: true}
+	crowded := func(enabled int64) written {
+		w := position(perp.Active)
+		row := perp.MarketValue{
+			Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true, Value: perp.I64(enabled), Stamp: perp.Stamp{Block: 4, TimeMs: 90_000},
+		}
+		w.values = map[chain.Hash]perp.MarketValue{row.RowKey().Key: row}
+		return w
+	}
 	skip := func(why string) verdict { return end(job.SkippedDone, why) }
 	stale := func(id string, j job.Job) job.Job {
 		j.ID = id
@@ -85,6 +94,10 @@ func TestPending(t *testing.T) {
 		"no position":     {written{}, false, liquidation, terms{}, skip("there is no such position")},
 		"position changed": {position(perp.Active), false, stale(job.LiquidationID(key, 1), liquidation), terms{},
 			skip("the position has changed: another job stands for it")},
+		"deleveraging":                  {crowded(1), false, deleveraging, terms{window: perp.Window{From: 90}}, verdict{}},
+		"deleveraging, over":            {crowded(0), false, deleveraging, terms{}, skip("the exchange says that the side is not to be deleveraged")},
+		"deleveraging, never said":      {position(perp.Active), false, deleveraging, terms{}, skip("the exchange says that the side is not to be deleveraged")},
+		"deleveraged":                   {crowded(1), false, stale(job.AdlID(key, 1), deleveraging), terms{}, skip("the position has changed: another job stands for it")},
 		"deleveraging state":            {said(4), false, update, terms{window: perp.Window{From: 70}}, verdict{}},
 		"deleveraging state said":       {said(5), false, update, terms{}, skip("the exchange said so in block 5")},
 		"deleveraging state never said": {written{}, false, stale(job.AdlStateID(venue, true, 0), update), terms{}, verdict{}},
@@ -108,7 +121,7 @@ func TestPending(t *testing.T) {
 			t.Errorf("%s: %+v, %+v, %v; want %+v, %+v", name, got, v, err, c.want, c.v)
 		}
 	}
-	for _, j := range []job.Job{liquidation, execution, deposit, update} {
+	for _, j := range []job.Job{liquidation, execution, deposit, update, deleveraging} {
 		if _, v, err := (pending{written{err: errors.New("connection refused")}, false}).ask(t.Context(), j); err == nil || v.kind != onward {
 			t.Errorf("%s: an error is not an answer: %+v, %v", j.Kind, v, err)
 		}

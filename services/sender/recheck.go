@@ -3,6 +3,7 @@ package sender
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
@@ -30,10 +31,18 @@ type simulator interface {
 	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) error
 }
 
+// unsaid is for how long (ms, of chain time) a deleveraging stands that the planner does not say again. It says those that are needed with every block: which
+// positions they are changes with whatever is executed, and with every price.
+const unsaid = 5000
+
 func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
 	j := t.job()
-	if head, _ := r.horizon.newest(); j.ExpiresMs > 0 && head.TimeMs > j.ExpiresMs {
+	head, _ := r.horizon.newest()
+	switch said := j.Evidence.Block.TimeMs; {
+	case j.ExpiresMs > 0 && head.TimeMs > j.ExpiresMs:
 		return end(job.Expired, "the venue takes no reports for it any more"), nil
+	case j.Kind == job.Adl && head.TimeMs > said+unsaid:
+		return end(job.DroppedRecovered, "the planner has not chosen this position again since block "+strconv.FormatUint(j.Evidence.Block.Number, 10)), nil
 	}
 	terms, v, err := r.pending.ask(ctx, j)
 	if err != nil || v.kind != onward {

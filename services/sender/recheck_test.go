@@ -87,4 +87,11 @@ func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 	if err != nil || v.outcome != job.Expired {
 		t.Errorf("a job past its end: %+v, %v", v, err)
 	}
+	for saidMs, outcome := range map[uint64]job.Outcome{nowMs - unsaid - 1: job.DroppedRecovered, nowMs - unsaid: job.SkippedDone} {
+		j := job.Job{Kind: job.Adl, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: saidMs}}}
+		late.pending.state = written{}
+		if v, err := late.run(t.Context(), &task{intent: txm.Intent{Job: j}}); err != nil || v.outcome != outcome {
+			t.Errorf("a deleveraging said %d ms ago: %+v, %v", nowMs-saidMs, v, err)
+		}
+	}
 }

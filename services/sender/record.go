@@ -120,6 +120,16 @@ func legible(reason string) string {
 	return strings.ToValidUTF8(valid[:min(len(valid), mostReason)], "")
 }
 
+// settlementOf is what a transaction came to, as it can be told.
+func settlementOf(r *txm.Receipt) *job.Settlement {
+	if r.Settlement == nil {
+		return nil
+	}
+	s := *r.Settlement
+	s.BadDebtStep = legible(s.BadDebtStep)
+	return &s
+}
+
 func resultOf(e txm.Ended) job.Result {
 	i := e.Intent
 	r := job.Result{
@@ -128,6 +138,7 @@ func resultOf(e txm.Ended) job.Result {
 		Market: i.Job.Market, Collateral: i.Job.Collateral, IsLong: i.Job.IsLong, GivenUp: i.GivenUp,
 	}
 	if e.Receipt != nil {
+		r.Settlement = settlementOf(e.Receipt)
 		r.TxHash, r.Block, r.GasUsed, r.GasPrice = e.Receipt.TxHash, e.Receipt.Block, e.Receipt.GasUsed, e.Receipt.GasPrice
 	}
 	return r

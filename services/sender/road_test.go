@@ -81,5 +81,12 @@ func TestRoad(t *testing.T) {
 		if _, open, err := s.venue.Position(t.Context(), s.trader.Address, s.market.Address, s.market.Short, true); open || err != nil {
 			t.Errorf("the position is open: %v, %v", open, err)
 		}
+		results := s.results(j.ID) // LIQ-11, LIQ-12: it says to the owner what became of the position
+		got := results[len(results)-1].Settlement
+		if got == nil || got.SizeDeltaUsd.IsZero() || !got.SizeLeftUsd.IsZero() || got.ExecutionPrice.IsZero() || got.PnlUsd.Sign() >= 0 ||
+			got.CollateralDelta.IsZero() || got.Insolvent == got.BadDebtUsd.IsZero() || got.Insolvent == (len(got.Returned) > 0) {
+			t.Errorf("settled as %+v", got)
+		}
+		t.Logf("settled as %+v", got)
 	})
 }

@@ -189,6 +189,35 @@ func oneTransactionPerOrder(b *bench) {
 	n.mustClaim(t, intents[1])
 }
 
+// What is left to deleverage is known when the one before has landed, in whichever sender's hands it is. Another side of the market has nothing to do with it.
+func oneDeleveragingOfASide(b *bench) {
+	t := b.t
+	one, two := b.signer(t), b.signer(t)
+	first, second := b.node(t, one), b.node(t, two)
+	adl := func(signer chain.Address, position byte, isLong bool) job.Job {
+		j := aLiquidation(signer, position, position)
+		j.ID, j.Kind, j.Class, j.Market, j.IsLong = job.AdlID(j.Key, 1), job.Adl, job.ClassAdl, chain.Address{7}, isLong
+		return j
+	}
+	update := adl(one, 4, true)
+	update.ID, update.Kind = job.AdlStateID(update.Market, true, 1), job.AdlState
+	mine, theirs := b.queue(t, adl(one, 1, true), adl(one, 2, false), update), b.queue(t, adl(two, 3, true))
+	tx := first.mustClaim(t, mine[0])
+	_, err := second.claim(t, theirs[0])
+	mustBeRefused(t, "a second one of the side", err, txm.SideBusy)
+	if heads := b.heads(t, two); len(heads) != 0 {
+		t.Errorf("shown although it would be refused: %+v", heads)
+	}
+	if heads := b.heads(t, one); len(heads) != 1 || heads[0].ID != mine[1].ID {
+		t.Errorf("to be done: %+v, want the other side's", heads)
+	}
+	first.mustClaim(t, mine[1])
+	first.land(t, tx)
+	second.mustClaim(t, theirs[0])
+	_, err = first.claim(t, mine[2])
+	mustBeRefused(t, "the update of a side that is being deleveraged", err, txm.SideBusy)
+}
+
 func claimAll(t *testing.T, nodes []*node, intents []*txm.Intent) []error {
 	t.Helper()
 	errs := make([]error, len(nodes))

@@ -2,6 +2,7 @@ package txmtest
 
 import (
 	"errors"
+	"reflect"
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
@@ -80,7 +81,7 @@ func receipts(b *bench) {
 	first, second := minedAt(tx, 4, 0), minedAt(tx, 4, 1)
 	second.OK, second.Outcome, second.Reason = false, job.LostRace, "EmptyOrder"
 	must(t, n.Intents.Record(ctx, n.fence, first))
-	if f := b.onlyFlight(t, signer, txm.Mined); f.Mined == nil || *f.Mined != first {
+	if f := b.onlyFlight(t, signer, txm.Mined); f.Mined == nil || !reflect.DeepEqual(*f.Mined, first) {
 		t.Errorf("recorded %+v, want %+v", f.Mined, first)
 	}
 	must(t, n.Intents.Noted(ctx, n.fence, tx.Hash, "known", true)) // a late answer takes nothing back
@@ -91,7 +92,7 @@ func receipts(b *bench) {
 	}
 	must(t, n.Intents.Record(ctx, n.fence, first))
 	must(t, n.Intents.Record(ctx, n.fence, second)) // the branch changed between two looks
-	if f := b.onlyFlight(t, signer, txm.Mined); *f.Mined != second {
+	if f := b.onlyFlight(t, signer, txm.Mined); !reflect.DeepEqual(*f.Mined, second) {
 		t.Errorf("recorded %+v, want %+v", f.Mined, second)
 	}
 	mustBeRefused(t, "finishing on the branch that is gone", n.Intents.Finish(ctx, n.fence, first, settled), txm.Moved)

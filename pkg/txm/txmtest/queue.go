@@ -179,7 +179,7 @@ func reports(b *bench) {
 	}
 	done, skipped := ended[0], ended[1]
 	if done.Intent.ID != intents[0].ID || done.Intent.Outcome != job.Done || done.Intent.State != txm.FinalOK || done.Receipt == nil ||
-		!done.Receipt.Same(minedAt(tx, 5, 0)) || done.Receipt.GasUsed != 20_000 || done.EndedAt.IsZero() {
+		!done.Receipt.Same(minedAt(tx, 5, 0)) || done.Receipt.GasUsed != 20_000 || done.EndedAt.IsZero() || !reflect.DeepEqual(done.Receipt.Settlement, settlement()) {
 		t.Errorf("executed: %+v", done)
 	}
 	if skipped.Intent.Outcome != job.Refused || skipped.Intent.Reason != odd || !skipped.Intent.GivenUp || done.Intent.GivenUp || skipped.Receipt != nil {

@@ -59,6 +59,7 @@ var tests = map[string]func(*bench){
 	"the queue is in the order of jobs":                        order,
 	"one liquidation per account":                              oneLiquidationPerAccount,
 	"one transaction per order":                                oneTransactionPerOrder,
+	"one deleveraging of a side":                               oneDeleveragingOfASide,
 	"so many liquidations per keeper":                          liquidationLimit,
 	"so many flights per signer":                               flightLimit,
 	"receipts come, go and stay":                               receipts,
@@ -263,11 +264,19 @@ func (b *bench) onlyFlight(t *testing.T, signer chain.Address, want txm.State) t
 	return flights[0]
 }
 
+// settlement is what the receipts of this suite came to, with a text as contracts may give it.
+func settlement() *job.Settlement {
+	return &job.Settlement{
+		OrderKey: chain.Hash{9}, SizeDeltaUsd: perp.Pow10(34), PnlUsd: perp.I64(-5), Insolvent: true, BadDebtUsd: perp.U64(3), BadDebtStep: "a \x00, a \xff and a \\",
+		Fees: job.Fees{Liquidation: perp.U64(2), Total: perp.U64(4)}, Returned: []job.Payment{{Token: chain.Address{8}, Amount: perp.U64(6)}},
+	}
+}
+
 // minedAt is the receipt of a transaction in a block of a branch.
 func minedAt(tx txm.SignedTx, block uint64, branch byte) txm.Receipt {
 	return txm.Receipt{
 		TxHash: tx.Hash, Block: chain.BlockRef{Number: block, Hash: chain.Hash{byte(block), branch, 1}}, OK: true, GasUsed: 20_000, GasPrice: 7,
-		Outcome: job.Done, Reason: "logs",
+		Outcome: job.Done, Reason: "logs", Settlement: settlement(),
 	}
 }
 

@@ -1172,6 +1172,7 @@ type Result struct {
 	Collateral    []byte                 `protobuf:"bytes,17,opt,name=collateral,proto3" json:"collateral,omitempty"`
 	IsLong        bool                   `protobuf:"varint,18,opt,name=is_long,json=isLong,proto3" json:"is_long,omitempty"`
 	GivenUp       bool                   `protobuf:"varint,19,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
+	Settlement    *Settlement            `protobuf:"bytes,20,opt,name=settlement,proto3" json:"settlement,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1339,6 +1340,239 @@ func (x *Result) GetGivenUp() bool {
 	return false
 }
 
+func (x *Result) GetSettlement() *Settlement {
+	if x != nil {
+		return x.Settlement
+	}
+	return nil
+}
+
+// Settlement is what a transaction came to for the owner of a position. Amounts and USD values are big-endian; signed ones are words in two's complement.
+type Settlement struct {
+	state                 protoimpl.MessageState `protogen:"open.v1"`
+	OrderKey              []byte                 `protobuf:"bytes,1,opt,name=order_key,json=orderKey,proto3" json:"order_key,omitempty"`
+	SizeDeltaUsd          []byte                 `protobuf:"bytes,2,opt,name=size_delta_usd,json=sizeDeltaUsd,proto3" json:"size_delta_usd,omitempty"`
+	SizeLeftUsd           []byte                 `protobuf:"bytes,3,opt,name=size_left_usd,json=sizeLeftUsd,proto3" json:"size_left_usd,omitempty"`
+	ExecutionPrice        []byte                 `protobuf:"bytes,4,opt,name=execution_price,json=executionPrice,proto3" json:"execution_price,omitempty"`
+	PnlUsd                []byte                 `protobuf:"bytes,5,opt,name=pnl_usd,json=pnlUsd,proto3" json:"pnl_usd,omitempty"`
+	PriceImpactUsd        []byte                 `protobuf:"bytes,6,opt,name=price_impact_usd,json=priceImpactUsd,proto3" json:"price_impact_usd,omitempty"`
+	CollateralDeltaAmount []byte                 `protobuf:"bytes,7,opt,name=collateral_delta_amount,json=collateralDeltaAmount,proto3" json:"collateral_delta_amount,omitempty"`
+	CollateralLeftAmount  []byte                 `protobuf:"bytes,8,opt,name=collateral_left_amount,json=collateralLeftAmount,proto3" json:"collateral_left_amount,omitempty"`
+	PositionFee           []byte                 `protobuf:"bytes,9,opt,name=position_fee,json=positionFee,proto3" json:"position_fee,omitempty"`
+	BorrowingFee          []byte                 `protobuf:"bytes,10,opt,name=borrowing_fee,json=borrowingFee,proto3" json:"borrowing_fee,omitempty"`
+	FundingFee            []byte                 `protobuf:"bytes,11,opt,name=funding_fee,json=fundingFee,proto3" json:"funding_fee,omitempty"`
+	LiquidationFee        []byte                 `protobuf:"bytes,12,opt,name=liquidation_fee,json=liquidationFee,proto3" json:"liquidation_fee,omitempty"`
+	TotalFees             []byte                 `protobuf:"bytes,13,opt,name=total_fees,json=totalFees,proto3" json:"total_fees,omitempty"`
+	Insolvent             bool                   `protobuf:"varint,14,opt,name=insolvent,proto3" json:"insolvent,omitempty"`
+	BadDebtUsd            []byte                 `protobuf:"bytes,15,opt,name=bad_debt_usd,json=badDebtUsd,proto3" json:"bad_debt_usd,omitempty"`
+	BadDebtStep           string                 `protobuf:"bytes,16,opt,name=bad_debt_step,json=badDebtStep,proto3" json:"bad_debt_step,omitempty"`
+	Returned              []*Payment             `protobuf:"bytes,17,rep,name=returned,proto3" json:"returned,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *Settlement) Reset() {
+	*x = Settlement{}
+	mi := &file_wire_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Settlement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Settlement) ProtoMessage() {}
+
+func (x *Settlement) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Settlement.ProtoReflect.Descriptor instead.
+func (*Settlement) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Settlement) GetOrderKey() []byte {
+	if x != nil {
+		return x.OrderKey
+	}
+	return nil
+}
+
+func (x *Settlement) GetSizeDeltaUsd() []byte {
+	if x != nil {
+		return x.SizeDeltaUsd
+	}
+	return nil
+}
+
+func (x *Settlement) GetSizeLeftUsd() []byte {
+	if x != nil {
+		return x.SizeLeftUsd
+	}
+	return nil
+}
+
+func (x *Settlement) GetExecutionPrice() []byte {
+	if x != nil {
+		return x.ExecutionPrice
+	}
+	return nil
+}
+
+func (x *Settlement) GetPnlUsd() []byte {
+	if x != nil {
+		return x.PnlUsd
+	}
+	return nil
+}
+
+func (x *Settlement) GetPriceImpactUsd() []byte {
+	if x != nil {
+		return x.PriceImpactUsd
+	}
+	return nil
+}
+
+func (x *Settlement) GetCollateralDeltaAmount() []byte {
+	if x != nil {
+		return x.CollateralDeltaAmount
+	}
+	return nil
+}
+
+func (x *Settlement) GetCollateralLeftAmount() []byte {
+	if x != nil {
+		return x.CollateralLeftAmount
+	}
+	return nil
+}
+
+func (x *Settlement) GetPositionFee() []byte {
+	if x != nil {
+		return x.PositionFee
+	}
+	return nil
+}
+
+func (x *Settlement) GetBorrowingFee() []byte {
+	if x != nil {
+		return x.BorrowingFee
+	}
+	return nil
+}
+
+func (x *Settlement) GetFundingFee() []byte {
+	if x != nil {
+		return x.FundingFee
+	}
+	return nil
+}
+
+func (x *Settlement) GetLiquidationFee() []byte {
+	if x != nil {
+		return x.LiquidationFee
+	}
+	return nil
+}
+
+func (x *Settlement) GetTotalFees() []byte {
+	if x != nil {
+		return x.TotalFees
+	}
+	return nil
+}
+
+func (x *Settlement) GetInsolvent() bool {
+	if x != nil {
+		return x.Insolvent
+	}
+	return false
+}
+
+func (x *Settlement) GetBadDebtUsd() []byte {
+	if x != nil {
+		return x.BadDebtUsd
+	}
+	return nil
+}
+
+func (x *Settlement) GetBadDebtStep() string {
+	if x != nil {
+		return x.BadDebtStep
+	}
+	return ""
+}
+
+func (x *Settlement) GetReturned() []*Payment {
+	if x != nil {
+		return x.Returned
+	}
+	return nil
+}
+
+// Payment is an amount of a token.
+type Payment struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         []byte                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	Amount        []byte                 `protobuf:"bytes,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Payment) Reset() {
+	*x = Payment{}
+	mi := &file_wire_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Payment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Payment) ProtoMessage() {}
+
+func (x *Payment) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Payment.ProtoReflect.Descriptor instead.
+func (*Payment) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Payment) GetToken() []byte {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+func (x *Payment) GetAmount() []byte {
+	if x != nil {
+		return x.Amount
+	}
+	return nil
+}
+
 var File_wire_proto protoreflect.FileDescriptor
 
 const file_wire_proto_rawDesc = "" +
@@ -1445,7 +1679,7 @@ const file_wire_proto_rawDesc = "" +
 	"generation\x18\x02 \x01(\rR\n" +
 	"generation\x12\x18\n" +
 	"\areports\x18\x03 \x03(\tR\areports\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xef\x03\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xaf\x04\n" +
 	"\x06Result\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x10\n" +
 	"\x03arm\x18\x02 \x01(\rR\x03arm\x12\x12\n" +
@@ -1468,7 +1702,36 @@ const file_wire_proto_rawDesc = "" +
 	"collateral\x18\x11 \x01(\fR\n" +
 	"collateral\x12\x17\n" +
 	"\ais_long\x18\x12 \x01(\bR\x06isLong\x12\x19\n" +
-	"\bgiven_up\x18\x13 \x01(\bR\agivenUpB\x1cZ\x1aperpkeeper/pkg/wire/wirepbb\x06proto3"
+	"\bgiven_up\x18\x13 \x01(\bR\agivenUp\x12>\n" +
+	"\n" +
+	"settlement\x18\x14 \x01(\v2\x1e.perpkeeper.wire.v1.SettlementR\n" +
+	"settlement\"\x9b\x05\n" +
+	"\n" +
+	"Settlement\x12\x1b\n" +
+	"\torder_key\x18\x01 \x01(\fR\borderKey\x12$\n" +
+	"\x0esize_delta_usd\x18\x02 \x01(\fR\fsizeDeltaUsd\x12\"\n" +
+	"\rsize_left_usd\x18\x03 \x01(\fR\vsizeLeftUsd\x12'\n" +
+	"\x0fexecution_price\x18\x04 \x01(\fR\x0eexecutionPrice\x12\x17\n" +
+	"\apnl_usd\x18\x05 \x01(\fR\x06pnlUsd\x12(\n" +
+	"\x10price_impact_usd\x18\x06 \x01(\fR\x0epriceImpactUsd\x126\n" +
+	"\x17collateral_delta_amount\x18\a \x01(\fR\x15collateralDeltaAmount\x124\n" +
+	"\x16collateral_left_amount\x18\b \x01(\fR\x14collateralLeftAmount\x12!\n" +
+	"\fposition_fee\x18\t \x01(\fR\vpositionFee\x12#\n" +
+	"\rborrowing_fee\x18\n" +
+	" \x01(\fR\fborrowingFee\x12\x1f\n" +
+	"\vfunding_fee\x18\v \x01(\fR\n" +
+	"fundingFee\x12'\n" +
+	"\x0fliquidation_fee\x18\f \x01(\fR\x0eliquidationFee\x12\x1d\n" +
+	"\n" +
+	"total_fees\x18\r \x01(\fR\ttotalFees\x12\x1c\n" +
+	"\tinsolvent\x18\x0e \x01(\bR\tinsolvent\x12 \n" +
+	"\fbad_debt_usd\x18\x0f \x01(\fR\n" +
+	"badDebtUsd\x12\"\n" +
+	"\rbad_debt_step\x18\x10 \x01(\tR\vbadDebtStep\x127\n" +
+	"\breturned\x18\x11 \x03(\v2\x1b.perpkeeper.wire.v1.PaymentR\breturned\"7\n" +
+	"\aPayment\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\fR\x05token\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\fR\x06amountB\x1cZ\x1aperpkeeper/pkg/wire/wirepbb\x06proto3"
 
 var (
 	file_wire_proto_rawDescOnce sync.Once
@@ -1482,7 +1745,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_wire_proto_goTypes = []any{
 	(*Block)(nil),      // 0: perpkeeper.wire.v1.Block
 	(*Epoch)(nil),      // 1: perpkeeper.wire.v1.Epoch
@@ -1499,6 +1762,8 @@ var file_wire_proto_goTypes = []any{
 	(*Job)(nil),        // 12: perpkeeper.wire.v1.Job
 	(*Evidence)(nil),   // 13: perpkeeper.wire.v1.Evidence
 	(*Result)(nil),     // 14: perpkeeper.wire.v1.Result
+	(*Settlement)(nil), // 15: perpkeeper.wire.v1.Settlement
+	(*Payment)(nil),    // 16: perpkeeper.wire.v1.Payment
 }
 var file_wire_proto_depIdxs = []int32{
 	0,  // 0: perpkeeper.wire.v1.Param.block:type_name -> perpkeeper.wire.v1.Block
@@ -1515,11 +1780,13 @@ var file_wire_proto_depIdxs = []int32{
 	13, // 11: perpkeeper.wire.v1.Job.evidence:type_name -> perpkeeper.wire.v1.Evidence
 	0,  // 12: perpkeeper.wire.v1.Evidence.block:type_name -> perpkeeper.wire.v1.Block
 	0,  // 13: perpkeeper.wire.v1.Result.block:type_name -> perpkeeper.wire.v1.Block
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	15, // 14: perpkeeper.wire.v1.Result.settlement:type_name -> perpkeeper.wire.v1.Settlement
+	16, // 15: perpkeeper.wire.v1.Settlement.returned:type_name -> perpkeeper.wire.v1.Payment
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -1533,7 +1800,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

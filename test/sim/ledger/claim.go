@@ -96,12 +96,18 @@ func (l *Ledger) free(wanted []*intent, limit int) (slots []int, roomy bool) {
 
 // busy says which of the things that are unique in flight is taken, by what flies or within the batch.
 func (l *Ledger) busy(wanted []*intent) txm.Refusal {
-	keys, accounts := map[chain.Hash]bool{}, map[chain.Address]bool{}
+	keys, accounts, sides := map[chain.Hash]bool{}, map[chain.Address]bool{}, map[side]bool{}
 	for _, i := range wanted {
 		if l.keys[i.Job.Key] || keys[i.Job.Key] {
 			return txm.KeyBusy
 		}
 		keys[i.Job.Key] = true
+		if s, deleverages := sideOf(i.Job); deleverages {
+			if l.sides[s] || sides[s] {
+				return txm.SideBusy
+			}
+			sides[s] = true
+		}
 		if i.Job.Kind != job.Liquidation {
 			continue
 		}
@@ -113,12 +119,26 @@ func (l *Ledger) busy(wanted []*intent) txm.Refusal {
 	return ""
 }
 
+// side is one of a market.
+type side struct {
+	market chain.Address
+	isLong bool
+}
+
+// sideOf is what a job that deleverages is about.
+func sideOf(j job.Job) (s side, deleverages bool) {
+	return side{j.Market, j.IsLong}, j.Kind == job.Adl || j.Kind == job.AdlState
+}
+
 // launch gives an intent its number and its first transaction.
 func (l *Ledger) launch(a *account, i *intent, tx txm.SignedTx, kind txm.AttemptKind) {
 	i.State, i.Nonce = txm.Signed, tx.Nonce
 	i.attempts = []txm.Attempt{{SignedTx: tx, Kind: kind, Seq: 1}}
 	l.attempts[tx.Hash], a.taken[tx.Nonce] = i, true
 	l.keys[i.Job.Key] = true
+	if s, deleverages := sideOf(i.Job); deleverages {
+		l.sides[s] = true
+	}
 	if i.Job.Kind == job.Liquidation {
 		l.liquidations[i.Job.Account], l.slots[i.slot] = true, true
 	}
@@ -129,6 +149,9 @@ func (l *Ledger) launch(a *account, i *intent, tx txm.SignedTx, kind txm.Attempt
 // landed frees what was unique to an intent in flight.
 func (l *Ledger) landed(a *account, i *intent) {
 	delete(l.keys, i.Job.Key)
+	if s, deleverages := sideOf(i.Job); deleverages {
+		delete(l.sides, s)
+	}
 	if i.Job.Kind == job.Liquidation {
 		delete(l.liquidations, i.Job.Account)
 		delete(l.slots, i.slot)

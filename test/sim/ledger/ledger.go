@@ -29,6 +29,7 @@ type Ledger struct {
 
 	// What is unique among the intents in flight, over all signers.
 	keys         map[chain.Hash]bool
+	sides        map[side]bool          // that are being deleveraged
 	liquidations map[chain.Address]bool // by account
 	slots        map[int]bool           // the places that liquidations take
 }
@@ -67,7 +68,7 @@ type intent struct {
 func New(clock func() time.Time) *Ledger {
 	return &Ledger{
 		clock: clock, listeners: map[*Listener]bool{}, accounts: map[chain.Address]*account{}, intents: map[int64]*intent{}, newest: map[string]*intent{},
-		attempts: map[chain.Hash]*intent{}, keys: map[chain.Hash]bool{}, liquidations: map[chain.Address]bool{}, slots: map[int]bool{},
+		attempts: map[chain.Hash]*intent{}, keys: map[chain.Hash]bool{}, sides: map[side]bool{}, liquidations: map[chain.Address]bool{}, slots: map[int]bool{},
 	}
 }
 

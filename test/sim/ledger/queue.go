@@ -114,6 +114,9 @@ func (l *Ledger) claimable(a *account, p txm.Pick, roomy bool) (found []*intent)
 			break
 		}
 		liquidates := i.Job.Kind == job.Liquidation
+		if s, deleverages := sideOf(i.Job); deleverages && l.sides[s] {
+			continue
+		}
 		if l.keys[i.Job.Key] || liquidates && (!roomy || l.liquidations[i.Job.Account]) || slices.Contains(p.Except, i.ID) {
 			continue
 		}

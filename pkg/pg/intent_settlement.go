@@ -1,0 +1,30 @@
+package pg
+
+import (
+	"encoding/json"
+
+	"perpkeeper/pkg/job"
+)
+
+// encodeSettlement writes a settlement as column settlement of tx_receipt holds it: a document with the names of its JSON form, its texts escaped; NULL where
+// there is none.
+func encodeSettlement(s *job.Settlement) ([]byte, error) {
+	if s == nil {
+		return nil, nil
+	}
+	stored := *s
+	stored.BadDebtStep = escape(s.BadDebtStep)
+	return json.Marshal(stored)
+}
+
+func decodeSettlement(text []byte) (*job.Settlement, error) {
+	if len(text) == 0 {
+		return nil, nil //nolint:nilnil // most transactions settle nothing, which is no error
+	}
+	s := new(job.Settlement)
+	err := json.Unmarshal(text, s)
+	if err == nil {
+		s.BadDebtStep, err = unescape(s.BadDebtStep)
+	}
+	return s, err
+}
