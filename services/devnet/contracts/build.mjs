@@ -16,6 +16,7 @@ const artifactDir = join(here, "artifacts");
 // What is deployed, or called by its ABI alone. Libraries with public functions are deployed for those that call them; everything else is
 // compiled into these.
 const published = [
+  "AdlHandler",
   "Config",
   "DataStore",
   "DepositHandler",
@@ -23,6 +24,11 @@ const published = [
   "Errors",
   "EventEmitter",
   "ExchangeRouter",
+  "GlvDepositHandler",
+  "GlvFactory",
+  "GlvShiftHandler",
+  "GlvToken",
+  "GlvWithdrawalHandler",
   "LiquidationHandler",
   "MarketFactory",
   "MarketToken",
@@ -30,9 +36,12 @@ const published = [
   "Oracle",
   "OrderBook",
   "OrderHandler",
+  "PoolBook",
   "PositionBook",
+  "Reader",
   "RequestVault",
   "RoleStore",
+  "ShiftHandler",
   "WithdrawalHandler",
 ];
 

@@ -56,6 +56,14 @@ contract Config is RoleModule {
         }
         allowedBaseKeys[Keys.IS_ORACLE_PROVIDER_ENABLED] = true;
         allowedBaseKeys[Keys.DEVNET_ORACLE_SIGNER] = true;
+        allowedBaseKeys[Keys.MAX_PNL_FACTOR] = true;
+        allowedBaseKeys[Keys.MIN_PNL_FACTOR_AFTER_ADL] = true;
+        allowedBaseKeys[Keys.SHIFT_GAS_LIMIT] = true;
+        allowedBaseKeys[Keys.GLV_DEPOSIT_GAS_LIMIT] = true;
+        allowedBaseKeys[Keys.GLV_WITHDRAWAL_GAS_LIMIT] = true;
+        allowedBaseKeys[Keys.GLV_SHIFT_GAS_LIMIT] = true;
+        allowedBaseKeys[Keys.GLV_PER_MARKET_GAS_LIMIT] = true;
+        allowedBaseKeys[Keys.GLV_SHIFT_MIN_INTERVAL] = true;
     }
 
     /// `data` holds the ABI-encoded arguments of the key; empty for a key without any.

@@ -93,4 +93,42 @@ library Errors {
     error MinLongTokens(uint256 received, uint256 expected);
     error MinShortTokens(uint256 received, uint256 expected);
     error InvalidPoolValueForWithdrawal(int256 poolValue);
+
+    // Shifts.
+    error EmptyShift();
+    error EmptyShiftAmount();
+    error ShiftFromAndToMarketAreEqual(address market);
+    error LongTokensAreNotEqual(address fromMarketLongToken, address toMarketLongToken);
+    error ShortTokensAreNotEqual(address fromMarketShortToken, address toMarketShortToken);
+
+    // GLVs.
+    error EmptyGlv(address glv);
+    error GlvAlreadyExists(bytes32 salt, address glv);
+    error GlvMarketAlreadyExists(address glv, address market);
+    error GlvUnsupportedMarket(address glv, address market);
+    error GlvInvalidLongToken(address glv, address provided, address expected);
+    error GlvInvalidShortToken(address glv, address provided, address expected);
+    error GlvNegativeMarketPoolValue(address glv, address market);
+    error GlvInsufficientMarketTokenBalance(
+        address glv, address market, uint256 marketTokenBalance, uint256 marketTokenAmount
+    );
+    error GlvDepositNotFound(bytes32 key);
+    error EmptyGlvDepositAmounts();
+    error EmptyGlvMarketAmount();
+    error InvalidGlvDepositInitialLongToken(address initialLongToken);
+    error InvalidGlvDepositInitialShortToken(address initialShortToken);
+    error MinGlvTokens(uint256 received, uint256 expected);
+    error GlvWithdrawalNotFound(bytes32 key);
+    error EmptyGlvWithdrawalAmount();
+    error GlvShiftNotFound(bytes32 key);
+    error GlvShiftIntervalNotYetPassed(
+        uint256 currentTimestamp, uint256 lastGlvShiftExecutedAt, uint256 glvShiftMinInterval
+    );
+
+    // Deleveraging.
+    error AdlNotEnabled();
+    error AdlNotRequired(int256 pnlToPoolFactor, uint256 maxPnlFactorForAdl);
+    error InvalidAdl(int256 nextPnlToPoolFactor, int256 pnlToPoolFactor);
+    error PnlOvercorrected(int256 nextPnlToPoolFactor, uint256 minPnlFactorForAdl);
+    error InvalidSizeDeltaForAdl(uint256 sizeDeltaUsd, uint256 positionSizeInUsd);
 }

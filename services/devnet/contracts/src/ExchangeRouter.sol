@@ -5,8 +5,14 @@ import {Deposit} from "./Deposit.sol";
 import {DepositHandler} from "./DepositHandler.sol";
 import {ERC20} from "./ERC20.sol";
 import {ErrorReason} from "./ErrorReason.sol";
+import {GlvDeposit} from "./GlvDeposit.sol";
+import {GlvDepositHandler} from "./GlvDepositHandler.sol";
+import {GlvWithdrawal} from "./GlvWithdrawal.sol";
+import {GlvWithdrawalHandler} from "./GlvWithdrawalHandler.sol";
 import {Order} from "./Order.sol";
 import {OrderHandler} from "./OrderHandler.sol";
+import {Shift} from "./Shift.sol";
+import {ShiftHandler} from "./ShiftHandler.sol";
 import {Withdrawal} from "./Withdrawal.sol";
 import {WithdrawalHandler} from "./WithdrawalHandler.sol";
 
@@ -18,10 +24,24 @@ contract ExchangeRouter {
     DepositHandler public immutable depositHandler;
     WithdrawalHandler public immutable withdrawalHandler;
 
-    constructor(OrderHandler _orderHandler, DepositHandler _depositHandler, WithdrawalHandler _withdrawalHandler) {
+    ShiftHandler public immutable shiftHandler;
+    GlvDepositHandler public immutable glvDepositHandler;
+    GlvWithdrawalHandler public immutable glvWithdrawalHandler;
+
+    constructor(
+        OrderHandler _orderHandler,
+        DepositHandler _depositHandler,
+        WithdrawalHandler _withdrawalHandler,
+        ShiftHandler _shiftHandler,
+        GlvDepositHandler _glvDepositHandler,
+        GlvWithdrawalHandler _glvWithdrawalHandler
+    ) {
         orderHandler = _orderHandler;
         depositHandler = _depositHandler;
         withdrawalHandler = _withdrawalHandler;
+        shiftHandler = _shiftHandler;
+        glvDepositHandler = _glvDepositHandler;
+        glvWithdrawalHandler = _glvWithdrawalHandler;
     }
 
     /// Calls itself in order; the first failure undoes all.
@@ -82,5 +102,29 @@ contract ExchangeRouter {
 
     function cancelWithdrawal(bytes32 key) external payable {
         withdrawalHandler.cancelWithdrawal(key, msg.sender);
+    }
+
+    function createShift(Shift.CreateParams calldata params) external payable returns (bytes32) {
+        return shiftHandler.createShift(msg.sender, params);
+    }
+
+    function cancelShift(bytes32 key) external payable {
+        shiftHandler.cancelShift(key, msg.sender);
+    }
+
+    function createGlvDeposit(GlvDeposit.CreateParams calldata params) external payable returns (bytes32) {
+        return glvDepositHandler.createGlvDeposit(msg.sender, params);
+    }
+
+    function cancelGlvDeposit(bytes32 key) external payable {
+        glvDepositHandler.cancelGlvDeposit(key, msg.sender);
+    }
+
+    function createGlvWithdrawal(GlvWithdrawal.CreateParams calldata params) external payable returns (bytes32) {
+        return glvWithdrawalHandler.createGlvWithdrawal(msg.sender, params);
+    }
+
+    function cancelGlvWithdrawal(bytes32 key) external payable {
+        glvWithdrawalHandler.cancelGlvWithdrawal(key, msg.sender);
     }
 }

@@ -84,9 +84,9 @@ library MarketLedger {
         view
         returns (int256)
     {
-        uint256 tokens = _poolUsd(dataStore, market, prices, true, maximize) + _poolUsd(dataStore, market, prices, false, maximize);
-        return Precision.signed(tokens) - _pnl(dataStore, market, prices.indexTokenPrice.pick(!maximize), true)
-            - _pnl(dataStore, market, prices.indexTokenPrice.pick(maximize), false);
+        uint256 tokens = poolUsd(dataStore, market, prices, true, maximize) + poolUsd(dataStore, market, prices, false, maximize);
+        return Precision.signed(tokens) - pnl(dataStore, market, prices.indexTokenPrice.pick(!maximize), true)
+            - pnl(dataStore, market, prices.indexTokenPrice.pick(maximize), false);
     }
 
     /// Reverts with InsufficientReserve unless the pool could pay the largest profit of the side, times RESERVE_FACTOR.
@@ -100,25 +100,26 @@ library MarketLedger {
             ? openInterestInTokens(dataStore, market, true) * prices.indexTokenPrice.max
             : openInterest(dataStore, market, false);
         uint256 factor = dataStore.getUint(Keys.ofMarketFlag(Keys.RESERVE_FACTOR, market.marketToken, isLong));
-        uint256 available = Precision.applyFactor(_poolUsd(dataStore, market, prices, isLong, false), factor);
+        uint256 available = Precision.applyFactor(poolUsd(dataStore, market, prices, isLong, false), factor);
         if (reserved > available) revert Errors.InsufficientReserve(reserved, available);
     }
 
-    function _poolUsd(
+    /// What the pool holds of its long or its short token.
+    function poolUsd(
         DataStore dataStore,
         Market.Props memory market,
         Market.Prices memory prices,
         bool long,
         bool maximize
-    ) private view returns (uint256) {
+    ) internal view returns (uint256) {
         address token = long ? market.longToken : market.shortToken;
         uint256 amount = dataStore.getUint(Keys.poolAmountKey(market.marketToken, token));
         return amount * Market.priceOf(market, prices, token).pick(maximize);
     }
 
     /// Profit of one side's positions together, negative for a loss.
-    function _pnl(DataStore dataStore, Market.Props memory market, uint256 price, bool isLong)
-        private
+    function pnl(DataStore dataStore, Market.Props memory market, uint256 price, bool isLong)
+        internal
         view
         returns (int256)
     {

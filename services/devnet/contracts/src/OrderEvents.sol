@@ -57,10 +57,21 @@ library OrderEvents {
     }
 
     function executed(EventEmitter emitter, bytes32 key, address account) public {
+        _executed(emitter, key, account, Order.SecondaryOrderType.None);
+    }
+
+    /// The order of a deleveraging was executed.
+    function deleveraged(EventEmitter emitter, bytes32 key, address account) public {
+        _executed(emitter, key, account, Order.SecondaryOrderType.Adl);
+    }
+
+    function _executed(EventEmitter emitter, bytes32 key, address account, Order.SecondaryOrderType secondary)
+        private
+    {
         EventUtils.EventLogData memory e = EventUtils.create();
         e.putBytes32("key", key);
         e.put("account", account);
-        e.putUint("secondaryOrderType", uint256(Order.SecondaryOrderType.None));
+        e.putUint("secondaryOrderType", uint256(secondary));
         emitter.emitEventLog2("OrderExecuted", key, EventUtils.topic(account), e);
     }
 

@@ -11,10 +11,12 @@ library Role {
     bytes32 internal constant CONFIG_KEEPER = keccak256(abi.encode("CONFIG_KEEPER"));
     /// Creates markets.
     bytes32 internal constant MARKET_KEEPER = keccak256(abi.encode("MARKET_KEEPER"));
-    /// Executes orders, deposits and withdrawals.
+    /// Executes orders, deposits, withdrawals and shifts, also those of GLVs.
     bytes32 internal constant ORDER_KEEPER = keccak256(abi.encode("ORDER_KEEPER"));
     /// May execute orders that an earlier failure froze.
     bytes32 internal constant FROZEN_ORDER_KEEPER = keccak256(abi.encode("FROZEN_ORDER_KEEPER"));
+    /// Deleverages.
+    bytes32 internal constant ADL_KEEPER = keccak256(abi.encode("ADL_KEEPER"));
     /// Liquidates positions.
     bytes32 internal constant LIQUIDATION_KEEPER = keccak256(abi.encode("LIQUIDATION_KEEPER"));
 }

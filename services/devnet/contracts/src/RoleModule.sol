@@ -44,6 +44,11 @@ abstract contract RoleModule {
         _;
     }
 
+    modifier onlyAdlKeeper() {
+        _requireRole(Role.ADL_KEEPER, "ADL_KEEPER");
+        _;
+    }
+
     function _requireRole(bytes32 roleKey, string memory label) private view {
         if (!roleStore.hasRole(msg.sender, roleKey)) revert Errors.Unauthorized(msg.sender, label);
     }
