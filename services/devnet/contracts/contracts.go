@@ -29,6 +29,7 @@ type Name string
 
 // The contracts with an artifact. Errors is a library that cannot be deployed: its ABI lists every custom error.
 const (
+	AdlHandler           Name = "AdlHandler"
 	Config               Name = "Config"
 	DataStore            Name = "DataStore"
 	DepositHandler       Name = "DepositHandler"
@@ -36,6 +37,11 @@ const (
 	Errors               Name = "Errors"
 	EventEmitter         Name = "EventEmitter"
 	ExchangeRouter       Name = "ExchangeRouter"
+	GlvDepositHandler    Name = "GlvDepositHandler"
+	GlvFactory           Name = "GlvFactory"
+	GlvShiftHandler      Name = "GlvShiftHandler"
+	GlvToken             Name = "GlvToken"
+	GlvWithdrawalHandler Name = "GlvWithdrawalHandler"
 	LiquidationHandler   Name = "LiquidationHandler"
 	MarketFactory        Name = "MarketFactory"
 	MarketToken          Name = "MarketToken"
@@ -43,9 +49,12 @@ const (
 	Oracle               Name = "Oracle"
 	OrderBook            Name = "OrderBook"
 	OrderHandler         Name = "OrderHandler"
+	PoolBook             Name = "PoolBook"
 	PositionBook         Name = "PositionBook"
+	Reader               Name = "Reader"
 	RequestVault         Name = "RequestVault"
 	RoleStore            Name = "RoleStore"
+	ShiftHandler         Name = "ShiftHandler"
 	WithdrawalHandler    Name = "WithdrawalHandler"
 )
 

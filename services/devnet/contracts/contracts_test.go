@@ -33,6 +33,7 @@ func TestEveryArtifactParses(t *testing.T) {
 		}
 	}
 	for _, name := range []Name{
+		AdlHandler, GlvDepositHandler, GlvFactory, GlvShiftHandler, GlvToken, GlvWithdrawalHandler, PoolBook, Reader, ShiftHandler,
 		Config, DataStore, DepositHandler, DevnetOracleProvider, Errors, EventEmitter, ExchangeRouter, LiquidationHandler, MarketFactory,
 		MarketToken, MintableToken, Oracle, OrderBook, OrderHandler, PositionBook, RequestVault, RoleStore, WithdrawalHandler,
 	} {

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 )
 
-// The roles a keeper can hold. AdlKeeper gives no right on this exchange, which has no auto-deleveraging.
+// The roles a keeper can hold.
 const (
 	OrderKeeper       = "ORDER_KEEPER"
 	LiquidationKeeper = "LIQUIDATION_KEEPER"
@@ -26,6 +27,7 @@ type Config struct {
 	Keepers    []Keeper
 	Tokens     []TokenSpec
 	Markets    []MarketSpec
+	Glvs       []GlvSpec
 	Parameters Parameters
 	// LiquidityUSD is put into each token of each pool, in whole dollars at the token's first price; deposits are refused when they
 	// would bring more than MaxPoolUSD into it.
@@ -44,6 +46,17 @@ type TokenSpec struct {
 type MarketSpec struct {
 	Name               string
 	Index, Long, Short string
+	// LiquidityUSD is this pool's, in place of the configuration's; 0 = that.
+	LiquidityUSD int64
+	// MaxPnlFactorForAdl and MinPnlFactorAfterAdl are this market's, in place of the parameters'; nil = those.
+	MaxPnlFactorForAdl, MinPnlFactorAfterAdl *big.Int
+}
+
+// GlvSpec describes a GLV by the symbols of its markets' tokens and the names of its markets.
+type GlvSpec struct {
+	Name        string
+	Long, Short string
+	Markets     []string
 }
 
 // Parameters of the exchange. USD values have 30 decimals; a factor of 10^30 is 100 %.
@@ -61,9 +74,14 @@ type Parameters struct {
 	PositionFeeFactorImproved *big.Int
 	PositionFeeFactorWorsened *big.Int
 	LiquidationFeeFactor      *big.Int
+	// MaxPnlFactorForAdl is the part of the pool that one side may have gained before it is deleveraged; MinPnlFactorAfterAdl is how
+	// far a deleveraging may bring that down.
+	MaxPnlFactorForAdl   *big.Int
+	MinPnlFactorAfterAdl *big.Int
 
 	// RequestExpiration is how long keepers may execute a market order or a deposit; then its user may cancel it.
 	RequestExpiration       time.Duration
+	GlvShiftMinInterval     time.Duration
 	MaxOraclePriceAge       time.Duration
 	MaxOracleTimestampRange time.Duration
 	MaxAutoCancelOrders     int64
@@ -74,6 +92,11 @@ type Parameters struct {
 	DecreaseOrderGasLimit        int64
 	DepositGasLimit              int64
 	WithdrawalGasLimit           int64
+	ShiftGasLimit                int64
+	GlvDepositGasLimit           int64
+	GlvWithdrawalGasLimit        int64
+	GlvShiftGasLimit             int64
+	GlvPerMarketGasLimit         int64
 	MinAdditionalGasForExecution int64
 	// MinHandleExecutionErrorGas is how much must be left for an execution that failed without a reason to count as failed rather
 	// than out of gas; it must exceed what is kept back.
@@ -96,7 +119,10 @@ func DefaultParameters() Parameters {
 		PositionFeeFactorImproved:           factor(5, 10_000),
 		PositionFeeFactorWorsened:           factor(7, 10_000),
 		LiquidationFeeFactor:                factor(20, 10_000),
+		MaxPnlFactorForAdl:                  factor(50, 100),
+		MinPnlFactorAfterAdl:                factor(40, 100),
 		RequestExpiration:                   300 * time.Second,
+		GlvShiftMinInterval:                 5 * time.Second,
 		MaxOraclePriceAge:                   300 * time.Second,
 		MaxOracleTimestampRange:             60 * time.Second,
 		MaxAutoCancelOrders:                 6,
@@ -105,6 +131,11 @@ func DefaultParameters() Parameters {
 		DecreaseOrderGasLimit:               1_500_000,
 		DepositGasLimit:                     700_000,
 		WithdrawalGasLimit:                  700_000,
+		ShiftGasLimit:                       600_000,
+		GlvDepositGasLimit:                  650_000,
+		GlvWithdrawalGasLimit:               600_000,
+		GlvShiftGasLimit:                    750_000,
+		GlvPerMarketGasLimit:                110_000,
 		MinAdditionalGasForExecution:        500_000,
 		MinHandleExecutionErrorGasToForward: 400_000,
 		MinHandleExecutionErrorGas:          700_000,
@@ -112,7 +143,8 @@ func DefaultParameters() Parameters {
 	}
 }
 
-// DefaultConfig is the demo's exchange: ETH/USD and BTC/USD, each with its long token and USDC in the pool.
+// DefaultConfig is the demo's exchange: ETH/USD and BTC/USD, each with its long token and USDC in the pool; BTC/USD and SOL/USD with WETH
+// and USDC in the pool; and a GLV over the three markets of WETH and USDC. SOL/USD is small, and soon deleveraged.
 func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Config {
 	return Config{
 		Deployer:  deployer,
@@ -122,10 +154,19 @@ func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Conf
 			{Symbol: "WETH", Decimals: 18, FirstPriceMicroUSD: 3_000_000_000},
 			{Symbol: "WBTC", Decimals: 8, FirstPriceMicroUSD: 60_000_000_000},
 			{Symbol: "USDC", Decimals: 6, FirstPriceMicroUSD: 1_000_000},
+			{Symbol: "SOL", Decimals: 9, FirstPriceMicroUSD: 150_000_000},
 		},
 		Markets: []MarketSpec{
 			{Name: "ETH/USD", Index: "WETH", Long: "WETH", Short: "USDC"},
 			{Name: "BTC/USD", Index: "WBTC", Long: "WBTC", Short: "USDC"},
+			{Name: "BTC/USD [WETH-USDC]", Index: "WBTC", Long: "WETH", Short: "USDC"},
+			{
+				Name: "SOL/USD", Index: "SOL", Long: "WETH", Short: "USDC", LiquidityUSD: 2_000_000,
+				MaxPnlFactorForAdl: factor(5, 1_000), MinPnlFactorAfterAdl: factor(2, 1_000),
+			},
+		},
+		Glvs: []GlvSpec{
+			{Name: "GLV [WETH-USDC]", Long: "WETH", Short: "USDC", Markets: []string{"ETH/USD", "BTC/USD [WETH-USDC]", "SOL/USD"}},
 		},
 		Parameters:   DefaultParameters(),
 		LiquidityUSD: 50_000_000,
@@ -153,7 +194,19 @@ func (c *Config) validate() error {
 			problems = append(problems, fmt.Errorf("market %q: a token of %s, %s, %s is not among the tokens", m.Name, m.Index, m.Long, m.Short))
 		}
 	}
+	problems = append(problems, c.validateGlvs()...)
 	return errors.Join(problems...)
+}
+
+func (c *Config) validateGlvs() (problems []error) {
+	for _, g := range c.Glvs {
+		for _, name := range g.Markets {
+			if !slices.ContainsFunc(c.Markets, func(m MarketSpec) bool { return m.Name == name && m.Long == g.Long && m.Short == g.Short }) {
+				problems = append(problems, fmt.Errorf("GLV %q: no market %q of %s and %s", g.Name, name, g.Long, g.Short))
+			}
+		}
+	}
+	return problems
 }
 
 func (c *Config) firstPrice(symbol string) Price {

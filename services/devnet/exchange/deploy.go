@@ -43,7 +43,7 @@ func Deploy(ctx context.Context, backend Backend, cfg Config) (*Deployment, erro
 		return nil, fmt.Errorf("deployer %s has sent %d transactions before: a deployment needs a fresh account", d.self, d.nonce)
 	}
 	d.out = &Deployment{ChainID: s.chainID.Uint64(), Deployer: d.self, ReportSigner: addressOf(cfg.ReportKey), Keepers: cfg.Keepers}
-	for _, stage := range []func(context.Context) error{d.contracts, d.roles, d.parameters, d.markets, d.marketParameters, d.liquidity, d.retire} {
+	for _, stage := range []func(context.Context) error{d.contracts, d.roles, d.parameters, d.markets, d.marketParameters, d.glvs, d.liquidity, d.retire} {
 		if err := stage(ctx); err != nil {
 			return nil, fmt.Errorf("deploying the exchange: %w", err)
 		}
@@ -131,11 +131,11 @@ func (d *deployer) contracts(ctx context.Context) error {
 	a.LiquidationHandler = d.create(contracts.LiquidationHandler, orders...)
 	a.DepositHandler = d.create(contracts.DepositHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.DepositVault)
 	a.WithdrawalHandler = d.create(contracts.WithdrawalHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.WithdrawalVault)
-	a.ExchangeRouter = d.create(contracts.ExchangeRouter, a.OrderHandler, a.DepositHandler, a.WithdrawalHandler)
 	for _, t := range d.cfg.Tokens {
 		address := d.create(contracts.MintableToken, t.Symbol, t.Symbol, t.Decimals)
 		d.out.Tokens = append(d.out.Tokens, Token{Symbol: t.Symbol, Address: address, Decimals: t.Decimals})
 	}
+	d.liquidityContracts(orders)
 	receipts, err := d.flush(ctx)
 	if err != nil {
 		return fmt.Errorf("creating the contracts: %w", err)
@@ -144,11 +144,31 @@ func (d *deployer) contracts(ctx context.Context) error {
 	return nil
 }
 
+// liquidityContracts are those of deleveraging, shifts and GLVs, and the router, which knows all handlers that users ask.
+func (d *deployer) liquidityContracts(orders []any) {
+	a := &d.out.Contracts
+	a.AdlHandler = d.create(contracts.AdlHandler, orders...)
+	a.ShiftVault = d.create(contracts.RequestVault, a.RoleStore)
+	a.GlvVault = d.create(contracts.RequestVault, a.RoleStore)
+	a.GlvFactory = d.create(contracts.GlvFactory, a.RoleStore, a.DataStore, a.EventEmitter)
+	a.PoolBook = d.create(contracts.PoolBook, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle)
+	a.ShiftHandler = d.create(contracts.ShiftHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.PoolBook, a.ShiftVault)
+	glv := []any{a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.GlvFactory, a.PoolBook}
+	a.GlvShiftHandler = d.create(contracts.GlvShiftHandler, glv...)
+	glv = append(glv, a.GlvVault)
+	a.GlvDepositHandler = d.create(contracts.GlvDepositHandler, glv...)
+	a.GlvWithdrawalHandler = d.create(contracts.GlvWithdrawalHandler, glv...)
+	a.ExchangeRouter = d.create(contracts.ExchangeRouter, a.OrderHandler, a.DepositHandler, a.WithdrawalHandler, a.ShiftHandler,
+		a.GlvDepositHandler, a.GlvWithdrawalHandler)
+	a.Reader = d.create(contracts.Reader)
+}
+
 func (d *deployer) roles(ctx context.Context) error {
 	a := d.out.Contracts
 	for _, controller := range []common.Address{
 		a.Config, a.MarketFactory, a.Oracle, a.OrderBook, a.PositionBook, a.OrderHandler, a.LiquidationHandler, a.DepositHandler,
-		a.WithdrawalHandler, a.ExchangeRouter,
+		a.WithdrawalHandler, a.ExchangeRouter, a.AdlHandler, a.GlvFactory, a.PoolBook, a.ShiftHandler, a.GlvDepositHandler,
+		a.GlvWithdrawalHandler, a.GlvShiftHandler,
 	} {
 		d.grant(controller, "CONTROLLER")
 	}
@@ -194,6 +214,11 @@ func (d *deployer) parameters(ctx context.Context) error {
 		{"DECREASE_ORDER_GAS_LIMIT", big.NewInt(p.DecreaseOrderGasLimit)},
 		{"DEPOSIT_GAS_LIMIT", big.NewInt(p.DepositGasLimit)},
 		{"WITHDRAWAL_GAS_LIMIT", big.NewInt(p.WithdrawalGasLimit)},
+		{"SHIFT_GAS_LIMIT", big.NewInt(p.ShiftGasLimit)},
+		{"GLV_DEPOSIT_GAS_LIMIT", big.NewInt(p.GlvDepositGasLimit)},
+		{"GLV_WITHDRAWAL_GAS_LIMIT", big.NewInt(p.GlvWithdrawalGasLimit)},
+		{"GLV_SHIFT_GAS_LIMIT", big.NewInt(p.GlvShiftGasLimit)},
+		{"GLV_PER_MARKET_GAS_LIMIT", big.NewInt(p.GlvPerMarketGasLimit)},
 		{"MIN_ADDITIONAL_GAS_FOR_EXECUTION", big.NewInt(p.MinAdditionalGasForExecution)},
 		{"MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD", big.NewInt(p.MinHandleExecutionErrorGasToForward)},
 		{"MIN_HANDLE_EXECUTION_ERROR_GAS", big.NewInt(p.MinHandleExecutionErrorGas)},
@@ -237,7 +262,8 @@ func (d *deployer) markets(ctx context.Context) error {
 
 func (d *deployer) marketParameters(ctx context.Context) error {
 	p := d.cfg.Parameters
-	for _, m := range d.out.Markets {
+	for i, m := range d.out.Markets {
+		d.adlParameters(m, d.cfg.Markets[i])
 		d.set("MIN_COLLATERAL_FACTOR", p.MinCollateralFactor, m.Address)
 		d.set("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", p.MinCollateralFactorForLiquidation, m.Address)
 		d.set("LIQUIDATION_FEE_FACTOR", p.LiquidationFeeFactor, m.Address)
@@ -256,6 +282,57 @@ func (d *deployer) marketParameters(ctx context.Context) error {
 	return nil
 }
 
+// adlParameters sets the limits of deleveraging; without them every profit would be too much.
+func (d *deployer) adlParameters(m Market, spec MarketSpec) {
+	most, least := orDefault(spec.MaxPnlFactorForAdl, d.cfg.Parameters.MaxPnlFactorForAdl),
+		orDefault(spec.MinPnlFactorAfterAdl, d.cfg.Parameters.MinPnlFactorAfterAdl)
+	for _, isLong := range []bool{true, false} {
+		d.set("MAX_PNL_FACTOR", most, contracts.BaseKey("MAX_PNL_FACTOR_FOR_ADL"), m.Address, isLong)
+		d.set("MIN_PNL_FACTOR_AFTER_ADL", least, m.Address, isLong)
+	}
+}
+
+// glvs creates the GLVs and adds their markets.
+func (d *deployer) glvs(ctx context.Context) error {
+	for _, spec := range d.cfg.Glvs {
+		long, _ := d.out.TokenBySymbol(spec.Long)
+		short, _ := d.out.TokenBySymbol(spec.Short)
+		d.out.Glvs = append(d.out.Glvs, Glv{Name: spec.Name, Long: long.Address, Short: short.Address})
+		d.invoke(contracts.GlvFactory, d.out.Contracts.GlvFactory, gasToCreateMarket, "createGlv",
+			long.Address, short.Address, contracts.BaseKey(spec.Name))
+	}
+	receipts, err := d.flush(ctx)
+	if err != nil {
+		return fmt.Errorf("creating GLVs: %w", err)
+	}
+	for i, receipt := range receipts {
+		topic, ok := eventTopic(d.out.Contracts.EventEmitter, receipt, "GlvCreated")
+		if !ok {
+			return fmt.Errorf("creating %s: no GlvCreated in transaction %s", d.out.Glvs[i].Name, receipt.TxHash)
+		}
+		g := &d.out.Glvs[i]
+		g.Address = common.BytesToAddress(topic[:])
+		for _, name := range d.cfg.Glvs[i].Markets {
+			m, _ := d.out.MarketByName(name)
+			g.Markets = append(g.Markets, m.Address)
+			d.invoke(contracts.GlvFactory, d.out.Contracts.GlvFactory, gasToConfigure, "addMarketToGlv", g.Address, m.Address)
+		}
+		d.set("GLV_SHIFT_MIN_INTERVAL", seconds(d.cfg.Parameters.GlvShiftMinInterval), g.Address)
+	}
+	if _, err := d.flush(ctx); err != nil {
+		return fmt.Errorf("adding markets to GLVs: %w", err)
+	}
+	return nil
+}
+
+// liquidityOf is what goes into each token of a market's pool, in dollars.
+func (d *deployer) liquidityOf(i int) int64 {
+	if own := d.cfg.Markets[i].LiquidityUSD; own > 0 {
+		return own
+	}
+	return d.cfg.LiquidityUSD
+}
+
 // liquidity deposits into every pool as a user would, and executes the deposits as a keeper would.
 func (d *deployer) liquidity(ctx context.Context) error {
 	for _, t := range d.out.Tokens {
@@ -265,11 +342,11 @@ func (d *deployer) liquidity(ctx context.Context) error {
 	if _, err := d.flush(ctx); err != nil {
 		return fmt.Errorf("minting the first liquidity: %w", err)
 	}
-	for _, m := range d.out.Markets {
+	for i, m := range d.out.Markets {
 		long, _ := d.out.Token(m.Long)
 		short, _ := d.out.Token(m.Short)
 		d.pending = append(d.pending, d.out.depositCall(d.self, DepositRequest{
-			Market: m, LongAmount: d.worth(long, d.cfg.LiquidityUSD), ShortAmount: d.worth(short, d.cfg.LiquidityUSD), ExecutionFee: defaultExecutionFee,
+			Market: m, LongAmount: d.worth(long, d.liquidityOf(i)), ShortAmount: d.worth(short, d.liquidityOf(i)), ExecutionFee: defaultExecutionFee,
 		}))
 	}
 	receipts, err := d.flush(ctx)

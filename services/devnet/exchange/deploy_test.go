@@ -23,11 +23,11 @@ func TestAddressesArePinned(t *testing.T) {
 	want := map[string]string{
 		"roleStore":          "0x8Ad159a275AEE56fb2334DBb69036E9c7baCEe9b",
 		"eventEmitter":       "0xfF2Bd636B9Fc89645C2D336aeaDE2E4AbaFe1eA5",
-		"orderHandler":       "0x97c14a5793928f224732a020AecF41e1c8D9FE2F",
-		"liquidationHandler": "0x0a5c38396f0A1d8019E2de7a0595eECf275cE3f9",
-		"exchangeRouter":     "0x004d543607a2275d7C3cfB6c2a96841a9e5a28f0",
-		"ETH/USD":            "0x8eA29b33CF28a347EB7E11Dc4156E6888AfbD124",
-		"BTC/USD":            "0xF1F6989e9E204ae51701324d8a6F50e2a9498F8c",
+		"orderHandler":       "0x1c831bF4656866662B04c8FED126d432a007BD08",
+		"liquidationHandler": "0xD1c5ea2610b894FA66333cb5F3b512ea037ba1F0",
+		"exchangeRouter":     "0xeB1397CAE39e0603387c9b184C4BDC4fbbF04dbc",
+		"ETH/USD":            "0x3371B267F7Bf2AD20546f4147c21649Ef16D4f79",
+		"BTC/USD":            "0x99196c96Ea59F3Cc20CA9dca60FC2c2Aa4D7ABd1",
 	}
 	c := v.d.Contracts
 	got := map[string]string{
@@ -157,6 +157,15 @@ func TestUnauthorized(t *testing.T) {
 		{contracts.LiquidationHandler, c.LiquidationHandler, LiquidationKeeper, "executeLiquidation", []any{self, self, self, true, none}},
 		{contracts.DepositHandler, c.DepositHandler, OrderKeeper, "executeDeposit", []any{zero, none}},
 		{contracts.WithdrawalHandler, c.WithdrawalHandler, OrderKeeper, "executeWithdrawal", []any{zero, none}},
+		{contracts.ShiftHandler, c.ShiftHandler, OrderKeeper, "executeShift", []any{zero, none}},
+		{contracts.GlvDepositHandler, c.GlvDepositHandler, OrderKeeper, "executeGlvDeposit", []any{zero, none}},
+		{contracts.GlvWithdrawalHandler, c.GlvWithdrawalHandler, OrderKeeper, "executeGlvWithdrawal", []any{zero, none}},
+		{contracts.GlvShiftHandler, c.GlvShiftHandler, OrderKeeper, "executeGlvShift", []any{zero, none}},
+		{contracts.AdlHandler, c.AdlHandler, AdlKeeper, "updateAdlState", []any{self, true, none}},
+		{contracts.AdlHandler, c.AdlHandler, AdlKeeper, "executeAdl", []any{self, self, self, true, big.NewInt(1), none}},
+		{contracts.GlvFactory, c.GlvFactory, "MARKET_KEEPER", "createGlv", []any{self, self, zero}},
+		{contracts.GlvFactory, c.GlvFactory, "CONFIG_KEEPER", "addMarketToGlv", []any{self, self}},
+		{contracts.GlvToken, v.d.Glvs[0].Address, "CONTROLLER", "mint", []any{self, big.NewInt(1)}},
 	} {
 		name, args := v.simulate(stranger, call{to: &door.at, data: pack(door.name, door.method, door.args...), gas: keeperGas})
 		if name != "Unauthorized" || args[0] != self || args[1] != door.role {

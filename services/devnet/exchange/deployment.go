@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -18,6 +19,7 @@ type Deployment struct {
 	Contracts    Addresses      `json:"contracts"`
 	Tokens       []Token        `json:"tokens"`
 	Markets      []Market       `json:"markets"`
+	Glvs         []Glv          `json:"glvs"`
 	Keepers      []Keeper       `json:"keepers"`
 }
 
@@ -40,6 +42,17 @@ type Addresses struct {
 	DepositHandler     common.Address `json:"depositHandler"`
 	WithdrawalHandler  common.Address `json:"withdrawalHandler"`
 	ExchangeRouter     common.Address `json:"exchangeRouter"`
+
+	AdlHandler           common.Address `json:"adlHandler"`
+	ShiftVault           common.Address `json:"shiftVault"`
+	ShiftHandler         common.Address `json:"shiftHandler"`
+	GlvFactory           common.Address `json:"glvFactory"`
+	GlvVault             common.Address `json:"glvVault"`
+	GlvDepositHandler    common.Address `json:"glvDepositHandler"`
+	GlvWithdrawalHandler common.Address `json:"glvWithdrawalHandler"`
+	GlvShiftHandler      common.Address `json:"glvShiftHandler"`
+	PoolBook             common.Address `json:"poolBook"`
+	Reader               common.Address `json:"reader"`
 }
 
 // Token is an ERC-20 that anyone may mint.
@@ -56,6 +69,15 @@ type Market struct {
 	Index   common.Address `json:"indexToken"`
 	Long    common.Address `json:"longToken"`
 	Short   common.Address `json:"shortToken"`
+}
+
+// Glv spreads liquidity over markets of the same pool tokens. Its address is that of its GLV token.
+type Glv struct {
+	Name    string           `json:"name"`
+	Address common.Address   `json:"address"`
+	Long    common.Address   `json:"longToken"`
+	Short   common.Address   `json:"shortToken"`
+	Markets []common.Address `json:"markets"`
 }
 
 // Keeper is an account that was granted roles.
@@ -93,6 +115,42 @@ func (d *Deployment) MarketByName(name string) (Market, error) {
 		}
 	}
 	return Market{}, fmt.Errorf("the exchange has no market %q", name)
+}
+
+// GlvByName returns the GLV with this name, or an error that names it.
+func (d *Deployment) GlvByName(name string) (Glv, error) {
+	for _, g := range d.Glvs {
+		if g.Name == name {
+			return g, nil
+		}
+	}
+	return Glv{}, fmt.Errorf("the exchange has no GLV %q", name)
+}
+
+// MarketsOf lists the markets of a GLV, in the order in which they were added.
+func (d *Deployment) MarketsOf(g Glv) []Market {
+	markets := make([]Market, 0, len(g.Markets))
+	for _, address := range g.Markets {
+		for _, m := range d.Markets {
+			if m.Address == address {
+				markets = append(markets, m)
+			}
+		}
+	}
+	return markets
+}
+
+// PriceTokensOf lists the tokens whose prices an execution in these markets needs, each once.
+func PriceTokensOf(markets ...Market) []common.Address {
+	var tokens []common.Address
+	for _, m := range markets {
+		for _, t := range m.PriceTokens() {
+			if !slices.Contains(tokens, t) {
+				tokens = append(tokens, t)
+			}
+		}
+	}
+	return tokens
 }
 
 // PriceTokens lists the tokens whose prices an execution in this market needs, each once.

@@ -137,6 +137,13 @@ func TestSelectors(t *testing.T) {
 		{contracts.LiquidationHandler, "executeLiquidation", "0x109ebc49"},
 		{contracts.DepositHandler, "executeDeposit", "0xc30d8910"},
 		{contracts.WithdrawalHandler, "executeWithdrawal", "0xc96fea9f"},
+		{contracts.AdlHandler, "updateAdlState", "0x12a758f0"},
+		{contracts.AdlHandler, "executeAdl", "0xf09f032d"},
+		{contracts.ShiftHandler, "executeShift", "0xc68f53c1"},
+		{contracts.GlvDepositHandler, "executeGlvDeposit", "0x5ee8ec8f"},
+		{contracts.GlvWithdrawalHandler, "executeGlvWithdrawal", "0x0910f3f9"},
+		{contracts.GlvShiftHandler, "createGlvShift", "0x04cae4ca"},
+		{contracts.GlvShiftHandler, "executeGlvShift", "0xbf1fb411"},
 	} {
 		if got := fmt.Sprintf("%#x", contracts.Get(c.contract).ABI.Methods[c.method].ID); got != c.want {
 			t.Errorf("%s.%s: selector %s, want %s", c.contract, c.method, got, c.want)
@@ -164,6 +171,15 @@ func TestSelectors(t *testing.T) {
 		"DisabledMarket":                                     "0x09f8c937",
 		"InvalidDecreaseOrderSize":                           "0x9fbe2cbc",
 		"InsufficientExecutionGas":                           "0xbb416f93",
+		"EmptyShift":                                         "0x6af5e96f",
+		"GlvDepositNotFound":                                 "0x057058b6",
+		"GlvWithdrawalNotFound":                              "0x20dcb068",
+		"GlvShiftNotFound":                                   "0xde45e162",
+		"AdlNotEnabled":                                      "0x3285dc57",
+		"AdlNotRequired":                                     "0xd06ed8be",
+		"InvalidAdl":                                         "0x1d4fc3c0",
+		"PnlOvercorrected":                                   "0x9f0bc7de",
+		"InvalidSizeDeltaForAdl":                             "0x720bb461",
 	} {
 		id := contracts.Get(contracts.Errors).ABI.Errors[name].ID
 		if got := fmt.Sprintf("%#x", id[:4]); got != want {

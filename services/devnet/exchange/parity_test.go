@@ -3,6 +3,7 @@ package exchange
 import (
 	"bufio"
 	"compress/gzip"
+	"crypto/ecdsa"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -23,11 +25,13 @@ import (
 
 // emitted are the events this exchange knows.
 var emitted = []string{
-	"CollateralSumUpdated", "DepositCancelled", "DepositCreated", "DepositExecuted", "ExecutionFeeRefund", "InitOracleProviderForToken",
+	"AdlStateUpdated", "CollateralSumUpdated", "DepositCancelled", "DepositCreated", "DepositExecuted", "ExecutionFeeRefund", "GlvCreated",
+	"GlvDepositCancelled", "GlvDepositCreated", "GlvDepositExecuted", "GlvMarketAdded", "GlvShiftCancelled", "GlvShiftCreated", "GlvShiftExecuted",
+	"GlvValueUpdated", "GlvWithdrawalCancelled", "GlvWithdrawalCreated", "GlvWithdrawalExecuted", "InitOracleProviderForToken",
 	"InsolventClose", "KeeperExecutionFee", "MarketCreated", "OpenInterestInTokensUpdated", "OpenInterestUpdated", "OraclePriceUpdate",
 	"OrderCancelled", "OrderCollateralDeltaAmountAutoUpdated", "OrderCreated", "OrderExecuted", "OrderFrozen",
 	"OrderSizeDeltaAutoUpdated", "OrderUpdated", "PoolAmountUpdated", "PositionDecrease", "PositionFeesCollected", "PositionFeesInfo",
-	"PositionIncrease", "SetAddress", "SetBool", "SetUint", "WithdrawalCancelled", "WithdrawalCreated", "WithdrawalExecuted",
+	"PositionIncrease", "SetAddress", "SetBool", "SetUint", "ShiftCancelled", "ShiftCreated", "ShiftExecuted", "WithdrawalCancelled", "WithdrawalCreated", "WithdrawalExecuted",
 }
 
 // liveEveryEvent makes the exchange emit each of its events at least once.
@@ -42,6 +46,7 @@ func (v *venue) liveEveryEvent() {
 		withdrawal := v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, provider, withdraw)))
 		v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now())))
 	}
+	v.liveLiquidityEvents(provider)
 	v.open(trader, m, true, 90_000, 2_000)
 	v.open(provider, m, true, 10_000, 1_000)
 	stop := closing(m, true)
@@ -56,6 +61,29 @@ func (v *venue) liveEveryEvent() {
 	v.fill(v.order(trader, frozen), m)
 	v.setPrice("WETH", 2_900_000_000, 2_900_000_000)
 	v.run(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true))
+}
+
+// liveLiquidityEvents makes the exchange emit the events of shifts, GLVs and deleveraging; the provider has market tokens.
+func (v *venue) liveLiquidityEvents(provider *ecdsa.PrivateKey) {
+	v.t.Helper()
+	eth, sol, glv := v.market("ETH/USD"), v.market("SOL/USD"), v.d.Glvs[0]
+	v.must(v.client.Approve(v.ctx, provider, glv.Address))
+	for _, minimum := range []*big.Int{nil, coins(1_000_000)} {
+		shift := ShiftRequest{From: eth, To: sol, MarketTokens: coins(100), MinMarketTokens: minimum}
+		key := v.requestKey(v.must(v.client.CreateShift(v.ctx, provider, shift)), "ShiftCreated")
+		v.run(v.keeper, v.executeShift(key, v.reportsOf(eth, sol)))
+		deposit := GlvDepositRequest{Glv: glv, Market: eth, ShortAmount: big.NewInt(1_000e6), MinGlvTokens: minimum}
+		key = v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider, deposit)), "GlvDepositCreated")
+		v.run(v.keeper, v.executeGlvDeposit(key))
+		move := GlvShiftRequest{Glv: glv, From: eth, To: sol, MarketTokens: coins(100), MinMarketTokens: minimum}
+		v.advance(6 * time.Second)
+		key = v.requestKey(v.must(v.client.CreateGlvShift(v.ctx, v.keeper, move)), "GlvShiftCreated")
+		v.run(v.keeper, v.executeGlvShift(key))
+		withdrawal := GlvWithdrawalRequest{Glv: glv, Market: eth, GlvTokens: coins(100), MinLong: minimum}
+		key = v.requestKey(v.must(v.client.CreateGlvWithdrawal(v.ctx, provider, withdrawal)), "GlvWithdrawalCreated")
+		v.run(v.keeper, v.executeGlvWithdrawal(key))
+	}
+	v.run(v.keeper, v.updateAdl(sol, true))
 }
 
 // TestEvents lets one exchange emit each of its events, and reads its history in several ways.

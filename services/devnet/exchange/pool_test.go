@@ -222,7 +222,9 @@ func (v *venue) sumsAddUp() {
 		}
 	}
 	for _, token := range v.d.Tokens {
-		for _, vault := range []common.Address{v.d.Contracts.OrderVault, v.d.Contracts.DepositVault} {
+		for _, vault := range []common.Address{
+			v.d.Contracts.OrderVault, v.d.Contracts.DepositVault, v.d.Contracts.ShiftVault, v.d.Contracts.GlvVault,
+		} {
 			if held := v.balance(token.Address, vault); held.Sign() != 0 {
 				v.t.Errorf("vault %s still holds %s of %s", vault, held, token.Symbol)
 			}

@@ -75,16 +75,20 @@ contract AdlHandler is BaseOrderHandler {
         uint256 limit = AdlState.limit(dataStore, market, isLong);
         if (!AdlState.exceeds(factor, limit)) revert Errors.AdlNotRequired(factor, limit);
 
-        bytes32 positionKey = PositionKey.derive(account, market, collateralToken, isLong);
-        uint256 size = positionBook.getPosition(positionKey).sizeInUsd;
-        if (sizeDeltaUsd > size) revert Errors.InvalidSizeDeltaForAdl(sizeDeltaUsd, size);
-        fill.orderKey = Nonce.nextKey(dataStore);
         fill.order = _orderOf(account, market, collateralToken, isLong, sizeDeltaUsd);
+        _decrease(fill);
+        _validateNext(fill, isLong, factor);
+    }
+
+    function _decrease(PositionBook.Fill memory fill) private {
+        bytes32 positionKey = PositionKey.ofOrder(fill.order);
+        uint256 size = positionBook.getPosition(positionKey).sizeInUsd;
+        if (fill.order.sizeDeltaUsd > size) revert Errors.InvalidSizeDeltaForAdl(fill.order.sizeDeltaUsd, size);
+        fill.orderKey = Nonce.nextKey(dataStore);
         OrderEvents.created(eventEmitter, fill.orderKey, fill.order);
         bool closed = positionBook.decrease(fill);
-        OrderEvents.deleveraged(eventEmitter, fill.orderKey, account);
+        OrderEvents.deleveraged(eventEmitter, fill.orderKey, fill.order.account);
         if (closed) _autoCancel(positionKey, msg.sender);
-        _validateNext(fill, isLong, factor);
     }
 
     function _validateNext(PositionBook.Fill memory fill, bool isLong, int256 factor) private view {
