@@ -23,11 +23,11 @@ func TestAddressesArePinned(t *testing.T) {
 	want := map[string]string{
 		"roleStore":          "0x8Ad159a275AEE56fb2334DBb69036E9c7baCEe9b",
 		"eventEmitter":       "0xfF2Bd636B9Fc89645C2D336aeaDE2E4AbaFe1eA5",
-		"orderHandler":       "0x1c831bF4656866662B04c8FED126d432a007BD08",
-		"liquidationHandler": "0xD1c5ea2610b894FA66333cb5F3b512ea037ba1F0",
-		"exchangeRouter":     "0xeB1397CAE39e0603387c9b184C4BDC4fbbF04dbc",
-		"ETH/USD":            "0x3371B267F7Bf2AD20546f4147c21649Ef16D4f79",
-		"BTC/USD":            "0x99196c96Ea59F3Cc20CA9dca60FC2c2Aa4D7ABd1",
+		"orderHandler":       "0x97c14a5793928f224732a020AecF41e1c8D9FE2F",
+		"liquidationHandler": "0x0a5c38396f0A1d8019E2de7a0595eECf275cE3f9",
+		"exchangeRouter":     "0xC5231cb966A4F1DBB6be97EdaD19f5B27b14f9C7",
+		"ETH/USD":            "0x2D0C0D79bC079e0c9bd35c9e902767fba3CF94AD",
+		"BTC/USD":            "0x6496056E0368bB916036Fcd0C03aC9967dBA673F",
 	}
 	c := v.d.Contracts
 	got := map[string]string{

@@ -125,11 +125,11 @@ func TestShiftThatCannotFillIsCancelled(t *testing.T) {
 }
 
 // TestShiftOutOfGas: between the check at its start and what a shift really needs lies a range of gas limits at which its transaction
-// passes, also as a call, and cancels the user's request. Each level of calls keeps back a part of what runs out below it; with words as
-// close to each other as a deployment may set them, what is left is more than the venue wants to see before it blames the request.
+// passes, also as a call, and cancels the user's request: what the venue keeps back to handle the failure is enough for it to blame the
+// request, where its words are as close to each other as here.
 func TestShiftOutOfGas(t *testing.T) {
 	v := newVenue(t, func(c *Config) {
-		c.Parameters.ShiftGasLimit, c.Parameters.MinHandleExecutionErrorGas = 400_000, c.Parameters.MinHandleExecutionErrorGasToForward+5_000
+		c.Parameters.ShiftGasLimit, c.Parameters.MinHandleExecutionErrorGas = 400_000, c.Parameters.MinHandleExecutionErrorGasToForward-20_000
 	})
 	from, to := v.market("ETH/USD"), v.market("SOL/USD")
 	provider := v.provider(from, 8_000)
