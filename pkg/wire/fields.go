@@ -21,6 +21,7 @@ var decoders = map[Kind]func([]byte) (Message, error){
 	KindCorrection: decoder(new(wirepb.Correction), decodeCorrection),
 	KindHalt:       decoder(new(wirepb.Halt), decodeHalt),
 	KindFinalized:  decoder(new(wirepb.Finalized), decodeFinalized),
+	KindProven:     decoder(new(wirepb.Proven), decodeProven),
 	KindPrice:      decoder(new(wirepb.Price), decodePrice),
 	KindJob:        decoder(new(wirepb.Job), decodeJob),
 	KindResult:     decoder(new(wirepb.Result), decodeResult),

@@ -81,6 +81,13 @@ type Reorg struct {
 // Finalized moves the finalized block; it never goes back.
 type Finalized struct{ Block chain.BlockRef }
 
+// Proven says that a block whose [BlockEnd] was not verified has been proven since to be what the topic says of it, under this attempt. A block that is
+// taken back by a [Correction] in place of that never gets one.
+type Proven struct {
+	Block   chain.BlockRef
+	Attempt uint32
+}
+
 func (Epoch) kind() Kind      { return KindEpoch }
 func (Log) kind() Kind        { return KindLog }
 func (Tx) kind() Kind         { return KindTx }
@@ -91,6 +98,7 @@ func (Finalized) kind() Kind  { return KindFinalized }
 func (RangeEnd) kind() Kind   { return KindRangeEnd }
 func (Correction) kind() Kind { return KindCorrection }
 func (Halt) kind() Kind       { return KindHalt }
+func (Proven) kind() Kind     { return KindProven }
 
 // Digest is a hash over the kinds and values of records, in order.
 func Digest(records []Record) [32]byte {
@@ -160,6 +168,10 @@ func (m Finalized) marshal() proto.Message {
 	return &wirepb.Finalized{Block: blockOut(m.Block)}
 }
 
+func (m Proven) marshal() proto.Message {
+	return &wirepb.Proven{Block: blockOut(m.Block), Attempt: m.Attempt}
+}
+
 func decodeEpoch(f *fields, p *wirepb.Epoch) Message {
 	return Epoch{Number: p.GetNumber(), Owner: p.GetOwner()}
 }
@@ -219,4 +231,8 @@ func decodeHalt(f *fields, p *wirepb.Halt) Message {
 
 func decodeFinalized(f *fields, p *wirepb.Finalized) Message {
 	return Finalized{Block: f.block(p.GetBlock())}
+}
+
+func decodeProven(f *fields, p *wirepb.Proven) Message {
+	return Proven{Block: f.block(p.GetBlock()), Attempt: p.GetAttempt()}
 }

@@ -47,6 +47,7 @@ const (
 	KindRangeEnd   Kind = "RANGE_END"
 	KindCorrection Kind = "CORRECTION"
 	KindHalt       Kind = "HALT"
+	KindProven     Kind = "PROVEN"
 	KindPrice      Kind = "PRICE"
 	KindJob        Kind = "JOB"
 	KindResult     Kind = "RESULT"

@@ -47,6 +47,7 @@ func samples() map[string]Message {
 		"correction": Correction{Reorg: chain.Reorg{Ancestor: block, OldTip: tip}, Attempt: 2, Reason: "2 of 3 logs were published"},
 		"halt":       Halt{Block: block, Reason: "final block replaced"},
 		"finalized":  Finalized{Block: block},
+		"proven":     Proven{Block: block, Attempt: 1},
 		"price": Price{
 			Token: sampleAddress(14), Provider: sampleAddress(15), Data: []byte{9}, Min: perp.U64(4_999), Max: perp.Pow10(30), TimeMs: 8,
 			Source: "devnet", ReceivedMs: 10,

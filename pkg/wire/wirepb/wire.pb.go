@@ -815,6 +815,59 @@ func (x *Finalized) GetBlock() *Block {
 	return nil
 }
 
+// Proven says that a block that was published without proof is what it was said to be.
+type Proven struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Block         *Block                 `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
+	Attempt       uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Proven) Reset() {
+	*x = Proven{}
+	mi := &file_wire_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Proven) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Proven) ProtoMessage() {}
+
+func (x *Proven) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Proven.ProtoReflect.Descriptor instead.
+func (*Proven) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Proven) GetBlock() *Block {
+	if x != nil {
+		return x.Block
+	}
+	return nil
+}
+
+func (x *Proven) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
 // Price is one report of a price source.
 type Price struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -832,7 +885,7 @@ type Price struct {
 
 func (x *Price) Reset() {
 	*x = Price{}
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +897,7 @@ func (x *Price) String() string {
 func (*Price) ProtoMessage() {}
 
 func (x *Price) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +910,7 @@ func (x *Price) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Price.ProtoReflect.Descriptor instead.
 func (*Price) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{11}
+	return file_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Price) GetToken() []byte {
@@ -941,7 +994,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1006,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1019,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{12}
+	return file_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Job) GetId() string {
@@ -1094,7 +1147,7 @@ type Evidence struct {
 
 func (x *Evidence) Reset() {
 	*x = Evidence{}
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1159,7 @@ func (x *Evidence) String() string {
 func (*Evidence) ProtoMessage() {}
 
 func (x *Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1172,7 @@ func (x *Evidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
 func (*Evidence) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{13}
+	return file_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Evidence) GetBlock() *Block {
@@ -1179,7 +1232,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1244,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1257,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Result) GetJobId() string {
@@ -1373,7 +1426,7 @@ type Settlement struct {
 
 func (x *Settlement) Reset() {
 	*x = Settlement{}
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1438,7 @@ func (x *Settlement) String() string {
 func (*Settlement) ProtoMessage() {}
 
 func (x *Settlement) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1451,7 @@ func (x *Settlement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settlement.ProtoReflect.Descriptor instead.
 func (*Settlement) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Settlement) GetOrderKey() []byte {
@@ -1531,7 +1584,7 @@ type Payment struct {
 
 func (x *Payment) Reset() {
 	*x = Payment{}
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1543,7 +1596,7 @@ func (x *Payment) String() string {
 func (*Payment) ProtoMessage() {}
 
 func (x *Payment) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1556,7 +1609,7 @@ func (x *Payment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payment.ProtoReflect.Descriptor instead.
 func (*Payment) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Payment) GetToken() []byte {
@@ -1641,7 +1694,10 @@ const file_wire_proto_rawDesc = "" +
 	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"<\n" +
 	"\tFinalized\x12/\n" +
-	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\"\xc3\x01\n" +
+	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\"S\n" +
+	"\x06Proven\x12/\n" +
+	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\rR\aattempt\"\xc3\x01\n" +
 	"\x05Price\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\fR\x05token\x12\x1a\n" +
 	"\bprovider\x18\x02 \x01(\fR\bprovider\x12\x12\n" +
@@ -1745,7 +1801,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_wire_proto_goTypes = []any{
 	(*Block)(nil),      // 0: perpkeeper.wire.v1.Block
 	(*Epoch)(nil),      // 1: perpkeeper.wire.v1.Epoch
@@ -1758,12 +1814,13 @@ var file_wire_proto_goTypes = []any{
 	(*Correction)(nil), // 8: perpkeeper.wire.v1.Correction
 	(*Halt)(nil),       // 9: perpkeeper.wire.v1.Halt
 	(*Finalized)(nil),  // 10: perpkeeper.wire.v1.Finalized
-	(*Price)(nil),      // 11: perpkeeper.wire.v1.Price
-	(*Job)(nil),        // 12: perpkeeper.wire.v1.Job
-	(*Evidence)(nil),   // 13: perpkeeper.wire.v1.Evidence
-	(*Result)(nil),     // 14: perpkeeper.wire.v1.Result
-	(*Settlement)(nil), // 15: perpkeeper.wire.v1.Settlement
-	(*Payment)(nil),    // 16: perpkeeper.wire.v1.Payment
+	(*Proven)(nil),     // 11: perpkeeper.wire.v1.Proven
+	(*Price)(nil),      // 12: perpkeeper.wire.v1.Price
+	(*Job)(nil),        // 13: perpkeeper.wire.v1.Job
+	(*Evidence)(nil),   // 14: perpkeeper.wire.v1.Evidence
+	(*Result)(nil),     // 15: perpkeeper.wire.v1.Result
+	(*Settlement)(nil), // 16: perpkeeper.wire.v1.Settlement
+	(*Payment)(nil),    // 17: perpkeeper.wire.v1.Payment
 }
 var file_wire_proto_depIdxs = []int32{
 	0,  // 0: perpkeeper.wire.v1.Param.block:type_name -> perpkeeper.wire.v1.Block
@@ -1777,16 +1834,17 @@ var file_wire_proto_depIdxs = []int32{
 	0,  // 8: perpkeeper.wire.v1.Correction.old_tip:type_name -> perpkeeper.wire.v1.Block
 	0,  // 9: perpkeeper.wire.v1.Halt.block:type_name -> perpkeeper.wire.v1.Block
 	0,  // 10: perpkeeper.wire.v1.Finalized.block:type_name -> perpkeeper.wire.v1.Block
-	13, // 11: perpkeeper.wire.v1.Job.evidence:type_name -> perpkeeper.wire.v1.Evidence
-	0,  // 12: perpkeeper.wire.v1.Evidence.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 13: perpkeeper.wire.v1.Result.block:type_name -> perpkeeper.wire.v1.Block
-	15, // 14: perpkeeper.wire.v1.Result.settlement:type_name -> perpkeeper.wire.v1.Settlement
-	16, // 15: perpkeeper.wire.v1.Settlement.returned:type_name -> perpkeeper.wire.v1.Payment
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	0,  // 11: perpkeeper.wire.v1.Proven.block:type_name -> perpkeeper.wire.v1.Block
+	14, // 12: perpkeeper.wire.v1.Job.evidence:type_name -> perpkeeper.wire.v1.Evidence
+	0,  // 13: perpkeeper.wire.v1.Evidence.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 14: perpkeeper.wire.v1.Result.block:type_name -> perpkeeper.wire.v1.Block
+	16, // 15: perpkeeper.wire.v1.Result.settlement:type_name -> perpkeeper.wire.v1.Settlement
+	17, // 16: perpkeeper.wire.v1.Settlement.returned:type_name -> perpkeeper.wire.v1.Payment
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -1800,7 +1858,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
