@@ -21,6 +21,8 @@ type Commit struct {
 	Epoch uint64
 	// Finalized is the highest finalized block heard of; the zero value, or a lower one than before, changes nothing.
 	Finalized chain.BlockRef
+	// Proven are blocks, of before or of this step, that were published without proof and have been proven since.
+	Proven []Block
 	// Halted, when set, is why nobody may act on the state any more; only an accepted [Rewind] lifts it.
 	Halted string
 	// Blocks are the blocks and ranges applied, each standing on the one before; the first stands on the tip, if there is one.
@@ -38,6 +40,14 @@ type AppliedBlock struct {
 
 // isRange tells ranges from blocks.
 func (b AppliedBlock) isRange() bool { return !b.Before.Hash.IsZero() }
+
+// first is the number of the first block.
+func (b AppliedBlock) first() uint64 {
+	if b.isRange() {
+		return b.Before.Number + 1
+	}
+	return b.Number
+}
 
 // follows tells whether a block or range stands on a block.
 func (b AppliedBlock) follows(tip chain.BlockRef) bool {
@@ -88,6 +98,11 @@ func (o Offset) after(c Commit) (Offset, error) {
 			next.Finalized = raised(next.Finalized, b.BlockRef)
 		}
 		touched = touched || len(b.Changes) > 0
+	}
+	for _, b := range c.Proven {
+		if next.Tip.Hash == b.Hash && next.Tip.Attempt == b.Attempt {
+			next.Tip.Verified = true
+		}
 	}
 	if touched {
 		next.Rev++

@@ -13,16 +13,35 @@ var (
 		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::integer[], $7::boolean[]) AS u`)
 	pruneUndo    = register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
 	pruneKept    = register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
+	insertDoubt  = register("insert unproven", `INSERT INTO {state}.unproven (part, first, block, hash, attempt) VALUES ($1, $2, $3, $4, $5)`)
+	proveBlock   = register("prove block", `UPDATE {state}.kept_block SET verified = true WHERE part = $1 AND block = $2 AND hash = $3 AND attempt = $4`)
+	deleteProven = register("delete proven", `DELETE FROM {state}.unproven WHERE part = $1 AND block = $2 AND hash = $3 AND attempt = $4`)
 	notifyChange = register("notify change", `SELECT pg_notify('state_changed', $1)`)
 )
 
 // commitBatch is all a step does to rows and journal, sent to the server in one go.
 func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
-	batch, part := &pgx.Batch{}, next.Partition
-	if len(c.Blocks) == 0 {
-		return batch, nil
+	batch := &pgx.Batch{}
+	if len(c.Blocks) > 0 {
+		if err := p.queueBlocks(batch, c, next); err != nil {
+			return nil, err
+		}
 	}
-	oldest, from := next.horizon(), 0
+	for _, b := range c.Blocks {
+		if !b.Verified {
+			batch.Queue(insertDoubt.in(p.generation), next.Partition, b.first(), b.Number, b.Hash[:], b.Attempt)
+		}
+	}
+	for _, b := range c.Proven {
+		batch.Queue(deleteProven.in(p.generation), next.Partition, b.Number, b.Hash[:], b.Attempt)
+		batch.Queue(proveBlock.in(p.generation), next.Partition, b.Number, b.Hash[:], b.Attempt)
+	}
+	return batch, nil
+}
+
+// queueBlocks writes what blocks did.
+func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
+	part, oldest, from := next.Partition, next.horizon(), 0
 	for i, b := range c.Blocks {
 		if b.isRange() {
 			oldest, from = max(oldest, b.Number), i
@@ -39,7 +58,7 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 		}
 		if b.Number > oldest {
 			if err := journal.add(b); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
@@ -49,21 +68,21 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 	kept.queue(batch, p.generation, part)
 	journal.queue(batch, p.generation, part)
 	if err := p.queueRows(batch, c, next.Rev); err != nil {
-		return nil, err
+		return err
 	}
 	if next.Tip.Number/tombstoneCheckEvery != p.offset.Tip.Number/tombstoneCheckEvery {
 		p.queueTombstones(batch)
 	}
-	return batch, nil
+	return nil
 }
 
 // Ground is what the very first block stands on: its parent, of which only number and hash are known. It is kept, so that the first block can be taken
-// back as well. There is none under block 0.
+// back as well. Nothing of it is in the rows, so there is nothing to prove. There is none under block 0.
 func Ground(first Block) (ground Block, exists bool) {
 	if first.Number == 0 || first.Parent.IsZero() {
 		return Block{}, false
 	}
-	ground.Number, ground.Hash = first.Number-1, first.Parent
+	ground.Number, ground.Hash, ground.Verified = first.Number-1, first.Parent, true
 	return ground, true
 }
 

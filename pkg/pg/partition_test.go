@@ -45,7 +45,7 @@ func TestRowsFollowTheFoldOverCommitsAndUndos(t *testing.T) {
 		}
 		kept, err := p.Kept(background)
 		must(rt, err)
-		if want := append([]pg.Block{{BlockRef: ground}}, h.blocks...); !reflect.DeepEqual(kept, want) {
+		if want := append([]pg.Block{{BlockRef: ground, Verified: true}}, h.blocks...); !reflect.DeepEqual(kept, want) {
 			rt.Fatalf("kept blocks %v, want %v", kept, want)
 		}
 	})
@@ -157,7 +157,8 @@ func TestOwnerPausedInsideAStep(t *testing.T) {
 
 // follow makes a block on a parent that creates rows.
 func follow(parent chain.BlockRef, rows ...perp.Row) pg.AppliedBlock {
-	b := pg.AppliedBlock{Block: pg.Block{BlockRef: chain.BlockRef{Number: parent.Number + 1, Hash: chain.Keccak256(parent.Hash[:]), Parent: parent.Hash}}}
+	ref := chain.BlockRef{Number: parent.Number + 1, Hash: chain.Keccak256(parent.Hash[:]), Parent: parent.Hash}
+	b := pg.AppliedBlock{Block: pg.Block{BlockRef: ref, Verified: true}}
 	for _, r := range rows {
 		b.Changes = append(b.Changes, pg.Change{After: r})
 	}

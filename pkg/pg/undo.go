@@ -20,6 +20,7 @@ var (
 
 	deleteUndo = register("delete undo", `DELETE FROM {state}.undo WHERE part = $1 AND block > $2`)
 	deleteKept = register("delete kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block > $2`)
+	undoDoubts = register("delete unproven", `DELETE FROM {state}.unproven WHERE part = $1 AND block > $2`)
 	findKept   = register("kept block", `SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 AND block = $2`)
 
 	// pruneTombstones forgets removed rows after a while; rev_floor tells readers that follow revisions what they can no longer see.
@@ -75,6 +76,7 @@ func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 		}
 		batch.Queue(deleteUndo.in(p.generation), next.Partition, ancestor.Number)
 		batch.Queue(deleteKept.in(p.generation), next.Partition, ancestor.Number)
+		batch.Queue(undoDoubts.in(p.generation), next.Partition, ancestor.Number)
 		return batch, nil
 	})
 }

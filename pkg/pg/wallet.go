@@ -23,7 +23,7 @@ const maxBooked = 1000
 
 // The fee's block hash comes from the record of its transaction: logs are identified by it, and rows of state know blocks by number. Whether a fee was
 // booked is asked of the primary key for each by itself (SELECT NOT EXISTS): as a join, without statistics, it would compare all fees of a block with
-// each other.
+// each other. A block that nobody has proven may still lose its logs, final or not: nothing of it is booked until it is proven.
 var bookFees = register("book fees", `WITH owner AS (
 		SELECT * FROM unnest($1::bytea[], $2::text[]) AS o (signer, agent)
 	), fee AS (
@@ -32,6 +32,8 @@ var bookFees = register("book fees", `WITH owner AS (
 		FROM {state}.keeper_fee f JOIN owner ON owner.signer = f.keeper
 			JOIN {state}.transaction t ON t.key = f.stamp_tx_hash AND t.tx_block = f.stamp_block AND t.deleted_at IS NULL
 		WHERE f.stamp_block >= $4 AND f.stamp_block <= $5 AND f.deleted_at IS NULL AND f.amount > 0
+			AND (SELECT NOT EXISTS (
+				SELECT FROM {state}.unproven u WHERE u.part = f.part AND u.block >= f.stamp_block::bigint AND u.first <= f.stamp_block::bigint))
 			AND (SELECT NOT EXISTS (
 				SELECT FROM keeper.commission c WHERE c.chain_id = $3 AND c.block_hash = t.tx_block_hash AND c.log_index = f.stamp_log))
 		ORDER BY f.stamp_block, f.stamp_log LIMIT $8
@@ -52,7 +54,7 @@ var bookFees = register("book fees", `WITH owner AS (
 	)
 	SELECT count(*), coalesce(max(block), 0) FROM booked`)
 
-// Book implements delayed.Books: it freezes the fees of final blocks of the active generation that were not booked before, and orders their release, each
+// Book implements delayed.Books: it freezes the fees of final and proven blocks of the active generation that were not booked before, and orders their release, each
 // fee with one entry and one delayed job, in one transaction.
 func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Booked, err error) {
 	signers, agents := make([][]byte, 0, len(b.Owners)), make([]string, 0, len(b.Owners))

@@ -147,6 +147,70 @@ func TestRebuildBooksNothingTwice(t *testing.T) {
 }
 
 // What a halted state says is not acted upon.
+// DLY-2: a fee of a block that nobody has proven is not booked, however final its number is: a correction may still take the log back. Once the block is
+// proven it is, be it that the proof comes in a commit of its own or with later blocks.
+func TestUnprovenFeesAreNotBooked(t *testing.T) {
+	db := pgtest.DB(t)
+	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	must(t, err)
+	one := follow(ground)
+	invented := follow(one.BlockRef, paying(1, follow(one.BlockRef).BlockRef, annSigner, 1_000_000)...)
+	invented.Verified = false
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 10, Blocks: []pg.AppliedBlock{one, invented}}))
+	finalize(t, p, invented.BlockRef)
+	book(t, db, 0)
+
+	must(t, p.Undo(t.Context(), pg.Rewind{Next: 20, Ancestor: one.BlockRef})) // a correction: the log did not exist
+	again := follow(one.BlockRef)
+	again.Attempt = 1
+	unproven := follow(again.BlockRef, paying(2, follow(again.BlockRef).BlockRef, annSigner, 7)...)
+	unproven.Attempt, unproven.Verified = 1, false
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 30, Blocks: []pg.AppliedBlock{again, unproven}}))
+	finalize(t, p, unproven.BlockRef)
+	book(t, db, 0)
+	other := unproven.Block
+	other.Attempt = 0
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 40, Proven: []pg.Block{other}})) // of another attempt
+	book(t, db, 0)
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 50, Proven: []pg.Block{unproven.Block}}))
+	if !p.Offset().Tip.Verified {
+		t.Error("the tip is proven, and is not called so")
+	}
+	book(t, db, 1)
+	last := follow(unproven.BlockRef, paying(3, follow(unproven.BlockRef).BlockRef, annSigner, 5)...)
+	last.Attempt, last.Verified = 1, false
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 60, Blocks: []pg.AppliedBlock{last}, Finalized: last.BlockRef, Proven: []pg.Block{last.Block}}))
+	book(t, db, 1)
+	sound(t, db)
+	wantWallets(t, db, "ann 0 12")
+}
+
+// A block that was never proven books nothing for as long as there is no proof, also when it can no longer be taken back; nor does a range of history.
+func TestUnprovenBlocksAreNotForgotten(t *testing.T) {
+	db := pgtest.DB(t)
+	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	must(t, err)
+	first := follow(ground)
+	unproven := follow(first.BlockRef, paying(1, follow(first.BlockRef).BlockRef, annSigner, 3)...)
+	unproven.Verified = false
+	blocks := []pg.AppliedBlock{first, unproven}
+	for range pg.UndoHorizon + 10 {
+		blocks = append(blocks, follow(blocks[len(blocks)-1].BlockRef))
+	}
+	tip := blocks[len(blocks)-1].BlockRef
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 10, Blocks: blocks[:20]}))
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 20, Blocks: blocks[20:], Finalized: tip}))
+	book(t, db, 0)
+
+	inside := follow(tip, paying(2, follow(tip).BlockRef, annSigner, 3)...)
+	history := follow(inside.BlockRef)
+	history.Before, history.Changes, history.Verified = tip, inside.Changes, false
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 30, Blocks: []pg.AppliedBlock{history}}))
+	book(t, db, 0)
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 40, Proven: []pg.Block{unproven.Block, history.Block}}))
+	book(t, db, 2)
+}
+
 func TestHaltedStateBooksNothing(t *testing.T) {
 	db := pgtest.DB(t)
 	blocks, p := paid(t, db, 1)

@@ -40,6 +40,16 @@ CREATE TABLE {state}.kept_block (
     PRIMARY KEY (part, block)
 );
 
+-- Blocks, and ranges of them, that nobody has proven yet. What cannot be taken back rests on none of them; one that is never proven stays here.
+CREATE TABLE {state}.unproven (
+    part    smallint NOT NULL,
+    first   bigint   NOT NULL, -- of a range its first block
+    block   bigint   NOT NULL,
+    hash    bytea    NOT NULL,
+    attempt integer  NOT NULL,
+    PRIMARY KEY (part, block)
+);
+
 -- The journal: each row as it was before a block touched it for the first time; NULL where there was none.
 CREATE TABLE {state}.undo (
     part  smallint NOT NULL,
