@@ -28,6 +28,7 @@ type audited struct {
 	stale       int // records of an epoch that was over
 	reorgs      []chain.Reorg
 	corrections []wire.Correction
+	proven      []wire.Proven
 	halt        *wire.Halt
 	ranges      []wire.RangeEnd
 	attempt     uint32         // the highest since the last range
@@ -235,6 +236,13 @@ func (a *audited) control(m wire.Message) error {
 		}
 		a.attempt = m.Attempt
 		a.corrections = append(a.corrections, m)
+	case wire.Proven:
+		at := slices.IndexFunc(a.blocks, func(b auditedBlock) bool { return b.end.Block.Hash == m.Block.Hash && b.end.Attempt == m.Attempt })
+		if at < 0 || a.blocks[at].end.Verified {
+			return fmt.Errorf("block %d, attempt %d is proven, and it is not on the branch, or was verified", m.Block.Number, m.Attempt)
+		}
+		a.blocks[at].end.Verified = true
+		a.proven = append(a.proven, m)
 	case wire.Halt:
 		if a.halt != nil || m.Reason == "" {
 			return errors.New("a second HALT, or one without a reason")

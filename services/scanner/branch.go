@@ -54,6 +54,13 @@ func (b *branch) has(ref chain.BlockRef) bool {
 	return ok && known.Hash == ref.Hash
 }
 
+// prove notes that a block is verified, if it is on the branch under this attempt.
+func (b *branch) prove(ref chain.BlockRef, attempt uint32) {
+	if known, on := b.at(ref.Number); on && known.Hash == ref.Hash && known.attempt == attempt {
+		b.blocks[ref.Number-b.oldest().Number].verified = true
+	}
+}
+
 // find returns the block of a hash.
 func (b *branch) find(hash chain.Hash) (placed, bool) {
 	i := slices.IndexFunc(b.blocks, func(p placed) bool { return p.Hash == hash })

@@ -45,6 +45,24 @@ func (t *tenure) correctable(f finding) (ancestor chain.BlockRef, possible bool)
 	return ancestor, true
 }
 
+// prove says to every partition that holds it unverified that a block is what it was said to be. What cannot be taken back waits for that.
+func (t *tenure) prove(ctx context.Context, f finding) error {
+	d := f.doubt
+	return t.each(func(st *stream) error {
+		known, on := st.branch.at(d.block.Number)
+		if !on || known.Hash != d.block.Hash || known.attempt != d.attempt || known.verified {
+			return nil
+		}
+		failpoint.Hit("scanner.proven.before")
+		if err := t.control(ctx, st, wire.Proven{Block: d.block, Attempt: d.attempt}); err != nil {
+			return fmt.Errorf("publishing that block %d is proven: %w", d.block.Number, err)
+		}
+		failpoint.Hit("scanner.proven.after")
+		st.branch.prove(d.block, d.attempt)
+		return nil
+	})
+}
+
 // takeBackWrong writes a CORRECTION under the tenure's attempt to a partition.
 func (t *tenure) takeBackWrong(ctx context.Context, st *stream, ancestor chain.BlockRef, reason string) error {
 	correction := wire.Correction{Reorg: chain.Reorg{Ancestor: ancestor, OldTip: st.branch.tip()}, Attempt: t.attempt, Reason: reason}

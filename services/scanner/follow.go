@@ -52,18 +52,40 @@ func (t *tenure) follow(ctx context.Context, heads <-chan chain.BlockRef) error 
 		if err := t.reach(ctx, head); err != nil {
 			return err
 		}
+		var err error
+		if head, err = t.next(ctx, heads); err != nil {
+			return err
+		}
+	}
+}
+
+// settle publishes a finding.
+func (t *tenure) settle(ctx context.Context, f finding) error {
+	act := t.prove
+	if f.wrong {
+		act = t.correct
+	}
+	if err := act(ctx, f); err != nil {
+		return err
+	}
+	t.doubts.settle(f.doubt)
+	close(f.published)
+	return nil
+}
+
+// next waits for a head, and settles what is found meanwhile about blocks without proof. After a correction it returns none: the blocks that were taken
+// back are to be published again at once.
+func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head chain.BlockRef, err error) {
+	for {
 		select {
 		case head = <-heads:
+			return head, context.Cause(ctx)
 		case f := <-t.findings:
-			if err := t.correct(ctx, f); err != nil {
-				return err
+			if err := t.settle(ctx, f); err != nil || f.wrong {
+				return chain.BlockRef{}, err
 			}
-			head = chain.BlockRef{}
 		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return chain.BlockRef{}, context.Cause(ctx)
 		}
 	}
 }

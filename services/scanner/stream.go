@@ -43,6 +43,8 @@ func (s *stream) apply(m wire.Message, meta wire.Meta, offset int64) error {
 		return s.correct(m.Ancestor, m.Attempt)
 	case wire.Finalized:
 		s.finalize(m.Block)
+	case wire.Proven:
+		s.branch.prove(m.Block, m.Attempt)
 	case wire.Halt:
 		s.halted = &m
 	}

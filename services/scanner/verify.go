@@ -13,12 +13,14 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// finding is a block on the topic that was found to say something else than its receipts prove.
+// finding is what became of a block that was published without proof: it is what its receipts prove, or something else.
 type finding struct {
 	doubt
 
-	reason   string
-	receipts []evm.Receipt // proven
+	wrong     bool
+	reason    string
+	receipts  []evm.Receipt // proven
+	published chan struct{} // closed once the topic says so
 }
 
 // doubt notes a block for proof if a partition holds it unverified.
@@ -45,8 +47,8 @@ func (t *tenure) doubtAll() {
 	}
 }
 
-// verify proves in the background what was published without proof, until ctx ends. A block that is proven to be what the topic says needs nothing
-// more; another one is handed to the publishing goroutine to be corrected.
+// verify proves in the background what was published without proof, until ctx ends. What it finds is handed to the publishing goroutine, which says that
+// the block is proven, or corrects it.
 func (t *tenure) verify(ctx context.Context) error {
 	tries := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second})
 	for tries.Next(ctx) {
@@ -76,43 +78,55 @@ func (t *tenure) verifyOpen(ctx context.Context) (settled bool, last error) {
 				return settled, err // nobody serves receipts: no use in asking for the others now
 			}
 			continue
-		case found != nil:
-			select {
-			case t.findings <- *found:
-			case <-ctx.Done():
-				return settled, context.Cause(ctx)
-			}
 		}
-		t.doubts.settle(d)
+		if err := t.hand(ctx, found); err != nil {
+			return settled, err
+		}
 		settled = true
 	}
 	return settled, last
 }
 
+// hand gives a finding to the publishing goroutine, and waits until it has been published.
+func (t *tenure) hand(ctx context.Context, f finding) error {
+	f.published = make(chan struct{})
+	select {
+	case t.findings <- f:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-f.published:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // examine compares a block on the topic with what its receipts prove. An error says that they could not be had, or prove nothing.
-func (t *tenure) examine(ctx context.Context, d doubt) (*finding, error) {
+func (t *tenure) examine(ctx context.Context, d doubt) (finding, error) {
 	block, err := t.chain.Block(ctx, d.block.Hash)
 	if err != nil {
-		return nil, err
+		return finding{}, err
 	}
 	receipts, err := t.collector.proof(ctx, block)
 	if err != nil {
-		return nil, err
+		return finding{}, err
 	}
 	logs := chosen(receipts, t.collector.filter)
 	txs, err := t.collector.transactions(ctx, block, receipts, logs)
 	if err != nil {
-		return nil, err
+		return finding{}, err
 	}
 	saidLogs, saidTxs, err := t.said(ctx, d)
 	if err != nil {
-		return nil, err
+		return finding{}, err
 	}
 	if slices.EqualFunc(saidLogs, logs, sameLog) && slices.EqualFunc(saidTxs, txs, sameTx) {
-		return nil, nil //nolint:nilnil // Nothing was found: that is the good case.
+		return finding{doubt: d}, nil
 	}
-	return &finding{d, fmt.Sprintf("published with %d logs and %d transactions, the receipts prove %d and %d%s",
-		len(saidLogs), len(saidTxs), len(logs), len(txs), likeCounts(saidLogs, logs)), receipts}, nil
+	return finding{doubt: d, wrong: true, receipts: receipts, reason: fmt.Sprintf("published with %d logs and %d transactions, the receipts prove %d and %d%s",
+		len(saidLogs), len(saidTxs), len(logs), len(txs), likeCounts(saidLogs, logs))}, nil
 }
 
 func likeCounts(said, proven []chain.Log) string {
