@@ -55,6 +55,8 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 		s.halt = &m
 	case wire.Finalized:
 		s.finalized = &m.Block
+	case wire.Proven:
+		s.proven = &m
 	default:
 		return step{}, false, a.refuse(r, "a %s does not belong into the log topic", meta.Kind)
 	}

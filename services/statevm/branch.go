@@ -55,6 +55,25 @@ func (b *branch) againstFinality(ref chain.BlockRef) bool {
 	return !b.finalized.Hash.IsZero() && ref.Number == b.finalized.Number && ref.Hash != b.finalized.Hash
 }
 
+// prove notes that a block is what it was said to be.
+func (b *branch) prove(p wire.Proven) {
+	for i := range b.kept {
+		if b.kept[i].Hash == p.Block.Hash && b.kept[i].Attempt == p.Attempt {
+			b.kept[i].Verified = true
+		}
+	}
+}
+
+// unproven finds the oldest block up to a number that nobody has proven and that can still be taken back: the oldest one that is kept cannot.
+func (b *branch) unproven(number uint64) (pg.Block, bool) {
+	for i, k := range b.kept {
+		if i > 0 && k.Number <= number && !k.Verified {
+			return k, true
+		}
+	}
+	return pg.Block{}, false
+}
+
 // share judges a block or a range.
 func (b *branch) share(s *share) (verdict, error) {
 	if s.isRange() {

@@ -175,6 +175,31 @@ func (x *exchange) breakPromise(depth int, look func()) {
 	}
 }
 
+// deceive publishes a block without proof, of which messages are missing, and others above it, right ones, until a correction or a reorg takes all of
+// them back.
+func (x *exchange) deceive(above int, corrected bool) {
+	x.t.Helper()
+	ref := x.next()
+	told := x.happen(ref, 3)
+	told = slices.DeleteFunc(told, func(routed) bool { return x.random.IntN(2) == 0 })
+	x.publish(wire.BlockEnd{Block: ref}, told)
+	for range above {
+		x.grow(3)
+	}
+	if corrected {
+		x.correct(above + 1)
+	} else {
+		x.reorg(above + 1)
+	}
+}
+
+// prove says of the newest blocks that they are proven, be it news or not.
+func (x *exchange) prove(blocks int) {
+	for _, ref := range x.blocks[max(0, len(x.blocks)-blocks):] {
+		x.everywhere(wire.Proven{Block: ref, Attempt: uint32(x.random.IntN(int(x.spare) + 1))})
+	}
+}
+
 // transaction lets a trader act, applies it to the book and returns what a scanner says about it.
 func (x *exchange) transaction(ref chain.BlockRef, position uint32, index *uint32) []routed {
 	key, logs := x.act()

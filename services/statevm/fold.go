@@ -113,6 +113,9 @@ func touches(steps []step) []perp.RowKey {
 
 // fold applies what happened in a share.
 func (w *workingSet) fold(s *share) (pg.AppliedBlock, error) {
+	if s.fault != nil {
+		return pg.AppliedBlock{}, s.fault
+	}
 	for _, h := range s.happenings {
 		for _, e := range h.events {
 			err := perp.Apply(w, e)

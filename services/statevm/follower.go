@@ -28,7 +28,8 @@ type follower struct {
 	intake    *intake // nil before the first begin
 	branch    branch
 	rows      *workingSet
-	pending   []step // shares and finalized blocks not yet committed, in order
+	pending   []step // shares, finalized and proven blocks not yet committed, in order
+	stuck     *contradiction
 }
 
 // run follows until the partition halts, another process takes it, or ctx ends. Everything else is waited out.
@@ -74,7 +75,7 @@ func (f *follower) begin(ctx context.Context) error {
 		return err
 	}
 	at := f.partition.Offset()
-	f.branch, f.pending = branch{kept: kept, finalized: at.Finalized}, nil
+	f.branch, f.pending, f.stuck = branch{kept: kept, finalized: at.Finalized}, nil, nil
 	f.intake = startIntake(ctx, f.open(at.Next), assembler{epoch: at.Epoch}, f.decoder, f.limit)
 	f.log.Info().Int64("offset", at.Next).Uint64("block", at.Tip.Number).Uint64("epoch", at.Epoch).Msg("following")
 	f.stands()
@@ -112,6 +113,9 @@ func (f *follower) advance(ctx context.Context) error {
 	}
 	if read.err != nil {
 		return f.stopAt(ctx, read.err)
+	}
+	if f.stuck != nil {
+		return nil // the offset stays where it is: a successor has to meet the same
 	}
 	return f.flush(ctx, last)
 }
@@ -156,7 +160,7 @@ func (f *follower) flush(ctx context.Context, last step) error {
 		f.noteCommit()
 		f.metrics.applied(len(commit.Blocks), time.Since(began))
 	}
-	return halted
+	return f.wait(ctx, halted)
 }
 
 // fold applies the pending steps in memory. When one of them halts, what it returns is everything before, with the offset and the epoch as they were
@@ -169,12 +173,15 @@ func (f *follower) fold(ctx context.Context, pending []step) (commit pg.Commit, 
 		return commit, err
 	}
 	for _, s := range pending {
-		if s.finalized != nil {
+		switch {
+		case s.finalized != nil:
 			commit.Finalized = *s.finalized
-		} else {
+		case s.proven != nil:
+			commit.Proven = append(commit.Proven, pg.Block{BlockRef: s.proven.Block, Attempt: s.proven.Attempt})
+		default:
 			block, err := f.rows.fold(s.share)
 			if err != nil {
-				return commit, err
+				return commit, &contradiction{at: s.share.last, cause: err}
 			}
 			commit.Blocks = append(commit.Blocks, block)
 		}
@@ -207,9 +214,13 @@ func (f *follower) stands() {
 	at := f.partition.Offset()
 	f.metrics.stands(at)
 	f.metrics.stuck(at.Halted != "")
-	if at.Halted != "" {
+	f.metrics.waits(f.stuck != nil)
+	switch {
+	case at.Halted != "":
 		f.ready("halted: " + at.Halted)
-		return
+	case f.stuck != nil:
+		f.ready(f.stuck.String())
+	default:
+		f.ready("")
 	}
-	f.ready("")
 }

@@ -62,7 +62,7 @@ func next(ctx context.Context, reader *bus.Reader, records *assembler, decoder D
 	for _, r := range read {
 		s, complete, err := records.take(r)
 		if err == nil && s.share != nil {
-			err = s.share.decode(decoder)
+			s.share.fault = s.share.decode(decoder)
 		}
 		if err != nil {
 			p.err = err

@@ -8,14 +8,22 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
 )
 
-// judge does with a step what the rule says: shares wait for the next flush, whatever takes blocks back takes them along.
+// judge does with a step what the rule says: shares wait for the next flush, and are committed before whatever takes blocks back.
 func (f *follower) judge(ctx context.Context, s step) error {
 	if err := f.allowed(s); err != nil {
 		return err
 	}
+	if s.commands() {
+		if err := f.flushPending(ctx); err != nil {
+			return err
+		}
+	}
 	switch {
+	case f.stuck != nil:
+		return f.await(ctx, s)
 	case s.share != nil:
 		return f.extend(s)
 	case s.reorg != nil:
@@ -26,6 +34,9 @@ func (f *follower) judge(ctx context.Context, s step) error {
 		return f.halt(ctx, s)
 	case s.finalized != nil:
 		return f.finalize(s)
+	case s.proven != nil:
+		f.branch.prove(*s.proven)
+		f.pending = append(f.pending, s)
 	}
 	return nil
 }
@@ -57,9 +68,6 @@ func (f *follower) reorg(ctx context.Context, s step) error {
 	case err != nil || v == skip && !lifts:
 		return err
 	case v == skip: // there is nothing to take back, but a halt or what was called final
-		if err := f.flushPending(ctx); err != nil {
-			return err
-		}
 		return f.undo(ctx, s, f.partition.Offset().Tip.BlockRef, true)
 	}
 	return f.undo(ctx, s, s.reorg.Ancestor, s.reorg.Accepted)
@@ -76,9 +84,6 @@ func (f *follower) correct(ctx context.Context, s step) error {
 }
 
 func (f *follower) undo(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
-	if err := f.flushPending(ctx); err != nil {
-		return err
-	}
 	from := f.partition.Offset().Tip
 	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Epoch: s.epoch, Ancestor: to, Accepted: accepted}); err != nil {
 		return fmt.Errorf("undoing blocks %d to %d: %w", to.Number+1, from.Number, err)
@@ -93,10 +98,7 @@ func (f *follower) undo(ctx context.Context, s step, to chain.BlockRef, accepted
 
 // halt notes what the scanner has found out, for everybody; the partition goes on reading, for the reorg that the operator accepts.
 func (f *follower) halt(ctx context.Context, s step) error {
-	if err := f.flushPending(ctx); err != nil {
-		return err
-	}
-	reason := storable(fmt.Sprintf("block %d %s: %s", s.halt.Block.Number, s.halt.Block.Hash, s.halt.Reason))
+	reason := reasonOf(*s.halt)
 	failpoint.Hit("statevm.halt.before")
 	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Epoch: s.epoch, Halted: reason}); err != nil {
 		return err
@@ -105,6 +107,10 @@ func (f *follower) halt(ctx context.Context, s step) error {
 	f.log.Error().Str("reason", reason).Msg("the chain has broken a promise: nobody may act until the operator accepts a reorg")
 	f.noteCommit()
 	return nil
+}
+
+func reasonOf(h wire.Halt) string {
+	return storable(fmt.Sprintf("block %d %s: %s", h.Block.Number, h.Block.Hash, h.Reason))
 }
 
 func (f *follower) finalize(s step) error {

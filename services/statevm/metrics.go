@@ -17,6 +17,7 @@ type Metrics struct {
 	blockTime *prometheus.GaugeVec
 	offset    *prometheus.GaugeVec
 	halted    *prometheus.GaugeVec
+	waiting   *prometheus.GaugeVec
 	blocks    *prometheus.CounterVec
 	undos     *prometheus.CounterVec
 	unblocks  *prometheus.CounterVec
@@ -41,6 +42,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		blockTime: gauge("statevm_block_timestamp_seconds", "Time of the last block committed, Unix seconds; time() minus this is the lag."),
 		offset:    gauge("statevm_offset", "Offset of the first record not yet committed."),
 		halted:    gauge("statevm_halted", "1 while a partition cannot go on; readiness says why."),
+		waiting:   gauge("statevm_waiting_for_proof", "1 while a partition waits for the proof or the correction of a block that contradicts its rows."),
 		blocks:    counter("statevm_blocks_total", "Blocks committed.", "generation", "partition"),
 		undos:     counter("statevm_undos_total", "Reorgs undone.", "generation", "partition"),
 		unblocks:  counter("statevm_undone_blocks_total", "Blocks taken back by reorgs.", "generation", "partition"),
@@ -50,7 +52,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "statevm_commit_seconds", Help: "Time to decode, apply and commit what was read at once.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}),
 	}
-	reg.MustRegister(m.block, m.finalized, m.blockTime, m.offset, m.halted, m.blocks, m.undos, m.unblocks, m.events, m.lost, m.seconds)
+	reg.MustRegister(m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting, m.blocks, m.undos, m.unblocks, m.events, m.lost, m.seconds)
 	return m
 }
 
@@ -106,17 +108,20 @@ func (m *partitionMetrics) counted(steps []step) {
 
 func (m *partitionMetrics) fenced() { m.lost.WithLabelValues(m.labels...).Inc() }
 
-func (m *partitionMetrics) stuck(is bool) {
-	value := 0.0
+func (m *partitionMetrics) stuck(is bool) { m.halted.WithLabelValues(m.labels...).Set(flag(is)) }
+
+func (m *partitionMetrics) waits(is bool) { m.waiting.WithLabelValues(m.labels...).Set(flag(is)) }
+
+func flag(is bool) float64 {
 	if is {
-		value = 1
+		return 1
 	}
-	m.halted.WithLabelValues(m.labels...).Set(value)
+	return 0
 }
 
 // forget drops what is another process's to report from now on.
 func (m *partitionMetrics) forget() {
-	for _, gauge := range []*prometheus.GaugeVec{m.block, m.finalized, m.blockTime, m.offset, m.halted} {
+	for _, gauge := range []*prometheus.GaugeVec{m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting} {
 		gauge.DeleteLabelValues(m.labels...)
 	}
 }

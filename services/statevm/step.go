@@ -17,12 +17,16 @@ type step struct {
 	correction *wire.Correction
 	halt       *wire.Halt
 	finalized  *chain.BlockRef
+	proven     *wire.Proven
 }
 
 // moves tells whether a step does more than move the offset.
 func (s step) moves() bool {
-	return s.share != nil || s.reorg != nil || s.correction != nil || s.halt != nil || s.finalized != nil
+	return s.share != nil || s.finalized != nil || s.proven != nil || s.commands()
 }
+
+// commands tells whether a step takes blocks back, or halts: what waits is committed before it.
+func (s step) commands() bool { return s.reorg != nil || s.correction != nil || s.halt != nil }
 
 // share is what one partition got of a block, or of a range of finalized blocks, checked against its end.
 type share struct {
@@ -33,6 +37,7 @@ type share struct {
 	records    []bus.Record // that messages were read from, one each
 	messages   []wire.Message
 	happenings []happening // what the messages say, once decoded
+	fault      error       // why they cannot be decoded
 }
 
 // isRange tells ranges from blocks.

@@ -19,7 +19,7 @@ import (
 )
 
 // PIPE-3, PIPE-7, PIPE-8: over whatever a scanner writes (ranges, blocks, reorgs of any depth, corrections, also below the finalized block, halts and
-// what lifts them, repeated batches, a replaced scanner that still writes), with one partition and with four, in steps of
+// what lifts them, blocks that lack what later ones build on, repeated batches, a replaced scanner that still writes), with one partition and with four, in steps of
 // whatever size, the rows are those of a pure fold at every watermark looked at.
 func TestStreamsFollowTheFold(t *testing.T) {
 	s := newSite(t)
@@ -31,11 +31,15 @@ func TestStreamsFollowTheFold(t *testing.T) {
 		}
 		x.grow(rapid.IntRange(0, 3).Draw(rt, "transactions"))
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
-			switch rapid.SampledFrom([]string{"grow", "grow", "grow", "reorg", "correct", "break", "repeat", "finalize", "succeed", "look"}).Draw(rt, "step") {
+			switch rapid.SampledFrom([]string{"grow", "grow", "grow", "deceive", "prove", "reorg", "correct", "break", "repeat", "finalize", "succeed", "look"}).Draw(rt, "step") {
 			case "grow":
 				for range rapid.IntRange(1, 6).Draw(rt, "blocks") {
 					x.grow(rapid.IntRange(0, 4).Draw(rt, "transactions"))
 				}
+			case "deceive":
+				x.deceive(rapid.IntRange(0, 4).Draw(rt, "above"), rapid.Bool().Draw(rt, "corrected"))
+			case "prove":
+				x.prove(rapid.IntRange(1, 4).Draw(rt, "blocks"))
 			case "reorg":
 				if most := int(x.tip().Number - max(x.final.Number, x.floor)); most > 0 {
 					x.reorg(rapid.IntRange(1, most).Draw(rt, "depth"))

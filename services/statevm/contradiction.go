@@ -1,0 +1,136 @@
+package statevm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/pg"
+)
+
+// contradiction is a block that cannot be applied: it cannot be decoded, or what it says does not fit the rows. Among proven blocks that is the end of what
+// this build understands, and the partition halts. While it, or a block below it, is published without proof, the record that takes the cause back may
+// stand a few records further on: the partition reads on without applying anything, until then.
+type contradiction struct {
+	at       pg.Block
+	cause    error
+	unproven pg.Block // the oldest block that may be the cause
+	halted   string   // what a HALT said meanwhile
+}
+
+func (c *contradiction) Error() string { return c.cause.Error() }
+
+func (c *contradiction) Unwrap() error { return c.cause }
+
+func (c *contradiction) String() string {
+	return fmt.Sprintf("waiting for the proof or the correction of block %d %s, which was published without proof: %v", c.unproven.Number, c.unproven.Hash, c.cause)
+}
+
+// wait begins to wait where a step failed on what nobody has proven. It returns what cannot be waited out.
+func (f *follower) wait(ctx context.Context, err error) error {
+	c, is := errors.AsType[*contradiction](err)
+	if !is {
+		return err
+	}
+	doubted, provisional := f.branch.unproven(c.at.Number)
+	if !provisional {
+		return c.cause
+	}
+	c.unproven, f.stuck = doubted, c
+	f.log.Warn().Err(c.cause).Uint64("block", c.at.Number).Uint64("unproven", doubted.Number).Stringer("hash", doubted.Hash).
+		Msg("a block contradicts the rows; waiting for the proof or the correction of what was published without proof")
+	f.stands()
+	return f.reload(ctx) // what the block did before it failed is forgotten
+}
+
+// await judges a step while the partition is stuck: the branch grows and shrinks with what is read, and the rows stay as they are. It ends with the block
+// being taken back, or with an error once everything below it is proven, or can no longer be taken back.
+func (f *follower) await(ctx context.Context, s step) error {
+	switch {
+	case s.share != nil:
+		if v, err := f.branch.share(s.share); err != nil {
+			return err
+		} else if v == apply {
+			f.branch.extend(s.share)
+		}
+	case s.finalized != nil:
+		if v, err := f.branch.finalize(*s.finalized); err != nil {
+			return err
+		} else if v == apply {
+			f.branch.raise(*s.finalized)
+		}
+	case s.proven != nil:
+		f.branch.prove(*s.proven)
+	case s.halt != nil:
+		f.stuck.halted = reasonOf(*s.halt)
+	case s.reorg != nil:
+		return f.awaitReorg(ctx, s)
+	case s.correction != nil:
+		if v, err := f.branch.correction(*s.correction); err != nil || v == skip {
+			return err
+		}
+		return f.takeBack(ctx, s, s.correction.Ancestor, false)
+	}
+	doubted, provisional := f.branch.unproven(f.stuck.at.Number)
+	if !provisional {
+		return f.stuck.cause
+	}
+	if doubted.Hash != f.stuck.unproven.Hash {
+		f.stuck.unproven = doubted
+		f.stands()
+	}
+	return nil
+}
+
+func (f *follower) awaitReorg(ctx context.Context, s step) error {
+	v, err := f.branch.reorg(*s.reorg)
+	if err != nil {
+		return err
+	}
+	if s.reorg.Accepted {
+		f.stuck.halted = ""
+	}
+	if v == skip {
+		return nil
+	}
+	return f.takeBack(ctx, s, s.reorg.Ancestor, s.reorg.Accepted)
+}
+
+// takeBack takes blocks back while the partition is stuck. If the one that it is stuck at goes with them, the rows follow, and work goes on.
+func (f *follower) takeBack(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
+	if to.Number >= f.stuck.at.Number {
+		f.branch.rewind(to, accepted)
+		return nil
+	}
+	halted := f.stuck.halted
+	f.stuck = nil
+	f.log.Info().Uint64("block", to.Number).Stringer("hash", to.Hash).Msg("what contradicted the rows is taken back; going on")
+	if err := f.leave(ctx, s, to, accepted); err != nil {
+		return err
+	}
+	if halted == "" {
+		return nil
+	}
+	failpoint.Hit("statevm.halt.before")
+	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Epoch: s.epoch, Halted: halted}); err != nil {
+		return err
+	}
+	f.noteCommit()
+	return nil
+}
+
+// leave brings the rows back to a block at or below their tip, and the offset behind the record that asked for it. Before the very first block there is
+// nothing to bring back.
+func (f *follower) leave(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
+	if !f.partition.Offset().Tip.Hash.IsZero() {
+		return f.undo(ctx, s, to, accepted)
+	}
+	f.branch.rewind(to, accepted)
+	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Epoch: s.epoch}); err != nil {
+		return err
+	}
+	f.noteCommit()
+	return f.reload(ctx)
+}
