@@ -9,5 +9,5 @@
 //
 // # Not guaranteed
 //
-// That executing succeeds: the price of execution, callbacks and swaps are only known to the contract. The sender simulates before it sends.
+// That executing succeeds: the price of execution, callbacks and what a decrease pays out are only known to the contract. The sender simulates before it sends.
 package due

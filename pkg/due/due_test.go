@@ -131,20 +131,6 @@ func TestFrozenOrdersNeedTheRole(t *testing.T) {
 	}
 }
 
-// Limit swaps are for holders of the role too, also while they are not frozen, and not before their time.
-func TestLimitSwapsNeedTheRole(t *testing.T) {
-	m := moment()
-	m.Rules.FrozenRole = true
-	swap := order(perp.LimitSwap, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} })
-	if d := m.Order(swap, perp.Position{}); !d.Due || !d.Job.Frozen || d.Job.BirthMs != nowMs-10_000 {
-		t.Errorf("%+v", d)
-	}
-	swap.ValidFromTime = perp.U64(nowMs/1000 + 1)
-	if d := m.Order(swap, perp.Position{}); d.Due {
-		t.Errorf("before its time: %s", d.Why)
-	}
-}
-
 func TestJobCarriesWhatTheSenderNeeds(t *testing.T) {
 	m := moment()
 	o := order(perp.MarketIncrease, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} })

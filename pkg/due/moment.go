@@ -43,8 +43,9 @@ type Moment struct {
 	// At is the second decisions are made for; zero = that of the newest of block and reports, because what is decided now is executed later than both.
 	At uint64
 
-	once sync.Once
-	view *perp.View
+	once   sync.Once
+	priced map[chain.Address]perp.Price
+	view   *perp.View
 }
 
 // Seconds is the second decisions are made for.
@@ -61,14 +62,22 @@ func (m *Moment) Seconds() uint64 {
 
 // View is the venue's risk at the moment.
 func (m *Moment) View() *perp.View {
-	m.once.Do(func() {
-		prices := make(map[chain.Address]perp.Price, len(m.Quotes))
-		for token, q := range m.Quotes {
-			prices[token] = q.Price
-		}
-		m.view = perp.NewView(perp.Circumstances{Rows: m.Rows, Prices: prices, Time: m.Seconds(), FireRatio: m.Rules.FireRatio})
-	})
+	m.once.Do(m.look)
 	return m.view
+}
+
+// prices are those of all tokens with a report that may be judged with.
+func (m *Moment) prices() map[chain.Address]perp.Price {
+	m.once.Do(m.look)
+	return m.priced
+}
+
+func (m *Moment) look() {
+	m.priced = make(map[chain.Address]perp.Price, len(m.Quotes))
+	for token, q := range m.Quotes {
+		m.priced[token] = q.Price
+	}
+	m.view = perp.NewView(perp.Circumstances{Rows: m.Rows, Prices: m.priced, Time: m.Seconds(), FireRatio: m.Rules.FireRatio})
 }
 
 // Market returns a market.

@@ -41,19 +41,19 @@ func (m *Moment) marketOrder(o perp.Order, d Decision) Decision {
 	return d.yes(m, "market order")
 }
 
-// waitingOrder is due while the newest report meets its trigger. One whose price is not acceptable would be frozen, and waits instead.
+// waitingOrder is due while the newest report meets its trigger. One whose price is not acceptable, or whose swap gives too little, would be frozen, and waits
+// instead. What a decrease comes to is not worked out: where its output is too little, the venue freezes it.
 func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) Decision {
 	if needsPosition(o.OrderType) && position.Status != perp.Active {
 		return d.not("its position is not open: executing it would revert")
 	}
 	if o.OrderType.IsSwap() {
-		if window, newest := perp.OrderWindow(o, position, m.Expiration()), m.newest(d.Job.Tokens); !window.Holds(newest) {
-			return d.not("it takes reports from second %d on, and the newest of its tokens is of second %d", window.From, newest)
-		}
-		d.Job.BirthMs = o.Birth.TimeMs
-		return d.yes(m, "limit swap; only the contract knows its output")
+		return m.limitSwap(o, d)
 	}
 	market, _ := m.Market(o.Market)
+	if perp.Disabled(m.Rows, o.Market) {
+		return d.not("market %s is disabled: the venue would freeze the order", o.Market)
+	}
 	index, err := m.index(market)
 	if err != nil {
 		return d.not("%v", err)
@@ -67,6 +67,11 @@ func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) 
 	if !perp.Acceptable(o, index.Price) {
 		return d.not("the price of %s is %s to %s, worse than the acceptable price %s: the venue would freeze the order",
 			market.IndexToken, index.Min, index.Max, o.AcceptablePrice)
+	}
+	if o.OrderType.IsIncrease() && (len(o.SwapPath) > 0 || !o.MinOutputAmount.IsZero()) {
+		if err := m.collateral(o, market, d.Job.Tokens); err != nil {
+			return d.not("%v", err)
+		}
 	}
 	return d.yes(m, "index price %s..%s meets trigger %s", index.Min, index.Max, o.TriggerPrice)
 }

@@ -151,3 +151,35 @@ func (s Swap) Creatable(rows Rows) error {
 	_, err := swapMarkets(rows, s.Path)
 	return err
 }
+
+// Disabled reports whether the venue executes nothing in a market at present (IS_MARKET_DISABLED).
+func Disabled(rows Rows, market chain.Address) bool {
+	return !ledger{rows: rows}.word(marketDisabledKey, market.Hash()).IsZero()
+}
+
+// SwapTerms is what bounds a swap of one token in a market: the pool's two amounts, the lowest fee, and by how much a swap that balances the pool may be
+// rewarded: what its imbalance in USD, raised to Exponent, comes to times Reward. Factors have 30 decimals.
+type SwapTerms struct {
+	TokenOut         chain.Address
+	PoolIn, PoolOut  Uint
+	LeastFee         Uint
+	Reward, Exponent Uint
+}
+
+// SwapTermsOf reads the terms of a market. There are none where it is unknown, has no such token, or only one.
+func SwapTermsOf(rows Rows, market, tokenIn chain.Address) (t SwapTerms, known bool) {
+	m, known := rows.Get(RowKey{Markets, market.Hash()}).(Market)
+	if !known || m.LongToken == m.ShortToken || tokenIn != m.LongToken && tokenIn != m.ShortToken {
+		return t, false
+	}
+	l := ledger{rows: rows, market: m}
+	c := l.swapCurve()
+	t = SwapTerms{
+		TokenOut: m.LongToken, LeastFee: l.sided(swapFeeFactorKey, true).Min(l.sided(swapFeeFactorKey, false)), Reward: c.factor[1], Exponent: c.exponent,
+	}
+	if tokenIn == m.LongToken {
+		t.TokenOut = m.ShortToken
+	}
+	t.PoolIn, t.PoolOut = l.measure(PoolAmount, tokenIn, false).Value.Uint(), l.measure(PoolAmount, t.TokenOut, false).Value.Uint()
+	return t, true
+}

@@ -24,9 +24,9 @@ type births struct {
 // run is a condition that holds: since when, and when it was last looked at, in seconds of the reports.
 type run struct{ since, seen uint64 }
 
-// momentKey names a moment of the past: a market's reports as they were in a second.
+// momentKey names a moment of the past: the reports of some tokens as they were in a second. Jobs of one market may ask for different tokens, by their paths.
 type momentKey struct {
-	market chain.Address
+	tokens string
 	second uint64
 }
 
@@ -62,7 +62,7 @@ func (b *births) since(d due.Decision, now *due.Moment, second uint64, was func(
 			return last.since
 		}
 		earlier, reported := b.quotes.before(d.Job.Tokens, first)
-		if second-first >= longest || !reported || !was(b.moment(now, d.Job.Market, d.Job.Tokens, earlier)) {
+		if second-first >= longest || !reported || !was(b.moment(now, d.Job.Tokens, earlier)) {
 			return first
 		}
 		first = earlier
@@ -70,8 +70,11 @@ func (b *births) since(d due.Decision, now *due.Moment, second uint64, was func(
 }
 
 // moment is the state of now with the reports of then.
-func (b *births) moment(now *due.Moment, market chain.Address, tokens []chain.Address, second uint64) *due.Moment {
-	key := momentKey{market, second}
+func (b *births) moment(now *due.Moment, tokens []chain.Address, second uint64) *due.Moment {
+	key := momentKey{second: second}
+	for _, token := range tokens {
+		key.tokens += string(token[:])
+	}
 	m, known := b.moments[key]
 	if !known {
 		m = &due.Moment{

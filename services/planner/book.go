@@ -19,13 +19,14 @@ type book struct {
 	armed    perp.Uint // the index yields positions below this margin ratio
 	index    *liquidation.Index
 	orders   map[chain.Hash]perp.Order
+	swaps    *due.Swaps                   // limit swaps, which have no market of their own
 	requests map[chain.Hash]chain.Address // the market each of them is in
 	markets  map[chain.Address]*marketBook
 	glvs     due.Glvs
 	byToken  map[chain.Address][]chain.Address // the markets whose jobs a token's price decides
 }
 
-// marketBook is what waits in one market. What has no market of its own (limit swaps) is in that of the zero address.
+// marketBook is what waits in one market. What has no market of its own (market swaps) is in that of the zero address.
 type marketBook struct {
 	triggers due.Triggers                // orders that wait for a price
 	prompt   map[chain.Hash]perp.Order   // orders that are due at once
@@ -34,7 +35,7 @@ type marketBook struct {
 
 func newBook(armed perp.Uint) *book {
 	return &book{
-		rows: rowIndex{}, armed: armed, index: liquidation.NewIndex(armed), orders: map[chain.Hash]perp.Order{},
+		rows: rowIndex{}, armed: armed, index: liquidation.NewIndex(armed), orders: map[chain.Hash]perp.Order{}, swaps: new(due.Swaps),
 		requests: map[chain.Hash]chain.Address{}, markets: map[chain.Address]*marketBook{}, byToken: map[chain.Address][]chain.Address{},
 	}
 }
@@ -61,11 +62,14 @@ func (b *book) putOrder(o perp.Order) {
 	}
 	b.orders[o.Key] = o
 	m := b.market(o.Market)
-	if o.OrderType.IsMarket() || o.OrderType.IsSwap() {
+	switch {
+	case o.OrderType.IsMarket():
 		m.prompt[o.Key] = o
-		return
+	case o.OrderType.IsSwap():
+		b.swaps.Put(o)
+	default:
+		m.triggers.Put(o)
 	}
-	m.triggers.Put(o)
 }
 
 func (b *book) removeOrder(key chain.Hash) {
@@ -73,6 +77,7 @@ func (b *book) removeOrder(key chain.Hash) {
 		m := b.market(old.Market)
 		delete(m.prompt, key)
 		m.triggers.Remove(key)
+		b.swaps.Remove(key)
 		delete(b.orders, key)
 	}
 }
@@ -100,8 +105,14 @@ func (b *book) reached(tokens map[chain.Address]bool) map[chain.Address]bool {
 			markets[m] = true
 		}
 	}
+	if b.swaps.Follows(b.rows, tokens) {
+		markets[noMarket] = true
+	}
 	return markets
 }
+
+// noMarket is that of orders that only swap.
+var noMarket chain.Address
 
 // everything returns all markets in which anything waits.
 func (b *book) everything() map[chain.Address]bool {

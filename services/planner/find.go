@@ -40,6 +40,9 @@ func (f *finder) find(market chain.Address, m *due.Moment) (jobs []job.Job, fail
 	if quote, reported := f.indexQuote(market, m); reported {
 		waiting.triggers.Reached(quote.Price, func(o perp.Order) { jobs = f.order(jobs, m, o) })
 	}
+	if market == noMarket {
+		f.book.swaps.Reached(m, func(o perp.Order) { jobs = f.order(jobs, m, o) })
+	}
 	for _, o := range waiting.prompt {
 		jobs = f.order(jobs, m, o)
 	}

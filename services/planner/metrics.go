@@ -52,7 +52,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		skew:  gauge("planner_partition_skew_blocks", "By how many blocks the foremost partition is ahead of the watermark."),
 		mode:  gauge("planner_mode", "How nervous the markets are: 0 normal, 1 volatile (5 % within the window), 2 extreme (10 %)."),
 		missed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "planner_index_miss_total", Help: "Liquidatable positions that a sweep found and the index had missed. Must be 0.",
+			Name: "planner_index_miss_total", Help: "Liquidatable positions and limit swaps in reach that a sweep found and the index had missed. Must be 0.",
 		}),
 		expired: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "planner_expired_total", Help: "Market orders and requests that expired in the venue's eyes before any keeper had executed them.",

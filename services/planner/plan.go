@@ -9,6 +9,7 @@ import (
 	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/perp"
 )
 
 // again is how long the planner waits after a failed pass before the next.
@@ -168,6 +169,10 @@ func (p *Planner) sweep(ctx context.Context) error {
 		p.log.Error().Stringer("position", missed.Position.PositionKey).Uint64("block", m.Block.Number).
 			Msg("the index missed a liquidatable position: it would have been found by the sweep alone")
 	}
+	p.book.swaps.Missed(m, func(o perp.Order) {
+		p.metrics.missed.Inc()
+		p.log.Error().Stringer("order", o.Key).Uint64("block", m.Block.Number).Msg("the index missed a limit swap that is due: it was found by the sweep alone")
+	})
 	p.metrics.swept(swept, time.Since(began))
 	if err := p.everything(ctx); err != nil {
 		return err
