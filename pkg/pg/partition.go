@@ -65,6 +65,9 @@ func (db *DB) Claim(ctx context.Context, r ClaimRequest) (*Partition, error) {
 }
 
 func checkGeneration(ctx context.Context, tx pgx.Tx, r ClaimRequest) error {
+	if r.Partition < 0 || r.Partition >= r.Partitions {
+		return fmt.Errorf("there are %d: %w (the number is fixed; restore the topic or rebuild)", r.Partitions, ErrSchema)
+	}
 	var layout, partitions int
 	err := tx.QueryRow(ctx, lockGeneration.sql(), r.Generation).Scan(&layout, &partitions)
 	switch {

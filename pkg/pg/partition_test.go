@@ -2,6 +2,7 @@ package pg_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -360,6 +361,24 @@ func TestClaimChecksTheGeneration(t *testing.T) {
 	must(t, db.CreateGeneration(t.Context(), 2))
 	if _, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 2, Partition: 1, Partitions: 8}); err != nil {
 		t.Errorf("a new generation may have another number of partitions: %v", err)
+	}
+}
+
+// A partition that somebody has added to the topic is nobody's: its offset row would keep the state from ever being level again (PIPE-7).
+func TestNoClaimBeyondTheLastPartition(t *testing.T) {
+	db := pgtest.DB(t)
+	for i := range 2 {
+		p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partition: i, Partitions: 2})
+		must(t, err)
+		must(t, p.Commit(t.Context(), pg.Commit{Next: 10, Blocks: []pg.AppliedBlock{follow(ground)}}))
+	}
+	for _, none := range []int{-1, 2} {
+		if _, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partition: none, Partitions: 2}); !errors.Is(err, pg.ErrSchema) {
+			t.Errorf("partition %d of 2: %v", none, err)
+		}
+	}
+	if s, err := db.Standing(t.Context()); err != nil || !s.Level() {
+		t.Errorf("level: %t, %v", s.Level(), err)
 	}
 }
 
