@@ -83,9 +83,17 @@ type found struct {
 	verified bool
 }
 
-// complete makes a block's content of what was found. It must be called in the order of the chain: owners are learnt on the way.
+// complete makes a block's content of what was found. It must be called in the order of the chain: owners are learnt on the way. Logs that nobody can route
+// are the end of what this build understands, if they are proven; else they are the word of one endpoint, and another one is asked the next time.
 func (c *collector) complete(ctx context.Context, f found, words []wire.Param) (content, error) {
 	logs, err := c.route(ctx, f.block, f.logs)
+	if unroutable, is := errors.AsType[*unroutableError](err); is {
+		if f.verified {
+			return content{}, retry.Stop(err)
+		}
+		c.chain.Suspect(f.block.Hash, evm.PartLogs, unroutable.Error())
+		return content{}, fmt.Errorf("block %d is not published, its logs are not proven: %w", f.block.Number, err)
+	}
 	return content{block: f.block, params: words, logs: logs, txs: f.txs, verified: f.verified}, err
 }
 
@@ -185,6 +193,13 @@ func (c *collector) route(ctx context.Context, block chain.BlockRef, logs []chai
 	return routed, nil
 }
 
+// unroutableError says that a log's place in the topic cannot be told: its event is unknown, or it names nobody.
+type unroutableError struct{ cause error }
+
+func (e *unroutableError) Error() string { return e.cause.Error() }
+
+func (e *unroutableError) Unwrap() error { return e.cause }
+
 // keys routes the logs of one transaction. What neither the transaction nor memory tells is looked up.
 func (c *collector) keys(ctx context.Context, block chain.BlockRef, logs []chain.Log) ([]chain.Hash, error) {
 	c.mu.Lock()
@@ -192,15 +207,18 @@ func (c *collector) keys(ctx context.Context, block chain.BlockRef, logs []chain
 	for lookedUp := map[chain.Hash]bool{}; ; {
 		keys, err := c.router.Route(logs)
 		unknown, is := errors.AsType[*gmx.UnknownOwnerError](err)
-		if !is || lookedUp[unknown.Key] {
-			return keys, retry.Stop(err)
+		switch {
+		case err == nil:
+			return keys, nil
+		case !is || lookedUp[unknown.Key]:
+			return nil, &unroutableError{err}
 		}
 		account, lookUpErr := c.lookUp(ctx, block, unknown.Key)
 		if lookUpErr != nil {
 			return nil, lookUpErr
 		}
 		if account.IsZero() {
-			return nil, retry.Stop(err)
+			return nil, &unroutableError{err}
 		}
 		c.router.Learn(unknown.Key, account)
 		lookedUp[unknown.Key] = true

@@ -1,11 +1,15 @@
 package scanner
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"perpkeeper/pkg/gmx/gmxtest"
 )
 
 // published waits until the scanner has published up to the chain's head, rightly or not.
@@ -238,4 +242,45 @@ func killCorrecting(t *testing.T, label string, after bool) {
 	s = start(t, through(testConfig(d, k.Addr()), node), k)
 	d.trade(2)
 	proven(t, k, tr, s)
+}
+
+// Logs that no build can route end the scanner only if they are proven: as one endpoint's word they are not published, and another one is asked (PIPE-2).
+func TestInventedEventIsAskedElsewhere(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	bad, good := startLiar(t, d), startLiar(t, d)
+	s := start(t, through(testConfig(d, k.Addr()), bad, good), k)
+	d.mine(2)
+	settle(t, k, tr)
+	invented := gmxtest.Log(emitter, "PositionTeleported", nil, nil)
+	garbles := func(_ []json.RawMessage, honest json.RawMessage) json.RawMessage {
+		var logs []map[string]any
+		if json.Unmarshal(honest, &logs) != nil || len(logs) == 0 {
+			return nil
+		}
+		logs[len(logs)-1]["topics"], logs[len(logs)-1]["data"] = invented.Topics, hexutil.Encode(invented.Data)
+		garbled, _ := json.Marshal(logs)
+		return garbled
+	}
+	told := lies{getLogs: garbles, getReceipts: refuses}
+	bad.tellAll(told)
+	good.tell(getReceipts, refuses)
+	d.trade(1)
+	eventually(t, "the block is published, as the other endpoint has it", func() error {
+		if err := s.status.following(); err != nil {
+			return fmt.Errorf("%w: %w", errNotYet, err)
+		}
+		if testutil.ToFloat64(s.metrics.block) < float64(d.Head().Number.Uint64()) {
+			return errNotYet
+		}
+		return nil
+	})
+	bad.repent(told)
+	good.tell(getReceipts, nil)
+	proven(t, k, tr, s)
+	select {
+	case <-s.ended:
+		t.Errorf("the scanner has ended: %v", s.err)
+	default:
+	}
 }
