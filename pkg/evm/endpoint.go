@@ -105,7 +105,7 @@ func (e *endpoint) answered(method string, took time.Duration) {
 // was cancelled or its time is over, fails with whatever the cause was, and is no fault of the endpoint.
 func (e *endpoint) failed(ctx context.Context, method string, err error, took time.Duration) error {
 	class, clean := classify(err)
-	failed := &callError{endpoint: e.url, method: method, class: class, err: clean}
+	failed := &callError{endpoint: e.url, source: e.name, method: method, class: class, err: clean}
 	if ctx.Err() != nil {
 		failed.class = abandoned
 		if cause := context.Cause(ctx); errors.Is(cause, errOvertaken) || errors.Is(cause, context.DeadlineExceeded) { // it takes at least this long

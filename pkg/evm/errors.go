@@ -36,6 +36,7 @@ const (
 // callError says which endpoint failed a request and why. Its text never holds a secret of the endpoint's address.
 type callError struct {
 	endpoint secret.URL
+	source   Source
 	method   string
 	class    failure
 	err      error
@@ -159,6 +160,28 @@ func Refused(err error) bool {
 		return is && failed.class == failedReply
 	})
 }
+
+// Answered returns the endpoint whose error this is; false where several were asked and failed, or none was.
+func Answered(err error) (from Source, is bool) {
+	failed, is := errors.AsType[*callError](err)
+	if _, several := errors.AsType[*exhaustedError](err); several || !is {
+		return "", false
+	}
+	return failed.source, true
+}
+
+// OutOfGas tells whether an endpoint's answer is that a call ran out of the gas it was given, before any contract could say so itself.
+func OutOfGas(err error) bool {
+	all, several := errors.AsType[*exhaustedError](err)
+	if several {
+		return slices.ContainsFunc(all.answers, OutOfGas)
+	}
+	reply, is := errors.AsType[rpc.Error](err)
+	return is && containsAny(strings.ToLower(reply.Error()), outOfGasTexts)
+}
+
+// outOfGasTexts are what nodes say then, in lower case, anywhere in a message.
+var outOfGasTexts = []string{"out of gas", "outofgas", "intrinsic gas too low", "insufficient gas for floor data gas cost"}
 
 // exhaustedError holds why each endpoint that was asked gave no usable answer, in the order in which they were asked.
 type exhaustedError struct{ answers []error }

@@ -109,22 +109,28 @@ func (db *DB) MarketValue(ctx context.Context, key chain.Hash) (Found[perp.Marke
 
 func lookUp[R perp.Row](ctx context.Context, db *DB, q tableQuery, key chain.Hash) (found Found[R], err error) {
 	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		s, err := activeStanding(ctx, tx)
-		if err != nil {
-			return err
-		}
-		found.At = s.Watermark
-		var rows []R
-		if err := into(ctx, tx, &rows, q, s.Generation, key[:]); err != nil {
-			return err
-		}
-		if len(rows) > 0 {
-			found.Row, found.Known = rows[0], true
-		}
-		return nil
+		found, _, err = lookUpIn[R](ctx, tx, q, key)
+		return err
 	})
 	if err != nil {
 		return Found[R]{}, fmt.Errorf("looking up %s %s: %w", q.name, key, err)
 	}
 	return found, nil
+}
+
+// lookUpIn looks up a row in a transaction, and says in which generation.
+func lookUpIn[R perp.Row](ctx context.Context, tx pgx.Tx, q tableQuery, key chain.Hash) (found Found[R], generation int, err error) {
+	s, err := activeStanding(ctx, tx)
+	if err != nil {
+		return found, 0, err
+	}
+	found.At = s.Watermark
+	var rows []R
+	if err := into(ctx, tx, &rows, q, s.Generation, key[:]); err != nil {
+		return found, 0, err
+	}
+	if len(rows) > 0 {
+		found.Row, found.Known = rows[0], true
+	}
+	return found, s.Generation, nil
 }

@@ -59,19 +59,18 @@ type Settings struct {
 	Gas     Gas        `toml:"gas"`
 }
 
-// Gas is the gas limit of each kind of transaction. It comes from the venue's parameters, which are withheld up front, and not from an estimate: the
-// venue keeps part of the limit back for handling errors.
+// Gas is an operator's own gas limit for each kind of transaction, in place of the one that follows from the exchange's words ([gmx.GasWords]); 0 for none.
 type Gas struct {
-	Liquidation   uint64 `toml:"liquidation" help:"gas limit of a liquidation"`
-	Adl           uint64 `toml:"adl" help:"gas limit of an auto-deleveraging"`
-	AdlState      uint64 `toml:"adl_state" help:"gas limit of bringing the deleveraging state up to date"`
-	Order         uint64 `toml:"order" help:"gas limit of an order's execution"`
-	Deposit       uint64 `toml:"deposit" help:"gas limit of a deposit's execution"`
-	Withdrawal    uint64 `toml:"withdrawal" help:"gas limit of a withdrawal's execution"`
-	Shift         uint64 `toml:"shift" help:"gas limit of a shift's execution"`
-	GlvDeposit    uint64 `toml:"glv_deposit" help:"gas limit of a GLV deposit's execution"`
-	GlvWithdrawal uint64 `toml:"glv_withdrawal" help:"gas limit of a GLV withdrawal's execution"`
-	GlvShift      uint64 `toml:"glv_shift" help:"gas limit of a GLV shift's execution"`
+	Liquidation   uint64 `toml:"liquidation" help:"fixed gas limit of a liquidation; 0 = by the exchange's words, as for all kinds"`
+	Adl           uint64 `toml:"adl" help:"fixed gas limit of an auto-deleveraging; 0 = by the exchange's words"`
+	AdlState      uint64 `toml:"adl_state" help:"fixed gas limit of bringing the deleveraging state up to date; 0 = by the exchange's words"`
+	Order         uint64 `toml:"order" help:"fixed gas limit of an order's execution; 0 = by the exchange's words"`
+	Deposit       uint64 `toml:"deposit" help:"fixed gas limit of a deposit's execution; 0 = by the exchange's words"`
+	Withdrawal    uint64 `toml:"withdrawal" help:"fixed gas limit of a withdrawal's execution; 0 = by the exchange's words"`
+	Shift         uint64 `toml:"shift" help:"fixed gas limit of a shift's execution; 0 = by the exchange's words"`
+	GlvDeposit    uint64 `toml:"glv_deposit" help:"fixed gas limit of a GLV deposit's execution; 0 = by the exchange's words"`
+	GlvWithdrawal uint64 `toml:"glv_withdrawal" help:"fixed gas limit of a GLV withdrawal's execution; 0 = by the exchange's words"`
+	GlvShift      uint64 `toml:"glv_shift" help:"fixed gas limit of a GLV shift's execution; 0 = by the exchange's words"`
 }
 
 // The modes (NON-9). Jobs are stored before anything is done about them, and done under a lease in either: a keeper may run senders of both at once, as it
@@ -91,20 +90,12 @@ func DefaultConfig() Config {
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
 			ConfirmTimeout: 10 * time.Second,
 			HeadMaxAge:     fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark, PriceMaxAge: fresh.Price,
-			Fee: txm.DefaultPolicy(), Nervous: defaultNervous(), Gas: defaultGas(),
+			Fee: txm.DefaultPolicy(), Nervous: defaultNervous(),
 		},
 	}
 }
 
-// defaultGas holds for parameters like those of GMX's own deployments.
-func defaultGas() Gas {
-	return Gas{
-		Liquidation: 4_000_000, Adl: 4_000_000, AdlState: 2_000_000, Order: 6_000_000, Deposit: 6_000_000, Withdrawal: 6_000_000, Shift: 8_000_000,
-		GlvDeposit: 12_000_000, GlvWithdrawal: 12_000_000, GlvShift: 12_000_000,
-	}
-}
-
-// of returns the limit of a kind of job, 0 for one it does not know.
+// of returns the fixed limit of a kind of job, 0 where there is none.
 func (g Gas) of(k job.Kind) uint64 {
 	return map[job.Kind]uint64{
 		job.Liquidation: g.Liquidation, job.Adl: g.Adl, job.AdlState: g.AdlState, job.Order: g.Order,
@@ -172,8 +163,8 @@ func (s Settings) Validate() error {
 func (g Gas) Validate() error {
 	var problems []error
 	for _, k := range job.Kinds() {
-		if limit := g.of(k); limit < 21_000 || limit > txm.MaxGas {
-			problems = append(problems, fmt.Errorf("the limit for a %s, %d, is not between 21000 and %d", k, limit, txm.MaxGas))
+		if limit := g.of(k); limit != 0 && (limit < txm.EmptyGas || limit > txm.MaxGas) {
+			problems = append(problems, fmt.Errorf("the limit for a %s, %d, is neither 0 nor between %d and %d", k, limit, uint64(txm.EmptyGas), uint64(txm.MaxGas)))
 		}
 	}
 	return errors.Join(problems...)

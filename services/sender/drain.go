@@ -30,6 +30,7 @@ type drain struct {
 	// reconcile compares the signer's nonces with the chain, if that has not been done.
 	reconcile func(ctx context.Context) error
 	count     func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
+	words     func(ctx context.Context) error                     // reads the exchange's words on gas, if it is time
 	queue     txm.Queue
 	batch     int
 	limits    limits
@@ -38,11 +39,12 @@ type drain struct {
 	metrics   *Metrics
 	log       zerolog.Logger
 	clock     func() time.Time
-	ended     func()       // called when an intent has ended
-	gate      func(string) // told why nothing can be sent; empty when something could
+	head      func() uint64 // the newest head's number
+	ended     func()        // called when an intent has ended
+	gate      func(string)  // told why nothing can be sent; empty when something could
 
 	counted bool                // nothing has happened since the last tally
-	asleep  map[int64]time.Time // until when a task is passed over
+	asleep  map[int64]nap       // until when a task is passed over
 	yielded map[int64]time.Time // when a task was last told that it is another tier's
 }
 
@@ -71,6 +73,9 @@ func (d *drain) tally(ctx context.Context) error {
 	}
 	spent, err := d.count(ctx)
 	if err != nil {
+		return err
+	}
+	if err := d.words(ctx); err != nil {
 		return err
 	}
 	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
@@ -116,11 +121,31 @@ func (d *drain) idle(ctx context.Context, took bool) error {
 	return err
 }
 
+// nap is how long a task is passed over: until a time, or a head where one is named, or some news.
+type nap struct {
+	until time.Time
+	head  uint64
+	news  <-chan struct{}
+}
+
+func (n nap) over(now time.Time, head uint64) bool {
+	select {
+	case <-n.news:
+		return true
+	default:
+	}
+	if n.head > 0 {
+		return head >= n.head
+	}
+	return !now.Before(n.until)
+}
+
 // sleeping lists the tasks to pass over, and wakes those whose time has come.
 func (d *drain) sleeping() []int64 {
 	var ids []int64
-	for id, until := range d.asleep {
-		if d.clock().Before(until) {
+	now, head := d.clock(), d.head()
+	for id, n := range d.asleep {
+		if !n.over(now, head) {
 			ids = append(ids, id)
 		} else {
 			delete(d.asleep, id)
@@ -245,16 +270,27 @@ func (d *drain) heed(ctx context.Context, stage string, i txm.Intent, v verdict)
 			d.yielded[i.ID] = d.clock()
 		}
 		if d.waited(i) < d.maxAge {
-			d.sleep(i, cmp.Or(v.pause, pause))
+			d.rested(i, v)
 			d.log.Debug().Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("stage", stage).Str("reason", v.reason).Msg("waiting")
 			return true, nil
 		}
-		v = end(job.Expired, "waited too long: "+v.reason)
+		return true, d.skip(ctx, i, end(job.Expired, "waited too long: "+v.reason), d.overdue(i))
 	}
-	return true, d.skip(ctx, i, v)
+	return true, d.skip(ctx, i, v, d.rest(i, v.outcome))
 }
 
-func (d *drain) sleep(i txm.Intent, rest time.Duration) { d.asleep[i.ID] = d.clock().Add(rest) }
+func (d *drain) sleep(i txm.Intent, rest time.Duration) {
+	d.asleep[i.ID] = nap{until: d.clock().Add(rest)}
+}
+
+// rested passes a task over for as long as a verdict says.
+func (d *drain) rested(i txm.Intent, v verdict) {
+	if v.heads > 0 {
+		d.asleep[i.ID] = nap{head: d.head() + v.heads, news: v.news}
+		return
+	}
+	d.sleep(i, cmp.Or(v.pause, pause))
+}
 
 // waited is for how long a task has waited in turns of its own.
 func (d *drain) waited(i txm.Intent) time.Duration {
@@ -264,9 +300,18 @@ func (d *drain) waited(i txm.Intent) time.Duration {
 	return i.Waited
 }
 
+// overdue is what comes after an arm that has waited too long. People are told; but what is most urgent is not put off for that, whoever was in the way.
+func (d *drain) overdue(i txm.Intent) txm.Rest {
+	rest := d.rest(i, job.Expired)
+	if txm.LaneOf(i.Job.Kind) == txm.LiquidationLane {
+		rest.RearmMs = 0
+	}
+	return rest
+}
+
 // skip ends an intent that never got a nonce. One that has moved on meanwhile is somebody else's.
-func (d *drain) skip(ctx context.Context, i txm.Intent, v verdict) error {
-	end := txm.Ending{Verdict: txm.Verdict{Outcome: v.outcome, Reason: v.reason}, Rest: d.rest(i, v.outcome)}
+func (d *drain) skip(ctx context.Context, i txm.Intent, v verdict, rest txm.Rest) error {
+	end := txm.Ending{Verdict: txm.Verdict{Outcome: v.outcome, Reason: v.reason}, Rest: rest}
 	err := d.queue.Skip(ctx, d.tenure.Fence(), i.ID, end)
 	if txm.Refused(err) != "" {
 		return nil

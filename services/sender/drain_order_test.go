@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,7 @@ type office struct {
 	signer chain.Address
 	gates  []string
 	trail  []string // jobs in the order in which they took to the road
+	height atomic.Uint64
 }
 
 func newOffice(t *testing.T, road func(j job.Job) (verdict, error)) *office {
@@ -43,10 +45,11 @@ func newOffice(t *testing.T, road func(j job.Job) (verdict, error)) *office {
 	}
 	o.drain = &drain{
 		tenure: tenure, turns: alone(), queue: o.db.Intents(), batch: 1, limits: limits{mode: newNerves(time.Minute).mode},
+		head: o.height.Load, words: func(context.Context) error { return nil },
 		maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
 		rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }, tidy: func(context.Context) error { return nil },
 		count: func(context.Context) (uint64, error) { return 0, nil }, reconcile: func(context.Context) error { return nil }, yielded: map[int64]time.Time{},
-		gate: func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]time.Time{},
+		gate: func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]nap{},
 		road: []stage{{"test", func(_ context.Context, t *task) (verdict, error) {
 			o.trail = append(o.trail, t.job().ID)
 			return road(t.job())
@@ -104,6 +107,38 @@ func TestDrainTakesTheMostUrgentFirst(t *testing.T) {
 	}
 }
 
+// A job of which an odd answer came is tried again at the next head, however little or much time that takes, or when there is news of it.
+func TestDrainWaitsForHeads(t *testing.T) {
+	news := make(chan struct{})
+	o := newOffice(t, func(j job.Job) (verdict, error) {
+		v := odd("Panic(code 17)")
+		if j.ID == "b" {
+			v.heads, v.news, news = 3, news, nil
+		}
+		return v, nil
+	})
+	heard := news
+	o.height.Store(100)
+	o.queue(t, "a", "b")
+	for _, c := range []struct {
+		when   string
+		happen func()
+		want   []string
+	}{
+		{"at first", func() {}, []string{"a", "b"}},
+		{"at the same head", func() {}, nil},
+		{"at the next head", func() { o.height.Store(101) }, []string{"a"}},
+		{"with the news", func() { close(heard) }, []string{"b"}},
+		{"three heads later", func() { o.height.Store(104) }, []string{"a", "b"}},
+	} {
+		c.happen()
+		o.trail = nil
+		if err := o.pass(t.Context()); err != nil || !slices.Equal(o.trail, c.want) {
+			t.Errorf("%s: took %v, %v; want %v", c.when, o.trail, err, c.want)
+		}
+	}
+}
+
 func TestDrainStopsAtAClosedGate(t *testing.T) {
 	o := newOffice(t, func(job.Job) (verdict, error) { return shut("no new block"), nil })
 	o.queue(t, "a", "b")
@@ -138,6 +173,34 @@ func TestDrainGivesUpWaiting(t *testing.T) {
 	}
 	if got := o.outcomes(t); got["a"] != job.Expired {
 		t.Errorf("ended: %v", got)
+	}
+}
+
+// What is as urgent as a liquidation may be taken up again at once when it has waited too long: whoever did not answer is no reason to rest.
+func TestDrainPutsNoLiquidationOff(t *testing.T) {
+	o := newOffice(t, func(job.Job) (verdict, error) { return odd("Panic(code 17)"), nil })
+	o.maxAge = -time.Second
+	o.rest = func(i txm.Intent, outcome job.Outcome) txm.Rest { return txm.After(outcome, i.Tries, nowMs, time.Minute) }
+	jobs := map[job.Kind]txm.Admission{job.Liquidation: txm.NewArm, job.Adl: txm.NewArm, job.Order: txm.Cooling}
+	said := func(kind job.Kind, state uint64) txm.Admission {
+		j := job.Job{ID: string(kind), Kind: kind, Key: chain.Hash{byte(len(kind))}, Signer: o.signer}
+		j.Evidence.Block.TimeMs = state
+		a, err := o.db.Intents().Enqueue(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for kind := range jobs {
+		said(kind, nowMs)
+	}
+	if err := o.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range jobs {
+		if got := said(kind, nowMs+1000); got != want {
+			t.Errorf("a %s, found again a second later, is %s, want %s", kind, got, want)
+		}
 	}
 }
 

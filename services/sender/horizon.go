@@ -74,6 +74,12 @@ func (h *horizon) time() uint64 {
 	return h.chain.Now(h.clock())
 }
 
+// number is the newest block's, 0 while no block has come.
+func (h *horizon) number() uint64 {
+	head, _ := h.newest()
+	return head.Number
+}
+
 // now is the newest block's time (ms), 0 while no block has come.
 func (h *horizon) now() uint64 {
 	head, _ := h.newest()

@@ -50,11 +50,13 @@ func causeOf(seen gmx.Outcome) string {
 
 // postMortem explains a transaction that failed. It returns an error only when nobody could be asked.
 func (o judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, error) {
-	call, v := o.recheck.prepare(j, terms{window: perp.Window{}})
+	call, v := o.recheck.prepare(j, terms{window: perp.Window{}}, 0)
 	if v.kind != onward {
 		return job.Reverted, "cause unknown: " + v.reason, nil
 	}
-	v, err := o.recheck.rehearse(ctx, call)
+	call.gas = gmx.MaxGas // whatever it had, now the cause is asked for
+	said, err := o.recheck.simulate(ctx, o.recheck.node, j, call)
+	v = said.verdict
 	switch {
 	case err != nil:
 		return "", "", err

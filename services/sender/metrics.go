@@ -39,6 +39,9 @@ type Metrics struct {
 	sendAge      *prometheus.HistogramVec
 	landed       *prometheus.HistogramVec
 	delay        *prometheus.HistogramVec
+	gasRaises    *prometheus.CounterVec
+	gasShort     *prometheus.CounterVec
+	opinions     *prometheus.CounterVec
 
 	executed    *prometheus.CounterVec
 	executedAge *prometheus.HistogramVec
@@ -132,10 +135,25 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "sender_execution_delay_seconds", Help: "Age of a job, on the chain's clock, when its transaction was final.", Buckets: executionSeconds(),
 		}, []string{"kind"}),
 	}
+	m.simulations(reg)
 	m.tiers(reg)
 	reg.MustRegister(m.admissions, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
 		m.reorgs, m.inFlight, m.liquidations, m.held, m.paused, m.alarm, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
 	return m
+}
+
+// simulations registers what is counted of simulated calls.
+func (m *Metrics) simulations(reg prometheus.Registerer) {
+	m.gasRaises = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sender_gas_raises_total", Help: "Times a simulated call wanted more gas than was reckoned and was made again with more, by kind.",
+	}, []string{"kind"})
+	m.gasShort = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sender_gas_short_total", Help: "Times a simulated call wanted more gas than a transaction may have, by kind. The job waits and is tried again.",
+	}, []string{"kind"})
+	m.opinions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sender_opinions_total", Help: "Second endpoints asked before a job was held back, by their answer: agrees, differs, contradicts (it would succeed), silent.",
+	}, []string{"result"})
+	reg.MustRegister(m.gasRaises, m.gasShort, m.opinions)
 }
 
 // tiers registers what is counted where several keepers share the jobs (TIER-16). Races lost to another tier are sender_jobs_total of outcome lost_race.

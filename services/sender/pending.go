@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
@@ -14,19 +15,24 @@ import (
 type pending struct {
 	state      rows
 	frozenRole bool
+	// markets counts the markets of a GLV.
+	markets func(glv chain.Address) int
 }
 
 // rows looks up single rows of the derived state.
 type rows interface {
 	Position(ctx context.Context, key chain.Hash) (pg.Found[perp.Position], error)
+	// Closing is a position and the open orders that end with it.
+	Closing(ctx context.Context, key chain.Hash) (pg.Found[perp.Position], []perp.Order, error)
 	Order(ctx context.Context, key chain.Hash) (pg.Found[perp.Order], error)
 	Request(ctx context.Context, key chain.Hash) (pg.Found[perp.Request], error)
 	MarketValue(ctx context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error)
 }
 
-// terms say which price reports an execution takes.
+// terms say which price reports an execution takes, and what it has to do.
 type terms struct {
 	window perp.Window
+	work   gmx.Work
 	// first: the first report of the window, as every keeper would take it, and not the newest.
 	first bool
 }
@@ -48,7 +54,7 @@ func (p pending) ask(ctx context.Context, j job.Job) (terms, verdict, error) {
 }
 
 func (p pending) position(ctx context.Context, j job.Job) (terms, verdict, error) {
-	found, err := p.state.Position(ctx, j.Key)
+	found, orders, err := p.state.Closing(ctx, j.Key)
 	row := found.Row
 	switch {
 	case err != nil:
@@ -61,7 +67,7 @@ func (p pending) position(ctx context.Context, j job.Job) (terms, verdict, error
 		j.Kind == job.Adl && j.ID != job.AdlID(row.PositionKey, row.Changes):
 		return terms{}, end(job.SkippedDone, "the position has changed: another job stands for it"), nil
 	}
-	return terms{window: perp.LiquidationWindow(row)}, verdict{}, nil
+	return terms{window: perp.LiquidationWindow(row), work: gmx.ClosingWork(j.Kind, orders)}, verdict{}, nil
 }
 
 // adl is pending while the exchange says that the side is to be deleveraged. It takes no reports of before it said so (LATEST_ADL_AT).
@@ -91,7 +97,7 @@ func (p pending) adlState(ctx context.Context, j job.Job) (terms, verdict, error
 	case j.ID != job.AdlStateID(j.Market, j.IsLong, last.Block):
 		return terms{}, end(job.SkippedDone, fmt.Sprintf("the exchange said so in block %d", last.Block)), nil
 	default:
-		return terms{window: perp.Window{From: last.Seconds()}}, verdict{}, nil
+		return terms{window: perp.Window{From: last.Seconds()}, work: gmx.Work{Kind: j.Kind}}, verdict{}, nil
 	}
 }
 
@@ -108,15 +114,26 @@ func (p pending) order(ctx context.Context, j job.Job) (terms, verdict, error) {
 	case j.ID != job.OrderID(row.Key, row.Changes):
 		return terms{}, end(job.SkippedDone, "the order has changed: another job stands for it"), nil
 	}
-	position, err := p.state.Position(ctx, row.PositionKey()) // the zero position, if there is none, binds nothing
+	position, orders, err := p.ofOrder(ctx, row)
 	if err != nil {
 		return terms{}, verdict{}, err
 	}
-	t := terms{window: perp.OrderWindow(row, position.Row, 0), first: row.OrderType.IsMarket()}
+	t := terms{window: perp.OrderWindow(row, position, 0), first: row.OrderType.IsMarket(), work: gmx.OrderWork(row, orders)}
 	if t.first {
 		t.window.To = j.ExpiresMs / 1000
 	}
 	return t, verdict{}, nil
+}
+
+// ofOrder looks up the position an order acts on, and, of an order that may close it, the orders that end with it. The zero position, if there is none, binds
+// nothing.
+func (p pending) ofOrder(ctx context.Context, o perp.Order) (perp.Position, []perp.Order, error) {
+	if o.OrderType.IsIncrease() || o.OrderType.IsSwap() {
+		found, err := p.state.Position(ctx, o.PositionKey())
+		return found.Row, nil, err
+	}
+	found, orders, err := p.state.Closing(ctx, o.PositionKey())
+	return found.Row, orders, err
 }
 
 func (p pending) request(ctx context.Context, j job.Job) (terms, verdict, error) {
@@ -132,5 +149,6 @@ func (p pending) request(ctx context.Context, j job.Job) (terms, verdict, error)
 	}
 	window := perp.RequestWindow(row, 0)
 	window.To = j.ExpiresMs / 1000
-	return terms{window: window, first: true}, verdict{}, nil
+	glv, _ := row.Fields["glv"].(chain.Address)
+	return terms{window: window, first: true, work: gmx.RequestWork(row, p.markets(glv))}, verdict{}, nil
 }

@@ -3,9 +3,11 @@ package sender
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
@@ -17,6 +19,7 @@ type written struct {
 	orders    map[chain.Hash]perp.Order
 	requests  map[chain.Hash]perp.Request
 	values    map[chain.Hash]perp.MarketValue
+	closing   []perp.Order
 	err       error
 }
 
@@ -29,6 +32,11 @@ func (w written) Position(_ context.Context, key chain.Hash) (pg.Found[perp.Posi
 	return find(w.positions, key, w.err)
 }
 
+func (w written) Closing(_ context.Context, key chain.Hash) (pg.Found[perp.Position], []perp.Order, error) {
+	found, err := find(w.positions, key, w.err)
+	return found, w.closing, err
+}
+
 func (w written) Order(_ context.Context, key chain.Hash) (pg.Found[perp.Order], error) {
 	return find(w.orders, key, w.err)
 }
@@ -39,6 +47,58 @@ func (w written) Request(_ context.Context, key chain.Hash) (pg.Found[perp.Reque
 
 func (w written) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
 	return find(w.values, key, w.err)
+}
+
+func noGlv(chain.Address) int { return 0 }
+
+// What an execution has to do is read from the rows that say that it is pending.
+func TestPendingKnowsTheWork(t *testing.T) {
+	key, glv := chain.Hash{5}, chain.Address{9}
+	closing := []perp.Order{{Key: key, CallbackGasLimit: perp.U64(1)}, {Key: chain.Hash{6}, CallbackGasLimit: perp.U64(7)}}
+	order := func(o perp.Order) written {
+		o.Key, o.Status, o.Changes = key, perp.Created, 1
+		return written{orders: map[chain.Hash]perp.Order{key: o}, closing: closing}
+	}
+	position := written{positions: map[chain.Hash]perp.Position{key: {PositionKey: key, Status: perp.Active, Changes: 1}}, closing: closing}
+	request := func(kind perp.RequestKind, fields perp.Fields) written {
+		return written{requests: map[chain.Hash]perp.Request{key: {Key: key, Kind: kind, Status: perp.Created, Fields: fields}}}
+	}
+	path := []chain.Address{{1}, {2}}
+	for name, c := range map[string]struct {
+		state written
+		j     job.Job
+		want  gmx.Work
+	}{
+		"increase": {order(perp.Order{OrderType: perp.LimitIncrease, SwapPath: path, DecreasePositionSwapType: perp.U64(1), CallbackGasLimit: perp.U64(3)}),
+			job.Job{ID: job.OrderID(key, 1), Kind: job.Order},
+			gmx.Work{Kind: job.Order, OrderType: perp.LimitIncrease, Swaps: 2, Callback: 3}},
+		"decrease": {order(perp.Order{OrderType: perp.StopLossDecrease, SwapPath: path, DecreasePositionSwapType: perp.U64(1)}),
+			job.Job{ID: job.OrderID(key, 1), Kind: job.Order},
+			gmx.Work{Kind: job.Order, OrderType: perp.StopLossDecrease, Swaps: 3, AutoCancel: []uint64{7}}},
+		"liquidation": {position, job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation},
+			gmx.Work{Kind: job.Liquidation, SavedCallback: true, AutoCancel: []uint64{1, 7}}},
+		"deleveraging": {position, job.Job{ID: job.AdlID(key, 1), Kind: job.Adl},
+			gmx.Work{Kind: job.Adl, SavedCallback: true, AutoCancel: []uint64{1, 7}}},
+		"deposit": {request(perp.Deposit, perp.Fields{"callbackGasLimit": perp.U64(4), "initialLongTokenAmount": perp.U64(0), "shortTokenSwapPath": path}),
+			job.Job{Kind: job.Deposit}, gmx.Work{Kind: job.Deposit, Callback: 4, Swaps: 2, OneToken: true}},
+		"withdrawal": {request(perp.Withdrawal, perp.Fields{"longTokenSwapPath": path, "shortTokenSwapPath": path}),
+			job.Job{Kind: job.Withdrawal}, gmx.Work{Kind: job.Withdrawal, Swaps: 4}},
+		"GLV deposit": {request(perp.GlvDeposit, perp.Fields{"glv": glv, "isMarketTokenDeposit": true}),
+			job.Job{Kind: job.GlvDeposit}, gmx.Work{Kind: job.GlvDeposit, Markets: 3, MarketTokens: true}},
+		"GLV shift": {request(perp.GlvShift, perp.Fields{"glv": glv}), job.Job{Kind: job.GlvShift}, gmx.Work{Kind: job.GlvShift, Markets: 3}},
+	} {
+		c.j.Key = key
+		markets := func(of chain.Address) int {
+			if of != glv {
+				return 0
+			}
+			return 3
+		}
+		got, v, err := pending{c.state, false, markets}.ask(t.Context(), c.j)
+		if err != nil || v.kind != onward || !reflect.DeepEqual(got.work, c.want) {
+			t.Errorf("%s: %+v, %+v, %v; want %+v", name, got.work, v, err, c.want)
+		}
+	}
 }
 
 // TIER-4, TIER-5.
@@ -116,13 +176,13 @@ func TestPending(t *testing.T) {
 		"executed request": {request(perp.Executed), false, deposit, terms{}, skip("the request is Executed")},
 		"no request":       {written{}, false, deposit, terms{}, skip("there is no such request")},
 	} {
-		got, v, err := pending{c.state, c.frozen}.ask(t.Context(), c.j)
-		if err != nil || got != c.want || v != c.v {
+		got, v, err := pending{c.state, c.frozen, noGlv}.ask(t.Context(), c.j)
+		if err != nil || got.window != c.want.window || got.first != c.want.first || v != c.v {
 			t.Errorf("%s: %+v, %+v, %v; want %+v, %+v", name, got, v, err, c.want, c.v)
 		}
 	}
 	for _, j := range []job.Job{liquidation, execution, deposit, update, deleveraging} {
-		if _, v, err := (pending{written{err: errors.New("connection refused")}, false}).ask(t.Context(), j); err == nil || v.kind != onward {
+		if _, v, err := (pending{written{err: errors.New("connection refused")}, false, noGlv}).ask(t.Context(), j); err == nil || v.kind != onward {
 			t.Errorf("%s: an error is not an answer: %+v, %v", j.Kind, v, err)
 		}
 	}

@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/txm"
 )
 
 // recheck looks again, immediately before the claim (LIQ-7, TIER-14): is the job still pending in our own state, do fresh reports fit it, and would the
@@ -21,14 +23,13 @@ type recheck struct {
 	horizon *horizon
 	quotes  *quotes
 	venue   gmx.Config
-	gas     Gas
+	gas     *gasLimits
 	from    chain.Address
 	node    simulator
-}
-
-// simulator executes a call on the newest state and forgets it.
-type simulator interface {
-	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) error
+	// second asks other endpoints before a job is held back for what one has said.
+	second  *opinions
+	metrics *Metrics
+	log     zerolog.Logger
 }
 
 // unsaid is for how long (ms, of chain time) a deleveraging stands that the planner does not say again. It says those that are needed with every block: which
@@ -48,18 +49,42 @@ func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
 	if err != nil || v.kind != onward {
 		return v, err
 	}
-	if t.call, v = r.prepare(j, terms); v.kind != onward {
+	if t.call, v = r.prepare(j, terms, t.intent.Tries); v.kind != onward {
 		return v, nil
 	}
-	v, err = r.rehearse(ctx, t.call)
+	first, err := r.simulate(ctx, r.node, j, t.call)
+	if err != nil {
+		return verdict{}, err
+	}
+	weighed := r.second.weigh(ctx, t.intent.ID, first, func(ctx context.Context, other simulator) (opinion, error) {
+		return r.simulate(ctx, other, j, t.call)
+	})
+	t.call.gas = weighed.gas
+	if weighed.short {
+		r.tellShort(j, weighed)
+	}
+	v = weighed.verdict
 	if v.outcome == job.LostRace { // or the node that was asked has not heard of it yet: our own state will tell which
 		v = wait("the node says that it is done, and the state does not yet: " + v.reason)
 	}
-	return v, err
+	if v.heads > 0 {
+		v.heads = headsToWait(j, t.intent.Waited)
+	}
+	return v, nil
 }
 
-// prepare makes the call that executes a job with the reports its terms ask for.
-func (r recheck) prepare(j job.Job, terms terms) (call, verdict) {
+// headsToWait is for how many heads a task is passed over after an answer that says nothing of its job. What is not as urgent as a liquidation is asked
+// about less and less often, so that many of them do not use up what the endpoints allow.
+func headsToWait(j job.Job, waited time.Duration) uint64 {
+	const mostHeads, each = 8, 5 * time.Second
+	if txm.LaneOf(j.Kind) == txm.LiquidationLane {
+		return 1
+	}
+	return min(1+uint64(waited/each), mostHeads)
+}
+
+// prepare makes the call that executes a job with the reports its terms ask for; failed arms came before it.
+func (r recheck) prepare(j job.Job, terms terms, failed uint32) (call, verdict) {
 	choose := r.quotes.Latest
 	if terms.first {
 		choose = r.quotes.AtOrAfter(terms.window.From)
@@ -80,7 +105,7 @@ func (r recheck) prepare(j job.Job, terms terms) (call, verdict) {
 	if err != nil {
 		return call{}, end(job.Refused, err.Error())
 	}
-	return call{to: to, data: data, gas: r.gas.of(j.Kind)}, verdict{}
+	return call{to: to, data: data, gas: r.gas.limit(j, terms.work, failed)}, verdict{}
 }
 
 func setOf(reports []price.Report) (set gmx.SetPrices) {
@@ -88,38 +113,4 @@ func setOf(reports []price.Report) (set gmx.SetPrices) {
 		set.Tokens, set.Providers, set.Data = append(set.Tokens, r.Token), append(set.Providers, r.Provider), append(set.Data, r.Data)
 	}
 	return set
-}
-
-// rehearse simulates the call. A call that would have the venue cancel or freeze the order succeeds, and is sent: withholding it would lock the user's
-// funds until the order expires. One that every node answers with an error of its own, such as that its gas ran out, waits like any other: as a failure it
-// would be tried for ever, and before all that is less urgent.
-func (r recheck) rehearse(ctx context.Context, c call) (verdict, error) {
-	err := r.node.Simulate(ctx, r.from, c.to, c.data, c.gas, perp.Uint{})
-	if err == nil {
-		return verdict{}, nil
-	}
-	data, reverted := evm.RevertData(err)
-	switch {
-	case reverted:
-		return foretold(gmx.DecodeRevert(data)), nil
-	case evm.Refused(err):
-		return wait("no node simulates it: " + err.Error()), nil
-	}
-	return verdict{}, err
-}
-
-// foretold is what a revert of the simulated call means for the job.
-func foretold(r gmx.Revert) verdict {
-	switch r.Class {
-	case gmx.DoneElsewhere:
-		return end(job.LostRace, r.Error())
-	case gmx.Recovered:
-		return end(job.DroppedRecovered, r.Error())
-	case gmx.NeedsReport:
-		return wait(r.Error())
-	case gmx.Expired:
-		return end(job.Expired, r.Error())
-	default: // more gas, a role, a feature, or a cause we do not know: sending would not mend it
-		return end(job.Refused, r.Error())
-	}
 }

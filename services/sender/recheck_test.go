@@ -19,7 +19,7 @@ import (
 // TIER-14: which reports an execution takes.
 func TestPrepareChoosesReports(t *testing.T) {
 	venue := gmx.Config{OrderHandler: chain.Address{7}}
-	r := recheck{quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000)), venue: venue, gas: defaultGas()}
+	r := recheck{quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000)), venue: venue, gas: reckoned(Gas{})}
 	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}
 	with := func(ms uint64) []byte {
 		_, data, err := venue.Call(j, setOf([]price.Report{reportAt(weth, ms)}))
@@ -34,22 +34,22 @@ func TestPrepareChoosesReports(t *testing.T) {
 		want  decision
 		why   string
 	}{
-		"the first at or after":        {terms{perp.Window{From: 60, To: 360}, true}, with(60_100), onward, ""},
-		"the newest":                   {terms{perp.Window{From: 60}, false}, with(90_000), onward, ""},
-		"none young enough yet, first": {terms{perp.Window{From: 91, To: 391}, true}, nil, waiting, "no price report"},
-		"none young enough yet":        {terms{perp.Window{From: 91}, false}, nil, waiting, "wants one from 91 on"},
-		"none old enough any more":     {terms{perp.Window{From: 62, To: 80}, true}, nil, ended, "none after 80"},
+		"the first at or after":        {terms{window: perp.Window{From: 60, To: 360}, first: true}, with(60_100), onward, ""},
+		"the newest":                   {terms{window: perp.Window{From: 60}, first: false}, with(90_000), onward, ""},
+		"none young enough yet, first": {terms{window: perp.Window{From: 91, To: 391}, first: true}, nil, waiting, "no price report"},
+		"none young enough yet":        {terms{window: perp.Window{From: 91}, first: false}, nil, waiting, "wants one from 91 on"},
+		"none old enough any more":     {terms{window: perp.Window{From: 62, To: 80}, first: true}, nil, ended, "none after 80"},
 	} {
-		got, v := r.prepare(j, c.terms)
+		got, v := r.prepare(j, c.terms, 0)
 		if v.kind != c.want || !strings.Contains(v.reason, c.why) {
 			t.Errorf("%s: %+v", name, v)
 			continue
 		}
-		if c.want == onward && (got.to != venue.OrderHandler || got.gas != r.gas.Order || !slices.Equal(got.data, c.data)) {
+		if c.want == onward && (got.to != venue.OrderHandler || got.gas != r.gas.limit(j, gmx.Work{}, 0) || !slices.Equal(got.data, c.data)) {
 			t.Errorf("%s: call %+v", name, got)
 		}
 	}
-	if _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}); v.kind != ended || v.outcome != job.Refused {
+	if _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.kind != ended || v.outcome != job.Refused {
 		t.Errorf("a kind without a handler: %+v", v)
 	}
 }
@@ -57,11 +57,12 @@ func TestPrepareChoosesReports(t *testing.T) {
 func TestForetold(t *testing.T) {
 	for class, want := range map[gmx.RevertClass]verdict{
 		gmx.DoneElsewhere: {kind: ended, outcome: job.LostRace}, gmx.Recovered: {kind: ended, outcome: job.DroppedRecovered},
-		gmx.NeedsReport: {kind: waiting}, gmx.Expired: {kind: ended, outcome: job.Expired}, gmx.NeedsGas: {kind: ended, outcome: job.Refused},
-		gmx.RoleOrFeature: {kind: ended, outcome: job.Refused}, gmx.UnknownRevert: {kind: ended, outcome: job.Refused},
+		gmx.NeedsReport: {kind: waiting}, gmx.Expired: {kind: ended, outcome: job.Expired}, gmx.NeedsGas: {kind: waiting, heads: 1},
+		gmx.RoleOrFeature: {kind: ended, outcome: job.Refused}, gmx.CancelsOrFreezes: {kind: ended, outcome: job.Refused},
+		gmx.UnknownRevert: {kind: waiting, heads: 1},
 	} {
 		got := foretold(gmx.Revert{Class: class, Name: "Cause"})
-		if got.kind != want.kind || got.outcome != want.outcome || got.reason == "" {
+		if got.kind != want.kind || got.outcome != want.outcome || got.heads != want.heads || got.reason == "" {
 			t.Errorf("%s: %+v, want %+v", class, got, want)
 		}
 	}
@@ -76,11 +77,11 @@ func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte,
 
 func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 	r := recheck{node: errNode{errors.New("connection refused")}}
-	if v, err := r.rehearse(t.Context(), call{}); err == nil || v.kind != onward {
-		t.Errorf("a node that does not answer: %+v, %v", v, err)
+	if o, err := r.simulate(t.Context(), r.node, job.Job{}, call{}); err == nil || o.verdict.kind != onward {
+		t.Errorf("a node that does not answer: %+v, %v", o, err)
 	}
-	if v, err := (recheck{node: errNode{}}).rehearse(t.Context(), call{}); err != nil || v.kind != onward {
-		t.Errorf("a call that succeeds: %+v, %v", v, err)
+	if o, err := r.simulate(t.Context(), errNode{}, job.Job{}, call{}); err != nil || o.verdict.kind != onward {
+		t.Errorf("a call that succeeds: %+v, %v", o, err)
 	}
 	late := recheck{horizon: horizonAt(nowMs, time.Now())}
 	v, err := late.run(t.Context(), &task{intent: txm.Intent{Job: job.Job{ExpiresMs: nowMs - 1}}})

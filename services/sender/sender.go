@@ -46,6 +46,7 @@ type Sender struct {
 	quotes  *quotes
 	turns   *turns
 	market  *market
+	gas     *gasLimits
 	roster  roster
 	heard   listener
 	notices notices
@@ -64,6 +65,7 @@ type node interface {
 type state interface {
 	Standing(ctx context.Context) (pg.Standing, error)
 	rows
+	gasState
 }
 
 // schema is the database's, which has to be one that this build can work with.
@@ -132,6 +134,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	owner := lease.NewOwner(cmp.Or(cfg.Sender.Node, fmt.Sprintf("%s/%d", host, os.Getpid())))
 	s := newSender(cfg, log, metrics, owner, keys, time.Now)
 	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(), db.Intents()
+	s.gas = newGasLimits(cfg.Sender.Gas, db, time.Now)
 	s.heard = db.Intents().Listener()
 	s.tellers = func() (ended, givenUp teller) {
 		return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)

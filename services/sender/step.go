@@ -47,7 +47,7 @@ func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	s := newSender(cfg, p.Log, p.Metrics, p.Owner, p.Keys, p.Clock)
 	s.node, s.state, s.leases, s.nonces, s.intents = p.Node, p.State, p.Leases, p.Nonces, p.Intents
 	s.tellers = func() (ended, givenUp teller) { return outlet(p.Tell), outlet(tellNobody) }
-	s.market = s.newMarket()
+	s.market, s.gas = s.newMarket(), newGasLimits(cfg.Sender.Gas, p.State, p.Clock)
 	stepped := &Stepper{sender: s, news: s.turns.news()}
 	for _, key := range p.Keys {
 		if err := s.register(ctx, key); err != nil {

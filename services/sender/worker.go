@@ -34,19 +34,23 @@ type worker struct {
 	log  zerolog.Logger
 	// Signals: something was queued, something has ended. One that is not taken yet stands for all later ones.
 	queued, ended chan struct{}
+	second        *opinions
 }
 
 func (s *Sender) worker(key signer.Signer) *worker {
 	name := "signer " + key.Address().Hex()
-	return &worker{
+	w := &worker{
 		Sender: s, key: key, name: name, log: s.log.With().Str("signer", key.Address().Hex()).Logger(),
 		queued: make(chan struct{}, 1), ended: make(chan struct{}, 1),
 	}
+	w.second = newOpinions(s.node, s.clock, func() { signal(w.queued) }, s.metrics)
+	return w
 }
 
 // run holds one tenure after the other until ctx ends. In the end the lease is given back, so that the next owner need not wait for it to run out.
 func (w *worker) run(ctx context.Context) error {
 	defer w.roster.join(w)()
+	defer w.second.close()
 	defer w.metrics.forget(w.key.Address())
 	defer w.notices.set(w.name, "")
 	for {
@@ -141,7 +145,7 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 	return &drain{
 		tenure: t, turns: w.turns, queue: w.intents, batch: settings.Batch, limits: w.limits(),
 		maxAge: settings.MaxJobAge, rest: w.rest, metrics: w.metrics, log: w.log,
-		clock: w.clock, asleep: map[int64]time.Time{}, yielded: map[int64]time.Time{}, ended: func() { signal(w.ended) },
+		clock: w.clock, head: w.horizon.number, asleep: map[int64]nap{}, yielded: map[int64]time.Time{}, ended: func() { signal(w.ended) },
 		gate: func(reason string) { w.notices.set(w.gate(), reason) },
 		road: []stage{
 			{"settle", w.settle(signerSight{held: b.held, reconciled: cursor.read}).run},
@@ -158,6 +162,7 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 		}.run,
 		launch: b.launch,
 		count:  again.purse.count,
+		words:  w.gas.refresh,
 		tidy:   func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
 	}
 }
@@ -201,8 +206,8 @@ func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
 
 func (w *worker) recheck() recheck {
 	return recheck{
-		pending: pending{state: w.state, frozenRole: w.cfg.Sender.FrozenRole}, horizon: w.horizon, quotes: w.quotes, venue: w.cfg.Venue,
-		gas: w.cfg.Sender.Gas, from: w.key.Address(), node: w.node,
+		pending: pending{state: w.state, frozenRole: w.cfg.Sender.FrozenRole, markets: w.gas.markets}, horizon: w.horizon, quotes: w.quotes,
+		venue: w.cfg.Venue, gas: w.gas, from: w.key.Address(), node: w.node, second: w.second, metrics: w.metrics, log: w.log,
 	}
 }
 

@@ -2,6 +2,9 @@
 CREATE INDEX position_open ON {state}.position (part) WHERE status = 'Active' AND deleted_at IS NULL;
 CREATE INDEX perp_order_open ON {state}.perp_order (part) WHERE status IN ('Created', 'Updated', 'Frozen') AND deleted_at IS NULL;
 CREATE INDEX request_open ON {state}.request (part) WHERE status IN ('Created', 'Updated', 'Frozen') AND deleted_at IS NULL;
+-- The orders that end with a position, of an account: how much gas its end takes depends on them.
+CREATE INDEX perp_order_auto_cancel ON {state}.perp_order (account, market)
+    WHERE auto_cancel AND status IN ('Created', 'Updated', 'Frozen') AND deleted_at IS NULL;
 
 -- What people ask for.
 CREATE INDEX position_account ON {state}.position (account);

@@ -82,6 +82,29 @@ func (d *Derived) Position(_ context.Context, key chain.Hash) (pg.Found[perp.Pos
 	return find[perp.Position](d, perp.Positions, key)
 }
 
+// Closing looks up one position. No order ends with it: the exchange knows none of that kind.
+func (d *Derived) Closing(ctx context.Context, key chain.Hash) (pg.Found[perp.Position], []perp.Order, error) {
+	found, err := d.Position(ctx, key)
+	return found, nil, err
+}
+
+// Parameters looks up words of the exchange.
+func (d *Derived) Parameters(_ context.Context, keys []chain.Hash) (known []perp.Parameter, err error) {
+	for _, key := range keys {
+		found, err := find[perp.Parameter](d, perp.Parameters, key)
+		if err != nil {
+			return nil, err
+		}
+		if found.Known {
+			known = append(known, found.Row)
+		}
+	}
+	return known, nil
+}
+
+// GlvMarkets finds none: the exchange has no GLV.
+func (d *Derived) GlvMarkets(context.Context) ([]perp.MarketValue, error) { return nil, nil }
+
 // Order looks up one order.
 func (d *Derived) Order(_ context.Context, key chain.Hash) (pg.Found[perp.Order], error) {
 	return find[perp.Order](d, perp.Orders, key)

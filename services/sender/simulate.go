@@ -1,0 +1,119 @@
+package sender
+
+import (
+	"context"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// simulator executes a call on the newest state and forgets it.
+type simulator interface {
+	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) error
+}
+
+// opinion is what a simulated call says of a job.
+type opinion struct {
+	verdict verdict
+	gas     uint64     // the limit it was given in the end
+	from    evm.Source // whose word it is, where it is one endpoint's
+	short   bool       // the most gas a transaction may have is not enough
+}
+
+// gasTries is how often a call is simulated before its gas limit is said not to be the matter: as reckoned, with what is said to be missing, with the most.
+const gasTries = 3
+
+// simulate makes a call for nothing, and makes it again at once with more gas while that is what it wants. It returns an error where nobody could be asked.
+//
+// A call that would have the venue cancel or freeze the order succeeds, and is sent: withholding it would lock the user's funds until the order expires. One
+// that every node answers with an error of its own waits like any other: as a failure it would be tried for ever, and before all that is less urgent.
+func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c call) (o opinion, err error) {
+	o.gas = c.gas
+	for try := 1; ; try++ {
+		failure := node.Simulate(ctx, r.from, c.to, c.data, o.gas, perp.Uint{})
+		if failure == nil {
+			return opinion{gas: o.gas}, nil
+		}
+		a, answered := answerIn(failure)
+		if !answered {
+			return o, failure
+		}
+		o.verdict = a.verdict()
+		o.from, _ = evm.Answered(failure)
+		o.short = a.wantsGas && a.knows && o.gas >= gmx.MaxGas
+		more := gmx.RaisedLimit(o.gas, a.revert)
+		if !a.wantsGas || try == gasTries || more <= o.gas {
+			return o, nil
+		}
+		r.metrics.gasRaises.WithLabelValues(string(j.Kind)).Inc()
+		r.log.Info().Str("job", j.ID).Uint64("gas", o.gas).Uint64("raised", more).Str("reason", o.verdict.reason).Msg("the simulated call wants more gas")
+		o.gas = more
+	}
+}
+
+// answer is what a node said of a call that did not succeed.
+type answer struct {
+	revert gmx.Revert
+	// wantsGas says that more gas may mend it. A call that the caller's own call took all gas from reverts without a word, and so does many another.
+	wantsGas bool
+	knows    bool   // it says so itself
+	instead  string // what the node said where no contract said anything
+}
+
+// answerIn finds a node's answer in an error; there is none where no node was reached.
+func answerIn(failure error) (a answer, is bool) {
+	data, reverted := evm.RevertData(failure)
+	switch {
+	case reverted:
+		a.revert = gmx.DecodeRevert(data)
+		a.knows = a.revert.Class == gmx.NeedsGas
+		a.wantsGas = a.knows || len(data) == 0
+		return a, true
+	case evm.OutOfGas(failure):
+		return answer{wantsGas: true, knows: true, instead: "it runs out of gas: " + failure.Error()}, true
+	case evm.Refused(failure):
+		return answer{instead: "no node simulates it: " + failure.Error()}, true
+	}
+	return a, false
+}
+
+func (a answer) verdict() verdict {
+	if a.instead != "" {
+		return odd(a.instead)
+	}
+	return foretold(a.revert)
+}
+
+// odd is the verdict after an answer that says nothing of the job: it is asked about again at the next head.
+func odd(reason string) verdict { return verdict{kind: waiting, reason: reason, heads: 1} }
+
+// foretold is what a revert of the simulated call means for the job. Only what is known to stand ends an arm: a lack of gas does not, nor does a cause that
+// we do not know, such as a Panic, a revert without a reason, or a text.
+func foretold(r gmx.Revert) verdict {
+	switch r.Class {
+	case gmx.DoneElsewhere:
+		return end(job.LostRace, r.Error())
+	case gmx.Recovered:
+		return end(job.DroppedRecovered, r.Error())
+	case gmx.NeedsReport:
+		return wait(r.Error())
+	case gmx.Expired:
+		return end(job.Expired, r.Error())
+	case gmx.RoleOrFeature, gmx.CancelsOrFreezes: // sending would not mend it
+		return end(job.Refused, r.Error())
+	default:
+		return odd(r.Error())
+	}
+}
+
+// tellShort tells people of a job that wants more gas than a transaction may have, once while it waits.
+func (r recheck) tellShort(j job.Job, o opinion) {
+	r.metrics.gasShort.WithLabelValues(string(j.Kind)).Inc()
+	if r.gas.short(j.ID) {
+		r.log.Error().Str("job", j.ID).Uint64("gas", o.gas).Str("reason", o.verdict.reason).
+			Msg("the job wants more gas than a transaction may have; it is tried again at every head")
+	}
+}
