@@ -180,7 +180,9 @@ func TestDrainGivesUpWaiting(t *testing.T) {
 func TestDrainPutsNoLiquidationOff(t *testing.T) {
 	o := newOffice(t, func(job.Job) (verdict, error) { return odd("Panic(code 17)"), nil })
 	o.maxAge = -time.Second
-	o.rest = func(i txm.Intent, outcome job.Outcome) txm.Rest { return txm.After(outcome, i.Tries, nowMs, time.Minute) }
+	o.rest = func(i txm.Intent, outcome job.Outcome) txm.Rest {
+		return txm.After(outcome, i.Tries, nowMs, time.Minute)
+	}
 	jobs := map[job.Kind]txm.Admission{job.Liquidation: txm.NewArm, job.Adl: txm.NewArm, job.Order: txm.Cooling}
 	said := func(kind job.Kind, state uint64) txm.Admission {
 		j := job.Job{ID: string(kind), Kind: kind, Key: chain.Hash{byte(len(kind))}, Signer: o.signer}

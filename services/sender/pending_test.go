@@ -59,7 +59,11 @@ func TestPendingKnowsTheWork(t *testing.T) {
 		o.Key, o.Status, o.Changes = key, perp.Created, 1
 		return written{orders: map[chain.Hash]perp.Order{key: o}, closing: closing}
 	}
-	position := written{positions: map[chain.Hash]perp.Position{key: {PositionKey: key, Status: perp.Active, Changes: 1}}, closing: closing}
+	enabled := perp.MarketValue{Measure: perp.AdlEnabled, Value: perp.I64(1)}
+	position := written{
+		positions: map[chain.Hash]perp.Position{key: {PositionKey: key, Status: perp.Active, Changes: 1}}, closing: closing,
+		values: map[chain.Hash]perp.MarketValue{enabled.RowKey().Key: enabled},
+	}
 	request := func(kind perp.RequestKind, fields perp.Fields) written {
 		return written{requests: map[chain.Hash]perp.Request{key: {Key: key, Kind: kind, Status: perp.Created, Fields: fields}}}
 	}
