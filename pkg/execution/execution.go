@@ -48,17 +48,24 @@ var secondaryAdl = perp.U64(1)
 // Endings reads what the events of one transaction ended, in their order. They may be the part of a transaction that one partition owns. Tx and Block are
 // the caller's to fill in.
 //
-// A liquidation or deleveraging announces and executes an order in one transaction: it is one ending, the position's.
+// A liquidation or deleveraging announces and executes an order in one transaction: it is one ending, the position's. A shift, or a request of a GLV, does so
+// with deposits, withdrawals and shifts of its own: nobody could have executed those, and they are no endings.
 func Endings(events []perp.Event) []Execution {
 	var endings []Execution
 	decreases := map[chain.Hash]perp.PositionDecreased{} // by order
+	inner := map[chain.Hash]bool{}                       // requests that were made here
 	for _, e := range events {
 		switch e := e.(type) {
 		case perp.PositionDecreased:
 			decreases[e.OrderKey] = e
 		case perp.OrderEnded:
 			endings = append(endings, endOfOrder(e, decreases))
+		case perp.RequestCreated:
+			inner[e.Request.Key] = true
 		case perp.RequestEnded:
+			if inner[e.Key] {
+				continue
+			}
 			endings = append(endings, Execution{
 				Kind: job.OfRequest(e.Kind), Key: e.Key, Result: resultOf(e.Status), Reason: e.Reason, ReasonBytes: e.ReasonBytes, Pos: posOf(e.Stamp),
 			})

@@ -43,11 +43,7 @@ func (s *Stack) Audit(ctx context.Context, node audit.Chain, from, to uint64) (r
 	if cfg.Roster, err = s.roster(); err != nil {
 		return nil, err
 	}
-	contracts := s.Devnet.Contracts
-	cfg.Venue = gmx.Config{
-		EventEmitter: contracts["eventEmitter"], OrderHandler: contracts["orderHandler"], LiquidationHandler: contracts["liquidationHandler"],
-		DepositHandler: contracts["depositHandler"], WithdrawalHandler: contracts["withdrawalHandler"],
-	}
+	cfg.Venue = s.Devnet.venue()
 	_, err = audit.Run(ctx, node, cfg, from, to, nil, func(r ledger.Row) error {
 		rows = append(rows, r)
 		return nil
@@ -58,6 +54,20 @@ func (s *Stack) Audit(ctx context.Context, node audit.Chain, from, to uint64) (r
 	return rows, nil
 }
 
+// venue names the exchange's contracts.
+func (d Devnet) venue() gmx.Config {
+	c := d.Contracts
+	return gmx.Config{
+		EventEmitter: c["eventEmitter"], DataStore: c["dataStore"], OrderHandler: c["orderHandler"], LiquidationHandler: c["liquidationHandler"],
+		AdlHandler: c["adlHandler"], DepositHandler: c["depositHandler"], WithdrawalHandler: c["withdrawalHandler"], ShiftHandler: c["shiftHandler"],
+		GlvDepositHandler: c["glvDepositHandler"], GlvWithdrawalHandler: c["glvWithdrawalHandler"], GlvShiftHandler: c["glvShiftHandler"],
+	}
+}
+
 // lossRatios are what a transaction costs that comes too late, over one that comes in time, on the devnet's contracts, for want of losers to measure by: orders
-// as the mean of the three kinds that were measured (TestLossRatio of test/bench).
-var lossRatios = ledger.Rates{job.Order: 416, job.Liquidation: 441, job.Deposit: 604, job.Withdrawal: 601}
+// as the mean of the three kinds that were measured (TestLossRatio of test/bench, and TestGas of the exchange). A deleveraging's state that is brought up to date
+// twice costs the same twice.
+var lossRatios = ledger.Rates{
+	job.Order: 416, job.Liquidation: 441, job.Deposit: 604, job.Withdrawal: 601, job.Shift: 458, job.GlvDeposit: 489, job.GlvWithdrawal: 491,
+	job.GlvShift: 514, job.Adl: 519, job.AdlState: 1_000,
+}

@@ -97,24 +97,30 @@ func (k *Keeper) environment() ([]string, error) {
 	for _, account := range own {
 		keys = append(keys, account.Key)
 	}
-	devnet := k.stack.Devnet
+	devnet, venue := k.stack.Devnet, k.stack.Devnet.venue()
 	env := map[string]string{
 		"KEEPER_CHAIN_ID": strconv.FormatUint(devnet.ChainID, 10),
 		"CHAIN_URLS":      devnet.RPC + "," + devnet.WS,
 		"KAFKA_BROKERS":   strings.Join(k.Brokers, ","),
 		"POSTGRES_URL":    k.Postgres,
 
-		"VENUE_EVENT_EMITTER":       devnet.Contracts["eventEmitter"].Hex(),
-		"VENUE_DATA_STORE":          devnet.Contracts["dataStore"].Hex(),
-		"VENUE_ORDER_HANDLER":       devnet.Contracts["orderHandler"].Hex(),
-		"VENUE_LIQUIDATION_HANDLER": devnet.Contracts["liquidationHandler"].Hex(),
-		"VENUE_DEPOSIT_HANDLER":     devnet.Contracts["depositHandler"].Hex(),
-		"VENUE_WITHDRAWAL_HANDLER":  devnet.Contracts["withdrawalHandler"].Hex(),
+		"VENUE_EVENT_EMITTER":          venue.EventEmitter.Hex(),
+		"VENUE_DATA_STORE":             venue.DataStore.Hex(),
+		"VENUE_ORDER_HANDLER":          venue.OrderHandler.Hex(),
+		"VENUE_LIQUIDATION_HANDLER":    venue.LiquidationHandler.Hex(),
+		"VENUE_ADL_HANDLER":            venue.AdlHandler.Hex(),
+		"VENUE_DEPOSIT_HANDLER":        venue.DepositHandler.Hex(),
+		"VENUE_WITHDRAWAL_HANDLER":     venue.WithdrawalHandler.Hex(),
+		"VENUE_SHIFT_HANDLER":          venue.ShiftHandler.Hex(),
+		"VENUE_GLV_DEPOSIT_HANDLER":    venue.GlvDepositHandler.Hex(),
+		"VENUE_GLV_WITHDRAWAL_HANDLER": venue.GlvWithdrawalHandler.Hex(),
+		"VENUE_GLV_SHIFT_HANDLER":      venue.GlvShiftHandler.Hex(),
 
 		"LIQUIDATION_FIRE_RATIO": fireRatio,
 		"SCANNER_START_BLOCK":    strconv.FormatUint(devnet.Block, 10),
 		"SCANNER_SIGNERS":        strings.Join(addressesOf(watched), ","),
 		"SCANNER_PRICE_URL":      devnet.Feed,
+		"PLANNER_ADL_ROLE":       "true",
 		"PLANNER_SIGNERS":        strings.Join(addressesOf(own), ","),
 		"SIGNER_DEV":             "true",
 		"SIGNER_DEV_KEYS":        strings.Join(keys, ","),

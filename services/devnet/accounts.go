@@ -21,6 +21,7 @@ const (
 	DeployerIndex   = 0
 	FaucetIndex     = 1
 	FeedSignerIndex = 2
+	GlvManagerIndex = 3
 	FirstKeeper     = 10 // The keepers' senders: FirstKeeper … FirstKeeper+Keepers-1.
 	Keepers         = 12 // Three regions with four senders each.
 	FirstTrader     = 100

@@ -10,8 +10,8 @@ import (
 
 // cast is who takes part: each account has one job.
 type cast struct {
-	deployer, faucet, feedSigner Account
-	keepers                      []Account
+	deployer, faucet, feedSigner, glvManager Account
+	keepers                                  []Account
 }
 
 func newCast() (cast, error) {
@@ -19,13 +19,16 @@ func newCast() (cast, error) {
 	if err != nil {
 		return cast{}, err
 	}
-	return cast{deployer: first[DeployerIndex], faucet: first[FaucetIndex], feedSigner: first[FeedSignerIndex], keepers: first[FirstKeeper:]}, nil
+	return cast{
+		deployer: first[DeployerIndex], faucet: first[FaucetIndex], feedSigner: first[FeedSignerIndex], glvManager: first[GlvManagerIndex],
+		keepers: first[FirstKeeper:],
+	}, nil
 }
 
 // alloc gives a fortune to those who pay for gas; the feed signer only signs.
 func (c cast) alloc() types.GenesisAlloc {
 	alloc := types.GenesisAlloc{}
-	for _, account := range append([]Account{c.deployer, c.faucet}, c.keepers...) {
+	for _, account := range append([]Account{c.deployer, c.faucet, c.glvManager}, c.keepers...) {
 		coins := new(big.Int).Exp(big.NewInt(10), big.NewInt(18), nil)
 		alloc[account.Address] = types.Account{Balance: coins.Mul(coins, big.NewInt(1_000_000))}
 	}
@@ -45,8 +48,9 @@ func (c cast) exchangeKeepers() []exchange.Keeper {
 }
 
 func (c cast) record() []RecordAccount {
-	accounts := make([]RecordAccount, 0, 3+len(c.keepers))
-	accounts = append(accounts, recordAccount("deployer", c.deployer), recordAccount("faucet", c.faucet), recordAccount("feed signer", c.feedSigner))
+	accounts := make([]RecordAccount, 0, 4+len(c.keepers))
+	accounts = append(accounts, recordAccount("deployer", c.deployer), recordAccount("faucet", c.faucet), recordAccount("feed signer", c.feedSigner),
+		recordAccount("GLV manager", c.glvManager))
 	for _, keeper := range c.keepers {
 		accounts = append(accounts, recordAccount("keeper", keeper))
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // walks says how far the price of a token may move at a report, in basis points; tokens that are not here are stable.
-var walks = map[string]int64{"WETH": 4, "WBTC": 3}
+var walks = map[string]int64{"WETH": 4, "WBTC": 3, "SOL": 5}
 
 // spread of every walking price from min to max, in basis points.
 const spread = 2
@@ -72,6 +72,7 @@ func nodeConfig(cfg Config, accounts cast) evmnode.Config {
 // open deploys the exchange and makes everything that can be reached from outside.
 func (d *Devnet) open(ctx context.Context, cfg Config, log zerolog.Logger) error {
 	venue := exchange.DefaultConfig(d.cast.deployer.Key, d.cast.feedSigner.Key, d.cast.exchangeKeepers())
+	venue.GlvManager = d.cast.glvManager.Address
 	percent, err := cfg.liquidationPercent()
 	if err != nil {
 		return err
@@ -103,7 +104,9 @@ func (d *Devnet) hire(ctx context.Context, cfg Config, log zerolog.Logger) error
 	}
 	trading := traders.DefaultConfig()
 	trading.Seed, trading.Rate = cfg.Seed, cfg.Rate
-	d.traders, err = traders.New(trading, traders.Deps{Client: client, Faucet: d.cast.faucet.Key, Marks: d.feed, Log: log})
+	d.traders, err = traders.New(trading, traders.Deps{
+		Client: client, Faucet: d.cast.faucet.Key, Marks: d.feed, GlvManager: d.cast.glvManager.Key, Shock: d.feed.Shock, Log: log,
+	})
 	return err
 }
 

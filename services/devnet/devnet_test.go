@@ -296,7 +296,7 @@ func TestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	getJSON(t, "http://"+<-address+"/v1/deployment", &served)
-	if written.RPCURL != served.RPCURL || written.Contracts != served.Contracts || len(written.Accounts) != 3+Keepers {
+	if written.RPCURL != served.RPCURL || written.Contracts != served.Contracts || len(written.Accounts) != 4+Keepers {
 		t.Errorf("written %+v, served %+v", written, served)
 	}
 	if id, err := dial(t, written.WSURL).ChainID(t.Context()); err != nil || id.Uint64() != written.ChainID {

@@ -28,7 +28,7 @@ type Record struct {
 
 // RecordAccount is a development account with its well-known key.
 type RecordAccount struct {
-	Purpose    string         `json:"purpose"` // deployer, faucet, feed signer or keeper
+	Purpose    string         `json:"purpose"` // deployer, faucet, feed signer, GLV manager or keeper
 	Index      uint32         `json:"index"`
 	Address    common.Address `json:"address"`
 	PrivateKey hexutil.Bytes  `json:"privateKey"`

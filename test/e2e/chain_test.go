@@ -10,6 +10,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
@@ -21,7 +22,7 @@ import (
 // sent is one transaction of a signer of the keeper.
 type sent struct {
 	chain.Tx
-	key chain.Hash // the order, request or position it was for
+	gmx.Call // what it was for
 }
 
 // record is what the canonical chain says, read from the node itself and folded without Kafka or Postgres.
@@ -130,40 +131,29 @@ func (k *keeper) collect(ctx context.Context, r *record, node *evm.Client, block
 		if err := k.chain.CallContext(ctx, &body, "eth_getTransactionByHash", tx.Hash.Hex()); err != nil {
 			k.t.Fatal(err)
 		}
-		key, err := target(body.Input)
-		if err != nil {
-			k.t.Fatalf("transaction %s: %v", tx.Hash, err)
+		call, is := gmx.ReadCall(body.Input)
+		if !is {
+			k.t.Fatalf("transaction %s is no call of a keeper", tx.Hash)
 		}
-		r.sent = append(r.sent, sent{receipt.Tx, key})
+		r.sent = append(r.sent, sent{receipt.Tx, call})
 	}
-}
-
-// target reads from calldata which order, request or position it is for.
-func target(input []byte) (key chain.Hash, err error) {
-	const selector, word = 4, 32
-	if len(input) < selector+4*word {
-		return key, fmt.Errorf("%d bytes of calldata", len(input))
-	}
-	words := input[selector:]
-	if fmt.Sprintf("%x", input[:selector]) != "109ebc49" { // every other entry point takes the key first
-		return chain.Hash(words[:word]), nil
-	}
-	address := func(i int) chain.Address { return chain.Hash(words[i*word : (i+1)*word]).Address() }
-	return perp.PositionKey(address(0), address(1), address(2), words[4*word-1] == 1), nil
 }
 
 // checkOnce fails for every transaction of the keeper that came after its order or request was done, or its position liquidated, by an earlier
-// one: a job sent twice.
+// one: a job sent twice. A deleveraging, and its state, may be needed again at any time: the venue refuses what is too much.
 func (r record) checkOnce(t *testing.T) {
 	t.Helper()
-	done := map[chain.Hash]sent{}
+	done := map[gmx.Call]sent{}
 	for _, tx := range r.sent {
-		if before, repeated := done[tx.key]; repeated && !r.revivedBetween(tx.key, before.Tx, tx.Tx) {
-			t.Errorf("%s was sent twice: %s in block %d (ok %v), and again %s in block %d (ok %v)", tx.key, before.Hash, before.Block, before.OK,
+		if tx.Kind == job.Adl || tx.Kind == job.AdlState {
+			continue
+		}
+		if before, repeated := done[tx.Call]; repeated && !r.revivedBetween(tx.Key, before.Tx, tx.Tx) {
+			t.Errorf("%s %s was sent twice: %s in block %d (ok %v), and again %s in block %d (ok %v)", tx.Kind, tx.Key, before.Hash, before.Block, before.OK,
 				tx.Hash, tx.Block, tx.OK)
 		}
 		if tx.OK {
-			done[tx.key] = tx
+			done[tx.Call] = tx
 		}
 	}
 }

@@ -66,11 +66,15 @@ func (l *Ledger) end(n name, at chain.BlockRef, tx Transaction, e execution.Exec
 	return rows
 }
 
-// bear opens the accounts of requests that can be executed from now on. The orders of liquidations are over in the transaction that makes them.
+// bear opens the accounts of requests that can be executed from now on. The orders of liquidations, and the requests within others, are over in the transaction
+// that makes them.
 func (l *Ledger) bear(at chain.BlockRef, tx Transaction, over map[name]bool) {
-	ended := map[chain.Hash]bool{} // orders
+	ended := map[chain.Hash]bool{} // orders and requests
 	for _, e := range tx.Events {
-		if end, is := e.(perp.OrderEnded); is {
+		switch end := e.(type) {
+		case perp.OrderEnded:
+			ended[end.Key] = true
+		case perp.RequestEnded:
 			ended[end.Key] = true
 		}
 	}
@@ -83,6 +87,9 @@ func (l *Ledger) bear(at chain.BlockRef, tx Transaction, over map[name]bool) {
 			}
 			n = name{kind: job.Order, key: e.Order.Key}
 		case perp.RequestCreated:
+			if ended[e.Request.Key] {
+				continue
+			}
 			n = name{kind: job.OfRequest(e.Request.Kind), key: e.Request.Key}
 		default:
 			continue

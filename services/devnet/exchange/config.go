@@ -7,6 +7,8 @@ import (
 	"math/big"
 	"slices"
 	"time"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // The roles a keeper can hold.
@@ -23,8 +25,10 @@ type Config struct {
 	// follow from its address and nonces.
 	Deployer *ecdsa.PrivateKey
 	// ReportKey signs the prices of the first liquidity; its address becomes the signer the oracle provider accepts.
-	ReportKey  *ecdsa.PrivateKey
-	Keepers    []Keeper
+	ReportKey *ecdsa.PrivateKey
+	Keepers   []Keeper
+	// GlvManager may ask for shifts of the GLVs, for which the exchange demands ORDER_KEEPER; zero = nobody but the keepers.
+	GlvManager common.Address
 	Tokens     []TokenSpec
 	Markets    []MarketSpec
 	Glvs       []GlvSpec

@@ -175,6 +175,9 @@ func (d *deployer) roles(ctx context.Context) error {
 	for _, role := range []string{"CONTROLLER", "CONFIG_KEEPER", "MARKET_KEEPER", OrderKeeper} {
 		d.grant(d.self, role)
 	}
+	if d.cfg.GlvManager != (common.Address{}) {
+		d.grant(d.cfg.GlvManager, OrderKeeper)
+	}
 	for _, keeper := range d.cfg.Keepers {
 		for _, role := range keeper.Roles {
 			d.grant(keeper.Address, role)

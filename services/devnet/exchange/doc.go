@@ -1,7 +1,7 @@
 // Package exchange deploys the devnet's perpetual exchange and acts on it as its users do.
 //
 // Deploy puts the contracts of package contracts on a chain, deterministically, and returns a Deployment: the addresses a keeper, a
-// trader or a price feed has to be told. Client creates, changes and cancels orders, deposits and withdrawals. SignReport makes the
+// trader or a price feed has to be told. Client creates, changes and cancels orders, deposits, withdrawals and shifts, also those of GLVs. SignReport makes the
 // price reports that the exchange's oracle accepts. Executing requests is the keepers' business and not in this package.
 //
 // # The liquidation rule
@@ -21,6 +21,12 @@
 // LIQUIDATION_RATIO_FACTOR at 1e30 or below, or unset, the threshold is GMX's as well. An increase, or what a decrease leaves, must
 // pass the same rule with MIN_COLLATERAL_FACTOR(market).
 //
+// # Deleveraging
+//
+// A side of a market is to be deleveraged while its positions' profits, at the index price that is better for them, are more than
+// MAX_PNL_FACTOR_FOR_ADL of what the pool holds to pay them, at the lower price. updateAdlState compares and says so; while it last said so, executeAdl closes a
+// part of a position. That must bring the quotient down, and not below MIN_PNL_FACTOR_AFTER_ADL. Both refuse prices older than the last update.
+//
 // # Parameters
 //
 // Keys are keccak256(abi.encode(keccak256(abi.encode(name)), arguments...)), see contracts.Key. A deployment announces these by SetUint,
@@ -29,6 +35,8 @@
 //	MIN_COLLATERAL_USD, MIN_POSITION_SIZE_USD
 //	MIN_COLLATERAL_FACTOR(market), MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION(market), LIQUIDATION_FEE_FACTOR(market)
 //	POSITION_FEE_FACTOR(market, improved), RESERVE_FACTOR(market, isLong), MAX_POOL_AMOUNT(market, token)
+//	MAX_PNL_FACTOR(MAX_PNL_FACTOR_FOR_ADL, market, isLong), MIN_PNL_FACTOR_AFTER_ADL(market, isLong), GLV_SHIFT_MIN_INTERVAL(glv)
+//	SHIFT_GAS_LIMIT, GLV_DEPOSIT_GAS_LIMIT, GLV_WITHDRAWAL_GAS_LIMIT, GLV_SHIFT_GAS_LIMIT, GLV_PER_MARKET_GAS_LIMIT
 //	MAX_ORACLE_TIMESTAMP_RANGE, IS_ORACLE_PROVIDER_ENABLED(provider), DEVNET_ORACLE_SIGNER
 //	MAX_AUTO_CANCEL_ORDERS, MAX_DATA_LENGTH
 //	INCREASE_ORDER_GAS_LIMIT, DECREASE_ORDER_GAS_LIMIT, DEPOSIT_GAS_LIMIT, WITHDRAWAL_GAS_LIMIT
@@ -57,10 +65,19 @@
 //	executeOrder, lost race                 407 092   executeOrder, trigger not reached       497 313
 //	executeLiquidation                      885 554   executeLiquidation, insolvent           971 500
 //	executeLiquidation, lost race           391 779   executeLiquidation, healthy             555 214
-//	executeDeposit                          645 336   executeWithdrawal                       641 707
+//	executeDeposit                          655 345   executeWithdrawal                       655 832
+//	createShift                             420 814   executeShift                          1 114 178
+//	createGlvDeposit                        546 877   executeGlvDeposit                     1 303 784
+//	createGlvWithdrawal                     431 091   executeGlvWithdrawal                  1 293 742
+//	createGlvShift                          229 278   executeGlvShift                       1 224 185
+//	updateAdlState                          502 464   executeAdl                            1 051 956
 //	cancelOrder                             146 471   any of them without the role             35 500
 //
-// An execution of an order, a deposit or a withdrawal demands more than it uses: at its start, after the price reports are set, there
+// Shifts have three price reports, GLVs of three markets four.
+//
+// An execution of an order or a request demands more than it uses: at its start, after the price reports are set, there
 // must be left its *_GAS_LIMIT plus MIN_ADDITIONAL_GAS_FOR_EXECUTION, else it reverts with InsufficientExecutionGas. A keeper adds
-// about 500 000 for the transaction itself and its price reports. A liquidation demands nothing.
+// about 500 000 for the transaction itself and its price reports. A liquidation or a deleveraging demands nothing. What a GLV's requests
+// demand grows with its markets (GLV_PER_MARKET_GAS_LIMIT), and with the deposit or withdrawal within (DEPOSIT_ or WITHDRAWAL_GAS_LIMIT). A shift needs
+// more than the check asks for; in between, it may be cancelled for want of gas (TestShiftOutOfGas).
 package exchange

@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -70,4 +71,42 @@ func TestGas(t *testing.T) {
 	withdrawal := v.must(v.client.CreateWithdrawal(v.ctx, trader, WithdrawalRequest{Market: m, MarketTokens: coins(1_000)}))
 	report("createWithdrawal", withdrawal, "WithdrawalCreated")
 	report("executeWithdrawal", v.run(v.keeper, v.executeWithdrawal(v.withdrawal(withdrawal), v.reports(m, v.now()))), "WithdrawalExecuted")
+
+	v.liquidityGas(report)
+}
+
+// liquidityGas measures shifts, GLVs and deleveraging, each with the second of two keepers that send the same.
+func (v *venue) liquidityGas(report func(name string, receipt *types.Receipt, want string)) {
+	v.t.Helper()
+	glv, eth, sol := v.d.Glvs[0], v.market("ETH/USD"), v.market("SOL/USD")
+	provider := v.provider(eth, 20_000)
+	race := func(name, want string, c call) {
+		v.t.Helper()
+		first, second := v.race(c)
+		report(name, first, want)
+		report(name+", lost race", second, "")
+	}
+	created := func(name string, receipt *types.Receipt) common.Hash {
+		v.t.Helper()
+		report("create "+name, receipt, name+"Created")
+		return v.requestKey(receipt, name+"Created")
+	}
+	shift := created("Shift", v.must(v.client.CreateShift(v.ctx, provider, ShiftRequest{From: eth, To: sol, MarketTokens: coins(1_000)})))
+	race("executeShift", "ShiftExecuted", v.executeShift(shift, v.reportsOf(eth, sol)))
+	byTokens := GlvDepositRequest{Glv: glv, Market: eth, ShortAmount: big.NewInt(5_000e6), LongAmount: coins(1)}
+	deposit := created("GlvDeposit", v.must(v.client.CreateGlvDeposit(v.ctx, provider, byTokens)))
+	race("executeGlvDeposit", "GlvDepositExecuted", v.executeGlvDeposit(deposit))
+	move := GlvShiftRequest{Glv: glv, From: eth, To: sol, MarketTokens: coins(1_000)}
+	moved := created("GlvShift", v.must(v.client.CreateGlvShift(v.ctx, v.keeper, move)))
+	race("executeGlvShift", "GlvShiftExecuted", v.executeGlvShift(moved))
+	withdrawal := created("GlvWithdrawal", v.must(v.client.CreateGlvWithdrawal(v.ctx, provider, GlvWithdrawalRequest{
+		Glv: glv, Market: eth, GlvTokens: coins(1_000),
+	})))
+	race("executeGlvWithdrawal", "GlvWithdrawalExecuted", v.executeGlvWithdrawal(withdrawal))
+
+	trader := v.account()
+	v.open(trader, sol, true, 600_000, 60_000)
+	v.setPrice("SOL", 156_000_000, 156_000_000)
+	report("updateAdlState", v.run(v.keeper, v.updateAdl(sol, true)), "AdlStateUpdated")
+	race("executeAdl", "PositionDecrease", v.executeAdl(addressOf(trader), sol, true, usd(400_000)))
 }

@@ -135,7 +135,7 @@ func openVenue(ctx context.Context, change func(*Config)) (*venue, error) {
 	v.chain = lazyMiner{Client: v.sim.Client(), sim: v.sim}
 	cfg := DefaultConfig(v.deployer, v.reporter, []Keeper{
 		{Address: addressOf(v.keeper), Roles: []string{OrderKeeper, LiquidationKeeper, AdlKeeper}},
-		{Address: addressOf(v.freezer), Roles: []string{OrderKeeper, LiquidationKeeper, FrozenOrderKeeper}},
+		{Address: addressOf(v.freezer), Roles: []string{OrderKeeper, LiquidationKeeper, FrozenOrderKeeper, AdlKeeper}},
 	})
 	if change != nil {
 		change(&cfg)

@@ -38,6 +38,10 @@ type account struct {
 	orders []order
 	// places are where this account may have a position: an order that would open it was sent.
 	places map[place]bool
+	// step is the next one of the tour of a provider of liquidity, waited how often it found nothing to do.
+	step, waited int
+	// stake is a winner's.
+	stake stake
 }
 
 // order is what an account remembers of a waiting order.
@@ -107,6 +111,11 @@ func (a *account) prepare(ctx context.Context) error {
 	}
 	for _, m := range d.Markets {
 		if err := a.approve(ctx, m.Address); err != nil {
+			return err
+		}
+	}
+	for _, g := range d.Glvs {
+		if err := a.approve(ctx, g.Address); err != nil {
 			return err
 		}
 	}

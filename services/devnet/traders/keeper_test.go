@@ -29,6 +29,8 @@ type keeper struct {
 	next    uint64
 	// requests by their key, and positions that may have to be liquidated by theirs.
 	requests, positions map[common.Hash]job
+	open                map[common.Hash]perp.Position
+	rounds              int
 }
 
 // job is a call that may succeed now or later, with prices to be filled in.
@@ -41,10 +43,12 @@ func newKeeper(s *stage, d *exchange.Deployment) *keeper {
 	k := &keeper{
 		stage: s, d: d, decoder: gmx.NewDecoder(chain.Address(d.Contracts.EventEmitter)), names: map[common.Hash]string{},
 		next: d.Block, requests: map[common.Hash]job{}, positions: map[common.Hash]job{},
+		open: map[common.Hash]perp.Position{},
 	}
 	for _, name := range []string{
 		"OrderCreated", "OrderUpdated", "OrderExecuted", "OrderCancelled", "OrderFrozen", "PositionIncrease", "PositionDecrease",
-		"DepositCreated", "DepositExecuted", "WithdrawalCreated", "WithdrawalExecuted",
+		"DepositCreated", "DepositExecuted", "WithdrawalCreated", "WithdrawalExecuted", "ShiftCreated", "ShiftExecuted", "GlvDepositCreated",
+		"GlvDepositExecuted", "GlvWithdrawalCreated", "GlvWithdrawalExecuted", "GlvShiftCreated", "GlvShiftExecuted",
 	} {
 		k.names[crypto.Keccak256Hash([]byte(name))] = name
 	}
@@ -79,6 +83,7 @@ func (k *keeper) round() {
 	params := k.reports(head.Time)
 	k.trySome(ctx, k.positions, params)
 	k.trySome(ctx, k.requests, params)
+	k.deleverage(ctx, params)
 }
 
 func (k *keeper) learn(log types.Log) {
@@ -92,6 +97,14 @@ func (k *keeper) learn(log types.Log) {
 		k.requests[log.Topics[2]] = request(contracts.DepositHandler, c.DepositHandler, "executeDeposit", log.Topics[2])
 	case "WithdrawalCreated":
 		k.requests[log.Topics[2]] = request(contracts.WithdrawalHandler, c.WithdrawalHandler, "executeWithdrawal", log.Topics[2])
+	case "ShiftCreated":
+		k.requests[log.Topics[2]] = request(contracts.ShiftHandler, c.ShiftHandler, "executeShift", log.Topics[2])
+	case "GlvDepositCreated":
+		k.requests[log.Topics[2]] = request(contracts.GlvDepositHandler, c.GlvDepositHandler, "executeGlvDeposit", log.Topics[2])
+	case "GlvWithdrawalCreated":
+		k.requests[log.Topics[2]] = request(contracts.GlvWithdrawalHandler, c.GlvWithdrawalHandler, "executeGlvWithdrawal", log.Topics[2])
+	case "GlvShiftCreated":
+		k.requests[log.Topics[2]] = request(contracts.GlvShiftHandler, c.GlvShiftHandler, "executeGlvShift", log.Topics[2])
 	}
 }
 
@@ -115,9 +128,15 @@ func (k *keeper) learnPositions(logs []types.Log) {
 		switch e := e.(type) {
 		case perp.PositionIncreased:
 			p := e.Position
+			k.open[common.Hash(p.PositionKey)] = p
 			k.positions[common.Hash(p.PositionKey)] = request(contracts.LiquidationHandler, k.d.Contracts.LiquidationHandler, "executeLiquidation",
 				common.Address(p.Account), common.Address(p.Market), common.Address(p.CollateralToken), p.IsLong)
+		case perp.OrderEnded:
+			if e.SecondaryOrderType == perp.U64(1) {
+				k.count("deleveraging", 1)
+			}
 		case perp.PositionDecreased:
+			k.open[common.Hash(e.Position.PositionKey)] = e.Position
 			if e.OrderType == perp.Liquidation {
 				k.count("liquidation", 1)
 			}
@@ -129,6 +148,25 @@ func request(name contracts.Name, to common.Address, method string, args ...any)
 	return job{to: to, data: func(params exchange.OracleParams) ([]byte, error) {
 		return contracts.Get(name).ABI.Pack(method, append(slices.Clip(args), params)...)
 	}}
+}
+
+// deleverage keeps the venue's word on the longs of the small market up to date, and closes a tenth of some position of it while it may.
+func (k *keeper) deleverage(ctx context.Context, params exchange.OracleParams) {
+	m, err := k.d.MarketByName("SOL/USD")
+	if err != nil {
+		k.t.Error(err)
+		return
+	}
+	handler := k.d.Contracts.AdlHandler
+	for _, p := range k.open {
+		if p.Market == chain.Address(m.Address) && p.IsLong {
+			k.done(ctx, request(contracts.AdlHandler, handler, "executeAdl", common.Address(p.Account), m.Address, common.Address(p.CollateralToken),
+				true, p.SizeInUsd.Div(perp.U64(10)).Big()), params)
+		}
+	}
+	if k.rounds++; k.rounds%4 == 0 {
+		k.done(ctx, request(contracts.AdlHandler, handler, "updateAdlState", m.Address, true), params)
+	}
 }
 
 // trySome tries a few jobs: a simulation takes long under the race detector, and a map yields its entries in random order.
@@ -155,7 +193,7 @@ func (k *keeper) done(ctx context.Context, j job, params exchange.OracleParams) 
 	_, err = k.chain.CallContract(ctx, ethereum.CallMsg{From: from, To: &j.to, Gas: keeperGas, Data: data}, nil)
 	if err != nil {
 		switch revertName(err) {
-		case "EmptyOrder", "EmptyDeposit", "EmptyWithdrawal", "EmptyPosition":
+		case "EmptyOrder", "EmptyDeposit", "EmptyWithdrawal", "EmptyPosition", "EmptyShift", "GlvDepositNotFound", "GlvWithdrawalNotFound", "GlvShiftNotFound":
 			return true
 		}
 		return false

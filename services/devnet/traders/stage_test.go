@@ -94,6 +94,14 @@ func (m *walkingMarks) step() {
 	}
 }
 
+func (m *walkingMarks) shock(token common.Address, points int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.prices[token]
+	m.prices[token] = exchange.Price{Min: scale(p.Min, points), Max: scale(p.Max, points)}
+	return nil
+}
+
 func testKey(seed string) *ecdsa.PrivateKey {
 	key, err := crypto.ToECDSA(crypto.Keccak256([]byte(seed)))
 	if err != nil {
@@ -110,7 +118,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{t: t, log: testLog(t), keys: map[string]*ecdsa.PrivateKey{}, counts: map[string]int{}}
 	genesis := types.GenesisAlloc{}
-	for _, name := range []string{"deployer", "reporter", "keeper", "faucet"} {
+	for _, name := range []string{"deployer", "reporter", "keeper", "faucet", "manager"} {
 		s.keys[name] = testKey(name)
 		genesis[addressOf(s.keys[name])] = types.Account{Balance: new(big.Int).Exp(big.NewInt(10), big.NewInt(24), nil)}
 	}
@@ -129,8 +137,9 @@ func newStage(t *testing.T) *stage {
 	s.every(blockTime, s.mine)
 
 	cfg := exchange.DefaultConfig(s.keys["deployer"], s.keys["reporter"], []exchange.Keeper{
-		{Address: addressOf(s.keys["keeper"]), Roles: []string{exchange.OrderKeeper, exchange.LiquidationKeeper, exchange.FrozenOrderKeeper}},
+		{Address: addressOf(s.keys["keeper"]), Roles: []string{exchange.OrderKeeper, exchange.LiquidationKeeper, exchange.FrozenOrderKeeper, exchange.AdlKeeper}},
 	})
+	cfg.GlvManager = addressOf(s.keys["manager"])
 	d, err := exchange.Deploy(t.Context(), s.chain, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +255,9 @@ func (s *stage) until(what string, holds func() bool) {
 // trade runs traders; stop ends them and reports what Run returned.
 func (s *stage) trade(cfg Config) (traders *Traders, stop func()) {
 	s.t.Helper()
-	traders, err := New(cfg, Deps{Client: s.client, Faucet: s.keys["faucet"], Marks: s.marks, Log: s.log})
+	traders, err := New(cfg, Deps{
+		Client: s.client, Faucet: s.keys["faucet"], Marks: s.marks, GlvManager: s.keys["manager"], Shock: s.marks.shock, Log: s.log,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}

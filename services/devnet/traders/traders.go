@@ -1,6 +1,9 @@
 // Package traders is the devnet's public: a number of accounts that trade on the exchange at random, so that keepers have work.
 //
-// They open positions with market, limit and stop orders, some of them so tight that a small move liquidates them, put take-profit
+// Some provide liquidity to pools and GLVs, move it between them and take it back; one, now and then, gains more than its market allows and is
+// deleveraged.
+//
+// The others open positions with market, limit and stop orders, some of them so tight that a small move liquidates them, put take-profit
 // and stop-loss orders beside them, change and cancel orders, close positions, and move liquidity in and out of the pools. What they
 // do is drawn from a seed, but what comes of it depends on prices, blocks and keepers: a run cannot be repeated exactly.
 //
@@ -44,6 +47,11 @@ type Config struct {
 	Daredevils int
 	// LiquidationsEvery is the time between two such positions.
 	LiquidationsEvery time.Duration
+	// Providers is how many further accounts do nothing but move liquidity into, between and out of pools and GLVs, one step each ProvideEvery.
+	Providers    int
+	ProvideEvery time.Duration
+	// WinEvery is the time between two steps of the one account that gains too much; see account.win.
+	WinEvery time.Duration
 	// MinDistance and MaxDistance bound the move that liquidates them, in hundredths of a percent of the price.
 	MinDistance, MaxDistance int64
 	// MaxLeverage bounds size over collateral of every position.
@@ -55,7 +63,8 @@ type Config struct {
 // DefaultConfig suits a demo with prices that walk by some hundredths of a percent a second: several liquidations a minute.
 func DefaultConfig() Config {
 	return Config{
-		Seed: 1, Accounts: 12, Rate: 2, Daredevils: 4, LiquidationsEvery: 3 * time.Second, MinDistance: 5, MaxDistance: 25,
+		Seed: 1, Accounts: 12, Rate: 2, Daredevils: 4, LiquidationsEvery: 3 * time.Second, Providers: 2, ProvideEvery: time.Second,
+		WinEvery: 1500 * time.Millisecond, MinDistance: 5, MaxDistance: 25,
 		MaxLeverage: 95, ActionTimeout: 20 * time.Second,
 	}
 }
@@ -67,6 +76,7 @@ func (c Config) validate() error {
 		value int64
 	}{
 		{"accounts", int64(c.Accounts)}, {"rate", int64(c.Rate)}, {"daredevils", int64(c.Daredevils)}, {"liquidations every", int64(c.LiquidationsEvery)},
+		{"providers", int64(c.Providers)}, {"provide every", int64(c.ProvideEvery)}, {"win every", int64(c.WinEvery)},
 		{"least distance", c.MinDistance}, {"greatest leverage", c.MaxLeverage}, {"action timeout", int64(c.ActionTimeout)},
 	} {
 		if field.value <= 0 {
@@ -85,7 +95,11 @@ type Deps struct {
 	// Faucet pays the accounts' gas and execution fees. Nobody else may send from it while the traders run.
 	Faucet *ecdsa.PrivateKey
 	Marks  Marks
-	Log    zerolog.Logger
+	// GlvManager asks for the GLVs' shifts and needs ORDER_KEEPER for it; nil = nobody does. Nobody else may send from it while the traders run.
+	GlvManager *ecdsa.PrivateKey
+	// Shock moves a token's price at once, by basis points; nil = nobody gains too much.
+	Shock func(token common.Address, points int64) error
+	Log   zerolog.Logger
 }
 
 // Traders trade while Run runs.
@@ -93,10 +107,11 @@ type Traders struct {
 	cfg    Config
 	deps   Deps
 	random *rand.Rand
-	// idle accounts, and idle daredevils.
-	idle, daring chan *account
-	faucet       sync.Mutex
-	rests        atomic.Bool
+	// idle accounts, daredevils, providers and winners.
+	idle, daring, providing, winning chan *account
+	// faucet and manager are held while their accounts send.
+	faucet, manager sync.Mutex
+	rests           atomic.Bool
 }
 
 // New derives the accounts; it sends nothing yet.
@@ -106,17 +121,18 @@ func New(cfg Config, deps Deps) (*Traders, error) {
 	}
 	t := &Traders{
 		cfg: cfg, deps: deps, random: rand.New(rand.NewPCG(cfg.Seed, 0)),
-		idle: make(chan *account, cfg.Accounts), daring: make(chan *account, cfg.Daredevils),
+		idle: make(chan *account, cfg.Accounts), daring: make(chan *account, cfg.Daredevils), providing: make(chan *account, cfg.Providers),
+		winning: make(chan *account, 1),
 	}
-	for i := range cfg.Accounts + cfg.Daredevils {
-		a, err := newAccount(t, uint64(i))
-		if err != nil {
-			return nil, fmt.Errorf("traders: account %d: %w", i, err)
-		}
-		if i < cfg.Accounts {
-			t.idle <- a
-		} else {
-			t.daring <- a
+	number := uint64(0)
+	for _, idle := range []chan *account{t.idle, t.daring, t.providing, t.winning} {
+		for range cap(idle) {
+			a, err := newAccount(t, number)
+			if err != nil {
+				return nil, fmt.Errorf("traders: account %d: %w", number, err)
+			}
+			idle <- a
+			number++
 		}
 	}
 	return t, nil
@@ -130,10 +146,18 @@ func (t *Traders) Run(ctx context.Context) error {
 	defer actions.Stop()
 	tight := time.NewTicker(t.cfg.LiquidationsEvery)
 	defer tight.Stop()
+	steps := time.NewTicker(t.cfg.ProvideEvery)
+	defer steps.Stop()
+	bets := time.NewTicker(t.cfg.WinEvery)
+	defer bets.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-steps.C:
+			t.begin(ctx, &running, t.providing, provide)
+		case <-bets.C:
+			t.begin(ctx, &running, t.winning, win)
 		case <-tight.C:
 			t.begin(ctx, &running, t.daring, openTight)
 		case <-actions.C:

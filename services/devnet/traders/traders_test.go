@@ -53,6 +53,20 @@ func TestEveryActionMakesWork(t *testing.T) {
 	}
 }
 
+// TestEveryWayOfLiquidity runs the providers and the winner until the keeper has executed each kind of what they ask for.
+func TestEveryWayOfLiquidity(t *testing.T) {
+	s := newStage(t)
+	cfg := brisk()
+	cfg.Accounts, cfg.Rate, cfg.LiquidationsEvery, cfg.ProvideEvery, cfg.WinEvery = 1, 1, time.Hour, 200*time.Millisecond, 300*time.Millisecond
+	_, stop := s.trade(cfg)
+	for _, kind := range []string{
+		"DepositExecuted", "WithdrawalExecuted", "ShiftExecuted", "GlvDepositExecuted", "GlvWithdrawalExecuted", "GlvShiftExecuted", "deleveraging",
+	} {
+		s.until(kind, func() bool { return s.counted(kind) >= 1 })
+	}
+	stop()
+}
+
 // TestTightPositionsAreLiquidated runs everybody until liquidations have happened.
 func TestTightPositionsAreLiquidated(t *testing.T) {
 	s := newStage(t)
@@ -126,6 +140,9 @@ func TestConfigIsChecked(t *testing.T) {
 		"daredevils is 0":                  func(c *Config) { c.Daredevils = 0 },
 		"greatest distance 4 is below":     func(c *Config) { c.MaxDistance = 4 },
 		"greatest leverage is 0":           func(c *Config) { c.MaxLeverage = 0 },
+		"providers is 0":                   func(c *Config) { c.Providers = 0 },
+		"provide every is 0":               func(c *Config) { c.ProvideEvery = 0 },
+		"win every is 0":                   func(c *Config) { c.WinEvery = 0 },
 		"action timeout is 0: must be pos": func(c *Config) { c.ActionTimeout = 0 },
 	} {
 		cfg := DefaultConfig()
