@@ -17,6 +17,7 @@ const artifactDir = join(here, "artifacts");
 // compiled into these.
 const published = [
   "AdlHandler",
+  "CallbackCounter",
   "Config",
   "DataStore",
   "DepositHandler",
@@ -29,6 +30,7 @@ const published = [
   "GlvShiftHandler",
   "GlvToken",
   "GlvWithdrawalHandler",
+  "GasBurner",
   "LiquidationHandler",
   "MarketFactory",
   "MarketToken",
@@ -42,6 +44,7 @@ const published = [
   "RequestVault",
   "RoleStore",
   "ShiftHandler",
+  "SwapHandler",
   "WithdrawalHandler",
 ];
 

@@ -2,7 +2,7 @@
 //
 // The sources are in src, one idea per file. They are the project's own: a small perpetual exchange that speaks the interface of
 // the GMX v2.2 line (EventEmitter logs, DataStore keys, handler selectors, error names), so that a keeper cannot tell the
-// difference, but without price impact, funding, borrowing, swaps, callbacks and referrals. The artifacts are compiled from them
+// difference, but without the price impact of positions, funding, borrowing and referrals. The artifacts are compiled from them
 // by build.mjs with a pinned compiler and are committed; "node build.mjs --check" shows that they match.
 package contracts
 
@@ -30,6 +30,7 @@ type Name string
 // The contracts with an artifact. Errors is a library that cannot be deployed: its ABI lists every custom error.
 const (
 	AdlHandler           Name = "AdlHandler"
+	CallbackCounter      Name = "CallbackCounter"
 	Config               Name = "Config"
 	DataStore            Name = "DataStore"
 	DepositHandler       Name = "DepositHandler"
@@ -42,6 +43,7 @@ const (
 	GlvShiftHandler      Name = "GlvShiftHandler"
 	GlvToken             Name = "GlvToken"
 	GlvWithdrawalHandler Name = "GlvWithdrawalHandler"
+	GasBurner            Name = "GasBurner"
 	LiquidationHandler   Name = "LiquidationHandler"
 	MarketFactory        Name = "MarketFactory"
 	MarketToken          Name = "MarketToken"
@@ -55,6 +57,7 @@ const (
 	RequestVault         Name = "RequestVault"
 	RoleStore            Name = "RoleStore"
 	ShiftHandler         Name = "ShiftHandler"
+	SwapHandler          Name = "SwapHandler"
 	WithdrawalHandler    Name = "WithdrawalHandler"
 )
 

@@ -33,9 +33,9 @@ func TestEveryArtifactParses(t *testing.T) {
 		}
 	}
 	for _, name := range []Name{
-		AdlHandler, GlvDepositHandler, GlvFactory, GlvShiftHandler, GlvToken, GlvWithdrawalHandler, PoolBook, Reader, ShiftHandler,
-		Config, DataStore, DepositHandler, DevnetOracleProvider, Errors, EventEmitter, ExchangeRouter, LiquidationHandler, MarketFactory,
-		MarketToken, MintableToken, Oracle, OrderBook, OrderHandler, PositionBook, RequestVault, RoleStore, WithdrawalHandler,
+		AdlHandler, CallbackCounter, Config, DataStore, DepositHandler, DevnetOracleProvider, Errors, EventEmitter, ExchangeRouter, GasBurner,
+		GlvDepositHandler, GlvFactory, GlvShiftHandler, GlvToken, GlvWithdrawalHandler, LiquidationHandler, MarketFactory, MarketToken, MintableToken,
+		Oracle, OrderBook, OrderHandler, PoolBook, PositionBook, Reader, RequestVault, RoleStore, ShiftHandler, SwapHandler, WithdrawalHandler,
 	} {
 		if _, ok := all[name]; !ok {
 			t.Errorf("no artifact of %s", name)

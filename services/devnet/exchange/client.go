@@ -75,6 +75,12 @@ func (c *Client) CancelWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, wi
 	return c.submit(ctx, key, "cancelling a withdrawal", c.d.cancelCall("cancelWithdrawal", withdrawal))
 }
 
+// SaveCallback names the contract that is called after each liquidation of the account in a market; the zero address names none.
+func (c *Client) SaveCallback(ctx context.Context, key *ecdsa.PrivateKey, market, contract common.Address) (common.Hash, error) {
+	data := pack(contracts.ExchangeRouter, "setSavedCallbackContract", market, contract)
+	return c.submit(ctx, key, "saving a callback contract", call{to: &c.d.Contracts.ExchangeRouter, data: data, gas: gasToConfigure})
+}
+
 // Mint gives the account tokens of the exchange, in smallest units.
 func (c *Client) Mint(ctx context.Context, key *ecdsa.PrivateKey, token common.Address, amount *big.Int) (common.Hash, error) {
 	data := pack(contracts.MintableToken, "mint", addressOf(key), amount)

@@ -46,7 +46,7 @@ type TokenSpec struct {
 	FirstPriceMicroUSD int64
 }
 
-// MarketSpec describes a market by the symbols of its tokens.
+// MarketSpec describes a market by the symbols of its tokens. One without an index only swaps.
 type MarketSpec struct {
 	Name               string
 	Index, Long, Short string
@@ -91,7 +91,28 @@ type Parameters struct {
 	MaxAutoCancelOrders     int64
 	MaxDataLength           int64
 
+	// The fee on swaps that balance a pool, and on the others, and the part of it that is not the pool's.
+	SwapFeeFactorImproved *big.Int
+	SwapFeeFactorWorsened *big.Int
+	SwapFeeReceiverFactor *big.Int
+	MaxUIFeeFactor        *big.Int
+	// Swaps that bring in, or take out, the token in which a side's profits are paid are refused while these profits are above this part of it.
+	MaxPnlFactorForDeposits    *big.Int
+	MaxPnlFactorForWithdrawals *big.Int
+	// The impact of a swap is the difference of a pool's two tokens in USD, raised to the exponent and times the factor, before less after.
+	SwapImpactFactorPositive *big.Int
+	SwapImpactFactorNegative *big.Int
+	SwapImpactExponentFactor *big.Int
+	MaxSwapPathLength        int64
+
+	// Callbacks: of one request, of all auto-cancel orders of a position, and of a refund to a callback contract.
+	MaxCallbackGasLimit        int64
+	MaxTotalCallbackGasLimit   int64
+	RefundExecutionFeeGasLimit int64
+
 	// Gas that an execution must have left at its start, and that is kept back to handle its failure.
+	SwapOrderGasLimit            int64
+	SingleSwapGasLimit           int64
 	IncreaseOrderGasLimit        int64
 	DecreaseOrderGasLimit        int64
 	DepositGasLimit              int64
@@ -108,10 +129,12 @@ type Parameters struct {
 	MinHandleExecutionErrorGas          int64
 	// GasFeeBaseAmount is the part of an execution's gas that its own count does not see.
 	GasFeeBaseAmount int64
+	// GasFeePerOraclePrice is the allowance for each price report.
+	GasFeePerOraclePrice int64
 }
 
-// DefaultParameters are close to GMX's on its main network; the gas limits are this exchange's own, measured (see the package
-// comment).
+// DefaultParameters are close to GMX's on its main network; the gas limits are this exchange's own, and others than the original's on purpose:
+// a keeper has to read them.
 func DefaultParameters() Parameters {
 	return Parameters{
 		MinCollateralUSD:                    factor(1, 1),
@@ -131,24 +154,41 @@ func DefaultParameters() Parameters {
 		MaxOracleTimestampRange:             60 * time.Second,
 		MaxAutoCancelOrders:                 6,
 		MaxDataLength:                       8,
-		IncreaseOrderGasLimit:               1_000_000,
-		DecreaseOrderGasLimit:               1_500_000,
-		DepositGasLimit:                     700_000,
-		WithdrawalGasLimit:                  700_000,
+		SwapFeeFactorImproved:               factor(5, 10_000),
+		SwapFeeFactorWorsened:               factor(7, 10_000),
+		SwapFeeReceiverFactor:               factor(37, 100),
+		MaxUIFeeFactor:                      factor(2, 1_000),
+		MaxPnlFactorForDeposits:             factor(9, 10),
+		MaxPnlFactorForWithdrawals:          factor(7, 10),
+		SwapImpactFactorPositive:            factor(2, 10_000_000_000),
+		SwapImpactFactorNegative:            factor(4, 10_000_000_000),
+		SwapImpactExponentFactor:            factor(2, 1),
+		MaxSwapPathLength:                   3,
+		MaxCallbackGasLimit:                 2_000_000,
+		MaxTotalCallbackGasLimit:            5_000_000,
+		RefundExecutionFeeGasLimit:          150_000,
+		IncreaseOrderGasLimit:               2_300_000,
+		DecreaseOrderGasLimit:               2_600_000,
+		SwapOrderGasLimit:                   1_900_000,
+		SingleSwapGasLimit:                  800_000,
+		DepositGasLimit:                     1_700_000,
+		WithdrawalGasLimit:                  1_600_000,
 		ShiftGasLimit:                       600_000,
 		GlvDepositGasLimit:                  650_000,
 		GlvWithdrawalGasLimit:               600_000,
 		GlvShiftGasLimit:                    750_000,
 		GlvPerMarketGasLimit:                110_000,
-		MinAdditionalGasForExecution:        500_000,
-		MinHandleExecutionErrorGasToForward: 400_000,
-		MinHandleExecutionErrorGas:          700_000,
+		MinAdditionalGasForExecution:        900_000,
+		MinHandleExecutionErrorGasToForward: 800_000,
+		MinHandleExecutionErrorGas:          1_100_000,
 		GasFeeBaseAmount:                    300_000,
+		GasFeePerOraclePrice:                150_000,
 	}
 }
 
 // DefaultConfig is the demo's exchange: ETH/USD and BTC/USD, each with its long token and USDC in the pool; BTC/USD and SOL/USD with WETH
-// and USDC in the pool; and a GLV over the three markets of WETH and USDC. SOL/USD is small, and soon deleveraged.
+// and USDC in the pool; a market of WETH and USDC that only swaps; and a GLV over the three markets of WETH and USDC that have positions. SOL/USD
+// is small, and soon deleveraged.
 func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Config {
 	return Config{
 		Deployer:  deployer,
@@ -163,6 +203,7 @@ func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Conf
 		Markets: []MarketSpec{
 			{Name: "ETH/USD", Index: "WETH", Long: "WETH", Short: "USDC"},
 			{Name: "BTC/USD", Index: "WBTC", Long: "WBTC", Short: "USDC"},
+			{Name: "WETH-USDC", Long: "WETH", Short: "USDC"},
 			{Name: "BTC/USD [WETH-USDC]", Index: "WBTC", Long: "WETH", Short: "USDC"},
 			{
 				Name: "SOL/USD", Index: "SOL", Long: "WETH", Short: "USDC", LiquidityUSD: 2_000_000,
@@ -194,7 +235,7 @@ func (c *Config) validate() error {
 		known[t.Symbol] = true
 	}
 	for _, m := range c.Markets {
-		if !known[m.Index] || !known[m.Long] || !known[m.Short] {
+		if (m.Index != "" && !known[m.Index]) || !known[m.Long] || !known[m.Short] {
 			problems = append(problems, fmt.Errorf("market %q: a token of %s, %s, %s is not among the tokens", m.Name, m.Index, m.Long, m.Short))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -18,7 +19,7 @@ const (
 	gasToDeploy       = 6_500_000
 	gasToConfigure    = 500_000
 	gasToCreateMarket = 4_000_000
-	gasToProvide      = 3_000_000
+	gasToProvide      = 6_000_000
 )
 
 // Deploy creates the whole exchange: contracts, roles, parameters, markets and their first liquidity. It returns when the last
@@ -125,12 +126,14 @@ func (d *deployer) contracts(ctx context.Context) error {
 	a.DepositVault = d.create(contracts.RequestVault, a.RoleStore)
 	a.WithdrawalVault = d.create(contracts.RequestVault, a.RoleStore)
 	a.OrderBook = d.create(contracts.OrderBook, a.RoleStore, a.DataStore, a.EventEmitter)
-	a.PositionBook = d.create(contracts.PositionBook, a.RoleStore, a.DataStore, a.EventEmitter)
+	a.SwapHandler = d.create(contracts.SwapHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle)
+	a.PositionBook = d.create(contracts.PositionBook, a.RoleStore, a.DataStore, a.EventEmitter, a.SwapHandler)
 	orders := []any{a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.OrderBook, a.PositionBook, a.OrderVault}
-	a.OrderHandler = d.create(contracts.OrderHandler, orders...)
+	a.OrderHandler = d.create(contracts.OrderHandler, append(slices.Clone(orders), a.SwapHandler)...)
 	a.LiquidationHandler = d.create(contracts.LiquidationHandler, orders...)
-	a.DepositHandler = d.create(contracts.DepositHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.DepositVault)
-	a.WithdrawalHandler = d.create(contracts.WithdrawalHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.WithdrawalVault)
+	a.DepositHandler = d.create(contracts.DepositHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.DepositVault, a.SwapHandler)
+	a.WithdrawalHandler = d.create(contracts.WithdrawalHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.WithdrawalVault, a.SwapHandler)
+	a.CallbackCounter, a.GasBurner = d.create(contracts.CallbackCounter), d.create(contracts.GasBurner)
 	for _, t := range d.cfg.Tokens {
 		address := d.create(contracts.MintableToken, t.Symbol, t.Symbol, t.Decimals)
 		d.out.Tokens = append(d.out.Tokens, Token{Symbol: t.Symbol, Address: address, Decimals: t.Decimals})
@@ -167,7 +170,7 @@ func (d *deployer) roles(ctx context.Context) error {
 	a := d.out.Contracts
 	for _, controller := range []common.Address{
 		a.Config, a.MarketFactory, a.Oracle, a.OrderBook, a.PositionBook, a.OrderHandler, a.LiquidationHandler, a.DepositHandler,
-		a.WithdrawalHandler, a.ExchangeRouter, a.AdlHandler, a.GlvFactory, a.PoolBook, a.ShiftHandler, a.GlvDepositHandler,
+		a.WithdrawalHandler, a.SwapHandler, a.ExchangeRouter, a.AdlHandler, a.GlvFactory, a.PoolBook, a.ShiftHandler, a.GlvDepositHandler,
 		a.GlvWithdrawalHandler, a.GlvShiftHandler,
 	} {
 		d.grant(controller, "CONTROLLER")
@@ -215,6 +218,16 @@ func (d *deployer) parameters(ctx context.Context) error {
 		{"MAX_DATA_LENGTH", big.NewInt(p.MaxDataLength)},
 		{"INCREASE_ORDER_GAS_LIMIT", big.NewInt(p.IncreaseOrderGasLimit)},
 		{"DECREASE_ORDER_GAS_LIMIT", big.NewInt(p.DecreaseOrderGasLimit)},
+		{"SWAP_ORDER_GAS_LIMIT", big.NewInt(p.SwapOrderGasLimit)},
+		{"SINGLE_SWAP_GAS_LIMIT", big.NewInt(p.SingleSwapGasLimit)},
+		{"MAX_SWAP_PATH_LENGTH", big.NewInt(p.MaxSwapPathLength)},
+		{"MAX_CALLBACK_GAS_LIMIT", big.NewInt(p.MaxCallbackGasLimit)},
+		{"MAX_TOTAL_CALLBACK_GAS_LIMIT_FOR_AUTO_CANCEL_ORDERS", big.NewInt(p.MaxTotalCallbackGasLimit)},
+		{"REFUND_EXECUTION_FEE_GAS_LIMIT", big.NewInt(p.RefundExecutionFeeGasLimit)},
+		{"ESTIMATED_GAS_FEE_PER_ORACLE_PRICE", big.NewInt(p.GasFeePerOraclePrice)},
+		{"EXECUTION_GAS_FEE_PER_ORACLE_PRICE", big.NewInt(p.GasFeePerOraclePrice)},
+		{"SWAP_FEE_RECEIVER_FACTOR", p.SwapFeeReceiverFactor},
+		{"MAX_UI_FEE_FACTOR", p.MaxUIFeeFactor},
 		{"DEPOSIT_GAS_LIMIT", big.NewInt(p.DepositGasLimit)},
 		{"WITHDRAWAL_GAS_LIMIT", big.NewInt(p.WithdrawalGasLimit)},
 		{"SHIFT_GAS_LIMIT", big.NewInt(p.ShiftGasLimit)},
@@ -274,6 +287,14 @@ func (d *deployer) marketParameters(ctx context.Context) error {
 		d.set("POSITION_FEE_FACTOR", p.PositionFeeFactorWorsened, m.Address, false)
 		d.set("RESERVE_FACTOR", p.ReserveFactor, m.Address, true)
 		d.set("RESERVE_FACTOR", p.ReserveFactor, m.Address, false)
+		d.set("SWAP_IMPACT_EXPONENT_FACTOR", p.SwapImpactExponentFactor, m.Address)
+		d.set("SWAP_IMPACT_FACTOR", p.SwapImpactFactorPositive, m.Address, true)
+		d.set("SWAP_IMPACT_FACTOR", p.SwapImpactFactorNegative, m.Address, false)
+		for _, name := range []string{"SWAP_FEE_FACTOR", "WITHDRAWAL_FEE_FACTOR"} {
+			d.set(name, p.SwapFeeFactorImproved, m.Address, true)
+			d.set(name, p.SwapFeeFactorWorsened, m.Address, false)
+		}
+		d.shareInventory(m)
 		for _, address := range []common.Address{m.Long, m.Short} {
 			token, _ := d.out.Token(address)
 			d.set("MAX_POOL_AMOUNT", d.worth(token, d.cfg.MaxPoolUSD), m.Address, address)
@@ -285,12 +306,27 @@ func (d *deployer) marketParameters(ctx context.Context) error {
 	return nil
 }
 
-// adlParameters sets the limits of deleveraging; without them every profit would be too much.
+// shareInventory lets markets with the same two tokens share a virtual inventory. It is written without an event, as on the original's networks.
+func (d *deployer) shareInventory(m Market) {
+	shared := func(other Market) bool {
+		return other.Address != m.Address && other.Long == m.Long && other.Short == m.Short
+	}
+	if slices.ContainsFunc(d.out.Markets, shared) {
+		d.invoke(contracts.DataStore, d.out.Contracts.DataStore, gasToConfigure, "setBytes32",
+			contracts.Key("VIRTUAL_MARKET_ID", m.Address), virtualMarketID(m))
+	}
+}
+
+func virtualMarketID(m Market) common.Hash { return crypto.Keccak256Hash(m.Long[:], m.Short[:]) }
+
+// adlParameters sets the limits of deleveraging, and of profits in the face of swaps; without them every profit would be too much.
 func (d *deployer) adlParameters(m Market, spec MarketSpec) {
 	most, least := orDefault(spec.MaxPnlFactorForAdl, d.cfg.Parameters.MaxPnlFactorForAdl),
 		orDefault(spec.MinPnlFactorAfterAdl, d.cfg.Parameters.MinPnlFactorAfterAdl)
 	for _, isLong := range []bool{true, false} {
 		d.set("MAX_PNL_FACTOR", most, contracts.BaseKey("MAX_PNL_FACTOR_FOR_ADL"), m.Address, isLong)
+		d.set("MAX_PNL_FACTOR", d.cfg.Parameters.MaxPnlFactorForDeposits, contracts.BaseKey("MAX_PNL_FACTOR_FOR_DEPOSITS"), m.Address, isLong)
+		d.set("MAX_PNL_FACTOR", d.cfg.Parameters.MaxPnlFactorForWithdrawals, contracts.BaseKey("MAX_PNL_FACTOR_FOR_WITHDRAWALS"), m.Address, isLong)
 		d.set("MIN_PNL_FACTOR_AFTER_ADL", least, m.Address, isLong)
 	}
 }

@@ -23,11 +23,11 @@ func TestAddressesArePinned(t *testing.T) {
 	want := map[string]string{
 		"roleStore":          "0x8Ad159a275AEE56fb2334DBb69036E9c7baCEe9b",
 		"eventEmitter":       "0xfF2Bd636B9Fc89645C2D336aeaDE2E4AbaFe1eA5",
-		"orderHandler":       "0x97c14a5793928f224732a020AecF41e1c8D9FE2F",
-		"liquidationHandler": "0x0a5c38396f0A1d8019E2de7a0595eECf275cE3f9",
-		"exchangeRouter":     "0xC5231cb966A4F1DBB6be97EdaD19f5B27b14f9C7",
-		"ETH/USD":            "0x2D0C0D79bC079e0c9bd35c9e902767fba3CF94AD",
-		"BTC/USD":            "0x6496056E0368bB916036Fcd0C03aC9967dBA673F",
+		"orderHandler":       "0xB623292e2766E11489b030EBE5876011a4e79183",
+		"liquidationHandler": "0x569e464014e8A98bACC94fEA81E349Bc7Aae67Dc",
+		"exchangeRouter":     "0x3bb74cbef6D65F38a07f9254F413E6F7B41d54D4",
+		"ETH/USD":            "0xef73bE2af4D3D10Eb3Ab2e81Cdb7a05cAD393333",
+		"BTC/USD":            "0x80556A69F8Ab8Ec2D11627647C60C6b83d0b8eFC",
 	}
 	c := v.d.Contracts
 	got := map[string]string{

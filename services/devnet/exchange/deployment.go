@@ -41,6 +41,7 @@ type Addresses struct {
 	LiquidationHandler common.Address `json:"liquidationHandler"`
 	DepositHandler     common.Address `json:"depositHandler"`
 	WithdrawalHandler  common.Address `json:"withdrawalHandler"`
+	SwapHandler        common.Address `json:"swapHandler"`
 	ExchangeRouter     common.Address `json:"exchangeRouter"`
 
 	AdlHandler           common.Address `json:"adlHandler"`
@@ -53,6 +54,10 @@ type Addresses struct {
 	GlvShiftHandler      common.Address `json:"glvShiftHandler"`
 	PoolBook             common.Address `json:"poolBook"`
 	Reader               common.Address `json:"reader"`
+
+	// CallbackCounter and GasBurner are callback contracts: one counts its calls and takes refunds, the other uses up all the gas it is given.
+	CallbackCounter common.Address `json:"callbackCounter"`
+	GasBurner       common.Address `json:"gasBurner"`
 }
 
 // Token is an ERC-20 that anyone may mint.
@@ -62,7 +67,8 @@ type Token struct {
 	Decimals uint8          `json:"decimals"`
 }
 
-// Market is what is traded (index) and the two tokens of its pool. Its address is that of its market token.
+// Market is what is traded (index) and the two tokens of its pool. Its address is that of its market token. One without an index token only
+// swaps.
 type Market struct {
 	Name    string         `json:"name"`
 	Address common.Address `json:"address"`
@@ -153,11 +159,14 @@ func PriceTokensOf(markets ...Market) []common.Address {
 	return tokens
 }
 
+// SwapsOnly reports whether the market has no positions.
+func (m Market) SwapsOnly() bool { return m.Index == (common.Address{}) }
+
 // PriceTokens lists the tokens whose prices an execution in this market needs, each once.
 func (m Market) PriceTokens() []common.Address {
-	tokens := []common.Address{m.Index}
-	for _, t := range []common.Address{m.Long, m.Short} {
-		if t != m.Index {
+	var tokens []common.Address
+	for _, t := range []common.Address{m.Index, m.Long, m.Short} {
+		if t != (common.Address{}) && !slices.Contains(tokens, t) {
 			tokens = append(tokens, t)
 		}
 	}

@@ -35,7 +35,8 @@ func TestLiquidation(t *testing.T) {
 	}
 	events := v.events(first)
 	want := []string{
-		"OraclePriceUpdate", "OraclePriceUpdate", "OrderCreated", "PoolAmountUpdated", "PoolAmountUpdated", "CollateralSumUpdated",
+		"OraclePriceUpdate", "OraclePriceUpdate", "OrderCreated", "PoolAmountUpdated", "VirtualSwapInventoryUpdated", "PoolAmountUpdated",
+		"VirtualSwapInventoryUpdated", "CollateralSumUpdated",
 		"OpenInterestUpdated", "OpenInterestInTokensUpdated", "PositionFeesCollected", "PositionDecrease", "OrderExecuted",
 		"OrderCancelled", "KeeperExecutionFee", "ExecutionFeeRefund",
 	}
@@ -68,7 +69,7 @@ func TestInsolventClose(t *testing.T) {
 	receipt := v.run(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true))
 	events := v.events(receipt)
 	want := []string{
-		"OraclePriceUpdate", "OraclePriceUpdate", "OrderCreated", "PoolAmountUpdated", "PositionFeesInfo", "InsolventClose",
+		"OraclePriceUpdate", "OraclePriceUpdate", "OrderCreated", "PoolAmountUpdated", "VirtualSwapInventoryUpdated", "PositionFeesInfo", "InsolventClose",
 		"CollateralSumUpdated", "OpenInterestUpdated", "OpenInterestInTokensUpdated", "PositionFeesCollected", "PositionDecrease",
 		"OrderExecuted",
 	}

@@ -32,7 +32,7 @@ func TestMarketOrderLife(t *testing.T) {
 	events := v.open(trader, m, true, 90_000, 2_000)
 	want := []string{
 		"OraclePriceUpdate", "OraclePriceUpdate", "CollateralSumUpdated", "OpenInterestUpdated", "OpenInterestInTokensUpdated",
-		"PoolAmountUpdated", "PositionFeesCollected", "PositionIncrease", "OrderExecuted", "KeeperExecutionFee", "ExecutionFeeRefund",
+		"PoolAmountUpdated", "VirtualSwapInventoryUpdated", "PositionFeesCollected", "PositionIncrease", "OrderExecuted", "KeeperExecutionFee", "ExecutionFeeRefund",
 	}
 	if got := names(events); !slices.Equal(got, want) {
 		t.Errorf("events of an increase: %v, want %v", got, want)
@@ -233,11 +233,11 @@ func TestAutoCancel(t *testing.T) {
 	events := v.fill(takeProfit, m)
 	i := slices.Index(names(events), "OrderExecuted")
 	if i < 0 || !slices.Equal(names(events[i:]), []string{
-		"OrderExecuted", "OrderCancelled", "KeeperExecutionFee", "ExecutionFeeRefund", "KeeperExecutionFee", "ExecutionFeeRefund",
+		"OrderExecuted", "KeeperExecutionFee", "ExecutionFeeRefund", "OrderCancelled", "KeeperExecutionFee", "ExecutionFeeRefund",
 	}) {
 		t.Fatalf("events: %v", names(events))
 	}
-	if e := events[i+1]; e.topics[2] != stopLoss || e.items["reason"] != "AUTO_CANCEL" || len(e.items["reasonBytes"].([]byte)) != 0 {
+	if e := events[i+3]; e.topics[2] != stopLoss || e.items["reason"] != "AUTO_CANCEL" || len(e.items["reasonBytes"].([]byte)) != 0 {
 		t.Errorf("auto-cancelled %s with %v, want %s", e.topics[2], e.items, stopLoss)
 	}
 	for _, order := range []common.Hash{dropped, survivor} {
@@ -335,7 +335,10 @@ func TestCreationIsRefused(t *testing.T) {
 	for want, change := range map[string]func(*OrderRequest){
 		"EmptyMarket":                     func(r *OrderRequest) { r.Market = addressOf(trader) },
 		"InvalidCollateralTokenForMarket": func(r *OrderRequest) { r.Collateral = v.token("WBTC") },
-		"UnsupportedOrderType":            func(r *OrderRequest) { r.Type = 0 },
+		"UnexpectedMarket":                func(r *OrderRequest) { r.Type = MarketSwap },
+		"InvalidPositionMarket":           func(r *OrderRequest) { r.Market = v.market("WETH-USDC").Address },
+		"MaxSwapPathLengthExceeded":       func(r *OrderRequest) { r.SwapPath = make([]common.Address, 4) },
+		"MaxCallbackGasLimitExceeded":     func(r *OrderRequest) { r.Callback.Gas = 2_000_001 },
 		"OrderTypeCannotBeCreated":        func(r *OrderRequest) { r.Type = 7 },
 		"UnexpectedValidFromTime":         func(r *OrderRequest) { r.ValidFrom = 1 },
 		"EmptyOrder":                      func(r *OrderRequest) { r.SizeUSD, r.CollateralAmount = nil, nil },
@@ -372,33 +375,36 @@ func TestSwitches(t *testing.T) {
 	v.has(v.fill(order, m), "OrderCancelled")
 }
 
-// TestLowGas: a keeper's low gas limit reverts, it never cancels the order.
+// TestLowGas: with the venue's words in force a low gas limit reverts and never ends the order. Without them an execution that runs out of gas
+// ends it at its user's cost, although a call with as much gas says that it fails.
 func TestLowGas(t *testing.T) {
 	v := newVenue(t, nil)
 	m, trader := v.market("ETH/USD"), v.account()
 	order := v.order(trader, trade(m, MarketIncrease, true))
 	execute := v.executeOrder(order, v.reports(m, v.now()))
-	execute.gas = 1_500_000
+	execute.gas = 3_400_000
 	v.refused(v.keeper, execute, "InsufficientExecutionGas")
-
-	// Without the limits, every amount of gas must either execute the order or leave it as it was.
-	for _, name := range []string{"INCREASE_ORDER_GAS_LIMIT", "MIN_ADDITIONAL_GAS_FOR_EXECUTION"} {
-		v.must(v.client.SetUint(v.ctx, v.deployer, name, new(big.Int)))
-	}
-	executed := 0
-	for gas := uint64(400_000); gas <= 2_500_000; gas += 50_000 {
+	for gas := uint64(400_000); gas <= 4_000_000; gas += 400_000 {
 		execute = v.executeOrder(order, v.reports(m, v.now()))
 		execute.gas = gas
 		receipt := v.run(v.keeper, execute)
-		if receipt.Status != types.ReceiptStatusSuccessful {
-			continue
+		if executes := gas > 3_600_000; (receipt.Status == types.ReceiptStatusSuccessful) != executes {
+			t.Errorf("status %d with %d gas", receipt.Status, gas)
+		} else if executes {
+			v.has(v.events(receipt), "OrderExecuted")
 		}
-		v.has(v.events(receipt), "OrderExecuted")
-		executed++
-		order = v.order(trader, trade(m, MarketIncrease, true))
 	}
-	if executed == 0 {
-		t.Error("no amount of gas executed an order")
+
+	for _, name := range []string{"INCREASE_ORDER_GAS_LIMIT", "MIN_ADDITIONAL_GAS_FOR_EXECUTION"} {
+		v.must(v.client.SetUint(v.ctx, v.deployer, name, new(big.Int)))
+	}
+	v.must(v.client.SetUint(v.ctx, v.deployer, "MIN_HANDLE_EXECUTION_ERROR_GAS", big.NewInt(700_000)))
+	order = v.order(trader, trade(m, MarketIncrease, true))
+	execute = v.executeOrder(order, v.reports(m, v.now()))
+	execute.gas = 1_900_000
+	cancelled := v.has(v.events(v.run(v.keeper, execute)), "OrderCancelled")
+	if reason := cancelled.items["reasonBytes"].([]byte); len(reason) != 0 {
+		t.Errorf("cancelled for %x", reason)
 	}
 }
 

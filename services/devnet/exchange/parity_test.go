@@ -25,13 +25,16 @@ import (
 
 // emitted are the events this exchange knows.
 var emitted = []string{
-	"AdlStateUpdated", "CollateralSumUpdated", "DepositCancelled", "DepositCreated", "DepositExecuted", "ExecutionFeeRefund", "GlvCreated",
-	"GlvDepositCancelled", "GlvDepositCreated", "GlvDepositExecuted", "GlvMarketAdded", "GlvShiftCancelled", "GlvShiftCreated", "GlvShiftExecuted",
+	"AdlStateUpdated", "ClaimableFeeAmountUpdated", "ClaimableUiFeeAmountUpdated", "CollateralSumUpdated", "DepositCancelled",
+	"DepositCreated", "DepositExecuted", "ExecutionFeeRefund", "ExecutionFeeRefundCallback", "GlvCreated", "GlvDepositCancelled",
+	"GlvDepositCreated", "GlvDepositExecuted", "GlvMarketAdded", "GlvShiftCancelled", "GlvShiftCreated", "GlvShiftExecuted",
 	"GlvValueUpdated", "GlvWithdrawalCancelled", "GlvWithdrawalCreated", "GlvWithdrawalExecuted", "InitOracleProviderForToken",
-	"InsolventClose", "KeeperExecutionFee", "MarketCreated", "OpenInterestInTokensUpdated", "OpenInterestUpdated", "OraclePriceUpdate",
-	"OrderCancelled", "OrderCollateralDeltaAmountAutoUpdated", "OrderCreated", "OrderExecuted", "OrderFrozen",
-	"OrderSizeDeltaAutoUpdated", "OrderUpdated", "PoolAmountUpdated", "PositionDecrease", "PositionFeesCollected", "PositionFeesInfo",
-	"PositionIncrease", "SetAddress", "SetBool", "SetUint", "ShiftCancelled", "ShiftCreated", "ShiftExecuted", "WithdrawalCancelled", "WithdrawalCreated", "WithdrawalExecuted",
+	"InsolventClose", "KeeperExecutionFee", "MarketCreated", "OpenInterestInTokensUpdated", "OpenInterestUpdated",
+	"OraclePriceUpdate", "OrderCancelled", "OrderCollateralDeltaAmountAutoUpdated", "OrderCreated", "OrderExecuted", "OrderFrozen",
+	"OrderSizeDeltaAutoUpdated", "OrderUpdated", "PoolAmountUpdated", "PositionDecrease", "PositionFeesCollected",
+	"PositionFeesInfo", "PositionIncrease", "SetAddress", "SetBool", "SetUint", "ShiftCancelled", "ShiftCreated", "ShiftExecuted",
+	"SwapFeesCollected", "SwapImpactPoolAmountUpdated", "SwapInfo", "VirtualSwapInventoryUpdated", "WithdrawalCancelled",
+	"WithdrawalCreated", "WithdrawalExecuted",
 }
 
 // liveEveryEvent makes the exchange emit each of its events at least once.
@@ -59,6 +62,12 @@ func (v *venue) liveEveryEvent() {
 	frozen := trade(m, LimitIncrease, true)
 	frozen.TriggerPrice, frozen.AcceptablePrice = USD30(3_000_000_000, 18), big.NewInt(1)
 	v.fill(v.order(trader, frozen), m)
+	v.must(v.client.SetUint(v.ctx, v.deployer, "UI_FEE_FACTOR", factor(1, 1_000), addressOf(provider)))
+	swap := OrderRequest{
+		Type: MarketSwap, Collateral: m.Short, CollateralAmount: big.NewInt(1_000e6), SwapPath: []common.Address{m.Address},
+		UIFeeReceiver: addressOf(provider), Callback: Callback{v.d.Contracts.CallbackCounter, 100_000},
+	}
+	v.fill(v.order(trader, swap), m)
 	v.setPrice("WETH", 2_900_000_000, 2_900_000_000)
 	v.run(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true))
 }

@@ -112,7 +112,7 @@ func TestWithdrawalThatCannotFillIsCancelled(t *testing.T) {
 	request := WithdrawalRequest{Market: m, MarketTokens: coins(100), MinLong: coins(1)}
 	withdrawal := v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, v.deployer, request)))
 	events := v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now()))))
-	if reason, _, _ := contracts.RevertReason(v.has(events, "WithdrawalCancelled").items["reasonBytes"].([]byte)); reason != "MinLongTokens" {
+	if reason, _, _ := contracts.RevertReason(v.has(events, "WithdrawalCancelled").items["reasonBytes"].([]byte)); reason != "InsufficientOutputAmount" {
 		t.Errorf("cancelled for %q", reason)
 	}
 	if v.balance(m.Address, v.d.Deployer).Cmp(before) != 0 {
@@ -199,7 +199,7 @@ func (v *venue) randomStep(random *rand.Rand, trader *ecdsa.PrivateKey) {
 	}
 }
 
-// sumsAddUp checks that every market holds exactly its pool and its positions' collateral, and that the vaults are empty when no
+// sumsAddUp checks that every market holds exactly its pool, its positions' collateral, its impact pool and the fees that others may claim, and that the vaults are empty when no
 // request is pending.
 func (v *venue) sumsAddUp() {
 	v.t.Helper()
@@ -209,12 +209,19 @@ func (v *venue) sumsAddUp() {
 			if err != nil {
 				v.t.Fatal(err)
 			}
-			for _, isLong := range []bool{true, false} {
-				part, err := v.client.Uint(v.ctx, "COLLATERAL_SUM", m.Address, token, isLong)
+			for _, part := range []struct {
+				name string
+				args []any
+			}{
+				{"COLLATERAL_SUM", []any{m.Address, token, true}}, {"COLLATERAL_SUM", []any{m.Address, token, false}},
+				{"SWAP_IMPACT_POOL_AMOUNT", []any{m.Address, token}}, {"CLAIMABLE_FEE_AMOUNT", []any{m.Address, token}},
+				{"CLAIMABLE_UI_FEE_AMOUNT", []any{m.Address, token}},
+			} {
+				amount, err := v.client.Uint(v.ctx, part.name, part.args...)
 				if err != nil {
 					v.t.Fatal(err)
 				}
-				sum.Add(sum, part)
+				sum.Add(sum, amount)
 			}
 			if held := v.balance(token, m.Address); held.Cmp(sum) != 0 {
 				v.t.Errorf("%s holds %s of %s, its books say %s", m.Name, held, token, sum)

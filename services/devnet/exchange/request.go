@@ -13,6 +13,8 @@ type OrderType uint8
 
 // The order types users can create.
 const (
+	MarketSwap       OrderType = 0
+	LimitSwap        OrderType = 1
 	MarketIncrease   OrderType = 2
 	LimitIncrease    OrderType = 3
 	MarketDecrease   OrderType = 4
@@ -21,9 +23,30 @@ const (
 	StopIncrease     OrderType = 8
 )
 
+// Swaps reports whether the order touches no position: it has no market of its own, and its collateral is what is swapped.
+func (t OrderType) Swaps() bool {
+	return t == MarketSwap || t == LimitSwap
+}
+
 // Increases reports whether the order brings collateral and grows a position.
 func (t OrderType) Increases() bool {
 	return t == MarketIncrease || t == LimitIncrease || t == StopIncrease
+}
+
+// DecreaseSwap as in the contracts' Order.DecreasePositionSwapType: what a decrease swaps in its own market before it pays out.
+type DecreaseSwap uint8
+
+// The swaps of a decrease. One that fails leaves the tokens as they are.
+const (
+	NoSwap DecreaseSwap = iota
+	PnlToCollateral
+	CollateralToPnl
+)
+
+// Callback is the contract that a request wants to be called at its end, with so much gas; the zero Callback is none.
+type Callback struct {
+	Contract common.Address
+	Gas      uint64
 }
 
 // OrderRequest is an order to be created. Money is USD with 30 decimals, prices are USD with 30 decimals per smallest unit; nil
@@ -36,16 +59,24 @@ type OrderRequest struct {
 	Type     OrderType
 	IsLong   bool
 	SizeUSD  *big.Int
-	// CollateralAmount in smallest units: paid in by an increase, taken out by a decrease.
+	// SwapPath are the markets through which an increase swaps its collateral, a decrease its output and a swap everything.
+	SwapPath []common.Address
+	// UIFeeReceiver earns the fee that it has set, on swaps.
+	UIFeeReceiver common.Address
+	// DecreaseSwap is for decreases alone.
+	DecreaseSwap DecreaseSwap
+	// CollateralAmount in smallest units: paid in by an increase or a swap, taken out by a decrease.
 	CollateralAmount *big.Int
 	TriggerPrice     *big.Int
 	AcceptablePrice  *big.Int
-	MinOutputUSD     *big.Int
+	// MinOutput is the least a decrease pays out, in USD with 30 decimals, or the least the path of another order yields, in smallest units.
+	MinOutput *big.Int
 	// ValidFrom, in seconds, keeps a waiting order asleep until then.
 	ValidFrom uint64
 	// AutoCancel ends a protective order together with its position.
 	AutoCancel bool
-	// ExecutionFee in wei; nil takes the default of 0.01.
+	Callback   Callback
+	// ExecutionFee in wei; nil takes the default of 0.05.
 	ExecutionFee *big.Int
 }
 
@@ -53,28 +84,35 @@ type OrderRequest struct {
 type DepositRequest struct {
 	Market                  Market
 	LongAmount, ShortAmount *big.Int
-	MinMarketTokens         *big.Int
-	ExecutionFee            *big.Int
+	// LongToken and ShortToken are paid in, and the paths make the market's tokens of them; the zero address is the market's own token.
+	LongToken, ShortToken common.Address
+	LongPath, ShortPath   []common.Address
+	MinMarketTokens       *big.Int
+	Callback              Callback
+	ExecutionFee          *big.Int
 }
 
 // WithdrawalRequest turns market tokens (18 decimals) back into the pool's tokens.
 type WithdrawalRequest struct {
-	Market            Market
-	MarketTokens      *big.Int
-	MinLong, MinShort *big.Int
-	ExecutionFee      *big.Int
+	Market       Market
+	MarketTokens *big.Int
+	// LongPath and ShortPath swap what is paid out; MinLong and MinShort are the least of what they yield.
+	LongPath, ShortPath []common.Address
+	MinLong, MinShort   *big.Int
+	Callback            Callback
+	ExecutionFee        *big.Int
 }
 
 // Gas limits of the users' transactions; see the package comment for what they use.
 const (
-	gasToRequest = 2_000_000
-	gasToCancel  = 1_500_000
+	gasToRequest = 3_000_000
+	gasToCancel  = 5_000_000
 )
 
 var (
 	maxUint256 = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
-	// defaultExecutionFee is 0.01 of the native coin, in wei; what the execution does not use is refunded.
-	defaultExecutionFee = big.NewInt(10_000_000_000_000_000)
+	// defaultExecutionFee is 0.05 of the native coin, in wei; what the execution does not use is refunded.
+	defaultExecutionFee = big.NewInt(50_000_000_000_000_000)
 )
 
 // The layouts of the contracts' Create* structs; field names and order matter.
@@ -135,24 +173,28 @@ func (d *Deployment) orderCall(account common.Address, r OrderRequest) call {
 		receiver = account
 	}
 	b := d.batch(d.Contracts.OrderVault, fee)
-	if r.Type.Increases() {
+	if r.Type.Increases() || r.Type.Swaps() {
 		b.tokens(r.Collateral, r.CollateralAmount)
 	}
 	b.add("createOrder", orderParams{
-		Addresses: orderAddresses{Receiver: receiver, CancellationReceiver: account, Market: r.Market, InitialCollateralToken: r.Collateral},
+		Addresses: orderAddresses{
+			Receiver: receiver, CancellationReceiver: account, Market: r.Market, InitialCollateralToken: r.Collateral,
+			CallbackContract: r.Callback.Contract, SwapPath: r.SwapPath, UiFeeReceiver: r.UIFeeReceiver,
+		},
 		Numbers: orderNumbers{
 			SizeDeltaUsd:                 orZero(r.SizeUSD),
 			InitialCollateralDeltaAmount: orZero(r.CollateralAmount),
 			TriggerPrice:                 orZero(r.TriggerPrice),
 			AcceptablePrice:              r.acceptable(),
 			ExecutionFee:                 fee,
-			CallbackGasLimit:             new(big.Int),
-			MinOutputAmount:              orZero(r.MinOutputUSD),
+			CallbackGasLimit:             new(big.Int).SetUint64(r.Callback.Gas),
+			MinOutputAmount:              orZero(r.MinOutput),
 			ValidFromTime:                new(big.Int).SetUint64(r.ValidFrom),
 		},
-		OrderType:  uint8(r.Type),
-		IsLong:     r.IsLong,
-		AutoCancel: r.AutoCancel,
+		OrderType:                uint8(r.Type),
+		DecreasePositionSwapType: uint8(r.DecreaseSwap),
+		IsLong:                   r.IsLong,
+		AutoCancel:               r.AutoCancel,
 	})
 	return b.call()
 }
@@ -160,7 +202,7 @@ func (d *Deployment) orderCall(account common.Address, r OrderRequest) call {
 // updateCall replaces an order's terms; a fee, if any, is added to the order's.
 func (d *Deployment) updateCall(key common.Hash, r OrderRequest) call {
 	b := d.batch(d.Contracts.OrderVault, orZero(r.ExecutionFee))
-	b.add("updateOrder", key, orZero(r.SizeUSD), r.acceptable(), orZero(r.TriggerPrice), orZero(r.MinOutputUSD),
+	b.add("updateOrder", key, orZero(r.SizeUSD), r.acceptable(), orZero(r.TriggerPrice), orZero(r.MinOutput),
 		new(big.Int).SetUint64(r.ValidFrom), r.AutoCancel)
 	return b.call()
 }
@@ -168,15 +210,17 @@ func (d *Deployment) updateCall(key common.Hash, r OrderRequest) call {
 func (d *Deployment) depositCall(account common.Address, r DepositRequest) call {
 	fee := orDefault(r.ExecutionFee, defaultExecutionFee)
 	b := d.batch(d.Contracts.DepositVault, fee)
-	b.tokens(r.Market.Long, r.LongAmount)
-	b.tokens(r.Market.Short, r.ShortAmount)
+	long, short := orToken(r.LongToken, r.Market.Long), orToken(r.ShortToken, r.Market.Short)
+	b.tokens(long, r.LongAmount)
+	b.tokens(short, r.ShortAmount)
 	b.add("createDeposit", depositParams{
 		Addresses: depositAddresses{
-			Receiver: account, Market: r.Market.Address, InitialLongToken: r.Market.Long, InitialShortToken: r.Market.Short,
+			Receiver: account, CallbackContract: r.Callback.Contract, Market: r.Market.Address, InitialLongToken: long, InitialShortToken: short,
+			LongTokenSwapPath: r.LongPath, ShortTokenSwapPath: r.ShortPath,
 		},
 		MinMarketTokens:  orZero(r.MinMarketTokens),
 		ExecutionFee:     fee,
-		CallbackGasLimit: new(big.Int),
+		CallbackGasLimit: new(big.Int).SetUint64(r.Callback.Gas),
 	})
 	return b.call()
 }
@@ -186,11 +230,14 @@ func (d *Deployment) withdrawalCall(account common.Address, r WithdrawalRequest)
 	b := d.batch(d.Contracts.WithdrawalVault, fee)
 	b.tokens(r.Market.Address, r.MarketTokens)
 	b.add("createWithdrawal", withdrawalParams{
-		Addresses:           withdrawalAddresses{Receiver: account, Market: r.Market.Address},
+		Addresses: withdrawalAddresses{
+			Receiver: account, CallbackContract: r.Callback.Contract, Market: r.Market.Address, LongTokenSwapPath: r.LongPath,
+			ShortTokenSwapPath: r.ShortPath,
+		},
 		MinLongTokenAmount:  orZero(r.MinLong),
 		MinShortTokenAmount: orZero(r.MinShort),
 		ExecutionFee:        fee,
-		CallbackGasLimit:    new(big.Int),
+		CallbackGasLimit:    new(big.Int).SetUint64(r.Callback.Gas),
 	})
 	return b.call()
 }
@@ -239,6 +286,13 @@ func (r OrderRequest) acceptable() *big.Int {
 	default:
 		return new(big.Int)
 	}
+}
+
+func orToken(token, fallback common.Address) common.Address {
+	if token == (common.Address{}) {
+		return fallback
+	}
+	return token
 }
 
 func orZero(v *big.Int) *big.Int {

@@ -323,7 +323,7 @@ func (v *venue) race(c call) (first, second *types.Receipt) {
 	return receipts[0], receipts[1]
 }
 
-const keeperGas = 8_000_000
+const keeperGas = 14_000_000
 
 func (v *venue) executeOrder(order common.Hash, params OracleParams) call {
 	return call{to: &v.d.Contracts.OrderHandler, data: pack(contracts.OrderHandler, "executeOrder", order, params), gas: keeperGas}

@@ -109,7 +109,7 @@ func (a *account) freePlace(ctx context.Context) (place, bool, error) {
 		return place{}, false, err
 	}
 	var free []place
-	for _, m := range a.client().Deployment().Markets {
+	for _, m := range a.tradedMarkets() {
 		for _, isLong := range []bool{true, false} {
 			where := place{market: m, collateral: m.Short, isLong: isLong}
 			if _, taken := open[where]; !taken {
@@ -326,12 +326,18 @@ func (a *account) somePosition(ctx context.Context) (place, exchange.Position, e
 
 // somewhere is any market and side; three of four positions have the stable token as collateral.
 func (a *account) somewhere() place {
-	where := place{market: a.someMarket(), isLong: a.flip()}
+	markets := a.tradedMarkets()
+	where := place{market: markets[a.random.IntN(len(markets))], isLong: a.flip()}
 	where.collateral = where.market.Short
 	if a.random.IntN(4) == 0 {
 		where.collateral = where.market.Long
 	}
 	return where
+}
+
+// tradedMarkets are those that have positions.
+func (a *account) tradedMarkets() []exchange.Market {
+	return slices.DeleteFunc(slices.Clone(a.client().Deployment().Markets), exchange.Market.SwapsOnly)
 }
 
 func (a *account) someMarket() exchange.Market {

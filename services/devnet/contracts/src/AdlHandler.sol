@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import {AdlState} from "./AdlState.sol";
 import {BaseOrderHandler} from "./BaseOrderHandler.sol";
+import {Callback} from "./Callback.sol";
 import {DataStore} from "./DataStore.sol";
 import {Errors} from "./Errors.sol";
 import {EventEmitter} from "./EventEmitter.sol";
@@ -88,6 +89,7 @@ contract AdlHandler is BaseOrderHandler {
         OrderEvents.created(eventEmitter, fill.orderKey, fill.order);
         bool closed = positionBook.decrease(fill);
         OrderEvents.deleveraged(eventEmitter, fill.orderKey, fill.order.account);
+        Callback.afterOrderExecution(fill.orderKey, fill.order);
         if (closed) _autoCancel(positionKey, msg.sender);
     }
 
@@ -110,6 +112,9 @@ contract AdlHandler is BaseOrderHandler {
         order.market = market;
         order.initialCollateralToken = collateralToken;
         order.orderType = Order.OrderType.MarketDecrease;
+        order.decreasePositionSwapType = Order.DecreasePositionSwapType.SwapPnlTokenToCollateralToken;
+        order.callbackContract = dataStore.getAddress(Keys.savedCallbackContractKey(account, market));
+        order.callbackGasLimit = dataStore.getUint(Keys.MAX_CALLBACK_GAS_LIMIT);
         order.isLong = isLong;
         order.sizeDeltaUsd = sizeDeltaUsd;
         order.acceptablePrice = isLong ? 0 : type(uint256).max;

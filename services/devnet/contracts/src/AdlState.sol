@@ -29,8 +29,16 @@ library AdlState {
     }
 
     function limit(DataStore dataStore, address market, bool isLong) internal view returns (uint256) {
-        bytes32 key = keccak256(abi.encode(Keys.MAX_PNL_FACTOR, Keys.MAX_PNL_FACTOR_FOR_ADL, market, isLong));
-        return dataStore.getUint(key);
+        return maxPnlFactor(dataStore, Keys.MAX_PNL_FACTOR_FOR_ADL, market, isLong);
+    }
+
+    /// The limit of a side's profits for one purpose.
+    function maxPnlFactor(DataStore dataStore, bytes32 purpose, address market, bool isLong)
+        internal
+        view
+        returns (uint256)
+    {
+        return dataStore.getUint(keccak256(abi.encode(Keys.MAX_PNL_FACTOR, purpose, market, isLong)));
     }
 
     function exceeds(int256 factor, uint256 max) internal pure returns (bool) {

@@ -6,6 +6,7 @@ import {Errors} from "./Errors.sol";
 import {EventEmitter} from "./EventEmitter.sol";
 import {ExecutionFee} from "./ExecutionFee.sol";
 import {Keys} from "./Keys.sol";
+import {Market} from "./Market.sol";
 import {Oracle} from "./Oracle.sol";
 import {SetPricesParams} from "./OracleParams.sol";
 import {RoleModule} from "./RoleModule.sol";
@@ -32,27 +33,60 @@ abstract contract BaseHandler is RoleModule {
         oracle.clearAllPrices();
     }
 
-    /// The shape of a request that this exchange refuses at creation, whatever its kind: it has neither callbacks nor
-    /// swaps, and a long data list would be paid for by the keeper.
+    /// The shape of a request that this exchange refuses at creation, whatever its kind: callbacks and data lists that are too large
+    /// would be paid for by the keeper.
     function _validateRequest(
+        address account,
+        address receiver,
+        uint256 callbackGasLimit,
+        uint256 dataLength
+    ) internal view {
+        if (account == address(0)) revert Errors.EmptyAccount();
+        if (receiver == address(0)) revert Errors.EmptyReceiver();
+        uint256 maxCallbackGasLimit = dataStore.getUint(Keys.MAX_CALLBACK_GAS_LIMIT);
+        if (callbackGasLimit > maxCallbackGasLimit) {
+            revert Errors.MaxCallbackGasLimitExceeded(callbackGasLimit, maxCallbackGasLimit);
+        }
+        uint256 maxDataLength = dataStore.getUint(Keys.MAX_DATA_LENGTH);
+        if (dataLength > maxDataLength) revert Errors.MaxDataListLengthExceeded(dataLength, maxDataLength);
+    }
+
+    /// The same for requests that have neither callbacks nor swaps.
+    function _validatePlainRequest(
         address account,
         address receiver,
         uint256 swapPathLength,
         uint256 callbackGasLimit,
         uint256 dataLength
     ) internal view {
-        if (account == address(0)) revert Errors.EmptyAccount();
-        if (receiver == address(0)) revert Errors.EmptyReceiver();
         if (swapPathLength != 0) revert Errors.MaxSwapPathLengthExceeded(swapPathLength, 0);
         if (callbackGasLimit != 0) revert Errors.MaxCallbackGasLimitExceeded(callbackGasLimit, 0);
-        uint256 maxDataLength = dataStore.getUint(Keys.MAX_DATA_LENGTH);
-        if (dataLength > maxDataLength) revert Errors.MaxDataListLengthExceeded(dataLength, maxDataLength);
+        _validateRequest(account, receiver, callbackGasLimit, dataLength);
+    }
+
+    /// Reverts for a path that is too long or leads through markets that do not exist or are switched off. Returns the token at its end.
+    function _validatePath(address[] memory path, address token) internal view returns (address) {
+        uint256 maxLength = dataStore.getUint(Keys.MAX_SWAP_PATH_LENGTH);
+        if (path.length > maxLength) revert Errors.MaxSwapPathLengthExceeded(path.length, maxLength);
+        for (uint256 i; i < path.length; i++) {
+            token = Market.opposite(Market.loadEnabled(dataStore, path[i]), token);
+        }
+        return token;
     }
 
     /// The execution fee that came with the request; at least what the user said and what the execution will cost.
-    function _validateFee(uint256 received, uint256 stated, uint256 estimatedGasLimit) internal view {
+    function _validateFee(uint256 received, uint256 stated, uint256 estimatedGasLimit, uint256 swaps) internal view {
         if (received < stated) revert Errors.InsufficientWntAmountForExecutionFee(received, stated);
-        ExecutionFee.validateFee(dataStore, estimatedGasLimit, received);
+        ExecutionFee.validateFee(dataStore, estimatedGasLimit, ExecutionFee.priceCount(swaps), received);
+    }
+
+    /// Cancelling costs gas of its own, which a keeper has to bring.
+    function _validateGasForCancellation(bool automatic) internal view {
+        uint256 minimum = dataStore.getUint(Keys.MIN_HANDLE_EXECUTION_ERROR_GAS);
+        uint256 left = gasleft();
+        if (left >= minimum) return;
+        if (automatic) revert Errors.InsufficientGasForAutoCancellation(left, minimum);
+        revert Errors.InsufficientGasForCancellation(left, minimum);
     }
 
     /// Requests that need one price, that of now, take prices from their update up to the expiration time later.
@@ -77,6 +111,9 @@ abstract contract BaseHandler is RoleModule {
     function _isKeeperError(bytes4 selector) internal pure returns (bool) {
         return selector == Errors.OracleTimestampsAreSmallerThanRequired.selector
             || selector == Errors.OracleTimestampsAreLargerThanRequestExpirationTime.selector
-            || selector == Errors.EmptyPrimaryPrice.selector || selector == Errors.DisabledFeature.selector;
+            || selector == Errors.EmptyPrimaryPrice.selector || selector == Errors.DisabledFeature.selector
+            || selector == Errors.InsufficientGasLeftForCallback.selector
+            || selector == Errors.InsufficientGasForCancellation.selector
+            || selector == Errors.InsufficientGasForAutoCancellation.selector;
     }
 }

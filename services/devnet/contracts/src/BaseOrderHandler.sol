@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {BaseHandler} from "./BaseHandler.sol";
+import {Callback} from "./Callback.sol";
 import {DataStore} from "./DataStore.sol";
 import {EventEmitter} from "./EventEmitter.sol";
 import {ExecutionFee} from "./ExecutionFee.sol";
@@ -32,7 +33,7 @@ abstract contract BaseOrderHandler is BaseHandler {
         orderVault = _orderVault;
     }
 
-    /// Removes the order, returns its collateral and pays the fee.
+    /// Removes the order, returns its collateral, tells its callback contract and pays the fee.
     function _cancel(
         bytes32 key,
         Order.Props memory order,
@@ -43,10 +44,11 @@ abstract contract BaseOrderHandler is BaseHandler {
     ) internal {
         orderBook.cancel(key, reason, reasonBytes);
         address refundReceiver = Order.refundReceiver(order);
-        if (Order.isIncreaseOrder(order.orderType)) {
+        if (Order.paysIn(order.orderType)) {
             orderVault.transferOut(order.initialCollateralToken, refundReceiver, order.initialCollateralDeltaAmount);
         }
-        _pay(order, startingGas, keeper, refundReceiver);
+        Callback.afterOrderCancellation(key, order);
+        _pay(key, order, startingGas, keeper, refundReceiver);
     }
 
     /// Cancels the protective orders of a position that is closed.
@@ -54,15 +56,27 @@ abstract contract BaseOrderHandler is BaseHandler {
         bytes32[] memory keys = orderBook.getAutoCancelOrders(positionKey);
         for (uint256 i; i < keys.length; i++) {
             uint256 startingGas = gasleft();
+            _validateGasForCancellation(true);
             _cancel(keys[i], orderBook.getOrder(keys[i]), keeper, startingGas, "AUTO_CANCEL", "");
         }
     }
 
-    function _pay(Order.Props memory order, uint256 startingGas, address keeper, address refundReceiver) internal {
+    function _pay(bytes32 key, Order.Props memory order, uint256 startingGas, address keeper, address refundReceiver)
+        internal
+    {
         ExecutionFee.pay(
             dataStore,
             eventEmitter,
-            ExecutionFee.Payment(orderVault, order.executionFee, startingGas, keeper, refundReceiver)
+            ExecutionFee.Payment(
+                orderVault,
+                order.executionFee,
+                startingGas,
+                keeper,
+                refundReceiver,
+                key,
+                order.callbackContract,
+                ExecutionFee.priceCount(order.swapPath.length)
+            )
         );
     }
 }

@@ -21,7 +21,7 @@ contract Config is RoleModule {
     constructor(RoleStore _roleStore, DataStore _dataStore, EventEmitter _eventEmitter) RoleModule(_roleStore) {
         dataStore = _dataStore;
         eventEmitter = _eventEmitter;
-        bytes32[28] memory keys = [
+        bytes32[44] memory keys = [
             Keys.MIN_COLLATERAL_USD,
             Keys.MIN_POSITION_SIZE_USD,
             Keys.MIN_COLLATERAL_FACTOR,
@@ -49,7 +49,23 @@ contract Config is RoleModule {
             Keys.ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1,
             Keys.ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR,
             Keys.EXECUTION_GAS_FEE_BASE_AMOUNT_V2_1,
-            Keys.EXECUTION_GAS_FEE_MULTIPLIER_FACTOR
+            Keys.EXECUTION_GAS_FEE_MULTIPLIER_FACTOR,
+            Keys.ESTIMATED_GAS_FEE_PER_ORACLE_PRICE,
+            Keys.EXECUTION_GAS_FEE_PER_ORACLE_PRICE,
+            Keys.REFUND_EXECUTION_FEE_GAS_LIMIT,
+            Keys.SWAP_ORDER_GAS_LIMIT,
+            Keys.SINGLE_SWAP_GAS_LIMIT,
+            Keys.MAX_SWAP_PATH_LENGTH,
+            Keys.MAX_CALLBACK_GAS_LIMIT,
+            Keys.MAX_TOTAL_CALLBACK_GAS_LIMIT_FOR_AUTO_CANCEL_ORDERS,
+            Keys.SWAP_IMPACT_FACTOR,
+            Keys.SWAP_IMPACT_EXPONENT_FACTOR,
+            Keys.SWAP_FEE_FACTOR,
+            Keys.WITHDRAWAL_FEE_FACTOR,
+            Keys.SWAP_FEE_RECEIVER_FACTOR,
+            Keys.UI_FEE_FACTOR,
+            Keys.VIRTUAL_MARKET_ID,
+            Keys.VIRTUAL_INVENTORY_FOR_SWAPS
         ];
         for (uint256 i; i < keys.length; i++) {
             allowedBaseKeys[keys[i]] = true;
@@ -57,6 +73,7 @@ contract Config is RoleModule {
         allowedBaseKeys[Keys.IS_ORACLE_PROVIDER_ENABLED] = true;
         allowedBaseKeys[Keys.DEVNET_ORACLE_SIGNER] = true;
         allowedBaseKeys[Keys.MAX_PNL_FACTOR] = true;
+        allowedBaseKeys[Keys.MAX_UI_FEE_FACTOR] = true;
         allowedBaseKeys[Keys.MIN_PNL_FACTOR_AFTER_ADL] = true;
         allowedBaseKeys[Keys.SHIFT_GAS_LIMIT] = true;
         allowedBaseKeys[Keys.GLV_DEPOSIT_GAS_LIMIT] = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @title A request to put tokens into a market's pool for market tokens.
+/// @title A request to put tokens, or what two swap paths make of them, into a market's pool for market tokens.
 library Deposit {
     struct Props {
         address account;
@@ -14,6 +14,11 @@ library Deposit {
         uint256 minMarketTokens;
         uint256 updatedAtTime;
         uint256 executionFee;
+        address callbackContract;
+        address uiFeeReceiver;
+        uint256 callbackGasLimit;
+        address[] longTokenSwapPath;
+        address[] shortTokenSwapPath;
     }
 
     struct CreateAddresses {

@@ -7,8 +7,8 @@ import {Deposit} from "./Deposit.sol";
 import {ErrorReason} from "./ErrorReason.sol";
 import {Errors} from "./Errors.sol";
 import {EventEmitter} from "./EventEmitter.sol";
-import {EventUtils} from "./EventUtils.sol";
 import {ExecutionFee} from "./ExecutionFee.sol";
+import {GasLimit} from "./GasLimit.sol";
 import {Keys} from "./Keys.sol";
 import {Market} from "./Market.sol";
 import {MarketLedger} from "./MarketLedger.sol";
@@ -17,16 +17,18 @@ import {Nonce} from "./Nonce.sol";
 import {Oracle} from "./Oracle.sol";
 import {SetPricesParams} from "./OracleParams.sol";
 import {Precision} from "./Precision.sol";
+import {RequestCallback} from "./RequestCallback.sol";
 import {RequestEvents} from "./RequestEvents.sol";
 import {RequestVault} from "./RequestVault.sol";
 import {RoleStore} from "./RoleStore.sol";
+import {SwapHandler, SwapParams} from "./SwapHandler.sol";
 
 /// @title Deposits into the pools.
 contract DepositHandler is BaseHandler {
-    using EventUtils for EventUtils.EventLogData;
     using MarketLedger for MarketLedger.Books;
 
     RequestVault public immutable depositVault;
+    SwapHandler public immutable swapHandler;
     mapping(bytes32 key => Deposit.Props) private deposits;
 
     constructor(
@@ -34,8 +36,10 @@ contract DepositHandler is BaseHandler {
         DataStore _dataStore,
         EventEmitter _eventEmitter,
         Oracle _oracle,
-        RequestVault _depositVault
+        RequestVault _depositVault,
+        SwapHandler _swapHandler
     ) BaseHandler(_roleStore, _dataStore, _eventEmitter, _oracle) {
+        swapHandler = _swapHandler;
         depositVault = _depositVault;
     }
 
@@ -50,32 +54,36 @@ contract DepositHandler is BaseHandler {
         onlyController
         returns (bytes32 key)
     {
-        uint256 pathLength = params.addresses.longTokenSwapPath.length + params.addresses.shortTokenSwapPath.length;
-        _validateRequest(
-            account, params.addresses.receiver, pathLength, params.callbackGasLimit, params.dataList.length
-        );
+        _validateRequest(account, params.addresses.receiver, params.callbackGasLimit, params.dataList.length);
         Market.Props memory market = Market.loadEnabled(dataStore, params.addresses.market);
-        _requireToken(market, params.addresses.initialLongToken, market.longToken);
-        _requireToken(market, params.addresses.initialShortToken, market.shortToken);
+        _requirePath(params.addresses.longTokenSwapPath, params.addresses.initialLongToken, market.longToken);
+        _requirePath(params.addresses.shortTokenSwapPath, params.addresses.initialShortToken, market.shortToken);
 
         Deposit.Props memory deposit;
         deposit.account = account;
         deposit.receiver = params.addresses.receiver;
+        deposit.callbackContract = params.addresses.callbackContract;
+        deposit.uiFeeReceiver = params.addresses.uiFeeReceiver;
+        deposit.callbackGasLimit = params.callbackGasLimit;
         deposit.market = market.marketToken;
-        deposit.initialLongToken = market.longToken;
-        deposit.initialShortToken = market.shortToken;
-        deposit.initialLongTokenAmount = depositVault.recordTransferIn(market.longToken);
-        deposit.initialShortTokenAmount = depositVault.recordTransferIn(market.shortToken);
+        deposit.initialLongToken = params.addresses.initialLongToken;
+        deposit.initialShortToken = params.addresses.initialShortToken;
+        deposit.longTokenSwapPath = params.addresses.longTokenSwapPath;
+        deposit.shortTokenSwapPath = params.addresses.shortTokenSwapPath;
+        deposit.initialLongTokenAmount = depositVault.recordTransferIn(deposit.initialLongToken);
+        deposit.initialShortTokenAmount = depositVault.recordTransferIn(deposit.initialShortToken);
         deposit.minMarketTokens = params.minMarketTokens;
         deposit.updatedAtTime = block.timestamp;
         deposit.executionFee = depositVault.recordNativeIn();
         if (deposit.initialLongTokenAmount == 0 && deposit.initialShortTokenAmount == 0) {
             revert Errors.EmptyDepositAmounts();
         }
-        _validateFee(deposit.executionFee, params.executionFee, dataStore.getUint(Keys.DEPOSIT_GAS_LIMIT));
+        _validateFee(
+            deposit.executionFee, params.executionFee, GasLimit.ofDeposit(dataStore, deposit), _swaps(deposit)
+        );
         key = Nonce.nextKey(dataStore);
         deposits[key] = deposit;
-        _emitCreated(key, deposit, params);
+        RequestEvents.depositCreated(eventEmitter, key, deposit, params.shouldUnwrapNativeToken, params.dataList);
     }
 
     function cancelDeposit(bytes32 key, address account) external onlyController {
@@ -93,7 +101,7 @@ contract DepositHandler is BaseHandler {
         withOraclePrices(oracleParams)
     {
         Deposit.Props memory deposit = getDeposit(key);
-        uint256 forwarded = ExecutionFee.gasToForward(dataStore, dataStore.getUint(Keys.DEPOSIT_GAS_LIMIT));
+        uint256 forwarded = ExecutionFee.gasToForward(dataStore, GasLimit.ofDeposit(dataStore, deposit));
         uint256 startingGas = gasleft();
         try this.doExecuteDeposit{gas: forwarded}(key, deposit, msg.sender) {}
         catch (bytes memory reasonBytes) {
@@ -108,26 +116,30 @@ contract DepositHandler is BaseHandler {
         delete deposits[key];
         _validateRequestTimestamps(deposit.updatedAtTime);
         Market.Props memory market = Market.loadEnabled(dataStore, deposit.market);
-        uint256 minted = _marketTokensFor(deposit, market, oracle.getMarketPrices(market));
+        uint256 longAmount = _swap(key, deposit, true);
+        uint256 shortAmount = _swap(key, deposit, false);
+        uint256 minted = _marketTokensFor(longAmount, shortAmount, market, oracle.getMarketPrices(market));
         if (minted < deposit.minMarketTokens) revert Errors.MinMarketTokens(minted, deposit.minMarketTokens);
 
         MarketLedger.Books memory books = MarketLedger.Books(dataStore, eventEmitter);
-        _moveIn(books, market.marketToken, market.longToken, deposit.initialLongTokenAmount);
-        _moveIn(books, market.marketToken, market.shortToken, deposit.initialShortTokenAmount);
+        _addToPool(books, market.marketToken, market.longToken, longAmount);
+        _addToPool(books, market.marketToken, market.shortToken, shortAmount);
         MarketToken(market.marketToken).mint(deposit.receiver, minted);
-        _emitExecuted(key, deposit, minted);
-        _pay(deposit, startingGas, keeper, deposit.receiver);
+        RequestEvents.depositExecuted(eventEmitter, key, deposit.account, longAmount, shortAmount, minted);
+        RequestCallback.afterDepositExecution(key, deposit);
+        _pay(key, deposit, startingGas, keeper, deposit.receiver);
     }
 
     /// The deposit's value at the lowest prices, in market tokens at the highest value of the pool; 1 USD each for the first
     /// deposit.
-    function _marketTokensFor(Deposit.Props memory deposit, Market.Props memory market, Market.Prices memory prices)
-        private
-        view
-        returns (uint256)
-    {
-        uint256 usd = deposit.initialLongTokenAmount * prices.longTokenPrice.min
-            + deposit.initialShortTokenAmount * prices.shortTokenPrice.min;
+    function _marketTokensFor(
+        uint256 longAmount,
+        uint256 shortAmount,
+        Market.Props memory market,
+        Market.Prices memory prices
+    ) private view returns (uint256) {
+        if (longAmount == 0 && shortAmount == 0) revert Errors.EmptyDepositAmountsAfterSwap();
+        uint256 usd = longAmount * prices.longTokenPrice.min + shortAmount * prices.shortTokenPrice.min;
         uint256 supply = MarketToken(market.marketToken).totalSupply();
         if (supply == 0) return usd * 1e18 / Precision.FLOAT_PRECISION;
         int256 value = MarketLedger.poolValue(dataStore, market, prices, true);
@@ -135,14 +147,27 @@ contract DepositHandler is BaseHandler {
         return Precision.mulDiv(supply, usd, uint256(value));
     }
 
-    /// The limit keeps the sums of a market, whose tokens anyone may mint, far from overflow.
-    function _moveIn(MarketLedger.Books memory books, address market, address token, uint256 amount) private {
+    /// Moves one of the two tokens from the vault to the market, through its path if there is one, and returns what arrives.
+    function _swap(bytes32 key, Deposit.Props memory deposit, bool long) private returns (uint256 amount) {
+        (, amount) = swapHandler.swap(
+            SwapParams(
+                key,
+                Keys.SWAP_FEE_FACTOR,
+                address(depositVault),
+                long ? deposit.initialLongToken : deposit.initialShortToken,
+                long ? deposit.initialLongTokenAmount : deposit.initialShortTokenAmount,
+                long ? deposit.longTokenSwapPath : deposit.shortTokenSwapPath,
+                0,
+                deposit.market,
+                deposit.uiFeeReceiver
+            )
+        );
+    }
+
+    function _addToPool(MarketLedger.Books memory books, address market, address token, uint256 amount) private {
         if (amount == 0) return;
-        depositVault.transferOut(token, market, amount);
         books.applyToPool(market, token, Precision.signed(amount));
-        uint256 pool = dataStore.getUint(Keys.poolAmountKey(market, token));
-        uint256 limit = dataStore.getUint(Keys.maxPoolAmountKey(market, token));
-        if (pool > limit) revert Errors.MaxPoolAmountExceeded(pool, limit);
+        MarketLedger.validatePool(dataStore, market, token);
     }
 
     function _cancel(
@@ -153,60 +178,41 @@ contract DepositHandler is BaseHandler {
         string memory reason,
         bytes memory reasonBytes
     ) private {
+        _validateGasForCancellation(false);
         delete deposits[key];
         depositVault.transferOut(deposit.initialLongToken, deposit.account, deposit.initialLongTokenAmount);
         depositVault.transferOut(deposit.initialShortToken, deposit.account, deposit.initialShortTokenAmount);
         RequestEvents.ended(eventEmitter, "DepositCancelled", key, deposit.account, reason, reasonBytes);
-        _pay(deposit, startingGas, keeper, deposit.account);
+        RequestCallback.afterDepositCancellation(key, deposit);
+        _pay(key, deposit, startingGas, keeper, deposit.account);
     }
 
-    function _pay(Deposit.Props memory deposit, uint256 startingGas, address keeper, address refundReceiver) private {
+    function _pay(bytes32 key, Deposit.Props memory deposit, uint256 startingGas, address keeper, address refundReceiver)
+        private
+    {
         ExecutionFee.pay(
             dataStore,
             eventEmitter,
-            ExecutionFee.Payment(depositVault, deposit.executionFee, startingGas, keeper, refundReceiver)
+            ExecutionFee.Payment(
+                depositVault,
+                deposit.executionFee,
+                startingGas,
+                keeper,
+                refundReceiver,
+                key,
+                deposit.callbackContract,
+                ExecutionFee.priceCount(_swaps(deposit))
+            )
         );
     }
 
-    function _requireToken(Market.Props memory market, address given, address expected) private pure {
-        if (given != expected) revert Errors.InvalidCollateralTokenForMarket(market.marketToken, given);
+    function _swaps(Deposit.Props memory deposit) private pure returns (uint256) {
+        return deposit.longTokenSwapPath.length + deposit.shortTokenSwapPath.length;
     }
 
-    function _emitCreated(bytes32 key, Deposit.Props memory deposit, Deposit.CreateParams calldata params) private {
-        EventUtils.EventLogData memory e = EventUtils.create();
-        e.put("account", deposit.account);
-        e.put("receiver", deposit.receiver);
-        e.put("callbackContract", params.addresses.callbackContract);
-        e.put("market", deposit.market);
-        e.put("initialLongToken", deposit.initialLongToken);
-        e.put("initialShortToken", deposit.initialShortToken);
-        e.put("uiFeeReceiver", params.addresses.uiFeeReceiver);
-        string[] memory paths = new string[](2);
-        paths[0] = "longTokenSwapPath";
-        paths[1] = "shortTokenSwapPath";
-        e.setEmptyPaths(paths);
-        e.putUint("initialLongTokenAmount", deposit.initialLongTokenAmount);
-        e.putUint("initialShortTokenAmount", deposit.initialShortTokenAmount);
-        e.putUint("minMarketTokens", deposit.minMarketTokens);
-        e.putUint("updatedAtTime", deposit.updatedAtTime);
-        e.putUint("executionFee", deposit.executionFee);
-        e.putUint("callbackGasLimit", 0);
-        e.putUint("depositType", 0);
-        e.putUint("srcChainId", 0);
-        e.putBool("shouldUnwrapNativeToken", params.shouldUnwrapNativeToken);
-        e.putBytes32("key", key);
-        e.setBytes32Array("dataList", params.dataList);
-        eventEmitter.emitEventLog2("DepositCreated", key, EventUtils.topic(deposit.account), e);
-    }
-
-    function _emitExecuted(bytes32 key, Deposit.Props memory deposit, uint256 minted) private {
-        EventUtils.EventLogData memory e = EventUtils.create();
-        e.putBytes32("key", key);
-        e.put("account", deposit.account);
-        e.putUint("longTokenAmount", deposit.initialLongTokenAmount);
-        e.putUint("shortTokenAmount", deposit.initialShortTokenAmount);
-        e.putUint("receivedMarketTokens", minted);
-        e.putUint("swapPricingType", 0);
-        eventEmitter.emitEventLog2("DepositExecuted", key, EventUtils.topic(deposit.account), e);
+    /// A path, which may be empty, has to end at the token that the market takes.
+    function _requirePath(address[] memory path, address tokenIn, address expected) private view {
+        address tokenOut = _validatePath(path, tokenIn);
+        if (tokenOut != expected) revert Errors.InvalidSwapOutputToken(tokenOut, expected);
     }
 }

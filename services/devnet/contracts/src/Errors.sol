@@ -17,6 +17,9 @@ library Errors {
     error InsufficientExecutionGas(uint256 startingGas, uint256 estimatedGasLimit, uint256 minAdditionalGasForExecution);
     error InsufficientExecutionGasForErrorHandling(uint256 startingGas, uint256 minHandleErrorGas);
     error InsufficientHandleExecutionErrorGas(uint256 gas, uint256 minHandleExecutionErrorGas);
+    error InsufficientGasForCancellation(uint256 gas, uint256 minHandleExecutionErrorGas);
+    error InsufficientGasForAutoCancellation(uint256 gas, uint256 minHandleExecutionErrorGas);
+    error InsufficientGasLeftForCallback(uint256 gasToBeForwarded, uint256 callbackGasLimit);
 
     // Oracle.
     error NonEmptyTokensWithPrices(uint256 tokensWithPricesLength);
@@ -45,6 +48,17 @@ library Errors {
     error MaxPoolAmountExceeded(uint256 poolAmount, uint256 maxPoolAmount);
     error InsufficientReserve(uint256 reservedUsd, uint256 maxReservedUsd);
     error InvalidCollateralTokenForMarket(address market, address token);
+    error InvalidPositionMarket(address market);
+
+    // Swaps.
+    error InvalidTokenIn(address tokenIn, address market);
+    error DuplicatedMarketInSwapPath(address market);
+    error InvalidSwapOutputToken(address outputToken, address expectedOutputToken);
+    error InsufficientSwapOutputAmount(uint256 outputAmount, uint256 minOutputAmount);
+    error SwapPriceImpactExceedsAmountIn(uint256 amountAfterFees, int256 negativeImpactAmount);
+    error UsdDeltaExceedsPoolValue(int256 usdDelta, uint256 poolUsd);
+    error PnlFactorExceededForLongs(int256 pnlToPoolFactor, uint256 maxPnlFactor);
+    error PnlFactorExceededForShorts(int256 pnlToPoolFactor, uint256 maxPnlFactor);
 
     // Requests in general.
     error EmptyAccount();
@@ -59,7 +73,6 @@ library Errors {
     error OrderTypeCannotBeCreated(uint256 orderType);
     error UnsupportedOrderType(uint256 orderType);
     error UnsupportedOrderTypeForAutoCancellation(uint256 orderType);
-    error InvalidDecreasePositionSwapType(uint256 decreasePositionSwapType);
     error UnexpectedValidFromTime(uint256 orderType);
     error OrderNotUpdatable(uint256 orderType);
     error InvalidKeeperForFrozenOrder(address keeper);
@@ -67,6 +80,10 @@ library Errors {
     error InvalidOrderPrices(uint256 primaryPriceMin, uint256 primaryPriceMax, uint256 triggerPrice, uint256 orderType);
     error OrderNotFulfillableAtAcceptablePrice(uint256 price, uint256 acceptablePrice);
     error MaxAutoCancelOrdersExceeded(uint256 count, uint256 maxAutoCancelOrders);
+    error MaxTotalCallbackGasLimitForAutoCancelOrdersExceeded(
+        uint256 totalCallbackGasLimit, uint256 maxTotalCallbackGasLimit
+    );
+    error UnexpectedMarket();
     error InsufficientOutputAmount(uint256 outputAmount, uint256 minOutputAmount);
 
     // Positions.
@@ -86,12 +103,13 @@ library Errors {
     // Deposits and withdrawals.
     error EmptyDeposit();
     error EmptyDepositAmounts();
+    error EmptyDepositAmountsAfterSwap();
     error MinMarketTokens(uint256 received, uint256 expected);
+    error MinLongTokens(uint256 received, uint256 expected);
+    error MinShortTokens(uint256 received, uint256 expected);
     error InvalidPoolValueForDeposit(int256 poolValue);
     error EmptyWithdrawal();
     error EmptyWithdrawalAmount();
-    error MinLongTokens(uint256 received, uint256 expected);
-    error MinShortTokens(uint256 received, uint256 expected);
     error InvalidPoolValueForWithdrawal(int256 poolValue);
 
     // Shifts.

@@ -132,12 +132,17 @@ library EventUtils {
         data.bytes32Items.arrayItems[0] = Bytes32ArrayKeyValue(key, value);
     }
 
-    /// Sets the lists of addresses to one empty list per key: this exchange has no swap paths, but the keys must be there.
-    function setEmptyPaths(EventLogData memory data, string[] memory keys) internal pure {
-        data.addressItems.arrayItems = new AddressArrayKeyValue[](keys.length);
-        for (uint256 i; i < keys.length; i++) {
-            data.addressItems.arrayItems[i].key = keys[i];
-        }
+    /// Sets the only list of addresses.
+    function setPath(EventLogData memory data, string memory key, address[] memory path) internal pure {
+        data.addressItems.arrayItems = new AddressArrayKeyValue[](1);
+        data.addressItems.arrayItems[0] = AddressArrayKeyValue(key, path);
+    }
+
+    /// Sets the two lists of addresses of a deposit or a withdrawal.
+    function setPaths(EventLogData memory data, address[] memory longPath, address[] memory shortPath) internal pure {
+        data.addressItems.arrayItems = new AddressArrayKeyValue[](2);
+        data.addressItems.arrayItems[0] = AddressArrayKeyValue("longTokenSwapPath", longPath);
+        data.addressItems.arrayItems[1] = AddressArrayKeyValue("shortTokenSwapPath", shortPath);
     }
 
     /// An address as an event topic.

@@ -88,6 +88,11 @@ contract ExchangeRouter {
         orderHandler.cancelOrder(key, msg.sender);
     }
 
+    /// The contract that is called after liquidations of the caller's positions in a market; zero for none.
+    function setSavedCallbackContract(address market, address callbackContract) external payable {
+        orderHandler.setSavedCallbackContract(msg.sender, market, callbackContract);
+    }
+
     function createDeposit(Deposit.CreateParams calldata params) external payable returns (bytes32) {
         return depositHandler.createDeposit(msg.sender, params);
     }

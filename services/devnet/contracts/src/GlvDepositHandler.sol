@@ -55,7 +55,7 @@ contract GlvDepositHandler is BaseGlvHandler {
         returns (bytes32 key)
     {
         uint256 pathLength = params.addresses.longTokenSwapPath.length + params.addresses.shortTokenSwapPath.length;
-        _validateRequest(
+        _validatePlainRequest(
             account, params.addresses.receiver, pathLength, params.callbackGasLimit, params.dataList.length
         );
         glvFactory.requireMarket(params.addresses.glv, params.addresses.market);
@@ -71,7 +71,7 @@ contract GlvDepositHandler is BaseGlvHandler {
         deposit.minGlvTokens = params.minGlvTokens;
         deposit.updatedAtTime = block.timestamp;
         deposit.executionFee = glvVault.recordNativeIn();
-        _validateFee(deposit.executionFee, params.executionFee, _gasLimit(deposit));
+        _validateFee(deposit.executionFee, params.executionFee, _gasLimit(deposit), 1);
         key = Nonce.nextKey(dataStore);
         deposits[key] = deposit;
         _emitCreated(key, deposit, params);
@@ -195,7 +195,7 @@ contract GlvDepositHandler is BaseGlvHandler {
         ExecutionFee.pay(
             dataStore,
             eventEmitter,
-            ExecutionFee.Payment(glvVault, deposit.executionFee, startingGas, keeper, refundReceiver)
+            ExecutionFee.Payment(glvVault, deposit.executionFee, startingGas, keeper, refundReceiver, bytes32(0), address(0), 4)
         );
     }
 
@@ -211,10 +211,7 @@ contract GlvDepositHandler is BaseGlvHandler {
         e.put("initialLongToken", params.addresses.initialLongToken);
         e.put("initialShortToken", params.addresses.initialShortToken);
         e.put("uiFeeReceiver", params.addresses.uiFeeReceiver);
-        string[] memory paths = new string[](2);
-        paths[0] = "longTokenSwapPath";
-        paths[1] = "shortTokenSwapPath";
-        e.setEmptyPaths(paths);
+        e.setPaths(new address[](0), new address[](0));
         e.putUint("initialLongTokenAmount", deposit.initialLongTokenAmount);
         e.putUint("initialShortTokenAmount", deposit.initialShortTokenAmount);
         e.putUint("minGlvTokens", deposit.minGlvTokens);

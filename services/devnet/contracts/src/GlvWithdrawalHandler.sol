@@ -55,7 +55,7 @@ contract GlvWithdrawalHandler is BaseGlvHandler {
         returns (bytes32 key)
     {
         uint256 pathLength = params.addresses.longTokenSwapPath.length + params.addresses.shortTokenSwapPath.length;
-        _validateRequest(
+        _validatePlainRequest(
             account, params.addresses.receiver, pathLength, params.callbackGasLimit, params.dataList.length
         );
         glvFactory.requireMarket(params.addresses.glv, params.addresses.market);
@@ -71,7 +71,7 @@ contract GlvWithdrawalHandler is BaseGlvHandler {
         withdrawal.updatedAtTime = block.timestamp;
         withdrawal.executionFee = glvVault.recordNativeIn();
         if (withdrawal.glvTokenAmount == 0) revert Errors.EmptyGlvWithdrawalAmount();
-        _validateFee(withdrawal.executionFee, params.executionFee, _gasLimit(withdrawal.glv));
+        _validateFee(withdrawal.executionFee, params.executionFee, _gasLimit(withdrawal.glv), 1);
         key = Nonce.nextKey(dataStore);
         withdrawals[key] = withdrawal;
         _emitCreated(key, withdrawal, params);
@@ -170,7 +170,7 @@ contract GlvWithdrawalHandler is BaseGlvHandler {
         ExecutionFee.pay(
             dataStore,
             eventEmitter,
-            ExecutionFee.Payment(glvVault, withdrawal.executionFee, startingGas, keeper, refundReceiver)
+            ExecutionFee.Payment(glvVault, withdrawal.executionFee, startingGas, keeper, refundReceiver, bytes32(0), address(0), 4)
         );
     }
 
@@ -186,10 +186,7 @@ contract GlvWithdrawalHandler is BaseGlvHandler {
         e.put("market", withdrawal.market);
         e.put("glv", withdrawal.glv);
         e.put("uiFeeReceiver", params.addresses.uiFeeReceiver);
-        string[] memory paths = new string[](2);
-        paths[0] = "longTokenSwapPath";
-        paths[1] = "shortTokenSwapPath";
-        e.setEmptyPaths(paths);
+        e.setPaths(new address[](0), new address[](0));
         e.putUint("glvTokenAmount", withdrawal.glvTokenAmount);
         e.putUint("minLongTokenAmount", withdrawal.minLongTokenAmount);
         e.putUint("minShortTokenAmount", withdrawal.minShortTokenAmount);

@@ -11,6 +11,9 @@ library Keys {
     bytes32 internal constant OPEN_INTEREST = keccak256(abi.encode("OPEN_INTEREST"));
     bytes32 internal constant OPEN_INTEREST_IN_TOKENS = keccak256(abi.encode("OPEN_INTEREST_IN_TOKENS"));
     bytes32 internal constant COLLATERAL_SUM = keccak256(abi.encode("COLLATERAL_SUM"));
+    bytes32 internal constant SWAP_IMPACT_POOL_AMOUNT = keccak256(abi.encode("SWAP_IMPACT_POOL_AMOUNT"));
+    bytes32 internal constant CLAIMABLE_FEE_AMOUNT = keccak256(abi.encode("CLAIMABLE_FEE_AMOUNT"));
+    bytes32 internal constant CLAIMABLE_UI_FEE_AMOUNT = keccak256(abi.encode("CLAIMABLE_UI_FEE_AMOUNT"));
 
     // Risk.
     bytes32 internal constant MIN_COLLATERAL_USD = keccak256(abi.encode("MIN_COLLATERAL_USD"));
@@ -37,6 +40,19 @@ library Keys {
     bytes32 internal constant GLV_SHIFT_MIN_INTERVAL = keccak256(abi.encode("GLV_SHIFT_MIN_INTERVAL"));
     bytes32 internal constant GLV_SHIFT_LAST_EXECUTED_AT = keccak256(abi.encode("GLV_SHIFT_LAST_EXECUTED_AT"));
 
+    // Swaps. The virtual inventory may start at any value; the exchange itself moves it.
+    bytes32 internal constant SWAP_IMPACT_FACTOR = keccak256(abi.encode("SWAP_IMPACT_FACTOR"));
+    bytes32 internal constant SWAP_IMPACT_EXPONENT_FACTOR = keccak256(abi.encode("SWAP_IMPACT_EXPONENT_FACTOR"));
+    bytes32 internal constant SWAP_FEE_FACTOR = keccak256(abi.encode("SWAP_FEE_FACTOR"));
+    bytes32 internal constant WITHDRAWAL_FEE_FACTOR = keccak256(abi.encode("WITHDRAWAL_FEE_FACTOR"));
+    bytes32 internal constant SWAP_FEE_RECEIVER_FACTOR = keccak256(abi.encode("SWAP_FEE_RECEIVER_FACTOR"));
+    bytes32 internal constant UI_FEE_FACTOR = keccak256(abi.encode("UI_FEE_FACTOR"));
+    bytes32 internal constant MAX_UI_FEE_FACTOR = keccak256(abi.encode("MAX_UI_FEE_FACTOR"));
+    bytes32 internal constant MAX_PNL_FACTOR_FOR_DEPOSITS = keccak256(abi.encode("MAX_PNL_FACTOR_FOR_DEPOSITS"));
+    bytes32 internal constant MAX_PNL_FACTOR_FOR_WITHDRAWALS = keccak256(abi.encode("MAX_PNL_FACTOR_FOR_WITHDRAWALS"));
+    bytes32 internal constant VIRTUAL_MARKET_ID = keccak256(abi.encode("VIRTUAL_MARKET_ID"));
+    bytes32 internal constant VIRTUAL_INVENTORY_FOR_SWAPS = keccak256(abi.encode("VIRTUAL_INVENTORY_FOR_SWAPS"));
+
     // Switches.
     bytes32 internal constant IS_MARKET_DISABLED = keccak256(abi.encode("IS_MARKET_DISABLED"));
     bytes32 internal constant CREATE_ORDER_FEATURE_DISABLED = keccak256(abi.encode("CREATE_ORDER_FEATURE_DISABLED"));
@@ -46,6 +62,13 @@ library Keys {
     bytes32 internal constant REQUEST_EXPIRATION_TIME = keccak256(abi.encode("REQUEST_EXPIRATION_TIME"));
     bytes32 internal constant MAX_AUTO_CANCEL_ORDERS = keccak256(abi.encode("MAX_AUTO_CANCEL_ORDERS"));
     bytes32 internal constant MAX_DATA_LENGTH = keccak256(abi.encode("MAX_DATA_LENGTH"));
+    bytes32 internal constant MAX_SWAP_PATH_LENGTH = keccak256(abi.encode("MAX_SWAP_PATH_LENGTH"));
+    bytes32 internal constant MAX_CALLBACK_GAS_LIMIT = keccak256(abi.encode("MAX_CALLBACK_GAS_LIMIT"));
+    bytes32 internal constant MAX_TOTAL_CALLBACK_GAS_LIMIT_FOR_AUTO_CANCEL_ORDERS =
+        keccak256(abi.encode("MAX_TOTAL_CALLBACK_GAS_LIMIT_FOR_AUTO_CANCEL_ORDERS"));
+
+    // What an account wants to be called after a liquidation in a market.
+    bytes32 internal constant SAVED_CALLBACK_CONTRACT = keccak256(abi.encode("SAVED_CALLBACK_CONTRACT"));
 
     // Oracle.
     bytes32 internal constant MAX_ORACLE_PRICE_AGE = keccak256(abi.encode("MAX_ORACLE_PRICE_AGE"));
@@ -57,6 +80,8 @@ library Keys {
     // Gas of an execution, and what the keeper is paid for it.
     bytes32 internal constant INCREASE_ORDER_GAS_LIMIT = keccak256(abi.encode("INCREASE_ORDER_GAS_LIMIT"));
     bytes32 internal constant DECREASE_ORDER_GAS_LIMIT = keccak256(abi.encode("DECREASE_ORDER_GAS_LIMIT"));
+    bytes32 internal constant SWAP_ORDER_GAS_LIMIT = keccak256(abi.encode("SWAP_ORDER_GAS_LIMIT"));
+    bytes32 internal constant SINGLE_SWAP_GAS_LIMIT = keccak256(abi.encode("SINGLE_SWAP_GAS_LIMIT"));
     bytes32 internal constant DEPOSIT_GAS_LIMIT = keccak256(abi.encode("DEPOSIT_GAS_LIMIT"));
     bytes32 internal constant WITHDRAWAL_GAS_LIMIT = keccak256(abi.encode("WITHDRAWAL_GAS_LIMIT"));
     bytes32 internal constant SHIFT_GAS_LIMIT = keccak256(abi.encode("SHIFT_GAS_LIMIT"));
@@ -76,9 +101,36 @@ library Keys {
         keccak256(abi.encode("EXECUTION_GAS_FEE_BASE_AMOUNT_V2_1"));
     bytes32 internal constant EXECUTION_GAS_FEE_MULTIPLIER_FACTOR =
         keccak256(abi.encode("EXECUTION_GAS_FEE_MULTIPLIER_FACTOR"));
+    bytes32 internal constant ESTIMATED_GAS_FEE_PER_ORACLE_PRICE =
+        keccak256(abi.encode("ESTIMATED_GAS_FEE_PER_ORACLE_PRICE"));
+    bytes32 internal constant EXECUTION_GAS_FEE_PER_ORACLE_PRICE =
+        keccak256(abi.encode("EXECUTION_GAS_FEE_PER_ORACLE_PRICE"));
+    bytes32 internal constant REFUND_EXECUTION_FEE_GAS_LIMIT = keccak256(abi.encode("REFUND_EXECUTION_FEE_GAS_LIMIT"));
 
     function poolAmountKey(address market, address token) internal pure returns (bytes32) {
         return keccak256(abi.encode(POOL_AMOUNT, market, token));
+    }
+
+    function swapImpactPoolAmountKey(address market, address token) internal pure returns (bytes32) {
+        return keccak256(abi.encode(SWAP_IMPACT_POOL_AMOUNT, market, token));
+    }
+
+    function claimableFeeAmountKey(address market, address token) internal pure returns (bytes32) {
+        return keccak256(abi.encode(CLAIMABLE_FEE_AMOUNT, market, token));
+    }
+
+    /// What one receiver may claim, and with the zero address all of them together.
+    function claimableUiFeeAmountKey(address market, address token, address receiver) internal pure returns (bytes32) {
+        if (receiver == address(0)) return keccak256(abi.encode(CLAIMABLE_UI_FEE_AMOUNT, market, token));
+        return keccak256(abi.encode(CLAIMABLE_UI_FEE_AMOUNT, market, token, receiver));
+    }
+
+    function virtualInventoryForSwapsKey(bytes32 virtualMarketId, bool isLongToken) internal pure returns (bytes32) {
+        return keccak256(abi.encode(VIRTUAL_INVENTORY_FOR_SWAPS, virtualMarketId, isLongToken));
+    }
+
+    function savedCallbackContractKey(address account, address market) internal pure returns (bytes32) {
+        return keccak256(abi.encode(SAVED_CALLBACK_CONTRACT, account, market));
     }
 
     function openInterestKey(address market, address collateralToken, bool isLong) internal pure returns (bytes32) {

@@ -2,9 +2,11 @@
 pragma solidity 0.8.37;
 
 import {BaseOrderHandler} from "./BaseOrderHandler.sol";
+import {Callback} from "./Callback.sol";
 import {DataStore} from "./DataStore.sol";
 import {Errors} from "./Errors.sol";
 import {EventEmitter} from "./EventEmitter.sol";
+import {Keys} from "./Keys.sol";
 import {Market} from "./Market.sol";
 import {Nonce} from "./Nonce.sol";
 import {Oracle} from "./Oracle.sol";
@@ -18,7 +20,7 @@ import {RequestVault} from "./RequestVault.sol";
 import {RoleStore} from "./RoleStore.sol";
 
 /// @title Liquidations: an order that nobody placed, created and executed in one transaction.
-/// Any failure reverts. No execution fee is paid.
+/// Any failure reverts. No execution fee is paid. The contract that the account has saved for the market is told.
 contract LiquidationHandler is BaseOrderHandler {
     constructor(
         RoleStore _roleStore,
@@ -52,6 +54,7 @@ contract LiquidationHandler is BaseOrderHandler {
         OrderEvents.created(eventEmitter, fill.orderKey, fill.order);
         positionBook.decrease(fill);
         OrderEvents.executed(eventEmitter, fill.orderKey, account);
+        Callback.afterOrderExecution(fill.orderKey, fill.order);
         _autoCancel(positionKey, msg.sender);
     }
 
@@ -71,6 +74,9 @@ contract LiquidationHandler is BaseOrderHandler {
         order.market = position.market;
         order.initialCollateralToken = position.collateralToken;
         order.orderType = Order.OrderType.Liquidation;
+        order.decreasePositionSwapType = Order.DecreasePositionSwapType.SwapPnlTokenToCollateralToken;
+        order.callbackContract = dataStore.getAddress(Keys.savedCallbackContractKey(position.account, position.market));
+        order.callbackGasLimit = dataStore.getUint(Keys.MAX_CALLBACK_GAS_LIMIT);
         order.isLong = position.isLong;
         order.sizeDeltaUsd = position.sizeInUsd;
         order.acceptablePrice = position.isLong ? 0 : type(uint256).max;

@@ -7,7 +7,7 @@ import {Keys} from "./Keys.sol";
 import {Price} from "./Price.sol";
 
 /// @title A market: what is traded (index) and the two tokens of its pool. Its address is that of its market token.
-/// A market's long and short token differ.
+/// A market's long and short token differ. One without an index token only swaps.
 library Market {
     struct Props {
         address marketToken;
@@ -52,10 +52,26 @@ library Market {
         if (dataStore.getBool(Keys.ofAddress(Keys.IS_MARKET_DISABLED, key))) revert Errors.DisabledMarket(key);
     }
 
+    /// Like loadEnabled, and reverts with InvalidPositionMarket if the market only swaps.
+    function loadForPositions(DataStore dataStore, address key) internal view returns (Props memory market) {
+        market = loadEnabled(dataStore, key);
+        if (market.indexToken == address(0)) revert Errors.InvalidPositionMarket(key);
+    }
+
+    /// Whether a token is the long token of a market.
+    function isLongToken(DataStore dataStore, address key, address token) internal view returns (bool) {
+        return token == dataStore.getAddress(keccak256(abi.encode(key, LONG_TOKEN)));
+    }
+
     function requireCollateral(Props memory market, address token) internal pure {
         if (token != market.longToken && token != market.shortToken) {
             revert Errors.InvalidCollateralTokenForMarket(market.marketToken, token);
         }
+    }
+
+    /// The other one of the market's pool tokens.
+    function opposite(Props memory market, address token) internal pure returns (address) {
+        return token == market.longToken ? market.shortToken : market.longToken;
     }
 
     /// The price of one of the market's pool tokens.

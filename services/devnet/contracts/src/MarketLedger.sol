@@ -40,6 +40,31 @@ library MarketLedger {
         e.putInt("delta", delta);
         e.putUint("nextValue", next);
         books.eventEmitter.emitEventLog1("PoolAmountUpdated", EventUtils.topic(market), e);
+        _applyToVirtualInventory(books, market, token, delta);
+    }
+
+    function applyToSwapImpactPool(Books memory books, address market, address token, int256 delta) public {
+        bytes32 key = Keys.swapImpactPoolAmountKey(market, token);
+        uint256 next = _write(books, key, books.dataStore.getUint(key), delta);
+        EventUtils.EventLogData memory e = EventUtils.create();
+        e.put("market", market);
+        e.put("token", token);
+        e.putInt("delta", delta);
+        e.putUint("nextValue", next);
+        books.eventEmitter.emitEventLog1("SwapImpactPoolAmountUpdated", EventUtils.topic(market), e);
+    }
+
+    /// What earlier swaps have left of a token to pay those that make the pool more even.
+    function swapImpactPool(DataStore dataStore, address market, address token) internal view returns (uint256) {
+        return dataStore.getUint(Keys.swapImpactPoolAmountKey(market, token));
+    }
+
+    /// Reverts with MaxPoolAmountExceeded if the pool holds more of a token than it may. The limit also keeps the sums of a market,
+    /// whose tokens anyone may mint, far from overflow.
+    function validatePool(DataStore dataStore, address market, address token) public view {
+        uint256 pool = dataStore.getUint(Keys.poolAmountKey(market, token));
+        uint256 limit = dataStore.getUint(Keys.maxPoolAmountKey(market, token));
+        if (pool > limit) revert Errors.MaxPoolAmountExceeded(pool, limit);
     }
 
     function applyToOpenInterest(Books memory books, Line memory line, int256 delta) public {
@@ -137,6 +162,23 @@ library MarketLedger {
         e.putInt("delta", delta);
         e.putUint("nextValue", next);
         books.eventEmitter.emitEventLog1(name, EventUtils.topic(line.market), e);
+    }
+
+    /// Markets with a virtual market share an inventory, which follows their pools and stops at zero.
+    function _applyToVirtualInventory(Books memory books, address market, address token, int256 delta) private {
+        bytes32 id = books.dataStore.getBytes32(Keys.ofAddress(Keys.VIRTUAL_MARKET_ID, market));
+        if (id == bytes32(0)) return;
+        bool isLong = Market.isLongToken(books.dataStore, market, token);
+        bytes32 key = Keys.virtualInventoryForSwapsKey(id, isLong);
+        uint256 current = books.dataStore.getUint(key);
+        if (delta < 0 && uint256(-delta) > current) delta = -Precision.signed(current);
+        EventUtils.EventLogData memory e = EventUtils.create();
+        e.put("market", market);
+        e.putBool("isLongToken", isLong);
+        e.putBytes32("virtualMarketId", id);
+        e.putInt("delta", delta);
+        e.putUint("nextValue", _write(books, key, current, delta));
+        books.eventEmitter.emitEventLog2("VirtualSwapInventoryUpdated", EventUtils.topic(market), id, e);
     }
 
     function _write(Books memory books, bytes32 key, uint256 current, int256 delta) private returns (uint256 next) {

@@ -70,6 +70,7 @@ contract Oracle is RoleModule {
     }
 
     function getPrimaryPrice(address token) public view returns (Price.Props memory price) {
+        if (token == address(0)) return price; // The index of a market that only swaps.
         price = primaryPrices[token];
         if (price.max == 0) revert Errors.EmptyPrimaryPrice(token);
     }

@@ -27,7 +27,7 @@ library Order {
     }
 
     /// A stored order. Times are seconds, sizes USD with 30 decimals, prices USD with 30 decimals per smallest unit,
-    /// initialCollateralDeltaAmount is in collateral tokens: brought in by an increase, taken out by a decrease.
+    /// initialCollateralDeltaAmount is in collateral tokens: brought in by an increase or a swap, taken out by a decrease.
     struct Props {
         address account;
         address receiver;
@@ -49,6 +49,9 @@ library Order {
         uint256 minOutputAmount;
         uint256 updatedAtTime;
         uint256 validFromTime;
+        DecreasePositionSwapType decreasePositionSwapType;
+        uint256 callbackGasLimit;
+        address[] swapPath;
         bytes32[] dataList;
     }
 
@@ -73,7 +76,7 @@ library Order {
         uint256 validFromTime;
     }
 
-    /// What a user asks for. For an increase the collateral is what was sent to the vault before;
+    /// What a user asks for. For an increase or a swap the collateral is what was sent to the vault before;
     /// initialCollateralDeltaAmount counts for decreases alone.
     struct CreateParams {
         CreateAddresses addresses;
@@ -107,6 +110,11 @@ library Order {
 
     function isIncreaseOrder(OrderType t) internal pure returns (bool) {
         return t == OrderType.MarketIncrease || t == OrderType.LimitIncrease || t == OrderType.StopIncrease;
+    }
+
+    /// Orders that bring tokens along.
+    function paysIn(OrderType t) internal pure returns (bool) {
+        return isIncreaseOrder(t) || isSwapOrder(t);
     }
 
     /// Take-profit and stop-loss: the orders that auto-cancel and shrink with their position.

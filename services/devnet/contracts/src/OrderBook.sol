@@ -83,6 +83,17 @@ contract OrderBook is RoleModule {
         uint256 limit = dataStore.getUint(Keys.MAX_AUTO_CANCEL_ORDERS);
         if (keys.length >= limit) revert Errors.MaxAutoCancelOrdersExceeded(keys.length + 1, limit);
         keys.push(key);
+        _validateCallbackGas(keys);
+    }
+
+    /// Whoever closes the position pays for all their callbacks at once.
+    function _validateCallbackGas(bytes32[] storage keys) private view {
+        uint256 total;
+        for (uint256 i; i < keys.length; i++) {
+            total += orders[keys[i]].callbackGasLimit;
+        }
+        uint256 limit = dataStore.getUint(Keys.MAX_TOTAL_CALLBACK_GAS_LIMIT_FOR_AUTO_CANCEL_ORDERS);
+        if (total > limit) revert Errors.MaxTotalCallbackGasLimitForAutoCancelOrdersExceeded(total, limit);
     }
 
     function _unlist(bytes32 key, Order.Props memory order) private {

@@ -10,7 +10,14 @@ library OrderEvents {
     using EventUtils for EventUtils.EventLogData;
 
     function created(EventEmitter emitter, bytes32 key, Order.Props memory order) public {
-        EventUtils.EventLogData memory e = EventUtils.create();
+        EventUtils.EventLogData memory e = data(order);
+        e.putBytes32("key", key);
+        emitter.emitEventLog2("OrderCreated", key, EventUtils.topic(order.account), e);
+    }
+
+    /// All that is to be said of an order but its key.
+    function data(Order.Props memory order) internal pure returns (EventUtils.EventLogData memory e) {
+        e = EventUtils.create();
         e.put("account", order.account);
         e.put("receiver", order.receiver);
         e.put("callbackContract", order.callbackContract);
@@ -18,17 +25,15 @@ library OrderEvents {
         e.put("market", order.market);
         e.put("initialCollateralToken", order.initialCollateralToken);
         e.put("cancellationReceiver", order.cancellationReceiver);
-        string[] memory paths = new string[](1);
-        paths[0] = "swapPath";
-        e.setEmptyPaths(paths);
+        e.setPath("swapPath", order.swapPath);
         e.putUint("orderType", uint256(order.orderType));
-        e.putUint("decreasePositionSwapType", uint256(Order.DecreasePositionSwapType.NoSwap));
+        e.putUint("decreasePositionSwapType", uint256(order.decreasePositionSwapType));
         e.putUint("sizeDeltaUsd", order.sizeDeltaUsd);
         e.putUint("initialCollateralDeltaAmount", order.initialCollateralDeltaAmount);
         e.putUint("triggerPrice", order.triggerPrice);
         e.putUint("acceptablePrice", order.acceptablePrice);
         e.putUint("executionFee", order.executionFee);
-        e.putUint("callbackGasLimit", 0);
+        e.putUint("callbackGasLimit", order.callbackGasLimit);
         e.putUint("minOutputAmount", order.minOutputAmount);
         e.putUint("updatedAtTime", order.updatedAtTime);
         e.putUint("validFromTime", order.validFromTime);
@@ -36,9 +41,7 @@ library OrderEvents {
         e.putBool("isLong", order.isLong);
         e.putBool("shouldUnwrapNativeToken", order.shouldUnwrapNativeToken);
         e.putBool("autoCancel", order.autoCancel);
-        e.putBytes32("key", key);
         e.setBytes32Array("dataList", order.dataList);
-        emitter.emitEventLog2("OrderCreated", key, EventUtils.topic(order.account), e);
     }
 
     function updated(EventEmitter emitter, bytes32 key, Order.Props memory order) public {

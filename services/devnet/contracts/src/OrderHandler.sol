@@ -2,11 +2,13 @@
 pragma solidity 0.8.37;
 
 import {BaseOrderHandler} from "./BaseOrderHandler.sol";
+import {Callback} from "./Callback.sol";
 import {DataStore} from "./DataStore.sol";
 import {ErrorReason} from "./ErrorReason.sol";
 import {Errors} from "./Errors.sol";
 import {EventEmitter} from "./EventEmitter.sol";
 import {ExecutionFee} from "./ExecutionFee.sol";
+import {GasLimit} from "./GasLimit.sol";
 import {Keys} from "./Keys.sol";
 import {Market} from "./Market.sol";
 import {Oracle} from "./Oracle.sol";
@@ -20,9 +22,12 @@ import {PositionBook} from "./PositionBook.sol";
 import {RequestVault} from "./RequestVault.sol";
 import {Role} from "./Role.sol";
 import {RoleStore} from "./RoleStore.sol";
+import {SwapHandler, SwapParams} from "./SwapHandler.sol";
 
 /// @title The orders of users, and their execution by keepers.
 contract OrderHandler is BaseOrderHandler {
+    SwapHandler public immutable swapHandler;
+
     constructor(
         RoleStore _roleStore,
         DataStore _dataStore,
@@ -30,8 +35,11 @@ contract OrderHandler is BaseOrderHandler {
         Oracle _oracle,
         OrderBook _orderBook,
         PositionBook _positionBook,
-        RequestVault _orderVault
-    ) BaseOrderHandler(_roleStore, _dataStore, _eventEmitter, _oracle, _orderBook, _positionBook, _orderVault) {}
+        RequestVault _orderVault,
+        SwapHandler _swapHandler
+    ) BaseOrderHandler(_roleStore, _dataStore, _eventEmitter, _oracle, _orderBook, _positionBook, _orderVault) {
+        swapHandler = _swapHandler;
+    }
 
     function createOrder(address account, Order.CreateParams calldata params)
         external
@@ -42,8 +50,8 @@ contract OrderHandler is BaseOrderHandler {
         _validateParams(account, params);
         Order.Props memory order = _orderOf(account, params);
         order.executionFee = orderVault.recordNativeIn();
-        _validateFee(order.executionFee, params.numbers.executionFee, _estimatedGasLimit(order.orderType));
-        if (Order.isIncreaseOrder(order.orderType)) {
+        _validateOrderFee(order, params.numbers.executionFee);
+        if (Order.paysIn(order.orderType)) {
             order.initialCollateralDeltaAmount = orderVault.recordTransferIn(order.initialCollateralToken);
         }
         if (order.sizeDeltaUsd == 0 && order.initialCollateralDeltaAmount == 0) revert Errors.EmptyOrder();
@@ -64,7 +72,7 @@ contract OrderHandler is BaseOrderHandler {
         order.isFrozen = false;
         order.executionFee += orderVault.recordNativeIn();
         order.updatedAtTime = block.timestamp;
-        _validateFee(order.executionFee, 0, _estimatedGasLimit(order.orderType));
+        _validateOrderFee(order, 0);
         if (order.sizeDeltaUsd == 0 && order.initialCollateralDeltaAmount == 0) revert Errors.EmptyOrder();
         orderBook.update(key, order);
     }
@@ -74,7 +82,13 @@ contract OrderHandler is BaseOrderHandler {
         uint256 startingGas = gasleft();
         Order.Props memory order = _ownOrder(key, account, "account for cancelOrder");
         if (Order.isMarketOrder(order.orderType)) _validateCancellable(order.updatedAtTime, "Order");
+        _validateGasForCancellation(false);
         _cancel(key, order, account, startingGas, "USER_INITIATED_CANCEL", "");
+    }
+
+    /// The contract that is called after every liquidation of the account in the market; zero for none.
+    function setSavedCallbackContract(address account, address market, address callbackContract) external onlyController {
+        dataStore.setAddress(Keys.savedCallbackContractKey(account, market), callbackContract);
     }
 
     /// A failure that is about the order cancels a market order and freezes a waiting one; the transaction succeeds. A
@@ -85,10 +99,11 @@ contract OrderHandler is BaseOrderHandler {
         withOraclePrices(oracleParams)
     {
         Order.Props memory order = orderBook.getOrder(key);
-        if (order.isFrozen && !roleStore.hasRole(msg.sender, Role.FROZEN_ORDER_KEEPER)) {
+        bool guarded = order.isFrozen || order.orderType == Order.OrderType.LimitSwap;
+        if (guarded && !roleStore.hasRole(msg.sender, Role.FROZEN_ORDER_KEEPER)) {
             revert Errors.InvalidKeeperForFrozenOrder(msg.sender);
         }
-        uint256 forwarded = ExecutionFee.gasToForward(dataStore, _estimatedGasLimit(order.orderType));
+        uint256 forwarded = ExecutionFee.gasToForward(dataStore, GasLimit.ofOrder(dataStore, order));
         uint256 startingGas = gasleft();
         try this.doExecuteOrder{gas: forwarded}(key, order, msg.sender) {}
         catch (bytes memory reasonBytes) {
@@ -101,33 +116,62 @@ contract OrderHandler is BaseOrderHandler {
         uint256 startingGas = gasleft();
         _validateFeature(Keys.EXECUTE_ORDER_FEATURE_DISABLED, order.orderType);
         orderBook.take(key);
+        bytes32 closedPosition;
+        if (Order.isSwapOrder(order.orderType)) _executeSwap(key, order);
+        else closedPosition = _executePositionOrder(key, order);
+        OrderEvents.executed(eventEmitter, key, order.account);
+        Callback.afterOrderExecution(key, order);
+        _pay(key, order, startingGas, keeper, order.receiver);
+        if (closedPosition != bytes32(0)) _autoCancel(closedPosition, keeper);
+    }
+
+    function _executeSwap(bytes32 key, Order.Props memory order) private {
+        Position.Props memory none;
+        _validateTimestamps(order, none);
+        _swap(key, order, order.receiver);
+    }
+
+    /// Returns the key of the position if it is closed now.
+    function _executePositionOrder(bytes32 key, Order.Props memory order) private returns (bytes32 closed) {
         PositionBook.Fill memory fill;
         fill.orderKey = key;
         fill.order = order;
-        fill.market = Market.loadEnabled(dataStore, order.market);
+        fill.market = Market.loadForPositions(dataStore, order.market);
         fill.prices = oracle.getMarketPrices(fill.market);
         OrderTiming.validateTrigger(order, fill.prices.indexTokenPrice);
 
-        bool increases = Order.isIncreaseOrder(order.orderType);
         bytes32 positionKey = PositionKey.ofOrder(order);
-        _validateTimestamps(order, positionBook.getPosition(positionKey), increases);
-        bool closed;
+        Position.Props memory position = positionBook.getPosition(positionKey);
+        bool increases = Order.isIncreaseOrder(order.orderType);
+        if (!increases && position.sizeInUsd == 0) revert Errors.EmptyPosition();
+        _validateTimestamps(order, position);
         if (increases) {
-            orderVault.transferOut(order.initialCollateralToken, order.market, order.initialCollateralDeltaAmount);
-            positionBook.increase(fill);
-        } else {
-            closed = positionBook.decrease(fill);
+            (address token, uint256 amount) = _swap(key, order, order.market);
+            Market.requireCollateral(fill.market, token);
+            positionBook.increase(fill, token, amount);
+        } else if (positionBook.decrease(fill)) {
+            closed = positionKey;
         }
-        OrderEvents.executed(eventEmitter, key, order.account);
-        if (closed) _autoCancel(positionKey, keeper);
-        _pay(order, startingGas, keeper, order.receiver);
     }
 
-    function _validateTimestamps(Order.Props memory order, Position.Props memory position, bool increases)
-        private
-        view
-    {
-        if (!increases && position.sizeInUsd == 0) revert Errors.EmptyPosition();
+    /// Swaps what came with the order along its path; without one the tokens only move.
+    function _swap(bytes32 key, Order.Props memory order, address receiver) private returns (address, uint256) {
+        return swapHandler.swap(
+            SwapParams(
+                key,
+                Keys.SWAP_FEE_FACTOR,
+                address(orderVault),
+                order.initialCollateralToken,
+                order.initialCollateralDeltaAmount,
+                order.swapPath,
+                order.minOutputAmount,
+                receiver,
+                order.uiFeeReceiver
+            )
+        );
+    }
+
+    function _validateTimestamps(Order.Props memory order, Position.Props memory position) private view {
         OrderTiming.validateTimestamps(
             order,
             oracle.minTimestamp(),
@@ -147,10 +191,12 @@ contract OrderHandler is BaseOrderHandler {
 
         string memory reason = ErrorReason.textOf(reasonBytes);
         if (isMarketOrder || _neverExecutable(selector)) {
+            _validateGasForCancellation(false);
             _cancel(key, order, msg.sender, startingGas, reason, reasonBytes);
         } else {
             orderBook.freeze(key, reason, reasonBytes);
-            _pay(order, startingGas, msg.sender, Order.refundReceiver(order));
+            Callback.afterOrderFrozen(key, order);
+            _pay(key, order, startingGas, msg.sender, order.receiver);
         }
     }
 
@@ -161,7 +207,8 @@ contract OrderHandler is BaseOrderHandler {
     }
 
     function _neverExecutable(bytes4 selector) private pure returns (bool) {
-        return selector == Errors.InvalidCollateralTokenForMarket.selector
+        return selector == Errors.InvalidPositionMarket.selector
+            || selector == Errors.InvalidCollateralTokenForMarket.selector
             || selector == Errors.InvalidPositionSizeValues.selector;
     }
 
@@ -177,23 +224,18 @@ contract OrderHandler is BaseOrderHandler {
 
     function _validateParams(address account, Order.CreateParams calldata params) private view {
         Order.OrderType t = params.orderType;
-        if (Order.isSwapOrder(t)) revert Errors.UnsupportedOrderType(uint256(t));
         if (t == Order.OrderType.Liquidation) revert Errors.OrderTypeCannotBeCreated(uint256(t));
-        if (params.decreasePositionSwapType != Order.DecreasePositionSwapType.NoSwap) {
-            revert Errors.InvalidDecreasePositionSwapType(uint256(params.decreasePositionSwapType));
-        }
         if (params.numbers.validFromTime != 0 && Order.isMarketOrder(t)) {
             revert Errors.UnexpectedValidFromTime(uint256(t));
         }
-        _validateRequest(
-            account,
-            params.addresses.receiver,
-            params.addresses.swapPath.length,
-            params.numbers.callbackGasLimit,
-            params.dataList.length
-        );
-        Market.Props memory market = Market.loadEnabled(dataStore, params.addresses.market);
-        Market.requireCollateral(market, params.addresses.initialCollateralToken);
+        _validateRequest(account, params.addresses.receiver, params.numbers.callbackGasLimit, params.dataList.length);
+        address token = _validatePath(params.addresses.swapPath, params.addresses.initialCollateralToken);
+        if (Order.isSwapOrder(t)) {
+            if (params.addresses.market != address(0)) revert Errors.UnexpectedMarket();
+            return;
+        }
+        Market.Props memory market = Market.loadForPositions(dataStore, params.addresses.market);
+        Market.requireCollateral(market, Order.isIncreaseOrder(t) ? token : params.addresses.initialCollateralToken);
     }
 
     function _orderOf(address account, Order.CreateParams calldata params)
@@ -208,7 +250,10 @@ contract OrderHandler is BaseOrderHandler {
         order.uiFeeReceiver = params.addresses.uiFeeReceiver;
         order.market = params.addresses.market;
         order.initialCollateralToken = params.addresses.initialCollateralToken;
+        order.swapPath = params.addresses.swapPath;
         order.orderType = params.orderType;
+        order.decreasePositionSwapType = params.decreasePositionSwapType;
+        order.callbackGasLimit = params.numbers.callbackGasLimit;
         order.isLong = params.isLong;
         order.shouldUnwrapNativeToken = params.shouldUnwrapNativeToken;
         order.autoCancel = params.autoCancel;
@@ -222,9 +267,7 @@ contract OrderHandler is BaseOrderHandler {
         order.dataList = params.dataList;
     }
 
-    function _estimatedGasLimit(Order.OrderType orderType) private view returns (uint256) {
-        return dataStore.getUint(
-            Order.isIncreaseOrder(orderType) ? Keys.INCREASE_ORDER_GAS_LIMIT : Keys.DECREASE_ORDER_GAS_LIMIT
-        );
+    function _validateOrderFee(Order.Props memory order, uint256 stated) private view {
+        _validateFee(order.executionFee, stated, GasLimit.ofOrder(dataStore, order), order.swapPath.length);
     }
 }

@@ -7,14 +7,14 @@ import {Price} from "./Price.sol";
 
 /// @title When an order may execute: at which index price, and with prices of which age.
 library OrderTiming {
-    /// The trigger rule of waiting orders; market orders have none. The price is the one at which the order executes:
+    /// The trigger rule of waiting orders; market orders and swaps have none. The price is the one at which the order executes:
     ///                    long            short
     ///   LimitIncrease    max <= trigger  min >= trigger
     ///   StopIncrease     max >= trigger  min <= trigger
     ///   LimitDecrease    min >= trigger  max <= trigger
     ///   StopLossDecrease min <= trigger  max >= trigger
     function validateTrigger(Order.Props memory order, Price.Props memory index) internal pure {
-        if (Order.isMarketOrder(order.orderType)) return;
+        if (Order.isMarketOrder(order.orderType) || Order.isSwapOrder(order.orderType)) return;
         uint256 price = Price.pick(index, Order.isIncreaseOrder(order.orderType) == order.isLong);
         bool belowTrigger = _longWaitsForFall(order.orderType) == order.isLong;
         if (belowTrigger ? price > order.triggerPrice : price < order.triggerPrice) {

@@ -77,10 +77,7 @@ library PoolEvents {
     }
 
     function _emptyPaths(EventUtils.EventLogData memory e) private pure {
-        string[] memory paths = new string[](2);
-        paths[0] = "longTokenSwapPath";
-        paths[1] = "shortTokenSwapPath";
-        e.setEmptyPaths(paths);
+        e.setPaths(new address[](0), new address[](0));
     }
 
     function _common(EventUtils.EventLogData memory e, bytes32 key) private pure {

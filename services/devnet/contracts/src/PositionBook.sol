@@ -18,6 +18,7 @@ import {Precision} from "./Precision.sol";
 import {Price} from "./Price.sol";
 import {RoleModule} from "./RoleModule.sol";
 import {RoleStore} from "./RoleStore.sol";
+import {SwapHandler, SwapParams} from "./SwapHandler.sol";
 
 /// @title The open positions, and the two things that can happen to one.
 /// A position changes together with the sums of its market, in one call, or not at all.
@@ -34,11 +35,15 @@ contract PositionBook is RoleModule {
 
     DataStore public immutable dataStore;
     EventEmitter public immutable eventEmitter;
+    SwapHandler public immutable swapHandler;
     mapping(bytes32 key => Position.Props) private positions;
 
-    constructor(RoleStore _roleStore, DataStore _dataStore, EventEmitter _eventEmitter) RoleModule(_roleStore) {
+    constructor(RoleStore _roleStore, DataStore _dataStore, EventEmitter _eventEmitter, SwapHandler _swapHandler)
+        RoleModule(_roleStore)
+    {
         dataStore = _dataStore;
         eventEmitter = _eventEmitter;
+        swapHandler = _swapHandler;
     }
 
     /// All zero if there is none.
@@ -46,9 +51,12 @@ contract PositionBook is RoleModule {
         return positions[key];
     }
 
-    /// Opens or grows a position. The order's collateral has been sent to the market token before.
-    function increase(Fill memory fill) external onlyController {
+    /// Opens or grows a position. The collateral, which is what the order's swap path has made of the order's own, has been sent to the
+    /// market token before.
+    function increase(Fill memory fill, address collateralToken, uint256 collateralAmount) external onlyController {
         Order.Props memory order = fill.order;
+        order.initialCollateralToken = collateralToken;
+        order.initialCollateralDeltaAmount = collateralAmount;
         bytes32 key = PositionKey.ofOrder(order);
         Position.Props memory position = positions[key];
         position.account = order.account;
@@ -95,6 +103,8 @@ contract PositionBook is RoleModule {
         t.market = fill.market;
         t.prices = fill.prices;
         t.position = position;
+        t.order = fill.order;
+        t.swapHandler = swapHandler;
         t.change = _change(fill, !fill.order.isLong);
         closed = t.change.sizeDeltaUsd == position.sizeInUsd;
         t.insolventCloseAllowed = closed && fill.order.orderType == Order.OrderType.Liquidation;
@@ -112,7 +122,7 @@ contract PositionBook is RoleModule {
         _shrink(key, t, purse.collateral, closed);
         if (!closed) _validate(position, fill);
         _announceDecrease(t, solvent);
-        _payOut(t, purse, fill.order);
+        _payOut(t, purse);
     }
 
     function _announceDecrease(PositionSettlement.Terms memory t, bool solvent) private {
@@ -128,14 +138,37 @@ contract PositionBook is RoleModule {
         PositionEvents.decreased(eventEmitter, t.position, t.change);
     }
 
-    function _payOut(PositionSettlement.Terms memory t, PositionSettlement.Purse memory purse, Order.Props memory order)
-        private
-    {
-        uint256 usd = PositionSettlement.outputUsd(t, purse);
-        if (usd < order.minOutputAmount) revert Errors.InsufficientOutputAmount(usd, order.minOutputAmount);
+    /// Pays the trader in one token where that can be, after the swaps that the order asks for. A swap that fails leaves its tokens as they
+    /// are.
+    function _payOut(PositionSettlement.Terms memory t, PositionSettlement.Purse memory purse) private {
+        Order.Props memory order = t.order;
+        address token = t.position.collateralToken;
+        if (order.decreasePositionSwapType == Order.DecreasePositionSwapType.SwapCollateralTokenToPnlToken) {
+            (bool swapped, uint256 amount) = PositionSettlement.swapInside(t, token, purse.profitToken, purse.output);
+            if (swapped) {
+                token = purse.profitToken;
+                purse.output = amount + purse.secondary;
+                purse.secondary = 0;
+            }
+        }
+        if (purse.secondary == 0 && order.swapPath.length > 0) {
+            SwapParams memory p = PositionSettlement.swapOf(t, token, purse.output);
+            (p.path, p.receiver) = (order.swapPath, order.receiver);
+            try swapHandler.swap(p) returns (address tokenOut, uint256 amountOut) {
+                _validateOutput(order, swapHandler.worth(tokenOut, amountOut));
+                return;
+            } catch {}
+        }
+        _validateOutput(
+            order, swapHandler.worth(token, purse.output) + swapHandler.worth(purse.profitToken, purse.secondary)
+        );
         MarketToken market = MarketToken(order.market);
-        market.transferOut(t.position.collateralToken, order.receiver, purse.output);
+        market.transferOut(token, order.receiver, purse.output);
         market.transferOut(purse.profitToken, order.receiver, purse.secondary);
+    }
+
+    function _validateOutput(Order.Props memory order, uint256 usd) private pure {
+        if (usd < order.minOutputAmount) revert Errors.InsufficientOutputAmount(usd, order.minOutputAmount);
     }
 
     /// Writes the smaller position, or deletes the closed one, and takes the change out of the market's sums.

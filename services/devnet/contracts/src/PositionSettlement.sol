@@ -3,12 +3,15 @@ pragma solidity 0.8.37;
 
 import {Errors} from "./Errors.sol";
 import {EventEmitter} from "./EventEmitter.sol";
+import {Keys} from "./Keys.sol";
 import {Market} from "./Market.sol";
 import {MarketLedger} from "./MarketLedger.sol";
+import {Order} from "./Order.sol";
 import {Position} from "./Position.sol";
 import {PositionEvents} from "./PositionEvents.sol";
 import {Precision} from "./Precision.sol";
 import {Price} from "./Price.sol";
+import {SwapHandler, SwapParams} from "./SwapHandler.sol";
 
 /// @title Profit, loss and fees of a decrease, and who pays them.
 /// A profit comes out of the pool in the long token (for longs) or the short token (for shorts). A loss and the fees go to
@@ -23,6 +26,8 @@ library PositionSettlement {
         Position.Props position;
         PositionEvents.Change change;
         PositionEvents.Fees fees;
+        Order.Props order;
+        SwapHandler swapHandler;
         bool insolventCloseAllowed;
     }
 
@@ -51,17 +56,48 @@ library PositionSettlement {
         return (purse, true);
     }
 
-    /// The value of what leaves the exchange, at the lowest prices.
-    function outputUsd(Terms memory t, Purse memory purse) internal pure returns (uint256) {
-        return purse.output * t.change.collateralPrice.min + purse.secondary * _profitPrice(t, purse).min;
+    /// Swaps an amount that stays in the position's own market, and reports whether it could.
+    function swapInside(Terms memory t, address tokenIn, address tokenOut, uint256 amount)
+        internal
+        returns (bool, uint256)
+    {
+        if (amount == 0 || tokenIn == tokenOut) return (false, 0);
+        try t.swapHandler.swap(swapOf(t, tokenIn, amount)) returns (address, uint256 amountOut) {
+            return (true, amountOut);
+        } catch {
+            return (false, 0);
+        }
+    }
+
+    /// A swap in the position's own market, out of what the market token holds.
+    function swapOf(Terms memory t, address tokenIn, uint256 amount) internal pure returns (SwapParams memory p) {
+        p.key = t.change.orderKey;
+        p.feeKey = Keys.SWAP_FEE_FACTOR;
+        p.bank = t.position.market;
+        p.tokenIn = tokenIn;
+        p.amountIn = amount;
+        p.path = new address[](1);
+        p.path[0] = t.position.market;
+        p.receiver = t.position.market;
+        p.uiFeeReceiver = t.order.uiFeeReceiver;
     }
 
     function _takeProfit(Terms memory t, Purse memory purse, uint256 usd) private {
         uint256 amount = usd / _profitPrice(t, purse).max;
         if (amount == 0) return;
         t.books.applyToPool(t.position.market, purse.profitToken, -Precision.signed(amount));
-        if (purse.profitToken == t.position.collateralToken) purse.output += amount;
-        else purse.secondary += amount;
+        if (purse.profitToken == t.position.collateralToken) {
+            purse.output += amount;
+            return;
+        }
+        if (t.order.decreasePositionSwapType == Order.DecreasePositionSwapType.SwapPnlTokenToCollateralToken) {
+            (bool swapped, uint256 amountOut) = swapInside(t, purse.profitToken, t.position.collateralToken, amount);
+            if (swapped) {
+                purse.output += amountOut;
+                return;
+            }
+        }
+        purse.secondary += amount;
     }
 
     /// Moves up to `usd` from the purse to the pool and returns what could not be paid. Amounts are rounded up.

@@ -49,6 +49,17 @@ contract RequestVault is RoleModule {
         owed[receiver] += amount;
     }
 
+    /// Sends native coin along with a call, or nothing if the call fails.
+    function callWithNative(address target, uint256 amount, uint256 gasLimit, bytes calldata input)
+        external
+        onlyController
+        returns (bool ok)
+    {
+        recordedNative -= amount;
+        (ok,) = target.call{value: amount, gas: gasLimit}(input);
+        if (!ok) recordedNative += amount;
+    }
+
     /// Pays the caller what it could not receive before, to an address of its choice.
     function claim(address payable to) external {
         uint256 amount = owed[msg.sender];

@@ -50,7 +50,7 @@ contract ShiftHandler is BaseHandler {
         onlyController
         returns (bytes32 key)
     {
-        _validateRequest(account, params.addresses.receiver, 0, params.callbackGasLimit, params.dataList.length);
+        _validatePlainRequest(account, params.addresses.receiver, 0, params.callbackGasLimit, params.dataList.length);
         _validateMarkets(params.addresses.fromMarket, params.addresses.toMarket);
         Shift.Props memory shift;
         shift.account = account;
@@ -62,7 +62,7 @@ contract ShiftHandler is BaseHandler {
         shift.updatedAtTime = block.timestamp;
         shift.executionFee = shiftVault.recordNativeIn();
         if (shift.marketTokenAmount == 0) revert Errors.EmptyShiftAmount();
-        _validateFee(shift.executionFee, params.executionFee, dataStore.getUint(Keys.SHIFT_GAS_LIMIT));
+        _validateFee(shift.executionFee, params.executionFee, dataStore.getUint(Keys.SHIFT_GAS_LIMIT), 1);
         key = Nonce.nextKey(dataStore);
         shifts[key] = shift;
         _emitCreated(key, shift, params);
@@ -135,7 +135,7 @@ contract ShiftHandler is BaseHandler {
         ExecutionFee.pay(
             dataStore,
             eventEmitter,
-            ExecutionFee.Payment(shiftVault, shift.executionFee, startingGas, keeper, refundReceiver)
+            ExecutionFee.Payment(shiftVault, shift.executionFee, startingGas, keeper, refundReceiver, bytes32(0), address(0), 4)
         );
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// @title A request to turn market tokens back into the pool's tokens.
+/// @title A request to turn market tokens back into the pool's tokens, or what two swap paths make of them.
 library Withdrawal {
     struct Props {
         address account;
@@ -12,6 +12,11 @@ library Withdrawal {
         uint256 minShortTokenAmount;
         uint256 updatedAtTime;
         uint256 executionFee;
+        address callbackContract;
+        address uiFeeReceiver;
+        uint256 callbackGasLimit;
+        address[] longTokenSwapPath;
+        address[] shortTokenSwapPath;
     }
 
     struct CreateAddresses {

@@ -6,8 +6,8 @@ import {DataStore} from "./DataStore.sol";
 import {ErrorReason} from "./ErrorReason.sol";
 import {Errors} from "./Errors.sol";
 import {EventEmitter} from "./EventEmitter.sol";
-import {EventUtils} from "./EventUtils.sol";
 import {ExecutionFee} from "./ExecutionFee.sol";
+import {GasLimit} from "./GasLimit.sol";
 import {Keys} from "./Keys.sol";
 import {Market} from "./Market.sol";
 import {MarketLedger} from "./MarketLedger.sol";
@@ -16,17 +16,19 @@ import {Nonce} from "./Nonce.sol";
 import {Oracle} from "./Oracle.sol";
 import {SetPricesParams} from "./OracleParams.sol";
 import {Precision} from "./Precision.sol";
+import {RequestCallback} from "./RequestCallback.sol";
 import {RequestEvents} from "./RequestEvents.sol";
 import {RequestVault} from "./RequestVault.sol";
 import {RoleStore} from "./RoleStore.sol";
+import {SwapHandler, SwapParams} from "./SwapHandler.sol";
 import {Withdrawal} from "./Withdrawal.sol";
 
 /// @title Withdrawals from the pools.
 contract WithdrawalHandler is BaseHandler {
-    using EventUtils for EventUtils.EventLogData;
     using MarketLedger for MarketLedger.Books;
 
     RequestVault public immutable withdrawalVault;
+    SwapHandler public immutable swapHandler;
     mapping(bytes32 key => Withdrawal.Props) private withdrawals;
 
     constructor(
@@ -34,8 +36,10 @@ contract WithdrawalHandler is BaseHandler {
         DataStore _dataStore,
         EventEmitter _eventEmitter,
         Oracle _oracle,
-        RequestVault _withdrawalVault
+        RequestVault _withdrawalVault,
+        SwapHandler _swapHandler
     ) BaseHandler(_roleStore, _dataStore, _eventEmitter, _oracle) {
+        swapHandler = _swapHandler;
         withdrawalVault = _withdrawalVault;
     }
 
@@ -50,15 +54,19 @@ contract WithdrawalHandler is BaseHandler {
         onlyController
         returns (bytes32 key)
     {
-        uint256 pathLength = params.addresses.longTokenSwapPath.length + params.addresses.shortTokenSwapPath.length;
-        _validateRequest(
-            account, params.addresses.receiver, pathLength, params.callbackGasLimit, params.dataList.length
-        );
+        _validateRequest(account, params.addresses.receiver, params.callbackGasLimit, params.dataList.length);
         Market.Props memory market = Market.loadEnabled(dataStore, params.addresses.market);
+        _validatePath(params.addresses.longTokenSwapPath, market.longToken);
+        _validatePath(params.addresses.shortTokenSwapPath, market.shortToken);
 
         Withdrawal.Props memory withdrawal;
         withdrawal.account = account;
         withdrawal.receiver = params.addresses.receiver;
+        withdrawal.callbackContract = params.addresses.callbackContract;
+        withdrawal.uiFeeReceiver = params.addresses.uiFeeReceiver;
+        withdrawal.callbackGasLimit = params.callbackGasLimit;
+        withdrawal.longTokenSwapPath = params.addresses.longTokenSwapPath;
+        withdrawal.shortTokenSwapPath = params.addresses.shortTokenSwapPath;
         withdrawal.market = market.marketToken;
         withdrawal.marketTokenAmount = withdrawalVault.recordTransferIn(market.marketToken);
         withdrawal.minLongTokenAmount = params.minLongTokenAmount;
@@ -66,10 +74,12 @@ contract WithdrawalHandler is BaseHandler {
         withdrawal.updatedAtTime = block.timestamp;
         withdrawal.executionFee = withdrawalVault.recordNativeIn();
         if (withdrawal.marketTokenAmount == 0) revert Errors.EmptyWithdrawalAmount();
-        _validateFee(withdrawal.executionFee, params.executionFee, dataStore.getUint(Keys.WITHDRAWAL_GAS_LIMIT));
+        _validateFee(
+            withdrawal.executionFee, params.executionFee, GasLimit.ofWithdrawal(dataStore, withdrawal), _swaps(withdrawal)
+        );
         key = Nonce.nextKey(dataStore);
         withdrawals[key] = withdrawal;
-        _emitCreated(key, withdrawal, params);
+        RequestEvents.withdrawalCreated(eventEmitter, key, withdrawal, params.shouldUnwrapNativeToken, params.dataList);
     }
 
     function cancelWithdrawal(bytes32 key, address account) external onlyController {
@@ -87,7 +97,7 @@ contract WithdrawalHandler is BaseHandler {
         withOraclePrices(oracleParams)
     {
         Withdrawal.Props memory withdrawal = getWithdrawal(key);
-        uint256 forwarded = ExecutionFee.gasToForward(dataStore, dataStore.getUint(Keys.WITHDRAWAL_GAS_LIMIT));
+        uint256 forwarded = ExecutionFee.gasToForward(dataStore, GasLimit.ofWithdrawal(dataStore, withdrawal));
         uint256 startingGas = gasleft();
         try this.doExecuteWithdrawal{gas: forwarded}(key, withdrawal, msg.sender) {}
         catch (bytes memory reasonBytes) {
@@ -104,12 +114,6 @@ contract WithdrawalHandler is BaseHandler {
         Market.Props memory market = Market.loadEnabled(dataStore, withdrawal.market);
         Market.Prices memory prices = oracle.getMarketPrices(market);
         (uint256 longAmount, uint256 shortAmount) = _amountsFor(withdrawal, market, prices);
-        if (longAmount < withdrawal.minLongTokenAmount) {
-            revert Errors.MinLongTokens(longAmount, withdrawal.minLongTokenAmount);
-        }
-        if (shortAmount < withdrawal.minShortTokenAmount) {
-            revert Errors.MinShortTokens(shortAmount, withdrawal.minShortTokenAmount);
-        }
         MarketToken token = MarketToken(market.marketToken);
         withdrawalVault.transferOut(market.marketToken, market.marketToken, withdrawal.marketTokenAmount);
         token.burn(market.marketToken, withdrawal.marketTokenAmount);
@@ -118,10 +122,37 @@ contract WithdrawalHandler is BaseHandler {
         books.applyToPool(market.marketToken, market.shortToken, -Precision.signed(shortAmount));
         MarketLedger.validateReserve(dataStore, market, prices, true);
         MarketLedger.validateReserve(dataStore, market, prices, false);
-        token.transferOut(market.longToken, withdrawal.receiver, longAmount);
-        token.transferOut(market.shortToken, withdrawal.receiver, shortAmount);
-        _emitExecuted(key, withdrawal.account);
-        _pay(withdrawal, startingGas, keeper, withdrawal.receiver);
+        _swap(key, withdrawal, market.longToken, longAmount, withdrawal.longTokenSwapPath, withdrawal.minLongTokenAmount);
+        _swap(
+            key, withdrawal, market.shortToken, shortAmount, withdrawal.shortTokenSwapPath, withdrawal.minShortTokenAmount
+        );
+        RequestEvents.withdrawalExecuted(eventEmitter, key, withdrawal.account);
+        RequestCallback.afterWithdrawalExecution(key, withdrawal);
+        _pay(key, withdrawal, startingGas, keeper, withdrawal.receiver);
+    }
+
+    /// Pays one of the two tokens out of the market, through its path if there is one.
+    function _swap(
+        bytes32 key,
+        Withdrawal.Props memory withdrawal,
+        address token,
+        uint256 amount,
+        address[] memory path,
+        uint256 minimum
+    ) private {
+        swapHandler.swap(
+            SwapParams(
+                key,
+                Keys.WITHDRAWAL_FEE_FACTOR,
+                withdrawal.market,
+                token,
+                amount,
+                path,
+                minimum,
+                withdrawal.receiver,
+                withdrawal.uiFeeReceiver
+            )
+        );
     }
 
     /// The share of the pool at its lowest value, in both tokens in the proportion in which the pool holds them.
@@ -149,54 +180,38 @@ contract WithdrawalHandler is BaseHandler {
         string memory reason,
         bytes memory reasonBytes
     ) private {
+        _validateGasForCancellation(false);
         delete withdrawals[key];
         withdrawalVault.transferOut(withdrawal.market, withdrawal.account, withdrawal.marketTokenAmount);
         RequestEvents.ended(eventEmitter, "WithdrawalCancelled", key, withdrawal.account, reason, reasonBytes);
-        _pay(withdrawal, startingGas, keeper, withdrawal.account);
+        RequestCallback.afterWithdrawalCancellation(key, withdrawal);
+        _pay(key, withdrawal, startingGas, keeper, withdrawal.account);
     }
 
-    function _pay(Withdrawal.Props memory withdrawal, uint256 startingGas, address keeper, address refundReceiver)
-        private
-    {
+    function _pay(
+        bytes32 key,
+        Withdrawal.Props memory withdrawal,
+        uint256 startingGas,
+        address keeper,
+        address refundReceiver
+    ) private {
         ExecutionFee.pay(
             dataStore,
             eventEmitter,
-            ExecutionFee.Payment(withdrawalVault, withdrawal.executionFee, startingGas, keeper, refundReceiver)
+            ExecutionFee.Payment(
+                withdrawalVault,
+                withdrawal.executionFee,
+                startingGas,
+                keeper,
+                refundReceiver,
+                key,
+                withdrawal.callbackContract,
+                ExecutionFee.priceCount(_swaps(withdrawal))
+            )
         );
     }
 
-    function _emitCreated(bytes32 key, Withdrawal.Props memory withdrawal, Withdrawal.CreateParams calldata params)
-        private
-    {
-        EventUtils.EventLogData memory e = EventUtils.create();
-        e.put("account", withdrawal.account);
-        e.put("receiver", withdrawal.receiver);
-        e.put("callbackContract", params.addresses.callbackContract);
-        e.put("market", withdrawal.market);
-        e.put("uiFeeReceiver", params.addresses.uiFeeReceiver);
-        string[] memory paths = new string[](2);
-        paths[0] = "longTokenSwapPath";
-        paths[1] = "shortTokenSwapPath";
-        e.setEmptyPaths(paths);
-        e.putUint("marketTokenAmount", withdrawal.marketTokenAmount);
-        e.putUint("minLongTokenAmount", withdrawal.minLongTokenAmount);
-        e.putUint("minShortTokenAmount", withdrawal.minShortTokenAmount);
-        e.putUint("updatedAtTime", withdrawal.updatedAtTime);
-        e.putUint("executionFee", withdrawal.executionFee);
-        e.putUint("callbackGasLimit", 0);
-        e.putUint("withdrawalType", 0);
-        e.putUint("srcChainId", 0);
-        e.putBool("shouldUnwrapNativeToken", params.shouldUnwrapNativeToken);
-        e.putBytes32("key", key);
-        e.setBytes32Array("dataList", params.dataList);
-        eventEmitter.emitEventLog2("WithdrawalCreated", key, EventUtils.topic(withdrawal.account), e);
-    }
-
-    function _emitExecuted(bytes32 key, address account) private {
-        EventUtils.EventLogData memory e = EventUtils.create();
-        e.putBytes32("key", key);
-        e.put("account", account);
-        e.putUint("swapPricingType", 0);
-        eventEmitter.emitEventLog2("WithdrawalExecuted", key, EventUtils.topic(account), e);
+    function _swaps(Withdrawal.Props memory withdrawal) private pure returns (uint256) {
+        return withdrawal.longTokenSwapPath.length + withdrawal.shortTokenSwapPath.length;
     }
 }
