@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -258,14 +259,26 @@ func TestInventedEventIsAskedElsewhere(t *testing.T) {
 		if json.Unmarshal(honest, &logs) != nil || len(logs) == 0 {
 			return nil
 		}
-		logs[len(logs)-1]["topics"], logs[len(logs)-1]["data"] = invented.Topics, hexutil.Encode(invented.Data)
+		topics := make([]string, len(invented.Topics))
+		for i, topic := range invented.Topics {
+			topics[i] = hexutil.Encode(topic[:])
+		}
+		logs[len(logs)-1]["topics"], logs[len(logs)-1]["data"] = topics, hexutil.Encode(invented.Data)
 		garbled, _ := json.Marshal(logs)
 		return garbled
 	}
 	told := lies{getLogs: garbles, getReceipts: refuses}
 	bad.tellAll(told)
-	good.tell(getReceipts, refuses)
+	away := lies{getLogs: refuses, getReceipts: refuses}
+	good.tellAll(away)
 	d.trade(1)
+	eventually(t, "the scanner says what it was told", func() error {
+		if err := s.status.following(); err == nil || !strings.Contains(err.Error(), "PositionTeleported") {
+			return errors.Join(errNotYet, err)
+		}
+		return nil
+	})
+	good.tell(getLogs, nil)
 	eventually(t, "the block is published, as the other endpoint has it", func() error {
 		if err := s.status.following(); err != nil {
 			return fmt.Errorf("%w: %w", errNotYet, err)
@@ -276,7 +289,7 @@ func TestInventedEventIsAskedElsewhere(t *testing.T) {
 		return nil
 	})
 	bad.repent(told)
-	good.tell(getReceipts, nil)
+	good.repent(away)
 	proven(t, k, tr, s)
 	select {
 	case <-s.ended:
