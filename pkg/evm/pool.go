@@ -36,6 +36,7 @@ const (
 	// How requests for as much as a node gives are called in metrics.
 	labelRange = "eth_getLogs range"
 	labelBatch = "eth_getBlockByNumber batch"
+	labelCalls = "eth_call batch"
 )
 
 // pool is the endpoints of a chain.

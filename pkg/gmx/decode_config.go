@@ -90,6 +90,14 @@ func IsParameter(l chain.Log) bool {
 	return slices.Contains(parameterEvents, l.Topics[1])
 }
 
+// IsMarketListing tells whether a log of the EventEmitter lists a new market.
+func IsMarketListing(l chain.Log) bool {
+	_, ok := emitterTopics(&l)
+	return ok && l.Topics[1] == marketCreated
+}
+
+var marketCreated = chain.Keccak256([]byte("MarketCreated"))
+
 // parameterEvents are the hashes of the names of the events that carry a word.
 var parameterEvents = []chain.Hash{
 	chain.Keccak256([]byte("SetUint")), chain.Keccak256([]byte("SetInt")), chain.Keccak256([]byte("SetBool")),

@@ -64,6 +64,8 @@ func apply(s State, e Event) error {
 		moveVirtualPositions(s, e)
 	case ParameterSet:
 		setParameter(s, e)
+	case ParameterAudited:
+		auditParameter(s, e)
 	case OracleSourceSet:
 		s.Put(e.Source)
 	case ClosedInsolvent:
@@ -124,4 +126,12 @@ func setParameter(s State, e ParameterSet) {
 		}
 	}
 	s.Put(e.Parameter)
+}
+
+// auditParameter takes a word from the chain where the fold has another value. What is absent is zero; a row that is right keeps its source and stamp.
+func auditParameter(s State, e ParameterAudited) {
+	old, _ := get[Parameter](s, e.Parameter.RowKey())
+	if old.Value != e.Parameter.Value {
+		setParameter(s, ParameterSet{e.Parameter})
+	}
 }

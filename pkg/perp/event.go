@@ -108,6 +108,13 @@ type VirtualPositionsMoved struct {
 // ParameterSet is SetUint, SetInt, SetBool, SetAddress or SetBytes32 of the exchange's Config, or a PARAM record.
 type ParameterSet struct{ Parameter Parameter }
 
+// ParameterAudited is a word as an audit has read it by call at the final block of its stamp, because it is not known to be what events said. Where the
+// fold has the same value it changes nothing.
+type ParameterAudited struct {
+	Parameter Parameter
+	Name      string // the word's name and arguments, for people
+}
+
 // OracleSourceSet is SetOracleProviderForToken or InitOracleProviderForToken.
 type OracleSourceSet struct{ Source OracleSource }
 
@@ -132,6 +139,7 @@ func (MarketListed) isEvent()            {}
 func (MarketValued) isEvent()            {}
 func (VirtualPositionsMoved) isEvent()   {}
 func (ParameterSet) isEvent()            {}
+func (ParameterAudited) isEvent()        {}
 func (OracleSourceSet) isEvent()         {}
 func (ClosedInsolvent) isEvent()         {}
 func (TransactionSeen) isEvent()         {}
@@ -192,6 +200,9 @@ func (e VirtualPositionsMoved) Touches() []RowKey {
 
 // Touches implements [Event].
 func (e ParameterSet) Touches() []RowKey { return []RowKey{e.Parameter.RowKey()} }
+
+// Touches implements [Event].
+func (e ParameterAudited) Touches() []RowKey { return []RowKey{e.Parameter.RowKey()} }
 
 // Touches implements [Event].
 func (e OracleSourceSet) Touches() []RowKey { return []RowKey{e.Source.RowKey()} }

@@ -56,6 +56,10 @@ const (
 	// GlvMarket is 1 while a market (Token) belongs to a GLV (Scope, padded): executions for the GLV need the prices of all its markets.
 	GlvMarket Measure = "glvMarket"
 
+	// WordsAudited is the number of the final block at which every word that rules read for a market was last compared with the exchange's DataStore. A
+	// market without it has not been audited yet, and nothing is sent for it.
+	WordsAudited Measure = "wordsAudited"
+
 	// VirtualInventoryForPositionsInTokens is signed, in index tokens; Scope = virtual token id. See [VirtualPositionsMoved].
 	VirtualInventoryForPositionsInTokens Measure = "virtualInventoryForPositionsInTokens"
 )

@@ -15,6 +15,7 @@ var decoders = map[Kind]func([]byte) (Message, error){
 	KindLog:        decoder(new(wirepb.Log), decodeLog),
 	KindTx:         decoder(new(wirepb.Tx), decodeTx),
 	KindParam:      decoder(new(wirepb.Param), decodeParam),
+	KindAudit:      decoder(new(wirepb.Audit), decodeAudit),
 	KindBlockEnd:   decoder(new(wirepb.BlockEnd), decodeBlockEnd),
 	KindReorg:      decoder(new(wirepb.Reorg), decodeReorg),
 	KindRangeEnd:   decoder(new(wirepb.RangeEnd), decodeRangeEnd),

@@ -22,11 +22,28 @@ type Log struct{ chain.Log }
 // Tx is the transaction behind logs, or one of a configured signer.
 type Tx struct{ chain.Tx }
 
-// Param is a word of the exchange's DataStore, read by call at Block's hash.
+// Param is a word of the exchange's DataStore, read by call.
 type Param struct {
+	// Block is the one in whose batch the record stands.
 	Block chain.BlockRef
 	Key   chain.Hash
 	Value chain.Hash
+	// Read is the final block at whose hash an audit read the word; zero where it was read at Block's.
+	Read chain.BlockRef
+	// Name is the word's name and arguments, for people; it may be empty.
+	Name string
+}
+
+// Audited tells whether the word was read by an audit.
+func (m Param) Audited() bool { return !m.Read.Hash.IsZero() }
+
+// Audit says that every word that rules read for a market has been compared with the exchange's DataStore at the hash of the final block Read. The PARAMs
+// of what differed stand in every partition in earlier blocks than Block, in whose batch this record stands.
+type Audit struct {
+	Block  chain.BlockRef
+	Market chain.Address
+	Read   chain.BlockRef
+	Words  uint32 // how many, those of the whole exchange included
 }
 
 // BlockEnd closes the atomic batch of one block in one partition. Every partition gets one for every block.
@@ -92,6 +109,7 @@ func (Epoch) kind() Kind      { return KindEpoch }
 func (Log) kind() Kind        { return KindLog }
 func (Tx) kind() Kind         { return KindTx }
 func (Param) kind() Kind      { return KindParam }
+func (Audit) kind() Kind      { return KindAudit }
 func (BlockEnd) kind() Kind   { return KindBlockEnd }
 func (Reorg) kind() Kind      { return KindReorg }
 func (Finalized) kind() Kind  { return KindFinalized }
@@ -135,7 +153,15 @@ func (m Tx) marshal() proto.Message {
 }
 
 func (m Param) marshal() proto.Message {
-	return &wirepb.Param{Block: blockOut(m.Block), Key: m.Key[:], Value: m.Value[:]}
+	p := &wirepb.Param{Block: blockOut(m.Block), Key: m.Key[:], Value: m.Value[:], Name: m.Name}
+	if m.Audited() {
+		p.Read = blockOut(m.Read)
+	}
+	return p
+}
+
+func (m Audit) marshal() proto.Message {
+	return &wirepb.Audit{Block: blockOut(m.Block), Market: m.Market[:], Read: blockOut(m.Read), Words: m.Words}
 }
 
 func (m BlockEnd) marshal() proto.Message {
@@ -195,7 +221,15 @@ func decodeTx(f *fields, p *wirepb.Tx) Message {
 }
 
 func decodeParam(f *fields, p *wirepb.Param) Message {
-	return Param{Block: f.block(p.GetBlock()), Key: f.hash(p.GetKey()), Value: f.hash(p.GetValue())}
+	m := Param{Block: f.block(p.GetBlock()), Key: f.hash(p.GetKey()), Value: f.hash(p.GetValue()), Name: p.GetName()}
+	if p.GetRead() != nil {
+		m.Read = f.block(p.GetRead())
+	}
+	return m
+}
+
+func decodeAudit(f *fields, p *wirepb.Audit) Message {
+	return Audit{Block: f.block(p.GetBlock()), Market: f.address(p.GetMarket()), Read: f.block(p.GetRead()), Words: p.GetWords()}
 }
 
 func decodeBlockEnd(f *fields, p *wirepb.BlockEnd) Message {

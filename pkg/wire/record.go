@@ -41,6 +41,7 @@ const (
 	KindLog        Kind = "LOG"
 	KindTx         Kind = "TX"
 	KindParam      Kind = "PARAM"
+	KindAudit      Kind = "AUDIT"
 	KindBlockEnd   Kind = "BLOCK_END"
 	KindReorg      Kind = "REORG"
 	KindFinalized  Kind = "FINALIZED"

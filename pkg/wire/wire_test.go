@@ -41,6 +41,7 @@ func samples() map[string]Message {
 			GasUsed: 1_296_000, GasPrice: 50_000_000,
 		}},
 		"param":      Param{Block: block, Key: sampleHash(9), Value: sampleHash(10)},
+		"audit":      Audit{Block: block, Market: sampleAddress(18), Read: tip, Words: 61},
 		"block_end":  BlockEnd{Block: block, Records: 4, Digest: sampleHash(11), Verified: true, Attempt: 1},
 		"reorg":      Reorg{Reorg: chain.Reorg{Ancestor: block, OldTip: tip}},
 		"range_end":  RangeEnd{Before: block, Last: tip, Blocks: []chain.BlockRef{block, tip}, Records: 4, Digest: sampleHash(11), Verified: true},
@@ -232,5 +233,22 @@ func TestResultOfOld(t *testing.T) {
 	want.Market, want.Collateral, want.IsLong, want.GivenUp, want.Settlement = chain.Address{}, chain.Address{}, false, false, nil
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("read %+v, want %+v", m, want)
+	}
+}
+
+// A word that an audit has read says at which block, and which word it is.
+func TestAuditedParam(t *testing.T) {
+	read := chain.BlockRef{Number: 70, Hash: sampleHash(30), Parent: sampleHash(31), TimeMs: 5}
+	want := Param{Block: chain.BlockRef{Number: 77, Hash: sampleHash(1)}, Key: sampleHash(9), Value: sampleHash(10), Read: read, Name: "VIRTUAL_TOKEN_ID(0x01)"}
+	r, err := Encode(nil, want, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := Decode(r)
+	if p, is := got.(Param); err != nil || !is || p != want || !p.Audited() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if (Param{Block: want.Block}).Audited() {
+		t.Error("a word that was read at its own block is called audited")
 	}
 }

@@ -118,6 +118,11 @@ func (a *audited) take(m wire.Message, r wire.Record, open *[]auditedBlock, reco
 			return fmt.Errorf("a PARAM after logs or transactions: %v", err)
 		}
 		b.params = append(b.params, m)
+	case wire.Audit:
+		b, err := into(open, m.Block.Number, m.Block.Hash)
+		if err != nil || len(b.params)+len(b.logs)+len(b.txs) > 0 || m.Read.Number >= m.Block.Number {
+			return fmt.Errorf("an AUDIT of block %d after parameters, logs or transactions of block %d: %v", m.Read.Number, m.Block.Number, err)
+		}
 	case wire.Log:
 		b, err := into(open, m.Block, m.BlockHash)
 		if err != nil || len(b.txs) > 0 || len(b.logs) > 0 && b.logs[len(b.logs)-1].Index >= m.Index {

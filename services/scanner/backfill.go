@@ -179,8 +179,8 @@ func (t *tenure) publishStretch(ctx context.Context, s stretch) error {
 		}
 		t.metrics.ranges.Inc()
 	}
-	if len(params) > 0 {
-		t.words.published(params, t.nextReading(true))
+	for _, c := range h.blocks {
+		t.words.reached(c)
 	}
 	t.metrics.publishedRange(h)
 	t.status.reached(h.last())
@@ -189,13 +189,12 @@ func (t *tenure) publishStretch(ctx context.Context, s stretch) error {
 	return nil
 }
 
-// firstWords reads the words of the DataStore at the topic's first block.
+// firstWords reads the configured words of the DataStore at the topic's first block.
 func (t *tenure) firstWords(ctx context.Context, block chain.BlockRef) ([]wire.Param, error) {
 	if block.Number != t.first {
 		return nil, nil
 	}
-	read, err := t.collector.store.params(ctx, t.cfg.Scanner.Params, block)
-	return t.words.changed(read), err
+	return t.collector.store.params(ctx, t.cfg.Scanner.Params, block)
 }
 
 // contents routes what was found in a range, in order. The words stand in its first block.

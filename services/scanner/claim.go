@@ -39,9 +39,10 @@ type tenure struct {
 	owner    string
 	producer producer
 	streams  []*stream // by partition; what each holds, kept up to date with what is written
-	words    words
-	first    uint64 // the first block of the topic, if a partition is known from its first record on; 0 otherwise
-	attempt  uint32 // blocks are published under it
+	words    *words
+	caughtUp chan struct{} // closed when this tenure has first published the head
+	first    uint64        // the first block of the topic, if a partition is known from its first record on; 0 otherwise
+	attempt  uint32        // blocks are published under it
 	doubts   *doubts
 	findings chan finding
 }
@@ -51,12 +52,12 @@ func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
 	s.status.set("claiming the log topic")
 	t := &tenure{
 		Scanner: s, owner: uuid.NewString(), producer: s.newProducer(s.topic), streams: make([]*stream, s.cfg.Keeper.LogPartitions),
-		doubts: newDoubts(s.status.unproven), findings: make(chan finding),
+		doubts: newDoubts(s.status.unproven), findings: make(chan finding), words: newWords(s.cfg.Venue.EventEmitter), caughtUp: make(chan struct{}),
 	}
 	tails, tailing := errgroup.WithContext(ctx)
 	for p := range t.streams {
 		tails.Go(func() (err error) {
-			t.streams[p], err = readTail(tailing, s.kafka, s.topic, p, s.collector.learn)
+			t.streams[p], err = readTail(tailing, s.kafka, s.topic, p, t.learn)
 			return err
 		})
 	}
@@ -83,6 +84,12 @@ func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
 	return t, nil
 }
 
+// learn takes in a message that was on the topic before this tenure.
+func (t *tenure) learn(m wire.Message) {
+	t.collector.learn(m)
+	t.words.hear(m)
+}
+
 // declare writes EPOCH to a partition and reads everything up to it: from here on nothing written under a lower epoch counts.
 func (t *tenure) declare(ctx context.Context, st *stream) error {
 	record, err := t.encode(wire.Epoch{Number: t.epoch, Owner: t.owner})
@@ -93,7 +100,7 @@ func (t *tenure) declare(ctx context.Context, st *stream) error {
 	if err != nil {
 		return err
 	}
-	if err := st.readTo(ctx, t.kafka, t.topic, offset+1, t.collector.learn); err != nil {
+	if err := st.readTo(ctx, t.kafka, t.topic, offset+1, t.learn); err != nil {
 		return err
 	}
 	if st.epoch != t.epoch || st.owner != t.owner {

@@ -226,13 +226,11 @@ func (c *collector) keys(ctx context.Context, block chain.BlockRef, logs []chain
 }
 
 // lookUp reads the owner of an order or a position before the block, where it stands if the block ends it, or else after it; zero if the DataStore
-// is not configured, or knows none.
+// knows none.
 func (c *collector) lookUp(ctx context.Context, block chain.BlockRef, key chain.Hash) (chain.Address, error) {
-	if c.store.at.IsZero() {
-		return chain.Address{}, nil
-	}
 	c.metrics.lookUps.Inc()
-	for _, at := range []chain.Hash{block.Parent, block.Hash} {
+	parent := chain.BlockRef{Number: block.Number - 1, Hash: block.Parent}
+	for _, at := range []chain.BlockRef{parent, block} {
 		if account, err := c.store.account(ctx, key, at); err != nil || !account.IsZero() {
 			return account, err
 		}

@@ -29,8 +29,8 @@ type Settings struct {
 	StartBlock uint64 `toml:"start_block" help:"first block of an empty topic: the one the exchange was deployed in"`
 	// Signers cost: with any, the body of every block of history is read, some ten times as much as its header.
 	Signers       []chain.Address `toml:"signers" help:"signers whose transactions are recorded even when they leave no log: this keeper's, and others' to watch"`
-	Params        []Param         `toml:"param" help:"words of the DataStore that no event carries, read at the first block and at the head"`
-	ParamInterval time.Duration   `toml:"param_interval" help:"how often those words are read again; what changed is published"`
+	Params        []Param         `toml:"param" help:"further words of the DataStore to read: at the first block, and by audits"`
+	AuditInterval time.Duration   `toml:"audit_interval" help:"how often every word that rules read is compared with the DataStore; what differs is published"`
 	Backfill      Backfill        `toml:"backfill"`
 	// AcceptReorgTo lifts a HALT: the chain has left a block it had called final, and the operator knows of it. Everything above the named block is taken
 	// back. The HALT names the newest block that will do; an older one does too. It is to be removed afterwards.
@@ -46,7 +46,7 @@ func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Venue: gmx.DefaultConfig(),
 		Scanner: Settings{
-			Price: source.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second, ParamInterval: 10 * time.Minute,
+			Price: source.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second, AuditInterval: time.Hour,
 			Backfill: Backfill{MinBlocks: 512, Workers: 8, MaxRange: 2000, MaxBlocks: 50_000, MaxBytes: 128 << 20},
 		},
 	}
@@ -54,8 +54,8 @@ func DefaultConfig() Config {
 
 // Validate is for what concerns several sections at once; the sections are asked by themselves.
 func (c Config) Validate() error {
-	if len(c.Scanner.Params) > 0 && c.Venue.DataStore.IsZero() {
-		return errors.New("venue.data_store: no address given, and scanner.param wants to read from it")
+	if c.Venue.DataStore.IsZero() {
+		return errors.New("venue.data_store: no address given; the words of the exchange are read from it")
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (s Settings) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"max_head_age", s.MaxHeadAge}, {"takeover_after", s.TakeoverAfter}, {"param_interval", s.ParamInterval}} {
+	}{{"max_head_age", s.MaxHeadAge}, {"takeover_after", s.TakeoverAfter}, {"audit_interval", s.AuditInterval}} {
 		if d.value < 100*time.Millisecond || d.value > time.Hour {
 			problems = append(problems, fmt.Errorf("%s: %s is not between 100ms and 1h", d.name, d.value))
 		}

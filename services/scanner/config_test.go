@@ -49,9 +49,8 @@ func TestConfigIsChecked(t *testing.T) {
 			t.Errorf("%v, want %s…", err, want)
 		}
 	}
-	good.Scanner.Params = []Param{{Name: "X", Kind: "uint"}}
 	if err := good.Validate(); err == nil || !strings.HasPrefix(err.Error(), "venue.data_store: ") {
-		t.Errorf("parameters without a DataStore: %v", err)
+		t.Errorf("a scanner without a DataStore: %v", err)
 	}
 }
 

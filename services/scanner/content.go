@@ -11,6 +11,7 @@ import (
 type content struct {
 	block    chain.BlockRef
 	params   []wire.Param
+	audits   []wire.Audit
 	logs     []routedLog // in the order of their index
 	txs      []chain.Tx  // in the order of theirs
 	verified bool
@@ -25,11 +26,16 @@ type routedLog struct {
 // encoder makes a record of a message under a routing key.
 type encoder func(key chain.Hash, m wire.Message) (wire.Record, error)
 
-// spread appends the block's records to what each partition gets: PARAMs and the logs that set parameters to all partitions, every other log to that of
-// its key, TX records to partition 0.
+// spread appends the block's records to what each partition gets: PARAMs and the logs that set parameters to all partitions, AUDITs to that of their market,
+// every other log to that of its key, TX records to partition 0.
 func (c content) spread(batches [][]wire.Record, encode encoder) error {
 	for _, param := range c.params {
 		if err := toAll(batches, encode, param); err != nil {
+			return err
+		}
+	}
+	for _, a := range c.audits {
+		if err := toOne(batches, encode, a.Market.Hash(), a); err != nil {
 			return err
 		}
 	}

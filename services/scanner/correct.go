@@ -20,7 +20,6 @@ func (t *tenure) correct(ctx context.Context, f finding) error {
 	t.attempt++
 	t.collector.trust(f.block.Hash, f.receipts)
 	t.chain.Suspect(f.block.Hash, evm.PartLogs, f.reason)
-	t.words.forget()
 	t.metrics.corrections.Inc()
 	t.log.Error().Uint64("block", f.block.Number).Stringer("hash", f.block.Hash).Uint32("attempt", t.attempt).Str("reason", f.reason).
 		Msg("a block was published wrong; correcting it and everything above it")
@@ -72,6 +71,7 @@ func (t *tenure) takeBackWrong(ctx context.Context, st *stream, ancestor chain.B
 	}
 	failpoint.Hit("scanner.correction.after")
 	t.doubts.forgetAbove(ancestor.Number)
+	t.words.forgetAbove(ancestor.Number)
 	return st.correct(ancestor, t.attempt)
 }
 

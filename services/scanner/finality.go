@@ -137,7 +137,6 @@ func (t *tenure) rest(ctx context.Context, heads <-chan chain.BlockRef, h wire.H
 // accept takes everything above a block back, with the operator's word for it, from every partition that has halted or calls more final than that
 // block. It does nothing where that has been done before.
 func (t *tenure) accept(ctx context.Context, ancestor chain.BlockRef) error {
-	t.words.forget()
 	highest := t.highestTip()
 	err := t.each(func(st *stream) error {
 		if st.halted == nil && st.finalized.Number <= ancestor.Number {

@@ -20,6 +20,7 @@ func (t *tenure) run(ctx context.Context, heads <-chan chain.BlockRef) error {
 	from := t.streams[0].next
 	group.Go(func() error { return t.watch(ctx, from) })
 	group.Go(func() error { return t.verify(ctx) })
+	group.Go(func() error { return t.auditWords(ctx) })
 	group.Go(func() error { return t.serve(ctx, heads) })
 	return group.Wait()
 }
@@ -114,8 +115,19 @@ func (t *tenure) reach(ctx context.Context, head chain.BlockRef) error {
 			return t.mend(ctx, err)
 		}
 		t.status.set("")
+		t.isCaughtUp()
 		return nil
 	})
+}
+
+// isCaughtUp notes that the head has been published.
+func (t *tenure) isCaughtUp() {
+	t.words.finalize(t.final(), t.lowestTip())
+	select {
+	case <-t.caughtUp:
+	default:
+		close(t.caughtUp)
+	}
 }
 
 // errLifted says that a violation of finality was accepted, so that publishing goes on.
@@ -163,7 +175,7 @@ func (t *tenure) advance(ctx context.Context, head chain.BlockRef) error {
 			if behind := head.Number - min(head.Number, block.Number); behind > stride {
 				t.status.set(fmt.Sprintf("catching up: block %d of %d", block.Number, head.Number))
 			}
-			if err := t.publish(ctx, block, block.Hash == head.Hash); err != nil {
+			if err := t.publish(ctx, block); err != nil {
 				return err
 			}
 		}

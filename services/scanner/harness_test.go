@@ -242,6 +242,10 @@ func parameterSet(seed byte) chain.Log {
 	return gmxtest.Event(emitter, "SetUint", perp.Fields{"value": perp.U64(uint64(seed))})
 }
 
+func marketListed(seed byte) chain.Log {
+	return gmxtest.Event(emitter, "MarketCreated", perp.Fields{"marketToken": marketOf(seed)})
+}
+
 // kafka is an embedded broker with the topics of the devnet's chain.
 type kafka struct {
 	*broker.Broker

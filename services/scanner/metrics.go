@@ -28,6 +28,12 @@ type Metrics struct {
 	halted       prometheus.Gauge
 	ranges       prometheus.Counter
 	backfillLeft prometheus.Gauge
+
+	auditTime     prometheus.Gauge
+	auditWords    prometheus.Gauge
+	auditUnread   prometheus.Gauge
+	auditHeld     prometheus.Gauge
+	auditFailures prometheus.Counter
 }
 
 // NewMetrics registers the scanner's metrics.
@@ -47,7 +53,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		blocks:     counter("scanner_blocks_published_total", "Blocks published to all partitions that lacked them."),
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "scanner_records_published_total",
-			Help: "Records published in blocks and ranges, by kind: log, tx, param; one that stands in every partition counts once.",
+			Help: "Records published in blocks and ranges, by kind: log, tx, param, audit; one that stands in every partition counts once.",
 		}, []string{"kind"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "scanner_publish_seconds", Help: "Time to read a block's logs and write its batches.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
@@ -68,9 +74,16 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		halted:       gauge("scanner_halted", "1 while the chain contradicts what it had called final, and nothing is published."),
 		ranges:       counter("scanner_ranges_published_total", "Ranges of history published to all partitions that lacked them."),
 		backfillLeft: gauge("scanner_backfill_remaining_blocks", "Blocks of history that are still to be published in ranges; 0 while none are."),
+
+		auditTime:     gauge("scanner_words_audit_time_seconds", "When all words of the DataStore were last compared with the chain, Unix seconds; 0 = not in this process."),
+		auditWords:    gauge("scanner_words_audited", "Words the last audit has read."),
+		auditUnread:   gauge("scanner_words_unread", "Words the last audit could not read."),
+		auditHeld:     gauge("scanner_markets_unaudited", "Markets of which the last audit could not read every word."),
+		auditFailures: counter("scanner_words_audit_failures_total", "Audits that could not read every word."),
 	}
 	reg.MustRegister(m.headNumber, m.headTime, m.headAge, m.finalized, m.block, m.blocks, m.records, m.seconds, m.reorgs, m.epoch, m.standingBy,
-		m.unverified, m.lookUps, m.unproven, m.corrections, m.halted, m.ranges, m.backfillLeft)
+		m.unverified, m.lookUps, m.unproven, m.corrections, m.halted, m.ranges, m.backfillLeft,
+		m.auditTime, m.auditWords, m.auditUnread, m.auditHeld, m.auditFailures)
 	return m
 }
 
@@ -94,6 +107,18 @@ func (m *Metrics) count(c content) {
 	m.records.WithLabelValues("log").Add(float64(len(c.logs)))
 	m.records.WithLabelValues("tx").Add(float64(len(c.txs)))
 	m.records.WithLabelValues("param").Add(float64(len(c.params)))
+	m.records.WithLabelValues("audit").Add(float64(len(c.audits)))
+}
+
+// audited counts what an audit has read, and the markets that stay without it.
+func (m *Metrics) audited(a audit, held int) {
+	unread, _ := a.unread()
+	m.auditWords.Set(float64(len(a.words) - unread))
+	m.auditUnread.Set(float64(unread))
+	m.auditHeld.Set(float64(held))
+	if unread == 0 {
+		m.auditTime.SetToCurrentTime()
+	}
 }
 
 var headAgeDesc = prometheus.NewDesc("scanner_head_age_seconds", "How long ago the newest head came, by this process's clock.", nil, nil)

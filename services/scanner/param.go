@@ -1,37 +1,49 @@
 package scanner
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
 )
 
-// Param is one [[scanner.param]] table: a word of the DataStore, by name and arguments or by its whole key.
+// Param is one [[scanner.param]] table: a word of the DataStore, by name and arguments or by its whole key; or one for each market or token of the exchange.
+// The words that the rules read (perp.Catalogue) are compared with the chain whether they are named here or not; those without each are also read at the
+// topic's first block, for what is folded between that and the first audit.
 type Param struct {
-	Name string     `toml:"name" help:"name of the key, such as SAVED_FUNDING_FACTOR_PER_SECOND; empty if key is given"`
+	Name string     `toml:"name" help:"name of the key, such as REQUEST_EXPIRATION_TIME; empty if key is given"`
 	Args []string   `toml:"args" help:"arguments of the key: addresses, 32-byte words, true or false"`
+	Each string     `toml:"each" help:"in place of args: market, market_side, market_token or token, for a word of each there is; such words are read by audits alone"`
 	Key  chain.Hash `toml:"key" help:"the whole key, in place of name and args"`
 	Kind string     `toml:"kind" help:"what is stored there: uint, int, address, bool or bytes32"`
 }
 
 // getters are the functions of the DataStore that read one word.
-var getters = map[string]string{
-	"uint": "getUint(bytes32)", "int": "getInt(bytes32)", "address": "getAddress(bytes32)", "bool": "getBool(bytes32)", "bytes32": "getBytes32(bytes32)",
+var getters = map[perp.WordKind]string{
+	perp.UintWord: "getUint(bytes32)", perp.IntWord: "getInt(bytes32)", perp.AddressWord: "getAddress(bytes32)", perp.FlagWord: "getBool(bytes32)",
+	perp.Bytes32Word: "getBytes32(bytes32)",
 }
+
+// scopes are what there may be a word of each.
+var scopes = []perp.WordScope{perp.OfMarket, perp.OfMarketSide, perp.OfMarketToken, perp.OfToken}
 
 // Validate names every setting that cannot work.
 func (p Param) Validate() error {
 	var problems []error
-	if _, known := getters[p.Kind]; !known {
+	if _, known := getters[perp.WordKind(p.Kind)]; !known {
 		problems = append(problems, fmt.Errorf("kind: %q is not one of uint, int, address, bool, bytes32", p.Kind))
 	}
 	if (p.Name == "") == p.Key.IsZero() {
 		problems = append(problems, errors.New("name: give either name (and args) or key"))
+	}
+	if p.Each != "" && !slices.Contains(scopes, perp.WordScope(p.Each)) {
+		problems = append(problems, fmt.Errorf("each: %q is not one of market, market_side, market_token, token", p.Each))
+	}
+	if p.Each != "" && (p.Name == "" || len(p.Args) > 0) {
+		problems = append(problems, errors.New("each: stands with name, and without args and key"))
 	}
 	if _, err := p.words(); err != nil {
 		problems = append(problems, fmt.Errorf("args: %w", err))
@@ -74,50 +86,15 @@ func (p Param) key() (chain.Hash, error) {
 	return perp.DataStoreKey(p.Name, words...), nil
 }
 
-// caller executes a message on the state after a block.
-type caller interface {
-	Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error)
-}
-
-// dataStore is the exchange's store of parameters.
-type dataStore struct {
-	at     chain.Address
-	caller caller
-}
-
-// word reads one word after a block.
-func (d dataStore) word(ctx context.Context, kind string, key, block chain.Hash) (word chain.Hash, err error) {
-	selector := chain.Keccak256([]byte(getters[kind]))
-	out, err := d.caller.Call(ctx, d.at, append(selector[:4:4], key[:]...), block)
-	if err != nil {
-		return chain.Hash{}, fmt.Errorf("reading %s from the DataStore: %w", key, err)
+// listed are the words that a table names, for the markets of the exchange.
+func (p Param) listed(markets []perp.Market) ([]perp.Word, error) {
+	if p.Each != "" {
+		return perp.WordName{Name: p.Name, Kind: perp.WordKind(p.Kind), Scope: perp.WordScope(p.Each)}.Words(markets), nil
 	}
-	if len(out) != len(word) {
-		return chain.Hash{}, fmt.Errorf("reading %s from the DataStore: %d bytes came back (is %s a DataStore?)", key, len(out), d.at)
+	key, err := p.key()
+	name := p.Name
+	if name != "" && len(p.Args) > 0 {
+		name += "(" + strings.Join(p.Args, ", ") + ")"
 	}
-	return chain.Hash(out), nil
-}
-
-// params reads the configured words after a block.
-func (d dataStore) params(ctx context.Context, params []Param, block chain.BlockRef) ([]wire.Param, error) {
-	read := make([]wire.Param, len(params))
-	for i, p := range params {
-		key, err := p.key()
-		if err != nil {
-			return nil, err
-		}
-		value, err := d.word(ctx, p.Kind, key, block.Hash)
-		if err != nil {
-			return nil, err
-		}
-		read[i] = wire.Param{Block: block, Key: key, Value: value}
-	}
-	return read, nil
-}
-
-// account reads whose an order or a position is, after a block; zero if there is none.
-func (d dataStore) account(ctx context.Context, owned, block chain.Hash) (chain.Address, error) {
-	field := perp.BaseKey("ACCOUNT")
-	word, err := d.word(ctx, "address", chain.Keccak256(owned[:], field[:]), block)
-	return word.Address(), err
+	return []perp.Word{{Key: key, Kind: perp.WordKind(p.Kind), Name: name}}, err
 }

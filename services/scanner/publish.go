@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,21 +16,19 @@ import (
 )
 
 // publish brings one block to every partition that lacks it.
-func (t *tenure) publish(ctx context.Context, block evm.Block, isHead bool) error {
+func (t *tenure) publish(ctx context.Context, block evm.Block) error {
 	if err := t.checkFinality(block.BlockRef); err != nil {
 		return err
 	}
 	began := time.Now()
-	need, _ := t.streams[0].branch.needs(block.BlockRef)
-	if need == fork {
-		t.words.forget() // the REORG ahead of this block takes them back
-	}
-	readWords := block.Number == t.first || isHead && began.After(t.words.due)
-	content, err := t.collector.collect(ctx, block, readWords)
+	content, err := t.collector.collect(ctx, block, block.Number == t.first)
 	if err != nil {
 		return err
 	}
-	content.params = t.words.changed(content.params)
+	if t.isNew(block.BlockRef) {
+		params, audits := t.words.next(block.BlockRef)
+		content.params, content.audits = append(content.params, params...), audits
+	}
 	batches, err := content.batches(len(t.streams), t.attempt, t.encodeTo)
 	if err != nil {
 		return retry.Stop(err)
@@ -38,21 +37,19 @@ func (t *tenure) publish(ctx context.Context, block evm.Block, isHead bool) erro
 	if err := t.each(func(st *stream) error { return t.write(ctx, st, at, batches[st.partition]) }); err != nil {
 		return err
 	}
-	if readWords && need != held { // only what has been written now was said
-		t.words.published(content.params, t.nextReading(block.Number == t.first && !isHead))
-	}
+	t.words.reached(content)
 	t.doubt(block.BlockRef)
 	t.metrics.published(content, time.Since(began))
 	t.status.reached(block.BlockRef)
 	return nil
 }
 
-// nextReading is when the words of the DataStore are read again: after an interval, or at the head if it has not been reached yet.
-func (t *tenure) nextReading(behind bool) time.Time {
-	if behind {
-		return time.Time{}
-	}
-	return time.Now().Add(t.cfg.Scanner.ParamInterval)
+// isNew tells whether no partition holds a block: only then does what is said in it reach all of them.
+func (t *tenure) isNew(block chain.BlockRef) bool {
+	return !slices.ContainsFunc(t.streams, func(st *stream) bool {
+		n, _ := st.branch.needs(block)
+		return n == held
+	})
 }
 
 // each does something for all partitions at once, and waits for all even if one fails: what has begun to be written is better finished.
@@ -107,6 +104,7 @@ func (t *tenure) takeBack(ctx context.Context, st *stream, ancestor chain.BlockR
 // noteReorg counts a reorg, of all partitions once.
 func (t *tenure) noteReorg(st *stream, reorg chain.Reorg) {
 	t.doubts.forgetAbove(reorg.Ancestor.Number)
+	t.words.forgetAbove(reorg.Ancestor.Number)
 	if st.partition != 0 {
 		return
 	}

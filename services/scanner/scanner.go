@@ -33,14 +33,15 @@ type Scanner struct {
 
 // New wires a scanner. It asks nothing yet.
 func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, metrics *Metrics) *Scanner {
+	at := newStatus(metrics)
 	return &Scanner{
-		cfg: cfg, topic: wire.LogTopic(cfg.Keeper.ChainID), chain: node, kafka: kafka, log: log, metrics: metrics, status: newStatus(metrics),
+		cfg: cfg, topic: wire.LogTopic(cfg.Keeper.ChainID), chain: node, kafka: kafka, log: log, metrics: metrics, status: at,
 		progress:    newProgress(log, metrics),
 		newProducer: func(topic string) producer { return kafka.Producer(topic) },
 		collector: &collector{
 			chain:  node,
 			filter: evm.Filter{Addresses: []chain.Address{cfg.Venue.EventEmitter}, Topics: gmx.Topics()[0]},
-			own:    cfg.Scanner, store: dataStore{cfg.Venue.DataStore, node}, log: log, metrics: metrics,
+			own:    cfg.Scanner, store: dataStore{cfg.Venue.DataStore, node, at.newest}, log: log, metrics: metrics,
 			readers: make(chan struct{}, cfg.Scanner.Backfill.Workers), router: gmx.NewRouter(cfg.Venue.EventEmitter, remembered),
 		},
 	}

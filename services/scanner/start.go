@@ -30,6 +30,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	s := New(cfg, node, kafka, sh.Log, NewMetrics(sh.Registry))
 	checks := []check{
 		{"chain", node.Health}, {"head", func() error { return s.status.fresh(cfg.Scanner.MaxHeadAge) }}, {"kafka", kafka.Health}, {"log", s.status.following},
+		{"words", s.status.wordsAudited},
 	}
 	if metrics := price.NewMetrics(sh.Registry); cfg.Scanner.Price.IsSet() {
 		sources, closeIdle := source.Open(cfg.Scanner.Price, node)

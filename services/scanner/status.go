@@ -19,7 +19,8 @@ type status struct {
 	tip       chain.BlockRef // the newest block this scanner has published to all partitions
 	finalized chain.BlockRef
 	epoch     uint64
-	doubts    int // blocks published without proof and not proven since
+	doubts    int   // blocks published without proof and not proven since
+	words     error // why the last audit of words did not pass
 }
 
 func newStatus(metrics *Metrics) *status { return &status{metrics: metrics, busy: "starting"} }
@@ -37,6 +38,7 @@ func (s *status) fail(err error) { s.set(err.Error()) }
 
 func (s *status) standBy(rival *replacedError) {
 	s.set(fmt.Sprintf("standing by: %v", rival))
+	s.audited(nil) // it is the owner's
 	s.metrics.standingBy.Set(1)
 }
 
@@ -103,4 +105,25 @@ func (s *status) fresh(within time.Duration) error {
 		return fmt.Errorf("no new head for %s", age.Truncate(time.Second))
 	}
 	return nil
+}
+
+// newest is the number of the newest head seen.
+func (s *status) newest() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.head.Number
+}
+
+// audited notes how the last audit of words ended.
+func (s *status) audited(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.words = err
+}
+
+// wordsAudited is nil unless the last audit of words did not pass.
+func (s *status) wordsAudited() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.words
 }

@@ -1,40 +1,192 @@
 package scanner
 
 import (
-	"time"
+	"slices"
+	"sync"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/wire"
 )
 
-// words are the configured words of the DataStore as the topic last said them, and when to read them again. No event tells of their changes:
-// deployments, scripts and timelocks write them directly, also after the first block. So they are read at the first block, at the head whenever
-// this tenure has caught up with it, and again after an interval; what changed is published.
+// words is what this tenure knows of the DataStore: every word that events or PARAMs of the topic have said, and what an audit has found that is not on the
+// topic yet. A word of which nothing is known is said by the first audit, whatever it is: the fold knows whether it differs. It is safe for concurrent use.
 type words struct {
-	said map[chain.Hash]chain.Hash
-	due  time.Time // zero: at the next head
+	decoder *gmx.Decoder
+	wake    chan struct{} // holds a token if something asks for an audit
+
+	mu      sync.Mutex
+	said    map[chain.Hash]saying // by key
+	pending []wire.Param          // differences that wait for a block
+	passed  []wire.Audit          // markets that are audited once those are on the topic
+	least   uint64                // the next audit is to read this block or a later one
+	tip     uint64                // the newest block that was published
+	final   chain.BlockRef        // the newest block of the topic that is final
 }
 
-// changed returns the words that differ from what was said.
-func (w *words) changed(read []wire.Param) (changed []wire.Param) {
-	for _, p := range read {
-		if value, known := w.said[p.Key]; !known || value != p.Value {
-			changed = append(changed, p)
+// saying is the last that the topic said of a word.
+type saying struct {
+	value chain.Hash
+	block uint64 // at which it had this value
+	in    uint64 // whose records say so
+	event bool
+}
+
+func newWords(emitter chain.Address) *words {
+	return &words{decoder: gmx.NewDecoder(emitter), wake: make(chan struct{}, 1), said: map[chain.Hash]saying{}}
+}
+
+// hear notes a message of the topic, of what was there before this tenure.
+func (w *words) hear(m wire.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch m := m.(type) {
+	case wire.Log:
+		w.note(m.Log)
+	case wire.Reorg:
+		w.drop(m.Ancestor.Number)
+	case wire.Correction:
+		w.drop(m.Ancestor.Number)
+	}
+}
+
+// note notes a log that sets a parameter, or lists a market. The mutex is held.
+func (w *words) note(l chain.Log) {
+	if !gmx.IsParameter(l) && !gmx.IsMarketListing(l) {
+		return
+	}
+	events, err := w.decoder.Transaction([]chain.Log{l}, 0)
+	if err != nil {
+		return // whoever folds it says what is wrong with it
+	}
+	for _, e := range events {
+		switch e := e.(type) {
+		case perp.ParameterSet:
+			w.said[e.Parameter.Key] = saying{e.Parameter.Value, l.Block, l.Block, true}
+		case perp.MarketListed:
+			w.ask(l.Block)
 		}
 	}
-	return changed
 }
 
-// published notes what was said, and when to look again.
-func (w *words) published(said []wire.Param, again time.Time) {
-	if w.said == nil {
-		w.said = map[chain.Hash]chain.Hash{}
+// ask asks for an audit of a block or a later one. The mutex is held.
+func (w *words) ask(block uint64) {
+	w.least = max(w.least, block)
+	select {
+	case w.wake <- struct{}{}:
+	default:
 	}
-	for _, p := range said {
-		w.said[p.Key] = p.Value
-	}
-	w.due = again
 }
 
-// forget makes everything due again: a reorg has taken back what was said.
-func (w *words) forget() { *w = words{} }
+// drop forgets what was said above a block. The mutex is held.
+func (w *words) drop(ancestor uint64) {
+	for key, s := range w.said {
+		if s.in > ancestor {
+			delete(w.said, key)
+		}
+	}
+}
+
+// forgetAbove forgets what was said above a block, which is taken back: an audit says it again.
+func (w *words) forgetAbove(ancestor uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(ancestor)
+	w.ask(0)
+}
+
+// reached notes a block that stands in all partitions, with what was said in it.
+func (w *words) reached(c content) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tip = c.block.Number
+	for _, p := range c.params {
+		read := p.Read.Number
+		if !p.Audited() {
+			read = p.Block.Number
+		}
+		if known := w.said[p.Key]; !known.event || known.block < read {
+			w.said[p.Key] = saying{p.Value, read, c.block.Number, false}
+		}
+	}
+	for _, l := range c.logs {
+		w.note(l.Log)
+	}
+	w.settle(c)
+}
+
+// settle takes out of what waits what a block has said. The mutex is held.
+func (w *words) settle(c content) {
+	type reading struct{ key, at chain.Hash }
+	said := map[reading]bool{}
+	for _, p := range c.params {
+		said[reading{p.Key, p.Read.Hash}] = true
+	}
+	w.pending = slices.DeleteFunc(w.pending, func(p wire.Param) bool { return said[reading{p.Key, p.Read.Hash}] })
+	w.passed = slices.DeleteFunc(w.passed, func(a wire.Audit) bool {
+		return slices.ContainsFunc(c.audits, func(said wire.Audit) bool { return said.Market == a.Market && said.Read == a.Read })
+	})
+}
+
+// finalize notes the newest block of the topic that is final, and the newest there is.
+func (w *words) finalize(final chain.BlockRef, tip uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.final, w.tip = final, tip
+}
+
+// mostPerBlock is how many words an audit says in one block: about a quarter of a megabyte in each partition.
+const mostPerBlock = 1000
+
+// next returns what is to be said in a block: words that differ, or, once all of them stand in earlier blocks, which markets are audited.
+func (w *words) next(block chain.BlockRef) ([]wire.Param, []wire.Audit) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := min(len(w.pending), mostPerBlock); n > 0 {
+		params := make([]wire.Param, n)
+		for i, p := range w.pending[:n] {
+			p.Block = block
+			params[i] = p
+		}
+		return params, nil
+	}
+	audits := make([]wire.Audit, len(w.passed))
+	for i, a := range w.passed {
+		a.Block = block
+		audits[i] = a
+	}
+	return nil, audits
+}
+
+// differ tells whether a word as an audit has read it at a block is not what was said. An event of that block or a later one is the better witness.
+func (w *words) differ(key, value chain.Hash, read uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known, is := w.said[key]
+	if is && known.event && known.block >= read {
+		return false
+	}
+	return !is || known.value != value
+}
+
+// offer takes in what an audit has found, in place of what an earlier one has found and has not been said yet.
+func (w *words) offer(differing []wire.Param, passed []wire.Audit) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending, w.passed = differing, passed
+}
+
+// begin returns the final block that an audit may read: one that was published, from the topic's first block on, and not below what asked for the audit.
+func (w *words) begin(first uint64) (final chain.BlockRef, may bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.final.Hash.IsZero() || w.final.Number < max(w.least, first) || w.final.Number > w.tip {
+		return w.final, false
+	}
+	select {
+	case <-w.wake:
+	default:
+	}
+	return w.final, true
+}

@@ -35,6 +35,8 @@ type terms struct {
 	work   gmx.Work
 	// first: the first report of the window, as every keeper would take it, and not the newest.
 	first bool
+	// markets are those that the execution swaps in, or moves to, beside the job's own.
+	markets []chain.Address
 }
 
 // ask returns the terms of a job that is pending. A row that is not there is an answer: somebody has done it. An error is none (TIER-5).
@@ -118,7 +120,7 @@ func (p pending) order(ctx context.Context, j job.Job) (terms, verdict, error) {
 	if err != nil {
 		return terms{}, verdict{}, err
 	}
-	t := terms{window: perp.OrderWindow(row, position, 0), first: row.OrderType.IsMarket(), work: gmx.OrderWork(row, orders)}
+	t := terms{window: perp.OrderWindow(row, position, 0), first: row.OrderType.IsMarket(), work: gmx.OrderWork(row, orders), markets: row.SwapPath}
 	if t.first {
 		t.window.To = j.ExpiresMs / 1000
 	}
@@ -150,5 +152,17 @@ func (p pending) request(ctx context.Context, j job.Job) (terms, verdict, error)
 	window := perp.RequestWindow(row, 0)
 	window.To = j.ExpiresMs / 1000
 	glv, _ := row.Fields["glv"].(chain.Address)
-	return terms{window: window, first: true, work: gmx.RequestWork(row, p.markets(glv))}, verdict{}, nil
+	return terms{window: window, first: true, work: gmx.RequestWork(row, p.markets(glv)), markets: marketsOf(row)}, verdict{}, nil
+}
+
+// marketsOf lists the markets that a request names beside its own. The markets of a GLV are not among them.
+func marketsOf(r perp.Request) (markets []chain.Address) {
+	for _, name := range []string{"longTokenSwapPath", "shortTokenSwapPath"} {
+		path, _ := r.Fields[name].([]chain.Address)
+		markets = append(markets, path...)
+	}
+	if to, named := r.Fields["toMarket"].(chain.Address); named {
+		markets = append(markets, to)
+	}
+	return markets
 }

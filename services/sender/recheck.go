@@ -20,6 +20,7 @@ import (
 // is as exact, and a condition that no longer holds is one of its answers.
 type recheck struct {
 	pending pending
+	audits  *audits
 	horizon *horizon
 	quotes  *quotes
 	venue   gmx.Config
@@ -47,6 +48,9 @@ func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
 	}
 	terms, v, err := r.pending.ask(ctx, j)
 	if err != nil || v.kind != onward {
+		return v, err
+	}
+	if v, err = r.audits.ask(ctx, j, terms.markets); err != nil || v.kind != onward {
 		return v, err
 	}
 	if t.call, v = r.prepare(j, terms, t.intent.Tries); v.kind != onward {

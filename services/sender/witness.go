@@ -193,7 +193,7 @@ func (f *feed) take(m wire.Message, epoch uint64, offset int64) (whole bool) {
 	case wire.Tx:
 		f.share.Txs = append(f.share.Txs, m.Tx)
 		return false
-	case wire.Param:
+	case wire.Param, wire.Audit:
 		return false
 	}
 	if !f.begun {

@@ -206,6 +206,7 @@ func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
 
 func (w *worker) recheck() recheck {
 	return recheck{
+		audits:  &audits{state: w.state},
 		pending: pending{state: w.state, frozenRole: w.cfg.Sender.FrozenRole, markets: w.gas.markets}, horizon: w.horizon, quotes: w.quotes,
 		venue: w.cfg.Venue, gas: w.gas, from: w.key.Address(), node: w.node, second: w.second, metrics: w.metrics, log: w.log,
 	}

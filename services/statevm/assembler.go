@@ -32,7 +32,7 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 	}
 	a.epoch = epoch
 	switch m := message.(type) {
-	case wire.Log, wire.Tx, wire.Param:
+	case wire.Log, wire.Tx, wire.Param, wire.Audit:
 		a.records, a.messages = append(a.records, r), append(a.messages, message)
 		return step{}, false, nil
 	case wire.BlockEnd:
@@ -129,6 +129,8 @@ func blockOf(m wire.Message) (of chain.BlockRef) {
 	case wire.Tx:
 		of.Number, of.Hash = m.Block, m.BlockHash
 	case wire.Param:
+		of = m.Block
+	case wire.Audit:
 		of = m.Block
 	}
 	return of

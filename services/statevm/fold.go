@@ -42,6 +42,8 @@ func (s *share) decode(d Decoder) error {
 			s.happenings = append(s.happenings, happening{m.Block, m.Hash, []perp.Event{s.transaction(m)}})
 		case wire.Param:
 			s.happenings = append(s.happenings, happening{m.Block.Number, chain.Hash{}, []perp.Event{s.parameter(m)}})
+		case wire.Audit:
+			s.happenings = append(s.happenings, happening{m.Block.Number, chain.Hash{}, []perp.Event{s.audit(m)}})
 		}
 		from = to
 	}
@@ -84,9 +86,18 @@ func (s *share) transaction(m wire.Tx) perp.Event {
 }
 
 func (s *share) parameter(m wire.Param) perp.Event {
+	if m.Audited() {
+		return perp.ParameterAudited{Name: m.Name, Parameter: perp.Parameter{
+			Key: m.Key, Value: m.Value, Source: perp.FromCall, Stamp: perp.Stamp{Block: m.Read.Number, TimeMs: m.Read.TimeMs},
+		}}
+	}
 	return perp.ParameterSet{Parameter: perp.Parameter{
 		Key: m.Key, Value: m.Value, Source: perp.FromCall, Stamp: perp.Stamp{Block: m.Block.Number, TimeMs: s.timeMs(m.Block.Number)},
 	}}
+}
+
+func (s *share) audit(m wire.Audit) perp.Event {
+	return perp.Audit(m.Market, m.Read.Number, perp.Stamp{Block: m.Block.Number, TimeMs: s.timeMs(m.Block.Number)})
 }
 
 // touches lists the rows outside memory that steps may touch, each once.
@@ -118,7 +129,7 @@ func (w *workingSet) fold(s *share) (pg.AppliedBlock, error) {
 	}
 	for _, h := range s.happenings {
 		for _, e := range h.events {
-			err := perp.Apply(w, e)
+			err := w.apply(e)
 			if err == nil && len(w.strayed) > 0 {
 				err = fmt.Errorf("applying %T: it touches rows it does not name: %v", e, w.strayed)
 			}

@@ -23,6 +23,7 @@ type Metrics struct {
 	unblocks  *prometheus.CounterVec
 	events    *prometheus.CounterVec
 	lost      *prometheus.CounterVec
+	differed  *prometheus.CounterVec
 	seconds   prometheus.Histogram
 	losses    losses
 }
@@ -48,11 +49,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		unblocks:  counter("statevm_undone_blocks_total", "Blocks taken back by reorgs.", "generation", "partition"),
 		events:    counter("statevm_events_total", "Events applied, by what they mean; those of steps that had to be repeated count again.", "event"),
 		lost:      counter("statevm_fenced_total", "Times another process was found to own a partition.", "generation", "partition"),
+		differed:  counter("statevm_words_differed_total", "Words of the exchange's DataStore that an audit found not to be what events had said, by name.", "word"),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "statevm_commit_seconds", Help: "Time to decode, apply and commit what was read at once.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}),
 	}
-	reg.MustRegister(m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting, m.blocks, m.undos, m.unblocks, m.events, m.lost, m.seconds)
+	reg.MustRegister(m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting, m.blocks, m.undos, m.unblocks, m.events, m.lost, m.differed, m.seconds)
 	return m
 }
 

@@ -13,6 +13,8 @@ type workingSet struct {
 	before  map[perp.RowKey]perp.Row // rows touched by the present block, as they were before it
 	touched []perp.RowKey            // in the order of their first touch
 	strayed []perp.RowKey            // rows asked for that nobody had announced
+
+	differences []difference // words that audits have found to differ, since they were last taken
 }
 
 func newWorkingSet(resident map[perp.RowKey]perp.Row) *workingSet {
@@ -55,6 +57,28 @@ func (w *workingSet) expect(k perp.RowKey) {
 	if _, fetched := w.rows[k]; !fetched {
 		w.strayed = append(w.strayed, k)
 	}
+}
+
+// apply applies an event, and notes where an audit has found a word to differ.
+func (w *workingSet) apply(e perp.Event) error {
+	audited, is := e.(perp.ParameterAudited)
+	if !is {
+		return perp.Apply(w, e)
+	}
+	key := audited.Parameter.RowKey()
+	before, _ := w.Get(key).(perp.Parameter)
+	err := perp.Apply(w, e)
+	if after, _ := w.Get(key).(perp.Parameter); after.Value != before.Value {
+		w.differences = append(w.differences, difference{audited, before.Value})
+	}
+	return err
+}
+
+// differing returns the differences that were found since the last call.
+func (w *workingSet) differing() []difference {
+	found := w.differences
+	w.differences = nil
+	return found
 }
 
 // take returns what changed since the last call.

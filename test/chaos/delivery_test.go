@@ -108,7 +108,7 @@ func batches(t *testing.T, records []bus.Record) (all []batch) {
 			t.Fatal(err)
 		}
 		switch m := m.(type) {
-		case wire.Log, wire.Tx, wire.Param:
+		case wire.Log, wire.Tx, wire.Param, wire.Audit:
 			open = append(open, record)
 		case wire.BlockEnd:
 			all, open = append(all, batch{m.Block, append(open, record)}), nil

@@ -125,7 +125,12 @@ func newSite(t *testing.T) *site {
 	s := &site{keeper: wire.Config{ChainID: chainID, LogPartitions: 1, JobPartitions: senders}}
 	s.openKafka(t)
 	logs, prices := s.client.Producer(wire.LogTopic(chainID)), s.client.Producer(wire.PriceTopic(chainID))
-	s.ground = newGround(t, func(b chain.BlockRef) { follow(t, logs, prices, b) })
+	markets := size(t, 300)
+	s.ground = newGround(t, func(b chain.BlockRef) {
+		most := min(markets, 1000)
+		follow(t, logs, prices, b, markets-most, markets)
+		markets -= most
+	})
 	s.runStatevm()
 	return s
 }
@@ -163,20 +168,27 @@ func (s *site) runStatevm() {
 	s.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// follow publishes a block without logs, as a scanner does, and a price that is as old as the block.
-func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef) {
-	for producer, m := range map[*bus.Producer]wire.Message{
-		logs: wire.BlockEnd{Block: b, Digest: wire.Digest(nil), Verified: true},
-		prices: wire.Price{
-			Token: chain.Address{0x70}, Provider: chain.Address{0x71}, Data: []byte{1}, Min: perp.Pow10(12), Max: perp.Pow10(12), TimeMs: b.TimeMs, Source: "hammer",
-			ReceivedMs: b.TimeMs,
-		},
-	} {
+// follow publishes a block without logs, as a scanner does, and a price that is as old as the block. In the block stands that the markets of some jobs were
+// audited.
+func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef, from, to int) {
+	encode := func(m wire.Message) bus.Record {
 		record, err := wire.Encode(nil, m, 1, 1)
-		if err == nil {
-			_, err = producer.Produce(context.Background(), 0, []bus.Record{record})
-		}
 		if err != nil {
+			t.Errorf("encoding a record of block %d: %v", b.Number, err)
+		}
+		return record
+	}
+	var records []bus.Record
+	for id := from; id < to; id++ {
+		records = append(records, encode(wire.Audit{Block: b, Market: marketOf(id), Read: b, Words: 1}))
+	}
+	records = append(records, encode(wire.BlockEnd{Block: b, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: true}))
+	price := wire.Price{
+		Token: chain.Address{0x70}, Provider: chain.Address{0x71}, Data: []byte{1}, Min: perp.Pow10(12), Max: perp.Pow10(12), TimeMs: b.TimeMs, Source: "hammer",
+		ReceivedMs: b.TimeMs,
+	}
+	for producer, batch := range map[*bus.Producer][]bus.Record{logs: records, prices: {encode(price)}} {
+		if _, err := producer.Produce(context.Background(), 0, batch); err != nil {
 			t.Errorf("publishing block %d: %v", b.Number, err)
 		}
 	}

@@ -364,12 +364,14 @@ func (x *Tx) GetGasPrice() uint64 {
 	return 0
 }
 
-// Param is a word of the exchange's store that no event carried, read by call at the block.
+// Param is a word of the exchange's store that no event carried, read by call at the block; or, where read is there, at that earlier, final block.
 type Param struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Block         *Block                 `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
 	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	Value         []byte                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	Read          *Block                 `protobuf:"bytes,4,opt,name=read,proto3" json:"read,omitempty"`
+	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -425,6 +427,89 @@ func (x *Param) GetValue() []byte {
 	return nil
 }
 
+func (x *Param) GetRead() *Block {
+	if x != nil {
+		return x.Read
+	}
+	return nil
+}
+
+func (x *Param) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// Audit says that every word that rules read for a market was compared with the exchange's store at a final block.
+type Audit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Block         *Block                 `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
+	Market        []byte                 `protobuf:"bytes,2,opt,name=market,proto3" json:"market,omitempty"`
+	Read          *Block                 `protobuf:"bytes,3,opt,name=read,proto3" json:"read,omitempty"`
+	Words         uint32                 `protobuf:"varint,4,opt,name=words,proto3" json:"words,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Audit) Reset() {
+	*x = Audit{}
+	mi := &file_wire_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Audit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Audit) ProtoMessage() {}
+
+func (x *Audit) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Audit.ProtoReflect.Descriptor instead.
+func (*Audit) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Audit) GetBlock() *Block {
+	if x != nil {
+		return x.Block
+	}
+	return nil
+}
+
+func (x *Audit) GetMarket() []byte {
+	if x != nil {
+		return x.Market
+	}
+	return nil
+}
+
+func (x *Audit) GetRead() *Block {
+	if x != nil {
+		return x.Read
+	}
+	return nil
+}
+
+func (x *Audit) GetWords() uint32 {
+	if x != nil {
+		return x.Words
+	}
+	return 0
+}
+
 // BlockEnd closes the batch of one block in one partition.
 type BlockEnd struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -439,7 +524,7 @@ type BlockEnd struct {
 
 func (x *BlockEnd) Reset() {
 	*x = BlockEnd{}
-	mi := &file_wire_proto_msgTypes[5]
+	mi := &file_wire_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +536,7 @@ func (x *BlockEnd) String() string {
 func (*BlockEnd) ProtoMessage() {}
 
 func (x *BlockEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[5]
+	mi := &file_wire_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +549,7 @@ func (x *BlockEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockEnd.ProtoReflect.Descriptor instead.
 func (*BlockEnd) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{5}
+	return file_wire_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *BlockEnd) GetBlock() *Block {
@@ -514,7 +599,7 @@ type Reorg struct {
 
 func (x *Reorg) Reset() {
 	*x = Reorg{}
-	mi := &file_wire_proto_msgTypes[6]
+	mi := &file_wire_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +611,7 @@ func (x *Reorg) String() string {
 func (*Reorg) ProtoMessage() {}
 
 func (x *Reorg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[6]
+	mi := &file_wire_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +624,7 @@ func (x *Reorg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reorg.ProtoReflect.Descriptor instead.
 func (*Reorg) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{6}
+	return file_wire_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Reorg) GetAncestor() *Block {
@@ -578,7 +663,7 @@ type RangeEnd struct {
 
 func (x *RangeEnd) Reset() {
 	*x = RangeEnd{}
-	mi := &file_wire_proto_msgTypes[7]
+	mi := &file_wire_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -590,7 +675,7 @@ func (x *RangeEnd) String() string {
 func (*RangeEnd) ProtoMessage() {}
 
 func (x *RangeEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[7]
+	mi := &file_wire_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -603,7 +688,7 @@ func (x *RangeEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RangeEnd.ProtoReflect.Descriptor instead.
 func (*RangeEnd) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{7}
+	return file_wire_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RangeEnd) GetBefore() *Block {
@@ -661,7 +746,7 @@ type Correction struct {
 
 func (x *Correction) Reset() {
 	*x = Correction{}
-	mi := &file_wire_proto_msgTypes[8]
+	mi := &file_wire_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +758,7 @@ func (x *Correction) String() string {
 func (*Correction) ProtoMessage() {}
 
 func (x *Correction) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[8]
+	mi := &file_wire_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +771,7 @@ func (x *Correction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Correction.ProtoReflect.Descriptor instead.
 func (*Correction) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{8}
+	return file_wire_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Correction) GetAncestor() *Block {
@@ -728,7 +813,7 @@ type Halt struct {
 
 func (x *Halt) Reset() {
 	*x = Halt{}
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +825,7 @@ func (x *Halt) String() string {
 func (*Halt) ProtoMessage() {}
 
 func (x *Halt) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +838,7 @@ func (x *Halt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Halt.ProtoReflect.Descriptor instead.
 func (*Halt) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{9}
+	return file_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Halt) GetBlock() *Block {
@@ -780,7 +865,7 @@ type Finalized struct {
 
 func (x *Finalized) Reset() {
 	*x = Finalized{}
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -792,7 +877,7 @@ func (x *Finalized) String() string {
 func (*Finalized) ProtoMessage() {}
 
 func (x *Finalized) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -805,7 +890,7 @@ func (x *Finalized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finalized.ProtoReflect.Descriptor instead.
 func (*Finalized) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{10}
+	return file_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Finalized) GetBlock() *Block {
@@ -826,7 +911,7 @@ type Proven struct {
 
 func (x *Proven) Reset() {
 	*x = Proven{}
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +923,7 @@ func (x *Proven) String() string {
 func (*Proven) ProtoMessage() {}
 
 func (x *Proven) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +936,7 @@ func (x *Proven) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proven.ProtoReflect.Descriptor instead.
 func (*Proven) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{11}
+	return file_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Proven) GetBlock() *Block {
@@ -885,7 +970,7 @@ type Price struct {
 
 func (x *Price) Reset() {
 	*x = Price{}
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -897,7 +982,7 @@ func (x *Price) String() string {
 func (*Price) ProtoMessage() {}
 
 func (x *Price) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -910,7 +995,7 @@ func (x *Price) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Price.ProtoReflect.Descriptor instead.
 func (*Price) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{12}
+	return file_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Price) GetToken() []byte {
@@ -994,7 +1079,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1091,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1104,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{13}
+	return file_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Job) GetId() string {
@@ -1147,7 +1232,7 @@ type Evidence struct {
 
 func (x *Evidence) Reset() {
 	*x = Evidence{}
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1159,7 +1244,7 @@ func (x *Evidence) String() string {
 func (*Evidence) ProtoMessage() {}
 
 func (x *Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1172,7 +1257,7 @@ func (x *Evidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
 func (*Evidence) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Evidence) GetBlock() *Block {
@@ -1232,7 +1317,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1329,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1342,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Result) GetJobId() string {
@@ -1426,7 +1511,7 @@ type Settlement struct {
 
 func (x *Settlement) Reset() {
 	*x = Settlement{}
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1438,7 +1523,7 @@ func (x *Settlement) String() string {
 func (*Settlement) ProtoMessage() {}
 
 func (x *Settlement) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1451,7 +1536,7 @@ func (x *Settlement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settlement.ProtoReflect.Descriptor instead.
 func (*Settlement) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Settlement) GetOrderKey() []byte {
@@ -1584,7 +1669,7 @@ type Payment struct {
 
 func (x *Payment) Reset() {
 	*x = Payment{}
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1681,7 @@ func (x *Payment) String() string {
 func (*Payment) ProtoMessage() {}
 
 func (x *Payment) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1694,7 @@ func (x *Payment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payment.ProtoReflect.Descriptor instead.
 func (*Payment) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Payment) GetToken() []byte {
@@ -1662,11 +1747,18 @@ const file_wire_proto_rawDesc = "" +
 	"\x02ok\x18\b \x01(\bR\x02ok\x12\x19\n" +
 	"\bgas_used\x18\t \x01(\x04R\agasUsed\x12\x1b\n" +
 	"\tgas_price\x18\n" +
-	" \x01(\x04R\bgasPrice\"`\n" +
+	" \x01(\x04R\bgasPrice\"\xa3\x01\n" +
 	"\x05Param\x12/\n" +
 	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
-	"\x05value\x18\x03 \x01(\fR\x05value\"\xa3\x01\n" +
+	"\x05value\x18\x03 \x01(\fR\x05value\x12-\n" +
+	"\x04read\x18\x04 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x04read\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\"\x95\x01\n" +
+	"\x05Audit\x12/\n" +
+	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x16\n" +
+	"\x06market\x18\x02 \x01(\fR\x06market\x12-\n" +
+	"\x04read\x18\x03 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x04read\x12\x14\n" +
+	"\x05words\x18\x04 \x01(\rR\x05words\"\xa3\x01\n" +
 	"\bBlockEnd\x12/\n" +
 	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x18\n" +
 	"\arecords\x18\x02 \x01(\rR\arecords\x12\x16\n" +
@@ -1801,50 +1893,54 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_wire_proto_goTypes = []any{
 	(*Block)(nil),      // 0: perpkeeper.wire.v1.Block
 	(*Epoch)(nil),      // 1: perpkeeper.wire.v1.Epoch
 	(*Log)(nil),        // 2: perpkeeper.wire.v1.Log
 	(*Tx)(nil),         // 3: perpkeeper.wire.v1.Tx
 	(*Param)(nil),      // 4: perpkeeper.wire.v1.Param
-	(*BlockEnd)(nil),   // 5: perpkeeper.wire.v1.BlockEnd
-	(*Reorg)(nil),      // 6: perpkeeper.wire.v1.Reorg
-	(*RangeEnd)(nil),   // 7: perpkeeper.wire.v1.RangeEnd
-	(*Correction)(nil), // 8: perpkeeper.wire.v1.Correction
-	(*Halt)(nil),       // 9: perpkeeper.wire.v1.Halt
-	(*Finalized)(nil),  // 10: perpkeeper.wire.v1.Finalized
-	(*Proven)(nil),     // 11: perpkeeper.wire.v1.Proven
-	(*Price)(nil),      // 12: perpkeeper.wire.v1.Price
-	(*Job)(nil),        // 13: perpkeeper.wire.v1.Job
-	(*Evidence)(nil),   // 14: perpkeeper.wire.v1.Evidence
-	(*Result)(nil),     // 15: perpkeeper.wire.v1.Result
-	(*Settlement)(nil), // 16: perpkeeper.wire.v1.Settlement
-	(*Payment)(nil),    // 17: perpkeeper.wire.v1.Payment
+	(*Audit)(nil),      // 5: perpkeeper.wire.v1.Audit
+	(*BlockEnd)(nil),   // 6: perpkeeper.wire.v1.BlockEnd
+	(*Reorg)(nil),      // 7: perpkeeper.wire.v1.Reorg
+	(*RangeEnd)(nil),   // 8: perpkeeper.wire.v1.RangeEnd
+	(*Correction)(nil), // 9: perpkeeper.wire.v1.Correction
+	(*Halt)(nil),       // 10: perpkeeper.wire.v1.Halt
+	(*Finalized)(nil),  // 11: perpkeeper.wire.v1.Finalized
+	(*Proven)(nil),     // 12: perpkeeper.wire.v1.Proven
+	(*Price)(nil),      // 13: perpkeeper.wire.v1.Price
+	(*Job)(nil),        // 14: perpkeeper.wire.v1.Job
+	(*Evidence)(nil),   // 15: perpkeeper.wire.v1.Evidence
+	(*Result)(nil),     // 16: perpkeeper.wire.v1.Result
+	(*Settlement)(nil), // 17: perpkeeper.wire.v1.Settlement
+	(*Payment)(nil),    // 18: perpkeeper.wire.v1.Payment
 }
 var file_wire_proto_depIdxs = []int32{
 	0,  // 0: perpkeeper.wire.v1.Param.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 1: perpkeeper.wire.v1.BlockEnd.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 2: perpkeeper.wire.v1.Reorg.ancestor:type_name -> perpkeeper.wire.v1.Block
-	0,  // 3: perpkeeper.wire.v1.Reorg.old_tip:type_name -> perpkeeper.wire.v1.Block
-	0,  // 4: perpkeeper.wire.v1.RangeEnd.before:type_name -> perpkeeper.wire.v1.Block
-	0,  // 5: perpkeeper.wire.v1.RangeEnd.last:type_name -> perpkeeper.wire.v1.Block
-	0,  // 6: perpkeeper.wire.v1.RangeEnd.blocks:type_name -> perpkeeper.wire.v1.Block
-	0,  // 7: perpkeeper.wire.v1.Correction.ancestor:type_name -> perpkeeper.wire.v1.Block
-	0,  // 8: perpkeeper.wire.v1.Correction.old_tip:type_name -> perpkeeper.wire.v1.Block
-	0,  // 9: perpkeeper.wire.v1.Halt.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 10: perpkeeper.wire.v1.Finalized.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 11: perpkeeper.wire.v1.Proven.block:type_name -> perpkeeper.wire.v1.Block
-	14, // 12: perpkeeper.wire.v1.Job.evidence:type_name -> perpkeeper.wire.v1.Evidence
-	0,  // 13: perpkeeper.wire.v1.Evidence.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 14: perpkeeper.wire.v1.Result.block:type_name -> perpkeeper.wire.v1.Block
-	16, // 15: perpkeeper.wire.v1.Result.settlement:type_name -> perpkeeper.wire.v1.Settlement
-	17, // 16: perpkeeper.wire.v1.Settlement.returned:type_name -> perpkeeper.wire.v1.Payment
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	0,  // 1: perpkeeper.wire.v1.Param.read:type_name -> perpkeeper.wire.v1.Block
+	0,  // 2: perpkeeper.wire.v1.Audit.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 3: perpkeeper.wire.v1.Audit.read:type_name -> perpkeeper.wire.v1.Block
+	0,  // 4: perpkeeper.wire.v1.BlockEnd.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 5: perpkeeper.wire.v1.Reorg.ancestor:type_name -> perpkeeper.wire.v1.Block
+	0,  // 6: perpkeeper.wire.v1.Reorg.old_tip:type_name -> perpkeeper.wire.v1.Block
+	0,  // 7: perpkeeper.wire.v1.RangeEnd.before:type_name -> perpkeeper.wire.v1.Block
+	0,  // 8: perpkeeper.wire.v1.RangeEnd.last:type_name -> perpkeeper.wire.v1.Block
+	0,  // 9: perpkeeper.wire.v1.RangeEnd.blocks:type_name -> perpkeeper.wire.v1.Block
+	0,  // 10: perpkeeper.wire.v1.Correction.ancestor:type_name -> perpkeeper.wire.v1.Block
+	0,  // 11: perpkeeper.wire.v1.Correction.old_tip:type_name -> perpkeeper.wire.v1.Block
+	0,  // 12: perpkeeper.wire.v1.Halt.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 13: perpkeeper.wire.v1.Finalized.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 14: perpkeeper.wire.v1.Proven.block:type_name -> perpkeeper.wire.v1.Block
+	15, // 15: perpkeeper.wire.v1.Job.evidence:type_name -> perpkeeper.wire.v1.Evidence
+	0,  // 16: perpkeeper.wire.v1.Evidence.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 17: perpkeeper.wire.v1.Result.block:type_name -> perpkeeper.wire.v1.Block
+	17, // 18: perpkeeper.wire.v1.Result.settlement:type_name -> perpkeeper.wire.v1.Settlement
+	18, // 19: perpkeeper.wire.v1.Settlement.returned:type_name -> perpkeeper.wire.v1.Payment
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -1858,7 +1954,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

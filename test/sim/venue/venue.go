@@ -85,7 +85,8 @@ func (v *Venue) Ground() []perp.Row {
 	}
 	for _, m := range v.markets {
 		factor := perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", m.MarketToken.Hash())
-		rows = append(rows, m, perp.Parameter{Key: factor, Value: minCollateralFactor.Bytes32()})
+		audit := perp.MarketValue{Measure: perp.WordsAudited, Scope: m.MarketToken.Hash(), Value: perp.U64(1).Int()}
+		rows = append(rows, m, audit, perp.Parameter{Key: factor, Value: minCollateralFactor.Bytes32()})
 	}
 	return rows
 }

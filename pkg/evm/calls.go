@@ -1,0 +1,100 @@
+package evm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"perpkeeper/pkg/chain"
+)
+
+// CallResult is the output of one of several messages, or why there is none.
+type CallResult struct {
+	Out []byte
+	Err error
+}
+
+// Calls executes messages to one contract on the state after a block, named by its hash, and returns their outputs in the same order. They are sent in
+// batches of a size that each endpoint is known to take, one after the other. A message that an endpoint answers with an error while it answers others is
+// asked again alone, of whoever answers it. The error is for what keeps any of them from being answered; NoState(err) where no node has that state.
+func (r Reader) Calls(ctx context.Context, to chain.Address, data [][]byte, block chain.Hash) ([]CallResult, error) {
+	all := make([]CallResult, 0, len(data))
+	for len(all) < len(data) {
+		rest := data[len(all):]
+		answers, err := eachInTurn(ctx, r, Everything, func(e *endpoint) ([]CallResult, error) { return e.calls(ctx, to, rest, block) })
+		if err != nil {
+			return nil, fmt.Errorf("calling %s %d times at block %s: %w", to, len(data), block, err)
+		}
+		for i := range answers {
+			if answers[i].Err != nil {
+				answers[i].Out, answers[i].Err = r.Call(ctx, to, rest[i], block)
+			}
+		}
+		all = append(all, answers...)
+	}
+	return all, nil
+}
+
+// calls sends the first messages to one endpoint, fewer each time it does not answer.
+func (e *endpoint) calls(ctx context.Context, to chain.Address, data [][]byte, block chain.Hash) ([]CallResult, error) {
+	for {
+		n := min(len(data), e.batchSize())
+		answers, err := e.callBatch(ctx, to, data[:n], block)
+		if err == nil {
+			e.batchWorked(n)
+			return answers, nil
+		}
+		if n == 1 || NoState(err) || !mayBeTooLong(err) || ctx.Err() != nil {
+			return nil, err
+		}
+		e.batchRefused(n)
+	}
+}
+
+// callBatch is one request. It fails if none of the messages was answered.
+func (e *endpoint) callBatch(ctx context.Context, to chain.Address, data [][]byte, block chain.Hash) ([]CallResult, error) {
+	if len(data) == 1 {
+		out, err := put(ctx, e, scalar[hexBytes](methodCall, callArg{To: to, Data: data[0]}, blockArg{block}))
+		if _, reverted := RevertData(err); err != nil && !reverted {
+			return nil, err
+		}
+		return []CallResult{{out, err}}, nil
+	}
+	raws := make([]json.RawMessage, len(data))
+	calls := make([]rpc.BatchElem, len(data))
+	for i := range calls {
+		calls[i] = rpc.BatchElem{Method: methodCall, Args: []any{callArg{To: to, Data: data[i]}, blockArg{block}}, Result: &raws[i]}
+	}
+	err := e.exchange(ctx, labelCalls, func(ctx context.Context, c *connection) error {
+		if err := c.BatchCallContext(ctx, calls); err != nil {
+			return err
+		}
+		for _, call := range calls {
+			if _, reverted := RevertData(call.Error); call.Error == nil || reverted {
+				return nil
+			}
+		}
+		return calls[0].Error
+	})
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]CallResult, len(data))
+	for i := range answers {
+		answers[i] = readCall(raws[i], calls[i].Error)
+	}
+	return answers, nil
+}
+
+func readCall(raw json.RawMessage, err error) CallResult {
+	if err != nil {
+		return CallResult{Err: err}
+	}
+	var out hexBytes
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return CallResult{Err: malformed("reading the answer: %v", err)}
+	}
+	return CallResult{Out: out}
+}

@@ -1,0 +1,196 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/wire"
+)
+
+// errNotFinal says that the chain is not as far as an audit wants to look.
+var errNotFinal = errors.New("no block to audit is final yet")
+
+// auditWords compares the words that rules read with the chain: when this tenure has caught up with the head, when a market appears, after a reorg has taken
+// back what was said, and every interval. It never holds up publishing, and never ends the tenure: what cannot be read is tried again, ever more rarely.
+func (t *tenure) auditWords(ctx context.Context) error {
+	select {
+	case <-t.caughtUp:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	tries := retry.New(retry.Policy{Initial: time.Second, Max: time.Minute})
+	waited := time.Duration(0)
+	for tries.Next(ctx) {
+		err := t.auditOnce(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, errNotFinal):
+			if waited += notFinalPause; waited > notFinalPatience {
+				t.status.audited(fmt.Errorf("%w (a node of chain.urls must say what is final)", err))
+			}
+			if !t.rests(ctx, notFinalPause) {
+				return context.Cause(ctx)
+			}
+			tries.Reset()
+		case err != nil:
+			t.status.audited(err)
+			t.metrics.auditFailures.Inc()
+			t.log.Warn().Err(err).Msg("the words of the exchange's DataStore could not all be compared with the chain; trying again")
+			tries.Failed(err)
+		default:
+			waited = 0
+			t.status.audited(nil)
+			if !t.rests(ctx, t.cfg.Scanner.AuditInterval) {
+				return context.Cause(ctx)
+			}
+			tries.Reset()
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// notFinalPause is how often the final block is asked for while an audit waits for it.
+const notFinalPause = 250 * time.Millisecond
+
+// notFinalPatience is after which time readiness says that an audit waits for a final block.
+const notFinalPatience = time.Minute
+
+// rests waits for a time, or less if an audit is asked for meanwhile. It is false when ctx has ended.
+func (t *tenure) rests(ctx context.Context, how time.Duration) bool {
+	timer := time.NewTimer(how)
+	defer timer.Stop()
+	wake := t.words.wake
+	if how == notFinalPause {
+		wake = nil // what asks for an audit cannot make a block final
+	}
+	select {
+	case <-timer.C:
+	case <-wake:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// auditOnce reads every word at the final block and offers what differs. The error names words that could not be read; the markets they concern stay without an
+// audit, the others have theirs.
+func (t *tenure) auditOnce(ctx context.Context) error {
+	final, may := t.words.begin(t.first)
+	if !may {
+		return errNotFinal
+	}
+	a, err := t.collector.store.audit(ctx, t.cfg.Scanner.Params, final)
+	if err != nil {
+		return auditError(err, final)
+	}
+	var differing []wire.Param
+	for i, w := range a.words {
+		if a.answers[i].err == nil && t.words.differ(w.Key, a.answers[i].value, final.Number) {
+			differing = append(differing, wire.Param{Key: w.Key, Value: a.answers[i].value, Read: final, Name: w.Name})
+		}
+	}
+	passed, held := a.passed()
+	t.words.offer(differing, passed)
+	t.metrics.audited(a, len(held))
+	t.log.Info().Uint64("block", final.Number).Int("words", len(a.words)).Int("said", len(differing)).Int("markets", len(passed)).Int("held", len(held)).
+		Msg("the words of the exchange's DataStore were compared with the chain")
+	return a.problem(held)
+}
+
+// auditError says what to do about words that cannot be read at all.
+func auditError(err error, final chain.BlockRef) error {
+	if evm.NoState(err) {
+		return fmt.Errorf("no endpoint has the state of the final block %d (name one in chain.urls that keeps the states of the last minutes): %w", final.Number, err)
+	}
+	return fmt.Errorf("reading the words at the final block %d (ask another node: chain.urls): %w", final.Number, err)
+}
+
+// audit is what the DataStore holds at a final block.
+type audit struct {
+	read    chain.BlockRef
+	markets []perp.Market
+	words   []perp.Word
+	answers []answer // of each word
+}
+
+// audit reads every word of the catalogue and every configured one.
+func (d dataStore) audit(ctx context.Context, params []Param, block chain.BlockRef) (a audit, err error) {
+	a.read = block
+	if a.markets, err = d.markets(ctx, block); err != nil {
+		return a, err
+	}
+	if a.words, err = wordsToAudit(params, a.markets); err != nil {
+		return a, err
+	}
+	a.answers, err = d.read(ctx, a.words, block)
+	return a, err
+}
+
+// wordsToAudit lists the words of an audit, each once.
+func wordsToAudit(params []Param, markets []perp.Market) ([]perp.Word, error) {
+	words := perp.Words(markets)
+	for _, p := range params {
+		more, err := p.listed(markets)
+		if err != nil {
+			return nil, err
+		}
+		words = append(words, more...)
+	}
+	seen := map[chain.Hash]bool{}
+	once := words[:0]
+	for _, w := range words {
+		if !seen[w.Key] {
+			seen[w.Key] = true
+			once = append(once, w)
+		}
+	}
+	return once, nil
+}
+
+// passed returns the markets of which every word could be read, and the others.
+func (a audit) passed() (passed []wire.Audit, held []chain.Address) {
+	for _, m := range a.markets {
+		count, failed := uint32(0), false
+		for i, w := range a.words {
+			if w.Concerns(m) {
+				count++
+				failed = failed || a.answers[i].err != nil
+			}
+		}
+		if failed {
+			held = append(held, m.MarketToken)
+			continue
+		}
+		passed = append(passed, wire.Audit{Market: m.MarketToken, Read: a.read, Words: count})
+	}
+	return passed, held
+}
+
+// unread counts the words that could not be read, and says why the first could not.
+func (a audit) unread() (count int, first error) {
+	for i, one := range a.answers {
+		if one.err == nil {
+			continue
+		}
+		if count++; count == 1 {
+			first = fmt.Errorf("%s: %w", nameOf(a.words[i]), one.err)
+		}
+	}
+	return count, first
+}
+
+// problem is what stays to be done.
+func (a audit) problem(held []chain.Address) error {
+	count, first := a.unread()
+	if count == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d words could not be read at the final block %d, and no job of %d markets is sent until they were, unless an earlier audit has passed "+
+		"(ask another node: chain.urls): %w", count, len(a.words), a.read.Number, len(held), first)
+}

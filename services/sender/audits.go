@@ -1,0 +1,74 @@
+package sender
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+)
+
+// audits knows of which markets every word that rules read was compared with the chain. Until then a verdict may rest on a word that is not what the chain has,
+// and nothing is sent. That it was done once stands in the state, also over restarts; how long ago, the scanner watches. It is safe for concurrent use.
+type audits struct {
+	state marketValues
+
+	mu         sync.Mutex
+	generation uint32 // of the state that passed is of
+	passed     map[chain.Address]bool
+}
+
+// marketValues looks up single measures of markets.
+type marketValues interface {
+	MarketValue(ctx context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error)
+}
+
+// ask lets a job go on if every market that concerns it was audited: its own, and those it swaps in.
+func (a *audits) ask(ctx context.Context, j job.Job, others []chain.Address) (verdict, error) {
+	for _, market := range slices.Concat([]chain.Address{j.Market}, others) {
+		if market.IsZero() {
+			continue
+		}
+		passed, err := a.has(ctx, market, j.Evidence.Generation)
+		if err != nil {
+			return verdict{}, fmt.Errorf("asking whether the words of market %s were audited: %w", market, err)
+		}
+		if !passed {
+			return wait(fmt.Sprintf("the words of market %s have not been compared with the chain yet (the scanner's readiness says what is in the way)", market)), nil
+		}
+	}
+	return verdict{}, nil
+}
+
+// has tells whether a market was audited. What once was is not asked for again: only a reorg beneath the final block would take it back.
+func (a *audits) has(ctx context.Context, market chain.Address, generation uint32) (bool, error) {
+	if a.known(market, generation) {
+		return true, nil
+	}
+	found, err := a.state.MarketValue(ctx, perp.AuditKey(market).Key)
+	// The words stand in earlier blocks, which every partition has reached where the watermark is not below the audit's.
+	if err != nil || !found.Known || found.At.Number < found.Row.Stamp.Block {
+		return false, err
+	}
+	a.note(market, generation)
+	return true, nil
+}
+
+func (a *audits) known(market chain.Address, generation uint32) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.generation == generation && a.passed[market]
+}
+
+func (a *audits) note(market chain.Address, generation uint32) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.generation != generation || a.passed == nil {
+		a.generation, a.passed = generation, map[chain.Address]bool{}
+	}
+	a.passed[market] = true
+}
