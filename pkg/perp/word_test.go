@@ -83,7 +83,7 @@ func TestRulesReadWhatTheCatalogueLists(t *testing.T) {
 // noParameters are names that stand in the code and are no setting that a rule reads.
 var noParameters = []string{
 	"VIRTUAL_INVENTORY_FOR_SWAPS", "VIRTUAL_INVENTORY_FOR_POSITIONS", "VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS", // measures that events carry
-	"ACCOUNT", "MARKET_LIST", "INDEX_TOKEN", "LONG_TOKEN", "SHORT_TOKEN", // what orders and markets are
+	"ACCOUNT", "MARKET_LIST", "INDEX_TOKEN", "LONG_TOKEN", "SHORT_TOKEN", "ATOMIC_SWAP_FEE_TYPE", // what orders, markets and fees are
 }
 
 // A name that any code of the keeper makes a key of is in the catalogue, or named above: who adds a read adds it there.
