@@ -207,7 +207,7 @@ func TestSwapsPassOverNone(t *testing.T) {
 		twin := map[chain.Hash]perp.Order{}
 		paths := [][]chain.Address{{ethMarket.MarketToken}, {btcMarket.MarketToken}, {ethMarket.MarketToken, btcMarket.MarketToken},
 			{btcMarket.MarketToken, ethMarket.MarketToken}, {ethMarket.MarketToken, ethMarket.MarketToken}, {{99}}, {}}
-		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+		for range rapid.IntRange(1, 10).Draw(t, "steps") {
 			for range rapid.IntRange(0, 3).Draw(t, "orders") {
 				key := chain.Hash{byte(rapid.IntRange(0, 12).Draw(t, "order"))}
 				if rapid.IntRange(0, 5).Draw(t, "goes") == 0 {
