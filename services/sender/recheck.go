@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/txm"
 )
@@ -109,7 +110,24 @@ func (r recheck) prepare(j job.Job, terms terms, failed uint32) (call, verdict) 
 	if err != nil {
 		return call{}, end(job.Refused, err.Error())
 	}
-	return call{to: to, data: data, gas: r.gas.limit(j, terms.work, failed)}, verdict{}
+	c := call{to: to, data: data, gas: r.gas.limit(j, terms.work, failed)}
+	if j.Kind == job.Order && !terms.first {
+		c.rehearsal = gmx.SimulateExecuteOrder(j.Key, simulatedOf(reports))
+	}
+	return c, verdict{}
+}
+
+// simulatedOf are reports as a rehearsal takes them.
+func simulatedOf(reports []price.Report) (p gmx.SimulatedPrices) {
+	for n, r := range reports {
+		p.Tokens, p.Prices = append(p.Tokens, r.Token), append(p.Prices, perp.Price{Min: r.Min, Max: r.Max})
+		if second := r.Second(); n == 0 {
+			p.From, p.To = second, second
+		} else {
+			p.From, p.To = min(p.From, second), max(p.To, second)
+		}
+	}
+	return p
 }
 
 func setOf(reports []price.Report) (set gmx.SetPrices) {

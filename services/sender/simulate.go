@@ -28,14 +28,14 @@ const gasTries = 3
 
 // simulate makes a call for nothing, and makes it again at once with more gas while that is what it wants. It returns an error where nobody could be asked.
 //
-// A call that would have the venue cancel or freeze the order succeeds, and is sent: withholding it would lock the user's funds until the order expires. One
-// that every node answers with an error of its own waits like any other: as a failure it would be tried for ever, and before all that is less urgent.
+// A call that would have the venue cancel or freeze the order succeeds. Where an order cannot wait it is sent: withholding it would lock the user's funds until
+// the order expires. Where it can, it is rehearsed as well. A call that every node answers with an error of its own waits like any other: as a failure it would be tried for ever, and before all that is less urgent.
 func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c call) (o opinion, err error) {
 	o.gas = c.gas
 	for try := 1; ; try++ {
 		failure := node.Simulate(ctx, r.from, c.to, c.data, o.gas, perp.Uint{})
 		if failure == nil {
-			return opinion{gas: o.gas}, nil
+			return r.rehearse(ctx, node, c, opinion{gas: o.gas})
 		}
 		a, answered := answerIn(failure)
 		if !answered {
@@ -52,6 +52,27 @@ func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c call
 		r.log.Info().Str("job", j.ID).Uint64("gas", o.gas).Uint64("raised", more).Str("reason", o.verdict.reason).Msg("the simulated call wants more gas")
 		o.gas = more
 	}
+}
+
+// rehearse asks what a call that succeeds would do to an order that may wait: where its terms cannot be met, for want of output or at too bad a price, the
+// venue freezes it at its owner's cost. Such an order waits. What the contracts do not say in so many words, as those that cannot rehearse, holds nothing back.
+func (r recheck) rehearse(ctx context.Context, node simulator, c call, o opinion) (opinion, error) {
+	if c.rehearsal == nil {
+		return o, nil
+	}
+	failure := node.Simulate(ctx, r.from, c.to, c.rehearsal, o.gas, perp.Uint{})
+	if failure == nil {
+		return o, nil
+	}
+	a, answered := answerIn(failure)
+	if !answered {
+		return o, failure
+	}
+	if cause := a.revert; cause.Class == gmx.CancelsOrFreezes || cause.Name == "DisabledMarket" {
+		o.from, _ = evm.Answered(failure)
+		o.verdict = odd("sent now, the venue would freeze the order: " + cause.Error())
+	}
+	return o, nil
 }
 
 // answer is what a node said of a call that did not succeed.

@@ -31,6 +31,8 @@ type call struct {
 	to   chain.Address
 	data []byte
 	gas  uint64
+	// rehearsal is the call of the same contract that tells whether the venue would execute an order that may wait; nil for everything else.
+	rehearsal []byte
 }
 
 // verdict is what a stage decided. The zero verdict lets the task go on.
