@@ -101,8 +101,10 @@ func TestOrders(t *testing.T) {
 		"unknown market on its path": {order(perp.MarketIncrease, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{{99}} }), "is not known"},
 		"limit swap, without the role": {order(perp.LimitSwap, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} }),
 			"does not hold the frozen-order role"},
-		"price worse than acceptable": {order(perp.LimitIncrease, 4600, func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(4499) }),
-			"the venue would freeze the order"},
+		"price worse than acceptable": {order(perp.LimitIncrease, 4600, func(o *perp.Order) {
+			o.AcceptablePrice, o.SizeDeltaUsd = dollarsPerEther(4499), perp.One
+		}), "the venue would freeze the order"},
+		"collateral alone, at any price":             {order(perp.LimitIncrease, 4600, func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(4499) }), ""},
 		"market order worse than acceptable is sent": {order(perp.MarketIncrease, 0, func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(1) }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

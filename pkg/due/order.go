@@ -64,9 +64,8 @@ func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) 
 	if !perp.Triggered(o, index.Price) {
 		return d.not("the price of %s is %s to %s and does not meet the trigger %s", market.IndexToken, index.Min, index.Max, o.TriggerPrice)
 	}
-	if !perp.Acceptable(o, index.Price) {
-		return d.not("the price of %s is %s to %s, worse than the acceptable price %s: the venue would freeze the order",
-			market.IndexToken, index.Min, index.Max, o.AcceptablePrice)
+	if why := m.unfillable(o, position, index); why != nil {
+		return d.not("the venue would freeze the order: %v", why)
 	}
 	if o.OrderType.IsIncrease() && (len(o.SwapPath) > 0 || !o.MinOutputAmount.IsZero()) {
 		if err := m.collateral(o, market, d.Job.Tokens); err != nil {

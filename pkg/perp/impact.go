@@ -87,31 +87,41 @@ func (c *impactCurve) potential(distance Uint, direction int) Uint {
 	return ApplyFactor(applyExponent(distance, c.exponent[direction]), c.factor[direction])
 }
 
-// ofClosing is the impact of closing a whole position and whether that improves the balance (PositionPricingUtils.getPriceImpactUsd): by the
-// market's own sides or, when that is a charge, by the virtual inventory if it charges more.
+// ofClosing is the impact of closing a whole position and whether that improves the balance.
 func (c *impactCurve) ofClosing(p *Position) (usd Int, improves bool) {
-	delta := p.SizeInUsd
+	return c.ofTrade(p.IsLong, false, p.SizeInUsd, p.SizeInTokens)
+}
+
+// ofTrade is the impact of adding to a side, or taking off it, and whether that improves the balance (PositionPricingUtils.getPriceImpactUsd): by the market's own
+// sides or, when that is a charge, by the virtual inventory if it charges more.
+func (c *impactCurve) ofTrade(isLong, adds bool, sizeUsd, sizeInTokens Uint) (usd Int, improves bool) {
+	delta := sizeUsd
 	if c.inTokens {
-		delta = p.SizeInTokens.Int().Mul(c.middle.Int()).Uint()
+		delta = sizeInTokens.Int().Mul(c.middle.Int()).Uint()
 	}
-	usd, improves = c.between(c.sides, c.now, p.IsLong, delta)
+	usd, improves = c.between(c.sides, c.now, isLong, adds, delta)
 	if usd.Sign() >= 0 || c.virtual == nil {
 		return usd, improves
 	}
-	// Both sides are lifted by what goes off one of them, so that it cannot go below zero; their distance stays.
-	lifted := [2]Uint{c.virtual.sides[0].Add(delta), c.virtual.sides[1].Add(delta)}
-	if virtual, improvesVirtual := c.between(lifted, c.virtual.now, p.IsLong, delta); virtual.Less(usd) {
+	sides := c.virtual.sides
+	if !adds { // both sides are lifted by what goes off one of them, so that it cannot go below zero; their distance stays
+		sides = [2]Uint{sides[0].Add(delta), sides[1].Add(delta)}
+	}
+	if virtual, improvesVirtual := c.between(sides, c.virtual.now, isLong, adds, delta); virtual.Less(usd) {
 		return virtual, improvesVirtual
 	}
 	return usd, improves
 }
 
-// between is PositionPricingUtils._getPriceImpactUsd for taking delta off a side. A side smaller than delta ends at zero
+// between is PositionPricingUtils._getPriceImpactUsd for adding delta to a side or taking it off. A side smaller than what is taken off ends at zero
 // (getNextOpenInterestParams). Trades that turn the balance over are rewarded for the way to it and charged for the way beyond it.
-func (c *impactCurve) between(sides [2]Uint, now spread, isLong bool, delta Uint) (usd Int, improves bool) {
+func (c *impactCurve) between(sides [2]Uint, now spread, isLong, adds bool, delta Uint) (usd Int, improves bool) {
 	next := sides
-	own := &next[index(isLong)]
-	*own = own.Sub(delta.Min(*own))
+	if own := &next[index(isLong)]; adds {
+		*own = own.Add(delta)
+	} else {
+		*own = own.Sub(delta.Min(*own))
+	}
 	after := distance(next[0], next[1])
 	improves = after.Less(now.distance)
 	long, short := index(true), index(false)

@@ -64,8 +64,8 @@ func clampSeconds(t Uint) uint64 {
 	return 1 << 62
 }
 
-// Acceptable reports whether an index price alone, before any price impact, is within an order's acceptable price (BaseOrderUtils.
-// getExecutionPriceForIncrease and …ForDecrease compare the execution price with it). Swaps have none.
+// Acceptable reports whether a price is within an order's acceptable price. The contract compares the execution price with it, see [Terms.ExecutionPrice]; an
+// index price alone is one without any impact. Swaps have none (BaseOrderUtils.getExecutionPriceForIncrease and …ForDecrease).
 //
 //	          long                short
 //	increase  max <= acceptable   min >= acceptable
