@@ -67,6 +67,21 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 	return p, nil
 }
 
+// Health is nil, or says why the database cannot be asked. It is what readiness should ask.
+func (db *DB) Health(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, db.cfg.ConnectTimeout, fmt.Errorf("the database has not answered for %s", db.cfg.ConnectTimeout))
+	defer cancel()
+	if _, err := db.pool.Exec(ctx, selectNothing.sql()); err != nil {
+		if late := context.Cause(ctx); late != nil {
+			err = late
+		}
+		return fmt.Errorf("asking the database: %w", err)
+	}
+	return nil
+}
+
+var selectNothing = register("nothing", `SELECT`)
+
 // Close waits for connections in use and closes all.
 func (db *DB) Close() { db.pool.Close() }
 

@@ -1,12 +1,14 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 )
 
-// version is set at link time: -ldflags "-X perpkeeper/pkg/service.version=v1.2.3".
-var version string
+// version and revision are set at link time, where the toolchain finds no repository, as in an image's build:
+// -ldflags "-X perpkeeper/pkg/service.version=v1.2.3 -X perpkeeper/pkg/service.revision=4670f3e".
+var version, revision string
 
 // Build says which program is running.
 type Build struct {
@@ -20,7 +22,7 @@ type Build struct {
 
 // ReadBuild reads what the linker and the toolchain have put into the binary.
 func ReadBuild(service string) Build {
-	b := Build{Service: service, Version: version}
+	b := Build{Service: service, Version: version, Revision: revision}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -32,7 +34,7 @@ func ReadBuild(service string) Build {
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
-			b.Revision = s.Value
+			b.Revision = cmp.Or(revision, s.Value)
 		case "vcs.time":
 			b.Time = s.Value
 		case "vcs.modified":

@@ -17,6 +17,15 @@ import (
 	"github.com/rs/zerolog"
 )
 
+// What one request may take. A profile of half a minute and a scrape of a busy process fit; a client that dawdles, or never says anything, is cut off.
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 10 * time.Second
+	writeTimeout  = time.Minute
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
+)
+
 // pageGrace is how long open requests may take to end once everything else has stopped.
 const pageGrace = 500 * time.Millisecond
 
@@ -33,8 +42,8 @@ func (sh *Shell) serve(s HTTPSettings) error {
 	server := &http.Server{
 		Handler:           sh.mux,
 		BaseContext:       func(net.Listener) context.Context { return sh.Context() }, // A page that streams ends with the process.
-		ReadHeaderTimeout: 5 * time.Second,
-		ErrorLog:          stdlog.New(errorLog{sh.Log}, "", 0),
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: stdlog.New(errorLog{sh.Log}, "", 0),
 	}
 	served := make(chan struct{})
 	go func() {

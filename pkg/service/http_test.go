@@ -88,6 +88,9 @@ func TestReadyzNamesEveryFailingCondition(t *testing.T) {
 	kafka.OK()
 	head.Fail("lag of 12 blocks")
 	want(503, "head: lag of 12 blocks\n")
+	if _, body := get(t, sh.Addr(), "/metrics"); !strings.Contains(body, "perpkeeper_ready{condition=") {
+		t.Errorf("no metric says what /readyz says: %s", body)
+	}
 	if status, body := get(t, sh.Addr(), "/readyz?format=json"); status != 503 ||
 		body != `{"ready":false,"conditions":[{"name":"process","ok":true},{"name":"kafka","ok":true},{"name":"head","ok":false,"reason":"lag of 12 blocks"}]}`+"\n" {
 		t.Errorf("readyz as JSON answers %d %s", status, body)

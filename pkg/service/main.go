@@ -160,13 +160,14 @@ func (p *program) help(w io.Writer, set *config.Set) error {
 	}
 	fmt.Fprintf(&b, "Usage: %s [flags]%s\n", p.name, strings.TrimRight(" "+p.usage, " "))
 	b.WriteString(`
-  --config FILE    read settings from a TOML file
+  --config FILE    read settings from a TOML file; several may be named, each wins over those before it (else PERPKEEPER_CONFIG, separated by commas)
   --print-config   print the configuration in force as TOML, secrets masked, and exit
   --print-metrics  print the metrics of this program as rows of a markdown table and exit
   --version        print the version and exit
   --help           print this and exit
 
 Every setting below can be given in the file, in the environment or as a flag. The environment wins over the file, a flag over both.
+A secret can be read from a file of its own: key_file in place of key, NAME_FILE in place of NAME.
 `)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
@@ -177,6 +178,7 @@ Every setting below can be given in the file, in the environment or as a flag. T
 func (p *program) printMetrics(w io.Writer) error {
 	rows, err := Catalogue(func(reg prometheus.Registerer) {
 		registerBuild(reg, ReadBuild(p.name))
+		newReadyGauge(reg)
 		for _, register := range p.metrics {
 			register(reg)
 		}

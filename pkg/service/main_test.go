@@ -255,7 +255,7 @@ func TestBadConfigurationPrintsEveryProblemAndStartsNothing(t *testing.T) {
 			`scanner: http.listen: "8080" is not an address (write host:port, such as 0.0.0.0:8080) [--http.listen]`,
 		}},
 		{[]string{"start"}, []string{"scanner: unexpected argument (settings are written --section.key=value; --help lists them)"}},
-		{[]string{"--config=absent.toml"}, []string{"scanner: absent.toml: no such file or directory (check --config)"}},
+		{[]string{"--config=absent.toml"}, []string{"scanner: absent.toml: no such file or directory (check --config and PERPKEEPER_CONFIG)"}},
 	} {
 		if got := run(t, "example", c.args...).exits(service.ExitConfig); strings.Join(got, "\n") != strings.Join(c.want, "\n") {
 			t.Errorf("%q prints\n%s\nwant\n%s", c.args, strings.Join(got, "\n"), strings.Join(c.want, "\n"))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 )
 
@@ -13,6 +14,7 @@ import (
 type Condition struct {
 	name string
 	log  zerolog.Logger
+	held prometheus.Gauge
 
 	mu     sync.Mutex
 	reason string // why it does not hold; empty when it does
@@ -58,6 +60,7 @@ func (c *Condition) set(reason string) {
 	c.mu.Lock()
 	before := c.reason
 	c.reason = reason
+	c.held.Set(oneIf(reason == ""))
 	c.mu.Unlock()
 	switch {
 	case before == reason:
@@ -68,10 +71,26 @@ func (c *Condition) set(reason string) {
 	}
 }
 
+func oneIf(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}
+
 func (c *Condition) why() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.reason
+}
+
+// newReadyGauge makes the metric of what /readyz says.
+func newReadyGauge(reg prometheus.Registerer) *prometheus.GaugeVec {
+	held := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "perpkeeper_ready", Help: "1 while a condition of readiness holds, 0 while it does not; /readyz says why.",
+	}, []string{"condition"})
+	reg.MustRegister(held)
+	return held
 }
 
 // ownCondition is the shell's: it holds from the return of the start function until the process is to stop.
@@ -87,6 +106,7 @@ type verdict struct {
 // readiness is all the conditions of a process, in the order of their registration.
 type readiness struct {
 	log      zerolog.Logger
+	held     *prometheus.GaugeVec // by condition
 	stopping func() bool
 
 	mu         sync.Mutex
@@ -100,7 +120,8 @@ func (r *readiness) condition(name string) *Condition {
 	if i := slices.IndexFunc(r.conditions, func(c *Condition) bool { return c.name == name }); i >= 0 {
 		return r.conditions[i]
 	}
-	c := &Condition{name: name, log: r.log, reason: "starting"}
+	c := &Condition{name: name, log: r.log, held: r.held.WithLabelValues(name), reason: "starting"}
+	c.held.Set(0)
 	r.conditions = append(r.conditions, c)
 	return c
 }

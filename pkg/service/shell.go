@@ -66,6 +66,7 @@ func newShell(ctx context.Context, o Options) *Shell {
 	sh.ready.stopping = func() bool { return sh.Context().Err() != nil }
 	sh.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerBuild(sh.Registry, ReadBuild(o.Name))
+	sh.ready.held = newReadyGauge(sh.Registry)
 	return sh
 }
 

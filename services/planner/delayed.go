@@ -3,8 +3,6 @@ package planner
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,7 +17,7 @@ import (
 
 // startDelayed adds the scanner of delayed jobs to the process. Every planner scans; the rows decide who does what.
 func startDelayed(sh *service.Shell, cfg Config, db *pg.DB, loop chan<- rearm) {
-	scanner := newDelayed(cfg, delayed.NewMetrics(sh.Registry), sh.Log, db, handOut(loop))
+	scanner := newDelayed(cfg, service.Node(sh.Context()), delayed.NewMetrics(sh.Registry), sh.Log, db, handOut(loop))
 	sh.Go("delayed", func(ctx context.Context) error { return runDelayed(ctx, scanner, db) })
 }
 
@@ -27,7 +25,7 @@ func startDelayed(sh *service.Shell, cfg Config, db *pg.DB, loop chan<- rearm) {
 func registerDelayed(reg prometheus.Registerer) { delayed.NewMetrics(reg) }
 
 // newDelayed makes the scanner with every kind there is.
-func newDelayed(cfg Config, metrics *delayed.Metrics, log zerolog.Logger, db *pg.DB, hand delayed.HandOut) *delayed.Scanner {
+func newDelayed(cfg Config, node string, metrics *delayed.Metrics, log zerolog.Logger, db *pg.DB, hand delayed.HandOut) *delayed.Scanner {
 	store := db.Delayed()
 	kinds := []delayed.Kind{
 		delayed.Commissions{}, delayed.Rearm{HandOut: hand}, delayed.NewExpiries(metrics, log), delayed.Reports{Log: log},
@@ -35,16 +33,7 @@ func newDelayed(cfg Config, metrics *delayed.Metrics, log zerolog.Logger, db *pg
 	sources := []delayed.Source{
 		delayed.Bookings(db.Wallets(), cfg.Keeper.ChainID, cfg.Commission), store.Rearmings(), store.Expiries(), store.Reports(),
 	}
-	return delayed.NewScanner(cfg.Delayed, scannerName(), store, kinds, sources, metrics, log)
-}
-
-// scannerName tells this process from others of the keeper, for operators.
-func scannerName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s-%d", host, os.Getpid())
+	return delayed.NewScanner(cfg.Delayed, node, store, kinds, sources, metrics, log)
 }
 
 // runDelayed scans as soon as the database can be worked with.

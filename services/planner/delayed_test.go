@@ -115,7 +115,7 @@ func TestScannerOfAPlanner(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Commission = delayed.CommissionConfig{Agents: []delayed.Agent{{Agent: "ann", Signers: []chain.Address{signer}}}}
 	var text strings.Builder
-	s := newDelayed(cfg, delayed.NewMetrics(prometheus.NewRegistry()), zerolog.New(&text), db, func(context.Context, job.Job) (bool, error) { return true, nil })
+	s := newDelayed(cfg, "test", delayed.NewMetrics(prometheus.NewRegistry()), zerolog.New(&text), db, func(context.Context, job.Job) (bool, error) { return true, nil })
 	for range 2 { // what a source added may fall due after the scan began
 		if _, err := s.Scan(t.Context()); err != nil {
 			t.Fatal(err)

@@ -70,6 +70,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	p := New(cfg, sh.Log, NewMetrics(sh.Registry), client, db)
 	p.stateReady, p.jobsReady = sh.Ready("state"), sh.Ready("jobs")
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
+	sh.Watch("postgres", db.Health)
 	sh.Go("plan", func(ctx context.Context) error { return p.Run(ctx, db) })
 	startDelayed(sh, cfg, db, p.rearms)
 	return nil

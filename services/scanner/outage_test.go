@@ -78,6 +78,16 @@ func TestKafkaDownAndUp(t *testing.T) {
 		}
 		return nil
 	})
+	for range 3 { // the chain is not called silent for it
+		d.mine(1)
+		last := float64(d.Head().Number.Uint64())
+		eventually(t, "heads are noted all the same", func() error {
+			if testutil.ToFloat64(s.metrics.headNumber) < last {
+				return errNotYet
+			}
+			return nil
+		})
+	}
 	b = run(address)
 	t.Cleanup(b.Close)
 	all := settle(t, k, tr)

@@ -50,13 +50,13 @@ func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, me
 // Run publishes the chain until ctx ends. Nodes and brokers that are away are waited for. It fails where waiting does not help: a missing topic or one
 // with another number of partitions, another chain, an event it does not know, a topic it cannot make sense of.
 func (s *Scanner) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	heads := s.watchHeads(ctx)
 	topic := bus.TopicSpec{Name: s.topic, Partitions: s.cfg.Keeper.LogPartitions}
 	if err := s.kafka.Verify(ctx, []bus.TopicSpec{topic}); err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	heads := s.chain.Heads(ctx)
 	tries := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
 	for tries.Next(ctx) {
 		err := s.own(ctx, heads)
@@ -76,6 +76,24 @@ func (s *Scanner) Run(ctx context.Context) error {
 		tries.Failed(err)
 	}
 	return context.Cause(ctx)
+}
+
+// watchHeads delivers the newest head. Each is noted when it comes, also while nothing can be published: brokers that are away do not make the chain
+// look silent.
+func (s *Scanner) watchHeads(ctx context.Context) <-chan chain.BlockRef {
+	heads, newest := s.chain.Heads(ctx), make(chan chain.BlockRef, 1)
+	go func() {
+		defer close(newest)
+		for head := range heads {
+			s.status.saw(head)
+			select {
+			case <-newest: // nobody has taken the one before
+			default:
+			}
+			newest <- head
+		}
+	}()
+	return newest
 }
 
 // own is one tenure, from the claim to its end.

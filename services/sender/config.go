@@ -36,7 +36,7 @@ type Config struct {
 
 // Settings is the [sender] section.
 type Settings struct {
-	Node       string        `toml:"node" help:"name of this process in leases and logs, for people; empty = host name and process id"`
+	Node       string        `toml:"node" help:"name of this process in leases and logs, for people; empty = the container's name, or host name and process id"`
 	Mode       string        `toml:"mode" help:"worker-queue: a signer's lease goes with its partition of the job topic; basic: any sender may have it"`
 	LeaseTTL   time.Duration `toml:"lease_ttl" help:"for how long a signer's lease is taken; after a crash its signers rest that long"`
 	MaxJobAge  time.Duration `toml:"max_job_age" help:"how far back the job topic is read at take-over, and how long a job may wait for its moment"`

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -111,13 +110,11 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
 
 	metrics := NewMetrics(sh.Registry)
+	cfg.Sender.Node = cmp.Or(cfg.Sender.Node, service.Node(sh.Context()))
 	s := New(cfg, sh.Log, metrics, keys, client, db, node)
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
 	sh.Watch("chain", func(context.Context) error { return node.Health() })
-	sh.Watch("postgres", func(ctx context.Context) error {
-		_, err := db.Standing(ctx)
-		return err
-	})
+	sh.Watch("postgres", db.Health)
 	sh.Watch("gate", s.settle(anySigner()).healthy)
 	sh.Watch("work", s.notices.healthy)
 	n := &notifier{cfg: cfg.Notify, keeper: cfg.Keeper, client: client, told: db.Notified(), metrics: metrics.notify, log: sh.Log}
@@ -130,9 +127,7 @@ func Start(sh *service.Shell, cfg Config) error {
 
 // New wires a sender. It asks nothing of anybody yet.
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer, client *bus.Client, db *pg.DB, node *evm.Client) *Sender {
-	host, _ := os.Hostname() // only a label for people
-	owner := lease.NewOwner(cmp.Or(cfg.Sender.Node, fmt.Sprintf("%s/%d", host, os.Getpid())))
-	s := newSender(cfg, log, metrics, owner, keys, time.Now)
+	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
 	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(), db.Intents()
 	s.gas = newGasLimits(cfg.Sender.Gas, db, time.Now)
 	s.heard = db.Intents().Listener()

@@ -62,10 +62,10 @@ func (s *Statevm) supervise(ctx context.Context) error {
 func (s *Statevm) wanted(ctx context.Context) (wanted map[int]bool, active int, err error) {
 	all, err := s.db.Generations(ctx)
 	if err != nil {
-		s.postgres(err.Error())
+		s.schema(err.Error())
 		return nil, 0, err
 	}
-	s.postgres("")
+	s.schema("")
 	wanted = map[int]bool{}
 	for _, g := range all {
 		if g.Active {

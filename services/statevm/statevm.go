@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -25,10 +24,11 @@ type Statevm struct {
 	client  *bus.Client
 	db      *pg.DB
 	decoder Decoder
+	node    string // names this process in claims, for people
 
 	// What readiness is made of; each is told the reason, or nothing when all is well.
 	partitions *board
-	postgres   func(reason string)
+	schema     func(reason string)
 }
 
 // Start acquires what statevm needs and hands its work to the shell.
@@ -46,7 +46,9 @@ func Start(sh *service.Shell, cfg Config) error {
 
 	s := New(cfg, sh.Log, NewMetrics(sh.Registry), client, db)
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
-	s.postgres, s.partitions = told(sh.Ready("postgres")), newBoard(told(sh.Ready("partitions")))
+	sh.Watch("postgres", db.Health)
+	s.node = service.Node(sh.Context())
+	s.schema, s.partitions = told(sh.Ready("schema")), newBoard(told(sh.Ready("partitions")))
 	sh.Go("apply", s.Run)
 	return nil
 }
@@ -67,7 +69,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, d
 	silent := func(string) {}
 	return &Statevm{
 		cfg: cfg, log: log, metrics: metrics, client: client, db: db, decoder: gmx.NewDecoder(cfg.Venue.EventEmitter),
-		partitions: newBoard(silent), postgres: silent,
+		partitions: newBoard(silent), schema: silent,
 	}
 }
 
@@ -85,11 +87,11 @@ func (s *Statevm) Run(ctx context.Context) error {
 }
 
 func (s *Statevm) awaitParts(ctx context.Context) error {
-	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { s.postgres(err.Error()) }}
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { s.schema(err.Error()) }}
 	if err := s.db.AwaitVersion(ctx, policy); err != nil {
 		return err
 	}
-	s.postgres("")
+	s.schema("")
 	topic := bus.TopicSpec{Name: wire.LogTopic(s.cfg.Keeper.ChainID), Partitions: s.cfg.Keeper.LogPartitions}
 	if err := s.client.Verify(ctx, []bus.TopicSpec{topic}); err != nil {
 		return fmt.Errorf("checking the log topic (keeperctl prepare creates a missing one): %w", err)
@@ -157,11 +159,10 @@ func (s *Statevm) givenUp(ctx context.Context, generation int) bool {
 
 // claim takes the partition, however long the database is away.
 func (s *Statevm) claim(ctx context.Context, generation, partition int, ready func(string)) (p *pg.Partition, err error) {
-	host, _ := os.Hostname() // only a label for people
 	policy := retry.Policy{Initial: 50 * time.Millisecond, Max: 2 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { ready(err.Error()) }}
 	err = retry.Do(ctx, policy, func(ctx context.Context) error {
 		p, err = s.db.Claim(ctx, pg.ClaimRequest{
-			Generation: generation, Partition: partition, Partitions: s.cfg.Keeper.LogPartitions, Label: fmt.Sprintf("%s/%d", host, os.Getpid()),
+			Generation: generation, Partition: partition, Partitions: s.cfg.Keeper.LogPartitions, Label: s.node,
 		})
 		if errors.Is(err, pg.ErrSchema) {
 			return retry.Stop(err)

@@ -13,7 +13,11 @@
 //
 // The values already in the structures are the defaults. Over them go, each winning over the one before: the TOML file,
 // the environment (PERPKEEPER_SCANNER_POLL; an empty variable counts as not set) and flags (--scanner.poll). A value means the same in all three:
-// it is read as text by one parser per type. Lists are comma separated where there is only text.
+// it is read as text by one parser per type. Lists are comma separated where there is only text. Several files may be named (--config, or
+// PERPKEEPER_CONFIG where no flag does): each wins over those before it.
+//
+// A secret can be given by a file that holds it: [kafka] password by password_file, PERPKEEPER_KAFKA_PASSWORD_FILE or --kafka.password_file. An empty file
+// is no value, as an empty variable is none.
 //
 // Guaranteed: a key, variable or flag that nobody asked for is an error, as is a value that does not fit; all problems are
 // reported at once, one line each, with the place they come from; and no line ever holds the value of a secret.

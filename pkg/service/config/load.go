@@ -78,8 +78,8 @@ type Request struct {
 // The error joins all problems, one line each. Help, version and metrics can be had without a good configuration: only the flags are looked at then.
 func (s *Set) Load(args []string) (Request, error) {
 	var req Request
-	var path string
-	flags := s.flags(&req, &path)
+	var paths []string
+	flags := s.flags(&req, &paths)
 	if err := flags.Parse(args); err != nil {
 		return req, s.flagProblem(err)
 	}
@@ -87,23 +87,31 @@ func (s *Set) Load(args []string) (Request, error) {
 	if req.Help || req.Version || req.PrintMetrics {
 		return req, nil
 	}
-	file, err := readFile(path)
+	if len(paths) == 0 {
+		paths = split(os.Getenv(filesVariable))
+	}
+	files, err := readFiles(paths)
 	if err != nil {
 		return req, err
 	}
-	problems := append(s.unknownKeys(path, file.AllSettings()), s.unknownVariables(os.Environ())...)
-	bad, unfit := s.assign(path, flags, file)
+	var problems []error
+	for _, f := range files {
+		problems = append(problems, s.unknownKeys(f.path, f.AllSettings())...)
+	}
+	problems = append(problems, s.unknownVariables(os.Environ())...)
+	bad, unfit := s.assign(flags, files)
 	problems = append(problems, unfit...)
+	problems = append(problems, s.revealFiles(bad)...)
 	problems = append(problems, s.validate(bad)...)
 	return req, errors.Join(problems...)
 }
 
 // flags declares one flag per key, all of them texts: the type of a key is judged in one place, whatever the value came by.
-func (s *Set) flags(req *Request, path *string) *pflag.FlagSet {
+func (s *Set) flags(req *Request, paths *[]string) *pflag.FlagSet {
 	flags := pflag.NewFlagSet(s.process, pflag.ContinueOnError)
 	flags.SetOutput(nil)
 	flags.Usage = func() {}
-	flags.StringVar(path, "config", "", "")
+	flags.StringArrayVar(paths, "config", nil, "")
 	flags.BoolVarP(&req.Help, "help", "h", false, "")
 	flags.BoolVar(&req.Version, "version", false, "")
 	flags.BoolVar(&req.PrintConfig, "print-config", false, "")
@@ -131,24 +139,46 @@ func (s *Set) keys() []string {
 	return keys
 }
 
-// readFile parses the TOML file; no path gives no settings.
+// filesVariable names the files where no flag does, so that a container's commands need not be told.
+const filesVariable = envPrefix + "CONFIG"
+
+// file is one TOML file.
+type file struct {
+	path string
+	*viper.Viper
+}
+
+// readFiles parses the TOML files, in the order in which each wins over those before it.
+func readFiles(paths []string) (files []file, err error) {
+	for _, path := range paths {
+		content, err := readFile(path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{path, content})
+	}
+	return files, nil
+}
+
 func readFile(path string) (*viper.Viper, error) {
 	file := viper.New()
 	file.SetConfigType("toml")
-	if path == "" {
-		return file, nil
-	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		if inner, ok := errors.AsType[*fs.PathError](err); ok {
-			err = inner.Err
-		}
-		return nil, fmt.Errorf("%s: %w (check --config)", path, err)
+		return nil, fmt.Errorf("%s: %w (check --config and %s)", path, pathless(err), filesVariable)
 	}
 	if err := file.ReadConfig(bytes.NewReader(content)); err != nil {
 		return nil, fmt.Errorf("%s%s: not valid TOML: %s", path, position(err), parserSays(err))
 	}
 	return file, nil
+}
+
+// pathless is an error of a file without the path, which its line has named already.
+func pathless(err error) error {
+	if inner, ok := errors.AsType[*fs.PathError](err); ok {
+		return inner.Err
+	}
+	return err
 }
 
 // position is where a TOML parser stopped, if it says so.
@@ -174,12 +204,14 @@ func parserSays(err error) string {
 
 var quotation = regexp.MustCompile(`"[^"]*"`)
 
-// assign lays file, environment and flags over the defaults. It returns the keys whose value does not fit, and why.
-func (s *Set) assign(path string, flags *pflag.FlagSet, file *viper.Viper) (bad map[string]bool, problems []error) {
+// assign lays files, environment and flags over the defaults. It returns the keys whose value does not fit, and why.
+func (s *Set) assign(flags *pflag.FlagSet, files []file) (bad map[string]bool, problems []error) {
 	merged := viper.New()
 	bad = map[string]bool{}
-	if err := merged.MergeConfigMap(file.AllSettings()); err != nil {
-		return bad, []error{fmt.Errorf("%s: %w", path, err)}
+	for _, f := range files {
+		if err := merged.MergeConfigMap(f.AllSettings()); err != nil {
+			return bad, []error{fmt.Errorf("%s: %w", f.path, err)}
+		}
 	}
 	for _, key := range s.keys() {
 		n := s.leaves[key]
@@ -191,7 +223,7 @@ func (s *Set) assign(path string, flags *pflag.FlagSet, file *viper.Viper) (bad 
 		if !merged.IsSet(key) {
 			continue
 		}
-		s.sources[key] = winner(n, path, flags)
+		s.sources[key] = winner(n, files, flags)
 		if err := fill(n, merged.Get(key)); err != nil {
 			bad[key] = true
 			problems = append(problems, prefixLines(s.sources[key].where(n), err)...)
@@ -202,25 +234,38 @@ func (s *Set) assign(path string, flags *pflag.FlagSet, file *viper.Viper) (bad 
 
 // source is where a value comes from: a flag, a variable or a file.
 type source struct {
-	name   string
-	inFile bool
+	name string
+	rank rank
 }
 
+// rank orders the kinds of sources: the higher wins.
+type rank int
+
+const (
+	inFile rank = iota
+	inEnvironment
+	onCommandLine
+)
+
 // winner names the source that prevails for a key that is set.
-func winner(n *node, path string, flags *pflag.FlagSet) source {
+func winner(n *node, files []file, flags *pflag.FlagSet) source {
 	switch {
 	case n.settable() && flags.Changed(n.key):
-		return source{name: "--" + n.key}
+		return source{"--" + n.key, onCommandLine}
 	case n.settable() && os.Getenv(n.env()) != "":
-		return source{name: n.env()}
-	default:
-		return source{name: path, inFile: true}
+		return source{n.env(), inEnvironment}
 	}
+	for _, f := range slices.Backward(files) {
+		if f.IsSet(n.key) {
+			return source{f.path, inFile}
+		}
+	}
+	return source{}
 }
 
 // where is what a line about a node's value begins with. Lines about tables name the keys in them themselves.
 func (s source) where(n *node) string {
-	if s.inFile && n.kind != tables {
+	if s.rank == inFile && n.kind != tables {
 		return s.name + ": " + n.key
 	}
 	return s.name

@@ -26,7 +26,7 @@ func (s *Set) WriteTOML(w io.Writer) error {
 func writeSection(b *strings.Builder, header string, n *node) {
 	fmt.Fprintf(b, "\n%s\n", header)
 	for _, c := range n.nodes {
-		if c.settable() || c.kind == tables && c.value.Len() == 0 {
+		if c.shown(n) && (c.settable() || c.kind == tables && c.value.Len() == 0) {
 			fmt.Fprintf(b, "%s = %s\n", c.name, literal(c))
 		}
 	}
@@ -109,7 +109,7 @@ func (s *Set) Each(visit func(key, value string)) {
 }
 
 func each(n *node, visit func(key, value string)) {
-	if n.settable() {
+	if n.settable() && (n.holds == nil || n.value.String() != "") {
 		visit(n.key, text(n))
 	}
 	if n.kind != tables {
@@ -138,7 +138,11 @@ func (s *Set) WriteHelp(w io.Writer) error {
 func writeKeyHelp(b *strings.Builder, n *node) {
 	switch n.kind {
 	case scalar, list:
-		fmt.Fprintf(b, "  --%s  %s  (default %s)\n        %s\n", n.key, n.env(), literal(n), n.help)
+		if n.holds == nil {
+			fmt.Fprintf(b, "  --%s  %s  (default %s)\n        %s\n", n.key, n.env(), literal(n), n.help)
+		} else {
+			fmt.Fprintf(b, "  --%s  %s\n        %s\n", n.key, n.env(), n.help)
+		}
 	case tables:
 		fmt.Fprintf(b, "  [[%s]]  (only in the file)\n        %s\n", n.key, n.help)
 		n.row.walk(func(c *node) { writeColumnHelp(b, n.key, c) })

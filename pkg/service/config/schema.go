@@ -29,6 +29,7 @@ type node struct {
 	value reflect.Value
 	nodes []*node // of a section: its keys, in the order of the structure
 	row   *node   // of tables: a zero structure that shows what a row may hold
+	holds *node   // of the path of a file: the secret that the file holds
 }
 
 // env is the name of the environment variable for a key.
@@ -102,6 +103,9 @@ func (n *node) compileFields() error {
 			problems = append(problems, fmt.Errorf("%s.%s: %w", n.value.Type(), field.Name, err))
 		}
 		n.nodes = append(n.nodes, c)
+		if c.secret() {
+			n.nodes = append(n.nodes, newFileOf(c))
+		}
 	}
 	return errors.Join(problems...)
 }

@@ -53,8 +53,19 @@ func fillTable(n *node, raw any) error {
 		default:
 			problems = append(problems, prefixLines(c.key, fill(c, table[name]))...)
 		}
+		if c != nil && c.holds != nil {
+			problems = append(problems, prefixLines(c.key, revealBeside(c, table))...)
+		}
 	}
 	return errors.Join(problems...)
+}
+
+// revealBeside reads the secret of a table from its file, unless the table gives both.
+func revealBeside(c *node, table map[string]any) error {
+	if _, both := table[c.holds.name]; both {
+		return fmt.Errorf("%s is given as well (remove one of them)", c.holds.name)
+	}
+	return c.reveal()
 }
 
 func names(nodes []*node) []string {

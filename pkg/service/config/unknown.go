@@ -69,7 +69,7 @@ func (s *Set) unknownVariables(environ []string) []error {
 		rest, ours := strings.CutPrefix(name, envPrefix)
 		n := known[name]
 		switch {
-		case !ours || n != nil && n.settable():
+		case !ours || name == filesVariable || n != nil && n.settable():
 		case n != nil:
 			problems = append(problems, fmt.Errorf("%s: a variable cannot hold tables (write [[%s]] into the file)", name, n.key))
 		case !s.others[name] && !s.foreign(rest):

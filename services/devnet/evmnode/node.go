@@ -138,7 +138,7 @@ func (n *Node) Attach() *rpc.Client { return rpc.DialInProc(n.server) }
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	web := &http.Server{Handler: http.HandlerFunc(n.serveHTTP), ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Handler: http.HandlerFunc(n.serveHTTP), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := web.Serve(n.listener); !errors.Is(err, http.ErrServerClosed) {

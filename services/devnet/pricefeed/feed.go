@@ -59,7 +59,7 @@ func (f *Feed) Close() error { return f.listener.Close() }
 
 // Run makes reports and serves them until ctx ends; then it returns nil.
 func (f *Feed) Run(ctx context.Context) error {
-	server := &http.Server{Handler: f.routes(), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: f.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(f.listener) }()
 	tick := time.NewTicker(f.cfg.Interval)
