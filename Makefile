@@ -121,7 +121,7 @@ alerts-check: ## test the alert rules with promtool, and Alertmanager's configur
 	@amtool check-config deploy/compose/alertmanager/alertmanager.yml
 
 docker: ## build the image
-	@docker build -t perpkeeper .
+	@docker build -t perpkeeper --build-arg VERSION="$$(git describe --always --dirty)" --build-arg REVISION="$$(git rev-parse HEAD)" .
 
 lint: ## formatting, vet, and the linters of .golangci.yaml
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }

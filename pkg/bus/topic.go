@@ -29,6 +29,25 @@ func (c *Client) Describe(ctx context.Context, topic string) (partitions int, er
 	return partitions, err
 }
 
+// Reach asks every broker once, without waiting for those that are down: one of the configured ones for the others, and these at the addresses they name. It
+// is a health check.
+func (c *Client) Reach(ctx context.Context) (brokers int, err error) {
+	_, all, err := c.metadata(ctx, c.seeds(), healthTopic)
+	if err != nil && !NoTopic(err) {
+		return 0, fmt.Errorf("asking %v for the cluster: %w", c.cfg.Brokers, err)
+	}
+	for _, b := range all {
+		address := net.JoinHostPort(b.Host, strconv.Itoa(b.Port))
+		if _, _, err := c.metadata(ctx, kafka.TCP(address), healthTopic); err != nil && !NoTopic(err) {
+			return 0, fmt.Errorf("asking broker %d at %s: %w", b.ID, address, err)
+		}
+	}
+	return len(all), nil
+}
+
+// healthTopic is no topic: the question is who answers.
+const healthTopic = "perp.health"
+
 // Verify checks that every topic exists with its number of partitions, and names all that do not. Services call it when they start.
 func (c *Client) Verify(ctx context.Context, specs []TopicSpec) error {
 	problems := make([]error, 0, len(specs))

@@ -3,6 +3,7 @@ package pg
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -12,8 +13,10 @@ import (
 
 // Config says how to reach the keeper's database and how patient to be with it. Start from DefaultConfig.
 type Config struct {
-	URL      secret.URL `toml:"url" help:"the keeper's database: postgres://user:password@host:port/name?sslmode=require"`
-	MaxConns int        `toml:"max_conns" help:"most connections this process opens"`
+	URL secret.URL `toml:"url" help:"the keeper's database: postgres://user:password@host:port/name?sslmode=require"`
+	// Password is for those who keep it in a file of its own, apart from the address.
+	Password secret.String `toml:"password" help:"password of the url's user, where the url holds none"`
+	MaxConns int           `toml:"max_conns" help:"most connections this process opens"`
 	// ConnectTimeout bounds the opening of one connection.
 	ConnectTimeout time.Duration `toml:"connect_timeout" help:"how long opening a connection may take"`
 	// StatementTimeout bounds one statement, at the server and, with a margin, here.
@@ -46,6 +49,8 @@ func (c Config) Validate() error {
 	} else if _, err := pgxpool.ParseConfig(c.URL.Reveal()); err != nil {
 		// The driver's own words quote the address.
 		problems = append(problems, fmt.Errorf("url: %s is no address of a PostgreSQL database (write postgres://user:password@host:port/name)", c.URL))
+	} else if c.Password.IsSet() && c.urlHasPassword() {
+		problems = append(problems, errors.New("password: the url holds one already (remove one of them)"))
 	}
 	if c.MaxConns < 2 {
 		problems = append(problems, fmt.Errorf("max_conns: %d is too few (use 2 or more: one waits for notifications)", c.MaxConns))
@@ -64,4 +69,13 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+func (c Config) urlHasPassword() bool {
+	address, err := url.Parse(c.URL.Reveal())
+	if err != nil || address.User == nil {
+		return false
+	}
+	_, has := address.User.Password()
+	return has
 }

@@ -42,6 +42,9 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is no address of a PostgreSQL database", c.URL)
 	}
+	if c.Password.IsSet() {
+		p.ConnConfig.Password = c.Password.Reveal()
+	}
 	p.MaxConns = int32(c.MaxConns)
 	p.ConnConfig.ConnectTimeout = c.ConnectTimeout
 	maps.Copy(p.ConnConfig.RuntimeParams, map[string]string{

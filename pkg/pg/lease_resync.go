@@ -52,6 +52,17 @@ func checkTime(ctx context.Context, tx pgx.Tx, signer chain.Address, stored nonc
 	return &nonce.BehindError{Signer: signer, Why: fmt.Sprintf("the chain is at nonce %d, and only those below %d were given out here", latest, stored.Next)}
 }
 
+// Untouched tells whether no nonce of a signer was ever given out by this database.
+func (s Leases) Untouched(ctx context.Context, signer chain.Address) (bool, error) {
+	ctx, cancel := s.db.bounded(ctx)
+	defer cancel()
+	var used bool
+	if err := s.db.pool.QueryRow(ctx, selectHistory.sql(), signer[:]).Scan(&used); err != nil {
+		return false, fmt.Errorf("asking for the history of signer %s: %w", signer, err)
+	}
+	return !used, nil
+}
+
 // checkIdentity compares the database with the one that the signer's rows were last known whole in.
 func checkIdentity(ctx context.Context, tx pgx.Tx, signer chain.Address) error {
 	var systemWas, system int64

@@ -179,7 +179,7 @@ func createGeneration(ctx context.Context, tx pgx.Tx, number int) error {
 	if _, err := tx.Exec(ctx, stateDDL(number)); err != nil {
 		return fmt.Errorf("creating generation %d: %w", number, err)
 	}
-	return nil
+	return shareGeneration(ctx, tx, number)
 }
 
 var dropGeneration = register("drop generation", `UPDATE keeper.generation SET followed = false, dropped_at = clock_timestamp() WHERE number = $1`)

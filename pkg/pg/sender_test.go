@@ -48,11 +48,13 @@ func TestIntentsConform(t *testing.T) {
 		url := pgtest.URL(t)
 		noStrays(t, url)
 		db := open(t, url)
-		return txmtest.Stores{
-			Leases: db.Leases(), Nonces: db.Leases(), Intents: db.Intents(),
-			Register: func(ctx context.Context, signer chain.Address) error {
-				return db.Leases().Register(ctx, signer, testChain)
-			},
-		}
+		return txmtest.Stores{Leases: db.Leases(), Nonces: db.Leases(), Intents: db.Intents(), Register: registrar(db)}
 	})
+}
+
+// registrar makes signers known to a database.
+func registrar(db *pg.DB) func(context.Context, chain.Address) error {
+	return func(ctx context.Context, signer chain.Address) error {
+		return db.Leases().Register(ctx, signer, testChain)
+	}
 }

@@ -287,6 +287,7 @@ func TestPrintingRequests(t *testing.T) {
 		"--print-config": "[kafka]\nbrokers = [\"127.0.0.1:9092\"]\npassword = \"***\"\n\n[scanner]\nrpc = [\"https://bsc.example.org/***\"]\n",
 		"--version":      "scanner devel",
 		"--print-metrics": "| `perpkeeper_build_info` | gauge | go, revision, service, version | Always 1; the labels say which program is running. |\n" +
+			"| `perpkeeper_ready` | gauge | condition | 1 while a condition of readiness holds, 0 while it does not; /readyz says why. |\n" +
 			"| `perpkeeper_scanner_heads_total` | counter |  | New heads seen. |\n",
 	} {
 		p := run(t, "example", flag)

@@ -10,6 +10,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"perpkeeper/pkg/service"
@@ -28,7 +30,8 @@ type command struct {
 	summary string
 	setup   func(*flag.FlagSet) func(context.Context, IO) error
 	main    func()
-	operand string // what the one argument that is no flag means, before or after the flags; none is taken when empty
+	parts   []string // if any, main is meant only where the first argument is one of them
+	operand string   // what the one argument that is no flag means, before or after the flags; none is taken when empty
 }
 
 var commands = []command{
@@ -68,7 +71,11 @@ var commands = []command{
 	{name: "simulate", summary: "play keepers through a scenario in simulated time, and say whether it comes out as expected", setup: simulateCommand, operand: "scenario"},
 	{name: "keystore", summary: "make an encrypted keystore and its password for a signer, of a new key or a given one", setup: keystoreCommand, operand: "folder"},
 	{name: "topics", summary: "print the catalogue of topics as a markdown table", setup: topicsCommand},
-	{name: "health", summary: "ask a process whether it is ready", setup: healthCommand},
+	{name: "addresses", summary: "find the exchange's contracts, from one of them or from a deployments file, as lines of an env file", main: func() {
+		tool(addressesUsage, DefaultAddressesConfig(), Addresses)
+	}},
+	{name: "health", summary: "ask a process whether it is ready; ask Kafka or Postgres (health kafka, health postgres)", setup: healthCommand,
+		parts: []string{kafkaPart, postgresPart}, main: func() { healthMain(os.Args[2]) }},
 }
 
 // tool is the main function of a command that works on a keeper.
@@ -80,7 +87,7 @@ func tool[C service.Config](usage string, defaults C, run func(*service.Shell, C
 func settings() []any {
 	return []any{
 		new(PrepareConfig), new(RebuildConfig), new(GenerationsConfig), new(WhyNotConfig), new(AuditConfig), new(LedgerConfig), new(SignerConfig),
-		new(EmergencyConfig), new(DLQConfig),
+		new(EmergencyConfig), new(DLQConfig), new(AddressesConfig), new(KafkaHealthConfig), new(PostgresHealthConfig),
 	}
 }
 
@@ -111,8 +118,12 @@ func dispatch(ctx context.Context, args []string, std IO) error {
 		_, err := io.WriteString(std.Out, overview())
 		return err
 	}
+	if args[0] == "version" || args[0] == "--version" {
+		_, err := fmt.Fprintln(std.Out, service.ReadBuild("keeperctl"))
+		return err
+	}
 	for _, c := range commands {
-		if c.name == args[0] && c.main != nil {
+		if c.name == args[0] && c.main != nil && (len(c.parts) == 0 || len(args) > 1 && slices.Contains(c.parts, args[1])) {
 			c.main()
 		}
 		if c.name == args[0] {
@@ -159,6 +170,6 @@ func overview() string {
 	for _, c := range commands {
 		fmt.Fprintf(&b, "  %-11s %s\n", c.name, c.summary)
 	}
-	b.WriteString("\nkeeperctl <command> -h explains its flags.\n")
+	b.WriteString("\nkeeperctl <command> -h explains its flags; keeperctl version says which build this is.\n")
 	return b.String()
 }

@@ -24,6 +24,7 @@ type PrepareConfig struct {
 
 // PrepareSettings is the [keeperctl] section.
 type PrepareSettings struct {
+	Roles       pg.Passwords  `toml:"roles"`
 	Replication int           `toml:"replication" help:"copies of each partition of a topic that has to be created; 0 = the brokers' default"`
 	Patience    time.Duration `toml:"patience" help:"how long to wait for brokers and database"`
 }
@@ -60,7 +61,7 @@ func Prepare(sh *service.Shell, cfg PrepareConfig, args []string) error {
 	if err := prepareTopics(ctx, sh, cfg); err != nil {
 		return fmt.Errorf("preparing the topics on %v: %w", cfg.Kafka.Brokers, err)
 	}
-	if err := prepareSchema(ctx, cfg.Postgres); err != nil {
+	if err := prepareSchema(ctx, cfg); err != nil {
 		return fmt.Errorf("preparing the database: %w", err)
 	}
 	_, err := fmt.Printf("the topics of chain %d and the database's schema are as this build needs them\n", cfg.Keeper.ChainID)
@@ -75,14 +76,18 @@ func prepareTopics(ctx context.Context, sh *service.Shell, cfg PrepareConfig) er
 	defer client.Close()
 	var specs []bus.TopicSpec
 	for _, t := range cfg.Keeper.Topics() {
-		specs = append(specs, bus.TopicSpec{
-			Name: t.Name, Partitions: t.Partitions, Replication: cfg.Own.Replication, Config: map[string]string{
-				"cleanup.policy": "delete", "retention.ms": retention(t.Retention), "retention.bytes": "-1",
-			},
-		})
+		settings := map[string]string{"cleanup.policy": "delete", "retention.ms": retention(t.Retention), "retention.bytes": "-1"}
+		if copies := cfg.Own.Replication; copies > 0 {
+			settings["min.insync.replicas"] = strconv.Itoa(inSync(copies))
+		}
+		specs = append(specs, bus.TopicSpec{Name: t.Name, Partitions: t.Partitions, Replication: cfg.Own.Replication, Config: settings})
 	}
 	return client.Ensure(ctx, specs)
 }
+
+// inSync is how many copies must have a record before it counts as written: all but one, so that one broker may be away and none of what was acknowledged
+// stands on one alone.
+func inSync(copies int) int { return max(1, copies-1) }
 
 func retention(d time.Duration) string {
 	if d == 0 {
@@ -91,12 +96,16 @@ func retention(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10)
 }
 
-func prepareSchema(ctx context.Context, cfg pg.Config) error {
-	db, err := pg.Open(ctx, cfg, "keeperctl")
+// prepareSchema also gives each process a role of its own, if there are passwords for them.
+func prepareSchema(ctx context.Context, cfg PrepareConfig) error {
+	db, err := pg.Open(ctx, cfg.Postgres, "keeperctl")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second, Factor: 2}
-	return retry.Do(ctx, policy, func(ctx context.Context) error { return pg.Lasting(db.Migrate(ctx)) })
+	if err := retry.Do(ctx, policy, func(ctx context.Context) error { return pg.Lasting(db.Migrate(ctx)) }); err != nil || !cfg.Own.Roles.IsSet() {
+		return err
+	}
+	return db.Grant(ctx, cfg.Own.Roles)
 }

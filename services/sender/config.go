@@ -36,12 +36,13 @@ type Config struct {
 
 // Settings is the [sender] section.
 type Settings struct {
-	Node       string        `toml:"node" help:"name of this process in leases and logs, for people; empty = the container's name, or host name and process id"`
-	Mode       string        `toml:"mode" help:"worker-queue: a signer's lease goes with its partition of the job topic; basic: any sender may have it"`
-	LeaseTTL   time.Duration `toml:"lease_ttl" help:"for how long a signer's lease is taken; after a crash its signers rest that long"`
-	MaxJobAge  time.Duration `toml:"max_job_age" help:"how far back the job topic is read at take-over, and how long a job may wait for its moment"`
-	Cooldown   time.Duration `toml:"cooldown" help:"how long a job that was done, here or elsewhere, is not taken up again; failures have their own pauses"`
-	FrozenRole bool          `toml:"frozen_role" help:"this keeper's signers hold the frozen-order role"`
+	Node        string        `toml:"node" help:"name of this process in leases and logs, for people; empty = the container's name, or host name and process id"`
+	Mode        string        `toml:"mode" help:"worker-queue: a signer's lease goes with its partition of the job topic; basic: any sender may have it"`
+	LeaseTTL    time.Duration `toml:"lease_ttl" help:"for how long a signer's lease is taken; after a crash its signers rest that long"`
+	SignerWatch time.Duration `toml:"signer_watch" help:"how long signers that are new to the database are watched for others' transactions before the first is sent"`
+	MaxJobAge   time.Duration `toml:"max_job_age" help:"how far back the job topic is read at take-over, and how long a job may wait for its moment"`
+	Cooldown    time.Duration `toml:"cooldown" help:"how long a job that was done, here or elsewhere, is not taken up again; failures have their own pauses"`
+	FrozenRole  bool          `toml:"frozen_role" help:"this keeper's signers hold the frozen-order role"`
 
 	MaxInFlight     int `toml:"max_in_flight" help:"most transactions of one signer in flight"`
 	Batch           int `toml:"batch" help:"most jobs of one signer that are looked at side by side and claimed in one statement"`
@@ -135,6 +136,7 @@ func (s Settings) Validate() error {
 		value    time.Duration
 		from, to time.Duration
 	}{
+		{"signer_watch", s.SignerWatch, 0, 10 * time.Minute},
 		{"max_job_age", s.MaxJobAge, 10 * time.Second, time.Hour},
 		{"cooldown", s.Cooldown, 0, 10 * time.Minute},
 		{"confirm_timeout", s.ConfirmTimeout, time.Second, 10 * time.Minute},

@@ -48,6 +48,7 @@ type Sender struct {
 	gas     *gasLimits
 	roster  roster
 	heard   listener
+	history history
 	notices notices
 }
 
@@ -93,6 +94,9 @@ func Start(sh *service.Shell, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if err := notPeers(cfg.Tier, keys); err != nil {
+		return err
+	}
 	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
 	if err != nil {
 		return fmt.Errorf("preparing the kafka client: %w", err)
@@ -130,7 +134,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
 	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(), db.Intents()
 	s.gas = newGasLimits(cfg.Sender.Gas, db, time.Now)
-	s.heard = db.Intents().Listener()
+	s.heard, s.history = db.Intents().Listener(), db.Leases()
 	s.tellers = func() (ended, givenUp teller) {
 		return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 	}
@@ -206,6 +210,9 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 		}
 	}
 	if err := retry.Do(ctx, policy, s.reachChain); err != nil {
+		return err
+	}
+	if err := retry.Do(ctx, policy, func(ctx context.Context) error { return s.awaitQuiet(ctx, tell) }); err != nil {
 		return err
 	}
 	keeper := s.cfg.Keeper

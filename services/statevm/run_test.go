@@ -35,7 +35,7 @@ func (s *site) launch(cfg Config) *instance {
 	s.t.Helper()
 	i := &instance{reasons: map[string]string{}}
 	i.Statevm = New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka), s.open(cfg.Postgres.URL.Reveal()))
-	i.postgres, i.partitions = i.told("postgres"), newBoard(i.told("partitions"))
+	i.schema, i.partitions = i.told("postgres"), newBoard(i.told("partitions"))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- i.Run(ctx) }()

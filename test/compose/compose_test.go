@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -32,18 +33,45 @@ func load(t *testing.T, env map[string]string, profiles ...string) (*types.Proje
 // loadAs reads files, each of which overrides those before it, as a project with a name.
 func loadAs(t *testing.T, name string, files []string, env map[string]string, profiles ...string) (*types.Project, error) {
 	t.Helper()
-	var pairs, paths []string
-	for k, v := range env {
-		pairs = append(pairs, k+"="+v)
-	}
+	var paths []string
 	for _, f := range files {
 		paths = append(paths, filepath.Join(root, f))
 	}
-	options, err := cli.NewProjectOptions(paths, cli.WithName(name), cli.WithEnv(pairs), cli.WithProfiles(profiles))
+	options, err := cli.NewProjectOptions(paths, cli.WithName(name), cli.WithEnv(pairs(env)), cli.WithProfiles(profiles))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return options.LoadProject(t.Context())
+}
+
+// pairs are variables as KEY=value.
+func pairs(env map[string]string) (all []string) {
+	for k, v := range env {
+		all = append(all, k+"="+v)
+	}
+	return all
+}
+
+// configsOf copies the files of a list, in which paths of mounted folders become those that they were mounted from.
+func configsOf(t *testing.T, list string, s types.ServiceConfig) string {
+	t.Helper()
+	var folders, copies []string
+	for _, v := range s.Volumes {
+		folders = append(folders, v.Target+"/", v.Source+"/")
+	}
+	mounted := strings.NewReplacer(folders...)
+	for path := range strings.SplitSeq(list, ",") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		local := filepath.Join(t.TempDir(), filepath.Base(path))
+		if err := os.WriteFile(local, []byte(mounted.Replace(string(text))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		copies = append(copies, local)
+	}
+	return strings.Join(copies, ",")
 }
 
 // envFile reads KEY=value lines.
@@ -109,7 +137,9 @@ func TestEveryProfileLoads(t *testing.T) {
 // A region whose env file lacks something fails at once and says what to set.
 func TestMissingSettingsAreNamed(t *testing.T) {
 	env := filled(t)
-	for _, key := range []string{"CHAIN_ID", "CHAIN_URLS", "POSTGRES_PASSWORD", "EVENT_EMITTER", "KEEPER_SIGNERS", "KEYS_DIR", "START_BLOCK", "PRICE_URL"} {
+	for _, key := range []string{
+		"KEEPER_NAME", "KEEPER_CONFIG", "SECRETS_DIR", "CHAIN_ID", "EVENT_EMITTER", "DATA_STORE", "ORDER_HANDLER", "KEEPER_SIGNERS", "KEYS_DIR", "START_BLOCK",
+	} {
 		without := map[string]string{}
 		for k, v := range env {
 			if k != key {
@@ -170,8 +200,10 @@ func TestNoDefaultPasswords(t *testing.T) {
 			t.Errorf("a password with a default: %s", strings.TrimSpace(line))
 		}
 	}
-	if v := envFile(t, "region.env.example")["POSTGRES_PASSWORD"]; v != "" {
-		t.Errorf("the example of a region carries the password %q", v)
+	for key := range envFile(t, "region.env.example") {
+		if strings.Contains(key, "PASSWORD") || strings.Contains(key, "URLS") {
+			t.Errorf("the example of a region holds %s, which belongs into a file of its own", key)
+		}
 	}
 }
 
@@ -179,8 +211,7 @@ func TestNoDefaultPasswords(t *testing.T) {
 func TestProcessesKnowTheirSettings(t *testing.T) {
 	env := envFile(t, "demo.env")
 	t.Run("demo", func(t *testing.T) { settingsAreKnown(t, env) })
-	env["KEEPER_CONFIG"] = "deploy/compose/keeper.toml.example"
-	t.Run("agents and peers", func(t *testing.T) { settingsAreKnown(t, env) })
+	t.Run("region", func(t *testing.T) { settingsAreKnown(t, region(t)) })
 }
 
 // settingsAreKnown starts every process as the project does, far enough to read its settings, with each file that the project mounts.
@@ -197,6 +228,96 @@ func settingsAreKnown(t *testing.T, env map[string]string) {
 	}
 }
 
+// region is the example of a region as a newcomer fills it in, with addresses and the files that the example speaks of.
+func region(t *testing.T) map[string]string {
+	t.Helper()
+	env, folder := envFile(t, "region.env.example"), t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(root, "deploy/compose/new-secrets.sh"), folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, text := range map[string]string{
+		"chain_urls": "https://bsc.example.org/key\nwss://bsc.example.org/key\n", "price/streams_key": "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "price/streams_secret": "s",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env["SECRETS_DIR"], env["KEEPER_CONFIG"], env["KEYS_DIR"], env["START_BLOCK"] = folder, "./deploy/compose/region.toml.example", folder, "1"
+	for key, value := range env {
+		if value == "" {
+			env[key] = "0xBcd4042DE499D14e55001CcbB24a551F3b954096"
+		}
+	}
+	return env
+}
+
+// With two files filled in from the examples, the scanner has its price sources and its endpoints, and the secrets of both are secret.
+func TestRegionNamesItsPrices(t *testing.T) {
+	project, err := load(t, region(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := settingsInForce(t, project, "scanner")
+	for _, line := range []string{"[[scanner.price.source]]", `kind = "streams"`, `key = "***"`, "urls_file = ", `name = "REQUEST_EXPIRATION_TIME"`} {
+		if !strings.Contains(config, line) {
+			t.Errorf("the scanner's configuration lacks %s:\n%s", line, config)
+		}
+	}
+	if strings.Contains(config, "6ba7b810") || strings.Contains(config, "example.org/key") {
+		t.Errorf("a secret is printed:\n%s", config)
+	}
+}
+
+// The name of the project comes from the file, so that another folder or a forgotten -p make no second keeper.
+func TestProjectIsNamedAfterTheRegion(t *testing.T) {
+	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithEnv(pairs(region(t))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := options.LoadProject(t.Context())
+	if err != nil || project.Name != "keeper-tokyo" {
+		t.Errorf("the project is %v, %v", project, err)
+	}
+}
+
+// Everything runs within bounds, comes back by itself, and keeps few logs.
+func TestServicesAreBounded(t *testing.T) {
+	project, err := load(t, envFile(t, "demo.env"), "demo", "monitoring", "ops")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range project.Services {
+		if s.MemLimit == 0 || s.CPUS == 0 || s.PidsLimit == 0 {
+			t.Errorf("%s: memory %d, processors %v, processes %d: one of them has no limit", name, s.MemLimit, s.CPUS, s.PidsLimit)
+		}
+		if s.Logging == nil || s.Logging.Driver != "json-file" || s.Logging.Options["max-size"] == "" || s.Logging.Options["max-file"] == "" {
+			t.Errorf("%s: its log grows for ever", name)
+		}
+		if once := name == "prepare" || name == "ops"; (s.Restart != "always") != once {
+			t.Errorf("%s: restart is %q", name, s.Restart)
+		}
+		if at := strings.LastIndex(s.Image, ":"); at < 0 || s.Image[at:] == ":latest" && !strings.HasPrefix(s.Image, "perpkeeper") {
+			t.Errorf("%s: the image %s has no version", name, s.Image)
+		}
+	}
+}
+
+// One version of Kafka: what is tested is what runs.
+func TestOneKafkaVersion(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "test/kafka/pom.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := regexp.MustCompile(`<artifactId>kafka_2.13</artifactId><version>([0-9.]+)</version>`).FindSubmatch(text)
+	project, err := load(t, region(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if image := project.Services["kafka"].Image; tested == nil || image != "apache/kafka:"+string(tested[1]) {
+		t.Errorf("tests run Kafka %s, a region %s", tested, image)
+	}
+}
+
 // settingsInForce asks a process of a project what configuration it would run with.
 func settingsInForce(t *testing.T, project *types.Project, name string) string {
 	t.Helper()
@@ -206,17 +327,26 @@ func settingsInForce(t *testing.T, project *types.Project, name string) string {
 	}
 	s := project.Services[name]
 	args := append(slices.Clone(s.Command[1:]), "--print-config")
-	for _, mounted := range s.Configs {
-		for i, a := range args {
-			if a == mounted.Target {
-				args[i] = project.Configs[mounted.Source].File
-			}
-		}
+	// What is mounted into the container is where it was mounted from.
+	var mounts []string
+	for _, c := range s.Configs {
+		mounts = append(mounts, c.Target, project.Configs[c.Source].File)
+	}
+	for _, secret := range s.Secrets {
+		mounts = append(mounts, "/run/secrets/"+secret.Source, project.Secrets[secret.Source].File)
+	}
+	mounted := strings.NewReplacer(mounts...)
+	for i := range args {
+		args[i] = mounted.Replace(args[i])
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, filepath.Base(s.Command[0])), args...)
 	cmd.Env = []string{endAtOnce}
 	for key, value := range s.Environment {
-		cmd.Env = append(cmd.Env, key+"="+*value)
+		value := mounted.Replace(*value)
+		if key == "PERPKEEPER_CONFIG" {
+			value = configsOf(t, value, s)
+		}
+		cmd.Env = append(cmd.Env, key+"="+value)
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -41,15 +41,18 @@ region_files() {
 	openssl rand -hex 16 | tr -d '\n' >"$files/secrets/smtp_password"
 	chown 65534 "$files"/secrets/*
 	chmod 0400 "$files"/secrets/*
-	local set=(-e 's#^CHAIN_ID=.*#CHAIN_ID=1337#' -e "s#^CHAIN_URLS=.*#CHAIN_URLS=http://$node:8545,ws://$node:8545#" -e 's#^START_BLOCK=.*#START_BLOCK=1#'
-		-e "s#^PRICE_URL=.*#PRICE_URL=http://$node:8546#" -e "s#^KEEPER_SIGNERS=.*#KEEPER_SIGNERS=$signers#" -e "s#^KEYS_DIR=.*#KEYS_DIR=$keys#"
-		-e "s#^POSTGRES_PASSWORD=.*#POSTGRES_PASSWORD=$(openssl rand -hex 24)#" -e 's#^FIRE_RATIO=.*#FIRE_RATIO=1.10#')
+	"$repo/deploy/compose/new-secrets.sh" "$files/keeper"
+	printf 'http://%s:8545\nws://%s:8545\n' $node $node >"$files/keeper/chain_urls"
+	printf '[[scanner.price.source]]\nname = "demo"\nkind = "devnet"\nurl = "http://%s:8546"\n' $node >"$files/tokyo.toml"
+	local set=(-e 's#^CHAIN_ID=.*#CHAIN_ID=1337#' -e "s#^KEEPER_CONFIG=.*#KEEPER_CONFIG=$files/tokyo.toml#" -e 's#^START_BLOCK=.*#START_BLOCK=1#'
+		-e "s#^SECRETS_DIR=.*#SECRETS_DIR=$files/keeper#" -e "s#^KEEPER_SIGNERS=.*#KEEPER_SIGNERS=$signers#" -e "s#^KEYS_DIR=.*#KEYS_DIR=$keys#"
+		-e 's#^FIRE_RATIO=.*#FIRE_RATIO=1.10#')
 	for k in EVENT_EMITTER DATA_STORE ORDER_HANDLER LIQUIDATION_HANDLER DEPOSIT_HANDLER WITHDRAWAL_HANDLER; do
 		set+=(-e "s#^$k=.*#$(grep "^$k=" "$repo/deploy/compose/demo.env")#")
 	done
 	sed "${set[@]}" "$repo/deploy/compose/region.env.example" >"$files/tokyo.env"
 	cat >>"$files/tokyo.env" <<-V
-		KEEPER_NAME=tokyo
+		RUNBOOKS_URL=https://runbooks.example
 		SLACK_URL_FILE=$files/secrets/slack_url
 		PAGERDUTY_KEY_FILE=$files/secrets/pagerduty_key
 		SMTP_HOST=$node

@@ -2,7 +2,7 @@
 # Puts the env file's values in their place and starts Alertmanager. What is not set is named at once: an alert that reaches nobody is worse than none.
 set -eu
 
-for name in SMTP_HOST SMTP_PORT SMTP_FROM SMTP_USER REPORT_TO; do
+for name in SMTP_HOST SMTP_PORT SMTP_FROM SMTP_USER REPORT_TO RUNBOOKS_URL; do
   eval "value=\${$name:-}"
   if [ -z "$value" ]; then
     echo "alertmanager: $name is not set: set it in the env file of the region" >&2
@@ -18,4 +18,4 @@ done
 
 sed -e "s|\${SMTP_HOST}|$SMTP_HOST|" -e "s|\${SMTP_PORT}|$SMTP_PORT|" -e "s|\${SMTP_FROM}|$SMTP_FROM|" -e "s|\${SMTP_USER}|$SMTP_USER|" \
   -e "s|\${REPORT_TO}|$REPORT_TO|" /etc/alertmanager/alertmanager.yml >/tmp/alertmanager.yml
-exec /bin/alertmanager --config.file=/tmp/alertmanager.yml --storage.path=/alertmanager --cluster.listen-address=
+exec /bin/alertmanager --config.file=/tmp/alertmanager.yml --storage.path=/alertmanager --cluster.listen-address= --web.external-url="$ALERTMANAGER_URL" --web.route-prefix=/

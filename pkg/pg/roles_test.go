@@ -1,0 +1,175 @@
+package pg_test
+
+import (
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/lease/leasetest"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txm/txmtest"
+)
+
+// rolePassword is the same for all roles of the tests: they belong to the server, which all databases of the tests share.
+const rolePassword = "role-of-the-tests"
+
+var granting sync.Mutex
+
+// granted is a fresh database with all roles, by the address of its owner.
+func granted(t *testing.T) (address string) {
+	t.Helper()
+	address = pgtest.URL(t)
+	db := open(t, address)
+	granting.Lock() // the server does not let two change a role at once
+	defer granting.Unlock()
+	if err := db.Grant(t.Context(), passwords()); err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+func passwords() pg.Passwords {
+	p := secret.New(rolePassword)
+	return pg.Passwords{Statevm: p, Planner: p, Sender: p, Ops: p}
+}
+
+// as is the address of the same database for a role.
+func as(t *testing.T, role, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(role, rolePassword)
+	return u.String()
+}
+
+// openAs opens the database as a role, whose password does not stand in the address.
+func openAs(t *testing.T, role, address string) *pg.DB {
+	t.Helper()
+	cfg := pg.DefaultConfig()
+	cfg.URL, cfg.Password = secret.MustURL(strings.Replace(as(t, role, address), ":"+rolePassword+"@", "@", 1)), secret.New(rolePassword)
+	db, err := pg.Open(t.Context(), cfg, t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+// Everything the sender does to leases and intents, it can do as its role.
+func TestSenderRoleDoesItsJob(t *testing.T) {
+	leasetest.Run(t, func(t *testing.T) (lease.Store, chain.Address) {
+		db, signer := openAs(t, pg.RoleSender, granted(t)), chain.Address{0xaa}
+		if err := db.Leases().Register(t.Context(), signer, testChain); err != nil {
+			t.Fatal(err)
+		}
+		return db.Leases(), signer
+	})
+	txmtest.Run(t, func(t *testing.T) txmtest.Stores {
+		db := openAs(t, pg.RoleSender, granted(t))
+		return txmtest.Stores{Leases: db.Leases(), Nonces: db.Leases(), Intents: db.Intents(), Register: registrar(db)}
+	})
+}
+
+// What a role may do, and that it may do nothing else: each statement is tried as each role.
+func TestRolesMayDoTheirWorkAlone(t *testing.T) {
+	address := granted(t)
+	const denied = "42501" // insufficient_privilege
+	for statement, allowed := range map[string]string{
+		`UPDATE state_g1.position SET rev = 0 WHERE false`:                        "statevm ops",
+		`DELETE FROM state_g1.undo WHERE false`:                                   "statevm ops",
+		`SELECT FROM state_g1.position`:                                           "statevm planner sender ops",
+		`UPDATE keeper.generation SET partitions = 1 WHERE false`:                 "statevm ops",
+		`UPDATE keeper.active_generation SET generation = 1 WHERE false`:          "ops",
+		`UPDATE keeper.signer_lease SET next_nonce = 0 WHERE false`:               "sender ops",
+		`UPDATE keeper.signer_nonce_allocation SET state = state WHERE false`:     "sender ops",
+		`UPDATE keeper.tx_intent SET state = state WHERE false`:                   "sender ops",
+		`SELECT FROM keeper.tx_attempt`:                                           "planner sender ops",
+		`UPDATE keeper.delayed_job SET version = 0 WHERE false`:                   "planner ops",
+		`INSERT INTO keeper.wallet SELECT * FROM keeper.wallet WHERE false`:       "planner ops",
+		`SELECT FROM public.perpkeeper_schema`:                                    "statevm planner sender ops",
+		`DELETE FROM public.perpkeeper_schema WHERE false`:                        "",
+		`CREATE TABLE keeper.mine ()`:                                             "",
+		`CREATE TABLE public.mine ()`:                                             "",
+		`CREATE SCHEMA mine`:                                                      "ops",
+		`DROP TABLE state_g1.bad_debt`:                                            "ops",
+		`TRUNCATE keeper.commission`:                                              "",
+		`SELECT pg_read_file('postgresql.conf')`:                                  "",
+		`ALTER ROLE keeper_sender SUPERUSER`:                                      "",
+		`SELECT system_identifier, pg_current_wal_lsn() FROM pg_control_system()`: "statevm planner sender ops",
+	} {
+		for _, role := range []string{pg.RoleStatevm, pg.RolePlanner, pg.RoleSender, pg.RoleOps} {
+			conn, err := pgx.Connect(t.Context(), as(t, role, address))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tx, err := conn.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = tx.Exec(t.Context(), statement)
+			may := strings.Contains(" "+allowed+" ", " "+strings.TrimPrefix(role, "keeper_")+" ")
+			switch {
+			case may && err != nil:
+				t.Errorf("%s: %s: %v", role, statement, err)
+			case !may && (err == nil || !strings.Contains(err.Error(), denied)):
+				t.Errorf("%s may: %s (%v)", role, statement, err)
+			}
+			_ = tx.Rollback(t.Context())
+			_ = conn.Close(t.Context())
+		}
+	}
+}
+
+// A generation that an operator makes later is statevm's to write, and the others' to read; the operator can drop it, the first one too once it does not serve.
+func TestRolesShareLaterGenerations(t *testing.T) {
+	address := granted(t)
+	ops, statevm, planner := openAs(t, pg.RoleOps, address), openAs(t, pg.RoleStatevm, address), openAs(t, pg.RolePlanner, address)
+	number, err := ops.AddGeneration(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, generation := range []int{1, number} {
+		if _, err := statevm.Claim(t.Context(), pg.ClaimRequest{Generation: generation, Partition: 0, Partitions: 1, Label: "test"}); err != nil {
+			t.Errorf("generation %d: %v", generation, err)
+		}
+	}
+	if err := statevm.CheckSchema(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := ops.Switch(t.Context(), number, "a test"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := planner.Standing(t.Context()); err != nil {
+		t.Errorf("the planner reads generation %d: %v", number, err)
+	}
+	if err := ops.DropGeneration(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// Granting again changes passwords and nothing else; without all passwords nothing is done.
+func TestGrantAgain(t *testing.T) {
+	db := open(t, granted(t))
+	if err := db.Grant(t.Context(), passwords()); err != nil {
+		t.Error(err)
+	}
+	p := passwords()
+	p.Sender = secret.String{}
+	if err := db.Grant(t.Context(), p); err == nil || !strings.Contains(err.Error(), "sender: is empty") {
+		t.Errorf("without the sender's password: %v", err)
+	}
+	cfg := pg.DefaultConfig()
+	cfg.URL, cfg.Password = secret.MustURL("postgres://keeper:one@db/keeper"), secret.New("two")
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "password: the url holds one already") || strings.Contains(err.Error(), "two") {
+		t.Errorf("two passwords: %v", err)
+	}
+}
