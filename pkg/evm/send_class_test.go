@@ -200,6 +200,38 @@ func TestRevertData(t *testing.T) {
 	}
 }
 
+// Whose word an error is, and whether it is that the gas of a call was not enough.
+func TestWhoseWordAndOutOfGas(t *testing.T) {
+	one, other := startAnswering(t), startAnswering(t)
+	c := dial(t, one.config())
+	for reply, out := range map[string]bool{
+		`{"code":-32000,"message":"err: out of gas (supplied gas 6000000)"}`:           true,
+		`{"code":-32000,"message":"intrinsic gas too low: have 100, want 21000"}`:      true,
+		`{"code":3,"message":"execution reverted","data":"0x16307797"}`:                false,
+		`{"code":-32000,"message":"header not found"}`:                                 false,
+		`{"code":-32000,"message":"insufficient funds for gas * price + value"}`:       false,
+		`{"code":-32000,"message":"insufficient gas for floor data gas cost: have 1"}`: true,
+	} {
+		one.reply(reply)
+		_, err := c.Call(t.Context(), emitter, nil, [32]byte{1})
+		from, is := evm.Answered(err)
+		if evm.OutOfGas(err) != out || !is || from != c.Endpoints()[0].Source {
+			t.Errorf("%s: out of gas %t, said by %q, %t", reply, evm.OutOfGas(err), from, is)
+		}
+	}
+	one.reply(`{"code":-32000,"message":"header not found"}`)
+	other.reply(`{"code":-32000,"message":"out of gas"}`)
+	cfg := one.config()
+	cfg.URLs = append(cfg.URLs, other.config().URLs...)
+	_, err := dial(t, cfg).Call(t.Context(), emitter, nil, [32]byte{1})
+	if _, is := evm.Answered(err); is || !evm.OutOfGas(err) {
+		t.Errorf("both were asked, and one said that it ran out of gas: %v", err)
+	}
+	if _, is := evm.Answered(errors.New("out of gas")); is || evm.OutOfGas(errors.New("out of gas")) {
+		t.Error("a word that no node gave")
+	}
+}
+
 // answering is a fake node on chain 1337 that answers everything else in one way.
 type answering struct {
 	*httptest.Server

@@ -44,6 +44,8 @@ func TestEndpoints(t *testing.T) {
 	}{
 		{"one hangs", hangs(""), 0, always},
 		{"one wants no requests at all", refuses(1, 1), 0, rarely},
+		{"one says that every call is reverted", says(`{"code":3,"message":"execution reverted","data":"0x"}`), headStart, always},
+		{"one says that the signer may not", says(unauthorized), headStart, always},
 		{"one says that ours were reverted", changes("eth_getTransactionReceipt", reverted), headStart, always},
 		{"one says that more nonces were spent", changes("eth_getTransactionCount", plus(1)), headStart, always},
 		{"one says that less nonces were spent", changes("eth_getTransactionCount", plus(-1)), headStart, rarely},
@@ -77,6 +79,72 @@ func TestEndpoints(t *testing.T) {
 		run("two of three now and then want fewer requests", throttledEndpoints)
 		run("the only one hangs for a while", silentForAWhile)
 	}
+}
+
+// unauthorized is the venue's own word that the caller lacks a role.
+const unauthorized = `{"code":3,"message":"execution reverted","data":"0xa35b150b` +
+	`0000000000000000000000000000000000000000000000000000000000000001` + `0000000000000000000000000000000000000000000000000000000000000040` +
+	`0000000000000000000000000000000000000000000000000000000000000000"}`
+
+// says answers every simulated call with one error.
+func says(fault string) spoiler {
+	return func(f *front, w http.ResponseWriter, _ *http.Request, q query) bool {
+		if q.Method != "eth_call" {
+			return false
+		}
+		f.answer(w, q, nil, []byte(fault))
+		return true
+	}
+}
+
+// A single endpoint gives odd answers for a while: whatever they are they end nothing, and the job is executed by its first arm when they stop.
+func TestOddAnswers(t *testing.T) {
+	s := newSite(t)
+	by, key := s.keeper(0)
+	only := s.front(0, nil)
+	s.behind(only)
+	s.sender([]secret.String{key})
+	before := s.nonce(by)
+	for i, c := range []struct{ name, fault string }{
+		{"an arithmetic error", `{"code":3,"message":"execution reverted","data":"0x4e487b71` + strings.Repeat("0", 62) + `11"}`},
+		{"no reason", `{"code":3,"message":"execution reverted","data":"0x"}`},
+		{"out of gas", `{"code":-32000,"message":"err: out of gas (supplied gas 6000000)"}`},
+		{"an unknown error", `{"code":3,"message":"execution reverted","data":"0xdeadbeef"}`},
+		{"too little gas for a cancellation", `{"code":3,"message":"execution reverted","data":"0xe73a05d5` + strings.Repeat("0", 128) + `"}`},
+		{"an error of the node", `{"code":-32000,"message":"missing trie node"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := s.in(t)
+			j := s.orderJob(s.marketOrder(100), by)
+			spoilt := only.hits.Load()
+			only.become(says(c.fault))
+			s.say(j)
+			s.eventually("it was asked at several heads", func(context.Context) bool { return only.hits.Load() > spoilt+5 })
+			if early := s.results(j.ID); len(early) > 0 {
+				t.Errorf("it ended for that: %+v", early)
+			}
+			only.become(nil)
+			s.mustEndOnce(j, by, before+uint64(i))
+		})
+	}
+	t.Run("a liquidation is not put off", func(t *testing.T) {
+		s := s.in(t)
+		j := s.liquidationJob(by)
+		if err := s.devnet.Shock("WETH", -1500); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second) // until reports show it
+		spoilt := only.hits.Load()
+		only.become(says(`{"code":3,"message":"execution reverted","data":"0x"}`))
+		j.BirthMs = uint64(time.Now().UnixMilli())
+		s.say(j)
+		s.eventually("it was asked at several heads", func(context.Context) bool { return only.hits.Load() > spoilt+6 })
+		only.become(nil)
+		well := time.Now()
+		if r := s.result(j.ID, 1); r.Outcome != job.Done || time.Since(well) > 10*time.Second {
+			t.Errorf("%s after the node was well: %+v", time.Since(well), r)
+		}
+	})
 }
 
 // mustBeTrue demands that a job's result is what the node itself says of the transaction.

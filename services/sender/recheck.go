@@ -57,12 +57,13 @@ func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
 	if t.call, v = r.prepare(j, terms, t.intent.Tries); v.kind != onward {
 		return v, nil
 	}
-	first, err := r.simulate(ctx, r.node, j, t.call)
+	made := t.call // another endpoint may be asked about it for longer than this takes
+	first, err := r.simulate(ctx, r.node, j, made)
 	if err != nil {
 		return verdict{}, err
 	}
 	weighed := r.second.weigh(ctx, t.intent.ID, first, func(ctx context.Context, other simulator) (opinion, error) {
-		return r.simulate(ctx, other, j, t.call)
+		return r.simulate(ctx, other, j, made)
 	})
 	t.call.gas = weighed.gas
 	if weighed.short {
