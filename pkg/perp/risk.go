@@ -30,7 +30,9 @@ type Circumstances struct {
 	// 110 % has 1.1·10^30. Less than One counts as One.
 	FireRatio Uint
 	// ReferralDiscount is the part of the position fee that an account is let off for its referral, as a 30-decimal factor; nil where there are
-	// no referrals. No event of the exchange tells it: referral codes and tiers live in a contract of their own.
+	// no referrals. No event of the exchange tells it: referral codes and tiers live in a contract of their own, and what PositionFeesCollected says of an
+	// account's last trade may have changed since. Planners leave it nil. A discount can only make a position healthier, so they find one of such an account
+	// due a little early and never late; the simulated call, which knows the discount, holds it back until it is (sender).
 	ReferralDiscount func(account chain.Address) Uint
 }
 

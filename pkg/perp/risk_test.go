@@ -22,6 +22,48 @@ func (m rowMap) put(rows ...Row) {
 
 func parameter(key chain.Hash, v Uint) Parameter { return Parameter{Key: key, Value: v.Bytes32()} }
 
+// LIQ-2, LIQ-7: to ignore a discount is to be early and never late. What is liquidatable with a discount is so without, the healthier the larger it is, and by no
+// more than the position fee.
+func TestIgnoredDiscountsAreEarlyNeverLate(t *testing.T) {
+	eth, usdc := chain.Address{1}, chain.Address{2}
+	market := Market{MarketToken: chain.Address{3}, IndexToken: eth, LongToken: eth, ShortToken: usdc}
+	early := 0
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rowMap{}
+		rows.put(market, parameter(DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", market.MarketToken.Hash()), Pow10(28)))
+		for _, improves := range []bool{true, false} {
+			rows.put(parameter(DataStoreKey("POSITION_FEE_FACTOR", market.MarketToken.Hash(), BoolWord(improves)), U64(6).Mul(Pow10(26))))
+		}
+		p := Position{
+			Market: market.MarketToken, CollateralToken: usdc, IsLong: true, SizeInUsd: U64(10_000).Mul(One), SizeInTokens: U64(2).Mul(Pow10(18)),
+			CollateralAmount: U64(rapid.Uint64Range(100_000_000, 112_000_000).Draw(t, "collateral")), // 106 USD are required, fee included
+		}
+		prices := map[chain.Address]Price{eth: {Min: U64(5000).Mul(Pow10(12)), Max: U64(5000).Mul(Pow10(12))}, usdc: {Min: Pow10(24), Max: Pow10(24)}}
+		judge := func(discount Uint) Verdict {
+			v, err := Judge(p, Circumstances{Rows: rows, Prices: prices, ReferralDiscount: func(chain.Address) Uint { return discount }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		less := One.MulDiv(U64(rapid.Uint64Range(0, 100).Draw(t, "discount")), U64(100))
+		more := less.Add(One.Sub(less).MulDiv(U64(rapid.Uint64Range(0, 100).Draw(t, "more")), U64(100)))
+		none, some, most := judge(Uint{}), judge(less), judge(more)
+		if some.Liquidatable && !none.Liquidatable || most.Liquidatable && !some.Liquidatable {
+			t.Fatalf("late: %+v, %+v, %+v", none, some, most)
+		}
+		if fee := U64(6).Mul(One).Int(); fee.Less(most.RemainingCollateralUsd.Sub(none.RemainingCollateralUsd)) {
+			t.Fatalf("a discount of more than the fee: %+v, %+v", none, most)
+		}
+		if none.Liquidatable && !most.Liquidatable {
+			early++
+		}
+	})
+	if early == 0 {
+		t.Error("no case in which a discount decides")
+	}
+}
+
 // The dumb twin is the rule written out in math/big.
 func TestJudgeAgainstBig(t *testing.T) {
 	eth, usdc := chain.Address{1}, chain.Address{2}

@@ -73,6 +73,7 @@ func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
 	if v.outcome == job.LostRace { // or the node that was asked has not heard of it yet: our own state will tell which
 		v = wait("the node says that it is done, and the state does not yet: " + v.reason)
 	}
+	v = premature(j, v, head.TimeMs)
 	if v.heads > 0 {
 		v.heads = headsToWait(j, t.intent.Waited)
 	}

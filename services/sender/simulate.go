@@ -118,7 +118,9 @@ func foretold(r gmx.Revert) verdict {
 	case gmx.DoneElsewhere:
 		return end(job.LostRace, r.Error())
 	case gmx.Recovered:
-		return end(job.DroppedRecovered, r.Error())
+		v := end(job.DroppedRecovered, r.Error())
+		v.premature = isNearly(r)
+		return v
 	case gmx.NeedsReport:
 		return wait(r.Error())
 	case gmx.Expired:

@@ -40,7 +40,9 @@ type verdict struct {
 	kind    decision
 	outcome job.Outcome // of ended
 	reason  string
-	pause   time.Duration // for how long a task that waits or yields is passed over; 0 = the usual pause
+	// premature: the venue would do it, or do it well, a little later
+	premature bool
+	pause     time.Duration // for how long a task that waits or yields is passed over; 0 = the usual pause
 	// heads is for how many heads a task that waits is passed over, in place of a time; 0 = by time.
 	heads uint64
 	news  <-chan struct{} // ends the wait when it is closed; nil = nothing does

@@ -1,0 +1,59 @@
+package sender
+
+import (
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// healthy is what the venue says of a position of which so many dollars remain and so many must.
+func healthy(remaining, required int64) gmx.Revert {
+	usd := func(n int64) perp.Int { return perp.I64(n).Mul(perp.One.Int()) }
+	return gmx.Revert{Class: gmx.Recovered, Name: "PositionShouldNotBeLiquidated", Args: []gmx.RevertArg{
+		{Name: "reason", Value: "healthy"}, {Name: "remainingCollateralUsd", Value: usd(remaining)}, {Name: "minCollateralUsd", Value: usd(1)},
+		{Name: "minCollateralUsdForLeverage", Value: usd(required)},
+	}}
+}
+
+// LIQ-7: a liquidation that is found due too early, as for an account with a referral discount, waits without an end and without a failure for as long as the
+// planner says it. One that has recovered is dropped.
+func TestNearlyLiquidatableWaits(t *testing.T) {
+	said := job.Job{Kind: job.Liquidation, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: nowMs}}}
+	waits := func(j job.Job, r gmx.Revert, headMs uint64) bool {
+		v := premature(j, foretold(r), headMs)
+		if v.kind == yielding {
+			return v.pause == time.Second && v.outcome == ""
+		}
+		if v.kind != ended || v.outcome != job.DroppedRecovered || v.outcome.Failure() {
+			t.Fatalf("%+v", v)
+		}
+		return false
+	}
+	for remaining, want := range map[int64]bool{100: true, 101: true, 110: true, 111: false, 1000: false} {
+		if waits(said, healthy(remaining, 100), nowMs+1000) != want {
+			t.Errorf("%d of 100 remain: waits %t", remaining, !want)
+		}
+	}
+	if !waits(said, healthy(101, 100), nowMs+saidLately) || waits(said, healthy(101, 100), nowMs+saidLately+1) {
+		t.Error("it waits for as long as the planner says it, and no longer")
+	}
+	if waits(said, gmx.Revert{Class: gmx.Recovered, Name: "InvalidOrderPrices"}, nowMs) {
+		t.Error("another recovery waits")
+	}
+	order := job.Job{Kind: job.Order, Evidence: said.Evidence}
+	freezes := odd("it would be frozen")
+	if v := premature(order, freezes, nowMs); v != freezes {
+		t.Errorf("an answer that says nothing: %+v", v)
+	}
+	freezes.premature = true
+	if v := premature(order, freezes, nowMs+saidLately); v.kind != yielding || v.pause != time.Second {
+		t.Errorf("an order that would be frozen: %+v", v)
+	}
+	if v := premature(order, freezes, nowMs+saidLately+1); v.kind != ended || v.outcome != job.DroppedRecovered {
+		t.Errorf("an order that would be frozen and is not said any more: %+v", v)
+	}
+}
