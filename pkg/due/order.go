@@ -42,7 +42,7 @@ func (m *Moment) marketOrder(o perp.Order, d Decision) Decision {
 }
 
 // waitingOrder is due while the newest report meets its trigger. One whose price is not acceptable, or whose swap gives too little, would be frozen, and waits
-// instead. What a decrease comes to is not worked out: where its output is too little, the venue freezes it.
+// instead. What a decrease pays out is not worked out here: the sender has the contracts rehearse it.
 func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) Decision {
 	if needsPosition(o.OrderType) && position.Status != perp.Active {
 		return d.not("its position is not open: executing it would revert")
