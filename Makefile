@@ -108,8 +108,8 @@ compose-check: setup ## load the compose file with every profile, without an eng
 engine-test: setup ## a region on a Docker engine of its own, without a registry: root, Debian; half an hour (LEGS="region scale")
 	@test/engine/run.sh $(LEGS)
 
-engine-short: setup ## the short form: a region, scaled, two kills (10 minutes)
-	@test/engine/run.sh short
+engine-short: setup ## the short form: a region, scaled, two kills (10 minutes); left out, and said so, where no engine can run
+	@test/engine/run.sh short || { status=$$?; [ $$status = 77 ] && echo "=== THE ENGINE TEST IS LEFT OUT: this machine cannot run a Docker engine (see above)"; }
 
 engine-clean: ## end that engine and remove its images, volumes and logs
 	@test/engine/run.sh clean

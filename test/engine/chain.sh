@@ -11,7 +11,7 @@ chain_up() {
 	local made; made=$(docker create perpkeeper /bin/devnet) && docker cp -q "$made:/bin/devnet" "$chain_dir/bin/" 2>/dev/null || docker cp "$made:/bin/devnet" "$chain_dir/bin/"
 	docker rm "$made" >/dev/null
 	PERPKEEPER_LOG_FORMAT=json PERPKEEPER_HTTP_LISTEN=127.0.0.1:8088 PERPKEEPER_DEVNET_RPC=0.0.0.0:8545 PERPKEEPER_DEVNET_FEED=0.0.0.0:8546 \
-		PERPKEEPER_DEVNET_HOST=$node PERPKEEPER_DEVNET_OUT=$chain_dir/deployment.json PERPKEEPER_DEVNET_LIQUIDATION_RATIO=1.10 \
+		PERPKEEPER_DEVNET_HOST=$node PERPKEEPER_DEVNET_OUT=$chain_dir/deployment.json PERPKEEPER_DEVNET_LIQUIDATION_RATIO=1.10 PERPKEEPER_DEVNET_RATE=1 \
 		setsid nohup nsenter --net="/run/netns/$NETNS" "$chain_dir/bin/devnet" >"$logs/devnet.log" 2>&1 </dev/null 9>&- &
 	echo $! >"$chain_dir/pid"
 	for _ in $(seq 120); do

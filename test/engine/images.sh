@@ -64,7 +64,8 @@ keeper() {
 	for b in $(binaries); do targets+=("./services/$b/cmd/$b"); done
 	[ ${#targets[@]} -gt 0 ] || die "Dockerfile no longer lists its binaries as \"for b in … ; do\""
 	say "building ${#targets[@]} binaries"
-	(cd "$repo" && CGO_ENABLED=0 nice go build -trimpath -ldflags="-s -w" -o "$out/out/" "${targets[@]}") || die "the binaries do not build"
+	(cd "$repo" && CGO_ENABLED=0 nice go build -trimpath -ldflags="-s -w -X perpkeeper/pkg/service.version=engine-test" -o "$out/out/" "${targets[@]}") ||
+		die "the binaries do not build"
 	cp /etc/ssl/certs/ca-certificates.crt "$out/etc/ssl/certs/"
 	tar -C "$out" -c . | docker import - perpkeeper-engine/binaries >/dev/null
 	sed -n '/^FROM scratch/,$p' "$repo/Dockerfile" | sed 's/--from=build /--from=perpkeeper-engine\/binaries /' >"$out/Dockerfile"

@@ -12,10 +12,11 @@ leg_prebuilt() {
 	image_is_bare
 }
 
-# made WHAT NAME…: ends the run if an image cannot be made, as nothing can be shown without it.
+# made WHAT NAME…: ends the run if an image cannot be made, as nothing can be shown without it. A machine that is too slow for the run's time is none for it.
 made() {
 	local what=$1 began=$SECONDS status=0; shift
-	"$here/images.sh" "$@" || status=$?
+	timeout $((deadline - SECONDS - 300)) "$here/images.sh" "$@" || status=$?
+	[ $status != 124 ] || unable "$what: too slow"
 	[ $status != $UNABLE ] || exit $UNABLE
 	[ $status = 0 ] || { fail "$what"; summary; exit 1; }
 	ok "$what ($((SECONDS - began)) s)"

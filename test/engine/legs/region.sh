@@ -6,7 +6,7 @@ leg_region() {
 	within 90 "an event has become a transaction that executed" executes_after 0
 	within 90 "the chain's answer has come back for five of them" come_back 5
 	check "keeperctl signer list" ctl signer list
-	check "keeperctl audit" ctl audit last 1m --config /etc/perpkeeper/keeper.toml
+	check "keeperctl audit" ctl audit last 1m
 	local service
 	for service in scanner statevm planner sender; do
 		equal "$service is read-only and unprivileged" "true 65532:65532" \
