@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// params are the words of the DataStore that the devnet's deployment wrote without an event, as deployments do.
-const params = `# What no event carries: read by call at the first block, and published in that block's batch.
+// params are words of the DataStore that the devnet's deployment wrote without an event, as deployments do.
+const params = `# Read by call at the first block, for what is folded before the first audit.
 [[scanner.param]]
 name = "REQUEST_EXPIRATION_TIME"
 kind = "uint"

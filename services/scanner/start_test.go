@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/big"
@@ -14,6 +15,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
@@ -163,5 +166,87 @@ func TestProcessRefuses(t *testing.T) {
 				t.Errorf("the process ended with: %v", err)
 			}
 		})
+	}
+}
+
+// A first block that cannot be read ends the process in one line that says what to do: its state is pruned everywhere, or the exchange was not there yet.
+// A state that a node lacks near the head is waited for, and so is a node that is away while another one has pruned.
+func TestStartThatCannotBeRead(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	d.mine(keptStates + 20)
+	node := startLiar(t, d)
+	node.tell("eth_call", func([]json.RawMessage, json.RawMessage) json.RawMessage {
+		return json.RawMessage(`{"code": -32000, "message": "missing trie node 3a (path ) state 0x3a is not available"}`)
+	})
+	for name, tt := range map[string]struct {
+		spoil func(*Config)
+		want  []string
+	}{
+		"pruned": {
+			func(c *Config) { c.Chain.URLs = []secret.URL{secret.MustURL(node.URL)} },
+			[]string{"no endpoint has the state of block 1 any more", "SOME_FACTOR", "archive node to chain.urls", "scanner.start_block"},
+		},
+		"before the deployment": {
+			func(c *Config) { c.Venue.DataStore = chain.Address{0xdd, 19: 7} },
+			[]string{"scanner.start_block: at block 1 there is no contract at venue.data_store", "0 bytes", "deployed"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig(d, k.Addr())
+			tt.spoil(&cfg)
+			_, ended := run(t, cfg)
+			err := <-ended
+			if err == nil || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("the process ended with: %v", err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the process ended with %v, which does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// An audit that no node answers is in the readiness with what to do, holds nothing else up, and passes when a node answers.
+func TestAuditThatCannotBeRead(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	node := startLiar(t, d)
+	node.tell("eth_call", func([]json.RawMessage, json.RawMessage) json.RawMessage {
+		return json.RawMessage(`{"code": -32000, "message": "missing trie node"}`)
+	})
+	cfg := testConfig(d, k.Addr())
+	cfg.Scanner.Params = nil
+	cfg.Chain.URLs = []secret.URL{secret.MustURL(node.URL)}
+	address, _ := run(t, cfg)
+	tr := newTruth(d)
+	d.trade(1)
+	d.mine(3)
+	settle(t, k, tr)
+	awaitReady(t, address, "keeps the states of the last minutes")
+	node.tell("eth_call", nil)
+	eventually(t, "the audit passes", func() error {
+		d.mine(1)
+		if _, text := get(t, address, "/metrics"); !strings.Contains(text, fmt.Sprintf("scanner_words_audited %d", len(perp.Words(nil)))) {
+			return errNotYet
+		}
+		return nil
+	})
+	settle(t, k, tr)
+	a, err := k.audit(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	for _, b := range a.blocks {
+		for _, p := range b.params {
+			said++
+			if !p.Audited() || p.Read.Number >= b.end.Block.Number || p.Name == "" {
+				t.Errorf("block %d says %+v", b.end.Block.Number, p)
+			}
+		}
+	}
+	if said != len(perp.Words(nil)) {
+		t.Errorf("%d words were said, want each of %d once", said, len(perp.Words(nil)))
 	}
 }

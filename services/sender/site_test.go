@@ -56,7 +56,7 @@ type site struct {
 	trader devnet.Account
 }
 
-func newSite(t testing.TB) *site {
+func newSite(t testing.TB, change ...func(*scanner.Config)) *site {
 	t.Helper()
 	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
 	if err != nil {
@@ -67,7 +67,7 @@ func newSite(t testing.TB) *site {
 	s.cfg = s.config(b.Addr(), pgtest.URL(t))
 	s.client, s.db = s.connect(s.cfg.Kafka), s.open(s.cfg.Postgres)
 	s.prepare()
-	s.runStatePipeline()
+	s.runStatePipeline(change...)
 	s.openMarket()
 	return s
 }
@@ -146,11 +146,14 @@ func (s *site) prepare() {
 }
 
 // runStatePipeline starts the real scanner and the real statevm.
-func (s *site) runStatePipeline() {
+func (s *site) runStatePipeline(change ...func(*scanner.Config)) {
 	s.t.Helper()
 	scan := scanner.DefaultConfig()
 	scan.Keeper, scan.Chain, scan.Kafka, scan.Venue = s.cfg.Keeper, s.cfg.Chain, s.cfg.Kafka, s.cfg.Venue
 	scan.Scanner.StartBlock, scan.Scanner.Price.URL = 1, secret.MustURL(s.devnet.Feed())
+	for _, c := range change {
+		c(&scan)
+	}
 	vm := statevm.DefaultConfig()
 	vm.Keeper, vm.Kafka, vm.Postgres, vm.Venue.EventEmitter = s.cfg.Keeper, s.cfg.Kafka, s.cfg.Postgres, s.cfg.Venue.EventEmitter
 	s.host("scanner", func(sh *service.Shell) error { return scanner.Start(sh, scan) })

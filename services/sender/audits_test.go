@@ -1,0 +1,124 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/services/devnet"
+	"perpkeeper/services/scanner"
+)
+
+// auditRows are the audits that stand in the state, by the key of their row.
+type auditRows struct {
+	rows  map[chain.Hash]perp.MarketValue
+	at    uint64 // the watermark
+	err   error
+	asked int
+}
+
+func (r *auditRows) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
+	r.asked++
+	row, known := r.rows[key]
+	return pg.Found[perp.MarketValue]{Row: row, Known: known, At: pg.Block{BlockRef: chain.BlockRef{Number: r.at}}}, r.err
+}
+
+// A job waits until each of its markets was audited in a block that every partition has reached, and then never asks again.
+func TestJobsWaitForTheFirstAudit(t *testing.T) {
+	one, two := chain.Address{1}, chain.Address{2}
+	state := &auditRows{rows: map[chain.Hash]perp.MarketValue{}, at: 50}
+	pass := func(market chain.Address, in uint64) {
+		state.rows[perp.AuditKey(market).Key] = perp.MarketValue{Measure: perp.WordsAudited, Scope: market.Hash(), Value: perp.U64(in - 2).Int(), Stamp: perp.Stamp{Block: in}}
+	}
+	a := &audits{state: state}
+	j := job.Job{Market: one, Evidence: job.Evidence{Generation: 1}}
+	ask := func(want decision, markets ...chain.Address) {
+		t.Helper()
+		v, err := a.ask(t.Context(), j, markets)
+		if err != nil || v.kind != want {
+			t.Errorf("%+v, %v; want %d", v, err, want)
+		}
+		if want == waiting && !strings.Contains(v.reason, "have not been compared with the chain yet") {
+			t.Errorf("it waits for %q", v.reason)
+		}
+	}
+	ask(waiting)
+	pass(one, 51)
+	ask(waiting) // some partition has not reached the block
+	state.at = 51
+	ask(onward)
+	ask(waiting, two) // it swaps in a market that was not audited
+	pass(two, 40)
+	ask(onward, two)
+	asked := state.asked
+	ask(onward, two)
+	if state.asked != asked {
+		t.Error("what has passed is asked for again")
+	}
+	j.Evidence.Generation = 2
+	clear(state.rows)
+	ask(waiting) // another generation of the state has audits of its own
+	j.Market = chain.Address{}
+	ask(onward) // a swap has no market but those of its path
+	state.err, j.Market = errors.New("connection refused"), one
+	if v, err := a.ask(t.Context(), j, nil); err == nil || v.kind != onward {
+		t.Errorf("an error is no answer: %+v, %v", v, err)
+	}
+}
+
+// A word that is written without an event is found: the row is right soon afterwards, and an order is executed once its market was audited.
+func TestPlantedWordIsFound(t *testing.T) {
+	s := newSite(t, func(cfg *scanner.Config) { cfg.Scanner.AuditInterval = time.Second })
+	market := chain.Address(s.market.Address)
+	s.eventually("the market was audited", func(ctx context.Context) bool {
+		found, err := s.db.MarketValue(ctx, perp.AuditKey(market).Key)
+		return err == nil && found.Known && found.Row.Value.Sign() > 0
+	})
+	deployer, err := devnet.Accounts(devnet.DeployerIndex, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, index := common.Hash{0x1d, 31: 7}, s.market.Index
+	key := perp.DataStoreKey("VIRTUAL_TOKEN_ID", chain.Address(index).Hash())
+	if row, known := s.parameter(key); known {
+		t.Fatalf("the state has the word before it is written: %+v", row)
+	}
+	if err := s.venue.SetSilently(t.Context(), deployer[0].Key, "VIRTUAL_TOKEN_ID", id, index); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the word is in the state", func(context.Context) bool {
+		row, known := s.parameter(key)
+		return known && row.Value == chain.Hash(id) && row.Source == perp.FromCall
+	})
+	keeper, private := s.keeper(0)
+	s.sender([]secret.String{private})
+	j := s.orderJob(s.marketOrder(1000), keeper)
+	s.say(j)
+	if r := s.result(j.ID, 1); r.Outcome != job.Done {
+		t.Errorf("the order ended as %+v", r)
+	}
+}
+
+// parameter is a word as the state has it.
+func (s *site) parameter(key chain.Hash) (perp.Parameter, bool) {
+	s.t.Helper()
+	snapshot, err := s.db.Snapshot(s.t.Context(), []int{0})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, p := range snapshot.Parameters {
+		if p.Key == key {
+			return p, true
+		}
+	}
+	return perp.Parameter{}, false
+}
