@@ -50,6 +50,14 @@ func TestEndings(t *testing.T) {
 			},
 			[]Execution{{Kind: job.GlvShift, Key: order, Result: Executed, Pos: pos}, {Kind: job.Deposit, Key: position, Result: Cancelled, Reason: "why"}},
 		},
+		"requests within a request": {
+			[]perp.Event{
+				perp.RequestCreated{Request: perp.Request{Kind: perp.Withdrawal, Key: position}},
+				perp.RequestEnded{Kind: perp.Withdrawal, Key: position, Status: perp.Executed, Stamp: at},
+				perp.RequestEnded{Kind: perp.Shift, Key: order, Status: perp.Executed, Stamp: at},
+			},
+			[]Execution{{Kind: job.Shift, Key: order, Result: Executed, Pos: pos}},
+		},
 		"the word on deleveraging": {
 			[]perp.Event{perp.MarketValued{Values: []perp.MarketValue{
 				{Measure: perp.AdlEnabled, Scope: market, IsLong: true, Stamp: at}, {Measure: perp.FundingFactorPerSecond, Scope: market},

@@ -35,7 +35,8 @@ func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) err
 	if err := ledger.TotalsOf(scenes[0].Rows).Report(cfg.Demo.Keepers, lossRatios).Write(screen.Out); err != nil {
 		return err
 	}
-	screen.Say(fmt.Sprintf("\nliquidations from the price report that made them due to the job topic, in the eyes of every keeper: %s", &delays))
+	screen.Say("\n" + kindsLine(scenes[0].Rows))
+	screen.Say(fmt.Sprintf("liquidations from the price report that made them due to the job topic, in the eyes of every keeper: %s", &delays))
 	return verdict(scenes[0].Rows)
 }
 

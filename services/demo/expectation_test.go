@@ -132,3 +132,17 @@ func TestWriteScenes(t *testing.T) {
 		}
 	}
 }
+
+func TestKindsLine(t *testing.T) {
+	rows := []ledger.Row{{Kind: job.Order, Winner: &ledger.Tx{}}, {Kind: job.Shift}}
+	want := "kinds of jobs executed: 1 of 10; nobody executed: liquidation, deposit, withdrawal, shift, glvDeposit, glvWithdrawal, glvShift, adl, adlState"
+	if got := kindsLine(rows); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, kind := range job.Kinds() {
+		rows = append(rows, ledger.Row{Kind: kind, Winner: &ledger.Tx{}})
+	}
+	if got := kindsLine(rows); got != "kinds of jobs executed: 10 of 10" {
+		t.Errorf("%q", got)
+	}
+}

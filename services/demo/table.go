@@ -48,6 +48,27 @@ func WriteScenes(out io.Writer, scenes []Scene, keepers int) error {
 	return nil
 }
 
+// kindsLine says how many kinds of jobs somebody executed, and which nobody did.
+func kindsLine(rows []ledger.Row) string {
+	executed := map[job.Kind]bool{}
+	for _, r := range rows {
+		if r.Winner != nil {
+			executed[r.Kind] = true
+		}
+	}
+	var missing []string
+	for _, kind := range job.Kinds() {
+		if !executed[kind] {
+			missing = append(missing, string(kind))
+		}
+	}
+	line := fmt.Sprintf("kinds of jobs executed: %d of %d", len(executed), len(job.Kinds()))
+	if len(missing) > 0 {
+		line += "; nobody executed: " + strings.Join(missing, ", ")
+	}
+	return line
+}
+
 // table leaves errors to Flush, which returns the first.
 type table struct{ *tabwriter.Writer }
 

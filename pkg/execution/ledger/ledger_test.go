@@ -395,3 +395,23 @@ func TestRatioText(t *testing.T) {
 		t.Error(Ratio(-56), Ratio(-56).Percent())
 	}
 }
+
+// A shift's withdrawal and deposit are made and over within its transaction: they are nobody's job, and one row tells of it.
+func TestRequestsWithinARequestAreNoJobs(t *testing.T) {
+	s := begin(t, 1)
+	request := func(kind perp.RequestKind, name string) []perp.Event {
+		return []perp.Event{
+			perp.RequestCreated{Request: perp.Request{Kind: kind, Key: key(name)}}, perp.RequestEnded{Kind: kind, Key: key(name), Status: perp.Executed},
+		}
+	}
+	shift := request(perp.Shift, "shift")
+	s.block(Transaction{Tx: chain.Tx{From: trader, OK: true}, Events: shift[:1]})
+	s.block(Transaction{
+		Tx: chain.Tx{From: master, OK: true, GasUsed: 7}, Call: &Call{Kind: job.Shift, Key: key("shift")},
+		Events: slices.Concat(request(perp.Withdrawal, "withdrawal"), request(perp.Deposit, "deposit"), shift[1:]),
+	})
+	rows, _ := s.end()
+	if len(rows) != 1 || rows[0].Kind != job.Shift || rows[0].State != Done || rows[0].Winner.Gas != 7 {
+		t.Errorf("%+v", rows)
+	}
+}
