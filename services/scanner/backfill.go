@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -16,7 +17,7 @@ import (
 // backfill publishes what is final as ranges if a partition is far below it. Ranges are read side by side and written in order. What is left after it
 // is followed block by block.
 func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
-	if err := t.begin(ctx); err != nil || !t.farBelow(head.Number) {
+	if err := t.begin(ctx); err != nil || !t.farBelow(head.Number) || t.lowestTip() < t.singlyTo {
 		return err
 	}
 	final, err := t.chain.Finalized(ctx)
@@ -34,7 +35,20 @@ func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 	t.progress.begin(cuts[0], final.Number)
 	defer t.progress.end()
 	t.log.Info().Uint64("from", cuts[0]+1).Uint64("to", final.Number).Msg("publishing history in ranges")
-	return t.fill(ctx, cuts)
+	if err := t.fill(ctx, cuts, head.Number); !errors.Is(err, errCorrectable) {
+		return err
+	}
+	t.singlyTo = final.Number
+	t.log.Info().Uint64("to", final.Number).Msg("blocks that cannot be proven now, and can still be corrected, are published one by one")
+	return nil
+}
+
+// errCorrectable says that a range holds what nobody has proven and could be corrected, if it was published block by block.
+var errCorrectable = errors.New("not proven, and above what can be undone")
+
+// correctable tells whether anything unproven of a stretch lies so high that readers can still undo it. A range they cannot.
+func (s stretch) correctable(head uint64) bool {
+	return slices.ContainsFunc(s.blocks, func(f found) bool { return !f.verified && f.block.Number+horizon > head })
 }
 
 // farBelow tells whether so many blocks of history are missing that ranges are worth it.
@@ -82,8 +96,8 @@ func (t *tenure) newestOnChain(ctx context.Context, st *stream) (chain.BlockRef,
 	return chain.BlockRef{}, retry.Stop(&otherChainError{t.topic, st.partition, st.branch.oldest(), st.whole && !st.branch.grounded})
 }
 
-// fill reads the ranges between the cuts side by side, and writes them in order.
-func (t *tenure) fill(ctx context.Context, cuts []uint64) error {
+// fill reads the ranges between the cuts side by side, and writes them in order, up to one of which errCorrectable is true.
+func (t *tenure) fill(ctx context.Context, cuts []uint64, head uint64) error {
 	cfg := t.cfg.Scanner.Backfill
 	budget := newBudget(cfg)
 	group, ctx := errgroup.WithContext(ctx)
@@ -102,6 +116,9 @@ func (t *tenure) fill(ctx context.Context, cuts []uint64) error {
 		for result := range results {
 			select {
 			case s := <-result:
+				if s.correctable(head) {
+					return errCorrectable
+				}
 				if err := t.publishStretch(ctx, s); err != nil {
 					return err
 				}

@@ -196,9 +196,10 @@ func TestLiesAboutHistory(t *testing.T) {
 	}
 }
 
-// Where nodes refuse receipts for good, history is published as they tell it, and called unverified.
+// Where nodes refuse receipts for good, history that lies deeper than can be undone is published as they tell it, and called unverified.
 func TestHistoryWithoutReceipts(t *testing.T) {
 	d, k := old(t), startKafka(t)
+	d.mine(horizon)
 	tr := newTruth(d)
 	node := startLiar(t, d)
 	node.tell(getReceipts, refuses)

@@ -42,6 +42,7 @@ type tenure struct {
 	words    *words
 	caughtUp chan struct{} // closed when this tenure has first published the head
 	first    uint64        // the first block of the topic, if a partition is known from its first record on; 0 otherwise
+	singlyTo uint64        // blocks up to here are not published as ranges: they can be corrected
 	attempt  uint32        // blocks are published under it
 	doubts   *doubts
 	findings chan finding

@@ -297,3 +297,25 @@ func TestInventedEventIsAskedElsewhere(t *testing.T) {
 	default:
 	}
 }
+
+// Final blocks that nobody proves are not published as a range, which nothing could correct, while they lie within what readers can undo (PIPE-2).
+func TestHistoryWithoutProofCanBeCorrected(t *testing.T) {
+	told := lies{getLogs: leavesOut(1), getReceipts: refuses}
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	node := startLiar(t, d)
+	node.tellAll(told)
+	d.trade(1)
+	d.mine(20)
+	cfg := through(testConfig(d, k.Addr()), node)
+	cfg.Scanner.Backfill.MinBlocks = 4
+	s := start(t, cfg, k)
+	published(t, s, d)
+	node.repent(told)
+	d.trade(2)
+	for p, a := range proven(t, k, tr, s) {
+		if len(a.corrections) == 0 || len(a.ranges) > 0 {
+			t.Errorf("partition %d: %d corrections, %d ranges", p, len(a.corrections), len(a.ranges))
+		}
+	}
+}
