@@ -95,7 +95,7 @@ type otherChainError struct {
 
 func (e *otherChainError) Error() string {
 	if e.whole {
-		return fmt.Sprintf("%s/%d was written for another chain: block %d %s is not on this one (use an empty topic, or the right chain)",
+		return fmt.Sprintf("%s/%d was written for another chain: block %d %s is not on this one (use an empty topic, or the right chain; a demo begins anew with docker compose down and up)",
 			e.topic, e.partition, e.oldest.Number, e.oldest.Hash)
 	}
 	return fmt.Sprintf("%s/%d: the chain has left block %d %s, deeper than its readers can undo (ask the node's operator; if it is so, rebuild the topic)",

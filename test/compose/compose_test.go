@@ -268,6 +268,28 @@ func TestRegionNamesItsPrices(t *testing.T) {
 	}
 }
 
+// What the README tells operators to run finds everything in the containers' environment, whichever command it is.
+func TestOperatorsCommandsAreConfigured(t *testing.T) {
+	project, err := load(t, region(t), "ops")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, commands := range map[string][]string{
+		"sender": {"audit", "signer", "why-not", "health kafka", "health postgres"},
+		"ops":    {"audit", "signer", "rebuild", "generations", "delayed", "wallet", "emergency", "dlq", "addresses", "health kafka", "health postgres"},
+	} {
+		for _, command := range commands {
+			s := project.Services[name]
+			s.Command = append([]string{"/bin/keeperctl"}, strings.Fields(command)...)
+			project.Services[name] = s
+			config := settingsInForce(t, project, name)
+			if command == "audit" && !strings.Contains(config, `signers = ["0xBcd4042DE499D14e55001CcbB24a551F3b954096"]`) {
+				t.Errorf("%s: audit knows no keeper:\n%s", name, config)
+			}
+		}
+	}
+}
+
 // The name of the project comes from the file, so that another folder or a forgotten -p make no second keeper.
 func TestProjectIsNamedAfterTheRegion(t *testing.T) {
 	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithEnv(pairs(region(t))))
