@@ -26,14 +26,16 @@ type action struct {
 var openTight = action{name: "open tight", run: (*account).openTight}
 
 var actions = []action{
-	{"open", 25, (*account).open},
-	{"place entry", 12, (*account).placeEntry},
-	{"protect", 20, (*account).protect},
-	{"close", 15, (*account).close},
+	{"open", 22, (*account).open},
+	{"place entry", 10, (*account).placeEntry},
+	{"protect", 18, (*account).protect},
+	{"close", 13, (*account).close},
 	{"update order", 9, (*account).updateOrder},
 	{"cancel order", 7, (*account).cancelOrder},
 	{"deposit", 6, (*account).deposit},
 	{"withdraw", 6, (*account).withdraw},
+	{"swap", 5, (*account).swap},
+	{"place swap", 4, (*account).placeSwap},
 }
 
 // pick draws an action by weight.
@@ -72,6 +74,12 @@ func (a *account) increase(ctx context.Context, kind exchange.OrderType, shift *
 	if err != nil {
 		return err
 	}
+	request.Callback = a.callback(mostCallbackGas)
+	if a.random.IntN(5) == 0 {
+		if err := a.payOtherwise(&request); err != nil {
+			return err
+		}
+	}
 	if shift != nil {
 		if request.TriggerPrice, err = a.mark(where, where.isLong, shift.Int64()); err != nil {
 			return err
@@ -99,8 +107,14 @@ func (a *account) openTight(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.place(ctx, where, request)
+	if err := a.place(ctx, where, request); err != nil || a.random.IntN(burdenOneIn) > 0 {
+		return err
+	}
+	return a.burden(ctx, where, request.SizeUSD)
 }
+
+// burdenOneIn is how many tight positions there are for each that is made dear to liquidate.
+const burdenOneIn = 4
 
 // freePlace picks a place with the stable token as collateral where the account has no position. It reports false if there is none.
 func (a *account) freePlace(ctx context.Context) (place, bool, error) {
@@ -185,6 +199,8 @@ func (a *account) protect(ctx context.Context) error {
 	if request.TriggerPrice, err = a.mark(where, !where.isLong, distance); err != nil {
 		return err
 	}
+	request.Callback = a.callback(sharedCallbackGas)
+	a.takeOtherwise(&request)
 	return a.place(ctx, where, request)
 }
 
@@ -198,19 +214,26 @@ func (a *account) close(ctx context.Context) error {
 	if a.random.IntN(3) == 0 {
 		size = new(big.Int).Rsh(size, 1)
 	}
-	return a.place(ctx, where, exchange.OrderRequest{
+	request := exchange.OrderRequest{
 		Market: where.market.Address, Collateral: where.collateral, Type: exchange.MarketDecrease, IsLong: where.isLong, SizeUSD: size,
-	})
+		Callback: a.callback(mostCallbackGas),
+	}
+	a.takeOtherwise(&request)
+	return a.place(ctx, where, request)
 }
 
-// updateOrder moves the trigger of a waiting order by up to 0.1 %.
+// updateOrder moves the trigger of a waiting order, or the output it waits for, by up to 0.1 %.
 func (a *account) updateOrder(ctx context.Context) error {
 	waiting, err := a.someOrder()
 	if err != nil {
 		return err
 	}
 	r := &waiting.request
-	r.TriggerPrice = scale(r.TriggerPrice, a.between(-10, 10))
+	if shift := a.between(-10, 10); r.Type.Swaps() {
+		r.MinOutput = scale(r.MinOutput, shift)
+	} else {
+		r.TriggerPrice = scale(r.TriggerPrice, shift)
+	}
 	hash, err := a.client().UpdateOrder(ctx, a.key, waiting.key, *r)
 	return a.forgetIfGone(waiting.key, a.wait(ctx, hash, err))
 }
@@ -231,13 +254,19 @@ func (a *account) cancelOrder(ctx context.Context) error {
 // deposit puts 1 000 to 20 000 USD of one or both tokens into a pool.
 func (a *account) deposit(ctx context.Context) error {
 	m := a.someMarket()
-	request := exchange.DepositRequest{Market: m}
+	request := exchange.DepositRequest{Market: m, Callback: a.callback(mostCallbackGas)}
 	var err error
 	if request.ShortAmount, err = a.worth(m.Short, a.between(1_000, 20_000)); err != nil {
 		return err
 	}
 	if a.flip() {
 		if request.LongAmount, err = a.worth(m.Long, a.between(1_000, 20_000)); err != nil {
+			return err
+		}
+	}
+	if a.random.IntN(4) == 0 {
+		request.ShortPath, request.ShortToken = a.pathTo(m.Short)
+		if request.ShortAmount, err = a.worth(request.ShortToken, a.between(1_000, 20_000)); err != nil {
 			return err
 		}
 	}
@@ -256,7 +285,11 @@ func (a *account) withdraw(ctx context.Context) error {
 	if amount.Sign() == 0 {
 		return errNothingToDo
 	}
-	hash, err := a.client().CreateWithdrawal(ctx, a.key, exchange.WithdrawalRequest{Market: m, MarketTokens: amount})
+	request := exchange.WithdrawalRequest{Market: m, MarketTokens: amount, Callback: a.callback(mostCallbackGas)}
+	if a.random.IntN(4) == 0 {
+		request.ShortPath, _ = a.path(m.Short, int(a.between(1, longestPath)))
+	}
+	hash, err := a.client().CreateWithdrawal(ctx, a.key, request)
 	return a.wait(ctx, hash, err)
 }
 
@@ -277,7 +310,7 @@ func (a *account) place(ctx context.Context, where place, request exchange.Order
 	if !ok {
 		return fmt.Errorf("transaction %s created no order", hash)
 	}
-	if request.TriggerPrice != nil {
+	if request.TriggerPrice != nil || request.Type == exchange.LimitSwap {
 		a.orders = append(a.orders, order{key: key, request: request})
 	}
 	return nil

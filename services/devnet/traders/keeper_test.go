@@ -47,7 +47,7 @@ func newKeeper(s *stage, d *exchange.Deployment) *keeper {
 	}
 	for _, name := range []string{
 		"OrderCreated", "OrderUpdated", "OrderExecuted", "OrderCancelled", "OrderFrozen", "PositionIncrease", "PositionDecrease",
-		"DepositCreated", "DepositExecuted", "WithdrawalCreated", "WithdrawalExecuted", "ShiftCreated", "ShiftExecuted", "GlvDepositCreated",
+		"SwapInfo", "DepositCreated", "DepositExecuted", "WithdrawalCreated", "WithdrawalExecuted", "ShiftCreated", "ShiftExecuted", "GlvDepositCreated",
 		"GlvDepositExecuted", "GlvWithdrawalCreated", "GlvWithdrawalExecuted", "GlvShiftCreated", "GlvShiftExecuted",
 	} {
 		k.names[crypto.Keccak256Hash([]byte(name))] = name
@@ -214,7 +214,7 @@ func (k *keeper) done(ctx context.Context, j job, params exchange.OracleParams) 
 	return false
 }
 
-const keeperGas = 6_000_000
+const keeperGas = 14_000_000
 
 // reports are the present prices of all tokens as of a second.
 func (k *keeper) reports(second uint64) exchange.OracleParams {

@@ -4,8 +4,10 @@
 // deleveraged.
 //
 // The others open positions with market, limit and stop orders, some of them so tight that a small move liquidates them, put take-profit
-// and stop-loss orders beside them, change and cancel orders, close positions, and move liquidity in and out of the pools. What they
-// do is drawn from a seed, but what comes of it depends on prices, blocks and keepers: a run cannot be repeated exactly.
+// and stop-loss orders beside them, change and cancel orders, close positions, and move liquidity in and out of the pools. They swap, at market
+// and at a limit, along paths of up to three markets, and pay in and take out other tokens than a position's; some of their requests call a
+// contract back that uses up all the gas it gets, and some tight positions bring six orders that have to be cancelled with them. What they do is
+// drawn from a seed, but what comes of it depends on prices, blocks and keepers: a run cannot be repeated exactly.
 //
 // An action that fails is logged and dropped. Before an account acts again after a failure, it looks at the chain anew and restores
 // what a reorg may have taken from it: native coin, tokens, approvals. Traders survive a node that stalls, restarts or reorganises.

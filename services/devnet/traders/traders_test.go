@@ -42,7 +42,7 @@ func TestEveryActionMakesWork(t *testing.T) {
 	}{
 		{"open", "PositionIncrease"}, {"protect", "OrderCreated"}, {"update order", "OrderUpdated"}, {"place entry", "OrderCreated"},
 		{"cancel order", "OrderCancelled"}, {"open", "PositionIncrease"}, {"close", "PositionDecrease"}, {"deposit", "DepositExecuted"},
-		{"withdraw", "WithdrawalExecuted"},
+		{"withdraw", "WithdrawalExecuted"}, {"swap", "SwapInfo"}, {"place swap", "OrderCreated"},
 	} {
 		do := actions[slices.IndexFunc(actions, func(a action) bool { return a.name == step.do })]
 		before := s.counted(step.sees)
