@@ -122,7 +122,11 @@ func (a *account) callback(mostGas int64) exchange.Callback {
 	case 0, 1:
 		return exchange.Callback{Contract: c.CallbackCounter, Gas: 150_000}
 	case 2:
-		return exchange.Callback{Contract: c.GasBurner, Gas: uint64(a.between(100_000, mostGas))}
+		gas := mostGas
+		if a.flip() {
+			gas = a.between(100_000, mostGas)
+		}
+		return exchange.Callback{Contract: c.GasBurner, Gas: uint64(gas)}
 	default:
 		return exchange.Callback{}
 	}
