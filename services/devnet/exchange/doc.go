@@ -61,21 +61,21 @@
 //
 // Measured by TestGas on the London rules, ETH/USD with two price reports, gas used by the whole transaction:
 //
-//	createOrder, increase                   535 941   createOrder, take-profit                502 905
-//	createDeposit                           531 988   createWithdrawal                        397 429
-//	executeOrder, open                    1 073 477   executeOrder, grow                      908 453
-//	executeOrder, shrink                    952 309   executeOrder, close and 6 auto-cancels 1 914 302
-//	executeOrder, cancelled                 606 880   executeOrder, frozen                    563 601
-//	executeOrder, lost race                 407 092   executeOrder, trigger not reached       497 313
-//	executeLiquidation                      885 554   executeLiquidation, insolvent           971 500
-//	executeLiquidation, lost race           391 779   executeLiquidation, healthy             555 214
-//	executeDeposit                          655 345   executeWithdrawal                       655 832
-//	createShift                             420 814   executeShift                          1 114 178
-//	createGlvDeposit                        546 877   executeGlvDeposit                     1 303 784
-//	createGlvWithdrawal                     431 091   executeGlvWithdrawal                  1 293 742
-//	createGlvShift                          229 278   executeGlvShift                       1 224 185
-//	updateAdlState                          502 464   executeAdl                            1 051 956
-//	cancelOrder                             146 471   any of them without the role             35 500
+//	createOrder, increase                   565 510   createOrder, take-profit                537 653
+//	createDeposit                           567 947   createWithdrawal                        432 466
+//	executeOrder, open                    1 191 558   executeOrder, grow                    1 012 147
+//	executeOrder, shrink                  1 108 388   executeOrder, close and 6 auto-cancels 2 141 708
+//	executeOrder, cancelled                 648 892   executeOrder, frozen                    601 939
+//	executeOrder, lost race                 414 005   executeOrder, trigger not reached       512 342
+//	executeLiquidation                    1 027 538   executeLiquidation, insolvent         1 076 644
+//	executeLiquidation, lost race           392 052   executeLiquidation, healthy             571 576
+//	executeDeposit                          775 125   executeWithdrawal                       773 800
+//	createShift                             427 471   executeShift                          1 282 344
+//	createGlvDeposit                        553 139   executeGlvDeposit                     1 391 888
+//	createGlvWithdrawal                     437 346   executeGlvWithdrawal                  1 382 048
+//	createGlvShift                          229 290   executeGlvShift                       1 380 518
+//	updateAdlState                          502 623   executeAdl                            1 774 046
+//	cancelOrder                             173 713   any of them without the role             35 500
 //
 // Shifts have three price reports, GLVs of three markets four.
 //
