@@ -12,7 +12,7 @@ leg_external() {
 	check "new-secrets.sh" "$book_files/new-secrets.sh" "$book_files/secrets/tokyo"
 	openssl rand -hex 24 | tr -d '\n' >"$book_files/secrets/tokyo/kafka_password"
 	fill_in "$book_files" "$book_files/keys/tokyo" || return
-	(cd "$book" && export KAFKA_BROKERS=$node:19091,$node:19092,$node:19093 POSTGRES_HOST=$node:15432 COMPOSE_ENV_FILES \
+	(cd "$book" && export PATH=$run/tools:$PATH KAFKA_BROKERS=$node:19091,$node:19092,$node:19093 POSTGRES_HOST=$node:15432 COMPOSE_ENV_FILES \
 		POSTGRES_ADMIN="postgres://admin:$admin@$node:15432/postgres?sslmode=verify-full&sslrootcert=postgres-ca.pem" && export -p >"$run/shell")
 	play "sh external" || return
 	within 120 "every service is healthy" healthy

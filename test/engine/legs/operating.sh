@@ -30,7 +30,7 @@ play() {
 }
 
 run_block() {
-	(cd "$book" && PATH=$run/tools:$PATH inside timeout 900 bash -euo pipefail -c '. "$1"; set -a; . "$2"; set +a; export -p >"$1"' - "$run/shell" "$1")
+	(cd "$book" && inside timeout 900 bash -euo pipefail -c '. "$1"; set -a; . "$2"; set +a; export -p >"$1"' - "$run/shell" "$1")
 }
 
 # before_fill_in does what the document asks the operator to do by hand.
