@@ -43,10 +43,11 @@ func (x *Swaps) Put(o perp.Order) {
 	if x.orders == nil {
 		x.orders, x.groups = map[chain.Hash]*waitingSwap{}, map[string]*swapGroup{}
 	}
-	key := string(o.InitialCollateralToken[:])
+	names := slices.Clone(o.InitialCollateralToken[:])
 	for _, market := range o.SwapPath {
-		key += string(market[:])
+		names = append(names, market[:]...)
 	}
+	key := string(names)
 	g, known := x.groups[key]
 	if !known {
 		g = &swapGroup{tokenIn: o.InitialCollateralToken, path: o.SwapPath, members: map[*waitingSwap]struct{}{}}

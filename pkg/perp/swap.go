@@ -42,7 +42,7 @@ type SwapHop struct {
 }
 
 // Refusal is why the venue would not execute something, by the name of the contracts' own error.
-type Refusal struct {
+type Refusal struct { //nolint:errname // the field's word; it is read as a value more than it is returned
 	Name string
 	Args []string // numbers and addresses, as the error carries them
 }

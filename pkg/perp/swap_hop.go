@@ -29,7 +29,6 @@ type swapping struct {
 	state     *scratch
 	prices    prices
 	in, out   pooled
-	inIsLong  bool
 	fees      swapFees
 	hop       SwapHop
 	amountIn  Uint // what is swapped after fees and impact

@@ -234,7 +234,7 @@ func drawSwap(t *rapid.T) (rows rowMap, prices map[chain.Address]Price, s Swap) 
 	token := s.TokenIn
 	for range rapid.IntRange(0, 3).Draw(t, "hops") {
 		n := rapid.IntRange(0, len(path)-1).Draw(t, "market")
-		for try := range len(path) { // one of the markets that hold the token, but for now and then
+		for try := range path { // one of the markets that hold the token, but for now and then
 			m := rows[RowKey{Markets, path[(n+try)%len(path)].Hash()}].(Market)
 			if m.LongToken == token || m.ShortToken == token || rarely("stray") {
 				s.Path = append(s.Path, m.MarketToken)

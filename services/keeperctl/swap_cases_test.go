@@ -29,7 +29,8 @@ func (e *venueError) UnmarshalJSON(text []byte) error {
 	type plain venueError
 	var quoted string
 	if json.Unmarshal(text, &quoted) == nil {
-		text = []byte(quoted[strings.Index(quoted, "{"):])
+		_, cause, _ := strings.Cut(quoted, "{")
+		text = []byte("{" + cause)
 	}
 	return json.Unmarshal(text, (*plain)(e))
 }

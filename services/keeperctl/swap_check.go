@@ -68,7 +68,7 @@ func (t *checking) before(e perp.Event) {
 	}
 	for _, v := range moved.Values {
 		if said := t.after[v.RowKey()]; said.Value != v.Value {
-			t.differ(v.Stamp.Block, "%s of token %s: the rule leaves %s, the chain %s", v.Measure, v.Token, said.Value, v.Value)
+			t.differf(v.Stamp.Block, "%s of token %s: the rule leaves %s, the chain %s", v.Measure, v.Token, said.Value, v.Value)
 		}
 	}
 }
@@ -78,17 +78,17 @@ func (t *checking) swap(s gmx.ExecutedSwap, block uint64) {
 	t.check.Swaps++
 	t.after = map[perp.RowKey]perp.MarketValue{}
 	if said := t.prices[s.Hop.TokenIn].Min; said != s.TokenInPrice {
-		t.differ(block, "price of token in %s: the oracle took %s, the swap says %s", s.Hop.TokenIn, said, s.TokenInPrice)
+		t.differf(block, "price of token in %s: the oracle took %s, the swap says %s", s.Hop.TokenIn, said, s.TokenInPrice)
 	}
 	if said := t.prices[s.Hop.TokenOut].Max; said != s.TokenOutPrice {
-		t.differ(block, "price of token out %s: the oracle took %s, the swap says %s", s.Hop.TokenOut, said, s.TokenOutPrice)
+		t.differf(block, "price of token out %s: the oracle took %s, the swap says %s", s.Hop.TokenOut, said, s.TokenOutPrice)
 	}
 	rule := perp.Swap{
 		Path: []chain.Address{s.Hop.Market}, TokenIn: s.Hop.TokenIn, AmountIn: s.Hop.AmountIn, UIFeeReceiver: s.UIFeeReceiver, Atomic: s.Atomic,
 	}
 	done, err := rule.Execute(t.rows, t.prices)
 	if err != nil {
-		t.differ(block, "the rule refuses: %v", err)
+		t.differf(block, "the rule refuses: %v", err)
 		return
 	}
 	hop := done.Hops[0]
@@ -97,11 +97,11 @@ func (t *checking) swap(s gmx.ExecutedSwap, block uint64) {
 	}
 	hop.After = nil
 	if said, executed := fmt.Sprintf("%+v", hop), fmt.Sprintf("%+v", s.Hop); said != executed {
-		t.differ(block, "the rule says %s, the chain %s", said, executed)
+		t.differf(block, "the rule says %s, the chain %s", said, executed)
 	}
 }
 
-func (t *checking) differ(block uint64, format string, args ...any) {
+func (t *checking) differf(block uint64, format string, args ...any) {
 	s := t.swaps[0]
 	t.check.Differ = append(t.check.Differ, swapDiffer{Block: block, Log: s.At, Market: s.Hop.Market, What: fmt.Sprintf(format, args...)})
 }
