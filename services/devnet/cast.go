@@ -49,10 +49,9 @@ func (c cast) exchangeKeepers() []exchange.Keeper {
 
 func (c cast) record() []RecordAccount {
 	accounts := make([]RecordAccount, 0, 4+len(c.keepers))
-	accounts = append(accounts, recordAccount("deployer", c.deployer), recordAccount("faucet", c.faucet), recordAccount("feed signer", c.feedSigner),
-		recordAccount("GLV manager", c.glvManager))
+	accounts = append(accounts, recordAccount("deployer", c.deployer), recordAccount("faucet", c.faucet), recordAccount("feed signer", c.feedSigner))
 	for _, keeper := range c.keepers {
 		accounts = append(accounts, recordAccount("keeper", keeper))
 	}
-	return accounts
+	return append(accounts, recordAccount("GLV manager", c.glvManager))
 }

@@ -3,6 +3,7 @@ package devnet
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,7 +72,9 @@ func (k *keeperTest) reportsSince(second uint64, tokens []common.Address) exchan
 // execute signs with a keeper's key from the record.
 func (k *keeperTest) execute(handler contracts.Name, at common.Address, method string, args ...any) *types.Receipt {
 	k.t.Helper()
-	key, err := crypto.ToECDSA(k.d.Record().Accounts[3].PrivateKey)
+	accounts := k.d.Record().Accounts
+	keeper := slices.IndexFunc(accounts, func(a RecordAccount) bool { return a.Purpose == "keeper" })
+	key, err := crypto.ToECDSA(accounts[keeper].PrivateKey)
 	if err != nil {
 		k.t.Fatal(err)
 	}
