@@ -28,7 +28,7 @@ leg_external() {
 	unset COMPOSE_ENV_FILES
 }
 
-outside() { HOST=$node CERTIFICATES=$run/certificates ADMIN_PASSWORD=$admin docker compose -f "$here/external/compose.yml" -p outside "$@"; }
+outside() { HOST=$node CERTIFICATES=$run/certificates ADMIN_PASSWORD=$admin COMPOSE_ENV_FILES='' docker compose -f "$here/external/compose.yml" -p outside "$@"; }
 outside_sql() { docker exec outside-postgres-1 psql -U admin -d keeper -At -c "$1"; }
 outside_executes_after() { [ "$(outside_sql "select coalesce(max(block), 0) from keeper.tx_receipt where outcome = 'executed'")" -gt "$1" ]; }
 
