@@ -98,6 +98,6 @@ outside_stops() {
 said_by_all() {
 	local service
 	for service in scanner planner sender; do
-		in_book docker compose exec -T $service /bin/keeperctl health 2>&1 | grep -q "$1" || return 1
+		[[ $(in_book docker compose exec -T $service /bin/keeperctl health 2>&1) == *"$1"* ]] || return 1
 	done
 }
