@@ -9,7 +9,7 @@ import (
 )
 
 // Config names the contracts of one exchange. Every deployment has its own addresses, so there are no defaults.
-type Config struct {
+type Config struct { //nolint:recvcheck // one method fills it, the others read
 	EventEmitter         chain.Address `toml:"event_emitter" help:"the contract that emits every event"`
 	DataStore            chain.Address `toml:"data_store" help:"the contract that holds every parameter"`
 	Oracle               chain.Address `toml:"oracle" help:"the contract that takes price reports"`

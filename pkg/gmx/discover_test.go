@@ -2,6 +2,7 @@ package gmx
 
 import (
 	"context"
+	"maps"
 	"testing"
 
 	"perpkeeper/pkg/chain"
@@ -42,9 +43,7 @@ func venue() (v fakeVenue, at map[string]chain.Address) {
 	}
 	module := func(more map[[4]byte][]byte) map[[4]byte][]byte {
 		m := map[[4]byte][]byte{getDataStore: answer(at["store"]), getEventEmitter: answer(at["emitter"]), getRoleStore: answer(at["roles"]), getOracle: answer(at["oracle"])}
-		for k, a := range more {
-			m[k] = a
-		}
+		maps.Copy(m, more)
 		return m
 	}
 	executes := func(kinds ...job.Kind) map[[4]byte][]byte {

@@ -8,7 +8,7 @@ import (
 )
 
 // GasWords are the exchange's own words on gas, in gas: parameters of its DataStore, each under the base key of its name. Every deployment sets its own.
-type GasWords struct {
+type GasWords struct { //nolint:recvcheck // one method fills it, the others read
 	IncreaseOrder uint64 // INCREASE_ORDER_GAS_LIMIT
 	DecreaseOrder uint64 // DECREASE_ORDER_GAS_LIMIT
 	SwapOrder     uint64 // SWAP_ORDER_GAS_LIMIT

@@ -34,7 +34,7 @@ func (t *Terms) increasePrice(size Uint, isLong bool) (Uint, error) {
 		return price, nil
 	}
 	impact, _ := t.impact.ofTrade(isLong, true, size, tokens)
-	amount := Int{}
+	var amount Int
 	if impact.Sign() > 0 {
 		amount = t.impact.rewarded(impact, size).Uint().Div(i.Max).Int()
 	} else {

@@ -121,7 +121,7 @@ func (w Word) Concerns(m Market) bool {
 
 // Words lists the words of a name for the markets of a venue and their tokens, each once; none where they cannot be listed.
 func (n WordName) Words(markets []Market) []Word {
-	switch n.Scope {
+	switch n.Scope { //nolint:exhaustive // the others are asked of each market, below
 	case OfVenue:
 		return []Word{n.word(chain.Address{}, chain.Address{})}
 	case OfToken:

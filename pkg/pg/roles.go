@@ -146,9 +146,10 @@ func letOpsOwn(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, selectDatabase.sql()).Scan(&database); err != nil {
 		return err
 	}
-	script := "GRANT CREATE ON DATABASE " + pgx.Identifier{database}.Sanitize() + " TO " + RoleOps + ";\n"
+	var script strings.Builder
+	script.WriteString("GRANT CREATE ON DATABASE " + pgx.Identifier{database}.Sanitize() + " TO " + RoleOps + ";\n")
 	if !superuser {
-		script += "GRANT " + RoleOps + " TO CURRENT_USER;\n" // who may not give away what is another's
+		script.WriteString("GRANT " + RoleOps + " TO CURRENT_USER;\n") // who may not give away what is another's
 	}
 	schemas, err := names(ctx, tx, selectSchemas)
 	if err != nil {
@@ -159,13 +160,13 @@ func letOpsOwn(ctx context.Context, tx pgx.Tx) error {
 		if err != nil {
 			return err
 		}
-		script += "ALTER SCHEMA " + schema + " OWNER TO " + RoleOps + ";\n"
+		script.WriteString("ALTER SCHEMA " + schema + " OWNER TO " + RoleOps + ";\n")
 		for _, t := range tables {
-			script += "ALTER TABLE " + schema + "." + pgx.Identifier{t}.Sanitize() + " OWNER TO " + RoleOps + ";\n"
+			script.WriteString("ALTER TABLE " + schema + "." + pgx.Identifier{t}.Sanitize() + " OWNER TO " + RoleOps + ";\n")
 		}
-		script += shareSchema(schema, RoleStatevm, RolePlanner, RoleSender)
+		script.WriteString(shareSchema(schema, RoleStatevm, RolePlanner, RoleSender))
 	}
-	_, err = tx.Exec(ctx, script)
+	_, err = tx.Exec(ctx, script.String())
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 type Condition struct {
 	name string
 	log  zerolog.Logger
-	held prometheus.Gauge
+	held prometheus.Gauge // nil: nobody measures it
 
 	mu     sync.Mutex
 	reason string // why it does not hold; empty when it does
@@ -60,7 +60,9 @@ func (c *Condition) set(reason string) {
 	c.mu.Lock()
 	before := c.reason
 	c.reason = reason
-	c.held.Set(oneIf(reason == ""))
+	if c.held != nil {
+		c.held.Set(oneIf(reason == ""))
+	}
 	c.mu.Unlock()
 	switch {
 	case before == reason:

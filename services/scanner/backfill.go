@@ -47,7 +47,7 @@ func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 var errCorrectable = errors.New("not proven, and above what can be undone")
 
 // correctable tells whether anything unproven of a stretch lies so high that readers can still undo it. A range they cannot.
-func (s stretch) correctable(head uint64) bool {
+func (s *stretch) correctable(head uint64) bool {
 	return slices.ContainsFunc(s.blocks, func(f found) bool { return !f.verified && f.block.Number+horizon > head })
 }
 

@@ -114,9 +114,6 @@ func (f *follower) advance(ctx context.Context) error {
 	if read.err != nil {
 		return f.stopAt(ctx, read.err)
 	}
-	if f.stuck != nil {
-		return nil // the offset stays where it is: a successor has to meet the same
-	}
 	return f.flush(ctx, last)
 }
 
@@ -141,6 +138,9 @@ func (f *follower) flushPending(ctx context.Context) error {
 
 // flush applies the pending steps and commits them, together with the offset and epoch after the last complete one.
 func (f *follower) flush(ctx context.Context, last step) error {
+	if f.stuck != nil {
+		return nil // the offset stays where it is: a successor has to meet the same
+	}
 	pending := f.pending
 	f.pending = nil
 	began := time.Now()

@@ -163,7 +163,7 @@ func readFiles(paths []string) (files []file, err error) {
 func readFile(path string) (*viper.Viper, error) {
 	file := viper.New()
 	file.SetConfigType("toml")
-	content, err := os.ReadFile(path)
+	content, err := os.ReadFile(path) //nolint:gosec // The operator names the file.
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w (check --config and %s)", path, pathless(err), filesVariable)
 	}

@@ -96,7 +96,7 @@ func (n *node) reveal() error {
 }
 
 func readSecret(path string) (string, error) {
-	f, err := os.Open(path) //nolint:gosec // The operator names the file.
+	f, err := os.Open(path)
 	if err != nil {
 		return "", pathless(err)
 	}
