@@ -274,7 +274,12 @@ func (s *site) liquidationJob(by chain.Address) job.Job {
 	account, market, collateral := chain.Address(s.trader.Address), chain.Address(s.market.Address), chain.Address(s.market.Short)
 	key := perp.PositionKey(account, market, collateral, true)
 	var row perp.Position
+	head := s.devnet.Node().Head().Number.Uint64() // what was executed before is in the row: it is part of the job's id
 	s.eventually("the position is in the state", func(ctx context.Context) bool {
+		at, err := s.db.Standing(ctx)
+		if err != nil || at.Watermark.Number < head {
+			return false
+		}
 		found, err := s.db.Position(ctx, key)
 		row = found.Row
 		return err == nil && found.Known && row.Status == perp.Active

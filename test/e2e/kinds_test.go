@@ -14,6 +14,7 @@ const auditPause = 5 * time.Second
 
 // PIPE-5: every kind of job is found, sent and executed: the chain shows each of them, executed by a signer of the keeper.
 func TestEveryKindOfJob(t *testing.T) {
+	long(t)
 	k := start(t, nil)
 	node, err := k.Node(t.Context())
 	if err != nil {
