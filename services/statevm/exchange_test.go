@@ -42,6 +42,7 @@ type exchange struct {
 	floor  uint64         // blocks up to here cannot be taken back
 	spare  uint32         // the highest attempt given so far
 	last   [][]bus.Record // the last batch of each partition
+	proven bool           // every block is published with proof
 }
 
 func newExchange(t failer, seed uint64, partitions int, write func(int, []bus.Record)) *exchange {
@@ -340,6 +341,7 @@ func (x *exchange) shareOf(p int, messages []routed) (records []bus.Record) {
 
 // closed appends the BLOCK_END.
 func closed(x *exchange, end wire.BlockEnd, records []bus.Record) []bus.Record {
+	end.Verified = end.Verified || x.proven
 	end.Records, end.Digest = uint32(len(records)), wire.Digest(records)
 	return append(slices.Clone(records), x.encode(chain.Hash{}, end))
 }

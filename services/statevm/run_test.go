@@ -178,6 +178,7 @@ func TestDroppedGenerationIsGivenUp(t *testing.T) {
 func TestHaltedPartitionIsSaid(t *testing.T) {
 	s := newSite(t)
 	x, topic, _ := s.play(t, 23, 2)
+	x.proven = true
 	i := s.launch(s.config(2, s.dbURL))
 	x.grow(4)
 	eventually(t, "both partitions follow", func() bool { return s.caughtUp(x) })
@@ -249,6 +250,7 @@ func TestBrokenFinalityIsSaidAndLifted(t *testing.T) {
 func TestDeadLetterIsSentOnce(t *testing.T) {
 	s := newSite(t)
 	x, topic, _ := s.play(t, 29, 1)
+	x.proven = true
 	letters := wire.DeadLetterTopic(s.chain.Load())
 	if err := s.client.Ensure(t.Context(), []bus.TopicSpec{{Name: letters, Partitions: 1}}); err != nil {
 		t.Fatal(err)
