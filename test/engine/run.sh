@@ -74,7 +74,7 @@ clean) clean; exit ;;
 -h | --help | help) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;;
 short)
 	set -- prebuilt region scale kill
-	deadline=900
+	deadline=1500
 	;;
 '') set -- $LEGS ;;
 esac
