@@ -28,6 +28,9 @@ func (c *contradiction) String() string {
 	return fmt.Sprintf("waiting for the proof or the correction of block %d %s, which was published without proof: %v", c.unproven.Number, c.unproven.Hash, c.cause)
 }
 
+// waiting tells whether the partition is stuck at a contradiction.
+func (f *follower) waiting() bool { return f.stuck != nil }
+
 // wait begins to wait where a step failed on what nobody has proven. It returns what cannot be waited out.
 func (f *follower) wait(ctx context.Context, err error) error {
 	c, is := errors.AsType[*contradiction](err)

@@ -138,7 +138,7 @@ func (f *follower) flushPending(ctx context.Context) error {
 
 // flush applies the pending steps and commits them, together with the offset and epoch after the last complete one.
 func (f *follower) flush(ctx context.Context, last step) error {
-	if f.stuck != nil {
+	if f.waiting() {
 		return nil // the offset stays where it is: a successor has to meet the same
 	}
 	pending := f.pending
@@ -215,11 +215,11 @@ func (f *follower) stands() {
 	at := f.partition.Offset()
 	f.metrics.stands(at)
 	f.metrics.stuck(at.Halted != "")
-	f.metrics.waits(f.stuck != nil)
+	f.metrics.waits(f.waiting())
 	switch {
 	case at.Halted != "":
 		f.ready("halted: " + at.Halted)
-	case f.stuck != nil:
+	case f.waiting():
 		f.ready(f.stuck.String())
 	default:
 		f.ready("")

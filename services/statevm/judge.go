@@ -22,7 +22,7 @@ func (f *follower) judge(ctx context.Context, s step) error {
 		}
 	}
 	switch {
-	case f.stuck != nil:
+	case f.waiting():
 		return f.await(ctx, s)
 	case s.share != nil:
 		return f.extend(s)
