@@ -52,11 +52,9 @@ func (t *tenure) prove(ctx context.Context, f finding) error {
 		if !on || known.Hash != d.block.Hash || known.attempt != d.attempt || known.verified {
 			return nil
 		}
-		failpoint.Hit("scanner.proven.before")
 		if err := t.control(ctx, st, wire.Proven{Block: d.block, Attempt: d.attempt}); err != nil {
 			return fmt.Errorf("publishing that block %d is proven: %w", d.block.Number, err)
 		}
-		failpoint.Hit("scanner.proven.after")
 		st.branch.prove(d.block, d.attempt)
 		return nil
 	})
