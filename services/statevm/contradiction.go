@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
 )
 
 // contradiction is a block that cannot be applied: it cannot be decoded, or what it says does not fit the rows. Among proven blocks that is the end of what
@@ -16,8 +16,8 @@ import (
 type contradiction struct {
 	at       pg.Block
 	cause    error
-	unproven pg.Block // the oldest block that may be the cause
-	halted   string   // what a HALT said meanwhile
+	unproven pg.Block   // the oldest block that may be the cause
+	halt     *wire.Halt // what was said meanwhile, until an accepted reorg lifts it
 }
 
 func (c *contradiction) Error() string { return c.cause.Error() }
@@ -67,7 +67,7 @@ func (f *follower) await(ctx context.Context, s step) error {
 	case s.proven != nil:
 		f.branch.prove(*s.proven)
 	case s.halt != nil:
-		f.stuck.halted = reasonOf(*s.halt)
+		f.stuck.halt = s.halt
 	case s.reorg != nil:
 		return f.awaitReorg(ctx, s)
 	case s.correction != nil:
@@ -93,7 +93,7 @@ func (f *follower) awaitReorg(ctx context.Context, s step) error {
 		return err
 	}
 	if s.reorg.Accepted {
-		f.stuck.halted = ""
+		f.stuck.halt = nil
 	}
 	if v == skip {
 		return nil
@@ -107,21 +107,13 @@ func (f *follower) takeBack(ctx context.Context, s step, to chain.BlockRef, acce
 		f.branch.rewind(to, accepted)
 		return nil
 	}
-	halted := f.stuck.halted
+	said := f.stuck.halt
 	f.stuck = nil
 	f.log.Info().Uint64("block", to.Number).Stringer("hash", to.Hash).Msg("what contradicted the rows is taken back; going on")
-	if err := f.leave(ctx, s, to, accepted); err != nil {
+	if err := f.leave(ctx, s, to, accepted); err != nil || said == nil {
 		return err
 	}
-	if halted == "" {
-		return nil
-	}
-	failpoint.Hit("statevm.halt.before")
-	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Epoch: s.epoch, Halted: halted}); err != nil {
-		return err
-	}
-	f.noteCommit()
-	return nil
+	return f.halt(ctx, step{next: s.next, epoch: s.epoch, halt: said})
 }
 
 // leave brings the rows back to a block at or below their tip, and the offset behind the record that asked for it. Before the very first block there is

@@ -8,7 +8,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 )
 
 // judge does with a step what the rule says: shares wait for the next flush, and are committed before whatever takes blocks back.
@@ -98,7 +97,7 @@ func (f *follower) undo(ctx context.Context, s step, to chain.BlockRef, accepted
 
 // halt notes what the scanner has found out, for everybody; the partition goes on reading, for the reorg that the operator accepts.
 func (f *follower) halt(ctx context.Context, s step) error {
-	reason := reasonOf(*s.halt)
+	reason := storable(fmt.Sprintf("block %d %s: %s", s.halt.Block.Number, s.halt.Block.Hash, s.halt.Reason))
 	failpoint.Hit("statevm.halt.before")
 	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Epoch: s.epoch, Halted: reason}); err != nil {
 		return err
@@ -107,10 +106,6 @@ func (f *follower) halt(ctx context.Context, s step) error {
 	f.log.Error().Str("reason", reason).Msg("the chain has broken a promise: nobody may act until the operator accepts a reorg")
 	f.noteCommit()
 	return nil
-}
-
-func reasonOf(h wire.Halt) string {
-	return storable(fmt.Sprintf("block %d %s: %s", h.Block.Number, h.Block.Hash, h.Reason))
 }
 
 func (f *follower) finalize(s step) error {
