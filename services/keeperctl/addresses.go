@@ -51,7 +51,7 @@ func Addresses(sh *service.Shell, cfg AddressesConfig, args []string) error {
 		if err != nil {
 			return err
 		}
-		return writeAddresses(os.Stdout, gmx.Found{Config: venue})
+		return writeAddresses(escaped(os.Stdout), gmx.Found{Config: venue})
 	}
 	if len(args) != 1 || cfg.Own.Deployments != "" {
 		return usagef("usage: keeperctl %s", addressesUsage)
@@ -75,7 +75,7 @@ func Addresses(sh *service.Shell, cfg AddressesConfig, args []string) error {
 	if err != nil {
 		return err
 	}
-	return writeAddresses(os.Stdout, found)
+	return writeAddresses(escaped(os.Stdout), found)
 }
 
 // asker calls contracts at one block.

@@ -67,7 +67,7 @@ const auditUsage = "audit FROM TO | last DURATION"
 
 // Audit says who executed which jobs in a range of blocks, by what the chain shows.
 func Audit(sh *service.Shell, cfg AuditConfig, args []string) error {
-	d := auditDesk{cfg: cfg, out: os.Stdout, progress: os.Stderr, now: time.Now}
+	d := auditDesk{cfg: cfg, out: escaped(os.Stdout), progress: escaped(os.Stderr), now: time.Now}
 	which, err := parseAuditRange(args[min(1, len(args)):])
 	if err == nil {
 		err = d.check()

@@ -63,7 +63,7 @@ func onDatabase(do databaseCommand) func(*service.Shell, LedgerConfig, []string)
 		if err := db.CheckSchema(sh.Context()); err != nil {
 			return err
 		}
-		return do(sh.Context(), db, cfg.Own, args[min(1, len(args)):], os.Stdout)
+		return do(sh.Context(), db, cfg.Own, args[min(1, len(args)):], escaped(os.Stdout))
 	}
 }
 

@@ -53,7 +53,7 @@ func DLQ(sh *service.Shell, cfg DLQConfig, args []string) error {
 		return fmt.Errorf("opening postgres: %w", err)
 	}
 	defer db.Close()
-	return deadLetters{client: client, state: db, keeper: cfg.Keeper, limit: cfg.Own.Limit, out: os.Stdout}.run(ctx, args[min(1, len(args)):])
+	return deadLetters{client: client, state: db, keeper: cfg.Keeper, limit: cfg.Own.Limit, out: escaped(os.Stdout)}.run(ctx, args[min(1, len(args)):])
 }
 
 // deadLetters is one invocation of the command.

@@ -73,7 +73,7 @@ func Emergency(sh *service.Shell, cfg EmergencyConfig, args []string) error {
 	if err := db.CheckSchema(ctx); err != nil {
 		return err
 	}
-	d := emergencyDesk{cfg: cfg, store: db.Emergencies(), out: os.Stdout, dial: func(ctx context.Context) (venueNode, func(), error) {
+	d := emergencyDesk{cfg: cfg, store: db.Emergencies(), out: escaped(os.Stdout), dial: func(ctx context.Context) (venueNode, func(), error) {
 		node, err := evm.Dial(ctx, cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
 		if err != nil {
 			return nil, nil, fmt.Errorf("connecting to the chain: %w", err)

@@ -53,7 +53,7 @@ func Generations(sh *service.Shell, cfg GenerationsConfig, args []string) error 
 		return fmt.Errorf("opening postgres: %w", err)
 	}
 	defer db.Close()
-	return generations(sh.Context(), db, cfg.Own, args[min(1, len(args)):], os.Stdout)
+	return generations(sh.Context(), db, cfg.Own, args[min(1, len(args)):], escaped(os.Stdout))
 }
 
 func generations(ctx context.Context, db *pg.DB, own GenerationsSettings, args []string, out io.Writer) error {

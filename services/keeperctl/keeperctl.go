@@ -80,7 +80,12 @@ var commands = []command{
 
 // tool is the main function of a command that works on a keeper.
 func tool[C service.Config](usage string, defaults C, run func(*service.Shell, C, []string) error) {
-	service.Tool("keeperctl", usage, defaults, run, service.Siblings(settings()...))
+	service.Tool("keeperctl", usage, defaults, func(sh *service.Shell, cfg C, args []string) error {
+		if err := run(sh, cfg, args); err != nil {
+			return legibleError{err}
+		}
+		return nil
+	}, service.Siblings(settings()...))
 }
 
 // settings are what the commands of a keeper can be told, for those that read the same file and cannot be told it.
@@ -98,6 +103,7 @@ func usagef(format string, args ...any) error {
 
 // Run executes one command line, without the program's name, and returns the exit code.
 func Run(ctx context.Context, args []string, std IO) int {
+	std.Out, std.Err = escaped(std.Out), escaped(std.Err)
 	err := dispatch(ctx, args, std)
 	if err == nil {
 		return 0

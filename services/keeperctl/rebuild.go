@@ -64,7 +64,7 @@ func Rebuild(sh *service.Shell, cfg RebuildConfig, args []string) error {
 	}
 	defer db.Close()
 	terminal := isatty.IsTerminal(os.Stdout.Fd())
-	return Rebuilder{DB: db, Topic: client, Keeper: cfg.Keeper, Patience: cfg.Own.Patience, Show: progressTo(os.Stdout, terminal)}.Run(sh.Context(), os.Stdout)
+	return Rebuilder{DB: db, Topic: client, Keeper: cfg.Keeper, Patience: cfg.Own.Patience, Show: progressTo(os.Stdout, terminal)}.Run(sh.Context(), escaped(os.Stdout))
 }
 
 // Rebuilder watches over the filling of a generation. Statevm does the work, all of its instances together; killed and started again, a rebuilder goes

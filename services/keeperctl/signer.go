@@ -66,7 +66,7 @@ func Signer(sh *service.Shell, cfg SignerConfig, args []string) error {
 	if err := db.CheckSchema(ctx); err != nil {
 		return err
 	}
-	d := signerDesk{db: db, own: cfg.Own, out: os.Stdout, dial: func(ctx context.Context) (accounts, func(), error) {
+	d := signerDesk{db: db, own: cfg.Own, out: escaped(os.Stdout), dial: func(ctx context.Context) (accounts, func(), error) {
 		node, err := evm.Dial(ctx, cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
 		if err != nil {
 			return nil, nil, fmt.Errorf("connecting to the chain: %w", err)

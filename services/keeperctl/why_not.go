@@ -79,7 +79,7 @@ func WhyNot(sh *service.Shell, cfg WhyNotConfig, args []string) error {
 	if err != nil {
 		return err
 	}
-	return explain(ctx, os.Stdout, db, moment, key)
+	return explain(ctx, escaped(os.Stdout), db, moment, key)
 }
 
 // readReports reads the price reports that may be judged with, up to the newest there is now.
