@@ -34,33 +34,79 @@ type record struct {
 	revived map[chain.Hash][]chain.LogPos
 }
 
+// chainReader reads the canonical chain once, block by block, and from the beginning again after a reorg.
+type chainReader struct {
+	node *evm.Client
+	record
+	last chain.BlockRef // the last block read; zero = none
+}
+
 // read folds the canonical chain from the exchange's deployment up to a block.
 func (k *keeper) read(ctx context.Context, last uint64) record {
 	k.t.Helper()
-	node, err := evm.Dial(ctx, k.Devnet.ChainID, k.nodeConfig(), zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		k.t.Fatal(err)
+	r := k.reader(ctx)
+	for !r.continues(ctx, k.t, last) || !k.advance(ctx, r, last) {
+		r.record = record{book: perp.NewBook(), revived: map[chain.Hash][]chain.LogPos{}}
+		r.last = chain.BlockRef{Number: k.Devnet.Block - 1}
 	}
-	defer node.Close()
-	r := record{book: perp.NewBook(), revived: map[chain.Hash][]chain.LogPos{}}
+	return r.record
+}
+
+// advance reads on up to a block. It reports false when it meets a reorg: what was read is of an abandoned branch then.
+func (k *keeper) advance(ctx context.Context, r *chainReader, last uint64) bool {
+	k.t.Helper()
 	decoder := gmx.NewDecoder(k.Devnet.Contracts["eventEmitter"])
 	filter := evm.Filter{Addresses: []chain.Address{k.Devnet.Contracts["eventEmitter"]}, Topics: gmx.Topics()[0]}
 	signers := k.signers()
-	for n := k.Devnet.Block; n <= last; n++ {
-		block, err := node.BlockAt(ctx, n)
+	for n := r.last.Number + 1; n <= last; n++ {
+		block, err := r.node.BlockAt(ctx, n)
 		if err != nil {
 			k.t.Fatal(err)
 		}
-		logs, err := node.Logs(ctx, block.BlockRef, filter)
+		if r.last.Hash != (chain.Hash{}) && !block.Follows(r.last) {
+			return false
+		}
+		logs, err := r.node.Logs(ctx, block.BlockRef, filter)
 		if err != nil {
 			k.t.Fatal(err)
 		}
 		if err := r.fold(decoder, block.BlockRef, logs); err != nil {
 			k.t.Fatal(err)
 		}
-		k.collect(ctx, &r, node, block, signers)
+		k.collect(ctx, &r.record, r.node, block, signers)
+		r.last = block.BlockRef
 	}
-	return r
+	return true
+}
+
+// reader is the keeper's one reader of the chain.
+func (k *keeper) reader(ctx context.Context) *chainReader {
+	k.t.Helper()
+	if k.canonical == nil {
+		node, err := evm.Dial(ctx, k.Devnet.ChainID, k.nodeConfig(), zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		k.t.Cleanup(node.Close)
+		k.canonical = &chainReader{node: node}
+	}
+	return k.canonical
+}
+
+// continues reports whether what was read is the beginning of the canonical chain up to a block.
+func (r *chainReader) continues(ctx context.Context, t *testing.T, to uint64) bool {
+	t.Helper()
+	if r.book == nil || r.last.Number > to {
+		return false
+	}
+	if r.last.Hash == (chain.Hash{}) {
+		return true // nothing was read yet
+	}
+	hash, err := r.node.HashAt(ctx, r.last.Number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hash == r.last.Hash
 }
 
 func (k *keeper) nodeConfig() evm.Config {

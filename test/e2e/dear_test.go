@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
@@ -22,24 +21,12 @@ const (
 func TestDearJobs(t *testing.T) {
 	long(t)
 	k := start(t, nil)
-	node, err := k.Node(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer node.Close()
-	var asked time.Time
-	var missing error
 	k.await("every dear job executed", func(ctx context.Context) error {
-		if time.Since(asked) < auditPause {
-			return missing
-		}
-		asked = time.Now()
-		head, err := node.Head(ctx)
+		head, err := k.reader(ctx).node.Head(ctx)
 		if err != nil {
 			return err
 		}
-		missing = k.read(ctx, head.Number).dear()
-		return missing
+		return k.read(ctx, head.Number).dear()
 	})
 	k.finish()
 }

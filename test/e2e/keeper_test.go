@@ -46,6 +46,8 @@ type keeper struct {
 	t     *testing.T
 	db    *pg.DB
 	chain *rpc.Client
+	// canonical is what was read of the chain; nil before the first reading.
+	canonical *chainReader
 }
 
 // start brings a stack up and waits until every process is ready. When the test fails, the ends of the logs are shown.

@@ -132,8 +132,8 @@ func (a *account) callback(mostGas int64) exchange.Callback {
 	}
 }
 
-// burden makes the end of a position dear for whoever liquidates it: with orders that end with it, as many as the venue allows, and with a
-// contract that wants to be called.
+// burden makes the end of a position dear for whoever liquidates it: with orders that end with it, often as many as the venue allows, and with
+// a contract that wants to be called.
 func (a *account) burden(ctx context.Context, where place, size *big.Int) error {
 	if a.flip() {
 		c := a.client().Deployment().Contracts
@@ -147,7 +147,11 @@ func (a *account) burden(ctx context.Context, where place, size *big.Int) error 
 	if err != nil {
 		return err
 	}
-	for range a.between(1, mostAutoCancel) {
+	orders := int64(mostAutoCancel)
+	if a.flip() {
+		orders = a.between(1, mostAutoCancel)
+	}
+	for range orders {
 		err := a.place(ctx, where, exchange.OrderRequest{
 			Market: where.market.Address, Collateral: where.collateral, Type: exchange.LimitDecrease, IsLong: where.isLong, SizeUSD: size,
 			TriggerPrice: far, AutoCancel: true,
