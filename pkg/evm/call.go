@@ -72,6 +72,12 @@ func (r Reader) NonceAt(ctx context.Context, account chain.Address, tag Tag) (ui
 	return uint64(nonce), nil
 }
 
+// nonceAtBlock is NonceAt after the block of a number.
+func (r Reader) nonceAtBlock(ctx context.Context, account chain.Address, number uint64) (uint64, error) {
+	nonce, _, err := ask(ctx, r, scalar[hexNumber](methodNonce, account, hexNumber(number)))
+	return uint64(nonce), err
+}
+
 // Balance returns an account's balance in wei, on the newest state.
 func (r Reader) Balance(ctx context.Context, account chain.Address) (perp.Uint, error) {
 	balance, _, err := ask(ctx, r, scalar[hexutil.Big](methodBalance, account, Latest))

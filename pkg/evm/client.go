@@ -59,6 +59,10 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 		c.Close()
 		return nil, err
 	}
+	metrics.hosts.Set(float64(c.Hosts()))
+	if alone := c.OneWord(); alone != "" {
+		log.Warn().Msg("evm: " + alone)
+	}
 	p.background.Go(p.watch)
 	return c, nil
 }

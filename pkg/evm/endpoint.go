@@ -18,6 +18,7 @@ import (
 type endpoint struct {
 	line
 	name    Source // the address without its secrets, unique in the pool
+	host    string // what has to differ where two have to agree
 	private bool   // for sending only
 	cfg     Config
 	metrics *Metrics
@@ -34,7 +35,7 @@ type endpoint struct {
 
 func newEndpoint(u secret.URL, name Source, private bool, chainID uint64, cfg Config, transport *http.Transport, log zerolog.Logger, m *Metrics) *endpoint {
 	e := &endpoint{
-		name: name, private: private, cfg: cfg, metrics: m, log: log.With().Str("endpoint", string(name)).Logger(), bucket: newBucket(cfg.RateLimit),
+		name: name, host: hostOf(u), private: private, cfg: cfg, metrics: m, log: log.With().Str("endpoint", string(name)).Logger(), bucket: newBucket(cfg.RateLimit),
 		span: newSpan(cfg.LogsRange), last: errors.New("not asked yet"), batches: cfg.HeadersBatch,
 	}
 	e.line = line{

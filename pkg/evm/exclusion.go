@@ -16,6 +16,8 @@ const (
 	ForReceipts Purpose = "receipts" // eth_getBlockReceipts
 	ForCalls    Purpose = "calls"    // eth_call
 	ForHeads    Purpose = "heads"    // announcements of new heads
+	ForFinality Purpose = "finality" // which block is final
+	ForNonces   Purpose = "nonces"   // how many transactions an account has sent
 )
 
 // purposeOf is what a method belongs to.
@@ -29,6 +31,8 @@ func purposeOf(method string) Purpose {
 		return ForCalls
 	case methodSubscribe:
 		return ForHeads
+	case methodNonce:
+		return ForNonces
 	default:
 		return Everything
 	}
@@ -42,7 +46,7 @@ type Reason string
 const (
 	ReasonWrongChain   Reason = "wrong_chain"     // it belongs to another chain
 	ReasonLied         Reason = "lied"            // its answer contradicts what was asked, or itself
-	ReasonContradicted Reason = "contradicted"    // most others agree on another block than it
+	ReasonContradicted Reason = "contradicted"    // most others agree on something else than it says
 	ReasonSuspected    Reason = "suspected"       // what it served was found wrong later; see Client.Suspect
 	ReasonStale        Reason = "stale"           // its head is too far behind
 	ReasonSlow         Reason = "slow"            // its answers take too long

@@ -12,6 +12,7 @@ type Metrics struct {
 	excluded     *prometheus.GaugeVec
 	lag          *prometheus.GaugeVec
 	logsRefusals *prometheus.CounterVec
+	hosts        prometheus.Gauge
 }
 
 // Where a head came from, as the label of evm_heads_total.
@@ -51,7 +52,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "evm_logs_range_refusals_total",
 			Help: "eth_getLogs of a range that were not answered with logs, by what follows: shrink, suggested, halve, split, disabled, throttled, elsewhere.",
 		}, []string{"class"}),
+		hosts: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "evm_hosts", Help: "Different hosts among the endpoints that are read from; with 1, what cannot be taken back rests on the word of one.",
+		}),
 	}
-	reg.MustRegister(m.seconds, m.errors, m.failovers, m.hedges, m.heads, m.excluded, m.lag, m.logsRefusals)
+	reg.MustRegister(m.seconds, m.errors, m.failovers, m.hedges, m.heads, m.excluded, m.lag, m.logsRefusals, m.hosts)
 	return m
 }

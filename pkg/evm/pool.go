@@ -50,6 +50,7 @@ type pool struct {
 	leader    atomic.Pointer[endpoint] // the best at the moment
 	memory    memory
 	proofs    proofs
+	finality  finality
 	transport *http.Transport
 
 	closing    context.CancelFunc
@@ -63,12 +64,26 @@ var errOvertaken = errors.New("another endpoint was faster")
 // ranked returns the endpoints to ask for a purpose, the best first: the good ones, then those excluded for a passing reason. Those that were caught are
 // asked only while there is no other, one of another chain only to say so.
 func (p *pool) ranked(purpose Purpose, without []Source) ([]*endpoint, error) {
-	type place struct {
-		*endpoint
-		standing standing
-		score    float64
+	places, err := p.places(purpose, without)
+	if err != nil {
+		return nil, err
 	}
-	var places []place
+	if len(without) == 0 && purpose == Everything {
+		p.lead(places[0].endpoint)
+	}
+	return upTo(max(last, places[0].standing), places), nil
+}
+
+// ranking is an endpoint's place among the others, for a purpose.
+type ranking struct {
+	*endpoint
+	standing standing
+	score    float64
+}
+
+// places returns all endpoints, the best first.
+func (p *pool) places(purpose Purpose, without []Source) ([]ranking, error) {
+	var places []ranking
 	leader := p.leader.Load()
 	for _, e := range p.public {
 		if slices.Contains(without, e.name) {
@@ -78,25 +93,25 @@ func (p *pool) ranked(purpose Purpose, without []Source) ([]*endpoint, error) {
 		if e == leader {
 			score *= steadiness
 		}
-		places = append(places, place{e, s, score})
+		places = append(places, ranking{e, s, score})
 	}
 	if len(places) == 0 {
 		return nil, &noEndpointError{fmt.Sprintf("no endpoint is left to ask for %s (name more in chain.urls)", purpose)}
 	}
-	slices.SortStableFunc(places, func(a, b place) int {
+	slices.SortStableFunc(places, func(a, b ranking) int {
 		return cmp.Or(cmp.Compare(a.standing, b.standing), cmp.Compare(a.score, b.score))
 	})
-	if len(without) == 0 && purpose == Everything {
-		p.lead(places[0].endpoint)
-	}
-	worst := max(last, places[0].standing)
-	var list []*endpoint
+	return places, nil
+}
+
+// upTo returns the endpoints that stand no worse.
+func upTo(worst standing, places []ranking) (list []*endpoint) {
 	for _, at := range places {
 		if at.standing <= worst {
 			list = append(list, at.endpoint)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // steadiness is how much better than the leader another endpoint must be to become it, so that equals do not take turns.

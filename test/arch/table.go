@@ -38,7 +38,8 @@ var House = Table{
 		{Path: "pkg/execution/...", May: inner},
 		{Path: "pkg/emergency/...", May: inner},
 
-		{Path: "pkg/evm/...", May: inner},
+		{Path: "pkg/agreement", May: []string{"pkg/chain"}},
+		{Path: "pkg/evm/...", May: append([]string{"pkg/agreement"}, inner...)},
 		{Path: "pkg/gmx/...", May: inner},
 		{Path: "pkg/price/...", May: slices.Concat([]string{"pkg/wire"}, inner)},
 		{Path: "pkg/signer/...", May: inner},

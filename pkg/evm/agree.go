@@ -1,0 +1,64 @@
+package evm
+
+import (
+	"context"
+	"fmt"
+
+	"perpkeeper/pkg/agreement"
+	"perpkeeper/pkg/chain"
+)
+
+// SettledHash returns the hash of the block of a number at or below a final one, as two hosts have it; see Finalized. Undecided(err) while they do not agree.
+func (c *Client) SettledHash(ctx context.Context, number uint64) (chain.Hash, error) {
+	hash, err := same(ctx, c, ForFinality, func(ctx context.Context, one Reader) (chain.Hash, error) { return one.HashAt(ctx, number) })
+	if err != nil {
+		return hash, fmt.Errorf("asking for the hash of block %d: %w", number, err)
+	}
+	return hash, nil
+}
+
+// SettledNonce returns how many transactions an account had sent at a final block, as two hosts have it; see Finalized. Undecided(err) while they do not agree.
+func (c *Client) SettledNonce(ctx context.Context, account chain.Address, final uint64) (uint64, error) {
+	nonce, err := same(ctx, c, ForNonces, func(ctx context.Context, one Reader) (uint64, error) { return one.nonceAtBlock(ctx, account, final) })
+	if err != nil {
+		return 0, fmt.Errorf("asking for the nonce of %s at block %d: %w", account, final, err)
+	}
+	return nonce, nil
+}
+
+// same returns what two hosts say alike, and excludes who says otherwise while two others agree.
+func same[T comparable](ctx context.Context, c *Client, purpose Purpose, ask func(context.Context, Reader) (T, error)) (value T, err error) {
+	need := c.pool.required()
+	answers, err := Survey(ctx, c, purpose, need, ask)
+	if err != nil {
+		return value, err
+	}
+	value, by, agreed := agreement.Same(answers, need)
+	if !agreed {
+		return value, &undecidedError{text: apart(answers)}
+	}
+	if len(by) > 1 {
+		for _, from := range agreement.Dissent(answers, value) {
+			c.contradicted(from, purpose, fmt.Sprintf("it says %v, others say %v", said(answers, from), value))
+		}
+	}
+	return value, nil
+}
+
+// apart says who says what.
+func apart[T any](answers []agreement.Answer[T]) string {
+	text := "no two hosts agree:"
+	for _, a := range answers {
+		text += fmt.Sprintf(" %s says %v;", a.From, a.Value)
+	}
+	return text[:len(text)-1]
+}
+
+func said[T any](answers []agreement.Answer[T], from string) (value T) {
+	for _, a := range answers {
+		if a.From == from {
+			value = a.Value
+		}
+	}
+	return value
+}

@@ -1,0 +1,164 @@
+package evm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"perpkeeper/pkg/agreement"
+	"perpkeeper/pkg/secret"
+)
+
+// hostOf is the name of the machine or provider behind an address, in lower case. Ports and paths do not count: they lead to the same node.
+func hostOf(u secret.URL) string {
+	parsed, err := url.Parse(u.Reveal())
+	if err != nil {
+		return u.String()
+	}
+	return strings.ToLower(parsed.Hostname())
+}
+
+// hosts counts the different hosts among the endpoints to read from.
+func (p *pool) hosts() int {
+	different := map[string]bool{}
+	for _, e := range p.public {
+		different[e.host] = true
+	}
+	return len(different)
+}
+
+// Hosts is from how many different hosts the chain is read. With one, facts that cannot be taken back rest on its word alone.
+func (c *Client) Hosts() int { return c.pool.hosts() }
+
+// OneWord is a sentence for people where everything rests on the word of one host; empty where two can be compared.
+func (c *Client) OneWord() string {
+	if c.Hosts() > 1 {
+		return ""
+	}
+	return fmt.Sprintf("all endpoints of the chain are at one host (%s): what is final, spent or refused rests on its word alone "+
+		"(name an endpoint of another provider in chain.urls)", c.pool.public[0].host)
+}
+
+// required is how many hosts have to agree on what cannot be taken back.
+func (p *pool) required() int { return agreement.Required(p.hosts()) }
+
+// panelSize is how many hosts are asked at once: two that agree, and one that may be wrong, late or away.
+const panelSize = 3
+
+// panel returns one endpoint of each host, the best of it for a purpose, the best host first. Hosts that were caught come last. One of another chain is not
+// among them.
+func (p *pool) panel(purpose Purpose) ([]*endpoint, error) {
+	places, err := p.places(purpose, nil)
+	if err != nil {
+		return nil, err
+	}
+	candidates := upTo(caught, places)
+	if len(candidates) == 0 {
+		candidates = upTo(foreign, places) // they are asked to say so
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(candidates, func(e *endpoint) bool {
+		again := seen[e.host]
+		seen[e.host] = true
+		return again
+	}), nil
+}
+
+// Survey asks up to three hosts the same thing, each for itself and all at once, and further ones in the place of those that have no answer. It returns
+// as soon as all of them have answered, or enough have and the others are late. The error says why there are fewer answers than need; what there is comes
+// with it. Ask must be safe for concurrent use. The reader it gets asks one endpoint and no other.
+func Survey[T any](
+	ctx context.Context, c *Client, purpose Purpose, need int, ask func(ctx context.Context, one Reader) (T, error),
+) ([]agreement.Answer[T], error) {
+	panel, err := c.pool.panel(purpose)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(errOvertaken)
+	s := survey[T]{need: need, replies: make(chan reply[T], len(panel))}
+	for s.asked < min(panelSize, len(panel)) {
+		s.next(ctx, c, panel, ask)
+	}
+	late := time.NewTimer(time.Hour)
+	defer late.Stop()
+	for s.open > 0 {
+		select {
+		case r := <-s.replies:
+			s.open--
+			if r.err == nil {
+				e := panel[r.from]
+				s.answers = append(s.answers, agreement.Answer[T]{From: string(e.name), Host: e.host, Value: r.value})
+			} else if s.problems = append(s.problems, r.err); s.asked < len(panel) {
+				s.next(ctx, c, panel, ask)
+			}
+			if len(s.answers) == need {
+				late.Reset(c.pool.cfg.HedgeAfter)
+			}
+		case <-late.C:
+			return s.answers, nil
+		}
+	}
+	return s.answers, s.short()
+}
+
+// survey is the state of a Survey.
+type survey[T any] struct {
+	need, asked, open int
+	replies           chan reply[T]
+	answers           []agreement.Answer[T]
+	problems          []error
+}
+
+func (s *survey[T]) next(ctx context.Context, c *Client, panel []*endpoint, ask func(context.Context, Reader) (T, error)) {
+	at, one := s.asked, c.only(panel[s.asked])
+	s.asked, s.open = s.asked+1, s.open+1
+	go func() {
+		v, err := ask(ctx, one)
+		s.replies <- reply[T]{v, at, err}
+	}()
+}
+
+// short is why there are not enough answers.
+func (s *survey[T]) short() error {
+	if len(s.answers) >= s.need {
+		return nil
+	}
+	return &undecidedError{fmt.Sprintf("%d of %d hosts that are needed have answered", len(s.answers), s.need), exhausted(s.problems)}
+}
+
+// only returns a reader that asks one endpoint.
+func (c *Client) only(e *endpoint) Reader {
+	r := Reader{pool: c.pool}
+	for _, other := range c.pool.public {
+		if other != e {
+			r.without = append(r.without, other.name)
+		}
+	}
+	return r
+}
+
+// undecidedError says that fewer hosts than needed agree.
+type undecidedError struct {
+	text  string
+	cause error // why some did not answer; nil where they contradict each other
+}
+
+func (e *undecidedError) Error() string {
+	if e.cause == nil {
+		return e.text
+	}
+	return e.text + ": " + e.cause.Error()
+}
+
+func (e *undecidedError) Unwrap() error { return e.cause }
+
+// Undecided tells whether an error says that too few hosts agree on a fact, because they do not answer or contradict each other. Waiting may mend it.
+func Undecided(err error) bool {
+	_, is := errors.AsType[*undecidedError](err)
+	return is
+}
