@@ -27,12 +27,23 @@ type Config struct { //nolint:recvcheck // one method fills it, the others read
 // DefaultConfig returns the configuration that names nothing yet.
 func DefaultConfig() Config { return Config{} }
 
-// Validate demands the one address that every process needs. Handlers are demanded when a job needs them, by [Config.Call].
+// Validate demands the one address that every process needs. Handlers are demanded by [Config.Demand], and when a job needs one, by [Config.Call].
 func (c Config) Validate() error {
 	if c.EventEmitter.IsZero() {
 		return errors.New("event_emitter: no address given; set it to the exchange's EventEmitter")
 	}
 	return nil
+}
+
+// Demand says which handlers are missing of those that execute the given kinds.
+func (c Config) Demand(kinds ...job.Kind) error {
+	var problems []error
+	for _, kind := range kinds {
+		if e := executions[kind]; e.handler(c).IsZero() {
+			problems = append(problems, fmt.Errorf("venue.%s: no address given; no %s could be executed (keeperctl addresses finds the contracts)", e.setting, kind))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // execution is how one kind of job is executed.

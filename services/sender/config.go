@@ -110,10 +110,11 @@ func (c Config) Validate() error {
 	if c.Tier.Monitor {
 		return nil // it never signs
 	}
+	problems := []error{c.Venue.Demand(job.Order, job.Liquidation, job.Deposit, job.Withdrawal)}
 	if err := c.Signer.Demand(); err != nil {
-		return fmt.Errorf("signer.%w", err)
+		problems = append(problems, fmt.Errorf("signer.%w", err))
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // What nobody means to configure.

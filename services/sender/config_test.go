@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perpkeeper/pkg/chain"
 )
 
 func TestDefaultsNeedOnlyTheSite(t *testing.T) {
@@ -48,6 +50,20 @@ func TestDatabaseTimesSuitTheLease(t *testing.T) {
 	cfg.Postgres.StatementTimeout = time.Millisecond
 	if cfg.database().StatementTimeout != time.Millisecond {
 		t.Error("a shorter time is kept")
+	}
+}
+
+// A sender that could not execute what every exchange of the kind has is refused at start, not when the first such job comes.
+func TestHandlersAreDemanded(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Venue.OrderHandler, cfg.Venue.DepositHandler, cfg.Venue.WithdrawalHandler = chain.Address{1}, chain.Address{2}, chain.Address{3}
+	err := cfg.Validate()
+	if err == nil || !strings.Contains(err.Error(), "venue.liquidation_handler: no address given") || strings.Contains(err.Error(), "order_handler") {
+		t.Errorf("a sender without a liquidation handler: %v", err)
+	}
+	cfg.Venue.LiquidationHandler = chain.Address{4}
+	if err := cfg.Validate(); err == nil || strings.Contains(err.Error(), "venue.") {
+		t.Errorf("a sender with every handler but the optional ones: %v", err)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestEveryProfileLoads(t *testing.T) {
 func TestMissingSettingsAreNamed(t *testing.T) {
 	env := filled(t)
 	for _, key := range []string{
-		"KEEPER_NAME", "KEEPER_CONFIG", "SECRETS_DIR", "CHAIN_ID", "EVENT_EMITTER", "DATA_STORE", "ORDER_HANDLER", "KEEPER_SIGNERS", "KEYS_DIR", "START_BLOCK",
+		"KEEPER_NAME", "KEEPER_CONFIG", "SECRETS_DIR", "CHAIN_ID", "KEEPER_SIGNERS", "KEYS_DIR",
 	} {
 		without := map[string]string{}
 		for k, v := range env {
@@ -148,6 +148,34 @@ func TestMissingSettingsAreNamed(t *testing.T) {
 		}
 		if _, err := load(t, without); err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("without %s: %v", key, err)
+		}
+	}
+}
+
+// The project is valid before the contracts are known, so that `ops addresses` can find them; until then the processes refuse, with a line for each.
+func TestAddressesAreDemandedByTheProcesses(t *testing.T) {
+	env := region(t)
+	for key := range envFile(t, "region.env.example") {
+		if key == "DATA_STORE" || key == "EVENT_EMITTER" || strings.HasSuffix(key, "_HANDLER") || key == "START_BLOCK" {
+			env[key] = ""
+		}
+	}
+	project, err := load(t, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, words := range map[string][]string{
+		"scanner": {"venue.event_emitter", "venue.data_store", "scanner.start_block"}, "statevm": {"venue.event_emitter"},
+		"sender": {"venue.event_emitter", "venue.order_handler", "venue.liquidation_handler", "venue.deposit_handler", "venue.withdrawal_handler"},
+	} {
+		out, err := printConfig(t, project, name)
+		if lines := strings.Count(strings.TrimSpace(out), "\n") + 1; err == nil || lines != len(words) {
+			t.Errorf("%s without addresses: %v, %d lines", name, err, lines)
+		}
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				t.Errorf("%s does not ask for %s: %s", name, word, out)
+			}
 		}
 	}
 }
@@ -343,6 +371,16 @@ func TestOneKafkaVersion(t *testing.T) {
 // settingsInForce asks a process of a project what configuration it would run with.
 func settingsInForce(t *testing.T, project *types.Project, name string) string {
 	t.Helper()
+	out, err := printConfig(t, project, name)
+	if err != nil {
+		t.Errorf("%s: %v\n%s", name, err, out)
+	}
+	return out
+}
+
+// printConfig runs a process of a project with --print-config.
+func printConfig(t *testing.T, project *types.Project, name string) (string, error) {
+	t.Helper()
 	folder, err := programs.Folder()
 	if err != nil {
 		t.Fatal(err)
@@ -371,8 +409,5 @@ func settingsInForce(t *testing.T, project *types.Project, name string) string {
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%s: %v\n%s", name, err, out)
-	}
-	return string(out)
+	return string(out), err
 }

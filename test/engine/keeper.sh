@@ -15,7 +15,11 @@ executes_after() { local b; b=$(executed "${2:-$name}") && [ "${b:-0}" -gt "$1" 
 unhealthy() {
 	docker ps -a --filter "label=com.docker.compose.project=${1:-$name}" --format '{{.Names}}: {{.Status}}' | grep -v -e '-prepare-' -e '-ops-run-' | grep -v '(healthy)'
 }
-healthy() { ! unhealthy "${1:-$name}"; }
+# healthy [PROJECT]: it has containers, and all of them are.
+healthy() {
+	[ -n "$(docker ps -q --filter "label=com.docker.compose.project=${1:-$name}")" ] || { echo "nothing runs of ${1:-$name}"; return 1; }
+	! unhealthy "${1:-$name}"
+}
 
 # members: how many members each group of the keeper has, such as "planner=2 sender=1 statevm.1=4".
 members() {

@@ -18,7 +18,7 @@ die() { say "$*"; exit 1; }
 unable() { say "not possible on this machine: $*"; exit $UNABLE; }
 
 # A process of ours by the file that holds its number, and by what its command line must contain.
-runs() { local pid; pid=$(cat "$1" 2>/dev/null) && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q -- "$2"; }
+runs() { local pid; pid=$(cat "$1" 2>/dev/null) && tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q -- "$2"; }
 
 # end FILE WORD: ends the process of ours and waits until it is gone.
 end() {
