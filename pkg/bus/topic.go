@@ -8,16 +8,18 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/segmentio/kafka-go"
 )
 
-// TopicSpec is a topic as the design wants it.
+// TopicSpec is a topic as the design wants it. Unless Config says otherwise, max.message.bytes is this client's Config.MaxBytes, and min.insync.replicas all
+// copies but one.
 type TopicSpec struct {
 	Name        string
 	Partitions  int               // fixed for the life of the topic: keys would change their partition
 	Replication int               // copies of each partition; 0 = the brokers' default
-	Config      map[string]string // Kafka's topic settings, as "retention.ms"; max.message.bytes is Config.MaxBytes unless given here
+	Config      map[string]string // Kafka's topic settings, as "retention.ms"
 }
 
 // Describe returns the number of partitions of a topic, from the brokers and not from memory. It waits for brokers that are down.
@@ -48,19 +50,33 @@ func (c *Client) Reach(ctx context.Context) (brokers int, err error) {
 // healthTopic is no topic: the question is who answers.
 const healthTopic = "perp.health"
 
-// Verify checks that every topic exists with its number of partitions, and names all that do not. Services call it when they start.
+// Verify checks that every topic exists with its number of partitions, at least its copies, and settings that serve, and names in one line all that do not.
+// It waits for brokers that are down. Services call it when they start.
 func (c *Client) Verify(ctx context.Context, specs []TopicSpec) error {
-	problems := make([]error, 0, len(specs))
+	var wrong wrongTopics
 	for _, s := range specs {
-		n, err := c.Describe(ctx, s.Name)
-		if err == nil && n != s.Partitions {
-			err = fmt.Errorf("topic %s has %d partitions and must have %d (the count is fixed: use another topic, or correct the configuration)",
-				s.Name, n, s.Partitions)
+		if err := c.verify(ctx, s); err != nil {
+			wrong = append(wrong, err)
 		}
-		problems = append(problems, err)
 	}
-	return errors.Join(problems...)
+	if len(wrong) == 0 {
+		return nil
+	}
+	return wrong
 }
+
+// wrongTopics are the errors of several topics in one line.
+type wrongTopics []error
+
+func (e wrongTopics) Error() string {
+	lines := make([]string, len(e))
+	for i, err := range e {
+		lines[i] = err.Error()
+	}
+	return strings.Join(lines, "; ")
+}
+
+func (e wrongTopics) Unwrap() []error { return e }
 
 // Ensure creates the topics that are missing and waits until every broker knows them and each partition has a leader: brokers learn of a topic
 // one after the other, and one that has not yet would tell a service that it does not exist. Topics that exist are only verified.
@@ -69,7 +85,8 @@ func (c *Client) Ensure(ctx context.Context, specs []TopicSpec) error {
 		if s.Name == "" || s.Partitions < 1 {
 			return fmt.Errorf("topic %q with %d partitions cannot be created", s.Name, s.Partitions)
 		}
-		err := c.do(ctx, "create topic", "creating topic "+s.Name, func(ctx context.Context) error { return c.ensure(ctx, s) })
+		made := false
+		err := c.do(ctx, "create topic", "creating topic "+s.Name, func(ctx context.Context) error { return c.ensure(ctx, s, &made) })
 		if err != nil {
 			return err
 		}
@@ -77,32 +94,43 @@ func (c *Client) Ensure(ctx context.Context, specs []TopicSpec) error {
 	return c.Verify(ctx, specs)
 }
 
-func (c *Client) ensure(ctx context.Context, s TopicSpec) error {
+// ensure notes in made that the topic was not there before. How many copies it has is the brokers' to say where the spec does not.
+func (c *Client) ensure(ctx context.Context, s TopicSpec, made *bool) error {
 	_, brokers, err := c.metadata(ctx, c.seeds(), s.Name)
 	if NoTopic(err) {
+		*made = true
 		err = c.create(ctx, s)
 	}
 	if err != nil {
 		return err
 	}
+	copies, err := c.awaitKnown(ctx, s.Name, brokers)
+	if err != nil || !*made || s.Replication > 0 {
+		return err
+	}
+	return c.alter(ctx, s.Name, minInSync, c.settings(s, copies)[minInSync])
+}
+
+// awaitKnown is nil once every broker knows the topic and each partition has a leader. It returns the copies of the partition that has the fewest.
+func (c *Client) awaitKnown(ctx context.Context, name string, brokers []kafka.Broker) (copies int, err error) {
 	for _, b := range brokers {
-		topic, _, err := c.metadata(ctx, kafka.TCP(net.JoinHostPort(b.Host, strconv.Itoa(b.Port))), s.Name)
+		topic, _, err := c.metadata(ctx, kafka.TCP(net.JoinHostPort(b.Host, strconv.Itoa(b.Port))), name)
 		if NoTopic(err) {
-			return fmt.Errorf("broker %d does not know it yet", b.ID)
+			return 0, fmt.Errorf("broker %d does not know it yet", b.ID)
 		}
 		if err != nil {
-			return fmt.Errorf("asking broker %d: %w", b.ID, err)
+			return 0, fmt.Errorf("asking broker %d: %w", b.ID, err)
 		}
 		if err := leaderless(topic); err != nil {
-			return err
+			return 0, err
 		}
+		copies = fewestCopies(topic)
 	}
-	return nil
+	return copies, nil
 }
 
 func (c *Client) create(ctx context.Context, s TopicSpec) error {
-	settings := map[string]string{"max.message.bytes": strconv.Itoa(c.cfg.MaxBytes)}
-	maps.Copy(settings, s.Config)
+	settings := c.settings(s, s.Replication)
 	config := kafka.TopicConfig{Topic: s.Name, NumPartitions: s.Partitions, ReplicationFactor: s.Replication}
 	if s.Replication == 0 {
 		config.ReplicationFactor = -1

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Config is the [keeper] section: what every process of one keeper must agree on. Topics are named after the chain, and rows and jobs live in
@@ -33,3 +34,8 @@ func (c Config) Validate() error {
 
 // Topics lists the topics of this keeper.
 func (c Config) Topics() []Topic { return Topics(c.ChainID, c.LogPartitions, c.JobPartitions) }
+
+// Named lists those of this keeper's topics that have one of the names.
+func (c Config) Named(names ...string) []Topic {
+	return slices.DeleteFunc(c.Topics(), func(t Topic) bool { return !slices.Contains(names, t.Name) })
+}

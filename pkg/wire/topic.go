@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"time"
 
 	"perpkeeper/pkg/chain"
@@ -46,6 +47,20 @@ func Topics(chainID uint64, logPartitions, jobPartitions int) []Topic {
 		{JobTopic(chainID), "signer", jobPartitions, 7 * day, "planner", "sender"},
 		{ResultTopic(chainID), "job id", jobPartitions, 30 * day, "sender", "console, alerts, audit"},
 		{DeadLetterTopic(chainID), "source topic", 1, 30 * day, "any", "operator"},
+	}
+}
+
+// Settings are Kafka's settings of the topic, by their names: what is written stays for as long as it is kept, under its own offset, and as it was written.
+// What depends on the cluster (copies, largest batch) is package bus's to know.
+func (t Topic) Settings() map[string]string {
+	retention := "-1"
+	if t.Retention > 0 {
+		retention = strconv.FormatInt(t.Retention.Milliseconds(), 10)
+	}
+	return map[string]string{
+		"cleanup.policy": "delete", "retention.ms": retention, "retention.bytes": "-1",
+		"unclean.leader.election.enable": "false", // a leader that was not in sync lacks what was acknowledged
+		"compression.type":               "producer",
 	}
 }
 

@@ -51,11 +51,7 @@ func newOffice(t *testing.T) *office {
 	t.Cleanup(client.Close)
 	o := &office{t: t, kafka: cfg, db: pgtest.DB(t)}
 	o.deadLetters = deadLetters{client: client, state: o.db, keeper: wire.DefaultConfig(), limit: 50}
-	var specs []bus.TopicSpec
-	for _, topic := range o.keeper.Topics() {
-		specs = append(specs, bus.TopicSpec{Name: topic.Name, Partitions: topic.Partitions})
-	}
-	if err := client.Ensure(t.Context(), specs); err != nil {
+	if err := client.Ensure(t.Context(), bus.Specs(o.keeper.Topics()...)); err != nil {
 		t.Fatal(err)
 	}
 	return o

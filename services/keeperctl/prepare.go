@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"perpkeeper/pkg/bus"
@@ -74,26 +73,11 @@ func prepareTopics(ctx context.Context, sh *service.Shell, cfg PrepareConfig) er
 		return err
 	}
 	defer client.Close()
-	var specs []bus.TopicSpec
-	for _, t := range cfg.Keeper.Topics() {
-		settings := map[string]string{"cleanup.policy": "delete", "retention.ms": retention(t.Retention), "retention.bytes": "-1"}
-		if copies := cfg.Own.Replication; copies > 0 {
-			settings["min.insync.replicas"] = strconv.Itoa(inSync(copies))
-		}
-		specs = append(specs, bus.TopicSpec{Name: t.Name, Partitions: t.Partitions, Replication: cfg.Own.Replication, Config: settings})
+	specs := bus.Specs(cfg.Keeper.Topics()...)
+	for i := range specs {
+		specs[i].Replication = cfg.Own.Replication
 	}
 	return client.Ensure(ctx, specs)
-}
-
-// inSync is how many copies must have a record before it counts as written: all but one, so that one broker may be away and none of what was acknowledged
-// stands on one alone.
-func inSync(copies int) int { return max(1, copies-1) }
-
-func retention(d time.Duration) string {
-	if d == 0 {
-		return "-1"
-	}
-	return strconv.FormatInt(d.Milliseconds(), 10)
 }
 
 // prepareSchema also gives each process a role of its own, if there are passwords for them.

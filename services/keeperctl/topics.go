@@ -4,6 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,5 +33,13 @@ func topicTable() string {
 		name := strings.Replace(t.Name, fmt.Sprint(anyChain), "<chain>", 1)
 		fmt.Fprintf(&b, "| `%s` | %s | %d | %s | %s | %s |\n", name, t.Key, t.Partitions, kept, t.Writer, t.Readers)
 	}
+	b.WriteString("\nSettings that `keeperctl prepare` gives to every topic and each process asks for when it starts (`runbooks/topic-settings.md`), beside how long it is " +
+		"kept:\nat least `kafka.max_bytes` as `max.message.bytes`, all copies but one as `min.insync.replicas`")
+	settings := wire.Topic{}.Settings()
+	delete(settings, "retention.ms")
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&b, ", `%s=%s`", name, settings[name])
+	}
+	b.WriteString(".\n")
 	return b.String()
 }

@@ -138,11 +138,7 @@ func brokered(t testing.TB) (*Planner, *bus.Client) {
 	t.Cleanup(b.Close)
 	cfg := DefaultConfig()
 	client := testClient(t, b.Addr())
-	var specs []bus.TopicSpec
-	for _, top := range cfg.Keeper.Topics() {
-		specs = append(specs, bus.TopicSpec{Name: top.Name, Partitions: top.Partitions, Replication: 1})
-	}
-	if err := client.Ensure(t.Context(), specs); err != nil {
+	if err := client.Ensure(t.Context(), bus.Specs(cfg.Keeper.Topics()...)); err != nil {
 		t.Fatal(err)
 	}
 	p := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), client, nil)

@@ -101,7 +101,7 @@ func jobTopic(t *testing.T, keeper wire.Config) *bus.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	if err := client.Ensure(t.Context(), []bus.TopicSpec{{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions}}); err != nil {
+	if err := client.Ensure(t.Context(), bus.Specs(keeper.Named(wire.JobTopic(keeper.ChainID))...)); err != nil {
 		t.Fatal(err)
 	}
 	return client

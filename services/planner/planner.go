@@ -127,12 +127,8 @@ func (p *Planner) awaitParts(ctx context.Context, db *pg.DB) error {
 		return err
 	}
 	keeper := p.cfg.Keeper
-	err := p.client.Verify(ctx, []bus.TopicSpec{
-		{Name: wire.LogTopic(keeper.ChainID), Partitions: keeper.LogPartitions},
-		{Name: wire.PriceTopic(keeper.ChainID), Partitions: 1},
-		{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
-	})
-	if err != nil {
+	topics := keeper.Named(wire.LogTopic(keeper.ChainID), wire.PriceTopic(keeper.ChainID), wire.JobTopic(keeper.ChainID))
+	if err := p.client.Verify(ctx, bus.Specs(topics...)); err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}
 	return nil

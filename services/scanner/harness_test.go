@@ -267,10 +267,8 @@ func startKafka(t testing.TB) *kafka {
 
 func (k *kafka) ensure(t testing.TB, logPartitions int) {
 	t.Helper()
-	err := k.client.Ensure(t.Context(), []bus.TopicSpec{
-		{Name: wire.LogTopic(evmnode.DefaultChainID), Partitions: logPartitions}, {Name: wire.PriceTopic(evmnode.DefaultChainID), Partitions: 1},
-	})
-	if err != nil {
+	keeper := wire.Config{ChainID: evmnode.DefaultChainID, LogPartitions: logPartitions, JobPartitions: 1}
+	if err := k.client.Ensure(t.Context(), bus.Specs(keeper.Topics()...)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -53,8 +53,7 @@ func (s *Scanner) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	heads := s.watchHeads(ctx)
-	topic := bus.TopicSpec{Name: s.topic, Partitions: s.cfg.Keeper.LogPartitions}
-	if err := s.kafka.Verify(ctx, []bus.TopicSpec{topic}); err != nil {
+	if err := s.kafka.Verify(ctx, bus.Specs(s.cfg.Keeper.Named(s.topic)...)); err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}
 	tries := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})

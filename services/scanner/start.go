@@ -38,7 +38,7 @@ func Start(sh *service.Shell, cfg Config) error {
 		p := newPrices(cfg, sources, kafka, sh.Log, metrics)
 		checks = append(checks, check{"prices", p.feed.Health})
 		sh.Go("prices", func(ctx context.Context) error {
-			if err := kafka.Verify(ctx, []bus.TopicSpec{{Name: p.topic, Partitions: 1}}); err != nil {
+			if err := kafka.Verify(ctx, bus.Specs(cfg.Keeper.Named(p.topic)...)); err != nil {
 				return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 			}
 			return p.run(ctx)

@@ -61,11 +61,8 @@ func newMonitor(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Cl
 // Run watches until ctx ends.
 func (m *monitor) Run(ctx context.Context) error {
 	keeper := m.cfg.Keeper
-	err := m.client.Verify(ctx, []bus.TopicSpec{
-		{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
-		{Name: wire.LogTopic(keeper.ChainID), Partitions: keeper.LogPartitions},
-	})
-	if err != nil {
+	topics := keeper.Named(wire.JobTopic(keeper.ChainID), wire.LogTopic(keeper.ChainID))
+	if err := m.client.Verify(ctx, bus.Specs(topics...)); err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}
 	m.log.Info().Int("tiers", m.cfg.Tier.Tiers).Msg("watching; this keeper never sends")

@@ -216,16 +216,12 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 		return err
 	}
 	keeper := s.cfg.Keeper
-	topics := []bus.TopicSpec{
-		{Name: wire.JobTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
-		{Name: wire.ResultTopic(keeper.ChainID), Partitions: keeper.JobPartitions},
-		{Name: wire.PriceTopic(keeper.ChainID), Partitions: 1},
-		{Name: wire.DeadLetterTopic(keeper.ChainID), Partitions: 1},
-	}
+	chain := keeper.ChainID
+	names := []string{wire.JobTopic(chain), wire.ResultTopic(chain), wire.PriceTopic(chain), wire.DeadLetterTopic(chain)}
 	if s.cfg.Tier.Enabled {
-		topics = append(topics, bus.TopicSpec{Name: wire.LogTopic(keeper.ChainID), Partitions: keeper.LogPartitions})
+		names = append(names, wire.LogTopic(chain))
 	}
-	if err := s.client.Verify(ctx, topics); err != nil {
+	if err := s.client.Verify(ctx, bus.Specs(keeper.Named(names...)...)); err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}
 	return nil

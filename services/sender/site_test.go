@@ -136,11 +136,7 @@ func (s *site) open(cfg pg.Config) *pg.DB {
 
 func (s *site) prepare() {
 	s.t.Helper()
-	var specs []bus.TopicSpec
-	for _, topic := range s.cfg.Keeper.Topics() {
-		specs = append(specs, bus.TopicSpec{Name: topic.Name, Partitions: topic.Partitions})
-	}
-	if err := s.client.Ensure(s.t.Context(), specs); err != nil {
+	if err := s.client.Ensure(s.t.Context(), bus.Specs(s.cfg.Keeper.Topics()...)); err != nil {
 		s.t.Fatal(err)
 	}
 }

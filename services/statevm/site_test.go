@@ -84,7 +84,8 @@ func (s *site) play(t failer, seed uint64, partitions int) (x *exchange, topic s
 	t.Helper()
 	id := s.chain.Add(1)
 	topic, generation = wire.LogTopic(id), int(id)
-	if err := s.client.Ensure(context.Background(), []bus.TopicSpec{{Name: topic, Partitions: partitions}}); err != nil {
+	keeper := wire.Config{ChainID: id, LogPartitions: partitions, JobPartitions: 1}
+	if err := s.client.Ensure(context.Background(), bus.Specs(keeper.Named(topic)...)); err != nil {
 		t.Fatal(err)
 	}
 	if generation > 1 {

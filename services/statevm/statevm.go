@@ -92,8 +92,8 @@ func (s *Statevm) awaitParts(ctx context.Context) error {
 		return err
 	}
 	s.schema("")
-	topic := bus.TopicSpec{Name: wire.LogTopic(s.cfg.Keeper.ChainID), Partitions: s.cfg.Keeper.LogPartitions}
-	if err := s.client.Verify(ctx, []bus.TopicSpec{topic}); err != nil {
+	keeper := s.cfg.Keeper
+	if err := s.client.Verify(ctx, bus.Specs(keeper.Named(wire.LogTopic(keeper.ChainID))...)); err != nil {
 		return fmt.Errorf("checking the log topic (keeperctl prepare creates a missing one): %w", err)
 	}
 	return nil

@@ -155,11 +155,7 @@ func (k *keeper) prepare(cfg sender.Config) {
 		k.t.Fatal(err)
 	}
 	defer client.Close()
-	var specs []bus.TopicSpec
-	for _, topic := range cfg.Keeper.Topics() {
-		specs = append(specs, bus.TopicSpec{Name: topic.Name, Partitions: topic.Partitions})
-	}
-	if err := client.Ensure(k.t.Context(), specs); err != nil {
+	if err := client.Ensure(k.t.Context(), bus.Specs(cfg.Keeper.Topics()...)); err != nil {
 		k.t.Fatal(err)
 	}
 	if k.db, err = pg.Open(k.t.Context(), cfg.Postgres, "bench"); err != nil {

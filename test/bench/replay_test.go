@@ -60,7 +60,7 @@ func newBench(tb testing.TB, partitions int) *bench {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(n.client.Close)
-	if err := n.client.Ensure(tb.Context(), []bus.TopicSpec{{Name: wire.LogTopic(chainID), Partitions: partitions}}); err != nil {
+	if err := n.client.Ensure(tb.Context(), bus.Specs(wire.Config{ChainID: chainID, LogPartitions: partitions}.Named(wire.LogTopic(chainID))...)); err != nil {
 		tb.Fatal(err)
 	}
 	if n.db, err = pg.Open(tb.Context(), n.cfg.Postgres, "bench"); err != nil {

@@ -167,8 +167,8 @@ func (r *rig) openKafka(brokers []string) {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(kafka.Close)
-	specs := []bus.TopicSpec{{Name: wire.LogTopic(r.chainID), Partitions: partitions}, {Name: wire.DeadLetterTopic(r.chainID), Partitions: 1}}
-	if err := kafka.Ensure(r.t.Context(), specs); err != nil {
+	keeper := wire.Config{ChainID: r.chainID, LogPartitions: partitions, JobPartitions: 1}
+	if err := kafka.Ensure(r.t.Context(), bus.Specs(keeper.Topics()...)); err != nil {
 		r.t.Fatal(err)
 	}
 	r.kafka = kafka

@@ -15,11 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/wire"
 	"perpkeeper/services/devnet"
 	"perpkeeper/test/programs"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 )
 
@@ -115,6 +118,7 @@ func complaint(program, out string) (lines []string) {
 func TestRefusals(t *testing.T) {
 	p := newParts(t)
 	stranger, elsewhere := wrongly(t, p.env["POSTGRES_URL"])
+	forgetful := forgetfulBroker(t)
 	for _, c := range []struct {
 		name, program string
 		change        map[string]string
@@ -131,6 +135,11 @@ func TestRefusals(t *testing.T) {
 		{"missing topic: planner", "planner", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
 		{"missing topic: sender", "sender", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
 		{"wrong partitions", "scanner", map[string]string{"KEEPER_LOG_PARTITIONS": "3"}, 1, []string{"perp.1337.log.v1", "4", "3"}},
+		{"topic is not kept: scanner", "scanner", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"log.v1", "retention.ms=-1", "kafka-configs.sh"}},
+		{"topic is not kept: statevm", "statevm", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"log.v1", "retention.ms=-1", "kafka-configs.sh"}},
+		{"topic is not kept: planner", "planner", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"log.v1", "retention.ms=-1", "kafka-configs.sh"}},
+		{"topic is not kept: sender", "sender", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"job.v1", "retention.ms=604800000", "kafka-configs.sh"}},
+		{"topic is not kept: prepare", "keeperctl prepare", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"log.v1", "retention.ms=-1"}},
 		{"wrong password: statevm", "statevm", map[string]string{"POSTGRES_URL": stranger}, 1, []string{"password", "postgres.url"}},
 		{"wrong password: planner", "planner", map[string]string{"POSTGRES_URL": stranger}, 1, []string{"password", "postgres.url"}},
 		{"wrong database: sender", "sender", map[string]string{"POSTGRES_URL": elsewhere}, 1, []string{"nowhere", "postgres.url"}},
@@ -242,6 +251,27 @@ func emptyBroker(t *testing.T) string {
 	}
 	t.Cleanup(b.Close)
 	return b.Addr()
+}
+
+// forgetfulBroker is a broker whose topics were made by somebody who keeps records for an hour.
+func forgetfulBroker(t *testing.T) string {
+	t.Helper()
+	address := emptyBroker(t)
+	cfg := bus.DefaultConfig()
+	cfg.Brokers = []string{address}
+	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	specs := bus.Specs(wire.Config{ChainID: 1337, LogPartitions: 4, JobPartitions: 4}.Topics()...)
+	for _, s := range specs {
+		s.Config["retention.ms"] = "3600000"
+	}
+	if err := client.Ensure(t.Context(), specs); err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 // awaitReason polls the readiness page until it names what the process waits for.

@@ -148,11 +148,7 @@ func (s *site) openKafka(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.client.Close)
-	var specs []bus.TopicSpec
-	for _, topic := range s.keeper.Topics() {
-		specs = append(specs, bus.TopicSpec{Name: topic.Name, Partitions: topic.Partitions})
-	}
-	if err := s.client.Ensure(t.Context(), specs); err != nil {
+	if err := s.client.Ensure(t.Context(), bus.Specs(s.keeper.Topics()...)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -61,6 +61,21 @@ func (w *witness) exists(topic string) bool {
 	return false
 }
 
+// set changes a setting of a topic, as an operator would.
+func (w *witness) set(topic, name, value string) {
+	w.s.Helper()
+	request := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	resource := kmsg.NewIncrementalAlterConfigsRequestResource()
+	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, topic
+	config := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	config.Name, config.Value = name, &value
+	resource.Configs = append(resource.Configs, config)
+	request.Resources = append(request.Resources, resource)
+	answer, err := request.RequestWith(w.s.ctx, w.client)
+	w.s.must(err)
+	w.s.must(kerr.ErrorForCode(answer.Resources[0].ErrorCode))
+}
+
 // values reads a partition from its first offset to its end.
 func (w *witness) values(topic string) []string {
 	w.s.Helper()
