@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,8 @@ func (k *Keeper) writeConfig() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(k.dir, "keeper.toml")
-	return path, os.WriteFile(path, []byte(params+tiers), 0o600)
+	_, further := k.stack.adapted()
+	return path, os.WriteFile(path, []byte(params+tiers+further), 0o600)
 }
 
 // writeEnvironment puts down the keeper's configuration for a shell, so that keeperctl can be tried on it while the demo runs.
@@ -126,6 +128,9 @@ func (k *Keeper) environment() ([]string, error) {
 		"SIGNER_DEV_KEYS":        strings.Join(keys, ","),
 		"KEEPERCTL_SIGNERS":      strings.Join(addressesOf(own), ","),
 	}
+	changed, _ := k.stack.adapted()
+	maps.Copy(env, changed)
+	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
 	list := make([]string, 0, len(env))
 	for key, value := range env {
 		list = append(list, "PERPKEEPER_"+key+"="+value)

@@ -121,6 +121,9 @@ func (p *Process) released(ctx context.Context) bool {
 // Kill ends the process at once (SIGKILL); the supervisor starts it again.
 func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
 
+// End asks the process to stop (SIGTERM); the supervisor starts it again.
+func (p *Process) End() { p.signal(syscall.SIGTERM) }
+
 // Arm adds to the environment of the process's next start, and of no other.
 func (p *Process) Arm(env ...string) {
 	p.mu.Lock()

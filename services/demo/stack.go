@@ -21,6 +21,9 @@ type Stack struct {
 	Keepers []*Keeper
 	// Resting, set before Start, lets the traders rest until somebody wakes them: what is asked for before keepers run is executed late, and nobody's fault.
 	Resting bool
+	// Adapt, set before Start, changes the configuration of every keeper once the chain is there: settings by their names in the environment, without the
+	// prefix (an empty one is left out), and further tables of the configuration file.
+	Adapt func(Devnet) (settings map[string]string, tables string)
 
 	settings Settings
 	log      zerolog.Logger
@@ -89,6 +92,14 @@ func (s *Stack) each(do func(*Keeper, context.Context) error) func(context.Conte
 		}
 		return doing.Wait()
 	}
+}
+
+// adapted is what Adapt changes, nothing without one.
+func (s *Stack) adapted() (settings map[string]string, tables string) {
+	if s.Adapt == nil {
+		return nil, ""
+	}
+	return s.Adapt(s.Devnet)
 }
 
 // Failed delivers the error of a process that cannot be started again.

@@ -1,0 +1,208 @@
+package liars
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// trial is one row being tried.
+type trial struct {
+	*keeper
+	row
+	within time.Duration
+
+	from, to uint64 // blocks: what was asked for between them must have ended
+	named    time.Duration
+	by       string // the metric that named the liar
+	wronged  string // an honest endpoint that was called a liar
+	took     time.Duration
+	told     int
+	tally    tally
+	waits    map[string]int
+	before   map[string]float64 // of rejected price reports
+}
+
+// lasting is how long new work comes in that has to be done while one lies.
+const lasting = 8 * time.Second
+
+// naming is within how long a lie that shows has to be named.
+const naming = time.Minute
+
+// liar is the index of the one that lies: the first of the configuration is the fastest, the last the slowest.
+func (x *trial) liar() int {
+	if x.slowest {
+		return len(x.endpoints) - 1
+	}
+	return 0
+}
+
+// late is how much longer the others' answers take, or the liar's.
+const late = 20 * time.Millisecond
+
+func (x *trial) begin() {
+	for i := range x.endpoints {
+		var delay time.Duration
+		if (i == x.liar()) == x.slowest {
+			delay = late
+		}
+		x.endpoints[i].slow(delay)
+		x.sources[i].slow(delay)
+	}
+	const seed = 1
+	switch {
+	case x.change != nil:
+		x.endpoints[x.liar()].begin(x.lie, x.share, seed)
+	case x.reports != nil:
+		x.sources[x.liar()].begin(x.lie, x.share, seed)
+	}
+}
+
+func (x *trial) end() {
+	x.told = x.count()
+	x.endpoints[x.liar()].end()
+	x.sources[x.liar()].end()
+}
+
+func (x *trial) count() int {
+	if x.reports != nil {
+		return x.sources[x.liar()].count()
+	}
+	return x.endpoints[x.liar()].count()
+}
+
+// run tells the lie until the row is decided, and returns what was wrong.
+func (x *trial) run() error {
+	ctx := context.Background()
+	var err error
+	if x.from, err = x.head(ctx); err != nil {
+		return err
+	}
+	x.before = x.rejections()
+	x.begin()
+	defer x.end()
+	begun := time.Now()
+	x.load(ctx, begun)
+	if x.to, err = x.head(ctx); err != nil {
+		return err
+	}
+	if x.within == 0 {
+		x.end() // what has waited goes on now
+	}
+	err = x.await(cmp.Or(x.within, time.Minute), func(ctx context.Context) error { return x.missing(ctx, begun) })
+	x.took = time.Since(begun)
+	return errors.Join(err, x.judge(ctx))
+}
+
+// load lets the traders go on, and replaces blocks where the lie is about what may be replaced.
+func (x *trial) load(ctx context.Context, begun time.Time) {
+	reorgs := 0
+	for time.Since(begun) < lasting {
+		if x.reorg && time.Since(begun) > time.Duration(reorgs+1)*lasting/4 && reorgs < 2 {
+			reorgs++
+			if err := x.tell("devnet_reorg", map[string]any{"depth": 3, "style": "drop"}); err != nil {
+				x.waits["the devnet: "+err.Error()]++
+			}
+		}
+		x.look(ctx, begun)
+		time.Sleep(250 * time.Millisecond)
+	}
+	x.held(x.waits)
+}
+
+// missing says what keeps the row from being decided.
+func (x *trial) missing(ctx context.Context, begun time.Time) error {
+	x.look(ctx, begun)
+	if err := x.settled(ctx, x.from, x.to); err != nil {
+		return err
+	}
+	if x.told == 0 && x.count() == 0 && x.lies() {
+		return errors.New("the lie was not told")
+	}
+	if x.within > 0 && x.decisive && x.named == 0 && time.Since(begun) < naming {
+		return errors.New("the liar is not named")
+	}
+	return nil
+}
+
+func (r row) lies() bool { return r.change != nil || r.reports != nil }
+
+// judge checks what must hold at the end, whatever was waited for.
+func (x *trial) judge(ctx context.Context) error {
+	problems := []error{x.crashed(), x.halted(ctx), x.record.toHead(ctx), x.record.twice()}
+	x.tally = x.record.tally(x.from)
+	if x.within > 0 && x.decisive && x.named == 0 && x.share == 1 {
+		problems = append(problems, fmt.Errorf("the liar was not named within %s", naming))
+	}
+	if x.wronged != "" {
+		problems = append(problems, errors.New("an honest one was called a liar: "+x.wronged))
+	}
+	if n := x.tally.reverted; n > 3+x.tally.executed/10 {
+		problems = append(problems, fmt.Errorf("%d transactions reverted, %d executed something", n, x.tally.executed))
+	}
+	return errors.Join(problems...)
+}
+
+// dear fails where a transaction was paid more than three times what is usual.
+func (x *trial) dear(usual *tally) error {
+	if usual.most == 0 {
+		*usual = x.tally
+	}
+	if x.tally.most > 3*usual.most {
+		return fmt.Errorf("%d wei per gas were paid, usual are %d", x.tally.most, usual.most)
+	}
+	return nil
+}
+
+// recover waits until the keeper is as if nobody had lied.
+func (x *trial) recover() error {
+	x.end()
+	return x.await(time.Minute, func(ctx context.Context) error {
+		if err := x.crashed(); err != nil {
+			x.ended = map[string]int{}
+			for _, p := range x.Processes {
+				x.ended[p.Name] = p.Restarts()
+			}
+		}
+		return x.settled(ctx, x.from, x.to)
+	})
+}
+
+// whole says what is wrong with the tables or left to do in the whole chain.
+func (k *keeper) whole(ctx context.Context) error {
+	head, err := k.head(ctx)
+	if err != nil {
+		return err
+	}
+	return k.settled(ctx, 0, head-min(head, 10))
+}
+
+// line is the row as the table has it.
+func (x *trial) line(problem error) string {
+	result := "held"
+	if problem != nil {
+		result = "NOT HELD: " + strings.ReplaceAll(problem.Error(), "\n", "; ")
+	}
+	named := "-"
+	if x.named > 0 {
+		named = fmt.Sprintf("%.1f s (%s)", x.named.Seconds(), x.by)
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %d | %d | %d | %.1f s | %s |", x.name, x.variant(), result, named, max(x.told, x.count()), x.tally.executed,
+		x.tally.reverted, x.tally.slowest.Seconds(), strings.Join(x.reasons(), "<br>"))
+}
+
+// reasons are what waited and for what, the most frequent first.
+func (x *trial) reasons() []string {
+	const enough = 4
+	texts := slices.SortedFunc(maps.Keys(x.waits), func(a, b string) int { return x.waits[b] - x.waits[a] })
+	for i, text := range texts {
+		texts[i] = strconv.Itoa(x.waits[text]) + " x " + text
+	}
+	return texts[:min(len(texts), enough)]
+}
