@@ -31,6 +31,8 @@ type endpoint struct {
 	random *rand.Rand
 	forged map[string]json.RawMessage // blocks that were made up, by hash and by number
 	lied   int                        // answers changed since the lie began
+	tardy  bool
+	asked  map[string]time.Time // since when a tardy endpoint is asked for the receipts of a block
 }
 
 // call is a request, or the subscription that a notification belongs to.
@@ -99,11 +101,11 @@ func (e *endpoint) count() int {
 	return e.lied
 }
 
-// slow sets how long every answer takes beyond the node's own time.
-func (e *endpoint) slow(delay time.Duration) {
+// serves sets how long every answer takes beyond the node's own time, and whether receipts are there only after a while.
+func (e *endpoint) serves(delay time.Duration, tardy bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.delay = delay
+	e.delay, e.tardy, e.asked = delay, tardy, map[string]time.Time{}
 }
 
 func (e *endpoint) latency() time.Duration {
@@ -206,6 +208,9 @@ func (e *endpoint) change(calls map[string]call, m *message) bool {
 func (e *endpoint) answer(c call, honest answer) (answer, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if said, is := e.notYet(c); is {
+		return said, true
+	}
 	if e.lie == nil || e.lie.change == nil {
 		return honest, false
 	}

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -21,6 +22,8 @@ type lie struct {
 	reports func(*priceSource, []report) []report
 	// reorg: while it is told, the chain replaces blocks that are not final.
 	reorg bool
+	// tardy: no endpoint has the receipts of a block at first, so that blocks are published without proof.
+	tardy bool
 	// decisive: the answer contradicts itself, the chain or the other two, so that it has to be named within a minute.
 	decisive bool
 	// short: the row is in the short form.
@@ -35,11 +38,11 @@ var lies = []lie{
 	{name: "head made up", change: headMadeUp, decisive: true, reorg: true},
 	{name: "header altered", change: headerAltered, decisive: true},
 	{name: "finalized ahead", change: finalizedAhead, reorg: true, short: true},
-	{name: "logs: one dropped", change: onLogs(drop), decisive: true, reorg: true, short: true},
-	{name: "logs: one added", change: onLogs(add), decisive: true, reorg: true},
-	{name: "logs: one altered", change: onLogs(alter), decisive: true},
+	{name: "logs: one dropped", tardy: true, change: onLogs(drop), decisive: true, reorg: true, short: true},
+	{name: "logs: one added", tardy: true, change: onLogs(add), decisive: true, reorg: true},
+	{name: "logs: one altered", tardy: true, change: onLogs(alter), decisive: true},
 	{name: "receipts: one log dropped", change: onReceipts, decisive: true},
-	{name: "logs and receipts: one dropped", change: either(onLogs(drop), onReceipts), decisive: true},
+	{name: "logs and receipts: one dropped", tardy: true, change: either(onLogs(drop), onReceipts), decisive: true},
 	{name: "receipt missing", change: receipt(missing)},
 	{name: "receipt of a failure", change: receipt(failed), short: true},
 	{name: "receipt made up", change: receiptMadeUp},
@@ -254,6 +257,22 @@ func flipped(text string) string {
 	raw := hexutil.MustDecode(text)
 	raw[len(raw)-1] ^= 1
 	return hexutil.Encode(raw)
+}
+
+// lateReceipts is how long the receipts of a block are not to be had where endpoints are tardy.
+const lateReceipts = 1500 * time.Millisecond
+
+// notYet refuses the receipts of a block for a while. The caller holds mu.
+func (e *endpoint) notYet(c call) (answer, bool) {
+	if !e.tardy || c.Method != "eth_getBlockReceipts" {
+		return answer{}, false
+	}
+	first, known := e.asked[c.text(0)]
+	if !known {
+		e.asked[c.text(0)] = time.Now()
+	}
+	return answer{Error: json.RawMessage(`{"code":-32000,"message":"the receipts of this block are not there yet"}`)},
+		!known || time.Since(first) < lateReceipts
 }
 
 // onReceipts leaves any one log out of the receipts of a block.

@@ -52,7 +52,7 @@ func (x *trial) begin() {
 		if (i == x.liar()) == x.slowest {
 			delay = late
 		}
-		x.endpoints[i].slow(delay)
+		x.endpoints[i].serves(delay, x.tardy)
 		x.sources[i].slow(delay)
 	}
 	const seed = 1
@@ -122,14 +122,17 @@ func (x *trial) missing(ctx context.Context, begun time.Time) error {
 	if err := x.settled(ctx, x.from, x.to); err != nil {
 		return err
 	}
-	if x.told == 0 && x.count() == 0 && x.lies() {
+	if x.told == 0 && x.count() == 0 && x.lies() && x.first() {
 		return errors.New("the lie was not told")
 	}
-	if x.within > 0 && x.decisive && x.named == 0 && time.Since(begun) < naming {
+	if x.within > 0 && x.decisive && x.first() && x.named == 0 && time.Since(begun) < naming {
 		return errors.New("the liar is not named")
 	}
 	return nil
 }
+
+// first tells whether the liar is asked first, and lies each time. Others may not be asked about a thing at all.
+func (r row) first() bool { return !r.slowest && r.share == 1 }
 
 func (r row) lies() bool { return r.change != nil || r.reports != nil }
 
@@ -137,7 +140,7 @@ func (r row) lies() bool { return r.change != nil || r.reports != nil }
 func (x *trial) judge(ctx context.Context) error {
 	problems := []error{x.crashed(), x.halted(ctx), x.record.toHead(ctx), x.record.twice()}
 	x.tally = x.record.tally(x.from)
-	if x.within > 0 && x.decisive && x.named == 0 && x.share == 1 {
+	if x.within > 0 && x.decisive && x.named == 0 && x.first() {
 		problems = append(problems, fmt.Errorf("the liar was not named within %s", naming))
 	}
 	if x.wronged != "" {
