@@ -14,7 +14,7 @@ GO_TEST      := GOFLAGS="$$GOFLAGS $(strip $(UNRACED))" go test -race -timeout $
 # Many tests wait for blocks and leases: one package more than there are processors keeps these busy.
 PACKAGES     := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka e2e chaos mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka e2e chaos liars liars-short mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -49,6 +49,12 @@ test-kafka: setup ## the bus suite and the main road on a real Apache Kafka (nee
 
 chaos: setup ## kill scanner and statevm 200 times at labelled points; lie to them; freeze them (KILLS=n)
 	@KEEPER_LONG=1 KEEPER_KILLS=$(or $(KILLS),200) go test -count=1 -v -timeout 90m ./test/chaos
+
+liars: setup ## one of three endpoints, or price sources, lies: every lie, fastest and slowest, always and at times; then one of two (an hour)
+	@KEEPER_LIARS=full go test -count=1 -v -timeout 150m ./test/liars
+
+liars-short: setup ## the same for the lies that say most, told by the fastest, always (3 minutes)
+	@KEEPER_LIARS=short go test -count=1 -v -timeout 30m ./test/liars
 
 sim: setup ## every scenario of three keepers in virtual time, 20 seeds each
 	@GOGC=300 KEEPER_LONG=1 go test -count=1 -v -timeout 60m -run TestScenarios ./test/sim

@@ -91,6 +91,31 @@ func TestEnvironmentIsPutDownForAShell(t *testing.T) {
 	}
 }
 
+// What is put between a keeper and the chain is in its configuration, in place of the demo's own.
+func TestAdaptedConfiguration(t *testing.T) {
+	s := stackOf(1, 2, 2)
+	s.Adapt = func(d Devnet) (map[string]string, string) {
+		return map[string]string{"CHAIN_URLS": "http://in.front", "SCANNER_PRICE_URL": ""}, fmt.Sprintf("\n[of]\naccounts = %d\n", len(d.Accounts))
+	}
+	k := s.Keepers[0]
+	k.dir = t.TempDir()
+	env, err := k.environment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := strings.Join(env, "\n") + "\n"
+	if !strings.Contains(joined, "PERPKEEPER_CHAIN_URLS=http://in.front\n") || strings.Contains(joined, "SCANNER_PRICE_URL") {
+		t.Errorf("not as it was changed:\n%s", joined)
+	}
+	path, err := k.writeConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "[[scanner.param]]") || !strings.HasSuffix(string(text), "[of]\naccounts = 2\n") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 func TestTooFewAccounts(t *testing.T) {
 	if _, err := stackOf(3, 2, 5).Keepers[0].environment(); err == nil || !strings.Contains(err.Error(), "5 keeper accounts") {
 		t.Errorf("%v", err)

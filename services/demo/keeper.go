@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"perpkeeper/pkg/embedded/broker"
@@ -175,13 +177,19 @@ func (k *Keeper) close() error {
 	return errors.Join(problems...)
 }
 
-// freeAddress picks a port that is free now. Another program may take it before the process does; the process then says so in its log
-// and is started again.
+// freeAddress picks a port that is free now, below those that connections take for themselves: one of these would be in use, for as long as a connection
+// lasts, when the process comes to it. Another program may still be faster; the process then says so in its log and is started again.
 func freeAddress(ctx context.Context) (string, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
+	const first, ports, tries = 20_000, 12_000, 100
+	var last error
+	for range tries {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(ports)))
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			last = err
+			continue
+		}
+		return address, l.Close()
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String(), nil
+	return "", fmt.Errorf("looking for a free port: %w", last)
 }

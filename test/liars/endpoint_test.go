@@ -64,6 +64,9 @@ type notification struct {
 	Result       json.RawMessage `json:"result"`
 }
 
+// toNode keeps its connections: many short ones use up the ports.
+var toNode = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+
 const pushed = "eth_subscription"
 
 // startEndpoint listens on a host of the loopback network: two endpoints of one host would count as one.
@@ -128,7 +131,7 @@ func (e *endpoint) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	request.Header.Set("Content-Type", "application/json")
-	reply, err := http.DefaultClient.Do(request)
+	reply, err := toNode.Do(request)
 	if err != nil {
 		http.Error(w, "the node is away", http.StatusBadGateway)
 		return

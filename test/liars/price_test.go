@@ -82,7 +82,7 @@ func (s *priceSource) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	request.Header = r.Header.Clone()
-	reply, err := http.DefaultClient.Do(request)
+	reply, err := toNode.Do(request)
 	if err != nil {
 		http.Error(w, "the service is away", http.StatusBadGateway)
 		return
@@ -165,7 +165,7 @@ func reportsAbsurd(_ *priceSource, honest []report) []report {
 
 // post sends a JSON body and returns the answer.
 func post(url string, body []byte) ([]byte, error) {
-	reply, err := http.Post(url, "application/json", bytes.NewReader(body)) //nolint:noctx // the node is a part of the test and answers at once
+	reply, err := toNode.Post(url, "application/json", bytes.NewReader(body)) //nolint:noctx // the node is a part of the test and answers at once
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func post(url string, body []byte) ([]byte, error) {
 
 // page reads a page of a process.
 func page(url string) (text string, status int) {
-	reply, err := http.Get(url) //nolint:noctx // as above
+	reply, err := toNode.Get(url) //nolint:noctx // as above
 	if err != nil {
 		return "", 0
 	}
