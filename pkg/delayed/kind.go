@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// Kind is one sort of work.
+// Kind is one sort of work (DLY-10).
 type Kind interface {
 	// Name is what rows call it; it never changes.
 	Name() string

@@ -198,7 +198,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// LIQ-13: a venue that closes parts gets at most a share of the side's open interest; one that does not, all of it.
+// LIQ-9, LIQ-13: a venue that closes parts gets at most a share of the side's open interest; one that does not, all of it.
 func TestSlices(t *testing.T) {
 	m := moment()
 	if d := m.Position(long(1050)); !d.Job.SizeDeltaUsd.IsZero() {

@@ -80,7 +80,7 @@ func TestLimitSwapsNeedTheRole(t *testing.T) {
 	}
 }
 
-// TRIG-1: a limit swap is due when its output is what it asks for and a margin, and not a unit before; else it is said how far it is.
+// PIPE-4: a limit swap is due when its output is what it asks for and a margin, and not a unit before; else it is said how far it is.
 func TestLimitSwapsWaitForTheirOutput(t *testing.T) {
 	const out = 4_495_500_000
 	for name, c := range map[string]struct {
@@ -198,7 +198,7 @@ func drawVenue(t *rapid.T, m *Moment) *Moment {
 	return next
 }
 
-// DATA-2, LIQ-2: whatever becomes of prices, pools, parameters and orders, the index names every swap that the dumb twin, which judges all of them, finds due.
+// LIQ-2: whatever becomes of prices, pools, parameters and orders, the index names every swap that the dumb twin, which judges all of them, finds due.
 func TestSwapsPassOverNone(t *testing.T) {
 	dueOnes, looked, all := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// PartialLiquidations says whether the contracts can close a part of a position that is liquidated (LIQ-13): executeLiquidation takes no size.
+// PartialLiquidations says whether the contracts can close a part of a position that is liquidated (LIQ-13): executeLiquidation takes no size (LIQ-9).
 const PartialLiquidations = false
 
 // SetPrices are the price reports of one execution (OracleUtils.SetPricesParams): for each token its provider and the report's bytes,

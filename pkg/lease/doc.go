@@ -1,8 +1,8 @@
 // Package lease decides which process may act for a signer, and proves it to the database with every write.
 //
-// One row per signer names its owner. Taking, renewing and giving back the row are single statements, judged by the database's clock. A
+// One row per signer names its owner. Taking, renewing and giving back the row are single statements, judged by the database's clock (NON-5). A
 // [Fence] is what the owner holds: signer, owner and token. Every later write for the signer presents it, and the database compares it with
-// the row under lock, in the statement that writes.
+// the row under lock, in the statement that writes (NON-7): a time limit alone never decides who may write (LIQ-18).
 //
 // # Guaranteed, given a [Store] that passes the suite in leasetest
 //

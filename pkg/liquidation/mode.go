@@ -42,7 +42,7 @@ type Modes struct {
 	nervous uint64 // ms; when the present mode was last called for
 }
 
-// NewModes returns a Modes in Normal mode. The seed's window is 60 s.
+// NewModes returns a Modes in Normal mode. The default window is 60 s.
 func NewModes(window time.Duration) *Modes {
 	return &Modes{window: uint64(window.Milliseconds()), markets: map[chain.Address]*extent{}}
 }

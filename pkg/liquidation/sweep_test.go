@@ -71,6 +71,7 @@ func TestSweepOrdersByUrgency(t *testing.T) {
 	}
 }
 
+// LIQ-4: positions are judged by one view in parallel, and the verdicts are those of one worker.
 func TestSweepIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var positions []perp.Position

@@ -139,7 +139,7 @@ func TestTakeoverWaitsForAWrite(t *testing.T) {
 	}
 }
 
-// NON-6, sender design §4: at takeover a number that was held and never signed is released, one with a signature is not; gaps are reused lowest first.
+// NON-6: at takeover a number that was held and never signed is released, one with a signature is not; gaps are reused lowest first.
 func TestHeldNumbersAreReleasedAndReused(t *testing.T) {
 	d := newDesk(t, 4)
 	d.mustClaim(t, d.intents[0], 0, 0)

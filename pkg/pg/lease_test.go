@@ -115,7 +115,7 @@ func TestRegisterIsRepeatableForOneChain(t *testing.T) {
 	}
 }
 
-// Sender design §2.6: rows that were written on another timeline, as after a replica was promoted or a backup restored, or in another cluster.
+// Rows that were written on another timeline, as after a replica was promoted or a backup restored, or in another cluster.
 func TestDatabaseGoneBackInTimeIsRefused(t *testing.T) {
 	for _, change := range []string{`timeline = timeline + 1`, `system_identifier = system_identifier + 1`} {
 		address := pgtest.URL(t)

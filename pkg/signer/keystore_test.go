@@ -49,7 +49,7 @@ func TestGroupMayReadKeys(t *testing.T) {
 	}
 }
 
-// Sender design §8: keys never in logs or errors, whatever the key, and whatever is wrong with the file it is in.
+// Keys never in logs or errors, whatever the key, and whatever is wrong with the file it is in.
 func TestNothingPrintsKeyBytes(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

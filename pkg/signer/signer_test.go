@@ -155,7 +155,7 @@ func TestOpenSaysWhatIsWrongAndNothingSecret(t *testing.T) {
 	}
 }
 
-// Sender design §8: keys never in logs or errors.
+// Keys never in logs or errors.
 func TestNoPrintingReachesTheKey(t *testing.T) {
 	s := dev(t, devKey)[0]
 	key := crypto.FromECDSA(s.(*local).key)

@@ -136,7 +136,7 @@ func TestQueueEndsTheOld(t *testing.T) {
 	}
 }
 
-// TIER-7: under the seed's policy a job's age counts from when this machine heard of it.
+// TIER-7: under the policy delay a job's age counts from when this machine heard of it.
 func TestQueueOfTheSeed(t *testing.T) {
 	nowMs := uint64(1000)
 	q := NewQueue(Delay{Delay: 30 * time.Second}, func() uint64 { return nowMs }, 300*time.Second, 60*time.Second)

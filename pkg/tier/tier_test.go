@@ -42,7 +42,7 @@ func TestBirthAheadOfHead(t *testing.T) {
 	}
 }
 
-// TIER-7: the seed's rule, word for word, with its fault: after a common restart Master and first backup both fire at 30 s.
+// TIER-7: the policy delay, with its fault: after a common restart Master and first backup both fire at 30 s.
 func TestDelay(t *testing.T) {
 	master := Delay{RecoveryBuffer: 30 * time.Second, StartedMs: 0}
 	backup := Delay{Delay: 30 * time.Second, StartedMs: 0}

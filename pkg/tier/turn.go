@@ -45,7 +45,7 @@ func (Alone) Turn(Job, uint64) Turn { return Turn{Mine: true} }
 // Since implements [Policy].
 func (Alone) Since(j Job) uint64 { return j.BirthMs }
 
-// Delay is the seed's policy, literally (TIER-1, TIER-7): each tier waits its own delay after it found the job, and a keeper that has just started waits at
+// Delay is the policy of fixed waits (TIER-1, TIER-7): each tier waits its own delay after it found the job, and a keeper that has just started waits at
 // least the recovery buffer. It runs on this machine's clock. After a common restart a Master with the usual buffer and the first backup both wait 30 s and
 // both fire; Windows does not have this fault.
 type Delay struct {

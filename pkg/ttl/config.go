@@ -15,7 +15,7 @@ const (
 // Config says how patient a queue is.
 type Config struct {
 	RetryDelay time.Duration `toml:"retry_delay" help:"how long after a failure an entry is tried again"`
-	// MaxRetryDelay lets the delay double with each failure of an entry, up to this cap.
+	// MaxRetryDelay lets the delay double with each failure of an entry, up to this cap (TTL-10).
 	MaxRetryDelay time.Duration `toml:"max_retry_delay" help:"cap of the retry delay, which doubles with each failure; 0 = it stays the same"`
 	MaxAttempts   int           `toml:"max_attempts" help:"failures after which an entry is given up; 0 = never"`
 	IdleDelay     time.Duration `toml:"idle_delay" help:"how long to sleep when nothing waits"`

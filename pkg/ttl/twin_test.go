@@ -156,7 +156,8 @@ type run struct {
 	trial int
 }
 
-// TTL-1 to TTL-6, TTL-8, TTL-10: whatever is done to it, the queue runs what its dumb twin runs, in the same order, and sleeps as long.
+// TTL-1, TTL-2, TTL-3, TTL-4, TTL-5, TTL-6, TTL-8, TTL-10: whatever is done to it,
+// the queue runs what its dumb twin runs, in the same order, and sleeps as long.
 func TestTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{

@@ -70,7 +70,7 @@ type Claims interface {
 	// Claim advances the cursor and stores numbers, transactions and states in one statement, all of the batch or nothing. A batch without claims, or whose
 	// numbers are not as [Batch.Fresh] wants them, is the caller's mistake and not refused but failed.
 	Claim(ctx context.Context, f lease.Fence, b Batch) error
-	// Claimed tells what became of a claim whose answer was lost: the hash of the first transaction that is stored for the intent, or zero if it is
+	// Claimed tells what became of a claim whose answer was lost (NON-3): the hash of the first transaction that is stored for the intent, or zero if it is
 	// still without a nonce.
 	Claimed(ctx context.Context, intent int64) (chain.Hash, error)
 }

@@ -182,7 +182,7 @@ func remedy(state nonce.State, above int) string {
 	return "NOTHING by itself: pay 0 to the signer's own address with this nonce from a wallet"
 }
 
-// resync makes the database's peace with the chain (sender design §2.6), or shows what it would do.
+// resync makes the database's peace with the chain, or shows what it would do.
 func (d signerDesk) resync(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
 	s := chosen[0]
 	seen, err := sighting(ctx, node, s.Signer)

@@ -256,7 +256,7 @@ func TestSignerGaps(t *testing.T) {
 	}
 }
 
-// Sender design §2.6: a database that went back in time is reconciled only when the chain is at rest, and only when the operator says so.
+// A database that went back in time is reconciled only when the chain is at rest, and only when the operator says so.
 func TestSignerResync(t *testing.T) {
 	b := newBench(t)
 	f := b.attend()

@@ -21,8 +21,8 @@ func inBitcoin() perp.Position {
 	return p
 }
 
-// TIER-9: keepers agree on births whichever token's report makes the job due, however many reports they look at in one pass, how long ever it is due, and
-// whenever they started.
+// TIER-3, TIER-9: keepers find the same jobs and agree on births whichever token's report makes the job due, however many reports they look
+// at in one pass, how long ever it is due, and whenever they started.
 func TestKeepersAgreeOnBirths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		born := func(d *desk) map[string]uint64 {

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Sender design §9: a process whose clock is ten minutes off, either way or now this and now that, does the same as any other. What it compares are times of
+// A process whose clock is ten minutes off, either way or now this and now that, does the same as any other. What it compares are times of
 // one clock: the chain's with the chain's, the database's with the database's, its own with its own.
 func TestSkewedClock(t *testing.T) {
 	s := newSite(t)

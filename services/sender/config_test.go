@@ -36,7 +36,7 @@ func TestSettingsNameEveryProblem(t *testing.T) {
 	}
 }
 
-// Sender design §2: what holds a row of a lease must end well before the lease does.
+// What holds a row of a lease must end well before the lease does.
 func TestDatabaseTimesSuitTheLease(t *testing.T) {
 	cfg := DefaultConfig()
 	db := cfg.database()

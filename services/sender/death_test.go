@@ -75,7 +75,7 @@ type death struct {
 	heard  bool
 }
 
-// NON-13, NON-14, sender design §9: a sender's process is killed by SIGKILL before and after each of sign, commit, send, reply and receipt, and at every other
+// NON-13, NON-14: a sender's process is killed by SIGKILL before and after each of sign, commit, send, reply and receipt, and at every other
 // labelled point. The next one brings the job to its end in one transaction, and what the node is given is what was stored, by whichever process. It builds
 // a binary and waits for leases of a real length: KEEPER_LONG=1. TestKilledAnywhere does the same with more moments, within one process.
 func TestProcessKilled(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package sender turns jobs into transactions: once each, with nonces nobody else was given, and remembered before they are heard of.
+// Package sender turns jobs into transactions (PIPE-5): once each, with nonces nobody else was given, and remembered before they are heard of.
 //
 // A member of the group on the job topic gets partitions, and for each an intake stores its jobs as intents, or lets them wait in memory while they are
 // another keeper's to execute. In worker-queue mode the signers that hash to a partition come with it; in basic mode every sender tries for the lease of
@@ -20,6 +20,7 @@
 //   - Nothing is lost when the process is killed at any instant: jobs are read back from the topic by age, intents and bytes are stored before they act.
 //   - A job ends only on a final block, or before it has a nonce; how it ended is published at least once.
 //   - A write that the database refuses because the lease has moved on ends the tenure and is counted; the job goes on with the next owner (NON-8).
+//   - Whichever sender a job comes to, it is done once, under the lease of its signer (NON-4).
 //
 // # Not guaranteed
 //

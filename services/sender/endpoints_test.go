@@ -25,7 +25,7 @@ import (
 // headStart is how much earlier the bad endpoint answers than the good one, so that a sender asks it first.
 const headStart = 250 * time.Millisecond
 
-// TestEndpoints: one of a sender's endpoints is stale, lies, hangs or wants fewer requests, and answers before the good one (sender design §9). Each job is
+// TestEndpoints: one of a sender's endpoints is stale, lies, hangs or wants fewer requests, and answers before the good one. Each job is
 // done once all the same, and its result says what the chain says. The rarer kinds of trouble run with KEEPER_LONG=1.
 func TestEndpoints(t *testing.T) {
 	s := newSite(t)

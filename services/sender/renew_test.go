@@ -52,7 +52,7 @@ func (s *site) mustAllBeStored(f txm.Flight, broadcast [][]byte) {
 	}
 }
 
-// Sender design §5: raised at the same nonce until it is mined; one transaction, one job.
+// Raised at the same nonce until it is mined; one transaction, one job.
 func raised(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.impatient()
 	before, w := s.nonce(by), &witness{}
@@ -111,7 +111,7 @@ func tooCheap(answer string) func(*testing.T, *site, chain.Address, secret.Strin
 	}
 }
 
-// Sender design §4: a job that somebody else has done costs a payment to oneself, and not a losing execution.
+// A job that somebody else has done costs a payment to oneself, and not a losing execution.
 func cancelledInFlight(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.impatient()
 	before, w := s.nonce(by), &witness{}
@@ -136,7 +136,7 @@ func cancelledInFlight(t *testing.T, s *site, by chain.Address, key secret.Strin
 	}
 }
 
-// Sender design §4: an heir looks at a job before it broadcasts what was signed for it.
+// An heir looks at a job before it broadcasts what was signed for it.
 func cancelledByHeir(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before, w := s.nonce(by), &witness{}
 	w.mute.Store(true)
@@ -185,7 +185,7 @@ func penniless(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 }
 
-// Sender design §2.6: nothing is sent while the chain is ahead of the database, and everything after a resync.
+// Nothing is sent while the chain is ahead of the database, and everything after a resync.
 func goneBack(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before, first := s.nonce(by), s.sender([]secret.String{key})
 	j := s.orderJob(s.marketOrder(100), by)

@@ -21,7 +21,7 @@ type branchOff struct {
 	style evmnode.ForkStyle
 }
 
-// TestReorgs lets the block with our execution leave the chain, as the lowest of 1, 2, 5 or 21 blocks (sender design §4 and §9): the receipt is taken back,
+// TestReorgs lets the block with our execution leave the chain, as the lowest of 1, 2, 5 or 21 blocks: the receipt is taken back,
 // the same bytes are broadcast again, they are mined once on the new branch, and the result names that block, once it is final and no earlier. All depths in
 // both styles run with KEEPER_LONG=1.
 func TestReorgs(t *testing.T) {

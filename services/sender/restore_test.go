@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Sender design §2.6: the whole database is put back to where it was before some transactions, under a sender that goes on. It has the same identity, so that
+// The whole database is put back to where it was before some transactions, under a sender that goes on. It has the same identity, so that
 // only the chain tells; nothing is signed until a resync, whose token is above all that the lost time gave out, and then everything goes on.
 func TestDatabaseRestored(t *testing.T) {
 	s := newSite(t)

@@ -158,7 +158,7 @@ func (s *site) executedAge(j job.Job) time.Duration {
 	return time.Duration(evmnode.MilliTime(header)-j.BirthMs) * time.Millisecond
 }
 
-// Sender design §4: at the end of a window pressing stops. What somebody else has executed then is cancelled at its nonce, and so is what stands in the way
+// At the end of a window pressing stops. What somebody else has executed then is cancelled at its nonce, and so is what stands in the way
 // of a job that is ours; nothing else is broadcast.
 func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.share(1, 2, 3*tier.Guard)

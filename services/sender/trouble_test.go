@@ -273,7 +273,7 @@ func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 }
 
-// Sender design §4: where there are several endpoints, two of them have to say so before somebody else is believed to have the key.
+// Where there are several endpoints, two of them have to say so before somebody else is believed to have the key.
 func loneWitness(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.cfg.Chain.URLs = append(slices.Clone(s.cfg.Chain.URLs), secret.MustURL(s.forgetsNonces()))
 	w := &witness{}

@@ -9,7 +9,7 @@ import (
 	"perpkeeper/services/demo"
 )
 
-// PIPE-1 … PIPE-5: a log becomes a transaction, through Kafka and Postgres, and the chain closes the job.
+// PIPE-1, PIPE-2, PIPE-3, PIPE-4, PIPE-5: a log becomes a transaction, through Kafka and Postgres, and the chain closes the job.
 func TestMainRoad(t *testing.T) {
 	k := start(t, nil)
 	k.progress(5, 1)

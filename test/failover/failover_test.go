@@ -93,7 +93,7 @@ func TestMasterDown(t *testing.T) {
 	})
 }
 
-// TIER-1: of three keepers two may be down.
+// TIER-1, TIER-3: of three keepers two may be down.
 func TestMasterAndBackupDown(t *testing.T) {
 	row(t, demo.Act{
 		Name: "Master and Backup-1 down", Open: demo.Kill(1, 2), Run: demo.Lasts(length), Expect: demo.Expectation{By: []int{3}, Oldest: 2*window + slack},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The sender's design, §2.7 and §9: from the moment at which a transaction is signed to its broadcast there is one round trip to the database. It is
+// From the moment at which a transaction is signed to its broadcast there is one round trip to the database. It is
 // counted on the wire. Whatever else the process asks at such a moment, for its lease or for what is in flight, is counted too: what counts is the fewest.
 func TestOneRoundTripBeforeBroadcast(t *testing.T) {
 	s := newSite(t)

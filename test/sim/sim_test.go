@@ -72,8 +72,8 @@ func shorten(s *Scenario) {
 	}
 }
 
-// What a scenario says must be able to fail. The seed's policy sends twice after a common restart: its buffer equals the first backup's delay (TIER-9).
-func TestCommonRestartFailsUnderTheSeedsPolicy(t *testing.T) {
+// What a scenario says must be able to fail. The policy delay sends twice after a common restart: its buffer equals the first backup's delay (TIER-9).
+func TestCommonRestartFailsUnderThePolicyDelay(t *testing.T) {
 	s := load(t, "scenarios/04-common-restart.toml")
 	s.Tier.Policy, s.Seeds = tier.PolicyDelay, 1
 	if misses := run(t, s, false).Misses(); !slices.ContainsFunc(misses, func(m string) bool { return strings.HasPrefix(m, "duplicates is") }) {

@@ -80,7 +80,7 @@ func neverFalls(b bench) {
 	b.takeOver(t, f, 3, 17) // a node that lags
 }
 
-// Sender design §2.6: a store that knows less than the chain gives out nothing until it was resynced, and then nothing of what was given before counts.
+// A store that knows less than the chain gives out nothing until it was resynced, and then nothing of what was given before counts.
 func backInTime(b bench) {
 	t := b.t
 	f := b.acquire(t)

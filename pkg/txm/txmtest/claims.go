@@ -37,7 +37,7 @@ func claimStores(b *bench) {
 	}
 }
 
-// S1, NON-2: after a takeover the old owner's claim of a number nobody has meets no row that could refuse it; the lease row does.
+// S1, NON-2, LIQ-18: after a takeover the old owner's claim of a number nobody has meets no row that could refuse it; the lease row does.
 func staleClaim(b *bench) {
 	t := b.t
 	signer := b.signer(t)

@@ -24,7 +24,7 @@ func after(intent int64, before, tx txm.SignedTx, kind txm.AttemptKind, cancel t
 
 var recovered = txm.Verdict{Outcome: job.DroppedRecovered, Reason: "healthy"}
 
-// Sender design §5, NON-13: every raise is stored at the same number, above the newest attempt, before anybody broadcasts it.
+// NON-13: every raise is stored at the same number, above the newest attempt, before anybody broadcasts it.
 func replaced(b *bench) {
 	t := b.t
 	ctx, signer := t.Context(), b.signer(t)

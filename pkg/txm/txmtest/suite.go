@@ -1,6 +1,6 @@
 // Package txmtest is what every store of intents must pass, together with the leases that fence it and the nonces it gives out.
 //
-// The letters S1 to S13 are the ways in which an earlier design lost its nonces.
+// The letters S1 to S13 are ways in which a fence can fail; docs/requirements.md lists them.
 package txmtest
 
 import (
