@@ -68,7 +68,8 @@ func (s *Set) revealFiles(bad map[string]bool) (problems []error) {
 	return problems
 }
 
-// reveal fills a secret from the file that a node names. A file with nothing in it leaves the secret as it is, as an empty variable does.
+// reveal fills a secret from the file that a node names. A file with nothing in it leaves a single secret as it is, as an empty variable does; a list is then
+// empty, and not its default: endpoints that somebody forgot to write into their file are found missing.
 func (n *node) reveal() error {
 	path := n.value.String()
 	if path == "" {
@@ -80,6 +81,8 @@ func (n *node) reveal() error {
 	}
 	lines := linesOf(text, n.holds.kind == list)
 	switch {
+	case n.holds.kind == list && len(lines) == 0:
+		n.holds.value.SetZero()
 	case len(lines) == 0:
 		return nil
 	case n.holds.kind == list:

@@ -83,6 +83,23 @@ func TestSecretsComeFromFiles(t *testing.T) {
 	}
 }
 
+// A list whose file is still empty is empty: the default is for those who name no file.
+func TestAnEmptyFileIsAnEmptyList(t *testing.T) {
+	var got secrets
+	got.Chain.URLs = []secret.URL{secret.MustURL("http://127.0.0.1:8545")}
+	set, err := config.New("scanner", &got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "urls")
+	if err := os.WriteFile(file, []byte("# none yet\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := set.Load([]string{"--chain.urls_file=" + file}); err != nil || len(got.Chain.URLs) != 0 {
+		t.Errorf("an empty file leaves %v, %v", got.Chain.URLs, err)
+	}
+}
+
 // Of a secret and its file the one that is given with the higher rank wins; two of the same rank contradict each other.
 func TestSecretsAndTheirFilesRank(t *testing.T) {
 	files := map[string]string{"password": "from the file", "keeper.toml": "[kafka]\npassword = \"in the file\"\n"}

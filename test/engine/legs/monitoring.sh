@@ -1,5 +1,6 @@
 # monitoring: Prometheus finds every process, every rule and every query of the board can be evaluated, and an alert reaches whom it is for.
 leg_monitoring() {
+	made "the watchers' stand-ins are made" prometheus alertmanager grafana
 	region_up || return
 	local slack=$run/slack.log sink
 	: >"$slack"

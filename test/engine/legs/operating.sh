@@ -1,5 +1,6 @@
 # operating: docs/operating.md, every block of commands in its order, in a checkout of its own, for the region it speaks of.
 leg_operating() {
+	made "the watchers' stand-ins are made" prometheus alertmanager grafana
 	chain_up
 	keeper_gone
 	local COMPOSE_FILE=docker-compose.yml:$here/stand-ins.yml
