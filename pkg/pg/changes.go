@@ -3,6 +3,7 @@ package pg
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,20 +19,22 @@ type Seen struct {
 	Generation int
 	// Partitions are those whose positions, orders and requests were asked for, ascending.
 	Partitions []int
-	// Revs is the revision of each partition of the generation up to which everything was taken in.
+	// Revs is the revision of each partition of the generation up to which everything was taken in: that of the block At, not of the partition's tip.
 	Revs map[int]int64
+	// At is the block that everything was taken in as of.
+	At Block
 }
 
 // Delta is what happened to the rows of one table since. A key stands in one of the two lists, and once; Removed may name keys the reader never had.
 type Delta[R perp.Row] struct {
-	// Changed are the rows as they are now, also those that are new.
+	// Changed are the rows as they are at the watermark, also those that are new. It may name rows that the reader has already.
 	Changed []R
-	// Removed are the keys of rows that are no longer there, or no longer open.
+	// Removed are the keys of rows that are not there at the watermark, or not open.
 	Removed []chain.Hash
 }
 
-// Changes is what became of the state between two looks at it. It holds what a [Snapshot] holds, and no more: open positions, orders and requests that
-// have not ended.
+// Changes is what became of the state between two looks at it, each as of the watermark of its moment, which may also have gone back. It holds what a
+// [Snapshot] holds, and no more: open positions, orders and requests that have not ended.
 type Changes struct {
 	Standing
 	// Seen is what the next call is to be asked with.
@@ -52,16 +55,20 @@ type Changes struct {
 
 var selectFloors = register("revision floors", `SELECT part, rev_floor FROM {state}.stream_offset`)
 
-// tableChanges are the statements that follow one table: all rows a reader holds, and the rows that changed since, of which those it is to hold no
-// longer are not present. $1 are the partitions, $2 the revision seen of each.
-type tableChanges struct{ all, since tableQuery }
+// tableChanges follow one table: all rows a reader holds, and the rows that changed since, of which those it is to hold no longer are not present.
+// $1 are the partitions, $2 the revision seen of each. Beside its columns a row comes with its partition and with whether it is present.
+type tableChanges struct {
+	all, since tableQuery
+	held       func(perp.Row) bool // what the statements say of a row of the table
+}
 
-func followed(table perp.Table, held string) tableChanges {
+func followed(table perp.Table, held string, holds func(perp.Row) bool) tableChanges {
 	l := layouts[table]
 	return tableChanges{
-		all: tableQuery{table, register("all held rows of "+string(table), `SELECT `+l.selected()+`, true FROM {state}.`+string(table)+` t
+		held: holds,
+		all: tableQuery{table, register("all held rows of "+string(table), `SELECT `+l.selected()+`, t.part, true FROM {state}.`+string(table)+` t
 			WHERE t.part = ANY ($1) AND `+held+` AND `+oneCopy(table)+` AND t.deleted_at IS NULL`)},
-		since: tableQuery{table, register("changed rows of "+string(table), `SELECT `+l.selected()+`, t.deleted_at IS NULL AND `+held+`
+		since: tableQuery{table, register("changed rows of "+string(table), `SELECT `+l.selected()+`, t.part, t.deleted_at IS NULL AND `+held+`
 			FROM {state}.`+string(table)+` t JOIN unnest($1::int[], $2::bigint[]) AS s (part, rev) ON t.part = s.part AND t.rev > s.rev WHERE `+oneCopy(table))},
 	}
 }
@@ -71,39 +78,67 @@ const (
 	isOpen   = `t.status IN ('Created', 'Updated', 'Frozen')`
 )
 
+func rowIsActive(r perp.Row) bool {
+	p, is := r.(perp.Position)
+	return is && p.Status == perp.Active
+}
+
+func rowIsOpen(r perp.Row) bool {
+	var status perp.Status
+	switch r := r.(type) {
+	case perp.Order:
+		status = r.Status
+	case perp.Request:
+		status = r.Status
+	}
+	return status == perp.Created || status == perp.Updated || status == perp.Frozen
+}
+
+func anyRow(perp.Row) bool { return true }
+
 var (
-	followPositions  = followed(perp.Positions, isActive)
-	followOrders     = followed(perp.Orders, isOpen)
-	followRequests   = followed(perp.Requests, isOpen)
-	followMarkets    = followed(perp.Markets, "true")
-	followValues     = followed(perp.MarketValues, "true")
-	followParameters = followed(perp.Parameters, "true")
-	followSources    = followed(perp.OracleSources, "true")
+	followPositions  = followed(perp.Positions, isActive, rowIsActive)
+	followOrders     = followed(perp.Orders, isOpen, rowIsOpen)
+	followRequests   = followed(perp.Requests, isOpen, rowIsOpen)
+	followMarkets    = followed(perp.Markets, "true", anyRow)
+	followValues     = followed(perp.MarketValues, "true", anyRow)
+	followParameters = followed(perp.Parameters, "true", anyRow)
+	followSources    = followed(perp.OracleSources, "true", anyRow)
 )
 
 // Changes reads what has changed in the active generation since the reader's last look, in one view of offsets and rows. Partitions are those whose
 // positions, orders and requests it holds.
 //
-// While the generation is not level (see [Standing.Level]) there are no rows in the answer, and Seen is what was given: the caller waits for the next
-// change. Everything comes anew, marked as Reload, at the first look, when the generation or the partitions asked for are others than before, and when
+// Everything is as of the watermark, the highest block that all partitions have applied: what partitions ahead of it have done above it is left out, by
+// the journal that could undo it. So a reader sees each block that the slowest partition has reached, and never a mixture of blocks.
+//
+// While there is no view (see [Standing.HasView]) there are no rows in the answer, and Seen is what was given: the caller waits for the next change. Everything comes anew, marked as Reload, at the first look, when the generation or the partitions asked for are others than before, and when
 // the reader has slept so long that removed rows may have left no trace.
 func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Changes, err error) {
 	partitions = slices.Sorted(slices.Values(partitions))
 	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c = Changes{Seen: since}
-		if c.Standing, err = activeStanding(ctx, tx); err != nil || !c.Level() {
+		if c.Standing, err = activeStanding(ctx, tx); err != nil || !c.HasView() {
 			return err
 		}
 		floors, err := floorsOf(ctx, tx, c.Generation)
 		if err != nil {
 			return err
 		}
-		c.Seen = Seen{Generation: c.Generation, Partitions: partitions, Revs: map[int]int64{}}
-		for _, o := range c.Offsets {
-			c.Seen.Revs[o.Partition] = o.Rev
+		revs, err := revsAt(ctx, tx, c.Standing)
+		if err != nil {
+			return err
 		}
-		c.Reload = !since.leadsTo(c.Seen, floors)
-		return c.fill(ctx, tx, since)
+		c.Seen = Seen{Generation: c.Generation, Partitions: partitions, Revs: revs, At: c.Watermark}
+		c.Reload = !since.leadsTo(c.Seen, c.Offsets, floors)
+		if c.Unchanged(since) {
+			return nil
+		}
+		above, err := readAbove(ctx, tx, c.Standing)
+		if err != nil {
+			return err
+		}
+		return c.fill(ctx, tx, since, above)
 	})
 	if err != nil {
 		return Changes{}, fmt.Errorf("reading changes: %w", err)
@@ -125,29 +160,39 @@ func floorsOf(ctx context.Context, tx pgx.Tx, generation int) (map[int]int64, er
 	return floors, nil
 }
 
-// leadsTo tells whether the rows that changed since are enough to get from one look to another.
-func (s Seen) leadsTo(now Seen, floors map[int]int64) bool {
-	if s.Generation != now.Generation || !slices.Equal(s.Partitions, now.Partitions) || len(s.Revs) != len(now.Revs) {
+// leadsTo tells whether the rows that changed since are enough to get from one look to another. A revision that is higher than that of the watermark is no
+// hindrance: the watermark has gone back, and what lies above it is known from the journal.
+func (s Seen) leadsTo(now Seen, offsets []Offset, floors map[int]int64) bool {
+	if s.Generation != now.Generation || !slices.Equal(s.Partitions, now.Partitions) || len(s.Revs) != len(offsets) {
 		return false
 	}
-	for part, rev := range now.Revs {
-		if seen, known := s.Revs[part]; !known || seen > rev || seen < floors[part] {
+	for _, o := range offsets {
+		if seen, known := s.Revs[o.Partition]; !known || seen > o.Rev || seen < floors[o.Partition] {
 			return false
 		}
 	}
 	return true
 }
 
-func (c *Changes) fill(ctx context.Context, tx pgx.Tx, since Seen) error {
+// Unchanged tells whether a reader who has seen this much holds the state already. There are no rows in the answer then.
+func (c *Changes) Unchanged(since Seen) bool {
+	return !c.Reload && c.Seen.At == since.At && maps.Equal(c.Seen.Revs, since.Revs)
+}
+
+func (c *Changes) fill(ctx context.Context, tx pgx.Tx, since Seen, above above) error {
 	all := slices.Sorted(maps.Keys(c.Seen.Revs))
 	for _, read := range []func() error{
-		func() error { return fillDelta(ctx, tx, &c.Positions, followPositions, c, c.Seen.Partitions, since) },
-		func() error { return fillDelta(ctx, tx, &c.Orders, followOrders, c, c.Seen.Partitions, since) },
-		func() error { return fillDelta(ctx, tx, &c.Requests, followRequests, c, c.Seen.Partitions, since) },
-		func() error { return fillDelta(ctx, tx, &c.Markets, followMarkets, c, all, since) },
-		func() error { return fillDelta(ctx, tx, &c.Values, followValues, c, all, since) },
-		func() error { return fillDelta(ctx, tx, &c.Parameters, followParameters, c, all, since) },
-		func() error { return fillDelta(ctx, tx, &c.OracleSources, followSources, c, all, since) },
+		func() error {
+			return fillDelta(ctx, tx, &c.Positions, followPositions, c, c.Seen.Partitions, since, above)
+		},
+		func() error { return fillDelta(ctx, tx, &c.Orders, followOrders, c, c.Seen.Partitions, since, above) },
+		func() error {
+			return fillDelta(ctx, tx, &c.Requests, followRequests, c, c.Seen.Partitions, since, above)
+		},
+		func() error { return fillDelta(ctx, tx, &c.Markets, followMarkets, c, all, since, above) },
+		func() error { return fillDelta(ctx, tx, &c.Values, followValues, c, all, since, above) },
+		func() error { return fillDelta(ctx, tx, &c.Parameters, followParameters, c, all, since, above) },
+		func() error { return fillDelta(ctx, tx, &c.OracleSources, followSources, c, all, since, above) },
 	} {
 		if err := read(); err != nil {
 			return err
@@ -157,7 +202,7 @@ func (c *Changes) fill(ctx context.Context, tx pgx.Tx, since Seen) error {
 }
 
 // fillDelta reads what changed in one table.
-func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableChanges, c *Changes, parts []int, since Seen) error {
+func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableChanges, c *Changes, parts []int, since Seen, above above) error {
 	query, args := q.all, []any{parts}
 	if !c.Reload {
 		revs := make([]int64, len(parts))
@@ -172,21 +217,41 @@ func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableC
 	}
 	defer rows.Close()
 	gone := map[chain.Hash]bool{}
-	err = eachRow(rows, layouts[query.table], func(row perp.Row) error {
-		values := rows.RawValues()
+	note := func(row perp.Row, present bool) error {
 		r, ok := row.(R)
-		switch present := values[len(values)-1]; {
+		switch {
 		case !ok:
 			return fmt.Errorf("a %T among them", row)
-		case present[0] == 1:
+		case present:
 			d.Changed = append(d.Changed, r)
 		default:
 			gone[row.RowKey().Key] = true
 		}
 		return nil
+	}
+	priors := above[query.table]
+	err = eachRow(rows, layouts[query.table], func(row perp.Row) error {
+		part, present := origin(rows.RawValues())
+		if _, later := priors[rowID{part, row.RowKey().Key}]; later {
+			return nil // as it was at the watermark it comes below
+		}
+		return note(row, present)
 	})
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", query.name, err)
+	}
+	for id, prior := range priors {
+		if !slices.Contains(parts, id.part) || query.table.Replicated() && id.part != 0 {
+			continue
+		}
+		if prior != nil && q.held(prior) {
+			err = note(prior, true)
+		} else if !c.Reload {
+			gone[id.key] = true
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", query.name, err)
+		}
 	}
 	// The exchange gives keys of a lost branch again: what one partition took back may stand in another one.
 	for _, r := range d.Changed {
@@ -194,4 +259,10 @@ func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableC
 	}
 	d.Removed = slices.SortedFunc(maps.Keys(gone), func(a, b chain.Hash) int { return bytes.Compare(a[:], b[:]) })
 	return nil
+}
+
+// origin reads what a row of tableChanges comes with: its partition, and whether it is present.
+func origin(values [][]byte) (part int, present bool) {
+	n := len(values)
+	return int(binary.BigEndian.Uint16(values[n-2])), values[n-1][0] == 1
 }

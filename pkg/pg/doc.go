@@ -10,8 +10,7 @@
 //     longer the partition's owner writes nothing.
 //   - A commit whose reply was lost is looked up, never repeated blindly.
 //   - Undo restores every column of every row as it was, down to the bytes.
-//   - A [Snapshot] is one REPEATABLE READ view of offsets and rows of one generation, and says when the partitions do not stand at the same
-//     block.
+//   - A [Snapshot] is one REPEATABLE READ view of offsets and rows of one generation, as of the highest block that all partitions have applied.
 //   - Whoever follows by revision ([DB.Changes]) holds what a snapshot would hold, over commits, undos and switches of generation, or is told to
 //     begin anew.
 //   - A switch of generations is one row; without a reason it happens only when both hold the same rows at the same offsets ([DB.Switch]).

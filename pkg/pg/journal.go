@@ -9,8 +9,8 @@ import (
 var (
 	insertUndo = register("insert undo", `INSERT INTO {state}.undo (part, block, tbl, key, prior)
 		SELECT $1, u.block, u.tbl, u.key, u.prior FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) AS u (block, tbl, key, prior)`)
-	insertKept = register("insert kept blocks", `INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified)
-		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::integer[], $7::boolean[]) AS u`)
+	insertKept = register("insert kept blocks", `INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified, rev)
+		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::integer[], $7::boolean[], $8::bigint[]) AS u`)
 	pruneUndo    = register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
 	pruneKept    = register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
 	insertDoubt  = register("insert unproven", `INSERT INTO {state}.unproven (part, first, block, hash, attempt) VALUES ($1, $2, $3, $4, $5)`)
@@ -49,12 +49,12 @@ func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
 	}
 	var kept keptBlocks
 	if ground, exists := Ground(c.Blocks[0].Block); exists && p.offset.Tip.Hash.IsZero() && !c.Blocks[0].isRange() && ground.Number >= oldest {
-		kept.add(ground)
+		kept.add(ground, p.offset.Rev)
 	}
 	var journal journal
 	for _, b := range c.Blocks[from:] {
 		if b.Number >= oldest { // else it is so far behind that it would be pruned at once
-			kept.add(b.Block)
+			kept.add(b.Block, revOf(b, p.offset, next))
 		}
 		if b.Number > oldest {
 			if err := journal.add(b); err != nil {
@@ -74,6 +74,15 @@ func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
 		p.queueTombstones(batch)
 	}
 	return nil
+}
+
+// revOf is the revision a block is kept with. A step has one revision for all its blocks: rows that blocks above this one touched in the same step
+// must not look as old as it.
+func revOf(b AppliedBlock, before, after Offset) int64 {
+	if sameBlock(b.BlockRef, after.Tip.BlockRef) {
+		return after.Rev
+	}
+	return before.Rev
 }
 
 // Ground is what the very first block stands on: its parent, of which only number and hash are known. It is kept, so that the first block can be taken
@@ -123,17 +132,18 @@ type keptBlocks struct {
 	hashes, parents [][]byte
 	attempts        []int32
 	verified        []bool
+	revs            []int64
 }
 
-func (k *keptBlocks) add(b Block) {
+func (k *keptBlocks) add(b Block, rev int64) {
 	k.numbers, k.times = append(k.numbers, int64(b.Number)), append(k.times, int64(b.TimeMs))
 	k.hashes, k.parents = append(k.hashes, b.Hash[:]), append(k.parents, b.Parent[:])
-	k.attempts, k.verified = append(k.attempts, int32(b.Attempt)), append(k.verified, b.Verified)
+	k.attempts, k.verified, k.revs = append(k.attempts, int32(b.Attempt)), append(k.verified, b.Verified), append(k.revs, rev)
 }
 
 func (k *keptBlocks) queue(batch *pgx.Batch, generation, part int) {
 	if len(k.numbers) > 0 {
-		batch.Queue(insertKept.in(generation), part, k.numbers, k.hashes, k.parents, k.times, k.attempts, k.verified)
+		batch.Queue(insertKept.in(generation), part, k.numbers, k.hashes, k.parents, k.times, k.attempts, k.verified, k.revs)
 	}
 }
 

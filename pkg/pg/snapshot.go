@@ -31,7 +31,7 @@ var (
 	oneValue    = selectOne(perp.MarketValues, "one market value")
 )
 
-// Snapshot is the state as of one block: everything in it was true at the same instant.
+// Snapshot is the state as of one block, the watermark, however far single partitions are ahead of it.
 type Snapshot struct {
 	Standing
 	// Positions are the open ones, Orders and Requests those that have not ended (frozen ones among them), of the partitions asked for.
@@ -45,8 +45,8 @@ type Snapshot struct {
 	OracleSources []perp.OracleSource
 }
 
-// Snapshot reads what a planner needs for some partitions, out of the active generation. While the generation is not level (see
-// [Standing.Level]) there are no rows in it: the caller waits for the next change.
+// Snapshot reads what a planner needs for some partitions, out of the active generation. While there is no view (see [Standing.HasView]) there are no
+// rows in it: the caller waits for the next change.
 func (db *DB) Snapshot(ctx context.Context, partitions []int) (Snapshot, error) {
 	c, err := db.Changes(ctx, partitions, Seen{})
 	if err != nil {

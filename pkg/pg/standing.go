@@ -15,7 +15,10 @@ import (
 var (
 	selectPartitions = register("partitions", `SELECT coalesce(partitions, 0) FROM keeper.generation WHERE number = $1`)
 	selectOffsets    = register("offsets", `SELECT `+offsetColumns+` FROM {state}.stream_offset ORDER BY part`)
-	selectCommon     = register("highest common block", `SELECT block, hash, parent, time_ms, attempt, bool_and(verified) FROM {state}.kept_block
+	selectCommonAt   = register("common block of a number", `SELECT block, hash, parent, time_ms, attempt, bool_and(verified)
+		FROM generate_series(0, $1 - 1) AS p (part) JOIN {state}.kept_block k ON k.part = p.part AND k.block = $2
+		GROUP BY block, hash, parent, time_ms, attempt HAVING count(*) = $1`)
+	selectCommon = register("highest common block", `SELECT block, hash, parent, time_ms, attempt, bool_and(verified) FROM {state}.kept_block
 		WHERE block <= $2 GROUP BY block, hash, parent, time_ms, attempt HAVING count(*) = $1 ORDER BY block DESC LIMIT 1`)
 )
 
@@ -33,18 +36,20 @@ type Standing struct {
 	Halted string
 }
 
-// Level reports whether the rows are the state as of the watermark: all partitions stand there, none is halted, and none is below a block that it knows
-// to be finalized. Only then may anybody judge by rows of several partitions.
-func (s Standing) Level() bool {
+// HasView reports whether there is a state to judge by: that of the watermark (see [DB.Changes]). There is none while a partition is halted, while the
+// partitions have no block in common that all of them could go back to, and while one is below a block that it knows to be finalized: a correction is on
+// its way there, and what was decided above would be decided again.
+func (s Standing) HasView() bool {
 	if s.Halted != "" || s.Watermark.Hash.IsZero() {
 		return false
 	}
-	for _, o := range s.Offsets {
-		if !sameBlock(o.Tip.BlockRef, s.Watermark.BlockRef) || o.Tip.Number < o.Finalized.Number {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Offsets, func(o Offset) bool { return o.Tip.Number < o.Finalized.Number })
+}
+
+// Level reports whether all partitions stand at the watermark, so that the tables hold its state, and none of a later block. Who reads tables otherwise
+// than by [DB.Changes] or [DB.Snapshot], and compares rows of several partitions, asks for it.
+func (s Standing) Level() bool {
+	return s.HasView() && !slices.ContainsFunc(s.Offsets, func(o Offset) bool { return !sameBlock(o.Tip.BlockRef, s.Watermark.BlockRef) })
 }
 
 // Skew is by how many blocks the foremost partition is ahead of the watermark.
@@ -127,7 +132,8 @@ func haltOf(offsets []Offset) string {
 	return strings.Join(reasons, "; ")
 }
 
-// watermark takes the short way when all tips are the same, and compares the kept blocks when they are not.
+// watermark takes the short way when all tips are the same. Otherwise it is nearly always the lowest tip; all kept blocks are compared only when that is
+// on another branch than the others.
 func watermark(ctx context.Context, tx pgx.Tx, s Standing) (Block, error) {
 	if s.Partitions == 0 || len(s.Offsets) < s.Partitions {
 		return Block{}, nil
@@ -144,16 +150,19 @@ func watermark(ctx context.Context, tx pgx.Tx, s Standing) (Block, error) {
 	if same {
 		return lowest, nil
 	}
-	rows, err := tx.Query(ctx, selectCommon.in(s.Generation), s.Partitions, lowest.Number)
-	if err != nil {
-		return Block{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
+	for _, query := range []*statement{selectCommonAt, selectCommon} {
+		rows, err := tx.Query(ctx, query.in(s.Generation), s.Partitions, lowest.Number)
+		if err != nil {
+			return Block{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
+		}
+		common, err := pgx.CollectExactlyOneRow(rows, scanBlock)
+		if errors.Is(err, pgx.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return Block{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
+		}
+		return common, nil
 	}
-	common, err := pgx.CollectExactlyOneRow(rows, scanBlock)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Block{}, nil
-	}
-	if err != nil {
-		return Block{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
-	}
-	return common, nil
+	return Block{}, nil
 }

@@ -125,8 +125,8 @@ func presentMoment(ctx context.Context, db *pg.DB, board *price.Board, cfg WhyNo
 		return nil, err
 	case s.Halted != "":
 		return nil, fmt.Errorf("nothing is executed: the state is halted: %s", s.Halted)
-	case !s.Level():
-		return nil, fmt.Errorf("nothing can be judged: the partitions of the state stand %d blocks apart (is statevm running?)", s.Skew())
+	case !s.HasView():
+		return nil, fmt.Errorf("nothing can be judged: the partitions of the state have no block in common; the foremost is %d blocks ahead (is statevm running?)", s.Skew())
 	}
 	rows := perp.NewBook()
 	put(rows, s.Markets)

@@ -1,6 +1,6 @@
 // Package planner turns state and prices into jobs (PIPE-4). It knows no tiers: every keeper finds every job (TIER-3).
 //
-// It takes one consistent snapshot of the derived state (all partitions at the same block), judges every position of its shards exactly, asks
+// It takes one consistent view of the derived state (all partitions as of the same block), judges every position of its shards exactly, asks
 // of every order whether it is due, and publishes what has to be executed to the job topic. Its shards are the partitions of the log topic that
 // the consumer group assigned to it; it reads no log and sees no chain.
 //

@@ -99,8 +99,8 @@ func (p *Planner) tick(ctx context.Context) error {
 	return p.announce(ctx, fresh, true)
 }
 
-// reload takes in what became of the state and looks at every market. While the partitions stand at different blocks the last level state stays: verdicts
-// are given on one block, never on a mixture.
+// reload takes in what became of the state, as of the highest block that all partitions have applied, and looks at every market. Nothing is looked at anew
+// while that block is the same: each partition's commit is a change of its own.
 func (p *Planner) reload(ctx context.Context) error {
 	c, err := p.store.Changes(ctx, p.shards.mine(), p.book.seen)
 	if err != nil {
@@ -113,13 +113,16 @@ func (p *Planner) reload(ctx context.Context) error {
 		p.stateReady.Fail("the state is halted: " + c.Halted)
 		*p.book = *newBook(p.book.armed) // nothing more is decided by what may not be so
 		return nil
-	case !c.Level():
+	case !c.HasView():
 		if p.book.block.Hash.IsZero() {
 			p.stateReady.Fail("no block that all partitions have applied yet (is statevm running?)")
 		}
 		return nil
 	}
 	p.stateReady.OK()
+	if c.Unchanged(p.book.seen) && !p.live.lost {
+		return nil
+	}
 	p.book.apply(c)
 	return p.everything(ctx)
 }

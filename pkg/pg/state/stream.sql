@@ -37,6 +37,7 @@ CREATE TABLE {state}.kept_block (
     time_ms  bigint   NOT NULL,
     attempt  integer  NOT NULL,
     verified boolean  NOT NULL,
+    rev      bigint   NOT NULL, -- no row that a later block touched has this revision or a lower one
     PRIMARY KEY (part, block)
 );
 

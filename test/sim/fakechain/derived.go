@@ -132,7 +132,7 @@ func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R]
 func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (pg.Changes, error) {
 	return look(d, "reading changes", func(c *Chain, s sight) (pg.Changes, error) {
 		changes := pg.Changes{Seen: since, Standing: d.standing(s)}
-		if !changes.Level() {
+		if !changes.HasView() {
 			return changes, nil
 		}
 		keys := c.rows.order
