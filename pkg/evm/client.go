@@ -42,18 +42,18 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 	p.life, p.closing = context.WithCancel(context.WithoutCancel(ctx))
 	c := &Client{Reader{pool: p}}
 	names := map[string]int{}
-	endpoint := func(u secret.URL, private bool) *endpoint {
+	endpoint := func(u secret.URL, host string, private bool) *endpoint {
 		name := u.String()
 		if names[name]++; names[name] > 1 {
 			name = fmt.Sprintf("%s #%d", name, names[name])
 		}
-		return newEndpoint(u, Source(name), private, chainID, cfg, transport, log, metrics)
+		return newEndpoint(u, Source(name), host, private, chainID, cfg, transport, log, metrics)
 	}
-	for _, u := range cfg.URLs {
-		p.public = append(p.public, endpoint(u, false))
+	for i, host := range hostsOf(cfg.URLs) {
+		p.public = append(p.public, endpoint(cfg.URLs[i], host, false))
 	}
-	for _, u := range cfg.PrivateURLs {
-		p.private = append(p.private, endpoint(u, true))
+	for i, host := range hostsOf(cfg.PrivateURLs) {
+		p.private = append(p.private, endpoint(cfg.PrivateURLs[i], host, true))
 	}
 	if err := p.introduce(ctx); err != nil {
 		c.Close()

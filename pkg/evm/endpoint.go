@@ -33,9 +33,11 @@ type endpoint struct {
 	batches int // headers in a batch
 }
 
-func newEndpoint(u secret.URL, name Source, private bool, chainID uint64, cfg Config, transport *http.Transport, log zerolog.Logger, m *Metrics) *endpoint {
+func newEndpoint(
+	u secret.URL, name Source, host string, private bool, chainID uint64, cfg Config, transport *http.Transport, log zerolog.Logger, m *Metrics,
+) *endpoint {
 	e := &endpoint{
-		name: name, host: hostOf(u), private: private, cfg: cfg, metrics: m, log: log.With().Str("endpoint", string(name)).Logger(), bucket: newBucket(cfg.RateLimit),
+		name: name, host: host, private: private, cfg: cfg, metrics: m, log: log.With().Str("endpoint", string(name)).Logger(), bucket: newBucket(cfg.RateLimit),
 		span: newSpan(cfg.LogsRange), last: errors.New("not asked yet"), batches: cfg.HeadersBatch,
 	}
 	e.line = line{

@@ -175,7 +175,8 @@ func TestSettledNonceTakesTwo(t *testing.T) {
 	}
 }
 
-// Two addresses of one host are one source, whatever their ports and keys are, and one is said to be one.
+// Addresses of one name are one source, whatever their ports and keys are, and one is said to be one. On one machine each port is another node, but for
+// the two ports of the only one.
 func TestHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		urls []string
@@ -184,10 +185,16 @@ func TestHosts(t *testing.T) {
 		"ports":     {[]string{"http://node:8545", "ws://node:8546"}, 1},
 		"keys":      {[]string{"https://rpc.example/v3/aaaaaaaa", "https://RPC.example/v3/bbbbbbbb"}, 1},
 		"providers": {[]string{"https://rpc.example", "https://other.example"}, 2},
+		"tunnels":   {[]string{"http://127.0.0.1:8545", "http://127.0.0.1:9545", "http://localhost:8545"}, 3},
+		"one node":  {[]string{"http://127.0.0.1:8545", "ws://127.0.0.1:8546"}, 1},
+		"one port":  {[]string{"http://[::1]:8545", "ws://[::1]:8545", "ws://[::1]:9546"}, 2},
 	} {
-		p := &pool{}
+		p, urls := &pool{}, []secret.URL{}
 		for _, u := range c.urls {
-			p.public = append(p.public, &endpoint{host: hostOf(secret.MustURL(u))})
+			urls = append(urls, secret.MustURL(u))
+		}
+		for _, host := range hostsOf(urls) {
+			p.public = append(p.public, &endpoint{host: host})
 		}
 		client := &Client{Reader{pool: p}}
 		if got := client.Hosts(); got != c.want || (client.OneWord() == "") != (c.want > 1) {

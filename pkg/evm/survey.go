@@ -4,23 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"perpkeeper/pkg/agreement"
-	"perpkeeper/pkg/secret"
 )
-
-// hostOf is the name of the machine or provider behind an address, in lower case. Ports and paths do not count: they lead to the same node.
-func hostOf(u secret.URL) string {
-	parsed, err := url.Parse(u.Reveal())
-	if err != nil {
-		return u.String()
-	}
-	return strings.ToLower(parsed.Hostname())
-}
 
 // hosts counts the different hosts among the endpoints to read from.
 func (p *pool) hosts() int {
