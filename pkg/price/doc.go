@@ -5,12 +5,15 @@
 //
 // # Trust
 //
-// Each report passes the Gates of its source: it makes sense, is not stale, not from the future, and its spread is bounded. A price that jumps from
-// the one before, or that deviates from what other sources say, is withheld until a second source agrees or enough reports in a row repeat it; then
-// the withheld reports are handed on as well, in order. Whatever does not pass is counted with its reason, and logged now and then.
+// Each report passes the Gates of its source: it makes sense, is not stale, not from ahead of the chain's clock, and its spread is bounded. Where two
+// sources speak of a token, no report passes that no other source bears out: by a price that is near, said a short while ago and about that time or a later
+// one. Until one does, the reports are withheld; then those that nobody has contradicted since are handed on as well, in order. While two contradict each
+// other, nothing passes; of three, one is outvoted. A source that is alone is believed, but for jumps, which its next reports have to repeat. For the first
+// Failover.After of a token, a source that has not spoken yet is waited for. A report from ahead of the clock passes where another source is as far: then
+// the clock is what is behind. Whatever does not pass is counted with its reason, and logged now and then.
 //
-// The first source that serves a token serves it alone, until it has given no report that passes for Failover.After; then the next that lives takes
-// over. It takes back its place once it has lived for Failover.ReturnAfter without a break. The others are heard all the time, as witnesses. A source
+// The first source that serves a token serves it alone, until it has given no report that passes for Failover.After, or none of about the time
+// of what others give; then the next that lives takes over. It takes back its place once it has lived for Failover.ReturnAfter without a break. The others are heard all the time, as witnesses. A source
 // that steps in with a report older than what was emitted is silent until it has a newer one.
 //
 // # Guaranteed
@@ -27,5 +30,7 @@
 //   - Data is opaque. Whether it proves the price is judged by the oracle alone, and so is whether the oracle takes the provider of a source that
 //     stepped in: give every source of a token a provider that the exchange has enabled, or use it as a witness for planning only.
 //   - Sources that poll may miss reports between two polls. Keepers then see the same market through slightly different reports.
-//   - Staleness is measured by this machine's clock. A clock that is off by more than Gates.MaxAge stops all prices, visibly.
+//   - Two sources that lie alike are believed; so is one that is alone and lies by less than Gates.MaxJump, or repeats its lie.
+//   - While the source that serves contradicts two others, or falls behind them, the newest report is older than theirs, until Failover.After has passed.
+//   - The clock is who makes the Feed's to give. Off by more than Gates.MaxAge it stops all prices, visibly.
 package price

@@ -37,11 +37,19 @@ func NewFeed(members []Member, gates Gates, failover Failover, log zerolog.Logge
 		metrics.prepare(m.Name)
 		r.maxAge = append(r.maxAge, orElse(m.MaxAge, gates.MaxAge))
 		r.after = append(r.after, orElse(m.After, failover.After))
+		r.tokens = append(r.tokens, m.Tokens)
 	}
 	return &Feed{
 		members: members, rules: r, log: log, metrics: metrics, loud: newQuiet(time.Minute), benches: map[chain.Address]*bench{},
 		silent: "no price report yet", problems: slices.Repeat([]string{unheard}, len(members)),
 	}
+}
+
+// SetClock has reports judged by the chain's clock: its time (Unix ms) at a moment of this machine's monotonic clock, and 0 while it is not known; then, and
+// without one, this machine's is taken. It is called before Run.
+func (f *Feed) SetClock(clock func(now time.Time) uint64) {
+	f.rules.clock = clock
+	f.metrics.ages.setClock(f.rules.nowMs)
 }
 
 func orElse(own, common time.Duration) time.Duration {
@@ -180,14 +188,14 @@ func (f *Feed) elect(now time.Time) (passed []Report) {
 	for token, b := range f.benches {
 		before := f.members[b.serving].Name
 		v, changed := b.elect(now)
+		after := f.members[b.serving].Name
+		passed = append(passed, f.count(after, v, now)...)
 		if !changed {
 			continue
 		}
-		after := f.members[b.serving].Name
 		f.metrics.active.WithLabelValues(before).Dec()
 		f.metrics.active.WithLabelValues(after).Inc()
 		f.log.Warn().Stringer("token", token).Str("from", before).Str("to", after).Msg("price: another source serves now")
-		passed = append(passed, f.count(after, v, now)...)
 	}
 	return passed
 }
@@ -231,13 +239,19 @@ func (f *Feed) delivered(ctx context.Context, n int, err error) {
 
 // survey remembers which token has waited longest for a report that passes.
 func (f *Feed) survey(now time.Time) {
-	text, longest := "", time.Duration(0)
+	text, longest, disputed := "", time.Duration(0), 0
 	for token, b := range f.benches {
+		contradicted := ""
+		if b.disputed(now) {
+			disputed++
+			contradicted = ", because sources contradict each other"
+		}
 		if wait := b.silent(now); wait > longest {
 			longest = wait
-			text = fmt.Sprintf("no price report of %s from %s for %s", token, f.members[b.serving].Name, wait.Truncate(100*time.Millisecond))
+			text = fmt.Sprintf("no price report of %s from %s for %s%s", token, f.members[b.serving].Name, wait.Truncate(100*time.Millisecond), contradicted)
 		}
 	}
+	f.metrics.disputed.Set(float64(disputed))
 	if len(f.benches) == 0 {
 		text = "no price report yet"
 	}

@@ -15,30 +15,32 @@ type Reason string
 const (
 	Invalid   Reason = "invalid"   // it makes no sense, or the source sent something that is no report
 	Stale     Reason = "stale"     // older than Gates.MaxAge
-	Future    Reason = "future"    // from further ahead than Gates.MaxAge: it would hide all that follow
+	Future    Reason = "future"    // from further ahead than Gates.MaxAhead, and no other source is there yet: it would hide all that follow
 	Spread    Reason = "spread"    // minimum and maximum are further apart than Gates.MaxSpread
 	Jump      Reason = "jump"      // further than Gates.MaxJump from the price before, and not confirmed yet
-	Deviation Reason = "deviation" // further than Gates.MaxDeviation from every other source that lives, and not confirmed yet
+	Deviation Reason = "deviation" // further than Gates.MaxDeviation from what every other source says at the time
+	Alone     Reason = "alone"     // among the first of its token, while another source has not spoken yet
 )
 
 // reasons lists them all, so that every count exists from the start.
-var reasons = []Reason{Invalid, Stale, Future, Spread, Jump, Deviation}
+var reasons = []Reason{Invalid, Stale, Future, Spread, Jump, Deviation, Alone}
 
 // basis is the number of basis points in one.
 const basis = 10_000
 
-// Gates bound what is believed of one source.
+// Gates bound what is believed of one source. Ages are measured by the chain's clock.
 type Gates struct {
-	MaxAge        time.Duration `toml:"max_age" help:"reports older than this, or further ahead, are refused; a source may have its own bound"`
+	MaxAge        time.Duration `toml:"max_age" help:"reports older than this are refused; a source may have its own bound"`
+	MaxAhead      time.Duration `toml:"max_ahead" help:"reports further ahead of the chain's clock are refused, unless another source is as far"`
 	MaxSpread     uint64        `toml:"max_spread" help:"how far minimum and maximum may be apart, in basis points of the middle"`
 	MaxJump       uint64        `toml:"max_jump" help:"how far a price may move from the one before without being confirmed, in basis points"`
 	MaxDeviation  uint64        `toml:"max_deviation" help:"how far two sources may be apart and still agree, in basis points"`
-	Confirmations int           `toml:"confirmations" help:"how many reports of a source in a row confirm a price that no second source confirms; 1 = no wait"`
+	Confirmations int           `toml:"confirmations" help:"how many reports of a source in a row confirm a jump while no second source speaks; 1 = no wait"`
 }
 
 // DefaultGates let a market crash through at the second report, and stop a source that is off by more than the market can be.
 func DefaultGates() Gates {
-	return Gates{MaxAge: time.Minute, MaxSpread: 500, MaxJump: 2000, MaxDeviation: 200, Confirmations: 2}
+	return Gates{MaxAge: time.Minute, MaxAhead: 2 * time.Second, MaxSpread: 500, MaxJump: 2000, MaxDeviation: 200, Confirmations: 2}
 }
 
 // Validate names every bound that cannot work.
@@ -46,6 +48,9 @@ func (g Gates) Validate() error {
 	var problems []error
 	if g.MaxAge < time.Second || g.MaxAge > 24*time.Hour {
 		problems = append(problems, fmt.Errorf("max_age: %s is not between 1s and 24h", g.MaxAge))
+	}
+	if g.MaxAhead < 100*time.Millisecond || g.MaxAhead > time.Minute {
+		problems = append(problems, fmt.Errorf("max_ahead: %s is not between 100ms and 1m", g.MaxAhead))
 	}
 	for _, bound := range []struct {
 		name  string
@@ -61,20 +66,24 @@ func (g Gates) Validate() error {
 	return errors.Join(problems...)
 }
 
-// look judges a report by itself, at a Unix time in milliseconds; no reason means that it passes.
+// look judges a report by itself, at a Unix time in milliseconds; no reason means that it passes. What is only ahead of that time may be borne out by others.
 func (g Gates) look(r Report, nowMs uint64, maxAge time.Duration) (Reason, error) {
-	bound := uint64(maxAge.Milliseconds())
 	switch err := r.Validate(); {
 	case err != nil:
 		return Invalid, err
-	case r.TimeMs > nowMs+bound:
-		return Future, fmt.Errorf("a report of %s is %d ms ahead of this machine's clock", r.Token, r.TimeMs-nowMs)
-	case r.TimeMs+bound < nowMs:
+	case r.TimeMs < nowMs-min(nowMs, uint64(maxAge.Milliseconds())):
 		return Stale, fmt.Errorf("a report of %s is %d ms old", r.Token, nowMs-r.TimeMs)
 	case wide(r, g.MaxSpread):
 		return Spread, fmt.Errorf("a report of %s from %s to %s", r.Token, r.Min, r.Max)
+	case ahead(r.TimeMs, nowMs, g.MaxAhead):
+		return Future, fmt.Errorf("a report of %s is %d ms ahead of the chain's clock", r.Token, r.TimeMs-nowMs)
 	}
 	return "", nil
+}
+
+// ahead tells whether a time is later than another (Unix ms) by more than a bound.
+func ahead(ms, than uint64, bound time.Duration) bool {
+	return ms > than && ms-than > uint64(bound.Milliseconds())
 }
 
 // wide tells whether a valid report's spread is above a bound in basis points of its middle.

@@ -16,7 +16,7 @@ func at(ms int64, low, high uint64) Report {
 const nowMs = 1_800_000_000_000
 
 func TestGates(t *testing.T) {
-	gates := Gates{MaxAge: time.Second, MaxSpread: 100}
+	gates := Gates{MaxAge: time.Second, MaxAhead: 500 * time.Millisecond, MaxSpread: 100}
 	huge := at(0, 1, 1)
 	huge.Max = perp.Pow10(60)
 	for name, tt := range map[string]struct {
@@ -26,8 +26,8 @@ func TestGates(t *testing.T) {
 		"good":                {at(0, 1000, 1000), ""},
 		"just young enough":   {at(-1000, 1000, 1000), ""},
 		"too old":             {at(-1001, 1000, 1000), Stale},
-		"a clock behind ours": {at(1000, 1000, 1000), ""},
-		"from the future":     {at(1001, 1000, 1000), Future},
+		"a little ahead":      {at(500, 1000, 1000), ""},
+		"from the future":     {at(501, 1000, 1000), Future},
 		"the end of time":     {Report{Token: token(0), TimeMs: 1<<64 - 1, Min: perp.U64(1), Max: perp.U64(1)}, Future},
 		"spread at the bound": {at(0, 199, 201), ""},
 		"spread above it":     {at(0, 19899, 20100), Spread},
@@ -63,6 +63,7 @@ func TestGatesAndFailoverAreChecked(t *testing.T) {
 	}
 	for want, spoil := range map[string]func(*Gates){
 		"max_age: 1ms is not":       func(g *Gates) { g.MaxAge = time.Millisecond },
+		"max_ahead: 0s is not":      func(g *Gates) { g.MaxAhead = 0 },
 		"max_spread: 0 is not":      func(g *Gates) { g.MaxSpread = 0 },
 		"max_jump: 1000001 is not":  func(g *Gates) { g.MaxJump = 1_000_001 },
 		"max_deviation: 0 is not":   func(g *Gates) { g.MaxDeviation = 0 },

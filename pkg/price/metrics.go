@@ -19,6 +19,7 @@ type Metrics struct {
 	failures *prometheus.CounterVec
 	active   *prometheus.GaugeVec
 	up       *prometheus.GaugeVec
+	disputed prometheus.Gauge
 	emit     prometheus.Histogram
 	ages     *ages
 }
@@ -40,12 +41,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		failures: counter("price_source_failures_total", "Times that a price source gave no answer or broke off.", "source"),
 		active:   gauge("price_source_active", "Number of tokens whose prices are this source's at the moment."),
 		up:       gauge("price_source_up", "1 if the source answers, whether its prices are used or not."),
+		disputed: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "price_disputed_tokens", Help: "Number of tokens of which no report passes, because sources contradict each other.",
+		}),
 		emit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "price_emit_seconds", Help: "From a report being received to it being emitted.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
 		}),
 		ages: &ages{newest: map[chain.Address]uint64{}},
 	}
-	reg.MustRegister(m.reports, m.received, m.repeated, m.rejected, m.released, m.failures, m.active, m.up, m.emit, m.ages)
+	reg.MustRegister(m.reports, m.received, m.repeated, m.rejected, m.released, m.failures, m.active, m.up, m.disputed, m.emit, m.ages)
 	return m
 }
 
@@ -67,12 +71,19 @@ func (m *Metrics) emitted(r Report, received, now time.Time) {
 	m.ages.note(r)
 }
 
-var ageDesc = prometheus.NewDesc("price_report_age_seconds", "Age of the newest emitted report of a token, by this machine's clock.", []string{"token"}, nil)
+var ageDesc = prometheus.NewDesc("price_report_age_seconds", "Age of the newest emitted report of a token, by the chain's clock.", []string{"token"}, nil)
 
 // ages is a collector, because an age grows while nothing happens.
 type ages struct {
 	mu     sync.Mutex
-	newest map[chain.Address]uint64 // ms
+	newest map[chain.Address]uint64   // ms
+	clock  func(now time.Time) uint64 // Unix ms; nil = this machine's
+}
+
+func (a *ages) setClock(clock func(now time.Time) uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.clock = clock
 }
 
 func (a *ages) note(r Report) {
@@ -88,8 +99,13 @@ func (a *ages) Describe(descs chan<- *prometheus.Desc) { descs <- ageDesc }
 func (a *ages) Collect(metrics chan<- prometheus.Metric) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	now := time.Now()
+	nowMs := now.UnixMilli()
+	if a.clock != nil {
+		nowMs = int64(a.clock(now))
+	}
 	for token, ms := range a.newest {
-		age := time.Since(time.UnixMilli(int64(ms))).Seconds()
+		age := float64(nowMs-int64(ms)) / 1000
 		metrics <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, age, token.Hex())
 	}
 }

@@ -19,9 +19,12 @@ type prices struct {
 	producer    producer
 }
 
-func newPrices(cfg Config, sources []price.Member, kafka *bus.Client, log zerolog.Logger, metrics *price.Metrics) *prices {
+// newPrices judges reports by the chain's clock.
+func newPrices(cfg Config, sources []price.Member, clock *chainClock, kafka *bus.Client, log zerolog.Logger, metrics *price.Metrics) *prices {
+	feed := price.NewFeed(sources, cfg.Scanner.Price.Gates, cfg.Scanner.Price.Failover, log, metrics)
+	feed.SetClock(clock.now)
 	return &prices{
-		feed: price.NewFeed(sources, cfg.Scanner.Price.Gates, cfg.Scanner.Price.Failover, log, metrics), topic: wire.PriceTopic(cfg.Keeper.ChainID),
+		feed: feed, topic: wire.PriceTopic(cfg.Keeper.ChainID),
 		newProducer: func(topic string) producer { return kafka.Producer(topic) },
 	}
 }

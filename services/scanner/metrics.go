@@ -12,6 +12,7 @@ type Metrics struct {
 	headNumber prometheus.Gauge
 	headTime   prometheus.Gauge
 	headAge    *ageGauge
+	clockLead  prometheus.Gauge
 	finalized  prometheus.Gauge
 	block      prometheus.Gauge
 	blocks     prometheus.Counter
@@ -48,6 +49,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		headNumber: gauge("scanner_head_number", "Number of the newest head seen."),
 		headTime:   gauge("scanner_head_time_seconds", "Time of the newest head seen, as the chain has it, in Unix seconds."),
 		headAge:    &ageGauge{},
+		clockLead:  gauge("scanner_chain_clock_lead_seconds", "By how much the chain's clock, by which price reports are judged, is ahead of this machine's."),
 		finalized:  gauge("scanner_finalized_number", "Number of the newest final block seen."),
 		block:      gauge("scanner_block_number", "Number of the newest block published to all partitions."),
 		blocks:     counter("scanner_blocks_published_total", "Blocks published to all partitions that lacked them."),
@@ -81,7 +83,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		auditHeld:     gauge("scanner_markets_unaudited", "Markets of which the last audit could not read every word."),
 		auditFailures: counter("scanner_words_audit_failures_total", "Audits that could not read every word."),
 	}
-	reg.MustRegister(m.headNumber, m.headTime, m.headAge, m.finalized, m.block, m.blocks, m.records, m.seconds, m.reorgs, m.epoch, m.standingBy,
+	reg.MustRegister(m.headNumber, m.headTime, m.clockLead, m.headAge, m.finalized, m.block, m.blocks, m.records, m.seconds, m.reorgs, m.epoch, m.standingBy,
 		m.unverified, m.lookUps, m.unproven, m.corrections, m.halted, m.ranges, m.backfillLeft,
 		m.auditTime, m.auditWords, m.auditUnread, m.auditHeld, m.auditFailures)
 	return m

@@ -26,6 +26,7 @@ type Scanner struct {
 	collector   *collector
 	newProducer func(topic string) producer
 	status      *status
+	clock       *chainClock
 	progress    *progress
 	log         zerolog.Logger
 	metrics     *Metrics
@@ -36,6 +37,7 @@ func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, me
 	at := newStatus(metrics)
 	return &Scanner{
 		cfg: cfg, topic: wire.LogTopic(cfg.Keeper.ChainID), chain: node, kafka: kafka, log: log, metrics: metrics, status: at,
+		clock:       newChainClock(metrics),
 		progress:    newProgress(log, metrics),
 		newProducer: func(topic string) producer { return kafka.Producer(topic) },
 		collector: &collector{
@@ -85,6 +87,7 @@ func (s *Scanner) watchHeads(ctx context.Context) <-chan chain.BlockRef {
 		defer close(newest)
 		for head := range heads {
 			s.status.saw(head)
+			s.clock.head(head.TimeMs, time.Now())
 			select {
 			case <-newest: // nobody has taken the one before
 			default:

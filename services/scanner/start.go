@@ -35,7 +35,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	if metrics := price.NewMetrics(sh.Registry); cfg.Scanner.Price.IsSet() {
 		sources, closeIdle := source.Open(cfg.Scanner.Price, node)
 		sh.OnStop("price feed", func(context.Context) error { closeIdle(); return nil })
-		p := newPrices(cfg, sources, kafka, sh.Log, metrics)
+		p := newPrices(cfg, sources, s.clock, kafka, sh.Log, metrics)
 		checks = append(checks, check{"prices", p.feed.Health})
 		sh.Go("prices", func(ctx context.Context) error {
 			if err := kafka.Verify(ctx, bus.Specs(cfg.Keeper.Named(p.topic)...)); err != nil {
