@@ -13,7 +13,7 @@ import (
 // It is safe for concurrent use.
 type Condition struct {
 	name string
-	log  zerolog.Logger
+	log  *conditionLog    // nil: nobody reads it
 	held prometheus.Gauge // nil: nobody measures it
 
 	mu     sync.Mutex
@@ -55,21 +55,17 @@ func oneLine(text string) string {
 	return b.String()
 }
 
-// set logs changes only: a condition may be reported as often as its owner likes.
+// set may be called as often as the condition's owner likes: changes are logged, and not every one of those that come and go.
 func (c *Condition) set(reason string) {
 	c.mu.Lock()
-	before := c.reason
+	defer c.mu.Unlock()
+	changed := c.reason != reason
 	c.reason = reason
 	if c.held != nil {
 		c.held.Set(oneIf(reason == ""))
 	}
-	c.mu.Unlock()
-	switch {
-	case before == reason:
-	case reason == "":
-		c.log.Info().Str("condition", c.name).Msg("condition holds")
-	default:
-		c.log.Warn().Str("condition", c.name).Str("reason", reason).Msg("condition fails")
+	if changed && c.log != nil {
+		c.log.change(reason)
 	}
 }
 
@@ -122,7 +118,7 @@ func (r *readiness) condition(name string) *Condition {
 	if i := slices.IndexFunc(r.conditions, func(c *Condition) bool { return c.name == name }); i >= 0 {
 		return r.conditions[i]
 	}
-	c := &Condition{name: name, log: r.log, held: r.held.WithLabelValues(name), reason: "starting"}
+	c := &Condition{name: name, log: &conditionLog{log: r.log, name: name, said: "starting"}, held: r.held.WithLabelValues(name), reason: "starting"}
 	c.held.Set(0)
 	r.conditions = append(r.conditions, c)
 	return c

@@ -20,13 +20,15 @@ checkout() {
 
 # play KIND: each block in a shell that knows what those before have exported. The first that fails ends it.
 play() {
-	local block before
+	local block before after
 	rm -f "$run"/blocks/*
 	awk -v kind="$1" -v folder="$run/blocks" -f "$here/blocks.awk" "$repo/docs/operating.md"
 	for block in "$run"/blocks/*.sh; do
 		before=${block%.sh}.before
 		[ ! -e "$before" ] || "before_$(cat "$before")" || return
 		check "line $(basename "$block" .sh | sed 's/^0*//'): $(head -n 1 "$block" | cut -c1-90)" run_block "$block" || return
+		[ ! -e "$before" ] || after=after_$(cat "$before")
+		[ ! -e "$before" ] || ! declare -F "$after" >/dev/null || "$after" || return
 	done
 }
 
@@ -34,13 +36,25 @@ run_block() {
 	(cd "$book" && inside timeout 900 bash -euo pipefail -c '. "$1"; set -a; . "$2"; set +a; export -p >"$1"' - "$run/shell" "$1")
 }
 
-# before_fill_in does what the document asks the operator to do by hand.
-before_fill_in() { fill_in "$book/deploy/compose" "$book/deploy/compose/keys/tokyo"; }
+# before_exchange does what the document asks the operator to do by hand, but for the contracts, which the command has to find.
+before_exchange() {
+	fill_in "$book/deploy/compose" "$book/deploy/compose/keys/tokyo" || return
+	cp "$book/deploy/compose/tokyo.env" "$run/filled.env"
+	# shellcheck disable=SC2046
+	put "$book/deploy/compose/tokyo.env" $(sed -nE 's/^([A-Z_]+=)0x.*/\1/p' "$run/addresses.txt")
+	echo "export EXCHANGE=$(sed -n 's/^DATA_STORE=//p' "$run/addresses.txt")" >>"$run/shell"
+}
+
+after_exchange() {
+	equal "keeperctl addresses finds on the chain what the record of the deployment has" "$(grep -E '^[A-Z_]+=0x' "$run/addresses.txt" | sort)" \
+		"$(grep -E '^[A-Z_]+=0x' "$run/check.log" | tr -d '\r' | sort)" || return
+	cp "$run/filled.env" "$book/deploy/compose/tokyo.env"
+}
 
 before_watchers() { fill_in_watchers "$book/deploy/compose/tokyo.env"; }
 
 # before_settle waits until the backup is older than the newest transaction, so that there is something to resync.
-before_settle() { sleep 20; }
+before_settle() { goes_on "something newer than the backup is executed" 120; }
 
 nothing_left() { [ -z "$(docker ps -aq --filter label=com.docker.compose.project=$name)$(docker volume ls -q --filter label=com.docker.compose.project=$name)" ]; }
 keeper_gone() { docker ps -aq --filter label=com.docker.compose.project=$name | xargs -r docker rm -f -v >/dev/null; docker volume ls -q --filter label=com.docker.compose.project=$name | xargs -r docker volume rm >/dev/null; }
