@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -34,30 +35,35 @@ type Block struct {
 // hexNumber is a number as JSON-RPC writes it.
 type hexNumber = hexutil.Uint64
 
-// Head returns the newest block of the best endpoint.
-func (r Reader) Head(ctx context.Context) (chain.BlockRef, error) { return r.tagged(ctx, "latest") }
-
-// Finalized returns the newest block an endpoint calls final. It may be older than what was returned before: nodes forget it over a restart, and another
-// node may answer.
-func (r Reader) Finalized(ctx context.Context) (chain.BlockRef, error) {
-	return r.tagged(ctx, "finalized")
+// Head returns the newest block of the best endpoint that names one which can be the chain's; see agreement.Heads.
+func (r Reader) Head(ctx context.Context) (chain.BlockRef, error) {
+	for {
+		block, from, err := ask(ctx, r, tagged("latest"))
+		if err != nil {
+			return chain.BlockRef{}, fmt.Errorf("asking for the newest block: %w", err)
+		}
+		if r.pool.sawHead(from, block) {
+			r.pool.memory.serve(block.Hash, PartHeader, from)
+			return block, nil
+		}
+		r.without = append(slices.Clone(r.without), from.name)
+	}
 }
 
-func (r Reader) tagged(ctx context.Context, tag string) (chain.BlockRef, error) {
-	block, from, err := ask(ctx, r, tagged(tag))
+// Finalized returns the newest block an endpoint calls final. It may be older than what was returned before: nodes forget it over a restart, and another
+// node may answer. It is a hint: see Client.Finalized.
+func (r Reader) Finalized(ctx context.Context) (chain.BlockRef, error) {
+	block, _, err := ask(ctx, r, tagged("finalized"))
 	if err != nil {
-		return chain.BlockRef{}, fmt.Errorf("asking for the %s block: %w", tag, err)
-	}
-	if tag == "latest" {
-		r.pool.sawHead(from, block)
-		r.pool.memory.serve(block.Hash, PartHeader, from)
+		return chain.BlockRef{}, fmt.Errorf("asking for the finalized block: %w", err)
 	}
 	return block, nil
 }
 
 // tagged asks for the header of a block by its tag.
 func tagged(tag string) question[chain.BlockRef] {
-	return question[chain.BlockRef]{method: methodBlockAt, args: []any{tag, false}, read: func(raw json.RawMessage) (chain.BlockRef, error) {
+	purpose := map[string]Purpose{"latest": ForHeads, "finalized": ForFinality}[tag]
+	return question[chain.BlockRef]{method: methodBlockAt, args: []any{tag, false}, purpose: purpose, read: func(raw json.RawMessage) (chain.BlockRef, error) {
 		block, err := readBlock(raw, "the "+tag+" block", func(Block) bool { return true })
 		return block.BlockRef, err
 	}}

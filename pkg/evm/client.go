@@ -105,7 +105,8 @@ func (p *pool) greet(ctx context.Context, all []*endpoint) []error {
 		}
 	}
 	named((*endpoint).names)
-	named(p.sawHead)
+	named(p.notes)
+	named(func(e *endpoint, head chain.BlockRef) { p.sawHead(e, head) })
 	return failures
 }
 

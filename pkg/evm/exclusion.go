@@ -15,7 +15,7 @@ const (
 	ForLogs     Purpose = "logs"     // eth_getLogs
 	ForReceipts Purpose = "receipts" // eth_getBlockReceipts
 	ForCalls    Purpose = "calls"    // eth_call
-	ForHeads    Purpose = "heads"    // announcements of new heads
+	ForHeads    Purpose = "heads"    // which block is the newest
 	ForFinality Purpose = "finality" // which block is final
 	ForNonces   Purpose = "nonces"   // how many transactions an account has sent
 )
@@ -41,12 +41,13 @@ func purposeOf(method string) Purpose {
 // Reason is why an endpoint is excluded, as the label of evm_endpoint_excluded.
 type Reason string
 
-// The reasons. An endpoint that was caught (lied, contradicted, suspected) is asked only while every other one was caught as well, and one of
+// The reasons. An endpoint that was caught (lied, contradicted, ahead, suspected) is asked only while every other one was caught as well, and one of
 // another chain never. The others only come last: where nobody better is left they are asked.
 const (
 	ReasonWrongChain   Reason = "wrong_chain"     // it belongs to another chain
 	ReasonLied         Reason = "lied"            // its answer contradicts what was asked, or itself
 	ReasonContradicted Reason = "contradicted"    // most others agree on something else than it says
+	ReasonAhead        Reason = "ahead"           // it named a newest block that cannot be the chain's yet
 	ReasonSuspected    Reason = "suspected"       // what it served was found wrong later; see Client.Suspect
 	ReasonStale        Reason = "stale"           // its head is too far behind
 	ReasonSlow         Reason = "slow"            // its answers take too long
@@ -56,7 +57,7 @@ const (
 
 // caught tells whether a reason puts an endpoint's honesty in doubt.
 func (r Reason) caught() bool {
-	return r == ReasonWrongChain || r == ReasonLied || r == ReasonContradicted || r == ReasonSuspected
+	return r == ReasonWrongChain || r == ReasonLied || r == ReasonContradicted || r == ReasonAhead || r == ReasonSuspected
 }
 
 // passes tells whether the endpoint's vitals alone decide when it is over.

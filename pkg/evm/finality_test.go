@@ -185,7 +185,7 @@ func TestHosts(t *testing.T) {
 		"ports":     {[]string{"http://node:8545", "ws://node:8546"}, 1},
 		"keys":      {[]string{"https://rpc.example/v3/aaaaaaaa", "https://RPC.example/v3/bbbbbbbb"}, 1},
 		"providers": {[]string{"https://rpc.example", "https://other.example"}, 2},
-		"tunnels":   {[]string{"http://127.0.0.1:8545", "http://127.0.0.1:9545", "http://localhost:8545"}, 3},
+		"tunnels":   {[]string{"http://127.0.0.1:8545", "http://127.0.0.1:9545", "http://localhost:8545"}, 2},
 		"one node":  {[]string{"http://127.0.0.1:8545", "ws://127.0.0.1:8546"}, 1},
 		"one port":  {[]string{"http://[::1]:8545", "ws://[::1]:8545", "ws://[::1]:9546"}, 2},
 	} {

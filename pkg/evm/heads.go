@@ -162,7 +162,9 @@ func (p *pool) listenTo(ctx context.Context, e *endpoint, announced chan<- annou
 				return heard, e.failed(ctx, methodSubscribe, err, 0)
 			}
 			heard, newest = true, head.Number
-			p.sawHead(e, head.BlockRef)
+			if !p.sawHead(e, head.BlockRef) {
+				continue
+			}
 			p.memory.serve(head.Hash, PartHeader, e)
 			select {
 			case announced <- announcement{head.BlockRef, e}:

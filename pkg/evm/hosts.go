@@ -21,9 +21,12 @@ func hostsOf(urls []secret.URL) []string {
 			continue
 		}
 		hosts[i] = strings.ToLower(parsed.Hostname())
-		if hosts[i] == "localhost" || net.ParseIP(hosts[i]) != nil {
+		if hosts[i] == "localhost" || hosts[i] == "::1" {
+			hosts[i] = "127.0.0.1"
+		}
+		if net.ParseIP(hosts[i]) != nil {
 			doors[hosts[i]] = append(doors[hosts[i]], i)
-			hosts[i] = strings.ToLower(parsed.Host)
+			hosts[i] = net.JoinHostPort(hosts[i], parsed.Port())
 		}
 	}
 	for _, at := range doors {

@@ -43,7 +43,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"via"}),
 		excluded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "evm_endpoint_excluded",
-			Help: "Purposes an endpoint is excluded for, by reason: wrong_chain, lied, contradicted, suspected, stale, slow, unreachable, method_disabled.",
+			Help: "Purposes an endpoint is excluded for, by reason: wrong_chain, lied, contradicted, ahead, suspected, stale, slow, unreachable, method_disabled.",
 		}, []string{"endpoint", "reason"}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "evm_endpoint_lag_seconds", Help: "Chain time from an endpoint's head to the best head, when it last named one.",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/agreement"
 	"perpkeeper/pkg/chain"
 )
 
@@ -51,6 +52,8 @@ type pool struct {
 	memory    memory
 	proofs    proofs
 	finality  finality
+	judging   sync.Mutex // of heads
+	heads     agreement.Heads
 	transport *http.Transport
 
 	closing    context.CancelFunc
@@ -129,21 +132,23 @@ func (p *pool) lead(e *endpoint) {
 
 // question is one request and how its answer is read.
 type question[T any] struct {
-	method string
-	args   []any
-	first  *endpoint // to be asked first if it can be used: it is known to have the answer
-	read   func(json.RawMessage) (T, error)
+	method  string
+	args    []any
+	first   *endpoint // to be asked first if it can be used: it is known to have the answer
+	purpose Purpose   // what it is for, where that is not what the method is for
+	read    func(json.RawMessage) (T, error)
 }
 
 // ask sends a question to the best endpoint, to the next one when the answer is late or none, and so on. The first usable answer wins. What the contract
 // itself refuses (a revert) is an answer.
 func ask[T any](ctx context.Context, r Reader, q question[T]) (T, *endpoint, error) {
 	var none T
-	candidates, err := r.pool.ranked(purposeOf(q.method), r.without)
+	purpose := cmp.Or(q.purpose, purposeOf(q.method))
+	candidates, err := r.pool.ranked(purpose, r.without)
 	if err != nil {
 		return none, nil, err
 	}
-	if at := slices.Index(candidates, q.first); at > 0 && q.first.usable(purposeOf(q.method)) == good {
+	if at := slices.Index(candidates, q.first); at > 0 && q.first.usable(purpose) == good {
 		candidates = slices.Insert(slices.Delete(candidates, at, at+1), 0, q.first)
 	}
 	return race(ctx, candidates, r.pool.metrics, q)
@@ -251,8 +256,14 @@ func scalar[T any](method string, args ...any) question[T] {
 	}}
 }
 
-// sawHead takes note of the newest block an endpoint names.
-func (p *pool) sawHead(e *endpoint, head chain.BlockRef) {
+// sawHead takes note of the newest block an endpoint names, and tells whether it can be the chain's. One that names another is excluded for heads.
+func (p *pool) sawHead(e *endpoint, head chain.BlockRef) (believed bool) {
+	if !p.believes(e, head) {
+		e.bar(ForHeads, ReasonAhead, fmt.Sprintf("it named block %d of %s, which no other host is near", head.Number,
+			time.UnixMilli(int64(head.TimeMs)).UTC().Format(time.RFC3339)))
+		e.names(head)
+		return false
+	}
 	best := p.bestHead(e, head)
 	var behind time.Duration
 	if head.Number < best.Number && head.TimeMs < best.TimeMs {
@@ -260,6 +271,21 @@ func (p *pool) sawHead(e *endpoint, head chain.BlockRef) {
 	}
 	e.sawHead(head, behind)
 	p.metrics.lag.WithLabelValues(string(e.name)).Set(behind.Seconds())
+	return true
+}
+
+// notes has the newest block of an endpoint compared with those of others.
+func (p *pool) notes(e *endpoint, head chain.BlockRef) {
+	p.judging.Lock()
+	defer p.judging.Unlock()
+	p.heads.Note(e.host, head, time.Now())
+}
+
+// believes tells whether a head can be the chain's, as far as other hosts can tell.
+func (p *pool) believes(e *endpoint, head chain.BlockRef) bool {
+	p.judging.Lock()
+	defer p.judging.Unlock()
+	return p.heads.Believe(e.host, head, time.Now())
 }
 
 // bestHead is the highest head; of three or more the second highest, so that no single endpoint can make the others look stale by making up blocks.
@@ -268,7 +294,7 @@ func (p *pool) bestHead(e *endpoint, named chain.BlockRef) chain.BlockRef {
 	for _, other := range p.public {
 		if head := other.head(); other == e {
 			heads = append(heads, named)
-		} else if !head.Hash.IsZero() && other.usable(Everything) < caught {
+		} else if !head.Hash.IsZero() && other.usable(ForHeads) < caught {
 			heads = append(heads, head)
 		}
 	}
