@@ -33,6 +33,9 @@ type keeper struct {
 // blockTime is BSC's.
 const blockTime = 450 * time.Millisecond
 
+// rate is how many things a second the traders begin.
+const rate = 2
+
 // start brings a stack up with so many endpoints, and waits until every process is ready.
 func start(t *testing.T, endpoints int) *keeper {
 	t.Helper()
@@ -41,7 +44,7 @@ func start(t *testing.T, endpoints int) *keeper {
 		t.Fatal(err)
 	}
 	settings := demo.DefaultConfig().Demo
-	settings.Binaries, settings.Keepers, settings.BlockTime, settings.Rate = folder, 1, blockTime, 3
+	settings.Binaries, settings.Keepers, settings.BlockTime, settings.Rate = folder, 1, blockTime, rate
 	s := demo.New(settings, zerolog.Nop())
 	k := &keeper{Stack: s, Keeper: s.Keepers[0], t: t, ended: map[string]int{}}
 	s.Adapt = func(d demo.Devnet) (map[string]string, string) { return k.surround(d, endpoints) }
@@ -210,13 +213,13 @@ func (k *keeper) waits(into map[string]int) {
 }
 
 var (
-	figures   = regexp.MustCompile(`0x[0-9a-f]{8,}|\d+(\.\d+)?(ms|s|m)?\b`)
+	figures   = regexp.MustCompile(`0x[0-9a-fA-F]{8,}|\b\d+(\.\d+)?(ms|s|m)?\b`)
 	addresses = regexp.MustCompile(`127\.0\.0\.(\d):\d+`)
 )
 
 // plain leaves figures and hashes out of a text, so that it can be counted.
 func plain(text string) string {
-	text = addresses.ReplaceAllString(text, "endpoint-$1")
+	text = addresses.ReplaceAllString(text, "endpoint_$1")
 	text = figures.ReplaceAllStringFunc(text, func(s string) string {
 		if strings.HasPrefix(s, "0x") {
 			return "0x…"

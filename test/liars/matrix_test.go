@@ -68,10 +68,13 @@ func everyForm(l *lie) []row {
 
 func fastestForm(l *lie) []row { return []row{{l, false, 1}} }
 
+// patience bounds what has to happen while one lies. It is a guard against hanging, no statement about speed: that is in the table.
+const patience = 3 * time.Minute
+
 // One of three lies: the tables are what the chain says, whatever was asked for is executed, once, while it lies; nothing halts, no process ends, nobody has
 // to help; and where the lie shows, it is named.
 func TestOneOfThree(t *testing.T) {
-	m := &matrix{endpoints: 3, within: time.Minute}
+	m := &matrix{endpoints: 3, within: patience}
 	m.run(t, rows(t, everyForm))
 }
 

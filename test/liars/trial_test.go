@@ -95,7 +95,7 @@ func (x *trial) run() error {
 	if x.within == 0 {
 		x.end() // what has waited goes on now
 	}
-	err = x.await(cmp.Or(x.within, time.Minute), func(ctx context.Context) error { return x.missing(ctx, begun) })
+	err = x.await(cmp.Or(x.within, patience), func(ctx context.Context) error { return x.missing(ctx, begun) })
 	x.took = time.Since(begun)
 	return errors.Join(err, x.judge(ctx))
 }
@@ -166,7 +166,7 @@ func (x *trial) dear(usual *tally) error {
 // recover waits until the keeper is as if nobody had lied.
 func (x *trial) recover() error {
 	x.end()
-	return x.await(time.Minute, func(ctx context.Context) error {
+	return x.await(patience, func(ctx context.Context) error {
 		if err := x.crashed(); err != nil {
 			x.ended = map[string]int{}
 			for _, p := range x.Processes {
