@@ -26,8 +26,8 @@ type lie struct {
 	tardy bool
 	// decisive: the answer contradicts itself, the chain or the other two, so that it has to be named within a minute.
 	decisive bool
-	// short: the row is in the short form.
-	short bool
+	// short: the row is in the short form; pair: so is the one with two endpoints.
+	short, pair bool
 }
 
 // lies are every wrong answer there is a row for.
@@ -37,7 +37,7 @@ var lies = []lie{
 	{name: "head behind", change: heads(behind), decisive: true},
 	{name: "head made up", change: headMadeUp, decisive: true, reorg: true},
 	{name: "header altered", change: headerAltered, decisive: true},
-	{name: "finalized ahead", change: finalizedAhead, reorg: true, short: true},
+	{name: "finalized ahead", change: finalizedAhead, reorg: true, short: true, pair: true},
 	{name: "logs: one dropped", tardy: true, change: onLogs(drop), decisive: true, reorg: true, short: true},
 	{name: "logs: one added", tardy: true, change: onLogs(add), decisive: true, reorg: true},
 	{name: "logs: one altered", tardy: true, change: onLogs(alter), decisive: true},
@@ -46,7 +46,7 @@ var lies = []lie{
 	{name: "receipt missing", change: receipt(missing)},
 	{name: "receipt of a failure", change: receipt(failed), short: true},
 	{name: "receipt made up", change: receiptMadeUp},
-	{name: "eth_call reverts", change: callReverts, short: true},
+	{name: "eth_call reverts", change: callReverts, short: true, pair: true},
 	{name: "eth_call succeeds", change: callSucceeds},
 	{name: "gas price x 100", change: gasPrice(times(100)), short: true},
 	{name: "gas price 1 wei", change: gasPrice(func(*big.Int) *big.Int { return big.NewInt(1) })},

@@ -166,7 +166,7 @@ func (x *trial) dear(usual *tally) error {
 // recover waits until the keeper is as if nobody had lied.
 func (x *trial) recover() error {
 	x.end()
-	return x.await(patience, func(ctx context.Context) error {
+	return x.await(time.Minute, func(ctx context.Context) error {
 		if err := x.crashed(); err != nil {
 			x.ended = map[string]int{}
 			for _, p := range x.Processes {
