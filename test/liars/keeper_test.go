@@ -230,12 +230,15 @@ func plain(text string) string {
 	return text[:min(len(text), enough)]
 }
 
-// held are the reasons why jobs waited, as the end of the sender's log has them.
-func (k *keeper) held(into map[string]int) {
+// held are the reasons why jobs waited since a moment, as the end of the sender's log has them.
+func (k *keeper) held(into map[string]int, since time.Time) {
 	const lines = 2000
 	for line := range strings.Lines(k.Process("sender").Tail(lines)) {
-		var entry struct{ Message, Reason string }
-		if json.Unmarshal([]byte(line), &entry) == nil && entry.Message == "waiting" {
+		var entry struct {
+			Message, Reason string
+			Time            time.Time
+		}
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Message == "waiting" && entry.Time.After(since) {
 			into["sender, of a job: "+plain(entry.Reason)]++
 		}
 	}

@@ -45,7 +45,7 @@ var lies = []lie{
 	{name: "logs and receipts: one dropped", tardy: true, change: either(onLogs(drop), onReceipts), decisive: true},
 	{name: "receipt missing", change: receipt(missing)},
 	{name: "receipt of a failure", change: receipt(failed), short: true},
-	{name: "receipt made up", change: receiptMadeUp},
+	{name: "receipt made up", change: either(receiptMadeUp, counted)},
 	{name: "eth_call reverts", change: callReverts, short: true, pair: true},
 	{name: "eth_call succeeds", change: callSucceeds},
 	{name: "gas price x 100", change: gasPrice(times(100)), short: true},
@@ -333,6 +333,15 @@ func receiptMadeUp(e *endpoint, c call, a answer) (answer, bool) {
 		"gasUsed": "0x5208", "cumulativeGasUsed": "0x5208", "contractAddress": nil, "logs": []any{}, "logsBloom": types.Bloom{}, "type": tx["type"],
 		"effectiveGasPrice": tx["gasPrice"], "status": "0x0",
 	})}, true
+}
+
+// counted says that whatever waits was mined.
+func counted(e *endpoint, c call, a answer) (answer, bool) {
+	if c.Method != "eth_getTransactionCount" || c.text(1) != "latest" {
+		return a, false
+	}
+	said := e.ask(c.Method, c.text(0), "pending")
+	return answer{Result: said}, said != nil && !bytes.Equal(said, a.Result)
 }
 
 // callReverts is a bare revert, as a gateway at its limit answers too.

@@ -113,7 +113,7 @@ func (x *trial) load(ctx context.Context, begun time.Time) {
 		x.look(ctx, begun)
 		time.Sleep(250 * time.Millisecond)
 	}
-	x.held(x.waits)
+	x.held(x.waits, begun)
 }
 
 // missing says what keeps the row from being decided.
