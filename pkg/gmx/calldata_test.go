@@ -109,7 +109,7 @@ func TestCallsByPosition(t *testing.T) {
 	})
 }
 
-// Every kind of job goes to its own handler with its own call.
+// TIER-13: every kind of job goes to its own handler with its own call.
 func TestCallOfEveryJob(t *testing.T) {
 	c := Config{
 		OrderHandler: chain.Address{1}, LiquidationHandler: chain.Address{2}, AdlHandler: chain.Address{3}, DepositHandler: chain.Address{4},

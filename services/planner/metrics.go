@@ -66,6 +66,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
 		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the liquidation it makes due standing on the job topic; "+
 			"whole seconds of the source count. What a change of the state makes due is not counted."),
+		// LIQ-16: detection.
 		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the liquidation it makes due "+
 			"standing on the job topic."),
 	}

@@ -19,7 +19,8 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-// TestTiers lets a keeper share a site with others, which the test plays by their keys: all it knows of them it learns from the chain.
+// TestTiers lets a keeper share a site with others, which the test plays by their keys: all it knows of them it learns from the chain. What
+// they execute and what is taken over from them is counted (TIER-16).
 func TestTiers(t *testing.T) {
 	s := newSite(t)
 	for i, c := range []struct {

@@ -15,6 +15,7 @@ func (v *venue) liquidate(trader, collateral common.Address, m Market, isLong bo
 	return v.executeLiquidation(trader, m.Address, collateral, isLong, v.reports(m, v.now()))
 }
 
+// LIQ-9: a liquidation is an order of its own that closes the whole position, and needs no size.
 func TestLiquidation(t *testing.T) {
 	v := newVenue(t, nil)
 	m, trader := v.market("ETH/USD"), v.account()
