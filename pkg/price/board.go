@@ -84,6 +84,17 @@ func (b *Board) Latest(token chain.Address) (r Report, ok bool) {
 	return h.kept[len(h.kept)-1], true
 }
 
+// Newest returns the time (Unix ms) of the newest report of every token, in no order.
+func (b *Board) Newest() []uint64 {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	times := make([]uint64, 0, len(b.tokens))
+	for _, h := range b.tokens {
+		times = append(times, h.kept[len(h.kept)-1].TimeMs)
+	}
+	return times
+}
+
 // At returns the report of a token with exactly this time, in ms.
 func (b *Board) At(token chain.Address, ms uint64) (r Report, ok bool) {
 	b.mu.RLock()

@@ -13,8 +13,8 @@
 // the clock is what is behind. Whatever does not pass is counted with its reason, and logged now and then.
 //
 // The first source that serves a token serves it alone, until it has given no report that passes for Failover.After, or none of about the time
-// of what others give; then the next that lives takes over. It takes back its place once it has lived for Failover.ReturnAfter without a break. The others are heard all the time, as witnesses. A source
-// that steps in with a report older than what was emitted is silent until it has a newer one.
+// of what others give; then the next that lives takes over. It takes back its place once it has lived for Failover.ReturnAfter without a
+// break. The others are heard all the time. A source that steps in with a report older than what was emitted is silent until it has a newer one.
 //
 // # Guaranteed
 //

@@ -12,9 +12,10 @@ type Freshness struct {
 	WatermarkMs uint64        // time of the block the state stands at; 0 = it has none
 	EvidenceMs  uint64        // time of the block up to which the chain's evidence was read; the head's where a keeper is alone, 0 = it is still being read
 	Reading     string        // what else is still being read since the start; empty = nothing
-	ReportMs    uint64        // the newest word about the time that does not come with the head: a price report's own time, or a second endpoint's head
+	ReportMs    uint64        // the newest word about the time that does not come with the head: what reports show together, or a second endpoint's head
 	Unquoted    string        // a token of the job that has no price report; empty = none
 	PriceAge    time.Duration // of the oldest report the job would use, against the head's time; 0 where it uses none
+	PriceLead   time.Duration // by how much the newest report the job would use is ahead of the head's time; 0 where none is
 	Reconciled  bool          // whether the signer's nonces have been compared with the chain in this tenure
 	Generation  int           // of the state that is active now
 	JobState    int           // generation of the state the job was found in
@@ -51,6 +52,8 @@ func (b Bounds) Closed(f Freshness) (Scope, string) {
 		return OneJob, "there is no price report of " + f.Unquoted
 	case f.PriceAge > b.Price:
 		return OneJob, fmt.Sprintf("a price report is more than %s old", b.Price)
+	case f.PriceLead > b.Skew:
+		return OneJob, fmt.Sprintf("a price report is more than %s ahead of the newest block", b.Skew)
 	case f.Generation != f.JobState:
 		return OneJob, fmt.Sprintf("the job was found in generation %d of the state, and %d is active", f.JobState, f.Generation)
 	}
@@ -81,6 +84,31 @@ func (b Bounds) everyJob(f Freshness) string {
 		return "the signer's nonces have not been compared with the chain yet"
 	}
 	return ""
+}
+
+// TimeOfReports is what the newest reports of all tokens show of the time (Unix ms), for Freshness.ReportMs; 0 for none. They show a head to be old where more
+// tokens are ahead of it than with it: the report of one token, however far ahead, shows nothing but for the jobs that would use it. Tokens that fell behind
+// show nothing while others are with the head.
+func (b Bounds) TimeOfReports(headMs uint64, newest []uint64) (ms uint64) {
+	var early, with, old uint64
+	more := 0 // tokens ahead of the head, less those with it
+	for _, at := range newest {
+		switch {
+		case behind(headMs, at) > b.Skew:
+			early, more = max(early, at), more+1
+		case behind(at, headMs) > b.Skew:
+			old = max(old, at)
+		default:
+			with, more = max(with, at), more-1
+		}
+	}
+	switch {
+	case more > 0:
+		return early
+	case with > 0:
+		return with
+	}
+	return old
 }
 
 func apart(a, b uint64) time.Duration { return max(behind(a, b), behind(b, a)) }

@@ -250,6 +250,7 @@ func TestGate(t *testing.T) {
 		{Open, "", func(*Freshness) {}},
 		{Open, "", func(f *Freshness) {
 			f.HeadAge, f.WatermarkMs, f.EvidenceMs, f.ReportMs, f.PriceAge = 3*time.Second, 97_000, 97_000, 103_000, 10*time.Second
+			f.PriceLead = 3 * time.Second
 		}},
 		{Open, "", func(f *Freshness) { f.WatermarkMs, f.EvidenceMs = 105_000, 105_000 }}, // they may have heard of a block first
 		{EveryJob, "no new block has come", func(f *Freshness) { f.HeadMs = 0 }},
@@ -263,6 +264,7 @@ func TestGate(t *testing.T) {
 		{EveryJob, "price reports are still being read", func(f *Freshness) { f.Reading = "price reports" }},
 		{EveryJob, "the signer's nonces", func(f *Freshness) { f.Reconciled = false }},
 		{EveryJob, "halted: final block is gone", func(f *Freshness) { f.Halted = "final block is gone" }},
+		{OneJob, "more than 3s ahead of the newest block", func(f *Freshness) { f.PriceLead = 3001 * time.Millisecond }},
 		{OneJob, "a price report is more than 10s old", func(f *Freshness) { f.PriceAge = 10_001 * time.Millisecond }},
 		{OneJob, "no price report of WETH", func(f *Freshness) { f.Unquoted = "WETH" }},
 		{OneJob, "generation 1 of the state, and 2", func(f *Freshness) { f.Generation = 2 }},
@@ -306,5 +308,29 @@ func TestConfig(t *testing.T) {
 	r := c.Roster([]chain.Address{{9}})
 	if r.Tier(signer) != 2 || r.Tier(chain.Address{9}) != 1 || r.Tier(chain.Address{7}) != 0 {
 		t.Errorf("roster %v", r)
+	}
+}
+
+// TIER-8: one token's report, ahead or behind, says nothing of the time for the jobs of others.
+func TestTimeOfReports(t *testing.T) {
+	const head, early, old = 100_000, 159_000, 90_000
+	for _, tt := range []struct {
+		newest []uint64
+		want   uint64
+	}{
+		{nil, 0},
+		{[]uint64{head}, head},
+		{[]uint64{early}, early},
+		{[]uint64{old}, old},
+		{[]uint64{head - 3000, head + 3000}, head + 3000},
+		{[]uint64{head, early}, head},
+		{[]uint64{early, head, head - 1000, old}, head},
+		{[]uint64{early, early, head}, early},
+		{[]uint64{early, old, old}, early}, // the others' feed is silent, and nobody bears the head out
+		{[]uint64{head - 3001, old, old}, head - 3001},
+	} {
+		if got := DefaultBounds().TimeOfReports(head, tt.newest); got != tt.want {
+			t.Errorf("%v: %d, want %d", tt.newest, got, tt.want)
+		}
 	}
 }

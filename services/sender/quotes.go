@@ -14,8 +14,7 @@ import (
 // quotes is the board of price reports, fed from the price topic.
 type quotes struct {
 	*price.Board
-	complete atomic.Bool   // whether the board holds all the topic held when this process began
-	newest   atomic.Uint64 // the time (ms) of the newest report of any token
+	complete atomic.Bool // whether the board holds all the topic held when this process began
 	nerves   *nerves
 }
 
@@ -27,8 +26,6 @@ func newQuotes(window time.Duration) *quotes {
 func (q *quotes) Add(r price.Report) {
 	q.Board.Add(r)
 	q.nerves.observe(r.Token, r.Min, r.TimeMs)
-	for at := q.newest.Load(); at < r.TimeMs && !q.newest.CompareAndSwap(at, r.TimeMs); at = q.newest.Load() {
-	}
 }
 
 // follow reads the price topic from a board's window ago until ctx ends. Records it does not understand stop it.

@@ -78,7 +78,7 @@ func (s settle) healthy(ctx context.Context) error {
 func (s settle) sight(standing pg.Standing) tier.Freshness {
 	head, age := s.horizon.newest()
 	f := tier.Freshness{
-		HeadAge: age, HeadMs: head.TimeMs, EvidenceMs: s.turns.evidenceMs(head.TimeMs), ReportMs: max(s.quotes.newest.Load(), s.secondHead()),
+		HeadAge: age, HeadMs: head.TimeMs, EvidenceMs: s.turns.evidenceMs(head.TimeMs), ReportMs: max(s.bounds.TimeOfReports(head.TimeMs, s.quotes.Newest()), s.secondHead()),
 		Reconciled: s.signer.reconciled(), Generation: standing.Generation, Halted: standing.Halted,
 	}
 	if !standing.Watermark.Hash.IsZero() {
@@ -115,5 +115,6 @@ func (s settle) look(f *tier.Freshness, j job.Job) {
 			return
 		}
 		f.PriceAge = max(f.PriceAge, time.Duration(f.HeadMs-min(f.HeadMs, newest.TimeMs))*time.Millisecond)
+		f.PriceLead = max(f.PriceLead, time.Duration(newest.TimeMs-min(f.HeadMs, newest.TimeMs))*time.Millisecond)
 	}
 }

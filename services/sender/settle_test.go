@@ -106,18 +106,21 @@ func TestSettle(t *testing.T) {
 		want  decision
 		why   string
 	}{
-		"all is well":        {func(*settle) {}, onward, ""},
-		"no head ever":       {func(s *settle) { s.horizon = newHorizon(time.Now) }, closed, "no new block"},
-		"heads have stopped": {func(s *settle) { s.horizon = horizonAt(nowMs, time.Now().Add(-4*time.Second)) }, closed, "no new block for more than 3s"},
-		"no state":           {func(s *settle) { s.state = standingAt(0) }, closed, "no block yet"},
-		"state behind":       {func(s *settle) { s.state = standingAt(nowMs - 3001) }, closed, "behind the chain"},
-		"state at the limit": {func(s *settle) { s.state = standingAt(nowMs - 3000) }, onward, ""},
-		"state ahead":        {func(s *settle) { s.state = standingAt(nowMs + 500) }, onward, ""},
-		"prices being read":  {func(s *settle) { s.quotes.complete.Store(false) }, closed, "still being read"},
-		"a price missing":    {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs)) }, waiting, "no price report"},
-		"a price stale":      {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs-10_001)) }, waiting, "more than 10s old"},
-		"the feed is silent": {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs-3001), reportAt(usdc, nowMs-3001)) }, closed, "3s apart"},
-		"the head is old":    {func(s *settle) { s.horizon = horizonAt(nowMs-3001, time.Now()) }, closed, "3s apart"},
+		"all is well":                  {func(*settle) {}, onward, ""},
+		"no head ever":                 {func(s *settle) { s.horizon = newHorizon(time.Now) }, closed, "no new block"},
+		"heads have stopped":           {func(s *settle) { s.horizon = horizonAt(nowMs, time.Now().Add(-4*time.Second)) }, closed, "no new block for more than 3s"},
+		"no state":                     {func(s *settle) { s.state = standingAt(0) }, closed, "no block yet"},
+		"state behind":                 {func(s *settle) { s.state = standingAt(nowMs - 3001) }, closed, "behind the chain"},
+		"state at the limit":           {func(s *settle) { s.state = standingAt(nowMs - 3000) }, onward, ""},
+		"state ahead":                  {func(s *settle) { s.state = standingAt(nowMs + 500) }, onward, ""},
+		"prices being read":            {func(s *settle) { s.quotes.complete.Store(false) }, closed, "still being read"},
+		"a price missing":              {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs)) }, waiting, "no price report"},
+		"a price stale":                {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs-10_001)) }, waiting, "more than 10s old"},
+		"another token's report ahead": {func(s *settle) { s.quotes.Add(reportAt(chain.Address{77}, nowMs+59_000)) }, onward, ""},
+		"its own report ahead":         {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3001)) }, waiting, "3s ahead"},
+		"its own report a little so":   {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3000)) }, onward, ""},
+		"the feed is silent":           {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs-3001), reportAt(usdc, nowMs-3001)) }, closed, "3s apart"},
+		"the head is old":              {func(s *settle) { s.horizon = horizonAt(nowMs-3001, time.Now()) }, closed, "3s apart"},
 		"the feed is silent, and two endpoints agree": {func(s *settle) {
 			s.quotes, s.endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)), headsAt(nowMs, nowMs-450)
 		}, onward, ""},
