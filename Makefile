@@ -88,7 +88,7 @@ kafka-up: ## start a real Apache Kafka (BROKERS=1 or 3)
 kafka-down: ## stop it and delete its data
 	@test/kafka/kafka.sh down
 
-gen: build ## write what is generated: docs/topics.md, docs/metrics.md, docs/requirements.md, the wire schema's Go code (needs protoc)
+gen: build ## write what is generated: docs/topics.md, docs/metrics.md, docs/keeperctl.md, docs/requirements.md, the wire schema's Go code (needs protoc)
 	@docs/generate.sh
 	@if command -v protoc >/dev/null; then \
 		GOBIN=$(CURDIR)/.cache/bin go install google.golang.org/protobuf/cmd/protoc-gen-go && \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes the documents that the binaries and the sources know best: docs/topics.md, docs/metrics.md and docs/requirements.md.
+# Writes the documents that the binaries and the sources know best: docs/topics.md, docs/metrics.md, docs/keeperctl.md and
+# docs/requirements.md.
 # With --check it only compares, and fails on a difference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,10 +29,12 @@ trap 'rm -rf "$out"' EXIT
   done
 } >"$out/metrics.md"
 
+bin/keeperctl reference >"$out/keeperctl.md"
+
 # Fails where an id is used without a sentence, or has neither code nor test nor a reason.
 go run ./test/requirements/cmd/requirements >"$out/requirements.md"
 
-for document in topics.md metrics.md requirements.md; do
+for document in topics.md metrics.md keeperctl.md requirements.md; do
   if [ "${1:-}" = --check ]; then
     diff -u "docs/$document" "$out/$document" || { echo "docs/$document is not what its source says: run make gen" >&2; exit 1; }
   else

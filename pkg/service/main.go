@@ -215,7 +215,7 @@ func announce(log zerolog.Logger, set *config.Set, b Build) {
 
 // report says why the process failed: one line for people, or one line of JSON.
 func (p *program) report(log zerolog.Logger, console bool, stderr io.Writer, err error) {
-	text := oneLine(strings.TrimSpace(err.Error()))
+	text := OneLine(strings.TrimSpace(err.Error()))
 	fatal := log.WithLevel(zerolog.FatalLevel).Str("error", text) // Fatal itself would exit.
 	panicked, ok := errors.AsType[*PanicError](err)
 	if ok {

@@ -28,11 +28,11 @@ func (c *Condition) Fail(reason string) {
 	if reason == "" {
 		reason = "failing"
 	}
-	c.set(oneLine(reason))
+	c.set(OneLine(reason))
 }
 
-// oneLine joins the lines of a reason, such as the list of what was tried, and drops those that only repeat the one before.
-func oneLine(text string) string {
+// OneLine joins the lines of a reason, such as the list of what was tried, and drops those that only repeat the one before.
+func OneLine(text string) string {
 	if !strings.Contains(text, "\n") {
 		return text
 	}

@@ -5,77 +5,49 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
-	"time"
 	"unicode"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/wire"
 )
 
-// AddressesConfig is what `keeperctl addresses` is told: the chain.
-type AddressesConfig struct {
-	Keeper wire.Config       `toml:"keeper"`
-	Chain  evm.Config        `toml:"chain"`
-	Own    AddressesSettings `toml:"keeperctl"`
-}
+const addressesUsage = "addresses DATASTORE|ROUTER | addresses --keeperctl.deployments FILE"
 
-// AddressesSettings is its part of the [keeperctl] section.
-type AddressesSettings struct {
-	Deployments string `toml:"deployments" help:"JSON file of a deployment, contract names and addresses, to be read in place of the chain"`
-}
-
-// DefaultAddressesConfig asks a node on this machine.
-func DefaultAddressesConfig() AddressesConfig {
-	return AddressesConfig{Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig()}
-}
-
-// Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c AddressesConfig) Validate() error { return nil }
-
-const (
-	addressesUsage    = "addresses DATASTORE|ROUTER | addresses --keeperctl.deployments FILE"
-	addressesPatience = time.Minute
-)
-
-// Addresses prints the lines of a region's env file that name the exchange's contracts.
-func Addresses(sh *service.Shell, cfg AddressesConfig, args []string) error {
-	args = args[min(1, len(args)):]
-	if file := cfg.Own.Deployments; file != "" && len(args) == 0 {
+// addresses prints the lines of a region's env file that name the exchange's contracts.
+func addresses(ctx context.Context, s *session, args []string) error {
+	if file := s.Own.Deployments; file != "" && len(args) == 0 {
 		venue, err := readDeployments(file)
 		if err != nil {
 			return err
 		}
-		return writeAddresses(escaped(os.Stdout), gmx.Found{Config: venue})
+		return writeAddresses(s.out, gmx.Found{Config: venue})
 	}
-	if len(args) != 1 || cfg.Own.Deployments != "" {
+	if len(args) != 1 || s.Own.Deployments != "" {
 		return usagef("usage: keeperctl %s", addressesUsage)
 	}
 	start, err := chain.ParseAddress(args[0])
 	if err != nil {
 		return usagef("%q is no address: %w", args[0], err)
 	}
-	ctx, cancel := context.WithTimeoutCause(sh.Context(), addressesPatience, fmt.Errorf("gave up after %s", addressesPatience))
+	ctx, cancel := s.within(ctx)
 	defer cancel()
-	node, err := evm.Dial(ctx, cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+	node, err := s.node(ctx)
 	if err != nil {
-		return fmt.Errorf("connecting to the chain: %w", err)
+		return err
 	}
 	defer node.Close()
 	head, err := node.Head(ctx)
 	if err != nil {
-		return fmt.Errorf("asking for the newest block: %w", err)
+		return notAsked(fmt.Errorf("asking for the newest block: %w", err))
 	}
 	found, err := gmx.Discover(ctx, asker{node, head.Hash}, start)
 	if err != nil {
 		return err
 	}
-	return writeAddresses(escaped(os.Stdout), found)
+	return writeAddresses(s.out, found)
 }
 
 // asker calls contracts at one block.
@@ -94,13 +66,15 @@ func (a asker) Ask(ctx context.Context, to chain.Address, data []byte) (output [
 }
 
 // writeAddresses prints what was found as lines of an env file, and what was not as comments.
-func writeAddresses(w io.Writer, found gmx.Found) error {
+func writeAddresses(out printer, found gmx.Found) error {
 	var b strings.Builder
+	known := map[string]chain.Address{}
 	for _, s := range found.Settings() {
 		several := found.Several[s.Name]
 		switch key := strings.ToUpper(s.Name); {
 		case key == "ORACLE": // no process needs it
 		case !s.Address.IsZero():
+			known[key] = s.Address
 			fmt.Fprintf(&b, "%s=%s\n", key, s.Address)
 		case len(several) > 0:
 			fmt.Fprintf(&b, "# %s is one of %v: the venue knows which\n#%s=\n", key, several, key)
@@ -108,8 +82,7 @@ func writeAddresses(w io.Writer, found gmx.Found) error {
 			fmt.Fprintf(&b, "# %s was not found: the venue has none, or give another of its contracts\n#%s=\n", key, key)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return out.either(known, b.String())
 }
 
 // readDeployments finds the contracts in a JSON file in which, at any depth, a contract's name stands for its address or for an object that has one.

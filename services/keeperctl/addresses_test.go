@@ -48,7 +48,7 @@ func TestAddressesAreLinesOfAnEnvFile(t *testing.T) {
 	}
 	var b strings.Builder
 	found := gmx.Found{Config: gmx.Config{EventEmitter: one}, Several: map[string][]chain.Address{"order_handler": {one, {1}}}}
-	if err := writeAddresses(&b, found); err != nil {
+	if err := writeAddresses(printer{Writer: &b}, found); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -3,84 +3,37 @@ package keeperctl
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"time"
 
 	"perpkeeper/pkg/audit"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/execution/ledger"
-	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/wire"
 )
-
-// AuditConfig is what `keeperctl audit` is told: the chain, the exchange, and whose signers are whose.
-type AuditConfig struct {
-	Keeper wire.Config   `toml:"keeper"`
-	Chain  evm.Config    `toml:"chain"`
-	Venue  gmx.Config    `toml:"venue"`
-	Tier   tier.Config   `toml:"tier"`
-	Own    AuditSettings `toml:"keeperctl"`
-}
-
-// AuditSettings is its part of the [keeperctl] section.
-type AuditSettings struct {
-	Signers   []chain.Address `toml:"signers" help:"this keeper's own signers, of tier.priority; the others' are tier.peers"`
-	JSON      bool            `toml:"json" help:"write a JSON object a line: {\"job\": …} for each, {\"report\": …} at the end"`
-	Workers   int             `toml:"workers" help:"blocks read at the same time"`
-	Lead      time.Duration   `toml:"lead" help:"how long before the range to look for the requests that are executed in it"`
-	LossRatio ledger.Ratio    `toml:"loss_ratio" help:"gas of a loser over a winner's, for kinds of jobs of which nobody lost; 0 = reckon nothing for them"`
-}
-
-// Validate names every setting that cannot work.
-func (s AuditSettings) Validate() error {
-	var problems []error
-	if s.Workers < 1 || s.Workers > 64 {
-		problems = append(problems, fmt.Errorf("workers: %d is not between 1 and 64", s.Workers))
-	}
-	if s.Lead < 0 || s.Lead > 24*time.Hour {
-		problems = append(problems, fmt.Errorf("lead: %s is not between 0s and 24h", s.Lead))
-	}
-	return errors.Join(problems...)
-}
-
-// DefaultAuditConfig lacks the exchange and the signers.
-func DefaultAuditConfig() AuditConfig {
-	how := audit.DefaultConfig()
-	return AuditConfig{
-		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Venue: gmx.DefaultConfig(), Tier: tier.DefaultConfig(),
-		Own: AuditSettings{Workers: how.Workers, Lead: how.Lead},
-	}
-}
-
-// Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c AuditConfig) Validate() error { return nil }
 
 const auditUsage = "audit FROM TO | last DURATION"
 
-// Audit says who executed which jobs in a range of blocks, by what the chain shows.
-func Audit(sh *service.Shell, cfg AuditConfig, args []string) error {
-	d := auditDesk{cfg: cfg, out: escaped(os.Stdout), progress: escaped(os.Stderr), now: time.Now}
-	which, err := parseAuditRange(args[min(1, len(args)):])
+// auditChain says who executed which jobs in a range of blocks, by what the chain shows.
+func auditChain(ctx context.Context, s *session, args []string) error {
+	d := auditDesk{cfg: s.Config, out: s.out, progress: s.err, now: time.Now}
+	d.cfg.Own.JSON = d.cfg.Own.JSON || s.out.json
+	which, err := parseAuditRange(args)
 	if err == nil {
 		err = d.check()
 	}
 	if err != nil {
 		return err
 	}
-	node, err := evm.Dial(sh.Context(), cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+	node, err := s.node(ctx)
 	if err != nil {
-		return fmt.Errorf("connecting to the chain: %w", err)
+		return err
 	}
 	defer node.Close()
-	return d.run(sh.Context(), node, which)
+	return d.run(ctx, node, which)
 }
 
 // auditRange is what is asked for: blocks, or the time before the newest final block.
@@ -118,7 +71,7 @@ type auditNode interface {
 
 // auditDesk is one invocation of the command.
 type auditDesk struct {
-	cfg           AuditConfig
+	cfg           Config
 	out, progress io.Writer
 	now           func() time.Time
 }
@@ -126,7 +79,7 @@ type auditDesk struct {
 // check demands to know at least one keeper.
 func (d auditDesk) check() error {
 	if len(d.roster()) == 0 {
-		return errors.New("no keeper is known: set keeperctl.signers to this keeper's signers, or tier.peers to the others'")
+		return usagef("no keeper is known: set keeperctl.signers to this keeper's signers, or tier.peers to the others'")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type auditBench struct {
 func newAuditBench(t *testing.T) *auditBench {
 	t.Helper()
 	b := &auditBench{t: t, site: devnettest.Start(t)}
-	cfg := DefaultAuditConfig()
+	cfg := DefaultConfig()
 	cfg.Venue.EventEmitter = chain.Address(b.site.Deployment().Contracts.EventEmitter)
 	cfg.Venue.OrderHandler = chain.Address(b.site.Deployment().Contracts.OrderHandler)
 	cfg.Venue.LiquidationHandler = chain.Address(b.site.Deployment().Contracts.LiquidationHandler)
@@ -170,12 +170,15 @@ func TestAuditRefuses(t *testing.T) {
 			t.Errorf("%q: %v; want %q", line, err, want)
 		}
 	}
-	d := auditDesk{cfg: DefaultAuditConfig()}
+	d := auditDesk{cfg: DefaultConfig()}
 	if err := d.check(); err == nil || !strings.Contains(err.Error(), "keeperctl.signers") {
 		t.Errorf("without a roster: %v", err)
 	}
-	for _, own := range []AuditSettings{{}, {Workers: 65}, {Workers: 1, Lead: -time.Second}} {
-		if own.Validate() == nil {
+	for _, spoil := range []func(*Settings){
+		func(s *Settings) { s.Workers = 0 }, func(s *Settings) { s.Workers = 65 }, func(s *Settings) { s.Lead = -time.Second },
+	} {
+		own := DefaultConfig().Own
+		if spoil(&own); own.Validate() == nil {
 			t.Errorf("%+v is taken", own)
 		}
 	}

@@ -5,72 +5,33 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/service"
 )
 
-// LedgerConfig is what `keeperctl delayed` and `keeperctl wallet` are told: the keeper's database.
-type LedgerConfig struct {
-	Postgres pg.Config      `toml:"postgres"`
-	Own      LedgerSettings `toml:"keeperctl"`
-}
-
-// LedgerSettings is their part of the [keeperctl] section.
-type LedgerSettings struct {
-	Limit    int           `toml:"limit" help:"most rows to list"`
-	Patience time.Duration `toml:"patience" help:"how long to wait for a scan that was asked for"`
-}
-
-// DefaultLedgerConfig lists 50 rows and waits half a minute.
-func DefaultLedgerConfig() LedgerConfig {
-	return LedgerConfig{Postgres: pg.DefaultConfig(), Own: LedgerSettings{Limit: 50, Patience: 30 * time.Second}}
-}
-
-// Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c LedgerConfig) Validate() error { return nil }
-
-// Validate names every setting that cannot work.
-func (s LedgerSettings) Validate() error {
-	var problems []error
-	if s.Limit < 1 {
-		problems = append(problems, fmt.Errorf("limit: %d is less than 1", s.Limit))
-	}
-	if s.Patience < 100*time.Millisecond {
-		problems = append(problems, fmt.Errorf("patience: %s is less than 100ms", s.Patience))
-	}
-	return errors.Join(problems...)
-}
-
 // databaseCommand is a command of the keeper's database. Its arguments are those after its name.
-type databaseCommand func(ctx context.Context, db *pg.DB, own LedgerSettings, args []string, out io.Writer) error
+type databaseCommand func(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error
 
-// onDatabase wraps a command of the keeper's database as a tool.
-func onDatabase(do databaseCommand) func(*service.Shell, LedgerConfig, []string) error {
-	return func(sh *service.Shell, cfg LedgerConfig, args []string) error {
-		db, err := pg.Open(sh.Context(), cfg.Postgres, sh.Name)
+// onDatabase wraps a command of the keeper's database.
+func onDatabase(do databaseCommand) runner {
+	return func(ctx context.Context, s *session, args []string) error {
+		db, err := s.database(ctx)
 		if err != nil {
-			return fmt.Errorf("opening postgres: %w", err)
-		}
-		defer db.Close()
-		if err := db.CheckSchema(sh.Context()); err != nil {
 			return err
 		}
-		return do(sh.Context(), db, cfg.Own, args[min(1, len(args)):], escaped(os.Stdout))
+		defer db.Close()
+		return do(ctx, db, s.Own, args, s.out)
 	}
 }
 
 const delayedUsage = "delayed run | list [pending|done|parked] [KIND] | show ID | retry ID | cancel ID"
 
 // delayedJobs lets operators see and steer delayed jobs (DLY-8).
-func delayedJobs(ctx context.Context, db *pg.DB, own LedgerSettings, args []string, out io.Writer) error {
+func delayedJobs(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
 	verb, rest := "", args
 	if len(args) > 0 {
 		verb, rest = args[0], args[1:]
@@ -91,7 +52,7 @@ func delayedJobs(ctx context.Context, db *pg.DB, own LedgerSettings, args []stri
 }
 
 // runDelayed asks the planners for a scan and waits for the first to have finished one.
-func runDelayed(ctx context.Context, s pg.Delayed, patience time.Duration, out io.Writer) error {
+func runDelayed(ctx context.Context, s pg.Delayed, patience time.Duration, out printer) error {
 	at, err := s.Ring(ctx)
 	if err != nil {
 		return err
@@ -113,20 +74,23 @@ func runDelayed(ctx context.Context, s pg.Delayed, patience time.Duration, out i
 	}
 }
 
-func printScans(scans []pg.Scan, out io.Writer) error {
+func printScans(scans []pg.Scan, out printer) error {
 	var failed error
+	rows, text := newTable("scanner", "found", "done", "failed", "parked"), ""
 	for _, s := range scans {
-		if _, err := fmt.Fprintf(out, "%s: found %d, done %d, failed %d, of these parked %d\n", s.Scanner, s.Found, s.Done, s.Failed, s.Parked); err != nil {
-			return err
-		}
+		rows.add(s.Scanner, s.Found, s.Done, s.Failed, s.Parked)
+		text += fmt.Sprintf("%s: found %d, done %d, failed %d, of these parked %d\n", s.Scanner, s.Found, s.Done, s.Failed, s.Parked)
 		if s.Error != "" {
 			failed = errors.Join(failed, fmt.Errorf("the scan of %s failed: %s", s.Scanner, s.Error))
 		}
 	}
-	return failed
+	if out.json {
+		return errors.Join(out.table(rows), failed)
+	}
+	return errors.Join(out.either(nil, text), failed)
 }
 
-func listDelayed(ctx context.Context, s pg.Delayed, limit int, filter []string, out io.Writer) error {
+func listDelayed(ctx context.Context, s pg.Delayed, limit int, filter []string, out printer) error {
 	var status delayed.Status
 	kind := ""
 	for _, f := range filter {
@@ -141,20 +105,16 @@ func listDelayed(ctx context.Context, s pg.Delayed, limit int, filter []string, 
 	if err != nil {
 		return err
 	}
-	if len(jobs) == 0 {
-		_, err := fmt.Fprintln(out, strings.Join(append([]string{"no delayed jobs"}, filter...), " "))
-		return err
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "id\tkind\tkey\tstatus\tdue\tnext try\tfailed\tlast error") // the writer keeps what goes wrong for Flush
+	rows := newTable("id", "kind", "key", "status", "due", "next try", "failed", "last error")
+	rows.empty = strings.Join(append([]string{"no delayed jobs"}, filter...), " ")
 	for _, j := range jobs {
 		next := "-"
 		if j.Status == delayed.Pending {
 			next = moment(j.NextAt)
 		}
-		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", j.ID, j.Kind, j.Key, j.Status, moment(j.DueAt), next, j.Attempts, firstLine(j.LastError))
+		rows.add(j.ID, j.Kind, j.Key, j.Status, moment(j.DueAt), next, j.Attempts, firstLine(j.LastError))
 	}
-	return table.Flush()
+	return out.table(rows)
 }
 
 func moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }
@@ -165,7 +125,7 @@ func firstLine(text string) string {
 	return line
 }
 
-func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out io.Writer) error {
+func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out printer) error {
 	if verb == "retry" {
 		if err := refuseEarly(ctx, s, id); err != nil {
 			return err
@@ -186,12 +146,7 @@ func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out io
 	if !known {
 		return fmt.Errorf("there is no delayed job %d (keeperctl delayed list shows them)", id)
 	}
-	text, err := json.MarshalIndent(shown(j), "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s\n", text)
-	return err
+	return out.object(shown(j))
 }
 
 // refuseEarly keeps an operator from having a job done before its time: held commissions would be released, a day reported before it is over.

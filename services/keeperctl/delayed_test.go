@@ -3,6 +3,7 @@ package keeperctl
 import (
 	"context"
 	"io"
+
 	"strings"
 	"sync"
 	"testing"
@@ -22,9 +23,9 @@ import (
 func told(t *testing.T, do databaseCommand, db *pg.DB, args ...string) string {
 	t.Helper()
 	var out strings.Builder
-	own := DefaultLedgerConfig().Own
+	own := DefaultConfig().Own
 	own.Patience = 300 * time.Millisecond
-	if err := do(t.Context(), db, own, args, &out); err != nil {
+	if err := do(t.Context(), db, own, args, printer{Writer: &out}); err != nil {
 		return out.String() + "error: " + err.Error()
 	}
 	return out.String()
@@ -69,7 +70,7 @@ func TestDelayedCommands(t *testing.T) {
 		}
 	})
 	var out strings.Builder
-	if err := delayedJobs(t.Context(), db, DefaultLedgerConfig().Own, []string{"run"}, &out); err != nil {
+	if err := delayedJobs(t.Context(), db, DefaultConfig().Own, []string{"run"}, printer{Writer: &out}); err != nil {
 		t.Fatal(err)
 	}
 	wantTold(t, out.String(), "planner-1: found 1, done 0, failed 1, of these parked 1")
@@ -118,7 +119,7 @@ func TestWalletCommands(t *testing.T) {
 	wantTold(t, told(t, wallets, db, "verify"), "ann: adds up: balance 0 (entries 0, fees released 0), frozen 120 (entries 120, fees held 120)")
 	wantTold(t, told(t, wallets, db), "error: usage: keeperctl wallet list")
 	var nowhere failingWriter
-	if err := wallets(t.Context(), db, DefaultLedgerConfig().Own, []string{"list"}, nowhere); err == nil {
+	if err := wallets(t.Context(), db, DefaultConfig().Own, []string{"list"}, printer{Writer: nowhere}); err == nil {
 		t.Error("nothing was written, and nobody complained")
 	}
 }

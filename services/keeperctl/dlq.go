@@ -4,56 +4,35 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/wire"
 )
 
-// DLQConfig is what `keeperctl dlq` is told: the keeper, its Kafka, and its database, which says as of which block a job is said again.
-type DLQConfig struct {
-	Keeper   wire.Config    `toml:"keeper"`
-	Kafka    bus.Config     `toml:"kafka"`
-	Postgres pg.Config      `toml:"postgres"`
-	Own      LedgerSettings `toml:"keeperctl"`
-}
-
-// DefaultDLQConfig lists 50 letters and waits half a minute.
-func DefaultDLQConfig() DLQConfig {
-	return DLQConfig{Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Own: DefaultLedgerConfig().Own}
-}
-
-// Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c DLQConfig) Validate() error { return nil }
-
 const dlqUsage = "dlq list [SOURCE] | show OFFSET | replay OFFSET | replay SOURCE"
 
-// DLQ lets operators read the dead letter topic and have jobs done that were given up.
-func DLQ(sh *service.Shell, cfg DLQConfig, args []string) error {
-	ctx, cancel := context.WithTimeoutCause(sh.Context(), cfg.Own.Patience, fmt.Errorf("gave up after %s (keeperctl.patience)", cfg.Own.Patience))
+// dlq lets operators read the dead letter topic and have jobs done that were given up.
+func dlq(ctx context.Context, s *session, args []string) error {
+	ctx, cancel := s.within(ctx)
 	defer cancel()
-	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
+	client, err := s.kafka()
 	if err != nil {
-		return fmt.Errorf("preparing the kafka client: %w", err)
+		return err
 	}
 	defer client.Close()
-	db, err := pg.Open(ctx, cfg.Postgres, sh.Name)
+	db, err := s.anyDatabase(ctx)
 	if err != nil {
-		return fmt.Errorf("opening postgres: %w", err)
+		return err
 	}
 	defer db.Close()
-	return deadLetters{client: client, state: db, keeper: cfg.Keeper, limit: cfg.Own.Limit, out: escaped(os.Stdout)}.run(ctx, args[min(1, len(args)):])
+	return deadLetters{client: client, state: db, keeper: s.Keeper, limit: s.Own.Limit, out: s.out}.run(ctx, args)
 }
 
 // deadLetters is one invocation of the command.
@@ -64,7 +43,7 @@ type deadLetters struct {
 	}
 	keeper wire.Config
 	limit  int
-	out    io.Writer
+	out    printer
 }
 
 func (d deadLetters) run(ctx context.Context, args []string) error {
@@ -146,7 +125,7 @@ func (d deadLetters) letters(ctx context.Context, source string) (found []letter
 	topic := wire.DeadLetterTopic(d.keeper.ChainID)
 	first, end, err := d.client.Bounds(ctx, topic, onlyPartition)
 	if err != nil {
-		return nil, err
+		return nil, notAsked(err)
 	}
 	for reader := d.client.Reader(topic, onlyPartition, first); reader.Offset() < end; {
 		batch, err := reader.NextBatch(ctx, int(min(1000, end-reader.Offset())))
@@ -167,7 +146,7 @@ func (d deadLetters) letter(ctx context.Context, offset int64) (l letter, err er
 	topic := wire.DeadLetterTopic(d.keeper.ChainID)
 	first, end, err := d.client.Bounds(ctx, topic, onlyPartition)
 	if err != nil {
-		return l, err
+		return l, notAsked(err)
 	}
 	if offset < first || offset >= end {
 		return l, fmt.Errorf("there is no dead letter %d (keeperctl dlq list shows them; they are kept for 30 days)", offset)
@@ -181,20 +160,16 @@ func (d deadLetters) list(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
-		_, err := fmt.Fprintln(d.out, "no dead letters")
+	rows := newTable("offset", "at", "source", "place", "about", "error")
+	rows.empty = "no dead letters"
+	left := max(len(found)-d.limit, 0)
+	for _, l := range slices.Backward(found[left:]) {
+		rows.add(l.Offset, moment(l.Time), l.source(), l.place(), l.about(), l.why())
+	}
+	if err := d.out.table(rows); err != nil || left == 0 {
 		return err
 	}
-	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "offset\tat\tsource\tplace\tabout\terror") // the writer keeps what goes wrong for Flush
-	for i, l := range slices.Backward(found) {
-		if i < len(found)-d.limit {
-			_, _ = fmt.Fprintf(table, "…\t%d more\t\t\t\t\n", i+1)
-			break
-		}
-		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", l.Offset, moment(l.Time), l.source(), l.place(), l.about(), l.why())
-	}
-	return table.Flush()
+	return d.out.note(fmt.Sprintf("… %d more (keeperctl.limit)", left))
 }
 
 func (d deadLetters) show(ctx context.Context, text string) error {
@@ -206,12 +181,7 @@ func (d deadLetters) show(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	printed, err := json.MarshalIndent(shownLetter(l), "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(d.out, "%s\n", printed)
-	return err
+	return d.out.object(shownLetter(l))
 }
 
 func letterOffset(text string) (int64, error) {

@@ -62,7 +62,7 @@ func (o *office) told(line string) string {
 	o.t.Helper()
 	var out strings.Builder
 	d := o.deadLetters
-	d.out = &out
+	d.out = printer{Writer: &out}
 	if err := d.run(o.t.Context(), strings.Fields(line)); err != nil {
 		return out.String() + "error: " + err.Error()
 	}

@@ -4,90 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
-	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/emergency"
-	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/wire"
 )
-
-// EmergencyConfig is what `keeperctl emergency` is told: the keeper's database, its chain and venue, and what may be done.
-type EmergencyConfig struct {
-	Keeper    wire.Config       `toml:"keeper"`
-	Chain     evm.Config        `toml:"chain"`
-	Postgres  pg.Config         `toml:"postgres"`
-	Venue     gmx.Config        `toml:"venue"`
-	Notify    notify.Config     `toml:"notify"`
-	Emergency emergency.Config  `toml:"emergency"`
-	Own       EmergencySettings `toml:"keeperctl"`
-}
-
-// EmergencySettings is its part of the [keeperctl] section.
-type EmergencySettings struct {
-	DryRun   bool          `toml:"dry_run" help:"plan, rehearse and record, and do nothing"`
-	Limit    int           `toml:"limit" help:"most rows to list"`
-	Patience time.Duration `toml:"patience" help:"how long to wait for the database, the chain and the webhook"`
-	Operator string        `toml:"operator" help:"who asks, for the record; empty = the account's and the machine's name"`
-}
-
-// DefaultEmergencyConfig does nothing.
-func DefaultEmergencyConfig() EmergencyConfig {
-	return EmergencyConfig{
-		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(), Notify: notify.DefaultConfig(),
-		Emergency: emergency.DefaultConfig(), Own: EmergencySettings{DryRun: true, Limit: 50, Patience: 30 * time.Second},
-	}
-}
-
-// Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c EmergencyConfig) Validate() error { return nil }
-
-// Validate names every setting that cannot work.
-func (s EmergencySettings) Validate() error {
-	return LedgerSettings{Limit: s.Limit, Patience: s.Patience}.Validate()
-}
 
 const emergencyUsage = "emergency plan | list | run ACTION CAUSE | done RUN ACTION TX"
 
-// Emergency lets operators act when keepers fail (LIQ-15).
-func Emergency(sh *service.Shell, cfg EmergencyConfig, args []string) error {
-	ctx, cancel := context.WithTimeoutCause(sh.Context(), cfg.Own.Patience, fmt.Errorf("gave up after %s (keeperctl.patience)", cfg.Own.Patience))
+// act lets operators act when keepers fail (LIQ-15).
+func act(ctx context.Context, s *session, args []string) error {
+	ctx, cancel := s.within(ctx)
 	defer cancel()
-	db, err := pg.Open(ctx, cfg.Postgres, sh.Name)
+	db, err := s.database(ctx)
 	if err != nil {
-		return fmt.Errorf("opening postgres: %w", err)
-	}
-	defer db.Close()
-	if err := db.CheckSchema(ctx); err != nil {
 		return err
 	}
-	d := emergencyDesk{cfg: cfg, store: db.Emergencies(), out: escaped(os.Stdout), dial: func(ctx context.Context) (venueNode, func(), error) {
-		node, err := evm.Dial(ctx, cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+	defer db.Close()
+	d := emergencyDesk{cfg: s.Config, store: db.Emergencies(), out: s.out, dial: func(ctx context.Context) (venueNode, func(), error) {
+		node, err := s.node(ctx)
 		if err != nil {
-			return nil, nil, fmt.Errorf("connecting to the chain: %w", err)
+			return nil, nil, err
 		}
 		return node, node.Close, nil
 	}}
-	return d.run(ctx, args[min(1, len(args)):])
+	return d.run(ctx, args)
 }
 
 // emergencyDesk is one invocation of the command.
 type emergencyDesk struct {
-	cfg   EmergencyConfig
+	cfg   Config
 	store pg.Emergencies
-	out   io.Writer
+	out   printer
 	// dial connects to the chain, for the actions that need it.
 	dial func(ctx context.Context) (venueNode, func(), error)
 }
@@ -112,7 +66,7 @@ func (d emergencyDesk) run(ctx context.Context, args []string) error {
 	case verb == "run" && len(rest) >= 2:
 		return d.take(ctx, emergency.Action(rest[0]), strings.TrimSpace(firstLine(strings.Join(rest[1:], " "))))
 	case verb == "run" && len(rest) == 1:
-		return errors.New("say why, for whoever reads the record: keeperctl emergency run ACTION CAUSE")
+		return usagef("say why, for whoever reads the record: keeperctl emergency run ACTION CAUSE")
 	case verb == "done" && len(rest) == 3:
 		return d.done(ctx, rest[0], emergency.Action(rest[1]), rest[2])
 	}
@@ -130,17 +84,13 @@ func (d emergencyDesk) plan(ctx context.Context) error {
 		return err
 	}
 	own := d.cfg.Emergency
-	_, err = fmt.Fprintf(d.out, "bad debt within the hour: %d USD (calls for actions above %d; 0 = never)\npending liquidations here: %d\n"+
+	text := fmt.Sprintf("bad debt within the hour: %d USD (calls for actions above %d; 0 = never)\npending liquidations here: %d\n"+
 		"nobody executing: a monitor tells (docs/runbooks/monitor.md); it calls for actions after %s\n", debt, own.BadDebt, len(pending), own.IdleAfter)
-	if err != nil {
-		return err
-	}
 	called := map[emergency.Action]string{}
 	for _, c := range d.cfg.Emergency.Follow(emergency.Facts{BadDebt: debt}) {
 		called[c.Action] = c.Cause
 	}
-	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "action\tmay be done\twhere\tcalled for now") // the writer keeps what goes wrong for Flush
+	rows := newTable("action", "may be done", "where", "called for now")
 	for _, a := range emergency.Actions() {
 		may, where := "no (emergency.actions)", "here"
 		if d.cfg.Emergency.Permits(a) {
@@ -149,9 +99,12 @@ func (d emergencyDesk) plan(ctx context.Context) error {
 		if a.OnChain() {
 			where = "on chain, by " + d.account()
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", a, may, where, called[a])
+		rows.add(a, may, where, called[a])
 	}
-	return table.Flush()
+	if d.out.json {
+		return d.out.object(map[string]any{"badDebtUsd": debt, "pendingLiquidations": len(pending), "actions": rows.records()})
+	}
+	return errors.Join(d.out.either(nil, text), d.out.table(rows))
 }
 
 // account is who has the role at the venue, as far as it is known.
@@ -180,21 +133,16 @@ func (d emergencyDesk) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(entries) == 0 {
-		_, err := fmt.Fprintln(d.out, "nothing was ever done, or rehearsed")
-		return err
-	}
-	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "at\trun\taction\tstage\tdry run\tby\tbecause\toutcome\ttransaction") // the writer keeps what goes wrong for Flush
+	rows := newTable("at", "run", "action", "stage", "dry run", "by", "because", "outcome", "transaction")
+	rows.empty = "nothing was ever done, or rehearsed"
 	for _, e := range entries {
 		tx := ""
 		if !e.TxHash.IsZero() {
 			tx = e.TxHash.Hex()
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%t\t%s\t%s\t%s\t%s\n", moment(e.At), e.Run, e.Action, e.Stage, e.DryRun, e.Operator, e.Cause,
-			firstLine(e.Outcome), tx)
+		rows.add(moment(e.At), e.Run, e.Action, e.Stage, e.DryRun, e.Operator, e.Cause, firstLine(e.Outcome), tx)
 	}
-	return table.Flush()
+	return d.out.table(rows)
 }
 
 // take runs an action and hands over what others have to send.

@@ -64,7 +64,7 @@ func newAlarm(t *testing.T) *alarm {
 			a.account = account
 		}
 	}
-	a.cfg = DefaultEmergencyConfig()
+	a.cfg = DefaultConfig()
 	a.cfg.Own.Operator = "alice"
 	at := d.Deployment()
 	a.cfg.Keeper.ChainID = at.ChainID
@@ -95,7 +95,7 @@ func (a *alarm) told(line string) string {
 	a.t.Helper()
 	var out strings.Builder
 	d := a.emergencyDesk
-	d.out = &out
+	d.out = printer{Writer: &out}
 	if err := d.run(a.t.Context(), strings.Fields(line)); err != nil {
 		return out.String() + "error: " + err.Error()
 	}

@@ -45,7 +45,7 @@ func TestTextFromOutsideIsEscaped(t *testing.T) {
 	for _, line := range []string{"list", "show 0"} {
 		var out bytes.Buffer
 		d := o.deadLetters
-		d.out = escaped(&out)
+		d.out = printer{Writer: escaped(&out)}
 		if err := d.run(t.Context(), strings.Fields(line)); err != nil {
 			t.Fatal(err)
 		}

@@ -3,10 +3,11 @@ package keeperctl
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
@@ -14,7 +15,8 @@ import (
 )
 
 // foldCommand folds a recording by the very code that keeps the database: the decoder of pkg/gmx and perp.Apply.
-func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
+func foldCommand(cmd *cobra.Command) runner {
+	flags := cmd.Flags()
 	logs := flags.String("logs", "", "recording to fold: JSON lines, plain or gzip; - for standard input")
 	out := flags.String("out", "", "file to write, whole or not at all; standard output when empty")
 	emitter := flags.String("emitter", "", "address of the EventEmitter; that of the first log when empty")
@@ -23,7 +25,10 @@ func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 	check := flags.Bool("check-swaps", false, "hold the swap rule against every swap the recording says was executed: print where they differ instead of the state")
 	written := flags.String("words", "", "JSON array of words of the exchange's store that no event carries, each with its block, to take in as well")
 	tokens := flags.String("tokens", "", "what symbols in the cases mean, where the recording leaves it open: SYMBOL=ADDRESS:DECIMALS,…")
-	return func(ctx context.Context, std IO) error {
+	return func(ctx context.Context, s *session, args []string) error {
+		if err := operand(logs, args); err != nil {
+			return err
+		}
 		if *logs == "" {
 			return usagef("there is nothing to fold: name a recording, or - for standard input")
 		}
@@ -47,14 +52,14 @@ func foldCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 				return err
 			}
 		}
-		if err := f.file(ctx, *logs, std.In); err != nil {
+		if err := f.file(ctx, *logs, s.in); err != nil {
 			return err
 		}
 		text, err := f.result()
 		if err != nil {
 			return err
 		}
-		return deliver(text, *out, std.Out)
+		return deliver(text, *out, s.out)
 	}
 }
 

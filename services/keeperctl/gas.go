@@ -5,12 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
@@ -18,9 +19,13 @@ import (
 )
 
 // gasCommand prints the gas limits that the sender's own model gives to cases.
-func gasCommand(flags *flag.FlagSet) func(context.Context, IO) error {
+func gasCommand(cmd *cobra.Command) runner {
+	flags := cmd.Flags()
 	name := flags.String("cases", "", "JSON file with sets of the exchange's words on gas, and executions to give a limit: print the limits")
-	return func(_ context.Context, std IO) error {
+	return func(_ context.Context, s *session, args []string) error {
+		if err := operand(name, args); err != nil {
+			return err
+		}
 		if *name == "" {
 			return usagef("there is nothing to reckon: name a file with --cases")
 		}
@@ -34,7 +39,7 @@ func gasCommand(flags *flag.FlagSet) func(context.Context, IO) error {
 		if err := encoder.Encode(limits); err != nil {
 			return err
 		}
-		_, err = std.Out.Write(text.Bytes())
+		_, err = s.out.Write(text.Bytes())
 		return err
 	}
 }

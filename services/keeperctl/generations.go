@@ -4,59 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
-	"text/tabwriter"
-	"time"
 
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/service"
 )
-
-// GenerationsConfig is what `keeperctl generations` is told.
-type GenerationsConfig struct {
-	Postgres pg.Config           `toml:"postgres"`
-	Own      GenerationsSettings `toml:"keeperctl"`
-}
-
-// GenerationsSettings is the [keeperctl] section.
-type GenerationsSettings struct {
-	Reason   string        `toml:"reason" help:"why to switch although the generations are not equal; it is recorded"`
-	Patience time.Duration `toml:"patience" help:"how long to wait for two generations to stand at the same place"`
-}
-
-// Validate names every setting that cannot work.
-func (s GenerationsSettings) Validate() error {
-	if s.Patience < time.Second {
-		return fmt.Errorf("patience: %s is less than 1s", s.Patience)
-	}
-	return nil
-}
-
-// DefaultGenerationsConfig switches to what is equal only.
-func DefaultGenerationsConfig() GenerationsConfig {
-	return GenerationsConfig{Postgres: pg.DefaultConfig(), Own: GenerationsSettings{Patience: time.Minute}}
-}
-
-// Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c GenerationsConfig) Validate() error { return nil }
 
 const generationsUsage = "generations list | compare A B | switch N | switch back | drop N"
 
-// Generations lists, compares, switches and drops generations of the state (PIPE-8).
-func Generations(sh *service.Shell, cfg GenerationsConfig, args []string) error {
-	db, err := pg.Open(sh.Context(), cfg.Postgres, sh.Name)
+// stateGenerations lists, compares, switches and drops generations of the state (PIPE-8).
+func stateGenerations(ctx context.Context, s *session, args []string) error {
+	db, err := s.anyDatabase(ctx)
 	if err != nil {
-		return fmt.Errorf("opening postgres: %w", err)
+		return err
 	}
 	defer db.Close()
-	return generations(sh.Context(), db, cfg.Own, args[min(1, len(args)):], escaped(os.Stdout))
+	return generations(ctx, db, s.Own, args, s.out)
 }
 
-func generations(ctx context.Context, db *pg.DB, own GenerationsSettings, args []string, out io.Writer) error {
+func generations(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
 	verb, numbers := "", args
 	if len(args) > 0 {
 		verb, numbers = args[0], args[1:]
@@ -86,13 +53,12 @@ func generationNumber(text string) (int, error) {
 	return number, nil
 }
 
-func listGenerations(ctx context.Context, db *pg.DB, out io.Writer) error {
+func listGenerations(ctx context.Context, db *pg.DB, out printer) error {
 	all, err := db.Generations(ctx)
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "generation\trole\tlayout\tblock\trecords\thalted")
+	rows := newTable("generation", "role", "layout", "block", "records", "halted")
 	for _, g := range all {
 		block, records, halted := "?", "?", ""
 		if g.Fits() {
@@ -106,9 +72,9 @@ func listGenerations(ctx context.Context, db *pg.DB, out io.Writer) error {
 			}
 			block, records, halted = strconv.FormatUint(at.Watermark.Number, 10), strconv.FormatInt(read, 10), at.Halted
 		}
-		_, _ = fmt.Fprintf(table, "%d\t%s\t%d\t%s\t%s\t%s\n", g.Number, role(g), g.Layout, block, records, halted)
+		rows.add(g.Number, role(g), g.Layout, block, records, halted)
 	}
-	return table.Flush()
+	return out.table(rows)
 }
 
 // role is what a generation is there for.
@@ -125,7 +91,7 @@ func role(g pg.Generation) string {
 }
 
 // dropGeneration gives a generation up for good.
-func dropGeneration(ctx context.Context, db *pg.DB, number int, out io.Writer) error {
+func dropGeneration(ctx context.Context, db *pg.DB, number int, out printer) error {
 	if err := db.DropGeneration(ctx, number); err != nil {
 		return err
 	}
@@ -145,7 +111,7 @@ func mustExist(ctx context.Context, db *pg.DB, number int) error {
 	return fmt.Errorf("generation %d does not exist (keeperctl generations list shows those that do)", number)
 }
 
-func compareGenerations(ctx context.Context, db *pg.DB, own GenerationsSettings, numbers []string, out io.Writer) error {
+func compareGenerations(ctx context.Context, db *pg.DB, own Settings, numbers []string, out printer) error {
 	a, err := generationNumber(numbers[0])
 	if err != nil {
 		return err
@@ -163,13 +129,18 @@ func compareGenerations(ctx context.Context, db *pg.DB, own GenerationsSettings,
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "at block %d %s\n", c.A.Watermark.Number, c.A.Watermark.Hash)
+	rows, text := newTable("table", "equal", "first", "second"), fmt.Sprintf("at block %d %s\n", c.A.Watermark.Number, c.A.Watermark.Hash)
 	for _, table := range perp.Tables() {
 		word := "equal"
 		if c.SumsA[table] != c.SumsB[table] {
 			word = "DIFFERENT"
 		}
-		_, _ = fmt.Fprintf(out, "%-14s %-9s %s %s\n", table, word, c.SumsA[table][:16], c.SumsB[table][:16])
+		rows.add(table, c.SumsA[table] == c.SumsB[table], c.SumsA[table], c.SumsB[table])
+		text += fmt.Sprintf("%-14s %-9s %s %s\n", table, word, c.SumsA[table][:16], c.SumsB[table][:16])
+	}
+	at := map[string]any{"block": c.A.Watermark.Number, "hash": c.A.Watermark.Hash, "tables": rows.records()}
+	if err := out.either(at, text); err != nil {
+		return err
 	}
 	if !c.Equal() {
 		return fmt.Errorf("generations %d and %d differ in %v", a, b, c.Differing())
@@ -177,7 +148,7 @@ func compareGenerations(ctx context.Context, db *pg.DB, own GenerationsSettings,
 	return nil
 }
 
-func switchGeneration(ctx context.Context, db *pg.DB, own GenerationsSettings, to string, out io.Writer) error {
+func switchGeneration(ctx context.Context, db *pg.DB, own Settings, to string, out printer) error {
 	number, err := generationToServe(ctx, db, to)
 	if err != nil {
 		return err

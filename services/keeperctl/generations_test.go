@@ -2,17 +2,16 @@ package keeperctl
 
 import (
 	"context"
-	"io"
+	"strings"
 	"testing"
 
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/service/config"
 )
 
 // onGenerations is the command as the tests of the database's commands call them.
-func onGenerations(ctx context.Context, db *pg.DB, _ LedgerSettings, args []string, out io.Writer) error {
-	return generations(ctx, db, DefaultGenerationsConfig().Own, args, out)
+func onGenerations(ctx context.Context, db *pg.DB, _ Settings, args []string, out printer) error {
+	return generations(ctx, db, DefaultConfig().Own, args, out)
 }
 
 // A generation that is not there is named, whatever is to be done with it, and what was done is said.
@@ -35,21 +34,32 @@ func TestGenerationsThatAreNotThere(t *testing.T) {
 	wantTold(t, told(t, onGenerations, db), "error: usage: keeperctl generations list")
 }
 
-// One file serves every command: what one of them can be told, the others pass over.
+// One file and one environment serve every command: each takes what it needs, and passes over what is for others.
 func TestEveryCommandPassesOverTheOthersSettings(t *testing.T) {
 	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNERS", "0xBcd4042DE499D14e55001CcbB24a551F3b954096") // audit's
 	t.Setenv("PERPKEEPER_KEEPERCTL_REPLICATION", "3")                                      // prepare's
 	t.Setenv("PERPKEEPER_KEEPERCTL_DRY_RUN", "true")                                       // emergency's
-	t.Setenv("PERPKEEPER_POSTGRES_URL", "postgres://keeper:x@127.0.0.1:5432/keeper")
-	cfg := DefaultLedgerConfig()
-	set, err := config.New("keeperctl", &cfg)
-	if err != nil {
-		t.Fatal(err)
+	t.Setenv("PERPKEEPER_POSTGRES_URL", "postgres://keeper:hidden@127.0.0.1:5432/keeper")
+	t.Setenv("PERPKEEPER_CHAIN_URLS", "http://127.0.0.1:8545")
+	t.Setenv("PERPKEEPER_VENUE_EVENT_EMITTER", "0xBcd4042DE499D14e55001CcbB24a551F3b954096")
+	t.Setenv("PERPKEEPER_SCANNER_START_BLOCK", "1")
+	lines := map[string]string{"health " + kafkaPart: "[kafka]", "health " + postgresPart: "[postgres]"}
+	for _, c := range commands() {
+		if len(c.needs) > 0 {
+			lines[c.name()] = "[" + strings.Split(c.needs[0], ".")[0] + "]"
+		}
 	}
-	if err := set.Tolerate(settings()...); err != nil {
-		t.Fatal(err)
+	for line, section := range lines {
+		out, complaint, code := run(t, nil, append(strings.Fields(line), "--print-config")...)
+		if code != 0 || !strings.Contains(out, section) || strings.Contains(out, "hidden") {
+			t.Errorf("%s: exit code %d, %s%s", line, code, out, complaint)
+		}
 	}
-	if _, err := set.Load(nil); err != nil {
-		t.Error(err)
+	if out, _, _ := run(t, nil, "wallet", "--print-config"); strings.Contains(out, "[chain]") || strings.Contains(out, "signers") {
+		t.Errorf("wallet takes what it does not need:\n%s", out)
+	}
+	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNRS", "x")
+	if _, complaint, code := run(t, nil, "wallet", "list"); code != ExitNotAsked || !strings.Contains(complaint, "PERPKEEPER_KEEPERCTL_SIGNRS: unknown variable") {
+		t.Errorf("a mistyped variable: exit code %d, %q", code, complaint)
 	}
 }

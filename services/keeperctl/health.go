@@ -2,18 +2,19 @@ package keeperctl
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // healthCommand asks a process for its readiness: the health check of an image that holds no other program.
-func healthCommand(flags *flag.FlagSet) func(context.Context, IO) error {
-	url := flags.String("url", "http://127.0.0.1:8080/readyz", "readiness page of the process")
-	return func(ctx context.Context, std IO) error { return health(ctx, *url, std.Out) }
+func healthCommand(cmd *cobra.Command) runner {
+	url := cmd.Flags().String("url", "http://127.0.0.1:8080/readyz", "readiness page of the process")
+	return func(ctx context.Context, s *session, _ []string) error { return health(ctx, *url, s.out) }
 }
 
 func health(ctx context.Context, url string, out io.Writer) error {

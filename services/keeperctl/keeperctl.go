@@ -1,21 +1,32 @@
-// Package keeperctl is the operator's command line: one binary with sub-commands, each in a file of its own.
+// Package keeperctl is the operator's command line: one binary, its commands and what they need in one table (commands), each in a file of its own.
 //
-// Results go to standard output, complaints to standard error as one line that says what is wrong, where, and what to do. The exit code
-// is 0 for success, 1 for what failed on the way, 2 for a command line that makes no sense.
+// Results go to standard output, as tables or, with --output json, as JSON; complaints go to standard error as one line that says what is wrong, where, and
+// what to do. What others have written is printed so that no terminal obeys it. The exit code is one of ExitFine, ExitFindings and ExitNotAsked.
 package keeperctl
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
 	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/service/config"
 )
+
+// The exit codes.
+const (
+	ExitFine     = 0 // the answer is good, or what was asked for is done
+	ExitFindings = 1 // the answer is not good, or what was asked for was refused or failed
+	ExitNotAsked = 2 // the command line or the configuration makes no sense, or nobody could be asked; nothing was done
+)
+
+const program = "keeperctl"
 
 // IO is what a command reads and writes.
 type IO struct {
@@ -23,77 +34,26 @@ type IO struct {
 	Out, Err io.Writer
 }
 
-// command is one sub-command. Setup declares its flags and returns what runs once they are parsed. A command that works on a keeper is configured
-// as the keeper's processes are (file, environment, flags) and has main instead, which reads the process's own command line and exits.
+// runner does what a command is for. args are those after the command's name.
+type runner func(ctx context.Context, s *session, args []string) error
+
+// command is one entry of the table.
 type command struct {
-	name    string
-	summary string
-	setup   func(*flag.FlagSet) func(context.Context, IO) error
-	main    func()
-	parts   []string // if any, main is meant only where the first argument is one of them
-	operand string   // what the one argument that is no flag means, before or after the flags; none is taken when empty
+	use     string // its name and the arguments after it; a name alone takes none
+	short   string // what it does, without a full stop
+	group   string
+	needs   []string        // sections and keys of the configuration; without any it is not read, and a verb has its command's
+	preset  func(*Settings) // what it has for defaults where they differ from DefaultConfig's
+	run     runner          // a verb without one is given to its command's, with its name before the arguments
+	setup   func(*cobra.Command) runner
+	data    bool // it prints data: --output
+	verbs   []command
+	private bool // for the house, not listed
 }
 
-var commands = []command{
-	{name: "fold", summary: "fold a recording of event logs and print the state it leaves, or the verdicts on cases", setup: foldCommand, operand: "logs"},
-	{name: "gas", summary: "print the gas limits of executions under given words of the exchange", setup: gasCommand, operand: "cases"},
-	{name: "events", summary: "list the contract events that are handled and those known and ignored", setup: eventsCommand},
-	{name: "prepare", summary: "create missing topics and bring the database's schema up to date", main: func() {
-		tool("prepare", DefaultPrepareConfig(), Prepare)
-	}},
-	{name: "rebuild", summary: "fill a new generation of the state from the log topic, beside the live one, and compare", main: func() {
-		tool("rebuild", DefaultRebuildConfig(), Rebuild)
-	}},
-	{name: "generations", summary: "list, compare, switch or drop generations of the state", main: func() {
-		tool(generationsUsage, DefaultGenerationsConfig(), Generations)
-	}},
-	{name: "why-not", summary: "say why a position, order or request is not executed now", main: func() {
-		tool("why-not KEY", DefaultWhyNotConfig(), WhyNot)
-	}},
-	{name: "audit", summary: "say who executed which jobs, by the chain alone: ages, duplicates, gas won and lost, what sharing saved", main: func() {
-		tool(auditUsage, DefaultAuditConfig(), Audit)
-	}},
-	{name: "delayed", summary: "run, list, show, retry or cancel delayed jobs", main: func() {
-		tool(delayedUsage, DefaultLedgerConfig(), onDatabase(delayedJobs))
-	}},
-	{name: "wallet", summary: "list and verify what agents have earned", main: func() {
-		tool(walletUsage, DefaultLedgerConfig(), onDatabase(wallets))
-	}},
-	{name: "signer", summary: "list, pause, resume or resync signers, call a transaction off; hold balances and nonces against the chain", main: func() {
-		tool(signerUsage, DefaultSignerConfig(), Signer)
-	}},
-	{name: "emergency", summary: "plan, rehearse and record what is done when keepers fail; hand over calls of the venue", main: func() {
-		tool(emergencyUsage, DefaultEmergencyConfig(), Emergency)
-	}},
-	{name: "dlq", summary: "list and show dead letters; have jobs that were given up said again", main: func() {
-		tool(dlqUsage, DefaultDLQConfig(), DLQ)
-	}},
-	{name: "simulate", summary: "play keepers through a scenario in simulated time, and say whether it comes out as expected", setup: simulateCommand, operand: "scenario"},
-	{name: "keystore", summary: "make an encrypted keystore and its password for a signer, of a new key or a given one", setup: keystoreCommand, operand: "folder"},
-	{name: "topics", summary: "print the catalogue of topics as a markdown table", setup: topicsCommand},
-	{name: "addresses", summary: "find the exchange's contracts, from one of them or from a deployments file, as lines of an env file", main: func() {
-		tool(addressesUsage, DefaultAddressesConfig(), Addresses)
-	}},
-	{name: "health", summary: "ask a process whether it is ready; ask Kafka or Postgres (health kafka, health postgres)", setup: healthCommand,
-		parts: []string{kafkaPart, postgresPart}, main: func() { healthMain(os.Args[2]) }},
-}
-
-// tool is the main function of a command that works on a keeper.
-func tool[C service.Config](usage string, defaults C, run func(*service.Shell, C, []string) error) {
-	service.Tool("keeperctl", usage, defaults, func(sh *service.Shell, cfg C, args []string) error {
-		if err := run(sh, cfg, args); err != nil {
-			return legibleError{err}
-		}
-		return nil
-	}, service.Siblings(settings()...))
-}
-
-// settings are what the commands of a keeper can be told, for those that read the same file and cannot be told it.
-func settings() []any {
-	return []any{
-		new(PrepareConfig), new(RebuildConfig), new(GenerationsConfig), new(WhyNotConfig), new(AuditConfig), new(LedgerConfig), new(SignerConfig),
-		new(EmergencyConfig), new(DLQConfig), new(AddressesConfig), new(KafkaHealthConfig), new(PostgresHealthConfig),
-	}
+func (c command) name() string {
+	name, _, _ := strings.Cut(c.use, " ")
+	return name
 }
 
 // usagef is a command line that makes no sense.
@@ -101,81 +61,186 @@ func usagef(format string, args ...any) error {
 	return service.UsageError{Err: fmt.Errorf(format, args...)}
 }
 
+// configError is a configuration that cannot be worked with, one problem a line.
+type configError struct{ error }
+
 // Run executes one command line, without the program's name, and returns the exit code.
 func Run(ctx context.Context, args []string, std IO) int {
-	std.Out, std.Err = escaped(std.Out), escaped(std.Err)
-	err := dispatch(ctx, args, std)
+	r := newRoot(std)
+	r.SetArgs(args)
+	err := r.ExecuteContext(ctx)
 	if err == nil {
-		return 0
+		return ExitFine
 	}
-	_, _ = fmt.Fprintf(std.Err, "keeperctl: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-	if errors.As(err, new(service.UsageError)) {
-		return 2
+	lines := []string{service.OneLine(strings.TrimSpace(err.Error()))}
+	_, misconfigured := errors.AsType[configError](err)
+	if misconfigured {
+		lines = strings.Split(err.Error(), "\n")
 	}
-	return 1
+	for _, line := range lines {
+		_, _ = fmt.Fprintf(r.ErrOrStderr(), "%s: %s\n", program, inLine(line))
+	}
+	_, usage := errors.AsType[service.UsageError](err)
+	if _, notAsked := errors.AsType[notAskedError](err); usage || notAsked || misconfigured {
+		return ExitNotAsked
+	}
+	return ExitFindings
 }
 
-func dispatch(ctx context.Context, args []string, std IO) error {
-	if len(args) == 0 {
-		return usagef("no command given; try keeperctl help")
+// newRoot makes the tree of commands.
+func newRoot(std IO) *cobra.Command {
+	root := &cobra.Command{
+		Use: program, Short: "the operator's command line of a keeper", SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
+		Version: service.ReadBuild(program).String(), SuggestionsMinimumDistance: 2,
 	}
-	switch args[0] {
-	case "help", "-h", "--help":
-		_, err := io.WriteString(std.Out, overview())
-		return err
-	}
-	if args[0] == "version" || args[0] == "--version" {
-		_, err := fmt.Fprintln(std.Out, service.ReadBuild("keeperctl"))
-		return err
-	}
-	for _, c := range commands {
-		if c.name == args[0] && c.main != nil && (len(c.parts) == 0 || len(args) > 1 && slices.Contains(c.parts, args[1])) {
-			c.main()
+	root.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef("no command given; try keeperctl help")
 		}
-		if c.name == args[0] {
-			return c.run(ctx, args[1:], std)
+		hint := "try keeperctl help"
+		if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "did you mean " + strings.Join(near, " or ") + "?"
 		}
+		return usagef("unknown command %q; %s", args[0], hint)
 	}
-	return usagef("unknown command %q; try keeperctl help", args[0])
+	root.SetIn(std.In)
+	root.SetOut(escaped(std.Out))
+	root.SetErr(escaped(std.Err))
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(cmd.OutOrStdout(), helpOf(cmd)) })
+	root.SetHelpCommand(helpCommand(root))
+	root.SetFlagErrorFunc(flagProblem)
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+	}
+	root.SetCompletionCommandGroupID(groupHouse)
+	root.SetHelpCommandGroupID(groupHouse)
+	for _, c := range commands() {
+		root.AddCommand(c.build(std, nil))
+	}
+	return root
 }
 
-func (c command) run(ctx context.Context, args []string, std IO) error {
-	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	run := c.setup(flags)
-	switch err := c.parse(flags, args); {
-	case errors.Is(err, flag.ErrHelp):
-		_, _ = fmt.Fprintf(std.Out, "keeperctl %s: %s\n", c.name, c.summary)
-		flags.SetOutput(std.Out)
-		flags.PrintDefaults()
-		return nil
-	case err != nil:
-		return usagef("%s: %w; try keeperctl %s -h", c.name, err, c.name)
-	case flags.NArg() > 0:
-		return usagef("%s: unexpected argument %q; try keeperctl %s -h", c.name, flags.Arg(0), c.name)
+// loader reads the configuration of a command, and of its verbs.
+type loader struct {
+	cfg   Config
+	set   *config.Set
+	paths []string
+	print bool
+}
+
+// loader declares a command's part of the configuration as flags of it and its verbs.
+func (c command) loader(cmd *cobra.Command) *loader {
+	l := &loader{cfg: DefaultConfig()}
+	if c.preset != nil {
+		c.preset(&l.cfg.Own)
 	}
-	if err := run(ctx, std); err != nil {
-		return fmt.Errorf("%s: %w", c.name, err)
+	var err error
+	if l.set, err = config.New(program, &l.cfg); err != nil {
+		panic(err) // a mistake in Config, which every test would meet
+	}
+	l.set.Restrict(append([]string{"log"}, c.needs...)...)
+	flags := cmd.PersistentFlags()
+	flags.StringArrayVar(&l.paths, "config", nil, "read settings from a TOML file; several may be named, each wins over those before it")
+	flags.BoolVar(&l.print, "print-config", false, "print the configuration in force as TOML, secrets masked, and exit")
+	l.set.Declare(flags)
+	return l
+}
+
+// build makes a command and its verbs. parent is the loader of the command above.
+func (c command) build(std IO, parent *loader) *cobra.Command {
+	cmd := &cobra.Command{Use: c.use, Short: c.short, GroupID: c.group, Hidden: c.private, Args: cobra.ArbitraryArgs, DisableFlagsInUseLine: true}
+	l := parent
+	if len(c.needs) > 0 {
+		l = c.loader(cmd)
+	}
+	run := c.run
+	if c.setup != nil {
+		run = c.setup(cmd)
+	}
+	output := "table"
+	if c.data {
+		cmd.Flags().StringVarP(&output, "output", "o", output, "table, or json for programs")
+		_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s := &session{in: cmd.InOrStdin(), out: printer{cmd.OutOrStdout(), output == "json"}, err: cmd.ErrOrStderr(), terminal: terminal(std.Out)}
+		if err := c.check(output, args, l != nil && l.print); err != nil {
+			return err
+		}
+		done, err := s.load(l)
+		if done || err != nil {
+			return err
+		}
+		err = run(cmd.Context(), s, args)
+		if err != nil && c.setup != nil {
+			err = fmt.Errorf("%s: %w", c.name(), err)
+		}
+		return err
+	}
+	for _, v := range c.verbs {
+		if v.run == nil && v.setup == nil {
+			v.run = func(ctx context.Context, s *session, args []string) error {
+				return c.run(ctx, s, append([]string{v.name()}, args...))
+			}
+		}
+		cmd.AddCommand(v.build(std, l))
+	}
+	return cmd
+}
+
+// check refuses a command line that no configuration can make sensible. A verb that there is has its own entry, and does not come here.
+func (c command) check(output string, args []string, justPrint bool) error {
+	switch {
+	case output != "table" && output != "json":
+		return usagef("--output: %q is neither table nor json", output)
+	case len(c.verbs) > 0 && c.run != nil && !justPrint:
+		var uses []string
+		for _, v := range c.verbs {
+			uses = append(uses, v.use)
+		}
+		return usagef("usage: %s %s %s", program, c.name(), strings.Join(uses, " | "))
+	case len(args) > 0 && c.use == c.name() && (len(c.verbs) == 0 || c.run == nil):
+		return usagef("unexpected argument %q; usage: %s %s", args[0], program, c.use)
 	}
 	return nil
 }
 
-// parse reads flags and the operand, which is another way to write the flag it is named for.
-func (c command) parse(flags *flag.FlagSet, args []string) error {
-	err := flags.Parse(args)
-	if err != nil || c.operand == "" || flags.NArg() == 0 || flags.Lookup(c.operand).Value.String() != "" {
-		return err
+// load reads the configuration, where the command has any. It tells whether that was all that was asked for.
+func (s *session) load(l *loader) (done bool, err error) {
+	if l == nil {
+		return false, nil
 	}
-	operand, rest := flags.Arg(0), flags.Args()[1:]
-	return errors.Join(flags.Set(c.operand, operand), flags.Parse(rest))
+	if err := l.set.Read(l.paths); err != nil {
+		return false, configError{err}
+	}
+	s.Config, s.log = l.cfg, service.NewLog(program, l.cfg.Log, s.err)
+	if l.print {
+		return true, l.set.WriteTOML(s.out)
+	}
+	return false, nil
 }
 
-func overview() string {
-	var b strings.Builder
-	b.WriteString("usage: keeperctl <command> [flags]\n\n")
-	for _, c := range commands {
-		fmt.Fprintf(&b, "  %-11s %s\n", c.name, c.summary)
+// flagProblem is a command line that cannot be parsed, without the values in it.
+func flagProblem(cmd *cobra.Command, err error) error {
+	return usagef("%w; try %s -h", config.FlagProblem(cmd.Flags(), err), cmd.CommandPath())
+}
+
+// terminal is where lines can be written over: standard output that a person looks at, or nil.
+func terminal(out io.Writer) io.Writer {
+	if f, is := out.(*os.File); is && isatty.IsTerminal(f.Fd()) {
+		return f
 	}
-	b.WriteString("\nkeeperctl <command> -h explains its flags; keeperctl version says which build this is.\n")
-	return b.String()
+	return nil
+}
+
+// operand reads the one argument of a command that takes one: another way to write the flag it is named for.
+func operand(flag *string, args []string) error {
+	if len(args) > 0 && *flag == "" {
+		*flag, args = args[0], args[1:]
+	}
+	if len(args) > 0 {
+		return usagef("unexpected argument %q", args[0])
+	}
+	return nil
 }

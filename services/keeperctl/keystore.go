@@ -4,28 +4,35 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/signer"
 )
 
 // keystoreCommand makes the files that a sender signs with. It speaks to nobody.
-func keystoreCommand(flags *flag.FlagSet) func(context.Context, IO) error {
+func keystoreCommand(cmd *cobra.Command) runner {
+	flags := cmd.Flags()
 	folder := flags.String("folder", "", "folder that the keystore and its password are written to, readable by group and owner")
 	given := flags.Bool("import", false, "take the private key from standard input, one line of hex, in place of making a new one")
-	return func(_ context.Context, std IO) error { return createKeystore(*folder, *given, std) }
+	return func(_ context.Context, s *session, args []string) error {
+		if err := operand(folder, args); err != nil {
+			return err
+		}
+		return createKeystore(*folder, *given, s)
+	}
 }
 
-func createKeystore(folder string, given bool, std IO) error {
+func createKeystore(folder string, given bool, s *session) error {
 	if folder == "" {
 		return usagef("no folder named; usage: keeperctl keystore FOLDER [--import]")
 	}
 	raw := ""
 	if given {
-		line, err := bufio.NewReader(io.LimitReader(std.In, 1<<10)).ReadString('\n')
+		line, err := bufio.NewReader(io.LimitReader(s.in, 1<<10)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("reading the key from standard input: %w", err)
 		}
@@ -37,6 +44,6 @@ func createKeystore(folder string, given bool, std IO) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(std.Out, address.Hex())
+	_, err = fmt.Fprintln(s.out, address.Hex())
 	return err
 }

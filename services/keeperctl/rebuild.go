@@ -5,66 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"github.com/mattn/go-isatty"
-
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/wire"
 )
 
-// RebuildConfig is what `keeperctl rebuild` is told: the keeper, its Kafka and its database.
-type RebuildConfig struct {
-	Keeper   wire.Config     `toml:"keeper"`
-	Kafka    bus.Config      `toml:"kafka"`
-	Postgres pg.Config       `toml:"postgres"`
-	Own      RebuildSettings `toml:"keeperctl"`
-}
-
-// RebuildSettings is the [keeperctl] section.
-type RebuildSettings struct {
-	Patience time.Duration `toml:"patience" help:"how long to wait when nothing goes on, before giving up"`
-}
-
-// Validate names every setting that cannot work.
-func (s RebuildSettings) Validate() error {
-	if s.Patience < time.Second {
-		return fmt.Errorf("patience: %s is less than 1s", s.Patience)
-	}
-	return nil
-}
-
-// DefaultRebuildConfig waits one minute.
-func DefaultRebuildConfig() RebuildConfig {
-	return RebuildConfig{
-		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Own: RebuildSettings{Patience: time.Minute},
-	}
-}
-
-// Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c RebuildConfig) Validate() error { return nil }
-
-// Rebuild fills a new generation from the beginning of the log topic and compares it with the active one (PIPE-8).
-func Rebuild(sh *service.Shell, cfg RebuildConfig, args []string) error {
-	if len(args) > 1 {
-		return usagef("unexpected argument %q; usage: keeperctl rebuild", args[1])
-	}
-	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
+// rebuild fills a new generation from the beginning of the log topic and compares it with the active one (PIPE-8).
+func rebuild(ctx context.Context, s *session, _ []string) error {
+	client, err := s.kafka()
 	if err != nil {
-		return fmt.Errorf("preparing the kafka client: %w", err)
+		return err
 	}
 	defer client.Close()
-	db, err := pg.Open(sh.Context(), cfg.Postgres, sh.Name)
+	db, err := pg.Open(ctx, s.Postgres, program)
 	if err != nil {
-		return fmt.Errorf("opening postgres: %w", err)
+		return notAsked(fmt.Errorf("opening postgres: %w", err))
 	}
 	defer db.Close()
-	terminal := isatty.IsTerminal(os.Stdout.Fd())
-	return Rebuilder{DB: db, Topic: client, Keeper: cfg.Keeper, Patience: cfg.Own.Patience, Show: progressTo(os.Stdout, terminal)}.Run(sh.Context(), escaped(os.Stdout))
+	show := progressTo(s.out, false)
+	if s.terminal != nil && !s.out.json {
+		show = progressTo(s.terminal, true)
+	}
+	return Rebuilder{DB: db, Topic: client, Keeper: s.Keeper, Patience: s.Own.Patience, Show: show}.Run(ctx, s.out)
 }
 
 // Rebuilder watches over the filling of a generation. Statevm does the work, all of its instances together; killed and started again, a rebuilder goes

@@ -3,77 +3,36 @@ package keeperctl
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/wire"
 )
-
-// SignerConfig is what `keeperctl signer` is told: the keeper's database and its chain.
-type SignerConfig struct {
-	Keeper   wire.Config    `toml:"keeper"`
-	Chain    evm.Config     `toml:"chain"`
-	Postgres pg.Config      `toml:"postgres"`
-	Own      SignerSettings `toml:"keeperctl"`
-}
-
-// SignerSettings is its part of the [keeperctl] section.
-type SignerSettings struct {
-	Yes      bool          `toml:"yes" help:"do what was only shown otherwise"`
-	Limit    int           `toml:"limit" help:"most rows to list"`
-	Patience time.Duration `toml:"patience" help:"how long to wait for the database and the chain"`
-	Operator string        `toml:"operator" help:"who asks, for the record; empty = the account's and the machine's name"`
-}
-
-// DefaultSignerConfig looks at up to 1000 numbers of a signer and waits half a minute.
-func DefaultSignerConfig() SignerConfig {
-	return SignerConfig{
-		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Postgres: pg.DefaultConfig(),
-		Own: SignerSettings{Limit: 1000, Patience: 30 * time.Second},
-	}
-}
-
-// Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c SignerConfig) Validate() error { return nil }
-
-// Validate names every setting that cannot work.
-func (s SignerSettings) Validate() error {
-	return LedgerSettings{Limit: s.Limit, Patience: s.Patience}.Validate()
-}
 
 const signerUsage = "signer list | pause SIGNER REASON | resume SIGNER | balance [SIGNER] | nonces [SIGNER] | gaps [SIGNER] | resync SIGNER" +
 	" | cancel SIGNER NONCE [REASON]"
 
-// Signer lets operators see and steer signers.
-func Signer(sh *service.Shell, cfg SignerConfig, args []string) error {
-	ctx, cancel := context.WithTimeoutCause(sh.Context(), cfg.Own.Patience, fmt.Errorf("gave up after %s (keeperctl.patience)", cfg.Own.Patience))
+// signers lets operators see and steer signers.
+func signers(ctx context.Context, s *session, args []string) error {
+	ctx, cancel := s.within(ctx)
 	defer cancel()
-	db, err := pg.Open(ctx, cfg.Postgres, sh.Name)
+	db, err := s.database(ctx)
 	if err != nil {
-		return fmt.Errorf("opening postgres: %w", err)
-	}
-	defer db.Close()
-	if err := db.CheckSchema(ctx); err != nil {
 		return err
 	}
-	d := signerDesk{db: db, own: cfg.Own, out: escaped(os.Stdout), dial: func(ctx context.Context) (accounts, func(), error) {
-		node, err := evm.Dial(ctx, cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+	defer db.Close()
+	d := signerDesk{db: db, own: s.Own, out: s.out, dial: func(ctx context.Context) (accounts, func(), error) {
+		node, err := s.node(ctx)
 		if err != nil {
-			return nil, nil, fmt.Errorf("connecting to the chain: %w", err)
+			return nil, nil, err
 		}
 		return node, node.Close, nil
 	}}
-	return d.run(ctx, args[min(1, len(args)):])
+	return d.run(ctx, args)
 }
 
 // accounts is what the commands ask of the chain.
@@ -85,8 +44,8 @@ type accounts interface {
 // signerDesk is one invocation of the command.
 type signerDesk struct {
 	db  *pg.DB
-	own SignerSettings
-	out io.Writer
+	own Settings
+	out printer
 	// dial connects to the chain, for the commands that need it.
 	dial func(ctx context.Context) (accounts, func(), error)
 }
@@ -102,7 +61,7 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 	case verb == "pause" && len(rest) >= 2:
 		return d.pause(ctx, rest[0], strings.Join(rest[1:], " "))
 	case verb == "pause" && len(rest) == 1:
-		return errors.New("say why, for whoever finds it paused: keeperctl signer pause SIGNER REASON")
+		return usagef("say why, for whoever finds it paused: keeperctl signer pause SIGNER REASON")
 	case verb == "resume" && len(rest) == 1:
 		return d.resume(ctx, rest[0])
 	case verb == "cancel" && len(rest) >= 2:
@@ -163,8 +122,7 @@ func (d signerDesk) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "signer\tstate\tlease\ttoken\tnext nonce\tqueued\tin flight\tpaused because") // the writer keeps what goes wrong for Flush
+	rows := newTable("signer", "state", "lease", "token", "next nonce", "queued", "in flight", "paused because")
 	for _, s := range all {
 		state := "works"
 		switch {
@@ -173,9 +131,9 @@ func (d signerDesk) list(ctx context.Context) error {
 		case s.LeaseLeft == 0:
 			state = "UNATTENDED"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Signer, state, leaseOf(s), s.Token, s.NextNonce, s.Queued, s.InFlight, firstLine(s.Paused))
+		rows.add(s.Signer, state, leaseOf(s), s.Token, s.NextNonce, s.Queued, s.InFlight, firstLine(s.Paused))
 	}
-	if err := table.Flush(); err != nil {
+	if err := d.out.table(rows); err != nil {
 		return err
 	}
 	return d.advise(all)
@@ -198,7 +156,7 @@ func (d signerDesk) advise(all []pg.SignerStanding) error {
 		lines = append(lines, "nobody has the lease of a signer: is a sender with its key running, and ready? (docs/runbooks/not-ready.md)")
 	}
 	for _, line := range lines {
-		if _, err := fmt.Fprintln(d.out, line); err != nil {
+		if err := d.out.note(line); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"perpkeeper/pkg/chain"
@@ -18,20 +17,19 @@ import (
 
 // balances shows what signers can pay for gas with.
 func (d signerDesk) balances(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
-	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "signer\tbalance\twei") // the writer keeps what goes wrong for Flush
+	rows := newTable("signer", "balance", "wei")
 	var poor []string
 	for _, s := range chosen {
 		wei, err := node.Balance(ctx, s.Signer)
 		if err != nil {
-			return errors.Join(table.Flush(), err)
+			return errors.Join(d.out.table(rows), err)
 		}
 		if wei.IsZero() {
 			poor = append(poor, s.Signer.Hex())
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", s.Signer, coins(wei), wei)
+		rows.add(s.Signer, coins(wei), wei)
 	}
-	if err := table.Flush(); err != nil {
+	if err := d.out.table(rows); err != nil {
 		return err
 	}
 	if len(poor) > 0 {
@@ -80,8 +78,7 @@ func (d signerDesk) nonces(ctx context.Context, node accounts, chosen []pg.Signe
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "signer\tnext here\tpending\tlatest\tfinalized\tin flight\tmeaning") // the writer keeps what goes wrong for Flush
+	rows := newTable("signer", "next here", "pending", "latest", "finalized", "in flight", "meaning")
 	behind := 0
 	for _, s := range now {
 		at, asked := seen[s.Signer]
@@ -91,9 +88,9 @@ func (d signerDesk) nonces(ctx context.Context, node accounts, chosen []pg.Signe
 		if at.Pending > s.NextNonce && !unused(s) {
 			behind++
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", s.Signer, s.NextNonce, at.Pending, at.Latest, at.Finalized, s.InFlight, meaning(s, at))
+		rows.add(s.Signer, s.NextNonce, at.Pending, at.Latest, at.Finalized, s.InFlight, meaning(s, at))
 	}
-	if err := table.Flush(); err != nil {
+	if err := d.out.table(rows); err != nil {
 		return err
 	}
 	if behind > 0 {
@@ -125,17 +122,17 @@ func meaning(s pg.SignerStanding, seen nonce.Sighting) string {
 
 // gaps lists the numbers between the chain's and the cursor that no transaction has.
 func (d signerDesk) gaps(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
-	table := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "signer\tnonce\tstate\tfor\tlast given to\tbehind it\twhat happens") // the writer keeps what goes wrong for Flush
+	rows := newTable("signer", "nonce", "state", "for", "last given to", "behind it", "what happens")
+	rows.empty = "no gaps: every number from the chain's on has a transaction"
 	blocked, found := 0, 0
 	for _, s := range chosen {
 		latest, err := node.NonceAt(ctx, s.Signer, evm.Latest)
 		if err != nil {
-			return errors.Join(table.Flush(), err)
+			return errors.Join(d.out.table(rows), err)
 		}
 		numbers, err := d.db.Signers().Numbers(ctx, s.Signer, latest, d.own.Limit)
 		if err != nil {
-			return errors.Join(table.Flush(), err)
+			return errors.Join(d.out.table(rows), err)
 		}
 		for i, n := range numbers {
 			if n.State == nonce.Signed || n.State == nonce.Consumed {
@@ -143,15 +140,10 @@ func (d signerDesk) gaps(ctx context.Context, node accounts, chosen []pg.SignerS
 			}
 			above := signedOf(numbers[i:])
 			found, blocked = found+1, blocked+min(above, 1)
-			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%d\t%s\n", s.Signer, n.Nonce, cmp.Or(n.State, "never given"), n.Age.Round(time.Second),
-				cmp.Or(n.JobID, "nobody"), above, remedy(n.State, above))
+			rows.add(s.Signer, n.Nonce, cmp.Or(n.State, "never given"), n.Age.Round(time.Second), cmp.Or(n.JobID, "nobody"), above, remedy(n.State, above))
 		}
 	}
-	if found == 0 {
-		_, err := fmt.Fprintln(d.out, "no gaps: every number from the chain's on has a transaction")
-		return err
-	}
-	if err := table.Flush(); err != nil {
+	if err := d.out.table(rows); err != nil {
 		return err
 	}
 	if blocked > 0 {

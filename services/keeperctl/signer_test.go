@@ -61,7 +61,8 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.db.Close)
-	b.own, b.dial = DefaultSignerConfig().Own, b.connect
+	b.own, b.dial = DefaultConfig().Own, b.connect
+	b.own.Limit = 1000
 	return b
 }
 
@@ -80,7 +81,7 @@ func (b *bench) told(line string) string {
 	b.t.Helper()
 	var out strings.Builder
 	d := b.signerDesk
-	d.out = &out
+	d.out = printer{Writer: &out}
 	if err := d.run(b.t.Context(), strings.Fields(strings.ReplaceAll(line, "@", b.signer.Hex()))); err != nil {
 		return out.String() + "error: " + err.Error()
 	}
@@ -288,7 +289,7 @@ func TestSignerChainAway(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	d := b.signerDesk
-	d.out = new(strings.Builder)
+	d.out = printer{Writer: new(strings.Builder)}
 	if err := d.run(ctx, []string{"nonces"}); err == nil {
 		t.Error("the chain is away, and nobody complained")
 	}

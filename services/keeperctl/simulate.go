@@ -3,10 +3,11 @@ package keeperctl
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/tier"
 	"perpkeeper/test/sim"
@@ -21,23 +22,29 @@ type simulation struct {
 	transcript string
 }
 
-func simulateCommand(flags *flag.FlagSet) func(context.Context, IO) error {
-	var s simulation
+func simulateCommand(cmd *cobra.Command) runner {
+	flags := cmd.Flags()
+	s := &simulation{}
 	flags.StringVar(&s.scenario, "scenario", "", "the scenario's file (or write it without the flag's name)")
 	flags.StringVar(&s.table, "table", "", "play all scenarios of this directory, under both policies, and print two markdown tables")
 	flags.StringVar(&s.policy, "policy", "", "windows or delay, whatever the scenario says")
 	flags.IntVar(&s.seeds, "seeds", 0, "how many plays make a result, whatever the scenario says")
 	flags.StringVar(&s.transcript, "transcript", "", "where to write the transcript of the first seed's play; - is standard output")
-	return s.run
+	return func(ctx context.Context, on *session, args []string) error {
+		if err := operand(&s.scenario, args); err != nil {
+			return err
+		}
+		return s.run(ctx, on.out)
+	}
 }
 
 // run plays and prints. Where anything is not as the scenario expects it, that is an error.
-func (s *simulation) run(ctx context.Context, std IO) error {
+func (s *simulation) run(ctx context.Context, out io.Writer) error {
 	switch {
 	case (s.scenario == "") == (s.table == ""):
 		return usagef("name a scenario's file, or a directory of them with --table")
 	case s.table != "":
-		return s.tables(ctx, std.Out)
+		return s.tables(ctx, out)
 	}
 	scenario, err := sim.Load(s.scenario)
 	if err != nil {
@@ -47,10 +54,10 @@ func (s *simulation) run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
-	if err := s.transcribe(result.Plays[0], std.Out); err != nil {
+	if err := s.transcribe(result.Plays[0], out); err != nil {
 		return err
 	}
-	if err := result.Write(std.Out); err != nil {
+	if err := result.Write(out); err != nil {
 		return err
 	}
 	if misses := len(result.Misses()); misses > 0 {

@@ -2,36 +2,49 @@ package keeperctl
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"perpkeeper/pkg/wire"
 )
 
 // topicsCommand prints docs/topics.md's table, so that the document cannot differ from the code.
-func topicsCommand(*flag.FlagSet) func(context.Context, IO) error {
-	return func(_ context.Context, std IO) error {
-		_, err := fmt.Fprint(std.Out, topicTable())
-		return err
+func topicsCommand(*cobra.Command) runner {
+	return func(_ context.Context, s *session, _ []string) error {
+		rows := topicTable()
+		return s.out.either(rows.records(), markdown(rows))
 	}
 }
 
-func topicTable() string {
+func topicTable() *table {
 	const anyChain = 0
 	c := wire.DefaultConfig()
-	var b strings.Builder
-	b.WriteString("| topic | key | partitions | kept | writer | readers |\n|---|---|---|---|---|---|\n")
+	rows := newTable("topic", "key", "partitions", "kept", "writer", "readers")
 	for _, t := range wire.Topics(anyChain, c.LogPartitions, c.JobPartitions) {
 		kept := "for ever, never compacted"
 		if t.Retention > 0 {
 			kept = fmt.Sprintf("%d d", t.Retention/(24*time.Hour))
 		}
-		name := strings.Replace(t.Name, fmt.Sprint(anyChain), "<chain>", 1)
-		fmt.Fprintf(&b, "| `%s` | %s | %d | %s | %s | %s |\n", name, t.Key, t.Partitions, kept, t.Writer, t.Readers)
+		rows.add(strings.Replace(t.Name, fmt.Sprint(anyChain), "<chain>", 1), t.Key, t.Partitions, kept, t.Writer, t.Readers)
+	}
+	return rows
+}
+
+// markdown writes a table as documents have it, the first column as code.
+func markdown(t *table) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(t.heads, " | "), strings.Repeat("---|", len(t.heads)))
+	for _, cells := range t.rows {
+		fmt.Fprintf(&b, "| `%s`", cells[0])
+		for _, c := range cells[1:] {
+			fmt.Fprintf(&b, " | %v", c)
+		}
+		b.WriteString(" |\n")
 	}
 	b.WriteString("\nSettings that `keeperctl prepare` gives to every topic and each process asks for when it starts (`runbooks/topic-settings.md`), beside how long it is " +
 		"kept:\nat least `kafka.max_bytes` as `max.message.bytes`, all copies but one as `min.insync.replicas`")

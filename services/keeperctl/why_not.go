@@ -2,99 +2,59 @@ package keeperctl
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
-	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/wire"
 )
 
-// WhyNotConfig is what `keeperctl why-not` is told: where a keeper's state and price reports are, and the rules its planner follows.
-type WhyNotConfig struct {
-	Keeper      wire.Config        `toml:"keeper"`
-	Kafka       bus.Config         `toml:"kafka"`
-	Postgres    pg.Config          `toml:"postgres"`
-	Liquidation liquidation.Config `toml:"liquidation"`
-	Own         WhyNotSettings     `toml:"keeperctl"`
-}
-
-// WhyNotSettings is the [keeperctl] section as far as it matters here.
-type WhyNotSettings struct {
-	FrozenRole  bool          `toml:"frozen_role" help:"judge as a planner whose signers hold the frozen-order role"`
-	PriceMaxAge time.Duration `toml:"price_max_age" help:"reports older than this are not judged with; the planner's own bound"`
-}
-
-// Validate names every setting that cannot work.
-func (s WhyNotSettings) Validate() error {
-	if s.PriceMaxAge < time.Second || s.PriceMaxAge > 5*time.Minute {
-		return fmt.Errorf("price_max_age: %s is not between 1s and 5m", s.PriceMaxAge)
-	}
-	return nil
-}
-
-// DefaultWhyNotConfig judges as a planner does by default.
-func DefaultWhyNotConfig() WhyNotConfig {
-	return WhyNotConfig{
-		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Liquidation: liquidation.DefaultConfig(),
-		Own: WhyNotSettings{PriceMaxAge: 30 * time.Second},
-	}
-}
-
-// Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c WhyNotConfig) Validate() error { return nil }
-
-// WhyNot says why a position, order or request is not executed now, or that it is due: by the rules the planner uses, on the state and the reports of this
+// whyNot says why a position, order or request is not executed now, or that it is due: by the rules the planner uses, on the state and the reports of this
 // moment.
-func WhyNot(sh *service.Shell, cfg WhyNotConfig, args []string) error {
-	if len(args) != 2 {
+func whyNot(ctx context.Context, s *session, args []string) error {
+	if len(args) != 1 {
 		return usagef("name one position, order or request by its key (0x and 64 digits)")
 	}
-	key, err := chain.ParseHash(args[1])
+	key, err := chain.ParseHash(args[0])
 	if err != nil {
-		return usagef("%q is no key: %w", args[1], err)
+		return usagef("%q is no key: %w", args[0], err)
 	}
-	ctx, cancel := context.WithTimeoutCause(sh.Context(), time.Minute, errors.New("gave up after 1m"))
+	ctx, cancel := s.within(ctx)
 	defer cancel()
-	db, err := pg.Open(ctx, cfg.Postgres, "keeperctl")
+	db, err := s.database(ctx)
 	if err != nil {
-		return fmt.Errorf("opening the database: %w", err)
+		return err
 	}
 	defer db.Close()
-	board, err := readReports(ctx, sh, cfg)
+	board, err := s.reports(ctx)
+	if err != nil {
+		return notAsked(err)
+	}
+	moment, err := presentMoment(ctx, db, board, s.Config)
 	if err != nil {
 		return err
 	}
-	moment, err := presentMoment(ctx, db, board, cfg)
-	if err != nil {
-		return err
-	}
-	return explain(ctx, escaped(os.Stdout), db, moment, key)
+	return explain(ctx, s.out, db, moment, key)
 }
 
-// readReports reads the price reports that may be judged with, up to the newest there is now.
-func readReports(ctx context.Context, sh *service.Shell, cfg WhyNotConfig) (*price.Board, error) {
-	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
+// reports reads the price reports that may be judged with, up to the newest there is now.
+func (s *session) reports(ctx context.Context) (*price.Board, error) {
+	client, err := s.kafka()
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	topic := wire.PriceTopic(cfg.Keeper.ChainID)
+	topic := wire.PriceTopic(s.Keeper.ChainID)
 	_, end, err := client.Bounds(ctx, topic, 0)
 	if err != nil {
 		return nil, fmt.Errorf("looking for price reports: %w", err)
 	}
-	offset, err := client.OffsetAt(ctx, topic, 0, time.Now().Add(-2*cfg.Own.PriceMaxAge))
+	offset, err := client.OffsetAt(ctx, topic, 0, time.Now().Add(-2*s.Own.PriceMaxAge))
 	if err != nil {
 		return nil, fmt.Errorf("looking for price reports: %w", err)
 	}
@@ -118,7 +78,7 @@ func readReports(ctx context.Context, sh *service.Shell, cfg WhyNotConfig) (*pri
 }
 
 // presentMoment is what a planner would decide by now.
-func presentMoment(ctx context.Context, db *pg.DB, board *price.Board, cfg WhyNotConfig) (*due.Moment, error) {
+func presentMoment(ctx context.Context, db *pg.DB, board *price.Board, cfg Config) (*due.Moment, error) {
 	s, err := db.Snapshot(ctx, nil)
 	switch {
 	case err != nil:
@@ -154,20 +114,25 @@ func put[R perp.Row](book *perp.Book, rows []R) {
 }
 
 // explain finds what the key names and prints the decision.
-func explain(ctx context.Context, out io.Writer, db *pg.DB, m *due.Moment, key chain.Hash) error {
+func explain(ctx context.Context, out printer, db *pg.DB, m *due.Moment, key chain.Hash) error {
 	what, d, err := decide(ctx, db, m, key)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "%s\nstate   block %d, generation %d\n", what, m.Block.Number, m.Generation); err != nil {
-		return err
-	}
+	text := fmt.Sprintf("%s\nstate   block %d, generation %d\n", inLine(what), m.Block.Number, m.Generation)
 	if d.Due {
-		_, err = fmt.Fprintf(out, "due     %s\njob     %s\n", d.Why, d.Job.ID)
-		return err
+		text += fmt.Sprintf("due     %s\njob     %s\n", inLine(d.Why), d.Job.ID)
+	} else {
+		text += fmt.Sprintf("not due %s\n", inLine(d.Why))
 	}
-	_, err = fmt.Fprintf(out, "not due %s\n", d.Why)
-	return err
+	return out.either(struct {
+		What       string `json:"what"`
+		Block      uint64 `json:"block"`
+		Generation uint32 `json:"generation"`
+		Due        bool   `json:"due"`
+		Why        string `json:"why"`
+		Job        string `json:"job,omitempty"`
+	}{what, m.Block.Number, m.Generation, d.Due, d.Why, d.Job.ID}, text)
 }
 
 func decide(ctx context.Context, db *pg.DB, m *due.Moment, key chain.Hash) (what string, d due.Decision, err error) {

@@ -76,6 +76,7 @@ var House = Table{
 		{Prefix: "database/sql", Only: []string{"pkg/pg/..."}, Why: "only pkg/pg speaks SQL"},
 		{Prefix: "github.com/spf13/viper", Only: []string{"pkg/service/..."}, Why: "only pkg/service reads configuration"},
 		{Prefix: "github.com/spf13/pflag", Only: []string{"pkg/service/..."}, Why: "only pkg/service reads flags"},
+		{Prefix: "github.com/spf13/cobra", Only: []string{"services/keeperctl/..."}, Why: "only the operator's tool has commands"},
 		{Prefix: "github.com/ethereum/go-ethereum", Only: []string{"pkg/evm/...", "pkg/gmx/...", "pkg/signer/...", "services/devnet/...", "test/..."},
 			Why: "only the adapters of the chain and the devnet name go-ethereum", Tests: true},
 		{Prefix: "github.com/twmb/franz-go", Only: []string{"pkg/embedded/broker", "pkg/bus/...", "test/..."}, Why: "the embedded broker is no client"},

@@ -230,3 +230,42 @@ func TestOtherCommandsKeysArePassedOver(t *testing.T) {
 		t.Errorf("another command's flag gives %v", err)
 	}
 }
+
+// A command that needs a part of the configuration is asked for no more, and passes over what it leaves out.
+func TestRestrict(t *testing.T) {
+	type two struct {
+		Limit  int    `toml:"limit" help:"h"`
+		Signer string `toml:"signer" help:"h"`
+	}
+	type all struct {
+		Own   two         `toml:"keeperctl"`
+		Kafka unreachable `toml:"kafka"`
+		Chain two         `toml:"chain"`
+	}
+	cfg := all{Own: two{Signer: "kept"}}
+	set, err := config.New("keeperctl", &cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Restrict("keeperctl.limit", "chain")
+	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNER", "another")
+	t.Setenv("PERPKEEPER_KEEPERCTL_LIMIT", "7")
+	t.Setenv("PERPKEEPER_KAFKA_BROKERS", "nowhere")
+	if _, err := set.Load([]string{"--chain.signer=x"}); err != nil || cfg.Own.Limit != 7 || cfg.Own.Signer != "kept" || cfg.Chain.Signer != "x" {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	if _, err := set.Load([]string{"--keeperctl.signer=x"}); err == nil || !strings.Contains(err.Error(), "unknown flag") {
+		t.Errorf("a flag that was left out: %v", err)
+	}
+	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNR", "x")
+	if _, err := set.Load(nil); err == nil || !strings.Contains(err.Error(), "PERPKEEPER_KEEPERCTL_SIGNR: unknown variable") {
+		t.Errorf("a mistyped variable: %v", err)
+	}
+}
+
+// unreachable is a section that is wrong unless it is left out.
+type unreachable struct {
+	Brokers string `toml:"brokers" help:"h"`
+}
+
+func (unreachable) Validate() error { return errors.New("brokers: none") }

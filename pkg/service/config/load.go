@@ -21,6 +21,7 @@ type Set struct {
 	leaves  map[string]*node  // everything that can hold a value, by key
 	sources map[string]source // who set a key; defaults are missing
 	others  map[string]bool   // keys and variables that only other commands of this process know
+	options *pflag.FlagSet    // the flags of the command line, after Declare
 }
 
 // New describes the configuration of a process. Each root is a pointer to a structure of sections that holds the defaults; Load fills it.
@@ -58,14 +59,43 @@ func (s *Set) Tolerate(roots ...any) error {
 		if err != nil {
 			return fmt.Errorf("describing the configuration: %w", err)
 		}
-		n.walk(func(c *node) {
-			s.others[c.key] = true
-			if c.settable() {
-				s.others[c.env()] = true
-			}
-		})
+		s.passOver(n)
 	}
 	return nil
+}
+
+// passOver makes Load accept the keys of a node, and leave them alone.
+func (s *Set) passOver(n *node) {
+	n.walk(func(c *node) {
+		s.others[c.key] = true
+		if c.settable() {
+			s.others[c.env()] = true
+		}
+	})
+}
+
+// Restrict leaves what one command of a program needs, as sections or keys: "kafka", "keeperctl.limit". All else keeps its default, is passed over where the
+// configuration is read, as after Tolerate, and is no flag. A section is judged as a whole, with the defaults of what was left out.
+func (s *Set) Restrict(needs ...string) {
+	for _, root := range s.roots {
+		root.nodes = s.needed(root.nodes, needs)
+	}
+}
+
+func (s *Set) needed(nodes []*node, needs []string) (kept []*node) {
+	for _, n := range nodes {
+		whole := slices.ContainsFunc(needs, func(need string) bool { return need == n.key || strings.HasPrefix(n.key, need+".") })
+		if n.kind == section && !whole {
+			n.nodes = s.needed(n.nodes, needs)
+		}
+		if whole || len(n.nodes) > 0 {
+			kept = append(kept, n)
+			continue
+		}
+		n.walk(func(c *node) { delete(s.leaves, c.key) })
+		s.passOver(n)
+	}
+	return kept
 }
 
 // Request is what a command line asks for besides settings.
@@ -81,32 +111,37 @@ func (s *Set) Load(args []string) (Request, error) {
 	var paths []string
 	flags := s.flags(&req, &paths)
 	if err := flags.Parse(args); err != nil {
-		return req, s.flagProblem(err)
+		return req, FlagProblem(flags, err)
 	}
 	req.Args = flags.Args()
 	if req.Help || req.Version || req.PrintMetrics {
 		return req, nil
 	}
+	return req, s.Read(paths)
+}
+
+// Read is Load for a program that parses its command line by itself, after Declare: it reads these files (or those that PERPKEEPER_CONFIG names, where there
+// are none), the environment, and the flags as they were parsed.
+func (s *Set) Read(paths []string) error {
 	if len(paths) == 0 {
 		paths = split(os.Getenv(filesVariable))
 	}
 	files, err := readFiles(paths)
 	if err != nil {
-		return req, err
+		return err
 	}
 	var problems []error
 	for _, f := range files {
 		problems = append(problems, s.unknownKeys(f.path, f.AllSettings())...)
 	}
 	problems = append(problems, s.unknownVariables(os.Environ())...)
-	bad, unfit := s.assign(flags, files)
+	bad, unfit := s.assign(s.options, files)
 	problems = append(problems, unfit...)
 	problems = append(problems, s.revealFiles(bad)...)
 	problems = append(problems, s.validate(bad)...)
-	return req, errors.Join(problems...)
+	return errors.Join(problems...)
 }
 
-// flags declares one flag per key, all of them texts: the type of a key is judged in one place, whatever the value came by.
 func (s *Set) flags(req *Request, paths *[]string) *pflag.FlagSet {
 	flags := pflag.NewFlagSet(s.process, pflag.ContinueOnError)
 	flags.SetOutput(nil)
@@ -116,17 +151,23 @@ func (s *Set) flags(req *Request, paths *[]string) *pflag.FlagSet {
 	flags.BoolVar(&req.Version, "version", false, "")
 	flags.BoolVar(&req.PrintConfig, "print-config", false, "")
 	flags.BoolVar(&req.PrintMetrics, "print-metrics", false, "")
+	s.Declare(flags)
+	return flags
+}
+
+// Declare adds one flag per key, all of them texts: the type of a key is judged in one place, whatever the value came by.
+func (s *Set) Declare(flags *pflag.FlagSet) {
+	s.options = flags
 	for _, key := range s.keys() {
 		n := s.leaves[key]
 		if !n.settable() {
 			continue
 		}
-		flags.String(key, "", "")
+		flags.String(key, "", n.help)
 		if isSwitch(n) {
 			flags.Lookup(key).NoOptDefVal = "true"
 		}
 	}
-	return flags
 }
 
 // keys are all keys in alphabetical order.

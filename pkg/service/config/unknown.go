@@ -88,33 +88,34 @@ func (s *Set) foreign(rest string) bool {
 // flagName matches the part of a mistyped flag that is safe to repeat: after anything else there may be a value.
 var flagName = regexp.MustCompile(`^[a-zA-Z0-9._-]*`)
 
-// flagProblem says in one line what is wrong with the command line. pflag's own texts quote whole arguments, values included.
-func (s *Set) flagProblem(err error) error {
+// FlagProblem says in one line what is wrong with a command line that could not be parsed. pflag's own texts quote whole arguments, values included.
+func FlagProblem(flags *pflag.FlagSet, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		return s.unknownFlag(unknown)
+		return unknownFlag(flags, unknown)
 	}
 	if bare, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return valueMissing(bare.GetSpecifiedName())
 	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if kind := invalid.GetFlag().Value.Type(); kind != "bool" {
+			return fmt.Errorf("--%s: no value of type %s", invalid.GetFlag().Name, kind)
+		}
 		return fmt.Errorf("--%s: neither true nor false", invalid.GetFlag().Name)
 	}
 	return errors.New("an argument is not a flag (flags are written --section.key=value; --help lists them)")
 }
 
-func (s *Set) unknownFlag(err *pflag.NotExistError) error {
+func unknownFlag(flags *pflag.FlagSet, err *pflag.NotExistError) error {
 	if err.GetSpecifiedShortnames() != "" {
 		return fmt.Errorf("-%s: unknown flag (flags begin with two dashes; --help lists them)", err.GetSpecifiedName())
 	}
 	name := flagName.FindString(err.GetSpecifiedName())
-	if s.leaves[name] != nil {
+	if flags.Lookup(name) != nil {
 		return valueMissing(name)
 	}
-	flags := s.keys()
-	for i := range flags {
-		flags[i] = "--" + flags[i]
-	}
-	return fmt.Errorf("--%s: unknown flag%s", name, suggest("--"+name, flags))
+	var known []string
+	flags.VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+	return fmt.Errorf("--%s: unknown flag%s", name, suggest("--"+name, known))
 }
 
 func valueMissing(name string) error {

@@ -1,0 +1,93 @@
+package keeperctl
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/audit"
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/emergency"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/execution/ledger"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/wire"
+)
+
+// Config is what the commands can be told: sections of the keeper's own configuration, and [keeperctl]. Each command names what it needs of it; the rest is
+// neither asked for nor judged.
+type Config struct {
+	Own         Settings            `toml:"keeperctl"`
+	Log         service.LogSettings `toml:"log"`
+	Keeper      wire.Config         `toml:"keeper"`
+	Chain       evm.Config          `toml:"chain"`
+	Venue       gmx.Config          `toml:"venue"`
+	Kafka       bus.Config          `toml:"kafka"`
+	Postgres    pg.Config           `toml:"postgres"`
+	Tier        tier.Config         `toml:"tier"`
+	Liquidation liquidation.Config  `toml:"liquidation"`
+	Notify      notify.Config       `toml:"notify"`
+	Emergency   emergency.Config    `toml:"emergency"`
+}
+
+// Settings is the [keeperctl] section.
+type Settings struct {
+	Limit    int           `toml:"limit" help:"most rows to list"`
+	Patience time.Duration `toml:"patience" help:"how long to wait for the database, Kafka, the chain, or for something to go on"`
+	Operator string        `toml:"operator" help:"who asks, for the record; empty = the account's and the machine's name"`
+
+	Yes    bool   `toml:"yes" help:"do what was only shown otherwise"`
+	DryRun bool   `toml:"dry_run" help:"plan, rehearse and record, and do nothing"`
+	Reason string `toml:"reason" help:"why to switch although the generations are not equal; it is recorded"`
+
+	Roles       pg.Passwords  `toml:"roles"`
+	Replication int           `toml:"replication" help:"copies of each partition of a topic that has to be created; 0 = the brokers' default"`
+	Wait        time.Duration `toml:"wait" help:"how long to go on asking until the answer is good; 0 = ask once"`
+	Deployments string        `toml:"deployments" help:"JSON file of a deployment, contract names and addresses, to be read in place of the chain"`
+
+	FrozenRole  bool          `toml:"frozen_role" help:"judge as a planner whose signers hold the frozen-order role"`
+	PriceMaxAge time.Duration `toml:"price_max_age" help:"reports older than this are not judged with; the planner's own bound"`
+
+	Signers   []chain.Address `toml:"signers" help:"this keeper's own signers, of tier.priority; the others' are tier.peers"`
+	JSON      bool            `toml:"json" help:"as --output json: a JSON object a line, {\"job\": …} for each, {\"report\": …} at the end"`
+	Workers   int             `toml:"workers" help:"blocks read at the same time"`
+	Lead      time.Duration   `toml:"lead" help:"how long before the range to look for the requests that are executed in it"`
+	LossRatio ledger.Ratio    `toml:"loss_ratio" help:"gas of a loser over a winner's, for kinds of jobs of which nobody lost; 0 = reckon nothing for them"`
+}
+
+// DefaultConfig asks a node, a broker and a database on this machine, and changes nothing that has to be confirmed.
+func DefaultConfig() Config {
+	how := audit.DefaultConfig()
+	return Config{
+		Log:    service.LogSettings{Level: "warn", Format: "console"},
+		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Venue: gmx.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
+		Tier: tier.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Notify: notify.DefaultConfig(), Emergency: emergency.DefaultConfig(),
+		Own: Settings{
+			Limit: 50, Patience: 30 * time.Second, DryRun: true, PriceMaxAge: 30 * time.Second, Workers: how.Workers, Lead: how.Lead,
+		},
+	}
+}
+
+// Validate names every setting that cannot work.
+func (s Settings) Validate() error {
+	var problems []error
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	refuse(s.Limit < 1, "limit: %d is less than 1", s.Limit)
+	refuse(s.Patience < 100*time.Millisecond, "patience: %s is less than 100ms", s.Patience)
+	refuse(s.Replication < 0 || s.Replication > 10, "replication: %d is not between 0 and 10", s.Replication)
+	refuse(s.Wait < 0 || s.Wait > time.Hour, "wait: %s is not between 0s and 1h", s.Wait)
+	refuse(s.PriceMaxAge < time.Second || s.PriceMaxAge > 5*time.Minute, "price_max_age: %s is not between 1s and 5m", s.PriceMaxAge)
+	refuse(s.Workers < 1 || s.Workers > 64, "workers: %d is not between 1 and 64", s.Workers)
+	refuse(s.Lead < 0 || s.Lead > 24*time.Hour, "lead: %s is not between 0s and 24h", s.Lead)
+	return errors.Join(problems...)
+}

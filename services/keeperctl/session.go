@@ -1,0 +1,87 @@
+package keeperctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/pg"
+)
+
+// session is one invocation of a command: what it was told, and the ways to what it asks.
+type session struct {
+	Config
+
+	in       io.Reader
+	out      printer
+	err      io.Writer
+	log      zerolog.Logger
+	terminal io.Writer // standard output itself where a person looks at it, for lines that are written over; nil elsewhere
+}
+
+// notAskedError says that the question could not be put: nobody there, nobody let in, or a schema of another build.
+type notAskedError struct{ error }
+
+// Unwrap returns the reason.
+func (e notAskedError) Unwrap() error { return e.error }
+
+func notAsked(err error) error {
+	if err == nil {
+		return nil
+	}
+	return notAskedError{err}
+}
+
+// within is a context that ends after keeperctl.patience.
+func (s *session) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.Own.Patience, fmt.Errorf("gave up after %s (keeperctl.patience)", s.Own.Patience))
+}
+
+// database connects to a database that this build can work with.
+func (s *session) database(ctx context.Context) (*pg.DB, error) {
+	db, err := s.anyDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.CheckSchema(ctx); err != nil {
+		db.Close()
+		return nil, notAsked(err)
+	}
+	return db, nil
+}
+
+// anyDatabase connects to a database of whatever schema.
+func (s *session) anyDatabase(ctx context.Context) (*pg.DB, error) {
+	db, err := pg.Open(ctx, s.Postgres, program)
+	if err != nil {
+		return nil, notAsked(fmt.Errorf("opening postgres: %w", err))
+	}
+	if err := db.Health(ctx); err != nil {
+		db.Close()
+		return nil, notAsked(pg.Lasting(err))
+	}
+	return db, nil
+}
+
+// kafka prepares a client. The brokers are asked when it is used.
+func (s *session) kafka() (*bus.Client, error) {
+	client, err := bus.New(s.Kafka, s.log, bus.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		return nil, notAsked(fmt.Errorf("preparing the kafka client: %w", err))
+	}
+	return client, nil
+}
+
+// node connects to the chain.
+func (s *session) node(ctx context.Context) (*evm.Client, error) {
+	node, err := evm.Dial(ctx, s.Keeper.ChainID, s.Chain, s.log, evm.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		return nil, notAsked(fmt.Errorf("connecting to the chain: %w", err))
+	}
+	return node, nil
+}
