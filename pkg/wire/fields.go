@@ -23,6 +23,7 @@ var decoders = map[Kind]func([]byte) (Message, error){
 	KindHalt:       decoder(new(wirepb.Halt), decodeHalt),
 	KindFinalized:  decoder(new(wirepb.Finalized), decodeFinalized),
 	KindProven:     decoder(new(wirepb.Proven), decodeProven),
+	KindPart:       decoder(new(wirepb.Part), decodePart),
 	KindPrice:      decoder(new(wirepb.Price), decodePrice),
 	KindJob:        decoder(new(wirepb.Job), decodeJob),
 	KindResult:     decoder(new(wirepb.Result), decodeResult),

@@ -46,16 +46,25 @@ type Audit struct {
 	Words  uint32 // how many, those of the whole exchange included
 }
 
-// BlockEnd closes the atomic batch of one block in one partition. Every partition gets one for every block.
+// BlockEnd closes the atomic batch of one block in one partition, or the last of several (see [Part]). Every partition gets one for every block.
 type BlockEnd struct {
 	Block chain.BlockRef
-	// Records is how many records of the batch stand before this one; Digest is [Digest] over them.
+	// Records is how many records of the block stand before this one; Digest is [Digest] over them.
 	Records uint32
 	Digest  [32]byte
 	// Verified says that the block's logs were proven complete.
 	Verified bool
 	// Attempt is 0, or higher when the same block is published again with a corrected set of logs.
 	Attempt uint32
+}
+
+// Part closes a batch that holds some of a block's records, or of a range's, and not the last of them: all together they are larger than a batch may be. The
+// rest follows in further batches, the last of which ends in [BlockEnd] or [RangeEnd]; that one counts and digests the records of all, and Parts are not
+// among them. Until it is there nothing of the block counts. A scanner that ends before leaves the parts behind, and the next thing of a higher epoch is its EPOCH: what they
+// hold is then void, and the block follows whole. Records of a lower epoch may stand between the batches.
+type Part struct {
+	Block   chain.BlockRef // of which these are records; of a range its last
+	Records uint32         // of the block or range, up to here
 }
 
 // RangeEnd closes the atomic batch of a range of finalized blocks in one partition: history, where a marker per block would cost more than the logs.
@@ -117,6 +126,7 @@ func (RangeEnd) kind() Kind   { return KindRangeEnd }
 func (Correction) kind() Kind { return KindCorrection }
 func (Halt) kind() Kind       { return KindHalt }
 func (Proven) kind() Kind     { return KindProven }
+func (Part) kind() Kind       { return KindPart }
 
 // Digest is a hash over the kinds and values of records, in order.
 func Digest(records []Record) [32]byte {
@@ -180,6 +190,10 @@ func (m RangeEnd) marshal() proto.Message {
 		p.Blocks = append(p.Blocks, blockOut(b))
 	}
 	return p
+}
+
+func (m Part) marshal() proto.Message {
+	return &wirepb.Part{Block: blockOut(m.Block), Records: m.Records}
 }
 
 func (m Correction) marshal() proto.Message {
@@ -250,6 +264,10 @@ func decodeRangeEnd(f *fields, p *wirepb.RangeEnd) Message {
 		m.Blocks = append(m.Blocks, f.block(b))
 	}
 	return m
+}
+
+func decodePart(f *fields, p *wirepb.Part) Message {
+	return Part{Block: f.block(p.GetBlock()), Records: p.GetRecords()}
 }
 
 func decodeCorrection(f *fields, p *wirepb.Correction) Message {

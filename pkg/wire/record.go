@@ -49,6 +49,7 @@ const (
 	KindCorrection Kind = "CORRECTION"
 	KindHalt       Kind = "HALT"
 	KindProven     Kind = "PROVEN"
+	KindPart       Kind = "PART"
 	KindPrice      Kind = "PRICE"
 	KindJob        Kind = "JOB"
 	KindResult     Kind = "RESULT"

@@ -49,6 +49,7 @@ func samples() map[string]Message {
 		"halt":       Halt{Block: block, Reason: "final block replaced"},
 		"finalized":  Finalized{Block: block},
 		"proven":     Proven{Block: block, Attempt: 1},
+		"part":       Part{Block: block, Records: 4},
 		"price": Price{
 			Token: sampleAddress(14), Provider: sampleAddress(15), Data: []byte{9}, Min: perp.U64(4_999), Max: perp.Pow10(30), TimeMs: 8,
 			Source: "devnet", ReceivedMs: 10,

@@ -32,6 +32,7 @@ type audited struct {
 	halt        *wire.Halt
 	ranges      []wire.RangeEnd
 	attempt     uint32         // the highest since the last range
+	parts       int            // batches that were not the last of their block
 	seen        []auditedBlock // every block there ever was, also those taken back
 }
 
@@ -50,6 +51,7 @@ type auditor struct {
 	epoch   uint64
 	open    []auditedBlock // of a range there may be several
 	records []wire.Record
+	parted  bool // the records are those of batches that have ended
 	next    int64
 	wrong   error // what no reader can follow
 }
@@ -76,7 +78,7 @@ func (k *kafka) audit(ctx context.Context, partition int) (audited, error) {
 			a.wrong = fmt.Errorf("partition %d, offset %d: %w", partition, r.Offset, err)
 		}
 	}
-	if a.wrong == nil && len(a.records) > 0 {
+	if a.wrong == nil && len(a.records) > 0 && !a.parted {
 		return a.audited, fmt.Errorf("partition %d ends inside a block", partition)
 	}
 	return a.audited, a.wrong
@@ -91,7 +93,17 @@ func (a *auditor) read(r wire.Record) error {
 		a.stale++
 		return nil
 	}
-	a.epoch = meta.Epoch
+	switch part, is := m.(wire.Part); {
+	case is && int(part.Records) == len(a.records) && !a.parted:
+		a.parted = true
+		a.parts++
+		return nil
+	case is:
+		return fmt.Errorf("a part after %d records counts %d", len(a.records), part.Records)
+	case meta.Epoch > a.epoch && a.parted:
+		a.open, a.records = nil, nil // whoever wrote the parts ended before the last
+	}
+	a.epoch, a.parted = meta.Epoch, false
 	return a.take(m, r, &a.open, &a.records)
 }
 

@@ -237,7 +237,7 @@ func (t *tenure) writeRange(ctx context.Context, st *stream, p piece) error {
 		return nil
 	}
 	failpoint.Hit("scanner.range.before")
-	if _, err := t.producer.Produce(ctx, st.partition, p.batches[st.partition]); err != nil {
+	if _, _, err := t.produce(ctx, st, p.batches[st.partition]); err != nil {
 		return fmt.Errorf("publishing blocks %d to %d: %w", p.before.Number+1, p.last().Number, err)
 	}
 	failpoint.Hit("scanner.range.after")

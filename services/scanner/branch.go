@@ -15,8 +15,8 @@ type placed struct {
 	chain.BlockRef
 	attempt  uint32
 	verified bool
-	end      int64  // offset of its BLOCK_END
-	records  uint32 // how many stand before that
+	first    int64 // offset of its first record
+	end      int64 // offset of its BLOCK_END
 }
 
 // footing is a block that is known to be there, and of which nothing else matters.

@@ -5,7 +5,10 @@
 // Every partition gets every block of the head: one atomic batch of the block's records that belong to the partition, closed by a BLOCK_END that counts
 // and digests them. Within a block stand first the PARAMs, then the LOGs in the order of their index, then the TXs in the order of theirs. PARAMs, and
 // logs that set parameters, go to every partition; every other LOG goes to that of its routing key, and TX to partition 0. Between batches stand, each
-// alone, EPOCH, REORG, CORRECTION, FINALIZED and HALT.
+// alone, EPOCH, REORG, CORRECTION, FINALIZED, PROVEN and HALT.
+//
+// A block whose records for a partition are larger than a batch may be (kafka.max_bytes) goes out in several batches, of which all but the last end in PART.
+// Nothing of it counts before its BLOCK_END.
 //
 // History, that is what is final and far below the head, goes out in ranges: one batch for each partition with the records of many blocks, one block
 // after the other, closed by a RANGE_END. Ranges are read side by side, written in order, cut so that each is wholly new or wholly held for every
@@ -52,6 +55,7 @@
 //     up a chain.
 //   - A reorg deeper than the memory of a partition (1000 blocks, and never into a range) stops the scanner: its readers could not undo it. A wrong
 //     block that deep is not corrected, but said in the log.
+//   - A single record that is larger than a batch may be stops publishing until the operator raises kafka.max_bytes.
 //   - An event unknown to pkg/gmx stops the scanner: it cannot be routed, and skipping it would hide it.
 //   - The price topic may repeat a report after a restart or a lost reply; readers know a report by token and time.
 package scanner

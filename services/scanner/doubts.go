@@ -15,11 +15,8 @@ type doubt struct {
 	places  []place // by partition
 }
 
-// place is the batch of a block in a partition.
-type place struct {
-	first int64 // offset of its first record
-	count int   // its records, the BLOCK_END included
-}
+// place is where a block stands in a partition: the offsets of its first record and its BLOCK_END.
+type place struct{ first, end int64 }
 
 func (d doubt) is(other doubt) bool {
 	return d.block.Hash == other.block.Hash && d.attempt == other.attempt

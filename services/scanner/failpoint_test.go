@@ -32,6 +32,8 @@ func labelOf(partition int, records []wire.Record) string {
 			return fmt.Sprintf("again %d/%d", m.Block.Number, partition)
 		}
 		return fmt.Sprintf("block %d/%d", m.Block.Number, partition)
+	case wire.Part:
+		return fmt.Sprintf("part %d/%d", m.Block.Number, partition)
 	case wire.Reorg:
 		if m.Accepted {
 			return fmt.Sprintf("ACCEPTED/%d", partition)

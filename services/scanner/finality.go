@@ -2,7 +2,6 @@ package scanner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -121,9 +120,9 @@ func (t *tenure) halted() (wire.Halt, bool) {
 	return wire.Halt{}, false
 }
 
-// rest is what a scanner does on a halted topic: nothing, until it is restarted by the operator.
-func (t *tenure) rest(ctx context.Context, heads <-chan chain.BlockRef, h wire.Halt) error {
-	t.status.fail(errors.New(h.Reason))
+// rest is what a scanner does where only the operator can help: nothing, and it says why.
+func (t *tenure) rest(ctx context.Context, heads <-chan chain.BlockRef, reason error) error {
+	t.status.fail(reason)
 	for {
 		select {
 		case head := <-heads:

@@ -25,14 +25,20 @@ func (t *tenure) run(ctx context.Context, heads <-chan chain.BlockRef) error {
 	return group.Wait()
 }
 
-// serve follows the chain for as long as it keeps its word, and rests on a topic that has halted.
+// serve follows the chain for as long as it keeps its word, and rests on a topic that has halted, or at a record that no batch can hold: ending the process
+// would leave an EPOCH on the topic at each restart.
 func (t *tenure) serve(ctx context.Context, heads <-chan chain.BlockRef) error {
 	err := t.follow(ctx, heads)
 	if v, broken := errors.AsType[*violation](err); broken {
 		err = t.halt(ctx, wire.Halt{Block: v.final, Reason: v.Error()})
 	}
+	if large, stuck := errors.AsType[*tooLargeError](err); stuck {
+		t.log.Error().Uint64("block", large.block).Msg(large.Error())
+		t.stuckAt = large.block
+		return t.rest(ctx, heads, large)
+	}
 	if h, halted := t.halted(); halted && err == nil {
-		return t.rest(ctx, heads, h)
+		return t.rest(ctx, heads, errors.New(h.Reason))
 	}
 	return err
 }

@@ -1,8 +1,6 @@
 package scanner
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"perpkeeper/pkg/chain"
@@ -67,14 +65,11 @@ func (h history) split() (history, history) {
 	return left, right
 }
 
-// piece is a range whose batches can be written.
+// piece is a range and what each partition gets of it: one batch, or several where a single block does not fit into one.
 type piece struct {
 	history
-	batches [][]wire.Record
+	batches [][][]wire.Record
 }
-
-// errBlockTooLarge says that one block alone does not fit into a batch.
-var errBlockTooLarge = errors.New("is larger than a batch may be (raise kafka.max_bytes and the topic's max.message.bytes)")
 
 // pieces cuts a range until no batch has more than so many bytes.
 func (h history) pieces(partitions, most int, encode encoder) ([]piece, error) {
@@ -82,11 +77,10 @@ func (h history) pieces(partitions, most int, encode encoder) ([]piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(batches, func(records []wire.Record) bool { return size(records) > most }) {
-		return []piece{{h, batches}}, nil
-	}
-	if len(h.refs) == 1 {
-		return nil, fmt.Errorf("block %d %w", h.last().Number, errBlockTooLarge)
+	fits := !slices.ContainsFunc(batches, func(records []wire.Record) bool { return size(records) > most })
+	if fits || len(h.refs) == 1 {
+		parts, err := splitAll(batches, h.last(), most, encode)
+		return []piece{{h, parts}}, err
 	}
 	left, right := h.split()
 	first, err := left.pieces(partitions, most, encode)
@@ -95,17 +89,4 @@ func (h history) pieces(partitions, most int, encode encoder) ([]piece, error) {
 	}
 	second, err := right.pieces(partitions, most, encode)
 	return append(first, second...), err
-}
-
-// size bounds the bytes of a batch from above.
-func size(records []wire.Record) int {
-	const frame = 64 // of a batch, and of a record beside its key, value and headers: at most
-	total := frame
-	for _, r := range records {
-		total += frame + len(r.Key) + len(r.Value)
-		for _, h := range r.Headers {
-			total += frame/4 + len(h.Key) + len(h.Value)
-		}
-	}
-	return total
 }

@@ -60,9 +60,10 @@ func TestPieces(t *testing.T) {
 				t.Fatalf("a piece behind %+v stands behind %+v", piece.before, before)
 			}
 			before = piece.last()
-			for p, batch := range piece.batches {
+			for p, parts := range piece.batches {
+				batch := parts[0]
 				m, _, err := wire.Decode(batch[len(batch)-1])
-				if end, is := m.(wire.RangeEnd); err != nil || !is || end.Last != piece.last() || int(end.Records) != len(batch)-1 || size(batch) > most {
+				if end, is := m.(wire.RangeEnd); err != nil || !is || len(parts) > 1 || end.Last != piece.last() || int(end.Records) != len(batch)-1 || size(batch) > most {
 					t.Fatalf("a batch of %d bytes ends with %+v, %v", size(batch), m, err)
 				}
 				together[p] = append(together[p], batch[:len(batch)-1]...)
@@ -79,7 +80,8 @@ func TestPieces(t *testing.T) {
 	})
 }
 
-func TestBlockLargerThanABatch(t *testing.T) {
+// A record that no batch can hold is refused; a block of several is cut.
+func TestRecordLargerThanABatch(t *testing.T) {
 	encode := func(key chain.Hash, m wire.Message) (wire.Record, error) {
 		return wire.Encode(key[:], m, 1, filterVersion)
 	}

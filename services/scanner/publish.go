@@ -33,8 +33,12 @@ func (t *tenure) publish(ctx context.Context, block evm.Block) error {
 	if err != nil {
 		return retry.Stop(err)
 	}
+	parts, err := splitAll(batches, block.BlockRef, t.cfg.Kafka.MaxBytes, t.encodeTo)
+	if err != nil {
+		return retry.Stop(err)
+	}
 	at := placed{BlockRef: block.BlockRef, attempt: t.attempt, verified: content.verified}
-	if err := t.each(func(st *stream) error { return t.write(ctx, st, at, batches[st.partition]) }); err != nil {
+	if err := t.each(func(st *stream) error { return t.write(ctx, st, at, parts[st.partition]) }); err != nil {
 		return err
 	}
 	t.words.reached(content)
@@ -64,7 +68,7 @@ func (t *tenure) each(do func(*stream) error) error {
 }
 
 // write brings a block to a partition, after taking back what left the chain.
-func (t *tenure) write(ctx context.Context, st *stream, block placed, batch []wire.Record) error {
+func (t *tenure) write(ctx context.Context, st *stream, block placed, parts [][]wire.Record) error {
 	n, ancestor := st.branch.needs(block.BlockRef)
 	switch n {
 	case held:
@@ -78,14 +82,28 @@ func (t *tenure) write(ctx context.Context, st *stream, block placed, batch []wi
 	case child:
 	}
 	failpoint.Hit("scanner.block.before")
-	base, err := t.producer.Produce(ctx, st.partition, batch)
-	if err != nil {
+	var err error
+	if block.first, block.end, err = t.produce(ctx, st, parts); err != nil {
 		return fmt.Errorf("publishing block %d: %w", block.Number, err)
 	}
 	failpoint.Hit("scanner.block.after")
-	block.records = uint32(len(batch) - 1)
-	block.end = base + int64(block.records)
 	return st.branch.push(block)
+}
+
+// produce writes the batches of a block or range one after the other, and returns the offsets of its first and last record. Nothing of it counts before the
+// last is written.
+func (t *tenure) produce(ctx context.Context, st *stream, parts [][]wire.Record) (first, end int64, err error) {
+	for i, batch := range parts {
+		base, err := t.producer.Produce(ctx, st.partition, batch)
+		if err != nil {
+			return 0, 0, err
+		}
+		if i == 0 {
+			first = base
+		}
+		end = base + int64(len(batch)) - 1
+	}
+	return first, end, nil
 }
 
 // takeBack writes a REORG to a partition.

@@ -30,6 +30,7 @@ type Scanner struct {
 	progress    *progress
 	log         zerolog.Logger
 	metrics     *Metrics
+	stuckAt     uint64 // a block of which this configuration cannot publish a record; 0 = none
 }
 
 // New wires a scanner. It asks nothing yet.
@@ -127,7 +128,8 @@ func (s *Scanner) awaitChain(ctx context.Context) error {
 	})
 }
 
-// standBy waits until the topic has stayed behind the chain for the configured time: then its owner is gone, or cannot reach what it needs.
+// standBy waits until the topic has stayed behind the chain for the configured time: then its owner is gone, or cannot reach what it needs. Before a block that
+// this scanner itself could not publish it leaves the topic to others.
 func (s *Scanner) standBy(ctx context.Context, heads <-chan chain.BlockRef, rival *replacedError) error {
 	s.log.Warn().Uint64("epoch", rival.epoch).Str("owner", rival.owner).Msg("another scanner owns the log topic; standing by")
 	s.status.standBy(rival)
@@ -165,7 +167,7 @@ func (s *Scanner) awaitSilence(ctx context.Context, heads <-chan chain.BlockRef,
 			}
 			head = h.Number
 		case <-silence.C:
-			if head > tip {
+			if head > tip && tip >= s.stuckAt {
 				s.log.Warn().Uint64("head", head).Uint64("topic", tip).Msg("the log topic stays behind the chain; claiming it")
 				return errSilent
 			}

@@ -14,6 +14,9 @@ type stream struct {
 	next      int64 // offset of the first record that has not been read
 	whole     bool  // everything from the partition's first record on has been read
 
+	begun int64 // offset of the first record of the block that has not ended yet
+	count int   // its records so far; 0 if there is no such block
+
 	epoch     uint64 // the highest; what is written under a lower one counts for nothing
 	owner     string // who claimed it first
 	start     uint64 // number of the partition's first block, if the partition is whole and has one
@@ -33,9 +36,12 @@ func (s *stream) apply(m wire.Message, meta wire.Meta, offset int64) error {
 		}
 	}
 	switch m := m.(type) {
+	case wire.Log, wire.Tx, wire.Param, wire.Audit:
+		s.gather(offset)
 	case wire.BlockEnd:
-		return s.block(placed{BlockRef: m.Block, attempt: m.Attempt, verified: m.Verified, end: offset, records: m.Records})
+		return s.block(placed{BlockRef: m.Block, attempt: m.Attempt, verified: m.Verified, first: s.firstOf(m, offset), end: offset})
 	case wire.RangeEnd:
+		s.count = 0
 		return s.history(m.Before, m.Last)
 	case wire.Reorg:
 		return s.reorg(m)
@@ -63,8 +69,26 @@ func (s *stream) enter(m wire.Message, epoch uint64) error {
 	default:
 		s.owner, s.branch, s.finalized, s.halted = "", branch{}, chain.BlockRef{}, nil
 	}
-	s.epoch = epoch
+	s.epoch, s.count = epoch, 0 // parts of a block whose writer ended before its last are void
 	return nil
+}
+
+// gather notes a record of a block that has not ended yet.
+func (s *stream) gather(offset int64) {
+	if s.count == 0 {
+		s.begun = offset
+	}
+	s.count++
+}
+
+// firstOf is the offset of the first record of a block that ends at an offset. Where reading began inside the block it is reckoned.
+func (s *stream) firstOf(end wire.BlockEnd, offset int64) int64 {
+	first := offset - int64(end.Records)
+	if s.count > 0 && s.count == int(end.Records) {
+		first = s.begun
+	}
+	s.count = 0
+	return first
 }
 
 // block adds a block. One that comes again is read over.

@@ -33,7 +33,7 @@ func (t *tenure) doubt(ref chain.BlockRef) {
 		}
 		unverified = unverified || !p.verified
 		d.attempt = p.attempt
-		d.places = append(d.places, place{p.end - int64(p.records), int(p.records) + 1})
+		d.places = append(d.places, place{p.first, p.end})
 	}
 	if unverified {
 		t.doubts.add(d)
@@ -139,16 +139,11 @@ func likeCounts(said, proven []chain.Log) string {
 // said reads from the topic what it says of a block: its logs in the order of their index, and its transactions.
 func (t *tenure) said(ctx context.Context, d doubt) (logs []chain.Log, txs []chain.Tx, err error) {
 	for p, at := range d.places {
-		reader := t.kafka.Reader(t.topic, p, at.first)
-		for range at.count {
-			r, err := reader.Next(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			m, _, err := wire.Decode(r)
-			if err != nil {
-				return nil, nil, err
-			}
+		messages, err := t.reread(ctx, p, at)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, m := range messages {
 			switch m := m.(type) {
 			case wire.Log:
 				logs = append(logs, m.Log)
@@ -159,6 +154,37 @@ func (t *tenure) said(ctx context.Context, d doubt) (logs []chain.Log, txs []cha
 	}
 	slices.SortStableFunc(logs, func(a, b chain.Log) int { return int(a.Index) - int(b.Index) })
 	return slices.CompactFunc(logs, func(a, b chain.Log) bool { return a.Index == b.Index }), txs, nil // parameters stand in every partition
+}
+
+// reread reads the records of a block in a partition. What a scanner that had been replaced has written between its batches is left out; what is not all that the
+// block's end counts is an error.
+func (t *tenure) reread(ctx context.Context, partition int, at place) (messages []wire.Message, err error) {
+	reader := t.kafka.Reader(t.topic, partition, at.first)
+	var records []wire.Record
+	for epoch := uint64(0); reader.Offset() <= at.end; {
+		r, err := reader.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		m, meta, err := wire.Decode(r)
+		if err != nil {
+			return nil, err
+		}
+		if meta.Epoch < epoch {
+			continue
+		}
+		epoch = meta.Epoch
+		switch m := m.(type) {
+		case wire.Part:
+		case wire.BlockEnd:
+			if int(m.Records) != len(records) || m.Digest != wire.Digest(records) {
+				return nil, fmt.Errorf("%s/%d does not hold block %d from offset %d to %d", t.topic, partition, m.Block.Number, at.first, at.end)
+			}
+		default:
+			records, messages = append(records, r), append(messages, m)
+		}
+	}
+	return messages, nil
 }
 
 func sameLog(a, b chain.Log) bool {

@@ -193,8 +193,11 @@ func (f *feed) take(m wire.Message, epoch uint64, offset int64) (whole bool) {
 	case wire.Tx:
 		f.share.Txs = append(f.share.Txs, m.Tx)
 		return false
-	case wire.Param, wire.Audit:
+	case wire.Param, wire.Audit, wire.Part:
 		return false
+	case wire.Epoch:
+		f.begun, f.share = true, execution.Share{} // parts of a block whose writer ended before its last are void
+		return true
 	}
 	if !f.begun {
 		f.begun, f.share = true, execution.Share{}

@@ -127,6 +127,27 @@ func TestObserverLeavesOut(t *testing.T) {
 	}
 }
 
+// A block that came in several batches is believed at its end; parts that were left without one are void once another scanner begins.
+func TestObserverJoinsParts(t *testing.T) {
+	const n = birth / 450
+	p := newTape(t, 0)
+	j := orderAt(1, birth)
+	p.admit(j)
+	logs, txs := p.block(n+1, 1, masterSigner)
+	p.must(p.play(1, 1, txs...))
+	p.must(p.play(0, 1, logs[0], wire.Part{Block: blockAt(n + 1), Records: 1}))
+	p.must(p.play(0, 2, wire.Epoch{Number: 2, Owner: "the next"}, wire.BlockEnd{Block: blockAt(n + 1)}))
+	if !p.queue.Exists(j.ID) {
+		t.Error("parts without their end were believed")
+	}
+	logs, txs = p.block(n+2, 1, masterSigner)
+	p.must(p.play(1, 2, txs...))
+	p.must(p.play(0, 2, logs[0], wire.Part{Block: blockAt(n + 2), Records: 1}, logs[1]))
+	if p.queue.Exists(j.ID) {
+		t.Error("a block of two batches was not believed")
+	}
+}
+
 // A block that leaves the chain before all partitions had it shows nothing.
 func TestObserverUndoes(t *testing.T) {
 	const n = birth / 450

@@ -11,6 +11,7 @@ type assembler struct {
 	epoch    uint64
 	records  []bus.Record // of the block or range that has not ended yet
 	messages []wire.Message
+	parted   bool // a batch of the block has ended, and another is to follow
 }
 
 // take adds a record. It returns a step when the record completes one.
@@ -24,7 +25,15 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 		epoch = max(epoch, claim.Number)
 	}
 	if len(a.records) > 0 && epoch != a.epoch {
-		return step{}, false, a.refuse(r, "a %s of epoch %d stands inside a block of epoch %d", meta.Kind, epoch, a.epoch)
+		_, claims := message.(wire.Epoch)
+		switch {
+		case a.parted && epoch < a.epoch:
+			return step{}, false, nil // a batch of a scanner that had been replaced, between two batches of the block
+		case a.parted && claims:
+			a.records, a.messages, a.parted = nil, nil, false // whoever wrote the parts ended before the last: the block follows whole
+		default:
+			return step{}, false, a.refuse(r, "a %s of epoch %d stands inside a block of epoch %d", meta.Kind, epoch, a.epoch)
+		}
 	}
 	s := step{next: r.Offset + 1, epoch: max(a.epoch, epoch)}
 	if epoch < a.epoch {
@@ -33,7 +42,13 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 	a.epoch = epoch
 	switch m := message.(type) {
 	case wire.Log, wire.Tx, wire.Param, wire.Audit:
-		a.records, a.messages = append(a.records, r), append(a.messages, message)
+		a.records, a.messages, a.parted = append(a.records, r), append(a.messages, message), false
+		return step{}, false, nil
+	case wire.Part:
+		if int(m.Records) != len(a.records) || a.parted || len(a.records) == 0 {
+			return step{}, false, a.refuse(r, "a part of block %d ends after %d records and has %d", m.Block.Number, m.Records, len(a.records))
+		}
+		a.parted = true
 		return step{}, false, nil
 	case wire.BlockEnd:
 		s.share, err = a.endBlock(r, m)
@@ -112,7 +127,7 @@ func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
 // close hands the gathered records to the share that ends with r.
 func (a *assembler) close(s *share, r bus.Record, records uint32, digest [32]byte) error {
 	s.records, s.messages = a.records, a.messages
-	a.records, a.messages = nil, nil
+	a.records, a.messages, a.parted = nil, nil, false
 	if int(records) != len(s.records) {
 		return a.refuse(r, "block %d ends after %d records and has %d", s.last.Number, records, len(s.records))
 	}

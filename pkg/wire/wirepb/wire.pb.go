@@ -587,6 +587,59 @@ func (x *BlockEnd) GetAttempt() uint32 {
 	return 0
 }
 
+// Part closes a batch of a block or range that does not fit into one: the rest follows, and its end counts the records of all.
+type Part struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Block         *Block                 `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
+	Records       uint32                 `protobuf:"varint,2,opt,name=records,proto3" json:"records,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_wire_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_wire_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Part) GetBlock() *Block {
+	if x != nil {
+		return x.Block
+	}
+	return nil
+}
+
+func (x *Part) GetRecords() uint32 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
 // Reorg takes back every block above the ancestor.
 type Reorg struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -599,7 +652,7 @@ type Reorg struct {
 
 func (x *Reorg) Reset() {
 	*x = Reorg{}
-	mi := &file_wire_proto_msgTypes[7]
+	mi := &file_wire_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -611,7 +664,7 @@ func (x *Reorg) String() string {
 func (*Reorg) ProtoMessage() {}
 
 func (x *Reorg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[7]
+	mi := &file_wire_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -624,7 +677,7 @@ func (x *Reorg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reorg.ProtoReflect.Descriptor instead.
 func (*Reorg) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{7}
+	return file_wire_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Reorg) GetAncestor() *Block {
@@ -663,7 +716,7 @@ type RangeEnd struct {
 
 func (x *RangeEnd) Reset() {
 	*x = RangeEnd{}
-	mi := &file_wire_proto_msgTypes[8]
+	mi := &file_wire_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -675,7 +728,7 @@ func (x *RangeEnd) String() string {
 func (*RangeEnd) ProtoMessage() {}
 
 func (x *RangeEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[8]
+	mi := &file_wire_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -688,7 +741,7 @@ func (x *RangeEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RangeEnd.ProtoReflect.Descriptor instead.
 func (*RangeEnd) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{8}
+	return file_wire_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RangeEnd) GetBefore() *Block {
@@ -746,7 +799,7 @@ type Correction struct {
 
 func (x *Correction) Reset() {
 	*x = Correction{}
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +811,7 @@ func (x *Correction) String() string {
 func (*Correction) ProtoMessage() {}
 
 func (x *Correction) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[9]
+	mi := &file_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +824,7 @@ func (x *Correction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Correction.ProtoReflect.Descriptor instead.
 func (*Correction) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{9}
+	return file_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Correction) GetAncestor() *Block {
@@ -813,7 +866,7 @@ type Halt struct {
 
 func (x *Halt) Reset() {
 	*x = Halt{}
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +878,7 @@ func (x *Halt) String() string {
 func (*Halt) ProtoMessage() {}
 
 func (x *Halt) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[10]
+	mi := &file_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +891,7 @@ func (x *Halt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Halt.ProtoReflect.Descriptor instead.
 func (*Halt) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{10}
+	return file_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Halt) GetBlock() *Block {
@@ -865,7 +918,7 @@ type Finalized struct {
 
 func (x *Finalized) Reset() {
 	*x = Finalized{}
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +930,7 @@ func (x *Finalized) String() string {
 func (*Finalized) ProtoMessage() {}
 
 func (x *Finalized) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[11]
+	mi := &file_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +943,7 @@ func (x *Finalized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finalized.ProtoReflect.Descriptor instead.
 func (*Finalized) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{11}
+	return file_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Finalized) GetBlock() *Block {
@@ -911,7 +964,7 @@ type Proven struct {
 
 func (x *Proven) Reset() {
 	*x = Proven{}
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +976,7 @@ func (x *Proven) String() string {
 func (*Proven) ProtoMessage() {}
 
 func (x *Proven) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[12]
+	mi := &file_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +989,7 @@ func (x *Proven) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proven.ProtoReflect.Descriptor instead.
 func (*Proven) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{12}
+	return file_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Proven) GetBlock() *Block {
@@ -970,7 +1023,7 @@ type Price struct {
 
 func (x *Price) Reset() {
 	*x = Price{}
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1035,7 @@ func (x *Price) String() string {
 func (*Price) ProtoMessage() {}
 
 func (x *Price) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[13]
+	mi := &file_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1048,7 @@ func (x *Price) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Price.ProtoReflect.Descriptor instead.
 func (*Price) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{13}
+	return file_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Price) GetToken() []byte {
@@ -1079,7 +1132,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1144,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[14]
+	mi := &file_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1157,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{14}
+	return file_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Job) GetId() string {
@@ -1232,7 +1285,7 @@ type Evidence struct {
 
 func (x *Evidence) Reset() {
 	*x = Evidence{}
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1297,7 @@ func (x *Evidence) String() string {
 func (*Evidence) ProtoMessage() {}
 
 func (x *Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[15]
+	mi := &file_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1310,7 @@ func (x *Evidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
 func (*Evidence) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{15}
+	return file_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Evidence) GetBlock() *Block {
@@ -1317,7 +1370,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1382,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[16]
+	mi := &file_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1395,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{16}
+	return file_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Result) GetJobId() string {
@@ -1511,7 +1564,7 @@ type Settlement struct {
 
 func (x *Settlement) Reset() {
 	*x = Settlement{}
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1576,7 @@ func (x *Settlement) String() string {
 func (*Settlement) ProtoMessage() {}
 
 func (x *Settlement) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[17]
+	mi := &file_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1589,7 @@ func (x *Settlement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settlement.ProtoReflect.Descriptor instead.
 func (*Settlement) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{17}
+	return file_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Settlement) GetOrderKey() []byte {
@@ -1669,7 +1722,7 @@ type Payment struct {
 
 func (x *Payment) Reset() {
 	*x = Payment{}
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1734,7 @@ func (x *Payment) String() string {
 func (*Payment) ProtoMessage() {}
 
 func (x *Payment) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_proto_msgTypes[18]
+	mi := &file_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1747,7 @@ func (x *Payment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payment.ProtoReflect.Descriptor instead.
 func (*Payment) Descriptor() ([]byte, []int) {
-	return file_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Payment) GetToken() []byte {
@@ -1764,7 +1817,10 @@ const file_wire_proto_rawDesc = "" +
 	"\arecords\x18\x02 \x01(\rR\arecords\x12\x16\n" +
 	"\x06digest\x18\x03 \x01(\fR\x06digest\x12\x1a\n" +
 	"\bverified\x18\x04 \x01(\bR\bverified\x12\x18\n" +
-	"\aattempt\x18\x05 \x01(\rR\aattempt\"\x8e\x01\n" +
+	"\aattempt\x18\x05 \x01(\rR\aattempt\"Q\n" +
+	"\x04Part\x12/\n" +
+	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x18\n" +
+	"\arecords\x18\x02 \x01(\rR\arecords\"\x8e\x01\n" +
 	"\x05Reorg\x125\n" +
 	"\bancestor\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\bancestor\x122\n" +
 	"\aold_tip\x18\x02 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x06oldTip\x12\x1a\n" +
@@ -1893,7 +1949,7 @@ func file_wire_proto_rawDescGZIP() []byte {
 	return file_wire_proto_rawDescData
 }
 
-var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_wire_proto_goTypes = []any{
 	(*Block)(nil),      // 0: perpkeeper.wire.v1.Block
 	(*Epoch)(nil),      // 1: perpkeeper.wire.v1.Epoch
@@ -1902,18 +1958,19 @@ var file_wire_proto_goTypes = []any{
 	(*Param)(nil),      // 4: perpkeeper.wire.v1.Param
 	(*Audit)(nil),      // 5: perpkeeper.wire.v1.Audit
 	(*BlockEnd)(nil),   // 6: perpkeeper.wire.v1.BlockEnd
-	(*Reorg)(nil),      // 7: perpkeeper.wire.v1.Reorg
-	(*RangeEnd)(nil),   // 8: perpkeeper.wire.v1.RangeEnd
-	(*Correction)(nil), // 9: perpkeeper.wire.v1.Correction
-	(*Halt)(nil),       // 10: perpkeeper.wire.v1.Halt
-	(*Finalized)(nil),  // 11: perpkeeper.wire.v1.Finalized
-	(*Proven)(nil),     // 12: perpkeeper.wire.v1.Proven
-	(*Price)(nil),      // 13: perpkeeper.wire.v1.Price
-	(*Job)(nil),        // 14: perpkeeper.wire.v1.Job
-	(*Evidence)(nil),   // 15: perpkeeper.wire.v1.Evidence
-	(*Result)(nil),     // 16: perpkeeper.wire.v1.Result
-	(*Settlement)(nil), // 17: perpkeeper.wire.v1.Settlement
-	(*Payment)(nil),    // 18: perpkeeper.wire.v1.Payment
+	(*Part)(nil),       // 7: perpkeeper.wire.v1.Part
+	(*Reorg)(nil),      // 8: perpkeeper.wire.v1.Reorg
+	(*RangeEnd)(nil),   // 9: perpkeeper.wire.v1.RangeEnd
+	(*Correction)(nil), // 10: perpkeeper.wire.v1.Correction
+	(*Halt)(nil),       // 11: perpkeeper.wire.v1.Halt
+	(*Finalized)(nil),  // 12: perpkeeper.wire.v1.Finalized
+	(*Proven)(nil),     // 13: perpkeeper.wire.v1.Proven
+	(*Price)(nil),      // 14: perpkeeper.wire.v1.Price
+	(*Job)(nil),        // 15: perpkeeper.wire.v1.Job
+	(*Evidence)(nil),   // 16: perpkeeper.wire.v1.Evidence
+	(*Result)(nil),     // 17: perpkeeper.wire.v1.Result
+	(*Settlement)(nil), // 18: perpkeeper.wire.v1.Settlement
+	(*Payment)(nil),    // 19: perpkeeper.wire.v1.Payment
 }
 var file_wire_proto_depIdxs = []int32{
 	0,  // 0: perpkeeper.wire.v1.Param.block:type_name -> perpkeeper.wire.v1.Block
@@ -1921,26 +1978,27 @@ var file_wire_proto_depIdxs = []int32{
 	0,  // 2: perpkeeper.wire.v1.Audit.block:type_name -> perpkeeper.wire.v1.Block
 	0,  // 3: perpkeeper.wire.v1.Audit.read:type_name -> perpkeeper.wire.v1.Block
 	0,  // 4: perpkeeper.wire.v1.BlockEnd.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 5: perpkeeper.wire.v1.Reorg.ancestor:type_name -> perpkeeper.wire.v1.Block
-	0,  // 6: perpkeeper.wire.v1.Reorg.old_tip:type_name -> perpkeeper.wire.v1.Block
-	0,  // 7: perpkeeper.wire.v1.RangeEnd.before:type_name -> perpkeeper.wire.v1.Block
-	0,  // 8: perpkeeper.wire.v1.RangeEnd.last:type_name -> perpkeeper.wire.v1.Block
-	0,  // 9: perpkeeper.wire.v1.RangeEnd.blocks:type_name -> perpkeeper.wire.v1.Block
-	0,  // 10: perpkeeper.wire.v1.Correction.ancestor:type_name -> perpkeeper.wire.v1.Block
-	0,  // 11: perpkeeper.wire.v1.Correction.old_tip:type_name -> perpkeeper.wire.v1.Block
-	0,  // 12: perpkeeper.wire.v1.Halt.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 13: perpkeeper.wire.v1.Finalized.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 14: perpkeeper.wire.v1.Proven.block:type_name -> perpkeeper.wire.v1.Block
-	15, // 15: perpkeeper.wire.v1.Job.evidence:type_name -> perpkeeper.wire.v1.Evidence
-	0,  // 16: perpkeeper.wire.v1.Evidence.block:type_name -> perpkeeper.wire.v1.Block
-	0,  // 17: perpkeeper.wire.v1.Result.block:type_name -> perpkeeper.wire.v1.Block
-	17, // 18: perpkeeper.wire.v1.Result.settlement:type_name -> perpkeeper.wire.v1.Settlement
-	18, // 19: perpkeeper.wire.v1.Settlement.returned:type_name -> perpkeeper.wire.v1.Payment
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	0,  // 5: perpkeeper.wire.v1.Part.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 6: perpkeeper.wire.v1.Reorg.ancestor:type_name -> perpkeeper.wire.v1.Block
+	0,  // 7: perpkeeper.wire.v1.Reorg.old_tip:type_name -> perpkeeper.wire.v1.Block
+	0,  // 8: perpkeeper.wire.v1.RangeEnd.before:type_name -> perpkeeper.wire.v1.Block
+	0,  // 9: perpkeeper.wire.v1.RangeEnd.last:type_name -> perpkeeper.wire.v1.Block
+	0,  // 10: perpkeeper.wire.v1.RangeEnd.blocks:type_name -> perpkeeper.wire.v1.Block
+	0,  // 11: perpkeeper.wire.v1.Correction.ancestor:type_name -> perpkeeper.wire.v1.Block
+	0,  // 12: perpkeeper.wire.v1.Correction.old_tip:type_name -> perpkeeper.wire.v1.Block
+	0,  // 13: perpkeeper.wire.v1.Halt.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 14: perpkeeper.wire.v1.Finalized.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 15: perpkeeper.wire.v1.Proven.block:type_name -> perpkeeper.wire.v1.Block
+	16, // 16: perpkeeper.wire.v1.Job.evidence:type_name -> perpkeeper.wire.v1.Evidence
+	0,  // 17: perpkeeper.wire.v1.Evidence.block:type_name -> perpkeeper.wire.v1.Block
+	0,  // 18: perpkeeper.wire.v1.Result.block:type_name -> perpkeeper.wire.v1.Block
+	18, // 19: perpkeeper.wire.v1.Result.settlement:type_name -> perpkeeper.wire.v1.Settlement
+	19, // 20: perpkeeper.wire.v1.Settlement.returned:type_name -> perpkeeper.wire.v1.Payment
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }
@@ -1954,7 +2012,7 @@ func file_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_proto_rawDesc), len(file_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
