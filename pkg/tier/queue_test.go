@@ -137,7 +137,7 @@ func TestQueueEndsTheOld(t *testing.T) {
 }
 
 // TIER-7: under the policy delay a job's age counts from when this machine heard of it.
-func TestQueueOfTheSeed(t *testing.T) {
+func TestQueueUnderDelay(t *testing.T) {
 	nowMs := uint64(1000)
 	q := NewQueue(Delay{Delay: 30 * time.Second}, func() uint64 { return nowMs }, 300*time.Second, 60*time.Second)
 	q.Add(order("a", 99_000_000), 1000)

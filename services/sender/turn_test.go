@@ -251,7 +251,7 @@ func TestTurnOfTheReborn(t *testing.T) {
 }
 
 // TIER-7, TIER-9: the policy delay runs on this machine's clock, from when the keeper first heard of a job, and holds everything back after a start.
-func TestTurnOfTheSeed(t *testing.T) {
+func TestTurnUnderDelay(t *testing.T) {
 	b := newBench(func(c *tier.Config) { c.Policy, c.ExecutionDelay = tier.PolicyDelay, 10*time.Second }).head(birth)
 	j := orderAt(1, birth)
 	if b.admit(j) || !b.logged("waiting for this tier's delay to pass") {

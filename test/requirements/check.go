@@ -8,8 +8,8 @@ import (
 // standards are the prefixes of other people's documents. Their numbers explain themselves.
 var standards = []string{"BIP", "CVE", "EIP", "ERC", "IEEE", "ISO", "RFC", "SHA", "UTF"}
 
-// Check lists what is wrong, one sentence each, in a fixed order. None: every requirement that is not said to be unmet is implemented
-// and proven, and every id that the sources use is in the list.
+// Check lists what is wrong, one sentence each, in a fixed order. None: every requirement that is not said to be unmet
+// is implemented and proven, and every id that the sources use is in the list.
 func (l List) Check(s Sources) []string {
 	problems := append(l.checkItself(), l.checkUses(s)...)
 	for _, g := range l.Groups {
@@ -35,7 +35,8 @@ func (l List) checkItself() []string {
 	return problems
 }
 
-// checkUses looks for ids without a sentence. In scripts only those with a prefix of ours count: others are names of files and arguments.
+// checkUses looks for ids without a sentence. In scripts only those with a prefix of ours count: others are names of
+// files and arguments.
 func (l List) checkUses(s Sources) []string {
 	var problems []string
 	for _, use := range s.Uses {
@@ -58,12 +59,12 @@ func (l List) checkOne(s Sources, id string) []string {
 	}
 	var problems []string
 	if r.CaseOf == "" && len(s.Implementations[id]) == 0 {
-		problems = append(problems, fmt.Sprintf(
-			"%s is implemented nowhere: name it in the comment of the code that meets it, or say in %s why it is not met", id, ListPath))
+		problems = append(problems, fmt.Sprintf("%s is implemented nowhere: "+
+			"name it in the comment of the code that meets it, or say in %s why it is not met", id, ListPath))
 	}
 	if len(s.Proofs[id]) == 0 {
-		problems = append(problems, fmt.Sprintf(
-			"%s is proven by no test: name it in the comment of the test that proves it, or say in %s why it is not met", id, ListPath))
+		problems = append(problems, fmt.Sprintf("%s is proven by no test: "+
+			"name it in the comment of the test that proves it, or say in %s why it is not met", id, ListPath))
 	}
 	return problems
 }

@@ -1,8 +1,10 @@
-// Package requirements checks docs/requirements.toml against the sources, and writes docs/requirements.md from both. Every requirement
-// must be named by a comment of the code that implements it and by a test that proves it, and every id that is used must be in the list.
+// Package requirements checks docs/requirements.toml against the sources, and writes docs/requirements.md from both.
+// Every requirement must be named by a comment of the code that implements it and by a test that proves it, and every
+// id that is used must be in the list.
 //
-// The sources are parsed, not searched: a test is a function Test… or Fuzz… of a _test.go file, or a function of a suite (a package
-// whose name ends in "test") that a _test.go file imports; it proves what its doc comment or its body names.
+// The sources are parsed, not searched: a test is a function Test… or Fuzz… of a _test.go file, or a function of a
+// suite (a package whose name ends in "test") that a _test.go file imports; it proves what its doc comment or its body
+// names.
 //
 // Not checked: whether the test that names a requirement really proves it. That is for the reader of the test.
 package requirements

@@ -64,27 +64,34 @@ func problems(t *testing.T, changes map[string]string) []string {
 // The check must be able to fail, each way.
 func TestPlantedProblemsAreFound(t *testing.T) {
 	helper := "package a\n\n// mustWork helps (AB-1).\nfunc mustWork() {}\n"
-	suite := "package atest\n\n// AB-1: it works.\nfunc works() {}\n"
-	for name, c := range map[string]struct {
-		changes map[string]string
-		want    string
-	}{
-		"an id without a sentence":  {map[string]string{"pkg/b/b.go": "package b // AB-2\n"}, "pkg/b/b.go names AB-2, which has no sentence"},
-		"an unknown prefix":         {map[string]string{"pkg/b/b_test.go": "package b // XY-7\n"}, "pkg/b/b_test.go names XY-7"},
-		"a document's id":           {map[string]string{"docs/a.md": "see AB-3"}, "docs/a.md names AB-3"},
-		"an empty sentence":         {map[string]string{ListPath: strings.Replace(good, "It works.", "", 1)}, "names AB-1, which has no sentence"},
-		"no implementation":         {map[string]string{"pkg/a/a.go": "package a\n"}, "AB-1 is implemented nowhere"},
-		"only tests' code names it": {map[string]string{"pkg/a/a.go": "", "test/x/x.go": code}, "AB-1 is implemented nowhere"},
-		"no test":                   {map[string]string{"pkg/a/a_test.go": ""}, "AB-1 is proven by no test"},
-		"a helper is no test":       {map[string]string{"pkg/a/a_test.go": helper}, "AB-1 is proven by no test"},
-		"a suite that nobody runs":  {map[string]string{"pkg/a/a_test.go": "", "pkg/a/atest/s.go": suite}, "AB-1 is proven by no test"},
-		"an id of no group":         {map[string]string{ListPath: good + "[requirement.XY-1]\ntext = \"x\"\n"}, "XY-1 belongs to no group"},
-		"a case of nothing":         {map[string]string{ListPath: good + "case_of = \"AB-9\"\n"}, "AB-1 is a case of AB-9"},
+	for name, c := range map[string]struct{ file, content, want string }{
+		"an id without a sentence": {"pkg/b/b.go", "package b // AB-2\n", "pkg/b/b.go names AB-2, which has no sentence"},
+		"an unknown prefix":        {"pkg/b/b_test.go", "package b // XY-7\n", "pkg/b/b_test.go names XY-7"},
+		"a document's id":          {"docs/a.md", "see AB-3", "docs/a.md names AB-3"},
+		"an empty sentence":        {ListPath, strings.ReplaceAll(good, "It works.", ""), "names AB-1, which has no"},
+		"no implementation":        {"pkg/a/a.go", "package a\n", "AB-1 is implemented nowhere"},
+		"no test":                  {"pkg/a/a_test.go", "", "AB-1 is proven by no test"},
+		"a helper is no test":      {"pkg/a/a_test.go", helper, "AB-1 is proven by no test"},
+		"an id of no group":        {ListPath, good + "[requirement.XY-1]\ntext = \"x\"\n", "XY-1 belongs to no group"},
+		"a case of nothing":        {ListPath, good + "case_of = \"AB-9\"\n", "AB-1 is a case of AB-9"},
 	} {
-		got := problems(t, c.changes)
+		got := problems(t, map[string]string{c.file: c.content})
 		if !slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, c.want) }) {
 			t.Errorf("%s: found %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// What helps tests implements nothing, and a suite that no test imports proves nothing.
+func TestWhatNobodyRunsDoesNotCount(t *testing.T) {
+	got := problems(t, map[string]string{"pkg/a/a.go": "", "test/x/x.go": code})
+	if want := "AB-1 is implemented nowhere"; len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		t.Errorf("code of a test: found %q, want %q", got, want)
+	}
+	suite := "package atest\n\n// AB-1: it works.\nfunc works() {}\n"
+	got = problems(t, map[string]string{"pkg/a/a_test.go": "", "pkg/a/atest/s.go": suite})
+	if want := "AB-1 is proven by no test"; len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		t.Errorf("a suite: found %q, want %q", got, want)
 	}
 }
 

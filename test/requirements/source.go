@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// idPattern matches the ids of requirements: TIER-9, and S7 for the cases of the fence. It also matches standards like EIP-1559.
+// idPattern matches the ids of requirements: TIER-9, and S7 for the cases of the fence. It also matches standards like
+// EIP-1559.
 var idPattern = regexp.MustCompile(`\b(?:[A-Z]{2,}-[0-9]+|S[0-9]{1,2})\b`)
 
 // Place is where something stands: a folder, and the name of a file or of a function in it.
@@ -42,10 +43,12 @@ type proof struct {
 // module is the prefix of imports of this module.
 const module = "perpkeeper/"
 
-// Scan reads every file of a repository that has comments we know how to read. Folders of other people's and of generated files are left out.
+// Scan reads every file of a repository that has comments we know how to read. Folders of other people's and of
+// generated files are left out.
 func Scan(tree fs.FS) (Sources, error) {
 	s := Sources{
-		Implementations: map[string][]Place{}, Proofs: map[string][]Place{}, suites: map[string][]proof{}, imported: map[string]bool{},
+		Implementations: map[string][]Place{}, Proofs: map[string][]Place{},
+		suites: map[string][]proof{}, imported: map[string]bool{},
 	}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -79,7 +82,8 @@ func Scan(tree fs.FS) (Sources, error) {
 
 func isForeign(folder string) bool {
 	base := path.Base(folder)
-	return strings.HasPrefix(base, ".") || base == "node_modules" || base == "testdata" || folder == "bin" || folder == "test/requirements"
+	return strings.HasPrefix(base, ".") || slices.Contains([]string{"node_modules", "testdata"}, base) ||
+		slices.Contains([]string{"bin", "test/requirements"}, folder)
 }
 
 func comparePlaces(a, b Place) int {
@@ -108,10 +112,13 @@ func (s *Sources) read(tree fs.FS, name string) error {
 
 // commentMark is what begins a comment in a file that is not Go, or empty where nothing of ours is said in comments.
 func commentMark(name string) string {
-	switch base := path.Base(name); {
-	case path.Ext(name) == ".sql":
+	switch path.Ext(name) {
+	case ".sql":
 		return "--"
-	case base == "Makefile" || base == "Dockerfile", slices.Contains([]string{".yml", ".yaml", ".sh", ".example", ".toml"}, path.Ext(name)):
+	case ".yml", ".yaml", ".sh", ".example", ".toml":
+		return "#"
+	}
+	if base := path.Base(name); base == "Makefile" || base == "Dockerfile" {
 		return "#"
 	}
 	return ""
@@ -138,7 +145,8 @@ func (s *Sources) readScript(name, content, mark string) {
 // implemented notes a file that implements a requirement, unless it is a test or helps tests.
 func (s *Sources) implemented(id, name string) {
 	folder := path.Dir(name)
-	if strings.HasPrefix(name, "test/") || strings.HasSuffix(name, "_test.go") || isSuite(folder) || strings.HasSuffix(folder, "/tests") {
+	if strings.HasPrefix(name, "test/") || strings.HasSuffix(name, "_test.go") ||
+		strings.HasSuffix(folder, "/tests") || isSuite(folder) {
 		return
 	}
 	s.Implementations[id] = append(s.Implementations[id], Place{folder, path.Base(name)})

@@ -1,4 +1,5 @@
-// Command requirements prints docs/requirements.md. It fails if an id has no sentence, no implementation or no proving test.
+// Command requirements prints docs/requirements.md. It fails if an id has no sentence, no implementation or no proving
+// test.
 package main
 
 import (
