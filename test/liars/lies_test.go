@@ -24,6 +24,8 @@ type lie struct {
 	reorg bool
 	// tardy: no endpoint has the receipts of a block at first, so that blocks are published without proof.
 	tardy bool
+	// unasked: no process asks about it, so that the row shows just that.
+	unasked bool
 	// decisive: the answer contradicts itself, the chain or the other two, so that it has to be named within a minute.
 	decisive bool
 	// short: the row is in the short form; pair: so is the one with two endpoints.
@@ -52,8 +54,10 @@ var lies = []lie{
 	{name: "gas price 1 wei", change: gasPrice(func(*big.Int) *big.Int { return big.NewInt(1) })},
 	{name: "nonce ahead", change: nonce(1000)},
 	{name: "nonce behind", change: nonce(-3)},
-	{name: "balance of nothing", change: balance(new(big.Int))},
-	{name: "balance of plenty", change: balance(new(big.Int).Lsh(big.NewInt(1), 100))},
+	{name: "balance of nothing", change: balance(new(big.Int)), unasked: true},
+	{name: "balance of plenty", change: balance(new(big.Int).Lsh(big.NewInt(1), 100)), unasked: true},
+	{name: "broadcast: no funds", change: broadcast("insufficient funds for gas * price + value")},
+	{name: "broadcast: nonce too low", change: broadcast("nonce too low")},
 	{name: "price report ahead", reports: reportsAhead, decisive: true, short: true},
 	{name: "price report behind", reports: reportsBehind},
 	{name: "price report absurd", reports: reportsAbsurd, decisive: true, short: true},
@@ -407,5 +411,12 @@ func nonce(by int64) func(*endpoint, call, answer) (answer, bool) {
 func balance(wei *big.Int) func(*endpoint, call, answer) (answer, bool) {
 	return func(_ *endpoint, c call, a answer) (answer, bool) {
 		return answer{Result: encode((*hexutil.Big)(wei))}, c.Method == "eth_getBalance" && a.Error == nil
+	}
+}
+
+// broadcast refuses transactions that were taken.
+func broadcast(text string) func(*endpoint, call, answer) (answer, bool) {
+	return func(_ *endpoint, c call, a answer) (answer, bool) {
+		return answer{Error: encode(map[string]any{"code": -32000, "message": text})}, c.Method == "eth_sendRawTransaction" && a.Error == nil
 	}
 }

@@ -122,7 +122,7 @@ func (x *trial) missing(ctx context.Context, begun time.Time) error {
 	if err := x.settled(ctx, x.from, x.to); err != nil {
 		return err
 	}
-	if x.told == 0 && x.count() == 0 && x.lies() && x.first() {
+	if x.told == 0 && x.count() == 0 && x.lies() && x.first() && !x.unasked {
 		return errors.New("the lie was not told")
 	}
 	if x.within > 0 && x.decisive && x.first() && x.named == 0 && time.Since(begun) < naming {
