@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -90,14 +89,14 @@ type matrix struct {
 	// within is how long everything may take while one lies; 0 = it may wait until the lie has ended.
 	within time.Duration
 	keeper *keeper
-	table  []string
+	table  table
 	usual  tally // of the first row
 }
 
 func (m *matrix) run(t *testing.T, list []row) {
 	defer func() {
 		m.close()
-		t.Logf("the table:\n%s", strings.Join(m.table, "\n"))
+		t.Logf("the table:\n%s", m.table.text(m.within == 0))
 	}()
 	for lies := range slices.Values(chunks(list)) {
 		t.Run(lies[0].name, func(t *testing.T) {
@@ -144,15 +143,12 @@ func (m *matrix) row(t *testing.T, r row) {
 	if problem == nil {
 		problem = trial.dear(&m.usual)
 	}
-	m.table = append(m.table, trial.line(problem))
-	t.Log(m.table[len(m.table)-1])
+	m.table.add(r, trial.cell(problem), trial.reasons())
+	t.Log(trial.line(problem))
 	if problem == nil {
 		return
 	}
 	t.Error(problem)
-	for _, text := range trial.reasons() {
-		t.Log(text)
-	}
 	for _, p := range m.keeper.Processes {
 		t.Logf("--- the end of %s's log:\n%s", p.Name, p.Tail(6))
 	}

@@ -65,7 +65,7 @@ func (x *trial) begin() {
 }
 
 func (x *trial) end() {
-	x.told = x.count()
+	x.told = max(x.told, x.count())
 	x.endpoints[x.liar()].end()
 	x.sources[x.liar()].end()
 }
@@ -186,18 +186,25 @@ func (k *keeper) whole(ctx context.Context) error {
 	return k.settled(ctx, 0, head-min(head, 10))
 }
 
-// line is the row as the table has it.
+// line is the row for whoever looks on.
 func (x *trial) line(problem error) string {
-	result := "held"
-	if problem != nil {
-		result = "NOT HELD: " + strings.ReplaceAll(problem.Error(), "\n", "; ")
+	return fmt.Sprintf("%s, %s: %s; %d answers changed, by %s; %d executed, %d reverted, the slowest after %.1f s; %s", x.name, x.variant(),
+		x.cell(problem), x.told, cmp.Or(x.by, "nobody named"), x.tally.executed, x.tally.reverted, x.tally.slowest.Seconds(), strings.Join(x.reasons(), "; "))
+}
+
+// cell is the row's result as the table has it.
+func (x *trial) cell(problem error) string {
+	switch {
+	case problem != nil:
+		first, _, _ := strings.Cut(problem.Error(), "\n")
+		return "NOT HELD: " + first
+	case x.told == 0 && x.lies():
+		return "held, not asked"
+	case x.named > 0:
+		return fmt.Sprintf("held, named after %.1f s", x.named.Seconds())
+	default:
+		return "held"
 	}
-	named := "-"
-	if x.named > 0 {
-		named = fmt.Sprintf("%.1f s (%s)", x.named.Seconds(), x.by)
-	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %d | %d | %d | %.1f s | %s |", x.name, x.variant(), result, named, max(x.told, x.count()), x.tally.executed,
-		x.tally.reverted, x.tally.slowest.Seconds(), strings.Join(x.reasons(), "<br>"))
 }
 
 // reasons are what waited and for what, the most frequent first.
