@@ -1,13 +1,8 @@
 # figures: what a region costs in memory, processor and disk, measured by the kernel's own counters.
 leg_figures() {
 	region_up || return
-	growth 60
+	growth 30
 	figures "one of each"
-	check "statevm=4 planner=2 sender=2" keeper up -d --scale statevm=4 --scale planner=2 --scale sender=2
-	within 120 "every copy is healthy" healthy
-	sleep 60
-	figures "copies"
-	check "one of each" keeper up -d --scale statevm=1 --scale planner=1 --scale sender=1
 }
 
 # figures WHAT: of each container the memory in use, the most it ever was, and the share of one processor since it started.
@@ -44,7 +39,7 @@ growth() {
 	local seconds=$1 traders from log database blocks
 	for traders in true false; do
 		rpc devnet_trade "[{\"on\":$traders}]" >/dev/null
-		sleep 10 # what is under way comes to an end
+		sleep 5 # what is under way comes to an end
 		from=$(head_of) log=$(topic_bytes) database=$(sql "select pg_database_size('keeper')")
 		sleep "$seconds"
 		blocks=$(($(head_of) - from))

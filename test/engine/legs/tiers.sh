@@ -10,12 +10,11 @@ leg_tiers() {
 	node_of_tiers=$(docker inspect -f '{{(index .NetworkSettings.Networks "perpkeeper-chain").IPAddress}}' "$(tiers_chain ps -q devnet)")
 	within 120 "the Master executes" tier_executes_after 0 1
 	local from; from=$(head_of "$node_of_tiers")
-	sleep 30
+	sleep 15
 	note "executed meanwhile: Master $(tier_count 1 "$from"), Backup-1 $(tier_count 2 "$from"), Backup-2 $(tier_count 3 "$from")"
 	from=$(head_of "$node_of_tiers")
 	check "the Master is killed" tier 1 kill scanner statevm planner sender
 	within 150 "Backup-1 has taken over" tier_executes_after "$from" 2
-	sleep 20
 	from=$(head_of "$node_of_tiers")
 	check "the Master comes back" tier 1 up -d
 	within 300 "the Master executes again" tier_executes_after "$from" 1
