@@ -6,6 +6,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
@@ -73,6 +74,25 @@ type Job struct {
 	Evidence Evidence
 	// Signer is the account the job is routed to.
 	Signer chain.Address
+}
+
+// longestID is more bytes than any id has.
+const longestID = 256
+
+// Validate says why a job is none that a keeper can have found: its id, its kind, its signer, or a time that no clock shows.
+func (j Job) Validate() error {
+	const never = 1 << 62 // ms
+	switch {
+	case j.ID == "" || len(j.ID) > longestID:
+		return fmt.Errorf("a job with an id of %d bytes", len(j.ID))
+	case !slices.Contains(Kinds(), j.Kind):
+		return fmt.Errorf("job %q is of kind %q, which this build does not know", j.ID, j.Kind)
+	case j.Signer.IsZero():
+		return fmt.Errorf("job %q is nobody's", j.ID)
+	case max(j.BirthMs, j.ExpiresMs, j.Evidence.Block.TimeMs) > never:
+		return fmt.Errorf("job %q has a time that never comes: born %d, expires %d, found in a block of %d", j.ID, j.BirthMs, j.ExpiresMs, j.Evidence.Block.TimeMs)
+	}
+	return nil
 }
 
 // Evidence is the state and the price reports the job was found in: enough to find it again.

@@ -2,6 +2,7 @@ package job
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -75,5 +76,26 @@ func TestRouteMovesOnlyWhatItMust(t *testing.T) {
 	})
 	if !Route(chain.Address{1}, nil).IsZero() {
 		t.Error("no signer, no route")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := Job{ID: OrderID(chain.Hash{1}, 1), Kind: Order, Signer: chain.Address{1}, BirthMs: 1_700_000_000_000}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for name, spoil := range map[string]func(*Job){
+		"no id":         func(j *Job) { j.ID = "" },
+		"a long id":     func(j *Job) { j.ID = strings.Repeat("x", 257) },
+		"another kind":  func(j *Job) { j.Kind = "dance" },
+		"nobody's":      func(j *Job) { j.Signer = chain.Address{} },
+		"never born":    func(j *Job) { j.BirthMs = 1<<64 - 1 },
+		"never expires": func(j *Job) { j.ExpiresMs = 1 << 63 },
+		"never found":   func(j *Job) { j.Evidence.Block.TimeMs = 1 << 63 },
+	} {
+		bad := good
+		if spoil(&bad); bad.Validate() == nil {
+			t.Errorf("%s: %+v", name, bad)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
+	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
@@ -40,7 +41,7 @@ type desk struct {
 
 // newDesk is a desk at nowMs with ETH at $4500 and nothing open.
 func newDesk() *desk {
-	q := newQuotes()
+	q := newQuotes(func(r bus.Record, why error) { panic(why) })
 	d := &desk{quotes: q, at: nowMs, finder: &finder{
 		book: newBook(liquidation.ArmedRatio), births: newBirths(q), makers: newMakers(q.board), spacing: newSpacing(perp.Uint{}),
 		live:    newLive(),

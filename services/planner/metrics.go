@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/price"
@@ -22,6 +24,7 @@ type Metrics struct {
 	missed    prometheus.Counter
 	expired   *prometheus.CounterVec
 	reborn    *prometheus.CounterVec
+	damaged   prometheus.Counter
 	passes    prometheus.Histogram
 	ticks     prometheus.Histogram
 	sweeps    prometheus.Histogram
@@ -61,6 +64,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "planner_jobs_reborn_total",
 			Help: "Jobs whose condition held for 300 s without a break and that no keeper executed, each time they are born again.",
 		}, []string{"kind"}),
+		damaged: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "planner_unreadable_prices_total",
+			Help: "Records of the price topic that nobody can read and that were passed over; those read again at a start count again.",
+		}),
 		passes: seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the snapshot."),
 		ticks:  seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the candidates it makes."),
 		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
@@ -70,7 +77,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the liquidation it makes due "+
 			"standing on the job topic."),
 	}
-	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.reborn, m.passes, m.ticks, m.sweeps, m.reported, m.received)
+	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.reborn, m.damaged, m.passes, m.ticks, m.sweeps, m.reported, m.received)
 	return m
 }
 
@@ -78,6 +85,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 func RegisterMetrics(reg prometheus.Registerer) {
 	NewMetrics(reg)
 	registerDelayed(reg)
+}
+
+// passOver counts a record that nobody can read, and says where it is.
+func (m *Metrics) passOver(log zerolog.Logger) func(bus.Record, error) {
+	return func(r bus.Record, why error) {
+		m.damaged.Inc()
+		log.Error().Err(why).Int64("offset", r.Offset).Msg("passing over a price record that nobody can read")
+	}
 }
 
 // passed notes a pass over everything.

@@ -86,7 +86,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, s
 // newPlanner wires all but the wire.
 func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *Planner {
 	p := &Planner{
-		cfg: cfg, log: log, metrics: metrics, store: store, shards: newShards(), quotes: newQuotes(), live: newLive(),
+		cfg: cfg, log: log, metrics: metrics, store: store, shards: newShards(), quotes: newQuotes(metrics.passOver(log)), live: newLive(),
 		rearms: make(chan rearm), book: newBook(cfg.Liquidation.Armed()),
 		modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),
 		rules: due.Rules{

@@ -21,13 +21,16 @@ type quotes struct {
 	tokens  map[chain.Address]bool // those with a newer report since the last call of take
 	arrived time.Time              // when the first of them came
 	changed chan struct{}          // holds one token when tokens is not empty
+
+	reject func(r bus.Record, why error) // takes records that nobody can read
 }
 
-func newQuotes() *quotes {
-	return &quotes{board: price.NewBoard(), tokens: map[chain.Address]bool{}, changed: make(chan struct{}, 1)}
+func newQuotes(reject func(r bus.Record, why error)) *quotes {
+	return &quotes{reject: reject, board: price.NewBoard(), tokens: map[chain.Address]bool{}, changed: make(chan struct{}, 1)}
 }
 
-// follow reads the price topic from a board's window ago until ctx ends: births of jobs are looked up in it. Records it does not understand stop it.
+// follow reads the price topic from a board's window ago until ctx ends: births of jobs are looked up in it. Records that nobody can read are
+// passed over: the sender makes dead letters of them.
 func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) error {
 	const onlyPartition = 0
 	offset, err := client.OffsetAt(ctx, topic, onlyPartition, time.Now().Add(-price.Window))
@@ -40,19 +43,34 @@ func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) e
 		if err != nil {
 			return fmt.Errorf("reading price reports: %w", err)
 		}
-		arrived := time.Now()
-		for _, r := range records {
-			m, _, err := wire.Decode(r)
-			if err != nil {
-				return fmt.Errorf("reading price reports: %w", err)
-			}
-			report, ok := m.(wire.Price)
-			if !ok {
-				return fmt.Errorf("reading price reports: a %T has no place on %s (partition %d, offset %d)", m, topic, r.Partition, r.Offset)
-			}
-			q.add(price.FromMessage(report), arrived)
-		}
+		q.read(records, time.Now())
 	}
+}
+
+// read takes in records that have arrived.
+func (q *quotes) read(records []bus.Record, arrived time.Time) {
+	for _, r := range records {
+		report, err := reportOf(r)
+		if err != nil {
+			q.reject(r, err)
+			continue
+		}
+		q.add(report, arrived)
+	}
+}
+
+// reportOf is the report of a record of the price topic.
+func reportOf(r bus.Record) (price.Report, error) {
+	m, _, err := wire.Decode(r)
+	if err != nil {
+		return price.Report{}, err
+	}
+	said, is := m.(wire.Price)
+	if !is {
+		return price.Report{}, fmt.Errorf("a %T has no place among price reports (partition %d, offset %d)", m, r.Partition, r.Offset)
+	}
+	report := price.FromMessage(said)
+	return report, report.Validate()
 }
 
 func (q *quotes) add(r price.Report, arrived time.Time) {

@@ -32,12 +32,15 @@ func (s *Sender) desk(ctx context.Context, c bus.Claim) error {
 			group.Go(func() error { return s.worker(key).run(ctx) })
 		}
 	}
+	if c.Partition == 0 {
+		group.Go(func() error { return s.letters(ctx) })
+	}
 	group.Go(func() error { return d.intake(ctx) })
 	return group.Wait()
 }
 
 // intake stores the jobs of the partition, beginning as far back as a job may be old: what a former owner read and did not store, it did not do. Records
-// it does not understand stop the process; it never skips one.
+// that nobody can read become dead letters.
 func (d *desk) intake(ctx context.Context) error {
 	part := fmt.Sprintf("partition %d", d.claim.Partition)
 	defer d.notices.set(part, "")
@@ -62,20 +65,35 @@ func (d *desk) intake(ctx context.Context) error {
 	}
 }
 
-// take stores the job of a record, however long the database is away, or lets it wait for its turn.
+// take stores the job of a record, however long the database is away, or lets it wait for its turn. A record that holds no job, or one that the database
+// cannot hold, is set aside.
 func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
+	j, err := jobOf(r)
+	if err == nil && d.turns.admit(j) {
+		err = d.patiently(ctx, part, func(ctx context.Context) error { return d.store(ctx, j) })
+		if err != nil && !pg.Unfit(err) {
+			return err
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	bad := damaged{wire.JobTopic(d.cfg.Keeper.ChainID), r, err}
+	d.unreadable.report(bad)
+	return d.setAside(ctx, part, bad)
+}
+
+// jobOf is the job of a record of the job topic.
+func jobOf(r bus.Record) (job.Job, error) {
 	m, _, err := wire.Decode(r)
 	if err != nil {
-		return fmt.Errorf("reading jobs: %w", err)
+		return job.Job{}, err
 	}
 	said, is := m.(wire.Job)
 	if !is {
-		return fmt.Errorf("reading jobs: a %T has no place there (partition %d, offset %d)", m, r.Partition, r.Offset)
+		return job.Job{}, fmt.Errorf("a %T has no place among jobs (partition %d, offset %d)", m, r.Partition, r.Offset)
 	}
-	if !d.turns.admit(said.Job) {
-		return nil
-	}
-	return d.patiently(ctx, part, func(ctx context.Context) error { return d.store(ctx, said.Job) })
+	return said.Job, said.Validate()
 }
 
 // patiently does what the database has to be there for, however long it is away.

@@ -17,6 +17,7 @@ type Metrics struct {
 	notify *notifyMetrics
 
 	admissions   *prometheus.CounterVec
+	unreadable   *prometheus.CounterVec
 	jobs         *prometheus.CounterVec
 	waits        *prometheus.CounterVec
 	broadcasts   *prometheus.CounterVec
@@ -67,6 +68,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_admissions_total", Help: "Jobs read from the topic, by what became of them: queued, refreshed, in_flight, cooling, misrouted.",
 		}, []string{"result"}),
+		unreadable: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sender_unreadable_records_total",
+			Help: "Records of the job and price topics that nobody can read and that were passed over; those read again at a start count again.",
+		}, []string{"topic"}),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_jobs_total", Help: "Arms of jobs that have ended, by kind and outcome.",
 		}, []string{"kind", "outcome"}),
@@ -137,7 +142,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m.simulations(reg)
 	m.tiers(reg)
-	reg.MustRegister(m.admissions, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
+	reg.MustRegister(m.admissions, m.unreadable, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
 		m.reorgs, m.inFlight, m.liquidations, m.held, m.paused, m.alarm, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
 	return m
 }

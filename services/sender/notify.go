@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -48,7 +47,7 @@ type notifyMetrics struct {
 func newNotifyMetrics(reg prometheus.Registerer) *notifyMetrics {
 	m := &notifyMetrics{
 		messages: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "notify_messages_total", Help: "Messages to an audience, by what became of them: delivered, or refused (a dead letter).",
+			Name: "notify_messages_total", Help: "Messages to an audience, by what became of them: delivered; refused, or unreadable (dead letters).",
 		}, []string{"audience", "result"}),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "notify_failed_tries", Help: "Tries in a row that the receiver of an audience has not taken the message that is due; 0 while all is well.",
@@ -164,12 +163,12 @@ func patience() retry.Policy { return retry.Policy{Max: 5 * time.Second} }
 // take tells the audience of one record, if it concerns it, and remembers that it did.
 func (t *errand) take(ctx context.Context, r bus.Record) error {
 	decoded, _, err := wire.Decode(r)
-	if err != nil {
-		return fmt.Errorf("reading results: %w", err)
-	}
 	result, is := decoded.(wire.Result)
-	if !is {
-		return fmt.Errorf("reading results: a %T has no place there (partition %d, offset %d)", decoded, r.Partition, r.Offset)
+	if err == nil && !is {
+		err = fmt.Errorf("a %T has no place among results (partition %d, offset %d)", decoded, r.Partition, r.Offset)
+	}
+	if err != nil {
+		return t.passOver(ctx, r, err)
 	}
 	m, to, concerns := notify.About(t.keeper.ChainID, result.Result)
 	if !concerns || to != t.audience {
@@ -204,14 +203,20 @@ func (t *errand) deliver(ctx context.Context, r bus.Record, m notify.Message) er
 	return nil
 }
 
+// passOver makes a record that nobody can read a dead letter, so that what stands behind it is told.
+func (t *errand) passOver(ctx context.Context, r bus.Record, why error) error {
+	t.log.Error().Err(why).Str("audience", string(t.audience)).Int("partition", r.Partition).Int64("offset", r.Offset).
+		Msg("passing over a result that nobody can read: it is a dead letter")
+	t.metrics.messages.WithLabelValues(string(t.audience), "unreadable").Inc()
+	if err := t.bury(ctx, r, why); err != nil {
+		return err
+	}
+	return t.note(ctx, r.Offset+1)
+}
+
 // bury puts a result that an audience would not have with the dead letters, as it was.
 func (t *errand) bury(ctx context.Context, r bus.Record, why error) error {
-	letter := bus.Record{Key: []byte(t.topic), Value: r.Value, Headers: append(slices.Clip(r.Headers),
-		bus.Header{Key: "source.partition", Value: []byte(strconv.Itoa(r.Partition))},
-		bus.Header{Key: "source.offset", Value: []byte(strconv.FormatInt(r.Offset, 10))},
-		bus.Header{Key: "source.key", Value: r.Key},
-		bus.Header{Key: "error", Value: []byte(fmt.Sprintf("telling the %s: %v", t.audience, why))},
-	)}
+	letter := wire.DeadLetter(t.topic, r, legible(fmt.Sprintf("telling the %s: %v", t.audience, why)))
 	const onlyPartition = 0
 	if _, err := t.client.Producer(wire.DeadLetterTopic(t.keeper.ChainID)).Produce(ctx, onlyPartition, []bus.Record{letter}); err != nil {
 		return fmt.Errorf("putting a result with the dead letters: %w", err)

@@ -16,6 +16,7 @@ type quotes struct {
 	*price.Board
 	complete atomic.Bool // whether the board holds all the topic held when this process began
 	nerves   *nerves
+	reject   func(damaged) // takes records that nobody can read
 }
 
 func newQuotes(window time.Duration) *quotes {
@@ -28,7 +29,7 @@ func (q *quotes) Add(r price.Report) {
 	q.nerves.observe(r.Token, r.Min, r.TimeMs)
 }
 
-// follow reads the price topic from a board's window ago until ctx ends. Records it does not understand stop it.
+// follow reads the price topic from a board's window ago until ctx ends. Records that nobody can read are passed over.
 func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) error {
 	const onlyPartition = 0
 	offset, end, err := rewind(ctx, client, topic, onlyPartition, price.Window)
@@ -46,7 +47,7 @@ func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) e
 		}
 		for _, r := range records {
 			if err := q.take(r); err != nil {
-				return fmt.Errorf("reading price reports: %w", err)
+				q.reject(damaged{topic, r, err})
 			}
 		}
 	}
@@ -61,6 +62,10 @@ func (q *quotes) take(r bus.Record) error {
 	if !is {
 		return fmt.Errorf("a %T has no place among price reports (partition %d, offset %d)", m, r.Partition, r.Offset)
 	}
-	q.Add(price.FromMessage(report))
+	sound := price.FromMessage(report)
+	if err := sound.Validate(); err != nil {
+		return err
+	}
+	q.Add(sound)
 	return nil
 }

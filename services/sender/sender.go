@@ -49,7 +49,10 @@ type Sender struct {
 	roster  roster
 	heard   listener
 	history history
-	notices notices
+	told    progress // how far damaged records are dead letters
+
+	unreadable *unreadable
+	notices    notices
 }
 
 // node is what the sender asks of the chain.
@@ -134,7 +137,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
 	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(), db.Intents()
 	s.gas = newGasLimits(cfg.Sender.Gas, db, time.Now)
-	s.heard, s.history = db.Intents().Listener(), db.Leases()
+	s.heard, s.history, s.told = db.Intents().Listener(), db.Leases(), db.Notified()
 	s.tellers = func() (ended, givenUp teller) {
 		return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 	}
@@ -144,6 +147,8 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 // newSender makes a sender that still lacks what it works with.
 func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Owner, keys []signer.Signer, machine func() time.Time) *Sender {
 	s := &Sender{cfg: cfg, log: log, metrics: metrics, owner: owner, keys: keys, clock: machine, quotes: newQuotes(cfg.Sender.Nervous.Window)}
+	s.unreadable = newUnreadable(metrics.unreadable, log)
+	s.quotes.reject = s.unreadable.price
 	clock := func() time.Time { return s.clock() }
 	s.horizon = newHorizon(clock)
 	var own []chain.Address

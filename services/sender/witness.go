@@ -23,6 +23,8 @@ type observer struct {
 	client *bus.Client
 	cfg    wire.Config
 	turns  *turns
+	// unreadable takes job records that nobody can read; the owner of their partition sets them aside.
+	unreadable *unreadable
 
 	mu    sync.Mutex
 	fold  *execution.Fold
@@ -39,7 +41,7 @@ func (s *Sender) observe(ctx context.Context) error {
 	}
 	keeper := s.cfg.Keeper
 	o := &observer{
-		client: s.client, cfg: keeper, turns: s.turns, fold: execution.NewFold(gmx.NewDecoder(s.cfg.Venue.EventEmitter), keeper.LogPartitions),
+		client: s.client, cfg: keeper, turns: s.turns, unreadable: s.unreadable, fold: execution.NewFold(gmx.NewDecoder(s.cfg.Venue.EventEmitter), keeper.LogPartitions),
 		tips: make([]uint64, keeper.LogPartitions), left: keeper.LogPartitions, feeds: make([]feed, keeper.LogPartitions),
 	}
 	err := o.run(ctx)
@@ -58,7 +60,7 @@ func (o *observer) run(ctx context.Context) error {
 	past := make(chan struct{}, o.cfg.JobPartitions)
 	for partition := range o.cfg.JobPartitions {
 		group.Go(func() error {
-			return o.follow(ctx, wire.JobTopic(o.cfg.ChainID), partition, sync.OnceFunc(func() { past <- struct{}{} }), o.said)
+			return o.follow(ctx, wire.JobTopic(o.cfg.ChainID), partition, sync.OnceFunc(func() { past <- struct{}{} }), o.job)
 		})
 	}
 	group.Go(func() error {
@@ -102,17 +104,20 @@ func (o *observer) follow(ctx context.Context, topic string, partition int, reac
 	}
 }
 
-// said takes a record of the job topic.
+// job takes a record of the job topic. One that nobody can read is passed over: it is no evidence.
+func (o *observer) job(r bus.Record) error {
+	if err := o.said(r); err != nil {
+		o.unreadable.report(damaged{wire.JobTopic(o.cfg.ChainID), r, err})
+	}
+	return nil
+}
+
 func (o *observer) said(r bus.Record) error {
-	m, _, err := wire.Decode(r)
+	j, err := jobOf(r)
 	if err != nil {
 		return err
 	}
-	said, is := m.(wire.Job)
-	if !is {
-		return fmt.Errorf("a %T has no place among jobs", m)
-	}
-	o.turns.heard(said.Job)
+	o.turns.heard(j)
 	return nil
 }
 

@@ -4,24 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
 )
-
-// deadLetter is a record nobody could understand as it goes to the dead letter topic: untouched, with where it came from and why in further headers.
-func deadLetter(topic string, r bus.Record, why error) bus.Record {
-	return bus.Record{Key: []byte(topic), Value: r.Value, Headers: append(slices.Clone(r.Headers),
-		bus.Header{Key: "source.partition", Value: []byte(strconv.Itoa(r.Partition))},
-		bus.Header{Key: "source.offset", Value: []byte(strconv.FormatInt(r.Offset, 10))},
-		bus.Header{Key: "source.key", Value: r.Key},
-		bus.Header{Key: "error", Value: []byte(why.Error())},
-	)}
-}
 
 // bury sends the record that halted a partition to the dead letter topic, once: the next owner halts at it again and finds it sent. A process that dies
 // between sending and noting it makes its successor send it once more.
@@ -35,7 +23,7 @@ func (s *Statevm) bury(ctx context.Context, p *pg.Partition, why error) error {
 		return err
 	}
 	letters := s.client.Producer(wire.DeadLetterTopic(s.cfg.Keeper.ChainID))
-	if _, err := letters.Produce(ctx, 0, []bus.Record{deadLetter(wire.LogTopic(s.cfg.Keeper.ChainID), *h.record, why)}); err != nil {
+	if _, err := letters.Produce(ctx, 0, []bus.Record{wire.DeadLetter(wire.LogTopic(s.cfg.Keeper.ChainID), *h.record, why.Error())}); err != nil {
 		return fmt.Errorf("sending offset %d of partition %d to the dead letters: %w", h.record.Offset, h.record.Partition, err)
 	}
 	failpoint.Hit("statevm.dead_letter")
