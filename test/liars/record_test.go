@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -225,24 +226,28 @@ func (r *record) twice() error {
 // tally is what the chain says of a stretch of blocks.
 type tally struct {
 	executed, reverted int
-	most               uint64        // wei per gas, the highest that was paid
+	price              uint64        // wei per gas: half of the transactions paid no more
 	slowest            time.Duration // from a market order or request to its end
 }
 
 // tally counts from a block on.
 func (r *record) tally(from uint64) (t tally) {
+	var prices []uint64
 	for _, b := range r.blocks {
 		for _, tx := range b.sent {
 			if b.Number < from {
 				continue
 			}
-			t.most = max(t.most, tx.GasPrice)
+			prices = append(prices, tx.GasPrice)
 			if tx.OK {
 				t.executed++
 			} else {
 				t.reverted++
 			}
 		}
+	}
+	if slices.Sort(prices); len(prices) > 0 {
+		t.price = prices[len(prices)/2]
 	}
 	r.born(from, r.next(), func(_ string, final bool, birth, stamp perp.Stamp) {
 		if final {
