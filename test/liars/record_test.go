@@ -198,20 +198,16 @@ func (r *record) read(ctx context.Context, tx chain.Tx) (sent, error) {
 // twice names a job that was sent again after it had been executed, and nothing had made it due anew. A deleveraging, and its state, may be needed again at
 // any time.
 func (r *record) twice() error {
-	done := map[gmx.Call]sent{}
+	done, revived := map[gmx.Call]sent{}, map[chain.Hash]uint64{} // in the newest block
 	for _, b := range r.blocks {
 		for _, key := range b.revived {
-			for call := range done {
-				if call.Key == key {
-					delete(done, call)
-				}
-			}
+			revived[key] = b.Number
 		}
 		for _, tx := range b.sent {
 			if tx.Kind == job.Adl || tx.Kind == job.AdlState {
 				continue
 			}
-			if before, repeated := done[tx.Call]; repeated {
+			if before, repeated := done[tx.Call]; repeated && revived[tx.Key] < before.Block {
 				return fmt.Errorf("%s %s was sent twice: %s in block %d, and again %s in block %d (ok %v)", tx.Kind, tx.Key, before.Hash, before.Block, tx.Hash,
 					tx.Block, tx.OK)
 			}
