@@ -68,7 +68,7 @@ func everyForm(l *lie) []row {
 func fastestForm(l *lie) []row { return []row{{l, false, 1}} }
 
 // patience bounds what has to happen while one lies. It is a guard against hanging, no statement about speed: that is in the table.
-const patience = 2 * time.Minute
+const patience = 90 * time.Second
 
 // One of three lies: the tables are what the chain says, whatever was asked for is executed, once, while it lies; nothing halts, no process ends, nobody has
 // to help; and where the lie shows, it is named.

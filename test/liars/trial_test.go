@@ -30,7 +30,7 @@ type trial struct {
 }
 
 // lasting is how long new work comes in that has to be done while one lies.
-const lasting = 8 * time.Second
+const lasting = 6 * time.Second
 
 // naming is within how long a lie that shows has to be named.
 const naming = time.Minute
