@@ -199,7 +199,7 @@ func (x *trial) cell(problem error) string {
 		first, _, _ := strings.Cut(problem.Error(), "\n")
 		return "NOT HELD: " + first
 	case x.told == 0 && x.lies():
-		return "held, not asked"
+		return "held, no answer changed"
 	case x.named > 0:
 		return fmt.Sprintf("held, named after %.1f s", x.named.Seconds())
 	default:
