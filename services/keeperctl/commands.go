@@ -36,6 +36,10 @@ func minute(s *Settings) { s.Patience = time.Minute }
 func commands() []command {
 	return []command{
 		{
+			use: "status", short: "show a keeper on one screen, what is wrong first", group: groupLook, data: true, setup: statusCommand,
+			needs: []string{"keeper", "chain", "kafka", "postgres", "tier", "keeperctl.processes"},
+		},
+		{
 			use: "why-not KEY", short: "say why a position, order or request is not executed now", group: groupLook, data: true, preset: minute,
 			needs: with(stores, "liquidation", "keeperctl.frozen_role", "keeperctl.price_max_age"), run: whyNot,
 		},
@@ -46,6 +50,18 @@ func commands() []command {
 				"keeper", "chain", "venue", "tier",
 				"keeperctl.signers", "keeperctl.json", "keeperctl.workers", "keeperctl.lead", "keeperctl.loss_ratio",
 			},
+		},
+		{
+			use: "topic", short: "print the records of a topic: log, price, job, result or dlq", group: groupLook, run: noVerb,
+			needs: []string{"keeper", "kafka", "keeperctl.patience"},
+			verbs: []command{
+				{use: "cat TOPIC", short: "print the records that there are, a line each", data: true, setup: topicCommand(false)},
+				{use: "tail TOPIC", short: "print the records that come, until it is interrupted", data: true, setup: topicCommand(true)},
+			},
+		},
+		{
+			use: "liquidations", short: "list the positions that are being liquidated, or could not be", group: groupLook, needs: []string{"postgres"},
+			setup: liquidationsCommand, data: true,
 		},
 		{
 			use: "wallet", short: "list and verify what agents have earned", group: groupLook, needs: inLedger, run: onDatabase(wallets),

@@ -42,6 +42,8 @@ type Settings struct {
 	Patience time.Duration `toml:"patience" help:"how long to wait for the database, Kafka, the chain, or for something to go on"`
 	Operator string        `toml:"operator" help:"who asks, for the record; empty = the account's and the machine's name"`
 
+	Processes []process `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; status asks them"`
+
 	Yes    bool   `toml:"yes" help:"do what was only shown otherwise"`
 	DryRun bool   `toml:"dry_run" help:"plan, rehearse and record, and do nothing"`
 	Reason string `toml:"reason" help:"why to switch although the generations are not equal; it is recorded"`
@@ -89,5 +91,10 @@ func (s Settings) Validate() error {
 	refuse(s.PriceMaxAge < time.Second || s.PriceMaxAge > 5*time.Minute, "price_max_age: %s is not between 1s and 5m", s.PriceMaxAge)
 	refuse(s.Workers < 1 || s.Workers > 64, "workers: %d is not between 1 and 64", s.Workers)
 	refuse(s.Lead < 0 || s.Lead > 24*time.Hour, "lead: %s is not between 0s and 24h", s.Lead)
+	for _, p := range s.Processes {
+		if err := p.validate(); err != nil {
+			problems = append(problems, err)
+		}
+	}
 	return errors.Join(problems...)
 }

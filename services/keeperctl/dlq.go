@@ -68,14 +68,10 @@ func (d deadLetters) run(ctx context.Context, args []string) error {
 	return usagef("usage: keeperctl %s", dlqUsage)
 }
 
-// source is the topic that an operator means by its name or the short form of it, such as job.
+// source is the topic that an operator means.
 func (d deadLetters) source(name string) (topic string, known bool) {
-	for _, t := range d.keeper.Topics() {
-		if name == t.Name || strings.HasPrefix(t.Name, fmt.Sprintf("perp.%d.%s.", d.keeper.ChainID, name)) {
-			return t.Name, true
-		}
-	}
-	return "", false
+	t, known := topicOf(d.keeper, name)
+	return t.Name, known
 }
 
 // onlyPartition is the one of the dead letter topic.

@@ -174,7 +174,7 @@ func (c command) build(std IO, parent *loader) *cobra.Command {
 		}
 		err = run(cmd.Context(), s, args)
 		if err != nil && c.setup != nil {
-			err = fmt.Errorf("%s: %w", c.name(), err)
+			err = fmt.Errorf("%s: %w", strings.TrimPrefix(cmd.CommandPath(), program+" "), err)
 		}
 		return err
 	}
@@ -188,6 +188,9 @@ func (c command) build(std IO, parent *loader) *cobra.Command {
 	}
 	return cmd
 }
+
+// noVerb is for commands all of whose verbs stand for themselves.
+func noVerb(context.Context, *session, []string) error { return nil }
 
 // check refuses a command line that no configuration can make sensible. A verb that there is has its own entry, and does not come here.
 func (c command) check(output string, args []string, justPrint bool) error {

@@ -304,7 +304,7 @@ func TestOperatorsCommandsAreConfigured(t *testing.T) {
 	}
 	for name, commands := range map[string][]string{
 		"sender": {"audit", "signer", "why-not", "health kafka", "health postgres"},
-		"ops":    {"audit", "signer", "rebuild", "generations", "delayed", "wallet", "emergency", "dlq", "addresses", "health kafka", "health postgres"},
+		"ops":    {"audit", "status", "topic", "liquidations", "signer", "rebuild", "generations", "delayed", "wallet", "emergency", "dlq", "addresses", "health kafka", "health postgres"},
 	} {
 		for _, command := range commands {
 			s := project.Services[name]

@@ -1,0 +1,262 @@
+package keeperctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
+)
+
+// What is older than this is wrong: a chain has a block every second or less, and prices come as often.
+const (
+	headIsOld  = 15 * time.Second
+	stateIsOld = 20 * time.Second
+	priceIsOld = 15 * time.Second
+)
+
+// process is where one of the keeper's processes serves its pages: NAME=http://HOST:PORT.
+type process string
+
+func (p process) parts() (name, address string) {
+	name, address, _ = strings.Cut(string(p), "=")
+	return name, strings.TrimSuffix(address, "/")
+}
+
+func (p process) validate() error {
+	name, address := p.parts()
+	if u, err := url.Parse(address); err != nil || name == "" || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("processes: %q names no process (write NAME=http://HOST:PORT)", string(p))
+	}
+	return nil
+}
+
+func age(ms uint64) time.Duration {
+	return time.Since(time.UnixMilli(int64(ms))).Round(100 * time.Millisecond)
+}
+
+func (s *session) lookAtChain(ctx context.Context, l *looks) error {
+	node, err := s.node(ctx)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	head, err := node.Head(ctx)
+	if err != nil {
+		return err
+	}
+	l.add(age(head.TimeMs) > headIsOld, "chain head", "block %d, %s old", head.Number, age(head.TimeMs))
+	final, err := node.Finalized(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for the finalized block: %w", err)
+	}
+	l.add(false, "finalized", "block %d, %s old, %d behind the head", final.Number, age(final.TimeMs), head.Number-min(head.Number, final.Number))
+	return nil
+}
+
+func (s *session) lookAtDatabase(ctx context.Context, l *looks) error {
+	db, err := s.database(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return lookAtStores(ctx, db, l)
+}
+
+// lookAtStores looks at what the keeper's database holds.
+func lookAtStores(ctx context.Context, db *pg.DB, l *looks) error {
+	at, err := db.Standing(ctx)
+	if err != nil {
+		return err
+	}
+	block := at.Watermark
+	switch {
+	case at.Halted != "":
+		l.add(true, "state", "HALTED at block %d: %s", block.Number, at.Halted)
+	case block.Hash.IsZero():
+		l.add(true, "state", "no block yet (is statevm running?)")
+	default:
+		l.add(age(block.TimeMs) > stateIsOld, "state", "block %d, %s old, generation %d, partitions %d blocks apart",
+			block.Number, age(block.TimeMs), at.Generation, at.Skew())
+	}
+	signers, err := db.Signers().List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range signers {
+		seen := fmt.Sprintf("%d queued, %d in flight, next nonce %d, lease: %s", one.Queued, one.InFlight, one.NextNonce, leaseOf(one))
+		if one.Paused != "" {
+			seen = "PAUSED: " + firstLine(one.Paused) + "; " + seen
+		}
+		l.add(one.Paused != "" || one.LeaseLeft == 0, "signer "+one.Signer.Hex(), "%s", seen)
+	}
+	if len(signers) == 0 {
+		l.add(true, "signers", "none: no sender has started on this database yet")
+	}
+	failed, err := db.Liquidations(ctx)
+	if err != nil {
+		return err
+	}
+	failed = slices.DeleteFunc(failed, func(l pg.Liquidation) bool { return l.Status != pg.LiquidationFailed })
+	l.add(len(failed) > 0, "liquidations", "%d could not be done (keeperctl liquidations --failed)", len(failed))
+	recent, err := db.Recent(ctx, time.Hour)
+	if err != nil {
+		return err
+	}
+	lookAtRecent(recent, l)
+	return nil
+}
+
+// lanes are the classes of jobs by name, most urgent first.
+var lanes = []struct {
+	class job.Class
+	name  string
+}{
+	{job.ClassLiquidation, "liquidations"}, {job.ClassAdl, "deleveraging"}, {job.ClassMarketOrder, "market orders"},
+	{job.ClassTriggerOrder, "trigger orders"}, {job.ClassRequest, "requests"},
+}
+
+func lookAtRecent(r pg.Recent, l *looks) {
+	var queue []string
+	for _, lane := range lanes {
+		if q, f := r.Queued[lane.class], r.InFlight[lane.class]; q+f > 0 {
+			queue = append(queue, fmt.Sprintf("%s %d+%d", lane.name, q, f))
+		}
+	}
+	if len(queue) == 0 {
+		queue = []string{"empty"}
+	}
+	l.add(false, "queue+in flight", "%s", strings.Join(queue, ", "))
+	total := 0
+	var ends []string
+	for _, outcome := range slices.Sorted(maps.Keys(r.Ended)) {
+		total += r.Ended[outcome]
+		ends = append(ends, fmt.Sprintf("%s %d", outcome, r.Ended[outcome]))
+	}
+	if total == 0 {
+		l.add(false, "last hour", "nothing has ended")
+	} else {
+		l.add(false, "last hour", "%d of %d executed; %s", r.Ended[job.Done], total, strings.Join(ends, ", "))
+	}
+	l.add(false, "money, last hour", "earned %s, spent %s", coins(r.Earned), coins(r.Spent))
+}
+
+// lookAtPrices looks at the newest report.
+func (s *session) lookAtPrices(ctx context.Context, l *looks) error {
+	client, err := s.kafka()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	topic := wire.PriceTopic(s.Keeper.ChainID)
+	first, end, err := client.Bounds(ctx, topic, 0)
+	if err != nil {
+		return err
+	}
+	if first == end {
+		l.add(true, "prices", "no report yet (is the scanner's feed running?)")
+		return nil
+	}
+	newest, err := client.Reader(topic, 0, end-1).Next(ctx)
+	if err != nil {
+		return err
+	}
+	m, _, err := wire.Decode(newest)
+	report, is := m.(wire.Price)
+	if err != nil || !is {
+		return fmt.Errorf("the newest record of %s is no report: %w", topic, errors.Join(err))
+	}
+	l.add(age(report.TimeMs) > priceIsOld, "prices", "newest report %s old", age(report.TimeMs))
+	return nil
+}
+
+// lookAtProcess asks a process whether it is ready, and for what its metrics say that no store does.
+func lookAtProcess(ctx context.Context, name, address string, l *looks) error {
+	ready, status, err := get(ctx, address+"/readyz")
+	if err != nil {
+		return err
+	}
+	if status == http.StatusOK {
+		l.add(false, name, "ready")
+	} else {
+		l.add(true, name, "not ready: %s", strings.Join(strings.Fields(ready), " "))
+	}
+	text, _, err := get(ctx, address+"/metrics")
+	if err != nil {
+		return err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("reading metrics: %w", err)
+	}
+	for _, m := range pageMetrics {
+		if family, has := families[m.metric]; has {
+			values := valuesOf(family.GetMetric())
+			if values != "" || m.always {
+				l.add(m.wrong && values != "", name+": "+m.what, "%s", cmp.Or(values, "none"))
+			}
+		}
+	}
+	return nil
+}
+
+// pageMetrics are the metrics that say what no store does.
+var pageMetrics = []struct {
+	metric, what string
+	wrong        bool // where one is not 0
+	always       bool // to be shown where all are 0 too
+}{
+	{"planner_jobs_live", "jobs due", false, true},
+	{"planner_index_miss_total", "missed by the index", true, false},
+	{"sender_tier_queue_length", "jobs that wait for this tier's turn", false, true},
+	{"sender_tier_suspected", "suspected of missing jobs", true, false},
+	{"sender_tier_recovering", "holds back after its start", false, false},
+	{"sender_held", "signers without means", true, false},
+	{"statevm_halted", "halted partitions", true, false},
+}
+
+// valuesOf are the values of a family that are not 0, with what they are of.
+func valuesOf(metrics []*dto.Metric) string {
+	var parts []string
+	for _, m := range metrics {
+		value := m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		if value == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%.0f", value)
+		for _, label := range m.GetLabel() {
+			part = label.GetName() + " " + label.GetValue() + ": " + part
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func get(ctx context.Context, address string) (text string, status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", 0, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	page, err := io.ReadAll(io.LimitReader(answer.Body, 16<<20))
+	return string(page), answer.StatusCode, err
+}
