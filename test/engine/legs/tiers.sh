@@ -18,7 +18,7 @@ leg_tiers() {
 	from=$(head_of "$node_of_tiers")
 	check "the Master comes back" tier 1 up -d
 	within 300 "the Master executes again" tier_executes_after "$from" 1
-	check "keeperctl audit" tier 2 run --rm -T ops audit last 5m && note "$(grep -i -m 1 duplicate "$run/check.log")"
+	check "keeperctl audit" tier 2 run --rm -T ops audit last 5m
 	twice
 	for n in 1 2 3; do tier $n down -v >/dev/null 2>&1; done
 	tiers_chain down -v >/dev/null 2>&1
