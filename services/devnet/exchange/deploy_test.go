@@ -122,6 +122,39 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// TestRoleMembers: the holders of a role can be listed, whole and in part; whoever lost it is not among them.
+func TestRoleMembers(t *testing.T) {
+	v := lookOnly(t)
+	ask := func(method string, args ...any) any {
+		t.Helper()
+		out, err := v.client.read(v.ctx, contracts.RoleStore, v.d.Contracts.RoleStore, method, append([]any{contracts.RoleKey("CONTROLLER")}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out[0]
+	}
+	members := func(start, end int64) []common.Address {
+		t.Helper()
+		return ask("getRoleMembers", big.NewInt(start), big.NewInt(end)).([]common.Address)
+	}
+	all := members(0, 1000)
+	if count := ask("getRoleMemberCount").(*big.Int); count.Int64() != int64(len(all)) || len(all) < 10 {
+		t.Fatalf("%d members of %v", len(all), count)
+	}
+	for _, account := range all {
+		out, err := v.client.read(v.ctx, contracts.RoleStore, v.d.Contracts.RoleStore, "hasRole", account, contracts.RoleKey("CONTROLLER"))
+		if err != nil || !out[0].(bool) {
+			t.Errorf("%s is listed and does not hold the role (%v)", account, err)
+		}
+	}
+	if slices.Contains(all, v.d.Deployer) || !slices.Contains(all, v.d.Contracts.OrderHandler) {
+		t.Errorf("the members are %v: with the deployer, or without the order handler", all)
+	}
+	if part := members(1, 3); !slices.Equal(part, all[1:3]) || len(members(3, 1)) != 0 || len(members(1000, 2000)) != 0 {
+		t.Errorf("a part of the members is %v of %v", part, all)
+	}
+}
+
 // TestUnauthorized: every guarded door answers Unauthorized with the missing role, before it looks at anything else.
 func TestUnauthorized(t *testing.T) {
 	v := lookOnly(t)
