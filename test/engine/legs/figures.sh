@@ -39,7 +39,7 @@ growth() {
 	local seconds=$1 traders from log database blocks
 	for traders in true false; do
 		rpc devnet_trade "[{\"on\":$traders}]" >/dev/null
-		sleep 5 # what is under way comes to an end
+		sleep 10 # what is under way comes to an end
 		from=$(head_of) log=$(topic_bytes) database=$(sql "select pg_database_size('keeper')")
 		sleep "$seconds"
 		blocks=$(($(head_of) - from))
