@@ -26,6 +26,33 @@ func (c *Client) SettledNonce(ctx context.Context, account chain.Address, final 
 	return nonce, nil
 }
 
+// inclusion is where a transaction was mined, and how.
+type inclusion struct {
+	block chain.Hash
+	index uint64
+	ok    bool
+}
+
+func (i inclusion) String() string {
+	return fmt.Sprintf("it is number %d of block %s, success %t", i.index, i.block, i.ok)
+}
+
+// SettledReceipt returns the block that holds a transaction, and whether it succeeded there, as two hosts have it. An endpoint that does not know its receipt
+// has not answered. Undecided(err) while two do not agree.
+func (c *Client) SettledReceipt(ctx context.Context, tx chain.Hash) (block chain.Hash, ok bool, err error) {
+	in, err := same(ctx, c, ForReceipts, func(ctx context.Context, one Reader) (inclusion, error) {
+		told, _, err := one.told(ctx, tx)
+		if err != nil {
+			return inclusion{}, err
+		}
+		return inclusion{told.blockHash, uint64(told.index), told.status == 1}, nil
+	})
+	if err != nil {
+		return chain.Hash{}, false, fmt.Errorf("asking for the receipt of %s: %w", tx, err)
+	}
+	return in.block, in.ok, nil
+}
+
 // same returns what two hosts say alike, and excludes who says otherwise while two others agree.
 func same[T comparable](ctx context.Context, c *Client, purpose Purpose, ask func(context.Context, Reader) (T, error)) (value T, err error) {
 	need := c.pool.required()

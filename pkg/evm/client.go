@@ -143,7 +143,8 @@ func (c *Client) Health() error {
 // EndpointStatus is how an endpoint stands, for a status page. It holds no secret.
 type EndpointStatus struct {
 	Source  Source
-	Private bool // for sending only
+	Host    string // two endpoints of one host have one word together
+	Private bool   // for sending only
 	// Excluded is empty where the endpoint is used for all that is asked.
 	Excluded []Exclusion
 	// Score is the time in milliseconds after which a good answer about the newest block is to be expected; reads go to the lowest. Milliseconds an
@@ -168,7 +169,7 @@ func (c *Client) Endpoints() []EndpointStatus {
 
 func (e *endpoint) status() EndpointStatus {
 	now := time.Now()
-	s := EndpointStatus{Source: e.name, Private: e.private, LogsRange: e.span.learnt(now), RequestsPerSecond: e.bucket.learnt(now)}
+	s := EndpointStatus{Source: e.name, Host: e.host, Private: e.private, LogsRange: e.span.learnt(now), RequestsPerSecond: e.bucket.learnt(now)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.Excluded, s.LastError = e.barred.sorted(), e.last

@@ -66,7 +66,7 @@ func (e *endpoint) exchange(ctx context.Context, method string, trip func(contex
 	if err := e.await(ctx, method); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, e.cfg.RequestTimeout)
+	limited, cancel := context.WithTimeout(context.WithValue(ctx, bounded{}, longest(method)), e.cfg.RequestTimeout)
 	defer cancel()
 	begun := time.Now()
 	err := e.line.do(limited, trip)

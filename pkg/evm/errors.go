@@ -78,6 +78,9 @@ func classify(err error) (failure, error) {
 	if _, is := errors.AsType[*lieError](err); is {
 		return failedLie, err
 	}
+	if long, is := errors.AsType[*http.MaxBytesError](err); is {
+		return failedMalformed, malformed("the answer is longer than %d bytes", long.Limit)
+	}
 	if NotFound(err) {
 		return failedNotFound, err
 	}

@@ -18,6 +18,7 @@ const (
 	ForHeads    Purpose = "heads"    // which block is the newest
 	ForFinality Purpose = "finality" // which block is final
 	ForNonces   Purpose = "nonces"   // how many transactions an account has sent
+	ForPrices   Purpose = "prices"   // what gas is paid
 )
 
 // purposeOf is what a method belongs to.
@@ -33,6 +34,8 @@ func purposeOf(method string) Purpose {
 		return ForHeads
 	case methodNonce:
 		return ForNonces
+	case methodGasPrice, methodTips:
+		return ForPrices
 	default:
 		return Everything
 	}

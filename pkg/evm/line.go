@@ -203,8 +203,28 @@ type patient struct {
 	throttled func(pause time.Duration)
 }
 
-// longestAnswer is how many bytes an answer may have: some 20 000 GMX logs. go-ethereum's client has a limit for WebSockets only.
-const longestAnswer = 256 << 20
+// How many bytes an answer may have, after it was unpacked: a gateway may pack thousands of them into one. go-ethereum's client has a limit for WebSockets
+// only.
+const (
+	longestAnswer  = 4 << 20   // to what is asked for a number or a call
+	longestBlock   = 64 << 20  // of what is in one block, or a batch of headers or calls
+	longestHistory = 256 << 20 // of a range: some 20 000 logs of the venue
+)
+
+// longest is how many bytes an answer to a method may have.
+func longest(method string) int64 {
+	switch method {
+	case labelRange:
+		return longestHistory
+	case methodBlock, methodBlockAt, methodLogs, methodReceipts, methodReceipt, labelBatch, labelCalls:
+		return longestBlock
+	default:
+		return longestAnswer
+	}
+}
+
+// bounded is the key of the longest answer in the context of a request.
+type bounded struct{}
 
 func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	reply, err := p.RoundTripper.RoundTrip(r)
@@ -214,7 +234,11 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	if reply.StatusCode == http.StatusTooManyRequests {
 		p.throttled(retryAfter(reply.Header))
 	}
-	reply.Body = http.MaxBytesReader(nil, reply.Body, longestAnswer)
+	limit, is := r.Context().Value(bounded{}).(int64)
+	if !is {
+		limit = longestAnswer
+	}
+	reply.Body = http.MaxBytesReader(nil, reply.Body, limit)
 	return reply, nil
 }
 

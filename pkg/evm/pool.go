@@ -31,6 +31,7 @@ const (
 	methodNonce       = "eth_getTransactionCount"
 	methodBalance     = "eth_getBalance"
 	methodGasPrice    = "eth_gasPrice"
+	methodTips        = "eth_feeHistory"
 	methodSend        = "eth_sendRawTransaction"
 	methodSubscribe   = "eth_subscribe"
 
@@ -54,6 +55,7 @@ type pool struct {
 	finality  finality
 	judging   sync.Mutex // of heads
 	heads     agreement.Heads
+	price     atomic.Uint64 // the gas price that was last agreed on; 0 before
 	transport *http.Transport
 
 	closing    context.CancelFunc

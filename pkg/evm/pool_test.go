@@ -45,7 +45,7 @@ func TestCallersDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		begun := time.Now()
-		if _, err := c.GasPrice(ctx); err == nil || time.Since(begun) != 100*time.Millisecond {
+		if _, err := c.Reader.GasPrice(ctx); err == nil || time.Since(begun) != 100*time.Millisecond {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 		for i, s := range c.Endpoints() {
@@ -208,11 +208,11 @@ func TestWhoIsAskedWhenAllWereCaught(t *testing.T) {
 		c, _ := dialFakes(t, nil, nodes...)
 		c.pool.public[0].bar(Everything, ReasonSuspected, "for the test")
 		nodes[1].obey(hang(methodGasPrice))
-		if _, err := c.GasPrice(t.Context()); err == nil || nodes[0].count(methodGasPrice) > 0 {
+		if _, err := c.Reader.GasPrice(t.Context()); err == nil || nodes[0].count(methodGasPrice) > 0 {
 			t.Errorf("%v; one that was caught was asked while another was not", err)
 		}
 		c.pool.public[1].bar(Everything, ReasonSuspected, "for the test")
-		if _, err := c.GasPrice(t.Context()); err != nil {
+		if _, err := c.Reader.GasPrice(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -323,7 +323,7 @@ func TestThrottledEndpoints(t *testing.T) {
 				c.pool.leader.Store(c.pool.public[0])
 				nodes[0].obey(refuse(f, methodGasPrice))
 				for range 5 {
-					if _, err := c.GasPrice(t.Context()); err != nil {
+					if _, err := c.Reader.GasPrice(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -367,17 +367,17 @@ func TestTheOnlyEndpointIsWaitedFor(t *testing.T) {
 		nodes, _ := fakes(1, 50)
 		c, _ := dialFakes(t, nil, nodes...)
 		nodes[0].obey(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}}, methodGasPrice))
-		if _, err := c.GasPrice(t.Context()); err == nil {
+		if _, err := c.Reader.GasPrice(t.Context()); err == nil {
 			t.Fatal("no error")
 		}
 		nodes[0].obey(nil)
 		begun := time.Now()
-		if _, err := c.GasPrice(t.Context()); err != nil || time.Since(begun) < 3*time.Second {
+		if _, err := c.Reader.GasPrice(t.Context()); err != nil || time.Since(begun) < 3*time.Second {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 		raw := []byte{1, 2, 3}
 		nodes[0].obey(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}}, methodGasPrice))
-		_, _ = c.GasPrice(t.Context())
+		_, _ = c.Reader.GasPrice(t.Context())
 		begun = time.Now()
 		if err := c.SendRaw(t.Context(), raw); err != nil || time.Since(begun) > 0 {
 			t.Errorf("%v after %s: a signed transaction waits for nobody", err, time.Since(begun))
@@ -391,7 +391,7 @@ func TestConfiguredRate(t *testing.T) {
 		c, _ := dialFakes(t, func(cfg *Config) { cfg.RateLimit = 10 }, nodes...)
 		begun := time.Now()
 		for range 51 {
-			if _, err := c.GasPrice(t.Context()); err != nil {
+			if _, err := c.Reader.GasPrice(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -506,7 +506,7 @@ func TestAccounts(t *testing.T) {
 	if err != nil || latest != mined || pending != d.nonce {
 		t.Errorf("latest nonce %d, pending %d, %v; want %d and %d", latest, pending, err, mined, d.nonce)
 	}
-	if price, err := c.GasPrice(t.Context()); err != nil || price != 100_000_000 {
+	if price, err := c.Reader.GasPrice(t.Context()); err != nil || price != 100_000_000 {
 		t.Errorf("gas price %d, %v", price, err)
 	}
 	if balance, err := c.Balance(t.Context(), d.account()); err != nil || balance.Float() < 9e19 || balance.Float() > 1e20 {

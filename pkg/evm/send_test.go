@@ -96,7 +96,7 @@ func TestEndpointsHideSecrets(t *testing.T) {
 		defer c.Close()
 		c.pool.public[0].bar(ForLogs, ReasonSuspected, "it said "+token)
 		nodes[0].obey(refuse(refusal(-32000, "no project "+token), methodGasPrice))
-		_, err = c.GasPrice(t.Context())
+		_, err = c.Reader.GasPrice(t.Context())
 		status := c.Endpoints()
 		shown := fmt.Sprintf("%+v %v %s", status, err, log.String())
 		if strings.Contains(shown, token) {

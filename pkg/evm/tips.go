@@ -16,7 +16,7 @@ type feeHistoryReply struct {
 // Tips returns what the gas of the newest blocks was paid beyond the base fee, oldest block first, in wei per gas: of each block one price for each
 // share of its gas (in percent, ascending) that was paid so much at most. Blocks without transactions are left out.
 func (r Reader) Tips(ctx context.Context, blocks int, shares []uint64) ([][]uint64, error) {
-	reply, _, err := ask(ctx, r, scalar[feeHistoryReply]("eth_feeHistory", hexNumber(blocks), Latest, shares))
+	reply, _, err := ask(ctx, r, scalar[feeHistoryReply](methodTips, hexNumber(blocks), Latest, shares))
 	if err != nil {
 		return nil, fmt.Errorf("asking what the last %d blocks were paid: %w", blocks, err)
 	}

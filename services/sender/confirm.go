@@ -49,17 +49,27 @@ type tip struct {
 	txm.Sight
 	latest uint64 // the signer's next nonce: nothing from it on was mined
 	ours   uint64 // the highest number of a flight whose turn is ours
+	waits  error  // why nothing can be called final; nil if something can
 }
 
 // watcher tells what became of transactions.
 type watcher interface {
 	counter
+	settled
 	Receipt(ctx context.Context, tx chain.Hash) (*evm.Receipt, error)
 	Head(ctx context.Context) (chain.BlockRef, error)
-	Finalized(ctx context.Context) (chain.BlockRef, error)
-	HashAt(ctx context.Context, number uint64) (chain.Hash, error)
 	Endpoints() []evm.EndpointStatus
 	Elsewhere(than ...evm.Source) evm.Reader
+}
+
+// settled are facts that cannot be taken back: two endpoints that differ in host have to agree, where there are two. Until they do an error says so; see
+// [evm.Undecided].
+type settled interface {
+	Finalized(ctx context.Context) (chain.BlockRef, error)
+	SettledHash(ctx context.Context, number uint64) (chain.Hash, error)
+	SettledNonce(ctx context.Context, account chain.Address, final uint64) (uint64, error)
+	// SettledReceipt is the block that holds a transaction, and whether it succeeded there.
+	SettledReceipt(ctx context.Context, tx chain.Hash) (block chain.Hash, ok bool, err error)
 }
 
 // pass looks at every flight once. One that fails does not keep the others from being looked at.
@@ -81,7 +91,7 @@ func (c *confirm) pass(ctx context.Context) error {
 			at.ours = max(at.ours, f.Intent.Nonce)
 		}
 	}
-	var problems []error
+	problems := []error{at.waits}
 	for _, f := range flights {
 		err := c.follow(ctx, f, at)
 		if lease.Lost(err) {
@@ -130,15 +140,16 @@ func (c *confirm) abandoned(f txm.Flight) bool {
 	return gone && !f.Leaving()
 }
 
-// tip asks before the receipts are asked for: a nonce that was spent in a final block then has its receipt. A node may forget what was final; that only
-// makes us wait, since what we have finished is written down.
+// tip asks before the receipts are asked for: what is final then has its receipt. While no two endpoints agree on what is final, nothing is: flights are
+// followed all the same, none ends, and it is said what for.
 func (c *confirm) tip(ctx context.Context) (at tip, err error) {
 	final, err := c.node.Finalized(ctx)
-	if err != nil {
-		return at, err
-	}
-	at.Final = final.Number
-	if at.FinalNonce, err = c.node.NonceAt(ctx, c.signer, evm.Finalized); err != nil {
+	switch {
+	case err == nil:
+		at.Final = final.Number
+	case evm.Undecided(err):
+		at.waits = err
+	default:
 		return at, err
 	}
 	if at.latest, err = c.node.NonceAt(ctx, c.signer, evm.Latest); err != nil {
@@ -147,6 +158,15 @@ func (c *confirm) tip(ctx context.Context) (at tip, err error) {
 	head, err := c.node.Head(ctx)
 	at.Head = head.Number
 	return at, err
+}
+
+// spent returns the signer's next nonce in the newest final block, if anybody says that a flight's number was used and there is no receipt of ours: only then
+// does it matter.
+func (c *confirm) spent(ctx context.Context, f txm.Flight, at tip) (uint64, error) {
+	if at.Final == 0 || f.Intent.Nonce >= at.latest && !c.broadcast.spent(f.Newest().Hash) {
+		return 0, nil
+	}
+	return c.node.SettledNonce(ctx, c.signer, at.Final)
 }
 
 // follow does the one thing that a flight needs now.
@@ -160,6 +180,8 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 		s.Receipt = &txm.Receipt{
 			TxHash: found.Hash, Block: chain.BlockRef{Number: found.Block, Hash: found.BlockHash}, OK: found.OK, GasUsed: found.GasUsed, GasPrice: found.GasPrice,
 		}
+	} else if s.FinalNonce, err = c.spent(ctx, f, at); err != nil {
+		return err
 	}
 	s.Sent, s.Missing = c.broadcast.sending(f.Newest().Hash), c.missingFor(f, s)
 	var gone bool
@@ -225,7 +247,7 @@ func (c *confirm) stands(ctx context.Context, r *evm.Receipt, final uint64) (boo
 	if r == nil || r.Block > final {
 		return r != nil, nil
 	}
-	hash, err := c.node.HashAt(ctx, r.Block)
+	hash, err := c.node.SettledHash(ctx, r.Block)
 	return hash == r.BlockHash, err
 }
 
@@ -296,8 +318,16 @@ func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error
 	return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
+// finish ends an intent. That its block is final and stands two endpoints have said already; that it holds the transaction they have to say as well: a block's
+// receipts prove what was done, and not by which transaction.
 func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 	r := *f.Mined
+	switch block, ok, err := c.node.SettledReceipt(ctx, r.TxHash); {
+	case err != nil:
+		return err
+	case block != r.Block.Hash || ok != r.OK:
+		return fmt.Errorf("its receipt is of block %s, success %t; two endpoints have it in block %s, success %t", r.Block.Hash, r.OK, block, ok)
+	}
 	failpoint.Hit("sender.finish.before")
 	if err := c.store.Finish(ctx, c.tenure.Fence(), r, c.rest(f.Intent, r.Outcome)); err != nil {
 		return err

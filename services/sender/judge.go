@@ -62,6 +62,10 @@ func (o judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, 
 		return "", "", err
 	case v.kind == onward:
 		return job.Reverted, "cause unknown: the same call would succeed now", nil
+	case v.outcome == job.LostRace && !o.recheck.second.confirmed(ctx, said, func(ctx context.Context, other simulator) (opinion, error) {
+		return o.recheck.simulate(ctx, other, j, call)
+	}):
+		return job.Reverted, "cause unknown: one endpoint says " + v.reason + ", and no other does", nil
 	case v.outcome == job.LostRace:
 		return job.LostRace, v.reason, nil
 	}

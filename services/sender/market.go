@@ -5,50 +5,99 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/rs/zerolog"
+
 	"perpkeeper/pkg/txm"
 )
 
 const (
 	// marketDepth is how many of the newest blocks are looked at.
 	marketDepth = 20
-	// marketFresh is for how many blocks an answer is used.
+	// marketFresh is for how many blocks an answer is used where nobody asks beside the road, and how often that is done.
 	marketFresh = 4
+	// marketOld is for how many blocks an answer is used while one asks beside the road.
+	marketOld = 40
 )
 
-// market is what others pay, asked of the node every few blocks at most. It is safe for concurrent use.
+// market is what others pay, as several endpoints say. It is asked for beside the road, so that no claim waits for it once it is known. It is safe for
+// concurrent use.
 type market struct {
 	node    pricer
 	horizon *horizon
 	policy  txm.Policy
+	log     zerolog.Logger
 
-	mu    sync.Mutex
-	known *txm.Market
-	at    uint64 // the head it was asked at
+	mu       sync.Mutex
+	known    *txm.Market
+	at       uint64 // the head it was asked at
+	followed bool
 }
 
-// pricer knows what transactions are paid.
+// pricer knows what transactions are paid. No single endpoint may set it, where there are several.
 type pricer interface {
 	GasPrice(ctx context.Context) (uint64, error)
 	Tips(ctx context.Context, blocks int, shares []uint64) ([][]uint64, error)
 }
 
-// now returns what others pay. A node that keeps no history of fees leaves its suggestion; one that does not answer at all leaves what was known before,
-// and is an error only if nothing was.
-func (m *market) now(ctx context.Context) (txm.Market, error) {
+// follow keeps what is known fresh until ctx ends.
+func (m *market) follow(ctx context.Context) error {
+	m.mu.Lock()
+	m.followed = true
+	m.mu.Unlock()
+	for {
+		head := m.horizon.next()
+		if _, fresh := m.have(marketFresh); !fresh && m.horizon.number() > 0 {
+			if _, err := m.ask(ctx); err != nil && ctx.Err() == nil {
+				m.log.Warn().Err(err).Msg("what others pay is not known anew")
+			}
+		}
+		select {
+		case <-head:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// have returns what is known, and whether it is from the last so many blocks.
+func (m *market) have(blocks uint64) (known *txm.Market, fresh bool) {
+	head := m.horizon.number()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	head, _ := m.horizon.newest()
-	if m.known != nil && head.Number >= m.at && head.Number < m.at+marketFresh {
-		return *m.known, nil
+	return m.known, m.known != nil && head >= m.at && head < m.at+blocks
+}
+
+// now returns what others pay. Nodes that keep no history of fees leave their suggestions; where none answers at all what was known before stays, and
+// it is an error only if nothing was.
+func (m *market) now(ctx context.Context) (txm.Market, error) {
+	m.mu.Lock()
+	blocks := uint64(marketFresh)
+	if m.followed {
+		blocks = marketOld
 	}
+	m.mu.Unlock()
+	known, fresh := m.have(blocks)
+	if fresh {
+		return *known, nil
+	}
+	asked, err := m.ask(ctx)
+	if err != nil && known != nil {
+		return *known, nil
+	}
+	return asked, err
+}
+
+func (m *market) ask(ctx context.Context) (txm.Market, error) {
+	head := m.horizon.number()
 	suggested, err := m.node.GasPrice(ctx)
-	switch {
-	case err == nil:
-		m.known, m.at = &txm.Market{Suggested: suggested, Paid: m.paid(ctx)}, head.Number
-	case m.known == nil:
+	if err != nil {
 		return txm.Market{}, err
 	}
-	return *m.known, nil
+	asked := txm.Market{Suggested: suggested, Paid: m.paid(ctx)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known, m.at = &asked, head
+	return asked, nil
 }
 
 // paid asks once for all lanes.

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 )
 
@@ -18,6 +21,8 @@ type opinions struct {
 	node  watcher
 	clock func() time.Time
 	heard func() // called when a second word has come
+	// elsewhere returns a reader of other endpoints.
+	elsewhere func(than ...evm.Source) reader
 
 	life    context.Context //nolint:containedctx // of the questions that are asked beside the road
 	end     context.CancelFunc
@@ -28,20 +33,31 @@ type opinions struct {
 	asked map[int64]*question // by intent
 }
 
+// reader is some of the endpoints.
+type reader interface {
+	simulator
+	Head(ctx context.Context) (chain.BlockRef, error)
+}
+
 // question is a second word that was asked for.
 type question struct {
 	at     time.Time
 	done   chan struct{} // closed when the rest is set
+	again  opinion       // of the first endpoint, where its word would end the job
 	second opinion
 	err    error
 }
+
+// simulation makes the call of a job elsewhere.
+type simulation func(context.Context, simulator) (opinion, error)
 
 // opinionFresh is for how long a second word counts.
 const opinionFresh = 2 * time.Second
 
 func newOpinions(n watcher, clock func() time.Time, heard func(), m *Metrics) *opinions {
 	life, end := context.WithCancel(context.Background())
-	return &opinions{node: n, clock: clock, heard: heard, life: life, end: end, metrics: m, asked: map[int64]*question{}}
+	elsewhere := func(than ...evm.Source) reader { return n.Elsewhere(than...) }
+	return &opinions{node: n, clock: clock, heard: heard, elsewhere: elsewhere, life: life, end: end, metrics: m, asked: map[int64]*question{}}
 }
 
 // close ends what is being asked.
@@ -50,13 +66,14 @@ func (o *opinions) close() {
 	o.running.Wait()
 }
 
-// weigh returns what is to be believed of an intent's call after a first word on it: that word itself if it is a success, if another endpoint says the same,
-// or if there is no other. While another is being asked, and where the two do not agree, the job waits. Ask makes the call elsewhere.
-func (o *opinions) weigh(_ context.Context, intent int64, first opinion, ask func(context.Context, simulator) (opinion, error)) opinion {
+// weigh returns what is to be believed of an intent's call after a first word on it: that word itself if it is a success, if another host says the same, or if
+// there is no other. While another is being asked, and where the two do not agree, the job waits. Ask makes the call elsewhere. Found is the number of the
+// block that the job was found in: of a state before it nobody can say that the job is done or gone.
+func (o *opinions) weigh(_ context.Context, intent int64, found uint64, first opinion, ask simulation) opinion {
 	if o == nil || first.verdict.kind == onward || !o.another(first.from) {
 		return first
 	}
-	q := o.of(intent, first.from, ask)
+	q := o.of(intent, found, first, ask)
 	select {
 	case <-q.done:
 	default:
@@ -66,6 +83,11 @@ func (o *opinions) weigh(_ context.Context, intent int64, first opinion, ask fun
 	o.mu.Lock()
 	delete(o.asked, intent)
 	o.mu.Unlock()
+	if first.verdict.kind == ended && q.err == nil {
+		if first = q.again; first.verdict.kind == onward {
+			return first
+		}
+	}
 	return o.compare(first, q)
 }
 
@@ -75,7 +97,7 @@ func (o *opinions) compare(first opinion, q *question) opinion {
 	switch {
 	case q.err != nil:
 		o.metrics.opinions.WithLabelValues("silent").Inc()
-		first.verdict = odd(fmt.Sprintf("%s (as one endpoint says; no other answers: %v)", one.reason, q.err))
+		first.verdict = odd(fmt.Sprintf("%s (as one endpoint says; no other confirms it: %v)", one.reason, q.err))
 	case other.kind == onward:
 		o.metrics.opinions.WithLabelValues("contradicts").Inc()
 		return q.second
@@ -88,13 +110,42 @@ func (o *opinions) compare(first opinion, q *question) opinion {
 	return first
 }
 
-// another tells whether there is an endpoint besides one to read from.
+// confirmed tells whether another host says the same of a call, where there is one to ask. It waits for the answer.
+func (o *opinions) confirmed(ctx context.Context, first opinion, ask simulation) bool {
+	if o == nil || !o.another(first.from) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, secondOpinion)
+	defer cancel()
+	second, err := ask(ctx, o.elsewhere(o.at(first.from)...))
+	return err == nil && second.verdict.outcome == first.verdict.outcome
+}
+
+// another tells whether there is an endpoint at another host to read from.
 func (o *opinions) another(than evm.Source) bool {
-	return than != "" && slices.ContainsFunc(o.node.Endpoints(), func(e evm.EndpointStatus) bool { return !e.Private && e.Source != than })
+	same := o.at(than)
+	return len(same) > 0 && slices.ContainsFunc(o.node.Endpoints(), func(e evm.EndpointStatus) bool {
+		return !e.Private && !slices.Contains(same, e.Source)
+	})
+}
+
+// at lists the endpoints of the host of one.
+func (o *opinions) at(one evm.Source) (same []evm.Source) {
+	all := o.node.Endpoints()
+	at := slices.IndexFunc(all, func(e evm.EndpointStatus) bool { return e.Source == one })
+	if at < 0 {
+		return nil
+	}
+	for _, e := range all {
+		if e.Host == all[at].Host {
+			same = append(same, e.Source)
+		}
+	}
+	return same
 }
 
 // of returns the question about an intent, which is asked now if it was not, or too long ago.
-func (o *opinions) of(intent int64, than evm.Source, ask func(context.Context, simulator) (opinion, error)) *question {
+func (o *opinions) of(intent int64, found uint64, first opinion, ask simulation) *question {
 	now := o.clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,9 +162,51 @@ func (o *opinions) of(intent int64, than evm.Source, ask func(context.Context, s
 	o.running.Go(func() {
 		ctx, cancel := context.WithTimeout(o.life, secondOpinion)
 		defer cancel()
-		q.second, q.err = ask(ctx, o.node.Elsewhere(than))
+		o.compareHosts(ctx, q, found, first, ask)
 		close(q.done)
 		o.heard()
 	})
 	return q
+}
+
+// compareHosts asks another host. Where the first word would end the job both are asked, each after its head: a word on a state before the job was found is none.
+func (o *opinions) compareHosts(ctx context.Context, q *question, found uint64, first opinion, ask simulation) {
+	same := o.at(first.from)
+	other := o.elsewhere(same...)
+	if first.verdict.kind != ended {
+		q.second, q.err = ask(ctx, other)
+		return
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		q.again, err = informed(ctx, o.elsewhere(o.without(same)...), found, ask)
+		return err
+	})
+	group.Go(func() (err error) {
+		q.second, err = informed(ctx, other, found, ask)
+		return err
+	})
+	q.err = group.Wait()
+}
+
+// without lists the endpoints that are not among some.
+func (o *opinions) without(some []evm.Source) (others []evm.Source) {
+	for _, e := range o.node.Endpoints() {
+		if !slices.Contains(some, e.Source) {
+			others = append(others, e.Source)
+		}
+	}
+	return others
+}
+
+// informed asks somebody who knows the block that a job was found in.
+func informed(ctx context.Context, one reader, found uint64, ask simulation) (opinion, error) {
+	head, err := one.Head(ctx)
+	if err != nil {
+		return opinion{}, err
+	}
+	if head.Number < found {
+		return opinion{}, fmt.Errorf("its head is block %d, and the job was found in block %d", head.Number, found)
+	}
+	return ask(ctx, one)
 }

@@ -3,12 +3,15 @@ package sender
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 )
@@ -21,9 +24,10 @@ type sources struct {
 
 func (s sources) Endpoints() (all []evm.EndpointStatus) {
 	for _, name := range s.names {
-		all = append(all, evm.EndpointStatus{Source: name})
+		host, _, _ := strings.Cut(string(name), "/")
+		all = append(all, evm.EndpointStatus{Source: name, Host: host})
 	}
-	return append(all, evm.EndpointStatus{Source: "a builder", Private: true})
+	return append(all, evm.EndpointStatus{Source: "a builder", Host: "a builder", Private: true})
 }
 
 func (s sources) Elsewhere(...evm.Source) evm.Reader { return evm.Reader{} }
@@ -43,6 +47,7 @@ func TestTwoHaveToSayIt(t *testing.T) {
 		gas    uint64
 	}{
 		"a success":             {[]evm.Source{"a", "b"}, opinion{from: "a", gas: 1}, opinion{}, nil, false, verdict{}, "", 1},
+		"the only host":         {[]evm.Source{"a/1", "a/2"}, opinion{verdict: healthy, from: "a/1"}, opinion{}, nil, false, healthy, "", 0},
 		"the only endpoint":     {[]evm.Source{"a"}, opinion{verdict: healthy, from: "a"}, opinion{}, nil, false, healthy, "", 0},
 		"all have been asked":   {[]evm.Source{"a", "b"}, opinion{verdict: strange}, opinion{}, nil, false, strange, "", 0},
 		"both say so":           {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{verdict: healthy}, nil, true, healthy, "", 0},
@@ -50,24 +55,31 @@ func TestTwoHaveToSayIt(t *testing.T) {
 		"they differ":           {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{verdict: done}, nil, true, odd(""), "as another: done", 0},
 		"one is strange":        {[]evm.Source{"a", "b"}, opinion{verdict: strange, from: "a"}, opinion{verdict: done}, nil, true, odd(""), "as another: done", 0},
 		"both are strange":      {[]evm.Source{"a", "b"}, opinion{verdict: strange, from: "a"}, opinion{verdict: strange}, nil, true, strange, "", 0},
-		"the other is silent":   {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{}, silence, true, odd(""), "no other answers", 0},
+		"the other is silent":   {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{}, silence, true, odd(""), "no other confirms it", 0},
 	} {
 		heard := make(chan struct{}, 1)
 		o := newOpinions(sources{names: c.names}, time.Now, func() { heard <- struct{}{} }, NewMetrics(prometheus.NewRegistry()))
-		asked := 0
-		ask := func(context.Context, simulator) (opinion, error) { asked++; return c.second, c.err }
-		got := o.weigh(t.Context(), 1, c.first, ask)
+		o.elsewhere = elsewhere(100, 100)
+		var asked atomic.Int32
+		ask := func(_ context.Context, of simulator) (opinion, error) {
+			if of.(heightOf).first {
+				return c.first, nil
+			}
+			asked.Add(1)
+			return c.second, c.err
+		}
+		got := o.weigh(t.Context(), 1, 100, c.first, ask)
 		if c.asks {
 			if got.verdict.kind != waiting || got.verdict.news == nil || got.verdict.heads != 1 {
 				t.Errorf("%s: not waited for the second: %+v", name, got.verdict)
 			}
 			<-heard
 			<-got.verdict.news
-			got = o.weigh(t.Context(), 1, c.first, ask)
+			got = o.weigh(t.Context(), 1, 100, c.first, ask)
 		}
 		o.close()
-		if asked > 1 || (asked == 1) != c.asks {
-			t.Errorf("%s: %d were asked besides", name, asked)
+		if n := asked.Load(); n > 1 || (n == 1) != c.asks {
+			t.Errorf("%s: %d were asked besides", name, n)
 		}
 		if got.verdict.kind != c.want.kind || got.verdict.outcome != c.want.outcome || got.verdict.heads != c.want.heads || got.gas != c.gas ||
 			!strings.Contains(got.verdict.reason, c.want.reason) || !strings.Contains(got.verdict.reason, c.why) {
@@ -76,24 +88,69 @@ func TestTwoHaveToSayIt(t *testing.T) {
 	}
 }
 
+// heightOf is a reader of the first endpoint, or of others, that stands at a block.
+type heightOf struct {
+	simulator
+	number uint64
+	first  bool
+}
+
+func (h heightOf) Head(context.Context) (chain.BlockRef, error) {
+	return chain.BlockRef{Number: h.number}, nil
+}
+
+// elsewhere has the first endpoint, or host, stand at one block and the others at another.
+func elsewhere(first, others uint64) func(...evm.Source) reader {
+	return func(than ...evm.Source) reader {
+		if slices.ContainsFunc(than, func(s evm.Source) bool { return strings.HasPrefix(string(s), "a") && s != "a builder" }) {
+			return heightOf{number: others}
+		}
+		return heightOf{number: first, first: true}
+	}
+}
+
+// A verdict on a state before the job was found ends nothing: the endpoint has not heard of it yet (TIER-5).
+func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
+	healthy := opinion{verdict: end(job.DroppedRecovered, "healthy"), from: "a"}
+	for _, c := range []struct{ first, others uint64 }{{99, 100}, {100, 99}, {99, 99}, {100, 100}} {
+		heard := make(chan struct{}, 1)
+		o := newOpinions(sources{names: []evm.Source{"a", "b"}}, time.Now, func() { heard <- struct{}{} }, NewMetrics(prometheus.NewRegistry()))
+		o.elsewhere = elsewhere(c.first, c.others)
+		ask := func(context.Context, simulator) (opinion, error) { return healthy, nil }
+		o.weigh(t.Context(), 1, 100, healthy, ask)
+		<-heard
+		got := o.weigh(t.Context(), 1, 100, healthy, ask).verdict
+		if ends := c.first >= 100 && c.others >= 100; ends != (got.kind == ended) || !ends && !strings.Contains(got.reason, "its head is block 99") {
+			t.Errorf("heads %d and %d: %+v", c.first, c.others, got)
+		}
+		o.close()
+	}
+}
+
 // What was said a while ago counts no more, and a question that nobody answers ends with the tenure.
 func TestSecondWordsGrowOld(t *testing.T) {
 	now, heard := time.Unix(1000, 0), make(chan struct{}, 1)
 	o := newOpinions(sources{names: []evm.Source{"a", "b"}}, func() time.Time { return now }, func() { heard <- struct{}{} }, NewMetrics(prometheus.NewRegistry()))
+	o.elsewhere = elsewhere(100, 100)
 	first := opinion{verdict: end(job.DroppedRecovered, "healthy"), from: "a"}
-	asked := 0
-	ask := func(context.Context, simulator) (opinion, error) { asked++; return first, nil }
-	o.weigh(t.Context(), 1, first, ask)
+	var asked atomic.Int32
+	ask := func(_ context.Context, of simulator) (opinion, error) {
+		if !of.(heightOf).first {
+			asked.Add(1)
+		}
+		return first, nil
+	}
+	o.weigh(t.Context(), 1, 100, first, ask)
 	<-heard
 	now = now.Add(opinionFresh + time.Millisecond)
-	if got := o.weigh(t.Context(), 1, first, ask); got.verdict.kind != waiting {
+	if got := o.weigh(t.Context(), 1, 100, first, ask); got.verdict.kind != waiting {
 		t.Errorf("an old word was taken: %+v", got)
 	}
 	<-heard
-	if got := o.weigh(t.Context(), 1, first, ask); got.verdict.kind != ended || asked != 2 {
-		t.Errorf("%+v after %d questions", got, asked)
+	if got := o.weigh(t.Context(), 1, 100, first, ask); got.verdict.kind != ended || asked.Load() != 2 {
+		t.Errorf("%+v after %d questions", got, asked.Load())
 	}
-	o.weigh(t.Context(), 2, first, func(ctx context.Context, _ simulator) (opinion, error) {
+	o.weigh(t.Context(), 2, 100, first, func(ctx context.Context, _ simulator) (opinion, error) {
 		<-ctx.Done()
 		return opinion{}, ctx.Err()
 	})

@@ -62,7 +62,7 @@ func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	weighed := r.second.weigh(ctx, t.intent.ID, first, func(ctx context.Context, other simulator) (opinion, error) {
+	weighed := r.second.weigh(ctx, t.intent.ID, j.Evidence.Block.Number, first, func(ctx context.Context, other simulator) (opinion, error) {
 		return r.simulate(ctx, other, j, made)
 	})
 	t.call.gas = weighed.gas

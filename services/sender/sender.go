@@ -189,6 +189,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		}
 	}
 	group.Go(func() error { return s.observe(ctx) })
+	group.Go(func() error { return s.market.follow(ctx) })
 	group.Go(func() error { return s.takeTurns(ctx) })
 	group.Go(func() error { return s.quotes.follow(ctx, s.client, wire.PriceTopic(id)) })
 	group.Go(func() error {
@@ -198,7 +199,7 @@ func (s *Sender) Run(ctx context.Context) error {
 }
 
 func (s *Sender) newMarket() *market {
-	return &market{node: s.node, horizon: s.horizon, policy: s.cfg.Sender.Fee}
+	return &market{node: s.node, horizon: s.horizon, policy: s.cfg.Sender.Fee, log: s.log}
 }
 
 // awaitParts waits for Postgres, the chain and Kafka, however long they are away, and fails at once where they are there and cannot serve: a schema of another

@@ -96,8 +96,22 @@ func (e *Endpoint) Finalized(context.Context) (chain.BlockRef, error) {
 	return show(e, "asking for the finalized block", func(_ *Chain, s sight) (chain.BlockRef, error) { return s.final.ref, nil })
 }
 
-// HashAt returns the hash of the block of a number.
-func (e *Endpoint) HashAt(_ context.Context, number uint64) (chain.Hash, error) {
+// SettledNonce returns an account's next nonce in the newest final block.
+func (e *Endpoint) SettledNonce(ctx context.Context, address chain.Address, _ uint64) (uint64, error) {
+	return e.NonceAt(ctx, address, evm.Finalized)
+}
+
+// SettledReceipt returns the block that holds a transaction, and whether it succeeded there.
+func (e *Endpoint) SettledReceipt(ctx context.Context, tx chain.Hash) (chain.Hash, bool, error) {
+	r, err := e.Receipt(ctx, tx)
+	if err != nil || r == nil {
+		return chain.Hash{}, false, err
+	}
+	return r.BlockHash, r.OK, nil
+}
+
+// SettledHash returns the hash of the block of a number.
+func (e *Endpoint) SettledHash(_ context.Context, number uint64) (chain.Hash, error) {
 	return show(e, "asking for a block's hash", func(_ *Chain, s sight) (chain.Hash, error) {
 		for b := s.tip; b != nil; b = b.parent {
 			if b.ref.Number == number {

@@ -1,0 +1,77 @@
+package evm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"perpkeeper/pkg/agreement"
+)
+
+// GasPrice returns the price in wei per gas that nodes suggest: of up to three hosts the one in the middle, of two the lower. While fewer than two answer,
+// where there are two, it is at most twice what was agreed on before.
+func (c *Client) GasPrice(ctx context.Context) (uint64, error) {
+	need := c.pool.required()
+	answers, err := Survey(ctx, c, ForPrices, need, func(ctx context.Context, one Reader) (uint64, error) { return one.GasPrice(ctx) })
+	middle, any := agreement.LowerMedian(answers, cmp.Compare[uint64])
+	if !any {
+		return 0, fmt.Errorf("asking for the gas price: %w", err)
+	}
+	if len(answers) >= need {
+		c.pool.price.Store(middle.Value)
+		return middle.Value, nil
+	}
+	if before := c.pool.price.Load(); before > 0 {
+		return min(middle.Value, 2*before), nil
+	}
+	return middle.Value, nil
+}
+
+// Tips returns what the gas of the newest blocks was paid, as [Reader.Tips] does: for each share the prices of the host in the middle of up to three, of two
+// the lower.
+func (c *Client) Tips(ctx context.Context, blocks int, shares []uint64) ([][]uint64, error) {
+	answers, err := Survey(ctx, c, ForPrices, c.pool.required(), func(ctx context.Context, one Reader) ([][]uint64, error) {
+		return one.Tips(ctx, blocks, shares)
+	})
+	if len(answers) == 0 {
+		return nil, fmt.Errorf("asking what the last %d blocks were paid: %w", blocks, err)
+	}
+	return middleTips(answers, shares), nil
+}
+
+// middleTips takes each share from the host whose price for it, over all its blocks, is in the middle.
+func middleTips(answers []agreement.Answer[[][]uint64], shares []uint64) (tips [][]uint64) {
+	columns, length := make([][]uint64, len(shares)), -1
+	for k, share := range shares {
+		middle, _ := agreement.LowerMedian(answers, func(a, b [][]uint64) int { return cmp.Compare(percentile(a, k, share), percentile(b, k, share)) })
+		columns[k] = column(middle.Value, k)
+		if n := len(columns[k]); length < 0 || n < length {
+			length = n
+		}
+	}
+	for i := range max(length, 0) {
+		var block []uint64
+		for _, c := range columns {
+			block = append(block, c[len(c)-length+i]) // the newest blocks are last
+		}
+		tips = append(tips, block)
+	}
+	return tips
+}
+
+func column(tips [][]uint64, k int) (prices []uint64) {
+	for _, block := range tips {
+		prices = append(prices, block[k])
+	}
+	return prices
+}
+
+// percentile is what a share of the blocks paid at most, 0 where there are none.
+func percentile(tips [][]uint64, k int, percent uint64) uint64 {
+	prices := slices.Sorted(slices.Values(column(tips, k)))
+	if len(prices) == 0 {
+		return 0
+	}
+	return prices[uint64(len(prices)-1)*min(percent, 100)/100]
+}

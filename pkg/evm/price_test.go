@@ -1,0 +1,81 @@
+package evm
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"testing"
+	"testing/synctest"
+
+	"perpkeeper/pkg/agreement"
+)
+
+func suggests(price string) script {
+	return func(_ context.Context, method string, _ []json.RawMessage) (any, *fault, bool) {
+		return price, nil, method == methodGasPrice
+	}
+}
+
+// The price is that of the host in the middle, of two the lower; of one alone, where there are two, at most twice what was agreed on before.
+func TestGasPriceIsTheMiddle(t *testing.T) {
+	down := refuse(&fault{status: -1}, methodGasPrice)
+	for name, c := range map[string]struct {
+		said []script
+		want uint64
+	}{
+		"one too high":        {[]script{suggests("0x3e8"), suggests("0xa"), suggests("0xb")}, 11},
+		"one too low":         {[]script{suggests("0x0"), suggests("0xa"), suggests("0xb")}, 10},
+		"one of two too high": {[]script{suggests("0x3e8"), suggests("0xa")}, 10},
+		"the only one":        {[]script{suggests("0x3e8")}, 1000},
+		"the other is away":   {[]script{suggests("0xf"), down}, 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nodes, _ := fakes(len(c.said), 50)
+				for i, n := range nodes {
+					n.obey(c.said[i])
+				}
+				client, _ := dialFakes(t, nil, nodes...)
+				if got, err := client.GasPrice(t.Context()); err != nil || got != c.want {
+					t.Errorf("%d, %v", got, err)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(2, 50)
+		nodes[0].obey(suggests("0xa"))
+		nodes[1].obey(suggests("0xb"))
+		client, _ := dialFakes(t, nil, nodes...)
+		if got, err := client.GasPrice(t.Context()); err != nil || got != 10 {
+			t.Errorf("%d, %v", got, err)
+		}
+		nodes[0].obey(suggests("0x3e8"))
+		nodes[1].obey(down)
+		if got, err := client.GasPrice(t.Context()); err != nil || got != 20 {
+			t.Errorf("%d, %v while the other is away", got, err)
+		}
+	})
+}
+
+// Each share is taken from the host in the middle for it, as far back as all that are taken reach.
+func TestTipsOfTheMiddle(t *testing.T) {
+	history := func(host string, blocks ...[]uint64) agreement.Answer[[][]uint64] {
+		return agreement.Answer[[][]uint64]{From: host, Host: host, Value: blocks}
+	}
+	for name, c := range map[string]struct {
+		said []agreement.Answer[[][]uint64]
+		want [][]uint64
+	}{
+		"one too high": {[]agreement.Answer[[][]uint64]{
+			history("a", []uint64{900, 900}, []uint64{900, 900}), history("b", []uint64{1, 5}, []uint64{2, 6}), history("c", []uint64{1, 7}, []uint64{3, 8}),
+		}, [][]uint64{{1, 7}, {3, 8}}},
+		"one has none": {[]agreement.Answer[[][]uint64]{history("a"), history("b", []uint64{1, 5}), history("c", []uint64{2, 4})}, [][]uint64{{1, 4}}},
+		"one is short": {[]agreement.Answer[[][]uint64]{history("a", []uint64{1, 9}, []uint64{2, 9}), history("b", []uint64{8, 3})}, [][]uint64{{2, 3}}},
+		"none has any": {[]agreement.Answer[[][]uint64]{history("a"), history("b")}, nil},
+	} {
+		if got := middleTips(c.said, []uint64{60, 90}); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
