@@ -158,6 +158,29 @@ func (o *newsroom) begun(audience notify.Audience, at int64) {
 	})
 }
 
+// A record of the result topic that nobody can read is a dead letter, and what stands behind it is told.
+func TestUnreadableResultsArePassedOver(t *testing.T) {
+	o := newNewsroom(t)
+	owner := newHook(t)
+	o.cfg.OwnerURL = secret.MustURL(owner.URL)
+	stop := o.start()
+	o.begun(notify.Owner, 0)
+	garbage := bus.Record{Key: []byte("?"), Value: []byte("garbage")}
+	if _, err := o.client.Producer(wire.ResultTopic(7)).Produce(t.Context(), 0, []bus.Record{garbage}); err != nil {
+		t.Fatal(err)
+	}
+	o.ends("a")
+	o.eventually("what stands behind it is told", func(context.Context) bool { return owner.has("a#1") })
+	o.begun(notify.Owner, 2)
+	stop()
+	o.start()
+	o.ends("b")
+	o.eventually("nothing holds up what comes after a restart", func(context.Context) bool { return owner.has("a#1", "b#1") })
+	if _, end, err := o.client.Bounds(t.Context(), wire.DeadLetterTopic(7), 0); err != nil || end != 1 {
+		t.Errorf("%d dead letters, %v", end, err)
+	}
+}
+
 // LIQ-12: owners hear of liquidations, operators of those that were given up; neither is in the other's way, a restart loses nothing, what is refused for
 // good is a dead letter, and nobody hears of what was before.
 func TestResultsAreTold(t *testing.T) {
