@@ -61,16 +61,19 @@ func (c *Client) hashesAt(ctx context.Context) agreement.HashAt {
 // disproved returns what endpoints have called final before anybody else, and two hosts say now is not on the final branch.
 func (c *Client) disproved(ctx context.Context, agreed agreement.Finality) map[string]chain.BlockRef {
 	wrong := map[string]chain.BlockRef{}
-	for from, claim := range c.pool.finality.due(agreed.Block.Number) {
-		truth := agreed.Block.Hash
-		if claim.Number < agreed.Block.Number {
-			var sure bool
-			if truth, sure = c.settledHash(ctx, claim.Number, agreed.By); !sure {
-				continue
+	for from, claims := range c.pool.finality.due(agreed.Block.Number) {
+		for _, claim := range claims {
+			truth := agreed.Block.Hash
+			if claim.Number < agreed.Block.Number {
+				var sure bool
+				if truth, sure = c.settledHash(ctx, claim.Number, agreed.By); !sure {
+					continue
+				}
 			}
-		}
-		if truth != claim.Hash {
-			wrong[from] = claim
+			if truth != claim.Hash {
+				wrong[from] = claim
+				break
+			}
 		}
 	}
 	return wrong
@@ -158,20 +161,18 @@ func (f *finality) claimed(from string, number uint64) (chain.Hash, bool) {
 	return hash, is
 }
 
-// due takes the newest lone claim of each endpoint that is no longer above a number.
-func (f *finality) due(number uint64) map[string]chain.BlockRef {
+// due takes the lone claims of each endpoint that are no longer above a number.
+func (f *finality) due(number uint64) map[string][]chain.BlockRef {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	due := map[string]chain.BlockRef{}
+	due := map[string][]chain.BlockRef{}
 	for from, alone := range f.alone {
 		for n, claim := range alone {
 			if n > number {
 				continue
 			}
 			delete(alone, n)
-			if due[from].Number < n {
-				due[from] = claim
-			}
+			due[from] = append(due[from], claim)
 		}
 	}
 	return due
@@ -188,7 +189,8 @@ func (f *finality) note(claims []agreement.Answer[chain.BlockRef], agreed uint64
 			f.claims[c.From], f.alone[c.From] = map[uint64]chain.Hash{}, map[uint64]chain.BlockRef{}
 		}
 		f.claims[c.From][c.Value.Number] = c.Value.Hash
-		if c.Value.Number > agreed && len(f.alone[c.From]) < rememberedClaims {
+		// The first claim of a number is the one to be judged: who calls another block final there after a reorg would take the lie back.
+		if _, is := f.alone[c.From][c.Value.Number]; !is && c.Value.Number > agreed && len(f.alone[c.From]) < rememberedClaims {
 			f.alone[c.From][c.Value.Number] = c.Value
 		}
 		for n := range f.claims[c.From] {

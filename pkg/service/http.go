@@ -82,7 +82,7 @@ func (sh *Shell) routes(profiling bool) {
 	sh.mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 }
 
-// readyz answers 200 if every condition holds, otherwise 503 with a line for each that does not.
+// readyz answers 200 if every condition holds, otherwise 503 with a line for each that does not. Notes follow.
 func (sh *Shell) readyz(w http.ResponseWriter, r *http.Request) {
 	verdicts, ready := sh.ready.verdicts()
 	status := http.StatusOK
@@ -104,6 +104,11 @@ func (sh *Shell) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	if ready {
 		text.WriteString("ok\n")
+	}
+	for _, v := range verdicts {
+		if v.Note != "" {
+			fmt.Fprintf(&text, "note: %s: %s\n", v.Name, v.Note)
+		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

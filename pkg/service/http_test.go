@@ -95,6 +95,11 @@ func TestReadyzNamesEveryFailingCondition(t *testing.T) {
 		body != `{"ready":false,"conditions":[{"name":"process","ok":true},{"name":"kafka","ok":true},{"name":"head","ok":false,"reason":"lag of 12 blocks"}]}`+"\n" {
 		t.Errorf("readyz as JSON answers %d %s", status, body)
 	}
+	head.OK()
+	kafka.Note("one broker\nis all there is")
+	want(200, "ok\nnote: kafka: one broker; is all there is\n")
+	kafka.Note("")
+	want(200, "ok\n")
 	if sh.Ready("head") != head {
 		t.Error("a condition asked for twice is two")
 	}

@@ -18,6 +18,20 @@ type Condition struct {
 
 	mu     sync.Mutex
 	reason string // why it does not hold; empty when it does
+	note   string // what an operator should know of it, held or not
+}
+
+// Note says what an operator should know of the condition whether it holds or not; /readyz shows it. Empty takes it back.
+func (c *Condition) Note(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note = OneLine(text)
+}
+
+func (c *Condition) noted() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.note
 }
 
 // OK says that the condition holds.
@@ -99,6 +113,7 @@ type verdict struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason,omitempty"`
+	Note   string `json:"note,omitempty"`
 }
 
 // readiness is all the conditions of a process, in the order of their registration.
@@ -134,7 +149,7 @@ func (r *readiness) verdicts() (all []verdict, ready bool) {
 		if c.name == ownCondition && r.stopping() {
 			reason = "stopping"
 		}
-		all = append(all, verdict{Name: c.name, OK: reason == "", Reason: reason})
+		all = append(all, verdict{Name: c.name, OK: reason == "", Reason: reason, Note: c.noted()})
 		ready = ready && reason == ""
 	}
 	return all, ready

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -31,24 +32,26 @@ type collector struct {
 
 	mu      sync.Mutex // guards router, because tails are learnt from side by side, and trusted
 	router  *gmx.Router
-	trusted map[chain.Hash][]evm.Receipt
+	trusted map[chain.Hash]found
 }
 
-// trust has a block that was published wrong read from its proven receipts the next time, whatever nodes say of it then.
-func (c *collector) trust(block chain.Hash, receipts []evm.Receipt) {
+// trust has a block that was published wrong go out with its proven content the next time, whatever nodes say of it then. What lies deeper below it than can be
+// taken back is forgotten.
+func (c *collector) trust(proven found) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	maps.DeleteFunc(c.trusted, func(_ chain.Hash, f found) bool { return f.block.Number+horizon < proven.block.Number })
 	if c.trusted == nil {
-		c.trusted = map[chain.Hash][]evm.Receipt{}
+		c.trusted = map[chain.Hash]found{}
 	}
-	c.trusted[block] = receipts
+	c.trusted[proven.block.Hash] = proven
 }
 
-func (c *collector) trustedReceipts(block chain.Hash) ([]evm.Receipt, bool) {
+func (c *collector) trustedContent(block chain.Hash) (found, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	receipts, known := c.trusted[block]
-	return receipts, known
+	proven, known := c.trusted[block]
+	return proven, known
 }
 
 // learn remembers the owners that a message of the topic names.
@@ -109,6 +112,9 @@ func (c *collector) read(ctx context.Context, block evm.Block, patient bool) (fo
 	if !c.concerns(block) {
 		return out, nil
 	}
+	if proven, known := c.trustedContent(block.Hash); known {
+		return proven, nil
+	}
 	receipts, proven, err := c.receipts(ctx, block, patient)
 	if err != nil {
 		return found{}, err
@@ -129,9 +135,6 @@ func (c *collector) read(ctx context.Context, block evm.Block, patient bool) (fo
 // receipts reads the block's receipts, proven if any node has such. None, without an error, means that the block is to be published without proof: because
 // no node serves them, or because they failed to come and nobody waits for them at the head. History is patient, since it cannot be corrected.
 func (c *collector) receipts(ctx context.Context, block evm.Block, patient bool) ([]evm.Receipt, bool, error) {
-	if receipts, known := c.trustedReceipts(block.Hash); known {
-		return receipts, true, nil
-	}
 	receipts, proven, err := c.chain.Receipts(ctx, block)
 	switch {
 	case err != nil && (ctx.Err() != nil || patient && !evm.Refused(err)):

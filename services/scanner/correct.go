@@ -18,7 +18,7 @@ func (t *tenure) correct(ctx context.Context, f finding) error {
 		return nil
 	}
 	t.attempt++
-	t.collector.trust(f.block.Hash, f.receipts)
+	t.collector.trust(f.proven)
 	t.chain.Suspect(f.block.Hash, evm.PartLogs, f.reason)
 	t.metrics.corrections.Inc()
 	t.log.Error().Uint64("block", f.block.Number).Stringer("hash", f.block.Hash).Uint32("attempt", t.attempt).Str("reason", f.reason).
@@ -31,12 +31,13 @@ func (t *tenure) correctable(f finding) (ancestor chain.BlockRef, possible bool)
 	for _, st := range t.streams {
 		known, on := st.branch.at(f.block.Number)
 		parent, below := st.branch.at(f.block.Number - 1)
-		if !on || known.Hash != f.block.Hash || known.attempt != f.attempt {
+		switch deep := f.block.Number < st.branch.oldest().Number; {
+		case !deep && (!on || known.Hash != f.block.Hash || known.attempt != f.attempt):
 			return chain.BlockRef{}, false
-		}
-		if !below || st.branch.tip().Number-parent.Number > horizon {
-			t.log.Error().Uint64("block", f.block.Number).Str("reason", f.reason).
-				Msg("a block was published wrong, and lies deeper than readers can undo: rebuild the topic")
+		case deep || !below || st.branch.tip().Number-parent.Number > horizon:
+			t.metrics.tooDeep.Inc()
+			t.log.Error().Uint64("block", f.block.Number).Stringer("hash", f.block.Hash).Str("reason", f.reason).
+				Msg("a block was published wrong, and lies deeper than readers can undo: it stays unproven, and the topic has to be written anew")
 			return chain.BlockRef{}, false
 		}
 		ancestor = parent.BlockRef
@@ -44,11 +45,15 @@ func (t *tenure) correctable(f finding) (ancestor chain.BlockRef, possible bool)
 	return ancestor, true
 }
 
-// prove says to every partition that holds it unverified that a block is what it was said to be. What cannot be taken back waits for that.
+// prove says to every partition that holds it unverified that a block is what it was said to be, however deep it lies by now. What cannot be taken back waits
+// for that.
 func (t *tenure) prove(ctx context.Context, f finding) error {
 	d := f.doubt
 	return t.each(func(st *stream) error {
 		known, on := st.branch.at(d.block.Number)
+		if deep := d.block.Number < st.branch.oldest().Number; deep { // nothing takes it back any more
+			known, on = placed{BlockRef: d.block, attempt: d.attempt, verified: d.places[st.partition].verified}, true
+		}
 		if !on || known.Hash != d.block.Hash || known.attempt != d.attempt || known.verified {
 			return nil
 		}

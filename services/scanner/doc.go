@@ -45,8 +45,8 @@
 //
 // # Finality
 //
-// A chain that leaves a block it had called final, by the scanner's own maximum, and with no other endpoint that still has it, halts the topic: HALT goes
-// to every partition and nothing after it, also not by the next scanner. The operator lifts it by scanner.accept_reorg_to, which writes a REORG that
+// Final is what two endpoints of different hosts call final (evm.Client.Finalized); the maximum is the scanner's own. A chain that leaves a final block, as two
+// hosts have it, halts the topic; while only one has, the scanner waits. With one host there is one word, which the log, /readyz and evm_hosts say. HALT goes to every partition and nothing after it, also not by the next scanner. The operator lifts it by scanner.accept_reorg_to, which writes a REORG that
 // readers let pass.
 //
 // # Not guaranteed
@@ -54,7 +54,7 @@
 //   - Headers of history are linked to each other by recomputed hashes, up to the finalized block. Who sealed them is not checked: a node alone could make
 //     up a chain.
 //   - A reorg deeper than the memory of a partition (1000 blocks, and never into a range) stops the scanner: its readers could not undo it. A wrong
-//     block that deep is not corrected, but said in the log.
+//     block that deep is not corrected, but counted and said in the log; one that was right is still said to be proven, while the process lives.
 //   - A single record that is larger than a batch may be stops publishing until the operator raises kafka.max_bytes.
 //   - An event unknown to pkg/gmx stops the scanner: it cannot be routed, and skipping it would hide it.
 //   - The price topic may repeat a report after a restart or a lost reply; readers know a report by token and time.

@@ -15,15 +15,22 @@ type doubt struct {
 	places  []place // by partition
 }
 
-// place is where a block stands in a partition: the offsets of its first record and its BLOCK_END.
-type place struct{ first, end int64 }
+// place is where a block stands in a partition.
+type place struct {
+	first, end int64 // the offsets of its first record and its BLOCK_END
+	verified   bool  // by the partition's own word
+}
 
 func (d doubt) is(other doubt) bool {
 	return d.block.Hash == other.block.Hash && d.attempt == other.attempt
 }
 
-// doubts are the blocks on the topic that are still to be proven, oldest first. At most a horizon of them is kept: what lies deeper cannot be corrected.
-// It is safe for concurrent use.
+// mostDoubts is how many blocks are kept to be proven, whatever becomes of those above them: twelve hours in which every block of the chain concerns us and
+// nobody serves receipts, in about 25 MB.
+const mostDoubts = 100_000
+
+// doubts are the blocks on the topic that are still to be proven, oldest first. One that lies deeper than can be corrected is still asked about: if it is right,
+// what waits for its proof can go on. It is safe for concurrent use.
 type doubts struct {
 	show func(unproven int)
 	wake chan struct{} // holds a token if something was added
@@ -45,7 +52,7 @@ func (d *doubts) add(one doubt) {
 	defer d.mu.Unlock()
 	d.open = slices.DeleteFunc(d.open, func(o doubt) bool { return o.block.Hash == one.block.Hash })
 	d.open = append(d.open, one)
-	if extra := len(d.open) - horizon; extra > 0 {
+	if extra := len(d.open) - mostDoubts; extra > 0 {
 		d.open = slices.Delete(d.open, 0, extra)
 		d.lost += extra
 	}

@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,11 +13,12 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// finalize tells every partition that holds it of the newest final block, unless it has been told of a newer one: nodes forget (PIPE-2).
+// finalize tells every partition that holds it of the newest block that two hosts call final, unless it has been told of a newer one: nodes forget (PIPE-2).
 func (t *tenure) finalize(ctx context.Context) error {
 	final, err := t.chain.Finalized(ctx)
+	t.status.decided(err)
 	if err != nil {
-		t.log.Debug().Err(err).Msg("the node does not say what is final")
+		t.log.Debug().Err(err).Msg("no new block is called final")
 		return nil
 	}
 	t.metrics.finalized.Set(float64(final.Number))
@@ -76,20 +78,27 @@ func (t *tenure) final() (final chain.BlockRef) {
 	return final
 }
 
-// doubted tells whether another endpoint still has the final block where it was: then the one that served the other branch is at fault, or ahead of the
-// rest, and nothing is certain yet. It is not asked for a while.
+// doubted returns why a violation is not to be believed yet: it takes two hosts that have another block in the final one's place, where there are two. If
+// another endpoint still has the final block where it was, the one that served the other branch is at fault, or ahead of the rest: it is not asked for a while.
 func (t *tenure) doubted(ctx context.Context, v *violation) error {
-	source := t.chain.ServedBy(v.block.Hash, evm.PartHeader)
-	if source == "" {
+	settled, err := t.chain.SettledHash(ctx, v.final.Number)
+	if err == nil && settled != v.final.Hash {
 		return nil
 	}
-	other, err := t.chain.Elsewhere(source).BlockAt(ctx, v.final.Number)
-	if err != nil || other.Hash != v.final.Hash {
-		return nil //nolint:nilerr // Nobody speaks for the final block.
+	source := t.chain.ServedBy(v.block.Hash, evm.PartHeader)
+	if source != "" {
+		other, failed := t.chain.Elsewhere(source).BlockAt(ctx, v.final.Number)
+		if failed == nil && other.Hash == v.final.Hash {
+			reason := fmt.Sprintf("its chain lacks block %d %s, which was final; %s has it", v.final.Number, v.final.Hash, other.Source)
+			t.chain.Suspect(v.block.Hash, evm.PartHeader, reason)
+			return fmt.Errorf("endpoint %s: %s", source, reason)
+		}
 	}
-	reason := fmt.Sprintf("its chain lacks block %d %s, which was final; %s has it", v.final.Number, v.final.Hash, other.Source)
-	t.chain.Suspect(v.block.Hash, evm.PartHeader, reason)
-	return fmt.Errorf("endpoint %s: %s", source, reason)
+	if err == nil {
+		err = errors.New("it is still there")
+	}
+	return fmt.Errorf("waiting for a second host to say whether the chain has left block %d %s, which was final, as endpoint %s has it: %w",
+		v.final.Number, v.final.Hash, source, err)
 }
 
 // halt says to every partition that nobody may act on the state any more.

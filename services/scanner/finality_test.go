@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -294,4 +295,127 @@ func TestOneEndpointCannotHalt(t *testing.T) {
 	}
 	steady.repent(past)
 	halts(t, d, k, s, 6)
+}
+
+// finalIsLatest makes a node answer the tag "finalized" with its newest block, as gateways do that do not know the tag.
+func finalIsLatest(d *devnet) lie {
+	return func(params []json.RawMessage, _ json.RawMessage) json.RawMessage {
+		if string(params[0]) != `"finalized"` {
+			return nil
+		}
+		var latest json.RawMessage
+		if d.client.Client().CallContext(context.Background(), &latest, "eth_getBlockByNumber", "latest", false) != nil {
+			return nil
+		}
+		return latest
+	}
+}
+
+// One endpoint of several that calls final what is not makes nobody halt after an ordinary reorg, be it the fastest or the slowest; it is excluded and named
+// once the chain shows it (PIPE-2).
+func TestOneEndpointCannotSayWhatIsFinal(t *testing.T) {
+	for _, c := range []struct {
+		hosts   int
+		fastest bool
+	}{{2, true}, {3, true}, {3, false}} {
+		t.Run(fmt.Sprintf("%d hosts, fastest %t", c.hosts, c.fastest), func(t *testing.T) { callsLatestFinal(t, c.hosts, c.fastest) })
+	}
+}
+
+func callsLatestFinal(t *testing.T, hosts int, fastest bool) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	nodes := make([]*liar, hosts)
+	for i := range nodes {
+		nodes[i] = startLiar(t, d)
+	}
+	bad := nodes[0]
+	s := start(t, through(testConfig(d, k.Addr()), nodes...), k)
+	d.trade(1)
+	finalized(t, d, k, tr)
+	late := func([]json.RawMessage, json.RawMessage) json.RawMessage {
+		time.Sleep(20 * time.Millisecond)
+		return nil
+	}
+	for i, n := range nodes {
+		if fastest == (i > 0) {
+			n.tell("eth_getBlockByHash", late)
+		}
+	}
+	bad.tell("eth_getBlockByNumber", finalIsLatest(d))
+	for range 2 {
+		d.mine(1)
+		settle(t, k, tr)
+		before, _ := bad.count("eth_getBlockByNumber")
+		d.mine(1)
+		settle(t, k, tr)
+		eventually(t, "the liar is asked what is final", func() error {
+			if lied, _ := bad.count("eth_getBlockByNumber"); lied == before {
+				return errNotYet
+			}
+			return nil
+		})
+		d.reorg(1, evmnode.Replay)
+		settle(t, k, tr)
+	}
+	d.mine(4)
+	for p, a := range settle(t, k, tr) {
+		if a.halt != nil || len(a.reorgs) == 0 {
+			t.Errorf("partition %d: halted %t, %d reorgs", p, a.halt != nil, len(a.reorgs))
+		}
+	}
+	mined := time.Now()
+	eventually(t, "the liar is excluded and named", func() error {
+		if time.Since(mined) > 300*time.Millisecond {
+			mined = time.Now()
+			d.mine(1)
+		}
+		for _, e := range s.report().Endpoints {
+			for _, x := range e.Excluded {
+				if x.From == evm.ForFinality && string(e.Endpoint) == bad.URL && x.Reason == evm.ReasonContradicted {
+					return nil
+				}
+			}
+		}
+		return errNotYet
+	})
+	for _, e := range s.report().Endpoints[1:] {
+		for _, x := range e.Excluded {
+			if x.From == evm.ForFinality {
+				t.Errorf("%s is honest, and excluded: %+v", e.Endpoint, x)
+			}
+		}
+	}
+}
+
+// Where two endpoints agree on nothing, nothing new is called final, and it is said for what the scanner waits.
+func TestFinalityWaitsForTwo(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	one, other := startLiar(t, d), startLiar(t, d)
+	silent := func(params []json.RawMessage, _ json.RawMessage) json.RawMessage {
+		if string(params[0]) == `"finalized"` {
+			return json.RawMessage(`{"code":-32000,"message":"finalized block not found"}`)
+		}
+		return nil
+	}
+	one.tell("eth_getBlockByNumber", silent)
+	s := start(t, through(testConfig(d, k.Addr()), one, other), k)
+	d.trade(1)
+	settle(t, k, tr)
+	eventually(t, "it is said", func() error {
+		if err := s.status.agreed(0); err == nil || testutil.ToFloat64(s.metrics.undecided) != 1 {
+			return errNotYet
+		}
+		return nil
+	})
+	for p, a := range audits(t, k) {
+		if a.finalized.Number > 0 {
+			t.Errorf("partition %d: block %d is final on one word", p, a.finalized.Number)
+		}
+	}
+	one.tell("eth_getBlockByNumber", nil)
+	d.mine(1)
+	finalized(t, d, k, tr)
+	eventually(t, "it is over", func() error { return s.status.agreed(0) })
 }

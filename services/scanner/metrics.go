@@ -26,7 +26,9 @@ type Metrics struct {
 
 	unproven     prometheus.Gauge
 	corrections  prometheus.Counter
+	tooDeep      prometheus.Counter
 	halted       prometheus.Gauge
+	undecided    prometheus.Gauge
 	ranges       prometheus.Counter
 	backfillLeft prometheus.Gauge
 
@@ -71,8 +73,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"cause"}),
 		lookUps: counter("scanner_owner_lookups_total", "Times the owner of an order or position had to be read from the DataStore."),
 
-		unproven:     gauge("scanner_unverified_blocks", "Blocks published without proof that have not been proven since."),
-		corrections:  counter("scanner_corrections_total", "Blocks found to have been published wrong, and published again with everything above them."),
+		unproven:    gauge("scanner_unverified_blocks", "Blocks published without proof that have not been proven since."),
+		corrections: counter("scanner_corrections_total", "Blocks found to have been published wrong, and published again with everything above them."),
+		tooDeep: counter("scanner_corrections_too_deep_total",
+			"Blocks found to have been published wrong when readers could no longer undo them: the topic has to be written anew."),
+		undecided:    gauge("scanner_finality_undecided", "1 while endpoints do not agree on any final block, so that nothing new is called final."),
 		halted:       gauge("scanner_halted", "1 while the chain contradicts what it had called final, and nothing is published."),
 		ranges:       counter("scanner_ranges_published_total", "Ranges of history published to all partitions that lacked them."),
 		backfillLeft: gauge("scanner_backfill_remaining_blocks", "Blocks of history that are still to be published in ranges; 0 while none are."),
@@ -84,7 +89,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		auditFailures: counter("scanner_words_audit_failures_total", "Audits that could not read every word."),
 	}
 	reg.MustRegister(m.headNumber, m.headTime, m.clockLead, m.headAge, m.finalized, m.block, m.blocks, m.records, m.seconds, m.reorgs, m.epoch, m.standingBy,
-		m.unverified, m.lookUps, m.unproven, m.corrections, m.halted, m.ranges, m.backfillLeft,
+		m.unverified, m.lookUps, m.unproven, m.corrections, m.tooDeep, m.undecided, m.halted, m.ranges, m.backfillLeft,
 		m.auditTime, m.auditWords, m.auditUnread, m.auditHeld, m.auditFailures)
 	return m
 }

@@ -15,11 +15,12 @@ type report struct {
 	State            string           `json:"state"`
 	Epoch            uint64           `json:"epoch"`
 	Tip              blockReport      `json:"tip"`       // the newest block this process has published
-	Finalized        blockReport      `json:"finalized"` // the newest block a node calls final
+	Finalized        blockReport      `json:"finalized"` // the newest block two hosts call final
 	Head             blockReport      `json:"head"`
 	LagBlocks        uint64           `json:"lag_blocks"`
 	UnverifiedBlocks int              `json:"unverified_blocks"` // published without proof and not proven since
 	Backfill         *backfillReport  `json:"backfill,omitempty"`
+	OneWord          string           `json:"one_word,omitempty"` // why nobody's word can be compared with another's
 	Endpoints        []endpointReport `json:"endpoints"`
 }
 
@@ -59,7 +60,7 @@ func (s *Scanner) Page() http.Handler {
 
 func (s *Scanner) report() report {
 	r := s.status.report()
-	r.Backfill = s.progress.current()
+	r.Backfill, r.OneWord = s.progress.current(), s.chain.OneWord()
 	for _, e := range s.chain.Endpoints() {
 		r.Endpoints = append(r.Endpoints, reportEndpoint(e))
 	}

@@ -30,8 +30,9 @@ func Start(sh *service.Shell, cfg Config) error {
 	s := New(cfg, node, kafka, sh.Log, NewMetrics(sh.Registry))
 	checks := []check{
 		{"chain", node.Health}, {"head", func() error { return s.status.fresh(cfg.Scanner.MaxHeadAge) }}, {"kafka", kafka.Health}, {"log", s.status.following},
-		{"words", s.status.wordsAudited},
+		{"words", s.status.wordsAudited}, {"finality", func() error { return s.status.agreed(notFinalPatience) }},
 	}
+	sh.Ready("chain").Note(node.OneWord())
 	if metrics := price.NewMetrics(sh.Registry); cfg.Scanner.Price.IsSet() {
 		sources, closeIdle := source.Open(cfg.Scanner.Price, node)
 		sh.OnStop("price feed", func(context.Context) error { closeIdle(); return nil })

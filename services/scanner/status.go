@@ -19,8 +19,10 @@ type status struct {
 	tip       chain.BlockRef // the newest block this scanner has published to all partitions
 	finalized chain.BlockRef
 	epoch     uint64
-	doubts    int   // blocks published without proof and not proven since
-	words     error // why the last audit of words did not pass
+	doubts    int       // blocks published without proof and not proven since
+	words     error     // why the last audit of words did not pass
+	finality  error     // why no block is called final
+	since     time.Time // when that began
 }
 
 func newStatus(metrics *Metrics) *status { return &status{metrics: metrics, busy: "starting"} }
@@ -112,6 +114,30 @@ func (s *status) newest() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.head.Number
+}
+
+// decided notes whether endpoints agree on a final block.
+func (s *status) decided(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.metrics.undecided.Set(0)
+	if err != nil {
+		s.metrics.undecided.Set(1)
+	}
+	if s.finality == nil && err != nil {
+		s.since = time.Now()
+	}
+	s.finality = err
+}
+
+// agreed is nil unless endpoints have not agreed on a final block for a while.
+func (s *status) agreed(patience time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.finality == nil || time.Since(s.since) < patience {
+		return nil
+	}
+	return fmt.Errorf("nothing new has been final for %s: %w", time.Since(s.since).Truncate(time.Second), s.finality)
 }
 
 // audited notes how the last audit of words ended.

@@ -19,13 +19,14 @@ type finding struct {
 
 	wrong     bool
 	reason    string
-	receipts  []evm.Receipt // proven
+	proven    found         // what the receipts prove
 	published chan struct{} // closed once the topic says so
 }
 
 // doubt notes a block for proof if a partition holds it unverified.
 func (t *tenure) doubt(ref chain.BlockRef) {
-	d, unverified := doubt{block: ref}, false
+	d := doubt{block: ref}
+	unverified := false
 	for _, st := range t.streams {
 		p, on := st.branch.at(ref.Number)
 		if !on || p.Hash != ref.Hash {
@@ -33,7 +34,7 @@ func (t *tenure) doubt(ref chain.BlockRef) {
 		}
 		unverified = unverified || !p.verified
 		d.attempt = p.attempt
-		d.places = append(d.places, place{p.first, p.end})
+		d.places = append(d.places, place{p.first, p.end, p.verified})
 	}
 	if unverified {
 		t.doubts.add(d)
@@ -125,7 +126,8 @@ func (t *tenure) examine(ctx context.Context, d doubt) (finding, error) {
 	if slices.EqualFunc(saidLogs, logs, sameLog) && slices.EqualFunc(saidTxs, txs, sameTx) {
 		return finding{doubt: d}, nil
 	}
-	return finding{doubt: d, wrong: true, receipts: receipts, reason: fmt.Sprintf("published with %d logs and %d transactions, the receipts prove %d and %d%s",
+	proven := found{block: d.block, logs: logs, txs: txs, verified: true}
+	return finding{doubt: d, wrong: true, proven: proven, reason: fmt.Sprintf("published with %d logs and %d transactions, the receipts prove %d and %d%s",
 		len(saidLogs), len(saidTxs), len(logs), len(txs), likeCounts(saidLogs, logs))}, nil
 }
 
