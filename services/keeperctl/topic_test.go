@@ -48,6 +48,7 @@ func TestTopicCat(t *testing.T) {
 		"topic cat log": 6, "topic cat perp.56.log.v1": 6, "topic cat log --partition 1": 3, "topic cat log --kind finalized": 3,
 		"topic cat log --key 0xa1": 3, "topic cat log --from 2": 2, "topic cat log --from 1 --to 2": 2, "topic cat log --from 1h": 6,
 		"topic cat log --from " + time.Now().Add(time.Hour).UTC().Format(time.RFC3339): 0, "topic cat price": 0, "topic cat dlq --key text": 1,
+		"topic cat dlq --output json": 1, "topic cat dlq --output json --decode": 1,
 	} {
 		out, complaint, code := o.line(line)
 		if code != ExitFine || strings.Count(out, "\n") != want {
