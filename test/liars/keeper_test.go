@@ -186,8 +186,8 @@ func (k *keeper) head(ctx context.Context) (uint64, error) {
 	return head.Number, err
 }
 
-// tell calls a method of the devnet's own.
-func (k *keeper) tell(method string, argument any) error {
+// devnet calls a method of the devnet's own.
+func (k *keeper) devnet(method string, argument any) error {
 	raw, err := post(k.Devnet.RPC, encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": []any{argument}}))
 	if err != nil {
 		return err
@@ -259,7 +259,7 @@ func (k *keeper) holdPrices() error {
 			}
 			digits := int(30 - 6 - token.Decimals) // what is left are millionths of a dollar for a whole token
 			micro := r.MinPrice[:len(r.MinPrice)-digits]
-			if err := k.tell("devnet_pin", map[string]any{"token": token.Symbol, "usd": micro[:len(micro)-6] + "." + micro[len(micro)-6:]}); err != nil {
+			if err := k.devnet("devnet_pin", map[string]any{"token": token.Symbol, "usd": micro[:len(micro)-6] + "." + micro[len(micro)-6:]}); err != nil {
 				return err
 			}
 		}

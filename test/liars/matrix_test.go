@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// row is one lie, told by the fastest or the slowest, always or sometimes.
+// row is one lie of the fastest or the slowest, always or at times.
 type row struct {
 	*lie
 	slowest bool
@@ -164,7 +164,7 @@ func (m *matrix) finish(t *testing.T) {
 		t.Skip("no stack is left")
 	}
 	k := m.keeper
-	if err := k.tell("devnet_trade", map[string]any{"on": false}); err != nil {
+	if err := k.devnet("devnet_trade", map[string]any{"on": false}); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.holdPrices(); err != nil {

@@ -25,8 +25,8 @@ func (x *trial) look(_ context.Context, begun time.Time) {
 				if x.named == 0 {
 					x.named, x.by = time.Since(begun), name+": "+reason
 				}
-			case x.wronged == "" && accuses(reason):
-				x.wronged = name + ": " + strings.TrimSpace(line)
+			case x.accused == "" && accuses(reason):
+				x.accused = name + ": " + strings.TrimSpace(line)
 			}
 		}
 	}

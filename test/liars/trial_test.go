@@ -21,16 +21,16 @@ type trial struct {
 	from, to uint64 // blocks: what was asked for between them must have ended
 	named    time.Duration
 	by       string // the metric that named the liar
-	wronged  string // an honest endpoint that was called a liar
+	accused  string // an honest endpoint that was called a liar
 	took     time.Duration
-	told     int
+	changed  int
 	tally    tally
 	waits    map[string]int
 	before   map[string]float64 // of rejected price reports
 }
 
 // lasting is how long new work comes in that has to be done while one lies.
-const lasting = 6 * time.Second
+const lasting = 4 * time.Second
 
 // naming is within how long a lie that shows has to be named.
 const naming = time.Minute
@@ -65,7 +65,7 @@ func (x *trial) begin() {
 }
 
 func (x *trial) end() {
-	x.told = max(x.told, x.count())
+	x.changed = max(x.changed, x.count())
 	x.endpoints[x.liar()].end()
 	x.sources[x.liar()].end()
 }
@@ -103,15 +103,16 @@ func (x *trial) run() error {
 // load lets the traders go on, and replaces blocks where the lie is about what may be replaced.
 func (x *trial) load(ctx context.Context, begun time.Time) {
 	reorgs := 0
-	for time.Since(begun) < lasting {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for ; time.Since(begun) < lasting; <-tick.C {
 		if x.reorg && time.Since(begun) > time.Duration(reorgs+1)*lasting/4 && reorgs < 2 {
 			reorgs++
-			if err := x.tell("devnet_reorg", map[string]any{"depth": 3, "style": "drop"}); err != nil {
+			if err := x.devnet("devnet_reorg", map[string]any{"depth": 3, "style": "drop"}); err != nil {
 				x.waits["the devnet: "+err.Error()]++
 			}
 		}
 		x.look(ctx, begun)
-		time.Sleep(250 * time.Millisecond)
 	}
 	x.held(x.waits, begun)
 }
@@ -122,8 +123,8 @@ func (x *trial) missing(ctx context.Context, begun time.Time) error {
 	if err := x.settled(ctx, x.from, x.to); err != nil {
 		return err
 	}
-	if x.told == 0 && x.count() == 0 && x.lies() && x.first() && !x.unasked {
-		return errors.New("the lie was not told")
+	if x.changed == 0 && x.count() == 0 && x.lies() && x.first() && !x.unasked {
+		return errors.New("no answer was changed")
 	}
 	if x.within > 0 && x.decisive && x.first() && x.named == 0 && time.Since(begun) < naming {
 		return errors.New("the liar is not named")
@@ -143,8 +144,8 @@ func (x *trial) judge(ctx context.Context) error {
 	if x.within > 0 && x.decisive && x.named == 0 && x.first() {
 		problems = append(problems, fmt.Errorf("the liar was not named within %s", naming))
 	}
-	if x.wronged != "" {
-		problems = append(problems, errors.New("an honest one was called a liar: "+x.wronged))
+	if x.accused != "" {
+		problems = append(problems, errors.New("an honest one was called a liar: "+x.accused))
 	}
 	if n := x.tally.reverted; n > 3+x.tally.executed/10 {
 		problems = append(problems, fmt.Errorf("%d transactions reverted, %d executed something", n, x.tally.executed))
@@ -189,7 +190,7 @@ func (k *keeper) whole(ctx context.Context) error {
 // line is the row for whoever looks on.
 func (x *trial) line(problem error) string {
 	return fmt.Sprintf("%s, %s: %s; %d answers changed, by %s; %d executed, %d reverted, the slowest after %.1f s; %s", x.name, x.variant(),
-		x.cell(problem), x.told, cmp.Or(x.by, "nobody named"), x.tally.executed, x.tally.reverted, x.tally.slowest.Seconds(), strings.Join(x.reasons(), "; "))
+		x.cell(problem), x.changed, cmp.Or(x.by, "nobody named"), x.tally.executed, x.tally.reverted, x.tally.slowest.Seconds(), strings.Join(x.reasons(), "; "))
 }
 
 // cell is the row's result as the table has it.
@@ -198,7 +199,7 @@ func (x *trial) cell(problem error) string {
 	case problem != nil:
 		first, _, _ := strings.Cut(problem.Error(), "\n")
 		return "NOT HELD: " + first
-	case x.told == 0 && x.lies():
+	case x.changed == 0 && x.lies():
 		return "held, no answer changed"
 	case x.named > 0:
 		return fmt.Sprintf("held, named after %.1f s", x.named.Seconds())
