@@ -65,8 +65,13 @@ func (t *tenure) verify(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// enoughRefusals is after how many blocks whose receipts every endpoint refuses nobody is asked for those of the others for now. One such block, whose
+// receipts may be lost for good, keeps none above it from being proven.
+const enoughRefusals = 8
+
 // verifyOpen looks at every open block once. It reports whether any was settled, and why the last one that was not could not be.
 func (t *tenure) verifyOpen(ctx context.Context) (settled bool, last error) {
+	refused := 0
 	for _, d := range t.doubts.all() {
 		found, err := t.examine(ctx, d)
 		switch {
@@ -76,7 +81,9 @@ func (t *tenure) verifyOpen(ctx context.Context) (settled bool, last error) {
 			last = err
 			t.log.Debug().Err(err).Uint64("block", d.block.Number).Msg("the block cannot be proven yet")
 			if evm.Refused(err) {
-				return settled, err // nobody serves receipts: no use in asking for the others now
+				if refused++; refused == enoughRefusals {
+					return settled, err
+				}
 			}
 			continue
 		}

@@ -76,7 +76,8 @@ func startEndpoint(t *testing.T, host, node, socket string) *endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &endpoint{host: host, address: listener.Addr().String(), node: node, socket: socket, share: 1, forged: map[string]json.RawMessage{}}
+	e := &endpoint{host: host, address: listener.Addr().String(), node: node, socket: socket, share: 1, forged: map[string]json.RawMessage{},
+		asked: map[string]time.Time{}}
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(e.serve), ReadHeaderTimeout: time.Minute}}
 	server.Start()
 	t.Cleanup(server.CloseClientConnections)
@@ -108,7 +109,7 @@ func (e *endpoint) count() int {
 func (e *endpoint) serves(delay time.Duration, tardy bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.delay, e.tardy, e.asked = delay, tardy, map[string]time.Time{}
+	e.delay, e.tardy = delay, tardy
 }
 
 func (e *endpoint) latency() time.Duration {

@@ -92,12 +92,26 @@ func (x *trial) run() error {
 	if x.to, err = x.head(ctx); err != nil {
 		return err
 	}
+	var silent error
 	if x.within == 0 {
+		silent = x.silent(ctx)
 		x.end() // what has waited goes on now
 	}
 	err = x.await(cmp.Or(x.within, patience), func(ctx context.Context) error { return x.missing(ctx, begun) })
 	x.took = time.Since(begun)
-	return errors.Join(err, x.judge(ctx))
+	return errors.Join(silent, err, x.judge(ctx))
+}
+
+// silent fails where something has waited for longer than usual and no process says for what.
+func (x *trial) silent(ctx context.Context) error {
+	const usual = 5 // blocks
+	if err := x.record.toHead(ctx); err != nil {
+		return err
+	}
+	if waits := x.record.open(x.from, x.to-min(x.to, usual)); waits != nil && len(x.waits) == 0 {
+		return fmt.Errorf("nobody says for what, and %w", waits)
+	}
+	return nil
 }
 
 // load lets the traders go on, and replaces blocks where the lie is about what may be replaced.
