@@ -319,3 +319,43 @@ func TestHistoryWithoutProofCanBeCorrected(t *testing.T) {
 		}
 	}
 }
+
+// A block whose receipts nobody has keeps no other one from being proven.
+func TestUnprovableBlockHoldsNothingUp(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	node := startLiar(t, d)
+	d.mine(1)
+	s := start(t, through(testConfig(d, k.Addr()), node), k)
+	settle(t, k, tr)
+	var lost string // the first block that is asked about
+	node.tell(getReceipts, func(params []json.RawMessage, _ json.RawMessage) json.RawMessage {
+		if lost == "" {
+			lost = string(params[0])
+		}
+		return notThere
+	})
+	d.trade(1)
+	d.trade(1)
+	published(t, s, d)
+	if n := testutil.ToFloat64(s.metrics.unproven); n < 2 {
+		t.Fatalf("%v unproven blocks", n)
+	}
+	node.tell(getReceipts, func(params []json.RawMessage, _ json.RawMessage) json.RawMessage {
+		if string(params[0]) == lost {
+			return notThere
+		}
+		return nil
+	})
+	eventually(t, "every other block is proven", func() error {
+		if n := testutil.ToFloat64(s.metrics.unproven); n != 1 {
+			return fmt.Errorf("%w: %v blocks", errNotYet, n)
+		}
+		return nil
+	})
+	node.tell(getReceipts, nil)
+	proven(t, k, tr, s)
+}
+
+// notThere is what a node answers that has no receipts of a block, at least for now.
+var notThere = json.RawMessage(`{"code":-32000,"message":"the receipts of this block are not there"}`)
