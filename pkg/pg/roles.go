@@ -72,8 +72,8 @@ func (p Passwords) roles() []role {
 var (
 	selectRoles   = register("known roles", `SELECT rolname FROM pg_roles WHERE rolname = ANY ($1)`)
 	selectSchemas = register("schemas of generations", `SELECT nspname FROM pg_namespace WHERE nspname ~ '^state_g[0-9]+$' ORDER BY nspname`)
-	selectTables  = register("tables of a schema", `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = $1 AND c.relkind IN ('r', 'S') ORDER BY c.relname`)
+	selectOthers  = register("tables of a schema that others own", `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relkind IN ('r', 'S') AND pg_get_userbyid(c.relowner) <> $2 ORDER BY c.relname`)
 	selectSuperuser = register("superuser", `SELECT rolsuper FROM pg_roles WHERE rolname = current_user`)
 )
 
@@ -136,7 +136,8 @@ func (r role) grants() string {
 	return b.String()
 }
 
-// letOpsOwn hands the generations over: operators fill, switch and drop them, and only an owner can.
+// letOpsOwn hands the generations over: operators fill, switch and drop them, and only an owner can. What is handed over already is not touched again, as that
+// would lock every table of the state while the processes read and write it.
 func letOpsOwn(ctx context.Context, tx pgx.Tx) error {
 	var superuser bool
 	if err := tx.QueryRow(ctx, selectSuperuser.sql()).Scan(&superuser); err != nil {
@@ -156,7 +157,7 @@ func letOpsOwn(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	for _, schema := range schemas {
-		tables, err := names(ctx, tx, selectTables, schema)
+		tables, err := names(ctx, tx, selectOthers, schema, RoleOps)
 		if err != nil {
 			return err
 		}

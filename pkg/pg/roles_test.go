@@ -1,10 +1,12 @@
 package pg_test
 
 import (
+	"context"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -152,6 +154,34 @@ func TestRolesShareLaterGenerations(t *testing.T) {
 		t.Errorf("the planner reads generation %d: %v", number, err)
 	}
 	if err := ops.DropGeneration(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// Granting again, as every start of a region does, waits for no table of the state that a process is just writing, and makes none wait.
+func TestGrantAgainLocksNoState(t *testing.T) {
+	address := granted(t)
+	db := open(t, address)
+	conn, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE state_g1.kept_block, state_g1.position IN ROW EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	granting.Lock()
+	defer granting.Unlock()
+	if err := db.Grant(ctx, passwords()); err != nil {
+		t.Errorf("while the state is written: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
