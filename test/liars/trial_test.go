@@ -140,6 +140,9 @@ func (x *trial) missing(ctx context.Context, begun time.Time) error {
 	if x.changed == 0 && x.count() == 0 && x.lies() && x.first() && !x.unasked {
 		return errors.New("no answer was changed")
 	}
+	if x.record.tally(x.from).executed == 0 {
+		return errors.New("nothing was executed") // a row without work would show little
+	}
 	if x.within > 0 && x.decisive && x.first() && x.named == 0 && time.Since(begun) < naming {
 		return errors.New("the liar is not named")
 	}
