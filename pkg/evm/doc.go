@@ -15,7 +15,9 @@
 //   - Receipts that are called proven hash to the header's receipts root, so that their logs, status and gas cannot be incomplete or invented.
 //   - An endpoint that was caught in a lie (an answer no honest node gives), by a majority, or by Suspect, is not asked for that purpose while another
 //     one was not caught, until a cool-down is over and it answers a probe. One that is stale, slow, unreachable or lacks the method comes last.
-//   - Every request has a deadline. No answer may be longer than a limit. A node that wants fewer requests gets fewer; signed
+//   - Where endpoints are at two hosts or more, Finalized and the Settled reads of a Client return what two of them agree on, and GasPrice and Tips what the one
+//     in the middle says. A head that is further ahead of what two hosts bear out than time can have passed is not believed. See pkg/agreement.
+//   - Every request has a deadline. No answer may be longer than a limit, also after it was unpacked. A node that wants fewer requests gets fewer; signed
 //     transactions alone are never held back.
 //   - What a node answers to a signed transaction is sorted into a Class by one table, what it answers to eth_getLogs into a LogsVerdict by another.
 //     What is not in the first is Ambiguous: cut connections, timeouts, HTTP errors, unknown texts. What is not in the second is asked elsewhere.
@@ -25,8 +27,8 @@
 //
 //   - The sender of a transaction is what the node says; its signature is not recovered. The result of a call cannot be checked at all.
 //   - BSC's milliseconds are not covered by a block's hash. They are believed within the header's second.
-//   - Headers are not checked against the validators' signatures: with less than three endpoints a node can make up a branch, and nobody is there
-//     to contradict it. With three, the majority is believed, about blocks some way below the head.
+//   - Headers are not checked against the validators' signatures: with less than three endpoints a node can make up a branch that is not final yet, and
+//     nobody is there to contradict it. With three, the majority is believed, about blocks some way below the head.
 //   - Over HTTP an endpoint shows its chain at the start and after a failed request, not for every connection.
 //   - Logs that a node leaves out of a range are not noticed here; the blocks' blooms and receipts tell.
 //   - An error whose id is null has no addressee on a WebSocket: it is waited for until the deadline, and the request then fails over.

@@ -41,6 +41,7 @@ func startMonitor(sh *service.Shell, cfg Config) error {
 		return fmt.Errorf("connecting to the chain: %w", err)
 	}
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
+	sh.Ready("chain").Note(node.OneWord())
 	m := newMonitor(cfg, sh.Log, NewMetrics(sh.Registry), client, node)
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
 	sh.Watch("chain", func(context.Context) error { return node.Health() })

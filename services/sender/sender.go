@@ -115,6 +115,7 @@ func Start(sh *service.Shell, cfg Config) error {
 		return fmt.Errorf("connecting to the chain: %w", err)
 	}
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
+	sh.Ready("chain").Note(node.OneWord())
 
 	metrics := NewMetrics(sh.Registry)
 	cfg.Sender.Node = cmp.Or(cfg.Sender.Node, service.Node(sh.Context()))
