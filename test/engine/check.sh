@@ -10,7 +10,7 @@ note() { printf '      %-11s %s\n' "$leg" "$*"; }
 # check WHAT COMMAND…: passes if the command does, and says how long that took; what it prints is kept, and its last line is told if it fails.
 check() {
 	local what=$1 out=$run/check.log began=$SECONDS; shift
-	if "$@" >"$out" 2>&1; then ok "$what ($((SECONDS - began)) s)"; else fail "$what: $(tail -n 1 "$out" | cut -c1-300)"; return 1; fi
+	if "$@" >"$out" 2>&1; then ok "$what ($((SECONDS - began)) s)"; else fail "$what: $(grep . "$out" | tail -n 1 | cut -c1-300)"; return 1; fi
 }
 
 # patience: by how much limits are stretched while this machine has more to do than it can: the load of each processor beyond 2, fivefold at most.
