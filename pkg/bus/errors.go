@@ -52,6 +52,19 @@ func (e *BeyondEndError) Error() string {
 	return fmt.Sprintf("%s/%d: offset %d is beyond the end of the log at %d", e.Topic, e.Partition, e.Want, e.End)
 }
 
+// RewrittenError stops a Reader that watches for it (see [Reader.Watch]): the record it read last is another one now. The log has lost its tail and was
+// written on from there.
+type RewrittenError struct {
+	Topic     string
+	Partition int
+	Offset    int64 // of the record
+}
+
+func (e *RewrittenError) Error() string {
+	return fmt.Sprintf("%s/%d: the record at offset %d is another one than was read there: the log has lost its end and was written again",
+		e.Topic, e.Partition, e.Offset)
+}
+
 // ForeignBatchError stops a Reader: a batch is not what this package writes, and delivering or skipping it could both be wrong.
 type ForeignBatchError struct {
 	Topic     string

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"perpkeeper/pkg/wire"
 )
 
 // longPoll is how long a broker holds a fetch that finds nothing new. A new record ends the wait at once.
@@ -25,6 +27,21 @@ type Reader struct {
 	opened bool
 	beyond time.Time // since when the brokers say that next is beyond the end; zero when they do not
 	failed error     // what stopped this reader for good
+
+	watches bool      // it looks whether the log is still the one it has read
+	last    [32]byte  // fingerprint of the record before next; zero when it is not known
+	sure    time.Time // when next was last known to follow that record; zero when it is in doubt
+}
+
+// pause is how long after a fetch the log may have been replaced under a reader: no broker loses its tail and is back in less.
+const pause = 2 * time.Second
+
+// Watch has the reader notice a log that lost its tail and was written again past where the reader stands: it looks again at the record before, at first
+// and after every failure or pause, and stops with a RewrittenError when it is another one. Last is the fingerprint ([wire.Fingerprint]) of the record before
+// the start; zero when it is not known. Watch returns the reader.
+func (r *Reader) Watch(last [32]byte) *Reader {
+	r.watches, r.last = true, last
+	return r
 }
 
 // Reader returns a reader that starts at an offset: 0 or more, at most the partition's end. It does not connect; a start that is not in the
@@ -50,7 +67,7 @@ func (r *Reader) Next(ctx context.Context) (Record, error) {
 //
 // It fails when ctx ends, and the reader can then be used further. It fails for good, with the same error at every later call, with a GapError
 // when offsets are missing (also when the start is below the log's first offset), a BeyondEndError when the start is above its end, a
-// ForeignBatchError when a batch is not what this package writes, and with an error for which NoTopic is true.
+// ForeignBatchError when a batch is not what this package writes, a RewrittenError if it watches for that, and with an error for which NoTopic is true.
 func (r *Reader) NextBatch(ctx context.Context, limit int) ([]Record, error) {
 	if r.failed != nil {
 		return nil, r.failed
@@ -88,6 +105,7 @@ func (r *Reader) fill(ctx context.Context) error {
 			r.failed = fmt.Errorf("%s: %w", doing, err)
 			return r.failed
 		default:
+			r.sure = time.Time{}
 			t.Failed(err)
 		}
 	}
@@ -99,7 +117,8 @@ func stops(err error) bool {
 	_, gap := errors.AsType[*GapError](err)
 	_, beyond := errors.AsType[*BeyondEndError](err)
 	_, foreign := errors.AsType[*ForeignBatchError](err)
-	return gap || beyond || foreign || NoTopic(err)
+	_, rewritten := errors.AsType[*RewrittenError](err)
+	return gap || beyond || foreign || rewritten || NoTopic(err)
 }
 
 // fetch returns what there is at the next offset, after at most the long poll; nothing new is not an error.
@@ -110,17 +129,10 @@ func (r *Reader) fetch(ctx context.Context) ([]Record, error) {
 		}
 		r.opened = true
 	}
-	answer, err := r.c.kafka.Fetch(ctx, &kafka.FetchRequest{
-		Topic:     r.topic,
-		Partition: r.partition,
-		Offset:    r.next,
-		MinBytes:  1,
-		MaxBytes:  int64(r.c.cfg.MaxBytes),
-		MaxWait:   longPoll,
-	})
-	if err == nil {
-		err = answer.Error
+	if err := r.recheck(ctx); err != nil {
+		return nil, err
 	}
+	answer, err := r.ask(ctx, r.next, longPoll)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
 		return nil, r.outOfRange(ctx)
 	}
@@ -132,8 +144,48 @@ func (r *Reader) fetch(ctx context.Context) ([]Record, error) {
 	if err == nil {
 		lag := answer.HighWatermark - r.next - int64(len(records))
 		r.c.metrics.behind.WithLabelValues(r.topic, strconv.Itoa(r.partition)).Set(float64(max(lag, 0)))
+		r.sure = time.Now()
+	}
+	if r.watches && len(records) > 0 {
+		r.last = wire.Fingerprint(records[len(records)-1])
 	}
 	return records, err
+}
+
+func (r *Reader) ask(ctx context.Context, offset int64, wait time.Duration) (*kafka.FetchResponse, error) {
+	answer, err := r.c.kafka.Fetch(ctx, &kafka.FetchRequest{
+		Topic:     r.topic,
+		Partition: r.partition,
+		Offset:    offset,
+		MinBytes:  1,
+		MaxBytes:  int64(r.c.cfg.MaxBytes),
+		MaxWait:   wait,
+	})
+	if err == nil {
+		err = answer.Error
+	}
+	return answer, err
+}
+
+// recheck looks, where it is in doubt, whether the record before the next one is still the one that was read. That it is not there any more is for the
+// next fetch to find out.
+func (r *Reader) recheck(ctx context.Context) error {
+	if !r.watches || r.last == ([32]byte{}) || r.next == 0 || time.Since(r.sure) < pause {
+		return nil
+	}
+	answer, err := r.ask(ctx, r.next-1, time.Millisecond)
+	if errors.Is(err, kafka.OffsetOutOfRange) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before := &Reader{c: r.c, topic: r.topic, partition: r.partition, next: r.next - 1}
+	records, err := before.decode(answer.Records)
+	if len(records) > 0 && wire.Fingerprint(records[0]) != r.last {
+		return &RewrittenError{Topic: r.topic, Partition: r.partition, Offset: r.next - 1}
+	}
+	return err
 }
 
 // outOfRange finds out what a broker meant by refusing the offset. That the log starts higher is final, since a log's start only moves up.

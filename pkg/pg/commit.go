@@ -17,6 +17,8 @@ import (
 type Commit struct {
 	// Next is the offset after the last record of the step.
 	Next int64
+	// Mark is that of the record before Next.
+	Mark Mark
 	// Epoch is the highest scanner epoch seen.
 	Epoch uint64
 	// Finalized is the highest finalized block heard of; the zero value, or a lower one than before, changes nothing.
@@ -36,6 +38,8 @@ type AppliedBlock struct {
 	Before chain.BlockRef
 	// Changes has one entry for each row the block touched.
 	Changes []Change
+	// Source is where the log topic has it.
+	Source Source
 }
 
 // isRange tells ranges from blocks.
@@ -80,7 +84,7 @@ func (p *Partition) Commit(ctx context.Context, c Commit) error {
 // after is where a partition stands after a step.
 func (o Offset) after(c Commit) (Offset, error) {
 	next := o
-	next.Next, next.Epoch = c.Next, max(o.Epoch, c.Epoch)
+	next.Next, next.Mark, next.Epoch = c.Next, c.Mark, max(o.Epoch, c.Epoch)
 	if c.Next < o.Next {
 		return o, refusef("a step of partition %d cannot go from offset %d back to %d", o.Partition, o.Next, c.Next)
 	}

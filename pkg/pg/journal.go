@@ -9,8 +9,9 @@ import (
 var (
 	insertUndo = register("insert undo", `INSERT INTO {state}.undo (part, block, tbl, key, prior)
 		SELECT $1, u.block, u.tbl, u.key, u.prior FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) AS u (block, tbl, key, prior)`)
-	insertKept = register("insert kept blocks", `INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified, rev)
-		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::integer[], $7::boolean[], $8::bigint[]) AS u`)
+	insertKept = register("insert kept blocks", `INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified, rev, next_offset, mark, digest)
+		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::integer[], $7::boolean[], $8::bigint[], $9::bigint[], $10::bytea[],
+			$11::bytea[]) AS u`)
 	pruneUndo    = register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
 	pruneKept    = register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
 	insertDoubt  = register("insert unproven", `INSERT INTO {state}.unproven (part, first, block, hash, attempt) VALUES ($1, $2, $3, $4, $5)`)
@@ -32,11 +33,16 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 			batch.Queue(insertDoubt.in(p.generation), next.Partition, b.first(), b.Number, b.Hash[:], b.Attempt)
 		}
 	}
-	for _, b := range c.Proven {
-		batch.Queue(deleteProven.in(p.generation), next.Partition, b.Number, b.Hash[:], b.Attempt)
-		batch.Queue(proveBlock.in(p.generation), next.Partition, b.Number, b.Hash[:], b.Attempt)
-	}
+	p.queueProofs(batch, c.Proven)
 	return batch, nil
+}
+
+// queueProofs notes that blocks have been proven.
+func (p *Partition) queueProofs(batch *pgx.Batch, proven []Block) {
+	for _, b := range proven {
+		batch.Queue(deleteProven.in(p.generation), p.offset.Partition, b.Number, b.Hash[:], b.Attempt)
+		batch.Queue(proveBlock.in(p.generation), p.offset.Partition, b.Number, b.Hash[:], b.Attempt)
+	}
 }
 
 // queueBlocks writes what blocks did.
@@ -49,12 +55,12 @@ func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
 	}
 	var kept keptBlocks
 	if ground, exists := Ground(c.Blocks[0].Block); exists && p.offset.Tip.Hash.IsZero() && !c.Blocks[0].isRange() && ground.Number >= oldest {
-		kept.add(ground, p.offset.Rev)
+		kept.add(ground, p.offset.Rev, Source{})
 	}
 	var journal journal
 	for _, b := range c.Blocks[from:] {
 		if b.Number >= oldest { // else it is so far behind that it would be pruned at once
-			kept.add(b.Block, revOf(b, p.offset, next))
+			kept.add(b.Block, revOf(b, p.offset, next), b.Source)
 		}
 		if b.Number > oldest {
 			if err := journal.add(b); err != nil {
@@ -133,17 +139,25 @@ type keptBlocks struct {
 	attempts        []int32
 	verified        []bool
 	revs            []int64
+	ends            []*int64
+	marks, digests  [][]byte
 }
 
-func (k *keptBlocks) add(b Block, rev int64) {
+func (k *keptBlocks) add(b Block, rev int64, from Source) {
 	k.numbers, k.times = append(k.numbers, int64(b.Number)), append(k.times, int64(b.TimeMs))
 	k.hashes, k.parents = append(k.hashes, b.Hash[:]), append(k.parents, b.Parent[:])
 	k.attempts, k.verified, k.revs = append(k.attempts, int32(b.Attempt)), append(k.verified, b.Verified), append(k.revs, rev)
+	var end *int64
+	if from.Mark != (Mark{}) {
+		end = &from.Next
+	}
+	k.ends, k.marks, k.digests = append(k.ends, end), append(k.marks, from.Mark.stored()), append(k.digests, from.Digest.stored())
 }
 
 func (k *keptBlocks) queue(batch *pgx.Batch, generation, part int) {
 	if len(k.numbers) > 0 {
-		batch.Queue(insertKept.in(generation), part, k.numbers, k.hashes, k.parents, k.times, k.attempts, k.verified, k.revs)
+		batch.Queue(insertKept.in(generation), part, k.numbers, k.hashes, k.parents, k.times, k.attempts, k.verified, k.revs, k.ends, k.marks,
+			k.digests)
 	}
 }
 

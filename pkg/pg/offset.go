@@ -25,6 +25,8 @@ type Offset struct {
 	Partition int
 	// Next is the offset of the first record not yet applied.
 	Next int64
+	// Mark is that of the record before Next; zero = not known.
+	Mark Mark
 	// Epoch is the highest scanner epoch seen; records of a lower one are to be dropped.
 	Epoch uint64
 	// Tip is the last block applied; its Hash is zero until there is one.
@@ -37,27 +39,28 @@ type Offset struct {
 	Rev int64
 }
 
-const offsetColumns = `part, next_offset, epoch, rev, owner, block, hash, parent, time_ms, attempt, verified,
+const offsetColumns = `part, next_offset, mark, epoch, rev, owner, block, hash, parent, time_ms, attempt, verified,
 	finalized, finalized_hash, finalized_parent, finalized_ms, halted`
 
 var (
 	lockOffset = register("lock offset", `SELECT `+offsetColumns+` FROM {state}.stream_offset WHERE part = $1 FOR UPDATE`)
-	moveOffset = register("move offset", `UPDATE {state}.stream_offset SET next_offset = $2, epoch = $3, rev = $4, block = $5, hash = $6, parent = $7,
-		time_ms = $8, attempt = $9, verified = $10, finalized = $11, finalized_hash = $12, finalized_parent = $13, finalized_ms = $14,
-		halted = $15, updated_at = clock_timestamp() WHERE part = $1`)
+	moveOffset = register("move offset", `UPDATE {state}.stream_offset SET next_offset = $2, mark = $3, epoch = $4, rev = $5, block = $6, hash = $7,
+		parent = $8, time_ms = $9, attempt = $10, verified = $11, finalized = $12, finalized_hash = $13, finalized_parent = $14, finalized_ms = $15,
+		halted = $16, updated_at = clock_timestamp() WHERE part = $1`)
 )
 
 // scanOffset reads offsetColumns.
 func scanOffset(row pgx.Row) (o Offset, owner uuid.UUID, err error) {
 	var number, timeMs, finalized, finalizedMs *uint64
-	var hash, parent, finalizedHash, finalizedParent []byte
+	var mark, hash, parent, finalizedHash, finalizedParent []byte
 	var attempt *uint32
 	var verified *bool
-	err = row.Scan(&o.Partition, &o.Next, &o.Epoch, &o.Rev, &owner, &number, &hash, &parent, &timeMs, &attempt, &verified,
+	err = row.Scan(&o.Partition, &o.Next, &mark, &o.Epoch, &o.Rev, &owner, &number, &hash, &parent, &timeMs, &attempt, &verified,
 		&finalized, &finalizedHash, &finalizedParent, &finalizedMs, &o.Halted)
 	if err != nil {
 		return Offset{}, uuid.UUID{}, err
 	}
+	o.Mark = markOf(mark)
 	if number != nil {
 		o.Tip = Block{BlockRef: blockRef(*number, hash, parent, *timeMs), Attempt: *attempt, Verified: *verified}
 	}
@@ -76,7 +79,7 @@ func blockRef(number uint64, hash, parent []byte, timeMs uint64) (b chain.BlockR
 
 // arguments are those of moveOffset.
 func (o Offset) arguments() []any {
-	args := []any{o.Partition, o.Next, o.Epoch, o.Rev}
+	args := []any{o.Partition, o.Next, o.Mark.stored(), o.Epoch, o.Rev}
 	if o.Tip.Hash.IsZero() {
 		args = append(args, nil, nil, nil, nil, nil, nil)
 	} else {

@@ -25,7 +25,7 @@ func SchemaFiles() fs.FS { return schemaFiles }
 
 // stateLayout is the version of the templates in state. A generation is never altered: a build with another layout needs a new generation, filled from
 // the log topic. A test pins the templates' bytes to this number.
-const stateLayout = 5
+const stateLayout = 6
 
 // versionTable is where goose keeps what has been applied.
 const versionTable = "public.perpkeeper_schema"

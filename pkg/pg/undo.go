@@ -44,6 +44,8 @@ func TooDeep(err error) bool { return errors.Is(err, errTooDeep) }
 type Rewind struct {
 	// Next is the offset after the record that asked for it.
 	Next int64
+	// Mark is that of the record before Next.
+	Mark Mark
 	// Epoch is the highest scanner epoch seen.
 	Epoch uint64
 	// Ancestor is the block that becomes the tip again.
@@ -60,7 +62,7 @@ func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 		return err
 	}
 	next := p.offset
-	next.Next, next.Epoch, next.Tip = r.Next, max(p.offset.Epoch, r.Epoch), ancestor
+	next.Next, next.Mark, next.Epoch, next.Tip = r.Next, r.Mark, max(p.offset.Epoch, r.Epoch), ancestor
 	next.Rev++
 	if r.Accepted {
 		next.Halted = ""
@@ -70,15 +72,20 @@ func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 	}
 	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) (*pgx.Batch, error) {
 		failpoint.Hit("pg.undo")
-		batch := &pgx.Batch{}
-		if err := p.restore(ctx, tx, batch, next); err != nil {
-			return nil, err
-		}
-		batch.Queue(deleteUndo.in(p.generation), next.Partition, ancestor.Number)
-		batch.Queue(deleteKept.in(p.generation), next.Partition, ancestor.Number)
-		batch.Queue(undoDoubts.in(p.generation), next.Partition, ancestor.Number)
-		return batch, nil
+		return p.undoBatch(ctx, tx, next)
 	})
+}
+
+// undoBatch takes everything above the next tip back.
+func (p *Partition) undoBatch(ctx context.Context, tx pgx.Tx, next Offset) (*pgx.Batch, error) {
+	batch := &pgx.Batch{}
+	if err := p.restore(ctx, tx, batch, next); err != nil {
+		return nil, err
+	}
+	batch.Queue(deleteUndo.in(p.generation), next.Partition, next.Tip.Number)
+	batch.Queue(deleteKept.in(p.generation), next.Partition, next.Tip.Number)
+	batch.Queue(undoDoubts.in(p.generation), next.Partition, next.Tip.Number)
+	return batch, nil
 }
 
 // restore queues what gives every row back its former self.

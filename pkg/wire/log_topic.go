@@ -140,6 +140,22 @@ func Digest(records []Record) [32]byte {
 	return [32]byte(d.Sum(nil))
 }
 
+// Fingerprint is a hash of one record, with its headers: of what it says and of the epoch that says it, but not of when it was written.
+func Fingerprint(r Record) [32]byte {
+	d := sha256.New()
+	part := func(b []byte) {
+		d.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		d.Write(b)
+	}
+	part(r.Key)
+	part(r.Value)
+	for _, h := range r.Headers {
+		part([]byte(h.Key))
+		part(h.Value)
+	}
+	return [32]byte(d.Sum(nil))
+}
+
 func (m Epoch) marshal() proto.Message {
 	return &wirepb.Epoch{Number: m.Number, Owner: m.Owner}
 }

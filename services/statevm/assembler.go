@@ -35,7 +35,7 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 			return step{}, false, a.refuse(r, "a %s of epoch %d stands inside a block of epoch %d", meta.Kind, epoch, a.epoch)
 		}
 	}
-	s := step{next: r.Offset + 1, epoch: max(a.epoch, epoch)}
+	s := step{next: r.Offset + 1, mark: wire.Fingerprint(r), epoch: max(a.epoch, epoch)}
 	if epoch < a.epoch {
 		return s, true, nil // written by a scanner that had already been replaced
 	}
@@ -126,7 +126,7 @@ func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
 
 // close hands the gathered records to the share that ends with r.
 func (a *assembler) close(s *share, r bus.Record, records uint32, digest [32]byte) error {
-	s.records, s.messages = a.records, a.messages
+	s.records, s.messages, s.digest = a.records, a.messages, digest
 	a.records, a.messages, a.parted = nil, nil, false
 	if int(records) != len(s.records) {
 		return a.refuse(r, "block %d ends after %d records and has %d", s.last.Number, records, len(s.records))

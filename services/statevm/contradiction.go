@@ -113,7 +113,7 @@ func (f *follower) takeBack(ctx context.Context, s step, to chain.BlockRef, acce
 	if err := f.leave(ctx, s, to, accepted); err != nil || said == nil {
 		return err
 	}
-	return f.halt(ctx, step{next: s.next, epoch: s.epoch, halt: said})
+	return f.halt(ctx, step{next: s.next, mark: s.mark, epoch: s.epoch, halt: said})
 }
 
 // leave brings the rows back to a block at or below their tip, and the offset behind the record that asked for it. Before the very first block there is
@@ -123,7 +123,7 @@ func (f *follower) leave(ctx context.Context, s step, to chain.BlockRef, accepte
 		return f.undo(ctx, s, to, accepted)
 	}
 	f.branch.rewind(to, accepted)
-	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Epoch: s.epoch}); err != nil {
+	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Mark: s.mark, Epoch: s.epoch}); err != nil {
 		return err
 	}
 	f.noteCommit()

@@ -13,6 +13,11 @@
 //   - Every block within the undo horizon keeps its journal, however final it is when it is applied: a correction may come after finality, and a replay
 //     of the topic meets it again. Only ranges have none.
 //
+// # A topic that lost its end
+//
+// Rows may be ahead of the topic after brokers have lost its last records. That is found out by the record before the offset, and is no halt: what the scanner
+// writes again is compared with the rows, which follow it where it differs (see lostTail). Rows of another topic altogether halt the partition.
+//
 // # Halts
 //
 // A halted partition stays halted, and the process stays up: the other partitions go on, readiness is false and says which record and why,

@@ -21,6 +21,7 @@ type follower struct {
 	decoder   Decoder
 	limit     int
 	open      func(offset int64) *bus.Reader
+	bounds    func(ctx context.Context) (first, end int64, err error)
 	committed func(next int64)
 	ready     func(reason string) // empty = all is well
 
@@ -30,6 +31,7 @@ type follower struct {
 	rows      *workingSet
 	pending   []step // shares, finalized and proven blocks not yet committed, in order
 	stuck     *contradiction
+	tail      *lostTail
 }
 
 // run follows until the partition halts, another process takes it, or ctx ends. Everything else is waited out.
@@ -74,9 +76,15 @@ func (f *follower) begin(ctx context.Context) error {
 	if err := f.reload(ctx); err != nil {
 		return err
 	}
+	f.branch, f.pending, f.stuck, f.tail = branch{kept: kept, finalized: f.partition.Offset().Finalized}, nil, nil, nil
+	if err := f.compare(ctx); err != nil {
+		return err
+	}
 	at := f.partition.Offset()
-	f.branch, f.pending, f.stuck = branch{kept: kept, finalized: at.Finalized}, nil, nil
-	f.intake = startIntake(ctx, f.open(at.Next), assembler{epoch: at.Epoch}, f.decoder, f.limit)
+	if f.tail != nil {
+		at.Next, at.Mark, at.Epoch = f.tail.next, f.tail.mark, f.tail.epoch
+	}
+	f.intake = startIntake(ctx, f.open(at.Next).Watch(at.Mark), assembler{epoch: at.Epoch}, f.decoder, f.limit)
 	f.log.Info().Int64("offset", at.Next).Uint64("block", at.Tip.Number).Uint64("epoch", at.Epoch).Msg("following")
 	f.stands()
 	failpoint.Hit("statevm.claimed")
@@ -138,7 +146,7 @@ func (f *follower) flushPending(ctx context.Context) error {
 
 // flush applies the pending steps and commits them, together with the offset and epoch after the last complete one.
 func (f *follower) flush(ctx context.Context, last step) error {
-	if f.waiting() {
+	if f.waiting() || f.tail != nil {
 		return nil // the offset stays where it is: a successor has to meet the same
 	}
 	pending := f.pending
@@ -149,7 +157,7 @@ func (f *follower) flush(ctx context.Context, last step) error {
 		return halted
 	}
 	if halted == nil {
-		commit.Next, commit.Epoch = last.next, last.epoch
+		commit.Next, commit.Mark, commit.Epoch = last.next, last.mark, last.epoch
 	}
 	failpoint.Hit("statevm.folded")
 	if commit.Next > f.partition.Offset().Next {
@@ -184,9 +192,10 @@ func (f *follower) fold(ctx context.Context, pending []step) (commit pg.Commit, 
 			if err != nil {
 				return commit, &contradiction{at: s.share.last, cause: err}
 			}
+			block.Source = pg.Source{Next: s.next, Mark: s.mark, Digest: s.share.digest}
 			commit.Blocks = append(commit.Blocks, block)
 		}
-		commit.Next, commit.Epoch = s.next, s.epoch
+		commit.Next, commit.Mark, commit.Epoch = s.next, s.mark, s.epoch
 	}
 	f.metrics.counted(pending)
 	return commit, nil
@@ -216,11 +225,14 @@ func (f *follower) stands() {
 	f.metrics.stands(at)
 	f.metrics.stuck(at.Halted != "")
 	f.metrics.waits(f.waiting())
+	f.metrics.lacks(f.tail)
 	switch {
 	case at.Halted != "":
 		f.ready("halted: " + at.Halted)
 	case f.waiting():
 		f.ready(f.stuck.String())
+	case f.tail != nil:
+		f.ready(f.tail.String())
 	default:
 		f.ready("")
 	}

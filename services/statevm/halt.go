@@ -28,9 +28,15 @@ func contradictf(format string, args ...any) error {
 func halts(err error) bool {
 	_, own := errors.AsType[halt](err)
 	_, gap := errors.AsType[*bus.GapError](err)
-	_, beyond := errors.AsType[*bus.BeyondEndError](err)
 	_, foreign := errors.AsType[*bus.ForeignBatchError](err)
-	return own || gap || beyond || foreign || pg.Refused(err)
+	return own || gap || foreign || pg.Refused(err)
+}
+
+// lost tells whether an error says that the topic is no longer the one that was read: its end is missing, or was written again.
+func lost(err error) bool {
+	_, beyond := errors.AsType[*bus.BeyondEndError](err)
+	_, rewritten := errors.AsType[*bus.RewrittenError](err)
+	return beyond || rewritten
 }
 
 // contradicts tells whether an error says that finality was broken.

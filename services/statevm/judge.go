@@ -12,6 +12,11 @@ import (
 
 // judge does with a step what the rule says: shares wait for the next flush, and are committed before whatever takes blocks back.
 func (f *follower) judge(ctx context.Context, s step) error {
+	if f.tail != nil {
+		if met, err := f.meet(ctx, s); met || err != nil {
+			return err
+		}
+	}
 	if err := f.allowed(s); err != nil {
 		return err
 	}
@@ -84,7 +89,7 @@ func (f *follower) correct(ctx context.Context, s step) error {
 
 func (f *follower) undo(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
 	from := f.partition.Offset().Tip
-	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Epoch: s.epoch, Ancestor: to, Accepted: accepted}); err != nil {
+	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Mark: s.mark, Epoch: s.epoch, Ancestor: to, Accepted: accepted}); err != nil {
 		return fmt.Errorf("undoing blocks %d to %d: %w", to.Number+1, from.Number, err)
 	}
 	failpoint.Hit("statevm.undone")
@@ -99,7 +104,7 @@ func (f *follower) undo(ctx context.Context, s step, to chain.BlockRef, accepted
 func (f *follower) halt(ctx context.Context, s step) error {
 	reason := storable(fmt.Sprintf("block %d %s: %s", s.halt.Block.Number, s.halt.Block.Hash, s.halt.Reason))
 	failpoint.Hit("statevm.halt.before")
-	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Epoch: s.epoch, Halted: reason}); err != nil {
+	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Mark: s.mark, Epoch: s.epoch, Halted: reason}); err != nil {
 		return err
 	}
 	failpoint.Hit("statevm.halt.after")
@@ -125,7 +130,7 @@ func (f *follower) forbid(ctx context.Context, why error) error {
 		return nil
 	}
 	failpoint.Hit("statevm.halt.before")
-	if err := f.partition.Commit(ctx, pg.Commit{Next: at.Next, Epoch: at.Epoch, Halted: storable(why.Error())}); err != nil {
+	if err := f.partition.Commit(ctx, pg.Commit{Next: at.Next, Mark: at.Mark, Epoch: at.Epoch, Halted: storable(why.Error())}); err != nil {
 		return fmt.Errorf("noting for planner and sender that nobody may act: %w", err)
 	}
 	failpoint.Hit("statevm.halt.after")

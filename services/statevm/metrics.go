@@ -18,6 +18,7 @@ type Metrics struct {
 	offset    *prometheus.GaugeVec
 	halted    *prometheus.GaugeVec
 	waiting   *prometheus.GaugeVec
+	lacking   *prometheus.GaugeVec
 	blocks    *prometheus.CounterVec
 	undos     *prometheus.CounterVec
 	unblocks  *prometheus.CounterVec
@@ -44,6 +45,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		offset:    gauge("statevm_offset", "Offset of the first record not yet committed."),
 		halted:    gauge("statevm_halted", "1 while a partition cannot go on; readiness says why."),
 		waiting:   gauge("statevm_waiting_for_proof", "1 while a partition waits for the proof or the correction of a block that contradicts its rows."),
+		lacking:   gauge("statevm_lost_blocks", "Blocks in the rows that the log topic has lost with its end, and that the scanner has not written again yet."),
 		blocks:    counter("statevm_blocks_total", "Blocks committed.", "generation", "partition"),
 		undos:     counter("statevm_undos_total", "Reorgs undone.", "generation", "partition"),
 		unblocks:  counter("statevm_undone_blocks_total", "Blocks taken back by reorgs.", "generation", "partition"),
@@ -54,7 +56,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "statevm_commit_seconds", Help: "Time to decode, apply and commit what was read at once.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}),
 	}
-	reg.MustRegister(m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting, m.blocks, m.undos, m.unblocks, m.events, m.lost, m.differed, m.seconds)
+	reg.MustRegister(m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting, m.lacking, m.blocks, m.undos, m.unblocks, m.events, m.lost, m.differed, m.seconds)
 	return m
 }
 
@@ -114,6 +116,14 @@ func (m *partitionMetrics) stuck(is bool) { m.halted.WithLabelValues(m.labels...
 
 func (m *partitionMetrics) waits(is bool) { m.waiting.WithLabelValues(m.labels...).Set(flag(is)) }
 
+func (m *partitionMetrics) lacks(tail *lostTail) {
+	n := 0
+	if tail != nil {
+		n = len(tail.lacking)
+	}
+	m.lacking.WithLabelValues(m.labels...).Set(float64(n))
+}
+
 func flag(is bool) float64 {
 	if is {
 		return 1
@@ -123,7 +133,7 @@ func flag(is bool) float64 {
 
 // forget drops what is another process's to report from now on.
 func (m *partitionMetrics) forget() {
-	for _, gauge := range []*prometheus.GaugeVec{m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting} {
+	for _, gauge := range []*prometheus.GaugeVec{m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting, m.lacking} {
 		gauge.DeleteLabelValues(m.labels...)
 	}
 }

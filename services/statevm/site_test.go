@@ -17,7 +17,6 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/wire"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -83,11 +82,7 @@ func (s *site) config(partitions int, databaseURL string) Config {
 func (s *site) play(t failer, seed uint64, partitions int) (x *exchange, topic string, generation int) {
 	t.Helper()
 	id := s.chain.Add(1)
-	topic, generation = wire.LogTopic(id), int(id)
-	keeper := wire.Config{ChainID: id, LogPartitions: partitions, JobPartitions: 1}
-	if err := s.client.Ensure(context.Background(), bus.Specs(keeper.Named(topic)...)); err != nil {
-		t.Fatal(err)
-	}
+	topic, generation = s.ensure(t, s.client, id, partitions), int(id)
 	if generation > 1 {
 		if err := s.db.CreateGeneration(context.Background(), generation); err != nil {
 			t.Fatal(err)
@@ -112,6 +107,9 @@ func (s *site) newFollower(p *pg.Partition, topic string) *follower {
 		log: zerolog.Nop(), metrics: NewMetrics(prometheus.NewRegistry()).of(1, p.Offset().Partition), decoder: gmx.NewDecoder(emitter), limit: 50,
 		committed: func(int64) {}, ready: func(string) {}, partition: p,
 		open: func(offset int64) *bus.Reader { return s.client.Reader(topic, p.Offset().Partition, offset) },
+		bounds: func(ctx context.Context) (first, end int64, err error) {
+			return s.client.Bounds(ctx, topic, p.Offset().Partition)
+		},
 	}
 }
 

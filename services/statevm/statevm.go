@@ -124,6 +124,9 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			open: func(offset int64) *bus.Reader {
 				return s.client.Reader(wire.LogTopic(s.cfg.Keeper.ChainID), c.Partition, offset)
 			},
+			bounds: func(ctx context.Context) (first, end int64, err error) {
+				return s.client.Bounds(ctx, wire.LogTopic(s.cfg.Keeper.ChainID), c.Partition)
+			},
 		}
 		switch err := f.run(ctx); {
 		case ctx.Err() != nil:

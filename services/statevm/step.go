@@ -9,8 +9,9 @@ import (
 
 // step is what one or more records say once they are complete. At most one of its parts is set; a step without any only moves the offset.
 type step struct {
-	next  int64  // the offset after its last record
-	epoch uint64 // the highest scanner epoch seen so far
+	next  int64   // the offset after its last record
+	mark  pg.Mark // of its last record
+	epoch uint64  // the highest scanner epoch seen so far
 
 	share      *share
 	reorg      *wire.Reorg
@@ -36,6 +37,7 @@ type share struct {
 
 	records    []bus.Record // that messages were read from, one each
 	messages   []wire.Message
+	digest     pg.Mark     // of its records
 	happenings []happening // what the messages say, once decoded
 	fault      error       // why they cannot be decoded
 }

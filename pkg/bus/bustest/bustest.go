@@ -68,6 +68,7 @@ var calm = map[string]func(*site){
 	"a message of 9 MB":                 messageOf9MB,
 	"a hole stops the reader":           holeStopsReader,
 	"a start outside the log":           startOutsideLog,
+	"a record that was replaced":        replacedRecordStopsReader,
 	"the end is waited at":              endIsWaitedAt,
 	"transactions stop the reader":      transactionsStopReader,
 	"compressed batches can be read":    compressedBatchesCanBeRead,

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/wire"
 )
 
 // fill writes n numbered records in batches of size.
@@ -53,6 +54,30 @@ func holeStopsReader(s *site) {
 	s.must(err)
 	if string(middle.Value) != "67" {
 		s.Fatalf("reading from 67 begins with %s", middle.Value)
+	}
+}
+
+// A reader that watches begins only behind the record it is told of, and says where the log is another one.
+func replacedRecordStopsReader(s *site) {
+	topic, c := s.topic(1), s.client()
+	s.fill(topic, 20, 10)
+	before, err := c.Reader(topic, 0, 11).Next(s.ctx)
+	s.must(err)
+	next, err := c.Reader(topic, 0, 12).Watch(wire.Fingerprint(before)).Next(s.ctx)
+	s.must(err)
+	if next.Offset != 12 {
+		s.Fatalf("reading from 12 begins at %d", next.Offset)
+	}
+	for _, start := range []int64{5, 12, 20} { // with records to come, inside a batch, and at the end
+		mark := wire.Fingerprint(before)
+		mark[0]++
+		r := c.Reader(topic, 0, start).Watch(mark)
+		for range 2 {
+			var replaced *bus.RewrittenError
+			if _, err := r.Next(s.ctx); !errors.As(err, &replaced) || *replaced != (bus.RewrittenError{Topic: topic, Partition: 0, Offset: start - 1}) {
+				s.Fatalf("from %d: %v", start, err)
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ CREATE SCHEMA {state};
 CREATE TABLE {state}.stream_offset (
     part             smallint    PRIMARY KEY,
     next_offset      bigint      NOT NULL,           -- of the first record not yet applied
+    mark             bytea,                          -- fingerprint of the record before it; NULL = not known
     epoch            bigint      NOT NULL,           -- highest scanner epoch seen; records of a lower one are dropped
     block            bigint,                         -- last block applied; NULL until there is one
     hash             bytea,
@@ -38,6 +39,10 @@ CREATE TABLE {state}.kept_block (
     attempt  integer  NOT NULL,
     verified boolean  NOT NULL,
     rev      bigint   NOT NULL, -- no row that a later block touched has this revision or a lower one
+    -- Where the topic has it, so that rows and topic can be compared when the topic has lost its end; NULL where that is not known.
+    next_offset bigint, -- after its last record
+    mark        bytea,  -- fingerprint of its last record
+    digest      bytea,  -- of its other records
     PRIMARY KEY (part, block)
 );
 
