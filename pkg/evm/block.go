@@ -145,7 +145,7 @@ func decodeBlock(raw []byte) (Block, error) {
 	}
 	hash := chain.Hash(header.Hash())
 	if hash != reply.Hash {
-		return Block{}, lie("the header hashes to %s, the node says %s", hash, reply.Hash)
+		return Block{}, &headerError{header.Number.Uint64(), reply.Hash, hash}
 	}
 	block := Block{Header: Header{
 		BlockRef: chain.BlockRef{

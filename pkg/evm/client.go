@@ -40,6 +40,7 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 	}
 	p := &pool{cfg: cfg, chainID: chainID, log: log, metrics: metrics, transport: transport}
 	p.life, p.closing = context.WithCancel(context.WithoutCancel(ctx))
+	p.strangers = &unknownHeaders{log: log, shown: metrics.unknown}
 	c := &Client{Reader{pool: p}}
 	names := map[string]int{}
 	endpoint := func(u secret.URL, host string, private bool) *endpoint {
@@ -47,7 +48,9 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 		if names[name]++; names[name] > 1 {
 			name = fmt.Sprintf("%s #%d", name, names[name])
 		}
-		return newEndpoint(u, Source(name), host, private, chainID, cfg, transport, log, metrics)
+		e := newEndpoint(u, Source(name), host, private, chainID, cfg, transport, log, metrics)
+		e.strangers = p.strangers
+		return e
 	}
 	for i, host := range hostsOf(cfg.URLs) {
 		p.public = append(p.public, endpoint(cfg.URLs[i], host, false))
@@ -129,6 +132,9 @@ func (c *Client) ChainID() uint64 { return c.pool.chainID }
 // Health is nil if at least one endpoint to read from answered when it was last asked; otherwise it says what is wrong with each. It is what readiness
 // should ask.
 func (c *Client) Health() error {
+	if err := c.pool.strangers.err(); err != nil {
+		return err
+	}
 	var problems []error
 	for _, e := range c.pool.public {
 		err := e.health()

@@ -25,6 +25,8 @@ type endpoint struct {
 	log     zerolog.Logger
 	bucket  *bucket
 	span    *span
+	// strangers are headers that no endpoint of the pool could show to be what it says.
+	strangers *unknownHeaders
 
 	mu      sync.Mutex
 	last    error // how the last request ended
@@ -138,9 +140,13 @@ func (e *endpoint) blame(failed *callError) {
 	if failed.class != failedNotFound {
 		e.metrics.errors.WithLabelValues(failed.method, string(failed.class)).Inc()
 	}
+	fork := e.forked(failed)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.last = failed
+	if fork {
+		return
+	}
 	switch failed.class {
 	case failedWrongChain:
 		e.exclude(Everything, ReasonWrongChain, failed.err.Error())

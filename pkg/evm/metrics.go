@@ -13,6 +13,7 @@ type Metrics struct {
 	lag          *prometheus.GaugeVec
 	logsRefusals *prometheus.CounterVec
 	hosts        prometheus.Gauge
+	unknown      prometheus.Gauge
 }
 
 // Where a head came from, as the label of evm_heads_total.
@@ -52,10 +53,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "evm_logs_range_refusals_total",
 			Help: "eth_getLogs of a range that were not answered with logs, by what follows: shrink, suggested, halve, split, disabled, throttled, elsewhere.",
 		}, []string{"class"}),
+		unknown: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "evm_unknown_headers", Help: "1 while two hosts agree on a header whose hash this build computes otherwise: the chain has forked to what it does not know.",
+		}),
 		hosts: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "evm_hosts", Help: "Different hosts among the endpoints that are read from; with 1, what cannot be taken back rests on the word of one.",
 		}),
 	}
-	reg.MustRegister(m.seconds, m.errors, m.failovers, m.hedges, m.heads, m.excluded, m.lag, m.logsRefusals, m.hosts)
+	reg.MustRegister(m.seconds, m.errors, m.failovers, m.hedges, m.heads, m.excluded, m.lag, m.logsRefusals, m.hosts, m.unknown)
 	return m
 }

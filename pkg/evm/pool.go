@@ -53,6 +53,7 @@ type pool struct {
 	memory    memory
 	proofs    proofs
 	finality  finality
+	strangers *unknownHeaders
 	judging   sync.Mutex // of heads
 	heads     agreement.Heads
 	price     atomic.Uint64 // the gas price that was last agreed on; 0 before
@@ -260,6 +261,7 @@ func scalar[T any](method string, args ...any) question[T] {
 
 // sawHead takes note of the newest block an endpoint names, and tells whether it can be the chain's. One that names another is excluded for heads.
 func (p *pool) sawHead(e *endpoint, head chain.BlockRef) (believed bool) {
+	p.strangers.read(head.Number)
 	if !p.believes(e, head) {
 		e.bar(ForHeads, ReasonAhead, fmt.Sprintf("it named block %d of %s, which no other host is near", head.Number,
 			time.UnixMilli(int64(head.TimeMs)).UTC().Format(time.RFC3339)))
