@@ -28,6 +28,9 @@ func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 	if !t.farBelow(final.Number) {
 		return nil
 	}
+	if err := t.settleTails(ctx, final.Number); err != nil || t.lowestTip() < t.singlyTo {
+		return err
+	}
 	cuts, err := t.cuts(ctx, final.Number)
 	if err != nil || len(cuts) == 0 {
 		return err
@@ -40,6 +43,24 @@ func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 	}
 	t.singlyTo = final.Number
 	t.log.Info().Uint64("to", final.Number).Msg("blocks that cannot be proven now, and can still be corrected, are published one by one")
+	return nil
+}
+
+// settleTails proves or corrects what the partitions end with before a range follows: below a range nothing can be taken back. What is corrected is
+// published again one by one, and so are the blocks above what nobody can prove now, as long as that could still be corrected.
+func (t *tenure) settleTails(ctx context.Context, final uint64) error {
+	tip := t.lowestTip()
+	unproven, wrong, err := t.settleOpen(ctx)
+	switch {
+	case err != nil:
+		return retry.Stop(err)
+	case wrong:
+		t.singlyTo = tip
+	case unproven > 0 && unproven+horizon > final:
+		t.singlyTo = final
+		t.log.Info().Uint64("unproven", unproven).Uint64("to", final).
+			Msg("blocks below cannot be proven now, and can still be corrected: what follows is published one by one")
+	}
 	return nil
 }
 

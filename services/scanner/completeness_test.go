@@ -320,6 +320,42 @@ func TestHistoryWithoutProofCanBeCorrected(t *testing.T) {
 	}
 }
 
+// What a scanner published wrong before it ended can still be corrected by the next one, however much history has to be caught up with: nothing could take it
+// back from below a range. The receipts may come at once, or only when the history stands on the topic.
+func TestHistoryFollowsWhatIsProven(t *testing.T) {
+	for name, late := range map[string]bool{"receipts at once": false, "receipts late": true} {
+		t.Run(name, func(t *testing.T) {
+			told := lies{getLogs: leavesOut(1), getReceipts: refuses}
+			d, k := startDevnet(t), startKafka(t)
+			tr := newTruth(d)
+			node := startLiar(t, d)
+			cfg := through(testConfig(d, k.Addr()), node)
+			cfg.Scanner.Backfill.MinBlocks = 4
+			d.mine(1)
+			s := start(t, cfg, k)
+			settle(t, k, tr)
+			node.tellAll(told)
+			d.trade(2)
+			published(t, s, d)
+			_ = s.stop()
+			node.repent(told)
+			d.mine(20)
+			if late {
+				node.tell(getReceipts, refuses)
+			}
+			s = start(t, cfg, k)
+			published(t, s, d)
+			node.tell(getReceipts, nil)
+			d.mine(1)
+			for p, a := range proven(t, k, tr, s) {
+				if len(a.corrections) == 0 {
+					t.Errorf("partition %d: no correction", p)
+				}
+			}
+		})
+	}
+}
+
 // A block whose receipts nobody has keeps no other one from being proven.
 func TestUnprovableBlockHoldsNothingUp(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)

@@ -95,6 +95,36 @@ func (t *tenure) verifyOpen(ctx context.Context) (settled bool, last error) {
 	return settled, last
 }
 
+// settleOpen looks at every open block that can still be taken back, and publishes what it finds, up to the first that is wrong. It is for the publishing
+// goroutine. Unproven is the oldest block that could not be proven, 0 if there is none.
+func (t *tenure) settleOpen(ctx context.Context) (unproven uint64, wrong bool, err error) {
+	refused := 0
+	for _, d := range t.doubts.all() {
+		if p, on := t.streams[0].branch.at(d.block.Number); !on || p.Hash != d.block.Hash || refused == enoughRefusals {
+			continue
+		}
+		f, err := t.examine(ctx, d)
+		switch {
+		case ctx.Err() != nil:
+			return 0, false, context.Cause(ctx)
+		case err != nil:
+			t.log.Debug().Err(err).Uint64("block", d.block.Number).Msg("the block cannot be proven yet")
+			if unproven == 0 || d.block.Number < unproven {
+				unproven = d.block.Number
+			}
+			if evm.Refused(err) {
+				refused++
+			}
+			continue
+		}
+		f.published = make(chan struct{})
+		if err := t.settle(ctx, f); err != nil || f.wrong {
+			return unproven, true, err
+		}
+	}
+	return unproven, false, nil
+}
+
 // hand gives a finding to the publishing goroutine, and waits until it has been published.
 func (t *tenure) hand(ctx context.Context, f finding) error {
 	f.published = make(chan struct{})
