@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"perpkeeper/pkg/chain"
 )
@@ -159,6 +163,67 @@ func leavesOut(n int) lie {
 			return nil
 		}
 		return encoded(list[:max(len(list)-n, 0)], nil)
+	}
+}
+
+// leavesOutAny drops one entry of a list, wherever it stands.
+func leavesOutAny(random *rand.Rand) lie {
+	return ofLogs(func(logs []map[string]json.RawMessage) []map[string]json.RawMessage {
+		i := random.IntN(len(logs))
+		return slices.Delete(logs, i, i+1)
+	})
+}
+
+// makesUpOne repeats one log of a list as if the block went on with it. Its address and topics are in the block's bloom filter.
+func makesUpOne(random *rand.Rand) lie {
+	return ofLogs(func(logs []map[string]json.RawMessage) []map[string]json.RawMessage {
+		last := logs[len(logs)-1]
+		one := maps.Clone(logs[random.IntN(len(logs))])
+		for _, where := range []string{"blockHash", "blockNumber", "transactionHash", "transactionIndex"} {
+			one[where] = last[where]
+		}
+		one["logIndex"] = following(last["logIndex"])
+		return append(logs, one)
+	})
+}
+
+// following is the hexadecimal number after one.
+func following(number json.RawMessage) json.RawMessage {
+	var n hexutil.Uint64
+	if json.Unmarshal(number, &n) != nil {
+		return number
+	}
+	return encoded(n+1, number)
+}
+
+// altersOne changes a digit in the data of one log of a list.
+func altersOne(random *rand.Rand) lie {
+	return ofLogs(func(logs []map[string]json.RawMessage) []map[string]json.RawMessage {
+		one := logs[random.IntN(len(logs))]
+		const front = len(`"0x`)
+		digits := slices.Clone(one["data"])
+		if len(digits) <= front+1 {
+			return nil
+		}
+		i := front + random.IntN(len(digits)-front-1)
+		digits[i] = "0123456789abcdef"[(slices.Index([]byte("0123456789abcdef"), digits[i])+1)%16]
+		one["data"] = digits
+		return logs
+	})
+}
+
+// ofLogs makes a lie of a change to a list of logs that is not empty; a change to nil is none.
+func ofLogs(change func([]map[string]json.RawMessage) []map[string]json.RawMessage) lie {
+	return func(honest json.RawMessage) json.RawMessage {
+		var logs []map[string]json.RawMessage
+		if json.Unmarshal(honest, &logs) != nil || len(logs) == 0 {
+			return nil
+		}
+		said := change(logs)
+		if said == nil {
+			return nil
+		}
+		return encoded(said, nil)
 	}
 }
 

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -19,13 +20,16 @@ func TestLyingProvider(t *testing.T) {
 	}, "PERPKEEPER_SCANNER_BACKFILL_MIN_BLOCKS=32")
 	r.run()
 	r.warmUp()
+	random := rand.New(rand.NewPCG(seed(t), 0))
 	cases := []struct {
 		name    string
 		lies    map[string]lie
 		history bool // the blocks are final before the scanner sees them
 		correct bool // the lie does not show, so that what it made of a block has to be corrected
 	}{
-		{"one log left out", map[string]lie{getLogs: leavesOut(1), getReceipts: refuses}, false, true},
+		{"any one log left out", map[string]lie{getLogs: leavesOutAny(random), getReceipts: refuses}, false, true},
+		{"one log made up", map[string]lie{getLogs: makesUpOne(random), getReceipts: refuses}, false, true},
+		{"one log altered", map[string]lie{getLogs: altersOne(random), getReceipts: refuses}, false, true},
 		{"all logs left out", map[string]lie{getLogs: leavesOut(1000), getReceipts: refuses}, false, true},
 		{"logs left out, of receipts too", map[string]lie{getLogs: leavesOut(1), getReceipts: leavesOutOfReceipts}, false, true},
 		{"empty answers for pruned blocks", map[string]lie{getLogs: pruned, getReceipts: pruned}, false, true},
@@ -54,7 +58,7 @@ func (r *rig) deceive(node *liar, lies map[string]lie, history, correct bool) {
 	r.devnet.Resume()
 	r.await("the lie is told", func(context.Context) error {
 		r.executor.round()
-		const often = 3
+		const often = 12
 		n := node.told(getLogs)
 		if !correct {
 			n += node.told(getReceipts) // logs may not be asked for
