@@ -52,7 +52,7 @@ func AtLeast[T cmp.Ordered](answers []Answer[T], need int) (value T, by []string
 
 // LowerMedian returns the answer in the middle, by an order that the caller gives, one of each host; of two in the middle the lower one. It is false where
 // nobody answers.
-func LowerMedian[T any](answers []Answer[T], order func(a, b T) int) (middle Answer[T], any bool) {
+func LowerMedian[T any](answers []Answer[T], order func(a, b T) int) (middle Answer[T], found bool) {
 	sorted := slices.SortedStableFunc(slices.Values(answers), func(a, b Answer[T]) int { return order(a.Value, b.Value) })
 	seen := map[string]bool{}
 	sorted = filter(sorted, func(a Answer[T]) bool {

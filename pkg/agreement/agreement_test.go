@@ -91,12 +91,12 @@ func TestLowerMedian(t *testing.T) {
 		"the lower middle of four":   {[]uint64{9, 1, 8, 7}, nil, 7},
 		"two of one host count once": {[]uint64{100, 100, 7}, []string{"x", "x", "y"}, 7},
 	} {
-		got, any := LowerMedian(says(c.said, c.hosts...), cmp.Compare[uint64])
-		if !any || got.Value != c.want {
+		got, found := LowerMedian(says(c.said, c.hosts...), cmp.Compare[uint64])
+		if !found || got.Value != c.want {
 			t.Errorf("%s: %d", name, got.Value)
 		}
 	}
-	if _, any := LowerMedian(says([]uint64(nil)), cmp.Compare[uint64]); any {
+	if _, found := LowerMedian(says([]uint64(nil)), cmp.Compare[uint64]); found {
 		t.Error("a median of nothing")
 	}
 }

@@ -53,7 +53,7 @@ const healthTopic = "perp.health"
 // Verify checks that every topic exists with its number of partitions, at least its copies, and settings that serve, and names in one line all that do not.
 // It waits for brokers that are down. Services call it when they start.
 func (c *Client) Verify(ctx context.Context, specs []TopicSpec) error {
-	var wrong wrongTopics
+	var wrong topicsError
 	for _, s := range specs {
 		if err := c.verify(ctx, s); err != nil {
 			wrong = append(wrong, err)
@@ -65,10 +65,10 @@ func (c *Client) Verify(ctx context.Context, specs []TopicSpec) error {
 	return wrong
 }
 
-// wrongTopics are the errors of several topics in one line.
-type wrongTopics []error
+// topicsError are the errors of several topics in one line.
+type topicsError []error
 
-func (e wrongTopics) Error() string {
+func (e topicsError) Error() string {
 	lines := make([]string, len(e))
 	for i, err := range e {
 		lines[i] = err.Error()
@@ -76,7 +76,7 @@ func (e wrongTopics) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-func (e wrongTopics) Unwrap() []error { return e }
+func (e topicsError) Unwrap() []error { return e }
 
 // Ensure creates the topics that are missing and waits until every broker knows them and each partition has a leader: brokers learn of a topic
 // one after the other, and one that has not yet would tell a service that it does not exist. Topics that exist are only verified.

@@ -3,6 +3,7 @@ package evm
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"perpkeeper/pkg/agreement"
 	"perpkeeper/pkg/chain"
@@ -74,11 +75,11 @@ func same[T comparable](ctx context.Context, c *Client, purpose Purpose, ask fun
 
 // apart says who says what.
 func apart[T any](answers []agreement.Answer[T]) string {
-	text := "no two hosts agree:"
-	for _, a := range answers {
-		text += fmt.Sprintf(" %s says %v;", a.From, a.Value)
+	said := make([]string, len(answers))
+	for i, a := range answers {
+		said[i] = fmt.Sprintf("%s says %v", a.From, a.Value)
 	}
-	return text[:len(text)-1]
+	return "no two hosts agree: " + strings.Join(said, "; ")
 }
 
 func said[T any](answers []agreement.Answer[T], from string) (value T) {

@@ -97,7 +97,7 @@ func (a above) collect(rows pgx.Rows, part int) error {
 // decodeTuple builds a row from what encode has made of it; of nothing it makes no row.
 func (l layout) decodeTuple(tuple []byte) (perp.Row, error) {
 	if tuple == nil {
-		return nil, nil
+		return nil, nil //nolint:nilnil // there was no row
 	}
 	values := make([][]byte, 0, len(l.columns))
 	for len(tuple) >= 4 {

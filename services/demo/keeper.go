@@ -183,7 +183,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	const first, ports, tries = 20_000, 12_000, 100
 	var last error
 	for range tries {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(ports)))
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(ports))) //nolint:gosec // no secret
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
 			last = err

@@ -26,7 +26,7 @@ type looks struct {
 	found []finding
 }
 
-func (l *looks) add(wrong bool, what, format string, args ...any) {
+func (l *looks) addf(wrong bool, what, format string, args ...any) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.found = append(l.found, finding{wrong, what, fmt.Sprintf(format, args...)})
@@ -110,7 +110,7 @@ func (s *session) look(ctx context.Context) []finding {
 			ctx, cancel := context.WithTimeoutCause(ctx, lookPatience, fmt.Errorf("no answer within %s", lookPatience))
 			defer cancel()
 			if err := ask(ctx, &all[i]); err != nil {
-				all[i].add(true, what, "not reached: %v", err)
+				all[i].addf(true, what, "not reached: %v", err)
 			}
 		})
 	}

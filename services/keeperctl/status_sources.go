@@ -59,12 +59,12 @@ func (s *session) lookAtChain(ctx context.Context, l *looks) error {
 	if err != nil {
 		return err
 	}
-	l.add(age(head.TimeMs) > headIsOld, "chain head", "block %d, %s old", head.Number, age(head.TimeMs))
+	l.addf(age(head.TimeMs) > headIsOld, "chain head", "block %d, %s old", head.Number, age(head.TimeMs))
 	final, err := node.Finalized(ctx)
 	if err != nil {
 		return fmt.Errorf("asking for the finalized block: %w", err)
 	}
-	l.add(false, "finalized", "block %d, %s old, %d behind the head", final.Number, age(final.TimeMs), head.Number-min(head.Number, final.Number))
+	l.addf(false, "finalized", "block %d, %s old, %d behind the head", final.Number, age(final.TimeMs), head.Number-min(head.Number, final.Number))
 	return nil
 }
 
@@ -86,11 +86,11 @@ func lookAtStores(ctx context.Context, db *pg.DB, l *looks) error {
 	block := at.Watermark
 	switch {
 	case at.Halted != "":
-		l.add(true, "state", "HALTED at block %d: %s", block.Number, at.Halted)
+		l.addf(true, "state", "HALTED at block %d: %s", block.Number, at.Halted)
 	case block.Hash.IsZero():
-		l.add(true, "state", "no block yet (is statevm running?)")
+		l.addf(true, "state", "no block yet (is statevm running?)")
 	default:
-		l.add(age(block.TimeMs) > stateIsOld, "state", "block %d, %s old, generation %d, partitions %d blocks apart",
+		l.addf(age(block.TimeMs) > stateIsOld, "state", "block %d, %s old, generation %d, partitions %d blocks apart",
 			block.Number, age(block.TimeMs), at.Generation, at.Skew())
 	}
 	signers, err := db.Signers().List(ctx)
@@ -102,17 +102,17 @@ func lookAtStores(ctx context.Context, db *pg.DB, l *looks) error {
 		if one.Paused != "" {
 			seen = "PAUSED: " + firstLine(one.Paused) + "; " + seen
 		}
-		l.add(one.Paused != "" || one.LeaseLeft == 0, "signer "+one.Signer.Hex(), "%s", seen)
+		l.addf(one.Paused != "" || one.LeaseLeft == 0, "signer "+one.Signer.Hex(), "%s", seen)
 	}
 	if len(signers) == 0 {
-		l.add(true, "signers", "none: no sender has started on this database yet")
+		l.addf(true, "signers", "none: no sender has started on this database yet")
 	}
 	failed, err := db.Liquidations(ctx)
 	if err != nil {
 		return err
 	}
 	failed = slices.DeleteFunc(failed, func(l pg.Liquidation) bool { return l.Status != pg.LiquidationFailed })
-	l.add(len(failed) > 0, "liquidations", "%d could not be done (keeperctl liquidations --failed)", len(failed))
+	l.addf(len(failed) > 0, "liquidations", "%d could not be done (keeperctl liquidations --failed)", len(failed))
 	recent, err := db.Recent(ctx, time.Hour)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func lookAtRecent(r pg.Recent, l *looks) {
 	if len(queue) == 0 {
 		queue = []string{"empty"}
 	}
-	l.add(false, "queue+in flight", "%s", strings.Join(queue, ", "))
+	l.addf(false, "queue+in flight", "%s", strings.Join(queue, ", "))
 	total := 0
 	var ends []string
 	for _, outcome := range slices.Sorted(maps.Keys(r.Ended)) {
@@ -148,11 +148,11 @@ func lookAtRecent(r pg.Recent, l *looks) {
 		ends = append(ends, fmt.Sprintf("%s %d", outcome, r.Ended[outcome]))
 	}
 	if total == 0 {
-		l.add(false, "last hour", "nothing has ended")
+		l.addf(false, "last hour", "nothing has ended")
 	} else {
-		l.add(false, "last hour", "%d of %d executed; %s", r.Ended[job.Done], total, strings.Join(ends, ", "))
+		l.addf(false, "last hour", "%d of %d executed; %s", r.Ended[job.Done], total, strings.Join(ends, ", "))
 	}
-	l.add(false, "money, last hour", "earned %s, spent %s", coins(r.Earned), coins(r.Spent))
+	l.addf(false, "money, last hour", "earned %s, spent %s", coins(r.Earned), coins(r.Spent))
 }
 
 // lookAtPrices looks at the newest report.
@@ -168,7 +168,7 @@ func (s *session) lookAtPrices(ctx context.Context, l *looks) error {
 		return err
 	}
 	if first == end {
-		l.add(true, "prices", "no report yet (is the scanner's feed running?)")
+		l.addf(true, "prices", "no report yet (is the scanner's feed running?)")
 		return nil
 	}
 	newest, err := client.Reader(topic, 0, end-1).Next(ctx)
@@ -180,7 +180,7 @@ func (s *session) lookAtPrices(ctx context.Context, l *looks) error {
 	if err != nil || !is {
 		return fmt.Errorf("the newest record of %s is no report: %w", topic, errors.Join(err))
 	}
-	l.add(age(report.TimeMs) > priceIsOld, "prices", "newest report %s old", age(report.TimeMs))
+	l.addf(age(report.TimeMs) > priceIsOld, "prices", "newest report %s old", age(report.TimeMs))
 	return nil
 }
 
@@ -191,9 +191,9 @@ func lookAtProcess(ctx context.Context, name, address string, l *looks) error {
 		return err
 	}
 	if status == http.StatusOK {
-		l.add(false, name, "ready")
+		l.addf(false, name, "ready")
 	} else {
-		l.add(true, name, "not ready: %s", strings.Join(strings.Fields(ready), " "))
+		l.addf(true, name, "not ready: %s", strings.Join(strings.Fields(ready), " "))
 	}
 	text, _, err := get(ctx, address+"/metrics")
 	if err != nil {
@@ -208,7 +208,7 @@ func lookAtProcess(ctx context.Context, name, address string, l *looks) error {
 		if family, has := families[m.metric]; has {
 			values := valuesOf(family.GetMetric())
 			if values != "" || m.always {
-				l.add(m.wrong && values != "", name+": "+m.what, "%s", cmp.Or(values, "none"))
+				l.addf(m.wrong && values != "", name+": "+m.what, "%s", cmp.Or(values, "none"))
 			}
 		}
 	}

@@ -32,13 +32,6 @@ func halts(err error) bool {
 	return own || gap || foreign || pg.Refused(err)
 }
 
-// lost tells whether an error says that the topic is no longer the one that was read: its end is missing, or was written again.
-func lost(err error) bool {
-	_, beyond := errors.AsType[*bus.BeyondEndError](err)
-	_, rewritten := errors.AsType[*bus.RewrittenError](err)
-	return beyond || rewritten
-}
-
 // contradicts tells whether an error says that finality was broken.
 func contradicts(err error) bool {
 	h, own := errors.AsType[halt](err)

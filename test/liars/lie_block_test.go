@@ -3,6 +3,7 @@ package liars
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math/big"
 	"strings"
 
@@ -72,9 +73,7 @@ func (e *endpoint) forge(raw json.RawMessage, change func(*types.Header)) json.R
 	if json.Unmarshal(encode(&h), &made) != nil {
 		return nil
 	}
-	for name, value := range made {
-		fields[name] = value
-	}
+	maps.Copy(fields, made)
 	hash := strings.ToLower(h.Hash().Hex())
 	fields["hash"], fields["transactions"] = hash, []any{}
 	fields["milliTimestamp"] = hexutil.Uint64(h.Time*1000 + new(big.Int).SetBytes(h.MixDigest[:]).Uint64())

@@ -2,6 +2,7 @@ package liars
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -47,10 +48,7 @@ func add(e *endpoint, logs []map[string]any) []map[string]any {
 }
 
 func altered(log map[string]any) map[string]any {
-	changed := map[string]any{}
-	for name, value := range log {
-		changed[name] = value
-	}
+	changed := maps.Clone(log)
 	if data, _ := changed["data"].(string); len(data) > len("0x") {
 		changed["data"] = flipped(data)
 		return changed

@@ -165,7 +165,7 @@ func reportsAbsurd(_ *priceSource, honest []report) []report {
 
 // post sends a JSON body and returns the answer.
 func post(url string, body []byte) ([]byte, error) {
-	reply, err := toNode.Post(url, "application/json", bytes.NewReader(body)) //nolint:noctx // the node is a part of the test and answers at once
+	reply, err := toNode.Post(url, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func post(url string, body []byte) ([]byte, error) {
 
 // page reads a page of a process.
 func page(url string) (text string, status int) {
-	reply, err := toNode.Get(url) //nolint:noctx // as above
+	reply, err := toNode.Get(url)
 	if err != nil {
 		return "", 0
 	}
