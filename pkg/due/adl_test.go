@@ -206,8 +206,8 @@ func TestNoMoreDeleveragingsThanNeeded(t *testing.T) {
 		for i := range byte(rapid.IntRange(4, 12).Draw(t, "positions")) {
 			v.positions = append(v.positions, gained(i+1, rapid.Uint64Range(1_000, 200_000).Draw(t, "gain")))
 		}
-		if !v.above(46) {
-			return
+		if !v.above(46) || v.above(100) {
+			return // nothing to do, or more profit than anybody can pay
 		}
 		fewest, executed := v.fewest(), 0
 		for {

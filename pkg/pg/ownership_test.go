@@ -16,7 +16,7 @@ func TestOnlyTheFoldWritesState(t *testing.T) {
 		t.Fatal(err)
 	}
 	writes := regexp.MustCompile(`(?i)(insert\s+into|update|delete\s+from|merge\s+into|truncate|copy)\s+(only\s+)?\{state\}`)
-	fold := regexp.MustCompile(`^(journal|commit|undo|partition|offset|rows|rowset|generation|schema|checksum|standing|dead_letter|statement|layout)`)
+	fold := regexp.MustCompile(`^(journal|commit|undo|partition|offset|rows|rowset|generation|schema|checksum|standing|source|dead_letter|statement|layout)`)
 	found := 0
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {

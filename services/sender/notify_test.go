@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/bus"
@@ -226,40 +225,4 @@ func TestResultsAreTold(t *testing.T) {
 	owner.answer(http.StatusOK)
 	o.ends("g")
 	o.eventually("it goes on", func(context.Context) bool { return owner.has("a#1", "d#1", "e#1", "g#1") })
-}
-
-// A result that this build does not understand stops the telling, and is not passed over; nothing else stops.
-func TestTellingStopsAtTheUnknown(t *testing.T) {
-	o := newNewsroom(t)
-	owner := newHook(t)
-	o.cfg.OwnerURL = secret.MustURL(owner.URL)
-	metrics := newNotifyMetrics(prometheus.NewRegistry())
-	n := &notifier{cfg: o.cfg, keeper: o.id, client: o.client, told: o.db.Notified(), metrics: metrics, log: zerolog.Nop()}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- n.Run(ctx) }()
-	o.begun(notify.Owner, 0)
-	strange, err := wire.Encode(nil, wire.Epoch{Number: 1}, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.client.Producer(wire.ResultTopic(7)).Produce(t.Context(), 0, []bus.Record{strange}); err != nil {
-		t.Fatal(err)
-	}
-	o.ends("a")
-	o.eventually("it stops", func(context.Context) bool {
-		return testutil.ToFloat64(metrics.stopped.WithLabelValues("owner")) == 1
-	})
-	select {
-	case err := <-done:
-		t.Errorf("the process would end: %v", err)
-	default:
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("ended with %v", err)
-	}
-	if !owner.has() {
-		t.Errorf("told %v", owner.took)
-	}
 }

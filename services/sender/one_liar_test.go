@@ -40,8 +40,14 @@ func (s *site) amongThree(spoil spoiler) (bad *front) {
 	return bad
 }
 
+// pricedBlocks is of how many blocks the devnet's node looks at what was paid.
+const pricedBlocks = 20
+
 func oneSetsThePrice(s *site, by chain.Address, key secret.String) {
 	s.cfg.Sender.Fee = txm.DefaultPolicy()
+	if err := s.devnet.Node().Mine(pricedBlocks); err != nil { // what was paid to set this up is not what others pay
+		s.t.Fatal(err)
+	}
 	bad := s.amongThree(changes("eth_gasPrice", func(json.RawMessage) json.RawMessage { return json.RawMessage(`"0x174876e800"`) }))
 	before := s.nonce(by)
 	s.sender([]secret.String{key})

@@ -135,7 +135,7 @@ func TestRefusals(t *testing.T) {
 		{"missing topic: planner", "planner", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
 		{"missing topic: sender", "sender", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
 		{"wrong partitions", "scanner", map[string]string{"KEEPER_LOG_PARTITIONS": "3"}, 1, []string{"perp.1337.log.v1", "4", "3"}},
-		{"topic is not kept: scanner", "scanner", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"log.v1", "retention.ms=-1", "kafka-configs.sh"}},
+		{"topic is not kept: scanner", "scanner", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{".v1 has retention.ms=3600000", "kafka-configs.sh"}},
 		{"topic is not kept: statevm", "statevm", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"log.v1", "retention.ms=-1", "kafka-configs.sh"}},
 		{"topic is not kept: planner", "planner", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"log.v1", "retention.ms=-1", "kafka-configs.sh"}},
 		{"topic is not kept: sender", "sender", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"job.v1", "retention.ms=604800000", "kafka-configs.sh"}},
