@@ -45,13 +45,12 @@ const pricedBlocks = 20
 
 func oneSetsThePrice(s *site, by chain.Address, key secret.String) {
 	s.cfg.Sender.Fee = txm.DefaultPolicy()
-	if err := s.devnet.Node().Mine(pricedBlocks); err != nil { // what was paid to set this up is not what others pay
+	bad := s.amongThree(changes("eth_gasPrice", func(json.RawMessage) json.RawMessage { return json.RawMessage(`"0x174876e800"`) }))
+	before, j := s.nonce(by), s.orderJob(s.marketOrder(100), by)
+	if err := s.devnet.Node().Mine(pricedBlocks); err != nil { // what the trader has paid is not what others pay
 		s.t.Fatal(err)
 	}
-	bad := s.amongThree(changes("eth_gasPrice", func(json.RawMessage) json.RawMessage { return json.RawMessage(`"0x174876e800"`) }))
-	before := s.nonce(by)
 	s.sender([]secret.String{key})
-	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
 	s.mustEndOnce(j, by, before)
 	if r := s.result(j.ID, 1); r.GasPrice > 2*s.cfg.Sender.Fee.Floor {

@@ -164,10 +164,22 @@ func (x *trial) judge(ctx context.Context) error {
 	if x.accused != "" {
 		problems = append(problems, errors.New("an honest one was called a liar: "+x.accused))
 	}
-	if n := x.tally.reverted; n > 3+x.tally.executed/10 {
+	if n := x.tally.reverted; n > x.fewReverts() {
 		problems = append(problems, fmt.Errorf("%d transactions reverted, %d executed something", n, x.tally.executed))
 	}
 	return errors.Join(problems...)
+}
+
+// droppedByReorg is about how many requests a reorg of three blocks takes from the traders. The transactions for them that are on their way revert, whoever lies.
+const droppedByReorg = 8
+
+// fewReverts is how many transactions may revert for honest reasons: lost races, and what reorgs dropped.
+func (x *trial) fewReverts() int {
+	few := 3 + x.tally.executed/10
+	if x.reorg {
+		few += 2 * droppedByReorg
+	}
+	return few
 }
 
 // dear fails where the transactions were paid more than three times what is usual: half of them, as one that is repeated is paid more for good reasons.
