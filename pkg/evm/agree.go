@@ -57,7 +57,10 @@ func (c *Client) SettledReceipt(ctx context.Context, tx chain.Hash) (block chain
 // same returns what two hosts say alike, and excludes who says otherwise while two others agree.
 func same[T comparable](ctx context.Context, c *Client, purpose Purpose, ask func(context.Context, Reader) (T, error)) (value T, err error) {
 	need := c.pool.required()
-	answers, err := Survey(ctx, c, purpose, need, ask)
+	answers, err := decide(ctx, c, purpose, ask, func(said []agreement.Answer[T]) bool {
+		_, _, agreed := agreement.Same(said, need)
+		return agreed
+	})
 	if err != nil {
 		return value, err
 	}

@@ -23,11 +23,15 @@ func (c *Client) Finalized(ctx context.Context) (chain.BlockRef, error) {
 }
 
 func (c *Client) agreeOnFinal(ctx context.Context, need int) (chain.BlockRef, error) {
-	claims, err := Survey(ctx, c, ForFinality, need, func(ctx context.Context, one Reader) (chain.BlockRef, error) { return one.Finalized(ctx) })
+	var agreed agreement.Finality
+	final := func(claims []agreement.Answer[chain.BlockRef]) bool {
+		agreed = agreement.Final(claims, need, c.hashesAt(ctx))
+		return len(agreed.By) > 0
+	}
+	claims, err := decide(ctx, c, ForFinality, func(ctx context.Context, one Reader) (chain.BlockRef, error) { return one.Finalized(ctx) }, final)
 	if err != nil {
 		return chain.BlockRef{}, fmt.Errorf("asking for the finalized block: %w", err)
 	}
-	agreed := agreement.Final(claims, need, c.hashesAt(ctx))
 	if len(agreed.By) == 0 {
 		return chain.BlockRef{}, fmt.Errorf("asking for the finalized block: %w", &undecidedError{text: differ(claims)})
 	}

@@ -233,3 +233,47 @@ func TestSurveyGoesOnWithoutTheLate(t *testing.T) {
 		}
 	})
 }
+
+// Two of three are enough however fast the third is and whatever it says: the slower one of two that are right is waited for.
+func TestSlowAndRightBeatsFastAndWrong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(3, 50)
+		other := newFakeChain(60, 9, func(int) int { return 0 })
+		nodes[0].chain = other
+		nodes[0].obey(finalAt(other, 55))
+		nodes[1].obey(finalAt(truth, 48))
+		nodes[2].obey(both(delay(time.Second, methodBlockAt), finalAt(truth, 48)))
+		c, _ := dialFakes(t, nil, nodes...)
+		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(48) || excluded(c, 0, ForFinality) != ReasonContradicted {
+			t.Errorf("final %+v, %v, excluded for %q", final, err, excluded(c, 0, ForFinality))
+		}
+		if hash, err := c.SettledHash(t.Context(), 47); err != nil || hash != truth.ref(47).Hash {
+			t.Errorf("block %s, %v", hash, err)
+		}
+	})
+}
+
+// One that is known to be away costs no time while two others agree.
+func TestNobodyWaitsForWhoIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(3, 50)
+		for _, n := range nodes {
+			n.obey(finalAt(truth, 48))
+		}
+		c, _ := dialFakes(t, nil, nodes...)
+		nodes[0].obey(hang(methodBlockAt, methodChainID))
+		for _, known := range []bool{false, true} {
+			want := c.pool.cfg.HedgeAfter
+			if known {
+				want = 0
+				for range 3 {
+					c.pool.public[0].blame(&callError{class: failedTimeout, method: methodBlockAt, err: context.DeadlineExceeded})
+				}
+			}
+			begun := time.Now()
+			if hash, err := c.SettledHash(t.Context(), 47); err != nil || hash != truth.ref(47).Hash || time.Since(begun) != want {
+				t.Errorf("block %s, %v after %s", hash, err, time.Since(begun))
+			}
+		}
+	})
+}

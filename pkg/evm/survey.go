@@ -57,8 +57,8 @@ func (p *pool) panel(purpose Purpose) ([]*endpoint, error) {
 }
 
 // Survey asks up to three hosts the same thing, each for itself and all at once, and further ones in the place of those that have no answer. It returns
-// as soon as all of them have answered, or enough have and the others are late. The error says why there are fewer answers than need; what there is comes
-// with it. Ask must be safe for concurrent use. The reader it gets asks one endpoint and no other.
+// as soon as all of them have answered, or enough have and the others are late or known to be away, slow or wrong. The error says why there are fewer
+// answers than need; what there is comes with it. Ask must be safe for concurrent use. The reader it gets asks one endpoint and no other.
 func Survey[T any](
 	ctx context.Context, c *Client, purpose Purpose, need int, ask func(ctx context.Context, one Reader) (T, error),
 ) ([]agreement.Answer[T], error) {
@@ -68,21 +68,24 @@ func Survey[T any](
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errOvertaken)
-	s := survey[T]{need: need, replies: make(chan reply[T], len(panel))}
+	s := survey[T]{need: need, replies: make(chan reply[T], len(panel)), silent: map[*endpoint]bool{}}
 	for s.asked < min(panelSize, len(panel)) {
 		s.next(ctx, c, panel, ask)
 	}
 	late := time.NewTimer(time.Hour)
 	defer late.Stop()
-	for s.open > 0 {
+	for len(s.silent) > 0 {
 		select {
 		case r := <-s.replies:
-			s.open--
+			e := panel[r.from]
+			delete(s.silent, e)
 			if r.err == nil {
-				e := panel[r.from]
 				s.answers = append(s.answers, agreement.Answer[T]{From: string(e.name), Host: e.host, Value: r.value})
 			} else if s.problems = append(s.problems, r.err); s.asked < len(panel) {
 				s.next(ctx, c, panel, ask)
+			}
+			if len(s.answers) >= need && !s.worthwhile(purpose) {
+				return s.answers, nil
 			}
 			if len(s.answers) == need {
 				late.Reset(c.pool.cfg.HedgeAfter)
@@ -94,17 +97,48 @@ func Survey[T any](
 	return s.answers, s.short()
 }
 
+// decide surveys what two hosts have to agree on. Where the answers contradict each other and somebody was late it asks once more and waits for all, as long
+// as an endpoint may take that is not called slow: one that is right must not lose to one that is faster. Agreed is called last with what is returned.
+func decide[T any](
+	ctx context.Context, c *Client, purpose Purpose, ask func(context.Context, Reader) (T, error), agreed func([]agreement.Answer[T]) bool,
+) ([]agreement.Answer[T], error) {
+	answers, err := Survey(ctx, c, purpose, c.pool.required(), ask)
+	all := min(panelSize, c.pool.hosts())
+	if err != nil || agreed(answers) || len(answers) >= all {
+		return answers, err
+	}
+	limited, cancel := context.WithTimeout(ctx, c.pool.cfg.SlowAfter)
+	defer cancel()
+	if more, _ := Survey(limited, c, purpose, all, ask); len(more) >= len(answers) { // why somebody is missing matters no more
+		answers = more
+		agreed(answers)
+	}
+	return answers, nil
+}
+
 // survey is the state of a Survey.
 type survey[T any] struct {
-	need, asked, open int
-	replies           chan reply[T]
-	answers           []agreement.Answer[T]
-	problems          []error
+	need, asked int
+	replies     chan reply[T]
+	silent      map[*endpoint]bool // asked, and has not answered
+	answers     []agreement.Answer[T]
+	problems    []error
+}
+
+// worthwhile tells whether an answer may be expected soon from one of those who have not answered.
+func (s *survey[T]) worthwhile(purpose Purpose) bool {
+	for e := range s.silent {
+		if at, _ := e.rank(purpose); at == good {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *survey[T]) next(ctx context.Context, c *Client, panel []*endpoint, ask func(context.Context, Reader) (T, error)) {
 	at, one := s.asked, c.only(panel[s.asked])
-	s.asked, s.open = s.asked+1, s.open+1
+	s.silent[panel[at]] = true
+	s.asked++
 	go func() {
 		v, err := ask(ctx, one)
 		s.replies <- reply[T]{v, at, err}
