@@ -169,9 +169,10 @@ func (c *confirm) spent(ctx context.Context, f txm.Flight, at tip) (uint64, erro
 	return c.node.SettledNonce(ctx, c.signer, at.Final)
 }
 
-// follow does the one thing that a flight needs now.
+// follow does the one thing that a flight needs now. While no two endpoints agree on how many nonces were spent for good, its own is not: it is broadcast and
+// replaced as ever, which costs nothing if it was, and the doubt is told.
 func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
-	s := at.Sight
+	s, doubt := at.Sight, error(nil)
 	found, err := c.receipt(ctx, f, at)
 	if err != nil {
 		return err
@@ -180,14 +181,24 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 		s.Receipt = &txm.Receipt{
 			TxHash: found.Hash, Block: chain.BlockRef{Number: found.Block, Hash: found.BlockHash}, OK: found.OK, GasUsed: found.GasUsed, GasPrice: found.GasPrice,
 		}
-	} else if s.FinalNonce, err = c.spent(ctx, f, at); err != nil {
+	} else if s.FinalNonce, err = c.spent(ctx, f, at); evm.Undecided(err) {
+		doubt = err
+	} else if err != nil {
 		return err
 	}
-	s.Sent, s.Missing = c.broadcast.sending(f.Newest().Hash), c.missingFor(f, s)
+	s.Sent = c.broadcast.sending(f.Newest().Hash)
+	if doubt == nil {
+		s.Missing = c.missingFor(f, s)
+	}
 	var gone bool
 	s.Over, gone = c.turns.over(f.Intent.Job)
 	s.InTheWay = gone && at.ours > f.Intent.Nonce
 	c.watch(f, s)
+	return errors.Join(doubt, c.step(ctx, f, s, found))
+}
+
+// step does what the policy says.
+func (c *confirm) step(ctx context.Context, f txm.Flight, s txm.Sight, found *evm.Receipt) error {
 	switch c.policy.Next(f, s) {
 	case txm.Record:
 		return c.record(ctx, f, *found, *s.Receipt)
