@@ -77,7 +77,7 @@ func TestEndpoints(t *testing.T) {
 	run("one makes up a receipt", madeUpReceipt)
 	run("one is stuck on a branch that was left", orphanedReceipt)
 	if long {
-		run("two of three now and then want fewer requests", throttledEndpoints)
+		run("two of four now and then want fewer requests", throttledEndpoints)
 		run("the only one hangs for a while", silentForAWhile)
 	}
 }
@@ -180,7 +180,7 @@ func staleEndpoint(s *site, by chain.Address, key secret.String) {
 
 func throttledEndpoints(s *site, by chain.Address, key secret.String) {
 	one, two := s.front(0, refuses(2, 3)), s.front(0, refuses(1, 2))
-	s.behind(one, two, s.front(headStart, nil))
+	s.behind(one, two, s.front(headStart, nil), s.front(headStart, nil))
 	before := s.nonce(by)
 	s.sender([]secret.String{key})
 	var said []job.Job
