@@ -31,6 +31,7 @@ type drain struct {
 	reconcile func(ctx context.Context) error
 	count     func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
 	words     func(ctx context.Context) error                     // reads the exchange's words on gas, if it is time
+	places    func(ctx context.Context) (int, error)              // how many more transactions of the signer may be in flight
 	queue     txm.Queue
 	batch     int
 	limits    limits
@@ -44,6 +45,7 @@ type drain struct {
 	gate      func(string)  // told why nothing can be sent; empty when something could
 
 	counted bool                // nothing has happened since the last tally
+	crowded bool                // the last claim was refused because too many transactions are in flight
 	asleep  map[int64]nap       // until when a task is passed over
 	yielded map[int64]time.Time // when a task was last told that it is another tier's
 }
@@ -87,7 +89,11 @@ func (d *drain) tally(ctx context.Context) error {
 func (d *drain) empty(ctx context.Context) error {
 	signer := d.tenure.Fence().Signer
 	for took := false; ctx.Err() == nil; took = true {
-		heads, err := d.queue.Heads(ctx, signer, txm.Pick{Except: d.sleeping(), Limit: d.batch, Liquidations: d.limits.flights().Liquidations})
+		most, err := d.room(ctx)
+		if err != nil || most == 0 {
+			return err
+		}
+		heads, err := d.queue.Heads(ctx, signer, txm.Pick{Except: d.sleeping(), Limit: most, Liquidations: d.limits.flights().Liquidations})
 		if err != nil {
 			return err
 		}
@@ -102,6 +108,20 @@ func (d *drain) empty(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// room is how many tasks are worth looking at. After a claim was refused for want of places it is no more than there are places, so that nodes are not asked at
+// every head about jobs that cannot be sent; otherwise nobody counts on the road.
+func (d *drain) room(ctx context.Context) (int, error) {
+	if !d.crowded {
+		return d.batch, nil
+	}
+	free, err := d.places(ctx)
+	if err != nil || free <= 0 {
+		return 0, err
+	}
+	d.crowded = false
+	return min(free, d.batch), nil
 }
 
 // idle says why nothing of a queue is taken, if that is not the order of things.
@@ -234,6 +254,7 @@ func (d *drain) walk(ctx context.Context, t *task) step {
 func (d *drain) send(ctx context.Context, tasks []*task) (open bool, err error) {
 	const claiming = "claim"
 	v, err := d.claim(ctx, tasks)
+	d.crowded = err == nil && v.kind == closed
 	switch {
 	case err != nil:
 		for _, t := range tasks {

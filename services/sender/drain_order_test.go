@@ -246,3 +246,24 @@ func TestLoop(t *testing.T) {
 		}
 	})
 }
+
+// While no more transactions may be in flight no job is looked at, and afterwards no more than there are places: nodes are not asked about what cannot be sent.
+func TestFullSignerLooksAtNothing(t *testing.T) {
+	o := newOffice(t, func(job.Job) (verdict, error) { return verdict{}, nil })
+	var looked atomic.Int64
+	free := 0
+	o.batch = 8
+	o.road = []stage{{"test", func(context.Context, *task) (verdict, error) { looked.Add(1); return verdict{}, nil }}}
+	o.claim = func(context.Context, []*task) (verdict, error) { return shut("as many transactions are in flight as may be"), nil }
+	o.places = func(context.Context) (int, error) { return free, nil }
+	o.queue(t, "a", "b", "c")
+	for _, c := range []struct{ free, all int }{{0, 3}, {0, 3}, {2, 5}, {0, 5}} {
+		free = c.free
+		if err := o.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := looked.Load(); n != int64(c.all) {
+			t.Errorf("with %d places %d jobs were looked at in all, want %d", c.free, n, c.all)
+		}
+	}
+}

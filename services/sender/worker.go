@@ -163,8 +163,15 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 		launch: b.launch,
 		count:  again.purse.count,
 		words:  w.gas.refresh,
+		places: w.places,
 		tidy:   func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
 	}
+}
+
+// places is how many more transactions of the signer may be in flight, by the store.
+func (w *worker) places(ctx context.Context) (int, error) {
+	flights, err := w.intents.InFlight(ctx, w.key.Address())
+	return w.limits().flights().Signer - len(flights), err
 }
 
 // tidy fills the gaps that nobody has a job for.

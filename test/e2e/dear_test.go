@@ -7,6 +7,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/services/demo"
 )
 
 // The jobs that want the most gas: a swap along the longest path, an order whose callback burns 2 000 000, and a liquidation that cancels six orders
@@ -20,7 +21,7 @@ const (
 // PIPE-5: the jobs that want the most gas are executed through all four processes.
 func TestDearJobs(t *testing.T) {
 	long(t)
-	k := start(t, nil)
+	k := start(t, func(s *demo.Settings) { s.Rate = 2 }) // what is dear takes the devnet long: with more it falls behind
 	k.await("every dear job executed", func(ctx context.Context) error {
 		head, err := k.reader(ctx).node.Head(ctx)
 		if err != nil {
