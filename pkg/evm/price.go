@@ -14,8 +14,8 @@ import (
 func (c *Client) GasPrice(ctx context.Context) (uint64, error) {
 	need := c.pool.required()
 	answers, err := Survey(ctx, c, ForPrices, need, func(ctx context.Context, one Reader) (uint64, error) { return one.GasPrice(ctx) })
-	middle, any := agreement.LowerMedian(answers, cmp.Compare[uint64])
-	if !any {
+	middle, found := agreement.LowerMedian(answers, cmp.Compare[uint64])
+	if !found {
 		return 0, fmt.Errorf("asking for the gas price: %w", err)
 	}
 	if len(answers) >= need {

@@ -254,7 +254,9 @@ func TestFullSignerLooksAtNothing(t *testing.T) {
 	free := 0
 	o.batch = 8
 	o.road = []stage{{"test", func(context.Context, *task) (verdict, error) { looked.Add(1); return verdict{}, nil }}}
-	o.claim = func(context.Context, []*task) (verdict, error) { return shut("as many transactions are in flight as may be"), nil }
+	o.claim = func(context.Context, []*task) (verdict, error) {
+		return shut("as many transactions are in flight as may be"), nil
+	}
 	o.places = func(context.Context) (int, error) { return free, nil }
 	o.queue(t, "a", "b", "c")
 	for _, c := range []struct{ free, all int }{{0, 3}, {0, 3}, {2, 5}, {0, 5}} {
