@@ -48,7 +48,7 @@ var House = Table{
 		// audit reads the chain for the books of the ledger.
 		{Path: "pkg/audit/...", May: slices.Concat(inner, []string{"pkg/execution/...", "pkg/evm", "pkg/gmx"})},
 		{Path: "pkg/pg/...", May: slices.Concat(inner, rooms)},
-		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/embedded/postgres", "pkg/secret"}}, // a database for every test
+		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "pkg/embedded/postgres", "pkg/secret"}}, // a database for every test
 		{Path: "pkg/service/...", May: inner},
 		{Path: "pkg/embedded/..."},
 

@@ -14,6 +14,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 )
 
@@ -159,10 +160,11 @@ func (w *twin) equals(ctx context.Context, db *pg.DB, least uint64) error {
 	if err := w.stand(ctx, at.Watermark.BlockRef); err != nil {
 		return err
 	}
-	if err := w.addAudits(ctx, db); err != nil {
+	rows, err := pgtest.WithAudits(ctx, db, w.book)
+	if err != nil {
 		return err
 	}
-	want, err := pg.ChecksumsOf(w.book)
+	want, err := pg.ChecksumsOf(rows)
 	if err != nil {
 		return err
 	}
@@ -170,20 +172,6 @@ func (w *twin) equals(ctx context.Context, db *pg.DB, least uint64) error {
 		// Audits say more of parameters than logs do.
 		if table != perp.Parameters && got[table] != want[table] {
 			return fmt.Errorf("table %s differs from the fold of the chain at block %d%s", table, at.Watermark.Number, w.difference(ctx, db, table))
-		}
-	}
-	return nil
-}
-
-// addAudits takes over how far each market's words have been audited, which no log says.
-func (w *twin) addAudits(ctx context.Context, db *pg.DB) error {
-	for _, row := range w.book.Rows(perp.Markets) {
-		audit, err := db.MarketValue(ctx, perp.AuditKey(row.RowKey().Key.Address()).Key)
-		if err != nil {
-			return err
-		}
-		if audit.Known {
-			w.book.Put(audit.Row)
 		}
 	}
 	return nil

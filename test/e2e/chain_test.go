@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -238,28 +239,15 @@ func (k *keeper) compare(ctx context.Context) (r record, err error) {
 		return r, fmt.Errorf("partitions stand apart by %d blocks", at.Skew())
 	}
 	r = k.read(ctx, at.Watermark.Number)
-	if err := k.addAudits(ctx, r.book); err != nil {
+	rows, err := pgtest.WithAudits(ctx, k.db, r.book)
+	if err != nil {
 		return r, err
 	}
-	want, err := pg.ChecksumsOf(r.book)
+	want, err := pg.ChecksumsOf(rows)
 	if err != nil {
 		return r, err
 	}
 	return r, differing(got, want, at.Watermark.Number)
-}
-
-// addAudits takes over how far each market's words have been audited, which no log says.
-func (k *keeper) addAudits(ctx context.Context, book *perp.Book) error {
-	for _, row := range book.Rows(perp.Markets) {
-		audit, err := k.db.MarketValue(ctx, perp.AuditKey(row.RowKey().Key.Address()).Key)
-		if err != nil {
-			return err
-		}
-		if audit.Known {
-			book.Put(audit.Row)
-		}
-	}
-	return nil
 }
 
 // differing names a table whose rows are not those of the fold. Parameters and transactions are left out: PARAM and TX records say more than logs do.

@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/demo"
 )
@@ -288,10 +289,11 @@ func (r *record) equal(ctx context.Context, db *pg.DB, least uint64) error {
 	if err := r.stand(ctx, at.Watermark.BlockRef); err != nil {
 		return err
 	}
-	if err := r.addAudits(ctx, db); err != nil {
+	rows, err := pgtest.WithAudits(ctx, db, r.book)
+	if err != nil {
 		return err
 	}
-	want, err := pg.ChecksumsOf(r.book)
+	want, err := pg.ChecksumsOf(rows)
 	if err != nil {
 		return err
 	}
@@ -305,17 +307,3 @@ func (r *record) equal(ctx context.Context, db *pg.DB, least uint64) error {
 
 // differs says that the tables are not what the chain says.
 type differs struct{ error }
-
-// addAudits takes over how far each market's words have been audited, which no log says.
-func (r *record) addAudits(ctx context.Context, db *pg.DB) error {
-	for _, row := range r.book.Rows(perp.Markets) {
-		audit, err := db.MarketValue(ctx, perp.AuditKey(row.RowKey().Key.Address()).Key)
-		if err != nil {
-			return err
-		}
-		if audit.Known {
-			r.book.Put(audit.Row)
-		}
-	}
-	return nil
-}
