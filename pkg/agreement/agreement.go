@@ -12,10 +12,12 @@ type Answer[T any] struct {
 	Value T
 }
 
-// Required is how many hosts have to agree on a fact that cannot be taken back, of so many that are configured: two, where there are two.
+// Required is how many hosts have to agree on a fact that cannot be taken back, of so many that are configured: two,
+// where there are two.
 func Required(hosts int) int { return min(2, hosts) }
 
-// Same returns the value that most hosts give, if at least so many do, and who gives it. Where two values are given by equally many there is none.
+// Same returns the value that most hosts give, if at least so many do, and who gives it. Where two values are given by
+// equally many there is none.
 func Same[T comparable](answers []Answer[T], need int) (value T, by []string, agreed bool) {
 	most, tied := 0, false
 	for _, a := range answers {
@@ -37,10 +39,11 @@ func Same[T comparable](answers []Answer[T], need int) (value T, by []string, ag
 	return value, by, true
 }
 
-// AtLeast returns the highest number that so many hosts have reached, and who has: of a counter that only grows, such as the transactions an account has
-// sent. An answer that is too low counts for what it is.
+// AtLeast returns the highest number that so many hosts have reached, and who has: of a counter that only grows, such
+// as the transactions an account has sent. An answer that is too low counts for what it is.
 func AtLeast[T cmp.Ordered](answers []Answer[T], need int) (value T, by []string, agreed bool) {
-	sorted := slices.SortedFunc(slices.Values(answers), func(a, b Answer[T]) int { return cmp.Compare(b.Value, a.Value) })
+	sorted := slices.SortedFunc(slices.Values(answers),
+		func(a, b Answer[T]) int { return cmp.Compare(b.Value, a.Value) })
 	for i, a := range sorted {
 		if hosts(sorted[:i+1]) >= need {
 			reached := filter(sorted, func(b Answer[T]) bool { return b.Value >= a.Value })
@@ -50,10 +53,11 @@ func AtLeast[T cmp.Ordered](answers []Answer[T], need int) (value T, by []string
 	return value, nil, false
 }
 
-// LowerMedian returns the answer in the middle, by an order that the caller gives, one of each host; of two in the middle the lower one. It is false where
-// nobody answers.
+// LowerMedian returns the answer in the middle, by an order that the caller gives, one of each host; of two in the
+// middle the lower one. It is false where nobody answers.
 func LowerMedian[T any](answers []Answer[T], order func(a, b T) int) (middle Answer[T], found bool) {
-	sorted := slices.SortedStableFunc(slices.Values(answers), func(a, b Answer[T]) int { return order(a.Value, b.Value) })
+	sorted := slices.SortedStableFunc(slices.Values(answers),
+		func(a, b Answer[T]) int { return order(a.Value, b.Value) })
 	seen := map[string]bool{}
 	sorted = filter(sorted, func(a Answer[T]) bool {
 		first := !seen[a.Host]

@@ -147,27 +147,32 @@ func TestFinal(t *testing.T) {
 		want  chain.BlockRef
 		wrong []string
 	}{
-		"all alike":                      {[]word{h(50), h(50), h(50)}, 2, honest(50), nil},
-		"one lags":                       {[]word{h(50), h(47), h(50)}, 2, honest(50), nil},
-		"one of two lags":                {[]word{h(50), h(47)}, 2, honest(47), nil},
-		"one of two has forgotten":       {[]word{h(50), h(0)}, 2, honest(0), nil},
-		"one calls the newest final":     {[]word{h(52), h(50), h(49)}, 2, honest(50), nil},
-		"one of two calls it final":      {[]word{h(52), h(50)}, 2, honest(50), nil},
-		"one is on another branch above": {[]word{{final: 60, branch: lie}, h(50), h(49)}, 2, honest(49), []string{"a"}},
-		"one is on another branch":       {[]word{{final: 50, branch: lie}, h(50), h(50)}, 2, honest(50), []string{"a"}},
+		"all alike":                  {[]word{h(50), h(50), h(50)}, 2, honest(50), nil},
+		"one lags":                   {[]word{h(50), h(47), h(50)}, 2, honest(50), nil},
+		"one of two lags":            {[]word{h(50), h(47)}, 2, honest(47), nil},
+		"one of two has forgotten":   {[]word{h(50), h(0)}, 2, honest(0), nil},
+		"one calls the newest final": {[]word{h(52), h(50), h(49)}, 2, honest(50), nil},
+		"one of two calls it final":  {[]word{h(52), h(50)}, 2, honest(50), nil},
+		"one is on another branch above": {[]word{{final: 60, branch: lie}, h(50), h(49)}, 2, honest(49),
+			[]string{"a"}},
+		"one is on another branch": {[]word{{final: 50, branch: lie}, h(50), h(50)}, 2, honest(50),
+			[]string{"a"}},
 		"one is on another branch below": {[]word{{final: 45, branch: lie}, h(50), h(49)}, 2, honest(49), nil},
 		"one of two is on another":       {[]word{{final: 60, branch: lie}, h(50)}, 2, chain.BlockRef{}, nil},
-		"the lie is told by one host":    {[]word{{final: 60, branch: lie, host: "x"}, {final: 60, branch: lie, host: "x"}, h(50), h(50)}, 2, honest(50), []string{"a", "b"}},
-		"one does not know the past":     {[]word{{final: 52, branch: honest, mute: true}, h(50)}, 2, chain.BlockRef{}, nil},
-		"one is all there is":            {[]word{h(50)}, 1, honest(50), nil},
-		"nobody":                         {nil, 1, chain.BlockRef{}, nil},
+		"the lie is told by one host": {[]word{{final: 60, branch: lie, host: "x"},
+			{final: 60, branch: lie, host: "x"}, h(50), h(50)}, 2, honest(50), []string{"a", "b"}},
+		"one does not know the past": {[]word{{final: 52, branch: honest, mute: true}, h(50)}, 2, chain.BlockRef{},
+			nil},
+		"one is all there is": {[]word{h(50)}, 1, honest(50), nil},
+		"nobody":              {nil, 1, chain.BlockRef{}, nil},
 	} {
 		words := map[string]word{}
 		var claims []Answer[chain.BlockRef]
 		for i, w := range c.words {
 			from := string(rune('a' + i))
 			words[from] = w
-			claims = append(claims, Answer[chain.BlockRef]{From: from, Host: cmp.Or(w.host, from), Value: w.branch(w.final)})
+			claims = append(claims, Answer[chain.BlockRef]{From: from, Host: cmp.Or(w.host, from),
+				Value: w.branch(w.final)})
 		}
 		got := Final(claims, c.need, func(from string, number uint64) (chain.Hash, error) {
 			if words[from].mute {

@@ -18,10 +18,11 @@ type Finality struct {
 // HashAt tells which block an endpoint has at a number, below what it calls final. An error is no answer.
 type HashAt func(from string, number uint64) (chain.Hash, error)
 
-// Final returns the highest block that at least so many hosts call final, all of which know it by its hash: whoever calls a block final calls everything
-// below it on its branch final too.
+// Final returns the highest block that at least so many hosts call final, all of which know it by its hash: whoever
+// calls a block final calls everything below it on its branch final too.
 func Final(claims []Answer[chain.BlockRef], need int, at HashAt) Finality {
-	sorted := slices.SortedFunc(slices.Values(claims), func(a, b Answer[chain.BlockRef]) int { return cmp.Compare(b.Value.Number, a.Value.Number) })
+	sorted := slices.SortedFunc(slices.Values(claims),
+		func(a, b Answer[chain.BlockRef]) int { return cmp.Compare(b.Value.Number, a.Value.Number) })
 	for i, c := range sorted {
 		if i > 0 && c.Value.Hash == sorted[i-1].Value.Hash {
 			continue

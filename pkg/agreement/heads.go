@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// Ahead is by how much chain time a head may be ahead of what is known of the chain's clock before a second host has to name one like it.
+	// Ahead is by how much chain time a head may be ahead of what is known of the chain's clock before a second host
+	// has to name one like it.
 	Ahead = 3 * time.Second
 	// fastest is the least time between two blocks of any chain that is followed: BSC takes 450 ms.
 	fastest = 100 * time.Millisecond
@@ -17,9 +18,10 @@ const (
 	drift = time.Minute
 )
 
-// Heads judges the newest blocks that hosts name. One host may be ahead of the others by what time can have passed, and no more: neither in time nor in blocks.
-// The chain's clock is what two hosts have borne out, and runs on by this machine's monotonic clock. While no two have borne out anything, this machine's own
-// clock decides between two that differ, and a host that is the only one to name new blocks is believed.
+// Heads judges the newest blocks that hosts name. One host may be ahead of the others by what time can have passed, and
+// no more: neither in time nor in blocks. The chain's clock is what two hosts have borne out, and runs on by this
+// machine's monotonic clock. While no two have borne out anything, this machine's own clock decides between two that
+// differ, and a host that is the only one to name new blocks is believed.
 //
 // The zero value is ready to use, by one goroutine at a time.
 type Heads struct {
@@ -74,7 +76,8 @@ func (h *Heads) possible(head chain.BlockRef, at time.Time, others int) bool {
 		now = wall
 	}
 	passed := now + limit - int64(h.clock.head.TimeMs)
-	return int64(head.TimeMs) <= now+limit && int64(head.Number) <= int64(h.clock.head.Number)+passed/fastest.Milliseconds()
+	return int64(head.TimeMs) <= now+limit && int64(head.Number) <= int64(h.clock.head.Number)+
+		passed/fastest.Milliseconds()
 }
 
 // lowest tells whether no host names an older block.
@@ -89,7 +92,8 @@ func (h *Heads) lowest(head chain.BlockRef, at time.Time) bool {
 
 // bear sets the clock by what two hosts have reached, unless it is further.
 func (h *Heads) bear(head chain.BlockRef, at time.Time) {
-	if h.clock.at.IsZero() || int64(head.TimeMs) >= h.clock.time(at) || at.Sub(h.clock.at) > drift && head.Number > h.clock.head.Number {
+	if h.clock.at.IsZero() || int64(head.TimeMs) >= h.clock.time(at) || at.Sub(h.clock.at) > drift &&
+		head.Number > h.clock.head.Number {
 		h.clock = sight{head, at}
 	}
 }

@@ -26,13 +26,16 @@ type Config struct {
 	Roster map[chain.Address]int
 	// Workers is how many blocks are read at the same time.
 	Workers int
-	// Lead is how long before the range to begin reading: whatever can be executed in the range and was asked for before it has its age from there.
+	// Lead is how long before the range to begin reading: whatever can be executed in the range and was asked for
+	// before it has its age from there.
 	Lead time.Duration
-	// Patience is how long after the last word about a job a transaction may still come too late for it; see [ledger.Config].
+	// Patience is how long after the last word about a job a transaction may still come too late for it; see
+	// [ledger.Config].
 	Patience time.Duration
 }
 
-// DefaultConfig lacks the exchange and the roster. A market order lives for five minutes, so none is older than the lead.
+// DefaultConfig lacks the exchange and the roster. A market order lives for five minutes, so none is older than the
+// lead.
 func DefaultConfig() Config {
 	return Config{Workers: 8, Lead: 5 * time.Minute, Patience: 10 * time.Minute}
 }
@@ -41,7 +44,8 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	var problems []error
 	if len(c.Roster) == 0 {
-		problems = append(problems, errors.New("no roster: nobody's signers are named, so nobody could be told from anybody else"))
+		problems = append(problems, errors.New("no roster: nobody's signers are named, so nobody could be told from "+
+			"anybody else"))
 	}
 	if c.Workers < 1 || c.Workers > 64 {
 		problems = append(problems, fmt.Errorf("%d blocks at the same time is not between 1 and 64", c.Workers))
@@ -65,8 +69,10 @@ type Result struct {
 // Watch is told how far an audit is: the block that was booked last, and where it began and ends. It may be nil.
 type Watch func(at, first, last uint64)
 
-// Run audits the blocks from and to, both included, and hands over the account of each job when it is closed, about in the order of the chain.
-func Run(ctx context.Context, node Chain, cfg Config, from, to uint64, watch Watch, row func(ledger.Row) error) (result Result, err error) {
+// Run audits the blocks from and to, both included, and hands over the account of each job when it is closed, about in
+// the order of the chain.
+func Run(ctx context.Context, node Chain, cfg Config, from, to uint64, watch Watch,
+	row func(ledger.Row) error) (result Result, err error) {
 	if err := cfg.Validate(); err != nil {
 		return Result{}, err
 	}
@@ -125,8 +131,8 @@ func FirstSince(ctx context.Context, node Chain, head chain.BlockRef, timeMs uin
 	if timeMs >= head.TimeMs {
 		return head.Number, nil
 	}
-	// Blocks come about evenly, so that a stride that doubles finds an older one in few steps, all of them recent: nodes that have thrown old history away
-	// can be asked.
+	// Blocks come about evenly, so that a stride that doubles finds an older one in few steps, all of them recent:
+	// nodes that have thrown old history away can be asked.
 	high, stride := head.Number, uint64(64)
 	low := high
 	for low > 0 {

@@ -44,11 +44,13 @@ type written struct {
 }
 
 func write(times ...uint64) *written {
-	w := &written{receipts: map[chain.Hash][]evm.Receipt{}, calldata: map[chain.Hash][]byte{}, missing: map[uint64]error{}}
+	w := &written{receipts: map[chain.Hash][]evm.Receipt{}, calldata: map[chain.Hash][]byte{},
+		missing: map[uint64]error{}}
 	var parent chain.Hash
 	for n, ms := range times {
 		hash := chain.Keccak256(binary.BigEndian.AppendUint64(nil, uint64(n)))
-		b := evm.Block{Header: evm.Header{BlockRef: chain.BlockRef{Number: uint64(n), Hash: hash, Parent: parent, TimeMs: ms}}}
+		b := evm.Block{Header: evm.Header{BlockRef: chain.BlockRef{Number: uint64(n), Hash: hash, Parent: parent,
+			TimeMs: ms}}}
 		w.blocks, parent = append(w.blocks, b), hash
 	}
 	return w
@@ -68,7 +70,8 @@ func (w *written) add(number uint64, tx chain.Tx, calldata []byte, logs ...chain
 	tx.Block, tx.BlockHash, tx.Index = number, b.Hash, uint32(len(b.Txs))
 	tx.Hash = chain.Keccak256(b.Hash[:], []byte{byte(tx.Index)})
 	for i := range logs {
-		logs[i].Block, logs[i].BlockHash, logs[i].TxHash, logs[i].TxIndex, logs[i].Index = number, b.Hash, tx.Hash, tx.Index, uint32(100*int(tx.Index)+i)
+		logs[i].Block, logs[i].BlockHash, logs[i].TxHash, logs[i].TxIndex, logs[i].Index = number, b.Hash, tx.Hash,
+			tx.Index, uint32(100*int(tx.Index)+i)
 	}
 	for i := range b.Bloom {
 		if len(logs) > 0 {
@@ -119,7 +122,8 @@ func config() Config {
 func gather(t *testing.T, node Chain, c Config, from, to uint64) ([]ledger.Row, Result) {
 	t.Helper()
 	var rows []ledger.Row
-	result, err := Run(t.Context(), node, c, from, to, nil, func(r ledger.Row) error { rows = append(rows, r); return nil })
+	result, err := Run(t.Context(), node, c, from, to, nil,
+		func(r ledger.Row) error { rows = append(rows, r); return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,16 +148,19 @@ func raced() *written {
 	return w
 }
 
-// TIER-17: the chain's word becomes the books', and a keeper that reverts, which leaves no log, is seen by its calldata.
+// TIER-17: the chain's word becomes the books', and a keeper that reverts, which leaves no log, is seen by its
+// calldata.
 func TestRun(t *testing.T) {
 	rows, result := gather(t, raced(), config(), 0, 39)
-	if len(rows) != 1 || rows[0].Kind != job.Order || rows[0].Key != order || rows[0].Winner.Tier != 1 || rows[0].AgeMs != 1000 || len(rows[0].Losers) != 2 {
+	if len(rows) != 1 || rows[0].Kind != job.Order || rows[0].Key != order || rows[0].Winner.Tier != 1 ||
+		rows[0].AgeMs != 1000 || len(rows[0].Losers) != 2 {
 		t.Fatalf("%+v", rows)
 	}
 	if l := rows[0].Losers; l[0].Tier != 2 || !l[0].Late || l[1].Tier != 0 || !l[1].Reverted {
 		t.Errorf("losers %+v", l)
 	}
-	if all := result.All(); all.Won.Gas != 1000 || all.Late.Gas != 800 || result.Other.Count != 0 || result.Unproven != 0 || result.To.Number != 39 {
+	if all := result.All(); all.Won.Gas != 1000 || all.Late.Gas != 800 || result.Other.Count != 0 ||
+		result.Unproven != 0 || result.To.Number != 39 {
 		t.Errorf("%+v %+v", all, result)
 	}
 }
@@ -165,10 +172,12 @@ func TestLead(t *testing.T) {
 		t.Errorf("without a lead: %+v", rows)
 	}
 	c.Lead = DefaultConfig().Lead
-	if rows, _ := gather(t, raced(), c, 6, 39); len(rows) != 1 || rows[0].AgeBy != ledger.ByRequest || rows[0].AgeMs != 1000 {
+	if rows, _ := gather(t, raced(), c, 6, 39); len(rows) != 1 || rows[0].AgeBy != ledger.ByRequest ||
+		rows[0].AgeMs != 1000 {
 		t.Errorf("with a lead: %+v", rows)
 	}
-	if rows, result := gather(t, raced(), c, 8, 8); len(rows) != 1 || rows[0].Late() != 1 || result.All().Won.Count != 0 {
+	if rows, result := gather(t, raced(), c, 8, 8); len(rows) != 1 || rows[0].Late() != 1 || result.All().
+		Won.Count != 0 {
 		t.Errorf("the loser's block alone: %+v", rows)
 	}
 }
@@ -241,7 +250,8 @@ func TestRunRefuses(t *testing.T) {
 	}{
 		"backwards":     {nil, 9, 5, "from block 9 to block 5 is no range"},
 		"not there yet": {func(w *written, _ *Config) { w.missing[39] = gone }, 0, 39, "block 39 is not there (yet)"},
-		"pruned":        {func(w *written, _ *Config) { w.missing[0] = gone }, 0, 39, "block 0 is not to be had: the node has thrown its history away"},
+		"pruned": {func(w *written, _ *Config) { w.missing[0] = gone }, 0, 39,
+			"block 0 is not to be had: the node has thrown its history away"},
 		"pruned inside": {func(w *written, _ *Config) { w.missing[12] = gone }, 0, 39, "block 12 is not to be had"},
 		"changed": {func(w *written, _ *Config) { w.blocks[20].Parent = chain.Hash{1} }, 0, 39,
 			"the chain changed while it was read (end at its finalized block)"},
@@ -271,7 +281,8 @@ func TestRunRefuses(t *testing.T) {
 // A caller that has seen enough, or is told to stop, is not kept waiting, and its error is the answer.
 func TestRunStops(t *testing.T) {
 	enough := errors.New("enough")
-	if _, err := Run(t.Context(), raced(), config(), 0, 39, nil, func(ledger.Row) error { return enough }); !errors.Is(err, enough) {
+	if _, err := Run(t.Context(), raced(), config(), 0, 39, nil,
+		func(ledger.Row) error { return enough }); !errors.Is(err, enough) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

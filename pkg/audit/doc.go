@@ -1,14 +1,16 @@
-// Package audit reads from the chain alone who executed which jobs of an exchange: blocks, receipts and calldata, no keeper's database and no topic. What
-// it reads goes to the books of package ledger, which reckon.
+// Package audit reads from the chain alone who executed which jobs of an exchange: blocks, receipts and calldata, no
+// keeper's database and no topic. What it reads goes to the books of package ledger, which reckon.
 //
 // # Guaranteed
 //
-// The blocks of a range are read once each, in order, every one the child of the one before: a chain that changes meanwhile is an error, and not a sum over
-// two branches. Receipts are held against their block's root, calldata against its transaction's hash. What cannot be understood (an event that no build
-// knows) is an error; nothing is left out silently.
+// The blocks of a range are read once each, in order, every one the child of the one before: a chain that changes
+// meanwhile is an error, and not a sum over two branches. Receipts are held against their block's root, calldata
+// against its transaction's hash. What cannot be understood (an event that no build knows) is an error; nothing is left
+// out silently.
 //
 // # Not guaranteed
 //
-// Blocks above the finalized one may be replaced afterwards. Keepers' calls through contracts of their own are seen where they succeed, by their logs, and
-// not where they revert. Where no node can prove a block's receipts, what they say is taken and counted in [Result].Unproven.
+// Blocks above the finalized one may be replaced afterwards. Keepers' calls through contracts of their own are seen
+// where they succeed, by their logs, and not where they revert. Where no node can prove a block's receipts, what they
+// say is taken and counted in [Result].Unproven.
 package audit

@@ -94,7 +94,8 @@ func (r reader) concerns(tx chain.Tx) bool {
 	return r.cfg.Roster[tx.From] != 0 || slices.Contains(r.handlers, tx.To)
 }
 
-func (r reader) transaction(ctx context.Context, tx chain.Tx, logs []chain.Log, timeMs uint64) (out ledger.Transaction, err error) {
+func (r reader) transaction(ctx context.Context, tx chain.Tx, logs []chain.Log, timeMs uint64) (out ledger.Transaction,
+	err error) {
 	out.Tx = tx
 	if out.Events, err = r.events(logs, timeMs); err != nil {
 		return out, err

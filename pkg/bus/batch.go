@@ -13,7 +13,8 @@ type session struct {
 	epoch int16
 }
 
-// The layout of a record batch, format 2. Positions are counted from the batch's first byte, after the size that precedes it in a request.
+// The layout of a record batch, format 2. Positions are counted from the batch's first byte, after the size that
+// precedes it in a request.
 const (
 	sizePrefix      = 4
 	batchLengthAt   = 8
@@ -25,17 +26,19 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encodeBatch makes the bytes of a produce request's record set: its size, and one uncompressed batch that carries the producer's identity and
-// the sequence number of its first record. Equal arguments give equal bytes, so that a retry is the same batch to the broker.
+// encodeBatch makes the bytes of a produce request's record set: its size, and one uncompressed batch that carries the
+// producer's identity and the sequence number of its first record. Equal arguments give equal bytes, so that a retry is
+// the same batch to the broker.
 func encodeBatch(records []Record, s session, sequence int32, now time.Time) []byte {
 	b := make([]byte, sizePrefix, sizePrefix+batchSizeHint(records))
 	stamp := now.UnixMilli()
-	b = binary.BigEndian.AppendUint64(b, 0)                      // base offset: the broker's to set
-	b = binary.BigEndian.AppendUint32(b, 0)                      // length: below
-	b = binary.BigEndian.AppendUint32(b, math.MaxUint32)         // leader epoch: not known (-1)
-	b = append(b, batchMagic)                                    // format
-	b = binary.BigEndian.AppendUint32(b, 0)                      // checksum: below
-	b = binary.BigEndian.AppendUint16(b, 0)                      // attributes: uncompressed, create time, no transaction
+	b = binary.BigEndian.AppendUint64(b, 0)              // base offset: the broker's to set
+	b = binary.BigEndian.AppendUint32(b, 0)              // length: below
+	b = binary.BigEndian.AppendUint32(b, math.MaxUint32) // leader epoch: not known (-1)
+	b = append(b, batchMagic)                            // format
+	b = binary.BigEndian.AppendUint32(b, 0)              // checksum: below
+	// attributes: uncompressed, create time, no transaction
+	b = binary.BigEndian.AppendUint16(b, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(records)-1)) // last offset delta
 	b = binary.BigEndian.AppendUint64(b, uint64(stamp))          // first time
 	b = binary.BigEndian.AppendUint64(b, uint64(stamp))          // last time

@@ -26,7 +26,8 @@ func drawBytes(t *rapid.T, name string) []byte {
 func drawRecord(t *rapid.T) Record {
 	r := Record{Key: drawBytes(t, "key"), Value: drawBytes(t, "value")}
 	for range rapid.IntRange(0, 4).Draw(t, "headers") {
-		r.Headers = append(r.Headers, Header{Key: rapid.String().Draw(t, "header"), Value: drawBytes(t, "header value")})
+		r.Headers = append(r.Headers,
+			Header{Key: rapid.String().Draw(t, "header"), Value: drawBytes(t, "header value")})
 	}
 	return r
 }
@@ -52,7 +53,8 @@ func TestBatchReadsBack(t *testing.T) {
 			t.Fatalf("%d records of %d, %v", len(got), len(records), err)
 		}
 		for i, want := range records {
-			if !same(got[i].Key, want.Key) || !same(got[i].Value, want.Value) || len(got[i].Headers) != len(want.Headers) ||
+			if !same(got[i].Key, want.Key) || !same(got[i].Value, want.Value) ||
+				len(got[i].Headers) != len(want.Headers) ||
 				got[i].Offset != int64(i) || !got[i].Time.Equal(now) {
 				t.Fatalf("record %d: got %v, want %v", i, got[i], want)
 			}
@@ -77,7 +79,8 @@ func TestBatchFieldsForBrokers(t *testing.T) {
 		if err := b.ReadFrom(raw); err != nil {
 			t.Fatal(err)
 		}
-		if size != len(raw) || int(b.Length) != len(raw)-12 || b.Magic != 2 || b.Attributes != 0 || b.FirstOffset != 0 ||
+		if size != len(raw) || int(b.Length) != len(raw)-12 || b.Magic != 2 || b.Attributes != 0 ||
+			b.FirstOffset != 0 ||
 			b.ProducerID != s.id || b.ProducerEpoch != s.epoch || b.FirstSequence != sequence ||
 			int(b.NumRecords) != len(records) || int(b.LastOffsetDelta) != len(records)-1 ||
 			b.FirstTimestamp != 1_700_000_000_000 || b.MaxTimestamp != b.FirstTimestamp {
@@ -89,7 +92,8 @@ func TestBatchFieldsForBrokers(t *testing.T) {
 		rest := b.Records
 		for i, want := range records {
 			var r kmsg.Record
-			if err := r.ReadFrom(rest); err != nil || int(r.OffsetDelta) != i || !same(r.Key, want.Key) || !same(r.Value, want.Value) {
+			if err := r.ReadFrom(rest); err != nil || int(r.OffsetDelta) != i || !same(r.Key, want.Key) ||
+				!same(r.Value, want.Value) {
 				t.Fatalf("record %d: %+v, %v", i, r, err)
 			}
 			rest = rest[len(r.AppendTo(nil)):]
@@ -110,7 +114,8 @@ func TestAdvance(t *testing.T) {
 		n    int
 		want int32
 	}{
-		{0, 0, 0}, {0, 1, 1}, {41, 7, 48}, {math.MaxInt32 - 1, 1, math.MaxInt32}, {math.MaxInt32, 1, 0}, {math.MaxInt32 - 1, 5, 3},
+		{0, 0, 0}, {0, 1, 1}, {41, 7, 48}, {math.MaxInt32 - 1, 1, math.MaxInt32}, {math.MaxInt32, 1, 0},
+		{math.MaxInt32 - 1, 5, 3},
 	} {
 		if got := advance(c.from, c.n); got != c.want {
 			t.Errorf("%d after %d records: %d, want %d", c.from, c.n, got, c.want)
@@ -151,7 +156,8 @@ func (s stretch) batch() protocol.RecordReader {
 	return &protocol.RecordBatch{Records: protocol.NewRecordReader(records...)}
 }
 
-// Whatever batches a broker answers with, what is delivered joins on without a hole, and what does not is an error and not skipped.
+// Whatever batches a broker answers with, what is delivered joins on without a hole, and what does not is an error and
+// not skipped.
 func TestDecodeNeverSkips(t *testing.T) {
 	c := &Client{metrics: NewMetrics(prometheus.NewRegistry())}
 	rapid.Check(t, func(t *rapid.T) {
@@ -159,7 +165,8 @@ func TestDecodeNeverSkips(t *testing.T) {
 		present := map[int64]bool{}
 		at := int64(0)
 		for range rapid.IntRange(1, 6).Draw(t, "batches") {
-			s := stretch{first: at + rapid.SampledFrom([]int64{0, 0, 0, 1, 5}).Draw(t, "hole"), n: rapid.IntRange(1, 6).Draw(t, "records")}
+			s := stretch{first: at + rapid.SampledFrom([]int64{0, 0, 0, 1, 5}).Draw(t, "hole"), n: rapid.IntRange(1, 6).
+				Draw(t, "records")}
 			at = s.first + int64(s.n)
 			for o := s.first; o < at; o++ {
 				present[o] = true
@@ -197,13 +204,15 @@ func TestDecodeStopsAtStrangers(t *testing.T) {
 		"no record inside": &protocol.RecordBatch{Records: protocol.NewRecordReader()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if records, err := new(Reader).decode(&protocol.RecordStream{Records: []protocol.RecordReader{stranger}}); err == nil {
+			if records, err := new(Reader).
+				decode(&protocol.RecordStream{Records: []protocol.RecordReader{stranger}}); err == nil {
 				t.Fatalf("delivered %v", records)
 			}
 		})
 	}
 	native := stretch{first: 0, n: 2}.batch()
-	records, err := new(Reader).decode(&protocol.RecordStream{Records: []protocol.RecordReader{native, &protocol.ControlBatch{}}})
+	records, err := new(Reader).
+		decode(&protocol.RecordStream{Records: []protocol.RecordReader{native, &protocol.ControlBatch{}}})
 	if err != nil || len(records) != 2 {
 		t.Fatalf("what comes before a stranger: %v, %v", records, err)
 	}

@@ -47,7 +47,8 @@ func (b *board) run(ctx context.Context) {
 	}
 }
 
-// send commits what has changed. It goes out under the generation in which it was noted, so the broker refuses it once that is over.
+// send commits what has changed. It goes out under the generation in which it was noted, so the broker refuses it once
+// that is over.
 func (b *board) send() {
 	b.mu.Lock()
 	offsets := maps.Clone(b.noted)

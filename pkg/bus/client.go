@@ -84,7 +84,8 @@ func (c *Client) seeds() net.Addr { return kafka.TCP(c.cfg.Brokers...) }
 
 // newDialer serves the group membership, which the library runs over connections of its own.
 func (c *Client) newDialer() *kafka.Dialer {
-	return &kafka.Dialer{ClientID: c.cfg.ClientID, DialFunc: c.dial, Timeout: dialTimeout, TLS: c.tls, SASLMechanism: c.sasl}
+	return &kafka.Dialer{ClientID: c.cfg.ClientID, DialFunc: c.dial, Timeout: dialTimeout, TLS: c.tls,
+		SASLMechanism: c.sasl}
 }
 
 func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {

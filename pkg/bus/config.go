@@ -25,7 +25,8 @@ type Config struct {
 	MetadataTTL time.Duration `toml:"metadata_ttl" help:"how old the knowledge of partition leaders may be"`
 	// RequestTimeout is how long one request may take before it is tried again.
 	RequestTimeout time.Duration `toml:"request_timeout" help:"how long one request may take before it is tried again"`
-	// MaxBytes bounds everything that has a size: a batch to be written, an answer to a fetch, and max.message.bytes of topics made by Ensure.
+	// MaxBytes bounds everything that has a size: a batch to be written, an answer to a fetch, and max.message.bytes of
+	// topics made by Ensure.
 	MaxBytes int `toml:"max_bytes" help:"largest batch written and largest answer read; the topics' max.message.bytes must be at least this"`
 
 	// Dial opens connections in place of a net.Dialer. It is how tests cut them.
@@ -54,8 +55,8 @@ const (
 	maxMaxBytes = 64 << 20
 )
 
-// DefaultConfig is a broker on this machine, groups that notice a dead member after 6 s (the least brokers allow by default),
-// and messages of up to 10 MiB.
+// DefaultConfig is a broker on this machine, groups that notice a dead member after 6 s (the least brokers allow by
+// default), and messages of up to 10 MiB.
 func DefaultConfig() Config {
 	return Config{
 		Brokers:           []string{"127.0.0.1:9092"},
@@ -70,7 +71,8 @@ func DefaultConfig() Config {
 
 // Validate names every setting that cannot work, joined into one error.
 func (c Config) Validate() error {
-	return errors.Join(c.validateBrokers(), c.validateTimes(), c.validateSize(), c.TLS.validate(), c.SASL.validate(c.TLS.Enabled))
+	return errors.Join(c.validateBrokers(), c.validateTimes(), c.validateSize(), c.TLS.validate(),
+		c.SASL.validate(c.TLS.Enabled))
 }
 
 func (c Config) validateBrokers() error {
@@ -100,7 +102,8 @@ func (c Config) validateTimes() error {
 		}
 	}
 	if c.SessionTimeout < 3*c.HeartbeatInterval {
-		problems = append(problems, fmt.Errorf("session_timeout: %s leaves no room for three heartbeats of %s", c.SessionTimeout, c.HeartbeatInterval))
+		problems = append(problems, fmt.Errorf("session_timeout: %s leaves no room for three heartbeats of %s",
+			c.SessionTimeout, c.HeartbeatInterval))
 	}
 	return errors.Join(problems...)
 }

@@ -20,18 +20,22 @@ func TestDefaultConfigIsValid(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if cfg.SessionTimeout != 6*time.Second || cfg.HeartbeatInterval != 300*time.Millisecond || cfg.MetadataTTL != 500*time.Millisecond {
+	if cfg.SessionTimeout != 6*time.Second || cfg.HeartbeatInterval != 300*time.Millisecond ||
+		cfg.MetadataTTL != 500*time.Millisecond {
 		t.Fatalf("take-over and leader moves are as slow as %+v", cfg)
 	}
 }
 
 func TestValidateNamesTheProblem(t *testing.T) {
 	for want, spoil := range map[string]func(*Config){
-		"brokers: is empty":                    func(c *Config) { c.Brokers = nil },
-		`brokers: "kafka" is not host:port`:    func(c *Config) { c.Brokers = []string{"kafka"} },
-		`brokers: ":9092" is not host:port`:    func(c *Config) { c.Brokers = []string{"a:1", ":9092"} },
-		"session_timeout: 0s is not between":   func(c *Config) { c.SessionTimeout = 0 },
-		"session_timeout: 1s leaves no room":   func(c *Config) { c.SessionTimeout, c.HeartbeatInterval = time.Second, 500*time.Millisecond },
+		"brokers: is empty":                  func(c *Config) { c.Brokers = nil },
+		`brokers: "kafka" is not host:port`:  func(c *Config) { c.Brokers = []string{"kafka"} },
+		`brokers: ":9092" is not host:port`:  func(c *Config) { c.Brokers = []string{"a:1", ":9092"} },
+		"session_timeout: 0s is not between": func(c *Config) { c.SessionTimeout = 0 },
+		"session_timeout: 1s leaves no room": func(c *Config) {
+			c.SessionTimeout, c.HeartbeatInterval = time.Second,
+				500*time.Millisecond
+		},
 		"heartbeat_interval: -1s is not":       func(c *Config) { c.HeartbeatInterval = -time.Second },
 		"metadata_ttl: 2h0m0s is not":          func(c *Config) { c.MetadataTTL = 2 * time.Hour },
 		"request_timeout: 1ns is not":          func(c *Config) { c.RequestTimeout = 1 },
@@ -39,10 +43,16 @@ func TestValidateNamesTheProblem(t *testing.T) {
 		"max_bytes: 104857600 is not between":  func(c *Config) { c.MaxBytes = 100 << 20 },
 		"tls: has settings but is not enabled": func(c *Config) { c.TLS.CAFile = "ca.pem" },
 		"cert_file and key_file go together":   func(c *Config) { c.TLS = TLS{Enabled: true, CertFile: "c.pem"} },
-		"sasl.mechanism: \"kerberos\" is not":  func(c *Config) { c.SASL = SASL{Mechanism: "kerberos", User: "u", Password: secret.New("p")} },
-		"plain would send the password":        func(c *Config) { c.SASL = SASL{Mechanism: "plain", User: "u", Password: secret.New("p")} },
-		"user and password must both be set":   func(c *Config) { c.SASL = SASL{Mechanism: "scram-sha-512", User: "u"} },
-		"user or password but no mechanism":    func(c *Config) { c.SASL = SASL{User: "u"} },
+		"sasl.mechanism: \"kerberos\" is not": func(c *Config) {
+			c.SASL = SASL{Mechanism: "kerberos", User: "u",
+				Password: secret.New("p")}
+		},
+		"plain would send the password": func(c *Config) {
+			c.SASL = SASL{Mechanism: "plain", User: "u",
+				Password: secret.New("p")}
+		},
+		"user and password must both be set": func(c *Config) { c.SASL = SASL{Mechanism: "scram-sha-512", User: "u"} },
+		"user or password but no mechanism":  func(c *Config) { c.SASL = SASL{User: "u"} },
 	} {
 		cfg := DefaultConfig()
 		spoil(&cfg)
@@ -52,7 +62,8 @@ func TestValidateNamesTheProblem(t *testing.T) {
 	}
 	both := DefaultConfig()
 	both.Brokers, both.MaxBytes = nil, 1
-	if err := both.Validate(); err == nil || !strings.Contains(err.Error(), "brokers") || !strings.Contains(err.Error(), "max_bytes") {
+	if err := both.Validate(); err == nil || !strings.Contains(err.Error(), "brokers") ||
+		!strings.Contains(err.Error(), "max_bytes") {
 		t.Errorf("not all problems are named: %v", err)
 	}
 }
@@ -70,7 +81,8 @@ func TestNewReadsCertificates(t *testing.T) {
 	} {
 		cfg := DefaultConfig()
 		cfg.TLS = tls
-		if _, err := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry())); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry())); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("want %q in: %v", want, err)
 		}
 	}
@@ -84,7 +96,8 @@ func TestNoConfigPanics(t *testing.T) {
 	sane := rapid.Map(rapid.Int64Range(0, int64(2*time.Hour)), func(n int64) time.Duration { return time.Duration(n) })
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
-		cfg.Brokers = rapid.SliceOfN(rapid.SampledFrom([]string{"127.0.0.1:1", "", "x", "[::1]:1", "a:b:c"}), 0, 2).Draw(t, "brokers")
+		cfg.Brokers = rapid.SliceOfN(rapid.SampledFrom([]string{"127.0.0.1:1", "", "x", "[::1]:1", "a:b:c"}), 0, 2).
+			Draw(t, "brokers")
 		cfg.SessionTimeout = rapid.OneOf(duration, sane).Draw(t, "session")
 		cfg.HeartbeatInterval = rapid.OneOf(duration, sane).Draw(t, "heartbeat")
 		cfg.MetadataTTL = rapid.OneOf(duration, sane).Draw(t, "metadata")

@@ -7,7 +7,8 @@ import (
 	"perpkeeper/pkg/embedded/broker"
 )
 
-// The suite on the embedded broker, as a cluster of three. Crashing it is left out: it forgets producers' sequences when it is killed.
+// The suite on the embedded broker, as a cluster of three. Crashing it is left out: it forgets producers' sequences
+// when it is killed.
 func TestConformance(t *testing.T) {
 	cfg := broker.Config{DataDir: t.TempDir(), Listen: []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}}
 	b := start(t, cfg)

@@ -9,8 +9,9 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// decode turns the batches of a fetch into records, from the next offset on. Brokers answer with whole batches, so what comes before the offset is
-// passed over. It stops before a hole, so that the records in front of it are delivered; the next fetch begins with the hole.
+// decode turns the batches of a fetch into records, from the next offset on. Brokers answer with whole batches, so what
+// comes before the offset is passed over. It stops before a hole, so that the records in front of it are delivered; the
+// next fetch begins with the hole.
 func (r *Reader) decode(batches kafka.RecordReader) ([]Record, error) {
 	stream, ok := batches.(*protocol.RecordStream)
 	if !ok {
@@ -89,7 +90,8 @@ func (r *Reader) record(raw *protocol.Record) (Record, error) {
 	for _, h := range raw.Headers {
 		headers = append(headers, Header{Key: h.Key, Value: h.Value})
 	}
-	return Record{Key: key, Value: value, Headers: headers, Time: raw.Time, Partition: r.partition, Offset: raw.Offset}, nil
+	return Record{Key: key, Value: value, Headers: headers, Time: raw.Time, Partition: r.partition, Offset: raw.Offset},
+		nil
 }
 
 func copyBytes(b protocol.Bytes) ([]byte, error) {

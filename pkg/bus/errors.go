@@ -40,7 +40,8 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("%s/%d: offsets %d to %d are missing from the log", e.Topic, e.Partition, e.Want, e.Got-1)
 }
 
-// BeyondEndError stops a Reader: its next offset is beyond the end of the log. Either it was never written, or the log lost its tail.
+// BeyondEndError stops a Reader: its next offset is beyond the end of the log. Either it was never written, or the log
+// lost its tail.
 type BeyondEndError struct {
 	Topic     string
 	Partition int
@@ -52,8 +53,8 @@ func (e *BeyondEndError) Error() string {
 	return fmt.Sprintf("%s/%d: offset %d is beyond the end of the log at %d", e.Topic, e.Partition, e.Want, e.End)
 }
 
-// RewrittenError stops a Reader that watches for it (see [Reader.Watch]): the record it read last is another one now. The log has lost its tail and was
-// written on from there.
+// RewrittenError stops a Reader that watches for it (see [Reader.Watch]): the record it read last is another one now.
+// The log has lost its tail and was written on from there.
 type RewrittenError struct {
 	Topic     string
 	Partition int
@@ -61,11 +62,13 @@ type RewrittenError struct {
 }
 
 func (e *RewrittenError) Error() string {
-	return fmt.Sprintf("%s/%d: the record at offset %d is another one than was read there: the log has lost its end and was written again",
+	return fmt.Sprintf("%s/%d: the record at offset %d is another one than was read there: the log has lost its end "+
+		"and was written again",
 		e.Topic, e.Partition, e.Offset)
 }
 
-// ForeignBatchError stops a Reader: a batch is not what this package writes, and delivering or skipping it could both be wrong.
+// ForeignBatchError stops a Reader: a batch is not what this package writes, and delivering or skipping it could both
+// be wrong.
 type ForeignBatchError struct {
 	Topic     string
 	Partition int
@@ -86,7 +89,8 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s: a batch of %d records has %d bytes, and max_bytes is %d (write less at once, or raise it and the topic's max.message.bytes)",
+	return fmt.Sprintf("%s: a batch of %d records has %d bytes, and max_bytes is %d (write less at once, or raise "+
+		"it and the topic's max.message.bytes)",
 		e.Topic, e.Records, e.Size, e.MaxBytes)
 }
 
@@ -100,7 +104,8 @@ func final(err error) bool {
 }
 
 var finalCodes = []kafka.Error{
-	kafka.TopicAuthorizationFailed, kafka.ClusterAuthorizationFailed, kafka.GroupAuthorizationFailed, kafka.SASLAuthenticationFailed,
+	kafka.TopicAuthorizationFailed, kafka.ClusterAuthorizationFailed, kafka.GroupAuthorizationFailed,
+	kafka.SASLAuthenticationFailed,
 	kafka.InvalidTopic, kafka.InvalidPartitionNumber, kafka.InvalidConfiguration, kafka.PolicyViolation,
 	kafka.InvalidGroupId, kafka.InvalidSessionTimeout, kafka.UnsupportedVersion,
 }

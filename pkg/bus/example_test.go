@@ -11,7 +11,8 @@ import (
 	"perpkeeper/pkg/embedded/broker"
 )
 
-// One process writes an atomic batch; a member of a group reads the partition that it was given, from where its own store says.
+// One process writes an atomic batch; a member of a group reads the partition that it was given, from where its own
+// store says.
 func Example() {
 	b, err := broker.Start(broker.Config{})
 	if err != nil {
@@ -32,26 +33,28 @@ func Example() {
 	}
 
 	producer := client.Producer("log")
-	if _, err := producer.Produce(ctx, 0, []bus.Record{{Value: []byte("first")}, {Value: []byte("second")}}); err != nil {
+	if _, err := producer.Produce(ctx, 0,
+		[]bus.Record{{Value: []byte("first")}, {Value: []byte("second")}}); err != nil {
 		panic(err) // bus.OutcomeUnknown(err): read the tail, then go on with a new producer
 	}
 
 	stored := int64(0)
-	err = client.Join(ctx, bus.GroupConfig{ID: "readers", Topic: "log"}, func(ctx context.Context, claim bus.Claim) error {
-		reader := client.Reader("log", claim.Partition, stored)
-		for {
-			record, err := reader.Next(ctx)
-			if err != nil {
-				return err
+	err = client.Join(ctx, bus.GroupConfig{ID: "readers", Topic: "log"},
+		func(ctx context.Context, claim bus.Claim) error {
+			reader := client.Reader("log", claim.Partition, stored)
+			for {
+				record, err := reader.Next(ctx)
+				if err != nil {
+					return err
+				}
+				fmt.Printf("%d: %s\n", record.Offset, record.Value)
+				stored = record.Offset + 1
+				claim.Committed(stored)
+				if stored == 2 {
+					cancel()
+				}
 			}
-			fmt.Printf("%d: %s\n", record.Offset, record.Value)
-			stored = record.Offset + 1
-			claim.Committed(stored)
-			if stored == 2 {
-				cancel()
-			}
-		}
-	})
+		})
 	fmt.Println(err)
 	// Output:
 	// 0: first

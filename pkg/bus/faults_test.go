@@ -15,9 +15,11 @@ import (
 	"perpkeeper/pkg/embedded/broker"
 )
 
-// The broker answers with an error, before or after it has written the batch; the tries that follow make one copy of it.
+// The broker answers with an error, before or after it has written the batch; the tries that follow make one copy of
+// it.
 func TestBrokerErrorsMakeNoCopies(t *testing.T) {
-	for _, fault := range []*kerr.Error{kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.NotEnoughReplicas, kerr.NotLeaderForPartition} {
+	for _, fault := range []*kerr.Error{kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.NotEnoughReplicas,
+		kerr.NotLeaderForPartition} {
 		t.Run(fault.Message, func(t *testing.T) {
 			b := embedded(t, broker.Config{})
 			c := connect(t, b.Addrs())
@@ -43,28 +45,32 @@ func TestForbiddenIsRejected(t *testing.T) {
 	p := c.Producer(topic)
 	produce(t, p, "0")
 	b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: kerr.TopicAuthorizationFailed})
-	if _, err := p.Produce(guarded(t), 0, valued("x")); OutcomeUnknown(err) || !errors.Is(err, kafka.TopicAuthorizationFailed) {
+	if _, err := p.Produce(guarded(t), 0, valued("x")); OutcomeUnknown(err) ||
+		!errors.Is(err, kafka.TopicAuthorizationFailed) {
 		t.Fatalf("got %v", err)
 	}
 	produce(t, p, "1")
 	wantLog(t, c, topic, "0", "1")
 }
 
-// Every produce request asks for the acknowledgement of all replicas and names its partition, and every batch has a producer.
+// Every produce request asks for the acknowledgement of all replicas and names its partition, and every batch has a
+// producer.
 func TestProduceRequestsAskForAllAcks(t *testing.T) {
 	b := embedded(t, broker.Config{})
 	c := connect(t, b.Addrs())
 	topic := newTopic(t, c)
 	var wrong atomic.Int64
-	handle := b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Count: -1, Observe: true, When: func(request kmsg.Request) bool {
-		p := request.(*kmsg.ProduceRequest)
-		var batch kmsg.RecordBatch
-		err := batch.ReadFrom(p.Topics[0].Partitions[0].Records)
-		if err != nil || p.Acks != -1 || p.TransactionID != nil || batch.ProducerID < 0 || batch.ProducerEpoch < 0 || batch.FirstSequence < 0 {
-			wrong.Add(1)
-		}
-		return true
-	}})
+	handle := b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Count: -1, Observe: true,
+		When: func(request kmsg.Request) bool {
+			p := request.(*kmsg.ProduceRequest)
+			var batch kmsg.RecordBatch
+			err := batch.ReadFrom(p.Topics[0].Partitions[0].Records)
+			if err != nil || p.Acks != -1 || p.TransactionID != nil || batch.ProducerID < 0 ||
+				batch.ProducerEpoch < 0 || batch.FirstSequence < 0 {
+				wrong.Add(1)
+			}
+			return true
+		}})
 	p := c.Producer(topic)
 	for range 3 {
 		produce(t, p, "x", "y")
@@ -80,14 +86,16 @@ func TestMembersAskForTheirSessionTimeout(t *testing.T) {
 	c := connect(t, b.Addrs())
 	topic := newTopic(t, c)
 	var session, rebalance atomic.Int64
-	b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Count: -1, Observe: true, When: func(request kmsg.Request) bool {
-		j := request.(*kmsg.JoinGroupRequest)
-		session.Store(int64(j.SessionTimeoutMillis))
-		rebalance.Store(int64(j.RebalanceTimeoutMillis))
-		return true
-	}})
+	b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Count: -1, Observe: true,
+		When: func(request kmsg.Request) bool {
+			j := request.(*kmsg.JoinGroupRequest)
+			session.Store(int64(j.SessionTimeoutMillis))
+			rebalance.Store(int64(j.RebalanceTimeoutMillis))
+			return true
+		}})
 	ctx, cancel := context.WithCancel(guarded(t))
-	if err := c.Join(ctx, GroupConfig{ID: topic, Topic: topic}, func(ctx context.Context, _ Claim) error { cancel(); return ctx.Err() }); err != nil {
+	if err := c.Join(ctx, GroupConfig{ID: topic, Topic: topic},
+		func(ctx context.Context, _ Claim) error { cancel(); return ctx.Err() }); err != nil {
 		t.Fatal(err)
 	}
 	if session.Load() != 6000 || rebalance.Load() != 6000 {
@@ -117,7 +125,8 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	produce(t, c.Producer(topic), "0")
 	wantLog(t, c, topic, "0")
 	ctx, cancel := context.WithCancel(guarded(t))
-	if err := c.Join(ctx, GroupConfig{ID: topic, Topic: topic}, func(ctx context.Context, _ Claim) error { cancel(); return nil }); err != nil {
+	if err := c.Join(ctx, GroupConfig{ID: topic, Topic: topic},
+		func(ctx context.Context, _ Claim) error { cancel(); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()

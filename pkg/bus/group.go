@@ -19,9 +19,9 @@ type GroupConfig struct {
 	ID    string
 	Topic string
 
-	// OnAssign, if set, is told what this member is responsible for: the sorted set of its partitions before their handlers start, and an empty
-	// set when all of them have ended, be it for the next generation or for good. It is called from one goroutine at a time, and the
-	// generation waits for it.
+	// OnAssign, if set, is told what this member is responsible for: the sorted set of its partitions before their
+	// handlers start, and an empty set when all of them have ended, be it for the next generation or for good. It is
+	// called from one goroutine at a time, and the generation waits for it.
 	OnAssign func(partitions []int)
 }
 
@@ -32,21 +32,25 @@ type Claim struct {
 	board      *board
 }
 
-// Committed notes the offset of the next record to be worked on, for lag dashboards and nothing else. It does not wait; what was noted last is
-// sent about once a second, and errors are only counted.
+// Committed notes the offset of the next record to be worked on, for lag dashboards and nothing else. It does not wait;
+// what was noted last is sent about once a second, and errors are only counted.
 func (c Claim) Committed(next int64) { c.board.note(c.Partition, next) }
 
-// Join makes this process a member of a group that shares out the partitions of a topic, until ctx ends or a handler fails.
+// Join makes this process a member of a group that shares out the partitions of a topic, until ctx ends or a handler
+// fails.
 //
-// For each partition that is assigned, handle runs in a goroutine of its own. Its context ends when the generation does (a member came, left or
-// died; the brokers could not be reached) or when ctx ends; handle must then return within the session timeout, or the brokers count this
-// member as dead. The next generation begins when all handlers have returned. A handler that returns earlier ends the membership:
-// Join returns its error, or one that says so if it had none. An error returned after the context has ended is taken for its echo.
+// For each partition that is assigned, handle runs in a goroutine of its own. Its context ends when the generation does
+// (a member came, left or died; the brokers could not be reached) or when ctx ends; handle must then return within the
+// session timeout, or the brokers count this member as dead. The next generation begins when all handlers have
+// returned. A handler that returns earlier ends the membership: Join returns its error, or one that says so if it had
+// none. An error returned after the context has ended is taken for its echo.
 //
-// Join returns nil when ctx ends, after leaving the group, so that the partitions move at once. Leaving waits for a rebalance that is under way.
-// It waits for brokers that are down, and returns an error for which NoTopic is true when the topic does not exist.
+// Join returns nil when ctx ends, after leaving the group, so that the partitions move at once. Leaving waits for a
+// rebalance that is under way. It waits for brokers that are down, and returns an error for which NoTopic is true when
+// the topic does not exist.
 func (c *Client) Join(ctx context.Context, g GroupConfig, handle func(ctx context.Context, c Claim) error) error {
-	if err := c.do(ctx, "join", "joining group "+g.ID, func(ctx context.Context) error { return c.checkPartition(ctx, g.Topic, 0) }); err != nil {
+	if err := c.do(ctx, "join", "joining group "+g.ID,
+		func(ctx context.Context) error { return c.checkPartition(ctx, g.Topic, 0) }); err != nil {
 		return unlessEnded(ctx, err)
 	}
 	group, err := kafka.NewConsumerGroup(c.groupConfig(g))
@@ -75,9 +79,11 @@ func (c *Client) groupConfig(g GroupConfig) kafka.ConsumerGroupConfig {
 		GroupBalancers:    []kafka.GroupBalancer{kafka.RangeGroupBalancer{}},
 		HeartbeatInterval: c.cfg.HeartbeatInterval,
 		SessionTimeout:    c.cfg.SessionTimeout,
-		RebalanceTimeout:  c.cfg.SessionTimeout, // a member that is stopping its handlers does not report, so more would be of no use
-		JoinGroupBackoff:  rejoinPause,
-		Timeout:           c.cfg.SessionTimeout * 2 / 3, // a member cut off from the broker ends its claims before the broker gives them away
+		// a member that is stopping its handlers does not report, so more would be of no use
+		RebalanceTimeout: c.cfg.SessionTimeout,
+		JoinGroupBackoff: rejoinPause,
+		// a member cut off from the broker ends its claims before the broker gives them away
+		Timeout: c.cfg.SessionTimeout * 2 / 3,
 	}
 }
 
@@ -113,8 +119,8 @@ func (m *member) run(ctx context.Context, group *kafka.ConsumerGroup) error {
 func (m *member) take(ctx context.Context, generation *kafka.Generation) error {
 	m.c.metrics.generations.WithLabelValues(m.g.ID).Inc()
 	result := make(chan error, 1)
-	// Once the function given to Start returns, the library takes the generation for over and joins the next. So it stays until the
-	// library itself ends the generation, which it also does when the group is closed after an error.
+	// Once the function given to Start returns, the library takes the generation for over and joins the next. So it
+	// stays until the library itself ends the generation, which it also does when the group is closed after an error.
 	generation.Start(func(over context.Context) {
 		result <- m.work(ctx, over, generation)
 		<-over.Done()
@@ -154,7 +160,8 @@ func (m *member) work(ctx, over context.Context, generation *kafka.Generation) e
 func (m *member) serve(ctx context.Context, claim Claim) error {
 	err := m.handle(ctx, claim)
 	if lasts := ctx.Err() == nil; lasts && err == nil {
-		return fmt.Errorf("group %s: the handler of partition %d returned before its claim ended", m.g.ID, claim.Partition)
+		return fmt.Errorf("group %s: the handler of partition %d returned before its claim ended", m.g.ID,
+			claim.Partition)
 	} else if lasts {
 		return err
 	}

@@ -10,23 +10,25 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Bounds returns the first offset that is still in a partition, and its end: the offset the next record will get. An empty partition has
-// first = end. It waits for brokers that are down.
+// Bounds returns the first offset that is still in a partition, and its end: the offset the next record will get. An
+// empty partition has first = end. It waits for brokers that are down.
 func (c *Client) Bounds(ctx context.Context, topic string, partition int) (first, end int64, err error) {
-	err = c.do(ctx, "bounds", fmt.Sprintf("asking for the bounds of %s/%d", topic, partition), func(ctx context.Context) error {
-		first, end, err = c.bounds(ctx, topic, partition)
-		return err
-	})
+	err = c.do(ctx, "bounds", fmt.Sprintf("asking for the bounds of %s/%d", topic, partition),
+		func(ctx context.Context) error {
+			first, end, err = c.bounds(ctx, topic, partition)
+			return err
+		})
 	return first, end, err
 }
 
-// OffsetAt returns the offset of the first record written at or after a time, by its writer's clock, or the partition's end (as it was
-// when the question was asked) when there is none.
+// OffsetAt returns the offset of the first record written at or after a time, by its writer's clock, or the partition's
+// end (as it was when the question was asked) when there is none.
 func (c *Client) OffsetAt(ctx context.Context, topic string, partition int, at time.Time) (offset int64, err error) {
-	err = c.do(ctx, "offset at time", fmt.Sprintf("asking for an offset of %s/%d by time", topic, partition), func(ctx context.Context) error {
-		offset, err = c.offsetAt(ctx, topic, partition, at)
-		return err
-	})
+	err = c.do(ctx, "offset at time", fmt.Sprintf("asking for an offset of %s/%d by time", topic, partition),
+		func(ctx context.Context) error {
+			offset, err = c.offsetAt(ctx, topic, partition, at)
+			return err
+		})
 	return offset, err
 }
 
@@ -53,8 +55,10 @@ func (c *Client) bounds(ctx context.Context, topic string, partition int) (first
 	return answer.FirstOffset, answer.LastOffset, err
 }
 
-func (c *Client) listOffsets(ctx context.Context, topic string, partition int, questions ...kafka.OffsetRequest) (kafka.PartitionOffsets, error) {
-	answer, err := c.kafka.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: questions}})
+func (c *Client) listOffsets(ctx context.Context, topic string, partition int,
+	questions ...kafka.OffsetRequest) (kafka.PartitionOffsets, error) {
+	answer, err := c.kafka.ListOffsets(ctx,
+		&kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: questions}})
 	if err != nil {
 		return kafka.PartitionOffsets{}, err
 	}

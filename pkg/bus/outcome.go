@@ -16,7 +16,8 @@ const (
 	refused                 // certainly not written by this try; the next may succeed
 	unclear                 // may have been written by this try
 	rejected                // certainly not written by this try, and never will be
-	lost                    // the brokers' memory of this producer is not ours: nothing it says about this batch can be relied on
+	// the brokers' memory of this producer is not ours: nothing it says about this batch can be relied on
+	lost
 )
 
 // outcomeOf classifies the end of a try. Whatever is not known to be harmless is unclear.
@@ -83,14 +84,15 @@ type unknownOutcomeError struct {
 }
 
 func (e *unknownOutcomeError) Error() string {
-	return fmt.Sprintf("it is unknown whether a batch of %d records was written to %s/%d (read the partition's tail, then go on with a new producer): %v",
+	return fmt.Sprintf("it is unknown whether a batch of %d records was written to %s/%d (read the partition's "+
+		"tail, then go on with a new producer): %v",
 		e.records, e.topic, e.partition, e.cause)
 }
 
 func (e *unknownOutcomeError) Unwrap() error { return e.cause }
 
-// OutcomeUnknown tells whether an error of Produce leaves open if a batch was written. The Producer is then of no further use: it refuses every
-// later batch with an error for which this is also true.
+// OutcomeUnknown tells whether an error of Produce leaves open if a batch was written. The Producer is then of no
+// further use: it refuses every later batch with an error for which this is also true.
 func OutcomeUnknown(err error) bool {
 	_, is := errors.AsType[*unknownOutcomeError](err)
 	return is

@@ -56,7 +56,8 @@ func TestOutcomeOf(t *testing.T) {
 	}
 }
 
-// answers is a broker's side of produce requests: the answers in their order, the last one for ever. It keeps the batches it was sent.
+// answers is a broker's side of produce requests: the answers in their order, the last one for ever. It keeps the
+// batches it was sent.
 type answers struct {
 	results []error
 	sent    [][]byte
@@ -74,7 +75,8 @@ func (a *answers) RoundTrip(ctx context.Context, _ net.Addr, request kafka.Reque
 		return nil, result
 	}
 	partition := produceapi.ResponsePartition{ErrorCode: int16(code), BaseOffset: 42}
-	return &produceapi.Response{Topics: []produceapi.ResponseTopic{{Partitions: []produceapi.ResponsePartition{partition}}}}, nil
+	return &produceapi.Response{
+		Topics: []produceapi.ResponseTopic{{Partitions: []produceapi.ResponsePartition{partition}}}}, nil
 }
 
 // producerOf returns a producer that is past its introduction.
@@ -86,15 +88,17 @@ func producerOf(a *answers) *Producer {
 	return p
 }
 
-// Whatever a broker answers to the tries of one batch: every try carries the same bytes, "not written" is only said when every try is known to
-// have failed, and only a producer of which everything is known goes on.
+// Whatever a broker answers to the tries of one batch: every try carries the same bytes, "not written" is only said
+// when every try is known to have failed, and only a producer of which everything is known goes on.
 func TestEveryTryIsTheSameAndTheVerdictIsTrue(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		retried := rapid.SliceOfN(rapid.SampledFrom([]error{
-			&dialError{err: errors.New("refused")}, kafka.NotLeaderForPartition, kafka.NotEnoughReplicas, // known to have failed
+			// known to have failed
+			&dialError{err: errors.New("refused")}, kafka.NotLeaderForPartition, kafka.NotEnoughReplicas,
 			io.ErrUnexpectedEOF, kafka.RequestTimedOut, kafka.NotEnoughReplicasAfterAppend, // unknown
 		}), 0, 5).Draw(rt, "retried")
-		last := rapid.SampledFrom([]error{nil, kafka.MessageSizeTooLarge, kafka.OutOfOrderSequenceNumber, kafka.InvalidProducerEpoch}).Draw(rt, "last")
+		last := rapid.SampledFrom([]error{nil, kafka.MessageSizeTooLarge, kafka.OutOfOrderSequenceNumber,
+			kafka.InvalidProducerEpoch}).Draw(rt, "last")
 		maybe := outcomeOf(last) == lost
 		for _, err := range retried {
 			maybe = maybe || outcomeOf(err) == unclear
@@ -144,7 +148,8 @@ func TestRefusedIsTriedForEver(t *testing.T) {
 		p := producerOf(a)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*clearUpWithin)
 		defer cancel()
-		if _, err := p.Produce(ctx, 0, valued("x")); OutcomeUnknown(err) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, kafka.NotEnoughReplicas) {
+		if _, err := p.Produce(ctx, 0, valued("x")); OutcomeUnknown(err) || !errors.Is(err, context.DeadlineExceeded) ||
+			!errors.Is(err, kafka.NotEnoughReplicas) {
 			t.Fatal(err)
 		}
 		a.results = []error{nil}

@@ -12,12 +12,12 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// clearUpWithin bounds how long an unclear batch is repeated. Brokers forget producers after a day (producer.id.expiration.ms), and would then
-// take the repetition for a new batch.
+// clearUpWithin bounds how long an unclear batch is repeated. Brokers forget producers after a day
+// (producer.id.expiration.ms), and would then take the repetition for a new batch.
 const clearUpWithin = time.Hour
 
-// Producer writes batches to one topic, each exactly once. It is safe for concurrent use: batches to different partitions travel side by
-// side, those to one partition one after the other, in the order in which Produce was called.
+// Producer writes batches to one topic, each exactly once. It is safe for concurrent use: batches to different
+// partitions travel side by side, those to one partition one after the other, in the order in which Produce was called.
 type Producer struct {
 	c     *Client
 	topic string
@@ -38,18 +38,20 @@ type lane struct {
 	sequence int32
 }
 
-// Producer returns a new producer for a topic. Each has an identity of its own, which it asks the brokers for at its first batch.
+// Producer returns a new producer for a topic. Each has an identity of its own, which it asks the brokers for at its
+// first batch.
 func (c *Client) Producer(topic string) *Producer {
 	return &Producer{c: c, topic: topic, opening: newTurn(), lanes: make(map[int]*lane)}
 }
 
-// Produce writes records to a partition as one atomic batch, acknowledged by all in-sync replicas, and returns the offset of the first. It waits
-// for brokers that are down and repeats what is unclear until ctx ends.
+// Produce writes records to a partition as one atomic batch, acknowledged by all in-sync replicas, and returns the
+// offset of the first. It waits for brokers that are down and repeats what is unclear until ctx ends.
 //
-// An error for which OutcomeUnknown is false means that nothing was written: the topic or partition is missing (NoTopic), the batch is too
-// large (TooLargeError), the broker rejects it, or ctx ended before anything was sent. The Producer can be used further. If OutcomeUnknown is
-// true the batch may have been written, or arrive yet, and the Producer is used up: after an hour of unclear tries, when ctx ends in the
-// middle of one, or when the brokers' memory of this producer does not match (sequence out of order, producer unknown or fenced).
+// An error for which OutcomeUnknown is false means that nothing was written: the topic or partition is missing
+// (NoTopic), the batch is too large (TooLargeError), the broker rejects it, or ctx ended before anything was sent. The
+// Producer can be used further. If OutcomeUnknown is true the batch may have been written, or arrive yet, and the
+// Producer is used up: after an hour of unclear tries, when ctx ends in the middle of one, or when the brokers' memory
+// of this producer does not match (sequence out of order, producer unknown or fenced).
 func (p *Producer) Produce(ctx context.Context, partition int, records []Record) (base int64, err error) {
 	if len(records) == 0 {
 		return 0, fmt.Errorf("writing to %s/%d: no records", p.topic, partition)
@@ -66,7 +68,8 @@ func (p *Producer) Produce(ctx context.Context, partition int, records []Record)
 	if err := p.usable(); err != nil {
 		return 0, err
 	}
-	d := delivery{p: p, partition: partition, records: len(records), batch: encodeBatch(records, s, l.sequence, time.Now())}
+	d := delivery{p: p, partition: partition, records: len(records),
+		batch: encodeBatch(records, s, l.sequence, time.Now())}
 	if base, err = d.run(ctx); err == nil {
 		l.sequence = advance(l.sequence, len(records))
 	}
@@ -103,7 +106,8 @@ func (p *Producer) introduce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.session, p.parts = &session{id: int64(answer.Producer.ProducerID), epoch: int16(answer.Producer.ProducerEpoch)}, parts
+	p.session, p.parts = &session{id: int64(answer.Producer.ProducerID), epoch: int16(answer.Producer.ProducerEpoch)},
+		parts
 	return nil
 }
 
@@ -141,7 +145,8 @@ type delivery struct {
 	partition int
 	records   int
 	batch     []byte
-	unclear   time.Time // when the first try ended whose outcome is unknown; zero while every try is known to have failed
+	// when the first try ended whose outcome is unknown; zero while every try is known to have failed
+	unclear time.Time
 }
 
 func (d *delivery) run(ctx context.Context) (int64, error) {

@@ -15,8 +15,8 @@ import (
 // longPoll is how long a broker holds a fetch that finds nothing new. A new record ends the wait at once.
 const longPoll = 500 * time.Millisecond
 
-// Reader delivers one partition from an explicit offset, every offset once and in order. It is not safe for concurrent use. It holds no
-// connection and no goroutine between calls, and needs no closing.
+// Reader delivers one partition from an explicit offset, every offset once and in order. It is not safe for concurrent
+// use. It holds no connection and no goroutine between calls, and needs no closing.
 type Reader struct {
 	c         *Client
 	topic     string
@@ -33,19 +33,21 @@ type Reader struct {
 	sure    time.Time // when next was last known to follow that record; zero when it is in doubt
 }
 
-// pause is how long after a fetch the log may have been replaced under a reader: no broker loses its tail and is back in less.
+// pause is how long after a fetch the log may have been replaced under a reader: no broker loses its tail and is back
+// in less.
 const pause = 2 * time.Second
 
-// Watch has the reader notice a log that lost its tail and was written again past where the reader stands: it looks again at the record before, at first
-// and after every failure or pause, and stops with a RewrittenError when it is another one. Last is the fingerprint ([wire.Fingerprint]) of the record before
-// the start; zero when it is not known. Watch returns the reader.
+// Watch has the reader notice a log that lost its tail and was written again past where the reader stands: it looks
+// again at the record before, at first and after every failure or pause, and stops with a RewrittenError when it is
+// another one. Last is the fingerprint ([wire.Fingerprint]) of the record before the start; zero when it is not known.
+// Watch returns the reader.
 func (r *Reader) Watch(last [32]byte) *Reader {
 	r.watches, r.last = true, last
 	return r
 }
 
-// Reader returns a reader that starts at an offset: 0 or more, at most the partition's end. It does not connect; a start that is not in the
-// log is the error of the first read.
+// Reader returns a reader that starts at an offset: 0 or more, at most the partition's end. It does not connect; a
+// start that is not in the log is the error of the first read.
 func (c *Client) Reader(topic string, partition int, offset int64) *Reader {
 	return &Reader{c: c, topic: topic, partition: partition, next: offset}
 }
@@ -62,12 +64,13 @@ func (r *Reader) Next(ctx context.Context) (Record, error) {
 	return records[0], nil
 }
 
-// NextBatch returns the next records, at least one and at most limit (1 or more), and waits until there is one. The records are the caller's to keep.
-// Brokers that are down are waited for.
+// NextBatch returns the next records, at least one and at most limit (1 or more), and waits until there is one. The
+// records are the caller's to keep. Brokers that are down are waited for.
 //
-// It fails when ctx ends, and the reader can then be used further. It fails for good, with the same error at every later call, with a GapError
-// when offsets are missing (also when the start is below the log's first offset), a BeyondEndError when the start is above its end, a
-// ForeignBatchError when a batch is not what this package writes, a RewrittenError if it watches for that, and with an error for which NoTopic is true.
+// It fails when ctx ends, and the reader can then be used further. It fails for good, with the same error at every
+// later call, with a GapError when offsets are missing (also when the start is below the log's first offset), a
+// BeyondEndError when the start is above its end, a ForeignBatchError when a batch is not what this package writes, a
+// RewrittenError if it watches for that, and with an error for which NoTopic is true.
 func (r *Reader) NextBatch(ctx context.Context, limit int) ([]Record, error) {
 	if r.failed != nil {
 		return nil, r.failed
@@ -167,8 +170,8 @@ func (r *Reader) ask(ctx context.Context, offset int64, wait time.Duration) (*ka
 	return answer, err
 }
 
-// recheck looks, where it is in doubt, whether the record before the next one is still the one that was read. That it is not there any more is for the
-// next fetch to find out.
+// recheck looks, where it is in doubt, whether the record before the next one is still the one that was read. That it
+// is not there any more is for the next fetch to find out.
 func (r *Reader) recheck(ctx context.Context) error {
 	if !r.watches || r.last == ([32]byte{}) || r.next == 0 || time.Since(r.sure) < pause {
 		return nil
@@ -188,8 +191,9 @@ func (r *Reader) recheck(ctx context.Context) error {
 	return err
 }
 
-// outOfRange finds out what a broker meant by refusing the offset. That the log starts higher is final, since a log's start only moves up.
-// That it ends lower is believed when it is still so after the leader's place has been asked for anew: a deposed leader may have answered.
+// outOfRange finds out what a broker meant by refusing the offset. That the log starts higher is final, since a log's
+// start only moves up. That it ends lower is believed when it is still so after the leader's place has been asked for
+// anew: a deposed leader may have answered.
 func (r *Reader) outOfRange(ctx context.Context) error {
 	first, end, err := r.c.bounds(ctx, r.topic, r.partition)
 	switch {

@@ -65,11 +65,13 @@ func (s SASL) validate(encrypted bool) error {
 		return nil
 	case mechanismPlain:
 		if !encrypted {
-			problems = append(problems, errors.New("sasl.mechanism: plain would send the password readably (set tls.enabled, or use scram-sha-512)"))
+			problems = append(problems, errors.New("sasl.mechanism: plain would send the password readably (set "+
+				"tls.enabled, or use scram-sha-512)"))
 		}
 	case mechanismScramSHA256, mechanismScramSHA512:
 	default:
-		problems = append(problems, fmt.Errorf("sasl.mechanism: %q is not one of plain, scram-sha-256, scram-sha-512", s.Mechanism))
+		problems = append(problems, fmt.Errorf("sasl.mechanism: %q is not one of plain, scram-sha-256, scram-sha-512",
+			s.Mechanism))
 	}
 	if s.User == "" || !s.Password.IsSet() {
 		problems = append(problems, errors.New("sasl: user and password must both be set"))

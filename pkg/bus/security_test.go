@@ -22,7 +22,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// A broker that wants TLS, a client certificate and a password gets them on every kind of connection; each that is missing or wrong is refused.
+// A broker that wants TLS, a client certificate and a password gets them on every kind of connection; each that is
+// missing or wrong is refused.
 func TestTLSAndSASL(t *testing.T) {
 	dir := t.TempDir()
 	authority := newAuthority(t, dir)
@@ -37,7 +38,8 @@ func TestTLSAndSASL(t *testing.T) {
 			}
 			t.Cleanup(cluster.Close)
 			good := func(c *Config) {
-				c.TLS = TLS{Enabled: true, CAFile: authority.path("ca.pem"), CertFile: authority.path("client.pem"), KeyFile: authority.path("client.key")}
+				c.TLS = TLS{Enabled: true, CAFile: authority.path("ca.pem"), CertFile: authority.path("client.pem"),
+					KeyFile: authority.path("client.key")}
 				c.SASL = SASL{Mechanism: mechanism, User: "keeper", Password: secret.New("hunter2")}
 			}
 			works(t, connect(t, cluster.ListenAddrs(), good))
@@ -66,7 +68,8 @@ func works(t *testing.T, c *Client) {
 	wantLog(t, c, topic, "0")
 	ctx, cancel := context.WithCancel(guarded(t))
 	claimed := false
-	err := c.Join(ctx, GroupConfig{ID: topic, Topic: topic}, func(context.Context, Claim) error { claimed = true; cancel(); return nil })
+	err := c.Join(ctx, GroupConfig{ID: topic, Topic: topic},
+		func(context.Context, Claim) error { claimed = true; cancel(); return nil })
 	if err != nil || !claimed {
 		t.Fatalf("claimed: %t, %v", claimed, err)
 	}
@@ -83,7 +86,8 @@ func newAuthority(t *testing.T, dir string) *authority {
 	t.Helper()
 	a := &authority{dir: dir}
 	a.cert = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
 	}
 	var raw []byte
 	a.key, raw = a.sign(t, a.cert)
@@ -117,7 +121,8 @@ func (a *authority) issue(t *testing.T, name string) *tls.Config {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
-	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool,
+		ClientAuth: tls.RequireAndVerifyClientCert}
 }
 
 // sign makes a key and a certificate for it, signed by the authority's key or, for the authority itself, by its own.

@@ -28,8 +28,8 @@ const (
 	minInSync       = "min.insync.replicas"
 )
 
-// inSync is how many copies must have a record before it counts as written: all but one, so that one broker may be away and none of what was acknowledged
-// stands on one alone.
+// inSync is how many copies must have a record before it counts as written: all but one, so that one broker may be away
+// and none of what was acknowledged stands on one alone.
 func inSync(copies int) int { return max(1, copies-1) }
 
 // settings are what a topic has to be set to if it is made, or found, with so many copies; 0 = not known.
@@ -45,8 +45,8 @@ func (c *Client) settings(s TopicSpec, copies int) map[string]string {
 // orMore are the settings of which a larger number serves as well; -1 has no end.
 var orMore = map[string]bool{"retention.ms": true, "retention.bytes": true, maxMessageBytes: true, minInSync: true}
 
-// serves tells whether a topic with one value of a setting does what is wanted of it. Batches of ours are not compressed, so brokers that take compression off
-// leave them as they were written.
+// serves tells whether a topic with one value of a setting does what is wanted of it. Batches of ours are not
+// compressed, so brokers that take compression off leave them as they were written.
 func serves(name, have, want string) bool {
 	switch {
 	case have == want || name == "compression.type" && want == "producer" && have == "uncompressed":
@@ -146,7 +146,8 @@ func (c *Client) alterCommand(topic string, settings []string) string {
 	if c.tls != nil || c.sasl != nil {
 		login = " --command-config admin.properties"
 	}
-	return fmt.Sprintf("kafka-configs.sh --bootstrap-server %s%s --alter --entity-type topics --entity-name %s --add-config %s",
+	return fmt.Sprintf("kafka-configs.sh --bootstrap-server %s%s --alter --entity-type topics --entity-name %s "+
+		"--add-config %s",
 		strings.Join(c.cfg.Brokers, ","), login, topic, strings.Join(settings, ","))
 }
 
@@ -161,8 +162,10 @@ func (c *Client) describeSettings(ctx context.Context, topic string) (map[string
 	settings := map[string]string{}
 	for _, r := range answer.Resources {
 		if r.Error != nil {
-			return nil, fmt.Errorf("asking for its settings (this user needs the right DescribeConfigs on it: kafka-acls.sh --add "+
-				"--operation DescribeConfigs --topic %s): %w", topic, r.Error)
+			return nil,
+				fmt.Errorf("asking for its settings (this user needs the right DescribeConfigs on it: kafka-acls.sh "+
+					"--add "+
+					"--operation DescribeConfigs --topic %s): %w", topic, r.Error)
 		}
 		for _, e := range r.ConfigEntries {
 			settings[e.ConfigName] = e.ConfigValue
@@ -175,7 +178,8 @@ func (c *Client) describeSettings(ctx context.Context, topic string) (map[string
 func (c *Client) alter(ctx context.Context, topic, name, value string) error {
 	answer, err := c.kafka.IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{
 		Resources: []kafka.IncrementalAlterConfigsRequestResource{{
-			ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: name, Value: value}},
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: topic,
+			Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: name, Value: value}},
 		}},
 	})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// TopicSpec is a topic as the design wants it. Unless Config says otherwise, max.message.bytes is this client's Config.MaxBytes, and min.insync.replicas all
-// copies but one.
+// TopicSpec is a topic as the design wants it. Unless Config says otherwise, max.message.bytes is this client's
+// Config.MaxBytes, and min.insync.replicas all copies but one.
 type TopicSpec struct {
 	Name        string
 	Partitions  int               // fixed for the life of the topic: keys would change their partition
@@ -22,7 +22,8 @@ type TopicSpec struct {
 	Config      map[string]string // Kafka's topic settings, as "retention.ms"
 }
 
-// Describe returns the number of partitions of a topic, from the brokers and not from memory. It waits for brokers that are down.
+// Describe returns the number of partitions of a topic, from the brokers and not from memory. It waits for brokers that
+// are down.
 func (c *Client) Describe(ctx context.Context, topic string) (partitions int, err error) {
 	err = c.do(ctx, "describe", "describing topic "+topic, func(ctx context.Context) error {
 		partitions, err = c.describe(ctx, topic)
@@ -31,8 +32,8 @@ func (c *Client) Describe(ctx context.Context, topic string) (partitions int, er
 	return partitions, err
 }
 
-// Reach asks every broker once, without waiting for those that are down: one of the configured ones for the others, and these at the addresses they name. It
-// is a health check.
+// Reach asks every broker once, without waiting for those that are down: one of the configured ones for the others, and
+// these at the addresses they name. It is a health check.
 func (c *Client) Reach(ctx context.Context) (brokers int, err error) {
 	_, all, err := c.metadata(ctx, c.seeds(), healthTopic)
 	if err != nil && !NoTopic(err) {
@@ -50,8 +51,8 @@ func (c *Client) Reach(ctx context.Context) (brokers int, err error) {
 // healthTopic is no topic: the question is who answers.
 const healthTopic = "perp.health"
 
-// Verify checks that every topic exists with its number of partitions, at least its copies, and settings that serve, and names in one line all that do not.
-// It waits for brokers that are down. Services call it when they start.
+// Verify checks that every topic exists with its number of partitions, at least its copies, and settings that serve,
+// and names in one line all that do not. It waits for brokers that are down. Services call it when they start.
 func (c *Client) Verify(ctx context.Context, specs []TopicSpec) error {
 	var wrong topicsError
 	for _, s := range specs {
@@ -78,15 +79,17 @@ func (e topicsError) Error() string {
 
 func (e topicsError) Unwrap() []error { return e }
 
-// Ensure creates the topics that are missing and waits until every broker knows them and each partition has a leader: brokers learn of a topic
-// one after the other, and one that has not yet would tell a service that it does not exist. Topics that exist are only verified.
+// Ensure creates the topics that are missing and waits until every broker knows them and each partition has a leader:
+// brokers learn of a topic one after the other, and one that has not yet would tell a service that it does not exist.
+// Topics that exist are only verified.
 func (c *Client) Ensure(ctx context.Context, specs []TopicSpec) error {
 	for _, s := range specs {
 		if s.Name == "" || s.Partitions < 1 {
 			return fmt.Errorf("topic %q with %d partitions cannot be created", s.Name, s.Partitions)
 		}
 		made := false
-		err := c.do(ctx, "create topic", "creating topic "+s.Name, func(ctx context.Context) error { return c.ensure(ctx, s, &made) })
+		err := c.do(ctx, "create topic", "creating topic "+s.Name,
+			func(ctx context.Context) error { return c.ensure(ctx, s, &made) })
 		if err != nil {
 			return err
 		}
@@ -94,7 +97,8 @@ func (c *Client) Ensure(ctx context.Context, specs []TopicSpec) error {
 	return c.Verify(ctx, specs)
 }
 
-// ensure notes in made that the topic was not there before. How many copies it has is the brokers' to say where the spec does not.
+// ensure notes in made that the topic was not there before. How many copies it has is the brokers' to say where the
+// spec does not.
 func (c *Client) ensure(ctx context.Context, s TopicSpec, made *bool) error {
 	_, brokers, err := c.metadata(ctx, c.seeds(), s.Name)
 	if NoTopic(err) {
@@ -111,7 +115,8 @@ func (c *Client) ensure(ctx context.Context, s TopicSpec, made *bool) error {
 	return c.alter(ctx, s.Name, minInSync, c.settings(s, copies)[minInSync])
 }
 
-// awaitKnown is nil once every broker knows the topic and each partition has a leader. It returns the copies of the partition that has the fewest.
+// awaitKnown is nil once every broker knows the topic and each partition has a leader. It returns the copies of the
+// partition that has the fewest.
 func (c *Client) awaitKnown(ctx context.Context, name string, brokers []kafka.Broker) (copies int, err error) {
 	for _, b := range brokers {
 		topic, _, err := c.metadata(ctx, kafka.TCP(net.JoinHostPort(b.Host, strconv.Itoa(b.Port))), name)
@@ -136,7 +141,8 @@ func (c *Client) create(ctx context.Context, s TopicSpec) error {
 		config.ReplicationFactor = -1
 	}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		config.ConfigEntries = append(config.ConfigEntries, kafka.ConfigEntry{ConfigName: name, ConfigValue: settings[name]})
+		config.ConfigEntries = append(config.ConfigEntries,
+			kafka.ConfigEntry{ConfigName: name, ConfigValue: settings[name]})
 	}
 	answer, err := c.kafka.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{config}})
 	if err != nil {
@@ -153,9 +159,9 @@ func (c *Client) describe(ctx context.Context, topic string) (int, error) {
 	return len(t.Partitions), err
 }
 
-// metadata asks one of the brokers at an address anew, and returns the topic and all brokers; the brokers also with a noTopicError. The library
-// answers metadata requests from a cache, so this one goes through a transport of its own. That asks for all topics, which is as it should
-// be: asking for one by name lets brokers create it.
+// metadata asks one of the brokers at an address anew, and returns the topic and all brokers; the brokers also with a
+// noTopicError. The library answers metadata requests from a cache, so this one goes through a transport of its own.
+// That asks for all topics, which is as it should be: asking for one by name lets brokers create it.
 func (c *Client) metadata(ctx context.Context, from net.Addr, topic string) (kafka.Topic, []kafka.Broker, error) {
 	transport := c.newTransport()
 	defer transport.CloseIdleConnections()

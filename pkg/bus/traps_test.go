@@ -14,14 +14,17 @@ import (
 	"perpkeeper/pkg/embedded/broker"
 )
 
-// What follows is the library's own Writer and Reader, and why nothing here uses them. When one of these fails, the library has changed.
+// What follows is the library's own Writer and Reader, and why nothing here uses them. When one of these fails, the
+// library has changed.
 
-// The Writer's batches have no producer identity, so a batch whose reply is lost is written twice, and the caller is told that all is well.
+// The Writer's batches have no producer identity, so a batch whose reply is lost is written twice, and the caller is
+// told that all is well.
 func TestTrapWriterMakesCopies(t *testing.T) {
 	b := embedded(t, broker.Config{})
 	c := connect(t, b.Addrs())
 	topic := newTopic(t, c)
-	w := &kafka.Writer{Addr: kafka.TCP(b.Addrs()...), Topic: topic, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond}
+	w := &kafka.Writer{Addr: kafka.TCP(b.Addrs()...), Topic: topic, RequiredAcks: kafka.RequireAll,
+		BatchTimeout: time.Millisecond}
 	defer w.Close()
 	b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: kerr.RequestTimedOut})
 	if err := w.WriteMessages(guarded(t), kafka.Message{Value: []byte("once")}); err != nil {

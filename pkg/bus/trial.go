@@ -12,7 +12,8 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// Pauses between tries grow from the first to the second: short enough that a call goes on within about a second of the brokers' return.
+// Pauses between tries grow from the first to the second: short enough that a call goes on within about a second of the
+// brokers' return.
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second

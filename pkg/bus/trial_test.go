@@ -78,7 +78,8 @@ func TestSuccessesDoNotWait(t *testing.T) {
 
 func TestFinalErrorsAreNotTriedAgain(t *testing.T) {
 	c := &Client{log: zerolog.Nop(), metrics: NewMetrics(prometheus.NewRegistry())}
-	for _, err := range []error{&noTopicError{topic: "t"}, kafka.TopicAuthorizationFailed, kafka.SASLAuthenticationFailed} {
+	for _, err := range []error{&noTopicError{topic: "t"}, kafka.TopicAuthorizationFailed,
+		kafka.SASLAuthenticationFailed} {
 		tries := 0
 		got := c.do(t.Context(), "test", "asking", func(context.Context) error { tries++; return err })
 		if !errors.Is(got, err) || tries != 1 {

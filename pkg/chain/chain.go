@@ -1,7 +1,7 @@
 // Package chain is the vocabulary of what an EVM node says: hashes, addresses, blocks, logs, transactions and reorgs.
 //
-// It holds values only. It knows no JSON-RPC, no contract and no database; every other package may import it, and it imports
-// nothing of this module.
+// It holds values only. It knows no JSON-RPC, no contract and no database; every other package may import it, and it
+// imports nothing of this module.
 package chain
 
 // BlockRef names one block: a number alone never does, because several branches may hold it.
@@ -9,7 +9,8 @@ type BlockRef struct {
 	Number uint64
 	Hash   Hash
 	Parent Hash
-	// TimeMs is the block's time in Unix milliseconds (BSC's milliTimestamp). It may repeat and must never order blocks.
+	// TimeMs is the block's time in Unix milliseconds (BSC's milliTimestamp). It may repeat and must never order
+	// blocks.
 	TimeMs uint64
 }
 

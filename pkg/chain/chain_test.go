@@ -36,7 +36,8 @@ func TestKeccak256(t *testing.T) {
 }
 
 func TestParseRefusesBadText(t *testing.T) {
-	for _, s := range []string{"", "0x", "5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeg", "0x00"} {
+	for _, s := range []string{"", "0x", "5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+		"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeg", "0x00"} {
 		if _, err := ParseAddress(s); err == nil {
 			t.Errorf("ParseAddress(%q) succeeded", s)
 		}
@@ -67,7 +68,8 @@ func TestOrder(t *testing.T) {
 		t.Error("logs are ordered by block, then by index")
 	}
 	parent := BlockRef{Number: 4, Hash: Hash{1}}
-	if !(BlockRef{Number: 5, Parent: Hash{1}}).Follows(parent) || (BlockRef{Number: 5, Parent: Hash{2}}).Follows(parent) {
+	if !(BlockRef{Number: 5, Parent: Hash{1}}).Follows(parent) || (BlockRef{Number: 5, Parent: Hash{2}}).
+		Follows(parent) {
 		t.Error("a child names its parent by hash")
 	}
 }

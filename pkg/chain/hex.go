@@ -8,7 +8,8 @@ import (
 	"golang.org/x/crypto/sha3"
 )
 
-// Hash is a 32-byte word: a block, transaction or topic hash, or a storage key. Its text form is 0x and 64 lower-case digits.
+// Hash is a 32-byte word: a block, transaction or topic hash, or a storage key. Its text form is 0x and 64 lower-case
+// digits.
 type Hash [32]byte
 
 // Address is an EVM account. Its text form is the checksummed one of EIP-55; any case is read.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// IsAnomaly asks an error whether it says that the data are wrong: another try would find them as they are, so the job is parked at once (DLY-7).
-// Any error may say so by a method Anomaly() bool.
+// IsAnomaly asks an error whether it says that the data are wrong: another try would find them as they are, so the job
+// is parked at once (DLY-7). Any error may say so by a method Anomaly() bool.
 func IsAnomaly(err error) bool {
 	said, is := errors.AsType[interface {
 		error

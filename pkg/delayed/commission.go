@@ -34,7 +34,8 @@ func (c CommissionConfig) Validate() error {
 	owner := map[chain.Address]string{}
 	for i, a := range c.Agents {
 		if a.Agent == "" || len(a.Signers) == 0 {
-			problems = append(problems, fmt.Errorf("agents[%d]: agent and signers are needed (agent = \"name\", signers = [\"0x…\"])", i))
+			problems = append(problems, fmt.Errorf("agents[%d]: agent and signers are needed (agent = \"name\", "+
+				"signers = [\"0x…\"])", i))
 		}
 		for _, s := range a.Signers {
 			if other, taken := owner[s]; taken {
@@ -96,8 +97,8 @@ type Booking struct {
 // Booked is what came of a booking.
 type Booked struct {
 	Fees int
-	// Generation and Final say how far it looked: to this block of this generation. Final is 0 when it did not look, because nothing is final or the state
-	// is halted.
+	// Generation and Final say how far it looked: to this block of this generation. Final is 0 when it did not look,
+	// because nothing is final or the state is halted.
 	Generation int
 	Final      uint64
 }
@@ -107,7 +108,8 @@ type Books interface {
 	Book(ctx context.Context, b Booking) (Booked, error)
 }
 
-// correctable is how many blocks below the final one may still change: logs that a node had left out are put right later (the undo horizon of the state).
+// correctable is how many blocks below the final one may still change: logs that a node had left out are put right
+// later (the undo horizon of the state).
 const correctable = 1000
 
 // Bookings is the source that books fees (DLY-2).

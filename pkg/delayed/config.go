@@ -18,7 +18,8 @@ type Config struct {
 
 // DefaultConfig scans every 10 s and works on two jobs at once (DLY-4, DLY-8).
 func DefaultConfig() Config {
-	return Config{Interval: 10 * time.Second, Concurrency: 2, Batch: 100, MaxAttempts: 10, Backoff: 10 * time.Second, MaxBackoff: 10 * time.Minute}
+	return Config{Interval: 10 * time.Second, Concurrency: 2, Batch: 100, MaxAttempts: 10, Backoff: 10 * time.Second,
+		MaxBackoff: 10 * time.Minute}
 }
 
 // Validate names every setting that cannot work.

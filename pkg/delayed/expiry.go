@@ -18,8 +18,8 @@ type Expiring struct {
 	Account chain.Address `json:"account"`
 }
 
-// Expiries is the kind that marks an order or request nobody executed before the venue stopped accepting reports for it: its user has been left to cancel
-// it. That is never routine, so it is counted and logged.
+// Expiries is the kind that marks an order or request nobody executed before the venue stopped accepting reports for
+// it: its user has been left to cancel it. That is never routine, so it is counted and logged.
 type Expiries struct {
 	metrics *Metrics
 	log     zerolog.Logger
@@ -45,6 +45,7 @@ func (e Expiries) Do(ctx context.Context, tx Tx, j Job) (any, error) {
 		return said("closed in time"), nil
 	}
 	e.metrics.expired.WithLabelValues(r.What).Inc()
-	e.log.Error().Str("what", r.What).Stringer("key", r.Key).Stringer("account", r.Account).Msg("expired without having been executed")
+	e.log.Error().Str("what", r.What).Stringer("key", r.Key).Stringer("account", r.Account).
+		Msg("expired without having been executed")
 	return said("expired"), nil
 }

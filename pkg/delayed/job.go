@@ -25,7 +25,8 @@ type Job struct {
 	// DueAt is when the work ought to be done, NextAt when it is tried (again): the same until an attempt has failed.
 	DueAt, NextAt time.Time
 	Status        Status
-	// Attempts counts those that failed since the job was born or an operator took it up again; LastError is the last one's.
+	// Attempts counts those that failed since the job was born or an operator took it up again; LastError is the last
+	// one's.
 	Attempts  int
 	LastError string
 	// Result is what the work came to, for people; empty until it is done.

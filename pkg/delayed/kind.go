@@ -15,7 +15,8 @@ type Kind interface {
 	Do(ctx context.Context, tx Tx, j Job) (result any, err error)
 }
 
-// Source adds rows before a scan: it turns something that happened into work to be done later. It adds the same need once.
+// Source adds rows before a scan: it turns something that happened into work to be done later. It adds the same need
+// once.
 type Source struct {
 	Name string
 	Feed func(ctx context.Context) (added int, err error)

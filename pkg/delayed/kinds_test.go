@@ -18,15 +18,18 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// DLY-10: a job that failed is handed out again when it has cooled down, unless somebody was faster or it makes no sense any more.
+// DLY-10: a job that failed is handed out again when it has cooled down, unless somebody was faster or it makes no
+// sense any more.
 func TestRearm(t *testing.T) {
 	m := newMemory()
 	pending, closed := chain.Hash{1}, chain.Hash{2}
 	m.open[pending] = true
 	m.cooled["liquidation"] = job.Job{ID: "liquidation", Kind: job.Liquidation, Key: chain.Hash{3}}
-	m.cooled["order"] = job.Job{ID: "order", Kind: job.Order, Key: pending, ExpiresMs: uint64(time.Now().Add(time.Hour).UnixMilli())}
+	m.cooled["order"] = job.Job{ID: "order", Kind: job.Order, Key: pending,
+		ExpiresMs: uint64(time.Now().Add(time.Hour).UnixMilli())}
 	m.cooled["closed"] = job.Job{ID: "closed", Kind: job.Order, Key: closed}
-	m.cooled["late"] = job.Job{ID: "late", Kind: job.Deposit, Key: pending, ExpiresMs: uint64(time.Now().Add(-time.Hour).UnixMilli())}
+	m.cooled["late"] = job.Job{ID: "late", Kind: job.Deposit, Key: pending,
+		ExpiresMs: uint64(time.Now().Add(-time.Hour).UnixMilli())}
 	m.cooled["recovered"] = job.Job{ID: "recovered", Kind: job.Adl}
 	m.cooled["unlucky"] = job.Job{ID: "unlucky", Kind: job.Order, Key: pending}
 	var mu sync.Mutex
@@ -43,8 +46,10 @@ func TestRearm(t *testing.T) {
 		out = append(out, j.ID)
 		return true, nil
 	}})
-	for _, id := range []string{"liquidation", "order", "closed", "late", "unlucky", "recovered", "followed by another arm"} {
-		o := delayed.Appointment{Kind: delayed.Rearming, Key: id, Payload: delayed.Arm{Job: id, Arm: 1}, DueAt: time.Now()}
+	for _, id := range []string{"liquidation", "order", "closed", "late", "unlucky", "recovered",
+		"followed by another arm"} {
+		o := delayed.Appointment{Kind: delayed.Rearming, Key: id, Payload: delayed.Arm{Job: id, Arm: 1},
+			DueAt: time.Now()}
 		if _, err := m.Add(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -59,8 +64,9 @@ func TestRearm(t *testing.T) {
 		came[j.Key] = string(j.Status) + " " + string(j.Result) + j.LastError
 	}
 	for key, want := range map[string]string{
-		"order": "handed out", "closed": "no longer pending", "late": "accepts it no longer", "followed by another arm": "a later arm",
-		"recovered": "not due", "unlucky": "pending the broker is away",
+		"order": "handed out", "closed": "no longer pending", "late": "accepts it no longer",
+		"followed by another arm": "a later arm",
+		"recovered":               "not due", "unlucky": "pending the broker is away",
 	} {
 		if !strings.Contains(came[key], want) {
 			t.Errorf("%s: %s, want %q", key, came[key], want)
@@ -76,13 +82,15 @@ func TestExpiry(t *testing.T) {
 	kinds := []delayed.Kind{delayed.NewExpiries(p.metrics, zerolog.Nop())}
 	p.Scanner = delayed.NewScanner(delayed.DefaultConfig(), "tester", m, kinds, nil, p.metrics, zerolog.Nop())
 	for _, key := range []chain.Hash{{1}, {2}} {
-		o := delayed.Appointment{Kind: delayed.Expiry, Key: key.Hex(), Payload: delayed.Expiring{What: "deposit", Key: key}, DueAt: time.Now()}
+		o := delayed.Appointment{Kind: delayed.Expiry, Key: key.Hex(),
+			Payload: delayed.Expiring{What: "deposit", Key: key}, DueAt: time.Now()}
 		if _, err := m.Add(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	p.scan(t)
-	if jobs := m.jobs(t); !strings.Contains(string(jobs[0].Result), `"expired"`) || !strings.Contains(string(jobs[1].Result), "closed in time") {
+	if jobs := m.jobs(t); !strings.Contains(string(jobs[0].Result), `"expired"`) ||
+		!strings.Contains(string(jobs[1].Result), "closed in time") {
 		t.Errorf("left %s and %s", jobs[0].Result, jobs[1].Result)
 	}
 	p.wantFigures(t, map[string]float64{"delayed_requests_expired_total": 1, "delayed_done_total": 2})
@@ -93,19 +101,22 @@ func TestDailyReport(t *testing.T) {
 	var text strings.Builder
 	m := newMemory()
 	p := newPlant(m, delayed.DefaultConfig(), delayed.Reports{Log: zerolog.New(&text)})
-	if _, err := m.Add(t.Context(), delayed.Appointment{Kind: delayed.DailyReport, Key: "2026-02-28", DueAt: time.Now()}); err != nil {
+	if _, err := m.Add(t.Context(), delayed.Appointment{Kind: delayed.DailyReport, Key: "2026-02-28",
+		DueAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	p.scan(t)
 	var day delayed.Day
-	if err := json.Unmarshal(m.jobs(t)[0].Result, &day); err != nil || day.Day != "2026-02-28" || !strings.Contains(text.String(), `"day":"2026-02-28"`) {
+	if err := json.Unmarshal(m.jobs(t)[0].Result, &day); err != nil || day.Day != "2026-02-28" ||
+		!strings.Contains(text.String(), `"day":"2026-02-28"`) {
 		t.Errorf("%v: result %s, log %s", err, m.jobs(t)[0].Result, text.String())
 	}
 }
 
 func TestDayCountsByOutcome(t *testing.T) {
 	var d delayed.Day
-	for outcome, n := range map[job.Outcome]int{job.Done: 1, job.Reverted: 10, job.Refused: 100, job.LostRace: 1000, job.DroppedRecovered: 10_000} {
+	for outcome, n := range map[job.Outcome]int{job.Done: 1, job.Reverted: 10, job.Refused: 100, job.LostRace: 1000,
+		job.DroppedRecovered: 10_000} {
 		d.Count(job.Order, outcome, n)
 	}
 	if d.Executed[job.Order] != 1 || d.Failed[job.Order] != 110 || d.Other[job.Order] != 11_000 {
@@ -143,7 +154,8 @@ func TestBookingsLookBackFarEnough(t *testing.T) {
 		t.Errorf("asked from %v, want %v", b.asked, want)
 	}
 	idle := &books{}
-	if n, err := delayed.Bookings(idle, 56, delayed.CommissionConfig{}).Feed(t.Context()); n != 0 || err != nil || idle.asked != nil {
+	if n, err := delayed.Bookings(idle, 56, delayed.CommissionConfig{}).Feed(t.Context()); n != 0 || err != nil ||
+		idle.asked != nil {
 		t.Errorf("without agents: %d, %v, asked %v", n, err, idle.asked)
 	}
 }
@@ -152,21 +164,24 @@ func TestCommissionConfig(t *testing.T) {
 	ann := delayed.Agent{Agent: "ann", Signers: []chain.Address{{1}, {2}}}
 	for name, c := range map[string]delayed.CommissionConfig{
 		"hold: -1s": {Hold: -time.Second},
-		"agents[1]: signer " + chain.Address{2}.Hex(): {Agents: []delayed.Agent{ann, {Agent: "bob", Signers: []chain.Address{{2}}}}},
-		"agents[0]: agent and signers":                {Agents: []delayed.Agent{{Agent: "ann"}}},
+		"agents[1]: signer " + chain.Address{2}.Hex(): {Agents: []delayed.Agent{ann,
+			{Agent: "bob", Signers: []chain.Address{{2}}}}},
+		"agents[0]: agent and signers": {Agents: []delayed.Agent{{Agent: "ann"}}},
 	} {
 		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("got %v, want %s", err, name)
 		}
 	}
 	c := delayed.CommissionConfig{Agents: []delayed.Agent{ann}}
-	if err := errors.Join(c.Validate(), delayed.DefaultCommissionConfig().Validate()); err != nil || c.Owners()[chain.Address{2}] != "ann" {
+	if err := errors.Join(c.Validate(), delayed.DefaultCommissionConfig().Validate()); err != nil ||
+		c.Owners()[chain.Address{2}] != "ann" {
 		t.Errorf("%v, owners %v", err, c.Owners())
 	}
 }
 
 func TestIsAnomaly(t *testing.T) {
-	if delayed.IsAnomaly(errBroken) || delayed.IsAnomaly(nil) || !delayed.IsAnomaly(errors.Join(errBroken, delayed.Anomalyf("odd: %w", errBroken))) {
+	if delayed.IsAnomaly(errBroken) || delayed.IsAnomaly(nil) ||
+		!delayed.IsAnomaly(errors.Join(errBroken, delayed.Anomalyf("odd: %w", errBroken))) {
 		t.Error("what is wrong is not told from what failed")
 	}
 	if !errors.Is(delayed.Anomalyf("odd: %w", errBroken), errBroken) {
@@ -187,7 +202,8 @@ func FuzzPayloads(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		for _, k := range kinds {
-			_, err := k.Do(t.Context(), &memoryTx{memory: newMemory()}, delayed.Job{Kind: k.Name(), Key: "2026-01-01", Payload: payload})
+			_, err := k.Do(t.Context(), &memoryTx{memory: newMemory()},
+				delayed.Job{Kind: k.Name(), Key: "2026-01-01", Payload: payload})
 			if k.Name() != delayed.DailyReport && !json.Valid(payload) && !delayed.IsAnomaly(err) {
 				t.Errorf("%s took %q for work: %v", k.Name(), payload, err)
 			}

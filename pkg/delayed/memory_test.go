@@ -29,7 +29,8 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{busy: map[int64]bool{}, ledger: map[string]perp.Uint{}, open: map[chain.Hash]bool{}, cooled: map[string]job.Job{}}
+	return &memory{busy: map[int64]bool{}, ledger: map[string]perp.Uint{}, open: map[chain.Hash]bool{},
+		cooled: map[string]job.Job{}}
 }
 
 // round keeps what a database keeps of a time.
@@ -48,7 +49,8 @@ func (m *memory) Add(_ context.Context, appointments ...delayed.Appointment) (ad
 		}
 		added++
 		m.rows = append(m.rows, delayed.Job{
-			ID: int64(len(m.rows) + 1), Kind: a.Kind, Key: a.Key, Payload: payload, DueAt: round(a.DueAt), NextAt: round(a.DueAt), Status: delayed.Pending,
+			ID: int64(len(m.rows) + 1), Kind: a.Kind, Key: a.Key, Payload: payload, DueAt: round(a.DueAt),
+			NextAt: round(a.DueAt), Status: delayed.Pending,
 			Version: 1, CreatedAt: time.Now(),
 		})
 	}
@@ -59,7 +61,8 @@ func due(j delayed.Job, until time.Time) bool {
 	return j.Status == delayed.Pending && j.DeletedAt.IsZero() && !j.NextAt.After(until)
 }
 
-func (m *memory) Due(_ context.Context, until time.Time, after delayed.Place, limit int) (page delayed.Page, err error) {
+func (m *memory) Due(_ context.Context, until time.Time, after delayed.Place, limit int) (page delayed.Page,
+	err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.down != nil {
@@ -73,7 +76,8 @@ func (m *memory) Due(_ context.Context, until time.Time, after delayed.Place, li
 			page.Rows = append(page.Rows, delayed.Place{NextAt: j.NextAt, ID: j.ID, Version: j.Version})
 		}
 	}
-	slices.SortFunc(page.Rows, func(a, b delayed.Place) int { return cmp.Or(a.NextAt.Compare(b.NextAt), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(page.Rows,
+		func(a, b delayed.Place) int { return cmp.Or(a.NextAt.Compare(b.NextAt), cmp.Compare(a.ID, b.ID)) })
 	page.Rows = page.Rows[:min(limit, len(page.Rows))]
 	return page, nil
 }
@@ -90,7 +94,8 @@ func (m *memory) lock(row delayed.Place) (delayed.Job, bool, error) {
 	return j, true, nil
 }
 
-func (m *memory) Work(ctx context.Context, row delayed.Place, do func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling) (bool, error) {
+func (m *memory) Work(ctx context.Context, row delayed.Place,
+	do func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling) (bool, error) {
 	j, taken, err := m.lock(row)
 	if !taken {
 		return false, err
@@ -198,7 +203,8 @@ func TestMemoryConforms(t *testing.T) {
 			},
 			Retry: func(_ context.Context, id int64) (bool, error) {
 				return m.operate(id, func(j *delayed.Job) {
-					j.Status, j.Attempts, j.NextAt, j.FinishedAt = delayed.Pending, 0, round(time.Now().Add(-time.Microsecond)), time.Time{}
+					j.Status, j.Attempts, j.NextAt, j.FinishedAt = delayed.Pending, 0,
+						round(time.Now().Add(-time.Microsecond)), time.Time{}
 				})
 			},
 		}

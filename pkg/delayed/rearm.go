@@ -15,11 +15,12 @@ type Arm struct {
 	Arm uint32 `json:"arm"`
 }
 
-// HandOut has a job said to the senders again, with the evidence of the newest state, if it is due there; otherwise it reports false, and nothing is
-// said. The same job twice is one job.
+// HandOut has a job said to the senders again, with the evidence of the newest state, if it is due there; otherwise it
+// reports false, and nothing is said. The same job twice is one job.
 type HandOut func(ctx context.Context, j job.Job) (due bool, err error)
 
-// Rearm is the kind that has a job said again once its cooldown is over, unless the chain or the planner has been faster.
+// Rearm is the kind that has a job said again once its cooldown is over, unless the chain or the planner has been
+// faster.
 type Rearm struct{ HandOut HandOut }
 
 // Name implements Kind.

@@ -16,7 +16,8 @@ const DailyReport = "daily_report"
 // Day is what a day brought, midnight to midnight UTC by the database's clock.
 type Day struct {
 	Day string `json:"day"`
-	// Executed, Failed and Other count arms that ended, by kind of job. Other are those that were neither: lost races, recovered conditions.
+	// Executed, Failed and Other count arms that ended, by kind of job. Other are those that were neither: lost races,
+	// recovered conditions.
 	Executed map[job.Kind]int `json:"executed"`
 	Failed   map[job.Kind]int `json:"failed"`
 	Other    map[job.Kind]int `json:"other"`

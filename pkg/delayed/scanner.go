@@ -23,8 +23,10 @@ type Scanner struct {
 }
 
 // NewScanner makes a scanner; its name tells it from the others of the same store.
-func NewScanner(cfg Config, name string, store Store, kinds []Kind, sources []Source, metrics *Metrics, log zerolog.Logger) *Scanner {
-	s := &Scanner{cfg: cfg, name: name, store: store, kinds: map[string]Kind{}, sources: sources, metrics: metrics, log: log}
+func NewScanner(cfg Config, name string, store Store, kinds []Kind, sources []Source, metrics *Metrics,
+	log zerolog.Logger) *Scanner {
+	s := &Scanner{cfg: cfg, name: name, store: store, kinds: map[string]Kind{}, sources: sources, metrics: metrics,
+		log: log}
 	for _, k := range kinds {
 		s.kinds[k.Name()] = k
 	}
@@ -37,7 +39,8 @@ type Bell interface {
 	Wait(ctx context.Context, atMost time.Duration) error
 }
 
-// Run scans until ctx ends: at every interval, when a row falls due before, and when the bell rings. A scan that failed is repeated after the backoff.
+// Run scans until ctx ends: at every interval, when a row falls due before, and when the bell rings. A scan that failed
+// is repeated after the backoff.
 func (s *Scanner) Run(ctx context.Context, bell Bell) error {
 	for {
 		outlook, err := s.Scan(ctx)
@@ -57,11 +60,12 @@ func (s *Scanner) Run(ctx context.Context, bell Bell) error {
 	}
 }
 
-// shortestPause keeps rows that are due and cannot be taken, because somebody else works on them, from becoming a busy loop.
+// shortestPause keeps rows that are due and cannot be taken, because somebody else works on them, from becoming a busy
+// loop.
 const shortestPause = 500 * time.Millisecond
 
-// Scan lets the sources add rows and then does everything that is due, oldest first. Failing jobs are no error of the scan; an error says that a source or the
-// store failed, and that the rows concerned are left for the next scan.
+// Scan lets the sources add rows and then does everything that is due, oldest first. Failing jobs are no error of the
+// scan; an error says that a source or the store failed, and that the rows concerned are left for the next scan.
 func (s *Scanner) Scan(ctx context.Context) (Outlook, error) {
 	fed := s.feed(ctx)
 	sum, err := s.sweep(ctx)
@@ -72,7 +76,8 @@ func (s *Scanner) Scan(ctx context.Context) (Outlook, error) {
 	}
 	s.metrics.scanned(sum, outlook)
 	if sum.Found > 0 && sum.Err == nil {
-		s.log.Info().Int("found", sum.Found).Int("done", sum.Done).Int("failed", sum.Failed).Int("parked", sum.Parked).Msg("delayed jobs")
+		s.log.Info().Int("found", sum.Found).Int("done", sum.Done).Int("failed", sum.Failed).Int("parked", sum.Parked).
+			Msg("delayed jobs")
 	}
 	return outlook, sum.Err
 }
@@ -89,7 +94,8 @@ func (s *Scanner) feed(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// sweep goes through all pages. A row that cannot be worked on does not stop it; a page of which nothing could be does, since then the store is away.
+// sweep goes through all pages. A row that cannot be worked on does not stop it; a page of which nothing could be does,
+// since then the store is away.
 func (s *Scanner) sweep(ctx context.Context) (sum Summary, err error) {
 	var after Place
 	for {

@@ -82,7 +82,8 @@ func (p plant) wantFigures(t *testing.T, want map[string]float64) {
 func (p plant) order(t *testing.T, kind string, n int, due func(i int) time.Time) {
 	t.Helper()
 	for i := range n {
-		if _, err := p.Add(t.Context(), delayed.Appointment{Kind: kind, Key: fmt.Sprintf("%05d", i), Payload: i, DueAt: due(i)}); err != nil {
+		if _, err := p.Add(t.Context(), delayed.Appointment{Kind: kind, Key: fmt.Sprintf("%05d", i), Payload: i,
+			DueAt: due(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +102,8 @@ func atOnce(int) time.Time { return time.Now() }
 
 func nothing() (any, error) { return nil, nil } //nolint:nilnil // nil is the result of work that has none
 
-// DLY-1, DLY-3, DLY-4, DLY-9: after a day of down-time the next scan takes everything, oldest first, and the delays it measures are true.
+// DLY-1, DLY-3, DLY-4, DLY-9: after a day of down-time the next scan takes everything, oldest first, and the delays it
+// measures are true.
 func TestDownForADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const jobs = 500
@@ -113,7 +115,8 @@ func TestDownForADay(t *testing.T) {
 			return nothing()
 		}})
 		begun := time.Now()
-		at := func(i int) time.Time { return begun.Add(time.Duration((i*7919)%jobs) * 2 * time.Minute) } // scattered over 16 hours
+		// scattered over 16 hours
+		at := func(i int) time.Time { return begun.Add(time.Duration((i*7919)%jobs) * 2 * time.Minute) }
 		p.order(t, "test", jobs, at)
 		time.Sleep(24 * time.Hour)
 		p.scan(t)
@@ -129,7 +132,8 @@ func TestDownForADay(t *testing.T) {
 			t.Errorf("%d of %d, in the order %v", len(keys), jobs, keys)
 		}
 		p.wantFigures(t, map[string]float64{
-			"delayed_delay_seconds": want, "delayed_found_total": jobs, "delayed_done_total": jobs, "delayed_failed_total": 0, "delayed_late_seconds": 0,
+			"delayed_delay_seconds": want, "delayed_found_total": jobs, "delayed_done_total": jobs,
+			"delayed_failed_total": 0, "delayed_late_seconds": 0,
 		})
 	})
 }
@@ -140,17 +144,18 @@ func TestConcurrencyIsBounded(t *testing.T) {
 		const jobs = 41
 		var mu sync.Mutex
 		running, most := 0, 0
-		p := newPlant(newMemory(), delayed.DefaultConfig(), work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) {
-			mu.Lock()
-			running++
-			most = max(most, running)
-			mu.Unlock()
-			time.Sleep(time.Second)
-			mu.Lock()
-			defer mu.Unlock()
-			running--
-			return nothing()
-		}})
+		p := newPlant(newMemory(), delayed.DefaultConfig(),
+			work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) {
+				mu.Lock()
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				running--
+				return nothing()
+			}})
 		p.order(t, "test", jobs, atOnce)
 		begun := time.Now()
 		p.scan(t)
@@ -165,7 +170,8 @@ func TestConcurrencyIsBounded(t *testing.T) {
 func TestFailuresBackOffAndPark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const jobs = 30
-		cfg := delayed.Config{Interval: time.Second, Concurrency: 2, Batch: 7, MaxAttempts: 4, Backoff: 10 * time.Second, MaxBackoff: 25 * time.Second}
+		cfg := delayed.Config{Interval: time.Second, Concurrency: 2, Batch: 7, MaxAttempts: 4,
+			Backoff: 10 * time.Second, MaxBackoff: 25 * time.Second}
 		begun := time.Now()
 		var mu sync.Mutex
 		tries := map[string][]time.Duration{}
@@ -193,7 +199,8 @@ func TestFailuresBackOffAndPark(t *testing.T) {
 			want, status, text := []time.Duration{0}, delayed.Done, ""
 			switch j.Key[len(j.Key)-1] {
 			case '3', '7':
-				want, status, text = []time.Duration{0, 10 * time.Second, 30 * time.Second, 55 * time.Second}, delayed.Parked, "broken"
+				want, status, text = []time.Duration{0, 10 * time.Second, 30 * time.Second, 55 * time.Second},
+					delayed.Parked, "broken"
 				if j.Key[len(j.Key)-1] == '7' {
 					text = "panicked: no"
 				}
@@ -205,7 +212,8 @@ func TestFailuresBackOffAndPark(t *testing.T) {
 			}
 		}
 		p.wantFigures(t, map[string]float64{
-			"delayed_done_total": 24, "delayed_failed_total": 27, "delayed_parked_total": 6, "delayed_parked_jobs": 6, "delayed_anomalies_total": 0,
+			"delayed_done_total": 24, "delayed_failed_total": 27, "delayed_parked_total": 6, "delayed_parked_jobs": 6,
+			"delayed_anomalies_total": 0,
 		})
 	})
 }
@@ -230,13 +238,16 @@ func TestAnomaliesAreParked(t *testing.T) {
 	p := newPlant(m, delayed.DefaultConfig(), delayed.Commissions{}, delayed.Reports{})
 	for kind, payloads := range map[string]map[string]any{
 		delayed.CommissionRelease: {
-			"a": delayed.Release{Agent: "rich", Amount: perp.U64(60)}, "b": delayed.Release{Agent: "poor", Amount: perp.U64(10)},
-			"c": delayed.Release{Agent: "nobody", Amount: perp.U64(1)}, "d": delayed.Release{Agent: "rich"}, "e": "no release",
+			"a": delayed.Release{Agent: "rich", Amount: perp.U64(60)},
+			"b": delayed.Release{Agent: "poor", Amount: perp.U64(10)},
+			"c": delayed.Release{Agent: "nobody", Amount: perp.U64(1)}, "d": delayed.Release{Agent: "rich"},
+			"e": "no release",
 		},
 		delayed.DailyReport: {"31.12.": nil},
 	} {
 		for key, payload := range payloads {
-			if _, err := m.Add(t.Context(), delayed.Appointment{Kind: kind, Key: key, Payload: payload, DueAt: time.Now()}); err != nil {
+			if _, err := m.Add(t.Context(), delayed.Appointment{Kind: kind, Key: key, Payload: payload,
+				DueAt: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -251,14 +262,16 @@ func TestAnomaliesAreParked(t *testing.T) {
 	if m.ledger["rich"] != perp.U64(40) || m.ledger["poor"] != perp.U64(9) {
 		t.Errorf("left %v", m.ledger)
 	}
-	p.wantFigures(t, map[string]float64{"delayed_anomalies_total": 5, "delayed_parked_total": 5, "delayed_parked_jobs": 5})
+	p.wantFigures(t, map[string]float64{"delayed_anomalies_total": 5, "delayed_parked_total": 5,
+		"delayed_parked_jobs": 5})
 }
 
 func TestUnknownKindIsTriedAgain(t *testing.T) {
 	p := newPlant(newMemory(), delayed.DefaultConfig())
 	p.order(t, "of tomorrow", 1, atOnce)
 	p.scan(t)
-	if j := p.jobs(t)[0]; j.Status != delayed.Pending || j.Attempts != 1 || !strings.Contains(j.LastError, `"of tomorrow"`) {
+	if j := p.jobs(t)[0]; j.Status != delayed.Pending || j.Attempts != 1 ||
+		!strings.Contains(j.LastError, `"of tomorrow"`) {
 		t.Errorf("left %+v", j)
 	}
 }
@@ -268,19 +281,22 @@ func TestScansThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := delayed.DefaultConfig()
 		cfg.Interval = time.Hour
-		p := newPlant(newMemory(), cfg, work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) { return nothing() }})
+		p := newPlant(newMemory(), cfg,
+			work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) { return nothing() }})
 		p.order(t, "test", 3, atOnce)
 		p.down = errBroken
 		ctx, stop := context.WithCancel(t.Context())
 		var loop sync.WaitGroup
 		loop.Go(func() { _ = p.Run(ctx, sleeper{}) })
 		time.Sleep(25 * time.Second)
-		p.wantFigures(t, map[string]float64{"delayed_scan_failures_in_a_row": 3, "delayed_scans_total": 3, "delayed_done_total": 0})
+		p.wantFigures(t, map[string]float64{"delayed_scan_failures_in_a_row": 3, "delayed_scans_total": 3,
+			"delayed_done_total": 0})
 		p.mu.Lock()
 		p.down = nil
 		p.mu.Unlock()
 		time.Sleep(6 * time.Second)
-		p.wantFigures(t, map[string]float64{"delayed_scan_failures_in_a_row": 0, "delayed_scans_total": 4, "delayed_done_total": 3})
+		p.wantFigures(t, map[string]float64{"delayed_scan_failures_in_a_row": 0, "delayed_scans_total": 4,
+			"delayed_done_total": 3})
 		stop()
 		loop.Wait()
 	})
@@ -291,10 +307,11 @@ func TestRunWakesForTheNextRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		var done []time.Duration
-		p := newPlant(newMemory(), delayed.DefaultConfig(), work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) {
-			done = append(done, time.Since(begun))
-			return nothing()
-		}})
+		p := newPlant(newMemory(), delayed.DefaultConfig(),
+			work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) {
+				done = append(done, time.Since(begun))
+				return nothing()
+			}})
 		p.order(t, "test", 3, func(i int) time.Time { return begun.Add(time.Duration(i*i) * 3 * time.Second) })
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()

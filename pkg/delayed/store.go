@@ -12,12 +12,13 @@ import (
 
 // Store is where the rows are.
 type Store interface {
-	// Due lists rows that are due (pending, not deleted, next try not after until), by (NextAt, ID) and after the given place, at most limit of them.
-	// A zero until means now. The list locks nothing: Work looks again.
+	// Due lists rows that are due (pending, not deleted, next try not after until), by (NextAt, ID) and after the given
+	// place, at most limit of them. A zero until means now. The list locks nothing: Work looks again.
 	Due(ctx context.Context, until time.Time, after Place, limit int) (Page, error)
-	// Work opens a transaction, locks the row and calls do with it, unless the row is locked by somebody else, has another version, or is no longer
-	// due: then taken is false. The ruling is written and committed together with what do did, or, where the ruling has an error, instead of it. An
-	// error of Work says that nothing is known to be written.
+	// Work opens a transaction, locks the row and calls do with it, unless the row is locked by somebody else, has
+	// another version, or is no longer due: then taken is false. The ruling is written and committed together with what
+	// do did, or, where the ruling has an error, instead of it. An error of Work says that nothing is known to be
+	// written.
 	Work(ctx context.Context, row Place, do func(context.Context, Tx, Job) Ruling) (taken bool, err error)
 	// Close notes the end of a scan and tells what stands and what comes.
 	Close(ctx context.Context, scanner string, s Summary) (Outlook, error)
@@ -74,14 +75,15 @@ type Tx interface {
 
 // Ledger moves money between the parts of a wallet.
 type Ledger interface {
-	// Release moves wei from the agent's frozen balance to its balance. The source names the commission. A frozen balance that is too small, an unknown
-	// agent and a source that was released before are anomalies.
+	// Release moves wei from the agent's frozen balance to its balance. The source names the commission. A frozen
+	// balance that is too small, an unknown agent and a source that was released before are anomalies.
 	Release(ctx context.Context, agent string, amount perp.Uint, source string) error
 }
 
 // Arms tells about jobs on chain.
 type Arms interface {
-	// Cooled returns the job of an arm that ended, as the planner last said it; known is false when a later arm has been born since.
+	// Cooled returns the job of an arm that ended, as the planner last said it; known is false when a later arm has
+	// been born since.
 	Cooled(ctx context.Context, jobID string, arm uint32) (j job.Job, known bool, err error)
 }
 

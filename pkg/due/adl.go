@@ -10,16 +10,18 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Deleverage decides about auto-deleveraging a side of a market: first whether the exchange's word on it has to be brought up to date, then, if it is
-// enabled, which of these open positions are closed, and by how much. The most profitable go first, until together they bring the side below its limit; the
-// contract refuses what goes beyond. Positions of other shards are other planners' to choose: what they do too much is refused as well.
+// Deleverage decides about auto-deleveraging a side of a market: first whether the exchange's word on it has to be
+// brought up to date, then, if it is enabled, which of these open positions are closed, and by how much. The most
+// profitable go first, until together they bring the side below its limit; the contract refuses what goes beyond.
+// Positions of other shards are other planners' to choose: what they do too much is refused as well.
 //
-// A decision holds for the state and the reports of its moment. What has been executed since, or another price, makes another set of positions needed: whoever
-// executes has to hear of a job again before it is sent.
+// A decision holds for the state and the reports of its moment. What has been executed since, or another price, makes
+// another set of positions needed: whoever executes has to hear of a job again before it is sent.
 //
-// The decisions hold what is due only; positions that could not be judged are named in the error beside them. Nothing is without the role (LIQ-15,
-// capabilities).
-func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield func(*perp.Position) bool)) (due []Decision, err error) {
+// The decisions hold what is due only; positions that could not be judged are named in the error beside them. Nothing
+// is without the role (LIQ-15, capabilities).
+func (m *Moment) Deleverage(market perp.Market, isLong bool,
+	open func(yield func(*perp.Position) bool)) (due []Decision, err error) {
 	if !m.Rules.AdlRole {
 		return nil, nil
 	}
@@ -35,7 +37,8 @@ func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield fun
 	if err != nil {
 		return nil, err
 	}
-	last, _ := m.Rows.Get(perp.MarketValueKey(perp.AdlEnabled, market.MarketToken.Hash(), chain.Address{}, isLong)).(perp.MarketValue)
+	enabled := perp.MarketValueKey(perp.AdlEnabled, market.MarketToken.Hash(), chain.Address{}, isLong)
+	last, _ := m.Rows.Get(enabled).(perp.MarketValue)
 	if m.newest(tokens) < last.Stamp.TimeMs/1000 {
 		return nil, nil // the venue takes no reports of before its last update, LATEST_ADL_AT
 	}
@@ -58,18 +61,21 @@ func (m *Moment) newest(tokens []chain.Address) (second uint64) {
 }
 
 // adlState is the job that has the exchange compare profits and pool again.
-func (m *Moment) adlState(market perp.Market, isLong bool, stand perp.Deleveraging, tokens []chain.Address, lastUpdate uint64) Decision {
+func (m *Moment) adlState(market perp.Market, isLong bool, stand perp.Deleveraging, tokens []chain.Address,
+	lastUpdate uint64) Decision {
 	d := Decision{Job: job.Job{
-		ID: job.AdlStateID(market.MarketToken, isLong, lastUpdate), Kind: job.AdlState, Key: market.MarketToken.Hash(), Market: market.MarketToken,
+		ID: job.AdlStateID(market.MarketToken, isLong, lastUpdate), Kind: job.AdlState, Key: market.MarketToken.Hash(),
+		Market: market.MarketToken,
 		IsLong: isLong, Class: job.ClassAdl, Tokens: tokens,
 	}}
 	return d.yes(m, "profits are %s of the pool, the limit is %s, and the exchange says enabled = %t",
 		percent(stand.Factor.Abs()), percent(stand.Limit), stand.Enabled)
 }
 
-// deleverageEach chooses no more positions than are needed: with any one of them left out, the others would not bring the side below its limit. They are in the
-// order of their ratio, which for these jobs is their place among the chosen.
-func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address, profitable []profitable) (due []Decision) {
+// deleverageEach chooses no more positions than are needed: with any one of them left out, the others would not bring
+// the side below its limit. They are in the order of their ratio, which for these jobs is their place among the chosen.
+func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address,
+	profitable []profitable) (due []Decision) {
 	left, surplus, taken := stand.Excess(), stand.Surplus(), perp.Uint{}
 	for rank, c := range profitable {
 		if left.IsZero() || rank > 0 && !taken.Less(surplus) {
@@ -81,7 +87,8 @@ func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address,
 		}
 		left, taken = left.Sub(pays), taken.Add(pays)
 		d := Decision{Job: job.Job{
-			ID: job.AdlID(p.PositionKey, p.Changes), Kind: job.Adl, Key: p.PositionKey, Account: p.Account, Market: p.Market, Collateral: p.CollateralToken,
+			ID: job.AdlID(p.PositionKey, p.Changes), Kind: job.Adl, Key: p.PositionKey, Account: p.Account,
+			Market: p.Market, Collateral: p.CollateralToken,
 			IsLong: p.IsLong, SizeDeltaUsd: size, Class: job.ClassAdl, Ratio: perp.U64(uint64(rank)), Tokens: tokens,
 		}}
 		due = append(due, d.yes(m, "profits are %s of the pool, the limit is %s; of this position's %s USD close %s",
@@ -96,8 +103,10 @@ type profitable struct {
 	pnl      perp.Uint
 }
 
-// mostProfitable lists the positions of a side that have gained, the most first. Those whose gain is beyond the contract's arithmetic are left out and named.
-func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool), isLong bool) (list []profitable, failures error) {
+// mostProfitable lists the positions of a side that have gained, the most first. Those whose gain is beyond the
+// contract's arithmetic are left out and named.
+func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool), isLong bool) (list []profitable,
+	failures error) {
 	for p := range open {
 		if p.IsLong != isLong {
 			continue

@@ -23,8 +23,10 @@ func crowded(m *Moment, positions []perp.Position, enabled bool) {
 		usd, tokens = usd.Add(p.SizeInUsd), tokens.Add(p.SizeInTokens)
 	}
 	put(perp.MarketValue{Measure: perp.OpenInterest, Scope: scope, Token: usdc, IsLong: true, Value: usd.Int()})
-	put(perp.MarketValue{Measure: perp.OpenInterestInTokens, Scope: scope, Token: usdc, IsLong: true, Value: tokens.Int()})
-	put(perp.MarketValue{Measure: perp.PoolAmount, Scope: scope, Token: eth, Value: perp.U64(1_000_000).Mul(perp.One).Div(dollarsPerEther(4500)).Int()})
+	put(perp.MarketValue{Measure: perp.OpenInterestInTokens, Scope: scope, Token: usdc, IsLong: true,
+		Value: tokens.Int()})
+	put(perp.MarketValue{Measure: perp.PoolAmount, Scope: scope, Token: eth, Value: perp.U64(1_000_000).Mul(perp.One).
+		Div(dollarsPerEther(4500)).Int()})
 	var is perp.Int
 	if enabled {
 		is = perp.I64(1)
@@ -66,18 +68,21 @@ func adl(t interface{ Fatal(...any) }, m *Moment, positions []perp.Position) []D
 	return got
 }
 
-// TIER-13: first the exchange is told, then the most profitable positions are closed; nothing without the role or below the limit.
+// TIER-13: first the exchange is told, then the most profitable positions are closed; nothing without the role or below
+// the limit.
 func TestDeleverage(t *testing.T) {
 	positions := []perp.Position{gained(1, 100_000), gained(2, 300_000), gained(3, 80_000)} // 48 % of the pool
 	m := moment()
 	crowded(m, positions, false)
-	if got := adl(t, m, positions); len(got) != 1 || got[0].Job.Kind != job.AdlState || got[0].Job.ID != job.AdlStateID(ethMarket.MarketToken, true, 5) {
+	if got := adl(t, m, positions); len(got) != 1 || got[0].Job.Kind != job.AdlState ||
+		got[0].Job.ID != job.AdlStateID(ethMarket.MarketToken, true, 5) {
 		t.Fatalf("not enabled: %+v", got)
 	}
 	m = moment()
 	crowded(m, positions, true)
 	got := adl(t, m, positions)
-	if len(got) != 1 || got[0].Job.Key != positions[1].PositionKey || !got[0].Job.SizeDeltaUsd.Less(positions[1].SizeInUsd) || !got[0].PriceBorn() {
+	if len(got) != 1 || got[0].Job.Key != positions[1].PositionKey ||
+		!got[0].Job.SizeDeltaUsd.Less(positions[1].SizeInUsd) || !got[0].PriceBorn() {
 		t.Fatalf("enabled: %+v", got)
 	}
 	m.Rules.AdlRole = false
@@ -97,7 +102,8 @@ func TestDeleverage(t *testing.T) {
 	}
 }
 
-// Whatever the positions, what is closed brings the side to between floor and limit, and no position loses more than it has.
+// Whatever the positions, what is closed brings the side to between floor and limit, and no position loses more than it
+// has.
 func TestDeleveragingEndsWithinItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var positions []perp.Position
@@ -126,7 +132,8 @@ func TestDeleveragingEndsWithinItsBounds(t *testing.T) {
 			if share > 1 || share <= 0 {
 				t.Fatalf("closes %f of a position", share)
 			}
-			paid := share * (positions[i].SizeInTokens.Mul(dollarsPerEther(4500)).Float() - positions[i].SizeInUsd.Float()) / 1e30
+			paid := share * (positions[i].SizeInTokens.Mul(dollarsPerEther(4500)).
+				Float() - positions[i].SizeInUsd.Float()) / 1e30
 			pnl, pool = pnl-paid, pool-paid
 		}
 		if factor := pnl / pool; factor < 0.4 || factor > 0.45 {
@@ -135,7 +142,8 @@ func TestDeleveragingEndsWithinItsBounds(t *testing.T) {
 	})
 }
 
-// venueSide is the venue's own rule for one execution (AdlHandler.executeAdl), with plain numbers: it refuses what is not required, and what overcorrects.
+// venueSide is the venue's own rule for one execution (AdlHandler.executeAdl), with plain numbers: it refuses what is
+// not required, and what overcorrects.
 type venueSide struct {
 	positions []perp.Position
 	pool      perp.Uint // USD, 30 decimals
@@ -147,7 +155,8 @@ func (v *venueSide) moment() *Moment {
 	all := m.Rows.(rows)
 	put := func(r perp.Row) { all[r.RowKey()] = r }
 	put(perp.MarketValue{
-		Measure: perp.PoolAmount, Scope: ethMarket.MarketToken.Hash(), Token: eth, Value: v.pool.Div(dollarsPerEther(4500)).Int(),
+		Measure: perp.PoolAmount, Scope: ethMarket.MarketToken.Hash(), Token: eth,
+		Value: v.pool.Div(dollarsPerEther(4500)).Int(),
 	})
 	return m
 }
@@ -170,7 +179,8 @@ func (v *venueSide) execute(d Decision) string {
 		return "AdlNotRequired"
 	}
 	paid := tokens.Mul(dollarsPerEther(4500)).Sub(d.Job.SizeDeltaUsd.Min(tokens.Mul(dollarsPerEther(4500))))
-	p.SizeInUsd, p.SizeInTokens, v.pool = p.SizeInUsd.Sub(d.Job.SizeDeltaUsd), p.SizeInTokens.Sub(tokens), v.pool.Sub(paid)
+	p.SizeInUsd, p.SizeInTokens, v.pool = p.SizeInUsd.Sub(d.Job.SizeDeltaUsd), p.SizeInTokens.Sub(tokens),
+		v.pool.Sub(paid)
 	if p.SizeInUsd.IsZero() {
 		v.positions = slices.Delete(v.positions, i, i+1)
 	}
@@ -198,8 +208,9 @@ func (v *venueSide) fewest() (n int) {
 	return n
 }
 
-// TIER-13: chosen anew after each execution, whichever of the chosen is executed first, no more are executed than the fewest that bring the side below its limit,
-// and the venue refuses none of them. The third where two suffice is not among the chosen.
+// TIER-13: chosen anew after each execution, whichever of the chosen is executed first, no more are executed than the
+// fewest that bring the side below its limit, and the venue refuses none of them. The third where two suffice is not
+// among the chosen.
 func TestNoMoreDeleveragingsThanNeeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := &venueSide{pool: perp.U64(1_000_000).Mul(perp.One)}
@@ -234,7 +245,8 @@ func TestNoMoreDeleveragingsThanNeeded(t *testing.T) {
 	})
 }
 
-// Reports of before the venue's last update of a side are refused (LATEST_ADL_AT), for updates and for deleveragings; those of its second are taken.
+// Reports of before the venue's last update of a side are refused (LATEST_ADL_AT), for updates and for deleveragings;
+// those of its second are taken.
 func TestNoDeleveragingWithReportsOfBeforeTheUpdate(t *testing.T) {
 	positions := []perp.Position{gained(1, 100_000), gained(2, 300_000), gained(3, 80_000)}
 	for _, enabled := range []bool{false, true} {
@@ -246,7 +258,8 @@ func TestNoDeleveragingWithReportsOfBeforeTheUpdate(t *testing.T) {
 			last.Stamp.TimeMs = (m.Quotes[eth].Second()+late)*1000 + 450
 			m.Rows.(rows)[key] = last
 			if got := adl(t, m, positions); len(got) != want {
-				t.Errorf("enabled %v, updated %d s after the report: %d decisions, want %d", enabled, late, len(got), want)
+				t.Errorf("enabled %v, updated %d s after the report: %d decisions, want %d", enabled, late, len(got),
+					want)
 			}
 		}
 	}

@@ -36,14 +36,17 @@ func moment() *Moment {
 	all := rows{}
 	for _, row := range []perp.Row{
 		ethMarket, btcMarket,
-		perp.Parameter{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()), Value: perp.Pow10(28).Bytes32()},
+		perp.Parameter{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()),
+			Value: perp.Pow10(28).Bytes32()},
 		perp.Parameter{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(300).Bytes32()},
-		perp.MarketValue{Measure: perp.OpenInterest, Scope: ethMarket.MarketToken.Hash(), Token: usdc, IsLong: true, Value: perp.U64(40_000).Mul(perp.One).Int()},
+		perp.MarketValue{Measure: perp.OpenInterest, Scope: ethMarket.MarketToken.Hash(), Token: usdc, IsLong: true,
+			Value: perp.U64(40_000).Mul(perp.One).Int()},
 	} {
 		all[row.RowKey()] = row
 	}
 	return &Moment{
-		Block: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: nowMs}, Generation: 1, Rows: all, Rules: Rules{FireRatio: perp.One},
+		Block: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: nowMs}, Generation: 1, Rows: all,
+		Rules: Rules{FireRatio: perp.One},
 		Quotes: map[chain.Address]Quote{
 			eth: quote(dollarsPerEther(4500)), btc: quote(perp.U64(9).Mul(perp.Pow10(26))), usdc: quote(perp.Pow10(24)),
 		},
@@ -52,8 +55,10 @@ func moment() *Moment {
 
 func order(kind perp.OrderType, trigger uint64, change ...func(*perp.Order)) perp.Order {
 	o := perp.Order{
-		Key: chain.Hash{byte(kind), byte(trigger)}, Account: alice, Market: ethMarket.MarketToken, InitialCollateralToken: usdc, OrderType: kind,
-		IsLong: true, TriggerPrice: dollarsPerEther(trigger), UpdatedAtTime: perp.U64(nowMs/1000 - 10), Status: perp.Created, Changes: 1,
+		Key: chain.Hash{byte(kind), byte(trigger)}, Account: alice, Market: ethMarket.MarketToken,
+		InitialCollateralToken: usdc, OrderType: kind,
+		IsLong: true, TriggerPrice: dollarsPerEther(trigger), UpdatedAtTime: perp.U64(nowMs/1000 - 10),
+		Status: perp.Created, Changes: 1,
 		Birth: perp.Stamp{TimeMs: nowMs - 10_000},
 	}
 	if kind.IsIncrease() {
@@ -68,7 +73,8 @@ func order(kind perp.OrderType, trigger uint64, change ...func(*perp.Order)) per
 // long is a long of $10 000 opened at $5000 with so many dollars of collateral.
 func long(collateralUSD uint64) perp.Position {
 	p := perp.Position{
-		Account: alice, Market: ethMarket.MarketToken, CollateralToken: usdc, IsLong: true, Status: perp.Active, Changes: 1,
+		Account: alice, Market: ethMarket.MarketToken, CollateralToken: usdc, IsLong: true, Status: perp.Active,
+		Changes:   1,
 		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(2).Mul(perp.Pow10(18)),
 		CollateralAmount: perp.U64(collateralUSD).Mul(perp.Pow10(6)), IncreasedAtTime: perp.U64(nowMs/1000 - 100),
 	}
@@ -83,29 +89,36 @@ func TestOrders(t *testing.T) {
 		order perp.Order
 		why   string // empty = due
 	}{
-		"market order":             {order(perp.MarketIncrease, 0), ""},
-		"limit above the price":    {order(perp.LimitIncrease, 4600), ""},
-		"limit below the price":    {order(perp.LimitIncrease, 4400), "does not meet the trigger"},
-		"take profit reached":      {order(perp.LimitDecrease, 4400), ""},
-		"stop loss reached":        {order(perp.StopLossDecrease, 4600), ""},
-		"stop loss not reached":    {order(perp.StopLossDecrease, 4400), "does not meet the trigger"},
-		"stop increase reached":    {order(perp.StopIncrease, 4400), ""},
-		"updated":                  {order(perp.MarketDecrease, 0, status(perp.Updated)), ""},
-		"executed":                 {order(perp.MarketIncrease, 0, status(perp.Executed)), "it is Executed"},
-		"frozen, without the role": {order(perp.LimitIncrease, 4600, status(perp.Frozen)), "does not hold the frozen-order role"},
-		"expired market order": {order(perp.MarketIncrease, 0, func(o *perp.Order) { o.UpdatedAtTime = perp.U64(nowMs/1000 - 301) }),
+		"market order":          {order(perp.MarketIncrease, 0), ""},
+		"limit above the price": {order(perp.LimitIncrease, 4600), ""},
+		"limit below the price": {order(perp.LimitIncrease, 4400), "does not meet the trigger"},
+		"take profit reached":   {order(perp.LimitDecrease, 4400), ""},
+		"stop loss reached":     {order(perp.StopLossDecrease, 4600), ""},
+		"stop loss not reached": {order(perp.StopLossDecrease, 4400), "does not meet the trigger"},
+		"stop increase reached": {order(perp.StopIncrease, 4400), ""},
+		"updated":               {order(perp.MarketDecrease, 0, status(perp.Updated)), ""},
+		"executed":              {order(perp.MarketIncrease, 0, status(perp.Executed)), "it is Executed"},
+		"frozen, without the role": {order(perp.LimitIncrease, 4600, status(perp.Frozen)),
+			"does not hold the frozen-order role"},
+		"expired market order": {order(perp.MarketIncrease, 0,
+			func(o *perp.Order) { o.UpdatedAtTime = perp.U64(nowMs/1000 - 301) }),
 			"only its owner can cancel it"},
-		"not valid yet": {order(perp.LimitIncrease, 4600, func(o *perp.Order) { o.ValidFromTime = perp.U64(nowMs/1000 + 60) }), "takes reports from second"},
+		"not valid yet": {order(perp.LimitIncrease, 4600,
+			func(o *perp.Order) { o.ValidFromTime = perp.U64(nowMs/1000 + 60) }), "takes reports from second"},
 		"stop loss without a position": {order(perp.StopLossDecrease, 4400, func(o *perp.Order) { o.IsLong = false }),
 			"its position is not open"},
-		"unknown market on its path": {order(perp.MarketIncrease, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{{99}} }), "is not known"},
-		"limit swap, without the role": {order(perp.LimitSwap, 0, func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} }),
+		"unknown market on its path": {order(perp.MarketIncrease, 0,
+			func(o *perp.Order) { o.SwapPath = []chain.Address{{99}} }), "is not known"},
+		"limit swap, without the role": {order(perp.LimitSwap, 0,
+			func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} }),
 			"does not hold the frozen-order role"},
 		"price worse than acceptable": {order(perp.LimitIncrease, 4600, func(o *perp.Order) {
 			o.AcceptablePrice, o.SizeDeltaUsd = dollarsPerEther(4499), perp.One
 		}), "the venue would freeze the order"},
-		"collateral alone, at any price":             {order(perp.LimitIncrease, 4600, func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(4499) }), ""},
-		"market order worse than acceptable is sent": {order(perp.MarketIncrease, 0, func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(1) }), ""},
+		"collateral alone, at any price": {order(perp.LimitIncrease, 4600,
+			func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(4499) }), ""},
+		"market order worse than acceptable is sent": {order(perp.MarketIncrease, 0,
+			func(o *perp.Order) { o.AcceptablePrice = dollarsPerEther(1) }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			position := perp.Position{}
@@ -141,10 +154,12 @@ func TestJobCarriesWhatTheSenderNeeds(t *testing.T) {
 	if !slices.Equal(j.Tokens, []chain.Address{eth, usdc, btc}) {
 		t.Errorf("tokens %v", j.Tokens)
 	}
-	if d.PriceBorn() || j.Class != job.ClassMarketOrder || j.BirthMs != nowMs-10_000 || j.ExpiresMs != nowMs-10_000+300_000 {
+	if d.PriceBorn() || j.Class != job.ClassMarketOrder || j.BirthMs != nowMs-10_000 || j.ExpiresMs != nowMs-10_000+
+		300_000 {
 		t.Errorf("%+v", j)
 	}
-	if j.Evidence.Block != m.Block || len(j.Evidence.Reports) != 3 || j.Evidence.Generation != 1 || j.Evidence.Reason != d.Why {
+	if j.Evidence.Block != m.Block || len(j.Evidence.Reports) != 3 || j.Evidence.Generation != 1 ||
+		j.Evidence.Reason != d.Why {
 		t.Errorf("evidence %+v", j.Evidence)
 	}
 	if !m.Order(order(perp.LimitIncrease, 4600), perp.Position{}).PriceBorn() {
@@ -154,17 +169,20 @@ func TestJobCarriesWhatTheSenderNeeds(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	deposit := perp.Request{
-		Kind: perp.Deposit, Key: chain.Hash{1}, Account: alice, Market: ethMarket.MarketToken, UpdatedAtTime: perp.U64(nowMs / 1000),
-		Status: perp.Created, Fields: perp.Fields{"longTokenSwapPath": []chain.Address{btcMarket.MarketToken}},
+		Kind: perp.Deposit, Key: chain.Hash{1}, Account: alice, Market: ethMarket.MarketToken,
+		UpdatedAtTime: perp.U64(nowMs / 1000),
+		Status:        perp.Created, Fields: perp.Fields{"longTokenSwapPath": []chain.Address{btcMarket.MarketToken}},
 	}
 	late, done, lost := deposit, deposit, deposit
 	late.UpdatedAtTime, done.Status, lost.Market = perp.U64(nowMs/1000-301), perp.Executed, chain.Address{99}
-	for why, r := range map[string]perp.Request{"": deposit, "it expired in second": late, "it is Executed": done, "is not known": lost} {
+	for why, r := range map[string]perp.Request{"": deposit, "it expired in second": late, "it is Executed": done,
+		"is not known": lost} {
 		d := moment().Request(r)
 		if d.Due != (why == "") || !strings.Contains(d.Why, why) {
 			t.Errorf("due %v because %q, want %q", d.Due, d.Why, why)
 		}
-		if d.Due && (d.Job.ID != job.RequestID(job.Deposit, r.Key) || !slices.Equal(d.Job.Tokens, []chain.Address{eth, usdc, btc})) {
+		if d.Due && (d.Job.ID != job.RequestID(job.Deposit, r.Key) ||
+			!slices.Equal(d.Job.Tokens, []chain.Address{eth, usdc, btc})) {
 			t.Errorf("%+v", d.Job)
 		}
 	}
@@ -180,10 +198,13 @@ func TestPositions(t *testing.T) {
 		"below":  {long(1050), nil, ""},
 		"above":  {long(1150), nil, "margin ratio 150.00 %, 150.00 USD remain and 100.00 USD are required"},
 		"closed": {long(1050), func(_ *Moment, p *perp.Position) { p.Status = perp.Closed }, "it is Closed"},
-		"changed after the report": {long(1050), func(_ *Moment, p *perp.Position) { p.IncreasedAtTime = perp.U64(nowMs/1000 + 1) },
+		"changed after the report": {long(1050),
+			func(_ *Moment, p *perp.Position) { p.IncreasedAtTime = perp.U64(nowMs/1000 + 1) },
 			"the position changed in second"},
-		"no report":      {long(1050), func(m *Moment, _ *perp.Position) { delete(m.Quotes, eth) }, "no fresh price report"},
-		"unknown market": {long(1050), func(_ *Moment, p *perp.Position) { p.Market = chain.Address{99} }, "is not known"},
+		"no report": {long(1050), func(m *Moment, _ *perp.Position) { delete(m.Quotes, eth) },
+			"no fresh price report"},
+		"unknown market": {long(1050), func(_ *Moment, p *perp.Position) { p.Market = chain.Address{99} },
+			"is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := moment()
@@ -198,7 +219,8 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// LIQ-9, LIQ-13: a venue that closes parts gets at most a share of the side's open interest; one that does not, all of it.
+// LIQ-9, LIQ-13: a venue that closes parts gets at most a share of the side's open interest; one that does not, all of
+// it.
 func TestSlices(t *testing.T) {
 	m := moment()
 	if d := m.Position(long(1050)); !d.Job.SizeDeltaUsd.IsZero() {
@@ -236,7 +258,8 @@ func TestLiquidatableIsPosition(t *testing.T) {
 			delete(m.Quotes, rapid.SampledFrom([]chain.Address{eth, usdc}).Draw(t, "token"))
 		}
 		p := long(rapid.Uint64Range(0, 2000).Draw(t, "collateral"))
-		p.Status = rapid.SampledFrom([]perp.PositionStatus{perp.Active, perp.Active, perp.Active, perp.Closed}).Draw(t, "status")
+		p.Status = rapid.SampledFrom([]perp.PositionStatus{perp.Active, perp.Active, perp.Active, perp.Closed}).
+			Draw(t, "status")
 		p.DecreasedAtTime = perp.U64(nowMs/1000 + 1 - rapid.Uint64Range(0, 2).Draw(t, "changed"))
 		p.Market = rapid.SampledFrom([]chain.Address{p.Market, p.Market, {99}}).Draw(t, "market")
 		if rapid.IntRange(0, 9).Draw(t, "broken") == 0 {
@@ -252,15 +275,18 @@ func TestLiquidatableIsPosition(t *testing.T) {
 func TestGlvRequestsTakeEveryPrice(t *testing.T) {
 	glv := chain.Address{77}
 	member := func(m perp.Market, belongs int64) perp.MarketValue {
-		return perp.MarketValue{Measure: perp.GlvMarket, Scope: glv.Hash(), Token: m.MarketToken, Value: perp.I64(belongs)}
+		return perp.MarketValue{Measure: perp.GlvMarket, Scope: glv.Hash(), Token: m.MarketToken,
+			Value: perp.I64(belongs)}
 	}
 	r := perp.Request{
-		Kind: perp.GlvDeposit, Key: chain.Hash{1}, Account: alice, Market: ethMarket.MarketToken, UpdatedAtTime: perp.U64(nowMs / 1000),
-		Status: perp.Created, Fields: perp.Fields{"glv": glv},
+		Kind: perp.GlvDeposit, Key: chain.Hash{1}, Account: alice, Market: ethMarket.MarketToken,
+		UpdatedAtTime: perp.U64(nowMs / 1000),
+		Status:        perp.Created, Fields: perp.Fields{"glv": glv},
 	}
 	for belongs, want := range map[int64][]chain.Address{1: {eth, usdc, btc}, 0: {eth, usdc}} {
 		m := moment()
-		m.Glvs = GlvsOf(slices.Values([]perp.MarketValue{member(btcMarket, belongs), member(ethMarket, 1), {Measure: perp.PoolAmount, Value: perp.I64(5)}}))
+		m.Glvs = GlvsOf(slices.Values([]perp.MarketValue{member(btcMarket, belongs), member(ethMarket, 1),
+			{Measure: perp.PoolAmount, Value: perp.I64(5)}}))
 		if d := m.Request(r); !d.Due || !slices.Equal(d.Job.Tokens, want) {
 			t.Errorf("the BTC market belongs: %d; tokens %v, want %v (%s)", belongs, d.Job.Tokens, want, d.Why)
 		}

@@ -8,23 +8,27 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// crowdedBook is a moment in which $40 000 of longs in 8 ETH stand against a pool of $1 000 000, trades are charged for 10^-7 of the square of what they unbalance,
-// and the market has the given limits.
+// crowdedBook is a moment in which $40 000 of longs in 8 ETH stand against a pool of $1 000 000, trades are charged for
+// 10^-7 of the square of what they unbalance, and the market has the given limits.
 func crowdedBook(limits map[string]perp.Uint) *Moment {
 	m := moment()
 	all, scope := m.Rows.(rows), ethMarket.MarketToken.Hash()
 	put := func(r perp.Row) { all[r.RowKey()] = r }
 	for _, positive := range []bool{true, false} {
-		put(perp.Parameter{Key: perp.DataStoreKey("POSITION_IMPACT_FACTOR", scope, perp.BoolWord(positive)), Value: perp.Pow10(23).Bytes32()})
+		put(perp.Parameter{Key: perp.DataStoreKey("POSITION_IMPACT_FACTOR", scope, perp.BoolWord(positive)),
+			Value: perp.Pow10(23).Bytes32()})
 		put(perp.Parameter{
-			Key: perp.DataStoreKey("POSITION_IMPACT_EXPONENT_FACTOR", scope, perp.BoolWord(positive)), Value: perp.U64(2).Mul(perp.One).Bytes32(),
+			Key:   perp.DataStoreKey("POSITION_IMPACT_EXPONENT_FACTOR", scope, perp.BoolWord(positive)),
+			Value: perp.U64(2).Mul(perp.One).Bytes32(),
 		})
 	}
 	for name, limit := range limits {
 		put(perp.Parameter{Key: perp.DataStoreKey(name, scope, perp.BoolWord(true)), Value: limit.Bytes32()})
 	}
-	put(perp.MarketValue{Measure: perp.OpenInterestInTokens, Scope: scope, Token: usdc, IsLong: true, Value: perp.U64(8).Mul(perp.Pow10(18)).Int()})
-	put(perp.MarketValue{Measure: perp.PoolAmount, Scope: scope, Token: eth, Value: perp.U64(1_000_000).Mul(perp.One).Div(dollarsPerEther(4500)).Int()})
+	put(perp.MarketValue{Measure: perp.OpenInterestInTokens, Scope: scope, Token: usdc, IsLong: true,
+		Value: perp.U64(8).Mul(perp.Pow10(18)).Int()})
+	put(perp.MarketValue{Measure: perp.PoolAmount, Scope: scope, Token: eth, Value: perp.U64(1_000_000).Mul(perp.One).
+		Div(dollarsPerEther(4500)).Int()})
 	return m
 }
 
@@ -43,23 +47,33 @@ func TestOrdersThatWouldFreezeWait(t *testing.T) {
 	}{
 		// 10 000 on top of 40 000: 10^-7 * (50 000^2 - 40 000^2) = 90 USD of 10 000, so 4540.9 USD
 		"filled within the acceptable price": {nil, order(perp.LimitIncrease, 4600, sized(10_000, 4541)), ""},
-		"the impact makes it too dear":       {nil, order(perp.LimitIncrease, 4600, sized(10_000, 4540)), "it would be filled at 45408"},
-		"a large one is charged more":        {nil, order(perp.LimitIncrease, 4600, sized(20_000, 4541)), "it would be filled at"},
+		"the impact makes it too dear": {nil, order(perp.LimitIncrease, 4600, sized(10_000, 4540)),
+			"it would be filled at 45408"},
+		"a large one is charged more": {nil, order(perp.LimitIncrease, 4600, sized(20_000, 4541)),
+			"it would be filled at"},
 		"an impact larger than the order": {nil, order(perp.LimitIncrease, 4600, sized(20_000_000, 9000)),
 			"no price to fill it at: the price impact is larger than the order"},
 		"a short balances and is paid nothing": {nil, order(perp.LimitIncrease, 4400, sized(10_000, 4499), short), ""},
 		// closing a long of 10 000 balances: no charge, and no reward where none is allowed
-		"take profit at the price":                      {nil, order(perp.LimitDecrease, 4400, sized(10_000, 4500)), ""},
-		"take profit above the price":                   {nil, order(perp.LimitDecrease, 4400, sized(10_000, 4501)), "it would be filled at 4500000000000000 "},
-		"more than the position has closes what it has": {nil, order(perp.StopLossDecrease, 4600, sized(99_999, 4500)), ""},
-		"room for its interest":                         {map[string]perp.Uint{"MAX_OPEN_INTEREST": usd(50_000)}, order(perp.LimitIncrease, 4600, sized(10_000, 5000)), ""},
-		"no room for its interest": {map[string]perp.Uint{"MAX_OPEN_INTEREST": usd(49_999)}, order(perp.LimitIncrease, 4600, sized(10_000, 5000)),
+		"take profit at the price": {nil, order(perp.LimitDecrease, 4400, sized(10_000, 4500)),
+			""},
+		"take profit above the price": {nil, order(perp.LimitDecrease, 4400, sized(10_000, 4501)),
+			"it would be filled at 4500000000000000 "},
+		"more than the position has closes what it has": {nil, order(perp.StopLossDecrease, 4600, sized(99_999, 4500)),
+			""},
+		"room for its interest": {map[string]perp.Uint{"MAX_OPEN_INTEREST": usd(50_000)},
+			order(perp.LimitIncrease, 4600, sized(10_000, 5000)), ""},
+		"no room for its interest": {map[string]perp.Uint{"MAX_OPEN_INTEREST": usd(49_999)},
+			order(perp.LimitIncrease, 4600, sized(10_000, 5000)),
 			"MaxOpenInterestExceeded"},
 		// 8 ETH and 2.2 more at 4500 are 46 000 USD of 1 000 000
-		"enough reserve": {map[string]perp.Uint{"RESERVE_FACTOR": percent(5)}, order(perp.StopIncrease, 4400, sized(10_000, 5000)), ""},
-		"too little reserve": {map[string]perp.Uint{"RESERVE_FACTOR": percent(4)}, order(perp.StopIncrease, 4400, sized(10_000, 5000)),
+		"enough reserve": {map[string]perp.Uint{"RESERVE_FACTOR": percent(5)},
+			order(perp.StopIncrease, 4400, sized(10_000, 5000)), ""},
+		"too little reserve": {map[string]perp.Uint{"RESERVE_FACTOR": percent(4)},
+			order(perp.StopIncrease, 4400, sized(10_000, 5000)),
 			"InsufficientReserve: "},
-		"too little reserve for interest": {map[string]perp.Uint{"RESERVE_FACTOR": percent(5), "OPEN_INTEREST_RESERVE_FACTOR": percent(4)},
+		"too little reserve for interest": {map[string]perp.Uint{"RESERVE_FACTOR": percent(5),
+			"OPEN_INTEREST_RESERVE_FACTOR": percent(4)},
 			order(perp.StopIncrease, 4400, sized(10_000, 5000)), "InsufficientReserveForOpenInterest"},
 		"a market order is sent all the same": {nil, order(perp.MarketIncrease, 0, sized(10_000, 4540)), ""},
 	} {
@@ -69,7 +83,8 @@ func TestOrdersThatWouldFreezeWait(t *testing.T) {
 				position = long(5000)
 			}
 			d := crowdedBook(c.limits).Order(c.order, position)
-			if d.Due != (c.why == "") || !strings.Contains(d.Why, c.why) || c.why != "" && !strings.HasPrefix(d.Why, "the venue would freeze the order: ") {
+			if d.Due != (c.why == "") || !strings.Contains(d.Why, c.why) || c.why != "" &&
+				!strings.HasPrefix(d.Why, "the venue would freeze the order: ") {
 				t.Errorf("due %t because %q, want %q", d.Due, d.Why, c.why)
 			}
 		})

@@ -27,12 +27,13 @@ type Rules struct {
 	FrozenRole bool
 	// AdlRole says that they may deleverage.
 	AdlRole bool
-	// SliceFactor bounds one liquidation of a venue that supports partial ones to this share of the side's open interest, as a 30-decimal factor;
-	// zero = the venue closes whole positions only.
+	// SliceFactor bounds one liquidation of a venue that supports partial ones to this share of the side's open
+	// interest, as a 30-decimal factor; zero = the venue closes whole positions only.
 	SliceFactor perp.Uint
 }
 
-// Moment is everything a decision depends on besides its object. It is never changed once it is used; all methods may be called concurrently.
+// Moment is everything a decision depends on besides its object. It is never changed once it is used; all methods may
+// be called concurrently.
 type Moment struct {
 	Block      chain.BlockRef // the state's
 	Generation uint32
@@ -40,7 +41,8 @@ type Moment struct {
 	Glvs       Glvs
 	Quotes     map[chain.Address]Quote
 	Rules      Rules
-	// At is the second decisions are made for; zero = that of the newest of block and reports, because what is decided now is executed later than both.
+	// At is the second decisions are made for; zero = that of the newest of block and reports, because what is decided
+	// now is executed later than both.
 	At uint64
 
 	once   sync.Once
@@ -77,7 +79,8 @@ func (m *Moment) look() {
 	for token, q := range m.Quotes {
 		m.priced[token] = q.Price
 	}
-	m.view = perp.NewView(perp.Circumstances{Rows: m.Rows, Prices: m.priced, Time: m.Seconds(), FireRatio: m.Rules.FireRatio})
+	m.view = perp.NewView(perp.Circumstances{Rows: m.Rows, Prices: m.priced, Time: m.Seconds(),
+		FireRatio: m.Rules.FireRatio})
 }
 
 // Market returns a market.

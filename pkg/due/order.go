@@ -6,11 +6,13 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Order decides about executing an order. The position is the one the order would act on; the zero position where there is none.
+// Order decides about executing an order. The position is the one the order would act on; the zero position where there
+// is none.
 func (m *Moment) Order(o perp.Order, position perp.Position) Decision {
 	d := Decision{Job: job.Job{
 		ID: job.OrderID(o.Key, o.Changes), Kind: job.Order, Key: o.Key, Account: o.Account, Market: o.Market,
-		Collateral: o.InitialCollateralToken, IsLong: o.IsLong, Frozen: needsFrozenRole(o), Class: job.ClassTriggerOrder,
+		Collateral: o.InitialCollateralToken, IsLong: o.IsLong, Frozen: needsFrozenRole(o),
+		Class: job.ClassTriggerOrder,
 	}}
 	switch {
 	case o.Status == perp.Frozen && !m.Rules.FrozenRole:
@@ -18,7 +20,8 @@ func (m *Moment) Order(o perp.Order, position perp.Position) Decision {
 	case !o.Status.Pending() && o.Status != perp.Frozen:
 		return d.not("it is %s", o.Status)
 	case needsFrozenRole(o) && !m.Rules.FrozenRole:
-		return d.not("it is a limit swap, and this keeper does not hold the frozen-order role, which the venue asks for: executing it would revert")
+		return d.not("it is a limit swap, and this keeper does not hold the frozen-order role, which the venue asks " +
+			"for: executing it would revert")
 	}
 	tokens, err := m.tokens(orderMarkets(o)...)
 	if err != nil {
@@ -41,8 +44,9 @@ func (m *Moment) marketOrder(o perp.Order, d Decision) Decision {
 	return d.yes(m, "market order")
 }
 
-// waitingOrder is due while the newest report meets its trigger. One whose price is not acceptable, or whose swap gives too little, would be frozen, and waits
-// instead. What a decrease pays out is not worked out here: the sender has the contracts rehearse it.
+// waitingOrder is due while the newest report meets its trigger. One whose price is not acceptable, or whose swap gives
+// too little, would be frozen, and waits instead. What a decrease pays out is not worked out here: the sender has the
+// contracts rehearse it.
 func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) Decision {
 	if needsPosition(o.OrderType) && position.Status != perp.Active {
 		return d.not("its position is not open: executing it would revert")
@@ -59,10 +63,12 @@ func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) 
 		return d.not("%v", err)
 	}
 	if window := perp.OrderWindow(o, position, m.Expiration()); !window.Holds(index.Second()) {
-		return d.not("it takes reports from second %d on, and the newest of %s is of second %d", window.From, market.IndexToken, index.Second())
+		return d.not("it takes reports from second %d on, and the newest of %s is of second %d", window.From,
+			market.IndexToken, index.Second())
 	}
 	if !perp.Triggered(o, index.Price) {
-		return d.not("the price of %s is %s to %s and does not meet the trigger %s", market.IndexToken, index.Min, index.Max, o.TriggerPrice)
+		return d.not("the price of %s is %s to %s and does not meet the trigger %s", market.IndexToken, index.Min,
+			index.Max, o.TriggerPrice)
 	}
 	if why := m.unfillable(o, position, index); why != nil {
 		return d.not("the venue would freeze the order: %v", why)
@@ -75,8 +81,8 @@ func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) 
 	return d.yes(m, "index price %s..%s meets trigger %s", index.Min, index.Max, o.TriggerPrice)
 }
 
-// needsFrozenRole reports whether the venue lets only holders of the frozen-order role execute an order: besides frozen ones that is every limit swap
-// (OrderHandler.executeOrder).
+// needsFrozenRole reports whether the venue lets only holders of the frozen-order role execute an order: besides frozen
+// ones that is every limit swap (OrderHandler.executeOrder).
 func needsFrozenRole(o perp.Order) bool {
 	return o.Status == perp.Frozen || o.OrderType == perp.LimitSwap
 }

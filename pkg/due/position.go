@@ -18,8 +18,8 @@ func (m *Moment) Position(p perp.Position) Decision {
 	return m.Judged(p, verdict)
 }
 
-// Liquidatable is whether [Moment.Position] says that a position is due, without the words: births look at a thousand positions in each of hundreds of past
-// seconds.
+// Liquidatable is whether [Moment.Position] says that a position is due, without the words: births look at a thousand
+// positions in each of hundreds of past seconds.
 func (m *Moment) Liquidatable(p perp.Position) bool {
 	market, known := m.Market(p.Market)
 	index, err := m.index(market)
@@ -42,18 +42,21 @@ func (m *Moment) Judged(p perp.Position, v perp.Verdict) Decision {
 			percent(v.Ratio), dollars(v.RemainingCollateralUsd), dollars(required.Int()))
 	}
 	d.Job.Ratio, d.Job.SizeDeltaUsd = v.Ratio, m.slice(p)
-	return d.yes(m, "margin ratio %s: %s USD remain and %s USD are required", percent(v.Ratio), dollars(v.RemainingCollateralUsd), dollars(required.Int()))
+	return d.yes(m, "margin ratio %s: %s USD remain and %s USD are required", percent(v.Ratio),
+		dollars(v.RemainingCollateralUsd), dollars(required.Int()))
 }
 
 func liquidationOf(p perp.Position) Decision {
 	return Decision{Job: job.Job{
-		ID: job.LiquidationID(p.PositionKey, p.Changes), Kind: job.Liquidation, Key: p.PositionKey, Account: p.Account, Market: p.Market,
+		ID: job.LiquidationID(p.PositionKey, p.Changes), Kind: job.Liquidation, Key: p.PositionKey, Account: p.Account,
+		Market:     p.Market,
 		Collateral: p.CollateralToken, IsLong: p.IsLong, Class: job.ClassLiquidation,
 	}}
 }
 
-// openPosition begins the decision, and ends it for a position nobody can judge: one that is closed, and one that changed after the newest report. The
-// venue would refuse that report; while a feed lags behind the chain this happens to every fresh position.
+// openPosition begins the decision, and ends it for a position nobody can judge: one that is closed, and one that
+// changed after the newest report. The venue would refuse that report; while a feed lags behind the chain this happens
+// to every fresh position.
 func (m *Moment) openPosition(p perp.Position) (d Decision, open bool) {
 	d = liquidationOf(p)
 	if p.Status != perp.Active {
@@ -70,13 +73,14 @@ func (m *Moment) openPosition(p perp.Position) (d Decision, open bool) {
 		return d.not("%v", err), false
 	}
 	if window := perp.LiquidationWindow(p); !window.Holds(index.Second()) {
-		return d.not("the newest report of %s is of second %d, and the position changed in second %d", market.IndexToken, index.Second(), window.From), false
+		return d.not("the newest report of %s is of second %d, and the position changed in second %d",
+			market.IndexToken, index.Second(), window.From), false
 	}
 	return d, true
 }
 
-// slice is how much of a position one liquidation closes on a venue that supports partial ones: at most a share of its side's open interest (LIQ-13). Zero
-// is all of it.
+// slice is how much of a position one liquidation closes on a venue that supports partial ones: at most a share of its
+// side's open interest (LIQ-13). Zero is all of it.
 func (m *Moment) slice(p perp.Position) perp.Uint {
 	market, known := m.Market(p.Market)
 	if m.Rules.SliceFactor.IsZero() || !known {

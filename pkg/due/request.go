@@ -6,11 +6,13 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Request decides about executing a deposit, withdrawal or shift, of a market or of a GLV: due from its birth until it expires.
+// Request decides about executing a deposit, withdrawal or shift, of a market or of a GLV: due from its birth until it
+// expires.
 func (m *Moment) Request(r perp.Request) Decision {
 	kind := job.OfRequest(r.Kind)
 	d := Decision{Job: job.Job{
-		ID: job.RequestID(kind, r.Key), Kind: kind, Key: r.Key, Account: r.Account, Market: r.Market, Class: job.ClassRequest,
+		ID: job.RequestID(kind, r.Key), Kind: kind, Key: r.Key, Account: r.Account, Market: r.Market,
+		Class: job.ClassRequest,
 	}}
 	if !r.Status.Pending() {
 		return d.not("it is %s", r.Status)
@@ -27,7 +29,8 @@ func (m *Moment) Request(r perp.Request) Decision {
 	return d.yes(m, "request waits")
 }
 
-// requestMarkets are the markets an execution touches, by the names of the Created events: for a GLV, every market it holds.
+// requestMarkets are the markets an execution touches, by the names of the Created events: for a GLV, every market it
+// holds.
 func (m *Moment) requestMarkets(r perp.Request) []chain.Address {
 	markets := []chain.Address{r.Market}
 	if to, ok := r.Fields["toMarket"].(chain.Address); ok {

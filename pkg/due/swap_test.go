@@ -11,7 +11,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// deep gives a market pools of a thousand long tokens' worth and as much in the short one, fees of 0.1 %, and no impact.
+// deep gives a market pools of a thousand long tokens' worth and as much in the short one, fees of 0.1 %, and no
+// impact.
 func deep(m *Moment, market perp.Market, long perp.Uint) {
 	all := m.Rows.(rows)
 	put := func(r perp.Row) { all[r.RowKey()] = r }
@@ -43,7 +44,8 @@ func swapMoment() *Moment {
 	return m
 }
 
-// sellEther is a limit swap of one ETH at $4500 for at least so many dollars' worth. The fee is 0.1 %: 4495.50 come out.
+// sellEther is a limit swap of one ETH at $4500 for at least so many dollars' worth. The fee is 0.1 %: 4495.50 come
+// out.
 func sellEther(dollars uint64, change ...func(*perp.Order)) perp.Order {
 	all := append([]func(*perp.Order){func(o *perp.Order) {
 		o.InitialCollateralToken, o.InitialCollateralDeltaAmount = eth, perp.Pow10(18)
@@ -75,32 +77,40 @@ func TestLimitSwapsNeedTheRole(t *testing.T) {
 	}
 	m = swapMoment()
 	m.Rules.FrozenRole = false
-	if d := m.Order(sellEther(4400), perp.Position{}); d.Due || !strings.Contains(d.Why, "does not hold the frozen-order role") {
+	if d := m.Order(sellEther(4400), perp.Position{}); d.Due ||
+		!strings.Contains(d.Why, "does not hold the frozen-order role") {
 		t.Errorf("without the role: %s", d.Why)
 	}
 }
 
-// PIPE-4: a limit swap is due when its output is what it asks for and a margin, and not a unit before; else it is said how far it is.
+// PIPE-4: a limit swap is due when its output is what it asks for and a margin, and not a unit before; else it is said
+// how far it is.
 func TestLimitSwapsWaitForTheirOutput(t *testing.T) {
 	const out = 4_495_500_000
 	for name, c := range map[string]struct {
 		order perp.Order
 		why   string // empty = due
 	}{
-		"far below":     {sellEther(4000), ""},
-		"at the margin": {sellEther(0, minimum(out-44_955)), ""}, // 44 955 is 0.001 % of itself and of the rest, rounded up
+		"far below": {sellEther(4000), ""},
+		// 44 955 is 0.001 % of itself and of the rest, rounded up
+		"at the margin": {sellEther(0, minimum(out-44_955)), ""},
 		"one unit more": {sellEther(0, minimum(out-44_953)), "the venue would freeze it"},
 		"exactly":       {sellEther(0, minimum(out)), "has to rise by about 0.00 %"},
 		"out of reach": {sellEther(4600),
-			"its output is 4495500000 (4495.50 USD) of 4600046000 (4600.04 USD) needed (4600000000 and a margin): the price of"},
-		"by so much":          {sellEther(4600), "has to rise by about 2.32 %"},
-		"asks for nothing":    {sellEther(0), ""},
-		"asks for everything": {sellEther(0, func(o *perp.Order) { o.MinOutputAmount = perp.UintFromBytes([]byte(strings.Repeat("\xff", 32))) }), "more than there can be"},
-		"two hops":            {sellEther(0, func(o *perp.Order) { o.SwapPath = append(o.SwapPath, btcMarket.MarketToken) }), ""},
+			"its output is 4495500000 (4495.50 USD) of 4600046000 (4600.04 USD) needed (4600000000 and a margin): " +
+				"the price of"},
+		"by so much":       {sellEther(4600), "has to rise by about 2.32 %"},
+		"asks for nothing": {sellEther(0), ""},
+		"asks for everything": {sellEther(0,
+			func(o *perp.Order) { o.MinOutputAmount = perp.UintFromBytes([]byte(strings.Repeat("\xff", 32))) }),
+			"more than there can be"},
+		"two hops": {sellEther(0, func(o *perp.Order) { o.SwapPath = append(o.SwapPath, btcMarket.MarketToken) }), ""},
 		"a token the market has not": {sellEther(1, func(o *perp.Order) { o.InitialCollateralToken = btc }),
 			"the venue would freeze it: its swap ends in InvalidTokenIn"},
-		"the same market twice": {sellEther(1, func(o *perp.Order) { o.SwapPath = append(o.SwapPath, o.SwapPath...) }), "DuplicatedMarketInSwapPath"},
-		"more than the pool":    {sellEther(1, func(o *perp.Order) { o.InitialCollateralDeltaAmount = perp.Pow10(22) }), "UsdDeltaExceedsPoolValue"},
+		"the same market twice": {sellEther(1, func(o *perp.Order) { o.SwapPath = append(o.SwapPath, o.SwapPath...) }),
+			"DuplicatedMarketInSwapPath"},
+		"more than the pool": {sellEther(1, func(o *perp.Order) { o.InitialCollateralDeltaAmount = perp.Pow10(22) }),
+			"UsdDeltaExceedsPoolValue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := swapMoment().Order(c.order, perp.Position{})
@@ -111,12 +121,14 @@ func TestLimitSwapsWaitForTheirOutput(t *testing.T) {
 	}
 	m := swapMoment()
 	delete(m.Quotes, usdc)
-	if d := m.Order(sellEther(1), perp.Position{}); d.Due || !strings.Contains(d.Why, "no fresh price report of "+usdc.String()) {
+	if d := m.Order(sellEther(1), perp.Position{}); d.Due ||
+		!strings.Contains(d.Why, "no fresh price report of "+usdc.String()) {
 		t.Errorf("without a report: %s", d.Why)
 	}
 }
 
-// A waiting increase whose swap gives too little, or fails, would be frozen with its trigger met; it waits. A market order is sent: waiting would lock it.
+// A waiting increase whose swap gives too little, or fails, would be frozen with its trigger met; it waits. A market
+// order is sent: waiting would lock it.
 func TestOrdersWaitForTheirSwap(t *testing.T) {
 	through := func(market perp.Market, token chain.Address, amount, least perp.Uint) func(*perp.Order) {
 		return func(o *perp.Order) {
@@ -129,16 +141,23 @@ func TestOrdersWaitForTheirSwap(t *testing.T) {
 		order perp.Order
 		why   string
 	}{
-		"enough":        {order(perp.LimitIncrease, 4600, through(btcMarket, btc, bitcoin, perp.U64(80_000_000_000))), ""},
+		"enough": {order(perp.LimitIncrease, 4600, through(btcMarket, btc, bitcoin, perp.U64(80_000_000_000))),
+			""},
 		"asks for none": {order(perp.LimitIncrease, 4600, through(btcMarket, btc, bitcoin, perp.Uint{})), ""},
 		"too little": {order(perp.LimitIncrease, 4600, through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))),
 			"has to rise by about 5.66 %"},
-		"stop increase":        {order(perp.StopIncrease, 4400, through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))), "the venue would freeze it"},
-		"fails":                {order(perp.LimitIncrease, 4600, through(btcMarket, eth, bitcoin, perp.Uint{})), "InvalidTokenIn"},
-		"ends elsewhere":       {order(perp.LimitIncrease, 4600, through(btcMarket, usdc, perp.Pow10(9), perp.Uint{})), "is no collateral of its market"},
-		"trigger not met":      {order(perp.LimitIncrease, 4400, through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))), "does not meet the trigger"},
-		"market order":         {order(perp.MarketIncrease, 0, through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))), ""},
-		"less than it has":     {order(perp.LimitIncrease, 4600, minimum(6), func(o *perp.Order) { o.InitialCollateralDeltaAmount = perp.U64(5) }), "its output is 5"},
+		"stop increase": {order(perp.StopIncrease, 4400,
+			through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))), "the venue would freeze it"},
+		"fails": {order(perp.LimitIncrease, 4600, through(btcMarket, eth, bitcoin, perp.Uint{})),
+			"InvalidTokenIn"},
+		"ends elsewhere": {order(perp.LimitIncrease, 4600, through(btcMarket, usdc, perp.Pow10(9), perp.Uint{})),
+			"is no collateral of its market"},
+		"trigger not met": {order(perp.LimitIncrease, 4400,
+			through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))), "does not meet the trigger"},
+		"market order": {order(perp.MarketIncrease, 0,
+			through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))), ""},
+		"less than it has": {order(perp.LimitIncrease, 4600, minimum(6),
+			func(o *perp.Order) { o.InitialCollateralDeltaAmount = perp.U64(5) }), "its output is 5"},
 		"nothing in, less out": {order(perp.LimitIncrease, 4600, minimum(6)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,9 +168,11 @@ func TestOrdersWaitForTheirSwap(t *testing.T) {
 		})
 	}
 	m := swapMoment()
-	m.Rows.(rows)[perp.RowKey{Table: perp.Parameters, Key: perp.DataStoreKey("IS_MARKET_DISABLED", ethMarket.MarketToken.Hash())}] =
+	disabled := perp.DataStoreKey("IS_MARKET_DISABLED", ethMarket.MarketToken.Hash())
+	m.Rows.(rows)[perp.RowKey{Table: perp.Parameters, Key: disabled}] =
 		perp.Parameter{Value: perp.BoolWord(true)}
-	if d := m.Order(order(perp.LimitIncrease, 4600), perp.Position{}); d.Due || !strings.Contains(d.Why, "is disabled") {
+	if d := m.Order(order(perp.LimitIncrease, 4600), perp.Position{}); d.Due ||
+		!strings.Contains(d.Why, "is disabled") {
 		t.Errorf("disabled market: %s", d.Why)
 	}
 }
@@ -162,7 +183,8 @@ func drawVenue(t *rapid.T, m *Moment) *Moment {
 	next := &Moment{Block: m.Block, Rows: all, Rules: m.Rules, Quotes: map[chain.Address]Quote{}}
 	for _, token := range []chain.Address{eth, btc, usdc} {
 		q := m.Quotes[token]
-		step := rapid.SampledFrom([]uint64{990_000, 999_000, 999_999, 1_000_000, 1_000_001, 1_001_000, 1_010_000, 1_200_000}).Draw(t, "step")
+		step := rapid.SampledFrom([]uint64{990_000, 999_000, 999_999, 1_000_000, 1_000_001, 1_001_000, 1_010_000,
+			1_200_000}).Draw(t, "step")
 		q.Min = q.Min.MulDiv(perp.U64(step), perp.U64(1_000_000))
 		q.Max = q.Min.MulDiv(perp.U64(1_000_000+rapid.Uint64Range(0, 2_000).Draw(t, "spread")), perp.U64(1_000_000))
 		next.Quotes[token] = q
@@ -174,10 +196,13 @@ func drawVenue(t *rapid.T, m *Moment) *Moment {
 			all[p.RowKey()] = p
 		}
 		if rapid.IntRange(0, 4).Draw(t, "parameters") == 0 {
-			set(perp.U64(rapid.Uint64Range(9, 22).Draw(t, "exponent")).Mul(perp.Pow10(29)), "SWAP_IMPACT_EXPONENT_FACTOR", own)
+			set(perp.U64(rapid.Uint64Range(9, 22).Draw(t, "exponent")).Mul(perp.Pow10(29)),
+				"SWAP_IMPACT_EXPONENT_FACTOR", own)
 			for _, is := range []bool{false, true} {
-				set(perp.U64(rapid.Uint64Range(0, 20).Draw(t, "fee")).Mul(perp.Pow10(26)), "SWAP_FEE_FACTOR", own, perp.BoolWord(is))
-				set(perp.U64(rapid.Uint64Range(0, 500).Draw(t, "impact")).Mul(perp.Pow10(20)), "SWAP_IMPACT_FACTOR", own, perp.BoolWord(is))
+				set(perp.U64(rapid.Uint64Range(0, 20).Draw(t, "fee")).Mul(perp.Pow10(26)), "SWAP_FEE_FACTOR", own,
+					perp.BoolWord(is))
+				set(perp.U64(rapid.Uint64Range(0, 500).Draw(t, "impact")).Mul(perp.Pow10(20)), "SWAP_IMPACT_FACTOR",
+					own, perp.BoolWord(is))
 			}
 		}
 		for _, token := range []chain.Address{market.LongToken, market.ShortToken} {
@@ -198,14 +223,16 @@ func drawVenue(t *rapid.T, m *Moment) *Moment {
 	return next
 }
 
-// LIQ-2: whatever becomes of prices, pools, parameters and orders, the index names every swap that the dumb twin, which judges all of them, finds due.
+// LIQ-2: whatever becomes of prices, pools, parameters and orders, the index names every swap that the dumb twin, which
+// judges all of them, finds due.
 func TestSwapsPassOverNone(t *testing.T) {
 	dueOnes, looked, all := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		base := swapMoment()
 		var index Swaps
 		twin := map[chain.Hash]perp.Order{}
-		paths := [][]chain.Address{{ethMarket.MarketToken}, {btcMarket.MarketToken}, {ethMarket.MarketToken, btcMarket.MarketToken},
+		paths := [][]chain.Address{{ethMarket.MarketToken}, {btcMarket.MarketToken},
+			{ethMarket.MarketToken, btcMarket.MarketToken},
 			{btcMarket.MarketToken, ethMarket.MarketToken}, {ethMarket.MarketToken, ethMarket.MarketToken}, {{99}}, {}}
 		for range rapid.IntRange(1, 10).Draw(t, "steps") {
 			for range rapid.IntRange(0, 3).Draw(t, "orders") {
@@ -222,7 +249,8 @@ func TestSwapsPassOverNone(t *testing.T) {
 					o.InitialCollateralDeltaAmount = worth.Div(base.Quotes[o.InitialCollateralToken].Min)
 					// It asks for about what it gives now.
 					if out, err := swapOf(*o).Execute(base.Rows, base.prices()); err == nil {
-						o.MinOutputAmount = out.AmountOut.MulDiv(perp.U64(rapid.Uint64Range(997, 1_010).Draw(t, "asks")), perp.U64(1_000))
+						o.MinOutputAmount = out.AmountOut.MulDiv(perp.U64(rapid.Uint64Range(997, 1_010).
+							Draw(t, "asks")), perp.U64(1_000))
 					}
 				})
 				index.Put(o)
@@ -275,7 +303,8 @@ func TestSwapsFilter(t *testing.T) {
 	}
 	q := m.Quotes[eth]
 	q.Min, q.Max = dollarsPerEther(4480), dollarsPerEther(4480)
-	lower := &Moment{Block: m.Block, Rows: m.Rows, Rules: m.Rules, Quotes: map[chain.Address]Quote{eth: q, usdc: m.Quotes[usdc]}}
+	lower := &Moment{Block: m.Block, Rows: m.Rows, Rules: m.Rules,
+		Quotes: map[chain.Address]Quote{eth: q, usdc: m.Quotes[usdc]}}
 	if n := count(lower); n != 26 {
 		t.Errorf("%d are looked at, want those of 4450 to 4475", n)
 	}

@@ -9,8 +9,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Swaps keeps limit swaps in the order of the price at which their output may reach what they ask for, so that a tick looks only at those it reaches. The price
-// is that of the token that is paid in, in tokens that come out. It is for one goroutine at a time. The zero Swaps is empty.
+// Swaps keeps limit swaps in the order of the price at which their output may reach what they ask for, so that a tick
+// looks only at those it reaches. The price is that of the token that is paid in, in tokens that come out. It is for
+// one goroutine at a time. The zero Swaps is empty.
 type Swaps struct {
 	orders map[chain.Hash]*waitingSwap
 	groups map[string]*swapGroup
@@ -94,8 +95,8 @@ func (x *Swaps) Reached(m *Moment, yield func(perp.Order)) {
 	}
 }
 
-// Missed calls yield for every swap that is due at a moment and that [Swaps.Reached] does not name: there must be none. From then on each of them is named
-// always.
+// Missed calls yield for every swap that is due at a moment and that [Swaps.Reached] does not name: there must be none.
+// From then on each of them is named always.
 func (x *Swaps) Missed(m *Moment, yield func(perp.Order)) {
 	reached := map[chain.Hash]bool{}
 	x.Reached(m, func(o perp.Order) { reached[o.Key] = true })
@@ -111,8 +112,8 @@ func (x *Swaps) Missed(m *Moment, yield func(perp.Order)) {
 	}
 }
 
-// due yields the swaps whose rungs a moment's price has reached. Without the price of a token on the path none is due; of a path that leads nowhere all are
-// yielded, for whoever judges them to say so.
+// due yields the swaps whose rungs a moment's price has reached. Without the price of a token on the path none is due;
+// of a path that leads nowhere all are yielded, for whoever judges them to say so.
 func (g *swapGroup) due(m *Moment, yield func(perp.Order)) {
 	now, priced, leads := g.look(m)
 	switch {
@@ -171,8 +172,9 @@ func boundOf(t perp.SwapTerms, in, out Quote) hopBound {
 	}
 }
 
-// certificate is what the rungs of a group were computed for: within it, a swap whose rung has not been reached gives less than it asks for. Whatever takes from
-// the output (charges for impact, fees of interfaces, limits of pools) is left out, and what adds to it, the reward for balancing pools, is bounded.
+// certificate is what the rungs of a group were computed for: within it, a swap whose rung has not been reached gives
+// less than it asks for. Whatever takes from the output (charges for impact, fees of interfaces, limits of pools) is
+// left out, and what adds to it, the reward for balancing pools, is bounded.
 type certificate struct {
 	inLow, inHigh   float64 // prices of a unit of the token in: the lower side now; the higher one at most
 	outLow, outHigh float64 // higher side of the price of a unit of the token out: at least; now
@@ -184,15 +186,18 @@ type certificate struct {
 type hopBound struct {
 	fee              float64 // at least
 	reward, exponent float64
-	imbalance        float64 // what the token out is worth more than the token in, at most: a swap that makes it smaller is rewarded
-	depth            float64 // both tokens together
+	// what the token out is worth more than the token in, at most: a swap that makes it smaller is rewarded
+	imbalance float64
+	depth     float64 // both tokens together
 }
 
 const (
 	one = 1e30 // USD and factors have 30 decimals
-	// room is by how much prices, and the imbalance of a pool as a share of the pool, may move before rungs are computed anew.
+	// room is by how much prices, and the imbalance of a pool as a share of the pool, may move before rungs are
+	// computed anew.
 	room, roomOfPool = 0.05, 0.01
-	// guards cover the errors of floats and of the chain's own powers, many times over: a share of a reward, of a power, and USD.
+	// guards cover the errors of floats and of the chain's own powers, many times over: a share of a reward, of a
+	// power, and USD.
 	guard, guardPower, guardUsd = 1e-6, 1e-12, 1e-6
 )
 
@@ -222,11 +227,12 @@ func (c *certificate) holds(now certificate) bool {
 	return true
 }
 
-// rung is the place of a swap on the ladder: the price, negative because it is reached by rising, at which in the best case that the certificate allows the
-// output is what is asked for.
+// rung is the place of a swap on the ladder: the price, negative because it is reached by rising, at which in the best
+// case that the certificate allows the output is what is asked for.
 //
-// One hop turns an amount in, worth V at the lower side of its price, into an amount out that is worth at most V less the fee plus the reward, at the higher
-// side of its price; and what comes out of one hop is valued at the lower side for the next.
+// One hop turns an amount in, worth V at the lower side of its price, into an amount out that is worth at most V less
+// the fee plus the reward, at the higher side of its price; and what comes out of one hop is valued at the lower side
+// for the next.
 func (c *certificate) rung(w *waitingSwap) float64 {
 	amount := w.order.InitialCollateralDeltaAmount.Float()
 	if w.distrusts || amount == 0 {
@@ -245,8 +251,8 @@ func (c *certificate) rung(w *waitingSwap) float64 {
 	return -(w.order.MinOutputAmount.Float() - rewards*one/c.outLow) / (amount * kept)
 }
 
-// most is the largest reward for a swap of at most so much: it moves twice its value from one side of the imbalance to the other, and what goes beyond it is
-// not rewarded.
+// most is the largest reward for a swap of at most so much: it moves twice its value from one side of the imbalance to
+// the other, and what goes beyond it is not rewarded.
 func (h hopBound) most(usd float64) float64 {
 	before, after := h.imbalance, max(h.imbalance-2*usd, 0)
 	reward := math.Pow(before, h.exponent) - math.Pow(after, h.exponent)

@@ -7,7 +7,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// BenchmarkSwaps is a tick over 10 000 limit swaps of four paths, a hundredth of which it reaches: by the index, and by judging all of them.
+// BenchmarkSwaps is a tick over 10 000 limit swaps of four paths, a hundredth of which it reaches: by the index, and by
+// judging all of them.
 func BenchmarkSwaps(b *testing.B) {
 	m := swapMoment()
 	var index Swaps
@@ -18,13 +19,15 @@ func BenchmarkSwaps(b *testing.B) {
 			o.Key = chain.Hash{byte(i >> 8), byte(i)}
 			o.SwapPath = paths[i%2]
 			if i%4 > 1 {
-				o.SwapPath, o.InitialCollateralToken, o.InitialCollateralDeltaAmount = paths[0], usdc, perp.U64(4_500_000_000)
+				o.SwapPath, o.InitialCollateralToken, o.InitialCollateralDeltaAmount = paths[0], usdc,
+					perp.U64(4_500_000_000)
 			}
 			out, err := swapOf(*o).Execute(m.Rows, m.prices())
 			if err != nil {
 				b.Fatal(err)
 			}
-			o.MinOutputAmount = out.AmountOut.MulDiv(perp.U64(999_000+10*i), perp.U64(1_000_000)) // 1 % in reach, the rest up to 10 % away
+			// 1 % in reach, the rest up to 10 % away
+			o.MinOutputAmount = out.AmountOut.MulDiv(perp.U64(999_000+10*i), perp.U64(1_000_000))
 		})
 		index.Put(o)
 		all = append(all, o)

@@ -8,8 +8,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Triggers keeps a market's waiting orders (limit, stop, take-profit) in the order of their triggers, so that a tick looks only at those it reaches. It is
-// for one goroutine at a time. The zero Triggers is empty.
+// Triggers keeps a market's waiting orders (limit, stop, take-profit) in the order of their triggers, so that a tick
+// looks only at those it reaches. It is for one goroutine at a time. The zero Triggers is empty.
 type Triggers struct {
 	orders          map[chain.Hash]*waiting
 	falling, rising ladder.Ladder[*waiting] // executable when the price falls to the trigger, or rises to it

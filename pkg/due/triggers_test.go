@@ -26,7 +26,8 @@ func TestTriggersPassOverNone(t *testing.T) {
 				delete(twin, key)
 			} else {
 				o := perp.Order{
-					Key: key, OrderType: rapid.SampledFrom(waitingTypes).Draw(t, "type"), IsLong: rapid.Bool().Draw(t, "long"),
+					Key: key, OrderType: rapid.SampledFrom(waitingTypes).Draw(t, "type"), IsLong: rapid.Bool().
+						Draw(t, "long"),
 					TriggerPrice: price(t, "trigger"),
 				}
 				triggers.Put(o)
@@ -43,7 +44,8 @@ func TestTriggersPassOverNone(t *testing.T) {
 			})
 			for key, o := range twin {
 				if perp.Triggered(o, index) && !reached[key] {
-					t.Fatalf("%v of trigger %s is passed over at %s to %s", o.OrderType, o.TriggerPrice, index.Min, index.Max)
+					t.Fatalf("%v of trigger %s is passed over at %s to %s", o.OrderType, o.TriggerPrice, index.Min,
+						index.Max)
 				}
 			}
 			if len(reached) > len(twin) {
@@ -57,7 +59,8 @@ func TestTriggersPassOverNone(t *testing.T) {
 func TestTriggersFilter(t *testing.T) {
 	var triggers Triggers
 	for i := range byte(100) {
-		triggers.Put(perp.Order{Key: chain.Hash{i}, OrderType: perp.LimitIncrease, IsLong: true, TriggerPrice: perp.U64(1000 - uint64(i))})
+		triggers.Put(perp.Order{Key: chain.Hash{i}, OrderType: perp.LimitIncrease, IsLong: true,
+			TriggerPrice: perp.U64(1000 - uint64(i))})
 	}
 	count := 0
 	triggers.Reached(perp.Price{Min: perp.U64(998), Max: perp.U64(998)}, func(perp.Order) { count++ })

@@ -17,7 +17,8 @@ func dollars(v perp.Int) string {
 	return text
 }
 
-// percent writes a 30-decimal factor in percent, with two decimals, cut off. A ratio beyond a million is "unbounded": nothing is required.
+// percent writes a 30-decimal factor in percent, with two decimals, cut off. A ratio beyond a million is "unbounded":
+// nothing is required.
 func percent(factor perp.Uint) string {
 	if perp.U64(1_000_000).Mul(perp.One).Less(factor) {
 		return "unbounded"

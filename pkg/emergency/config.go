@@ -14,8 +14,9 @@ type Action string
 
 // The actions.
 const (
-	Notify         Action = "notify"          // tell the operators what the conditions call for
-	LiquidateFirst Action = "liquidate_first" // list pending liquidations, and let those that wait for their next try be tried at once
+	Notify Action = "notify" // tell the operators what the conditions call for
+	// list pending liquidations, and let those that wait for their next try be tried at once
+	LiquidateFirst Action = "liquidate_first"
 	PausePositions Action = "pause_positions" // the venue takes no orders that open or enlarge positions
 	RaiseMargin    Action = "raise_margin"    // positions that are opened or enlarged need more collateral
 	defaultPercent        = 150               // LIQ-15: × 1.5
@@ -63,9 +64,12 @@ func (c Config) Validate() error {
 		add(Action(a).OnChain() && c.Account.IsZero(), "account: is needed for %s", a)
 		add(Action(a) == RaiseMargin && len(c.Markets) == 0, "markets: none is named, and %s would raise nothing", a)
 	}
-	add(c.Automatic && !c.Permits(Notify), "automatic: what is called for is told to operators, and actions does not hold %s", Notify)
-	add(c.IdleAfter <= 0 || c.IdleAfter > longestIdle, "idle_after: %s is not between 0 and %s", c.IdleAfter, longestIdle)
-	add(c.MarginPercent <= 100 || c.MarginPercent > mostPercent, "margin_percent: %d is not between 101 and %d", c.MarginPercent, mostPercent)
+	add(c.Automatic && !c.Permits(Notify), "automatic: what is called for is told to operators, and actions does "+
+		"not hold %s", Notify)
+	add(c.IdleAfter <= 0 || c.IdleAfter > longestIdle, "idle_after: %s is not between 0 and %s", c.IdleAfter,
+		longestIdle)
+	add(c.MarginPercent <= 100 || c.MarginPercent > mostPercent, "margin_percent: %d is not between 101 and %d",
+		c.MarginPercent, mostPercent)
 	return errors.Join(problems...)
 }
 
@@ -83,14 +87,15 @@ type Call struct {
 	Cause  string
 }
 
-// Follow says which of the permitted actions the facts call for, in the order in which they are to be taken. Bad debt while keepers execute calls for nothing
-// in the keeper: liquidations are on their way.
+// Follow says which of the permitted actions the facts call for, in the order in which they are to be taken. Bad debt
+// while keepers execute calls for nothing in the keeper: liquidations are on their way.
 func (c Config) Follow(f Facts) (calls []Call) {
 	idle, indebted := f.Idle >= c.IdleAfter, c.BadDebt > 0 && f.BadDebt > c.BadDebt
 	var cause string
 	switch {
 	case idle && indebted:
-		cause = fmt.Sprintf("nobody has executed anything for %s, and %d USD were not covered within an hour", f.Idle.Round(time.Second), f.BadDebt)
+		cause = fmt.Sprintf("nobody has executed anything for %s, and %d USD were not covered within an hour",
+			f.Idle.Round(time.Second), f.BadDebt)
 	case idle:
 		cause = fmt.Sprintf("nobody has executed anything for %s, and jobs are due", f.Idle.Round(time.Second))
 	case indebted:

@@ -1,9 +1,10 @@
-// Package emergency is the protocol for when keepers fail (LIQ-15): which actions a condition calls for, and the order in which an action is planned,
-// rehearsed, recorded and handed over.
+// Package emergency is the protocol for when keepers fail (LIQ-15): which actions a condition calls for, and the order
+// in which an action is planned, rehearsed, recorded and handed over.
 //
-// Four actions, each off by default: notify the operators; let liquidations that wait for their next try be tried at once; pause new positions; raise the
-// collateral that new positions need. The last two are calls of the venue's Config contract by an account with a role there. This package and the keeper's
-// processes never sign such a call: they make it, rehearse it as that account, and hand it over to whoever holds the account (docs/adr/0009).
+// Four actions, each off by default: notify the operators; let liquidations that wait for their next try be tried at
+// once; pause new positions; raise the collateral that new positions need. The last two are calls of the venue's Config
+// contract by an account with a role there. This package and the keeper's processes never sign such a call: they make
+// it, rehearse it as that account, and hand it over to whoever holds the account (docs/adr/0009).
 //
 // # Guaranteed
 //

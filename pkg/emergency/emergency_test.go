@@ -30,12 +30,16 @@ func TestFollow(t *testing.T) {
 		want  []Action
 		cause string
 	}{
-		"all is well":                  {all, Facts{Idle: all.IdleAfter - 1, BadDebt: 1000}, nil, ""},
-		"nobody executes":              {all, Facts{Idle: all.IdleAfter}, Actions(), "nobody has executed anything for 2m0s, and jobs are due"},
-		"bad debt":                     {all, Facts{BadDebt: 1001}, []Action{Notify, PausePositions, RaiseMargin}, "1001 USD were not covered"},
-		"both":                         {all, Facts{Idle: time.Hour, BadDebt: 5000}, Actions(), "nobody has executed anything for 1h0m0s, and 5000 USD"},
-		"nothing is permitted":         {permitted(), Facts{Idle: time.Hour, BadDebt: 5000}, nil, ""},
-		"one is permitted":             {permitted(PausePositions), Facts{Idle: time.Hour}, []Action{PausePositions}, "nobody"},
+		"all is well": {all, Facts{Idle: all.IdleAfter - 1, BadDebt: 1000}, nil, ""},
+		"nobody executes": {all, Facts{Idle: all.IdleAfter}, Actions(),
+			"nobody has executed anything for 2m0s, and jobs are due"},
+		"bad debt": {all, Facts{BadDebt: 1001}, []Action{Notify, PausePositions, RaiseMargin},
+			"1001 USD were not covered"},
+		"both": {all, Facts{Idle: time.Hour, BadDebt: 5000}, Actions(),
+			"nobody has executed anything for 1h0m0s, and 5000 USD"},
+		"nothing is permitted": {permitted(), Facts{Idle: time.Hour, BadDebt: 5000}, nil, ""},
+		"one is permitted": {permitted(PausePositions), Facts{Idle: time.Hour}, []Action{PausePositions},
+			"nobody"},
 		"bad debt never calls for any": {DefaultConfig(), Facts{BadDebt: 1 << 60}, nil, ""},
 	} {
 		var got []Action
@@ -59,7 +63,8 @@ func TestConfig(t *testing.T) {
 	c.Actions, c.Automatic, c.MarginPercent, c.IdleAfter = []string{"dance", "raise_margin"}, true, 100, 0
 	err := c.Validate()
 	for _, want := range []string{
-		`actions: "dance"`, "contract: is needed for raise_margin", "account: is needed", "markets: none", "automatic:", "margin_percent: 100", "idle_after: 0s",
+		`actions: "dance"`, "contract: is needed for raise_margin", "account: is needed", "markets: none", "automatic:",
+		"margin_percent: 100", "idle_after: 0s",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
@@ -110,10 +115,12 @@ func TestRun(t *testing.T) {
 		"dry run": {true, trail{deeds: calls},
 			"planned a dry=true, planned b dry=true, rehearse a, rehearsed a dry=true, rehearse b, rehearsed b dry=true", ""},
 		"for good": {false, trail{deeds: calls},
-			"planned a dry=false, planned b dry=false, rehearse a, rehearsed a dry=false, rehearse b, rehearsed b dry=false, " +
+			"planned a dry=false, planned b dry=false, rehearse a, rehearsed a dry=false, rehearse b, rehearsed b " +
+				"dry=false, " +
 				"handed_over a dry=false, handed_over b dry=false", ""},
 		"one would fail": {false, trail{deeds: calls, bad: "b"},
-			"planned a dry=false, planned b dry=false, rehearse a, rehearsed a dry=false, rehearse b, failed b dry=false", "Unauthorized"},
+			"planned a dry=false, planned b dry=false, rehearse a, rehearsed a dry=false, rehearse b, failed b " +
+				"dry=false", "Unauthorized"},
 		"the plan cannot be recorded": {false, trail{deeds: calls, cut: Planned}, "", "the database is away"},
 		"the keeper's own": {false, trail{deeds: []Deed{{Does: "a"}}},
 			"planned a dry=false, rehearse a, rehearsed a dry=false, do a, done a dry=false", ""},
@@ -128,7 +135,8 @@ func TestRun(t *testing.T) {
 		}
 	}
 	var none trail
-	if _, err := Run(t.Context(), permitted(Notify), Order{Action: RaiseMargin}, &none, &none); !errors.Is(err, ErrNotPermitted) || len(none.said) > 0 {
+	if _, err := Run(t.Context(), permitted(Notify), Order{Action: RaiseMargin}, &none, &none); !errors.Is(err,
+		ErrNotPermitted) || len(none.said) > 0 {
 		t.Errorf("what is not permitted: %v, %v", err, none.said)
 	}
 }

@@ -100,7 +100,8 @@ func rehearse(ctx context.Context, o Order, deeds []Deed, m Means, r Records) er
 		if err != nil {
 			stage, outcome = Failed, "the rehearsal failed: "+err.Error()
 		}
-		if noted := r.Record(ctx, Entry{Order: o, Stage: stage, Deed: d, Outcome: outcome}); noted != nil || err != nil {
+		if noted := r.Record(ctx, Entry{Order: o, Stage: stage, Deed: d, Outcome: outcome}); noted != nil ||
+			err != nil {
 			return errors.Join(wrap(err, "rehearsing %s (%s)", o.Action, d.Does), noted)
 		}
 	}
@@ -110,14 +111,16 @@ func rehearse(ctx context.Context, o Order, deeds []Deed, m Means, r Records) er
 // do hands a call over, or does what is the keeper's own.
 func do(ctx context.Context, o Order, d Deed, m Means, r Records) error {
 	if !d.Contract.IsZero() {
-		return r.Record(ctx, Entry{Order: o, Stage: HandedOver, Deed: d, Outcome: "handed over to the operator; nothing was sent"})
+		return r.Record(ctx, Entry{Order: o, Stage: HandedOver, Deed: d,
+			Outcome: "handed over to the operator; nothing was sent"})
 	}
 	outcome, err := m.Do(ctx, o, d)
 	stage := Done
 	if err != nil {
 		stage, outcome = Failed, err.Error()
 	}
-	return errors.Join(wrap(err, "doing %s", o.Action), r.Record(ctx, Entry{Order: o, Stage: stage, Deed: d, Outcome: outcome}))
+	return errors.Join(wrap(err, "doing %s", o.Action),
+		r.Record(ctx, Entry{Order: o, Stage: stage, Deed: d, Outcome: outcome}))
 }
 
 func wrap(err error, format string, args ...any) error {

@@ -9,18 +9,22 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// SettledHash returns the hash of the block of a number at or below a final one, as two hosts have it; see Finalized. Undecided(err) while they do not agree.
+// SettledHash returns the hash of the block of a number at or below a final one, as two hosts have it; see Finalized.
+// Undecided(err) while they do not agree.
 func (c *Client) SettledHash(ctx context.Context, number uint64) (chain.Hash, error) {
-	hash, err := same(ctx, c, ForFinality, func(ctx context.Context, one Reader) (chain.Hash, error) { return one.HashAt(ctx, number) })
+	hash, err := same(ctx, c, ForFinality,
+		func(ctx context.Context, one Reader) (chain.Hash, error) { return one.HashAt(ctx, number) })
 	if err != nil {
 		return hash, fmt.Errorf("asking for the hash of block %d: %w", number, err)
 	}
 	return hash, nil
 }
 
-// SettledNonce returns how many transactions an account had sent at a final block, as two hosts have it; see Finalized. Undecided(err) while they do not agree.
+// SettledNonce returns how many transactions an account had sent at a final block, as two hosts have it; see Finalized.
+// Undecided(err) while they do not agree.
 func (c *Client) SettledNonce(ctx context.Context, account chain.Address, final uint64) (uint64, error) {
-	nonce, err := same(ctx, c, ForNonces, func(ctx context.Context, one Reader) (uint64, error) { return one.nonceAtBlock(ctx, account, final) })
+	nonce, err := same(ctx, c, ForNonces,
+		func(ctx context.Context, one Reader) (uint64, error) { return one.nonceAtBlock(ctx, account, final) })
 	if err != nil {
 		return 0, fmt.Errorf("asking for the nonce of %s at block %d: %w", account, final, err)
 	}
@@ -38,8 +42,8 @@ func (i inclusion) String() string {
 	return fmt.Sprintf("it is number %d of block %s, success %t", i.index, i.block, i.ok)
 }
 
-// SettledReceipt returns the block that holds a transaction, and whether it succeeded there, as two hosts have it. An endpoint that does not know its receipt
-// has not answered. Undecided(err) while two do not agree.
+// SettledReceipt returns the block that holds a transaction, and whether it succeeded there, as two hosts have it. An
+// endpoint that does not know its receipt has not answered. Undecided(err) while two do not agree.
 func (c *Client) SettledReceipt(ctx context.Context, tx chain.Hash) (block chain.Hash, ok bool, err error) {
 	in, err := same(ctx, c, ForReceipts, func(ctx context.Context, one Reader) (inclusion, error) {
 		told, _, err := one.told(ctx, tx)
@@ -55,7 +59,8 @@ func (c *Client) SettledReceipt(ctx context.Context, tx chain.Hash) (block chain
 }
 
 // same returns what two hosts say alike, and excludes who says otherwise while two others agree.
-func same[T comparable](ctx context.Context, c *Client, purpose Purpose, ask func(context.Context, Reader) (T, error)) (value T, err error) {
+func same[T comparable](ctx context.Context, c *Client, purpose Purpose,
+	ask func(context.Context, Reader) (T, error)) (value T, err error) {
 	need := c.pool.required()
 	answers, err := decide(ctx, c, purpose, ask, func(said []agreement.Answer[T]) bool {
 		_, _, agreed := agreement.Same(said, need)

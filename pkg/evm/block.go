@@ -50,8 +50,8 @@ func (r Reader) Head(ctx context.Context) (chain.BlockRef, error) {
 	}
 }
 
-// Finalized returns the newest block an endpoint calls final. It may be older than what was returned before: nodes forget it over a restart, and another
-// node may answer. It is a hint: see Client.Finalized.
+// Finalized returns the newest block an endpoint calls final. It may be older than what was returned before: nodes
+// forget it over a restart, and another node may answer. It is a hint: see Client.Finalized.
 func (r Reader) Finalized(ctx context.Context) (chain.BlockRef, error) {
 	block, _, err := ask(ctx, r, tagged("finalized"))
 	if err != nil {
@@ -63,21 +63,25 @@ func (r Reader) Finalized(ctx context.Context) (chain.BlockRef, error) {
 // tagged asks for the header of a block by its tag.
 func tagged(tag string) question[chain.BlockRef] {
 	purpose := map[string]Purpose{"latest": ForHeads, "finalized": ForFinality}[tag]
-	return question[chain.BlockRef]{method: methodBlockAt, args: []any{tag, false}, purpose: purpose, read: func(raw json.RawMessage) (chain.BlockRef, error) {
-		block, err := readBlock(raw, "the "+tag+" block", func(Block) bool { return true })
-		return block.BlockRef, err
-	}}
+	return question[chain.BlockRef]{method: methodBlockAt, args: []any{tag, false}, purpose: purpose,
+		read: func(raw json.RawMessage) (chain.BlockRef, error) {
+			block, err := readBlock(raw, "the "+tag+" block", func(Block) bool { return true })
+			return block.BlockRef, err
+		}}
 }
 
 // headerAt asks for the header of a number.
 func headerAt(number uint64) question[Header] {
-	return question[Header]{method: methodBlockAt, args: []any{hexNumber(number), false}, read: func(raw json.RawMessage) (Header, error) {
-		block, err := readBlock(raw, fmt.Sprintf("block %d", number), func(b Block) bool { return b.Number == number })
-		return block.Header, err
-	}}
+	return question[Header]{method: methodBlockAt, args: []any{hexNumber(number), false},
+		read: func(raw json.RawMessage) (Header, error) {
+			block, err := readBlock(raw, fmt.Sprintf("block %d", number),
+				func(b Block) bool { return b.Number == number })
+			return block.Header, err
+		}}
 }
 
-// HashAt returns the hash of the block of a number on a node's chain of this moment. NotFound(err) where every endpoint's chain is shorter.
+// HashAt returns the hash of the block of a number on a node's chain of this moment. NotFound(err) where every
+// endpoint's chain is shorter.
 func (r Reader) HashAt(ctx context.Context, number uint64) (chain.Hash, error) {
 	header, _, err := ask(ctx, r, headerAt(number))
 	if err != nil {
@@ -86,21 +90,26 @@ func (r Reader) HashAt(ctx context.Context, number uint64) (chain.Hash, error) {
 	return header.Hash, nil
 }
 
-// Block returns a block by its hash, on whatever branch it is, from the endpoint that announced it or else from the first that has it. NotFound(err)
-// where none has it.
+// Block returns a block by its hash, on whatever branch it is, from the endpoint that announced it or else from the
+// first that has it. NotFound(err) where none has it.
 func (r Reader) Block(ctx context.Context, hash chain.Hash) (Block, error) {
-	return r.block(ctx, "block "+hash.Hex(), r.pool.memory.server(hash, PartHeader), methodBlock, hash, func(b Block) bool { return b.Hash == hash })
+	return r.block(ctx, "block "+hash.Hex(), r.pool.memory.server(hash, PartHeader), methodBlock, hash,
+		func(b Block) bool { return b.Hash == hash })
 }
 
-// BlockAt returns the block of a number on a node's chain of this moment. NotFound(err) where every endpoint's chain is shorter.
+// BlockAt returns the block of a number on a node's chain of this moment. NotFound(err) where every endpoint's chain is
+// shorter.
 func (r Reader) BlockAt(ctx context.Context, number uint64) (Block, error) {
-	return r.block(ctx, fmt.Sprintf("block %d", number), nil, methodBlockAt, hexNumber(number), func(b Block) bool { return b.Number == number })
+	return r.block(ctx, fmt.Sprintf("block %d", number), nil, methodBlockAt, hexNumber(number),
+		func(b Block) bool { return b.Number == number })
 }
 
-func (r Reader) block(ctx context.Context, what string, first *endpoint, method string, which any, wanted func(Block) bool) (Block, error) {
-	block, from, err := ask(ctx, r, question[Block]{method: method, args: []any{which, true}, first: first, read: func(raw json.RawMessage) (Block, error) {
-		return readBlock(raw, what, wanted)
-	}})
+func (r Reader) block(ctx context.Context, what string, first *endpoint, method string, which any,
+	wanted func(Block) bool) (Block, error) {
+	block, from, err := ask(ctx, r, question[Block]{method: method, args: []any{which, true}, first: first,
+		read: func(raw json.RawMessage) (Block, error) {
+			return readBlock(raw, what, wanted)
+		}})
 	if err != nil {
 		return Block{}, fmt.Errorf("asking for %s: %w", what, err)
 	}
@@ -125,9 +134,10 @@ func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("
 
 // blockReply is what a block has beside its header.
 type blockReply struct {
-	Hash           chain.Hash        `json:"hash"`
-	MilliTimestamp *hexNumber        `json:"milliTimestamp"`
-	Transactions   []json.RawMessage `json:"transactions"` // objects, or hashes where those were asked for; none in an announced head
+	Hash           chain.Hash `json:"hash"`
+	MilliTimestamp *hexNumber `json:"milliTimestamp"`
+	// objects, or hashes where those were asked for; none in an announced head
+	Transactions []json.RawMessage `json:"transactions"`
 }
 
 // decodeBlock reads a block and recomputes its hash. Transactions that are mere hashes are left out.
@@ -149,7 +159,8 @@ func decodeBlock(raw []byte) (Block, error) {
 	}
 	block := Block{Header: Header{
 		BlockRef: chain.BlockRef{
-			Number: header.Number.Uint64(), Hash: hash, Parent: chain.Hash(header.ParentHash), TimeMs: timeMs(header.Time, reply.MilliTimestamp),
+			Number: header.Number.Uint64(), Hash: hash, Parent: chain.Hash(header.ParentHash),
+			TimeMs: timeMs(header.Time, reply.MilliTimestamp),
 		},
 		Bloom:        Bloom(header.Bloom),
 		ReceiptsRoot: chain.Hash(header.ReceiptHash),
@@ -197,7 +208,8 @@ func decodeTxs(raws []json.RawMessage, in chain.BlockRef) ([]chain.Tx, error) {
 
 // tx is a transaction that stands in a block of that number.
 func (r txReply) tx(number uint64) chain.Tx {
-	tx := chain.Tx{Hash: r.Hash, From: r.From, Nonce: uint64(r.Nonce), Block: number, BlockHash: *r.BlockHash, Index: uint32(*r.Index)}
+	tx := chain.Tx{Hash: r.Hash, From: r.From, Nonce: uint64(r.Nonce), Block: number, BlockHash: *r.BlockHash,
+		Index: uint32(*r.Index)}
 	if r.To != nil {
 		tx.To = *r.To
 	}

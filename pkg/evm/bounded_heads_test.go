@@ -11,7 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// madeUpHead makes a node name a newest block so many blocks and seconds ahead. Its hash is right, and nobody else has it.
+// madeUpHead makes a node name a newest block so many blocks and seconds ahead. Its hash is right, and nobody else has
+// it.
 func madeUpHead(truth fakeChain, at int, blocks, seconds uint64) script {
 	header := types.CopyHeader(truth[at].header)
 	header.Number.SetUint64(header.Number.Uint64() + blocks)
@@ -27,7 +28,8 @@ func madeUpHead(truth fakeChain, at int, blocks, seconds uint64) script {
 func TestMadeUpHeadsAreNotBelieved(t *testing.T) {
 	for _, nodes := range []int{2, 3} {
 		for name, by := range map[string]struct{ blocks, seconds uint64 }{
-			"ten minutes": {100, 600}, "no time, a thousand blocks": {1000, 0}, "an hour and one block": {1, 3600}, "for ever": {1 << 40, 1 << 33},
+			"ten minutes": {100, 600}, "no time, a thousand blocks": {1000, 0}, "an hour and one block": {1, 3600},
+			"for ever": {1 << 40, 1 << 33},
 		} {
 			t.Run(fmt.Sprintf("%s, one of %d", name, nodes), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

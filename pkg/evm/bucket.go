@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// bucket limits how often an endpoint is asked: a token bucket that holds one second's worth. What the node itself says about its limit counts more
-// than what is configured: each refusal halves the rate and pauses, each second without one adds a request per second. It is safe for
-// concurrent use and pure: every time comes from outside.
+// bucket limits how often an endpoint is asked: a token bucket that holds one second's worth. What the node itself says
+// about its limit counts more than what is configured: each refusal halves the rate and pauses, each second without one
+// adds a request per second. It is safe for concurrent use and pure: every time comes from outside.
 type bucket struct {
 	limit float64 // requests per second that are configured; 0 is none
 
@@ -69,7 +69,8 @@ func (b *bucket) until(tokens float64) time.Duration {
 	return time.Duration(tokens / b.rate * float64(time.Second))
 }
 
-// refill brings the bucket up to now: tokens flow in, and the rate recovers by one request per second each second that is no pause.
+// refill brings the bucket up to now: tokens flow in, and the rate recovers by one request per second each second that
+// is no pause.
 func (b *bucket) refill(now time.Time) {
 	passed := now.Sub(b.at).Seconds()
 	if b.at.IsZero() || passed <= 0 {
@@ -100,8 +101,8 @@ func (b *bucket) recover(now time.Time, passed float64) {
 	}
 }
 
-// refused notes that the node wants fewer requests, and for how long none at all; 0 if it did not say. Refusals of requests that were under way
-// together count once.
+// refused notes that the node wants fewer requests, and for how long none at all; 0 if it did not say. Refusals of
+// requests that were under way together count once.
 func (b *bucket) refused(now time.Time, pause time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -32,7 +32,8 @@ func TestBucketKeepsTheRate(t *testing.T) {
 	})
 }
 
-// A refusal halves the rate and pauses; each second without one gives one request per second back, up to what is configured.
+// A refusal halves the rate and pauses; each second without one gives one request per second back, up to what is
+// configured.
 func TestBucketLearns(t *testing.T) {
 	b, now := newBucket(20), someTime
 	b.take(now)

@@ -38,8 +38,8 @@ type callArg struct {
 	Data  hexBytes       `json:"input"`
 }
 
-// Call executes a message on the state after a block, named by its hash, and returns the output. RevertData tells a revert. Nodes that
-// keep no old states refuse old blocks.
+// Call executes a message on the state after a block, named by its hash, and returns the output. RevertData tells a
+// revert. Nodes that keep no old states refuse old blocks.
 func (r Reader) Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error) {
 	q := scalar[hexBytes](methodCall, callArg{To: to, Data: data}, blockArg{block})
 	q.first = r.pool.memory.server(block, PartHeader)
@@ -50,8 +50,8 @@ func (r Reader) Call(ctx context.Context, to chain.Address, data []byte, block c
 	return out, nil
 }
 
-// Simulate executes what a transaction would execute, on the newest state, and returns nil if it would succeed. RevertData tells a revert and
-// its reason. Gas is the transaction's limit; value is in wei.
+// Simulate executes what a transaction would execute, on the newest state, and returns nil if it would succeed.
+// RevertData tells a revert and its reason. Gas is the transaction's limit; value is in wei.
 func (r Reader) Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) error {
 	arg := callArg{From: &from, To: to, Gas: hexNumber(gas), Data: data}
 	if !value.IsZero() {
@@ -63,7 +63,8 @@ func (r Reader) Simulate(ctx context.Context, from, to chain.Address, data []byt
 	return nil
 }
 
-// NonceAt returns how many transactions an account has sent: the nonce of its next one. A gap in the pool is invisible in Pending.
+// NonceAt returns how many transactions an account has sent: the nonce of its next one. A gap in the pool is invisible
+// in Pending.
 func (r Reader) NonceAt(ctx context.Context, account chain.Address, tag Tag) (uint64, error) {
 	nonce, _, err := ask(ctx, r, scalar[hexNumber](methodNonce, account, tag))
 	if err != nil {

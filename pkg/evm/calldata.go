@@ -11,8 +11,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Calldata returns what a mined transaction of a block was called with; its hash has been recomputed, so it is what was signed. NotFound(err) where no
-// endpoint that answers knows the transaction in that block.
+// Calldata returns what a mined transaction of a block was called with; its hash has been recomputed, so it is what was
+// signed. NotFound(err) where no endpoint that answers knows the transaction in that block.
 func (r Reader) Calldata(ctx context.Context, tx chain.Tx) ([]byte, error) {
 	what := fmt.Sprintf("transaction %s of block %d", tx.Hash, tx.Block)
 	data, _, err := ask(ctx, r, question[[]byte]{

@@ -16,14 +16,16 @@ type CallResult struct {
 	Err error
 }
 
-// Calls executes messages to one contract on the state after a block, named by its hash, and returns their outputs in the same order. They are sent in
-// batches of a size that each endpoint is known to take, one after the other. A message that an endpoint answers with an error while it answers others is
-// asked again alone, of whoever answers it. The error is for what keeps any of them from being answered; NoState(err) where no node has that state.
+// Calls executes messages to one contract on the state after a block, named by its hash, and returns their outputs in
+// the same order. They are sent in batches of a size that each endpoint is known to take, one after the other. A
+// message that an endpoint answers with an error while it answers others is asked again alone, of whoever answers it.
+// The error is for what keeps any of them from being answered; NoState(err) where no node has that state.
 func (r Reader) Calls(ctx context.Context, to chain.Address, data [][]byte, block chain.Hash) ([]CallResult, error) {
 	all := make([]CallResult, 0, len(data))
 	for len(all) < len(data) {
 		rest := data[len(all):]
-		answers, err := eachInTurn(ctx, r, Everything, func(e *endpoint) ([]CallResult, error) { return e.calls(ctx, to, rest, block) })
+		answers, err := eachInTurn(ctx, r, Everything,
+			func(e *endpoint) ([]CallResult, error) { return e.calls(ctx, to, rest, block) })
 		if err != nil {
 			return nil, fmt.Errorf("calling %s %d times at block %s: %w", to, len(data), block, err)
 		}
@@ -54,7 +56,8 @@ func (e *endpoint) calls(ctx context.Context, to chain.Address, data [][]byte, b
 }
 
 // callBatch is one request. It fails if none of the messages was answered.
-func (e *endpoint) callBatch(ctx context.Context, to chain.Address, data [][]byte, block chain.Hash) ([]CallResult, error) {
+func (e *endpoint) callBatch(ctx context.Context, to chain.Address, data [][]byte, block chain.Hash) ([]CallResult,
+	error) {
 	if len(data) == 1 {
 		out, err := put(ctx, e, scalar[hexBytes](methodCall, callArg{To: to, Data: data[0]}, blockArg{block}))
 		if _, reverted := RevertData(err); err != nil && !reverted {
@@ -65,7 +68,8 @@ func (e *endpoint) callBatch(ctx context.Context, to chain.Address, data [][]byt
 	raws := make([]json.RawMessage, len(data))
 	calls := make([]rpc.BatchElem, len(data))
 	for i := range calls {
-		calls[i] = rpc.BatchElem{Method: methodCall, Args: []any{callArg{To: to, Data: data[i]}, blockArg{block}}, Result: &raws[i]}
+		calls[i] = rpc.BatchElem{Method: methodCall, Args: []any{callArg{To: to, Data: data[i]}, blockArg{block}},
+			Result: &raws[i]}
 	}
 	err := e.exchange(ctx, labelCalls, func(ctx context.Context, c *connection) error {
 		if err := c.BatchCallContext(ctx, calls); err != nil {

@@ -11,7 +11,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// answering answers eth_call with the message itself, padded to a word, but for messages with faults of their own; batches above a size are refused.
+// answering answers eth_call with the message itself, padded to a word, but for messages with faults of their own;
+// batches above a size are refused.
 func answering(most int, faults map[byte]*fault) script {
 	return func(_ context.Context, method string, params []json.RawMessage) (any, *fault, bool) {
 		switch method {
@@ -43,10 +44,12 @@ func messages(n int) (data [][]byte) {
 	return data
 }
 
-// Many calls come back in their order, in batches no larger than the node takes; what one endpoint cannot answer another does, and a revert is an answer.
+// Many calls come back in their order, in batches no larger than the node takes; what one endpoint cannot answer
+// another does, and a revert is an answer.
 func TestCalls(t *testing.T) {
 	nodes, _ := fakes(2, 4)
-	nodes[0].obey(answering(7, map[byte]*fault{3: refusal(-32000, "internal error"), 5: refusal(3, "execution reverted")}))
+	nodes[0].obey(answering(7, map[byte]*fault{3: refusal(-32000, "internal error"),
+		5: refusal(3, "execution reverted")}))
 	nodes[1].obey(answering(100, map[byte]*fault{5: refusal(3, "execution reverted")}))
 	c, _ := dialFakes(t, nil, nodes...)
 	for range 3 { // whichever endpoint is asked first

@@ -30,12 +30,13 @@ func TestMain(m *testing.M) {
 
 const hangGuard = 60 * time.Second
 
-// emitter is a contract that, called with 32 bytes, stores them in slot 0 and emits a log with topics 0x2a and those bytes. Called with nothing
-// it reverts with deadbeef.
+// emitter is a contract that, called with 32 bytes, stores them in slot 0 and emits a log with topics 0x2a and those
+// bytes. Called with nothing it reverts with deadbeef.
 var (
 	emitter     = chain.Address{0xe3, 19: 1}
-	emitterCode = common.FromHex("3615601657600035" + "6000556000" + "35602a60006000a200" + "5b63deadbeef60e01b60005260046000fd")
-	emitted     = chain.Hash{31: 0x2a}
+	emitterCode = common.FromHex("3615601657600035" + "6000556000" + "35602a60006000a200" +
+		"5b63deadbeef60e01b60005260046000fd")
+	emitted = chain.Hash{31: 0x2a}
 )
 
 // devnet is a running node with one funded account.
@@ -81,7 +82,8 @@ func (d *devnet) sign(nonce uint64, price int64, data []byte) *types.Transaction
 	d.t.Helper()
 	to, wei := common.Address(emitter), big.NewInt(price*10_000_000)
 	tx, err := types.SignNewTx(d.key, types.LatestSignerForChainID(d.ChainID()), &types.DynamicFeeTx{
-		ChainID: d.ChainID(), Nonce: nonce, GasTipCap: wei, GasFeeCap: wei, Gas: 100_000, To: &to, Value: new(big.Int), Data: data,
+		ChainID: d.ChainID(), Nonce: nonce, GasTipCap: wei, GasFeeCap: wei, Gas: 100_000, To: &to, Value: new(big.Int),
+		Data: data,
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -100,8 +102,8 @@ func (d *devnet) emit(number byte) *types.Transaction {
 	return tx
 }
 
-// emitBlock mines a block of so many transactions, each with a log: the i-th with number i. The pool may put off a transaction by a block, so it may take
-// several tries.
+// emitBlock mines a block of so many transactions, each with a log: the i-th with number i. The pool may put off a
+// transaction by a block, so it may take several tries.
 func (d *devnet) emitBlock(count byte) {
 	d.t.Helper()
 	for range 100 {
@@ -145,7 +147,8 @@ func (d *devnet) mine(count uint64) {
 func (d *devnet) head() chain.BlockRef {
 	h := d.Head()
 	return chain.BlockRef{
-		Number: h.Number.Uint64(), Hash: chain.Hash(h.Hash()), Parent: chain.Hash(h.ParentHash), TimeMs: evmnode.MilliTime(h),
+		Number: h.Number.Uint64(), Hash: chain.Hash(h.Hash()), Parent: chain.Hash(h.ParentHash),
+		TimeMs: evmnode.MilliTime(h),
 	}
 }
 
@@ -161,7 +164,8 @@ func (d *devnet) config(urls ...string) evm.Config {
 // dial makes a client of the chain id that the devnet and the fake nodes name unless told otherwise.
 func dial(t *testing.T, cfg evm.Config) *evm.Client {
 	t.Helper()
-	c, err := evm.Dial(t.Context(), evmnode.DefaultChainID, cfg, zerolog.New(zerolog.NewTestWriter(t)), evm.NewMetrics(prometheus.NewRegistry()))
+	c, err := evm.Dial(t.Context(), evmnode.DefaultChainID, cfg, zerolog.New(zerolog.NewTestWriter(t)),
+		evm.NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Reader reads the chain through the endpoints of a client, or through some of them; see Client.Elsewhere. It is safe for concurrent use.
+// Reader reads the chain through the endpoints of a client, or through some of them; see Client.Elsewhere. It is safe
+// for concurrent use.
 type Reader struct {
 	pool    *pool
 	without []Source
@@ -25,16 +26,19 @@ type Reader struct {
 // Client is the way to one chain. It is safe for concurrent use; one per process is enough.
 type Client struct{ Reader }
 
-// Dial makes a client of the chain with that id and asks every endpoint once which chain it belongs to. A wrong chain is an error (WrongChain).
-// Endpoints that do not answer are no error: they are probed until they do, and Health says so meanwhile.
+// Dial makes a client of the chain with that id and asks every endpoint once which chain it belongs to. A wrong chain
+// is an error (WrongChain). Endpoints that do not answer are no error: they are probed until they do, and Health says
+// so meanwhile.
 func Dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, metrics *Metrics) (*Client, error) {
 	dialer := &net.Dialer{Timeout: cfg.RequestTimeout, KeepAlive: 15 * time.Second}
 	return dial(ctx, chainID, cfg, log, metrics, &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16,
+		IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
 	})
 }
 
-func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, metrics *Metrics, transport *http.Transport) (*Client, error) {
+func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, metrics *Metrics,
+	transport *http.Transport) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -84,7 +88,8 @@ func (p *pool) introduce(ctx context.Context) error {
 	return nil
 }
 
-// greet makes endpoints show their chain, all at once, and those to read from their heads, which are compared when all are in.
+// greet makes endpoints show their chain, all at once, and those to read from their heads, which are compared when all
+// are in.
 func (p *pool) greet(ctx context.Context, all []*endpoint) []error {
 	heads, failures := make([]chain.BlockRef, len(all)), make([]error, len(all))
 	var wg sync.WaitGroup
@@ -129,8 +134,8 @@ func (c *Client) Close() {
 // ChainID is the id of the chain, which every endpoint in use has named.
 func (c *Client) ChainID() uint64 { return c.pool.chainID }
 
-// Health is nil if at least one endpoint to read from answered when it was last asked; otherwise it says what is wrong with each. It is what readiness
-// should ask.
+// Health is nil if at least one endpoint to read from answered when it was last asked; otherwise it says what is wrong
+// with each. It is what readiness should ask.
 func (c *Client) Health() error {
 	if err := c.pool.strangers.err(); err != nil {
 		return err
@@ -153,8 +158,8 @@ type EndpointStatus struct {
 	Private bool   // for sending only
 	// Excluded is empty where the endpoint is used for all that is asked.
 	Excluded []Exclusion
-	// Score is the time in milliseconds after which a good answer about the newest block is to be expected; reads go to the lowest. Milliseconds an
-	// answer takes and the share of requests that fail are parts of it.
+	// Score is the time in milliseconds after which a good answer about the newest block is to be expected; reads go to
+	// the lowest. Milliseconds an answer takes and the share of requests that fail are parts of it.
 	Score, LatencyMs, FailureShare float64
 	Failures                       int            // in a row
 	Head                           chain.BlockRef // the newest block it named
@@ -175,7 +180,8 @@ func (c *Client) Endpoints() []EndpointStatus {
 
 func (e *endpoint) status() EndpointStatus {
 	now := time.Now()
-	s := EndpointStatus{Source: e.name, Host: e.host, Private: e.private, LogsRange: e.span.learnt(now), RequestsPerSecond: e.bucket.learnt(now)}
+	s := EndpointStatus{Source: e.name, Host: e.host, Private: e.private, LogsRange: e.span.learnt(now),
+		RequestsPerSecond: e.bucket.learnt(now)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.Excluded, s.LastError = e.barred.sorted(), e.last

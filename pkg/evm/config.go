@@ -21,11 +21,13 @@ type Config struct {
 	// PollInterval is how long no head may have been announced before one is asked for.
 	PollInterval   time.Duration `toml:"poll_interval" help:"how often to ask for the head when no endpoint announces one"`
 	RequestTimeout time.Duration `toml:"request_timeout" help:"how long one request may take"`
-	// HedgeAfter bounds the wait for one endpoint's answer before a second is asked too; it is shorter where the endpoint is usually faster.
+	// HedgeAfter bounds the wait for one endpoint's answer before a second is asked too; it is shorter where the
+	// endpoint is usually faster.
 	HedgeAfter time.Duration `toml:"hedge_after" help:"how long to wait for an answer at most before another endpoint is asked as well"`
 	MaxLag     time.Duration `toml:"max_lag" help:"how far behind the best head, in chain time, an endpoint may be before it comes last"`
 	SlowAfter  time.Duration `toml:"slow_after" help:"how long the answers of an endpoint may take on average before it comes last"`
-	// ProbeInterval is how often every endpoint is asked for its head, so that it is known who is good before it is needed.
+	// ProbeInterval is how often every endpoint is asked for its head, so that it is known who is good before it is
+	// needed.
 	ProbeInterval time.Duration `toml:"probe_interval" help:"how often every endpoint is probed"`
 	// Cooldown doubles each time the same endpoint is caught, up to 64 times.
 	Cooldown     time.Duration `toml:"cooldown" help:"how long an endpoint is not asked after it was caught in a wrong answer, or lacked a method"`
@@ -61,7 +63,8 @@ func (c Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"poll_interval", c.PollInterval}, {"request_timeout", c.RequestTimeout}, {"hedge_after", c.HedgeAfter}, {"max_lag", c.MaxLag},
+		{"poll_interval", c.PollInterval}, {"request_timeout", c.RequestTimeout}, {"hedge_after", c.HedgeAfter},
+		{"max_lag", c.MaxLag},
 		{"slow_after", c.SlowAfter}, {"probe_interval", c.ProbeInterval}, {"cooldown", c.Cooldown},
 	} {
 		if d.value < 10*time.Millisecond || d.value > time.Hour {
@@ -69,7 +72,8 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.RateLimit < 0 {
-		problems = append(problems, fmt.Errorf("rate_limit: %d is negative (0 = as many requests as the endpoint takes)", c.RateLimit))
+		problems = append(problems,
+			fmt.Errorf("rate_limit: %d is negative (0 = as many requests as the endpoint takes)", c.RateLimit))
 	}
 	if c.LogsRange < 1 {
 		problems = append(problems, errors.New("logs_range: is 0 (at least one block has to be asked for)"))
@@ -84,7 +88,8 @@ func checkURLs(name string, list []secret.URL) error {
 	var problems []error
 	for i, u := range list {
 		if !slices.Contains([]string{"http", "https", "ws", "wss"}, scheme(u)) {
-			problems = append(problems, fmt.Errorf("%s: number %d is %q, not an http(s) or ws(s) address", name, i+1, u))
+			problems = append(problems, fmt.Errorf("%s: number %d is %q, not an http(s) or ws(s) address", name, i+1,
+				u))
 		}
 	}
 	return errors.Join(problems...)

@@ -13,19 +13,25 @@ func TestConfig(t *testing.T) {
 		t.Errorf("the default configuration: %v", err)
 	}
 	for want, spoil := range map[string]func(*evm.Config){
-		"urls: is empty":                          func(c *evm.Config) { c.URLs = nil },
-		`urls: number 2 is "ftp://h/***"`:         func(c *evm.Config) { c.URLs = append(c.URLs, mustURL("ftp://h/secret")) },
-		`private_urls: number 1 is "ftp://h/***"`: func(c *evm.Config) { c.PrivateURLs = append(c.PrivateURLs, mustURL("ftp://h/secret")) },
-		"hedge_after: 0s is not between":          func(c *evm.Config) { c.HedgeAfter = 0 },
-		"max_lag: 2h0m0s is not between":          func(c *evm.Config) { c.MaxLag = 2 * time.Hour },
-		"slow_after: 0s is not between":           func(c *evm.Config) { c.SlowAfter = 0 },
-		"probe_interval: 1ms is not between":      func(c *evm.Config) { c.ProbeInterval = time.Millisecond },
-		"cooldown: 2h0m0s is not between":         func(c *evm.Config) { c.Cooldown = 2 * time.Hour },
-		"rate_limit: -1 is negative":              func(c *evm.Config) { c.RateLimit = -1 },
-		"logs_range: is 0":                        func(c *evm.Config) { c.LogsRange = 0 },
-		"headers_batch: 1001 is not between":      func(c *evm.Config) { c.HeadersBatch = 1001 },
-		"poll_interval: 1ms is not between":       func(c *evm.Config) { c.PollInterval = time.Millisecond },
-		"request_timeout: 2h0m0s is not betw":     func(c *evm.Config) { c.RequestTimeout = 2 * time.Hour },
+		"urls: is empty": func(c *evm.Config) { c.URLs = nil },
+		`urls: number 2 is "ftp://h/***"`: func(c *evm.Config) {
+			c.URLs = append(c.URLs,
+				mustURL("ftp://h/secret"))
+		},
+		`private_urls: number 1 is "ftp://h/***"`: func(c *evm.Config) {
+			c.PrivateURLs = append(c.PrivateURLs,
+				mustURL("ftp://h/secret"))
+		},
+		"hedge_after: 0s is not between":      func(c *evm.Config) { c.HedgeAfter = 0 },
+		"max_lag: 2h0m0s is not between":      func(c *evm.Config) { c.MaxLag = 2 * time.Hour },
+		"slow_after: 0s is not between":       func(c *evm.Config) { c.SlowAfter = 0 },
+		"probe_interval: 1ms is not between":  func(c *evm.Config) { c.ProbeInterval = time.Millisecond },
+		"cooldown: 2h0m0s is not between":     func(c *evm.Config) { c.Cooldown = 2 * time.Hour },
+		"rate_limit: -1 is negative":          func(c *evm.Config) { c.RateLimit = -1 },
+		"logs_range: is 0":                    func(c *evm.Config) { c.LogsRange = 0 },
+		"headers_batch: 1001 is not between":  func(c *evm.Config) { c.HeadersBatch = 1001 },
+		"poll_interval: 1ms is not between":   func(c *evm.Config) { c.PollInterval = time.Millisecond },
+		"request_timeout: 2h0m0s is not betw": func(c *evm.Config) { c.RequestTimeout = 2 * time.Hour },
 	} {
 		cfg := evm.DefaultConfig()
 		spoil(&cfg)

@@ -6,12 +6,13 @@ import (
 	"fmt"
 )
 
-// cursor reads one JSON document from front to back, with hexadecimal strings decoded straight into their place. It knows nothing of reflection and
-// copies nothing but what is kept: most of what a scanner does with a node's answers is this.
+// cursor reads one JSON document from front to back, with hexadecimal strings decoded straight into their place. It
+// knows nothing of reflection and copies nothing but what is kept: most of what a scanner does with a node's answers is
+// this.
 //
-// It is stricter than encoding/json where two readers could take a document for different things, because one of them may be the node's proxy, another
-// keeper, or an auditor: the names of fields match exactly, no field comes twice, names and hexadecimal strings hold no escapes, nothing follows the
-// document. All its errors are malformedErrors.
+// It is stricter than encoding/json where two readers could take a document for different things, because one of them
+// may be the node's proxy, another keeper, or an auditor: the names of fields match exactly, no field comes twice,
+// names and hexadecimal strings hold no escapes, nothing follows the document. All its errors are malformedErrors.
 type cursor struct {
 	raw []byte
 	at  int
@@ -119,8 +120,8 @@ func (c *cursor) object(field func(name []byte) error) error {
 	}
 }
 
-// quoted reads what stands between two quotes. An escaped quote ends it as well: whoever calls must refuse what has a backslash. It is valid until the
-// document changes.
+// quoted reads what stands between two quotes. An escaped quote ends it as well: whoever calls must refuse what has a
+// backslash. It is valid until the document changes.
 func (c *cursor) quoted() ([]byte, error) {
 	if err := c.expect('"'); err != nil {
 		return nil, err

@@ -40,7 +40,8 @@ func (c *cursor) logs() ([]logReply, error) {
 	return logs, err
 }
 
-// logFields is how many fields a log must have: all but removed. Logs of a pending block, which nobody asked for, lack some.
+// logFields is how many fields a log must have: all but removed. Logs of a pending block, which nobody asked for, lack
+// some.
 const logFields = 8
 
 // log reads one log. Unlike go-ethereum's reader it takes no log without its place in the chain.
@@ -157,7 +158,8 @@ func decodeReceipt(raw []byte) (*receiptReply, error) {
 	return &r, c.end()
 }
 
-// receiptFields is how many fields a receipt must have: all that are kept but to. A receipt from before Byzantium lacks the status; BSC has none.
+// receiptFields is how many fields a receipt must have: all that are kept but to. A receipt from before Byzantium lacks
+// the status; BSC has none.
 const receiptFields = 11
 
 func (c *cursor) receipt(r *receiptReply) error {

@@ -20,8 +20,10 @@ func gmxLog(index uint) types.Log {
 		data[i], data[i-1], data[i-20] = byte(i), byte(i>>5), byte(i*7)
 	}
 	return types.Log{
-		Address: common.Address{0xc8, 19: 0x26}, Topics: []common.Hash{{0x13, 31: 1}, {0xf9, 31: 2}, {12: 0xe1, 31: 3}}, Data: data,
-		BlockNumber: 48_123_456, TxHash: common.Hash{1, 31: 9}, TxIndex: 41, BlockHash: common.Hash{2, 31: 9}, Index: index,
+		Address: common.Address{0xc8, 19: 0x26}, Topics: []common.Hash{{0x13, 31: 1}, {0xf9, 31: 2}, {12: 0xe1, 31: 3}},
+		Data:        data,
+		BlockNumber: 48_123_456, TxHash: common.Hash{1, 31: 9}, TxIndex: 41, BlockHash: common.Hash{2, 31: 9},
+		Index: index,
 	}
 }
 
@@ -42,8 +44,9 @@ func gmxAnswer(tb testing.TB, count int) []byte {
 // ours is what our decoder makes of a log that go-ethereum decoded.
 func ours(l types.Log) logReply {
 	out := logReply{removed: l.Removed, Log: chain.Log{
-		Address: chain.Address(l.Address), Topics: []chain.Hash{}, Data: l.Data, Block: l.BlockNumber, BlockHash: chain.Hash(l.BlockHash),
-		TxHash: chain.Hash(l.TxHash), TxIndex: uint32(l.TxIndex), Index: uint32(l.Index),
+		Address: chain.Address(l.Address), Topics: []chain.Hash{}, Data: l.Data, Block: l.BlockNumber,
+		BlockHash: chain.Hash(l.BlockHash),
+		TxHash:    chain.Hash(l.TxHash), TxIndex: uint32(l.TxIndex), Index: uint32(l.Index),
 	}}
 	for _, t := range l.Topics {
 		out.Topics = append(out.Topics, chain.Hash(t))
@@ -68,8 +71,8 @@ func TestDecodesGMXLogs(t *testing.T) {
 	}
 }
 
-// Where go-ethereum's reader is laxer than ours, and why we are not: each of these is a document that two honest readers may take for different things, or
-// a log that says less than was asked for.
+// Where go-ethereum's reader is laxer than ours, and why we are not: each of these is a document that two honest
+// readers may take for different things, or a log that says less than was asked for.
 var laxities = []struct{ why, old, new string }{
 	{"a pending log stands in no block", `"blockHash":"0x02`, `"other":"0x02`},
 	{"a log without its number has no place", `"blockNumber":"0x2de4e40"`, `"blockNumber":null`},
@@ -104,12 +107,17 @@ func TestStricterThanGoEthereum(t *testing.T) {
 func TestRefusesBrokenDocuments(t *testing.T) {
 	raw := string(gmxAnswer(t, 1))
 	for _, broken := range []string{
-		"", "null", "{}", "[", "[{]", `[{"address"}]`, raw + "x", raw + "[]", raw[:len(raw)-1], raw[:len(raw)/2], "[" + raw + "]",
-		strings.Replace(raw, `"0x`, `"`, 1), strings.Replace(raw, `0"`, `g"`, 1), strings.Replace(raw, `"data":"0x0`, `"data":"0x`, 1),
-		strings.Replace(raw, `"blockNumber":"0x2`, `"blockNumber":"0x02`, 1), strings.Replace(raw, `"blockNumber":"0x2`, `"blockNumber":"0x11111111112`, 1),
+		"", "null", "{}", "[", "[{]", `[{"address"}]`, raw + "x", raw + "[]", raw[:len(raw)-1], raw[:len(raw)/2],
+		"[" + raw + "]",
+		strings.Replace(raw, `"0x`, `"`, 1), strings.Replace(raw, `0"`, `g"`, 1),
+		strings.Replace(raw, `"data":"0x0`, `"data":"0x`, 1),
+		strings.Replace(raw, `"blockNumber":"0x2`, `"blockNumber":"0x02`, 1),
+		strings.Replace(raw, `"blockNumber":"0x2`, `"blockNumber":"0x11111111112`, 1),
 		strings.Replace(raw, `"logIndex":"0x0"`, `"logIndex":"0x\u0030"`, 1),
-		strings.Replace(raw, `"removed":false`, `"removed":false,"x":01`, 1), strings.Replace(raw, `"removed":false`, `"removed":false,"x":"\x"`, 1),
-		strings.Replace(raw, `"removed":false`, `"removed":false,"x":`+strings.Repeat("[", 100)+strings.Repeat("]", 100), 1),
+		strings.Replace(raw, `"removed":false`, `"removed":false,"x":01`, 1),
+		strings.Replace(raw, `"removed":false`, `"removed":false,"x":"\x"`, 1),
+		strings.Replace(raw, `"removed":false`, `"removed":false,"x":`+strings.Repeat("[", 100)+
+			strings.Repeat("]", 100), 1),
 	} {
 		if logs, err := decodeLogs([]byte(broken)); err == nil {
 			t.Errorf("%.80q…: read as %d logs", broken, len(logs))
@@ -117,15 +125,16 @@ func TestRefusesBrokenDocuments(t *testing.T) {
 	}
 }
 
-// The difference to go-ethereum's reader: what we read it reads, with the same values; what it reads, once written out plainly with its place, we read
-// as the same.
+// The difference to go-ethereum's reader: what we read it reads, with the same values; what it reads, once written out
+// plainly with its place, we read as the same.
 func FuzzDecodeLogs(f *testing.F) {
 	small, _ := json.Marshal([]types.Log{{Topics: []common.Hash{}, Data: []byte{1}, BlockTimestamp: 5}})
 	f.Add(small)
 	for _, l := range laxities {
 		f.Add([]byte(strings.Replace(string(small), l.old, l.new, 1)))
 	}
-	f.Add([]byte(strings.Replace(string(small), `"removed":false`, `"removed":true,"x":[{"a":"\"\u00e9"},-1.5e+3,null,true]`, 1)))
+	f.Add([]byte(strings.Replace(string(small), `"removed":false`,
+		`"removed":true,"x":[{"a":"\"\u00e9"},-1.5e+3,null,true]`, 1)))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		got, err := decodeLogs(raw)
 		var theirs []types.Log
@@ -175,7 +184,8 @@ func gmxReceipts(tb testing.TB) []byte {
 	tb.Helper()
 	logs := []*types.Log{new(gmxLog(0)), new(gmxLog(1))}
 	receipt := types.Receipt{
-		Type: 2, Status: 1, CumulativeGasUsed: 21_000, GasUsed: 21_000, TxHash: common.Hash{1, 31: 9}, BlockHash: common.Hash{2, 31: 9}, TransactionIndex: 41,
+		Type: 2, Status: 1, CumulativeGasUsed: 21_000, GasUsed: 21_000, TxHash: common.Hash{1, 31: 9},
+		BlockHash: common.Hash{2, 31: 9}, TransactionIndex: 41,
 		Logs: logs, BlockNumber: common.Big1, EffectiveGasPrice: common.Big1,
 	}
 	receipt.Bloom = types.CreateBloom(&receipt)
@@ -202,10 +212,12 @@ func TestDecodesGMXReceipts(t *testing.T) {
 	}
 }
 
-// What is read as receipts go-ethereum reads with the same values, unless the bloom, which we compute ourselves, is missing or wrong there.
+// What is read as receipts go-ethereum reads with the same values, unless the bloom, which we compute ourselves, is
+// missing or wrong there.
 func FuzzDecodeReceipts(f *testing.F) {
 	raw := string(gmxReceipts(f))
-	raw = regexp.MustCompile(`"data":"0x[0-9a-f]*"`).ReplaceAllString(raw, `"data":"0x01"`) // the fuzzer is slow with long documents
+	// the fuzzer is slow with long documents
+	raw = regexp.MustCompile(`"data":"0x[0-9a-f]*"`).ReplaceAllString(raw, `"data":"0x01"`)
 	f.Add([]byte(raw))
 	f.Add([]byte(strings.Replace(raw, `"status":"0x1"`, `"status":"0x0"`, 1)))
 	f.Add([]byte(strings.Replace(raw, `"type":"0x2"`, `"type":"0x7f"`, 1)))
@@ -232,8 +244,10 @@ func compareReceipts(t *testing.T, raw []byte, got []receiptReply) {
 	}
 	for i, r := range got {
 		want := theirs[i]
-		if r.kind != uint64(want.Type) || r.status != want.Status || r.cumulativeGas != want.CumulativeGasUsed || r.gasUsed != want.GasUsed ||
-			r.gasPrice != want.EffectiveGasPrice.Uint64() || r.block != want.BlockNumber.Uint64() || r.blockHash != chain.Hash(want.BlockHash) ||
+		if r.kind != uint64(want.Type) || r.status != want.Status || r.cumulativeGas != want.CumulativeGasUsed ||
+			r.gasUsed != want.GasUsed ||
+			r.gasPrice != want.EffectiveGasPrice.Uint64() || r.block != want.BlockNumber.Uint64() ||
+			r.blockHash != chain.Hash(want.BlockHash) ||
 			r.txHash != chain.Hash(want.TxHash) || uint(r.index) != want.TransactionIndex {
 			t.Fatalf("receipt %d: %+v here, %+v there", i, r, want)
 		}

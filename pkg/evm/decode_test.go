@@ -15,19 +15,24 @@ import (
 // sampleBlock is a block of one transaction, as a node shows it.
 func sampleBlock(tb testing.TB) []byte {
 	tb.Helper()
-	header := &types.Header{Number: big.NewInt(7), Difficulty: big.NewInt(2), Time: 1_700_000_000, Extra: []byte{1}, BaseFee: new(big.Int)}
+	header := &types.Header{Number: big.NewInt(7), Difficulty: big.NewInt(2), Time: 1_700_000_000, Extra: []byte{1},
+		BaseFee: new(big.Int)}
 	raw, err := json.Marshal(header)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	hash := chain.Hash(header.Hash()).Hex()
-	tx := `{"hash":"` + hash + `","from":"0x00000000000000000000000000000000000000aa","to":null,"nonce":"0x5","blockHash":"` + hash + `","transactionIndex":"0x0"}`
-	return append(bytes.TrimSuffix(raw, []byte("}")), []byte(`,"milliTimestamp":"0x18bcfe56a8d","transactions":[`+tx+`]}`)...)
+	tx := `{"hash":"` + hash +
+		`","from":"0x00000000000000000000000000000000000000aa","to":null,"nonce":"0x5","blockHash":"` + hash +
+		`","transactionIndex":"0x0"}`
+	return append(bytes.TrimSuffix(raw, []byte("}")),
+		[]byte(`,"milliTimestamp":"0x18bcfe56a8d","transactions":[`+tx+`]}`)...)
 }
 
 func TestDecodesTheSample(t *testing.T) {
 	block, err := decodeBlock(sampleBlock(t))
-	if err != nil || block.Number != 7 || block.TimeMs != 1_700_000_000_653 || len(block.Txs) != 1 || block.Txs[0].Nonce != 5 {
+	if err != nil || block.Number != 7 || block.TimeMs != 1_700_000_000_653 || len(block.Txs) != 1 ||
+		block.Txs[0].Nonce != 5 {
 		t.Errorf("%+v, %v", block, err)
 	}
 }

@@ -36,10 +36,12 @@ type endpoint struct {
 }
 
 func newEndpoint(
-	u secret.URL, name Source, host string, private bool, chainID uint64, cfg Config, transport *http.Transport, log zerolog.Logger, m *Metrics,
+	u secret.URL, name Source, host string, private bool, chainID uint64, cfg Config, transport *http.Transport,
+	log zerolog.Logger, m *Metrics,
 ) *endpoint {
 	e := &endpoint{
-		name: name, host: host, private: private, cfg: cfg, metrics: m, log: log.With().Str("endpoint", string(name)).Logger(), bucket: newBucket(cfg.RateLimit),
+		name: name, host: host, private: private, cfg: cfg, metrics: m, log: log.With().Str("endpoint", string(name)).
+			Logger(), bucket: newBucket(cfg.RateLimit),
 		span: newSpan(cfg.LogsRange), last: errors.New("not asked yet"), batches: cfg.HeadersBatch,
 	}
 	e.line = line{
@@ -62,8 +64,8 @@ func (e *endpoint) askAs(ctx context.Context, label, method string, args ...any)
 	return raw, err
 }
 
-// exchange is one trip to the node, with a deadline: go-ethereum's client waits for ever when a WebSocket ends at the wrong moment. It takes note of how
-// it went.
+// exchange is one trip to the node, with a deadline: go-ethereum's client waits for ever when a WebSocket ends at the
+// wrong moment. It takes note of how it went.
 func (e *endpoint) exchange(ctx context.Context, method string, trip func(context.Context, *connection) error) error {
 	if err := e.await(ctx, method); err != nil {
 		return err
@@ -81,7 +83,8 @@ func (e *endpoint) exchange(ctx context.Context, method string, trip func(contex
 	return e.failed(ctx, method, err, took)
 }
 
-// await waits for the endpoint's rate limit. A signed transaction never waits: it is worth more than what the node may think of us.
+// await waits for the endpoint's rate limit. A signed transaction never waits: it is worth more than what the node may
+// think of us.
 func (e *endpoint) await(ctx context.Context, method string) error {
 	wait := e.bucket.take(time.Now())
 	if wait <= 0 || method == methodSend {
@@ -102,18 +105,21 @@ func (e *endpoint) answered(method string, took time.Duration) {
 	defer e.mu.Unlock()
 	e.last = nil
 	e.vitals.answered(method, took)
-	e.readmit(func(x Exclusion) bool { return x.Reason == ReasonWrongChain }) // nothing is answered before the chain is shown
+	// nothing is answered before the chain is shown
+	e.readmit(func(x Exclusion) bool { return x.Reason == ReasonWrongChain })
 	e.judge()
 }
 
-// failed makes the error of a request, counts it, and draws the consequences. A request that nobody waits for any more, because the caller's context
-// was cancelled or its time is over, fails with whatever the cause was, and is no fault of the endpoint.
+// failed makes the error of a request, counts it, and draws the consequences. A request that nobody waits for any more,
+// because the caller's context was cancelled or its time is over, fails with whatever the cause was, and is no fault of
+// the endpoint.
 func (e *endpoint) failed(ctx context.Context, method string, err error, took time.Duration) error {
 	class, clean := classify(err)
 	failed := &callError{endpoint: e.url, source: e.name, method: method, class: class, err: clean}
 	if ctx.Err() != nil {
 		failed.class = abandoned
-		if cause := context.Cause(ctx); errors.Is(cause, errOvertaken) || errors.Is(cause, context.DeadlineExceeded) { // it takes at least this long
+		// it takes at least this long
+		if cause := context.Cause(ctx); errors.Is(cause, errOvertaken) || errors.Is(cause, context.DeadlineExceeded) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.vitals.overtaken(took)
@@ -170,7 +176,8 @@ func (e *endpoint) throttled(pause time.Duration) { e.bucket.refused(time.Now(),
 func (e *endpoint) exclude(p Purpose, r Reason, detail string) {
 	if e.barred.add(p, r, scrub(detail, e.url), time.Now(), e.cfg.Cooldown) {
 		e.metrics.excluded.WithLabelValues(string(e.name), string(r)).Inc()
-		e.log.Warn().Str("for", string(p)).Str("reason", string(r)).Str("detail", scrub(detail, e.url)).Msg("evm: endpoint is excluded")
+		e.log.Warn().Str("for", string(p)).Str("reason", string(r)).Str("detail", scrub(detail, e.url)).
+			Msg("evm: endpoint is excluded")
 	}
 }
 
@@ -178,7 +185,8 @@ func (e *endpoint) exclude(p Purpose, r Reason, detail string) {
 func (e *endpoint) readmit(which func(Exclusion) bool) {
 	for _, x := range e.barred.lift(which) {
 		e.metrics.excluded.WithLabelValues(string(e.name), string(x.Reason)).Dec()
-		e.log.Info().Str("for", string(x.Purpose)).Str("reason", string(x.Reason)).Dur("after_ms", time.Since(x.Since)).Msg("evm: endpoint is taken back")
+		e.log.Info().Str("for", string(x.Purpose)).Str("reason", string(x.Reason)).Dur("after_ms", time.Since(x.Since)).
+			Msg("evm: endpoint is taken back")
 	}
 }
 
@@ -259,7 +267,8 @@ func (e *endpoint) head() chain.BlockRef {
 func (e *endpoint) health() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if failed, is := errors.AsType[*callError](e.last); is && (failed.class == failedReply || failed.class == failedNotFound) {
+	if failed, is := errors.AsType[*callError](e.last); is &&
+		(failed.class == failedReply || failed.class == failedNotFound) {
 		return nil
 	}
 	return e.last

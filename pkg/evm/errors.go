@@ -20,14 +20,15 @@ import (
 type failure string
 
 const (
-	failedReply      failure = "reply"       // the node answered with an error
-	failedTimeout    failure = "timeout"     // no answer in time
-	failedTransport  failure = "transport"   // no connection, or it was cut
-	failedHTTP       failure = "http"        // an HTTP status instead of an answer
-	failedThrottled  failure = "throttled"   // the node or its gateway wants fewer requests
-	failedMalformed  failure = "malformed"   // an answer that cannot be read
-	failedLie        failure = "lie"         // an answer that contradicts itself, or what was asked
-	failedNotFound   failure = "not_found"   // the node does not have the block; no fault of the endpoint, and not counted
+	failedReply     failure = "reply"     // the node answered with an error
+	failedTimeout   failure = "timeout"   // no answer in time
+	failedTransport failure = "transport" // no connection, or it was cut
+	failedHTTP      failure = "http"      // an HTTP status instead of an answer
+	failedThrottled failure = "throttled" // the node or its gateway wants fewer requests
+	failedMalformed failure = "malformed" // an answer that cannot be read
+	failedLie       failure = "lie"       // an answer that contradicts itself, or what was asked
+	// the node does not have the block; no fault of the endpoint, and not counted
+	failedNotFound   failure = "not_found"
 	failedWrongChain failure = "wrong_chain" // the endpoint belongs to another chain
 	failedUnproven   failure = "unproven"    // the endpoint refuses to say which chain it belongs to
 	abandoned        failure = "abandoned"   // the caller did not wait; no fault of the endpoint, and not counted
@@ -48,13 +49,15 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-// scrub masks the parts of an address in a text: nodes and gateways like to repeat them ("cannot POST /v3/…", "unknown key …").
+// scrub masks the parts of an address in a text: nodes and gateways like to repeat them ("cannot POST /v3/…", "unknown
+// key …").
 func scrub(text string, at secret.URL) string {
 	u, err := url.Parse(at.Reveal())
 	if err != nil {
 		return secret.Mask
 	}
-	parts := strings.FieldsFunc(u.EscapedPath()+"/"+u.RawQuery+"/"+u.User.String(), func(r rune) bool { return strings.ContainsRune("/?&=:;", r) })
+	parts := strings.FieldsFunc(u.EscapedPath()+"/"+u.RawQuery+"/"+u.User.String(),
+		func(r rune) bool { return strings.ContainsRune("/?&=:;", r) })
 	for _, part := range parts {
 		const tooShortForAToken = 6
 		if len(part) >= tooShortForAToken {
@@ -99,7 +102,8 @@ func classify(err error) (failure, error) {
 	if wrapped, is := errors.AsType[*url.Error](err); is { // its text repeats the whole address
 		err = wrapped.Err
 	}
-	if timeout, is := errors.AsType[net.Error](err); is && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+	if timeout, is := errors.AsType[net.Error](err); is && timeout.Timeout() ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return failedTimeout, err
 	}
 	return failedTransport, err
@@ -140,7 +144,8 @@ type wrongChainError struct{ text string }
 
 func (e *wrongChainError) Error() string { return e.text }
 
-// WrongChain tells whether an error says that every endpoint belongs to another chain than the configured one. Waiting does not mend that.
+// WrongChain tells whether an error says that every endpoint belongs to another chain than the configured one. Waiting
+// does not mend that.
 func WrongChain(err error) bool {
 	return everyAnswer(err, func(err error) bool {
 		_, is := errors.AsType[*wrongChainError](err)
@@ -153,13 +158,15 @@ type notFoundError struct{ what string }
 
 func (e *notFoundError) Error() string { return e.what + " is not known to the node" }
 
-// NotFound tells whether an error says that the node does not have the block that was asked for: not yet, or not any more.
+// NotFound tells whether an error says that the node does not have the block that was asked for: not yet, or not any
+// more.
 func NotFound(err error) bool {
 	_, is := errors.AsType[*notFoundError](err)
 	return is
 }
 
-// Refused tells whether every endpoint that was asked answered with an error of its own: it was reached, and does not do what was asked.
+// Refused tells whether every endpoint that was asked answered with an error of its own: it was reached, and does not
+// do what was asked.
 func Refused(err error) bool {
 	return everyAnswer(err, func(err error) bool {
 		failed, is := errors.AsType[*callError](err)
@@ -176,7 +183,8 @@ func Answered(err error) (from Source, is bool) {
 	return failed.source, true
 }
 
-// OutOfGas tells whether an endpoint's answer is that a call ran out of the gas it was given, before any contract could say so itself.
+// OutOfGas tells whether an endpoint's answer is that a call ran out of the gas it was given, before any contract could
+// say so itself.
 func OutOfGas(err error) bool {
 	all, several := errors.AsType[*exhaustedError](err)
 	if several {
@@ -187,7 +195,8 @@ func OutOfGas(err error) bool {
 }
 
 // outOfGasTexts are what nodes say then, in lower case, anywhere in a message.
-var outOfGasTexts = []string{"out of gas", "outofgas", "intrinsic gas too low", "insufficient gas for floor data gas cost"}
+var outOfGasTexts = []string{"out of gas", "outofgas", "intrinsic gas too low",
+	"insufficient gas for floor data gas cost"}
 
 // exhaustedError holds why each endpoint that was asked gave no usable answer, in the order in which they were asked.
 type exhaustedError struct{ answers []error }
@@ -218,8 +227,8 @@ type noEndpointError struct{ text string }
 
 func (e *noEndpointError) Error() string { return e.text }
 
-// NoEndpoint tells whether an error says that no endpoint may be asked: all that are configured were left out by Elsewhere, or none is configured for
-// the purpose.
+// NoEndpoint tells whether an error says that no endpoint may be asked: all that are configured were left out by
+// Elsewhere, or none is configured for the purpose.
 func NoEndpoint(err error) bool {
 	_, is := errors.AsType[*noEndpointError](err)
 	return is
@@ -237,8 +246,8 @@ func isFinal(err error) bool {
 
 const revertText = "execution reverted"
 
-// RevertData tells whether an error is a node's word that a call was reverted, and returns the bytes the contract gave as the reason. They
-// may be empty: contracts may give none, and some nodes leave them out.
+// RevertData tells whether an error is a node's word that a call was reverted, and returns the bytes the contract gave
+// as the reason. They may be empty: contracts may give none, and some nodes leave them out.
 func RevertData(err error) (data []byte, reverted bool) {
 	reply, is := errors.AsType[rpc.Error](err)
 	if !is || reply.ErrorCode() != 3 && phraseAt(strings.ToLower(reply.Error()), revertText) < 0 {

@@ -44,8 +44,9 @@ func purposeOf(method string) Purpose {
 // Reason is why an endpoint is excluded, as the label of evm_endpoint_excluded.
 type Reason string
 
-// The reasons. An endpoint that was caught (lied, contradicted, ahead, suspected) is asked only while every other one was caught as well, and one of
-// another chain never. The others only come last: where nobody better is left they are asked.
+// The reasons. An endpoint that was caught (lied, contradicted, ahead, suspected) is asked only while every other one
+// was caught as well, and one of another chain never. The others only come last: where nobody better is left they are
+// asked.
 const (
 	ReasonWrongChain   Reason = "wrong_chain"     // it belongs to another chain
 	ReasonLied         Reason = "lied"            // its answer contradicts what was asked, or itself
@@ -60,7 +61,8 @@ const (
 
 // caught tells whether a reason puts an endpoint's honesty in doubt.
 func (r Reason) caught() bool {
-	return r == ReasonWrongChain || r == ReasonLied || r == ReasonContradicted || r == ReasonAhead || r == ReasonSuspected
+	return r == ReasonWrongChain || r == ReasonLied || r == ReasonContradicted || r == ReasonAhead ||
+		r == ReasonSuspected
 }
 
 // passes tells whether the endpoint's vitals alone decide when it is over.
@@ -72,7 +74,8 @@ type Exclusion struct {
 	Reason  Reason
 	Detail  string // what was seen, without secrets
 	Since   time.Time
-	// Until is the end of the cool-down, after which the endpoint is probed and taken back; zero where it lasts until the cause is gone.
+	// Until is the end of the cool-down, after which the endpoint is probed and taken back; zero where it lasts until
+	// the cause is gone.
 	Until time.Time
 }
 

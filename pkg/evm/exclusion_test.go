@@ -34,7 +34,8 @@ func TestExclusions(t *testing.T) {
 	if served(someTime.Add(cooldown-1)) != 0 || served(someTime.Add(cooldown)) != 1 {
 		t.Error("the lie does not cool down in a minute, or what passes by itself does")
 	}
-	if got := x.lift(func(e Exclusion) bool { return e.Reason.passes() }); len(got) != 1 || got[0].Reason != ReasonStale || len(x.list) != 2 {
+	if got := x.lift(func(e Exclusion) bool { return e.Reason.passes() }); len(got) != 1 ||
+		got[0].Reason != ReasonStale || len(x.list) != 2 {
 		t.Errorf("lifted %+v, left %+v", got, x.list)
 	}
 }

@@ -44,7 +44,8 @@ type fakeBlock struct {
 	receipt map[string]any
 }
 
-// fakeChain is a chain of consistent blocks: hashes, parents, blooms and receipts roots are right. Block n has logs(n) logs, of both events in turn.
+// fakeChain is a chain of consistent blocks: hashes, parents, blooms and receipts roots are right. Block n has logs(n)
+// logs, of both events in turn.
 type fakeChain []*fakeBlock
 
 func newFakeChain(length int, salt byte, logs func(n int) int) fakeChain {
@@ -56,14 +57,17 @@ func newFakeChain(length int, salt byte, logs func(n int) int) fakeChain {
 		tx := common.Hash{0xaa, salt, 29: byte(n >> 16), 30: byte(n >> 8), 31: byte(n)}
 		for i := range logs(n) {
 			b.logs = append(b.logs, &types.Log{
-				Address: common.Address(venue), Topics: []common.Hash{common.Hash([]chain.Hash{eventOne, eventTwo}[i%2])}, Data: []byte{byte(n), byte(i)},
+				Address:     common.Address(venue),
+				Topics:      []common.Hash{common.Hash([]chain.Hash{eventOne, eventTwo}[i%2])},
+				Data:        []byte{byte(n), byte(i)},
 				BlockNumber: uint64(n), TxHash: tx, Index: uint(i),
 			})
 		}
 		receipt.Logs = b.logs
 		receipt.Bloom = types.CreateBloom(receipt)
 		b.header = &types.Header{
-			ParentHash: parent, Number: big.NewInt(int64(n)), Time: 1_700_000_000 + uint64(n), Difficulty: big.NewInt(2), Extra: []byte{salt}, GasLimit: 1,
+			ParentHash: parent, Number: big.NewInt(int64(n)), Time: 1_700_000_000 + uint64(n),
+			Difficulty: big.NewInt(2), Extra: []byte{salt}, GasLimit: 1,
 			BaseFee: new(big.Int),
 			Bloom:   receipt.Bloom, ReceiptHash: types.DeriveSha(types.Receipts{receipt}, trie.NewListHasher()),
 		}
@@ -74,11 +78,14 @@ func newFakeChain(length int, salt byte, logs func(n int) int) fakeChain {
 		}
 		b.json = asMap(b.header)
 		b.json["transactions"] = []any{map[string]any{
-			"hash": tx, "from": venueText, "to": venueText, "nonce": "0x0", "blockHash": b.hash, "transactionIndex": "0x0",
+			"hash": tx, "from": venueText, "to": venueText, "nonce": "0x0", "blockHash": b.hash,
+			"transactionIndex": "0x0",
 		}}
 		b.receipt = map[string]any{
-			"type": "0x2", "status": "0x1", "cumulativeGasUsed": "0x5208", "gasUsed": "0x5208", "effectiveGasPrice": "0x1", "blockHash": b.hash,
-			"blockNumber": hexutil.Uint64(n), "transactionHash": tx, "transactionIndex": "0x0", "from": venueText, "to": venueText,
+			"type": "0x2", "status": "0x1", "cumulativeGasUsed": "0x5208", "gasUsed": "0x5208",
+			"effectiveGasPrice": "0x1", "blockHash": b.hash,
+			"blockNumber": hexutil.Uint64(n), "transactionHash": tx, "transactionIndex": "0x0", "from": venueText,
+			"to":   venueText,
 			"logs": slices.Concat([]*types.Log{}, b.logs),
 		}
 		c = append(c, b)
@@ -102,7 +109,8 @@ func asMap(v any) map[string]any {
 
 func (c fakeChain) ref(n int) chain.BlockRef {
 	h := c[n].header
-	return chain.BlockRef{Number: uint64(n), Hash: chain.Hash(c[n].hash), Parent: chain.Hash(h.ParentHash), TimeMs: h.Time * 1000}
+	return chain.BlockRef{Number: uint64(n), Hash: chain.Hash(c[n].hash), Parent: chain.Hash(h.ParentHash),
+		TimeMs: h.Time * 1000}
 }
 
 // truth are the logs of a range that a filter chooses.
@@ -128,7 +136,8 @@ type fault struct {
 
 func refusal(code int, text string) *fault { return &fault{code: code, text: text} }
 
-// fakeNode is a node over HTTP. Script comes first and may answer, change, delay or refuse what it likes; what it leaves alone is answered honestly.
+// fakeNode is a node over HTTP. Script comes first and may answer, change, delay or refuse what it likes; what it
+// leaves alone is answered honestly.
 type fakeNode struct {
 	chain   fakeChain
 	chainID uint64
@@ -179,7 +188,8 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(err)
 	}
 	if batch {
-		if _, f := n.answer(r.Context(), "batch", []json.RawMessage{json.RawMessage(fmt.Sprint(len(requests)))}); f != nil {
+		if _, f := n.answer(r.Context(), "batch",
+			[]json.RawMessage{json.RawMessage(fmt.Sprint(len(requests)))}); f != nil {
 			writeFault(w, json.RawMessage("null"), f)
 			return
 		}
@@ -192,7 +202,9 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeFault(w, q.ID, f)
 			return
 		case f != nil:
-			answers = append(answers, map[string]any{"jsonrpc": "2.0", "id": q.ID, "error": map[string]any{"code": f.code, "message": f.text}})
+			answers = append(answers,
+				map[string]any{"jsonrpc": "2.0", "id": q.ID,
+					"error": map[string]any{"code": f.code, "message": f.text}})
 		default:
 			answers = append(answers, map[string]any{"jsonrpc": "2.0", "id": q.ID, "result": result})
 		}
@@ -213,7 +225,8 @@ func writeFault(w http.ResponseWriter, id json.RawMessage, f *fault) {
 		http.Error(w, f.text, f.status)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": f.code, "message": f.text}})
+	_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": id,
+		"error": map[string]any{"code": f.code, "message": f.text}})
 }
 
 func (n *fakeNode) answer(ctx context.Context, method string, params []json.RawMessage) (any, *fault) {
@@ -317,7 +330,8 @@ func (n *fakeNode) logs(raw json.RawMessage, head int) (any, *fault) {
 	logs := []*types.Log{}
 	for _, b := range n.chain[from : min(to, head)+1] {
 		for _, l := range b.logs {
-			if slices.Contains(a.Addresses, chain.Address(l.Address)) && slices.Contains(a.Topics[0], chain.Hash(l.Topics[0])) {
+			if slices.Contains(a.Addresses, chain.Address(l.Address)) &&
+				slices.Contains(a.Topics[0], chain.Hash(l.Topics[0])) {
 				logs = append(logs, l)
 			}
 		}

@@ -11,12 +11,12 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Finalized returns the highest block that two hosts call final, both of which know it by its hash; where all endpoints are at one host, what that says. One
-// that lags behind makes it lower, and never wrong. It does not go back while two hosts are asked. Undecided(err) while there is no such block: whoever needs
-// one waits.
+// Finalized returns the highest block that two hosts call final, both of which know it by its hash; where all endpoints
+// are at one host, what that says. One that lags behind makes it lower, and never wrong. It does not go back while two
+// hosts are asked. Undecided(err) while there is no such block: whoever needs one waits.
 //
-// An endpoint that calls a branch final which does not hold the block is excluded for finality, and so is one whose final block turns out later not to be on
-// the final branch.
+// An endpoint that calls a branch final which does not hold the block is excluded for finality, and so is one whose
+// final block turns out later not to be on the final branch.
 func (c *Client) Finalized(ctx context.Context) (chain.BlockRef, error) {
 	fresh, need := c.pool.cfg.PollInterval/2, c.pool.required()
 	return c.pool.finality.newest(ctx, fresh, need, func() (chain.BlockRef, error) { return c.agreeOnFinal(ctx, need) })
@@ -28,7 +28,10 @@ func (c *Client) agreeOnFinal(ctx context.Context, need int) (chain.BlockRef, er
 		agreed = agreement.Final(claims, need, c.hashesAt(ctx))
 		return len(agreed.By) > 0
 	}
-	claims, err := decide(ctx, c, ForFinality, func(ctx context.Context, one Reader) (chain.BlockRef, error) { return one.Finalized(ctx) }, final)
+	claims, err := decide(ctx, c, ForFinality, func(ctx context.Context, one Reader) (chain.BlockRef,
+		error) {
+		return one.Finalized(ctx)
+	}, final)
 	if err != nil {
 		return chain.BlockRef{}, fmt.Errorf("asking for the finalized block: %w", err)
 	}
@@ -36,12 +39,14 @@ func (c *Client) agreeOnFinal(ctx context.Context, need int) (chain.BlockRef, er
 		return chain.BlockRef{}, fmt.Errorf("asking for the finalized block: %w", &undecidedError{text: differ(claims)})
 	}
 	for _, from := range agreed.Contradict {
-		c.contradicted(from, ForFinality, fmt.Sprintf("what it calls final does not hold block %d %s, which %s call final", agreed.Block.Number, agreed.Block.Hash,
+		c.contradicted(from, ForFinality, fmt.Sprintf("what it calls final does not hold block %d %s, which %s call "+
+			"final", agreed.Block.Number, agreed.Block.Hash,
 			strings.Join(agreed.By, ", ")))
 	}
 	if need > 1 {
 		for from, claim := range c.disproved(ctx, agreed) {
-			c.contradicted(from, ForFinality, fmt.Sprintf("it called block %d %s final, and the final chain has another there", claim.Number, claim.Hash))
+			c.contradicted(from, ForFinality, fmt.Sprintf("it called block %d %s final, and the final chain has "+
+				"another there", claim.Number, claim.Hash))
 		}
 	}
 	c.pool.finality.note(claims, agreed.Block.Number)
@@ -62,7 +67,8 @@ func (c *Client) hashesAt(ctx context.Context) agreement.HashAt {
 	}
 }
 
-// disproved returns what endpoints have called final before anybody else, and two hosts say now is not on the final branch.
+// disproved returns what endpoints have called final before anybody else, and two hosts say now is not on the final
+// branch.
 func (c *Client) disproved(ctx context.Context, agreed agreement.Finality) map[string]chain.BlockRef {
 	wrong := map[string]chain.BlockRef{}
 	for from, claims := range c.pool.finality.due(agreed.Block.Number) {
@@ -135,9 +141,10 @@ type finality struct {
 	alone map[string]map[uint64]chain.BlockRef
 }
 
-// newest returns what was agreed on a moment ago, or asks anew. Whoever comes while somebody else asks gets that answer. A block below the one of before
-// counts only where one host is all there is.
-func (f *finality) newest(ctx context.Context, fresh time.Duration, need int, ask func() (chain.BlockRef, error)) (chain.BlockRef, error) {
+// newest returns what was agreed on a moment ago, or asks anew. Whoever comes while somebody else asks gets that
+// answer. A block below the one of before counts only where one host is all there is.
+func (f *finality) newest(ctx context.Context, fresh time.Duration, need int,
+	ask func() (chain.BlockRef, error)) (chain.BlockRef, error) {
 	f.asking.Lock()
 	defer f.asking.Unlock()
 	if !f.asked.IsZero() && time.Since(f.asked) < fresh {
@@ -193,8 +200,10 @@ func (f *finality) note(claims []agreement.Answer[chain.BlockRef], agreed uint64
 			f.claims[c.From], f.alone[c.From] = map[uint64]chain.Hash{}, map[uint64]chain.BlockRef{}
 		}
 		f.claims[c.From][c.Value.Number] = c.Value.Hash
-		// The first claim of a number is the one to be judged: who calls another block final there after a reorg would take the lie back.
-		if _, is := f.alone[c.From][c.Value.Number]; !is && c.Value.Number > agreed && len(f.alone[c.From]) < rememberedClaims {
+		// The first claim of a number is the one to be judged: who calls another block final there after a reorg would
+		// take the lie back.
+		if _, is := f.alone[c.From][c.Value.Number]; !is && c.Value.Number > agreed &&
+			len(f.alone[c.From]) < rememberedClaims {
 			f.alone[c.From][c.Value.Number] = c.Value
 		}
 		for n := range f.claims[c.From] {

@@ -44,16 +44,24 @@ func TestFinalizedTakesTwo(t *testing.T) {
 		none  bool   // nothing is final
 		out   Reason // why the first is excluded for finality
 	}{
-		"one calls the head final":              {3, func(truth fakeChain) script { return finalAt(truth, 49) }, nil, 48, false, ""},
-		"one of two calls the head final":       {2, func(truth fakeChain) script { return finalAt(truth, 49) }, nil, 48, false, ""},
-		"one lags":                              {3, func(truth fakeChain) script { return finalAt(truth, 20) }, nil, 48, false, ""},
-		"one of two lags":                       {2, func(truth fakeChain) script { return finalAt(truth, 20) }, nil, 20, false, ""},
-		"one calls another branch final":        {3, func(fakeChain) script { return finalAt(other, 55) }, other, 48, false, ReasonContradicted},
-		"one of two calls another branch final": {2, func(fakeChain) script { return finalAt(other, 55) }, other, 0, true, ""},
-		"one hangs":                             {3, func(fakeChain) script { return hang(methodBlockAt) }, nil, 48, false, ""},
-		"one of two hangs":                      {2, func(fakeChain) script { return hang(methodBlockAt) }, nil, 0, true, ""},
-		"one does not know the tag":             {3, func(fakeChain) script { return refuse(refusal(-32602, "invalid argument"), methodBlockAt) }, nil, 48, false, ""},
-		"the only one":                          {1, func(truth fakeChain) script { return finalAt(truth, 49) }, nil, 49, false, ""},
+		"one calls the head final": {3, func(truth fakeChain) script { return finalAt(truth, 49) }, nil,
+			48, false, ""},
+		"one of two calls the head final": {2, func(truth fakeChain) script { return finalAt(truth, 49) }, nil,
+			48, false, ""},
+		"one lags": {3, func(truth fakeChain) script { return finalAt(truth, 20) }, nil,
+			48, false, ""},
+		"one of two lags": {2, func(truth fakeChain) script { return finalAt(truth, 20) }, nil,
+			20, false, ""},
+		"one calls another branch final": {3, func(fakeChain) script { return finalAt(other, 55) }, other, 48,
+			false, ReasonContradicted},
+		"one of two calls another branch final": {2, func(fakeChain) script { return finalAt(other, 55) }, other, 0,
+			true, ""},
+		"one hangs":        {3, func(fakeChain) script { return hang(methodBlockAt) }, nil, 48, false, ""},
+		"one of two hangs": {2, func(fakeChain) script { return hang(methodBlockAt) }, nil, 0, true, ""},
+		"one does not know the tag": {3,
+			func(fakeChain) script { return refuse(refusal(-32602, "invalid argument"), methodBlockAt) }, nil, 48,
+			false, ""},
+		"the only one": {1, func(truth fakeChain) script { return finalAt(truth, 49) }, nil, 49, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -78,7 +86,8 @@ func TestFinalizedTakesTwo(t *testing.T) {
 	}
 }
 
-// Who called a block final that is not on the final branch is caught as soon as that is known, also where it has changed its mind.
+// Who called a block final that is not on the final branch is caught as soon as that is known, also where it has
+// changed its mind.
 func TestWhoCalledALostBlockFinalIsExcluded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(3, 60)
@@ -93,7 +102,8 @@ func TestWhoCalledALostBlockFinalIsExcluded(t *testing.T) {
 		}
 		nodes[0].obey(both(finalAt(lost, 50), known))
 		c, _ := dialFakes(t, nil, nodes...)
-		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(45) || excluded(c, 0, ForFinality) != "" {
+		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(45) ||
+			excluded(c, 0, ForFinality) != "" {
 			t.Fatalf("final %+v, %v, excluded for %q", final, err, excluded(c, 0, ForFinality))
 		}
 		for _, n := range nodes {
@@ -167,7 +177,8 @@ func TestSettledNonceTakesTwo(t *testing.T) {
 				}
 				client, _ := dialFakes(t, nil, nodes...)
 				got, err := client.SettledNonce(t.Context(), chain.Address{1}, 48)
-				if c.none && !Undecided(err) || !c.none && (err != nil || got != c.want) || excluded(client, 0, ForNonces) != c.out {
+				if c.none && !Undecided(err) || !c.none && (err != nil || got != c.want) ||
+					excluded(client, 0, ForNonces) != c.out {
 					t.Errorf("%d, %v, excluded for %q", got, err, excluded(client, 0, ForNonces))
 				}
 			})
@@ -175,8 +186,8 @@ func TestSettledNonceTakesTwo(t *testing.T) {
 	}
 }
 
-// Addresses of one name are one source, whatever their ports and keys are, and one is said to be one. On one machine each port is another node, but for
-// the two ports of the only one.
+// Addresses of one name are one source, whatever their ports and keys are, and one is said to be one. On one machine
+// each port is another node, but for the two ports of the only one.
 func TestHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		urls []string
@@ -206,7 +217,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// The third host is asked in the place of one that has no answer, and nobody is waited for once enough have answered and the rest is late.
+// The third host is asked in the place of one that has no answer, and nobody is waited for once enough have answered
+// and the rest is late.
 func TestSurveyGoesOnWithoutTheLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(5, 50)
@@ -234,7 +246,8 @@ func TestSurveyGoesOnWithoutTheLate(t *testing.T) {
 	})
 }
 
-// Two of three are enough however fast the third is and whatever it says: the slower one of two that are right is waited for.
+// Two of three are enough however fast the third is and whatever it says: the slower one of two that are right is
+// waited for.
 func TestSlowAndRightBeatsFastAndWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(3, 50)
@@ -244,7 +257,8 @@ func TestSlowAndRightBeatsFastAndWrong(t *testing.T) {
 		nodes[1].obey(finalAt(truth, 48))
 		nodes[2].obey(both(delay(time.Second, methodBlockAt), finalAt(truth, 48)))
 		c, _ := dialFakes(t, nil, nodes...)
-		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(48) || excluded(c, 0, ForFinality) != ReasonContradicted {
+		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(48) ||
+			excluded(c, 0, ForFinality) != ReasonContradicted {
 			t.Errorf("final %+v, %v, excluded for %q", final, err, excluded(c, 0, ForFinality))
 		}
 		if hash, err := c.SettledHash(t.Context(), 47); err != nil || hash != truth.ref(47).Hash {
@@ -267,11 +281,13 @@ func TestNobodyWaitsForWhoIsAway(t *testing.T) {
 			if known {
 				want = 0
 				for range 3 {
-					c.pool.public[0].blame(&callError{class: failedTimeout, method: methodBlockAt, err: context.DeadlineExceeded})
+					c.pool.public[0].blame(&callError{class: failedTimeout, method: methodBlockAt,
+						err: context.DeadlineExceeded})
 				}
 			}
 			begun := time.Now()
-			if hash, err := c.SettledHash(t.Context(), 47); err != nil || hash != truth.ref(47).Hash || time.Since(begun) != want {
+			if hash, err := c.SettledHash(t.Context(), 47); err != nil || hash != truth.ref(47).Hash ||
+				time.Since(begun) != want {
 				t.Errorf("block %s, %v after %s", hash, err, time.Since(begun))
 			}
 		}

@@ -9,9 +9,10 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// Blocks returns the headers of the blocks between from and to, both included, in ascending order, on the chain of this moment. Every hash has been recomputed
-// and every header names the one before as its parent, so that the last hash vouches for all of them. They are read in batches, of a size that each
-// endpoint is known to take, without transactions. NotFound(err) where the chain is shorter.
+// Blocks returns the headers of the blocks between from and to, both included, in ascending order, on the chain of this
+// moment. Every hash has been recomputed and every header names the one before as its parent, so that the last hash
+// vouches for all of them. They are read in batches, of a size that each endpoint is known to take, without
+// transactions. NotFound(err) where the chain is shorter.
 func (r Reader) Blocks(ctx context.Context, from, to uint64) ([]Header, error) {
 	var all []Header
 	for at := from; at <= to; {
@@ -63,10 +64,12 @@ func (e *endpoint) headers(ctx context.Context, from, to uint64) ([]Header, erro
 	}
 }
 
-// mayBeTooLong tells whether a shorter batch could be answered where this one was not: gateways refuse long ones with whatever error, or a page.
+// mayBeTooLong tells whether a shorter batch could be answered where this one was not: gateways refuse long ones with
+// whatever error, or a page.
 func mayBeTooLong(err error) bool {
 	failed, is := errors.AsType[*callError](err)
-	return is && failed.class != failedLie && failed.class != failedNotFound && failed.class != failedWrongChain && failed.class != failedThrottled
+	return is && failed.class != failedLie && failed.class != failedNotFound && failed.class != failedWrongChain &&
+		failed.class != failedThrottled
 }
 
 // batch asks for a few headers at once; for a single one without a batch, as some gateways do not know any.
@@ -78,7 +81,8 @@ func (e *endpoint) batch(ctx context.Context, from, last uint64) ([]Header, erro
 	raws := make([]json.RawMessage, last-from+1)
 	calls := make([]rpc.BatchElem, len(raws))
 	for i := range calls {
-		calls[i] = rpc.BatchElem{Method: methodBlockAt, Args: []any{hexNumber(from + uint64(i)), false}, Result: &raws[i]}
+		calls[i] = rpc.BatchElem{Method: methodBlockAt, Args: []any{hexNumber(from + uint64(i)), false},
+			Result: &raws[i]}
 	}
 	err := e.exchange(ctx, labelBatch, func(ctx context.Context, c *connection) error {
 		if err := c.BatchCallContext(ctx, calls); err != nil {
@@ -101,8 +105,8 @@ func (e *endpoint) batch(ctx context.Context, from, last uint64) ([]Header, erro
 	return headers, nil
 }
 
-// readHeaders reads headers that were asked for by their numbers, from a number on. A break between two is no lie: the chain may have changed while the
-// node wrote its answer.
+// readHeaders reads headers that were asked for by their numbers, from a number on. A break between two is no lie: the
+// chain may have changed while the node wrote its answer.
 func readHeaders(raws []json.RawMessage, from uint64) ([]Header, error) {
 	headers := make([]Header, len(raws))
 	for i, raw := range raws {

@@ -14,13 +14,13 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// Heads delivers new heads until ctx ends or the client is closed, and then closes the channel. It listens to the announcements of every WebSocket
-// endpoint at once, the first to announce a block wins, and asks for the head whenever none has come for a poll interval. A slow reader gets
-// the newest head only: whoever needs all blocks follows the parents. The same head is not delivered twice running; a head may be lower than the one before,
-// or on another branch.
+// Heads delivers new heads until ctx ends or the client is closed, and then closes the channel. It listens to the
+// announcements of every WebSocket endpoint at once, the first to announce a block wins, and asks for the head whenever
+// none has come for a poll interval. A slow reader gets the newest head only: whoever needs all blocks follows the
+// parents. The same head is not delivered twice running; a head may be lower than the one before, or on another branch.
 //
-// The endpoint that announced a block is the first to be asked for it and its logs. Endpoints that are excluded are not listened to while another one
-// is good. The time of an announced head may lack its milliseconds.
+// The endpoint that announced a block is the first to be asked for it and its logs. Endpoints that are excluded are not
+// listened to while another one is good. The time of an announced head may lack its milliseconds.
 func (c *Client) Heads(ctx context.Context) <-chan chain.BlockRef {
 	p := c.pool
 	ctx, cancel := context.WithCancel(ctx)
@@ -57,7 +57,8 @@ type delivery struct {
 }
 
 // run is one loop, so that a head that was asked for never overtakes one that was announced later.
-func (d *delivery) run(ctx context.Context, announced <-chan announcement, head func(context.Context) (chain.BlockRef, error)) {
+func (d *delivery) run(ctx context.Context, announced <-chan announcement,
+	head func(context.Context) (chain.BlockRef, error)) {
 	silence := time.NewTimer(0)
 	defer silence.Stop()
 	for {
@@ -80,8 +81,8 @@ func (d *delivery) run(ctx context.Context, announced <-chan announcement, head 
 	}
 }
 
-// takes tells whether an announcement is news. What another endpoint has announced before is none; but an endpoint that announces a block again has
-// gone back to it.
+// takes tells whether an announcement is news. What another endpoint has announced before is none; but an endpoint that
+// announces a block again has gone back to it.
 func (d *delivery) takes(a announcement) bool {
 	if a.from.usable(ForHeads) != good && d.pool.hears() {
 		return false
@@ -173,11 +174,13 @@ func (p *pool) listenTo(ctx context.Context, e *endpoint, announced chan<- annou
 			}
 		case <-silence.C:
 			if heard && p.highest() > newest {
-				return heard, e.failed(ctx, methodSubscribe, fmt.Errorf("nothing was announced for %s while the chain went on", p.cfg.MaxLag), 0)
+				return heard, e.failed(ctx, methodSubscribe,
+					fmt.Errorf("nothing was announced for %s while the chain went on", p.cfg.MaxLag), 0)
 			}
 			silence.Reset(p.cfg.MaxLag)
 		case err := <-sub.Err():
-			return heard, e.failed(ctx, methodSubscribe, fmt.Errorf("the subscription ended: %w", cmp.Or(err, io.EOF)), 0)
+			return heard, e.failed(ctx, methodSubscribe, fmt.Errorf("the subscription ended: %w", cmp.Or(err, io.EOF)),
+				0)
 		case <-ctx.Done():
 			return heard, ctx.Err()
 		}

@@ -34,7 +34,10 @@ type pusher struct {
 // pushAPI is what the server answers under eth_.
 type pushAPI struct{ p *pusher }
 
-func (a pushAPI) ChainId() (any, error) { return a.p.via("eth_chainId") } //nolint:staticcheck // The method is called eth_chainId.
+func (a pushAPI) ChainId() (any,
+	error) {
+	return a.p.via("eth_chainId")
+} //nolint:staticcheck // The method is called eth_chainId.
 
 func (a pushAPI) GetBlockByNumber(number json.RawMessage, full bool) (any, error) {
 	return a.p.via(methodBlockAt, number, json.RawMessage(map[bool]string{true: "true", false: "false"}[full]))
@@ -117,7 +120,8 @@ func listenToPushers(t *testing.T, adapt func(*Config), pushers ...*pusher) (*Cl
 	if adapt != nil {
 		adapt(&cfg)
 	}
-	c, err := Dial(t.Context(), fakeChainID, cfg, zerolog.New(zerolog.NewTestWriter(t)), NewMetrics(prometheus.NewRegistry()))
+	c, err := Dial(t.Context(), fakeChainID, cfg, zerolog.New(zerolog.NewTestWriter(t)),
+		NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +145,8 @@ func within[T any](t *testing.T, what string, from <-chan T) T {
 	}
 }
 
-// The first endpoint to announce a block wins, is asked first for what is in it, and the others' announcements of it are no news.
+// The first endpoint to announce a block wins, is asked first for what is in it, and the others' announcements of it
+// are no news.
 func TestHeadsAreRaced(t *testing.T) {
 	nodes, truth := fakes(2, 50)
 	for _, n := range nodes {
@@ -164,7 +169,8 @@ func TestHeadsAreRaced(t *testing.T) {
 		before := second.node.count(methodLogs)
 		logs, err := c.Logs(t.Context(), truth.ref(n), allEvents)
 		if err != nil || !sameLogs(logs, truth.truth(n, n, allEvents)) || second.node.count(methodLogs) != before {
-			t.Fatalf("%d logs of block %d, %v; the other node was asked %d times", len(logs), n, err, second.node.count(methodLogs)-before)
+			t.Fatalf("%d logs of block %d, %v; the other node was asked %d times", len(logs), n, err,
+				second.node.count(methodLogs)-before)
 		}
 		second.push(n) // late: no news
 	}
@@ -175,7 +181,8 @@ func TestHeadsAreRaced(t *testing.T) {
 	}
 }
 
-// What is news is decided by who says it: an endpoint that comes late repeats others, one that says a block again has gone back to it.
+// What is news is decided by who says it: an endpoint that comes late repeats others, one that says a block again has
+// gone back to it.
 func TestWhatIsNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(2, 50)
@@ -320,20 +327,22 @@ func (s *switchboard) connect(to http.Handler) {
 	s.to = to
 }
 
-// After every cut an endpoint has to show its chain again, over both transports; go-ethereum's own reconnecting is not trusted. A node of another chain
-// is not used, and taken back when it is one of ours again.
+// After every cut an endpoint has to show its chain again, over both transports; go-ethereum's own reconnecting is not
+// trusted. A node of another chain is not used, and taken back when it is one of ours again.
 func TestChainIsCheckedAfterReconnect(t *testing.T) {
 	ours, _ := fakes(1, 50)
 	foreign := &fakeNode{chain: newFakeChain(60, 5, func(int) int { return 0 }), chainID: 97, head: 59}
 	handlers := map[string][3]http.Handler{ // our node, a broken one, and one of another chain
-		"http": {ours[0], http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), foreign},
-		"ws":   {startPusher(t, ours[0]).Config.Handler, nil, startPusher(t, foreign).Config.Handler},
+		"http": {ours[0], http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+			foreign},
+		"ws": {startPusher(t, ours[0]).Config.Handler, nil, startPusher(t, foreign).Config.Handler},
 	}
 	for scheme, h := range handlers {
 		t.Run(scheme, func(t *testing.T) {
 			board := startSwitchboard(t, h[0])
 			cfg := DefaultConfig()
-			cfg.URLs, cfg.ProbeInterval = []secret.URL{secret.MustURL(strings.Replace(board.URL, "http", scheme, 1))}, time.Hour
+			cfg.URLs, cfg.ProbeInterval = []secret.URL{secret.MustURL(strings.Replace(board.URL, "http", scheme, 1))},
+				time.Hour
 			c, err := Dial(t.Context(), fakeChainID, cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()))
 			if err != nil {
 				t.Fatal(err)

@@ -8,9 +8,10 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// hostsOf names the machine or provider behind each address. Addresses of one name have one word together, whatever their ports, paths and keys
-// are: they lead to the same provider. Behind an IP address or localhost another port is another program, such as a tunnel or a second node; only
-// where one HTTP and one WebSocket port are all there is, they are taken for the two doors of one node.
+// hostsOf names the machine or provider behind each address. Addresses of one name have one word together, whatever
+// their ports, paths and keys are: they lead to the same provider. Behind an IP address or localhost another port is
+// another program, such as a tunnel or a second node; only where one HTTP and one WebSocket port are all there is, they
+// are taken for the two doors of one node.
 func hostsOf(urls []secret.URL) []string {
 	hosts := make([]string, len(urls))
 	doors := map[string][]int{} // by IP address

@@ -18,13 +18,14 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// line is the connection to a node. It is made at the first request and again after it broke, and nothing is asked over it before the node has
-// shown that it belongs to the chain.
+// line is the connection to a node. It is made at the first request and again after it broke, and nothing is asked over
+// it before the node has shown that it belongs to the chain.
 type line struct {
 	url     secret.URL
 	chainID uint64
 	genesis chain.Hash
-	// sendOnly is a relay, which may serve nothing but transactions. These name their chain themselves, so that it need not show its own.
+	// sendOnly is a relay, which may serve nothing but transactions. These name their chain themselves, so that it need
+	// not show its own.
 	sendOnly bool
 	http     *http.Client
 
@@ -39,7 +40,8 @@ type connection struct {
 	timeouts atomic.Int32 // in a row
 }
 
-// hung is how many requests in a row may have no answer before a WebSocket is taken for dead: a cut cable sends no farewell.
+// hung is how many requests in a row may have no answer before a WebSocket is taken for dead: a cut cable sends no
+// farewell.
 const hung = 3
 
 // errBroken says that a WebSocket connection has ended. What was to be sent over it was not sent.
@@ -101,8 +103,8 @@ func (l *line) open(ctx context.Context) (*connection, error) {
 	return l.conn, nil
 }
 
-// dial connects. go-ethereum's client would connect a broken WebSocket again by itself, and go on with a node that has not shown its chain: the hook that
-// it asks for headers before each attempt refuses the second.
+// dial connects. go-ethereum's client would connect a broken WebSocket again by itself, and go on with a node that has
+// not shown its chain: the hook that it asks for headers before each attempt refuses the second.
 func (l *line) dial(ctx context.Context) (*rpc.Client, error) {
 	options := []rpc.ClientOption{rpc.WithHTTPClient(l.http)}
 	if announces(l.url) {
@@ -133,7 +135,8 @@ func (l *line) drop(c *connection) {
 	c.Close()
 }
 
-// unproven marks that a node's refusal to say which chain it belongs to is no answer to the request that waits behind the question.
+// unproven marks that a node's refusal to say which chain it belongs to is no answer to the request that waits behind
+// the question.
 func unproven(err error) error {
 	if _, is := errors.AsType[rpc.Error](err); is {
 		return &unprovenError{err}
@@ -156,7 +159,8 @@ func (l *line) prove(ctx context.Context, c *connection) error {
 		return err
 	}
 	if uint64(id) != l.chainID {
-		return &wrongChainError{fmt.Sprintf(methodChainID+": chain id %d is wanted, the endpoint names %d (correct keeper.chain_id, or the address in chain.urls)",
+		return &wrongChainError{fmt.Sprintf(methodChainID+": chain id %d is wanted, the endpoint names %d (correct "+
+			"keeper.chain_id, or the address in chain.urls)",
 			l.chainID, uint64(id))}
 	}
 	if l.genesis.IsZero() || l.sendOnly {
@@ -171,7 +175,8 @@ func (l *line) prove(ctx context.Context, c *connection) error {
 		return err
 	}
 	if block.Hash != l.genesis {
-		return &wrongChainError{fmt.Sprintf("genesis block %s is wanted, the endpoint has %s (correct chain.genesis, or the address in chain.urls)",
+		return &wrongChainError{fmt.Sprintf("genesis block %s is wanted, the endpoint has %s (correct "+
+			"chain.genesis, or the address in chain.urls)",
 			l.genesis, block.Hash)}
 	}
 	return nil
@@ -203,8 +208,8 @@ type patient struct {
 	throttled func(pause time.Duration)
 }
 
-// How many bytes an answer may have, after it was unpacked: a gateway may pack thousands of them into one. go-ethereum's client has a limit for WebSockets
-// only.
+// How many bytes an answer may have, after it was unpacked: a gateway may pack thousands of them into one.
+// go-ethereum's client has a limit for WebSockets only.
 const (
 	longestAnswer  = 4 << 20   // to what is asked for a number or a call
 	longestBlock   = 64 << 20  // of what is in one block, or a batch of headers or calls

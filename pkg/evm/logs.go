@@ -32,7 +32,8 @@ func (f Filter) MayMatch(b Bloom) bool {
 		slices.ContainsFunc(f.Topics, func(t chain.Hash) bool { return bloom.Test(t[:]) })
 }
 
-// halves splits the filter into two that together choose the same logs: by addresses, or else by topics. It fails where there is one of each.
+// halves splits the filter into two that together choose the same logs: by addresses, or else by topics. It fails where
+// there is one of each.
 func (f Filter) halves() (a, b Filter, ok bool) {
 	switch {
 	case len(f.Addresses) > 1:
@@ -46,7 +47,8 @@ func (f Filter) halves() (a, b Filter, ok bool) {
 	}
 }
 
-// filterArg is the argument of eth_getLogs: of one block by its hash, or of a range. Tags are never sent: nodes with a range limit refuse them.
+// filterArg is the argument of eth_getLogs: of one block by its hash, or of a range. Tags are never sent: nodes with a
+// range limit refuse them.
 type filterArg struct {
 	BlockHash *chain.Hash     `json:"blockHash,omitempty"`
 	From      *hexNumber      `json:"fromBlock,omitempty"`
@@ -55,11 +57,13 @@ type filterArg struct {
 	Topics    [][]chain.Hash  `json:"topics"`
 }
 
-// Logs returns the chosen logs of a block, by its hash, in ascending order of their index. The endpoint that announced the block is asked first: others
-// may not have it yet. A node with a damaged log index may leave some out: completeness is shown by the block's bloom or by its receipts.
+// Logs returns the chosen logs of a block, by its hash, in ascending order of their index. The endpoint that announced
+// the block is asked first: others may not have it yet. A node with a damaged log index may leave some out:
+// completeness is shown by the block's bloom or by its receipts.
 func (r Reader) Logs(ctx context.Context, block chain.BlockRef, f Filter) ([]chain.Log, error) {
 	logs, from, err := ask(ctx, r, question[[]chain.Log]{
-		method: methodLogs, args: []any{filterArg{BlockHash: &block.Hash, Addresses: f.Addresses, Topics: [][]chain.Hash{f.Topics}}},
+		method: methodLogs, args: []any{filterArg{BlockHash: &block.Hash, Addresses: f.Addresses,
+			Topics: [][]chain.Hash{f.Topics}}},
 		first: r.pool.memory.server(block.Hash, PartHeader), read: func(raw json.RawMessage) ([]chain.Log, error) {
 			return readLogs(raw, f, func(l logReply) error { return checkLog(l, block) })
 		},
@@ -71,7 +75,8 @@ func (r Reader) Logs(ctx context.Context, block chain.BlockRef, f Filter) ([]cha
 	return logs, nil
 }
 
-// readLogs reads logs that were asked for by a filter and makes sure that they are chosen by it and in the chain's order, each one also by check.
+// readLogs reads logs that were asked for by a filter and makes sure that they are chosen by it and in the chain's
+// order, each one also by check.
 func readLogs(raw []byte, f Filter, check func(logReply) error) ([]chain.Log, error) {
 	replies, err := decodeLogs(raw)
 	if err != nil {
@@ -87,7 +92,8 @@ func readLogs(raw []byte, f Filter, check func(logReply) error) ([]chain.Log, er
 			return nil, lie("log %d of block %d was not asked for", reply.Index, reply.Block)
 		}
 		if i > 0 && !logs[i-1].Pos().Before(reply.Pos()) {
-			return nil, lie("log %d of block %d comes after log %d of block %d", reply.Index, reply.Block, logs[i-1].Index, logs[i-1].Block)
+			return nil, lie("log %d of block %d comes after log %d of block %d", reply.Index, reply.Block,
+				logs[i-1].Index, logs[i-1].Block)
 		}
 	}
 	return logs, nil

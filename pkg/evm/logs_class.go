@@ -15,7 +15,8 @@ type LogsClass string
 
 // The classes.
 const (
-	LogsShrink    LogsClass = "shrink"    // the range is too wide: ask for at most Limit blocks, for fewer where Limit is 0
+	// the range is too wide: ask for at most Limit blocks, for fewer where Limit is 0
+	LogsShrink    LogsClass = "shrink"
 	LogsSuggested LogsClass = "suggested" // the node names a range that should work: From to To
 	LogsHalve     LogsClass = "halve"     // too many logs: halve the range; of a single block take the receipts
 	LogsSplit     LogsClass = "split"     // too many addresses or topics: split the filter
@@ -27,15 +28,16 @@ const (
 // LogsVerdict is a class with the numbers that go with it.
 type LogsVerdict struct {
 	Class LogsClass
-	// Limit is how many blocks may be asked for, of LogsShrink and LogsSuggested; 0 if the node did not say. Some nodes count the last block and some do
-	// not: where Limit blocks are refused with Limit, one fewer is meant.
+	// Limit is how many blocks may be asked for, of LogsShrink and LogsSuggested; 0 if the node did not say. Some nodes
+	// count the last block and some do not: where Limit blocks are refused with Limit, one fewer is meant.
 	Limit uint64
 	// From and To are the blocks that should work, From the lower one.
 	From, To uint64
 }
 
-// SortLogsAnswer sorts a failed eth_getLogs. Codes alone say little: -32005 stands for a method that is switched off, for too many requests and for too
-// many results. The text decides, in any case and behind any prefix; what it does not decide goes elsewhere.
+// SortLogsAnswer sorts a failed eth_getLogs. Codes alone say little: -32005 stands for a method that is switched off,
+// for too many requests and for too many results. The text decides, in any case and behind any prefix; what it does not
+// decide goes elsewhere.
 func SortLogsAnswer(err error) LogsVerdict {
 	if reply, is := errors.AsType[rpc.Error](err); is {
 		return logsVerdict(reply.ErrorCode(), reply.Error())
@@ -74,8 +76,9 @@ func pageVerdict(page rpc.HTTPError) LogsVerdict {
 const count = `([0-9][0-9,_]*k?)`
 
 // suggestions name a range that should work.
-var suggestions = regexp.MustCompile(`(?:this block range should work:|try with this block range|retry with the range)\s*\[?\s*` +
-	`(0x[0-9a-f]+|[0-9]+)\s*(?:,|-|to|\.\.)\s*(0x[0-9a-f]+|[0-9]+)`)
+var suggestions = regexp.MustCompile(
+	`(?:this block range should work:|try with this block range|retry with the range)\s*\[?\s*` +
+		`(0x[0-9a-f]+|[0-9]+)\s*(?:,|-|to|\.\.)\s*(0x[0-9a-f]+|[0-9]+)`)
 
 // limits say how many blocks may be asked for.
 var limits = compile(
@@ -93,7 +96,8 @@ var limits = compile(
 
 // tooWide say that the range is too wide, but not by how much.
 var tooWide = []string{
-	"exceed maximum block range", "block range is too wide", "block range limit exceeded", "range limit exceeded", "range threshold exceeded",
+	"exceed maximum block range", "block range is too wide", "block range limit exceeded", "range limit exceeded",
+	"range threshold exceeded",
 	"range is too large", "exceeds the range allowed",
 }
 
@@ -121,8 +125,8 @@ func compile(patterns ...string) []*regexp.Regexp {
 	return list
 }
 
-// logsVerdict tests for the most telling texts first: a suggestion comes with a limit or a number of results, and "limit exceeded" is part of texts that
-// mean something else.
+// logsVerdict tests for the most telling texts first: a suggestion comes with a limit or a number of results, and
+// "limit exceeded" is part of texts that mean something else.
 func logsVerdict(code int, text string) LogsVerdict {
 	text = strings.ToLower(text)
 	limit, limited := limitIn(text)

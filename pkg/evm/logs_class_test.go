@@ -42,10 +42,14 @@ var logsAnswers = []struct {
 	{code: -32000, text: "range threshold exceeded", want: shrink(0)},
 
 	{code: -32000, text: "this block range should work: [0x10, 0x1f]", want: suggested(16, 31, 0)},
-	{code: -32602, text: "Log response size exceeded. This block range should work: [0x1f, 0x10]", want: suggested(16, 31, 0)},
-	{code: -32600, text: "up to a 10 block range. Based on your parameters, this block range should work: [0x10, 0x19]", want: suggested(16, 25, 10)},
-	{code: -32005, text: "query returned more than 10000 results. Try with this block range [0x10, 0x1f].", want: suggested(16, 31, 0)},
-	{code: -32000, text: "query exceeds max results 20000, retry with the range 1000-2000", want: suggested(1000, 2000, 0)},
+	{code: -32602, text: "Log response size exceeded. This block range should work: [0x1f, 0x10]",
+		want: suggested(16, 31, 0)},
+	{code: -32600, text: "up to a 10 block range. Based on your parameters, this block range should work: [0x10, 0x19]",
+		want: suggested(16, 25, 10)},
+	{code: -32005, text: "query returned more than 10000 results. Try with this block range [0x10, 0x1f].",
+		want: suggested(16, 31, 0)},
+	{code: -32000, text: "query exceeds max results 20000, retry with the range 1000-2000",
+		want: suggested(1000, 2000, 0)},
 	{code: -32000, text: "retry with the range 2000-1000", want: suggested(1000, 2000, 0)},
 
 	{code: -32005, text: "query returned more than 10000 results", want: class(evm.LogsHalve)},
@@ -61,13 +65,15 @@ var logsAnswers = []struct {
 	{code: -32005, text: "limit exceeded", want: class(evm.LogsDisabled)},
 	{code: -32601, text: "the method eth_getLogs does not exist/is not available", want: class(evm.LogsDisabled)},
 
-	{code: -32005, text: "method eth_getLogs in batch triggered rate limit", want: class(evm.LogsThrottled), idNull: true},
+	{code: -32005, text: "method eth_getLogs in batch triggered rate limit", want: class(evm.LogsThrottled),
+		idNull: true},
 	{code: 429, text: "Your app has exceeded its compute units per second capacity", want: class(evm.LogsThrottled)},
 	{code: -32005, text: "rate limit", want: class(evm.LogsThrottled)},
 	{code: -32005, text: "daily request count exceeded, request rate limited", want: class(evm.LogsThrottled)},
 
 	{code: -32011, text: "no backend is currently healthy", want: class(evm.LogsElsewhere)},
-	{code: -32000, text: "limit exceeded somewhere", want: class(evm.LogsElsewhere)}, // not -32005: nothing is known about it
+	// not -32005: nothing is known about it
+	{code: -32000, text: "limit exceeded somewhere", want: class(evm.LogsElsewhere)},
 	{code: -32000, text: "internal error", want: class(evm.LogsElsewhere)},
 	{code: -32000, text: "", want: class(evm.LogsElsewhere)},
 	{code: -32000, text: "limited to 10 requests", want: class(evm.LogsElsewhere)}, // no range
@@ -97,7 +103,8 @@ func (e replyError) ErrorCode() int { return e.code }
 // Every text, bare, behind prefixes, in any case.
 func TestLogsClasses(t *testing.T) {
 	for _, a := range logsAnswers {
-		for _, text := range []string{a.text, "x: " + a.text, "upstream: err: " + a.text, strings.ToUpper(a.text), "X: " + strings.ToUpper(a.text)} {
+		for _, text := range []string{a.text, "x: " + a.text, "upstream: err: " + a.text, strings.ToUpper(a.text),
+			"X: " + strings.ToUpper(a.text)} {
 			if got := evm.SortLogsAnswer(replyError{a.code, text}); got != a.want {
 				t.Errorf("%d %q: %+v, want %+v", a.code, text, got, a.want)
 			}
@@ -141,8 +148,10 @@ func TestLogsClassesOfNoReply(t *testing.T) {
 		{"HTTP 429", status(http.StatusTooManyRequests, "rate"), class(evm.LogsThrottled)},
 		{"HTTP 503", status(http.StatusServiceUnavailable, "limit exceeded"), class(evm.LogsElsewhere)},
 		{"HTTP 400 with a page", status(http.StatusBadRequest, "<html>"), class(evm.LogsElsewhere)},
-		{"HTTP 400 with the node's error", status(http.StatusBadRequest, `{"error":{"code":-32000,"message":"Max range: 70"}}`), shrink(70)},
-		{"HTTP 413", status(http.StatusRequestEntityTooLarge, `{"error":{"code":-32008,"message":"Response is too big"}}`), class(evm.LogsHalve)},
+		{"HTTP 400 with the node's error",
+			status(http.StatusBadRequest, `{"error":{"code":-32000,"message":"Max range: 70"}}`), shrink(70)},
+		{"HTTP 413", status(http.StatusRequestEntityTooLarge,
+			`{"error":{"code":-32008,"message":"Response is too big"}}`), class(evm.LogsHalve)},
 	} {
 		err := logsError(t, node, tt.do)
 		if got := evm.SortLogsAnswer(err); got != tt.want {

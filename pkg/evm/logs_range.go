@@ -10,12 +10,14 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// LogsRange returns the chosen logs of the blocks between from and to, both included, in the chain's order. It asks for as many blocks at once as each
-// endpoint is known to give, learns from what nodes answer, and takes the receipts of a block whose logs are more than a node gives.
+// LogsRange returns the chosen logs of the blocks between from and to, both included, in the chain's order. It asks for
+// as many blocks at once as each endpoint is known to give, learns from what nodes answer, and takes the receipts of a
+// block whose logs are more than a node gives.
 //
-// Every log is within the range, chosen by the filter and of no removed block, and the logs of one number are of one block. What is not shown: that
-// the blocks are canonical, and that none of their logs is missing; headers tell both (see Blocks). Ask for finalized blocks only: different parts of the
-// range may come from different endpoints. NotFound(err) where no endpoint that answers has the whole range yet.
+// Every log is within the range, chosen by the filter and of no removed block, and the logs of one number are of one
+// block. What is not shown: that the blocks are canonical, and that none of their logs is missing; headers tell both
+// (see Blocks). Ask for finalized blocks only: different parts of the range may come from different endpoints.
+// NotFound(err) where no endpoint that answers has the whole range yet.
 func (r Reader) LogsRange(ctx context.Context, from, to uint64, f Filter) ([]chain.Log, error) {
 	var all []chain.Log
 	for at := from; at <= to; {
@@ -38,8 +40,8 @@ type chunk struct {
 	last uint64
 }
 
-// chunk reads the logs from a block on, up to some block at most to, from one endpoint: smaller and smaller until it gives it. Few requests are refused:
-// the size at least halves each time the node gives no better advice.
+// chunk reads the logs from a block on, up to some block at most to, from one endpoint: smaller and smaller until it
+// gives it. Few requests are refused: the size at least halves each time the node gives no better advice.
 func (r Reader) chunk(ctx context.Context, e *endpoint, from, to uint64, f Filter) (chunk, error) {
 	for {
 		last := to
@@ -80,7 +82,8 @@ func (r Reader) reaches(ctx context.Context, e *endpoint, number uint64) error {
 	}
 	r.pool.sawHead(e, head)
 	if head.Number < number {
-		return e.failed(ctx, labelRange, &notFoundError{fmt.Sprintf("block %d, above its head %d,", number, head.Number)}, 0)
+		return e.failed(ctx, labelRange,
+			&notFoundError{fmt.Sprintf("block %d, above its head %d,", number, head.Number)}, 0)
 	}
 	return nil
 }
@@ -104,7 +107,8 @@ func (s *span) advise(now time.Time, from, last uint64, v LogsVerdict) {
 }
 
 // inPieces reads a range with the filter halved so many times, and once more each time the node refuses it as too wide.
-func (r Reader) inPieces(ctx context.Context, e *endpoint, from, last uint64, f Filter, halvings int) ([]chain.Log, error) {
+func (r Reader) inPieces(ctx context.Context, e *endpoint, from, last uint64, f Filter, halvings int) ([]chain.Log,
+	error) {
 	if halvings > 0 {
 		if a, b, ok := f.halves(); ok {
 			return r.both(ctx, e, from, last, a, b, halvings-1)
@@ -123,7 +127,8 @@ func (r Reader) inPieces(ctx context.Context, e *endpoint, from, last uint64, f 
 }
 
 // both joins the logs of two filters that choose none in common, in the chain's order.
-func (r Reader) both(ctx context.Context, e *endpoint, from, last uint64, a, b Filter, halvings int) ([]chain.Log, error) {
+func (r Reader) both(ctx context.Context, e *endpoint, from, last uint64, a, b Filter, halvings int) ([]chain.Log,
+	error) {
 	first, err := r.inPieces(ctx, e, from, last, a, halvings)
 	if err != nil {
 		return nil, err
@@ -146,7 +151,8 @@ func (r Reader) both(ctx context.Context, e *endpoint, from, last uint64, a, b F
 // getRange is one eth_getLogs. It never goes into a batch: providers refuse that.
 func (r Reader) getRange(ctx context.Context, e *endpoint, from, last uint64, f Filter) ([]chain.Log, error) {
 	first, end := hexNumber(from), hexNumber(last)
-	raw, err := e.askAs(ctx, labelRange, methodLogs, filterArg{From: &first, To: &end, Addresses: f.Addresses, Topics: [][]chain.Hash{f.Topics}})
+	raw, err := e.askAs(ctx, labelRange, methodLogs, filterArg{From: &first, To: &end, Addresses: f.Addresses,
+		Topics: [][]chain.Hash{f.Topics}})
 	if err != nil {
 		return nil, err
 	}

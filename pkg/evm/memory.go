@@ -65,8 +65,8 @@ func (m *memory) server(block chain.Hash, part Part) *endpoint {
 	return nil
 }
 
-// ServedBy returns the endpoint that served a part of a block to this client last, of a header the one that served it first. It is empty
-// for blocks that are not remembered: the last thousand are.
+// ServedBy returns the endpoint that served a part of a block to this client last, of a header the one that served it
+// first. It is empty for blocks that are not remembered: the last thousand are.
 func (c *Client) ServedBy(block chain.Hash, part Part) Source {
 	if e := c.pool.memory.server(block, part); e != nil {
 		return e.name
@@ -74,8 +74,9 @@ func (c *Client) ServedBy(block chain.Hash, part Part) Source {
 	return ""
 }
 
-// Suspect says that what an endpoint served is wrong or not complete, as the caller has found out by other means. It is no longer asked for
-// that part until a cool-down is over, and returned. Nothing happens where the block is not remembered.
+// Suspect says that what an endpoint served is wrong or not complete, as the caller has found out by other means. It is
+// no longer asked for that part until a cool-down is over, and returned. Nothing happens where the block is not
+// remembered.
 func (c *Client) Suspect(block chain.Hash, part Part, reason string) Source {
 	e := c.pool.memory.server(block, part)
 	if e == nil {
@@ -85,8 +86,8 @@ func (c *Client) Suspect(block chain.Hash, part Part, reason string) Source {
 	return e.name
 }
 
-// Elsewhere returns a reader that asks no endpoint of the given names: for a second opinion on what they served. Its reads fail with
-// NoEndpoint(err) where no other is configured. Empty names leave out nobody.
+// Elsewhere returns a reader that asks no endpoint of the given names: for a second opinion on what they served. Its
+// reads fail with NoEndpoint(err) where no other is configured. Empty names leave out nobody.
 func (c *Client) Elsewhere(than ...Source) Reader {
 	return Reader{pool: c.pool, without: than}
 }

@@ -67,8 +67,8 @@ type pool struct {
 // errOvertaken ends requests that another endpoint has answered meanwhile.
 var errOvertaken = errors.New("another endpoint was faster")
 
-// ranked returns the endpoints to ask for a purpose, the best first: the good ones, then those excluded for a passing reason. Those that were caught are
-// asked only while there is no other, one of another chain only to say so.
+// ranked returns the endpoints to ask for a purpose, the best first: the good ones, then those excluded for a passing
+// reason. Those that were caught are asked only while there is no other, one of another chain only to say so.
 func (p *pool) ranked(purpose Purpose, without []Source) ([]*endpoint, error) {
 	places, err := p.places(purpose, without)
 	if err != nil {
@@ -102,7 +102,8 @@ func (p *pool) places(purpose Purpose, without []Source) ([]ranking, error) {
 		places = append(places, ranking{e, s, score})
 	}
 	if len(places) == 0 {
-		return nil, &noEndpointError{fmt.Sprintf("no endpoint is left to ask for %s (name more in chain.urls)", purpose)}
+		return nil, &noEndpointError{fmt.Sprintf("no endpoint is left to ask for %s (name more in chain.urls)",
+			purpose)}
 	}
 	slices.SortStableFunc(places, func(a, b ranking) int {
 		return cmp.Or(cmp.Compare(a.standing, b.standing), cmp.Compare(a.score, b.score))
@@ -120,7 +121,8 @@ func upTo(worst standing, places []ranking) (list []*endpoint) {
 	return list
 }
 
-// steadiness is how much better than the leader another endpoint must be to become it, so that equals do not take turns.
+// steadiness is how much better than the leader another endpoint must be to become it, so that equals do not take
+// turns.
 const steadiness = 0.75
 
 // lead makes an endpoint the first to be asked.
@@ -130,7 +132,8 @@ func (p *pool) lead(e *endpoint) {
 		return
 	}
 	p.metrics.failovers.Inc()
-	p.log.Info().Str("from", string(before.name)).Str("to", string(e.name)).AnErr("last_error", before.health()).Msg("evm: another endpoint is asked first")
+	p.log.Info().Str("from", string(before.name)).Str("to", string(e.name)).AnErr("last_error", before.health()).
+		Msg("evm: another endpoint is asked first")
 }
 
 // question is one request and how its answer is read.
@@ -142,8 +145,8 @@ type question[T any] struct {
 	read    func(json.RawMessage) (T, error)
 }
 
-// ask sends a question to the best endpoint, to the next one when the answer is late or none, and so on. The first usable answer wins. What the contract
-// itself refuses (a revert) is an answer.
+// ask sends a question to the best endpoint, to the next one when the answer is late or none, and so on. The first
+// usable answer wins. What the contract itself refuses (a revert) is an answer.
 func ask[T any](ctx context.Context, r Reader, q question[T]) (T, *endpoint, error) {
 	var none T
 	purpose := cmp.Or(q.purpose, purposeOf(q.method))
@@ -164,7 +167,8 @@ type reply[T any] struct {
 	err   error
 }
 
-func race[T any](ctx context.Context, candidates []*endpoint, metrics *Metrics, q question[T]) (none T, _ *endpoint, _ error) {
+func race[T any](ctx context.Context, candidates []*endpoint, metrics *Metrics, q question[T]) (none T, _ *endpoint,
+	_ error) {
 	if len(candidates) == 1 { // no need for more than this goroutine
 		v, err := put(ctx, candidates[0], q)
 		return v, candidates[0], err
@@ -219,9 +223,10 @@ func put[T any](ctx context.Context, e *endpoint, q question[T]) (value T, err e
 	return value, nil
 }
 
-// eachInTurn asks endpoints one after the other until one gives what is wanted: for requests that are too big to be sent twice. Where all of them want
-// fewer requests they are asked again after the pause they want.
-func eachInTurn[T any](ctx context.Context, r Reader, purpose Purpose, attempt func(*endpoint) (T, error)) (none T, _ error) {
+// eachInTurn asks endpoints one after the other until one gives what is wanted: for requests that are too big to be
+// sent twice. Where all of them want fewer requests they are asked again after the pause they want.
+func eachInTurn[T any](ctx context.Context, r Reader, purpose Purpose, attempt func(*endpoint) (T, error)) (none T,
+	_ error) {
 	candidates, err := r.pool.ranked(purpose, r.without)
 	if err != nil {
 		return none, err
@@ -241,7 +246,8 @@ func eachInTurn[T any](ctx context.Context, r Reader, purpose Purpose, attempt f
 	}
 }
 
-// patientRounds is how often endpoints are asked that all want fewer requests: each round waits for as long as they say.
+// patientRounds is how often endpoints are asked that all want fewer requests: each round waits for as long as they
+// say.
 const patientRounds = 5
 
 func isThrottled(err error) bool {
@@ -259,7 +265,8 @@ func scalar[T any](method string, args ...any) question[T] {
 	}}
 }
 
-// sawHead takes note of the newest block an endpoint names, and tells whether it can be the chain's. One that names another is excluded for heads.
+// sawHead takes note of the newest block an endpoint names, and tells whether it can be the chain's. One that names
+// another is excluded for heads.
 func (p *pool) sawHead(e *endpoint, head chain.BlockRef) (believed bool) {
 	p.strangers.read(head.Number)
 	if !p.believes(e, head) {
@@ -292,7 +299,8 @@ func (p *pool) believes(e *endpoint, head chain.BlockRef) bool {
 	return p.heads.Believe(e.host, head, time.Now())
 }
 
-// bestHead is the highest head; of three or more the second highest, so that no single endpoint can make the others look stale by making up blocks.
+// bestHead is the highest head; of three or more the second highest, so that no single endpoint can make the others
+// look stale by making up blocks.
 func (p *pool) bestHead(e *endpoint, named chain.BlockRef) chain.BlockRef {
 	var heads []chain.BlockRef
 	for _, other := range p.public {

@@ -28,7 +28,8 @@ func TestHedgesWhenTheBestHangs(t *testing.T) {
 		}
 		begun = time.Now()
 		block, err := c.Block(t.Context(), head.Hash) // B had it: B is asked first
-		if took := time.Since(begun); err != nil || block.Hash != head.Hash || took != 0 || block.Source != "http://b/" {
+		if took := time.Since(begun); err != nil || block.Hash != head.Hash || took != 0 ||
+			block.Source != "http://b/" {
 			t.Errorf("block %+v, %v after %s", block, err, took)
 		}
 	})
@@ -49,7 +50,8 @@ func TestCallersDeadline(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 		for i, s := range c.Endpoints() {
-			if s.Failures > 0 || s.FailureShare > 0 || s.LastError != nil || i > 0 && nodes[i].count(methodGasPrice) > 0 {
+			if s.Failures > 0 || s.FailureShare > 0 || s.LastError != nil || i > 0 &&
+				nodes[i].count(methodGasPrice) > 0 {
 				t.Errorf("endpoint %d: %+v", i, s)
 			}
 		}
@@ -82,7 +84,8 @@ func TestFailsOverInOrderOfScore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(3, 50)
 		c, reg := dialFakes(t, nil, nodes...)
-		for _, f := range []*fault{{status: -1}, {status: 502}, refusal(-32000, "no backend is currently healthy"), refusal(-32603, "internal error")} {
+		for _, f := range []*fault{{status: -1}, {status: 502}, refusal(-32000, "no backend is currently healthy"),
+			refusal(-32603, "internal error")} {
 			nodes[0].obey(refuse(f, methodBlockAt))
 			for range 5 {
 				if head, err := c.Head(t.Context()); err != nil || head != truth.ref(49) {
@@ -92,7 +95,8 @@ func TestFailsOverInOrderOfScore(t *testing.T) {
 		}
 		nodes[0].obey(refuse(&fault{status: -1}, methodBlockAt, "eth_chainId"))
 		time.Sleep(4*c.pool.cfg.ProbeInterval + time.Second)
-		if r := excluded(c, 0, Everything); r != ReasonUnreachable || gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonUnreachable)) != 1 {
+		if r := excluded(c, 0, Everything); r != ReasonUnreachable ||
+			gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonUnreachable)) != 1 {
 			t.Errorf("excluded for %q", r)
 		}
 		before := nodes[0].count(methodBlockAt) + nodes[0].count("eth_chainId")
@@ -106,7 +110,8 @@ func TestFailsOverInOrderOfScore(t *testing.T) {
 		}
 		nodes[0].obey(nil)
 		time.Sleep(2 * c.pool.cfg.ProbeInterval)
-		if r := excluded(c, 0, Everything); r != "" || gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonUnreachable)) != 0 {
+		if r := excluded(c, 0, Everything); r != "" ||
+			gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonUnreachable)) != 0 {
 			t.Errorf("still excluded for %q", r)
 		}
 	})
@@ -138,17 +143,21 @@ func lies(truth fakeChain) []struct {
 		out  Purpose
 	}{
 		{"another block for the hash", other, Everything},
-		{"a header that does not hash to its hash", swap(methodBlock, `"gasLimit":"0x1"`, `"gasLimit":"0x2"`), Everything},
+		{"a header that does not hash to its hash", swap(methodBlock, `"gasLimit":"0x1"`, `"gasLimit":"0x2"`),
+			Everything},
 		{"logs of another block", swap(methodLogs, truth[40].hash.Hex(), truth[39].hash.Hex()), ForLogs},
 		{"removed logs", swap(methodLogs, `"removed":false`, `"removed":true`), ForLogs},
 		{"logs out of order", swap(methodLogs, `"logIndex":"0x0"`, `"logIndex":"0x7"`), ForLogs},
 		{"logs nobody asked for", swap(methodLogs, venueText, "0x00000000000000000000000000000000000000cc"), ForLogs},
-		{"receipts without a log", swap(methodReceipts, `"cumulativeGasUsed":"0x5208"`, `"cumulativeGasUsed":"0x5209"`), ForReceipts},
-		{"receipts of another transaction", swap(methodReceipts, `"transactionHash":"0xaa`, `"transactionHash":"0xab`), ForReceipts},
+		{"receipts without a log", swap(methodReceipts, `"cumulativeGasUsed":"0x5208"`, `"cumulativeGasUsed":"0x5209"`),
+			ForReceipts},
+		{"receipts of another transaction", swap(methodReceipts, `"transactionHash":"0xaa`, `"transactionHash":"0xab`),
+			ForReceipts},
 	}
 }
 
-// A lie costs the liar its place for the purpose; the answer comes from another endpoint. After the cool-down it is probed and taken back.
+// A lie costs the liar its place for the purpose; the answer comes from another endpoint. After the cool-down it is
+// probed and taken back.
 func TestLiarsAreExcluded(t *testing.T) {
 	for _, l := range lies(newFakeChain(50, 0, func(n int) int { return (n + 1) % 3 })) {
 		t.Run(l.name, func(t *testing.T) {
@@ -158,13 +167,15 @@ func TestLiarsAreExcluded(t *testing.T) {
 				nodes[0].obey(l.told)
 				c.pool.leader.Store(c.pool.public[0])
 				readTwoLogs(t, c, truth)
-				if r := excluded(c, 0, l.out); r != ReasonLied || gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonLied)) != 1 {
+				if r := excluded(c, 0, l.out); r != ReasonLied ||
+					gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonLied)) != 1 {
 					t.Fatalf("excluded for %q", r)
 				}
 				before := nodes[0].count(methodBlock) + nodes[0].count(methodLogs) + nodes[0].count(methodReceipts)
 				if l.out == Everything {
 					readTwoLogs(t, c, truth)
-					if now := nodes[0].count(methodBlock) + nodes[0].count(methodLogs) + nodes[0].count(methodReceipts); now != before {
+					if now := nodes[0].count(methodBlock) + nodes[0].count(methodLogs) +
+						nodes[0].count(methodReceipts); now != before {
 						t.Error("the liar is asked again")
 					}
 				}
@@ -174,7 +185,8 @@ func TestLiarsAreExcluded(t *testing.T) {
 					t.Error("taken back before the cool-down was over")
 				}
 				time.Sleep(2 * c.pool.cfg.ProbeInterval)
-				if r := excluded(c, 0, l.out); r != "" || gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonLied)) != 0 {
+				if r := excluded(c, 0, l.out); r != "" ||
+					gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonLied)) != 0 {
 					t.Errorf("still excluded for %q after the cool-down", r)
 				}
 			})
@@ -247,7 +259,8 @@ func TestStaleNodesComeLast(t *testing.T) {
 	})
 }
 
-// One endpoint of three cannot make the others look stale by making up blocks, and is outvoted when its chain is another one.
+// One endpoint of three cannot make the others look stale by making up blocks, and is outvoted when its chain is
+// another one.
 func TestTheMajorityIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(3, 60)
@@ -299,7 +312,8 @@ func TestDisabledMethods(t *testing.T) {
 				t.Fatalf("%d logs, %v", len(logs), err)
 			}
 		}
-		if n := nodes[0].count(methodLogs); n != 1 || excluded(c, 0, ForLogs) != ReasonDisabled || excluded(c, 0, Everything) != "" {
+		if n := nodes[0].count(methodLogs); n != 1 || excluded(c, 0, ForLogs) != ReasonDisabled ||
+			excluded(c, 0, Everything) != "" {
 			t.Errorf("asked %d times, %+v", n, c.Endpoints()[0].Excluded)
 		}
 		time.Sleep(c.pool.cfg.Cooldown + c.pool.cfg.ProbeInterval)
@@ -309,10 +323,12 @@ func TestDisabledMethods(t *testing.T) {
 	})
 }
 
-// Who wants fewer requests gets fewer: none for as long as it says, then half as many as before; others are asked meanwhile.
+// Who wants fewer requests gets fewer: none for as long as it says, then half as many as before; others are asked
+// meanwhile.
 func TestThrottledEndpoints(t *testing.T) {
 	for name, f := range map[string]*fault{
-		"HTTP 429":       {status: http.StatusTooManyRequests, text: "slow down", header: http.Header{"Retry-After": {"7"}}},
+		"HTTP 429": {status: http.StatusTooManyRequests, text: "slow down",
+			header: http.Header{"Retry-After": {"7"}}},
 		"JSON -32005":    refusal(codeLimit, "rate limit"),
 		"limit exceeded": refusal(codeLimit, "limit exceeded"),
 	} {
@@ -366,7 +382,8 @@ func TestTheOnlyEndpointIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(1, 50)
 		c, _ := dialFakes(t, nil, nodes...)
-		nodes[0].obey(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}}, methodGasPrice))
+		nodes[0].obey(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}},
+			methodGasPrice))
 		if _, err := c.Reader.GasPrice(t.Context()); err == nil {
 			t.Fatal("no error")
 		}
@@ -376,7 +393,8 @@ func TestTheOnlyEndpointIsWaitedFor(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 		raw := []byte{1, 2, 3}
-		nodes[0].obey(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}}, methodGasPrice))
+		nodes[0].obey(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}},
+			methodGasPrice))
 		_, _ = c.Reader.GasPrice(t.Context())
 		begun = time.Now()
 		if err := c.SendRaw(t.Context(), raw); err != nil || time.Since(begun) > 0 {
@@ -411,7 +429,8 @@ func TestSuspectAndElsewhere(t *testing.T) {
 		nodes[0].obey(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
 			return []int{}, nil, m == methodLogs
 		}) // hides logs
-		if logs, err := c.Logs(t.Context(), at, allEvents); err != nil || len(logs) != 0 || c.ServedBy(at.Hash, PartLogs) != "http://a/" {
+		if logs, err := c.Logs(t.Context(), at, allEvents); err != nil || len(logs) != 0 ||
+			c.ServedBy(at.Hash, PartLogs) != "http://a/" {
 			t.Fatalf("%d logs by %q, %v", len(logs), c.ServedBy(at.Hash, PartLogs), err)
 		}
 		elsewhere := c.Elsewhere(c.ServedBy(at.Hash, PartLogs))

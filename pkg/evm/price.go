@@ -9,11 +9,12 @@ import (
 	"perpkeeper/pkg/agreement"
 )
 
-// GasPrice returns the price in wei per gas that nodes suggest: of up to three hosts the one in the middle, of two the lower. While fewer than two answer,
-// where there are two, it is at most twice what was agreed on before.
+// GasPrice returns the price in wei per gas that nodes suggest: of up to three hosts the one in the middle, of two the
+// lower. While fewer than two answer, where there are two, it is at most twice what was agreed on before.
 func (c *Client) GasPrice(ctx context.Context) (uint64, error) {
 	need := c.pool.required()
-	answers, err := Survey(ctx, c, ForPrices, need, func(ctx context.Context, one Reader) (uint64, error) { return one.GasPrice(ctx) })
+	answers, err := Survey(ctx, c, ForPrices, need,
+		func(ctx context.Context, one Reader) (uint64, error) { return one.GasPrice(ctx) })
 	middle, found := agreement.LowerMedian(answers, cmp.Compare[uint64])
 	if !found {
 		return 0, fmt.Errorf("asking for the gas price: %w", err)
@@ -28,12 +29,13 @@ func (c *Client) GasPrice(ctx context.Context) (uint64, error) {
 	return middle.Value, nil
 }
 
-// Tips returns what the gas of the newest blocks was paid, as [Reader.Tips] does: for each share the prices of the host in the middle of up to three, of two
-// the lower.
+// Tips returns what the gas of the newest blocks was paid, as [Reader.Tips] does: for each share the prices of the host
+// in the middle of up to three, of two the lower.
 func (c *Client) Tips(ctx context.Context, blocks int, shares []uint64) ([][]uint64, error) {
-	answers, err := Survey(ctx, c, ForPrices, c.pool.required(), func(ctx context.Context, one Reader) ([][]uint64, error) {
-		return one.Tips(ctx, blocks, shares)
-	})
+	answers, err := Survey(ctx, c, ForPrices, c.pool.required(),
+		func(ctx context.Context, one Reader) ([][]uint64, error) {
+			return one.Tips(ctx, blocks, shares)
+		})
 	if len(answers) == 0 {
 		return nil, fmt.Errorf("asking what the last %d blocks were paid: %w", blocks, err)
 	}
@@ -44,7 +46,8 @@ func (c *Client) Tips(ctx context.Context, blocks int, shares []uint64) ([][]uin
 func middleTips(answers []agreement.Answer[[][]uint64], shares []uint64) (tips [][]uint64) {
 	columns, length := make([][]uint64, len(shares)), -1
 	for k, share := range shares {
-		middle, _ := agreement.LowerMedian(answers, func(a, b [][]uint64) int { return cmp.Compare(percentile(a, k, share), percentile(b, k, share)) })
+		middle, _ := agreement.LowerMedian(answers,
+			func(a, b [][]uint64) int { return cmp.Compare(percentile(a, k, share), percentile(b, k, share)) })
 		columns[k] = column(middle.Value, k)
 		if n := len(columns[k]); length < 0 || n < length {
 			length = n

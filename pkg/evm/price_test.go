@@ -16,7 +16,8 @@ func suggests(price string) script {
 	}
 }
 
-// The price is that of the host in the middle, of two the lower; of one alone, where there are two, at most twice what was agreed on before.
+// The price is that of the host in the middle, of two the lower; of one alone, where there are two, at most twice what
+// was agreed on before.
 func TestGasPriceIsTheMiddle(t *testing.T) {
 	down := refuse(&fault{status: -1}, methodGasPrice)
 	for name, c := range map[string]struct {
@@ -68,10 +69,13 @@ func TestTipsOfTheMiddle(t *testing.T) {
 		want [][]uint64
 	}{
 		"one too high": {[]agreement.Answer[[][]uint64]{
-			history("a", []uint64{900, 900}, []uint64{900, 900}), history("b", []uint64{1, 5}, []uint64{2, 6}), history("c", []uint64{1, 7}, []uint64{3, 8}),
+			history("a", []uint64{900, 900}, []uint64{900, 900}), history("b", []uint64{1, 5}, []uint64{2, 6}),
+			history("c", []uint64{1, 7}, []uint64{3, 8}),
 		}, [][]uint64{{1, 7}, {3, 8}}},
-		"one has none": {[]agreement.Answer[[][]uint64]{history("a"), history("b", []uint64{1, 5}), history("c", []uint64{2, 4})}, [][]uint64{{1, 4}}},
-		"one is short": {[]agreement.Answer[[][]uint64]{history("a", []uint64{1, 9}, []uint64{2, 9}), history("b", []uint64{8, 3})}, [][]uint64{{2, 3}}},
+		"one has none": {[]agreement.Answer[[][]uint64]{history("a"), history("b", []uint64{1, 5}),
+			history("c", []uint64{2, 4})}, [][]uint64{{1, 4}}},
+		"one is short": {[]agreement.Answer[[][]uint64]{history("a", []uint64{1, 9}, []uint64{2, 9}),
+			history("b", []uint64{8, 3})}, [][]uint64{{2, 3}}},
 		"none has any": {[]agreement.Answer[[][]uint64]{history("a"), history("b")}, nil},
 	} {
 		if got := middleTips(c.said, []uint64{60, 90}); !reflect.DeepEqual(got, c.want) {

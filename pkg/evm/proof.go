@@ -11,12 +11,13 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Receipt returns a mined transaction with its logs, on the chain of this moment, or nil if no endpoint that answers knows one: the transaction waits, is
-// unknown, or stands in a block that was replaced.
+// Receipt returns a mined transaction with its logs, on the chain of this moment, or nil if no endpoint that answers
+// knows one: the transaction waits, is unknown, or stands in a block that was replaced.
 //
-// What an endpoint tells is held against the block: status, gas and logs are those that the block's receipts root commits to, and an endpoint that tells
-// otherwise is excluded and another one asked. Not proven is that the block is on the chain, and which of its transactions has which hash: for that two
-// answers have to agree. Where no endpoint serves the receipts of blocks, or their root cannot be computed, it is as it was told.
+// What an endpoint tells is held against the block: status, gas and logs are those that the block's receipts root
+// commits to, and an endpoint that tells otherwise is excluded and another one asked. Not proven is that the block is
+// on the chain, and which of its transactions has which hash: for that two answers have to agree. Where no endpoint
+// serves the receipts of blocks, or their root cannot be computed, it is as it was told.
 func (r Reader) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
 	var lies []error
 	for {
@@ -54,7 +55,8 @@ func (r Reader) told(ctx context.Context, tx chain.Hash) (*receiptReply, *endpoi
 	})
 }
 
-// prove returns the receipt that the block has in the place of the one that was told, or a lieError where the block has another.
+// prove returns the receipt that the block has in the place of the one that was told, or a lieError where the block has
+// another.
 func (r Reader) prove(ctx context.Context, told *receiptReply) (*Receipt, error) {
 	held, err := r.pool.proofs.of(told.blockHash, func() (*proof, error) { return r.proof(ctx, told.blockHash) })
 	if err != nil {
@@ -69,7 +71,8 @@ func (r Reader) prove(ctx context.Context, told *receiptReply) (*Receipt, error)
 		return &receipt, nil
 	}
 	if truth := held.receipts[at]; truth.OK != (told.status == 1) || len(truth.Logs) != len(told.logs) {
-		return nil, lie("the receipt of %s is not the one that block %d %s has", told.txHash, told.block, told.blockHash)
+		return nil, lie("the receipt of %s is not the one that block %d %s has", told.txHash, told.block,
+			told.blockHash)
 	}
 	return &held.receipts[at], nil
 }
@@ -96,8 +99,8 @@ func (r Reader) proof(ctx context.Context, hash chain.Hash) (*proof, error) {
 	return &proof{block, receipts}, nil
 }
 
-// proofs are those of the blocks that were last asked for: a transaction is looked at until its block is final, and blocks are large. The zero value is
-// ready to use, by several goroutines.
+// proofs are those of the blocks that were last asked for: a transaction is looked at until its block is final, and
+// blocks are large. The zero value is ready to use, by several goroutines.
 type proofs struct {
 	mu    sync.Mutex
 	known map[chain.Hash]*proof

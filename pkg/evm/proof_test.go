@@ -42,7 +42,8 @@ func TestReceiptIsProven(t *testing.T) {
 func TestReceiptWithoutProof(t *testing.T) {
 	d := startDevnet(t, evmnode.Config{})
 	d.emitBlock(1)
-	if err := d.Inject(evmnode.Fault{Method: "eth_getBlockReceipts", Error: "the method eth_getBlockReceipts does not exist/is not available", Code: -32601}); err != nil {
+	if err := d.Inject(evmnode.Fault{Method: "eth_getBlockReceipts", Error: "the method eth_getBlockReceipts does " +
+		"not exist/is not available", Code: -32601}); err != nil {
 		t.Fatal(err)
 	}
 	c := dial(t, d.config(d.HTTPURL()))
@@ -50,7 +51,8 @@ func TestReceiptWithoutProof(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := c.Receipt(t.Context(), block.Txs[0].Hash); err != nil || r == nil || !r.OK || r.Nonce != block.Txs[0].Nonce {
+	if r, err := c.Receipt(t.Context(), block.Txs[0].Hash); err != nil || r == nil || !r.OK ||
+		r.Nonce != block.Txs[0].Nonce {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 func unchanged(_, answer []byte) []byte { return answer }
 
 // startProxy serves a node's HTTP answers after a change, to requests that may have been changed too.
-func startProxy(t *testing.T, node string, change func(request, answer []byte) []byte, requests ...func([]byte) []byte) string {
+func startProxy(t *testing.T, node string, change func(request, answer []byte) []byte,
+	requests ...func([]byte) []byte) string {
 	t.Helper()
 	transport := &http.Transport{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -30,10 +30,12 @@ type provider struct {
 }
 
 var (
-	limitTexts   = []string{"exceed maximum block range: %d", "x: eth_getLogs is limited to a %d range", "block range is too wide", "up to a %d block range"}
+	limitTexts = []string{"exceed maximum block range: %d", "x: eth_getLogs is limited to a %d range",
+		"block range is too wide", "up to a %d block range"}
 	crowdedTexts = []string{
 		"query returned more than %d results", "query exceeds max results %d, retry with the range %[2]d-%[3]d",
-		"Log response size exceeded. this block range should work: [%#[2]x, %#[3]x]", "Try with this block range [%#[3]x, %#[2]x]",
+		"Log response size exceeded. this block range should work: [%#[2]x, %#[3]x]",
+		"Try with this block range [%#[3]x, %#[2]x]",
 	}
 )
 
@@ -85,14 +87,18 @@ func TestLogsRangeUnderAnyLimits(t *testing.T) {
 		from := rapid.IntRange(0, 399).Draw(rt, "from")
 		to := rapid.IntRange(from, 399).Draw(rt, "to")
 		f := Filter{
-			Addresses: allEvents.Addresses[:rapid.IntRange(1, 2).Draw(rt, "addresses")], Topics: allEvents.Topics[:rapid.IntRange(1, 2).Draw(rt, "topics")],
+			Addresses: allEvents.Addresses[:rapid.IntRange(1, 2).Draw(rt, "addresses")],
+			Topics:    allEvents.Topics[:rapid.IntRange(1, 2).Draw(rt, "topics")],
 		}
 		var providers []provider
 		for range rapid.IntRange(1, 2).Draw(rt, "nodes") {
 			providers = append(providers, provider{
-				blocks: rapid.SampledFrom([]int{0, 2, 3, 10, 64, 1000}).Draw(rt, "blocks"), exclusive: rapid.Bool().Draw(rt, "exclusive"),
-				text: rapid.SampledFrom(limitTexts).Draw(rt, "text"), results: rapid.SampledFrom([]int{0, 3, 5, 40}).Draw(rt, "results"),
-				crowded: rapid.SampledFrom(crowdedTexts).Draw(rt, "crowded"), filters: rapid.SampledFrom([]int{0, 2, 3}).Draw(rt, "filters"),
+				blocks: rapid.SampledFrom([]int{0, 2, 3, 10, 64, 1000}).Draw(rt, "blocks"), exclusive: rapid.Bool().
+					Draw(rt, "exclusive"),
+				text: rapid.SampledFrom(limitTexts).Draw(rt, "text"), results: rapid.SampledFrom([]int{0, 3, 5, 40}).
+					Draw(rt, "results"),
+				crowded:  rapid.SampledFrom(crowdedTexts).Draw(rt, "crowded"),
+				filters:  rapid.SampledFrom([]int{0, 2, 3}).Draw(rt, "filters"),
 				throttle: rapid.SampledFrom([]int{0, 0, 7}).Draw(rt, "throttle"),
 			})
 		}
@@ -115,7 +121,8 @@ func sameLogs(a, b []chain.Log) bool {
 	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))
 }
 
-// A node of 100 blocks a request is asked for 100 at a time, not found out again for each chunk; ten minutes later it is tried again.
+// A node of 100 blocks a request is asked for 100 at a time, not found out again for each chunk; ten minutes later it
+// is tried again.
 func TestLogsRangeLearns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(1, 2000)
@@ -125,7 +132,8 @@ func TestLogsRangeLearns(t *testing.T) {
 		read := func() {
 			t.Helper()
 			p.requests = 0
-			if logs, err := c.LogsRange(t.Context(), 0, 1999, allEvents); err != nil || !sameLogs(logs, truth.truth(0, 1999, allEvents)) {
+			if logs, err := c.LogsRange(t.Context(), 0, 1999, allEvents); err != nil ||
+				!sameLogs(logs, truth.truth(0, 1999, allEvents)) {
 				t.Fatalf("%d logs, %v", len(logs), err)
 			}
 		}
@@ -193,7 +201,10 @@ func TestLogsRangeFindsLies(t *testing.T) {
 			l[1]["blockHash"] = common.Hash{1}
 			return l
 		},
-		"one block of two numbers": func(l []map[string]any) []map[string]any { l[2]["blockHash"] = l[0]["blockHash"]; return l },
+		"one block of two numbers": func(l []map[string]any) []map[string]any {
+			l[2]["blockHash"] = l[0]["blockHash"]
+			return l
+		},
 		"another event": func(l []map[string]any) []map[string]any {
 			l[0]["topics"] = []common.Hash{{9}}
 			return l
@@ -218,7 +229,8 @@ func TestLogsRangeFindsLies(t *testing.T) {
 				})
 				c.pool.public[1].vitals.latency = 1000 // the liar is the best
 				logs, err := c.LogsRange(t.Context(), 10, 50, allEvents)
-				if err != nil || !sameLogs(logs, truth.truth(10, 50, allEvents)) || excluded(c, 0, ForLogs) != ReasonLied {
+				if err != nil || !sameLogs(logs, truth.truth(10, 50, allEvents)) ||
+					excluded(c, 0, ForLogs) != ReasonLied {
 					t.Errorf("%d logs, %v; excluded for %q", len(logs), err, excluded(c, 0, ForLogs))
 				}
 			})
@@ -234,7 +246,8 @@ func TestLogsRangeFailsOver(t *testing.T) {
 		nodes[0].obey(refuse(refusal(codeLimit, "limit exceeded"), methodLogs))
 		nodes[1].obey(refuse(&fault{status: -1}, methodLogs))
 		for range 3 {
-			if logs, err := c.LogsRange(t.Context(), 0, 59, allEvents); err != nil || !sameLogs(logs, truth.truth(0, 59, allEvents)) {
+			if logs, err := c.LogsRange(t.Context(), 0, 59, allEvents); err != nil ||
+				!sameLogs(logs, truth.truth(0, 59, allEvents)) {
 				t.Fatalf("%d logs, %v", len(logs), err)
 			}
 		}
@@ -254,7 +267,8 @@ func TestLogsRangeOfALaggard(t *testing.T) {
 		c, _ := dialFakes(t, nil, nodes...)
 		c.pool.public[1].vitals.latency = 1e6 // the laggard is the best
 		for range 2 {
-			if logs, err := c.LogsRange(t.Context(), 0, 59, allEvents); err != nil || !sameLogs(logs, truth.truth(0, 59, allEvents)) {
+			if logs, err := c.LogsRange(t.Context(), 0, 59, allEvents); err != nil ||
+				!sameLogs(logs, truth.truth(0, 59, allEvents)) {
 				t.Fatalf("%d logs, %v", len(logs), err)
 			}
 		}
@@ -287,7 +301,8 @@ func TestBlocks(t *testing.T) {
 					t.Fatalf("batches of %d: %d headers, %v", limit, len(headers), err)
 				}
 				for i, h := range headers {
-					if h.BlockRef != truth.ref(i+3) || h.ReceiptsRoot != chain.Hash(truth[i+3].header.ReceiptHash) || h.Bloom != Bloom(truth[i+3].header.Bloom) {
+					if h.BlockRef != truth.ref(i+3) || h.ReceiptsRoot != chain.Hash(truth[i+3].header.ReceiptHash) ||
+						h.Bloom != Bloom(truth[i+3].header.Bloom) {
 						t.Fatalf("header %d: %+v", i+3, h)
 					}
 				}
@@ -333,7 +348,8 @@ func TestBlocksFindsLies(t *testing.T) {
 				})
 				c.pool.public[1].vitals.latency = 1000
 				headers, err := c.Blocks(t.Context(), 10, 50)
-				if err != nil || len(headers) != 41 || headers[20].BlockRef != truth.ref(30) || excluded(c, 0, Everything) != tt.out {
+				if err != nil || len(headers) != 41 || headers[20].BlockRef != truth.ref(30) ||
+					excluded(c, 0, Everything) != tt.out {
 					t.Errorf("%d headers, %v; excluded for %q", len(headers), err, excluded(c, 0, Everything))
 				}
 			})

@@ -61,10 +61,12 @@ func checkContent(t *testing.T, d *devnet, c *evm.Client, block evm.Block) {
 	for i, r := range receipts {
 		want := block.Txs[i]
 		want.OK, want.GasUsed, want.GasPrice = true, r.GasUsed, 100_000_000
-		if r.Tx != want || r.From != d.account() || r.To != emitter || r.Nonce != block.Txs[0].Nonce+uint64(i) || r.GasUsed < 21_000 {
+		if r.Tx != want || r.From != d.account() || r.To != emitter || r.Nonce != block.Txs[0].Nonce+uint64(i) ||
+			r.GasUsed < 21_000 {
 			t.Errorf("receipt %d: %+v, want %+v", i, r.Tx, want)
 		}
-		if len(r.Logs) != 1 || r.Logs[0].Index != uint32(i) || r.Logs[0].Topics[1] != (chain.Hash{31: byte(i)}) || logs[i].TxHash != r.Hash {
+		if len(r.Logs) != 1 || r.Logs[0].Index != uint32(i) || r.Logs[0].Topics[1] != (chain.Hash{31: byte(i)}) ||
+			logs[i].TxHash != r.Hash {
 			t.Errorf("logs of receipt %d: %+v; from eth_getLogs %+v", i, r.Logs, logs[i])
 		}
 		single, err := c.Receipt(t.Context(), r.Hash)
@@ -92,7 +94,8 @@ func TestBloomProvesAbsence(t *testing.T) {
 			t.Errorf("the bloom does not rule out %+v", f)
 		}
 	}
-	if !(evm.Filter{Addresses: []chain.Address{other, emitter}, Topics: []chain.Hash{{1}, emitted}}).MayMatch(block.Bloom) {
+	if !(evm.Filter{Addresses: []chain.Address{other, emitter}, Topics: []chain.Hash{{1}, emitted}}).
+		MayMatch(block.Bloom) {
 		t.Error("the bloom rules out a log that is there")
 	}
 }
@@ -153,20 +156,27 @@ func TestRefusesWhatContradictsItself(t *testing.T) {
 		method, old, new string
 		proven           bool // not an error but receipts that are not proven
 	}{
-		"another state root":        {method: "eth_getBlockByHash", old: `"stateRoot":"0x`, new: `"stateRoot":"0x1111111111`},
-		"another number":            {method: "eth_getBlockByHash", old: `"number":"` + number, new: `"number":"0x0"`},
-		"a transaction elsewhere":   {method: "eth_getBlockByHash", old: `"transactionIndex":"0x1"`, new: `"transactionIndex":"0x2"`},
-		"logs of another block":     {method: "eth_getLogs", old: `"blockHash":"0x`, new: `"blockHash":"0x2222222222`},
-		"logs at another height":    {method: "eth_getLogs", old: `"blockNumber":"` + number, new: `"blockNumber":"0x0"`},
-		"removed logs":              {method: "eth_getLogs", old: `"removed":false`, new: `"removed":true `},
-		"logs out of order":         {method: "eth_getLogs", old: `"logIndex":"0x0"`, new: `"logIndex":"0x9"`},
-		"logs nobody asked for":     {method: "eth_getLogs", old: `"topics":["0x00`, new: `"topics":["0x33`},
-		"receipts of another tx":    {method: "eth_getBlockReceipts", old: `"transactionHash":"0x`, new: `"transactionHash":"0x4444444444`},
+		"another state root": {method: "eth_getBlockByHash", old: `"stateRoot":"0x`,
+			new: `"stateRoot":"0x1111111111`},
+		"another number": {method: "eth_getBlockByHash", old: `"number":"` + number, new: `"number":"0x0"`},
+		"a transaction elsewhere": {method: "eth_getBlockByHash", old: `"transactionIndex":"0x1"`,
+			new: `"transactionIndex":"0x2"`},
+		"logs of another block": {method: "eth_getLogs", old: `"blockHash":"0x`, new: `"blockHash":"0x2222222222`},
+		"logs at another height": {method: "eth_getLogs", old: `"blockNumber":"` + number,
+			new: `"blockNumber":"0x0"`},
+		"removed logs":          {method: "eth_getLogs", old: `"removed":false`, new: `"removed":true `},
+		"logs out of order":     {method: "eth_getLogs", old: `"logIndex":"0x0"`, new: `"logIndex":"0x9"`},
+		"logs nobody asked for": {method: "eth_getLogs", old: `"topics":["0x00`, new: `"topics":["0x33`},
+		"receipts of another tx": {method: "eth_getBlockReceipts", old: `"transactionHash":"0x`,
+			new: `"transactionHash":"0x4444444444`},
 		"a receipt's log misplaced": {method: "eth_getBlockReceipts", old: `"logIndex":"0x1"`, new: `"logIndex":"0x2"`},
-		"another status":            {method: "eth_getBlockReceipts", old: `"status":"0x1"`, new: `"status":"0x0"`, proven: true},
-		"another gas sum":           {method: "eth_getBlockReceipts", old: `"cumulativeGasUsed":"0x`, new: `"cumulativeGasUsed":"0x1`, proven: true},
-		"another topic":             {method: "eth_getBlockReceipts", old: `"topics":["0x00`, new: `"topics":["0x55`, proven: true},
-		"no price":                  {method: "eth_getBlockReceipts", old: `"effectiveGasPrice":"0x`, new: `"effectiveGasPrice":null,"":"`},
+		"another status": {method: "eth_getBlockReceipts", old: `"status":"0x1"`, new: `"status":"0x0"`,
+			proven: true},
+		"another gas sum": {method: "eth_getBlockReceipts", old: `"cumulativeGasUsed":"0x`,
+			new: `"cumulativeGasUsed":"0x1`, proven: true},
+		"another topic": {method: "eth_getBlockReceipts", old: `"topics":["0x00`, new: `"topics":["0x55`, proven: true},
+		"no price": {method: "eth_getBlockReceipts", old: `"effectiveGasPrice":"0x`,
+			new: `"effectiveGasPrice":null,"":"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, lies := startLiar(t, d.HTTPURL(), lie.method, lie.old, lie.new)
@@ -198,7 +208,8 @@ func readAll(t *testing.T, c *evm.Client, at chain.BlockRef) (err error, proven 
 	return err, proven
 }
 
-// startLiar serves a node's answers; the first occurrence of old in an answer to method becomes new, which overwrites what follows if it is longer.
+// startLiar serves a node's answers; the first occurrence of old in an answer to method becomes new, which overwrites
+// what follows if it is longer.
 func startLiar(t *testing.T, node, method, old, replaced string) (url string, lied func() bool) {
 	t.Helper()
 	told := make(chan struct{}, 100)
@@ -240,14 +251,18 @@ func TestSubSecondTimes(t *testing.T) {
 	})
 	head, err := dial(t, d.config(url)).Head(t.Context())
 	if want.TimeMs = want.TimeMs / 1000 * 1000; err != nil || head != want {
-		t.Errorf("head %+v, %v; milliseconds outside the header's second must not be believed: want %+v", head, err, want)
+		t.Errorf("head %+v, %v; milliseconds outside the header's second must not be believed: want %+v", head, err,
+			want)
 	}
 }
 
 // Reads go on through another endpoint, and stay there.
 func TestFailover(t *testing.T) {
 	d := startDevnet(t, evmnode.Config{})
-	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sorry", http.StatusBadGateway) }))
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		http.Error(w, "sorry", http.StatusBadGateway)
+	}))
 	defer broken.Close()
 	c := dial(t, d.config(broken.URL, d.HTTPURL(), d.WSURL()))
 	if err := c.Health(); err != nil {
@@ -288,13 +303,15 @@ func TestAbandonedRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == "evm_request_errors_total" || f.GetName() == "evm_failovers_total" && f.GetMetric()[0].GetCounter().GetValue() > 0 {
+		if f.GetName() == "evm_request_errors_total" || f.GetName() == "evm_failovers_total" &&
+			f.GetMetric()[0].GetCounter().GetValue() > 0 {
 			t.Errorf("%s: %v", f.GetName(), f.GetMetric())
 		}
 	}
 }
 
-// A node that does not say which chain it belongs to is not used, and its refusal is not taken for an answer to what was asked.
+// A node that does not say which chain it belongs to is not used, and its refusal is not taken for an answer to what
+// was asked.
 func TestUnprovenNodesAreNotUsed(t *testing.T) {
 	d := startDevnet(t, evmnode.Config{})
 	shy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -391,14 +408,16 @@ func TestErrorsHideSecrets(t *testing.T) {
 			http.Error(w, "cannot POST "+r.URL.String(), http.StatusNotFound)
 		},
 		"reply": func(w http.ResponseWriter, r *http.Request) {
-			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no project ` + token + `"}}`))
+			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no project ` + token +
+				`"}}`))
 		},
 		"cut":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"waste": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>" + token)) },
 	} {
 		server := httptest.NewServer(http.HandlerFunc(how))
 		defer server.Close()
-		for _, url := range []string{server.URL + "/v3/" + token, server.URL + "/?key=" + token, strings.Replace(server.URL, "://", "://user:"+token+"@", 1)} {
+		for _, url := range []string{server.URL + "/v3/" + token, server.URL + "/?key=" + token,
+			strings.Replace(server.URL, "://", "://user:"+token+"@", 1)} {
 			cfg := evm.DefaultConfig()
 			cfg.URLs = append(cfg.URLs[:0:0], mustURL(url))
 			var log strings.Builder
@@ -438,7 +457,8 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// awaitHead waits until the node's head has been delivered. Coax makes further blocks until a head comes: a subscription takes a moment to be in place.
+// awaitHead waits until the node's head has been delivered. Coax makes further blocks until a head comes: a
+// subscription takes a moment to be in place.
 func awaitHead(t *testing.T, d *devnet, heads <-chan chain.BlockRef, coax bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -509,7 +529,8 @@ func TestAccounts(t *testing.T) {
 	if price, err := c.Reader.GasPrice(t.Context()); err != nil || price != 100_000_000 {
 		t.Errorf("gas price %d, %v", price, err)
 	}
-	if balance, err := c.Balance(t.Context(), d.account()); err != nil || balance.Float() < 9e19 || balance.Float() > 1e20 {
+	if balance, err := c.Balance(t.Context(), d.account()); err != nil || balance.Float() < 9e19 ||
+		balance.Float() > 1e20 {
 		t.Errorf("balance %s, %v", balance, err)
 	}
 	if final, err := c.Finalized(t.Context()); err != nil || final.Number+2 != max(d.head().Number, 2) {

@@ -20,9 +20,10 @@ type Receipt struct {
 	Logs []chain.Log
 }
 
-// Receipts returns the receipts of a block's transactions, in order; the endpoint that had the block first is asked first. Proven says that they hash
-// to the header's receipts root: then logs, statuses and gas are exactly those of the block. An endpoint whose receipts do not is excluded, and another
-// one asked. They are not proven if no endpoint's are, or if the block has a kind of transaction that this build cannot encode.
+// Receipts returns the receipts of a block's transactions, in order; the endpoint that had the block first is asked
+// first. Proven says that they hash to the header's receipts root: then logs, statuses and gas are exactly those of the
+// block. An endpoint whose receipts do not is excluded, and another one asked. They are not proven if no endpoint's
+// are, or if the block has a kind of transaction that this build cannot encode.
 func (r Reader) Receipts(ctx context.Context, block Block) (receipts []Receipt, proven bool, err error) {
 	var doubtful atomic.Pointer[[]Receipt]
 	type answer struct {
@@ -35,7 +36,8 @@ func (r Reader) Receipts(ctx context.Context, block Block) (receipts []Receipt, 
 			list, root, err := readReceipts(raw, block)
 			if err == nil && root != block.ReceiptsRoot && !root.IsZero() {
 				doubtful.Store(&list)
-				return answer{}, lie("the receipts of block %d hash to %s, its header says %s", block.Number, root, block.ReceiptsRoot)
+				return answer{}, lie("the receipts of block %d hash to %s, its header says %s", block.Number, root,
+					block.ReceiptsRoot)
 			}
 			return answer{list, root == block.ReceiptsRoot}, err
 		},
@@ -66,7 +68,8 @@ func readReceipts(raw []byte, block Block) ([]Receipt, chain.Hash, error) {
 	case replies == nil:
 		return nil, chain.Hash{}, &notFoundError{fmt.Sprintf("block %d with its receipts", block.Number)}
 	case len(replies) != len(block.Txs):
-		return nil, chain.Hash{}, lie("%d receipts for the %d transactions of block %d", len(replies), len(block.Txs), block.Number)
+		return nil, chain.Hash{}, lie("%d receipts for the %d transactions of block %d", len(replies), len(block.Txs),
+			block.Number)
 	}
 	receipts := make([]Receipt, len(replies))
 	nextLog, gasBefore := uint32(0), uint64(0)
@@ -85,14 +88,16 @@ func readReceipts(raw []byte, block Block) ([]Receipt, chain.Hash, error) {
 // check compares the i-th receipt with the block it was asked for.
 func (r *receiptReply) check(block Block, i int, firstLog uint32) error {
 	if r.blockHash != block.Hash || r.block != block.Number || int(r.index) != i || r.txHash != block.Txs[i].Hash {
-		return lie("receipt %d is of transaction %s, number %d of block %d %s", i, r.txHash, r.index, r.block, r.blockHash)
+		return lie("receipt %d is of transaction %s, number %d of block %d %s", i, r.txHash, r.index, r.block,
+			r.blockHash)
 	}
 	for k, log := range r.logs {
 		if err := checkLog(log, block.BlockRef); err != nil {
 			return err
 		}
 		if log.Index != firstLog+uint32(k) || log.TxHash != r.txHash || log.TxIndex != r.index {
-			return lie("log %d stands at place %d of the block, in transaction %s", log.Index, firstLog+uint32(k), r.txHash)
+			return lie("log %d stands at place %d of the block, in transaction %s", log.Index, firstLog+uint32(k),
+				r.txHash)
 		}
 	}
 	return nil
@@ -109,7 +114,8 @@ func (r *receiptReply) receipt(nonce uint64) Receipt {
 	return out
 }
 
-// receiptsRoot is what the header commits to: the root of the trie of the encoded receipts. It is zero where this build does not know how to encode one.
+// receiptsRoot is what the header commits to: the root of the trie of the encoded receipts. It is zero where this build
+// does not know how to encode one.
 func receiptsRoot(replies []receiptReply) chain.Hash {
 	receipts := make(types.Receipts, len(replies))
 	for i, r := range replies {

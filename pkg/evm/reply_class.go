@@ -19,11 +19,13 @@ const (
 // throttledTexts and disabledTexts are what nodes and providers answer, in lower case, anywhere in a message.
 var (
 	throttledTexts = []string{
-		"rate limit", "rate-limit", "ratelimit", "too many requests", "request limit", "requests per second", "compute units per second", "exceeded the quota",
+		"rate limit", "rate-limit", "ratelimit", "too many requests", "request limit", "requests per second",
+		"compute units per second", "exceeded the quota",
 		"capacity exceeded", "throttle",
 	}
 	disabledTexts = []string{
-		"method not found", "does not exist/is not available", "method is not supported", "method not supported", "unsupported method",
+		"method not found", "does not exist/is not available", "method is not supported", "method not supported",
+		"unsupported method",
 		"method is disabled", "method not allowed", "method is not available", "not whitelisted",
 	}
 )
@@ -52,7 +54,8 @@ func replyClass(method string, err error) replyKind {
 	return replyClassOf(reply.ErrorCode(), method, strings.ToLower(reply.Error()))
 }
 
-// replyClassOf sorts an error by its text, in lower case. BSC's public nodes say a bare "limit exceeded" for eth_getLogs, which they do not serve.
+// replyClassOf sorts an error by its text, in lower case. BSC's public nodes say a bare "limit exceeded" for
+// eth_getLogs, which they do not serve.
 func replyClassOf(code int, method, text string) replyKind {
 	const tooMany = 429
 	switch {

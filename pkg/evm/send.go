@@ -8,18 +8,19 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// SendRaw gives a signed transaction to every public endpoint and returns nil as soon as one has it in its pool; the others go on being asked. Otherwise
-// the error holds the answer of each, for SendClass, Ambiguous and NotSent.
+// SendRaw gives a signed transaction to every public endpoint and returns nil as soon as one has it in its pool; the
+// others go on being asked. Otherwise the error holds the answer of each, for SendClass, Ambiguous and NotSent.
 func (c *Client) SendRaw(ctx context.Context, raw []byte) error {
 	return c.pool.send(ctx, c.pool.public, raw)
 }
 
-// SendPrivate gives a signed transaction to every private endpoint and to no other, so that it is not seen before it is mined; everything else is as with
-// SendRaw. A relay's acceptance is no promise to mine it, and what a relay does with it is not in our hands. NoEndpoint(err), and nothing sent, where
-// none is configured.
+// SendPrivate gives a signed transaction to every private endpoint and to no other, so that it is not seen before it is
+// mined; everything else is as with SendRaw. A relay's acceptance is no promise to mine it, and what a relay does with
+// it is not in our hands. NoEndpoint(err), and nothing sent, where none is configured.
 func (c *Client) SendPrivate(ctx context.Context, raw []byte) error {
 	if len(c.pool.private) == 0 {
-		return fmt.Errorf("sending a transaction in private: %w", &noEndpointError{"no private endpoint is configured (name one in chain.private_urls)"})
+		return fmt.Errorf("sending a transaction in private: %w",
+			&noEndpointError{"no private endpoint is configured (name one in chain.private_urls)"})
 	}
 	return c.pool.send(ctx, c.pool.private, raw)
 }

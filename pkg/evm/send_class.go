@@ -13,24 +13,29 @@ import (
 // Class is what the answer to a signed transaction asks of its sender.
 type Class string
 
-// The classes. All but Accepted, ResolveByHash and Ambiguous say that this try put the transaction into no pool; an earlier try may have.
+// The classes. All but Accepted, ResolveByHash and Ambiguous say that this try put the transaction into no pool; an
+// earlier try may have.
 const (
-	Accepted        Class = "accepted"          // it is in the pool
-	ResolveByHash   Class = "resolve_by_hash"   // the nonce is used up, perhaps by this very transaction: look for its receipt
-	OtherTxAtNonce  Class = "other_tx_at_nonce" // the pool has another transaction at this nonce: bump from the highest stored attempt
-	BumpToMin       Class = "bump_to_min"       // cheaper than the node takes
-	PauseSigner     Class = "pause_signer"      // funds ran out: keep the nonce
-	FatalPayload    Class = "fatal_payload"     // it can never be mined: fail the intent and fill the nonce
-	RetryElsewhere  Class = "retry_elsewhere"   // this node is full
-	GapOrLimit      Class = "gap_or_limit"      // too many, or too far ahead: back-pressure
-	FatalSigner     Class = "fatal_signer"      // the account is refused for good: alert
-	SerializeSigner Class = "serialize_signer"  // one transaction of this account at a time
-	ConditionFailed Class = "condition_failed"  // a condition sent along does not hold
-	Reverted        Class = "reverted"          // the node simulated it; see RevertData
-	Ambiguous       Class = "ambiguous"         // it may or may not be in a pool: keep it signed, send the same bytes again
+	Accepted Class = "accepted" // it is in the pool
+	// the nonce is used up, perhaps by this very transaction: look for its receipt
+	ResolveByHash Class = "resolve_by_hash"
+	// the pool has another transaction at this nonce: bump from the highest stored attempt
+	OtherTxAtNonce  Class = "other_tx_at_nonce"
+	BumpToMin       Class = "bump_to_min"      // cheaper than the node takes
+	PauseSigner     Class = "pause_signer"     // funds ran out: keep the nonce
+	FatalPayload    Class = "fatal_payload"    // it can never be mined: fail the intent and fill the nonce
+	RetryElsewhere  Class = "retry_elsewhere"  // this node is full
+	GapOrLimit      Class = "gap_or_limit"     // too many, or too far ahead: back-pressure
+	FatalSigner     Class = "fatal_signer"     // the account is refused for good: alert
+	SerializeSigner Class = "serialize_signer" // one transaction of this account at a time
+	ConditionFailed Class = "condition_failed" // a condition sent along does not hold
+	Reverted        Class = "reverted"         // the node simulated it; see RevertData
+	// it may or may not be in a pool: keep it signed, send the same bytes again
+	Ambiguous Class = "ambiguous"
 )
 
-// sendTexts are what BSC nodes and providers answer, in lower case, each as the beginning of a message or of what follows a prefix.
+// sendTexts are what BSC nodes and providers answer, in lower case, each as the beginning of a message or of what
+// follows a prefix.
 var sendTexts = []struct {
 	text  string
 	class Class
@@ -60,9 +65,10 @@ var sendTexts = []struct {
 	{revertText, Reverted},
 }
 
-// SendClass sorts the outcome of SendRaw. Only a node's own error with a known text means anything; everything else that is not nil is
-// Ambiguous. Of several endpoints' answers ResolveByHash counts most, then the first, in the order of the configuration, that is not Ambiguous. FatalSigner
-// counts only where all say it: an endpoint may have a black list of its own, and what another one would have said had it answered nobody knows.
+// SendClass sorts the outcome of SendRaw. Only a node's own error with a known text means anything; everything else
+// that is not nil is Ambiguous. Of several endpoints' answers ResolveByHash counts most, then the first, in the order
+// of the configuration, that is not Ambiguous. FatalSigner counts only where all say it: an endpoint may have a black
+// list of its own, and what another one would have said had it answered nobody knows.
 func SendClass(err error) Class {
 	if err == nil {
 		return Accepted
@@ -98,7 +104,10 @@ func IsAmbiguous(err error) bool { return anyAnswer(err, func(c Class) bool { re
 
 // NotSent tells whether every endpoint certainly refused the transaction, so that this try put it into no pool.
 func NotSent(err error) bool {
-	return err != nil && !anyAnswer(err, func(c Class) bool { return c == Ambiguous || c == Accepted || c == ResolveByHash })
+	return err != nil && !anyAnswer(err, func(c Class) bool {
+		return c == Ambiguous || c == Accepted ||
+			c == ResolveByHash
+	})
 }
 
 func anyAnswer(err error, is func(Class) bool) bool {
@@ -114,7 +123,8 @@ func anyAnswer(err error, is func(Class) bool) bool {
 	return false
 }
 
-// classOf finds the known text that begins first: what follows may quote anything, such as a contract's reason for a revert.
+// classOf finds the known text that begins first: what follows may quote anything, such as a contract's reason for a
+// revert.
 func classOf(message string) Class {
 	message = strings.ToLower(message)
 	first, class := len(message), Ambiguous
@@ -126,8 +136,8 @@ func classOf(message string) Class {
 	return class
 }
 
-// phraseAt finds a phrase at the beginning of a message or behind a prefix ("x: "), as whole words, or returns -1. In the middle of a sentence
-// it may mean the opposite.
+// phraseAt finds a phrase at the beginning of a message or behind a prefix ("x: "), as whole words, or returns -1. In
+// the middle of a sentence it may mean the opposite.
 func phraseAt(message, phrase string) int {
 	for from := 0; ; {
 		at := strings.Index(message[from:], phrase)

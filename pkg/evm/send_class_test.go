@@ -65,13 +65,15 @@ func TestSendClasses(t *testing.T) {
 	c := dial(t, node.config())
 	for _, a := range sendAnswers {
 		for form, text := range map[string]string{
-			"bare": a.text, "prefixed": "x: " + a.text, "prefixed twice": "upstream: err: " + a.text, "upper case": strings.ToUpper(a.text),
-			"both": "RPC: " + strings.ToUpper(a.text), "id null": a.text,
+			"bare": a.text, "prefixed": "x: " + a.text, "prefixed twice": "upstream: err: " + a.text,
+			"upper case": strings.ToUpper(a.text),
+			"both":       "RPC: " + strings.ToUpper(a.text), "id null": a.text,
 		} {
 			if node.refuse(text); form == "id null" {
 				quoted, _ := json.Marshal(text)
 				node.serve(func(w http.ResponseWriter, _ *http.Request) {
-					_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":`+string(quoted)+`}}`)
+					_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":`+
+						string(quoted)+`}}`)
 				})
 			}
 			err := c.SendRaw(t.Context(), []byte{1})
@@ -115,7 +117,8 @@ func TestNoReplyIsAmbiguous(t *testing.T) {
 		"HTTP 429": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "already known", http.StatusTooManyRequests)
 		},
-		"HTTP 500":  status(http.StatusInternalServerError, `{"error":{"code":-32000,"message":"transaction underpriced"}}`),
+		"HTTP 500": status(http.StatusInternalServerError,
+			`{"error":{"code":-32000,"message":"transaction underpriced"}}`),
 		"a timeout": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"HTTP 503": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "nonce too low", http.StatusServiceUnavailable)
@@ -126,7 +129,8 @@ func TestNoReplyIsAmbiguous(t *testing.T) {
 		},
 	} {
 		node.handler.Store(&handler)
-		if err := c.SendRaw(t.Context(), []byte{1}); evm.SendClass(err) != evm.Ambiguous || !evm.IsAmbiguous(err) || evm.NotSent(err) {
+		if err := c.SendRaw(t.Context(), []byte{1}); evm.SendClass(err) != evm.Ambiguous || !evm.IsAmbiguous(err) ||
+			evm.NotSent(err) {
 			t.Errorf("%s: %s of %v", name, evm.SendClass(err), err)
 		}
 	}
@@ -169,7 +173,8 @@ func TestSendToSeveral(t *testing.T) {
 		}
 		err := dial(t, cfg).SendRaw(t.Context(), []byte{1})
 		if evm.SendClass(err) != tt.class || evm.IsAmbiguous(err) != tt.ambiguous || evm.NotSent(err) != tt.none {
-			t.Errorf("%v: %s, ambiguous %t, not sent %t", tt.answers, evm.SendClass(err), evm.IsAmbiguous(err), evm.NotSent(err))
+			t.Errorf("%v: %s, ambiguous %t, not sent %t", tt.answers, evm.SendClass(err), evm.IsAmbiguous(err),
+				evm.NotSent(err))
 		}
 	}
 }

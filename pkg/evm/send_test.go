@@ -13,7 +13,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// A private transaction goes to the private endpoints and to no other; a public one never to them. Nothing is read from them.
+// A private transaction goes to the private endpoints and to no other; a public one never to them. Nothing is read from
+// them.
 func TestSendPrivate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(4, 50)
@@ -102,7 +103,8 @@ func TestEndpointsHideSecrets(t *testing.T) {
 		if strings.Contains(shown, token) {
 			t.Errorf("the token shows: %s", shown)
 		}
-		if status[0].Source != "http://a/***" || status[1].Source != "http://a/*** #2" || status[0].Excluded[0].Detail != "it said ***" {
+		if status[0].Source != "http://a/***" || status[1].Source != "http://a/*** #2" ||
+			status[0].Excluded[0].Detail != "it said ***" {
 			t.Errorf("%+v", status)
 		}
 	})

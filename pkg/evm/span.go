@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// span is how many blocks an endpoint is asked the logs of at once. It shrinks when the node refuses and widens by a fixed step after some successes; a
-// ceiling that was learnt is kept, and tried again after a while. It is safe for concurrent use and pure: every time comes from outside.
+// span is how many blocks an endpoint is asked the logs of at once. It shrinks when the node refuses and widens by a
+// fixed step after some successes; a ceiling that was learnt is kept, and tried again after a while. It is safe for
+// concurrent use and pure: every time comes from outside.
 type span struct {
 	widest uint64 // configured
 
@@ -58,10 +59,12 @@ func (s *span) worked(now time.Time, blocks uint64) {
 	}
 }
 
-// step is a quarter of what the size was made smaller to: what is known to work grows steadily, and is not far overshot.
+// step is a quarter of what the size was made smaller to: what is known to work grows steadily, and is not far
+// overshot.
 func (s *span) step() uint64 { return max(s.base/4, 1) }
 
-// refused notes that so many blocks are more than the node gives at once, which is limit blocks if it said so, 0 if not.
+// refused notes that so many blocks are more than the node gives at once, which is limit blocks if it said so, 0 if
+// not.
 func (s *span) refused(now time.Time, blocks, limit uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +78,8 @@ func (s *span) refused(now time.Time, blocks, limit uint64) {
 	s.resize(s.ceiling)
 }
 
-// crowded notes that so many blocks hold more logs than the node gives at once. That is no ceiling: other blocks hold fewer.
+// crowded notes that so many blocks hold more logs than the node gives at once. That is no ceiling: other blocks hold
+// fewer.
 func (s *span) crowded(blocks uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +101,8 @@ func (s *span) learnt(now time.Time) uint64 {
 	return s.ceiling
 }
 
-// split notes that the filter has too many addresses or topics; pieces returns how often to halve it from the beginning.
+// split notes that the filter has too many addresses or topics; pieces returns how often to halve it from the
+// beginning.
 func (s *span) split(times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

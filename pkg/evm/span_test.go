@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A node with a fixed limit is found out within few requests, not asked for more again until the ceiling is old, and then tried again once.
+// A node with a fixed limit is found out within few requests, not asked for more again until the ceiling is old, and
+// then tried again once.
 func TestSpanLearnsACeiling(t *testing.T) {
 	for _, inclusive := range []bool{true, false} {
 		s, now, refusals := newSpan(5000), someTime, 0
@@ -25,7 +26,8 @@ func TestSpanLearnsACeiling(t *testing.T) {
 			try()
 		}
 		if refusals > 2 || s.next() < limit-1 || s.learnt(now) != s.next() {
-			t.Errorf("inclusive %t: %d refusals, %d blocks next, learnt %d", inclusive, refusals, s.next(), s.learnt(now))
+			t.Errorf("inclusive %t: %d refusals, %d blocks next, learnt %d", inclusive, refusals, s.next(),
+				s.learnt(now))
 		}
 		refusals, now = 0, now.Add(ceilingHolds)
 		if s.learnt(now) != 0 {
@@ -35,7 +37,8 @@ func TestSpanLearnsACeiling(t *testing.T) {
 			try()
 		}
 		if refusals == 0 || refusals > 2 || s.learnt(now) < limit-1 {
-			t.Errorf("inclusive %t: %d refusals after the ceiling had become old, learnt %d", inclusive, refusals, s.learnt(now))
+			t.Errorf("inclusive %t: %d refusals after the ceiling had become old, learnt %d", inclusive, refusals,
+				s.learnt(now))
 		}
 	}
 }

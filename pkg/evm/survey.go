@@ -19,7 +19,8 @@ func (p *pool) hosts() int {
 	return len(different)
 }
 
-// Hosts is from how many different hosts the chain is read. With one, facts that cannot be taken back rest on its word alone.
+// Hosts is from how many different hosts the chain is read. With one, facts that cannot be taken back rest on its word
+// alone.
 func (c *Client) Hosts() int { return c.pool.hosts() }
 
 // OneWord is a sentence for people where everything rests on the word of one host; empty where two can be compared.
@@ -27,7 +28,8 @@ func (c *Client) OneWord() string {
 	if c.Hosts() > 1 {
 		return ""
 	}
-	return fmt.Sprintf("all endpoints of the chain are at one host (%s): what is final, spent or refused rests on its word alone "+
+	return fmt.Sprintf("all endpoints of the chain are at one host (%s): what is final, spent or refused rests on "+
+		"its word alone "+
 		"(name an endpoint of another provider in chain.urls)", c.pool.public[0].host)
 }
 
@@ -37,8 +39,8 @@ func (p *pool) required() int { return agreement.Required(p.hosts()) }
 // panelSize is how many hosts are asked at once: two that agree, and one that may be wrong, late or away.
 const panelSize = 3
 
-// panel returns one endpoint of each host, the best of it for a purpose, the best host first. Hosts that were caught come last. One of another chain is not
-// among them.
+// panel returns one endpoint of each host, the best of it for a purpose, the best host first. Hosts that were caught
+// come last. One of another chain is not among them.
 func (p *pool) panel(purpose Purpose) ([]*endpoint, error) {
 	places, err := p.places(purpose, nil)
 	if err != nil {
@@ -56,9 +58,10 @@ func (p *pool) panel(purpose Purpose) ([]*endpoint, error) {
 	}), nil
 }
 
-// Survey asks up to three hosts the same thing, each for itself and all at once, and further ones in the place of those that have no answer. It returns
-// as soon as all of them have answered, or enough have and the others are late or known to be away, slow or wrong. The error says why there are fewer
-// answers than need; what there is comes with it. Ask must be safe for concurrent use. The reader it gets asks one endpoint and no other.
+// Survey asks up to three hosts the same thing, each for itself and all at once, and further ones in the place of those
+// that have no answer. It returns as soon as all of them have answered, or enough have and the others are late or known
+// to be away, slow or wrong. The error says why there are fewer answers than need; what there is comes with it. Ask
+// must be safe for concurrent use. The reader it gets asks one endpoint and no other.
 func Survey[T any](
 	ctx context.Context, c *Client, purpose Purpose, need int, ask func(ctx context.Context, one Reader) (T, error),
 ) ([]agreement.Answer[T], error) {
@@ -97,10 +100,12 @@ func Survey[T any](
 	return s.answers, s.short()
 }
 
-// decide surveys what two hosts have to agree on. Where the answers contradict each other and somebody was late it asks once more and waits for all, as long
-// as an endpoint may take that is not called slow: one that is right must not lose to one that is faster. Agreed is called last with what is returned.
+// decide surveys what two hosts have to agree on. Where the answers contradict each other and somebody was late it asks
+// once more and waits for all, as long as an endpoint may take that is not called slow: one that is right must not lose
+// to one that is faster. Agreed is called last with what is returned.
 func decide[T any](
-	ctx context.Context, c *Client, purpose Purpose, ask func(context.Context, Reader) (T, error), agreed func([]agreement.Answer[T]) bool,
+	ctx context.Context, c *Client, purpose Purpose, ask func(context.Context, Reader) (T, error),
+	agreed func([]agreement.Answer[T]) bool,
 ) ([]agreement.Answer[T], error) {
 	answers, err := Survey(ctx, c, purpose, c.pool.required(), ask)
 	all := min(panelSize, c.pool.hosts())
@@ -109,7 +114,8 @@ func decide[T any](
 	}
 	limited, cancel := context.WithTimeout(ctx, c.pool.cfg.SlowAfter)
 	defer cancel()
-	if more, _ := Survey(limited, c, purpose, all, ask); len(more) >= len(answers) { // why somebody is missing matters no more
+	// why somebody is missing matters no more
+	if more, _ := Survey(limited, c, purpose, all, ask); len(more) >= len(answers) {
 		answers = more
 		agreed(answers)
 	}
@@ -135,7 +141,8 @@ func (s *survey[T]) worthwhile(purpose Purpose) bool {
 	return false
 }
 
-func (s *survey[T]) next(ctx context.Context, c *Client, panel []*endpoint, ask func(context.Context, Reader) (T, error)) {
+func (s *survey[T]) next(ctx context.Context, c *Client, panel []*endpoint,
+	ask func(context.Context, Reader) (T, error)) {
 	at, one := s.asked, c.only(panel[s.asked])
 	s.silent[panel[at]] = true
 	s.asked++
@@ -150,7 +157,8 @@ func (s *survey[T]) short() error {
 	if len(s.answers) >= s.need {
 		return nil
 	}
-	return &undecidedError{fmt.Sprintf("%d of %d hosts that are needed have answered", len(s.answers), s.need), exhausted(s.problems)}
+	return &undecidedError{fmt.Sprintf("%d of %d hosts that are needed have answered", len(s.answers), s.need),
+		exhausted(s.problems)}
 }
 
 // only returns a reader that asks one endpoint.
@@ -179,7 +187,8 @@ func (e *undecidedError) Error() string {
 
 func (e *undecidedError) Unwrap() error { return e.cause }
 
-// Undecided tells whether an error says that too few hosts agree on a fact, because they do not answer or contradict each other. Waiting may mend it.
+// Undecided tells whether an error says that too few hosts agree on a fact, because they do not answer or contradict
+// each other. Waiting may mend it.
 func Undecided(err error) bool {
 	_, is := errors.AsType[*undecidedError](err)
 	return is

@@ -12,7 +12,8 @@ func TestTips(t *testing.T) {
 	node := startAnswering(t)
 	c := dial(t, node.config())
 	for reply, want := range map[string][][]uint64{
-		`{"oldestBlock":"0x1","reward":[["0x1","0x2"],["0x0","0x0"],["0x3","0xffffffffffffffffff"]]}`: {{1, 2}, {3, 1<<64 - 1}},
+		`{"oldestBlock":"0x1","reward":[["0x1","0x2"],["0x0","0x0"],["0x3","0xffffffffffffffffff"]]}`: {{1, 2},
+			{3, 1<<64 - 1}},
 		`{"oldestBlock":"0x1"}`:                         nil,
 		`{"oldestBlock":"0x1","reward":[["0x1"]]}`:      nil,
 		`{"oldestBlock":"0x1","reward":[["0x1",null]]}`: nil,

@@ -21,9 +21,10 @@ func (e *headerError) Error() string {
 	return fmt.Sprintf("the header of block %d hashes to %s, the node says %s", e.number, e.computed, e.said)
 }
 
-// unknownHeaders tells liars from a fork of the chain whose headers this build cannot read: one endpoint whose header does not hash to what it says lies; two of
-// different hosts that say the same hash of a header that comes to the same other one here do not. Then nobody is excluded for it, nothing of such a block is
-// believed, and Health says what to do. It is over with the first header of that height that can be read.
+// unknownHeaders tells liars from a fork of the chain whose headers this build cannot read: one endpoint whose header
+// does not hash to what it says lies; two of different hosts that say the same hash of a header that comes to the same
+// other one here do not. Then nobody is excluded for it, nothing of such a block is believed, and Health says what to
+// do. It is over with the first header of that height that can be read.
 type unknownHeaders struct {
 	log   zerolog.Logger
 	shown prometheus.Gauge
@@ -36,7 +37,8 @@ type unknownHeaders struct {
 // mostSaid bounds what is remembered of headers that nobody else bears out.
 const mostSaid = 256
 
-// note takes in what an endpoint says, and tells whether that is a fork. The endpoints are those that were excluded for it before.
+// note takes in what an endpoint says, and tells whether that is a fork. The endpoints are those that were excluded for
+// it before.
 func (u *unknownHeaders) note(e *endpoint, header headerError) (fork bool, excluded []*endpoint) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -55,7 +57,8 @@ func (u *unknownHeaders) note(e *endpoint, header headerError) (fork bool, exclu
 	}
 	excluded, u.said, u.known = u.said[header], nil, &header
 	u.shown.Set(1)
-	u.log.Error().Uint64("block", header.number).Stringer("said", header.said).Stringer("computed", header.computed).Msg("evm: " + u.text())
+	u.log.Error().Uint64("block", header.number).Stringer("said", header.said).Stringer("computed", header.computed).
+		Msg("evm: " + u.text())
 	return true, excluded
 }
 
@@ -82,8 +85,10 @@ func (u *unknownHeaders) err() error {
 
 // text is the line for the operator. The mutex is held.
 func (u *unknownHeaders) text() string {
-	return fmt.Sprintf("two hosts agree on block %d %s, and this build computes %s of its header: the chain has a header that this build does not know, and no block of "+
-		"it is believed (install a build that knows the chain's fork; endpoints are not at fault)", u.known.number, u.known.said, u.known.computed)
+	return fmt.Sprintf("two hosts agree on block %d %s, and this build computes %s of its header: the chain has a "+
+		"header that this build does not know, and no block of "+
+		"it is believed (install a build that knows the chain's fork; endpoints are not at fault)", u.known.number,
+		u.known.said, u.known.computed)
 }
 
 // forked notes a failure that may be a fork's, and takes back who was excluded for the same before.
@@ -95,7 +100,10 @@ func (e *endpoint) forked(failed *callError) bool {
 	fork, excluded := e.strangers.note(e, *header)
 	for _, other := range excluded {
 		other.mu.Lock()
-		other.readmit(func(x Exclusion) bool { return x.Reason == ReasonLied && x.Detail == scrub(header.Error(), other.url) })
+		other.readmit(func(x Exclusion) bool {
+			return x.Reason == ReasonLied &&
+				x.Detail == scrub(header.Error(), other.url)
+		})
 		other.mu.Unlock()
 	}
 	return fork

@@ -9,14 +9,15 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// A header that no endpoint's word and no hash of ours agree on, alike for two hosts, is a fork of the chain: nobody is excluded for it, nothing is believed,
-// and one line says what to do. A single endpoint with such a header lies.
+// A header that no endpoint's word and no hash of ours agree on, alike for two hosts, is a fork of the chain: nobody is
+// excluded for it, nothing is believed, and one line says what to do. A single endpoint with such a header lies.
 func TestUnknownHeaders(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes, strangers int
 		fork             bool
 	}{
-		"all of three": {3, 3, true}, "both": {2, 2, true}, "one of three": {3, 1, false}, "one of two": {2, 1, false}, "the only one": {1, 1, false},
+		"all of three": {3, 3, true}, "both": {2, 2, true}, "one of three": {3, 1, false}, "one of two": {2, 1, false},
+		"the only one": {1, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -37,7 +38,8 @@ func TestUnknownHeaders(t *testing.T) {
 					}
 				}
 				err := client.Health()
-				if says := err != nil && strings.Contains(err.Error(), "a build that knows the chain's fork"); says != c.fork {
+				if says := err != nil &&
+					strings.Contains(err.Error(), "a build that knows the chain's fork"); says != c.fork {
 					t.Errorf("health: %v", err)
 				}
 				for i := range nodes {
@@ -53,7 +55,8 @@ func TestUnknownHeaders(t *testing.T) {
 				if !c.fork {
 					return
 				}
-				if head, err := client.Head(t.Context()); err != nil || head != truth.ref(59) || client.Health() != nil {
+				if head, err := client.Head(t.Context()); err != nil || head != truth.ref(59) ||
+					client.Health() != nil {
 					t.Errorf("after it head %+v, %v, health %v", head, err, client.Health())
 				}
 			})

@@ -8,7 +8,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// vitals are what is known of how well an endpoint answers. They are pure: every time comes from outside. The floats only rank endpoints.
+// vitals are what is known of how well an endpoint answers. They are pure: every time comes from outside. The floats
+// only rank endpoints.
 type vitals struct {
 	latency  float64        // milliseconds an answer takes, exponentially weighted; 0 until the first
 	failures float64        // share of requests without a usable answer, exponentially weighted
@@ -30,7 +31,8 @@ const (
 
 // answered notes an answer and how long it took.
 func (v *vitals) answered(method string, took time.Duration) {
-	if method != labelRange && method != labelBatch { // they ask for as much as the node gives: how long that takes says nothing about it
+	// they ask for as much as the node gives: how long that takes says nothing about it
+	if method != labelRange && method != labelBatch {
 		v.observe(took)
 	}
 	v.failures *= 1 - failureWeight
@@ -78,13 +80,14 @@ func (v *vitals) sawHead(head chain.BlockRef, behind time.Duration) {
 	v.lag += lagWeight * (milliseconds(behind) - v.lag)
 }
 
-// score is the time in milliseconds after which a good answer about the newest block is to be expected: what an answer takes, what a failure
-// costs times how often there is one, and how late the endpoint hears of blocks. Lower is better.
+// score is the time in milliseconds after which a good answer about the newest block is to be expected: what an answer
+// takes, what a failure costs times how often there is one, and how late the endpoint hears of blocks. Lower is better.
 func (v *vitals) score(timeout time.Duration) float64 {
 	return v.latency + v.failures*milliseconds(timeout) + v.lag
 }
 
-// patience is how long an answer to a method is waited for before somebody else is asked too: what 95 % of the answers took, at most bound.
+// patience is how long an answer to a method is waited for before somebody else is asked too: what 95 % of the answers
+// took, at most bound.
 func (v *vitals) patience(method string, bound time.Duration) time.Duration {
 	const least = 10 * time.Millisecond
 	w := v.windows[method]

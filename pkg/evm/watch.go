@@ -10,8 +10,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// watch probes every endpoint, also those that nobody asks at the moment, until the client is closed: so that scores are fresh when they are needed, and
-// excluded endpoints are taken back.
+// watch probes every endpoint, also those that nobody asks at the moment, until the client is closed: so that scores
+// are fresh when they are needed, and excluded endpoints are taken back.
 func (p *pool) watch() {
 	tick := time.NewTicker(p.cfg.ProbeInterval)
 	defer tick.Stop()
@@ -25,7 +25,8 @@ func (p *pool) watch() {
 	}
 }
 
-// probe asks all endpoints for their heads at once, lets them vote on an older block, and takes back those that have cooled down and answer well.
+// probe asks all endpoints for their heads at once, lets them vote on an older block, and takes back those that have
+// cooled down and answer well.
 func (p *pool) probe(ctx context.Context) {
 	all := slices.DeleteFunc(p.all(), (*endpoint).pausing)
 	failures := p.greet(ctx, all)
@@ -40,11 +41,12 @@ func (p *pool) probe(ctx context.Context) {
 	}
 }
 
-// settled is how many blocks below the lowest head endpoints must agree: deeper than any fork of BSC while votes come in.
+// settled is how many blocks below the lowest head endpoints must agree: deeper than any fork of BSC while votes come
+// in.
 const settled = 32
 
-// vote asks every endpoint that names a head for the same settled block, and excludes those that contradict a majority for a cool-down from then on. With
-// two endpoints, or without a majority, nobody can tell who is right.
+// vote asks every endpoint that names a head for the same settled block, and excludes those that contradict a majority
+// for a cool-down from then on. With two endpoints, or without a majority, nobody can tell who is right.
 func (p *pool) vote(ctx context.Context) {
 	voters, number := p.electorate()
 	if len(voters) < 3 {
@@ -66,7 +68,8 @@ func (p *pool) vote(ctx context.Context) {
 	}
 	for i, hash := range hashes {
 		if !hash.IsZero() && hash != agreed {
-			voters[i].bar(Everything, ReasonContradicted, fmt.Sprintf("block %d is %s, most others have %s", number, hash, agreed))
+			voters[i].bar(Everything, ReasonContradicted, fmt.Sprintf("block %d is %s, most others have %s", number,
+				hash, agreed))
 		}
 	}
 }
@@ -86,7 +89,8 @@ func (p *pool) electorate() (voters []*endpoint, number uint64) {
 	return voters, number
 }
 
-// majority is the hash that more than half of the voters name, of at least three; zero if there is none. A zero vote is none.
+// majority is the hash that more than half of the voters name, of at least three; zero if there is none. A zero vote is
+// none.
 func majority(votes []chain.Hash) chain.Hash {
 	count, cast := map[chain.Hash]int{}, 0
 	for _, v := range votes {

@@ -11,24 +11,28 @@ type Result string
 
 // The results.
 const (
-	Executed    Result = "executed"    // the order or request was executed, or the exchange's word on deleveraging brought up to date
-	Cancelled   Result = "cancelled"   // the order or request was cancelled: by the venue's rule when a keeper sent the transaction, else by its owner
+	// the order or request was executed, or the exchange's word on deleveraging brought up to date
+	Executed Result = "executed"
+	// the order or request was cancelled: by the venue's rule when a keeper sent the transaction, else by its owner
+	Cancelled   Result = "cancelled"
 	Frozen      Result = "frozen"      // the order was frozen; an update by its owner revives it
 	Liquidated  Result = "liquidated"  // the position was liquidated
 	Deleveraged Result = "deleveraged" // the position was deleveraged
-	// Swept: the order went with the position it would have closed. It is over, and whoever closed the position executed that and not this.
+	// Swept: the order went with the position it would have closed. It is over, and whoever closed the position
+	// executed that and not this.
 	Swept Result = "swept"
 )
 
 // Execution is the end of one job, or of what would have become one.
 type Execution struct {
 	Kind job.Kind
-	// Key is as in [job.Job]: the position's key for liquidations and deleveragings, else that of the order or request, or the market padded for
-	// [job.AdlState].
+	// Key is as in [job.Job]: the position's key for liquidations and deleveragings, else that of the order or request,
+	// or the market padded for [job.AdlState].
 	Key    chain.Hash
 	IsLong bool // of a [job.AdlState]: the side; one market has both under one key
 	Result Result
-	// Reason is the text the venue gave for a cancellation or freezing; empty where it gave a custom error, which is in ReasonBytes.
+	// Reason is the text the venue gave for a cancellation or freezing; empty where it gave a custom error, which is in
+	// ReasonBytes.
 	Reason      string
 	ReasonBytes []byte
 	// Tx is the transaction that did it: From executed, and paid for the gas.
@@ -39,17 +43,19 @@ type Execution struct {
 	Pos chain.LogPos
 }
 
-// autoCancel is the reason the exchange gives when closing a position cancels the protective orders that came with it (OrderUtils, v2.2).
+// autoCancel is the reason the exchange gives when closing a position cancels the protective orders that came with it
+// (OrderUtils, v2.2).
 const autoCancel = "AUTO_CANCEL"
 
 // secondaryAdl marks an order's execution as a deleveraging (Order.SecondaryOrderType.Adl).
 var secondaryAdl = perp.U64(1)
 
-// Endings reads what the events of one transaction ended, in their order. They may be the part of a transaction that one partition owns. Tx and Block are
-// the caller's to fill in.
+// Endings reads what the events of one transaction ended, in their order. They may be the part of a transaction that
+// one partition owns. Tx and Block are the caller's to fill in.
 //
-// A liquidation or deleveraging announces and executes an order in one transaction: it is one ending, the position's. A shift, or a request of a GLV, does so
-// with deposits, withdrawals and shifts of its own: nobody could have executed those, and they are no endings.
+// A liquidation or deleveraging announces and executes an order in one transaction: it is one ending, the position's. A
+// shift, or a request of a GLV, does so with deposits, withdrawals and shifts of its own: nobody could have executed
+// those, and they are no endings.
 func Endings(events []perp.Event) []Execution {
 	var endings []Execution
 	decreases := map[chain.Hash]perp.PositionDecreased{} // by order
@@ -67,12 +73,14 @@ func Endings(events []perp.Event) []Execution {
 				continue
 			}
 			endings = append(endings, Execution{
-				Kind: job.OfRequest(e.Kind), Key: e.Key, Result: resultOf(e.Status), Reason: e.Reason, ReasonBytes: e.ReasonBytes, Pos: posOf(e.Stamp),
+				Kind: job.OfRequest(e.Kind), Key: e.Key, Result: resultOf(e.Status), Reason: e.Reason,
+				ReasonBytes: e.ReasonBytes, Pos: posOf(e.Stamp),
 			})
 		case perp.MarketValued:
 			for _, v := range e.Values {
 				if v.Measure == perp.AdlEnabled {
-					endings = append(endings, Execution{Kind: job.AdlState, Key: v.Scope, IsLong: v.IsLong, Result: Executed, Pos: posOf(v.Stamp)})
+					endings = append(endings, Execution{Kind: job.AdlState, Key: v.Scope, IsLong: v.IsLong,
+						Result: Executed, Pos: posOf(v.Stamp)})
 				}
 			}
 		}
@@ -82,7 +90,8 @@ func Endings(events []perp.Event) []Execution {
 
 func endOfOrder(e perp.OrderEnded, decreases map[chain.Hash]perp.PositionDecreased) Execution {
 	ending := Execution{
-		Kind: job.Order, Key: e.Key, Result: resultOf(e.Status), Reason: e.Reason, ReasonBytes: e.ReasonBytes, Pos: posOf(e.Stamp),
+		Kind: job.Order, Key: e.Key, Result: resultOf(e.Status), Reason: e.Reason, ReasonBytes: e.ReasonBytes,
+		Pos: posOf(e.Stamp),
 	}
 	decrease, closes := decreases[e.Key]
 	switch {

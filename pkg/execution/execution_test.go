@@ -24,31 +24,39 @@ func TestEndings(t *testing.T) {
 		events []perp.Event
 		want   []Execution
 	}{
-		"nothing":           {[]perp.Event{perp.OrderCreated{Order: perp.Order{Key: order}}}, nil},
-		"an order":          {[]perp.Event{ended}, []Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}}},
-		"an order to close": {[]perp.Event{decrease(perp.MarketDecrease), ended}, []Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}}},
-		"a liquidation":     {[]perp.Event{decrease(perp.Liquidation), ended}, []Execution{{Kind: job.Liquidation, Key: position, Result: Liquidated, Pos: pos}}},
-		"a deleveraging":    {[]perp.Event{decrease(perp.MarketDecrease), deleveraged}, []Execution{{Kind: job.Adl, Key: position, Result: Deleveraged, Pos: pos}}},
+		"nothing": {[]perp.Event{perp.OrderCreated{Order: perp.Order{Key: order}}}, nil},
+		"an order": {[]perp.Event{ended},
+			[]Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}}},
+		"an order to close": {[]perp.Event{decrease(perp.MarketDecrease), ended},
+			[]Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}}},
+		"a liquidation": {[]perp.Event{decrease(perp.Liquidation), ended},
+			[]Execution{{Kind: job.Liquidation, Key: position, Result: Liquidated, Pos: pos}}},
+		"a deleveraging": {[]perp.Event{decrease(perp.MarketDecrease), deleveraged},
+			[]Execution{{Kind: job.Adl, Key: position, Result: Deleveraged, Pos: pos}}},
 		"another's decrease": {
 			[]perp.Event{perp.PositionDecreased{OrderKey: chain.Hash{8}, OrderType: perp.Liquidation}, ended},
 			[]Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}},
 		},
 		"the venue's rule": {
 			[]perp.Event{
-				perp.OrderEnded{Key: order, Status: perp.Cancelled, ReasonBytes: perp.Bytes{1}}, perp.OrderEnded{Key: order, Status: perp.Frozen, Reason: "so"},
+				perp.OrderEnded{Key: order, Status: perp.Cancelled, ReasonBytes: perp.Bytes{1}},
+				perp.OrderEnded{Key: order, Status: perp.Frozen, Reason: "so"},
 			},
-			[]Execution{{Kind: job.Order, Key: order, Result: Cancelled, ReasonBytes: []byte{1}}, {Kind: job.Order, Key: order, Result: Frozen, Reason: "so"}},
+			[]Execution{{Kind: job.Order, Key: order, Result: Cancelled, ReasonBytes: []byte{1}},
+				{Kind: job.Order, Key: order, Result: Frozen, Reason: "so"}},
 		},
 		"a protective order": {
 			[]perp.Event{ended, perp.OrderEnded{Key: chain.Hash{4}, Status: perp.Cancelled, Reason: "AUTO_CANCEL"}},
-			[]Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos}, {Kind: job.Order, Key: chain.Hash{4}, Result: Swept, Reason: "AUTO_CANCEL"}},
+			[]Execution{{Kind: job.Order, Key: order, Result: Executed, Pos: pos},
+				{Kind: job.Order, Key: chain.Hash{4}, Result: Swept, Reason: "AUTO_CANCEL"}},
 		},
 		"requests": {
 			[]perp.Event{
 				perp.RequestEnded{Kind: perp.GlvShift, Key: order, Status: perp.Executed, Stamp: at},
 				perp.RequestEnded{Kind: perp.Deposit, Key: position, Status: perp.Cancelled, Reason: "why"},
 			},
-			[]Execution{{Kind: job.GlvShift, Key: order, Result: Executed, Pos: pos}, {Kind: job.Deposit, Key: position, Result: Cancelled, Reason: "why"}},
+			[]Execution{{Kind: job.GlvShift, Key: order, Result: Executed, Pos: pos},
+				{Kind: job.Deposit, Key: position, Result: Cancelled, Reason: "why"}},
 		},
 		"requests within a request": {
 			[]perp.Event{
@@ -60,7 +68,8 @@ func TestEndings(t *testing.T) {
 		},
 		"the word on deleveraging": {
 			[]perp.Event{perp.MarketValued{Values: []perp.MarketValue{
-				{Measure: perp.AdlEnabled, Scope: market, IsLong: true, Stamp: at}, {Measure: perp.FundingFactorPerSecond, Scope: market},
+				{Measure: perp.AdlEnabled, Scope: market, IsLong: true, Stamp: at},
+				{Measure: perp.FundingFactorPerSecond, Scope: market},
 			}}},
 			[]Execution{{Kind: job.AdlState, Key: market, IsLong: true, Result: Executed, Pos: pos}},
 		},

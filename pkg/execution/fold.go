@@ -10,7 +10,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Decoder understands the contracts' logs. The logs of one call are of one transaction; blockTimeMs is in Unix milliseconds.
+// Decoder understands the contracts' logs. The logs of one call are of one transaction; blockTimeMs is in Unix
+// milliseconds.
 type Decoder interface {
 	Transaction(logs []chain.Log, blockTimeMs uint64) ([]perp.Event, error)
 }
@@ -21,9 +22,10 @@ type Share struct {
 	Txs  []chain.Tx
 }
 
-// Fold joins the partitions of one log topic. Whoever reads it gathers the records of a partition up to a BLOCK_END or RANGE_END and hands them over; PARAM
-// and FINALIZED records do not concern it, and neither does a CORRECTION, because the blocks that follow it carry a higher attempt. Records of scanners that
-// have been replaced (a lower epoch) are the reader's to leave out, and so is a batch whose beginning it has not read.
+// Fold joins the partitions of one log topic. Whoever reads it gathers the records of a partition up to a BLOCK_END or
+// RANGE_END and hands them over; PARAM and FINALIZED records do not concern it, and neither does a CORRECTION, because
+// the blocks that follow it carry a higher attempt. Records of scanners that have been replaced (a lower epoch) are the
+// reader's to leave out, and so is a batch whose beginning it has not read.
 //
 // It is for one goroutine at a time.
 type Fold struct {
@@ -63,8 +65,8 @@ type part struct {
 	txs     []chain.Tx
 }
 
-// remembered is for how many blocks under the partition furthest behind a block is remembered as told: longer than any reorg, and than any repetition of
-// records by a scanner that starts again.
+// remembered is for how many blocks under the partition furthest behind a block is remembered as told: longer than any
+// reorg, and than any repetition of records by a scanner that starts again.
 const remembered = 1000
 
 // NewFold returns a fold over the given number of partitions.
@@ -72,8 +74,8 @@ func NewFold(decoder Decoder, partitions int) *Fold {
 	return &Fold{decoder: decoder, lanes: make([]lane, partitions), blocks: map[place]*block{}}
 }
 
-// Block takes what a partition has of a block, at its BLOCK_END, and returns the executions that can be told now. An error says that the records make no
-// sense; the fold must not be used after one.
+// Block takes what a partition has of a block, at its BLOCK_END, and returns the executions that can be told now. An
+// error says that the records make no sense; the fold must not be used after one.
 func (f *Fold) Block(partition int, ref chain.BlockRef, attempt uint32, s Share) ([]Execution, error) {
 	p, err := f.read(ref.TimeMs, attempt, s)
 	if err != nil {
@@ -84,9 +86,10 @@ func (f *Fold) Block(partition int, ref chain.BlockRef, attempt uint32, s Share)
 	return f.tell([]*block{b})
 }
 
-// Range takes what a partition has of a range of final blocks, at its RANGE_END: before is the block under it, and blocks are those with records in this
-// partition.
-func (f *Fold) Range(partition int, before, last chain.BlockRef, blocks []chain.BlockRef, s Share) ([]Execution, error) {
+// Range takes what a partition has of a range of final blocks, at its RANGE_END: before is the block under it, and
+// blocks are those with records in this partition.
+func (f *Fold) Range(partition int, before, last chain.BlockRef, blocks []chain.BlockRef, s Share) ([]Execution,
+	error) {
 	for _, ref := range blocks {
 		of := Share{
 			Logs: only(s.Logs, func(l chain.Log) bool { return l.BlockHash == ref.Hash }),
@@ -105,7 +108,8 @@ func (f *Fold) Range(partition int, before, last chain.BlockRef, blocks []chain.
 	return f.tell(slices.DeleteFunc(inside, func(b *block) bool { return !reach.holds(b.ref.Number) }))
 }
 
-// Undo takes a partition's REORG. What was not told of the blocks it takes back is dropped. One that is read a second time changes nothing.
+// Undo takes a partition's REORG. What was not told of the blocks it takes back is dropped. One that is read a second
+// time changes nothing.
 func (f *Fold) Undo(partition int, r chain.Reorg) {
 	tip := f.blocks[place{r.OldTip.Number, r.OldTip.Hash}]
 	if tip == nil || tip.parts[partition] == nil {
@@ -182,7 +186,8 @@ func (f *Fold) whole(b *block) bool {
 	return true
 }
 
-// tell joins a block's endings with its transactions. While a correction is on its way through the partitions, the record of a transaction may follow.
+// tell joins a block's endings with its transactions. While a correction is on its way through the partitions, the
+// record of a transaction may follow.
 func (b *block) tell() (told []Execution, err error) {
 	txs, attempts := map[chain.Hash]chain.Tx{}, map[uint32]bool{}
 	for _, p := range b.parts {
@@ -201,7 +206,8 @@ func (b *block) tell() (told []Execution, err error) {
 			tx, known := txs[e.Tx.Hash]
 			switch {
 			case !known && len(attempts) == 1:
-				return nil, fmt.Errorf("block %d %s: no partition says who sent transaction %s", b.ref.Number, b.ref.Hash, e.Tx.Hash)
+				return nil, fmt.Errorf("block %d %s: no partition says who sent transaction %s", b.ref.Number,
+					b.ref.Hash, e.Tx.Hash)
 			case !known, b.told[e.Pos.Index]:
 				continue
 			}

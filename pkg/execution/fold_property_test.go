@@ -24,11 +24,12 @@ type topic struct {
 	whole, final map[string]chain.BlockRef
 }
 
-// write plays a scanner on a chain that reorganizes, that is killed now and then amid a block (so that partitions lack it before the reorg), and that
-// repeats itself when it starts again.
+// write plays a scanner on a chain that reorganizes, that is killed now and then amid a block (so that partitions lack
+// it before the reorg), and that repeats itself when it starts again.
 func write(t *rapid.T) topic {
 	partitions := rapid.IntRange(1, 4).Draw(t, "partitions")
-	w := topic{streams: make([][]entry, partitions), whole: map[string]chain.BlockRef{}, final: map[string]chain.BlockRef{}}
+	w := topic{streams: make([][]entry, partitions), whole: map[string]chain.BlockRef{},
+		final: map[string]chain.BlockRef{}}
 	branch := []chain.BlockRef{{Number: 10, Hash: chain.Hash{10}}}
 	had := make([]map[chain.Hash]bool, partitions)
 	for p := range had {
@@ -40,7 +41,8 @@ func write(t *rapid.T) topic {
 	grow := func(killed int) {
 		serial++
 		tip := branch[len(branch)-1]
-		next := chain.BlockRef{Number: tip.Number + 1, Parent: tip.Hash, Hash: chain.Keccak256(fmt.Append(nil, serial)), TimeMs: 1}
+		next := chain.BlockRef{Number: tip.Number + 1, Parent: tip.Hash, Hash: chain.Keccak256(fmt.Append(nil, serial)),
+			TimeMs: 1}
 		shares := make([]Share, partitions)
 		for i := range rapid.IntRange(0, 3).Draw(t, "orders") {
 			order := fmt.Sprintf("%d/%d", serial, i)
@@ -103,8 +105,8 @@ func write(t *rapid.T) topic {
 	return w
 }
 
-// TestFoldTellsTheChain: however far partitions are apart, every execution of the branch they end on is told once, with its sender and in the branch's order,
-// and nothing is told of a block that some partition never had.
+// TestFoldTellsTheChain: however far partitions are apart, every execution of the branch they end on is told once, with
+// its sender and in the branch's order, and nothing is told of a block that some partition never had.
 func TestFoldTellsTheChain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := write(t)
@@ -139,7 +141,8 @@ func TestFoldTellsTheChain(t *testing.T) {
 			}
 			for _, x := range found {
 				order, known := byKey[x.Key]
-				if !known || told[order] || w.whole[order].Hash != x.Block.Hash || x.Tx.Hash != chain.Keccak256([]byte(order)) || x.Tx.From != (chain.Address{7}) {
+				if !known || told[order] || w.whole[order].Hash != x.Block.Hash ||
+					x.Tx.Hash != chain.Keccak256([]byte(order)) || x.Tx.From != (chain.Address{7}) {
 					t.Fatalf("told %q (before: %t) of block %s", order, told[order], x.Block.Hash)
 				}
 				told[order] = true

@@ -15,22 +15,26 @@ type said struct{}
 func (said) Transaction(logs []chain.Log, _ uint64) (events []perp.Event, err error) {
 	for _, l := range logs {
 		events = append(events, perp.OrderEnded{
-			Key: chain.Keccak256(l.Data), Status: perp.Executed, Stamp: perp.Stamp{Block: l.Block, Log: l.Index, TxHash: l.TxHash},
+			Key: chain.Keccak256(l.Data), Status: perp.Executed,
+			Stamp: perp.Stamp{Block: l.Block, Log: l.Index, TxHash: l.TxHash},
 		})
 	}
 	return events, nil
 }
 
 func ref(number uint64, branch string) chain.BlockRef {
-	return chain.BlockRef{Number: number, Hash: chain.Keccak256([]byte(branch), []byte{byte(number)}), TimeMs: number * 450}
+	return chain.BlockRef{Number: number, Hash: chain.Keccak256([]byte(branch), []byte{byte(number)}),
+		TimeMs: number * 450}
 }
 
 func orderLog(b chain.BlockRef, index uint32, order string) chain.Log {
-	return chain.Log{Block: b.Number, BlockHash: b.Hash, Index: index, TxHash: chain.Keccak256([]byte(order)), Data: []byte(order)}
+	return chain.Log{Block: b.Number, BlockHash: b.Hash, Index: index, TxHash: chain.Keccak256([]byte(order)),
+		Data: []byte(order)}
 }
 
 func txOf(b chain.BlockRef, order string) chain.Tx {
-	return chain.Tx{Hash: chain.Keccak256([]byte(order)), Block: b.Number, BlockHash: b.Hash, From: chain.Address{7}, OK: true}
+	return chain.Tx{Hash: chain.Keccak256([]byte(order)), Block: b.Number, BlockHash: b.Hash, From: chain.Address{7},
+		OK: true}
 }
 
 func tellBlock(t *testing.T, f *Fold, partition int, b chain.BlockRef, attempt uint32, s Share) []Execution {
@@ -42,7 +46,8 @@ func tellBlock(t *testing.T, f *Fold, partition int, b chain.BlockRef, attempt u
 	return told
 }
 
-// TestPartitionsAreJoined: the log stands in one partition and the record of its transaction in another, whichever is read first.
+// TestPartitionsAreJoined: the log stands in one partition and the record of its transaction in another, whichever is
+// read first.
 func TestPartitionsAreJoined(t *testing.T) {
 	b := ref(5, "a")
 	shares := []Share{{Txs: []chain.Tx{txOf(b, "x")}}, {Logs: []chain.Log{orderLog(b, 3, "x")}}}
@@ -52,7 +57,8 @@ func TestPartitionsAreJoined(t *testing.T) {
 			t.Fatalf("told %v before the block was whole", told)
 		}
 		told := tellBlock(t, f, order[1], b, 0, shares[order[1]])
-		if len(told) != 1 || told[0].Key != chain.Keccak256([]byte("x")) || told[0].Tx.From != (chain.Address{7}) || told[0].Block != b || told[0].Kind != job.Order {
+		if len(told) != 1 || told[0].Key != chain.Keccak256([]byte("x")) || told[0].Tx.From != (chain.Address{7}) ||
+			told[0].Block != b || told[0].Kind != job.Order {
 			t.Fatalf("told %+v", told)
 		}
 		for p, s := range shares {
@@ -63,7 +69,8 @@ func TestPartitionsAreJoined(t *testing.T) {
 	}
 }
 
-// TestReorgDropsWhatIsNotWhole: a block that one partition had and another never got is not told, and its replacement is.
+// TestReorgDropsWhatIsNotWhole: a block that one partition had and another never got is not told, and its replacement
+// is.
 func TestReorgDropsWhatIsNotWhole(t *testing.T) {
 	old, next, ground := ref(5, "a"), ref(5, "b"), ref(4, "a")
 	f := NewFold(said{}, 2)
@@ -90,7 +97,8 @@ func TestReorgDropsWhatIsNotWhole(t *testing.T) {
 	}
 }
 
-// TestCorrectionAddsWhatWasMissing: the same block under a higher attempt tells what the lower one lacked, and nothing twice.
+// TestCorrectionAddsWhatWasMissing: the same block under a higher attempt tells what the lower one lacked, and nothing
+// twice.
 func TestCorrectionAddsWhatWasMissing(t *testing.T) {
 	b := ref(5, "a")
 	f := NewFold(said{}, 2)
@@ -112,7 +120,8 @@ func TestCorrectionAddsWhatWasMissing(t *testing.T) {
 func TestRangesMayBeCutDifferently(t *testing.T) {
 	b, c := ref(12, "a"), ref(17, "a")
 	f := NewFold(said{}, 2)
-	told, err := f.Range(1, ref(10, "a"), ref(20, "a"), []chain.BlockRef{b, c}, Share{Logs: []chain.Log{orderLog(b, 0, "x"), orderLog(c, 0, "y")}})
+	told, err := f.Range(1, ref(10, "a"), ref(20, "a"), []chain.BlockRef{b, c},
+		Share{Logs: []chain.Log{orderLog(b, 0, "x"), orderLog(c, 0, "y")}})
 	if err != nil || told != nil {
 		t.Fatal(told, err)
 	}
@@ -140,7 +149,8 @@ func TestOldBlocksAreForgotten(t *testing.T) {
 	f := NewFold(said{}, 2)
 	for n := range uint64(3 * remembered) {
 		for p := range 2 {
-			tellBlock(t, f, p, chain.BlockRef{Number: n, Hash: chain.Keccak256([]byte{byte(n), byte(n >> 8)})}, 0, Share{})
+			tellBlock(t, f, p, chain.BlockRef{Number: n, Hash: chain.Keccak256([]byte{byte(n), byte(n >> 8)})}, 0,
+				Share{})
 		}
 	}
 	if len(f.blocks) > remembered*5/4 {

@@ -15,7 +15,8 @@ var chosen = fromEnvironment()
 // hits counts how often it was reached.
 var hits atomic.Int64
 
-// Hit kills the process if the label is the chosen point and this is the chosen time. It may be called from several goroutines at once.
+// Hit kills the process if the label is the chosen point and this is the chosen time. It may be called from several
+// goroutines at once.
 func Hit(label string) {
 	if label != chosen.name || hits.Add(1) != chosen.count {
 		return

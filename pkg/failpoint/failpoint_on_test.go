@@ -39,7 +39,8 @@ func TestHit(t *testing.T) {
 		killed bool
 		last   string
 	}{
-		"": {false, "alive"}, "nowhere": {false, "alive"}, "here:6": {false, "alive"}, "here": {true, "before 1"}, "here:3": {true, "before 3"},
+		"": {false, "alive"}, "nowhere": {false, "alive"}, "here:6": {false, "alive"}, "here": {true, "before 1"},
+		"here:3":      {true, "before 3"},
 		"together:10": {true, "before 5"},
 	} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])

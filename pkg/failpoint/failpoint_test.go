@@ -23,7 +23,8 @@ func TestParse(t *testing.T) {
 
 // The kill is in builds with the tag only, so its test is run as one.
 func TestWithTheTag(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-tags=failpoint", "-run=^TestHit$", ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-tags=failpoint", "-run=^TestHit$",
+		".").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestHit") {
 		t.Fatalf("%v\n%s", err, out)
 	}

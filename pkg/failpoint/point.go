@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// point is where a process dies: when the named point is reached for the count-th time. The zero point is never reached.
+// point is where a process dies: when the named point is reached for the count-th time. The zero point is never
+// reached.
 type point struct {
 	name  string
 	count int64

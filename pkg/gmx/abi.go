@@ -9,8 +9,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// walker reads single values of ABI-encoded data at given places. It never panics; the first fault sticks, and everything read after it is zero.
-// It is as lenient as a reader of reverts must be, which are anybody's; events go through the [indexer] first.
+// walker reads single values of ABI-encoded data at given places. It never panics; the first fault sticks, and
+// everything read after it is zero. It is as lenient as a reader of reverts must be, which are anybody's; events go
+// through the [indexer] first.
 type walker struct {
 	data []byte
 	err  error
@@ -74,8 +75,8 @@ func (w *walker) raw(at int) []byte { return w.span(at+32, w.size(at)) }
 
 func (w *walker) bytes(at int) perp.Bytes { return append(perp.Bytes{}, w.raw(at)...) }
 
-// text reads a string that came from anywhere, a callback's revert message included. Databases refuse NUL and broken UTF-8, so neither
-// gets through; where exact bytes matter the contracts give them separately.
+// text reads a string that came from anywhere, a callback's revert message included. Databases refuse NUL and broken
+// UTF-8, so neither gets through; where exact bytes matter the contracts give them separately.
 func (w *walker) text(at int) string {
 	valid := strings.ToValidUTF8(string(w.raw(at)), "\uFFFD")
 	return strings.ReplaceAll(valid, "\x00", "\uFFFD")

@@ -28,13 +28,15 @@ var referenceArguments = func() abi.Arguments {
 		pair := func(value string) []abi.ArgumentMarshaling {
 			return []abi.ArgumentMarshaling{{Name: "key", Type: "string"}, {Name: "value", Type: value}}
 		}
-		kinds = append(kinds, abi.ArgumentMarshaling{Name: t + "Items", Type: "tuple", Components: []abi.ArgumentMarshaling{
-			{Name: "items", Type: "tuple[]", Components: pair(t)},
-			{Name: "arrayItems", Type: "tuple[]", Components: pair(t + "[]")},
-		}})
+		kinds = append(kinds, abi.ArgumentMarshaling{Name: t + "Items", Type: "tuple",
+			Components: []abi.ArgumentMarshaling{
+				{Name: "items", Type: "tuple[]", Components: pair(t)},
+				{Name: "arrayItems", Type: "tuple[]", Components: pair(t + "[]")},
+			}})
 	}
 	var arguments abi.Arguments
-	for _, m := range []abi.ArgumentMarshaling{{Type: "address"}, {Type: "string"}, {Type: "tuple", Components: kinds}} {
+	for _, m := range []abi.ArgumentMarshaling{{Type: "address"}, {Type: "string"},
+		{Type: "tuple", Components: kinds}} {
 		t, err := abi.NewType(m.Type, "", m.Components)
 		if err != nil {
 			panic(err)
@@ -57,7 +59,8 @@ func referenceItems(data []byte) (name string, items map[string]string, err erro
 			pairs := tuple.Field(kind).Field(array)
 			for i := range pairs.Len() {
 				if key := pairs.Index(i).Field(0).String(); key != "" {
-					text := itemTypes[kind] + [2]string{"", "[]"}[array] + " " + render(pairs.Index(i).Field(1).Interface())
+					text := itemTypes[kind] + [2]string{"", "[]"}[array] + " " + render(pairs.Index(i).Field(1).
+						Interface())
 					items[key] = strings.ReplaceAll(text, "\x00", "\uFFFD") // as the walker mends texts
 				}
 			}
@@ -157,9 +160,13 @@ func drawFields(t *rapid.T) perp.Fields {
 		case 4:
 			fields[name] = oneOrMany(t, array, func() chain.Hash { return chain.Hash(drawBytes(t, 32)) })
 		case 5:
-			fields[name] = oneOrMany(t, array, func() perp.Bytes { return perp.Bytes(rapid.SliceOfN(rapid.Byte(), 0, 70).Draw(t, "bytes")) })
+			fields[name] = oneOrMany(t, array,
+				func() perp.Bytes { return perp.Bytes(rapid.SliceOfN(rapid.Byte(), 0, 70).Draw(t, "bytes")) })
 		case 6:
-			fields[name] = oneOrMany(t, array, func() string { return rapid.StringMatching(`[ -~]{0,70}`).Draw(t, "text") })
+			fields[name] = oneOrMany(t, array, func() string {
+				return rapid.StringMatching(`[ -~]{0,70}`).
+					Draw(t, "text")
+			})
 		}
 	}
 	return fields
@@ -205,7 +212,8 @@ func TestWalkerAgainstReferenceOnRecordings(t *testing.T) {
 
 func TestIndexerRefusesDamage(t *testing.T) {
 	good := gmxtest.Data(chain.Address{1}, "Event", perp.Fields{
-		"a": chain.Address{2}, "b": true, "c": perp.U64(7), "d": []chain.Hash{{1}}, "e": perp.Bytes("bytes"), "f": "text",
+		"a": chain.Address{2}, "b": true, "c": perp.U64(7), "d": []chain.Hash{{1}}, "e": perp.Bytes("bytes"),
+		"f": "text",
 	})
 	if _, err := eventItems(good); err != nil {
 		t.Fatal(err)
@@ -225,8 +233,8 @@ func TestIndexerRefusesDamage(t *testing.T) {
 	}
 }
 
-// What the indexer refuses although go-ethereum reads it. Each would let one log say two things to two readers, or cost more to read than its
-// length; the contracts' own compiler writes none.
+// What the indexer refuses although go-ethereum reads it. Each would let one log say two things to two readers, or cost
+// more to read than its length; the contracts' own compiler writes none.
 func TestIndexerRefusesWhatNoCompilerWrites(t *testing.T) {
 	someone := chain.Address(bytes.Repeat([]byte{0x22}, 20))
 	fields := perp.Fields{"a": someone, "d": []perp.Bytes{bytes.Repeat([]byte{7}, 320), {}}, "f": "text"}
@@ -246,7 +254,8 @@ func TestIndexerRefusesWhatNoCompilerWrites(t *testing.T) {
 		"a dirty sender":              {0, []byte{1}, "no address"},
 		"bytes after the end":         {len(good), make([]byte, 32), "32 bytes follow"},
 	} {
-		bad := append(append(bytes.Clone(good[:test.at]), test.with...), good[min(test.at+len(test.with), len(good)):]...)
+		bad := append(append(bytes.Clone(good[:test.at]), test.with...),
+			good[min(test.at+len(test.with), len(good)):]...)
 		if _, err := eventItems(bad); err == nil || !strings.Contains(err.Error(), test.wants) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -285,8 +294,9 @@ func repacked(data []byte) []byte {
 	return again
 }
 
-// checkStrictness holds our reading against go-ethereum's. Strictness has one definition: we accept exactly the data that go-ethereum reads and would
-// itself write, but for two items of one name, of which neither could be meant. All values are read alike.
+// checkStrictness holds our reading against go-ethereum's. Strictness has one definition: we accept exactly the data
+// that go-ethereum reads and would itself write, but for two items of one name, of which neither could be meant. All
+// values are read alike.
 func checkStrictness(t interface{ Fatalf(string, ...any) }, data []byte) (accepted bool) {
 	items, err := eventItems(data)
 	if canonical := len(data) > 0 && bytes.Equal(repacked(data), data); (err == nil) != canonical {
@@ -300,7 +310,8 @@ func checkStrictness(t interface{ Fatalf(string, ...any) }, data []byte) (accept
 	name, err := eventName(data)
 	wantName, want, wantErr := referenceItems(data)
 	if err != nil || wantErr != nil || string(name) != wantName || len(items) != len(want) {
-		t.Fatalf("the name is %q, %v, with %d items; go-ethereum says %q, %v, %d\n%x", name, err, len(items), wantName, wantErr, len(want), data)
+		t.Fatalf("the name is %q, %v, with %d items; go-ethereum says %q, %v, %d\n%x", name, err, len(items), wantName,
+			wantErr, len(want), data)
 	}
 	for k, got := range rendered(items) {
 		if !strings.HasPrefix(got, "string") && got != want[k] { // texts are mended
@@ -310,7 +321,8 @@ func checkStrictness(t interface{ Fatalf(string, ...any) }, data []byte) (accept
 	return true
 }
 
-// Single words of good data are changed as an attacker or a broken node would: offsets and lengths by a little, bytes anywhere, parts cut or doubled.
+// Single words of good data are changed as an attacker or a broken node would: offsets and lengths by a little, bytes
+// anywhere, parts cut or doubled.
 func TestStrictnessOnDamagedData(t *testing.T) {
 	accepted, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -347,10 +359,13 @@ func TestStrictnessOnDamagedData(t *testing.T) {
 }
 
 func FuzzEventItems(f *testing.F) {
-	f.Add(gmxtest.Data(chain.Address{1}, "OrderExecuted", perp.Fields{"key": chain.Hash{1}, "account": chain.Address{2}, "reason": "r"}))
-	f.Add(gmxtest.Data(chain.Address{1}, "OrderUpdated", perp.Fields{"dataList": []chain.Hash{{1}, {2}}, "i": perp.I64(-1), "b": false}))
+	f.Add(gmxtest.Data(chain.Address{1}, "OrderExecuted", perp.Fields{"key": chain.Hash{1}, "account": chain.Address{2},
+		"reason": "r"}))
+	f.Add(gmxtest.Data(chain.Address{1}, "OrderUpdated",
+		perp.Fields{"dataList": []chain.Hash{{1}, {2}}, "i": perp.I64(-1), "b": false}))
 	f.Add(gmxtest.Data(chain.Address{1}, "Every", perp.Fields{
-		"1": []chain.Address{{1}}, "2": []perp.Uint{perp.U64(1)}, "3": []perp.Int{perp.I64(-1)}, "4": []bool{true, false}, "5": []perp.Bytes{{1}, {}},
+		"1": []chain.Address{{1}}, "2": []perp.Uint{perp.U64(1)}, "3": []perp.Int{perp.I64(-1)},
+		"4": []bool{true, false}, "5": []perp.Bytes{{1}, {}},
 		"6": []string{"", "text"}, "7": perp.Bytes{}, "": perp.U64(0),
 	}))
 	f.Add([]byte{})

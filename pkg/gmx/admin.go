@@ -29,8 +29,8 @@ const (
 	minCollateralFactor = "MIN_COLLATERAL_FACTOR"
 )
 
-// PausePositions makes the exchange refuse new orders that would open or enlarge positions. Orders that close them, and those that wait already, are not
-// touched.
+// PausePositions makes the exchange refuse new orders that would open or enlarge positions. Orders that close them, and
+// those that wait already, are not touched.
 func (c Config) PausePositions() ([]Adjustment, error) {
 	if c.OrderHandler.IsZero() {
 		return nil, errors.New("venue.order_handler is not configured")
@@ -47,14 +47,16 @@ func (c Config) PausePositions() ([]Adjustment, error) {
 	return all, nil
 }
 
-// RaiseMargin multiplies the collateral that a market demands of positions that are opened or enlarged (MIN_COLLATERAL_FACTOR, 30 decimals), now at current,
-// by so many percent. The factor at which positions are liquidated is another one and stays: raising that would liquidate who is healthy.
+// RaiseMargin multiplies the collateral that a market demands of positions that are opened or enlarged
+// (MIN_COLLATERAL_FACTOR, 30 decimals), now at current, by so many percent. The factor at which positions are
+// liquidated is another one and stays: raising that would liquidate who is healthy.
 func RaiseMargin(market chain.Address, current perp.Uint, percent uint64) Adjustment {
 	raised := current.MulDiv(perp.U64(percent), perp.U64(100))
 	args := market.Hash()
 	set := func(to perp.Uint) []byte { return adjust(selectSetUint, minCollateralFactor, args[:], to.Bytes32()) }
 	return Adjustment{
-		Data: set(raised), Undo: set(current), Does: fmt.Sprintf("market %s: %s from %s to %s", market, minCollateralFactor, current, raised),
+		Data: set(raised), Undo: set(current), Does: fmt.Sprintf("market %s: %s from %s to %s", market,
+			minCollateralFactor, current, raised),
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 )
 
 const configABI = `[
-	{"type":"function","name":"setBool","inputs":[{"name":"baseKey","type":"bytes32"},{"name":"data","type":"bytes"},{"name":"value","type":"bool"}]},
+	{"type":"function","name":"setBool","inputs":[{"name":"baseKey","type":"bytes32"},
+		{"name":"data","type":"bytes"},{"name":"value","type":"bool"}]},
 	{"type":"function","name":"setUint","inputs":[{"name":"baseKey","type":"bytes32"},{"name":"data","type":"bytes"},{"name":"value","type":"uint256"}]}]`
 
 // LIQ-15: the calldata is what a compiler's encoder makes of the same call, also of the way back.

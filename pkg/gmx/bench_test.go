@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/gmx/gmxtest"
 )
 
-// benchmarked returns transactions of the trading recording, or of one sample of each event where it is absent, and the number of their logs.
+// benchmarked returns transactions of the trading recording, or of one sample of each event where it is absent, and the
+// number of their logs.
 func benchmarked(b *testing.B) (txs []recordedTx, logs int) {
 	b.Helper()
 	if name := filepath.Join(fixtureDir(), "trading-and-liquidation.jsonl.gz"); exists(name) {
@@ -30,8 +31,9 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// BenchmarkDecodeLog compares what a log costs: go-ethereum's reading of its data, our index of its items, our reading of every item into a map, and
-// the whole of our decoding, from the log to the event of pkg/perp. "times" is how often that goes into go-ethereum's reading, in this run.
+// BenchmarkDecodeLog compares what a log costs: go-ethereum's reading of its data, our index of its items, our reading
+// of every item into a map, and the whole of our decoding, from the log to the event of pkg/perp. "times" is how often
+// that goes into go-ethereum's reading, in this run.
 func BenchmarkDecodeLog(b *testing.B) {
 	txs, _ := benchmarked(b)
 	var logs []chain.Log
@@ -66,7 +68,8 @@ func BenchmarkDecodeLog(b *testing.B) {
 	}
 }
 
-// BenchmarkTransactions decodes and routes whole transactions; µs/log is what a log costs the state machine and the scanner.
+// BenchmarkTransactions decodes and routes whole transactions; µs/log is what a log costs the state machine and the
+// scanner.
 func BenchmarkTransactions(b *testing.B) {
 	txs, logs := benchmarked(b)
 	decoder, router := NewDecoder(txs[0].logs[0].Address), NewRouter(txs[0].logs[0].Address, 1<<16)

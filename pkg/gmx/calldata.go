@@ -7,11 +7,12 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// PartialLiquidations says whether the contracts can close a part of a position that is liquidated (LIQ-13): executeLiquidation takes no size (LIQ-9).
+// PartialLiquidations says whether the contracts can close a part of a position that is liquidated (LIQ-13):
+// executeLiquidation takes no size (LIQ-9).
 const PartialLiquidations = false
 
-// SetPrices are the price reports of one execution (OracleUtils.SetPricesParams): for each token its provider and the report's bytes,
-// which are opaque to us. The three slices have one length.
+// SetPrices are the price reports of one execution (OracleUtils.SetPricesParams): for each token its provider and the
+// report's bytes, which are opaque to us. The three slices have one length.
 type SetPrices struct {
 	Tokens    []chain.Address
 	Providers []chain.Address
@@ -20,7 +21,8 @@ type SetPrices struct {
 
 func (p SetPrices) check() error {
 	if len(p.Providers) != len(p.Tokens) || len(p.Data) != len(p.Tokens) {
-		return fmt.Errorf("%d tokens with %d providers and %d reports: want one of each per token", len(p.Tokens), len(p.Providers), len(p.Data))
+		return fmt.Errorf("%d tokens with %d providers and %d reports: want one of each per token", len(p.Tokens),
+			len(p.Providers), len(p.Data))
 	}
 	return nil
 }
@@ -73,14 +75,16 @@ func ExecuteLiquidation(account, market, collateral chain.Address, isLong bool, 
 	return call(selectExecuteLiquidation, p, account.Hash(), market.Hash(), collateral.Hash(), perp.BoolWord(isLong))
 }
 
-// UpdateAdlState encodes AdlHandler.updateAdlState, which compares a side's profits with the pool and says whether it is to be deleveraged.
+// UpdateAdlState encodes AdlHandler.updateAdlState, which compares a side's profits with the pool and says whether it
+// is to be deleveraged.
 func UpdateAdlState(market chain.Address, isLong bool, p SetPrices) []byte {
 	return call(selectUpdateAdlState, p, market.Hash(), perp.BoolWord(isLong))
 }
 
 // ExecuteAdl encodes AdlHandler.executeAdl, which closes sizeDeltaUsd (30 decimals) of a position.
 func ExecuteAdl(account, market, collateral chain.Address, isLong bool, sizeDeltaUsd perp.Uint, p SetPrices) []byte {
-	return call(selectExecuteAdl, p, account.Hash(), market.Hash(), collateral.Hash(), perp.BoolWord(isLong), sizeDeltaUsd.Bytes32())
+	return call(selectExecuteAdl, p, account.Hash(), market.Hash(), collateral.Hash(), perp.BoolWord(isLong),
+		sizeDeltaUsd.Bytes32())
 }
 
 func selector(signature string) [4]byte {
@@ -88,7 +92,8 @@ func selector(signature string) [4]byte {
 	return [4]byte(hash[:4])
 }
 
-// call encodes a function whose arguments are words followed by the price reports: the words, the offset of the reports, the reports.
+// call encodes a function whose arguments are words followed by the price reports: the words, the offset of the
+// reports, the reports.
 func call(selector [4]byte, p SetPrices, words ...chain.Hash) []byte {
 	out := selector[:]
 	for _, w := range words {

@@ -28,7 +28,8 @@ func referenceMethod(name string, arguments ...string) abi.Method {
 	for _, t := range arguments {
 		add(t)
 	}
-	add("tuple", abi.ArgumentMarshaling{Name: "tokens", Type: "address[]"}, abi.ArgumentMarshaling{Name: "providers", Type: "address[]"},
+	add("tuple", abi.ArgumentMarshaling{Name: "tokens", Type: "address[]"},
+		abi.ArgumentMarshaling{Name: "providers", Type: "address[]"},
 		abi.ArgumentMarshaling{Name: "data", Type: "bytes[]"})
 	return abi.NewMethod(name, name, abi.Function, "nonpayable", false, false, inputs, nil)
 }
@@ -91,19 +92,23 @@ func TestCallsByPosition(t *testing.T) {
 	update := referenceMethod("updateAdlState", "address", "bool")
 	adl := referenceMethod("executeAdl", "address", "address", "address", "bool", "uint256")
 	rapid.Check(t, func(t *rapid.T) {
-		account, market, collateral := chain.Address(drawBytes(t, 20)), chain.Address(drawBytes(t, 20)), chain.Address(drawBytes(t, 20))
+		account, market, collateral := chain.Address(drawBytes(t, 20)), chain.Address(drawBytes(t, 20)),
+			chain.Address(drawBytes(t, 20))
 		isLong, size, prices := rapid.Bool().Draw(t, "long"), perp.UintFromBytes(drawBytes(t, 32)), drawPrices(t)
 		words := []any{common.Address(account), common.Address(market), common.Address(collateral), isLong}
 		got := ExecuteLiquidation(account, market, collateral, isLong, prices)
-		if want := referenceCall(t, liquidation, prices, words...); !bytes.Equal(got, want) || hex.EncodeToString(got[:4]) != "109ebc49" {
+		if want := referenceCall(t, liquidation, prices, words...); !bytes.Equal(got, want) ||
+			hex.EncodeToString(got[:4]) != "109ebc49" {
 			t.Fatalf("liquidation: got  %x\nwant %x", got, want)
 		}
 		got = ExecuteAdl(account, market, collateral, isLong, size, prices)
-		if want := referenceCall(t, adl, prices, append(words, size.Big())...); !bytes.Equal(got, want) || hex.EncodeToString(got[:4]) != "f09f032d" {
+		if want := referenceCall(t, adl, prices, append(words, size.Big())...); !bytes.Equal(got, want) ||
+			hex.EncodeToString(got[:4]) != "f09f032d" {
 			t.Fatalf("adl: got  %x\nwant %x", got, want)
 		}
 		got = UpdateAdlState(market, isLong, prices)
-		if want := referenceCall(t, update, prices, common.Address(market), isLong); !bytes.Equal(got, want) || hex.EncodeToString(got[:4]) != "12a758f0" {
+		if want := referenceCall(t, update, prices, common.Address(market), isLong); !bytes.Equal(got, want) ||
+			hex.EncodeToString(got[:4]) != "12a758f0" {
 			t.Fatalf("adl state: got  %x\nwant %x", got, want)
 		}
 	})
@@ -112,7 +117,8 @@ func TestCallsByPosition(t *testing.T) {
 // TIER-13: every kind of job goes to its own handler with its own call.
 func TestCallOfEveryJob(t *testing.T) {
 	c := Config{
-		OrderHandler: chain.Address{1}, LiquidationHandler: chain.Address{2}, AdlHandler: chain.Address{3}, DepositHandler: chain.Address{4},
+		OrderHandler: chain.Address{1}, LiquidationHandler: chain.Address{2}, AdlHandler: chain.Address{3},
+		DepositHandler:    chain.Address{4},
 		WithdrawalHandler: chain.Address{5}, ShiftHandler: chain.Address{6}, GlvDepositHandler: chain.Address{7},
 		GlvWithdrawalHandler: chain.Address{8}, GlvShiftHandler: chain.Address{9},
 	}
@@ -134,12 +140,14 @@ func TestCallOfEveryJob(t *testing.T) {
 		job.GlvShift:      {9, ExecuteGlvShift(key, prices)},
 	}
 	for _, kind := range job.Kinds() {
-		j := job.Job{ID: "j", Kind: kind, Key: key, Account: account, Market: market, Collateral: collateral, IsLong: true, SizeDeltaUsd: perp.U64(5)}
+		j := job.Job{ID: "j", Kind: kind, Key: key, Account: account, Market: market, Collateral: collateral,
+			IsLong: true, SizeDeltaUsd: perp.U64(5)}
 		to, calldata, err := c.Call(j, prices)
 		if err != nil || to != (chain.Address{want[kind].to}) || !bytes.Equal(calldata, want[kind].calldata) {
 			t.Errorf("%s: %s, %x, %v", kind, to, calldata, err)
 		}
-		if _, _, err := (Config{}).Call(j, prices); err == nil || !strings.Contains(err.Error(), "_handler is not configured") {
+		if _, _, err := (Config{}).Call(j, prices); err == nil ||
+			!strings.Contains(err.Error(), "_handler is not configured") {
 			t.Errorf("%s without a handler: %v", kind, err)
 		}
 		if _, _, err := c.Call(j, SetPrices{Tokens: prices.Tokens}); err == nil {

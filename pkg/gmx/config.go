@@ -27,7 +27,8 @@ type Config struct { //nolint:recvcheck // one method fills it, the others read
 // DefaultConfig returns the configuration that names nothing yet.
 func DefaultConfig() Config { return Config{} }
 
-// Validate demands the one address that every process needs. Handlers are demanded by [Config.Demand], and when a job needs one, by [Config.Call].
+// Validate demands the one address that every process needs. Handlers are demanded by [Config.Demand], and when a job
+// needs one, by [Config.Call].
 func (c Config) Validate() error {
 	if c.EventEmitter.IsZero() {
 		return errors.New("event_emitter: no address given; set it to the exchange's EventEmitter")
@@ -40,7 +41,8 @@ func (c Config) Demand(kinds ...job.Kind) error {
 	var problems []error
 	for _, kind := range kinds {
 		if e := executions[kind]; e.handler(c).IsZero() {
-			problems = append(problems, fmt.Errorf("venue.%s: no address given; no %s could be executed (keeperctl addresses finds the contracts)", e.setting, kind))
+			problems = append(problems, fmt.Errorf("venue.%s: no address given; no %s could be executed (keeperctl "+
+				"addresses finds the contracts)", e.setting, kind))
 		}
 	}
 	return errors.Join(problems...)
@@ -54,22 +56,29 @@ type execution struct {
 }
 
 var executions = map[job.Kind]execution{
-	job.Liquidation: {"liquidation_handler", func(c Config) chain.Address { return c.LiquidationHandler }, func(j job.Job, p SetPrices) []byte {
-		return ExecuteLiquidation(j.Account, j.Market, j.Collateral, j.IsLong, p)
-	}},
+	job.Liquidation: {"liquidation_handler", func(c Config) chain.Address { return c.LiquidationHandler },
+		func(j job.Job, p SetPrices) []byte {
+			return ExecuteLiquidation(j.Account, j.Market, j.Collateral, j.IsLong, p)
+		}},
 	job.Adl: {"adl_handler", func(c Config) chain.Address { return c.AdlHandler }, func(j job.Job, p SetPrices) []byte {
 		return ExecuteAdl(j.Account, j.Market, j.Collateral, j.IsLong, j.SizeDeltaUsd, p)
 	}},
-	job.AdlState: {"adl_handler", func(c Config) chain.Address { return c.AdlHandler }, func(j job.Job, p SetPrices) []byte {
-		return UpdateAdlState(j.Market, j.IsLong, p)
-	}},
-	job.Order:         {"order_handler", func(c Config) chain.Address { return c.OrderHandler }, byKey(ExecuteOrder)},
-	job.Deposit:       {"deposit_handler", func(c Config) chain.Address { return c.DepositHandler }, byKey(ExecuteDeposit)},
-	job.Withdrawal:    {"withdrawal_handler", func(c Config) chain.Address { return c.WithdrawalHandler }, byKey(ExecuteWithdrawal)},
-	job.Shift:         {"shift_handler", func(c Config) chain.Address { return c.ShiftHandler }, byKey(ExecuteShift)},
-	job.GlvDeposit:    {"glv_deposit_handler", func(c Config) chain.Address { return c.GlvDepositHandler }, byKey(ExecuteGlvDeposit)},
-	job.GlvWithdrawal: {"glv_withdrawal_handler", func(c Config) chain.Address { return c.GlvWithdrawalHandler }, byKey(ExecuteGlvWithdrawal)},
-	job.GlvShift:      {"glv_shift_handler", func(c Config) chain.Address { return c.GlvShiftHandler }, byKey(ExecuteGlvShift)},
+	job.AdlState: {"adl_handler", func(c Config) chain.Address { return c.AdlHandler },
+		func(j job.Job, p SetPrices) []byte {
+			return UpdateAdlState(j.Market, j.IsLong, p)
+		}},
+	job.Order: {"order_handler", func(c Config) chain.Address { return c.OrderHandler }, byKey(ExecuteOrder)},
+	job.Deposit: {"deposit_handler", func(c Config) chain.Address { return c.DepositHandler },
+		byKey(ExecuteDeposit)},
+	job.Withdrawal: {"withdrawal_handler", func(c Config) chain.Address { return c.WithdrawalHandler },
+		byKey(ExecuteWithdrawal)},
+	job.Shift: {"shift_handler", func(c Config) chain.Address { return c.ShiftHandler }, byKey(ExecuteShift)},
+	job.GlvDeposit: {"glv_deposit_handler", func(c Config) chain.Address { return c.GlvDepositHandler },
+		byKey(ExecuteGlvDeposit)},
+	job.GlvWithdrawal: {"glv_withdrawal_handler", func(c Config) chain.Address { return c.GlvWithdrawalHandler },
+		byKey(ExecuteGlvWithdrawal)},
+	job.GlvShift: {"glv_shift_handler", func(c Config) chain.Address { return c.GlvShiftHandler },
+		byKey(ExecuteGlvShift)},
 }
 
 func byKey(encode func(chain.Hash, SetPrices) []byte) func(job.Job, SetPrices) []byte {

@@ -54,11 +54,12 @@ func setParameter(r *reader, value chain.Hash) (base chain.Hash, args []byte) {
 // decodeMaxFunding is v2.1's own event for one parameter (Config.setFundingRate).
 func decodeMaxFunding(r *reader) {
 	market := r.address("market").Hash()
-	emitParameter(r, perp.DataStoreKey("MAX_FUNDING_FACTOR_PER_SECOND", market), r.uint("maxFundingFactorPerSecond").Bytes32())
+	emitParameter(r, perp.DataStoreKey("MAX_FUNDING_FACTOR_PER_SECOND", market), r.uint("maxFundingFactorPerSecond").
+		Bytes32())
 }
 
-// decodeUIFee is what an interface asks for of the swaps and positions that name it (MarketUtils.setUiFeeFactor): a word of its own account that it sets
-// itself.
+// decodeUIFee is what an interface asks for of the swaps and positions that name it (MarketUtils.setUiFeeFactor): a
+// word of its own account that it sets itself.
 func decodeUIFee(r *reader) {
 	r.checkTopic(2, "account")
 	emitParameter(r, perp.DataStoreKey("UI_FEE_FACTOR", r.address("account").Hash()), r.uint("uiFeeFactor").Bytes32())
@@ -81,8 +82,8 @@ func decodeOracleProvider(r *reader) {
 	}})
 }
 
-// IsParameter tells whether a log of the EventEmitter sets a word of the exchange's DataStore. Such logs go to every partition of the log topic: the
-// folding of other rows reads them (see perp.Table.Replicated).
+// IsParameter tells whether a log of the EventEmitter sets a word of the exchange's DataStore. Such logs go to every
+// partition of the log topic: the folding of other rows reads them (see perp.Table.Replicated).
 func IsParameter(l chain.Log) bool {
 	if _, ok := emitterTopics(&l); !ok {
 		return false
@@ -101,7 +102,8 @@ var marketCreated = chain.Keccak256([]byte("MarketCreated"))
 // parameterEvents are the hashes of the names of the events that carry a word.
 var parameterEvents = []chain.Hash{
 	chain.Keccak256([]byte("SetUint")), chain.Keccak256([]byte("SetInt")), chain.Keccak256([]byte("SetBool")),
-	chain.Keccak256([]byte("SetAddress")), chain.Keccak256([]byte("SetBytes32")), chain.Keccak256([]byte("ConfigSetFundingRate")),
+	chain.Keccak256([]byte("SetAddress")), chain.Keccak256([]byte("SetBytes32")),
+	chain.Keccak256([]byte("ConfigSetFundingRate")),
 	chain.Keccak256([]byte("SetOracleProviderEnabled")), chain.Keccak256([]byte("SetAtomicOracleProvider")),
 	chain.Keccak256([]byte("UiFeeFactorUpdated")),
 }

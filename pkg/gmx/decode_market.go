@@ -5,22 +5,30 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// marketEvents are those about one market, and the virtual inventories that several markets share: those belong to no market.
+// marketEvents are those about one market, and the virtual inventories that several markets share: those belong to no
+// market.
 var marketEvents = []eventKind{
 	{"MarketCreated", 1, ofMarket, decodeMarketCreated},
 	{"PoolAmountUpdated", 1, ofMarket, measured{perp.PoolAmount, "nextValue", "token", ""}.decode},
 	{"SwapImpactPoolAmountUpdated", 1, ofMarket, measured{perp.SwapImpactPoolAmount, "nextValue", "token", ""}.decode},
-	{"PositionImpactPoolAmountUpdated", 1, ofMarket, measured{perp.PositionImpactPoolAmount, "nextValue", "", ""}.decode},
-	{"PositionImpactPoolDistributed", 1, ofMarket, measured{perp.PositionImpactPoolAmount, "nextPositionImpactPoolAmount", "", ""}.decode},
-	{"LentPositionImpactPoolAmountUpdated", 1, ofMarket, measured{perp.LentPositionImpactPoolAmount, "nextValue", "", ""}.decode},
+	{"PositionImpactPoolAmountUpdated", 1, ofMarket, measured{perp.PositionImpactPoolAmount, "nextValue", "",
+		""}.decode},
+	{"PositionImpactPoolDistributed", 1, ofMarket,
+		measured{perp.PositionImpactPoolAmount, "nextPositionImpactPoolAmount", "", ""}.decode},
+	{"LentPositionImpactPoolAmountUpdated", 1, ofMarket, measured{perp.LentPositionImpactPoolAmount, "nextValue", "",
+		""}.decode},
 	{"TotalPendingImpactAmountUpdated", 1, ofMarket, decodeTotalPendingImpact},
 	{"OpenInterestUpdated", 1, ofMarket, measured{perp.OpenInterest, "nextValue", "collateralToken", "isLong"}.decode},
-	{"OpenInterestInTokensUpdated", 1, ofMarket, measured{perp.OpenInterestInTokens, "nextValue", "collateralToken", "isLong"}.decode},
-	{"CollateralSumUpdated", 1, ofMarket, measured{perp.CollateralSum, "nextValue", "collateralToken", "isLong"}.decode},
+	{"OpenInterestInTokensUpdated", 1, ofMarket, measured{perp.OpenInterestInTokens, "nextValue", "collateralToken",
+		"isLong"}.decode},
+	{"CollateralSumUpdated", 1, ofMarket, measured{perp.CollateralSum, "nextValue", "collateralToken",
+		"isLong"}.decode},
 	{"Borrowing", 1, ofMarket, measured{perp.BorrowingFactorPerSecond, "borrowingFactorPerSecond", "", ""}.decode},
-	{"CumulativeBorrowingFactorUpdated", 1, ofMarket, measured{perp.CumulativeBorrowingFactor, "nextValue", "", "isLong"}.decode},
+	{"CumulativeBorrowingFactorUpdated", 1, ofMarket, measured{perp.CumulativeBorrowingFactor, "nextValue", "",
+		"isLong"}.decode},
 	{"Funding", 1, ofMarket, measured{perp.FundingFactorPerSecond, "fundingFactorPerSecond", "", ""}.decode},
-	{"FundingFeeAmountPerSizeUpdated", 1, ofMarket, measured{perp.FundingFeeAmountPerSize, "value", "collateralToken", "isLong"}.decode},
+	{"FundingFeeAmountPerSizeUpdated", 1, ofMarket, measured{perp.FundingFeeAmountPerSize, "value", "collateralToken",
+		"isLong"}.decode},
 	{"ClaimableFundingAmountPerSizeUpdated", 1, ofMarket,
 		measured{perp.ClaimableFundingAmountPerSize, "value", "collateralToken", "isLong"}.decode},
 	{"AdlStateUpdated", 1, ofMarket, decodeAdlState},
@@ -50,14 +58,16 @@ func decodeMarketCreated(r *reader) {
 // marketDrift: v2.1 knew one type of market.
 var marketDrift = drift{v22: "marketType"}
 
-// measured is an event that sets one unsigned measure of a market. Token and side name the items that tell them, "" where there is none.
+// measured is an event that sets one unsigned measure of a market. Token and side name the items that tell them, ""
+// where there is none.
 type measured struct {
 	measure            perp.Measure
 	value, token, side string
 }
 
 func (m measured) decode(r *reader) {
-	v := perp.MarketValue{Measure: m.measure, Scope: r.address("market").Hash(), Value: r.amount(m.value), Stamp: r.stamp}
+	v := perp.MarketValue{Measure: m.measure, Scope: r.address("market").Hash(), Value: r.amount(m.value),
+		Stamp: r.stamp}
 	if m.token != "" {
 		v.Token = r.address(m.token)
 	}
@@ -69,7 +79,8 @@ func (m measured) decode(r *reader) {
 
 func decodeTotalPendingImpact(r *reader) {
 	r.value(perp.MarketValue{
-		Measure: perp.TotalPendingImpactAmount, Scope: r.address("market").Hash(), Value: r.int("nextValue"), Stamp: r.stamp,
+		Measure: perp.TotalPendingImpactAmount, Scope: r.address("market").Hash(), Value: r.int("nextValue"),
+		Stamp: r.stamp,
 	})
 }
 
@@ -85,17 +96,20 @@ func decodeImpactDistribution(r *reader) {
 	market := r.address("market").Hash()
 	r.value(
 		perp.MarketValue{
-			Measure: perp.PositionImpactDistributionRate, Scope: market, Value: r.amount("positionImpactPoolDistributionRate"), Stamp: r.stamp,
+			Measure: perp.PositionImpactDistributionRate, Scope: market,
+			Value: r.amount("positionImpactPoolDistributionRate"), Stamp: r.stamp,
 		},
 		perp.MarketValue{
-			Measure: perp.MinPositionImpactPoolAmount, Scope: market, Value: r.amount("minPositionImpactPoolAmount"), Stamp: r.stamp,
+			Measure: perp.MinPositionImpactPoolAmount, Scope: market, Value: r.amount("minPositionImpactPoolAmount"),
+			Stamp: r.stamp,
 		},
 	)
 }
 
 func decodeVirtualSwaps(r *reader) {
 	r.value(perp.MarketValue{
-		Measure: perp.VirtualInventoryForSwaps, Scope: r.hash("virtualMarketId"), IsLong: r.bool("isLongToken"), Value: r.amount("nextValue"),
+		Measure: perp.VirtualInventoryForSwaps, Scope: r.hash("virtualMarketId"), IsLong: r.bool("isLongToken"),
+		Value: r.amount("nextValue"),
 		Stamp: r.stamp,
 	})
 }
@@ -112,7 +126,8 @@ var (
 	positionInventoryInToken = perp.BaseKey("VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS")
 )
 
-// setInventory adds what a SetUint or SetInt of a virtual inventory says beside the parameter itself; nothing for other keys.
+// setInventory adds what a SetUint or SetInt of a virtual inventory says beside the parameter itself; nothing for other
+// keys.
 func setInventory(r *reader, base chain.Hash, args []byte, value perp.Int) {
 	v := perp.MarketValue{Value: value, Stamp: r.stamp}
 	switch {
@@ -136,7 +151,8 @@ func glvMarket(belongs int64) func(*reader) {
 		r.checkTopic(2, "glv")
 		r.checkTopic(3, "market")
 		r.emit(perp.MarketValued{Values: []perp.MarketValue{{
-			Measure: perp.GlvMarket, Scope: r.address("glv").Hash(), Token: r.address("market"), Value: perp.I64(belongs), Stamp: r.stamp,
+			Measure: perp.GlvMarket, Scope: r.address("glv").Hash(), Token: r.address("market"),
+			Value: perp.I64(belongs), Stamp: r.stamp,
 		}}})
 	}
 }

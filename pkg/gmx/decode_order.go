@@ -16,9 +16,11 @@ var orderEvents = []eventKind{
 	{"InitializeOrderUpdatedAtTime", 0, ofKey, decodeOrderUpdatedAt},
 }
 
-// What v2.2 added to an order: v2.1's have no other receiver of refunds, no start, no end with their position, and are of this chain.
+// What v2.2 added to an order: v2.1's have no other receiver of refunds, no start, no end with their position, and are
+// of this chain.
 var (
-	orderDrift  = drift{v21: "updatedAtBlock isFrozen", v22: "cancellationReceiver validFromTime srcChainId autoCancel dataList"}
+	orderDrift = drift{v21: "updatedAtBlock isFrozen",
+		v22: "cancellationReceiver validFromTime srcChainId autoCancel dataList"}
 	updateDrift = drift{v22: "validFromTime autoCancel dataList"}
 )
 
@@ -83,12 +85,14 @@ func decodeOrderUpdated(r *reader) {
 }
 
 func decodeOrderExecuted(r *reader) {
-	r.emit(perp.OrderEnded{Key: r.hash("key"), Status: perp.Executed, SecondaryOrderType: r.uint("secondaryOrderType"), Stamp: r.stamp})
+	r.emit(perp.OrderEnded{Key: r.hash("key"), Status: perp.Executed, SecondaryOrderType: r.uint("secondaryOrderType"),
+		Stamp: r.stamp})
 }
 
 func orderStopped(s perp.Status) func(*reader) {
 	return func(r *reader) {
-		r.emit(perp.OrderEnded{Key: r.hash("key"), Status: s, ReasonBytes: r.bytes("reasonBytes"), Reason: r.text("reason"), Stamp: r.stamp})
+		r.emit(perp.OrderEnded{Key: r.hash("key"), Status: s, ReasonBytes: r.bytes("reasonBytes"),
+			Reason: r.text("reason"), Stamp: r.stamp})
 	}
 }
 

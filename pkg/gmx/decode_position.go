@@ -6,7 +6,8 @@ var positionEvents = []eventKind{
 	{"PositionIncrease", 1, ofAccount, decodePositionIncrease},
 	{"PositionDecrease", 1, ofAccount, decodePositionDecrease},
 	{"InsolventClose", 0, ofOrderKey, decodeInsolventClose},
-	{"PositionFeesCollected", 1, ofOrderKey, decodePositionFees}, // it belongs to the account, although its topic is the market
+	// it belongs to the account, although its topic is the market
+	{"PositionFeesCollected", 1, ofOrderKey, decodePositionFees},
 	{"InitializePositionIncreasedAtTime", 0, ofKey, decodePositionIncreasedAt},
 	{"InitializePositionDecreasedAtTime", 0, ofKey, decodePositionDecreasedAt},
 }

@@ -2,7 +2,8 @@ package gmx
 
 import "perpkeeper/pkg/perp"
 
-// requestEvents are those of deposits, withdrawals and shifts. A GLV shift belongs to no account: the exchange itself asks for it.
+// requestEvents are those of deposits, withdrawals and shifts. A GLV shift belongs to no account: the exchange itself
+// asks for it.
 var requestEvents = []eventKind{
 	{"DepositCreated", 2, ofOwner, requestCreated(perp.Deposit, depositItems)},
 	{"DepositExecuted", 2, ofOwner, requestExecuted(perp.Deposit)},
@@ -31,15 +32,17 @@ type requestItems struct {
 	drift
 }
 
-// In v2.1 a request named no receiver of UI fees, no other chain and no data. GLV withdrawals and shifts came with v2.2.
+// In v2.1 a request named no receiver of UI fees, no other chain and no data. GLV withdrawals and shifts came with
+// v2.2.
 var (
 	depositItems = requestItems{
 		both: shape{
 			addresses:    "account receiver callbackContract market initialLongToken initialShortToken",
 			addressLists: "longTokenSwapPath shortTokenSwapPath",
-			uints:        "initialLongTokenAmount initialShortTokenAmount minMarketTokens updatedAtTime executionFee callbackGasLimit depositType",
-			bools:        "shouldUnwrapNativeToken",
-			hashes:       "key",
+			uints: "initialLongTokenAmount initialShortTokenAmount minMarketTokens updatedAtTime " +
+				"executionFee callbackGasLimit depositType",
+			bools:  "shouldUnwrapNativeToken",
+			hashes: "key",
 		},
 		v21:   shape{uints: "updatedAtBlock"},
 		v22:   shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
@@ -49,9 +52,10 @@ var (
 		both: shape{
 			addresses:    "account receiver callbackContract market",
 			addressLists: "longTokenSwapPath shortTokenSwapPath",
-			uints:        "marketTokenAmount minLongTokenAmount minShortTokenAmount updatedAtTime executionFee callbackGasLimit withdrawalType",
-			bools:        "shouldUnwrapNativeToken",
-			hashes:       "key",
+			uints: "marketTokenAmount minLongTokenAmount minShortTokenAmount updatedAtTime executionFee " +
+				"callbackGasLimit withdrawalType",
+			bools:  "shouldUnwrapNativeToken",
+			hashes: "key",
 		},
 		v21:   shape{uints: "updatedAtBlock"},
 		v22:   shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
@@ -70,12 +74,14 @@ var (
 		both: shape{
 			addresses:    "account receiver callbackContract market glv initialLongToken initialShortToken",
 			addressLists: "longTokenSwapPath shortTokenSwapPath",
-			uints:        "initialLongTokenAmount initialShortTokenAmount minGlvTokens updatedAtTime executionFee callbackGasLimit",
-			bools:        "shouldUnwrapNativeToken",
-			hashes:       "key",
+			uints: "initialLongTokenAmount initialShortTokenAmount minGlvTokens updatedAtTime executionFee " +
+				"callbackGasLimit",
+			bools:  "shouldUnwrapNativeToken",
+			hashes: "key",
 		},
 		v21: shape{uints: "updatedAtBlock"},
-		v22: shape{addresses: "uiFeeReceiver", uints: "marketTokenAmount srcChainId", bools: "isMarketTokenDeposit", hashLists: "dataList"},
+		v22: shape{addresses: "uiFeeReceiver", uints: "marketTokenAmount srcChainId", bools: "isMarketTokenDeposit",
+			hashLists: "dataList"},
 		drift: drift{
 			v21: "updatedAtBlock",
 			v22: "uiFeeReceiver marketTokenAmount srcChainId isMarketTokenDeposit dataList",
@@ -84,10 +90,11 @@ var (
 	glvWithdrawalItems = requestItems{both: shape{
 		addresses:    "account receiver callbackContract market glv uiFeeReceiver",
 		addressLists: "longTokenSwapPath shortTokenSwapPath",
-		uints:        "glvTokenAmount minLongTokenAmount minShortTokenAmount updatedAtTime executionFee callbackGasLimit srcChainId",
-		bools:        "shouldUnwrapNativeToken",
-		hashes:       "key",
-		hashLists:    "dataList",
+		uints: "glvTokenAmount minLongTokenAmount minShortTokenAmount updatedAtTime executionFee " +
+			"callbackGasLimit srcChainId",
+		bools:     "shouldUnwrapNativeToken",
+		hashes:    "key",
+		hashLists: "dataList",
 	}}
 	glvShiftItems = requestItems{both: shape{
 		addresses: "fromMarket toMarket glv",
@@ -113,7 +120,8 @@ func requestCreated(k perp.RequestKind, items requestItems) func(*reader) {
 	return func(r *reader) {
 		items.check(r)
 		request := perp.Request{
-			Kind: k, Key: r.hash("key"), Market: r.address(market), UpdatedAtTime: r.uint("updatedAtTime"), Fields: r.fields(), Stamp: r.stamp,
+			Kind: k, Key: r.hash("key"), Market: r.address(market), UpdatedAtTime: r.uint("updatedAtTime"),
+			Fields: r.fields(), Stamp: r.stamp,
 		}
 		if k != perp.GlvShift {
 			request.Account = r.address("account")
@@ -131,7 +139,8 @@ func requestExecuted(k perp.RequestKind) func(*reader) {
 func requestCancelled(k perp.RequestKind) func(*reader) {
 	return func(r *reader) {
 		r.emit(perp.RequestEnded{
-			Kind: k, Key: r.hash("key"), Status: perp.Cancelled, Reason: r.text("reason"), ReasonBytes: r.bytes("reasonBytes"), Stamp: r.stamp,
+			Kind: k, Key: r.hash("key"), Status: perp.Cancelled, Reason: r.text("reason"),
+			ReasonBytes: r.bytes("reasonBytes"), Stamp: r.stamp,
 		})
 	}
 }

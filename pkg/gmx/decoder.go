@@ -16,14 +16,15 @@ type Decoder struct {
 // NewDecoder returns a decoder for the logs of an EventEmitter.
 func NewDecoder(emitter chain.Address) *Decoder { return &Decoder{emitter: emitter} }
 
-// For returns the decoder for the logs of one partition of the log topic. The logs of parameters go to every partition (see [IsParameter]); what such
-// a log says beside its parameter makes rows of partition 0 alone.
+// For returns the decoder for the logs of one partition of the log topic. The logs of parameters go to every partition
+// (see [IsParameter]); what such a log says beside its parameter makes rows of partition 0 alone.
 func (d *Decoder) For(partition int) *Decoder {
 	return &Decoder{emitter: d.emitter, copies: partition != 0}
 }
 
-// Transaction decodes logs of one transaction, in the order of their index, mined in a block of the given time (Unix milliseconds). The
-// logs may be the part of a transaction that one routing key owns. Events that carry no state yield nothing.
+// Transaction decodes logs of one transaction, in the order of their index, mined in a block of the given time (Unix
+// milliseconds). The logs may be the part of a transaction that one routing key owns. Events that carry no state yield
+// nothing.
 //
 // It fails with an [UnknownEventError] or a [DecodeError] and never panics.
 func (d *Decoder) Transaction(logs []chain.Log, blockTimeMs uint64) ([]perp.Event, error) {
@@ -86,7 +87,8 @@ func (d *Decoder) identify(l *chain.Log) (*eventKind, error) {
 	}
 	name, err := eventName(l.Data)
 	if err != nil {
-		return nil, &DecodeError{Event: l.Topics[1].Hex(), Place: placeOf(l), Cause: fmt.Errorf("reading its name: %w", err)}
+		return nil, &DecodeError{Event: l.Topics[1].Hex(), Place: placeOf(l),
+			Cause: fmt.Errorf("reading its name: %w", err)}
 	}
 	kind, known := eventKinds[l.Topics[1]]
 	switch {
@@ -101,7 +103,8 @@ func (d *Decoder) identify(l *chain.Log) (*eventKind, error) {
 	return kind, nil
 }
 
-// strange explains a number of topics that is not the event's. Requests and orders had fewer before v2.1: no owner, or not even a key.
+// strange explains a number of topics that is not the event's. Requests and orders had fewer before v2.1: no owner, or
+// not even a key.
 func (k *eventKind) strange(topics int) error {
 	if k.scope == ofOwner && topics < k.topics {
 		return fmt.Errorf("it has %d topics of its own, want %d: %w", topics, k.topics, errBeforeV21)
@@ -109,7 +112,8 @@ func (k *eventKind) strange(topics int) error {
 	return fmt.Errorf("it has %d topics of its own, want %d", topics, k.topics)
 }
 
-// emitterTopics returns how many topics follow the name's hash, and whether the log is one of the three forms of EventLog.
+// emitterTopics returns how many topics follow the name's hash, and whether the log is one of the three forms of
+// EventLog.
 func emitterTopics(l *chain.Log) (topics int, ok bool) {
 	topics = len(l.Topics) - 2
 	return topics, topics >= 0 && topics < len(eventLogTopics) && l.Topics[0] == eventLogTopics[topics]

@@ -55,7 +55,8 @@ func whole(l chain.Log) []chain.Log {
 	return transaction(l)
 }
 
-// Every documented event of both versions is decoded into something or known to carry no state; none is unknown, none fails.
+// Every documented event of both versions is decoded into something or known to carry no state; none is unknown, none
+// fails.
 func TestEveryDocumentedEventIsKnown(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range documented() {
@@ -77,8 +78,9 @@ func TestEveryDocumentedEventIsKnown(t *testing.T) {
 	}
 }
 
-// Each item a handled event needs is demanded by name and by type, in both versions: without it, or with another type in its place, the error
-// names event, item, transaction and log. An item more is none of our business: later versions append.
+// Each item a handled event needs is demanded by name and by type, in both versions: without it, or with another type
+// in its place, the error names event, item, transaction and log. An item more is none of our business: later versions
+// append.
 func TestDecoderNamesWhatIsMissing(t *testing.T) {
 	for _, e := range documented() {
 		if !slices.Contains(HandledEvents(), e.Name) {
@@ -100,7 +102,8 @@ func TestDecoderNamesWhatIsMissing(t *testing.T) {
 			}
 		}
 		items := e.Fields(perp.Fields{"somethingNew": perp.U64(1), "aListOfIt": []string{"new"}})
-		if _, err := NewDecoder(emitter).Transaction(whole(gmxtest.Log(emitter, e.Name, topics, items)), 1); err != nil {
+		if _, err := NewDecoder(emitter).Transaction(whole(gmxtest.Log(emitter, e.Name, topics, items)),
+			1); err != nil {
 			t.Errorf("%s with items more: %v", e.Name, err)
 		}
 	}
@@ -121,7 +124,8 @@ func checkRefused(t *testing.T, name, item, change string, logs []chain.Log) {
 	}
 	var decode *DecodeError
 	hash := chain.Keccak256([]byte(name))
-	if !errors.As(err, &decode) || decode.Event != name || decode.TxHash != (chain.Hash{0x77}) || logs[decode.Index-10].Topics[1] != hash {
+	if !errors.As(err, &decode) || decode.Event != name || decode.TxHash != (chain.Hash{0x77}) ||
+		logs[decode.Index-10].Topics[1] != hash {
 		t.Errorf("%s with item %s %s: %v", name, item, change, err)
 	}
 	if !strings.Contains(err.Error(), item) {
@@ -131,11 +135,15 @@ func checkRefused(t *testing.T, name, item, change string, logs []chain.Log) {
 
 // unread lists the items of handled events that are informational: no state comes from them.
 var unread = map[string][]string{
-	"PositionIncrease": {"executionPrice", "indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max", "collateralTokenPrice.min",
+	"PositionIncrease": {"executionPrice", "indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max",
+		"collateralTokenPrice.min",
 		"sizeDeltaInTokens", "orderType", "collateralDeltaAmount", "pendingPriceImpactUsd", "priceImpactUsd"},
-	"PositionDecrease": {"indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max", "collateralTokenPrice.min",
-		"sizeDeltaInTokens", "values.priceImpactDiffUsd", "uncappedBasePnlUsd", "proportionalPendingImpactUsd", "totalImpactUsd"},
-	"OrderExecuted": {"account"}, "OrderUpdated": {"account"}, "OrderCancelled": {"account"}, "OrderFrozen": {"account"},
+	"PositionDecrease": {"indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max",
+		"collateralTokenPrice.min",
+		"sizeDeltaInTokens", "values.priceImpactDiffUsd", "uncappedBasePnlUsd", "proportionalPendingImpactUsd",
+		"totalImpactUsd"},
+	"OrderExecuted": {"account"}, "OrderUpdated": {"account"}, "OrderCancelled": {"account"},
+	"OrderFrozen":               {"account"},
 	"OrderSizeDeltaAutoUpdated": {"sizeDeltaUsd"}, "OrderCollateralDeltaAmountAutoUpdated": {"collateralDeltaAmount"},
 	"DepositExecuted":    {"account", "longTokenAmount", "shortTokenAmount", "receivedMarketTokens", "swapPricingType"},
 	"DepositCancelled":   {"account"},
@@ -145,7 +153,8 @@ var unread = map[string][]string{
 	"GlvWithdrawalExecuted": {"account"}, "GlvWithdrawalCancelled": {"account"},
 	"GlvShiftExecuted":  {"receivedMarketTokens"},
 	"MarketCreated":     {"marketType"}, // without it the event is v2.1's own
-	"PoolAmountUpdated": {"delta"}, "SwapImpactPoolAmountUpdated": {"delta"}, "PositionImpactPoolAmountUpdated": {"delta"},
+	"PoolAmountUpdated": {"delta"}, "SwapImpactPoolAmountUpdated": {"delta"},
+	"PositionImpactPoolAmountUpdated":     {"delta"},
 	"PositionImpactPoolDistributed":       {"distributionAmount"},
 	"LentPositionImpactPoolAmountUpdated": {"delta"}, "TotalPendingImpactAmountUpdated": {"delta"},
 	"OpenInterestUpdated": {"delta"}, "OpenInterestInTokensUpdated": {"delta"}, "CollateralSumUpdated": {"delta"},
@@ -168,10 +177,12 @@ func unreadFees() (names []string) {
 	return names
 }
 
-var readFees = []string{"orderKey", "positionKey", "isIncrease", "fundingFeeAmount", "borrowingFeeAmount", "positionFeeAmount", "totalCostAmount",
+var readFees = []string{"orderKey", "positionKey", "isIncrease", "fundingFeeAmount", "borrowingFeeAmount",
+	"positionFeeAmount", "totalCostAmount",
 	"liquidationFeeAmount"}
 
-// The names the interface documents, with the hashes its own file gives, are exactly those this package knows by a list.
+// The names the interface documents, with the hashes its own file gives, are exactly those this package knows by a
+// list.
 func TestEventNameHashes(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "reference", "gmx", "event_name_hashes.json"))
 	if err != nil {
@@ -193,7 +204,8 @@ func TestEventNameHashes(t *testing.T) {
 	}
 }
 
-// isTimelockAction reports whether a name is that of an event which v2.2 names after an action, or of one that v2.1 alone has.
+// isTimelockAction reports whether a name is that of an event which v2.2 names after an action, or of one that v2.1
+// alone has.
 func isTimelockAction(name string) bool {
 	v21Only := slices.ContainsFunc(gmxtest.EventsV21(), func(e gmxtest.Documented) bool { return e.Name == name })
 	return v21Only || strings.HasPrefix(name, "Signal") || name == "IncreaseTimelockDelay"
@@ -236,12 +248,16 @@ func TestDecoderRefuses(t *testing.T) {
 		"another version":       {oldVariant, "has 1 topics of its own, want 2"},
 		"owner unlike topic":    {otherOwner, `item "account"`},
 		"no data":               {noData, "ends at byte 0"},
-		"unknown order type":    {event("OrderCreated", perp.Fields{"orderType": perp.U64(9)}), "not among the known 0 to 8"},
-		"wrong position key":    {event("PositionIncrease", perp.Fields{"positionKey": chain.Hash{1}}), "its parts hash to"},
-		"amount out of range":   {event("Funding", perp.Fields{"fundingFactorPerSecond": perp.Pow10(77)}), "out of range"},
+		"unknown order type": {event("OrderCreated", perp.Fields{"orderType": perp.U64(9)}),
+			"not among the known 0 to 8"},
+		"wrong position key": {event("PositionIncrease", perp.Fields{"positionKey": chain.Hash{1}}),
+			"its parts hash to"},
+		"amount out of range": {event("Funding", perp.Fields{"fundingFactorPerSecond": perp.Pow10(77)}),
+			"out of range"},
 		"debt without decrease": {event("InsolventClose", nil), "no PositionDecrease"},
 	} {
-		if _, err := NewDecoder(emitter).Transaction(transaction(test.log), 1); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := NewDecoder(emitter).Transaction(transaction(test.log), 1); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
 	}
@@ -251,7 +267,8 @@ func TestTransactionIsOne(t *testing.T) {
 	logs := transaction(event("OrderExecuted", nil), event("Funding", nil))
 	other := slices.Clone(logs)
 	other[1].TxHash = chain.Hash{0x78}
-	for name, logs := range map[string][]chain.Log{"two transactions": other, "out of order": {logs[1], logs[0]}, "twice": {logs[0], logs[0]}} {
+	for name, logs := range map[string][]chain.Log{"two transactions": other, "out of order": {logs[1], logs[0]},
+		"twice": {logs[0], logs[0]}} {
 		if _, err := NewDecoder(emitter).Transaction(logs, 1); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
@@ -270,7 +287,8 @@ func TestInsolventCloseIsJoined(t *testing.T) {
 		t.Fatal(err)
 	}
 	debt := events[0].(perp.ClosedInsolvent).Debt
-	if debt.Account != (chain.Address{5}) || debt.Market != gmxtest.Market || debt.PositionKey != events[3].(perp.PositionDecreased).Position.PositionKey {
+	if debt.Account != (chain.Address{5}) || debt.Market != gmxtest.Market ||
+		debt.PositionKey != events[3].(perp.PositionDecreased).Position.PositionKey {
 		t.Errorf("joined with the wrong position: %+v", debt)
 	}
 	if want := (perp.Stamp{Block: 7, Log: 10, TxHash: chain.Hash{0x77}, TimeMs: 1234}); debt.Stamp != want {
@@ -280,7 +298,8 @@ func TestInsolventCloseIsJoined(t *testing.T) {
 
 // LIQ-11: what a decrease came to is the decrease and the fees of its own order.
 func TestDecreaseIsSettledWithItsFees(t *testing.T) {
-	decrease := perp.Fields{"orderKey": chain.Hash{1}, "executionPrice": perp.U64(5), "basePnlUsd": perp.I64(-6), "orderType": perp.U64(7)}
+	decrease := perp.Fields{"orderKey": chain.Hash{1}, "executionPrice": perp.U64(5), "basePnlUsd": perp.I64(-6),
+		"orderType": perp.U64(7)}
 	logs := gmxtest.Decrease(emitter, decrease)
 	other := gmxtest.Decrease(emitter, perp.Fields{"orderKey": chain.Hash{2}, "isLong": false})
 	events, err := NewDecoder(emitter).Transaction(transaction(other[0], logs[0], logs[1], other[1]), 1234)
@@ -295,9 +314,11 @@ func TestDecreaseIsSettledWithItsFees(t *testing.T) {
 		}
 		return fields[item].(perp.Uint)
 	}
-	if s.OrderKey != (chain.Hash{1}) || !s.IsLong || s.OrderType != perp.Liquidation || s.ExecutionPrice != perp.U64(5) || s.BasePnlUsd != perp.I64(-6) ||
+	if s.OrderKey != (chain.Hash{1}) || !s.IsLong || s.OrderType != perp.Liquidation ||
+		s.ExecutionPrice != perp.U64(5) || s.BasePnlUsd != perp.I64(-6) ||
 		s.FundingFeeAmount != amount("fundingFeeAmount") || s.BorrowingFeeAmount != amount("borrowingFeeAmount") ||
-		s.PositionFeeAmount != amount("positionFeeAmount") || s.LiquidationFeeAmount != amount("liquidationFeeAmount") ||
+		s.PositionFeeAmount != amount("positionFeeAmount") ||
+		s.LiquidationFeeAmount != amount("liquidationFeeAmount") ||
 		s.TotalCostAmount != amount("totalCostAmount") || s.Stamp.Log != 12 || s.Account != gmxtest.Account {
 		t.Errorf("got %+v", s)
 	}
@@ -322,7 +343,8 @@ func TestSettlementNeedsItsOwnFees(t *testing.T) {
 		"fees of another position":  {[]chain.Log{strange, logs[1]}, "is of position 0x09"},
 		"half of a liquidation fee": {[]chain.Log{halfFee(), logs[1]}, `item "liquidationFeeAmount" is missing`},
 	} {
-		if _, err := NewDecoder(emitter).Transaction(transaction(test.logs...), 1); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := NewDecoder(emitter).Transaction(transaction(test.logs...), 1); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
 	}
@@ -356,13 +378,15 @@ func TestKeeperIsPaid(t *testing.T) {
 	log := event("KeeperExecutionFee", perp.Fields{"keeper": chain.Address{4}, "executionFeeAmount": perp.U64(900)})
 	events, err := NewDecoder(emitter).Transaction(transaction(event("OrderExecuted", nil), log), 1234)
 	want := perp.KeeperPaid{Fee: perp.KeeperFee{
-		Keeper: chain.Address{4}, Amount: perp.U64(900), Stamp: perp.Stamp{Block: 7, Log: 11, TxHash: chain.Hash{0x77}, TimeMs: 1234},
+		Keeper: chain.Address{4}, Amount: perp.U64(900), Stamp: perp.Stamp{Block: 7, Log: 11, TxHash: chain.Hash{0x77},
+			TimeMs: 1234},
 	}}
 	if err != nil || events[1] != perp.Event(want) {
 		t.Errorf("got %+v, %v", events, err)
 	}
 	log.Topics[2] = chain.Hash{1}
-	if _, err := NewDecoder(emitter).Transaction(transaction(log), 1); err == nil || !strings.Contains(err.Error(), `item "keeper"`) {
+	if _, err := NewDecoder(emitter).Transaction(transaction(log), 1); err == nil ||
+		!strings.Contains(err.Error(), `item "keeper"`) {
 		t.Errorf("a topic of another keeper: %v", err)
 	}
 }
@@ -384,7 +408,8 @@ func TestStartingInventories(t *testing.T) {
 			perp.MarketValue{Measure: perp.VirtualInventoryForPositionsInTokens, Scope: id, Value: perp.I64(7)}},
 	} {
 		base := perp.BaseKey(test.base)
-		log := gmxtest.Log(emitter, test.event, []chain.Hash{base}, perp.Fields{"baseKey": base, "data": perp.Bytes(test.args), "value": test.value})
+		log := gmxtest.Log(emitter, test.event, []chain.Hash{base},
+			perp.Fields{"baseKey": base, "data": perp.Bytes(test.args), "value": test.value})
 		events, err := NewDecoder(emitter).Transaction(transaction(log), 1)
 		if err != nil || len(events) != 2 {
 			t.Errorf("%s: %v, %v", name, events, err)
@@ -440,14 +465,16 @@ func TestRecordingsSettle(t *testing.T) {
 					insolvent[e.Debt.OrderKey] = true
 				case perp.PositionSettled:
 					invented := filepath.Base(name) == "story.jsonl.gz"
-					if !invented && insolvent[e.Settlement.OrderKey] && !(e.Settlement.TotalCostAmount.IsZero() && e.Settlement.FundingFeeAmount.IsZero()) {
+					if !invented && insolvent[e.Settlement.OrderKey] &&
+						!(e.Settlement.TotalCostAmount.IsZero() && e.Settlement.FundingFeeAmount.IsZero()) {
 						t.Errorf("%s: an insolvent close paid fees: %+v", filepath.Base(name), e.Settlement)
 					}
 					paid = paid || !e.Settlement.PositionFeeAmount.IsZero()
 				}
 			}
 		}
-		for event, kind := range map[string]string{"PositionDecrease": "perp.PositionSettled", "KeeperExecutionFee": "perp.KeeperPaid"} {
+		for event, kind := range map[string]string{"PositionDecrease": "perp.PositionSettled",
+			"KeeperExecutionFee": "perp.KeeperPaid"} {
 			if want := logs[chain.Keccak256([]byte(event))]; events[kind] != want || want == 0 {
 				t.Errorf("%s: %d of %s, want %d", filepath.Base(name), events[kind], kind, want)
 			}
@@ -458,8 +485,8 @@ func TestRecordingsSettle(t *testing.T) {
 	}
 }
 
-// FuzzTransaction feeds any data under any event's name to everything that reads logs. Nothing panics, and every refusal names the log; what is
-// accepted, the rules of pkg/perp take or refuse with an error of their own.
+// FuzzTransaction feeds any data under any event's name to everything that reads logs. Nothing panics, and every
+// refusal names the log; what is accepted, the rules of pkg/perp take or refuse with an error of their own.
 func FuzzTransaction(f *testing.F) {
 	for _, e := range documented() {
 		l := e.Log(emitter, nil)

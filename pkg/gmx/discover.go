@@ -10,8 +10,8 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Asker calls contracts on the newest state. A revert is no error: answered is then false and output the revert's data, which is empty where the contract
-// has no such function.
+// Asker calls contracts on the newest state. A revert is no error: answered is then false and output the revert's data,
+// which is empty where the contract has no such function.
 type Asker interface {
 	Ask(ctx context.Context, to chain.Address, data []byte) (output []byte, answered bool, err error)
 }
@@ -19,7 +19,8 @@ type Asker interface {
 // Found is what a deployment says of itself.
 type Found struct {
 	Config
-	// Several are the settings for which more than one contract would do: a venue that was upgraded keeps the handlers of before. They are left out of Config.
+	// Several are the settings for which more than one contract would do: a venue that was upgraded keeps the handlers
+	// of before. They are left out of Config.
 	Several map[string][]chain.Address
 }
 
@@ -36,8 +37,10 @@ var (
 
 // routerGetters are the handlers that routers name.
 var routerGetters = [][4]byte{
-	selector("orderHandler()"), selector("depositHandler()"), selector("withdrawalHandler()"), selector("shiftHandler()"),
-	selector("glvDepositHandler()"), selector("glvWithdrawalHandler()"), selector("glvHandler()"), selector("liquidationHandler()"), selector("adlHandler()"),
+	selector("orderHandler()"), selector("depositHandler()"), selector("withdrawalHandler()"),
+	selector("shiftHandler()"),
+	selector("glvDepositHandler()"), selector("glvWithdrawalHandler()"), selector("glvHandler()"),
+	selector("liquidationHandler()"), selector("adlHandler()"),
 }
 
 // controller is the role that every handler has, as the venue hashes role names.
@@ -46,14 +49,16 @@ var controller = chain.Keccak256(roleName("CONTROLLER"))
 // mostMembers bounds how many holders of the role are looked at.
 const mostMembers = 200
 
-// Discover finds the contracts of an exchange from one of them: its DataStore, a router or a handler. Handlers are those that a router names and, where the
-// venue has a list of who holds the role CONTROLLER, every contract in it that executes something. An error says what the address is not.
+// Discover finds the contracts of an exchange from one of them: its DataStore, a router or a handler. Handlers are
+// those that a router names and, where the venue has a list of who holds the role CONTROLLER, every contract in it that
+// executes something. An error says what the address is not.
 func Discover(ctx context.Context, node Asker, start chain.Address) (Found, error) {
 	d := discovery{node: node, handlers: map[string][]chain.Address{}}
 	if err := d.from(ctx, start); err != nil {
 		return Found{}, fmt.Errorf("looking for the contracts from %s: %w", start, err)
 	}
-	found := Found{Config: Config{EventEmitter: d.emitter, DataStore: d.store, Oracle: d.oracle}, Several: map[string][]chain.Address{}}
+	found := Found{Config: Config{EventEmitter: d.emitter, DataStore: d.store, Oracle: d.oracle},
+		Several: map[string][]chain.Address{}}
 	for setting, all := range d.handlers {
 		if len(all) > 1 {
 			found.Several[setting] = all
@@ -67,9 +72,12 @@ func Discover(ctx context.Context, node Asker, start chain.Address) (Found, erro
 // Settings lists what is configured, by the names of the [venue] section.
 func (c Config) Settings() []Setting {
 	return []Setting{
-		{"event_emitter", c.EventEmitter}, {"data_store", c.DataStore}, {"oracle", c.Oracle}, {"order_handler", c.OrderHandler},
-		{"liquidation_handler", c.LiquidationHandler}, {"adl_handler", c.AdlHandler}, {"deposit_handler", c.DepositHandler},
-		{"withdrawal_handler", c.WithdrawalHandler}, {"shift_handler", c.ShiftHandler}, {"glv_deposit_handler", c.GlvDepositHandler},
+		{"event_emitter", c.EventEmitter}, {"data_store", c.DataStore}, {"oracle", c.Oracle},
+		{"order_handler", c.OrderHandler},
+		{"liquidation_handler", c.LiquidationHandler}, {"adl_handler", c.AdlHandler},
+		{"deposit_handler", c.DepositHandler},
+		{"withdrawal_handler", c.WithdrawalHandler}, {"shift_handler", c.ShiftHandler},
+		{"glv_deposit_handler", c.GlvDepositHandler},
 		{"glv_withdrawal_handler", c.GlvWithdrawalHandler}, {"glv_shift_handler", c.GlvShiftHandler},
 	}
 }
@@ -83,8 +91,11 @@ type Setting struct {
 // Set changes one address of the [venue] section by its name; of a name that is none nothing comes.
 func (c *Config) Set(setting string, a chain.Address) {
 	for name, into := range map[string]*chain.Address{
-		"event_emitter": &c.EventEmitter, "data_store": &c.DataStore, "oracle": &c.Oracle, "order_handler": &c.OrderHandler, "liquidation_handler": &c.LiquidationHandler, "adl_handler": &c.AdlHandler, "deposit_handler": &c.DepositHandler,
-		"withdrawal_handler": &c.WithdrawalHandler, "shift_handler": &c.ShiftHandler, "glv_deposit_handler": &c.GlvDepositHandler,
+		"event_emitter": &c.EventEmitter, "data_store": &c.DataStore, "oracle": &c.Oracle,
+		"order_handler": &c.OrderHandler, "liquidation_handler": &c.LiquidationHandler, "adl_handler": &c.AdlHandler,
+		"deposit_handler":    &c.DepositHandler,
+		"withdrawal_handler": &c.WithdrawalHandler, "shift_handler": &c.ShiftHandler,
+		"glv_deposit_handler":    &c.GlvDepositHandler,
 		"glv_withdrawal_handler": &c.GlvWithdrawalHandler, "glv_shift_handler": &c.GlvShiftHandler,
 	} {
 		if name == setting {
@@ -166,7 +177,8 @@ func (d *discovery) named(ctx context.Context, router chain.Address) (named []ch
 	return named, nil
 }
 
-// members classifies every holder of the role CONTROLLER. What a router named comes first and is not joined by others: they are of before.
+// members classifies every holder of the role CONTROLLER. What a router named comes first and is not joined by others:
+// they are of before.
 func (d *discovery) members(ctx context.Context, roles chain.Address) error {
 	if roles.IsZero() {
 		return nil
@@ -177,7 +189,8 @@ func (d *discovery) members(ctx context.Context, roles chain.Address) error {
 	}
 	w := walker{data: output}
 	count := min(w.size(0), mostMembers)
-	output, answered, err = d.node.Ask(ctx, roles, getter(getMembers, controller, chain.Hash{}, chain.Hash{31: byte(count)}))
+	output, answered, err = d.node.Ask(ctx, roles,
+		getter(getMembers, controller, chain.Hash{}, chain.Hash{31: byte(count)}))
 	if err != nil || !answered {
 		return err
 	}
@@ -209,8 +222,8 @@ func (d *discovery) members(ctx context.Context, roles chain.Address) error {
 	return nil
 }
 
-// classify finds out which jobs a contract executes: it is asked for each by nobody in particular, and refuses in words of its own where it knows the
-// function, for want of a role, and without a word where it does not.
+// classify finds out which jobs a contract executes: it is asked for each by nobody in particular, and refuses in words
+// of its own where it knows the function, for want of a role, and without a word where it does not.
 func (d *discovery) classify(ctx context.Context, contract chain.Address) error {
 	for _, kind := range job.Kinds() {
 		e := executions[kind]

@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// fakeVenue answers by contract and by the first four bytes of a call; every function it knows and does not answer reverts for want of a role.
+// fakeVenue answers by contract and by the first four bytes of a call; every function it knows and does not answer
+// reverts for want of a role.
 type fakeVenue map[chain.Address]map[[4]byte][]byte
 
 func (v fakeVenue) Ask(_ context.Context, to chain.Address, data []byte) ([]byte, bool, error) {
@@ -33,16 +34,19 @@ func members(all ...chain.Address) (list []byte) {
 	return list
 }
 
-// venue is a deployment whose router names two handlers, and whose list of controllers has these, the two that no router names, and an old one.
+// venue is a deployment whose router names two handlers, and whose list of controllers has these, the two that no
+// router names, and an old one.
 func venue() (v fakeVenue, at map[string]chain.Address) {
 	at = map[string]chain.Address{}
 	for i, name := range []string{
-		"router", "store", "emitter", "roles", "oracle", "order", "deposit", "liquidation", "adl", "old order", "old shift", "shift", "vault",
+		"router", "store", "emitter", "roles", "oracle", "order", "deposit", "liquidation", "adl", "old order",
+		"old shift", "shift", "vault",
 	} {
 		at[name] = chain.Address{byte(i + 1)}
 	}
 	module := func(more map[[4]byte][]byte) map[[4]byte][]byte {
-		m := map[[4]byte][]byte{getDataStore: answer(at["store"]), getEventEmitter: answer(at["emitter"]), getRoleStore: answer(at["roles"]), getOracle: answer(at["oracle"])}
+		m := map[[4]byte][]byte{getDataStore: answer(at["store"]), getEventEmitter: answer(at["emitter"]),
+			getRoleStore: answer(at["roles"]), getOracle: answer(at["oracle"])}
 		maps.Copy(m, more)
 		return m
 	}
@@ -53,9 +57,11 @@ func venue() (v fakeVenue, at map[string]chain.Address) {
 		}
 		return module(m)
 	}
-	all := members(at["old order"], at["order"], at["vault"], at["liquidation"], at["adl"], at["shift"], at["old shift"], at["deposit"])
+	all := members(at["old order"], at["order"], at["vault"], at["liquidation"], at["adl"], at["shift"],
+		at["old shift"], at["deposit"])
 	return fakeVenue{
-		at["router"]:      {getRoleStore: answer(at["roles"]), selector("orderHandler()"): answer(at["order"]), selector("depositHandler()"): answer(at["deposit"])},
+		at["router"]: {getRoleStore: answer(at["roles"]), selector("orderHandler()"): answer(at["order"]),
+			selector("depositHandler()"): answer(at["deposit"])},
 		at["store"]:       {getRoleStore: answer(at["roles"]), getUint: answer(chain.Address{})},
 		at["roles"]:       {getMemberCount: appendNumber(nil, 8), getMembers: all},
 		at["order"]:       executes(job.Order),
@@ -74,7 +80,8 @@ func TestDiscoverFromARouter(t *testing.T) {
 	v, at := venue()
 	found, err := Discover(t.Context(), v, at["router"])
 	want := Config{
-		EventEmitter: at["emitter"], DataStore: at["store"], Oracle: at["oracle"], OrderHandler: at["order"], DepositHandler: at["deposit"],
+		EventEmitter: at["emitter"], DataStore: at["store"], Oracle: at["oracle"], OrderHandler: at["order"],
+		DepositHandler:     at["deposit"],
 		LiquidationHandler: at["liquidation"], AdlHandler: at["adl"],
 	}
 	if err != nil || found.Config != want {
@@ -88,7 +95,8 @@ func TestDiscoverFromARouter(t *testing.T) {
 func TestDiscoverFromTheDataStore(t *testing.T) {
 	v, at := venue()
 	found, err := Discover(t.Context(), v, at["store"])
-	if err != nil || found.DataStore != at["store"] || found.EventEmitter != at["emitter"] || found.DepositHandler != at["deposit"] || !found.OrderHandler.IsZero() {
+	if err != nil || found.DataStore != at["store"] || found.EventEmitter != at["emitter"] ||
+		found.DepositHandler != at["deposit"] || !found.OrderHandler.IsZero() {
 		t.Errorf("found %+v, %v", found.Config, err)
 	}
 	if len(found.Several["order_handler"]) != 2 {

@@ -1,14 +1,16 @@
-// Package gmx is the dialect of GMX-v2-style contracts (the lines v2.1 and v2.2): it turns the logs of a transaction into the events of pkg/perp,
-// routes logs to partitions, turns jobs into calldata, and reads reverts and receipts.
+// Package gmx is the dialect of GMX-v2-style contracts (the lines v2.1 and v2.2): it turns the logs of a transaction
+// into the events of pkg/perp, routes logs to partitions, turns jobs into calldata, and reads reverts and receipts.
 //
-// Everything is decoded by item name. What the package does not know it refuses by name: an event it never heard of is an
-// [UnknownEventError], a known event whose items are of neither line is a [DecodeError]. Events that carry no state this module keeps are known and
-// ignored by an explicit list (see [IgnoredEvents]), whatever their shape; nothing is skipped because it was not understood. v2.0 and older name and
-// place items differently and are refused as what they are.
+// Everything is decoded by item name. What the package does not know it refuses by name: an event it never heard of is
+// an [UnknownEventError], a known event whose items are of neither line is a [DecodeError]. Events that carry no state
+// this module keeps are known and ignored by an explicit list (see [IgnoredEvents]), whatever their shape; nothing is
+// skipped because it was not understood. v2.0 and older name and place items differently and are refused as what they
+// are.
 //
-// Data is read strictly: exactly what the Solidity compiler writes, and go-ethereum would write again, is accepted. Padding that is not zero, offsets
-// out of order or shared, bytes after the end and items of one name twice are refused, although lenient readers take them: each lets one log say two
-// things to two readers, or cost more than its length to read.
+// Data is read strictly: exactly what the Solidity compiler writes, and go-ethereum would write again, is accepted.
+// Padding that is not zero, offsets out of order or shared, bytes after the end and items of one name twice are
+// refused, although lenient readers take them: each lets one log say two things to two readers, or cost more than its
+// length to read.
 //
 // The package is pure: it knows no node, no Kafka and no database.
 package gmx

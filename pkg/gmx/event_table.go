@@ -34,7 +34,8 @@ var eventKinds = indexEvents()
 
 func indexEvents() map[chain.Hash]*eventKind {
 	index := map[chain.Hash]*eventKind{}
-	for _, k := range slices.Concat(positionEvents, orderEvents, requestEvents, marketEvents, configEvents, feeEvents, ignoredEvents()) {
+	for _, k := range slices.Concat(positionEvents, orderEvents, requestEvents, marketEvents, configEvents, feeEvents,
+		ignoredEvents()) {
 		hash := chain.Keccak256([]byte(k.name))
 		if _, twice := index[hash]; twice {
 			panic("event " + k.name + " is listed twice")
@@ -65,17 +66,19 @@ func eventNames(which func(*eventKind) bool) []string {
 	return names
 }
 
-// Topics is the filter for a node: the three events of the EventEmitter, whatever their name. A filter by name would hide events that a
-// newer version of the contracts brings.
+// Topics is the filter for a node: the three events of the EventEmitter, whatever their name. A filter by name would
+// hide events that a newer version of the contracts brings.
 func Topics() [][]chain.Hash {
 	return [][]chain.Hash{{eventLogTopics[0], eventLogTopics[1], eventLogTopics[2]}}
 }
 
-const eventDataType = "(((string,address)[],(string,address[])[]),((string,uint256)[],(string,uint256[])[]),((string,int256)[],(string,int256[])[])," +
+const eventDataType = "(((string,address)[],(string,address[])[]),((string,uint256)[],(string,uint256[])[])," +
+	"((string,int256)[],(string,int256[])[])," +
 	"((string,bool)[],(string,bool[])[]),((string,bytes32)[],(string,bytes32[])[]),((string,bytes)[],(string,bytes[])[])," +
 	"((string,string)[],(string,string[])[]))"
 
-// eventLogTopics are topic 0 of EventLog, EventLog1 and EventLog2: the index is the number of further indexed arguments.
+// eventLogTopics are topic 0 of EventLog, EventLog1 and EventLog2: the index is the number of further indexed
+// arguments.
 var eventLogTopics = [3]chain.Hash{
 	chain.Keccak256([]byte("EventLog(address,string,string," + eventDataType + ")")),
 	chain.Keccak256([]byte("EventLog1(address,string,string,bytes32," + eventDataType + ")")),

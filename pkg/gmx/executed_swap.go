@@ -7,8 +7,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// ExecutedSwap is what the exchange said of a swap in one market that it executed: SwapInfo and the SwapFeesCollected after it. It is no state: what it changed
-// is said by events of the measures before it.
+// ExecutedSwap is what the exchange said of a swap in one market that it executed: SwapInfo and the SwapFeesCollected
+// after it. It is no state: what it changed is said by events of the measures before it.
 type ExecutedSwap struct {
 	Hop           perp.SwapHop // without After
 	TokenInPrice  perp.Uint    // the lower one
@@ -28,8 +28,8 @@ var (
 	atomicSwapFeeType = perp.BaseKey("ATOMIC_SWAP_FEE_TYPE")
 )
 
-// ExecutedSwaps lists the swaps of one transaction, of which all logs must be there, in their order. Before v2.2 the contracts did not say what the impact
-// pool of the token in paid: such a log is an error.
+// ExecutedSwaps lists the swaps of one transaction, of which all logs must be there, in their order. Before v2.2 the
+// contracts did not say what the impact pool of the token in paid: such a log is an error.
 func ExecutedSwaps(logs []chain.Log) (swaps []ExecutedSwap, err error) {
 	var r reader
 	for i := range logs {
@@ -58,7 +58,8 @@ func nameOf(l *chain.Log) chain.Hash {
 	return l.Topics[1]
 }
 
-// firstOfSwap walks back from a SwapInfo over what its swap changed: one or two impact pools, then two pools, each after its virtual inventory if it has one.
+// firstOfSwap walks back from a SwapInfo over what its swap changed: one or two impact pools, then two pools, each
+// after its virtual inventory if it has one.
 func firstOfSwap(logs []chain.Log, at int) int {
 	for range 2 {
 		if at > 0 && nameOf(&logs[at-1]) == poolName {
@@ -99,7 +100,8 @@ func (r *reader) swapFees(l *chain.Log, s *ExecutedSwap) error {
 		return r.fault(err)
 	}
 	s.UIFeeReceiver, s.Atomic = r.address("uiFeeReceiver"), r.hash("swapFeeType") == atomicSwapFeeType
-	s.Hop.FeeReceiverAmount, s.Hop.FeeAmountForPool, s.Hop.UIFeeAmount = r.uint("feeReceiverAmount"), r.uint("feeAmountForPool"), r.uint("uiFeeAmount")
+	s.Hop.FeeReceiverAmount, s.Hop.FeeAmountForPool, s.Hop.UIFeeAmount = r.uint("feeReceiverAmount"),
+		r.uint("feeAmountForPool"), r.uint("uiFeeAmount")
 	return r.broken()
 }
 

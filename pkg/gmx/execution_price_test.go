@@ -8,8 +8,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// TIER-14: the price an order is filled at, its impact included, is the contracts' own to the last unit, for every increase and decrease in the recordings,
-// from the logs before it.
+// TIER-14: the price an order is filled at, its impact included, is the contracts' own to the last unit, for every
+// increase and decrease in the recordings, from the logs before it.
 func TestExecutionPricesOfRecordings(t *testing.T) {
 	for _, name := range recordings(t) {
 		if filepath.Base(name) == "story.jsonl.gz" { // invented, not executed
@@ -40,17 +40,20 @@ func TestExecutionPricesOfRecordings(t *testing.T) {
 				}
 				n, _ := items["orderType"].(perp.Uint).Uint64()
 				o := perp.Order{
-					Market: items["market"].(chain.Address), OrderType: perp.OrderType(n), SizeDeltaUsd: items["sizeDeltaUsd"].(perp.Uint),
-					IsLong: items["isLong"].(bool),
+					Market: items["market"].(chain.Address), OrderType: perp.OrderType(n),
+					SizeDeltaUsd: items["sizeDeltaUsd"].(perp.Uint),
+					IsLong:       items["isLong"].(bool),
 				}
 				terms, err := view.Terms(o.Market)
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, _ := book.Get(perp.RowKey{Table: perp.Positions, Key: items["positionKey"].(chain.Hash)}).(perp.Position)
+				key := perp.RowKey{Table: perp.Positions, Key: items["positionKey"].(chain.Hash)}
+				p, _ := book.Get(key).(perp.Position)
 				got, err := terms.ExecutionPrice(o, p)
 				if want := items["executionPrice"].(perp.Uint); err != nil || got != want {
-					t.Errorf("%s, block %d, %s, long %t: %s, want %s (%v)", filepath.Base(name), l.Block, o.OrderType, o.IsLong, got, want, err)
+					t.Errorf("%s, block %d, %s, long %t: %s, want %s (%v)", filepath.Base(name), l.Block, o.OrderType,
+						o.IsLong, got, want, err)
 				}
 				seen[o.OrderType.IsIncrease()]++
 			}

@@ -19,8 +19,8 @@ type recordedTx struct {
 	timeMs uint64
 }
 
-// recordings names our own invented recording and those of the original contracts, which are not part of this repository. GMX_FIXTURES
-// overrides where to look for them.
+// recordings names our own invented recording and those of the original contracts, which are not part of this
+// repository. GMX_FIXTURES overrides where to look for them.
 func recordings(t testing.TB) []string {
 	dir := fixtureDir()
 	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
@@ -68,7 +68,8 @@ func readRecording(t testing.TB, name string) (txs []recordedTx) {
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			t.Fatal(err)
 		}
-		log := chain.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, Block: l.BlockNumber, TxHash: l.TxHash, Index: l.LogIndex}
+		log := chain.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, Block: l.BlockNumber, TxHash: l.TxHash,
+			Index: l.LogIndex}
 		if n := len(txs); n == 0 || txs[n-1].logs[0].TxHash != l.TxHash {
 			txs = append(txs, recordedTx{timeMs: l.Timestamp * 1000})
 		}

@@ -14,15 +14,17 @@ type Work struct {
 	OrderType perp.OrderType // of orders
 	// Prices counts the price reports that are brought along.
 	Prices int
-	// Swaps counts the markets of all swap paths, and one more for a decrease whose profit or collateral is swapped (decreasePositionSwapType).
+	// Swaps counts the markets of all swap paths, and one more for a decrease whose profit or collateral is swapped
+	// (decreasePositionSwapType).
 	Swaps int
 	// Callback is the gas limit of the order's or request's own callback; 0 where it has none.
 	Callback uint64
-	// AutoCancel are the gas limits of the callbacks of the orders that end with the position, 0 for each without one. Of a decrease that leaves the
-	// position open none is cancelled, but how much a decrease closes is only known afterwards.
+	// AutoCancel are the gas limits of the callbacks of the orders that end with the position, 0 for each without one.
+	// Of a decrease that leaves the position open none is cancelled, but how much a decrease closes is only known
+	// afterwards.
 	AutoCancel []uint64
-	// SavedCallback says that the account has, or may have, saved a callback contract for the market. Liquidations and deleveragings call it, with the
-	// most gas a callback may have. No event tells of it.
+	// SavedCallback says that the account has, or may have, saved a callback contract for the market. Liquidations and
+	// deleveragings call it, with the most gas a callback may have. No event tells of it.
 	SavedCallback bool
 	// OneToken says that a deposit brings only one of the market's tokens.
 	OneToken bool
@@ -32,9 +34,10 @@ type Work struct {
 	Markets int
 }
 
-// What executions cost that is no parameter of the exchange, in gas. The figures were measured on the original contracts of v2.2 by looking for the
-// smallest limit with which a transaction executes: they hold what the gas that is kept back at each external call (1/64, EIP-150) adds, and no refunds.
-// Another build of the contracts, or a market of another make, costs more or less: that is what the margins are for.
+// What executions cost that is no parameter of the exchange, in gas. The figures were measured on the original
+// contracts of v2.2 by looking for the smallest limit with which a transaction executes: they hold what the gas that is
+// kept back at each external call (1/64, EIP-150) adds, and no refunds. Another build of the contracts, or a market of
+// another make, costs more or less: that is what the margins are for.
 const (
 	gasBegin = 200_000 // until an execution's start: intrinsic gas, calldata, access control; measured 181 000
 	gasPrice = 200_000 // least for a price; measured 183 000 with a mock of the verification
@@ -54,8 +57,9 @@ const (
 	gasGlvMarket     = 230_000 // valuing one market of a GLV
 	gasGlvShift      = 4_340_000
 	gasLiquidation   = 3_400_000 // measured 3 070 000 to 3 390 000, by the collateral
-	gasAdl           = 3_650_000 // measured 2 930 000 to 3 610 000; most with a profit that is swapped into the collateral
-	gasAdlState      = 130_000
+	// measured 2 930 000 to 3 610 000; most with a profit that is swapped into the collateral
+	gasAdl      = 3_650_000
+	gasAdlState = 130_000
 
 	gasCallback       = 100_000 // around a callback
 	gasSavedCallback  = 150_000 // around the saved callback contract's
@@ -69,11 +73,13 @@ const (
 	marginAll      = 3 // on everything
 )
 
-// Limit is the gas limit with which an execution does its work: it is taken in at its start, and has enough left at each point where the exchange asks.
+// Limit is the gas limit with which an execution does its work: it is taken in at its start, and has enough left at
+// each point where the exchange asks.
 //
-// The entry check of orders and requests (GasUtils.validateExecutionGas) demands the estimate of the words beyond what came before it. That is not enough
-// for all: a shift passes it with two thirds of what it takes, and is then cancelled in a transaction that succeeds. So the limit is the larger of what is
-// demanded and what is needed. Liquidations and deleveragings are not checked at the start: they need what their work needs.
+// The entry check of orders and requests (GasUtils.validateExecutionGas) demands the estimate of the words beyond what
+// came before it. That is not enough for all: a shift passes it with two thirds of what it takes, and is then cancelled
+// in a transaction that succeeds. So the limit is the larger of what is demanded and what is needed. Liquidations and
+// deleveragings are not checked at the start: they need what their work needs.
 func (w GasWords) Limit(k Work) uint64 {
 	before := gasBegin + max(w.OraclePrice, gasPrice)*uint64(k.Prices)
 	estimated, checked := w.estimate(k)
@@ -168,7 +174,8 @@ func measuredOrder(t perp.OrderType) uint64 {
 	}
 }
 
-// callbacks is what has to be there for the callbacks of the order or request itself: what they may burn, beyond the part that is kept back.
+// callbacks is what has to be there for the callbacks of the order or request itself: what they may burn, beyond the
+// part that is kept back.
 func (w GasWords) callbacks(k Work) (gas uint64) {
 	if k.Callback > 0 {
 		gas = kept(k.Callback+w.Refund) + gasCallback
@@ -179,8 +186,8 @@ func (w GasWords) callbacks(k Work) (gas uint64) {
 	return gas
 }
 
-// cancellations is what has to be there to cancel the orders that end with the position. Before each of them the exchange demands what it takes to handle
-// an error: the last one, whichever it is, may cost less than that.
+// cancellations is what has to be there to cancel the orders that end with the position. Before each of them the
+// exchange demands what it takes to handle an error: the last one, whichever it is, may cost less than that.
 func (w GasWords) cancellations(k Work) (gas uint64) {
 	least := uint64(MaxGas)
 	for _, callback := range k.AutoCancel {
@@ -202,8 +209,8 @@ func kept(gas uint64) uint64 { return (gas*64 + 62) / 63 }
 // percent adds percents.
 func percent(gas, more uint64) uint64 { return gas + gas*more/100 }
 
-// RaisedLimit is the gas limit to try next after a call with a limit reverted for want of gas, at most [MaxGas]. One cause tells exactly how much is missing;
-// after any other the most is tried, because more may be missing further on.
+// RaisedLimit is the gas limit to try next after a call with a limit reverted for want of gas, at most [MaxGas]. One
+// cause tells exactly how much is missing; after any other the most is tried, because more may be missing further on.
 func RaisedLimit(limit uint64, r Revert) uint64 {
 	if r.Name != "InsufficientExecutionGas" {
 		return MaxGas

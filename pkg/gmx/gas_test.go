@@ -11,8 +11,10 @@ import (
 
 // plain are words by which the parts of a limit can be told apart.
 var plain = GasWords{
-	IncreaseOrder: 10_000_000, DecreaseOrder: 11_000_000, SwapOrder: 12_000_000, SingleSwap: 20_000, Deposit: 9_000_000, Withdrawal: 8_000_000, Shift: 9_500_000,
-	GlvPerMarket: 3_000, GlvDeposit: 5_000_000, GlvWithdrawal: 6_000_000, GlvShift: 11_500_000, Additional: 100_000, Forwarded: 1_000_000,
+	IncreaseOrder: 10_000_000, DecreaseOrder: 11_000_000, SwapOrder: 12_000_000, SingleSwap: 20_000, Deposit: 9_000_000,
+	Withdrawal: 8_000_000, Shift: 9_500_000,
+	GlvPerMarket: 3_000, GlvDeposit: 5_000_000, GlvWithdrawal: 6_000_000, GlvShift: 11_500_000, Additional: 100_000,
+	Forwarded:     1_000_000,
 	ErrorHandling: 1_200_000, MaxCallback: 2_000_000, Refund: 200_000, OraclePrice: 250_000,
 }
 
@@ -58,32 +60,42 @@ func TestLimitPassesTheEntryCheck(t *testing.T) {
 // What an execution needs where the words demand less than that, or nothing.
 func TestLimitCoversTheWork(t *testing.T) {
 	words := plain
-	words.IncreaseOrder, words.DecreaseOrder, words.SwapOrder, words.Deposit, words.Withdrawal, words.Shift = 0, 0, 0, 0, 0, 0
+	words.IncreaseOrder, words.DecreaseOrder, words.SwapOrder, words.Deposit, words.Withdrawal, words.Shift = 0, 0, 0,
+		0, 0, 0
 	words.GlvDeposit, words.GlvWithdrawal, words.GlvShift, words.SingleSwap = 0, 0, 0, 0
 	work := func(gas uint64) uint64 { return percent(gas, marginMeasured) }
 	for name, c := range map[string]struct {
 		work   Work
 		needed uint64
 	}{
-		"increase":        {Work{Kind: job.Order, OrderType: perp.LimitIncrease, Swaps: 1}, work(gasIncrease+gasOrderSwap) + 1_000_000},
-		"swap":            {Work{Kind: job.Order, OrderType: perp.MarketSwap, Swaps: 3}, work(gasSwapOrder+3*gasOrderSwap) + 1_000_000},
-		"a callback":      {Work{Kind: job.Shift, Callback: 500_000}, work(gasShift) + kept(700_000) + gasCallback + 1_000_000},
-		"one token":       {Work{Kind: job.Deposit, OneToken: true}, work(gasDeposit) + 1_000_000},
-		"two tokens":      {Work{Kind: job.Deposit}, work(gasDeposit+gasSecondToken) + 1_000_000},
-		"withdrawal":      {Work{Kind: job.Withdrawal, Swaps: 1}, work(gasWithdrawal+gasRequestSwap) + 1_000_000},
-		"GLV deposit":     {Work{Kind: job.GlvDeposit, Markets: 2}, work(gasGlvDeposit+2*gasGlvMarket) + 1_000_000},
-		"GLV share":       {Work{Kind: job.GlvDeposit, Markets: 2, MarketTokens: true}, work(gasGlvTokens+2*gasGlvMarket) + 1_000_000},
-		"GLV withdrawal":  {Work{Kind: job.GlvWithdrawal, Markets: 2}, work(gasGlvWithdrawal+2*gasGlvMarket) + 1_000_000},
-		"GLV shift":       {Work{Kind: job.GlvShift, Markets: 2}, work(gasGlvShift+2*gasGlvMarket) + 1_000_000},
-		"liquidation":     {Work{Kind: job.Liquidation}, work(gasLiquidation)},
-		"saved callback":  {Work{Kind: job.Liquidation, SavedCallback: true}, work(gasLiquidation) + kept(2_000_000) + gasSavedCallback},
+		"increase": {Work{Kind: job.Order, OrderType: perp.LimitIncrease, Swaps: 1},
+			work(gasIncrease+gasOrderSwap) + 1_000_000},
+		"swap": {Work{Kind: job.Order, OrderType: perp.MarketSwap, Swaps: 3},
+			work(gasSwapOrder+3*gasOrderSwap) + 1_000_000},
+		"a callback": {Work{Kind: job.Shift, Callback: 500_000}, work(gasShift) + kept(700_000) + gasCallback +
+			1_000_000},
+		"one token":   {Work{Kind: job.Deposit, OneToken: true}, work(gasDeposit) + 1_000_000},
+		"two tokens":  {Work{Kind: job.Deposit}, work(gasDeposit+gasSecondToken) + 1_000_000},
+		"withdrawal":  {Work{Kind: job.Withdrawal, Swaps: 1}, work(gasWithdrawal+gasRequestSwap) + 1_000_000},
+		"GLV deposit": {Work{Kind: job.GlvDeposit, Markets: 2}, work(gasGlvDeposit+2*gasGlvMarket) + 1_000_000},
+		"GLV share": {Work{Kind: job.GlvDeposit, Markets: 2, MarketTokens: true},
+			work(gasGlvTokens+2*gasGlvMarket) + 1_000_000},
+		"GLV withdrawal": {Work{Kind: job.GlvWithdrawal, Markets: 2}, work(gasGlvWithdrawal+2*gasGlvMarket) +
+			1_000_000},
+		"GLV shift":   {Work{Kind: job.GlvShift, Markets: 2}, work(gasGlvShift+2*gasGlvMarket) + 1_000_000},
+		"liquidation": {Work{Kind: job.Liquidation}, work(gasLiquidation)},
+		"saved callback": {Work{Kind: job.Liquidation, SavedCallback: true}, work(gasLiquidation) + kept(2_000_000) +
+			gasSavedCallback},
 		"deleveraging":    {Work{Kind: job.Adl}, work(gasAdl)},
 		"its state":       {Work{Kind: job.AdlState}, work(gasAdlState)},
 		"nothing we know": {Work{Kind: "another"}, 0},
 		// The last of the orders costs less than the exchange wants to be left before it is cancelled.
-		"one order ends with it":  {Work{Kind: job.Liquidation, AutoCancel: []uint64{0}}, work(gasLiquidation) + 1_200_000},
-		"three orders end":        {Work{Kind: job.Adl, AutoCancel: []uint64{0, 0, 0}}, work(gasAdl) + 2*gasCancel + 1_200_000},
-		"two orders of a closing": {Work{Kind: job.Order, OrderType: perp.MarketDecrease, AutoCancel: []uint64{0, 0}}, work(gasDecrease) + gasCancel + 2_200_000},
+		"one order ends with it": {Work{Kind: job.Liquidation, AutoCancel: []uint64{0}},
+			work(gasLiquidation) + 1_200_000},
+		"three orders end": {Work{Kind: job.Adl, AutoCancel: []uint64{0, 0, 0}}, work(gasAdl) + 2*gasCancel +
+			1_200_000},
+		"two orders of a closing": {Work{Kind: job.Order, OrderType: perp.MarketDecrease, AutoCancel: []uint64{0, 0}},
+			work(gasDecrease) + gasCancel + 2_200_000},
 		// The last of these costs more.
 		"two with callbacks": {
 			Work{Kind: job.Liquidation, AutoCancel: []uint64{2_000_000, 2_000_000}},
@@ -100,7 +112,8 @@ func TestLimitCoversTheWork(t *testing.T) {
 	}
 }
 
-// More to do, and words that ask for more, never make a limit smaller; and no limit is above what a transaction may have.
+// More to do, and words that ask for more, never make a limit smaller; and no limit is above what a transaction may
+// have.
 func TestLimitNeverFalls(t *testing.T) {
 	gas := rapid.Uint64Range(0, MaxGas)
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,8 +122,10 @@ func TestLimitNeverFalls(t *testing.T) {
 			words.Set(name, perp.U64(gas.Draw(t, name)))
 		}
 		work := Work{
-			Kind: rapid.SampledFrom(job.Kinds()).Draw(t, "kind"), OrderType: perp.OrderType(rapid.IntRange(0, 8).Draw(t, "type")),
-			Prices: rapid.IntRange(0, 12).Draw(t, "prices"), Swaps: rapid.IntRange(0, 6).Draw(t, "swaps"), Callback: gas.Draw(t, "callback"),
+			Kind:      rapid.SampledFrom(job.Kinds()).Draw(t, "kind"),
+			OrderType: perp.OrderType(rapid.IntRange(0, 8).Draw(t, "type")),
+			Prices:    rapid.IntRange(0, 12).Draw(t, "prices"), Swaps: rapid.IntRange(0, 6).Draw(t, "swaps"),
+			Callback:   gas.Draw(t, "callback"),
 			AutoCancel: rapid.SliceOfN(gas, 0, 11).Draw(t, "orders"), SavedCallback: rapid.Bool().Draw(t, "saved"),
 			Markets: rapid.IntRange(0, 20).Draw(t, "markets"), OneToken: rapid.Bool().Draw(t, "one token"),
 		}
@@ -140,13 +155,15 @@ func TestGasWordsOf(t *testing.T) {
 	want := DefaultGasWords()
 	want.Shift, want.MaxCallback, want.SingleSwap = 7, MaxGas, 0
 	got := GasWordsOf([]perp.Parameter{
-		word("SHIFT_GAS_LIMIT", perp.U64(7)), word("REQUEST_EXPIRATION_TIME", perp.U64(300)), word("SINGLE_SWAP_GAS_LIMIT", perp.U64(0)),
+		word("SHIFT_GAS_LIMIT", perp.U64(7)), word("REQUEST_EXPIRATION_TIME", perp.U64(300)),
+		word("SINGLE_SWAP_GAS_LIMIT", perp.U64(0)),
 		word("MAX_CALLBACK_GAS_LIMIT", perp.Pow10(40)),
 	})
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if names, keys := GasWordNames(), GasWordKeys(); len(names) != 17 || len(keys) != len(names) || keys[0] != perp.DataStoreKey(names[0]) {
+	if names, keys := GasWordNames(), GasWordKeys(); len(names) != 17 || len(keys) != len(names) ||
+		keys[0] != perp.DataStoreKey(names[0]) {
 		t.Errorf("%d names, %d keys", len(names), len(keys))
 	}
 }
@@ -154,13 +171,15 @@ func TestGasWordsOf(t *testing.T) {
 func TestRaisedLimit(t *testing.T) {
 	entry := func(starting, estimated, additional uint64) Revert {
 		data := selector("InsufficientExecutionGas(uint256,uint256,uint256)")
-		return DecodeRevert(appendNumber(appendNumber(appendNumber(data[:], int(starting)), int(estimated)), int(additional)))
+		return DecodeRevert(appendNumber(appendNumber(appendNumber(data[:], int(starting)), int(estimated)),
+			int(additional)))
 	}
 	for name, c := range map[string]struct {
 		revert Revert
 		want   uint64
 	}{
-		"what is missing is told":     {entry(5_271_237, 5_900_000, 1_000_000), percent(6_000_000+1_628_763, marginAll)},
+		"what is missing is told": {entry(5_271_237, 5_900_000, 1_000_000),
+			percent(6_000_000+1_628_763, marginAll)},
 		"more than there can be":      {entry(5_271_237, 14_900_000, 1_000_000), MaxGas},
 		"nothing is missing":          {entry(5_271_237, 3_000_000, 1_000_000), MaxGas},
 		"some check on the way fails": {Revert{Class: NeedsGas, Name: "InsufficientGasForAutoCancellation"}, MaxGas},

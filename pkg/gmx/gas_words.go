@@ -7,7 +7,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// GasWords are the exchange's own words on gas, in gas: parameters of its DataStore, each under the base key of its name. Every deployment sets its own.
+// GasWords are the exchange's own words on gas, in gas: parameters of its DataStore, each under the base key of its
+// name. Every deployment sets its own.
 type GasWords struct { //nolint:recvcheck // one method fills it, the others read
 	IncreaseOrder uint64 // INCREASE_ORDER_GAS_LIMIT
 	DecreaseOrder uint64 // DECREASE_ORDER_GAS_LIMIT
@@ -24,13 +25,16 @@ type GasWords struct { //nolint:recvcheck // one method fills it, the others rea
 	Additional uint64
 	// Forwarded is kept back during an execution, for handling its failure (MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD).
 	Forwarded uint64
-	// ErrorHandling has to be left when an order of a position that closes is cancelled (MIN_HANDLE_EXECUTION_ERROR_GAS).
+	// ErrorHandling has to be left when an order of a position that closes is cancelled
+	// (MIN_HANDLE_EXECUTION_ERROR_GAS).
 	ErrorHandling uint64
 	// MaxCallback is what a saved callback contract is given (MAX_CALLBACK_GAS_LIMIT).
 	MaxCallback uint64
-	// Refund is what a callback contract is given to take back what is left of an execution fee (REFUND_EXECUTION_FEE_GAS_LIMIT).
+	// Refund is what a callback contract is given to take back what is left of an execution fee
+	// (REFUND_EXECUTION_FEE_GAS_LIMIT).
 	Refund uint64
-	// OraclePrice is the exchange's own allowance for verifying the report of one price (ESTIMATED_GAS_FEE_PER_ORACLE_PRICE).
+	// OraclePrice is the exchange's own allowance for verifying the report of one price
+	// (ESTIMATED_GAS_FEE_PER_ORACLE_PRICE).
 	OraclePrice uint64
 }
 
@@ -55,12 +59,15 @@ var gasWords = map[string]func(*GasWords) *uint64{
 	"ESTIMATED_GAS_FEE_PER_ORACLE_PRICE":        func(w *GasWords) *uint64 { return &w.OraclePrice },
 }
 
-// DefaultGasWords are those of the reference deployments (v2.2, base configuration): the floor of what is assumed while the exchange's own are not known.
+// DefaultGasWords are those of the reference deployments (v2.2, base configuration): the floor of what is assumed while
+// the exchange's own are not known.
 func DefaultGasWords() GasWords {
 	return GasWords{
-		IncreaseOrder: 3_900_000, DecreaseOrder: 3_900_000, SwapOrder: 3_400_000, SingleSwap: 1_000_000, Deposit: 2_050_000, Withdrawal: 1_500_000,
+		IncreaseOrder: 3_900_000, DecreaseOrder: 3_900_000, SwapOrder: 3_400_000, SingleSwap: 1_000_000,
+		Deposit: 2_050_000, Withdrawal: 1_500_000,
 		Shift: 2_500_000, GlvPerMarket: 100_000, GlvDeposit: 2_000_000, GlvWithdrawal: 2_000_000, GlvShift: 3_000_000,
-		Additional: 1_000_000, Forwarded: 1_000_000, ErrorHandling: 1_200_000, MaxCallback: 2_000_000, Refund: 200_000, OraclePrice: 250_000,
+		Additional: 1_000_000, Forwarded: 1_000_000, ErrorHandling: 1_200_000, MaxCallback: 2_000_000, Refund: 200_000,
+		OraclePrice: 250_000,
 	}
 }
 
@@ -83,7 +90,8 @@ func GasWordKeys() []chain.Hash {
 	return keys
 }
 
-// Set gives the word of a name a value, and tells whether there is such a word. What no transaction can have is cut down to [MaxGas].
+// Set gives the word of a name a value, and tells whether there is such a word. What no transaction can have is cut
+// down to [MaxGas].
 func (w *GasWords) Set(name string, value perp.Uint) (known bool) {
 	field, known := gasWords[name]
 	if known {

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/events.golden; read the difference")
 
-// One log of every event that carries state, in each version, and what it says: testdata/events.golden, made to be read. The samples derive from
-// the items' names, so a value in a wrong place shows.
+// One log of every event that carries state, in each version, and what it says: testdata/events.golden, made to be
+// read. The samples derive from the items' names, so a value in a wrong place shows.
 func TestGoldenEvents(t *testing.T) {
 	var text strings.Builder
 	for version, events := range [][]gmxtest.Documented{gmxtest.Events(), gmxtest.EventsV21()} {

@@ -34,16 +34,18 @@ func (k itemKind) String() string {
 // dynamic reports whether a single value of the kind lies behind an offset.
 func (k itemKind) dynamic() bool { return k == bytesItem || k == textItem || k >= arrayOf }
 
-// item is a named value that has been found and checked but not read: at is the place of its word or, where it is dynamic, of its length.
+// item is a named value that has been found and checked but not read: at is the place of its word or, where it is
+// dynamic, of its length.
 type item struct {
 	name []byte
 	at   int
 	kind itemKind
 }
 
-// indexer finds the items of an event in one pass over its data, and accepts nothing but what the Solidity compiler writes: every part where the
-// one before it ends, padding of zeros, nothing left over, no item twice. So every byte is looked at once, no two values share any, and reading an
-// item afterwards cannot fail. The contracts' own encoder never writes anything else; data that deviates is damaged or not theirs.
+// indexer finds the items of an event in one pass over its data, and accepts nothing but what the Solidity compiler
+// writes: every part where the one before it ends, padding of zeros, nothing left over, no item twice. So every byte is
+// looked at once, no two values share any, and reading an item afterwards cannot fail. The contracts' own encoder never
+// writes anything else; data that deviates is damaged or not theirs.
 //
 // The first fault sticks.
 type indexer struct {
@@ -54,8 +56,9 @@ type indexer struct {
 	err   error
 }
 
-// indexItems returns the items of the data of an EventLog, (address msgSender, string eventName, EventLogData eventData), appended to into. Items
-// without a name are slots the contract reserved and left empty: they are checked and left out.
+// indexItems returns the items of the data of an EventLog, (address msgSender, string eventName, EventLogData
+// eventData), appended to into. Items without a name are slots the contract reserved and left empty: they are checked
+// and left out.
 func indexItems(data []byte, into []item) ([]item, error) {
 	x := indexer{data: data, items: into[:0]}
 	x.skip(3 * 32)
@@ -98,7 +101,8 @@ func (x *indexer) small(at int) (v int, ok bool) {
 		return 0, false
 	}
 	w := x.data[at : at+32]
-	rest := binary.BigEndian.Uint64(w) | binary.BigEndian.Uint64(w[8:]) | binary.BigEndian.Uint64(w[16:]) | uint64(binary.BigEndian.Uint32(w[24:]))
+	rest := binary.BigEndian.Uint64(w) | binary.BigEndian.Uint64(w[8:]) | binary.BigEndian.Uint64(w[16:]) | uint64(
+		binary.BigEndian.Uint32(w[24:]))
 	return int(binary.BigEndian.Uint32(w[28:])), rest == 0
 }
 
@@ -236,6 +240,7 @@ func nameBit(name []byte) uint64 {
 	var first, last [8]byte
 	copy(first[:], name)
 	copy(last[:], name[max(0, len(name)-8):])
-	mixed := binary.BigEndian.Uint64(first[:])*0x9e3779b97f4a7c15 ^ binary.BigEndian.Uint64(last[:])*0xc2b2ae3d27d4eb4f ^ uint64(len(name))*0xff51afd7ed558ccd
+	mixed := binary.BigEndian.Uint64(first[:])*0x9e3779b97f4a7c15 ^ binary.BigEndian.Uint64(
+		last[:])*0xc2b2ae3d27d4eb4f ^ uint64(len(name))*0xff51afd7ed558ccd
 	return (mixed ^ mixed>>29) * 0x9e3779b97f4a7c15 >> 56
 }

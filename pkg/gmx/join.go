@@ -7,8 +7,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// joins is what the logs of one transaction said so far, and what of it waits for other logs. The contracts say in several events what is one
-// thing to us: a decrease is preceded by the fees of its order, and by its insolvency if there was one, which names no position.
+// joins is what the logs of one transaction said so far, and what of it waits for other logs. The contracts say in
+// several events what is one thing to us: a decrease is preceded by the fees of its order, and by its insolvency if
+// there was one, which names no position.
 type joins struct {
 	events    []perp.Event
 	fees      []positionFees
@@ -16,7 +17,8 @@ type joins struct {
 	insolvent []int // indices of the ClosedInsolvent in events
 }
 
-// positionFees is PositionFeesCollected of a decrease, in the collateral token's smallest unit. An insolvent close collects none: all are zero.
+// positionFees is PositionFeesCollected of a decrease, in the collateral token's smallest unit. An insolvent close
+// collects none: all are zero.
 type positionFees struct {
 	orderKey, positionKey                          chain.Hash
 	funding, borrowing, position, liquidation, all perp.Uint
@@ -86,14 +88,16 @@ func (j *joins) joinFees(i int) error {
 			continue
 		}
 		if f.positionKey != s.PositionKey {
-			return unjoined("PositionDecrease", s.Stamp, "the PositionFeesCollected of its order %s is of position %s", s.OrderKey, f.positionKey)
+			return unjoined("PositionDecrease", s.Stamp, "the PositionFeesCollected of its order %s is of position %s",
+				s.OrderKey, f.positionKey)
 		}
 		s.FundingFeeAmount, s.BorrowingFeeAmount, s.PositionFeeAmount = f.funding, f.borrowing, f.position
 		s.LiquidationFeeAmount, s.TotalCostAmount = f.liquidation, f.all
 		j.events[i] = perp.PositionSettled{Settlement: s}
 		return nil
 	}
-	return unjoined("PositionDecrease", s.Stamp, "no PositionFeesCollected of its order %s is in the transaction", s.OrderKey)
+	return unjoined("PositionDecrease", s.Stamp, "no PositionFeesCollected of its order %s is in the transaction",
+		s.OrderKey)
 }
 
 // joinInsolvent finds the position that the same order decreases later.
@@ -106,9 +110,11 @@ func (j *joins) joinInsolvent(i int) error {
 			return nil
 		}
 	}
-	return unjoined("InsolventClose", debt.Stamp, "no PositionDecrease of order %s follows it in the transaction", debt.OrderKey)
+	return unjoined("InsolventClose", debt.Stamp, "no PositionDecrease of order %s follows it in the transaction",
+		debt.OrderKey)
 }
 
 func unjoined(event string, s perp.Stamp, format string, args ...any) error {
-	return &DecodeError{Event: event, Place: Place{Block: s.Block, Index: s.Log, TxHash: s.TxHash}, Cause: fmt.Errorf(format, args...)}
+	return &DecodeError{Event: event, Place: Place{Block: s.Block, Index: s.Log, TxHash: s.TxHash},
+		Cause: fmt.Errorf(format, args...)}
 }

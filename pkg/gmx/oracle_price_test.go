@@ -15,7 +15,8 @@ func TestOraclePrice(t *testing.T) {
 	}
 	damaged := event("OraclePriceUpdate", given)
 	damaged.Data = damaged.Data[:len(damaged.Data)-32]
-	for name, l := range map[string]chain.Log{"another event": event("PositionIncrease", nil), "a damaged one": damaged, "none": {}} {
+	for name, l := range map[string]chain.Log{"another event": event("PositionIncrease", nil), "a damaged one": damaged,
+		"none": {}} {
 		if _, _, is := OraclePrice(l); is {
 			t.Errorf("%s is taken for a price", name)
 		}

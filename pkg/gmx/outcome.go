@@ -11,7 +11,8 @@ import (
 // Result is what a transaction did to a job.
 type Result string
 
-// The results. A receipt's status tells none of them: a transaction that succeeded may have cancelled or frozen the order it carried.
+// The results. A receipt's status tells none of them: a transaction that succeeded may have cancelled or frozen the
+// order it carried.
 const (
 	Nothing    Result = "nothing"    // no log of the transaction is about the job
 	Executed   Result = "executed"   // the order or request was executed, or the position deleveraged
@@ -20,7 +21,8 @@ const (
 	Liquidated Result = "liquidated" // the position was liquidated
 )
 
-// Outcome is a result and, for Cancelled and Frozen, the cause that the contracts gave: a text, or the data of a custom error.
+// Outcome is a result and, for Cancelled and Frozen, the cause that the contracts gave: a text, or the data of a custom
+// error.
 type Outcome struct {
 	Result      Result
 	Reason      string
@@ -30,9 +32,9 @@ type Outcome struct {
 // Cause returns the custom error behind a cancellation or freezing.
 func (o Outcome) Cause() Revert { return DecodeRevert(o.ReasonBytes) }
 
-// Outcome judges the logs of one receipt by what they say about a key: that of an order or request, or of the position that was to be
-// liquidated or deleveraged, or of the market whose deleveraging was to be brought up to date. Logs of other contracts, and of other keys, are no
-// concern of the job.
+// Outcome judges the logs of one receipt by what they say about a key: that of an order or request, or of the position
+// that was to be liquidated or deleveraged, or of the market whose deleveraging was to be brought up to date. Logs of
+// other contracts, and of other keys, are no concern of the job.
 func (d *Decoder) Outcome(logs []chain.Log, key chain.Hash) (Outcome, error) {
 	outcome := Outcome{Result: Nothing}
 	var r reader // its joins stay open: the other logs of the transaction are not asked
@@ -52,7 +54,8 @@ func (d *Decoder) Outcome(logs []chain.Log, key chain.Hash) (Outcome, error) {
 	return outcome, nil
 }
 
-// mayEnd picks the logs worth decoding: decreases of positions, which carry the key among their items, and what has it as a topic.
+// mayEnd picks the logs worth decoding: decreases of positions, which carry the key among their items, and what has it
+// as a topic.
 func (d *Decoder) mayEnd(l *chain.Log, key chain.Hash) bool {
 	if l.Address != d.emitter || len(l.Topics) < 3 {
 		return false

@@ -23,28 +23,37 @@ func TestOutcome(t *testing.T) {
 		logs []chain.Log
 		want Result
 	}{
-		"no logs":                          {key, nil, Nothing},
-		"order executed":                   {key, []chain.Log{event("OrderCancelled", other), about("OrderExecuted")}, Executed},
-		"order cancelled":                  {key, []chain.Log{event("OrderExecuted", other), about("OrderCancelled")}, Cancelled},
-		"order frozen":                     {key, []chain.Log{about("OrderFrozen")}, Frozen},
-		"order created only":               {key, []chain.Log{about("OrderCreated")}, Nothing},
-		"another order":                    {key, []chain.Log{event("OrderExecuted", other)}, Nothing},
-		"another contract":                 {key, []chain.Log{foreign}, Nothing},
-		"an unknown event beside":          {key, []chain.Log{gmxtest.Log(emitter, "New", []chain.Hash{key}, nil), about("OrderExecuted")}, Executed},
-		"deposit executed":                 {key, []chain.Log{about("DepositExecuted")}, Executed},
-		"deposit cancelled":                {key, []chain.Log{about("DepositCancelled")}, Cancelled},
-		"withdrawal executed":              {key, []chain.Log{about("WithdrawalExecuted")}, Executed},
-		"withdrawal cancelled":             {key, []chain.Log{about("WithdrawalCancelled")}, Cancelled},
-		"shift with inner requests":        {key, []chain.Log{event("WithdrawalExecuted", other), event("DepositExecuted", other), about("ShiftExecuted")}, Executed},
-		"glv deposit cancelled":            {key, []chain.Log{about("GlvDepositCancelled")}, Cancelled},
-		"glv withdrawal executed":          {key, []chain.Log{about("GlvWithdrawalExecuted")}, Executed},
-		"glv shift executed":               {key, []chain.Log{about("GlvShiftExecuted")}, Executed},
-		"position liquidated":              {position, []chain.Log{decrease(perp.Liquidation), about("OrderExecuted")}, Liquidated},
-		"position deleveraged":             {position, []chain.Log{decrease(perp.MarketDecrease), about("OrderExecuted")}, Executed},
-		"deleveraging brought up to date":  {gmxtest.Market.Hash(), []chain.Log{event("AdlStateUpdated", nil)}, Executed},
-		"other market brought up to date":  {chain.Hash{0x99}, []chain.Log{event("AdlStateUpdated", nil)}, Nothing},
-		"another position liquidated":      {chain.Hash{0x99}, []chain.Log{decrease(perp.Liquidation)}, Nothing},
-		"the order of a liquidated trader": {key, []chain.Log{decrease(perp.Liquidation), about("OrderCancelled")}, Cancelled},
+		"no logs": {key, nil, Nothing},
+		"order executed": {key, []chain.Log{event("OrderCancelled", other), about("OrderExecuted")},
+			Executed},
+		"order cancelled": {key, []chain.Log{event("OrderExecuted", other), about("OrderCancelled")},
+			Cancelled},
+		"order frozen":       {key, []chain.Log{about("OrderFrozen")}, Frozen},
+		"order created only": {key, []chain.Log{about("OrderCreated")}, Nothing},
+		"another order":      {key, []chain.Log{event("OrderExecuted", other)}, Nothing},
+		"another contract":   {key, []chain.Log{foreign}, Nothing},
+		"an unknown event beside": {key, []chain.Log{gmxtest.Log(emitter, "New", []chain.Hash{key}, nil),
+			about("OrderExecuted")}, Executed},
+		"deposit executed":     {key, []chain.Log{about("DepositExecuted")}, Executed},
+		"deposit cancelled":    {key, []chain.Log{about("DepositCancelled")}, Cancelled},
+		"withdrawal executed":  {key, []chain.Log{about("WithdrawalExecuted")}, Executed},
+		"withdrawal cancelled": {key, []chain.Log{about("WithdrawalCancelled")}, Cancelled},
+		"shift with inner requests": {key,
+			[]chain.Log{event("WithdrawalExecuted", other), event("DepositExecuted", other), about("ShiftExecuted")},
+			Executed},
+		"glv deposit cancelled":   {key, []chain.Log{about("GlvDepositCancelled")}, Cancelled},
+		"glv withdrawal executed": {key, []chain.Log{about("GlvWithdrawalExecuted")}, Executed},
+		"glv shift executed":      {key, []chain.Log{about("GlvShiftExecuted")}, Executed},
+		"position liquidated": {position, []chain.Log{decrease(perp.Liquidation), about("OrderExecuted")},
+			Liquidated},
+		"position deleveraged": {position,
+			[]chain.Log{decrease(perp.MarketDecrease), about("OrderExecuted")}, Executed},
+		"deleveraging brought up to date": {gmxtest.Market.Hash(), []chain.Log{event("AdlStateUpdated", nil)},
+			Executed},
+		"other market brought up to date": {chain.Hash{0x99}, []chain.Log{event("AdlStateUpdated", nil)}, Nothing},
+		"another position liquidated":     {chain.Hash{0x99}, []chain.Log{decrease(perp.Liquidation)}, Nothing},
+		"the order of a liquidated trader": {key, []chain.Log{decrease(perp.Liquidation), about("OrderCancelled")},
+			Cancelled},
 	} {
 		got, err := NewDecoder(emitter).Outcome(transaction(test.logs...), test.key)
 		if err != nil || got.Result != test.want {
@@ -86,9 +95,11 @@ func TestOutcomeOnRecordings(t *testing.T) {
 				want := Result("")
 				switch e := e.(type) {
 				case perp.OrderEnded:
-					key, want = e.Key, map[perp.Status]Result{perp.Executed: Executed, perp.Cancelled: Cancelled, perp.Frozen: Frozen}[e.Status]
+					key, want = e.Key, map[perp.Status]Result{perp.Executed: Executed, perp.Cancelled: Cancelled,
+						perp.Frozen: Frozen}[e.Status]
 				case perp.RequestEnded:
-					key, want = e.Key, map[perp.Status]Result{perp.Executed: Executed, perp.Cancelled: Cancelled}[e.Status]
+					key, want = e.Key, map[perp.Status]Result{perp.Executed: Executed,
+						perp.Cancelled: Cancelled}[e.Status]
 				case perp.PositionDecreased:
 					key, want = e.Position.PositionKey, Executed
 					if e.OrderType == perp.Liquidation {

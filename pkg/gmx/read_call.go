@@ -19,13 +19,16 @@ type Call struct {
 
 // callOf names the kind of each call a keeper makes.
 var callOf = map[[4]byte]job.Kind{
-	selectExecuteOrder: job.Order, selectExecuteDeposit: job.Deposit, selectExecuteWithdrawal: job.Withdrawal, selectExecuteShift: job.Shift,
-	selectExecuteGlvDeposit: job.GlvDeposit, selectExecuteGlvWithdrawal: job.GlvWithdrawal, selectExecuteGlvShift: job.GlvShift,
+	selectExecuteOrder: job.Order, selectExecuteDeposit: job.Deposit, selectExecuteWithdrawal: job.Withdrawal,
+	selectExecuteShift:      job.Shift,
+	selectExecuteGlvDeposit: job.GlvDeposit, selectExecuteGlvWithdrawal: job.GlvWithdrawal,
+	selectExecuteGlvShift:    job.GlvShift,
 	selectExecuteLiquidation: job.Liquidation, selectExecuteAdl: job.Adl, selectUpdateAdlState: job.AdlState,
 }
 
-// ReadCall reads what calldata asks for: the inverse of [Config.Call], as far as it names the job. It reads the arguments and leaves the price reports
-// alone, because a call may have failed over them. The answer is false for anything that is no call of a keeper, also for calls made through a contract.
+// ReadCall reads what calldata asks for: the inverse of [Config.Call], as far as it names the job. It reads the
+// arguments and leaves the price reports alone, because a call may have failed over them. The answer is false for
+// anything that is no call of a keeper, also for calls made through a contract.
 func ReadCall(calldata []byte) (c Call, is bool) {
 	if len(calldata) < 4 {
 		return Call{}, false
@@ -58,8 +61,8 @@ func (c Config) Handlers() (handlers []chain.Address) {
 	return handlers
 }
 
-// OracleSecond reads how old the report was by which the exchange's oracle took a price in a transaction (OraclePriceUpdate): the time its signers gave
-// it, in Unix seconds. The answer is false for any other log.
+// OracleSecond reads how old the report was by which the exchange's oracle took a price in a transaction
+// (OraclePriceUpdate): the time its signers gave it, in Unix seconds. The answer is false for any other log.
 func OracleSecond(l chain.Log) (second uint64, is bool) {
 	kind := eventKinds[oraclePriceUpdate]
 	if topics, ok := emitterTopics(&l); !ok || topics != 1 || l.Topics[1] != oraclePriceUpdate {

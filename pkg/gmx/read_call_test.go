@@ -13,8 +13,10 @@ import (
 
 // everyHandler is a venue that has them all.
 var everyHandler = Config{
-	EventEmitter: chain.Address{1}, OrderHandler: chain.Address{2}, LiquidationHandler: chain.Address{3}, AdlHandler: chain.Address{4},
-	DepositHandler: chain.Address{5}, WithdrawalHandler: chain.Address{6}, ShiftHandler: chain.Address{7}, GlvDepositHandler: chain.Address{8},
+	EventEmitter: chain.Address{1}, OrderHandler: chain.Address{2}, LiquidationHandler: chain.Address{3},
+	AdlHandler:     chain.Address{4},
+	DepositHandler: chain.Address{5}, WithdrawalHandler: chain.Address{6}, ShiftHandler: chain.Address{7},
+	GlvDepositHandler:    chain.Address{8},
 	GlvWithdrawalHandler: chain.Address{9}, GlvShiftHandler: chain.Address{10},
 }
 
@@ -26,8 +28,10 @@ func TestReadCallInvertsCall(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		j := job.Job{
-			Kind: rapid.SampledFrom(job.Kinds()).Draw(t, "kind"), Account: address.Draw(t, "account"), Market: address.Draw(t, "market"),
-			Collateral: address.Draw(t, "collateral"), IsLong: rapid.Bool().Draw(t, "long"), SizeDeltaUsd: perp.U64(rapid.Uint64().Draw(t, "size")),
+			Kind: rapid.SampledFrom(job.Kinds()).Draw(t, "kind"), Account: address.Draw(t, "account"),
+			Market:     address.Draw(t, "market"),
+			Collateral: address.Draw(t, "collateral"), IsLong: rapid.Bool().Draw(t, "long"),
+			SizeDeltaUsd: perp.U64(rapid.Uint64().Draw(t, "size")),
 		}
 		want := Call{Kind: j.Kind}
 		switch j.Kind {
@@ -40,7 +44,8 @@ func TestReadCallInvertsCall(t *testing.T) {
 		}
 		want.Key = j.Key
 		report := rapid.SliceOf(rapid.Byte()).Draw(t, "report")
-		_, calldata, err := everyHandler.Call(j, SetPrices{Tokens: []chain.Address{{1}}, Providers: []chain.Address{{2}}, Data: [][]byte{report}})
+		_, calldata, err := everyHandler.Call(j,
+			SetPrices{Tokens: []chain.Address{{1}}, Providers: []chain.Address{{2}}, Data: [][]byte{report}})
 		if err != nil {
 			t.Fatal(err)
 		}

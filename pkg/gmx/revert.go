@@ -25,11 +25,13 @@ const (
 	NeedsGas RevertClass = "needs_gas"
 	// RoleOrFeature: the signer lacks a role, or the exchange has switched something off. An operator must look.
 	RoleOrFeature RevertClass = "role_or_feature"
-	// Expired: no report can be young enough for the job and old enough for the request; only the owner can still cancel.
+	// Expired: no report can be young enough for the job and old enough for the request; only the owner can still
+	// cancel.
 	Expired RevertClass = "expired"
-	// CancelsOrFreezes: the request's own terms cannot be met, or the market cannot take it. The exchange answers this by cancelling the request or
-	// freezing the order, in a transaction that succeeds: it is the cause in the event's reasonBytes. As a revert it means that the order is
-	// frozen already, or that there is no request to end (liquidations, deleveragings).
+	// CancelsOrFreezes: the request's own terms cannot be met, or the market cannot take it. The exchange answers this
+	// by cancelling the request or freezing the order, in a transaction that succeeds: it is the cause in the event's
+	// reasonBytes. As a revert it means that the order is frozen already, or that there is no request to end
+	// (liquidations, deleveragings).
 	CancelsOrFreezes RevertClass = "cancels_or_freezes"
 	// UnknownRevert: any other cause, or one this package cannot read. It says nothing about the job.
 	UnknownRevert RevertClass = "unknown"
@@ -137,7 +139,8 @@ func (p param) read(w *walker, slot int) any {
 	panic("no reader for arguments of type " + p.kind)
 }
 
-// errorList holds every custom error of the contracts (v2.2, and those of v2.1 that v2.2 dropped), a line each: its class, then its declaration.
+// errorList holds every custom error of the contracts (v2.2, and those of v2.1 that v2.2 dropped), a line each: its
+// class, then its declaration.
 //
 //go:embed errors.txt
 var errorList string

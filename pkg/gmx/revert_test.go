@@ -107,7 +107,8 @@ func TestRevertNumbers(t *testing.T) {
 	if !ok {
 		t.Fatal("bad number")
 	}
-	r := DecodeRevert(packError(t, "PositionShouldNotBeLiquidated(string,int256,int256,int256)", "min collateral", remaining, big.NewInt(5), big.NewInt(6)))
+	r := DecodeRevert(packError(t, "PositionShouldNotBeLiquidated(string,int256,int256,int256)", "min collateral",
+		remaining, big.NewInt(5), big.NewInt(6)))
 	for name, want := range map[string]string{
 		"remainingCollateralUsd": remaining.String(), "minCollateralUsd": "5", "minCollateralUsdForLeverage": "6",
 	} {
@@ -126,14 +127,17 @@ func TestRevertNumbers(t *testing.T) {
 
 func TestRevertArguments(t *testing.T) {
 	r := DecodeRevert(packError(t, "Unauthorized(address,string)", common.Address{0xaa}, "ORDER_KEEPER"))
-	if len(r.Args) != 2 || r.Args[0] != (RevertArg{"msgSender", chain.Address{0xaa}}) || r.Args[1] != (RevertArg{"role", "ORDER_KEEPER"}) {
+	if len(r.Args) != 2 || r.Args[0] != (RevertArg{"msgSender", chain.Address{0xaa}}) ||
+		r.Args[1] != (RevertArg{"role", "ORDER_KEEPER"}) {
 		t.Errorf("got %+v", r.Args)
 	}
-	r = DecodeRevert(packError(t, "InvalidDataStreamPrices(address,int192,int192)", common.Address{1}, big.NewInt(-7), big.NewInt(8)))
+	r = DecodeRevert(packError(t, "InvalidDataStreamPrices(address,int192,int192)", common.Address{1}, big.NewInt(-7),
+		big.NewInt(8)))
 	if v, ok := r.Int("bid"); !ok || v != perp.I64(-7) || r.Class != NeedsReport {
 		t.Errorf("got %+v", r)
 	}
-	r = DecodeRevert(packError(t, "ArrayOutOfBoundsUint256(uint256[],uint256,string)", []*big.Int{big.NewInt(1)}, big.NewInt(4), "prices"))
+	r = DecodeRevert(packError(t, "ArrayOutOfBoundsUint256(uint256[],uint256,string)", []*big.Int{big.NewInt(1)},
+		big.NewInt(4), "prices"))
 	if len(r.Args) != 2 || r.Args[0] != (RevertArg{"index", perp.U64(4)}) {
 		t.Errorf("got %+v", r.Args)
 	}
@@ -147,7 +151,8 @@ func TestRevertArguments(t *testing.T) {
 }
 
 func TestErrorListIsWhole(t *testing.T) {
-	known := map[RevertClass]bool{DoneElsewhere: true, Recovered: true, NeedsReport: true, NeedsGas: true, RoleOrFeature: true, Expired: true,
+	known := map[RevertClass]bool{DoneElsewhere: true, Recovered: true, NeedsReport: true, NeedsGas: true,
+		RoleOrFeature: true, Expired: true,
 		CancelsOrFreezes: true, UnknownRevert: true}
 	for _, e := range customErrors() {
 		if !known[e.class] || e.name == "" {
@@ -219,7 +224,8 @@ func TestEveryErrorIsKnown(t *testing.T) {
 }
 
 func FuzzDecodeRevert(f *testing.F) {
-	f.Add(packError(f, "PositionShouldNotBeLiquidated(string,int256,int256,int256)", "r", big.NewInt(1), big.NewInt(2), big.NewInt(3)))
+	f.Add(packError(f, "PositionShouldNotBeLiquidated(string,int256,int256,int256)", "r", big.NewInt(1), big.NewInt(2),
+		big.NewInt(3)))
 	f.Add(packError(f, "ExternalCallFailed(bytes)", []byte{1, 2, 3}))
 	f.Add([]byte{0x16, 0x30, 0x77, 0x97})
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -11,24 +11,24 @@ import (
 //
 //   - what belongs to an account (orders, positions, requests, bad debts) goes by the account, padded to a word;
 //   - what belongs to one market goes by the market, padded;
-//   - what belongs to the whole exchange (parameters, oracle sources, virtual inventories that markets share, GLV shifts) goes by the zero
-//     word, which is partition 0.
+//   - what belongs to the whole exchange (parameters, oracle sources, virtual inventories that markets share, GLV
+//     shifts) goes by the zero word, which is partition 0.
 //
-// Some events name an order or a position and no account. They are joined within their transaction, then by memory, and refused with an
-// [UnknownOwnerError] rather than guessed. A Router is for one goroutine at a time.
+// Some events name an order or a position and no account. They are joined within their transaction, then by memory, and
+// refused with an [UnknownOwnerError] rather than guessed. A Router is for one goroutine at a time.
 type Router struct {
 	decoder *Decoder
 	owners  memory
 }
 
-// NewRouter returns a router for the logs of an EventEmitter that remembers the owners of at least the given number of orders and
-// positions.
+// NewRouter returns a router for the logs of an EventEmitter that remembers the owners of at least the given number of
+// orders and positions.
 func NewRouter(emitter chain.Address, remembered int) *Router {
 	return &Router{decoder: NewDecoder(emitter), owners: memory{generation: max(remembered, 1)}}
 }
 
-// UnknownOwnerError says that nothing in a transaction or in memory tells whose order or position a log is about. The caller may find out
-// elsewhere, [Router.Learn] it and route again.
+// UnknownOwnerError says that nothing in a transaction or in memory tells whose order or position a log is about. The
+// caller may find out elsewhere, [Router.Learn] it and route again.
 type UnknownOwnerError struct {
 	Event string
 	Key   chain.Hash
@@ -68,7 +68,8 @@ func (r *Router) Route(logs []chain.Log) ([]chain.Hash, error) {
 	return routes, nil
 }
 
-// routing is what the logs of one transaction tell about owners. A transaction names few: a list is searched faster than a map is made.
+// routing is what the logs of one transaction tell about owners. A transaction names few: a list is searched faster
+// than a map is made.
 type routing struct {
 	router *Router
 	reader reader
@@ -80,7 +81,8 @@ type owned struct {
 	account chain.Address
 }
 
-// learnFrom notes whose orders and positions a log names. What later transactions may name again is remembered beyond this one.
+// learnFrom notes whose orders and positions a log names. What later transactions may name again is remembered beyond
+// this one.
 func (t *routing) learnFrom(l *chain.Log, kind *eventKind) error {
 	switch kind.name {
 	case "OrderCreated":
@@ -146,7 +148,8 @@ func (t *routing) routeByKey(l *chain.Log, kind *eventKind, item string) (chain.
 	return chain.Hash{}, &UnknownOwnerError{Event: kind.name, Key: key, Place: placeOf(l)}
 }
 
-// memory keeps the owners of recent keys in two generations: at least one generation is remembered, never more than two.
+// memory keeps the owners of recent keys in two generations: at least one generation is remembered, never more than
+// two.
 type memory struct {
 	generation     int
 	recent, former map[chain.Hash]chain.Address

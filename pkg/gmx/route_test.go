@@ -23,7 +23,8 @@ func TestEveryDocumentedEventIsRouted(t *testing.T) {
 		if _, has := e.Items["key"]; has {
 			given["key"] = order
 		}
-		if e.Name == "InsolventClose" || e.Name == "PositionFeesCollected" || e.Name == "PositionFeesInfo" || e.Items["key"] != "" {
+		if e.Name == "InsolventClose" || e.Name == "PositionFeesCollected" || e.Name == "PositionFeesInfo" ||
+			e.Items["key"] != "" {
 			log = e.Log(emitter, given)
 		}
 		// A creation of the order in the same transaction tells whose it is.
@@ -39,12 +40,14 @@ func TestEveryDocumentedEventIsRouted(t *testing.T) {
 	}
 }
 
-// expectedRoute follows the design's words, not the table: an account's own event to the account, a market's to the market, the rest to
-// partition 0.
+// expectedRoute follows the design's words, not the table: an account's own event to the account, a market's to the
+// market, the rest to partition 0.
 func expectedRoute(e gmxtest.Documented, log chain.Log, owner chain.Hash) chain.Hash {
-	shared := []string{"VirtualSwapInventoryUpdated", "VirtualPositionInventoryUpdated", "GlvMarketAdded", "GlvMarketRemoved", "SignerAdded",
+	shared := []string{"VirtualSwapInventoryUpdated", "VirtualPositionInventoryUpdated", "GlvMarketAdded",
+		"GlvMarketRemoved", "SignerAdded",
 		"SignerRemoved", "UiFeeFactorUpdated"}
-	ofOrder := []string{"InsolventClose", "PositionFeesCollected", "PositionFeesInfo", "PositionCollateralUsedForExecutionFee",
+	ofOrder := []string{"InsolventClose", "PositionFeesCollected", "PositionFeesInfo",
+		"PositionCollateralUsedForExecutionFee",
 		"OrderSizeDeltaAutoUpdated", "OrderCollateralDeltaAmountAutoUpdated", "InitializeOrderUpdatedAtTime",
 		"InitializePositionIncreasedAtTime", "InitializePositionDecreasedAtTime"}
 	personal := []string{"account", "keeper", "receiver", "callbackContract", "fromAccount", "affiliate", "originator"}
@@ -63,7 +66,8 @@ func expectedRoute(e gmxtest.Documented, log chain.Log, owner chain.Hash) chain.
 	return nobody
 }
 
-// Every row is written by one routing key, and what a routing key's logs say alone is what they say within the whole transaction.
+// Every row is written by one routing key, and what a routing key's logs say alone is what they say within the whole
+// transaction.
 func TestEveryRowHasOneWriter(t *testing.T) {
 	for _, name := range recordings(t) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
@@ -148,7 +152,8 @@ func TestOwnersAreRemembered(t *testing.T) {
 		t.Errorf("a learnt order: %v, %v", routes, err)
 	}
 	// A reorg may give the key to another account.
-	if _, err := r.Route(transaction(event("OrderCreated", perp.Fields{"key": chain.Hash{1}, "account": chain.Address{9}}))); err != nil {
+	if _, err := r.Route(transaction(event("OrderCreated",
+		perp.Fields{"key": chain.Hash{1}, "account": chain.Address{9}}))); err != nil {
 		t.Fatal(err)
 	}
 	if routes, err := r.Route(late(1)); err != nil || routes[0] != (chain.Address{9}).Hash() {
@@ -171,7 +176,8 @@ func TestPositionsAreRemembered(t *testing.T) {
 
 func TestRouterRefusesTheUnknown(t *testing.T) {
 	var unknown *UnknownEventError
-	if _, err := NewRouter(emitter, 1).Route(transaction(gmxtest.Log(emitter, "OrderLaunched", nil, nil))); !errors.As(err, &unknown) {
+	if _, err := NewRouter(emitter, 1).
+		Route(transaction(gmxtest.Log(emitter, "OrderLaunched", nil, nil))); !errors.As(err, &unknown) {
 		t.Errorf("got %v", err)
 	}
 	damaged := event("PositionIncrease", nil)

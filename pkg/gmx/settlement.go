@@ -10,8 +10,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Settlement reads from all logs of one transaction what it came to for the position that a job closed or decreased (LIQ-11). It is nil where the transaction
-// did no such thing.
+// Settlement reads from all logs of one transaction what it came to for the position that a job closed or decreased
+// (LIQ-11). It is nil where the transaction did no such thing.
 func (d *Decoder) Settlement(logs []chain.Log, j job.Job) (*job.Settlement, error) {
 	var r reader
 	for i := range logs {
@@ -27,7 +27,8 @@ func (d *Decoder) Settlement(logs []chain.Log, j job.Job) (*job.Settlement, erro
 	}
 	var s *job.Settlement
 	for _, e := range r.events {
-		if e, is := e.(perp.PositionSettled); is && (e.Settlement.PositionKey == j.Key || e.Settlement.OrderKey == j.Key) {
+		if e, is := e.(perp.PositionSettled); is &&
+			(e.Settlement.PositionKey == j.Key || e.Settlement.OrderKey == j.Key) {
 			s = settlementOf(e.Settlement)
 		}
 	}
@@ -58,25 +59,29 @@ func (d *Decoder) maySettle(l *chain.Log) bool {
 
 func settlementOf(s perp.Settlement) *job.Settlement {
 	return &job.Settlement{
-		OrderKey: s.OrderKey, SizeDeltaUsd: s.SizeDeltaUsd, SizeLeftUsd: s.SizeInUsd, ExecutionPrice: s.ExecutionPrice, PnlUsd: s.BasePnlUsd,
+		OrderKey: s.OrderKey, SizeDeltaUsd: s.SizeDeltaUsd, SizeLeftUsd: s.SizeInUsd, ExecutionPrice: s.ExecutionPrice,
+		PnlUsd:    s.BasePnlUsd,
 		ImpactUsd: s.PriceImpactUsd, CollateralDelta: s.CollateralDeltaAmount, CollateralLeft: s.CollateralAmount,
 		Fees: job.Fees{
-			Position: s.PositionFeeAmount, Borrowing: s.BorrowingFeeAmount, Funding: s.FundingFeeAmount, Liquidation: s.LiquidationFeeAmount,
-			Total: s.TotalCostAmount,
+			Position: s.PositionFeeAmount, Borrowing: s.BorrowingFeeAmount, Funding: s.FundingFeeAmount,
+			Liquidation: s.LiquidationFeeAmount,
+			Total:       s.TotalCostAmount,
 		},
 	}
 }
 
-// The logs of tokens (ERC-20), and of the wrapped native token, which a market unwraps to pay in coins (WETH9). They are not the exchange's own.
+// The logs of tokens (ERC-20), and of the wrapped native token, which a market unwraps to pay in coins (WETH9). They
+// are not the exchange's own.
 var (
 	transferTopic   = chain.Keccak256([]byte("Transfer(address,address,uint256)"))
 	withdrawalTopic = chain.Keccak256([]byte("Withdrawal(address,uint256)"))
 	depositTopic    = chain.Keccak256([]byte("Deposit(address,uint256)"))
 )
 
-// paidFrom sums up what left a market in a transaction, by token. A market holds its pool itself (MarketToken is its bank), and when a position is liquidated or
-// deleveraged it pays nobody but the position's receiver. Coins that cannot be paid are wrapped again and paid as tokens. No token may choose what is said:
-// logs of another shape than the standard's are passed over.
+// paidFrom sums up what left a market in a transaction, by token. A market holds its pool itself (MarketToken is its
+// bank), and when a position is liquidated or deleveraged it pays nobody but the position's receiver. Coins that cannot
+// be paid are wrapped again and paid as tokens. No token may choose what is said: logs of another shape than the
+// standard's are passed over.
 func paidFrom(market chain.Address, logs []chain.Log) (paid []job.Payment) {
 	sums := map[chain.Address]perp.Int{}
 	for i := range logs {

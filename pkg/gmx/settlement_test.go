@@ -22,15 +22,17 @@ func tokenLog(token chain.Address, topic chain.Hash, amount perp.Uint, parties .
 	return l
 }
 
-// LIQ-11: size, price, fees, what was returned and what was not covered are those of the transaction's own logs; what the market paid in coins counts, what it
-// wrapped again does not count twice, and what others moved not at all.
+// LIQ-11: size, price, fees, what was returned and what was not covered are those of the transaction's own logs; what
+// the market paid in coins counts, what it wrapped again does not count twice, and what others moved not at all.
 func TestSettlementOfALiquidation(t *testing.T) {
-	order := perp.Fields{"orderKey": chain.Hash{1}, "executionPrice": perp.U64(5), "sizeInUsd": perp.Uint{}, "orderType": perp.U64(7)}
+	order := perp.Fields{"orderKey": chain.Hash{1}, "executionPrice": perp.U64(5), "sizeInUsd": perp.Uint{},
+		"orderType": perp.U64(7)}
 	decrease := gmxtest.Decrease(emitter, order)
 	usdc, wrapped := chain.Address{0xcc}, chain.Address{0xbb}
 	most := perp.UintFromBytes(slices.Repeat([]byte{0xff}, 32))
 	logs := transaction(
-		event("InsolventClose", perp.Fields{"orderKey": chain.Hash{1}, "remainingCostUsd": perp.U64(77), "step": "pnl"}), decrease[0], decrease[1],
+		event("InsolventClose", perp.Fields{"orderKey": chain.Hash{1}, "remainingCostUsd": perp.U64(77),
+			"step": "pnl"}), decrease[0], decrease[1],
 		tokenLog(usdc, transferTopic, perp.U64(40), gmxtest.Market, gmxtest.Account),
 		tokenLog(usdc, transferTopic, perp.U64(2), gmxtest.Market, gmxtest.Account),
 		tokenLog(usdc, transferTopic, perp.U64(1000), gmxtest.Account, gmxtest.Market),
@@ -51,8 +53,10 @@ func TestSettlementOfALiquidation(t *testing.T) {
 	if err != nil || got == nil {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got.OrderKey != (chain.Hash{1}) || got.ExecutionPrice != perp.U64(5) || !got.SizeLeftUsd.IsZero() || got.SizeDeltaUsd != row.SizeDeltaUsd ||
-		got.Fees.Liquidation != row.LiquidationFeeAmount || got.Fees.Total != row.TotalCostAmount || got.Fees.Total.IsZero() {
+	if got.OrderKey != (chain.Hash{1}) || got.ExecutionPrice != perp.U64(5) || !got.SizeLeftUsd.IsZero() ||
+		got.SizeDeltaUsd != row.SizeDeltaUsd ||
+		got.Fees.Liquidation != row.LiquidationFeeAmount || got.Fees.Total != row.TotalCostAmount ||
+		got.Fees.Total.IsZero() {
 		t.Errorf("%+v", got)
 	}
 	if !got.Insolvent || got.BadDebtUsd != perp.U64(77) || got.BadDebtStep != "pnl" {
@@ -94,7 +98,8 @@ func TestSettlementsOfRecordings(t *testing.T) {
 						t.Fatalf("%s: %v, %v", row.OrderKey, s, err)
 					}
 					debt, is := debts[row.OrderKey]
-					if s.SizeDeltaUsd != row.SizeDeltaUsd || s.ExecutionPrice != row.ExecutionPrice || s.Fees.Total != row.TotalCostAmount ||
+					if s.SizeDeltaUsd != row.SizeDeltaUsd || s.ExecutionPrice != row.ExecutionPrice ||
+						s.Fees.Total != row.TotalCostAmount ||
 						s.Insolvent != is || s.BadDebtUsd != debt.RemainingCostUsd || s.PnlUsd != row.BasePnlUsd {
 						t.Errorf("%s: %+v, want %+v", row.OrderKey, s, row)
 					}

@@ -5,8 +5,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// SimulatedPrices are the prices an execution is rehearsed with (OracleUtils.SimulatePricesParams), one for each token, and the earliest and latest second of
-// the reports they stand for.
+// SimulatedPrices are the prices an execution is rehearsed with (OracleUtils.SimulatePricesParams), one for each token,
+// and the earliest and latest second of the reports they stand for.
 type SimulatedPrices struct {
 	Tokens   []chain.Address
 	Prices   []perp.Price
@@ -15,9 +15,9 @@ type SimulatedPrices struct {
 
 var selectSimulateOrder = selector("simulateExecuteOrder(bytes32,(address[],(uint256,uint256)[],uint256,uint256))")
 
-// SimulateExecuteOrder encodes OrderHandler.simulateExecuteOrder, which anyone may call for nothing. It executes an order and always reverts: with
-// [EndOfSimulation] where the order is executed, else with what the venue would cancel or freeze it for. A simulated executeOrder does not tell: where it
-// cancels or freezes, it succeeds.
+// SimulateExecuteOrder encodes OrderHandler.simulateExecuteOrder, which anyone may call for nothing. It executes an
+// order and always reverts: with [EndOfSimulation] where the order is executed, else with what the venue would cancel
+// or freeze it for. A simulated executeOrder does not tell: where it cancels or freezes, it succeeds.
 func SimulateExecuteOrder(key chain.Hash, p SimulatedPrices) []byte {
 	tokens := encodeAddresses(p.Tokens)
 	out := append(selectSimulateOrder[:], key[:]...)

@@ -22,7 +22,8 @@ func TestSimulateExecuteOrder(t *testing.T) {
 	}
 	params, err := abi.NewType("tuple", "", []abi.ArgumentMarshaling{
 		{Name: "primaryTokens", Type: "address[]"},
-		{Name: "primaryPrices", Type: "tuple[]", Components: []abi.ArgumentMarshaling{{Name: "min", Type: "uint256"}, {Name: "max", Type: "uint256"}}},
+		{Name: "primaryPrices", Type: "tuple[]", Components: []abi.ArgumentMarshaling{{Name: "min", Type: "uint256"},
+			{Name: "max", Type: "uint256"}}},
 		{Name: "minTimestamp", Type: "uint256"}, {Name: "maxTimestamp", Type: "uint256"},
 	})
 	if err != nil {

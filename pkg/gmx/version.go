@@ -5,11 +5,13 @@ import (
 	"strings"
 )
 
-// Two lines of the contracts are understood, v2.1 and v2.2. An exchange may change from one to the other under the same EventEmitter, so each
-// event is judged by itself, by the names of its items. Items that neither line has are left alone: later versions append. An item that is
-// missing is never made up, save where all of v2.2's are and the event is v2.1's own form.
+// Two lines of the contracts are understood, v2.1 and v2.2. An exchange may change from one to the other under the same
+// EventEmitter, so each event is judged by itself, by the names of its items. Items that neither line has are left
+// alone: later versions append. An item that is missing is never made up, save where all of v2.2's are and the event is
+// v2.1's own form.
 
-// errBeforeV21 refuses v2.0 and older: they key requests otherwise and say neither when a position changed nor why it was insolvent.
+// errBeforeV21 refuses v2.0 and older: they key requests otherwise and say neither when a position changed nor why it
+// was insolvent.
 var errBeforeV21 = errors.New("this is the form of contracts before v2.1, which are not supported")
 
 // broughtByV21 names an item of each event that v2.0 did not have.
@@ -23,7 +25,8 @@ var broughtByV21 = map[string]string{
 	"WithdrawalCreated": "updatedAtTime",
 }
 
-// drift is how the two forms of an event differ: the items that only v2.1 has and those that only v2.2 has, as space-separated names.
+// drift is how the two forms of an event differ: the items that only v2.1 has and those that only v2.2 has, as
+// space-separated names.
 type drift struct{ v21, v22 string }
 
 // isV21 tells the form of the event. What is of neither form is a fault that names the item.

@@ -49,16 +49,19 @@ func TestIncreaseOfV21LeavesNothingPending(t *testing.T) {
 func TestOrderOfV21(t *testing.T) {
 	log, items := formV21(t, "OrderCreated", nil)
 	o := decodeOne[perp.OrderCreated](t, log).Order
-	if o.Key != items["key"] || o.UpdatedAtTime != items["updatedAtTime"] || o.AutoCancel || !o.ValidFromTime.IsZero() || !o.SrcChainID.IsZero() ||
+	if o.Key != items["key"] || o.UpdatedAtTime != items["updatedAtTime"] || o.AutoCancel ||
+		!o.ValidFromTime.IsZero() || !o.SrcChainID.IsZero() ||
 		!o.CancellationReceiver.IsZero() || o.DataList == nil || len(o.DataList) != 0 {
 		t.Errorf("got %+v", o)
 	}
 	update, _ := formV21(t, "OrderUpdated", nil)
-	if e := decodeOne[perp.OrderChanged](t, update); e.ValidFromTime != nil || e.AutoCancel != nil || e.DataList != nil {
+	if e := decodeOne[perp.OrderChanged](t, update); e.ValidFromTime != nil || e.AutoCancel != nil ||
+		e.DataList != nil {
 		t.Errorf("an update changes what v2.1 does not have: %+v", e)
 	}
 	frozen, _ := formV21(t, "OrderCreated", perp.Fields{"isFrozen": true})
-	if _, err := NewDecoder(emitter).Transaction(transaction(frozen), 1); err == nil || !strings.Contains(err.Error(), "cannot be created frozen") {
+	if _, err := NewDecoder(emitter).Transaction(transaction(frozen), 1); err == nil ||
+		!strings.Contains(err.Error(), "cannot be created frozen") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -84,7 +87,8 @@ func TestRequestsOfV21(t *testing.T) {
 
 func TestMarketOfV21(t *testing.T) {
 	log, items := formV21(t, "MarketCreated", nil)
-	if m := decodeOne[perp.MarketListed](t, log).Market; m.MarketToken != items["marketToken"] || !m.MarketType.IsZero() {
+	if m := decodeOne[perp.MarketListed](t, log).Market; m.MarketToken != items["marketToken"] ||
+		!m.MarketType.IsZero() {
 		t.Errorf("got %+v", m)
 	}
 }
@@ -97,11 +101,13 @@ func TestParametersOfV21(t *testing.T) {
 		want  perp.Parameter
 	}{
 		"SetOracleProviderEnabled": {perp.Fields{"provider": provider, "value": true},
-			perp.Parameter{Key: perp.DataStoreKey("IS_ORACLE_PROVIDER_ENABLED", provider.Hash()), Value: perp.BoolWord(true)}},
+			perp.Parameter{Key: perp.DataStoreKey("IS_ORACLE_PROVIDER_ENABLED", provider.Hash()),
+				Value: perp.BoolWord(true)}},
 		"SetAtomicOracleProvider": {perp.Fields{"provider": provider, "value": false},
 			perp.Parameter{Key: perp.DataStoreKey("IS_ATOMIC_ORACLE_PROVIDER", provider.Hash())}},
 		"ConfigSetFundingRate": {perp.Fields{"market": market, "maxFundingFactorPerSecond": perp.U64(7)},
-			perp.Parameter{Key: perp.DataStoreKey("MAX_FUNDING_FACTOR_PER_SECOND", market.Hash()), Value: perp.U64(7).Bytes32()}},
+			perp.Parameter{Key: perp.DataStoreKey("MAX_FUNDING_FACTOR_PER_SECOND", market.Hash()), Value: perp.U64(7).
+				Bytes32()}},
 	} {
 		log, _ := formV21(t, name, test.given)
 		p := decodeOne[perp.ParameterSet](t, log).Parameter
@@ -122,19 +128,24 @@ func TestFormsOfNeitherVersion(t *testing.T) {
 		less  []string
 		want  string
 	}{
-		"frozen flag and automatic end": {"OrderCreated", perp.Fields{"autoCancel": true}, nil, `item "cancellationReceiver" is missing, which v2.2 has`},
-		"all items of both":             {"PositionIncrease", perp.Fields{"pendingPriceImpactAmount": perp.I64(1)}, nil, "beside"},
+		"frozen flag and automatic end": {"OrderCreated", perp.Fields{"autoCancel": true}, nil,
+			`item "cancellationReceiver" is missing, which v2.2 has`},
+		"all items of both": {"PositionIncrease", perp.Fields{"pendingPriceImpactAmount": perp.I64(1)}, nil, "beside"},
 		"impact of neither": {"PositionIncrease", nil, []string{"priceImpactAmount"},
 			`neither the item "priceImpactAmount" of v2.1 nor "pendingPriceImpactAmount"`},
-		"half of v2.1":      {"OrderCreated", nil, []string{"updatedAtBlock"}, `item "updatedAtBlock" is missing, which v2.1 has`},
-		"half of v2.2":      {"OrderUpdated", perp.Fields{"autoCancel": true}, nil, `item "validFromTime" is missing, which v2.2 has`},
-		"a deposit of both": {"DepositCreated", perp.Fields{"srcChainId": perp.U64(0)}, nil, `item "uiFeeReceiver" is missing, which v2.2 has`},
+		"half of v2.1": {"OrderCreated", nil, []string{"updatedAtBlock"},
+			`item "updatedAtBlock" is missing, which v2.1 has`},
+		"half of v2.2": {"OrderUpdated", perp.Fields{"autoCancel": true}, nil,
+			`item "validFromTime" is missing, which v2.2 has`},
+		"a deposit of both": {"DepositCreated", perp.Fields{"srcChainId": perp.U64(0)}, nil,
+			`item "uiFeeReceiver" is missing, which v2.2 has`},
 	} {
 		log, items := formV21(t, test.event, test.more)
 		for _, item := range test.less {
 			delete(items, item)
 		}
-		_, err := NewDecoder(emitter).Transaction(transaction(gmxtest.Log(emitter, test.event, log.Topics[2:], items)), 1)
+		_, err := NewDecoder(emitter).Transaction(transaction(gmxtest.Log(emitter, test.event, log.Topics[2:], items)),
+			1)
 		var decode *DecodeError
 		if !errors.As(err, &decode) || decode.Event != test.event || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
@@ -157,7 +168,8 @@ func TestVersionsBefore21AreRefused(t *testing.T) {
 	for _, name := range []string{"OrderExecuted", "OrderUpdated", "OrderCancelled", "OrderFrozen"} { // EventLog1(key)
 		forms = append(forms, gmxtest.Log(emitter, name, []chain.Hash{{1}}, perp.Fields{"key": chain.Hash{1}}))
 	}
-	for _, name := range []string{"DepositExecuted", "DepositCancelled", "WithdrawalExecuted", "WithdrawalCancelled"} { // EventLog
+	// EventLog
+	for _, name := range []string{"DepositExecuted", "DepositCancelled", "WithdrawalExecuted", "WithdrawalCancelled"} {
 		forms = append(forms, gmxtest.Log(emitter, name, nil, perp.Fields{"key": chain.Hash{1}}))
 	}
 	for _, form := range forms {

@@ -1,7 +1,9 @@
-// Package job is the vocabulary of what a keeper intends: a job, its deterministic identity, its order of urgency, and how it may end.
+// Package job is the vocabulary of what a keeper intends: a job, its deterministic identity, its order of urgency, and
+// how it may end.
 //
-// A job is a function of state: the same position, order or request in the same condition yields the same id, so that finding it twice,
-// or in two planners, is one job. Whether it was done is never recorded here: only the chain closes a job.
+// A job is a function of state: the same position, order or request in the same condition yields the same id, so that
+// finding it twice, or in two planners, is one job. Whether it was done is never recorded here: only the chain closes a
+// job.
 package job
 
 import (
@@ -48,7 +50,8 @@ const (
 
 // Job is one on-chain action somebody has to execute.
 type Job struct {
-	// ID is the same in every planner of a keeper, and for every sighting of the same need; see [OrderID] and its siblings.
+	// ID is the same in every planner of a keeper, and for every sighting of the same need; see [OrderID] and its
+	// siblings.
 	ID   string
 	Kind Kind
 	// Key is the position key of a liquidation or deleveraging, else the key of the order or request.
@@ -66,8 +69,8 @@ type Job struct {
 	// ExpiresMs is the chain time (ms) after which the venue refuses, 0 for never.
 	ExpiresMs uint64
 	Class     Class
-	// Ratio is remaining over required collateral with 30 decimals, for liquidations, and the place among a side's, from 0, for deleveragings: the lower, the
-	// sooner.
+	// Ratio is remaining over required collateral with 30 decimals, for liquidations, and the place among a side's,
+	// from 0, for deleveragings: the lower, the sooner.
 	Ratio perp.Uint
 	// Frozen says that executing needs the frozen-order role.
 	Frozen   bool
@@ -79,7 +82,8 @@ type Job struct {
 // longestID is more bytes than any id has.
 const longestID = 256
 
-// Validate says why a job is none that a keeper can have found: its id, its kind, its signer, or a time that no clock shows.
+// Validate says why a job is none that a keeper can have found: its id, its kind, its signer, or a time that no clock
+// shows.
 func (j Job) Validate() error {
 	const never = 1 << 62 // ms
 	switch {
@@ -90,7 +94,8 @@ func (j Job) Validate() error {
 	case j.Signer.IsZero():
 		return fmt.Errorf("job %q is nobody's", j.ID)
 	case max(j.BirthMs, j.ExpiresMs, j.Evidence.Block.TimeMs) > never:
-		return fmt.Errorf("job %q has a time that never comes: born %d, expires %d, found in a block of %d", j.ID, j.BirthMs, j.ExpiresMs, j.Evidence.Block.TimeMs)
+		return fmt.Errorf("job %q has a time that never comes: born %d, expires %d, found in a block of %d", j.ID,
+			j.BirthMs, j.ExpiresMs, j.Evidence.Block.TimeMs)
 	}
 	return nil
 }
@@ -118,7 +123,8 @@ func AdlID(position chain.Hash, changes uint64) string {
 	return fmt.Sprintf("%s:%s:%d", Adl, position.Hex(), changes)
 }
 
-// AdlStateID identifies the update that follows the one of the given block: there is one at a time for a side of a market.
+// AdlStateID identifies the update that follows the one of the given block: there is one at a time for a side of a
+// market.
 func AdlStateID(market chain.Address, isLong bool, lastUpdate uint64) string {
 	return fmt.Sprintf("%s:%s:%t:%d", AdlState, market, isLong, lastUpdate)
 }

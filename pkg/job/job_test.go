@@ -15,7 +15,8 @@ func TestIDsTellConditionsApart(t *testing.T) {
 	key := chain.Hash{1}
 	ids := map[string]bool{}
 	for _, id := range []string{
-		LiquidationID(key, 1), LiquidationID(key, 2), OrderID(key, 1), OrderID(key, 2), RequestID(Deposit, key), RequestID(Shift, key),
+		LiquidationID(key, 1), LiquidationID(key, 2), OrderID(key, 1), OrderID(key, 2), RequestID(Deposit, key),
+		RequestID(Shift, key),
 		LiquidationID(chain.Hash{2}, 1),
 	} {
 		if ids[id] {

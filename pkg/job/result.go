@@ -2,23 +2,26 @@ package job
 
 import "perpkeeper/pkg/chain"
 
-// Outcome is how one attempt ("arm") at a job ended in this keeper. It describes our transaction, not the position or order: those are
-// closed by the chain's events alone.
+// Outcome is how one attempt ("arm") at a job ended in this keeper. It describes our transaction, not the position or
+// order: those are closed by the chain's events alone.
 type Outcome string
 
 // The outcomes.
 const (
-	Done             Outcome = "executed"          // the chain executed the order or request, or liquidated the position, by our transaction
-	CancelledByVenue Outcome = "cancelled"         // our transaction succeeded and the venue's rule cancelled the order or request
+	// the chain executed the order or request, or liquidated the position, by our transaction
+	Done Outcome = "executed"
+	// our transaction succeeded and the venue's rule cancelled the order or request
+	CancelledByVenue Outcome = "cancelled"
 	FrozenByVenue    Outcome = "frozen"            // our transaction succeeded and the venue's rule froze the order
 	LostRace         Outcome = "lost_race"         // somebody else was first; no failure
 	DroppedRecovered Outcome = "dropped_recovered" // the condition no longer held when we looked again; no failure
 	SkippedDone      Outcome = "skipped"           // no longer pending before anything was sent
 	Expired          Outcome = "expired"           // past the venue's deadline, never sent
 	Reverted         Outcome = "reverted"          // our transaction was mined and reverted for another reason
-	Foreign          Outcome = "foreign"           // our nonce was spent by a transaction that is not ours: no verdict about the job
-	Withdrawn        Outcome = "withdrawn"         // an operator wanted the nonce back; the job is as due as before, and no failure
-	Refused          Outcome = "refused"           // the simulated call failed for a cause that sending would not mend
+	// our nonce was spent by a transaction that is not ours: no verdict about the job
+	Foreign   Outcome = "foreign"
+	Withdrawn Outcome = "withdrawn" // an operator wanted the nonce back; the job is as due as before, and no failure
+	Refused   Outcome = "refused"   // the simulated call failed for a cause that sending would not mend
 )
 
 // Failure reports whether the outcome counts against the success rate (LIQ-16).
@@ -42,12 +45,14 @@ type Result struct {
 	BirthMs  uint64
 	AtMs     uint64 // the keeper's clock, for dashboards only
 
-	// Market, Collateral and IsLong are the job's, so that whoever is told of a result need not look anything up; results of old have none.
+	// Market, Collateral and IsLong are the job's, so that whoever is told of a result need not look anything up;
+	// results of old have none.
 	Market     chain.Address
 	Collateral chain.Address
 	IsLong     bool
 	// GivenUp says that this keeper tries no further arm by itself: of a liquidation, LIQUIDATION_FAILED.
 	GivenUp bool
-	// Settlement is what our transaction came to for the position's owner; nil where it did nothing to a position, and in results of old.
+	// Settlement is what our transaction came to for the position's owner; nil where it did nothing to a position, and
+	// in results of old.
 	Settlement *Settlement
 }

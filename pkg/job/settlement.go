@@ -5,8 +5,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Settlement is what our transaction came to for the owner of the position it closed or decreased (LIQ-11), read from the logs of that transaction alone. USD
-// values and prices have 30 decimals; amounts are in the smallest unit of the position's collateral token. Who executed it is the signer of the [Result].
+// Settlement is what our transaction came to for the owner of the position it closed or decreased (LIQ-11), read from
+// the logs of that transaction alone. USD values and prices have 30 decimals; amounts are in the smallest unit of the
+// position's collateral token. Who executed it is the signer of the [Result].
 type Settlement struct {
 	OrderKey       chain.Hash `json:"order_key"`
 	SizeDeltaUsd   perp.Uint  `json:"size_delta_usd"`
@@ -14,17 +15,18 @@ type Settlement struct {
 	ExecutionPrice perp.Uint  `json:"execution_price"`
 	PnlUsd         perp.Int   `json:"pnl_usd"` // before price impact and fees
 	ImpactUsd      perp.Int   `json:"price_impact_usd"`
-	// CollateralDelta is what was taken from the position's collateral, to pay for its costs and to be returned; CollateralLeft is still in it.
+	// CollateralDelta is what was taken from the position's collateral, to pay for its costs and to be returned;
+	// CollateralLeft is still in it.
 	CollateralDelta perp.Uint `json:"collateral_delta_amount"`
 	CollateralLeft  perp.Uint `json:"collateral_left_amount"`
 	Fees            Fees      `json:"fees"`
-	// Insolvent says that collateral and profit did not cover the costs (InsolventClose): BadDebtUsd is what they lacked, at the step that is named. Such a
-	// close collects no fees.
+	// Insolvent says that collateral and profit did not cover the costs (InsolventClose): BadDebtUsd is what they
+	// lacked, at the step that is named. Such a close collects no fees.
 	Insolvent   bool      `json:"insolvent"`
 	BadDebtUsd  perp.Uint `json:"bad_debt_usd"`
 	BadDebtStep string    `json:"bad_debt_step,omitempty"`
-	// Returned is what left the market for its receiver, by token, for liquidations and deleveragings. Orders may swap what they return over other markets;
-	// for them there is nothing here.
+	// Returned is what left the market for its receiver, by token, for liquidations and deleveragings. Orders may swap
+	// what they return over other markets; for them there is nothing here.
 	Returned []Payment `json:"returned,omitempty"`
 }
 
@@ -38,7 +40,8 @@ type Fees struct {
 	Total perp.Uint `json:"total"`
 }
 
-// Payment is an amount of a token, in its smallest unit. An amount of the wrapped native token may have been paid in coins.
+// Payment is an amount of a token, in its smallest unit. An amount of the wrapped native token may have been paid in
+// coins.
 type Payment struct {
 	Token  chain.Address `json:"token"`
 	Amount perp.Uint     `json:"amount"`

@@ -1,5 +1,5 @@
-// Package ladder orders members by the price at which they have to be looked at, so that a tick of a price touches only those it reaches. It filters by
-// floats; who climbs chooses rungs on the safe side, and judges what is due exactly.
+// Package ladder orders members by the price at which they have to be looked at, so that a tick of a price touches only
+// those it reaches. It filters by floats; who climbs chooses rungs on the safe side, and judges what is due exactly.
 package ladder
 
 import (
@@ -7,11 +7,12 @@ import (
 	"slices"
 )
 
-// Ladder keeps members in the order of the price at which they have to be looked at. A member is due at price x when its rung is at x or above; members
-// that become due by a rising price stand at the negative of their price, and are asked for with the negative of x.
+// Ladder keeps members in the order of the price at which they have to be looked at. A member is due at price x when
+// its rung is at x or above; members that become due by a rising price stand at the negative of their price, and are
+// asked for with the negative of x.
 //
-// It is a sorted slice: finding is a binary search, and what a change moves is a copy of memory, which for the tens of thousands of members of one group
-// takes microseconds.
+// It is a sorted slice: finding is a binary search, and what a change moves is a copy of memory, which for the tens of
+// thousands of members of one group takes microseconds.
 type Ladder[M Climber] struct{ rungs []Rung[M] }
 
 // Climber is a member. It keeps its own place, so that a ladder needs no second index.
@@ -68,7 +69,8 @@ func (l *Ladder[M]) Remove(member M) {
 	}
 }
 
-// Due returns the members at price and above, the highest last. The slice is the ladder's own, good until the next change.
+// Due returns the members at price and above, the highest last. The slice is the ladder's own, good until the next
+// change.
 func (l *Ladder[M]) Due(price float64) []Rung[M] { return l.rungs[l.search(price):] }
 
 // search returns the index of the first rung at or above a price.

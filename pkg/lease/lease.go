@@ -11,14 +11,16 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// The time a lease is given for, at each renewal. The shortest still leaves a renewal at a third of it time to be tried again.
+// The time a lease is given for, at each renewal. The shortest still leaves a renewal at a third of it time to be tried
+// again.
 const (
 	DefaultTTL = 10 * time.Second
 	MinTTL     = 3 * time.Second
 	MaxTTL     = time.Minute
 )
 
-// Owner is one start of one process. The ID decides; the Label is for people, and stays the same over restarts (NON-12).
+// Owner is one start of one process. The ID decides; the Label is for people, and stays the same over restarts
+// (NON-12).
 type Owner struct {
 	ID    uuid.UUID
 	Label string
@@ -37,12 +39,14 @@ type Fence struct {
 
 // Store keeps the lease rows. Each method is one statement, judged by the store's own clock.
 type Store interface {
-	// Acquire takes a lease that nobody holds, with the next token, or extends the owner's own, with the same one. The error of a lease that
-	// somebody else holds is a [HeldError]; a signer that was never registered is another error.
+	// Acquire takes a lease that nobody holds, with the next token, or extends the owner's own, with the same one. The
+	// error of a lease that somebody else holds is a [HeldError]; a signer that was never registered is another error.
 	Acquire(ctx context.Context, signer chain.Address, owner Owner, ttl time.Duration) (Fence, error)
-	// Renew extends the tenure of the fence, if it has not ended: otherwise the error is a [LostError], also for the same owner.
+	// Renew extends the tenure of the fence, if it has not ended: otherwise the error is a [LostError], also for the
+	// same owner.
 	Renew(ctx context.Context, f Fence, ttl time.Duration) error
-	// Release ends the tenure of the fence, so that the next owner need not wait. A tenure that has ended is left as it is, with no error.
+	// Release ends the tenure of the fence, so that the next owner need not wait. A tenure that has ended is left as it
+	// is, with no error.
 	Release(ctx context.Context, f Fence) error
 }
 
@@ -64,8 +68,8 @@ func Held(err error) bool {
 	return is
 }
 
-// LostError says that a tenure is over, or was over when a write presented its fence: the write changed nothing. It is no failure of the job,
-// which the next tenure finds as it was (NON-8).
+// LostError says that a tenure is over, or was over when a write presented its fence: the write changed nothing. It is
+// no failure of the job, which the next tenure finds as it was (NON-8).
 type LostError struct {
 	Fence Fence
 	Op    string // what was refused
@@ -73,7 +77,8 @@ type LostError struct {
 
 // Error names what was refused, and to whom.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%s: owner %s no longer holds the lease of signer %s under token %d", e.Op, e.Fence.Owner, e.Fence.Signer, e.Fence.Token)
+	return fmt.Sprintf("%s: owner %s no longer holds the lease of signer %s under token %d", e.Op, e.Fence.Owner,
+		e.Fence.Signer, e.Fence.Token)
 }
 
 // Lost tells whether an error says that the tenure is over.

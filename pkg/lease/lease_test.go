@@ -126,7 +126,8 @@ func TestKeepEndsWhenTheDatabaseSaysSo(t *testing.T) {
 	})
 }
 
-// The deadline counts from before the request: what the reply takes is taken off, and a reply past the deadline comes too late.
+// The deadline counts from before the request: what the reply takes is taken off, and a reply past the deadline comes
+// too late.
 func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const reply = 3 * time.Second

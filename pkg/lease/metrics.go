@@ -17,13 +17,16 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		acquire: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "lease_acquire_total", Help: "Tries to take a signer's lease, by result: won, held (somebody else has it), error.",
+			Name: "lease_acquire_total",
+			Help: "Tries to take a signer's lease, by result: won, held (somebody else has it), error.",
 		}, []string{"result"}),
 		renew: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "lease_renew_total", Help: "Renewals of leases, by result: kept, lost, error (asked again until the tenure's deadline).",
+			Name: "lease_renew_total",
+			Help: "Renewals of leases, by result: kept, lost, error (asked again until the tenure's deadline).",
 		}, []string{"result"}),
 		rejects: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fence_reject_total", Help: "Writes the database refused because the lease had moved on, by operation.",
+			Name: "fence_reject_total",
+			Help: "Writes the database refused because the lease had moved on, by operation.",
 		}, []string{"op"}),
 	}
 	reg.MustRegister(m.acquire, m.renew, m.rejects)

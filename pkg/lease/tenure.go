@@ -9,8 +9,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Tenure is the time during which this process owns a signer. It belongs to the process that acquired it; [Tenure.Keep] must run while it is
-// in use. Its methods are safe for concurrent use.
+// Tenure is the time during which this process owns a signer. It belongs to the process that acquired it; [Tenure.Keep]
+// must run while it is in use. Its methods are safe for concurrent use.
 type Tenure struct {
 	store   Store
 	fence   Fence
@@ -23,12 +23,15 @@ type Tenure struct {
 }
 
 // Acquire takes the lease of a signer and begins a tenure. See [Store.Acquire] for its errors.
-func Acquire(ctx context.Context, store Store, signer chain.Address, owner Owner, ttl time.Duration, m *Metrics) (*Tenure, error) {
+func Acquire(ctx context.Context, store Store, signer chain.Address, owner Owner, ttl time.Duration,
+	m *Metrics) (*Tenure, error) {
 	return AcquireBy(ctx, time.Now, store, signer, owner, ttl, m)
 }
 
-// AcquireBy is [Acquire] by another clock than the process's own, as where time is simulated. The clock must not go back; it is compared with itself alone.
-func AcquireBy(ctx context.Context, now func() time.Time, store Store, signer chain.Address, owner Owner, ttl time.Duration, m *Metrics) (*Tenure, error) {
+// AcquireBy is [Acquire] by another clock than the process's own, as where time is simulated. The clock must not go
+// back; it is compared with itself alone.
+func AcquireBy(ctx context.Context, now func() time.Time, store Store, signer chain.Address, owner Owner,
+	ttl time.Duration, m *Metrics) (*Tenure, error) {
 	asked := now()
 	fence, err := store.Acquire(ctx, signer, owner, ttl)
 	m.acquired(err)
@@ -38,13 +41,15 @@ func AcquireBy(ctx context.Context, now func() time.Time, store Store, signer ch
 	return &Tenure{store: store, fence: fence, ttl: ttl, metrics: m, now: now, until: asked.Add(trusted(ttl))}, nil
 }
 
-// trusted is how long after a request was sent its lease is relied on. The database counts the whole TTL, from later on.
+// trusted is how long after a request was sent its lease is relied on. The database counts the whole TTL, from later
+// on.
 func trusted(ttl time.Duration) time.Duration { return ttl * 7 / 10 }
 
 // Fence is what writes of this tenure present.
 func (t *Tenure) Fence() Fence { return t.fence }
 
-// Check returns a [LostError] once the tenure's deadline has passed. It is asked immediately before signing and before broadcasting.
+// Check returns a [LostError] once the tenure's deadline has passed. It is asked immediately before signing and before
+// broadcasting.
 func (t *Tenure) Check(op string) error {
 	if t.now().Before(t.deadline()) {
 		return nil
@@ -58,8 +63,8 @@ func (t *Tenure) deadline() time.Time {
 	return t.until
 }
 
-// Keep renews the lease at a third of its TTL until ctx ends, and returns nil then, or until the tenure is over, and returns a [LostError]. A
-// database that does not answer is asked again, sooner, until the deadline.
+// Keep renews the lease at a third of its TTL until ctx ends, and returns nil then, or until the tenure is over, and
+// returns a [LostError]. A database that does not answer is asked again, sooner, until the deadline.
 func (t *Tenure) Keep(ctx context.Context) error {
 	for rest := t.rest(); wait(ctx, rest); {
 		var err error
@@ -70,8 +75,8 @@ func (t *Tenure) Keep(ctx context.Context) error {
 	return nil
 }
 
-// Tend renews the lease once and returns how long to rest before the next time: it is what [Tenure.Keep] does whenever it is time. A database that does not answer
-// is no error yet. The error is a [LostError]: the tenure is over.
+// Tend renews the lease once and returns how long to rest before the next time: it is what [Tenure.Keep] does whenever
+// it is time. A database that does not answer is no error yet. The error is a [LostError]: the tenure is over.
 func (t *Tenure) Tend(ctx context.Context) (rest time.Duration, err error) {
 	if err := t.Check("renew"); err != nil {
 		t.metrics.renewed(err)
@@ -116,7 +121,8 @@ func (t *Tenure) extend(until time.Time) error {
 	return nil
 }
 
-// Release ends the tenure, here at once and at the database for the next owner's sake. Nothing of the tenure may be under way any more.
+// Release ends the tenure, here at once and at the database for the next owner's sake. Nothing of the tenure may be
+// under way any more.
 func (t *Tenure) Release(ctx context.Context) error {
 	t.mu.Lock()
 	t.until = time.Time{}

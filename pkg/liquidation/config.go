@@ -29,7 +29,8 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	var problems []error
 	if c.FireRatio.Factor.Less(perp.One) || perp.U64(2).Mul(perp.One).Less(c.FireRatio.Factor) {
-		problems = append(problems, fmt.Errorf("fire_ratio: %s is not between 1 and 2 (1 is the rule of GMX)", c.FireRatio))
+		problems = append(problems, fmt.Errorf("fire_ratio: %s is not between 1 and 2 (1 is the rule of GMX)",
+			c.FireRatio))
 	}
 	if c.Workers < 1 || c.Workers > 256 {
 		problems = append(problems, fmt.Errorf("workers: %d is not between 1 and 256", c.Workers))
@@ -38,12 +39,14 @@ func (c Config) Validate() error {
 		problems = append(problems, fmt.Errorf("volatility_window: %s is not between 1s and 24h", c.VolatilityWindow))
 	}
 	if !c.Slice.Factor.IsZero() && !c.Spacing.Factor.IsZero() {
-		problems = append(problems, errors.New("slice, spacing: set one of them (a venue either closes parts of a position or whole ones)"))
+		problems = append(problems, errors.New("slice, spacing: set one of them (a venue either closes parts of a "+
+			"position or whole ones)"))
 	}
 	return errors.Join(problems...)
 }
 
-// Armed is the margin ratio below which positions are kept judged: that of the armed tier, or the one at which the venue liquidates if that is higher.
+// Armed is the margin ratio below which positions are kept judged: that of the armed tier, or the one at which the
+// venue liquidates if that is higher.
 func (c Config) Armed() perp.Uint { return ArmedRatio.Max(c.FireRatio.Factor) }
 
 // Ratio is a margin ratio as a factor with 30 decimals, written as a decimal: 1.10.

@@ -14,8 +14,8 @@ type groupKey struct {
 	isLong             bool
 }
 
-// group keeps the positions of one kind in the order of the index price at which each has to be judged. The order stands as long as its certificate
-// does; when that ends, all rungs are computed anew.
+// group keeps the positions of one kind in the order of the index price at which each has to be judged. The order
+// stands as long as its certificate does; when that ends, all rungs are computed anew.
 type group struct {
 	key     groupKey
 	members map[*entry]struct{}
@@ -43,14 +43,16 @@ func newEntry(p perp.Position) *entry {
 	}
 }
 
-// certificate is what the rungs of a group were computed for: within it, a position whose rung has not been reached is safe by the venue's integers.
+// certificate is what the rungs of a group were computed for: within it, a position whose rung has not been reached is
+// safe by the venue's integers.
 //
-// It holds while the collateral's price has not fallen too far, borrowing and funding have not grown beyond what was allowed for, and the parameters are
-// the same. Whatever is dear to compute (price impact, the cap on profits, discounts) is replaced by its worst case, so that open interest may move as it
-// likes.
+// It holds while the collateral's price has not fallen too far, borrowing and funding have not grown beyond what was
+// allowed for, and the parameters are the same. Whatever is dear to compute (price impact, the cap on profits,
+// discounts) is replaced by its worst case, so that open interest may move as it likes.
 type certificate struct {
-	tracksIndex              bool    // the collateral is the index token: its price is the one on the ladder
-	low                      float64 // of the collateral's price; a position that owes less than it has is only better off above
+	tracksIndex bool // the collateral is the index token: its price is the one on the ladder
+	// of the collateral's price; a position that owes less than it has is only better off above
+	low                      float64
 	spread                   float64 // largest distance of the index price's two sides, as a share
 	borrowing, funding       float64 // most they may have grown to
 	requiredUsd, requiredPer float64 // USD, and per USD of size
@@ -58,22 +60,23 @@ type certificate struct {
 }
 
 const (
-	// Shares of its price by which a collateral may move before the rungs are computed anew. A collateral that is the index token moves along the ladder.
+	// Shares of its price by which a collateral may move before the rungs are computed anew. A collateral that is the
+	// index token moves along the ladder.
 	slack, slackOfIndex = 0.005, 0.1
 	// growth is for how many seconds of borrowing and funding, at the present rates, the rungs are computed ahead.
 	growth = 3600
 	// spreadSlack is added to twice the present distance of the index price's sides.
 	spreadSlack = 0.001
-	// Guard of the filter against the rounding of floats: a cent and a billionth of the size. Measured over 4.2 million positions at their thresholds,
-	// floats were off by far less.
+	// Guard of the filter against the rounding of floats: a cent and a billionth of the size. Measured over 4.2 million
+	// positions at their thresholds, floats were off by far less.
 	guardUsd, guardPer = 1e28, 1e-9
 	one                = 1e30 // USD and factors have 30 decimals
 	perSizeUnit        = 1e45 // funding amounts per size have 15 more
 	rounding           = 3000 // units by which accruals may round funding up, over and over
 )
 
-// certify takes the certificate from a market's present terms. Armed is the margin ratio below which positions have to be judged, at least the one at
-// which they are liquidated.
+// certify takes the certificate from a market's present terms. Armed is the margin ratio below which positions have to
+// be judged, at least the one at which they are liquidated.
 func certify(key groupKey, t *perp.Terms, armed float64) certificate {
 	price := priceOf(t, key.collateral)
 	c := certificate{tracksIndex: key.collateral == t.Market().IndexToken}
@@ -121,11 +124,12 @@ func priceOf(t *perp.Terms, collateral chain.Address) perp.Price {
 	return price
 }
 
-// rung returns the place of a position on the ladder: the index price at which, in the worst case the certificate allows, what remains of it meets what is
-// required. A long is due at that price and below, so it stands there as it is; a short is due at it and above and stands at its negative.
+// rung returns the place of a position on the ladder: the index price at which, in the worst case the certificate
+// allows, what remains of it meets what is required. A long is due at that price and below, so it stands there as it
+// is; a short is due at it and above and stands at its negative.
 //
-// What remains is at least a·Pc + min(±(T·Pi − S), 0) − k, where a is the collateral less the funding it owes, k the other costs and the requirement, and
-// profits are taken for nothing, because a cap may cut them.
+// What remains is at least a·Pc + min(±(T·Pi − S), 0) − k, where a is the collateral less the funding it owes, k the
+// other costs and the requirement, and profits are taken for nothing, because a cap may cut them.
 func (c *certificate) rung(e *entry) float64 {
 	owed := e.size * max(c.funding-e.funding, 0) / perSizeUnit
 	k := c.requiredUsd + guardUsd + e.size*(c.requiredPer+guardPer+c.fee+c.impact+max(c.borrowing-e.borrowing, 0)/one)

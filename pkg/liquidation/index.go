@@ -11,9 +11,10 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Index finds, at each tick of a price, exactly the positions that the tick can have brought near their liquidation, and judges only those (LIQ-2). A
-// float filter orders the positions by the price at which they have to be judged; the venue's 256-bit integers judge. The filter never calls safe what the
-// integers call liquidatable: property tests hold it against the sweep, and in production every [Sweep] does, see [Index.Missed].
+// Index finds, at each tick of a price, exactly the positions that the tick can have brought near their liquidation,
+// and judges only those (LIQ-2). A float filter orders the positions by the price at which they have to be judged; the
+// venue's 256-bit integers judge. The filter never calls safe what the integers call liquidatable: property tests hold
+// it against the sweep, and in production every [Sweep] does, see [Index.Missed].
 //
 // It is for one goroutine at a time.
 type Index struct {
@@ -23,11 +24,12 @@ type Index struct {
 	markets map[chain.Address][]*group
 }
 
-// NewIndex returns an empty index that yields positions whose margin ratio is below armed, a 30-decimal factor: at least the one at which they are
-// liquidated (LIQ-5).
+// NewIndex returns an empty index that yields positions whose margin ratio is below armed, a 30-decimal factor: at
+// least the one at which they are liquidated (LIQ-5).
 func NewIndex(armed perp.Uint) *Index {
 	return &Index{
-		armed: armed.Float() / one, entries: map[chain.Hash]*entry{}, groups: map[groupKey]*group{}, markets: map[chain.Address][]*group{},
+		armed: armed.Float() / one, entries: map[chain.Hash]*entry{}, groups: map[groupKey]*group{},
+		markets: map[chain.Address][]*group{},
 	}
 }
 
@@ -63,7 +65,8 @@ func (x *Index) Get(key chain.Hash) (perp.Position, bool) {
 	return e.position, true
 }
 
-// Positions lists all positions, those of the given keys first (LIQ-3). They are the index's own and must not be changed.
+// Positions lists all positions, those of the given keys first (LIQ-3). They are the index's own and must not be
+// changed.
 func (x *Index) Positions(first []chain.Hash) []*perp.Position {
 	all := make([]*perp.Position, 0, len(x.entries))
 	leading := make(map[chain.Hash]bool, len(first))
@@ -113,8 +116,8 @@ func (x *Index) Markets() []chain.Address {
 	return markets
 }
 
-// Candidates returns the positions of a market whose margin ratio is below the armed one, most urgent first, each with its exact verdict. Positions that
-// could not be judged are named in the error; the others stand beside it.
+// Candidates returns the positions of a market whose margin ratio is below the armed one, most urgent first, each with
+// its exact verdict. Positions that could not be judged are named in the error; the others stand beside it.
 func (x *Index) Candidates(market chain.Address, view *perp.View) ([]Candidate, error) {
 	t, err := view.Terms(market)
 	if err != nil {
@@ -140,7 +143,8 @@ type judgement struct {
 	err     error
 }
 
-// crowded is how many positions are judged by one goroutine: more of them are shared out, because a gap brings hundreds at once.
+// crowded is how many positions are judged by one goroutine: more of them are shared out, because a gap brings hundreds
+// at once.
 const crowded = 32
 
 // judgeAll judges entries, many of them side by side.
@@ -183,8 +187,8 @@ func inOrder(judged []*judgement) (found []Candidate, err error) {
 	return found, errors.Join(failures...)
 }
 
-// Missed returns the liquidatable positions of a sweep that are in the index and that it would not have judged at the same view. There must be none; that
-// is what the sweep proves.
+// Missed returns the liquidatable positions of a sweep that are in the index and that it would not have judged at the
+// same view. There must be none; that is what the sweep proves.
 func (x *Index) Missed(swept []Candidate, view *perp.View) (missed []Candidate) {
 	for _, c := range swept {
 		e, known := x.entries[c.Position.PositionKey]

@@ -12,8 +12,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// crowd is a large venue: many markets, each with its own index token and USDC, positions of 2 to 40 times their collateral, opened at prices about the
-// present one, both sides, both collaterals.
+// crowd is a large venue: many markets, each with its own index token and USDC, positions of 2 to 40 times their
+// collateral, opened at prices about the present one, both sides, both collaterals.
 type crowd struct {
 	rows      *perp.Book
 	tokens    []chain.Address
@@ -23,7 +23,8 @@ type crowd struct {
 
 func newCrowd(markets, positions int) *crowd {
 	random := rand.New(rand.NewPCG(1, 2))
-	c := &crowd{rows: perp.NewBook(), prices: map[chain.Address]perp.Price{usdc: {Min: perp.Pow10(24), Max: perp.Pow10(24)}}}
+	c := &crowd{rows: perp.NewBook(),
+		prices: map[chain.Address]perp.Price{usdc: {Min: perp.Pow10(24), Max: perp.Pow10(24)}}}
 	if err := c.rows.Begin(1); err != nil {
 		panic(err)
 	}
@@ -31,7 +32,8 @@ func newCrowd(markets, positions int) *crowd {
 	v.set("MIN_COLLATERAL_USD", perp.Pow10(30))
 	for i := range markets {
 		token := chain.Address{0xaa, byte(i)}
-		m := perp.Market{MarketToken: chain.Address{0xbb, byte(i)}, IndexToken: token, LongToken: token, ShortToken: usdc}
+		m := perp.Market{MarketToken: chain.Address{0xbb, byte(i)}, IndexToken: token, LongToken: token,
+			ShortToken: usdc}
 		c.rows.Put(m)
 		c.tokens = append(c.tokens, token)
 		c.price(token, 1000)
@@ -65,7 +67,8 @@ func (c *crowd) parameters(v venue, m perp.Market) {
 	}
 	stamp := perp.Stamp{Block: 1, TimeMs: second * 1000}
 	put := func(measure perp.Measure, token chain.Address, isLong bool, value perp.Uint) {
-		c.rows.Put(perp.MarketValue{Measure: measure, Scope: key, Token: token, IsLong: isLong, Value: value.Int(), Stamp: stamp})
+		c.rows.Put(perp.MarketValue{Measure: measure, Scope: key, Token: token, IsLong: isLong, Value: value.Int(),
+			Stamp: stamp})
 	}
 	put(perp.FundingFactorPerSecond, chain.Address{}, false, perp.Uint{})
 	for _, token := range []chain.Address{m.LongToken, m.ShortToken} {
@@ -83,8 +86,10 @@ func (c *crowd) position(random *rand.Rand, id uint64, market int) perp.Position
 	token := c.tokens[market]
 	usd := 100 + random.Uint64N(100_000)
 	p := perp.Position{
-		Market: chain.Address{0xbb, byte(market)}, CollateralToken: []chain.Address{usdc, token}[random.IntN(2)], IsLong: random.IntN(2) == 0,
-		Status: perp.Active, SizeInUsd: perp.U64(usd).Mul(perp.One), Account: chain.Address(binary.BigEndian.AppendUint64(make([]byte, 12), id)),
+		Market: chain.Address{0xbb, byte(market)}, CollateralToken: []chain.Address{usdc, token}[random.IntN(2)],
+		IsLong: random.IntN(2) == 0,
+		Status: perp.Active, SizeInUsd: perp.U64(usd).Mul(perp.One),
+		Account: chain.Address(binary.BigEndian.AppendUint64(make([]byte, 12), id)),
 	}
 	binary.BigEndian.PutUint64(p.PositionKey[:], id)
 	leverage := 2 + random.Float64()*38
@@ -100,9 +105,9 @@ func (c *crowd) view(seconds uint64) *perp.View {
 
 const crowdOf, crowdMarkets = 1_000_000, 40
 
-// BenchmarkTick is one token's price moving among a million positions: from the tick to its candidates, judged. What is found to be liquidated leaves, as it
-// would. An ordinary tick moves by up to 0.02 %, as much as a second does to a price of 60 % volatility a year; a nervous one by up to 0.1 %, which brings
-// down dozens of positions at once.
+// BenchmarkTick is one token's price moving among a million positions: from the tick to its candidates, judged. What is
+// found to be liquidated leaves, as it would. An ordinary tick moves by up to 0.02 %, as much as a second does to a
+// price of 60 % volatility a year; a nervous one by up to 0.1 %, which brings down dozens of positions at once.
 func BenchmarkTick(b *testing.B) {
 	b.Run("ordinary", func(b *testing.B) { benchmarkTick(b, 0.0002) })
 	b.Run("nervous", func(b *testing.B) { benchmarkTick(b, 0.001) })

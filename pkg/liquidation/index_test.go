@@ -10,7 +10,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// venue is a random exchange of three markets: one whose index token is also its long token, one backed by a foreign token, one of a single token.
+// venue is a random exchange of three markets: one whose index token is also its long token, one backed by a foreign
+// token, one of a single token.
 type venue struct {
 	book      *perp.Book
 	prices    map[chain.Address]perp.Price
@@ -30,7 +31,8 @@ var (
 const second = 1_700_000_000
 
 func drawVenue(t *rapid.T) *venue {
-	v := &venue{book: perp.NewBook(), prices: map[chain.Address]perp.Price{}, positions: map[chain.Hash]perp.Position{}, time: second}
+	v := &venue{book: perp.NewBook(), prices: map[chain.Address]perp.Price{}, positions: map[chain.Hash]perp.Position{},
+		time: second}
 	v.begin(t)
 	v.price(eth, 4000e12, 1)
 	v.price(usdc, 1e24, 1)
@@ -85,7 +87,8 @@ func (v *venue) drawParameters(t *rapid.T, m perp.Market) {
 	v.set("MAX_FUNDING_FACTOR_PER_SECOND", factor(t, "max funding", 20_000), key)
 	for _, is := range sides {
 		v.set("POSITION_FEE_FACTOR", factor(t, "fee", 1_000_000), key, perp.BoolWord(is))
-		v.set("POSITION_IMPACT_FACTOR", perp.U64(rapid.Uint64Range(0, 1_000_000).Draw(t, "impact")).Mul(perp.Pow10(16)), key, perp.BoolWord(is))
+		v.set("POSITION_IMPACT_FACTOR", perp.U64(rapid.Uint64Range(0, 1_000_000).Draw(t, "impact")).Mul(perp.Pow10(16)),
+			key, perp.BoolWord(is))
 		v.set("POSITION_IMPACT_EXPONENT_FACTOR", perp.U64(2).Mul(perp.One), key, perp.BoolWord(is))
 		v.set("BORROWING_FACTOR", factor(t, "borrowing", 20_000), key, perp.BoolWord(is))
 		v.set("BORROWING_EXPONENT_FACTOR", perp.One, key, perp.BoolWord(is))
@@ -96,7 +99,8 @@ func (v *venue) drawParameters(t *rapid.T, m perp.Market) {
 func (v *venue) drawInterest(t *rapid.T, m perp.Market) {
 	scope, stamp := m.MarketToken.Hash(), perp.Stamp{Block: v.block, TimeMs: v.time * 1000}
 	put := func(measure perp.Measure, token chain.Address, isLong bool, value perp.Uint) {
-		v.book.Put(perp.MarketValue{Measure: measure, Scope: scope, Token: token, IsLong: isLong, Value: value.Int(), Stamp: stamp})
+		v.book.Put(perp.MarketValue{Measure: measure, Scope: scope, Token: token, IsLong: isLong, Value: value.Int(),
+			Stamp: stamp})
 	}
 	for _, token := range []chain.Address{m.LongToken, m.ShortToken} {
 		usd := rapid.Uint64Range(1_000_000, 50_000_000).Draw(t, "pool")
@@ -109,17 +113,22 @@ func (v *venue) drawInterest(t *rapid.T, m perp.Market) {
 	}
 	put(perp.FundingFactorPerSecond, chain.Address{}, false, perp.Uint{})
 	for _, isLong := range sides {
-		before, _ := v.book.Get(perp.MarketValueKey(perp.CumulativeBorrowingFactor, scope, chain.Address{}, isLong)).(perp.MarketValue)
-		put(perp.CumulativeBorrowingFactor, chain.Address{}, isLong, before.Value.Uint().Add(factor(t, "accrued", 1000)))
+		key := perp.MarketValueKey(perp.CumulativeBorrowingFactor, scope, chain.Address{}, isLong)
+		before, _ := v.book.Get(key).(perp.MarketValue)
+		put(perp.CumulativeBorrowingFactor, chain.Address{}, isLong, before.Value.Uint().
+			Add(factor(t, "accrued", 1000)))
 	}
 }
 
-// drawPosition opens a position or replaces one, with a collateral from nothing to 30 % of its size, or to three times it.
+// drawPosition opens a position or replaces one, with a collateral from nothing to 30 % of its size, or to three times
+// it.
 func (v *venue) drawPosition(t *rapid.T) perp.Position {
 	m := rapid.SampledFrom(markets).Draw(t, "market")
 	p := perp.Position{
-		PositionKey: chain.Hash{byte(rapid.IntRange(1, 30).Draw(t, "position"))}, Market: m.MarketToken, Status: perp.Active,
-		CollateralToken: rapid.SampledFrom([]chain.Address{m.LongToken, m.ShortToken}).Draw(t, "collateral"), IsLong: rapid.Bool().Draw(t, "long"),
+		PositionKey: chain.Hash{byte(rapid.IntRange(1, 30).Draw(t, "position"))}, Market: m.MarketToken,
+		Status:          perp.Active,
+		CollateralToken: rapid.SampledFrom([]chain.Address{m.LongToken, m.ShortToken}).Draw(t, "collateral"),
+		IsLong:          rapid.Bool().Draw(t, "long"),
 	}
 	cents := perp.U64(rapid.OneOf(rapid.Uint64Range(10, 1000), rapid.Uint64Range(500, 100_000_000)).Draw(t, "size"))
 	p.SizeInUsd = cents.Mul(perp.Pow10(28))
@@ -153,7 +162,8 @@ func (v *venue) drawTick(t *rapid.T, x *Index) {
 				index = other.IndexToken
 			}
 			if at := math.Abs(e.place.Price); e.place.On() && at > 1e10 && at < 1e40 {
-				off := rapid.SampledFrom([]float64{1e-9, 1e-4, 1e-2}).Draw(t, "far") * rapid.Float64Range(-1, 1).Draw(t, "off")
+				off := rapid.SampledFrom([]float64{1e-9, 1e-4, 1e-2}).Draw(t, "far") * rapid.Float64Range(-1, 1).
+					Draw(t, "off")
 				token, price = index, at*(1+off)
 				break
 			}
@@ -162,8 +172,8 @@ func (v *venue) drawTick(t *rapid.T, x *Index) {
 	v.price(token, price, rapid.Uint64Range(0, 100).Draw(t, "spread"))
 }
 
-// LIQ-2: for any path of prices, positions, accruals and parameters, what the index yields has all that an exact sweep finds, with the same verdicts; and
-// nothing that is safe beyond the armed ratio.
+// LIQ-2: for any path of prices, positions, accruals and parameters, what the index yields has all that an exact sweep
+// finds, with the same verdicts; and nothing that is safe beyond the armed ratio.
 func TestIndexMissesNothing(t *testing.T) {
 	armed := perp.U64(11).Mul(perp.Pow10(29))
 	rapid.Check(t, func(t *rapid.T) {
@@ -213,7 +223,8 @@ func (v *venue) compare(t *rapid.T, x *Index, armed perp.Uint) {
 		}
 		near := verdict.Liquidatable || verdict.Ratio.Less(armed)
 		if got, is := found[key]; is != near || is && got != verdict {
-			t.Fatalf("position %x with ratio %s, liquidatable %v: found %v", key[:1], verdict.Ratio, verdict.Liquidatable, is)
+			t.Fatalf("position %x with ratio %s, liquidatable %v: found %v", key[:1], verdict.Ratio,
+				verdict.Liquidatable, is)
 		}
 		if verdict.Liquidatable {
 			swept = append(swept, Candidate{p, verdict})
@@ -244,7 +255,8 @@ func TestMissedIsNoticed(t *testing.T) {
 	}
 }
 
-// A keeper that files a position that gapped past its trigger as "far" looks again hours later: here it is found at the next tick, however far.
+// A keeper that files a position that gapped past its trigger as "far" looks again hours later: here it is found at the
+// next tick, however far.
 func TestGapPastTheTriggerIsFoundAtOnce(t *testing.T) {
 	x := NewIndex(perp.One)
 	x.Put(long(1, 1000))
@@ -256,15 +268,17 @@ func TestGapPastTheTriggerIsFoundAtOnce(t *testing.T) {
 	}
 }
 
-// LIQ-2: a short smaller than what must remain of it, held in its index token: the collateral gains at every price what the position loses, and it is
-// liquidatable all the same.
+// LIQ-2: a short smaller than what must remain of it, held in its index token: the collateral gains at every price what
+// the position loses, and it is liquidatable all the same.
 func TestTinyShortInItsIndexToken(t *testing.T) {
 	c := circumstances(t, 5000)
 	rows := c.Rows.(*perp.Book)
 	rows.Put(perp.Parameter{Key: perp.DataStoreKey("MIN_COLLATERAL_USD"), Value: perp.One.Bytes32()})
 	p := perp.Position{
-		PositionKey: chain.Hash{1}, Market: market.MarketToken, CollateralToken: eth, Status: perp.Active, SizeInUsd: perp.One.Div(perp.U64(2)),
-		SizeInTokens: perp.U64(26).Mul(perp.Pow10(13)), CollateralAmount: perp.U64(27).Mul(perp.Pow10(13)), // $1.30 and $1.35 by now
+		PositionKey: chain.Hash{1}, Market: market.MarketToken, CollateralToken: eth, Status: perp.Active,
+		SizeInUsd: perp.One.Div(perp.U64(2)),
+		// $1.30 and $1.35 by now
+		SizeInTokens: perp.U64(26).Mul(perp.Pow10(13)), CollateralAmount: perp.U64(27).Mul(perp.Pow10(13)),
 	}
 	view := perp.NewView(c)
 	if v, err := view.Judge(p); err != nil || !v.Liquidatable {

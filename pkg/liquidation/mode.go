@@ -20,7 +20,8 @@ const (
 // String returns the name that metrics and logs use.
 func (m Mode) String() string { return [...]string{"normal", "volatile", "extreme"}[m] }
 
-// SweepInterval is the time between two sweeps in a mode, by that of the normal one: 10, 5 and 2 s where that is 10 s (LIQ-1).
+// SweepInterval is the time between two sweeps in a mode, by that of the normal one: 10, 5 and 2 s where that is 10 s
+// (LIQ-1).
 func (m Mode) SweepInterval(normal time.Duration) time.Duration {
 	return normal / [...]time.Duration{1, 2, 5}[m]
 }
@@ -28,13 +29,14 @@ func (m Mode) SweepInterval(normal time.Duration) time.Duration {
 // percent is the volatility above which a mode begins.
 func (m Mode) percent() uint64 { return [...]uint64{0, 5, 10}[m] }
 
-// calm is the share, in percent, of a mode's threshold below which the markets have to stay for a whole window before the mode is left: a market that
-// moves about the threshold does not flap between two modes.
+// calm is the share, in percent, of a mode's threshold below which the markets have to stay for a whole window before
+// the mode is left: a market that moves about the threshold does not flap between two modes.
 const calm = 80
 
-// Modes follows the mark prices of all markets and says which mode they call for: the highest that any of them does. Volatility is (max − min) / min
-// of a market's mark price over the window. It is for one goroutine at a time, and knows no clock but the times it is given. One that goes back, as a
-// reorganised chain's does for a moment, calms nothing.
+// Modes follows the mark prices of all markets and says which mode they call for: the highest that any of them does.
+// Volatility is (max − min) / min of a market's mark price over the window. It is for one goroutine at a time, and
+// knows no clock but the times it is given. One that goes back, as a reorganised chain's does for a moment, calms
+// nothing.
 type Modes struct {
 	window  uint64 // ms
 	markets map[chain.Address]*extent
@@ -86,7 +88,8 @@ func (m *Modes) exceeds(points uint64) bool {
 	return false
 }
 
-// extent keeps the highest and the lowest mark price of a sliding window: of both only the points that can still become the extreme one.
+// extent keeps the highest and the lowest mark price of a sliding window: of both only the points that can still become
+// the extreme one.
 type extent struct{ highs, lows []point }
 
 type point struct {

@@ -20,7 +20,8 @@ func TestModes(t *testing.T) {
 	}{
 		{0, 10_000, Normal}, {10, 10_500, Normal}, // exactly 5 % is not above it
 		{11, 10_501, Volatile}, {12, 11_001, Extreme},
-		{30, 10_900, Extreme}, {73, 10_900, Extreme}, // the window holds 10 900 and 11 001 now, and the last nervous moment was at second 70 at the latest
+		// the window holds 10 900 and 11 001 now, and the last nervous moment was at second 70 at the latest
+		{30, 10_900, Extreme}, {73, 10_900, Extreme},
 		{132, 10_900, Volatile}, {191, 10_900, Volatile}, {193, 10_900, Normal},
 	} {
 		m.Observe(market, perp.U64(step.mark), step.second*1000)
@@ -28,7 +29,8 @@ func TestModes(t *testing.T) {
 			t.Fatalf("second %d at %d: %v, want %v", step.second, step.mark, got, step.want)
 		}
 	}
-	for mode, want := range map[Mode]time.Duration{Normal: 10 * time.Second, Volatile: 5 * time.Second, Extreme: 2 * time.Second} {
+	for mode, want := range map[Mode]time.Duration{Normal: 10 * time.Second, Volatile: 5 * time.Second,
+		Extreme: 2 * time.Second} {
 		if got := mode.SweepInterval(10 * time.Second); got != want {
 			t.Errorf("%v: %v, want %v", mode, got, want)
 		}
@@ -89,7 +91,8 @@ func TestTimeThatGoesBackCalmsNothing(t *testing.T) {
 	for _, step := range []struct {
 		second, mark uint64
 		want         Mode
-	}{{0, 10_000, Normal}, {12, 12_000, Extreme}, {80, 12_000, Volatile}, {79, 12_000, Volatile}, {141, 12_000, Normal}} {
+	}{{0, 10_000, Normal}, {12, 12_000, Extreme}, {80, 12_000, Volatile}, {79, 12_000, Volatile},
+		{141, 12_000, Normal}} {
 		m.Observe(chain.Address{1}, perp.U64(step.mark), step.second*1000)
 		if got := m.Mode(step.second * 1000); got != step.want {
 			t.Errorf("second %d: %v, want %v", step.second, got, step.want)

@@ -13,7 +13,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// policy is a way of finding liquidatable positions on a path of prices. Look is called at every tick and returns what it finds then.
+// policy is a way of finding liquidatable positions on a path of prices. Look is called at every tick and returns what
+// it finds then.
 type policy struct {
 	name string
 	look func(ms uint64, moved chain.Address, view *perp.View) []chain.Hash
@@ -26,14 +27,15 @@ type policy struct {
 	found  map[chain.Hash]bool
 }
 
-// BenchmarkPolicies runs four policies side by side on one path: the index, plain scans every 10 s and every 1.6 s, and a policy that files positions by
-// their distance from liquidation and looks at far ones rarely. Prices tick ten times a second, one token each; now and then one gaps by up to 8 %, half of
-// the times to come back within seconds.
+// BenchmarkPolicies runs four policies side by side on one path: the index, plain scans every 10 s and every 1.6 s, and
+// a policy that files positions by their distance from liquidation and looks at far ones rarely. Prices tick ten times
+// a second, one token each; now and then one gaps by up to 8 %, half of the times to come back within seconds.
 func BenchmarkPolicies(b *testing.B) {
 	const positions, markets, ticks = 10_000, 10, 6000
 	for b.Loop() {
 		c := newCrowd(markets, positions)
-		policies := []*policy{indexPolicy(c), scanPolicy(c, "plain scan every 10 s", 10_000), scanPolicy(c, "plain scan every 1.6 s", 1_600), bandPolicy(c)}
+		policies := []*policy{indexPolicy(c), scanPolicy(c, "plain scan every 10 s", 10_000),
+			scanPolicy(c, "plain scan every 1.6 s", 1_600), bandPolicy(c)}
 		path := newPath(markets)
 		since := map[chain.Hash]uint64{} // when each position that is liquidatable now became so
 		for tick := range uint64(ticks) {
@@ -70,9 +72,10 @@ func (c *crowd) close(index *policy, since map[chain.Hash]uint64, ms uint64) {
 // number is a position's place in the crowd.
 func number(key chain.Hash) uint64 { return binary.BigEndian.Uint64(key[:8]) }
 
-// truth keeps since by what the index found in a market: the property tests say that it is all there is. Whoever had not found a position that is no longer
-// liquidatable has missed it.
-func (p *policy) truth(c *crowd, all []*policy, since map[chain.Hash]uint64, now []chain.Hash, market chain.Address, ms uint64) {
+// truth keeps since by what the index found in a market: the property tests say that it is all there is. Whoever had
+// not found a position that is no longer liquidatable has missed it.
+func (p *policy) truth(c *crowd, all []*policy, since map[chain.Hash]uint64, now []chain.Hash, market chain.Address,
+	ms uint64) {
 	liquidatable := map[chain.Hash]bool{}
 	for _, key := range now {
 		liquidatable[key] = true
@@ -114,7 +117,8 @@ type path struct {
 }
 
 func newPath(markets int) *path {
-	return &path{random: rand.New(rand.NewPCG(5, 6)), dollars: slices.Repeat([]float64{1000}, markets), back: map[uint64]func(){}}
+	return &path{random: rand.New(rand.NewPCG(5, 6)), dollars: slices.Repeat([]float64{1000}, markets),
+		back: map[uint64]func(){}}
 }
 
 func (p *path) step(tick uint64) (token int) {
@@ -156,51 +160,54 @@ func indexPolicy(c *crowd) *policy {
 
 func scanPolicy(c *crowd, name string, every uint64) *policy {
 	next := every / 3
-	return &policy{name: name, found: map[chain.Hash]bool{}, look: func(ms uint64, _ chain.Address, view *perp.View) (keys []chain.Hash) {
-		if ms < next {
-			return nil
-		}
-		next += every
-		for i := range c.positions {
-			if p := &c.positions[i]; p.Status != perp.Active {
-				continue
+	return &policy{name: name, found: map[chain.Hash]bool{},
+		look: func(ms uint64, _ chain.Address, view *perp.View) (keys []chain.Hash) {
+			if ms < next {
+				return nil
 			}
-			if _, liquidatable, err := view.Liquidatable(c.positions[i]); err == nil && liquidatable {
-				keys = append(keys, c.positions[i].PositionKey)
+			next += every
+			for i := range c.positions {
+				if p := &c.positions[i]; p.Status != perp.Active {
+					continue
+				}
+				if _, liquidatable, err := view.Liquidatable(c.positions[i]); err == nil && liquidatable {
+					keys = append(keys, c.positions[i].PositionKey)
+				}
 			}
-		}
-		return keys
-	}}
+			return keys
+		}}
 }
 
-// bandPolicy judges a position again at once when a move of 1 % would liquidate it, after 10 s where it takes 5 %, and after 6 h where it takes more.
+// bandPolicy judges a position again at once when a move of 1 % would liquidate it, after 10 s where it takes 5 %, and
+// after 6 h where it takes more.
 func bandPolicy(c *crowd) *policy {
 	next := make([]uint64, len(c.positions))
-	return &policy{name: "bands by distance", found: map[chain.Hash]bool{}, look: func(ms uint64, moved chain.Address, view *perp.View) (keys []chain.Hash) {
-		for i := range c.positions {
-			p := &c.positions[i]
-			if p.Status != perp.Active || p.Market != moved || ms < next[i] {
-				continue
+	return &policy{name: "bands by distance", found: map[chain.Hash]bool{},
+		look: func(ms uint64, moved chain.Address, view *perp.View) (keys []chain.Hash) {
+			for i := range c.positions {
+				p := &c.positions[i]
+				if p.Status != perp.Active || p.Market != moved || ms < next[i] {
+					continue
+				}
+				verdict, err := view.Judge(*p)
+				if err != nil {
+					continue
+				}
+				room := verdict.RemainingCollateralUsd.Float() - verdict.MinCollateralUsdForLeverage.Float()
+				switch move := room / p.SizeInUsd.Float(); {
+				case move < 0.01:
+					next[i] = ms
+				case move < 0.05:
+					next[i] = ms + 10_000
+				default:
+					next[i] = ms + 6*3600*1000
+				}
+				if verdict.Liquidatable {
+					keys = append(keys, p.PositionKey)
+				}
 			}
-			verdict, err := view.Judge(*p)
-			if err != nil {
-				continue
-			}
-			room := verdict.RemainingCollateralUsd.Float() - verdict.MinCollateralUsdForLeverage.Float()
-			switch move := room / p.SizeInUsd.Float(); {
-			case move < 0.01:
-				next[i] = ms
-			case move < 0.05:
-				next[i] = ms + 10_000
-			default:
-				next[i] = ms + 6*3600*1000
-			}
-			if verdict.Liquidatable {
-				keys = append(keys, p.PositionKey)
-			}
-		}
-		return keys
-	}}
+			return keys
+		}}
 }
 
 func table(policies []*policy, ticks int) string {
@@ -214,7 +221,8 @@ func table(policies []*policy, ticks int) string {
 			}
 			return fmt.Sprintf("%.1f s", float64(p.delays[int(share*float64(len(p.delays)-1))])/1000)
 		}
-		fmt.Fprintf(&out, "| %s | %d | %d | %s | %s | %s | %s |\n", p.name, len(p.delays), p.missed, at(0.5), at(0.99), at(1),
+		fmt.Fprintf(&out, "| %s | %d | %d | %s | %s | %s | %s |\n", p.name, len(p.delays), p.missed, at(0.5), at(0.99),
+			at(1),
 			(p.spent / time.Duration(ticks)).Round(100*time.Nanosecond))
 	}
 	return out.String()

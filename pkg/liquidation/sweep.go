@@ -1,8 +1,8 @@
 // Package liquidation finds the positions that have to be liquidated (LIQ).
 //
-// The [Index] finds them tick by tick, looking only at those a tick can have brought near. The [Sweep] judges every position by the venue's integers: it is
-// complete by construction, and so it stays as the proof of the index. [Modes] says how often it is due. Nothing here decides when or by whom a liquidation
-// is sent.
+// The [Index] finds them tick by tick, looking only at those a tick can have brought near. The [Sweep] judges every
+// position by the venue's integers: it is complete by construction, and so it stays as the proof of the index. [Modes]
+// says how often it is due. Nothing here decides when or by whom a liquidation is sent.
 package liquidation
 
 import (
@@ -26,7 +26,8 @@ type Candidate struct {
 type Swept struct {
 	// Liquidatable are the positions to be liquidated, lowest margin ratio first (LIQ-6).
 	Liquidatable []Candidate
-	// Armed and Watch count the positions below 110 % and 200 % of what is required, those of the tiers below included (LIQ-5).
+	// Armed and Watch count the positions below 110 % and 200 % of what is required, those of the tiers below included
+	// (LIQ-5).
 	Armed, Watch int
 	// Risky are the keys of the positions below 200 %: the next sweep begins with them (LIQ-3).
 	Risky []chain.Hash
@@ -38,8 +39,9 @@ var (
 	ArmedRatio = perp.U64(11).Mul(perp.Pow10(29))
 )
 
-// Sweep judges every active position by the same view (LIQ-4), in the order given. Positions that could not be judged are left out and named in the error;
-// the others' verdicts stand beside it, so that one bad market never blocks the rest.
+// Sweep judges every active position by the same view (LIQ-4), in the order given. Positions that could not be judged
+// are left out and named in the error; the others' verdicts stand beside it, so that one bad market never blocks the
+// rest.
 func Sweep(ctx context.Context, positions []*perp.Position, view *perp.View, workers int) (all Swept, err error) {
 	parts := make([]Swept, workers)
 	failures := make([]error, workers)

@@ -35,7 +35,8 @@ func circumstances(t interface{ Fatal(...any) }, ethPrice uint64) perp.Circumsta
 }
 
 // sweep sweeps and returns who is to be liquidated.
-func sweep(t interface{ Context() context.Context }, positions []perp.Position, c perp.Circumstances, workers int) ([]Candidate, error) {
+func sweep(t interface{ Context() context.Context }, positions []perp.Position, c perp.Circumstances,
+	workers int) ([]Candidate, error) {
 	var pointers []*perp.Position
 	for i := range positions {
 		pointers = append(pointers, &positions[i])
@@ -47,7 +48,8 @@ func sweep(t interface{ Context() context.Context }, positions []perp.Position, 
 // long is a long of $10 000 on ETH opened at $5000 with so many dollars of collateral.
 func long(id byte, collateralUSD uint64) perp.Position {
 	return perp.Position{
-		PositionKey: chain.Hash{id}, Market: market.MarketToken, CollateralToken: usdc, IsLong: true, Status: perp.Active,
+		PositionKey: chain.Hash{id}, Market: market.MarketToken, CollateralToken: usdc, IsLong: true,
+		Status:    perp.Active,
 		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(2).Mul(perp.Pow10(18)),
 		CollateralAmount: perp.U64(collateralUSD).Mul(perp.Pow10(6)),
 	}
@@ -157,7 +159,8 @@ func TestRatioText(t *testing.T) {
 // LIQ-3, LIQ-5: the tiers are counted, and the positions below 200 % are the first of the next sweep.
 func TestSweepCountsTiers(t *testing.T) {
 	x := NewIndex(ArmedRatio)
-	for id, collateral := range map[byte]uint64{1: 1090, 2: 1105, 3: 1150, 4: 1199, 5: 1300} { // each needs $100 and has lost $1000
+	// each needs $100 and has lost $1000
+	for id, collateral := range map[byte]uint64{1: 1090, 2: 1105, 3: 1150, 4: 1199, 5: 1300} {
 		x.Put(long(id, collateral))
 	}
 	got, err := Sweep(t.Context(), x.Positions(nil), perp.NewView(circumstances(t, 4500)), 3)

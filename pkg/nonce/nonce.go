@@ -1,19 +1,21 @@
 // Package nonce decides which number the next transaction of a signer gets.
 //
-// The numbers come from one cursor per signer, which lives in the signer's lease row and is advanced in the statement that stores the signed
-// transaction. What is here is the part that needs no database: where a tenure starts, which number it promises, and how an allocation may change.
+// The numbers come from one cursor per signer, which lives in the signer's lease row and is advanced in the statement
+// that stores the signed transaction. What is here is the part that needs no database: where a tenure starts, which
+// number it promises, and how an allocation may change.
 //
 // # Guaranteed, given a [Store] that passes the suite in noncetest and a claim that takes only what the cursor promises
 //
 //   - No number is given to two jobs (NON-6, NON-14): the claim compares the cursor under the lease row's lock.
 //   - A number with a signed transaction is never given again, whatever the time that has passed (NON-13).
 //   - A tenure starts at or above the chain's own number.
-//   - A store that knows less than the chain, or is not the database it was, opens no tenure until it was resynced: see [Behind].
+//   - A store that knows less than the chain, or is not the database it was, opens no tenure until it was resynced: see
+//     [Behind].
 //
 // # Not guaranteed
 //
-//   - If an outside wallet spends our signer's numbers and the chain takes those blocks back, a number below the cursor may stay unused, and
-//     everything above it waits until it is filled.
+//   - If an outside wallet spends our signer's numbers and the chain takes those blocks back, a number below the cursor
+//     may stay unused, and everything above it waits until it is filled.
 package nonce
 
 import (
@@ -31,13 +33,15 @@ type State string
 
 // The states of an allocation.
 const (
-	// Held is promised to an intent whose signature is still being made elsewhere. It does not say that nothing was signed.
+	// Held is promised to an intent whose signature is still being made elsewhere. It does not say that nothing was
+	// signed.
 	Held State = "HELD"
 	// Signed has bytes in store. It does not say that anybody has seen them.
 	Signed State = "SIGNED"
 	// Consumed was spent in a finalized block. It does not say by which of our transactions, nor that it succeeded.
 	Consumed State = "CONSUMED"
-	// Released was held, never signed, and may be given again. It does not say that the numbers above it can land before it does.
+	// Released was held, never signed, and may be given again. It does not say that the numbers above it can land
+	// before it does.
 	Released State = "RELEASED"
 )
 
@@ -48,7 +52,8 @@ var successors = map[State][]State{
 	Consumed: nil,
 }
 
-// To tells whether an allocation may go from one state to another. Nothing leads back from a signature, and time leads nowhere.
+// To tells whether an allocation may go from one state to another. Nothing leads back from a signature, and time leads
+// nowhere.
 func (s State) To(next State) bool { return slices.Contains(successors[s], next) }
 
 // Cursor is what a signer may use next. The zero Cursor is a signer that never sent anything.
@@ -59,8 +64,8 @@ type Cursor struct {
 	Released []uint64
 }
 
-// Begin returns the cursor of a new tenure: what the store remembers, or what the chain has reached if that is further. Gaps that the chain has
-// passed are gone: somebody else filled them.
+// Begin returns the cursor of a new tenure: what the store remembers, or what the chain has reached if that is further.
+// Gaps that the chain has passed are gone: somebody else filled them.
 func Begin(stored Cursor, latest uint64) Cursor {
 	return Cursor{
 		Next:     max(stored.Next, latest),
@@ -76,8 +81,8 @@ func (c Cursor) Promise() uint64 {
 	return c.Next
 }
 
-// Taken returns the cursor after the number it promised was taken. It panics on any other number: the cursor and the store have parted, and
-// going on would be a guess.
+// Taken returns the cursor after the number it promised was taken. It panics on any other number: the cursor and the
+// store have parted, and going on would be a guess.
 func (c Cursor) Taken(n uint64) Cursor {
 	if n != c.Promise() {
 		panic(fmt.Sprintf("nonce: %d was taken, but %d was promised", n, c.Promise()))
@@ -90,17 +95,19 @@ func (c Cursor) Taken(n uint64) Cursor {
 
 // Store keeps cursors and allocations.
 type Store interface {
-	// TakeOver begins a tenure's work on its signer, in one transaction under the lease's lock: allocations that are held without any signed
-	// transaction are released and their intents queued again, and the cursor moves to where [Begin] says. Latest is the chain's own
-	// number of the signer. The error of a tenure that is over is a lease.LostError, that of a store that has gone back in time a [BehindError].
+	// TakeOver begins a tenure's work on its signer, in one transaction under the lease's lock: allocations that are
+	// held without any signed transaction are released and their intents queued again, and the cursor moves to where
+	// [Begin] says. Latest is the chain's own number of the signer. The error of a tenure that is over is a
+	// lease.LostError, that of a store that has gone back in time a [BehindError].
 	TakeOver(ctx context.Context, f lease.Fence, latest uint64) (Cursor, error)
 }
 
 // Resyncer makes a store's peace with the chain.
 type Resyncer interface {
-	// Resync ends whatever tenure there is, raises the token beyond all that a lost stretch of time may have given out, moves the cursor to the chain's
-	// number if that is further, takes the database for what it now is, and lifts the signer's pause. Whoever calls it vouches that no sender of another
-	// copy of the database is alive. It refuses while the numbers of the sighting differ: transactions that nobody remembers are still under way.
+	// Resync ends whatever tenure there is, raises the token beyond all that a lost stretch of time may have given out,
+	// moves the cursor to the chain's number if that is further, takes the database for what it now is, and lifts the
+	// signer's pause. Whoever calls it vouches that no sender of another copy of the database is alive. It refuses
+	// while the numbers of the sighting differ: transactions that nobody remembers are still under way.
 	Resync(ctx context.Context, signer chain.Address, seen Sighting) (Cursor, error)
 }
 
@@ -112,12 +119,13 @@ func (s Sighting) Settled() error {
 	if s.Finalized == s.Latest && s.Latest == s.Pending {
 		return nil
 	}
-	return fmt.Errorf("transactions are under way (next nonce: finalized %d, latest %d, pending %d): try again when they have landed",
+	return fmt.Errorf("transactions are under way (next nonce: finalized %d, latest %d, pending %d): try again when "+
+		"they have landed",
 		s.Finalized, s.Latest, s.Pending)
 }
 
-// BehindError says that a store has gone back in time: a backup was restored, a replica was promoted that had not heard everything, or somebody else has used
-// the signer's key. What it would give out now may have been given out before.
+// BehindError says that a store has gone back in time: a backup was restored, a replica was promoted that had not heard
+// everything, or somebody else has used the signer's key. What it would give out now may have been given out before.
 type BehindError struct {
 	Signer chain.Address
 	Why    string
@@ -125,7 +133,8 @@ type BehindError struct {
 
 // Error says what to do.
 func (e *BehindError) Error() string {
-	return fmt.Sprintf("the database has gone back in time for signer %s: %s (stop every other sender of this keeper, then run `keeperctl signer resync %s`)",
+	return fmt.Sprintf("the database has gone back in time for signer %s: %s (stop every other sender of this "+
+		"keeper, then run `keeperctl signer resync %s`)",
 		e.Signer, e.Why, e.Signer)
 }
 

@@ -23,7 +23,8 @@ type Config struct {
 
 // DefaultConfig tells nobody, and would give a message up after about a minute of refusals.
 func DefaultConfig() Config {
-	return Config{Timeout: 5 * time.Second, Attempts: 8, FirstPause: 500 * time.Millisecond, LongPause: 30 * time.Second}
+	return Config{Timeout: 5 * time.Second, Attempts: 8, FirstPause: 500 * time.Millisecond,
+		LongPause: 30 * time.Second}
 }
 
 // Validate names every setting that cannot work.
@@ -31,7 +32,8 @@ func (c Config) Validate() error {
 	const leastSecret = 16
 	var problems []error
 	if told := c.OwnerURL.IsSet() || c.OperatorURL.IsSet(); told && len(c.Secret.Reveal()) < leastSecret {
-		problems = append(problems, fmt.Errorf("secret: has fewer than %d characters (receivers could not tell our messages from others')", leastSecret))
+		problems = append(problems, fmt.Errorf("secret: has fewer than %d characters (receivers could not tell our "+
+			"messages from others')", leastSecret))
 	}
 	for _, d := range []struct {
 		key   string

@@ -20,11 +20,12 @@ func Audiences() []Audience { return []Audience{Owner, Operator} }
 
 // The events.
 const (
-	PositionLiquidated  = "position.liquidated"  // final on the chain, by this keeper's transaction
-	PositionDeleveraged = "position.deleveraged" // as above: a part of it, or all, was closed because its side had gained too much
-	LiquidationFailed   = "liquidation.failed"   // LIQUIDATION_FAILED: this keeper tries no further arm by itself
-	KeepersAlarm        = "keepers.alarm"        // what a monitor says of the keepers of a venue
-	Emergency           = "keepers.emergency"    // an emergency action that was taken, or only rehearsed
+	PositionLiquidated = "position.liquidated" // final on the chain, by this keeper's transaction
+	// as above: a part of it, or all, was closed because its side had gained too much
+	PositionDeleveraged = "position.deleveraged"
+	LiquidationFailed   = "liquidation.failed" // LIQUIDATION_FAILED: this keeper tries no further arm by itself
+	KeepersAlarm        = "keepers.alarm"      // what a monitor says of the keepers of a venue
+	Emergency           = "keepers.emergency"  // an emergency action that was taken, or only rehearsed
 )
 
 // Message is what is posted.
@@ -53,7 +54,8 @@ type Liquidation struct {
 	TxHash     string `json:"tx_hash,omitempty"` // absent when nothing was mined
 	Block      uint64 `json:"block,omitempty"`
 	Signer     string `json:"signer"` // who executed it
-	// Settlement is size, price, fees, what was returned and what was not covered, by the venue's own events. It is absent where nothing was executed.
+	// Settlement is size, price, fees, what was returned and what was not covered, by the venue's own events. It is
+	// absent where nothing was executed.
 	Settlement *job.Settlement `json:"settlement,omitempty"`
 }
 
@@ -78,14 +80,17 @@ func About(chainID uint64, r job.Result) (m Message, to Audience, told bool) {
 		return m, "", false
 	}
 	return Message{
-		ID: fmt.Sprintf("%s#%d", r.JobID, r.Arm), Event: event, ChainID: chainID, AtMs: r.AtMs, Liquidation: liquidationOf(r),
+		ID: fmt.Sprintf("%s#%d", r.JobID, r.Arm), Event: event, ChainID: chainID, AtMs: r.AtMs,
+		Liquidation: liquidationOf(r),
 	}, to, true
 }
 
 func liquidationOf(r job.Result) *Liquidation {
 	l := &Liquidation{
-		Job: r.JobID, Arm: r.Arm, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(), Collateral: r.Collateral.Hex(), IsLong: r.IsLong,
-		Outcome: string(r.Outcome), Reason: r.Reason, Block: r.Block.Number, Signer: r.Signer.Hex(), Settlement: r.Settlement,
+		Job: r.JobID, Arm: r.Arm, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(),
+		Collateral: r.Collateral.Hex(), IsLong: r.IsLong,
+		Outcome: string(r.Outcome), Reason: r.Reason, Block: r.Block.Number, Signer: r.Signer.Hex(),
+		Settlement: r.Settlement,
 	}
 	if !r.TxHash.IsZero() {
 		l.TxHash = r.TxHash.Hex()

@@ -78,9 +78,11 @@ func configFor(r *receiver) Config {
 
 func quiet(int, error, time.Duration) {}
 
-// LIQ-12: a receiver that hangs up, hangs, and answers with failures gets the message in the end, the same each time, signed for the moment of posting.
+// LIQ-12: a receiver that hangs up, hangs, and answers with failures gets the message in the end, the same each time,
+// signed for the moment of posting.
 func TestDeliverUntilTaken(t *testing.T) {
-	r := newReceiver(t, cut, hang, cut, cut, status(http.StatusInternalServerError), cut, status(http.StatusTooManyRequests), hang, status(http.StatusOK))
+	r := newReceiver(t, cut, hang, cut, cut, status(http.StatusInternalServerError), cut,
+		status(http.StatusTooManyRequests), hang, status(http.StatusOK))
 	p := NewPoster(configFor(r), Owner)
 	defer p.Close()
 	m := Message{ID: "a#1", Event: PositionLiquidated, ChainID: 56}
@@ -143,7 +145,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	})
 	p := NewPoster(configFor(r), Owner)
 	defer p.Close()
-	if err := p.Deliver(t.Context(), Message{ID: "a#1"}, quiet); err != nil || len(other.bodies) != 0 || len(r.bodies) != 2 {
+	if err := p.Deliver(t.Context(), Message{ID: "a#1"}, quiet); err != nil || len(other.bodies) != 0 ||
+		len(r.bodies) != 2 {
 		t.Errorf("%v; %d went elsewhere, %d here", err, len(other.bodies), len(r.bodies))
 	}
 }
@@ -151,30 +154,38 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 // LIQ-12: the owner hears of a liquidation, the operator of one that was given up, and nobody of anything else.
 func TestAbout(t *testing.T) {
 	r := job.Result{
-		JobID: "liquidation:x:1", Arm: 2, Kind: job.Liquidation, Key: chain.Hash{1}, Account: chain.Address{2}, Outcome: job.Done, TxHash: chain.Hash{3},
-		Signer: chain.Address{4}, Block: chain.BlockRef{Number: 5}, AtMs: 6, Market: chain.Address{7}, Collateral: chain.Address{8}, IsLong: true,
-		Settlement: &job.Settlement{SizeDeltaUsd: perp.Pow10(34), Returned: []job.Payment{{Token: chain.Address{8}, Amount: perp.U64(9)}}},
+		JobID: "liquidation:x:1", Arm: 2, Kind: job.Liquidation, Key: chain.Hash{1}, Account: chain.Address{2},
+		Outcome: job.Done, TxHash: chain.Hash{3},
+		Signer: chain.Address{4}, Block: chain.BlockRef{Number: 5}, AtMs: 6, Market: chain.Address{7},
+		Collateral: chain.Address{8}, IsLong: true,
+		Settlement: &job.Settlement{SizeDeltaUsd: perp.Pow10(34),
+			Returned: []job.Payment{{Token: chain.Address{8}, Amount: perp.U64(9)}}},
 	}
 	want := Message{ID: "liquidation:x:1#2", Event: PositionLiquidated, ChainID: 56, AtMs: 6, Liquidation: &Liquidation{
-		Job: r.JobID, Arm: 2, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(), Collateral: r.Collateral.Hex(), IsLong: true,
+		Job: r.JobID, Arm: 2, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(),
+		Collateral: r.Collateral.Hex(), IsLong: true,
 		Outcome: "executed", TxHash: r.TxHash.Hex(), Block: 5, Signer: r.Signer.Hex(), Settlement: r.Settlement,
 	}}
 	m, to, told := About(56, r)
-	if got := *m.Liquidation; !told || to != Owner || got != *want.Liquidation || m.ID != want.ID || m.Event != want.Event || m.AtMs != 6 || m.ChainID != 56 {
+	if got := *m.Liquidation; !told || to != Owner || got != *want.Liquidation || m.ID != want.ID ||
+		m.Event != want.Event || m.AtMs != 6 || m.ChainID != 56 {
 		t.Errorf("%t, to %s: %+v", told, to, m)
 	}
 	body, err := json.Marshal(m)
 	if err != nil || !strings.Contains(string(body), `"size_delta_usd":"10000000000000000000000000000000000"`) ||
-		!strings.Contains(string(body), `"returned":[{"token":"0x0800000000000000000000000000000000000000","amount":"9"}]`) {
+		!strings.Contains(string(body),
+			`"returned":[{"token":"0x0800000000000000000000000000000000000000","amount":"9"}]`) {
 		t.Errorf("%s, %v", body, err)
 	}
 	r.Kind = job.Adl
-	if m, to, told = About(56, r); !told || to != Owner || m.Event != PositionDeleveraged || m.Liquidation.Settlement != r.Settlement {
+	if m, to, told = About(56, r); !told || to != Owner || m.Event != PositionDeleveraged ||
+		m.Liquidation.Settlement != r.Settlement {
 		t.Errorf("%t, to %s: %+v", told, to, m)
 	}
 	r.Kind = job.Liquidation
 	r.Outcome, r.GivenUp, r.Reason, r.TxHash, r.Settlement = job.Reverted, true, "why", chain.Hash{}, nil
-	if m, to, told = About(56, r); !told || to != Operator || m.Event != LiquidationFailed || m.Liquidation.TxHash != "" || m.Liquidation.Reason != "why" {
+	if m, to, told = About(56, r); !told || to != Operator || m.Event != LiquidationFailed ||
+		m.Liquidation.TxHash != "" || m.Liquidation.Reason != "why" {
 		t.Errorf("%t, to %s: %+v", told, to, m)
 	}
 	for what, change := range map[string]func(*job.Result){
@@ -196,7 +207,8 @@ func TestConfig(t *testing.T) {
 		t.Errorf("the default is refused: %v", err)
 	}
 	c := DefaultConfig()
-	c.OperatorURL, c.Secret, c.Attempts, c.Timeout = secret.MustURL("https://user:token@example.org/hook"), secret.New("short"), 0, 0
+	c.OperatorURL, c.Secret, c.Attempts, c.Timeout = secret.MustURL("https://user:token@example.org/hook"),
+		secret.New("short"), 0, 0
 	err := c.Validate()
 	for _, want := range []string{"secret: has fewer than 16 characters", "attempts: 0", "timeout: 0s"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -51,9 +51,11 @@ func NewPoster(cfg Config, to Audience) *Poster {
 // Close drops idle connections.
 func (p *Poster) Close() { p.client.CloseIdleConnections() }
 
-// Deliver posts a message until the receiver takes it, and tells onRetry of every failure that will be tried again. It gives up with a [RefusedError] after as
-// many refusals as are configured, and with ctx's cause when ctx ends. After any error the message may have arrived all the same.
-func (p *Poster) Deliver(ctx context.Context, m Message, onRetry func(attempt int, err error, pause time.Duration)) error {
+// Deliver posts a message until the receiver takes it, and tells onRetry of every failure that will be tried again. It
+// gives up with a [RefusedError] after as many refusals as are configured, and with ctx's cause when ctx ends. After
+// any error the message may have arrived all the same.
+func (p *Poster) Deliver(ctx context.Context, m Message,
+	onRetry func(attempt int, err error, pause time.Duration)) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("writing message %s: %w", m.ID, err)

@@ -10,8 +10,9 @@ func (l ledger) borrowing(isLong bool, i interest, p prices, now uint64) borrowi
 	return borrowing{factor: stored.Value.Uint().Add(secondsSince(stored, now).Mul(perSecond)), perSecond: perSecond}
 }
 
-// borrowingPerSecond is MarketUtils.getBorrowingFactorPerSecond. Where the market has no borrowing parameter at all nothing is charged and the
-// pool is not looked at; the contract, whose markets all have some, would refuse an empty pool even then.
+// borrowingPerSecond is MarketUtils.getBorrowingFactorPerSecond. Where the market has no borrowing parameter at all
+// nothing is charged and the pool is not looked at; the contract, whose markets all have some, would refuse an empty
+// pool even then.
 func (l ledger) borrowingPerSecond(isLong bool, i interest, p prices) Uint {
 	reserved := i.usdOf(isLong)
 	if isLong {
@@ -29,8 +30,8 @@ func (l ledger) borrowingPerSecond(isLong bool, i interest, p prices) Uint {
 	return ApplyFactor(toFactor(applyExponent(reserved, l.sided(borrowingExponentKey, isLong)), pool), factor)
 }
 
-// isSparedSide reports whether a side pays no borrowing because it is the smaller one (SKIP_BORROWING_FEE_FOR_SMALLER_SIDE). Equal sides both
-// pay.
+// isSparedSide reports whether a side pays no borrowing because it is the smaller one
+// (SKIP_BORROWING_FEE_FOR_SMALLER_SIDE). Equal sides both pay.
 func (l ledger) isSparedSide(isLong bool, i interest, p prices) bool {
 	if !l.flag(skipSmallerSideKey) {
 		return false

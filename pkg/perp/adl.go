@@ -7,26 +7,28 @@ var (
 	minPnlFactorAfterAdl = BaseKey("MIN_PNL_FACTOR_AFTER_ADL")
 )
 
-// Deleveraging is how a side of a market stands against the limits of auto-deleveraging (ADL): what its positions have gained together, and what the pool
-// holds to pay it from. USD values have 30 decimals.
+// Deleveraging is how a side of a market stands against the limits of auto-deleveraging (ADL): what its positions have
+// gained together, and what the pool holds to pay it from. USD values have 30 decimals.
 type Deleveraging struct {
 	PnlUsd  Int  // of all positions of the side, at the price that is better for them (MarketUtils.getPnl, maximized)
 	PoolUsd Uint // at the lower price (MarketUtils.getPoolUsdWithoutPnl)
-	// Factor is their quotient with 30 decimals (MarketUtils.getPnlToPoolFactor); Limit is what it may be, and Floor what a deleveraging may bring it down
-	// to at most.
+	// Factor is their quotient with 30 decimals (MarketUtils.getPnlToPoolFactor); Limit is what it may be, and Floor
+	// what a deleveraging may bring it down to at most.
 	Factor       Int
 	Limit, Floor Uint
 	// Enabled is what the exchange's last update said: only then deleveragings are executed.
 	Enabled bool
 }
 
-// Exceeded reports whether the side has gained more than it may (MarketUtils.isPnlFactorExceeded with MAX_PNL_FACTOR_FOR_ADL).
+// Exceeded reports whether the side has gained more than it may (MarketUtils.isPnlFactorExceeded with
+// MAX_PNL_FACTOR_FOR_ADL).
 func (d Deleveraging) Exceeded() bool {
 	return d.Factor.Sign() > 0 && d.Limit.Less(d.Factor.Uint())
 }
 
-// Excess is how much profit has to be paid out so that the rest is a tenth of the way from the floor to the limit: paying out takes from the pool as well,
-// and one that ends below the floor would be refused. It is zero where nothing has to be.
+// Excess is how much profit has to be paid out so that the rest is a tenth of the way from the floor to the limit:
+// paying out takes from the pool as well, and one that ends below the floor would be refused. It is zero where nothing
+// has to be.
 func (d Deleveraging) Excess() Uint {
 	if d.Limit.Less(d.Floor) || !d.Floor.Less(One) {
 		return Uint{}
@@ -34,8 +36,8 @@ func (d Deleveraging) Excess() Uint {
 	return d.payout(d.Floor.Add(d.Limit.Sub(d.Floor).Div(U64(10))))
 }
 
-// Surplus is how much profit has to be paid out until the side is no longer above its limit: what is executed after that is refused (AdlNotRequired). It is at
-// most the excess.
+// Surplus is how much profit has to be paid out until the side is no longer above its limit: what is executed after
+// that is refused (AdlNotRequired). It is at most the excess.
 func (d Deleveraging) Surplus() Uint {
 	if !d.Limit.Less(One) {
 		return d.Excess()
@@ -43,7 +45,8 @@ func (d Deleveraging) Surplus() Uint {
 	return d.payout(d.Limit).Min(d.Excess())
 }
 
-// payout is the x with which (pnl - x) / (pool - x) is a target below 1, rounded down; zero for a side that is not above its limit.
+// payout is the x with which (pnl - x) / (pool - x) is a target below 1, rounded down; zero for a side that is not
+// above its limit.
 func (d Deleveraging) payout(target Uint) Uint {
 	allowed := ApplyFactor(d.PoolUsd, target)
 	if !d.Exceeded() || !target.Less(One) || !allowed.Less(d.PnlUsd.Uint()) {
@@ -68,7 +71,8 @@ func (t *Terms) Deleveraging(rows Rows, isLong bool) (d Deleveraging, err error)
 	return d, err
 }
 
-// sidePnl is MarketUtils.getPnl, maximized: what all positions of a side have gained at the index price that is better for them.
+// sidePnl is MarketUtils.getPnl, maximized: what all positions of a side have gained at the index price that is better
+// for them.
 func sidePnl(i interest, isLong bool, price Price) Int {
 	usd, tokens := i.usdOf(isLong), i.tokensOf(isLong)
 	if usd.IsZero() || tokens.IsZero() {
@@ -80,7 +84,8 @@ func sidePnl(i interest, isLong bool, price Price) Int {
 	return usd.Int().Sub(tokens.Mul(price.Min).Int())
 }
 
-// Pnl is what a position has gained at the index price that is better for it, before any cap (PositionUtils.getPositionPnlUsd, maximized).
+// Pnl is what a position has gained at the index price that is better for it, before any cap
+// (PositionUtils.getPositionPnlUsd, maximized).
 func (t *Terms) Pnl(p Position) Int {
 	if p.IsLong {
 		return p.SizeInTokens.Mul(t.prices.index.Max).Int().Sub(p.SizeInUsd.Int())

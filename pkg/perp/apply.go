@@ -7,24 +7,27 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// ErrContradiction is what [Apply] ends in when an event cannot follow the rows that are there: a log was lost, or one was applied twice.
-// Nothing can be guessed from there: the caller stops and says so.
+// ErrContradiction is what [Apply] ends in when an event cannot follow the rows that are there: a log was lost, or one
+// was applied twice. Nothing can be guessed from there: the caller stops and says so.
 var ErrContradiction = errors.New("event contradicts the state: a log is missing or was applied twice")
 
-// Apply folds one event into s. It is pure and deterministic: equal rows and an equal event leave equal rows. It writes only rows that
-// e.Touches names and reads only those and, at any key, rows of markets, their measures, parameters and oracle sources: these tables are
-// few and small, and a State has them all at hand. It writes nothing when it returns an error.
+// Apply folds one event into s. It is pure and deterministic: equal rows and an equal event leave equal rows. It writes
+// only rows that e.Touches names and reads only those and, at any key, rows of markets, their measures, parameters and
+// oracle sources: these tables are few and small, and a State has them all at hand. It writes nothing when it returns
+// an error.
 //
-// Events must arrive in the chain's order. A fold that starts at the deployment meets every row before it is changed. One that starts
-// later does not, so an event about an unknown row is no error; what it leaves behind:
+// Events must arrive in the chain's order. A fold that starts at the deployment meets every row before it is changed.
+// One that starts later does not, so an event about an unknown row is no error; what it leaves behind:
 //
-//   - An order or request created before the start stays unknown until it ends: its terms are in no later event. Its update, end or
-//     freezing changes nothing, and asking for it answers "no row", which everyone reads as "nothing to do here".
-//   - A position opened before the start becomes known at its next increase or decrease, from the absolute values of that event. Its
-//     pendingImpactAmount then lacks what it had before; a full close mends that.
+//   - An order or request created before the start stays unknown until it ends: its terms are in no later event. Its
+//     update, end or freezing changes nothing, and asking for it answers "no row", which everyone reads as "nothing to
+//     do here".
+//   - A position opened before the start becomes known at its next increase or decrease, from the absolute values of
+//     that event. Its pendingImpactAmount then lacks what it had before; a full close mends that.
 //   - Market measures and parameters are absolute, hence right from their first event on; absent means zero.
 //
-// An event that a known row rules out (a second creation, an end after the end, sizes that do not add up) is [ErrContradiction].
+// An event that a known row rules out (a second creation, an end after the end, sizes that do not add up) is
+// [ErrContradiction].
 func Apply(s State, e Event) error {
 	var err error
 	overflow := Checked(func() { err = apply(s, e) })
@@ -92,7 +95,8 @@ func contradiction(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, ErrContradiction)...)
 }
 
-// setMarketValues skips the zero market: swap orders make the exchange report funding and borrowing of market 0x0, which is none.
+// setMarketValues skips the zero market: swap orders make the exchange report funding and borrowing of market 0x0,
+// which is none.
 func setMarketValues(s State, e MarketValued) {
 	for _, v := range e.Values {
 		if v.Scope.IsZero() {
@@ -128,7 +132,8 @@ func setParameter(s State, e ParameterSet) {
 	s.Put(e.Parameter)
 }
 
-// auditParameter takes a word from the chain where the fold has another value. What is absent is zero; a row that is right keeps its source and stamp.
+// auditParameter takes a word from the chain where the fold has another value. What is absent is zero; a row that is
+// right keeps its source and stamp.
 func auditParameter(s State, e ParameterAudited) {
 	old, _ := get[Parameter](s, e.Parameter.RowKey())
 	if old.Value != e.Parameter.Value {

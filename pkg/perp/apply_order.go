@@ -36,7 +36,8 @@ func changeOrder(s State, e OrderChanged) error {
 	})
 }
 
-// resizeOrder follows what an execution cut an order down to; the order ends in the same transaction, so it is no change to act on.
+// resizeOrder follows what an execution cut an order down to; the order ends in the same transaction, so it is no
+// change to act on.
 func resizeOrder(s State, e OrderResized) error {
 	return withOrder(s, e.Key, e.Stamp, func(o *Order) error {
 		if e.NextSizeDeltaUsd != nil {
@@ -75,7 +76,8 @@ func initializeOrderTime(s State, e OrderTimeInitialized) error {
 	})
 }
 
-// withOrder changes a copy of a known, living order and stores it. An unknown order is older than the fold and stays unknown.
+// withOrder changes a copy of a known, living order and stores it. An unknown order is older than the fold and stays
+// unknown.
 func withOrder(s State, key chain.Hash, stamp Stamp, change func(*Order) error) error {
 	o, known := get[Order](s, RowKey{Orders, key})
 	if !known {

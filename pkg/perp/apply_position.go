@@ -1,11 +1,13 @@
 package perp
 
-// increasePosition starts a position afresh when it was closed: nothing of its former life counts but the number of changes.
+// increasePosition starts a position afresh when it was closed: nothing of its former life counts but the number of
+// changes.
 func increasePosition(s State, e PositionIncreased) error {
 	next := e.Position
 	prev, _ := get[Position](s, next.RowKey())
 	if want := prev.SizeInUsd.Add(e.SizeDeltaUsd); prev.Changes > 0 && next.SizeInUsd != want {
-		return contradiction("position %s: %s USD increased by %s cannot be %s", next.PositionKey, prev.SizeInUsd, e.SizeDeltaUsd, next.SizeInUsd)
+		return contradiction("position %s: %s USD increased by %s cannot be %s", next.PositionKey, prev.SizeInUsd,
+			e.SizeDeltaUsd, next.SizeInUsd)
 	}
 	next.Status, next.Changes = Active, prev.Changes+1
 	next.PendingImpactAmount, next.DecreasedAtTime = e.Impact, Uint{}
@@ -37,21 +39,23 @@ func decreasePosition(s State, e PositionDecreased) error {
 	return nil
 }
 
-// checkDecrease demands that the sizes add up. The exchange may also close what a decrease left over (no index tokens remain), so a
-// decrease to zero may remove more than it says.
+// checkDecrease demands that the sizes add up. The exchange may also close what a decrease left over (no index tokens
+// remain), so a decrease to zero may remove more than it says.
 func checkDecrease(prev Position, e PositionDecreased) error {
 	left := e.Position.SizeInUsd
 	switch sum := left.Add(e.SizeDeltaUsd); {
 	case prev.Status != Active:
 		return contradiction("position %s is closed and cannot decrease", prev.PositionKey)
 	case prev.SizeInUsd.Less(sum), !left.IsZero() && prev.SizeInUsd != sum:
-		return contradiction("position %s: %s USD decreased by %s cannot leave %s", prev.PositionKey, prev.SizeInUsd, e.SizeDeltaUsd, left)
+		return contradiction("position %s: %s USD decreased by %s cannot leave %s", prev.PositionKey, prev.SizeInUsd,
+			e.SizeDeltaUsd, left)
 	}
 	return nil
 }
 
-// proportionalImpact is the share of the pending impact that a decrease realizes. The exchange rounds against the trader: a negative
-// share's magnitude up, a positive one's down (DecreasePositionCollateralUtils._getProportionalPendingImpactValues).
+// proportionalImpact is the share of the pending impact that a decrease realizes. The exchange rounds against the
+// trader: a negative share's magnitude up, a positive one's down
+// (DecreasePositionCollateralUtils._getProportionalPendingImpactValues).
 func proportionalImpact(p Position, sizeDeltaUsd Uint) Int {
 	magnitude := p.PendingImpactAmount.Abs()
 	if p.PendingImpactAmount.Sign() < 0 {

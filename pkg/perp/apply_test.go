@@ -37,7 +37,8 @@ var (
 )
 
 func longPosition(size uint64, at uint64) Position {
-	return Position{PositionKey: longKey, Account: trader, Market: market, CollateralToken: usdc, IsLong: true, SizeInUsd: U64(size),
+	return Position{PositionKey: longKey, Account: trader, Market: market, CollateralToken: usdc, IsLong: true,
+		SizeInUsd:    U64(size),
 		SizeInTokens: U64(size), CollateralAmount: U64(10), Stamp: Stamp{Block: at, TimeMs: at * 1000}}
 }
 
@@ -65,8 +66,9 @@ func TestPendingImpact(t *testing.T) {
 		"taking collateral realizes nothing": {[]Event{increased(3, 3, -10, 1), decreased(3, 0, 2)}, -10},
 		"a close resets":                     {[]Event{increased(3, 3, -10, 1), decreased(0, 3, 2)}, 0},
 		"a close of dust resets":             {[]Event{increased(3, 3, -10, 1), decreased(0, 2, 2)}, 0},
-		"a new life starts at nothing":       {[]Event{increased(3, 3, -10, 1), decreased(0, 3, 2), increased(5, 5, 4, 3)}, 4},
-		"a fold that starts later":           {[]Event{decreased(2, 1, 2), increased(5, 3, 4, 3)}, 4},
+		"a new life starts at nothing": {[]Event{increased(3, 3, -10, 1), decreased(0, 3, 2),
+			increased(5, 5, 4, 3)}, 4},
+		"a fold that starts later": {[]Event{decreased(2, 1, 2), increased(5, 3, 4, 3)}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := row[Position](t, mustApply(t, test.events...), RowKey{Positions, longKey})
@@ -117,18 +119,21 @@ func TestPositionLife(t *testing.T) {
 }
 
 func order(key byte) Order {
-	return Order{Key: chain.Hash{key}, Account: trader, Market: market, OrderType: LimitIncrease, SizeDeltaUsd: U64(5), ExecutionFee: U64(3),
-		DataList: []chain.Hash{}, SwapPath: []chain.Address{}, Stamp: Stamp{Block: 1}}
+	return Order{Key: chain.Hash{key}, Account: trader, Market: market, OrderType: LimitIncrease, SizeDeltaUsd: U64(5),
+		ExecutionFee: U64(3),
+		DataList:     []chain.Hash{}, SwapPath: []chain.Address{}, Stamp: Stamp{Block: 1}}
 }
 
 func ended(key byte, s Status, block uint64) OrderEnded {
 	return OrderEnded{Key: chain.Hash{key}, Status: s, Reason: "why", ReasonBytes: Bytes{1}, Stamp: Stamp{Block: block}}
 }
 
-// TIER-6: an order's status is the name of its last event. A frozen order lost its fee, an update revives it without one.
+// TIER-6: an order's status is the name of its last event. A frozen order lost its fee, an update revives it without
+// one.
 func TestOrderLife(t *testing.T) {
 	yes := true
-	update := OrderChanged{Key: chain.Hash{1}, SizeDeltaUsd: U64(6), TriggerPrice: U64(7), AutoCancel: &yes, DataList: []chain.Hash{{9}},
+	update := OrderChanged{Key: chain.Hash{1}, SizeDeltaUsd: U64(6), TriggerPrice: U64(7), AutoCancel: &yes,
+		DataList:      []chain.Hash{{9}},
 		UpdatedAtTime: U64(50), Stamp: Stamp{Block: 3}}
 	size, collateral := U64(4), U64(2)
 	b := NewBook()
@@ -143,8 +148,10 @@ func TestOrderLife(t *testing.T) {
 		{update, Updated, 3, 0},
 		{OrderTimeInitialized{Key: chain.Hash{1}, UpdatedAtTime: U64(51), Stamp: Stamp{Block: 4}}, Updated, 3, 0},
 		{OrderResized{Key: chain.Hash{1}, NextSizeDeltaUsd: &size, Stamp: Stamp{Block: 5}}, Updated, 3, 0},
-		{OrderResized{Key: chain.Hash{1}, NextCollateralDelta: &collateral, Stamp: Stamp{Block: 5, Log: 1}}, Updated, 3, 0},
-		{OrderEnded{Key: chain.Hash{1}, Status: Executed, SecondaryOrderType: U64(1), Stamp: Stamp{Block: 5, Log: 2}}, Executed, 3, 0},
+		{OrderResized{Key: chain.Hash{1}, NextCollateralDelta: &collateral, Stamp: Stamp{Block: 5, Log: 1}}, Updated, 3,
+			0},
+		{OrderEnded{Key: chain.Hash{1}, Status: Executed, SecondaryOrderType: U64(1), Stamp: Stamp{Block: 5, Log: 2}},
+			Executed, 3, 0},
 	} {
 		if err := Apply(b, step.event); err != nil {
 			t.Fatal(err)
@@ -155,15 +162,18 @@ func TestOrderLife(t *testing.T) {
 		}
 	}
 	o := row[Order](t, b, RowKey{Orders, chain.Hash{1}})
-	if o.Birth.Block != 3 || o.Stamp != (Stamp{Block: 5, Log: 2}) || o.SizeDeltaUsd != size || o.InitialCollateralDeltaAmount != collateral ||
-		!o.AutoCancel || o.DataList[0] != (chain.Hash{9}) || o.UpdatedAtTime != U64(51) || o.Reason != "why" || o.SecondaryOrderType != U64(1) {
+	if o.Birth.Block != 3 || o.Stamp != (Stamp{Block: 5, Log: 2}) || o.SizeDeltaUsd != size ||
+		o.InitialCollateralDeltaAmount != collateral ||
+		!o.AutoCancel || o.DataList[0] != (chain.Hash{9}) || o.UpdatedAtTime != U64(51) || o.Reason != "why" ||
+		o.SecondaryOrderType != U64(1) {
 		t.Errorf("in the end: %+v", o)
 	}
 }
 
 func TestRequestLife(t *testing.T) {
 	created := RequestCreated{Request{Kind: Deposit, Key: chain.Hash{1}, Account: trader, Stamp: Stamp{Block: 1}}}
-	cancelled := RequestEnded{Kind: Deposit, Key: chain.Hash{1}, Status: Cancelled, Reason: "why", ReasonBytes: Bytes{1}, Stamp: Stamp{Block: 2}}
+	cancelled := RequestEnded{Kind: Deposit, Key: chain.Hash{1}, Status: Cancelled, Reason: "why",
+		ReasonBytes: Bytes{1}, Stamp: Stamp{Block: 2}}
 	r := row[Request](t, mustApply(t, created, cancelled), RowKey{Requests, chain.Hash{1}})
 	if r.Status != Cancelled || r.Reason != "why" || r.Birth.Block != 1 || r.Stamp.Block != 2 {
 		t.Errorf("got %+v", r)
@@ -178,18 +188,24 @@ func TestContradictions(t *testing.T) {
 		before []Event
 		event  Event
 	}{
-		"an order created twice":               {[]Event{OrderCreated{order(1)}}, OrderCreated{order(1)}},
-		"an order executed twice":              {[]Event{OrderCreated{order(1)}, ended(1, Executed, 2)}, ended(1, Executed, 3)},
-		"an order cancelled after execution":   {[]Event{OrderCreated{order(1)}, ended(1, Executed, 2)}, ended(1, Cancelled, 3)},
-		"an order updated after cancellation":  {[]Event{OrderCreated{order(1)}, ended(1, Cancelled, 2)}, OrderChanged{Key: chain.Hash{1}}},
-		"a request created twice":              {[]Event{deposit}, deposit},
-		"a request ended twice":                {[]Event{deposit, done}, done},
-		"a request ended as another kind":      {[]Event{deposit}, RequestEnded{Kind: Shift, Key: chain.Hash{2}, Status: Executed}},
-		"a decrease of a closed position":      {[]Event{increased(5, 5, 0, 1), decreased(0, 5, 2)}, decreased(1, 1, 3)},
-		"a decrease that does not add up":      {[]Event{increased(5, 5, 0, 1)}, decreased(3, 1, 3)},
-		"a close of more than there is":        {[]Event{increased(5, 5, 0, 1)}, decreased(0, 6, 3)},
-		"an increase that does not add up":     {[]Event{increased(5, 5, 0, 1)}, increased(9, 3, 0, 3)},
-		"a new life that starts above nothing": {[]Event{increased(5, 5, 0, 1), decreased(0, 5, 2)}, increased(9, 4, 0, 3)},
+		"an order created twice": {[]Event{OrderCreated{order(1)}}, OrderCreated{order(1)}},
+		"an order executed twice": {[]Event{OrderCreated{order(1)}, ended(1, Executed, 2)},
+			ended(1, Executed, 3)},
+		"an order cancelled after execution": {[]Event{OrderCreated{order(1)}, ended(1, Executed, 2)},
+			ended(1, Cancelled, 3)},
+		"an order updated after cancellation": {[]Event{OrderCreated{order(1)}, ended(1, Cancelled, 2)},
+			OrderChanged{Key: chain.Hash{1}}},
+		"a request created twice": {[]Event{deposit}, deposit},
+		"a request ended twice":   {[]Event{deposit, done}, done},
+		"a request ended as another kind": {[]Event{deposit},
+			RequestEnded{Kind: Shift, Key: chain.Hash{2}, Status: Executed}},
+		"a decrease of a closed position": {[]Event{increased(5, 5, 0, 1), decreased(0, 5, 2)},
+			decreased(1, 1, 3)},
+		"a decrease that does not add up":  {[]Event{increased(5, 5, 0, 1)}, decreased(3, 1, 3)},
+		"a close of more than there is":    {[]Event{increased(5, 5, 0, 1)}, decreased(0, 6, 3)},
+		"an increase that does not add up": {[]Event{increased(5, 5, 0, 1)}, increased(9, 3, 0, 3)},
+		"a new life that starts above nothing": {[]Event{increased(5, 5, 0, 1), decreased(0, 5, 2)},
+			increased(9, 4, 0, 3)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := mustApply(t, test.before...)
@@ -225,7 +241,8 @@ func TestOverflowIsAnError(t *testing.T) {
 // A fold that starts in the middle of history meets the ends of what it never saw begin.
 func TestFoldThatStartsLater(t *testing.T) {
 	size := U64(1)
-	b := mustApply(t, ended(1, Executed, 1), ended(2, Frozen, 1), OrderChanged{Key: chain.Hash{3}}, OrderResized{Key: chain.Hash{4}, NextSizeDeltaUsd: &size},
+	b := mustApply(t, ended(1, Executed, 1), ended(2, Frozen, 1), OrderChanged{Key: chain.Hash{3}},
+		OrderResized{Key: chain.Hash{4}, NextSizeDeltaUsd: &size},
 		OrderTimeInitialized{Key: chain.Hash{5}}, RequestEnded{Kind: Shift, Key: chain.Hash{6}, Status: Cancelled},
 		PositionTimeInitialized{Key: longKey, IncreasedAtTime: &size})
 	if n := len(contents(b)); n != 0 {
@@ -251,7 +268,8 @@ func TestMarketMeasures(t *testing.T) {
 func TestVirtualPositionsFollowTheFlag(t *testing.T) {
 	id := chain.Hash{0x1d}
 	flag := func(on bool, block uint64) ParameterSet {
-		return ParameterSet{Parameter{Key: balanceInTokensKey, Value: BoolWord(on), Source: FromEvent, Stamp: Stamp{Block: block}}}
+		return ParameterSet{Parameter{Key: balanceInTokensKey, Value: BoolWord(on), Source: FromEvent,
+			Stamp: Stamp{Block: block}}}
 	}
 	moved := func(v int64) VirtualPositionsMoved { return VirtualPositionsMoved{TokenID: id, Value: I64(v)} }
 	b := mustApply(t, moved(1), flag(true, 1), moved(2), moved(3), flag(false, 2), moved(4))
@@ -264,7 +282,8 @@ func TestVirtualPositionsFollowTheFlag(t *testing.T) {
 
 func TestParameterSources(t *testing.T) {
 	set := func(source ParameterSource, block uint64, v byte) ParameterSet {
-		return ParameterSet{Parameter{Key: chain.Hash{1}, Value: chain.Hash{31: v}, Source: source, Stamp: Stamp{Block: block}}}
+		return ParameterSet{Parameter{Key: chain.Hash{1}, Value: chain.Hash{31: v}, Source: source,
+			Stamp: Stamp{Block: block}}}
 	}
 	for name, test := range map[string]struct {
 		events []Event
@@ -277,7 +296,8 @@ func TestParameterSources(t *testing.T) {
 		"a call of a later block sees a silent write": {[]Event{set(FromEvent, 2, 1), set(FromCall, 3, 2)}, 2},
 		"the later call":                              {[]Event{set(FromCall, 3, 1), set(FromCall, 2, 2)}, 1},
 	} {
-		if p := row[Parameter](t, mustApply(t, test.events...), RowKey{Parameters, chain.Hash{1}}); p.Value[31] != test.want {
+		if p := row[Parameter](t, mustApply(t, test.events...),
+			RowKey{Parameters, chain.Hash{1}}); p.Value[31] != test.want {
 			t.Errorf("%s: got %d, want %d", name, p.Value[31], test.want)
 		}
 	}

@@ -70,7 +70,8 @@ func (b *Book) Undo(to uint64) error {
 // Finalize gives up the ability to undo the blocks up to and including block, and the memory it takes.
 func (b *Book) Finalize(block uint64) {
 	b.floor = max(b.floor, block)
-	kept, _ := slices.BinarySearchFunc(b.journal, b.floor+1, func(t firstTouch, block uint64) int { return cmp.Compare(t.block, block) })
+	kept, _ := slices.BinarySearchFunc(b.journal, b.floor+1,
+		func(t firstTouch, block uint64) int { return cmp.Compare(t.block, block) })
 	b.journal = slices.Delete(b.journal, 0, kept)
 }
 

@@ -13,7 +13,8 @@ import (
 
 func contents(b *Book) map[RowKey]Row { return maps.Clone(b.rows) }
 
-// drawEvent draws an event about one of a few rows, so that events meet each other's rows. Many do not fit and are refused.
+// drawEvent draws an event about one of a few rows, so that events meet each other's rows. Many do not fit and are
+// refused.
 func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 	key := chain.Hash{rapid.ByteRange(1, 4).Draw(t, "key")}
 	number := func(label string) Uint { return U64(rapid.Uint64Range(0, 9).Draw(t, label)) }
@@ -21,7 +22,8 @@ func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 	switch rapid.IntRange(0, 14).Draw(t, "event") {
 	case 0, 1:
 		p := drawPosition(t, stamp)
-		return PositionIncreased{Position: p, SizeDeltaUsd: number("delta"), Impact: I64(rapid.Int64Range(-9, 9).Draw(t, "impact"))}
+		return PositionIncreased{Position: p, SizeDeltaUsd: number("delta"),
+			Impact: I64(rapid.Int64Range(-9, 9).Draw(t, "impact"))}
 	case 2, 3:
 		return PositionDecreased{Position: drawPosition(t, stamp), SizeDeltaUsd: number("delta")}
 	case 4, 5:
@@ -32,11 +34,13 @@ func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 		size := number("size")
 		return OrderResized{Key: key, NextSizeDeltaUsd: &size, Stamp: stamp}
 	case 8:
-		return OrderEnded{Key: key, Status: rapid.SampledFrom([]Status{Executed, Cancelled, Frozen}).Draw(t, "status"), Stamp: stamp}
+		return OrderEnded{Key: key, Status: rapid.SampledFrom([]Status{Executed, Cancelled, Frozen}).Draw(t, "status"),
+			Stamp: stamp}
 	case 9:
 		return RequestCreated{Request{Kind: Deposit, Key: key, Stamp: stamp}}
 	case 10:
-		return RequestEnded{Kind: Deposit, Key: key, Status: rapid.SampledFrom([]Status{Executed, Cancelled}).Draw(t, "status"), Stamp: stamp}
+		return RequestEnded{Kind: Deposit, Key: key, Status: rapid.SampledFrom([]Status{Executed, Cancelled}).
+			Draw(t, "status"), Stamp: stamp}
 	case 11:
 		funded := rapid.SampledFrom([]chain.Hash{chain.Address{key[0]}.Hash(), {}}).Draw(t, "funded")
 		return MarketValued{[]MarketValue{
@@ -49,7 +53,8 @@ func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 		if rapid.Bool().Draw(t, "flag") {
 			key = balanceInTokensKey
 		}
-		return ParameterSet{Parameter{Key: key, Value: BoolWord(rapid.Bool().Draw(t, "value")), Source: source, Stamp: stamp}}
+		return ParameterSet{Parameter{Key: key, Value: BoolWord(rapid.Bool().Draw(t, "value")), Source: source,
+			Stamp: stamp}}
 	}
 	if rapid.Bool().Draw(t, "listing") {
 		return MarketListed{Market{MarketToken: chain.Address{key[0]}, Stamp: stamp}}
@@ -58,12 +63,14 @@ func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 }
 
 func drawPosition(t *rapid.T, stamp Stamp) Position {
-	p := Position{Account: chain.Address{rapid.ByteRange(1, 2).Draw(t, "account")}, SizeInUsd: U64(rapid.Uint64Range(0, 9).Draw(t, "size")), Stamp: stamp}
+	p := Position{Account: chain.Address{rapid.ByteRange(1, 2).Draw(t, "account")},
+		SizeInUsd: U64(rapid.Uint64Range(0, 9).Draw(t, "size")), Stamp: stamp}
 	p.PositionKey = PositionKey(p.Account, p.Market, p.CollateralToken, p.IsLong)
 	return p
 }
 
-// watched is a State that knows which rows an event said it would touch. Rows of resident tables may be read beside them.
+// watched is a State that knows which rows an event said it would touch. Rows of resident tables may be read beside
+// them.
 type watched struct {
 	*Book
 	allowed map[RowKey]bool
@@ -87,7 +94,8 @@ func (w *watched) note(k RowKey) {
 	}
 }
 
-// applyWatched applies an event and checks what every event promises: it touches only what it names, and nothing when refused.
+// applyWatched applies an event and checks what every event promises: it touches only what it names, and nothing when
+// refused.
 func applyWatched(t *rapid.T, b *Book, e Event) {
 	w := &watched{Book: b, allowed: map[RowKey]bool{}}
 	for _, k := range e.Touches() {
@@ -102,7 +110,8 @@ func applyWatched(t *rapid.T, b *Book, e Event) {
 	}
 }
 
-// Undoing to any block leaves exactly the fold of what came before, and folding on from there is folding the other branch.
+// Undoing to any block leaves exactly the fold of what came before, and folding on from there is folding the other
+// branch.
 func TestUndoIsTheFoldOfThePrefix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book := NewBook()

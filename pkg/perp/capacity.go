@@ -4,9 +4,10 @@ import "fmt"
 
 var maxOpenInterestKey = BaseKey("MAX_OPEN_INTEREST")
 
-// Capacity says why a market would not take an increase of a size (USD, 30 decimals) on a side: nil where it would (MarketUtils.validateOpenInterest,
-// validateReserve, validateOpenInterestReserve, which IncreasePositionUtils asks after the increase). A limit that the state does not know is not asked: the
-// contracts would take it for zero and refuse everything, which a market that is traded does not do.
+// Capacity says why a market would not take an increase of a size (USD, 30 decimals) on a side: nil where it would
+// (MarketUtils.validateOpenInterest, validateReserve, validateOpenInterestReserve, which IncreasePositionUtils asks
+// after the increase). A limit that the state does not know is not asked: the contracts would take it for zero and
+// refuse everything, which a market that is traded does not do.
 func (t *Terms) Capacity(rows Rows, size Uint, isLong bool) (full error) {
 	err := Checked(func() {
 		l := ledger{rows: rows, market: t.market}
@@ -24,7 +25,8 @@ func (t *Terms) Capacity(rows Rows, size Uint, isLong bool) (full error) {
 		case !reserve.IsZero() && ApplyFactor(pool, reserve).Less(reserved):
 			full = fmt.Errorf("InsufficientReserve: %s, and at most %s", reserved, ApplyFactor(pool, reserve))
 		case !ofInterest.IsZero() && ApplyFactor(pool, ofInterest).Less(reserved):
-			full = fmt.Errorf("InsufficientReserveForOpenInterest: %s, and at most %s", reserved, ApplyFactor(pool, ofInterest))
+			full = fmt.Errorf("InsufficientReserveForOpenInterest: %s, and at most %s", reserved,
+				ApplyFactor(pool, ofInterest))
 		}
 	})
 	if err != nil {

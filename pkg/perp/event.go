@@ -2,15 +2,16 @@ package perp
 
 import "perpkeeper/pkg/chain"
 
-// Event is one thing the exchange said that changes our state, decoded from a log by pkg/gmx. The concrete types are those below.
+// Event is one thing the exchange said that changes our state, decoded from a log by pkg/gmx. The concrete types are
+// those below.
 type Event interface {
 	// Touches lists the rows that applying the event may read or write, so that a store can fetch them first.
 	Touches() []RowKey
 	isEvent()
 }
 
-// PositionIncreased carries the absolute state of a position after an increase. The chain's total pending impact is in no event: Impact
-// is what this increase adds to it.
+// PositionIncreased carries the absolute state of a position after an increase. The chain's total pending impact is in
+// no event: Impact is what this increase adds to it.
 type PositionIncreased struct {
 	Position     Position // PendingImpactAmount and DecreasedAtTime are not the event's: Apply fills them
 	OrderKey     chain.Hash
@@ -18,8 +19,9 @@ type PositionIncreased struct {
 	Impact       Int // pendingPriceImpactAmount, index tokens
 }
 
-// PositionDecreased carries the absolute state after a decrease; size zero closes. The pending impact shrinks in proportion, its
-// magnitude rounded up when negative (DecreasePositionCollateralUtils._getProportionalPendingImpactValues).
+// PositionDecreased carries the absolute state after a decrease; size zero closes. The pending impact shrinks in
+// proportion, its magnitude rounded up when negative
+// (DecreasePositionCollateralUtils._getProportionalPendingImpactValues).
 type PositionDecreased struct {
 	Position     Position // PendingImpactAmount and IncreasedAtTime are not the event's: Apply fills them
 	OrderKey     chain.Hash
@@ -30,8 +32,8 @@ type PositionDecreased struct {
 // OrderCreated announces an order. Liquidations and deleveragings announce and execute theirs in one transaction.
 type OrderCreated struct{ Order Order }
 
-// OrderChanged is OrderUpdated: it replaces the named terms and unfreezes. ValidFromTime, AutoCancel and DataList are nil where the version
-// lacks them.
+// OrderChanged is OrderUpdated: it replaces the named terms and unfreezes. ValidFromTime, AutoCancel and DataList are
+// nil where the version lacks them.
 type OrderChanged struct {
 	Key             chain.Hash
 	SizeDeltaUsd    Uint
@@ -97,8 +99,9 @@ type MarketListed struct{ Market Market }
 // MarketValued sets one or more measures of a market.
 type MarketValued struct{ Values []MarketValue }
 
-// VirtualPositionsMoved is VirtualPositionInventoryUpdated. The event does not say whether it counts USD or index tokens: the flag
-// USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE does, as it stands at that moment, so Apply asks the parameters.
+// VirtualPositionsMoved is VirtualPositionInventoryUpdated. The event does not say whether it counts USD or index
+// tokens: the flag USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE does, as it stands at that moment, so Apply asks the
+// parameters.
 type VirtualPositionsMoved struct {
 	TokenID chain.Hash // the virtual token id
 	Value   Int
@@ -108,8 +111,8 @@ type VirtualPositionsMoved struct {
 // ParameterSet is SetUint, SetInt, SetBool, SetAddress or SetBytes32 of the exchange's Config, or a PARAM record.
 type ParameterSet struct{ Parameter Parameter }
 
-// ParameterAudited is a word as an audit has read it by call at the final block of its stamp, because it is not known to be what events said. Where the
-// fold has the same value it changes nothing.
+// ParameterAudited is a word as an audit has read it by call at the final block of its stamp, because it is not known
+// to be what events said. Where the fold has the same value it changes nothing.
 type ParameterAudited struct {
 	Parameter Parameter
 	Name      string // the word's name and arguments, for people
@@ -118,8 +121,8 @@ type ParameterAudited struct {
 // OracleSourceSet is SetOracleProviderForToken or InitOracleProviderForToken.
 type OracleSourceSet struct{ Source OracleSource }
 
-// ClosedInsolvent is InsolventClose, already joined with its position. It records the debt only: the decrease to zero that follows it in
-// the same transaction closes the position.
+// ClosedInsolvent is InsolventClose, already joined with its position. It records the debt only: the decrease to zero
+// that follows it in the same transaction closes the position.
 type ClosedInsolvent struct{ Debt BadDebt }
 
 // TransactionSeen is a TX record.

@@ -2,12 +2,15 @@ package perp
 
 import "errors"
 
-// ErrTooLargeImpact is given for an order whose price impact is more than its size: the contract refuses it (PriceImpactLargerThanOrderSize).
+// ErrTooLargeImpact is given for an order whose price impact is more than its size: the contract refuses it
+// (PriceImpactLargerThanOrderSize).
 var ErrTooLargeImpact = errors.New("the price impact is larger than the order")
 
-// ExecutionPrice is what an order would be filled at now, price impact included, in USD with 30 decimals per smallest unit of the index token. It is what the
-// contract compares with the acceptable price: see [Acceptable] (IncreasePositionUtils.getExecutionPrice, DecreasePositionCollateralUtils.getExecutionPrice, v2.2). The position is
-// the one a decrease acts on; it says nothing of increases. An order without a size gets the report's price, and no price is unacceptable to it.
+// ExecutionPrice is what an order would be filled at now, price impact included, in USD with 30 decimals per smallest
+// unit of the index token. It is what the contract compares with the acceptable price: see [Acceptable]
+// (IncreasePositionUtils.getExecutionPrice, DecreasePositionCollateralUtils.getExecutionPrice, v2.2). The position is
+// the one a decrease acts on; it says nothing of increases. An order without a size gets the report's price, and no
+// price is unacceptable to it.
 func (t *Terms) ExecutionPrice(o Order, p Position) (price Uint, err error) {
 	var refused error
 	err = Checked(func() {
@@ -50,7 +53,8 @@ func (t *Terms) increasePrice(size Uint, isLong bool) (Uint, error) {
 	return size.Div(filled.Uint()), nil
 }
 
-// decreasePrice is the report's price moved by the impact, as a share of what is closed (BaseOrderUtils.getExecutionPriceForDecrease).
+// decreasePrice is the report's price moved by the impact, as a share of what is closed
+// (BaseOrderUtils.getExecutionPriceForDecrease).
 func (t *Terms) decreasePrice(size Uint, p Position) (Uint, error) {
 	price := t.prices.index.Max
 	if p.IsLong {

@@ -2,8 +2,9 @@ package perp
 
 import "perpkeeper/pkg/chain"
 
-// Fees is what closing a position would cost, in units of its collateral token, beside price impact. Neither the liquidation fee nor the fee of
-// an interface counts when a position is judged, and funding that the trader may claim is not credited.
+// Fees is what closing a position would cost, in units of its collateral token, beside price impact. Neither the
+// liquidation fee nor the fee of an interface counts when a position is judged, and funding that the trader may claim
+// is not credited.
 type Fees struct {
 	Position  Uint // less the discount
 	Borrowing Uint
@@ -13,8 +14,8 @@ type Fees struct {
 // Total is all of it (PositionFees.totalCostAmount).
 func (f Fees) Total() Uint { return f.Position.Add(f.Borrowing).Add(f.Funding) }
 
-// fees follows PositionPricingUtils.getPositionFees: position and borrowing fee at the collateral's lower price, rounded down; funding rounded up.
-// A position that is ahead of its side's factors cannot be, and reverts.
+// fees follows PositionPricingUtils.getPositionFees: position and borrowing fee at the collateral's lower price,
+// rounded down; funding rounded up. A position that is ahead of its side's factors cannot be, and reverts.
 func (t *Terms) fees(p *Position, own pledge, feeFactor, discount Uint) Fees {
 	positionFee := ApplyFactor(p.SizeInUsd, feeFactor).Div(own.price.Min)
 	side := &t.sides[index(p.IsLong)]

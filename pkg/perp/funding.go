@@ -5,8 +5,8 @@ import "perpkeeper/pkg/chain"
 // noToken is the token of measures that have none.
 var noToken chain.Address
 
-// perSizeToFactor is FLOAT_PRECISION_SQRT, and perSizeUnit is one in funding amounts per size: token amounts per USD with 15 more decimals
-// (FLOAT_PRECISION · FLOAT_PRECISION_SQRT).
+// perSizeToFactor is FLOAT_PRECISION_SQRT, and perSizeUnit is one in funding amounts per size: token amounts per USD
+// with 15 more decimals (FLOAT_PRECISION · FLOAT_PRECISION_SQRT).
 var (
 	perSizeToFactor = Pow10(15)
 	perSizeUnit     = One.Mul(perSizeToFactor)
@@ -16,11 +16,13 @@ var (
 type funding struct {
 	perSecond Uint // the factor that the side that pays owes per second
 	longsPay  bool
-	saved     Int // the adaptive factor the venue keeps, positive when longs pay; zero when funding is static or a side is empty
+	// the adaptive factor the venue keeps, positive when longs pay; zero when funding is static or a side is empty
+	saved Int
 }
 
-// nextFunding is the factor that holds for the seconds since the last update (MarketUtils.getNextFundingAmountPerSize and
-// getNextFundingFactorPerSecond). Saved is the adaptive factor as the last update left it; middle matters only to a venue that balances tokens.
+// nextFunding is the factor that holds for the seconds since the last update (MarketUtils.getNextFundingAmountPerSize
+// and getNextFundingFactorPerSecond). Saved is the adaptive factor as the last update left it; middle matters only to a
+// venue that balances tokens.
 func (l ledger) nextFunding(i interest, middle Uint, saved Int, seconds Uint) funding {
 	if i.usdOf(true).IsZero() || i.usdOf(false).IsZero() {
 		return funding{}
@@ -43,8 +45,9 @@ func (l ledger) nextFunding(i interest, middle Uint, saved Int, seconds Uint) fu
 	return funding{perSecond: bounded.Abs(), longsPay: bounded.Sign() > 0, saved: next}
 }
 
-// adapt moves the saved factor: toward the side that is larger while the skew is above the stable threshold or against the factor's sign,
-// toward ±1 when it is below the threshold for decreasing. Larger is the sign of long minus short open interest.
+// adapt moves the saved factor: toward the side that is larger while the skew is above the stable threshold or against
+// the factor's sign, toward ±1 when it is below the threshold for decreasing. Larger is the sign of long minus short
+// open interest.
 func (l ledger) adapt(saved Int, skew Uint, larger int, increase, seconds Uint) Int {
 	grows := saved.Sign() == 0 || larger != saved.Sign()
 	if !grows {
@@ -80,7 +83,8 @@ func boundMagnitude(v Int, least, most Uint) Int {
 }
 
 // fundingGrowth is by how much the funding amount per size grows for each side and collateral, over the given seconds
-// (MarketUtils.getNextFundingAmountPerSize, updateFundingState). What a pool of one token owes twice is added up, as the chain stores it.
+// (MarketUtils.getNextFundingAmountPerSize, updateFundingState). What a pool of one token owes twice is added up, as
+// the chain stores it.
 func (l ledger) fundingGrowth(f funding, i interest, p prices, seconds Uint) (growth [2][2]Uint) {
 	total := i.usdOf(f.longsPay)
 	if total.IsZero() {
@@ -107,12 +111,14 @@ func perSizeDelta(usd, openInterest, price Uint) Uint {
 	return usd.MulDivUp(perSizeUnit, openInterest).DivUp(price)
 }
 
-// foldedFunding is the adaptive funding factor, which no event carries, after a Funding event, whose measure v is about to replace the former
-// one. The open interest still is what it was before the transaction, because the exchange accrues first. Known is false while the market is not.
+// foldedFunding is the adaptive funding factor, which no event carries, after a Funding event, whose measure v is about
+// to replace the former one. The open interest still is what it was before the transaction, because the exchange
+// accrues first. Known is false while the market is not.
 //
-// The event shows the magnitude wherever it is above the minimum. That makes right what a fold that began later, or a silent write to the store,
-// left wrong. Below the minimum the fold is exact too, but for one combination: a venue that balances tokens with a funding exponent other than
-// one needs the price of that moment, which no row has; the average price of the open interest stands in for it.
+// The event shows the magnitude wherever it is above the minimum. That makes right what a fold that began later, or a
+// silent write to the store, left wrong. Below the minimum the fold is exact too, but for one combination: a venue that
+// balances tokens with a funding exponent other than one needs the price of that moment, which no row has; the average
+// price of the open interest stands in for it.
 func foldedFunding(rows Rows, v MarketValue) (saved MarketValue, known bool) {
 	market, known := rows.Get(RowKey{Markets, v.Scope}).(Market)
 	if !known {
@@ -121,10 +127,12 @@ func foldedFunding(rows Rows, v MarketValue) (saved MarketValue, known bool) {
 	l := ledger{rows: rows, market: market}
 	saved = MarketValue{Measure: SavedFundingFactorPerSecond, Scope: v.Scope, Stamp: v.Stamp}
 	i := l.interest()
-	// What reverts here cannot have reverted on chain: part of the state is unknown, and the event is all there is to go by.
+	// What reverts here cannot have reverted on chain: part of the state is unknown, and the event is all there is to
+	// go by.
 	_ = Checked(func() {
 		before := l.measure(FundingFactorPerSecond, noToken, false)
-		saved.Value = l.nextFunding(i, i.averagePrice(), l.savedFunding(before.Stamp), secondsSince(before, v.Stamp.Seconds())).saved
+		saved.Value = l.nextFunding(i, i.averagePrice(), l.savedFunding(before.Stamp),
+			secondsSince(before, v.Stamp.Seconds())).saved
 	})
 	if adaptive := !l.term(fundingIncreaseKey).IsZero(); adaptive && l.term(minFundingKey).Less(v.Value.Uint()) {
 		longsPay := saved.Value.Sign() > 0 || saved.Value.Sign() == 0 && i.usdOf(false).Less(i.usdOf(true))
@@ -133,7 +141,8 @@ func foldedFunding(rows Rows, v MarketValue) (saved MarketValue, known bool) {
 	return saved, true
 }
 
-// savedFunding is the adaptive factor as the last update left it: as folded, or as a call saw it in that block or later.
+// savedFunding is the adaptive factor as the last update left it: as folded, or as a call saw it in that block or
+// later.
 func (l ledger) savedFunding(updated Stamp) Int {
 	seen, called := l.rows.Get(RowKey{Parameters, argued(savedFundingKey, l.market.MarketToken.Hash())}).(Parameter)
 	if called && seen.Stamp.Block >= updated.Block {

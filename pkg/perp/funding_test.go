@@ -7,14 +7,15 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// fundedMarket is a market whose longs are three times its shorts, with adaptive funding: a skew of one half that moves the factor by
-// 10^20 a second, at most to 10^24; shown is at least 10^21.
+// fundedMarket is a market whose longs are three times its shorts, with adaptive funding: a skew of one half that moves
+// the factor by 10^20 a second, at most to 10^24; shown is at least 10^21.
 func fundedMarket(more ...Event) []Event {
 	set := func(v Uint, name string) Event {
 		return ParameterSet{Parameter{Key: DataStoreKey(name, market.Hash()), Value: v.Bytes32(), Source: FromEvent}}
 	}
 	return append([]Event{
-		MarketListed{Market{MarketToken: market, IndexToken: chain.Address{0xe7}, LongToken: chain.Address{0xe7}, ShortToken: usdc}},
+		MarketListed{Market{MarketToken: market, IndexToken: chain.Address{0xe7}, LongToken: chain.Address{0xe7},
+			ShortToken: usdc}},
 		set(One, "FUNDING_EXPONENT_FACTOR"), set(U64(2).Mul(Pow10(20)), "FUNDING_INCREASE_FACTOR_PER_SECOND"),
 		set(Pow10(20), "FUNDING_DECREASE_FACTOR_PER_SECOND"), set(Pow10(24), "MAX_FUNDING_FACTOR_PER_SECOND"),
 		set(Pow10(21), "MIN_FUNDING_FACTOR_PER_SECOND"), set(U64(4).Mul(Pow10(29)), "THRESHOLD_FOR_STABLE_FUNDING"),
@@ -48,22 +49,33 @@ func TestSavedFundingFactor(t *testing.T) {
 	}{
 		"the first event only starts the clock": {[]Event{funded(100, shown(10))}, units(0)},
 		"it grows toward the larger side":       {[]Event{funded(100, shown(10)), funded(115, shown(15))}, units(15)},
-		"below what is shown":                   {[]Event{funded(100, shown(10)), funded(104, shown(10)), funded(107, shown(10))}, units(7)},
-		"up to the most":                        {[]Event{funded(100, shown(10)), funded(90_000, shown(10_000)), funded(90_100, shown(10_000))}, units(10_000)},
-		"it turns slowly when the sides do":     {[]Event{funded(100, shown(10)), funded(130, shown(30)), interestOf(false, 900), funded(135, shown(25))}, units(25)},
-		"and beyond zero":                       {[]Event{funded(100, shown(10)), funded(104, shown(10)), interestOf(false, 900), funded(110, shown(10))}, units(-2)},
-		"it stays between the thresholds":       {[]Event{funded(100, shown(10)), funded(130, shown(30)), interestOf(false, 200), funded(190, shown(30))}, units(30)},
-		"it falls when the sides are near":      {[]Event{funded(100, shown(10)), funded(130, shown(30)), interestOf(false, 280), funded(148, shown(12))}, units(12)},
-		"never below its sign":                  {[]Event{funded(100, shown(10)), funded(130, shown(30)), interestOf(false, 290), funded(900, shown(10))}, I64(1)},
-		"nothing without two sides":             {[]Event{funded(100, shown(10)), funded(130, shown(30)), interestOf(false, 0), funded(140, Uint{})}, units(0)},
-		"a fold that starts later":              {[]Event{funded(100, shown(770))}, units(770)},
-		"and on the other side":                 {[]Event{interestOf(false, 900), funded(100, shown(770))}, units(-770)},
-		"what a call saw":                       {[]Event{funded(100, shown(10)), called(units(-5), 100), funded(102, shown(10))}, units(-3)},
-		"a call of before is over":              {[]Event{funded(100, shown(10)), called(units(-5), 99), funded(102, shown(10))}, units(2)},
+		"below what is shown": {[]Event{funded(100, shown(10)), funded(104, shown(10)),
+			funded(107, shown(10))}, units(7)},
+		"up to the most": {[]Event{funded(100, shown(10)), funded(90_000, shown(10_000)),
+			funded(90_100, shown(10_000))}, units(10_000)},
+		"it turns slowly when the sides do": {[]Event{funded(100, shown(10)), funded(130, shown(30)),
+			interestOf(false, 900), funded(135, shown(25))}, units(25)},
+		"and beyond zero": {[]Event{funded(100, shown(10)), funded(104, shown(10)),
+			interestOf(false, 900), funded(110, shown(10))}, units(-2)},
+		"it stays between the thresholds": {[]Event{funded(100, shown(10)), funded(130, shown(30)),
+			interestOf(false, 200), funded(190, shown(30))}, units(30)},
+		"it falls when the sides are near": {[]Event{funded(100, shown(10)), funded(130, shown(30)),
+			interestOf(false, 280), funded(148, shown(12))}, units(12)},
+		"never below its sign": {[]Event{funded(100, shown(10)), funded(130, shown(30)), interestOf(false, 290),
+			funded(900, shown(10))}, I64(1)},
+		"nothing without two sides": {[]Event{funded(100, shown(10)), funded(130, shown(30)), interestOf(false, 0),
+			funded(140, Uint{})}, units(0)},
+		"a fold that starts later": {[]Event{funded(100, shown(770))}, units(770)},
+		"and on the other side":    {[]Event{interestOf(false, 900), funded(100, shown(770))}, units(-770)},
+		"what a call saw": {[]Event{funded(100, shown(10)), called(units(-5), 100), funded(102, shown(10))},
+			units(-3)},
+		"a call of before is over": {[]Event{funded(100, shown(10)), called(units(-5), 99), funded(102, shown(10))},
+			units(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := mustApply(t, fundedMarket(test.events...)...)
-			got := row[MarketValue](t, b, MarketValueKey(SavedFundingFactorPerSecond, market.Hash(), noToken, false)).Value
+			got := row[MarketValue](t, b, MarketValueKey(SavedFundingFactorPerSecond, market.Hash(), noToken, false)).
+				Value
 			if got != test.want {
 				t.Errorf("saved %s, want %s", got, test.want)
 			}
@@ -85,12 +97,16 @@ func TestFundingOfNoMarket(t *testing.T) {
 // What the venue's own arithmetic refuses is an error and no verdict.
 func TestAccrualThatReverts(t *testing.T) {
 	for name, change := range map[string]func(*Circumstances, *Position){
-		"an empty pool":              func(c *Circumstances, _ *Position) { c.Rows.(rowMap).put(measure(PoolAmount, usdc, false, Uint{})) },
+		"an empty pool": func(c *Circumstances, _ *Position) {
+			c.Rows.(rowMap).
+				put(measure(PoolAmount, usdc, false, Uint{}))
+		},
 		"a factor ahead of its side": func(_ *Circumstances, p *Position) { p.BorrowingFactor = Pow10(40) },
 		"funding ahead of its side":  func(_ *Circumstances, p *Position) { p.FundingFeeAmountPerSize = Pow10(40) },
 		"a size of no tokens":        func(_ *Circumstances, p *Position) { p.SizeInTokens = Uint{} },
 		"a reserve of nothing": func(c *Circumstances, _ *Position) {
-			c.Rows.(rowMap).put(parameter(DataStoreKey("OPEN_INTEREST_RESERVE_FACTOR", market.Hash(), BoolWord(true)), Uint{}))
+			c.Rows.(rowMap).put(parameter(DataStoreKey("OPEN_INTEREST_RESERVE_FACTOR", market.Hash(), BoolWord(true)),
+				Uint{}))
 		},
 	} {
 		c, p := openMarket()
@@ -133,8 +149,10 @@ func TestTermsBoundGrowth(t *testing.T) {
 		}
 		for _, token := range now.Market().Tokens() {
 			before, perSecond := now.Funding(isLong, token)
-			if after, _ := then.Funding(isLong, token); before.Add(perSecond.Mul(U64(later))).Add(U64(3)).Less(after) || after.Less(before) {
-				t.Errorf("funding of longs %v in %s grew from %s to %s, by more than %s a second", isLong, token, before, after, perSecond)
+			if after, _ := then.Funding(isLong, token); before.Add(perSecond.Mul(U64(later))).Add(U64(3)).Less(after) ||
+				after.Less(before) {
+				t.Errorf("funding of longs %v in %s grew from %s to %s, by more than %s a second", isLong, token,
+					before, after, perSecond)
 			}
 		}
 	}

@@ -1,7 +1,7 @@
 package perp
 
-// impactCurve is how a market charges trades that unbalance it, and rewards those that balance it. Numbers of two go by direction: [0] a trade
-// that unbalances, [1] one that balances.
+// impactCurve is how a market charges trades that unbalance it, and rewards those that balance it. Numbers of two go by
+// direction: [0] a trade that unbalances, [1] one that balances.
 type impactCurve struct {
 	factor, exponent [2]Uint
 	sides            [2]Uint // what is balanced, in USD, by side
@@ -13,13 +13,15 @@ type impactCurve struct {
 	maxOnLiquidation Uint          // largest charge that counts against a position's health, as a factor of its size
 }
 
-// spread is the distance of two sides and the potential it has in each direction, so that a pass computes these powers once per market.
+// spread is the distance of two sides and the potential it has in each direction, so that a pass computes these powers
+// once per market.
 type spread struct {
 	distance  Uint
 	potential [2]potential
 }
 
-// potential is distance^exponent·factor (PricingUtils.applyImpactFactor). Where the chain's arithmetic reverts, only a trade that needs it does.
+// potential is distance^exponent·factor (PricingUtils.applyImpactFactor). Where the chain's arithmetic reverts, only a
+// trade that needs it does.
 type potential struct {
 	usd     Uint
 	reverts bool
@@ -30,22 +32,24 @@ func (p potential) value() Uint {
 	return p.usd
 }
 
-// virtualSides is the inventory that markets of one index token share, as open interest in USD: one of the sides is zero
-// (PositionPricingUtils.getNextOpenInterestForVirtualInventory).
+// virtualSides is the inventory that markets of one index token share, as open interest in USD: one of the sides is
+// zero (PositionPricingUtils.getNextOpenInterestForVirtualInventory).
 type virtualSides struct {
 	sides [2]Uint
 	now   spread
 }
 
-// impactCurve reads the curve. The positive factors are never larger than the negative ones (MarketUtils.getAdjustedPositionImpactFactors,
-// getAdjustedPositionImpactExponentFactors, getMaxPositionImpactFactors).
+// impactCurve reads the curve. The positive factors are never larger than the negative ones
+// (MarketUtils.getAdjustedPositionImpactFactors, getAdjustedPositionImpactExponentFactors,
+// getMaxPositionImpactFactors).
 func (l ledger) impactCurve(i interest, p prices) impactCurve {
 	c := impactCurve{
 		inTokens: l.flag(balanceInTokensKey), middle: p.middle(), maxOnLiquidation: l.term(maxImpactOnLiquidation),
 		maxPositive: l.sided(maxImpactFactorKey, true).Min(l.sided(maxImpactFactorKey, false)),
 	}
 	c.factor[0], c.exponent[0] = l.sided(impactFactorKey, false), l.sided(impactExponentKey, false)
-	c.factor[1], c.exponent[1] = l.sided(impactFactorKey, true).Min(c.factor[0]), l.sided(impactExponentKey, true).Min(c.exponent[0])
+	c.factor[1], c.exponent[1] = l.sided(impactFactorKey, true).Min(c.factor[0]), l.sided(impactExponentKey, true).
+		Min(c.exponent[0])
 	c.sides = i.balance(c.inTokens, c.middle)
 	c.now = c.spread(c.sides)
 	if id := l.word(virtualTokenIDKey, l.market.IndexToken.Hash()); !id.IsZero() {
@@ -65,7 +69,8 @@ func (l ledger) virtualInventory(id [32]byte, inTokens bool) Int {
 	return v.Value
 }
 
-// virtualSides turns an inventory into sides: what was virtually sold to the pool stands for shorts, what was bought from it for longs.
+// virtualSides turns an inventory into sides: what was virtually sold to the pool stands for shorts, what was bought
+// from it for longs.
 func (c *impactCurve) virtualSides(inventory Int) (sides [2]Uint) {
 	if c.inTokens {
 		inventory = inventory.Mul(c.middle.Int())
@@ -92,8 +97,9 @@ func (c *impactCurve) ofClosing(p *Position) (usd Int, improves bool) {
 	return c.ofTrade(p.IsLong, false, p.SizeInUsd, p.SizeInTokens)
 }
 
-// ofTrade is the impact of adding to a side, or taking off it, and whether that improves the balance (PositionPricingUtils.getPriceImpactUsd): by the market's own
-// sides or, when that is a charge, by the virtual inventory if it charges more.
+// ofTrade is the impact of adding to a side, or taking off it, and whether that improves the balance
+// (PositionPricingUtils.getPriceImpactUsd): by the market's own sides or, when that is a charge, by the virtual
+// inventory if it charges more.
 func (c *impactCurve) ofTrade(isLong, adds bool, sizeUsd, sizeInTokens Uint) (usd Int, improves bool) {
 	delta := sizeUsd
 	if c.inTokens {
@@ -104,7 +110,8 @@ func (c *impactCurve) ofTrade(isLong, adds bool, sizeUsd, sizeInTokens Uint) (us
 		return usd, improves
 	}
 	sides := c.virtual.sides
-	if !adds { // both sides are lifted by what goes off one of them, so that it cannot go below zero; their distance stays
+	// both sides are lifted by what goes off one of them, so that it cannot go below zero; their distance stays
+	if !adds {
 		sides = [2]Uint{sides[0].Add(delta), sides[1].Add(delta)}
 	}
 	if virtual, improvesVirtual := c.between(sides, c.virtual.now, isLong, adds, delta); virtual.Less(usd) {
@@ -113,8 +120,9 @@ func (c *impactCurve) ofTrade(isLong, adds bool, sizeUsd, sizeInTokens Uint) (us
 	return usd, improves
 }
 
-// between is PositionPricingUtils._getPriceImpactUsd for adding delta to a side or taking it off. A side smaller than what is taken off ends at zero
-// (getNextOpenInterestParams). Trades that turn the balance over are rewarded for the way to it and charged for the way beyond it.
+// between is PositionPricingUtils._getPriceImpactUsd for adding delta to a side or taking it off. A side smaller than
+// what is taken off ends at zero (getNextOpenInterestParams). Trades that turn the balance over are rewarded for the
+// way to it and charged for the way beyond it.
 func (c *impactCurve) between(sides [2]Uint, now spread, isLong, adds bool, delta Uint) (usd Int, improves bool) {
 	next := sides
 	if own := &next[index(isLong)]; adds {
@@ -133,8 +141,9 @@ func (c *impactCurve) between(sides [2]Uint, now spread, isLong, adds bool, delt
 	return signedBy(distance(reward, charge), charge.Less(reward)), improves
 }
 
-// againstHealth is what an impact takes from a position when its health is judged (PositionUtils.isPositionLiquidatable): the reward is capped,
-// the pending impact of former increases added at the price that is worse for the trader; a gain counts for nothing, a charge up to its cap.
+// againstHealth is what an impact takes from a position when its health is judged
+// (PositionUtils.isPositionLiquidatable): the reward is capped, the pending impact of former increases added at the
+// price that is worse for the trader; a gain counts for nothing, a charge up to its cap.
 func (c *impactCurve) againstHealth(p *Position, impact Int, indexPrice Price) Int {
 	if impact.Sign() >= 0 {
 		impact = impact.Uint().Min(ApplyFactor(p.SizeInUsd, c.maxPositive)).Int()

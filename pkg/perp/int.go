@@ -8,8 +8,9 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Int is a signed 256-bit integer with value semantics, as Solidity's int256. It is kept as sign and magnitude; zero is never negative,
-// so values compare with ==. Methods that cannot be represented panic with [ErrArithmetic]; run formulas under [Checked].
+// Int is a signed 256-bit integer with value semantics, as Solidity's int256. It is kept as sign and magnitude; zero is
+// never negative, so values compare with ==. Methods that cannot be represented panic with [ErrArithmetic]; run
+// formulas under [Checked].
 type Int struct {
 	neg bool
 	abs Uint

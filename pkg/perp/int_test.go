@@ -72,7 +72,8 @@ func TestUintAgainstBig(t *testing.T) {
 		check := func(name string, ours func() Uint, want *big.Int) {
 			var got Uint
 			err := Checked(func() { got = ours() })
-			if fits := want.Sign() >= 0 && want.Cmp(twinMaxUint) <= 0; fits != (err == nil) || err == nil && got.Big().Cmp(want) != 0 {
+			if fits := want.Sign() >= 0 && want.Cmp(twinMaxUint) <= 0; fits != (err == nil) || err == nil && got.Big().
+				Cmp(want) != 0 {
 				t.Fatalf("%s of %v %v %v: got %v (%v), want %v", name, a, b, d, got, err, want)
 			}
 		}
@@ -93,7 +94,8 @@ func TestUintAgainstBig(t *testing.T) {
 }
 
 func TestParseRefusesBadNumbers(t *testing.T) {
-	for _, s := range []string{"", "-", "+1", "1.5", "0x10", "1e3", " 1", new(big.Int).Add(twinMaxUint, big.NewInt(1)).String()} {
+	for _, s := range []string{"", "-", "+1", "1.5", "0x10", "1e3", " 1", new(big.Int).Add(twinMaxUint, big.NewInt(1)).
+		String()} {
 		if v, err := ParseUint(s); err == nil {
 			t.Errorf("ParseUint(%q) = %v", s, v)
 		}

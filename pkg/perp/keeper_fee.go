@@ -6,7 +6,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// KeeperFee is KeeperExecutionFee: what the exchange paid a keeper's signer for one execution. A transaction may pay several.
+// KeeperFee is KeeperExecutionFee: what the exchange paid a keeper's signer for one execution. A transaction may pay
+// several.
 type KeeperFee struct {
 	Keeper chain.Address `json:"keeper"`
 	Amount Uint          `json:"amount"` // wei

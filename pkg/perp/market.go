@@ -33,34 +33,41 @@ type Measure string
 
 // The measures, each folded from the event whose name it follows.
 const (
-	PoolAmount                     Measure = "poolAmount"                     // token
-	SwapImpactPoolAmount           Measure = "swapImpactPoolAmount"           // token
-	PositionImpactPoolAmount       Measure = "positionImpactPoolAmount"       // index tokens
-	LentPositionImpactPoolAmount   Measure = "lentPositionImpactPoolAmount"   // index tokens
-	TotalPendingImpactAmount       Measure = "totalPendingImpactAmount"       // signed, index tokens
-	OpenInterest                   Measure = "openInterest"                   // USD; collateral, side
-	OpenInterestInTokens           Measure = "openInterestInTokens"           // index tokens; collateral, side
-	CollateralSum                  Measure = "collateralSum"                  // collateral tokens; collateral, side
-	CumulativeBorrowingFactor      Measure = "cumulativeBorrowingFactor"      // factor; side; its stamp is the last accrual
-	BorrowingFactorPerSecond       Measure = "borrowingFactorPerSecond"       // factor
-	FundingFactorPerSecond         Measure = "fundingFactorPerSecond"         // magnitude; its stamp is the last accrual
-	SavedFundingFactorPerSecond    Measure = "savedFundingFactorPerSecond"    // signed factor, positive when longs pay; in no event, see Apply
-	FundingFeeAmountPerSize        Measure = "fundingFeeAmountPerSize"        // collateral, side
-	ClaimableFundingAmountPerSize  Measure = "claimableFundingAmountPerSize"  // collateral, side
-	VirtualInventoryForSwaps       Measure = "virtualInventoryForSwaps"       // Scope = virtual market id; side = is long token
+	PoolAmount                   Measure = "poolAmount"                   // token
+	SwapImpactPoolAmount         Measure = "swapImpactPoolAmount"         // token
+	PositionImpactPoolAmount     Measure = "positionImpactPoolAmount"     // index tokens
+	LentPositionImpactPoolAmount Measure = "lentPositionImpactPoolAmount" // index tokens
+	TotalPendingImpactAmount     Measure = "totalPendingImpactAmount"     // signed, index tokens
+	OpenInterest                 Measure = "openInterest"                 // USD; collateral, side
+	OpenInterestInTokens         Measure = "openInterestInTokens"         // index tokens; collateral, side
+	CollateralSum                Measure = "collateralSum"                // collateral tokens; collateral, side
+	// factor; side; its stamp is the last accrual
+	CumulativeBorrowingFactor Measure = "cumulativeBorrowingFactor"
+	BorrowingFactorPerSecond  Measure = "borrowingFactorPerSecond" // factor
+	// magnitude; its stamp is the last accrual
+	FundingFactorPerSecond Measure = "fundingFactorPerSecond"
+	// signed factor, positive when longs pay; in no event, see Apply
+	SavedFundingFactorPerSecond   Measure = "savedFundingFactorPerSecond"
+	FundingFeeAmountPerSize       Measure = "fundingFeeAmountPerSize"       // collateral, side
+	ClaimableFundingAmountPerSize Measure = "claimableFundingAmountPerSize" // collateral, side
+	// Scope = virtual market id; side = is long token
+	VirtualInventoryForSwaps       Measure = "virtualInventoryForSwaps"
 	VirtualInventoryForPositions   Measure = "virtualInventoryForPositions"   // signed USD; Scope = virtual token id
 	PositionImpactDistributionRate Measure = "positionImpactPoolDistribution" // index tokens per second
 	MinPositionImpactPoolAmount    Measure = "minPositionImpactPoolAmount"    // index tokens
-	AdlEnabled                     Measure = "adlEnabled"                     // 0 or 1; side; its stamp is the latest ADL update
+	// 0 or 1; side; its stamp is the latest ADL update
+	AdlEnabled Measure = "adlEnabled"
 
-	// GlvMarket is 1 while a market (Token) belongs to a GLV (Scope, padded): executions for the GLV need the prices of all its markets.
+	// GlvMarket is 1 while a market (Token) belongs to a GLV (Scope, padded): executions for the GLV need the prices of
+	// all its markets.
 	GlvMarket Measure = "glvMarket"
 
-	// WordsAudited is the number of the final block at which every word that rules read for a market was last compared with the exchange's DataStore. A
-	// market without it has not been audited yet, and nothing is sent for it.
+	// WordsAudited is the number of the final block at which every word that rules read for a market was last compared
+	// with the exchange's DataStore. A market without it has not been audited yet, and nothing is sent for it.
 	WordsAudited Measure = "wordsAudited"
 
-	// VirtualInventoryForPositionsInTokens is signed, in index tokens; Scope = virtual token id. See [VirtualPositionsMoved].
+	// VirtualInventoryForPositionsInTokens is signed, in index tokens; Scope = virtual token id. See
+	// [VirtualPositionsMoved].
 	VirtualInventoryForPositionsInTokens Measure = "virtualInventoryForPositionsInTokens"
 )
 

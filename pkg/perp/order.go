@@ -23,7 +23,8 @@ const (
 )
 
 var orderTypeNames = [...]string{
-	"market swap", "limit swap", "market increase", "limit increase", "market decrease", "limit decrease", "stop-loss decrease", "liquidation", "stop increase",
+	"market swap", "limit swap", "market increase", "limit increase", "market decrease", "limit decrease",
+	"stop-loss decrease", "liquidation", "stop increase",
 }
 
 // String returns the type in words.
@@ -98,9 +99,11 @@ type Order struct {
 	ReasonBytes Bytes  `json:"reasonBytes,omitempty"`
 	// SecondaryOrderType is OrderExecuted's: 1 for an auto-deleveraging.
 	SecondaryOrderType Uint `json:"secondaryOrderType"`
-	// Changes counts the events that changed what an execution would do: creation, updates, freezing. It makes job ids differ.
+	// Changes counts the events that changed what an execution would do: creation, updates, freezing. It makes job ids
+	// differ.
 	Changes uint64 `json:"changes"`
-	// Birth is the stamp of the log that made the order what it is now (creation or the last update); Stamp is that of the last log.
+	// Birth is the stamp of the log that made the order what it is now (creation or the last update); Stamp is that of
+	// the last log.
 	Birth Stamp `json:"birth"`
 	Stamp Stamp `json:"stamp"`
 }
@@ -108,8 +111,8 @@ type Order struct {
 // RowKey implements [Row].
 func (o Order) RowKey() RowKey { return RowKey{Orders, o.Key} }
 
-// PositionKey returns the key of the position the order acts on. An increase through a swap path ends up in another collateral; decreases
-// and liquidations always name the position's own.
+// PositionKey returns the key of the position the order acts on. An increase through a swap path ends up in another
+// collateral; decreases and liquidations always name the position's own.
 func (o Order) PositionKey() chain.Hash {
 	return PositionKey(o.Account, o.Market, o.InitialCollateralToken, o.IsLong)
 }

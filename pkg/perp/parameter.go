@@ -5,8 +5,9 @@ import "perpkeeper/pkg/chain"
 // ParameterSource says where a parameter's value was learnt.
 type ParameterSource string
 
-// The sources of parameters. A call shows the value at the end of its block, so what an event said in that block or later stands; a call
-// of a later block does replace it, because scripts and timelocks write to the DataStore without any event.
+// The sources of parameters. A call shows the value at the end of its block, so what an event said in that block or
+// later stands; a call of a later block does replace it, because scripts and timelocks write to the DataStore without
+// any event.
 const (
 	FromEvent ParameterSource = "event"
 	FromCall  ParameterSource = "call"
@@ -34,7 +35,8 @@ func FullKey(base chain.Hash, data []byte) chain.Hash {
 	return chain.Keccak256(base[:], data)
 }
 
-// DataStoreKey is keccak256(abi.encode(keccak256(abi.encode(name)), args…)) for arguments of one word each, as Keys.sol builds it.
+// DataStoreKey is keccak256(abi.encode(keccak256(abi.encode(name)), args…)) for arguments of one word each, as Keys.sol
+// builds it.
 func DataStoreKey(name string, args ...chain.Hash) chain.Hash {
 	base := BaseKey(name)
 	if len(args) == 0 {
@@ -76,8 +78,8 @@ func (o OracleSource) RowKey() RowKey {
 	return RowKey{OracleSources, chain.Keccak256(o.Oracle[:], o.Token[:])}
 }
 
-// BadDebt records that a position was closed without covering its costs (InsolventClose). The event names neither account nor market:
-// they are joined from the decrease of the same order in the same transaction.
+// BadDebt records that a position was closed without covering its costs (InsolventClose). The event names neither
+// account nor market: they are joined from the decrease of the same order in the same transaction.
 type BadDebt struct {
 	OrderKey                 chain.Hash    `json:"orderKey"`
 	PositionKey              chain.Hash    `json:"positionKey"`

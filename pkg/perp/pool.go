@@ -16,8 +16,9 @@ const (
 	inShortToken
 )
 
-// interest is a market's open interest by side and by collateral token, as the contracts read it: where the long and the short token are one,
-// each is half of what is stored, rounded down, because the contracts count it twice (MarketUtils.getPoolDivisor).
+// interest is a market's open interest by side and by collateral token, as the contracts read it: where the long and
+// the short token are one, each is half of what is stored, rounded down, because the contracts count it twice
+// (MarketUtils.getPoolDivisor).
 type interest struct {
 	usd, tokens [2][2]Uint
 }
@@ -65,7 +66,8 @@ func (i interest) balance(inTokens bool, middle Uint) (sides [2]Uint) {
 	return sides
 }
 
-// poolUsd is what the pool holds to pay a side's profits from, at the lower price (MarketUtils.getPoolUsdWithoutPnl, not maximized).
+// poolUsd is what the pool holds to pay a side's profits from, at the lower price (MarketUtils.getPoolUsdWithoutPnl,
+// not maximized).
 func (l ledger) poolUsd(isLong bool, p prices) Uint {
 	token, price := l.market.ShortToken, p.short.Min
 	if isLong {
@@ -74,12 +76,12 @@ func (l ledger) poolUsd(isLong bool, p prices) Uint {
 	return l.measure(PoolAmount, token, false).Value.Uint().Div(l.divisor()).Mul(price)
 }
 
-// profitCap is how a side's profits are cut when they exceed what its pool may pay: each profit is multiplied by paid/owed. Owed is zero where
-// nothing is cut.
+// profitCap is how a side's profits are cut when they exceed what its pool may pay: each profit is multiplied by
+// paid/owed. Owed is zero where nothing is cut.
 type profitCap struct{ paid, owed Uint }
 
-// profitCap follows MarketUtils.getPnl with the dearer price, MarketUtils.getCappedPnl with MAX_PNL_FACTOR_FOR_TRADERS, and the condition in
-// PositionUtils.getPositionPnlUsd: a cap of nothing cuts nothing.
+// profitCap follows MarketUtils.getPnl with the dearer price, MarketUtils.getCappedPnl with MAX_PNL_FACTOR_FOR_TRADERS,
+// and the condition in PositionUtils.getPositionPnlUsd: a cap of nothing cuts nothing.
 func (l ledger) profitCap(isLong bool, i interest, p prices) profitCap {
 	owed := sidePnl(i, isLong, p.index)
 	if owed.Sign() <= 0 {

@@ -2,7 +2,8 @@ package perp
 
 import "perpkeeper/pkg/chain"
 
-// PositionStatus is Active or Closed (TIER-6). LIQUIDATING is no status of the row: it is a view over the sender's intents.
+// PositionStatus is Active or Closed (TIER-6). LIQUIDATING is no status of the row: it is a view over the sender's
+// intents.
 type PositionStatus string
 
 // The statuses of a position.
@@ -11,26 +12,28 @@ const (
 	Closed PositionStatus = "Closed"
 )
 
-// Position is a trader's position as the chain stores it, folded from PositionIncrease and PositionDecrease. The JSON names are the
-// events' own. A closed position keeps its row, with zero size, because backups decide by it.
+// Position is a trader's position as the chain stores it, folded from PositionIncrease and PositionDecrease. The JSON
+// names are the events' own. A closed position keeps its row, with zero size, because backups decide by it.
 type Position struct {
-	PositionKey                            chain.Hash     `json:"positionKey"`
-	Account                                chain.Address  `json:"account"`
-	Market                                 chain.Address  `json:"market"`
-	CollateralToken                        chain.Address  `json:"collateralToken"`
-	IsLong                                 bool           `json:"isLong"`
-	Status                                 PositionStatus `json:"status"`
-	SizeInUsd                              Uint           `json:"sizeInUsd"`
-	SizeInTokens                           Uint           `json:"sizeInTokens"`
-	CollateralAmount                       Uint           `json:"collateralAmount"`
-	PendingImpactAmount                    Int            `json:"pendingImpactAmount"` // in index tokens; in no event, see PositionIncreased
-	BorrowingFactor                        Uint           `json:"borrowingFactor"`
-	FundingFeeAmountPerSize                Uint           `json:"fundingFeeAmountPerSize"`
-	LongTokenClaimableFundingAmountPerSize Uint           `json:"longTokenClaimableFundingAmountPerSize"`
-	ShortTokenClaimableFundingPerSize      Uint           `json:"shortTokenClaimableFundingAmountPerSize"`
-	IncreasedAtTime                        Uint           `json:"increasedAtTime"`
-	DecreasedAtTime                        Uint           `json:"decreasedAtTime"`
-	// Changes counts the increases and decreases of this key since its first one, over closings: it makes job ids of one life differ.
+	PositionKey      chain.Hash     `json:"positionKey"`
+	Account          chain.Address  `json:"account"`
+	Market           chain.Address  `json:"market"`
+	CollateralToken  chain.Address  `json:"collateralToken"`
+	IsLong           bool           `json:"isLong"`
+	Status           PositionStatus `json:"status"`
+	SizeInUsd        Uint           `json:"sizeInUsd"`
+	SizeInTokens     Uint           `json:"sizeInTokens"`
+	CollateralAmount Uint           `json:"collateralAmount"`
+	// in index tokens; in no event, see PositionIncreased
+	PendingImpactAmount                    Int  `json:"pendingImpactAmount"`
+	BorrowingFactor                        Uint `json:"borrowingFactor"`
+	FundingFeeAmountPerSize                Uint `json:"fundingFeeAmountPerSize"`
+	LongTokenClaimableFundingAmountPerSize Uint `json:"longTokenClaimableFundingAmountPerSize"`
+	ShortTokenClaimableFundingPerSize      Uint `json:"shortTokenClaimableFundingAmountPerSize"`
+	IncreasedAtTime                        Uint `json:"increasedAtTime"`
+	DecreasedAtTime                        Uint `json:"decreasedAtTime"`
+	// Changes counts the increases and decreases of this key since its first one, over closings: it makes job ids of
+	// one life differ.
 	Changes uint64 `json:"changes"`
 	Stamp   Stamp  `json:"stamp"`
 }

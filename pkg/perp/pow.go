@@ -17,9 +17,10 @@ var (
 	halfRoots  = fractionsOfRootsOf2() // see exp2
 )
 
-// applyExponent raises a 30-decimal number to a 30-decimal power as the chain does (Precision.applyExponentFactor over PRBMathUD60x18.pow of
-// prb-math 2.4.3), digit for digit: what is less than one becomes zero, a power of one changes nothing, and all else loses the digits after the
-// 18th and carries the error of the fixed-point logarithm, some 10^-16 of the result for values of trillions.
+// applyExponent raises a 30-decimal number to a 30-decimal power as the chain does (Precision.applyExponentFactor over
+// PRBMathUD60x18.pow of prb-math 2.4.3), digit for digit: what is less than one becomes zero, a power of one changes
+// nothing, and all else loses the digits after the 18th and carries the error of the fixed-point logarithm, some 10^-16
+// of the result for values of trillions.
 func applyExponent(value, exponent Uint) Uint {
 	switch {
 	case value.Less(One):
@@ -30,7 +31,8 @@ func applyExponent(value, exponent Uint) Uint {
 	return pow18(value.Div(floatToWei), exponent.Div(floatToWei)).Mul(floatToWei)
 }
 
-// pow18 is PRBMathUD60x18.pow for x of at least one: 2^(y·log2 x), the product rounded to the nearest (PRBMath.mulDivFixedPoint).
+// pow18 is PRBMathUD60x18.pow for x of at least one: 2^(y·log2 x), the product rounded to the nearest
+// (PRBMath.mulDivFixedPoint).
 func pow18(x, y Uint) Uint {
 	log := log2(x)
 	power := log.MulDiv(y, one18)
@@ -41,7 +43,8 @@ func pow18(x, y Uint) Uint {
 	return exp2(power)
 }
 
-// log2 is PRBMathUD60x18.log2: the whole part from the highest bit, the rest bit by bit by squaring what remains. It reverts below one.
+// log2 is PRBMathUD60x18.log2: the whole part from the highest bit, the rest bit by bit by squaring what remains. It
+// reverts below one.
 func log2(x Uint) Uint {
 	must(!x.Less(one18))
 	whole := x.Div(one18)
@@ -59,8 +62,8 @@ func log2(x Uint) Uint {
 	return U64(uint64(n)).Mul(one18).Add(U64(fraction))
 }
 
-// exp2 is PRBMathUD60x18.exp2 with PRBMath.exp2: the product of the roots 2^(1/2^i) for the set bits of the fraction, in a number of 191 bits after
-// the point, cut off after each step. It reverts from 2^192 on.
+// exp2 is PRBMathUD60x18.exp2 with PRBMath.exp2: the product of the roots 2^(1/2^i) for the set bits of the fraction,
+// in a number of 191 bits after the point, cut off after each step. It reverts from 2^192 on.
 func exp2(x Uint) Uint {
 	must(x.Less(maxLog))
 	var whole, rest uint256.Int
@@ -89,8 +92,8 @@ func growBy(r *uint256.Int, c uint64) {
 	r[2], _ = bits.Add64(r[2], p2, carry)
 }
 
-// fractionsOfRootsOf2 returns 2^(1/2^i) - 1 for i = 1 to 64, with 64 bits after the point, rounded to the nearest. These are the factors that
-// PRBMath.exp2 has as constants, without their leading one.
+// fractionsOfRootsOf2 returns 2^(1/2^i) - 1 for i = 1 to 64, with 64 bits after the point, rounded to the nearest.
+// These are the factors that PRBMath.exp2 has as constants, without their leading one.
 func fractionsOfRootsOf2() (roots [64]uint64) {
 	const precision = 256
 	root := big.NewFloat(2).SetPrec(precision)

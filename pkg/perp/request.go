@@ -26,8 +26,8 @@ func RequestKinds() []RequestKind {
 	return []RequestKind{Deposit, Withdrawal, Shift, GlvDeposit, GlvWithdrawal, GlvShift}
 }
 
-// Request is a deposit, withdrawal or shift waiting for a keeper, or what became of it. The fields rules ask for are typed; Fields holds
-// every item of the Created event under its own name.
+// Request is a deposit, withdrawal or shift waiting for a keeper, or what became of it. The fields rules ask for are
+// typed; Fields holds every item of the Created event under its own name.
 type Request struct {
 	Kind          RequestKind
 	Key           chain.Hash
@@ -45,8 +45,8 @@ type Request struct {
 // RowKey implements [Row].
 func (r Request) RowKey() RowKey { return RowKey{Requests, r.Key} }
 
-// Fields are named items of an event: chain.Address, Uint, Int, bool, chain.Hash, Bytes, string, and slices of them. Their JSON form is
-// numbers as decimal strings, addresses and bytes as 0x text.
+// Fields are named items of an event: chain.Address, Uint, Int, bool, chain.Hash, Bytes, string, and slices of them.
+// Their JSON form is numbers as decimal strings, addresses and bytes as 0x text.
 type Fields map[string]any
 
 // Bytes is a byte string whose text is 0x and hexadecimal digits.

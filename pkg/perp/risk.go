@@ -23,16 +23,17 @@ type Rows interface {
 type Circumstances struct {
 	Rows   Rows
 	Prices map[chain.Address]Price
-	// Time is the second of the block that a verdict is for: borrowing and funding accrue from their last update to it. What was updated later
-	// than that is taken as it stands, so zero means the factors as stored.
+	// Time is the second of the block that a verdict is for: borrowing and funding accrue from their last update to it.
+	// What was updated later than that is taken as it stands, so zero means the factors as stored.
 	Time uint64
-	// FireRatio is the venue's threshold as a factor of the required collateral: [One] is the rule of GMX; a venue that liquidates below
-	// 110 % has 1.1·10^30. Less than One counts as One.
+	// FireRatio is the venue's threshold as a factor of the required collateral: [One] is the rule of GMX; a venue that
+	// liquidates below 110 % has 1.1·10^30. Less than One counts as One.
 	FireRatio Uint
-	// ReferralDiscount is the part of the position fee that an account is let off for its referral, as a 30-decimal factor; nil where there are
-	// no referrals. No event of the exchange tells it: referral codes and tiers live in a contract of their own, and what PositionFeesCollected says of an
-	// account's last trade may have changed since. Planners leave it nil. A discount can only make a position healthier, so they find one of such an account
-	// due a little early and never late; the simulated call, which knows the discount, holds it back until it is (sender).
+	// ReferralDiscount is the part of the position fee that an account is let off for its referral, as a 30-decimal
+	// factor; nil where there are no referrals. No event of the exchange tells it: referral codes and tiers live in a
+	// contract of their own, and what PositionFeesCollected says of an account's last trade may have changed since.
+	// Planners leave it nil. A discount can only make a position healthier, so they find one of such an account due a
+	// little early and never late; the simulated call, which knows the discount, holds it back until it is (sender).
 	ReferralDiscount func(account chain.Address) Uint
 }
 
@@ -42,8 +43,8 @@ type Verdict struct {
 	MinCollateralUsd            Uint
 	MinCollateralUsdForLeverage Uint
 	Liquidatable                bool
-	// Ratio is remaining over required collateral as a factor: the margin ratio of LIQ-5. It is 0 when nothing remains, and the largest number
-	// when something remains and nothing is required.
+	// Ratio is remaining over required collateral as a factor: the margin ratio of LIQ-5. It is 0 when nothing remains,
+	// and the largest number when something remains and nothing is required.
 	Ratio Uint
 	// The parts: RemainingCollateralUsd = CollateralUsd + PnlUsd + ImpactUsd - FeesUsd.
 	CollateralUsd Uint
@@ -53,13 +54,14 @@ type Verdict struct {
 	Fees          Fees
 }
 
-// Judge applies the liquidation rule in the venue's own integers, as the contract does within a liquidation: after accruing borrowing and
-// funding (PositionUtils.isPositionLiquidatable, called by DecreasePositionUtils.decreasePosition). It fails for a closed position, when a
-// market or price is missing, or where the contract's arithmetic would revert ([ErrArithmetic]). To judge many, use a [View].
+// Judge applies the liquidation rule in the venue's own integers, as the contract does within a liquidation: after
+// accruing borrowing and funding (PositionUtils.isPositionLiquidatable, called by
+// DecreasePositionUtils.decreasePosition). It fails for a closed position, when a market or price is missing, or where
+// the contract's arithmetic would revert ([ErrArithmetic]). To judge many, use a [View].
 func Judge(p Position, c Circumstances) (Verdict, error) { return NewView(c).Judge(p) }
 
-// Judge applies the rule to a position of the market. Discount is the part of the position fee that its account is let off, as a 30-decimal
-// factor.
+// Judge applies the rule to a position of the market. Discount is the part of the position fee that its account is let
+// off, as a 30-decimal factor.
 func (t *Terms) Judge(p Position, discount Uint) (v Verdict, err error) {
 	own, err := t.judgeable(&p)
 	if err != nil {
@@ -76,9 +78,10 @@ func (t *Terms) Judge(p Position, discount Uint) (v Verdict, err error) {
 	return v, nil
 }
 
-// safe reports that a position is healthy even if closing it had the largest impact that may count, the dearer of the two fees and no
-// discount. What is not safe may still be healthy: [Terms.Judge] knows. It takes the sum of all that the rule may take from a position as one
-// factor of its size, so it costs a fraction of a verdict; nothing in it rounds in the position's favour.
+// safe reports that a position is healthy even if closing it had the largest impact that may count, the dearer of the
+// two fees and no discount. What is not safe may still be healthy: [Terms.Judge] knows. It takes the sum of all that
+// the rule may take from a position as one factor of its size, so it costs a fraction of a verdict; nothing in it
+// rounds in the position's favour.
 func (t *Terms) safe(p *Position) (is bool) {
 	own, err := t.judgeable(p)
 	if err != nil {
@@ -114,7 +117,8 @@ func (t *Terms) judgeable(p *Position) (pledge, error) {
 	return t.pledge(p.CollateralToken)
 }
 
-// weigh sums up what remains of a position and compares it with what must remain. It leaves the ratio to who asks for it.
+// weigh sums up what remains of a position and compares it with what must remain. It leaves the ratio to who asks for
+// it.
 func (t *Terms) weigh(v *Verdict, p *Position, own pledge, impact Int, feeFactor, discount Uint) {
 	v.CollateralUsd = p.CollateralAmount.Mul(own.price.Min)
 	v.PnlUsd = t.pnl(p)
@@ -137,8 +141,8 @@ func (v *Verdict) required() Uint { return v.MinCollateralUsd.Max(v.MinCollatera
 // pnl is the profit after the cap on profits.
 func (t *Terms) pnl(p *Position) Int { return t.sides[index(p.IsLong)].profits.apply(t.uncappedPnl(p)) }
 
-// uncappedPnl is the profit at the price a close would get (PositionUtils.getPositionPnlUsd). The contract divides by the size in tokens, so a
-// position without any reverts.
+// uncappedPnl is the profit at the price a close would get (PositionUtils.getPositionPnlUsd). The contract divides by
+// the size in tokens, so a position without any reverts.
 func (t *Terms) uncappedPnl(p *Position) Int {
 	must(!p.SizeInTokens.IsZero())
 	if p.IsLong {

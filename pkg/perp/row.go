@@ -5,7 +5,8 @@ import "perpkeeper/pkg/chain"
 // Table names one kind of derived row. Its text is the name of the Postgres table as well.
 type Table string
 
-// The tables of derived state. Each row is written by exactly one partition of the log topic, save the parameters: see [Table.Replicated].
+// The tables of derived state. Each row is written by exactly one partition of the log topic, save the parameters: see
+// [Table.Replicated].
 const (
 	Positions     Table = "position"
 	Orders        Table = "perp_order"
@@ -22,18 +23,19 @@ const (
 
 // Tables lists every table in the order in which checksums and dumps name them.
 func Tables() []Table {
-	return []Table{Positions, Orders, Requests, Markets, MarketValues, Parameters, BadDebts, Transactions, OracleSources, Settlements, KeeperFees}
+	return []Table{Positions, Orders, Requests, Markets, MarketValues, Parameters, BadDebts, Transactions,
+		OracleSources, Settlements, KeeperFees}
 }
 
-// Resident reports whether a table is small and read by the folding of other rows: whoever keeps a [State] holds its rows in memory, so that Apply may
-// read any of them without having named them in [Event.Touches].
+// Resident reports whether a table is small and read by the folding of other rows: whoever keeps a [State] holds its
+// rows in memory, so that Apply may read any of them without having named them in [Event.Touches].
 func (t Table) Resident() bool {
 	return t == Markets || t == MarketValues || t == Parameters || t == OracleSources
 }
 
-// Replicated reports whether every partition of the log topic carries all rows of a table. Accruing funding takes the parameters of the exchange, and
-// a partition folds by itself: it cannot look into another one, which may stand at another block. Readers of several partitions take the copy of
-// partition 0.
+// Replicated reports whether every partition of the log topic carries all rows of a table. Accruing funding takes the
+// parameters of the exchange, and a partition folds by itself: it cannot look into another one, which may stand at
+// another block. Readers of several partitions take the copy of partition 0.
 func (t Table) Replicated() bool { return t == Parameters }
 
 // RowKey identifies a row in every keeper alike.

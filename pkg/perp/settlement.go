@@ -2,9 +2,10 @@ package perp
 
 import "perpkeeper/pkg/chain"
 
-// Settlement is what a decrease of a position came to, liquidations and deleveragings among them (LIQ-11): PositionDecrease joined with the
-// PositionFeesCollected of the same order. Who executed it says the [Transaction] of the stamp's hash; what the exchange lost, the [BadDebt] of the
-// same order. Amounts are in the collateral token's smallest unit.
+// Settlement is what a decrease of a position came to, liquidations and deleveragings among them (LIQ-11):
+// PositionDecrease joined with the PositionFeesCollected of the same order. Who executed it says the [Transaction] of
+// the stamp's hash; what the exchange lost, the [BadDebt] of the same order. Amounts are in the collateral token's
+// smallest unit.
 type Settlement struct {
 	OrderKey              chain.Hash    `json:"orderKey"`
 	PositionKey           chain.Hash    `json:"positionKey"`
@@ -31,7 +32,8 @@ type Settlement struct {
 // RowKey implements [Row].
 func (s Settlement) RowKey() RowKey { return RowKey{Settlements, s.OrderKey} }
 
-// PositionSettled is the joined pair of events that a [Settlement] is made of. It follows the PositionDecreased of the same log.
+// PositionSettled is the joined pair of events that a [Settlement] is made of. It follows the PositionDecreased of the
+// same log.
 type PositionSettled struct{ Settlement Settlement }
 
 func (PositionSettled) isEvent() {}

@@ -11,7 +11,8 @@ func TestSettlementsAndFeesAreKept(t *testing.T) {
 	tx := chain.Hash{7}
 	first := KeeperPaid{KeeperFee{Keeper: trader, Amount: U64(5), Stamp: Stamp{Block: 1, Log: 3, TxHash: tx}}}
 	second := KeeperPaid{KeeperFee{Keeper: trader, Amount: U64(6), Stamp: Stamp{Block: 1, Log: 4, TxHash: tx}}}
-	settled := PositionSettled{Settlement{OrderKey: chain.Hash{9}, Account: trader, TotalCostAmount: U64(8), Stamp: Stamp{Block: 1, Log: 2, TxHash: tx}}}
+	settled := PositionSettled{Settlement{OrderKey: chain.Hash{9}, Account: trader, TotalCostAmount: U64(8),
+		Stamp: Stamp{Block: 1, Log: 2, TxHash: tx}}}
 	b := mustApply(t, settled, first, second)
 	if n := len(b.Rows(KeeperFees)); n != 2 {
 		t.Errorf("%d fees are kept, want 2", n)
@@ -30,7 +31,8 @@ func TestSettlementsAndFeesAreKept(t *testing.T) {
 func TestUpdateLeavesWhatItDoesNotName(t *testing.T) {
 	created := order(1)
 	created.ValidFromTime, created.AutoCancel, created.DataList = U64(50), true, []chain.Hash{{4}}
-	b := mustApply(t, OrderCreated{created}, OrderChanged{Key: chain.Hash{1}, SizeDeltaUsd: U64(6), Stamp: Stamp{Block: 2}})
+	b := mustApply(t, OrderCreated{created}, OrderChanged{Key: chain.Hash{1}, SizeDeltaUsd: U64(6),
+		Stamp: Stamp{Block: 2}})
 	o := b.Get(RowKey{Orders, chain.Hash{1}}).(Order)
 	if o.ValidFromTime != U64(50) || !o.AutoCancel || len(o.DataList) != 1 || o.SizeDeltaUsd != U64(6) {
 		t.Errorf("got %+v", o)

@@ -63,8 +63,9 @@ func (l ledger) measure(m Measure, token chain.Address, isLong bool) MarketValue
 	return value
 }
 
-// secondsSince is how long ago a measure was last accrued, zero for one that never was (MarketUtils.getSecondsSinceFundingUpdated). A moment
-// before the accrual counts as the accrual itself: no chain goes back, but the caller's clock may lag behind the state.
+// secondsSince is how long ago a measure was last accrued, zero for one that never was
+// (MarketUtils.getSecondsSinceFundingUpdated). A moment before the accrual counts as the accrual itself: no chain goes
+// back, but the caller's clock may lag behind the state.
 func secondsSince(v MarketValue, now uint64) Uint {
 	if at := v.Stamp.Seconds(); at != 0 && at < now {
 		return U64(now - at)

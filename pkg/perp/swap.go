@@ -6,7 +6,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Swap is what a request or an order has swapped: an amount of one token along a path of markets, each of which gives its other token for it.
+// Swap is what a request or an order has swapped: an amount of one token along a path of markets, each of which gives
+// its other token for it.
 type Swap struct {
 	Path     []chain.Address // market tokens
 	TokenIn  chain.Address
@@ -37,7 +38,8 @@ type SwapHop struct {
 	FeeReceiverAmount         Uint
 	FeeAmountForPool          Uint
 	UIFeeAmount               Uint
-	// After lists the measures the hop changes, as it leaves them: the market's pools and impact pools, and its virtual inventory.
+	// After lists the measures the hop changes, as it leaves them: the market's pools and impact pools, and its virtual
+	// inventory.
 	After []MarketValue
 }
 
@@ -63,10 +65,12 @@ func refuse(name string, args ...text) error {
 	return r
 }
 
-// Execute applies the venue's whole swap rule in its own integers (SwapUtils.swap, after MarketUtils.getSwapPathMarkets). It changes no row: each hop
-// sees what those before it have left, as markets on one path may share a virtual inventory. The error is a [Refusal].
+// Execute applies the venue's whole swap rule in its own integers (SwapUtils.swap, after
+// MarketUtils.getSwapPathMarkets). It changes no row: each hop sees what those before it have left, as markets on one
+// path may share a virtual inventory. The error is a [Refusal].
 //
-// It does not know what is outside the rows: whether the feature is switched on at the handler, and whether tokens can be transferred.
+// It does not know what is outside the rows: whether the feature is switched on at the handler, and whether tokens can
+// be transferred.
 func (s Swap) Execute(rows Rows, prices map[chain.Address]Price) (done Swapped, err error) {
 	if overflow := Checked(func() { done, err = s.execute(rows, prices) }); overflow != nil {
 		err = refuse(Panic)
@@ -108,7 +112,8 @@ func (s Swap) execute(rows Rows, prices map[chain.Address]Price) (Swapped, error
 	return done, nil
 }
 
-// swapMarkets looks a path's markets up and refuses those that cannot swap (MarketUtils.validateSwapMarket), all of them before the first hop.
+// swapMarkets looks a path's markets up and refuses those that cannot swap (MarketUtils.validateSwapMarket), all of
+// them before the first hop.
 func swapMarkets(rows Rows, path []chain.Address) ([]Market, error) {
 	markets := make([]Market, 0, len(path))
 	for _, token := range path {
@@ -141,8 +146,9 @@ func (v *scratch) Get(k RowKey) Row {
 	return v.rows.Get(k)
 }
 
-// Creatable reports whether the venue takes an order for this swap (OrderUtils.createOrder: MarketUtils.validateSwapPath, BaseOrderUtils.validateNonEmptyOrder).
-// The length of its path is not asked again when the order is executed; where its limit is not among the rows it is not asked at all. The error is a [Refusal].
+// Creatable reports whether the venue takes an order for this swap (OrderUtils.createOrder:
+// MarketUtils.validateSwapPath, BaseOrderUtils.validateNonEmptyOrder). The length of its path is not asked again when
+// the order is executed; where its limit is not among the rows it is not asked at all. The error is a [Refusal].
 func (s Swap) Creatable(rows Rows) error {
 	length := U64(uint64(len(s.Path)))
 	most, known := rows.Get(RowKey{Parameters, maxSwapPathLengthKey}).(Parameter)
@@ -163,8 +169,9 @@ func Disabled(rows Rows, market chain.Address) bool {
 	return !ledger{rows: rows}.word(marketDisabledKey, market.Hash()).IsZero()
 }
 
-// SwapTerms is what bounds a swap of one token in a market: the pool's two amounts, the lowest fee, and by how much a swap that balances the pool may be
-// rewarded: what its imbalance in USD, raised to Exponent, comes to times Reward. Factors have 30 decimals.
+// SwapTerms is what bounds a swap of one token in a market: the pool's two amounts, the lowest fee, and by how much a
+// swap that balances the pool may be rewarded: what its imbalance in USD, raised to Exponent, comes to times Reward.
+// Factors have 30 decimals.
 type SwapTerms struct {
 	TokenOut         chain.Address
 	PoolIn, PoolOut  Uint
@@ -181,11 +188,13 @@ func SwapTermsOf(rows Rows, market, tokenIn chain.Address) (t SwapTerms, known b
 	l := ledger{rows: rows, market: m}
 	c := l.swapCurve()
 	t = SwapTerms{
-		TokenOut: m.LongToken, LeastFee: l.sided(swapFeeFactorKey, true).Min(l.sided(swapFeeFactorKey, false)), Reward: c.factor[1], Exponent: c.exponent,
+		TokenOut: m.LongToken, LeastFee: l.sided(swapFeeFactorKey, true).Min(l.sided(swapFeeFactorKey, false)),
+		Reward: c.factor[1], Exponent: c.exponent,
 	}
 	if tokenIn == m.LongToken {
 		t.TokenOut = m.ShortToken
 	}
-	t.PoolIn, t.PoolOut = l.measure(PoolAmount, tokenIn, false).Value.Uint(), l.measure(PoolAmount, t.TokenOut, false).Value.Uint()
+	t.PoolIn, t.PoolOut = l.measure(PoolAmount, tokenIn, false).Value.Uint(), l.measure(PoolAmount, t.TokenOut, false).
+		Value.Uint()
 	return t, true
 }

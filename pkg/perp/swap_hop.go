@@ -46,7 +46,8 @@ type pooled struct {
 func (p pooled) middle() Uint { return p.price.Min.Add(p.price.Max).Div(U64(2)) }
 
 // hop is SwapUtils._swap.
-func (s Swap) hop(state *scratch, m Market, given map[chain.Address]Price, tokenIn chain.Address, amountIn Uint) (SwapHop, error) {
+func (s Swap) hop(state *scratch, m Market, given map[chain.Address]Price, tokenIn chain.Address,
+	amountIn Uint) (SwapHop, error) {
 	w := &swapping{ledger: ledger{rows: state, market: m}, state: state}
 	if err := w.begin(given, tokenIn, amountIn); err != nil {
 		return SwapHop{}, err
@@ -120,7 +121,8 @@ func (s Swap) fees(l ledger, amount Uint, improves bool) (f swapFees) {
 	return f
 }
 
-// exchange gives the token out for what is left of the token in, settles the impact with the impact pools, and moves the pools.
+// exchange gives the token out for what is left of the token in, settles the impact with the impact pools, and moves
+// the pools.
 func (w *swapping) exchange() error {
 	w.amountIn = w.fees.rest
 	reward := Uint{}
@@ -137,8 +139,8 @@ func (w *swapping) exchange() error {
 	return w.movePool(w.out, w.poolOut.Int().Neg())
 }
 
-// reward pays a positive impact out of the impact pool of the token out, and what that cannot pay out of that of the token in, which is then swapped as well
-// (MarketUtils.applySwapImpactWithCap).
+// reward pays a positive impact out of the impact pool of the token out, and what that cannot pay out of that of the
+// token in, which is then swapped as well (MarketUtils.applySwapImpactWithCap).
 func (w *swapping) reward() Uint {
 	paid, unpaidUsd := w.payImpact(w.out, w.hop.PriceImpactUsd.Uint())
 	w.hop.PriceImpactAmount = paid.Int()
@@ -204,14 +206,17 @@ func (w *swapping) set(m Measure, scope chain.Hash, token chain.Address, isLong 
 	w.hop.After = append(w.hop.After, v)
 }
 
-// validate is what the venue demands of the market after the swap (MarketUtils.validatePoolAmount, validateReserve, validateMaxPnl).
+// validate is what the venue demands of the market after the swap (MarketUtils.validatePoolAmount, validateReserve,
+// validateMaxPnl).
 func (w *swapping) validate() error {
-	pool, most := w.measure(PoolAmount, w.in.token, false).Value.Uint(), w.word(maxPoolAmountKey, w.market.MarketToken.Hash(), w.in.token.Hash())
+	pool, most := w.measure(PoolAmount, w.in.token, false).Value.Uint(),
+		w.word(maxPoolAmountKey, w.market.MarketToken.Hash(), w.in.token.Hash())
 	if most.Less(pool) {
 		return refuse("MaxPoolAmountExceeded", pool, most)
 	}
 	i := w.interest()
-	reserved, most := i.usdOf(false), ApplyFactor(w.poolUsd(w.out.isLong, w.prices), w.sided(reserveFactorKey, w.out.isLong))
+	reserved, most := i.usdOf(false),
+		ApplyFactor(w.poolUsd(w.out.isLong, w.prices), w.sided(reserveFactorKey, w.out.isLong))
 	if w.out.isLong {
 		reserved = i.tokensOf(true).Mul(w.prices.index.Max)
 	}

@@ -1,7 +1,8 @@
 package perp
 
-// swapCurve is how a market charges swaps that unbalance its pool, and rewards those that balance it (MarketUtils.getAdjustedSwapImpactFactors: the
-// positive factor is never larger than the negative one). Factors go by direction: [0] a swap that unbalances, [1] one that balances.
+// swapCurve is how a market charges swaps that unbalance its pool, and rewards those that balance it
+// (MarketUtils.getAdjustedSwapImpactFactors: the positive factor is never larger than the negative one). Factors go by
+// direction: [0] a swap that unbalances, [1] one that balances.
 type swapCurve struct {
 	factor   [2]Uint
 	exponent Uint
@@ -9,15 +10,16 @@ type swapCurve struct {
 
 func (l ledger) swapCurve() swapCurve {
 	charge := l.sided(swapImpactFactorKey, false)
-	return swapCurve{factor: [2]Uint{charge, l.sided(swapImpactFactorKey, true).Min(charge)}, exponent: l.term(swapImpactExponentKey)}
+	return swapCurve{factor: [2]Uint{charge, l.sided(swapImpactFactorKey, true).Min(charge)},
+		exponent: l.term(swapImpactExponentKey)}
 }
 
 func (c swapCurve) potential(distance Uint, direction int) Uint {
 	return ApplyFactor(applyExponent(distance, c.exponent), c.factor[direction])
 }
 
-// impact is SwapPricingUtils.getPriceImpactUsd: by the market's own pool or, when that is a charge, by the virtual inventory if it charges more. Amounts are
-// valued at middle prices, those of the virtual inventory at this market's.
+// impact is SwapPricingUtils.getPriceImpactUsd: by the market's own pool or, when that is a charge, by the virtual
+// inventory if it charges more. Amounts are valued at middle prices, those of the virtual inventory at this market's.
 func (w *swapping) impact(amountIn Uint) (usd Int, improves bool, err error) {
 	c, in, out := w.swapCurve(), w.in.middle(), w.out.middle()
 	delta := amountIn.Mul(in).Int()
@@ -33,8 +35,8 @@ func (w *swapping) impact(amountIn Uint) (usd Int, improves bool, err error) {
 	return usd, improves, err
 }
 
-// between is SwapPricingUtils._getPriceImpactUsd for a value that goes to one side and leaves the other. A swap that turns the balance over is rewarded for
-// the way to it and charged for the way beyond it.
+// between is SwapPricingUtils._getPriceImpactUsd for a value that goes to one side and leaves the other. A swap that
+// turns the balance over is rewarded for the way to it and charged for the way beyond it.
 func (c swapCurve) between(in, out Uint, delta Int) (usd Int, improves bool, err error) {
 	if out.Less(delta.Uint()) {
 		return usd, false, refuse("UsdDeltaExceedsPoolValue", delta.Neg(), out)
@@ -44,7 +46,8 @@ func (c swapCurve) between(in, out Uint, delta Int) (usd Int, improves bool, err
 	improves = after.Less(before)
 	if out.Less(in) == nextOut.Less(nextIn) {
 		direction := index(improves)
-		return signedBy(distance(c.potential(before, direction), c.potential(after, direction)), improves), improves, nil
+		return signedBy(distance(c.potential(before, direction), c.potential(after, direction)), improves), improves,
+			nil
 	}
 	reward, charge := c.potential(before, 1), c.potential(after, 0)
 	return signedBy(distance(reward, charge), charge.Less(reward)), improves, nil

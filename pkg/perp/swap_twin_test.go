@@ -52,7 +52,8 @@ func (w *swapTwin) gap(in, out, delta *big.Int) (usd *big.Int, improves, refused
 }
 
 // hop returns what comes out, or the name of the refusal.
-func (w *swapTwin) hop(s Swap, tokenIn chain.Address, amount *big.Int) (tokenOut chain.Address, out *big.Int, refusal string) {
+func (w *swapTwin) hop(s Swap, tokenIn chain.Address, amount *big.Int) (tokenOut chain.Address, out *big.Int,
+	refusal string) {
 	market := w.m.MarketToken.Hash()
 	inIsLong := tokenIn == w.m.LongToken
 	if !inIsLong && tokenIn != w.m.ShortToken {
@@ -73,7 +74,8 @@ func (w *swapTwin) hop(s Swap, tokenIn chain.Address, amount *big.Int) (tokenOut
 		return w.read(VirtualInventoryForSwaps, scope, chain.Address{}, isLong)
 	}
 	if id.Sign() > 0 && impact.Sign() < 0 {
-		other, otherImproves, refused := w.gap(mul(inventory(inIsLong), midIn), mul(inventory(!inIsLong), midOut), delta)
+		other, otherImproves, refused := w.gap(mul(inventory(inIsLong), midIn), mul(inventory(!inIsLong), midOut),
+			delta)
 		switch {
 		case refused:
 			return tokenOut, nil, "UsdDeltaExceedsPoolValue"
@@ -104,7 +106,8 @@ func (w *swapTwin) hop(s Swap, tokenIn chain.Address, amount *big.Int) (tokenOut
 		}
 	} else {
 		charged := ceilDiv(new(big.Int).Neg(impact), in.Min.Big())
-		w.write(add(w.read(SwapImpactPoolAmount, market, tokenIn, false), charged), SwapImpactPoolAmount, market, tokenIn, false)
+		w.write(add(w.read(SwapImpactPoolAmount, market, tokenIn, false), charged), SwapImpactPoolAmount, market,
+			tokenIn, false)
 		if rest.Cmp(charged) <= 0 {
 			return tokenOut, nil, "SwapPriceImpactExceedsAmountIn"
 		}
@@ -122,7 +125,8 @@ func (w *swapTwin) hop(s Swap, tokenIn chain.Address, amount *big.Int) (tokenOut
 		w.write(next, PoolAmount, market, move.token, false)
 		if id.Sign() > 0 {
 			isLong := move.token == w.m.LongToken
-			w.write(greater(new(big.Int), add(inventory(isLong), move.by)), VirtualInventoryForSwaps, scope, chain.Address{}, isLong)
+			w.write(greater(new(big.Int), add(inventory(isLong), move.by)), VirtualInventoryForSwaps, scope,
+				chain.Address{}, isLong)
 		}
 	}
 	return tokenOut, add(fromPool, reward), w.objection(tokenIn, inIsLong)
@@ -161,7 +165,8 @@ var (
 	swapReceiver              = chain.Address{0x0f}
 )
 
-// drawSwap draws three markets over three tokens, two of which may share a virtual inventory, and a swap along some of them.
+// drawSwap draws three markets over three tokens, two of which may share a virtual inventory, and a swap along some of
+// them.
 func drawSwap(t *rapid.T) (rows rowMap, prices map[chain.Address]Price, s Swap) {
 	rows, prices = rowMap{}, map[chain.Address]Price{}
 	number := func(label string, lo, hi, digits uint64) Uint {
@@ -187,7 +192,8 @@ func drawSwap(t *rapid.T) (rows rowMap, prices map[chain.Address]Price, s Swap) 
 	var path []chain.Address
 	for n, m := range []Market{
 		{IndexToken: swapEth, LongToken: swapEth, ShortToken: swapUsd}, {LongToken: swapEth, ShortToken: swapUsd},
-		{IndexToken: swapBtc, LongToken: swapBtc, ShortToken: swapUsd}, {IndexToken: swapEth, LongToken: swapBtc, ShortToken: swapEth},
+		{IndexToken: swapBtc, LongToken: swapBtc, ShortToken: swapUsd},
+		{IndexToken: swapEth, LongToken: swapBtc, ShortToken: swapEth},
 	} {
 		m.MarketToken = chain.Address{0xa0, byte(n)}
 		own := m.MarketToken.Hash()
@@ -198,7 +204,8 @@ func drawSwap(t *rapid.T) (rows rowMap, prices map[chain.Address]Price, s Swap) 
 			set(id32(id), "VIRTUAL_MARKET_ID", own)
 			for _, token := range []chain.Address{m.LongToken, m.ShortToken} {
 				isLong := token == m.LongToken
-				rows.put(MarketValue{Measure: VirtualInventoryForSwaps, Scope: id, IsLong: isLong, Value: amount[token]("virtual amount").Int()})
+				rows.put(MarketValue{Measure: VirtualInventoryForSwaps, Scope: id, IsLong: isLong,
+					Value: amount[token]("virtual amount").Int()})
 			}
 		}
 		if rarely("disabled") {
@@ -229,8 +236,10 @@ func drawSwap(t *rapid.T) (rows rowMap, prices map[chain.Address]Price, s Swap) 
 			}
 		}
 	}
-	s = Swap{TokenIn: rapid.SampledFrom([]chain.Address{swapEth, swapUsd, swapBtc}).Draw(t, "in"), UIFeeReceiver: swapReceiver}
-	s.AmountIn = amount[s.TokenIn]("amount").Div(U64(rapid.SampledFrom([]uint64{1, 10, 1_000, 1_000_000}).Draw(t, "part")))
+	s = Swap{TokenIn: rapid.SampledFrom([]chain.Address{swapEth, swapUsd, swapBtc}).Draw(t, "in"),
+		UIFeeReceiver: swapReceiver}
+	s.AmountIn = amount[s.TokenIn]("amount").
+		Div(U64(rapid.SampledFrom([]uint64{1, 10, 1_000, 1_000_000}).Draw(t, "part")))
 	token := s.TokenIn
 	for range rapid.IntRange(0, 3).Draw(t, "hops") {
 		n := rapid.IntRange(0, len(path)-1).Draw(t, "market")
@@ -247,7 +256,8 @@ func drawSwap(t *rapid.T) (rows rowMap, prices map[chain.Address]Price, s Swap) 
 }
 
 // twinSwap is the whole path.
-func twinSwap(rows rowMap, prices map[chain.Address]Price, s Swap) (out *big.Int, left map[RowKey]*big.Int, refusal string) {
+func twinSwap(rows rowMap, prices map[chain.Address]Price, s Swap) (out *big.Int, left map[RowKey]*big.Int,
+	refusal string) {
 	left = map[RowKey]*big.Int{}
 	for _, token := range s.Path {
 		if (twin{rows: rows}).word("IS_MARKET_DISABLED", token.Hash()).Sign() > 0 {
@@ -274,7 +284,8 @@ func twinSwap(rows rowMap, prices map[chain.Address]Price, s Swap) (out *big.Int
 	return out, left, ""
 }
 
-// The venue's whole swap rule is the written one, to the last unit: what comes out, what is left of every pool, or by what name it is refused.
+// The venue's whole swap rule is the written one, to the last unit: what comes out, what is left of every pool, or by
+// what name it is refused.
 func TestSwapAgainstTheTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, prices, s := drawSwap(t)
@@ -308,7 +319,8 @@ func TestSwapAgainstTheTwin(t *testing.T) {
 		}
 		for key, want := range left {
 			if after[key].Value.Big().Cmp(want) != 0 {
-				t.Fatalf("%s of %s is left at %s, want %s", after[key].Measure, after[key].Token, after[key].Value, want)
+				t.Fatalf("%s of %s is left at %s, want %s", after[key].Measure, after[key].Token, after[key].Value,
+					want)
 			}
 		}
 	})
@@ -318,7 +330,8 @@ func TestSwapAgainstTheTwin(t *testing.T) {
 func TestWhatSwapsAreTaken(t *testing.T) {
 	a, b, single := chain.Address{0xa1}, chain.Address{0xa2}, chain.Address{0xa3}
 	rows := rowMap{}
-	rows.put(Market{MarketToken: a, LongToken: swapEth, ShortToken: swapUsd}, Market{MarketToken: b, LongToken: swapEth, ShortToken: swapUsd},
+	rows.put(Market{MarketToken: a, LongToken: swapEth, ShortToken: swapUsd},
+		Market{MarketToken: b, LongToken: swapEth, ShortToken: swapUsd},
 		Market{MarketToken: single, LongToken: swapEth, ShortToken: swapEth})
 	asked := func(s Swap) string {
 		refusal, _ := errors.AsType[Refusal](s.Creatable(rows))
@@ -340,7 +353,8 @@ func TestWhatSwapsAreTaken(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", s, got, want)
 		}
 	}
-	if _, err := long.Execute(rows, map[chain.Address]Price{swapEth: exactly(U64(1))}); err == nil || err.Error() != "EmptyPrimaryPrice("+swapUsd.String()+")" {
+	if _, err := long.Execute(rows, map[chain.Address]Price{swapEth: exactly(U64(1))}); err == nil ||
+		err.Error() != "EmptyPrimaryPrice("+swapUsd.String()+")" {
 		t.Errorf("without a price: %v", err)
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Terms is what one market asks of every position in it at one moment: prices, parameters, and borrowing and funding accrued to that moment.
-// Once it is there, judging a position is arithmetic alone. It is never changed and may be shared.
+// Terms is what one market asks of every position in it at one moment: prices, parameters, and borrowing and funding
+// accrued to that moment. Once it is there, judging a position is arithmetic alone. It is never changed and may be
+// shared.
 type Terms struct {
 	market              Market
 	prices              prices
@@ -17,7 +18,8 @@ type Terms struct {
 	feeFactor           [2]Uint // [1] where the close improves the balance
 	impact              impactCurve
 	sides               [2]side
-	// The most that fees, impact and the collateral that has to remain may take from a position: as a factor of its size, and beside it.
+	// The most that fees, impact and the collateral that has to remain may take from a position: as a factor of its
+	// size, and beside it.
 	mostPerUsd, mostInUsd Uint
 }
 
@@ -75,11 +77,13 @@ func (t *Terms) read(l ledger, now uint64) {
 		s.borrowing = l.borrowing(isLong, i, t.prices, now)
 		s.profits = l.profitCap(isLong, i, t.prices)
 	}
-	t.mostPerUsd = t.feeFactor[0].Max(t.feeFactor[1]).Add(t.impact.maxOnLiquidation).Add(t.minCollateralFactor.MulDivUp(t.fireRatio, One))
+	t.mostPerUsd = t.feeFactor[0].Max(t.feeFactor[1]).Add(t.impact.maxOnLiquidation).
+		Add(t.minCollateralFactor.MulDivUp(t.fireRatio, One))
 	t.mostInUsd = t.minCollateralUsd.MulDivUp(t.fireRatio, One)
 }
 
-// readFunding accrues both sides' funding, and bounds its growth from here on: adaptive funding may reach its maximum and turn to either side.
+// readFunding accrues both sides' funding, and bounds its growth from here on: adaptive funding may reach its maximum
+// and turn to either side.
 func (t *Terms) readFunding(l ledger, i interest, now uint64) {
 	last := l.measure(FundingFactorPerSecond, noToken, false)
 	seconds := secondsSince(last, now)
@@ -96,7 +100,8 @@ func (t *Terms) readFunding(l ledger, i interest, now uint64) {
 			perSecond = f.perSecond
 		}
 		for c, token := range []chain.Address{inLongToken: t.market.LongToken, inShortToken: t.market.ShortToken} {
-			s.fundingPerSize[c] = l.measure(FundingFeeAmountPerSize, token, isLong).Value.Uint().Add(growth[index(isLong)][c])
+			s.fundingPerSize[c] = l.measure(FundingFeeAmountPerSize, token, isLong).Value.Uint().
+				Add(growth[index(isLong)][c])
 			s.fundingPerSecond[c] = perSecond.MulDivUp(Pow10(15), t.pledgeOf(c).price.Max)
 		}
 	}
@@ -132,14 +137,16 @@ func (t *Terms) FeeFactor(improves bool) Uint { return t.feeFactor[index(improve
 // MaxImpactFactor is the largest price impact that counts against a position, as a 30-decimal factor of its size.
 func (t *Terms) MaxImpactFactor() Uint { return t.impact.maxOnLiquidation }
 
-// Borrowing is a side's cumulative factor at the terms' moment, and its growth per second at the terms' prices and open interest.
+// Borrowing is a side's cumulative factor at the terms' moment, and its growth per second at the terms' prices and open
+// interest.
 func (t *Terms) Borrowing(isLong bool) (factor, perSecond Uint) {
 	b := t.sides[index(isLong)].borrowing
 	return b.factor, b.perSecond
 }
 
-// Funding is a side's funding fee amount per size for a collateral token at the terms' moment, and a bound of its growth per second at the
-// terms' prices and open interest; each accrual may round it up by 3 more. A token that is no collateral has none.
+// Funding is a side's funding fee amount per size for a collateral token at the terms' moment, and a bound of its
+// growth per second at the terms' prices and open interest; each accrual may round it up by 3 more. A token that is no
+// collateral has none.
 func (t *Terms) Funding(isLong bool, collateral chain.Address) (perSize, perSecond Uint) {
 	own, err := t.pledge(collateral)
 	if err != nil {

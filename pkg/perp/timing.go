@@ -1,7 +1,7 @@
 package perp
 
-// Triggered reports whether an order may execute at an index price (BaseOrderUtils.validateOrderTriggerPrice). Market orders and swaps have no
-// trigger.
+// Triggered reports whether an order may execute at an index price (BaseOrderUtils.validateOrderTriggerPrice). Market
+// orders and swaps have no trigger.
 //
 //	                 long            short
 //	LimitIncrease    max <= trigger  min >= trigger
@@ -23,7 +23,8 @@ func Triggered(o Order, index Price) bool {
 	return !price.Less(o.TriggerPrice)
 }
 
-// Window is which report times an execution accepts, in Unix seconds, both ends included. To is 0 where there is no end.
+// Window is which report times an execution accepts, in Unix seconds, both ends included. To is 0 where there is no
+// end.
 type Window struct{ From, To uint64 }
 
 // Holds reports whether a report of that second is accepted.
@@ -31,8 +32,9 @@ func (w Window) Holds(seconds uint64) bool {
 	return seconds >= w.From && (w.To == 0 || seconds <= w.To)
 }
 
-// OrderWindow is the window of an order: market orders take reports from their last change until expiration seconds later; waiting orders
-// never expire, and the protective ones need a report not older than the position's last increase.
+// OrderWindow is the window of an order: market orders take reports from their last change until expiration seconds
+// later; waiting orders never expire, and the protective ones need a report not older than the position's last
+// increase.
 func OrderWindow(o Order, position Position, expiration uint64) Window {
 	updated := clampSeconds(o.UpdatedAtTime)
 	if o.OrderType.IsMarket() {
@@ -64,8 +66,9 @@ func clampSeconds(t Uint) uint64 {
 	return 1 << 62
 }
 
-// Acceptable reports whether a price is within an order's acceptable price. The contract compares the execution price with it, see [Terms.ExecutionPrice]; an
-// index price alone is one without any impact. Swaps have none (BaseOrderUtils.getExecutionPriceForIncrease and …ForDecrease).
+// Acceptable reports whether a price is within an order's acceptable price. The contract compares the execution price
+// with it, see [Terms.ExecutionPrice]; an index price alone is one without any impact. Swaps have none
+// (BaseOrderUtils.getExecutionPriceForIncrease and …ForDecrease).
 //
 //	          long                short
 //	increase  max <= acceptable   min >= acceptable

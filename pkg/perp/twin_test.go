@@ -10,7 +10,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// The twin is the written rule in numbers without bounds, as plainly as it can be put. It shares nothing with the code it checks but the rows.
+// The twin is the written rule in numbers without bounds, as plainly as it can be put. It shares nothing with the code
+// it checks but the rows.
 
 func e(digits int64) *big.Int                  { return new(big.Int).Exp(big.NewInt(10), big.NewInt(digits), nil) }
 func add(a, b *big.Int) *big.Int               { return new(big.Int).Add(a, b) }
@@ -25,7 +26,8 @@ func smaller(a, b *big.Int) *big.Int           { return map[bool]*big.Int{true: 
 func greater(a, b *big.Int) *big.Int           { return map[bool]*big.Int{true: a, false: b}[a.Cmp(b) > 0] }
 func either[T any](is bool, yes, no T) (one T) { return map[bool]T{true: yes, false: no}[is] }
 
-// twinPow is a power of 30-decimal numbers with the chain's fixed-point algorithm, step by step; nil where the algorithm refuses.
+// twinPow is a power of 30-decimal numbers with the chain's fixed-point algorithm, step by step; nil where the
+// algorithm refuses.
 func twinPow(value, exponent *big.Int) *big.Int {
 	if value.Cmp(e(30)) < 0 {
 		return new(big.Int)
@@ -36,7 +38,8 @@ func twinPow(value, exponent *big.Int) *big.Int {
 	x, y := quo(value, e(12)), quo(exponent, e(12))
 	whole := uint(quo(x, e(18)).BitLen() - 1)
 	log := mul(big.NewInt(int64(whole)), e(18))
-	for rest, delta := new(big.Int).Rsh(x, whole), quo(e(18), big.NewInt(2)); delta.Sign() > 0; delta = quo(delta, big.NewInt(2)) {
+	for rest, delta := new(big.Int).Rsh(x, whole), quo(e(18), big.NewInt(2)); delta.Sign() > 0; delta = quo(delta,
+		big.NewInt(2)) {
 		if rest = quo(mul(rest, rest), e(18)); rest.Cmp(mul(big.NewInt(2), e(18))) >= 0 {
 			log, rest = add(log, delta), quo(rest, big.NewInt(2))
 		}
@@ -126,13 +129,15 @@ func (w twin) pool(isLong bool) *big.Int {
 }
 
 func (w twin) borrowingFactor(isLong bool) *big.Int {
-	return add(w.value(CumulativeBorrowingFactor, chain.Address{}, isLong), mul(w.seconds(CumulativeBorrowingFactor, isLong), w.borrowingRate(isLong)))
+	return add(w.value(CumulativeBorrowingFactor, chain.Address{}, isLong),
+		mul(w.seconds(CumulativeBorrowingFactor, isLong), w.borrowingRate(isLong)))
 }
 
 func (w twin) borrowingRate(isLong bool) *big.Int {
 	side, index := BoolWord(isLong), w.prices[w.m.IndexToken]
 	reserved := either(isLong, mul(w.oiTokens(true), index.Max.Big()), w.oi(false))
-	if reserved.Sign() == 0 || w.flag("SKIP_BORROWING_FEE_FOR_SMALLER_SIDE") && w.balance(isLong).Cmp(w.balance(!isLong)) < 0 {
+	if reserved.Sign() == 0 || w.flag("SKIP_BORROWING_FEE_FOR_SMALLER_SIDE") && w.balance(isLong).
+		Cmp(w.balance(!isLong)) < 0 {
 		return new(big.Int)
 	}
 	optimal := w.own("OPTIMAL_USAGE_FACTOR", side)
@@ -153,7 +158,8 @@ func (w twin) borrowingRate(isLong bool) *big.Int {
 // cannotFund tells a venue that cannot set its funding factor: it balances tokens, and its open interest has none.
 func (w twin) cannotFund() bool {
 	empty := w.balance(true).Sign() == 0 && w.balance(false).Sign() == 0
-	return w.oi(true).Sign() > 0 && w.oi(false).Sign() > 0 && empty && w.own("FUNDING_INCREASE_FACTOR_PER_SECOND").Sign() > 0
+	return w.oi(true).Sign() > 0 && w.oi(false).Sign() > 0 && empty && w.own("FUNDING_INCREASE_FACTOR_PER_SECOND").
+		Sign() > 0
 }
 
 // fundingRate is the rate, who pays, and the factor to save.
@@ -163,7 +169,8 @@ func (w twin) fundingRate(seconds *big.Int) (rate *big.Int, longsPay bool, saved
 		return nothing, false, nothing
 	}
 	long, short := w.balance(true), w.balance(false)
-	increase, most, least := w.own("FUNDING_INCREASE_FACTOR_PER_SECOND"), w.own("MAX_FUNDING_FACTOR_PER_SECOND"), w.own("MIN_FUNDING_FACTOR_PER_SECOND")
+	increase, most, least := w.own("FUNDING_INCREASE_FACTOR_PER_SECOND"), w.own("MAX_FUNDING_FACTOR_PER_SECOND"),
+		w.own("MIN_FUNDING_FACTOR_PER_SECOND")
 	gap := absDiff(long, short)
 	if gap.Sign() == 0 && increase.Sign() == 0 {
 		return nothing, true, nothing
@@ -228,7 +235,8 @@ func (w twin) impactBetween(long, short *big.Int, isLong bool, delta *big.Int) (
 		gap := absDiff(factored(twinPow(before, ex), f), factored(twinPow(after, ex), f))
 		return either(improves, gap, new(big.Int).Neg(gap)), improves
 	}
-	return sub(factored(twinPow(before, ePositive), fPositive), factored(twinPow(after, eNegative), fNegative)), improves
+	return sub(factored(twinPow(before, ePositive), fPositive), factored(twinPow(after, eNegative), fNegative)),
+		improves
 }
 
 func (w twin) impact(p Position) (usd *big.Int, improves bool) {
@@ -240,7 +248,8 @@ func (w twin) impact(p Position) (usd *big.Int, improves bool) {
 		return usd, improves
 	}
 	which := either(inTokens, VirtualInventoryForPositionsInTokens, VirtualInventoryForPositions)
-	v, _ := w.rows[MarketValueKey(which, chain.Hash(id.FillBytes(make([]byte, 32))), chain.Address{}, false)].(MarketValue)
+	v, _ := w.rows[MarketValueKey(which, chain.Hash(id.FillBytes(make([]byte, 32))), chain.Address{},
+		false)].(MarketValue)
 	inventory := either(inTokens, mul(v.Value.Big(), w.middle()), v.Value.Big())
 	zero := new(big.Int)
 	long, short := greater(zero, new(big.Int).Neg(inventory)), greater(zero, inventory)
@@ -276,7 +285,8 @@ func (w twin) remaining(p Position, discount *big.Int) *big.Int {
 	fee := quo(factored(size, w.own("POSITION_FEE_FACTOR", BoolWord(improves))), col)
 	fee = sub(fee, factored(fee, discount))
 	fee = add(fee, quo(factored(size, sub(w.borrowingFactor(p.IsLong), p.BorrowingFactor.Big())), col))
-	fee = add(fee, ceilDiv(mul(size, sub(w.fundingPerSize(p.CollateralToken, p.IsLong), p.FundingFeeAmountPerSize.Big())), e(45)))
+	fee = add(fee, ceilDiv(mul(size,
+		sub(w.fundingPerSize(p.CollateralToken, p.IsLong), p.FundingFeeAmountPerSize.Big())), e(45)))
 	return sub(add(add(mul(p.CollateralAmount.Big(), col), pnl), impact), mul(fee, col))
 }
 
@@ -355,7 +365,8 @@ func drawVenue(t *rapid.T) (twin, Position) {
 		if rapid.Bool().Draw(t, "kinked") {
 			set(number("optimal", 1, 1_100, 27), "OPTIMAL_USAGE_FACTOR", own, side)
 		}
-		w.rows.put(parameter(DataStoreKey("OPEN_INTEREST_RESERVE_FACTOR", own, side), number("reserve", 100, 1_500, 27)))
+		w.rows.put(parameter(DataStoreKey("OPEN_INTEREST_RESERVE_FACTOR", own, side),
+			number("reserve", 100, 1_500, 27)))
 		set(number("base", 1, 90, 20), "BASE_BORROWING_FACTOR", own, side)
 		set(number("above", 1, 90, 21), "ABOVE_OPTIMAL_USAGE_BORROWING_FACTOR", own, side)
 		for _, token := range []chain.Address{m.LongToken, usdc} {
@@ -364,22 +375,29 @@ func drawVenue(t *rapid.T) (twin, Position) {
 			put(measure(FundingFeeAmountPerSize, token, isLong, number("per size", 0, 90_000, 15)))
 			w.rows.put(measure(PoolAmount, token, false, number("pool", 1_000, 90_000_000, 9)))
 		}
-		put(stamped(measure(CumulativeBorrowingFactor, chain.Address{}, isLong, number("borrowed", 0, 90, 26)), "borrowed at"))
+		put(stamped(measure(CumulativeBorrowingFactor, chain.Address{}, isLong, number("borrowed", 0, 90, 26)),
+			"borrowed at"))
 	}
 	put(stamped(measure(FundingFactorPerSecond, chain.Address{}, false, Uint{}), "funded at"))
 	signedNumber := func(label string, v Uint) Int { return signedBy(v, rapid.Bool().Draw(t, label+" sign")) }
 	saved := measure(SavedFundingFactorPerSecond, chain.Address{}, false, Uint{})
 	saved.Value = signedNumber("saved", number("saved", 0, 90, 21))
 	put(saved)
-	put(MarketValue{Measure: VirtualInventoryForPositions, Scope: id, Value: signedNumber("virtual", number("virtual", 0, 90_000_000, 27))})
-	put(MarketValue{Measure: VirtualInventoryForPositionsInTokens, Scope: id, Value: signedNumber("virtual tokens", number("virtual tokens", 0, 30_000_000, 15))})
-	p := Position{Account: trader, Market: market, CollateralToken: rapid.SampledFrom([]chain.Address{m.LongToken, usdc}).Draw(t, "collateral"),
-		IsLong: rapid.Bool().Draw(t, "long"), SizeInUsd: number("size", 1, 20_000_000, 27)}
+	put(MarketValue{Measure: VirtualInventoryForPositions, Scope: id,
+		Value: signedNumber("virtual", number("virtual", 0, 90_000_000, 27))})
+	put(MarketValue{Measure: VirtualInventoryForPositionsInTokens, Scope: id,
+		Value: signedNumber("virtual tokens", number("virtual tokens", 0, 30_000_000, 15))})
+	p := Position{Account: trader, Market: market,
+		CollateralToken: rapid.SampledFrom([]chain.Address{m.LongToken, usdc}).Draw(t, "collateral"),
+		IsLong:          rapid.Bool().Draw(t, "long"), SizeInUsd: number("size", 1, 20_000_000, 27)}
 	p.PendingImpactAmount = signedNumber("pending", number("pending", 0, 1_000, 13))
 	p.SizeInTokens = p.SizeInUsd.Div(number("entry", 1_000_000, 9_000_000, 9)).Add(U64(1))
-	p.CollateralAmount = p.SizeInUsd.Div(w.prices[p.CollateralToken].Min).Div(U64(rapid.Uint64Range(1, 100).Draw(t, "leverage of")))
-	p.BorrowingFactor = measureOf(w.rows, CumulativeBorrowingFactor, chain.Address{}, p.IsLong).Min(number("factor", 0, 90, 26))
-	p.FundingFeeAmountPerSize = measureOf(w.rows, FundingFeeAmountPerSize, p.CollateralToken, p.IsLong).Min(number("paid per size", 0, 90_000, 15))
+	p.CollateralAmount = p.SizeInUsd.Div(w.prices[p.CollateralToken].Min).
+		Div(U64(rapid.Uint64Range(1, 100).Draw(t, "leverage of")))
+	p.BorrowingFactor = measureOf(w.rows, CumulativeBorrowingFactor, chain.Address{}, p.IsLong).
+		Min(number("factor", 0, 90, 26))
+	p.FundingFeeAmountPerSize = measureOf(w.rows, FundingFeeAmountPerSize, p.CollateralToken, p.IsLong).
+		Min(number("paid per size", 0, 90_000, 15))
 	return w, p
 }
 
@@ -388,15 +406,19 @@ func measureOf(rows rowMap, m Measure, token chain.Address, isLong bool) Uint {
 	return v.Value.Uint()
 }
 
-// LIQ-5: the verdict is the written rule's, to the last digit, and the quick look of a pass never says safe where it is not.
+// LIQ-5: the verdict is the written rule's, to the last digit, and the quick look of a pass never says safe where it is
+// not.
 func TestJudgeAgainstTheTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, p := drawVenue(t)
 		pro := U64(rapid.Uint64Range(0, 400).Draw(t, "pro")).Mul(Pow10(27))
-		w.rows.put(parameter(DataStoreKey("PRO_TRADER_TIER", trader.Hash()), U64(uint64(rapid.IntRange(0, 1).Draw(t, "tier")))),
-			parameter(DataStoreKey("PRO_DISCOUNT_FACTOR", chain.Hash{31: 1}), pro), parameter(DataStoreKey("PRO_DISCOUNT_FACTOR", chain.Hash{}), One))
+		w.rows.put(parameter(DataStoreKey("PRO_TRADER_TIER", trader.Hash()),
+			U64(uint64(rapid.IntRange(0, 1).Draw(t, "tier")))),
+			parameter(DataStoreKey("PRO_DISCOUNT_FACTOR", chain.Hash{31: 1}), pro),
+			parameter(DataStoreKey("PRO_DISCOUNT_FACTOR", chain.Hash{}), One))
 		referral := U64(rapid.Uint64Range(0, 200).Draw(t, "referral")).Mul(Pow10(27))
-		c := Circumstances{Rows: w.rows, Prices: w.prices, Time: w.now, FireRatio: U64(rapid.Uint64Range(90, 120).Draw(t, "fire")).Mul(Pow10(28)),
+		c := Circumstances{Rows: w.rows, Prices: w.prices, Time: w.now,
+			FireRatio:        U64(rapid.Uint64Range(90, 120).Draw(t, "fire")).Mul(Pow10(28)),
 			ReferralDiscount: func(chain.Address) Uint { return referral }}
 		view := NewView(c)
 		got, err := view.Judge(p)
@@ -416,8 +438,10 @@ func TestJudgeAgainstTheTwin(t *testing.T) {
 		remaining := w.remaining(p, discount)
 		leverage := factored(p.SizeInUsd.Big(), w.own("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION"))
 		required := greater(leverage, w.word("MIN_COLLATERAL_USD"))
-		liquidatable := remaining.Sign() <= 0 || remaining.Cmp(greater(required, factored(required, c.FireRatio.Big()))) < 0
-		if got.RemainingCollateralUsd.Big().Cmp(remaining) != 0 || got.MinCollateralUsdForLeverage.Big().Cmp(leverage) != 0 || got.Liquidatable != liquidatable {
+		liquidatable := remaining.Sign() <= 0 ||
+			remaining.Cmp(greater(required, factored(required, c.FireRatio.Big()))) < 0
+		if got.RemainingCollateralUsd.Big().Cmp(remaining) != 0 || got.MinCollateralUsdForLeverage.Big().
+			Cmp(leverage) != 0 || got.Liquidatable != liquidatable {
 			t.Fatalf("got %+v\nwant remaining %v, leverage %v, liquidatable %v", got, remaining, leverage, liquidatable)
 		}
 		parts := got.CollateralUsd.Int().Add(got.PnlUsd).Add(got.ImpactUsd).Sub(got.FeesUsd.Int())
@@ -430,7 +454,8 @@ func TestJudgeAgainstTheTwin(t *testing.T) {
 		}
 		borrowed, _ := terms.Borrowing(p.IsLong)
 		funded, _ := terms.Funding(p.IsLong, p.CollateralToken)
-		if want := w.fundingPerSize(p.CollateralToken, p.IsLong); funded.Big().Cmp(want) != 0 || borrowed.Big().Cmp(w.borrowingFactor(p.IsLong)) != 0 {
+		if want := w.fundingPerSize(p.CollateralToken, p.IsLong); funded.Big().Cmp(want) != 0 || borrowed.Big().
+			Cmp(w.borrowingFactor(p.IsLong)) != 0 {
 			t.Fatalf("accrued to %s and %s, want %s and %s", borrowed, funded, w.borrowingFactor(p.IsLong), want)
 		}
 		quick, found, err := view.Liquidatable(p)
@@ -440,12 +465,14 @@ func TestJudgeAgainstTheTwin(t *testing.T) {
 	})
 }
 
-// The saved funding factor after a Funding event is the twin's next one, whatever the event shows, as long as that is true.
+// The saved funding factor after a Funding event is the twin's next one, whatever the event shows, as long as that is
+// true.
 func TestFundingFoldAgainstTheTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, _ := drawVenue(t)
 		if w.flag("USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE") {
-			// Only a funding exponent of one can be folded without a price, and only while the sides are a dollar apart at any price.
+			// Only a funding exponent of one can be folded without a price, and only while the sides are a dollar apart
+			// at any price.
 			w.rows.put(parameter(DataStoreKey("FUNDING_EXPONENT_FACTOR", market.Hash()), One))
 			gap, all := absDiff(w.oiTokens(true), w.oiTokens(false)), add(w.oiTokens(true), w.oiTokens(false))
 			if all.Sign() == 0 || mul(gap, smaller(w.middle(), quo(add(w.oi(true), w.oi(false)), all))).Cmp(e(30)) < 0 {
@@ -471,7 +498,8 @@ func TestFundingFoldAgainstTheTwin(t *testing.T) {
 func TestSafeNeverErrs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, p := drawVenue(t)
-		c := Circumstances{Rows: w.rows, Prices: w.prices, Time: w.now, FireRatio: U64(rapid.Uint64Range(100, 120).Draw(t, "fire")).Mul(Pow10(28))}
+		c := Circumstances{Rows: w.rows, Prices: w.prices, Time: w.now,
+			FireRatio: U64(rapid.Uint64Range(100, 120).Draw(t, "fire")).Mul(Pow10(28))}
 		terms, err := NewView(c).Terms(market)
 		if err != nil {
 			t.Skip(err)

@@ -8,12 +8,13 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// ErrArithmetic is what a computation ends in when the contract's would revert: overflow of 256 bits, a division by zero, a negative
-// result where none may be. See [Checked].
+// ErrArithmetic is what a computation ends in when the contract's would revert: overflow of 256 bits, a division by
+// zero, a negative result where none may be. See [Checked].
 var ErrArithmetic = errors.New("arithmetic overflow")
 
-// Uint is an unsigned 256-bit integer with value semantics, as Solidity's uint256: token amounts in the token's smallest unit, USD and
-// factors with 30 decimals. Methods that cannot be represented panic with [ErrArithmetic]; run formulas under [Checked].
+// Uint is an unsigned 256-bit integer with value semantics, as Solidity's uint256: token amounts in the token's
+// smallest unit, USD and factors with 30 decimals. Methods that cannot be represented panic with [ErrArithmetic]; run
+// formulas under [Checked].
 type Uint struct{ w uint256.Int }
 
 // U64 returns v as a Uint.
@@ -148,7 +149,8 @@ func (a Uint) Max(b Uint) Uint {
 // String returns the decimal form.
 func (a Uint) String() string { return a.w.Dec() }
 
-// MarshalText returns the decimal form; in JSON the number is a string, because it may exceed what JSON readers keep exactly.
+// MarshalText returns the decimal form; in JSON the number is a string, because it may exceed what JSON readers keep
+// exactly.
 func (a Uint) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // UnmarshalText reads the decimal form.

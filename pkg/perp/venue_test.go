@@ -7,8 +7,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// openMarket is a market of ETH against USDC with every parameter of the rule set to what venues use: exponents, adaptive funding, kinked
-// borrowing, virtual inventory, and an hour since the last accrual.
+// openMarket is a market of ETH against USDC with every parameter of the rule set to what venues use: exponents,
+// adaptive funding, kinked borrowing, virtual inventory, and an hour since the last accrual.
 func openMarket() (Circumstances, Position) {
 	eth, id := chain.Address{0xe7}, chain.Hash{0x1d}
 	m := Market{MarketToken: market, IndexToken: eth, LongToken: eth, ShortToken: usdc}
@@ -48,13 +48,15 @@ func openMarket() (Circumstances, Position) {
 	}
 	funded := measure(FundingFactorPerSecond, noToken, false, Pow10(21))
 	funded.Stamp = stamp
-	rows.put(funded, measure(SavedFundingFactorPerSecond, noToken, false, Pow10(21)), measure(PoolAmount, eth, false, U64(10_000).Mul(Pow10(18))),
+	rows.put(funded, measure(SavedFundingFactorPerSecond, noToken, false, Pow10(21)),
+		measure(PoolAmount, eth, false, U64(10_000).Mul(Pow10(18))),
 		measure(PoolAmount, usdc, false, U64(50_000_000).Mul(Pow10(6))),
 		MarketValue{Measure: VirtualInventoryForPositions, Scope: id, Value: usd(2_000_000).Int().Neg()})
 	c := Circumstances{Rows: rows, Time: now, FireRatio: One, Prices: map[chain.Address]Price{
 		eth: {Min: dollars(5_050, 18), Max: dollars(5_051, 18)}, usdc: exactly(dollars(1, 6)),
 	}}
-	p := Position{Market: market, CollateralToken: usdc, IsLong: true, SizeInUsd: usd(50_000), SizeInTokens: U64(10).Mul(Pow10(18)),
+	p := Position{Market: market, CollateralToken: usdc, IsLong: true, SizeInUsd: usd(50_000), SizeInTokens: U64(10).
+		Mul(Pow10(18)),
 		CollateralAmount: U64(5_000).Mul(Pow10(6)), PendingImpactAmount: I64(-10_000_000), BorrowingFactor: Pow10(25)}
 	return c, p
 }

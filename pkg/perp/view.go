@@ -7,9 +7,9 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// View is the whole venue at one moment, to judge many positions by: the terms of a market are read when the first of its positions is judged
-// and serve all others. It is safe for concurrent use. It stands for one set of [Circumstances]: state, prices or time that moved on need a new
-// view.
+// View is the whole venue at one moment, to judge many positions by: the terms of a market are read when the first of
+// its positions is judged and serve all others. It is safe for concurrent use. It stands for one set of
+// [Circumstances]: state, prices or time that moved on need a new view.
 type View struct {
 	circumstances Circumstances
 	mu            sync.RWMutex
@@ -52,9 +52,9 @@ func (v *View) Judge(p Position) (Verdict, error) {
 	return Verdict{}, fmt.Errorf("judging position %s: %w", p.PositionKey, err)
 }
 
-// Liquidatable says whether a position is liquidatable, with the exact verdict if it is. It gives the same answer as [View.Judge] in a fraction
-// of the time, because most positions are safe whatever impact, balance and discount do. One that is safe even so is not reported when the
-// contract's arithmetic would revert over its impact.
+// Liquidatable says whether a position is liquidatable, with the exact verdict if it is. It gives the same answer as
+// [View.Judge] in a fraction of the time, because most positions are safe whatever impact, balance and discount do. One
+// that is safe even so is not reported when the contract's arithmetic would revert over its impact.
 func (v *View) Liquidatable(p Position) (Verdict, bool, error) {
 	if t, err := v.Terms(p.Market); err == nil && t.safe(&p) {
 		return Verdict{}, false, nil
@@ -63,8 +63,8 @@ func (v *View) Liquidatable(p Position) (Verdict, bool, error) {
 	return verdict, verdict.Liquidatable, err
 }
 
-// Discount is the part of the position fee that an account is let off, as a 30-decimal factor: that of its pro tier or of its referral,
-// whichever is more (PositionPricingUtils.getPositionFeesAfterReferral).
+// Discount is the part of the position fee that an account is let off, as a 30-decimal factor: that of its pro tier or
+// of its referral, whichever is more (PositionPricingUtils.getPositionFeesAfterReferral).
 func (v *View) Discount(account chain.Address) Uint {
 	discount := proDiscount(v.circumstances.Rows, account)
 	if referral := v.circumstances.ReferralDiscount; referral != nil {

@@ -37,7 +37,8 @@ const (
 // WordName is one kind of word that rules read: a name of Keys.sol, and of what there is one each.
 type WordName struct {
 	Name string
-	// Prefix is the name of a word that stands before the other arguments: MAX_PNL_FACTOR(MAX_PNL_FACTOR_FOR_TRADERS, market, isLong).
+	// Prefix is the name of a word that stands before the other arguments: MAX_PNL_FACTOR(MAX_PNL_FACTOR_FOR_TRADERS,
+	// market, isLong).
 	Prefix string
 	Kind   WordKind
 	Scope  WordScope
@@ -50,19 +51,25 @@ const (
 	changedByTrade = "it moves with every accrual of funding, and is folded from these events, which also put it right"
 )
 
-// Catalogue lists every word of the DataStore that a rule reads: when a position is liquidated, when an order is due, what a swap gives, how much gas an
-// execution takes. Whoever lets a rule read another word adds it here; tests fail until then.
+// Catalogue lists every word of the DataStore that a rule reads: when a position is liquidated, when an order is due,
+// what a swap gives, how much gas an execution takes. Whoever lets a rule read another word adds it here; tests fail
+// until then.
 func Catalogue() []WordName { return slices.Clone(catalogue) }
 
 var catalogue = slices.Concat(
 	words(OfVenue, UintWord, "MIN_COLLATERAL_USD", "REQUEST_EXPIRATION_TIME", "MAX_ORACLE_PRICE_AGE"),
 	words(OfVenue, FlagWord, "SKIP_BORROWING_FEE_FOR_SMALLER_SIDE", "USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE"),
 	// Gas.
-	words(OfVenue, UintWord, "INCREASE_ORDER_GAS_LIMIT", "DECREASE_ORDER_GAS_LIMIT", "SWAP_ORDER_GAS_LIMIT", "SINGLE_SWAP_GAS_LIMIT", "DEPOSIT_GAS_LIMIT",
-		"WITHDRAWAL_GAS_LIMIT", "SHIFT_GAS_LIMIT", "GLV_DEPOSIT_GAS_LIMIT", "GLV_WITHDRAWAL_GAS_LIMIT", "GLV_SHIFT_GAS_LIMIT", "GLV_PER_MARKET_GAS_LIMIT",
-		"MIN_ADDITIONAL_GAS_FOR_EXECUTION", "MIN_HANDLE_EXECUTION_ERROR_GAS", "MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD", "MAX_CALLBACK_GAS_LIMIT",
-		"MAX_TOTAL_CALLBACK_GAS_LIMIT_FOR_AUTO_CANCEL_ORDERS", "REFUND_EXECUTION_FEE_GAS_LIMIT", "MAX_AUTO_CANCEL_ORDERS",
-		"ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1", "ESTIMATED_GAS_FEE_PER_ORACLE_PRICE", "ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR"),
+	words(OfVenue, UintWord, "INCREASE_ORDER_GAS_LIMIT", "DECREASE_ORDER_GAS_LIMIT", "SWAP_ORDER_GAS_LIMIT",
+		"SINGLE_SWAP_GAS_LIMIT", "DEPOSIT_GAS_LIMIT",
+		"WITHDRAWAL_GAS_LIMIT", "SHIFT_GAS_LIMIT", "GLV_DEPOSIT_GAS_LIMIT", "GLV_WITHDRAWAL_GAS_LIMIT",
+		"GLV_SHIFT_GAS_LIMIT", "GLV_PER_MARKET_GAS_LIMIT",
+		"MIN_ADDITIONAL_GAS_FOR_EXECUTION", "MIN_HANDLE_EXECUTION_ERROR_GAS",
+		"MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD", "MAX_CALLBACK_GAS_LIMIT",
+		"MAX_TOTAL_CALLBACK_GAS_LIMIT_FOR_AUTO_CANCEL_ORDERS", "REFUND_EXECUTION_FEE_GAS_LIMIT",
+		"MAX_AUTO_CANCEL_ORDERS",
+		"ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1", "ESTIMATED_GAS_FEE_PER_ORACLE_PRICE",
+		"ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR"),
 	// Swaps.
 	words(OfVenue, UintWord, "MAX_SWAP_PATH_LENGTH", "SWAP_FEE_RECEIVER_FACTOR", "MAX_UI_FEE_FACTOR"),
 	words(OfMarket, UintWord, "SWAP_IMPACT_EXPONENT_FACTOR", "ATOMIC_SWAP_FEE_FACTOR"),
@@ -72,11 +79,16 @@ var catalogue = slices.Concat(
 	words(OfMarket, Bytes32Word, "VIRTUAL_MARKET_ID"),
 	// Positions.
 	words(OfToken, Bytes32Word, "VIRTUAL_TOKEN_ID"),
-	words(OfMarket, UintWord, "MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", "MAX_POSITION_IMPACT_FACTOR_FOR_LIQUIDATIONS", "MIN_POSITION_IMPACT_POOL_AMOUNT",
-		"FUNDING_FACTOR", "FUNDING_EXPONENT_FACTOR", "FUNDING_INCREASE_FACTOR_PER_SECOND", "FUNDING_DECREASE_FACTOR_PER_SECOND",
-		"MIN_FUNDING_FACTOR_PER_SECOND", "MAX_FUNDING_FACTOR_PER_SECOND", "THRESHOLD_FOR_STABLE_FUNDING", "THRESHOLD_FOR_DECREASE_FUNDING"),
-	words(OfMarketSide, UintWord, "POSITION_FEE_FACTOR", "POSITION_IMPACT_FACTOR", "POSITION_IMPACT_EXPONENT_FACTOR", "MAX_POSITION_IMPACT_FACTOR",
-		"BORROWING_FACTOR", "BORROWING_EXPONENT_FACTOR", "OPTIMAL_USAGE_FACTOR", "BASE_BORROWING_FACTOR", "ABOVE_OPTIMAL_USAGE_BORROWING_FACTOR",
+	words(OfMarket, UintWord, "MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", "MAX_POSITION_IMPACT_FACTOR_FOR_LIQUIDATIONS",
+		"MIN_POSITION_IMPACT_POOL_AMOUNT",
+		"FUNDING_FACTOR", "FUNDING_EXPONENT_FACTOR", "FUNDING_INCREASE_FACTOR_PER_SECOND",
+		"FUNDING_DECREASE_FACTOR_PER_SECOND",
+		"MIN_FUNDING_FACTOR_PER_SECOND", "MAX_FUNDING_FACTOR_PER_SECOND", "THRESHOLD_FOR_STABLE_FUNDING",
+		"THRESHOLD_FOR_DECREASE_FUNDING"),
+	words(OfMarketSide, UintWord, "POSITION_FEE_FACTOR", "POSITION_IMPACT_FACTOR", "POSITION_IMPACT_EXPONENT_FACTOR",
+		"MAX_POSITION_IMPACT_FACTOR",
+		"BORROWING_FACTOR", "BORROWING_EXPONENT_FACTOR", "OPTIMAL_USAGE_FACTOR", "BASE_BORROWING_FACTOR",
+		"ABOVE_OPTIMAL_USAGE_BORROWING_FACTOR",
 		"OPEN_INTEREST_RESERVE_FACTOR", "MIN_PNL_FACTOR_AFTER_ADL", "MAX_OPEN_INTEREST"),
 	[]WordName{
 		{Name: "MAX_PNL_FACTOR", Prefix: "MAX_PNL_FACTOR_FOR_TRADERS", Kind: UintWord, Scope: OfMarketSide},
@@ -119,7 +131,8 @@ func (w Word) Concerns(m Market) bool {
 	return true
 }
 
-// Words lists the words of a name for the markets of a venue and their tokens, each once; none where they cannot be listed.
+// Words lists the words of a name for the markets of a venue and their tokens, each once; none where they cannot be
+// listed.
 func (n WordName) Words(markets []Market) []Word {
 	switch n.Scope { //nolint:exhaustive // the others are asked of each market, below
 	case OfVenue:
@@ -191,7 +204,8 @@ func Words(markets []Market) []Word {
 
 // Audit is the event that every word which rules read for a market was compared with the chain at a final block.
 func Audit(market chain.Address, read uint64, stamp Stamp) Event {
-	return MarketValued{Values: []MarketValue{{Measure: WordsAudited, Scope: market.Hash(), Value: U64(read).Int(), Stamp: stamp}}}
+	return MarketValued{Values: []MarketValue{{Measure: WordsAudited, Scope: market.Hash(), Value: U64(read).Int(),
+		Stamp: stamp}}}
 }
 
 // AuditKey is the key of the row that says when a market's words were audited.

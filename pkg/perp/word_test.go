@@ -28,7 +28,8 @@ func (r recorder) Get(k RowKey) Row {
 	return r.Rows.Get(k)
 }
 
-// Every parameter that judging a position, accruing and deleveraging ask for is in the catalogue, under the very key: the audit cannot miss one.
+// Every parameter that judging a position, accruing and deleveraging ask for is in the catalogue, under the very key:
+// the audit cannot miss one.
 func TestRulesReadWhatTheCatalogueLists(t *testing.T) {
 	c, p := openMarket()
 	asked := map[chain.Hash]bool{}
@@ -61,7 +62,8 @@ func TestRulesReadWhatTheCatalogueLists(t *testing.T) {
 	}
 	m, _ := c.Rows.Get(RowKey{Markets, market.Hash()}).(Market)
 	listed := map[chain.Hash]bool{
-		DataStoreKey("PRO_TRADER_TIER", p.Account.Hash()):              true, // of the position's account: not to be listed, see Unaudited
+		// of the position's account: not to be listed, see Unaudited
+		DataStoreKey("PRO_TRADER_TIER", p.Account.Hash()):              true,
 		DataStoreKey("SAVED_FUNDING_FACTOR_PER_SECOND", market.Hash()): true,
 	}
 	for _, w := range Words([]Market{m}) {
@@ -82,8 +84,10 @@ func TestRulesReadWhatTheCatalogueLists(t *testing.T) {
 
 // noParameters are names that stand in the code and are no setting that a rule reads.
 var noParameters = []string{
-	"VIRTUAL_INVENTORY_FOR_SWAPS", "VIRTUAL_INVENTORY_FOR_POSITIONS", "VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS", // measures that events carry
-	"ACCOUNT", "MARKET_LIST", "INDEX_TOKEN", "LONG_TOKEN", "SHORT_TOKEN", "ATOMIC_SWAP_FEE_TYPE", // what orders, markets and fees are
+	// measures that events carry
+	"VIRTUAL_INVENTORY_FOR_SWAPS", "VIRTUAL_INVENTORY_FOR_POSITIONS", "VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS",
+	// what orders, markets and fees are
+	"ACCOUNT", "MARKET_LIST", "INDEX_TOKEN", "LONG_TOKEN", "SHORT_TOKEN", "ATOMIC_SWAP_FEE_TYPE",
 }
 
 // A name that any code of the keeper makes a key of is in the catalogue, or named above: who adds a read adds it there.
@@ -95,7 +99,8 @@ func TestEveryNameIsInTheCatalogue(t *testing.T) {
 	found := 0
 	for _, root := range []string{"../../pkg", "../../services"} {
 		err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "devnet/") {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+				strings.HasPrefix(path, "devnet/") {
 				return err
 			}
 			for _, name := range keyNames(t, filepath.Join(root, path)) {
@@ -165,18 +170,25 @@ func TestWordsOfAVenue(t *testing.T) {
 		of   []bool // whether it concerns the three markets
 	}{
 		{DataStoreKey("MIN_COLLATERAL_USD"), "MIN_COLLATERAL_USD", UintWord, []bool{true, true, true}},
-		{DataStoreKey("VIRTUAL_TOKEN_ID", btc.Hash()), "VIRTUAL_TOKEN_ID(" + btc.Hex() + ")", Bytes32Word, []bool{false, true, true}},
-		{DataStoreKey("VIRTUAL_TOKEN_ID", usdc.Hash()), "VIRTUAL_TOKEN_ID(" + usdc.Hex() + ")", Bytes32Word, []bool{true, true, false}},
-		{DataStoreKey("VIRTUAL_MARKET_ID", two.MarketToken.Hash()), "VIRTUAL_MARKET_ID(" + two.MarketToken.Hex() + ")", Bytes32Word, []bool{false, true, false}},
+		{DataStoreKey("VIRTUAL_TOKEN_ID", btc.Hash()), "VIRTUAL_TOKEN_ID(" + btc.Hex() + ")", Bytes32Word,
+			[]bool{false, true, true}},
+		{DataStoreKey("VIRTUAL_TOKEN_ID", usdc.Hash()), "VIRTUAL_TOKEN_ID(" + usdc.Hex() + ")", Bytes32Word,
+			[]bool{true, true, false}},
+		{DataStoreKey("VIRTUAL_MARKET_ID", two.MarketToken.Hash()), "VIRTUAL_MARKET_ID(" + two.MarketToken.Hex() + ")",
+			Bytes32Word, []bool{false, true, false}},
 		{
-			DataStoreKey("POSITION_FEE_FACTOR", one.MarketToken.Hash(), BoolWord(true)), "POSITION_FEE_FACTOR(" + one.MarketToken.Hex() + ", true)", UintWord,
+			DataStoreKey("POSITION_FEE_FACTOR", one.MarketToken.Hash(), BoolWord(true)),
+			"POSITION_FEE_FACTOR(" + one.MarketToken.Hex() + ", true)", UintWord,
 			[]bool{true, false, false},
 		},
 		{
-			DataStoreKey("MAX_PNL_FACTOR", BaseKey("MAX_PNL_FACTOR_FOR_TRADERS"), one.MarketToken.Hash(), BoolWord(false)),
-			"MAX_PNL_FACTOR(MAX_PNL_FACTOR_FOR_TRADERS, " + one.MarketToken.Hex() + ", false)", UintWord, []bool{true, false, false},
+			DataStoreKey("MAX_PNL_FACTOR", BaseKey("MAX_PNL_FACTOR_FOR_TRADERS"), one.MarketToken.Hash(),
+				BoolWord(false)),
+			"MAX_PNL_FACTOR(MAX_PNL_FACTOR_FOR_TRADERS, " + one.MarketToken.Hex() + ", false)", UintWord,
+			[]bool{true, false, false},
 		},
-		{DataStoreKey("MAX_POOL_AMOUNT", one.MarketToken.Hash(), usdc.Hash()), "MAX_POOL_AMOUNT(" + one.MarketToken.Hex() + ", " + usdc.Hex() + ")",
+		{DataStoreKey("MAX_POOL_AMOUNT", one.MarketToken.Hash(), usdc.Hash()),
+			"MAX_POOL_AMOUNT(" + one.MarketToken.Hex() + ", " + usdc.Hex() + ")",
 			UintWord, []bool{true, false, false}},
 	} {
 		w, listed := seen[want.key]
@@ -199,14 +211,21 @@ func TestAuditedParameters(t *testing.T) {
 		read   Parameter
 		want   Row
 	}{
-		"absent is zero":             {nil, Parameter{key, chain.Hash{}, FromCall, at(5)}, nil},
-		"no event ever said it":      {nil, Parameter{key, chain.Hash{1}, FromCall, at(5)}, Parameter{key, chain.Hash{1}, FromCall, at(5)}},
-		"as the event said":          {Parameter{key, chain.Hash{1}, FromEvent, at(3)}, Parameter{key, chain.Hash{1}, FromCall, at(5)}, Parameter{key, chain.Hash{1}, FromEvent, at(3)}},
-		"changed without an event":   {Parameter{key, chain.Hash{1}, FromEvent, at(3)}, Parameter{key, chain.Hash{2}, FromCall, at(5)}, Parameter{key, chain.Hash{2}, FromCall, at(5)}},
-		"set to zero without one":    {Parameter{key, chain.Hash{1}, FromEvent, at(3)}, Parameter{key, chain.Hash{}, FromCall, at(5)}, Parameter{key, chain.Hash{}, FromCall, at(5)}},
-		"an event since":             {Parameter{key, chain.Hash{3}, FromEvent, at(6)}, Parameter{key, chain.Hash{2}, FromCall, at(5)}, Parameter{key, chain.Hash{3}, FromEvent, at(6)}},
-		"an event in the same block": {Parameter{key, chain.Hash{3}, FromEvent, at(5)}, Parameter{key, chain.Hash{2}, FromCall, at(5)}, Parameter{key, chain.Hash{3}, FromEvent, at(5)}},
-		"another call since":         {Parameter{key, chain.Hash{3}, FromCall, at(6)}, Parameter{key, chain.Hash{2}, FromCall, at(5)}, Parameter{key, chain.Hash{3}, FromCall, at(6)}},
+		"absent is zero": {nil, Parameter{key, chain.Hash{}, FromCall, at(5)}, nil},
+		"no event ever said it": {nil, Parameter{key, chain.Hash{1}, FromCall, at(5)},
+			Parameter{key, chain.Hash{1}, FromCall, at(5)}},
+		"as the event said": {Parameter{key, chain.Hash{1}, FromEvent, at(3)},
+			Parameter{key, chain.Hash{1}, FromCall, at(5)}, Parameter{key, chain.Hash{1}, FromEvent, at(3)}},
+		"changed without an event": {Parameter{key, chain.Hash{1}, FromEvent, at(3)},
+			Parameter{key, chain.Hash{2}, FromCall, at(5)}, Parameter{key, chain.Hash{2}, FromCall, at(5)}},
+		"set to zero without one": {Parameter{key, chain.Hash{1}, FromEvent, at(3)},
+			Parameter{key, chain.Hash{}, FromCall, at(5)}, Parameter{key, chain.Hash{}, FromCall, at(5)}},
+		"an event since": {Parameter{key, chain.Hash{3}, FromEvent, at(6)},
+			Parameter{key, chain.Hash{2}, FromCall, at(5)}, Parameter{key, chain.Hash{3}, FromEvent, at(6)}},
+		"an event in the same block": {Parameter{key, chain.Hash{3}, FromEvent, at(5)},
+			Parameter{key, chain.Hash{2}, FromCall, at(5)}, Parameter{key, chain.Hash{3}, FromEvent, at(5)}},
+		"another call since": {Parameter{key, chain.Hash{3}, FromCall, at(6)},
+			Parameter{key, chain.Hash{2}, FromCall, at(5)}, Parameter{key, chain.Hash{3}, FromCall, at(6)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := NewBook()

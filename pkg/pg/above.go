@@ -15,7 +15,8 @@ import (
 var selectRevs = register("revisions at a block", `SELECT k.part, k.rev FROM generate_series(0, $1 - 1) AS p (part)
 	JOIN {state}.kept_block k ON k.part = p.part AND k.block = $2`)
 
-// above is what partitions ahead of the watermark have changed above it: of each such row what it was at the watermark, nil where there was none.
+// above is what partitions ahead of the watermark have changed above it: of each such row what it was at the watermark,
+// nil where there was none.
 type above map[perp.Table]map[rowID]perp.Row
 
 // rowID names a row of a table. While a reorg is on its way two partitions may hold the same key.
@@ -24,8 +25,8 @@ type rowID struct {
 	key  chain.Hash
 }
 
-// revsAt returns for each partition a revision that no row has which a block above the watermark has touched, and beyond which there are none but those
-// and what undos have restored.
+// revsAt returns for each partition a revision that no row has which a block above the watermark has touched, and
+// beyond which there are none but those and what undos have restored.
 func revsAt(ctx context.Context, tx pgx.Tx, s Standing) (map[int]int64, error) {
 	revs, ahead := map[int]int64{}, false
 	for _, o := range s.Offsets {
@@ -61,9 +62,10 @@ func readAbove(ctx context.Context, tx pgx.Tx, s Standing) (above, error) {
 	found, batch := above{}, &pgx.Batch{}
 	for _, o := range s.Offsets {
 		if s.isAhead(o) {
-			batch.Queue(selectPriors.in(s.Generation), o.Partition, s.Watermark.Number).Query(func(rows pgx.Rows) error {
-				return found.collect(rows, o.Partition)
-			})
+			batch.Queue(selectPriors.in(s.Generation), o.Partition, s.Watermark.Number).
+				Query(func(rows pgx.Rows) error {
+					return found.collect(rows, o.Partition)
+				})
 		}
 	}
 	if batch.Len() == 0 {

@@ -8,8 +8,8 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// AwaitSchema waits, by the caller's policy, for a database that answers and checks that this build can work with it. A schema of another
-// version, and a server that lets nobody in, are errors at once (Lasting).
+// AwaitSchema waits, by the caller's policy, for a database that answers and checks that this build can work with it. A
+// schema of another version, and a server that lets nobody in, are errors at once (Lasting).
 func (db *DB) AwaitSchema(ctx context.Context, policy retry.Policy) error {
 	return await(ctx, policy, db.CheckSchema)
 }
@@ -27,8 +27,8 @@ func await(ctx context.Context, policy retry.Policy, check func(context.Context)
 	return nil
 }
 
-// Lasting makes errors that waiting does not mend end a retry: a schema of another version, and a server that is there and knows no such user, password or
-// database.
+// Lasting makes errors that waiting does not mend end a retry: a schema of another version, and a server that is there
+// and knows no such user, password or database.
 func Lasting(err error) error {
 	switch {
 	case errors.Is(err, ErrSchema):

@@ -14,27 +14,32 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Seen is what a reader of changes has taken in: the place to go on from. The zero Seen is a reader that has nothing yet.
+// Seen is what a reader of changes has taken in: the place to go on from. The zero Seen is a reader that has nothing
+// yet.
 type Seen struct {
 	Generation int
 	// Partitions are those whose positions, orders and requests were asked for, ascending.
 	Partitions []int
-	// Revs is the revision of each partition of the generation up to which everything was taken in: that of the block At, not of the partition's tip.
+	// Revs is the revision of each partition of the generation up to which everything was taken in: that of the block
+	// At, not of the partition's tip.
 	Revs map[int]int64
 	// At is the block that everything was taken in as of.
 	At Block
 }
 
-// Delta is what happened to the rows of one table since. A key stands in one of the two lists, and once; Removed may name keys the reader never had.
+// Delta is what happened to the rows of one table since. A key stands in one of the two lists, and once; Removed may
+// name keys the reader never had.
 type Delta[R perp.Row] struct {
-	// Changed are the rows as they are at the watermark, also those that are new. It may name rows that the reader has already.
+	// Changed are the rows as they are at the watermark, also those that are new. It may name rows that the reader has
+	// already.
 	Changed []R
 	// Removed are the keys of rows that are not there at the watermark, or not open.
 	Removed []chain.Hash
 }
 
-// Changes is what became of the state between two looks at it, each as of the watermark of its moment, which may also have gone back. It holds what a
-// [Snapshot] holds, and no more: open positions, orders and requests that have not ended.
+// Changes is what became of the state between two looks at it, each as of the watermark of its moment, which may also
+// have gone back. It holds what a [Snapshot] holds, and no more: open positions, orders and requests that have not
+// ended.
 type Changes struct {
 	Standing
 	// Seen is what the next call is to be asked with.
@@ -55,8 +60,9 @@ type Changes struct {
 
 var selectFloors = register("revision floors", `SELECT part, rev_floor FROM {state}.stream_offset`)
 
-// tableChanges follow one table: all rows a reader holds, and the rows that changed since, of which those it is to hold no longer are not present.
-// $1 are the partitions, $2 the revision seen of each. Beside its columns a row comes with its partition and with whether it is present.
+// tableChanges follow one table: all rows a reader holds, and the rows that changed since, of which those it is to hold
+// no longer are not present. $1 are the partitions, $2 the revision seen of each. Beside its columns a row comes with
+// its partition and with whether it is present.
 type tableChanges struct {
 	all, since tableQuery
 	held       func(perp.Row) bool // what the statements say of a row of the table
@@ -66,10 +72,14 @@ func followed(table perp.Table, held string, holds func(perp.Row) bool) tableCha
 	l := layouts[table]
 	return tableChanges{
 		held: holds,
-		all: tableQuery{table, register("all held rows of "+string(table), `SELECT `+l.selected()+`, t.part, true FROM {state}.`+string(table)+` t
+		all: tableQuery{table, register("all held rows of "+string(table),
+			`SELECT `+l.selected()+`, t.part, true FROM {state}.`+string(table)+` t
 			WHERE t.part = ANY ($1) AND `+held+` AND `+oneCopy(table)+` AND t.deleted_at IS NULL`)},
-		since: tableQuery{table, register("changed rows of "+string(table), `SELECT `+l.selected()+`, t.part, t.deleted_at IS NULL AND `+held+`
-			FROM {state}.`+string(table)+` t JOIN unnest($1::int[], $2::bigint[]) AS s (part, rev) ON t.part = s.part AND t.rev > s.rev WHERE `+oneCopy(table))},
+		since: tableQuery{table,
+			register("changed rows of "+string(table), `SELECT `+l.selected()+`, t.part, t.deleted_at IS NULL AND `+
+				held+`
+			FROM {state}.`+string(table)+` t JOIN unnest($1::int[], $2::bigint[]) AS s (part, rev) ON t.part = s.part
+				AND t.rev > s.rev WHERE `+oneCopy(table))},
 	}
 }
 
@@ -106,14 +116,17 @@ var (
 	followSources    = followed(perp.OracleSources, "true", anyRow)
 )
 
-// Changes reads what has changed in the active generation since the reader's last look, in one view of offsets and rows. Partitions are those whose
-// positions, orders and requests it holds.
+// Changes reads what has changed in the active generation since the reader's last look, in one view of offsets and
+// rows. Partitions are those whose positions, orders and requests it holds.
 //
-// Everything is as of the watermark, the highest block that all partitions have applied: what partitions ahead of it have done above it is left out, by
-// the journal that could undo it. So a reader sees each block that the slowest partition has reached, and never a mixture of blocks.
+// Everything is as of the watermark, the highest block that all partitions have applied: what partitions ahead of it
+// have done above it is left out, by the journal that could undo it. So a reader sees each block that the slowest
+// partition has reached, and never a mixture of blocks.
 //
-// While there is no view (see [Standing.HasView]) there are no rows in the answer, and Seen is what was given: the caller waits for the next change. Everything comes anew, marked as Reload, at the first look, when the generation or the partitions asked for are others than before, and when
-// the reader has slept so long that removed rows may have left no trace.
+// While there is no view (see [Standing.HasView]) there are no rows in the answer, and Seen is what was given: the
+// caller waits for the next change. Everything comes anew, marked as Reload, at the first look, when the generation or
+// the partitions asked for are others than before, and when the reader has slept so long that removed rows may have
+// left no trace.
 func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Changes, err error) {
 	partitions = slices.Sorted(slices.Values(partitions))
 	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -154,14 +167,16 @@ func floorsOf(ctx context.Context, tx pgx.Tx, generation int) (map[int]int64, er
 	floors := map[int]int64{}
 	var part int
 	var floor int64
-	if _, err := pgx.ForEachRow(rows, []any{&part, &floor}, func() error { floors[part] = floor; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&part, &floor},
+		func() error { floors[part] = floor; return nil }); err != nil {
 		return nil, fmt.Errorf("reading the revision floors: %w", err)
 	}
 	return floors, nil
 }
 
-// leadsTo tells whether the rows that changed since are enough to get from one look to another. A revision that is higher than that of the watermark is no
-// hindrance: the watermark has gone back, and what lies above it is known from the journal.
+// leadsTo tells whether the rows that changed since are enough to get from one look to another. A revision that is
+// higher than that of the watermark is no hindrance: the watermark has gone back, and what lies above it is known from
+// the journal.
 func (s Seen) leadsTo(now Seen, offsets []Offset, floors map[int]int64) bool {
 	if s.Generation != now.Generation || !slices.Equal(s.Partitions, now.Partitions) || len(s.Revs) != len(offsets) {
 		return false
@@ -174,7 +189,8 @@ func (s Seen) leadsTo(now Seen, offsets []Offset, floors map[int]int64) bool {
 	return true
 }
 
-// Unchanged tells whether a reader who has seen this much holds the state already. There are no rows in the answer then.
+// Unchanged tells whether a reader who has seen this much holds the state already. There are no rows in the answer
+// then.
 func (c *Changes) Unchanged(since Seen) bool {
 	return !c.Reload && c.Seen.At == since.At && maps.Equal(c.Seen.Revs, since.Revs)
 }
@@ -202,7 +218,8 @@ func (c *Changes) fill(ctx context.Context, tx pgx.Tx, since Seen, above above) 
 }
 
 // fillDelta reads what changed in one table.
-func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableChanges, c *Changes, parts []int, since Seen, above above) error {
+func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableChanges, c *Changes, parts []int,
+	since Seen, above above) error {
 	query, args := q.all, []any{parts}
 	if !c.Reload {
 		revs := make([]int64, len(parts))

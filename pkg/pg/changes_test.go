@@ -56,7 +56,8 @@ func (f *follower) same(t fataler, db *pg.DB) {
 		return // nobody is told anything
 	}
 	if !reflect.DeepEqual(f.rows, fresh.rows) {
-		t.Fatalf("partitions %v: the follower holds %d rows, a snapshot has %d, or they differ", f.mine, len(f.rows), len(fresh.rows))
+		t.Fatalf("partitions %v: the follower holds %d rows, a snapshot has %d, or they differ", f.mine, len(f.rows),
+			len(fresh.rows))
 	}
 }
 
@@ -78,7 +79,8 @@ func (d *duet) tip() chain.BlockRef {
 // extend applies a block whose rows go where their key points, and parameters everywhere.
 func (d *duet) extend(t fataler, rows []perp.Row) {
 	tip := d.tip()
-	ref := chain.BlockRef{Number: tip.Number + 1, Parent: tip.Hash, Hash: chain.Keccak256(tip.Hash[:], binary.BigEndian.AppendUint64(nil, d.forks))}
+	ref := chain.BlockRef{Number: tip.Number + 1, Parent: tip.Hash,
+		Hash: chain.Keccak256(tip.Hash[:], binary.BigEndian.AppendUint64(nil, d.forks))}
 	d.blocks = append(d.blocks, ref)
 	for i, p := range d.parts {
 		must(t, d.books[i].Begin(ref.Number))
@@ -109,7 +111,8 @@ func (d *duet) undo(t fataler, depth int) {
 	}
 }
 
-// Whoever follows by revisions, however seldom it looks, holds what a full snapshot holds, over commits, undos and switches of generation.
+// Whoever follows by revisions, however seldom it looks, holds what a full snapshot holds, over commits, undos and
+// switches of generation.
 func TestChangesLeadToTheSnapshot(t *testing.T) {
 	db := pgtest.DB(t)
 	generation := 1
@@ -168,10 +171,12 @@ func arbitraryLiving(t *rapid.T) []perp.Row {
 	return rows
 }
 
-// A look without changes costs no rows, nor does one while the slowest partition has not moved; one at a halted state gives none and forgets nothing.
+// A look without changes costs no rows, nor does one while the slowest partition has not moved; one at a halted state
+// gives none and forgets nothing.
 func TestChangesComeWithTheWatermark(t *testing.T) {
 	db := pgtest.DB(t)
-	d := &duet{books: [2]*perp.Book{perp.NewBook(), perp.NewBook()}, parts: [2]*pg.Partition{claim(t, db, 0, 2), claim(t, db, 1, 2)}}
+	d := &duet{books: [2]*perp.Book{perp.NewBook(), perp.NewBook()},
+		parts: [2]*pg.Partition{claim(t, db, 0, 2), claim(t, db, 1, 2)}}
 	f := &follower{mine: []int{0, 1}}
 	if c := f.look(t, db); c.Reload || c.Seen.Revs != nil {
 		t.Errorf("nothing applied: %+v", c)
@@ -184,7 +189,8 @@ func TestChangesComeWithTheWatermark(t *testing.T) {
 		t.Errorf("nothing changed: %+v", c)
 	}
 	d.extend(t, []perp.Row{order(1, perp.Executed)})
-	if c := f.look(t, db); c.Reload || len(c.Orders.Changed) != 0 || len(c.Orders.Removed) != 1 || c.Orders.Removed[0] != number(1) {
+	if c := f.look(t, db); c.Reload || len(c.Orders.Changed) != 0 || len(c.Orders.Removed) != 1 ||
+		c.Orders.Removed[0] != number(1) {
 		t.Errorf("an order ended: %+v", c.Orders)
 	}
 	seen := f.seen

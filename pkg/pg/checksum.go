@@ -14,10 +14,12 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-var everyRow = perTable("every row of", `SELECT {selected} FROM {state}.{table} t WHERE t.deleted_at IS NULL AND {one copy} ORDER BY t.key, t.part`)
+var everyRow = perTable("every row of",
+	`SELECT {selected} FROM {state}.{table} t WHERE t.deleted_at IS NULL AND {one copy} ORDER BY t.key, t.part`)
 
-// Checksums are SHA-256 over the canonical form of all rows of each table, in the order of their keys. They depend on the rows alone: not on
-// partitions (of a replicated table the copy of partition 0 counts), revisions, tombstones or the order of writing.
+// Checksums are SHA-256 over the canonical form of all rows of each table, in the order of their keys. They depend on
+// the rows alone: not on partitions (of a replicated table the copy of partition 0 counts), revisions, tombstones or
+// the order of writing.
 type Checksums map[perp.Table]string
 
 // Checksums computes those of a generation, and says where it stood.

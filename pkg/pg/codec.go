@@ -12,9 +12,11 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// codec is how values of one Go type are stored. Values travel in the server's binary form, in arrays of one column each (see rowSet).
+// codec is how values of one Go type are stored. Values travel in the server's binary form, in arrays of one column
+// each (see rowSet).
 type codec struct {
-	// sqlType is the column's type, wire the one in which its values travel: text is cast on both ways where the two differ.
+	// sqlType is the column's type, wire the one in which its values travel: text is cast on both ways where the two
+	// differ.
 	sqlType, wire string
 	// encode appends a value; v is addressable, so that no value is boxed.
 	encode func(dst []byte, v reflect.Value) ([]byte, error)
@@ -141,7 +143,8 @@ func sized(n int, read func([]byte, reflect.Value)) func([]byte, reflect.Value) 
 	}
 }
 
-// textCodec stores what contracts call a string, which may be any bytes at all: what the database cannot hold is escaped.
+// textCodec stores what contracts call a string, which may be any bytes at all: what the database cannot hold is
+// escaped.
 var textCodec = codec{
 	sqlType: "text", wire: "text",
 	encode: func(dst []byte, v reflect.Value) ([]byte, error) { return append(dst, escape(v.String())...), nil },
@@ -173,7 +176,8 @@ func fixedCodec(t reflect.Type) codec {
 	}
 }
 
-// listCodec stores lists of hashes or addresses; nil and empty are one. They travel as text, because an array of arrays cannot be ragged.
+// listCodec stores lists of hashes or addresses; nil and empty are one. They travel as text, because an array of arrays
+// cannot be ragged.
 func listCodec(t reflect.Type) codec {
 	one := fixedCodec(t.Elem())
 	return codec{

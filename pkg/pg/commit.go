@@ -27,14 +27,16 @@ type Commit struct {
 	Proven []Block
 	// Halted, when set, is why nobody may act on the state any more; only an accepted [Rewind] lifts it.
 	Halted string
-	// Blocks are the blocks and ranges applied, each standing on the one before; the first stands on the tip, if there is one.
+	// Blocks are the blocks and ranges applied, each standing on the one before; the first stands on the tip, if there
+	// is one.
 	Blocks []AppliedBlock
 }
 
 // AppliedBlock is a block, or a range of finalized blocks, and what it did to the rows.
 type AppliedBlock struct {
 	Block // of a range the last one
-	// Before is the block under a range, and zero for a single block. A range cannot be undone, nor anything before it: no journal is kept.
+	// Before is the block under a range, and zero for a single block. A range cannot be undone, nor anything before it:
+	// no journal is kept.
 	Before chain.BlockRef
 	// Changes has one entry for each row the block touched.
 	Changes []Change
@@ -66,9 +68,10 @@ type Change struct{ Before, After perp.Row }
 
 // Commit writes a step in one transaction: rows, journal and offset, or nothing.
 //
-// An error for which NotOwner is true ends the claim, and one for which Refused is true will come again. After any other error the step may be
-// tried again, or another one from [Partition.Offset]: if the reply of the COMMIT was lost, Commit has already asked whether it took effect, and only
-// if that could not be found out either (the error says so) must [Partition.Refresh] come first.
+// An error for which NotOwner is true ends the claim, and one for which Refused is true will come again. After any
+// other error the step may be tried again, or another one from [Partition.Offset]: if the reply of the COMMIT was lost,
+// Commit has already asked whether it took effect, and only if that could not be found out either (the error says so)
+// must [Partition.Refresh] come first.
 func (p *Partition) Commit(ctx context.Context, c Commit) error {
 	next, err := p.offset.after(c)
 	if err != nil {
@@ -95,7 +98,8 @@ func (o Offset) after(c Commit) (Offset, error) {
 	touched := false
 	for _, b := range c.Blocks {
 		if !next.Tip.Hash.IsZero() && !b.follows(next.Tip.BlockRef) {
-			return o, refusef("block %d %s does not follow block %d %s of partition %d", b.Number, b.Hash, next.Tip.Number, next.Tip.Hash, o.Partition)
+			return o, refusef("block %d %s does not follow block %d %s of partition %d", b.Number, b.Hash,
+				next.Tip.Number, next.Tip.Hash, o.Partition)
 		}
 		next.Tip = b.Block
 		if b.isRange() {
@@ -122,8 +126,10 @@ func raised(known, heard chain.BlockRef) chain.BlockRef {
 	return known
 }
 
-// write runs one fenced transaction that moves the offset row from where we know it to next, together with what work asks for.
-func (p *Partition) write(ctx context.Context, next Offset, work func(context.Context, pgx.Tx) (*pgx.Batch, error)) error {
+// write runs one fenced transaction that moves the offset row from where we know it to next, together with what work
+// asks for.
+func (p *Partition) write(ctx context.Context, next Offset,
+	work func(context.Context, pgx.Tx) (*pgx.Batch, error)) error {
 	ctx, cancel := p.db.bounded(ctx)
 	defer cancel()
 	failpoint.Hit("pg.write.begin")
@@ -145,7 +151,8 @@ func (p *Partition) write(ctx context.Context, next Offset, work func(context.Co
 	return nil
 }
 
-func (p *Partition) step(ctx context.Context, tx pgx.Tx, next Offset, work func(context.Context, pgx.Tx) (*pgx.Batch, error)) error {
+func (p *Partition) step(ctx context.Context, tx pgx.Tx, next Offset,
+	work func(context.Context, pgx.Tx) (*pgx.Batch, error)) error {
 	found, err := p.lock(ctx, tx)
 	if err != nil {
 		return err
@@ -170,7 +177,8 @@ func (p *Partition) step(ctx context.Context, tx pgx.Tx, next Offset, work func(
 
 var errStale = errors.New("the memory of this process is stale (refresh)")
 
-// resolve finds out what became of a COMMIT that was not confirmed. Locking the row waits for the lost transaction to end one way or the other.
+// resolve finds out what became of a COMMIT that was not confirmed. Locking the row waits for the lost transaction to
+// end one way or the other.
 func (p *Partition) resolve(ctx context.Context, next Offset, lost error) error {
 	before := p.offset
 	switch err := p.Refresh(ctx); {
@@ -183,6 +191,7 @@ func (p *Partition) resolve(ctx context.Context, next Offset, lost error) error 
 	case p.offset == before:
 		return fmt.Errorf("%w; it did not take effect", lost)
 	default:
-		return fmt.Errorf("%w; partition %d stands at offset %d, which is neither before nor after the step", lost, next.Partition, p.offset.Next)
+		return fmt.Errorf("%w; partition %d stands at offset %d, which is neither before nor after the step", lost,
+			next.Partition, p.offset.Next)
 	}
 }

@@ -21,7 +21,8 @@ type Comparison struct {
 
 // SamePlace tells whether both have read equally far, in every partition.
 func (c Comparison) SamePlace() bool {
-	if c.A.Partitions == 0 || c.A.Partitions != c.B.Partitions || len(c.A.Offsets) != len(c.B.Offsets) || len(c.A.Offsets) < c.A.Partitions {
+	if c.A.Partitions == 0 || c.A.Partitions != c.B.Partitions || len(c.A.Offsets) != len(c.B.Offsets) ||
+		len(c.A.Offsets) < c.A.Partitions {
 		return false
 	}
 	for i, a := range c.A.Offsets {
@@ -47,12 +48,14 @@ func (c Comparison) Differing() (tables []perp.Table) {
 // Equal tells whether the two have read equally far and hold the same rows.
 func (c Comparison) Equal() bool { return c.SamePlace() && len(c.Differing()) == 0 }
 
-// Compare compares two generations in one snapshot. It reads all rows of both, but only when they stand at the same place.
+// Compare compares two generations in one snapshot. It reads all rows of both, but only when they stand at the same
+// place.
 func (db *DB) Compare(ctx context.Context, a, b int) (c Comparison, err error) {
-	err = pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		c, err = compare(ctx, tx, a, b)
-		return err
-	})
+	err = pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error {
+			c, err = compare(ctx, tx, a, b)
+			return err
+		})
 	if err != nil {
 		return Comparison{}, fmt.Errorf("comparing generations %d and %d: %w", a, b, err)
 	}

@@ -21,12 +21,14 @@ type Config struct {
 	ConnectTimeout time.Duration `toml:"connect_timeout" help:"how long opening a connection may take"`
 	// StatementTimeout bounds one statement, at the server and, with a margin, here.
 	StatementTimeout time.Duration `toml:"statement_timeout" help:"how long one statement may run"`
-	// IdleInTransactionTimeout is after how long the server ends the transaction of a client that went silent in it, and frees its locks.
+	// IdleInTransactionTimeout is after how long the server ends the transaction of a client that went silent in it,
+	// and frees its locks.
 	IdleInTransactionTimeout time.Duration `toml:"idle_in_transaction_timeout" help:"how long a silent client may hold a transaction open"`
 	// PollInterval is how late a change of state is noticed when its notification was lost.
 	PollInterval time.Duration `toml:"poll_interval" help:"how often to look for changes without having been notified"`
-	// PlanOnce has the server plan each statement once a connection, for any arguments, and not at every execution. It is for whom small statements of the same
-	// shape are all there is: planning the claim of a nonce takes longer than executing it. It is the program's choice, and no setting.
+	// PlanOnce has the server plan each statement once a connection, for any arguments, and not at every execution. It
+	// is for whom small statements of the same shape are all there is: planning the claim of a nonce takes longer than
+	// executing it. It is the program's choice, and no setting.
 	PlanOnce bool `toml:"-"`
 }
 
@@ -45,15 +47,18 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	var problems []error
 	if !c.URL.IsSet() {
-		problems = append(problems, errors.New("url: not set (name the keeper's database, postgres://user:password@host:port/name)"))
+		problems = append(problems, errors.New("url: not set (name the keeper's database, "+
+			"postgres://user:password@host:port/name)"))
 	} else if _, err := pgxpool.ParseConfig(c.URL.Reveal()); err != nil {
 		// The driver's own words quote the address.
-		problems = append(problems, fmt.Errorf("url: %s is no address of a PostgreSQL database (write postgres://user:password@host:port/name)", c.URL))
+		problems = append(problems, fmt.Errorf("url: %s is no address of a PostgreSQL database (write "+
+			"postgres://user:password@host:port/name)", c.URL))
 	} else if c.Password.IsSet() && c.urlHasPassword() {
 		problems = append(problems, errors.New("password: the url holds one already (remove one of them)"))
 	}
 	if c.MaxConns < 2 {
-		problems = append(problems, fmt.Errorf("max_conns: %d is too few (use 2 or more: one waits for notifications)", c.MaxConns))
+		problems = append(problems, fmt.Errorf("max_conns: %d is too few (use 2 or more: one waits for notifications)",
+			c.MaxConns))
 	}
 	for _, t := range []struct {
 		key   string

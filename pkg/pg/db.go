@@ -20,8 +20,8 @@ type DB struct {
 	cfg  Config
 }
 
-// Open prepares connections under the given application name, which the server shows beside them. It does not connect yet: a server that is
-// down is found by the first question, such as [DB.CheckSchema].
+// Open prepares connections under the given application name, which the server shows beside them. It does not connect
+// yet: a server that is down is found by the first question, such as [DB.CheckSchema].
 func Open(ctx context.Context, cfg Config, application string) (*DB, error) {
 	poolConfig, err := cfg.pool(application)
 	if err != nil {
@@ -48,9 +48,10 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 	p.MaxConns = int32(c.MaxConns)
 	p.ConnConfig.ConnectTimeout = c.ConnectTimeout
 	maps.Copy(p.ConnConfig.RuntimeParams, map[string]string{
-		"application_name":                    application,
-		"timezone":                            "UTC",
-		"search_path":                         "pg_catalog", // Every statement names its schema: two generations live side by side.
+		"application_name": application,
+		"timezone":         "UTC",
+		// Every statement names its schema: two generations live side by side.
+		"search_path":                         "pg_catalog",
 		"bytea_output":                        "hex",
 		"statement_timeout":                   milliseconds(c.StatementTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(c.IdleInTransactionTimeout),
@@ -72,7 +73,8 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 
 // Health is nil, or says why the database cannot be asked. It is what readiness should ask.
 func (db *DB) Health(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, db.cfg.ConnectTimeout, fmt.Errorf("the database has not answered for %s", db.cfg.ConnectTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, db.cfg.ConnectTimeout,
+		fmt.Errorf("the database has not answered for %s", db.cfg.ConnectTimeout))
 	defer cancel()
 	if _, err := db.pool.Exec(ctx, selectNothing.sql()); err != nil {
 		if late := context.Cause(ctx); late != nil {
@@ -88,18 +90,21 @@ var selectNothing = register("nothing", `SELECT`)
 // Close waits for connections in use and closes all.
 func (db *DB) Close() { db.pool.Close() }
 
-// bounded ends a call that the server neither answers nor refuses, for instance because the network between swallows packets.
+// bounded ends a call that the server neither answers nor refuses, for instance because the network between swallows
+// packets.
 func (db *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, db.cfg.ConnectTimeout+2*db.cfg.StatementTimeout, errors.New("the database does not answer"))
+	return context.WithTimeoutCause(ctx, db.cfg.ConnectTimeout+2*db.cfg.StatementTimeout,
+		errors.New("the database does not answer"))
 }
 
 // read runs f in one REPEATABLE READ, read-only transaction: everything it asks is answered from the same instant.
 func (db *DB) read(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := db.bounded(ctx)
 	defer cancel()
-	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		return f(ctx, tx)
-	})
+	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error {
+			return f(ctx, tx)
+		})
 }
 
 // The conditions of the server that code here tells apart.

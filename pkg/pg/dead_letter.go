@@ -6,8 +6,10 @@ import (
 )
 
 var (
-	selectDeadLetter = register("dead letter", `SELECT coalesce(dead_letter, -1) FROM {state}.stream_offset WHERE part = $1`)
-	updateDeadLetter = register("note dead letter", `UPDATE {state}.stream_offset SET dead_letter = $2 WHERE part = $1 AND owner = $3`)
+	selectDeadLetter = register("dead letter",
+		`SELECT coalesce(dead_letter, -1) FROM {state}.stream_offset WHERE part = $1`)
+	updateDeadLetter = register("note dead letter",
+		`UPDATE {state}.stream_offset SET dead_letter = $2 WHERE part = $1 AND owner = $3`)
 )
 
 // DeadLetter returns the offset of the last record of the partition that was sent to the dead letter topic, or -1.

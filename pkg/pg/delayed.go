@@ -19,14 +19,16 @@ type Delayed struct{ db *DB }
 // Delayed returns the store of delayed jobs.
 func (db *DB) Delayed() Delayed { return Delayed{db} }
 
-const delayedColumns = `d.id, d.kind, d.key, d.payload, d.due_at, d.next_at, d.status, d.attempts, coalesce(d.last_error, ''), d.result, d.version,
+const delayedColumns = `d.id, d.kind, d.key, d.payload, d.due_at, d.next_at, d.status, d.attempts,
+	coalesce(d.last_error, ''), d.result, d.version,
 	d.created_at, d.finished_at, d.deleted_at, clock_timestamp()`
 
 // stillDue is the condition of the index delayed_job_due, word for word.
 const stillDue = `d.status = 'pending' AND d.deleted_at IS NULL`
 
 var (
-	insertDelayed = register("add delayed job", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at) VALUES ($1, $2, $3, $4, $4)
+	insertDelayed = register("add delayed job",
+		`INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at) VALUES ($1, $2, $3, $4, $4)
 		ON CONFLICT (kind, key) DO NOTHING`)
 	selectNow = register("now", `SELECT clock_timestamp()`)
 	selectDue = register("due delayed jobs", `SELECT d.next_at, d.id, d.version FROM keeper.delayed_job d
@@ -34,19 +36,26 @@ var (
 	// Whoever finds the row locked leaves it to whoever holds it.
 	lockDelayed = register("lock delayed job", `SELECT `+delayedColumns+` FROM keeper.delayed_job d
 		WHERE d.id = $1 AND d.version = $2 AND `+stillDue+` AND d.next_at <= clock_timestamp() FOR UPDATE SKIP LOCKED`)
-	finishDelayed = register("finish delayed job", `UPDATE keeper.delayed_job d SET status = 'done', result = $3, version = d.version + 1,
+	finishDelayed = register("finish delayed job",
+		`UPDATE keeper.delayed_job d SET status = 'done', result = $3, version = d.version + 1,
 		finished_at = clock_timestamp() WHERE d.id = $1 AND d.version = $2 AND `+stillDue)
-	failDelayed = register("fail delayed job", `UPDATE keeper.delayed_job d SET status = $3, last_error = $4, attempts = d.attempts + 1,
+	failDelayed = register("fail delayed job",
+		`UPDATE keeper.delayed_job d SET status = $3, last_error = $4, attempts = d.attempts + 1,
 		version = d.version + 1, next_at = clock_timestamp() + $5::bigint * interval '1 microsecond',
-		finished_at = CASE WHEN $3 = 'parked' THEN clock_timestamp() END WHERE d.id = $1 AND d.version = $2 AND `+stillDue)
+		finished_at = CASE WHEN $3 = 'parked' THEN clock_timestamp() END WHERE d.id = $1 AND d.version = $2
+			AND `+stillDue)
 
 	// Processes that are gone are forgotten after a day.
-	upsertScan = register("note scan", `WITH gone AS (DELETE FROM keeper.delayed_scan WHERE finished_at < clock_timestamp() - interval '1 day' AND scanner <> $1)
+	upsertScan = register("note scan",
+		`WITH gone AS (DELETE FROM keeper.delayed_scan WHERE finished_at < clock_timestamp() - interval '1 day'
+			AND scanner <> $1)
 		INSERT INTO keeper.delayed_scan (scanner, began_at, finished_at, found, done, failed, parked, error)
 		VALUES ($1, coalesce($2, clock_timestamp()), clock_timestamp(), $3, $4, $5, $6, nullif($7, ''))
-		ON CONFLICT (scanner) DO UPDATE SET began_at = excluded.began_at, finished_at = excluded.finished_at, found = excluded.found,
+		ON CONFLICT (scanner) DO UPDATE SET began_at = excluded.began_at, finished_at = excluded.finished_at, found =
+			excluded.found,
 			done = excluded.done, failed = excluded.failed, parked = excluded.parked, error = excluded.error`)
-	selectNextDue = register("next due delayed job", `SELECT extract(epoch FROM min(d.next_at) - clock_timestamp())::float8
+	selectNextDue = register("next due delayed job",
+		`SELECT extract(epoch FROM min(d.next_at) - clock_timestamp())::float8
 		FROM keeper.delayed_job d WHERE `+stillDue)
 	countParked = register("count of parked jobs", `SELECT d.kind, count(*) FROM keeper.delayed_job d
 		WHERE d.status = 'parked' AND d.deleted_at IS NULL GROUP BY d.kind`)
@@ -75,7 +84,8 @@ func (s Delayed) Add(ctx context.Context, appointments ...delayed.Appointment) (
 }
 
 // Due implements delayed.Store.
-func (s Delayed) Due(ctx context.Context, until time.Time, after delayed.Place, limit int) (page delayed.Page, err error) {
+func (s Delayed) Due(ctx context.Context, until time.Time, after delayed.Place, limit int) (page delayed.Page,
+	err error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
 	page.Until = until
@@ -92,8 +102,10 @@ func (s Delayed) Due(ctx context.Context, until time.Time, after delayed.Place, 
 	return page, err
 }
 
-// Work implements delayed.Store. What do did is taken back to a savepoint when it failed, so that the row stays locked until its failure is written.
-func (s Delayed) Work(ctx context.Context, row delayed.Place, do func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling) (taken bool, err error) {
+// Work implements delayed.Store. What do did is taken back to a savepoint when it failed, so that the row stays locked
+// until its failure is written.
+func (s Delayed) Work(ctx context.Context, row delayed.Place,
+	do func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling) (taken bool, err error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
 	err = pgx.BeginFunc(ctx, s.db.pool, func(tx pgx.Tx) error {
@@ -115,7 +127,8 @@ func (s Delayed) Work(ctx context.Context, row delayed.Place, do func(context.Co
 }
 
 // tryDelayed does the work in a nested transaction.
-func tryDelayed(ctx context.Context, tx pgx.Tx, j delayed.Job, do func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling) (delayed.Ruling, error) {
+func tryDelayed(ctx context.Context, tx pgx.Tx, j delayed.Job,
+	do func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling) (delayed.Ruling, error) {
 	nested, err := tx.Begin(ctx)
 	if err != nil {
 		return delayed.Ruling{}, fmt.Errorf("setting a savepoint: %w", err)
@@ -137,7 +150,8 @@ func tryDelayed(ctx context.Context, tx pgx.Tx, j delayed.Job, do func(context.C
 func writeRuling(ctx context.Context, tx pgx.Tx, row delayed.Place, r delayed.Ruling) error {
 	statement, args := finishDelayed, []any{row.ID, row.Version, r.Result}
 	if r.Err != nil {
-		statement, args = failDelayed, []any{row.ID, row.Version, string(r.Status), escape(r.Err.Error()), r.Again.Microseconds()}
+		statement, args = failDelayed, []any{row.ID, row.Version, string(r.Status), escape(r.Err.Error()),
+			r.Again.Microseconds()}
 	}
 	changed, err := tx.Exec(ctx, statement.sql(), args...)
 	if err != nil {
@@ -152,7 +166,8 @@ func writeRuling(ctx context.Context, tx pgx.Tx, row delayed.Place, r delayed.Ru
 // scanDelayed reads delayedColumns.
 func scanDelayed(row pgx.Row) (j delayed.Job, err error) {
 	var finished, deleted *time.Time
-	err = row.Scan(&j.ID, &j.Kind, &j.Key, &j.Payload, &j.DueAt, &j.NextAt, &j.Status, &j.Attempts, &j.LastError, &j.Result, &j.Version,
+	err = row.Scan(&j.ID, &j.Kind, &j.Key, &j.Payload, &j.DueAt, &j.NextAt, &j.Status, &j.Attempts, &j.LastError,
+		&j.Result, &j.Version,
 		&j.CreatedAt, &finished, &deleted, &j.ReadAt)
 	if finished != nil {
 		j.FinishedAt = *finished
@@ -175,7 +190,8 @@ func (s Delayed) Close(ctx context.Context, scanner string, sum delayed.Summary)
 	if sum.Err != nil {
 		text = escape(sum.Err.Error())
 	}
-	if _, err := s.db.pool.Exec(ctx, upsertScan.sql(), scanner, began, sum.Found, sum.Done, sum.Failed, sum.Parked, text); err != nil {
+	if _, err := s.db.pool.Exec(ctx, upsertScan.sql(), scanner, began, sum.Found, sum.Done, sum.Failed, sum.Parked,
+		text); err != nil {
 		return o, fmt.Errorf("noting it: %w", err)
 	}
 	var next *float64

@@ -22,12 +22,14 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 )
 
-// The tests here put commissions through whatever may go wrong: every tenth release fails after it has moved the money, for ever.
+// The tests here put commissions through whatever may go wrong: every tenth release fails after it has moved the money,
+// for ever.
 const failEvery = 10
 
 func crashConfig() delayed.Config {
 	return delayed.Config{
-		Interval: 100 * time.Millisecond, Concurrency: 2, Batch: 100, MaxAttempts: 3, Backoff: 100 * time.Millisecond, MaxBackoff: 200 * time.Millisecond,
+		Interval: 100 * time.Millisecond, Concurrency: 2, Batch: 100, MaxAttempts: 3, Backoff: 100 * time.Millisecond,
+		MaxBackoff: 200 * time.Millisecond,
 	}
 }
 
@@ -65,9 +67,11 @@ func earn(t *testing.T, db *pg.DB, fees int) {
 			rows = append(rows, perp.Transaction{Tx: chain.Tx{Hash: tx, Block: block.Number, BlockHash: block.Hash}})
 		}
 		stamp := perp.Stamp{Block: block.Number, Log: uint32(i), TxHash: tx, TimeMs: 1}
-		rows = append(rows, perp.KeeperFee{Keeper: []chain.Address{annSigner, bobSigner}[i%2], Amount: perp.U64(uint64(i + 1)), Stamp: stamp})
+		rows = append(rows, perp.KeeperFee{Keeper: []chain.Address{annSigner, bobSigner}[i%2],
+			Amount: perp.U64(uint64(i + 1)), Stamp: stamp})
 	}
-	must(t, p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{follow(ground, rows...)}, Finalized: block.BlockRef}))
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{follow(ground, rows...)},
+		Finalized: block.BlockRef}))
 	book(t, db, fees)
 }
 
@@ -104,11 +108,14 @@ func awaitLeft(t *testing.T, url string, most int) {
 // wantEachOnce demands that every job was done once or parked after its attempts, and that the money adds up.
 func wantEachOnce(t *testing.T, url string, fees int) {
 	t.Helper()
-	const done = "SELECT count(*) FROM keeper.delayed_job WHERE status = 'done' AND attempts = 0 AND last_error IS NULL AND id % 10 <> 0"
-	const parked = "SELECT count(*) FROM keeper.delayed_job WHERE status = 'parked' AND attempts = 3 AND id % 10 = 0 AND " +
+	const done = "SELECT count(*) FROM keeper.delayed_job WHERE status = 'done' AND attempts = 0 AND last_error IS " +
+		"NULL AND id % 10 <> 0"
+	const parked = "SELECT count(*) FROM keeper.delayed_job WHERE status = 'parked' AND attempts = 3 AND id % 10 = " +
+		"0 AND " +
 		"last_error = 'attempt 3 came to nothing'"
 	const released = "SELECT count(*) FROM keeper.wallet_entry WHERE what = 'release'"
-	const missing = "SELECT (sum(balance) - (SELECT sum((payload->>'amount')::numeric) FROM keeper.delayed_job WHERE status = 'done'))::int FROM keeper.wallet"
+	const missing = "SELECT (sum(balance) - (SELECT sum((payload->>'amount')::numeric) FROM keeper.delayed_job " +
+		"WHERE status = 'done'))::int FROM keeper.wallet"
 	for sql, want := range map[string]int{
 		done: fees - fees/failEvery, parked: fees / failEvery, released: fees - fees/failEvery, missing: 0,
 	} {
@@ -119,8 +126,9 @@ func wantEachOnce(t *testing.T, url string, fees int) {
 	sound(t, open(t, url))
 }
 
-// DLY-5, DLY-6: two scanners whose connections are cut, whose commits are lost before and after the server has heard of them, one of which dies in the middle
-// of a job, and a database that goes away and returns: each job is done once, and those that fail are parked after their attempts.
+// DLY-5, DLY-6: two scanners whose connections are cut, whose commits are lost before and after the server has heard of
+// them, one of which dies in the middle of a job, and a database that goes away and returns: each job is done once, and
+// those that fail are parked after their attempts.
 func TestDelayedThroughTrouble(t *testing.T) {
 	const fees = 400
 	url := pgtest.URL(t)
@@ -169,12 +177,13 @@ func TestScannerProcess(t *testing.T) {
 		t.Skip("only a child process runs this")
 	}
 	metrics := delayed.NewMetrics(prometheus.NewRegistry())
-	s := delayed.NewScanner(crashConfig(), fmt.Sprint(os.Getpid()), open(t, url).Delayed(), []delayed.Kind{faulty}, nil, metrics, zerolog.Nop())
+	s := delayed.NewScanner(crashConfig(), fmt.Sprint(os.Getpid()), open(t, url).Delayed(), []delayed.Kind{faulty}, nil,
+		metrics, zerolog.Nop())
 	_ = s.Run(t.Context(), rest{})
 }
 
-// DLY-5, DLY-6: 10 000 releases, two processes, one of them killed with -9 in the middle and started again, and the server restarted.
-// KEEPER_LONG=1 go test ./pkg/pg -run TestDelayedThroughKills -v.
+// DLY-5, DLY-6: 10 000 releases, two processes, one of them killed with -9 in the middle and started again, and the
+// server restarted. KEEPER_LONG=1 go test ./pkg/pg -run TestDelayedThroughKills -v.
 func TestDelayedThroughKills(t *testing.T) {
 	if os.Getenv("KEEPER_LONG") == "" {
 		t.Skip("takes a minute; set KEEPER_LONG=1")
@@ -203,13 +212,16 @@ func TestDelayedThroughKills(t *testing.T) {
 	t.Logf("%d releases in %s", fees, time.Since(began).Round(time.Millisecond))
 	kill(t, first)
 	wantEachOnce(t, url, fees)
-	t.Logf("scans: %s", query[string](t, url, "SELECT string_agg(scanner || ' ended at ' || finished_at, ', ') FROM keeper.delayed_scan"))
+	t.Logf("scans: %s", query[string](t, url, "SELECT string_agg(scanner || ' ended at ' || finished_at, ', ') FROM "+
+		"keeper.delayed_scan"))
 }
 
-// reachable is a directory that the server's user can come to: the folders that the tests' own directories lie in are closed to others.
+// reachable is a directory that the server's user can come to: the folders that the tests' own directories lie in are
+// closed to others.
 func reachable(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "delayed-") //nolint:usetesting // t.TempDir lies in a folder that is closed to the server's user
+	dir, err := os.MkdirTemp("",
+		"delayed-") //nolint:usetesting // t.TempDir lies in a folder that is closed to the server's user
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir

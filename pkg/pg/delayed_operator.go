@@ -13,15 +13,19 @@ import (
 
 var (
 	listDelayed = register("list delayed jobs", `SELECT `+delayedColumns+` FROM keeper.delayed_job d
-		WHERE ($1 = '' OR d.status = $1) AND ($2 = '' OR d.kind = $2) AND d.deleted_at IS NULL ORDER BY d.next_at DESC, d.id DESC LIMIT $3`)
+		WHERE ($1 = '' OR d.status = $1) AND ($2 = '' OR d.kind = $2) AND d.deleted_at IS NULL
+			ORDER BY d.next_at DESC, d.id DESC LIMIT $3`)
 	selectDelayed = register("one delayed job", `SELECT `+delayedColumns+` FROM keeper.delayed_job d WHERE d.id = $1`)
-	retryDelayed  = register("retry delayed job", `UPDATE keeper.delayed_job SET status = 'pending', attempts = 0, next_at = clock_timestamp(),
+	retryDelayed  = register("retry delayed job",
+		`UPDATE keeper.delayed_job SET status = 'pending', attempts = 0, next_at = clock_timestamp(),
 		finished_at = NULL, version = version + 1 WHERE id = $1 AND status <> 'done' AND deleted_at IS NULL`)
-	cancelDelayed = register("cancel delayed job", `UPDATE keeper.delayed_job SET deleted_at = clock_timestamp(), version = version + 1
+	cancelDelayed = register("cancel delayed job",
+		`UPDATE keeper.delayed_job SET deleted_at = clock_timestamp(), version = version + 1
 		WHERE id = $1 AND status <> 'done' AND deleted_at IS NULL`)
 	ringDelayed  = register("ask for a scan", `SELECT clock_timestamp(), pg_notify('delayed_run', '')`)
 	listenRing   = register("listen for scans", `LISTEN delayed_run`)
-	scansOfDelay = register("scans", `SELECT scanner, began_at, finished_at, found, done, failed, parked, coalesce(error, '')
+	scansOfDelay = register("scans",
+		`SELECT scanner, began_at, finished_at, found, done, failed, parked, coalesce(error, '')
 		FROM keeper.delayed_scan WHERE began_at >= $1 ORDER BY finished_at DESC`)
 )
 
@@ -54,7 +58,8 @@ func (s Delayed) Job(ctx context.Context, id int64) (j delayed.Job, known bool, 
 	return j, true, nil
 }
 
-// Retry makes a job due at once, with all its attempts before it. It reports false when there is no such job, or it is done or called off.
+// Retry makes a job due at once, with all its attempts before it. It reports false when there is no such job, or it is
+// done or called off.
 func (s Delayed) Retry(ctx context.Context, id int64) (bool, error) {
 	return s.operate(ctx, "taking up", retryDelayed, id)
 }

@@ -13,20 +13,24 @@ import (
 )
 
 var (
-	// An hour is enough: what failed before that and is still due the planner says again at every sweep anyway. The state of a planner is a moment behind the
-	// clock, and one from before the cooldown's end would not do.
+	// An hour is enough: what failed before that and is still due the planner says again at every sweep anyway. The
+	// state of a planner is a moment behind the clock, and one from before the cooldown's end would not do.
 	addRearms = register("add rearmings", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
 		SELECT $1, i.job_id || '#' || i.arm, jsonb_build_object('job', i.job_id, 'arm', i.arm), at, at
 		FROM keeper.tx_intent i, to_timestamp(i.rearm_ms / 1000.0 + 2) at
-		WHERE i.ended_at > clock_timestamp() - interval '1 hour' AND i.outcome = ANY ($2) AND NOT i.given_up AND i.kind <> $3
+		WHERE i.ended_at > clock_timestamp() - interval '1 hour' AND i.outcome = ANY ($2) AND NOT i.given_up
+			AND i.kind <> $3
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.arm > i.arm)
 			AND NOT EXISTS (SELECT FROM keeper.delayed_job d WHERE d.kind = $1 AND d.key = i.job_id || '#' || i.arm)
 		ON CONFLICT DO NOTHING`)
-	// The birth is part of the key, because the exchange gives keys of a lost branch again. No time after the year 3000 is meant.
+	// The birth is part of the key, because the exchange gives keys of a lost branch again. No time after the year 3000
+	// is meant.
 	addExpiries = register("add expiries", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
-		SELECT $1, w.id, jsonb_build_object('what', w.what, 'key', '0x' || encode(w.key, 'hex'), 'account', '0x' || encode(w.account, 'hex')), w.due, w.due
+		SELECT $1, w.id, jsonb_build_object('what', w.what, 'key', '0x' || encode(w.key, 'hex'), 'account', '0x' ||
+			encode(w.account, 'hex')), w.due, w.due
 		FROM (
-			SELECT v.what, v.key, v.account, '0x' || encode(v.key, 'hex') || '@0x' || encode(v.birth_tx_hash, 'hex') AS id,
+			SELECT v.what, v.key, v.account, '0x' || encode(v.key, 'hex') || '@0x' || encode(v.birth_tx_hash, 'hex')
+				AS id,
 				to_timestamp(least(v.updated_at_time + $2::bigint, 32503680000)::float8) AS due
 			FROM (
 				SELECT kind AS what, key, account, birth_tx_hash, updated_at_time FROM {state}.request
@@ -42,9 +46,11 @@ var (
 		ORDER BY stamp_block DESC, stamp_log DESC LIMIT 1`)
 	// Every day since the last one that has a report, so that days without a planner have one too.
 	addReports = register("add daily reports", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
-		SELECT $1, to_char(day, 'YYYY-MM-DD'), '{}', (day + interval '1 day') AT TIME ZONE 'UTC', (day + interval '1 day') AT TIME ZONE 'UTC'
+		SELECT $1, to_char(day, 'YYYY-MM-DD'), '{}', (day + interval '1 day') AT TIME ZONE 'UTC', (day + interval
+			'1 day') AT TIME ZONE 'UTC'
 		FROM (SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date AS today) t,
-			generate_series(coalesce((SELECT max(d.key)::date + 1 FROM keeper.delayed_job d WHERE d.kind = $1), t.today)::timestamp, t.today, interval '1 day') day
+			generate_series(coalesce((SELECT max(d.key)::date + 1 FROM keeper.delayed_job d
+				WHERE d.kind = $1), t.today)::timestamp, t.today, interval '1 day') day
 		ON CONFLICT DO NOTHING`)
 )
 

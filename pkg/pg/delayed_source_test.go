@@ -35,12 +35,15 @@ func TestExpiries(t *testing.T) {
 		o.OrderType, o.UpdatedAtTime, o.Birth = kind, perp.U64(updated), perp.Stamp{TxHash: number(1000 + n)}
 		return o
 	}
-	request := perp.Request{Kind: perp.Deposit, Key: number(9), Account: chain.Address{9}, UpdatedAtTime: perp.U64(now - 200), Status: perp.Created}
+	request := perp.Request{Kind: perp.Deposit, Key: number(9), Account: chain.Address{9},
+		UpdatedAtTime: perp.U64(now - 200), Status: perp.Created}
 	done := request
 	done.Key, done.Status = number(10), perp.Executed
 	p := claim(t, db, 0, 1)
-	first := follow(ground, open(1, perp.MarketIncrease, perp.Created, now-250), open(2, perp.LimitIncrease, perp.Created, 0),
-		open(3, perp.MarketSwap, perp.Executed, 0), request, done, perp.Parameter{Key: key, Value: perp.U64(240).Bytes32()})
+	first := follow(ground, open(1, perp.MarketIncrease, perp.Created, now-250),
+		open(2, perp.LimitIncrease, perp.Created, 0),
+		open(3, perp.MarketSwap, perp.Executed, 0), request, done,
+		perp.Parameter{Key: key, Value: perp.U64(240).Bytes32()})
 	commit(t, p, first)
 	s := db.Delayed()
 	feed(t, s.Expiries(), 2)
@@ -52,13 +55,15 @@ func TestExpiries(t *testing.T) {
 		must(t, j.Read(&e))
 		byWhat[e.What] = j
 	}
-	if got := byWhat["order"]; !got.DueAt.Equal(time.Unix(int64(now-10), 0)) || got.Key != number(1).Hex()+"@"+number(1001).Hex() {
+	if got := byWhat["order"]; !got.DueAt.Equal(time.Unix(int64(now-10), 0)) || got.Key != number(1).
+		Hex()+"@"+number(1001).Hex() {
 		t.Errorf("the order's expiry is %+v", got)
 	}
 	if got := byWhat["deposit"]; !got.DueAt.Equal(time.Unix(int64(now+40), 0)) {
 		t.Errorf("the deposit's expiry is %+v", got)
 	}
-	scanOnce(t, scannerOf(db, delayed.DefaultConfig(), delayed.NewExpiries(delayed.NewMetrics(prometheus.NewRegistry()), zerolog.Nop())))
+	scanOnce(t, scannerOf(db, delayed.DefaultConfig(), delayed.NewExpiries(delayed.NewMetrics(prometheus.NewRegistry()),
+		zerolog.Nop())))
 	j, _, err := s.Job(t.Context(), byWhat["order"].ID)
 	must(t, err)
 	if j.Status != delayed.Done || !strings.Contains(string(j.Result), `"expired"`) {
@@ -73,10 +78,12 @@ func TestRearmings(t *testing.T) {
 	s := db.Delayed()
 	must(t, db.Leases().Register(t.Context(), annSigner, testChain))
 	for i, outcome := range []job.Outcome{job.Reverted, job.Done, job.Refused} {
-		j := job.Job{ID: fmt.Sprint("job", i), Kind: job.Liquidation, Key: number(uint64(i)), Signer: annSigner, Class: job.ClassLiquidation}
+		j := job.Job{ID: fmt.Sprint("job", i), Kind: job.Liquidation, Key: number(uint64(i)), Signer: annSigner,
+			Class: job.ClassLiquidation}
 		_, err := db.Intents().Enqueue(t.Context(), j)
 		must(t, err)
-		execute(t, url, `UPDATE keeper.tx_intent SET state = 'SKIPPED', outcome = $2, reason = '', ended_at = clock_timestamp(),
+		execute(t, url,
+			`UPDATE keeper.tx_intent SET state = 'SKIPPED', outcome = $2, reason = '', ended_at = clock_timestamp(),
 			rearm_ms = extract(epoch FROM clock_timestamp()) * 1000 - 5000 WHERE job_id = $1`, j.ID, outcome)
 	}
 	feed(t, s.Rearmings(), 2)
@@ -85,10 +92,11 @@ func TestRearmings(t *testing.T) {
 	execute(t, url, `DELETE FROM keeper.delayed_job WHERE key LIKE 'job2%'`)
 	feed(t, s.Rearmings(), 0)
 	var out []string
-	scanOnce(t, scannerOf(db, delayed.DefaultConfig(), delayed.Rearm{HandOut: func(_ context.Context, j job.Job) (bool, error) {
-		out = append(out, j.ID)
-		return true, nil
-	}}))
+	scanOnce(t, scannerOf(db, delayed.DefaultConfig(),
+		delayed.Rearm{HandOut: func(_ context.Context, j job.Job) (bool, error) {
+			out = append(out, j.ID)
+			return true, nil
+		}}))
 	if fmt.Sprint(out) != "[job0]" {
 		t.Errorf("handed out %v", out)
 	}
@@ -116,7 +124,8 @@ func TestDailyReports(t *testing.T) {
 	blocks, p := paid(t, db, 1)
 	finalize(t, p, blocks[0])
 	book(t, db, 3)
-	execute(t, url, `UPDATE keeper.delayed_job SET next_at = clock_timestamp() - interval '1 hour' WHERE key = $1`, today.Format(time.DateOnly))
+	execute(t, url, `UPDATE keeper.delayed_job SET next_at = clock_timestamp() - interval '1 hour' WHERE key = $1`,
+		today.Format(time.DateOnly))
 	scanOnce(t, scannerOf(db, delayed.DefaultConfig(), delayed.Reports{Log: zerolog.Nop()}))
 	for _, j := range everyJob(t, s) {
 		if j.Key != today.Format(time.DateOnly) {

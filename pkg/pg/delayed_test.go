@@ -54,7 +54,8 @@ func tryExecute(t *testing.T, url, sql string) error {
 	return err
 }
 
-// DLY-1, DLY-9: rows that fell due while every process was down for a day are taken by the next scan, oldest first, and the delay is the true one.
+// DLY-1, DLY-9: rows that fell due while every process was down for a day are taken by the next scan, oldest first, and
+// the delay is the true one.
 func TestDownForADay(t *testing.T) {
 	const jobs = 300
 	url := pgtest.URL(t)
@@ -63,7 +64,8 @@ func TestDownForADay(t *testing.T) {
 	now := time.Now()
 	for i := range jobs {
 		due := now.Add(-24*time.Hour + time.Duration(i*7%jobs)*4*time.Minute)
-		appointments = append(appointments, delayed.Appointment{Kind: "test", Key: fmt.Sprint(i), Payload: i, DueAt: due})
+		appointments = append(appointments, delayed.Appointment{Kind: "test", Key: fmt.Sprint(i), Payload: i,
+			DueAt: due})
 	}
 	_, err := db.Delayed().Add(t.Context(), appointments...)
 	must(t, err)
@@ -77,7 +79,8 @@ func TestDownForADay(t *testing.T) {
 		delay += j.ReadAt.Sub(j.DueAt)
 		return nil, nil //nolint:nilnil // nil is the result of work that has none
 	})}
-	scanOnce(t, delayed.NewScanner(cfg, "tester", db.Delayed(), kinds, nil, delayed.NewMetrics(registry), zerolog.Nop()))
+	scanOnce(t, delayed.NewScanner(cfg, "tester", db.Delayed(), kinds, nil, delayed.NewMetrics(registry),
+		zerolog.Nop()))
 	if len(seen) != jobs || !slices.IsSortedFunc(seen, time.Time.Compare) {
 		t.Errorf("%d of %d taken, sorted: %t", len(seen), jobs, slices.IsSortedFunc(seen, time.Time.Compare))
 	}
@@ -86,7 +89,8 @@ func TestDownForADay(t *testing.T) {
 	count, sum := uint64(0), 0.0
 	for _, f := range families {
 		if f.GetName() == "delayed_delay_seconds" {
-			count, sum = f.GetMetric()[0].GetHistogram().GetSampleCount(), f.GetMetric()[0].GetHistogram().GetSampleSum()
+			count, sum = f.GetMetric()[0].GetHistogram().GetSampleCount(), f.GetMetric()[0].GetHistogram().
+				GetSampleSum()
 		}
 	}
 	if diff := sum - delay.Seconds(); count != jobs || diff > 0.001 || diff < -0.001 {
@@ -124,7 +128,8 @@ func TestBell(t *testing.T) {
 func TestList(t *testing.T) {
 	s := pgtest.DB(t).Delayed()
 	now := time.Now()
-	_, err := s.Add(t.Context(), delayed.Appointment{Kind: "a", Key: "1", DueAt: now}, delayed.Appointment{Kind: "b", Key: "1", DueAt: now.Add(time.Hour)},
+	_, err := s.Add(t.Context(), delayed.Appointment{Kind: "a", Key: "1", DueAt: now},
+		delayed.Appointment{Kind: "b", Key: "1", DueAt: now.Add(time.Hour)},
 		delayed.Appointment{Kind: "a", Key: "2", DueAt: now.Add(2 * time.Hour)})
 	must(t, err)
 	for _, test := range []struct {
@@ -133,7 +138,8 @@ func TestList(t *testing.T) {
 		limit  int
 		want   string
 	}{
-		{"", "", 10, "[a2 b1 a1]"}, {"", "", 1, "[a2]"}, {delayed.Pending, "a", 10, "[a2 a1]"}, {delayed.Parked, "", 10, "[]"},
+		{"", "", 10, "[a2 b1 a1]"}, {"", "", 1, "[a2]"}, {delayed.Pending, "a", 10, "[a2 a1]"},
+		{delayed.Parked, "", 10, "[]"},
 	} {
 		jobs, err := s.List(t.Context(), test.status, test.kind, test.limit)
 		must(t, err)

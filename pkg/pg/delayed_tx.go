@@ -19,16 +19,21 @@ import (
 type delayedTx struct{ tx pgx.Tx }
 
 var (
-	releaseFrozen = register("release frozen balance", `UPDATE keeper.wallet SET frozen_balance = frozen_balance - $2, balance = balance + $2,
+	releaseFrozen = register("release frozen balance",
+		`UPDATE keeper.wallet SET frozen_balance = frozen_balance - $2, balance = balance + $2,
 		version = version + 1, updated_at = clock_timestamp() WHERE agent = $1 AND frozen_balance >= $2`)
-	enterRelease = register("enter release", `INSERT INTO keeper.wallet_entry (agent, what, source, balance_delta, frozen_delta)
+	enterRelease = register("enter release",
+		`INSERT INTO keeper.wallet_entry (agent, what, source, balance_delta, frozen_delta)
 		VALUES ($1, 'release', $3, $2, -$2::numeric)`)
 	selectFrozen = register("frozen balance", `SELECT frozen_balance::text FROM keeper.wallet WHERE agent = $1`)
-	selectCooled = register("arm that cooled down", `SELECT i.job FROM keeper.tx_intent i WHERE i.job_id = $1 AND i.arm = $2 AND i.ended_at IS NOT NULL
+	selectCooled = register("arm that cooled down",
+		`SELECT i.job FROM keeper.tx_intent i WHERE i.job_id = $1 AND i.arm = $2 AND i.ended_at IS NOT NULL
 		AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.arm > i.arm)`)
 	selectWaiting = register("whether an order or request is open", `SELECT
-		EXISTS (SELECT FROM {state}.perp_order WHERE key = $1 AND deleted_at IS NULL AND status IN ('Created', 'Updated', 'Frozen')) OR
-		EXISTS (SELECT FROM {state}.request WHERE key = $1 AND deleted_at IS NULL AND status IN ('Created', 'Updated', 'Frozen'))`)
+		EXISTS (SELECT FROM {state}.perp_order WHERE key = $1 AND deleted_at IS NULL
+			AND status IN ('Created', 'Updated', 'Frozen')) OR
+		EXISTS (SELECT FROM {state}.request WHERE key = $1 AND deleted_at IS NULL
+			AND status IN ('Created', 'Updated', 'Frozen'))`)
 	countArms = register("arms that ended on a day", `SELECT kind, outcome, count(*) FROM keeper.tx_intent
 		WHERE ended_at >= $1 AND ended_at < $1 + interval '1 day' AND kind <> $2 GROUP BY kind, outcome`)
 	sumFees = register("fees booked on a day", `SELECT agent, count(*), sum(amount)::text FROM keeper.commission
@@ -105,7 +110,8 @@ func (t delayedTx) Day(ctx context.Context, day time.Time) (delayed.Day, error) 
 	var kind job.Kind
 	var outcome job.Outcome
 	var n int
-	if _, err = pgx.ForEachRow(rows, []any{&kind, &outcome, &n}, func() error { d.Count(kind, outcome, n); return nil }); err != nil {
+	if _, err = pgx.ForEachRow(rows, []any{&kind, &outcome, &n},
+		func() error { d.Count(kind, outcome, n); return nil }); err != nil {
 		return d, fmt.Errorf("counting the arms of %s: %w", d.Day, err)
 	}
 	if rows, err = t.tx.Query(ctx, sumFees.sql(), day); err != nil {

@@ -16,13 +16,18 @@ import (
 
 var (
 	recordEmergency = register("record emergency", `INSERT INTO keeper.emergency_action
-		(run, action, operator, cause, dry_run, stage, contract, calldata, tx_hash, outcome) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`)
-	listEmergency = register("list emergency", `SELECT run, at, action, operator, cause, dry_run, stage, contract, calldata, tx_hash, outcome
+		(run, action, operator, cause, dry_run, stage, contract, calldata, tx_hash, outcome)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`)
+	listEmergency = register("list emergency",
+		`SELECT run, at, action, operator, cause, dry_run, stage, contract, calldata, tx_hash, outcome
 		FROM keeper.emergency_action ORDER BY id DESC LIMIT $1`)
 	sumBadDebt = register("bad debt since", `SELECT coalesce(sum(d.remaining_cost_usd), 0)::text FROM {state}.bad_debt d
-		WHERE d.stamp_time_ms >= extract(epoch FROM clock_timestamp() - make_interval(secs => $1)) * 1000 AND d.deleted_at IS NULL`)
-	// The newest arm of each liquidation of an active position, in the order in which they are taken up; then those that wait for their next try.
-	selectPending = register("pending liquidations", `SELECT n.id, n.job_id, n.account, n.arm, n.state, coalesce(n.outcome, ''), n.ratio::text FROM (
+		WHERE d.stamp_time_ms >= extract(epoch FROM clock_timestamp() - make_interval(secs => $1)) * 1000
+			AND d.deleted_at IS NULL`)
+	// The newest arm of each liquidation of an active position, in the order in which they are taken up; then those
+	// that wait for their next try.
+	selectPending = register("pending liquidations",
+		`SELECT n.id, n.job_id, n.account, n.arm, n.state, coalesce(n.outcome, ''), n.ratio::text FROM (
 			SELECT DISTINCT ON (i.job_id) i.* FROM keeper.tx_intent i WHERE i.kind = $1 ORDER BY i.job_id, i.arm DESC
 		) n JOIN {state}.position p ON p.key = n.key
 		WHERE p.status = 'Active' AND p.deleted_at IS NULL AND (n.ended_at IS NULL OR n.outcome = ANY ($2))
@@ -52,7 +57,8 @@ func (s Emergencies) Record(ctx context.Context, e emergency.Entry) error {
 	if !e.TxHash.IsZero() {
 		tx = e.TxHash[:]
 	}
-	_, err = s.db.pool.Exec(ctx, recordEmergency.sql(), run, e.Action, escape(e.Operator), escape(e.Cause), e.DryRun, e.Stage, contract, calldata, tx,
+	_, err = s.db.pool.Exec(ctx, recordEmergency.sql(), run, e.Action, escape(e.Operator), escape(e.Cause), e.DryRun,
+		e.Stage, contract, calldata, tx,
 		escape(e.Outcome))
 	if err != nil {
 		return fmt.Errorf("recording %s of run %s: %w", e.Action, run, err)
@@ -79,7 +85,8 @@ func scanEmergency(row pgx.CollectableRow) (e emergency.Entry, err error) {
 	var run uuid.UUID
 	var contract, tx []byte
 	var operator, cause, outcome string
-	err = row.Scan(&run, &e.At, &e.Action, &operator, &cause, &e.DryRun, &e.Stage, &contract, &e.Deed.Calldata, &tx, &outcome)
+	err = row.Scan(&run, &e.At, &e.Action, &operator, &cause, &e.DryRun, &e.Stage, &contract, &e.Deed.Calldata, &tx,
+		&outcome)
 	if err != nil {
 		return e, err
 	}
@@ -118,7 +125,8 @@ type PendingLiquidation struct {
 	Ratio   string      // remaining over required collateral, 30 decimals
 }
 
-// Pending lists the liquidations of active positions that this keeper was told of and that are not done, in the order in which they are taken up.
+// Pending lists the liquidations of active positions that this keeper was told of and that are not done, in the order
+// in which they are taken up.
 func (s Emergencies) Pending(ctx context.Context) (found []PendingLiquidation, err error) {
 	err = s.db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		standing, err := activeStanding(ctx, tx)
@@ -147,7 +155,8 @@ func (s Emergencies) Pending(ctx context.Context) (found []PendingLiquidation, e
 	return found, nil
 }
 
-// RearmNow lets failed arms be followed at once, without their pause: the planner's next saying is enough. It returns how many waited.
+// RearmNow lets failed arms be followed at once, without their pause: the planner's next saying is enough. It returns
+// how many waited.
 func (s Emergencies) RearmNow(ctx context.Context, intents []int64) (count int, err error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()

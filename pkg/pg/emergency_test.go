@@ -18,7 +18,8 @@ import (
 func TestEmergencyRecord(t *testing.T) {
 	d := newDesk(t, 0)
 	store := d.db.Emergencies()
-	o := emergency.Order{Run: uuid.NewString(), Action: emergency.RaiseMargin, Operator: "alice", Cause: "a \x00 cause", DryRun: true}
+	o := emergency.Order{Run: uuid.NewString(), Action: emergency.RaiseMargin, Operator: "alice", Cause: "a \x00 cause",
+		DryRun: true}
 	call := emergency.Deed{Contract: chain.Address{1}, Calldata: []byte{2, 3}}
 	entries := []emergency.Entry{
 		{Order: o, Stage: emergency.Planned, Deed: call, Outcome: "more"},
@@ -33,16 +34,19 @@ func TestEmergencyRecord(t *testing.T) {
 	}
 	for i, want := range entries {
 		e := got[1-i] // the newest first
-		if e.Order != want.Order || e.Stage != want.Stage || e.Deed.Contract != want.Deed.Contract || string(e.Deed.Calldata) != string(want.Deed.Calldata) ||
+		if e.Order != want.Order || e.Stage != want.Stage || e.Deed.Contract != want.Deed.Contract ||
+			string(e.Deed.Calldata) != string(want.Deed.Calldata) ||
 			e.TxHash != want.TxHash || e.Outcome != want.Outcome || e.At.IsZero() {
 			t.Errorf("kept %+v, want %+v", e, want)
 		}
 	}
-	if err := store.Record(t.Context(), emergency.Entry{Order: emergency.Order{Run: "x"}, Stage: emergency.Planned}); err == nil {
+	if err := store.Record(t.Context(),
+		emergency.Entry{Order: emergency.Order{Run: "x"}, Stage: emergency.Planned}); err == nil {
 		t.Error("a run without an id of its own was recorded")
 	}
 	for _, sql := range []string{
-		`UPDATE keeper.emergency_action SET operator = 'bob'`, `DELETE FROM keeper.emergency_action`, `TRUNCATE keeper.emergency_action`,
+		`UPDATE keeper.emergency_action SET operator = 'bob'`, `DELETE FROM keeper.emergency_action`,
+		`TRUNCATE keeper.emergency_action`,
 	} {
 		if err := tryExecute(t, d.address, sql); err == nil || !strings.Contains(err.Error(), "append-only") {
 			t.Errorf("%s: %v", sql, err)
@@ -50,22 +54,26 @@ func TestEmergencyRecord(t *testing.T) {
 	}
 }
 
-// LIQ-15: what is pending is listed as it will be taken up, and a failed liquidation whose pause was lifted is taken up with the planner's next words.
+// LIQ-15: what is pending is listed as it will be taken up, and a failed liquidation whose pause was lifted is taken up
+// with the planner's next words.
 func TestEmergencyLiquidations(t *testing.T) {
 	d := newDesk(t, 0)
 	ctx, store, intents := t.Context(), d.db.Emergencies(), d.db.Intents()
 	near, far, failed, closed := chain.Hash{1}, chain.Hash{2}, chain.Hash{3}, chain.Hash{4}
 	part := claim(t, d.db, 0, 1)
 	active := func(key chain.Hash) perp.Position { return perp.Position{PositionKey: key, Status: perp.Active} }
-	debt := perp.BadDebt{OrderKey: chain.Hash{9}, RemainingCostUsd: perp.U64(7), Stamp: perp.Stamp{TimeMs: uint64(time.Now().UnixMilli())}}
+	debt := perp.BadDebt{OrderKey: chain.Hash{9}, RemainingCostUsd: perp.U64(7),
+		Stamp: perp.Stamp{TimeMs: uint64(time.Now().UnixMilli())}}
 	old := perp.BadDebt{OrderKey: chain.Hash{8}, RemainingCostUsd: perp.U64(5), Stamp: perp.Stamp{TimeMs: 1}}
 	gone := perp.Position{PositionKey: closed, Status: perp.Closed}
 	commit(t, part, follow(chain.BlockRef{Number: 10}, active(near), active(far), active(failed), gone, debt, old))
 	say := func(position chain.Hash, ratio, foundMs uint64) txm.Admission {
 		t.Helper()
 		a, err := intents.Enqueue(ctx, job.Job{
-			ID: job.LiquidationID(position, 1), Kind: job.Liquidation, Key: position, Account: chain.Address(position[:20]), Class: job.ClassLiquidation,
-			Ratio: perp.U64(ratio), Signer: d.fence.Signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: foundMs}},
+			ID: job.LiquidationID(position, 1), Kind: job.Liquidation, Key: position,
+			Account: chain.Address(position[:20]), Class: job.ClassLiquidation,
+			Ratio: perp.U64(ratio), Signer: d.fence.Signer,
+			Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: foundMs}},
 		})
 		must(t, err)
 		return a
@@ -73,7 +81,8 @@ func TestEmergencyLiquidations(t *testing.T) {
 	say(failed, 1, 10)
 	pending, err := store.Pending(ctx)
 	must(t, err)
-	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: "a cause"}, Rest: txm.Rest{RearmMs: 30_000, GivenUp: true}}
+	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: "a cause"},
+		Rest: txm.Rest{RearmMs: 30_000, GivenUp: true}}
 	must(t, intents.Skip(ctx, d.fence, pending[0].Intent, end))
 	say(far, 9, 10)
 	say(near, 2, 10)
@@ -86,7 +95,8 @@ func TestEmergencyLiquidations(t *testing.T) {
 		key     chain.Hash
 		outcome job.Outcome
 	}{{near, ""}, {far, ""}, {failed, job.Refused}} {
-		if p := pending[i]; p.JobID != job.LiquidationID(want.key, 1) || p.Outcome != want.outcome || p.Account != chain.Address(want.key[:20]) || p.Arm != 1 {
+		if p := pending[i]; p.JobID != job.LiquidationID(want.key, 1) || p.Outcome != want.outcome ||
+			p.Account != chain.Address(want.key[:20]) || p.Arm != 1 {
 			t.Errorf("%d: %+v", i, p)
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// escape makes a text storable: PostgreSQL refuses NUL and whatever is not UTF-8, and a reverting contract may say both. Such bytes become \xNN,
-// and a backslash is doubled, so that unescape gives back exactly what was there. Other text stays as it is.
+// escape makes a text storable: PostgreSQL refuses NUL and whatever is not UTF-8, and a reverting contract may say
+// both. Such bytes become \xNN, and a backslash is doubled, so that unescape gives back exactly what was there. Other
+// text stays as it is.
 func escape(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsAny(s, "\x00\\") {
 		return s

@@ -41,7 +41,8 @@ func (l Layout) Columns() []string {
 // Encode is encode into fresh bytes.
 func (l Layout) Encode(row perp.Row) ([]byte, error) { return l.encode(nil, row) }
 
-// RoundTrip sends a row to the server as a commit does, lets it take the columns' types, and reads it as everybody does.
+// RoundTrip sends a row to the server as a commit does, lets it take the columns' types, and reads it as everybody
+// does.
 func (l Layout) RoundTrip(ctx context.Context, conn *pgx.Conn, row perp.Row) (back perp.Row, err error) {
 	acceptArrays(conn.TypeMap())
 	tuple, err := l.encode(nil, row)
@@ -56,8 +57,10 @@ func (l Layout) RoundTrip(ctx context.Context, conn *pgx.Conn, row perp.Row) (ba
 	for _, c := range l.columns {
 		types = append(types, "u."+c.name+"::"+c.sqlType)
 	}
-	rows, err := conn.Query(ctx, fmt.Sprintf(`SELECT %s FROM (SELECT %s FROM (SELECT $1::int, $2::int) p, unnest(%s) AS u (%s)) t`,
-		l.selected(), strings.Join(types, ", "), l.arrays(3), strings.Join(l.names(""), ", ")), set.arguments(0, 0)...)
+	rows, err := conn.Query(ctx,
+		fmt.Sprintf(`SELECT %s FROM (SELECT %s FROM (SELECT $1::int, $2::int) p, unnest(%s) AS u (%s)) t`,
+			l.selected(), strings.Join(types, ", "), l.arrays(3), strings.Join(l.names(""), ", ")),
+		set.arguments(0, 0)...)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// fieldsCodec stores named items with their types, {"market": {"address": "0x…"}, "path": {"[]address": […]}}, so that they read back as what they
-// were and not as mere texts.
+// fieldsCodec stores named items with their types, {"market": {"address": "0x…"}, "path": {"[]address": […]}}, so that
+// they read back as what they were and not as mere texts.
 var fieldsCodec = codec{
 	sqlType: "jsonb", wire: "text",
 	encode: func(dst []byte, v reflect.Value) ([]byte, error) {

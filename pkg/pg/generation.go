@@ -12,16 +12,22 @@ var (
 	selectActive = register("active generation", `SELECT generation FROM keeper.active_generation`)
 	upsertActive = register("activate generation", `INSERT INTO keeper.active_generation (generation) VALUES ($1)
 		ON CONFLICT (one) DO UPDATE SET generation = excluded.generation, since = clock_timestamp()`)
-	insertSwitch      = register("record switch", `INSERT INTO keeper.generation_switch (generation, reason) VALUES ($1, $2)`)
+	insertSwitch = register("record switch",
+		`INSERT INTO keeper.generation_switch (generation, reason) VALUES ($1, $2)`)
 	notifyGeneration  = register("notify switch", `SELECT pg_notify('state_changed', 'generation')`)
-	selectGenerations = register("generations", `SELECT g.number, g.layout, coalesce(g.partitions, 0), a.generation IS NOT NULL, g.followed,
+	selectGenerations = register("generations",
+		`SELECT g.number, g.layout, coalesce(g.partitions, 0), a.generation IS NOT NULL, g.followed,
 		EXISTS (SELECT FROM keeper.generation_switch s WHERE s.generation = g.number)
-		FROM keeper.generation g LEFT JOIN keeper.active_generation a ON a.generation = g.number WHERE g.dropped_at IS NULL ORDER BY g.number`)
-	followGeneration = register("follow generation", `UPDATE keeper.generation SET followed = $2 WHERE number = $1 AND dropped_at IS NULL`)
-	followActive     = register("follow the active generation", `UPDATE keeper.generation SET followed = true
+		FROM keeper.generation g LEFT JOIN keeper.active_generation a ON a.generation = g.number
+			WHERE g.dropped_at IS NULL ORDER BY g.number`)
+	followGeneration = register("follow generation",
+		`UPDATE keeper.generation SET followed = $2 WHERE number = $1 AND dropped_at IS NULL`)
+	followActive = register("follow the active generation", `UPDATE keeper.generation SET followed = true
 		WHERE number IN (SELECT generation FROM keeper.active_generation)`)
-	selectPrevious = register("previous generation", `SELECT s.generation FROM keeper.generation_switch s JOIN keeper.generation g ON g.number = s.generation
-		WHERE g.dropped_at IS NULL AND s.generation NOT IN (SELECT generation FROM keeper.active_generation) ORDER BY s.id DESC LIMIT 1`)
+	selectPrevious = register("previous generation",
+		`SELECT s.generation FROM keeper.generation_switch s JOIN keeper.generation g ON g.number = s.generation
+		WHERE g.dropped_at IS NULL AND s.generation NOT IN (SELECT generation FROM keeper.active_generation)
+			ORDER BY s.id DESC LIMIT 1`)
 	selectNextNumber = register("next generation", `SELECT coalesce(max(number), 0) + 1 FROM keeper.generation`)
 )
 
@@ -33,7 +39,8 @@ type Generation struct {
 	// Partitions is how many partitions the log topic has; 0 until the first claim.
 	Partitions int
 	Active     bool
-	// Followed says that statevm keeps it up to date although it may not be active: because it is being filled, or kept for the way back.
+	// Followed says that statevm keeps it up to date although it may not be active: because it is being filled, or kept
+	// for the way back.
 	Followed bool
 	// Served says that it is or was active.
 	Served bool
@@ -113,11 +120,12 @@ func (db *DB) PreviousGeneration(ctx context.Context) (number int, err error) {
 // ErrApart is why two generations cannot be compared for the moment: they have not read equally far. Ask again.
 var ErrApart = errors.New("the generations have not read equally far")
 
-// Switch makes readers use another generation: one row changes, so that they see all of the old one or all of the new one. Both are kept up to
-// date from then on, so that the way back is another call.
+// Switch makes readers use another generation: one row changes, so that they see all of the old one or all of the new
+// one. Both are kept up to date from then on, so that the way back is another call.
 //
-// Without a reason the two must be equal: the checksums of all tables, taken in the transaction that switches, over both standing at the same offsets;
-// ErrApart says that they do not for the moment. A reason, which is recorded, switches without looking.
+// Without a reason the two must be equal: the checksums of all tables, taken in the transaction that switches, over
+// both standing at the same offsets; ErrApart says that they do not for the moment. A reason, which is recorded,
+// switches without looking.
 func (db *DB) Switch(ctx context.Context, to int, reason string) error {
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 		if err := mayServe(ctx, tx, to); err != nil {

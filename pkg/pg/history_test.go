@@ -162,7 +162,8 @@ func arbitraryRows(t *rapid.T) []perp.Row {
 // claim takes a partition of generation 1 of a topic with as many partitions as given.
 func claim(t *testing.T, db *pg.DB, partition, of int) *pg.Partition {
 	t.Helper()
-	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partition: partition, Partitions: of, Label: t.Name()})
+	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partition: partition, Partitions: of,
+		Label: t.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,8 @@ func claim(t *testing.T, db *pg.DB, partition, of int) *pg.Partition {
 
 // order is a row like any other, for tests that need only one.
 func order(key uint64, status perp.Status) perp.Order {
-	return perp.Order{Key: number(key), Account: chain.Address{byte(key)}, Status: status, SizeDeltaUsd: perp.Pow10(30), Reason: "a\x00b\\\xff"}
+	return perp.Order{Key: number(key), Account: chain.Address{byte(key)}, Status: status, SizeDeltaUsd: perp.Pow10(30),
+		Reason: "a\x00b\\\xff"}
 }
 
 func keysOf(rows []perp.Row) []perp.RowKey {

@@ -15,7 +15,8 @@ type Intents struct{ db *DB }
 func (db *DB) Intents() Intents { return Intents{db} }
 
 const intentColumns = `i.id, i.job, i.arm, i.tries, i.signer, i.state, i.said_ms,
-	(extract(epoch FROM clock_timestamp() - i.queued_at) * 1000000)::bigint, coalesce(i.nonce, 0), coalesce(i.outcome, ''), coalesce(i.reason, ''),
+	(extract(epoch FROM clock_timestamp() - i.queued_at) * 1000000)::bigint, coalesce(i.nonce, 0), coalesce(i.outcome,
+		''), coalesce(i.reason, ''),
 	i.given_up, coalesce(i.cancel_outcome, ''), coalesce(i.cancel_reason, ''), coalesce(i.called_off, '')`
 
 // intentRow receives intentColumns.
@@ -36,7 +37,8 @@ type intentRow struct {
 
 func (r *intentRow) fields() []any {
 	return []any{
-		&r.id, &r.job, &r.arm, &r.tries, &r.signer, &r.state, &r.said, &r.waited, &r.nonce, &r.outcome, &r.cause, &r.givenUp, &r.cancelled, &r.cancelCause,
+		&r.id, &r.job, &r.arm, &r.tries, &r.signer, &r.state, &r.said, &r.waited, &r.nonce, &r.outcome, &r.cause,
+		&r.givenUp, &r.cancelled, &r.cancelCause,
 		&r.calledOff,
 	}
 }
@@ -44,14 +46,16 @@ func (r *intentRow) fields() []any {
 func (r *intentRow) intent() (txm.Intent, error) {
 	i := txm.Intent{
 		ID: r.id, Arm: r.arm, Tries: r.tries, Signer: addressOf(r.signer), State: txm.State(r.state), SaidMs: r.said,
-		Waited: time.Duration(r.waited) * time.Microsecond, Nonce: r.nonce, Outcome: job.Outcome(r.outcome), GivenUp: r.givenUp,
-		Cancel: txm.Verdict{Outcome: job.Outcome(r.cancelled)},
+		Waited: time.Duration(r.waited) * time.Microsecond, Nonce: r.nonce, Outcome: job.Outcome(r.outcome),
+		GivenUp: r.givenUp,
+		Cancel:  txm.Verdict{Outcome: job.Outcome(r.cancelled)},
 	}
 	var err error
 	if i.Job, err = decodeJob(r.job); err != nil {
 		return i, fmt.Errorf("reading the job of intent %d: %w", r.id, err)
 	}
-	for into, stored := range map[*string]string{&i.Reason: r.cause, &i.Cancel.Reason: r.cancelCause, &i.CalledOff: r.calledOff} {
+	for into, stored := range map[*string]string{&i.Reason: r.cause, &i.Cancel.Reason: r.cancelCause,
+		&i.CalledOff: r.calledOff} {
 		if *into, err = unescape(stored); err != nil {
 			return i, fmt.Errorf("reading the reason of intent %d: %w", r.id, err)
 		}
@@ -60,7 +64,8 @@ func (r *intentRow) intent() (txm.Intent, error) {
 }
 
 // receiptColumns are nullable: most intents have no receipt.
-const receiptColumns = `r.tx_hash, r.block, r.block_hash, r.ok, r.gas_used, r.gas_price, r.outcome, r.reason, r.settlement`
+const receiptColumns = `r.tx_hash, r.block, r.block_hash, r.ok, r.gas_used, r.gas_price, r.outcome, r.reason,
+	r.settlement`
 
 // receiptRow receives receiptColumns.
 type receiptRow struct {
@@ -86,7 +91,8 @@ func (r *receiptRow) receipt() (*txm.Receipt, error) {
 		return nil, fmt.Errorf("reading the reason of transaction %x: %w", r.txHash, err)
 	}
 	receipt := &txm.Receipt{
-		TxHash: hashOf(r.txHash), OK: *r.ok, GasUsed: *r.gasUsed, GasPrice: *r.price, Outcome: job.Outcome(*r.outcome), Reason: reason,
+		TxHash: hashOf(r.txHash), OK: *r.ok, GasUsed: *r.gasUsed, GasPrice: *r.price, Outcome: job.Outcome(*r.outcome),
+		Reason: reason,
 	}
 	receipt.Block.Number, receipt.Block.Hash = *r.block, hashOf(r.blockHash)
 	if receipt.Settlement, err = decodeSettlement(r.settlement); err != nil {

@@ -17,53 +17,65 @@ import (
 
 var (
 	claimIntents = register("claim intents", claimText(claimParts{only: ` AND t.kind <> 'liquidation'`}))
-	// Few batches have a liquidation, which takes one of the keeper's places, or a gap, whose row is there. For the others it is a fifth less work to do without
-	// what finds them. Neither is overlooked: a liquidation that is not said to be one does not come through the first text, and a number that has a row
-	// collides with it.
+	// Few batches have a liquidation, which takes one of the keeper's places, or a gap, whose row is there. For the
+	// others it is a fifth less work to do without what finds them. Neither is overlooked: a liquidation that is not
+	// said to be one does not come through the first text, and a number that has a row collides with it.
 	claimSpecial = register("claim liquidations or gaps", claimText(claimParts{
 		only: ` AND (t.kind <> 'liquidation' OR $16)`,
 		slot: `,
 			slot = CASE WHEN t.kind = 'liquidation' THEN (ARRAY(
 				SELECT s FROM generate_series(1, $15::integer) s
-				WHERE NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.slot = s AND f.state IN ` + inFlightStates + `) ORDER BY s
+				WHERE NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.slot = s
+					AND f.state IN ` + inFlightStates + `) ORDER BY s
 			))[array_position(ARRAY(
-				SELECT i.id FROM unnest($4::bigint[]) WITH ORDINALITY AS c (intent, place) JOIN keeper.tx_intent i ON i.id = c.intent
+				SELECT i.id FROM unnest($4::bigint[]) WITH ORDINALITY AS c (intent, place) JOIN keeper.tx_intent i
+					ON i.id = c.intent
 				WHERE i.kind = 'liquidation' ORDER BY c.place
 			), t.id)] END`,
 		returning: `, t.kind, t.slot`,
 		placed:    ` WHERE kind <> 'liquidation' OR slot IS NOT NULL`,
 		reuse: `
-		ON CONFLICT (signer, nonce) DO UPDATE SET state = 'SIGNED', intent = excluded.intent, token = excluded.token, updated_at = clock_timestamp()
+		ON CONFLICT (signer, nonce) DO UPDATE SET state = 'SIGNED', intent = excluded.intent, token = excluded.token,
+			updated_at = clock_timestamp()
 			WHERE n.state = 'RELEASED'`,
 	}))
 	// Why a claim found nothing to do: read afterwards, so it explains and decides nothing.
 	whyNotClaimed = register("why not claimed", `SELECT
-		EXISTS (SELECT FROM keeper.signer_lease WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp()),
-		(SELECT count(*) FROM keeper.tx_intent WHERE id = ANY ($4) AND signer = $1 AND state = ANY ($5) AND (kind <> 'liquidation' OR $6)),
+		EXISTS (SELECT FROM keeper.signer_lease WHERE signer = $1 AND owner = $2 AND fencing_token = $3
+			AND expires_at > clock_timestamp()),
+		(SELECT count(*) FROM keeper.tx_intent WHERE id = ANY ($4) AND signer = $1 AND state = ANY ($5)
+			AND (kind <> 'liquidation' OR $6)),
 		(SELECT next_nonce FROM keeper.signer_lease WHERE signer = $1),
 		(SELECT count(*) FROM keeper.tx_intent WHERE signer = $1 AND state IN `+inFlightStates+`)`)
-	selectClaimed = register("claimed intent", `SELECT a.hash FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+attemptsOf("i")+`
+	selectClaimed = register("claimed intent", `SELECT a.hash FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+
+		attemptsOf("i")+`
 		WHERE i.id = $1 ORDER BY a.seq LIMIT 1`)
 )
 
 // claimParts are what the texts of the claim differ in.
 type claimParts struct{ slot, only, returning, placed, reuse string }
 
-// claimText is the fused statement, for one claim or several. Each step takes its rows from the one before. The lease row comes first, by the update that
-// advances its cursor: this lock is the fence, and where it does not hold nothing else happens. Then intents, numbers and bytes are written. Were a step to
-// find less than all after the cursor has moved, the division by zero in the end takes everything back. The commit waits for the disk, whatever the server's
+// claimText is the fused statement, for one claim or several. Each step takes its rows from the one before. The lease
+// row comes first, by the update that advances its cursor: this lock is the fence, and where it does not hold nothing
+// else happens. Then intents, numbers and bytes are written. Were a step to find less than all after the cursor has
+// moved, the division by zero in the end takes everything back. The commit waits for the disk, whatever the server's
 // default.
 //
-// Rows that are written here refer to rows that are written here, so that nothing has to look them up again; see migration 00007.
+// Rows that are written here refer to rows that are written here, so that nothing has to look them up again; see
+// migration 00007.
 func claimText(p claimParts) string {
 	return `WITH advanced AS (
 		UPDATE keeper.signer_lease l SET next_nonce = $6 + $13::bigint, updated_at = clock_timestamp()
-		WHERE l.signer = $1 AND l.owner = $2 AND l.fencing_token = $3 AND l.expires_at > clock_timestamp() AND l.next_nonce = $6
-			AND (SELECT count(*) FROM keeper.tx_intent f WHERE f.signer = $1 AND f.state IN ` + inFlightStates + `) + cardinality($4::bigint[]) <= $12::integer
+		WHERE l.signer = $1 AND l.owner = $2 AND l.fencing_token = $3 AND l.expires_at > clock_timestamp()
+			AND l.next_nonce = $6
+			AND (SELECT count(*) FROM keeper.tx_intent f WHERE f.signer = $1
+				AND f.state IN ` + inFlightStates + `) + cardinality($4::bigint[]) <= $12::integer
 		RETURNING 1
 	), signed AS (
-		UPDATE keeper.tx_intent t SET state = 'SIGNED', nonce = w.nonce, token = $3, updated_at = clock_timestamp()` + p.slot + `
-		FROM advanced, unnest($4::bigint[], $5::bigint[], $7::bytea[], $8::bytea[], $9::bigint[], $10::bigint[], $11::bigint[])
+		UPDATE keeper.tx_intent t SET state = 'SIGNED', nonce = w.nonce, token = $3, updated_at =
+			clock_timestamp()` + p.slot + `
+		FROM advanced, unnest($4::bigint[], $5::bigint[], $7::bytea[], $8::bytea[], $9::bigint[], $10::bigint[],
+			$11::bigint[])
 			AS w (intent, nonce, hash, raw, tip, cap, gas)
 		WHERE t.id = w.intent AND t.signer = $1 AND t.state = ANY ($14)` + p.only + `
 		RETURNING w.intent, w.nonce, w.hash, w.raw, w.tip, w.cap, w.gas` + p.returning + `
@@ -73,7 +85,8 @@ func claimText(p claimParts) string {
 		RETURNING 1
 	), stored AS (
 		INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
-		SELECT hash, intent, $1, nonce, 1, 'EXEC', raw, tip, cap, gas, $3 FROM signed WHERE (SELECT count(*) FROM allocated) = cardinality($4::bigint[])
+		SELECT hash, intent, $1, nonce, 1, 'EXEC', raw, tip, cap, gas, $3 FROM signed WHERE (SELECT count(*)
+			FROM allocated) = cardinality($4::bigint[])
 		RETURNING 1
 	)
 	SELECT count(*), set_config('synchronous_commit', 'on', true),
@@ -98,7 +111,8 @@ func (s Intents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
 	defer cancel()
 	c := columnsOf(b.Claims)
 	text, args := claimIntents, []any{
-		f.Signer[:], f.Owner, f.Token, c.intents, c.nonces, b.Cursor, c.hashes, c.raws, c.tips, c.caps, c.gas, b.Limits.Signer, fresh, predecessors(txm.Signed),
+		f.Signer[:], f.Owner, f.Token, c.intents, c.nonces, b.Cursor, c.hashes, c.raws, c.tips, c.caps, c.gas,
+		b.Limits.Signer, fresh, predecessors(txm.Signed),
 	}
 	if fresh < len(b.Claims) || b.Has(job.Liquidation) {
 		text, args = claimSpecial, append(args, b.Limits.Liquidations, b.Has(job.Liquidation))
@@ -158,7 +172,8 @@ func (s Intents) whyNot(ctx context.Context, f lease.Fence, b txm.Batch) error {
 	var held bool
 	var queued, flying int
 	var cursor uint64
-	err := s.db.pool.QueryRow(ctx, whyNotClaimed.sql(), f.Signer[:], f.Owner, f.Token, columnsOf(b.Claims).intents, predecessors(txm.Signed),
+	err := s.db.pool.QueryRow(ctx, whyNotClaimed.sql(), f.Signer[:], f.Owner, f.Token, columnsOf(b.Claims).intents,
+		predecessors(txm.Signed),
 		b.Has(job.Liquidation)).Scan(&held, &queued, &cursor, &flying)
 	refused := &txm.RefusedError{Op: "claim"}
 	switch {

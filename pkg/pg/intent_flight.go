@@ -14,7 +14,8 @@ import (
 var (
 	selectFlights = register("flights", `SELECT `+intentColumns+`, `+receiptColumns+`,
 		a.hash, a.kind, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, '')
-		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+attemptsOf("i")+` LEFT JOIN keeper.tx_receipt r ON r.intent = i.id
+		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+attemptsOf("i")+` LEFT JOIN keeper.tx_receipt r
+			ON r.intent = i.id
 		WHERE i.signer = $1 AND i.state IN `+inFlightStates+` ORDER BY i.nonce, a.seq`)
 	noteBroadcast = register("note broadcast", `WITH `+fenceHeld+`, noted AS (
 		UPDATE keeper.tx_attempt a SET sends = a.sends + 1, last_class = $5,
@@ -22,17 +23,21 @@ var (
 		FROM held WHERE a.hash = $4 AND a.signer = $1
 		RETURNING a.intent
 	), sent AS (
-		UPDATE keeper.tx_intent t SET state = 'SENT', updated_at = clock_timestamp() FROM noted WHERE t.id = noted.intent AND t.state = 'SIGNED' AND $6)
+		UPDATE keeper.tx_intent t SET state = 'SENT', updated_at = clock_timestamp() FROM noted
+			WHERE t.id = noted.intent AND t.state = 'SIGNED' AND $6)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM noted)`)
 	recordReceipt = register("record receipt", `WITH `+fenceHeld+`, mined AS (
 		UPDATE keeper.tx_intent t SET state = 'MINED', updated_at = clock_timestamp()
 		FROM held, keeper.tx_attempt a WHERE a.hash = $4 AND a.signer = $1 AND t.id = a.intent AND t.state = ANY ($12)
 		RETURNING t.id
 	), seen AS (
-		INSERT INTO keeper.tx_receipt AS r (intent, signer, tx_hash, block, block_hash, ok, gas_used, gas_price, outcome, reason, settlement)
+		INSERT INTO keeper.tx_receipt AS r (intent, signer, tx_hash, block, block_hash, ok, gas_used, gas_price,
+			outcome, reason, settlement)
 		SELECT id, $1, $4, $5, $6, $7, $8, $9, $10, $11, $13 FROM mined
-		ON CONFLICT (intent) DO UPDATE SET tx_hash = excluded.tx_hash, block = excluded.block, block_hash = excluded.block_hash, ok = excluded.ok,
-			gas_used = excluded.gas_used, gas_price = excluded.gas_price, outcome = excluded.outcome, reason = excluded.reason, seen_at = excluded.seen_at,
+		ON CONFLICT (intent) DO UPDATE SET tx_hash = excluded.tx_hash, block = excluded.block, block_hash =
+			excluded.block_hash, ok = excluded.ok,
+			gas_used = excluded.gas_used, gas_price = excluded.gas_price, outcome = excluded.outcome, reason =
+				excluded.reason, seen_at = excluded.seen_at,
 			settlement = excluded.settlement)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM mined)`)
 	takeBackReceipt = register("take back receipt", `WITH `+fenceHeld+`, gone AS (
@@ -41,10 +46,12 @@ var (
 			AND EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = r.intent AND t.signer = $1 AND t.state = 'MINED')
 		RETURNING r.intent
 	), back AS (
-		UPDATE keeper.tx_intent t SET state = 'SENT', updated_at = clock_timestamp() FROM gone WHERE t.id = gone.intent AND t.state = 'MINED' RETURNING t.id)
+		UPDATE keeper.tx_intent t SET state = 'SENT', updated_at = clock_timestamp() FROM gone
+			WHERE t.id = gone.intent AND t.state = 'MINED' RETURNING t.id)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM back)`)
 	finishIntent = register("finish intent", `WITH `+fenceHeld+`, ended AS (
-		UPDATE keeper.tx_intent t SET state = $6, outcome = r.outcome, reason = r.reason, ended_at = clock_timestamp(), updated_at = clock_timestamp(),
+		UPDATE keeper.tx_intent t SET state = $6, outcome = r.outcome, reason = r.reason, ended_at =
+			clock_timestamp(), updated_at = clock_timestamp(),
 			rearm_ms = $7, given_up = $8, reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
 		FROM held, keeper.tx_attempt a, keeper.tx_receipt r
 		WHERE a.hash = $4 AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = $5 AND t.id = r.intent AND t.signer = $1 AND t.state = ANY ($9)
@@ -56,7 +63,8 @@ var (
 		FROM ended WHERE n.signer = $1 AND n.nonce = ended.nonce AND n.state = 'SIGNED')
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM ended)`)
 	disownIntent = register("disown intent", `WITH `+fenceHeld+`, ended AS (
-		UPDATE keeper.tx_intent t SET state = 'FOREIGN', outcome = $5, reason = $6, ended_at = clock_timestamp(), updated_at = clock_timestamp(),
+		UPDATE keeper.tx_intent t SET state = 'FOREIGN', outcome = $5, reason = $6, ended_at = clock_timestamp(),
+			updated_at = clock_timestamp(),
 			rearm_ms = $7, given_up = $8, reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
 		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($9)
 		RETURNING t.id, t.nonce
@@ -71,9 +79,11 @@ var (
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM ended)`)
 	pauseSigner = register("pause signer", `WITH `+fenceHeld+`, paused AS (
 		UPDATE keeper.signer s SET paused_reason = coalesce(s.paused_reason, $4), updated_at = clock_timestamp()
-		FROM held, (SELECT paused_reason IS NULL AS news FROM keeper.signer WHERE signer = $1) before WHERE s.signer = $1 RETURNING s.signer, before.news
+		FROM held, (SELECT paused_reason IS NULL AS news FROM keeper.signer WHERE signer = $1) before
+			WHERE s.signer = $1 RETURNING s.signer, before.news
 	), told AS (
-		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT signer, $3, 'paused', $4 FROM paused WHERE news)
+		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT signer, $3, 'paused', $4 FROM paused
+			WHERE news)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM paused)`)
 )
 
@@ -104,7 +114,8 @@ func appendFlight(flights []txm.Flight, row pgx.Row) ([]txm.Flight, error) {
 	var r receiptRow
 	var a txm.Attempt
 	var hash []byte
-	if err := row.Scan(append(append(i.fields(), r.fields()...), &hash, &a.Kind, &a.Raw, &a.Tip, &a.Cap, &a.Gas, &a.Seq, &a.Sends, &a.LastClass)...); err != nil {
+	if err := row.Scan(append(append(i.fields(), r.fields()...), &hash, &a.Kind, &a.Raw, &a.Tip, &a.Cap, &a.Gas, &a.Seq,
+		&a.Sends, &a.LastClass)...); err != nil {
 		return nil, err
 	}
 	intent, err := i.intent()
@@ -132,7 +143,8 @@ func (s Intents) Record(ctx context.Context, f lease.Fence, r txm.Receipt) error
 		return fmt.Errorf("writing the settlement of transaction %s: %w", r.TxHash, err)
 	}
 	from := append(predecessors(txm.Mined), string(txm.Mined))
-	return s.db.fenced(ctx, "record", f, recordReceipt, r.TxHash[:], r.Block.Number, r.Block.Hash[:], r.OK, r.GasUsed, r.GasPrice, r.Outcome,
+	return s.db.fenced(ctx, "record", f, recordReceipt, r.TxHash[:], r.Block.Number, r.Block.Hash[:], r.OK, r.GasUsed,
+		r.GasPrice, r.Outcome,
 		escape(r.Reason), from, settlement)
 }
 
@@ -144,12 +156,14 @@ func (s Intents) TakeBack(ctx context.Context, f lease.Fence, r txm.Receipt) err
 // Finish implements txm.Flights.
 func (s Intents) Finish(ctx context.Context, f lease.Fence, r txm.Receipt, rest txm.Rest) error {
 	final := txm.Final(r.Outcome)
-	return s.db.fenced(ctx, "finish", f, finishIntent, r.TxHash[:], r.Block.Hash[:], final, rest.RearmMs, rest.GivenUp, predecessors(final))
+	return s.db.fenced(ctx, "finish", f, finishIntent, r.TxHash[:], r.Block.Hash[:], final, rest.RearmMs, rest.GivenUp,
+		predecessors(final))
 }
 
 // Disown implements txm.Flights.
 func (s Intents) Disown(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
-	return s.db.fenced(ctx, "disown", f, disownIntent, intent, e.Outcome, escape(e.Reason), e.RearmMs, e.GivenUp, predecessors(txm.Foreign))
+	return s.db.fenced(ctx, "disown", f, disownIntent, intent, e.Outcome, escape(e.Reason), e.RearmMs, e.GivenUp,
+		predecessors(txm.Foreign))
 }
 
 // Pause implements txm.Flights. The reason may be a node's answer, byte for byte.

@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// jobDocument is a job as column job of tx_intent holds it. Its names are the column's, whatever the fields of the vocabulary are called. Texts are escaped.
+// jobDocument is a job as column job of tx_intent holds it. Its names are the column's, whatever the fields of the
+// vocabulary are called. Texts are escaped.
 type jobDocument struct {
 	ID           string           `json:"id"`
 	Kind         job.Kind         `json:"kind"`
@@ -42,10 +43,13 @@ type evidenceDocument struct {
 func encodeJob(j job.Job) ([]byte, error) {
 	e := j.Evidence
 	d := jobDocument{
-		ID: escape(j.ID), Kind: j.Kind, Key: j.Key, Account: j.Account, Market: j.Market, Collateral: j.Collateral, IsLong: j.IsLong, SizeDeltaUsd: j.SizeDeltaUsd,
-		Tokens: j.Tokens, BirthMs: j.BirthMs, ExpiresMs: j.ExpiresMs, Class: j.Class, Ratio: j.Ratio, Frozen: j.Frozen, Signer: j.Signer,
+		ID: escape(j.ID), Kind: j.Kind, Key: j.Key, Account: j.Account, Market: j.Market, Collateral: j.Collateral,
+		IsLong: j.IsLong, SizeDeltaUsd: j.SizeDeltaUsd,
+		Tokens: j.Tokens, BirthMs: j.BirthMs, ExpiresMs: j.ExpiresMs, Class: j.Class, Ratio: j.Ratio, Frozen: j.Frozen,
+		Signer: j.Signer,
 		Evidence: evidenceDocument{
-			Block: e.Block.Number, Hash: e.Block.Hash, Parent: e.Block.Parent, TimeMs: e.Block.TimeMs, Generation: e.Generation, Reason: escape(e.Reason),
+			Block: e.Block.Number, Hash: e.Block.Hash, Parent: e.Block.Parent, TimeMs: e.Block.TimeMs,
+			Generation: e.Generation, Reason: escape(e.Reason),
 		},
 	}
 	for _, r := range e.Reports {
@@ -61,7 +65,8 @@ func decodeJob(text []byte) (j job.Job, err error) {
 	}
 	e := d.Evidence
 	j = job.Job{
-		Kind: d.Kind, Key: d.Key, Account: d.Account, Market: d.Market, Collateral: d.Collateral, IsLong: d.IsLong, SizeDeltaUsd: d.SizeDeltaUsd, Tokens: d.Tokens,
+		Kind: d.Kind, Key: d.Key, Account: d.Account, Market: d.Market, Collateral: d.Collateral, IsLong: d.IsLong,
+		SizeDeltaUsd: d.SizeDeltaUsd, Tokens: d.Tokens,
 		BirthMs: d.BirthMs, ExpiresMs: d.ExpiresMs, Class: d.Class, Ratio: d.Ratio, Frozen: d.Frozen, Signer: d.Signer,
 		Evidence: job.Evidence{
 			Block:      chain.BlockRef{Number: e.Block, Hash: e.Hash, Parent: e.Parent, TimeMs: e.TimeMs},

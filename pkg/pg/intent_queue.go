@@ -16,13 +16,16 @@ import (
 
 var (
 	enqueue = register("enqueue intent", `WITH newest AS (
-		SELECT id, arm, tries, state, outcome, rearm_ms FROM keeper.tx_intent WHERE job_id = $1 ORDER BY arm DESC LIMIT 1
+		SELECT id, arm, tries, state, outcome, rearm_ms FROM keeper.tx_intent WHERE job_id = $1 ORDER BY arm DESC
+			LIMIT 1
 	), refreshed AS (
-		UPDATE keeper.tx_intent t SET class = $5, ratio = $6, birth_ms = $7, job = $8, signer = $9, said_ms = $10, updated_at = clock_timestamp()
+		UPDATE keeper.tx_intent t SET class = $5, ratio = $6, birth_ms = $7, job = $8, signer = $9, said_ms = $10,
+			updated_at = clock_timestamp()
 		FROM newest WHERE t.id = newest.id AND t.state = 'QUEUED' AND t.said_ms <= $10
 		RETURNING t.id
 	), born AS (
-		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer, state, said_ms)
+		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer,
+			state, said_ms)
 		SELECT $1, coalesce(newest.arm, 0) + 1, CASE WHEN newest.outcome = ANY ($11) THEN newest.tries + 1 ELSE 0 END,
 			$2, $3, $4, $5, $6, $7, $8, $9, 'QUEUED', $10
 		FROM (SELECT 1 AS one) AS always LEFT JOIN newest ON true
@@ -38,22 +41,28 @@ var (
 		WHEN EXISTS (SELECT FROM newest WHERE rearm_ms IS NOT NULL) THEN 'cooling'
 		ELSE 'in_flight' END`)
 	selectHeads = register("heads of the queue", `WITH room AS MATERIALIZED (
-		SELECT $4::integer - count(*) AS places FROM keeper.tx_intent WHERE slot IS NOT NULL AND state IN `+inFlightStates+`
+		SELECT $4::integer - count(*) AS places FROM keeper.tx_intent WHERE slot IS NOT NULL
+			AND state IN `+inFlightStates+`
 	)
 	SELECT `+intentColumns+`, room.places
 		FROM keeper.tx_intent i JOIN keeper.signer s ON s.signer = i.signer CROSS JOIN room
 		WHERE i.signer = $1 AND i.state = 'QUEUED' AND s.paused_reason IS NULL AND i.id <> ALL ($2)
 			AND (i.kind <> 'liquidation' OR room.places > 0)
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.key = i.key AND f.state IN `+inFlightStates+`)
-			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind = 'liquidation' AND f.kind = 'liquidation' AND f.account = i.account
+			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind = 'liquidation' AND f.kind = 'liquidation'
+				AND f.account = i.account
 				AND f.state IN `+inFlightStates+`)
-			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind IN ('adl', 'adlState') AND f.kind IN ('adl', 'adlState')
-				AND f.job ->> 'market' = i.job ->> 'market' AND f.job ->> 'isLong' = i.job ->> 'isLong' AND f.state IN `+inFlightStates+`)
+			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind IN ('adl', 'adlState')
+				AND f.kind IN ('adl', 'adlState')
+				AND f.job ->> 'market' = i.job ->> 'market' AND f.job ->> 'isLong' = i.job ->> 'isLong'
+					AND f.state IN `+inFlightStates+`)
 		ORDER BY i.class, i.ratio, i.birth_ms, i.job_id LIMIT $3`)
 	selectPaused = register("why paused", `SELECT coalesce(paused_reason, '') FROM keeper.signer WHERE signer = $1`)
-	selectDepth  = register("depth of the queue", `SELECT count(*) FROM keeper.tx_intent WHERE signer = $1 AND state = 'QUEUED'`)
-	skipIntent   = register("skip intent", `WITH `+fenceHeld+`, changed AS (
-		UPDATE keeper.tx_intent t SET state = 'SKIPPED', outcome = $5, reason = $6, ended_at = clock_timestamp(), updated_at = clock_timestamp(),
+	selectDepth  = register("depth of the queue",
+		`SELECT count(*) FROM keeper.tx_intent WHERE signer = $1 AND state = 'QUEUED'`)
+	skipIntent = register("skip intent", `WITH `+fenceHeld+`, changed AS (
+		UPDATE keeper.tx_intent t SET state = 'SKIPPED', outcome = $5, reason = $6, ended_at = clock_timestamp(),
+			updated_at = clock_timestamp(),
 			rearm_ms = $7, given_up = $8
 		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($9)
 		RETURNING t.id)
@@ -77,7 +86,8 @@ func (s Intents) Enqueue(ctx context.Context, j job.Job) (txm.Admission, error) 
 		return "", fmt.Errorf("writing job %s: %w", j.ID, err)
 	}
 	var a txm.Admission
-	err = s.db.pool.QueryRow(ctx, enqueue.sql(), escape(j.ID), j.Kind, j.Key[:], j.Account[:], j.Class, j.Ratio.String(), j.BirthMs, text,
+	err = s.db.pool.QueryRow(ctx, enqueue.sql(), escape(j.ID), j.Kind, j.Key[:], j.Account[:], j.Class,
+		j.Ratio.String(), j.BirthMs, text,
 		j.Signer[:], j.Evidence.Block.TimeMs, failures()).Scan(&a)
 	if hasCode(err, codeForeignKeyViolation) {
 		return "", fmt.Errorf("storing job %s for %s: %w", j.ID, j.Signer, txm.ErrUnknownSigner)
@@ -152,5 +162,6 @@ func (s Intents) Depth(ctx context.Context, signer chain.Address) (depth int, er
 
 // Skip implements txm.Queue.
 func (s Intents) Skip(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
-	return s.db.fenced(ctx, "skip", f, skipIntent, intent, e.Outcome, escape(e.Reason), e.RearmMs, e.GivenUp, predecessors(txm.Skipped))
+	return s.db.fenced(ctx, "skip", f, skipIntent, intent, e.Outcome, escape(e.Reason), e.RearmMs, e.GivenUp,
+		predecessors(txm.Skipped))
 }

@@ -16,12 +16,14 @@ import (
 )
 
 var (
-	// The newest attempt is named by its hash, so that of two raises that began from the same one only one is stored. What frees a nonce is never
-	// followed by what would use it.
+	// The newest attempt is named by its hash, so that of two raises that began from the same one only one is stored.
+	// What frees a nonce is never followed by what would use it.
 	replaceAttempt = register("replace attempt", `WITH `+fenceHeld+`, flying AS (
-		SELECT t.id, t.signer, t.nonce FROM held, keeper.tx_intent t WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($14) AND t.nonce = $12 FOR UPDATE OF t
+		SELECT t.id, t.signer, t.nonce FROM held, keeper.tx_intent t WHERE t.id = $4 AND t.signer = $1
+			AND t.state = ANY ($14) AND t.nonce = $12 FOR UPDATE OF t
 	), newest AS (
-		SELECT a.hash, a.seq, a.kind, a.tip, a.cap FROM flying JOIN keeper.tx_attempt a ON `+attemptsOf("flying")+` ORDER BY a.seq DESC LIMIT 1
+		SELECT a.hash, a.seq, a.kind, a.tip, a.cap FROM flying JOIN keeper.tx_attempt a ON `+attemptsOf("flying")+`
+			ORDER BY a.seq DESC LIMIT 1
 	), stored AS (
 		INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
 		SELECT $6, flying.id, $1, flying.nonce, newest.seq + 1, $7, $8, $9, $10, $11, $3 FROM flying, newest
@@ -29,7 +31,8 @@ var (
 			AND $9::bigint >= ceil(newest.tip * $13::numeric) AND $10::bigint >= ceil(newest.cap * $13::numeric)
 		RETURNING intent
 	), leaving AS (
-		UPDATE keeper.tx_intent t SET cancel_outcome = coalesce(t.cancel_outcome, $15), cancel_reason = coalesce(t.cancel_reason, $16),
+		UPDATE keeper.tx_intent t SET cancel_outcome = coalesce(t.cancel_outcome, $15), cancel_reason =
+			coalesce(t.cancel_reason, $16),
 			updated_at = clock_timestamp()
 		FROM stored WHERE t.id = stored.intent AND $7 = 'CANCEL'
 	)
@@ -37,14 +40,19 @@ var (
 	// A number below the cursor that nobody has gets an intent of its own, which is signed from birth.
 	fillGap = register("fill gap", `WITH `+fenceHeld+`, gap AS (
 		SELECT l.next_nonce FROM held, keeper.signer_lease l WHERE l.signer = $1 AND $4 < l.next_nonce
-			AND NOT EXISTS (SELECT FROM keeper.signer_nonce_allocation n WHERE n.signer = $1 AND n.nonce = $4 AND n.state <> 'RELEASED')
+			AND NOT EXISTS (SELECT FROM keeper.signer_nonce_allocation n WHERE n.signer = $1 AND n.nonce = $4
+				AND n.state <> 'RELEASED')
 	), filler AS (
-		INSERT INTO keeper.tx_intent (job_id, arm, kind, key, account, class, ratio, birth_ms, job, signer, state, said_ms, nonce, token)
-		SELECT $5, coalesce((SELECT max(arm) FROM keeper.tx_intent WHERE job_id = $5), 0) + 1, $6, $7, $1, $8, 0, 0, $9, $1, 'SIGNED', 0, $4, $3 FROM gap
+		INSERT INTO keeper.tx_intent (job_id, arm, kind, key, account, class, ratio, birth_ms, job, signer, state,
+			said_ms, nonce, token)
+		SELECT $5, coalesce((SELECT max(arm) FROM keeper.tx_intent
+			WHERE job_id = $5), 0) + 1, $6, $7, $1, $8, 0, 0, $9, $1, 'SIGNED', 0, $4, $3 FROM gap
 		RETURNING id
 	), allocated AS (
-		INSERT INTO keeper.signer_nonce_allocation AS n (signer, nonce, state, intent, token) SELECT $1, $4, 'SIGNED', id, $3 FROM filler
-		ON CONFLICT (signer, nonce) DO UPDATE SET state = 'SIGNED', intent = excluded.intent, token = excluded.token, updated_at = clock_timestamp()
+		INSERT INTO keeper.signer_nonce_allocation AS n (signer, nonce, state, intent, token)
+			SELECT $1, $4, 'SIGNED', id, $3 FROM filler
+		ON CONFLICT (signer, nonce) DO UPDATE SET state = 'SIGNED', intent = excluded.intent, token = excluded.token,
+			updated_at = clock_timestamp()
 			WHERE n.state = 'RELEASED'
 		RETURNING n.intent
 	), stored AS (
@@ -58,8 +66,10 @@ var (
 		SELECT coalesce(sum(r.gas_used::numeric * r.gas_price), 0) FROM keeper.tx_receipt r
 		WHERE r.signer = $1 AND r.seen_at > clock_timestamp() - interval '24 hours') + (
 		SELECT coalesce(sum(dear.cost), 0) FROM (
-			SELECT max(a.gas::numeric * a.cap) AS cost FROM keeper.tx_intent t JOIN keeper.tx_attempt a ON `+attemptsOf("t")+`
-			WHERE t.signer = $1 AND t.state IN `+inFlightStates+` AND t.state = ANY ($3) GROUP BY t.id) AS dear))::bigint`)
+			SELECT max(a.gas::numeric * a.cap) AS cost FROM keeper.tx_intent t JOIN keeper.tx_attempt a
+				ON `+attemptsOf("t")+`
+			WHERE t.signer = $1 AND t.state IN `+inFlightStates+` AND t.state = ANY ($3)
+				GROUP BY t.id) AS dear))::bigint`)
 )
 
 // Replace implements txm.Flights.
@@ -67,10 +77,13 @@ func (s Intents) Replace(ctx context.Context, f lease.Fence, r txm.Replacement) 
 	var setting string
 	tx, least := r.Tx, fmt.Sprintf("1.%02d", txm.MinGrowth)
 	err := s.db.fencedInto(ctx, "replace", f, replaceAttempt, []any{
-		r.Intent, r.After[:], tx.Hash[:], r.Kind, tx.Raw, tx.Tip, tx.Cap, tx.Gas, tx.Nonce, least, replaceable(), r.Cancel.Outcome, escape(r.Cancel.Reason),
+		r.Intent, r.After[:], tx.Hash[:], r.Kind, tx.Raw, tx.Tip, tx.Cap, tx.Gas, tx.Nonce, least, replaceable(),
+		r.Cancel.Outcome, escape(r.Cancel.Reason),
 	}, &setting)
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == codeUniqueViolation && refused.ConstraintName == indexAttemptSequence {
-		return &txm.RefusedError{Op: "replace", Why: txm.Moved} // another one that came after the same attempt was stored in the same moment
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == codeUniqueViolation &&
+		refused.ConstraintName == indexAttemptSequence {
+		// another one that came after the same attempt was stored in the same moment
+		return &txm.RefusedError{Op: "replace", Why: txm.Moved}
 	}
 	return err
 }
@@ -98,7 +111,8 @@ func filler(signer chain.Address, n uint64) job.Job {
 	copy(key[:], signer[:])
 	binary.BigEndian.PutUint64(key[24:], n)
 	return job.Job{
-		ID: fmt.Sprintf("%s:%s:%d", txm.Filler, signer.Hex(), n), Kind: txm.Filler, Key: key, Account: signer, Class: job.ClassRequest, Signer: signer,
+		ID: fmt.Sprintf("%s:%s:%d", txm.Filler, signer.Hex(), n), Kind: txm.Filler, Key: key, Account: signer,
+		Class: job.ClassRequest, Signer: signer,
 	}
 }
 
@@ -106,7 +120,8 @@ func filler(signer chain.Address, n uint64) job.Job {
 func (s Intents) Spent(ctx context.Context, signer chain.Address) (wei uint64, err error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
-	if err := s.db.pool.QueryRow(ctx, selectSpent.sql(), signer[:], int64(math.MaxInt64), replaceable()).Scan(&wei); err != nil {
+	if err := s.db.pool.QueryRow(ctx, selectSpent.sql(), signer[:], int64(math.MaxInt64), replaceable()).
+		Scan(&wei); err != nil {
 		return 0, fmt.Errorf("summing up what signer %s has spent: %w", signer, err)
 	}
 	return wei, nil

@@ -6,8 +6,8 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// encodeSettlement writes a settlement as column settlement of tx_receipt holds it: a document with the names of its JSON form, its texts escaped; NULL where
-// there is none.
+// encodeSettlement writes a settlement as column settlement of tx_receipt holds it: a document with the names of its
+// JSON form, its texts escaped; NULL where there is none.
 func encodeSettlement(s *job.Settlement) ([]byte, error) {
 	if s == nil {
 		return nil, nil

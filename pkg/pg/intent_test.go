@@ -36,7 +36,8 @@ func newDesk(t *testing.T, jobs int) desk {
 	d.fence = acquire(t, d.db, signer, time.Minute)
 	for i := range jobs {
 		k := chain.Hash{byte(i + 1)}
-		j := job.Job{ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Class: job.ClassMarketOrder, BirthMs: uint64(i), Signer: signer}
+		j := job.Job{ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Class: job.ClassMarketOrder, BirthMs: uint64(i),
+			Signer: signer}
 		if _, err := d.db.Intents().Enqueue(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
@@ -51,8 +52,10 @@ func newDesk(t *testing.T, jobs int) desk {
 
 // claim is the claim of an intent at a number.
 func (d desk) claim(intent int64, n, cursor uint64) txm.Batch {
-	tx := txm.SignedTx{Nonce: n, Hash: chain.Keccak256(fmt.Append(nil, intent, n)), Raw: []byte{1}, Gas: 1, Tip: 1, Cap: 1}
-	return txm.Batch{Claims: []txm.Claim{{Intent: intent, Kind: d.kind, Tx: tx}}, Cursor: cursor, Limits: txm.Limits{Signer: 16, Liquidations: 10}}
+	tx := txm.SignedTx{Nonce: n, Hash: chain.Keccak256(fmt.Append(nil, intent, n)), Raw: []byte{1}, Gas: 1, Tip: 1,
+		Cap: 1}
+	return txm.Batch{Claims: []txm.Claim{{Intent: intent, Kind: d.kind, Tx: tx}}, Cursor: cursor,
+		Limits: txm.Limits{Signer: 16, Liquidations: 10}}
 }
 
 func (d desk) mustClaim(t *testing.T, intent int64, n, cursor uint64) txm.SignedTx {
@@ -64,11 +67,14 @@ func (d desk) mustClaim(t *testing.T, intent int64, n, cursor uint64) txm.Signed
 	return c.Claims[0].Tx
 }
 
-// takenOver ends the desk's lease the way a successor does: expired, then token and owner changed, but not committed yet.
+// takenOver ends the desk's lease the way a successor does: expired, then token and owner changed, but not committed
+// yet.
 func (d desk) takenOver(t *testing.T) (commit func()) {
 	t.Helper()
 	successor := begin(t, d.address)
-	run(t, successor, `UPDATE keeper.signer_lease SET fencing_token = fencing_token + 1, owner = gen_random_uuid(), updated_at = clock_timestamp()`)
+	run(t, successor,
+		`UPDATE keeper.signer_lease SET fencing_token = fencing_token + 1, owner = gen_random_uuid(), updated_at =
+			clock_timestamp()`)
 	return func() {
 		t.Helper()
 		if err := successor.Commit(t.Context()); err != nil {
@@ -80,19 +86,22 @@ func (d desk) takenOver(t *testing.T) (commit func()) {
 // The guard is a lock: a write that meets a takeover under way waits for it and is refused.
 func TestWriteWaitsForATakeover(t *testing.T) {
 	receipt := func(d desk, n uint64) txm.Receipt {
-		return txm.Receipt{TxHash: d.claim(d.intents[0], n, 0).Claims[0].Tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done}
+		return txm.Receipt{TxHash: d.claim(d.intents[0], n, 0).Claims[0].Tx.Hash,
+			Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done}
 	}
 	for name, write := range map[string]func(desk) error{
 		"claim": func(d desk) error { return d.db.Intents().Claim(t.Context(), d.fence, d.claim(d.intents[1], 1, 1)) },
 		"skip": func(d desk) error {
-			return d.db.Intents().Skip(t.Context(), d.fence, d.intents[1], txm.Ending{Verdict: txm.Verdict{Outcome: job.SkippedDone}})
+			return d.db.Intents().Skip(t.Context(), d.fence, d.intents[1],
+				txm.Ending{Verdict: txm.Verdict{Outcome: job.SkippedDone}})
 		},
 		"noted": func(d desk) error {
 			return d.db.Intents().Noted(t.Context(), d.fence, receipt(d, 0).TxHash, "accepted", true)
 		},
 		"record": func(d desk) error { return d.db.Intents().Record(t.Context(), d.fence, receipt(d, 0)) },
 		"disown": func(d desk) error {
-			return d.db.Intents().Disown(t.Context(), d.fence, d.intents[0], txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign}})
+			return d.db.Intents().Disown(t.Context(), d.fence, d.intents[0],
+				txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign}})
 		},
 		"pause": func(d desk) error { return d.db.Intents().Pause(t.Context(), d.fence, "x") },
 		"take over": func(d desk) error {
@@ -123,12 +132,15 @@ func TestTakeoverWaitsForAWrite(t *testing.T) {
 	run(t, obstacle, `SELECT FROM keeper.tx_intent WHERE id = $1 FOR UPDATE`, d.intents[0])
 	recorded := make(chan error, 1)
 	go func() {
-		recorded <- d.db.Intents().Record(t.Context(), d.fence, txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Hash: chain.Hash{1}}, Outcome: job.Done})
+		recorded <- d.db.Intents().
+			Record(t.Context(), d.fence, txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Hash: chain.Hash{1}},
+				Outcome: job.Done})
 	}()
 	awaitBlocked(t, d.address, "sender")
 	successor := begin(t, d.address)
 	run(t, successor, `SET LOCAL lock_timeout = '200ms'`)
-	if _, err := successor.Exec(t.Context(), `UPDATE keeper.signer_lease SET fencing_token = fencing_token + 1`); err == nil {
+	if _, err := successor.Exec(t.Context(),
+		`UPDATE keeper.signer_lease SET fencing_token = fencing_token + 1`); err == nil {
 		t.Error("the lease was taken over in the middle of its owner's write")
 	}
 	if err := obstacle.Rollback(t.Context()); err != nil {
@@ -139,19 +151,25 @@ func TestTakeoverWaitsForAWrite(t *testing.T) {
 	}
 }
 
-// NON-6: at takeover a number that was held and never signed is released, one with a signature is not; gaps are reused lowest first.
+// NON-6: at takeover a number that was held and never signed is released, one with a signature is not; gaps are reused
+// lowest first.
 func TestHeldNumbersAreReleasedAndReused(t *testing.T) {
 	d := newDesk(t, 4)
 	d.mustClaim(t, d.intents[0], 0, 0)
 	hold := begin(t, d.address)
 	run(t, hold, `UPDATE keeper.signer_lease SET next_nonce = 4`)
 	for n := 1; n <= 2; n++ {
-		run(t, hold, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) VALUES ($1, $2, 'HELD', $3, 1)`,
+		run(t, hold,
+			`INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
+				VALUES ($1, $2, 'HELD', $3, 1)`,
 			d.fence.Signer[:], n, d.intents[n])
 	}
-	run(t, hold, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) VALUES ($1, 3, 'HELD', $2, 1)`, d.fence.Signer[:], d.intents[3])
+	run(t, hold,
+		`INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
+			VALUES ($1, 3, 'HELD', $2, 1)`, d.fence.Signer[:], d.intents[3])
 	run(t, hold, `INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
-		VALUES (decode(repeat('ab', 32), 'hex'), $2, $1, 3, 1, 'EXEC', '', 1, 1, 1, 1)`, d.fence.Signer[:], d.intents[3])
+		VALUES (decode(repeat('ab', 32), 'hex'), $2, $1, 3, 1, 'EXEC', '', 1, 1, 1,
+			1)`, d.fence.Signer[:], d.intents[3])
 	if err := hold.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +194,8 @@ func TestHeldNumbersAreReleasedAndReused(t *testing.T) {
 func TestJobsAreStoredWhole(t *testing.T) {
 	d := newDesk(t, 0)
 	want := job.Job{
-		ID: "order:\x00\xff\\:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2}, Market: chain.Address{3}, Collateral: chain.Address{4},
+		ID: "order:\x00\xff\\:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2},
+		Market: chain.Address{3}, Collateral: chain.Address{4},
 		IsLong: true, SizeDeltaUsd: perp.Pow10(77), Tokens: []chain.Address{{5}, {6}},
 		BirthMs: 1<<63 - 1, ExpiresMs: 1<<64 - 1, Class: job.ClassAdl, Ratio: perp.Pow10(77),
 		Frozen: true, Signer: d.fence.Signer,
@@ -216,7 +235,8 @@ func TestStatesAgreeWithTheRooms(t *testing.T) {
 	}
 	var schema []byte
 	for _, name := range []string{"00002_sender", "00004_sender_fees"} {
-		text, err := pg.SchemaFiles().(interface{ ReadFile(string) ([]byte, error) }).ReadFile("migrations/" + name + ".sql")
+		text, err := pg.SchemaFiles().(interface{ ReadFile(string) ([]byte, error) }).
+			ReadFile("migrations/" + name + ".sql")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,10 +247,13 @@ func TestStatesAgreeWithTheRooms(t *testing.T) {
 	for _, text := range pg.StatementTexts() {
 		texts = append(texts, text)
 	}
-	before := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == string(txm.Cancelled) }) // as 00002 had it
+	// as 00002 had it
+	before := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == string(txm.Cancelled) })
 	lawful := [][]string{
-		known, before, live, flying, {string(txm.Queued), string(txm.Skipped)}, {"EXEC"}, {string(txm.Exec), string(txm.Cancel), string(txm.Fill)},
-		{string(nonce.Held), string(nonce.Signed), string(nonce.Consumed), string(nonce.Released)}, {string(nonce.Held), string(nonce.Released)},
+		known, before, live, flying, {string(txm.Queued), string(txm.Skipped)}, {"EXEC"},
+		{string(txm.Exec), string(txm.Cancel), string(txm.Fill)},
+		{string(nonce.Held), string(nonce.Signed), string(nonce.Consumed), string(nonce.Released)},
+		{string(nonce.Held), string(nonce.Released)},
 	}
 	for _, text := range texts {
 		for _, found := range lists.FindAllStringSubmatch(text, -1) {
@@ -256,8 +279,10 @@ func TestClaimCommitsDurably(t *testing.T) {
 	tx := c.Claims[0].Tx
 	var stored, check int
 	var setting string
-	err := conn.QueryRow(t.Context(), pg.StatementTexts()["claim intents"], d.fence.Signer[:], d.fence.Owner, d.fence.Token, d.intents, []int64{0}, c.Cursor,
-		[][]byte{tx.Hash[:]}, [][]byte{tx.Raw}, []int64{1}, []int64{1}, []int64{1}, 16, 10, []string{string(txm.Queued)}).Scan(&stored, &setting, &check)
+	err := conn.QueryRow(t.Context(), pg.StatementTexts()["claim intents"], d.fence.Signer[:], d.fence.Owner,
+		d.fence.Token, d.intents, []int64{0}, c.Cursor,
+		[][]byte{tx.Hash[:]}, [][]byte{tx.Raw}, []int64{1}, []int64{1}, []int64{1}, 16, 10,
+		[]string{string(txm.Queued)}).Scan(&stored, &setting, &check)
 	if err != nil || stored != 1 || setting != "on" {
 		t.Errorf("stored %d with synchronous_commit %q, %v", stored, setting, err)
 	}

@@ -8,15 +8,22 @@ import (
 
 var (
 	insertUndo = register("insert undo", `INSERT INTO {state}.undo (part, block, tbl, key, prior)
-		SELECT $1, u.block, u.tbl, u.key, u.prior FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) AS u (block, tbl, key, prior)`)
-	insertKept = register("insert kept blocks", `INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified, rev, next_offset, mark, digest)
-		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::integer[], $7::boolean[], $8::bigint[], $9::bigint[], $10::bytea[],
+		SELECT $1, u.block, u.tbl, u.key, u.prior FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) AS u
+			(block, tbl, key, prior)`)
+	insertKept = register("insert kept blocks",
+		`INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified, rev, next_offset,
+			mark, digest)
+		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::integer[], $7::boolean[],
+			$8::bigint[], $9::bigint[], $10::bytea[],
 			$11::bytea[]) AS u`)
-	pruneUndo    = register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
-	pruneKept    = register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
-	insertDoubt  = register("insert unproven", `INSERT INTO {state}.unproven (part, first, block, hash, attempt) VALUES ($1, $2, $3, $4, $5)`)
-	proveBlock   = register("prove block", `UPDATE {state}.kept_block SET verified = true WHERE part = $1 AND block = $2 AND hash = $3 AND attempt = $4`)
-	deleteProven = register("delete proven", `DELETE FROM {state}.unproven WHERE part = $1 AND block = $2 AND hash = $3 AND attempt = $4`)
+	pruneUndo   = register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
+	pruneKept   = register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
+	insertDoubt = register("insert unproven",
+		`INSERT INTO {state}.unproven (part, first, block, hash, attempt) VALUES ($1, $2, $3, $4, $5)`)
+	proveBlock = register("prove block",
+		`UPDATE {state}.kept_block SET verified = true WHERE part = $1 AND block = $2 AND hash = $3 AND attempt = $4`)
+	deleteProven = register("delete proven",
+		`DELETE FROM {state}.unproven WHERE part = $1 AND block = $2 AND hash = $3 AND attempt = $4`)
 	notifyChange = register("notify change", `SELECT pg_notify('state_changed', $1)`)
 )
 
@@ -54,7 +61,8 @@ func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
 		}
 	}
 	var kept keptBlocks
-	if ground, exists := Ground(c.Blocks[0].Block); exists && p.offset.Tip.Hash.IsZero() && !c.Blocks[0].isRange() && ground.Number >= oldest {
+	if ground, exists := Ground(c.Blocks[0].Block); exists && p.offset.Tip.Hash.IsZero() && !c.Blocks[0].isRange() &&
+		ground.Number >= oldest {
 		kept.add(ground, p.offset.Rev, Source{})
 	}
 	var journal journal
@@ -82,8 +90,8 @@ func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
 	return nil
 }
 
-// revOf is the revision a block is kept with. A step has one revision for all its blocks: rows that blocks above this one touched in the same step
-// must not look as old as it.
+// revOf is the revision a block is kept with. A step has one revision for all its blocks: rows that blocks above this
+// one touched in the same step must not look as old as it.
 func revOf(b AppliedBlock, before, after Offset) int64 {
 	if sameBlock(b.BlockRef, after.Tip.BlockRef) {
 		return after.Rev
@@ -91,8 +99,9 @@ func revOf(b AppliedBlock, before, after Offset) int64 {
 	return before.Rev
 }
 
-// Ground is what the very first block stands on: its parent, of which only number and hash are known. It is kept, so that the first block can be taken
-// back as well. Nothing of it is in the rows, so there is nothing to prove. There is none under block 0.
+// Ground is what the very first block stands on: its parent, of which only number and hash are known. It is kept, so
+// that the first block can be taken back as well. Nothing of it is in the rows, so there is nothing to prove. There is
+// none under block 0.
 func Ground(first Block) (ground Block, exists bool) {
 	if first.Number == 0 || first.Parent.IsZero() {
 		return Block{}, false
@@ -146,17 +155,20 @@ type keptBlocks struct {
 func (k *keptBlocks) add(b Block, rev int64, from Source) {
 	k.numbers, k.times = append(k.numbers, int64(b.Number)), append(k.times, int64(b.TimeMs))
 	k.hashes, k.parents = append(k.hashes, b.Hash[:]), append(k.parents, b.Parent[:])
-	k.attempts, k.verified, k.revs = append(k.attempts, int32(b.Attempt)), append(k.verified, b.Verified), append(k.revs, rev)
+	k.attempts, k.verified, k.revs = append(k.attempts, int32(b.Attempt)), append(k.verified, b.Verified),
+		append(k.revs, rev)
 	var end *int64
 	if from.Mark != (Mark{}) {
 		end = &from.Next
 	}
-	k.ends, k.marks, k.digests = append(k.ends, end), append(k.marks, from.Mark.stored()), append(k.digests, from.Digest.stored())
+	k.ends, k.marks, k.digests = append(k.ends, end), append(k.marks, from.Mark.stored()),
+		append(k.digests, from.Digest.stored())
 }
 
 func (k *keptBlocks) queue(batch *pgx.Batch, generation, part int) {
 	if len(k.numbers) > 0 {
-		batch.Queue(insertKept.in(generation), part, k.numbers, k.hashes, k.parents, k.times, k.attempts, k.verified, k.revs, k.ends, k.marks,
+		batch.Queue(insertKept.in(generation), part, k.numbers, k.hashes, k.parents, k.times, k.attempts, k.verified,
+			k.revs, k.ends, k.marks,
 			k.digests)
 	}
 }
@@ -188,6 +200,7 @@ func (j *journal) add(b AppliedBlock) error {
 func (j *journal) queue(batch *pgx.Batch, generation, part int) {
 	for from := 0; from < len(j.blocks); from += rowSetSize {
 		to := min(from+rowSetSize, len(j.blocks))
-		batch.Queue(insertUndo.in(generation), part, j.blocks[from:to], j.tables[from:to], j.keys[from:to], j.priors[from:to])
+		batch.Queue(insertUndo.in(generation), part, j.blocks[from:to], j.tables[from:to], j.keys[from:to],
+			j.priors[from:to])
 	}
 }

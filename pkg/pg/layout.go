@@ -12,9 +12,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// layout is how the rows of one table are stored: one column per field of the row's Go type, nested structures flattened under their
-// name. It is derived from the type, so that all tables share one way to write, read, undo and compare; the tables themselves are written
-// out in state/tables.sql, and a test holds the two against each other.
+// layout is how the rows of one table are stored: one column per field of the row's Go type, nested structures
+// flattened under their name. It is derived from the type, so that all tables share one way to write, read, undo and
+// compare; the tables themselves are written out in state/tables.sql, and a test holds the two against each other.
 type layout struct {
 	table   perp.Table
 	row     reflect.Type
@@ -48,7 +48,8 @@ var layouts = map[perp.Table]layout{
 func newLayout(table perp.Table, row perp.Row, key string) layout {
 	l := layout{table: table, row: reflect.TypeOf(row), columns: fieldColumns(reflect.TypeOf(row), "", nil)}
 	if key == "" {
-		l.columns = slices.Insert(l.columns, 0, column{name: keyColumn, codec: fixedCodec(reflect.TypeFor[chain.Hash]())})
+		l.columns = slices.Insert(l.columns, 0,
+			column{name: keyColumn, codec: fixedCodec(reflect.TypeFor[chain.Hash]())})
 		return l
 	}
 	i := slices.IndexFunc(l.columns, func(c column) bool { return c.name == key })
@@ -81,7 +82,8 @@ func snake(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
 	for i, r := range runes {
-		startsWord := i > 0 && unicode.IsUpper(r) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+		startsWord := i > 0 && unicode.IsUpper(r) &&
+			(!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
 		if startsWord {
 			b.WriteByte('_')
 		}
@@ -133,8 +135,8 @@ func (l layout) unnested() string {
 // cast tells whether a column travels in another type than it is stored in.
 func (c column) cast() bool { return c.wire == "text" && c.sqlType != "text" }
 
-// encode appends a row as a tuple: of each column, in their order, four bytes of length and the value. It is canonical: equal rows give equal
-// bytes, whatever built them.
+// encode appends a row as a tuple: of each column, in their order, four bytes of length and the value. It is canonical:
+// equal rows give equal bytes, whatever built them.
 func (l layout) encode(dst []byte, row perp.Row) ([]byte, error) {
 	v := reflect.New(l.row).Elem()
 	given := reflect.ValueOf(row)

@@ -12,9 +12,11 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// The bytes of the templates belong to the number of the layout: whoever changes a template raises stateLayout and writes the new sum here.
+// The bytes of the templates belong to the number of the layout: whoever changes a template raises stateLayout and
+// writes the new sum here.
 func TestLayoutNumberStandsForTheTemplates(t *testing.T) {
-	sums := map[int]string{1: "0bd614c7b25e96ad", 2: "ddf5e711afc4f9da", 3: "5331d629158d142d", 4: "3a2e977ca29f7e27", 5: "f5108e9650d5ebc7", 6: "d5d044eceb765bd2"}
+	sums := map[int]string{1: "0bd614c7b25e96ad", 2: "ddf5e711afc4f9da", 3: "5331d629158d142d", 4: "3a2e977ca29f7e27",
+		5: "f5108e9650d5ebc7", 6: "d5d044eceb765bd2"}
 	sum := sha256.New()
 	files, err := fs.Glob(schemaFiles, "state/*.sql")
 	if err != nil {
@@ -34,7 +36,8 @@ func TestLayoutNumberStandsForTheTemplates(t *testing.T) {
 
 func TestSnake(t *testing.T) {
 	for in, want := range map[string]string{
-		"UIFeeReceiver": "ui_fee_receiver", "SrcChainID": "src_chain_id", "OK": "ok", "SizeInUsd": "size_in_usd", "Key": "key",
+		"UIFeeReceiver": "ui_fee_receiver", "SrcChainID": "src_chain_id", "OK": "ok", "SizeInUsd": "size_in_usd",
+		"Key": "key",
 	} {
 		if got := snake(in); got != want {
 			t.Errorf("%s became %s, want %s", in, got, want)

@@ -22,36 +22,44 @@ func (db *DB) Leases() Leases { return Leases{db} }
 
 var (
 	// A signer that is known keeps the database it was last known whole in.
-	registerSigner = register("register signer", `INSERT INTO keeper.signer AS s (signer, chain_id, system_identifier, timeline)
+	registerSigner = register("register signer",
+		`INSERT INTO keeper.signer AS s (signer, chain_id, system_identifier, timeline)
 		SELECT $1, $2, `+thisDatabase+`
-		ON CONFLICT (signer) DO UPDATE SET updated_at = s.updated_at, system_identifier = coalesce(s.system_identifier, excluded.system_identifier),
+		ON CONFLICT (signer) DO UPDATE SET updated_at = s.updated_at, system_identifier =
+			coalesce(s.system_identifier, excluded.system_identifier),
 			timeline = coalesce(s.timeline, excluded.timeline)
 		RETURNING chain_id`)
 	createLease = register("create lease", `INSERT INTO keeper.signer_lease
 		(signer, owner, owner_label, fencing_token, next_nonce, acquired_at, expires_at, updated_at)
 		VALUES ($1, $2, 'nobody', 0, 0, '-infinity', '-infinity', clock_timestamp()) ON CONFLICT (signer) DO NOTHING`)
 
-	// The condition stands in WHERE, so that a loser neither writes nor locks. Whoever waits for the row judges it anew afterwards: that is why
-	// it is clock_timestamp(), which moves within a statement, and not now(), which does not.
+	// The condition stands in WHERE, so that a loser neither writes nor locks. Whoever waits for the row judges it anew
+	// afterwards: that is why it is clock_timestamp(), which moves within a statement, and not now(), which does not.
 	acquireLease = register("acquire lease", `WITH won AS (
 		UPDATE keeper.signer_lease SET
-			fencing_token = CASE WHEN owner = $2 AND expires_at > clock_timestamp() THEN fencing_token ELSE fencing_token + 1 END,
-			acquired_at = CASE WHEN owner = $2 AND expires_at > clock_timestamp() THEN acquired_at ELSE clock_timestamp() END,
-			owner = $2, owner_label = $3, expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond', updated_at = clock_timestamp()
+			fencing_token = CASE WHEN owner = $2 AND expires_at > clock_timestamp() THEN fencing_token
+				ELSE fencing_token + 1 END,
+			acquired_at = CASE WHEN owner = $2 AND expires_at > clock_timestamp() THEN acquired_at
+				ELSE clock_timestamp() END,
+			owner = $2, owner_label = $3, expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond',
+			updated_at = clock_timestamp()
 		WHERE signer = $1 AND (owner = $2 OR expires_at <= clock_timestamp())
 		RETURNING owner_label, fencing_token)
 		SELECT true, owner_label, fencing_token FROM won
 		UNION ALL
-		SELECT false, owner_label, fencing_token FROM keeper.signer_lease WHERE signer = $1 AND NOT EXISTS (SELECT FROM won)`)
+		SELECT false, owner_label, fencing_token FROM keeper.signer_lease WHERE signer = $1 AND NOT EXISTS (SELECT
+			FROM won)`)
 	renewLease = register("renew lease", `UPDATE keeper.signer_lease SET
 			expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond', updated_at = clock_timestamp()
 		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp()`)
-	releaseLease = register("release lease", `UPDATE keeper.signer_lease SET expires_at = clock_timestamp(), updated_at = clock_timestamp()
+	releaseLease = register("release lease",
+		`UPDATE keeper.signer_lease SET expires_at = clock_timestamp(), updated_at = clock_timestamp()
 		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp()`)
 )
 
-// Register makes a signer known, with a lease that nobody holds. A signer that is known already is left as it is; one that is known for another
-// chain is an error, and so is one whose rows come from another database, or from an earlier time of this one (a nonce.BehindError).
+// Register makes a signer known, with a lease that nobody holds. A signer that is known already is left as it is; one
+// that is known for another chain is an error, and so is one whose rows come from another database, or from an earlier
+// time of this one (a nonce.BehindError).
 func (s Leases) Register(ctx context.Context, signer chain.Address, chainID uint64) error {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
@@ -61,7 +69,8 @@ func (s Leases) Register(ctx context.Context, signer chain.Address, chainID uint
 			return fmt.Errorf("registering signer %s: %w", signer, err)
 		}
 		if known != chainID {
-			return refusef("signer %s belongs to chain %d in this database, not to %d (every keeper has a database of its own)", signer, known, chainID)
+			return refusef("signer %s belongs to chain %d in this database, not to %d (every keeper has a database "+
+				"of its own)", signer, known, chainID)
 		}
 		if _, err := tx.Exec(ctx, createLease.sql(), signer[:], uuid.Nil); err != nil {
 			return fmt.Errorf("creating the lease of signer %s: %w", signer, err)
@@ -76,13 +85,15 @@ func (s Leases) Register(ctx context.Context, signer chain.Address, chainID uint
 }
 
 // Acquire implements lease.Store.
-func (s Leases) Acquire(ctx context.Context, signer chain.Address, owner lease.Owner, ttl time.Duration) (lease.Fence, error) {
+func (s Leases) Acquire(ctx context.Context, signer chain.Address, owner lease.Owner, ttl time.Duration) (lease.Fence,
+	error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
 	var won bool
 	var holder string
 	var token int64
-	err := s.db.pool.QueryRow(ctx, acquireLease.sql(), signer[:], owner.ID, owner.Label, ttl.Microseconds()).Scan(&won, &holder, &token)
+	err := s.db.pool.QueryRow(ctx, acquireLease.sql(), signer[:], owner.ID, owner.Label, ttl.Microseconds()).
+		Scan(&won, &holder, &token)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return lease.Fence{}, fmt.Errorf("signer %s is not registered", signer)

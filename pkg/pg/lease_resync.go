@@ -12,7 +12,8 @@ import (
 	"perpkeeper/pkg/nonce"
 )
 
-// thisDatabase is which cluster this is, and on which timeline of its log. A promoted replica and a restored backup are on a new timeline.
+// thisDatabase is which cluster this is, and on which timeline of its log. A promoted replica and a restored backup are
+// on a new timeline.
 const thisDatabase = `(SELECT system_identifier FROM pg_control_system()),
 	('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::integer`
 
@@ -22,17 +23,21 @@ const tokenLeap = 1 << 20
 var (
 	compareIdentity = register("compare identity", `SELECT s.system_identifier, s.timeline, here.* FROM keeper.signer s,
 		(SELECT `+thisDatabase+`) AS here (system_identifier, timeline) WHERE s.signer = $1`)
-	selectHistory = register("history of signer", `SELECT EXISTS (SELECT FROM keeper.signer_nonce_allocation WHERE signer = $1)`)
-	resyncLease   = register("resync lease", `UPDATE keeper.signer_lease SET owner = $2, owner_label = 'resync', fencing_token = fencing_token + $3,
+	selectHistory = register("history of signer",
+		`SELECT EXISTS (SELECT FROM keeper.signer_nonce_allocation WHERE signer = $1)`)
+	resyncLease = register("resync lease",
+		`UPDATE keeper.signer_lease SET owner = $2, owner_label = 'resync', fencing_token = fencing_token + $3,
 		expires_at = '-infinity', next_nonce = greatest(next_nonce, $4), updated_at = clock_timestamp()
 		WHERE signer = $1 RETURNING fencing_token, next_nonce`)
-	resyncSigner = register("resync signer", `UPDATE keeper.signer s SET system_identifier = here.system_identifier, timeline = here.timeline,
+	resyncSigner = register("resync signer",
+		`UPDATE keeper.signer s SET system_identifier = here.system_identifier, timeline = here.timeline,
 		expected_below = $2, paused_reason = NULL, resynced_at = clock_timestamp(), updated_at = clock_timestamp()
 		FROM (SELECT `+thisDatabase+`) AS here (system_identifier, timeline) WHERE s.signer = $1`)
 )
 
-// checkTime tells whether the store knows less than it once did: it is not the database it was, or the chain has passed numbers that it never gave out.
-// Every transaction is stored before it is broadcast, so that the chain is ahead only of a store that has lost something, or of a key that others use.
+// checkTime tells whether the store knows less than it once did: it is not the database it was, or the chain has passed
+// numbers that it never gave out. Every transaction is stored before it is broadcast, so that the chain is ahead only
+// of a store that has lost something, or of a key that others use.
 func checkTime(ctx context.Context, tx pgx.Tx, signer chain.Address, stored nonce.Cursor, latest uint64) error {
 	if err := checkIdentity(ctx, tx, signer); err != nil {
 		return err
@@ -49,7 +54,8 @@ func checkTime(ctx context.Context, tx pgx.Tx, signer chain.Address, stored nonc
 	if !used {
 		return nil // a signer that is new here may have a past elsewhere
 	}
-	return &nonce.BehindError{Signer: signer, Why: fmt.Sprintf("the chain is at nonce %d, and only those below %d were given out here", latest, stored.Next)}
+	return &nonce.BehindError{Signer: signer,
+		Why: fmt.Sprintf("the chain is at nonce %d, and only those below %d were given out here", latest, stored.Next)}
 }
 
 // Untouched tells whether no nonce of a signer was ever given out by this database.
@@ -67,18 +73,21 @@ func (s Leases) Untouched(ctx context.Context, signer chain.Address) (bool, erro
 func checkIdentity(ctx context.Context, tx pgx.Tx, signer chain.Address) error {
 	var systemWas, system int64
 	var timelineWas, timeline int32
-	if err := tx.QueryRow(ctx, compareIdentity.sql(), signer[:]).Scan(&systemWas, &timelineWas, &system, &timeline); err != nil {
+	if err := tx.QueryRow(ctx, compareIdentity.sql(), signer[:]).
+		Scan(&systemWas, &timelineWas, &system, &timeline); err != nil {
 		return fmt.Errorf("comparing the database with the one signer %s knows: %w", signer, err)
 	}
 	if systemWas == system && timelineWas == timeline {
 		return nil
 	}
-	return &nonce.BehindError{Signer: signer, Why: fmt.Sprintf("its rows are of system %d, timeline %d, and this is system %d, timeline %d",
-		systemWas, timelineWas, system, timeline)}
+	return &nonce.BehindError{Signer: signer,
+		Why: fmt.Sprintf("its rows are of system %d, timeline %d, and this is system %d, timeline %d",
+			systemWas, timelineWas, system, timeline)}
 }
 
 // Resync implements nonce.Resyncer.
-func (s Leases) Resync(ctx context.Context, signer chain.Address, seen nonce.Sighting) (cursor nonce.Cursor, err error) {
+func (s Leases) Resync(ctx context.Context, signer chain.Address, seen nonce.Sighting) (cursor nonce.Cursor,
+	err error) {
 	if err := seen.Settled(); err != nil {
 		return cursor, fmt.Errorf("resyncing signer %s: %w", signer, err)
 	}
@@ -86,7 +95,8 @@ func (s Leases) Resync(ctx context.Context, signer chain.Address, seen nonce.Sig
 	defer cancel()
 	err = pgx.BeginFunc(ctx, s.db.pool, func(tx pgx.Tx) error {
 		var token int64
-		err := tx.QueryRow(ctx, resyncLease.sql(), signer[:], uuid.Nil, tokenLeap, seen.Latest).Scan(&token, &cursor.Next)
+		err := tx.QueryRow(ctx, resyncLease.sql(), signer[:], uuid.Nil, tokenLeap, seen.Latest).
+			Scan(&token, &cursor.Next)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return refusef("signer %s is not registered", signer)
 		}

@@ -14,11 +14,16 @@ import (
 var (
 	lockLease = register("lock lease", `SELECT next_nonce FROM keeper.signer_lease
 		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp() FOR UPDATE`)
-	releaseHeld = register("release held nonces", `UPDATE keeper.signer_nonce_allocation n SET state = 'RELEASED', updated_at = clock_timestamp()
-		WHERE signer = $1 AND state = 'HELD' AND NOT EXISTS (SELECT FROM keeper.tx_attempt a WHERE a.signer = n.signer AND a.nonce = n.nonce)`)
-	selectReleased = register("released nonces", `SELECT nonce FROM keeper.signer_nonce_allocation WHERE signer = $1 AND state = 'RELEASED' ORDER BY nonce`)
-	moveCursor     = register("move cursor", `UPDATE keeper.signer_lease SET next_nonce = $2, updated_at = clock_timestamp() WHERE signer = $1`)
-	insertEvent    = register("signer event", `INSERT INTO keeper.signer_event (signer, token, what, detail) VALUES ($1, $2, $3, $4)`)
+	releaseHeld = register("release held nonces",
+		`UPDATE keeper.signer_nonce_allocation n SET state = 'RELEASED', updated_at = clock_timestamp()
+		WHERE signer = $1 AND state = 'HELD' AND NOT EXISTS (SELECT FROM keeper.tx_attempt a WHERE a.signer = n.signer
+			AND a.nonce = n.nonce)`)
+	selectReleased = register("released nonces",
+		`SELECT nonce FROM keeper.signer_nonce_allocation WHERE signer = $1 AND state = 'RELEASED' ORDER BY nonce`)
+	moveCursor = register("move cursor",
+		`UPDATE keeper.signer_lease SET next_nonce = $2, updated_at = clock_timestamp() WHERE signer = $1`)
+	insertEvent = register("signer event",
+		`INSERT INTO keeper.signer_event (signer, token, what, detail) VALUES ($1, $2, $3, $4)`)
 )
 
 // TakeOver implements nonce.Store. An intent whose number was held is still queued: it keeps its place.
@@ -37,7 +42,8 @@ func (s Leases) TakeOver(ctx context.Context, f lease.Fence, latest uint64) (cur
 		if _, err := tx.Exec(ctx, moveCursor.sql(), f.Signer[:], cursor.Next); err != nil {
 			return fmt.Errorf("moving the cursor: %w", err)
 		}
-		detail := fmt.Sprintf("next nonce: stored %d, chain %d, cursor %d; released %v", stored.Next, latest, cursor.Next, cursor.Released)
+		detail := fmt.Sprintf("next nonce: stored %d, chain %d, cursor %d; released %v", stored.Next, latest,
+			cursor.Next, cursor.Released)
 		_, err = tx.Exec(ctx, insertEvent.sql(), f.Signer[:], f.Token, "take_over", detail)
 		return err
 	})
@@ -47,7 +53,8 @@ func (s Leases) TakeOver(ctx context.Context, f lease.Fence, latest uint64) (cur
 	return cursor, err
 }
 
-// openAccount locks the lease until the transaction ends, releases what was held without a signature, and returns what is stored of the cursor.
+// openAccount locks the lease until the transaction ends, releases what was held without a signature, and returns what
+// is stored of the cursor.
 func openAccount(ctx context.Context, tx pgx.Tx, f lease.Fence) (stored nonce.Cursor, err error) {
 	err = tx.QueryRow(ctx, lockLease.sql(), f.Signer[:], f.Owner, f.Token).Scan(&stored.Next)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -54,7 +54,8 @@ func awaitBlocked(t *testing.T, address, application string) {
 	for {
 		var waiting bool
 		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
-			WHERE application_name = $1 AND datname = current_database() AND wait_event_type = 'Lock')`, application).Scan(&waiting)
+			WHERE application_name = $1 AND datname = current_database()
+				AND wait_event_type = 'Lock')`, application).Scan(&waiting)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +116,8 @@ func TestRegisterIsRepeatableForOneChain(t *testing.T) {
 	}
 }
 
-// Rows that were written on another timeline, as after a replica was promoted or a backup restored, or in another cluster.
+// Rows that were written on another timeline, as after a replica was promoted or a backup restored, or in another
+// cluster.
 func TestDatabaseGoneBackInTimeIsRefused(t *testing.T) {
 	for _, change := range []string{`timeline = timeline + 1`, `system_identifier = system_identifier + 1`} {
 		address := pgtest.URL(t)
@@ -134,19 +136,22 @@ func TestDatabaseGoneBackInTimeIsRefused(t *testing.T) {
 		if _, err := db.Leases().TakeOver(t.Context(), f, 5); !nonce.Behind(err) {
 			t.Errorf("%s: taking over gives %v", change, err)
 		}
-		if _, err := db.Leases().Resync(t.Context(), signer, nonce.Sighting{Finalized: 5, Latest: 5, Pending: 5}); err != nil {
+		if _, err := db.Leases().
+			Resync(t.Context(), signer, nonce.Sighting{Finalized: 5, Latest: 5, Pending: 5}); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Leases().Register(t.Context(), signer, testChain); err != nil {
 			t.Errorf("%s: after a resync: %v", change, err)
 		}
-		if c, err := db.Leases().TakeOver(t.Context(), acquire(t, db, signer, time.Minute), 5); err != nil || c.Next != 5 {
+		if c, err := db.Leases().TakeOver(t.Context(), acquire(t, db, signer, time.Minute), 5); err != nil ||
+			c.Next != 5 {
 			t.Errorf("%s: after a resync: %+v, %v", change, c, err)
 		}
 	}
 }
 
-// S8: sessions in time zones a day apart judge a lease alike. (The pool asks for UTC; the statements must not depend on it.)
+// S8: sessions in time zones a day apart judge a lease alike. (The pool asks for UTC; the statements must not depend on
+// it.)
 func TestLeaseIsBlindToTimeZones(t *testing.T) {
 	address := pgtest.URL(t)
 	signer := registered(t, senderAt(t, address, "setup"))
@@ -157,7 +162,8 @@ func TestLeaseIsBlindToTimeZones(t *testing.T) {
 			t.Fatal(err)
 		}
 		owner := lease.NewOwner(zone)
-		err := conn.QueryRow(t.Context(), pg.StatementTexts()["acquire lease"], signer[:], owner.ID, owner.Label, time.Minute.Microseconds()).Scan(&won, nil, nil)
+		err := conn.QueryRow(t.Context(), pg.StatementTexts()["acquire lease"], signer[:], owner.ID, owner.Label,
+			time.Minute.Microseconds()).Scan(&won, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +187,8 @@ func TestLeaseIsBlindToTimeZones(t *testing.T) {
 // expire ends every lease, as time does.
 func expire(t *testing.T, address string) {
 	t.Helper()
-	if _, err := connect(t, address).Exec(t.Context(), `UPDATE keeper.signer_lease SET expires_at = clock_timestamp()`); err != nil {
+	if _, err := connect(t, address).
+		Exec(t.Context(), `UPDATE keeper.signer_lease SET expires_at = clock_timestamp()`); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -213,14 +220,17 @@ func TestLoserNeitherWritesNorLocks(t *testing.T) {
 // rowVersion tells one version of the only lease row from another, and a locked one from one that never was.
 func rowVersion(t *testing.T, address string) (version string) {
 	t.Helper()
-	err := connect(t, address).QueryRow(t.Context(), `SELECT ctid::text || ' ' || xmin::text || ' ' || xmax::text FROM keeper.signer_lease`).Scan(&version)
+	err := connect(t, address).
+		QueryRow(t.Context(), `SELECT ctid::text || ' ' || xmin::text || ' ' || xmax::text FROM keeper.signer_lease`).
+		Scan(&version)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return version
 }
 
-// S11: a statement that had to wait for the lease row judges it by the time at which it gets it, not by the time at which it began to wait.
+// S11: a statement that had to wait for the lease row judges it by the time at which it gets it, not by the time at
+// which it began to wait.
 func TestLeaseIsJudgedAfterTheWait(t *testing.T) {
 	address := pgtest.URL(t)
 	db := senderAt(t, address, "waiting")

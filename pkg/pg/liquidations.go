@@ -11,7 +11,8 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// The derived state says nothing of what a keeper intends: a position that is being liquidated is Active in it until the chain closes it.
+// The derived state says nothing of what a keeper intends: a position that is being liquidated is Active in it until
+// the chain closes it.
 var selectLiquidations = register("liquidations", `SELECT v.key, v.account, v.job_id, v.arm, v.status,
 	coalesce(v.outcome, ''), coalesce(v.reason, ''), v.ended_at
 	FROM keeper.liquidation v JOIN {state}.position p ON p.key = v.key
@@ -22,8 +23,9 @@ type LiquidationStatus string
 
 // The statuses.
 const (
-	Liquidating       LiquidationStatus = "LIQUIDATING"        // a transaction is in flight; it may still fail
-	LiquidationFailed LiquidationStatus = "LIQUIDATION_FAILED" // the last retry failed; the next arm begins by itself if the condition still holds
+	Liquidating LiquidationStatus = "LIQUIDATING" // a transaction is in flight; it may still fail
+	// the last retry failed; the next arm begins by itself if the condition still holds
+	LiquidationFailed LiquidationStatus = "LIQUIDATION_FAILED"
 )
 
 // Liquidation is a position of the active generation that is being liquidated, or could not be.

@@ -10,20 +10,23 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// LIQ-8: in flight it is LIQUIDATING, after the last retry LIQUIDATION_FAILED, and the position's own row says Active all the while.
+// LIQ-8: in flight it is LIQUIDATING, after the last retry LIQUIDATION_FAILED, and the position's own row says Active
+// all the while.
 func TestLiquidationsAreSeenByOthers(t *testing.T) {
 	d := newDesk(t, 0)
 	d.kind = job.Liquidation
 	db, ctx := d.db, t.Context()
 	part := claim(t, db, 0, 1)
 	open, closed := chain.Hash{1}, chain.Hash{2}
-	block := follow(chain.BlockRef{Number: 10}, perp.Position{PositionKey: open, Status: perp.Active}, perp.Position{PositionKey: closed, Status: perp.Closed})
+	block := follow(chain.BlockRef{Number: 10}, perp.Position{PositionKey: open, Status: perp.Active},
+		perp.Position{PositionKey: closed, Status: perp.Closed})
 	commit(t, part, block)
 	intents := db.Intents()
 	begin := func(position chain.Hash, foundMs uint64) int64 {
 		t.Helper()
 		j := job.Job{
-			ID: job.LiquidationID(position, 1), Kind: job.Liquidation, Key: position, Account: chain.Address(position[:20]), Class: job.ClassLiquidation,
+			ID: job.LiquidationID(position, 1), Kind: job.Liquidation, Key: position,
+			Account: chain.Address(position[:20]), Class: job.ClassLiquidation,
 			Signer: d.fence.Signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: foundMs}},
 		}
 		if a, err := intents.Enqueue(ctx, j); err != nil || a != txm.NewArm {
@@ -42,7 +45,8 @@ func TestLiquidationsAreSeenByOthers(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", what, found, err)
 		}
 		for i, l := range found {
-			if l.Status != want[i] || l.Position != open || (l.Status == pg.LiquidationFailed) != (l.Outcome == job.Reverted && !l.EndedAt.IsZero()) {
+			if l.Status != want[i] || l.Position != open ||
+				(l.Status == pg.LiquidationFailed) != (l.Outcome == job.Reverted && !l.EndedAt.IsZero()) {
 				t.Errorf("%s: %+v", what, l)
 			}
 		}
@@ -58,7 +62,8 @@ func TestLiquidationsAreSeenByOthers(t *testing.T) {
 		}
 		tx := d.mustClaim(t, id, try, try)
 		expect("in flight", pg.Liquidating)
-		r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Reverted, Reason: "cause unknown"}
+		r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Reverted,
+			Reason: "cause unknown"}
 		must(t, intents.Record(ctx, d.fence, r))
 		rest := txm.Rest{RearmMs: 10 + try, GivenUp: txm.GivenUp(job.Reverted, uint32(try))}
 		must(t, intents.Finish(ctx, d.fence, r, rest))

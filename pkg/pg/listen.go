@@ -19,12 +19,12 @@ type Listener struct {
 // Listener returns a listener for changes of state. It connects at the first wait.
 func (db *DB) Listener() *Listener { return &Listener{db: db, channel: listenChange} }
 
-// WaitChange returns when state may have changed since the last call: at a notification, or when the poll interval is over, since a notification
-// is lost with its connection. The only error is that of ctx.
+// WaitChange returns when state may have changed since the last call: at a notification, or when the poll interval is
+// over, since a notification is lost with its connection. The only error is that of ctx.
 func (l *Listener) WaitChange(ctx context.Context) error { return l.Wait(ctx, l.db.cfg.PollInterval) }
 
-// Wait returns at a notification, when the time is over, or at once when a connection was made: notifications may have been missed before. The only
-// error is that of ctx.
+// Wait returns at a notification, when the time is over, or at once when a connection was made: notifications may have
+// been missed before. The only error is that of ctx.
 func (l *Listener) Wait(ctx context.Context, atMost time.Duration) error {
 	poll, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()

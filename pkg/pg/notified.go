@@ -9,15 +9,18 @@ import (
 )
 
 var (
-	selectNotified = register("notified", `SELECT next_offset FROM keeper.notified WHERE audience = $1 AND topic = $2 AND part = $3`)
+	selectNotified = register("notified",
+		`SELECT next_offset FROM keeper.notified WHERE audience = $1 AND topic = $2 AND part = $3`)
 	// It never goes back: whoever had the partition before may still be about to say how far it came.
-	noteNotified = register("note notified", `INSERT INTO keeper.notified AS n (audience, topic, part, next_offset) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (audience, topic, part) DO UPDATE SET next_offset = excluded.next_offset, updated_at = clock_timestamp()
+	noteNotified = register("note notified",
+		`INSERT INTO keeper.notified AS n (audience, topic, part, next_offset) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (audience, topic, part) DO UPDATE SET next_offset = excluded.next_offset, updated_at =
+			clock_timestamp()
 			WHERE n.next_offset < excluded.next_offset`)
 )
 
-// Notified remembers how far a topic was told to an audience, so that what was not yet told is told after a restart. What was told and not noted is told
-// again.
+// Notified remembers how far a topic was told to an audience, so that what was not yet told is told after a restart.
+// What was told and not noted is told again.
 type Notified struct{ db *DB }
 
 // Notified returns the memory of what was told.

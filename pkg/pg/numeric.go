@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// The server's binary form of numeric: number of digits, weight of the first, sign and scale, two bytes each, and then the digits to the base 10000.
+// The server's binary form of numeric: number of digits, weight of the first, sign and scale, two bytes each, and then
+// the digits to the base 10000.
 const (
 	numericBase     = 10_000
 	numericHeader   = 8
@@ -88,7 +89,8 @@ func parseNumeric(src []byte) (m magnitude, negative bool, err error) {
 	weight := int(int16(binary.BigEndian.Uint16(src[2:])))
 	sign := binary.BigEndian.Uint16(src[4:])
 	digits := src[numericHeader:]
-	if len(digits) != 2*count || sign != 0 && sign != numericNegative || count > 0 && (weight < count-1 || weight >= maxDigits) {
+	if len(digits) != 2*count || sign != 0 && sign != numericNegative || count > 0 &&
+		(weight < count-1 || weight >= maxDigits) {
 		return m, false, fmt.Errorf("%x: %w", src, errNumeric)
 	}
 	for i := range max(weight+1, 0) {

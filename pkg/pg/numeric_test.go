@@ -52,7 +52,8 @@ func TestNumericForm(t *testing.T) {
 func TestNumericSigned(t *testing.T) {
 	top := perp.U64(1).Bytes32()
 	top[0], top[31] = 0x80, 0
-	if lowest, err := parseInt(appendNumeric(nil, magnitudeOf(top), true)); err != nil || lowest != perp.IntFromWord(top) {
+	if lowest, err := parseInt(appendNumeric(nil, magnitudeOf(top), true)); err != nil ||
+		lowest != perp.IntFromWord(top) {
 		t.Errorf("-2^255 became %s, %v", lowest, err)
 	}
 	if _, err := parseInt(appendNumeric(nil, magnitudeOf(top), false)); err == nil {
@@ -65,7 +66,8 @@ func TestNumericSigned(t *testing.T) {
 
 // What the server might send never panics, and what is accepted is what its bytes say.
 func FuzzParseNumeric(f *testing.F) {
-	for _, seed := range []string{"", "\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07", "\x00\x00\x00\x00\xc0\x00\x00\x00", "\x00\x01\xff\xff\x00\x00\x00\x01\x13\x88"} {
+	for _, seed := range []string{"", "\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07", "\x00\x00\x00\x00\xc0\x00\x00\x00",
+		"\x00\x01\xff\xff\x00\x00\x00\x01\x13\x88"} {
 		f.Add([]byte(seed))
 	}
 	f.Add(appendNumeric(nil, magnitude{1, 2, 3, 4}, true))

@@ -31,7 +31,8 @@ type Offset struct {
 	Epoch uint64
 	// Tip is the last block applied; its Hash is zero until there is one.
 	Tip Block
-	// Finalized is the highest finalized block heard of; its Hash is zero until there is one. Tip may be below it while a correction runs.
+	// Finalized is the highest finalized block heard of; its Hash is zero until there is one. Tip may be below it while
+	// a correction runs.
 	Finalized chain.BlockRef
 	// Halted says why nobody may act on the state until the operator has looked; empty when all is well.
 	Halted string
@@ -43,9 +44,12 @@ const offsetColumns = `part, next_offset, mark, epoch, rev, owner, block, hash, 
 	finalized, finalized_hash, finalized_parent, finalized_ms, halted`
 
 var (
-	lockOffset = register("lock offset", `SELECT `+offsetColumns+` FROM {state}.stream_offset WHERE part = $1 FOR UPDATE`)
-	moveOffset = register("move offset", `UPDATE {state}.stream_offset SET next_offset = $2, mark = $3, epoch = $4, rev = $5, block = $6, hash = $7,
-		parent = $8, time_ms = $9, attempt = $10, verified = $11, finalized = $12, finalized_hash = $13, finalized_parent = $14, finalized_ms = $15,
+	lockOffset = register("lock offset",
+		`SELECT `+offsetColumns+` FROM {state}.stream_offset WHERE part = $1 FOR UPDATE`)
+	moveOffset = register("move offset",
+		`UPDATE {state}.stream_offset SET next_offset = $2, mark = $3, epoch = $4, rev = $5, block = $6, hash = $7,
+		parent = $8, time_ms = $9, attempt = $10, verified = $11, finalized = $12, finalized_hash = $13,
+			finalized_parent = $14, finalized_ms = $15,
 		halted = $16, updated_at = clock_timestamp() WHERE part = $1`)
 )
 
@@ -55,7 +59,8 @@ func scanOffset(row pgx.Row) (o Offset, owner uuid.UUID, err error) {
 	var mark, hash, parent, finalizedHash, finalizedParent []byte
 	var attempt *uint32
 	var verified *bool
-	err = row.Scan(&o.Partition, &o.Next, &mark, &o.Epoch, &o.Rev, &owner, &number, &hash, &parent, &timeMs, &attempt, &verified,
+	err = row.Scan(&o.Partition, &o.Next, &mark, &o.Epoch, &o.Rev, &owner, &number, &hash, &parent, &timeMs, &attempt,
+		&verified,
 		&finalized, &finalizedHash, &finalizedParent, &finalizedMs, &o.Halted)
 	if err != nil {
 		return Offset{}, uuid.UUID{}, err
@@ -94,12 +99,12 @@ func (o Offset) arguments() []any {
 // errNotOwner is what a former owner meets.
 var errNotOwner = errors.New("another process has claimed the partition")
 
-// NotOwner tells whether an error says that another process has claimed the partition since. Nothing was written, and nothing more can be
-// through this claim.
+// NotOwner tells whether an error says that another process has claimed the partition since. Nothing was written, and
+// nothing more can be through this claim.
 func NotOwner(err error) bool { return errors.Is(err, errNotOwner) }
 
-// lock takes the partition's offset row until the transaction ends and returns what it says. It waits for whoever holds the row, be it a
-// connection that was lost in the middle of its commit.
+// lock takes the partition's offset row until the transaction ends and returns what it says. It waits for whoever holds
+// the row, be it a connection that was lost in the middle of its commit.
 func (p *Partition) lock(ctx context.Context, tx pgx.Tx) (Offset, error) {
 	found, owner, err := scanOffset(tx.QueryRow(ctx, lockOffset.in(p.generation), p.offset.Partition))
 	switch {

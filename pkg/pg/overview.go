@@ -8,8 +8,10 @@ import (
 )
 
 var (
-	countPositions = register("count of positions by status", `SELECT status, count(*) FROM {state}.position WHERE deleted_at IS NULL GROUP BY status`)
-	countOrders    = register("count of orders by kind and status", `SELECT CASE order_type WHEN 7 THEN 'liquidation' ELSE 'order' END, status, count(*)
+	countPositions = register("count of positions by status",
+		`SELECT status, count(*) FROM {state}.position WHERE deleted_at IS NULL GROUP BY status`)
+	countOrders = register("count of orders by kind and status",
+		`SELECT CASE order_type WHEN 7 THEN 'liquidation' ELSE 'order' END, status, count(*)
 		FROM {state}.perp_order WHERE deleted_at IS NULL GROUP BY 1, 2`)
 	countSent     = register("count of transactions sent", `SELECT count(*) FROM keeper.tx_attempt WHERE sends > 0`)
 	countRequests = register("count of requests by kind and status", `SELECT kind, status, count(*)
@@ -30,7 +32,8 @@ type Overview struct {
 
 // Overview counts in one snapshot.
 func (db *DB) Overview(ctx context.Context) (o Overview, err error) {
-	o.Positions, o.Orders, o.Liquidations, o.Requests = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	o.Positions, o.Orders, o.Liquidations, o.Requests = map[string]int{}, map[string]int{}, map[string]int{},
+		map[string]int{}
 	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if o.Standing, err = activeStanding(ctx, tx); err != nil {
 			return err
@@ -53,7 +56,8 @@ func (o Overview) count(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	if _, err = pgx.ForEachRow(rows, []any{&status, &n}, func() error { o.Positions[status] = n; return nil }); err != nil {
+	if _, err = pgx.ForEachRow(rows, []any{&status, &n},
+		func() error { o.Positions[status] = n; return nil }); err != nil {
 		return err
 	}
 	if rows, err = tx.Query(ctx, countOrders.in(o.Generation)); err != nil {

@@ -8,15 +8,17 @@ import (
 	"testing"
 )
 
-// Only the chain closes a position or an order (TIER-4, LIQ-8): what sender, planner and operators store is written in files of their own, and none of
-// their statements writes a table of the derived state.
+// Only the chain closes a position or an order (TIER-4, LIQ-8): what sender, planner and operators store is written in
+// files of their own, and none of their statements writes a table of the derived state.
 func TestOnlyTheFoldWritesState(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	writes := regexp.MustCompile(`(?i)(insert\s+into|update|delete\s+from|merge\s+into|truncate|copy)\s+(only\s+)?\{state\}`)
-	fold := regexp.MustCompile(`^(journal|commit|undo|partition|offset|rows|rowset|generation|schema|checksum|standing|source|dead_letter|statement|layout)`)
+	writes := regexp.MustCompile(
+		`(?i)(insert\s+into|update|delete\s+from|merge\s+into|truncate|copy)\s+(only\s+)?\{state\}`)
+	fold := regexp.MustCompile(
+		`^(journal|commit|undo|partition|offset|rows|rowset|generation|schema|checksum|standing|source|dead_letter|statement|layout)`)
 	found := 0
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {

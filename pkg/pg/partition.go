@@ -34,17 +34,22 @@ type ClaimRequest struct {
 }
 
 var (
-	lockGeneration = register("lock generation", `SELECT layout, coalesce(partitions, 0) FROM keeper.generation WHERE number = $1 FOR UPDATE`)
-	setPartitions  = register("set partitions", `UPDATE keeper.generation SET partitions = $2 WHERE number = $1`)
-	claimOffset    = register("claim offset", `INSERT INTO {state}.stream_offset AS o (part, next_offset, epoch, rev, rev_floor, owner, owner_label, claimed_at)
+	lockGeneration = register("lock generation",
+		`SELECT layout, coalesce(partitions, 0) FROM keeper.generation WHERE number = $1 FOR UPDATE`)
+	setPartitions = register("set partitions", `UPDATE keeper.generation SET partitions = $2 WHERE number = $1`)
+	claimOffset   = register("claim offset",
+		`INSERT INTO {state}.stream_offset AS o (part, next_offset, epoch, rev, rev_floor, owner, owner_label,
+			claimed_at)
 		VALUES ($1, 0, 0, 0, 0, $2, $3, clock_timestamp())
-		ON CONFLICT (part) DO UPDATE SET owner = excluded.owner, owner_label = excluded.owner_label, claimed_at = excluded.claimed_at
+		ON CONFLICT (part) DO UPDATE SET owner = excluded.owner, owner_label = excluded.owner_label, claimed_at =
+			excluded.claimed_at
 		RETURNING `+offsetColumns)
-	selectKept = register("kept blocks", `SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 ORDER BY block`)
+	selectKept = register("kept blocks",
+		`SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 ORDER BY block`)
 )
 
-// Claim makes this process the only one that can write the partition, from now until somebody else claims it. It waits for a transaction of the
-// former owner that is under way.
+// Claim makes this process the only one that can write the partition, from now until somebody else claims it. It waits
+// for a transaction of the former owner that is under way.
 func (db *DB) Claim(ctx context.Context, r ClaimRequest) (*Partition, error) {
 	ctx, cancel := db.bounded(ctx)
 	defer cancel()
@@ -66,7 +71,8 @@ func (db *DB) Claim(ctx context.Context, r ClaimRequest) (*Partition, error) {
 
 func checkGeneration(ctx context.Context, tx pgx.Tx, r ClaimRequest) error {
 	if r.Partition < 0 || r.Partition >= r.Partitions {
-		return fmt.Errorf("there are %d: %w (the number is fixed; restore the topic or rebuild)", r.Partitions, ErrSchema)
+		return fmt.Errorf("there are %d: %w (the number is fixed; restore the topic or rebuild)", r.Partitions,
+			ErrSchema)
 	}
 	var layout, partitions int
 	err := tx.QueryRow(ctx, lockGeneration.sql(), r.Generation).Scan(&layout, &partitions)
@@ -76,12 +82,14 @@ func checkGeneration(ctx context.Context, tx pgx.Tx, r ClaimRequest) error {
 	case err != nil:
 		return err
 	case layout != stateLayout:
-		return fmt.Errorf("it has state layout %d, this build needs %d: %w (fill a new generation)", layout, stateLayout, ErrSchema)
+		return fmt.Errorf("it has state layout %d, this build needs %d: %w (fill a new generation)", layout,
+			stateLayout, ErrSchema)
 	case partitions == 0:
 		_, err = tx.Exec(ctx, setPartitions.sql(), r.Generation, r.Partitions)
 		return err
 	case partitions != r.Partitions:
-		return fmt.Errorf("it was filled from a log topic of %d partitions, now there are %d: %w (the number is fixed; restore the topic or rebuild)",
+		return fmt.Errorf("it was filled from a log topic of %d partitions, now there are %d: %w (the number is "+
+			"fixed; restore the topic or rebuild)",
 			partitions, r.Partitions, ErrSchema)
 	}
 	return nil
@@ -107,7 +115,8 @@ func (p *Partition) Refresh(ctx context.Context) error {
 	return err
 }
 
-// Kept returns the blocks that the partition remembers, ascending: the tip, what can be undone, and what can be gone back to.
+// Kept returns the blocks that the partition remembers, ascending: the tip, what can be undone, and what can be gone
+// back to.
 func (p *Partition) Kept(ctx context.Context) ([]Block, error) {
 	ctx, cancel := p.db.bounded(ctx)
 	defer cancel()

@@ -19,8 +19,8 @@ import (
 
 var background = context.Background()
 
-// PIPE-3, PIPE-8: whatever is applied and taken back, in steps of whatever size, the rows are those of a fold in memory, to the letter; and what the
-// partition reads before it applies is what the fold has.
+// PIPE-3, PIPE-8: whatever is applied and taken back, in steps of whatever size, the rows are those of a fold in
+// memory, to the letter; and what the partition reads before it applies is what the fold has.
 func TestRowsFollowTheFoldOverCommitsAndUndos(t *testing.T) {
 	db := pgtest.DB(t)
 	generation := 1
@@ -98,7 +98,8 @@ func TestZombieWritesNothing(t *testing.T) {
 	other := newHistory()
 	other.blocks, other.next = h.blocks, h.next
 	for name, err := range map[string]error{
-		"commit":  zombie.Commit(t.Context(), pg.Commit{Next: 7, Blocks: []pg.AppliedBlock{follow(h.tip(), order(2, perp.Created))}}),
+		"commit": zombie.Commit(t.Context(),
+			pg.Commit{Next: 7, Blocks: []pg.AppliedBlock{follow(h.tip(), order(2, perp.Created))}}),
 		"offset":  zombie.Commit(t.Context(), pg.Commit{Next: 7}),
 		"undo":    zombie.Undo(t.Context(), pg.Rewind{Next: 7, Ancestor: h.tip()}),
 		"refresh": zombie.Refresh(t.Context()),
@@ -114,8 +115,8 @@ func TestZombieWritesNothing(t *testing.T) {
 	h.agree(t, db)
 }
 
-// PIPE-3: an owner that is paused in the middle of a step, at whatever moment, cannot write after another process has claimed the partition and
-// moved on: either its step is over before the claim, or it never takes effect.
+// PIPE-3: an owner that is paused in the middle of a step, at whatever moment, cannot write after another process has
+// claimed the partition and moved on: either its step is over before the claim, or it never takes effect.
 func TestOwnerPausedInsideAStep(t *testing.T) {
 	for at, paused := 1, true; paused; at++ {
 		url := pgtest.URL(t)
@@ -128,7 +129,8 @@ func TestOwnerPausedInsideAStep(t *testing.T) {
 		held, resume := proxy.Hold(at)
 		ended := make(chan error, 1)
 		go func() {
-			ended <- zombie.Commit(background, pg.Commit{Next: h.next + 1, Finalized: chain.BlockRef{Number: 77, Hash: number(77)}})
+			ended <- zombie.Commit(background,
+				pg.Commit{Next: h.next + 1, Finalized: chain.BlockRef{Number: 77, Hash: number(77)}})
 		}()
 		select {
 		case <-held:
@@ -171,7 +173,8 @@ func dump(t *testing.T, url string) string {
 	t.Helper()
 	var text strings.Builder
 	for _, table := range []string{"stream_offset", "kept_block", "undo", "perp_order"} {
-		fmt.Fprintln(&text, table, query[string](t, url, "SELECT coalesce(string_agg(x::text, E'\n' ORDER BY x::text), '') FROM state_g1."+table+" x"))
+		fmt.Fprintln(&text, table, query[string](t, url, "SELECT coalesce(string_agg(x::text, E'\n' ORDER BY "+
+			"x::text), '') FROM state_g1."+table+" x"))
 	}
 	return text.String()
 }
@@ -263,11 +266,13 @@ func TestFailedStepLeavesNothing(t *testing.T) {
 	if n := query[int](t, url, "SELECT count(*) FROM state_g1.position"); n != 0 {
 		t.Errorf("%d positions left behind", n)
 	}
-	must(t, second.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{follow(chain.BlockRef{}, perp.Position{PositionKey: number(5)})}}))
+	must(t, second.Commit(t.Context(),
+		pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{follow(chain.BlockRef{}, perp.Position{PositionKey: number(5)})}}))
 }
 
-// After a reorg the exchange gives a key to somebody else's order. Its partition may apply the new branch before the old one has taken its row back:
-// neither waits for the other, nor touches its row, and in the end only the new order is there (PIPE-2).
+// After a reorg the exchange gives a key to somebody else's order. Its partition may apply the new branch before the
+// old one has taken its row back: neither waits for the other, nor touches its row, and in the end only the new order
+// is there (PIPE-2).
 func TestKeyOfALostBranchIsGivenAgain(t *testing.T) {
 	for name, newBranchFirst := range map[string]bool{"the new branch first": true, "the old branch first": false} {
 		t.Run(name, func(t *testing.T) {
@@ -312,7 +317,8 @@ func TestStepsMustFollowEachOther(t *testing.T) {
 	db := pgtest.DB(t)
 	p, h := claim(t, db, 0, 1), newHistory()
 	must(t, p.Commit(t.Context(), h.step(h.extend(t))))
-	stranger := pg.AppliedBlock{Block: pg.Block{BlockRef: chain.BlockRef{Number: h.tip().Number + 1, Parent: number(4), Hash: number(5)}}}
+	stranger := pg.AppliedBlock{Block: pg.Block{BlockRef: chain.BlockRef{Number: h.tip().Number + 1, Parent: number(4),
+		Hash: number(5)}}}
 	err := p.Commit(t.Context(), pg.Commit{Next: 9, Blocks: []pg.AppliedBlock{stranger}})
 	if !pg.Refused(err) || !strings.Contains(err.Error(), "does not follow") {
 		t.Errorf("a stranger: %v", err)
@@ -320,7 +326,9 @@ func TestStepsMustFollowEachOther(t *testing.T) {
 	if err := p.Commit(t.Context(), pg.Commit{Next: 0}); !pg.Refused(err) || !strings.Contains(err.Error(), "back") {
 		t.Errorf("an offset that goes back: %v", err)
 	}
-	if err := p.Undo(t.Context(), pg.Rewind{Next: 2, Ancestor: chain.BlockRef{Number: h.tip().Number, Hash: number(6)}}); !pg.Refused(err) || pg.TooDeep(err) {
+	if err := p.Undo(t.Context(),
+		pg.Rewind{Next: 2, Ancestor: chain.BlockRef{Number: h.tip().Number, Hash: number(6)}}); !pg.Refused(err) ||
+		pg.TooDeep(err) {
 		t.Errorf("going back to a stranger: %v", err)
 	}
 }
@@ -353,7 +361,8 @@ func TestUndoHorizon(t *testing.T) {
 func TestClaimChecksTheGeneration(t *testing.T) {
 	db := pgtest.DB(t)
 	claim(t, db, 0, 4)
-	for _, r := range []pg.ClaimRequest{{Generation: 1, Partition: 1, Partitions: 8}, {Generation: 2, Partition: 1, Partitions: 4}} {
+	for _, r := range []pg.ClaimRequest{{Generation: 1, Partition: 1, Partitions: 8},
+		{Generation: 2, Partition: 1, Partitions: 4}} {
 		if _, err := db.Claim(t.Context(), r); err == nil || !strings.Contains(err.Error(), "generation") {
 			t.Errorf("%+v: %v", r, err)
 		}
@@ -364,7 +373,8 @@ func TestClaimChecksTheGeneration(t *testing.T) {
 	}
 }
 
-// A partition that somebody has added to the topic is nobody's: its offset row would keep the state from ever being level again (PIPE-7).
+// A partition that somebody has added to the topic is nobody's: its offset row would keep the state from ever being
+// level again (PIPE-7).
 func TestNoClaimBeyondTheLastPartition(t *testing.T) {
 	db := pgtest.DB(t)
 	for i := range 2 {
@@ -373,7 +383,8 @@ func TestNoClaimBeyondTheLastPartition(t *testing.T) {
 		must(t, p.Commit(t.Context(), pg.Commit{Next: 10, Blocks: []pg.AppliedBlock{follow(ground)}}))
 	}
 	for _, none := range []int{-1, 2} {
-		if _, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partition: none, Partitions: 2}); !errors.Is(err, pg.ErrSchema) {
+		if _, err := db.Claim(t.Context(),
+			pg.ClaimRequest{Generation: 1, Partition: none, Partitions: 2}); !errors.Is(err, pg.ErrSchema) {
 			t.Errorf("partition %d of 2: %v", none, err)
 		}
 	}
@@ -382,7 +393,8 @@ func TestNoClaimBeyondTheLastPartition(t *testing.T) {
 	}
 }
 
-// Rows that an undo removed stay as tombstones with a higher revision, and are forgotten after ten minutes together with a raised floor.
+// Rows that an undo removed stay as tombstones with a higher revision, and are forgotten after ten minutes together
+// with a raised floor.
 func TestTombstones(t *testing.T) {
 	url := pgtest.URL(t)
 	db := open(t, url)
@@ -390,7 +402,8 @@ func TestTombstones(t *testing.T) {
 	must(t, p.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Created)))))
 	must(t, p.Commit(t.Context(), h.step(h.extend(t, order(2, perp.Created)))))
 	must(t, p.Undo(t.Context(), h.rewind(t, 1)))
-	if rev := query[int](t, url, "SELECT rev FROM state_g1.perp_order WHERE deleted_at IS NOT NULL"); rev != int(p.Offset().Rev) {
+	if rev := query[int](t, url,
+		"SELECT rev FROM state_g1.perp_order WHERE deleted_at IS NOT NULL"); rev != int(p.Offset().Rev) {
 		t.Errorf("the tombstone has rev %d, the partition %d", rev, p.Offset().Rev)
 	}
 	execute(t, url, "UPDATE state_g1.perp_order SET deleted_at = deleted_at - interval '11 minutes'")
@@ -442,7 +455,8 @@ func TestRangeLeavesNothingToGoBackTo(t *testing.T) {
 	h.agree(t, db)
 }
 
-// What halts the state stays, over whatever is committed and undone, until an accepted undo lifts it and takes the finalized block along.
+// What halts the state stays, over whatever is committed and undone, until an accepted undo lifts it and takes the
+// finalized block along.
 func TestHaltIsLiftedByAnAcceptedUndo(t *testing.T) {
 	db := pgtest.DB(t)
 	p, h := claim(t, db, 0, 1), newHistory()

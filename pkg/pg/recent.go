@@ -12,13 +12,16 @@ import (
 )
 
 var (
-	countWaiting = register("count of arms by class", `SELECT class, count(*) FILTER (WHERE state = 'QUEUED'), count(*) FILTER (WHERE state <> 'QUEUED')
+	countWaiting = register("count of arms by class",
+		`SELECT class, count(*) FILTER (WHERE state = 'QUEUED'), count(*) FILTER (WHERE state <> 'QUEUED')
 		FROM keeper.tx_intent WHERE state IN ('QUEUED', 'SIGNED', 'SENT', 'MINED') GROUP BY class ORDER BY class`)
 	countEnded = register("count of ended arms", `SELECT outcome, count(*) FROM keeper.tx_intent
 		WHERE ended_at > clock_timestamp() - $1::interval GROUP BY outcome`)
-	sumSpent = register("sum of what was spent", `SELECT coalesce(sum(gas_used::numeric * gas_price), 0)::text FROM keeper.tx_receipt
+	sumSpent = register("sum of what was spent",
+		`SELECT coalesce(sum(gas_used::numeric * gas_price), 0)::text FROM keeper.tx_receipt
 		WHERE seen_at > clock_timestamp() - $1::interval`)
-	sumEarned = register("sum of what was earned", `SELECT coalesce(sum(f.amount), 0)::text FROM {state}.keeper_fee f JOIN keeper.signer s ON s.signer = f.keeper
+	sumEarned = register("sum of what was earned",
+		`SELECT coalesce(sum(f.amount), 0)::text FROM {state}.keeper_fee f JOIN keeper.signer s ON s.signer = f.keeper
 		WHERE f.deleted_at IS NULL AND f.stamp_time_ms > extract(epoch FROM clock_timestamp() - $1::interval) * 1000`)
 )
 
@@ -28,11 +31,13 @@ type Recent struct {
 	Queued, InFlight map[job.Class]int
 	// Ended counts the arms that have ended, by outcome.
 	Ended map[job.Outcome]int
-	// Spent is what the chain took for transactions, and Earned what the venue paid this keeper's signers, in wei. Neither waits for finality.
+	// Spent is what the chain took for transactions, and Earned what the venue paid this keeper's signers, in wei.
+	// Neither waits for finality.
 	Spent, Earned perp.Uint
 }
 
-// Recent counts in one snapshot. What has ended, was spent and earned is that of the last while, by the database's clock.
+// Recent counts in one snapshot. What has ended, was spent and earned is that of the last while, by the database's
+// clock.
 func (db *DB) Recent(ctx context.Context, last time.Duration) (r Recent, err error) {
 	r = Recent{Queued: map[job.Class]int{}, InFlight: map[job.Class]int{}, Ended: map[job.Outcome]int{}}
 	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {

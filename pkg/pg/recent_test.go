@@ -10,12 +10,14 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// What waits, what is in flight, what has ended, what it cost and what it brought: counted over the last while, for this keeper's signers alone.
+// What waits, what is in flight, what has ended, what it cost and what it brought: counted over the last while, for
+// this keeper's signers alone.
 func TestRecent(t *testing.T) {
 	d := newDesk(t, 3)
 	ctx, intents := t.Context(), d.db.Intents()
 	tx := d.mustClaim(t, d.intents[0], 0, 0)
-	r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done, OK: true, GasUsed: 21_000, GasPrice: 5}
+	r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done,
+		OK: true, GasUsed: 21_000, GasPrice: 5}
 	must(t, intents.Record(ctx, d.fence, r))
 	must(t, intents.Finish(ctx, d.fence, r, txm.Rest{RearmMs: 1}))
 	d.mustClaim(t, d.intents[1], 1, 1)
@@ -32,11 +34,13 @@ func TestRecent(t *testing.T) {
 	if got.Queued[job.ClassMarketOrder] != 1 || got.InFlight[job.ClassMarketOrder] != 1 || len(got.Queued) != 1 {
 		t.Errorf("queued %v, in flight %v", got.Queued, got.InFlight)
 	}
-	if got.Ended[job.Done] != 1 || len(got.Ended) != 1 || got.Spent.String() != "105000" || got.Earned.String() != "707" {
+	if got.Ended[job.Done] != 1 || len(got.Ended) != 1 || got.Spent.String() != "105000" ||
+		got.Earned.String() != "707" {
 		t.Errorf("ended %v, spent %s, earned %s", got.Ended, got.Spent, got.Earned)
 	}
 	var none pg.Recent
-	if none, err = d.db.Recent(ctx, 0); err != nil || len(none.Ended) != 0 || !none.Spent.IsZero() || !none.Earned.IsZero() {
+	if none, err = d.db.Recent(ctx, 0); err != nil || len(none.Ended) != 0 || !none.Spent.IsZero() ||
+		!none.Earned.IsZero() {
 		t.Errorf("within no time: %+v, %v", none, err)
 	}
 }

@@ -14,9 +14,11 @@ import (
 
 // strayRows counts the rows that refer to nothing, where no foreign key looks (migration 00007).
 const strayRows = `SELECT
-	(SELECT count(*) FROM keeper.signer_nonce_allocation a WHERE NOT EXISTS (SELECT FROM keeper.signer_lease l WHERE l.signer = a.signer)
+	(SELECT count(*) FROM keeper.signer_nonce_allocation a WHERE NOT EXISTS (SELECT FROM keeper.signer_lease l
+		WHERE l.signer = a.signer)
 		OR NOT EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = a.intent AND t.signer = a.signer)) +
-	(SELECT count(*) FROM keeper.tx_attempt m WHERE NOT EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = m.intent AND t.nonce = m.nonce)
+	(SELECT count(*) FROM keeper.tx_attempt m WHERE NOT EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = m.intent
+		AND t.nonce = m.nonce)
 		OR NOT EXISTS (SELECT FROM keeper.signer_nonce_allocation a WHERE a.signer = m.signer AND a.nonce = m.nonce)) +
 	(SELECT count(*) FROM keeper.tx_intent t WHERE t.nonce IS NOT NULL
 		AND NOT EXISTS (SELECT FROM keeper.signer_nonce_allocation a WHERE a.signer = t.signer AND a.nonce = t.nonce))`
@@ -38,7 +40,8 @@ func noStrays(t *testing.T, url string) {
 	})
 }
 
-// NON-7: a claim of what is not there, or is another signer's, changes nothing, alone or in a batch with one that could be claimed.
+// NON-7: a claim of what is not there, or is another signer's, changes nothing, alone or in a batch with one that could
+// be claimed.
 func TestClaimRefersToWhatIsThere(t *testing.T) {
 	d := newDesk(t, 1)
 	noStrays(t, d.address)
@@ -68,7 +71,8 @@ func TestClaimRefersToWhatIsThere(t *testing.T) {
 		if err := d.db.Intents().Claim(t.Context(), d.fence, b); txm.Refused(err) != txm.Moved {
 			t.Errorf("%s: %v, want to be refused", what, err)
 		}
-		if next := query[int64](t, d.address, `SELECT next_nonce FROM keeper.signer_lease WHERE signer = $1`, d.fence.Signer[:]); next != 0 {
+		if next := query[int64](t, d.address, `SELECT next_nonce FROM keeper.signer_lease WHERE signer = $1`,
+			d.fence.Signer[:]); next != 0 {
 			t.Errorf("%s: the cursor went to %d", what, next)
 		}
 	}

@@ -15,15 +15,17 @@ func (r refusal) Unwrap() error { return r.error }
 
 func refusef(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
-// Unfit tells whether an error says that a value can be stored in no row, whatever else is true: it is the value that is wrong, and not the database.
+// Unfit tells whether an error says that a value can be stored in no row, whatever else is true: it is the value that
+// is wrong, and not the database.
 func Unfit(err error) bool {
 	const dataException, checkViolation = "22", "23514"
 	answer, is := errors.AsType[*pgconn.PgError](err)
 	return is && (strings.HasPrefix(answer.Code, dataException) || answer.Code == checkViolation)
 }
 
-// Refused tells whether an error says that the database, or this package on its behalf, understood a write and cannot accept it: a value that does
-// not fit, a block that does not follow. Trying again is pointless; whoever wrote the request has to look.
+// Refused tells whether an error says that the database, or this package on its behalf, understood a write and cannot
+// accept it: a value that does not fit, a block that does not follow. Trying again is pointless; whoever wrote the
+// request has to look.
 func Refused(err error) bool {
 	if _, is := errors.AsType[refusal](err); is {
 		return true

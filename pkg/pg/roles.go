@@ -15,8 +15,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// The roles of a keeper's database: one a process, each with what its process needs and nothing else. scanner has none. They belong to the server, so that two
-// keepers whose databases share a server share the roles, and their passwords.
+// The roles of a keeper's database: one a process, each with what its process needs and nothing else. scanner has none.
+// They belong to the server, so that two keepers whose databases share a server share the roles, and their passwords.
 const (
 	RoleStatevm = "keeper_statevm" // writes the derived state
 	RolePlanner = "keeper_planner" // reads everything, writes delayed jobs and wallets
@@ -42,13 +42,15 @@ func (p Passwords) Validate() error {
 	}
 	for _, r := range p.roles() {
 		if !r.password.IsSet() {
-			return fmt.Errorf("%s: is empty (every role needs a password; see deploy/compose/new-secrets.sh)", strings.TrimPrefix(r.name, "keeper_"))
+			return fmt.Errorf("%s: is empty (every role needs a password; see deploy/compose/new-secrets.sh)",
+				strings.TrimPrefix(r.name, "keeper_"))
 		}
 	}
 	return nil
 }
 
-// role is one of the roles and what it may do: per privileges, the tables of schema keeper ("*" = all) and whether it writes derived state.
+// role is one of the roles and what it may do: per privileges, the tables of schema keeper ("*" = all) and whether it
+// writes derived state.
 type role struct {
 	name        string
 	password    secret.String
@@ -60,10 +62,13 @@ type role struct {
 func (p Passwords) roles() []role {
 	all := []string{"*"}
 	return []role{
-		{RoleStatevm, p.Statevm, []string{"generation", "active_generation", "generation_switch"}, []string{"generation"}, true},
-		{RolePlanner, p.Planner, all, []string{"delayed_job", "delayed_scan", "wallet", "wallet_entry", "commission"}, false},
+		{RoleStatevm, p.Statevm, []string{"generation", "active_generation", "generation_switch"},
+			[]string{"generation"}, true},
+		{RolePlanner, p.Planner, all, []string{"delayed_job", "delayed_scan", "wallet", "wallet_entry", "commission"},
+			false},
 		{RoleSender, p.Sender, all, []string{
-			"signer", "signer_lease", "signer_event", "signer_nonce_allocation", "tx_intent", "tx_attempt", "tx_receipt", "notified",
+			"signer", "signer_lease", "signer_event", "signer_nonce_allocation", "tx_intent", "tx_attempt",
+			"tx_receipt", "notified",
 		}, false},
 		{RoleOps, p.Ops, all, all, true},
 	}
@@ -71,14 +76,17 @@ func (p Passwords) roles() []role {
 
 var (
 	selectRoles   = register("known roles", `SELECT rolname FROM pg_roles WHERE rolname = ANY ($1)`)
-	selectSchemas = register("schemas of generations", `SELECT nspname FROM pg_namespace WHERE nspname ~ '^state_g[0-9]+$' ORDER BY nspname`)
-	selectOthers  = register("tables of a schema that others own", `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	selectSchemas = register("schemas of generations",
+		`SELECT nspname FROM pg_namespace WHERE nspname ~ '^state_g[0-9]+$' ORDER BY nspname`)
+	selectOthers = register("tables of a schema that others own",
+		`SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'S') AND pg_get_userbyid(c.relowner) <> $2 ORDER BY c.relname`)
 	selectSuperuser = register("superuser", `SELECT rolsuper FROM pg_roles WHERE rolname = current_user`)
 )
 
-// Grant creates the roles that are missing, sets their passwords, and gives each exactly what it needs, in all generations there are; those to come are
-// shared when they are made. It is for who owns the database. Doing it again changes nothing but the passwords.
+// Grant creates the roles that are missing, sets their passwords, and gives each exactly what it needs, in all
+// generations there are; those to come are shared when they are made. It is for who owns the database. Doing it again
+// changes nothing but the passwords.
 func (db *DB) Grant(ctx context.Context, p Passwords) error {
 	if err := p.Validate(); err != nil {
 		return err
@@ -119,7 +127,8 @@ func createRole(ctx context.Context, tx pgx.Tx, r role) error {
 // grants takes all from a role and gives it what it needs in schema keeper.
 func (r role) grants() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "REVOKE ALL ON ALL TABLES IN SCHEMA keeper FROM %[1]s; GRANT USAGE ON SCHEMA keeper, public TO %[1]s;\n", r.name)
+	fmt.Fprintf(&b, "REVOKE ALL ON ALL TABLES IN SCHEMA keeper FROM %[1]s; GRANT USAGE ON SCHEMA keeper, public TO "+
+		"%[1]s;\n", r.name)
 	fmt.Fprintf(&b, "GRANT SELECT ON %s TO %s;\n", versionTable, r.name)
 	for _, g := range []struct {
 		privileges string
@@ -136,8 +145,8 @@ func (r role) grants() string {
 	return b.String()
 }
 
-// letOpsOwn hands the generations over: operators fill, switch and drop them, and only an owner can. What is handed over already is not touched again, as that
-// would lock every table of the state while the processes read and write it.
+// letOpsOwn hands the generations over: operators fill, switch and drop them, and only an owner can. What is handed
+// over already is not touched again, as that would lock every table of the state while the processes read and write it.
 func letOpsOwn(ctx context.Context, tx pgx.Tx) error {
 	var superuser bool
 	if err := tx.QueryRow(ctx, selectSuperuser.sql()).Scan(&superuser); err != nil {
@@ -163,7 +172,8 @@ func letOpsOwn(ctx context.Context, tx pgx.Tx) error {
 		}
 		script.WriteString("ALTER SCHEMA " + schema + " OWNER TO " + RoleOps + ";\n")
 		for _, t := range tables {
-			script.WriteString("ALTER TABLE " + schema + "." + pgx.Identifier{t}.Sanitize() + " OWNER TO " + RoleOps + ";\n")
+			script.WriteString("ALTER TABLE " + schema + "." + pgx.Identifier{t}.Sanitize() + " OWNER TO " + RoleOps +
+				";\n")
 		}
 		script.WriteString(shareSchema(schema, RoleStatevm, RolePlanner, RoleSender))
 	}
@@ -193,7 +203,8 @@ func shareSchema(schema string, roles ...string) string {
 		if name == RoleStatevm {
 			privileges = "SELECT, INSERT, UPDATE, DELETE"
 		}
-		fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %[1]s TO %[2]s; GRANT %[3]s ON ALL TABLES IN SCHEMA %[1]s TO %[2]s;\n", schema, name, privileges)
+		fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %[1]s TO %[2]s; GRANT %[3]s ON ALL TABLES IN SCHEMA %[1]s TO %[2]s;\n",
+			schema, name, privileges)
 	}
 	return b.String()
 }
@@ -207,7 +218,8 @@ func names(ctx context.Context, tx pgx.Tx, s *statement, args ...any) ([]string,
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// verifier is what PostgreSQL stores of a password: SCRAM-SHA-256 of RFC 5802, as pg_authid has it. Passwords are ASCII, so that SASLprep changes nothing.
+// verifier is what PostgreSQL stores of a password: SCRAM-SHA-256 of RFC 5802, as pg_authid has it. Passwords are
+// ASCII, so that SASLprep changes nothing.
 func verifier(password string) string {
 	const rounds, saltBytes = 4096, 16
 	salt := make([]byte, saltBytes)
@@ -218,7 +230,8 @@ func verifier(password string) string {
 	}
 	stored := sha256.Sum256(sign(salted, "Client Key"))
 	encode := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", rounds, encode(salt), encode(stored[:]), encode(sign(salted, "Server Key")))
+	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", rounds, encode(salt), encode(stored[:]),
+		encode(sign(salted, "Server Key")))
 }
 
 func sign(key []byte, text string) []byte {

@@ -19,7 +19,8 @@ import (
 	"perpkeeper/pkg/txm/txmtest"
 )
 
-// rolePassword is the same for all roles of the tests: they belong to the server, which all databases of the tests share.
+// rolePassword is the same for all roles of the tests: they belong to the server, which all databases of the tests
+// share.
 const rolePassword = "role-of-the-tests"
 
 var granting sync.Mutex
@@ -57,7 +58,8 @@ func as(t *testing.T, role, address string) string {
 func openAs(t *testing.T, role, address string) *pg.DB {
 	t.Helper()
 	cfg := pg.DefaultConfig()
-	cfg.URL, cfg.Password = secret.MustURL(strings.Replace(as(t, role, address), ":"+rolePassword+"@", "@", 1)), secret.New(rolePassword)
+	cfg.URL, cfg.Password = secret.MustURL(strings.Replace(as(t, role, address), ":"+rolePassword+"@", "@", 1)),
+		secret.New(rolePassword)
 	db, err := pg.Open(t.Context(), cfg, t.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -131,16 +133,19 @@ func TestRolesMayDoTheirWorkAlone(t *testing.T) {
 	}
 }
 
-// A generation that an operator makes later is statevm's to write, and the others' to read; the operator can drop it, the first one too once it does not serve.
+// A generation that an operator makes later is statevm's to write, and the others' to read; the operator can drop it,
+// the first one too once it does not serve.
 func TestRolesShareLaterGenerations(t *testing.T) {
 	address := granted(t)
-	ops, statevm, planner := openAs(t, pg.RoleOps, address), openAs(t, pg.RoleStatevm, address), openAs(t, pg.RolePlanner, address)
+	ops, statevm, planner := openAs(t, pg.RoleOps, address), openAs(t, pg.RoleStatevm, address),
+		openAs(t, pg.RolePlanner, address)
 	number, err := ops.AddGeneration(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, generation := range []int{1, number} {
-		if _, err := statevm.Claim(t.Context(), pg.ClaimRequest{Generation: generation, Partition: 0, Partitions: 1, Label: "test"}); err != nil {
+		if _, err := statevm.Claim(t.Context(), pg.ClaimRequest{Generation: generation, Partition: 0, Partitions: 1,
+			Label: "test"}); err != nil {
 			t.Errorf("generation %d: %v", generation, err)
 		}
 	}
@@ -158,7 +163,8 @@ func TestRolesShareLaterGenerations(t *testing.T) {
 	}
 }
 
-// Granting again, as every start of a region does, waits for no table of the state that a process is just writing, and makes none wait.
+// Granting again, as every start of a region does, waits for no table of the state that a process is just writing, and
+// makes none wait.
 func TestGrantAgainLocksNoState(t *testing.T) {
 	address := granted(t)
 	db := open(t, address)
@@ -171,7 +177,8 @@ func TestGrantAgainLocksNoState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE state_g1.kept_block, state_g1.position IN ROW EXCLUSIVE MODE"); err != nil {
+	if _, err := tx.Exec(t.Context(),
+		"LOCK TABLE state_g1.kept_block, state_g1.position IN ROW EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -199,7 +206,8 @@ func TestGrantAgain(t *testing.T) {
 	}
 	cfg := pg.DefaultConfig()
 	cfg.URL, cfg.Password = secret.MustURL("postgres://keeper:one@db/keeper"), secret.New("two")
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "password: the url holds one already") || strings.Contains(err.Error(), "two") {
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "password: the url holds one already") ||
+		strings.Contains(err.Error(), "two") {
 		t.Errorf("two passwords: %v", err)
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// perTable registers one statement for every table of rows. In its text {table} stands for the table; {columns}, {excluded.columns} and {selected} for
-// its columns: bare, of the alias excluded, and of the alias t as layout.decode reads them; {arrays} for the parameters from $3 on that carry a rowSet,
-// {unnested} for its columns under the alias u; and {one copy} for the condition that leaves of a replicated table the copy of partition 0.
+// perTable registers one statement for every table of rows. In its text {table} stands for the table; {columns},
+// {excluded.columns} and {selected} for its columns: bare, of the alias excluded, and of the alias t as layout.decode
+// reads them; {arrays} for the parameters from $3 on that carry a rowSet, {unnested} for its columns under the alias u;
+// and {one copy} for the condition that leaves of a replicated table the copy of partition 0.
 func perTable(name, text string) map[perp.Table]*statement {
 	all := map[perp.Table]*statement{}
 	for table, l := range layouts {
@@ -38,11 +39,14 @@ func oneCopy(table perp.Table) string {
 }
 
 var (
-	selectByKeys = perTable("rows by key of", `SELECT {selected} FROM {state}.{table} t WHERE t.key = ANY ($1) AND t.part = $2 AND t.deleted_at IS NULL`)
-	selectPart   = perTable("rows of one partition of", `SELECT {selected} FROM {state}.{table} t WHERE t.part = $1 AND t.deleted_at IS NULL`)
+	selectByKeys = perTable("rows by key of",
+		`SELECT {selected} FROM {state}.{table} t WHERE t.key = ANY ($1) AND t.part = $2 AND t.deleted_at IS NULL`)
+	selectPart = perTable("rows of one partition of",
+		`SELECT {selected} FROM {state}.{table} t WHERE t.part = $1 AND t.deleted_at IS NULL`)
 )
 
-// Rows returns those of the partition's rows that exist, with one query per table. What it says stays true while the claim lasts: nobody else writes them.
+// Rows returns those of the partition's rows that exist, with one query per table. What it says stays true while the
+// claim lasts: nobody else writes them.
 func (p *Partition) Rows(ctx context.Context, keys []perp.RowKey) (map[perp.RowKey]perp.Row, error) {
 	ctx, cancel := p.db.bounded(ctx)
 	defer cancel()
@@ -61,8 +65,8 @@ func (p *Partition) Rows(ctx context.Context, keys []perp.RowKey) (map[perp.RowK
 	return found, nil
 }
 
-// Resident returns all of the partition's rows of the tables that are held in memory (see perp.Table.Resident). What it says stays true as in
-// [Partition.Rows], but for what the caller commits and undoes.
+// Resident returns all of the partition's rows of the tables that are held in memory (see perp.Table.Resident). What it
+// says stays true as in [Partition.Rows], but for what the caller commits and undoes.
 func (p *Partition) Resident(ctx context.Context) (map[perp.RowKey]perp.Row, error) {
 	ctx, cancel := p.db.bounded(ctx)
 	defer cancel()

@@ -29,8 +29,10 @@ func TestTablesFollowTheRowTypes(t *testing.T) {
 			t.Errorf("table %s: wrong or missing layout", table)
 			continue
 		}
-		rows, err := conn.Query(t.Context(), `SELECT attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute
-			WHERE attrelid = ('state_g1.' || $1)::regclass AND attnum > 0 AND attname <> ALL ('{part,rev,deleted_at}') ORDER BY attnum`, table)
+		rows, err := conn.Query(t.Context(),
+			`SELECT attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute
+			WHERE attrelid = ('state_g1.' || $1)::regclass AND attnum > 0 AND attname <> ALL ('{part,rev,deleted_at}')
+				ORDER BY attnum`, table)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +41,8 @@ func TestTablesFollowTheRowTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := l.Columns(); !slices.Equal(got, want) {
-			t.Errorf("table %s has the columns\n%s\nbut its rows have\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("table %s has the columns\n%s\nbut its rows have\n%s", table, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
 		}
 	}
 }
@@ -83,7 +86,8 @@ func arbitrary(t *rapid.T, l pg.Layout) perp.Row {
 	return v.Interface().(perp.Row)
 }
 
-// fill gives every field of a row an arbitrary value in the form that reading produces: no empty slices or maps but nil.
+// fill gives every field of a row an arbitrary value in the form that reading produces: no empty slices or maps but
+// nil.
 func fill(t *rapid.T, v reflect.Value) {
 	switch x := v.Addr().Interface().(type) {
 	case *perp.Uint:
@@ -135,8 +139,10 @@ func arbitraryFields(t *rapid.T) perp.Fields {
 		name := string(rapid.SliceOf(rapid.Byte()).Draw(t, "name"))
 		text := string(rapid.SliceOf(rapid.Byte()).Draw(t, "text"))
 		fields[name] = rapid.SampledFrom([]any{
-			chain.Address{1}, chain.Hash{2}, arbitraryUint(t), perp.I64(-5), true, perp.Bytes{0, 255}, text, []chain.Address{{1}, {2}}, []chain.Hash{{3}},
-			[]perp.Uint{arbitraryUint(t)}, []perp.Int{perp.I64(-1)}, []bool{true, false}, []perp.Bytes{{1}}, []string{text, `\x00`}, []chain.Address{},
+			chain.Address{1}, chain.Hash{2}, arbitraryUint(t), perp.I64(-5), true, perp.Bytes{0, 255}, text,
+			[]chain.Address{{1}, {2}}, []chain.Hash{{3}},
+			[]perp.Uint{arbitraryUint(t)}, []perp.Int{perp.I64(-1)}, []bool{true, false}, []perp.Bytes{{1}},
+			[]string{text, `\x00`}, []chain.Address{},
 		}).Draw(t, "value")
 	}
 	return fields

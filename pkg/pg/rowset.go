@@ -14,7 +14,8 @@ import (
 // upsertRows writes a partition's own rows: another partition's row of the same key is another row.
 var upsertRows = perTable("upsert rows of", `INSERT INTO {state}.{table} AS r ({columns}, part, rev, deleted_at)
 	SELECT {unnested}, $1, $2, NULL FROM unnest({arrays}) AS u ({columns})
-	ON CONFLICT (key, part) DO UPDATE SET ({columns}, rev, deleted_at) = ROW ({excluded.columns}, excluded.rev, excluded.deleted_at)`)
+	ON CONFLICT (key, part) DO UPDATE SET ({columns}, rev, deleted_at) = ROW ({excluded.columns}, excluded.rev,
+		excluded.deleted_at)`)
 
 // rowSetSize is how many rows go into one statement: beyond, the server would spill the arrays to disk.
 const rowSetSize = 1000

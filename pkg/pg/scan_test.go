@@ -16,20 +16,25 @@ import (
 // growing are the tables that get a row for each job or transaction, forever.
 var growing = []string{"tx_intent", "tx_attempt", "tx_receipt", "signer_nonce_allocation"}
 
-// wholesale are the statements that may read a growing table from end to end: those of an operator's command, never those of a process at work.
-var wholesale = []string{"call off", "why not called off", "count of transactions sent", "liquidations", "lock pause", "pending liquidations"}
+// wholesale are the statements that may read a growing table from end to end: those of an operator's command, never
+// those of a process at work.
+var wholesale = []string{"call off", "why not called off", "count of transactions sent", "liquidations", "lock pause",
+	"pending liquidations"}
 
-// scan is a line of a plan that reads a table, through an index or not. The condition by which an index finds rows stands in the next line.
+// scan is a line of a plan that reads a table, through an index or not. The condition by which an index finds rows
+// stands in the next line.
 var scan = regexp.MustCompile(`(?:Seq|Index|Index Only) Scan(?: Backward)?(?: using (\w+))? on (\w+)`)
 
-// No statement looks through all that the keeper ever did: where the planner has been told to avoid that, it could only do so because no index serves.
+// No statement looks through all that the keeper ever did: where the planner has been told to avoid that, it could only
+// do so because no index serves.
 func TestNoStatementScansWhatGrows(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan"); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		"SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan"); err != nil {
 		t.Fatal(err)
 	}
 	partial := partialIndexes(t, conn)
@@ -40,15 +45,18 @@ func TestNoStatementScansWhatGrows(t *testing.T) {
 			}
 		}
 	}
-	if got := scanned(t, conn, `SELECT hash FROM keeper.tx_attempt WHERE gas = $1`, partial); !slices.Equal(got, []string{"tx_attempt"}) {
+	if got := scanned(t, conn, `SELECT hash FROM keeper.tx_attempt WHERE gas = $1`, partial); !slices.Equal(got,
+		[]string{"tx_attempt"}) {
 		t.Errorf("a statement without an index scans %v", got)
 	}
 }
 
-// partialIndexes hold few rows of a growing table each, those in some state, so that reading all of one is no looking through all that ever was.
+// partialIndexes hold few rows of a growing table each, those in some state, so that reading all of one is no looking
+// through all that ever was.
 func partialIndexes(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), `SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indpred IS NOT NULL`)
+	rows, err := conn.Query(t.Context(),
+		`SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indpred IS NOT NULL`)
 	if err != nil {
 		t.Fatal(err)
 	}

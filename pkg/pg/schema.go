@@ -23,15 +23,15 @@ var schemaFiles embed.FS
 // SchemaFiles is everything that makes the schema: the migrations, and the templates of a generation.
 func SchemaFiles() fs.FS { return schemaFiles }
 
-// stateLayout is the version of the templates in state. A generation is never altered: a build with another layout needs a new generation, filled from
-// the log topic. A test pins the templates' bytes to this number.
+// stateLayout is the version of the templates in state. A generation is never altered: a build with another layout
+// needs a new generation, filled from the log topic. A test pins the templates' bytes to this number.
 const stateLayout = 6
 
 // versionTable is where goose keeps what has been applied.
 const versionTable = "public.perpkeeper_schema"
 
-// Migrate brings the database to this build's version and, the first time, creates generation 1 and makes it the active one. Several processes
-// may call it at once: they wait for each other.
+// Migrate brings the database to this build's version and, the first time, creates generation 1 and makes it the active
+// one. Several processes may call it at once: they wait for each other.
 func (db *DB) Migrate(ctx context.Context) error {
 	provider, closeProvider, err := db.migrations()
 	if err != nil {
@@ -49,8 +49,8 @@ func (db *DB) Migrate(ctx context.Context) error {
 	return db.createFirstGeneration(ctx)
 }
 
-// CheckSchema tells, in one line with what to do, when this build cannot work with the database as it is: the schema is missing, too old or too new,
-// or the active generation has another layout. It changes nothing.
+// CheckSchema tells, in one line with what to do, when this build cannot work with the database as it is: the schema is
+// missing, too old or too new, or the active generation has another layout. It changes nothing.
 func (db *DB) CheckSchema(ctx context.Context) error {
 	if err := db.checkVersion(ctx); err != nil {
 		return err
@@ -70,22 +70,27 @@ func (db *DB) checkVersion(ctx context.Context) error {
 	err = db.pool.QueryRow(ctx, selectSchemaVersion.sql()).Scan(&have)
 	switch {
 	case hasCode(err, codeUndefinedTable, codeInvalidSchema), err == nil && have == 0:
-		return fmt.Errorf("the database has no keeper schema, this build needs version %d: %w (run `keeperctl prepare`)", want, ErrSchema)
+		return fmt.Errorf(
+			"the database has no keeper schema, this build needs version %d: %w (run `keeperctl prepare`)", want,
+			ErrSchema)
 	case err != nil:
 		return fmt.Errorf("reading the schema version: %w", err)
 	case have < want:
-		return fmt.Errorf("the database has schema version %d, this build needs %d: %w (run `keeperctl prepare`)", have, want, ErrSchema)
+		return fmt.Errorf("the database has schema version %d, this build needs %d: %w (run `keeperctl prepare`)", have,
+			want, ErrSchema)
 	case have > want:
 		return schemaTooNew(have, want)
 	}
 	return nil
 }
 
-// ErrSchema marks a database that this build cannot work with until somebody acts. A database that cannot be asked is another error.
+// ErrSchema marks a database that this build cannot work with until somebody acts. A database that cannot be asked is
+// another error.
 var ErrSchema = errors.New("schema mismatch")
 
 func schemaTooNew(have, want int64) error {
-	return fmt.Errorf("the database has schema version %d, this build knows %d: %w (start a newer build; a schema is never taken back)", have, want, ErrSchema)
+	return fmt.Errorf("the database has schema version %d, this build knows %d: %w (start a newer build; a schema "+
+		"is never taken back)", have, want, ErrSchema)
 }
 
 func (db *DB) checkLayout(ctx context.Context) error {
@@ -99,19 +104,23 @@ func (db *DB) checkLayout(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("reading the active generation: %w", err)
 	case layout != stateLayout:
-		return fmt.Errorf("generation %d has state layout %d, this build needs %d: %w (fill a new generation from the log topic, or start the build that made it)",
+		return fmt.Errorf("generation %d has state layout %d, this build needs %d: %w (fill a new generation from "+
+			"the log topic, or start the build that made it)",
 			number, layout, stateLayout, ErrSchema)
 	}
 	return nil
 }
 
 var (
-	selectSchemaVersion = register("schema version", `SELECT coalesce(max(version_id), 0) FROM public.perpkeeper_schema WHERE is_applied`)
-	selectActiveLayout  = register("layout of the active generation",
+	selectSchemaVersion = register("schema version",
+		`SELECT coalesce(max(version_id), 0) FROM public.perpkeeper_schema WHERE is_applied`)
+	selectActiveLayout = register("layout of the active generation",
 		`SELECT g.number, g.layout FROM keeper.active_generation a JOIN keeper.generation g ON g.number = a.generation`)
-	lockGenerations     = register("lock generations", `SELECT pg_advisory_xact_lock(hashtext('perpkeeper generations'))`)
+	lockGenerations = register("lock generations",
+		`SELECT pg_advisory_xact_lock(hashtext('perpkeeper generations'))`)
 	selectAnyGeneration = register("any generation", `SELECT EXISTS (SELECT FROM keeper.generation)`)
-	insertGeneration    = register("insert generation", `INSERT INTO keeper.generation (number, layout) VALUES ($1, $2)`)
+	insertGeneration    = register("insert generation",
+		`INSERT INTO keeper.generation (number, layout) VALUES ($1, $2)`)
 )
 
 // migrations returns the goose provider over the embedded files.
@@ -127,7 +136,8 @@ func (db *DB) migrations() (*goose.Provider, func(), error) {
 	}
 	conn := stdlib.OpenDBFromPool(db.pool)
 	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files,
-		goose.WithTableName(versionTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+		goose.WithTableName(versionTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
+		goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("reading the migrations: %w", err), conn.Close())
 	}
@@ -182,7 +192,8 @@ func createGeneration(ctx context.Context, tx pgx.Tx, number int) error {
 	return shareGeneration(ctx, tx, number)
 }
 
-var dropGeneration = register("drop generation", `UPDATE keeper.generation SET followed = false, dropped_at = clock_timestamp() WHERE number = $1`)
+var dropGeneration = register("drop generation",
+	`UPDATE keeper.generation SET followed = false, dropped_at = clock_timestamp() WHERE number = $1`)
 
 // DropGeneration forgets the rows of a generation that is not active. Its number is not given again.
 func (db *DB) DropGeneration(ctx context.Context, number int) error {

@@ -93,11 +93,16 @@ func TestSchemaMismatchIsOneClearLine(t *testing.T) {
 		want   []string
 	}{
 		{"missing", pgtest.EmptyURL, "", []string{"no keeper schema", "keeperctl prepare"}},
-		{"begun and never finished", pgtest.URL, "DELETE FROM public.perpkeeper_schema WHERE version_id > 0", []string{"no keeper schema", "keeperctl prepare"}},
-		{"too old", pgtest.URL, "DELETE FROM public.perpkeeper_schema WHERE version_id > 1", []string{"version 1, this build needs", "keeperctl prepare"}},
-		{"too new", pgtest.URL, "INSERT INTO public.perpkeeper_schema (version_id, is_applied) VALUES (99, true)", []string{"version 99", "newer build"}},
-		{"other layout", pgtest.URL, "UPDATE keeper.generation SET layout = 77", []string{"state layout 77", "new generation"}},
-		{"no generation", pgtest.URL, "DELETE FROM keeper.active_generation", []string{"no active generation", "keeperctl prepare"}},
+		{"begun and never finished", pgtest.URL, "DELETE FROM public.perpkeeper_schema WHERE version_id > 0",
+			[]string{"no keeper schema", "keeperctl prepare"}},
+		{"too old", pgtest.URL, "DELETE FROM public.perpkeeper_schema WHERE version_id > 1",
+			[]string{"version 1, this build needs", "keeperctl prepare"}},
+		{"too new", pgtest.URL, "INSERT INTO public.perpkeeper_schema (version_id, is_applied) VALUES (99, true)",
+			[]string{"version 99", "newer build"}},
+		{"other layout", pgtest.URL, "UPDATE keeper.generation SET layout = 77",
+			[]string{"state layout 77", "new generation"}},
+		{"no generation", pgtest.URL, "DELETE FROM keeper.active_generation",
+			[]string{"no active generation", "keeperctl prepare"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			url := test.url(t)

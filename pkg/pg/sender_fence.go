@@ -9,24 +9,27 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// fenceHeld is how every write under a fence begins, but for the claim: its arguments $1, $2 and $3 are the fence's. It locks the lease row in the statement
-// that writes. Without the lock a stale owner's write could pass while the lease moves on; the token decides, the clock only says when to give up.
+// fenceHeld is how every write under a fence begins, but for the claim: its arguments $1, $2 and $3 are the fence's. It
+// locks the lease row in the statement that writes. Without the lock a stale owner's write could pass while the lease
+// moves on; the token decides, the clock only says when to give up.
 const fenceHeld = `held AS (SELECT 1 AS one FROM keeper.signer_lease
 	WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp() FOR SHARE)`
 
-// The conditions of states as they stand in SQL, word for word as in the partial indexes. A test holds them against txm.
+// The conditions of states as they stand in SQL, word for word as in the partial indexes. A test holds them against
+// txm.
 const (
 	inFlightStates = `('SIGNED', 'SENT', 'MINED')`
 	liveStates     = `('QUEUED', 'SIGNED', 'SENT', 'MINED')`
 )
 
-// attemptsOf joins the transactions a of an intent to the intent's row, by the number they share: that is what they are indexed by. An intent without a number
-// has none.
+// attemptsOf joins the transactions a of an intent to the intent's row, by the number they share: that is what they are
+// indexed by. An intent without a number has none.
 func attemptsOf(intent string) string {
 	return fmt.Sprintf("a.signer = %[1]s.signer AND a.nonce = %[1]s.nonce AND a.intent = %[1]s.id", intent)
 }
 
-// fenced runs a statement that begins with fenceHeld and returns how many lease rows were held and how many rows were changed.
+// fenced runs a statement that begins with fenceHeld and returns how many lease rows were held and how many rows were
+// changed.
 func (db *DB) fenced(ctx context.Context, op string, f lease.Fence, s *statement, args ...any) error {
 	return db.fencedInto(ctx, op, f, s, args)
 }

@@ -15,35 +15,44 @@ import (
 
 // Signers is what operators see of signers, and may do to them without holding their lease.
 //
-// Guaranteed: nothing here touches a lease or a number, and of an intent nothing but the wish to call it off, so that it disturbs no sender. Not guaranteed:
-// what is shown is of the moment it was read.
+// Guaranteed: nothing here touches a lease or a number, and of an intent nothing but the wish to call it off, so that
+// it disturbs no sender. Not guaranteed: what is shown is of the moment it was read.
 type Signers struct{ db *DB }
 
 // Signers returns the operators' view of signers.
 func (db *DB) Signers() Signers { return Signers{db} }
 
 var (
-	listSigners = register("list signers", `SELECT s.signer, s.chain_id, coalesce(s.paused_reason, ''), l.owner_label, l.fencing_token, l.next_nonce,
+	listSigners = register("list signers",
+		`SELECT s.signer, s.chain_id, coalesce(s.paused_reason, ''), l.owner_label, l.fencing_token, l.next_nonce,
 			(extract(epoch FROM greatest(l.expires_at, here.now) - here.now) * 1000000)::bigint,
 			(SELECT count(*) FROM keeper.tx_intent t WHERE t.signer = s.signer AND t.state = 'QUEUED'),
 			(SELECT count(*) FROM keeper.tx_intent t WHERE t.signer = s.signer AND t.state IN `+inFlightStates+`)
-		FROM keeper.signer s JOIN keeper.signer_lease l ON l.signer = s.signer, (SELECT clock_timestamp()) AS here (now) ORDER BY s.signer`)
+		FROM keeper.signer s JOIN keeper.signer_lease l ON l.signer = s.signer, (SELECT clock_timestamp()) AS here
+			(now) ORDER BY s.signer`)
 	pauseByHand = register("pause signer by hand", `WITH paused AS (
-			UPDATE keeper.signer SET paused_reason = $2, updated_at = clock_timestamp() WHERE signer = $1 AND paused_reason IS NULL RETURNING signer
+			UPDATE keeper.signer SET paused_reason = $2, updated_at = clock_timestamp() WHERE signer = $1
+				AND paused_reason IS NULL RETURNING signer
 		), told AS (
 			INSERT INTO keeper.signer_event (signer, token, what, detail)
-			SELECT p.signer, l.fencing_token, 'paused', $2 FROM paused p JOIN keeper.signer_lease l ON l.signer = p.signer)
+			SELECT p.signer, l.fencing_token, 'paused', $2 FROM paused p JOIN keeper.signer_lease l
+				ON l.signer = p.signer)
 		SELECT coalesce(paused_reason, '') FROM keeper.signer WHERE signer = $1`)
 	// Strangers below the number of the last resync are known to have been there.
 	lockPause = register("lock pause", `SELECT coalesce(s.paused_reason, ''), coalesce((
-			SELECT min(t.nonce) FROM keeper.tx_intent t WHERE t.signer = s.signer AND t.state = 'FOREIGN' AND t.nonce >= s.expected_below), -1)
+			SELECT min(t.nonce) FROM keeper.tx_intent t WHERE t.signer = s.signer AND t.state = 'FOREIGN'
+				AND t.nonce >= s.expected_below), -1)
 		FROM keeper.signer s WHERE s.signer = $1 FOR UPDATE OF s`)
 	resumeByHand = register("resume signer by hand", `WITH resumed AS (
-			UPDATE keeper.signer SET paused_reason = NULL, updated_at = clock_timestamp() WHERE signer = $1 RETURNING signer)
+			UPDATE keeper.signer SET paused_reason = NULL, updated_at = clock_timestamp() WHERE signer = $1
+				RETURNING signer)
 		INSERT INTO keeper.signer_event (signer, token, what, detail)
-		SELECT r.signer, l.fencing_token, 'resumed', $2 FROM resumed r JOIN keeper.signer_lease l ON l.signer = r.signer`)
-	listNumbers = register("list numbers", `SELECT n.n, coalesce(a.state, ''), coalesce(t.job_id, ''), coalesce(t.state, ''),
-			(extract(epoch FROM clock_timestamp() - coalesce(a.updated_at, l.updated_at)) * 1000000)::bigint, made.attempts, coalesce(made.newest, '')
+		SELECT r.signer, l.fencing_token, 'resumed', $2 FROM resumed r JOIN keeper.signer_lease l
+			ON l.signer = r.signer`)
+	listNumbers = register("list numbers",
+		`SELECT n.n, coalesce(a.state, ''), coalesce(t.job_id, ''), coalesce(t.state, ''),
+			(extract(epoch FROM clock_timestamp() - coalesce(a.updated_at, l.updated_at)) * 1000000)::bigint,
+				made.attempts, coalesce(made.newest, '')
 		FROM keeper.signer_lease l CROSS JOIN LATERAL generate_series($2::bigint, l.next_nonce - 1) AS n (n)
 			LEFT JOIN keeper.signer_nonce_allocation a ON a.signer = l.signer AND a.nonce = n.n
 			LEFT JOIN keeper.tx_intent t ON t.id = a.intent
@@ -57,7 +66,8 @@ type SignerStanding struct {
 	Signer  chain.Address
 	ChainID uint64
 	Paused  string // why it claims nothing new; empty while it works
-	// Owner is the label of the process that has its lease, or had it last, and LeaseLeft for how long it still does; 0 if nobody has it.
+	// Owner is the label of the process that has its lease, or had it last, and LeaseLeft for how long it still does; 0
+	// if nobody has it.
 	Owner     string
 	LeaseLeft time.Duration
 	Token     int64
@@ -77,7 +87,8 @@ func (s Signers) List(ctx context.Context) (all []SignerStanding, err error) {
 	all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (one SignerStanding, err error) {
 		var address []byte
 		var left int64
-		err = row.Scan(&address, &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce, &left, &one.Queued, &one.InFlight)
+		err = row.Scan(&address, &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce, &left, &one.Queued,
+			&one.InFlight)
 		one.Signer, one.LeaseLeft = addressOf(address), time.Duration(left)*time.Microsecond
 		return one, err
 	})
@@ -87,8 +98,9 @@ func (s Signers) List(ctx context.Context) (all []SignerStanding, err error) {
 	return all, nil
 }
 
-// Pause keeps a signer from claiming anything new, until it is resumed; what it has in flight goes on. A claim that is being made at this moment is still made.
-// A signer that is paused already stays so for its first reason, which is returned.
+// Pause keeps a signer from claiming anything new, until it is resumed; what it has in flight goes on. A claim that is
+// being made at this moment is still made. A signer that is paused already stays so for its first reason, which is
+// returned.
 func (s Signers) Pause(ctx context.Context, signer chain.Address, reason string) (already string, err error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
@@ -102,8 +114,9 @@ func (s Signers) Pause(ctx context.Context, signer chain.Address, reason string)
 	return already, nil
 }
 
-// Resume lets a paused signer claim again and returns why it was paused, empty if it was not. It is refused where only a resync helps: after the database has
-// gone back in time (nonce.Behind tells), and after a stranger's transaction has spent a number of the signer.
+// Resume lets a paused signer claim again and returns why it was paused, empty if it was not. It is refused where only
+// a resync helps: after the database has gone back in time (nonce.Behind tells), and after a stranger's transaction has
+// spent a number of the signer.
 func (s Signers) Resume(ctx context.Context, signer chain.Address) (was string, err error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
@@ -116,7 +129,8 @@ func (s Signers) Resume(ctx context.Context, signer chain.Address) (was string, 
 		case err != nil || was == "":
 			return err
 		case foreign >= 0:
-			return refusef("nonce %d was spent by a transaction that is not ours: find out who else has the key of %s, then run `keeperctl signer resync %s`",
+			return refusef("nonce %d was spent by a transaction that is not ours: find out who else has the key of "+
+				"%s, then run `keeperctl signer resync %s`",
 				foreign, signer, signer)
 		}
 		if err := checkIdentity(ctx, tx, signer); err != nil {
@@ -132,7 +146,8 @@ func (s Signers) Resume(ctx context.Context, signer chain.Address) (was string, 
 }
 
 func unknownSigner(signer chain.Address) error {
-	return refusef("signer %s is not known here: a sender makes it known when it starts with its key (keeperctl signer list shows those that are)", signer)
+	return refusef("signer %s is not known here: a sender makes it known when it starts with its key (keeperctl "+
+		"signer list shows those that are)", signer)
 }
 
 // NumberStanding is what became of one number of a signer.
@@ -142,14 +157,16 @@ type NumberStanding struct {
 	// JobID and Intent are those of the intent it was last given to.
 	JobID  string
 	Intent txm.State
-	// Attempts counts the transactions that were signed with it, and LastClass is what the newest was last answered with.
+	// Attempts counts the transactions that were signed with it, and LastClass is what the newest was last answered
+	// with.
 	Attempts  int
 	LastClass string
 	Age       time.Duration // since the last change
 }
 
 // Numbers returns what became of a signer's numbers, from one on up to the cursor, at most so many.
-func (s Signers) Numbers(ctx context.Context, signer chain.Address, from uint64, limit int) (numbers []NumberStanding, err error) {
+func (s Signers) Numbers(ctx context.Context, signer chain.Address, from uint64, limit int) (numbers []NumberStanding,
+	err error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
 	rows, err := s.db.pool.Query(ctx, listNumbers.sql(), signer[:], from, limit)

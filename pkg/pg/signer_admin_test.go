@@ -37,7 +37,8 @@ func TestSignersAreShownAsTheyStand(t *testing.T) {
 		t.Errorf("the lease has %s left", got.LeaseLeft)
 	}
 	got.LeaseLeft = 0
-	want := pg.SignerStanding{Signer: d.fence.Signer, ChainID: testChain, Owner: t.Name(), Token: 1, NextNonce: 1, Queued: 2, InFlight: 1}
+	want := pg.SignerStanding{Signer: d.fence.Signer, ChainID: testChain, Owner: t.Name(), Token: 1, NextNonce: 1,
+		Queued: 2, InFlight: 1}
 	if got != want {
 		t.Errorf("listed %+v, want %+v", got, want)
 	}
@@ -55,7 +56,8 @@ func TestPauseAndResumeByHand(t *testing.T) {
 	signers := d.db.Signers()
 	tx := d.mustClaim(t, d.intents[0], 0, 0)
 	for i, want := range []string{"", "maintenance"} {
-		if already, err := signers.Pause(t.Context(), d.fence.Signer, []string{"maintenance", "another"}[i]); err != nil || already != want {
+		if already, err := signers.Pause(t.Context(), d.fence.Signer,
+			[]string{"maintenance", "another"}[i]); err != nil || already != want {
 			t.Errorf("paused with %q, %v before", already, err)
 		}
 	}
@@ -95,21 +97,28 @@ func TestCallOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	flights, err := d.db.Intents().InFlight(t.Context(), d.fence.Signer)
-	if err != nil || flights[0].Intent.CalledOff != "called off by alice: a \x00 reason" || flights[1].Intent.CalledOff != "" {
+	if err != nil || flights[0].Intent.CalledOff != "called off by alice: a \x00 reason" ||
+		flights[1].Intent.CalledOff != "" {
 		t.Errorf("in flight: %+v, %v", flights, err)
 	}
-	for nonce, want := range map[uint64]string{0: "waiting for its sender already: called off by alice", 2: "was given to no job"} {
-		if err := signers.CallOff(t.Context(), d.fence.Signer, nonce, "bob", "x"); !pg.Refused(err) || !strings.Contains(err.Error(), want) {
+	for nonce, want := range map[uint64]string{0: "waiting for its sender already: called off by alice",
+		2: "was given to no job"} {
+		if err := signers.CallOff(t.Context(), d.fence.Signer, nonce, "bob", "x"); !pg.Refused(err) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("nonce %d: %v", nonce, err)
 		}
 	}
-	if err := d.db.Intents().Record(t.Context(), d.fence, txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}}); err != nil {
+	if err := d.db.Intents().
+		Record(t.Context(), d.fence,
+			txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := signers.CallOff(t.Context(), d.fence.Signer, 0, "bob", "x"); !pg.Refused(err) || !strings.Contains(err.Error(), "is in a block") {
+	if err := signers.CallOff(t.Context(), d.fence.Signer, 0, "bob", "x"); !pg.Refused(err) ||
+		!strings.Contains(err.Error(), "is in a block") {
 		t.Errorf("called off what was mined: %v", err)
 	}
-	if got := d.events(t); !strings.HasPrefix(got, "called_off nonce 0, arm 1 of ") || !strings.Contains(got, ": called off by alice: a ") || strings.Contains(got, "bob") {
+	if got := d.events(t); !strings.HasPrefix(got, "called_off nonce 0, arm 1 of ") ||
+		!strings.Contains(got, ": called off by alice: a ") || strings.Contains(got, "bob") {
 		t.Errorf("recorded %s", got)
 	}
 }
@@ -117,14 +126,16 @@ func TestCallOff(t *testing.T) {
 func (d desk) events(t *testing.T) (all string) {
 	t.Helper()
 	err := connect(t, d.address).QueryRow(t.Context(),
-		`SELECT coalesce(string_agg(what || ' ' || detail, '; ' ORDER BY id), '') FROM keeper.signer_event WHERE what IN ('paused', 'resumed', 'called_off')`).Scan(&all)
+		`SELECT coalesce(string_agg(what || ' ' || detail, '; ' ORDER BY id), '') FROM keeper.signer_event
+			WHERE what IN ('paused', 'resumed', 'called_off')`).Scan(&all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-// A pause that only a resync ends is not lifted by a resume: the key is in other hands, or the database is not what it was.
+// A pause that only a resync ends is not lifted by a resume: the key is in other hands, or the database is not what it
+// was.
 func TestResumeIsRefusedWhereOnlyAResyncHelps(t *testing.T) {
 	t.Run("a stranger's transaction", func(t *testing.T) {
 		d := newDesk(t, 1)
@@ -136,7 +147,8 @@ func TestResumeIsRefusedWhereOnlyAResyncHelps(t *testing.T) {
 		if err := d.db.Intents().Disown(t.Context(), d.fence, d.intents[0], foreign); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.db.Signers().Resume(t.Context(), d.fence.Signer); !pg.Refused(err) || !strings.Contains(err.Error(), "keeperctl signer resync 0xaa") {
+		if _, err := d.db.Signers().Resume(t.Context(), d.fence.Signer); !pg.Refused(err) ||
+			!strings.Contains(err.Error(), "keeperctl signer resync 0xaa") {
 			t.Errorf("resumed: %v", err)
 		}
 		d.mustResync(t)
@@ -146,7 +158,8 @@ func TestResumeIsRefusedWhereOnlyAResyncHelps(t *testing.T) {
 		if _, err := d.db.Signers().Pause(t.Context(), d.fence.Signer, "restored"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := connect(t, d.address).Exec(t.Context(), `UPDATE keeper.signer SET timeline = timeline + 1`); err != nil {
+		if _, err := connect(t, d.address).
+			Exec(t.Context(), `UPDATE keeper.signer SET timeline = timeline + 1`); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := d.db.Signers().Resume(t.Context(), d.fence.Signer); !nonce.Behind(err) {
@@ -162,7 +175,8 @@ func (d desk) mustResync(t *testing.T) {
 	if d.standing(t).Paused == "" {
 		t.Error("the refused resume has lifted the pause")
 	}
-	if _, err := d.db.Leases().Resync(t.Context(), d.fence.Signer, nonce.Sighting{Finalized: 9, Latest: 9, Pending: 9}); err != nil {
+	if _, err := d.db.Leases().
+		Resync(t.Context(), d.fence.Signer, nonce.Sighting{Finalized: 9, Latest: 9, Pending: 9}); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.standing(t); got.Paused != "" || got.NextNonce != 9 {
@@ -183,7 +197,8 @@ func TestNumbersAreShownAsTheyStand(t *testing.T) {
 	tx := connect(t, d.address)
 	for _, sql := range []string{
 		`UPDATE keeper.signer_lease SET next_nonce = 4`,
-		`INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) SELECT signer, 3, 'RELEASED', id, 1 FROM keeper.tx_intent LIMIT 1`,
+		`INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
+			SELECT signer, 3, 'RELEASED', id, 1 FROM keeper.tx_intent LIMIT 1`,
 		`UPDATE keeper.tx_attempt SET last_class = 'accepted' WHERE nonce = 1`,
 	} {
 		if _, err := tx.Exec(t.Context(), sql); err != nil {
@@ -201,7 +216,8 @@ func TestNumbersAreShownAsTheyStand(t *testing.T) {
 		got[i].Age = 0
 	}
 	want := []pg.NumberStanding{
-		{Nonce: 1, State: nonce.Signed, JobID: job.OrderID(chain.Hash{2}, 1), Intent: txm.Signed, Attempts: 1, LastClass: "accepted"},
+		{Nonce: 1, State: nonce.Signed, JobID: job.OrderID(chain.Hash{2}, 1), Intent: txm.Signed, Attempts: 1,
+			LastClass: "accepted"},
 		{Nonce: 2},
 		{Nonce: 3, State: nonce.Released, JobID: job.OrderID(chain.Hash{1}, 1), Intent: txm.Signed},
 	}

@@ -14,26 +14,31 @@ import (
 var (
 	callOff = register("call off", `WITH wished AS (
 			UPDATE keeper.tx_intent t SET called_off = $3, updated_at = clock_timestamp()
-			WHERE t.signer = $1 AND t.nonce = $2 AND t.state = ANY ($4) AND t.called_off IS NULL AND t.cancel_outcome IS NULL
+			WHERE t.signer = $1 AND t.nonce = $2 AND t.state = ANY ($4) AND t.called_off IS NULL
+				AND t.cancel_outcome IS NULL
 			RETURNING t.signer, t.nonce, t.job_id, t.arm
 		), told AS (
 			INSERT INTO keeper.signer_event (signer, token, what, detail)
-			SELECT w.signer, l.fencing_token, 'called_off', 'nonce ' || w.nonce || ', arm ' || w.arm || ' of ' || w.job_id || ': ' || $3
+			SELECT w.signer, l.fencing_token, 'called_off', 'nonce ' || w.nonce || ', arm ' || w.arm || ' of ' ||
+				w.job_id || ': ' || $3
 			FROM wished w JOIN keeper.signer_lease l ON l.signer = w.signer)
 		SELECT (SELECT count(*) FROM wished)`)
 	// Why nothing was called off: read afterwards, so it explains and decides nothing.
-	whyNotCalledOff = register("why not called off", `SELECT state, coalesce(called_off, ''), coalesce(cancel_reason, '') FROM keeper.tx_intent
+	whyNotCalledOff = register("why not called off",
+		`SELECT state, coalesce(called_off, ''), coalesce(cancel_reason, '') FROM keeper.tx_intent
 		WHERE signer = $1 AND nonce = $2 ORDER BY id DESC LIMIT 1`)
 )
 
-// CallOff notes that an operator wants a signer's number back, and on the signer's record who and why. Whoever has the lease then gives the number to a
-// payment to oneself; which of the two is mined the chain decides. It is refused where the number is not in flight, or is being freed already.
+// CallOff notes that an operator wants a signer's number back, and on the signer's record who and why. Whoever has the
+// lease then gives the number to a payment to oneself; which of the two is mined the chain decides. It is refused where
+// the number is not in flight, or is being freed already.
 func (s Signers) CallOff(ctx context.Context, signer chain.Address, nonce uint64, who, why string) error {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()
 	var wished int
 	wish := fmt.Sprintf("called off by %s: %s", who, why)
-	if err := s.db.pool.QueryRow(ctx, callOff.sql(), signer[:], nonce, escape(wish), replaceable()).Scan(&wished); err != nil {
+	if err := s.db.pool.QueryRow(ctx, callOff.sql(), signer[:], nonce, escape(wish), replaceable()).
+		Scan(&wished); err != nil {
 		return fmt.Errorf("calling off nonce %d of signer %s: %w", nonce, signer, err)
 	}
 	if wished > 0 {
@@ -52,7 +57,8 @@ func (s Signers) whyNotCalledOff(ctx context.Context, signer chain.Address, nonc
 	case err != nil:
 		return fmt.Errorf("asking why nonce %d of signer %s was not called off: %w", nonce, signer, err)
 	case state == txm.Mined:
-		return refusef("the transaction at nonce %d of signer %s is in a block: there is nothing left to call off", nonce, signer)
+		return refusef("the transaction at nonce %d of signer %s is in a block: there is nothing left to call off",
+			nonce, signer)
 	case state.Terminal():
 		return refusef("nonce %d of signer %s is not in flight: its arm ended as %s", nonce, signer, state)
 	case leaving != "":

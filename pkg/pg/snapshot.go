@@ -10,11 +10,13 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// selectOne registers a query for the row of one key. While a reorg is on its way through the partitions two of them may hold the key, because the
-// exchange gives keys of a lost branch again: the answer is the row of the later block.
+// selectOne registers a query for the row of one key. While a reorg is on its way through the partitions two of them
+// may hold the key, because the exchange gives keys of a lost branch again: the answer is the row of the later block.
 func selectOne(table perp.Table, what string) tableQuery {
 	l := layouts[table]
-	return tableQuery{table, register(what, `SELECT `+l.selected()+` FROM {state}.`+string(table)+` t WHERE t.key = $1 AND t.deleted_at IS NULL
+	return tableQuery{table,
+		register(what, `SELECT `+l.selected()+` FROM {state}.`+string(table)+
+			` t WHERE t.key = $1 AND t.deleted_at IS NULL
 		ORDER BY t.stamp_block DESC, t.stamp_log DESC LIMIT 1`)}
 }
 
@@ -34,7 +36,8 @@ var (
 // Snapshot is the state as of one block, the watermark, however far single partitions are ahead of it.
 type Snapshot struct {
 	Standing
-	// Positions are the open ones, Orders and Requests those that have not ended (frozen ones among them), of the partitions asked for.
+	// Positions are the open ones, Orders and Requests those that have not ended (frozen ones among them), of the
+	// partitions asked for.
 	Positions []perp.Position
 	Orders    []perp.Order
 	Requests  []perp.Request
@@ -45,8 +48,8 @@ type Snapshot struct {
 	OracleSources []perp.OracleSource
 }
 
-// Snapshot reads what a planner needs for some partitions, out of the active generation. While there is no view (see [Standing.HasView]) there are no
-// rows in it: the caller waits for the next change.
+// Snapshot reads what a planner needs for some partitions, out of the active generation. While there is no view (see
+// [Standing.HasView]) there are no rows in it: the caller waits for the next change.
 func (db *DB) Snapshot(ctx context.Context, partitions []int) (Snapshot, error) {
 	c, err := db.Changes(ctx, partitions, Seen{})
 	if err != nil {
@@ -54,7 +57,8 @@ func (db *DB) Snapshot(ctx context.Context, partitions []int) (Snapshot, error) 
 	}
 	return Snapshot{
 		Standing: c.Standing, Positions: c.Positions.Changed, Orders: c.Orders.Changed, Requests: c.Requests.Changed,
-		Markets: c.Markets.Changed, Values: c.Values.Changed, Parameters: c.Parameters.Changed, OracleSources: c.OracleSources.Changed,
+		Markets: c.Markets.Changed, Values: c.Values.Changed, Parameters: c.Parameters.Changed,
+		OracleSources: c.OracleSources.Changed,
 	}, nil
 }
 
@@ -83,7 +87,8 @@ func into[R perp.Row](ctx context.Context, tx pgx.Tx, list *[]R, q tableQuery, g
 type Found[R perp.Row] struct {
 	Row   R
 	Known bool
-	// At is the watermark: the answer is at least as new as this block. Its Hash is zero while the partitions have none in common.
+	// At is the watermark: the answer is at least as new as this block. Its Hash is zero while the partitions have none
+	// in common.
 	At Block
 }
 
@@ -119,7 +124,8 @@ func lookUp[R perp.Row](ctx context.Context, db *DB, q tableQuery, key chain.Has
 }
 
 // lookUpIn looks up a row in a transaction, and says in which generation.
-func lookUpIn[R perp.Row](ctx context.Context, tx pgx.Tx, q tableQuery, key chain.Hash) (found Found[R], generation int, err error) {
+func lookUpIn[R perp.Row](ctx context.Context, tx pgx.Tx, q tableQuery, key chain.Hash) (found Found[R], generation int,
+	err error) {
 	s, err := activeStanding(ctx, tx)
 	if err != nil {
 		return found, 0, err

@@ -31,7 +31,8 @@ func TestSnapshotIsOfTheLowestCommonBlock(t *testing.T) {
 		t.Errorf("nothing claimed: %+v", s.Standing)
 	}
 	a := claim(t, db, 0, 2)
-	first := follow(chain.BlockRef{Number: 10}, order(1, perp.Created), perp.Position{PositionKey: number(9), Status: perp.Active})
+	first := follow(chain.BlockRef{Number: 10}, order(1, perp.Created),
+		perp.Position{PositionKey: number(9), Status: perp.Active})
 	second := follow(first.BlockRef, order(4, perp.Created))
 	commit(t, a, first, second)
 	if s := take(); s.HasView() || !s.Watermark.Hash.IsZero() {
@@ -41,8 +42,10 @@ func TestSnapshotIsOfTheLowestCommonBlock(t *testing.T) {
 	if s := take(); s.HasView() || !s.Watermark.Hash.IsZero() {
 		t.Errorf("one of two partitions has a block: %+v", s.Standing)
 	}
-	commit(t, b, follow(chain.BlockRef{Number: 10}, order(2, perp.Frozen), order(3, perp.Executed), perp.Market{MarketToken: chain.Address{5}}))
-	if s := take(); s.Level() || s.Watermark.Number != 11 || s.Skew() != 1 || !s.HasView() || len(s.Orders) != 2 || len(s.Markets) != 1 {
+	commit(t, b, follow(chain.BlockRef{Number: 10}, order(2, perp.Frozen), order(3, perp.Executed),
+		perp.Market{MarketToken: chain.Address{5}}))
+	if s := take(); s.Level() || s.Watermark.Number != 11 || s.Skew() != 1 || !s.HasView() || len(s.Orders) != 2 ||
+		len(s.Markets) != 1 {
 		t.Errorf("skewed by one block: %+v, %+v", s.Standing, s.Orders)
 	}
 	commit(t, b, pg.AppliedBlock{Block: second.Block})
@@ -53,7 +56,8 @@ func TestSnapshotIsOfTheLowestCommonBlock(t *testing.T) {
 	if len(s.Orders) != 3 || len(s.Positions) != 1 || len(s.Markets) != 1 || len(s.Requests) != 0 {
 		t.Errorf("rows: %+v", s)
 	}
-	if s, err := db.Snapshot(t.Context(), []int{1}); err != nil || len(s.Orders) != 1 || len(s.Positions) != 0 || len(s.Markets) != 1 {
+	if s, err := db.Snapshot(t.Context(), []int{1}); err != nil || len(s.Orders) != 1 || len(s.Positions) != 0 ||
+		len(s.Markets) != 1 {
 		t.Errorf("rows of partition 1: %+v, %v", s, err)
 	}
 }
@@ -104,12 +108,14 @@ func TestLookUps(t *testing.T) {
 	url := pgtest.URL(t)
 	db := open(t, url)
 	p := claim(t, db, 0, 1)
-	block := follow(chain.BlockRef{Number: 10}, order(1, perp.Updated), perp.Position{PositionKey: number(2), Status: perp.Closed},
+	block := follow(chain.BlockRef{Number: 10}, order(1, perp.Updated),
+		perp.Position{PositionKey: number(2), Status: perp.Closed},
 		perp.Request{Key: number(3), Kind: perp.Shift})
 	commit(t, p, block)
 
 	o, err := db.Order(t.Context(), number(1))
-	if err != nil || !o.Known || o.Row.Status != perp.Updated || o.Row.Reason != "a\x00b\\\xff" || o.At.BlockRef != block.BlockRef {
+	if err != nil || !o.Known || o.Row.Status != perp.Updated || o.Row.Reason != "a\x00b\\\xff" ||
+		o.At.BlockRef != block.BlockRef {
 		t.Errorf("order: %+v, %v", o, err)
 	}
 	pos, err := db.Position(t.Context(), number(2))
@@ -158,7 +164,8 @@ func TestChecksumsIgnorePartitions(t *testing.T) {
 		rows := make([][]perp.Row, partitions)
 		for k := range uint64(40) {
 			o := order(k, perp.Created)
-			rows[wire.Partition(o.Account.Hash(), partitions)] = append(rows[wire.Partition(o.Account.Hash(), partitions)], o)
+			rows[wire.Partition(o.Account.Hash(), partitions)] = append(rows[wire.Partition(o.Account.Hash(),
+				partitions)], o)
 		}
 		for i := range partitions {
 			commit(t, claim(t, db, i, partitions), follow(chain.BlockRef{Number: 10}, rows[i]...))

@@ -42,10 +42,13 @@ type SourcedBlock struct {
 }
 
 var (
-	selectSources = register("sources of kept blocks", `SELECT block, hash, parent, time_ms, attempt, verified, next_offset, mark, digest FROM {state}.kept_block
+	selectSources = register("sources of kept blocks",
+		`SELECT block, hash, parent, time_ms, attempt, verified, next_offset, mark, digest FROM {state}.kept_block
 		WHERE part = $1 AND mark IS NOT NULL ORDER BY block`)
-	moveSources = register("move sources of kept blocks", `UPDATE {state}.kept_block k SET next_offset = u.next_offset, mark = u.mark
-		FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS u (block, next_offset, mark) WHERE k.part = $1 AND k.block = u.block`)
+	moveSources = register("move sources of kept blocks",
+		`UPDATE {state}.kept_block k SET next_offset = u.next_offset, mark = u.mark
+		FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS u (block, next_offset, mark) WHERE k.part = $1
+			AND k.block = u.block`)
 )
 
 // Sources returns the kept blocks of which it is known where the topic has them, ascending.
@@ -75,7 +78,8 @@ type Resumption struct {
 	Next  int64
 	Mark  Mark
 	Epoch uint64
-	// At is the newest block that rows and topic have in common. What is above it in the rows is taken back. Zero for a partition without a block.
+	// At is the newest block that rows and topic have in common. What is above it in the rows is taken back. Zero for a
+	// partition without a block.
 	At chain.BlockRef
 	// Found are blocks up to At that the topic has elsewhere than before.
 	Found []SourcedBlock

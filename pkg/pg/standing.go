@@ -15,11 +15,14 @@ import (
 var (
 	selectPartitions = register("partitions", `SELECT coalesce(partitions, 0) FROM keeper.generation WHERE number = $1`)
 	selectOffsets    = register("offsets", `SELECT `+offsetColumns+` FROM {state}.stream_offset ORDER BY part`)
-	selectCommonAt   = register("common block of a number", `SELECT block, hash, parent, time_ms, attempt, bool_and(verified)
+	selectCommonAt   = register("common block of a number",
+		`SELECT block, hash, parent, time_ms, attempt, bool_and(verified)
 		FROM generate_series(0, $1 - 1) AS p (part) JOIN {state}.kept_block k ON k.part = p.part AND k.block = $2
 		GROUP BY block, hash, parent, time_ms, attempt HAVING count(*) = $1`)
-	selectCommon = register("highest common block", `SELECT block, hash, parent, time_ms, attempt, bool_and(verified) FROM {state}.kept_block
-		WHERE block <= $2 GROUP BY block, hash, parent, time_ms, attempt HAVING count(*) = $1 ORDER BY block DESC LIMIT 1`)
+	selectCommon = register("highest common block",
+		`SELECT block, hash, parent, time_ms, attempt, bool_and(verified) FROM {state}.kept_block
+		WHERE block <= $2 GROUP BY block, hash, parent, time_ms, attempt HAVING count(*) = $1 ORDER BY block DESC
+			LIMIT 1`)
 )
 
 // Standing is how far a generation has come.
@@ -29,16 +32,17 @@ type Standing struct {
 	Partitions int
 	// Offsets has one entry for each partition that was ever claimed, in order.
 	Offsets []Offset
-	// Watermark is the highest block that all partitions have applied with the same hash and attempt; its Hash is zero while there is none.
-	// It is verified when all partitions say so.
+	// Watermark is the highest block that all partitions have applied with the same hash and attempt; its Hash is zero
+	// while there is none. It is verified when all partitions say so.
 	Watermark Block
 	// Halted says why nobody may act on the state until the operator has looked; empty when all is well.
 	Halted string
 }
 
-// HasView reports whether there is a state to judge by: that of the watermark (see [DB.Changes]). There is none while a partition is halted, while the
-// partitions have no block in common that all of them could go back to, and while one is below a block that it knows to be finalized: a correction is on
-// its way there, and what was decided above would be decided again.
+// HasView reports whether there is a state to judge by: that of the watermark (see [DB.Changes]). There is none while a
+// partition is halted, while the partitions have no block in common that all of them could go back to, and while one is
+// below a block that it knows to be finalized: a correction is on its way there, and what was decided above would be
+// decided again.
 func (s Standing) HasView() bool {
 	if s.Halted != "" || s.Watermark.Hash.IsZero() {
 		return false
@@ -46,10 +50,12 @@ func (s Standing) HasView() bool {
 	return !slices.ContainsFunc(s.Offsets, func(o Offset) bool { return o.Tip.Number < o.Finalized.Number })
 }
 
-// Level reports whether all partitions stand at the watermark, so that the tables hold its state, and none of a later block. Who reads tables otherwise
-// than by [DB.Changes] or [DB.Snapshot], and compares rows of several partitions, asks for it.
+// Level reports whether all partitions stand at the watermark, so that the tables hold its state, and none of a later
+// block. Who reads tables otherwise than by [DB.Changes] or [DB.Snapshot], and compares rows of several partitions,
+// asks for it.
 func (s Standing) Level() bool {
-	return s.HasView() && !slices.ContainsFunc(s.Offsets, func(o Offset) bool { return !sameBlock(o.Tip.BlockRef, s.Watermark.BlockRef) })
+	return s.HasView() && !slices.ContainsFunc(s.Offsets,
+		func(o Offset) bool { return !sameBlock(o.Tip.BlockRef, s.Watermark.BlockRef) })
 }
 
 // Skew is by how many blocks the foremost partition is ahead of the watermark.
@@ -132,8 +138,8 @@ func haltOf(offsets []Offset) string {
 	return strings.Join(reasons, "; ")
 }
 
-// watermark takes the short way when all tips are the same. Otherwise it is nearly always the lowest tip; all kept blocks are compared only when that is
-// on another branch than the others.
+// watermark takes the short way when all tips are the same. Otherwise it is nearly always the lowest tip; all kept
+// blocks are compared only when that is on another branch than the others.
 func watermark(ctx context.Context, tx pgx.Tx, s Standing) (Block, error) {
 	if s.Partitions == 0 || len(s.Offsets) < s.Partitions {
 		return Block{}, nil

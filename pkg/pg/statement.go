@@ -12,11 +12,12 @@ type statement struct {
 	name, text string
 }
 
-// statements holds every statement of the package by name. A test prepares each of them against the migrated schema, and another one finds
-// SQL that reaches the driver past this list.
+// statements holds every statement of the package by name. A test prepares each of them against the migrated schema,
+// and another one finds SQL that reaches the driver past this list.
 var statements = map[string]*statement{}
 
-// register makes a statement out of its text. It is called for package variables only, so that the list is complete before anything runs.
+// register makes a statement out of its text. It is called for package variables only, so that the list is complete
+// before anything runs.
 func register(name, text string) *statement {
 	if _, taken := statements[name]; taken {
 		panic("pg: two statements are called " + name)

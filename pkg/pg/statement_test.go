@@ -38,8 +38,8 @@ func TestEveryStatementPrepares(t *testing.T) {
 	}
 }
 
-// freeSQL are the files that may hand the driver a text of their own: what is not over the migrated schema, or defines roles and rights, cannot be prepared
-// against it.
+// freeSQL are the files that may hand the driver a text of their own: what is not over the migrated schema, or defines
+// roles and rights, cannot be prepared against it.
 var freeSQL = []string{"schema.go", "database.go", "roles.go"}
 
 // SQL that is not registered cannot reach the driver: every text it is given is the sql() or in() of a statement.
@@ -75,7 +75,8 @@ func unregistered(t *testing.T, tree fs.FS) []string {
 		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok && !lawful(call) {
-				found = append(found, fmt.Sprintf("%s: SQL that is not a registered statement", set.Position(call.Pos())))
+				found = append(found, fmt.Sprintf("%s: SQL that is not a registered statement",
+					set.Position(call.Pos())))
 			}
 			return true
 		})
@@ -83,7 +84,8 @@ func unregistered(t *testing.T, tree fs.FS) []string {
 	return found
 }
 
-// lawful judges one call: the driver's methods take their SQL as the argument after the context, or as the first one of a batch.
+// lawful judges one call: the driver's methods take their SQL as the argument after the context, or as the first one of
+// a batch.
 func lawful(call *ast.CallExpr) bool {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

@@ -14,18 +14,24 @@ import (
 
 var (
 	// selectPriors gives every row that a block above $2 touched, as it was before the first of them.
-	selectPriors = register("priors", `SELECT DISTINCT ON (tbl, key) tbl, key, prior FROM {state}.undo WHERE part = $1 AND block > $2 ORDER BY tbl, key, block`)
+	selectPriors = register("priors",
+		`SELECT DISTINCT ON (tbl, key) tbl, key, prior FROM {state}.undo WHERE part = $1 AND block > $2
+			ORDER BY tbl, key, block`)
 	// buryRows makes tombstones of rows that did not exist.
-	buryRows = perTable("bury rows of", `UPDATE {state}.{table} SET deleted_at = clock_timestamp(), rev = $2 WHERE part = $1 AND key = ANY ($3)`)
+	buryRows = perTable("bury rows of",
+		`UPDATE {state}.{table} SET deleted_at = clock_timestamp(), rev = $2 WHERE part = $1 AND key = ANY ($3)`)
 
 	deleteUndo = register("delete undo", `DELETE FROM {state}.undo WHERE part = $1 AND block > $2`)
 	deleteKept = register("delete kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block > $2`)
 	undoDoubts = register("delete unproven", `DELETE FROM {state}.unproven WHERE part = $1 AND block > $2`)
-	findKept   = register("kept block", `SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 AND block = $2`)
+	findKept   = register("kept block",
+		`SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 AND block = $2`)
 
-	// pruneTombstones forgets removed rows after a while; rev_floor tells readers that follow revisions what they can no longer see.
+	// pruneTombstones forgets removed rows after a while; rev_floor tells readers that follow revisions what they can
+	// no longer see.
 	pruneTombstones = perTable("prune tombstones of", `WITH gone AS (
-			DELETE FROM {state}.{table} WHERE part = $1 AND deleted_at < clock_timestamp() - interval '10 minutes' RETURNING rev
+			DELETE FROM {state}.{table} WHERE part = $1 AND deleted_at < clock_timestamp() - interval '10 minutes'
+				RETURNING rev
 		)
 		UPDATE {state}.stream_offset SET rev_floor = greatest(rev_floor, (SELECT max(rev) FROM gone))
 		WHERE part = $1 AND EXISTS (SELECT FROM gone)`)
@@ -37,7 +43,8 @@ const tombstoneCheckEvery = 256
 // errTooDeep is what an undo past the journal meets.
 var errTooDeep = errors.New("the journal does not reach back that far")
 
-// TooDeep tells whether an error says that an undo wanted to go back further than the journal does. Only a rebuild helps.
+// TooDeep tells whether an error says that an undo wanted to go back further than the journal does. Only a rebuild
+// helps.
 func TooDeep(err error) bool { return errors.Is(err, errTooDeep) }
 
 // Rewind is a step back.
@@ -50,12 +57,14 @@ type Rewind struct {
 	Epoch uint64
 	// Ancestor is the block that becomes the tip again.
 	Ancestor chain.BlockRef
-	// Accepted says that the operator knows of it: a halt is lifted, and the finalized block goes back to the ancestor if it was above.
+	// Accepted says that the operator knows of it: a halt is lifted, and the finalized block goes back to the ancestor
+	// if it was above.
 	Accepted bool
 }
 
-// Undo takes back every block above the ancestor in one transaction: every row is then, to the letter, what it was when the ancestor was the
-// tip. The ancestor must be a kept block; an error for which TooDeep is true says that it is no longer. For other errors see [Partition.Commit].
+// Undo takes back every block above the ancestor in one transaction: every row is then, to the letter, what it was when
+// the ancestor was the tip. The ancestor must be a kept block; an error for which TooDeep is true says that it is no
+// longer. For other errors see [Partition.Commit].
 func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 	ancestor, err := p.kept(ctx, r.Ancestor)
 	if err != nil {
@@ -130,12 +139,14 @@ func (p *Partition) kept(ctx context.Context, ancestor chain.BlockRef) (Block, e
 	found, err := pgx.CollectExactlyOneRow(rows, scanBlock)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return Block{}, refusef("partition %d stands at block %d and cannot go back to block %d: %w (rebuild from the log topic)",
-			p.offset.Partition, p.offset.Tip.Number, ancestor.Number, errTooDeep)
+		return Block{},
+			refusef("partition %d stands at block %d and cannot go back to block %d: %w (rebuild from the log topic)",
+				p.offset.Partition, p.offset.Tip.Number, ancestor.Number, errTooDeep)
 	case err != nil:
 		return Block{}, fmt.Errorf("looking for block %d in partition %d: %w", ancestor.Number, p.offset.Partition, err)
 	case !sameBlock(found.BlockRef, ancestor):
-		return Block{}, refusef("partition %d has %s as block %d and cannot go back to %s", p.offset.Partition, found.Hash, found.Number, ancestor.Hash)
+		return Block{}, refusef("partition %d has %s as block %d and cannot go back to %s", p.offset.Partition,
+			found.Hash, found.Number, ancestor.Hash)
 	}
 	return found, nil
 }

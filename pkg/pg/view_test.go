@@ -50,7 +50,8 @@ func (o *orchestra) owns(part int, r perp.Row) bool {
 
 func (o *orchestra) extend(rows []perp.Row) {
 	tip := o.tip()
-	l := link{chain.BlockRef{Number: tip.Number + 1, Parent: tip.Hash, Hash: chain.Keccak256(tip.Hash[:], binary.BigEndian.AppendUint64(nil, o.forks))}, rows}
+	l := link{chain.BlockRef{Number: tip.Number + 1, Parent: tip.Hash,
+		Hash: chain.Keccak256(tip.Hash[:], binary.BigEndian.AppendUint64(nil, o.forks))}, rows}
 	o.chain = append(o.chain, l)
 	for i := range o.queues {
 		o.queues[i] = append(o.queues[i], move{block: &l})
@@ -125,7 +126,8 @@ func (o *orchestra) fold(mine []int, at uint64) map[perp.RowKey]perp.Row {
 	return held
 }
 
-// follows tells whether a reader holds a row: those of its partitions that are open, and everybody's markets, measures, parameters and sources.
+// follows tells whether a reader holds a row: those of its partitions that are open, and everybody's markets, measures,
+// parameters and sources.
 func (o *orchestra) follows(mine []int, r perp.Row) bool {
 	open := false
 	switch r := r.(type) {
@@ -146,8 +148,8 @@ func (o *orchestra) follows(mine []int, r perp.Row) bool {
 	return false
 }
 
-// lowest is the highest block of the canonical branch that no partition still has to come to. A partition that has yet to leave another branch stands, as
-// far as this branch goes, at the block where it will leave it.
+// lowest is the highest block of the canonical branch that no partition still has to come to. A partition that has yet
+// to leave another branch stands, as far as this branch goes, at the block where it will leave it.
 func (o *orchestra) lowest() (number uint64) {
 	number = ^uint64(0)
 	for i, p := range o.parts {
@@ -162,8 +164,8 @@ func (o *orchestra) lowest() (number uint64) {
 	return number
 }
 
-// Whatever the pace of the partitions, and wherever a reorg is on its way through them, what a reader sees is the fold of all of them up to their highest
-// common block: at its first look, and by what changed since the one before.
+// Whatever the pace of the partitions, and wherever a reorg is on its way through them, what a reader sees is the fold
+// of all of them up to their highest common block: at its first look, and by what changed since the one before.
 func TestViewsAreTheFoldAtTheLowestCommonBlock(t *testing.T) {
 	db := pgtest.DB(t)
 	generation, views, apart := 1, 0, 0

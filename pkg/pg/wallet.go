@@ -21,32 +21,41 @@ func (db *DB) Wallets() Wallets { return Wallets{db} }
 // maxBooked bounds one booking transaction.
 const maxBooked = 1000
 
-// The fee's block hash comes from the record of its transaction: logs are identified by it, and rows of state know blocks by number. Whether a fee was
-// booked is asked of the primary key for each by itself (SELECT NOT EXISTS): as a join, without statistics, it would compare all fees of a block with
-// each other. A block that nobody has proven may still lose its logs, final or not: nothing of it is booked until it is proven.
+// The fee's block hash comes from the record of its transaction: logs are identified by it, and rows of state know
+// blocks by number. Whether a fee was booked is asked of the primary key for each by itself (SELECT NOT EXISTS): as a
+// join, without statistics, it would compare all fees of a block with each other. A block that nobody has proven may
+// still lose its logs, final or not: nothing of it is booked until it is proven.
 var bookFees = register("book fees", `WITH owner AS (
 		SELECT * FROM unnest($1::bytea[], $2::text[]) AS o (signer, agent)
 	), fee AS (
 		SELECT t.tx_block_hash, f.stamp_log, f.stamp_block, f.stamp_tx_hash, f.keeper, owner.agent, f.amount,
 			to_timestamp(f.stamp_time_ms::float8 / 1000) AS earned_at
 		FROM {state}.keeper_fee f JOIN owner ON owner.signer = f.keeper
-			JOIN {state}.transaction t ON t.key = f.stamp_tx_hash AND t.tx_block = f.stamp_block AND t.deleted_at IS NULL
+			JOIN {state}.transaction t ON t.key = f.stamp_tx_hash AND t.tx_block = f.stamp_block
+				AND t.deleted_at IS NULL
 		WHERE f.stamp_block >= $4 AND f.stamp_block <= $5 AND f.deleted_at IS NULL AND f.amount > 0
 			AND (SELECT NOT EXISTS (
-				SELECT FROM {state}.unproven u WHERE u.part = f.part AND u.block >= f.stamp_block::bigint AND u.first <= f.stamp_block::bigint))
+				SELECT FROM {state}.unproven u WHERE u.part = f.part AND u.block >= f.stamp_block::bigint
+					AND u.first <= f.stamp_block::bigint))
 			AND (SELECT NOT EXISTS (
-				SELECT FROM keeper.commission c WHERE c.chain_id = $3 AND c.block_hash = t.tx_block_hash AND c.log_index = f.stamp_log))
+				SELECT FROM keeper.commission c WHERE c.chain_id = $3 AND c.block_hash = t.tx_block_hash
+					AND c.log_index = f.stamp_log))
 		ORDER BY f.stamp_block, f.stamp_log LIMIT $8
 	), booked AS (
-		INSERT INTO keeper.commission (chain_id, block_hash, log_index, block, tx_hash, signer, agent, amount, earned_at)
-		SELECT $3, tx_block_hash, stamp_log, stamp_block, stamp_tx_hash, keeper, agent, amount, earned_at FROM fee ORDER BY stamp_block, stamp_log
+		INSERT INTO keeper.commission (chain_id, block_hash, log_index, block, tx_hash, signer, agent, amount,
+			earned_at)
+		SELECT $3, tx_block_hash, stamp_log, stamp_block, stamp_tx_hash, keeper, agent, amount, earned_at FROM fee
+			ORDER BY stamp_block, stamp_log
 		ON CONFLICT DO NOTHING
 		RETURNING block, agent, amount, booked_at, chain_id || ':0x' || encode(block_hash, 'hex') || ':' || log_index AS source
 	), frozen AS (
-		INSERT INTO keeper.wallet AS w (agent, frozen_balance) SELECT agent, sum(amount) FROM booked GROUP BY agent ORDER BY agent
-		ON CONFLICT (agent) DO UPDATE SET frozen_balance = w.frozen_balance + excluded.frozen_balance, version = w.version + 1, updated_at = clock_timestamp()
+		INSERT INTO keeper.wallet AS w (agent, frozen_balance) SELECT agent, sum(amount) FROM booked GROUP BY agent
+			ORDER BY agent
+		ON CONFLICT (agent) DO UPDATE SET frozen_balance = w.frozen_balance + excluded.frozen_balance, version =
+			w.version + 1, updated_at = clock_timestamp()
 	), entered AS (
-		INSERT INTO keeper.wallet_entry (agent, what, source, balance_delta, frozen_delta) SELECT agent, 'commission', source, 0, amount FROM booked
+		INSERT INTO keeper.wallet_entry (agent, what, source, balance_delta, frozen_delta)
+			SELECT agent, 'commission', source, 0, amount FROM booked
 	), delayed AS (
 		INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
 		SELECT $6, source, jsonb_build_object('agent', agent, 'amount', amount::text), due, due
@@ -54,8 +63,8 @@ var bookFees = register("book fees", `WITH owner AS (
 	)
 	SELECT count(*), coalesce(max(block), 0) FROM booked`)
 
-// Book implements delayed.Books: it freezes the fees of final and proven blocks of the active generation that were not booked before, and orders their release, each
-// fee with one entry and one delayed job, in one transaction.
+// Book implements delayed.Books: it freezes the fees of final and proven blocks of the active generation that were not
+// booked before, and orders their release, each fee with one entry and one delayed job, in one transaction.
 func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Booked, err error) {
 	signers, agents := make([][]byte, 0, len(b.Owners)), make([]string, 0, len(b.Owners))
 	for signer, agent := range b.Owners {
@@ -69,8 +78,10 @@ func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Bo
 	return booked, nil
 }
 
-// book books a part of the fees, in the order of the chain, and moves the beginning of the booking to where the next part begins.
-func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.Booked, signers [][]byte, agents []string) (n int, err error) {
+// book books a part of the fees, in the order of the chain, and moves the beginning of the booking to where the next
+// part begins.
+func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.Booked, signers [][]byte,
+	agents []string) (n int, err error) {
 	ctx, cancel := w.db.bounded(ctx)
 	defer cancel()
 	var last uint64
@@ -90,7 +101,8 @@ func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.B
 	return n, err
 }
 
-// finalApplied is the highest block that is final and that every partition has applied; 0 while there is none, and while nobody may act on the state.
+// finalApplied is the highest block that is final and that every partition has applied; 0 while there is none, and
+// while nobody may act on the state.
 func finalApplied(s Standing) uint64 {
 	final := s.Finalized()
 	if final.Hash.IsZero() || s.Halted != "" {
@@ -103,19 +115,25 @@ func finalApplied(s Standing) uint64 {
 }
 
 var (
-	listWallets = register("wallets", `SELECT agent, balance::text, frozen_balance::text, updated_at FROM keeper.wallet ORDER BY agent`)
-	listEntries = register("entries of a wallet", `SELECT e.id, e.at, e.what, e.source, e.balance_delta::text, e.frozen_delta::text
+	listWallets = register("wallets",
+		`SELECT agent, balance::text, frozen_balance::text, updated_at FROM keeper.wallet ORDER BY agent`)
+	listEntries = register("entries of a wallet",
+		`SELECT e.id, e.at, e.what, e.source, e.balance_delta::text, e.frozen_delta::text
 		FROM keeper.wallet_entry e WHERE e.agent = $1 ORDER BY e.id DESC LIMIT $2`)
-	// Every wallet and every agent with entries or fees: what is stored, the sums of the entries, what was earned, and what was not yet released.
+	// Every wallet and every agent with entries or fees: what is stored, the sums of the entries, what was earned, and
+	// what was not yet released.
 	verifyWallets = register("verify wallets", `WITH entry AS (
-			SELECT agent, sum(balance_delta) AS balance, sum(frozen_delta) AS frozen FROM keeper.wallet_entry GROUP BY agent
+			SELECT agent, sum(balance_delta) AS balance, sum(frozen_delta) AS frozen FROM keeper.wallet_entry
+				GROUP BY agent
 		), fee AS (
 			SELECT c.agent, sum(c.amount) AS earned, coalesce(sum(c.amount) FILTER (WHERE r.id IS NULL), 0) AS held
 			FROM keeper.commission c LEFT JOIN keeper.wallet_entry r
-				ON r.what = 'release' AND r.source = c.chain_id || ':0x' || encode(c.block_hash, 'hex') || ':' || c.log_index
+				ON r.what = 'release' AND r.source = c.chain_id || ':0x' || encode(c.block_hash, 'hex') || ':' ||
+					c.log_index
 			GROUP BY c.agent
 		)
-		SELECT agent, coalesce(w.balance, 0)::text, coalesce(w.frozen_balance, 0)::text, coalesce(entry.balance, 0)::text, coalesce(entry.frozen, 0)::text,
+		SELECT agent, coalesce(w.balance, 0)::text, coalesce(w.frozen_balance, 0)::text, coalesce(entry.balance,
+			0)::text, coalesce(entry.frozen, 0)::text,
 			coalesce(fee.earned, 0)::text, coalesce(fee.held, 0)::text
 		FROM keeper.wallet w FULL JOIN entry USING (agent) FULL JOIN fee USING (agent) ORDER BY agent`)
 )
@@ -180,7 +198,8 @@ type Audit struct {
 
 // Sound tells whether the balances are the sums of the entries, and those what the fees say.
 func (a Audit) Sound() bool {
-	return a.Balance == a.EntryBalance && a.Frozen == a.EntryFrozen && a.Frozen == a.Held && a.Balance == a.Earned.Sub(a.Held)
+	return a.Balance == a.EntryBalance && a.Frozen == a.EntryFrozen && a.Frozen == a.Held &&
+		a.Balance == a.Earned.Sub(a.Held)
 }
 
 // Verify holds every wallet against its entries and fees, in one snapshot.
@@ -191,7 +210,8 @@ func (w Wallets) Verify(ctx context.Context) (audits []Audit, err error) {
 			return err
 		}
 		audits, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Audit, err error) {
-			return a, row.Scan(&a.Agent, amount(&a.Balance), amount(&a.Frozen), amount(&a.EntryBalance), amount(&a.EntryFrozen),
+			return a, row.Scan(&a.Agent, amount(&a.Balance), amount(&a.Frozen), amount(&a.EntryBalance),
+				amount(&a.EntryFrozen),
 				amount(&a.Earned), amount(&a.Held))
 		})
 		return err

@@ -20,7 +20,8 @@ import (
 
 var (
 	annSigner, bobSigner, strange = chain.Address{0xa}, chain.Address{0xb}, chain.Address{0xc}
-	booking                       = delayed.Booking{ChainID: testChain, Owners: map[chain.Address]string{annSigner: "ann", bobSigner: "bob"}}
+	booking                       = delayed.Booking{ChainID: testChain,
+		Owners: map[chain.Address]string{annSigner: "ann", bobSigner: "bob"}}
 )
 
 // paying is the rows of one transaction that paid these fees (wei) to a signer.
@@ -95,7 +96,8 @@ func sound(t *testing.T, db *pg.DB) {
 
 // scannerOf is a scanner over a database, alone in its figures.
 func scannerOf(db *pg.DB, cfg delayed.Config, kinds ...delayed.Kind) *delayed.Scanner {
-	return delayed.NewScanner(cfg, "tester", db.Delayed(), kinds, nil, delayed.NewMetrics(prometheus.NewRegistry()), zerolog.Nop())
+	return delayed.NewScanner(cfg, "tester", db.Delayed(), kinds, nil, delayed.NewMetrics(prometheus.NewRegistry()),
+		zerolog.Nop())
 }
 
 func scanOnce(t *testing.T, s *delayed.Scanner) {
@@ -104,7 +106,8 @@ func scanOnce(t *testing.T, s *delayed.Scanner) {
 	must(t, err)
 }
 
-// DLY-2: a fee is booked when it is final, once, frozen, to the agent of its signer, and a delayed job orders its release.
+// DLY-2: a fee is booked when it is final, once, frozen, to the agent of its signer, and a delayed job orders its
+// release.
 func TestFeesAreBookedWhenFinal(t *testing.T) {
 	db := pgtest.DB(t)
 	blocks, p := paid(t, db, 1)
@@ -125,7 +128,8 @@ func TestFeesAreBookedWhenFinal(t *testing.T) {
 	}
 	var r delayed.Release
 	want := "56:" + blocks[0].Hash.Hex() + ":10"
-	if j := jobs[0]; j.Read(&r) != nil || j.Kind != delayed.CommissionRelease || j.Key != want || r != (delayed.Release{Agent: "ann", Amount: perp.U64(100)}) {
+	if j := jobs[0]; j.Read(&r) != nil || j.Kind != delayed.CommissionRelease || j.Key != want ||
+		r != (delayed.Release{Agent: "ann", Amount: perp.U64(100)}) {
 		t.Errorf("the first job is %+v with %+v, want key %s", j, r, want)
 	}
 }
@@ -146,9 +150,9 @@ func TestRebuildBooksNothingTwice(t *testing.T) {
 	wantWallets(t, db, "ann 0 906", "bob 0 3003")
 }
 
-// What a halted state says is not acted upon.
-// DLY-2: a fee of a block that nobody has proven is not booked, however final its number is: a correction may still take the log back. Once the block is
-// proven it is, be it that the proof comes in a commit of its own or with later blocks.
+// What a halted state says is not acted upon. DLY-2: a fee of a block that nobody has proven is not booked, however
+// final its number is: a correction may still take the log back. Once the block is proven it is, be it that the proof
+// comes in a commit of its own or with later blocks.
 func TestUnprovenFeesAreNotBooked(t *testing.T) {
 	db := pgtest.DB(t)
 	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
@@ -179,13 +183,15 @@ func TestUnprovenFeesAreNotBooked(t *testing.T) {
 	book(t, db, 1)
 	last := follow(unproven.BlockRef, paying(3, follow(unproven.BlockRef).BlockRef, annSigner, 5)...)
 	last.Attempt, last.Verified = 1, false
-	must(t, p.Commit(t.Context(), pg.Commit{Next: 60, Blocks: []pg.AppliedBlock{last}, Finalized: last.BlockRef, Proven: []pg.Block{last.Block}}))
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 60, Blocks: []pg.AppliedBlock{last}, Finalized: last.BlockRef,
+		Proven: []pg.Block{last.Block}}))
 	book(t, db, 1)
 	sound(t, db)
 	wantWallets(t, db, "ann 0 12")
 }
 
-// A block that was never proven books nothing for as long as there is no proof, also when it can no longer be taken back; nor does a range of history.
+// A block that was never proven books nothing for as long as there is no proof, also when it can no longer be taken
+// back; nor does a range of history.
 func TestUnprovenBlocksAreNotForgotten(t *testing.T) {
 	db := pgtest.DB(t)
 	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
@@ -246,7 +252,8 @@ func TestCrowdBooksOnce(t *testing.T) {
 	wantWallets(t, db, "ann 0 906", "bob 0 3003")
 }
 
-// DLY-2, DLY-7: released after the holding time, in one transaction with the job's status; where too little is frozen, the job is parked and nothing moves.
+// DLY-2, DLY-7: released after the holding time, in one transaction with the job's status; where too little is frozen,
+// the job is parked and nothing moves.
 func TestRelease(t *testing.T) {
 	url := pgtest.URL(t)
 	db := open(t, url)
@@ -266,10 +273,12 @@ func TestRelease(t *testing.T) {
 	execute(t, url, "UPDATE keeper.wallet SET frozen_balance = 999 WHERE agent = 'bob'")
 	scanOnce(t, s)
 	jobs := everyJob(t, db.Delayed())
-	if j := jobs[2]; j.Status != delayed.Parked || !strings.Contains(j.LastError, "only 999 wei are frozen") || j.Attempts != 1 {
+	if j := jobs[2]; j.Status != delayed.Parked || !strings.Contains(j.LastError, "only 999 wei are frozen") ||
+		j.Attempts != 1 {
 		t.Errorf("bob's job is %+v", j)
 	}
-	if got := query[string](t, url, "SELECT balance || ' ' || frozen_balance FROM keeper.wallet WHERE agent = 'bob'"); got != "0 999" {
+	if got := query[string](t, url,
+		"SELECT balance || ' ' || frozen_balance FROM keeper.wallet WHERE agent = 'bob'"); got != "0 999" {
 		t.Errorf("bob has %s", got)
 	}
 	audits, err := db.Wallets().Verify(t.Context())
@@ -285,7 +294,8 @@ func TestRelease(t *testing.T) {
 	wantWallets(t, db, "ann 300 0", "bob 1000 0")
 	entries, err := db.Wallets().Ledger(t.Context(), "ann", 10)
 	must(t, err)
-	if len(entries) != 4 || entries[0].What != "release" || entries[0].BalanceDelta.Add(entries[0].FrozenDelta).Sign() != 0 || entries[3].What != "commission" {
+	if len(entries) != 4 || entries[0].What != "release" || entries[0].BalanceDelta.Add(entries[0].FrozenDelta).
+		Sign() != 0 || entries[3].What != "commission" {
 		t.Errorf("entries %+v", entries)
 	}
 }
@@ -300,14 +310,16 @@ func TestReleasedTwiceIsAnAnomaly(t *testing.T) {
 		return nil, tx.Release(ctx, "ann", perp.U64(1), "the same")
 	})
 	for _, key := range []string{"a", "b"} {
-		_, err := db.Delayed().Add(t.Context(), delayed.Appointment{Kind: "twice", Key: key, DueAt: time.Now().Add(-time.Hour)})
+		_, err := db.Delayed().Add(t.Context(), delayed.Appointment{Kind: "twice", Key: key, DueAt: time.Now().
+			Add(-time.Hour)})
 		must(t, err)
 	}
 	cfg := delayed.DefaultConfig()
 	cfg.Concurrency = 1
 	scanOnce(t, scannerOf(db, cfg, twice))
 	jobs := everyJob(t, db.Delayed())[3:]
-	if jobs[0].Status != delayed.Done || jobs[1].Status != delayed.Parked || !strings.Contains(jobs[1].LastError, "released before") {
+	if jobs[0].Status != delayed.Done || jobs[1].Status != delayed.Parked ||
+		!strings.Contains(jobs[1].LastError, "released before") {
 		t.Errorf("left %+v", jobs)
 	}
 	wallets, err := db.Wallets().List(t.Context())
@@ -341,14 +353,16 @@ func TestLedgerIsAppendOnly(t *testing.T) {
 	finalize(t, p, blocks[0])
 	book(t, db, 3)
 	for _, sql := range []string{
-		"UPDATE keeper.wallet_entry SET frozen_delta = 0", "DELETE FROM keeper.wallet_entry", "TRUNCATE keeper.wallet_entry",
+		"UPDATE keeper.wallet_entry SET frozen_delta = 0", "DELETE FROM keeper.wallet_entry",
+		"TRUNCATE keeper.wallet_entry",
 		"UPDATE keeper.commission SET amount = 1", "DELETE FROM keeper.commission", "TRUNCATE keeper.commission",
 	} {
 		if err := tryExecute(t, url, sql); err == nil || !strings.Contains(err.Error(), "append-only") {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
-	for _, sql := range []string{"UPDATE keeper.wallet SET frozen_balance = -1", "UPDATE keeper.wallet SET balance = -1"} {
+	for _, sql := range []string{"UPDATE keeper.wallet SET frozen_balance = -1",
+		"UPDATE keeper.wallet SET balance = -1"} {
 		if err := tryExecute(t, url, sql); err == nil {
 			t.Errorf("%s was accepted", sql)
 		}

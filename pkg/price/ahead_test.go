@@ -39,7 +39,8 @@ func TestReportAheadSilencesNobody(t *testing.T) {
 	}
 }
 
-// Reports are judged by the chain's clock: this machine's may be wrong. Where it is the chain's that is behind, two sources that agree are right.
+// Reports are judged by the chain's clock: this machine's may be wrong. Where it is the chain's that is behind, two
+// sources that agree are right.
 func TestReportsAreJudgedByTheChainsClock(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, time.Hour} {
 		machine := time.UnixMilli(nowMs).Add(off)
@@ -55,7 +56,8 @@ func TestReportsAreJudgedByTheChainsClock(t *testing.T) {
 	now := time.UnixMilli(nowMs)
 	b, r := ofDefaults(2, now)
 	r.clock = func(now time.Time) uint64 { return uint64(now.Add(-10 * time.Second).UnixMilli()) }
-	for i, want := range []int{0, 1, 1, 0, 1, 0} { // source 0 serves, and source 1 bears it out from its first report on
+	// source 0 serves, and source 1 bears it out from its first report on
+	for i, want := range []int{0, 1, 1, 0, 1, 0} {
 		now = now.Add(500 * time.Millisecond)
 		v := b.hear(i%2, at(now.UnixMilli()-nowMs, 100, 100), now)
 		if i > 1 && (len(v.refused) != 0 || len(v.emit) != (i+1)%2) {
@@ -64,7 +66,8 @@ func TestReportsAreJudgedByTheChainsClock(t *testing.T) {
 	}
 	lone, alone := ofDefaults(1, now)
 	alone.clock = r.clock
-	if v := lone.hear(0, at(now.UnixMilli()-nowMs, 100, 100), now); len(v.refused) != 1 || v.refused[0].reason != Future {
+	if v := lone.hear(0, at(now.UnixMilli()-nowMs, 100, 100), now); len(v.refused) != 1 ||
+		v.refused[0].reason != Future {
 		t.Errorf("a lone source ahead of the chain: %+v", v)
 	}
 }

@@ -10,11 +10,12 @@ import (
 
 // seat is one source's part in the prices of one token.
 type seat struct {
-	pulse    pulse
-	word     word
-	early    word     // the newest that was refused for being ahead of the clock
-	passed   *Report  // the newest that passed
-	before   *Report  // what the next is compared with: passed, or what another source had emitted when this one stepped in
+	pulse  pulse
+	word   word
+	early  word    // the newest that was refused for being ahead of the clock
+	passed *Report // the newest that passed
+	// what the next is compared with: passed, or what another source had emitted when this one stepped in
+	before   *Report
 	withheld []Report // a run that is not confirmed yet, oldest first
 	opposed  bool     // the newest is not what others say
 	asked    bool     // whether the source is one that should give reports of the token
@@ -116,12 +117,14 @@ func (b *bench) hear(from int, r Report, now time.Time) (v verdict) {
 	return v
 }
 
-// timely tells whether another source is as far ahead of the clock with the same price: then the clock is what is behind.
+// timely tells whether another source is as far ahead of the clock with the same price: then the clock is what is
+// behind.
 func (b *bench) timely(from int, r Report, now time.Time) bool {
 	g := b.rules.gates
 	for i, other := range b.seats {
 		for _, w := range []word{other.word, other.early} {
-			if i != from && w.current(now, b.rules.after[i]) && !ahead(r.TimeMs, w.report.TimeMs, g.MaxAhead) && !apart(r, w.report, g.MaxDeviation) {
+			if i != from && w.current(now, b.rules.after[i]) && !ahead(r.TimeMs, w.report.TimeMs, g.MaxAhead) &&
+				!apart(r, w.report, g.MaxDeviation) {
 				return true
 			}
 		}
@@ -129,13 +132,15 @@ func (b *bench) timely(from int, r Report, now time.Time) bool {
 	return false
 }
 
-// counts tells whether what a source said last says something about a report: it came a short while ago, and is about the same time or a later one.
+// counts tells whether what a source said last says something about a report: it came a short while ago, and is about
+// the same time or a later one.
 func (b *bench) counts(i int, r Report, now time.Time) bool {
 	w := b.seats[i].word
 	return w.current(now, b.rules.after[i]) && !ahead(r.TimeMs, w.report.TimeMs, b.rules.failover.After)
 }
 
-// compare tells whether another source agrees with a report, and while none does whether one deviates, and whether one that deviates is not older.
+// compare tells whether another source agrees with a report, and while none does whether one deviates, and whether one
+// that deviates is not older.
 func (b *bench) compare(from int, r Report, now time.Time) (agree, deviate, refuted bool) {
 	for i := range b.seats {
 		if i == from || !b.counts(i, r, now) {
@@ -160,8 +165,8 @@ func (b *bench) missing(from int, now time.Time) bool {
 	return false
 }
 
-// weigh compares the newest report of a source with what is known, and passes it or withholds it. While other sources speak, one of them has to agree. A
-// source that is alone confirms its own jumps.
+// weigh compares the newest report of a source with what is known, and passes it or withholds it. While other sources
+// speak, one of them has to agree. A source that is alone confirms its own jumps.
 func (b *bench) weigh(v *verdict, from int, r Report, now time.Time) {
 	s, g := b.seats[from], b.rules.gates
 	agree, deviate, refuted := b.compare(from, r, now)
@@ -173,11 +178,14 @@ func (b *bench) weigh(v *verdict, from int, r Report, now time.Time) {
 		b.pass(v, from, r, now, g.MaxDeviation)
 		return
 	case jumps:
-		why = refusal{Jump, fmt.Errorf("%s jumps from %s..%s to %s..%s", b.token, s.before.Min, s.before.Max, r.Min, r.Max)}
+		why = refusal{Jump, fmt.Errorf("%s jumps from %s..%s to %s..%s", b.token, s.before.Min, s.before.Max, r.Min,
+			r.Max)}
 	case deviate:
 		why = refusal{Deviation, fmt.Errorf("%s at %s..%s is not what other sources say", b.token, r.Min, r.Max)}
 	case b.missing(from, now):
-		why = refusal{Alone, fmt.Errorf("%s at %s..%s is the first that is heard of it, and another source has not spoken yet", b.token, r.Min, r.Max)}
+		why = refusal{Alone,
+			fmt.Errorf("%s at %s..%s is the first that is heard of it, and another source has not spoken yet", b.token,
+				r.Min, r.Max)}
 	default:
 		b.pass(v, from, r, now, g.MaxJump)
 		return
@@ -226,7 +234,8 @@ func (b *bench) confirm(v *verdict, by int, now time.Time) {
 	said := b.seats[by].word.report
 	for i, s := range b.seats {
 		n := len(s.withheld)
-		if i != by && n > 0 && b.counts(by, s.withheld[n-1], now) && !apart(s.withheld[n-1], said, b.rules.gates.MaxDeviation) {
+		if i != by && n > 0 && b.counts(by, s.withheld[n-1], now) &&
+			!apart(s.withheld[n-1], said, b.rules.gates.MaxDeviation) {
 			b.release(v, i, now)
 		}
 	}
@@ -242,8 +251,8 @@ func (b *bench) release(v *verdict, i int, now time.Time) {
 	b.pass(v, i, newest, now, b.rules.gates.MaxDeviation)
 }
 
-// refute drops from the others' runs what a source contradicts with a word that is not older. No later word can confirm it: prices come to what a source
-// has said before its time as well.
+// refute drops from the others' runs what a source contradicts with a word that is not older. No later word can confirm
+// it: prices come to what a source has said before its time as well.
 func (b *bench) refute(by int) {
 	said := b.seats[by].word.report
 	for i, s := range b.seats {
@@ -256,7 +265,8 @@ func (b *bench) refute(by int) {
 	}
 }
 
-// reconsider passes what was withheld for the sake of sources that speak no more, unless it jumps: that takes further reports.
+// reconsider passes what was withheld for the sake of sources that speak no more, unless it jumps: that takes further
+// reports.
 func (b *bench) reconsider(v *verdict, now time.Time) {
 	for i, s := range b.seats {
 		n := len(s.withheld)
@@ -281,8 +291,8 @@ func (b *bench) lags(i int, now time.Time) bool {
 	return false
 }
 
-// elect lets another source serve if it is time to. What that one said last is emitted, unless it is a jump from what was emitted: then what it says
-// next is compared with that, and must be confirmed.
+// elect lets another source serve if it is time to. What that one said last is emitted, unless it is a jump from what
+// was emitted: then what it says next is compared with that, and must be confirmed.
 func (b *bench) elect(now time.Time) (v verdict, changed bool) {
 	b.reconsider(&v, now)
 	pulses := make([]*pulse, len(b.seats))
@@ -311,10 +321,12 @@ func (b *bench) disputed(now time.Time) bool {
 	if b.silent(now) == 0 {
 		return false
 	}
-	return slices.ContainsFunc(b.seats, func(s *seat) bool { return s.opposed && s.word.current(now, b.rules.failover.After) })
+	return slices.ContainsFunc(b.seats,
+		func(s *seat) bool { return s.opposed && s.word.current(now, b.rules.failover.After) })
 }
 
-// silent is how long the serving source has given no report that passes; nothing while that is within bounds and there was a report at all.
+// silent is how long the serving source has given no report that passes; nothing while that is within bounds and there
+// was a report at all.
 func (b *bench) silent(now time.Time) time.Duration {
 	p := &b.seats[b.serving].pulse
 	if b.emitted != nil && p.alive(now, b.rules.after[b.serving]) {

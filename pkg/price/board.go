@@ -17,8 +17,8 @@ const (
 	MaxReports = 20_000
 )
 
-// Board remembers the reports of the last Window of each token. It is safe for concurrent use. Looking up takes logarithmic time, adding a report that
-// is newer than the others constant time on average. Use NewBoard.
+// Board remembers the reports of the last Window of each token. It is safe for concurrent use. Looking up takes
+// logarithmic time, adding a report that is newer than the others constant time on average. Use NewBoard.
 type Board struct {
 	mu     sync.RWMutex
 	most   int
@@ -36,8 +36,8 @@ func NewBoard() *Board { return newBoard(MaxReports) }
 
 func newBoard(most int) *Board { return &Board{most: most, tokens: map[chain.Address]*history{}} }
 
-// Add gives the board a report and tells whether it learnt something: false for a report of a moment it knows, and for one that lies before the
-// token's window. Reports may come in any order.
+// Add gives the board a report and tells whether it learnt something: false for a report of a moment it knows, and for
+// one that lies before the token's window. Reports may come in any order.
 func (b *Board) Add(r Report) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,7 +55,8 @@ func (b *Board) Add(r Report) bool {
 	return r.TimeMs >= h.floor
 }
 
-// forget drops what is before the window or too many. The room of what is dropped is used again when the slice grows next.
+// forget drops what is before the window or too many. The room of what is dropped is used again when the slice grows
+// next.
 func (h *history) forget(most int) {
 	newest := h.kept[len(h.kept)-1].TimeMs
 	h.floor = max(h.floor, newest-min(newest, uint64(Window.Milliseconds())))
@@ -110,8 +111,9 @@ func (b *Board) At(token chain.Address, ms uint64) (r Report, ok bool) {
 	return h.kept[at], true
 }
 
-// FirstAtOrAfter returns the first report of a token whose second, as the contract sees it, is at or after the given one. It returns none while there
-// is none, and none for a second before the window: what came first then is no longer known.
+// FirstAtOrAfter returns the first report of a token whose second, as the contract sees it, is at or after the given
+// one. It returns none while there is none, and none for a second before the window: what came first then is no longer
+// known.
 //
 // A board that has not been fed since before the second cannot know that a report it never saw was the first.
 func (b *Board) FirstAtOrAfter(token chain.Address, second uint64) (r Report, ok bool) {

@@ -135,7 +135,10 @@ func TestBoardIsItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		board, dumb := newBoard(few), &twin{}
 		start := rapid.SampledFrom([]uint64{0, 1_700_000_000}).Draw(t, "start")
-		tokens := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) chain.Address { return token(rapid.IntRange(0, 3).Draw(t, "token")) }), 0, 5)
+		tokens := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) chain.Address {
+			return token(rapid.IntRange(0, 3).
+				Draw(t, "token"))
+		}), 0, 5)
 		seconds := rapid.OneOf(rapid.Uint64Range(start, start+1500), rapid.Uint64Range(start+600, start+700))
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
@@ -187,7 +190,8 @@ func TestBoardIsItsTwin(t *testing.T) {
 				set, err := board.SetWithin(wanted, from, to)
 				chosen, fits := dumb.setWithin(wanted, from, to)
 				if fits != (err == nil) || err == nil && len(set) != len(chosen) {
-					t.Fatalf("set of %v within %d and %d: %+v, %v; want %v, %t", wanted, from, to, set, err, chosen, fits)
+					t.Fatalf("set of %v within %d and %d: %+v, %v; want %v, %t", wanted, from, to, set, err, chosen,
+						fits)
 				}
 				for _, r := range set {
 					if chosen[r.Token] != r.TimeMs {
@@ -226,7 +230,8 @@ func TestSetNamesWhatIsWrong(t *testing.T) {
 		t.Errorf("a set 60 s wide: %+v, %v", set, err)
 	}
 	_, err = Set([]chain.Address{token(0), token(2)}, board.Latest)
-	if spread, is := errors.AsType[*SpreadError](err); !is || spread.Oldest.Token != token(0) || spread.Newest.Token != token(2) {
+	if spread, is := errors.AsType[*SpreadError](err); !is || spread.Oldest.Token != token(0) ||
+		spread.Newest.Token != token(2) {
 		t.Errorf("a set 61 s wide: %v", err)
 	}
 	_, err = Set([]chain.Address{token(0), token(9)}, board.Latest)
@@ -243,9 +248,11 @@ func TestBoardFromTheTopic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fed, replayed := NewBoard(), NewBoard()
 		for range rapid.IntRange(1, 50).Draw(t, "reports") {
-			second, price := rapid.Uint64Range(1_700_000_000, 1_700_000_100).Draw(t, "second"), rapid.Uint64Range(1, 1000).Draw(t, "price")
+			second, price := rapid.Uint64Range(1_700_000_000, 1_700_000_100).Draw(t, "second"),
+				rapid.Uint64Range(1, 1000).Draw(t, "price")
 			r := Report{
-				Token: token(rapid.IntRange(0, 2).Draw(t, "token")), Provider: token(9), Data: []byte{byte(price)}, Min: perp.U64(price), Max: perp.U64(price + 1),
+				Token: token(rapid.IntRange(0, 2).Draw(t, "token")), Provider: token(9), Data: []byte{byte(price)},
+				Min: perp.U64(price), Max: perp.U64(price + 1),
 				TimeMs: second * 1000, Source: "s", ReceivedMs: second*1000 + 20,
 			}
 			fed.Add(r)
@@ -295,7 +302,8 @@ func TestSetWithinGoesBack(t *testing.T) {
 	if err != nil || set[0].Second() != 130 || set[1].Second() != 90 {
 		t.Errorf("%+v, %v", set, err)
 	}
-	if _, err := board.SetWithin([]chain.Address{token(0), token(1)}, 0, 99); err == nil || err.Error() != "no price report of "+token(0).Hex() {
+	if _, err := board.SetWithin([]chain.Address{token(0), token(1)}, 0, 99); err == nil ||
+		err.Error() != "no price report of "+token(0).Hex() {
 		t.Errorf("before there was one: %v", err)
 	}
 	board.Add(Report{Token: token(2), TimeMs: 300_000})

@@ -31,7 +31,8 @@ func (f Failover) Validate() error {
 	return errors.Join(problems...)
 }
 
-// pulse is how regularly one source gives reports of one token that pass. Times are those of this machine's monotonic clock.
+// pulse is how regularly one source gives reports of one token that pass. Times are those of this machine's monotonic
+// clock.
 type pulse struct {
 	last  time.Time // of the newest; zero if there was none
 	since time.Time // when the present run without a break began
@@ -54,8 +55,9 @@ func (p *pulse) steady(now time.Time, bound, long time.Duration) bool {
 	return p.alive(now, bound) && now.Sub(p.since) >= long
 }
 
-// elect returns which of the sources, in order of preference, is to serve, when one serves now. One that lives leaves its place only to one it is a
-// substitute for, and only to a steady one; one that does not live leaves it to the first that lives. Nobody leaves while there is nobody else.
+// elect returns which of the sources, in order of preference, is to serve, when one serves now. One that lives leaves
+// its place only to one it is a substitute for, and only to a steady one; one that does not live leaves it to the first
+// that lives. Nobody leaves while there is nobody else.
 func (f Failover) elect(pulses []*pulse, bounds []time.Duration, serves int, now time.Time) int {
 	lives := pulses[serves].alive(now, bounds[serves])
 	for i, p := range pulses {

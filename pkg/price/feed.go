@@ -40,13 +40,14 @@ func NewFeed(members []Member, gates Gates, failover Failover, log zerolog.Logge
 		r.tokens = append(r.tokens, m.Tokens)
 	}
 	return &Feed{
-		members: members, rules: r, log: log, metrics: metrics, loud: newQuiet(time.Minute), benches: map[chain.Address]*bench{},
-		silent: "no price report yet", problems: slices.Repeat([]string{unheard}, len(members)),
+		members: members, rules: r, log: log, metrics: metrics, loud: newQuiet(time.Minute),
+		benches: map[chain.Address]*bench{},
+		silent:  "no price report yet", problems: slices.Repeat([]string{unheard}, len(members)),
 	}
 }
 
-// SetClock has reports judged by the chain's clock: its time (Unix ms) at a moment of this machine's monotonic clock, and 0 while it is not known; then, and
-// without one, this machine's is taken. It is called before Run.
+// SetClock has reports judged by the chain's clock: its time (Unix ms) at a moment of this machine's monotonic clock,
+// and 0 while it is not known; then, and without one, this machine's is taken. It is called before Run.
 func (f *Feed) SetClock(clock func(now time.Time) uint64) {
 	f.rules.clock = clock
 	f.metrics.ages.setClock(f.rules.nowMs)
@@ -78,8 +79,8 @@ func (f *Feed) Health() error {
 	return errors.New(strings.Join(said, "; "))
 }
 
-// Run hands each report that passes to emit, those of a token in the order of their times, until ctx ends, and returns why it ended. Reports that emit
-// fails for are emitted again; sources that fail are run again.
+// Run hands each report that passes to emit, those of a token in the order of their times, until ctx ends, and returns
+// why it ended. Reports that emit fails for are emitted again; sources that fail are run again.
 func (f *Feed) Run(ctx context.Context, emit func(context.Context, []Report) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -138,7 +139,8 @@ func (f *Feed) expect(now time.Time) {
 func (f *Feed) bench(token chain.Address, now time.Time) *bench {
 	b := f.benches[token]
 	if b == nil {
-		preferred := slices.IndexFunc(f.members, func(m Member) bool { return len(m.Tokens) == 0 || slices.Contains(m.Tokens, token) })
+		preferred := slices.IndexFunc(f.members,
+			func(m Member) bool { return len(m.Tokens) == 0 || slices.Contains(m.Tokens, token) })
 		b = newBench(token, f.rules, max(preferred, 0), now)
 		f.benches[token] = b
 		f.metrics.active.WithLabelValues(f.members[b.serving].Name).Inc()
@@ -179,7 +181,8 @@ func (f *Feed) count(name string, v verdict, now time.Time) []Report {
 func (f *Feed) refuse(source string, r refusal, now time.Time) {
 	f.metrics.rejected.WithLabelValues(source, string(r.reason)).Inc()
 	if suppressed, ok := f.loud.pass(source+" "+string(r.reason), now); ok {
-		f.log.Warn().Err(r.err).Str("source", source).Str("reason", string(r.reason)).Int("unsaid", suppressed).Msg("price: refusing a report")
+		f.log.Warn().Err(r.err).Str("source", source).Str("reason", string(r.reason)).Int("unsaid", suppressed).
+			Msg("price: refusing a report")
 	}
 }
 
@@ -195,13 +198,15 @@ func (f *Feed) elect(now time.Time) (passed []Report) {
 		}
 		f.metrics.active.WithLabelValues(before).Dec()
 		f.metrics.active.WithLabelValues(after).Inc()
-		f.log.Warn().Stringer("token", token).Str("from", before).Str("to", after).Msg("price: another source serves now")
+		f.log.Warn().Stringer("token", token).Str("from", before).Str("to", after).
+			Msg("price: another source serves now")
 	}
 	return passed
 }
 
 // emit hands reports on, until that works or ctx ends.
-func (f *Feed) emit(ctx context.Context, emit func(context.Context, []Report) error, reports []Report, received time.Time) error {
+func (f *Feed) emit(ctx context.Context, emit func(context.Context, []Report) error, reports []Report,
+	received time.Time) error {
 	if len(reports) == 0 {
 		return nil
 	}
@@ -248,7 +253,8 @@ func (f *Feed) survey(now time.Time) {
 		}
 		if wait := b.silent(now); wait > longest {
 			longest = wait
-			text = fmt.Sprintf("no price report of %s from %s for %s%s", token, f.members[b.serving].Name, wait.Truncate(100*time.Millisecond), contradicted)
+			text = fmt.Sprintf("no price report of %s from %s for %s%s", token, f.members[b.serving].Name,
+				wait.Truncate(100*time.Millisecond), contradicted)
 		}
 	}
 	f.metrics.disputed.Set(float64(disputed))

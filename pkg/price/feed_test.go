@@ -53,7 +53,8 @@ func (s *script) Run(ctx context.Context, take Take) error {
 
 // say gives a report of now.
 func (s *script) say(t chain.Address, price uint64) {
-	s.lines <- line{reports: []Report{{Token: t, TimeMs: uint64(time.Now().UnixMilli()), Min: perp.U64(price), Max: perp.U64(price)}}}
+	s.lines <- line{reports: []Report{{Token: t, TimeMs: uint64(time.Now().UnixMilli()), Min: perp.U64(price),
+		Max: perp.U64(price)}}}
 	synctest.Wait()
 }
 
@@ -124,7 +125,8 @@ func (h *harness) want(t *testing.T, want string) {
 func (h *harness) healthy(t *testing.T, want string) {
 	t.Helper()
 	synctest.Wait()
-	if err := h.feed.Health(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+	if err := h.feed.Health(); want == "" && err != nil || want != "" &&
+		(err == nil || !strings.Contains(err.Error(), want)) {
 		t.Errorf("health %v, want %q", err, want)
 	}
 }
@@ -137,7 +139,8 @@ func (h *harness) up(name string) float64 {
 	return testutil.ToFloat64(h.feed.metrics.up.WithLabelValues(name))
 }
 
-// The substitute steps in when the first source is silent, gated or broken for too long, and leaves when that is steady again (PIPE-9).
+// The substitute steps in when the first source is silent, gated or broken for too long, and leaves when that is steady
+// again (PIPE-9).
 func TestFeedFailsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runFeed(t, "first", "second")
@@ -242,7 +245,8 @@ func TestFeedStaysWhileItCannotEmit(t *testing.T) {
 		}
 		again(1_000_000)
 		again(0)
-		if got := h.taken(); strings.Count(got, "first 100") != 20 || strings.Contains(got, "second") || h.active("first") != 1 {
+		if got := h.taken(); strings.Count(got, "first 100") != 20 || strings.Contains(got, "second") ||
+			h.active("first") != 1 {
 			t.Errorf("emitted %s", got)
 		}
 	})
@@ -287,7 +291,8 @@ func TestFeedStampsReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runFeed(t, "only")
 		now := uint64(time.Now().UnixMilli())
-		h.sources[0].lines <- line{reports: []Report{{Token: token(0), TimeMs: now - 500, Min: perp.U64(1), Max: perp.U64(1), Source: "another"}}}
+		h.sources[0].lines <- line{reports: []Report{{Token: token(0), TimeMs: now - 500, Min: perp.U64(1),
+			Max: perp.U64(1), Source: "another"}}}
 		synctest.Wait()
 		if r := h.emitted[0]; r.Source != "only" || r.ReceivedMs != now {
 			t.Errorf("%+v", r)
@@ -297,7 +302,8 @@ func TestFeedStampsReports(t *testing.T) {
 
 func TestMessageRoundTrip(t *testing.T) {
 	for _, data := range [][]byte{{3}, nil} {
-		want := Report{Token: token(1), Provider: token(2), Data: data, Min: perp.U64(4), Max: perp.U64(5), TimeMs: 6000, Source: "s", ReceivedMs: 7}
+		want := Report{Token: token(1), Provider: token(2), Data: data, Min: perp.U64(4), Max: perp.U64(5),
+			TimeMs: 6000, Source: "s", ReceivedMs: 7}
 		r, err := wire.Encode(want.Token[:], want.Message(), 1, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -307,7 +313,8 @@ func TestMessageRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := FromMessage(m.(wire.Price))
-		if !same(got, want) || got.Provider != want.Provider || got.Max != want.Max || got.Source != want.Source || got.ReceivedMs != want.ReceivedMs ||
+		if !same(got, want) || got.Provider != want.Provider || got.Max != want.Max || got.Source != want.Source ||
+			got.ReceivedMs != want.ReceivedMs ||
 			!bytes.Equal(got.Data, data) {
 			t.Errorf("%+v, want %+v", got, want)
 		}

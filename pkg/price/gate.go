@@ -13,9 +13,10 @@ type Reason string
 
 // The reasons, as metrics name them.
 const (
-	Invalid   Reason = "invalid"   // it makes no sense, or the source sent something that is no report
-	Stale     Reason = "stale"     // older than Gates.MaxAge
-	Future    Reason = "future"    // from further ahead than Gates.MaxAhead, and no other source is there yet: it would hide all that follow
+	Invalid Reason = "invalid" // it makes no sense, or the source sent something that is no report
+	Stale   Reason = "stale"   // older than Gates.MaxAge
+	// from further ahead than Gates.MaxAhead, and no other source is there yet: it would hide all that follow
+	Future    Reason = "future"
 	Spread    Reason = "spread"    // minimum and maximum are further apart than Gates.MaxSpread
 	Jump      Reason = "jump"      // further than Gates.MaxJump from the price before, and not confirmed yet
 	Deviation Reason = "deviation" // further than Gates.MaxDeviation from what every other source says at the time
@@ -38,9 +39,11 @@ type Gates struct {
 	Confirmations int           `toml:"confirmations" help:"how many reports of a source in a row confirm a jump while no second source speaks; 1 = no wait"`
 }
 
-// DefaultGates let a market crash through at the second report, and stop a source that is off by more than the market can be.
+// DefaultGates let a market crash through at the second report, and stop a source that is off by more than the market
+// can be.
 func DefaultGates() Gates {
-	return Gates{MaxAge: time.Minute, MaxAhead: 2 * time.Second, MaxSpread: 500, MaxJump: 2000, MaxDeviation: 200, Confirmations: 2}
+	return Gates{MaxAge: time.Minute, MaxAhead: 2 * time.Second, MaxSpread: 500, MaxJump: 2000, MaxDeviation: 200,
+		Confirmations: 2}
 }
 
 // Validate names every bound that cannot work.
@@ -57,7 +60,8 @@ func (g Gates) Validate() error {
 		value uint64
 	}{{"max_spread", g.MaxSpread}, {"max_jump", g.MaxJump}, {"max_deviation", g.MaxDeviation}} {
 		if bound.value < 1 || bound.value > 100*basis {
-			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d basis points", bound.name, bound.value, 100*basis))
+			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d basis points", bound.name,
+				bound.value, 100*basis))
 		}
 	}
 	if g.Confirmations < 1 || g.Confirmations > 100 {
@@ -66,7 +70,8 @@ func (g Gates) Validate() error {
 	return errors.Join(problems...)
 }
 
-// look judges a report by itself, at a Unix time in milliseconds; no reason means that it passes. What is only ahead of that time may be borne out by others.
+// look judges a report by itself, at a Unix time in milliseconds; no reason means that it passes. What is only ahead of
+// that time may be borne out by others.
 func (g Gates) look(r Report, nowMs uint64, maxAge time.Duration) (Reason, error) {
 	switch err := r.Validate(); {
 	case err != nil:
@@ -92,7 +97,8 @@ func wide(r Report, points uint64) bool {
 	return r.Min.Add(r.Max).Mul(perp.U64(points)).Less(spread)
 }
 
-// apart tells whether the middle of a valid report is further from that of another than a bound in basis points of the other.
+// apart tells whether the middle of a valid report is further from that of another than a bound in basis points of the
+// other.
 func apart(r, from Report, points uint64) bool {
 	a, b := r.Min.Add(r.Max), from.Min.Add(from.Max)
 	distance := a.Max(b).Sub(a.Min(b)).Mul(perp.U64(basis))

@@ -47,7 +47,8 @@ func TestApart(t *testing.T) {
 	for _, tt := range []struct {
 		a, b, points uint64
 		want         bool
-	}{{1200, 1000, 2000, false}, {1201, 1000, 2000, true}, {800, 1000, 2000, false}, {799, 1000, 2000, true}, {1000, 1000, 1, false}} {
+	}{{1200, 1000, 2000, false}, {1201, 1000, 2000, true}, {800, 1000, 2000, false}, {799, 1000, 2000, true},
+		{1000, 1000, 1, false}} {
 		if got := apart(at(0, tt.a, tt.a), at(0, tt.b, tt.b), tt.points); got != tt.want {
 			t.Errorf("%+v: %t", tt, got)
 		}
@@ -72,11 +73,13 @@ func TestGatesAndFailoverAreChecked(t *testing.T) {
 	} {
 		g := DefaultGates()
 		spoil(&g)
-		if err := g.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if err := g.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %s…", err, want)
 		}
 	}
-	if err := (Failover{}).Validate(); err == nil || err.Error() != "after: 0s is not between 100ms and 24h\nreturn_after: 0s is not between 100ms and 24h" {
+	if err := (Failover{}).Validate(); err == nil || err.Error() != "after: 0s is not between 100ms and "+
+		"24h\nreturn_after: 0s is not between 100ms and 24h" {
 		t.Errorf("no bounds: %v", err)
 	}
 }
@@ -124,7 +127,8 @@ func TestQuiet(t *testing.T) {
 		after      time.Duration
 		suppressed int
 		ok         bool
-	}{{"a", 0, 0, true}, {"a", time.Second, 0, false}, {"b", time.Second, 0, true}, {"a", 59 * time.Second, 0, false}, {"a", time.Minute, 2, true}} {
+	}{{"a", 0, 0, true}, {"a", time.Second, 0, false}, {"b", time.Second, 0, true}, {"a", 59 * time.Second, 0, false},
+		{"a", time.Minute, 2, true}} {
 		if suppressed, ok := q.pass(tt.kind, now.Add(tt.after)); suppressed != tt.suppressed || ok != tt.ok {
 			t.Errorf("line %d: %d, %t", i, suppressed, ok)
 		}

@@ -36,7 +36,8 @@ type market []uint64
 
 func (m market) at(ms int64) uint64 { return m[max(ms/1000, 0)] }
 
-// playLiar has sources report each second, one of which lies, for a while or for ever, always or one time in twenty, and calls check after each report and each election.
+// playLiar has sources report each second, one of which lies, for a while or for ever, always or one time in twenty,
+// and calls check after each report and each election.
 func playLiar(t *rapid.T, sources int, check func(now int64, honest []Report, said int, emitted []Report)) {
 	const seconds = 100
 	names := make([]string, 0, len(lies))
@@ -44,7 +45,8 @@ func playLiar(t *rapid.T, sources int, check func(now int64, honest []Report, sa
 		names = append(names, name)
 	}
 	liar, constant := rapid.IntRange(0, sources-1).Draw(t, "liar"), rapid.Bool().Draw(t, "constant")
-	from, to := rapid.SampledFrom([]int64{0, 20_000}).Draw(t, "from"), rapid.SampledFrom([]int64{40_000, 200_000}).Draw(t, "to")
+	from, to := rapid.SampledFrom([]int64{0, 20_000}).Draw(t, "from"), rapid.SampledFrom([]int64{40_000, 200_000}).
+		Draw(t, "to")
 	how := lies[rapid.SampledFrom(names).Draw(t, "lie")]
 	seed := rapid.Uint64().Draw(t, "seed")
 	random := func(n uint64) uint64 { seed = seed*6364136223846793005 + 1442695040888963407; return seed >> 33 % n }
@@ -98,19 +100,22 @@ func borne(r Report, honest []Report) bool {
 	return false
 }
 
-// With at most one liar among three sources the price that is accepted is always one that an honest source bears out, and never older than what two honest
-// ones bear out by more than a source may be silent.
+// With at most one liar among three sources the price that is accepted is always one that an honest source bears out,
+// and never older than what two honest ones bear out by more than a source may be silent.
 func TestOneLiarOfThreeDecidesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var newest, since int64
 		playLiar(t, 3, func(now int64, honest []Report, said int, emitted []Report) {
 			for _, r := range emitted {
 				if !borne(r, honest) {
-					t.Fatalf("%d ms: emitted %s of %d ms, after source %d spoke; honest ones said %v", now, r.Min, int64(r.TimeMs)-nowMs, said, tail(honest))
+					t.Fatalf("%d ms: emitted %s of %d ms, after source %d spoke; honest ones said %v", now, r.Min,
+						int64(r.TimeMs)-nowMs, said, tail(honest))
 				}
 				newest, since = max(newest, int64(r.TimeMs)-nowMs), now
 			}
-			const most = 10_000 // failover.after 5 s, gates.max_ahead 2 s, the pace of reports and elections, and a jump that has to be agreed on
+			// failover.after 5 s, gates.max_ahead 2 s, the pace of reports and elections, and a jump that has to be
+			// agreed on
+			const most = 10_000
 			if now-newest > most {
 				t.Fatalf("%d ms: the newest that was emitted is of %d ms, since %d ms", now, newest, since)
 			}
@@ -124,7 +129,8 @@ func TestOneLiarOfTwoIsNotBelieved(t *testing.T) {
 		playLiar(t, 2, func(now int64, honest []Report, said int, emitted []Report) {
 			for _, r := range emitted {
 				if !borne(r, honest) {
-					t.Fatalf("%d ms: emitted %s of %d ms, after source %d spoke; the honest one said %v", now, r.Min, int64(r.TimeMs)-nowMs, said, tail(honest))
+					t.Fatalf("%d ms: emitted %s of %d ms, after source %d spoke; the honest one said %v", now, r.Min,
+						int64(r.TimeMs)-nowMs, said, tail(honest))
 				}
 			}
 		})

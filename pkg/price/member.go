@@ -11,12 +11,14 @@ import (
 
 // Source gives price reports.
 type Source interface {
-	// Run gives reports as they come, those of a token in the order of their times, until ctx ends or it cannot go on; then it returns why. It is run
-	// again after that, and goes on where it was if it can. It is not run twice at a time.
+	// Run gives reports as they come, those of a token in the order of their times, until ctx ends or it cannot go on;
+	// then it returns why. It is run again after that, and goes on where it was if it can. It is not run twice at a
+	// time.
 	Run(ctx context.Context, take Take) error
 }
 
-// Take takes reports that are not judged yet, and says of what else a source sent why it is no report. It is called by the goroutine of Run.
+// Take takes reports that are not judged yet, and says of what else a source sent why it is no report. It is called by
+// the goroutine of Run.
 type Take func(reports []Report, unreadable []error)
 
 // Member is a source of a feed.

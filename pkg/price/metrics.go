@@ -35,21 +35,28 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		reports:  counter("price_reports_total", "New price reports emitted, by token.", "token"),
 		received: counter("price_source_reports_total", "Reports a source gave, whatever became of them.", "source"),
-		repeated: counter("price_reports_repeated_total", "Reports that were not newer than what the source gave, or the feed emitted, before.", "source"),
-		rejected: counter("price_gate_rejections_total", "Reports that did not pass when they came, by reason.", "source", "reason"),
-		released: counter("price_gate_releases_total", "Rejected reports that a later one or another source confirmed, and that passed then.", "source"),
-		failures: counter("price_source_failures_total", "Times that a price source gave no answer or broke off.", "source"),
-		active:   gauge("price_source_active", "Number of tokens whose prices are this source's at the moment."),
-		up:       gauge("price_source_up", "1 if the source answers, whether its prices are used or not."),
+		repeated: counter("price_reports_repeated_total", "Reports that were not newer than what the source gave, "+
+			"or the feed emitted, before.", "source"),
+		rejected: counter("price_gate_rejections_total", "Reports that did not pass when they came, by reason.",
+			"source", "reason"),
+		released: counter("price_gate_releases_total", "Rejected reports that a later one or another source "+
+			"confirmed, and that passed then.", "source"),
+		failures: counter("price_source_failures_total", "Times that a price source gave no answer or broke off.",
+			"source"),
+		active: gauge("price_source_active", "Number of tokens whose prices are this source's at the moment."),
+		up:     gauge("price_source_up", "1 if the source answers, whether its prices are used or not."),
 		disputed: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "price_disputed_tokens", Help: "Number of tokens of which no report passes, because sources contradict each other.",
+			Name: "price_disputed_tokens",
+			Help: "Number of tokens of which no report passes, because sources contradict each other.",
 		}),
 		emit: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "price_emit_seconds", Help: "From a report being received to it being emitted.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+			Name: "price_emit_seconds", Help: "From a report being received to it being emitted.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
 		}),
 		ages: &ages{newest: map[chain.Address]uint64{}},
 	}
-	reg.MustRegister(m.reports, m.received, m.repeated, m.rejected, m.released, m.failures, m.active, m.up, m.disputed, m.emit, m.ages)
+	reg.MustRegister(m.reports, m.received, m.repeated, m.rejected, m.released, m.failures, m.active, m.up, m.disputed,
+		m.emit, m.ages)
 	return m
 }
 
@@ -71,7 +78,8 @@ func (m *Metrics) emitted(r Report, received, now time.Time) {
 	m.ages.note(r)
 }
 
-var ageDesc = prometheus.NewDesc("price_report_age_seconds", "Age of the newest emitted report of a token, by the chain's clock.", []string{"token"}, nil)
+var ageDesc = prometheus.NewDesc("price_report_age_seconds", "Age of the newest emitted report of a token, by the "+
+	"chain's clock.", []string{"token"}, nil)
 
 // ages is a collector, because an age grows while nothing happens.
 type ages struct {

@@ -27,7 +27,8 @@ type Report struct {
 // Second is the report's time as the contract sees it.
 func (r Report) Second() uint64 { return r.TimeMs / 1000 }
 
-// ceiling is above every price there can be, in USD with 30 decimals per smallest unit, and small enough that no comparison of prices overflows.
+// ceiling is above every price there can be, in USD with 30 decimals per smallest unit, and small enough that no
+// comparison of prices overflows.
 var ceiling = perp.Pow10(60)
 
 // Validate says what makes a report unusable.
@@ -51,13 +52,15 @@ func (r Report) Validate() error {
 // Message is the report as it travels on the price topic.
 func (r Report) Message() wire.Price {
 	return wire.Price{
-		Token: r.Token, Provider: r.Provider, Data: r.Data, Min: r.Min, Max: r.Max, TimeMs: r.TimeMs, Source: r.Source, ReceivedMs: r.ReceivedMs,
+		Token: r.Token, Provider: r.Provider, Data: r.Data, Min: r.Min, Max: r.Max, TimeMs: r.TimeMs, Source: r.Source,
+		ReceivedMs: r.ReceivedMs,
 	}
 }
 
 // FromMessage is the report of a record of the price topic.
 func FromMessage(m wire.Price) Report {
 	return Report{
-		Token: m.Token, Provider: m.Provider, Data: m.Data, Min: m.Min, Max: m.Max, TimeMs: m.TimeMs, Source: m.Source, ReceivedMs: m.ReceivedMs,
+		Token: m.Token, Provider: m.Provider, Data: m.Data, Min: m.Min, Max: m.Max, TimeMs: m.TimeMs, Source: m.Source,
+		ReceivedMs: m.ReceivedMs,
 	}
 }

@@ -9,16 +9,17 @@ import (
 // usdDecimals are the decimals of USD in a Report.
 const usdDecimals = 30
 
-// PerUnit converts a source's price of one whole token, value·10^exponent USD, into a report's USD with 30 decimals per smallest unit of a token with
-// so many decimals: min rounded down and max rounded up, so that the exact price is never outside. The conversion is exact in between. The error says
-// that the price does not fit 256 bits.
+// PerUnit converts a source's price of one whole token, value·10^exponent USD, into a report's USD with 30 decimals per
+// smallest unit of a token with so many decimals: min rounded down and max rounded up, so that the exact price is never
+// outside. The conversion is exact in between. The error says that the price does not fit 256 bits.
 func PerUnit(low, high perp.Uint, exponent int, decimals uint8) (lowest, highest perp.Uint, err error) {
 	shift := exponent + usdDecimals - int(decimals)
 	if lowest, err = scaled(low, shift, perp.Uint.Div); err == nil {
 		highest, err = scaled(high, shift, perp.Uint.DivUp)
 	}
 	if err != nil {
-		return perp.Uint{}, perp.Uint{}, fmt.Errorf("a price of %s..%s·10^%d per token of %d decimals: %w", low, high, exponent, decimals, err)
+		return perp.Uint{}, perp.Uint{}, fmt.Errorf("a price of %s..%s·10^%d per token of %d decimals: %w", low, high,
+			exponent, decimals, err)
 	}
 	return lowest, highest, nil
 }

@@ -31,11 +31,12 @@ type SpreadError struct{ Oldest, Newest Report }
 
 func (e *SpreadError) Error() string {
 	return fmt.Sprintf("price reports are %d s apart, at most %d are allowed: %s at second %d, %s at second %d",
-		e.Newest.Second()-e.Oldest.Second(), int(MaxSpread.Seconds()), e.Oldest.Token, e.Oldest.Second(), e.Newest.Token, e.Newest.Second())
+		e.Newest.Second()-e.Oldest.Second(), int(MaxSpread.Seconds()), e.Oldest.Token, e.Oldest.Second(),
+		e.Newest.Token, e.Newest.Second())
 }
 
-// Set returns the chosen report of each token, each token once, in the order in which they are first named. The reports fit one transaction; the error
-// is a MissingError or a SpreadError otherwise. No tokens give an empty set.
+// Set returns the chosen report of each token, each token once, in the order in which they are first named. The reports
+// fit one transaction; the error is a MissingError or a SpreadError otherwise. No tokens give an empty set.
 func Set(tokens []chain.Address, choose Chooser) ([]Report, error) {
 	var set []Report
 	for _, token := range tokens {
@@ -63,8 +64,9 @@ func extremes(set []Report) (oldest, newest Report) {
 	return slices.MinFunc(set, byTime), slices.MaxFunc(set, byTime)
 }
 
-// SetWithin is Set with, of all the sets that fit one transaction and lie within two seconds, both included, the one in which every report is the
-// newest it can be. There is such a one, if there is any: of two sets that fit, the newer report of each token makes a third.
+// SetWithin is Set with, of all the sets that fit one transaction and lie within two seconds, both included, the one in
+// which every report is the newest it can be. There is such a one, if there is any: of two sets that fit, the newer
+// report of each token makes a third.
 func (b *Board) SetWithin(tokens []chain.Address, from, to uint64) ([]Report, error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -32,8 +32,8 @@ type Backoff struct {
 // New returns a Backoff at its beginning.
 func New(p Policy) *Backoff { return &Backoff{policy: p} }
 
-// Next tells whether to try (again). The first call never waits; every later one waits out the policy's pause. It returns false,
-// without further waiting, when ctx has ended or the attempts are used up.
+// Next tells whether to try (again). The first call never waits; every later one waits out the policy's pause. It
+// returns false, without further waiting, when ctx has ended or the attempts are used up.
 func (b *Backoff) Next(ctx context.Context) bool {
 	if ctx.Err() != nil || b.exhausted() {
 		return false
@@ -70,11 +70,12 @@ func (b *Backoff) Failed(err error) { b.last = err }
 // Attempt is the number of the current attempt, from 1; 0 before the first Next and after Reset.
 func (b *Backoff) Attempt() int { return b.attempt }
 
-// Reset tells of a success: attempts and pauses are counted from the beginning again. The next Next still waits, for a first pause, so that
-// something that works for a moment only does not become a busy loop.
+// Reset tells of a success: attempts and pauses are counted from the beginning again. The next Next still waits, for a
+// first pause, so that something that works for a moment only does not become a busy loop.
 func (b *Backoff) Reset() { b.attempt, b.last = 0, nil }
 
-// Err says why the loop ended: the cause of ctx's end, with the last failure if there was one, or the failure of the last attempt.
+// Err says why the loop ended: the cause of ctx's end, with the last failure if there was one, or the failure of the
+// last attempt.
 func (b *Backoff) Err(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	switch {

@@ -1,7 +1,8 @@
-// Package retry is the one way to wait and try again: with growing pauses, with full jitter, bounded, and cancellable at once.
+// Package retry is the one way to wait and try again: with growing pauses, with full jitter, bounded, and cancellable
+// at once.
 //
-// Whether trying again is safe is the caller's question, never this package's: a step that may have acted before it failed
-// (a transaction that may have been sent) must not be put into Do.
+// Whether trying again is safe is the caller's question, never this package's: a step that may have acted before it
+// failed (a transaction that may have been sent) must not be put into Do.
 package retry
 
 import (
@@ -14,7 +15,8 @@ import (
 	"time"
 )
 
-// Policy says how often and how patiently to try again. The zero Policy tries for ever, pausing up to 100 ms at first and up to 10 s later.
+// Policy says how often and how patiently to try again. The zero Policy tries for ever, pausing up to 100 ms at first
+// and up to 10 s later.
 type Policy struct {
 	// Initial bounds the pause after the first failure; 0 means 100 ms.
 	Initial time.Duration `toml:"initial" help:"longest pause after the first failure"`
@@ -25,9 +27,11 @@ type Policy struct {
 	// Attempts bounds the number of tries, the first included; 0 means until the context ends.
 	Attempts int `toml:"attempts" help:"how often to try at most; 0 = until it works"`
 
-	// Jitter picks a pause in [0, bound]; nil picks uniformly ("full jitter"), which keeps keepers that failed together from returning together.
+	// Jitter picks a pause in [0, bound]; nil picks uniformly ("full jitter"), which keeps keepers that failed together
+	// from returning together.
 	Jitter func(bound time.Duration) time.Duration `toml:"-"`
-	// OnRetry is told of every failure that will be tried again, before the pause: which attempt failed (from 1), why, and how long the pause is.
+	// OnRetry is told of every failure that will be tried again, before the pause: which attempt failed (from 1), why,
+	// and how long the pause is.
 	OnRetry func(attempt int, err error, wait time.Duration) `toml:"-"`
 }
 
@@ -35,13 +39,16 @@ type Policy struct {
 func (p Policy) Validate() error {
 	var problems []error
 	if p.Initial < 0 {
-		problems = append(problems, fmt.Errorf("initial: %s is negative (use 0 for the default of %s)", p.Initial, defaultInitial))
+		problems = append(problems, fmt.Errorf("initial: %s is negative (use 0 for the default of %s)", p.Initial,
+			defaultInitial))
 	}
 	if p.Max < 0 || p.Max != 0 && p.Max < p.Initial {
-		problems = append(problems, fmt.Errorf("max: %s is shorter than the first pause of %s (raise it, or lower initial)", p.Max, p.Initial))
+		problems = append(problems, fmt.Errorf("max: %s is shorter than the first pause of %s (raise it, or lower "+
+			"initial)", p.Max, p.Initial))
 	}
 	if p.Factor != 0 && !(p.Factor >= 1) {
-		problems = append(problems, fmt.Errorf("factor: %g would shrink the pauses (use 1 or more, or 0 for the default of %d)", p.Factor, defaultFactor))
+		problems = append(problems, fmt.Errorf("factor: %g would shrink the pauses (use 1 or more, or 0 for the "+
+			"default of %d)", p.Factor, defaultFactor))
 	}
 	if p.Attempts < 0 {
 		problems = append(problems, fmt.Errorf("attempts: %d is negative (use 0 for no limit)", p.Attempts))
@@ -78,7 +85,8 @@ func (p Policy) pause(attempt int) time.Duration {
 // Do calls fn until it succeeds, and returns nil then. It gives up
 //   - at an error marked by Stop, and returns it; the mark stays, so that a Do around this one gives up too;
 //   - after the last attempt of the policy, and returns its error, wrapped;
-//   - when ctx ends, at once, also in the middle of a pause. The error then wraps the cause of ctx's end and the last failure.
+//   - when ctx ends, at once, also in the middle of a pause. The error then wraps the cause of ctx's end and the last
+//     failure.
 //
 // fn is not called at all when ctx has ended before.
 func Do(ctx context.Context, p Policy, fn func(ctx context.Context) error) error {

@@ -31,7 +31,8 @@ func TestDoWaitsLongerEachTimeAndStopsGrowingAtMax(t *testing.T) {
 			tries = append(tries, time.Since(start))
 			return errBroken
 		})
-		want := []time.Duration{0, 1 * time.Second, 3 * time.Second, 7 * time.Second, 12 * time.Second, 17 * time.Second}
+		want := []time.Duration{0, 1 * time.Second, 3 * time.Second, 7 * time.Second, 12 * time.Second,
+			17 * time.Second}
 		if !slices.Equal(tries, want) {
 			t.Errorf("tried at %v, want %v", tries, want)
 		}
@@ -84,7 +85,8 @@ func TestDoIsCancelledInTheMiddleOfAPause(t *testing.T) {
 		if waited := time.Since(start); waited != 0 {
 			t.Errorf("the cancelled pause lasted %s", waited)
 		}
-		if !errors.Is(err, errEnough) || !errors.Is(err, errBroken) || err.Error() != "enough (attempt 1 had failed: broken)" {
+		if !errors.Is(err, errEnough) || !errors.Is(err, errBroken) ||
+			err.Error() != "enough (attempt 1 had failed: broken)" {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -117,7 +119,8 @@ func TestDoDoesNotCallAfterTheEnd(t *testing.T) {
 func TestEndOfContextWinsOverEndOfPause(t *testing.T) {
 	for range 200 {
 		ctx, cancel := context.WithCancel(t.Context())
-		p := retry.Policy{Jitter: func(time.Duration) time.Duration { return 0 }, OnRetry: func(int, error, time.Duration) { cancel() }}
+		p := retry.Policy{Jitter: func(time.Duration) time.Duration { return 0 },
+			OnRetry: func(int, error, time.Duration) { cancel() }}
 		calls := 0
 		_ = retry.Do(ctx, p, func(context.Context) error {
 			calls++
@@ -132,9 +135,10 @@ func TestEndOfContextWinsOverEndOfPause(t *testing.T) {
 func TestOnRetrySeesEveryFailureThatIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string
-		p := retry.Policy{Initial: time.Second, Attempts: 3, Jitter: longest, OnRetry: func(attempt int, err error, wait time.Duration) {
-			seen = append(seen, fmt.Sprintf("%d %v %s", attempt, err, wait))
-		}}
+		p := retry.Policy{Initial: time.Second, Attempts: 3, Jitter: longest,
+			OnRetry: func(attempt int, err error, wait time.Duration) {
+				seen = append(seen, fmt.Sprintf("%d %v %s", attempt, err, wait))
+			}}
 		calls := 0
 		_ = retry.Do(t.Context(), p, func(context.Context) error {
 			calls++
@@ -170,7 +174,8 @@ func TestBackoffAfterASuccessBeginsAgainWithAShortPause(t *testing.T) {
 	})
 }
 
-// Full jitter: every pause lies in [0, min(Max, Initial·Factor^(n−1))], whatever the policy, also after very many attempts.
+// Full jitter: every pause lies in [0, min(Max, Initial·Factor^(n−1))], whatever the policy, also after very many
+// attempts.
 func TestPausesStayInTheirBounds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		initial := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(rt, "initial"))

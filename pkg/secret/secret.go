@@ -1,8 +1,8 @@
 // Package secret holds values that must never be seen: passwords, tokens, keys, and URLs that carry them.
 //
-// Guaranteed: whatever fmt, encoding/json, encoding.TextMarshaler users, zerolog or slog do with a value of this package,
-// or with any structure around it, they print the mask; also when the value sits in an unexported field, where fmt cannot call methods.
-// The one way to the text is Reveal, so that every use can be found by its name.
+// Guaranteed: whatever fmt, encoding/json, encoding.TextMarshaler users, zerolog or slog do with a value of this
+// package, or with any structure around it, they print the mask; also when the value sits in an unexported field, where
+// fmt cannot call methods. The one way to the text is Reveal, so that every use can be found by its name.
 //
 // Not guaranteed: memory is not wiped, and text that has been revealed is plain text again.
 package secret
@@ -54,8 +54,8 @@ func (s *String) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// handle keeps a text behind a pointer: fmt prints the unexported fields of a structure by reflection, and a pointer is all it finds here.
-// A unique handle, unlike a plain pointer, still compares by content.
+// handle keeps a text behind a pointer: fmt prints the unexported fields of a structure by reflection, and a pointer is
+// all it finds here. A unique handle, unlike a plain pointer, still compares by content.
 type handle struct {
 	text unique.Handle[string]
 }

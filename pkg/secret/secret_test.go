@@ -42,11 +42,13 @@ func TestNothingPrintsASecret(t *testing.T) {
 		url := secret.MustURL(drawURL(t, token))
 		in := hidden{Name: "n", text: text, url: &url}
 		in.inner.texts = []secret.String{text}
-		out := shown{Text: text, URL: url, Texts: []secret.String{text}, Map: map[string]secret.URL{"a": url}, Ptr: &text}
+		out := shown{Text: text, URL: url, Texts: []secret.String{text}, Map: map[string]secret.URL{"a": url},
+			Ptr: &text}
 
 		for where, printed := range printings(t, in, out, text, url) {
 			decimal := strings.Trim(fmt.Sprint([]byte(token)), "[]")
-			for form, leak := range map[string]string{"plain": token, "hex": hex.EncodeToString([]byte(token)), "decimal": decimal} {
+			for form, leak := range map[string]string{"plain": token, "hex": hex.EncodeToString([]byte(token)),
+				"decimal": decimal} {
 				if strings.Contains(strings.ToLower(printed), strings.ToLower(leak)) {
 					t.Fatalf("%s prints the secret (%s): %s", where, form, printed)
 				}
@@ -76,7 +78,8 @@ func drawURL(t *rapid.T, token string) string {
 func printings(t *rapid.T, values ...any) map[string]string {
 	all := map[string]string{}
 	for i, v := range values {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%o", "%b", "%c", "%U", "%e", "%t", "%p", "%20v", "%w"} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%o", "%b", "%c", "%U",
+			"%e", "%t", "%p", "%20v", "%w"} {
 			all[fmt.Sprintf("value %d with %s", i, verb)] = fmt.Sprintf(verb, v)
 		}
 		all[fmt.Sprintf("value %d as an error", i)] = fmt.Errorf("with %v", v).Error()
@@ -150,7 +153,8 @@ func TestURLMasks(t *testing.T) {
 }
 
 func TestURLRefusesWithoutRepeating(t *testing.T) {
-	for _, text := range []string{"hunter2", "/hunter2", "http://", "host=db password=hunter2", "postgres://u:hunter2@db:port/x", "http://hunter2\x7f"} {
+	for _, text := range []string{"hunter2", "/hunter2", "http://", "host=db password=hunter2",
+		"postgres://u:hunter2@db:port/x", "http://hunter2\x7f"} {
 		u := secret.MustURL("http://kept")
 		err := u.UnmarshalText([]byte(text))
 		if !errors.Is(err, secret.ErrURL) {
@@ -171,7 +175,8 @@ func TestEncodersPrintTheMask(t *testing.T) {
 		URL         secret.URL
 	}{Text: secret.New("hunter2"), URL: secret.MustURL("https://host/hunter2")}
 	const want = `{"Text":"***","Unset":"","URL":"https://host/***"}`
-	for name, marshal := range map[string]func(any) ([]byte, error){"encoding/json": json.Marshal, "goccy": gojson.Marshal} {
+	for name, marshal := range map[string]func(any) ([]byte, error){"encoding/json": json.Marshal,
+		"goccy": gojson.Marshal} {
 		if got, err := marshal(out); err != nil || string(got) != want {
 			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
 		}

@@ -23,7 +23,8 @@ type URL struct {
 // ErrURL is returned for text that is not an absolute URL. It does not repeat the text.
 var ErrURL = errors.New("not a URL (write scheme://host)")
 
-// ParseURL hides an absolute URL, one with a scheme and a host. Empty text gives the zero URL. The error never holds the text.
+// ParseURL hides an absolute URL, one with a scheme and a host. Empty text gives the zero URL. The error never holds
+// the text.
 func ParseURL(text string) (URL, error) {
 	if text == "" {
 		return URL{}, nil

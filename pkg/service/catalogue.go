@@ -49,15 +49,16 @@ func Catalogue(register func(prometheus.Registerer)) ([]Metric, error) {
 func WriteCatalogue(w io.Writer, metrics []Metric) error {
 	for _, m := range metrics {
 		help := strings.ReplaceAll(strings.ReplaceAll(m.Help, "\n", " "), "|", `\|`)
-		if _, err := fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", m.Name, m.Type, strings.Join(m.Labels, ", "), help); err != nil {
+		if _, err := fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", m.Name, m.Type, strings.Join(m.Labels, ", "),
+			help); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cataloguer is a Registerer that writes down what it is given. Collectors that have something to collect at once are also registered for real,
-// because only a gathered family tells its type.
+// cataloguer is a Registerer that writes down what it is given. Collectors that have something to collect at once are
+// also registered for real, because only a gathered family tells its type.
 type cataloguer struct {
 	types *prometheus.Registry
 	rows  map[string]Metric
@@ -116,7 +117,8 @@ func vectorType(collector prometheus.Collector) string {
 
 // A Desc's only public form is its String.
 var (
-	descRule  = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"),.* constLabels: \{(.*)\}, variableLabels: \{([^}]*)\}\}$`)
+	descRule = regexp.MustCompile(
+		`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"),.* constLabels: \{(.*)\}, variableLabels: \{([^}]*)\}\}$`)
 	constRule = regexp.MustCompile(`(\w+)="(?:[^"\\]|\\.)*"`)
 )
 

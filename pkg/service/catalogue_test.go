@@ -22,7 +22,8 @@ func TestCatalogueListsWhatIsRegistered(t *testing.T) {
 		auto := promauto.With(reg)
 		auto.NewCounter(prometheus.CounterOpts{Name: "c_total", Help: "A counter."})
 		auto.NewGauge(prometheus.GaugeOpts{Name: "g", Help: `With "quotes", a | and {braces}.`})
-		auto.NewGaugeFunc(prometheus.GaugeOpts{Name: "g_func", Help: "A function.", ConstLabels: prometheus.Labels{"fixed": "a,b}"}}, func() float64 { return 1 })
+		auto.NewGaugeFunc(prometheus.GaugeOpts{Name: "g_func", Help: "A function.",
+			ConstLabels: prometheus.Labels{"fixed": "a,b}"}}, func() float64 { return 1 })
 		auto.NewHistogram(prometheus.HistogramOpts{Name: "h_seconds", Help: "A histogram\nin two lines."})
 		auto.NewSummary(prometheus.SummaryOpts{Name: "s_seconds", Help: "A summary."})
 		auto.NewCounterVec(prometheus.CounterOpts{Name: "cv_total", Help: "Counters."}, []string{"op", "result"})

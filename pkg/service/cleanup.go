@@ -28,7 +28,8 @@ func (c cleanup) run(ctx context.Context) error {
 	}
 }
 
-// cleanups is the stack of what is to be given back. Start rolls back through it when it fails, and a stop drains the same stack.
+// cleanups is the stack of what is to be given back. Start rolls back through it when it fails, and a stop drains the
+// same stack.
 type cleanups struct {
 	mu      sync.Mutex
 	stack   []cleanup
@@ -60,8 +61,8 @@ func (s *cleanups) pop() (c cleanup, ok bool) {
 	return c, true
 }
 
-// drain runs all clean-ups, youngest first, until the deadline. Each gets at most half of what is left of the time, so that
-// one that hangs does not take the turn of those below it.
+// drain runs all clean-ups, youngest first, until the deadline. Each gets at most half of what is left of the time, so
+// that one that hangs does not take the turn of those below it.
 func (s *cleanups) drain(deadline time.Time) []error {
 	var failures []error
 	for {

@@ -8,8 +8,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// repeatAfter is how long a reason is not logged again that was logged before, whatever its figures: a condition that goes up and down, or counts how far it
-// is, must not fill the log.
+// repeatAfter is how long a reason is not logged again that was logged before, whatever its figures: a condition that
+// goes up and down, or counts how far it is, must not fill the log.
 const repeatAfter = 30 * time.Second
 
 // mostReasons bounds how many reasons of a condition are remembered.
@@ -17,8 +17,8 @@ const mostReasons = 64
 
 var figures = regexp.MustCompile(`[0-9]+`)
 
-// conditionLog writes the changes of a condition. A reason that is new is logged at once. In the end the last line is what holds: what was held back is
-// logged when its time has come, if it is still so.
+// conditionLog writes the changes of a condition. A reason that is new is logged at once. In the end the last line is
+// what holds: what was held back is logged when its time has come, if it is still so.
 type conditionLog struct {
 	log  zerolog.Logger
 	name string

@@ -80,7 +80,8 @@ type scanner struct {
 func registerMetrics(reg prometheus.Registerer) { newHeads(reg) }
 
 func newHeads(reg prometheus.Registerer) prometheus.Counter {
-	heads := prometheus.NewCounter(prometheus.CounterOpts{Name: "perpkeeper_scanner_heads_total", Help: "New heads seen."})
+	heads := prometheus.NewCounter(prometheus.CounterOpts{Name: "perpkeeper_scanner_heads_total",
+		Help: "New heads seen."})
 	reg.MustRegister(heads)
 	return heads
 }
@@ -103,11 +104,13 @@ func (s *scanner) run(ctx context.Context) error {
 func startScanner(sh *service.Shell, cfg ScannerConfig) error {
 	sh.OnStop("kafka", func(context.Context) error { return nil }) // The line after connecting.
 	s := &scanner{poll: cfg.Scanner.Poll, heads: newHeads(sh.Registry), head: sh.Ready("head"), log: sh.Log}
-	sh.Handle("GET /status", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "scanning") }))
+	sh.Handle("GET /status",
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "scanning") }))
 	sh.Go("scan", s.run)
 	return nil
 }
 
 func ExampleMain() {
-	service.Main("scanner", DefaultScannerConfig(), startScanner, service.About("scanner copies the chain's logs to Kafka."), service.Metrics(registerMetrics))
+	service.Main("scanner", DefaultScannerConfig(), startScanner, service.About("scanner copies the chain's logs to "+
+		"Kafka."), service.Metrics(registerMetrics))
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// What one request may take. A profile of half a minute and a scrape of a busy process fit; a client that dawdles, or never says anything, is cut off.
+// What one request may take. A profile of half a minute and a scrape of a busy process fit; a client that dawdles, or
+// never says anything, is cut off.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -29,8 +30,8 @@ const (
 // pageGrace is how long open requests may take to end once everything else has stopped.
 const pageGrace = 500 * time.Millisecond
 
-// serve opens the listener and serves the shell's pages until clean-up. It is the first thing acquired and so the last given back:
-// a stopping process still answers.
+// serve opens the listener and serves the shell's pages until clean-up. It is the first thing acquired and so the last
+// given back: a stopping process still answers.
 func (sh *Shell) serve(s HTTPSettings) error {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(sh.Context(), "tcp", s.Listen)
@@ -40,9 +41,11 @@ func (sh *Shell) serve(s HTTPSettings) error {
 	sh.addr = listener.Addr().String()
 	sh.routes(s.PProf.Resolve(isLoopback(listener.Addr())))
 	server := &http.Server{
-		Handler:           sh.mux,
-		BaseContext:       func(net.Listener) context.Context { return sh.Context() }, // A page that streams ends with the process.
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: sh.mux,
+		// A page that streams ends with the process.
+		BaseContext:       func(net.Listener) context.Context { return sh.Context() },
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: stdlog.New(errorLog{sh.Log}, "", 0),
 	}
 	served := make(chan struct{})
@@ -71,7 +74,8 @@ func (sh *Shell) routes(profiling bool) {
 	sh.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	sh.mux.HandleFunc("GET /readyz", sh.readyz)
 	sh.mux.Handle("GET /metrics", promhttp.HandlerFor(sh.Registry, promhttp.HandlerOpts{Registry: sh.Registry}))
-	sh.mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, build) })
+	sh.mux.HandleFunc("GET /version",
+		func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, build) })
 	if !profiling {
 		return
 	}
@@ -124,7 +128,8 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 // listenError says in one line why an address could not be had.
 func listenError(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("listening on %s: address already in use (stop the process that has it, or set http.listen)", address)
+		return fmt.Errorf("listening on %s: address already in use (stop the process that has it, or set http.listen)",
+			address)
 	}
 	if inner, ok := errors.AsType[*net.OpError](err); ok {
 		err = inner.Err

@@ -72,7 +72,8 @@ func serve(t *testing.T, o service.Options, fn func(*service.Shell)) *service.Sh
 }
 
 func loopback() service.Options {
-	return service.Options{Name: "scanner", Log: zerolog.Nop(), HTTP: service.HTTPSettings{Listen: "127.0.0.1:0", PProf: config.Auto}}
+	return service.Options{Name: "scanner", Log: zerolog.Nop(),
+		HTTP: service.HTTPSettings{Listen: "127.0.0.1:0", PProf: config.Auto}}
 }
 
 func TestReadyzNamesEveryFailingCondition(t *testing.T) {
@@ -137,12 +138,14 @@ func TestReadyzBeforeAndAfter(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	sh := serve(t, loopback(), func(sh *service.Shell) {
-		sh.Registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "perpkeeper_scanner_heads_total", Help: "New heads seen."}))
+		sh.Registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "perpkeeper_scanner_heads_total",
+			Help: "New heads seen."}))
 		sh.Handle("GET /status", http.NotFoundHandler())
 	})
 	for path, parts := range map[string][]string{
-		"/livez":                    {"ok\n"},
-		"/metrics":                  {"perpkeeper_scanner_heads_total 0", `perpkeeper_build_info{go="go`, `service="scanner"`, "go_goroutines", "process_open_fds"},
+		"/livez": {"ok\n"},
+		"/metrics": {"perpkeeper_scanner_heads_total 0", `perpkeeper_build_info{go="go`,
+			`service="scanner"`, "go_goroutines", "process_open_fds"},
 		"/debug/pprof/":             {"heap"},
 		"/debug/pprof/cmdline":      {"service.test"},
 		"/debug/pprof/heap?debug=1": {"heap profile"},
@@ -156,7 +159,8 @@ func TestPages(t *testing.T) {
 	}
 	_, body := get(t, sh.Addr(), "/version")
 	var build service.Build
-	if err := json.Unmarshal([]byte(body), &build); err != nil || build != service.ReadBuild("scanner") || build.Version == "" {
+	if err := json.Unmarshal([]byte(body), &build); err != nil || build != service.ReadBuild("scanner") ||
+		build.Version == "" {
 		t.Errorf("version answers %s", body)
 	}
 	if status, _ := get(t, sh.Addr(), "/status"); status != 404 {
@@ -192,12 +196,14 @@ func TestAddressThatCannotBeHad(t *testing.T) {
 	o := loopback()
 	o.HTTP.Listen = "192.0.2.1:80" // Set aside for documentation: no machine has it.
 	err := service.Run(t.Context(), o, func(*service.Shell) error { return errors.New("started") })
-	if err == nil || err.Error() != "listening on 192.0.2.1:80: bind: cannot assign requested address (set http.listen)" {
+	if err == nil ||
+		err.Error() != "listening on 192.0.2.1:80: bind: cannot assign requested address (set http.listen)" {
 		t.Errorf("got %v", err)
 	}
 }
 
-// ask opens a page of a shell that is being stopped, and returns once the page is being served; the channel tells how the request ends.
+// ask opens a page of a shell that is being stopped, and returns once the page is being served; the channel tells how
+// the request ends.
 func ask(sh *service.Shell, page func(r *http.Request)) <-chan error {
 	asked, ended := make(chan struct{}), make(chan error, 1)
 	sh.Handle("GET /slow", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -215,7 +221,8 @@ func ask(sh *service.Shell, page func(r *http.Request)) <-chan error {
 	return ended
 }
 
-// A page that streams learns from its context that the process stops; one that ignores it is cut off. Neither is a failure.
+// A page that streams learns from its context that the process stops; one that ignores it is cut off. Neither is a
+// failure.
 func TestStopEndsOpenPages(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
@@ -276,16 +283,17 @@ func TestPanicOfAPageIsLogged(t *testing.T) {
 
 func TestConditionsLogChangesOnly(t *testing.T) {
 	var log lockedBuffer
-	err := service.Run(t.Context(), service.Options{Name: "scanner", Log: zerolog.New(&log)}, func(sh *service.Shell) error {
-		c := sh.Ready("kafka")
-		for range 3 {
-			c.Fail("no broker")
-		}
-		for range 3 {
-			c.OK()
-		}
-		return nil
-	})
+	err := service.Run(t.Context(), service.Options{Name: "scanner", Log: zerolog.New(&log)},
+		func(sh *service.Shell) error {
+			c := sh.Ready("kafka")
+			for range 3 {
+				c.Fail("no broker")
+			}
+			for range 3 {
+				c.OK()
+			}
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

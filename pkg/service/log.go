@@ -24,12 +24,14 @@ func newLog(name string, s LogSettings, stderr io.Writer) (log zerolog.Logger, c
 	console = s.Format == "console" || s.Format != "json" && terminal
 	out := stderr
 	if console {
-		out = zerolog.ConsoleWriter{Out: stderr, NoColor: !terminal, TimeFormat: "15:04:05.000", TimeLocation: time.UTC, FieldsExclude: []string{"service"}}
+		out = zerolog.ConsoleWriter{Out: stderr, NoColor: !terminal, TimeFormat: "15:04:05.000", TimeLocation: time.UTC,
+			FieldsExclude: []string{"service"}}
 	}
 	return zerolog.New(out).Level(s.level()).Hook(stamp{}).With().Str("service", name).Logger(), console
 }
 
-// stamp writes the time of an event. It is a hook because zerolog's own timestamp can only be given a format for the whole program.
+// stamp writes the time of an event. It is a hook because zerolog's own timestamp can only be given a format for the
+// whole program.
 type stamp struct{}
 
 func (stamp) Run(e *zerolog.Event, _ zerolog.Level, _ string) {

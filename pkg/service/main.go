@@ -24,7 +24,8 @@ const (
 	ExitInterrupted = 130 // a second signal did not wait for the stop
 )
 
-// Config is a service's configuration: a structure of sections (see package config) that holds the defaults until it is loaded.
+// Config is a service's configuration: a structure of sections (see package config) that holds the defaults until it is
+// loaded.
 type Config interface{ Validate() error }
 
 // UsageError is a command line that makes no sense to a tool: with it a tool exits with ExitConfig.
@@ -42,21 +43,24 @@ type Option func(*program)
 // About is one sentence that --help begins with.
 func About(sentence string) Option { return func(p *program) { p.about = sentence } }
 
-// Metrics names what the process registers in its Registry, for --print-metrics. Give the packages' NewMetrics functions, wrapped to return nothing.
+// Metrics names what the process registers in its Registry, for --print-metrics. Give the packages' NewMetrics
+// functions, wrapped to return nothing.
 func Metrics(register ...func(prometheus.Registerer)) Option {
 	return func(p *program) { p.metrics = append(p.metrics, register...) }
 }
 
-// Siblings are the configurations of a tool's other commands, as pointers: what only they can be told is passed over where this one's configuration is
-// read, so that one file and one environment serve all commands.
+// Siblings are the configurations of a tool's other commands, as pointers: what only they can be told is passed over
+// where this one's configuration is read, so that one file and one environment serve all commands.
 func Siblings(roots ...any) Option { return func(p *program) { p.siblings = roots } }
 
-// Main is the main function of a service: it reads the configuration, wears the shell around start and exits. It does not return.
+// Main is the main function of a service: it reads the configuration, wears the shell around start and exits. It does
+// not return.
 //
-// start acquires what the service needs, registers each clean-up at the line after (Shell.OnStop), gives the shell its long-running members (Shell.Go)
-// and returns; it does not block for the life of the service.
+// start acquires what the service needs, registers each clean-up at the line after (Shell.OnStop), gives the shell its
+// long-running members (Shell.Go) and returns; it does not block for the life of the service.
 func Main[C Config](name string, defaults C, start func(*Shell, C) error, options ...Option) {
-	cfg, own := defaults, serviceSettings{Log: LogSettings{Level: "info", Format: "auto"}, HTTP: HTTPSettings{Listen: "127.0.0.1:0", PProf: config.Auto}}
+	cfg, own := defaults, serviceSettings{Log: LogSettings{Level: "info", Format: "auto"},
+		HTTP: HTTPSettings{Listen: "127.0.0.1:0", PProf: config.Auto}}
 	p := &program{
 		name: name, roots: []any{&cfg, &own}, log: &own.Log, http: &own.HTTP,
 		start: func(sh *Shell, _ []string) error { return start(sh, cfg) },
@@ -64,9 +68,11 @@ func Main[C Config](name string, defaults C, start func(*Shell, C) error, option
 	p.exit(options)
 }
 
-// Tool is the main function of a command line tool: like Main, but it takes arguments (usage shows them, as in "<command> [id]"), serves no HTTP,
-// logs nothing below warnings by default and for people wherever it writes to, and ends when run returns. Members that run has started are stopped then.
-func Tool[C Config](name, usage string, defaults C, run func(sh *Shell, cfg C, args []string) error, options ...Option) {
+// Tool is the main function of a command line tool: like Main, but it takes arguments (usage shows them, as in
+// "<command> [id]"), serves no HTTP, logs nothing below warnings by default and for people wherever it writes to, and
+// ends when run returns. Members that run has started are stopped then.
+func Tool[C Config](name, usage string, defaults C, run func(sh *Shell, cfg C, args []string) error,
+	options ...Option) {
 	cfg, own := defaults, toolSettings{Log: LogSettings{Level: "warn", Format: "console"}}
 	p := &program{
 		name: name, usage: usage, roots: []any{&cfg, &own}, log: &own.Log, http: &HTTPSettings{},
@@ -160,13 +166,15 @@ func (p *program) help(w io.Writer, set *config.Set) error {
 	}
 	fmt.Fprintf(&b, "Usage: %s [flags]%s\n", p.name, strings.TrimRight(" "+p.usage, " "))
 	b.WriteString(`
-  --config FILE    read settings from a TOML file; several may be named, each wins over those before it (else PERPKEEPER_CONFIG, separated by commas)
+  --config FILE    read settings from a TOML file; several may be named, each wins over those before it
+                   (else PERPKEEPER_CONFIG, separated by commas)
   --print-config   print the configuration in force as TOML, secrets masked, and exit
   --print-metrics  print the metrics of this program as rows of a markdown table and exit
   --version        print the version and exit
   --help           print this and exit
 
-Every setting below can be given in the file, in the environment or as a flag. The environment wins over the file, a flag over both.
+Every setting below can be given in the file, in the environment or as a flag. The environment wins over the file,
+a flag over both.
 A secret can be read from a file of its own: key_file in place of key, NAME_FILE in place of NAME.
 `)
 	if _, err := io.WriteString(w, b.String()); err != nil {

@@ -21,7 +21,8 @@ import (
 	"perpkeeper/pkg/service"
 )
 
-// childVar names the scenario that this binary plays when it is started by one of its own tests: Main exits, so it needs a process to itself.
+// childVar names the scenario that this binary plays when it is started by one of its own tests: Main exits, so it
+// needs a process to itself.
 const childVar = "SERVICE_TEST_SCENARIO"
 
 func TestMain(m *testing.M) {
@@ -44,7 +45,8 @@ var scenarios = map[string]func(){
 	"fails to start": func() {
 		child(func(sh *service.Shell) error {
 			sh.OnStop("first", func(context.Context) error { return errors.New("cannot be closed") })
-			return errors.New("connecting to kafka at 127.0.0.1:9092: connection refused (is the broker running? set kafka.brokers)")
+			return errors.New("connecting to kafka at 127.0.0.1:9092: connection refused (is the broker running? " +
+				"set kafka.brokers)")
 		})
 	},
 	"fails in two lines": func() {
@@ -67,21 +69,22 @@ var scenarios = map[string]func(){
 		service.Main("scanner", misdeclared{}, func(*service.Shell, misdeclared) error { return nil })
 	},
 	"tool": func() {
-		service.Tool("keeperctl", "<command>", DefaultScannerConfig(), func(sh *service.Shell, cfg ScannerConfig, args []string) error {
-			sh.Go("helper", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-			sh.OnStop("store", func(context.Context) error { fmt.Println("closed"); return nil })
-			fmt.Println(strings.Join(args, " "), cfg.Kafka.Brokers[0], sh.Addr() == "")
-			if args[0] == "fail" {
-				return errors.New("no such job (list them with: keeperctl delayed list)")
-			}
-			if args[0] == "guess" {
-				return fmt.Errorf("delayed: %w", service.UsageError{Err: errors.New("guess what? name a job")})
-			}
-			if args[0] == "give-up" {
-				return fmt.Errorf("waiting: %w", context.Canceled) // For a reason of its own: nobody has asked.
-			}
-			return nil
-		})
+		service.Tool("keeperctl", "<command>", DefaultScannerConfig(),
+			func(sh *service.Shell, cfg ScannerConfig, args []string) error {
+				sh.Go("helper", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+				sh.OnStop("store", func(context.Context) error { fmt.Println("closed"); return nil })
+				fmt.Println(strings.Join(args, " "), cfg.Kafka.Brokers[0], sh.Addr() == "")
+				if args[0] == "fail" {
+					return errors.New("no such job (list them with: keeperctl delayed list)")
+				}
+				if args[0] == "guess" {
+					return fmt.Errorf("delayed: %w", service.UsageError{Err: errors.New("guess what? name a job")})
+				}
+				if args[0] == "give-up" {
+					return fmt.Errorf("waiting: %w", context.Canceled) // For a reason of its own: nobody has asked.
+				}
+				return nil
+			})
 	},
 }
 
@@ -203,7 +206,8 @@ func TestStartLineHoldsTheConfigurationMasked(t *testing.T) {
 
 func TestFailureIsOneLineForPeople(t *testing.T) {
 	for scenario, want := range map[string]string{
-		"fails to start": "scanner: connecting to kafka at 127.0.0.1:9092: connection refused (is the broker running? set kafka.brokers); " +
+		"fails to start": "scanner: connecting to kafka at 127.0.0.1:9092: connection refused (is the broker " +
+			"running? set kafka.brokers); " +
 			"first: cannot be closed",
 		"fails in two lines": "scanner: one; two",
 	} {
@@ -221,7 +225,8 @@ func TestFailureIsOneLineOfJSON(t *testing.T) {
 	if len(got) != 1 || json.Unmarshal([]byte(got[0]), &line) != nil {
 		t.Fatalf("got %q", got)
 	}
-	if line.Level != "fatal" || line.Service != "scanner" || !strings.HasPrefix(line.Error, "connecting to kafka at 127.0.0.1:9092: connection refused") {
+	if line.Level != "fatal" || line.Service != "scanner" ||
+		!strings.HasPrefix(line.Error, "connecting to kafka at 127.0.0.1:9092: connection refused") {
 		t.Errorf("got %+v", line)
 	}
 }
@@ -237,7 +242,8 @@ func TestPanicFailsWithItsPlaceAndStack(t *testing.T) {
 		if len(got) != 1 || json.Unmarshal([]byte(got[0]), &line) != nil {
 			t.Fatalf("%s: got %q", scenario, got)
 		}
-		if !strings.HasPrefix(line.Error, want[0]) || !strings.Contains(line.Error, want[1]) || !strings.Contains(line.Stack, "goroutine") {
+		if !strings.HasPrefix(line.Error, want[0]) || !strings.Contains(line.Error, want[1]) ||
+			!strings.Contains(line.Stack, "goroutine") {
 			t.Errorf("%s: got %q with the stack\n%s", scenario, line.Error, line.Stack)
 		}
 	}
@@ -248,16 +254,20 @@ func TestBadConfigurationPrintsEveryProblemAndStartsNothing(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"--scanner.poll=soon", "--log.level=loud", "--log.format=json", "--http.listen=8080", "--kafka.brokers="}, []string{
+		{[]string{"--scanner.poll=soon", "--log.level=loud", "--log.format=json", "--http.listen=8080",
+			"--kafka.brokers="}, []string{
 			`scanner: --scanner.poll: "soon" is not a duration (write it with a unit: 500ms, 10s, 2m)`,
 			`scanner: kafka.brokers: empty (name at least one, such as 127.0.0.1:9092) [--kafka.brokers]`,
 			`scanner: log.level: "loud" is not known (use one of trace, debug, info, warn, error) [--log.level]`,
 			`scanner: http.listen: "8080" is not an address (write host:port, such as 0.0.0.0:8080) [--http.listen]`,
 		}},
-		{[]string{"start"}, []string{"scanner: unexpected argument (settings are written --section.key=value; --help lists them)"}},
-		{[]string{"--config=absent.toml"}, []string{"scanner: absent.toml: no such file or directory (check --config and PERPKEEPER_CONFIG)"}},
+		{[]string{"start"},
+			[]string{"scanner: unexpected argument (settings are written --section.key=value; --help lists them)"}},
+		{[]string{"--config=absent.toml"},
+			[]string{"scanner: absent.toml: no such file or directory (check --config and PERPKEEPER_CONFIG)"}},
 	} {
-		if got := run(t, "example", c.args...).exits(service.ExitConfig); strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+		if got := run(t, "example", c.args...).
+			exits(service.ExitConfig); strings.Join(got, "\n") != strings.Join(c.want, "\n") {
 			t.Errorf("%q prints\n%s\nwant\n%s", c.args, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 		}
 	}
@@ -275,7 +285,8 @@ func TestPortInUseIsOneLine(t *testing.T) {
 	defer taken.Close()
 	address := taken.Addr().String()
 	p := run(t, "example", "--http.listen="+address, "--log.format=console", "--log.level=error")
-	want := "scanner: listening on " + address + ": address already in use (stop the process that has it, or set http.listen)"
+	want := "scanner: listening on " + address + ": address already in use (stop the process that has it, or set " +
+		"http.listen)"
 	if got := p.exits(service.ExitFailed); len(got) != 1 || got[0] != want {
 		t.Errorf("got %q, want only %q", got, want)
 	}
@@ -283,11 +294,14 @@ func TestPortInUseIsOneLine(t *testing.T) {
 
 func TestPrintingRequests(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--help":         "scanner copies the chain's logs to Kafka.\n\nUsage: scanner [flags]\n",
-		"--print-config": "[kafka]\nbrokers = [\"127.0.0.1:9092\"]\npassword = \"***\"\n\n[scanner]\nrpc = [\"https://bsc.example.org/***\"]\n",
-		"--version":      "scanner devel",
-		"--print-metrics": "| `perpkeeper_build_info` | gauge | go, revision, service, version | Always 1; the labels say which program is running. |\n" +
-			"| `perpkeeper_ready` | gauge | condition | 1 while a condition of readiness holds, 0 while it does not; /readyz says why. |\n" +
+		"--help": "scanner copies the chain's logs to Kafka.\n\nUsage: scanner [flags]\n",
+		"--print-config": "[kafka]\nbrokers = [\"127.0.0.1:9092\"]\npassword = \"***\"\n\n[scanner]\nrpc = " +
+			"[\"https://bsc.example.org/***\"]\n",
+		"--version": "scanner devel",
+		"--print-metrics": "| `perpkeeper_build_info` | gauge | go, revision, service, version | Always 1; the " +
+			"labels say which program is running. |\n" +
+			"| `perpkeeper_ready` | gauge | condition | 1 while a condition of readiness holds, 0 while it does " +
+			"not; /readyz says why. |\n" +
 			"| `perpkeeper_scanner_heads_total` | counter |  | New heads seen. |\n",
 	} {
 		p := run(t, "example", flag)
@@ -316,7 +330,8 @@ func TestToolEndsWhenItsWorkIsDone(t *testing.T) {
 		t.Errorf("a tool that gives up prints %q", rest)
 	}
 	p = run(t, "tool", "--help")
-	if p.exits(service.ExitAsked); !strings.HasPrefix(p.stdout.String(), "Usage: keeperctl [flags] <command>\n") || strings.Contains(p.stdout.String(), "http.") {
+	if p.exits(service.ExitAsked); !strings.HasPrefix(p.stdout.String(), "Usage: keeperctl [flags] <command>\n") ||
+		strings.Contains(p.stdout.String(), "http.") {
 		t.Errorf("help is %q", p.stdout.String())
 	}
 }

@@ -16,8 +16,9 @@ const nodeTimeout = time.Second
 // containerID is what a container engine gives a container for a host name, unless it is told otherwise.
 var containerID = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
-// Node names this process in leases, claims and logs, for people (NON-12). In a container it is the container's name (keeper-tokyo-sender-2), which the one
-// that replaces it has as well, and which the engine's name server tells; elsewhere host name and process id.
+// Node names this process in leases, claims and logs, for people (NON-12). In a container it is the container's name
+// (keeper-tokyo-sender-2), which the one that replaces it has as well, and which the engine's name server tells;
+// elsewhere host name and process id.
 func Node(ctx context.Context) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -39,7 +40,8 @@ type resolver interface {
 	LookupAddr(ctx context.Context, address string) ([]string, error)
 }
 
-// containerName is the first part of the name that an address of this host is known by on the engine's network, or empty.
+// containerName is the first part of the name that an address of this host is known by on the engine's network, or
+// empty.
 func containerName(ctx context.Context, host string, names resolver) string {
 	addresses, err := names.LookupHost(ctx, host)
 	if err != nil {

@@ -27,8 +27,10 @@ func TestContainersAreKnownByTheirNames(t *testing.T) {
 		names nameServer
 		want  string
 	}{
-		"on a network":    {nameServer{host: {"172.18.0.7"}, "172.18.0.7": {"keeper-tokyo-sender-2.keeper-tokyo_keeper."}}, "keeper-tokyo-sender-2"},
-		"on two networks": {nameServer{host: {"10.0.0.1", "172.18.0.7"}, "172.18.0.7": {host + ".", "keeper1-sender-1.keeper1_keeper."}}, "keeper1-sender-1"},
+		"on a network": {nameServer{host: {"172.18.0.7"},
+			"172.18.0.7": {"keeper-tokyo-sender-2.keeper-tokyo_keeper."}}, "keeper-tokyo-sender-2"},
+		"on two networks": {nameServer{host: {"10.0.0.1", "172.18.0.7"},
+			"172.18.0.7": {host + ".", "keeper1-sender-1.keeper1_keeper."}}, "keeper1-sender-1"},
 		"by its id alone": {nameServer{host: {"172.18.0.7"}, "172.18.0.7": {host + "."}}, ""},
 		"not at all":      {nameServer{}, ""},
 	} {

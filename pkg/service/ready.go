@@ -9,8 +9,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Condition is one thing that must hold for a service to be ready for its work. It begins as not held, with the reason "starting".
-// It is safe for concurrent use.
+// Condition is one thing that must hold for a service to be ready for its work. It begins as not held, with the reason
+// "starting". It is safe for concurrent use.
 type Condition struct {
 	name string
 	log  *conditionLog    // nil: nobody reads it
@@ -21,7 +21,8 @@ type Condition struct {
 	note   string // what an operator should know of it, held or not
 }
 
-// Note says what an operator should know of the condition whether it holds or not; /readyz shows it. Empty takes it back.
+// Note says what an operator should know of the condition whether it holds or not; /readyz shows it. Empty takes it
+// back.
 func (c *Condition) Note(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +46,8 @@ func (c *Condition) Fail(reason string) {
 	c.set(OneLine(reason))
 }
 
-// OneLine joins the lines of a reason, such as the list of what was tried, and drops those that only repeat the one before.
+// OneLine joins the lines of a reason, such as the list of what was tried, and drops those that only repeat the one
+// before.
 func OneLine(text string) string {
 	if !strings.Contains(text, "\n") {
 		return text
@@ -69,7 +71,8 @@ func OneLine(text string) string {
 	return b.String()
 }
 
-// set may be called as often as the condition's owner likes: changes are logged, and not every one of those that come and go.
+// set may be called as often as the condition's owner likes: changes are logged, and not every one of those that come
+// and go.
 func (c *Condition) set(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +102,8 @@ func (c *Condition) why() string {
 // newReadyGauge makes the metric of what /readyz says.
 func newReadyGauge(reg prometheus.Registerer) *prometheus.GaugeVec {
 	held := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "perpkeeper_ready", Help: "1 while a condition of readiness holds, 0 while it does not; /readyz says why.",
+		Name: "perpkeeper_ready",
+		Help: "1 while a condition of readiness holds, 0 while it does not; /readyz says why.",
 	}, []string{"condition"})
 	reg.MustRegister(held)
 	return held
@@ -133,7 +137,8 @@ func (r *readiness) condition(name string) *Condition {
 	if i := slices.IndexFunc(r.conditions, func(c *Condition) bool { return c.name == name }); i >= 0 {
 		return r.conditions[i]
 	}
-	c := &Condition{name: name, log: &conditionLog{log: r.log, name: name, said: "starting"}, held: r.held.WithLabelValues(name), reason: "starting"}
+	c := &Condition{name: name, log: &conditionLog{log: r.log, name: name, said: "starting"},
+		held: r.held.WithLabelValues(name), reason: "starting"}
 	c.held.Set(0)
 	r.conditions = append(r.conditions, c)
 	return c

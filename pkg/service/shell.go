@@ -35,10 +35,12 @@ type Options struct {
 	Grace time.Duration // 0 means Grace
 }
 
-// Run wears the shell around start until ctx ends, a member fails, or all finite members have done their work and no other is left.
-// It is what Main runs, without flags, signals and exit codes: for tests, and for programs that embed several services.
+// Run wears the shell around start until ctx ends, a member fails, or all finite members have done their work and no
+// other is left. It is what Main runs, without flags, signals and exit codes: for tests, and for programs that embed
+// several services.
 //
-// It returns when everything has stopped: nil if ctx ended or the work was done, otherwise all that failed, in order, the cause first.
+// It returns when everything has stopped: nil if ctx ended or the work was done, otherwise all that failed, in order,
+// the cause first.
 func Run(ctx context.Context, o Options, start func(*Shell) error) error {
 	sh := newShell(ctx, o)
 	if o.HTTP.Listen != "" {
@@ -61,10 +63,12 @@ func Run(ctx context.Context, o Options, start func(*Shell) error) error {
 }
 
 func newShell(ctx context.Context, o Options) *Shell {
-	sh := &Shell{Name: o.Name, Log: o.Log, Registry: prometheus.NewRegistry(), group: newGroup(ctx), mux: http.NewServeMux()}
+	sh := &Shell{Name: o.Name, Log: o.Log, Registry: prometheus.NewRegistry(), group: newGroup(ctx),
+		mux: http.NewServeMux()}
 	sh.ready.log = o.Log
 	sh.ready.stopping = func() bool { return sh.Context().Err() != nil }
-	sh.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	sh.Registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerBuild(sh.Registry, ReadBuild(o.Name))
 	sh.ready.held = newReadyGauge(sh.Registry)
 	return sh
@@ -73,19 +77,22 @@ func newShell(ctx context.Context, o Options) *Shell {
 // Context ends when the process is to stop. Members get the same one.
 func (sh *Shell) Context() context.Context { return sh.group.ctx }
 
-// Go runs fn as a long-running member of the process. fn returns when ctx ends. If it returns an error, or returns at all before it was asked to,
-// or panics, the process stops and exits with 1. Once the process is stopping, Go does nothing.
+// Go runs fn as a long-running member of the process. fn returns when ctx ends. If it returns an error, or returns at
+// all before it was asked to, or panics, the process stops and exits with 1. Once the process is stopping, Go does
+// nothing.
 func (sh *Shell) Go(name string, fn func(ctx context.Context) error) {
 	sh.group.start(member{name: name}, fn)
 }
 
-// GoOnce is Go for work that has an end: returning nil is not a failure. A process whose members have all ended this way stops and exits with 0.
+// GoOnce is Go for work that has an end: returning nil is not a failure. A process whose members have all ended this
+// way stops and exits with 0.
 func (sh *Shell) GoOnce(name string, fn func(ctx context.Context) error) {
 	sh.group.start(member{name: name, finite: true}, fn)
 }
 
-// OnStop registers the clean-up of something that has just been acquired. Clean-ups run in the opposite order once all members have ended
-// (or the grace period has nearly passed), also when the start fails. ctx is not the process's: it lives until the clean-up has had its time.
+// OnStop registers the clean-up of something that has just been acquired. Clean-ups run in the opposite order once all
+// members have ended (or the grace period has nearly passed), also when the start fails. ctx is not the process's: it
+// lives until the clean-up has had its time.
 func (sh *Shell) OnStop(name string, fn func(ctx context.Context) error) {
 	c := cleanup{name: name, fn: fn}
 	if sh.cleanups.push(c) {
@@ -102,7 +109,8 @@ func (sh *Shell) OnStop(name string, fn func(ctx context.Context) error) {
 // Ready returns the readiness condition of that name; a new one does not hold yet. /readyz answers 200 when all hold.
 func (sh *Shell) Ready(name string) *Condition { return sh.ready.condition(name) }
 
-// Handle serves a page of the service's own beside the shell's. The pattern is that of http.ServeMux; one that is taken panics.
+// Handle serves a page of the service's own beside the shell's. The pattern is that of http.ServeMux; one that is taken
+// panics.
 func (sh *Shell) Handle(pattern string, handler http.Handler) { sh.mux.Handle(pattern, handler) }
 
 // Addr is the address that HTTP is served at, host:port; empty without HTTP.
@@ -128,7 +136,8 @@ func (sh *Shell) stop(grace time.Duration) error {
 	return joinFailures(failures)
 }
 
-// RunErrors are the error of a process for which more than one thing went wrong, the cause first. They print in one line.
+// RunErrors are the error of a process for which more than one thing went wrong, the cause first. They print in one
+// line.
 type RunErrors []error
 
 // joinFailures returns the failures as one error, or nil if there are none.

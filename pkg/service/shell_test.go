@@ -89,7 +89,8 @@ func TestFailedStartRollsBack(t *testing.T) {
 		sh.Go("loop", untilStopped)
 		return errLogin
 	})
-	if !errors.Is(err, errLogin) || !errors.Is(err, errBusy) || err.Error() != "connecting to postgres: login refused; files: busy" {
+	if !errors.Is(err, errLogin) || !errors.Is(err, errBusy) || err.Error() != "connecting to postgres: login "+
+		"refused; files: busy" {
 		t.Errorf("got %v", err)
 	}
 	j.want(t, "clean files", "clean kafka")
@@ -135,23 +136,33 @@ func TestHowMembersMayEnd(t *testing.T) {
 		want string // empty: no error
 	}{
 		{"nobody to run", func(*service.Shell) {}, ""},
-		{"finite work done", func(sh *service.Shell) { sh.GoOnce("import", func(context.Context) error { return nil }) }, ""},
+		{"finite work done", func(sh *service.Shell) {
+			sh.GoOnce("import",
+				func(context.Context) error { return nil })
+		}, ""},
 		{"finite work fails", func(sh *service.Shell) {
 			sh.GoOnce("import", func(context.Context) error { return errors.New("no file") })
 		}, "import: no file"},
-		{"a loop just ends", func(sh *service.Shell) { sh.Go("loop", func(context.Context) error { return nil }) }, "loop: ended without being asked to"},
-		{"a loop cancels itself", func(sh *service.Shell) { sh.Go("loop", func(context.Context) error { return context.Canceled }) }, "loop: context canceled"},
+		{"a loop just ends", func(sh *service.Shell) { sh.Go("loop", func(context.Context) error { return nil }) },
+			"loop: ended without being asked to"},
+		{"a loop cancels itself",
+			func(sh *service.Shell) { sh.Go("loop", func(context.Context) error { return context.Canceled }) },
+			"loop: context canceled"},
 		{"a goroutine is ended", func(sh *service.Shell) {
 			sh.Go("loop", func(context.Context) error { runtime.Goexit(); return nil })
 		}, "loop: its goroutine was ended from within"},
-		{"a panic", func(sh *service.Shell) { sh.Go("loop", func(context.Context) error { panic("boom") }) }, "loop: panic: boom (in service_test."},
+		{"a panic", func(sh *service.Shell) { sh.Go("loop", func(context.Context) error { panic("boom") }) },
+			"loop: panic: boom (in service_test."},
 		{"a panic with an error", func(sh *service.Shell) {
 			sh.Go("loop", func(context.Context) error { panic(errors.New("boom")) })
 		}, "loop: panic: boom (in service_test."},
 		{"a panic of the runtime", func(sh *service.Shell) {
 			sh.Go("loop", func(context.Context) error { return []error{}[len(c0)] })
 		}, "loop: panic: runtime error: index out of range"},
-		{"a clean-up panics", func(sh *service.Shell) { sh.OnStop("store", func(context.Context) error { panic("boom") }) }, "store: panic: boom (in service_test."},
+		{"a clean-up panics", func(sh *service.Shell) {
+			sh.OnStop("store",
+				func(context.Context) error { panic("boom") })
+		}, "store: panic: boom (in service_test."},
 		{"finite work among lasting", func(sh *service.Shell) {
 			sh.GoOnce("import", func(context.Context) error { return nil })
 			sh.Go("loop", func(context.Context) error { return errors.New("lost") })
@@ -201,19 +212,21 @@ func TestStopIsBounded(t *testing.T) {
 		release := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		begun := time.Now()
-		err := service.Run(ctx, service.Options{Name: "scanner", Log: zerolog.Nop(), Grace: time.Minute}, func(sh *service.Shell) error {
-			sh.OnStop("oldest", j.cleanup("oldest", nil))
-			sh.OnStop("hangs", func(context.Context) error { <-release; return nil })
-			sh.OnStop("hangs too", func(context.Context) error { <-release; return nil })
-			sh.OnStop("youngest", j.cleanup("youngest", nil))
-			sh.Go("rock", func(context.Context) error { <-release; return nil })
-			cancel()
-			return nil
-		})
+		err := service.Run(ctx, service.Options{Name: "scanner", Log: zerolog.Nop(), Grace: time.Minute},
+			func(sh *service.Shell) error {
+				sh.OnStop("oldest", j.cleanup("oldest", nil))
+				sh.OnStop("hangs", func(context.Context) error { <-release; return nil })
+				sh.OnStop("hangs too", func(context.Context) error { <-release; return nil })
+				sh.OnStop("youngest", j.cleanup("youngest", nil))
+				sh.Go("rock", func(context.Context) error { <-release; return nil })
+				cancel()
+				return nil
+			})
 		if took := time.Since(begun); took > time.Minute {
 			t.Errorf("the stop took %s", took)
 		}
-		want := "still running at the end of the grace period: rock; hangs too: not cleaned up within the grace period; hangs: not cleaned up within the grace period"
+		want := "still running at the end of the grace period: rock; hangs too: not cleaned up within the grace " +
+			"period; hangs: not cleaned up within the grace period"
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v", err)
 		}
@@ -230,14 +243,15 @@ func TestLateStartIsLeftBehindCleanly(t *testing.T) {
 		var log lockedBuffer
 		release, left := make(chan struct{}), make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
-		err := service.Run(ctx, service.Options{Name: "scanner", Log: zerolog.New(&log)}, func(sh *service.Shell) error {
-			defer close(left)
-			cancel()
-			<-release
-			sh.Go("loop", func(context.Context) error { j.add("ran"); return nil })
-			sh.OnStop("late", j.cleanup("late", errors.New("gone")))
-			return nil
-		})
+		err := service.Run(ctx, service.Options{Name: "scanner", Log: zerolog.New(&log)},
+			func(sh *service.Shell) error {
+				defer close(left)
+				cancel()
+				<-release
+				sh.Go("loop", func(context.Context) error { j.add("ran"); return nil })
+				sh.OnStop("late", j.cleanup("late", errors.New("gone")))
+				return nil
+			})
 		if err == nil || err.Error() != "still running at the end of the grace period: start" {
 			t.Errorf("got %v", err)
 		}

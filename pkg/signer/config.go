@@ -36,10 +36,12 @@ func DefaultConfig() Config { return Config{RemoteDialect: Web3Signer, RemoteTim
 // Validate names every setting that cannot work. It opens no file.
 func (c Config) Validate() error {
 	if len(c.DevKeys) > 0 && !c.Dev {
-		return errors.New("dev_keys: raw keys are for development only (use keystore_dir or remote_url, or set signer.dev = true on a test chain)")
+		return errors.New("dev_keys: raw keys are for development only (use keystore_dir or remote_url, or set " +
+			"signer.dev = true on a test chain)")
 	}
 	var sources []string
-	for name, set := range map[string]bool{"keystore_dir": c.KeystoreDir != "", "remote_url": c.RemoteURL.IsSet(), "dev_keys": len(c.DevKeys) > 0} {
+	for name, set := range map[string]bool{"keystore_dir": c.KeystoreDir != "", "remote_url": c.RemoteURL.IsSet(),
+		"dev_keys": len(c.DevKeys) > 0} {
 		if set {
 			sources = append(sources, name)
 		}
@@ -47,17 +49,20 @@ func (c Config) Validate() error {
 	slices.Sort(sources)
 	switch {
 	case len(sources) > 1:
-		return fmt.Errorf("%s: keys come from one place, and several are named: %s (remove all but one)", sources[1], strings.Join(sources, ", "))
+		return fmt.Errorf("%s: keys come from one place, and several are named: %s (remove all but one)", sources[1],
+			strings.Join(sources, ", "))
 	case c.RemoteURL.IsSet():
 		return c.validateRemote()
 	}
 	return nil
 }
 
-// Demand names what is missing where there has to be a key. A process that never signs has none, and is configured all the same.
+// Demand names what is missing where there has to be a key. A process that never signs has none, and is configured all
+// the same.
 func (c Config) Demand() error {
 	if c.KeystoreDir == "" && !c.RemoteURL.IsSet() && len(c.DevKeys) == 0 {
-		return errors.New("keystore_dir: no key (name the folder of the encrypted keys, or a remote signer in remote_url)")
+		return errors.New("keystore_dir: no key (name the folder of the encrypted keys, or a remote signer in " +
+			"remote_url)")
 	}
 	return nil
 }
@@ -65,18 +70,22 @@ func (c Config) Demand() error {
 func (c Config) validateRemote() error {
 	var problems []error
 	if at, err := url.Parse(c.RemoteURL.Reveal()); err != nil || at.Scheme != "https" {
-		problems = append(problems, fmt.Errorf("remote_url: %s is not an https address (whoever can ask a signer can spend with it)", c.RemoteURL))
+		problems = append(problems, fmt.Errorf("remote_url: %s is not an https address (whoever can ask a signer "+
+			"can spend with it)", c.RemoteURL))
 	}
-	for _, file := range []struct{ key, name string }{{"remote_ca", c.RemoteCA}, {"remote_cert", c.RemoteCert}, {"remote_key", c.RemoteKey}} {
+	for _, file := range []struct{ key, name string }{{"remote_ca", c.RemoteCA}, {"remote_cert", c.RemoteCert},
+		{"remote_key", c.RemoteKey}} {
 		if file.name == "" {
-			problems = append(problems, fmt.Errorf("%s: is empty (a remote signer and this process must both show certificates)", file.key))
+			problems = append(problems, fmt.Errorf("%s: is empty (a remote signer and this process must both show "+
+				"certificates)", file.key))
 		}
 	}
 	if len(c.RemoteAccounts) == 0 {
 		problems = append(problems, errors.New("remote_accounts: is empty (name the accounts to sign with)"))
 	}
 	if _, known := dialects[c.RemoteDialect]; !known {
-		problems = append(problems, fmt.Errorf("remote_dialect: %q is neither %s nor %s", c.RemoteDialect, Web3Signer, Clef))
+		problems = append(problems, fmt.Errorf("remote_dialect: %q is neither %s nor %s", c.RemoteDialect, Web3Signer,
+			Clef))
 	}
 	if c.RemoteTimeout < 10*time.Millisecond || c.RemoteTimeout > time.Minute {
 		problems = append(problems, fmt.Errorf("remote_timeout: %s is not between 10ms and 1m", c.RemoteTimeout))
@@ -84,8 +93,8 @@ func (c Config) validateRemote() error {
 	return errors.Join(problems...)
 }
 
-// Open returns the signers of every account, keystores in the order of their files' names. Decrypting one takes about a second; a remote signer is not
-// asked anything yet.
+// Open returns the signers of every account, keystores in the order of their files' names. Decrypting one takes about a
+// second; a remote signer is not asked anything yet.
 func Open(cfg Config) (all []Signer, err error) {
 	if err := errors.Join(cfg.Demand(), cfg.Validate()); err != nil {
 		return nil, fmt.Errorf("signer: %w", err)

@@ -20,9 +20,9 @@ import (
 // ForGroup is the mode of the files that [Create] writes: for their owner and the group that keepers run in.
 const ForGroup = 0o640
 
-// Create writes ADDRESS.json, an encrypted keystore at geth's full cost, and ADDRESS.password, 32 random bytes in hex, into a folder that is there already, and
-// returns the address. The key is a new one, or raw if that is not empty: 32 bytes in hex, 0x or not. A file that is there is never replaced.
-// No error quotes a key.
+// Create writes ADDRESS.json, an encrypted keystore at geth's full cost, and ADDRESS.password, 32 random bytes in hex,
+// into a folder that is there already, and returns the address. The key is a new one, or raw if that is not empty: 32
+// bytes in hex, 0x or not. A file that is there is never replaced. No error quotes a key.
 func Create(dir, raw string) (chain.Address, error) {
 	key, err := newKey(raw)
 	if err != nil {
@@ -32,7 +32,8 @@ func Create(dir, raw string) (chain.Address, error) {
 	_, _ = rand.Read(random) // never fails
 	password := hex.EncodeToString(random)
 	address := crypto.PubkeyToAddress(key.PublicKey)
-	sealed, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: address, PrivateKey: key}, password, keystore.StandardScryptN, keystore.StandardScryptP)
+	sealed, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: address, PrivateKey: key}, password,
+		keystore.StandardScryptN, keystore.StandardScryptP)
 	if err != nil {
 		return chain.Address{}, fmt.Errorf("encrypting the key of %s: %w", address, err)
 	}

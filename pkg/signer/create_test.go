@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// What Create writes, Open opens, as it lies there, and what that took is given back: a sender's memory limit is sized by what it needs afterwards.
+// What Create writes, Open opens, as it lies there, and what that took is given back: a sender's memory limit is sized
+// by what it needs afterwards.
 func TestCreatedKeystoreOpens(t *testing.T) {
 	dir := t.TempDir()
 	address, err := Create(dir, "")
@@ -61,7 +62,8 @@ func TestImportedKeystoreIsThatOfTheKey(t *testing.T) {
 }
 
 func TestCreateQuotesNoKey(t *testing.T) {
-	for _, raw := range []string{"0x1234secret", strings.Repeat("f", 64), "f214f2b2cd398c806f84e317254e0f0b801d0643303237d97a22a48e016288"} {
+	for _, raw := range []string{"0x1234secret", strings.Repeat("f", 64),
+		"f214f2b2cd398c806f84e317254e0f0b801d0643303237d97a22a48e016288"} {
 		if _, err := Create(t.TempDir(), raw); err == nil || strings.Contains(err.Error(), raw) {
 			t.Errorf("error: %v", err)
 		}

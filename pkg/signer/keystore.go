@@ -48,12 +48,14 @@ func openKeystore(file, passwordFile string) (Signer, error) {
 	case errors.Is(err, keystore.ErrDecrypt):
 		return nil, fmt.Errorf("keystore %s does not open with the password in %s", file, passwordFile)
 	case err != nil:
-		return nil, fmt.Errorf("%s is no keystore file (an encrypted key as geth writes it)", file) // the decoder's error may quote the file
+		// the decoder's error may quote the file
+		return nil, fmt.Errorf("%s is no keystore file (an encrypted key as geth writes it)", file)
 	}
 	return newLocal(key.PrivateKey), nil
 }
 
-// decrypt turns the panics of the library, which trusts the parameters in the file, into errors without what they quote.
+// decrypt turns the panics of the library, which trusts the parameters in the file, into errors without what they
+// quote.
 func decrypt(sealed []byte, password string) (key *keystore.Key, err error) {
 	defer func() {
 		if recover() != nil {
@@ -80,7 +82,8 @@ func readPrivate(file string) ([]byte, error) {
 		return nil, err
 	}
 	if open := info.Mode().Perm() & forOthers; open != 0 {
-		return nil, fmt.Errorf("%s is open to every user of this machine, mode %04o (chmod o-rwx %s)", file, info.Mode().Perm(), file)
+		return nil, fmt.Errorf("%s is open to every user of this machine, mode %04o (chmod o-rwx %s)", file,
+			info.Mode().Perm(), file)
 	}
 	const most = 1 << 20
 	if info.Size() > most {

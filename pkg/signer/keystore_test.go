@@ -31,7 +31,8 @@ func TestStandardKeystoreOpens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := hex.EncodeToString(crypto.FromECDSA(all[0].(*local).key)); got != "7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d" {
+	if got := hex.EncodeToString(crypto.FromECDSA(all[0].(*local).
+		key)); got != "7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d" {
 		t.Errorf("opened another key, of %s", all[0].Address())
 	}
 }
@@ -71,9 +72,11 @@ func TestNothingPrintsKeyBytes(t *testing.T) {
 		told(Config{Dev: true, DevKeys: []secret.String{secret.New(spoiled(t, text))}})
 		told(Config{DevKeys: []secret.String{secret.New(text)}})
 		write(t, dir, "a.password", password)
-		write(t, dir, "a.json", spoiled(t, keystoreOf(t, key, rapid.SampledFrom([]string{password, password + "!"}).Draw(t, "sealed with"))))
+		write(t, dir, "a.json", spoiled(t, keystoreOf(t, key, rapid.SampledFrom([]string{password, password + "!"}).
+			Draw(t, "sealed with"))))
 		told(Config{KeystoreDir: dir})
-		write(t, dir, "a.json", rapid.SampledFrom([]string{text, `{"crypto":"` + text + `"}`, `"` + text, text + password}).Draw(t, "plain"))
+		write(t, dir, "a.json", rapid.SampledFrom([]string{text, `{"crypto":"` + text + `"}`, `"` + text,
+			text + password}).Draw(t, "plain"))
 		told(Config{KeystoreDir: dir})
 
 		shown := strings.ToLower(out.String())
@@ -82,7 +85,8 @@ func TestNothingPrintsKeyBytes(t *testing.T) {
 				t.Fatalf("eight bytes of the key are in what was printed:\n%s", out.String())
 			}
 		}
-		for _, hidden := range []string{new(big.Int).SetBytes(key).String(), strings.ToLower(password), hex.EncodeToString([]byte(password))} {
+		for _, hidden := range []string{new(big.Int).SetBytes(key).String(), strings.ToLower(password),
+			hex.EncodeToString([]byte(password))} {
 			if strings.Contains(shown, hidden) {
 				t.Fatalf("%q is in what was printed:\n%s", hidden, out.String())
 			}
@@ -96,7 +100,8 @@ func keystoreOf(t *rapid.T, key []byte, password string) string {
 	if err != nil {
 		private, _ = crypto.HexToECDSA(devKey)
 	}
-	text, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: crypto.PubkeyToAddress(private.PublicKey), PrivateKey: private}, password, 2, 1)
+	text, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: crypto.PubkeyToAddress(private.PublicKey),
+		PrivateKey: private}, password, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ const (
 	maxMessage = 200     // bytes of a refusal that are repeated
 )
 
-// line is the way to a remote signer: JSON-RPC 2.0 over HTTP, one request at a time and connection. It is safe for concurrent use.
+// line is the way to a remote signer: JSON-RPC 2.0 over HTTP, one request at a time and connection. It is safe for
+// concurrent use.
 type line struct {
 	url    secret.URL
 	client *http.Client
@@ -32,7 +33,8 @@ type line struct {
 // newLine follows no redirection and passes no proxy: a signer is where the configuration says, or nowhere.
 func newLine(at secret.URL, secured *tls.Config) *line {
 	return &line{url: at, client: &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: secured, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second},
+		Transport: &http.Transport{TLSClientConfig: secured, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16,
+			IdleConnTimeout: 90 * time.Second},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -118,7 +120,8 @@ func (l *line) post(ctx context.Context, question request) (status int, body []b
 	return reply.StatusCode, body, nil
 }
 
-// plain is an error of the transport without the address, which may hold a secret, and with the reason for which the wait was ended.
+// plain is an error of the transport without the address, which may hold a secret, and with the reason for which the
+// wait was ended.
 func plain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

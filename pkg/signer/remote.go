@@ -17,8 +17,10 @@ import (
 
 // The dialects of remote signers. They differ in the method's name and in what surrounds the bytes of the answer.
 const (
-	Web3Signer = "web3signer" // Consensys Web3Signer in its eth1 mode: eth_signTransaction. The chain id is that signer's own setting.
-	Clef       = "clef"       // geth's Clef: account_signTransaction. It speaks no TLS itself, so that a proxy has to stand before it.
+	// Consensys Web3Signer in its eth1 mode: eth_signTransaction. The chain id is that signer's own setting.
+	Web3Signer = "web3signer"
+	// geth's Clef: account_signTransaction. It speaks no TLS itself, so that a proxy has to stand before it.
+	Clef = "clef"
 )
 
 // dialect is how to ask for a signature and where in the answer it is.
@@ -55,7 +57,8 @@ func openRemote(cfg Config) (all []Signer, err error) {
 	}
 	l := newLine(cfg.RemoteURL, secured)
 	for _, account := range cfg.RemoteAccounts {
-		all = append(all, &remote{address: account, dialect: dialects[cfg.RemoteDialect], line: l, timeout: cfg.RemoteTimeout})
+		all = append(all, &remote{address: account, dialect: dialects[cfg.RemoteDialect], line: l,
+			timeout: cfg.RemoteTimeout})
 	}
 	return all, nil
 }
@@ -80,7 +83,8 @@ func mutualTLS(cfg Config) (*tls.Config, error) {
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, fmt.Errorf("signer.remote_cert, signer.remote_key: %s and %s are no pair of certificate and key", cfg.RemoteCert, cfg.RemoteKey)
+		return nil, fmt.Errorf("signer.remote_cert, signer.remote_key: %s and %s are no pair of certificate and key",
+			cfg.RemoteCert, cfg.RemoteKey)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted, Certificates: []tls.Certificate{pair}}, nil
 }
@@ -88,7 +92,8 @@ func mutualTLS(cfg Config) (*tls.Config, error) {
 // Address implements [Signer].
 func (r *remote) Address() chain.Address { return r.address }
 
-// transactionArg is a transaction as both dialects take it. Web3Signer passes over the chain id and signs for its own, which is why it is compared.
+// transactionArg is a transaction as both dialects take it. Web3Signer passes over the chain id and signs for its own,
+// which is why it is compared.
 type transactionArg struct {
 	From    chain.Address  `json:"from"`
 	To      chain.Address  `json:"to"`
@@ -101,19 +106,23 @@ type transactionArg struct {
 	ChainID hexutil.Uint64 `json:"chainId"`
 }
 
-// Sign implements [Signer]. After an error the transaction may have been signed all the same, and nobody here knows the bytes.
+// Sign implements [Signer]. After an error the transaction may have been signed all the same, and nobody here knows the
+// bytes.
 func (r *remote) Sign(ctx context.Context, tx Tx) (raw []byte, hash chain.Hash, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no answer within %s (signer.remote_timeout)", r.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no answer within %s (signer.remote_timeout)",
+		r.timeout))
 	defer cancel()
 	if raw, hash, err = r.sign(ctx, tx); err != nil {
-		return nil, chain.Hash{}, fmt.Errorf("asking the signer at %s to sign nonce %d of %s: %w", r.line.url, tx.Nonce, r.address, err)
+		return nil, chain.Hash{}, fmt.Errorf("asking the signer at %s to sign nonce %d of %s: %w", r.line.url, tx.Nonce,
+			r.address, err)
 	}
 	return raw, hash, nil
 }
 
 func (r *remote) sign(ctx context.Context, tx Tx) ([]byte, chain.Hash, error) {
 	result, err := r.line.call(ctx, r.dialect.method, transactionArg{
-		From: r.address, To: tx.To, Gas: hexutil.Uint64(tx.Gas), Tip: hexutil.Uint64(tx.Tip), Cap: hexutil.Uint64(tx.Cap),
+		From: r.address, To: tx.To, Gas: hexutil.Uint64(tx.Gas), Tip: hexutil.Uint64(tx.Tip),
+		Cap:   hexutil.Uint64(tx.Cap),
 		Nonce: hexutil.Uint64(tx.Nonce), Data: tx.Data, ChainID: hexutil.Uint64(tx.ChainID),
 	})
 	if err != nil {

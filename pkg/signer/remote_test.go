@@ -48,8 +48,9 @@ func newAuthority(t *testing.T, ends time.Time) *authority {
 	t.Helper()
 	a := &authority{t: t, key: newTLSKey(t)}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: ends.Add(-48 * time.Hour), NotAfter: ends,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: ends.Add(-48 * time.Hour),
+		NotAfter: ends,
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
 	if err != nil {
@@ -76,8 +77,10 @@ func (a *authority) issue() tls.Certificate {
 	a.t.Helper()
 	key := newTLSKey(a.t)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "leaf"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "leaf"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth,
+			x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
@@ -92,7 +95,8 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// vault is a remote signer: it demands a certificate of its authority, speaks both dialects, and signs what it is asked to, unless it is told to cheat.
+// vault is a remote signer: it demands a certificate of its authority, speaks both dialects, and signs what it is asked
+// to, unless it is told to cheat.
 type vault struct {
 	t       *testing.T
 	ca      *authority
@@ -121,7 +125,8 @@ func (v *vault) open(adjust func(*Config)) Signer {
 	v.t.Helper()
 	server := httptest.NewUnstartedServer(v)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{v.ca.issue()}, ClientCAs: v.ca.pool(), ClientAuth: tls.RequireAndVerifyClientCert}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{v.ca.issue()}, ClientCAs: v.ca.pool(),
+		ClientAuth: tls.RequireAndVerifyClientCert}
 	server.StartTLS()
 	v.t.Cleanup(server.Close)
 	cfg := v.config(server.URL)
@@ -164,7 +169,8 @@ func (v *vault) certify(cfg *Config, trusted, by *authority) {
 		{&cfg.RemoteKey, "own.key", "PRIVATE KEY", key},
 	} {
 		*file.into = filepath.Join(dir, file.name)
-		if err := os.WriteFile(*file.into, pem.EncodeToMemory(&pem.Block{Type: file.kind, Bytes: file.der}), 0o600); err != nil {
+		if err := os.WriteFile(*file.into, pem.EncodeToMemory(&pem.Block{Type: file.kind, Bytes: file.der}),
+			0o600); err != nil {
 			v.t.Fatal(err)
 		}
 	}
@@ -235,7 +241,8 @@ func (v *vault) sign(tx *types.Transaction) (*types.Transaction, []byte) {
 }
 
 func someTx() Tx {
-	return Tx{ChainID: 56, Nonce: 7, To: chain.Address{9}, Data: []byte{1, 2, 3}, Gas: 21_000, Tip: 50_000_000, Cap: 60_000_000}
+	return Tx{ChainID: 56, Nonce: 7, To: chain.Address{9}, Data: []byte{1, 2, 3}, Gas: 21_000, Tip: 50_000_000,
+		Cap: 60_000_000}
 }
 
 // A remote signer's bytes are those that the same key would have signed here, in either dialect.
@@ -254,7 +261,8 @@ func TestRemoteSigns(t *testing.T) {
 					t.Errorf("got %x (%s), want %x (%s), %v", raw, hash, want, wantHash, err)
 				}
 			}
-			if got := v.asked[0]["data"]; got != "0x010203" || v.asked[0]["from"] != devAddress || v.asked[0]["maxFeePerGas"] != "0x3938700" {
+			if got := v.asked[0]["data"]; got != "0x010203" || v.asked[0]["from"] != devAddress ||
+				v.asked[0]["maxFeePerGas"] != "0x3938700" {
 				t.Errorf("asked for %v", v.asked[0])
 			}
 			if fmt.Sprint(s) != devAddress || fmt.Sprintf("%+v %#v", s, s) != devAddress+" "+devAddress {
@@ -272,26 +280,40 @@ func TestRemoteThatLiesIsRefused(t *testing.T) {
 	}
 	one := big.NewInt(1)
 	cheats := map[string]func(*types.DynamicFeeTx){
-		"the chain id differs":    func(tx *types.DynamicFeeTx) { tx.ChainID = big.NewInt(97) },
-		"the nonce differs":       func(tx *types.DynamicFeeTx) { tx.Nonce++ },
-		"the recipient differs":   func(tx *types.DynamicFeeTx) { tx.To = &common.Address{1} },
-		"the value differs":       func(tx *types.DynamicFeeTx) { tx.Value = one },
-		"the data differs":        func(tx *types.DynamicFeeTx) { tx.Data = append(bytes.Clone(tx.Data), 0) },
-		"the gas limit differs":   func(tx *types.DynamicFeeTx) { tx.Gas++ },
-		"the tip differs":         func(tx *types.DynamicFeeTx) { tx.GasTipCap = one },
-		"the fee cap differs":     func(tx *types.DynamicFeeTx) { tx.GasFeeCap = new(big.Int).Add(tx.GasFeeCap, one) },
-		"the access list differs": func(tx *types.DynamicFeeTx) { tx.AccessList = types.AccessList{{Address: common.Address{1}}} },
+		"the chain id differs":  func(tx *types.DynamicFeeTx) { tx.ChainID = big.NewInt(97) },
+		"the nonce differs":     func(tx *types.DynamicFeeTx) { tx.Nonce++ },
+		"the recipient differs": func(tx *types.DynamicFeeTx) { tx.To = &common.Address{1} },
+		"the value differs":     func(tx *types.DynamicFeeTx) { tx.Value = one },
+		"the data differs":      func(tx *types.DynamicFeeTx) { tx.Data = append(bytes.Clone(tx.Data), 0) },
+		"the gas limit differs": func(tx *types.DynamicFeeTx) { tx.Gas++ },
+		"the tip differs":       func(tx *types.DynamicFeeTx) { tx.GasTipCap = one },
+		"the fee cap differs":   func(tx *types.DynamicFeeTx) { tx.GasFeeCap = new(big.Int).Add(tx.GasFeeCap, one) },
+		"the access list differs": func(tx *types.DynamicFeeTx) {
+			tx.AccessList = types.AccessList{
+				{Address: common.Address{1}}}
+		},
 	}
 	vaults := map[string]func(*vault){
 		"signed with the key of": func(v *vault) { v.key = stranger },
 		"the type differs": func(v *vault) {
 			v.cheat = func(tx *types.DynamicFeeTx) types.TxData {
-				return &types.LegacyTx{Nonce: tx.Nonce, GasPrice: tx.GasFeeCap, Gas: tx.Gas, To: tx.To, Value: tx.Value, Data: tx.Data}
+				return &types.LegacyTx{Nonce: tx.Nonce, GasPrice: tx.GasFeeCap, Gas: tx.Gas, To: tx.To, Value: tx.Value,
+					Data: tx.Data}
 			}
 		},
-		"is no transaction":               func(v *vault) { v.spoil = func(raw []byte) []byte { return append(raw, 0) } },
-		"of 0 bytes is no transaction":    func(v *vault) { v.spoil = func([]byte) []byte { return nil } },
-		"another transaction: the nonce ": func(v *vault) { v.cheat = func(tx *types.DynamicFeeTx) types.TxData { tx.Nonce = 0; return tx } },
+		"is no transaction": func(v *vault) {
+			v.spoil = func(raw []byte) []byte {
+				return append(raw,
+					0)
+			}
+		},
+		"of 0 bytes is no transaction": func(v *vault) { v.spoil = func([]byte) []byte { return nil } },
+		"another transaction: the nonce ": func(v *vault) {
+			v.cheat = func(tx *types.DynamicFeeTx) types.TxData {
+				tx.Nonce = 0
+				return tx
+			}
+		},
 		"it answered another request": func(v *vault) {
 			v.before = func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) bool {
 				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":99,"result":"0x02"}`)
@@ -320,7 +342,8 @@ func mustRefuse(t *testing.T, s Signer, want string) {
 	if err == nil || raw != nil || !hash.IsZero() {
 		t.Fatalf("signed as %s, %v", hash, err)
 	}
-	if text := err.Error(); !strings.Contains(text, want) || strings.ContainsAny(text, "\n") || strings.Contains(text, "hunter2") ||
+	if text := err.Error(); !strings.Contains(text, want) || strings.ContainsAny(text, "\n") ||
+		strings.Contains(text, "hunter2") ||
 		!strings.Contains(text, "to sign nonce 7 of "+devAddress) {
 		t.Errorf("told %q, want %q in it", text, want)
 	}
@@ -345,15 +368,19 @@ func TestRemoteThatFails(t *testing.T) {
 	}{
 		"refuses":           {answer(200, refusal), `it refused: "no such\naccount" (code -32000)`},
 		"refuses as broken": {answer(500, refusal), `it refused: "no such\naccount" (code -32000)`},
-		"a long refusal":    {answer(200, strings.Replace(refusal, "account", long, 1)), `it refused: "no such\n` + long[:192] + `"`},
-		"a page":            {answer(502, "<html>"), "HTTP status 502 and no JSON-RPC"},
-		"nothing":           {answer(200, ""), "HTTP status 200 and no JSON-RPC"},
-		"not found":         {answer(404, `{}`), "HTTP status 404"},
-		"elsewhere":         {answer(307, `{}`), "HTTP status 307"},
-		"null":              {answer(200, `{"id":ID,"result":null}`), "its answer holds no transaction"},
-		"a number":          {answer(200, `{"id":ID,"result":7}`), "its answer holds no transaction (is signer.remote_dialect right?)"},
-		"the other dialect": {answer(200, `{"id":ID,"result":{"raw":"0x02"}}`), "its answer holds no transaction (is signer.remote_dialect right?)"},
-		"endless":           {answer(200, `{"id":ID,"result":"`+strings.Repeat("0", maxAnswer)+`"}`), "is longer than 1048576 bytes"},
+		"a long refusal": {answer(200, strings.Replace(refusal, "account", long, 1)),
+			`it refused: "no such\n` + long[:192] + `"`},
+		"a page":    {answer(502, "<html>"), "HTTP status 502 and no JSON-RPC"},
+		"nothing":   {answer(200, ""), "HTTP status 200 and no JSON-RPC"},
+		"not found": {answer(404, `{}`), "HTTP status 404"},
+		"elsewhere": {answer(307, `{}`), "HTTP status 307"},
+		"null":      {answer(200, `{"id":ID,"result":null}`), "its answer holds no transaction"},
+		"a number": {answer(200, `{"id":ID,"result":7}`), "its answer holds no transaction (is " +
+			"signer.remote_dialect right?)"},
+		"the other dialect": {answer(200, `{"id":ID,"result":{"raw":"0x02"}}`), "its answer holds no transaction " +
+			"(is signer.remote_dialect right?)"},
+		"endless": {answer(200, `{"id":ID,"result":"`+strings.Repeat("0", maxAnswer)+`"}`),
+			"is longer than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVault(t)
@@ -388,9 +415,12 @@ func TestRemoteCertificates(t *testing.T) {
 		want string
 	}{
 		"ours is of an authority they do not know": {func(v *vault, c *Config) { v.certify(c, v.ca, other) }, "tls: "},
-		"theirs is of an authority we do not know": {func(v *vault, c *Config) { v.certify(c, other, v.ca) }, "certificate signed by unknown authority"},
-		"the name is another":                      {func(_ *vault, c *Config) { c.RemoteURL = rename(c.RemoteURL) }, "but wanted to match localhost"},
-		"nobody is there":                          {func(_ *vault, c *Config) { c.RemoteURL = secret.MustURL("https://127.0.0.1:1") }, "connection refused"},
+		"theirs is of an authority we do not know": {func(v *vault, c *Config) { v.certify(c, other, v.ca) },
+			"certificate signed by unknown authority"},
+		"the name is another": {func(_ *vault, c *Config) { c.RemoteURL = rename(c.RemoteURL) },
+			"but wanted to match localhost"},
+		"nobody is there": {func(_ *vault, c *Config) { c.RemoteURL = secret.MustURL("https://127.0.0.1:1") },
+			"connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVault(t)
@@ -415,18 +445,22 @@ func TestRemoteConfigSaysWhatIsWrong(t *testing.T) {
 		set  func(*Config)
 		want string
 	}{
-		"a second place": {func(c *Config) { c.KeystoreDir = "/keys" }, "remote_url: keys come from one place, and several are named: keystore_dir, remote_url"},
-		"no encryption":  {func(c *Config) { c.RemoteURL = secret.MustURL("http://u:hunter2@x") }, "remote_url: http://***@x is not an https address"},
+		"a second place": {func(c *Config) { c.KeystoreDir = "/keys" }, "remote_url: keys come from one place, and " +
+			"several are named: keystore_dir, remote_url"},
+		"no encryption": {func(c *Config) { c.RemoteURL = secret.MustURL("http://u:hunter2@x") },
+			"remote_url: http://***@x is not an https address"},
 		"no authority":   {func(c *Config) { c.RemoteCA = "" }, "remote_ca: is empty"},
 		"no certificate": {func(c *Config) { c.RemoteCert = "" }, "remote_cert: is empty"},
 		"no key":         {func(c *Config) { c.RemoteKey = "" }, "remote_key: is empty"},
 		"no accounts":    {func(c *Config) { c.RemoteAccounts = nil }, "remote_accounts: is empty"},
-		"dialect":        {func(c *Config) { c.RemoteDialect = "klingon" }, `remote_dialect: "klingon" is neither web3signer nor clef`},
-		"timeout":        {func(c *Config) { c.RemoteTimeout = 0 }, "remote_timeout: 0s is not between"},
-		"twice":          {func(c *Config) { c.RemoteAccounts = append(c.RemoteAccounts, c.RemoteAccounts...) }, "configured twice"},
-		"ca file":        {func(c *Config) { c.RemoteCA = c.RemoteKey }, "signer.remote_ca: no certificate in"},
-		"key file":       {func(c *Config) { c.RemoteKey = c.RemoteCert }, "are no pair of certificate and key"},
-		"missing file":   {func(c *Config) { c.RemoteCert = "/nowhere" }, "signer.remote_cert: open /nowhere"},
+		"dialect": {func(c *Config) { c.RemoteDialect = "klingon" },
+			`remote_dialect: "klingon" is neither web3signer nor clef`},
+		"timeout": {func(c *Config) { c.RemoteTimeout = 0 }, "remote_timeout: 0s is not between"},
+		"twice": {func(c *Config) { c.RemoteAccounts = append(c.RemoteAccounts, c.RemoteAccounts...) },
+			"configured twice"},
+		"ca file":      {func(c *Config) { c.RemoteCA = c.RemoteKey }, "signer.remote_ca: no certificate in"},
+		"key file":     {func(c *Config) { c.RemoteKey = c.RemoteCert }, "are no pair of certificate and key"},
+		"missing file": {func(c *Config) { c.RemoteCert = "/nowhere" }, "signer.remote_cert: open /nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := good
@@ -441,7 +475,8 @@ func TestRemoteConfigSaysWhatIsWrong(t *testing.T) {
 		if err := os.Chmod(good.RemoteKey, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(good); err == nil || !strings.Contains(err.Error(), "own.key is open to every user of this machine, mode 0644") {
+		if _, err := Open(good); err == nil ||
+			!strings.Contains(err.Error(), "own.key is open to every user of this machine, mode 0644") {
 			t.Errorf("told %v", err)
 		}
 	})

@@ -46,7 +46,8 @@ func TestSignIsForOneChainAndRepeatable(t *testing.T) {
 	if s.Address().Hex() != devAddress {
 		t.Fatalf("address %s", s.Address())
 	}
-	tx := Tx{ChainID: 56, Nonce: 7, To: chain.Address{9}, Data: []byte{1, 2, 3}, Gas: 21_000, Tip: 50_000_000, Cap: 50_000_000}
+	tx := Tx{ChainID: 56, Nonce: 7, To: chain.Address{9}, Data: []byte{1, 2, 3}, Gas: 21_000, Tip: 50_000_000,
+		Cap: 50_000_000}
 	raw, hash, err := s.Sign(t.Context(), tx)
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +60,10 @@ func TestSignIsForOneChainAndRepeatable(t *testing.T) {
 	if err != nil || chain.Address(from) != s.Address() {
 		t.Errorf("sent by %s: %v", from, err)
 	}
-	if chain.Hash(read.Hash()) != hash || read.ChainId().Uint64() != 56 || read.Nonce() != 7 || *read.To() != common.Address(tx.To) ||
-		!bytes.Equal(read.Data(), tx.Data) || read.Gas() != tx.Gas || read.GasTipCap().Uint64() != tx.Tip || read.GasFeeCap().Uint64() != tx.Cap ||
+	if chain.Hash(read.Hash()) != hash || read.ChainId().Uint64() != 56 || read.Nonce() != 7 ||
+		*read.To() != common.Address(tx.To) ||
+		!bytes.Equal(read.Data(), tx.Data) || read.Gas() != tx.Gas || read.GasTipCap().Uint64() != tx.Tip ||
+		read.GasFeeCap().Uint64() != tx.Cap ||
 		read.Value().Sign() != 0 {
 		t.Errorf("signed %+v as %s", tx, hex.EncodeToString(raw))
 	}
@@ -81,7 +84,8 @@ func sealed(t *testing.T, password string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: crypto.PubkeyToAddress(key.PublicKey), PrivateKey: key}, password, 2, 1)
+	text, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: crypto.PubkeyToAddress(key.PublicKey),
+		PrivateKey: key}, password, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +115,8 @@ func opened(t *testing.T, name string) Config {
 }
 
 func TestKeystoreOpensWithItsPassword(t *testing.T) {
-	all, err := Open(folder(t, map[string]string{"a.json": sealed(t, "pass word"), "a.password": "pass word\n", "README": "not a key"}))
+	all, err := Open(folder(t, map[string]string{"a.json": sealed(t, "pass word"), "a.password": "pass word\n",
+		"README": "not a key"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,25 +126,31 @@ func TestKeystoreOpensWithItsPassword(t *testing.T) {
 }
 
 func TestOpenSaysWhatIsWrongAndNothingSecret(t *testing.T) {
-	twice := folder(t, map[string]string{"a.json": sealed(t, "x"), "a.password": "x", "b.json": sealed(t, "x"), "b.password": "x"})
+	twice := folder(t, map[string]string{"a.json": sealed(t, "x"), "a.password": "x", "b.json": sealed(t, "x"),
+		"b.password": "x"})
 	both := folder(t, nil)
 	both.Dev, both.DevKeys = true, []secret.String{secret.New("0x" + devKey)}
 	for name, c := range map[string]struct {
 		cfg  Config
 		want string
 	}{
-		"no key":              {Config{}, "keystore_dir: no key"},
-		"raw key without dev": {Config{DevKeys: []secret.String{secret.New(devKey)}}, "dev_keys: raw keys are for development only"},
-		"no such folder":      {Config{KeystoreDir: "/nowhere"}, "no such file"},
-		"empty folder":        {folder(t, nil), "no key in"},
-		"no password file":    {folder(t, map[string]string{"a.json": sealed(t, "right")}), "reading the password"},
-		"wrong password":      {folder(t, map[string]string{"a.json": sealed(t, "right"), "a.password": "hunter2-wrong"}), "does not open with the password"},
-		"no keystore":         {folder(t, map[string]string{"a.json": devKey, "a.password": "x"}), "is no keystore file"},
-		"no key text":         {Config{Dev: true, DevKeys: []secret.String{secret.New(devKey[:60] + "zzzz")}}, "signer.dev_keys: number 1 is no private key"},
-		"twice":               {twice, "configured twice"},
-		"two places":          {both, "keystore_dir: keys come from one place, and several are named: dev_keys, keystore_dir"},
-		"key for everybody":   {opened(t, "a.json"), "a.json is open to every user of this machine, mode 0604 (chmod o-rwx"},
-		"password for all":    {opened(t, "a.password"), "a.password is open to every user of this machine"},
+		"no key": {Config{}, "keystore_dir: no key"},
+		"raw key without dev": {Config{DevKeys: []secret.String{secret.New(devKey)}},
+			"dev_keys: raw keys are for development only"},
+		"no such folder":   {Config{KeystoreDir: "/nowhere"}, "no such file"},
+		"empty folder":     {folder(t, nil), "no key in"},
+		"no password file": {folder(t, map[string]string{"a.json": sealed(t, "right")}), "reading the password"},
+		"wrong password": {folder(t, map[string]string{"a.json": sealed(t, "right"), "a.password": "hunter2-wrong"}),
+			"does not open with the password"},
+		"no keystore": {folder(t, map[string]string{"a.json": devKey, "a.password": "x"}), "is no keystore file"},
+		"no key text": {Config{Dev: true, DevKeys: []secret.String{secret.New(devKey[:60] + "zzzz")}},
+			"signer.dev_keys: number 1 is no private key"},
+		"twice": {twice, "configured twice"},
+		"two places": {both,
+			"keystore_dir: keys come from one place, and several are named: dev_keys, keystore_dir"},
+		"key for everybody": {opened(t, "a.json"), "a.json is open to every user of this machine, mode 0604 (chmod " +
+			"o-rwx"},
+		"password for all": {opened(t, "a.password"), "a.password is open to every user of this machine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(c.cfg)
@@ -172,7 +183,8 @@ func TestNoPrintingReachesTheKey(t *testing.T) {
 	if err := json.NewEncoder(&out).Encode(holder); err != nil {
 		t.Fatal(err)
 	}
-	for _, hidden := range []string{devKey, strings.ToUpper(devKey), new(big.Int).SetBytes(key).String(), hex.EncodeToString(key[:8])} {
+	for _, hidden := range []string{devKey, strings.ToUpper(devKey), new(big.Int).SetBytes(key).String(),
+		hex.EncodeToString(key[:8])} {
 		if strings.Contains(out.String(), hidden) {
 			t.Errorf("printed %s", out.String())
 		}

@@ -50,8 +50,8 @@ func (tx Tx) verify(by chain.Address, raw []byte) (chain.Hash, error) {
 	return chain.Hash(got.Hash()), nil
 }
 
-// differs names the first field in which a transaction is not the one asked for, or nothing. Whatever has no name here differs in its type, and all that
-// is signed of this type is compared.
+// differs names the first field in which a transaction is not the one asked for, or nothing. Whatever has no name here
+// differs in its type, and all that is signed of this type is compared.
 func (tx Tx) differs(got *types.Transaction) string {
 	want := types.NewTx(tx.unsigned())
 	switch {

@@ -45,7 +45,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Guard is the last part of a window, in which nothing is sent: what was sent before has landed and is known when the next window begins.
+// Guard is the last part of a window, in which nothing is sent: what was sent before has landed and is known when the
+// next window begins.
 const Guard = 3 * time.Second
 
 // Validate names every setting that cannot work.
@@ -57,15 +58,18 @@ func (c Config) Validate() error {
 		}
 	}
 	add(c.Tiers < 1 || c.Tiers > 16, "tiers: %d is not between 1 and 16", c.Tiers)
-	add(c.Priority < 1 || c.Priority > c.Tiers, "priority: %d is not between 1 (the Master) and tiers, which is %d", c.Priority, c.Tiers)
-	add(c.Policy != PolicyWindows && c.Policy != PolicyDelay, "policy: %q is neither %s nor %s", c.Policy, PolicyWindows, PolicyDelay)
+	add(c.Priority < 1 || c.Priority > c.Tiers, "priority: %d is not between 1 (the Master) and tiers, which is %d",
+		c.Priority, c.Tiers)
+	add(c.Policy != PolicyWindows && c.Policy != PolicyDelay, "policy: %q is neither %s nor %s", c.Policy,
+		PolicyWindows, PolicyDelay)
 	add(c.Window < 2*Guard || c.Window > time.Hour, "window: %s is not between %s and 1h", c.Window, 2*Guard)
 	add(c.ExecutionDelay < 0, "execution_delay: %s is negative", c.ExecutionDelay)
 	add(c.RecoveryBuffer < 0, "recovery_buffer: %s is negative", c.RecoveryBuffer)
 	add(c.QueueCleanupInterval <= 0, "queue_cleanup_interval: %s is not positive", c.QueueCleanupInterval)
 	add(c.JobMaxAge < c.Window, "job_max_age: %s is shorter than a window, which is %s", c.JobMaxAge, c.Window)
 	add(c.Monitor && !c.Enabled, "monitor: there is nothing to watch while tier.enabled is false")
-	add(c.Monitor && !slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.Tier == 1 }), "monitor: peers do not name the Master (tier 1)")
+	add(c.Monitor && !slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.Tier == 1 }),
+		"monitor: peers do not name the Master (tier 1)")
 	return errors.Join(append(problems, c.validatePeers()...)...)
 }
 
@@ -73,14 +77,16 @@ func (c Config) validatePeers() (problems []error) {
 	owners := map[chain.Address]int{}
 	for i, p := range c.Peers {
 		if p.Tier < 1 || p.Tier > c.Tiers || p.Tier == c.Priority && !c.Monitor {
-			problems = append(problems, fmt.Errorf("peers[%d]: tier %d is not that of another keeper (1 to %d, without %d)", i, p.Tier, c.Tiers, c.Priority))
+			problems = append(problems, fmt.Errorf("peers[%d]: tier %d is not that of another keeper (1 to %d, "+
+				"without %d)", i, p.Tier, c.Tiers, c.Priority))
 		}
 		if len(p.Signers) == 0 {
 			problems = append(problems, fmt.Errorf("peers[%d]: tier %d has no signers", i, p.Tier))
 		}
 		for _, s := range p.Signers {
 			if other, taken := owners[s]; taken && other != p.Tier {
-				problems = append(problems, fmt.Errorf("peers[%d]: signer %s is listed for tier %d as well", i, s, other))
+				problems = append(problems, fmt.Errorf("peers[%d]: signer %s is listed for tier %d as well", i, s,
+					other))
 			}
 			owners[s] = p.Tier
 		}

@@ -13,15 +13,16 @@ const (
 	remembered      = 15 * time.Minute // of chain time: how long jobs and changes are kept
 )
 
-// Evidence is what the chain shows of the other keepers: which jobs they had the time to execute, and did or did not. Every keeper gathers it by itself
-// from the same facts. It is for one goroutine at a time.
+// Evidence is what the chain shows of the other keepers: which jobs they had the time to execute, and did or did not.
+// Every keeper gathers it by itself from the same facts. It is for one goroutine at a time.
 //
-// An owner missed a job when its whole window passed and another tier then executed the job, or a simulated call at the window's end would have
-// succeeded; so a poison job, which nobody can execute, accuses nobody. Whoever missed three jobs running is suspected; one success clears it, and of all
-// windows that ended before it. If all are suspected, none is.
+// An owner missed a job when its whole window passed and another tier then executed the job, or a simulated call at the
+// window's end would have succeeded; so a poison job, which nobody can execute, accuses nobody. Whoever missed three
+// jobs running is suspected; one success clears it, and of all windows that ended before it. If all are suspected, none
+// is.
 //
-// A window belongs to the same tier by the clock, whatever is suspected. That of a suspected tier passes to the next one that is not: so a suspicion takes
-// windows from nobody but the suspect, and no job waits longer for it.
+// A window belongs to the same tier by the clock, whatever is suspected. That of a suspected tier passes to the next
+// one that is not: so a suspicion takes windows from nobody but the suspect, and no job waits longer for it.
 type Evidence struct {
 	self   int
 	tiers  int
@@ -35,8 +36,8 @@ type Evidence struct {
 	probes    map[uint64]probe // by minute of birth
 }
 
-// probe is the job of a minute that is offered to everybody: the first by birth, and of those born together the one of the lowest id, so that keepers that
-// heard of the jobs in another order choose the same.
+// probe is the job of a minute that is offered to everybody: the first by birth, and of those born together the one of
+// the lowest id, so that keepers that heard of the jobs in another order choose the same.
 type probe struct {
 	birthMs uint64
 	id      string
@@ -65,8 +66,8 @@ func NewEvidence(self, tiers int, window time.Duration) *Evidence {
 	}
 }
 
-// Born notes a job. Noting it again changes nothing, unless it was born anew in between: its windows begin again then, and those of its former life accuse
-// nobody.
+// Born notes a job. Noting it again changes nothing, unless it was born anew in between: its windows begin again then,
+// and those of its former life accuse nobody.
 func (e *Evidence) Born(id string, birthMs uint64) {
 	var charged []int
 	if c := e.jobs[id]; c != nil {
@@ -83,11 +84,12 @@ func (e *Evidence) Born(id string, birthMs uint64) {
 	}
 }
 
-// Executed notes that a tier executed a job, at the time of the block (Unix ms). Tier 0 is somebody else, who proves nothing about anybody. Facts must come in
-// the chain's order, by block and log index.
+// Executed notes that a tier executed a job, at the time of the block (Unix ms). Tier 0 is somebody else, who proves
+// nothing about anybody. Facts must come in the chain's order, by block and log index.
 //
-// A job this keeper does not know was born and executed while it was away. Its windows are unknown, but whoever goes before its executor had one and let it
-// pass. This is how a keeper that comes back learns what the others hold against it: if it did not, both it and its deputy would act.
+// A job this keeper does not know was born and executed while it was away. Its windows are unknown, but whoever goes
+// before its executor had one and let it pass. This is how a keeper that comes back learns what the others hold against
+// it: if it did not, both it and its deputy would act.
 func (e *Evidence) Executed(id string, by int, atMs uint64) {
 	c := e.jobs[id]
 	known := c != nil
@@ -113,20 +115,23 @@ func (e *Evidence) Executed(id string, by int, atMs uint64) {
 	e.set(by, false, atMs)
 }
 
-// Feasible notes, at a time (Unix ms), that a simulated call after a job's n-th window (from 0) would succeed, although nobody has executed the job. Only this
-// keeper knows: it counts from now on, so that an owner that is alive has the others' lag to show it. Whoever can make such calls does not accuse itself.
+// Feasible notes, at a time (Unix ms), that a simulated call after a job's n-th window (from 0) would succeed, although
+// nobody has executed the job. Only this keeper knows: it counts from now on, so that an owner that is alive has the
+// others' lag to show it. Whoever can make such calls does not accuse itself.
 func (e *Evidence) Feasible(id string, n, nowMs uint64) {
 	if c := e.jobs[id]; c != nil && !c.done {
 		e.missed(c, id, n, e.self, nowMs)
 	}
 }
 
-// missed charges the owner of a job's n-th window, once a job, if the window was its own from the beginning to the end. What ended before the owner last
-// executed anything says nothing of it: when keepers that were all down return, they find the windows of the outage missed by each other.
+// missed charges the owner of a job's n-th window, once a job, if the window was its own from the beginning to the end.
+// What ended before the owner last executed anything says nothing of it: when keepers that were all down return, they
+// find the windows of the outage missed by each other.
 func (e *Evidence) missed(c *course, id string, n uint64, by int, atMs uint64) {
 	begins := c.birthMs + n*e.window
 	owner := e.ownerAt(id, n, begins)
-	if owner == by || owner != e.ownerAt(id, n, begins+e.window-1) || e.alive[owner] >= begins+e.window || slices.Contains(c.charged, owner) {
+	if owner == by || owner != e.ownerAt(id, n, begins+e.window-1) || e.alive[owner] >= begins+e.window ||
+		slices.Contains(c.charged, owner) {
 		return
 	}
 	c.charged = append(c.charged, owner)
@@ -153,8 +158,9 @@ func (e *Evidence) Missed(tier int) int { return e.misses[tier] }
 // Suspected reports whether a tier is suspected by the facts so far.
 func (e *Evidence) Suspected(tier int) bool { return e.suspected[tier] }
 
-// Owner returns the tier that owns a job's n-th window (from 0) at a time (Unix ms), as this keeper has to see it: its own suspicion holds at once and its own
-// clearing later, those of the others the other way round, so that two never think a window theirs.
+// Owner returns the tier that owns a job's n-th window (from 0) at a time (Unix ms), as this keeper has to see it: its
+// own suspicion holds at once and its own clearing later, those of the others the other way round, so that two never
+// think a window theirs.
 func (e *Evidence) Owner(id string, n, nowMs uint64) int {
 	return e.owner(id, n, func(tier int) bool {
 		if tier == e.self {
@@ -205,8 +211,8 @@ func (e *Evidence) suspectedAt(tier int, atMs uint64, lag, clearLag time.Duratio
 	return suspected
 }
 
-// until returns a time, or an earlier one after now at which a change takes effect for this keeper, because it does so with a lag: whose turn a job is has to
-// be asked again then.
+// until returns a time, or an earlier one after now at which a change takes effect for this keeper, because it does so
+// with a lag: whose turn a job is has to be asked again then.
 func (e *Evidence) until(nowMs, thenMs uint64) uint64 {
 	for _, c := range e.changes {
 		if c.suspected != (c.tier == e.self) { // see Owner: others' suspicion and one's own clearing come late
@@ -221,7 +227,8 @@ func (e *Evidence) until(nowMs, thenMs uint64) uint64 {
 // Done tells whether somebody is known to have executed a job.
 func (e *Evidence) Done(id string) bool { return e.jobs[id] != nil && e.jobs[id].done }
 
-// Forget drops what is older than anybody asks for. Of the changes the last one of each tier stays, because it still holds.
+// Forget drops what is older than anybody asks for. Of the changes the last one of each tier stays, because it still
+// holds.
 func (e *Evidence) Forget(nowMs uint64) {
 	since := nowMs - min(nowMs, uint64(remembered.Milliseconds()))
 	for id, c := range e.jobs {

@@ -10,16 +10,21 @@ type Freshness struct {
 	HeadAge     time.Duration // since the newest head arrived, by the monotonic clock
 	HeadMs      uint64        // the newest head's own time; 0 = none has come
 	WatermarkMs uint64        // time of the block the state stands at; 0 = it has none
-	EvidenceMs  uint64        // time of the block up to which the chain's evidence was read; the head's where a keeper is alone, 0 = it is still being read
-	Reading     string        // what else is still being read since the start; empty = nothing
-	ReportMs    uint64        // the newest word about the time that does not come with the head: what reports show together, or a second endpoint's head
-	Unquoted    string        // a token of the job that has no price report; empty = none
-	PriceAge    time.Duration // of the oldest report the job would use, against the head's time; 0 where it uses none
-	PriceLead   time.Duration // by how much the newest report the job would use is ahead of the head's time; 0 where none is
-	Reconciled  bool          // whether the signer's nonces have been compared with the chain in this tenure
-	Generation  int           // of the state that is active now
-	JobState    int           // generation of the state the job was found in
-	Halted      string        // why nobody may act on the state; empty = all is well
+	// time of the block up to which the chain's evidence was read; the head's where a keeper is alone, 0 = it is still
+	// being read
+	EvidenceMs uint64
+	Reading    string // what else is still being read since the start; empty = nothing
+	// the newest word about the time that does not come with the head: what reports show together, or a second
+	// endpoint's head
+	ReportMs uint64
+	Unquoted string        // a token of the job that has no price report; empty = none
+	PriceAge time.Duration // of the oldest report the job would use, against the head's time; 0 where it uses none
+	// by how much the newest report the job would use is ahead of the head's time; 0 where none is
+	PriceLead  time.Duration
+	Reconciled bool   // whether the signer's nonces have been compared with the chain in this tenure
+	Generation int    // of the state that is active now
+	JobState   int    // generation of the state the job was found in
+	Halted     string // why nobody may act on the state; empty = all is well
 }
 
 // Bounds are the limits of the freshness gate.
@@ -42,7 +47,8 @@ const (
 	EveryJob
 )
 
-// Closed returns for what the gate is closed, and why. Reasons name limits and not measures, so that a lasting one stays the same text.
+// Closed returns for what the gate is closed, and why. Reasons name limits and not measures, so that a lasting one
+// stays the same text.
 func (b Bounds) Closed(f Freshness) (Scope, string) {
 	if why := b.everyJob(f); why != "" {
 		return EveryJob, why
@@ -55,7 +61,8 @@ func (b Bounds) Closed(f Freshness) (Scope, string) {
 	case f.PriceLead > b.Skew:
 		return OneJob, fmt.Sprintf("a price report is more than %s ahead of the newest block", b.Skew)
 	case f.Generation != f.JobState:
-		return OneJob, fmt.Sprintf("the job was found in generation %d of the state, and %d is active", f.JobState, f.Generation)
+		return OneJob, fmt.Sprintf("the job was found in generation %d of the state, and %d is active", f.JobState,
+			f.Generation)
 	}
 	return Open, ""
 }
@@ -86,9 +93,10 @@ func (b Bounds) everyJob(f Freshness) string {
 	return ""
 }
 
-// TimeOfReports is what the newest reports of all tokens show of the time (Unix ms), for Freshness.ReportMs; 0 for none. They show a head to be old where more
-// tokens are ahead of it than with it: the report of one token, however far ahead, shows nothing but for the jobs that would use it. Tokens that fell behind
-// show nothing while others are with the head.
+// TimeOfReports is what the newest reports of all tokens show of the time (Unix ms), for Freshness.ReportMs; 0 for
+// none. They show a head to be old where more tokens are ahead of it than with it: the report of one token, however far
+// ahead, shows nothing but for the jobs that would use it. Tokens that fell behind show nothing while others are with
+// the head.
 func (b Bounds) TimeOfReports(headMs uint64, newest []uint64) (ms uint64) {
 	var early, with, old uint64
 	more := 0 // tokens ahead of the head, less those with it

@@ -10,10 +10,12 @@ import (
 	"perpkeeper/pkg/ttl"
 )
 
-// Queue holds the jobs whose turn is another tier's, in memory (TIER-11). It may be lost: whoever fills it can fill it again from the job topic.
+// Queue holds the jobs whose turn is another tier's, in memory (TIER-11). It may be lost: whoever fills it can fill it
+// again from the job topic.
 //
-// Nothing in it moves by itself. Ready hands out the jobs whose turn has come, and a job that was handed out or removed is no longer in it; Cleanup ends
-// those that nobody executed in time. Every job that was added leaves by one of the three. It is safe for concurrent use.
+// Nothing in it moves by itself. Ready hands out the jobs whose turn has come, and a job that was handed out or removed
+// is no longer in it; Cleanup ends those that nobody executed in time. Every job that was added leaves by one of the
+// three. It is safe for concurrent use.
 type Queue struct {
 	policy   Policy
 	clock    func() uint64
@@ -41,12 +43,13 @@ type Waiting struct {
 // of is what the policy has to know.
 func (w Waiting) of() Job { return Job{ID: w.Job.ID, BirthMs: w.Job.BirthMs, FoundMs: w.FoundMs} }
 
-// NewQueue makes an empty queue. Clock is the policy's (Unix ms); where it goes back, the queue's time stands still meanwhile, but where it goes back by
-// more than any reorg could the queue begins again with what waits. A job is too old at maxAge, and
-// Cleanup looks for such jobs once an interval.
+// NewQueue makes an empty queue. Clock is the policy's (Unix ms); where it goes back, the queue's time stands still
+// meanwhile, but where it goes back by more than any reorg could the queue begins again with what waits. A job is too
+// old at maxAge, and Cleanup looks for such jobs once an interval.
 func NewQueue(policy Policy, clock func() uint64, maxAge, interval time.Duration) *Queue {
 	q := &Queue{
-		policy: policy, clock: clock, maxAge: uint64(maxAge.Milliseconds()), interval: uint64(interval.Milliseconds()), waiting: map[string]Waiting{},
+		policy: policy, clock: clock, maxAge: uint64(maxAge.Milliseconds()), interval: uint64(interval.Milliseconds()),
+		waiting: map[string]Waiting{},
 	}
 	q.begin()
 	return q
@@ -64,8 +67,8 @@ func (q *Queue) begin() {
 	q.cleaned = q.now.Load()
 }
 
-// Add asks whose turn a job is. If it is not this keeper's the job waits; otherwise it does not, and what waited under its id waits no longer: the caller has
-// it. Adding a job again replaces it.
+// Add asks whose turn a job is. If it is not this keeper's the job waits; otherwise it does not, and what waited under
+// its id waits no longer: the caller has it. Adding a job again replaces it.
 func (q *Queue) Add(j job.Job, foundMs uint64) Waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,7 +101,8 @@ func (q *Queue) Ready() []Waiting {
 	return ready
 }
 
-// ask is what happens to a job when its time to be asked for has come. A job that is too old is left to Cleanup. The queue is locked: only Ready makes turns.
+// ask is what happens to a job when its time to be asked for has come. A job that is too old is left to Cleanup. The
+// queue is locked: only Ready makes turns.
 func (q *Queue) ask(t ttl.Try[string]) error {
 	w, now := q.waiting[t.Key()], q.now.Load()
 	w.Turn = q.policy.Turn(w.of(), now)
@@ -150,8 +154,8 @@ func (q *Queue) Len() int {
 	return len(q.waiting)
 }
 
-// Cleanup takes out and returns the jobs that are too old, oldest first, if an interval has passed since it last did; none otherwise. The caller must say so
-// aloud.
+// Cleanup takes out and returns the jobs that are too old, oldest first, if an interval has passed since it last did;
+// none otherwise. The caller must say so aloud.
 func (q *Queue) Cleanup() (old []Waiting) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

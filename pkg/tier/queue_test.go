@@ -20,7 +20,8 @@ type keeper struct {
 
 func newKeeper(self, tiers int) *keeper {
 	k := &keeper{evidence: NewEvidence(self, tiers, window)}
-	k.Queue = NewQueue(Windows{Self: self, Window: window, Evidence: k.evidence}, func() uint64 { return k.nowMs }, 300*time.Second, 60*time.Second)
+	k.Queue = NewQueue(Windows{Self: self, Window: window, Evidence: k.evidence}, func() uint64 { return k.nowMs },
+		300*time.Second, 60*time.Second)
 	return k
 }
 
@@ -84,7 +85,8 @@ func TestQueueAddsOnlyWhatWaits(t *testing.T) {
 	}
 }
 
-// TIER-10, TIER-11: when the evidence changes, jobs that wait are asked about again at once; and what takes effect with a lag is asked for when it does.
+// TIER-10, TIER-11: when the evidence changes, jobs that wait are asked about again at once; and what takes effect with
+// a lag is asked for when it does.
 func TestQueueHeedsEvidence(t *testing.T) {
 	k := newKeeper(2, 3)
 	k.nowMs = 60_000_000
@@ -151,7 +153,8 @@ func TestQueueUnderDelay(t *testing.T) {
 	}
 }
 
-// Nothing is lost: whatever was added leaves the queue as ready, removed or ended, and only once, however time runs and whatever the evidence says.
+// Nothing is lost: whatever was added leaves the queue as ready, removed or ended, and only once, however time runs and
+// whatever the evidence says.
 func TestQueueLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := newKeeper(rapid.IntRange(1, 3).Draw(t, "self"), 3)
@@ -202,8 +205,8 @@ func TestQueueLosesNothing(t *testing.T) {
 	})
 }
 
-// TIER-9: keepers whose heads are at most the guard apart, each handing jobs out of its own queue at its own pace, never hold one at the same moment: what one
-// was given it may send until its turn ends by its own clock.
+// TIER-9: keepers whose heads are at most the guard apart, each handing jobs out of its own queue at its own pace,
+// never hold one at the same moment: what one was given it may send until its turn ends by its own clock.
 func TestQueuesShareNoJob(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const tiers = 3

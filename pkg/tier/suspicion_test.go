@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TIER-10: the next tier stands in for one that is suspected, every other window stays whose it is, and if all are suspected, none is.
+// TIER-10: the next tier stands in for one that is suspected, every other window stays whose it is, and if all are
+// suspected, none is.
 func TestNextTierStandsIn(t *testing.T) {
 	for _, c := range []struct {
 		suspected []int
@@ -53,7 +54,8 @@ func TestFromWhomATurnIsTaken(t *testing.T) {
 		}
 		got := Windows{Self: 3, Window: window, Evidence: e}.Turn(Job{ID: "job", BirthMs: 10_000}, 10_001+c.n*30_000)
 		if got.From != c.from || got.Deputy != c.deputy {
-			t.Errorf("suspected %v: window %d is taken from tier %d, passed over: %v", c.suspected, c.n, got.From, got.Deputy)
+			t.Errorf("suspected %v: window %d is taken from tier %d, passed over: %v", c.suspected, c.n, got.From,
+				got.Deputy)
 		}
 	}
 }
@@ -85,7 +87,8 @@ func TestWindowsBeforeASignOfLifeAccuseNobody(t *testing.T) {
 	}
 }
 
-// TIER-10: whoever makes a simulated call that succeeds does not accuse itself of the windows in which it stood in for others.
+// TIER-10: whoever makes a simulated call that succeeds does not accuse itself of the windows in which it stood in for
+// others.
 func TestNobodyAccusesItself(t *testing.T) {
 	e := NewEvidence(3, 3, window)
 	e.set(1, true, 0)
@@ -189,8 +192,8 @@ func TestTurnsAreThoseOfThePlainRule(t *testing.T) {
 	})
 }
 
-// TIER-1, TIER-10: suspecting a keeper that is down takes no turn from any that is up, at any moment of a job's life, whatever else is suspected.
-// So the first moment at which somebody who is up may act comes no later for it.
+// TIER-1, TIER-10: suspecting a keeper that is down takes no turn from any that is up, at any moment of a job's life,
+// whatever else is suspected. So the first moment at which somebody who is up may act comes no later for it.
 func TestSuspectingTheDownDelaysNoJob(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tiers := rapid.IntRange(2, 5).Draw(t, "tiers")
@@ -207,9 +210,11 @@ func TestSuspectingTheDownDelaysNoJob(t *testing.T) {
 			}
 			without, with := believing(self, tiers, spans), believing(self, tiers, more)
 			for now := birth; now < birth+300_000; now += step {
-				a, b := without.Turn(Job{ID: "job", BirthMs: birth}, now).Mine, with.Turn(Job{ID: "job", BirthMs: birth}, now).Mine
+				a, b := without.Turn(Job{ID: "job", BirthMs: birth}, now).Mine,
+					with.Turn(Job{ID: "job", BirthMs: birth}, now).Mine
 				if a && !b {
-					t.Fatalf("tier %d loses its turn at age %d because tier %d, which is down, is suspected", self, now-birth, down)
+					t.Fatalf("tier %d loses its turn at age %d because tier %d, which is down, is suspected", self,
+						now-birth, down)
 				}
 				for suspected, mine := range map[bool]bool{false: a, true: b} {
 					if at, known := first[suspected]; mine && (!known || now < at) {
@@ -232,7 +237,8 @@ type fact struct {
 	by       int
 }
 
-// someFacts makes up jobs, and who executed them at what age, in the chain's order. One tier after the other falls silent for a while.
+// someFacts makes up jobs, and who executed them at what age, in the chain's order. One tier after the other falls
+// silent for a while.
 func someFacts(random *rand.Rand, tiers int) (facts []fact) {
 	at := uint64(600_000)
 	silent := 0
@@ -251,8 +257,8 @@ func someFacts(random *rand.Rand, tiers int) (facts []fact) {
 	return facts
 }
 
-// TIER-9, TIER-10: keepers that see the chain's facts up to their own heads, at most the guard apart, never both own a job, whatever its age and whoever is
-// suspected or cleared meanwhile.
+// TIER-9, TIER-10: keepers that see the chain's facts up to their own heads, at most the guard apart, never both own a
+// job, whatever its age and whoever is suspected or cleared meanwhile.
 func TestNoTwoOwnersWhoeverIsSuspected(t *testing.T) {
 	changes := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,7 +16,8 @@ const window = 30 * time.Second
 func TestWindows(t *testing.T) {
 	const birth = 1_000_000
 	for _, c := range []struct{ age, owner uint64 }{
-		{0, 1}, {26_999, 1}, {27_000, 0}, {29_999, 0}, {30_000, 2}, {56_999, 2}, {57_000, 0}, {60_000, 3}, {86_999, 3}, {90_000, 1}, {290_000, 1},
+		{0, 1}, {26_999, 1}, {27_000, 0}, {29_999, 0}, {30_000, 2}, {56_999, 2}, {57_000, 0}, {60_000, 3}, {86_999, 3},
+		{90_000, 1}, {290_000, 1},
 	} {
 		for self := 1; self <= 3; self++ {
 			w := Windows{Self: self, Window: window, Evidence: NewEvidence(self, 3, window)}
@@ -66,7 +67,8 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// The clock follows heads, runs 3 s ahead of the newest at most, and goes back only where the newest cannot have been true.
+// The clock follows heads, runs 3 s ahead of the newest at most, and goes back only where the newest cannot have been
+// true.
 func TestClock(t *testing.T) {
 	var c Clock
 	start := time.Now()
@@ -74,7 +76,8 @@ func TestClock(t *testing.T) {
 		t.Error("it runs before the first head")
 	}
 	c.Head(10_000, start)
-	for ahead, want := range map[time.Duration]uint64{0: 10_000, time.Second: 11_000, 3 * time.Second: 13_000, time.Hour: 13_000, -time.Second: 10_000} {
+	for ahead, want := range map[time.Duration]uint64{0: 10_000, time.Second: 11_000, 3 * time.Second: 13_000,
+		time.Hour: 13_000, -time.Second: 10_000} {
 		if got := c.Now(start.Add(ahead)); got != want {
 			t.Errorf("%s after the head: %d, want %d", ahead, got, want)
 		}
@@ -148,7 +151,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TIER-10: a position that dips for a moment, recovers, dips again and is liquidated at once accuses nobody: the time between is no window.
+// TIER-10: a position that dips for a moment, recovers, dips again and is liquidated at once accuses nobody: the time
+// between is no window.
 func TestRebornJobAccusesNobody(t *testing.T) {
 	e := NewEvidence(2, 3, window)
 	for _, id := range []string{"a", "b", "c", "d"} {
@@ -195,8 +199,9 @@ func TestSuccessWithAnUnknownJobClears(t *testing.T) {
 	}
 }
 
-// TIER-10: a simulated call is this keeper's own evidence. However long ago the window ended, it counts from when the call was made, and an owner that shows
-// itself within the others' lag was never passed over: after a common restart all windows of the outage have been missed by keepers that are well.
+// TIER-10: a simulated call is this keeper's own evidence. However long ago the window ended, it counts from when the
+// call was made, and an owner that shows itself within the others' lag was never passed over: after a common restart
+// all windows of the outage have been missed by keepers that are well.
 func TestFeasibleCountsFromNow(t *testing.T) {
 	const restart = 180_000
 	e := NewEvidence(2, 3, window)
@@ -216,8 +221,8 @@ func TestFeasibleCountsFromNow(t *testing.T) {
 	}
 }
 
-// TIER-10: what was born and executed while a keeper was away accuses those who go before its executor, the keeper itself among them: so it holds back when it
-// returns, as the others expect it to.
+// TIER-10: what was born and executed while a keeper was away accuses those who go before its executor, the keeper
+// itself among them: so it holds back when it returns, as the others expect it to.
 func TestKeeperLearnsWhatItMissedWhileAway(t *testing.T) {
 	back, other := NewEvidence(1, 3, window), NewEvidence(2, 3, window)
 	for n, id := range []string{"a", "b", "c"} {
@@ -241,7 +246,8 @@ func TestKeeperLearnsWhatItMissedWhileAway(t *testing.T) {
 
 // TIER-8: each thing that closes the gate is named, and so is for what it closes it.
 func TestGate(t *testing.T) {
-	open := Freshness{HeadMs: 100_000, WatermarkMs: 99_000, EvidenceMs: 99_000, ReportMs: 101_000, Reconciled: true, Generation: 1, JobState: 1}
+	open := Freshness{HeadMs: 100_000, WatermarkMs: 99_000, EvidenceMs: 99_000, ReportMs: 101_000, Reconciled: true,
+		Generation: 1, JobState: 1}
 	for _, c := range []struct {
 		scope  Scope
 		want   string
@@ -249,10 +255,12 @@ func TestGate(t *testing.T) {
 	}{
 		{Open, "", func(*Freshness) {}},
 		{Open, "", func(f *Freshness) {
-			f.HeadAge, f.WatermarkMs, f.EvidenceMs, f.ReportMs, f.PriceAge = 3*time.Second, 97_000, 97_000, 103_000, 10*time.Second
+			f.HeadAge, f.WatermarkMs, f.EvidenceMs, f.ReportMs, f.PriceAge = 3*time.Second, 97_000, 97_000, 103_000,
+				10*time.Second
 			f.PriceLead = 3 * time.Second
 		}},
-		{Open, "", func(f *Freshness) { f.WatermarkMs, f.EvidenceMs = 105_000, 105_000 }}, // they may have heard of a block first
+		// they may have heard of a block first
+		{Open, "", func(f *Freshness) { f.WatermarkMs, f.EvidenceMs = 105_000, 105_000 }},
 		{EveryJob, "no new block has come", func(f *Freshness) { f.HeadMs = 0 }},
 		{EveryJob, "no new block for more than 3s", func(f *Freshness) { f.HeadAge = 3001 * time.Millisecond }},
 		{EveryJob, "more than 3s apart", func(f *Freshness) { f.ReportMs = 96_999 }},
@@ -264,11 +272,13 @@ func TestGate(t *testing.T) {
 		{EveryJob, "price reports are still being read", func(f *Freshness) { f.Reading = "price reports" }},
 		{EveryJob, "the signer's nonces", func(f *Freshness) { f.Reconciled = false }},
 		{EveryJob, "halted: final block is gone", func(f *Freshness) { f.Halted = "final block is gone" }},
-		{OneJob, "more than 3s ahead of the newest block", func(f *Freshness) { f.PriceLead = 3001 * time.Millisecond }},
+		{OneJob, "more than 3s ahead of the newest block",
+			func(f *Freshness) { f.PriceLead = 3001 * time.Millisecond }},
 		{OneJob, "a price report is more than 10s old", func(f *Freshness) { f.PriceAge = 10_001 * time.Millisecond }},
 		{OneJob, "no price report of WETH", func(f *Freshness) { f.Unquoted = "WETH" }},
 		{OneJob, "generation 1 of the state, and 2", func(f *Freshness) { f.Generation = 2 }},
-		{EveryJob, "the signer's nonces", func(f *Freshness) { f.Reconciled, f.Generation = false, 2 }}, // what holds for every job comes first
+		// what holds for every job comes first
+		{EveryJob, "the signer's nonces", func(f *Freshness) { f.Reconciled, f.Generation = false, 2 }},
 	} {
 		f := open
 		c.change(&f)
@@ -286,14 +296,17 @@ func TestConfig(t *testing.T) {
 	}
 	signer := chain.Address{1}
 	for want, change := range map[string]func(*Config){
-		"tiers: 0":                          func(c *Config) { c.Tiers = 0 },
-		"priority: 4":                       func(c *Config) { c.Priority = 4 },
-		"policy: \"fast\"":                  func(c *Config) { c.Policy = "fast" },
-		"window: 5s":                        func(c *Config) { c.Window = 5 * time.Second },
-		"job_max_age: 10s":                  func(c *Config) { c.JobMaxAge = 10 * time.Second },
-		"peers[0]: tier 1 is not":           func(c *Config) { c.Peers = []Peer{{1, []chain.Address{signer}}} },
-		"peers[0]: tier 2 has no signers":   func(c *Config) { c.Peers = []Peer{{2, nil}} },
-		"is listed for tier 2 as well":      func(c *Config) { c.Peers = []Peer{{2, []chain.Address{signer}}, {3, []chain.Address{signer}}} },
+		"tiers: 0":                        func(c *Config) { c.Tiers = 0 },
+		"priority: 4":                     func(c *Config) { c.Priority = 4 },
+		"policy: \"fast\"":                func(c *Config) { c.Policy = "fast" },
+		"window: 5s":                      func(c *Config) { c.Window = 5 * time.Second },
+		"job_max_age: 10s":                func(c *Config) { c.JobMaxAge = 10 * time.Second },
+		"peers[0]: tier 1 is not":         func(c *Config) { c.Peers = []Peer{{1, []chain.Address{signer}}} },
+		"peers[0]: tier 2 has no signers": func(c *Config) { c.Peers = []Peer{{2, nil}} },
+		"is listed for tier 2 as well": func(c *Config) {
+			c.Peers = []Peer{{2, []chain.Address{signer}},
+				{3, []chain.Address{signer}}}
+		},
 		"execution_delay: -1s is negative":  func(c *Config) { c.ExecutionDelay = -time.Second },
 		"queue_cleanup_interval: 0s is not": func(c *Config) { c.QueueCleanupInterval = 0 },
 	} {

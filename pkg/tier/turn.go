@@ -14,7 +14,8 @@ type Job struct {
 // Turn says whether a job is this keeper's to execute.
 type Turn struct {
 	Mine bool
-	// EndsMs is when a turn that is mine ends (Unix ms, chain's clock): nothing may be sent from then on. Zero = it does not end.
+	// EndsMs is when a turn that is mine ends (Unix ms, chain's clock): nothing may be sent from then on. Zero = it
+	// does not end.
 	EndsMs uint64
 	// NextMs is when to ask again, if it is not mine now; it may come earlier by evidence.
 	NextMs uint64
@@ -22,7 +23,8 @@ type Turn struct {
 	Owner int
 	// Window counts the windows of the job's life, from 0; 0 where the policy has none.
 	Window uint64
-	// From is the tier that was to act before the owner: the last one but the owner to which the clock has given a window. 0 = nobody was.
+	// From is the tier that was to act before the owner: the last one but the owner to which the clock has given a
+	// window. 0 = nobody was.
 	From int
 	// Deputy says that the window is that of From by the clock, which is suspected.
 	Deputy bool
@@ -45,9 +47,10 @@ func (Alone) Turn(Job, uint64) Turn { return Turn{Mine: true} }
 // Since implements [Policy].
 func (Alone) Since(j Job) uint64 { return j.BirthMs }
 
-// Delay is the policy of fixed waits (TIER-1, TIER-7): each tier waits its own delay after it found the job, and a keeper that has just started waits at
-// least the recovery buffer. It runs on this machine's clock. After a common restart a Master with the usual buffer and the first backup both wait 30 s and
-// both fire; Windows does not have this fault.
+// Delay is the policy of fixed waits (TIER-1, TIER-7): each tier waits its own delay after it found the job, and a
+// keeper that has just started waits at least the recovery buffer. It runs on this machine's clock. After a common
+// restart a Master with the usual buffer and the first backup both wait 30 s and both fire; Windows does not have this
+// fault.
 type Delay struct {
 	Delay, RecoveryBuffer time.Duration
 	StartedMs             uint64 // Unix ms, this machine's clock
@@ -73,8 +76,9 @@ func (d Delay) Recovering(nowMs uint64) bool {
 	return nowMs < d.StartedMs+uint64(d.RecoveryBuffer.Milliseconds())
 }
 
-// Windows gives each tier the job for a window of its age, in turn, for ever (TIER-9). The next tier stands in for one that is suspected; see [Evidence]. It
-// runs on the chain's clock and has no start-up delay: whether this keeper knows enough to act is the question of the freshness gate (TIER-8).
+// Windows gives each tier the job for a window of its age, in turn, for ever (TIER-9). The next tier stands in for one
+// that is suspected; see [Evidence]. It runs on the chain's clock and has no start-up delay: whether this keeper knows
+// enough to act is the question of the freshness gate (TIER-8).
 type Windows struct {
 	Self     int
 	Window   time.Duration

@@ -11,11 +11,13 @@ type AlarmName string
 
 // The alarms.
 const (
-	// MasterSilent: the Master let so many jobs running pass its window that it would be suspected, and others executed them.
+	// MasterSilent: the Master let so many jobs running pass its window that it would be suspected, and others executed
+	// them.
 	MasterSilent AlarmName = "master_silent"
 	// BackupExecutes: a tier other than the Master executed something.
 	BackupExecutes AlarmName = "backup_executes"
-	// NobodyExecutes: a job is due although every tier has had its window, and no keeper has executed anything since it was born.
+	// NobodyExecutes: a job is due although every tier has had its window, and no keeper has executed anything since it
+	// was born.
 	NobodyExecutes AlarmName = "nobody_executes"
 	// Blind: this monitor does not see the chain's records, so that its silence means nothing.
 	Blind AlarmName = "blind"
@@ -29,7 +31,8 @@ func AlarmNames() []AlarmName {
 // Critical tells whether somebody has to act at once. That a backup executes shows that it works.
 func (n AlarmName) Critical() bool { return n != BackupExecutes }
 
-// calm is for how long, of chain time, what raised an alarm must be gone before the alarm is over, so that alarms do not flap.
+// calm is for how long, of chain time, what raised an alarm must be gone before the alarm is over, so that alarms do
+// not flap.
 func (n AlarmName) calm() time.Duration {
 	switch n {
 	case BackupExecutes:
@@ -42,7 +45,8 @@ func (n AlarmName) calm() time.Duration {
 }
 
 const (
-	// unsaid is after how long a job that no planner says any more is taken for gone: it recovered, or was executed before it was heard of.
+	// unsaid is after how long a job that no planner says any more is taken for gone: it recovered, or was executed
+	// before it was heard of.
 	unsaid = time.Minute
 	// blindAfter is by how much what was read of the chain may be behind its head.
 	blindAfter = 30 * time.Second
@@ -56,10 +60,11 @@ type Alarm struct {
 	Text    string
 }
 
-// Watch is what a keeper that never sends makes of the others: jobs and executions in, alarms out. All times are the chain's (Unix ms), so that a chain that
-// stands still alarms nobody here. It is for one goroutine at a time.
+// Watch is what a keeper that never sends makes of the others: jobs and executions in, alarms out. All times are the
+// chain's (Unix ms), so that a chain that stands still alarms nobody here. It is for one goroutine at a time.
 //
-// Not guaranteed: that a job nobody can execute is told from one that nobody executes. While any keeper executes anything else it raises no alarm.
+// Not guaranteed: that a job nobody can execute is told from one that nobody executes. While any keeper executes
+// anything else it raises no alarm.
 type Watch struct {
 	tiers  int
 	window uint64
@@ -86,7 +91,8 @@ type standing struct {
 
 // NewWatch returns a watch over so many tiers, which knows nothing yet.
 func NewWatch(tiers int, window time.Duration) *Watch {
-	return &Watch{tiers: tiers, window: uint64(window.Milliseconds()), open: map[string]opening{}, raised: map[AlarmName]standing{}}
+	return &Watch{tiers: tiers, window: uint64(window.Milliseconds()), open: map[string]opening{},
+		raised: map[AlarmName]standing{}}
 }
 
 // Due notes a saying of a job, of the state at a time. One that is born anew begins anew.
@@ -94,7 +100,8 @@ func (w *Watch) Due(id string, birthMs, saidMs uint64) {
 	w.open[id] = opening{birthMs: max(birthMs, w.open[id].birthMs), saidMs: max(saidMs, w.open[id].saidMs)}
 }
 
-// Executed notes that a tier ended a job on the chain, in a block of that time. Tier 0 is somebody else, such as the owner of an order who takes it back.
+// Executed notes that a tier ended a job on the chain, in a block of that time. Tier 0 is somebody else, such as the
+// owner of an order who takes it back.
 func (w *Watch) Executed(id string, by int, atMs uint64) {
 	job, known := w.open[id]
 	delete(w.open, id)
@@ -117,8 +124,8 @@ func (w *Watch) Executed(id string, by int, atMs uint64) {
 	w.anyMs = max(w.anyMs, atMs)
 }
 
-// Look judges at the chain's time, with everything read up to the block of another: 0 while the past is still being read. It returns what has changed since
-// the last look.
+// Look judges at the chain's time, with everything read up to the block of another: 0 while the past is still being
+// read. It returns what has changed since the last look.
 func (w *Watch) Look(nowMs, readMs uint64) (changed []Alarm) {
 	if nowMs == 0 {
 		return nil
@@ -174,7 +181,8 @@ func (w *Watch) blind(readMs uint64) string {
 	if behind < blindAfter {
 		return ""
 	}
-	return fmt.Sprintf("what was read of the chain is %s behind its head: this monitor sees nothing", behind.Round(time.Second))
+	return fmt.Sprintf("what was read of the chain is %s behind its head: this monitor sees nothing",
+		behind.Round(time.Second))
 }
 
 // helped is what a backup has executed since the last look. What the past holds of it when the watch begins is no news.
@@ -199,8 +207,9 @@ func (w *Watch) silent() string {
 	return fmt.Sprintf("the Master let %d jobs running pass its window; %s", w.missed, last)
 }
 
-// idle is why nobody is taken to execute anything: the oldest job for which every tier has had its window, and that nothing was executed after. It must have
-// been said again after all these windows: a condition that held for a moment is said then, and not again.
+// idle is why nobody is taken to execute anything: the oldest job for which every tier has had its window, and that
+// nothing was executed after. It must have been said again after all these windows: a condition that held for a moment
+// is said then, and not again.
 func (w *Watch) idle(at uint64) string {
 	all := uint64(w.tiers)*w.window + uint64(Guard.Milliseconds())
 	oldest, stuck := "", 0
@@ -216,7 +225,8 @@ func (w *Watch) idle(at uint64) string {
 	if stuck == 0 {
 		return ""
 	}
-	return fmt.Sprintf("nobody executes: %d jobs are older than the windows of all %d tiers, the oldest is %s, due for %s", stuck, w.tiers, oldest,
+	return fmt.Sprintf("nobody executes: %d jobs are older than the windows of all %d tiers, the oldest is %s, due "+
+		"for %s", stuck, w.tiers, oldest,
 		milliseconds(at-w.open[oldest].birthMs).Round(time.Second))
 }
 

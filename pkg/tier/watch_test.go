@@ -68,7 +68,8 @@ func TestWatchIsQuiet(t *testing.T) {
 	o.want()
 }
 
-// TIER-19: a backup that executes is told at once and for as long as it goes on; three jobs that the Master let pass are its silence, and one success ends it.
+// TIER-19: a backup that executes is told at once and for as long as it goes on; three jobs that the Master let pass
+// are its silence, and one success ends it.
 func TestWatchTellsThatTheMasterIsSilent(t *testing.T) {
 	o := newOverseen(t)
 	o.job("a", 2, 31*time.Second)
@@ -77,7 +78,8 @@ func TestWatchTellsThatTheMasterIsSilent(t *testing.T) {
 	o.want()
 	o.job("c", 3, 65*time.Second)
 	o.want("master_silent over=false")
-	if all := o.Standing(); len(all) != 2 || !strings.Contains(all[0].Text, "the Master let 3 jobs running pass its window; it was not seen to execute anything") {
+	if all := o.Standing(); len(all) != 2 || !strings.Contains(all[0].Text, "the Master let 3 jobs running pass its "+
+		"window; it was not seen to execute anything") {
 		t.Errorf("standing: %+v", all)
 	}
 	o.job("d", 1, time.Second)
@@ -89,7 +91,8 @@ func TestWatchTellsThatTheMasterIsSilent(t *testing.T) {
 	o.want("backup_executes over=true")
 }
 
-// TIER-10: what a backup executes within the Master's window, or without this monitor having heard of it, does not count against the Master.
+// TIER-10: what a backup executes within the Master's window, or without this monitor having heard of it, does not
+// count against the Master.
 func TestWatchAccusesOfWholeWindowsAlone(t *testing.T) {
 	o := newOverseen(t)
 	for i := range 5 {
@@ -99,7 +102,8 @@ func TestWatchAccusesOfWholeWindowsAlone(t *testing.T) {
 	o.want("backup_executes over=false")
 }
 
-// TIER-19: a job that outlives every window is told, but not where keepers execute other things, where it is no longer due, or where the chain stands still.
+// TIER-19: a job that outlives every window is told, but not where keepers execute other things, where it is no longer
+// due, or where the chain stands still.
 func TestWatchTellsThatNobodyExecutes(t *testing.T) {
 	o := newOverseen(t)
 	o.Due("a", o.now, o.now)
@@ -107,7 +111,8 @@ func TestWatchTellsThatNobodyExecutes(t *testing.T) {
 	o.want()
 	o.pass(time.Second)
 	o.want("nobody_executes over=false")
-	if text := o.Standing()[0].Text; !strings.Contains(text, "1 jobs are older than the windows of all 3 tiers, the oldest is a, due for 1m33s") {
+	if text := o.Standing()[0].Text; !strings.Contains(text, "1 jobs are older than the windows of all 3 tiers, the "+
+		"oldest is a, due for 1m33s") {
 		t.Error(text)
 	}
 	o.Executed("a", 2, o.now)
@@ -131,7 +136,8 @@ func TestWatchTellsThatNobodyExecutes(t *testing.T) {
 	}
 }
 
-// TIER-19: a job whose condition held for most of its windows and does not any more is nobody's failure, although it is not forgotten yet.
+// TIER-19: a job whose condition held for most of its windows and does not any more is nobody's failure, although it is
+// not forgotten yet.
 func TestWatchIsQuietAboutMoments(t *testing.T) {
 	o := newOverseen(t)
 	o.Due("moment", o.now, o.now)
@@ -163,7 +169,8 @@ func TestWatchSaysThatItIsBlind(t *testing.T) {
 		t.Errorf("accused with old evidence: %+v", got)
 	}
 	w.Due("a", 1_000_000, 1_230_000)
-	if got := w.Look(1_231_000, 1_231_000); len(got) != 2 || got[0].Name != NobodyExecutes || got[1].Name != Blind || !got[1].Over {
+	if got := w.Look(1_231_000, 1_231_000); len(got) != 2 || got[0].Name != NobodyExecutes || got[1].Name != Blind ||
+		!got[1].Over {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -183,7 +190,8 @@ func TestWatchOfThePast(t *testing.T) {
 	}
 }
 
-// Whatever happens, an alarm is raised and ended by turns, an end comes no sooner than it may, and time that goes back changes nothing.
+// Whatever happens, an alarm is raised and ended by turns, an end comes no sooner than it may, and time that goes back
+// changes nothing.
 func TestAlarmsDoNotFlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, now := NewWatch(3, window), uint64(1_000_000)
@@ -226,7 +234,8 @@ func TestMonitorConfig(t *testing.T) {
 		}
 	}
 	c.Enabled = true
-	c.Peers = []Peer{{Tier: 1, Signers: []chain.Address{{1}}}, {Tier: 2, Signers: []chain.Address{{2}}}, {Tier: 3, Signers: []chain.Address{{3}}}}
+	c.Peers = []Peer{{Tier: 1, Signers: []chain.Address{{1}}}, {Tier: 2, Signers: []chain.Address{{2}}},
+		{Tier: 3, Signers: []chain.Address{{3}}}}
 	if err := c.Validate(); err != nil {
 		t.Errorf("refused: %v", err)
 	}

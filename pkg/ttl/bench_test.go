@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The benchmarks work on a million entries and report entries per second and heap bytes per entry, beside one time.AfterFunc per entry.
+// The benchmarks work on a million entries and report entries per second and heap bytes per entry, beside one
+// time.AfterFunc per entry.
 const million = 1_000_000
 
 func heap() uint64 {
@@ -30,13 +31,14 @@ func BenchmarkQueue(b *testing.B) {
 	var insert, expire, retry time.Duration
 	for range b.N {
 		now, fails := time.Duration(0), true
-		q := New(Options[uint64]{Config: DefaultConfig(), Clock: func() time.Duration { return now }, Callback: func(x Try[uint64]) error {
-			if fails {
-				return errBroken
-			}
-			x.Remove()
-			return nil
-		}})
+		q := New(Options[uint64]{Config: DefaultConfig(), Clock: func() time.Duration { return now },
+			Callback: func(x Try[uint64]) error {
+				if fails {
+					return errBroken
+				}
+				x.Remove()
+				return nil
+			}})
 		q.Lead(true)
 		before := heap()
 		begun := time.Now()
@@ -64,7 +66,8 @@ func BenchmarkQueue(b *testing.B) {
 	perSecond(b, "retry", retry)
 }
 
-// The other way: a timer of the runtime for each entry, and a map to find it by its key. It has no batches, no order among equals, and no role.
+// The other way: a timer of the runtime for each entry, and a map to find it by its key. It has no batches, no order
+// among equals, and no role.
 func BenchmarkAfterFunc(b *testing.B) {
 	var insert, expire time.Duration
 	for range b.N {

@@ -31,7 +31,8 @@ func (c Config) Validate() error {
 		problems = append(problems, fmt.Errorf("retry_delay: %s is too short (use 1ms or more)", c.RetryDelay))
 	}
 	if c.MaxRetryDelay != 0 && c.MaxRetryDelay < c.RetryDelay {
-		problems = append(problems, fmt.Errorf("max_retry_delay: %s is shorter than retry_delay (raise it, or use 0)", c.MaxRetryDelay))
+		problems = append(problems, fmt.Errorf("max_retry_delay: %s is shorter than retry_delay (raise it, or use 0)",
+			c.MaxRetryDelay))
 	}
 	if c.MaxAttempts < 0 {
 		problems = append(problems, fmt.Errorf("max_attempts: %d is negative (use 0 for no limit)", c.MaxAttempts))

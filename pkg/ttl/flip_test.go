@@ -45,8 +45,8 @@ func (f *flipping) finished() int {
 	return len(f.done)
 }
 
-// TTL-6: the role flips in the middle of a batch of fifty expiries, again and again: nothing is lost, nothing is run that was done, no entry runs
-// beside itself, and what was pending returns.
+// TTL-6: the role flips in the middle of a batch of fifty expiries, again and again: nothing is lost, nothing is run
+// that was done, no entry runs beside itself, and what was pending returns.
 func TestRoleFlipsDuringABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const entries = 50
@@ -113,15 +113,16 @@ func TestRoleFlipsDuringABatch(t *testing.T) {
 // TTL-7, TTL-8: everything at once, for the race detector.
 func TestManyHands(t *testing.T) {
 	f := &flipping{running: map[int]bool{}, tries: map[int]int{}, done: map[int]int{}}
-	q := New(Options[int]{Config: Config{RetryDelay: time.Millisecond, IdleDelay: time.Millisecond}, Callback: func(x Try[int]) error {
-		try := f.begin(x.Key())
-		f.end(x.Key())
-		if try%3 == 1 {
-			return errBroken
-		}
-		f.finish(x)
-		return nil
-	}})
+	q := New(Options[int]{Config: Config{RetryDelay: time.Millisecond, IdleDelay: time.Millisecond},
+		Callback: func(x Try[int]) error {
+			try := f.begin(x.Key())
+			f.end(x.Key())
+			if try%3 == 1 {
+				return errBroken
+			}
+			f.finish(x)
+			return nil
+		}})
 	var loop, hands sync.WaitGroup
 	loop.Go(func() { q.Run(t.Context()) })
 	const keys = 300

@@ -36,7 +36,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 // Watch returns the metrics of one queue.
 func (m *Metrics) Watch(queue string) *Watched {
 	return &Watched{
-		name: queue, lengths: m.lengths, expired: m.expired.WithLabelValues(queue), retries: m.retries.WithLabelValues(queue),
+		name: queue, lengths: m.lengths, expired: m.expired.WithLabelValues(queue),
+		retries:  m.retries.WithLabelValues(queue),
 		failures: m.failures.WithLabelValues(queue), deadLetters: m.deadLetters.WithLabelValues(queue),
 	}
 }
@@ -59,9 +60,11 @@ func (w *Watched) tried(again bool) {
 }
 
 var (
-	entriesDesc = prometheus.NewDesc("ttl_entries", "Entries of a queue by state: waiting (not expired), pending (expired, not done), failed (those of the "+
+	entriesDesc = prometheus.NewDesc("ttl_entries", "Entries of a queue by state: waiting (not expired), pending "+
+		"(expired, not done), failed (those of the "+
 		"pending that wait for another try).", []string{"queue", "state"}, nil)
-	oldestDesc = prometheus.NewDesc("ttl_oldest_pending_seconds", "How long ago the pending entry that expired first did so, by the queue's clock.",
+	oldestDesc = prometheus.NewDesc("ttl_oldest_pending_seconds", "How long ago the pending entry that expired "+
+		"first did so, by the queue's clock.",
 		[]string{"queue"}, nil)
 )
 

@@ -1,6 +1,7 @@
 package ttl
 
-// ordered is an ordered set of entries: a binary heap in which every entry knows its slot, so that any of them is put in and taken out in O(log n).
+// ordered is an ordered set of entries: a binary heap in which every entry knows its slot, so that any of them is put
+// in and taken out in O(log n).
 type ordered[K comparable] struct {
 	list   int // which slot of the entries belongs to this set
 	before func(a, b *entry[K]) bool

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Clock tells the time since an origin of the caller's choice. It must not go back. Expiries are times of this clock: with Unix time of the chain as its
-// origin, an expiry is an absolute time of the chain.
+// Clock tells the time since an origin of the caller's choice. It must not go back. Expiries are times of this clock:
+// with Unix time of the chain as its origin, an expiry is an absolute time of the chain.
 type Clock func() time.Duration
 
 // Monotonic returns a clock that starts now and follows the process's monotonic time.
@@ -21,8 +21,8 @@ type Options[K comparable] struct {
 	Config Config
 	// Clock is Monotonic() when nil.
 	Clock Clock
-	// Callback begins the work of an expired entry. It returns nil also when the work goes on elsewhere: the entry stays pending until the try is reported.
-	// It must not call Turn, Run or Stop of its queue.
+	// Callback begins the work of an expired entry. It returns nil also when the work goes on elsewhere: the entry
+	// stays pending until the try is reported. It must not call Turn, Run or Stop of its queue.
 	Callback func(Try[K]) error
 	// DeadLetter takes an entry that has failed for the last time and is no longer in the queue; may be nil.
 	DeadLetter func(key K, failures int, err error)
@@ -62,9 +62,11 @@ func NewFunc[K comparable](o Options[K], compare func(a, b K) int) *Queue[K] {
 		return a.expiry < b.expiry || a.expiry == b.expiry && compare(a.key, b.key) < 0
 	}
 	q := &Queue[K]{
-		cfg: o.Config, clock: o.Clock, callback: o.Callback, deadLetter: o.DeadLetter, onFailure: o.OnFailure, metrics: o.Metrics,
-		wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), entries: map[K]*entry[K]{},
-		ttl: ordered[K]{list: byExpiry, before: expiresBefore}, pending: ordered[K]{list: byExpiry, before: expiresBefore},
+		cfg: o.Config, clock: o.Clock, callback: o.Callback, deadLetter: o.DeadLetter, onFailure: o.OnFailure,
+		metrics: o.Metrics,
+		wake:    make(chan struct{}, 1), turn: make(chan struct{}, 1), entries: map[K]*entry[K]{},
+		ttl:     ordered[K]{list: byExpiry, before: expiresBefore},
+		pending: ordered[K]{list: byExpiry, before: expiresBefore},
 		failed: ordered[K]{list: byRetry, before: func(a, b *entry[K]) bool {
 			return a.failure.due < b.failure.due || a.failure.due == b.failure.due && expiresBefore(a, b)
 		}},
@@ -79,8 +81,8 @@ func NewFunc[K comparable](o Options[K], compare func(a, b K) int) *Queue[K] {
 	return q
 }
 
-// Set adds an entry, or replaces the one of the same key in whatever state it is, also while its callback runs: it is then a new entry, without failures,
-// and reports on the old one are ignored.
+// Set adds an entry, or replaces the one of the same key in whatever state it is, also while its callback runs: it is
+// then a new entry, without failures, and reports on the old one are ignored.
 func (q *Queue[K]) Set(key K, expiry time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,7 +101,8 @@ func (q *Queue[K]) Set(key K, expiry time.Duration) {
 	}
 }
 
-// Remove takes an entry out, in whatever state it is, and tells whether there was one. A callback that runs for it goes on, and its report is ignored.
+// Remove takes an entry out, in whatever state it is, and tells whether there was one. A callback that runs for it goes
+// on, and its report is ignored.
 func (q *Queue[K]) Remove(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,7 +113,8 @@ func (q *Queue[K]) Remove(key K) bool {
 	return known
 }
 
-// Lead tells the queue whether this process leads. A change moves every pending entry back to the ttl queue, with the expiry it had.
+// Lead tells the queue whether this process leads. A change moves every pending entry back to the ttl queue, with the
+// expiry it had.
 func (q *Queue[K]) Lead(leads bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,7 +129,8 @@ func (q *Queue[K]) Lead(leads bool) {
 	q.Wake()
 }
 
-// Wake makes whoever sleeps between two turns look again. It is needed when the clock has jumped; the queue's own methods do it themselves.
+// Wake makes whoever sleeps between two turns look again. It is needed when the clock has jumped; the queue's own
+// methods do it themselves.
 func (q *Queue[K]) Wake() {
 	select {
 	case q.wake <- struct{}{}:

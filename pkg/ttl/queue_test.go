@@ -230,7 +230,8 @@ func TestFailuresAreTold(t *testing.T) {
 	q.Set(7, 0)
 	q.Turn()
 	q.Turn()
-	if want := []string{"7 1 the callback panicked: first", "7 1 the callback panicked: second"}; !slices.Equal(told, want) {
+	if want := []string{"7 1 the callback panicked: first", "7 1 the callback panicked: second"}; !slices.Equal(told,
+		want) {
 		t.Errorf("told %q", told)
 	}
 }

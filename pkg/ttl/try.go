@@ -5,7 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// Try is one try at the work of an entry. It may be kept and reported on later, from any goroutine; the first report counts.
+// Try is one try at the work of an entry. It may be kept and reported on later, from any goroutine; the first report
+// counts.
 type Try[K comparable] struct {
 	queue  *Queue[K]
 	entry  *entry[K]
@@ -15,8 +16,8 @@ type Try[K comparable] struct {
 // Key returns the entry's key.
 func (t Try[K]) Key() K { return t.entry.key }
 
-// Remove reports that the work is done: the entry leaves the queue. It returns false, and nothing changes, when the report is stale: the entry was
-// replaced, removed, or tried again, or this try has been reported on.
+// Remove reports that the work is done: the entry leaves the queue. It returns false, and nothing changes, when the
+// report is stale: the entry was replaced, removed, or tried again, or this try has been reported on.
 func (t Try[K]) Remove() bool {
 	q := t.queue
 	q.mu.Lock()
@@ -28,7 +29,8 @@ func (t Try[K]) Remove() bool {
 	return true
 }
 
-// Retry reports that the work failed: the entry is tried again when the retry delay has passed. It returns false when the report is stale; see Remove.
+// Retry reports that the work failed: the entry is tried again when the retry delay has passed. It returns false when
+// the report is stale; see Remove.
 func (t Try[K]) Retry(err error) bool {
 	failures := t.fail(err)
 	if failures == 0 {
@@ -42,8 +44,8 @@ func (t Try[K]) Retry(err error) bool {
 	return true
 }
 
-// fail marks the entry with the time and returns how often it has failed, or 0 when the report is stale. An entry that went back to the ttl queue
-// meanwhile, because the role changed, stays there.
+// fail marks the entry with the time and returns how often it has failed, or 0 when the report is stale. An entry that
+// went back to the ttl queue meanwhile, because the role changed, stays there.
 func (t Try[K]) fail(err error) (failures int) {
 	q, e := t.queue, t.entry
 	q.mu.Lock()

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Turn does what is due, a bounded amount of it (TTL-4), and returns how long to sleep before the next turn: 0 when it stopped at a bound, otherwise until
-// the next expiry or the next try of a failed entry, or the idle delay when neither is to come or the queue is paused (TTL-5). A signal (Woken) ends
-// the sleep early. Callbacks run within the call.
+// Turn does what is due, a bounded amount of it (TTL-4), and returns how long to sleep before the next turn: 0 when it
+// stopped at a bound, otherwise until the next expiry or the next try of a failed entry, or the idle delay when neither
+// is to come or the queue is paused (TTL-5). A signal (Woken) ends the sleep early. Callbacks run within the call.
 func (q *Queue[K]) Turn() time.Duration {
 	q.turn <- struct{}{}
 	defer func() { <-q.turn }()
@@ -27,7 +27,8 @@ func (q *Queue[K]) Turn() time.Duration {
 
 func (q *Queue[K]) paused() bool { return q.stopped || !q.leads }
 
-// retry moves failed entries whose delay has passed back to the ttl queue, where they are the first to expire. It reports whether it left any.
+// retry moves failed entries whose delay has passed back to the ttl queue, where they are the first to expire. It
+// reports whether it left any.
 func (q *Queue[K]) retry(now time.Duration) (more bool) {
 	for n := 0; !q.paused(); n++ {
 		e := q.failed.min()
@@ -109,7 +110,8 @@ func (q *Queue[K]) sleep() time.Duration {
 	return max(0, next-q.clock())
 }
 
-// Run makes turns until ctx ends, which stops the queue, or until somebody else stops it. It returns when no callback runs any more.
+// Run makes turns until ctx ends, which stops the queue, or until somebody else stops it. It returns when no callback
+// runs any more.
 func (q *Queue[K]) Run(ctx context.Context) {
 	defer q.Stop()
 	alarm := time.NewTimer(0)
@@ -134,7 +136,8 @@ func (q *Queue[K]) ended() bool {
 	return q.stopped
 }
 
-// Stop ends the queue and its Run: no callback starts any more, and one that runs is waited for. Reports may still come and start nothing.
+// Stop ends the queue and its Run: no callback starts any more, and one that runs is waited for. Reports may still come
+// and start nothing.
 func (q *Queue[K]) Stop() {
 	q.mu.Lock()
 	q.stopped = true

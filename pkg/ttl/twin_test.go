@@ -162,7 +162,8 @@ func TestTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{
 			RetryDelay: 10, IdleDelay: 1000,
-			MaxRetryDelay: time.Duration(rapid.SampledFrom([]int{0, 10, 35}).Draw(t, "cap")), MaxAttempts: rapid.IntRange(0, 3).Draw(t, "attempts"),
+			MaxRetryDelay: time.Duration(rapid.SampledFrom([]int{0, 10, 35}).Draw(t, "cap")),
+			MaxAttempts:   rapid.IntRange(0, 3).Draw(t, "attempts"),
 		}
 		w := &twin{cfg: cfg}
 		var now time.Duration

@@ -11,7 +11,8 @@ import (
 // Claim is a signed transaction looking for its place.
 type Claim struct {
 	Intent int64
-	// Kind is that of the intent's job. A liquidation that is called something else is refused as [Moved] where no claim of the batch is called one.
+	// Kind is that of the intent's job. A liquidation that is called something else is refused as [Moved] where no
+	// claim of the batch is called one.
 	Kind job.Kind
 	Tx   SignedTx
 }
@@ -19,7 +20,8 @@ type Claim struct {
 // Batch are claims that are made at once.
 type Batch struct {
 	Claims []Claim
-	// Cursor is the signer's next nonce as the caller knows it. The nonces of the claims are gaps below it, and the numbers from it on.
+	// Cursor is the signer's next nonce as the caller knows it. The nonces of the claims are gaps below it, and the
+	// numbers from it on.
 	Cursor uint64
 	Limits Limits
 }
@@ -27,8 +29,8 @@ type Batch struct {
 // errNoClaims is the mistake of claiming nothing.
 var errNoClaims = errors.New("a batch without claims")
 
-// Fresh counts the numbers from the cursor on. It fails unless these follow each other without a hole, in any order, and no number comes twice: the cursor
-// could not be advanced past them.
+// Fresh counts the numbers from the cursor on. It fails unless these follow each other without a hole, in any order,
+// and no number comes twice: the cursor could not be advanced past them.
 func (b Batch) Fresh() (count int, err error) {
 	if len(b.Claims) == 0 {
 		return 0, errNoClaims
@@ -46,7 +48,8 @@ func (b Batch) Fresh() (count int, err error) {
 			continue
 		}
 		if n != b.Cursor+uint64(count) {
-			return 0, fmt.Errorf("a batch at cursor %d with number %d and without %d", b.Cursor, n, b.Cursor+uint64(count))
+			return 0, fmt.Errorf("a batch at cursor %d with number %d and without %d", b.Cursor, n,
+				b.Cursor+uint64(count))
 		}
 		count++
 	}

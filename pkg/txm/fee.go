@@ -11,8 +11,8 @@ import (
 // Gwei in wei.
 const Gwei = 1_000_000_000
 
-// Policy is what a keeper pays, and how long it waits. Start from [DefaultPolicy]. Delays are counted in blocks: when blocks stop, nothing can be
-// mined and nothing is raised.
+// Policy is what a keeper pays, and how long it waits. Start from [DefaultPolicy]. Delays are counted in blocks: when
+// blocks stop, nothing can be mined and nothing is raised.
 type Policy struct {
 	// Floor is wei per gas.
 	Floor uint64 `toml:"min_price" help:"least price that is offered, in wei per gas"`
@@ -27,7 +27,8 @@ type Policy struct {
 
 	// Resend is after how many blocks an unmined transaction is broadcast again.
 	Resend uint64 `toml:"resend_blocks" help:"after how many blocks an unmined transaction is broadcast again"`
-	// Doubt is how long a nonce must have been spent in finalized blocks, with no receipt of ours to be found, before that is believed.
+	// Doubt is how long a nonce must have been spent in finalized blocks, with no receipt of ours to be found, before
+	// that is believed.
 	Doubt time.Duration `toml:"doubt" help:"how long a nonce must have been spent without a receipt of ours before somebody else is suspected"`
 }
 
@@ -46,7 +47,8 @@ type Tariff struct {
 // MinGrowth is the least raise that nodes take for a replacement, in percent of both tip and cap.
 const MinGrowth = 10
 
-// DefaultPolicy offers BSC's practical floor of 0.05 gwei where nobody pays more. A liquidation then doubles every 2 blocks: 5 gwei in about 6 seconds.
+// DefaultPolicy offers BSC's practical floor of 0.05 gwei where nobody pays more. A liquidation then doubles every 2
+// blocks: 5 gwei in about 6 seconds.
 func DefaultPolicy() Policy {
 	return Policy{
 		Floor:       Gwei / 20,
@@ -81,10 +83,12 @@ func (p Policy) Validate() error {
 		}
 	}
 	if p.JobCost/MaxGas < p.Floor {
-		problems = append(problems, fmt.Errorf("max_job_cost: %d wei do not pay for %d gas at min_price", p.JobCost, uint64(MaxGas)))
+		problems = append(problems, fmt.Errorf("max_job_cost: %d wei do not pay for %d gas at min_price", p.JobCost,
+			uint64(MaxGas)))
 	}
 	if p.DayCost > math.MaxInt64 {
-		problems = append(problems, fmt.Errorf("max_day_cost: %d is more than is counted (at most %d)", p.DayCost, int64(math.MaxInt64)))
+		problems = append(problems, fmt.Errorf("max_day_cost: %d is more than is counted (at most %d)", p.DayCost,
+			int64(math.MaxInt64)))
 	}
 	if p.DayCost < p.JobCost {
 		problems = append(problems, fmt.Errorf("max_day_cost: %d is below max_job_cost %d", p.DayCost, p.JobCost))
@@ -117,11 +121,13 @@ func (t Tariff) Validate() error {
 type Market struct {
 	// Suggested is the node's own word.
 	Suggested uint64
-	// Paid is, for each lane, what its share of the gas of each recent block was paid at most; blocks without transactions are left out.
+	// Paid is, for each lane, what its share of the gas of each recent block was paid at most; blocks without
+	// transactions are left out.
 	Paid map[Lane][]uint64
 }
 
-// price is the market's price for a lane: over the recent blocks, the lane's percentile of what its share of their gas paid.
+// price is the market's price for a lane: over the recent blocks, the lane's percentile of what its share of their gas
+// paid.
 func (m Market) price(l Lane, percentile uint64) uint64 {
 	paid := slices.Sorted(slices.Values(m.Paid[l]))
 	if len(paid) == 0 {
@@ -130,13 +136,15 @@ func (m Market) price(l Lane, percentile uint64) uint64 {
 	return max(m.Suggested, paid[(uint64(len(paid))-1)*percentile/100])
 }
 
-// First is the price of a first attempt with a gas limit, in wei per gas, as tip and as cap: what the market pays, within floor and caps.
+// First is the price of a first attempt with a gas limit, in wei per gas, as tip and as cap: what the market pays,
+// within floor and caps.
 func (p Policy) First(l Lane, gas uint64, m Market) uint64 {
 	return min(max(p.Floor, m.price(l, p.Of(l).Percentile)), p.ceiling(l, Exec, gas))
 }
 
-// Raise is the price of the next attempt at a nonce, of a kind and with a gas limit: above the newest one by the lane's growth, or what the market pays
-// if that is more. It returns false where the caps leave no room for the raise that nodes ask for: the newest attempt then stays the last.
+// Raise is the price of the next attempt at a nonce, of a kind and with a gas limit: above the newest one by the lane's
+// growth, or what the market pays if that is more. It returns false where the caps leave no room for the raise that
+// nodes ask for: the newest attempt then stays the last.
 func (p Policy) Raise(l Lane, kind AttemptKind, gas uint64, newest SignedTx, m Market) (price uint64, ok bool) {
 	before := max(newest.Tip, newest.Cap)
 	least, most := raised(before, MinGrowth), p.ceiling(l, kind, gas)
@@ -149,8 +157,8 @@ func (p Policy) Raise(l Lane, kind AttemptKind, gas uint64, newest SignedTx, m M
 	return min(max(least, raised(before, p.Of(l).Growth), p.First(l, gas, m)), most), true
 }
 
-// ceiling is the highest price of an attempt. What only frees a nonce burns little gas and must outbid what it replaces, so that it may pay a lane's cap
-// twice over.
+// ceiling is the highest price of an attempt. What only frees a nonce burns little gas and must outbid what it
+// replaces, so that it may pay a lane's cap twice over.
 func (p Policy) ceiling(l Lane, kind AttemptKind, gas uint64) uint64 {
 	top := min(p.Of(l).Cap, p.JobCost) // so that it can be doubled
 	if kind != Exec {

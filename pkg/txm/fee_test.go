@@ -11,7 +11,8 @@ import (
 
 func TestFirstPrice(t *testing.T) {
 	p := DefaultPolicy()
-	rising := []uint64{1 * Gwei, 2 * Gwei, 3 * Gwei, 4 * Gwei, 5 * Gwei, 6 * Gwei, 7 * Gwei, 8 * Gwei, 9 * Gwei, 10 * Gwei}
+	rising := []uint64{1 * Gwei, 2 * Gwei, 3 * Gwei, 4 * Gwei, 5 * Gwei, 6 * Gwei, 7 * Gwei, 8 * Gwei, 9 * Gwei,
+		10 * Gwei}
 	all := map[Lane][]uint64{LiquidationLane: rising[:3], OrderLane: rising[:3], MaintenanceLane: rising[:3]}
 	for name, c := range map[string]struct {
 		lane Lane
@@ -19,12 +20,13 @@ func TestFirstPrice(t *testing.T) {
 		m    Market
 		want uint64
 	}{
-		"an empty chain":              {OrderLane, 1, Market{}, Gwei / 20},
-		"the node asks for less":      {OrderLane, 1, Market{Suggested: 3}, Gwei / 20},
-		"the node asks for more":      {OrderLane, 1, Market{Suggested: Gwei}, Gwei},
-		"p60 of three blocks":         {OrderLane, 1, Market{Paid: all}, 2 * Gwei},
-		"p90 of three blocks":         {LiquidationLane, 1, Market{Paid: all}, 2 * Gwei},
-		"p90 of ten blocks, capped":   {LiquidationLane, 1, Market{Paid: map[Lane][]uint64{LiquidationLane: rising}}, 5 * Gwei},
+		"an empty chain":         {OrderLane, 1, Market{}, Gwei / 20},
+		"the node asks for less": {OrderLane, 1, Market{Suggested: 3}, Gwei / 20},
+		"the node asks for more": {OrderLane, 1, Market{Suggested: Gwei}, Gwei},
+		"p60 of three blocks":    {OrderLane, 1, Market{Paid: all}, 2 * Gwei},
+		"p90 of three blocks":    {LiquidationLane, 1, Market{Paid: all}, 2 * Gwei},
+		"p90 of ten blocks, capped": {LiquidationLane, 1, Market{Paid: map[Lane][]uint64{LiquidationLane: rising}},
+			5 * Gwei},
 		"the cap of the lane":         {MaintenanceLane, 1, Market{Paid: all}, Gwei},
 		"the cost of the job, in gas": {LiquidationLane, 16_000_000, Market{Suggested: 90 * Gwei}, 5 * Gwei},
 	} {
@@ -54,7 +56,8 @@ func TestLiquidationsDouble(t *testing.T) {
 	}
 }
 
-// Nodes take a replacement from +10 % of both fields on; no price passes its caps; what frees a nonce can always outbid what does the job.
+// Nodes take a replacement from +10 % of both fields on; no price passes its caps; what frees a nonce can always outbid
+// what does the job.
 func TestRaise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := DefaultPolicy()
@@ -81,8 +84,8 @@ func TestRaise(t *testing.T) {
 	})
 }
 
-// Caps are lowered while transactions are in flight, as when the markets calm down or an operator says so: a nonce can be freed of what paid more, within
-// what a job may cost, but nothing is executed above the cap.
+// Caps are lowered while transactions are in flight, as when the markets calm down or an operator says so: a nonce can
+// be freed of what paid more, within what a job may cost, but nothing is executed above the cap.
 func TestRaiseAboveALoweredCap(t *testing.T) {
 	p, before := DefaultPolicy(), SignedTx{Gas: 4_000_000, Tip: 10 * Gwei, Cap: 10 * Gwei}
 	price, ok := p.Raise(LiquidationLane, Cancel, EmptyGas, before, Market{})
@@ -92,7 +95,8 @@ func TestRaiseAboveALoweredCap(t *testing.T) {
 	if price, ok := p.Raise(LiquidationLane, Exec, before.Gas, before, Market{}); ok {
 		t.Errorf("executed at %d", price)
 	}
-	if price, ok := p.Raise(LiquidationLane, Cancel, EmptyGas, SignedTx{Gas: EmptyGas, Tip: 11 * Gwei, Cap: 11 * Gwei}, Market{}); ok {
+	if price, ok := p.Raise(LiquidationLane, Cancel, EmptyGas, SignedTx{Gas: EmptyGas, Tip: 11 * Gwei, Cap: 11 * Gwei},
+		Market{}); ok {
 		t.Errorf("freed once more, at %d", price)
 	}
 	before.Cap = p.JobCost / EmptyGas
@@ -102,7 +106,8 @@ func TestRaiseAboveALoweredCap(t *testing.T) {
 }
 
 func TestLanes(t *testing.T) {
-	lanes := map[job.Kind]Lane{job.Liquidation: LiquidationLane, job.Adl: LiquidationLane, job.AdlState: LiquidationLane, job.Order: OrderLane}
+	lanes := map[job.Kind]Lane{job.Liquidation: LiquidationLane, job.Adl: LiquidationLane,
+		job.AdlState: LiquidationLane, job.Order: OrderLane}
 	for _, k := range append(job.Kinds(), Filler) {
 		want, known := lanes[k]
 		if !known {
@@ -116,7 +121,8 @@ func TestLanes(t *testing.T) {
 
 func TestPolicyValidate(t *testing.T) {
 	valid := func(p Policy) bool {
-		return p.Validate() == nil && p.Liquidation.Validate() == nil && p.Order.Validate() == nil && p.Maintenance.Validate() == nil
+		return p.Validate() == nil && p.Liquidation.Validate() == nil && p.Order.Validate() == nil &&
+			p.Maintenance.Validate() == nil
 	}
 	if !valid(DefaultPolicy()) {
 		t.Error("the default is not valid")

@@ -2,10 +2,11 @@ package txm
 
 import "time"
 
-// Sight is what the chain and its nodes show of one flight. Final and FinalNonce are asked for before the receipts: a nonce that was spent in a final
-// block then has its receipt.
+// Sight is what the chain and its nodes show of one flight. Final and FinalNonce are asked for before the receipts: a
+// nonce that was spent in a final block then has its receipt.
 type Sight struct {
-	// Receipt is that of any of the flight's hashes, in a block that the node takes for canonical; nil when there is none.
+	// Receipt is that of any of the flight's hashes, in a block that the node takes for canonical; nil when there is
+	// none.
 	Receipt *Receipt
 	// Head is the newest block the answering node has, Final the highest finalized one this process has ever seen.
 	Head, Final uint64
@@ -50,11 +51,14 @@ const (
 	Wait Step = iota
 	// Broadcast the newest attempt, the bytes as they are stored.
 	Broadcast
-	// Adopt a flight that another tenure has left: cancel it if its job is no longer to be done, and else broadcast the newest attempt as it stands.
+	// Adopt a flight that another tenure has left: cancel it if its job is no longer to be done, and else broadcast the
+	// newest attempt as it stands.
 	Adopt
-	// Replace the newest attempt by one that pays more, if the job is still to be done and the caps leave room, and else broadcast it again.
+	// Replace the newest attempt by one that pays more, if the job is still to be done and the caps leave room, and
+	// else broadcast it again.
 	Replace
-	// Yield to the keeper whose job it is now: cancel the flight if its job is no longer to be done, or if it is in the way, and else leave it as it is.
+	// Yield to the keeper whose job it is now: cancel the flight if its job is no longer to be done, or if it is in the
+	// way, and else leave it as it is.
 	Yield
 	// Free the nonce of bytes that no node takes, or that an operator has called off.
 	Free
@@ -68,12 +72,14 @@ const (
 	Disown
 )
 
-var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "yield", "free", "record", "take back", "finish", "disown"}
+var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "yield", "free", "record", "take back", "finish",
+	"disown"}
 
 // String names the step.
 func (s Step) String() string { return stepNames[s] }
 
-// Next says what to do about a flight. The order of the cases is the policy: what the chain holds comes before what we would like.
+// Next says what to do about a flight. The order of the cases is the policy: what the chain holds comes before what we
+// would like.
 func (p Policy) Next(f Flight, s Sight) Step {
 	switch {
 	case s.Receipt != nil && (f.Mined == nil || !f.Mined.Same(*s.Receipt)):
@@ -94,8 +100,8 @@ func (p Policy) Next(f Flight, s Sight) Step {
 	return p.press(f, s)
 }
 
-// press says what to do about a flight that could still be mined and is not. What is adopted is not raised at once: it may be in every pool. What only frees a
-// nonce is pressed in anybody's time.
+// press says what to do about a flight that could still be mined and is not. What is adopted is not raised at once: it
+// may be in every pool. What only frees a nonce is pressed in anybody's time.
 func (p Policy) press(f Flight, s Sight) Step {
 	patience := p.Of(LaneOf(f.Intent.Job.Kind)).Patience
 	switch {
@@ -115,10 +121,12 @@ func (p Policy) press(f Flight, s Sight) Step {
 	return Wait
 }
 
-// Due tells whether it is time to broadcast the same bytes again. A head that went down may have taken what was sent with its blocks.
+// Due tells whether it is time to broadcast the same bytes again. A head that went down may have taken what was sent
+// with its blocks.
 func (p Policy) Due(s Sight) bool { return s.Head < s.Sent.Last || s.Head-s.Sent.Last >= p.Resend }
 
-// passed counts the blocks since the first broadcast. Those since a broadcast before the first head are not known: it is repeated before it is taken for late.
+// passed counts the blocks since the first broadcast. Those since a broadcast before the first head are not known: it
+// is repeated before it is taken for late.
 func (s Sending) passed(head uint64) uint64 {
 	if s.First == 0 {
 		return 0

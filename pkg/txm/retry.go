@@ -15,18 +15,20 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// transient tells whether another arm may fare better: the transaction failed for a cause nobody knows, or never was on the chain.
+// transient tells whether another arm may fare better: the transaction failed for a cause nobody knows, or never was on
+// the chain.
 func transient(o job.Outcome) bool { return o == job.Reverted || o == job.Foreign }
 
-// GivenUp tells whether an arm that ended so, after that many failed ones before it, was the last of its kind: whoever operates the keeper has to look.
-// The job is reborn all the same if its condition still holds half a minute later.
+// GivenUp tells whether an arm that ended so, after that many failed ones before it, was the last of its kind: whoever
+// operates the keeper has to look. The job is reborn all the same if its condition still holds half a minute later.
 func GivenUp(o job.Outcome, tries uint32) bool {
 	return o.Failure() && (!transient(o) || tries >= Retries) || o == job.Foreign && tries >= Retries
 }
 
-// CoolDown is how long, on the chain's clock, after the end of an arm its job may not be taken up again. Transient failures wait 2, 4, 8 seconds
-// (LIQ-10), others and the last one half a minute. What was done, here or elsewhere, waits for as long as settled says, so that the state derived from the
-// chain can catch up. A condition that did not hold may hold at the next price.
+// CoolDown is how long, on the chain's clock, after the end of an arm its job may not be taken up again. Transient
+// failures wait 2, 4, 8 seconds (LIQ-10), others and the last one half a minute. What was done, here or elsewhere,
+// waits for as long as settled says, so that the state derived from the chain can catch up. A condition that did not
+// hold may hold at the next price.
 func CoolDown(o job.Outcome, tries uint32, settled time.Duration) time.Duration {
 	switch {
 	case o == job.DroppedRecovered:
@@ -47,7 +49,8 @@ type Rest struct {
 	GivenUp bool
 }
 
-// After returns the rest after an arm that ended so, at the chain's time nowMs, after that many failed ones; see [CoolDown].
+// After returns the rest after an arm that ended so, at the chain's time nowMs, after that many failed ones; see
+// [CoolDown].
 func After(o job.Outcome, tries uint32, nowMs uint64, settled time.Duration) Rest {
 	return Rest{RearmMs: nowMs + uint64(CoolDown(o, tries, settled).Milliseconds()), GivenUp: GivenUp(o, tries)}
 }

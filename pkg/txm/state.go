@@ -8,7 +8,8 @@ import (
 
 // State is how far an intent has come.
 //
-// "Checked" is no state: a check is worth something in the moment before the claim, and a stored one would be believed later.
+// "Checked" is no state: a check is worth something in the moment before the claim, and a stored one would be believed
+// later.
 type State string
 
 // The states of an intent.
@@ -32,16 +33,25 @@ type rule struct {
 }
 
 var rules = map[State]rule{
-	Queued:        {[]State{Signed, Skipped}, "It does not say that the job is still pending, nor that anybody works on it."},
-	Signed:        {[]State{Sent, Mined, Foreign}, "It does not say that nothing was broadcast: the answer may have been lost, or the process."},
-	Sent:          {[]State{Mined, Foreign}, "It does not say that any node still has the transaction."},
-	Mined:         {[]State{Sent, FinalOK, FinalReverted, FinalLostRace, Cancelled}, "It does not say that the block stays, nor that the job was done."},
-	FinalOK:       {nil, "It does not say that the order was executed: the venue may have cancelled or frozen it. The outcome says which."},
+	Queued: {[]State{Signed, Skipped},
+		"It does not say that the job is still pending, nor that anybody works on it."},
+	Signed: {[]State{Sent, Mined, Foreign},
+		"It does not say that nothing was broadcast: the answer may have been lost, or the process."},
+	Sent: {[]State{Mined, Foreign}, "It does not say that any node still has the transaction."},
+	Mined: {[]State{Sent, FinalOK, FinalReverted, FinalLostRace, Cancelled},
+		"It does not say that the block stays, nor that the job was done."},
+	FinalOK: {nil,
+		"It does not say that the order was executed: the venue may have cancelled or frozen it. The outcome says " +
+			"which."},
 	FinalReverted: {nil, "It does not say that the job is still pending."},
 	FinalLostRace: {nil, "It does not say by whom the job was done, and it is no failure."},
-	Cancelled:     {nil, "It does not say that the job was done, or never broadcast: only that what was mined at its nonce did nothing."},
-	Skipped:       {nil, "It does not say that the job was done: it may have recovered, or grown too old. No nonce was spent."},
-	Foreign:       {nil, "It does not say what the transaction was that took our nonce. The signer is paused until an operator has looked."},
+	Cancelled: {nil,
+		"It does not say that the job was done, or never broadcast: only that what was mined at its nonce did nothing."},
+	Skipped: {nil,
+		"It does not say that the job was done: it may have recovered, or grown too old. No nonce was spent."},
+	Foreign: {nil,
+		"It does not say what the transaction was that took our nonce. The signer is paused until an operator has " +
+			"looked."},
 }
 
 // States lists every state.

@@ -13,8 +13,9 @@ import (
 
 // Store keeps intents, their transactions and receipts. Its parts are what the stages of a sender need one by one.
 //
-// Every write but Enqueue presents a fence. If the tenure is over the write changes nothing and the error is a lease.LostError; if the intent has
-// moved on meanwhile it changes nothing and the error is a [RefusedError]. Any other error of a write leaves open whether it happened.
+// Every write but Enqueue presents a fence. If the tenure is over the write changes nothing and the error is a
+// lease.LostError; if the intent has moved on meanwhile it changes nothing and the error is a [RefusedError]. Any other
+// error of a write leaves open whether it happened.
 type Store interface {
 	Queue
 	Claims
@@ -24,11 +25,13 @@ type Store interface {
 
 // Queue is the intents that have no nonce yet.
 type Queue interface {
-	// Enqueue stores a job that a planner found in a state of the chain, and wakes whoever listens. Any sender may: a job is one job however often it
-	// is said. Which of two sayings is newer is told by the chain's time of that state, and by no other clock. The error wraps [ErrUnknownSigner] when
-	// the job is routed to a signer that was never registered.
+	// Enqueue stores a job that a planner found in a state of the chain, and wakes whoever listens. Any sender may: a
+	// job is one job however often it is said. Which of two sayings is newer is told by the chain's time of that state,
+	// and by no other clock. The error wraps [ErrUnknownSigner] when the job is routed to a signer that was never
+	// registered.
 	Enqueue(ctx context.Context, j job.Job) (Admission, error)
-	// Heads returns the most urgent queued intents of a signer that could be claimed now, see [Pick]. There is none when the signer is paused.
+	// Heads returns the most urgent queued intents of a signer that could be claimed now, see [Pick]. There is none
+	// when the signer is paused.
 	Heads(ctx context.Context, signer chain.Address, p Pick) ([]Intent, error)
 	// Paused returns why a signer claims nothing, empty while it does.
 	Paused(ctx context.Context, signer chain.Address) (reason string, err error)
@@ -38,13 +41,15 @@ type Queue interface {
 	Skip(ctx context.Context, f lease.Fence, intent int64, e Ending) error
 }
 
-// Pick says which queued intents are looked for. Those whose key is in flight, and liquidations of an account that has one in flight, are left out: they
-// would be refused, and whoever tried them first would let less urgent ones go before them.
+// Pick says which queued intents are looked for. Those whose key is in flight, and liquidations of an account that has
+// one in flight, are left out: they would be refused, and whoever tried them first would let less urgent ones go before
+// them.
 type Pick struct {
 	Except []int64
 	// Limit is how many at most.
 	Limit int
-	// Liquidations is the most that may be in flight over all signers of the keeper: no more are returned than there are places left. 0 for any number.
+	// Liquidations is the most that may be in flight over all signers of the keeper: no more are returned than there
+	// are places left. 0 for any number.
 	Liquidations int
 }
 
@@ -67,11 +72,12 @@ type Ending struct {
 
 // Claims turn queued intents into signed ones.
 type Claims interface {
-	// Claim advances the cursor and stores numbers, transactions and states in one statement, all of the batch or nothing. A batch without claims, or whose
-	// numbers are not as [Batch.Fresh] wants them, is the caller's mistake and not refused but failed.
+	// Claim advances the cursor and stores numbers, transactions and states in one statement, all of the batch or
+	// nothing. A batch without claims, or whose numbers are not as [Batch.Fresh] wants them, is the caller's mistake
+	// and not refused but failed.
 	Claim(ctx context.Context, f lease.Fence, b Batch) error
-	// Claimed tells what became of a claim whose answer was lost (NON-3): the hash of the first transaction that is stored for the intent, or zero if it is
-	// still without a nonce.
+	// Claimed tells what became of a claim whose answer was lost (NON-3): the hash of the first transaction that is
+	// stored for the intent, or zero if it is still without a nonce.
 	Claimed(ctx context.Context, intent int64) (chain.Hash, error)
 }
 
@@ -87,14 +93,15 @@ type Flights interface {
 	InFlight(ctx context.Context, signer chain.Address) ([]Flight, error)
 	// Noted counts a broadcast of an attempt and its answer. An accepted one makes a signed intent [Sent].
 	Noted(ctx context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error
-	// Replace stores another attempt at the nonce of an intent that was not mined yet, before anybody broadcasts it. It refuses as [Moved] if the newest
-	// attempt is not the one that the caller knows, if the price is not above it by [MinGrowth], or if an intent that is being cancelled would be
-	// executed after all.
+	// Replace stores another attempt at the nonce of an intent that was not mined yet, before anybody broadcasts it. It
+	// refuses as [Moved] if the newest attempt is not the one that the caller knows, if the price is not above it by
+	// [MinGrowth], or if an intent that is being cancelled would be executed after all.
 	Replace(ctx context.Context, f lease.Fence, r Replacement) error
-	// Fill spends a number below the cursor that was released or never given: it stores a flight of kind [Filler] with its transaction. It refuses as
-	// [Moved] where the number is taken.
+	// Fill spends a number below the cursor that was released or never given: it stores a flight of kind [Filler] with
+	// its transaction. It refuses as [Moved] where the number is taken.
 	Fill(ctx context.Context, f lease.Fence, tx SignedTx) error
-	// Spent is what a signer has burnt in the last 24 hours, by the store's clock, and what it has in flight may still burn, in wei.
+	// Spent is what a signer has burnt in the last 24 hours, by the store's clock, and what it has in flight may still
+	// burn, in wei.
 	Spent(ctx context.Context, signer chain.Address) (uint64, error)
 	// Record stores a receipt, in place of an earlier one of the same nonce.
 	Record(ctx context.Context, f lease.Fence, r Receipt) error
@@ -102,7 +109,8 @@ type Flights interface {
 	TakeBack(ctx context.Context, f lease.Fence, r Receipt) error
 	// Finish ends the intent of a stored receipt whose block is final, and consumes its nonce.
 	Finish(ctx context.Context, f lease.Fence, r Receipt, rest Rest) error
-	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has said that this may come.
+	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has said
+	// that this may come.
 	Disown(ctx context.Context, f lease.Fence, intent int64, e Ending) error
 	// Pause keeps a signer from claiming, until an operator has looked. What it has in flight goes on.
 	Pause(ctx context.Context, f lease.Fence, reason string) error
@@ -146,8 +154,9 @@ const (
 	SignerFull  Refusal = "signer_full"  // as many of the signer's transactions are in flight as may be
 	KeeperFull  Refusal = "keeper_full"  // as many liquidations are in flight as may be
 	AccountBusy Refusal = "account_busy" // a liquidation of the account is in flight
-	SideBusy    Refusal = "side_busy"    // a deleveraging of the same side of a market, or the update before it, is in flight
-	KeyBusy     Refusal = "key_busy"     // a transaction for the same order, request or position is in flight, as another job
+	// a deleveraging of the same side of a market, or the update before it, is in flight
+	SideBusy Refusal = "side_busy"
+	KeyBusy  Refusal = "key_busy" // a transaction for the same order, request or position is in flight, as another job
 )
 
 // RefusedError says that a write changed nothing, under a fence that still holds.

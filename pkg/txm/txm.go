@@ -14,7 +14,8 @@ const MaxGas = 16_777_216
 type SignedTx struct {
 	Nonce uint64
 	Gas   uint64
-	// Tip and Cap are wei per gas. They are equal where the base fee is zero, as on BSC: the effective price is the smaller of the two.
+	// Tip and Cap are wei per gas. They are equal where the base fee is zero, as on BSC: the effective price is the
+	// smaller of the two.
 	Tip, Cap uint64
 	// Hash is what the chain knows the bytes by.
 	Hash chain.Hash
@@ -40,9 +41,11 @@ type Intent struct {
 	Outcome job.Outcome
 	Reason  string
 	GivenUp bool // see Rest
-	// Cancel is how the arm ends if an attempt is mined that only frees the nonce. It has an outcome from the first such attempt on.
+	// Cancel is how the arm ends if an attempt is mined that only frees the nonce. It has an outcome from the first
+	// such attempt on.
 	Cancel Verdict
-	// CalledOff is who wants the nonce back, and why; empty for nobody. It is an operator's wish, and what the chain holds comes before it.
+	// CalledOff is who wants the nonce back, and why; empty for nobody. It is an operator's wish, and what the chain
+	// holds comes before it.
 	CalledOff string
 }
 
@@ -57,15 +60,17 @@ type AttemptKind string
 
 // The kinds of attempts.
 const (
-	Exec   AttemptKind = "EXEC"   // does the job
-	Cancel AttemptKind = "CANCEL" // frees the nonce of a job that is not to be done any more: a payment of nothing to oneself
-	Fill   AttemptKind = "FILL"   // spends a number that nobody needs, so that those above it can be mined
+	Exec AttemptKind = "EXEC" // does the job
+	// frees the nonce of a job that is not to be done any more: a payment of nothing to oneself
+	Cancel AttemptKind = "CANCEL"
+	Fill   AttemptKind = "FILL" // spends a number that nobody needs, so that those above it can be mined
 )
 
 // EmptyGas is what a payment of nothing to oneself burns.
 const EmptyGas = 21_000
 
-// Filler is the kind of the jobs that are a sender's own: to spend a number. No planner says them and nobody is told of them.
+// Filler is the kind of the jobs that are a sender's own: to spend a number. No planner says them and nobody is told of
+// them.
 const Filler job.Kind = "fill"
 
 // Attempt is one signed transaction of an intent, as stored. All attempts of an intent have the same nonce.
@@ -74,7 +79,8 @@ type Attempt struct {
 	Kind AttemptKind
 	// Seq counts the attempts at one nonce, from 1.
 	Seq uint32
-	// Sends counts the broadcasts that were noted, and LastClass is what the last one was answered with; a broadcast may have been made and not noted.
+	// Sends counts the broadcasts that were noted, and LastClass is what the last one was answered with; a broadcast
+	// may have been made and not noted.
 	Sends     uint32
 	LastClass string
 }
@@ -107,7 +113,8 @@ type Flight struct {
 // Newest is the attempt that is broadcast: the last one pays the most.
 func (f Flight) Newest() Attempt { return f.Attempts[len(f.Attempts)-1] }
 
-// Leaving tells whether the flight's job was given up: its newest attempt only frees the nonce, and no later one will do the job.
+// Leaving tells whether the flight's job was given up: its newest attempt only frees the nonce, and no later one will
+// do the job.
 func (f Flight) Leaving() bool { return f.Newest().Kind != Exec }
 
 // Of returns the attempt with a hash.

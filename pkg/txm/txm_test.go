@@ -59,7 +59,8 @@ func TestTransitions(t *testing.T) {
 
 func TestFinal(t *testing.T) {
 	for o, want := range map[job.Outcome]State{
-		job.Done: FinalOK, job.CancelledByVenue: FinalOK, job.FrozenByVenue: FinalOK, job.LostRace: FinalLostRace, job.Reverted: FinalReverted,
+		job.Done: FinalOK, job.CancelledByVenue: FinalOK, job.FrozenByVenue: FinalOK, job.LostRace: FinalLostRace,
+		job.Reverted:    FinalReverted,
 		job.SkippedDone: Cancelled, job.DroppedRecovered: Cancelled, job.Refused: Cancelled, job.Expired: Cancelled,
 		job.Withdrawn: Cancelled,
 	} {
@@ -78,14 +79,18 @@ func TestCoolDown(t *testing.T) {
 		want    time.Duration
 		givenUp bool
 	}{
-		{job.Reverted, 0, 2 * time.Second, false}, {job.Reverted, 1, 4 * time.Second, false}, {job.Reverted, 2, 8 * time.Second, false},
+		{job.Reverted, 0, 2 * time.Second, false}, {job.Reverted, 1, 4 * time.Second, false},
+		{job.Reverted, 2, 8 * time.Second, false},
 		{job.Reverted, 3, lastRetry, true}, {job.Reverted, 1 << 31, lastRetry, true},
-		{job.Refused, 0, lastRetry, true}, {job.Expired, 0, lastRetry, true}, {job.Foreign, 0, 2 * time.Second, false}, {job.Foreign, 3, lastRetry, true},
-		{job.Done, 0, settled, false}, {job.LostRace, 4, settled, false}, {job.SkippedDone, 9, settled, false}, {job.CancelledByVenue, 1, settled, false},
+		{job.Refused, 0, lastRetry, true}, {job.Expired, 0, lastRetry, true}, {job.Foreign, 0, 2 * time.Second, false},
+		{job.Foreign, 3, lastRetry, true},
+		{job.Done, 0, settled, false}, {job.LostRace, 4, settled, false}, {job.SkippedDone, 9, settled, false},
+		{job.CancelledByVenue, 1, settled, false},
 		{job.DroppedRecovered, 7, 0, false}, {job.Withdrawn, 2, settled, false},
 	} {
 		if got := CoolDown(c.o, c.tries, settled); got != c.want || GivenUp(c.o, c.tries) != c.givenUp {
-			t.Errorf("%s after %d: %s, given up %t; want %s, %t", c.o, c.tries, got, GivenUp(c.o, c.tries), c.want, c.givenUp)
+			t.Errorf("%s after %d: %s, given up %t; want %s, %t", c.o, c.tries, got, GivenUp(c.o, c.tries), c.want,
+				c.givenUp)
 		}
 	}
 	if got := After(job.Reverted, 1, 1000, settled); got != (Rest{RearmMs: 5000}) {
@@ -107,23 +112,29 @@ func TestNext(t *testing.T) {
 		sight Sight
 		want  Step
 	}{
-		"just sent":                       {nil, Sight{Head: 9, Sent: just}, Wait},
-		"not mined for two blocks":        {nil, Sight{Head: 9, Sent: due}, Broadcast},
-		"not mined for long":              {nil, Sight{Head: 9, Sent: long}, Replace},
-		"the head went down":              {nil, Sight{Head: 8, Sent: just}, Broadcast},
-		"adopted, never sent by us":       {nil, Sight{Head: 9}, Adopt},
-		"too cheap":                       {nil, Sight{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Replace},
-		"taken by nobody, ever":           {nil, Sight{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
-		"mined":                           {nil, Sight{Head: 9, Receipt: receiptAt(9, 0), Sent: long}, Record},
-		"mined in a final block":          {nil, Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Record},
-		"mined, known, not final":         {receiptAt(9, 0), Sight{Head: 9, Final: 8, Receipt: receiptAt(9, 0)}, Wait},
-		"mined, known, final":             {receiptAt(9, 0), Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Finish},
-		"mined again on another branch":   {receiptAt(9, 0), Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 1)}, Record},
-		"reorganised away":                {receiptAt(9, 0), Sight{Head: 9, Sent: long}, TakeBack},
-		"asked a node that lags":          {receiptAt(9, 0), Sight{Head: 8, Sent: long}, Wait},
-		"nonce spent, receipt late":       {nil, Sight{Head: 9, Final: 9, FinalNonce: 6, Sent: long}, Wait},
-		"nonce spent, no receipt of ours": {nil, Sight{Head: 9, Final: 9, FinalNonce: 6, Missing: p.Doubt, Sent: long}, Disown},
-		"an earlier nonce was spent":      {nil, Sight{Head: 9, Final: 9, FinalNonce: 5, Sent: due, Missing: p.Doubt}, Broadcast},
+		"just sent":                 {nil, Sight{Head: 9, Sent: just}, Wait},
+		"not mined for two blocks":  {nil, Sight{Head: 9, Sent: due}, Broadcast},
+		"not mined for long":        {nil, Sight{Head: 9, Sent: long}, Replace},
+		"the head went down":        {nil, Sight{Head: 8, Sent: just}, Broadcast},
+		"adopted, never sent by us": {nil, Sight{Head: 9}, Adopt},
+		"too cheap": {nil,
+			Sight{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Replace},
+		"taken by nobody, ever": {nil,
+			Sight{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
+		"mined":                   {nil, Sight{Head: 9, Receipt: receiptAt(9, 0), Sent: long}, Record},
+		"mined in a final block":  {nil, Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Record},
+		"mined, known, not final": {receiptAt(9, 0), Sight{Head: 9, Final: 8, Receipt: receiptAt(9, 0)}, Wait},
+		"mined, known, final": {receiptAt(9, 0), Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 0)},
+			Finish},
+		"mined again on another branch": {receiptAt(9, 0), Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 1)},
+			Record},
+		"reorganised away":          {receiptAt(9, 0), Sight{Head: 9, Sent: long}, TakeBack},
+		"asked a node that lags":    {receiptAt(9, 0), Sight{Head: 8, Sent: long}, Wait},
+		"nonce spent, receipt late": {nil, Sight{Head: 9, Final: 9, FinalNonce: 6, Sent: long}, Wait},
+		"nonce spent, no receipt of ours": {nil, Sight{Head: 9, Final: 9, FinalNonce: 6, Missing: p.Doubt, Sent: long},
+			Disown},
+		"an earlier nonce was spent": {nil, Sight{Head: 9, Final: 9, FinalNonce: 5, Sent: due, Missing: p.Doubt},
+			Broadcast},
 	} {
 		f := Flight{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}}, Mined: c.mined}
 		if got := p.Next(f, c.sight); got != c.want {
@@ -160,7 +171,8 @@ func TestNextOfACalledOff(t *testing.T) {
 // Each lane has its own patience, in blocks.
 func TestPatience(t *testing.T) {
 	p := DefaultPolicy()
-	for kind, patience := range map[job.Kind]uint64{job.Liquidation: 2, job.Adl: 2, job.Order: 4, job.Deposit: 12, Filler: 12} {
+	for kind, patience := range map[job.Kind]uint64{job.Liquidation: 2, job.Adl: 2, job.Order: 4, job.Deposit: 12,
+		Filler: 12} {
 		f := Flight{Intent: Intent{Job: job.Job{Kind: kind}}}
 		for passed := range patience + 2 {
 			s := Sight{Head: 100 + passed, Sent: Sending{Ever: true, First: 100, Last: 100 + passed}}
@@ -183,9 +195,11 @@ func TestNextNeverEndsEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := Flight{Intent: Intent{Nonce: rapid.Uint64Range(0, 3).Draw(t, "nonce")}, Mined: maybe(t, "mined")}
 		s := Sight{
-			Receipt: maybe(t, "receipt"), Head: rapid.Uint64Range(1, 6).Draw(t, "head"), Final: rapid.Uint64Range(0, 6).Draw(t, "final"),
+			Receipt: maybe(t, "receipt"), Head: rapid.Uint64Range(1, 6).Draw(t, "head"), Final: rapid.Uint64Range(0, 6).
+					Draw(t, "final"),
 			FinalNonce: rapid.Uint64Range(0, 4).Draw(t, "final nonce"), Sent: Sending{
-				Ever: rapid.Bool().Draw(t, "ever"), First: rapid.Uint64Range(0, 6).Draw(t, "first"), Last: rapid.Uint64Range(0, 6).Draw(t, "last"),
+				Ever: rapid.Bool().Draw(t, "ever"), First: rapid.Uint64Range(0, 6).Draw(t, "first"),
+				Last:   rapid.Uint64Range(0, 6).Draw(t, "last"),
 				Answer: Answer(rapid.IntRange(0, 2).Draw(t, "answer")),
 			},
 			Missing: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "missing")),

@@ -8,10 +8,12 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// TIER-9: in another keeper's window nothing is pressed that could execute the job; what only frees the nonce is, and what the chain holds comes first.
+// TIER-9: in another keeper's window nothing is pressed that could execute the job; what only frees the nonce is, and
+// what the chain holds comes first.
 func TestNextOfAnothersWindow(t *testing.T) {
 	p := DefaultPolicy()
-	order := Flight{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}}, Attempts: []Attempt{{Kind: Exec}}}
+	order := Flight{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}},
+		Attempts: []Attempt{{Kind: Exec}}}
 	leaving := order
 	leaving.Attempts = []Attempt{{Kind: Exec}, {Kind: Cancel}}
 	calledOff := order
@@ -24,12 +26,14 @@ func TestNextOfAnothersWindow(t *testing.T) {
 		sight  Sight
 		want   Step
 	}{
-		"just sent":                     {order, Sight{Head: 9, Sent: just}, Yield},
-		"not mined for long":            {order, Sight{Head: 9, Sent: long}, Yield},
-		"too cheap":                     {order, Sight{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Yield},
-		"left by another tenure":        {order, Sight{Head: 9}, Yield},
-		"in the way":                    {order, Sight{Head: 9, Sent: long, InTheWay: true}, Yield},
-		"taken by nobody, ever":         {order, Sight{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
+		"just sent":          {order, Sight{Head: 9, Sent: just}, Yield},
+		"not mined for long": {order, Sight{Head: 9, Sent: long}, Yield},
+		"too cheap": {order,
+			Sight{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Yield},
+		"left by another tenure": {order, Sight{Head: 9}, Yield},
+		"in the way":             {order, Sight{Head: 9, Sent: long, InTheWay: true}, Yield},
+		"taken by nobody, ever": {order,
+			Sight{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
 		"called off":                    {calledOff, Sight{Head: 9, Sent: just}, Free},
 		"being freed":                   {leaving, Sight{Head: 9, Sent: long}, Replace},
 		"being freed, another's tenure": {leaving, Sight{Head: 9}, Adopt},
@@ -44,14 +48,16 @@ func TestNextOfAnothersWindow(t *testing.T) {
 	}
 }
 
-// Whatever a flight looks like, while its job is another's it is neither adopted nor raised nor broadcast, unless it only frees its number; and whose turn it is
-// changes nothing else.
+// Whatever a flight looks like, while its job is another's it is neither adopted nor raised nor broadcast, unless it
+// only frees its number; and whose turn it is changes nothing else.
 func TestNextYieldsAndNothingElse(t *testing.T) {
 	p := DefaultPolicy()
 	rapid.Check(t, func(t *rapid.T) {
-		f := Flight{Intent: Intent{Nonce: 2, Job: job.Job{Kind: rapid.SampledFrom(job.Kinds()).Draw(t, "kind")}}, Attempts: []Attempt{{Kind: Exec}}}
+		f := Flight{Intent: Intent{Nonce: 2, Job: job.Job{Kind: rapid.SampledFrom(job.Kinds()).Draw(t, "kind")}},
+			Attempts: []Attempt{{Kind: Exec}}}
 		if rapid.Bool().Draw(t, "leaving") {
-			f.Attempts = append(f.Attempts, Attempt{Kind: rapid.SampledFrom([]AttemptKind{Cancel, Fill}).Draw(t, "freed by")})
+			f.Attempts = append(f.Attempts, Attempt{Kind: rapid.SampledFrom([]AttemptKind{Cancel, Fill}).
+				Draw(t, "freed by")})
 		}
 		if rapid.Bool().Draw(t, "mined") {
 			f.Mined = receiptAt(rapid.Uint64Range(1, 40).Draw(t, "block"), 0)
@@ -60,7 +66,8 @@ func TestNextYieldsAndNothingElse(t *testing.T) {
 			Head: rapid.Uint64Range(1, 40).Draw(t, "head"), Final: rapid.Uint64Range(0, 40).Draw(t, "final"),
 			FinalNonce: rapid.Uint64Range(0, 4).Draw(t, "final nonce"), InTheWay: rapid.Bool().Draw(t, "in the way"),
 			Sent: Sending{
-				Ever: rapid.Bool().Draw(t, "ever"), First: rapid.Uint64Range(0, 40).Draw(t, "first"), Last: rapid.Uint64Range(0, 40).Draw(t, "last"),
+				Ever: rapid.Bool().Draw(t, "ever"), First: rapid.Uint64Range(0, 40).Draw(t, "first"),
+				Last:   rapid.Uint64Range(0, 40).Draw(t, "last"),
 				Answer: Answer(rapid.IntRange(0, 2).Draw(t, "answer")),
 			},
 		}

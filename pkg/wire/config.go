@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Config is the [keeper] section: what every process of one keeper must agree on. Topics are named after the chain, and rows and jobs live in
-// the partition their key points to, so none of it can change while the topics live.
+// Config is the [keeper] section: what every process of one keeper must agree on. Topics are named after the chain, and
+// rows and jobs live in the partition their key points to, so none of it can change while the topics live.
 type Config struct {
 	ChainID       uint64 `toml:"chain_id" help:"EIP-155 id of the chain, part of every topic's name: 56 is BNB Smart Chain"`
 	LogPartitions int    `toml:"log_partitions" help:"partitions of the log topic: how many statevm and planner can share the work; fixed for its life"`

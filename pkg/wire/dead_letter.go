@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// DeadLetter is a record of a topic as it goes to the dead letter topic: untouched, with where it came from and why in further headers.
+// DeadLetter is a record of a topic as it goes to the dead letter topic: untouched, with where it came from and why in
+// further headers.
 func DeadLetter(topic string, r Record, why string) Record {
 	return Record{Key: []byte(topic), Value: r.Value, Headers: append(slices.Clone(r.Headers),
 		Header{Key: "source.partition", Value: []byte(strconv.Itoa(r.Partition))},

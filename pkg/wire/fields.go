@@ -89,7 +89,8 @@ func (f *fields) int(b []byte) perp.Int {
 }
 
 func (f *fields) block(p *wirepb.Block) chain.BlockRef {
-	return chain.BlockRef{Number: p.GetNumber(), Hash: f.hash(p.GetHash()), Parent: f.hash(p.GetParent()), TimeMs: p.GetTimeMs()}
+	return chain.BlockRef{Number: p.GetNumber(), Hash: f.hash(p.GetHash()), Parent: f.hash(p.GetParent()),
+		TimeMs: p.GetTimeMs()}
 }
 
 func blockOut(b chain.BlockRef) *wirepb.Block {

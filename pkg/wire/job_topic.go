@@ -34,18 +34,22 @@ func (Result) kind() Kind { return KindResult }
 
 func (m Price) marshal() proto.Message {
 	return &wirepb.Price{
-		Token: m.Token[:], Provider: m.Provider[:], Data: m.Data, Min: uintOut(m.Min), Max: uintOut(m.Max), TimeMs: m.TimeMs,
+		Token: m.Token[:], Provider: m.Provider[:], Data: m.Data, Min: uintOut(m.Min), Max: uintOut(m.Max),
+		TimeMs: m.TimeMs,
 		Source: m.Source, ReceivedMs: m.ReceivedMs,
 	}
 }
 
 func (m Job) marshal() proto.Message {
 	p := &wirepb.Job{
-		Id: m.ID, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:], Market: m.Market[:], Collateral: m.Collateral[:],
-		IsLong: m.IsLong, SizeDeltaUsd: uintOut(m.SizeDeltaUsd), BirthMs: m.BirthMs, ExpiresMs: m.ExpiresMs, Class: uint32(m.Class),
+		Id: m.ID, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:], Market: m.Market[:],
+		Collateral: m.Collateral[:],
+		IsLong:     m.IsLong, SizeDeltaUsd: uintOut(m.SizeDeltaUsd), BirthMs: m.BirthMs, ExpiresMs: m.ExpiresMs,
+		Class: uint32(m.Class),
 		Ratio: uintOut(m.Ratio), Signer: m.Signer[:], Frozen: m.Frozen,
 		Evidence: &wirepb.Evidence{
-			Block: blockOut(m.Evidence.Block), Generation: m.Evidence.Generation, Reports: m.Evidence.Reports, Reason: m.Evidence.Reason,
+			Block: blockOut(m.Evidence.Block), Generation: m.Evidence.Generation, Reports: m.Evidence.Reports,
+			Reason: m.Evidence.Reason,
 		},
 	}
 	for _, t := range m.Tokens {
@@ -56,29 +60,37 @@ func (m Job) marshal() proto.Message {
 
 func (m Result) marshal() proto.Message {
 	return &wirepb.Result{
-		JobId: m.JobID, Arm: m.Arm, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:], Outcome: string(m.Outcome), Reason: m.Reason,
-		TxHash: m.TxHash[:], Signer: m.Signer[:], Nonce: m.Nonce, Block: blockOut(m.Block), GasUsed: m.GasUsed, GasPrice: m.GasPrice,
-		BirthMs: m.BirthMs, AtMs: m.AtMs, Market: m.Market[:], Collateral: m.Collateral[:], IsLong: m.IsLong, GivenUp: m.GivenUp,
+		JobId: m.JobID, Arm: m.Arm, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:],
+		Outcome: string(m.Outcome), Reason: m.Reason,
+		TxHash: m.TxHash[:], Signer: m.Signer[:], Nonce: m.Nonce, Block: blockOut(m.Block), GasUsed: m.GasUsed,
+		GasPrice: m.GasPrice,
+		BirthMs:  m.BirthMs, AtMs: m.AtMs, Market: m.Market[:], Collateral: m.Collateral[:], IsLong: m.IsLong,
+		GivenUp:    m.GivenUp,
 		Settlement: settlementOut(m.Settlement),
 	}
 }
 
 func decodePrice(f *fields, p *wirepb.Price) Message {
 	return Price{
-		Token: f.address(p.GetToken()), Provider: f.address(p.GetProvider()), Data: p.GetData(), Min: f.uint(p.GetMin()), Max: f.uint(p.GetMax()),
+		Token: f.address(p.GetToken()), Provider: f.address(p.GetProvider()), Data: p.GetData(),
+		Min: f.uint(p.GetMin()), Max: f.uint(p.GetMax()),
 		TimeMs: p.GetTimeMs(), Source: p.GetSource(), ReceivedMs: p.GetReceivedMs(),
 	}
 }
 
 func decodeJob(f *fields, p *wirepb.Job) Message {
 	j := job.Job{
-		ID: p.GetId(), Kind: job.Kind(p.GetKind()), Key: f.hash(p.GetKey()), Account: f.address(p.GetAccount()), Market: f.address(p.GetMarket()),
-		Collateral: f.address(p.GetCollateral()), IsLong: p.GetIsLong(), SizeDeltaUsd: f.uint(p.GetSizeDeltaUsd()), BirthMs: p.GetBirthMs(),
-		ExpiresMs: p.GetExpiresMs(), Class: job.Class(p.GetClass()), Ratio: f.uint(p.GetRatio()), Signer: f.address(p.GetSigner()),
+		ID: p.GetId(), Kind: job.Kind(p.GetKind()), Key: f.hash(p.GetKey()), Account: f.address(p.GetAccount()),
+		Market:     f.address(p.GetMarket()),
+		Collateral: f.address(p.GetCollateral()), IsLong: p.GetIsLong(), SizeDeltaUsd: f.uint(p.GetSizeDeltaUsd()),
+		BirthMs:   p.GetBirthMs(),
+		ExpiresMs: p.GetExpiresMs(), Class: job.Class(p.GetClass()), Ratio: f.uint(p.GetRatio()),
+		Signer: f.address(p.GetSigner()),
 		Frozen: p.GetFrozen(),
 		Evidence: job.Evidence{
-			Block: f.block(p.GetEvidence().GetBlock()), Generation: p.GetEvidence().GetGeneration(), Reports: p.GetEvidence().GetReports(),
-			Reason: p.GetEvidence().GetReason(),
+			Block: f.block(p.GetEvidence().GetBlock()), Generation: p.GetEvidence().GetGeneration(),
+			Reports: p.GetEvidence().GetReports(),
+			Reason:  p.GetEvidence().GetReason(),
 		},
 	}
 	for _, t := range p.GetTokens() {
@@ -89,10 +101,14 @@ func decodeJob(f *fields, p *wirepb.Job) Message {
 
 func decodeResult(f *fields, p *wirepb.Result) Message {
 	return Result{job.Result{
-		JobID: p.GetJobId(), Arm: p.GetArm(), Kind: job.Kind(p.GetKind()), Key: f.hash(p.GetKey()), Account: f.address(p.GetAccount()),
-		Outcome: job.Outcome(p.GetOutcome()), Reason: p.GetReason(), TxHash: f.hash(p.GetTxHash()), Signer: f.address(p.GetSigner()),
-		Nonce: p.GetNonce(), Block: f.block(p.GetBlock()), GasUsed: p.GetGasUsed(), GasPrice: p.GetGasPrice(), BirthMs: p.GetBirthMs(),
-		AtMs: p.GetAtMs(), Market: f.lateAddress(p.GetMarket()), Collateral: f.lateAddress(p.GetCollateral()), IsLong: p.GetIsLong(),
+		JobID: p.GetJobId(), Arm: p.GetArm(), Kind: job.Kind(p.GetKind()), Key: f.hash(p.GetKey()),
+		Account: f.address(p.GetAccount()),
+		Outcome: job.Outcome(p.GetOutcome()), Reason: p.GetReason(), TxHash: f.hash(p.GetTxHash()),
+		Signer: f.address(p.GetSigner()),
+		Nonce:  p.GetNonce(), Block: f.block(p.GetBlock()), GasUsed: p.GetGasUsed(), GasPrice: p.GetGasPrice(),
+		BirthMs: p.GetBirthMs(),
+		AtMs:    p.GetAtMs(), Market: f.lateAddress(p.GetMarket()), Collateral: f.lateAddress(p.GetCollateral()),
+		IsLong:  p.GetIsLong(),
 		GivenUp: p.GetGivenUp(), Settlement: decodeSettlement(f, p.GetSettlement()),
 	}}
 }

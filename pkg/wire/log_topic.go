@@ -10,7 +10,8 @@ import (
 	"perpkeeper/pkg/wire/wirepb"
 )
 
-// Epoch is a scanner's claim of the log topic. It is written to partition 0 first; the first record of an epoch number wins it.
+// Epoch is a scanner's claim of the log topic. It is written to partition 0 first; the first record of an epoch number
+// wins it.
 type Epoch struct {
 	Number uint64
 	Owner  string
@@ -37,8 +38,9 @@ type Param struct {
 // Audited tells whether the word was read by an audit.
 func (m Param) Audited() bool { return !m.Read.Hash.IsZero() }
 
-// Audit says that every word that rules read for a market has been compared with the exchange's DataStore at the hash of the final block Read. The PARAMs
-// of what differed stand in every partition in earlier blocks than Block, in whose batch this record stands.
+// Audit says that every word that rules read for a market has been compared with the exchange's DataStore at the hash
+// of the final block Read. The PARAMs of what differed stand in every partition in earlier blocks than Block, in whose
+// batch this record stands.
 type Audit struct {
 	Block  chain.BlockRef
 	Market chain.Address
@@ -46,7 +48,8 @@ type Audit struct {
 	Words  uint32 // how many, those of the whole exchange included
 }
 
-// BlockEnd closes the atomic batch of one block in one partition, or the last of several (see [Part]). Every partition gets one for every block.
+// BlockEnd closes the atomic batch of one block in one partition, or the last of several (see [Part]). Every partition
+// gets one for every block.
 type BlockEnd struct {
 	Block chain.BlockRef
 	// Records is how many records of the block stand before this one; Digest is [Digest] over them.
@@ -58,22 +61,26 @@ type BlockEnd struct {
 	Attempt uint32
 }
 
-// Part closes a batch that holds some of a block's records, or of a range's, and not the last of them: all together they are larger than a batch may be. The
-// rest follows in further batches, the last of which ends in [BlockEnd] or [RangeEnd]; that one counts and digests the records of all, and Parts are not
-// among them. Until it is there nothing of the block counts. A scanner that ends before leaves the parts behind, and the next thing of a higher epoch is its EPOCH: what they
-// hold is then void, and the block follows whole. Records of a lower epoch may stand between the batches.
+// Part closes a batch that holds some of a block's records, or of a range's, and not the last of them: all together
+// they are larger than a batch may be. The rest follows in further batches, the last of which ends in [BlockEnd] or
+// [RangeEnd]; that one counts and digests the records of all, and Parts are not among them. Until it is there nothing
+// of the block counts. A scanner that ends before leaves the parts behind, and the next thing of a higher epoch is its
+// EPOCH: what they hold is then void, and the block follows whole. Records of a lower epoch may stand between the
+// batches.
 type Part struct {
 	Block   chain.BlockRef // of which these are records; of a range its last
 	Records uint32         // of the block or range, up to here
 }
 
-// RangeEnd closes the atomic batch of a range of finalized blocks in one partition: history, where a marker per block would cost more than the logs.
-// It stands in every partition. The range is Before.Number+1 to Last.Number; it cannot be undone.
+// RangeEnd closes the atomic batch of a range of finalized blocks in one partition: history, where a marker per block
+// would cost more than the logs. It stands in every partition. The range is Before.Number+1 to Last.Number; it cannot
+// be undone.
 type RangeEnd struct {
 	// Before is the block under the range; only its number and hash are known.
 	Before chain.BlockRef
 	Last   chain.BlockRef
-	// Blocks are those with records in this partition, in order: a record names its block, and here stands the block's time.
+	// Blocks are those with records in this partition, in order: a record names its block, and here stands the block's
+	// time.
 	Blocks []chain.BlockRef
 	// Records, Digest and Verified are as in [BlockEnd], of all blocks of the range together.
 	Records  uint32
@@ -81,17 +88,17 @@ type RangeEnd struct {
 	Verified bool
 }
 
-// Correction says that the logs of the child of Ancestor were published incomplete or wrong: it and everything above it up to OldTip is taken back as
-// by a [Reorg], and follows anew under Attempt, which is higher than that of any block taken back. The hashes stay what they are, so a correction may
-// go below the finalized block.
+// Correction says that the logs of the child of Ancestor were published incomplete or wrong: it and everything above it
+// up to OldTip is taken back as by a [Reorg], and follows anew under Attempt, which is higher than that of any block
+// taken back. The hashes stay what they are, so a correction may go below the finalized block.
 type Correction struct {
 	chain.Reorg
 	Attempt uint32
 	Reason  string
 }
 
-// Halt says that the chain contradicts what it had called final, and that nobody may act on the state until the operator has looked. What follows it, if
-// anything, is a [Reorg] the operator has accepted.
+// Halt says that the chain contradicts what it had called final, and that nobody may act on the state until the
+// operator has looked. What follows it, if anything, is a [Reorg] the operator has accepted.
 type Halt struct {
 	Block  chain.BlockRef // the block that is not where it was said to be for good
 	Reason string
@@ -100,15 +107,16 @@ type Halt struct {
 // Reorg takes back every block above Ancestor.
 type Reorg struct {
 	chain.Reorg
-	// Accepted says that the operator knows of it: it goes below the finalized block, lifts a [Halt], and moves the finalized block back to Ancestor.
+	// Accepted says that the operator knows of it: it goes below the finalized block, lifts a [Halt], and moves the
+	// finalized block back to Ancestor.
 	Accepted bool
 }
 
 // Finalized moves the finalized block; it never goes back.
 type Finalized struct{ Block chain.BlockRef }
 
-// Proven says that a block whose [BlockEnd] was not verified has been proven since to be what the topic says of it, under this attempt. A block that is
-// taken back by a [Correction] in place of that never gets one.
+// Proven says that a block whose [BlockEnd] was not verified has been proven since to be what the topic says of it,
+// under this attempt. A block that is taken back by a [Correction] in place of that never gets one.
 type Proven struct {
 	Block   chain.BlockRef
 	Attempt uint32
@@ -140,7 +148,8 @@ func Digest(records []Record) [32]byte {
 	return [32]byte(d.Sum(nil))
 }
 
-// Fingerprint is a hash of one record, with its headers: of what it says and of the epoch that says it, but not of when it was written.
+// Fingerprint is a hash of one record, with its headers: of what it says and of the epoch that says it, but not of when
+// it was written.
 func Fingerprint(r Record) [32]byte {
 	d := sha256.New()
 	part := func(b []byte) {
@@ -173,8 +182,9 @@ func (m Log) marshal() proto.Message {
 
 func (m Tx) marshal() proto.Message {
 	return &wirepb.Tx{
-		Hash: m.Hash[:], From: m.From[:], To: m.To[:], Nonce: m.Nonce, Block: m.Block, BlockHash: m.BlockHash[:], Index: m.Index,
-		Ok: m.OK, GasUsed: m.GasUsed, GasPrice: m.GasPrice,
+		Hash: m.Hash[:], From: m.From[:], To: m.To[:], Nonce: m.Nonce, Block: m.Block, BlockHash: m.BlockHash[:],
+		Index: m.Index,
+		Ok:    m.OK, GasUsed: m.GasUsed, GasPrice: m.GasPrice,
 	}
 }
 
@@ -191,7 +201,8 @@ func (m Audit) marshal() proto.Message {
 }
 
 func (m BlockEnd) marshal() proto.Message {
-	return &wirepb.BlockEnd{Block: blockOut(m.Block), Records: m.Records, Digest: m.Digest[:], Verified: m.Verified, Attempt: m.Attempt}
+	return &wirepb.BlockEnd{Block: blockOut(m.Block), Records: m.Records, Digest: m.Digest[:], Verified: m.Verified,
+		Attempt: m.Attempt}
 }
 
 func (m Reorg) marshal() proto.Message {
@@ -200,7 +211,8 @@ func (m Reorg) marshal() proto.Message {
 
 func (m RangeEnd) marshal() proto.Message {
 	p := &wirepb.RangeEnd{
-		Before: blockOut(m.Before), Last: blockOut(m.Last), Records: m.Records, Digest: m.Digest[:], Verified: m.Verified,
+		Before: blockOut(m.Before), Last: blockOut(m.Last), Records: m.Records, Digest: m.Digest[:],
+		Verified: m.Verified,
 	}
 	for _, b := range m.Blocks {
 		p.Blocks = append(p.Blocks, blockOut(b))
@@ -213,7 +225,8 @@ func (m Part) marshal() proto.Message {
 }
 
 func (m Correction) marshal() proto.Message {
-	return &wirepb.Correction{Ancestor: blockOut(m.Ancestor), OldTip: blockOut(m.OldTip), Attempt: m.Attempt, Reason: m.Reason}
+	return &wirepb.Correction{Ancestor: blockOut(m.Ancestor), OldTip: blockOut(m.OldTip), Attempt: m.Attempt,
+		Reason: m.Reason}
 }
 
 func (m Halt) marshal() proto.Message {
@@ -245,8 +258,10 @@ func decodeLog(f *fields, p *wirepb.Log) Message {
 
 func decodeTx(f *fields, p *wirepb.Tx) Message {
 	return Tx{chain.Tx{
-		Hash: f.hash(p.GetHash()), From: f.address(p.GetFrom()), To: f.address(p.GetTo()), Nonce: p.GetNonce(), Block: p.GetBlock(),
-		BlockHash: f.hash(p.GetBlockHash()), Index: p.GetIndex(), OK: p.GetOk(), GasUsed: p.GetGasUsed(), GasPrice: p.GetGasPrice(),
+		Hash: f.hash(p.GetHash()), From: f.address(p.GetFrom()), To: f.address(p.GetTo()), Nonce: p.GetNonce(),
+		Block:     p.GetBlock(),
+		BlockHash: f.hash(p.GetBlockHash()), Index: p.GetIndex(), OK: p.GetOk(), GasUsed: p.GetGasUsed(),
+		GasPrice: p.GetGasPrice(),
 	}}
 }
 
@@ -259,22 +274,26 @@ func decodeParam(f *fields, p *wirepb.Param) Message {
 }
 
 func decodeAudit(f *fields, p *wirepb.Audit) Message {
-	return Audit{Block: f.block(p.GetBlock()), Market: f.address(p.GetMarket()), Read: f.block(p.GetRead()), Words: p.GetWords()}
+	return Audit{Block: f.block(p.GetBlock()), Market: f.address(p.GetMarket()), Read: f.block(p.GetRead()),
+		Words: p.GetWords()}
 }
 
 func decodeBlockEnd(f *fields, p *wirepb.BlockEnd) Message {
 	return BlockEnd{
-		Block: f.block(p.GetBlock()), Records: p.GetRecords(), Digest: f.hash(p.GetDigest()), Verified: p.GetVerified(), Attempt: p.GetAttempt(),
+		Block: f.block(p.GetBlock()), Records: p.GetRecords(), Digest: f.hash(p.GetDigest()), Verified: p.GetVerified(),
+		Attempt: p.GetAttempt(),
 	}
 }
 
 func decodeReorg(f *fields, p *wirepb.Reorg) Message {
-	return Reorg{Reorg: chain.Reorg{Ancestor: f.block(p.GetAncestor()), OldTip: f.block(p.GetOldTip())}, Accepted: p.GetAccepted()}
+	return Reorg{Reorg: chain.Reorg{Ancestor: f.block(p.GetAncestor()), OldTip: f.block(p.GetOldTip())},
+		Accepted: p.GetAccepted()}
 }
 
 func decodeRangeEnd(f *fields, p *wirepb.RangeEnd) Message {
 	m := RangeEnd{
-		Before: f.block(p.GetBefore()), Last: f.block(p.GetLast()), Records: p.GetRecords(), Digest: f.hash(p.GetDigest()), Verified: p.GetVerified(),
+		Before: f.block(p.GetBefore()), Last: f.block(p.GetLast()), Records: p.GetRecords(),
+		Digest: f.hash(p.GetDigest()), Verified: p.GetVerified(),
 	}
 	for _, b := range p.GetBlocks() {
 		m.Blocks = append(m.Blocks, f.block(b))

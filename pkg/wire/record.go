@@ -18,9 +18,10 @@ type Record struct {
 	Key, Value []byte
 	Headers    []Header
 
-	// Time, Partition and Offset are set on what was read and ignored when producing. Time is when the batch was handed to the producer, by
-	// that process's clock, in whole milliseconds; what a record is about belongs into its value. (Brokers forget producers, and drop
-	// old segments, by record time: a batch stamped with a time long past could lose both its protection from duplicates and itself.)
+	// Time, Partition and Offset are set on what was read and ignored when producing. Time is when the batch was handed
+	// to the producer, by that process's clock, in whole milliseconds; what a record is about belongs into its value.
+	// (Brokers forget producers, and drop old segments, by record time: a batch stamped with a time long past could
+	// lose both its protection from duplicates and itself.)
 	Time      time.Time
 	Partition int
 	Offset    int64
@@ -65,8 +66,8 @@ type Meta struct {
 	Filter uint32
 }
 
-// ErrUnknown is returned for a record this build cannot understand: an unknown kind, or a schema version above [SchemaVersion]. The
-// reader must stop and say so.
+// ErrUnknown is returned for a record this build cannot understand: an unknown kind, or a schema version above
+// [SchemaVersion]. The reader must stop and say so.
 var ErrUnknown = errors.New("unknown record")
 
 // Message is one of the types of this package that a record can hold.
@@ -100,7 +101,8 @@ func Decode(r Record) (Message, Meta, error) {
 		return nil, meta, at(r, fmt.Errorf("kind %q: %w", meta.Kind, ErrUnknown))
 	}
 	if meta.Version > SchemaVersion {
-		return nil, meta, at(r, fmt.Errorf("%s of schema version %d, this build reads up to %d: %w", meta.Kind, meta.Version, SchemaVersion, ErrUnknown))
+		return nil, meta, at(r, fmt.Errorf("%s of schema version %d, this build reads up to %d: %w", meta.Kind,
+			meta.Version, SchemaVersion, ErrUnknown))
 	}
 	m, err := unmarshal(r.Value)
 	if err != nil {

@@ -38,11 +38,13 @@ func topicName(chainID uint64, what string) string {
 	return fmt.Sprintf("perp.%d.%s.v1", chainID, what)
 }
 
-// Topics lists the topics of a keeper with logPartitions partitions for the chain and jobPartitions for jobs and results.
+// Topics lists the topics of a keeper with logPartitions partitions for the chain and jobPartitions for jobs and
+// results.
 func Topics(chainID uint64, logPartitions, jobPartitions int) []Topic {
 	const day = 24 * time.Hour
 	return []Topic{
-		{LogTopic(chainID), "routing key: account, market, or 32 zero bytes", logPartitions, 0, "scanner", "statevm, audit (planner: assignment only)"},
+		{LogTopic(chainID), "routing key: account, market, or 32 zero bytes", logPartitions, 0, "scanner",
+			"statevm, audit (planner: assignment only)"},
 		{PriceTopic(chainID), "token", 1, 7 * day, "scanner (price feed)", "planner, sender"},
 		{JobTopic(chainID), "signer", jobPartitions, 7 * day, "planner", "sender"},
 		{ResultTopic(chainID), "job id", jobPartitions, 30 * day, "sender", "console, alerts, audit"},
@@ -50,8 +52,8 @@ func Topics(chainID uint64, logPartitions, jobPartitions int) []Topic {
 	}
 }
 
-// Settings are Kafka's settings of the topic, by their names: what is written stays for as long as it is kept, under its own offset, and as it was written.
-// What depends on the cluster (copies, largest batch) is package bus's to know.
+// Settings are Kafka's settings of the topic, by their names: what is written stays for as long as it is kept, under
+// its own offset, and as it was written. What depends on the cluster (copies, largest batch) is package bus's to know.
 func (t Topic) Settings() map[string]string {
 	retention := "-1"
 	if t.Retention > 0 {
@@ -64,8 +66,8 @@ func (t Topic) Settings() map[string]string {
 	}
 }
 
-// Partition maps a routing key to a partition of a topic. It is fixed for ever: rows live where their key points. The zero key (tokens
-// and parameters) is partition 0.
+// Partition maps a routing key to a partition of a topic. It is fixed for ever: rows live where their key points. The
+// zero key (tokens and parameters) is partition 0.
 func Partition(key chain.Hash, partitions int) int {
 	if key.IsZero() {
 		return 0

@@ -16,7 +16,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-var update = flag.Bool("update", false, "write the golden files; only after a deliberate, compatible change of the schema")
+var update = flag.Bool("update", false, "write the golden files; only after a deliberate, compatible change of the "+
+	"schema")
 
 func sampleHash(b byte) (h chain.Hash) {
 	for i := range h {
@@ -33,41 +34,54 @@ func samples() map[string]Message {
 	return map[string]Message{
 		"epoch": Epoch{Number: 3, Owner: "5f0c"},
 		"log": Log{chain.Log{
-			Address: sampleAddress(3), Topics: []chain.Hash{sampleHash(4), sampleHash(5)}, Data: []byte{1, 2, 3}, Block: 77,
+			Address: sampleAddress(3), Topics: []chain.Hash{sampleHash(4), sampleHash(5)}, Data: []byte{1, 2, 3},
+			Block:     77,
 			BlockHash: sampleHash(1), TxHash: sampleHash(6), TxIndex: 2, Index: 9,
 		}},
 		"tx": Tx{chain.Tx{
-			Hash: sampleHash(6), From: sampleAddress(7), To: sampleAddress(8), Nonce: 5, Block: 77, BlockHash: sampleHash(1), Index: 2, OK: true,
+			Hash: sampleHash(6), From: sampleAddress(7), To: sampleAddress(8), Nonce: 5, Block: 77,
+			BlockHash: sampleHash(1), Index: 2, OK: true,
 			GasUsed: 1_296_000, GasPrice: 50_000_000,
 		}},
-		"param":      Param{Block: block, Key: sampleHash(9), Value: sampleHash(10)},
-		"audit":      Audit{Block: block, Market: sampleAddress(18), Read: tip, Words: 61},
-		"block_end":  BlockEnd{Block: block, Records: 4, Digest: sampleHash(11), Verified: true, Attempt: 1},
-		"reorg":      Reorg{Reorg: chain.Reorg{Ancestor: block, OldTip: tip}},
-		"range_end":  RangeEnd{Before: block, Last: tip, Blocks: []chain.BlockRef{block, tip}, Records: 4, Digest: sampleHash(11), Verified: true},
-		"correction": Correction{Reorg: chain.Reorg{Ancestor: block, OldTip: tip}, Attempt: 2, Reason: "2 of 3 logs were published"},
-		"halt":       Halt{Block: block, Reason: "final block replaced"},
-		"finalized":  Finalized{Block: block},
-		"proven":     Proven{Block: block, Attempt: 1},
-		"part":       Part{Block: block, Records: 4},
+		"param":     Param{Block: block, Key: sampleHash(9), Value: sampleHash(10)},
+		"audit":     Audit{Block: block, Market: sampleAddress(18), Read: tip, Words: 61},
+		"block_end": BlockEnd{Block: block, Records: 4, Digest: sampleHash(11), Verified: true, Attempt: 1},
+		"reorg":     Reorg{Reorg: chain.Reorg{Ancestor: block, OldTip: tip}},
+		"range_end": RangeEnd{Before: block, Last: tip, Blocks: []chain.BlockRef{block, tip}, Records: 4,
+			Digest: sampleHash(11), Verified: true},
+		"correction": Correction{Reorg: chain.Reorg{Ancestor: block, OldTip: tip}, Attempt: 2,
+			Reason: "2 of 3 logs were published"},
+		"halt":      Halt{Block: block, Reason: "final block replaced"},
+		"finalized": Finalized{Block: block},
+		"proven":    Proven{Block: block, Attempt: 1},
+		"part":      Part{Block: block, Records: 4},
 		"price": Price{
-			Token: sampleAddress(14), Provider: sampleAddress(15), Data: []byte{9}, Min: perp.U64(4_999), Max: perp.Pow10(30), TimeMs: 8,
+			Token: sampleAddress(14), Provider: sampleAddress(15), Data: []byte{9}, Min: perp.U64(4_999),
+			Max: perp.Pow10(30), TimeMs: 8,
 			Source: "devnet", ReceivedMs: 10,
 		},
 		"job": Job{job.Job{
-			ID: "liquidation:0x01:2", Kind: job.Liquidation, Key: sampleHash(16), Account: sampleAddress(17), Market: sampleAddress(18),
-			Collateral: sampleAddress(19), IsLong: true, SizeDeltaUsd: perp.U64(5), Tokens: []chain.Address{sampleAddress(14)}, BirthMs: 1,
+			ID: "liquidation:0x01:2", Kind: job.Liquidation, Key: sampleHash(16), Account: sampleAddress(17),
+			Market:     sampleAddress(18),
+			Collateral: sampleAddress(19), IsLong: true, SizeDeltaUsd: perp.U64(5),
+			Tokens: []chain.Address{sampleAddress(14)}, BirthMs: 1,
 			ExpiresMs: 2, Class: job.ClassLiquidation, Ratio: perp.Pow10(29), Frozen: true, Signer: sampleAddress(20),
-			Evidence: job.Evidence{Block: block, Generation: 1, Reports: []string{"a", "b"}, Reason: "ratio 0.1 below 1"},
+			Evidence: job.Evidence{Block: block, Generation: 1, Reports: []string{"a", "b"},
+				Reason: "ratio 0.1 below 1"},
 		}},
 		"result": Result{job.Result{
-			JobID: "order:0x02:1", Arm: 2, Kind: job.Order, Key: sampleHash(21), Account: sampleAddress(17), Outcome: job.LostRace,
-			Reason: "EmptyOrder()", TxHash: sampleHash(22), Signer: sampleAddress(20), Nonce: 12, Block: block, GasUsed: 3, GasPrice: 4,
+			JobID: "order:0x02:1", Arm: 2, Kind: job.Order, Key: sampleHash(21), Account: sampleAddress(17),
+			Outcome: job.LostRace,
+			Reason:  "EmptyOrder()", TxHash: sampleHash(22), Signer: sampleAddress(20), Nonce: 12, Block: block,
+			GasUsed: 3, GasPrice: 4,
 			BirthMs: 5, AtMs: 6, Market: sampleAddress(18), Collateral: sampleAddress(19), IsLong: true, GivenUp: true,
 			Settlement: &job.Settlement{
-				OrderKey: sampleHash(23), SizeDeltaUsd: perp.Pow10(34), SizeLeftUsd: perp.U64(1), ExecutionPrice: perp.Pow10(15), PnlUsd: perp.I64(-7),
-				ImpactUsd: perp.I64(8), CollateralDelta: perp.U64(9), CollateralLeft: perp.U64(10), Insolvent: true, BadDebtUsd: perp.U64(11), BadDebtStep: "pnl",
-				Fees:     job.Fees{Position: perp.U64(12), Borrowing: perp.U64(13), Funding: perp.U64(14), Liquidation: perp.U64(15), Total: perp.U64(54)},
+				OrderKey: sampleHash(23), SizeDeltaUsd: perp.Pow10(34), SizeLeftUsd: perp.U64(1),
+				ExecutionPrice: perp.Pow10(15), PnlUsd: perp.I64(-7),
+				ImpactUsd: perp.I64(8), CollateralDelta: perp.U64(9), CollateralLeft: perp.U64(10), Insolvent: true,
+				BadDebtUsd: perp.U64(11), BadDebtStep: "pnl",
+				Fees: job.Fees{Position: perp.U64(12), Borrowing: perp.U64(13), Funding: perp.U64(14),
+					Liquidation: perp.U64(15), Total: perp.U64(54)},
 				Returned: []job.Payment{{Token: sampleAddress(19), Amount: perp.U64(300)}},
 			},
 		}},
@@ -148,7 +162,8 @@ func TestDecodeRefusesWrongSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Headers[0].Value = []byte(KindFinalized) // a Param's bytes read as another message have fields of the wrong size or none
+	// a Param's bytes read as another message have fields of the wrong size or none
+	r.Headers[0].Value = []byte(KindFinalized)
 	r.Value = r.Value[:len(r.Value)-1]
 	if _, _, err := Decode(r); err == nil {
 		t.Error("a truncated value was read")
@@ -231,7 +246,8 @@ func TestResultOfOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := samples()["result"].(Result)
-	want.Market, want.Collateral, want.IsLong, want.GivenUp, want.Settlement = chain.Address{}, chain.Address{}, false, false, nil
+	want.Market, want.Collateral, want.IsLong, want.GivenUp, want.Settlement = chain.Address{}, chain.Address{}, false,
+		false, nil
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("read %+v, want %+v", m, want)
 	}
@@ -240,7 +256,8 @@ func TestResultOfOld(t *testing.T) {
 // A word that an audit has read says at which block, and which word it is.
 func TestAuditedParam(t *testing.T) {
 	read := chain.BlockRef{Number: 70, Hash: sampleHash(30), Parent: sampleHash(31), TimeMs: 5}
-	want := Param{Block: chain.BlockRef{Number: 77, Hash: sampleHash(1)}, Key: sampleHash(9), Value: sampleHash(10), Read: read, Name: "VIRTUAL_TOKEN_ID(0x01)"}
+	want := Param{Block: chain.BlockRef{Number: 77, Hash: sampleHash(1)}, Key: sampleHash(9), Value: sampleHash(10),
+		Read: read, Name: "VIRTUAL_TOKEN_ID(0x01)"}
 	r, err := Encode(nil, want, 1, 1)
 	if err != nil {
 		t.Fatal(err)

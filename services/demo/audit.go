@@ -37,7 +37,8 @@ func (s *Stack) roster() (tier.Roster, error) {
 	return roster, nil
 }
 
-// Audit reads from the chain alone who executed which jobs in a range of blocks. Only jobs that were executed there, or should have been, have rows.
+// Audit reads from the chain alone who executed which jobs in a range of blocks. Only jobs that were executed there, or
+// should have been, have rows.
 func (s *Stack) Audit(ctx context.Context, node audit.Chain, from, to uint64) (rows []ledger.Row, err error) {
 	cfg := audit.DefaultConfig()
 	if cfg.Roster, err = s.roster(); err != nil {
@@ -58,16 +59,21 @@ func (s *Stack) Audit(ctx context.Context, node audit.Chain, from, to uint64) (r
 func (d Devnet) venue() gmx.Config {
 	c := d.Contracts
 	return gmx.Config{
-		EventEmitter: c["eventEmitter"], DataStore: c["dataStore"], OrderHandler: c["orderHandler"], LiquidationHandler: c["liquidationHandler"],
-		AdlHandler: c["adlHandler"], DepositHandler: c["depositHandler"], WithdrawalHandler: c["withdrawalHandler"], ShiftHandler: c["shiftHandler"],
-		GlvDepositHandler: c["glvDepositHandler"], GlvWithdrawalHandler: c["glvWithdrawalHandler"], GlvShiftHandler: c["glvShiftHandler"],
+		EventEmitter: c["eventEmitter"], DataStore: c["dataStore"], OrderHandler: c["orderHandler"],
+		LiquidationHandler: c["liquidationHandler"],
+		AdlHandler:         c["adlHandler"], DepositHandler: c["depositHandler"],
+		WithdrawalHandler: c["withdrawalHandler"], ShiftHandler: c["shiftHandler"],
+		GlvDepositHandler: c["glvDepositHandler"], GlvWithdrawalHandler: c["glvWithdrawalHandler"],
+		GlvShiftHandler: c["glvShiftHandler"],
 	}
 }
 
-// lossRatios are what a transaction costs that comes too late, over one that comes in time, on the devnet's contracts, for want of losers to measure by: orders
-// as the mean of the three kinds that were measured (TestLossRatio of test/bench, and TestGas of the exchange). A deleveraging's state that is brought up to date
-// twice costs the same twice.
+// lossRatios are what a transaction costs that comes too late, over one that comes in time, on the devnet's contracts,
+// for want of losers to measure by: orders as the mean of the three kinds that were measured (TestLossRatio of
+// test/bench, and TestGas of the exchange). A deleveraging's state that is brought up to date twice costs the same
+// twice.
 var lossRatios = ledger.Rates{
-	job.Order: 416, job.Liquidation: 441, job.Deposit: 604, job.Withdrawal: 601, job.Shift: 458, job.GlvDeposit: 489, job.GlvWithdrawal: 491,
-	job.GlvShift: 514, job.Adl: 519, job.AdlState: 1_000,
+	job.Order: 416, job.Liquidation: 441, job.Deposit: 604, job.Withdrawal: 601, job.Shift: 458, job.GlvDeposit: 489,
+	job.GlvWithdrawal: 491,
+	job.GlvShift:      514, job.Adl: 519, job.AdlState: 1_000,
 }

@@ -49,7 +49,8 @@ func (c Config) Validate() error { return nil }
 func (s Settings) Validate() error {
 	var problems []error
 	if s.Duration < 0 {
-		problems = append(problems, fmt.Errorf("duration: %s is negative (write a duration such as 60s, or 0)", s.Duration))
+		problems = append(problems, fmt.Errorf("duration: %s is negative (write a duration such as 60s, or 0)",
+			s.Duration))
 	}
 	if s.BlockTime < 50*time.Millisecond || s.BlockTime > 30*time.Second {
 		problems = append(problems, fmt.Errorf("block_time: %s is not between 50ms and 30s", s.BlockTime))
@@ -62,23 +63,28 @@ func (s Settings) Validate() error {
 		n           int
 		least, most int
 	}{
-		{"keepers", s.Keepers, 1, 6}, {"rate", s.Rate, 0, 100}, {"scanner", s.Scanner, 1, 100}, {"statevm", s.Statevm, 1, 100}, {"planner", s.Planner, 1, 100},
+		{"keepers", s.Keepers, 1, 6}, {"rate", s.Rate, 0, 100}, {"scanner", s.Scanner, 1, 100},
+		{"statevm", s.Statevm, 1, 100}, {"planner", s.Planner, 1, 100},
 		{"sender", s.Sender, 1, 100}, {"signers", s.Signers, 1, 100},
 	} {
 		if count.n < count.least || count.n > count.most {
-			problems = append(problems, fmt.Errorf("%s: %d is not between %d and %d", count.key, count.n, count.least, count.most))
+			problems = append(problems, fmt.Errorf("%s: %d is not between %d and %d", count.key, count.n, count.least,
+				count.most))
 		}
 	}
 	return errors.Join(append(problems, s.validateShared()...)...)
 }
 
-// validateShared refuses what keepers would have to share: topics are named after the chain alone, and a database holds the state of one keeper.
+// validateShared refuses what keepers would have to share: topics are named after the chain alone, and a database holds
+// the state of one keeper.
 func (s Settings) validateShared() (problems []error) {
 	if s.Keepers > 1 && len(s.Brokers) > 0 {
-		problems = append(problems, fmt.Errorf("brokers: %d keepers cannot share a cluster (leave it empty, or set keepers to 1)", s.Keepers))
+		problems = append(problems, fmt.Errorf("brokers: %d keepers cannot share a cluster (leave it empty, or set "+
+			"keepers to 1)", s.Keepers))
 	}
 	if s.Keepers > 1 && s.Postgres.IsSet() {
-		problems = append(problems, fmt.Errorf("postgres: %d keepers cannot share a database (leave it empty, or set keepers to 1)", s.Keepers))
+		problems = append(problems, fmt.Errorf("postgres: %d keepers cannot share a database (leave it empty, or "+
+			"set keepers to 1)", s.Keepers))
 	}
 	return problems
 }

@@ -15,8 +15,8 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Run shows keepers at work until ctx ends or the duration is over. With a duration it fails unless the chain then says that orders were executed and
-// positions liquidated, every one of them by the Master and none twice.
+// Run shows keepers at work until ctx ends or the duration is over. With a duration it fails unless the chain then says
+// that orders were executed and positions liquidated, every one of them by the Master and none twice.
 func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) error {
 	act := Act{Name: "keepers at work", Run: Lasts(cfg.Demo.Duration)}
 	if cfg.Demo.Duration == 0 {
@@ -36,11 +36,13 @@ func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) err
 		return err
 	}
 	screen.Say("\n" + kindsLine(scenes[0].Rows))
-	screen.Say(fmt.Sprintf("liquidations from the price report that made them due to the job topic, in the eyes of every keeper: %s", &delays))
+	screen.Say(fmt.Sprintf("liquidations from the price report that made them due to the job topic, in the eyes of "+
+		"every keeper: %s", &delays))
 	return verdict(scenes[0].Rows)
 }
 
-// perform starts a stack, plays on it before the user's eyes, and stops it. It returns what was played, and nothing if the user ended it.
+// perform starts a stack, plays on it before the user's eyes, and stops it. It returns what was played, and nothing if
+// the user ended it.
 func perform(
 	ctx context.Context, settings Settings, log zerolog.Logger, screen Screen, play func(context.Context, *Play) error,
 ) (scenes []Scene, err error) {
@@ -62,7 +64,8 @@ func perform(
 		}
 	}
 	screen.Say("  data and logs " + s.Dir())
-	screen.Say("  look inside   set -a; . " + s.Keepers[0].EnvFile() + "; set +a; " + filepath.Join(s.binaries, "keeperctl") + " signer list")
+	screen.Say("  look inside   set -a; . " + s.Keepers[0].EnvFile() + "; set +a; " + filepath.Join(s.binaries,
+		"keeperctl") + " signer list")
 	w, err := NewWatch(ctx, s)
 	if err != nil {
 		return nil, err
@@ -116,7 +119,8 @@ func verdict(rows []ledger.Row) error {
 		done = append(done, r)
 	}
 	if orders == 0 || liquidations == 0 {
-		return fmt.Errorf("%d orders were executed and %d positions liquidated: at least one of each was expected (the logs say why; keep them with --demo.dir)",
+		return fmt.Errorf("%d orders were executed and %d positions liquidated: at least one of each was expected "+
+			"(the logs say why; keep them with --demo.dir)",
 			orders, liquidations)
 	}
 	return Expectation{By: []int{1}}.Check(done)

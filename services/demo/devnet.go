@@ -15,7 +15,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Devnet is what the devnet says of itself in its deployment record: where to reach it, where the exchange lives, and its public keys.
+// Devnet is what the devnet says of itself in its deployment record: where to reach it, where the exchange lives, and
+// its public keys.
 type Devnet struct {
 	ChainID   uint64                   `json:"chainId"`
 	Block     uint64                   `json:"block"`
@@ -67,14 +68,16 @@ func (s *Stack) startDevnet(ctx context.Context) error {
 		"PERPKEEPER_DEVNET_RPC=127.0.0.1:0", "PERPKEEPER_DEVNET_FEED=127.0.0.1:0", "PERPKEEPER_DEVNET_OUT=" + record,
 		"PERPKEEPER_DEVNET_CHAIN_ID=" + strconv.FormatUint(s.settings.ChainID, 10),
 		"PERPKEEPER_DEVNET_LIQUIDATION_RATIO=" + fireRatio,
-		"PERPKEEPER_DEVNET_BLOCK_TIME=" + s.settings.BlockTime.String(), "PERPKEEPER_DEVNET_RATE=" + strconv.Itoa(s.settings.Rate),
+		"PERPKEEPER_DEVNET_BLOCK_TIME=" + s.settings.BlockTime.String(),
+		"PERPKEEPER_DEVNET_RATE=" + strconv.Itoa(s.settings.Rate),
 		"PERPKEEPER_DEVNET_SEED=" + strconv.FormatUint(s.settings.Seed, 10),
 	}
 	path, err := binary(s.binaries, "devnet")
 	if err != nil {
 		return err
 	}
-	p := &Process{Name: "devnet", path: path, env: append(env, "PERPKEEPER_LOG_FORMAT=json", "PERPKEEPER_HTTP_LISTEN=127.0.0.1:0"), log: s.log,
+	p := &Process{Name: "devnet", path: path,
+		env: append(env, "PERPKEEPER_LOG_FORMAT=json", "PERPKEEPER_HTTP_LISTEN=127.0.0.1:0"), log: s.log,
 		file: filepath.Join(s.dir, "devnet.log")}
 	ended := make(chan error, 1)
 	s.running.Go(func() {

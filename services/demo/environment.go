@@ -32,7 +32,8 @@ func (k *Keeper) writeConfig() (path string, err error) {
 	return path, os.WriteFile(path, []byte(params+tiers+further), 0o600)
 }
 
-// writeEnvironment puts down the keeper's configuration for a shell, so that keeperctl can be tried on it while the demo runs.
+// writeEnvironment puts down the keeper's configuration for a shell, so that keeperctl can be tried on it while the
+// demo runs.
 func (k *Keeper) writeEnvironment() error {
 	var b strings.Builder
 	b.WriteString("# This keeper, for keeperctl: set -a; . FILE; set +a\n")
@@ -52,7 +53,8 @@ func (k *Keeper) tiers() (string, error) {
 		return "", nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n[tier]\nenabled = true\npriority = %d\ntiers = %d\nwindow = %q\n", k.Tier, len(k.stack.Keepers), k.stack.settings.Window)
+	fmt.Fprintf(&b, "\n[tier]\nenabled = true\npriority = %d\ntiers = %d\nwindow = %q\n", k.Tier, len(k.stack.Keepers),
+		k.stack.settings.Window)
 	for _, peer := range k.stack.Keepers {
 		if peer == k {
 			continue
@@ -61,7 +63,8 @@ func (k *Keeper) tiers() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "\n[[tier.peers]]\ntier = %d\nsigners = [\"%s\"]\n", peer.Tier, strings.Join(addressesOf(signers), `", "`))
+		fmt.Fprintf(&b, "\n[[tier.peers]]\ntier = %d\nsigners = [\"%s\"]\n", peer.Tier,
+			strings.Join(addressesOf(signers), `", "`))
 	}
 	return b.String(), nil
 }
@@ -84,7 +87,8 @@ func addressesOf(accounts []Account) []string {
 	return addresses
 }
 
-// environment is the configuration of the whole keeper, the same for each of its processes: each takes the sections it knows.
+// environment is the configuration of the whole keeper, the same for each of its processes: each takes the sections it
+// knows.
 func (k *Keeper) environment() ([]string, error) {
 	own, err := k.signers()
 	if err != nil {

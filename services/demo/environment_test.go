@@ -15,7 +15,8 @@ import (
 // devnetOf has so many keeper accounts.
 func devnetOf(keepers byte) (d Devnet) {
 	for i := range keepers {
-		d.Accounts = append(d.Accounts, Account{Purpose: "keeper", Address: chain.Address{19: i + 1}, Key: fmt.Sprint("key ", i+1)})
+		d.Accounts = append(d.Accounts, Account{Purpose: "keeper", Address: chain.Address{19: i + 1},
+			Key: fmt.Sprint("key ", i+1)})
 	}
 	return d
 }
@@ -37,7 +38,8 @@ func TestKeepersKnowEachOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := fmt.Sprintf("[tier]\nenabled = true\npriority = %d\ntiers = 3\nwindow = \"30s\"\n", k.Tier); !strings.Contains(tiers, want) {
+		if want := fmt.Sprintf("[tier]\nenabled = true\npriority = %d\ntiers = 3\nwindow = \"30s\"\n",
+			k.Tier); !strings.Contains(tiers, want) {
 			t.Errorf("%s: %q is not in\n%s", k.Role(), want, tiers)
 		}
 		env, err := k.environment()
@@ -52,11 +54,13 @@ func TestKeepersKnowEachOther(t *testing.T) {
 				t.Errorf("%s: tier %d among the peers: %v", k.Role(), tier, !own)
 			}
 			if strings.Contains(joined, "PLANNER_SIGNERS="+first+","+second+"\n") != (tier == k.Tier) ||
-				strings.Contains(joined, fmt.Sprintf("SIGNER_DEV_KEYS=key %d,key %d\n", 2*tier-1, 2*tier)) != (tier == k.Tier) {
+				strings.Contains(joined, fmt.Sprintf("SIGNER_DEV_KEYS=key %d,key %d\n", 2*tier-1,
+					2*tier)) != (tier == k.Tier) {
 				t.Errorf("%s: the signers of tier %d are not told from its own", k.Role(), tier)
 			}
 		}
-		if all := address + strings.Join([]string{"1", "2", "3", "4", "5", "6"}, ","+address); !strings.Contains(joined, "SCANNER_SIGNERS="+all+"\n") {
+		if all := address + strings.Join([]string{"1", "2", "3", "4", "5", "6"}, ","+address); !strings.Contains(joined,
+			"SCANNER_SIGNERS="+all+"\n") {
 			t.Errorf("%s: the scanner does not record all keepers", k.Role())
 		}
 	}
@@ -72,7 +76,8 @@ func TestKeeperAloneHasNoTier(t *testing.T) {
 func TestEnvironmentIsPutDownForAShell(t *testing.T) {
 	k := stackOf(1, 2, 2).Keepers[0]
 	k.dir = t.TempDir()
-	k.env = []string{"PERPKEEPER_POSTGRES_URL=postgres://keeper:it's $HOME@127.0.0.1:1/a?b=c&d=e", "PERPKEEPER_KEEPERCTL_SIGNERS=0x1,0x2"}
+	k.env = []string{"PERPKEEPER_POSTGRES_URL=postgres://keeper:it's $HOME@127.0.0.1:1/a?b=c&d=e",
+		"PERPKEEPER_KEEPERCTL_SIGNERS=0x1,0x2"}
 	if err := k.writeEnvironment(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +100,8 @@ func TestEnvironmentIsPutDownForAShell(t *testing.T) {
 func TestAdaptedConfiguration(t *testing.T) {
 	s := stackOf(1, 2, 2)
 	s.Adapt = func(d Devnet) (map[string]string, string) {
-		return map[string]string{"CHAIN_URLS": "http://in.front", "SCANNER_PRICE_URL": ""}, fmt.Sprintf("\n[of]\naccounts = %d\n", len(d.Accounts))
+		return map[string]string{"CHAIN_URLS": "http://in.front", "SCANNER_PRICE_URL": ""},
+			fmt.Sprintf("\n[of]\naccounts = %d\n", len(d.Accounts))
 	}
 	k := s.Keepers[0]
 	k.dir = t.TempDir()
@@ -104,20 +110,23 @@ func TestAdaptedConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	joined := strings.Join(env, "\n") + "\n"
-	if !strings.Contains(joined, "PERPKEEPER_CHAIN_URLS=http://in.front\n") || strings.Contains(joined, "SCANNER_PRICE_URL") {
+	if !strings.Contains(joined, "PERPKEEPER_CHAIN_URLS=http://in.front\n") ||
+		strings.Contains(joined, "SCANNER_PRICE_URL") {
 		t.Errorf("not as it was changed:\n%s", joined)
 	}
 	path, err := k.writeConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "[[scanner.param]]") || !strings.HasSuffix(string(text), "[of]\naccounts = 2\n") {
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "[[scanner.param]]") ||
+		!strings.HasSuffix(string(text), "[of]\naccounts = 2\n") {
 		t.Errorf("%s, %v", text, err)
 	}
 }
 
 func TestTooFewAccounts(t *testing.T) {
-	if _, err := stackOf(3, 2, 5).Keepers[0].environment(); err == nil || !strings.Contains(err.Error(), "5 keeper accounts") {
+	if _, err := stackOf(3, 2, 5).Keepers[0].environment(); err == nil ||
+		!strings.Contains(err.Error(), "5 keeper accounts") {
 		t.Errorf("%v", err)
 	}
 }
@@ -132,7 +141,8 @@ func TestSettingsThatCannotBeShared(t *testing.T) {
 		{"the default", func(*Settings) {}, ""},
 		{"alone on a cluster", func(s *Settings) { s.Keepers, s.Brokers = 1, []string{"a:1"} }, ""},
 		{"three on a cluster", func(s *Settings) { s.Brokers = []string{"a:1"} }, "brokers: 3 keepers"},
-		{"three on a database", func(s *Settings) { _ = s.Postgres.UnmarshalText([]byte("postgres://a@b/c")) }, "postgres: 3 keepers"},
+		{"three on a database", func(s *Settings) { _ = s.Postgres.UnmarshalText([]byte("postgres://a@b/c")) },
+			"postgres: 3 keepers"},
 		{"none", func(s *Settings) { s.Keepers = 0 }, "keepers: 0"},
 		{"a window that is all guard", func(s *Settings) { s.Window = 5e9 }, "window: 5s"},
 	} {
@@ -158,7 +168,8 @@ sender_in_flight{signer="b"} 2
 	if err != nil || m.executed["1"] != 7 || m.executed["2"] != 1 || m.sums["sender_in_flight"] != 3 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	v := Sight{Keepers: []KeeperSight{{Role: "Master", Executed: map[string]int{"1": 3}}, {Role: "Backup-1", Executed: map[string]int{"1": 7, "2": 1}}}}
+	v := Sight{Keepers: []KeeperSight{{Role: "Master", Executed: map[string]int{"1": 3}},
+		{Role: "Backup-1", Executed: map[string]int{"1": 7, "2": 1}}}}
 	if got := v.executed("by %s"); got != "by Master 7, Backup-1 1" {
 		t.Errorf("executed by %s", got)
 	}

@@ -15,16 +15,18 @@ type Expectation struct {
 	By []int
 	// Heir is the tier that executes everything from shortly after its first job on; 0 = no tier in particular.
 	Heir int
-	// P99 and Oldest bound the ages of market orders and other requests when they are executed, from their own block on; 0 = no bound. How old trigger orders
-	// and liquidations are the chain does not say.
+	// P99 and Oldest bound the ages of market orders and other requests when they are executed, from their own block
+	// on; 0 = no bound. How old trigger orders and liquidations are the chain does not say.
 	P99, Oldest time.Duration
-	// Duplicates is how many transactions may come when their job is done already. None should, but for one or so where a tier takes over from another that
-	// is alive: what the one has sent may land late, in the other's window (see package tier), and the chain arbitrates.
+	// Duplicates is how many transactions may come when their job is done already. None should, but for one or so where
+	// a tier takes over from another that is alive: what the one has sent may land late, in the other's window (see
+	// package tier), and the chain arbitrates.
 	Duplicates int
 }
 
-// underWay is how long after the heir's first job others may still execute: what they had begun, and until the evidence for or against a tier holds for all. At
-// that moment windows move, and a job older than one may fall to the tier after the heir.
+// underWay is how long after the heir's first job others may still execute: what they had begun, and until the evidence
+// for or against a tier holds for all. At that moment windows move, and a job older than one may fall to the tier after
+// the heir.
 const underWay = 20 * time.Second
 
 // Check returns everything in which the rows are not what is expected, joined; nil when they are.
@@ -83,7 +85,8 @@ func (e Expectation) checkHeir(rows []ledger.Row) error {
 	return nil
 }
 
-// duplicates counts the transactions for jobs that had been executed. Who comes after an owner has taken his order back is not one of them.
+// duplicates counts the transactions for jobs that had been executed. Who comes after an owner has taken his order back
+// is not one of them.
 func duplicates(rows []ledger.Row) (n int) {
 	for _, r := range rows {
 		if r.Winner != nil {

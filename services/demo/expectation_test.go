@@ -13,7 +13,8 @@ import (
 // executed is a market order that a tier executed in a block, at an age.
 func executed(tier int, block uint64, age time.Duration) ledger.Row {
 	return ledger.Row{
-		Kind: job.Order, State: ledger.Done, Result: execution.Executed, BornMs: 1, AgeMs: uint64(age.Milliseconds()), AgeBy: ledger.ByRequest,
+		Kind: job.Order, State: ledger.Done, Result: execution.Executed, BornMs: 1, AgeMs: uint64(age.Milliseconds()),
+		AgeBy:  ledger.ByRequest,
 		Winner: &ledger.Tx{Tier: tier, Block: block, TimeMs: block * 1000, Gas: 100},
 	}
 }
@@ -45,20 +46,30 @@ func TestExpectation(t *testing.T) {
 		{"as expected", master, []ledger.Row{executed(1, 1, time.Second), executed(1, 2, 3*time.Second)}, nil},
 		{"nothing", master, nil, []string{"nothing was executed"}},
 		{"nothing, and nothing expected", Expectation{}, nil, nil},
-		{"something, and nothing expected", Expectation{}, []ledger.Row{executed(1, 1, 0)}, []string{"Master executed 1 jobs"}},
-		{"somebody else", master, []ledger.Row{executed(1, 1, 0), executed(2, 2, 0), executed(0, 3, 0)}, []string{"Backup-1 executed 1", "others executed 1"}},
+		{"something, and nothing expected", Expectation{}, []ledger.Row{executed(1, 1, 0)},
+			[]string{"Master executed 1 jobs"}},
+		{"somebody else", master, []ledger.Row{executed(1, 1, 0), executed(2, 2, 0), executed(0, 3, 0)},
+			[]string{"Backup-1 executed 1", "others executed 1"}},
 		{"late", master, []ledger.Row{executed(1, 1, 3001*time.Millisecond)}, []string{"99 of 100", "3.001s"}},
-		{"twice", master, []ledger.Row{twice(executed(1, 1, 0))}, []string{"1 transactions came when their job was done, 0 may"}},
+		{"twice", master, []ledger.Row{twice(executed(1, 1, 0))},
+			[]string{"1 transactions came when their job was done, 0 may"}},
 		{"twice, which may be", Expectation{By: []int{1}, Duplicates: 1}, []ledger.Row{twice(executed(1, 1, 0))}, nil},
-		{"a keeper liquidates twice", master, []ledger.Row{executed(1, 1, 0), liquidatedThenTried(1)}, []string{"1 transactions came when their job was done"}},
-		{"two keepers liquidate", master, []ledger.Row{executed(1, 1, 0), liquidatedThenTried(2)}, []string{"1 transactions came when their job was done"}},
+		{"a keeper liquidates twice", master, []ledger.Row{executed(1, 1, 0), liquidatedThenTried(1)},
+			[]string{"1 transactions came when their job was done"}},
+		{"two keepers liquidate", master, []ledger.Row{executed(1, 1, 0), liquidatedThenTried(2)},
+			[]string{"1 transactions came when their job was done"}},
 		{"after its owner took it back", master, []ledger.Row{executed(1, 1, 0), withdrawn}, nil},
-		{"left over", master, []ledger.Row{executed(1, 1, 0), {Kind: job.Deposit, State: ledger.Waiting, BornMs: 1}}, []string{"1 requests were executed by nobody"}},
-		{"a trigger order waits", master, []ledger.Row{executed(1, 1, 0), {Kind: job.Order, State: ledger.Waiting}}, nil},
-		{"the heir takes over", back, []ledger.Row{executed(2, 1, 0), executed(1, 5, 0), executed(2, 25, 0), executed(1, 90, 0)}, nil},
+		{"left over", master, []ledger.Row{executed(1, 1, 0), {Kind: job.Deposit, State: ledger.Waiting, BornMs: 1}},
+			[]string{"1 requests were executed by nobody"}},
+		{"a trigger order waits", master, []ledger.Row{executed(1, 1, 0), {Kind: job.Order, State: ledger.Waiting}},
+			nil},
+		{"the heir takes over", back, []ledger.Row{executed(2, 1, 0), executed(1, 5, 0), executed(2, 25, 0),
+			executed(1, 90, 0)}, nil},
 		{"the heir does not come", back, []ledger.Row{executed(2, 1, 0)}, []string{"Master executed nothing"}},
-		{"the heir does not keep it", back, []ledger.Row{executed(1, 5, 0), executed(2, 26, 0)}, []string{"others executed 1 jobs more than 20s after Master"}},
-		{"one was too old", back, []ledger.Row{executed(1, 5, 41*time.Second)}, []string{"the last request was executed at an age of 41s"}},
+		{"the heir does not keep it", back, []ledger.Row{executed(1, 5, 0), executed(2, 26, 0)},
+			[]string{"others executed 1 jobs more than 20s after Master"}},
+		{"one was too old", back, []ledger.Row{executed(1, 5, 41*time.Second)},
+			[]string{"the last request was executed at an age of 41s"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := c.expect.Check(c.rows)
@@ -76,12 +87,14 @@ func TestExpectation(t *testing.T) {
 
 // A job belongs to the act in which it was executed, and what nobody executed to the last one.
 func TestDivide(t *testing.T) {
-	rows := []ledger.Row{executed(1, 10, 0), executed(1, 19, 0), executed(2, 20, 0), executed(2, 31, 0), {State: ledger.Waiting, BornMs: 1}}
+	rows := []ledger.Row{executed(1, 10, 0), executed(1, 19, 0), executed(2, 20, 0), executed(2, 31, 0),
+		{State: ledger.Waiting, BornMs: 1}}
 	scenes := divide([]Scene{{From: 10}, {From: 20}}, 30, rows)
 	if got := scenes[0]; got.To != 19 || len(got.Rows) != 2 {
 		t.Errorf("the first act ends at %d and has %d rows", got.To, len(got.Rows))
 	}
-	if got := scenes[1]; got.To != 30 || len(got.Rows) != 2 || got.Rows[0].Winner.Tier != 2 || got.Rows[1].State != ledger.Waiting {
+	if got := scenes[1]; got.To != 30 || len(got.Rows) != 2 || got.Rows[0].Winner.Tier != 2 ||
+		got.Rows[1].State != ledger.Waiting {
 		t.Errorf("the second act ends at %d and has %+v", got.To, got.Rows)
 	}
 }
@@ -98,7 +111,8 @@ func TestVerdict(t *testing.T) {
 		good bool
 	}{
 		{"good", []ledger.Row{order, liquidation}, true},
-		{"good, with something under way", []ledger.Row{order, liquidation, {Kind: job.Order, State: ledger.Waiting, BornMs: 1}}, true},
+		{"good, with something under way",
+			[]ledger.Row{order, liquidation, {Kind: job.Order, State: ledger.Waiting, BornMs: 1}}, true},
 		{"no liquidation", []ledger.Row{order}, false},
 		{"no order", []ledger.Row{cancelled, liquidation}, false},
 		{"a backup's", []ledger.Row{order, liquidation, executed(3, 3, 0)}, false},
@@ -114,7 +128,8 @@ func TestVerdict(t *testing.T) {
 func TestWriteScenes(t *testing.T) {
 	var b strings.Builder
 	scenes := []Scene{
-		{Act: Act{Name: "normal", Expect: Expectation{By: []int{1}}}, Rows: []ledger.Row{executed(1, 1, time.Second), executed(1, 2, time.Second)}},
+		{Act: Act{Name: "normal", Expect: Expectation{By: []int{1}}},
+			Rows: []ledger.Row{executed(1, 1, time.Second), executed(1, 2, time.Second)}},
 		{Act: Act{Name: "Master down", Expect: Expectation{By: []int{2}}}, Rows: []ledger.Row{
 			twice(executed(3, 3, 31*time.Second)), {Kind: job.Order, State: ledger.Waiting},
 		}},
@@ -124,8 +139,10 @@ func TestWriteScenes(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(b.String()), " ")
 	for _, want := range []string{
-		"normal order Master 2 1.0 s 1.0 s 1.0 s 0 200", "all 2 1.0 s 1.0 s 1.0 s 0 200 366 45.4 %", "Master down order nobody 0 - - - 0 0",
-		"order Backup-2 1 31.0 s 31.0 s 31.0 s 1 140", "normal as expected", "Master down NOT AS EXPECTED", "Backup-2 executed 1 jobs",
+		"normal order Master 2 1.0 s 1.0 s 1.0 s 0 200", "all 2 1.0 s 1.0 s 1.0 s 0 200 366 45.4 %",
+		"Master down order nobody 0 - - - 0 0",
+		"order Backup-2 1 31.0 s 31.0 s 31.0 s 1 140", "normal as expected", "Master down NOT AS EXPECTED",
+		"Backup-2 executed 1 jobs",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, &b)
@@ -135,7 +152,8 @@ func TestWriteScenes(t *testing.T) {
 
 func TestKindsLine(t *testing.T) {
 	rows := []ledger.Row{{Kind: job.Order, Winner: &ledger.Tx{}}, {Kind: job.Shift}}
-	want := "kinds of jobs executed: 1 of 10; nobody executed: liquidation, deposit, withdrawal, shift, glvDeposit, glvWithdrawal, glvShift, adl, adlState"
+	want := "kinds of jobs executed: 1 of 10; nobody executed: liquidation, deposit, withdrawal, shift, glvDeposit, " +
+		"glvWithdrawal, glvShift, adl, adlState"
 	if got := kindsLine(rows); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -22,8 +22,8 @@ const (
 	downWindows   = 3
 )
 
-// returning is how long the act of the Master's return takes: it suspects itself until it has executed a probe, of which there is one in each minute of chain
-// time.
+// returning is how long the act of the Master's return takes: it suspects itself until it has executed a probe, of
+// which there is one in each minute of chain time.
 func returning(window time.Duration) time.Duration { return max(3*window, 100*time.Second) }
 
 // failoverLength is about how long the acts take together, with start and end.
@@ -31,7 +31,8 @@ func failoverLength(window time.Duration) time.Duration {
 	return 2*(normalWindows+downWindows)*window + returning(window) + time.Minute
 }
 
-// slack is what an execution may take beyond the beginning of its window: the head, the broadcast, a block, on a machine that runs everything at once.
+// slack is what an execution may take beyond the beginning of its window: the head, the broadcast, a block, on a
+// machine that runs everything at once.
 const slack = 10 * time.Second
 
 // failover are the acts: the keepers fail one after the other, return, and all fail together.
@@ -71,7 +72,8 @@ func restartAll(ctx context.Context, p *Play) error {
 	return nil
 }
 
-// Failover plays how three keepers fail and return, shows what the chain says of it, and fails unless every act went as it should.
+// Failover plays how three keepers fail and return, shows what the chain says of it, and fails unless every act went as
+// it should.
 func Failover(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) error {
 	const keepers = 3
 	if cfg.Demo.Keepers != keepers {

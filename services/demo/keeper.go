@@ -17,7 +17,8 @@ import (
 	"perpkeeper/pkg/embedded/postgres"
 )
 
-// Keeper is one complete keeper: its own broker, its own Postgres, its own signers and its four services. In production it is a region.
+// Keeper is one complete keeper: its own broker, its own Postgres, its own signers and its four services. In production
+// it is a region.
 type Keeper struct {
 	// Tier is its place among the keepers; 1 is the Master.
 	Tier      int
@@ -59,8 +60,8 @@ func (k *Keeper) Process(name string) *Process {
 	return nil
 }
 
-// Hold kills all services of the keeper at once and keeps them down until the returned function is called: a region without power. Its broker and its
-// database stay, as disks do.
+// Hold kills all services of the keeper at once and keeps them down until the returned function is called: a region
+// without power. Its broker and its database stay, as disks do.
 func (k *Keeper) Hold() (release func()) {
 	releases := make([]func(), 0, len(k.Processes))
 	for _, p := range k.Processes {
@@ -133,7 +134,8 @@ func (k *Keeper) startServices(ctx context.Context) error {
 	for _, service := range []struct {
 		name   string
 		copies int
-	}{{"scanner", settings.Scanner}, {"statevm", settings.Statevm}, {"planner", settings.Planner}, {"sender", settings.Sender}} {
+	}{{"scanner", settings.Scanner}, {"statevm", settings.Statevm}, {"planner", settings.Planner},
+		{"sender", settings.Sender}} {
 		for i := range service.copies {
 			name := service.name
 			if service.copies > 1 {
@@ -177,8 +179,9 @@ func (k *Keeper) close() error {
 	return errors.Join(problems...)
 }
 
-// freeAddress picks a port that is free now, below those that connections take for themselves: one of these would be in use, for as long as a connection
-// lasts, when the process comes to it. Another program may still be faster; the process then says so in its log and is started again.
+// freeAddress picks a port that is free now, below those that connections take for themselves: one of these would be in
+// use, for as long as a connection lasts, when the process comes to it. Another program may still be faster; the
+// process then says so in its log and is started again.
 func freeAddress(ctx context.Context) (string, error) {
 	const first, ports, tries = 20_000, 12_000, 100
 	var last error

@@ -95,7 +95,8 @@ func (w *Watch) Look(ctx context.Context) Sight {
 	return sight
 }
 
-// Look asks a keeper's database and every process of it, all at once. It never fails: what cannot be seen is shown as such.
+// Look asks a keeper's database and every process of it, all at once. It never fails: what cannot be seen is shown as
+// such.
 func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperSight {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -137,7 +138,8 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	return nil
 }
 
-// What a process that is well says of itself: it works, or it is the copy of a scanner that waits for the other one to fail.
+// What a process that is well says of itself: it works, or it is the copy of a scanner that waits for the other one to
+// fail.
 const (
 	ready      = "ready"
 	standingBy = "stands by"

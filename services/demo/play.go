@@ -24,7 +24,8 @@ type Scene struct {
 	Rows []ledger.Row
 }
 
-// Play drives keepers through acts. It begins when they are ready, and asks the chain, and nobody else, who has executed what.
+// Play drives keepers through acts. It begins when they are ready, and asks the chain, and nobody else, who has
+// executed what.
 type Play struct {
 	stack  *Stack
 	node   *evm.Client
@@ -152,11 +153,12 @@ func (p *Play) Perform(ctx context.Context, a Act) error {
 	return nil
 }
 
-// settling is how long what is left may take once nobody trades any more. Trigger orders and liquidations become due as prices move, for ever.
+// settling is how long what is left may take once nobody trades any more. Trigger orders and liquidations become due as
+// prices move, for ever.
 const settling = 90 * time.Second
 
-// Settle lets the traders rest and waits until the keepers that run have nothing left to do. What is left over after a while is in the rows as such: it is
-// for the expectations to judge.
+// Settle lets the traders rest and waits until the keepers that run have nothing left to do. What is left over after a
+// while is in the rows as such: it is for the expectations to judge.
 func (p *Play) Settle(ctx context.Context) error {
 	p.announce("nobody trades any more: finishing what is left")
 	if err := p.stack.Devnet.Trade(ctx, false); err != nil {
@@ -193,7 +195,8 @@ func divide(scenes []Scene, head uint64, rows []ledger.Row) []Scene {
 		}
 		for _, r := range rows {
 			switch {
-			case r.Winner != nil && s.From <= r.Winner.Block && r.Winner.Block <= s.To, r.Winner == nil && i == len(scenes)-1:
+			case r.Winner != nil && s.From <= r.Winner.Block && r.Winner.Block <= s.To, r.Winner == nil &&
+				i == len(scenes)-1:
 				s.Rows = append(s.Rows, r)
 			}
 		}

@@ -43,7 +43,8 @@ type Process struct {
 	restarts int
 }
 
-// Run keeps the process running until ctx ends, then asks it to stop and waits. It returns an error only when starting again is useless.
+// Run keeps the process running until ctx ends, then asks it to stop and waits. It returns an error only when starting
+// again is useless.
 func (p *Process) Run(ctx context.Context) error {
 	backoff := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2})
 	for backoff.Next(ctx) && p.released(ctx) {
@@ -154,8 +155,8 @@ func (p *Process) Hold() (release func()) {
 	})
 }
 
-// Pause stops the process without ending it (SIGSTOP), as a long garbage collection or a frozen machine would; the returned function
-// lets it go on.
+// Pause stops the process without ending it (SIGSTOP), as a long garbage collection or a frozen machine would; the
+// returned function lets it go on.
 func (p *Process) Pause() (resume func()) {
 	p.signal(syscall.SIGSTOP)
 	return func() { p.signal(syscall.SIGCONT) }

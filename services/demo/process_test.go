@@ -79,7 +79,8 @@ func TestHeldProcessStaysDown(t *testing.T) {
 
 // A process that comes up while it is to be kept down is killed again.
 func TestHeldWhileItStarts(t *testing.T) {
-	p := &Process{Name: "script", path: "/bin/sh", args: []string{"-c", "exec sleep 600"}, file: filepath.Join(t.TempDir(), "log"), log: zerolog.Nop()}
+	p := &Process{Name: "script", path: "/bin/sh", args: []string{"-c", "exec sleep 600"},
+		file: filepath.Join(t.TempDir(), "log"), log: zerolog.Nop()}
 	defer p.Hold()()
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // ends it with another signal, should nobody else
 	defer cancel()

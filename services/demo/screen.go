@@ -54,7 +54,8 @@ func (v Sight) head() (n uint64) {
 	return n
 }
 
-// executed says how many jobs each tier has executed, by the word of the keeper that has seen most; nothing where there is one keeper alone.
+// executed says how many jobs each tier has executed, by the word of the keeper that has seen most; nothing where there
+// is one keeper alone.
 func (v Sight) executed(format string) string {
 	if len(v.Keepers) == 1 {
 		return ""
@@ -74,11 +75,14 @@ func (v Sight) executed(format string) string {
 func (v Sight) Line() string {
 	var b strings.Builder
 	o := v.State()
-	fmt.Fprintf(&b, "%4.0fs  %s%s | head %d | positions %d open, %d closed, %d liquidated | orders %d waiting, %d executed | requests %d waiting, %d executed",
-		v.At.Seconds(), v.Now, v.executed(" | executed by %s"), v.head(), o.Positions["Active"], o.Positions["Closed"], o.Liquidations["Executed"],
+	fmt.Fprintf(&b, "%4.0fs  %s%s | head %d | positions %d open, %d closed, %d liquidated | orders %d waiting, %d "+
+		"executed | requests %d waiting, %d executed",
+		v.At.Seconds(), v.Now, v.executed(" | executed by %s"), v.head(), o.Positions["Active"], o.Positions["Closed"],
+		o.Liquidations["Executed"],
 		o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"], o.Requests["Created"], o.Requests["Executed"])
 	for _, k := range v.Keepers {
-		fmt.Fprintf(&b, " | %s %s: %d live, %d in flight, %d sent", k.Role, k.state(), k.Jobs.Live, k.Jobs.InFlight, k.Overview.Sent)
+		fmt.Fprintf(&b, " | %s %s: %d live, %d in flight, %d sent", k.Role, k.state(), k.Jobs.Live, k.Jobs.InFlight,
+			k.Overview.Sent)
 	}
 	return b.String()
 }
@@ -94,13 +98,17 @@ func (v KeeperSight) state() string {
 func (v Sight) Page() string {
 	var b strings.Builder
 	o, head := v.State(), v.head()
-	fmt.Fprintf(&b, "perpkeeper demo, %.0f s                                    Ctrl-C ends and cleans up\n\n", v.At.Seconds())
+	fmt.Fprintf(&b, "perpkeeper demo, %.0f s                                    Ctrl-C ends and cleans up\n\n",
+		v.At.Seconds())
 	fmt.Fprintf(&b, "  now           %s\n", v.Now)
 	fmt.Fprintf(&b, "  chain         head %-10d finalized %d\n", head, o.Finalized().Number)
-	fmt.Fprintf(&b, "  positions     open %-10d closed  %-10d liquidated %d\n", o.Positions["Active"], o.Positions["Closed"], o.Liquidations["Executed"])
-	fmt.Fprintf(&b, "  orders        wait %-10d done    %-10d cancelled %-10d frozen %d\n", o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"],
+	fmt.Fprintf(&b, "  positions     open %-10d closed  %-10d liquidated %d\n", o.Positions["Active"],
+		o.Positions["Closed"], o.Liquidations["Executed"])
+	fmt.Fprintf(&b, "  orders        wait %-10d done    %-10d cancelled %-10d frozen %d\n",
+		o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"],
 		o.Orders["Cancelled"], o.Orders["Frozen"])
-	fmt.Fprintf(&b, "  requests      wait %-10d done    %-10d cancelled %d\n", o.Requests["Created"], o.Requests["Executed"], o.Requests["Cancelled"])
+	fmt.Fprintf(&b, "  requests      wait %-10d done    %-10d cancelled %d\n", o.Requests["Created"],
+		o.Requests["Executed"], o.Requests["Cancelled"])
 	b.WriteString(v.executed("  executed by   %s\n"))
 	for _, k := range v.Keepers {
 		k.page(&b, head)

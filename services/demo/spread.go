@@ -8,7 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// spread is how values spread over the buckets of a histogram: how many there are up to each bound, in seconds, and in all.
+// spread is how values spread over the buckets of a histogram: how many there are up to each bound, in seconds, and in
+// all.
 type spread struct {
 	upTo map[float64]uint64
 	all  uint64
@@ -25,8 +26,8 @@ func (s *spread) add(h *dto.Histogram) {
 	s.all += h.GetSampleCount()
 }
 
-// within is the lowest bound under which at least this share of the values lies: the quantile is at most that. It is infinite where values lie above all
-// bounds, and 0 where there is no value.
+// within is the lowest bound under which at least this share of the values lies: the quantile is at most that. It is
+// infinite where values lie above all bounds, and 0 where there is no value.
 func (s *spread) within(share float64) float64 {
 	if s.all == 0 {
 		return 0
@@ -56,7 +57,8 @@ func boundText(seconds float64) string {
 	return fmt.Sprintf("%.3g ms", seconds*1000)
 }
 
-// reportToJob is how long liquidations took from the price report that made them due to the job topic, by the word of every planner (PIPE-9).
+// reportToJob is how long liquidations took from the price report that made them due to the job topic, by the word of
+// every planner (PIPE-9).
 func (s *Stack) reportToJob(ctx context.Context) (delays spread) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

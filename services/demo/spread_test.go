@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The bound of a quantile, read off two processes' pages, is that of the bucket in which the quantile of all values lies.
+// The bound of a quantile, read off two processes' pages, is that of the bucket in which the quantile of all values
+// lies.
 func TestSpreadBoundsQuantiles(t *testing.T) {
 	bounds := prometheus.ExponentialBuckets(0.01, 2, 5)
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,15 +14,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Stack is a chain and the keepers that work on it, running on this machine. The keepers share the chain and its price feed, and nothing else.
+// Stack is a chain and the keepers that work on it, running on this machine. The keepers share the chain and its price
+// feed, and nothing else.
 type Stack struct {
 	Devnet Devnet
 	// Keepers by tier: the first is the Master. They are there before they run.
 	Keepers []*Keeper
-	// Resting, set before Start, lets the traders rest until somebody wakes them: what is asked for before keepers run is executed late, and nobody's fault.
+	// Resting, set before Start, lets the traders rest until somebody wakes them: what is asked for before keepers run
+	// is executed late, and nobody's fault.
 	Resting bool
-	// Adapt, set before Start, changes the configuration of every keeper once the chain is there: settings by their names in the environment, without the
-	// prefix (an empty one is left out), and further tables of the configuration file.
+	// Adapt, set before Start, changes the configuration of every keeper once the chain is there: settings by their
+	// names in the environment, without the prefix (an empty one is left out), and further tables of the configuration
+	// file.
 	Adapt func(Devnet) (settings map[string]string, tables string)
 
 	settings Settings
@@ -44,8 +47,8 @@ func New(settings Settings, log zerolog.Logger) *Stack {
 	return s
 }
 
-// Start brings everything up, one step after the other, and tells of each. It returns when the services have been started; whether they are ready is
-// theirs to say. Close must be called also after an error.
+// Start brings everything up, one step after the other, and tells of each. It returns when the services have been
+// started; whether they are ready is theirs to say. Close must be called also after an error.
 func (s *Stack) Start(ctx context.Context, tell func(string)) error {
 	ctx, s.cancel = context.WithCancel(ctx)
 	for _, step := range []struct {
@@ -53,7 +56,8 @@ func (s *Stack) Start(ctx context.Context, tell func(string)) error {
 		do   func(context.Context) error
 	}{
 		{"preparing a folder", s.openDir},
-		{fmt.Sprintf("starting the chain, deploying the exchange; starting Postgres and a Kafka-protocol broker (%d each)", len(s.Keepers)), s.startParts},
+		{fmt.Sprintf("starting the chain, deploying the exchange; starting Postgres and a Kafka-protocol broker (%d "+
+			"each)", len(s.Keepers)), s.startParts},
 		{"creating topics and schema", s.each((*Keeper).prepare)},
 		{"starting scanner, statevm, planner and sender", s.each((*Keeper).startServices)},
 	} {

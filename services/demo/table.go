@@ -14,8 +14,8 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// WriteScenes writes what the chain says of each scene: who executed which jobs, how old they were, what came twice, and the gas against that of so many
-// keepers that all execute everything; then whether it is as expected.
+// WriteScenes writes what the chain says of each scene: who executed which jobs, how old they were, what came twice,
+// and the gas against that of so many keepers that all execute everything; then whether it is as expected.
 func WriteScenes(out io.Writer, scenes []Scene, keepers int) error {
 	w := table{tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)}
 	w.line("act", "job", "executed by", "jobs", "age p50", "p99", "oldest", "duplicates", "gas", "if everyone", "saved")
@@ -32,9 +32,11 @@ func WriteScenes(out io.Writer, scenes []Scene, keepers int) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "\nage: of market orders and other requests, from their own block to that of their execution; "+
-		"the chain does not say when others became due\n"+
-		"if everyone: the gas if each of %d keepers had sent for each job; where nobody lost, a loser is reckoned at r times a winner (%s)\n\n",
+	_, _ = fmt.Fprintf(out,
+		"\nage: of market orders and other requests, from their own block to that of their execution; "+
+			"the chain does not say when others became due\n"+
+			"if everyone: the gas if each of %d keepers had sent for each job; where nobody lost, a loser is "+
+			"reckoned at r times a winner (%s)\n\n",
 		keepers, ratios())
 	for _, s := range scenes {
 		verdict := "as expected"
@@ -129,6 +131,9 @@ func groupsOf(rows []ledger.Row) (groups []group) {
 		}
 		groups[i].rows = append(groups[i].rows, r)
 	}
-	slices.SortFunc(groups, func(a, b group) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.tier, b.tier)) })
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind),
+			cmp.Compare(a.tier, b.tier))
+	})
 	return groups
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// Mnemonic is the seed phrase every Ethereum development tool uses. Its keys are public: whatever they own on a real chain belongs to everybody.
+// Mnemonic is the seed phrase every Ethereum development tool uses. Its keys are public: whatever they own on a real
+// chain belongs to everybody.
 const Mnemonic = "test test test test test test test test test test test junk" //nolint:dupword // That is the phrase.
 
 // Fixed indices of the development accounts.
@@ -60,7 +61,8 @@ func Accounts(first, count uint32) ([]Account, error) {
 // extendedKey is a BIP-32 private key: 32 bytes of secret, 32 bytes of chain code.
 type extendedKey [64]byte
 
-// child derives a key. The one case in 2^127 in which BIP-32 skips an index does not occur with a fixed seed and the indices in use.
+// child derives a key. The one case in 2^127 in which BIP-32 skips an index does not occur with a fixed seed and the
+// indices in use.
 func (k extendedKey) child(index uint32) extendedKey {
 	var data []byte
 	if index >= 1<<31 {

@@ -24,7 +24,9 @@ func TestAccountsAreTheWellKnownOnes(t *testing.T) {
 			t.Errorf("account %d is %s, want %s", index, accounts[index].Address, want)
 		}
 	}
-	if key := hexutil.Encode(crypto.FromECDSA(accounts[0].Key)); key != "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80" {
+	if key := hexutil.Encode(
+		crypto.FromECDSA(
+			accounts[0].Key)); key != "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80" {
 		t.Errorf("key of account 0 is %s", key)
 	}
 	later, err := Accounts(9, 1)

@@ -20,8 +20,9 @@ func newCast() (cast, error) {
 		return cast{}, err
 	}
 	return cast{
-		deployer: first[DeployerIndex], faucet: first[FaucetIndex], feedSigner: first[FeedSignerIndex], glvManager: first[GlvManagerIndex],
-		keepers: first[FirstKeeper:],
+		deployer: first[DeployerIndex], faucet: first[FaucetIndex], feedSigner: first[FeedSignerIndex],
+		glvManager: first[GlvManagerIndex],
+		keepers:    first[FirstKeeper:],
 	}, nil
 }
 
@@ -41,7 +42,8 @@ func (c cast) exchangeKeepers() []exchange.Keeper {
 	for _, account := range c.keepers {
 		keepers = append(keepers, exchange.Keeper{
 			Address: account.Address,
-			Roles:   []string{exchange.OrderKeeper, exchange.LiquidationKeeper, exchange.AdlKeeper, exchange.FrozenOrderKeeper},
+			Roles: []string{exchange.OrderKeeper, exchange.LiquidationKeeper, exchange.AdlKeeper,
+				exchange.FrozenOrderKeeper},
 		})
 	}
 	return keepers
@@ -49,7 +51,8 @@ func (c cast) exchangeKeepers() []exchange.Keeper {
 
 func (c cast) record() []RecordAccount {
 	accounts := make([]RecordAccount, 0, 4+len(c.keepers))
-	accounts = append(accounts, recordAccount("deployer", c.deployer), recordAccount("faucet", c.faucet), recordAccount("feed signer", c.feedSigner))
+	accounts = append(accounts, recordAccount("deployer", c.deployer), recordAccount("faucet", c.faucet),
+		recordAccount("feed signer", c.feedSigner))
 	for _, keeper := range c.keepers {
 		accounts = append(accounts, recordAccount("keeper", keeper))
 	}

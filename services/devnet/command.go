@@ -22,11 +22,13 @@ type command struct {
 
 var commands = []command{
 	{"shock", "devnet_shock", "move a price at once", func(f *flag.FlagSet) func() any {
-		token, percent := f.String("token", "WETH", "symbol of the token"), f.String("percent", "", "how far, such as -20 or 7.5")
+		token, percent := f.String("token", "WETH", "symbol of the token"),
+			f.String("percent", "", "how far, such as -20 or 7.5")
 		return func() any { return map[string]any{"token": *token, "percent": *percent} }
 	}},
 	{"pin", "devnet_pin", "keep a price where it is put", func(f *flag.FlagSet) func() any {
-		token, usd := f.String("token", "WETH", "symbol of the token"), f.String("usd", "", "dollars for a whole token, such as 2500.50")
+		token, usd := f.String("token", "WETH", "symbol of the token"),
+			f.String("usd", "", "dollars for a whole token, such as 2500.50")
 		return func() any { return map[string]any{"token": *token, "usd": *usd} }
 	}},
 	{"unpin", "devnet_unpin", "let a pinned price move again", func(f *flag.FlagSet) func() any {
@@ -34,8 +36,10 @@ var commands = []command{
 		return func() any { return map[string]any{"token": *token} }
 	}},
 	{"reorg", "devnet_reorg", "replace the newest blocks", func(f *flag.FlagSet) func() any {
-		depth, style := f.Uint64("depth", 1, "how many blocks"), f.String("style", "replay", "replay: transactions come again; drop: they vanish")
-		final := f.Bool("final", false, "replace final blocks too, which no honest chain does: keepers stop and ask for the operator")
+		depth, style := f.Uint64("depth", 1, "how many blocks"),
+			f.String("style", "replay", "replay: transactions come again; drop: they vanish")
+		final := f.Bool("final", false, "replace final blocks too, which no honest chain does: keepers stop and ask "+
+			"for the operator")
 		return func() any { return map[string]any{"depth": *depth, "style": *style, "final": *final} }
 	}},
 	{"stall", "devnet_stall", "stop the head for a while", func(f *flag.FlagSet) func() any {
@@ -46,7 +50,8 @@ var commands = []command{
 		on := f.Bool("on", true, "whether they trade")
 		return func() any { return map[string]any{"on": *on} }
 	}},
-	{"stall-finality", "devnet_stallFinality", "keep safe and finalized where they are", func(*flag.FlagSet) func() any { return nil }},
+	{"stall-finality", "devnet_stallFinality", "keep safe and finalized where they are",
+		func(*flag.FlagSet) func() any { return nil }},
 	{"resume", "devnet_resume", "end every stall", func(*flag.FlagSet) func() any { return nil }},
 }
 
@@ -64,8 +69,8 @@ const commandTimeout = 30 * time.Second
 // errUsage marks a command line that cannot be understood; the reason has been printed.
 var errUsage = errors.New("bad command line")
 
-// Command tells a running devnet what args say (a command and its flags) and prints its answer. It returns the exit code: 0, 1 if the devnet
-// refused or was not reached, 2 if the command line is wrong.
+// Command tells a running devnet what args say (a command and its flags) and prints its answer. It returns the exit
+// code: 0, 1 if the devnet refused or was not reached, 2 if the command line is wrong.
 func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	err := execute(ctx, args, stdout, stderr)
 	switch {

@@ -47,7 +47,8 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		RPC: "127.0.0.1:0", Feed: "127.0.0.1:0", ChainID: evmnode.DefaultChainID, BlockTime: evmnode.DefaultBlockTime,
-		LogRange: evmnode.DefaultLogRange, PriceInterval: pricefeed.DefaultInterval, Rate: 2, Seed: 1, LiquidationRatio: "1",
+		LogRange: evmnode.DefaultLogRange, PriceInterval: pricefeed.DefaultInterval, Rate: 2, Seed: 1,
+		LiquidationRatio: "1",
 	}
 }
 
@@ -56,7 +57,8 @@ func (c Config) Validate() error {
 	var problems []error
 	for _, address := range []struct{ key, value string }{{"rpc", c.RPC}, {"feed", c.Feed}} {
 		if _, _, err := net.SplitHostPort(address.value); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %q is not an address (write host:port, such as 127.0.0.1:8545)", address.key, address.value))
+			problems = append(problems, fmt.Errorf("%s: %q is not an address (write host:port, such as 127.0.0.1:8545)",
+				address.key, address.value))
 		}
 	}
 	if c.ChainID == 0 {
@@ -71,7 +73,8 @@ func (c Config) Validate() error {
 		}
 	}
 	if percent, err := c.liquidationPercent(); err != nil || percent < 100 || percent > 200 {
-		problems = append(problems, fmt.Errorf("liquidation_ratio: %q is not a number from 1 to 2 with at most two decimals", c.LiquidationRatio))
+		problems = append(problems, fmt.Errorf("liquidation_ratio: %q is not a number from 1 to 2 with at most two "+
+			"decimals", c.LiquidationRatio))
 	}
 	if c.ShockEvery != 0 && (c.ShockEvery < 100*time.Millisecond || c.ShockEvery > time.Hour) {
 		problems = append(problems, fmt.Errorf("shock_every: %s is neither 0 nor between 100ms and 1h", c.ShockEvery))

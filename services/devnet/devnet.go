@@ -37,8 +37,8 @@ type Devnet struct {
 	group   *errgroup.Group
 }
 
-// Start brings up a devnet that runs until ctx ends or one of its parts fails; Wait tells which. When Start returns, the exchange
-// is deployed, has liquidity, and can be reached at the addresses of Record.
+// Start brings up a devnet that runs until ctx ends or one of its parts fails; Wait tells which. When Start returns,
+// the exchange is deployed, has liquidity, and can be reached at the addresses of Record.
 func Start(ctx context.Context, cfg Config, log zerolog.Logger) (*Devnet, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configuring the devnet: %w", err)
@@ -58,14 +58,16 @@ func Start(ctx context.Context, cfg Config, log zerolog.Logger) (*Devnet, error)
 		return nil, errors.Join(err, d.node.Close())
 	}
 	d.run(ctx, cfg)
-	log.Info().Str("rpc", d.record.RPCURL).Str("ws", d.record.WSURL).Str("feed", d.record.FeedURL).Uint64("chain_id", cfg.ChainID).
+	log.Info().Str("rpc", d.record.RPCURL).Str("ws", d.record.WSURL).Str("feed", d.record.FeedURL).
+		Uint64("chain_id", cfg.ChainID).
 		Stringer("event_emitter", d.record.Contracts.EventEmitter).Dur("took_ms", time.Since(began)).Msg("devnet is up")
 	return d, nil
 }
 
 func nodeConfig(cfg Config, accounts cast) evmnode.Config {
 	return evmnode.Config{
-		ChainID: cfg.ChainID, BlockTime: cfg.BlockTime, LogRange: cfg.LogRange, Listen: cfg.RPC, Seed: cfg.Seed, Alloc: accounts.alloc(),
+		ChainID: cfg.ChainID, BlockTime: cfg.BlockTime, LogRange: cfg.LogRange, Listen: cfg.RPC, Seed: cfg.Seed,
+		Alloc: accounts.alloc(),
 	}
 }
 
@@ -77,7 +79,8 @@ func (d *Devnet) open(ctx context.Context, cfg Config, log zerolog.Logger) error
 	if err != nil {
 		return err
 	}
-	venue.Parameters.LiquidationRatioFactor = new(big.Int).Mul(big.NewInt(percent), new(big.Int).Exp(big.NewInt(10), big.NewInt(28), nil))
+	venue.Parameters.LiquidationRatioFactor = new(big.Int).
+		Mul(big.NewInt(percent), new(big.Int).Exp(big.NewInt(10), big.NewInt(28), nil))
 	deployment, err := exchange.Deploy(ctx, eager{d.chain, d.node}, venue)
 	if err != nil {
 		return err
@@ -105,7 +108,8 @@ func (d *Devnet) hire(ctx context.Context, cfg Config, log zerolog.Logger) error
 	trading := traders.DefaultConfig()
 	trading.Seed, trading.Rate = cfg.Seed, cfg.Rate
 	d.traders, err = traders.New(trading, traders.Deps{
-		Client: client, Faucet: d.cast.faucet.Key, Marks: d.feed, GlvManager: d.cast.glvManager.Key, Shock: d.feed.Shock, Log: log,
+		Client: client, Faucet: d.cast.faucet.Key, Marks: d.feed, GlvManager: d.cast.glvManager.Key,
+		Shock: d.feed.Shock, Log: log,
 	})
 	return err
 }
@@ -126,12 +130,14 @@ func (d *Devnet) feedConfig(cfg Config, venue exchange.Config) pricefeed.Config 
 	feed := pricefeed.Config{
 		Provider: d.record.Contracts.OracleProvider, Interval: cfg.PriceInterval, Seed: cfg.Seed, Listen: cfg.Feed,
 		Sign: func(token common.Address, low, high *big.Int, second uint64) []byte {
-			return exchange.SignReport(d.cast.feedSigner.Key, d.node.ChainID(), token, exchange.Price{Min: low, Max: high}, second)
+			return exchange.SignReport(d.cast.feedSigner.Key, d.node.ChainID(), token,
+				exchange.Price{Min: low, Max: high}, second)
 		},
 	}
 	for i, spec := range venue.Tokens {
 		token := pricefeed.Token{
-			Address: d.record.Tokens[i].Address, Symbol: spec.Symbol, Price: exchange.USD30(spec.FirstPriceMicroUSD, spec.Decimals), Stride: walks[spec.Symbol],
+			Address: d.record.Tokens[i].Address, Symbol: spec.Symbol,
+			Price: exchange.USD30(spec.FirstPriceMicroUSD, spec.Decimals), Stride: walks[spec.Symbol],
 		}
 		if token.Stride > 0 {
 			token.Spread = spread
@@ -160,7 +166,8 @@ func (d *Devnet) run(ctx context.Context, cfg Config) {
 // Wait returns when everything has stopped: nil if the context of Start ended, otherwise what failed.
 func (d *Devnet) Wait() error { return d.group.Wait() }
 
-// eager is the chain for a deployment before blocks come by themselves: who asks for a receipt that is not there makes a block.
+// eager is the chain for a deployment before blocks come by themselves: who asks for a receipt that is not there makes
+// a block.
 type eager struct {
 	*ethclient.Client
 	node *evmnode.Node

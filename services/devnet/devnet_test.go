@@ -81,7 +81,8 @@ func TestStartedDevnetIsUsable(t *testing.T) {
 		if id, err := client.ChainID(t.Context()); err != nil || id.Uint64() != d.Deployment().ChainID {
 			t.Errorf("%s: chain %v, %v", url, id, err)
 		}
-		if code, err := client.CodeAt(t.Context(), d.Deployment().Contracts.EventEmitter, nil); err != nil || len(code) == 0 {
+		if code, err := client.CodeAt(t.Context(), d.Deployment().Contracts.EventEmitter, nil); err != nil ||
+			len(code) == 0 {
 			t.Errorf("%s: no event emitter (%v)", url, err)
 		}
 	}
@@ -119,7 +120,8 @@ func TestOracleAcceptsTheFeed(t *testing.T) {
 		for i := range words {
 			words[i] = new(big.Int).SetBytes(answer[32*i : 32*i+32])
 		}
-		if words[1].String() != r.MinPrice || words[2].String() != r.MaxPrice || words[3].Uint64() != r.TimestampMS/1000 {
+		if words[1].String() != r.MinPrice || words[2].String() != r.MaxPrice ||
+			words[3].Uint64() != r.TimestampMS/1000 {
 			t.Errorf("the oracle reads %v from %+v", words, r)
 		}
 	}
@@ -196,7 +198,8 @@ func TestCommands(t *testing.T) {
 	eventually(t, "price moves again", func() bool { return price() != "2000000000000000" })
 
 	var fork evmnode.Fork
-	if err := json.Unmarshal([]byte(must("reorg", "--depth", "2", "--style", "drop")), &fork); err != nil || fork.OldTip.Number != fork.Ancestor.Number+2 {
+	if err := json.Unmarshal([]byte(must("reorg", "--depth", "2", "--style", "drop")), &fork); err != nil ||
+		fork.OldTip.Number != fork.Ancestor.Number+2 {
 		t.Errorf("reorg: %+v, %v", fork, err)
 	}
 	must("stall", "--seconds", "3600")
@@ -240,8 +243,10 @@ func TestDecimals(t *testing.T) {
 		want   int64
 		ok     bool
 	}{
-		{"-20", 2, -2000, true}, {"7.5", 2, 750, true}, {"-0.25", 2, -25, true}, {"+1.00", 2, 100, true}, {"2500.50", 6, 2500500000, true},
-		{"", 2, 0, false}, {"-", 2, 0, false}, {"1.234", 2, 0, false}, {".5", 2, 0, false}, {"1.-5", 2, 0, false}, {"1e3", 2, 0, false},
+		{"-20", 2, -2000, true}, {"7.5", 2, 750, true}, {"-0.25", 2, -25, true}, {"+1.00", 2, 100, true},
+		{"2500.50", 6, 2500500000, true},
+		{"", 2, 0, false}, {"-", 2, 0, false}, {"1.234", 2, 0, false}, {".5", 2, 0, false}, {"1.-5", 2, 0, false},
+		{"1e3", 2, 0, false},
 		{"99999999999999999999", 2, 0, false}, {"1.2.3", 6, 0, false},
 	} {
 		if got, err := decimal(test.text).scaled(test.places); (err == nil) != test.ok || test.ok && got != test.want {
@@ -275,7 +280,8 @@ func TestProcess(t *testing.T) {
 	address := make(chan string, 1)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		options := service.Options{Name: "devnet", Log: zerolog.Nop(), HTTP: service.HTTPSettings{Listen: "127.0.0.1:0"}}
+		options := service.Options{Name: "devnet", Log: zerolog.Nop(),
+			HTTP: service.HTTPSettings{Listen: "127.0.0.1:0"}}
 		err := service.Run(ctx, options, func(sh *service.Shell) error {
 			address <- sh.Addr()
 			return Serve(sh, p)
@@ -362,8 +368,9 @@ func TestTradersTrade(t *testing.T) {
 	from := new(big.Int).Set(d.Node().Head().Number)
 	eventually(t, "ten orders", func() bool {
 		logs, err := client.FilterLogs(t.Context(), ethereum.FilterQuery{
-			FromBlock: from, ToBlock: d.Node().Head().Number, Addresses: []common.Address{d.Deployment().Contracts.EventEmitter},
-			Topics: [][]common.Hash{nil, {created}},
+			FromBlock: from, ToBlock: d.Node().Head().Number,
+			Addresses: []common.Address{d.Deployment().Contracts.EventEmitter},
+			Topics:    [][]common.Hash{nil, {created}},
 		})
 		return err == nil && len(logs) >= 10
 	})

@@ -16,7 +16,8 @@ import (
 	"perpkeeper/services/devnet/exchange"
 )
 
-// Record is all that somebody has to know to use a devnet: where the exchange lives, where to reach chain and prices, and the keys.
+// Record is all that somebody has to know to use a devnet: where the exchange lives, where to reach chain and prices,
+// and the keys.
 type Record struct {
 	exchange.Deployment
 	RPCURL   string          `json:"rpcUrl"`

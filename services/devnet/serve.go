@@ -8,7 +8,8 @@ import (
 	"perpkeeper/pkg/service"
 )
 
-// Serve is the process: it brings up a devnet, leaves the deployment record where it was told, and serves it at /v1/deployment.
+// Serve is the process: it brings up a devnet, leaves the deployment record where it was told, and serves it at
+// /v1/deployment.
 func Serve(sh *service.Shell, p Process) error {
 	d, err := Start(sh.Context(), p.Devnet, sh.Log)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// shockPoints is how far a shock of the devnet's own moves a price at most, in basis points: enough for a tight position, too little for most.
+// shockPoints is how far a shock of the devnet's own moves a price at most, in basis points: enough for a tight
+// position, too little for most.
 const shockPoints = 120
 
 // shake moves a price at once, every now and then, as markets do: which, how far and which way follows from the seed.

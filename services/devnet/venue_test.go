@@ -117,7 +117,8 @@ func (k *keeperTest) order(trader Account, m exchange.Market) *types.Receipt {
 	k.t.Helper()
 	size := new(big.Int).Exp(big.NewInt(10), big.NewInt(34), nil)
 	return k.must(k.client.CreateOrder(k.t.Context(), trader.Key, exchange.OrderRequest{
-		Market: m.Address, Collateral: m.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: size, CollateralAmount: big.NewInt(1e9),
+		Market: m.Address, Collateral: m.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: size,
+		CollateralAmount: big.NewInt(1e9),
 	}))
 }
 
@@ -145,8 +146,8 @@ func (k *keeperTest) position(trader Account, m exchange.Market) (exchange.Posit
 	return p, open
 }
 
-// An order is executed with reports of the feed, a shock makes the position liquidatable, and it is liquidated: over HTTP, with blocks that
-// come by themselves.
+// An order is executed with reports of the feed, a shock makes the position liquidatable, and it is liquidated: over
+// HTTP, with blocks that come by themselves.
 func TestOrderShockLiquidation(t *testing.T) {
 	k := newKeeperTest(t)
 	m := k.d.Deployment().Markets[0]
@@ -168,7 +169,8 @@ func TestOrderShockLiquidation(t *testing.T) {
 	}
 }
 
-// A fork may put the keeper's transaction before the user's, where it fails; then the order waits for a second attempt, which succeeds.
+// A fork may put the keeper's transaction before the user's, where it fails; then the order waits for a second attempt,
+// which succeeds.
 func TestOrderSurvivesAReplayedFork(t *testing.T) {
 	k := newKeeperTest(t)
 	m := k.d.Deployment().Markets[0]

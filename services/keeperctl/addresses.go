@@ -79,13 +79,15 @@ func writeAddresses(out printer, found gmx.Found) error {
 		case len(several) > 0:
 			fmt.Fprintf(&b, "# %s is one of %v: the venue knows which\n#%s=\n", key, several, key)
 		default:
-			fmt.Fprintf(&b, "# %s was not found: the venue has none, or give another of its contracts\n#%s=\n", key, key)
+			fmt.Fprintf(&b, "# %s was not found: the venue has none, or give another of its contracts\n#%s=\n", key,
+				key)
 		}
 	}
 	return out.either(known, b.String())
 }
 
-// readDeployments finds the contracts in a JSON file in which, at any depth, a contract's name stands for its address or for an object that has one.
+// readDeployments finds the contracts in a JSON file in which, at any depth, a contract's name stands for its address
+// or for an object that has one.
 func readDeployments(path string) (venue gmx.Config, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -103,12 +105,15 @@ func readDeployments(path string) (venue gmx.Config, err error) {
 		venue.Set(s.Name, found[plainName(s.Name)])
 	}
 	if venue.EventEmitter.IsZero() && venue.DataStore.IsZero() {
-		return venue, fmt.Errorf("%s: names neither an EventEmitter nor a DataStore (\"EventEmitter\": \"0x…\" is expected)", path)
+		return venue,
+			fmt.Errorf("%s: names neither an EventEmitter nor a DataStore (\"EventEmitter\": \"0x…\" is expected)",
+				path)
 	}
 	return venue, nil
 }
 
-// collect notes each address under the name it stands for. The same name with two addresses is an error: nobody can tell which is meant.
+// collect notes each address under the name it stands for. The same name with two addresses is an error: nobody can
+// tell which is meant.
 func collect(content any, name string, found map[string]chain.Address) error {
 	switch content := content.(type) {
 	case map[string]any:

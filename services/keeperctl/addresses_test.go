@@ -18,11 +18,14 @@ const (
 func TestDeploymentsFiles(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"names and addresses": {`{"EventEmitter": "` + oneAddress + `", "DataStore": "` + otherAddress + `"}`, ""},
-		"objects":             {`{"bsc": {"EventEmitter": {"address": "` + oneAddress + `", "args": [1]}, "dataStore": {"address": "` + otherAddress + `"}}}`, ""},
-		"a list":              {`[{"contractName": "EventEmitter", "address": "` + oneAddress + `"}, {"name": "DataStore", "address": "` + otherAddress + `"}]`, ""},
-		"two of a name":       {`{"a": {"DataStore": "` + oneAddress + `"}, "b": {"DataStore": "` + otherAddress + `"}}`, "has two addresses"},
-		"nothing":             {`{"Timelock": "` + oneAddress + `"}`, "names neither an EventEmitter nor a DataStore"},
-		"no JSON":             {`EventEmitter`, "is not valid JSON"},
+		"objects": {`{"bsc": {"EventEmitter": {"address": "` + oneAddress +
+			`", "args": [1]}, "dataStore": {"address": "` + otherAddress + `"}}}`, ""},
+		"a list": {`[{"contractName": "EventEmitter", "address": "` + oneAddress +
+			`"}, {"name": "DataStore", "address": "` + otherAddress + `"}]`, ""},
+		"two of a name": {`{"a": {"DataStore": "` + oneAddress + `"}, "b": {"DataStore": "` + otherAddress + `"}}`,
+			"has two addresses"},
+		"nothing": {`{"Timelock": "` + oneAddress + `"}`, "names neither an EventEmitter nor a DataStore"},
+		"no JSON": {`EventEmitter`, "is not valid JSON"},
 	} {
 		file := filepath.Join(t.TempDir(), "deployments.json")
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
@@ -47,7 +50,8 @@ func TestAddressesAreLinesOfAnEnvFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	found := gmx.Found{Config: gmx.Config{EventEmitter: one}, Several: map[string][]chain.Address{"order_handler": {one, {1}}}}
+	found := gmx.Found{Config: gmx.Config{EventEmitter: one},
+		Several: map[string][]chain.Address{"order_handler": {one, {1}}}}
 	if err := writeAddresses(printer{Writer: &b}, found); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +60,8 @@ func TestAddressesAreLinesOfAnEnvFile(t *testing.T) {
 			t.Errorf("a line that was not found: %s", line)
 		}
 	}
-	if text := b.String(); !strings.Contains(text, "# ORDER_HANDLER is one of") || !strings.Contains(text, "# ADL_HANDLER was not found") {
+	if text := b.String(); !strings.Contains(text, "# ORDER_HANDLER is one of") ||
+		!strings.Contains(text, "# ADL_HANDLER was not found") {
 		t.Errorf("what was not found is not said:\n%s", text)
 	}
 }

@@ -79,7 +79,8 @@ type auditDesk struct {
 // check demands to know at least one keeper.
 func (d auditDesk) check() error {
 	if len(d.roster()) == 0 {
-		return usagef("no keeper is known: set keeperctl.signers to this keeper's signers, or tier.peers to the others'")
+		return usagef(
+			"no keeper is known: set keeperctl.signers to this keeper's signers, or tier.peers to the others'")
 	}
 	return nil
 }
@@ -99,7 +100,8 @@ func (d auditDesk) run(ctx context.Context, node auditNode, which auditRange) er
 		which.to = final.Number
 	}
 	if which.to > final.Number {
-		_, _ = fmt.Fprintf(d.progress, "keeperctl: blocks above %d are not final and may still be replaced\n", final.Number)
+		_, _ = fmt.Fprintf(d.progress, "keeperctl: blocks above %d are not final and may still be replaced\n",
+			final.Number)
 	}
 	how := audit.DefaultConfig()
 	how.Venue, how.Roster, how.Workers, how.Lead = d.cfg.Venue, d.roster(), d.cfg.Own.Workers, d.cfg.Own.Lead
@@ -141,7 +143,8 @@ func (d auditDesk) table() func(ledger.Row) error {
 
 func (d auditDesk) tableEnd(r audit.Result) error {
 	span := time.Duration(r.To.TimeMs-r.From.TimeMs) * time.Millisecond
-	if _, err := fmt.Fprintf(d.out, "\nblocks %d to %d, %s of chain time\n\n", r.From.Number, r.To.Number, span); err != nil {
+	if _, err := fmt.Fprintf(d.out, "\nblocks %d to %d, %s of chain time\n\n", r.From.Number, r.To.Number,
+		span); err != nil {
 		return err
 	}
 	if err := d.report(r).Write(d.out); err != nil {
@@ -150,7 +153,8 @@ func (d auditDesk) tableEnd(r audit.Result) error {
 	if r.Unproven == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(d.out, "no node could prove the receipts of %d blocks: what they say was taken on trust\n", r.Unproven)
+	_, err := fmt.Fprintf(d.out, "no node could prove the receipts of %d blocks: what they say was taken on trust\n",
+		r.Unproven)
 	return err
 }
 
@@ -174,7 +178,8 @@ func (d auditDesk) watch() audit.Watch {
 	return func(at, first, to uint64) {
 		if now := d.now(); now.Sub(last) >= every {
 			last = now
-			_, _ = fmt.Fprintf(d.progress, "keeperctl: block %d of %d to %d, %d %%\n", at, first, to, (at-first+1)*100/(to-first+1))
+			_, _ = fmt.Fprintf(d.progress, "keeperctl: block %d of %d to %d, %d %%\n", at, first, to,
+				(at-first+1)*100/(to-first+1))
 		}
 	}
 }

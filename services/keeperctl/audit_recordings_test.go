@@ -13,10 +13,12 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// What the books call the end of a job is what a keeper's own reading of its receipt calls it, in every transaction of the original contracts.
+// What the books call the end of a job is what a keeper's own reading of its receipt calls it, in every transaction of
+// the original contracts.
 func TestEndingsAgreeWithOutcomes(t *testing.T) {
 	same := map[execution.Result]gmx.Result{
-		execution.Executed: gmx.Executed, execution.Cancelled: gmx.Cancelled, execution.Swept: gmx.Cancelled, execution.Frozen: gmx.Frozen,
+		execution.Executed: gmx.Executed, execution.Cancelled: gmx.Cancelled, execution.Swept: gmx.Cancelled,
+		execution.Frozen:     gmx.Frozen,
 		execution.Liquidated: gmx.Liquidated, execution.Deleveraged: gmx.Executed,
 	}
 	found := map[job.Kind]map[execution.Result]int{}
@@ -44,7 +46,8 @@ func TestEndingsAgreeWithOutcomes(t *testing.T) {
 			for _, e := range endingsOf(t, decoder, logs, timeMs) {
 				outcome, err := decoder.Outcome(logs, e.Key)
 				if err != nil || outcome.Result != same[e.Result] || outcome.Reason != e.Reason {
-					t.Fatalf("block %d: %s %s is %s, its receipt says %s, %v", logs[0].Block, e.Kind, e.Key, e.Result, outcome.Result, err)
+					t.Fatalf("block %d: %s %s is %s, its receipt says %s, %v", logs[0].Block, e.Kind, e.Key, e.Result,
+						outcome.Result, err)
 				}
 				if found[e.Kind] == nil {
 					found[e.Kind] = map[execution.Result]int{}

@@ -43,7 +43,8 @@ func newAuditBench(t *testing.T) *auditBench {
 	cfg.Tier.Peers = []tier.Peer{{Tier: 2, Signers: []chain.Address{chain.Address(b.site.Keeper(4))}}}
 	b.auditDesk = auditDesk{cfg: cfg, now: time.Now}
 	var err error
-	if b.node, err = evm.Dial(t.Context(), b.site.Deployment().ChainID, cfg.Chain, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry())); err != nil {
+	if b.node, err = evm.Dial(t.Context(), b.site.Deployment().ChainID, cfg.Chain, zerolog.Nop(),
+		evm.NewMetrics(prometheus.NewRegistry())); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.node.Close)
@@ -83,12 +84,14 @@ func (b *auditBench) jobs(which auditRange) (rows []ledger.Row) {
 // long is a market order of 10× with 1000 USDC.
 func long(m exchange.Market) exchange.OrderRequest {
 	return exchange.OrderRequest{
-		Market: m.Address, Collateral: m.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: exchange.USD30(10_000_000_000, 0),
+		Market: m.Address, Collateral: m.Short, Type: exchange.MarketIncrease, IsLong: true,
+		SizeUSD:          exchange.USD30(10_000_000_000, 0),
 		CollateralAmount: big.NewInt(1_000e6),
 	}
 }
 
-// TIER-17, TIER-18: two keepers execute the same order on a real chain, and the books tell from the chain alone who won, who lost, and what it cost.
+// TIER-17, TIER-18: two keepers execute the same order on a real chain, and the books tell from the chain alone who
+// won, who lost, and what it cost.
 func TestAuditOfARace(t *testing.T) {
 	b := newAuditBench(t)
 	s, m := b.site, b.site.Market("ETH/USD")
@@ -114,11 +117,13 @@ func TestAuditOfARace(t *testing.T) {
 		byKey[r.Key] = r
 	}
 	r := byKey[chain.Hash(raced.Key)]
-	if r.Kind != job.Order || r.State != ledger.Done || r.Result != execution.Executed || r.Winner.Tier != 1 || r.Winner.Hash != chain.Hash(winner.TxHash) ||
+	if r.Kind != job.Order || r.State != ledger.Done || r.Result != execution.Executed || r.Winner.Tier != 1 ||
+		r.Winner.Hash != chain.Hash(winner.TxHash) ||
 		r.Winner.Gas != winner.GasUsed || r.AgeBy != ledger.ByRequest || r.AgeMs == 0 {
 		t.Errorf("the race: %+v, winner %+v", r, r.Winner)
 	}
-	if len(r.Losers) != 1 || r.Losers[0].Tier != 2 || !r.Losers[0].Late || !r.Losers[0].Reverted || r.Losers[0].Gas != loser.GasUsed ||
+	if len(r.Losers) != 1 || r.Losers[0].Tier != 2 || !r.Losers[0].Late || !r.Losers[0].Reverted ||
+		r.Losers[0].Gas != loser.GasUsed ||
 		r.Losers[0].GasPrice != loser.EffectiveGasPrice.Uint64() {
 		t.Errorf("the loser: %+v", r.Losers)
 	}
@@ -130,7 +135,8 @@ func TestAuditOfARace(t *testing.T) {
 	}
 	early := 0
 	for _, r := range byKey {
-		if r.Kind == job.Liquidation && r.State == ledger.Attempted && len(r.Losers) == 1 && !r.Losers[0].Late && r.Losers[0].Hash == chain.Hash(healthy.TxHash) {
+		if r.Kind == job.Liquidation && r.State == ledger.Attempted && len(r.Losers) == 1 && !r.Losers[0].Late &&
+			r.Losers[0].Hash == chain.Hash(healthy.TxHash) {
 			early++
 		}
 	}
@@ -175,7 +181,8 @@ func TestAuditRefuses(t *testing.T) {
 		t.Errorf("without a roster: %v", err)
 	}
 	for _, spoil := range []func(*Settings){
-		func(s *Settings) { s.Workers = 0 }, func(s *Settings) { s.Workers = 65 }, func(s *Settings) { s.Lead = -time.Second },
+		func(s *Settings) { s.Workers = 0 }, func(s *Settings) { s.Workers = 65 },
+		func(s *Settings) { s.Lead = -time.Second },
 	} {
 		own := DefaultConfig().Own
 		if spoil(&own); own.Validate() == nil {

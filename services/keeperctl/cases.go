@@ -14,18 +14,20 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// riskCase asks for the verdict on one position, of a block's time and at given prices. The position is named by its key or by what the key is
-// made of; what is given twice must agree. Prices are USD per whole token, [min, max] or one for both, by the token's symbol or address.
-// Other fields, such as what the chain said, are not read.
+// riskCase asks for the verdict on one position, of a block's time and at given prices. The position is named by its
+// key or by what the key is made of; what is given twice must agree. Prices are USD per whole token, [min, max] or one
+// for both, by the token's symbol or address. Other fields, such as what the chain said, are not read.
 type riskCase struct {
-	PositionKey     *chain.Hash          `json:"positionKey"`
-	Account         *chain.Address       `json:"account"`
-	Market          *chain.Address       `json:"market"`
-	CollateralToken *chain.Address       `json:"collateralToken"`
-	IsLong          *bool                `json:"isLong"`
-	AsOfBlock       *uint64              `json:"asOfBlock"`      // the last block that counts; without it the last one that is not after the time
-	BlockTimestamp  *uint64              `json:"blockTimestamp"` // Unix seconds to accrue to; without it the time of the last block that counts
-	Prices          map[string]casePrice `json:"prices"`
+	PositionKey     *chain.Hash    `json:"positionKey"`
+	Account         *chain.Address `json:"account"`
+	Market          *chain.Address `json:"market"`
+	CollateralToken *chain.Address `json:"collateralToken"`
+	IsLong          *bool          `json:"isLong"`
+	// the last block that counts; without it the last one that is not after the time
+	AsOfBlock *uint64 `json:"asOfBlock"`
+	// Unix seconds to accrue to; without it the time of the last block that counts
+	BlockTimestamp *uint64              `json:"blockTimestamp"`
+	Prices         map[string]casePrice `json:"prices"`
 }
 
 // caseVerdict is what is printed of a case, with the chain's own names. USD have 30 decimals.
@@ -70,7 +72,8 @@ func readCases(name string, tokens tokenNames) (*cases, error) {
 			c.byTime = append(c.byTime, n)
 		}
 	}
-	slices.SortStableFunc(c.byBlock, func(a, b int) int { return cmp.Compare(*c.asked[a].AsOfBlock, *c.asked[b].AsOfBlock) })
+	slices.SortStableFunc(c.byBlock,
+		func(a, b int) int { return cmp.Compare(*c.asked[a].AsOfBlock, *c.asked[b].AsOfBlock) })
 	slices.SortStableFunc(c.byTime, func(a, b int) int { return cmp.Compare(c.asked[a].until(), c.asked[b].until()) })
 	return c, nil
 }
@@ -88,7 +91,8 @@ func (c *riskCase) complete() error {
 	}
 	key := perp.PositionKey(*c.Account, *c.Market, *c.CollateralToken, *c.IsLong)
 	if c.PositionKey != nil && *c.PositionKey != key {
-		return fmt.Errorf("positionKey %s is not that of the account, market, collateralToken and isLong beside it, which is %s", c.PositionKey, key)
+		return fmt.Errorf("positionKey %s is not that of the account, market, collateralToken and isLong beside it, "+
+			"which is %s", c.PositionKey, key)
 	}
 	c.PositionKey = &key
 	return nil
@@ -102,7 +106,8 @@ func (c *riskCase) until() uint64 {
 	return *c.BlockTimestamp
 }
 
-// before answers the cases that ask for the state before a block. A chain's time never goes back, so no later block counts for them.
+// before answers the cases that ask for the state before a block. A chain's time never goes back, so no later block
+// counts for them.
 func (c *cases) before(block, seconds uint64, state *fold) error {
 	for len(c.byBlock) > 0 && *c.asked[c.byBlock[0]].AsOfBlock < block {
 		if err := c.answer(c.byBlock[0], state); err != nil {
@@ -172,7 +177,8 @@ func (c *riskCase) judge(state *fold, tokens tokenNames, worth map[chain.Address
 	if c.BlockTimestamp != nil {
 		at = *c.BlockTimestamp
 	}
-	verdict, err := perp.Judge(position, perp.Circumstances{Rows: state.book, Prices: prices, Time: at, FireRatio: perp.One})
+	verdict, err := perp.Judge(position, perp.Circumstances{Rows: state.book, Prices: prices, Time: at,
+		FireRatio: perp.One})
 	return caseVerdict{
 		PositionKey: *c.PositionKey, BlockTimestamp: at, Liquidatable: verdict.Liquidatable,
 		RemainingCollateralUsd: verdict.RemainingCollateralUsd, MinCollateralUsd: verdict.MinCollateralUsd,

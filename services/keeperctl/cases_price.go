@@ -38,10 +38,12 @@ type decimal struct {
 
 var errNoDecimal = errors.New("it is no decimal number")
 
-// doubleDigits is how many decimal digits a 64-bit float keeps. What a program wrote beyond them, as in 5199.4800000000005, is its own noise.
+// doubleDigits is how many decimal digits a 64-bit float keeps. What a program wrote beyond them, as in
+// 5199.4800000000005, is its own noise.
 const doubleDigits = 15
 
-// UnmarshalJSON reads a text with a decimal, exactly, or a JSON number, to as many digits as its writer could have meant: 4599.54 or 1e-05.
+// UnmarshalJSON reads a text with a decimal, exactly, or a JSON number, to as many digits as its writer could have
+// meant: 4599.54 or 1e-05.
 func (d *decimal) UnmarshalJSON(text []byte) error {
 	written, isText := strings.CutPrefix(string(text), `"`)
 	if err := d.parse(strings.TrimSuffix(written, `"`)); err != nil {
@@ -81,7 +83,8 @@ func (d *decimal) parse(text string) error {
 func (d *decimal) perUnit(decimals int) (perp.Uint, error) {
 	zeros := d.exponent + 30 - decimals
 	if d.digits == "" || zeros < 0 || zeros+len(d.digits) > 78 {
-		return perp.Uint{}, fmt.Errorf("%se%d USD cannot be the price of a token of %d decimals", d.digits, d.exponent, decimals)
+		return perp.Uint{}, fmt.Errorf("%se%d USD cannot be the price of a token of %d decimals", d.digits, d.exponent,
+			decimals)
 	}
 	return perp.ParseUint(d.digits + strings.Repeat("0", zeros))
 }

@@ -57,9 +57,11 @@ func TestVerdictsOfTheOriginalContracts(t *testing.T) {
 			}
 			for n, c := range cases {
 				said := c["chain"].(map[string]any)
-				for _, field := range []string{"liquidatable", "remainingCollateralUsd", "minCollateralUsd", "minCollateralUsdForLeverage"} {
+				for _, field := range []string{"liquidatable", "remainingCollateralUsd", "minCollateralUsd",
+					"minCollateralUsdForLeverage"} {
 					if value, told := said[field]; told && value != verdicts[n][field] {
-						t.Errorf("case %d, position %v: %s is %v, the chain says %v", n+1, c["positionKey"], field, verdicts[n][field], value)
+						t.Errorf("case %d, position %v: %s is %v, the chain says %v", n+1, c["positionKey"], field,
+							verdicts[n][field], value)
 					}
 				}
 			}
@@ -100,7 +102,8 @@ func TestCasesInAnyOrder(t *testing.T) {
 	}
 }
 
-// A case of the past is judged on what was known then: as if the recording had ended with its block or, without one, with its time.
+// A case of the past is judged on what was known then: as if the recording had ended with its block or, without one,
+// with its time.
 func TestCasesOfThePast(t *testing.T) {
 	_, cases := expectedCases(t, "toggles")
 	recording := strings.SplitAfter(string(decompressed(t, filepath.Join(fixtureDir(), "toggles.jsonl.gz"))), "\n")
@@ -177,7 +180,8 @@ func fundings(t *testing.T, name string, at func(*perp.Book, perp.MarketValue)) 
 			t.Fatal(err)
 		}
 		for _, e := range events {
-			if v, is := e.(perp.MarketValued); is && v.Values[0].Measure == perp.FundingFactorPerSecond && !v.Values[0].Scope.IsZero() {
+			if v, is := e.(perp.MarketValued); is && v.Values[0].Measure == perp.FundingFactorPerSecond &&
+				!v.Values[0].Scope.IsZero() {
 				at(f.book, v.Values[0])
 			}
 			if err := perp.Apply(f.book, e); err != nil {
@@ -195,14 +199,15 @@ type overlay struct {
 
 func (o overlay) Put(r perp.Row) { o.put[r.RowKey()] = r }
 
-// The factor that no event carries is folded without a look at what the event shows, and then shows the same: its magnitude within the market's
-// bounds.
+// The factor that no event carries is folded without a look at what the event shows, and then shows the same: its
+// magnitude within the market's bounds.
 func TestFoldedFundingShowsWhatTheEventsShow(t *testing.T) {
 	adaptive, belowMinimum := 0, 0
 	for _, name := range fixtureNames {
 		fundings(t, name, func(book *perp.Book, v perp.MarketValue) {
 			word := func(name string) perp.Uint {
-				p, _ := book.Get(perp.RowKey{Table: perp.Parameters, Key: perp.DataStoreKey(name, v.Scope)}).(perp.Parameter)
+				key := perp.RowKey{Table: perp.Parameters, Key: perp.DataStoreKey(name, v.Scope)}
+				p, _ := book.Get(key).(perp.Parameter)
 				return p.Uint()
 			}
 			blind := v
@@ -211,10 +216,12 @@ func TestFoldedFundingShowsWhatTheEventsShow(t *testing.T) {
 			if err := perp.Apply(o, perp.MarketValued{Values: []perp.MarketValue{blind}}); err != nil {
 				t.Fatal(err)
 			}
-			saved := o.put[perp.MarketValueKey(perp.SavedFundingFactorPerSecond, v.Scope, chain.Address{}, false)].(perp.MarketValue)
+			saved := o.put[perp.MarketValueKey(perp.SavedFundingFactorPerSecond, v.Scope, chain.Address{},
+				false)].(perp.MarketValue)
 			if word("FUNDING_INCREASE_FACTOR_PER_SECOND").IsZero() || v.Value.Sign() == 0 {
 				if saved.Value.Sign() != 0 {
-					t.Errorf("%s, block %d: %s is saved of funding that does not adapt", name, v.Stamp.Block, saved.Value)
+					t.Errorf("%s, block %d: %s is saved of funding that does not adapt", name, v.Stamp.Block,
+						saved.Value)
 				}
 				return
 			}
@@ -224,7 +231,8 @@ func TestFoldedFundingShowsWhatTheEventsShow(t *testing.T) {
 				belowMinimum++
 			}
 			if got := saved.Value.Abs().Max(least).Min(most); got != v.Value.Uint() {
-				t.Errorf("%s, block %d: saved %s shows as %s, the event says %s", name, v.Stamp.Block, saved.Value, got, v.Value)
+				t.Errorf("%s, block %d: saved %s shows as %s, the event says %s", name, v.Stamp.Block, saved.Value, got,
+					v.Value)
 			}
 		})
 	}
@@ -240,9 +248,10 @@ func TestCasesRefuseBadInput(t *testing.T) {
 		return `[{"positionKey":"` + key + `","prices":{"WETH":[1,2],"USDC":1}` + more + `}]`
 	}
 	for name, test := range map[string]struct{ cases, want string }{
-		"no JSON":              {`{`, "is no JSON array of cases"},
-		"no array":             {`{"positionKey":1}`, "is no JSON array of cases"},
-		"no position":          {`[{"prices":{"WETH":[1,2]},"account":"` + alice.Hex() + `"}]`, "case 1: name the position"},
+		"no JSON":  {`{`, "is no JSON array of cases"},
+		"no array": {`{"positionKey":1}`, "is no JSON array of cases"},
+		"no position": {`[{"prices":{"WETH":[1,2]},"account":"` + alice.Hex() + `"}]`,
+			"case 1: name the position"},
 		"no prices":            {`[{"positionKey":"` + chain.Hash{}.Hex() + `"}]`, "case 1: it has no prices"},
 		"a price of three":     {position(`,"prices":{"WETH":[1,2,3]}`), "want [min, max]"},
 		"a price that is none": {position(`,"prices":{"WETH":["1,5","2"]}`), "price"},
@@ -251,9 +260,11 @@ func TestCasesRefuseBadInput(t *testing.T) {
 			"position " + chain.Hash{9}.Hex() + " is not in the recording"},
 		"a position not yet there": {position(`,"asOfBlock":100`), "is not in the recording"},
 		"another account's":        {position(`,"account":"` + bob.Hex() + `"`), "is of account " + alice.Hex()},
-		"parts of another key": {position(`,"account":"` + bob.Hex() + `","market":"` + ethMarket.Hex() + `","collateralToken":"` + usdc.Hex() + `","isLong":true`),
+		"parts of another key": {position(`,"account":"` + bob.Hex() + `","market":"` + ethMarket.Hex() +
+			`","collateralToken":"` + usdc.Hex() + `","isLong":true`),
 			"is not that of the account"},
-		"a price too few": {`[{"positionKey":"` + key + `","prices":{"USDC":1}}]`, "no prices for the 2 tokens of market " + ethMarket.Hex()},
+		"a price too few": {`[{"positionKey":"` + key + `","prices":{"USDC":1}}]`,
+			"no prices for the 2 tokens of market " + ethMarket.Hex()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "cases.json")
@@ -261,16 +272,20 @@ func TestCasesRefuseBadInput(t *testing.T) {
 				t.Fatal(err)
 			}
 			stdout, complaint, code := run(t, tellStory(), "fold", "--logs", "-", "--cases", file)
-			if code != 1 || stdout != "" || !strings.Contains(complaint, test.want) || strings.Count(complaint, "\n") != 1 {
+			if code != 1 || stdout != "" || !strings.Contains(complaint, test.want) ||
+				strings.Count(complaint, "\n") != 1 {
 				t.Errorf("exit code %d, stdout %q, complaint %q, want %q", code, stdout, complaint, test.want)
 			}
 		})
 	}
-	if _, complaint, code := run(t, tellStory(), "fold", "--logs", "-", "--cases", "no/such.json"); code != 1 || !strings.Contains(complaint, "no/such.json") {
+	if _, complaint, code := run(t, tellStory(), "fold", "--logs", "-", "--cases", "no/such.json"); code != 1 ||
+		!strings.Contains(complaint, "no/such.json") {
 		t.Errorf("exit code %d, complaint %q", code, complaint)
 	}
-	for _, tokens := range []string{"WETH", "WETH=0x1:18", "=" + weth.Hex() + ":18", "WETH=" + weth.Hex(), "WETH=" + weth.Hex() + ":31"} {
-		if _, complaint, code := run(t, nil, "fold", "--logs", "-", "--cases", "x", "--tokens", tokens); code != 2 || !strings.Contains(complaint, "is no token") {
+	for _, tokens := range []string{"WETH", "WETH=0x1:18", "=" + weth.Hex() + ":18", "WETH=" + weth.Hex(),
+		"WETH=" + weth.Hex() + ":31"} {
+		if _, complaint, code := run(t, nil, "fold", "--logs", "-", "--cases", "x", "--tokens", tokens); code != 2 ||
+			!strings.Contains(complaint, "is no token") {
 			t.Errorf("%s: exit code %d, complaint %q", tokens, code, complaint)
 		}
 	}
@@ -279,9 +294,11 @@ func TestCasesRefuseBadInput(t *testing.T) {
 // A JSON number is read to the digits a double keeps, a text to the last digit.
 func TestCasePrices(t *testing.T) {
 	for text, want := range map[string]string{
-		`4599.54`: "4599540000000000", `5199.4800000000005`: "5199480000000000", `"5199.4800000000005"`: "", `1e-05`: "10000000", `"1E3"`: "1000000000000000",
-		`0.1`: "100000000000", `"0.000000000001"`: "1", `"0.0000000000001"`: "", `52005199999999995e-13`: "5200520000000000",
-		`0`: "", `-1`: "", `"1e200"`: "", `""`: "",
+		`4599.54`: "4599540000000000", `5199.4800000000005`: "5199480000000000", `"5199.4800000000005"`: "",
+		`1e-05`: "10000000", `"1E3"`: "1000000000000000",
+		`0.1`: "100000000000", `"0.000000000001"`: "1", `"0.0000000000001"`: "",
+		`52005199999999995e-13`: "5200520000000000",
+		`0`:                     "", `-1`: "", `"1e200"`: "", `""`: "",
 		`"1.2.3"`: "", `true`: "", `5`: "5000000000000",
 	} {
 		var d decimal

@@ -13,7 +13,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// tokenName is a token that prices are given for by symbol. Of a symbol nobody was told about only the decimals are known, or not even these.
+// tokenName is a token that prices are given for by symbol. Of a symbol nobody was told about only the decimals are
+// known, or not even these.
 type tokenName struct {
 	address  chain.Address
 	decimals int
@@ -54,7 +55,8 @@ func parseTokens(text string) (tokenNames, error) {
 	return names, nil
 }
 
-// quote is the price of one name in a case: the token it can only be, if that is known, and its decimals, -1 if they are not.
+// quote is the price of one name in a case: the token it can only be, if that is known, and its decimals, -1 if they
+// are not.
 type quote struct {
 	name  string
 	price casePrice
@@ -80,9 +82,11 @@ func (names tokenNames) quotes(given map[string]casePrice) []quote {
 	return quotes
 }
 
-// prices finds out which symbols stand for a market's tokens, which no log tells, and returns their prices per smallest unit. It takes the
-// matching in which the tokens' prices are nearest to those at which open positions were opened; it says so when two matchings are alike.
-func (names tokenNames) prices(given map[string]casePrice, m perp.Market, worth map[chain.Address]float64) (map[chain.Address]perp.Price, error) {
+// prices finds out which symbols stand for a market's tokens, which no log tells, and returns their prices per smallest
+// unit. It takes the matching in which the tokens' prices are nearest to those at which open positions were opened; it
+// says so when two matchings are alike.
+func (names tokenNames) prices(given map[string]casePrice, m perp.Market,
+	worth map[chain.Address]float64) (map[chain.Address]perp.Price, error) {
 	tokens := m.Tokens()
 	quotes := names.quotes(given)
 	s := search{quotes: quotes, best: math.Inf(1), second: math.Inf(1)}
@@ -96,13 +100,16 @@ func (names tokenNames) prices(given map[string]casePrice, m perp.Market, worth 
 			len(tokens), m.MarketToken, tokens, slices.Sorted(maps.Keys(given)))
 	}
 	if s.second-s.best < math.Ln2 {
-		return nil, errors.New("cannot tell which symbol is which token; say so with --tokens SYMBOL=ADDRESS:DECIMALS,…")
+		return nil,
+			errors.New("cannot tell which symbol is which token; say so with --tokens SYMBOL=ADDRESS:DECIMALS,…")
 	}
 	prices := map[chain.Address]perp.Price{}
 	for i, token := range tokens {
 		q := quotes[s.chosen[i]]
 		if q.decimals < 0 && s.seen[i] == 0 {
-			return nil, fmt.Errorf("cannot tell how many decimals %s has; say so with --tokens SYMBOL=ADDRESS:DECIMALS,…", q.name)
+			return nil,
+				fmt.Errorf("cannot tell how many decimals %s has; say so with --tokens SYMBOL=ADDRESS:DECIMALS,…",
+					q.name)
 		}
 		minimum, err := q.price.Min.perUnit(q.places(s.seen[i]))
 		maximum, errMax := q.price.Max.perUnit(q.places(s.seen[i]))
@@ -116,9 +123,10 @@ func (names tokenNames) prices(given map[string]casePrice, m perp.Market, worth 
 
 // search tries every way to give each token a quote of its own and keeps the likeliest.
 type search struct {
-	quotes       []quote
-	seen         []float64 // what a unit of each token was worth when positions were opened, in USD with 30 decimals; 0 where none tells
-	short        []bool    // which token is the short one
+	quotes []quote
+	// what a unit of each token was worth when positions were opened, in USD with 30 decimals; 0 where none tells
+	seen         []float64
+	short        []bool // which token is the short one
 	chosen       []int
 	best, second float64
 }
@@ -141,8 +149,8 @@ func (s *search) match(tokens []chain.Address, taken []int, unlikeliness float64
 	}
 }
 
-// unlikely is how far a quote is from what a token was worth, as the logarithm of their ratio. Where nothing tells the token's worth, the short
-// token of a market is the stable one.
+// unlikely is how far a quote is from what a token was worth, as the logarithm of their ratio. Where nothing tells the
+// token's worth, the short token of a market is the stable one.
 func (s *search) unlikely(q quote, i int) float64 {
 	price := q.price.Min.float()
 	switch {
@@ -157,7 +165,8 @@ func (s *search) unlikely(q quote, i int) float64 {
 	return math.Abs(math.Log(price) + float64(30-q.places(s.seen[i]))*math.Ln10 - math.Log(s.seen[i]))
 }
 
-// places are a quote's decimals: those that are known, else those that bring its price nearest to what a unit was worth.
+// places are a quote's decimals: those that are known, else those that bring its price nearest to what a unit was
+// worth.
 func (q quote) places(seen float64) int {
 	if price := q.price.Min.float(); q.decimals < 0 && price != 0 {
 		return 30 - int(math.Round(math.Log10(seen/price)))
@@ -165,8 +174,9 @@ func (q quote) places(seen float64) int {
 	return max(q.decimals, 0)
 }
 
-// worth is what a unit of each token is about worth, in USD with 30 decimals: what the exchange's oracle last took for it. Where a recording holds no oracle's
-// prices, an index token is worth what the last opened of the open positions paid for it.
+// worth is what a unit of each token is about worth, in USD with 30 decimals: what the exchange's oracle last took for
+// it. Where a recording holds no oracle's prices, an index token is worth what the last opened of the open positions
+// paid for it.
 func (f *fold) worth() map[chain.Address]float64 {
 	worth := openedAt(f.book)
 	for token, price := range f.oracle {
@@ -175,14 +185,16 @@ func (f *fold) worth() map[chain.Address]float64 {
 	return worth
 }
 
-// openedAt is what a unit of each index token was worth when the last opened of the open positions on it was opened, in USD with 30 decimals.
+// openedAt is what a unit of each index token was worth when the last opened of the open positions on it was opened, in
+// USD with 30 decimals.
 func openedAt(book *perp.Book) map[chain.Address]float64 {
 	worth, at := map[chain.Address]float64{}, map[chain.Address]perp.Uint{}
 	for _, row := range book.Rows(perp.Positions) {
 		p := row.(perp.Position) //nolint:forcetypeassert // of the table asked for
 		market, known := book.Get(perp.RowKey{Table: perp.Markets, Key: p.Market.Hash()}).(perp.Market)
 		if known && !p.SizeInTokens.IsZero() && !p.IncreasedAtTime.Less(at[market.IndexToken]) {
-			worth[market.IndexToken], at[market.IndexToken] = p.SizeInUsd.Float()/p.SizeInTokens.Float(), p.IncreasedAtTime
+			worth[market.IndexToken], at[market.IndexToken] = p.SizeInUsd.Float()/p.SizeInTokens.Float(),
+				p.IncreasedAtTime
 		}
 	}
 	return worth

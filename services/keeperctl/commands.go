@@ -36,15 +36,19 @@ func minute(s *Settings) { s.Patience = time.Minute }
 func commands() []command {
 	return []command{
 		{
-			use: "status", short: "show a keeper on one screen, what is wrong first", group: groupLook, data: true, setup: statusCommand,
+			use: "status", short: "show a keeper on one screen, what is wrong first", group: groupLook, data: true,
+			setup: statusCommand,
 			needs: []string{"keeper", "chain", "kafka", "postgres", "tier", "keeperctl.processes"},
 		},
 		{
-			use: "why-not KEY", short: "say why a position, order or request is not executed now", group: groupLook, data: true, preset: minute,
+			use: "why-not KEY", short: "say why a position, order or request is not executed now", group: groupLook,
+			data: true, preset: minute,
 			needs: with(stores, "liquidation", "keeperctl.frozen_role", "keeperctl.price_max_age"), run: whyNot,
 		},
 		{
-			use: "audit FROM TO | last DURATION", short: "say who executed which jobs, by the chain alone: ages, duplicates, gas won and lost, what sharing saved",
+			use: "audit FROM TO | last DURATION",
+			short: "say who executed which jobs, by the chain alone: ages, duplicates, gas won and lost, what " +
+				"sharing saved",
 			group: groupLook, data: true, run: auditChain,
 			needs: []string{
 				"keeper", "chain", "venue", "tier",
@@ -52,19 +56,24 @@ func commands() []command {
 			},
 		},
 		{
-			use: "topic", short: "print the records of a topic: log, price, job, result or dlq", group: groupLook, run: noVerb,
+			use: "topic", short: "print the records of a topic: log, price, job, result or dlq", group: groupLook,
+			run:   noVerb,
 			needs: []string{"keeper", "kafka", "keeperctl.patience"},
 			verbs: []command{
-				{use: "cat TOPIC", short: "print the records that there are, a line each", data: true, setup: topicCommand(false)},
-				{use: "tail TOPIC", short: "print the records that come, until it is interrupted", data: true, setup: topicCommand(true)},
+				{use: "cat TOPIC", short: "print the records that there are, a line each", data: true,
+					setup: topicCommand(false)},
+				{use: "tail TOPIC", short: "print the records that come, until it is interrupted", data: true,
+					setup: topicCommand(true)},
 			},
 		},
 		{
-			use: "liquidations", short: "list the positions that are being liquidated, or could not be", group: groupLook, needs: []string{"postgres"},
+			use: "liquidations", short: "list the positions that are being liquidated, or could not be",
+			group: groupLook, needs: []string{"postgres"},
 			setup: liquidationsCommand, data: true,
 		},
 		{
-			use: "wallet", short: "list and verify what agents have earned", group: groupLook, needs: inLedger, run: onDatabase(wallets),
+			use: "wallet", short: "list and verify what agents have earned", group: groupLook, needs: inLedger,
+			run: onDatabase(wallets),
 			verbs: []command{
 				{use: "list", short: "list the wallets, in wei", data: true},
 				{use: "ledger AGENT", short: "list the entries of a wallet, newest first", data: true},
@@ -72,15 +81,22 @@ func commands() []command {
 			},
 		},
 		{
-			use: "health", short: "ask a process whether it is ready; ask Kafka or Postgres (health kafka, health postgres)", group: groupLook, setup: healthCommand,
+			use:   "health",
+			short: "ask a process whether it is ready; ask Kafka or Postgres (health kafka, health postgres)",
+			group: groupLook, setup: healthCommand,
 			verbs: []command{
-				{use: kafkaPart, short: "ask every broker", needs: []string{"kafka", "keeperctl.wait"}, run: kafkaHealth},
-				{use: postgresPart, short: "ask the database, and whether this build can work with it", needs: []string{"postgres", "keeperctl.wait"}, run: postgresHealth},
+				{use: kafkaPart, short: "ask every broker", needs: []string{"kafka", "keeperctl.wait"},
+					run: kafkaHealth},
+				{use: postgresPart, short: "ask the database, and whether this build can work with it",
+					needs: []string{"postgres", "keeperctl.wait"}, run: postgresHealth},
 			},
 		},
 		{
-			use: "signer", short: "list, pause, resume or resync signers, call a transaction off; hold balances and nonces against the chain",
-			group: groupRepair, needs: with(onChain, "keeperctl.yes"), preset: func(s *Settings) { s.Limit = 1000 }, run: signers,
+			use: "signer",
+			short: "list, pause, resume or resync signers, call a transaction off; hold balances and nonces against " +
+				"the chain",
+			group: groupRepair, needs: with(onChain, "keeperctl.yes"), preset: func(s *Settings) { s.Limit = 1000 },
+			run: signers,
 			verbs: []command{
 				{use: "list", short: "say who has the lease, who is paused and why, and how much waits", data: true},
 				{use: "pause SIGNER REASON", short: "have a signer claim nothing new"},
@@ -93,7 +109,8 @@ func commands() []command {
 			},
 		},
 		{
-			use: "delayed", short: "run, list, show, retry or cancel delayed jobs", group: groupRepair, needs: inLedger, run: onDatabase(delayedJobs),
+			use: "delayed", short: "run, list, show, retry or cancel delayed jobs", group: groupRepair, needs: inLedger,
+			run: onDatabase(delayedJobs),
 			verbs: []command{
 				{use: "run", short: "have the planners scan now", data: true},
 				{use: "list [pending|done|parked] [KIND]", short: "list delayed jobs", data: true},
@@ -103,7 +120,8 @@ func commands() []command {
 			},
 		},
 		{
-			use: "dlq", short: "list and show dead letters; have jobs that were given up said again", group: groupRepair, needs: with(stores, "keeperctl.limit"), run: dlq,
+			use: "dlq", short: "list and show dead letters; have jobs that were given up said again",
+			group: groupRepair, needs: with(stores, "keeperctl.limit"), run: dlq,
 			verbs: []command{
 				{use: "list [SOURCE]", short: "list dead letters, newest first", data: true},
 				{use: "show OFFSET", short: "print a dead letter as JSON"},
@@ -111,7 +129,8 @@ func commands() []command {
 			},
 		},
 		{
-			use: "generations", short: "list, compare, switch or drop generations of the state", group: groupRepair, preset: minute, run: stateGenerations,
+			use: "generations", short: "list, compare, switch or drop generations of the state", group: groupRepair,
+			preset: minute, run: stateGenerations,
 			needs: []string{"postgres", "keeperctl.patience", "keeperctl.reason"},
 			verbs: []command{
 				{use: "list", short: "list the generations and how far they are", data: true},
@@ -121,11 +140,15 @@ func commands() []command {
 			},
 		},
 		{
-			use: "rebuild", short: "fill a new generation of the state from the log topic, beside the live one, and compare", group: groupRepair,
+			use:   "rebuild",
+			short: "fill a new generation of the state from the log topic, beside the live one, and compare",
+			group: groupRepair,
 			needs: stores, preset: minute, run: rebuild,
 		},
 		{
-			use: "emergency", short: "plan, rehearse and record what is done when keepers fail; hand over calls of the venue", group: groupRepair,
+			use:   "emergency",
+			short: "plan, rehearse and record what is done when keepers fail; hand over calls of the venue",
+			group: groupRepair,
 			needs: with(onChain, "venue", "notify", "emergency", "keeperctl.dry_run"), run: act,
 			verbs: []command{
 				{use: "plan", short: "show what is looked at, what may be done and what is called for now", data: true},
@@ -135,27 +158,40 @@ func commands() []command {
 			},
 		},
 		{
-			use: "prepare", short: "create missing topics and bring the database's schema up to date", group: groupSetUp,
-			needs: with(stores, "keeperctl.roles", "keeperctl.replication"), preset: func(s *Settings) { s.Patience = 2 * time.Minute }, run: prepare,
+			use: "prepare", short: "create missing topics and bring the database's schema up to date",
+			group:  groupSetUp,
+			needs:  with(stores, "keeperctl.roles", "keeperctl.replication"),
+			preset: func(s *Settings) { s.Patience = 2 * time.Minute }, run: prepare,
 		},
 		{
-			use: "keystore FOLDER", short: "make an encrypted keystore and its password for a signer, of a new key or a given one", group: groupSetUp, setup: keystoreCommand,
+			use:   "keystore FOLDER",
+			short: "make an encrypted keystore and its password for a signer, of a new key or a given one",
+			group: groupSetUp, setup: keystoreCommand,
 		},
 		{
 			use:   "addresses [DATASTORE|ROUTER]",
-			short: "find the exchange's contracts, from one of them or from a deployments file, as lines of an env file", group: groupSetUp,
-			needs: []string{"keeper", "chain", "keeperctl.deployments", "keeperctl.patience"}, preset: minute, data: true, run: addresses,
+			short: "find the exchange's contracts from one of them, or in a deployments file, as lines of an env file",
+			group: groupSetUp,
+			needs: []string{"keeper", "chain", "keeperctl.deployments", "keeperctl.patience"}, preset: minute,
+			data: true, run: addresses,
 		},
 		{
-			use: "fold LOGS", short: "fold a recording of event logs and print the state it leaves, or the verdicts on cases", group: groupOffline, setup: foldCommand,
+			use:   "fold LOGS",
+			short: "fold a recording of event logs and print the state it leaves, or the verdicts on cases",
+			group: groupOffline, setup: foldCommand,
 		},
-		{use: "gas CASES", short: "print the gas limits of executions under given words of the exchange", group: groupOffline, setup: gasCommand},
+		{use: "gas CASES", short: "print the gas limits of executions under given words of the exchange",
+			group: groupOffline, setup: gasCommand},
 		{
-			use: "simulate SCENARIO", short: "play keepers through a scenario in simulated time, and say whether it comes out as expected", group: groupOffline,
+			use:   "simulate SCENARIO",
+			short: "play keepers through a scenario in simulated time, and say whether it comes out as expected",
+			group: groupOffline,
 			setup: simulateCommand,
 		},
-		{use: "events", short: "list the contract events that are handled and those known and ignored", group: groupHouse, setup: eventsCommand, data: true},
-		{use: "topics", short: "print the catalogue of topics as a markdown table", group: groupHouse, setup: topicsCommand, data: true},
+		{use: "events", short: "list the contract events that are handled and those known and ignored",
+			group: groupHouse, setup: eventsCommand, data: true},
+		{use: "topics", short: "print the catalogue of topics as a markdown table", group: groupHouse,
+			setup: topicsCommand, data: true},
 		{use: "version", short: "say which build this is", group: groupHouse, run: version},
 		{use: "reference", short: "print docs/keeperctl.md", group: groupHouse, private: true, run: reference},
 	}

@@ -20,8 +20,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// Config is what the commands can be told: sections of the keeper's own configuration, and [keeperctl]. Each command names what it needs of it; the rest is
-// neither asked for nor judged.
+// Config is what the commands can be told: sections of the keeper's own configuration, and [keeperctl]. Each command
+// names what it needs of it; the rest is neither asked for nor judged.
 type Config struct {
 	Own         Settings            `toml:"keeperctl"`
 	Log         service.LogSettings `toml:"log"`
@@ -68,10 +68,13 @@ func DefaultConfig() Config {
 	how := audit.DefaultConfig()
 	return Config{
 		Log:    service.LogSettings{Level: "warn", Format: "console"},
-		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Venue: gmx.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
-		Tier: tier.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Notify: notify.DefaultConfig(), Emergency: emergency.DefaultConfig(),
+		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Venue: gmx.DefaultConfig(),
+		Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
+		Tier: tier.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Notify: notify.DefaultConfig(),
+		Emergency: emergency.DefaultConfig(),
 		Own: Settings{
-			Limit: 50, Patience: 30 * time.Second, DryRun: true, PriceMaxAge: 30 * time.Second, Workers: how.Workers, Lead: how.Lead,
+			Limit: 50, Patience: 30 * time.Second, DryRun: true, PriceMaxAge: 30 * time.Second, Workers: how.Workers,
+			Lead: how.Lead,
 		},
 	}
 }
@@ -88,7 +91,8 @@ func (s Settings) Validate() error {
 	refuse(s.Patience < 100*time.Millisecond, "patience: %s is less than 100ms", s.Patience)
 	refuse(s.Replication < 0 || s.Replication > 10, "replication: %d is not between 0 and 10", s.Replication)
 	refuse(s.Wait < 0 || s.Wait > time.Hour, "wait: %s is not between 0s and 1h", s.Wait)
-	refuse(s.PriceMaxAge < time.Second || s.PriceMaxAge > 5*time.Minute, "price_max_age: %s is not between 1s and 5m", s.PriceMaxAge)
+	refuse(s.PriceMaxAge < time.Second || s.PriceMaxAge > 5*time.Minute, "price_max_age: %s is not between 1s and 5m",
+		s.PriceMaxAge)
 	refuse(s.Workers < 1 || s.Workers > 64, "workers: %d is not between 1 and 64", s.Workers)
 	refuse(s.Lead < 0 || s.Lead > 24*time.Hour, "lead: %s is not between 0s and 24h", s.Lead)
 	for _, p := range s.Processes {

@@ -57,7 +57,8 @@ func runDelayed(ctx context.Context, s pg.Delayed, patience time.Duration, out p
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no planner has scanned within %s (is one running?)", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("no planner has scanned within %s (is one running?)", patience))
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -79,7 +80,8 @@ func printScans(scans []pg.Scan, out printer) error {
 	rows, text := newTable("scanner", "found", "done", "failed", "parked"), ""
 	for _, s := range scans {
 		rows.add(s.Scanner, s.Found, s.Done, s.Failed, s.Parked)
-		text += fmt.Sprintf("%s: found %d, done %d, failed %d, of these parked %d\n", s.Scanner, s.Found, s.Done, s.Failed, s.Parked)
+		text += fmt.Sprintf("%s: found %d, done %d, failed %d, of these parked %d\n", s.Scanner, s.Found, s.Done,
+			s.Failed, s.Parked)
 		if s.Error != "" {
 			failed = errors.Join(failed, fmt.Errorf("the scan of %s failed: %s", s.Scanner, s.Error))
 		}
@@ -149,7 +151,8 @@ func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out pr
 	return out.object(shown(j))
 }
 
-// refuseEarly keeps an operator from having a job done before its time: held commissions would be released, a day reported before it is over.
+// refuseEarly keeps an operator from having a job done before its time: held commissions would be released, a day
+// reported before it is over.
 func refuseEarly(ctx context.Context, s pg.Delayed, id int64) error {
 	j, known, err := s.Job(ctx, id)
 	if err == nil && known && j.Status == delayed.Pending && j.DueAt.After(time.Now()) {
@@ -175,6 +178,7 @@ func shown(j delayed.Job) any {
 		Finished  time.Time       `json:"finishedAt,omitzero"`
 		CalledOff time.Time       `json:"calledOffAt,omitzero"`
 	}{
-		j.ID, j.Kind, j.Key, j.Payload, j.Status, j.DueAt, j.NextAt, j.Attempts, j.LastError, j.Result, j.CreatedAt, j.FinishedAt, j.DeletedAt,
+		j.ID, j.Kind, j.Key, j.Payload, j.Status, j.DueAt, j.NextAt, j.Attempts, j.LastError, j.Result, j.CreatedAt,
+		j.FinishedAt, j.DeletedAt,
 	}
 }

@@ -44,7 +44,8 @@ func wantTold(t *testing.T, got string, parts ...string) {
 func TestDelayedCommands(t *testing.T) {
 	db := pgtest.DB(t)
 	appointments := []delayed.Appointment{
-		{Kind: delayed.CommissionRelease, Key: "fee", Payload: delayed.Release{Agent: "ann", Amount: perp.U64(5)}, DueAt: time.Now()},
+		{Kind: delayed.CommissionRelease, Key: "fee", Payload: delayed.Release{Agent: "ann", Amount: perp.U64(5)},
+			DueAt: time.Now()},
 		{Kind: "other", Key: "far", DueAt: time.Now().Add(time.Hour)},
 	}
 	if _, err := db.Delayed().Add(t.Context(), appointments...); err != nil {
@@ -55,7 +56,8 @@ func TestDelayedCommands(t *testing.T) {
 	wantTold(t, told(t, delayedJobs, db, "run"), "error: no planner has scanned within 300ms (is one running?)")
 
 	metrics := delayed.NewMetrics(prometheus.NewRegistry())
-	scanner := delayed.NewScanner(delayed.DefaultConfig(), "planner-1", db.Delayed(), []delayed.Kind{delayed.Commissions{}}, nil, metrics, zerolog.Nop())
+	scanner := delayed.NewScanner(delayed.DefaultConfig(), "planner-1", db.Delayed(),
+		[]delayed.Kind{delayed.Commissions{}}, nil, metrics, zerolog.Nop())
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	bell := db.Delayed().Bell()
@@ -78,7 +80,8 @@ func TestDelayedCommands(t *testing.T) {
 	planner.Wait()
 
 	wantTold(t, told(t, delayedJobs, db, "list", "parked"), "id  kind", "commission_release", "there is no such wallet")
-	if list := told(t, delayedJobs, db, "list", "pending", "other"); strings.Contains(list, "commission") || !strings.Contains(list, "far") {
+	if list := told(t, delayedJobs, db, "list", "pending", "other"); strings.Contains(list, "commission") ||
+		!strings.Contains(list, "far") {
 		t.Errorf("listed\n%s", list)
 	}
 	wantTold(t, told(t, delayedJobs, db, "show", "1"), `"status": "parked"`, `"amount": "5"`, `"failedAttempts": 1`)
@@ -105,9 +108,12 @@ func TestWalletCommands(t *testing.T) {
 	}
 	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}, TimeMs: 1}
 	tx := chain.Tx{Hash: chain.Hash{1}, Block: block.Number, BlockHash: block.Hash}
-	fee := perp.KeeperFee{Keeper: signer, Amount: perp.U64(120), Stamp: perp.Stamp{Block: block.Number, Log: 3, TxHash: tx.Hash}}
-	applied := pg.AppliedBlock{Block: pg.Block{BlockRef: block, Verified: true}, Changes: []pg.Change{{After: perp.Transaction{Tx: tx}}, {After: fee}}}
-	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied}, Finalized: block}); err != nil {
+	fee := perp.KeeperFee{Keeper: signer, Amount: perp.U64(120),
+		Stamp: perp.Stamp{Block: block.Number, Log: 3, TxHash: tx.Hash}}
+	applied := pg.AppliedBlock{Block: pg.Block{BlockRef: block, Verified: true},
+		Changes: []pg.Change{{After: perp.Transaction{Tx: tx}}, {After: fee}}}
+	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied},
+		Finalized: block}); err != nil {
 		t.Fatal(err)
 	}
 	ask := delayed.Booking{ChainID: 56, Owners: map[chain.Address]string{signer: "ann"}, Hold: time.Hour}
@@ -116,7 +122,8 @@ func TestWalletCommands(t *testing.T) {
 	}
 	wantTold(t, told(t, wallets, db, "list"), "agent  balance  frozen", "ann    0        120")
 	wantTold(t, told(t, wallets, db, "ledger", "ann"), "commission", "0        120", "56:"+block.Hash.Hex()+":3")
-	wantTold(t, told(t, wallets, db, "verify"), "ann: adds up: balance 0 (entries 0, fees released 0), frozen 120 (entries 120, fees held 120)")
+	wantTold(t, told(t, wallets, db, "verify"), "ann: adds up: balance 0 (entries 0, fees released 0), frozen 120 "+
+		"(entries 120, fees held 120)")
 	wantTold(t, told(t, wallets, db), "error: usage: keeperctl wallet list")
 	var nowhere failingWriter
 	if err := wallets(t.Context(), db, DefaultConfig().Own, []string{"list"}, printer{Writer: nowhere}); err == nil {

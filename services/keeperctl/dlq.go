@@ -57,7 +57,8 @@ func (d deadLetters) run(ctx context.Context, args []string) error {
 	case verb == "list" && len(rest) == 1:
 		source, known := d.source(rest[0])
 		if !known {
-			return usagef("%q is no topic of this keeper (write job, log, price or result, or a topic's whole name)", rest[0])
+			return usagef("%q is no topic of this keeper (write job, log, price or result, or a topic's whole name)",
+				rest[0])
 		}
 		return d.list(ctx, source)
 	case verb == "show" && len(rest) == 1:
@@ -77,7 +78,8 @@ func (d deadLetters) source(name string) (topic string, known bool) {
 // onlyPartition is the one of the dead letter topic.
 const onlyPartition = 0
 
-// letter is a record of the dead letter topic: another topic's record, with where it came from and why in further headers.
+// letter is a record of the dead letter topic: another topic's record, with where it came from and why in further
+// headers.
 type letter struct{ bus.Record }
 
 func (l letter) source() string { return string(l.Key) }
@@ -145,7 +147,8 @@ func (d deadLetters) letter(ctx context.Context, offset int64) (l letter, err er
 		return l, notAsked(err)
 	}
 	if offset < first || offset >= end {
-		return l, fmt.Errorf("there is no dead letter %d (keeperctl dlq list shows them; they are kept for 30 days)", offset)
+		return l, fmt.Errorf("there is no dead letter %d (keeperctl dlq list shows them; they are kept for 30 days)",
+			offset)
 	}
 	l.Record, err = d.client.Reader(topic, onlyPartition, offset).Next(ctx)
 	return l, err
@@ -188,7 +191,8 @@ func letterOffset(text string) (int64, error) {
 	return offset, nil
 }
 
-// shownLetter is a letter as show prints it. What cannot be decoded, which is what most letters of the log topic are about, is shown as it is.
+// shownLetter is a letter as show prints it. What cannot be decoded, which is what most letters of the log topic are
+// about, is shown as it is.
 func shownLetter(l letter) any {
 	type shown struct {
 		Offset  int64             `json:"offset"`
@@ -221,6 +225,7 @@ func readable(value []byte) string {
 	return string(value)
 }
 
-var errNeverReplayed = errors.New("only jobs are replayed. The state is what all records of the log topic make of it in their order: " +
+var errNeverReplayed = errors.New("only jobs are replayed. The state is what all records of the log topic make of " +
+	"it in their order: " +
 	"a record is never put in again. Its partition goes on from the same offset when a build understands it " +
 	"(docs/runbooks/partition-stopped.md), or the state is built anew (keeperctl rebuild)")

@@ -15,8 +15,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// replay has one job, or every job that was given up, said again. A sender looks at a job anew before it does anything about it, and has one arm of it at a
-// time: saying a job again, or twice, executes nothing twice.
+// replay has one job, or every job that was given up, said again. A sender looks at a job anew before it does anything
+// about it, and has one arm of it at a time: saying a job again, or twice, executes nothing twice.
 func (d deadLetters) replay(ctx context.Context, which string) error {
 	chosen, err := d.choose(ctx, which)
 	if err != nil {
@@ -84,8 +84,9 @@ func (d deadLetters) present(ctx context.Context) (chain.BlockRef, error) {
 	return standing.Watermark.BlockRef, nil
 }
 
-// sayAgain writes the job as it was, to where its signer's jobs are, but for the block it is known from: a sender passes over what was known before the last
-// arm ended, and this is the operator's word that the job is still to be done.
+// sayAgain writes the job as it was, to where its signer's jobs are, but for the block it is known from: a sender
+// passes over what was known before the last arm ended, and this is the operator's word that the job is still to be
+// done.
 func (d deadLetters) sayAgain(ctx context.Context, l letter, at chain.BlockRef) error {
 	message, _, err := wire.Decode(l.Record)
 	if err != nil {
@@ -105,7 +106,8 @@ func (d deadLetters) sayAgain(ctx context.Context, l letter, at chain.BlockRef) 
 		return err
 	}
 	partition := wire.SignerPartition(j.Signer, d.keeper.JobPartitions)
-	if _, err := d.client.Producer(wire.JobTopic(d.keeper.ChainID)).Produce(ctx, partition, []bus.Record{record}); err != nil {
+	if _, err := d.client.Producer(wire.JobTopic(d.keeper.ChainID)).
+		Produce(ctx, partition, []bus.Record{record}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(d.out, "%s: partition %d\n", j.ID, partition)

@@ -71,7 +71,8 @@ func (o *office) told(line string) string {
 
 func (o *office) write(letter bus.Record) {
 	o.t.Helper()
-	if _, err := o.client.Producer(wire.DeadLetterTopic(o.keeper.ChainID)).Produce(o.t.Context(), 0, []bus.Record{letter}); err != nil {
+	if _, err := o.client.Producer(wire.DeadLetterTopic(o.keeper.ChainID)).
+		Produce(o.t.Context(), 0, []bus.Record{letter}); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -84,7 +85,8 @@ func (o *office) stand(timeMs uint64) chain.BlockRef {
 		o.t.Fatal(err)
 	}
 	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}, TimeMs: timeMs}
-	if err := p.Commit(o.t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{Block: pg.Block{BlockRef: block}}}, Finalized: block}); err != nil {
+	if err := p.Commit(o.t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{Block: pg.Block{BlockRef: block}}},
+		Finalized: block}); err != nil {
 		o.t.Fatal(err)
 	}
 	return block
@@ -109,7 +111,8 @@ func (o *office) said() (all []job.Job) {
 				o.t.Fatal(err)
 			}
 			j := m.(wire.Job).Job
-			if wire.SignerPartition(j.Signer, o.keeper.JobPartitions) != partition || string(record.Key) != string(j.Signer[:]) || len(record.Headers) != 4 {
+			if wire.SignerPartition(j.Signer, o.keeper.JobPartitions) != partition ||
+				string(record.Key) != string(j.Signer[:]) || len(record.Headers) != 4 {
 				o.t.Errorf("%s is in partition %d under %x with %v", j.ID, partition, record.Key, record.Headers)
 			}
 			all = append(all, j)
@@ -121,8 +124,11 @@ func (o *office) said() (all []job.Job) {
 func lostJob(n byte) job.Job {
 	key := chain.Hash{n}
 	return job.Job{
-		ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Account: chain.Address{n}, Class: job.ClassMarketOrder, BirthMs: 5, Signer: chain.Address{0xa, n},
-		Tokens: []chain.Address{{1}}, Evidence: job.Evidence{Block: chain.BlockRef{Number: 3, Hash: chain.Hash{3}, TimeMs: 3_000}, Generation: 1, Reason: "due"},
+		ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Account: chain.Address{n}, Class: job.ClassMarketOrder,
+		BirthMs: 5, Signer: chain.Address{0xa, n},
+		Tokens: []chain.Address{{1}},
+		Evidence: job.Evidence{Block: chain.BlockRef{Number: 3, Hash: chain.Hash{3}, TimeMs: 3_000}, Generation: 1,
+			Reason: "due"},
 	}
 }
 
@@ -133,13 +139,15 @@ func (o *office) givenUp(j job.Job, arm int) bus.Record {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return withHeaders(r, "source.partition", strconv.Itoa(wire.SignerPartition(j.Signer, o.keeper.JobPartitions)), "source.key", string(j.Signer[:]),
+	return withHeaders(r, "source.partition", strconv.Itoa(wire.SignerPartition(j.Signer, o.keeper.JobPartitions)),
+		"source.key", string(j.Signer[:]),
 		"job", j.ID, "arm", strconv.Itoa(arm), "outcome", "refused", "tx", "", "error", "no node takes it\nreally")
 }
 
 // unknownEvent is the letter a statevm writes about a log.
 func (o *office) unknownEvent() bus.Record {
-	return withHeaders(bus.Record{Key: []byte(wire.LogTopic(o.keeper.ChainID)), Value: []byte{0xff}}, "t", "LOG", "sv", "\x00\x63",
+	return withHeaders(bus.Record{Key: []byte(wire.LogTopic(o.keeper.ChainID)), Value: []byte{0xff}}, "t", "LOG", "sv",
+		"\x00\x63",
 		"source.partition", "2", "source.offset", "17", "source.key", "", "error", "unknown event Surprise")
 }
 
@@ -174,8 +182,10 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 	}
 	o.limit = 1
 	wantTold(t, o.told("list"), lostJob(2).ID, "2 more")
-	wantTold(t, o.told("show 0"), `"ID": "`+lostJob(1).ID, `"error": "no node takes it\nreally"`, `"sv": "0x0001"`, `"source": "perp.56.job.v1"`)
-	wantTold(t, o.told("show 1"), `"notDecoded": "record at partition 0, offset 1: LOG of schema version 99`, `"value": "0xff"`)
+	wantTold(t, o.told("show 0"), `"ID": "`+lostJob(1).ID, `"error": "no node takes it\nreally"`, `"sv": "0x0001"`,
+		`"source": "perp.56.job.v1"`)
+	wantTold(t, o.told("show 1"), `"notDecoded": "record at partition 0, offset 1: LOG of schema version 99`,
+		`"value": "0xff"`)
 	wantTold(t, o.told("show 3"), "error: there is no dead letter 3")
 	wantTold(t, o.told("show x"), `error: "x" is no offset`)
 	wantTold(t, o.told("list jobs"), `error: "jobs" is no topic of this keeper`)
@@ -188,7 +198,8 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 func TestLettersOfStatevmAreShown(t *testing.T) {
 	o := newOffice(t)
 	record := withHeaders(bus.Record{Key: []byte("k"), Value: []byte{1}}, "t", "NEWS", "sv", "\x00\x01")
-	if _, err := o.client.Producer(wire.LogTopic(o.keeper.ChainID)).Produce(t.Context(), 2, []bus.Record{record}); err != nil {
+	if _, err := o.client.Producer(wire.LogTopic(o.keeper.ChainID)).
+		Produce(t.Context(), 2, []bus.Record{record}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := statevm.DefaultConfig()
@@ -210,8 +221,8 @@ func TestLettersOfStatevmAreShown(t *testing.T) {
 	wantTold(t, o.told("replay 0"), "error: only jobs are replayed")
 }
 
-// LIQ-10: an operator has a job done that was given up. It goes back as it was, but for the block it is known from: what was known before the arm ended says
-// nothing, and a sender passes over it.
+// LIQ-10: an operator has a job done that was given up. It goes back as it was, but for the block it is known from:
+// what was known before the arm ended says nothing, and a sender passes over it.
 func TestReplayedJobIsTakenUp(t *testing.T) {
 	o := newOffice(t)
 	j := lostJob(1)
@@ -225,11 +236,14 @@ func TestReplayedJobIsTakenUp(t *testing.T) {
 		t.Fatalf("the record as it was is %s, %v: then it need not be changed", admission, err)
 	}
 	block := o.stand(50_000)
-	wantTold(t, o.told("replay 0"), j.ID+": partition "+fmt.Sprint(wire.SignerPartition(j.Signer, o.keeper.JobPartitions)), "1 said again as of block 7",
+	wantTold(t, o.told("replay 0"),
+		j.ID+": partition "+fmt.Sprint(wire.SignerPartition(j.Signer, o.keeper.JobPartitions)),
+		"1 said again as of block 7",
 		"30s", "perp.56.result.v1")
 	said := o.said()
 	want := j
-	want.Evidence.Block = chain.BlockRef{Number: block.Number, Hash: block.Hash, Parent: said[0].Evidence.Block.Parent, TimeMs: block.TimeMs}
+	want.Evidence.Block = chain.BlockRef{Number: block.Number, Hash: block.Hash, Parent: said[0].Evidence.Block.Parent,
+		TimeMs: block.TimeMs}
 	if len(said) != 1 || !reflect.DeepEqual(said[0], want) {
 		t.Fatalf("said %+v, want %+v", said, want)
 	}
@@ -254,7 +268,8 @@ func (o *office) giveUp(j job.Job, rearmMs uint64) {
 	if err != nil || len(heads) != 1 {
 		o.t.Fatal(heads, err)
 	}
-	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: "no"}, Rest: txm.Rest{RearmMs: rearmMs, GivenUp: true}}
+	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: "no"},
+		Rest: txm.Rest{RearmMs: rearmMs, GivenUp: true}}
 	if err := o.db.Intents().Skip(o.t.Context(), f, heads[0].ID, end); err != nil {
 		o.t.Fatal(err)
 	}
@@ -279,11 +294,13 @@ func TestReplayOfASource(t *testing.T) {
 	wantTold(t, o.told("replay job"), first.ID, second.ID, "2 said again")
 	said := o.said()
 	slices.SortFunc(said, func(a, b job.Job) int { return strings.Compare(a.ID, b.ID) })
-	if len(said) != 2 || said[0].ID != first.ID || said[0].Evidence.Reason != "due once more" || said[1].ID != second.ID {
+	if len(said) != 2 || said[0].ID != first.ID || said[0].Evidence.Reason != "due once more" ||
+		said[1].ID != second.ID {
 		t.Errorf("said %+v", said)
 	}
 	broken := o.givenUp(second, 3)
-	broken.Headers[slices.IndexFunc(broken.Headers, func(h bus.Header) bool { return h.Key == "source.key" })].Value = []byte{1}
+	at := slices.IndexFunc(broken.Headers, func(h bus.Header) bool { return h.Key == "source.key" })
+	broken.Headers[at].Value = []byte{1}
 	o.write(broken)
 	wantTold(t, o.told("replay 4"), "error: replaying letter 4: its key 01 is not the job's signer")
 }

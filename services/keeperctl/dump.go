@@ -25,8 +25,8 @@ var tableArrays = map[perp.Table]string{
 	perp.Settlements: "settlements", perp.KeeperFees: "keeperFees",
 }
 
-// dump writes every entity of a book as JSON, the finished ones included: one array per kind, ordered by key, numbers as decimal text.
-// Two books with equal rows give equal bytes.
+// dump writes every entity of a book as JSON, the finished ones included: one array per kind, ordered by key, numbers
+// as decimal text. Two books with equal rows give equal bytes.
 func dump(book *perp.Book, seen extent) ([]byte, error) {
 	document := map[string]any{}
 	for table, name := range tableArrays {

@@ -27,13 +27,14 @@ func act(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	defer db.Close()
-	d := emergencyDesk{cfg: s.Config, store: db.Emergencies(), out: s.out, dial: func(ctx context.Context) (venueNode, func(), error) {
-		node, err := s.node(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		return node, node.Close, nil
-	}}
+	d := emergencyDesk{cfg: s.Config, store: db.Emergencies(), out: s.out,
+		dial: func(ctx context.Context) (venueNode, func(), error) {
+			node, err := s.node(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			return node, node.Close, nil
+		}}
 	return d.run(ctx, args)
 }
 
@@ -73,7 +74,8 @@ func (d emergencyDesk) run(ctx context.Context, args []string) error {
 	return usagef("usage: keeperctl %s", emergencyUsage)
 }
 
-// plan shows what the protocol looks at, and what it calls for now. For how long nobody has executed anything a monitor knows, and this database does not.
+// plan shows what the protocol looks at, and what it calls for now. For how long nobody has executed anything a monitor
+// knows, and this database does not.
 func (d emergencyDesk) plan(ctx context.Context) error {
 	debt, err := d.badDebt(ctx)
 	if err != nil {
@@ -84,8 +86,10 @@ func (d emergencyDesk) plan(ctx context.Context) error {
 		return err
 	}
 	own := d.cfg.Emergency
-	text := fmt.Sprintf("bad debt within the hour: %d USD (calls for actions above %d; 0 = never)\npending liquidations here: %d\n"+
-		"nobody executing: a monitor tells (docs/runbooks/monitor.md); it calls for actions after %s\n", debt, own.BadDebt, len(pending), own.IdleAfter)
+	text := fmt.Sprintf("bad debt within the hour: %d USD (calls for actions above %d; 0 = never)\npending "+
+		"liquidations here: %d\n"+
+		"nobody executing: a monitor tells (docs/runbooks/monitor.md); it calls for actions after %s\n", debt,
+		own.BadDebt, len(pending), own.IdleAfter)
 	called := map[emergency.Action]string{}
 	for _, c := range d.cfg.Emergency.Follow(emergency.Facts{BadDebt: debt}) {
 		called[c.Action] = c.Cause
@@ -102,7 +106,8 @@ func (d emergencyDesk) plan(ctx context.Context) error {
 		rows.add(a, may, where, called[a])
 	}
 	if d.out.json {
-		return d.out.object(map[string]any{"badDebtUsd": debt, "pendingLiquidations": len(pending), "actions": rows.records()})
+		return d.out.object(map[string]any{"badDebtUsd": debt, "pendingLiquidations": len(pending),
+			"actions": rows.records()})
 	}
 	return errors.Join(d.out.either(nil, text), d.out.table(rows))
 }
@@ -147,7 +152,8 @@ func (d emergencyDesk) list(ctx context.Context) error {
 
 // take runs an action and hands over what others have to send.
 func (d emergencyDesk) take(ctx context.Context, action emergency.Action, cause string) error {
-	o := emergency.Order{Run: uuid.NewString(), Action: action, Operator: operator(d.cfg.Own.Operator), Cause: cause, DryRun: d.cfg.Own.DryRun}
+	o := emergency.Order{Run: uuid.NewString(), Action: action, Operator: operator(d.cfg.Own.Operator), Cause: cause,
+		DryRun: d.cfg.Own.DryRun}
 	means := &emergencyMeans{emergencyDesk: d}
 	defer means.close()
 	deeds, err := emergency.Run(ctx, d.cfg.Emergency, o, means, d.store)
@@ -155,14 +161,16 @@ func (d emergencyDesk) take(ctx context.Context, action emergency.Action, cause 
 		return errors.Join(err, shown)
 	}
 	if o.DryRun {
-		_, err = fmt.Fprintf(d.out, "run %s: nothing was done; it would succeed. To do it: --keeperctl.dry_run=false\n", o.Run)
+		_, err = fmt.Fprintf(d.out, "run %s: nothing was done; it would succeed. To do it: --keeperctl.dry_run=false\n",
+			o.Run)
 		return err
 	}
 	if !action.OnChain() {
 		_, err = fmt.Fprintf(d.out, "run %s: done\n", o.Run)
 		return err
 	}
-	_, err = fmt.Fprintf(d.out, "run %s: have %s send these calls, and say so for the record: keeperctl emergency done %s %s TX\n",
+	_, err = fmt.Fprintf(d.out,
+		"run %s: have %s send these calls, and say so for the record: keeperctl emergency done %s %s TX\n",
 		o.Run, d.cfg.Emergency.Account, o.Run, action)
 	return err
 }
@@ -175,7 +183,8 @@ func (d emergencyDesk) show(o emergency.Order, deeds []emergency.Deed) error {
 		if deed.Contract.IsZero() {
 			continue
 		}
-		if _, err := fmt.Fprintf(d.out, "  to        %s\n  calldata  0x%x\n  way back  0x%x\n", deed.Contract, deed.Calldata, deed.Undo); err != nil {
+		if _, err := fmt.Fprintf(d.out, "  to        %s\n  calldata  0x%x\n  way back  0x%x\n", deed.Contract,
+			deed.Calldata, deed.Undo); err != nil {
 			return err
 		}
 	}
@@ -188,8 +197,10 @@ func (d emergencyDesk) done(ctx context.Context, run string, action emergency.Ac
 	if err != nil {
 		return fmt.Errorf("%q is no transaction: %w", tx, err)
 	}
-	o := emergency.Order{Run: run, Action: action, Operator: operator(d.cfg.Own.Operator), Cause: "reported by the operator"}
-	sent := emergency.Entry{Order: o, Stage: emergency.Done, TxHash: hash, Outcome: "sent by " + d.cfg.Emergency.Account.Hex()}
+	o := emergency.Order{Run: run, Action: action, Operator: operator(d.cfg.Own.Operator),
+		Cause: "reported by the operator"}
+	sent := emergency.Entry{Order: o, Stage: emergency.Done, TxHash: hash,
+		Outcome: "sent by " + d.cfg.Emergency.Account.Hex()}
 	if err := d.store.Record(ctx, sent); err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ func (m *emergencyMeans) Plan(ctx context.Context, a emergency.Action) ([]emerge
 	}
 	var deeds []emergency.Deed
 	for _, x := range all {
-		deeds = append(deeds, emergency.Deed{Contract: m.cfg.Emergency.Contract, Calldata: x.Data, Undo: x.Undo, Does: x.Does})
+		deeds = append(deeds, emergency.Deed{Contract: m.cfg.Emergency.Contract, Calldata: x.Data, Undo: x.Undo,
+			Does: x.Does})
 	}
 	return deeds, err
 }
@@ -71,7 +72,8 @@ func (m *emergencyMeans) planLiquidations(ctx context.Context) ([]emergency.Deed
 			return nil, err
 		}
 	}
-	does := fmt.Sprintf("%d liquidations are pending and go before everything else; the pause of %d that have failed is lifted", len(pending), waiting)
+	does := fmt.Sprintf("%d liquidations are pending and go before everything else; the pause of %d that have "+
+		"failed is lifted", len(pending), waiting)
 	return []emergency.Deed{{Does: does}}, nil
 }
 
@@ -121,7 +123,8 @@ func (m *emergencyMeans) Do(ctx context.Context, o emergency.Order, _ emergency.
 		}
 	}
 	count, err := m.store.RearmNow(ctx, failed)
-	return fmt.Sprintf("the pauses of %d failed liquidations were lifted: they are tried again when a planner next finds them due", count), err
+	return fmt.Sprintf("the pauses of %d failed liquidations were lifted: they are tried again when a planner next "+
+		"finds them due", count), err
 }
 
 func (m *emergencyMeans) post(ctx context.Context, o emergency.Order) (string, error) {

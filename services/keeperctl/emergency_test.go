@@ -68,8 +68,10 @@ func newAlarm(t *testing.T) *alarm {
 	a.cfg.Own.Operator = "alice"
 	at := d.Deployment()
 	a.cfg.Keeper.ChainID = at.ChainID
-	a.cfg.Venue.DataStore, a.cfg.Venue.OrderHandler = chain.Address(at.Contracts.DataStore), chain.Address(at.Contracts.OrderHandler)
-	a.cfg.Emergency.Contract, a.cfg.Emergency.Account = chain.Address(at.Contracts.Config), chain.Address(a.account.Address)
+	a.cfg.Venue.DataStore, a.cfg.Venue.OrderHandler = chain.Address(at.Contracts.DataStore),
+		chain.Address(at.Contracts.OrderHandler)
+	a.cfg.Emergency.Contract, a.cfg.Emergency.Account = chain.Address(at.Contracts.Config),
+		chain.Address(a.account.Address)
 	a.cfg.Emergency.Markets = []chain.Address{chain.Address(at.Markets[0].Address)}
 	database := pg.DefaultConfig()
 	database.URL = secret.MustURL(a.address)
@@ -129,9 +131,11 @@ func (a *alarm) sends(calldata ...string) (last common.Hash) {
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		tx, err := types.SignNewTx(key, types.LatestSignerForChainID(new(big.Int).SetUint64(a.cfg.Keeper.ChainID)), &types.LegacyTx{
-			Nonce: nonce, GasPrice: big.NewInt(1e9), Gas: gasToAdjust, To: (*common.Address)(&a.cfg.Emergency.Contract), Data: data,
-		})
+		tx, err := types.SignNewTx(key, types.LatestSignerForChainID(new(big.Int).SetUint64(a.cfg.Keeper.ChainID)),
+			&types.LegacyTx{
+				Nonce: nonce, GasPrice: big.NewInt(1e9), Gas: gasToAdjust,
+				To: (*common.Address)(&a.cfg.Emergency.Contract), Data: data,
+			})
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -162,8 +166,8 @@ func (a *alarm) factor() *big.Int {
 	return v
 }
 
-// LIQ-15: nothing is done that is not permitted; a dry run does nothing; what is handed over does on the venue what it says, and can be taken back; all of it
-// is on record.
+// LIQ-15: nothing is done that is not permitted; a dry run does nothing; what is handed over does on the venue what it
+// says, and can be taken back; all of it is on record.
 func TestEmergencyOnChain(t *testing.T) {
 	a := newAlarm(t)
 	a.want("run raise_margin nobody executes", "error: raise_margin is not done: it is not among emergency.actions")
@@ -171,7 +175,8 @@ func TestEmergencyOnChain(t *testing.T) {
 	a.want("list", "nothing was ever done")
 	a.cfg.Emergency.Actions = []string{"raise_margin", "pause_positions"}
 	before := a.factor()
-	a.want("run raise_margin nobody executes", "MIN_COLLATERAL_FACTOR from "+before.String(), "nothing was done; it would succeed")
+	a.want("run raise_margin nobody executes", "MIN_COLLATERAL_FACTOR from "+before.String(),
+		"nothing was done; it would succeed")
 	if a.factor().Cmp(before) != 0 {
 		t.Fatal("a dry run has changed the venue")
 	}
@@ -190,7 +195,8 @@ func TestEmergencyOnChain(t *testing.T) {
 	run := regexp.MustCompile(`emergency done (\S+) raise_margin`).FindStringSubmatch(out)
 	a.want("done "+run[1]+" raise_margin "+tx.Hex(), "recorded")
 
-	out = a.want("run pause_positions bad debt", "no new market increase orders", "no new limit increase orders", "no new stop increase orders")
+	out = a.want("run pause_positions bad debt", "no new market increase orders", "no new limit increase orders",
+		"no new stop increase orders")
 	a.sends(handed(out, "calldata")...)
 	market := a.devnet.Deployment().Markets[0]
 	key, err := crypto.ToECDSA(a.account.PrivateKey)
@@ -211,9 +217,11 @@ func TestEmergencyOnChain(t *testing.T) {
 	}
 	hundred := new(big.Int).Mul(big.NewInt(100), new(big.Int).Exp(big.NewInt(10), big.NewInt(30), nil))
 	order := exchange.OrderRequest{
-		Market: market.Address, Collateral: market.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: hundred, CollateralAmount: big.NewInt(10_000_000),
+		Market: market.Address, Collateral: market.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: hundred,
+		CollateralAmount: big.NewInt(10_000_000),
 	}
-	if err := await(a.venue.CreateOrder(t.Context(), key, order)); err == nil || !strings.Contains(err.Error(), "DisabledFeature") {
+	if err := await(a.venue.CreateOrder(t.Context(), key, order)); err == nil ||
+		!strings.Contains(err.Error(), "DisabledFeature") {
 		t.Errorf("the venue takes a new position: %v", err)
 	}
 
@@ -233,7 +241,8 @@ func TestEmergencyOnChain(t *testing.T) {
 			t.Errorf("recorded %+v", e)
 		}
 	}
-	want := map[emergency.Stage]int{emergency.Planned: 8, emergency.Rehearsed: 5, emergency.HandedOver: 4, emergency.Done: 1, emergency.Failed: 1}
+	want := map[emergency.Stage]int{emergency.Planned: 8, emergency.Rehearsed: 5, emergency.HandedOver: 4,
+		emergency.Done: 1, emergency.Failed: 1}
 	for stage, n := range want {
 		if stages[stage] != n {
 			t.Errorf("%d entries of stage %s, want %d", stages[stage], stage, n)
@@ -248,11 +257,15 @@ func TestEmergencyInTheKeeper(t *testing.T) {
 	a.cfg.Own.DryRun = false
 	a.cfg.Emergency.Actions = []string{"notify", "liquidate_first"}
 	a.cfg.Emergency.BadDebt = 10
-	a.want("plan", "bad debt within the hour: 0 USD (calls for actions above 10; 0 = never)", "notify yes here", "raise_margin no (emergency.actions) on chain")
+	a.want("plan", "bad debt within the hour: 0 USD (calls for actions above 10; 0 = never)", "notify yes here",
+		"raise_margin no (emergency.actions) on chain")
 	a.want("run liquidate_first nobody executes", "0 liquidations are pending", "done")
 	a.want("run notify nobody executes", "error: doing notify: notify.operator_url is not configured")
 	posted := make(chan string, 1)
-	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { posted <- r.Header.Get("Perpkeeper-Signature") }))
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter,
+		r *http.Request) {
+		posted <- r.Header.Get("Perpkeeper-Signature")
+	}))
 	defer hook.Close()
 	a.cfg.Notify.OperatorURL, a.cfg.Notify.Secret = secret.MustURL(hook.URL), secret.New("a secret of the hook")
 	a.want("run notify nobody executes", "post to the operators' webhook", "done")

@@ -10,11 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// Reasons of reverts, answers of endpoints, causes that somebody wrote and records of topics are printed for operators, and any of them may hold what a
-// terminal takes for a command: text that erases the screen, renames the window or turns letters around.
+// Reasons of reverts, answers of endpoints, causes that somebody wrote and records of topics are printed for operators,
+// and any of them may hold what a terminal takes for a command: text that erases the screen, renames the window or
+// turns letters around.
 
-// escaped is a writer that hands on text as people may see it: what a terminal would obey stands there as \uXXXX, which JSON reads as well. Lines and tabs
-// stay. It is safe for concurrent use.
+// escaped is a writer that hands on text as people may see it: what a terminal would obey stands there as \uXXXX, which
+// JSON reads as well. Lines and tabs stay. It is safe for concurrent use.
 func escaped(to io.Writer) io.Writer { return &escaper{to: to} }
 
 type escaper struct {

@@ -14,8 +14,8 @@ import (
 	"perpkeeper/pkg/bus"
 )
 
-// hostile is a text that erases the screen, renames the window and says what is not so, in the forms terminals know: ESC, the one-byte CSI as a letter and
-// as a bare byte, DEL, a carriage return, and letters that turn a line around.
+// hostile is a text that erases the screen, renames the window and says what is not so, in the forms terminals know:
+// ESC, the one-byte CSI as a letter and as a bare byte, DEL, a carriage return, and letters that turn a line around.
 const hostile = "\x1b[2J\x1b[1;1H\x1b]0;owned\x07all is well\u009b31m\x9b\x7f\r\u202eback\u2066\U000E0041"
 
 // obeyed finds what a terminal would not just show.
@@ -99,7 +99,8 @@ func FuzzEscaped(f *testing.F) {
 			t.Fatal(err)
 		}
 		var after string
-		if err := json.Unmarshal([]byte(legible(string(before))), &after); err != nil || after != strings.ToValidUTF8(text, "\uFFFD") && utf8.ValidString(text) {
+		if err := json.Unmarshal([]byte(legible(string(before))), &after); err != nil ||
+			after != strings.ToValidUTF8(text, "\uFFFD") && utf8.ValidString(text) {
 			t.Errorf("%q is read back as %q, %v", text, after, err)
 		}
 	})

@@ -20,11 +20,16 @@ func foldCommand(cmd *cobra.Command) runner {
 	logs := flags.String("logs", "", "recording to fold: JSON lines, plain or gzip; - for standard input")
 	out := flags.String("out", "", "file to write, whole or not at all; standard output when empty")
 	emitter := flags.String("emitter", "", "address of the EventEmitter; that of the first log when empty")
-	questions := flags.String("cases", "", "JSON array of positions with times and prices to judge: print the verdicts instead of the state")
-	swaps := flags.String("swap-cases", "", "JSON of swaps with blocks and prices: print what the venue would give for each instead of the state")
-	check := flags.Bool("check-swaps", false, "hold the swap rule against every swap the recording says was executed: print where they differ instead of the state")
-	written := flags.String("words", "", "JSON array of words of the exchange's store that no event carries, each with its block, to take in as well")
-	tokens := flags.String("tokens", "", "what symbols in the cases mean, where the recording leaves it open: SYMBOL=ADDRESS:DECIMALS,…")
+	questions := flags.String("cases", "", "JSON array of positions with times and prices to judge: print the "+
+		"verdicts instead of the state")
+	swaps := flags.String("swap-cases", "", "JSON of swaps with blocks and prices: print what the venue would give "+
+		"for each instead of the state")
+	check := flags.Bool("check-swaps", false, "hold the swap rule against every swap the recording says was "+
+		"executed: print where they differ instead of the state")
+	written := flags.String("words", "", "JSON array of words of the exchange's store that no event carries, each "+
+		"with its block, to take in as well")
+	tokens := flags.String("tokens", "", "what symbols in the cases mean, where the recording leaves it open: "+
+		"SYMBOL=ADDRESS:DECIMALS,…")
 	return func(ctx context.Context, s *session, args []string) error {
 		if err := operand(logs, args); err != nil {
 			return err

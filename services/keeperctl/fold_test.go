@@ -105,18 +105,25 @@ func TestStoryEnds(t *testing.T) {
 	req := func(n uint64) string { return word("request", n).Hex() }
 	at := func(block uint64) string { return fmt.Sprint(storyStart + block) }
 
-	expect("orders", order(1), map[string]string{"status": "Executed", "executionFee": "0", "sizeDeltaUsd": usd(900).String(), "changes": "3",
-		"updatedAtTime": at(103), "reasonBytes": "0xe09ad0e9", "account": alice.Hex(), "orderType": "3", "swapPath": "[]"})
-	expect("orders", order(2), map[string]string{"status": "Cancelled", "reason": "AUTO_CANCEL", "autoCancel": "true", "triggerPrice": "5"})
-	expect("orders", order(3), map[string]string{"status": "Cancelled", "reason": "USER_INITIATED_CANCEL", "market": chain.Address{}.Hex()})
-	expect("orders", order(4), map[string]string{"status": "Executed", "sizeDeltaUsd": usd(300).String(), "initialCollateralDeltaAmount": "0"})
+	expect("orders", order(1), map[string]string{"status": "Executed", "executionFee": "0", "sizeDeltaUsd": usd(900).
+		String(), "changes": "3",
+		"updatedAtTime": at(103), "reasonBytes": "0xe09ad0e9", "account": alice.Hex(), "orderType": "3",
+		"swapPath": "[]"})
+	expect("orders", order(2), map[string]string{"status": "Cancelled", "reason": "AUTO_CANCEL", "autoCancel": "true",
+		"triggerPrice": "5"})
+	expect("orders", order(3), map[string]string{"status": "Cancelled", "reason": "USER_INITIATED_CANCEL",
+		"market": chain.Address{}.Hex()})
+	expect("orders", order(4), map[string]string{"status": "Executed", "sizeDeltaUsd": usd(300).String(),
+		"initialCollateralDeltaAmount": "0"})
 	expect("orders", order(5), map[string]string{"status": "Executed", "orderType": "7"})
 	expect("orders", order(7), map[string]string{"status": "Executed", "orderType": "4", "secondaryOrderType": "1"})
 
 	// -1000 - ceil(-1000·300/900) = -666, closed and forgotten; 50 - floor(50·300/1000) = 35.
 	expect("positions", perp.PositionKey(alice, ethMarket, usdc, true).Hex(), map[string]string{
-		"status": "Active", "pendingImpactAmount": "35", "sizeInUsd": usd(700).String(), "sizeInTokens": "700", "collateralAmount": "70",
-		"increasedAtTime": at(108), "decreasedAtTime": at(109), "isLong": "true", "market": ethMarket.Hex(), "changes": "5",
+		"status": "Active", "pendingImpactAmount": "35", "sizeInUsd": usd(700).String(), "sizeInTokens": "700",
+		"collateralAmount": "70",
+		"increasedAtTime":  at(108), "decreasedAtTime": at(109), "isLong": "true", "market": ethMarket.Hex(),
+		"changes": "5",
 	})
 	debt := entity(t, state, "badDebts", "orderKey", order(5))
 	if debt["account"] != alice.Hex() || debt["market"] != ethMarket.Hex() || debt["step"] != "pnl" {
@@ -124,27 +131,32 @@ func TestStoryEnds(t *testing.T) {
 	}
 
 	liquidated := entity(t, state, "settlements", "orderKey", order(5)) // LIQ-11
-	if liquidated["orderType"] != "7" || liquidated["sizeDeltaUsd"] != usd(600).String() || liquidated["account"] != alice.Hex() {
+	if liquidated["orderType"] != "7" || liquidated["sizeDeltaUsd"] != usd(600).String() ||
+		liquidated["account"] != alice.Hex() {
 		t.Errorf("settlement %v", liquidated)
 	}
 	entity(t, state, "keeperFees") // one
 
 	expect("deposits", req(1), map[string]string{"status": "Executed", "account": bob.Hex(), "market": ethMarket.Hex()})
 	expect("withdrawals", req(2), map[string]string{"status": "Cancelled", "reason": "", "reasonBytes": "0xf7550001"})
-	expect("shifts", req(3), map[string]string{"status": "Executed", "fromMarket": ethMarket.Hex(), "toMarket": btcMarket.Hex()})
+	expect("shifts", req(3), map[string]string{"status": "Executed", "fromMarket": ethMarket.Hex(),
+		"toMarket": btcMarket.Hex()})
 	expect("shifts", req(4), map[string]string{"status": "Cancelled", "reason": "too\uFFFDlittle"})
-	expect("glvDeposits", req(5), map[string]string{"status": "Executed", "glv": vault.Hex(), "isMarketTokenDeposit": "true"})
+	expect("glvDeposits", req(5), map[string]string{"status": "Executed", "glv": vault.Hex(),
+		"isMarketTokenDeposit": "true"})
 	expect("glvDeposits", req(6), map[string]string{"status": "Cancelled"})
 	expect("glvWithdrawals", req(7), map[string]string{"status": "Executed"})
 	expect("glvShifts", req(8), map[string]string{"status": "Executed", "updatedAtTime": at(112)})
-	for array, inner := range map[string][]uint64{"deposits": {32, 51, 83}, "withdrawals": {31, 71, 82}, "shifts": {81}} {
+	for array, inner := range map[string][]uint64{"deposits": {32, 51, 83}, "withdrawals": {31, 71, 82},
+		"shifts": {81}} {
 		for _, n := range inner {
 			expect(array, req(n), map[string]string{"status": "Executed"})
 		}
 	}
 	entity(t, state, "marketValues", "measure", "openInterest", "value", usd(900).String())
 	entity(t, state, "marketValues", "measure", "fundingFactorPerSecond") // one: market 0x0 is none
-	for array, want := range map[string]int{"positions": 1, "orders": 7, "deposits": 4, "withdrawals": 4, "shifts": 3, "glvDeposits": 2,
+	for array, want := range map[string]int{"positions": 1, "orders": 7, "deposits": 4, "withdrawals": 4, "shifts": 3,
+		"glvDeposits":    2,
 		"glvWithdrawals": 1, "glvShifts": 1, "markets": 2, "badDebts": 1, "oracleSources": 1, "parameters": 5} {
 		if got := len(state[array].([]any)); got != want {
 			t.Errorf("%d %s, want %d", got, array, want)
@@ -211,7 +223,8 @@ func decompressed(t *testing.T, file string) []byte {
 func TestFoldReadsPlainAndGzip(t *testing.T) {
 	_, want := mustFold(t, tellStory(), "--logs", "-")
 	dir := t.TempDir()
-	plain, zipped, out := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "a.jsonl.gz"), filepath.Join(dir, "out.json")
+	plain, zipped, out := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "a.jsonl.gz"),
+		filepath.Join(dir, "out.json")
 	for name, text := range map[string][]byte{plain: tellStory(), zipped: compressed(t, tellStory())} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			t.Fatal(err)
@@ -249,7 +262,8 @@ func TestFoldRefusesBadInput(t *testing.T) {
 	launched.Topics[1] = chain.Keccak256([]byte("OrderExecutef"))
 	launched.Data = bytes.Replace(launched.Data, []byte("OrderExecuted"), []byte("OrderExecutef"), 1)
 	unknown.happen(launched)
-	lost := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.Contains(l, word("tx", 10801).Hex()) })
+	lost := slices.DeleteFunc(slices.Clone(lines),
+		func(l string) bool { return strings.Contains(l, word("tx", 10801).Hex()) })
 	zipped := compressed(t, tellStory())
 
 	for name, test := range map[string]struct {
@@ -257,24 +271,26 @@ func TestFoldRefusesBadInput(t *testing.T) {
 		file  string
 		want  string
 	}{
-		"nothing":                {nil, "", "there is no log"},
-		"broken JSON":            {edit(4, `"address"`, `"address`), "", "line 5:"},
-		"something after JSON":   {edit(4, "}\n", "} x\n"), "", "line 5:"},
-		"a missing field":        {edit(4, `"timestamp"`, `"time"`), "", "line 5: want blockNumber"},
-		"a bad address":          {edit(4, `"address":"0xE0`, `"address":"0xZZ`), "", "line 5:"},
-		"a negative number":      {edit(4, `"blockNumber":100`, `"blockNumber":-1`), "", "line 5:"},
-		"logs out of order":      {[]byte(strings.Join(swapped, "")), "", "logs must be in the chain's order"},
-		"a log twice":            {[]byte(lines[0] + lines[0]), "", "line 2: log 0 of block 100 comes after log 0"},
-		"two hashes of a block":  {edit(1, word("block", 100).Hex(), word("block", 1).Hex()), "", "line 2: block 100 has another hash"},
-		"a transaction in parts": {edit(2, word("tx", 10002).Hex(), word("tx", 10000).Hex()), "", "line 4: transaction 2 of block 100 is out of order"},
-		"an unknown event":       {unknown.out.Bytes(), "", `unknown event "OrderExecutef"`},
-		"another contract":       {edit(4, `"address":"0xE0`, `"address":"0xE1`), "", "not of the EventEmitter"},
-		"a lost transaction":     {[]byte(strings.Join(lost, "")), "", "a log is missing"},
-		"gzip cut short":         {zipped[:len(zipped)/2], "", "unexpected EOF"},
-		"gzip damaged":           {append(slices.Clone(zipped[:len(zipped)-6]), 1, 2, 3, 4, 5, 6), "", "checksum"},
-		"no gzip at all":         {[]byte(lines[0]), "log.gz", "is no gzip file"},
-		"an empty gzip":          {nil, "log.gz", "is no gzip file"},
-		"no such file":           {nil, "none/such.jsonl", "no such file"},
+		"nothing":              {nil, "", "there is no log"},
+		"broken JSON":          {edit(4, `"address"`, `"address`), "", "line 5:"},
+		"something after JSON": {edit(4, "}\n", "} x\n"), "", "line 5:"},
+		"a missing field":      {edit(4, `"timestamp"`, `"time"`), "", "line 5: want blockNumber"},
+		"a bad address":        {edit(4, `"address":"0xE0`, `"address":"0xZZ`), "", "line 5:"},
+		"a negative number":    {edit(4, `"blockNumber":100`, `"blockNumber":-1`), "", "line 5:"},
+		"logs out of order":    {[]byte(strings.Join(swapped, "")), "", "logs must be in the chain's order"},
+		"a log twice":          {[]byte(lines[0] + lines[0]), "", "line 2: log 0 of block 100 comes after log 0"},
+		"two hashes of a block": {edit(1, word("block", 100).Hex(), word("block", 1).Hex()), "",
+			"line 2: block 100 has another hash"},
+		"a transaction in parts": {edit(2, word("tx", 10002).Hex(), word("tx", 10000).Hex()), "",
+			"line 4: transaction 2 of block 100 is out of order"},
+		"an unknown event":   {unknown.out.Bytes(), "", `unknown event "OrderExecutef"`},
+		"another contract":   {edit(4, `"address":"0xE0`, `"address":"0xE1`), "", "not of the EventEmitter"},
+		"a lost transaction": {[]byte(strings.Join(lost, "")), "", "a log is missing"},
+		"gzip cut short":     {zipped[:len(zipped)/2], "", "unexpected EOF"},
+		"gzip damaged":       {append(slices.Clone(zipped[:len(zipped)-6]), 1, 2, 3, 4, 5, 6), "", "checksum"},
+		"no gzip at all":     {[]byte(lines[0]), "log.gz", "is no gzip file"},
+		"an empty gzip":      {nil, "log.gz", "is no gzip file"},
+		"no such file":       {nil, "none/such.jsonl", "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -289,7 +305,8 @@ func TestFoldRefusesBadInput(t *testing.T) {
 				t.Fatal(err)
 			}
 			stdout, complaint, code := run(t, test.input, "fold", "--logs", logs, "--out", out)
-			if code != 1 || stdout != "" || !strings.Contains(complaint, test.want) || strings.Count(complaint, "\n") != 1 {
+			if code != 1 || stdout != "" || !strings.Contains(complaint, test.want) ||
+				strings.Count(complaint, "\n") != 1 {
 				t.Errorf("exit code %d, stdout %q, complaint %q, want %q", code, stdout, complaint, test.want)
 			}
 			if kept, _ := os.ReadFile(out); string(kept) != "before" {
@@ -305,7 +322,8 @@ func TestFoldRefusesBadInput(t *testing.T) {
 func TestUnwritableOut(t *testing.T) {
 	dir := t.TempDir()
 	for _, out := range []string{filepath.Join(dir, "no", "such.json"), dir} {
-		if _, complaint, code := run(t, tellStory(), "fold", "--logs", "-", "--out", out); code != 1 || !strings.Contains(complaint, out) {
+		if _, complaint, code := run(t, tellStory(), "fold", "--logs", "-", "--out", out); code != 1 ||
+			!strings.Contains(complaint, out) {
 			t.Errorf("%s: exit code %d, %q", out, code, complaint)
 		}
 	}
@@ -315,9 +333,11 @@ func TestUnwritableOut(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{}, {"folt"}, {"fold"}, {"fold", "--logs"}, {"fold", "--lags", "x"}, {"fold", "--logs", "-", "x"},
+	for _, args := range [][]string{{}, {"folt"}, {"fold"}, {"fold", "--logs"}, {"fold", "--lags", "x"},
+		{"fold", "--logs", "-", "x"},
 		{"fold", "--logs", "-", "--emitter", "0x1"}, {"events", "all"}} {
-		if stdout, complaint, code := run(t, nil, args...); code != 2 || stdout != "" || strings.Count(complaint, "\n") != 1 {
+		if stdout, complaint, code := run(t, nil, args...); code != 2 || stdout != "" ||
+			strings.Count(complaint, "\n") != 1 {
 			t.Errorf("%q: exit code %d, %q, %q", args, code, stdout, complaint)
 		}
 	}
@@ -331,7 +351,8 @@ func TestUsage(t *testing.T) {
 func TestEvents(t *testing.T) {
 	stdout, _, code := run(t, nil, "events")
 	for _, line := range []string{
-		"handled  OrderCreated\n", "handled  InsolventClose\n", "ignored  SwapInfo\n", "handled  PositionFeesCollected\n", "ignored  PositionFeesInfo\n",
+		"handled  OrderCreated\n", "handled  InsolventClose\n", "ignored  SwapInfo\n",
+		"handled  PositionFeesCollected\n", "ignored  PositionFeesInfo\n",
 	} {
 		if code != 0 || !strings.Contains(stdout, line) {
 			t.Errorf("exit code %d, no line %q", code, line)

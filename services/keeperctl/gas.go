@@ -21,7 +21,8 @@ import (
 // gasCommand prints the gas limits that the sender's own model gives to cases.
 func gasCommand(cmd *cobra.Command) runner {
 	flags := cmd.Flags()
-	name := flags.String("cases", "", "JSON file with sets of the exchange's words on gas, and executions to give a limit: print the limits")
+	name := flags.String("cases", "", "JSON file with sets of the exchange's words on gas, and executions to give a "+
+		"limit: print the limits")
 	return func(_ context.Context, s *session, args []string) error {
 		if err := operand(name, args); err != nil {
 			return err
@@ -122,9 +123,12 @@ func (f gasCases) wordsOf(c gasCase) (words gmx.GasWords, err error) {
 
 // gasKinds are the kinds of cases, by the exchange's names.
 var gasKinds = map[string]gmx.Work{
-	"increase": {Kind: job.Order, OrderType: perp.MarketIncrease}, "decrease": {Kind: job.Order, OrderType: perp.MarketDecrease},
-	"swap": {Kind: job.Order, OrderType: perp.MarketSwap}, "deposit": {Kind: job.Deposit}, "withdrawal": {Kind: job.Withdrawal},
-	"shift": {Kind: job.Shift}, "glvDeposit": {Kind: job.GlvDeposit}, "glvWithdrawal": {Kind: job.GlvWithdrawal}, "glvShift": {Kind: job.GlvShift},
+	"increase": {Kind: job.Order, OrderType: perp.MarketIncrease},
+	"decrease": {Kind: job.Order, OrderType: perp.MarketDecrease},
+	"swap":     {Kind: job.Order, OrderType: perp.MarketSwap}, "deposit": {Kind: job.Deposit},
+	"withdrawal": {Kind: job.Withdrawal},
+	"shift":      {Kind: job.Shift}, "glvDeposit": {Kind: job.GlvDeposit}, "glvWithdrawal": {Kind: job.GlvWithdrawal},
+	"glvShift":    {Kind: job.GlvShift},
 	"liquidation": {Kind: job.Liquidation}, "adl": {Kind: job.Adl}, "updateAdlState": {Kind: job.AdlState},
 }
 
@@ -140,7 +144,8 @@ func (c gasCase) work() (gmx.Work, error) {
 			return work, errors.New("it counts less than nothing, or more than there can be")
 		}
 	}
-	work.Prices, work.Swaps, work.Callback, work.Markets = c.OraclePrices, c.SwapPathLength, c.CallbackGasLimit, c.GlvMarkets
+	work.Prices, work.Swaps, work.Callback, work.Markets = c.OraclePrices, c.SwapPathLength, c.CallbackGasLimit,
+		c.GlvMarkets
 	if c.Kind == "decrease" && c.DecreasePositionSwapType != 0 {
 		work.Swaps++
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The limits of the model against the smallest with which the original contracts executed, not cancelled or froze: never below, at most half as much again,
-// and mostly within a quarter.
+// The limits of the model against the smallest with which the original contracts executed, not cancelled or froze:
+// never below, at most half as much again, and mostly within a quarter.
 func TestGasOfTheOriginalContracts(t *testing.T) {
 	file := filepath.Join(fixtureDir(), "gas-cases.json")
 	text, err := os.ReadFile(file)
@@ -37,7 +37,8 @@ func TestGasOfTheOriginalContracts(t *testing.T) {
 		shares = append(shares, share)
 		const closest, widest = 1.03, 1.5
 		if share < closest || share > widest {
-			t.Errorf("case %d, %s %s: %d is %.3f of the %d it takes", c.ID, c.Kind, c.Note, limits[n].Limit, share, c.MinGasExecuted)
+			t.Errorf("case %d, %s %s: %d is %.3f of the %d it takes", c.ID, c.Kind, c.Note, limits[n].Limit, share,
+				c.MinGasExecuted)
 		}
 	}
 	slices.Sort(shares)
@@ -69,13 +70,17 @@ func gasFile(t *testing.T, text string) string {
 
 // What was measured of a case is not read; its own words and parameters are.
 func TestGasReadsParametersAlone(t *testing.T) {
-	limits := limitsOf(t, gasFile(t, `{"words": {"a": {}, "b": {"SHIFT_GAS_LIMIT": 9000000}, "c": {"SHIFT_GAS_LIMIT": "9000000", "NEW_WORD": true}}, "cases": [
-		{"words": "a", "kind": "decrease", "oraclePrices": 2, "minGasExecuted": 1, "autoCancelled": 6, "gasUsedWithPlenty": 9},
+	limits := limitsOf(t, gasFile(t,
+		`{"words": {"a": {}, "b": {"SHIFT_GAS_LIMIT": 9000000}, "c": {"SHIFT_GAS_LIMIT": "9000000", "NEW_WORD": true}}, "cases": [
+		{"words": "a", "kind": "decrease", "oraclePrices": 2, "minGasExecuted": 1,
+			"autoCancelled": 6, "gasUsedWithPlenty": 9},
 		{"words": "a", "kind": "decrease", "oraclePrices": 2},
 		{"words": "a", "kind": "decrease", "oraclePrices": 2, "note": "whole position, 6 auto-cancel orders"},
 		{"words": "a", "kind": "decrease", "oraclePrices": 2, "autoCancelOrders": 6},
-		{"words": "a", "kind": "shift", "oraclePrices": 3}, {"words": "b", "kind": "shift", "oraclePrices": 3}, {"words": "c", "kind": "shift", "oraclePrices": 3},
-		{"words": "a", "kind": "liquidation", "savedCallback": "none"}, {"words": "a", "kind": "liquidation", "savedCallback": "burns all of it"}
+		{"words": "a", "kind": "shift", "oraclePrices": 3}, {"words": "b", "kind": "shift", "oraclePrices": 3},
+		{"words": "c", "kind": "shift", "oraclePrices": 3},
+		{"words": "a", "kind": "liquidation", "savedCallback": "none"},
+		{"words": "a", "kind": "liquidation", "savedCallback": "burns all of it"}
 	]}`))
 	if limits[0] != limits[1] || limits[2] == limits[1] || limits[2] != limits[3] {
 		t.Errorf("orders that end with a position: %v", limits[:4])

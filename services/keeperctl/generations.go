@@ -129,7 +129,8 @@ func compareGenerations(ctx context.Context, db *pg.DB, own Settings, numbers []
 	if err != nil {
 		return err
 	}
-	rows, text := newTable("table", "equal", "first", "second"), fmt.Sprintf("at block %d %s\n", c.A.Watermark.Number, c.A.Watermark.Hash)
+	rows, text := newTable("table", "equal", "first", "second"), fmt.Sprintf("at block %d %s\n", c.A.Watermark.Number,
+		c.A.Watermark.Hash)
 	for _, table := range perp.Tables() {
 		word := "equal"
 		if c.SumsA[table] != c.SumsB[table] {
@@ -156,7 +157,8 @@ func switchGeneration(ctx context.Context, db *pg.DB, own Settings, to string, o
 	if err := mustExist(ctx, db, number); err != nil {
 		return err
 	}
-	err = whenLevel(ctx, db, own.Patience, func(ctx context.Context) error { return db.Switch(ctx, number, own.Reason) })
+	err = whenLevel(ctx, db, own.Patience,
+		func(ctx context.Context) error { return db.Switch(ctx, number, own.Reason) })
 	if errors.Is(err, pg.ErrApart) || pg.Refused(err) {
 		return fmt.Errorf("%w (to switch all the same, say why: --keeperctl.reason)", err)
 	}

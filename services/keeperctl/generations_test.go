@@ -55,11 +55,13 @@ func TestEveryCommandPassesOverTheOthersSettings(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s%s", line, code, out, complaint)
 		}
 	}
-	if out, _, _ := run(t, nil, "wallet", "--print-config"); strings.Contains(out, "[chain]") || strings.Contains(out, "signers") {
+	if out, _, _ := run(t, nil, "wallet", "--print-config"); strings.Contains(out, "[chain]") ||
+		strings.Contains(out, "signers") {
 		t.Errorf("wallet takes what it does not need:\n%s", out)
 	}
 	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNRS", "x")
-	if _, complaint, code := run(t, nil, "wallet", "list"); code != ExitNotAsked || !strings.Contains(complaint, "PERPKEEPER_KEEPERCTL_SIGNRS: unknown variable") {
+	if _, complaint, code := run(t, nil, "wallet", "list"); code != ExitNotAsked ||
+		!strings.Contains(complaint, "PERPKEEPER_KEEPERCTL_SIGNRS: unknown variable") {
 		t.Errorf("a mistyped variable: exit code %d, %q", code, complaint)
 	}
 }

@@ -50,11 +50,13 @@ func tellHealth(ctx context.Context, s *session, part string, ask func(context.C
 }
 
 // askUntil asks until the answer is good or the time is over, whose last error it then returns.
-func askUntil(ctx context.Context, wait time.Duration, ask func(context.Context) (string, error)) (answer string, err error) {
+func askUntil(ctx context.Context, wait time.Duration, ask func(context.Context) (string, error)) (answer string,
+	err error) {
 	end := time.Now().Add(wait)
 	tries := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: time.Second})
 	for tries.Next(ctx) {
-		limited, cancel := context.WithTimeoutCause(ctx, healthPatience, fmt.Errorf("no answer within %s", healthPatience))
+		limited, cancel := context.WithTimeoutCause(ctx, healthPatience,
+			fmt.Errorf("no answer within %s", healthPatience))
 		answer, err = ask(limited)
 		if late := context.Cause(limited); err != nil && late != nil {
 			err = late

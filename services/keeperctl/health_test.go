@@ -24,7 +24,8 @@ func TestHealth(t *testing.T) {
 		t.Errorf("ready: exit code %d, %s", code, complaint)
 	}
 	status, body = http.StatusServiceUnavailable, "kafka: connection refused\n"
-	if code, complaint := ask(); code != 1 || !strings.Contains(complaint, "kafka: connection refused") || strings.Count(complaint, "\n") != 1 {
+	if code, complaint := ask(); code != 1 || !strings.Contains(complaint, "kafka: connection refused") ||
+		strings.Count(complaint, "\n") != 1 {
 		t.Errorf("not ready: exit code %d, %q", code, complaint)
 	}
 	server.Close()

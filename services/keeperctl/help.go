@@ -15,7 +15,8 @@ func version(_ context.Context, s *session, _ []string) error {
 	return err
 }
 
-const exitCodes = "exit codes: 0 fine, or done; 1 findings, or refused or failed; 2 a command line or configuration that makes no sense, or nobody could be asked\n"
+const exitCodes = "exit codes: 0 fine, or done; 1 findings, or refused or failed; 2 a command line or configuration " +
+	"that makes no sense, or nobody could be asked\n"
 
 // helpCommand explains one command, or all.
 func helpCommand(root *cobra.Command) *cobra.Command {
@@ -39,7 +40,8 @@ func helpOf(cmd *cobra.Command) string {
 			fmt.Fprintf(&b, "\n%s:\n", g.title)
 			listCommands(&b, cmd, g.id)
 		}
-		b.WriteString("\nkeeperctl <command> -h explains a command and its flags; keeperctl completion makes a shell complete them.\n" + exitCodes)
+		b.WriteString("\nkeeperctl <command> -h explains a command and its flags; keeperctl completion makes a " +
+			"shell complete them.\n" + exitCodes)
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%s: %s\n\nusage: %s [flags]\n", cmd.CommandPath(), cmd.Short, cmd.UseLine())
@@ -51,8 +53,10 @@ func helpOf(cmd *cobra.Command) string {
 		b.WriteString("\n" + flags)
 	}
 	if settings := cmd.LocalFlags().Lookup("config"); settings != nil && cmd.PersistentFlags().Lookup("config") != nil {
-		fmt.Fprintf(&b, "\nSettings can be given in a file (--config, else PERPKEEPER_CONFIG), in the environment or as flags; a flag wins over the environment, the "+
-			"environment over the file.\nThe name of a variable is that of the setting: --keeperctl.limit is PERPKEEPER_KEEPERCTL_LIMIT.\n\n%s",
+		fmt.Fprintf(&b, "\nSettings can be given in a file (--config, else PERPKEEPER_CONFIG), in the environment "+
+			"or as flags; a flag wins over the environment, the "+
+			"environment over the file.\nThe name of a variable is that of the setting: --keeperctl.limit is "+
+			"PERPKEEPER_KEEPERCTL_LIMIT.\n\n%s",
 			cmd.PersistentFlags().FlagUsages())
 	} else if cmd.InheritedFlags().Lookup("config") != nil {
 		fmt.Fprintf(&b, "\n%s -h lists the settings.\n", cmd.Parent().CommandPath())

@@ -1,7 +1,9 @@
-// Package keeperctl is the operator's command line: one binary, its commands and what they need in one table (commands), each in a file of its own.
+// Package keeperctl is the operator's command line: one binary, its commands and what they need in one table
+// (commands), each in a file of its own.
 //
-// Results go to standard output, as tables or, with --output json, as JSON; complaints go to standard error as one line that says what is wrong, where, and
-// what to do. What others have written is printed so that no terminal obeys it. The exit code is one of ExitFine, ExitFindings and ExitNotAsked.
+// Results go to standard output, as tables or, with --output json, as JSON; complaints go to standard error as one line
+// that says what is wrong, where, and what to do. What others have written is printed so that no terminal obeys it. The
+// exit code is one of ExitFine, ExitFindings and ExitNotAsked.
 package keeperctl
 
 import (
@@ -39,10 +41,11 @@ type runner func(ctx context.Context, s *session, args []string) error
 
 // command is one entry of the table.
 type command struct {
-	use     string // its name and the arguments after it; a name alone takes none
-	short   string // what it does, without a full stop
-	group   string
-	needs   []string        // sections and keys of the configuration; without any it is not read, and a verb has its command's
+	use   string // its name and the arguments after it; a name alone takes none
+	short string // what it does, without a full stop
+	group string
+	// sections and keys of the configuration; without any it is not read, and a verb has its command's
+	needs   []string
 	preset  func(*Settings) // what it has for defaults where they differ from DefaultConfig's
 	run     runner          // a verb without one is given to its command's, with its name before the arguments
 	setup   func(*cobra.Command) runner
@@ -90,7 +93,8 @@ func Run(ctx context.Context, args []string, std IO) int {
 // newRoot makes the tree of commands.
 func newRoot(std IO) *cobra.Command {
 	root := &cobra.Command{
-		Use: program, Short: "the operator's command line of a keeper", SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
+		Use: program, Short: "the operator's command line of a keeper", SilenceErrors: true, SilenceUsage: true,
+		Args:    cobra.ArbitraryArgs,
 		Version: service.ReadBuild(program).String(), SuggestionsMinimumDistance: 2,
 	}
 	root.RunE = func(_ *cobra.Command, args []string) error {
@@ -141,7 +145,8 @@ func (c command) loader(cmd *cobra.Command) *loader {
 	}
 	l.set.Restrict(append([]string{"log"}, c.needs...)...)
 	flags := cmd.PersistentFlags()
-	flags.StringArrayVar(&l.paths, "config", nil, "read settings from a TOML file; several may be named, each wins over those before it")
+	flags.StringArrayVar(&l.paths, "config", nil, "read settings from a TOML file; several may be named, each wins "+
+		"over those before it")
 	flags.BoolVar(&l.print, "print-config", false, "print the configuration in force as TOML, secrets masked, and exit")
 	l.set.Declare(flags)
 	return l
@@ -149,7 +154,8 @@ func (c command) loader(cmd *cobra.Command) *loader {
 
 // build makes a command and its verbs. parent is the loader of the command above.
 func (c command) build(std IO, parent *loader) *cobra.Command {
-	cmd := &cobra.Command{Use: c.use, Short: c.short, GroupID: c.group, Hidden: c.private, Args: cobra.ArbitraryArgs, DisableFlagsInUseLine: true}
+	cmd := &cobra.Command{Use: c.use, Short: c.short, GroupID: c.group, Hidden: c.private, Args: cobra.ArbitraryArgs,
+		DisableFlagsInUseLine: true}
 	l := parent
 	if len(c.needs) > 0 {
 		l = c.loader(cmd)
@@ -161,10 +167,12 @@ func (c command) build(std IO, parent *loader) *cobra.Command {
 	output := "table"
 	if c.data {
 		cmd.Flags().StringVarP(&output, "output", "o", output, "table, or json for programs")
-		_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+		_ = cmd.RegisterFlagCompletionFunc("output",
+			cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s := &session{in: cmd.InOrStdin(), out: printer{cmd.OutOrStdout(), output == "json"}, err: cmd.ErrOrStderr(), terminal: terminal(std.Out)}
+		s := &session{in: cmd.InOrStdin(), out: printer{cmd.OutOrStdout(), output == "json"}, err: cmd.ErrOrStderr(),
+			terminal: terminal(std.Out)}
 		if err := c.check(output, args, l != nil && l.print); err != nil {
 			return err
 		}
@@ -192,7 +200,8 @@ func (c command) build(std IO, parent *loader) *cobra.Command {
 // noVerb is for commands all of whose verbs stand for themselves.
 func noVerb(context.Context, *session, []string) error { return nil }
 
-// check refuses a command line that no configuration can make sensible. A verb that there is has its own entry, and does not come here.
+// check refuses a command line that no configuration can make sensible. A verb that there is has its own entry, and
+// does not come here.
 func (c command) check(output string, args []string, justPrint bool) error {
 	switch {
 	case output != "table" && output != "json":

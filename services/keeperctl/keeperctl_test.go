@@ -18,7 +18,8 @@ func TestEveryCommandHasHelp(t *testing.T) {
 			return
 		}
 		out, complaint, code := run(t, nil, append(path, "--help")...)
-		if code != ExitFine || complaint != "" || !strings.Contains(out, "usage: keeperctl") || cmd.Short == "" && len(path) > 0 {
+		if code != ExitFine || complaint != "" || !strings.Contains(out, "usage: keeperctl") || cmd.Short == "" &&
+			len(path) > 0 {
 			t.Errorf("%v: exit code %d, %s%s", path, code, out, complaint)
 		}
 		for _, c := range cmd.Commands() {
@@ -48,7 +49,8 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"help signr":                      `unknown command "signr"`,
 	} {
 		out, complaint, code := run(t, nil, strings.Fields(line)...)
-		if code != ExitNotAsked || out != "" || strings.Count(complaint, "\n") != 1 || !strings.Contains(complaint, want) || strings.Contains(complaint, "secret") {
+		if code != ExitNotAsked || out != "" || strings.Count(complaint, "\n") != 1 ||
+			!strings.Contains(complaint, want) || strings.Contains(complaint, "secret") {
 			t.Errorf("%s: exit code %d, %q, %q; want %q", line, code, out, complaint, want)
 		}
 	}
@@ -59,9 +61,11 @@ func TestNobodyToAsk(t *testing.T) {
 	t.Setenv("PERPKEEPER_POSTGRES_URL", "postgres://keeper:hidden@127.0.0.1:1/keeper?sslmode=disable")
 	t.Setenv("PERPKEEPER_CHAIN_URLS", "http://127.0.0.1:1")
 	t.Setenv("PERPKEEPER_KEEPERCTL_PATIENCE", "2s")
-	for _, line := range []string{"signer list", "wallet verify", "generations list", "addresses 0xBcd4042DE499D14e55001CcbB24a551F3b954096"} {
+	for _, line := range []string{"signer list", "wallet verify", "generations list",
+		"addresses 0xBcd4042DE499D14e55001CcbB24a551F3b954096"} {
 		out, complaint, code := run(t, nil, strings.Fields(line)...)
-		if code != ExitNotAsked || out != "" || strings.Count("\n"+complaint, "\nkeeperctl: ") != 1 || strings.Contains(complaint, "hidden") {
+		if code != ExitNotAsked || out != "" || strings.Count("\n"+complaint, "\nkeeperctl: ") != 1 ||
+			strings.Contains(complaint, "hidden") {
 			t.Errorf("%s: exit code %d, %q, %q", line, code, out, complaint)
 		}
 	}
@@ -114,11 +118,13 @@ func TestTables(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0]["nextNonce"] != 7.0 || got[0]["paused"] != true || got[0]["lastError"] != "line one\nline two\tand a column" || got[1]["lastError"] != "1m0s" {
+	if len(got) != 2 || got[0]["nextNonce"] != 7.0 || got[0]["paused"] != true ||
+		got[0]["lastError"] != "line one\nline two\tand a column" || got[1]["lastError"] != "1m0s" {
 		t.Errorf("%s", out.String())
 	}
 	out.Reset()
-	if err := (printer{Writer: &out, json: true}).table(&table{empty: "nothing"}); err != nil || out.String() != "[]\n" {
+	if err := (printer{Writer: &out, json: true}).table(&table{empty: "nothing"}); err != nil ||
+		out.String() != "[]\n" {
 		t.Errorf("no rows: %q, %v", out.String(), err)
 	}
 }

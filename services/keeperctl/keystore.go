@@ -16,8 +16,10 @@ import (
 // keystoreCommand makes the files that a sender signs with. It speaks to nobody.
 func keystoreCommand(cmd *cobra.Command) runner {
 	flags := cmd.Flags()
-	folder := flags.String("folder", "", "folder that the keystore and its password are written to, readable by group and owner")
-	given := flags.Bool("import", false, "take the private key from standard input, one line of hex, in place of making a new one")
+	folder := flags.String("folder", "", "folder that the keystore and its password are written to, readable by "+
+		"group and owner")
+	given := flags.Bool("import", false, "take the private key from standard input, one line of hex, in place of "+
+		"making a new one")
 	return func(_ context.Context, s *session, args []string) error {
 		if err := operand(folder, args); err != nil {
 			return err

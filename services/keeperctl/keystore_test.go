@@ -14,7 +14,8 @@ func TestKeystore(t *testing.T) {
 		return code, o.String(), e.String()
 	}
 	const raw = "0x701b615bbdfb9de65240bc28bd21bbc0d996645a3dd57e7b12bc2bdf6f192c82" // of the well-known test mnemonic
-	if code, out, complaint := run(raw+"\n", dir, "--import"); code != 0 || out != "0x71bE63f3384f5fb98995898A86B02Fb2426c5788\n" {
+	if code, out, complaint := run(raw+"\n", dir, "--import"); code != 0 ||
+		out != "0x71bE63f3384f5fb98995898A86B02Fb2426c5788\n" {
 		t.Errorf("import: exit code %d, %q, %s", code, out, complaint)
 	}
 	for name, c := range map[string]struct {

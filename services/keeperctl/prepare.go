@@ -10,8 +10,8 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// prepare creates the topics that are missing and brings the schema up to this build's version. Doing it again changes nothing. What is away is waited for,
-// and what stays away has kept the work from being done.
+// prepare creates the topics that are missing and brings the schema up to this build's version. Doing it again changes
+// nothing. What is away is waited for, and what stays away has kept the work from being done.
 func prepare(ctx context.Context, s *session, _ []string) error {
 	ctx, cancel := s.within(ctx)
 	defer cancel()
@@ -21,7 +21,8 @@ func prepare(ctx context.Context, s *session, _ []string) error {
 	if err := s.prepareSchema(ctx); err != nil {
 		return fmt.Errorf("preparing the database: %w", err)
 	}
-	_, err := fmt.Fprintf(s.out, "the topics of chain %d and the database's schema are as this build needs them\n", s.Keeper.ChainID)
+	_, err := fmt.Fprintf(s.out, "the topics of chain %d and the database's schema are as this build needs them\n",
+		s.Keeper.ChainID)
 	return err
 }
 
@@ -46,7 +47,8 @@ func (s *session) prepareSchema(ctx context.Context) error {
 	}
 	defer db.Close()
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second, Factor: 2}
-	if err := retry.Do(ctx, policy, func(ctx context.Context) error { return pg.Lasting(db.Migrate(ctx)) }); err != nil || !s.Own.Roles.IsSet() {
+	if err := retry.Do(ctx, policy,
+		func(ctx context.Context) error { return pg.Lasting(db.Migrate(ctx)) }); err != nil || !s.Own.Roles.IsSet() {
 		return err
 	}
 	return db.Grant(ctx, s.Own.Roles)

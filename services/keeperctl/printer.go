@@ -16,7 +16,8 @@ type printer struct {
 	json bool
 }
 
-// table is rows under heads. As JSON it is an array with an object for each row, whose keys are the heads, written as one word: "next nonce" is nextNonce.
+// table is rows under heads. As JSON it is an array with an object for each row, whose keys are the heads, written as
+// one word: "next nonce" is nextNonce.
 type table struct {
 	heads []string
 	rows  [][]any

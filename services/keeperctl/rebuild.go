@@ -31,8 +31,8 @@ func rebuild(ctx context.Context, s *session, _ []string) error {
 	return Rebuilder{DB: db, Topic: client, Keeper: s.Keeper, Patience: s.Own.Patience, Show: show}.Run(ctx, s.out)
 }
 
-// Rebuilder watches over the filling of a generation. Statevm does the work, all of its instances together; killed and started again, a rebuilder goes
-// on with the generation that is being filled.
+// Rebuilder watches over the filling of a generation. Statevm does the work, all of its instances together; killed and
+// started again, a rebuilder goes on with the generation that is being filled.
 type Rebuilder struct {
 	DB    *pg.DB
 	Topic interface {
@@ -50,7 +50,8 @@ const showEvery = time.Second
 func (r Rebuilder) Run(ctx context.Context, out io.Writer) error {
 	waiting, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
-	if err := r.DB.AwaitVersion(waiting, retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second}); err != nil {
+	if err := r.DB.AwaitVersion(waiting,
+		retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second}); err != nil {
 		return err
 	}
 	active, filling, err := r.generation(ctx)
@@ -61,8 +62,9 @@ func (r Rebuilder) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if !active.Fits() {
-		_, err := fmt.Fprintf(out, "generation %d is filled; generation %d is of another layout and cannot be compared "+
-			"(keeperctl generations switch %d, with a reason)\n",
+		_, err := fmt.Fprintf(out,
+			"generation %d is filled; generation %d is of another layout and cannot be compared "+
+				"(keeperctl generations switch %d, with a reason)\n",
 			filling, active.Number, filling)
 		return err
 	}
@@ -71,14 +73,17 @@ func (r Rebuilder) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if tables := c.Differing(); len(tables) > 0 {
-		return fmt.Errorf("generation %d differs from generation %d at block %d in %v", filling, active.Number, c.A.Watermark.Number, tables)
+		return fmt.Errorf("generation %d differs from generation %d at block %d in %v", filling, active.Number,
+			c.A.Watermark.Number, tables)
 	}
-	_, err = fmt.Fprintf(out, "generation %d holds what generation %d holds, at block %d (keeperctl generations switch %d)\n",
+	_, err = fmt.Fprintf(out,
+		"generation %d holds what generation %d holds, at block %d (keeperctl generations switch %d)\n",
 		filling, active.Number, c.A.Watermark.Number, filling)
 	return err
 }
 
-// generation returns the active generation and the number of the one to fill: the one that is being filled, or a new one.
+// generation returns the active generation and the number of the one to fill: the one that is being filled, or a new
+// one.
 func (r Rebuilder) generation(ctx context.Context) (active pg.Generation, filling int, err error) {
 	all, err := r.DB.Generations(ctx)
 	if err != nil {
@@ -118,7 +123,8 @@ func (r Rebuilder) follow(ctx context.Context, generation int) error {
 		case p.Done >= p.Total:
 			return nil
 		case time.Since(moved) > r.Patience:
-			return fmt.Errorf("generation %d has stood at record %d of %d for %s (is statevm running, and is it halted? /readyz and its log say so)",
+			return fmt.Errorf("generation %d has stood at record %d of %d for %s (is statevm running, and is it "+
+				"halted? /readyz and its log say so)",
 				generation, p.Done, p.Total, r.Patience)
 		}
 		select {
@@ -162,7 +168,8 @@ func compareWhenLevel(ctx context.Context, db *pg.DB, a, b int, patience time.Du
 
 // whenLevel tries again at every change for as long as two generations have not read equally far.
 func whenLevel(ctx context.Context, db *pg.DB, patience time.Duration, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s (is one of the two not kept up to date?)", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("gave up after %s (is one of the two not kept up to date?)", patience))
 	defer cancel()
 	changes := db.Listener()
 	defer changes.Close()

@@ -35,7 +35,8 @@ func (p Progress) next(now Progress) Progress {
 	return now
 }
 
-// progressTo shows progress to a person, on one line that is written over, or to a program, as a line of JSON each time.
+// progressTo shows progress to a person, on one line that is written over, or to a program, as a line of JSON each
+// time.
 func progressTo(out io.Writer, terminal bool) func(Progress) {
 	return func(p Progress) {
 		if !terminal {

@@ -40,7 +40,8 @@ type recordedLog struct {
 }
 
 func (l *recordedLog) check() error {
-	if l.BlockNumber == nil || l.BlockHash == nil || l.Timestamp == nil || l.TxHash == nil || l.TxIndex == nil || l.LogIndex == nil ||
+	if l.BlockNumber == nil || l.BlockHash == nil || l.Timestamp == nil || l.TxHash == nil || l.TxIndex == nil ||
+		l.LogIndex == nil ||
 		l.Address == nil || l.Topics == nil || l.Data == nil {
 		return errors.New("want blockNumber, blockHash, timestamp, txHash, txIndex, logIndex, address, topics and data")
 	}
@@ -49,7 +50,8 @@ func (l *recordedLog) check() error {
 
 func (l *recordedLog) log() chain.Log {
 	return chain.Log{
-		Address: *l.Address, Topics: l.Topics, Data: *l.Data, Block: *l.BlockNumber, BlockHash: *l.BlockHash, TxHash: *l.TxHash,
+		Address: *l.Address, Topics: l.Topics, Data: *l.Data, Block: *l.BlockNumber, BlockHash: *l.BlockHash,
+		TxHash:  *l.TxHash,
 		TxIndex: *l.TxIndex, Index: *l.LogIndex,
 	}
 }
@@ -59,7 +61,8 @@ func (l *recordedLog) follows(prev *recordedLog) error {
 	a, b := prev.log(), l.log()
 	switch {
 	case !a.Pos().Before(b.Pos()):
-		return fmt.Errorf("log %d of block %d comes after log %d of block %d: logs must be in the chain's order, each once",
+		return fmt.Errorf("log %d of block %d comes after log %d of block %d: logs must be in the chain's order, "+
+			"each once",
 			b.Index, b.Block, a.Index, a.Block)
 	case a.Block == b.Block && (a.BlockHash != b.BlockHash || *prev.Timestamp != *l.Timestamp):
 		return fmt.Errorf("block %d has another hash or time than on the line before", b.Block)
@@ -69,7 +72,8 @@ func (l *recordedLog) follows(prev *recordedLog) error {
 	return nil
 }
 
-// openRecording opens a file, or standard input for "-". Compression is recognized by content; a name that promises gzip must keep it.
+// openRecording opens a file, or standard input for "-". Compression is recognized by content; a name that promises
+// gzip must keep it.
 func openRecording(name string, stdin io.Reader) (*recording, io.Closer, error) {
 	file := io.NopCloser(stdin)
 	if name != "-" {
@@ -103,7 +107,8 @@ func newRecording(name string, file io.Reader) (*recording, error) {
 	return &recording{scanner: scanner}, nil
 }
 
-// transaction returns the logs of the next transaction and its block's time in Unix milliseconds; io.EOF after the last one.
+// transaction returns the logs of the next transaction and its block's time in Unix milliseconds; io.EOF after the last
+// one.
 func (r *recording) transaction() (logs []chain.Log, blockTimeMs uint64, err error) {
 	first := r.pending
 	if first == nil {

@@ -10,7 +10,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// fixture folds a recording of the original contracts, or skips where the recordings are not at hand. GMX_FIXTURES overrides where to look.
+// fixture folds a recording of the original contracts, or skips where the recordings are not at hand. GMX_FIXTURES
+// overrides where to look.
 func fixture(t *testing.T, name string) map[string]any {
 	t.Helper()
 	file := filepath.Join(fixtureDir(), name+".jsonl.gz")
@@ -69,7 +70,8 @@ func TestPositionsAddUpToTheMarketsTotals(t *testing.T) {
 				add("openInterest", s, signed(t, p["sizeInUsd"]))
 				add("openInterestInTokens", s, signed(t, p["sizeInTokens"]))
 				add("collateralSum", s, signed(t, p["collateralAmount"]))
-				add("totalPendingImpactAmount", side{market: s.market, collateral: chain.Address{}.Hex()}, signed(t, p["pendingImpactAmount"]))
+				add("totalPendingImpactAmount", side{market: s.market, collateral: chain.Address{}.Hex()},
+					signed(t, p["pendingImpactAmount"]))
 			}
 			checked := 0
 			for _, v := range entities(state, "marketValues") {
@@ -100,7 +102,8 @@ func TestPositionsAddUpToTheMarketsTotals(t *testing.T) {
 	}
 }
 
-// Every position key is the hash of its parts, every position's times are its blocks', and nothing of a closed one is left.
+// Every position key is the hash of its parts, every position's times are its blocks', and nothing of a closed one is
+// left.
 func TestFoldedPositionsAreCoherent(t *testing.T) {
 	for _, name := range fixtureNames {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +129,8 @@ func TestFoldedPositionsAreCoherent(t *testing.T) {
 				if last := p.IncreasedAtTime.Max(p.DecreasedAtTime); last.String()+"000" != p.Stamp.TimeMs {
 					t.Errorf("times of %s", text)
 				}
-				rest := !p.SizeInUsd.IsZero() || !p.SizeInTokens.IsZero() || !p.CollateralAmount.IsZero() || p.PendingImpactAmount.Sign() != 0
+				rest := !p.SizeInUsd.IsZero() || !p.SizeInTokens.IsZero() || !p.CollateralAmount.IsZero() ||
+					p.PendingImpactAmount.Sign() != 0
 				if (p.Status == perp.Active) != rest {
 					t.Errorf("status of %s", text)
 				}
@@ -144,7 +148,8 @@ func TestFixtureCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := fixture(t, name)
-			for array, n := range map[string]int{"orders": want.orders, "deposits": want.deposits, "badDebts": want.badDebts, "markets": want.markets,
+			for array, n := range map[string]int{"orders": want.orders, "deposits": want.deposits,
+				"badDebts": want.badDebts, "markets": want.markets,
 				"withdrawals": 0, "shifts": 0, "glvDeposits": 0, "glvWithdrawals": 0, "glvShifts": 0} {
 				if got := len(entities(state, array)); got != n {
 					t.Errorf("%d %s, want %d", got, array, n)
@@ -153,7 +158,8 @@ func TestFixtureCounts(t *testing.T) {
 			for _, array := range []string{"orders", "deposits"} {
 				for _, e := range entities(state, array) {
 					if e["status"] != "Executed" {
-						t.Errorf("%s %v is %v; the recording has no other end than execution", array, e["key"], e["status"])
+						t.Errorf("%s %v is %v; the recording has no other end than execution", array, e["key"],
+							e["status"])
 					}
 				}
 			}

@@ -17,11 +17,12 @@ import (
 type session struct {
 	Config
 
-	in       io.Reader
-	out      printer
-	err      io.Writer
-	log      zerolog.Logger
-	terminal io.Writer // standard output itself where a person looks at it, for lines that are written over; nil elsewhere
+	in  io.Reader
+	out printer
+	err io.Writer
+	log zerolog.Logger
+	// standard output itself where a person looks at it, for lines that are written over; nil elsewhere
+	terminal io.Writer
 }
 
 // notAskedError says that the question could not be put: nobody there, nobody let in, or a schema of another build.
@@ -39,7 +40,8 @@ func notAsked(err error) error {
 
 // within is a context that ends after keeperctl.patience.
 func (s *session) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, s.Own.Patience, fmt.Errorf("gave up after %s (keeperctl.patience)", s.Own.Patience))
+	return context.WithTimeoutCause(ctx, s.Own.Patience,
+		fmt.Errorf("gave up after %s (keeperctl.patience)", s.Own.Patience))
 }
 
 // database connects to a database that this build can work with.

@@ -13,7 +13,8 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-const signerUsage = "signer list | pause SIGNER REASON | resume SIGNER | balance [SIGNER] | nonces [SIGNER] | gaps [SIGNER] | resync SIGNER" +
+const signerUsage = "signer list | pause SIGNER REASON | resume SIGNER | balance [SIGNER] | nonces [SIGNER] | gaps " +
+	"[SIGNER] | resync SIGNER" +
 	" | cancel SIGNER NONCE [REASON]"
 
 // signers lets operators see and steer signers.
@@ -65,7 +66,8 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 	case verb == "resume" && len(rest) == 1:
 		return d.resume(ctx, rest[0])
 	case verb == "cancel" && len(rest) >= 2:
-		return d.cancel(ctx, rest[0], rest[1], cmp.Or(strings.TrimSpace(firstLine(strings.Join(rest[2:], " "))), "no reason given"))
+		return d.cancel(ctx, rest[0], rest[1], cmp.Or(strings.TrimSpace(firstLine(strings.Join(rest[2:], " "))),
+			"no reason given"))
 	case verb == "resync" && len(rest) == 1:
 		return d.onChain(ctx, rest, d.resync)
 	}
@@ -78,7 +80,8 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 }
 
 // onChain runs a command about one signer, or all, that asks the chain.
-func (d signerDesk) onChain(ctx context.Context, which []string, do func(context.Context, accounts, []pg.SignerStanding) error) error {
+func (d signerDesk) onChain(ctx context.Context, which []string,
+	do func(context.Context, accounts, []pg.SignerStanding) error) error {
 	chosen, err := d.choose(ctx, which)
 	if err != nil {
 		return err
@@ -150,10 +153,12 @@ func (d signerDesk) advise(all []pg.SignerStanding) error {
 		lines = append(lines, "no sender has started on this database yet")
 	}
 	if paused {
-		lines = append(lines, "PAUSED: claims nothing new, what is in flight goes on; when the reason is gone: keeperctl signer resume SIGNER")
+		lines = append(lines, "PAUSED: claims nothing new, what is in flight goes on; when the reason is gone: "+
+			"keeperctl signer resume SIGNER")
 	}
 	if unattended {
-		lines = append(lines, "nobody has the lease of a signer: is a sender with its key running, and ready? (docs/runbooks/not-ready.md)")
+		lines = append(lines, "nobody has the lease of a signer: is a sender with its key running, and ready? "+
+			"(docs/runbooks/not-ready.md)")
 	}
 	for _, line := range lines {
 		if err := d.out.note(line); err != nil {
@@ -185,7 +190,9 @@ func (d signerDesk) pause(ctx context.Context, which, reason string) error {
 	if already != "" {
 		return fmt.Errorf("signer %s is paused already, and stays so for its first reason: %s", address, already)
 	}
-	_, err = fmt.Fprintf(d.out, "signer %s claims nothing new from now on; what is in flight goes on (the way back: keeperctl signer resume %s)\n",
+	_, err = fmt.Fprintf(d.out,
+		"signer %s claims nothing new from now on; what is in flight goes on (the way back: keeperctl signer resume "+
+			"%s)\n",
 		address, address)
 	return err
 }
@@ -202,6 +209,8 @@ func (d signerDesk) resume(ctx context.Context, which string) error {
 	if was == "" {
 		return fmt.Errorf("signer %s is not paused (keeperctl signer list says how it stands)", address)
 	}
-	_, err = fmt.Fprintf(d.out, "signer %s may claim again; it was paused because: %s\nif that is still so, it is paused again at the next try\n", address, was)
+	_, err = fmt.Fprintf(d.out,
+		"signer %s may claim again; it was paused because: %s\nif that is still so, it is paused again at the next "+
+			"try\n", address, was)
 	return err
 }

@@ -23,7 +23,8 @@ func (b *bench) obey(ctx context.Context, f lease.Fence) {
 				raw := []byte("a payment to oneself")
 				_ = b.db.Intents().Replace(ctx, f, txm.Replacement{
 					Intent: flight.Intent.ID, After: flight.Newest().Hash, Kind: txm.Cancel,
-					Tx:     txm.SignedTx{Nonce: flight.Intent.Nonce, Gas: txm.EmptyGas, Tip: 2, Cap: 2, Hash: chain.Keccak256(raw), Raw: raw},
+					Tx: txm.SignedTx{Nonce: flight.Intent.Nonce, Gas: txm.EmptyGas, Tip: 2, Cap: 2,
+						Hash: chain.Keccak256(raw), Raw: raw},
 					Cancel: txm.Verdict{Outcome: job.Withdrawn, Reason: flight.Intent.CalledOff},
 				})
 			}
@@ -43,7 +44,8 @@ func TestSignerCancel(t *testing.T) {
 	f := b.attend()
 	b.claim(f, 0)
 	b.claim(f, 1)
-	b.want("cancel @ 0 stuck", "nonce 0: SIGNED of "+job.OrderID(chain.Hash{1}, 1)+", 1 transactions signed", "lease: sender-a", "error: nothing was changed",
+	b.want("cancel @ 0 stuck", "nonce 0: SIGNED of "+job.OrderID(chain.Hash{1}, 1)+", 1 transactions signed",
+		"lease: sender-a", "error: nothing was changed",
 		"--keeperctl.yes")
 	flights, err := b.db.Intents().InFlight(t.Context(), b.signer)
 	b.must(err)
@@ -64,7 +66,8 @@ func TestSignerCancel(t *testing.T) {
 	b.want("cancel @ 0", "is being freed already: called off by alice: it is stuck")
 	b.must(b.db.Leases().Release(t.Context(), f))
 	b.want("cancel @ 1", "noted; nobody has the lease of this signer")
-	b.want("cancel @ 1", "error: nonce 1 of signer @ is waiting for its sender already: called off by alice: no reason given")
+	b.want("cancel @ 1", "error: nonce 1 of signer @ is waiting for its sender already: called off by alice: no "+
+		"reason given")
 }
 
 // What the chain has is not called off.
@@ -74,7 +77,8 @@ func TestSignerCancelOfWhatIsMined(t *testing.T) {
 	f := b.attend()
 	b.claim(f, 0)
 	tx := b.pay(0)
-	r := txm.Receipt{TxHash: chain.Hash(tx.Hash()), Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, OK: true, Outcome: job.Done}
+	r := txm.Receipt{TxHash: chain.Hash(tx.Hash()), Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, OK: true,
+		Outcome: job.Done}
 	b.must(b.db.Intents().Record(t.Context(), f, r))
 	b.want("cancel @ 0", "error: the transaction at nonce 0 of signer @ is in a block")
 	b.must(b.db.Intents().Finish(t.Context(), f, r, txm.Rest{}))

@@ -33,7 +33,8 @@ func (d signerDesk) balances(ctx context.Context, node accounts, chosen []pg.Sig
 		return err
 	}
 	if len(poor) > 0 {
-		return fmt.Errorf("%s cannot pay for gas: send it some; it goes on by itself, with the nonces it had", strings.Join(poor, ", "))
+		return fmt.Errorf("%s cannot pay for gas: send it some; it goes on by itself, with the nonces it had",
+			strings.Join(poor, ", "))
 	}
 	return nil
 }
@@ -50,8 +51,8 @@ func coins(wei perp.Uint) string {
 	return whole + "." + fraction
 }
 
-// sighting asks the chain for a signer's next number. The states are asked for from the oldest on, so that what is mined between two questions does not look
-// like a number that went backwards.
+// sighting asks the chain for a signer's next number. The states are asked for from the oldest on, so that what is
+// mined between two questions does not look like a number that went backwards.
 func sighting(ctx context.Context, node accounts, signer chain.Address) (seen nonce.Sighting, err error) {
 	for _, ask := range []struct {
 		tag  evm.Tag
@@ -64,8 +65,8 @@ func sighting(ctx context.Context, node accounts, signer chain.Address) (seen no
 	return seen, nil
 }
 
-// nonces holds the database's cursors against the chain's numbers. The chain is asked first: a number is stored before it is broadcast, so that a cursor that
-// was read afterwards is behind only where something is wrong.
+// nonces holds the database's cursors against the chain's numbers. The chain is asked first: a number is stored before
+// it is broadcast, so that a cursor that was read afterwards is behind only where something is wrong.
 func (d signerDesk) nonces(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
 	seen := map[chain.Address]nonce.Sighting{}
 	for _, s := range chosen {
@@ -94,7 +95,8 @@ func (d signerDesk) nonces(ctx context.Context, node accounts, chosen []pg.Signe
 		return err
 	}
 	if behind > 0 {
-		return fmt.Errorf("signers that are further on the chain than in the database: %d (docs/runbooks/signer-paused.md)", behind)
+		return fmt.Errorf("signers that are further on the chain than in the database: %d "+
+			"(docs/runbooks/signer-paused.md)", behind)
 	}
 	return nil
 }
@@ -116,7 +118,8 @@ func meaning(s pg.SignerStanding, seen nonce.Sighting) string {
 	case seen.Pending == s.NextNonce:
 		return fmt.Sprintf("%d wait to be mined", s.NextNonce-seen.Latest)
 	}
-	return fmt.Sprintf("%d wait to be mined; those from %d on are just sent, not with this node, or behind a gap (keeperctl signer gaps)",
+	return fmt.Sprintf("%d wait to be mined; those from %d on are just sent, not with this node, or behind a gap "+
+		"(keeperctl signer gaps)",
 		s.NextNonce-seen.Latest, seen.Pending)
 }
 
@@ -140,14 +143,16 @@ func (d signerDesk) gaps(ctx context.Context, node accounts, chosen []pg.SignerS
 			}
 			above := signedOf(numbers[i:])
 			found, blocked = found+1, blocked+min(above, 1)
-			rows.add(s.Signer, n.Nonce, cmp.Or(n.State, "never given"), n.Age.Round(time.Second), cmp.Or(n.JobID, "nobody"), above, remedy(n.State, above))
+			rows.add(s.Signer, n.Nonce, cmp.Or(n.State, "never given"), n.Age.Round(time.Second),
+				cmp.Or(n.JobID, "nobody"), above, remedy(n.State, above))
 		}
 	}
 	if err := d.out.table(rows); err != nil {
 		return err
 	}
 	if blocked > 0 {
-		return fmt.Errorf("%d of %d gaps keep transactions from being mined (docs/runbooks/signer-paused.md)", blocked, found)
+		return fmt.Errorf("%d of %d gaps keep transactions from being mined (docs/runbooks/signer-paused.md)", blocked,
+			found)
 	}
 	return nil
 }
@@ -181,7 +186,8 @@ func (d signerDesk) resync(ctx context.Context, node accounts, chosen []pg.Signe
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.out, "signer %s: next nonce here %d, on the chain %d (latest), %d (finalized), %d (pending); lease: %s; paused: %s\n",
+	_, err = fmt.Fprintf(d.out,
+		"signer %s: next nonce here %d, on the chain %d (latest), %d (finalized), %d (pending); lease: %s; paused: %s\n",
 		s.Signer, s.NextNonce, seen.Latest, seen.Finalized, seen.Pending, leaseOf(s), cmp.Or(s.Paused, "no"))
 	if err != nil {
 		return err
@@ -190,12 +196,15 @@ func (d signerDesk) resync(ctx context.Context, node accounts, chosen []pg.Signe
 		return err
 	}
 	if !d.own.Yes {
-		return errors.New("nothing was changed; stop every sender of this signer, also those of another copy of this database, then: --keeperctl.yes")
+		return errors.New("nothing was changed; stop every sender of this signer, also those of another copy of " +
+			"this database, then: --keeperctl.yes")
 	}
 	cursor, err := d.db.Leases().Resync(ctx, s.Signer, seen)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.out, "resynced: the next nonce is %d, the signer is not paused, every earlier tenure is over; senders may be started\n", cursor.Next)
+	_, err = fmt.Fprintf(d.out,
+		"resynced: the next nonce is %d, the signer is not paused, every earlier tenure is over; senders may be "+
+			"started\n", cursor.Next)
 	return err
 }

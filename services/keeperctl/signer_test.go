@@ -47,7 +47,8 @@ func newBench(t *testing.T) *bench {
 	}
 	b := &bench{t: t, key: key, signer: chain.Address(crypto.PubkeyToAddress(key.PublicKey)), address: pgtest.URL(t)}
 	half := new(big.Int).Div(new(big.Int).Exp(big.NewInt(10), big.NewInt(18), nil), big.NewInt(2))
-	if b.node, err = evmnode.New(evmnode.Config{Manual: true, Alloc: types.GenesisAlloc{common.Address(b.signer): {Balance: half}}}); err != nil {
+	if b.node, err = evmnode.New(evmnode.Config{Manual: true,
+		Alloc: types.GenesisAlloc{common.Address(b.signer): {Balance: half}}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -139,9 +140,11 @@ func (b *bench) claim(f lease.Fence, n uint64) {
 	tx := b.pay(n)
 	raw, err := tx.MarshalBinary()
 	b.must(err)
-	b.must(b.db.Intents().Claim(b.t.Context(), f, txm.Batch{Cursor: n, Limits: txm.Limits{Signer: 16, Liquidations: 1}, Claims: []txm.Claim{
-		{Intent: heads[0].ID, Kind: heads[0].Job.Kind, Tx: txm.SignedTx{Nonce: n, Hash: chain.Hash(tx.Hash()), Raw: raw, Gas: 1, Tip: 1, Cap: 1}},
-	}}))
+	b.must(b.db.Intents().Claim(b.t.Context(), f, txm.Batch{Cursor: n, Limits: txm.Limits{Signer: 16, Liquidations: 1},
+		Claims: []txm.Claim{
+			{Intent: heads[0].ID, Kind: heads[0].Job.Kind, Tx: txm.SignedTx{Nonce: n, Hash: chain.Hash(tx.Hash()),
+				Raw: raw, Gas: 1, Tip: 1, Cap: 1}},
+		}}))
 }
 
 // An operator pauses a signer with a reason, sees it, and lets it go on.
@@ -150,12 +153,14 @@ func TestSignerListPauseResume(t *testing.T) {
 	b.want("list", "no sender has started on this database yet")
 	b.want("pause @ x", "error: signer @ is not known here")
 	f := b.attend()
-	b.want("list", "signer state lease token next nonce queued in flight paused because", "@ works sender-a, 1m0s left 1 0 0 0")
+	b.want("list", "signer state lease token next nonce queued in flight paused because",
+		"@ works sender-a, 1m0s left 1 0 0 0")
 	b.want("pause @", "error: say why")
 	b.want("pause @ key is being moved", "claims nothing new from now on")
 	b.want("pause @ again", "error: signer @ is paused already, and stays so for its first reason: key is being moved")
 	b.must(b.db.Leases().Release(t.Context(), f))
-	b.want("list", "@ PAUSED nobody, last sender-a 1 0 0 0 key is being moved", "keeperctl signer resume SIGNER", "is a sender with its key running")
+	b.want("list", "@ PAUSED nobody, last sender-a 1 0 0 0 key is being moved", "keeperctl signer resume SIGNER",
+		"is a sender with its key running")
 	b.want("resume @", "signer @ may claim again; it was paused because: key is being moved")
 	b.want("resume @", "error: signer @ is not paused")
 	b.want("list", "@ UNATTENDED")
@@ -172,8 +177,10 @@ func TestSignerBalance(t *testing.T) {
 	b.want("balance", "signer balance wei", "@ 0.5 500000000000000000")
 	b.signer = chain.Address{1}
 	b.attend()
-	b.want("balance", "0.5 500000000000000000", b.signer.Hex()+" 0 0", "error: "+b.signer.Hex()+" cannot pay for gas: send it some")
-	for wei, want := range map[uint64]string{0: "0", 1: "0.000000000000000001", 1_500_000_000_000_000_000: "1.5", 10_000_000_000_000_000_000: "10"} {
+	b.want("balance", "0.5 500000000000000000", b.signer.Hex()+" 0 0",
+		"error: "+b.signer.Hex()+" cannot pay for gas: send it some")
+	for wei, want := range map[uint64]string{0: "0", 1: "0.000000000000000001", 1_500_000_000_000_000_000: "1.5",
+		10_000_000_000_000_000_000: "10"} {
 		if got := coins(perp.U64(wei)); got != want {
 			t.Errorf("%d wei are %s, want %s", wei, got, want)
 		}
@@ -188,7 +195,8 @@ func TestSignerNonces(t *testing.T) {
 	b.send(0)
 	b.must(b.node.Mine(3))
 	f := b.attend()
-	b.want("nonces @", "signer next here pending latest finalized in flight meaning", "@ 0 1 1 1 0 nothing was sent from here yet")
+	b.want("nonces @", "signer next here pending latest finalized in flight meaning",
+		"@ 0 1 1 1 0 nothing was sent from here yet")
 	if _, err := b.db.Leases().TakeOver(t.Context(), f, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -226,13 +234,15 @@ func TestSignerNoncesOfOneAtWork(t *testing.T) {
 		return busy{node, func() { b.claim(f, n); b.send(n); b.must(b.node.Mine(1)); n++ }}, hangUp, err
 	}
 	for range 3 {
-		if got := b.told("nonces"); strings.Contains(got, "error") || strings.Contains(got, "STRANGER") || strings.Contains(got, "BEHIND") {
+		if got := b.told("nonces"); strings.Contains(got, "error") || strings.Contains(got, "STRANGER") ||
+			strings.Contains(got, "BEHIND") {
 			t.Fatalf("told %s", got)
 		}
 	}
 }
 
-// NON-6: a number that nothing was signed with keeps everything above it waiting; the operator sees which, and what becomes of it.
+// NON-6: a number that nothing was signed with keeps everything above it waiting; the operator sees which, and what
+// becomes of it.
 func TestSignerGaps(t *testing.T) {
 	b := newBench(t)
 	f := b.attend()
@@ -243,7 +253,8 @@ func TestSignerGaps(t *testing.T) {
 	pgtest.Tamper(t, b.address, `DELETE FROM keeper.tx_attempt WHERE nonce < 2`)
 	pgtest.Tamper(t, b.address, `UPDATE keeper.signer_nonce_allocation SET state = 'RELEASED' WHERE nonce = 0`)
 	pgtest.Tamper(t, b.address, `DELETE FROM keeper.signer_nonce_allocation WHERE nonce = 1`)
-	b.want("gaps", "signer nonce state for last given to behind it what happens", "@ 0 RELEASED 0s "+job.OrderID(chain.Hash{1}, 1)+" 1 the sender fills it",
+	b.want("gaps", "signer nonce state for last given to behind it what happens",
+		"@ 0 RELEASED 0s "+job.OrderID(chain.Hash{1}, 1)+" 1 the sender fills it",
 		"@ 1 never given 0s nobody 1 NOTHING by itself", "error: 2 of 2 gaps keep transactions from being mined")
 	pgtest.Tamper(t, b.address, `UPDATE keeper.signer_lease SET next_nonce = 4`)
 	pgtest.Tamper(t, b.address, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
@@ -268,7 +279,8 @@ func TestSignerResync(t *testing.T) {
 	b.want("resync @", "next nonce here 0, on the chain 0 (latest), 0 (finalized), 1 (pending); lease: sender-a",
 		"paused: restored", "error: transactions are under way")
 	b.must(b.node.Mine(3))
-	b.want("resync @", "on the chain 1 (latest), 1 (finalized), 1 (pending)", "error: nothing was changed", "--keeperctl.yes")
+	b.want("resync @", "on the chain 1 (latest), 1 (finalized), 1 (pending)", "error: nothing was changed",
+		"--keeperctl.yes")
 	if _, err := b.db.Leases().TakeOver(t.Context(), f, 1); !nonce.Behind(err) {
 		t.Errorf("a resync that was only shown has changed something: %v", err)
 	}

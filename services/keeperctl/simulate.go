@@ -26,10 +26,12 @@ func simulateCommand(cmd *cobra.Command) runner {
 	flags := cmd.Flags()
 	s := &simulation{}
 	flags.StringVar(&s.scenario, "scenario", "", "the scenario's file (or write it without the flag's name)")
-	flags.StringVar(&s.table, "table", "", "play all scenarios of this directory, under both policies, and print two markdown tables")
+	flags.StringVar(&s.table, "table", "", "play all scenarios of this directory, under both policies, and print "+
+		"two markdown tables")
 	flags.StringVar(&s.policy, "policy", "", "windows or delay, whatever the scenario says")
 	flags.IntVar(&s.seeds, "seeds", 0, "how many plays make a result, whatever the scenario says")
-	flags.StringVar(&s.transcript, "transcript", "", "where to write the transcript of the first seed's play; - is standard output")
+	flags.StringVar(&s.transcript, "transcript", "", "where to write the transcript of the first seed's play; - is "+
+		"standard output")
 	return func(ctx context.Context, on *session, args []string) error {
 		if err := operand(&s.scenario, args); err != nil {
 			return err
@@ -99,7 +101,8 @@ func (s *simulation) transcribe(p sim.Play, out io.Writer) (err error) {
 	return nil
 }
 
-// tables plays every scenario under both policies. What is expected is expected of windows; delay stands there to be compared with.
+// tables plays every scenario under both policies. What is expected is expected of windows; delay stands there to be
+// compared with.
 func (s *simulation) tables(ctx context.Context, out io.Writer) error {
 	scenarios, err := sim.LoadAll(s.table)
 	if err != nil {

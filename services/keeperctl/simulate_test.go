@@ -35,7 +35,8 @@ func played(t *testing.T, text string, flags ...string) (code int, out, complain
 // TIER-17, TIER-18: what comes out as expected is success, what does not is one clear line and failure.
 func TestSimulate(t *testing.T) {
 	code, out, complaint := played(t, calmScenario)
-	if code != 0 || complaint != "" || !strings.Contains(out, "gas saved") || !strings.Contains(out, "as expected (1 expectations)") {
+	if code != 0 || complaint != "" || !strings.Contains(out, "gas saved") ||
+		!strings.Contains(out, "as expected (1 expectations)") {
 		t.Errorf("exit %d, %q\n%s", code, complaint, out)
 	}
 	code, out, complaint = played(t, strings.Replace(calmScenario, "at_least = 100", "at_most = 0", 1))
@@ -49,10 +50,12 @@ func TestSimulateTellsThePlay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "play.txt")
 	code, out, _ := played(t, calmScenario, "--seeds", "1", "--transcript", path)
 	written, err := os.ReadFile(path)
-	if code != 0 || err != nil || !strings.Contains(string(written), "Master sends") || strings.Contains(out, "Master sends") {
+	if code != 0 || err != nil || !strings.Contains(string(written), "Master sends") ||
+		strings.Contains(out, "Master sends") {
 		t.Errorf("exit %d, %v\n%s\n%s", code, err, out, written)
 	}
-	if code, out, _ := played(t, calmScenario, "--seeds", "1", "--transcript", "-"); code != 0 || !strings.Contains(out, string(written)) {
+	if code, out, _ := played(t, calmScenario, "--seeds", "1", "--transcript", "-"); code != 0 ||
+		!strings.Contains(out, string(written)) {
 		t.Errorf("exit %d, the same play is told otherwise:\n%s", code, out)
 	}
 }
@@ -79,15 +82,18 @@ func TestSimulateRefuses(t *testing.T) {
 		"duration = \"20s\"":          "jobs: name a rate",
 		calmScenario + "at_most = \"": "line",
 	} {
-		if code, _, complaint := played(t, text); code != 1 || !strings.Contains(complaint, want) || strings.Count(complaint, "\n") != 1 {
+		if code, _, complaint := played(t, text); code != 1 || !strings.Contains(complaint, want) ||
+			strings.Count(complaint, "\n") != 1 {
 			t.Errorf("exit %d, %q, want %q", code, complaint, want)
 		}
 	}
-	if code, _, complaint := played(t, calmScenario, "--policy", "vote"); code != 1 || !strings.Contains(complaint, "neither windows nor delay") {
+	if code, _, complaint := played(t, calmScenario, "--policy", "vote"); code != 1 ||
+		!strings.Contains(complaint, "neither windows nor delay") {
 		t.Errorf("exit %d, %q", code, complaint)
 	}
 	var complaint bytes.Buffer
-	if code := Run(t.Context(), []string{"simulate"}, IO{Err: &complaint}); code != 2 || !strings.Contains(complaint.String(), "name a scenario's file") {
+	if code := Run(t.Context(), []string{"simulate"}, IO{Err: &complaint}); code != 2 ||
+		!strings.Contains(complaint.String(), "name a scenario's file") {
 		t.Errorf("exit %d, %q", code, complaint.String())
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// finding is one line of the status: what was looked at, what was seen, and whether somebody has to do something about it.
+// finding is one line of the status: what was looked at, what was seen, and whether somebody has to do something about
+// it.
 type finding struct {
 	wrong bool
 	what  string
@@ -88,7 +89,8 @@ func (s *session) show(found []finding) error {
 		}
 		rows.add(mark, f.what, f.seen)
 	}
-	if err := s.out.note(fmt.Sprintf("keeper of chain %d, %s, at %s", s.Keeper.ChainID, s.place(), moment(time.Now()))); err != nil {
+	if err := s.out.note(fmt.Sprintf("keeper of chain %d, %s, at %s", s.Keeper.ChainID, s.place(),
+		moment(time.Now()))); err != nil {
 		return err
 	}
 	if err := s.out.table(rows); err != nil || wrong == 0 {
@@ -119,7 +121,8 @@ func (s *session) look(ctx context.Context) []finding {
 	}
 	for i, process := range s.Own.Processes {
 		name, address := process.parts()
-		ask(len(sources)+i, name, func(ctx context.Context, l *looks) error { return lookAtProcess(ctx, name, address, l) })
+		ask(len(sources)+i, name,
+			func(ctx context.Context, l *looks) error { return lookAtProcess(ctx, name, address, l) })
 	}
 	wait.Wait()
 	var found []finding
@@ -127,7 +130,8 @@ func (s *session) look(ctx context.Context) []finding {
 		found = append(found, all[i].found...)
 	}
 	if len(s.Own.Processes) == 0 {
-		found = append(found, finding{what: "processes", seen: "not asked: keeperctl.processes names none (readiness, jobs due, and who is suspected are theirs to say)"})
+		found = append(found, finding{what: "processes", seen: "not asked: keeperctl.processes names none " +
+			"(readiness, jobs due, and who is suspected are theirs to say)"})
 	}
 	return found
 }
@@ -141,7 +145,8 @@ func (s *session) place() string {
 		return "a monitor: it sends nothing"
 	case t.Policy == tier.PolicyWindows:
 		first := time.Duration(t.Priority-1) * t.Window
-		return fmt.Sprintf("tier %d of %d: its turn is when a job is %s to %s old", t.Priority, t.Tiers, first, first+t.Window)
+		return fmt.Sprintf("tier %d of %d: its turn is when a job is %s to %s old", t.Priority, t.Tiers, first,
+			first+t.Window)
 	default:
 		return fmt.Sprintf("tier %d of %d: its turn is when a job is %s old", t.Priority, t.Tiers, t.ExecutionDelay)
 	}

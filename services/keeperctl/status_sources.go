@@ -39,7 +39,8 @@ func (p process) parts() (name, address string) {
 
 func (p process) validate() error {
 	name, address := p.parts()
-	if u, err := url.Parse(address); err != nil || name == "" || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if u, err := url.Parse(address); err != nil || name == "" || u.Host == "" || u.Scheme != "http" &&
+		u.Scheme != "https" {
 		return fmt.Errorf("processes: %q names no process (write NAME=http://HOST:PORT)", string(p))
 	}
 	return nil
@@ -64,7 +65,8 @@ func (s *session) lookAtChain(ctx context.Context, l *looks) error {
 	if err != nil {
 		return fmt.Errorf("asking for the finalized block: %w", err)
 	}
-	l.addf(false, "finalized", "block %d, %s old, %d behind the head", final.Number, age(final.TimeMs), head.Number-min(head.Number, final.Number))
+	l.addf(false, "finalized", "block %d, %s old, %d behind the head", final.Number, age(final.TimeMs),
+		head.Number-min(head.Number, final.Number))
 	return nil
 }
 
@@ -98,7 +100,8 @@ func lookAtStores(ctx context.Context, db *pg.DB, l *looks) error {
 		return err
 	}
 	for _, one := range signers {
-		seen := fmt.Sprintf("%d queued, %d in flight, next nonce %d, lease: %s", one.Queued, one.InFlight, one.NextNonce, leaseOf(one))
+		seen := fmt.Sprintf("%d queued, %d in flight, next nonce %d, lease: %s", one.Queued, one.InFlight,
+			one.NextNonce, leaseOf(one))
 		if one.Paused != "" {
 			seen = "PAUSED: " + firstLine(one.Paused) + "; " + seen
 		}

@@ -41,7 +41,8 @@ func wantLines(t *testing.T, lines []string, want ...string) {
 	}
 }
 
-// A keeper on one screen: from the chain, the database, the price topic and the processes' pages; what is wrong stands first, and what is away is said.
+// A keeper on one screen: from the chain, the database, the price topic and the processes' pages; what is wrong stands
+// first, and what is away is said.
 func TestStatus(t *testing.T) {
 	b, o := newBench(t), newOffice(t)
 	s := &session{Config: DefaultConfig()}
@@ -51,7 +52,8 @@ func TestStatus(t *testing.T) {
 	if err := o.client.Ensure(t.Context(), bus.Specs(s.Keeper.Topics()...)); err != nil {
 		t.Fatal(err)
 	}
-	ready, metrics := http.StatusOK, "# TYPE planner_jobs_live gauge\nplanner_jobs_live{kind=\"liquidation\"} 3\nplanner_jobs_live{kind=\"order\"} 0\n"
+	ready, metrics := http.StatusOK,
+		"# TYPE planner_jobs_live gauge\nplanner_jobs_live{kind=\"liquidation\"} 3\nplanner_jobs_live{kind=\"order\"} 0\n"
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/readyz" {
 			w.WriteHeader(ready)
@@ -64,8 +66,10 @@ func TestStatus(t *testing.T) {
 	s.Own.Processes = []process{process("planner=" + pages.URL), "sender=http://127.0.0.1:1"}
 
 	lines, err := statusOf(t, s)
-	wantLines(t, lines, "keeper of chain", "alone: every job is its turn", "ok planner ready", "ok planner: jobs due kind liquidation: 3",
-		"!! sender not reached: ", "!! prices no report yet", "!! state no block yet", "ok chain head block 0", "ok queue+in flight empty", "ok last hour nothing has ended")
+	wantLines(t, lines, "keeper of chain", "alone: every job is its turn", "ok planner ready",
+		"ok planner: jobs due kind liquidation: 3",
+		"!! sender not reached: ", "!! prices no report yet", "!! state no block yet", "ok chain head block 0",
+		"ok queue+in flight empty", "ok last hour nothing has ended")
 	if err == nil || !strings.HasPrefix(lines[2], "!!") || !strings.HasPrefix(lines[len(lines)-1], "ok") {
 		t.Errorf("wrong things come first, and are an error: %v\n%s", err, strings.Join(lines, "\n"))
 	}
@@ -79,18 +83,22 @@ func TestStatus(t *testing.T) {
 	if _, err := b.db.Signers().Pause(t.Context(), j.Signer, "by hand\x1b[2J"); err != nil {
 		t.Fatal(err)
 	}
-	report := wire.Price{Token: chain.Address{1}, Min: perp.U64(1), Max: perp.U64(1), TimeMs: uint64(time.Now().UnixMilli())}
+	report := wire.Price{Token: chain.Address{1}, Min: perp.U64(1), Max: perp.U64(1),
+		TimeMs: uint64(time.Now().UnixMilli())}
 	r, err := wire.Encode(report.Token[:], report, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.client.Producer(wire.PriceTopic(s.Keeper.ChainID)).Produce(t.Context(), 0, []bus.Record{r}); err != nil {
+	if _, err := o.client.Producer(wire.PriceTopic(s.Keeper.ChainID)).
+		Produce(t.Context(), 0, []bus.Record{r}); err != nil {
 		t.Fatal(err)
 	}
-	ready, metrics = http.StatusServiceUnavailable, "# TYPE planner_index_miss_total counter\nplanner_index_miss_total 2\n"
+	ready, metrics = http.StatusServiceUnavailable,
+		"# TYPE planner_index_miss_total counter\nplanner_index_miss_total 2\n"
 	s.Own.Processes = s.Own.Processes[:1]
 	lines, _ = statusOf(t, s)
-	wantLines(t, lines, "ok prices newest report ", "PAUSED: by hand\\u001b[2J; 1 queued", "ok queue+in flight liquidations 1+0",
+	wantLines(t, lines, "ok prices newest report ", "PAUSED: by hand\\u001b[2J; 1 queued",
+		"ok queue+in flight liquidations 1+0",
 		"!! planner not ready: kafka: gone\\u001b[2J", "!! planner: missed by the index 2")
 	s.Postgres.URL = secret.MustURL("postgres://keeper:hidden@127.0.0.1:1/keeper?sslmode=disable")
 	lines, _ = statusOf(t, s)
@@ -123,9 +131,11 @@ func TestLiquidationsList(t *testing.T) {
 	part, err := b.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	b.must(err)
 	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}}
-	applied := pg.AppliedBlock{Block: pg.Block{BlockRef: block}, Changes: []pg.Change{{After: perp.Position{PositionKey: key, Status: perp.Active}}}}
+	applied := pg.AppliedBlock{Block: pg.Block{BlockRef: block},
+		Changes: []pg.Change{{After: perp.Position{PositionKey: key, Status: perp.Active}}}}
 	b.must(part.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied}}))
-	j := job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation, Key: key, Class: job.ClassLiquidation, Signer: b.signer}
+	j := job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation, Key: key, Class: job.ClassLiquidation,
+		Signer: b.signer}
 	_, err = b.db.Intents().Enqueue(t.Context(), j)
 	b.must(err)
 	heads, err := b.db.Intents().Heads(t.Context(), b.signer, txm.Pick{Limit: 1})
@@ -136,7 +146,8 @@ func TestLiquidationsList(t *testing.T) {
 	for _, args := range [][]string{nil, {"--failed"}} {
 		out, complaint, code := ask(args...)
 		wantTold(t, out, key.Hex(), "LIQUIDATION_FAILED", j.ID, "refused", "cause\\u001b[2J")
-		if code != ExitFindings || !strings.Contains(complaint, "could not be liquidated: 1 (docs/runbooks/liquidations.md)") {
+		if code != ExitFindings || !strings.Contains(complaint, "could not be liquidated: 1 "+
+			"(docs/runbooks/liquidations.md)") {
 			t.Errorf("%v: exit code %d, %q", args, code, complaint)
 		}
 	}

@@ -11,8 +11,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// story writes the recording of an invented history that meets what short histories of the original contracts do not: freezing and
-// reviving, auto-cancel, deleveraging, insolvent closes, second lives, shifts and GLV requests with inner requests, swaps without a market.
+// story writes the recording of an invented history that meets what short histories of the original contracts do not:
+// freezing and reviving, auto-cancel, deleveraging, insolvent closes, second lives, shifts and GLV requests with inner
+// requests, swaps without a market.
 type story struct {
 	out   bytes.Buffer
 	block uint64
@@ -63,9 +64,11 @@ func usd(n uint64) perp.Uint { return perp.U64(n).Mul(perp.Pow10(30)) }
 
 func (s *story) orderCreated(key chain.Hash, account chain.Address, kind perp.OrderType, more perp.Fields) chain.Log {
 	given := perp.Fields{
-		"key": key, "account": account, "receiver": account, "market": ethMarket, "initialCollateralToken": usdc, "swapPath": []chain.Address{},
-		"orderType": perp.U64(uint64(kind)), "sizeDeltaUsd": usd(1000), "updatedAtTime": s.now(), "validFromTime": perp.U64(0),
-		"executionFee": perp.U64(700), "isLong": true, "autoCancel": false, "dataList": []chain.Hash{},
+		"key": key, "account": account, "receiver": account, "market": ethMarket, "initialCollateralToken": usdc,
+		"swapPath":  []chain.Address{},
+		"orderType": perp.U64(uint64(kind)), "sizeDeltaUsd": usd(1000), "updatedAtTime": s.now(),
+		"validFromTime": perp.U64(0),
+		"executionFee":  perp.U64(700), "isLong": true, "autoCancel": false, "dataList": []chain.Hash{},
 	}
 	maps.Copy(given, more)
 	return event("OrderCreated", given)
@@ -73,7 +76,8 @@ func (s *story) orderCreated(key chain.Hash, account chain.Address, kind perp.Or
 
 func (s *story) increase(order chain.Hash, account chain.Address, size, delta uint64, impact int64) chain.Log {
 	return event("PositionIncrease", perp.Fields{
-		"account": account, "market": ethMarket, "collateralToken": usdc, "isLong": true, "orderKey": order, "sizeInUsd": usd(size),
+		"account": account, "market": ethMarket, "collateralToken": usdc, "isLong": true, "orderKey": order,
+		"sizeInUsd":    usd(size),
 		"sizeInTokens": perp.U64(size), "collateralAmount": perp.U64(size / 10), "sizeDeltaUsd": usd(delta),
 		"pendingPriceImpactAmount": perp.I64(impact), "increasedAtTime": s.now(),
 	})
@@ -82,14 +86,16 @@ func (s *story) increase(order chain.Hash, account chain.Address, size, delta ui
 // decrease is the fees of a decrease and itself.
 func (s *story) decrease(order chain.Hash, account chain.Address, kind perp.OrderType, size, delta uint64) []chain.Log {
 	return gmxtest.Decrease(storyEmitter, perp.Fields{
-		"account": account, "market": ethMarket, "collateralToken": usdc, "isLong": true, "orderKey": order, "sizeInUsd": usd(size),
+		"account": account, "market": ethMarket, "collateralToken": usdc, "isLong": true, "orderKey": order,
+		"sizeInUsd":    usd(size),
 		"sizeInTokens": perp.U64(size), "collateralAmount": perp.U64(size / 10), "sizeDeltaUsd": usd(delta),
 		"orderType": perp.U64(uint64(kind)), "decreasedAtTime": s.now(),
 	})
 }
 
 func executed(key chain.Hash, account chain.Address, secondary uint64) chain.Log {
-	return event("OrderExecuted", perp.Fields{"key": key, "account": account, "secondaryOrderType": perp.U64(secondary)})
+	return event("OrderExecuted",
+		perp.Fields{"key": key, "account": account, "secondaryOrderType": perp.U64(secondary)})
 }
 
 func request(kind string, key chain.Hash, account chain.Address, given perp.Fields) chain.Log {
@@ -114,62 +120,82 @@ func tellStory() []byte {
 func (s *story) deployment() {
 	base := perp.BaseKey("POSITION_FEE_FACTOR")
 	args := append(make([]byte, 12), ethMarket[:]...)
-	s.happen(event("MarketCreated", perp.Fields{"marketToken": ethMarket, "indexToken": weth, "longToken": weth, "shortToken": usdc}))
-	s.happen(event("MarketCreated", perp.Fields{"marketToken": btcMarket, "indexToken": wbtc, "longToken": wbtc, "shortToken": usdc}))
+	s.happen(event("MarketCreated", perp.Fields{"marketToken": ethMarket, "indexToken": weth, "longToken": weth,
+		"shortToken": usdc}))
+	s.happen(event("MarketCreated", perp.Fields{"marketToken": btcMarket, "indexToken": wbtc, "longToken": wbtc,
+		"shortToken": usdc}))
 	s.happen(
 		event("SetUint", perp.Fields{"baseKey": base, "data": perp.Bytes(args), "value": perp.Pow10(27)}),
-		event("SetInt", perp.Fields{"baseKey": perp.BaseKey("VIRTUAL_INVENTORY_FOR_POSITIONS"), "data": perp.Bytes(make([]byte, 32)), "value": perp.I64(-3)}),
-		event("SetBool", perp.Fields{"baseKey": word("key", 1)}), event("SetAddress", perp.Fields{"baseKey": word("key", 2)}),
+		event("SetInt", perp.Fields{"baseKey": perp.BaseKey("VIRTUAL_INVENTORY_FOR_POSITIONS"),
+			"data": perp.Bytes(make([]byte, 32)), "value": perp.I64(-3)}),
+		event("SetBool", perp.Fields{"baseKey": word("key", 1)}),
+		event("SetAddress", perp.Fields{"baseKey": word("key", 2)}),
 		event("SetBytes32", perp.Fields{"baseKey": word("key", 3), "data": perp.Bytes{}}),
-		event("InitOracleProviderForToken", perp.Fields{"token": weth}), event("SetOracleProviderForToken", perp.Fields{"token": weth}),
+		event("InitOracleProviderForToken", perp.Fields{"token": weth}),
+		event("SetOracleProviderForToken", perp.Fields{"token": weth}),
 		event("SetOracleProviderForFeeHandlerToken", perp.Fields{"": chain.Address{}}),
 	)
 	s.happen(event("SignalPendingAction", nil), event("SignalGrantRole", nil))
-	s.happen(event("GlvCreated", perp.Fields{"glvToken": vault}), event("GlvMarketAdded", perp.Fields{"glv": vault, "market": ethMarket}))
+	s.happen(event("GlvCreated", perp.Fields{"glvToken": vault}),
+		event("GlvMarketAdded", perp.Fields{"glv": vault, "market": ethMarket}))
 	s.nextBlock()
 }
 
-// ordersOfAlice: a limit order is frozen, revived and executed; a stop-loss waits; a swap of no market is cancelled by its owner.
+// ordersOfAlice: a limit order is frozen, revived and executed; a stop-loss waits; a swap of no market is cancelled by
+// its owner.
 func (s *story) ordersOfAlice() {
 	limit, stop, swap := word("order", 1), word("order", 2), word("order", 3)
 	s.happen(s.orderCreated(limit, alice, perp.LimitIncrease, nil))
-	s.happen(s.orderCreated(swap, alice, perp.LimitSwap, perp.Fields{"market": chain.Address{}, "swapPath": []chain.Address{ethMarket}}))
+	s.happen(s.orderCreated(swap, alice, perp.LimitSwap,
+		perp.Fields{"market": chain.Address{}, "swapPath": []chain.Address{ethMarket}}))
 	s.nextBlock()
-	s.happen(event("OrderFrozen", perp.Fields{"key": limit, "account": alice, "reason": "", "reasonBytes": perp.Bytes{0xe0, 0x9a, 0xd0, 0xe9}}))
+	s.happen(event("OrderFrozen", perp.Fields{"key": limit, "account": alice, "reason": "",
+		"reasonBytes": perp.Bytes{0xe0, 0x9a, 0xd0, 0xe9}}))
 	s.nextBlock()
 	s.happen(event("OrderUpdated", perp.Fields{
-		"key": limit, "account": alice, "sizeDeltaUsd": usd(900), "updatedAtTime": s.now(), "autoCancel": false, "dataList": []chain.Hash{word("data", 1)},
+		"key": limit, "account": alice, "sizeDeltaUsd": usd(900), "updatedAtTime": s.now(), "autoCancel": false,
+		"dataList": []chain.Hash{word("data", 1)},
 	}))
-	s.happen(event("Funding", perp.Fields{"market": chain.Address{}}), event("Borrowing", perp.Fields{"market": chain.Address{}}),
-		event("OrderCancelled", perp.Fields{"key": swap, "account": alice, "reason": "USER_INITIATED_CANCEL", "reasonBytes": perp.Bytes{}}))
+	s.happen(event("Funding", perp.Fields{"market": chain.Address{}}),
+		event("Borrowing", perp.Fields{"market": chain.Address{}}),
+		event("OrderCancelled", perp.Fields{"key": swap, "account": alice, "reason": "USER_INITIATED_CANCEL",
+			"reasonBytes": perp.Bytes{}}))
 	s.nextBlock()
 	s.happen(event("OraclePriceUpdate", perp.Fields{"token": weth}), event("Funding", perp.Fields{"market": ethMarket}),
-		event("Borrowing", perp.Fields{"market": ethMarket}), event("CumulativeBorrowingFactorUpdated", perp.Fields{"market": ethMarket}),
+		event("Borrowing", perp.Fields{"market": ethMarket}),
+		event("CumulativeBorrowingFactorUpdated", perp.Fields{"market": ethMarket}),
 		event("OpenInterestUpdated", perp.Fields{"market": ethMarket, "collateralToken": usdc, "nextValue": usd(900)}),
-		event("OpenInterestInTokensUpdated", perp.Fields{"market": ethMarket, "collateralToken": usdc, "nextValue": perp.U64(900)}),
+		event("OpenInterestInTokensUpdated", perp.Fields{"market": ethMarket, "collateralToken": usdc,
+			"nextValue": perp.U64(900)}),
 		event("VirtualPositionInventoryUpdated", perp.Fields{"token": weth}),
 		event("PositionFeesCollected", perp.Fields{"market": ethMarket, "orderKey": limit, "isIncrease": true}),
 		s.increase(limit, alice, 900, 900, -1000), executed(limit, alice, 0), event("KeeperExecutionFee", nil))
-	s.happen(s.orderCreated(stop, alice, perp.StopLossDecrease, perp.Fields{"autoCancel": true, "triggerPrice": perp.U64(5)}))
+	s.happen(s.orderCreated(stop, alice, perp.StopLossDecrease,
+		perp.Fields{"autoCancel": true, "triggerPrice": perp.U64(5)}))
 	s.nextBlock()
 }
 
-// endsOfPositions: Alice takes a third off and is liquidated, insolvent, which cancels her stop; she comes back and is deleveraged.
+// endsOfPositions: Alice takes a third off and is liquidated, insolvent, which cancels her stop; she comes back and is
+// deleveraged.
 func (s *story) endsOfPositions() {
-	partial, liquidation, again, adl, stop := word("order", 4), word("order", 5), word("order", 6), word("order", 7), word("order", 2)
+	partial, liquidation, again, adl, stop := word("order", 4), word("order", 5), word("order", 6), word("order", 7),
+		word("order", 2)
 	s.happen(s.orderCreated(partial, alice, perp.LimitDecrease, perp.Fields{"sizeDeltaUsd": usd(400)}))
 	s.nextBlock()
 	cut := []chain.Log{event("OrderSizeDeltaAutoUpdated", perp.Fields{"key": partial, "nextSizeDeltaUsd": usd(300)}),
-		event("OrderCollateralDeltaAmountAutoUpdated", perp.Fields{"key": partial, "nextCollateralDeltaAmount": perp.U64(0)})}
+		event("OrderCollateralDeltaAmountAutoUpdated",
+			perp.Fields{"key": partial, "nextCollateralDeltaAmount": perp.U64(0)})}
 	cut = append(cut, s.decrease(partial, alice, perp.LimitDecrease, 600, 300)...)
 	s.happen(append(cut, executed(partial, alice, 0))...)
 	s.nextBlock()
-	end := []chain.Log{s.orderCreated(liquidation, alice, perp.Liquidation, perp.Fields{"sizeDeltaUsd": usd(600), "executionFee": perp.U64(0)}),
+	end := []chain.Log{s.orderCreated(liquidation, alice, perp.Liquidation,
+		perp.Fields{"sizeDeltaUsd": usd(600), "executionFee": perp.U64(0)}),
 		event("PositionFeesInfo", perp.Fields{"market": ethMarket, "orderKey": liquidation}),
 		event("InsolventClose", perp.Fields{"orderKey": liquidation, "step": "pnl"})}
 	end = append(end, s.decrease(liquidation, alice, perp.Liquidation, 0, 600)...)
 	s.happen(append(end, executed(liquidation, alice, 0),
-		event("OrderCancelled", perp.Fields{"key": stop, "account": alice, "reason": "AUTO_CANCEL", "reasonBytes": perp.Bytes{}}))...)
+		event("OrderCancelled", perp.Fields{"key": stop, "account": alice, "reason": "AUTO_CANCEL",
+			"reasonBytes": perp.Bytes{}}))...)
 	s.nextBlock()
 	s.happen(s.orderCreated(again, alice, perp.MarketIncrease, nil))
 	s.happen(s.increase(again, alice, 1000, 1000, 50), executed(again, alice, 0))
@@ -181,33 +207,42 @@ func (s *story) endsOfPositions() {
 	s.nextBlock()
 }
 
-// liquidity: a deposit, a withdrawal that is cancelled, a shift with its inner withdrawal and deposit, one that fails and leaves nothing.
+// liquidity: a deposit, a withdrawal that is cancelled, a shift with its inner withdrawal and deposit, one that fails
+// and leaves nothing.
 func (s *story) liquidity() {
 	deposit, withdrawal, shift, failed := word("request", 1), word("request", 2), word("request", 3), word("request", 4)
 	pools := perp.Fields{"fromMarket": ethMarket, "toMarket": btcMarket}
-	s.happen(request("DepositCreated", deposit, bob, perp.Fields{"market": ethMarket}), event("ExcessiveExecutionFee", nil))
+	s.happen(request("DepositCreated", deposit, bob, perp.Fields{"market": ethMarket}),
+		event("ExcessiveExecutionFee", nil))
 	s.happen(request("WithdrawalCreated", withdrawal, bob, perp.Fields{"market": ethMarket}))
 	s.happen(request("ShiftCreated", shift, bob, pools))
 	s.happen(request("ShiftCreated", failed, bob, perp.Fields{"fromMarket": btcMarket, "toMarket": ethMarket}))
 	s.nextBlock()
-	s.happen(event("MarketPoolValueInfo", nil), event("PoolAmountUpdated", perp.Fields{"market": ethMarket, "token": weth}),
-		event("SwapImpactPoolAmountUpdated", perp.Fields{"market": ethMarket, "token": usdc}), event("SwapFeesCollected", nil),
-		event("VirtualSwapInventoryUpdated", nil), request("DepositExecuted", deposit, bob, nil), event("MarketPoolValueUpdated", nil))
-	s.happen(request("WithdrawalCancelled", withdrawal, bob, perp.Fields{"reason": "", "reasonBytes": perp.Bytes{0xf7, 0x55, 0x00, 0x01}}))
+	s.happen(event("MarketPoolValueInfo", nil),
+		event("PoolAmountUpdated", perp.Fields{"market": ethMarket, "token": weth}),
+		event("SwapImpactPoolAmountUpdated", perp.Fields{"market": ethMarket, "token": usdc}),
+		event("SwapFeesCollected", nil),
+		event("VirtualSwapInventoryUpdated", nil), request("DepositExecuted", deposit, bob, nil),
+		event("MarketPoolValueUpdated", nil))
+	s.happen(request("WithdrawalCancelled", withdrawal, bob,
+		perp.Fields{"reason": "", "reasonBytes": perp.Bytes{0xf7, 0x55, 0x00, 0x01}}))
 	s.happen(s.inner("WithdrawalCreated", 31, bob, ethMarket), s.inner("WithdrawalExecuted", 31, bob, ethMarket),
-		s.inner("DepositCreated", 32, bob, btcMarket), s.inner("DepositExecuted", 32, bob, btcMarket), request("ShiftExecuted", shift, bob, nil))
+		s.inner("DepositCreated", 32, bob, btcMarket), s.inner("DepositExecuted", 32, bob, btcMarket),
+		request("ShiftExecuted", shift, bob, nil))
 	s.happen(request("ShiftCancelled", failed, bob, perp.Fields{"reason": "too\x00little"}))
 	s.nextBlock()
 }
 
 // vaults: GLV requests of every kind and end. The account of the inner requests is the vault.
 func (s *story) vaults() {
-	deposit, refused, withdrawal, shift := word("request", 5), word("request", 6), word("request", 7), word("request", 8)
+	deposit, refused, withdrawal, shift := word("request", 5), word("request", 6), word("request", 7),
+		word("request", 8)
 	terms := perp.Fields{"market": ethMarket, "glv": vault}
 	s.happen(request("GlvDepositCreated", deposit, bob, perp.Fields{"market": ethMarket, "glv": vault}))
 	s.happen(request("GlvDepositCreated", refused, bob, perp.Fields{"market": btcMarket, "glv": vault}))
 	s.happen(request("GlvWithdrawalCreated", withdrawal, bob, terms))
-	s.happen(event("GlvShiftCreated", perp.Fields{"key": shift, "glv": vault, "fromMarket": ethMarket, "toMarket": btcMarket, "updatedAtTime": s.now()}))
+	s.happen(event("GlvShiftCreated", perp.Fields{"key": shift, "glv": vault, "fromMarket": ethMarket,
+		"toMarket": btcMarket, "updatedAtTime": s.now()}))
 	s.nextBlock()
 	s.happen(s.inner("DepositCreated", 51, vault, ethMarket), s.inner("DepositExecuted", 51, vault, ethMarket),
 		request("GlvDepositExecuted", deposit, bob, nil), event("GlvValueUpdated", perp.Fields{"glv": vault}))
@@ -219,7 +254,8 @@ func (s *story) vaults() {
 		s.inner("DepositExecuted", 83, vault, btcMarket), s.inner("ShiftExecuted", 81, vault, ethMarket),
 		event("GlvShiftExecuted", perp.Fields{"key": shift}))
 	s.happen(event("SetPositionImpactPoolDistributionRate", perp.Fields{"market": ethMarket}),
-		event("PositionImpactPoolDistributed", perp.Fields{"market": ethMarket}), event("TotalPendingImpactAmountUpdated", perp.Fields{"market": ethMarket}))
+		event("PositionImpactPoolDistributed", perp.Fields{"market": ethMarket}),
+		event("TotalPendingImpactAmountUpdated", perp.Fields{"market": ethMarket}))
 }
 
 // inner is an event of a request that lives inside the execution of another.

@@ -14,9 +14,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// swapCase asks what a swap would give as the venue stood after a block. Prices are given raw, by token, [min, max] in USD with 30 decimals per smallest
-// unit, or in USD per whole token by a symbol or address that --tokens or the file's own list of tokens explains. Other fields, such as what the chain said,
-// are not read.
+// swapCase asks what a swap would give as the venue stood after a block. Prices are given raw, by token, [min, max] in
+// USD with 30 decimals per smallest unit, or in USD per whole token by a symbol or address that --tokens or the file's
+// own list of tokens explains. Other fields, such as what the chain said, are not read.
 type swapCase struct {
 	Block           *uint64                        `json:"block"` // the last one that counts; without it all do
 	Path            []chain.Address                `json:"path"`
@@ -48,7 +48,8 @@ type swapCases struct {
 	left    []int // not answered yet, by block
 }
 
-// readSwapCases reads a file of cases: a JSON array, or an object with the array "cases" and, where prices are by symbol, "tokens".
+// readSwapCases reads a file of cases: a JSON array, or an object with the array "cases" and, where prices are by
+// symbol, "tokens".
 func readSwapCases(name string, tokens tokenNames) (*swapCases, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -133,7 +134,8 @@ func (c *swapCase) swap(rows perp.Rows, tokens tokenNames) (swapAnswer, error) {
 	if err != nil {
 		return swapAnswer{}, err
 	}
-	s := perp.Swap{Path: c.Path, TokenIn: c.TokenIn, AmountIn: c.AmountIn, MinOutput: c.MinOutputAmount, UIFeeReceiver: c.UIFeeReceiver}
+	s := perp.Swap{Path: c.Path, TokenIn: c.TokenIn, AmountIn: c.AmountIn, MinOutput: c.MinOutputAmount,
+		UIFeeReceiver: c.UIFeeReceiver}
 	err = s.Creatable(rows)
 	var done perp.Swapped
 	if err == nil {
@@ -157,7 +159,8 @@ func (c *swapCase) quotes(tokens tokenNames) (map[chain.Address]perp.Price, erro
 			if len(c.RawPrices) > 0 {
 				continue
 			}
-			return nil, fmt.Errorf("cannot tell which token %s is; say so with --tokens SYMBOL=ADDRESS:DECIMALS,…", q.name)
+			return nil, fmt.Errorf("cannot tell which token %s is; say so with --tokens SYMBOL=ADDRESS:DECIMALS,…",
+				q.name)
 		}
 		minimum, err := q.price.Min.perUnit(q.decimals)
 		maximum, errMax := q.price.Max.perUnit(q.decimals)

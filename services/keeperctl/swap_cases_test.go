@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// swapRecording is the files of the swaps that the original contracts were asked for, or skips where they are not at hand.
+// swapRecording is the files of the swaps that the original contracts were asked for, or skips where they are not at
+// hand.
 func swapRecording(t *testing.T) (logs, words, cases string) {
 	t.Helper()
 	at := func(name string) string { return filepath.Join(fixtureDir(), name) }
@@ -21,7 +22,8 @@ func swapRecording(t *testing.T) (logs, words, cases string) {
 	return logs, words, cases
 }
 
-// venueError is what the recording says of a swap that was refused: an error, or a text that ends in one where not even the request could be made.
+// venueError is what the recording says of a swap that was refused: an error, or a text that ends in one where not even
+// the request could be made.
 type venueError struct{ Name string }
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -35,7 +37,8 @@ func (e *venueError) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(e))
 }
 
-// Every swap that the original contracts were asked for comes out as they executed it, hop by hop and to the last unit, or is refused by the same name.
+// Every swap that the original contracts were asked for comes out as they executed it, hop by hop and to the last unit,
+// or is refused by the same name.
 func TestSwapsOfTheOriginalContracts(t *testing.T) {
 	logs, words, cases := swapRecording(t)
 	text, err := os.ReadFile(cases)
@@ -85,7 +88,8 @@ func TestSwapsOfTheOriginalContracts(t *testing.T) {
 	}
 }
 
-// Every swap that any recording says was executed is what the rule says of the state right before it: amounts, impact, fees, and what is left of the pools.
+// Every swap that any recording says was executed is what the rule says of the state right before it: amounts, impact,
+// fees, and what is left of the pools.
 func TestEveryRecordedSwapFollowsTheRule(t *testing.T) {
 	logs, words, _ := swapRecording(t)
 	for name, args := range map[string][]string{
@@ -135,10 +139,12 @@ func TestWordsOfAFile(t *testing.T) {
 	}
 	word := strings.Repeat("0", 62)
 	for value, want := range map[string]string{
-		`"255"`: "0x" + word + "ff", `255`: "0x" + word + "ff", `true`: "0x" + word + "01", `"-1"`: "0x" + strings.Repeat("f", 64),
+		`"255"`: "0x" + word + "ff", `255`: "0x" + word + "ff", `true`: "0x" + word + "01",
+		`"-1"`:                                   "0x" + strings.Repeat("f", 64),
 		`"0x` + strings.Repeat("00", 19) + `0c"`: "0x" + word + "0c", `"` + key + `"`: key,
 	} {
-		state, _ := mustFold(t, nil, "--logs", story, "--words", file(`[{"block":1,"key":"`+key+`","value":`+value+`}]`))
+		state, _ := mustFold(t, nil, "--logs", story, "--words",
+			file(`[{"block":1,"key":"`+key+`","value":`+value+`}]`))
 		if got := entity(t, state, "parameters", "key", key)["value"]; got != want {
 			t.Errorf("%s is %v, want %s", value, got, want)
 		}
@@ -150,7 +156,8 @@ func TestWordsOfAFile(t *testing.T) {
 		`[{"key":"` + key + `","value":"0xzz"}]`:    "word 1",
 		`[{"key":"` + key + `","value":"several"}]`: "word 1",
 	} {
-		if _, complaint, code := run(t, nil, "fold", "--logs", story, "--words", file(text)); code == 0 || !strings.Contains(complaint, want) {
+		if _, complaint, code := run(t, nil, "fold", "--logs", story, "--words", file(text)); code == 0 ||
+			!strings.Contains(complaint, want) {
 			t.Errorf("%s: exit code %d, %q", text, code, complaint)
 		}
 	}
@@ -187,7 +194,8 @@ func TestSwapCasesBySymbol(t *testing.T) {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, _, code := run(t, nil, append([]string{"fold", "--logs", logs, "--words", words, "--swap-cases", name}, args...)...)
+		out, _, code := run(t, nil, append([]string{"fold", "--logs", logs, "--words", words, "--swap-cases", name},
+			args...)...)
 		return out, code
 	}
 	want, _, _ := run(t, nil, "fold", "--logs", logs, "--words", words, "--swap-cases", cases)

@@ -9,8 +9,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// swapCheck holds the swap rule against every swap that a recording says the exchange has executed, each on the state right before it: what it gave, took
-// and charged, and what it left of the pools.
+// swapCheck holds the swap rule against every swap that a recording says the exchange has executed, each on the state
+// right before it: what it gave, took and charged, and what it left of the pools.
 type swapCheck struct {
 	Swaps  int          `json:"swaps"`
 	Differ []swapDiffer `json:"differ"`
@@ -68,7 +68,8 @@ func (t *checking) before(e perp.Event) {
 	}
 	for _, v := range moved.Values {
 		if said := t.after[v.RowKey()]; said.Value != v.Value {
-			t.differf(v.Stamp.Block, "%s of token %s: the rule leaves %s, the chain %s", v.Measure, v.Token, said.Value, v.Value)
+			t.differf(v.Stamp.Block, "%s of token %s: the rule leaves %s, the chain %s", v.Measure, v.Token, said.Value,
+				v.Value)
 		}
 	}
 }
@@ -78,13 +79,16 @@ func (t *checking) swap(s gmx.ExecutedSwap, block uint64) {
 	t.check.Swaps++
 	t.after = map[perp.RowKey]perp.MarketValue{}
 	if said := t.prices[s.Hop.TokenIn].Min; said != s.TokenInPrice {
-		t.differf(block, "price of token in %s: the oracle took %s, the swap says %s", s.Hop.TokenIn, said, s.TokenInPrice)
+		t.differf(block, "price of token in %s: the oracle took %s, the swap says %s", s.Hop.TokenIn, said,
+			s.TokenInPrice)
 	}
 	if said := t.prices[s.Hop.TokenOut].Max; said != s.TokenOutPrice {
-		t.differf(block, "price of token out %s: the oracle took %s, the swap says %s", s.Hop.TokenOut, said, s.TokenOutPrice)
+		t.differf(block, "price of token out %s: the oracle took %s, the swap says %s", s.Hop.TokenOut, said,
+			s.TokenOutPrice)
 	}
 	rule := perp.Swap{
-		Path: []chain.Address{s.Hop.Market}, TokenIn: s.Hop.TokenIn, AmountIn: s.Hop.AmountIn, UIFeeReceiver: s.UIFeeReceiver, Atomic: s.Atomic,
+		Path: []chain.Address{s.Hop.Market}, TokenIn: s.Hop.TokenIn, AmountIn: s.Hop.AmountIn,
+		UIFeeReceiver: s.UIFeeReceiver, Atomic: s.Atomic,
 	}
 	done, err := rule.Execute(t.rows, t.prices)
 	if err != nil {
@@ -103,5 +107,6 @@ func (t *checking) swap(s gmx.ExecutedSwap, block uint64) {
 
 func (t *checking) differf(block uint64, format string, args ...any) {
 	s := t.swaps[0]
-	t.check.Differ = append(t.check.Differ, swapDiffer{Block: block, Log: s.At, Market: s.Hop.Market, What: fmt.Sprintf(format, args...)})
+	t.check.Differ = append(t.check.Differ, swapDiffer{Block: block, Log: s.At, Market: s.Hop.Market,
+		What: fmt.Sprintf(format, args...)})
 }

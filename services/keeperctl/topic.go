@@ -39,9 +39,11 @@ func topicCommand(follow bool) func(*cobra.Command) runner {
 		v := topicView{follow: follow}
 		flags := cmd.Flags()
 		flags.IntVar(&v.partition, "partition", -1, "only this partition; -1 = all")
-		flags.StringVar(&v.key, "key", "", "only records whose key is this text or begins with these hexadecimal digits, 0x…")
+		flags.StringVar(&v.key, "key", "", "only records whose key is this text or begins with these hexadecimal "+
+			"digits, 0x…")
 		flags.StringVar(&v.kind, "kind", "", "only records of this kind, such as LOG, BLOCK_END, JOB")
-		flags.StringVar(&v.from, "from", "", "where to begin: an offset, a moment such as 2026-01-31T12:00:00Z, or a time back such as 10m")
+		flags.StringVar(&v.from, "from", "", "where to begin: an offset, a moment such as 2026-01-31T12:00:00Z, or "+
+			"a time back such as 10m")
 		if !follow {
 			flags.StringVar(&v.to, "to", "", "where to end, as --from; what is there belongs to it no more")
 		}
@@ -109,7 +111,8 @@ func topicOf(keeper wire.Config, name string) (topic wire.Topic, known bool) {
 
 // spans asks where each partition is to be read.
 func (v topicView) spans(ctx context.Context, topic wire.Topic, patience time.Duration) (all []span, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s (keeperctl.patience)", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("gave up after %s (keeperctl.patience)", patience))
 	defer cancel()
 	for p := range topic.Partitions {
 		if v.partition >= 0 && p != v.partition {
@@ -136,7 +139,8 @@ func (v topicView) spans(ctx context.Context, topic wire.Topic, patience time.Du
 }
 
 // place is the offset that a text means in a partition.
-func (v topicView) place(ctx context.Context, topic string, partition int, text string, otherwise int64) (int64, error) {
+func (v topicView) place(ctx context.Context, topic string, partition int, text string, otherwise int64) (int64,
+	error) {
 	if text == "" {
 		return otherwise, nil
 	}
@@ -204,7 +208,8 @@ type shownRecord struct {
 // line prints one record on one line, in one piece, so that readers side by side do not mix them.
 func (v topicView) line(r bus.Record) error {
 	s := shownRecord{
-		Partition: r.Partition, Offset: r.Offset, At: r.Time.UTC(), Kind: headerOf(r, "t"), Key: keyText(r.Key), Bytes: len(r.Value), Headers: map[string]string{},
+		Partition: r.Partition, Offset: r.Offset, At: r.Time.UTC(), Kind: headerOf(r, "t"), Key: keyText(r.Key),
+		Bytes: len(r.Value), Headers: map[string]string{},
 	}
 	for _, h := range r.Headers {
 		s.Headers[h.Key] = readable(h.Value)
@@ -229,7 +234,8 @@ func (v topicView) line(r bus.Record) error {
 		}
 		content = strings.TrimSpace(text.String())
 	}
-	_, err := fmt.Fprintf(v.out, "%d/%d %s %s %s %s\n", s.Partition, s.Offset, s.At.Format("2006-01-02T15:04:05.000Z"), inLine(s.Kind), inLine(s.Key), inLine(content))
+	_, err := fmt.Fprintf(v.out, "%d/%d %s %s %s %s\n", s.Partition, s.Offset, s.At.Format("2006-01-02T15:04:05.000Z"),
+		inLine(s.Kind), inLine(s.Key), inLine(content))
 	return err
 }
 

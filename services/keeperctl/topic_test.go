@@ -38,16 +38,20 @@ func TestTopicCat(t *testing.T) {
 	o := newOffice(t)
 	logs, alice := wire.LogTopic(o.keeper.ChainID), chain.Address{0xa1}
 	for n := range uint64(3) {
-		o.publish(logs, 1, alice[:], wire.Log{Log: chain.Log{Address: chain.Address{7}, Topics: []chain.Hash{{1}}, Block: n, Data: []byte{}}})
+		o.publish(logs, 1, alice[:],
+			wire.Log{Log: chain.Log{Address: chain.Address{7}, Topics: []chain.Hash{{1}}, Block: n, Data: []byte{}}})
 		o.publish(logs, 2, make([]byte, 32), wire.Finalized{Block: chain.BlockRef{Number: n, Hash: chain.Hash{9}}})
 	}
 	o.publish(wire.JobTopic(o.keeper.ChainID), 0, []byte{0xb}, wire.Job{Job: lostJob(3)})
 	o.write(withHeaders(bus.Record{Key: []byte("text"), Value: []byte{1}}, "t", hostile, "sv", "\x00\x01"))
 
 	for line, want := range map[string]int{
-		"topic cat log": 6, "topic cat perp.56.log.v1": 6, "topic cat log --partition 1": 3, "topic cat log --kind finalized": 3,
-		"topic cat log --key 0xa1": 3, "topic cat log --from 2": 2, "topic cat log --from 1 --to 2": 2, "topic cat log --from 1h": 6,
-		"topic cat log --from " + time.Now().Add(time.Hour).UTC().Format(time.RFC3339): 0, "topic cat price": 0, "topic cat dlq --key text": 1,
+		"topic cat log": 6, "topic cat perp.56.log.v1": 6, "topic cat log --partition 1": 3,
+		"topic cat log --kind finalized": 3,
+		"topic cat log --key 0xa1":       3, "topic cat log --from 2": 2, "topic cat log --from 1 --to 2": 2,
+		"topic cat log --from 1h": 6,
+		"topic cat log --from " + time.Now().Add(time.Hour).UTC().Format(time.RFC3339): 0, "topic cat price": 0,
+		"topic cat dlq --key text":    1,
 		"topic cat dlq --output json": 1, "topic cat dlq --output json --decode": 1,
 	} {
 		out, complaint, code := o.line(line)
@@ -67,14 +71,19 @@ func TestTopicCat(t *testing.T) {
 		Kind, Key string
 		Message   struct{ ID string }
 	}
-	if err := json.Unmarshal([]byte(out), &shown); err != nil || shown.Kind != "JOB" || shown.Key != "0x0b" || shown.Message.ID != lostJob(3).ID {
+	if err := json.Unmarshal([]byte(out), &shown); err != nil || shown.Kind != "JOB" || shown.Key != "0x0b" ||
+		shown.Message.ID != lostJob(3).ID {
 		t.Errorf("%s: %+v, %v", out, shown, err)
 	}
 	for line, want := range map[string]string{
-		"topic cat": "name one topic", "topic cat jobs": `"jobs" is no topic`, "topic cat log --partition 9": "--partition: perp.56.log.v1 has 4",
-		"topic cat log --from yesterday": `--from: "yesterday" is no offset`, "topic": "usage: keeperctl topic cat TOPIC | tail TOPIC", "topic tail log --to 3": "--to: unknown flag",
+		"topic cat": "name one topic", "topic cat jobs": `"jobs" is no topic`,
+		"topic cat log --partition 9":    "--partition: perp.56.log.v1 has 4",
+		"topic cat log --from yesterday": `--from: "yesterday" is no offset`,
+		"topic":                          "usage: keeperctl topic cat TOPIC | tail TOPIC",
+		"topic tail log --to 3":          "--to: unknown flag",
 	} {
-		if out, complaint, code := o.line(line); code != ExitNotAsked || out != "" || !strings.Contains(complaint, want) {
+		if out, complaint, code := o.line(line); code != ExitNotAsked || out != "" ||
+			!strings.Contains(complaint, want) {
 			t.Errorf("%s: exit code %d, %q, %q", line, code, out, complaint)
 		}
 	}
@@ -116,7 +125,8 @@ func TestTopicTail(t *testing.T) {
 		if _, err := o.client.Producer(topic).Produce(t.Context(), p, []bus.Record{next}); err != nil {
 			t.Fatal(err)
 		}
-		if line := <-seen; !strings.HasPrefix(line, strconv.Itoa(p)+"/") || !strings.Contains(line, "next"+strconv.Itoa(p)) {
+		if line := <-seen; !strings.HasPrefix(line, strconv.Itoa(p)+"/") ||
+			!strings.Contains(line, "next"+strconv.Itoa(p)) {
 			t.Errorf("what came: %q", line)
 		}
 	}

@@ -30,7 +30,8 @@ func topicTable() *table {
 		if t.Retention > 0 {
 			kept = fmt.Sprintf("%d d", t.Retention/(24*time.Hour))
 		}
-		rows.add(strings.Replace(t.Name, fmt.Sprint(anyChain), "<chain>", 1), t.Key, t.Partitions, kept, t.Writer, t.Readers)
+		rows.add(strings.Replace(t.Name, fmt.Sprint(anyChain), "<chain>", 1), t.Key, t.Partitions, kept, t.Writer,
+			t.Readers)
 	}
 	return rows
 }
@@ -46,7 +47,8 @@ func markdown(t *table) string {
 		}
 		b.WriteString(" |\n")
 	}
-	b.WriteString("\nSettings that `keeperctl prepare` gives to every topic and each process asks for when it starts (`runbooks/topic-settings.md`), beside how long it is " +
+	b.WriteString("\nSettings that `keeperctl prepare` gives to every topic and each process asks for when it " +
+		"starts (`runbooks/topic-settings.md`), beside how long it is " +
 		"kept:\nat least `kafka.max_bytes` as `max.message.bytes`, all copies but one as `min.insync.replicas`")
 	settings := wire.Topic{}.Settings()
 	delete(settings, "retention.ms")

@@ -85,7 +85,8 @@ func verifyWallets(ctx context.Context, w pg.Wallets, out printer) error {
 		return err
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%d of %d wallets do not add up (the entries are the truth: keeperctl wallet ledger AGENT shows them)", wrong, len(audits))
+		return fmt.Errorf("%d of %d wallets do not add up (the entries are the truth: keeperctl wallet ledger AGENT "+
+			"shows them)", wrong, len(audits))
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// whyNot says why a position, order or request is not executed now, or that it is due: by the rules the planner uses, on the state and the reports of this
-// moment.
+// whyNot says why a position, order or request is not executed now, or that it is due: by the rules the planner uses,
+// on the state and the reports of this moment.
 func whyNot(ctx context.Context, s *session, args []string) error {
 	if len(args) != 1 {
 		return usagef("name one position, order or request by its key (0x and 64 digits)")
@@ -83,15 +83,19 @@ func presentMoment(ctx context.Context, db *pg.DB, board *price.Board, cfg Confi
 	case s.Halted != "":
 		return nil, fmt.Errorf("nothing is executed: the state is halted: %s", s.Halted)
 	case !s.HasView():
-		return nil, fmt.Errorf("nothing can be judged: the partitions of the state have no block in common; the foremost is %d blocks ahead (is statevm running?)", s.Skew())
+		return nil,
+			fmt.Errorf("nothing can be judged: the partitions of the state have no block in common; the foremost is "+
+				"%d blocks ahead (is statevm running?)", s.Skew())
 	}
 	rows := perp.NewBook()
 	put(rows, s.Markets)
 	put(rows, s.Values)
 	put(rows, s.Parameters)
 	m := &due.Moment{
-		Block: s.Watermark.BlockRef, Generation: uint32(s.Generation), Rows: rows, Glvs: due.GlvsOf(slices.Values(s.Values)), Quotes: map[chain.Address]due.Quote{},
-		Rules: due.Rules{FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor, FrozenRole: cfg.Own.FrozenRole},
+		Block: s.Watermark.BlockRef, Generation: uint32(s.Generation), Rows: rows,
+		Glvs: due.GlvsOf(slices.Values(s.Values)), Quotes: map[chain.Address]due.Quote{},
+		Rules: due.Rules{FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor,
+			FrozenRole: cfg.Own.FrozenRole},
 	}
 	oldest := m.Block.TimeMs - min(m.Block.TimeMs, uint64(cfg.Own.PriceMaxAge.Milliseconds()))
 	for _, market := range s.Markets {
@@ -138,7 +142,8 @@ func decide(ctx context.Context, db *pg.DB, m *due.Moment, key chain.Hash) (what
 		return "", d, err
 	}
 	if p := position.Row; position.Known {
-		return fmt.Sprintf("position of %s in market %s, %s, %s", p.Account, p.Market, sideName(p.IsLong), p.Status), m.Position(p), nil
+		return fmt.Sprintf("position of %s in market %s, %s, %s", p.Account, p.Market, sideName(p.IsLong), p.Status),
+			m.Position(p), nil
 	}
 	order, err := db.Order(ctx, key)
 	if err != nil {
@@ -146,7 +151,8 @@ func decide(ctx context.Context, db *pg.DB, m *due.Moment, key chain.Hash) (what
 	}
 	if o := order.Row; order.Known {
 		acted, err := db.Position(ctx, o.PositionKey())
-		return fmt.Sprintf("order (%v) of %s in market %s, %s, %s", o.OrderType, o.Account, o.Market, sideName(o.IsLong), o.Status), m.Order(o, acted.Row), err
+		return fmt.Sprintf("order (%v) of %s in market %s, %s, %s", o.OrderType, o.Account, o.Market,
+			sideName(o.IsLong), o.Status), m.Order(o, acted.Row), err
 	}
 	request, err := db.Request(ctx, key)
 	if err != nil {

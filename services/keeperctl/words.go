@@ -13,8 +13,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// unsaid is a word of the exchange's store that no event carries: what was written under a key in a block. Fn is the store's function; without it the value's
-// own form tells its type.
+// unsaid is a word of the exchange's store that no event carries: what was written under a key in a block. Fn is the
+// store's function; without it the value's own form tells its type.
 type unsaid struct {
 	Block uint64          `json:"block"`
 	Fn    string          `json:"fn"`
@@ -68,11 +68,13 @@ func (w unsaid) parse() (chain.Hash, error) {
 	return large.Bytes32(), err
 }
 
-// settle takes in the words of blocks up to one, as the log topic's PARAM records would bring them: after all logs of their block.
+// settle takes in the words of blocks up to one, as the log topic's PARAM records would bring them: after all logs of
+// their block.
 func (f *fold) settle(block uint64) error {
 	for len(f.words) > 0 && f.words[0].Block <= block {
 		w := f.words[0]
-		event := perp.ParameterSet{Parameter: perp.Parameter{Key: w.Key, Value: w.parsed, Source: perp.FromCall, Stamp: perp.Stamp{Block: w.Block}}}
+		event := perp.ParameterSet{Parameter: perp.Parameter{Key: w.Key, Value: w.parsed, Source: perp.FromCall,
+			Stamp: perp.Stamp{Block: w.Block}}}
 		if err := perp.Apply(f.book, event); err != nil {
 			return fmt.Errorf("word %s of block %d: %w", w.Key, w.Block, err)
 		}

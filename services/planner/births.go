@@ -5,16 +5,19 @@ import (
 	"perpkeeper/pkg/due"
 )
 
-// births says since when the condition of a price-born job has held without a break (TIER-9): the time, in whole seconds of the price source, of the first
-// report at which it held. What a second says is what its newest reports say together. A condition that breaks is born anew.
+// births says since when the condition of a price-born job has held without a break (TIER-9): the time, in whole
+// seconds of the price source, of the first report at which it held. What a second says is what its newest reports say
+// together. A condition that breaks is born anew.
 //
-// A job that is new to this planner may be old: its condition may have held while the planner was away, or before it was given the shard. And the condition
-// of one that is known may have broken between two passes. So the reports are walked back, to the last pass or to the first second at which the job, judged
-// by the state of today, would have been due. Every keeper that has the same reports comes to the same birth, whenever it started and however often it looked.
+// A job that is new to this planner may be old: its condition may have held while the planner was away, or before it
+// was given the shard. And the condition of one that is known may have broken between two passes. So the reports are
+// walked back, to the last pass or to the first second at which the job, judged by the state of today, would have been
+// due. Every keeper that has the same reports comes to the same birth, whenever it started and however often it looked.
 //
-// A job as old as jobs may become is born again (TIER-11), at the last whole multiple of that age in the source's time: how much older it is need not be
-// known to know this one, so keepers agree on it as well. That is the moment to tell that no keeper has executed it: its condition has held all the while. A
-// condition that held for a moment only leaves nothing to tell of.
+// A job as old as jobs may become is born again (TIER-11), at the last whole multiple of that age in the source's time:
+// how much older it is need not be known to know this one, so keepers agree on it as well. That is the moment to tell
+// that no keeper has executed it: its condition has held all the while. A condition that held for a moment only leaves
+// nothing to tell of.
 type births struct {
 	quotes  *quotes
 	known   map[string]run // of the jobs that are live
@@ -24,13 +27,15 @@ type births struct {
 // run is a condition that holds: since when, and when it was last looked at, in seconds of the reports.
 type run struct{ since, seen uint64 }
 
-// momentKey names a moment of the past: the reports of some tokens as they were in a second. Jobs of one market may ask for different tokens, by their paths.
+// momentKey names a moment of the past: the reports of some tokens as they were in a second. Jobs of one market may ask
+// for different tokens, by their paths.
 type momentKey struct {
 	tokens string
 	second uint64
 }
 
-// longest is the age, in seconds, at which a job is born again, and by how much two reports of a run may be apart. Together they are the board's window.
+// longest is the age, in seconds, at which a job is born again, and by how much two reports of a run may be apart.
+// Together they are the board's window.
 const longest = 300
 
 func newBirths(q *quotes) *births { return &births{quotes: q, known: map[string]run{}} }
@@ -38,8 +43,8 @@ func newBirths(q *quotes) *births { return &births{quotes: q, known: map[string]
 // begin starts a pass: the state has changed, so moments of the past look different now.
 func (b *births) begin() { b.moments = map[momentKey]*due.Moment{} }
 
-// of returns the birth (ms) of a job that is due now, and whether it is born again now, having been due without a break for as long as jobs may be. Was says
-// whether it would have been due at another moment.
+// of returns the birth (ms) of a job that is due now, and whether it is born again now, having been due without a break
+// for as long as jobs may be. Was says whether it would have been due at another moment.
 func (b *births) of(d due.Decision, now *due.Moment, was func(*due.Moment) bool) (birthMs uint64, again bool) {
 	var second uint64
 	for _, token := range d.Job.Tokens {

@@ -10,7 +10,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// mixedMarket is one whose collateral is neither its index token nor stable, so that three tokens decide about its positions.
+// mixedMarket is one whose collateral is neither its index token nor stable, so that three tokens decide about its
+// positions.
 var mixedMarket = perp.Market{MarketToken: chain.Address{12}, IndexToken: eth, LongToken: btc, ShortToken: usdc}
 
 // inBitcoin is a long of $10 000 on ETH, opened at $5000, with $1050 of BTC at $90 000.
@@ -21,8 +22,8 @@ func inBitcoin() perp.Position {
 	return p
 }
 
-// TIER-3, TIER-9: keepers find the same jobs and agree on births whichever token's report makes the job due, however many reports they look
-// at in one pass, how long ever it is due, and whenever they started.
+// TIER-3, TIER-9: keepers find the same jobs and agree on births whichever token's report makes the job due, however
+// many reports they look at in one pass, how long ever it is due, and whenever they started.
 func TestKeepersAgreeOnBirths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		born := func(d *desk) map[string]uint64 {
@@ -107,7 +108,8 @@ func TestOldJobsAreReborn(t *testing.T) {
 	}
 }
 
-// TIER-11: that nobody executed a job is told where its condition held all the while, and never where it held for moments, however many.
+// TIER-11: that nobody executed a job is told where its condition held all the while, and never where it held for
+// moments, however many.
 func TestMomentsAreNoAlarm(t *testing.T) {
 	d := newDesk()
 	trigger := order(perp.LimitIncrease, 0)
@@ -134,7 +136,8 @@ func TestMomentsAreNoAlarm(t *testing.T) {
 	}
 }
 
-// TIER-9: the report that makes a job due bears it, also that of the collateral's token, and a later one of the index token does not bear it again.
+// TIER-9: the report that makes a job due bears it, also that of the collateral's token, and a later one of the index
+// token does not bear it again.
 func TestBirthByTheCollateralsReport(t *testing.T) {
 	d := newDesk()
 	c := d.changes(inBitcoin())

@@ -8,8 +8,9 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// book is what a planner knows: everybody's markets, measures and parameters, and the open positions, orders and requests of its shards, kept in the order
-// in which prices reach them. It stands for one block. It is for one goroutine at a time.
+// book is what a planner knows: everybody's markets, measures and parameters, and the open positions, orders and
+// requests of its shards, kept in the order in which prices reach them. It stands for one block. It is for one
+// goroutine at a time.
 type book struct {
 	block      chain.BlockRef // zero until there is a state
 	generation uint32
@@ -35,8 +36,10 @@ type marketBook struct {
 
 func newBook(armed perp.Uint) *book {
 	return &book{
-		rows: rowIndex{}, armed: armed, index: liquidation.NewIndex(armed), orders: map[chain.Hash]perp.Order{}, swaps: new(due.Swaps),
-		requests: map[chain.Hash]chain.Address{}, markets: map[chain.Address]*marketBook{}, byToken: map[chain.Address][]chain.Address{},
+		rows: rowIndex{}, armed: armed, index: liquidation.NewIndex(armed), orders: map[chain.Hash]perp.Order{},
+		swaps:    new(due.Swaps),
+		requests: map[chain.Hash]chain.Address{}, markets: map[chain.Address]*marketBook{},
+		byToken: map[chain.Address][]chain.Address{},
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // The burst: of 50 000 positions 1000 become due with one tick.
 const burstOpen, burstDue = 50_000, 1000
 
-// burst is a planner with these positions and an hour-old calm price of $5000; the tick comes by the returned function. Of the due ones collateral is so little
-// that $4500 takes it all, of each another amount; the others have plenty.
+// burst is a planner with these positions and an hour-old calm price of $5000; the tick comes by the returned function.
+// Of the due ones collateral is so little that $4500 takes it all, of each another amount; the others have plenty.
 func burst(b *testing.B) (p *Planner, tick func(usd uint64)) {
 	p, _ = brokered(b)
 	p.cfg.Planner.Signers = []chain.Address{{100}, {101}}
@@ -47,8 +47,8 @@ func burst(b *testing.B) (p *Planner, tick func(usd uint64)) {
 	return p, tick
 }
 
-// BenchmarkBurst measures from a tick that makes 1000 of 50 000 positions due: to the jobs found, born and in order, and beside it (written-ms) to the last of
-// them standing on the topic of an embedded broker.
+// BenchmarkBurst measures from a tick that makes 1000 of 50 000 positions due: to the jobs found, born and in order,
+// and beside it (written-ms) to the last of them standing on the topic of an embedded broker.
 func BenchmarkBurst(b *testing.B) {
 	p, tick := burst(b)
 	var found, written time.Duration
@@ -84,7 +84,8 @@ func BenchmarkBurst(b *testing.B) {
 
 func checkBurst(b *testing.B, jobs []job.Job) {
 	if len(jobs) != burstDue || !slices.IsSortedFunc(jobs, func(x, y job.Job) int { return x.Ratio.Cmp(y.Ratio) }) {
-		b.Fatalf("%d jobs, sorted by ratio: %v", len(jobs), slices.IsSortedFunc(jobs, func(x, y job.Job) int { return x.Ratio.Cmp(y.Ratio) }))
+		b.Fatalf("%d jobs, sorted by ratio: %v", len(jobs),
+			slices.IsSortedFunc(jobs, func(x, y job.Job) int { return x.Ratio.Cmp(y.Ratio) }))
 	}
 	for _, j := range jobs {
 		if j.Kind != job.Liquidation || j.BirthMs != jobs[0].BirthMs {
@@ -93,7 +94,8 @@ func checkBurst(b *testing.B, jobs []job.Job) {
 	}
 }
 
-// BenchmarkBurstAfterARestart measures the first pass of a planner that finds the 1000 due since 300 seconds of reports: the dearest walk back there is.
+// BenchmarkBurstAfterARestart measures the first pass of a planner that finds the 1000 due since 300 seconds of
+// reports: the dearest walk back there is.
 func BenchmarkBurstAfterARestart(b *testing.B) {
 	p, tick := burst(b)
 	for range longest + 10 {

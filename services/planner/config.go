@@ -38,18 +38,21 @@ type Settings struct {
 // DefaultConfig sweeps every 10 s (LIQ-1).
 func DefaultConfig() Config {
 	return Config{
-		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Liquidation: liquidation.DefaultConfig(),
-		Planner: Settings{SweepInterval: 10 * time.Second, PriceMaxAge: 30 * time.Second},
-		Delayed: delayed.DefaultConfig(), Commission: delayed.DefaultCommissionConfig(),
+		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
+		Liquidation: liquidation.DefaultConfig(),
+		Planner:     Settings{SweepInterval: 10 * time.Second, PriceMaxAge: 30 * time.Second},
+		Delayed:     delayed.DefaultConfig(), Commission: delayed.DefaultCommissionConfig(),
 	}
 }
 
-// Validate is for what concerns several sections at once, or what the venue's contracts can do; the sections are asked by themselves.
+// Validate is for what concerns several sections at once, or what the venue's contracts can do; the sections are asked
+// by themselves.
 func (c Config) Validate() error {
 	if c.Liquidation.Slice.Factor.IsZero() || gmx.PartialLiquidations {
 		return nil
 	}
-	return fmt.Errorf("liquidation.slice: is %s, but contracts of the GMX kind liquidate whole positions only: remove it, or set liquidation.spacing instead",
+	return fmt.Errorf("liquidation.slice: is %s, but contracts of the GMX kind liquidate whole positions only: "+
+		"remove it, or set liquidation.spacing instead",
 		c.Liquidation.Slice)
 }
 
@@ -63,7 +66,8 @@ func (s Settings) Validate() error {
 		problems = append(problems, fmt.Errorf("sweep_interval: %s is not between 100ms and 10m", s.SweepInterval))
 	}
 	if s.PriceMaxAge < time.Second || s.PriceMaxAge > 5*time.Minute {
-		problems = append(problems, fmt.Errorf("price_max_age: %s is not between 1s and 5m (the venue refuses reports older than 300 s)", s.PriceMaxAge))
+		problems = append(problems, fmt.Errorf("price_max_age: %s is not between 1s and 5m (the venue refuses "+
+			"reports older than 300 s)", s.PriceMaxAge))
 	}
 	return errors.Join(problems...)
 }

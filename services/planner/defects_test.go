@@ -23,7 +23,8 @@ import (
 
 // Defects of published keepers, each as a test that this one does not have it.
 
-// A position that gaps past its trigger is filed as "far" and looked at again after hours. Here the next tick finds it, however far it gapped.
+// A position that gaps past its trigger is filed as "far" and looked at again after hours. Here the next tick finds it,
+// however far it gapped.
 func TestDefectGapPastTheTrigger(t *testing.T) {
 	d := newDesk()
 	d.report(eth, dollarsPerEther(5000), nowMs+100)
@@ -39,12 +40,13 @@ func TestDefectGapPastTheTrigger(t *testing.T) {
 	}
 }
 
-// Milliseconds are compared with a setting in seconds, so that nothing is ever fresh, or everything. Here a report is judged with until it has the age of the
-// setting by the state's own time, and not after.
+// Milliseconds are compared with a setting in seconds, so that nothing is ever fresh, or everything. Here a report is
+// judged with until it has the age of the setting by the state's own time, and not after.
 func TestDefectMillisecondsAgainstSeconds(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Planner.PriceMaxAge = 30 * time.Second
-	for age, fresh := range map[time.Duration]bool{0: true, 29 * time.Second: true, 30 * time.Second: true, 31 * time.Second: false, 5 * time.Hour: false} {
+	for age, fresh := range map[time.Duration]bool{0: true, 29 * time.Second: true, 30 * time.Second: true,
+		31 * time.Second: false, 5 * time.Hour: false} {
 		p := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), testClient(t, "127.0.0.1:1"), nil)
 		p.book.block = chain.BlockRef{Number: 1, Hash: chain.Hash{1}, TimeMs: nowMs}
 		p.book.byToken[eth] = []chain.Address{ethMarket.MarketToken}
@@ -56,8 +58,8 @@ func TestDefectMillisecondsAgainstSeconds(t *testing.T) {
 	}
 }
 
-// A check that throws leaves a lock held, and nothing is checked any more. Here a position that cannot be judged is named, and the others are found, at this
-// tick and the next.
+// A check that throws leaves a lock held, and nothing is checked any more. Here a position that cannot be judged is
+// named, and the others are found, at this tick and the next.
 func TestDefectACheckThatFails(t *testing.T) {
 	d := newDesk()
 	broken := long(bob, 900)
@@ -73,7 +75,8 @@ func TestDefectACheckThatFails(t *testing.T) {
 	}
 }
 
-// Candidates are lost on a channel nobody listens to. Here what could not be published is published by the next pass, all of it.
+// Candidates are lost on a channel nobody listens to. Here what could not be published is published by the next pass,
+// all of it.
 func TestDefectNobodyListens(t *testing.T) {
 	p, client := brokered(t)
 	keeper := p.cfg.Keeper
@@ -100,16 +103,18 @@ func TestDefectNobodyListens(t *testing.T) {
 	}
 }
 
-// After a crash of the markets there is more to say than a broker takes at once. It is said in parts; a planner that tried it all at once would be refused for
-// ever, and with it every job.
+// After a crash of the markets there is more to say than a broker takes at once. It is said in parts; a planner that
+// tried it all at once would be refused for ever, and with it every job.
 func TestMoreJobsThanOneBatchHolds(t *testing.T) {
 	p, client := brokered(t)
 	signer := chain.Address{9}
 	jobs := make([]job.Job, 12_000)
 	for i := range jobs {
 		jobs[i] = job.Job{
-			ID: job.LiquidationID(chain.Hash{byte(i), byte(i >> 8)}, 1), Kind: job.Liquidation, Signer: signer, Class: job.ClassLiquidation,
-			Ratio: perp.U64(uint64(i)), Tokens: []chain.Address{eth, usdc}, Evidence: job.Evidence{Reason: strings.Repeat("x", 800)},
+			ID: job.LiquidationID(chain.Hash{byte(i), byte(i >> 8)}, 1), Kind: job.Liquidation, Signer: signer,
+			Class: job.ClassLiquidation,
+			Ratio: perp.U64(uint64(i)), Tokens: []chain.Address{eth, usdc},
+			Evidence: job.Evidence{Reason: strings.Repeat("x", 800)},
 		}
 	}
 	fresh, _ := p.live.update(chain.Address{1}, jobs)
@@ -167,7 +172,8 @@ func TestDefectTwoExecutionsInOneBlock(t *testing.T) {
 		t.Fatal("not found")
 	}
 	d.book.apply(pg.Changes{
-		Standing:  pg.Standing{Generation: 1, Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 8, Hash: chain.Hash{8}, TimeMs: nowMs + 450}}},
+		Standing: pg.Standing{Generation: 1,
+			Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 8, Hash: chain.Hash{8}, TimeMs: nowMs + 450}}},
 		Positions: pg.Delta[perp.Position]{Removed: []chain.Hash{first.PositionKey, second.PositionKey}},
 	})
 	if left := d.jobs(t); !slices.Equal(ids(left), []string{job.OrderID(third.Key, 1)}) {

@@ -25,20 +25,24 @@ func startDelayed(sh *service.Shell, cfg Config, db *pg.DB, loop chan<- rearm) {
 func registerDelayed(reg prometheus.Registerer) { delayed.NewMetrics(reg) }
 
 // newDelayed makes the scanner with every kind there is.
-func newDelayed(cfg Config, node string, metrics *delayed.Metrics, log zerolog.Logger, db *pg.DB, hand delayed.HandOut) *delayed.Scanner {
+func newDelayed(cfg Config, node string, metrics *delayed.Metrics, log zerolog.Logger, db *pg.DB,
+	hand delayed.HandOut) *delayed.Scanner {
 	store := db.Delayed()
 	kinds := []delayed.Kind{
-		delayed.Commissions{}, delayed.Rearm{HandOut: hand}, delayed.NewExpiries(metrics, log), delayed.Reports{Log: log},
+		delayed.Commissions{}, delayed.Rearm{HandOut: hand}, delayed.NewExpiries(metrics, log),
+		delayed.Reports{Log: log},
 	}
 	sources := []delayed.Source{
-		delayed.Bookings(db.Wallets(), cfg.Keeper.ChainID, cfg.Commission), store.Rearmings(), store.Expiries(), store.Reports(),
+		delayed.Bookings(db.Wallets(), cfg.Keeper.ChainID, cfg.Commission), store.Rearmings(), store.Expiries(),
+		store.Reports(),
 	}
 	return delayed.NewScanner(cfg.Delayed, node, store, kinds, sources, metrics, log)
 }
 
 // runDelayed scans as soon as the database can be worked with.
 func runDelayed(ctx context.Context, scanner *delayed.Scanner, db *pg.DB) error {
-	if err := db.AwaitSchema(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2}); err != nil {
+	if err := db.AwaitSchema(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second,
+		Factor: 2}); err != nil {
 		return err
 	}
 	bell := db.Delayed().Bell()
@@ -58,7 +62,8 @@ type rearmed struct {
 	err error
 }
 
-// loopPatience is how long a delayed job waits for the planning loop. It holds a transaction meanwhile, which the server ends when it is idle for long.
+// loopPatience is how long a delayed job waits for the planning loop. It holds a transaction meanwhile, which the
+// server ends when it is idle for long.
 const loopPatience = 2 * time.Second
 
 // handOut has jobs said by the planning loop, which alone knows what is due at the newest state.

@@ -26,11 +26,13 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// A delayed job does not wait for a planning loop that is busy, or not there yet, for longer than its transaction may be idle.
+// A delayed job does not wait for a planning loop that is busy, or not there yet, for longer than its transaction may
+// be idle.
 func TestHandOutDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		if due, err := handOut(make(chan rearm))(t.Context(), job.Job{}); due || err == nil || err.Error() != "the planning loop is busy" {
+		if due, err := handOut(make(chan rearm))(t.Context(), job.Job{}); due || err == nil ||
+			err.Error() != "the planning loop is busy" {
 			t.Errorf("due %t, %v", due, err)
 		}
 		if took := time.Since(begun); took != loopPatience {
@@ -107,7 +109,8 @@ func jobTopic(t *testing.T, keeper wire.Config) *bus.Client {
 	return client
 }
 
-// DLY-2, DLY-10: a planner's scanner books fees and releases them, asks for the day's report, and notices what expires, with every kind at hand.
+// DLY-2, DLY-10: a planner's scanner books fees and releases them, asks for the day's report, and notices what expires,
+// with every kind at hand.
 func TestScannerOfAPlanner(t *testing.T) {
 	db := pgtest.DB(t)
 	signer := chain.Address{0xa}
@@ -115,14 +118,16 @@ func TestScannerOfAPlanner(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Commission = delayed.CommissionConfig{Agents: []delayed.Agent{{Agent: "ann", Signers: []chain.Address{signer}}}}
 	var text strings.Builder
-	s := newDelayed(cfg, "test", delayed.NewMetrics(prometheus.NewRegistry()), zerolog.New(&text), db, func(context.Context, job.Job) (bool, error) { return true, nil })
+	s := newDelayed(cfg, "test", delayed.NewMetrics(prometheus.NewRegistry()), zerolog.New(&text), db,
+		func(context.Context, job.Job) (bool, error) { return true, nil })
 	for range 2 { // what a source added may fall due after the scan began
 		if _, err := s.Scan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wallets, err := db.Wallets().List(t.Context())
-	if err != nil || len(wallets) != 1 || wallets[0].Agent != "ann" || wallets[0].Balance != perp.U64(120) || !wallets[0].Frozen.IsZero() {
+	if err != nil || len(wallets) != 1 || wallets[0].Agent != "ann" || wallets[0].Balance != perp.U64(120) ||
+		!wallets[0].Frozen.IsZero() {
 		t.Errorf("wallets %+v, %v", wallets, err)
 	}
 	status := map[string]delayed.Status{}
@@ -130,7 +135,8 @@ func TestScannerOfAPlanner(t *testing.T) {
 	for _, j := range jobs {
 		status[j.Kind] = j.Status
 	}
-	if err != nil || len(jobs) != 3 || status[delayed.CommissionRelease] != delayed.Done || status[delayed.Expiry] != delayed.Done ||
+	if err != nil || len(jobs) != 3 || status[delayed.CommissionRelease] != delayed.Done ||
+		status[delayed.Expiry] != delayed.Done ||
 		status[delayed.DailyReport] != delayed.Pending {
 		t.Errorf("jobs %+v, %v", jobs, err)
 	}
@@ -150,11 +156,14 @@ func applyOneBlock(t *testing.T, db *pg.DB, signer chain.Address) {
 	tx := chain.Tx{Hash: chain.Hash{1}, Block: block.Number, BlockHash: block.Hash}
 	changes := []pg.Change{
 		{After: perp.Transaction{Tx: tx}},
-		{After: perp.KeeperFee{Keeper: signer, Amount: perp.U64(120), Stamp: perp.Stamp{Block: block.Number, Log: 3, TxHash: tx.Hash}}},
-		{After: perp.Request{Kind: perp.Deposit, Key: chain.Hash{5}, Account: chain.Address{5}, UpdatedAtTime: perp.U64(1), Status: perp.Created}},
+		{After: perp.KeeperFee{Keeper: signer, Amount: perp.U64(120),
+			Stamp: perp.Stamp{Block: block.Number, Log: 3, TxHash: tx.Hash}}},
+		{After: perp.Request{Kind: perp.Deposit, Key: chain.Hash{5}, Account: chain.Address{5},
+			UpdatedAtTime: perp.U64(1), Status: perp.Created}},
 	}
 	applied := pg.AppliedBlock{Block: pg.Block{BlockRef: block, Verified: true}, Changes: changes}
-	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied}, Finalized: block}); err != nil {
+	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied},
+		Finalized: block}); err != nil {
 		t.Fatal(err)
 	}
 }

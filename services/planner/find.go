@@ -73,7 +73,8 @@ func (f *finder) liquidations(market chain.Address, m *due.Moment) (jobs []job.J
 	for _, c := range candidates {
 		p := c.Position
 		d := m.Judged(p, c.Verdict)
-		if d.Due && !f.live.has(d.Job) && f.spacing.holds(d.Job, p.SizeInUsd, perp.SideInterest(m.Rows, row, p.IsLong), m.Block.Number) {
+		if d.Due && !f.live.has(d.Job) && f.spacing.holds(d.Job, p.SizeInUsd, perp.SideInterest(m.Rows, row, p.IsLong),
+			m.Block.Number) {
 			continue
 		}
 		jobs = f.take(jobs, m, d, func(then *due.Moment) bool { return then.Liquidatable(p) })
@@ -98,13 +99,15 @@ func (f *finder) deleveragings(jobs []job.Job, market chain.Address, m *due.Mome
 	return jobs, failures
 }
 
-// deleveraged reports whether a job was due at another moment. All positions of the side have a say in each, so a moment is judged once for all its jobs.
+// deleveraged reports whether a job was due at another moment. All positions of the side have a say in each, so a
+// moment is judged once for all its jobs.
 func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, id string) bool {
 	key := sideMoment{then, market.MarketToken, isLong}
 	was, known := f.sides[key]
 	if !known {
 		was = map[string]bool{}
-		decisions, _ := then.Deleverage(market, isLong, f.book.index.Each(market.MarketToken)) // whoever cannot be judged was not due
+		// whoever cannot be judged was not due
+		decisions, _ := then.Deleverage(market, isLong, f.book.index.Each(market.MarketToken))
 		for _, d := range decisions {
 			was[d.Job.ID] = true
 		}

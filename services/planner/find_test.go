@@ -43,7 +43,8 @@ type desk struct {
 func newDesk() *desk {
 	q := newQuotes(func(r bus.Record, why error) { panic(why) })
 	d := &desk{quotes: q, at: nowMs, finder: &finder{
-		book: newBook(liquidation.ArmedRatio), births: newBirths(q), makers: newMakers(q.board), spacing: newSpacing(perp.Uint{}),
+		book: newBook(liquidation.ArmedRatio), births: newBirths(q), makers: newMakers(q.board),
+		spacing: newSpacing(perp.Uint{}),
 		live:    newLive(),
 		signers: []chain.Address{{100}, {101}}, outlived: outlived{metrics: NewMetrics(prometheus.NewRegistry())},
 	}}
@@ -64,7 +65,8 @@ func (d *desk) load(rows ...perp.Row) {
 	c.Reload = true
 	c.Markets.Changed = []perp.Market{ethMarket, btcMarket}
 	c.Parameters.Changed = []perp.Parameter{
-		{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()), Value: perp.Pow10(28).Bytes32()},
+		{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()),
+			Value: perp.Pow10(28).Bytes32()},
 		{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(300).Bytes32()},
 	}
 	d.book.apply(c)
@@ -72,7 +74,8 @@ func (d *desk) load(rows ...perp.Row) {
 
 // changes are these rows, new or changed.
 func (d *desk) changes(rows ...perp.Row) pg.Changes {
-	c := pg.Changes{Standing: pg.Standing{Generation: 1, Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: d.at}}}}
+	c := pg.Changes{Standing: pg.Standing{Generation: 1,
+		Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: d.at}}}}
 	for _, row := range rows {
 		switch row := row.(type) {
 		case perp.Position:
@@ -111,8 +114,10 @@ func (d *desk) jobs(t interface{ Fatal(...any) }) []job.Job {
 
 func order(kind perp.OrderType, trigger uint64) perp.Order {
 	return perp.Order{
-		Key: chain.Hash{byte(kind), byte(trigger)}, Account: alice, Market: ethMarket.MarketToken, InitialCollateralToken: usdc, OrderType: kind,
-		IsLong: true, TriggerPrice: dollarsPerEther(trigger), UpdatedAtTime: perp.U64(nowMs/1000 - 10), Status: perp.Created, Changes: 1,
+		Key: chain.Hash{byte(kind), byte(trigger)}, Account: alice, Market: ethMarket.MarketToken,
+		InitialCollateralToken: usdc, OrderType: kind,
+		IsLong: true, TriggerPrice: dollarsPerEther(trigger), UpdatedAtTime: perp.U64(nowMs/1000 - 10),
+		Status: perp.Created, Changes: 1,
 		AcceptablePrice: dollarsPerEther(100_000), Birth: perp.Stamp{TimeMs: nowMs - 10_000},
 	}
 }
@@ -120,7 +125,8 @@ func order(kind perp.OrderType, trigger uint64) perp.Order {
 // long is a long of $10 000 opened at $5000 with so many dollars of collateral.
 func long(account chain.Address, collateralUSD uint64) perp.Position {
 	p := perp.Position{
-		Account: account, Market: ethMarket.MarketToken, CollateralToken: usdc, IsLong: true, Status: perp.Active, Changes: 1,
+		Account: account, Market: ethMarket.MarketToken, CollateralToken: usdc, IsLong: true, Status: perp.Active,
+		Changes:   1,
 		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(2).Mul(perp.Pow10(18)),
 		CollateralAmount: perp.U64(collateralUSD).Mul(perp.Pow10(6)), IncreasedAtTime: perp.U64(nowMs/1000 - 400),
 	}
@@ -260,14 +266,16 @@ func drawRow(t *rapid.T, i byte) perp.Row {
 	case 0:
 		return long(chain.Address{i + 1}, rapid.Uint64Range(900, 1200).Draw(t, "collateral"))
 	case 1:
-		o := order(rapid.SampledFrom([]perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease}).Draw(t, "type"), 4400+100*uint64(i))
+		o := order(rapid.SampledFrom([]perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease}).
+			Draw(t, "type"), 4400+100*uint64(i))
 		o.Key, o.Changes = chain.Hash{99, i}, rapid.Uint64Range(1, 5).Draw(t, "changes")
 		o.Market = rapid.SampledFrom([]perp.Market{ethMarket, btcMarket}).Draw(t, "market").MarketToken
 		return o
 	default:
 		return perp.Request{
-			Kind: perp.Deposit, Key: chain.Hash{98, i}, Market: ethMarket.MarketToken, UpdatedAtTime: perp.U64(nowMs / 1000),
-			Status: rapid.SampledFrom([]perp.Status{perp.Created, perp.Frozen}).Draw(t, "status"),
+			Kind: perp.Deposit, Key: chain.Hash{98, i}, Market: ethMarket.MarketToken,
+			UpdatedAtTime: perp.U64(nowMs / 1000),
+			Status:        rapid.SampledFrom([]perp.Status{perp.Created, perp.Frozen}).Draw(t, "status"),
 		}
 	}
 }
@@ -328,7 +336,8 @@ func TestEqualsTakeTurns(t *testing.T) {
 	}
 }
 
-// LIQ-13: contracts that cannot close parts of a position are not asked to, and whoever configures it is told in one line.
+// LIQ-13: contracts that cannot close parts of a position are not asked to, and whoever configures it is told in one
+// line.
 func TestSliceNeedsPartialLiquidations(t *testing.T) {
 	cfg := DefaultConfig()
 	if err := cfg.Validate(); err != nil {
@@ -336,12 +345,14 @@ func TestSliceNeedsPartialLiquidations(t *testing.T) {
 	}
 	cfg.Liquidation.Slice.Factor = perp.Pow10(29)
 	err := cfg.Validate()
-	if err == nil || !strings.HasPrefix(err.Error(), "liquidation.slice: is 0.1, but") || strings.Contains(err.Error(), "\n") {
+	if err == nil || !strings.HasPrefix(err.Error(), "liquidation.slice: is 0.1, but") ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// LIQ-13: on a venue that closes whole positions, large liquidations of one market are one a block apart; small ones are not held.
+// LIQ-13: on a venue that closes whole positions, large liquidations of one market are one a block apart; small ones
+// are not held.
 func TestLargeLiquidationsAreSpaced(t *testing.T) {
 	s := newSpacing(perp.Pow10(28)) // 1 % of the side's open interest
 	interest := perp.U64(1_000_000).Mul(perp.One)
@@ -352,7 +363,8 @@ func TestLargeLiquidationsAreSpaced(t *testing.T) {
 		size   perp.Uint
 		block  uint64
 		holds  bool
-	}{{1, large, 5, false}, {1, large, 5, true}, {1, small, 5, false}, {2, large, 5, false}, {1, large, 6, false}, {1, large, 6, true}} {
+	}{{1, large, 5, false}, {1, large, 5, true}, {1, small, 5, false}, {2, large, 5, false}, {1, large, 6, false},
+		{1, large, 6, true}} {
 		if got := s.holds(in(c.market), c.size, interest, c.block); got != c.holds {
 			t.Errorf("step %d: holds %v", i, got)
 		}
@@ -404,16 +416,19 @@ func TestExpiredIsTold(t *testing.T) {
 	fresh.UpdatedAtTime = perp.U64(d.at/1000 - 301)
 	d.book.apply(d.changes(fresh))
 	d.jobs(t)
-	if got := testutil.ToFloat64(d.outlived.metrics.expired.WithLabelValues("order")); got != 2 || len(d.outlived.told) != 1 {
+	if got := testutil.ToFloat64(d.outlived.metrics.expired.WithLabelValues("order")); got != 2 ||
+		len(d.outlived.told) != 1 {
 		t.Errorf("told of %g, and %d are remembered", got, len(d.outlived.told))
 	}
 }
 
-// TIER-13: which positions are deleveraged is said anew with every block, so that whoever executes knows an old decision from a new one; other jobs are not.
+// TIER-13: which positions are deleveraged is said anew with every block, so that whoever executes knows an old
+// decision from a new one; other jobs are not.
 func TestDeleveragingsAreSaidWithEveryBlock(t *testing.T) {
 	l := newLive()
 	at := func(block uint64, kind job.Kind) job.Job {
-		return job.Job{ID: string(kind), Kind: kind, BirthMs: 5, Evidence: job.Evidence{Block: chain.BlockRef{Number: block}}}
+		return job.Job{ID: string(kind), Kind: kind, BirthMs: 5,
+			Evidence: job.Evidence{Block: chain.BlockRef{Number: block}}}
 	}
 	for i, c := range []struct {
 		block uint64

@@ -8,7 +8,8 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// live is the set of jobs that are due, by market. It decides what a pass publishes: a new job at once, all of them at sweeps.
+// live is the set of jobs that are due, by market. It decides what a pass publishes: a new job at once, all of them at
+// sweeps.
 type live struct {
 	markets map[chain.Address]map[string]job.Job
 	lost    bool // it is unknown what of the last publication arrived
@@ -23,13 +24,15 @@ func (l *live) has(j job.Job) bool {
 	return known
 }
 
-// update replaces the jobs of a market and returns those that are new or born anew, and the ids of those that ended. Deleveragings are new with each block:
-// which positions of a side are chosen, and how much of them, is another decision whenever anything has changed, and an old one is executed by nobody.
+// update replaces the jobs of a market and returns those that are new or born anew, and the ids of those that ended.
+// Deleveragings are new with each block: which positions of a side are chosen, and how much of them, is another
+// decision whenever anything has changed, and an old one is executed by nobody.
 func (l *live) update(market chain.Address, jobs []job.Job) (fresh []job.Job, ended []string) {
 	before := l.markets[market]
 	now := make(map[string]job.Job, len(jobs))
 	for _, j := range jobs {
-		if old, known := before[j.ID]; !known || old.BirthMs != j.BirthMs || j.Kind == job.Adl && old.Evidence.Block != j.Evidence.Block {
+		if old, known := before[j.ID]; !known || old.BirthMs != j.BirthMs || j.Kind == job.Adl &&
+			old.Evidence.Block != j.Evidence.Block {
 			fresh = append(fresh, j)
 		}
 		now[j.ID] = j
@@ -67,7 +70,8 @@ func (l *live) count() map[job.Kind]int {
 	return count
 }
 
-// order sorts jobs by urgency. Equally urgent ones come in an order of their own each time, so that no poison job stands before the same others for ever.
+// order sorts jobs by urgency. Equally urgent ones come in an order of their own each time, so that no poison job
+// stands before the same others for ever.
 func (l *live) order(jobs []job.Job) {
 	l.turn++
 	slices.SortFunc(jobs, func(a, b job.Job) int {

@@ -21,7 +21,8 @@ func (b *book) apply(c pg.Changes) {
 	if len(c.Markets.Changed)+len(c.Markets.Removed) > 0 {
 		b.sortTokens()
 	}
-	if slices.ContainsFunc(c.Values.Changed, func(v perp.MarketValue) bool { return v.Measure == perp.GlvMarket }) || len(c.Values.Removed) > 0 {
+	if slices.ContainsFunc(c.Values.Changed, func(v perp.MarketValue) bool { return v.Measure == perp.GlvMarket }) ||
+		len(c.Values.Removed) > 0 {
 		b.glvs = due.GlvsOf(b.rows.values)
 	}
 	for _, p := range c.Positions.Changed {

@@ -35,7 +35,8 @@ type Metrics struct {
 // NewMetrics registers the planner's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	seconds := func(name, help string) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-5, 2, 22)})
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(1e-5, 2, 22)})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
@@ -45,39 +46,52 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "planner_jobs_published_total", Help: "Jobs written to the job topic, repetitions at sweeps included.",
+			Name: "planner_jobs_published_total",
+			Help: "Jobs written to the job topic, repetitions at sweeps included.",
 		}, []string{"kind"}),
 		liveJobs: gauges("planner_jobs_live", "kind", "Jobs that are due at the last pass."),
 		open:     gauges("planner_open", "what", "Open positions, orders and requests of this planner's shards."),
 		tiers: gauges("planner_positions", "tier", "Positions by risk at the last sweep: "+
 			"watch below 200 % of the required collateral, armed below 110 %, fire = to be liquidated."),
 		block: gauge("planner_block", "Number of the block the last pass was made on."),
-		skew:  gauge("planner_partition_skew_blocks", "By how many blocks the foremost partition is ahead of the watermark."),
-		mode:  gauge("planner_mode", "How nervous the markets are: 0 normal, 1 volatile (5 % within the window), 2 extreme (10 %)."),
+		skew: gauge("planner_partition_skew_blocks", "By how many blocks the foremost partition is ahead of the "+
+			"watermark."),
+		mode: gauge("planner_mode", "How nervous the markets are: 0 normal, 1 volatile (5 % within the window), 2 "+
+			"extreme (10 %)."),
 		missed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "planner_index_miss_total", Help: "Liquidatable positions and limit swaps in reach that a sweep found and the index had missed. Must be 0.",
+			Name: "planner_index_miss_total",
+			Help: "Liquidatable positions and limit swaps in reach that a sweep found and the index had missed. " +
+				"Must be 0.",
 		}),
 		expired: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "planner_expired_total", Help: "Market orders and requests that expired in the venue's eyes before any keeper had executed them.",
+			Name: "planner_expired_total",
+			Help: "Market orders and requests that expired in the venue's eyes before any keeper had executed them.",
 		}, []string{"kind"}),
 		reborn: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "planner_jobs_reborn_total",
-			Help: "Jobs whose condition held for 300 s without a break and that no keeper executed, each time they are born again.",
+			Help: "Jobs whose condition held for 300 s without a break and that no keeper executed, each time they " +
+				"are born again.",
 		}, []string{"kind"}),
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "planner_unreadable_prices_total",
-			Help: "Records of the price topic that nobody can read and that were passed over; those read again at a start count again.",
+			Help: "Records of the price topic that nobody can read and that were passed over; those read again at a " +
+				"start count again.",
 		}),
-		passes: seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the snapshot."),
-		ticks:  seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the candidates it makes."),
+		passes: seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the "+
+			"snapshot."),
+		ticks: seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the "+
+			"candidates it makes."),
 		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
-		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the liquidation it makes due standing on the job topic; "+
+		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the liquidation "+
+			"it makes due standing on the job topic; "+
 			"whole seconds of the source count. What a change of the state makes due is not counted."),
 		// LIQ-16: detection.
-		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to the liquidation it makes due "+
+		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to "+
+			"the liquidation it makes due "+
 			"standing on the job topic."),
 	}
-	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.reborn, m.damaged, m.passes, m.ticks, m.sweeps, m.reported, m.received)
+	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.reborn,
+		m.damaged, m.passes, m.ticks, m.sweeps, m.reported, m.received)
 	return m
 }
 

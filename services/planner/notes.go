@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// notes remembers which failures an operator has been told of. Passes look at other markets each time, many times a second, so what the last one did not say
-// is not mended: a failure is told once, until everything has been judged without any. The zero notes remembers none.
+// notes remembers which failures an operator has been told of. Passes look at other markets each time, many times a
+// second, so what the last one did not say is not mended: a failure is told once, until everything has been judged
+// without any. The zero notes remembers none.
 type notes struct{ told map[string]bool }
 
 // mostTold is how many failures one message names; a market without a price fails for each of its positions.

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A failure is told once, whatever passes between find, in whatever order they find it; many are told in one short message.
+// A failure is told once, whatever passes between find, in whatever order they find it; many are told in one short
+// message.
 func TestFailuresAreToldOnce(t *testing.T) {
 	var n notes
 	a, b := errors.New("a"), errors.New("b")

@@ -6,16 +6,18 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// outlived tells of jobs that could have been executed, and that no keeper has (TIER-11). Orders and requests that expired are told of once each, while that is
-// news: a keeper that was down, or could not reach the chain, finds them only then, so that no sender has ever heard of them. Jobs that a price made due are
-// told of each time they are born again, because only the planner knows that their condition has held without a break.
+// outlived tells of jobs that could have been executed, and that no keeper has (TIER-11). Orders and requests that
+// expired are told of once each, while that is news: a keeper that was down, or could not reach the chain, finds them
+// only then, so that no sender has ever heard of them. Jobs that a price made due are told of each time they are born
+// again, because only the planner knows that their condition has held without a break.
 type outlived struct {
 	metrics *Metrics
 	log     zerolog.Logger
 	told    map[string]uint64 // until when (ms) they are news
 }
 
-// newsMs is for how long (ms) after it expired an order or request is told of: the state keeps it until its owner cancels it, which may be never.
+// newsMs is for how long (ms) after it expired an order or request is told of: the state keeps it until its owner
+// cancels it, which may be never.
 const newsMs = 15 * 60 * 1000
 
 // see takes a job that has expired, at a time of the state (ms).

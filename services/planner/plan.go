@@ -15,8 +15,8 @@ import (
 // again is how long the planner waits after a failed pass before the next.
 const again = 500 * time.Millisecond
 
-// plan makes one pass after the other: over the markets that a price tick reaches; over all of them at every change of state and of shards; and at every
-// sweep, which judges every position exactly and publishes every live job again.
+// plan makes one pass after the other: over the markets that a price tick reaches; over all of them at every change of
+// state and of shards; and at every sweep, which judges every position exactly and publishes every live job again.
 func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 	sweep := newSweepTimer(p.cfg.Planner.SweepInterval)
 	defer sweep.Stop()
@@ -64,7 +64,8 @@ func (s *sweepTimer) start(interval time.Duration) {
 	s.Reset(interval)
 }
 
-// hasten has the next sweep come within a shorter interval from now: markets that have become nervous do not wait out the calm one (LIQ-1).
+// hasten has the next sweep come within a shorter interval from now: markets that have become nervous do not wait out
+// the calm one (LIQ-1).
 func (s *sweepTimer) hasten(interval time.Duration) {
 	if interval < s.interval {
 		s.start(interval)
@@ -74,7 +75,8 @@ func (s *sweepTimer) hasten(interval time.Duration) {
 // moment is now: the state, and the newest reports that are fresh by its time.
 func (p *Planner) moment() *due.Moment {
 	m := &due.Moment{
-		Block: p.book.block, Generation: p.book.generation, Rows: p.book.rows, Glvs: p.book.glvs, Rules: p.rules, Quotes: map[chain.Address]due.Quote{},
+		Block: p.book.block, Generation: p.book.generation, Rows: p.book.rows, Glvs: p.book.glvs, Rules: p.rules,
+		Quotes: map[chain.Address]due.Quote{},
 	}
 	oldest := m.Block.TimeMs - min(m.Block.TimeMs, uint64(p.cfg.Planner.PriceMaxAge.Milliseconds()))
 	for token := range p.book.byToken {
@@ -99,8 +101,8 @@ func (p *Planner) tick(ctx context.Context) error {
 	return p.announce(ctx, fresh, true)
 }
 
-// reload takes in what became of the state, as of the highest block that all partitions have applied, and looks at every market. Nothing is looked at anew
-// while that block is the same: each partition's commit is a change of its own.
+// reload takes in what became of the state, as of the highest block that all partitions have applied, and looks at
+// every market. Nothing is looked at anew while that block is the same: each partition's commit is a change of its own.
 func (p *Planner) reload(ctx context.Context) error {
 	c, err := p.store.Changes(ctx, p.shards.mine(), p.book.seen)
 	if err != nil {
@@ -174,7 +176,8 @@ func (p *Planner) sweep(ctx context.Context) error {
 	}
 	p.book.swaps.Missed(m, func(o perp.Order) {
 		p.metrics.missed.Inc()
-		p.log.Error().Stringer("order", o.Key).Uint64("block", m.Block.Number).Msg("the index missed a limit swap that is due: it was found by the sweep alone")
+		p.log.Error().Stringer("order", o.Key).Uint64("block", m.Block.Number).
+			Msg("the index missed a limit swap that is due: it was found by the sweep alone")
 	})
 	p.metrics.swept(swept, time.Since(began))
 	if err := p.everything(ctx); err != nil {
@@ -183,7 +186,8 @@ func (p *Planner) sweep(ctx context.Context) error {
 	return p.announce(ctx, p.live.all(), false)
 }
 
-// announce publishes jobs, most urgent first. After a failure it is unknown which arrived, and all live ones go out again.
+// announce publishes jobs, most urgent first. After a failure it is unknown which arrived, and all live ones go out
+// again.
 func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) error {
 	if p.live.lost {
 		jobs, fresh = p.live.all(), false
@@ -201,7 +205,8 @@ func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) erro
 		if report, made := p.finder.makers.report(j.Market); fresh && made && j.Kind == job.Liquidation {
 			p.metrics.madeDue(report)
 		}
-		p.log.Debug().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("block", j.Evidence.Block.Number).Str("why", j.Evidence.Reason).Msg("job published")
+		p.log.Debug().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("block", j.Evidence.Block.Number).
+			Str("why", j.Evidence.Reason).Msg("job published")
 	}
 	return nil
 }
@@ -209,6 +214,7 @@ func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) erro
 // note tells of positions that could not be judged.
 func (p *Planner) note(failures error) {
 	if news, count := p.noted.news(failures); count > 0 {
-		p.log.Error().Err(fmt.Errorf("some positions could not be judged: %s", news)).Int("new", count).Msg("positions left out")
+		p.log.Error().Err(fmt.Errorf("some positions could not be judged: %s", news)).Int("new", count).
+			Msg("positions left out")
 	}
 }

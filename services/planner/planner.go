@@ -50,7 +50,8 @@ type sayer interface {
 
 // Store is what the planner asks Postgres.
 type Store interface {
-	// Changes returns what became of the state since the last look: of these partitions, and of everybody's markets, measures and parameters.
+	// Changes returns what became of the state since the last look: of these partitions, and of everybody's markets,
+	// measures and parameters.
 	Changes(ctx context.Context, partitions []int, since pg.Seen) (pg.Changes, error)
 }
 
@@ -86,16 +87,19 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, s
 // newPlanner wires all but the wire.
 func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *Planner {
 	p := &Planner{
-		cfg: cfg, log: log, metrics: metrics, store: store, shards: newShards(), quotes: newQuotes(metrics.passOver(log)), live: newLive(),
+		cfg: cfg, log: log, metrics: metrics, store: store, shards: newShards(),
+		quotes: newQuotes(metrics.passOver(log)), live: newLive(),
 		rearms: make(chan rearm), book: newBook(cfg.Liquidation.Armed()),
 		modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),
 		rules: due.Rules{
-			FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor, FrozenRole: cfg.Planner.FrozenRole, AdlRole: cfg.Planner.AdlRole,
+			FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor,
+			FrozenRole: cfg.Planner.FrozenRole, AdlRole: cfg.Planner.AdlRole,
 		},
 	}
 	p.finder = &finder{
-		book: p.book, births: newBirths(p.quotes), makers: newMakers(p.quotes.board), spacing: newSpacing(cfg.Liquidation.Spacing.Factor),
-		live: p.live, signers: cfg.Planner.Signers, outlived: outlived{metrics: metrics, log: log},
+		book: p.book, births: newBirths(p.quotes), makers: newMakers(p.quotes.board),
+		spacing: newSpacing(cfg.Liquidation.Spacing.Factor),
+		live:    p.live, signers: cfg.Planner.Signers, outlived: outlived{metrics: metrics, log: log},
 	}
 	return p
 }
@@ -117,17 +121,19 @@ func (p *Planner) Run(ctx context.Context, db *pg.DB) error {
 	return group.Wait()
 }
 
-// awaitParts waits for Postgres and Kafka, however long they are away, and fails at once where they are there and cannot serve: a schema of another
-// version, a missing topic, another number of partitions.
+// awaitParts waits for Postgres and Kafka, however long they are away, and fails at once where they are there and
+// cannot serve: a schema of another version, a missing topic, another number of partitions.
 func (p *Planner) awaitParts(ctx context.Context, db *pg.DB) error {
-	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2, OnRetry: func(_ int, err error, _ time.Duration) {
-		p.stateReady.Fail(err.Error())
-	}}
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2,
+		OnRetry: func(_ int, err error, _ time.Duration) {
+			p.stateReady.Fail(err.Error())
+		}}
 	if err := db.AwaitSchema(ctx, policy); err != nil {
 		return err
 	}
 	keeper := p.cfg.Keeper
-	topics := keeper.Named(wire.LogTopic(keeper.ChainID), wire.PriceTopic(keeper.ChainID), wire.JobTopic(keeper.ChainID))
+	topics := keeper.Named(wire.LogTopic(keeper.ChainID), wire.PriceTopic(keeper.ChainID),
+		wire.JobTopic(keeper.ChainID))
 	if err := p.client.Verify(ctx, bus.Specs(topics...)); err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}

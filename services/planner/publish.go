@@ -22,12 +22,12 @@ func newPublisher(client *bus.Client, cfg wire.Config) *publisher {
 	return &publisher{client: client, topic: topic, partitions: cfg.JobPartitions, producer: client.Producer(topic)}
 }
 
-// mostAtOnce bounds a batch: brokers refuse those that are too large, and after a crash of the markets there may be tens of thousands of jobs. A job takes
-// less than a kilobyte.
+// mostAtOnce bounds a batch: brokers refuse those that are too large, and after a crash of the markets there may be
+// tens of thousands of jobs. A job takes less than a kilobyte.
 const mostAtOnce = 500
 
-// publish writes jobs, in their order, in few batches a partition. After an error it is unknown which of them arrived; they may all be published again, because
-// the same job twice is one job.
+// publish writes jobs, in their order, in few batches a partition. After an error it is unknown which of them arrived;
+// they may all be published again, because the same job twice is one job.
 func (p *publisher) publish(ctx context.Context, jobs []job.Job) error {
 	batches := make([][]bus.Record, p.partitions)
 	for _, j := range jobs {

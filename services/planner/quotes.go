@@ -26,11 +26,12 @@ type quotes struct {
 }
 
 func newQuotes(reject func(r bus.Record, why error)) *quotes {
-	return &quotes{reject: reject, board: price.NewBoard(), tokens: map[chain.Address]bool{}, changed: make(chan struct{}, 1)}
+	return &quotes{reject: reject, board: price.NewBoard(), tokens: map[chain.Address]bool{},
+		changed: make(chan struct{}, 1)}
 }
 
-// follow reads the price topic from a board's window ago until ctx ends: births of jobs are looked up in it. Records that nobody can read are
-// passed over: the sender makes dead letters of them.
+// follow reads the price topic from a board's window ago until ctx ends: births of jobs are looked up in it. Records
+// that nobody can read are passed over: the sender makes dead letters of them.
 func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) error {
 	const onlyPartition = 0
 	offset, err := client.OffsetAt(ctx, topic, onlyPartition, time.Now().Add(-price.Window))
@@ -67,7 +68,8 @@ func reportOf(r bus.Record) (price.Report, error) {
 	}
 	said, is := m.(wire.Price)
 	if !is {
-		return price.Report{}, fmt.Errorf("a %T has no place among price reports (partition %d, offset %d)", m, r.Partition, r.Offset)
+		return price.Report{}, fmt.Errorf("a %T has no place among price reports (partition %d, offset %d)", m,
+			r.Partition, r.Offset)
 	}
 	report := price.FromMessage(said)
 	return report, report.Validate()

@@ -33,7 +33,8 @@ func TestUnreadablePricesArePassedOver(t *testing.T) {
 	free.Min = perp.Uint{}
 	later := record(good.Message())
 	later.Headers[1].Value = []byte{9, 9} // of a schema this build does not know
-	records := []bus.Record{{Value: []byte("garbage")}, record(wire.Job{Job: job.Job{ID: "no price"}}), record(free.Message()), later, record(good.Message())}
+	records := []bus.Record{{Value: []byte("garbage")}, record(wire.Job{Job: job.Job{ID: "no price"}}),
+		record(free.Message()), later, record(good.Message())}
 	for i := range records {
 		records[i].Offset = int64(i)
 	}

@@ -8,7 +8,8 @@ import (
 	"perpkeeper/pkg/bus"
 )
 
-// shards are the partitions of the log topic this planner is responsible for. It reads none of them: the group serves for the assignment.
+// shards are the partitions of the log topic this planner is responsible for. It reads none of them: the group serves
+// for the assignment.
 type shards struct {
 	mu         sync.Mutex
 	partitions []int
@@ -19,10 +20,11 @@ func newShards() *shards { return &shards{changed: make(chan struct{}, 1)} }
 
 // join keeps the set up to date until ctx ends.
 func (s *shards) join(ctx context.Context, client *bus.Client, group, topic string) error {
-	return client.Join(ctx, bus.GroupConfig{ID: group, Topic: topic, OnAssign: s.assign}, func(ctx context.Context, _ bus.Claim) error {
-		<-ctx.Done()
-		return ctx.Err()
-	})
+	return client.Join(ctx, bus.GroupConfig{ID: group, Topic: topic, OnAssign: s.assign},
+		func(ctx context.Context, _ bus.Claim) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
 }
 
 func (s *shards) assign(partitions []int) {

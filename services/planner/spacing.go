@@ -6,8 +6,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// spacing holds large liquidations of one market apart on a venue that closes whole positions only (LIQ-13): of those above a share of their side's open
-// interest one is published for each block of the state. The others stay due and follow.
+// spacing holds large liquidations of one market apart on a venue that closes whole positions only (LIQ-13): of those
+// above a share of their side's open interest one is published for each block of the state. The others stay due and
+// follow.
 type spacing struct {
 	share perp.Uint // 30-decimal factor; zero = no spacing
 	last  map[chain.Address]uint64

@@ -11,12 +11,15 @@ import (
 	"perpkeeper/pkg/service"
 )
 
-// Stepper is a planner that somebody else drives: the passes that [Planner.Run] makes when it is woken are made when the caller says so. It has no goroutine
-// and no timer of its own; where time is simulated it is the whole planner, but for the wire. It is for one goroutine at a time.
+// Stepper is a planner that somebody else drives: the passes that [Planner.Run] makes when it is woken are made when
+// the caller says so. It has no goroutine and no timer of its own; where time is simulated it is the whole planner, but
+// for the wire. It is for one goroutine at a time.
 type Stepper struct{ planner *Planner }
 
-// NewStepper wires a planner that tells its jobs to say. What say returns is what a broker would answer: after an error all live jobs are said again.
-func NewStepper(cfg Config, log zerolog.Logger, metrics *Metrics, store Store, say func(context.Context, []job.Job) error) *Stepper {
+// NewStepper wires a planner that tells its jobs to say. What say returns is what a broker would answer: after an error
+// all live jobs are said again.
+func NewStepper(cfg Config, log zerolog.Logger, metrics *Metrics, store Store,
+	say func(context.Context, []job.Job) error) *Stepper {
 	p := newPlanner(cfg, log, metrics, store)
 	p.publisher, p.stateReady, p.jobsReady = speech(say), new(service.Condition), new(service.Condition)
 	return &Stepper{p}
@@ -32,7 +35,8 @@ func (s speech) publish(ctx context.Context, jobs []job.Job) error {
 	return s(ctx, jobs)
 }
 
-// Assign says for which partitions of the log topic the planner is responsible. The next [Stepper.Reload] looks at them.
+// Assign says for which partitions of the log topic the planner is responsible. The next [Stepper.Reload] looks at
+// them.
 func (s *Stepper) Assign(partitions []int) { s.planner.shards.assign(partitions) }
 
 // Report takes a price report in. The next pass judges with it.
@@ -44,7 +48,8 @@ func (s *Stepper) Tick(ctx context.Context) error { return s.planner.tick(ctx) }
 // Reload takes in what became of the state and looks at every market.
 func (s *Stepper) Reload(ctx context.Context) error { return s.planner.reload(ctx) }
 
-// Sweep judges every position exactly, says every live job again, and returns after how long the next sweep is due (LIQ-1).
+// Sweep judges every position exactly, says every live job again, and returns after how long the next sweep is due
+// (LIQ-1).
 func (s *Stepper) Sweep(ctx context.Context) (next time.Duration, err error) {
 	err = s.planner.sweep(ctx)
 	return s.planner.mode.SweepInterval(s.planner.cfg.Planner.SweepInterval), err

@@ -16,7 +16,8 @@ func swapDesk() (*desk, perp.Order) {
 	set := func(v perp.Uint, name string, args ...chain.Hash) {
 		put(perp.Parameter{Key: perp.DataStoreKey(name, args...), Value: v.Bytes32()})
 	}
-	for token, amount := range map[chain.Address]perp.Uint{eth: perp.Pow10(21), usdc: perp.U64(4_500_000).Mul(perp.Pow10(6))} {
+	for token, amount := range map[chain.Address]perp.Uint{eth: perp.Pow10(21), usdc: perp.U64(4_500_000).
+		Mul(perp.Pow10(6))} {
 		put(perp.MarketValue{Measure: perp.PoolAmount, Scope: own, Token: token, Value: amount.Int()})
 		set(perp.Pow10(30), "MAX_POOL_AMOUNT", own, token.Hash())
 	}
@@ -24,8 +25,10 @@ func swapDesk() (*desk, perp.Order) {
 		set(perp.One, "RESERVE_FACTOR", own, perp.BoolWord(is))
 	}
 	o := perp.Order{
-		Key: chain.Hash{5}, Account: alice, OrderType: perp.LimitSwap, Status: perp.Created, Changes: 1, SwapPath: []chain.Address{ethMarket.MarketToken},
-		InitialCollateralToken: eth, InitialCollateralDeltaAmount: perp.Pow10(18), MinOutputAmount: perp.U64(4600).Mul(perp.Pow10(6)),
+		Key: chain.Hash{5}, Account: alice, OrderType: perp.LimitSwap, Status: perp.Created, Changes: 1,
+		SwapPath:               []chain.Address{ethMarket.MarketToken},
+		InitialCollateralToken: eth, InitialCollateralDeltaAmount: perp.Pow10(18), MinOutputAmount: perp.U64(4600).
+					Mul(perp.Pow10(6)),
 		UpdatedAtTime: perp.U64(nowMs/1000 - 100),
 	}
 	d.book.apply(d.changes(o))
@@ -38,7 +41,8 @@ func (d *desk) swapMoment() *due.Moment {
 	return m
 }
 
-// TIER-9: a limit swap is found by the tick of any token on its path that brings its output to what it asks for, is born with it, and goes with it.
+// TIER-9: a limit swap is found by the tick of any token on its path that brings its output to what it asks for, is
+// born with it, and goes with it.
 func TestATickReachesLimitSwaps(t *testing.T) {
 	d, o := swapDesk()
 	look := func(tokens ...chain.Address) (jobs, born int) {
@@ -82,25 +86,30 @@ func TestATickReachesLimitSwaps(t *testing.T) {
 	}
 }
 
-// Jobs of one market whose paths differ are born by the reports of their own tokens: a moment of the past that was put together for one of them is not another's.
+// Jobs of one market whose paths differ are born by the reports of their own tokens: a moment of the past that was put
+// together for one of them is not another's.
 func TestBirthsOfDifferentPaths(t *testing.T) {
 	d, o := swapDesk()
 	own := btcMarket.MarketToken.Hash()
-	for token, amount := range map[chain.Address]perp.Uint{btc: perp.Pow10(11), usdc: perp.U64(90_000_000).Mul(perp.Pow10(6))} {
+	for token, amount := range map[chain.Address]perp.Uint{btc: perp.Pow10(11), usdc: perp.U64(90_000_000).
+		Mul(perp.Pow10(6))} {
 		for _, row := range []perp.Row{
 			perp.MarketValue{Measure: perp.PoolAmount, Scope: own, Token: token, Value: amount.Int()},
-			perp.Parameter{Key: perp.DataStoreKey("MAX_POOL_AMOUNT", own, token.Hash()), Value: perp.Pow10(30).Bytes32()},
+			perp.Parameter{Key: perp.DataStoreKey("MAX_POOL_AMOUNT", own, token.Hash()), Value: perp.Pow10(30).
+				Bytes32()},
 		} {
 			d.book.rows[row.RowKey()] = row
 		}
 	}
 	bitcoin := o
-	bitcoin.Key, bitcoin.SwapPath, bitcoin.InitialCollateralToken = chain.Hash{6}, []chain.Address{btcMarket.MarketToken}, btc
+	bitcoin.Key, bitcoin.SwapPath, bitcoin.InitialCollateralToken = chain.Hash{6},
+		[]chain.Address{btcMarket.MarketToken}, btc
 	bitcoin.InitialCollateralDeltaAmount, bitcoin.MinOutputAmount = perp.Pow10(8), perp.U64(89_000).Mul(perp.Pow10(6))
 	o.MinOutputAmount = perp.U64(4400).Mul(perp.Pow10(6))
 	d.book.apply(d.changes(o, bitcoin))
 	for second := range uint64(5) {
-		for token, price := range map[chain.Address]perp.Uint{eth: dollarsPerEther(4500), btc: perp.U64(9).Mul(perp.Pow10(26)), usdc: perp.Pow10(24)} {
+		for token, price := range map[chain.Address]perp.Uint{eth: dollarsPerEther(4500), btc: perp.U64(9).
+			Mul(perp.Pow10(26)), usdc: perp.Pow10(24)} {
 			d.report(token, price, nowMs+1000*second)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// LIQ-1: markets that become nervous are swept within the shorter interval at once, not only after the long one is over; calmer ones postpone no sweep.
+// LIQ-1: markets that become nervous are swept within the shorter interval at once, not only after the long one is
+// over; calmer ones postpone no sweep.
 func TestNervousMarketsHastenTheSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -16,8 +16,9 @@ import (
 // errNotFinal says that the chain is not as far as an audit wants to look.
 var errNotFinal = errors.New("no block to audit is final yet")
 
-// auditWords compares the words that rules read with the chain: when this tenure has caught up with the head, when a market appears, after a reorg has taken
-// back what was said, and every interval. It never holds up publishing, and never ends the tenure: what cannot be read is tried again, ever more rarely.
+// auditWords compares the words that rules read with the chain: when this tenure has caught up with the head, when a
+// market appears, after a reorg has taken back what was said, and every interval. It never holds up publishing, and
+// never ends the tenure: what cannot be read is tried again, ever more rarely.
 func (t *tenure) auditWords(ctx context.Context) error {
 	select {
 	case <-t.caughtUp:
@@ -41,7 +42,8 @@ func (t *tenure) auditWords(ctx context.Context) error {
 		case err != nil:
 			t.status.audited(err)
 			t.metrics.auditFailures.Inc()
-			t.log.Warn().Err(err).Msg("the words of the exchange's DataStore could not all be compared with the chain; trying again")
+			t.log.Warn().Err(err).Msg("the words of the exchange's DataStore could not all be compared with the " +
+				"chain; trying again")
 			tries.Failed(err)
 		default:
 			waited = 0
@@ -78,8 +80,8 @@ func (t *tenure) rests(ctx context.Context, how time.Duration) bool {
 	return true
 }
 
-// auditOnce reads every word at the final block and offers what differs. The error names words that could not be read; the markets they concern stay without an
-// audit, the others have theirs.
+// auditOnce reads every word at the final block and offers what differs. The error names words that could not be read;
+// the markets they concern stay without an audit, the others have theirs.
 func (t *tenure) auditOnce(ctx context.Context) error {
 	final, may := t.words.begin(t.first)
 	if !may {
@@ -98,7 +100,8 @@ func (t *tenure) auditOnce(ctx context.Context) error {
 	passed, held := a.passed()
 	t.words.offer(differing, passed)
 	t.metrics.audited(a, len(held))
-	t.log.Info().Uint64("block", final.Number).Int("words", len(a.words)).Int("said", len(differing)).Int("markets", len(passed)).Int("held", len(held)).
+	t.log.Info().Uint64("block", final.Number).Int("words", len(a.words)).Int("said", len(differing)).
+		Int("markets", len(passed)).Int("held", len(held)).
 		Msg("the words of the exchange's DataStore were compared with the chain")
 	return a.problem(held)
 }
@@ -106,7 +109,8 @@ func (t *tenure) auditOnce(ctx context.Context) error {
 // auditError says what to do about words that cannot be read at all.
 func auditError(err error, final chain.BlockRef) error {
 	if evm.NoState(err) {
-		return fmt.Errorf("no endpoint has the state of the final block %d (name one in chain.urls that keeps the states of the last minutes): %w", final.Number, err)
+		return fmt.Errorf("no endpoint has the state of the final block %d (name one in chain.urls that keeps the "+
+			"states of the last minutes): %w", final.Number, err)
 	}
 	return fmt.Errorf("reading the words at the final block %d (ask another node: chain.urls): %w", final.Number, err)
 }
@@ -191,6 +195,7 @@ func (a audit) problem(held []chain.Address) error {
 	if count == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %d words could not be read at the final block %d, and no job of %d markets is sent until they were, unless an earlier audit has passed "+
+	return fmt.Errorf("%d of %d words could not be read at the final block %d, and no job of %d markets is sent "+
+		"until they were, unless an earlier audit has passed "+
 		"(ask another node: chain.urls): %w", count, len(a.words), a.read.Number, len(held), first)
 }

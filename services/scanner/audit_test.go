@@ -20,7 +20,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// audited is what a reader makes of one partition, by the rules of the design and nothing of the scanner's own code: a dumb twin of its readers.
+// audited is what a reader makes of one partition, by the rules of the design and nothing of the scanner's own code: a
+// dumb twin of its readers.
 type audited struct {
 	blocks      []auditedBlock // the branch as it stands
 	finalized   chain.BlockRef
@@ -45,7 +46,8 @@ type auditedBlock struct {
 	txs    []chain.Tx
 }
 
-// auditor is a reader of one partition that has come as far as next, and goes on from there: what it has read is on the topic for ever.
+// auditor is a reader of one partition that has come as far as next, and goes on from there: what it has read is on the
+// topic for ever.
 type auditor struct {
 	audited
 	epoch   uint64
@@ -56,7 +58,8 @@ type auditor struct {
 	wrong   error // what no reader can follow
 }
 
-// audit reads a partition from its first record to its present end. Each record is read once, however often the test looks.
+// audit reads a partition from its first record to its present end. Each record is read once, however often the test
+// looks.
 func (k *kafka) audit(ctx context.Context, partition int) (audited, error) {
 	for len(k.auditors) <= partition {
 		k.auditors = append(k.auditors, &auditor{})
@@ -65,7 +68,8 @@ func (k *kafka) audit(ctx context.Context, partition int) (audited, error) {
 	topic := wire.LogTopic(1337)
 	first, end, err := k.client.Bounds(ctx, topic, partition)
 	if err != nil || first != 0 || end < a.next {
-		return audited{}, fmt.Errorf("the partition begins at %d and ends at %d, %d were read: %w", first, end, a.next, err)
+		return audited{}, fmt.Errorf("the partition begins at %d and ends at %d, %d were read: %w", first, end, a.next,
+			err)
 	}
 	reader := k.client.Reader(topic, partition, a.next)
 	for a.wrong == nil && a.next < end {
@@ -133,7 +137,8 @@ func (a *audited) take(m wire.Message, r wire.Record, open *[]auditedBlock, reco
 	case wire.Audit:
 		b, err := into(open, m.Block.Number, m.Block.Hash)
 		if err != nil || len(b.params)+len(b.logs)+len(b.txs) > 0 || m.Read.Number >= m.Block.Number {
-			return fmt.Errorf("an AUDIT of block %d after parameters, logs or transactions of block %d: %v", m.Read.Number, m.Block.Number, err)
+			return fmt.Errorf("an AUDIT of block %d after parameters, logs or transactions of block %d: %v",
+				m.Read.Number, m.Block.Number, err)
 		}
 	case wire.Log:
 		b, err := into(open, m.Block, m.BlockHash)
@@ -170,7 +175,8 @@ func (a *audited) take(m wire.Message, r wire.Record, open *[]auditedBlock, reco
 	return nil
 }
 
-// end is the apply rule: n = last+1 and parent = last hash. A block that comes twice is an error here: nothing may come twice from one scanner.
+// end is the apply rule: n = last+1 and parent = last hash. A block that comes twice is an error here: nothing may come
+// twice from one scanner.
 func (a *audited) end(b auditedBlock, records []wire.Record) error {
 	ref := b.end.Block
 	if int(b.end.Records) != len(records) || b.end.Digest != wire.Digest(records) {
@@ -194,11 +200,14 @@ func (a *audited) end(b auditedBlock, records []wire.Record) error {
 
 // history takes a range in: the blocks with records, and the others between them.
 func (a *audited) history(m wire.RangeEnd, open []auditedBlock, records []wire.Record) error {
-	if int(m.Records) != len(records) || m.Digest != wire.Digest(records) || len(m.Blocks) != len(open) || a.halt != nil {
+	if int(m.Records) != len(records) || m.Digest != wire.Digest(records) || len(m.Blocks) != len(open) ||
+		a.halt != nil {
 		return fmt.Errorf("the range up to block %d does not hold what its end says", m.Last.Number)
 	}
-	if n := len(a.blocks); n > 0 && (a.blocks[n-1].end.Block.Number != m.Before.Number || a.blocks[n-1].end.Block.Hash != m.Before.Hash) {
-		return fmt.Errorf("the range behind block %d %s does not follow block %+v", m.Before.Number, m.Before.Hash, a.blocks[n-1].end.Block)
+	if n := len(a.blocks); n > 0 && (a.blocks[n-1].end.Block.Number != m.Before.Number ||
+		a.blocks[n-1].end.Block.Hash != m.Before.Hash) {
+		return fmt.Errorf("the range behind block %d %s does not follow block %+v", m.Before.Number, m.Before.Hash,
+			a.blocks[n-1].end.Block)
 	}
 	for number := m.Before.Number + 1; number <= m.Last.Number; number++ {
 		b := auditedBlock{end: wire.BlockEnd{Block: chain.BlockRef{Number: number}}}
@@ -232,10 +241,12 @@ func (a *audited) control(m wire.Message) error {
 		a.epochs = append(a.epochs, m.Number)
 	case wire.Reorg:
 		if !m.Accepted && (a.halt != nil || m.Ancestor.Number < a.finalized.Number) {
-			return fmt.Errorf("a reorg to %+v, halted %t, final block %d", m.Ancestor, a.halt != nil, a.finalized.Number)
+			return fmt.Errorf("a reorg to %+v, halted %t, final block %d", m.Ancestor, a.halt != nil,
+				a.finalized.Number)
 		}
 		tip := a.blocks[len(a.blocks)-1].end.Block
-		if only := m.Accepted && tip == m.Ancestor && m.OldTip.Number > tip.Number; !only { // it takes nothing back, and lifts a HALT
+		// it takes nothing back, and lifts a HALT
+		if only := m.Accepted && tip == m.Ancestor && m.OldTip.Number > tip.Number; !only {
 			if err := a.rewind(m.Reorg); err != nil {
 				return err
 			}
@@ -246,7 +257,8 @@ func (a *audited) control(m wire.Message) error {
 		a.reorgs = append(a.reorgs, m.Reorg)
 	case wire.Correction:
 		if a.halt != nil || m.Attempt <= a.attempt || m.Reason == "" {
-			return fmt.Errorf("a correction of attempt %d after attempt %d, halted %t", m.Attempt, a.attempt, a.halt != nil)
+			return fmt.Errorf("a correction of attempt %d after attempt %d, halted %t", m.Attempt, a.attempt,
+				a.halt != nil)
 		}
 		if err := a.rewind(m.Reorg); err != nil {
 			return err
@@ -254,9 +266,13 @@ func (a *audited) control(m wire.Message) error {
 		a.attempt = m.Attempt
 		a.corrections = append(a.corrections, m)
 	case wire.Proven:
-		at := slices.IndexFunc(a.blocks, func(b auditedBlock) bool { return b.end.Block.Hash == m.Block.Hash && b.end.Attempt == m.Attempt })
+		at := slices.IndexFunc(a.blocks, func(b auditedBlock) bool {
+			return b.end.Block.Hash == m.Block.Hash &&
+				b.end.Attempt == m.Attempt
+		})
 		if at < 0 || a.blocks[at].end.Verified {
-			return fmt.Errorf("block %d, attempt %d is proven, and it is not on the branch, or was verified", m.Block.Number, m.Attempt)
+			return fmt.Errorf("block %d, attempt %d is proven, and it is not on the branch, or was verified",
+				m.Block.Number, m.Attempt)
 		}
 		a.blocks[at].end.Verified = true
 		a.proven = append(a.proven, m)
@@ -280,7 +296,8 @@ func (a *audited) control(m wire.Message) error {
 // rewind takes back everything above a block that is not inside a range.
 func (a *audited) rewind(m chain.Reorg) error {
 	at := slices.IndexFunc(a.blocks, func(b auditedBlock) bool { return b.end.Block == m.Ancestor })
-	if at < 0 && len(a.blocks) > 0 && a.blocks[0].end.Block.Number == m.Ancestor.Number+1 && a.blocks[0].end.Block.Parent == m.Ancestor.Hash {
+	if at < 0 && len(a.blocks) > 0 && a.blocks[0].end.Block.Number == m.Ancestor.Number+1 &&
+		a.blocks[0].end.Block.Parent == m.Ancestor.Hash {
 		at = -1 // to the parent of the topic's first block
 	} else if at < 0 {
 		return fmt.Errorf("going back from %+v to %+v, which is not there", m.OldTip, m.Ancestor)
@@ -368,8 +385,10 @@ func (tr *truth) block(ctx context.Context, hash chain.Hash) ([]auditedBlock, er
 		}
 		if ours > 0 || chain.Address(from) == tr.signer {
 			want[0].txs = append(want[0].txs, chain.Tx{
-				Hash: chain.Hash(tx.Hash()), From: chain.Address(from), To: chain.Address(*tx.To()), Nonce: tx.Nonce(), Block: block.NumberU64(),
-				BlockHash: chain.Hash(block.Hash()), Index: uint32(i), OK: receipt.Status == 1, GasUsed: receipt.GasUsed,
+				Hash: chain.Hash(tx.Hash()), From: chain.Address(from), To: chain.Address(*tx.To()), Nonce: tx.Nonce(),
+				Block:     block.NumberU64(),
+				BlockHash: chain.Hash(block.Hash()), Index: uint32(i), OK: receipt.Status == 1,
+				GasUsed:  receipt.GasUsed,
 				GasPrice: receipt.EffectiveGasPrice.Uint64(),
 			})
 		}
@@ -380,7 +399,8 @@ func (tr *truth) block(ctx context.Context, hash chain.Hash) ([]auditedBlock, er
 
 func logOf(l *types.Log) chain.Log {
 	log := chain.Log{
-		Address: chain.Address(l.Address), Data: l.Data, Block: l.BlockNumber, BlockHash: chain.Hash(l.BlockHash), TxHash: chain.Hash(l.TxHash),
+		Address: chain.Address(l.Address), Data: l.Data, Block: l.BlockNumber, BlockHash: chain.Hash(l.BlockHash),
+		TxHash:  chain.Hash(l.TxHash),
 		TxIndex: uint32(l.TxIndex), Index: uint32(l.Index),
 	}
 	for _, t := range l.Topics {
@@ -404,7 +424,8 @@ func lastWord(ctx context.Context, tr *truth, all []audited) error {
 				return err
 			}
 			if !reflect.DeepEqual(b.logs, want[p].logs) || !reflect.DeepEqual(b.txs, want[p].txs) {
-				return fmt.Errorf("partition %d: block %d was called verified with %d logs and %d transactions, it has %d and %d",
+				return fmt.Errorf("partition %d: block %d was called verified with %d logs and %d transactions, it "+
+					"has %d and %d",
 					p, b.end.Block.Number, len(b.logs), len(b.txs), len(want[p].logs), len(want[p].txs))
 			}
 		}
@@ -412,7 +433,8 @@ func lastWord(ctx context.Context, tr *truth, all []audited) error {
 	return nil
 }
 
-// compare says what is different between the topic and the chain: nil if every partition holds exactly the canonical blocks from the first one on.
+// compare says what is different between the topic and the chain: nil if every partition holds exactly the canonical
+// blocks from the first one on.
 func compare(ctx context.Context, k *kafka, tr *truth, first uint64) ([]audited, error) {
 	header, err := tr.client.HeaderByNumber(ctx, tr.head)
 	if err != nil {
@@ -453,7 +475,8 @@ func compare(ctx context.Context, k *kafka, tr *truth, first uint64) ([]audited,
 // hash is zero for a block inside a range, of which only the number is known.
 func (b auditedBlock) hash() chain.Hash { return b.end.Block.Hash }
 
-// hash returns the canonical hash of the i-th block. Blocks are linked by parents up to the head, so that any partition that knows it will do.
+// hash returns the canonical hash of the i-th block. Blocks are linked by parents up to the head, so that any partition
+// that knows it will do.
 func (tr *truth) hash(ctx context.Context, all []audited, i int, first uint64) (chain.Hash, error) {
 	for _, a := range all {
 		if hash := a.blocks[i].hash(); !hash.IsZero() {
@@ -475,7 +498,8 @@ func (tr *truth) hash(ctx context.Context, all []audited, i int, first uint64) (
 // wrongError is something no waiting mends: records that no reader can follow.
 type wrongError struct{ error }
 
-// wrongContentError is a block with other records than the chain says. Waiting mends it only where a correction is to come.
+// wrongContentError is a block with other records than the chain says. Waiting mends it only where a correction is to
+// come.
 type wrongContentError struct{ error }
 
 // settle waits until the topic holds the chain, and returns what readers make of it.

@@ -14,8 +14,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// backfill publishes what is final as ranges if a partition is far below it. Ranges are read side by side and written in order. What is left after it
-// is followed block by block.
+// backfill publishes what is final as ranges if a partition is far below it. Ranges are read side by side and written
+// in order. What is left after it is followed block by block.
 func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 	if err := t.begin(ctx); err != nil || !t.farBelow(head.Number) || t.lowestTip() < t.singlyTo {
 		return err
@@ -42,12 +42,14 @@ func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 		return err
 	}
 	t.singlyTo = final.Number
-	t.log.Info().Uint64("to", final.Number).Msg("blocks that cannot be proven now, and can still be corrected, are published one by one")
+	t.log.Info().Uint64("to", final.Number).Msg("blocks that cannot be proven now, and can still be corrected, are " +
+		"published one by one")
 	return nil
 }
 
-// settleTails proves or corrects what the partitions end with before a range follows: below a range nothing can be taken back. What is corrected is
-// published again one by one, and so are the blocks above what nobody can prove now, as long as that could still be corrected.
+// settleTails proves or corrects what the partitions end with before a range follows: below a range nothing can be
+// taken back. What is corrected is published again one by one, and so are the blocks above what nobody can prove now,
+// as long as that could still be corrected.
 func (t *tenure) settleTails(ctx context.Context, final uint64) error {
 	tip := t.lowestTip()
 	unproven, wrong, err := t.settleOpen(ctx)
@@ -64,10 +66,12 @@ func (t *tenure) settleTails(ctx context.Context, final uint64) error {
 	return nil
 }
 
-// errCorrectable says that a range holds what nobody has proven and could be corrected, if it was published block by block.
+// errCorrectable says that a range holds what nobody has proven and could be corrected, if it was published block by
+// block.
 var errCorrectable = errors.New("not proven, and above what can be undone")
 
-// correctable tells whether anything unproven of a stretch lies so high that readers can still undo it. A range they cannot.
+// correctable tells whether anything unproven of a stretch lies so high that readers can still undo it. A range they
+// cannot.
 func (s *stretch) correctable(head uint64) bool {
 	return slices.ContainsFunc(s.blocks, func(f found) bool { return !f.verified && f.block.Number+horizon > head })
 }
@@ -77,8 +81,9 @@ func (t *tenure) farBelow(number uint64) bool {
 	return number >= t.lowestTip()+uint64(t.cfg.Scanner.Backfill.MinBlocks)
 }
 
-// cuts are the blocks at which ranges have to end: the tips of the partitions below the final block, so that each range is wholly new or wholly held
-// for each of them, and the final block itself. A tip that has left the chain is taken back first, unless it was final: then there are none.
+// cuts are the blocks at which ranges have to end: the tips of the partitions below the final block, so that each range
+// is wholly new or wholly held for each of them, and the final block itself. A tip that has left the chain is taken
+// back first, unless it was final: then there are none.
 func (t *tenure) cuts(ctx context.Context, final uint64) ([]uint64, error) {
 	cuts := []uint64{final}
 	for _, st := range t.streams {
@@ -114,10 +119,12 @@ func (t *tenure) newestOnChain(ctx context.Context, st *stream) (chain.BlockRef,
 			return p.BlockRef, nil
 		}
 	}
-	return chain.BlockRef{}, retry.Stop(&otherChainError{t.topic, st.partition, st.branch.oldest(), st.whole && !st.branch.grounded})
+	return chain.BlockRef{},
+		retry.Stop(&otherChainError{t.topic, st.partition, st.branch.oldest(), st.whole && !st.branch.grounded})
 }
 
-// fill reads the ranges between the cuts side by side, and writes them in order, up to one of which errCorrectable is true.
+// fill reads the ranges between the cuts side by side, and writes them in order, up to one of which errCorrectable is
+// true.
 func (t *tenure) fill(ctx context.Context, cuts []uint64, head uint64) error {
 	cfg := t.cfg.Scanner.Backfill
 	budget := newBudget(cfg)
@@ -154,7 +161,8 @@ func (t *tenure) fill(ctx context.Context, cuts []uint64, head uint64) error {
 }
 
 // dispatch has the blocks above before up to last read, range by range, and puts the results into the queue in order.
-func (t *tenure) dispatch(ctx context.Context, group *errgroup.Group, before, last uint64, budget *budget, workers chan struct{},
+func (t *tenure) dispatch(ctx context.Context, group *errgroup.Group, before, last uint64, budget *budget,
+	workers chan struct{},
 	results chan<- chan stretch,
 ) error {
 	for before < last {
@@ -197,7 +205,8 @@ func (t *tenure) publishStretch(ctx context.Context, s stretch) error {
 	h := history{before: chain.BlockRef{Number: s.refs[0].Number - 1, Hash: s.refs[0].Parent}, refs: s.refs}
 	for _, st := range t.streams {
 		if tip := st.branch.tip(); tip.Number == h.before.Number && tip.Hash != h.before.Hash {
-			return fmt.Errorf("block %d %s does not follow block %d %s, which it followed a moment ago", s.refs[0].Number, s.refs[0].Hash, tip.Number, tip.Hash)
+			return fmt.Errorf("block %d %s does not follow block %d %s, which it followed a moment ago",
+				s.refs[0].Number, s.refs[0].Hash, tip.Number, tip.Hash)
 		}
 	}
 	params, err := t.firstWords(ctx, s.refs[0])

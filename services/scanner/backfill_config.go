@@ -21,7 +21,8 @@ func (b Backfill) Validate() error {
 		name             string
 		value, low, high int
 	}{
-		{"min_blocks", b.MinBlocks, 1, 1 << 30}, {"workers", b.Workers, 1, 256}, {"max_range", int(b.MaxRange), 1, 1 << 20},
+		{"min_blocks", b.MinBlocks, 1, 1 << 30}, {"workers", b.Workers, 1, 256},
+		{"max_range", int(b.MaxRange), 1, 1 << 20},
 		{"max_blocks", b.MaxBlocks, 1, 1 << 24}, {"max_bytes", b.MaxBytes, 1 << 20, 1 << 34},
 	} {
 		if n.value < n.low || n.value > n.high {

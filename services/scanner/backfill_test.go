@@ -44,8 +44,10 @@ func ranged(t *testing.T, all []audited, final uint64) {
 		if len(a.ranges) == 0 || a.ranges[0].Before.Number != 0 {
 			t.Fatalf("partition %d: ranges %+v", p, a.ranges)
 		}
-		if last := a.ranges[len(a.ranges)-1].Last.Number; last < final || last == a.blocks[len(a.blocks)-1].end.Block.Number {
-			t.Errorf("partition %d: ranges up to %d, final was %d, the tip is %+v", p, last, final, a.blocks[len(a.blocks)-1].end.Block)
+		if last := a.ranges[len(a.ranges)-1].Last.Number; last < final ||
+			last == a.blocks[len(a.blocks)-1].end.Block.Number {
+			t.Errorf("partition %d: ranges up to %d, final was %d, the tip is %+v", p, last, final,
+				a.blocks[len(a.blocks)-1].end.Block)
 		}
 		for _, r := range a.ranges {
 			if !r.Verified {
@@ -120,7 +122,8 @@ func TestTakeoverInTheMiddleOfHistory(t *testing.T) {
 	door.close()
 	older := start(t, cfg, k, func(s *Scanner) { // it stops at its second range, and is not heard of again
 		door.on(s)
-		s.newProducer = afterRange(s.newProducer, func(topic string) producer { return gated{door, k.client.Producer(topic)} }, k)
+		s.newProducer = afterRange(s.newProducer,
+			func(topic string) producer { return gated{door, k.client.Producer(topic)} }, k)
 	})
 	eventually(t, "the older scanner is in the middle of history", func() error {
 		if door.waiting() == 0 {
@@ -154,14 +157,15 @@ type switching struct {
 }
 
 func (p *switching) Produce(ctx context.Context, partition int, records []wire.Record) (int64, error) {
-	if strings.HasPrefix(labelOf(partition, records), "range ") && !strings.HasPrefix(labelOf(partition, records), "range 16/") {
+	if strings.HasPrefix(labelOf(partition, records), "range ") &&
+		!strings.HasPrefix(labelOf(partition, records), "range 16/") {
 		return p.later.Produce(ctx, partition, records)
 	}
 	return p.now.Produce(ctx, partition, records)
 }
 
-// What a node hides of history holds the scanner up until it is there, because a range cannot be corrected. A node that refuses receipts outright
-// is believed, and its ranges are unverified.
+// What a node hides of history holds the scanner up until it is there, because a range cannot be corrected. A node that
+// refuses receipts outright is believed, and its ranges are unverified.
 func TestLiesAboutHistory(t *testing.T) {
 	brokenLink := func(_ []json.RawMessage, honest json.RawMessage) json.RawMessage {
 		return json.RawMessage(strings.Replace(string(honest), `"parentHash":"0x`, `"parentHash":"0xf`, 1))
@@ -196,7 +200,8 @@ func TestLiesAboutHistory(t *testing.T) {
 	}
 }
 
-// Where nodes refuse receipts for good, history that lies deeper than can be undone is published as they tell it, and called unverified.
+// Where nodes refuse receipts for good, history that lies deeper than can be undone is published as they tell it, and
+// called unverified.
 func TestHistoryWithoutReceipts(t *testing.T) {
 	d, k := old(t), startKafka(t)
 	d.mine(horizon)

@@ -15,8 +15,9 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-// Publishing history: blocks and logs per second in ranges, against the same block by block, with a node at hand and one that takes 20 ms to answer. The
-// node, the broker and the scanner share the machine. Run it by: go test -run '^$' -bench Backfill -benchtime 1x ./services/scanner.
+// Publishing history: blocks and logs per second in ranges, against the same block by block, with a node at hand and
+// one that takes 20 ms to answer. The node, the broker and the scanner share the machine. Run it by: go test -run '^$'
+// -bench Backfill -benchtime 1x ./services/scanner.
 func BenchmarkBackfill(b *testing.B) {
 	for _, delay := range []uint64{0, 20} {
 		for _, logsEvery := range []uint64{0, 10, 2} {
@@ -54,7 +55,8 @@ func benchBackfill(b *testing.B, delayMS, logsEvery uint64, ranges bool) {
 			cfg.Scanner.Backfill.MinBlocks = 1 << 30
 		}
 		metrics := NewMetrics(prometheus.NewRegistry())
-		node, err := evm.Dial(b.Context(), cfg.Keeper.ChainID, cfg.Chain, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+		node, err := evm.Dial(b.Context(), cfg.Keeper.ChainID, cfg.Chain, zerolog.Nop(),
+			evm.NewMetrics(prometheus.NewRegistry()))
 		if err != nil {
 			b.Fatal(err)
 		}

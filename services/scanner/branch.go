@@ -25,10 +25,12 @@ func footing(block chain.BlockRef) placed { return placed{BlockRef: block, verif
 // branch is a run of blocks, each the child of the one before, the newest ones of a partition. It is pure.
 type branch struct {
 	blocks []placed
-	// grounded says that the oldest block is the end of a range: what is below it cannot be undone, and is never needed.
+	// grounded says that the oldest block is the end of a range: what is below it cannot be undone, and is never
+	// needed.
 	grounded bool
-	// attempt is the highest that was seen, of blocks and of corrections. Blocks that follow are published under at least this one, so that no block
-	// is ever twice in a partition under one attempt with different ancestors' logs. A range begins anew at 0.
+	// attempt is the highest that was seen, of blocks and of corrections. Blocks that follow are published under at
+	// least this one, so that no block is ever twice in a partition under one attempt with different ancestors' logs. A
+	// range begins anew at 0.
 	attempt uint32
 }
 
@@ -70,13 +72,15 @@ func (b *branch) find(hash chain.Hash) (placed, bool) {
 	return b.blocks[i], true
 }
 
-// push adds a child of the tip. Onto an empty branch it puts the block and, under it, what is known of its parent: a reorg may go back to it.
+// push adds a child of the tip. Onto an empty branch it puts the block and, under it, what is known of its parent: a
+// reorg may go back to it.
 func (b *branch) push(block placed) error {
 	if b.empty() {
 		b.blocks = []placed{footing(chain.BlockRef{Number: block.Number - 1, Hash: block.Parent})}
 	}
 	if !block.Follows(b.tip()) {
-		return fmt.Errorf("block %d %s, child of %s, does not follow block %d %s", block.Number, block.Hash, block.Parent, b.tip().Number, b.tip().Hash)
+		return fmt.Errorf("block %d %s, child of %s, does not follow block %d %s", block.Number, block.Hash,
+			block.Parent, b.tip().Number, b.tip().Hash)
 	}
 	b.blocks = append(b.blocks, block)
 	b.attempt = max(b.attempt, block.attempt)
@@ -87,10 +91,12 @@ func (b *branch) push(block placed) error {
 	return nil
 }
 
-// extend adds a range behind the tip, or begins with it. Nothing below its last block is remembered: a range cannot be undone.
+// extend adds a range behind the tip, or begins with it. Nothing below its last block is remembered: a range cannot be
+// undone.
 func (b *branch) extend(before, last chain.BlockRef) error {
 	if !b.empty() && (b.tip().Number != before.Number || b.tip().Hash != before.Hash) {
-		return fmt.Errorf("a range behind block %d %s does not follow block %d %s", before.Number, before.Hash, b.tip().Number, b.tip().Hash)
+		return fmt.Errorf("a range behind block %d %s does not follow block %d %s", before.Number, before.Hash, b.tip().
+			Number, b.tip().Hash)
 	}
 	*b = branch{blocks: []placed{footing(last)}, grounded: true}
 	return nil
@@ -105,8 +111,8 @@ func (b *branch) cut(ancestor chain.BlockRef) bool {
 	return true
 }
 
-// corrected is the newest block that was published under a lower attempt than the highest: what the newest correction goes back to. There is none if
-// every block that is remembered follows that correction.
+// corrected is the newest block that was published under a lower attempt than the highest: what the newest correction
+// goes back to. There is none if every block that is remembered follows that correction.
 func (b *branch) corrected() (chain.BlockRef, bool) {
 	for _, p := range slices.Backward(b.blocks) {
 		if p.attempt < b.attempt {

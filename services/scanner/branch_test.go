@@ -42,7 +42,8 @@ func TestBranchNeeds(t *testing.T) {
 				inside := slices.Contains(on, block)
 				parentAt := slices.IndexFunc(on, func(r chain.BlockRef) bool { return r.Hash == block.Parent })
 				switch {
-				case inside != (n == held), !inside && (parentAt < 0) != (n == lower), n == child && parentAt != len(on)-1:
+				case inside != (n == held), !inside && (parentAt < 0) != (n == lower), n == child &&
+					parentAt != len(on)-1:
 					t.Fatalf("%+v on %+v: needs %d", block, on, n)
 				case n == fork:
 					if ancestor.Hash != block.Parent || !b.cut(ancestor) {
@@ -94,7 +95,8 @@ type written struct {
 	meta wire.Meta
 }
 
-// writers makes up the log of a partition: scanners that follow each other, their forks, and late records of those that were replaced.
+// writers makes up the log of a partition: scanners that follow each other, their forks, and late records of those that
+// were replaced.
 func writers(t *rapid.T) []written {
 	var log []written
 	epochs := uint64(0)
@@ -160,7 +162,8 @@ func replay(log []written, whole bool) (*stream, error) {
 	return s, nil
 }
 
-// Reading a part of the log gives the same tip and the same newest blocks as reading all of it, or says that it cannot tell.
+// Reading a part of the log gives the same tip and the same newest blocks as reading all of it, or says that it cannot
+// tell.
 func TestStreamsFromTheMiddle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := writers(t)
@@ -187,7 +190,8 @@ func TestStreamsFromTheMiddle(t *testing.T) {
 	})
 }
 
-// What a replaced scanner wrote behind the EPOCH of its successor counts for nothing, also for a reader that begins between the two.
+// What a replaced scanner wrote behind the EPOCH of its successor counts for nothing, also for a reader that begins
+// between the two.
 func TestStaleRecordsAtTheBeginning(t *testing.T) {
 	first := ref(100, 0, ref(99, 0, chain.BlockRef{}))
 	stale := written{wire.BlockEnd{Block: ref(101, 1, first)}, wire.Meta{Epoch: 1}}
@@ -206,11 +210,13 @@ func TestBrokenStreams(t *testing.T) {
 		return written{wire.BlockEnd{Block: b}, wire.Meta{Epoch: epoch}}
 	}
 	for name, log := range map[string][]written{
-		"a gap":                                  {epoch, end(first, 1), end(ref(102, 0, second), 1)},
-		"another branch without a reorg":         {epoch, end(first, 1), end(second, 1), end(ref(101, 1, first), 1)},
-		"an epoch without its record":            {epoch, end(first, 1), end(second, 2)},
-		"a reorg to nowhere":                     {epoch, end(first, 1), {wire.Reorg{Reorg: chain.Reorg{Ancestor: ref(100, 7, first)}}, wire.Meta{Epoch: 1}}},
-		"a reorg below the first block's parent": {epoch, end(first, 1), {wire.Reorg{Reorg: chain.Reorg{Ancestor: ref(98, 0, first)}}, wire.Meta{Epoch: 1}}},
+		"a gap":                          {epoch, end(first, 1), end(ref(102, 0, second), 1)},
+		"another branch without a reorg": {epoch, end(first, 1), end(second, 1), end(ref(101, 1, first), 1)},
+		"an epoch without its record":    {epoch, end(first, 1), end(second, 2)},
+		"a reorg to nowhere": {epoch, end(first, 1),
+			{wire.Reorg{Reorg: chain.Reorg{Ancestor: ref(100, 7, first)}}, wire.Meta{Epoch: 1}}},
+		"a reorg below the first block's parent": {epoch, end(first, 1),
+			{wire.Reorg{Reorg: chain.Reorg{Ancestor: ref(98, 0, first)}}, wire.Meta{Epoch: 1}}},
 	} {
 		if s, err := replay(log, true); err == nil {
 			t.Errorf("%s: read up to %+v", name, s.branch.tip())

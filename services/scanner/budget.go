@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// budget bounds what a backfill holds in memory, and says how wide the next range should be: so that ranges hold about a fixed number of bytes, be
-// they dense or empty.
+// budget bounds what a backfill holds in memory, and says how wide the next range should be: so that ranges hold about
+// a fixed number of bytes, be they dense or empty.
 type budget struct {
 	cfg   Backfill
 	freed chan struct{} // holds a token after something was given back
@@ -26,7 +26,8 @@ const (
 	targetBytes = 1 << 20 // what a range should hold
 )
 
-// take waits until there is room for a range and reserves it: at most so many blocks. One range may always be under way, however large.
+// take waits until there is room for a range and reserves it: at most so many blocks. One range may always be under
+// way, however large.
 func (b *budget) take(ctx context.Context, most uint64) (blocks uint64, err error) {
 	for {
 		if blocks := b.tryTake(most); blocks > 0 {

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A budget never lets more blocks out than it may, unless nothing else is under way, and ranges get as wide as they should be full.
+// A budget never lets more blocks out than it may, unless nothing else is under way, and ranges get as wide as they
+// should be full.
 func TestBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Backfill{
@@ -29,7 +30,8 @@ func TestBudget(t *testing.T) {
 					blocks, bytes = blocks+l.blocks, bytes+l.bytes
 				}
 				if b.blocks != blocks || b.bytes != bytes || b.width < 1 || b.width > cfg.MaxRange {
-					t.Fatalf("it counts %d blocks, %d bytes, width %d; there are %d and %d", b.blocks, b.bytes, b.width, blocks, bytes)
+					t.Fatalf("it counts %d blocks, %d bytes, width %d; there are %d and %d", b.blocks, b.bytes, b.width,
+						blocks, bytes)
 				}
 				if blocks > cfg.MaxBlocks && len(reading)+len(waiting) > 1 {
 					t.Fatalf("%d blocks are out, %d may be", blocks, cfg.MaxBlocks)
@@ -74,7 +76,8 @@ func TestRangesBecomeAsWideAsTheyAreEmpty(t *testing.T) {
 	for _, step := range []struct {
 		bytes int
 		want  uint64
-	}{{80 * 256, 512}, {80 * 512, 1024}, {80 * 1024, 2048}, {80 * 2048, 4000}, {8 << 20, 500}, {8 << 20, 62}, {1, 124}} {
+	}{{80 * 256, 512}, {80 * 512, 1024}, {80 * 1024, 2048}, {80 * 2048, 4000}, {8 << 20, 500}, {8 << 20, 62},
+		{1, 124}} {
 		blocks, err := b.take(t.Context(), 1<<20)
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +85,8 @@ func TestRangesBecomeAsWideAsTheyAreEmpty(t *testing.T) {
 		b.hold(int(blocks), step.bytes)
 		b.give(int(blocks), step.bytes)
 		if b.width != step.want {
-			t.Errorf("after %d blocks of %d bytes: ranges of %d blocks, want %d", blocks, step.bytes, b.width, step.want)
+			t.Errorf("after %d blocks of %d bytes: ranges of %d blocks, want %d", blocks, step.bytes, b.width,
+				step.want)
 		}
 	}
 }

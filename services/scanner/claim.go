@@ -41,9 +41,10 @@ type tenure struct {
 	streams  []*stream // by partition; what each holds, kept up to date with what is written
 	words    *words
 	caughtUp chan struct{} // closed when this tenure has first published the head
-	first    uint64        // the first block of the topic, if a partition is known from its first record on; 0 otherwise
-	singlyTo uint64        // blocks up to here are not published as ranges: they can be corrected
-	attempt  uint32        // blocks are published under it
+	// the first block of the topic, if a partition is known from its first record on; 0 otherwise
+	first    uint64
+	singlyTo uint64 // blocks up to here are not published as ranges: they can be corrected
+	attempt  uint32 // blocks are published under it
 	doubts   *doubts
 	findings chan finding
 }
@@ -52,8 +53,10 @@ type tenure struct {
 func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
 	s.status.set("claiming the log topic")
 	t := &tenure{
-		Scanner: s, owner: uuid.NewString(), producer: s.newProducer(s.topic), streams: make([]*stream, s.cfg.Keeper.LogPartitions),
-		doubts: newDoubts(s.status.unproven), findings: make(chan finding), words: newWords(s.cfg.Venue.EventEmitter), caughtUp: make(chan struct{}),
+		Scanner: s, owner: uuid.NewString(), producer: s.newProducer(s.topic),
+		streams: make([]*stream, s.cfg.Keeper.LogPartitions),
+		doubts:  newDoubts(s.status.unproven), findings: make(chan finding), words: newWords(s.cfg.Venue.EventEmitter),
+		caughtUp: make(chan struct{}),
 	}
 	tails, tailing := errgroup.WithContext(ctx)
 	for p := range t.streams {
@@ -81,7 +84,8 @@ func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
 		return nil, err
 	}
 	s.status.claimed(t.epoch)
-	s.log.Info().Uint64("epoch", t.epoch).Str("owner", t.owner).Uint64("from_block", t.lowestTip()).Msg("log topic claimed")
+	s.log.Info().Uint64("epoch", t.epoch).Str("owner", t.owner).Uint64("from_block", t.lowestTip()).
+		Msg("log topic claimed")
 	return t, nil
 }
 
@@ -91,7 +95,8 @@ func (t *tenure) learn(m wire.Message) {
 	t.words.hear(m)
 }
 
-// declare writes EPOCH to a partition and reads everything up to it: from here on nothing written under a lower epoch counts.
+// declare writes EPOCH to a partition and reads everything up to it: from here on nothing written under a lower epoch
+// counts.
 func (t *tenure) declare(ctx context.Context, st *stream) error {
 	record, err := t.encode(wire.Epoch{Number: t.epoch, Owner: t.owner})
 	if err != nil {
@@ -129,7 +134,8 @@ func (t *tenure) checkStart() error {
 		t.first = max(t.first, st.start)
 	}
 	if len(full) > 0 && len(empty) > 0 && t.first == 0 {
-		return fmt.Errorf("%s: partitions %v hold no block and partitions %v hold many: the topic has lost data, and so have its readers; rebuild it",
+		return fmt.Errorf("%s: partitions %v hold no block and partitions %v hold many: the topic has lost data, "+
+			"and so have its readers; rebuild it",
 			t.topic, empty, full)
 	}
 	return nil

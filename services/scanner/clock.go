@@ -9,15 +9,17 @@ import (
 // clockHeads is how many heads the chain's clock rests on. It follows a machine that slept within half of them.
 const clockHeads = 31
 
-// chainClock is the chain's time as the newest heads show it: that of a head, and what has passed since it came, by this machine's monotonic clock. Of the
-// newest heads the median decides, so that no single one can, neither one that a node made up nor one that came late. It runs on when heads stop: what is
-// judged by it does not stop with them. It is behind the chain by as long as a head is on its way. It is safe for concurrent use.
+// chainClock is the chain's time as the newest heads show it: that of a head, and what has passed since it came, by
+// this machine's monotonic clock. Of the newest heads the median decides, so that no single one can, neither one that a
+// node made up nor one that came late. It runs on when heads stop: what is judged by it does not stop with them. It is
+// behind the chain by as long as a head is on its way. It is safe for concurrent use.
 type chainClock struct {
 	metrics *Metrics
 	begin   time.Time
 
-	mu    sync.Mutex
-	leads []int64 // of the newest heads, oldest first: the head's time (Unix ms) less what had passed since begin (ms) when it came
+	mu sync.Mutex
+	// of the newest heads, oldest first: the head's time (Unix ms) less what had passed since begin (ms) when it came
+	leads []int64
 }
 
 func newChainClock(metrics *Metrics) *chainClock {

@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The chain's clock is that of most heads: neither one that was made up moves it, nor this machine's clock, nor the end of heads.
+// The chain's clock is that of most heads: neither one that was made up moves it, nor this machine's clock, nor the end
+// of heads.
 func TestChainClock(t *testing.T) {
 	c := newChainClock(NewMetrics(prometheus.NewRegistry()))
 	begin, chainMs := c.begin, uint64(1_700_000_000_000) // whatever this machine's clock says

@@ -17,7 +17,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// remembered is how many orders and positions the router knows the owner of, at least. Only few events need it; the DataStore knows the others.
+// remembered is how many orders and positions the router knows the owner of, at least. Only few events need it; the
+// DataStore knows the others.
 const remembered = 100_000
 
 // collector finds out what the topic has to say of a block.
@@ -35,8 +36,8 @@ type collector struct {
 	trusted map[chain.Hash]found
 }
 
-// trust has a block that was published wrong go out with its proven content the next time, whatever nodes say of it then. What lies deeper below it than can be
-// taken back is forgotten.
+// trust has a block that was published wrong go out with its proven content the next time, whatever nodes say of it
+// then. What lies deeper below it than can be taken back is forgotten.
 func (c *collector) trust(proven found) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +60,8 @@ func (c *collector) learn(m wire.Message) {
 	if l, is := m.(wire.Log); is {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		_, _ = c.router.Route([]chain.Log{l.Log}) // it has been routed before; only what the router notes on the way matters here
+		// it has been routed before; only what the router notes on the way matters here
+		_, _ = c.router.Route([]chain.Log{l.Log})
 	}
 }
 
@@ -86,8 +88,9 @@ type found struct {
 	verified bool
 }
 
-// complete makes a block's content of what was found. It must be called in the order of the chain: owners are learnt on the way. Logs that nobody can route
-// are the end of what this build understands, if they are proven; else they are the word of one endpoint, and another one is asked the next time.
+// complete makes a block's content of what was found. It must be called in the order of the chain: owners are learnt on
+// the way. Logs that nobody can route are the end of what this build understands, if they are proven; else they are the
+// word of one endpoint, and another one is asked the next time.
 func (c *collector) complete(ctx context.Context, f found, words []wire.Param) (content, error) {
 	logs, err := c.route(ctx, f.block, f.logs)
 	if unroutable, is := errors.AsType[*unroutableError](err); is {
@@ -102,11 +105,13 @@ func (c *collector) complete(ctx context.Context, f found, words []wire.Param) (
 
 // concerns tells whether a block can hold anything of ours, by its header's bloom and the senders of its transactions.
 func (c *collector) concerns(block evm.Block) bool {
-	return c.filter.MayMatch(block.Bloom) || slices.ContainsFunc(block.Txs, func(tx chain.Tx) bool { return c.own.sends(tx.From) })
+	return c.filter.MayMatch(block.Bloom) ||
+		slices.ContainsFunc(block.Txs, func(tx chain.Tx) bool { return c.own.sends(tx.From) })
 }
 
-// read finds the logs and transactions of ours in a block. Where its bloom rules logs out there are none. Otherwise they are taken from the receipts,
-// which prove them; and where these are not to be had, or prove nothing, from the node's log index, unverified.
+// read finds the logs and transactions of ours in a block. Where its bloom rules logs out there are none. Otherwise
+// they are taken from the receipts, which prove them; and where these are not to be had, or prove nothing, from the
+// node's log index, unverified.
 func (c *collector) read(ctx context.Context, block evm.Block, patient bool) (found, error) {
 	out := found{block: block.BlockRef, verified: true}
 	if !c.concerns(block) {
@@ -132,8 +137,9 @@ func (c *collector) read(ctx context.Context, block evm.Block, patient bool) (fo
 	return out, err
 }
 
-// receipts reads the block's receipts, proven if any node has such. None, without an error, means that the block is to be published without proof: because
-// no node serves them, or because they failed to come and nobody waits for them at the head. History is patient, since it cannot be corrected.
+// receipts reads the block's receipts, proven if any node has such. None, without an error, means that the block is to
+// be published without proof: because no node serves them, or because they failed to come and nobody waits for them at
+// the head. History is patient, since it cannot be corrected.
 func (c *collector) receipts(ctx context.Context, block evm.Block, patient bool) ([]evm.Receipt, bool, error) {
 	receipts, proven, err := c.chain.Receipts(ctx, block)
 	switch {
@@ -141,19 +147,22 @@ func (c *collector) receipts(ctx context.Context, block evm.Block, patient bool)
 		return nil, false, err
 	case err != nil:
 		c.metrics.unverified.WithLabelValues("no_receipts").Inc()
-		c.log.Debug().Err(err).Uint64("block", block.Number).Msg("no receipts of the block, so its logs cannot be proven")
+		c.log.Debug().Err(err).Uint64("block", block.Number).Msg("no receipts of the block, so its logs cannot be " +
+			"proven")
 		return nil, false, nil
 	case !proven && patient:
 		return nil, false, fmt.Errorf("block %d: %w", block.Number, errUnproven)
 	case !proven:
 		c.metrics.unverified.WithLabelValues("wrong_receipts").Inc()
-		c.log.Warn().Uint64("block", block.Number).Stringer("hash", block.Hash).Msg("the node's receipts do not hash to the block's receipts root")
+		c.log.Warn().Uint64("block", block.Number).Stringer("hash", block.Hash).
+			Msg("the node's receipts do not hash to the block's receipts root")
 	}
 	return receipts, proven, nil
 }
 
 // transactions returns the transactions with logs of ours, and those of our signers, with what became of them.
-func (c *collector) transactions(ctx context.Context, block evm.Block, receipts []evm.Receipt, logs []chain.Log) ([]chain.Tx, error) {
+func (c *collector) transactions(ctx context.Context, block evm.Block, receipts []evm.Receipt,
+	logs []chain.Log) ([]chain.Tx, error) {
 	var txs []chain.Tx
 	for i, tx := range block.Txs {
 		carries := slices.ContainsFunc(logs, func(l chain.Log) bool { return l.TxHash == tx.Hash })
@@ -228,8 +237,8 @@ func (c *collector) keys(ctx context.Context, block chain.BlockRef, logs []chain
 	}
 }
 
-// lookUp reads the owner of an order or a position before the block, where it stands if the block ends it, or else after it; zero if the DataStore
-// knows none.
+// lookUp reads the owner of an order or a position before the block, where it stands if the block ends it, or else
+// after it; zero if the DataStore knows none.
 func (c *collector) lookUp(ctx context.Context, block chain.BlockRef, key chain.Hash) (chain.Address, error) {
 	c.metrics.lookUps.Inc()
 	parent := chain.BlockRef{Number: block.Number - 1, Hash: block.Parent}

@@ -24,7 +24,8 @@ func published(t *testing.T, s *running, d *devnet) {
 	})
 }
 
-// proven waits until the topic holds the chain and nothing on it is in doubt, and checks that nothing was ever called verified that was wrong.
+// proven waits until the topic holds the chain and nothing on it is in doubt, and checks that nothing was ever called
+// verified that was wrong.
 func proven(t *testing.T, k *kafka, tr *truth, s *running) (all []audited) {
 	t.Helper()
 	eventually(t, "the topic holds the chain, and everything on it is proven", func() (err error) {
@@ -64,7 +65,8 @@ const (
 	getReceipts = "eth_getBlockReceipts"
 )
 
-// What a lying node made the scanner publish is corrected once a proof can be had, and was never called verified (PIPE-2).
+// What a lying node made the scanner publish is corrected once a proof can be had, and was never called verified
+// (PIPE-2).
 func TestLiesAreCorrected(t *testing.T) {
 	for name, told := range map[string]lies{
 		"it leaves one log out":                           {getLogs: leavesOut(1), getReceipts: refuses},
@@ -180,7 +182,8 @@ func TestDoubtsOutliveARestart(t *testing.T) {
 	proven(t, k, tr, s)
 }
 
-// A correction goes below the finalized block, and everything above the block comes again under the same attempt in every partition.
+// A correction goes below the finalized block, and everything above the block comes again under the same attempt in
+// every partition.
 func TestCorrectionBelowFinality(t *testing.T) {
 	told := lies{getLogs: leavesOut(1), getReceipts: refuses}
 	d, k := startDevnet(t), startKafka(t)
@@ -199,11 +202,13 @@ func TestCorrectionBelowFinality(t *testing.T) {
 		last := a.corrections[len(a.corrections)-1]
 		for _, b := range a.blocks {
 			if above := b.end.Block.Number > last.Ancestor.Number; above && b.end.Attempt != last.Attempt {
-				t.Errorf("partition %d: block %d has attempt %d, the correction %d", p, b.end.Block.Number, b.end.Attempt, last.Attempt)
+				t.Errorf("partition %d: block %d has attempt %d, the correction %d", p, b.end.Block.Number,
+					b.end.Attempt, last.Attempt)
 			}
 		}
 		if first := a.corrections[0]; a.finalized.Number <= first.Ancestor.Number {
-			t.Errorf("partition %d: the first correction goes back to %d, finalized is %d", p, first.Ancestor.Number, a.finalized.Number)
+			t.Errorf("partition %d: the first correction goes back to %d, finalized is %d", p, first.Ancestor.Number,
+				a.finalized.Number)
 		}
 	}
 }
@@ -213,7 +218,8 @@ func TestKilledWhileCorrecting(t *testing.T) {
 	for _, p := range []int{1, 4} {
 		var labels []string
 		for i := range p {
-			labels = append(labels, fmt.Sprintf("CORRECTION/%d", i), fmt.Sprintf("again 1/%d", i), fmt.Sprintf("again 2/%d", i))
+			labels = append(labels, fmt.Sprintf("CORRECTION/%d", i), fmt.Sprintf("again 1/%d", i),
+				fmt.Sprintf("again 2/%d", i))
 		}
 		for _, label := range labels {
 			for _, after := range []bool{false, true} {
@@ -245,7 +251,8 @@ func killCorrecting(t *testing.T, label string, after bool) {
 	proven(t, k, tr, s)
 }
 
-// Logs that no build can route end the scanner only if they are proven: as one endpoint's word they are not published, and another one is asked (PIPE-2).
+// Logs that no build can route end the scanner only if they are proven: as one endpoint's word they are not published,
+// and another one is asked (PIPE-2).
 func TestInventedEventIsAskedElsewhere(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	tr := newTruth(d)
@@ -298,7 +305,8 @@ func TestInventedEventIsAskedElsewhere(t *testing.T) {
 	}
 }
 
-// Final blocks that nobody proves are not published as a range, which nothing could correct, while they lie within what readers can undo (PIPE-2).
+// Final blocks that nobody proves are not published as a range, which nothing could correct, while they lie within what
+// readers can undo (PIPE-2).
 func TestHistoryWithoutProofCanBeCorrected(t *testing.T) {
 	told := lies{getLogs: leavesOut(1), getReceipts: refuses}
 	d, k := startDevnet(t), startKafka(t)
@@ -320,8 +328,9 @@ func TestHistoryWithoutProofCanBeCorrected(t *testing.T) {
 	}
 }
 
-// What a scanner published wrong before it ended can still be corrected by the next one, however much history has to be caught up with: nothing could take it
-// back from below a range. The receipts may come at once, or only when the history stands on the topic.
+// What a scanner published wrong before it ended can still be corrected by the next one, however much history has to be
+// caught up with: nothing could take it back from below a range. The receipts may come at once, or only when the
+// history stands on the topic.
 func TestHistoryFollowsWhatIsProven(t *testing.T) {
 	for name, late := range map[string]bool{"receipts at once": false, "receipts late": true} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,8 @@ func TestDefaultsLackOnlyWhatNobodyKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = set.Load(nil)
-	want := []string{"venue.data_store: no address given", "venue.event_emitter: no address given", "scanner.start_block: is not set"}
+	want := []string{"venue.data_store: no address given", "venue.event_emitter: no address given",
+		"scanner.start_block: is not set"}
 	lines := strings.Split(err.Error(), "\n")
 	if len(lines) != len(want) {
 		t.Fatalf("problems: %v", lines)
@@ -29,7 +30,8 @@ func TestDefaultsLackOnlyWhatNobodyKnows(t *testing.T) {
 	}
 	_, err = set.Load([]string{
 		"--venue.event_emitter=0xe300000000000000000000000000000000000001", "--scanner.start_block=7",
-		"--scanner.signers=0xe300000000000000000000000000000000000002,0xe300000000000000000000000000000000000003", "--scanner.price.url=http://h",
+		"--scanner.signers=0xe300000000000000000000000000000000000002,0xe300000000000000000000000000000000000003",
+		"--scanner.price.url=http://h",
 		"--venue.data_store=0xe300000000000000000000000000000000000004",
 	})
 	if err != nil || len(cfg.Scanner.Signers) != 2 || cfg.Scanner.StartBlock != 7 || !cfg.Scanner.Price.URL.IsSet() {
@@ -60,7 +62,8 @@ func TestBackfillIsChecked(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{
-		"min_blocks: 0 is not between", "workers: 0 is not between", "max_range: 0 is not between", "max_blocks: 0 is not between", "max_bytes: 0 is not between",
+		"min_blocks: 0 is not between", "workers: 0 is not between", "max_range: 0 is not between",
+		"max_blocks: 0 is not between", "max_bytes: 0 is not between",
 	}
 	for i, line := range strings.Split((Backfill{}).Validate().Error(), "\n") {
 		if !strings.HasPrefix(line, want[i]) {

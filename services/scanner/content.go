@@ -26,8 +26,8 @@ type routedLog struct {
 // encoder makes a record of a message under a routing key.
 type encoder func(key chain.Hash, m wire.Message) (wire.Record, error)
 
-// spread appends the block's records to what each partition gets: PARAMs and the logs that set parameters to all partitions, AUDITs to that of their market,
-// every other log to that of its key, TX records to partition 0.
+// spread appends the block's records to what each partition gets: PARAMs and the logs that set parameters to all
+// partitions, AUDITs to that of their market, every other log to that of its key, TX records to partition 0.
 func (c content) spread(batches [][]wire.Record, encode encoder) error {
 	for _, param := range c.params {
 		if err := toAll(batches, encode, param); err != nil {
@@ -81,7 +81,8 @@ func (c content) batches(partitions int, attempt uint32, encode encoder) ([][]wi
 	}
 	for p, records := range batches {
 		end, err := encode(chain.Hash{}, wire.BlockEnd{
-			Block: c.block, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: c.verified, Attempt: attempt,
+			Block: c.block, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: c.verified,
+			Attempt: attempt,
 		})
 		if err != nil {
 			return nil, err

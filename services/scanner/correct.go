@@ -10,8 +10,9 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// correct takes a block that was published wrong, and everything above it, back from every partition. What follows is published as if it was new,
-// under a higher attempt, and the block itself with its proven content. A finding that is out of date does nothing.
+// correct takes a block that was published wrong, and everything above it, back from every partition. What follows is
+// published as if it was new, under a higher attempt, and the block itself with its proven content. A finding that is
+// out of date does nothing.
 func (t *tenure) correct(ctx context.Context, f finding) error {
 	ancestor, possible := t.correctable(f)
 	if !possible {
@@ -21,12 +22,14 @@ func (t *tenure) correct(ctx context.Context, f finding) error {
 	t.collector.trust(f.proven)
 	t.chain.Suspect(f.block.Hash, evm.PartLogs, f.reason)
 	t.metrics.corrections.Inc()
-	t.log.Error().Uint64("block", f.block.Number).Stringer("hash", f.block.Hash).Uint32("attempt", t.attempt).Str("reason", f.reason).
+	t.log.Error().Uint64("block", f.block.Number).Stringer("hash", f.block.Hash).Uint32("attempt", t.attempt).
+		Str("reason", f.reason).
 		Msg("a block was published wrong; correcting it and everything above it")
 	return t.each(func(st *stream) error { return t.takeBackWrong(ctx, st, ancestor, f.reason) })
 }
 
-// correctable returns the block a correction goes back to. There is none if the block has been taken back meanwhile, or lies deeper than readers can undo.
+// correctable returns the block a correction goes back to. There is none if the block has been taken back meanwhile, or
+// lies deeper than readers can undo.
 func (t *tenure) correctable(f finding) (ancestor chain.BlockRef, possible bool) {
 	for _, st := range t.streams {
 		known, on := st.branch.at(f.block.Number)
@@ -37,7 +40,8 @@ func (t *tenure) correctable(f finding) (ancestor chain.BlockRef, possible bool)
 		case deep || !below || st.branch.tip().Number-parent.Number > horizon:
 			t.metrics.tooDeep.Inc()
 			t.log.Error().Uint64("block", f.block.Number).Stringer("hash", f.block.Hash).Str("reason", f.reason).
-				Msg("a block was published wrong, and lies deeper than readers can undo: it stays unproven, and the topic has to be written anew")
+				Msg("a block was published wrong, and lies deeper than readers can undo: it stays unproven, and the " +
+					"topic has to be written anew")
 			return chain.BlockRef{}, false
 		}
 		ancestor = parent.BlockRef
@@ -45,8 +49,8 @@ func (t *tenure) correctable(f finding) (ancestor chain.BlockRef, possible bool)
 	return ancestor, true
 }
 
-// prove says to every partition that holds it unverified that a block is what it was said to be, however deep it lies by now. What cannot be taken back waits
-// for that.
+// prove says to every partition that holds it unverified that a block is what it was said to be, however deep it lies
+// by now. What cannot be taken back waits for that.
 func (t *tenure) prove(ctx context.Context, f finding) error {
 	d := f.doubt
 	return t.each(func(st *stream) error {
@@ -67,7 +71,8 @@ func (t *tenure) prove(ctx context.Context, f finding) error {
 
 // takeBackWrong writes a CORRECTION under the tenure's attempt to a partition.
 func (t *tenure) takeBackWrong(ctx context.Context, st *stream, ancestor chain.BlockRef, reason string) error {
-	correction := wire.Correction{Reorg: chain.Reorg{Ancestor: ancestor, OldTip: st.branch.tip()}, Attempt: t.attempt, Reason: reason}
+	correction := wire.Correction{Reorg: chain.Reorg{Ancestor: ancestor, OldTip: st.branch.tip()}, Attempt: t.attempt,
+		Reason: reason}
 	failpoint.Hit("scanner.correction.before")
 	if err := t.control(ctx, st, correction); err != nil {
 		return fmt.Errorf("publishing a correction from block %d on: %w", ancestor.Number+1, err)
@@ -78,8 +83,8 @@ func (t *tenure) takeBackWrong(ctx context.Context, st *stream, ancestor chain.B
 	return st.correct(ancestor, t.attempt)
 }
 
-// completeCorrection brings a correction that its writer did not finish to the partitions that lack it. Those that have it know the highest attempt, and
-// by that what it goes back to; from there on all are published under this attempt.
+// completeCorrection brings a correction that its writer did not finish to the partitions that lack it. Those that have
+// it know the highest attempt, and by that what it goes back to; from there on all are published under this attempt.
 func (t *tenure) completeCorrection(ctx context.Context) error {
 	leading := t.streams[0]
 	for _, st := range t.streams {

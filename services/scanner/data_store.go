@@ -26,10 +26,12 @@ type dataStore struct {
 	head   func() uint64 // number of the newest block
 }
 
-// keptStates is how many blocks below the head a state may be that a node without an archive keeps: geth and its forks keep 128.
+// keptStates is how many blocks below the head a state may be that a node without an archive keeps: geth and its forks
+// keep 128.
 const keptStates = 100
 
-// oldStateError says that no node has the state of a block that lies far below the head. Waiting does not bring it back.
+// oldStateError says that no node has the state of a block that lies far below the head. Waiting does not bring it
+// back.
 type oldStateError struct {
 	block uint64
 	what  string
@@ -37,7 +39,8 @@ type oldStateError struct {
 }
 
 func (e *oldStateError) Error() string {
-	return fmt.Sprintf("no endpoint has the state of block %d any more, at which %s has to be read (add an archive node to chain.urls, which is asked for such "+
+	return fmt.Sprintf("no endpoint has the state of block %d any more, at which %s has to be read (add an archive "+
+		"node to chain.urls, which is asked for such "+
 		"calls alone; or begin an empty topic at a later scanner.start_block): %v", e.block, e.what, e.err)
 }
 
@@ -50,7 +53,8 @@ type absentError struct {
 }
 
 func (e *absentError) Error() string {
-	return fmt.Sprintf("%d bytes came back in place of a word (is venue.data_store = %s the exchange's DataStore?)", e.bytes, e.at)
+	return fmt.Sprintf("%d bytes came back in place of a word (is venue.data_store = %s the exchange's DataStore?)",
+		e.bytes, e.at)
 }
 
 // message is the calldata of a getter.
@@ -70,8 +74,10 @@ func (d dataStore) wordOf(out []byte) (chain.Hash, error) {
 	return chain.Hash(out), nil
 }
 
-// word reads one word after a block, of which number and hash matter. That no node has a state so old is an error that ends the scanner.
-func (d dataStore) word(ctx context.Context, kind perp.WordKind, key chain.Hash, block chain.BlockRef, what string) (chain.Hash, error) {
+// word reads one word after a block, of which number and hash matter. That no node has a state so old is an error that
+// ends the scanner.
+func (d dataStore) word(ctx context.Context, kind perp.WordKind, key chain.Hash, block chain.BlockRef,
+	what string) (chain.Hash, error) {
 	out, err := d.caller.Call(ctx, d.at, message(getters[kind], key), block.Hash)
 	if evm.NoState(err) && block.Number+keptStates < d.head() {
 		return chain.Hash{}, retry.Stop(&oldStateError{block.Number, what, err})
@@ -86,8 +92,8 @@ func (d dataStore) word(ctx context.Context, kind perp.WordKind, key chain.Hash,
 	return value, nil
 }
 
-// params reads the configured words, but for those of each market or token, after the topic's first block. A DataStore that is not there yet is an error that
-// ends the scanner.
+// params reads the configured words, but for those of each market or token, after the topic's first block. A DataStore
+// that is not there yet is an error that ends the scanner.
 func (d dataStore) params(ctx context.Context, params []Param, block chain.BlockRef) (read []wire.Param, err error) {
 	for _, p := range params {
 		if p.Each != "" {
@@ -100,8 +106,11 @@ func (d dataStore) params(ctx context.Context, params []Param, block chain.Block
 		w := words[0]
 		value, err := d.word(ctx, w.Kind, w.Key, block, nameOf(w))
 		if absent, is := errors.AsType[*absentError](err); is && absent.bytes == 0 {
-			return nil, retry.Stop(fmt.Errorf("scanner.start_block: at block %d there is no contract at venue.data_store = %s yet, a call of it answers with 0 bytes "+
-				"(set start_block to the block in which the exchange was deployed, or to a later one; or data_store to the right address)", block.Number, d.at))
+			return nil,
+				retry.Stop(fmt.Errorf("scanner.start_block: at block %d there is no contract at venue.data_store = "+
+					"%s yet, a call of it answers with 0 bytes "+
+					"(set start_block to the block in which the exchange was deployed, or to a later one; or "+
+					"data_store to the right address)", block.Number, d.at))
 		}
 		if err != nil {
 			return nil, err
@@ -121,7 +130,8 @@ func nameOf(w perp.Word) string {
 // account reads whose an order or a position is, after a block; zero if there is none.
 func (d dataStore) account(ctx context.Context, owned chain.Hash, block chain.BlockRef) (chain.Address, error) {
 	field := perp.BaseKey("ACCOUNT")
-	word, err := d.word(ctx, perp.AddressWord, chain.Keccak256(owned[:], field[:]), block, "the account of "+owned.Hex())
+	word, err := d.word(ctx, perp.AddressWord, chain.Keccak256(owned[:], field[:]), block,
+		"the account of "+owned.Hex())
 	return word.Address(), err
 }
 
@@ -131,7 +141,8 @@ type answer struct {
 	err   error
 }
 
-// read reads words after a block, in the order in which they are given. The error is for what keeps all of them from being read.
+// read reads words after a block, in the order in which they are given. The error is for what keeps all of them from
+// being read.
 func (d dataStore) read(ctx context.Context, words []perp.Word, block chain.BlockRef) ([]answer, error) {
 	messages := make([][]byte, len(words))
 	for i, w := range words {
@@ -184,7 +195,8 @@ func (d dataStore) markets(ctx context.Context, block chain.BlockRef) ([]perp.Ma
 		own := market.Hash()
 		for _, name := range marketFields {
 			field := perp.BaseKey(name)
-			words = append(words, perp.Word{Key: chain.Keccak256(own[:], field[:]), Kind: perp.AddressWord, Name: name + " of market " + market.Hex()})
+			words = append(words, perp.Word{Key: chain.Keccak256(own[:], field[:]), Kind: perp.AddressWord,
+				Name: name + " of market " + market.Hex()})
 		}
 	}
 	values, err := d.all(ctx, words, block)
@@ -194,7 +206,8 @@ func (d dataStore) markets(ctx context.Context, block chain.BlockRef) ([]perp.Ma
 	markets := make([]perp.Market, len(addresses))
 	for i, market := range addresses {
 		tokens := values[i*len(marketFields):]
-		markets[i] = perp.Market{MarketToken: market, IndexToken: tokens[0].Address(), LongToken: tokens[1].Address(), ShortToken: tokens[2].Address()}
+		markets[i] = perp.Market{MarketToken: market, IndexToken: tokens[0].Address(), LongToken: tokens[1].Address(),
+			ShortToken: tokens[2].Address()}
 	}
 	return markets, nil
 }
@@ -217,7 +230,8 @@ func (d dataStore) marketList(ctx context.Context, block chain.BlockRef) ([]chai
 	if count == 0 {
 		return nil, nil
 	}
-	if out, err = d.caller.Call(ctx, d.at, message("getAddressValuesAt(bytes32,uint256,uint256)", set, chain.Hash{}, word), block.Hash); err != nil {
+	if out, err = d.caller.Call(ctx, d.at, message("getAddressValuesAt(bytes32,uint256,uint256)", set, chain.Hash{},
+		word), block.Hash); err != nil {
 		return nil, err
 	}
 	return addressList(out, int(count))

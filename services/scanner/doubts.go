@@ -25,12 +25,12 @@ func (d doubt) is(other doubt) bool {
 	return d.block.Hash == other.block.Hash && d.attempt == other.attempt
 }
 
-// mostDoubts is how many blocks are kept to be proven, whatever becomes of those above them: twelve hours in which every block of the chain concerns us and
-// nobody serves receipts, in about 25 MB.
+// mostDoubts is how many blocks are kept to be proven, whatever becomes of those above them: twelve hours in which
+// every block of the chain concerns us and nobody serves receipts, in about 25 MB.
 const mostDoubts = 100_000
 
-// doubts are the blocks on the topic that are still to be proven, oldest first. One that lies deeper than can be corrected is still asked about: if it is right,
-// what waits for its proof can go on. It is safe for concurrent use.
+// doubts are the blocks on the topic that are still to be proven, oldest first. One that lies deeper than can be
+// corrected is still asked about: if it is right, what waits for its proof can go on. It is safe for concurrent use.
 type doubts struct {
 	show func(unproven int)
 	wake chan struct{} // holds a token if something was added

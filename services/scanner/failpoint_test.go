@@ -47,8 +47,8 @@ func labelOf(partition int, records []wire.Record) string {
 // errKilled is what the tripwire kills with.
 var errKilled = errors.New("killed")
 
-// tripwire stops a scanner for good at a batch, before or after it is written: as a kill would. Batches of other partitions that are under way at
-// that moment may get through or not.
+// tripwire stops a scanner for good at a batch, before or after it is written: as a kill would. Batches of other
+// partitions that are under way at that moment may get through or not.
 type tripwire struct {
 	label string
 	nth   int // in place of a label: at the n-th batch, whatever it is
@@ -101,7 +101,8 @@ var meanwhile = []struct {
 	{"a shorter chain's way", func(d *devnet) { d.reorg(2, evmnode.Drop); d.mine(1) }},
 }
 
-// Killed anywhere, the next scanner goes on without a gap and without anything twice, whatever the chain did meanwhile (PIPE-2).
+// Killed anywhere, the next scanner goes on without a gap and without anything twice, whatever the chain did meanwhile
+// (PIPE-2).
 func TestKilledAnywhere(t *testing.T) {
 	labels := []string{"REORG", "after the reorg"}
 	for p := range partitions {
@@ -114,7 +115,8 @@ func TestKilledAnywhere(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			between := meanwhile[turn%len(meanwhile)]
 			turn++
-			t.Run(fmt.Sprintf("%s %s, then %s", map[bool]string{false: "before", true: "after"}[after], label, between.what), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s %s, then %s", map[bool]string{false: "before", true: "after"}[after], label,
+				between.what), func(t *testing.T) {
 				killAt(t, label, after, between.do)
 			})
 		}
@@ -155,7 +157,8 @@ func killAt(t *testing.T, label string, after bool, between func(*devnet)) {
 	}
 }
 
-// A batch whose request or reply is lost together with the connection may or may not be on the topic. Either way it comes once.
+// A batch whose request or reply is lost together with the connection may or may not be on the topic. Either way it
+// comes once.
 func TestUnknownOutcomes(t *testing.T) {
 	for _, lost := range []string{"request", "reply"} {
 		for _, label := range []string{"EPOCH/0", "EPOCH/2", "block 3/0", "block 3/1", "FINALIZED/1"} {

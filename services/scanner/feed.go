@@ -11,7 +11,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// prices copies price reports to the price topic (PIPE-9). It goes its own road: neither the chain nor the log topic can hold it up, nor it them.
+// prices copies price reports to the price topic (PIPE-9). It goes its own road: neither the chain nor the log topic
+// can hold it up, nor it them.
 type prices struct {
 	feed        *price.Feed
 	topic       string
@@ -20,7 +21,8 @@ type prices struct {
 }
 
 // newPrices judges reports by the chain's clock.
-func newPrices(cfg Config, sources []price.Member, clock *chainClock, kafka *bus.Client, log zerolog.Logger, metrics *price.Metrics) *prices {
+func newPrices(cfg Config, sources []price.Member, clock *chainClock, kafka *bus.Client, log zerolog.Logger,
+	metrics *price.Metrics) *prices {
 	feed := price.NewFeed(sources, cfg.Scanner.Price.Gates, cfg.Scanner.Price.Failover, log, metrics)
 	feed.SetClock(clock.now)
 	return &prices{
@@ -35,8 +37,9 @@ func (p *prices) run(ctx context.Context) error {
 	return p.feed.Run(ctx, p.publish)
 }
 
-// publish writes reports to the topic's only partition. After a lost reply they are written again by the feed: readers know a report by its token and
-// time. The epoch is that of no scanner, because scanners that stand by publish prices too.
+// publish writes reports to the topic's only partition. After a lost reply they are written again by the feed: readers
+// know a report by its token and time. The epoch is that of no scanner, because scanners that stand by publish prices
+// too.
 func (p *prices) publish(ctx context.Context, reports []price.Report) error {
 	records := make([]wire.Record, len(reports))
 	for i, r := range reports {

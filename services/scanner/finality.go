@@ -13,7 +13,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// finalize tells every partition that holds it of the newest block that two hosts call final, unless it has been told of a newer one: nodes forget (PIPE-2).
+// finalize tells every partition that holds it of the newest block that two hosts call final, unless it has been told
+// of a newer one: nodes forget (PIPE-2).
 func (t *tenure) finalize(ctx context.Context) error {
 	final, err := t.chain.Finalized(ctx)
 	t.status.decided(err)
@@ -45,20 +46,24 @@ type violation struct {
 }
 
 func (v *violation) Error() string {
-	return fmt.Sprintf("the chain has left block %d %s, which it had called final: it goes on from block %d %s. Nothing is published until the operator "+
-		"accepts that (find out from other nodes whether it is so; if it is, set scanner.accept_reorg_to = %q and restart the scanner)",
+	return fmt.Sprintf("the chain has left block %d %s, which it had called final: it goes on from block %d %s. "+
+		"Nothing is published until the operator "+
+		"accepts that (find out from other nodes whether it is so; if it is, set scanner.accept_reorg_to = %q and "+
+		"restart the scanner)",
 		v.final.Number, v.final.Hash, v.ancestor.Number, v.ancestor.Hash, v.ancestor.Hash)
 }
 
-// checkFinality returns a violation if a block of the chain can follow only where something final was taken back, or stands in the place of a final
-// block that a correction has taken back. The maximum is our own over all partitions, since a node's word may go backwards.
+// checkFinality returns a violation if a block of the chain can follow only where something final was taken back, or
+// stands in the place of a final block that a correction has taken back. The maximum is our own over all partitions,
+// since a node's word may go backwards.
 func (t *tenure) checkFinality(block chain.BlockRef) error {
 	final := t.final()
 	for _, st := range t.streams {
 		n, ancestor := st.branch.needs(block)
 		replaces := n == child && block.Number == final.Number && block.Hash != final.Hash
 		if replaces {
-			below, _ := st.branch.at(block.Number - 2) // the newest block that can be gone back to: something has to be taken back
+			// the newest block that can be gone back to: something has to be taken back
+			below, _ := st.branch.at(block.Number - 2)
 			ancestor = below.BlockRef
 		}
 		if replaces || n == fork && ancestor.Number < final.Number {
@@ -78,8 +83,9 @@ func (t *tenure) final() (final chain.BlockRef) {
 	return final
 }
 
-// doubted returns why a violation is not to be believed yet: it takes two hosts that have another block in the final one's place, where there are two. If
-// another endpoint still has the final block where it was, the one that served the other branch is at fault, or ahead of the rest: it is not asked for a while.
+// doubted returns why a violation is not to be believed yet: it takes two hosts that have another block in the final
+// one's place, where there are two. If another endpoint still has the final block where it was, the one that served the
+// other branch is at fault, or ahead of the rest: it is not asked for a while.
 func (t *tenure) doubted(ctx context.Context, v *violation) error {
 	settled, err := t.chain.SettledHash(ctx, v.final.Number)
 	if err == nil && settled != v.final.Hash {
@@ -89,7 +95,8 @@ func (t *tenure) doubted(ctx context.Context, v *violation) error {
 	if source != "" {
 		other, failed := t.chain.Elsewhere(source).BlockAt(ctx, v.final.Number)
 		if failed == nil && other.Hash == v.final.Hash {
-			reason := fmt.Sprintf("its chain lacks block %d %s, which was final; %s has it", v.final.Number, v.final.Hash, other.Source)
+			reason := fmt.Sprintf("its chain lacks block %d %s, which was final; %s has it", v.final.Number,
+				v.final.Hash, other.Source)
 			t.chain.Suspect(v.block.Hash, evm.PartHeader, reason)
 			return fmt.Errorf("endpoint %s: %s", source, reason)
 		}
@@ -97,7 +104,8 @@ func (t *tenure) doubted(ctx context.Context, v *violation) error {
 	if err == nil {
 		err = errors.New("it is still there")
 	}
-	return fmt.Errorf("waiting for a second host to say whether the chain has left block %d %s, which was final, as endpoint %s has it: %w",
+	return fmt.Errorf("waiting for a second host to say whether the chain has left block %d %s, which was final, as "+
+		"endpoint %s has it: %w",
 		v.final.Number, v.final.Hash, source, err)
 }
 
@@ -119,7 +127,8 @@ func (t *tenure) halt(ctx context.Context, h wire.Halt) error {
 	})
 }
 
-// halted is what the topic's HALT says, from whichever partition has one: a scanner may have ended before it reached all.
+// halted is what the topic's HALT says, from whichever partition has one: a scanner may have ended before it reached
+// all.
 func (t *tenure) halted() (wire.Halt, bool) {
 	for _, st := range t.streams {
 		if st.halted != nil {
@@ -142,8 +151,8 @@ func (t *tenure) rest(ctx context.Context, heads <-chan chain.BlockRef, reason e
 	}
 }
 
-// accept takes everything above a block back, with the operator's word for it, from every partition that has halted or calls more final than that
-// block. It does nothing where that has been done before.
+// accept takes everything above a block back, with the operator's word for it, from every partition that has halted or
+// calls more final than that block. It does nothing where that has been done before.
 func (t *tenure) accept(ctx context.Context, ancestor chain.BlockRef) error {
 	highest := t.highestTip()
 	err := t.each(func(st *stream) error {
@@ -151,7 +160,8 @@ func (t *tenure) accept(ctx context.Context, ancestor chain.BlockRef) error {
 			return nil
 		}
 		reorg := chain.Reorg{Ancestor: ancestor, OldTip: st.branch.tip()}
-		if reorg.OldTip.Hash == ancestor.Hash { // this partition never got further; readers know a reorg that only lifts a HALT by an old tip they lack
+		// this partition never got further; readers know a reorg that only lifts a HALT by an old tip they lack
+		if reorg.OldTip.Hash == ancestor.Hash {
 			reorg.OldTip = highest
 		}
 		failpoint.Hit("scanner.accept.before")
@@ -181,21 +191,24 @@ func (t *tenure) accepted(ctx context.Context) (ancestor chain.BlockRef, named b
 	for _, st := range t.streams {
 		block, on := st.branch.find(hash)
 		if !on {
-			return chain.BlockRef{}, false, retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s/%d holds no block %s that could be gone back to "+
-				"(name the block the HALT names, or one below it)", t.topic, st.partition, hash))
+			return chain.BlockRef{}, false,
+				retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s/%d holds no block %s that could be gone back to "+
+					"(name the block the HALT names, or one below it)", t.topic, st.partition, hash))
 		}
 		ancestor = block.BlockRef
 	}
 	if t.highestTip().Hash == hash {
-		return chain.BlockRef{}, false, retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s is the newest block there is (name an older one)", hash))
+		return chain.BlockRef{}, false,
+			retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s is the newest block there is (name an older one)", hash))
 	}
 	block, err := t.chain.BlockAt(ctx, ancestor.Number)
 	if err != nil {
 		return chain.BlockRef{}, false, err
 	}
 	if block.Hash != hash {
-		return chain.BlockRef{}, false, retry.Stop(fmt.Errorf("scanner.accept_reorg_to: the chain has left block %d %s too (name an older one)",
-			ancestor.Number, hash))
+		return chain.BlockRef{}, false,
+			retry.Stop(fmt.Errorf("scanner.accept_reorg_to: the chain has left block %d %s too (name an older one)",
+				ancestor.Number, hash))
 	}
 	return ancestor, true, nil
 }

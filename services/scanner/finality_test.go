@@ -54,13 +54,15 @@ func halts(t *testing.T, d *devnet, k *kafka, s *running, depth uint64) chain.Ha
 		}
 		return nil
 	})
-	ancestor, err := d.client.HeaderByNumber(t.Context(), new(big.Int).SetUint64(d.Head().Number.Uint64()-depth-1)) // the new branch is one longer
+	// the new branch is one longer
+	ancestor, err := d.client.HeaderByNumber(t.Context(), new(big.Int).SetUint64(d.Head().Number.Uint64()-depth-1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the scanner says so", func() error {
 		why := s.status.following()
-		if why == nil || !strings.Contains(why.Error(), fmt.Sprintf("scanner.accept_reorg_to = %q", ancestor.Hash().Hex())) {
+		if why == nil || !strings.Contains(why.Error(), fmt.Sprintf("scanner.accept_reorg_to = %q", ancestor.Hash().
+			Hex())) {
 			return fmt.Errorf("%w: %w", errNotYet, why)
 		}
 		return nil
@@ -68,8 +70,8 @@ func halts(t *testing.T, d *devnet, k *kafka, s *running, depth uint64) chain.Ha
 	return chain.Hash(ancestor.Hash())
 }
 
-// A chain that leaves a block it had called final halts the topic. Nothing is published, not by the next scanner either, and nobody takes over, until the
-// operator names the block to go back to (PIPE-2).
+// A chain that leaves a block it had called final halts the topic. Nothing is published, not by the next scanner
+// either, and nobody takes over, until the operator names the block to go back to (PIPE-2).
 func TestHalt(t *testing.T) {
 	for _, p := range []int{1, 4} {
 		t.Run(fmt.Sprintf("P=%d", p), func(t *testing.T) {
@@ -92,7 +94,8 @@ func TestHalt(t *testing.T) {
 
 			second := start(t, cfg, k) // claims the topic, halts too, and the first stands by for good
 			eventually(t, "the second scanner rests, the first stands by", func() error {
-				if why := second.status.following(); why == nil || !strings.Contains(why.Error(), "called final") || !standing(s) {
+				if why := second.status.following(); why == nil || !strings.Contains(why.Error(), "called final") ||
+					!standing(s) {
 					return fmt.Errorf("%w: %w", errNotYet, why)
 				}
 				return nil
@@ -136,7 +139,8 @@ func TestAcceptingWhatIsNotOnTheChain(t *testing.T) {
 	halts(t, d, k, s, 5)
 	_ = s.stop()
 	before := audits(t, k)[0].blocks
-	for hash, want := range map[chain.Hash]string{tip: "is the newest block there is", before[len(before)-2].hash(): "the chain has left block"} {
+	for hash, want := range map[chain.Hash]string{tip: "is the newest block there is",
+		before[len(before)-2].hash(): "the chain has left block"} {
 		cfg.Scanner.AcceptReorgTo = hash
 		if err := start(t, cfg, k).wait(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("accepting %s: the scanner ended with %v; want …%s…", hash, err, want)
@@ -189,8 +193,8 @@ func killHalting(t *testing.T, label string, after bool) {
 	settle(t, k, tr)
 }
 
-// A final block is replaced by a fork below it, and also by another block in its place after a correction has gone below it. What was never called final
-// may be.
+// A final block is replaced by a fork below it, and also by another block in its place after a correction has gone
+// below it. What was never called final may be.
 func TestCheckFinality(t *testing.T) {
 	blocks := []chain.BlockRef{ref(99, 0, chain.BlockRef{})}
 	for n := uint64(100); n < 110; n++ {
@@ -225,14 +229,15 @@ func TestCheckFinality(t *testing.T) {
 		}
 		err := (&tenure{streams: []*stream{st}}).checkFinality(tt.block)
 		v, broken := errors.AsType[*violation](err)
-		if broken != (tt.ancestor > 0) || broken && (v.ancestor.Hash != at(tt.ancestor).Hash || v.final.Hash != at(tt.final).Hash) {
+		if broken != (tt.ancestor > 0) || broken &&
+			(v.ancestor.Hash != at(tt.ancestor).Hash || v.final.Hash != at(tt.final).Hash) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// frozen is a node that stays where the chain is now: it knows no later block, neither by number nor by hash. It names no head, which would hide the
-// chain from a scanner that asks it first.
+// frozen is a node that stays where the chain is now: it knows no later block, neither by number nor by hash. It names
+// no head, which would hide the chain from a scanner that asks it first.
 func frozen(t *testing.T, d *devnet) lies {
 	t.Helper()
 	head := d.Head().Number.Uint64()
@@ -240,7 +245,8 @@ func frozen(t *testing.T, d *devnet) lies {
 	ask := func(at, full string) {
 		var block struct{ Hash string }
 		var raw json.RawMessage
-		if err := d.client.Client().CallContext(t.Context(), &raw, "eth_getBlockByNumber", json.RawMessage(at), json.RawMessage(full)); err != nil {
+		if err := d.client.Client().CallContext(t.Context(), &raw, "eth_getBlockByNumber", json.RawMessage(at),
+			json.RawMessage(full)); err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(raw, &block); err != nil {
@@ -265,7 +271,8 @@ func frozen(t *testing.T, d *devnet) lies {
 
 var noHead = json.RawMessage(`{"code":-32000,"message":"no head at the moment"}`)
 
-// One endpoint on a branch that lacks a final block, while another has it, is no reason to halt: it is not believed. Once all have left it, it is one.
+// One endpoint on a branch that lacks a final block, while another has it, is no reason to halt: it is not believed.
+// Once all have left it, it is one.
 func TestOneEndpointCannotHalt(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	tr := newTruth(d)
@@ -304,21 +311,23 @@ func finalIsLatest(d *devnet) lie {
 			return nil
 		}
 		var latest json.RawMessage
-		if d.client.Client().CallContext(context.Background(), &latest, "eth_getBlockByNumber", "latest", false) != nil {
+		if d.client.Client().CallContext(context.Background(), &latest, "eth_getBlockByNumber", "latest",
+			false) != nil {
 			return nil
 		}
 		return latest
 	}
 }
 
-// One endpoint of several that calls final what is not makes nobody halt after an ordinary reorg, be it the fastest or the slowest; it is excluded and named
-// once the chain shows it (PIPE-2).
+// One endpoint of several that calls final what is not makes nobody halt after an ordinary reorg, be it the fastest or
+// the slowest; it is excluded and named once the chain shows it (PIPE-2).
 func TestOneEndpointCannotSayWhatIsFinal(t *testing.T) {
 	for _, c := range []struct {
 		hosts   int
 		fastest bool
 	}{{2, true}, {3, true}, {3, false}} {
-		t.Run(fmt.Sprintf("%d hosts, fastest %t", c.hosts, c.fastest), func(t *testing.T) { callsLatestFinal(t, c.hosts, c.fastest) })
+		t.Run(fmt.Sprintf("%d hosts, fastest %t", c.hosts, c.fastest),
+			func(t *testing.T) { callsLatestFinal(t, c.hosts, c.fastest) })
 	}
 }
 

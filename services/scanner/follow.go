@@ -25,8 +25,8 @@ func (t *tenure) run(ctx context.Context, heads <-chan chain.BlockRef) error {
 	return group.Wait()
 }
 
-// serve follows the chain for as long as it keeps its word, and rests on a topic that has halted, or at a record that no batch can hold: ending the process
-// would leave an EPOCH on the topic at each restart.
+// serve follows the chain for as long as it keeps its word, and rests on a topic that has halted, or at a record that
+// no batch can hold: ending the process would leave an EPOCH on the topic at each restart.
 func (t *tenure) serve(ctx context.Context, heads <-chan chain.BlockRef) error {
 	err := t.follow(ctx, heads)
 	if v, broken := errors.AsType[*violation](err); broken {
@@ -43,7 +43,8 @@ func (t *tenure) serve(ctx context.Context, heads <-chan chain.BlockRef) error {
 	return err
 }
 
-// follow publishes up to each head, and corrects what is found to be wrong. It returns without an error on a topic that has halted.
+// follow publishes up to each head, and corrects what is found to be wrong. It returns without an error on a topic that
+// has halted.
 func (t *tenure) follow(ctx context.Context, heads <-chan chain.BlockRef) error {
 	if h, halted := t.halted(); halted {
 		if lifted, err := t.liftHalt(ctx, h); err != nil || !lifted {
@@ -80,8 +81,8 @@ func (t *tenure) settle(ctx context.Context, f finding) error {
 	return nil
 }
 
-// next waits for a head, and settles what is found meanwhile about blocks without proof. After a correction it returns none: the blocks that were taken
-// back are to be published again at once.
+// next waits for a head, and settles what is found meanwhile about blocks without proof. After a correction it returns
+// none: the blocks that were taken back are to be published again at once.
 func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head chain.BlockRef, err error) {
 	for {
 		select {
@@ -97,17 +98,18 @@ func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head ch
 	}
 }
 
-// reach publishes up to a head, or up to the node's own where none is given or something went wrong. What the node does not answer is asked again
-// without end.
+// reach publishes up to a head, or up to the node's own where none is given or something went wrong. What the node does
+// not answer is asked again without end.
 func (t *tenure) reach(ctx context.Context, head chain.BlockRef) error {
-	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(attempt int, err error, _ time.Duration) {
-		t.status.fail(err)
-		if attempt == 1 {
-			t.log.Warn().Err(err).Msg("cannot go on from the chain, trying again")
-			return
-		}
-		t.log.Debug().Err(err).Int("attempt", attempt).Msg("still cannot go on from the chain")
-	}}
+	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second,
+		OnRetry: func(attempt int, err error, _ time.Duration) {
+			t.status.fail(err)
+			if attempt == 1 {
+				t.log.Warn().Err(err).Msg("cannot go on from the chain, trying again")
+				return
+			}
+			t.log.Debug().Err(err).Int("attempt", attempt).Msg("still cannot go on from the chain")
+		}}
 	return retry.Do(ctx, policy, func(ctx context.Context) (err error) {
 		target := head
 		head = chain.BlockRef{}

@@ -51,9 +51,10 @@ var (
 	emitter = chain.Address{0xe3, 19: 1}
 	store   = chain.Address{0xda, 19: 1}
 
-	// relayCode emits the logs its calldata describes, one after the other: a word with the number of topics (2 to 4), a word with the length of the
-	// data, four words of topics, and the data.
-	relayCode = common.FromHex("60005b368110600a57005b80602001358082" + "60c0016000378160a00135826080013583606001358460400135" +
+	// relayCode emits the logs its calldata describes, one after the other: a word with the number of topics (2 to 4),
+	// a word with the length of the data, four words of topics, and the data.
+	relayCode = common.FromHex("60005b368110600a57005b80602001358082" +
+		"60c0016000378160a00135826080013583606001358460400135" +
 		"84600087358060021460425760031460" + "4a57a4604d565b50a25050604d565ba3505b0160c0016002" + "56")
 	// storeCode answers every function with the word at its first argument, as the DataStore's getters do.
 	storeCode = common.FromHex("60043554600052602060" + "00f3")
@@ -83,7 +84,8 @@ func startDevnet(t testing.TB) *devnet {
 			t.Fatal(err)
 		}
 		d.keys = append(d.keys, key)
-		alloc[common.Address(d.account(i))] = types.Account{Balance: new(big.Int).Exp(big.NewInt(10), big.NewInt(20), nil)}
+		alloc[common.Address(d.account(i))] = types.Account{Balance: new(big.Int).
+			Exp(big.NewInt(10), big.NewInt(20), nil)}
 	}
 	for key, word := range stored {
 		alloc[common.Address(store)].Storage[common.Hash(key)] = common.Hash(word)
@@ -135,7 +137,8 @@ func (d *devnet) send(from int, to chain.Address, data []byte) chain.Hash {
 	d.t.Helper()
 	at, wei := common.Address(to), big.NewInt(100_000_000)
 	tx, err := types.SignNewTx(d.keys[from], types.LatestSignerForChainID(d.ChainID()), &types.DynamicFeeTx{
-		ChainID: d.ChainID(), Nonce: d.nextNonce(from), GasTipCap: wei, GasFeeCap: wei, Gas: 2_000_000, To: &at, Value: new(big.Int), Data: data,
+		ChainID: d.ChainID(), Nonce: d.nextNonce(from), GasTipCap: wei, GasFeeCap: wei, Gas: 2_000_000, To: &at,
+		Value: new(big.Int), Data: data,
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -180,8 +183,8 @@ func (d *devnet) reorg(depth uint64, style evmnode.ForkStyle) {
 	}
 }
 
-// trade mines a few blocks with all that matters in them: logs for accounts, markets and everybody, several in one transaction; a signer's transaction
-// without a log; a stranger's; empty blocks.
+// trade mines a few blocks with all that matters in them: logs for accounts, markets and everybody, several in one
+// transaction; a signer's transaction without a log; a stranger's; empty blocks.
 func (d *devnet) trade(seed byte) {
 	d.t.Helper()
 	d.emit(0, orderCreated(seed), marketUpdated(seed), parameterSet(seed))
@@ -198,8 +201,8 @@ func (d *devnet) trade(seed byte) {
 	}
 }
 
-// nextNonce counts the transactions of an account that are on the chain or wait for it. It is asked for each transaction: a fork may have made some vanish
-// and left others waiting, behind a gap.
+// nextNonce counts the transactions of an account that are on the chain or wait for it. It is asked for each
+// transaction: a fork may have made some vanish and left others waiting, behind a gap.
 func (d *devnet) nextNonce(i int) uint64 {
 	d.t.Helper()
 	nonce, err := d.client.PendingNonceAt(d.t.Context(), common.Address(d.account(i)))
@@ -315,7 +318,8 @@ func start(t *testing.T, cfg Config, k *kafka, options ...func(*Scanner)) *runni
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{Scanner: New(cfg, node, k.client, log, NewMetrics(prometheus.NewRegistry())), t: t, ended: make(chan struct{})}
+	r := &running{Scanner: New(cfg, node, k.client, log, NewMetrics(prometheus.NewRegistry())), t: t,
+		ended: make(chan struct{})}
 	for _, option := range options {
 		option(r.Scanner)
 	}

@@ -61,11 +61,13 @@ func (h history) split() (history, history) {
 		return int(c.block.Number) - int(n)
 	})
 	left := history{before: h.before, refs: h.refs[:middle], blocks: h.blocks[:at]}
-	right := history{before: chain.BlockRef{Number: border.Number, Hash: border.Hash}, refs: h.refs[middle:], blocks: h.blocks[at:]}
+	right := history{before: chain.BlockRef{Number: border.Number, Hash: border.Hash}, refs: h.refs[middle:],
+		blocks: h.blocks[at:]}
 	return left, right
 }
 
-// piece is a range and what each partition gets of it: one batch, or several where a single block does not fit into one.
+// piece is a range and what each partition gets of it: one batch, or several where a single block does not fit into
+// one.
 type piece struct {
 	history
 	batches [][][]wire.Record

@@ -38,7 +38,8 @@ func histories(t *rapid.T) history {
 	return h
 }
 
-// Cut into pieces of any size, a range says the same: pieces follow each other, none is too large, and together they hold the same records.
+// Cut into pieces of any size, a range says the same: pieces follow each other, none is too large, and together they
+// hold the same records.
 func TestPieces(t *testing.T) {
 	encode := func(key chain.Hash, m wire.Message) (wire.Record, error) {
 		return wire.Encode(key[:], m, 1, filterVersion)
@@ -63,7 +64,8 @@ func TestPieces(t *testing.T) {
 			for p, parts := range piece.batches {
 				batch := parts[0]
 				m, _, err := wire.Decode(batch[len(batch)-1])
-				if end, is := m.(wire.RangeEnd); err != nil || !is || len(parts) > 1 || end.Last != piece.last() || int(end.Records) != len(batch)-1 || size(batch) > most {
+				if end, is := m.(wire.RangeEnd); err != nil || !is || len(parts) > 1 || end.Last != piece.last() ||
+					int(end.Records) != len(batch)-1 || size(batch) > most {
 					t.Fatalf("a batch of %d bytes ends with %+v, %v", size(batch), m, err)
 				}
 				together[p] = append(together[p], batch[:len(batch)-1]...)
@@ -73,7 +75,8 @@ func TestPieces(t *testing.T) {
 			t.Fatalf("the last piece ends with %+v", before)
 		}
 		for p := range whole {
-			if !slices.EqualFunc(together[p], whole[p][:len(whole[p])-1], func(a, b wire.Record) bool { return bytes.Equal(a.Value, b.Value) }) {
+			if !slices.EqualFunc(together[p], whole[p][:len(whole[p])-1],
+				func(a, b wire.Record) bool { return bytes.Equal(a.Value, b.Value) }) {
 				t.Fatalf("partition %d holds other records", p)
 			}
 		}
@@ -87,7 +90,8 @@ func TestRecordLargerThanABatch(t *testing.T) {
 	}
 	block := ref(100, 0, ref(99, 0, chain.BlockRef{}))
 	h := history{before: ref(99, 0, chain.BlockRef{}), refs: []chain.BlockRef{block}, blocks: []content{
-		{block: block, logs: []routedLog{{chain.Log{Data: make([]byte, 5000), Topics: make([]chain.Hash, 2)}, chain.Hash{}}}},
+		{block: block, logs: []routedLog{{chain.Log{Data: make([]byte, 5000), Topics: make([]chain.Hash, 2)},
+			chain.Hash{}}}},
 	}}
 	if _, err := h.pieces(1, 4000, encode); err == nil {
 		t.Error("it was not refused")

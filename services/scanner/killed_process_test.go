@@ -28,7 +28,8 @@ type process struct {
 func buildMortal(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "scanner")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags=failpoint", "-o", binary, "./cmd/scanner").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags=failpoint", "-o", binary, "./cmd/scanner").
+		CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return binary
@@ -43,11 +44,15 @@ func launch(t *testing.T, binary string, cfg Config, point string) *process {
 	}
 	b := cfg.Scanner.Backfill
 	p := &process{t: t, cmd: exec.CommandContext(t.Context(), binary,
-		fmt.Sprintf("--keeper.chain_id=%d", cfg.Keeper.ChainID), fmt.Sprintf("--keeper.log_partitions=%d", cfg.Keeper.LogPartitions),
-		"--chain.urls="+strings.Join(urls, ","), "--chain.poll_interval=20ms", "--kafka.brokers="+strings.Join(cfg.Kafka.Brokers, ","),
+		fmt.Sprintf("--keeper.chain_id=%d", cfg.Keeper.ChainID),
+		fmt.Sprintf("--keeper.log_partitions=%d", cfg.Keeper.LogPartitions),
+		"--chain.urls="+strings.Join(urls, ","), "--chain.poll_interval=20ms",
+		"--kafka.brokers="+strings.Join(cfg.Kafka.Brokers, ","),
 		"--venue.event_emitter="+cfg.Venue.EventEmitter.Hex(), "--venue.data_store="+cfg.Venue.DataStore.Hex(),
-		"--scanner.start_block=1", "--scanner.signers="+cfg.Scanner.Signers[0].Hex(), "--scanner.accept_reorg_to="+cfg.Scanner.AcceptReorgTo.Hex(),
-		fmt.Sprintf("--scanner.backfill.min_blocks=%d", b.MinBlocks), fmt.Sprintf("--scanner.backfill.max_range=%d", b.MaxRange),
+		"--scanner.start_block=1", "--scanner.signers="+cfg.Scanner.Signers[0].Hex(), "--scanner.accept_reorg_to="+
+			cfg.Scanner.AcceptReorgTo.Hex(),
+		fmt.Sprintf("--scanner.backfill.min_blocks=%d", b.MinBlocks),
+		fmt.Sprintf("--scanner.backfill.max_range=%d", b.MaxRange),
 		"--http.listen=127.0.0.1:0",
 	)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
@@ -66,7 +71,8 @@ func launch(t *testing.T, binary string, cfg Config, point string) *process {
 func (p *process) dies() {
 	p.t.Helper()
 	err := p.cmd.Wait()
-	if exit, is := errors.AsType[*exec.ExitError](err); !is || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+	if exit, is := errors.AsType[*exec.ExitError](err); !is || exit.Sys().(syscall.WaitStatus).
+		Signal() != syscall.SIGKILL {
 		p.t.Fatalf("the process ended with %v\n%s", err, &p.out)
 	}
 }
@@ -101,8 +107,8 @@ func points(t *testing.T) (labels []string) {
 	return slices.Compact(labels)
 }
 
-// The process is killed by SIGKILL at every labelled point of the scanner, at its first and at its third time there, and the next one goes on as if
-// nothing had happened (PIPE-2). It builds a binary: KEEPER_LONG=1.
+// The process is killed by SIGKILL at every labelled point of the scanner, at its first and at its third time there,
+// and the next one goes on as if nothing had happened (PIPE-2). It builds a binary: KEEPER_LONG=1.
 func TestProcessKilledAtEveryPoint(t *testing.T) {
 	if os.Getenv("KEEPER_LONG") == "" {
 		t.Skip("builds and kills processes: run it with KEEPER_LONG=1")
@@ -118,7 +124,8 @@ func TestProcessKilledAtEveryPoint(t *testing.T) {
 			if nth > 1 && (label == "scanner.claim.before" || label == "scanner.claim.after") {
 				continue // once in a process
 			}
-			t.Run(fmt.Sprintf("%s:%d", label, nth), func(t *testing.T) { killProcessAt(t, binary, fmt.Sprintf("%s:%d", label, nth)) })
+			t.Run(fmt.Sprintf("%s:%d", label, nth),
+				func(t *testing.T) { killProcessAt(t, binary, fmt.Sprintf("%s:%d", label, nth)) })
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-// A node that is away, at the start or later, is waited for. Who has never reached one does not claim the topic: another scanner may.
+// A node that is away, at the start or later, is waited for. Who has never reached one does not claim the topic:
+// another scanner may.
 func TestNodeDownAndUp(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	tr := newTruth(d)
@@ -29,7 +30,8 @@ func TestNodeDownAndUp(t *testing.T) {
 	away()
 	s := start(t, testConfig(d, k.Addr()), k)
 	eventually(t, "the scanner says that the node is away", func() error {
-		if err := s.status.following(); s.chain.Health() == nil || err == nil || !strings.Contains(err.Error(), "eth_") {
+		if err := s.status.following(); s.chain.Health() == nil || err == nil ||
+			!strings.Contains(err.Error(), "eth_") {
 			return errNotYet
 		}
 		return nil
@@ -47,7 +49,8 @@ func TestNodeDownAndUp(t *testing.T) {
 	}
 	d.ClearFaults()
 	settle(t, k, tr)
-	eventually(t, "the scanner follows again", func() error { return errors.Join(s.chain.Health(), s.status.following()) })
+	eventually(t, "the scanner follows again",
+		func() error { return errors.Join(s.chain.Health(), s.status.following()) })
 }
 
 // Brokers that are away are waited for.
@@ -103,7 +106,8 @@ func TestKafkaDownAndUp(t *testing.T) {
 func TestNoBlockReceipts(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	tr := newTruth(d)
-	fault := evmnode.Fault{Method: "eth_getBlockReceipts", Error: "the method eth_getBlockReceipts does not exist/is not available", Code: -32601}
+	fault := evmnode.Fault{Method: "eth_getBlockReceipts",
+		Error: "the method eth_getBlockReceipts does not exist/is not available", Code: -32601}
 	if err := d.Inject(fault); err != nil {
 		t.Fatal(err)
 	}
@@ -123,12 +127,14 @@ func TestNoBlockReceipts(t *testing.T) {
 			unverified++
 		}
 	}
-	if counted := testutil.ToFloat64(s.metrics.unverified.WithLabelValues("no_receipts")); unverified == 0 || counted < float64(unverified) {
+	if counted := testutil.ToFloat64(s.metrics.unverified.WithLabelValues("no_receipts")); unverified == 0 ||
+		counted < float64(unverified) {
 		t.Errorf("%d blocks are unverified, %v were counted", unverified, counted)
 	}
 }
 
-// An event that names an order and no account is routed by the account in the DataStore, unless memory knows it; also after a restart.
+// An event that names an order and no account is routed by the account in the DataStore, unless memory knows it; also
+// after a restart.
 func TestOwnersAreLookedUp(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	tr := newTruth(d)
@@ -168,7 +174,8 @@ func TestWhatEndsAScanner(t *testing.T) {
 			t.Fatal(err)
 		}
 		for p := range partitions {
-			if _, err := k.client.Producer(wire.LogTopic(1337)).Produce(t.Context(), p, []bus.Record{epoch, record}); err != nil {
+			if _, err := k.client.Producer(wire.LogTopic(1337)).
+				Produce(t.Context(), p, []bus.Record{epoch, record}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -178,11 +185,14 @@ func TestWhatEndsAScanner(t *testing.T) {
 		spoil   func(*Config)
 		want    string
 	}{
-		"an unknown event":    {func(d *devnet, _ *kafka) { d.emit(0, unknown); d.trade(1) }, nil, `unknown event "NeverHeardOf"`},
-		"an unknown owner":    {func(d *devnet, _ *kafka) { d.emit(0, orderResized(order(99))); d.trade(1) }, nil, order(99).Hex() + " is unknown"},
-		"another chain":       {foreign, nil, "was written for another chain"},
-		"a missing topic":     {nil, func(c *Config) { c.Keeper.ChainID = 1337 + 1 }, "does not exist"},
-		"too many partitions": {nil, func(c *Config) { c.Keeper.LogPartitions = 5 }, "has 3 partitions and must have 5"},
+		"an unknown event": {func(d *devnet, _ *kafka) { d.emit(0, unknown); d.trade(1) }, nil,
+			`unknown event "NeverHeardOf"`},
+		"an unknown owner": {func(d *devnet, _ *kafka) { d.emit(0, orderResized(order(99))); d.trade(1) }, nil,
+			order(99).Hex() + " is unknown"},
+		"another chain":   {foreign, nil, "was written for another chain"},
+		"a missing topic": {nil, func(c *Config) { c.Keeper.ChainID = 1337 + 1 }, "does not exist"},
+		"too many partitions": {nil, func(c *Config) { c.Keeper.LogPartitions = 5 },
+			"has 3 partitions and must have 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, k := startDevnet(t), startKafka(t)
@@ -197,7 +207,8 @@ func TestWhatEndsAScanner(t *testing.T) {
 			s := start(t, testConfig(d, k.Addr()), k, func(s *Scanner) {
 				s.cfg, s.topic = cfg, wire.LogTopic(cfg.Keeper.ChainID)
 			})
-			if err := s.wait(); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+			if err := s.wait(); err == nil || !strings.Contains(err.Error(), tt.want) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("the scanner ended with: %v; want …%s…", err, tt.want)
 			}
 		})

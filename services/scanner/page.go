@@ -70,7 +70,8 @@ func (s *Scanner) report() report {
 func (s *status) report() report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := report{State: s.busy, Epoch: s.epoch, Tip: reportBlock(s.tip), Finalized: reportBlock(s.finalized), Head: reportBlock(s.head), UnverifiedBlocks: s.doubts}
+	r := report{State: s.busy, Epoch: s.epoch, Tip: reportBlock(s.tip), Finalized: reportBlock(s.finalized),
+		Head: reportBlock(s.head), UnverifiedBlocks: s.doubts}
 	if r.State == "" {
 		r.State = "following the head"
 	}
@@ -82,7 +83,8 @@ func reportBlock(b chain.BlockRef) blockReport { return blockReport{b.Number, b.
 
 func reportEndpoint(e evm.EndpointStatus) endpointReport {
 	r := endpointReport{
-		Endpoint: e.Source, Private: e.Private, Head: e.Head.Number, BehindMs: e.Behind.Milliseconds(), LatencyMs: e.LatencyMs, Failures: e.FailureShare,
+		Endpoint: e.Source, Private: e.Private, Head: e.Head.Number, BehindMs: e.Behind.Milliseconds(),
+		LatencyMs: e.LatencyMs, Failures: e.FailureShare,
 	}
 	if e.LastError != nil {
 		r.LastError = e.LastError.Error()

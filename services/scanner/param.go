@@ -10,9 +10,10 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Param is one [[scanner.param]] table: a word of the DataStore, by name and arguments or by its whole key; or one for each market or token of the exchange.
-// The words that the rules read (perp.Catalogue) are compared with the chain whether they are named here or not; those without each are also read at the
-// topic's first block, for what is folded between that and the first audit.
+// Param is one [[scanner.param]] table: a word of the DataStore, by name and arguments or by its whole key; or one for
+// each market or token of the exchange. The words that the rules read (perp.Catalogue) are compared with the chain
+// whether they are named here or not; those without each are also read at the topic's first block, for what is folded
+// between that and the first audit.
 type Param struct {
 	Name string     `toml:"name" help:"name of the key, such as REQUEST_EXPIRATION_TIME; empty if key is given"`
 	Args []string   `toml:"args" help:"arguments of the key: addresses, 32-byte words, true or false"`
@@ -23,7 +24,8 @@ type Param struct {
 
 // getters are the functions of the DataStore that read one word.
 var getters = map[perp.WordKind]string{
-	perp.UintWord: "getUint(bytes32)", perp.IntWord: "getInt(bytes32)", perp.AddressWord: "getAddress(bytes32)", perp.FlagWord: "getBool(bytes32)",
+	perp.UintWord: "getUint(bytes32)", perp.IntWord: "getInt(bytes32)", perp.AddressWord: "getAddress(bytes32)",
+	perp.FlagWord:    "getBool(bytes32)",
 	perp.Bytes32Word: "getBytes32(bytes32)",
 }
 
@@ -40,7 +42,8 @@ func (p Param) Validate() error {
 		problems = append(problems, errors.New("name: give either name (and args) or key"))
 	}
 	if p.Each != "" && !slices.Contains(scopes, perp.WordScope(p.Each)) {
-		problems = append(problems, fmt.Errorf("each: %q is not one of market, market_side, market_token, token", p.Each))
+		problems = append(problems, fmt.Errorf("each: %q is not one of market, market_side, market_token, token",
+			p.Each))
 	}
 	if p.Each != "" && (p.Name == "" || len(p.Args) > 0) {
 		problems = append(problems, errors.New("each: stands with name, and without args and key"))
@@ -89,7 +92,8 @@ func (p Param) key() (chain.Hash, error) {
 // listed are the words that a table names, for the markets of the exchange.
 func (p Param) listed(markets []perp.Market) ([]perp.Word, error) {
 	if p.Each != "" {
-		return perp.WordName{Name: p.Name, Kind: perp.WordKind(p.Kind), Scope: perp.WordScope(p.Each)}.Words(markets), nil
+		return perp.WordName{Name: p.Name, Kind: perp.WordKind(p.Kind), Scope: perp.WordScope(p.Each)}.Words(markets),
+			nil
 	}
 	key, err := p.key()
 	name := p.Name

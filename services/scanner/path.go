@@ -13,8 +13,8 @@ import (
 // stride bounds how many blocks are looked at before the first of them is published.
 const stride = 64
 
-// path returns the blocks that lead some partition to the head, oldest first: from where the partitions leave the chain, at most a stride beyond the
-// newest block all of them have. It is empty if the head brings nothing new.
+// path returns the blocks that lead some partition to the head, oldest first: from where the partitions leave the
+// chain, at most a stride beyond the newest block all of them have. It is empty if the head brings nothing new.
 func (t *tenure) path(ctx context.Context, head chain.BlockRef) ([]evm.Block, error) {
 	if err := t.begin(ctx); err != nil {
 		return nil, err
@@ -68,7 +68,8 @@ func (t *tenure) target(ctx context.Context, head chain.BlockRef) (evm.Block, er
 	return t.chain.Block(ctx, head.Hash)
 }
 
-// compare tells whether a block is missing in some partition, and whether all partitions can go on from it or its parent.
+// compare tells whether a block is missing in some partition, and whether all partitions can go on from it or its
+// parent.
 func (t *tenure) compare(block chain.BlockRef) (missing, connected bool, err error) {
 	connected = true
 	for _, st := range t.streams {
@@ -95,9 +96,11 @@ type otherChainError struct {
 
 func (e *otherChainError) Error() string {
 	if e.whole {
-		return fmt.Sprintf("%s/%d was written for another chain: block %d %s is not on this one (use an empty topic, or the right chain; a demo begins anew with docker compose down and up)",
+		return fmt.Sprintf("%s/%d was written for another chain: block %d %s is not on this one (use an empty "+
+			"topic, or the right chain; a demo begins anew with docker compose down and up)",
 			e.topic, e.partition, e.oldest.Number, e.oldest.Hash)
 	}
-	return fmt.Sprintf("%s/%d: the chain has left block %d %s, deeper than its readers can undo (ask the node's operator; if it is so, rebuild the topic)",
+	return fmt.Sprintf("%s/%d: the chain has left block %d %s, deeper than its readers can undo (ask the node's "+
+		"operator; if it is so, rebuild the topic)",
 		e.topic, e.partition, e.oldest.Number, e.oldest.Hash)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// progress shows how far a backfill has come: as a bar on a terminal, as a log line now and then elsewhere. It is safe for concurrent use.
+// progress shows how far a backfill has come: as a bar on a terminal, as a log line now and then elsewhere. It is safe
+// for concurrent use.
 type progress struct {
 	log      zerolog.Logger
 	terminal io.Writer // nil if there is none
@@ -120,7 +121,8 @@ func (p *progress) String() string {
 	if r == nil {
 		return "publishing history"
 	}
-	return fmt.Sprintf("publishing history: block %d of %d, %.0f blocks/s, %s to go", r.At, r.To, r.BlocksPerSecond, r.eta())
+	return fmt.Sprintf("publishing history: block %d of %d, %.0f blocks/s, %s to go", r.At, r.To, r.BlocksPerSecond,
+		r.eta())
 }
 
 func (r backfillReport) eta() time.Duration {
@@ -134,5 +136,6 @@ func (r backfillReport) bar() string {
 		done = int(width * (r.At - (r.From - 1)) / all)
 	}
 	return fmt.Sprintf("history [%s%s] block %d of %d  %.0f blocks/s  %.0f logs/s  %s to go",
-		strings.Repeat("#", done), strings.Repeat(".", width-done), r.At, r.To, r.BlocksPerSecond, r.LogsPerSecond, r.eta())
+		strings.Repeat("#", done), strings.Repeat(".", width-done), r.At, r.To, r.BlocksPerSecond, r.LogsPerSecond,
+		r.eta())
 }

@@ -41,7 +41,8 @@ func TestProgress(t *testing.T) {
 		p = &progress{terminal: &bar, metrics: p.metrics}
 		show(p)
 		p.end()
-		want := "\rhistory [###############...............] block 6000 of 11000  125 blocks/s  12 logs/s  40s to go\x1b[K\n"
+		want := "\rhistory [###############...............] block 6000 of 11000  125 blocks/s  12 logs/s  40s to " +
+			"go\x1b[K\n"
 		if !strings.HasSuffix(bar.String(), want) {
 			t.Errorf("%q", bar.String())
 		}

@@ -32,7 +32,8 @@ func longAgo(t *testing.T, blocks uint64, topic producer) (*tenure, doubt) {
 	metrics := NewMetrics(prometheus.NewRegistry())
 	at := ref(100, 0, ref(99, 0, chain.BlockRef{}))
 	st := &stream{}
-	tn := &tenure{Scanner: &Scanner{log: zerolog.Nop(), metrics: metrics}, producer: topic, streams: []*stream{st}, doubts: newDoubts(func(int) {})}
+	tn := &tenure{Scanner: &Scanner{log: zerolog.Nop(), metrics: metrics}, producer: topic, streams: []*stream{st},
+		doubts: newDoubts(func(int) {})}
 	if err := st.branch.push(placed{BlockRef: at}); err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +51,8 @@ func longAgo(t *testing.T, blocks uint64, topic producer) (*tenure, doubt) {
 	return tn, open[0]
 }
 
-// A block whose receipts stayed away for longer than readers can undo is still said to be proven once they are there: what waits for that can go on. One that
-// was wrong cannot be taken back any more, and that is counted.
+// A block whose receipts stayed away for longer than readers can undo is still said to be proven once they are there:
+// what waits for that can go on. One that was wrong cannot be taken back any more, and that is counted.
 func TestProofComesLate(t *testing.T) {
 	for _, blocks := range []uint64{10, horizon + 10, 3 * horizon} {
 		topic := kept{}

@@ -56,7 +56,8 @@ func (t *tenure) isNew(block chain.BlockRef) bool {
 	})
 }
 
-// each does something for all partitions at once, and waits for all even if one fails: what has begun to be written is better finished.
+// each does something for all partitions at once, and waits for all even if one fails: what has begun to be written is
+// better finished.
 func (t *tenure) each(do func(*stream) error) error {
 	failures := make([]error, len(t.streams))
 	var wg sync.WaitGroup
@@ -90,8 +91,8 @@ func (t *tenure) write(ctx context.Context, st *stream, block placed, parts [][]
 	return st.branch.push(block)
 }
 
-// produce writes the batches of a block or range one after the other, and returns the offsets of its first and last record. Nothing of it counts before the
-// last is written.
+// produce writes the batches of a block or range one after the other, and returns the offsets of its first and last
+// record. Nothing of it counts before the last is written.
 func (t *tenure) produce(ctx context.Context, st *stream, parts [][]wire.Record) (first, end int64, err error) {
 	for i, batch := range parts {
 		base, err := t.producer.Produce(ctx, st.partition, batch)
@@ -127,7 +128,8 @@ func (t *tenure) noteReorg(st *stream, reorg chain.Reorg) {
 		return
 	}
 	t.metrics.reorgs.Observe(float64(reorg.OldTip.Number - reorg.Ancestor.Number))
-	t.log.Warn().Uint64("ancestor", reorg.Ancestor.Number).Uint64("old_tip", reorg.OldTip.Number).Stringer("old_hash", reorg.OldTip.Hash).Msg("reorg")
+	t.log.Warn().Uint64("ancestor", reorg.Ancestor.Number).Uint64("old_tip", reorg.OldTip.Number).
+		Stringer("old_hash", reorg.OldTip.Hash).Msg("reorg")
 }
 
 // control writes a record that stands alone between batches.

@@ -16,7 +16,8 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-// Reorgs of every depth become one REORG for each partition and the new branch (PIPE-2). KEEPER_LONG=1 tries the deep ones in every way.
+// Reorgs of every depth become one REORG for each partition and the new branch (PIPE-2). KEEPER_LONG=1 tries the deep
+// ones in every way.
 func TestReorgs(t *testing.T) {
 	for _, p := range []int{1, 4} {
 		for _, style := range []evmnode.ForkStyle{evmnode.Replay, evmnode.Drop} {
@@ -107,7 +108,8 @@ func TestShorterBranch(t *testing.T) {
 					return nil
 				}
 				var raw json.RawMessage
-				if err := d.client.Client().CallContext(t.Context(), &raw, "eth_getBlockByNumber", fmt.Sprintf("0x%x", head), false); err != nil {
+				if err := d.client.Client().CallContext(t.Context(), &raw, "eth_getBlockByNumber",
+					fmt.Sprintf("0x%x", head), false); err != nil {
 					return nil
 				}
 				return raw
@@ -139,7 +141,8 @@ type step struct {
 func scripts(t *rapid.T) []step {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
-			What:  rapid.SampledFrom([]string{"blocks", "empty blocks", "replay", "drop", "lie", "repent", "die", "die", "die"}).Draw(t, "what"),
+			What: rapid.SampledFrom([]string{"blocks", "empty blocks", "replay", "drop", "lie", "repent", "die", "die",
+				"die"}).Draw(t, "what"),
 			Depth: rapid.SampledFrom([]uint64{1, 2, 3, 8, 16}).Draw(t, "depth"),
 			Nth:   rapid.IntRange(1, 25).Draw(t, "nth"),
 			After: rapid.Bool().Draw(t, "after"),
@@ -147,8 +150,8 @@ func scripts(t *rapid.T) []step {
 	}), 3, 12).Draw(t, "script")
 }
 
-// Whatever happens, and wherever scanners die, the topic becomes what the chain says, and nothing was ever called verified that was wrong (PIPE-2).
-// KEEPER_LONG=1 tries many more scripts.
+// Whatever happens, and wherever scanners die, the topic becomes what the chain says, and nothing was ever called
+// verified that was wrong (PIPE-2). KEEPER_LONG=1 tries many more scripts.
 func TestAnyScript(t *testing.T) {
 	checks := "6"
 	if os.Getenv("KEEPER_LONG") != "" {
@@ -216,7 +219,8 @@ func play(t *testing.T, script []step, backfill bool) {
 				default:
 				}
 				_, err := compare(t.Context(), k, tr, 1)
-				if _, wrong := errors.AsType[*wrongContentError](err); err != nil && !wrong { // the last block may be a lie
+				// the last block may be a lie
+				if _, wrong := errors.AsType[*wrongContentError](err); err != nil && !wrong {
 					return fmt.Errorf("%w: %w", errNotYet, err)
 				}
 				return nil

@@ -18,7 +18,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// gate holds batches back while it is closed, and lets them through whatever became of the scanner that wrote them: as a broker's queue may.
+// gate holds batches back while it is closed, and lets them through whatever became of the scanner that wrote them: as
+// a broker's queue may.
 type gate struct {
 	mu     sync.Mutex
 	closed chan struct{} // not nil while the gate is closed
@@ -69,7 +70,8 @@ func (p gated) Produce(ctx context.Context, partition int, records []wire.Record
 
 func standing(s *running) bool { return testutil.ToFloat64(s.metrics.standingBy) == 1 }
 
-// A newer scanner takes over; what the older one still writes counts for nothing; it stands by, and goes on when the newer one is gone.
+// A newer scanner takes over; what the older one still writes counts for nothing; it stands by, and goes on when the
+// newer one is gone.
 func TestZombie(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	tr := newTruth(d)
@@ -148,7 +150,8 @@ func (p overtaken) Produce(ctx context.Context, partition int, records []wire.Re
 	return p.producer.Produce(ctx, partition, records)
 }
 
-// The first claim of an epoch wins, and a higher one wins over both. The loser publishes nothing, and claims again only when nobody else publishes.
+// The first claim of an epoch wins, and a higher one wins over both. The loser publishes nothing, and claims again only
+// when nobody else publishes.
 func TestLosesTheClaim(t *testing.T) {
 	for name, number := range map[string]uint64{"the same epoch": 1, "a higher epoch": 5} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +203,8 @@ func TestManyStartAtOnce(t *testing.T) {
 	settle(t, k, tr)
 }
 
-// The rule of the take-over, in virtual time: the topic's tip has not moved for the configured time, and the chain's head was above it all the while.
+// The rule of the take-over, in virtual time: the topic's tip has not moved for the configured time, and the chain's
+// head was above it all the while.
 func TestTakeoverRule(t *testing.T) {
 	const patience, second = 30 * time.Second, time.Second
 	type event struct {
@@ -211,18 +215,22 @@ func TestTakeoverRule(t *testing.T) {
 		events []event
 		want   time.Duration // 0 = never
 	}{
-		"nothing happens":               {nil, 0},
-		"the chain stands still":        {[]event{{at: 1, tip: 7}, {at: 2, head: 7}}, 0},
-		"the node is behind the topic":  {[]event{{at: 1, tip: 7}, {at: 2, head: 5}}, 0},
-		"the topic is silent":           {[]event{{at: 1 * second, tip: 7}, {at: 2 * second, head: 8}}, 32 * second},
-		"it is silent while heads come": {[]event{{at: 0, tip: 7}, {at: 5 * second, head: 8}, {at: 20 * second, head: 20}}, 35 * second},
-		"it moves, slowly":              {[]event{{at: 0, tip: 7}, {at: 1, head: 99}, {at: 25 * second, tip: 8}, {at: 50 * second, tip: 9}}, 80 * second},
-		"the topic has halted":          {[]event{{at: 0, tip: (&stream{halted: &wire.Halt{}}).newest()}, {at: 1, head: 99}, {at: 60 * second, head: 200}}, 0},
-		"an empty topic stays empty":    {[]event{{at: 10 * second, head: 3}}, 40 * second},
+		"nothing happens":              {nil, 0},
+		"the chain stands still":       {[]event{{at: 1, tip: 7}, {at: 2, head: 7}}, 0},
+		"the node is behind the topic": {[]event{{at: 1, tip: 7}, {at: 2, head: 5}}, 0},
+		"the topic is silent":          {[]event{{at: 1 * second, tip: 7}, {at: 2 * second, head: 8}}, 32 * second},
+		"it is silent while heads come": {[]event{{at: 0, tip: 7}, {at: 5 * second, head: 8},
+			{at: 20 * second, head: 20}}, 35 * second},
+		"it moves, slowly": {[]event{{at: 0, tip: 7}, {at: 1, head: 99}, {at: 25 * second, tip: 8},
+			{at: 50 * second, tip: 9}}, 80 * second},
+		"the topic has halted": {[]event{{at: 0, tip: (&stream{halted: &wire.Halt{}}).newest()},
+			{at: 1, head: 99}, {at: 60 * second, head: 200}}, 0},
+		"an empty topic stays empty": {[]event{{at: 10 * second, head: 3}}, 40 * second},
 		"the chain goes on after a silence": {
 			[]event{{at: 0, tip: 7}, {at: 1, head: 7}, {at: 100 * second, head: 8}, {at: 110 * second, tip: 8}}, 0,
 		},
-		"and the topic does not": {[]event{{at: 0, tip: 7}, {at: 1, head: 7}, {at: 100 * second, head: 8}}, 130 * second},
+		"and the topic does not": {[]event{{at: 0, tip: 7}, {at: 1, head: 7}, {at: 100 * second, head: 8}},
+			130 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -243,7 +251,8 @@ func TestTakeoverRule(t *testing.T) {
 					}
 				}()
 				err := s.awaitSilence(ctx, heads, tips)
-				if took := time.Since(began); errors.Is(err, errSilent) != (tt.want > 0) || tt.want > 0 && took.Truncate(time.Second) != tt.want {
+				if took := time.Since(began); errors.Is(err, errSilent) != (tt.want > 0) || tt.want > 0 &&
+					took.Truncate(time.Second) != tt.want {
 					t.Errorf("after %s: %v; want %s", took, err, tt.want)
 				}
 			})

@@ -37,7 +37,8 @@ type Scanner struct {
 func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, metrics *Metrics) *Scanner {
 	at := newStatus(metrics)
 	return &Scanner{
-		cfg: cfg, topic: wire.LogTopic(cfg.Keeper.ChainID), chain: node, kafka: kafka, log: log, metrics: metrics, status: at,
+		cfg: cfg, topic: wire.LogTopic(cfg.Keeper.ChainID), chain: node, kafka: kafka, log: log, metrics: metrics,
+		status:      at,
 		clock:       newChainClock(metrics),
 		progress:    newProgress(log, metrics),
 		newProducer: func(topic string) producer { return kafka.Producer(topic) },
@@ -45,13 +46,15 @@ func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, me
 			chain:  node,
 			filter: evm.Filter{Addresses: []chain.Address{cfg.Venue.EventEmitter}, Topics: gmx.Topics()[0]},
 			own:    cfg.Scanner, store: dataStore{cfg.Venue.DataStore, node, at.newest}, log: log, metrics: metrics,
-			readers: make(chan struct{}, cfg.Scanner.Backfill.Workers), router: gmx.NewRouter(cfg.Venue.EventEmitter, remembered),
+			readers: make(chan struct{}, cfg.Scanner.Backfill.Workers),
+			router:  gmx.NewRouter(cfg.Venue.EventEmitter, remembered),
 		},
 	}
 }
 
-// Run publishes the chain until ctx ends. Nodes and brokers that are away are waited for. It fails where waiting does not help: a missing topic or one
-// with another number of partitions, another chain, an event it does not know, a topic it cannot make sense of.
+// Run publishes the chain until ctx ends. Nodes and brokers that are away are waited for. It fails where waiting does
+// not help: a missing topic or one with another number of partitions, another chain, an event it does not know, a topic
+// it cannot make sense of.
 func (s *Scanner) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,8 +83,8 @@ func (s *Scanner) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// watchHeads delivers the newest head. Each is noted when it comes, also while nothing can be published: brokers that are away do not make the chain
-// look silent.
+// watchHeads delivers the newest head. Each is noted when it comes, also while nothing can be published: brokers that
+// are away do not make the chain look silent.
 func (s *Scanner) watchHeads(ctx context.Context) <-chan chain.BlockRef {
 	heads, newest := s.chain.Heads(ctx), make(chan chain.BlockRef, 1)
 	go func() {
@@ -111,14 +114,16 @@ func (s *Scanner) own(ctx context.Context, heads <-chan chain.BlockRef) error {
 	return t.run(ctx, heads)
 }
 
-// awaitChain waits until a node answers: whoever cannot publish anything, for a wrong address perhaps, must not take the topic from one who can.
+// awaitChain waits until a node answers: whoever cannot publish anything, for a wrong address perhaps, must not take
+// the topic from one who can.
 func (s *Scanner) awaitChain(ctx context.Context) error {
-	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(attempt int, err error, _ time.Duration) {
-		s.status.fail(err)
-		if attempt == 1 {
-			s.log.Warn().Err(err).Msg("no node answers; the log topic is claimed when one does")
-		}
-	}}
+	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second,
+		OnRetry: func(attempt int, err error, _ time.Duration) {
+			s.status.fail(err)
+			if attempt == 1 {
+				s.log.Warn().Err(err).Msg("no node answers; the log topic is claimed when one does")
+			}
+		}}
 	return retry.Do(ctx, policy, func(ctx context.Context) error {
 		head, err := s.chain.Head(ctx)
 		if err == nil {
@@ -128,10 +133,11 @@ func (s *Scanner) awaitChain(ctx context.Context) error {
 	})
 }
 
-// standBy waits until the topic has stayed behind the chain for the configured time: then its owner is gone, or cannot reach what it needs. Before a block that
-// this scanner itself could not publish it leaves the topic to others.
+// standBy waits until the topic has stayed behind the chain for the configured time: then its owner is gone, or cannot
+// reach what it needs. Before a block that this scanner itself could not publish it leaves the topic to others.
 func (s *Scanner) standBy(ctx context.Context, heads <-chan chain.BlockRef, rival *replacedError) error {
-	s.log.Warn().Uint64("epoch", rival.epoch).Str("owner", rival.owner).Msg("another scanner owns the log topic; standing by")
+	s.log.Warn().Uint64("epoch", rival.epoch).Str("owner", rival.owner).Msg("another scanner owns the log topic; " +
+		"standing by")
 	s.status.standBy(rival)
 	tail, err := readTail(ctx, s.kafka, s.topic, 0, nil)
 	if err != nil {
@@ -150,7 +156,8 @@ func (s *Scanner) standBy(ctx context.Context, heads <-chan chain.BlockRef, riva
 // errSilent ends a stand-by.
 var errSilent = errors.New("the log topic stays behind the chain")
 
-// awaitSilence returns errSilent when the tip of the topic has not moved for the configured time although the chain's head is above it.
+// awaitSilence returns errSilent when the tip of the topic has not moved for the configured time although the chain's
+// head is above it.
 func (s *Scanner) awaitSilence(ctx context.Context, heads <-chan chain.BlockRef, tips <-chan uint64) error {
 	var head, tip uint64
 	patience := s.cfg.Scanner.TakeoverAfter
@@ -168,7 +175,8 @@ func (s *Scanner) awaitSilence(ctx context.Context, heads <-chan chain.BlockRef,
 			head = h.Number
 		case <-silence.C:
 			if head > tip && tip >= s.stuckAt {
-				s.log.Warn().Uint64("head", head).Uint64("topic", tip).Msg("the log topic stays behind the chain; claiming it")
+				s.log.Warn().Uint64("head", head).Uint64("topic", tip).Msg("the log topic stays behind the chain; " +
+					"claiming it")
 				return errSilent
 			}
 			silence.Reset(patience)
@@ -178,7 +186,8 @@ func (s *Scanner) awaitSilence(ctx context.Context, heads <-chan chain.BlockRef,
 	}
 }
 
-// followTip delivers the number of the newest block of partition 0, whenever it moves. A halted topic is behind nothing: nobody may publish.
+// followTip delivers the number of the newest block of partition 0, whenever it moves. A halted topic is behind
+// nothing: nobody may publish.
 func (s *Scanner) followTip(ctx context.Context, tail *stream, tips chan<- uint64) error {
 	for last := uint64(0); ; {
 		if tip := tail.newest(); tip != last {

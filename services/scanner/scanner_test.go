@@ -28,7 +28,8 @@ func TestTopicIsTheChain(t *testing.T) {
 			if !b.end.Verified {
 				t.Errorf("partition %d: block %d is not verified", p, b.end.Block.Number)
 			}
-			if b.end.Block.TimeMs/1000 == 0 || b.end.Block.TimeMs != all[0].blocks[0].end.Block.TimeMs && b.end.Block.TimeMs < all[0].blocks[0].end.Block.TimeMs {
+			if b.end.Block.TimeMs/1000 == 0 || b.end.Block.TimeMs != all[0].blocks[0].end.Block.TimeMs &&
+				b.end.Block.TimeMs < all[0].blocks[0].end.Block.TimeMs {
 				t.Errorf("partition %d: block %d has time %d", p, b.end.Block.Number, b.end.Block.TimeMs)
 			}
 		}
@@ -37,7 +38,8 @@ func TestTopicIsTheChain(t *testing.T) {
 		t.Errorf("%d logs and %d transactions, want %d and %d", logs, txs, 7*(6+partitions-1), 7*4)
 	}
 	first := all[0].blocks[0]
-	if len(first.params) != 1 || first.params[0].Key != perp.DataStoreKey("SOME_FACTOR", marketOf(1).Hash()) || first.params[0].Value[31] != 42 ||
+	if len(first.params) != 1 || first.params[0].Key != perp.DataStoreKey("SOME_FACTOR", marketOf(1).Hash()) ||
+		first.params[0].Value[31] != 42 ||
 		first.params[0].Block != first.end.Block {
 		t.Errorf("PARAMs of the first block: %+v", first.params)
 	}

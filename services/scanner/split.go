@@ -7,19 +7,22 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// tooLargeError says that one record alone is larger than a batch may be. Nothing of its block is published, and waiting does not help.
+// tooLargeError says that one record alone is larger than a batch may be. Nothing of its block is published, and
+// waiting does not help.
 type tooLargeError struct {
 	block       uint64
 	bytes, most int
 }
 
 func (e *tooLargeError) Error() string {
-	return fmt.Sprintf("block %d holds a record of %d bytes, and a batch may have %d: nothing is published until kafka.max_bytes and the topics' max.message.bytes "+
-		"are at least %d (keeperctl prepare names the command for the topics; then restart every process with the new kafka.max_bytes)", e.block, e.bytes, e.most, e.bytes)
+	return fmt.Sprintf("block %d holds a record of %d bytes, and a batch may have %d: nothing is published until "+
+		"kafka.max_bytes and the topics' max.message.bytes "+
+		"are at least %d (keeperctl prepare names the command for the topics; then restart every process with the "+
+		"new kafka.max_bytes)", e.block, e.bytes, e.most, e.bytes)
 }
 
-// split cuts the records of a block, or of a range that cannot be made smaller, into batches of at most so many bytes: all but the last are closed by a PART, the
-// last by what closed the whole.
+// split cuts the records of a block, or of a range that cannot be made smaller, into batches of at most so many bytes:
+// all but the last are closed by a PART, the last by what closed the whole.
 func split(records []wire.Record, of chain.BlockRef, most int, encode encoder) ([][]wire.Record, error) {
 	if size(records) <= most {
 		return [][]wire.Record{records}, nil

@@ -18,7 +18,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// Cut for any size of batch, a block's records stay what and where they are, and every batch but the last says how many there are up to it.
+// Cut for any size of batch, a block's records stay what and where they are, and every batch but the last says how many
+// there are up to it.
 func TestSplit(t *testing.T) {
 	encode := func(key chain.Hash, m wire.Message) (wire.Record, error) {
 		return wire.Encode(key[:], m, 1, filterVersion)
@@ -27,7 +28,8 @@ func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := content{block: block}
 		for _, n := range rapid.SliceOfN(rapid.IntRange(0, 3000), 0, 40).Draw(t, "sizes") {
-			c.logs = append(c.logs, routedLog{chain.Log{Data: make([]byte, n), Topics: make([]chain.Hash, 2), Index: uint32(len(c.logs))}, chain.Hash{}})
+			c.logs = append(c.logs, routedLog{chain.Log{Data: make([]byte, n), Topics: make([]chain.Hash, 2),
+				Index: uint32(len(c.logs))}, chain.Hash{}})
 		}
 		whole, err := c.batches(1, 0, encode)
 		if err != nil {
@@ -58,7 +60,8 @@ func TestSplit(t *testing.T) {
 			}
 			m, _, err := wire.Decode(part[len(part)-1])
 			together = append(together, part[:len(part)-1]...)
-			if end, is := m.(wire.Part); err != nil || !is || end.Block != block || int(end.Records) != len(together) || len(part) < 2 {
+			if end, is := m.(wire.Part); err != nil || !is || end.Block != block || int(end.Records) != len(together) ||
+				len(part) < 2 {
 				t.Fatalf("%d records, and the batch ends with %+v, %v", len(together), m, err)
 			}
 		}
@@ -68,7 +71,8 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// largeBlock mines one block whose records for each partition are larger than the smallest batch that can be configured.
+// largeBlock mines one block whose records for each partition are larger than the smallest batch that can be
+// configured.
 func largeBlock(d *devnet) {
 	for p := range partitions {
 		account := byte(0)
@@ -77,7 +81,8 @@ func largeBlock(d *devnet) {
 		}
 		var logs []chain.Log
 		for i := range byte(14) {
-			logs = append(logs, gmxtest.Event(emitter, "OrderCreated", perp.Fields{"key": order(i), "account": accountOf(account)}))
+			logs = append(logs, gmxtest.Event(emitter, "OrderCreated",
+				perp.Fields{"key": order(i), "account": accountOf(account)}))
 		}
 		d.emit(p, logs...)
 	}
@@ -139,7 +144,8 @@ func TestOldBlockLargerThanABatch(t *testing.T) {
 	}
 }
 
-// Killed between the batches of a block, the next scanner publishes it whole, and what the first has left counts for nothing.
+// Killed between the batches of a block, the next scanner publishes it whole, and what the first has left counts for
+// nothing.
 func TestKilledInTheMiddleOfABlock(t *testing.T) {
 	for p := range partitions {
 		for _, after := range []bool{false, true} {
@@ -200,7 +206,8 @@ func TestRecordThatNoBatchHolds(t *testing.T) {
 	cfg.Scanner.TakeoverAfter = 200 * time.Millisecond
 	s := start(t, cfg, k)
 	settle(t, k, tr)
-	d.emit(0, gmxtest.Event(emitter, "OrderCreated", perp.Fields{"key": order(1), "account": accountOf(1), "dataList": strings.Repeat("x", 20_000)}))
+	d.emit(0, gmxtest.Event(emitter, "OrderCreated", perp.Fields{"key": order(1), "account": accountOf(1),
+		"dataList": strings.Repeat("x", 20_000)}))
 	d.mine(1)
 	eventually(t, "readiness says what to do", func() error {
 		if err := s.status.following(); err == nil || !strings.Contains(err.Error(), "kafka.max_bytes") {
@@ -210,7 +217,8 @@ func TestRecordThatNoBatchHolds(t *testing.T) {
 	})
 	other := start(t, cfg, k) // as a second scanner, or a restart
 	eventually(t, "the other one says so too, and the first leaves the topic to it", func() error {
-		if err := other.status.following(); err == nil || !strings.Contains(err.Error(), "kafka.max_bytes") || !standing(s) {
+		if err := other.status.following(); err == nil || !strings.Contains(err.Error(), "kafka.max_bytes") ||
+			!standing(s) {
 			return errors.Join(errNotYet, err)
 		}
 		return nil

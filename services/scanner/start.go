@@ -29,7 +29,8 @@ func Start(sh *service.Shell, cfg Config) error {
 
 	s := New(cfg, node, kafka, sh.Log, NewMetrics(sh.Registry))
 	checks := []check{
-		{"chain", node.Health}, {"head", func() error { return s.status.fresh(cfg.Scanner.MaxHeadAge) }}, {"kafka", kafka.Health}, {"log", s.status.following},
+		{"chain", node.Health}, {"head", func() error { return s.status.fresh(cfg.Scanner.MaxHeadAge) }},
+		{"kafka", kafka.Health}, {"log", s.status.following},
 		{"words", s.status.wordsAudited}, {"finality", func() error { return s.status.agreed(notFinalPatience) }},
 	}
 	sh.Ready("chain").Note(node.OneWord())

@@ -73,7 +73,8 @@ func awaitReady(t *testing.T, address, reason string) {
 	})
 }
 
-// The process as it is started: logs and prices come to their topics, readiness says why not, and a stop is a clean one (PIPE-2, PIPE-9).
+// The process as it is started: logs and prices come to their topics, readiness says why not, and a stop is a clean one
+// (PIPE-2, PIPE-9).
 func TestProcess(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	tr := newTruth(d)
@@ -107,8 +108,10 @@ func TestProcess(t *testing.T) {
 	awaitReady(t, address, "no new head for") // the chain stands still
 	d.mine(1)
 	awaitReady(t, address, "")
-	if _, text := get(t, address, "/metrics"); !strings.Contains(text, fmt.Sprintf("scanner_head_number %d", d.Head().Number)) ||
-		!strings.Contains(text, "scanner_head_age_seconds") || !strings.Contains(text, "price_report_age_seconds{") || !strings.Contains(text, "scanner_epoch 1") {
+	if _, text := get(t, address, "/metrics"); !strings.Contains(text,
+		fmt.Sprintf("scanner_head_number %d", d.Head().Number)) ||
+		!strings.Contains(text, "scanner_head_age_seconds") || !strings.Contains(text, "price_report_age_seconds{") ||
+		!strings.Contains(text, "scanner_epoch 1") {
 		t.Error("metrics are missing")
 	}
 
@@ -140,7 +143,8 @@ func checkPrices(t *testing.T, k *kafka, token common.Address) {
 			t.Fatal(err)
 		}
 		p, is := m.(wire.Price)
-		if !is || p.Token != [20]byte(token) || p.TimeMs <= last || p.Provider != [20]byte{9} || string(p.Data) != "\x01\x02" || p.ReceivedMs == 0 || p.Min.IsZero() {
+		if !is || p.Token != [20]byte(token) || p.TimeMs <= last || p.Provider != [20]byte{9} ||
+			string(p.Data) != "\x01\x02" || p.ReceivedMs == 0 || p.Min.IsZero() {
 			t.Fatalf("%+v after %d", m, last)
 		}
 		last = p.TimeMs
@@ -154,29 +158,34 @@ func TestProcessRefuses(t *testing.T) {
 		spoil func(*Config)
 		want  string
 	}{
-		"another chain":                 {func(c *Config) { c.Keeper.ChainID = 56 }, "chain id 56 is wanted, the endpoint names 1337"},
-		"a topic of another keeper":     {func(c *Config) { c.Keeper.LogPartitions = 7 }, "has 3 partitions and must have 7"},
+		"another chain": {func(c *Config) { c.Keeper.ChainID = 56 },
+			"chain id 56 is wanted, the endpoint names 1337"},
+		"a topic of another keeper": {func(c *Config) { c.Keeper.LogPartitions = 7 },
+			"has 3 partitions and must have 7"},
 		"a broker address that is none": {func(c *Config) { c.Kafka.Brokers = []string{"kafka"} }, "is not host:port"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := testConfig(d, k.Addr())
 			tt.spoil(&cfg)
 			_, ended := run(t, cfg)
-			if err := <-ended; err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), tt.want) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("the process ended with: %v", err)
 			}
 		})
 	}
 }
 
-// A first block that cannot be read ends the process in one line that says what to do: its state is pruned everywhere, or the exchange was not there yet.
-// A state that a node lacks near the head is waited for, and so is a node that is away while another one has pruned.
+// A first block that cannot be read ends the process in one line that says what to do: its state is pruned everywhere,
+// or the exchange was not there yet. A state that a node lacks near the head is waited for, and so is a node that is
+// away while another one has pruned.
 func TestStartThatCannotBeRead(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	d.mine(keptStates + 20)
 	node := startLiar(t, d)
 	node.tell("eth_call", func([]json.RawMessage, json.RawMessage) json.RawMessage {
-		return json.RawMessage(`{"code": -32000, "message": "missing trie node 3a (path ) state 0x3a is not available"}`)
+		return json.RawMessage(
+			`{"code": -32000, "message": "missing trie node 3a (path ) state 0x3a is not available"}`)
 	})
 	for name, tt := range map[string]struct {
 		spoil func(*Config)
@@ -184,7 +193,8 @@ func TestStartThatCannotBeRead(t *testing.T) {
 	}{
 		"pruned": {
 			func(c *Config) { c.Chain.URLs = []secret.URL{secret.MustURL(node.URL)} },
-			[]string{"no endpoint has the state of block 1 any more", "SOME_FACTOR", "archive node to chain.urls", "scanner.start_block"},
+			[]string{"no endpoint has the state of block 1 any more", "SOME_FACTOR", "archive node to chain.urls",
+				"scanner.start_block"},
 		},
 		"before the deployment": {
 			func(c *Config) { c.Venue.DataStore = chain.Address{0xdd, 19: 7} },
@@ -208,7 +218,8 @@ func TestStartThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// An audit that no node answers is in the readiness with what to do, holds nothing else up, and passes when a node answers.
+// An audit that no node answers is in the readiness with what to do, holds nothing else up, and passes when a node
+// answers.
 func TestAuditThatCannotBeRead(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	node := startLiar(t, d)
@@ -227,7 +238,8 @@ func TestAuditThatCannotBeRead(t *testing.T) {
 	node.tell("eth_call", nil)
 	eventually(t, "the audit passes", func() error {
 		d.mine(1)
-		if _, text := get(t, address, "/metrics"); !strings.Contains(text, fmt.Sprintf("scanner_words_audited %d", len(perp.Words(nil)))) {
+		if _, text := get(t, address, "/metrics"); !strings.Contains(text,
+			fmt.Sprintf("scanner_words_audited %d", len(perp.Words(nil)))) {
 			return errNotYet
 		}
 		return nil

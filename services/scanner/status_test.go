@@ -26,12 +26,14 @@ func TestStatusPage(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
 			return err
 		}
-		if page.State != "following the head" || page.Tip.Number != d.Head().Number.Uint64() || page.LagBlocks != 0 || page.Finalized.Number == 0 {
+		if page.State != "following the head" || page.Tip.Number != d.Head().Number.Uint64() || page.LagBlocks != 0 ||
+			page.Finalized.Number == 0 {
 			return fmt.Errorf("%w: %+v", errNotYet, page)
 		}
 		return nil
 	})
-	if page.Epoch != 1 || page.UnverifiedBlocks == 0 || page.Backfill != nil || len(page.Endpoints) != 1 || len(page.Endpoints[0].Excluded) != 1 {
+	if page.Epoch != 1 || page.UnverifiedBlocks == 0 || page.Backfill != nil || len(page.Endpoints) != 1 ||
+		len(page.Endpoints[0].Excluded) != 1 {
 		t.Errorf("%+v", page)
 	}
 

@@ -39,7 +39,8 @@ func (s *stream) apply(m wire.Message, meta wire.Meta, offset int64) error {
 	case wire.Log, wire.Tx, wire.Param, wire.Audit:
 		s.gather(offset)
 	case wire.BlockEnd:
-		return s.block(placed{BlockRef: m.Block, attempt: m.Attempt, verified: m.Verified, first: s.firstOf(m, offset), end: offset})
+		return s.block(placed{BlockRef: m.Block, attempt: m.Attempt, verified: m.Verified, first: s.firstOf(m, offset),
+			end: offset})
 	case wire.RangeEnd:
 		s.count = 0
 		return s.history(m.Before, m.Last)
@@ -57,8 +58,8 @@ func (s *stream) apply(m wire.Message, meta wire.Meta, offset int64) error {
 	return nil
 }
 
-// enter begins a higher epoch. An epoch begins with its EPOCH record; where reading began behind that record, what was read of lower epochs until
-// now came behind it too, and counts for nothing.
+// enter begins a higher epoch. An epoch begins with its EPOCH record; where reading began behind that record, what was
+// read of lower epochs until now came behind it too, and counts for nothing.
 func (s *stream) enter(m wire.Message, epoch uint64) error {
 	claim, begins := m.(wire.Epoch)
 	switch {
@@ -81,7 +82,8 @@ func (s *stream) gather(offset int64) {
 	s.count++
 }
 
-// firstOf is the offset of the first record of a block that ends at an offset. Where reading began inside the block it is reckoned.
+// firstOf is the offset of the first record of a block that ends at an offset. Where reading began inside the block it
+// is reckoned.
 func (s *stream) firstOf(end wire.BlockEnd, offset int64) int64 {
 	first := offset - int64(end.Records)
 	if s.count > 0 && s.count == int(end.Records) {
@@ -115,7 +117,8 @@ func (s *stream) begin(number uint64) {
 	}
 }
 
-// reorg takes a branch back. One that was taken back before is said again, and read over: what has grown on the ancestor since is not what it speaks of.
+// reorg takes a branch back. One that was taken back before is said again, and read over: what has grown on the
+// ancestor since is not what it speaks of.
 func (s *stream) reorg(m wire.Reorg) error {
 	if !m.Accepted && s.branch.has(m.Ancestor) && !s.branch.has(m.OldTip) {
 		return nil
@@ -129,7 +132,8 @@ func (s *stream) reorg(m wire.Reorg) error {
 	return nil
 }
 
-// correct takes back what was published wrong. Attempts rise with each correction, so one that is not above the branch's is said again.
+// correct takes back what was published wrong. Attempts rise with each correction, so one that is not above the
+// branch's is said again.
 func (s *stream) correct(ancestor chain.BlockRef, attempt uint32) error {
 	if s.branch.has(ancestor) && attempt <= s.branch.attempt {
 		return nil
@@ -159,7 +163,8 @@ func (s *stream) rewind(ancestor chain.BlockRef) error {
 	return nil
 }
 
-// newest is the number of the partition's newest block, for whoever waits for more: 0 for an empty partition, beyond every block for a halted one.
+// newest is the number of the partition's newest block, for whoever waits for more: 0 for an empty partition, beyond
+// every block for a halted one.
 func (s *stream) newest() uint64 {
 	switch {
 	case s.halted != nil:

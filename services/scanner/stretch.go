@@ -12,7 +12,8 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// stretch is a range of blocks as it was read from nodes: every block linked to the one before, every block of concern read.
+// stretch is a range of blocks as it was read from nodes: every block linked to the one before, every block of concern
+// read.
 type stretch struct {
 	refs   []chain.BlockRef
 	blocks []found // those of which something was found, or not proven
@@ -30,7 +31,8 @@ func (s *stretch) add(next stretch) bool {
 	return true
 }
 
-// stretch reads a range. A part that fails is tried again without end in smaller pieces, and from the beginning when pieces do not fit together.
+// stretch reads a range. A part that fails is tried again without end in smaller pieces, and from the beginning when
+// pieces do not fit together.
 func (c *collector) stretch(ctx context.Context, from, to uint64, failed func(error)) (stretch, error) {
 	tries := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
 	var all stretch
@@ -61,7 +63,8 @@ func (c *collector) stretch(ctx context.Context, from, to uint64, failed func(er
 	return all, nil
 }
 
-// readStretch reads a range once: all headers, linked, and what their blooms, or the senders of their transactions, do not rule out.
+// readStretch reads a range once: all headers, linked, and what their blooms, or the senders of their transactions, do
+// not rule out.
 func (c *collector) readStretch(ctx context.Context, from, to uint64) (stretch, error) {
 	headers, err := c.chain.Blocks(ctx, from, to)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // readTo reads records up to an offset, exclusive, and shows each message to look, if that is not nil.
-func (s *stream) readTo(ctx context.Context, client *bus.Client, topic string, end int64, look func(wire.Message)) error {
+func (s *stream) readTo(ctx context.Context, client *bus.Client, topic string, end int64,
+	look func(wire.Message)) error {
 	reader := client.Reader(topic, s.partition, s.next)
 	for s.next < end {
 		const most = 1000
@@ -53,7 +54,8 @@ func (e *brokenError) Unwrap() error { return e.cause }
 const firstWindow = 4 * horizon
 
 // readTail reads the end of a partition: at least the horizon, or down to the end of a range, or everything.
-func readTail(ctx context.Context, client *bus.Client, topic string, partition int, look func(wire.Message)) (*stream, error) {
+func readTail(ctx context.Context, client *bus.Client, topic string, partition int, look func(wire.Message)) (*stream,
+	error) {
 	first, end, err := client.Bounds(ctx, topic, partition)
 	if err != nil {
 		return nil, err

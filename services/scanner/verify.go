@@ -48,8 +48,8 @@ func (t *tenure) doubtAll() {
 	}
 }
 
-// verify proves in the background what was published without proof, until ctx ends. What it finds is handed to the publishing goroutine, which says that
-// the block is proven, or corrects it.
+// verify proves in the background what was published without proof, until ctx ends. What it finds is handed to the
+// publishing goroutine, which says that the block is proven, or corrects it.
 func (t *tenure) verify(ctx context.Context) error {
 	tries := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second})
 	for tries.Next(ctx) {
@@ -65,11 +65,12 @@ func (t *tenure) verify(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// enoughRefusals is after how many blocks whose receipts every endpoint refuses nobody is asked for those of the others for now. One such block, whose
-// receipts may be lost for good, keeps none above it from being proven.
+// enoughRefusals is after how many blocks whose receipts every endpoint refuses nobody is asked for those of the others
+// for now. One such block, whose receipts may be lost for good, keeps none above it from being proven.
 const enoughRefusals = 8
 
-// verifyOpen looks at every open block once. It reports whether any was settled, and why the last one that was not could not be.
+// verifyOpen looks at every open block once. It reports whether any was settled, and why the last one that was not
+// could not be.
 func (t *tenure) verifyOpen(ctx context.Context) (settled bool, last error) {
 	refused := 0
 	for _, d := range t.doubts.all() {
@@ -95,8 +96,9 @@ func (t *tenure) verifyOpen(ctx context.Context) (settled bool, last error) {
 	return settled, last
 }
 
-// settleOpen looks at every open block that can still be taken back, and publishes what it finds, up to the first that is wrong. It is for the publishing
-// goroutine. Unproven is the oldest block that could not be proven, 0 if there is none.
+// settleOpen looks at every open block that can still be taken back, and publishes what it finds, up to the first that
+// is wrong. It is for the publishing goroutine. Unproven is the oldest block that could not be proven, 0 if there is
+// none.
 func (t *tenure) settleOpen(ctx context.Context) (unproven uint64, wrong bool, err error) {
 	refused := 0
 	for _, d := range t.doubts.all() {
@@ -141,7 +143,8 @@ func (t *tenure) hand(ctx context.Context, f finding) error {
 	}
 }
 
-// examine compares a block on the topic with what its receipts prove. An error says that they could not be had, or prove nothing.
+// examine compares a block on the topic with what its receipts prove. An error says that they could not be had, or
+// prove nothing.
 func (t *tenure) examine(ctx context.Context, d doubt) (finding, error) {
 	block, err := t.chain.Block(ctx, d.block.Hash)
 	if err != nil {
@@ -164,8 +167,9 @@ func (t *tenure) examine(ctx context.Context, d doubt) (finding, error) {
 		return finding{doubt: d}, nil
 	}
 	proven := found{block: d.block, logs: logs, txs: txs, verified: true}
-	return finding{doubt: d, wrong: true, proven: proven, reason: fmt.Sprintf("published with %d logs and %d transactions, the receipts prove %d and %d%s",
-		len(saidLogs), len(saidTxs), len(logs), len(txs), likeCounts(saidLogs, logs))}, nil
+	return finding{doubt: d, wrong: true, proven: proven,
+		reason: fmt.Sprintf("published with %d logs and %d transactions, the receipts prove %d and %d%s",
+			len(saidLogs), len(saidTxs), len(logs), len(txs), likeCounts(saidLogs, logs))}, nil
 }
 
 func likeCounts(said, proven []chain.Log) string {
@@ -192,11 +196,12 @@ func (t *tenure) said(ctx context.Context, d doubt) (logs []chain.Log, txs []cha
 		}
 	}
 	slices.SortStableFunc(logs, func(a, b chain.Log) int { return int(a.Index) - int(b.Index) })
-	return slices.CompactFunc(logs, func(a, b chain.Log) bool { return a.Index == b.Index }), txs, nil // parameters stand in every partition
+	// parameters stand in every partition
+	return slices.CompactFunc(logs, func(a, b chain.Log) bool { return a.Index == b.Index }), txs, nil
 }
 
-// reread reads the records of a block in a partition. What a scanner that had been replaced has written between its batches is left out; what is not all that the
-// block's end counts is an error.
+// reread reads the records of a block in a partition. What a scanner that had been replaced has written between its
+// batches is left out; what is not all that the block's end counts is an error.
 func (t *tenure) reread(ctx context.Context, partition int, at place) (messages []wire.Message, err error) {
 	reader := t.kafka.Reader(t.topic, partition, at.first)
 	var records []wire.Record
@@ -217,7 +222,8 @@ func (t *tenure) reread(ctx context.Context, partition int, at place) (messages 
 		case wire.Part:
 		case wire.BlockEnd:
 			if int(m.Records) != len(records) || m.Digest != wire.Digest(records) {
-				return nil, fmt.Errorf("%s/%d does not hold block %d from offset %d to %d", t.topic, partition, m.Block.Number, at.first, at.end)
+				return nil, fmt.Errorf("%s/%d does not hold block %d from offset %d to %d", t.topic, partition,
+					m.Block.Number, at.first, at.end)
 			}
 		default:
 			records, messages = append(records, r), append(messages, m)
@@ -227,7 +233,8 @@ func (t *tenure) reread(ctx context.Context, partition int, at place) (messages 
 }
 
 func sameLog(a, b chain.Log) bool {
-	return a.Address == b.Address && slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data) && a.Block == b.Block &&
+	return a.Address == b.Address && slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data) &&
+		a.Block == b.Block &&
 		a.BlockHash == b.BlockHash && a.TxHash == b.TxHash && a.TxIndex == b.TxIndex && a.Index == b.Index
 }
 

@@ -10,8 +10,9 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// words is what this tenure knows of the DataStore: every word that events or PARAMs of the topic have said, and what an audit has found that is not on the
-// topic yet. A word of which nothing is known is said by the first audit, whatever it is: the fold knows whether it differs. It is safe for concurrent use.
+// words is what this tenure knows of the DataStore: every word that events or PARAMs of the topic have said, and what
+// an audit has found that is not on the topic yet. A word of which nothing is known is said by the first audit,
+// whatever it is: the fold knows whether it differs. It is safe for concurrent use.
 type words struct {
 	decoder *gmx.Decoder
 	wake    chan struct{} // holds a token if something asks for an audit
@@ -125,7 +126,10 @@ func (w *words) settle(c content) {
 	}
 	w.pending = slices.DeleteFunc(w.pending, func(p wire.Param) bool { return said[reading{p.Key, p.Read.Hash}] })
 	w.passed = slices.DeleteFunc(w.passed, func(a wire.Audit) bool {
-		return slices.ContainsFunc(c.audits, func(said wire.Audit) bool { return said.Market == a.Market && said.Read == a.Read })
+		return slices.ContainsFunc(c.audits, func(said wire.Audit) bool {
+			return said.Market == a.Market &&
+				said.Read == a.Read
+		})
 	})
 }
 
@@ -139,7 +143,8 @@ func (w *words) finalize(final chain.BlockRef, tip uint64) {
 // mostPerBlock is how many words an audit says in one block: about a quarter of a megabyte in each partition.
 const mostPerBlock = 1000
 
-// next returns what is to be said in a block: words that differ, or, once all of them stand in earlier blocks, which markets are audited.
+// next returns what is to be said in a block: words that differ, or, once all of them stand in earlier blocks, which
+// markets are audited.
 func (w *words) next(block chain.BlockRef) ([]wire.Param, []wire.Audit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +164,8 @@ func (w *words) next(block chain.BlockRef) ([]wire.Param, []wire.Audit) {
 	return nil, audits
 }
 
-// differ tells whether a word as an audit has read it at a block is not what was said. An event of that block or a later one is the better witness.
+// differ tells whether a word as an audit has read it at a block is not what was said. An event of that block or a
+// later one is the better witness.
 func (w *words) differ(key, value chain.Hash, read uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,7 +183,8 @@ func (w *words) offer(differing []wire.Param, passed []wire.Audit) {
 	w.pending, w.passed = differing, passed
 }
 
-// begin returns the final block that an audit may read: one that was published, from the topic's first block on, and not below what asked for the audit.
+// begin returns the final block that an audit may read: one that was published, from the topic's first block on, and
+// not below what asked for the audit.
 func (w *words) begin(first uint64) (final chain.BlockRef, may bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

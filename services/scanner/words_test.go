@@ -38,7 +38,8 @@ func mineWords(w *words, number uint64, logs ...chain.Log) (params []wire.Param,
 	return c.params, c.audits
 }
 
-// What differs is said once, its market is called audited in a later block, an unchanged word is not said again, and what a reorg takes back is.
+// What differs is said once, its market is called audited in a later block, an unchanged word is not said again, and
+// what a reorg takes back is.
 func TestWordsAreSaidWhenTheyDiffer(t *testing.T) {
 	w := newWords(emitter)
 	key, other := chain.Hash{1}, chain.Hash{2}
@@ -49,7 +50,8 @@ func TestWordsAreSaidWhenTheyDiffer(t *testing.T) {
 	if len(params) != 2 || len(audits) != 0 || params[0].Block != at(8) || params[0].Read != at(5) {
 		t.Fatalf("said %+v, audited %+v", params, audits)
 	}
-	if params, audits = mineWords(w, 9); len(params) != 0 || len(audits) != 1 || audits[0].Block != at(9) || audits[0].Read != at(5) {
+	if params, audits = mineWords(w, 9); len(params) != 0 || len(audits) != 1 || audits[0].Block != at(9) ||
+		audits[0].Read != at(5) {
 		t.Fatalf("after the words: said %+v, audited %+v", params, audits)
 	}
 	if params, audits = mineWords(w, 10); len(params)+len(audits) != 0 {
@@ -73,12 +75,14 @@ func TestWordsAreSaidWhenTheyDiffer(t *testing.T) {
 	}
 }
 
-// An event of the block that was read, or of a later one, is the better witness; one of before is held against the chain.
+// An event of the block that was read, or of a later one, is the better witness; one of before is held against the
+// chain.
 func TestEventsAndAudits(t *testing.T) {
 	w := newWords(emitter)
 	key, value := chain.Hash{4}, perp.U64(42).Bytes32()
 	set := func(n uint64) chain.Log {
-		return gmxtest.Event(emitter, "SetUint", perp.Fields{"baseKey": key, "data": perp.Bytes{}, "value": perp.U64(n)})
+		return gmxtest.Event(emitter, "SetUint",
+			perp.Fields{"baseKey": key, "data": perp.Bytes{}, "value": perp.U64(n)})
 	}
 	mineWords(w, 20, set(42))
 	for _, tt := range []struct {
@@ -90,7 +94,8 @@ func TestEventsAndAudits(t *testing.T) {
 			t.Errorf("%x read at block %d differs: %t", tt.value, tt.read, got)
 		}
 	}
-	// An event that overtakes what an audit has found is what counts, and the finding is said once all the same: readers tell which is the later.
+	// An event that overtakes what an audit has found is what counts, and the finding is said once all the same:
+	// readers tell which is the later.
 	auditAt(w, 21, map[chain.Hash]chain.Hash{key: {5}})
 	if params, _ := mineWords(w, 24, set(43)); len(params) != 1 {
 		t.Fatalf("said %+v", params)
@@ -103,7 +108,8 @@ func TestEventsAndAudits(t *testing.T) {
 	}
 }
 
-// An audit reads a final block that was published, from the topic's first on, and not below the market that asked for it.
+// An audit reads a final block that was published, from the topic's first on, and not below the market that asked for
+// it.
 func TestAuditWaitsForAFinalBlock(t *testing.T) {
 	w := newWords(emitter)
 	if _, may := w.begin(1); may {

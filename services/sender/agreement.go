@@ -27,7 +27,8 @@ func oneByOne(n watcher) []evm.Reader {
 	return readers
 }
 
-// agreement counts the endpoints that say something, each for itself, and how many of them there must be for it to be believed: two, where there are two.
+// agreement counts the endpoints that say something, each for itself, and how many of them there must be for it to be
+// believed: two, where there are two.
 func agreement(n watcher, says func(one evm.Reader) bool) (agree, need int) {
 	readers := oneByOne(n)
 	for _, one := range readers {
@@ -38,7 +39,8 @@ func agreement(n watcher, says func(one evm.Reader) bool) (agree, need int) {
 	return agree, min(2, len(readers))
 }
 
-// foreign tells whether an endpoint says that a flight's nonce was spent in a final block, and that none of the flight's transactions was mined.
+// foreign tells whether an endpoint says that a flight's nonce was spent in a final block, and that none of the
+// flight's transactions was mined.
 func (c *confirm) foreign(ctx context.Context, one evm.Reader, f txm.Flight) bool {
 	if next, err := one.NonceAt(ctx, c.signer, evm.Finalized); err != nil || next <= f.Intent.Nonce {
 		return false
@@ -54,8 +56,9 @@ func (c *confirm) foreign(ctx context.Context, one evm.Reader, f txm.Flight) boo
 // secondOpinion is how long a second endpoint's answer is waited for.
 const secondOpinion = time.Second
 
-// reached returns an account's next nonce in the newest block as two endpoints have it, the lower of the first two answers: one alone that is wrong could make
-// the store look as if it had gone back in time, and leave numbers out. It is not sure where there are several and only one answers in time.
+// reached returns an account's next nonce in the newest block as two endpoints have it, the lower of the first two
+// answers: one alone that is wrong could make the store look as if it had gone back in time, and leave numbers out. It
+// is not sure where there are several and only one answers in time.
 func reached(ctx context.Context, n watcher, account chain.Address) (next uint64, sure bool, err error) {
 	readers := oneByOne(n)
 	if len(readers) < 2 {

@@ -12,8 +12,9 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// audits knows of which markets every word that rules read was compared with the chain. Until then a verdict may rest on a word that is not what the chain has,
-// and nothing is sent. That it was done once stands in the state, also over restarts; how long ago, the scanner watches. It is safe for concurrent use.
+// audits knows of which markets every word that rules read was compared with the chain. Until then a verdict may rest
+// on a word that is not what the chain has, and nothing is sent. That it was done once stands in the state, also over
+// restarts; how long ago, the scanner watches. It is safe for concurrent use.
 type audits struct {
 	state marketValues
 
@@ -38,19 +39,22 @@ func (a *audits) ask(ctx context.Context, j job.Job, others []chain.Address) (ve
 			return verdict{}, fmt.Errorf("asking whether the words of market %s were audited: %w", market, err)
 		}
 		if !passed {
-			return wait(fmt.Sprintf("the words of market %s have not been compared with the chain yet (the scanner's readiness says what is in the way)", market)), nil
+			return wait(fmt.Sprintf("the words of market %s have not been compared with the chain yet (the "+
+				"scanner's readiness says what is in the way)", market)), nil
 		}
 	}
 	return verdict{}, nil
 }
 
-// has tells whether a market was audited. What once was is not asked for again: only a reorg beneath the final block would take it back.
+// has tells whether a market was audited. What once was is not asked for again: only a reorg beneath the final block
+// would take it back.
 func (a *audits) has(ctx context.Context, market chain.Address, generation uint32) (bool, error) {
 	if a.known(market, generation) {
 		return true, nil
 	}
 	found, err := a.state.MarketValue(ctx, perp.AuditKey(market).Key)
-	// The words stand in earlier blocks, which every partition has reached where the watermark is not below the audit's.
+	// The words stand in earlier blocks, which every partition has reached where the watermark is not below the
+	// audit's.
 	if err != nil || !found.Known || found.At.Number < found.Row.Stamp.Block {
 		return false, err
 	}

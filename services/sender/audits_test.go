@@ -29,15 +29,18 @@ type auditRows struct {
 func (r *auditRows) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
 	r.asked++
 	row, known := r.rows[key]
-	return pg.Found[perp.MarketValue]{Row: row, Known: known, At: pg.Block{BlockRef: chain.BlockRef{Number: r.at}}}, r.err
+	return pg.Found[perp.MarketValue]{Row: row, Known: known, At: pg.Block{BlockRef: chain.BlockRef{Number: r.at}}},
+		r.err
 }
 
-// A job waits until each of its markets was audited in a block that every partition has reached, and then never asks again.
+// A job waits until each of its markets was audited in a block that every partition has reached, and then never asks
+// again.
 func TestJobsWaitForTheFirstAudit(t *testing.T) {
 	one, two := chain.Address{1}, chain.Address{2}
 	state := &auditRows{rows: map[chain.Hash]perp.MarketValue{}, at: 50}
 	pass := func(market chain.Address, in uint64) {
-		state.rows[perp.AuditKey(market).Key] = perp.MarketValue{Measure: perp.WordsAudited, Scope: market.Hash(), Value: perp.U64(in - 2).Int(), Stamp: perp.Stamp{Block: in}}
+		state.rows[perp.AuditKey(market).Key] = perp.MarketValue{Measure: perp.WordsAudited, Scope: market.Hash(),
+			Value: perp.U64(in - 2).Int(), Stamp: perp.Stamp{Block: in}}
 	}
 	a := &audits{state: state}
 	j := job.Job{Market: one, Evidence: job.Evidence{Generation: 1}}
@@ -75,7 +78,8 @@ func TestJobsWaitForTheFirstAudit(t *testing.T) {
 	}
 }
 
-// A word that is written without an event is found: the row is right soon afterwards, and an order is executed once its market was audited.
+// A word that is written without an event is found: the row is right soon afterwards, and an order is executed once its
+// market was audited.
 func TestPlantedWordIsFound(t *testing.T) {
 	s := newSite(t, func(cfg *scanner.Config) { cfg.Scanner.AuditInterval = time.Second })
 	market := chain.Address(s.market.Address)

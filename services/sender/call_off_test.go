@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// An operator gives a number back whose job is still due: the sender spends it on a payment to oneself, the job is not done by it, and the numbers above go on.
+// An operator gives a number back whose job is still due: the sender spends it on a payment to oneself, the job is not
+// done by it, and the numbers above go on.
 func calledOff(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before, w := s.nonce(by), &witness{}
 	s.cfg.Sender.Cooldown = hangGuard // a second arm is no part of this
@@ -27,7 +28,8 @@ func calledOff(t *testing.T, s *site, by chain.Address, key secret.String) {
 	})
 	w.mute.Store(false)
 	r := s.result(j.ID, 1)
-	if r.Outcome != job.Withdrawn || r.Nonce != before || r.GasUsed != 21_000 || r.Reason != "called off by alice: it makes nodes stumble" {
+	if r.Outcome != job.Withdrawn || r.Nonce != before || r.GasUsed != 21_000 ||
+		r.Reason != "called off by alice: it makes nodes stumble" {
 		t.Errorf("result %+v", r)
 	}
 	if found, err := s.db.Order(t.Context(), j.Key); err != nil || !found.Row.Status.Pending() {

@@ -17,8 +17,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// claim gives tasks their nonces: it signs with the numbers the cursor promises and stores numbers and bytes in one fenced statement. Bytes that were
-// not stored are thrown away. It is used by one goroutine.
+// claim gives tasks their nonces: it signs with the numbers the cursor promises and stores numbers and bytes in one
+// fenced statement. Bytes that were not stored are thrown away. It is used by one goroutine.
 type claim struct {
 	tenure  *lease.Tenure
 	key     signer.Signer
@@ -66,7 +66,8 @@ func (c claim) run(ctx context.Context, tasks []*task) (verdict, error) {
 			return verdict{}, err
 		}
 		c.expect(t.tx.Hash)
-		b.Claims, next = append(b.Claims, txm.Claim{Intent: t.intent.ID, Kind: t.job().Kind, Tx: t.tx}), next.Taken(t.tx.Nonce)
+		b.Claims, next = append(b.Claims, txm.Claim{Intent: t.intent.ID, Kind: t.job().Kind, Tx: t.tx}),
+			next.Taken(t.tx.Nonce)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
 	defer cancel()
@@ -101,14 +102,16 @@ func (c claim) settle(ctx context.Context, tasks []*task, after nonce.Cursor, er
 	c.cursor.known = &after
 	for _, t := range tasks {
 		c.metrics.claimed(t.intent)
-		c.log.Info().Str("job", t.job().ID).Uint32("arm", t.intent.Arm).Uint64("nonce", t.tx.Nonce).Str("hash", t.tx.Hash.Hex()).
+		c.log.Info().Str("job", t.job().ID).Uint32("arm", t.intent.Arm).Uint64("nonce", t.tx.Nonce).
+			Str("hash", t.tx.Hash.Hex()).
 			Uint64("gas_price", t.tx.Cap).Msg("claimed")
 	}
 	return verdict{}, nil
 }
 
-// lookUp finds out what became of a claim whose answer was lost; one of a batch stands for all. Without an answer of its own, or with one that knows
-// nothing of these bytes, the cursor is read anew: the lost statement may still be on its way, and whatever it does then, it does under the lease row's lock.
+// lookUp finds out what became of a claim whose answer was lost; one of a batch stands for all. Without an answer of
+// its own, or with one that knows nothing of these bytes, the cursor is read anew: the lost statement may still be on
+// its way, and whatever it does then, it does under the lease row's lock.
 func (c claim) lookUp(ctx context.Context, t *task, lost error) error {
 	stored, err := c.store.Claimed(ctx, t.intent.ID)
 	if err == nil && stored == t.tx.Hash {
@@ -121,8 +124,8 @@ func (c claim) lookUp(ctx context.Context, t *task, lost error) error {
 	return fmt.Errorf("the answer to a claim was lost, and the claim is not there (stored is %s): %w", stored, lost)
 }
 
-// cursor is the tenure's memory of the next nonces. It is read from the store when the tenure begins and whenever it turned out to be old, and used by
-// one goroutine.
+// cursor is the tenure's memory of the next nonces. It is read from the store when the tenure begins and whenever it
+// turned out to be old, and used by one goroutine.
 type cursor struct {
 	known *nonce.Cursor
 	open  func(ctx context.Context) (nonce.Cursor, error)
@@ -144,7 +147,8 @@ func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {
 
 func (c *cursor) lose() { c.known = nil }
 
-// opening reads the cursor of a tenure: the store's or the chain's, whichever is further. A store that has gone back in time pauses the signer.
+// opening reads the cursor of a tenure: the store's or the chain's, whichever is further. A store that has gone back in
+// time pauses the signer.
 func (w *worker) opening(f lease.Fence) func(context.Context) (nonce.Cursor, error) {
 	return func(ctx context.Context) (nonce.Cursor, error) {
 		latest, sure, err := reached(ctx, w.node, f.Signer)

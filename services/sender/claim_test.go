@@ -19,7 +19,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// What is left of a day's money is spent on the most urgent jobs, however many wait: a batch that it does not suffice for sets nothing of it aside.
+// What is left of a day's money is spent on the most urgent jobs, however many wait: a batch that it does not suffice
+// for sets nothing of it aside.
 func TestClaimSpendsWhatIsLeft(t *testing.T) {
 	o := newOffice(t, nil)
 	claimed := o.claimOf(t, 3, devKey(t), 2*callGas*txm.DefaultPolicy().Floor)
@@ -31,7 +32,8 @@ func TestClaimSpendsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A transaction that the signer refuses to sign keeps none that is less urgent from being claimed, and ends like all that wait.
+// A transaction that the signer refuses to sign keeps none that is less urgent from being claimed, and ends like all
+// that wait.
 func TestClaimLeavesOutWhatIsRefused(t *testing.T) {
 	o := newOffice(t, nil)
 	key := picky{devKey(t), 1}
@@ -56,7 +58,8 @@ type picky struct {
 
 func (p picky) Sign(ctx context.Context, tx signer.Tx) ([]byte, chain.Hash, error) {
 	if tx.Data[0] == p.refused {
-		return nil, chain.Hash{}, fmt.Errorf("asking the signer: %w", &signer.RefusedError{Code: -32000, Message: "request denied"})
+		return nil, chain.Hash{},
+			fmt.Errorf("asking the signer: %w", &signer.RefusedError{Code: -32000, Message: "request denied"})
 	}
 	return p.Signer.Sign(ctx, tx)
 }
@@ -64,7 +67,8 @@ func (p picky) Sign(ctx context.Context, tx signer.Tx) ([]byte, chain.Hash, erro
 // callGas is the gas limit of the calls in these tests.
 const callGas = 100_000
 
-// claimOf queues so many orders, the most urgent born first, makes a pass with a key and so much money, and returns when those were born that were claimed.
+// claimOf queues so many orders, the most urgent born first, makes a pass with a key and so much money, and returns
+// when those were born that were claimed.
 func (o *office) claimOf(t *testing.T, orders byte, key signer.Signer, wei uint64) (claimed []uint64) {
 	t.Helper()
 	o.road = []stage{{"test", func(_ context.Context, t *task) (verdict, error) {
@@ -75,8 +79,10 @@ func (o *office) claimOf(t *testing.T, orders byte, key signer.Signer, wei uint6
 	p := &purse{limit: wei, store: o.db.Intents(), signer: o.signer}
 	o.count, o.launch = p.count, func(context.Context, []*task) error { return nil }
 	o.claim = claim{
-		tenure: o.tenure, key: key, chainID: 56, limits: o.limits, market: &market{known: &txm.Market{}, horizon: horizonAt(0, time.Now()), at: 100}, purse: p,
-		store: o.db.Intents(), cursor: &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {}, metrics: o.metrics, log: zerolog.Nop(), patience: time.Minute,
+		tenure: o.tenure, key: key, chainID: 56, limits: o.limits,
+		market: &market{known: &txm.Market{}, horizon: horizonAt(0, time.Now()), at: 100}, purse: p,
+		store: o.db.Intents(), cursor: &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {}, metrics: o.metrics,
+		log: zerolog.Nop(), patience: time.Minute,
 	}.run
 	for i := range orders {
 		j := orderAt(i, uint64(i))

@@ -10,8 +10,9 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// A process whose clock is ten minutes off, either way or now this and now that, does the same as any other. What it compares are times of
-// one clock: the chain's with the chain's, the database's with the database's, its own with its own.
+// A process whose clock is ten minutes off, either way or now this and now that, does the same as any other. What it
+// compares are times of one clock: the chain's with the chain's, the database's with the database's, its own with its
+// own.
 func TestSkewedClock(t *testing.T) {
 	s := newSite(t)
 	const off = 10 * time.Minute
@@ -30,7 +31,8 @@ func TestSkewedClock(t *testing.T) {
 			waiting := s.orderJob(s.marketOrder(100), by)
 			s.say(waiting) // before anybody listens: to be read back
 			s.sender([]secret.String{key}, func(sn *Sender) {
-				sn.clock = func() time.Time { return time.Now().Add(c.skew()).Round(0) } // as a wall clock: no monotonic reading
+				// as a wall clock: no monotonic reading
+				sn.clock = func() time.Time { return time.Now().Add(c.skew()).Round(0) }
 			})
 			s.mustEndOnce(waiting, by, before)
 

@@ -60,7 +60,8 @@ type Settings struct {
 	Gas     Gas        `toml:"gas"`
 }
 
-// Gas is an operator's own gas limit for each kind of transaction, in place of the one that follows from the exchange's words ([gmx.GasWords]); 0 for none.
+// Gas is an operator's own gas limit for each kind of transaction, in place of the one that follows from the exchange's
+// words ([gmx.GasWords]); 0 for none.
 type Gas struct {
 	Liquidation   uint64 `toml:"liquidation" help:"fixed gas limit of a liquidation; 0 = by the exchange's words, as for all kinds"`
 	Adl           uint64 `toml:"adl" help:"fixed gas limit of an auto-deleveraging; 0 = by the exchange's words"`
@@ -74,8 +75,8 @@ type Gas struct {
 	GlvShift      uint64 `toml:"glv_shift" help:"fixed gas limit of a GLV shift's execution; 0 = by the exchange's words"`
 }
 
-// The modes (NON-9). Jobs are stored before anything is done about them, and done under a lease in either: a keeper may run senders of both at once, as it
-// does while it changes from one to the other.
+// The modes (NON-9). Jobs are stored before anything is done about them, and done under a lease in either: a keeper may
+// run senders of both at once, as it does while it changes from one to the other.
 const (
 	WorkerQueue = "worker-queue"
 	Basic       = "basic"
@@ -85,10 +86,13 @@ const (
 func DefaultConfig() Config {
 	fresh := tier.DefaultBounds()
 	return Config{
-		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
-		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(), Notify: notify.DefaultConfig(), Emergency: emergency.DefaultConfig(),
+		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(),
+		Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
+		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(), Notify: notify.DefaultConfig(),
+		Emergency: emergency.DefaultConfig(),
 		Sender: Settings{
-			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second, MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
+			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second,
+			MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
 			ConfirmTimeout: 10 * time.Second,
 			HeadMaxAge:     fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark, PriceMaxAge: fresh.Price,
 			Fee: txm.DefaultPolicy(), Nervous: defaultNervous(),
@@ -154,7 +158,8 @@ func (s Settings) Validate() error {
 		key   string
 		value int
 		most  int
-	}{{"max_in_flight", s.MaxInFlight, mostInFlight}, {"batch", s.Batch, 100}, {"max_liquidations", s.MaxLiquidations, mostLiquidations}} {
+	}{{"max_in_flight", s.MaxInFlight, mostInFlight}, {"batch", s.Batch, 100},
+		{"max_liquidations", s.MaxLiquidations, mostLiquidations}} {
 		if n.value < 1 || n.value > n.most {
 			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d", n.key, n.value, n.most))
 		}
@@ -167,14 +172,15 @@ func (g Gas) Validate() error {
 	var problems []error
 	for _, k := range job.Kinds() {
 		if limit := g.of(k); limit != 0 && (limit < txm.EmptyGas || limit > txm.MaxGas) {
-			problems = append(problems, fmt.Errorf("the limit for a %s, %d, is neither 0 nor between %d and %d", k, limit, uint64(txm.EmptyGas), uint64(txm.MaxGas)))
+			problems = append(problems, fmt.Errorf("the limit for a %s, %d, is neither 0 nor between %d and %d", k,
+				limit, uint64(txm.EmptyGas), uint64(txm.MaxGas)))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// database is the database's configuration with times that suit leases: a statement or transaction that hangs is ended well before the lease is, because
-// it would hold the row that a successor needs. Its statements are planned once.
+// database is the database's configuration with times that suit leases: a statement or transaction that hangs is ended
+// well before the lease is, because it would hold the row that a successor needs. Its statements are planned once.
 func (c Config) database() pg.Config {
 	db, most := c.Postgres, c.Sender.LeaseTTL/4
 	db.ConnectTimeout, db.StatementTimeout = min(db.ConnectTimeout, most), min(db.StatementTimeout, most)

@@ -10,7 +10,8 @@ import (
 
 func TestDefaultsNeedOnlyTheSite(t *testing.T) {
 	cfg := DefaultConfig()
-	for name, err := range map[string]error{"sender": cfg.Sender.Validate(), "gas": cfg.Sender.Gas.Validate(), "fee": cfg.Sender.Fee.Validate()} {
+	for name, err := range map[string]error{"sender": cfg.Sender.Validate(), "gas": cfg.Sender.Gas.Validate(),
+		"fee": cfg.Sender.Fee.Validate()} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -24,7 +25,8 @@ func TestSettingsNameEveryProblem(t *testing.T) {
 	if err == nil {
 		t.Fatal("the zero settings were accepted")
 	}
-	for _, key := range []string{"lease_ttl", "max_job_age", "cooldown", "head_max_age", "state_max_lag", "price_max_age", "max_in_flight", "max_liquidations"} {
+	for _, key := range []string{"lease_ttl", "max_job_age", "cooldown", "head_max_age", "state_max_lag",
+		"price_max_age", "max_in_flight", "max_liquidations"} {
 		if !strings.Contains(err.Error(), key+": ") {
 			t.Errorf("nothing is said of %s", key)
 		}
@@ -41,7 +43,8 @@ func TestDatabaseTimesSuitTheLease(t *testing.T) {
 	cfg := DefaultConfig()
 	db := cfg.database()
 	for name, d := range map[string]time.Duration{
-		"connect": db.ConnectTimeout, "statement": db.StatementTimeout, "idle in transaction": db.IdleInTransactionTimeout,
+		"connect": db.ConnectTimeout, "statement": db.StatementTimeout,
+		"idle in transaction": db.IdleInTransactionTimeout,
 	} {
 		if d >= cfg.Sender.LeaseTTL/3 {
 			t.Errorf("%s may take %s of a lease of %s", name, d, cfg.Sender.LeaseTTL)
@@ -53,12 +56,15 @@ func TestDatabaseTimesSuitTheLease(t *testing.T) {
 	}
 }
 
-// A sender that could not execute what every exchange of the kind has is refused at start, not when the first such job comes.
+// A sender that could not execute what every exchange of the kind has is refused at start, not when the first such job
+// comes.
 func TestHandlersAreDemanded(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Venue.OrderHandler, cfg.Venue.DepositHandler, cfg.Venue.WithdrawalHandler = chain.Address{1}, chain.Address{2}, chain.Address{3}
+	cfg.Venue.OrderHandler, cfg.Venue.DepositHandler, cfg.Venue.WithdrawalHandler = chain.Address{1}, chain.Address{2},
+		chain.Address{3}
 	err := cfg.Validate()
-	if err == nil || !strings.Contains(err.Error(), "venue.liquidation_handler: no address given") || strings.Contains(err.Error(), "order_handler") {
+	if err == nil || !strings.Contains(err.Error(), "venue.liquidation_handler: no address given") ||
+		strings.Contains(err.Error(), "order_handler") {
 		t.Errorf("a sender without a liquidation handler: %v", err)
 	}
 	cfg.Venue.LiquidationHandler = chain.Address{4}

@@ -18,8 +18,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// confirm follows what is in flight. What it finds out it writes down before it goes on; what it remembers itself is only since when something has
-// been missing.
+// confirm follows what is in flight. What it finds out it writes down before it goes on; what it remembers itself is
+// only since when something has been missing.
 type confirm struct {
 	tenure    *lease.Tenure
 	signer    chain.Address
@@ -62,8 +62,8 @@ type watcher interface {
 	Elsewhere(than ...evm.Source) evm.Reader
 }
 
-// settled are facts that cannot be taken back: two endpoints that differ in host have to agree, where there are two. Until they do an error says so; see
-// [evm.Undecided].
+// settled are facts that cannot be taken back: two endpoints that differ in host have to agree, where there are two.
+// Until they do an error says so; see [evm.Undecided].
 type settled interface {
 	Finalized(ctx context.Context) (chain.BlockRef, error)
 	SettledHash(ctx context.Context, number uint64) (chain.Hash, error)
@@ -133,15 +133,15 @@ func (c *confirm) remember(flights []txm.Flight) {
 	maps.DeleteFunc(c.late, func(id int64, _ bool) bool { return !intents[id] })
 }
 
-// abandoned tells of a flight that it is another tier's for good until that one has had its window. What is claimed behind it makes way for itself, see
-// [txm.Sight]; so nobody has to wait until it lands.
+// abandoned tells of a flight that it is another tier's for good until that one has had its window. What is claimed
+// behind it makes way for itself, see [txm.Sight]; so nobody has to wait until it lands.
 func (c *confirm) abandoned(f txm.Flight) bool {
 	_, gone := c.turns.over(f.Intent.Job)
 	return gone && !f.Leaving()
 }
 
-// tip asks before the receipts are asked for: what is final then has its receipt. While no two endpoints agree on what is final, nothing is: flights are
-// followed all the same, none ends, and it is said what for.
+// tip asks before the receipts are asked for: what is final then has its receipt. While no two endpoints agree on what
+// is final, nothing is: flights are followed all the same, none ends, and it is said what for.
 func (c *confirm) tip(ctx context.Context) (at tip, err error) {
 	final, err := c.node.Finalized(ctx)
 	switch {
@@ -160,8 +160,8 @@ func (c *confirm) tip(ctx context.Context) (at tip, err error) {
 	return at, err
 }
 
-// spent returns the signer's next nonce in the newest final block, if anybody says that a flight's number was used and there is no receipt of ours: only then
-// does it matter.
+// spent returns the signer's next nonce in the newest final block, if anybody says that a flight's number was used and
+// there is no receipt of ours: only then does it matter.
 func (c *confirm) spent(ctx context.Context, f txm.Flight, at tip) (uint64, error) {
 	if at.Final == 0 || f.Intent.Nonce >= at.latest && !c.broadcast.spent(f.Newest().Hash) {
 		return 0, nil
@@ -169,8 +169,8 @@ func (c *confirm) spent(ctx context.Context, f txm.Flight, at tip) (uint64, erro
 	return c.node.SettledNonce(ctx, c.signer, at.Final)
 }
 
-// follow does the one thing that a flight needs now. While no two endpoints agree on how many nonces were spent for good, its own is not: it is broadcast and
-// replaced as ever, which costs nothing if it was, and the doubt is told.
+// follow does the one thing that a flight needs now. While no two endpoints agree on how many nonces were spent for
+// good, its own is not: it is broadcast and replaced as ever, which costs nothing if it was, and the doubt is told.
 func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 	s, doubt := at.Sight, error(nil)
 	found, err := c.receipt(ctx, f, at)
@@ -179,7 +179,8 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 	}
 	if found != nil {
 		s.Receipt = &txm.Receipt{
-			TxHash: found.Hash, Block: chain.BlockRef{Number: found.Block, Hash: found.BlockHash}, OK: found.OK, GasUsed: found.GasUsed, GasPrice: found.GasPrice,
+			TxHash: found.Hash, Block: chain.BlockRef{Number: found.Block, Hash: found.BlockHash}, OK: found.OK,
+			GasUsed: found.GasUsed, GasPrice: found.GasPrice,
 		}
 	} else if s.FinalNonce, err = c.spent(ctx, f, at); evm.Undecided(err) {
 		doubt = err
@@ -223,19 +224,22 @@ func (c *confirm) step(ctx context.Context, f txm.Flight, s txm.Sight, found *ev
 	}
 }
 
-// watch tells people of what waits for its receipt for too long in this tenure. How long it was queued before, for its turn or its price, is no matter here.
+// watch tells people of what waits for its receipt for too long in this tenure. How long it was queued before, for its
+// turn or its price, is no matter here.
 func (c *confirm) watch(f txm.Flight, s txm.Sight) {
 	if s.Receipt != nil || c.clock().Sub(c.seen[f.Intent.ID]) < c.timeout || c.late[f.Intent.ID] {
 		return
 	}
 	c.late[f.Intent.ID] = true
 	c.metrics.timeouts.WithLabelValues(string(f.Intent.Job.Kind)).Inc()
-	c.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Int("attempts", len(f.Attempts)).Str("class", f.Newest().LastClass).
+	c.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Int("attempts", len(f.Attempts)).
+		Str("class", f.Newest().LastClass).
 		Msg("no receipt yet; it is broadcast again until there is one")
 }
 
-// receipt finds the one transaction of the nonce that was mined, if any: the dearest is the likeliest. A nonce that the chain has not reached has none;
-// where endpoints disagree about that, it is asked for. Nor is one of the transactions mined in a block that the final chain has left, whoever still has it.
+// receipt finds the one transaction of the nonce that was mined, if any: the dearest is the likeliest. A nonce that the
+// chain has not reached has none; where endpoints disagree about that, it is asked for. Nor is one of the transactions
+// mined in a block that the final chain has left, whoever still has it.
 func (c *confirm) receipt(ctx context.Context, f txm.Flight, at tip) (*evm.Receipt, error) {
 	if f.Mined == nil && f.Intent.Nonce >= at.latest && !c.broadcast.spent(f.Newest().Hash) {
 		return nil, nil //nolint:nilnil // as of the node's own answer: what is not mined is no error
@@ -252,8 +256,9 @@ func (c *confirm) receipt(ctx context.Context, f txm.Flight, at tip) (*evm.Recei
 	return nil, nil //nolint:nilnil // as of the node's own answer: what is not mined is no error
 }
 
-// stands tells of a receipt whether its block is one of the chain's, as far as that is settled: an endpoint that is stuck on a branch that the others have left
-// goes on giving its receipts, and the number of their block becomes final all the same.
+// stands tells of a receipt whether its block is one of the chain's, as far as that is settled: an endpoint that is
+// stuck on a branch that the others have left goes on giving its receipts, and the number of their block becomes final
+// all the same.
 func (c *confirm) stands(ctx context.Context, r *evm.Receipt, final uint64) (bool, error) {
 	if r == nil || r.Block > final {
 		return r != nil, nil
@@ -280,8 +285,10 @@ func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r
 	if r.Outcome, r.Reason, err = c.outcome(ctx, f, found); err != nil {
 		return err
 	}
-	if r.Settlement, err = c.settlement(f, found); err != nil { // the job is done all the same, and whoever reads the result sees that this is missing
-		c.log.Error().Err(err).Str("job", f.Intent.Job.ID).Str("hash", found.Hash.Hex()).Msg("what the transaction came to is left out of its result")
+	// the job is done all the same, and whoever reads the result sees that this is missing
+	if r.Settlement, err = c.settlement(f, found); err != nil {
+		c.log.Error().Err(err).Str("job", f.Intent.Job.ID).Str("hash", found.Hash.Hex()).
+			Msg("what the transaction came to is left out of its result")
 	}
 	failpoint.Hit("sender.receipt.before")
 	if err := c.store.Record(ctx, c.tenure.Fence(), r); err != nil {
@@ -329,15 +336,16 @@ func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error
 	return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
-// finish ends an intent. That its block is final and stands two endpoints have said already; that it holds the transaction they have to say as well: a block's
-// receipts prove what was done, and not by which transaction.
+// finish ends an intent. That its block is final and stands two endpoints have said already; that it holds the
+// transaction they have to say as well: a block's receipts prove what was done, and not by which transaction.
 func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 	r := *f.Mined
 	switch block, ok, err := c.node.SettledReceipt(ctx, r.TxHash); {
 	case err != nil:
 		return err
 	case block != r.Block.Hash || ok != r.OK:
-		return fmt.Errorf("its receipt is of block %s, success %t; two endpoints have it in block %s, success %t", r.Block.Hash, r.OK, block, ok)
+		return fmt.Errorf("its receipt is of block %s, success %t; two endpoints have it in block %s, success %t",
+			r.Block.Hash, r.OK, block, ok)
 	}
 	failpoint.Hit("sender.finish.before")
 	if err := c.store.Finish(ctx, c.tenure.Fence(), r, c.rest(f.Intent, r.Outcome)); err != nil {
@@ -351,8 +359,8 @@ func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 	return nil
 }
 
-// disown believes that somebody else has the key, if enough endpoints say so, each for itself. While they do not, whoever says it may be wrong, and the
-// transaction is broadcast as ever.
+// disown believes that somebody else has the key, if enough endpoints say so, each for itself. While they do not,
+// whoever says it may be wrong, and the transaction is broadcast as ever.
 func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	if agree, need := agreement(c.node, func(one evm.Reader) bool { return c.foreign(ctx, one, f) }); agree < need {
 		err := fmt.Errorf("%d of %d endpoints say that it was spent, and have no receipt of ours", agree, need)
@@ -367,7 +375,8 @@ func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
 		return err
 	}
 	c.metrics.foreign.WithLabelValues(c.signer.Hex()).Inc()
-	c.log.Error().Bool("critical", true).Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Str("signer", c.signer.Hex()).
+	c.log.Error().Bool("critical", true).Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).
+		Str("signer", c.signer.Hex()).
 		Msg("somebody else uses this signer's key: the signer is paused until `keeperctl signer resync`")
 	c.ended()
 	return nil
@@ -379,6 +388,8 @@ func (c *confirm) tell(what string, f txm.Flight, r txm.Receipt) {
 	if r.Outcome == job.Reverted {
 		level = zerolog.WarnLevel
 	}
-	c.log.WithLevel(level).Str("job", f.Intent.Job.ID).Uint32("arm", f.Intent.Arm).Uint64("nonce", f.Intent.Nonce).Str("hash", r.TxHash.Hex()).
-		Uint64("block", r.Block.Number).Str("outcome", string(r.Outcome)).Str("reason", r.Reason).Dur("age_ms", c.horizon.age(f.Intent.Job.BirthMs)).Msg(what)
+	c.log.WithLevel(level).Str("job", f.Intent.Job.ID).Uint32("arm", f.Intent.Arm).Uint64("nonce", f.Intent.Nonce).
+		Str("hash", r.TxHash.Hex()).
+		Uint64("block", r.Block.Number).Str("outcome", string(r.Outcome)).Str("reason", r.Reason).
+		Dur("age_ms", c.horizon.age(f.Intent.Job.BirthMs)).Msg(what)
 }

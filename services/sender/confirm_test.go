@@ -13,12 +13,14 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// LIQ-10: people are told of what waits for its receipt for too long, once. What it waited for its turn before it was sent does not count.
+// LIQ-10: people are told of what waits for its receipt for too long, once. What it waited for its turn before it was
+// sent does not count.
 func TestLateReceiptsAreTold(t *testing.T) {
 	now, metrics := time.Now(), NewMetrics(prometheus.NewRegistry())
 	b := &broadcast{last: map[chain.Hash]sent{}, horizon: newHorizon(time.Now)}
 	c := &confirm{
-		turns: alone(), broadcast: b, timeout: 10 * time.Second, clock: func() time.Time { return now }, metrics: metrics, log: zerolog.Nop(),
+		turns: alone(), broadcast: b, timeout: 10 * time.Second, clock: func() time.Time { return now },
+		metrics: metrics, log: zerolog.Nop(),
 		missing: map[int64]time.Time{}, seen: map[int64]time.Time{}, late: map[int64]bool{},
 	}
 	f := txm.Flight{Attempts: []txm.Attempt{{}}}

@@ -10,8 +10,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// deadLetters are the jobs that this keeper has given up: written to the dead letter topic as they were said, so that a copy to the partition of the job
-// topic that the headers name says them again. It is used by one goroutine.
+// deadLetters are the jobs that this keeper has given up: written to the dead letter topic as they were said, so that a
+// copy to the partition of the job topic that the headers name says them again. It is used by one goroutine.
 type deadLetters struct {
 	client   *bus.Client
 	cfg      wire.Config
@@ -60,7 +60,8 @@ func deadLetter(e txm.Ended, cfg wire.Config) (bus.Record, error) {
 		tx = e.Receipt.TxHash.Hex()
 	}
 	r.Headers = append(r.Headers,
-		bus.Header{Key: "source.partition", Value: []byte(strconv.Itoa(wire.SignerPartition(i.Signer, cfg.JobPartitions)))},
+		bus.Header{Key: "source.partition",
+			Value: []byte(strconv.Itoa(wire.SignerPartition(i.Signer, cfg.JobPartitions)))},
 		bus.Header{Key: "source.key", Value: i.Signer[:]},
 		bus.Header{Key: "job", Value: []byte(i.Job.ID)},
 		bus.Header{Key: "arm", Value: []byte(strconv.FormatUint(uint64(i.Arm), 10))},

@@ -24,7 +24,8 @@ import (
 type tap struct {
 	mu   sync.Mutex
 	seen []chain.Hash
-	// arrived is told of a transaction before the node is, and says whether the node hears of it and whether the answer goes back.
+	// arrived is told of a transaction before the node is, and says whether the node hears of it and whether the answer
+	// goes back.
 	arrived func() (pass, answer bool)
 }
 
@@ -65,7 +66,9 @@ func (w *tap) hashes() []chain.Hash {
 // death is a moment at which a process is killed, and how the world is around it.
 type death struct {
 	moment string
-	point  string // where it kills itself; without one the test kills it when the transaction has reached the node and before that has answered
+	// where it kills itself; without one the test kills it when the transaction has reached the node and before that
+	// has answered
+	point string
 	// swallowed: the node says that it has what this process sends, and loses it.
 	swallowed bool
 	raised    bool // the price is raised every two blocks
@@ -75,9 +78,10 @@ type death struct {
 	heard  bool
 }
 
-// NON-13, NON-14: a sender's process is killed by SIGKILL before and after each of sign, commit, send, reply and receipt, and at every other
-// labelled point. The next one brings the job to its end in one transaction, and what the node is given is what was stored, by whichever process. It builds
-// a binary and waits for leases of a real length: KEEPER_LONG=1. TestKilledAnywhere does the same with more moments, within one process.
+// NON-13, NON-14: a sender's process is killed by SIGKILL before and after each of sign, commit, send, reply and
+// receipt, and at every other labelled point. The next one brings the job to its end in one transaction, and what the
+// node is given is what was stored, by whichever process. It builds a binary and waits for leases of a real length:
+// KEEPER_LONG=1. TestKilledAnywhere does the same with more moments, within one process.
 func TestProcessKilled(t *testing.T) {
 	if os.Getenv("KEEPER_LONG") == "" {
 		t.Skip("builds and kills processes: run it with KEEPER_LONG=1")
@@ -94,10 +98,14 @@ func TestProcessKilled(t *testing.T) {
 		{moment: "after the reply is noted", point: "sender.reply.after", swallowed: true, stored: 1, heard: true},
 		{moment: "before the receipt is recorded", point: "sender.receipt.before", stored: 1, heard: true},
 		{moment: "after the receipt is recorded", point: "sender.receipt.after", stored: 1, heard: true},
-		{moment: "before a raise is stored", point: "sender.replace.before", swallowed: true, raised: true, stored: 1, heard: true},
-		{moment: "after a raise is stored", point: "sender.replace.after", swallowed: true, raised: true, stored: 2, heard: true},
-		{moment: "before a receipt is taken back", point: "sender.take_back.before", forked: true, stored: 1, heard: true},
-		{moment: "after a receipt is taken back", point: "sender.take_back.after", forked: true, stored: 1, heard: true},
+		{moment: "before a raise is stored", point: "sender.replace.before", swallowed: true, raised: true, stored: 1,
+			heard: true},
+		{moment: "after a raise is stored", point: "sender.replace.after", swallowed: true, raised: true, stored: 2,
+			heard: true},
+		{moment: "before a receipt is taken back", point: "sender.take_back.before", forked: true, stored: 1,
+			heard: true},
+		{moment: "after a receipt is taken back", point: "sender.take_back.after", forked: true, stored: 1,
+			heard: true},
 		{moment: "before the end", point: "sender.finish.before", stored: 1, heard: true},
 		{moment: "after the end", point: "sender.finish.after", stored: 1, heard: true},
 		{moment: "before the report", point: "sender.report.before", stored: 1, heard: true},
@@ -199,10 +207,11 @@ func (s *site) outlive(d death, binary string, by chain.Address, key secret.Stri
 	if lost := d.swallowed || !d.heard || d.forked; lost && !slices.Contains(heirs.hashes(), mined) {
 		s.t.Errorf("the heir broadcast %v, mined is %s", heirs.hashes(), mined)
 	}
-	s.eventually("it is noted that it was published, so that the next victim has nothing else to do", func(ctx context.Context) bool {
-		left, err := s.db.Intents().Unreported(ctx, by, 1)
-		return err == nil && len(left) == 0
-	})
+	s.eventually("it is noted that it was published, so that the next victim has nothing else to do",
+		func(ctx context.Context) bool {
+			left, err := s.db.Intents().Unreported(ctx, by, 1)
+			return err == nil && len(left) == 0
+		})
 }
 
 // storedFor are the transactions of the signer's only flight; none where it has none.

@@ -1,31 +1,38 @@
-// Package sender turns jobs into transactions (PIPE-5): once each, with nonces nobody else was given, and remembered before they are heard of.
+// Package sender turns jobs into transactions (PIPE-5): once each, with nonces nobody else was given, and remembered
+// before they are heard of.
 //
-// A member of the group on the job topic gets partitions, and for each an intake stores its jobs as intents, or lets them wait in memory while they are
-// another keeper's to execute. In worker-queue mode the signers that hash to a partition come with it; in basic mode every sender tries for the lease of
-// every signer whose key it has. For each signer a worker holds the lease and runs three loops under it:
+// A member of the group on the job topic gets partitions, and for each an intake stores its jobs as intents, or lets
+// them wait in memory while they are another keeper's to execute. In worker-queue mode the signers that hash to a
+// partition come with it; in basic mode every sender tries for the lease of every signer whose key it has. For each
+// signer a worker holds the lease and runs three loops under it:
 //
 //	drain    takes the most urgent intents down the road: settle → turn → recheck → claim → send
 //	confirm  follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts again what is not mined, raises
 //	         its price, and frees the nonce of what is not to be done any more
 //	record   publishes what has ended
 //
-// Everything a loop knows is in Postgres, so that the next owner of the lease goes on where this one stopped, whether it stopped or was killed. Where several
-// keepers share the jobs, every sender also follows all jobs and all executions of the chain, and the turn stage asks package tier whose turn a job is.
+// Everything a loop knows is in Postgres, so that the next owner of the lease goes on where this one stopped, whether
+// it stopped or was killed. Where several keepers share the jobs, every sender also follows all jobs and all executions
+// of the chain, and the turn stage asks package tier whose turn a job is.
 //
 // # Guaranteed
 //
-//   - No nonce is given to two jobs, and no job has two transactions that could both be mined: the claim is one fenced statement, and an arm that
-//     has a nonce keeps it.
+//   - No nonce is given to two jobs, and no job has two transactions that could both be mined: the claim is one fenced
+//     statement, and an arm that has a nonce keeps it.
 //   - Only stored bytes are broadcast (NON-13).
-//   - Nothing is lost when the process is killed at any instant: jobs are read back from the topic by age, intents and bytes are stored before they act.
+//   - Nothing is lost when the process is killed at any instant: jobs are read back from the topic by age, intents and
+//     bytes are stored before they act.
 //   - A job ends only on a final block, or before it has a nonce; how it ended is published at least once.
-//   - A write that the database refuses because the lease has moved on ends the tenure and is counted; the job goes on with the next owner (NON-8).
+//   - A write that the database refuses because the lease has moved on ends the tenure and is counted; the job goes on
+//     with the next owner (NON-8).
 //   - Whichever sender a job comes to, it is done once, under the lease of its signer (NON-4).
 //
 // # Not guaranteed
 //
-//   - That no other keeper executes the same job: windows keep them apart, but a slow transaction may land in another's, and what the chain shows is
-//     believed before it is final. The contract lets one win, and ours is then a lost race.
+//   - That no other keeper executes the same job: windows keep them apart, but a slow transaction may land in
+//     another's, and what the chain shows is believed before it is final. The contract lets one win, and ours is then a
+//     lost race.
 //   - That a result is published once. Readers tell repetitions by job and arm.
-//   - That a transaction lands in time: prices are raised up to their caps, and then it is broadcast again until it lands or its nonce is spent.
+//   - That a transaction lands in time: prices are raised up to their caps, and then it is broadcast again until it
+//     lands or its nonce is spent.
 package sender

@@ -17,8 +17,8 @@ import (
 // pause is how long a task that was told to wait is passed over.
 const pause = 300 * time.Millisecond
 
-// drain takes a signer's queued intents down the road, the most urgent first (NON-9). Several are looked at side by side, claimed in one statement and
-// broadcast together; the numbers they get are in the order of their urgency.
+// drain takes a signer's queued intents down the road, the most urgent first (NON-9). Several are looked at side by
+// side, claimed in one statement and broadcast together; the numbers they get are in the order of their urgency.
 type drain struct {
 	tenure *lease.Tenure
 	turns  *turns
@@ -31,18 +31,19 @@ type drain struct {
 	reconcile func(ctx context.Context) error
 	count     func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
 	words     func(ctx context.Context) error                     // reads the exchange's words on gas, if it is time
-	places    func(ctx context.Context) (int, error)              // how many more transactions of the signer may be in flight
-	queue     txm.Queue
-	batch     int
-	limits    limits
-	maxAge    time.Duration
-	rest      func(i txm.Intent, o job.Outcome) txm.Rest
-	metrics   *Metrics
-	log       zerolog.Logger
-	clock     func() time.Time
-	head      func() uint64 // the newest head's number
-	ended     func()        // called when an intent has ended
-	gate      func(string)  // told why nothing can be sent; empty when something could
+	// how many more transactions of the signer may be in flight
+	places  func(ctx context.Context) (int, error)
+	queue   txm.Queue
+	batch   int
+	limits  limits
+	maxAge  time.Duration
+	rest    func(i txm.Intent, o job.Outcome) txm.Rest
+	metrics *Metrics
+	log     zerolog.Logger
+	clock   func() time.Time
+	head    func() uint64 // the newest head's number
+	ended   func()        // called when an intent has ended
+	gate    func(string)  // told why nothing can be sent; empty when something could
 
 	counted bool                // nothing has happened since the last tally
 	crowded bool                // the last claim was refused because too many transactions are in flight
@@ -50,9 +51,10 @@ type drain struct {
 	yielded map[int64]time.Time // when a task was last told that it is another tier's
 }
 
-// pass takes tasks until there is none left to take, or the gate is closed. What is to be counted is counted afterwards, while no job waits for it. Until
-// then the purse knows less than it may spend rather than more: what was taken from it counts at once. The first pass of a tenure, and one after a failure,
-// cannot rely on that and counts first.
+// pass takes tasks until there is none left to take, or the gate is closed. What is to be counted is counted
+// afterwards, while no job waits for it. Until then the purse knows less than it may spend rather than more: what was
+// taken from it counts at once. The first pass of a tenure, and one after a failure, cannot rely on that and counts
+// first.
 func (d *drain) pass(ctx context.Context) error {
 	if !d.counted {
 		if err := d.tally(ctx); err != nil {
@@ -93,7 +95,8 @@ func (d *drain) empty(ctx context.Context) error {
 		if err != nil || most == 0 {
 			return err
 		}
-		heads, err := d.queue.Heads(ctx, signer, txm.Pick{Except: d.sleeping(), Limit: most, Liquidations: d.limits.flights().Liquidations})
+		heads, err := d.queue.Heads(ctx, signer,
+			txm.Pick{Except: d.sleeping(), Limit: most, Liquidations: d.limits.flights().Liquidations})
 		if err != nil {
 			return err
 		}
@@ -110,8 +113,9 @@ func (d *drain) empty(ctx context.Context) error {
 	return nil
 }
 
-// room is how many tasks are worth looking at. After a claim was refused for want of places it is no more than there are places, so that nodes are not asked at
-// every head about jobs that cannot be sent; otherwise nobody counts on the road.
+// room is how many tasks are worth looking at. After a claim was refused for want of places it is no more than there
+// are places, so that nodes are not asked at every head about jobs that cannot be sent; otherwise nobody counts on the
+// road.
 func (d *drain) room(ctx context.Context) (int, error) {
 	if !d.crowded {
 		return d.batch, nil
@@ -250,7 +254,8 @@ func (d *drain) walk(ctx context.Context, t *task) step {
 	return step{task: t}
 }
 
-// send claims tasks and broadcasts them. A batch that is refused is claimed one by one: the one that is in the way waits, and the others go on.
+// send claims tasks and broadcasts them. A batch that is refused is claimed one by one: the one that is in the way
+// waits, and the others go on.
 func (d *drain) send(ctx context.Context, tasks []*task) (open bool, err error) {
 	const claiming = "claim"
 	v, err := d.claim(ctx, tasks)
@@ -292,7 +297,8 @@ func (d *drain) heed(ctx context.Context, stage string, i txm.Intent, v verdict)
 		}
 		if d.waited(i) < d.maxAge {
 			d.rested(i, v)
-			d.log.Debug().Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("stage", stage).Str("reason", v.reason).Msg("waiting")
+			d.log.Debug().Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("stage", stage).Str("reason", v.reason).
+				Msg("waiting")
 			return true, nil
 		}
 		return true, d.skip(ctx, i, end(job.Expired, "waited too long: "+v.reason), d.overdue(i))
@@ -321,7 +327,8 @@ func (d *drain) waited(i txm.Intent) time.Duration {
 	return i.Waited
 }
 
-// overdue is what comes after an arm that has waited too long. People are told; but what is most urgent is not put off for that, whoever was in the way.
+// overdue is what comes after an arm that has waited too long. People are told; but what is most urgent is not put off
+// for that, whoever was in the way.
 func (d *drain) overdue(i txm.Intent) txm.Rest {
 	rest := d.rest(i, job.Expired)
 	if txm.LaneOf(i.Job.Kind) == txm.LiquidationLane {

@@ -39,16 +39,20 @@ func newOffice(t *testing.T, road func(j job.Job) (verdict, error)) *office {
 		t.Fatal(err)
 	}
 	metrics := NewMetrics(prometheus.NewRegistry())
-	tenure, err := lease.Acquire(t.Context(), o.db.Leases(), o.signer, lease.NewOwner("test"), time.Minute, metrics.Leases)
+	tenure, err := lease.Acquire(t.Context(), o.db.Leases(), o.signer, lease.NewOwner("test"), time.Minute,
+		metrics.Leases)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.drain = &drain{
-		tenure: tenure, turns: alone(), queue: o.db.Intents(), batch: 1, limits: limits{mode: newNerves(time.Minute).mode},
-		head: o.height.Load, words: func(context.Context) error { return nil },
+		tenure: tenure, turns: alone(), queue: o.db.Intents(), batch: 1,
+		limits: limits{mode: newNerves(time.Minute).mode},
+		head:   o.height.Load, words: func(context.Context) error { return nil },
 		maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
-		rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }, tidy: func(context.Context) error { return nil },
-		count: func(context.Context) (uint64, error) { return 0, nil }, reconcile: func(context.Context) error { return nil }, yielded: map[int64]time.Time{},
+		rest:      func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} },
+		tidy:      func(context.Context) error { return nil },
+		count:     func(context.Context) (uint64, error) { return 0, nil },
+		reconcile: func(context.Context) error { return nil }, yielded: map[int64]time.Time{},
 		gate: func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]nap{},
 		road: []stage{{"test", func(_ context.Context, t *task) (verdict, error) {
 			o.trail = append(o.trail, t.job().ID)
@@ -107,7 +111,8 @@ func TestDrainTakesTheMostUrgentFirst(t *testing.T) {
 	}
 }
 
-// A job of which an odd answer came is tried again at the next head, however little or much time that takes, or when there is news of it.
+// A job of which an odd answer came is tried again at the next head, however little or much time that takes, or when
+// there is news of it.
 func TestDrainWaitsForHeads(t *testing.T) {
 	news := make(chan struct{})
 	o := newOffice(t, func(j job.Job) (verdict, error) {
@@ -176,7 +181,8 @@ func TestDrainGivesUpWaiting(t *testing.T) {
 	}
 }
 
-// What is as urgent as a liquidation may be taken up again at once when it has waited too long: whoever did not answer is no reason to rest.
+// What is as urgent as a liquidation may be taken up again at once when it has waited too long: whoever did not answer
+// is no reason to rest.
 func TestDrainPutsNoLiquidationOff(t *testing.T) {
 	o := newOffice(t, func(job.Job) (verdict, error) { return odd("Panic(code 17)"), nil })
 	o.maxAge = -time.Second
@@ -247,7 +253,8 @@ func TestLoop(t *testing.T) {
 	})
 }
 
-// While no more transactions may be in flight no job is looked at, and afterwards no more than there are places: nodes are not asked about what cannot be sent.
+// While no more transactions may be in flight no job is looked at, and afterwards no more than there are places: nodes
+// are not asked about what cannot be sent.
 func TestFullSignerLooksAtNothing(t *testing.T) {
 	o := newOffice(t, func(job.Job) (verdict, error) { return verdict{}, nil })
 	var looked atomic.Int64

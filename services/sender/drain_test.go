@@ -9,8 +9,8 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// A pass counts after it has served the jobs that wait, and before them where nothing has been counted since something may have been spent: in a tenure's
-// first pass, and after one that failed.
+// A pass counts after it has served the jobs that wait, and before them where nothing has been counted since something
+// may have been spent: in a tenure's first pass, and after one that failed.
 func TestPassCountsWhileNoJobWaits(t *testing.T) {
 	var steps []string
 	o := newOffice(t, func(job.Job) (verdict, error) {

@@ -26,8 +26,9 @@ import (
 // headStart is how much earlier the bad endpoint answers than the good ones, so that a sender asks it first.
 const headStart = 250 * time.Millisecond
 
-// TestEndpoints: one of a sender's three endpoints is stale, lies, hangs or wants fewer requests, and answers before the good ones. Each job is
-// done once all the same, and its result says what the chain says. The rarer kinds of trouble run with KEEPER_LONG=1.
+// TestEndpoints: one of a sender's three endpoints is stale, lies, hangs or wants fewer requests, and answers before
+// the good ones. Each job is done once all the same, and its result says what the chain says. The rarer kinds of
+// trouble run with KEEPER_LONG=1.
 func TestEndpoints(t *testing.T) {
 	s := newSite(t)
 	next, long := 0, os.Getenv("KEEPER_LONG") != ""
@@ -45,7 +46,8 @@ func TestEndpoints(t *testing.T) {
 	}{
 		{"one hangs", hangs(""), 0, always},
 		{"one wants no requests at all", refuses(1, 1), 0, rarely},
-		{"one says that every call is reverted", says(`{"code":3,"message":"execution reverted","data":"0x"}`), headStart, always},
+		{"one says that every call is reverted", says(`{"code":3,"message":"execution reverted","data":"0x"}`),
+			headStart, always},
 		{"one says that the signer may not", says(unauthorized), headStart, always},
 		{"one says that ours were reverted", changes("eth_getTransactionReceipt", reverted), headStart, always},
 		{"one says that more nonces were spent", changes("eth_getTransactionCount", plus(1)), headStart, always},
@@ -84,7 +86,8 @@ func TestEndpoints(t *testing.T) {
 
 // unauthorized is the venue's own word that the caller lacks a role.
 const unauthorized = `{"code":3,"message":"execution reverted","data":"0xa35b150b` +
-	`0000000000000000000000000000000000000000000000000000000000000001` + `0000000000000000000000000000000000000000000000000000000000000040` +
+	`0000000000000000000000000000000000000000000000000000000000000001` +
+	`0000000000000000000000000000000000000000000000000000000000000040` +
 	`0000000000000000000000000000000000000000000000000000000000000000"}`
 
 // says answers every simulated call with one error.
@@ -98,7 +101,8 @@ func says(fault string) spoiler {
 	}
 }
 
-// A single endpoint gives odd answers for a while: whatever they are they end nothing, and the job is executed by its first arm when they stop.
+// A single endpoint gives odd answers for a while: whatever they are they end nothing, and the job is executed by its
+// first arm when they stop.
 func TestOddAnswers(t *testing.T) {
 	s := newSite(t)
 	by, key := s.keeper(0)
@@ -107,11 +111,13 @@ func TestOddAnswers(t *testing.T) {
 	sn := s.sender([]secret.String{key})
 	before := s.nonce(by)
 	for i, c := range []struct{ name, fault string }{
-		{"an arithmetic error", `{"code":3,"message":"execution reverted","data":"0x4e487b71` + strings.Repeat("0", 62) + `11"}`},
+		{"an arithmetic error", `{"code":3,"message":"execution reverted","data":"0x4e487b71` +
+			strings.Repeat("0", 62) + `11"}`},
 		{"no reason", `{"code":3,"message":"execution reverted","data":"0x"}`},
 		{"out of gas", `{"code":-32000,"message":"err: out of gas (supplied gas 6000000)"}`},
 		{"an unknown error", `{"code":3,"message":"execution reverted","data":"0xdeadbeef"}`},
-		{"too little gas for a cancellation", `{"code":3,"message":"execution reverted","data":"0xe73a05d5` + strings.Repeat("0", 128) + `"}`},
+		{"too little gas for a cancellation", `{"code":3,"message":"execution reverted","data":"0xe73a05d5` +
+			strings.Repeat("0", 128) + `"}`},
 		{"an error of the node", `{"code":-32000,"message":"missing trie node"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,7 +126,8 @@ func TestOddAnswers(t *testing.T) {
 			spoilt := only.hits.Load()
 			only.become(says(c.fault))
 			s.say(j)
-			s.eventually("it was asked at several heads", func(context.Context) bool { return only.hits.Load() > spoilt+5 })
+			s.eventually("it was asked at several heads",
+				func(context.Context) bool { return only.hits.Load() > spoilt+5 })
 			if early := s.results(j.ID); len(early) > 0 {
 				t.Errorf("it ended for that: %+v", early)
 			}
@@ -222,7 +229,8 @@ func madeUpReceipt(s *site, by chain.Address, key secret.String) {
 	s.mustBeTrue(j)
 }
 
-// A node that does not follow the chain to its new branch goes on saying that ours was mined. That the number of its block is final says nothing of that block.
+// A node that does not follow the chain to its new branch goes on saying that ours was mined. That the number of its
+// block is final says nothing of that block.
 func orphanedReceipt(s *site, by chain.Address, key secret.String) {
 	log := &sayings{said: map[string]json.RawMessage{}}
 	bad := s.front(0, log.remember)
@@ -290,8 +298,9 @@ func silentForAWhile(s *site, by chain.Address, key secret.String) {
 	s.mustEndOnce(second, by, before+1)
 }
 
-// A call that runs out of gas is no revert: the node answers with an error of its own, however often it is asked. As many jobs with such calls as a batch
-// takes keep none that is less urgent from being executed, and end like all that wait (TIER-11).
+// A call that runs out of gas is no revert: the node answers with an error of its own, however often it is asked. As
+// many jobs with such calls as a batch takes keep none that is less urgent from being executed, and end like all that
+// wait (TIER-11).
 func unanswerable(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.cfg.Sender.Batch, s.cfg.Sender.MaxJobAge = 2, 3*time.Second
 	poison := []job.Job{s.orderJob(s.marketOrder(100), by), s.orderJob(s.marketOrder(100), by)}
@@ -375,12 +384,16 @@ func swallows(f *front, w http.ResponseWriter, _ *http.Request, q query) bool {
 	return true
 }
 
-// invents says of every transaction that it was mined and has failed, as the first of a block, and that its sender has spent its nonce for good.
+// invents says of every transaction that it was mined and has failed, as the first of a block, and that its sender has
+// spent its nonce for good.
 func invents(by chain.Address, spent, block uint64, hash string) spoiler {
 	at := map[string]string{
-		"blockHash": fmt.Sprintf("%q", hash), "blockNumber": fmt.Sprintf(`"%#x"`, block), "transactionIndex": `"0x0"`, "from": fmt.Sprintf("%q", by.Hex()),
-		"nonce": fmt.Sprintf(`"%#x"`, spent), "status": `"0x0"`, "type": `"0x2"`, "gasUsed": `"0x5208"`, "cumulativeGasUsed": `"0x5208"`,
-		"effectiveGasPrice": `"0x2faf080"`, "logs": `[]`, "logsBloom": fmt.Sprintf(`"0x%0512d"`, 0), "to": "null", "contractAddress": "null",
+		"blockHash": fmt.Sprintf("%q", hash), "blockNumber": fmt.Sprintf(`"%#x"`, block), "transactionIndex": `"0x0"`,
+		"from":  fmt.Sprintf("%q", by.Hex()),
+		"nonce": fmt.Sprintf(`"%#x"`, spent), "status": `"0x0"`, "type": `"0x2"`, "gasUsed": `"0x5208"`,
+		"cumulativeGasUsed": `"0x5208"`,
+		"effectiveGasPrice": `"0x2faf080"`, "logs": `[]`, "logsBloom": fmt.Sprintf(`"0x%0512d"`, 0), "to": "null",
+		"contractAddress": "null",
 	}
 	return func(f *front, w http.ResponseWriter, _ *http.Request, q query) bool {
 		switch q.Method {

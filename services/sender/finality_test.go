@@ -8,8 +8,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Finality stands still for 300 blocks. Nothing ends before it is final, a process that comes in the middle of it finds everything, what is
-// in flight does not grow beyond its limit, and afterwards every job ends, once.
+// Finality stands still for 300 blocks. Nothing ends before it is final, a process that comes in the middle of it finds
+// everything, what is in flight does not grow beyond its limit, and afterwards every job ends, once.
 func TestFinalityStalls(t *testing.T) {
 	const limit, jobs, blocks = 4, 10, 300
 	s := newSite(t)

@@ -15,8 +15,9 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// front is an address of the site's node that a test can spoil: every request comes by here. It is one endpoint among others to a sender, and the node
-// behind all of them is the same, so that what they say differs only by what a test makes of it.
+// front is an address of the site's node that a test can spoil: every request comes by here. It is one endpoint among
+// others to a sender, and the node behind all of them is the same, so that what they say differs only by what a test
+// makes of it.
 type front struct {
 	*httptest.Server
 	node  string
@@ -99,7 +100,8 @@ func (f *front) ask(q query) (result, fault json.RawMessage) {
 	if err != nil {
 		return nil, failure(err)
 	}
-	reply, err := http.Post(f.node, "application/json", bytes.NewReader(raw)) // a front outlives the request: what was sent was sent
+	// a front outlives the request: what was sent was sent
+	reply, err := http.Post(f.node, "application/json", bytes.NewReader(raw))
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -186,7 +188,8 @@ func beyond(f *front, q query, at uint64) bool {
 		n, err := strconv.ParseUint(strings.Trim(string(q.Params[0]), `"`), 0, 64)
 		return err == nil && n > at
 	case "eth_getBlockReceipts":
-		block, _ := f.ask(query{ID: q.ID, Method: "eth_getBlockByHash", Params: []json.RawMessage{q.Params[0], json.RawMessage("false")}})
+		block, _ := f.ask(query{ID: q.ID, Method: "eth_getBlockByHash",
+			Params: []json.RawMessage{q.Params[0], json.RawMessage("false")}})
 		return numberOf(block) > at
 	default:
 		return false

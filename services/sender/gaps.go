@@ -16,7 +16,8 @@ type gaps struct {
 	since   map[uint64]uint64 // the head at which a number was first seen to be in the way
 }
 
-// pass fills the numbers that flights above them have waited for long enough, and returns whether it tried to: the cursor is then old.
+// pass fills the numbers that flights above them have waited for long enough, and returns whether it tried to: the
+// cursor is then old.
 func (g gaps) pass(ctx context.Context, released []uint64, flights []txm.Flight) (tried bool, err error) {
 	var highest uint64
 	for _, f := range flights {

@@ -13,12 +13,12 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// wordsFresh is for how long the exchange's words on gas are used before they are read again. They change by governance, and what changed meanwhile the
-// simulated call tells.
+// wordsFresh is for how long the exchange's words on gas are used before they are read again. They change by
+// governance, and what changed meanwhile the simulated call tells.
 const wordsFresh = 10 * time.Second
 
-// gasLimits gives transactions their gas limits, by the exchange's own words as the state has them, or by what the operator says. It is safe for concurrent
-// use.
+// gasLimits gives transactions their gas limits, by the exchange's own words as the state has them, or by what the
+// operator says. It is safe for concurrent use.
 type gasLimits struct {
 	fixed Gas
 	state gasState
@@ -71,8 +71,8 @@ func (g *gasLimits) refresh(ctx context.Context) error {
 	return nil
 }
 
-// limit is the gas limit of a job's transaction. An arm that follows failed ones gets half as much again for each: whatever they failed for, the limit is
-// not the cause for ever.
+// limit is the gas limit of a job's transaction. An arm that follows failed ones gets half as much again for each:
+// whatever they failed for, the limit is not the cause for ever.
 func (g *gasLimits) limit(j job.Job, work gmx.Work, failed uint32) uint64 {
 	limit := g.fixed.of(j.Kind)
 	if limit == 0 {

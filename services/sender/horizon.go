@@ -11,8 +11,8 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// horizon is the newest block this process has heard of, and when. It is the clock of the sender: when blocks stop, time stops, so that nobody acts on a
-// halted chain.
+// horizon is the newest block this process has heard of, and when. It is the clock of the sender: when blocks stop,
+// time stops, so that nobody acts on a halted chain.
 type horizon struct {
 	mu      sync.Mutex
 	clock   func() time.Time

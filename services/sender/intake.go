@@ -16,8 +16,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// desk is one partition of the job topic while it is ours: its jobs become intents, whoever owns their signers. In worker-queue mode its signers have their
-// workers here.
+// desk is one partition of the job topic while it is ours: its jobs become intents, whoever owns their signers. In
+// worker-queue mode its signers have their workers here.
 type desk struct {
 	*Sender
 	claim bus.Claim
@@ -28,7 +28,8 @@ func (s *Sender) desk(ctx context.Context, c bus.Claim) error {
 	d := &desk{Sender: s, claim: c}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, key := range s.keys {
-		if s.cfg.Sender.Mode == WorkerQueue && wire.SignerPartition(key.Address(), s.cfg.Keeper.JobPartitions) == c.Partition {
+		if s.cfg.Sender.Mode == WorkerQueue &&
+			wire.SignerPartition(key.Address(), s.cfg.Keeper.JobPartitions) == c.Partition {
 			group.Go(func() error { return s.worker(key).run(ctx) })
 		}
 	}
@@ -39,8 +40,8 @@ func (s *Sender) desk(ctx context.Context, c bus.Claim) error {
 	return group.Wait()
 }
 
-// intake stores the jobs of the partition, beginning as far back as a job may be old: what a former owner read and did not store, it did not do. Records
-// that nobody can read become dead letters.
+// intake stores the jobs of the partition, beginning as far back as a job may be old: what a former owner read and did
+// not store, it did not do. Records that nobody can read become dead letters.
 func (d *desk) intake(ctx context.Context) error {
 	part := fmt.Sprintf("partition %d", d.claim.Partition)
 	defer d.notices.set(part, "")
@@ -65,8 +66,8 @@ func (d *desk) intake(ctx context.Context) error {
 	}
 }
 
-// take stores the job of a record, however long the database is away, or lets it wait for its turn. A record that holds no job, or one that the database
-// cannot hold, is set aside.
+// take stores the job of a record, however long the database is away, or lets it wait for its turn. A record that holds
+// no job, or one that the database cannot hold, is set aside.
 func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
 	j, err := jobOf(r)
 	if err == nil && d.turns.admit(j) {
@@ -98,7 +99,8 @@ func jobOf(r bus.Record) (job.Job, error) {
 
 // patiently does what the database has to be there for, however long it is away.
 func (s *Sender) patiently(ctx context.Context, part string, do func(context.Context) error) error {
-	policy := retry.Policy{Max: 2 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { s.notices.set(part, err.Error()) }}
+	policy := retry.Policy{Max: 2 * time.Second,
+		OnRetry: func(_ int, err error, _ time.Duration) { s.notices.set(part, err.Error()) }}
 	err := retry.Do(ctx, policy, do)
 	s.notices.set(part, "")
 	return err
@@ -121,7 +123,8 @@ func (s *Sender) store(ctx context.Context, j job.Job) error {
 	if admission != txm.NewArm {
 		return nil
 	}
-	s.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).Dur("age_ms", s.horizon.age(j.BirthMs)).Msg("queued")
+	s.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).
+		Dur("age_ms", s.horizon.age(j.BirthMs)).Msg("queued")
 	s.roster.wake(j.Signer)
 	return nil
 }

@@ -15,8 +15,9 @@ type judge struct {
 	recheck recheck
 }
 
-// outcome reads the logs of a transaction that succeeded: it may have executed the job, or cancelled or frozen the order. Why one failed no receipt
-// says, so the call is made again on the newest state: whoever was first has left it without the order or position.
+// outcome reads the logs of a transaction that succeeded: it may have executed the job, or cancelled or frozen the
+// order. Why one failed no receipt says, so the call is made again on the newest state: whoever was first has left it
+// without the order or position.
 func (o judge) outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outcome, string, error) {
 	if !r.OK {
 		return o.postMortem(ctx, j)
@@ -62,9 +63,10 @@ func (o judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, 
 		return "", "", err
 	case v.kind == onward:
 		return job.Reverted, "cause unknown: the same call would succeed now", nil
-	case v.outcome == job.LostRace && !o.recheck.second.confirmed(ctx, said, func(ctx context.Context, other simulator) (opinion, error) {
-		return o.recheck.simulate(ctx, other, j, call)
-	}):
+	case v.outcome == job.LostRace &&
+		!o.recheck.second.confirmed(ctx, said, func(ctx context.Context, other simulator) (opinion, error) {
+			return o.recheck.simulate(ctx, other, j, call)
+		}):
 		return job.Reverted, "cause unknown: one endpoint says " + v.reason + ", and no other does", nil
 	case v.outcome == job.LostRace:
 		return job.LostRace, v.reason, nil

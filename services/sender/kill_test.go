@@ -11,17 +11,20 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// NON-13, NON-14: a sender that is killed at any moment leaves a job that its successor brings to the same end: one transaction, the same bytes if any
-// were stored, one nonce, and a result.
+// NON-13, NON-14: a sender that is killed at any moment leaves a job that its successor brings to the same end: one
+// transaction, the same bytes if any were stored, one nonce, and a result.
 //
-// The victim shares this process and nothing else with its heir: from its moment on every way out of it, to the signer, the store, the leases and the nodes, is
-// shut, and nothing is given back. KEEPER_LONG=1 tries more moments. What this cannot show is that memory and connections end as well; TestProcessKilled does, with SIGKILL.
+// The victim shares this process and nothing else with its heir: from its moment on every way out of it, to the signer,
+// the store, the leases and the nodes, is shut, and nothing is given back. KEEPER_LONG=1 tries more moments. What this
+// cannot show is that memory and connections end as well; TestProcessKilled does, with SIGKILL.
 func TestKilledAnywhere(t *testing.T) {
 	s := newSite(t)
 	by, key := s.keeper(0)
-	moments := []string{"before sign", "after sign", "before claim", "after claim", "before send", "after send", "seeing the receipt", "after record", "after finish"}
+	moments := []string{"before sign", "after sign", "before claim", "after claim", "before send", "after send",
+		"seeing the receipt", "after record", "after finish"}
 	if os.Getenv("KEEPER_LONG") != "" {
-		moments = append(moments, "before enqueue", "after enqueue", "before acquire", "after acquire", "before take over", "after take over", "before note", "after note",
+		moments = append(moments, "before enqueue", "after enqueue", "before acquire", "after acquire",
+			"before take over", "after take over", "before note", "after note",
 			"before record", "before finish", "before report", "after report")
 	}
 	for _, moment := range moments {

@@ -32,7 +32,8 @@ type stopwatch struct {
 func newStopwatch() *stopwatch {
 	const enough = 1000
 	return &stopwatch{
-		received: make(chan time.Time, enough), claimed: make(chan time.Time, enough), sent: make(chan time.Time, enough), seen: map[chain.Hash]bool{},
+		received: make(chan time.Time, enough), claimed: make(chan time.Time, enough),
+		sent: make(chan time.Time, enough), seen: map[chain.Hash]bool{},
 	}
 }
 
@@ -104,7 +105,8 @@ func (s *site) orders(n int, by chain.Address) (jobs []job.Job) {
 	for i := range hashes {
 		var err error
 		hashes[i], err = s.venue.CreateOrder(s.t.Context(), s.trader.Key, exchange.OrderRequest{
-			Market: s.market.Address, Collateral: s.market.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: dollars(100), CollateralAmount: big.NewInt(1e7),
+			Market: s.market.Address, Collateral: s.market.Short, Type: exchange.MarketIncrease, IsLong: true,
+			SizeUSD: dollars(100), CollateralAmount: big.NewInt(1e7),
 		})
 		if err != nil {
 			s.t.Fatal(err)
@@ -120,8 +122,9 @@ func (s *site) orders(n int, by chain.Address) (jobs []job.Job) {
 	return jobs
 }
 
-// BenchmarkFirstBroadcast measures from the moment a job is read off the topic to the moment its transaction is first given to the nodes, with a real Postgres
-// and the devnet's exchange behind the simulated call. Jobs come one at a time. What is wanted on a quiet machine: p50 ≤ 5 ms, p99 ≤ 25 ms.
+// BenchmarkFirstBroadcast measures from the moment a job is read off the topic to the moment its transaction is first
+// given to the nodes, with a real Postgres and the devnet's exchange behind the simulated call. Jobs come one at a
+// time. What is wanted on a quiet machine: p50 ≤ 5 ms, p99 ≤ 25 ms.
 //
 //	go test ./services/sender -run '^$' -bench FirstBroadcast -benchtime 300x
 func BenchmarkFirstBroadcast(b *testing.B) {
@@ -172,8 +175,8 @@ func (h *heights) SendRaw(ctx context.Context, raw []byte) error {
 	return h.node.SendRaw(ctx, raw)
 }
 
-// BenchmarkRebroadcast counts the blocks between two broadcasts of a transaction that is not mined, and those from a fork that drops a mined one to its next
-// broadcast. What is wanted: at most 2.
+// BenchmarkRebroadcast counts the blocks between two broadcasts of a transaction that is not mined, and those from a
+// fork that drops a mined one to its next broadcast. What is wanted: at most 2.
 //
 //	go test ./services/sender -run '^$' -bench Rebroadcast -benchtime 30x
 func BenchmarkRebroadcast(b *testing.B) {
@@ -216,9 +219,9 @@ func BenchmarkRebroadcast(b *testing.B) {
 	})
 }
 
-// BenchmarkTakeover kills the process that has a signer's lease (SIGKILL) and measures until another one has claimed a number with it, for a job that is
-// queued meanwhile; with a lease of the default length, and a group that notices a silent member after the default time. What is wanted: the lease's length
-// and a second.
+// BenchmarkTakeover kills the process that has a signer's lease (SIGKILL) and measures until another one has claimed a
+// number with it, for a job that is queued meanwhile; with a lease of the default length, and a group that notices a
+// silent member after the default time. What is wanted: the lease's length and a second.
 //
 //	go test ./services/sender -run '^$' -bench Takeover -benchtime 5x
 func BenchmarkTakeover(b *testing.B) {
@@ -238,7 +241,10 @@ func BenchmarkTakeover(b *testing.B) {
 				s.result(jobs[0].ID, 1)
 				w := newStopwatch()
 				heir := s.sender([]secret.String{key}, w.on)
-				s.eventually("the other one waits", func(context.Context) bool { return mode == WorkerQueue || heir.notices.has("held by") })
+				s.eventually("the other one waits", func(context.Context) bool {
+					return mode == WorkerQueue ||
+						heir.notices.has("held by")
+				})
 				_ = owner.cmd.Process.Kill()
 				killed := time.Now()
 				owner.dies()

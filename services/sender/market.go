@@ -13,14 +13,15 @@ import (
 const (
 	// marketDepth is how many of the newest blocks are looked at.
 	marketDepth = 20
-	// marketFresh is for how many blocks an answer is used where nobody asks beside the road, and how often that is done.
+	// marketFresh is for how many blocks an answer is used where nobody asks beside the road, and how often that is
+	// done.
 	marketFresh = 4
 	// marketOld is for how many blocks an answer is used while one asks beside the road.
 	marketOld = 40
 )
 
-// market is what others pay, as several endpoints say. It is asked for beside the road, so that no claim waits for it once it is known. It is safe for
-// concurrent use.
+// market is what others pay, as several endpoints say. It is asked for beside the road, so that no claim waits for it
+// once it is known. It is safe for concurrent use.
 type market struct {
 	node    pricer
 	horizon *horizon
@@ -67,8 +68,8 @@ func (m *market) have(blocks uint64) (known *txm.Market, fresh bool) {
 	return m.known, m.known != nil && head >= m.at && head < m.at+blocks
 }
 
-// now returns what others pay. Nodes that keep no history of fees leave their suggestions; where none answers at all what was known before stays, and
-// it is an error only if nothing was.
+// now returns what others pay. Nodes that keep no history of fees leave their suggestions; where none answers at all
+// what was known before stays, and it is an error only if nothing was.
 func (m *market) now(ctx context.Context) (txm.Market, error) {
 	m.mu.Lock()
 	blocks := uint64(marketFresh)

@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// LIQ-16, LIQ-17: a step between two bounds of the histogram could only be guessed at by the rules in deploy/compose/prometheus.
+// LIQ-16, LIQ-17: a step between two bounds of the histogram could only be guessed at by the rules in
+// deploy/compose/prometheus.
 func TestStepsOfExecutionAreBounds(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	NewMetrics(reg).landed.WithLabelValues(string(job.Liquidation)).Observe(1)

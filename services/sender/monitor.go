@@ -19,13 +19,14 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// monitor is the role of a keeper that never sends (TIER-19): its scanner, statevm and planner find every job, and this process holds them against what the
-// chain shows of the others. It has no key, takes no lease, and stores no job.
+// monitor is the role of a keeper that never sends (TIER-19): its scanner, statevm and planner find every job, and this
+// process holds them against what the chain shows of the others. It has no key, takes no lease, and stores no job.
 type monitor struct {
 	*Sender
 	poster *notify.Poster // nil when operators have no webhook
 	unsent chan notify.Message
-	// idleMs is since when nobody executes anything, on the chain's clock; 0 while somebody does, and once that has been told as an emergency.
+	// idleMs is since when nobody executes anything, on the chain's clock; 0 while somebody does, and once that has
+	// been told as an emergency.
 	idleMs uint64
 }
 
@@ -51,7 +52,8 @@ func startMonitor(sh *service.Shell, cfg Config) error {
 }
 
 func newMonitor(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, node *evm.Client) *monitor {
-	m := &monitor{Sender: newSender(cfg, log, metrics, lease.Owner{}, nil, time.Now), unsent: make(chan notify.Message, 64)}
+	m := &monitor{Sender: newSender(cfg, log, metrics, lease.Owner{}, nil, time.Now),
+		unsent: make(chan notify.Message, 64)}
 	m.client, m.node = client, node
 	if cfg.Notify.URL(notify.Operator).IsSet() {
 		m.poster = notify.NewPoster(cfg.Notify, notify.Operator)
@@ -112,7 +114,8 @@ func (m *monitor) tell(a tier.Alarm) {
 	case a.Name.Critical():
 		level = zerolog.ErrorLevel
 	}
-	m.log.WithLevel(level).Bool("critical", a.Name.Critical() && !a.Over).Str("alarm", string(a.Name)).Bool("over", a.Over).Msg(a.Text)
+	m.log.WithLevel(level).Bool("critical", a.Name.Critical() && !a.Over).Str("alarm", string(a.Name)).
+		Bool("over", a.Over).Msg(a.Text)
 	if a.Name == tier.NobodyExecutes {
 		if m.idleMs = a.SinceMs; a.Over {
 			m.idleMs = 0
@@ -121,7 +124,8 @@ func (m *monitor) tell(a tier.Alarm) {
 	m.queue(messageOf(m.cfg.Keeper.ChainID, a))
 }
 
-// protocol says once which emergency actions it calls for that nobody executes anything (LIQ-15). It takes none: a monitor has neither a key nor a sender.
+// protocol says once which emergency actions it calls for that nobody executes anything (LIQ-15). It takes none: a
+// monitor has neither a key nor a sender.
 func (m *monitor) protocol() {
 	protocol, since := m.cfg.Emergency, m.idleMs
 	if !protocol.Automatic || since == 0 {
@@ -141,7 +145,8 @@ func (m *monitor) protocol() {
 	text := fmt.Sprintf("%s. Called for: %s (docs/runbooks/emergency.md)", calls[0].Cause, strings.Join(todo, "; "))
 	m.log.Error().Bool("critical", true).Msg(text)
 	m.queue(notify.Message{
-		ID: fmt.Sprintf("emergency:%d", since), Event: notify.Emergency, ChainID: m.cfg.Keeper.ChainID, AtMs: m.horizon.now(),
+		ID: fmt.Sprintf("emergency:%d", since), Event: notify.Emergency, ChainID: m.cfg.Keeper.ChainID,
+		AtMs:  m.horizon.now(),
 		Alarm: &notify.Alarm{Name: "emergency", Text: text},
 	})
 }
@@ -154,7 +159,8 @@ func (m *monitor) queue(message notify.Message) {
 	select {
 	case m.unsent <- message:
 	default:
-		m.log.Error().Str("message", message.ID).Msg("the operators' webhook has been away for so long that this is not posted")
+		m.log.Error().Str("message", message.ID).Msg("the operators' webhook has been away for so long that this is " +
+			"not posted")
 	}
 }
 
@@ -181,6 +187,7 @@ func messageOf(chainID uint64, a tier.Alarm) notify.Message {
 		id += ":over"
 	}
 	return notify.Message{
-		ID: id, Event: notify.KeepersAlarm, ChainID: chainID, AtMs: a.SinceMs, Alarm: &notify.Alarm{Name: string(a.Name), Text: a.Text, Over: a.Over},
+		ID: id, Event: notify.KeepersAlarm, ChainID: chainID, AtMs: a.SinceMs,
+		Alarm: &notify.Alarm{Name: string(a.Name), Text: a.Text, Over: a.Over},
 	}
 }

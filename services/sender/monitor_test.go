@@ -19,7 +19,8 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// TIER-19: a monitor without a key and without a database sees on the chain that a backup executes, and says so by its webhook.
+// TIER-19: a monitor without a key and without a database sees on the chain that a backup executes, and says so by its
+// webhook.
 func TestMonitorSeesABackup(t *testing.T) {
 	s := newSite(t)
 	by, key := s.keeper(1)
@@ -32,7 +33,8 @@ func TestMonitorSeesABackup(t *testing.T) {
 	cfg.Tier.Peers = []tier.Peer{{Tier: 1, Signers: []chain.Address{master}}, {Tier: 2, Signers: []chain.Address{by}}}
 	cfg.Notify.OperatorURL, cfg.Notify.Secret = secret.MustURL(h.URL), secret.New("a secret of the monitor")
 	metrics := NewMetrics(prometheus.NewRegistry())
-	node, err := evm.Dial(t.Context(), cfg.Keeper.ChainID, cfg.Chain, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	node, err := evm.Dial(t.Context(), cfg.Keeper.ChainID, cfg.Chain, zerolog.Nop(),
+		evm.NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +45,14 @@ func TestMonitorSeesABackup(t *testing.T) {
 	defer func() { cancel(); running.Wait(); node.Close() }()
 
 	before := s.nonce(by)
-	s.sender([]secret.String{key}) // it shares with nobody, and executes at once: what a backup does that is not where it should be
+	// it shares with nobody, and executes at once: what a backup does that is not where it should be
+	s.sender([]secret.String{key})
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
 	s.mustEndOnce(j, by, before)
 	s.eventually("the webhook is told", func(context.Context) bool { return len(h.messages()) > 0 })
-	if got := h.messages()[0]; got.Event != notify.KeepersAlarm || got.Alarm == nil || got.Alarm.Name != string(tier.BackupExecutes) || got.Alarm.Over {
+	if got := h.messages()[0]; got.Event != notify.KeepersAlarm || got.Alarm == nil ||
+		got.Alarm.Name != string(tier.BackupExecutes) || got.Alarm.Over {
 		t.Errorf("told %+v", got)
 	}
 	if got := testutil.ToFloat64(metrics.alarm.WithLabelValues(string(tier.BackupExecutes))); got != 1 {
@@ -68,18 +72,21 @@ func TestMonitorNeedsNoKeys(t *testing.T) {
 	cfg.Tier.Peers = []tier.Peer{{Tier: 1, Signers: []chain.Address{{1}}}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := service.Run(ctx, service.Options{Name: "monitor", Log: zerolog.Nop()}, func(sh *service.Shell) error { return Start(sh, cfg) }); err != nil {
+	if err := service.Run(ctx, service.Options{Name: "monitor", Log: zerolog.Nop()},
+		func(sh *service.Shell) error { return Start(sh, cfg) }); err != nil {
 		t.Errorf("a monitor: %v", err)
 	}
 	cfg.Tier.Monitor = false
 	ctx, cancel = context.WithTimeout(t.Context(), hangGuard)
 	defer cancel()
-	if err := service.Run(ctx, service.Options{Name: "sender", Log: zerolog.Nop()}, func(sh *service.Shell) error { return Start(sh, cfg) }); err == nil {
+	if err := service.Run(ctx, service.Options{Name: "sender", Log: zerolog.Nop()},
+		func(sh *service.Shell) error { return Start(sh, cfg) }); err == nil {
 		t.Error("a sender without a key starts")
 	}
 }
 
-// LIQ-15: that nobody executes anything for long enough calls for what is permitted, once, and only where that is configured.
+// LIQ-15: that nobody executes anything for long enough calls for what is permitted, once, and only where that is
+// configured.
 func TestMonitorCallsForActions(t *testing.T) {
 	at := time.Now()
 	cfg := DefaultConfig()
@@ -104,7 +111,8 @@ func TestMonitorCallsForActions(t *testing.T) {
 	if n := len(m.unsent); n != 1 {
 		t.Fatalf("%d messages", n)
 	}
-	if got := <-m.unsent; got.Event != notify.Emergency || !strings.Contains(got.Alarm.Text, "keeperctl emergency run pause_positions") ||
+	if got := <-m.unsent; got.Event != notify.Emergency ||
+		!strings.Contains(got.Alarm.Text, "keeperctl emergency run pause_positions") ||
 		!strings.Contains(got.Alarm.Text, "nobody has executed anything for 2m0s") {
 		t.Errorf("called for %+v", got.Alarm)
 	}

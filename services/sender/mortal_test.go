@@ -16,8 +16,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// mortal kills a sender process at a labelled moment: from then on whatever it still tries does nothing at all, as after a kill -9. Nothing is released,
-// nothing is finished.
+// mortal kills a sender process at a labelled moment: from then on whatever it still tries does nothing at all, as
+// after a kill -9. Nothing is released, nothing is finished.
 type mortal struct {
 	at string // the moment, such as "before claim"
 
@@ -121,7 +121,8 @@ type mortalLeases struct {
 	m *mortal
 }
 
-func (l mortalLeases) Acquire(ctx context.Context, s chain.Address, o lease.Owner, ttl time.Duration) (f lease.Fence, err error) {
+func (l mortalLeases) Acquire(ctx context.Context, s chain.Address, o lease.Owner, ttl time.Duration) (f lease.Fence,
+	err error) {
 	err = l.m.around("acquire", func() error {
 		f, err = l.leases.Acquire(ctx, s, o, ttl)
 		return err

@@ -12,8 +12,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// Nervous is what a sender may do while prices move abruptly (LIQ-14): many positions are liquidatable at once then, and everybody wants to be in the next
-// block. What is below the ordinary limit changes nothing.
+// Nervous is what a sender may do while prices move abruptly (LIQ-14): many positions are liquidatable at once then,
+// and everybody wants to be in the next block. What is below the ordinary limit changes nothing.
 type Nervous struct {
 	Window          time.Duration `toml:"window" help:"over how long the movement of prices is looked at; as the planner's liquidation.volatility_window"`
 	MaxPrice        uint64        `toml:"max_price" help:"highest price that is offered for a liquidation then, in wei per gas"`
@@ -33,10 +33,12 @@ func (n Nervous) Validate() error {
 		problems = append(problems, fmt.Errorf("window: %s is not between 1s and 1h", n.Window))
 	}
 	if n.MaxInFlight < 0 || n.MaxInFlight > mostInFlight {
-		problems = append(problems, fmt.Errorf("max_in_flight: %d is not between 0 and %d", n.MaxInFlight, mostInFlight))
+		problems = append(problems, fmt.Errorf("max_in_flight: %d is not between 0 and %d", n.MaxInFlight,
+			mostInFlight))
 	}
 	if n.MaxLiquidations < 0 || n.MaxLiquidations > mostLiquidations {
-		problems = append(problems, fmt.Errorf("max_liquidations: %d is not between 0 and %d", n.MaxLiquidations, mostLiquidations))
+		problems = append(problems, fmt.Errorf("max_liquidations: %d is not between 0 and %d", n.MaxLiquidations,
+			mostLiquidations))
 	}
 	return errors.Join(problems...)
 }
@@ -61,12 +63,14 @@ func (l limits) fee() txm.Policy {
 func (l limits) flights() txm.Limits {
 	n := txm.Limits{Signer: l.settings.MaxInFlight, Liquidations: l.settings.MaxLiquidations}
 	if l.mode() > liquidation.Normal {
-		n.Signer, n.Liquidations = max(n.Signer, l.settings.Nervous.MaxInFlight), max(n.Liquidations, l.settings.Nervous.MaxLiquidations)
+		n.Signer, n.Liquidations = max(n.Signer, l.settings.Nervous.MaxInFlight),
+			max(n.Liquidations, l.settings.Nervous.MaxLiquidations)
 	}
 	return n
 }
 
-// nerves follow the prices of all tokens by the reports that this sender reads anyway, under the planner's own rule. It is safe for concurrent use.
+// nerves follow the prices of all tokens by the reports that this sender reads anyway, under the planner's own rule. It
+// is safe for concurrent use.
 type nerves struct {
 	mu    sync.Mutex
 	modes *liquidation.Modes

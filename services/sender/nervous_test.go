@@ -12,7 +12,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// LIQ-14: an abrupt move of any price raises what may be paid for liquidations, and how many may be under way; when it is over, the ordinary limits hold again.
+// LIQ-14: an abrupt move of any price raises what may be paid for liquidations, and how many may be under way; when it
+// is over, the ordinary limits hold again.
 func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	settings := DefaultConfig().Sender
 	q := newQuotes(settings.Nervous.Window)
@@ -28,10 +29,12 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 		if got := q.nerves.mode(); got != mode {
 			t.Errorf("%s: the markets are %s", what, got)
 		}
-		if fee.Liquidation.Cap != gwei*txm.Gwei || l.flights() != (txm.Limits{Signer: signer, Liquidations: liquidations}) {
+		if fee.Liquidation.Cap != gwei*txm.Gwei ||
+			l.flights() != (txm.Limits{Signer: signer, Liquidations: liquidations}) {
 			t.Errorf("%s: %d wei, %+v", what, fee.Liquidation.Cap, l.flights())
 		}
-		if fee.Order != settings.Fee.Order || fee.JobCost != settings.Fee.JobCost || fee.DayCost != settings.Fee.DayCost {
+		if fee.Order != settings.Fee.Order || fee.JobCost != settings.Fee.JobCost ||
+			fee.DayCost != settings.Fee.DayCost {
 			t.Errorf("%s: what orders pay, or what the keeper can afford, has changed", what)
 		}
 	}

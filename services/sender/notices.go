@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// notices are the reasons why parts of this process are not doing their work, for readiness. The zero value has none. It is safe for concurrent use.
+// notices are the reasons why parts of this process are not doing their work, for readiness. The zero value has none.
+// It is safe for concurrent use.
 type notices struct {
 	mu      sync.Mutex
 	reasons map[string]string

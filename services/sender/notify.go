@@ -17,11 +17,12 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// notifier tells people of results (LIQ-12). It reads the result topic as anybody else would, so that no receiver, however slow, is in the way of a
-// transaction. Each audience has a place of its own in the topic: one that is away keeps nothing from the other, and hears everything when it is back.
+// notifier tells people of results (LIQ-12). It reads the result topic as anybody else would, so that no receiver,
+// however slow, is in the way of a transaction. Each audience has a place of its own in the topic: one that is away
+// keeps nothing from the other, and hears everything when it is back.
 //
-// At least once: an offset is remembered after what is below it was delivered. What a receiver has refused as often as is configured is put with the dead
-// letters, as the record it was.
+// At least once: an offset is remembered after what is below it was delivered. What a receiver has refused as often as
+// is configured is put with the dead letters, as the record it was.
 type notifier struct {
 	cfg     notify.Config
 	keeper  wire.Config
@@ -47,20 +48,26 @@ type notifyMetrics struct {
 func newNotifyMetrics(reg prometheus.Registerer) *notifyMetrics {
 	m := &notifyMetrics{
 		messages: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "notify_messages_total", Help: "Messages to an audience, by what became of them: delivered; refused, or unreadable (dead letters).",
+			Name: "notify_messages_total",
+			Help: "Messages to an audience, by what became of them: delivered; refused, or unreadable (dead letters).",
 		}, []string{"audience", "result"}),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "notify_failed_tries", Help: "Tries in a row that the receiver of an audience has not taken the message that is due; 0 while all is well.",
+			Name: "notify_failed_tries",
+			Help: "Tries in a row that the receiver of an audience has not taken the message that is due; 0 while " +
+				"all is well.",
 		}, []string{"audience", "partition"}),
 		stopped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "notify_stopped", Help: "1 when an audience is told of nothing any more until this process is started again; its log says why.",
+			Name: "notify_stopped",
+			Help: "1 when an audience is told of nothing any more until this process is started again; its log says " +
+				"why.",
 		}, []string{"audience"}),
 	}
 	reg.MustRegister(m.messages, m.failing, m.stopped)
 	return m
 }
 
-// Run tells every audience that has a URL until ctx ends. What it cannot go on with is logged and counted, and is no reason to stop sending transactions.
+// Run tells every audience that has a URL until ctx ends. What it cannot go on with is logged and counted, and is no
+// reason to stop sending transactions.
 func (n *notifier) Run(ctx context.Context) error {
 	var group errgroup.Group
 	for _, audience := range notify.Audiences() {
@@ -126,7 +133,8 @@ func (t *errand) follow(ctx context.Context, committed func(int64)) error {
 	}
 }
 
-// begin is where the audience's ignorance begins. Whoever is told for the first time is not told of the past. What the topic no longer has cannot be told.
+// begin is where the audience's ignorance begins. Whoever is told for the first time is not told of the past. What the
+// topic no longer has cannot be told.
 func (t *errand) begin(ctx context.Context) (int64, error) {
 	first, end, err := t.client.Bounds(ctx, t.topic, t.partition)
 	if err != nil {
@@ -144,8 +152,10 @@ func (t *errand) begin(ctx context.Context) (int64, error) {
 	case !known:
 		return end, t.note(ctx, end)
 	case next < first || next > end:
-		t.log.Error().Str("audience", string(t.audience)).Int("partition", t.partition).Int64("from", next).Int64("to", first).Int64("end", end).
-			Msg("the results that were to be told are no longer in the topic; those that are there are told from the beginning")
+		t.log.Error().Str("audience", string(t.audience)).Int("partition", t.partition).Int64("from", next).
+			Int64("to", first).Int64("end", end).
+			Msg("the results that were to be told are no longer in the topic; those that are there are told from " +
+				"the beginning")
 		return first, nil
 	}
 	return next, nil
@@ -184,14 +194,16 @@ func (t *errand) deliver(ctx context.Context, r bus.Record, m notify.Message) er
 	failing := t.metrics.failing.WithLabelValues(string(t.audience), strconv.Itoa(t.partition))
 	err := t.poster.Deliver(ctx, m, func(attempt int, err error, pause time.Duration) {
 		failing.Set(float64(attempt))
-		t.log.Warn().Err(err).Str("audience", string(t.audience)).Str("message", m.ID).Int("attempt", attempt).Dur("pause_ms", pause).Msg("not told yet")
+		t.log.Warn().Err(err).Str("audience", string(t.audience)).Str("message", m.ID).Int("attempt", attempt).
+			Dur("pause_ms", pause).Msg("not told yet")
 	})
 	if ctx.Err() != nil && err != nil {
 		return context.Cause(ctx)
 	}
 	failing.Set(0)
 	if refused, is := errors.AsType[*notify.RefusedError](err); is {
-		t.log.Error().Err(refused).Str("audience", string(t.audience)).Str("message", m.ID).Msg("the receiver does not want this message: it is a dead letter")
+		t.log.Error().Err(refused).Str("audience", string(t.audience)).Str("message", m.ID).
+			Msg("the receiver does not want this message: it is a dead letter")
 		t.metrics.messages.WithLabelValues(string(t.audience), "refused").Inc()
 		return t.bury(ctx, r, refused)
 	}
@@ -218,7 +230,8 @@ func (t *errand) passOver(ctx context.Context, r bus.Record, why error) error {
 func (t *errand) bury(ctx context.Context, r bus.Record, why error) error {
 	letter := wire.DeadLetter(t.topic, r, legible(fmt.Sprintf("telling the %s: %v", t.audience, why)))
 	const onlyPartition = 0
-	if _, err := t.client.Producer(wire.DeadLetterTopic(t.keeper.ChainID)).Produce(ctx, onlyPartition, []bus.Record{letter}); err != nil {
+	if _, err := t.client.Producer(wire.DeadLetterTopic(t.keeper.ChainID)).
+		Produce(ctx, onlyPartition, []bus.Record{letter}); err != nil {
 		return fmt.Errorf("putting a result with the dead letters: %w", err)
 	}
 	return nil

@@ -100,9 +100,11 @@ func newNewsroom(t *testing.T) *newsroom {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	o := &newsroom{site: site{t: t}, cfg: notify.DefaultConfig(), id: wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}}
+	o := &newsroom{site: site{t: t}, cfg: notify.DefaultConfig(),
+		id: wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}}
 	kafka := bus.DefaultConfig()
-	kafka.Brokers, kafka.SessionTimeout, kafka.HeartbeatInterval = []string{b.Addr()}, 3*time.Second, 50*time.Millisecond
+	kafka.Brokers, kafka.SessionTimeout, kafka.HeartbeatInterval = []string{b.Addr()}, 3*time.Second,
+		50*time.Millisecond
 	o.client = o.connect(kafka)
 	database := pg.DefaultConfig()
 	database.URL = secret.MustURL(pgtest.URL(t))
@@ -121,7 +123,8 @@ func newNewsroom(t *testing.T) *newsroom {
 func (o *newsroom) start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &notifier{
-		cfg: o.cfg, keeper: o.id, client: o.client, told: o.db.Notified(), metrics: newNotifyMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
+		cfg: o.cfg, keeper: o.id, client: o.client, told: o.db.Notified(),
+		metrics: newNotifyMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
 	}
 	var running sync.WaitGroup
 	running.Go(func() { _ = n.Run(ctx) })
@@ -174,14 +177,15 @@ func TestUnreadableResultsArePassedOver(t *testing.T) {
 	stop()
 	o.start()
 	o.ends("b")
-	o.eventually("nothing holds up what comes after a restart", func(context.Context) bool { return owner.has("a#1", "b#1") })
+	o.eventually("nothing holds up what comes after a restart",
+		func(context.Context) bool { return owner.has("a#1", "b#1") })
 	if _, end, err := o.client.Bounds(t.Context(), wire.DeadLetterTopic(7), 0); err != nil || end != 1 {
 		t.Errorf("%d dead letters, %v", end, err)
 	}
 }
 
-// LIQ-12: owners hear of liquidations, operators of those that were given up; neither is in the other's way, a restart loses nothing, what is refused for
-// good is a dead letter, and nobody hears of what was before.
+// LIQ-12: owners hear of liquidations, operators of those that were given up; neither is in the other's way, a restart
+// loses nothing, what is refused for good is a dead letter, and nobody hears of what was before.
 func TestResultsAreTold(t *testing.T) {
 	o := newNewsroom(t)
 	owner, operator := newHook(t), newHook(t)
@@ -196,7 +200,8 @@ func TestResultsAreTold(t *testing.T) {
 	o.ends("b", failed)
 	o.ends("c", func(r *job.Result) { r.Kind = job.Order })
 	o.ends("d")
-	o.eventually("the owner hears although the operator's receiver hangs", func(context.Context) bool { return owner.has("a#1", "d#1") })
+	o.eventually("the owner hears although the operator's receiver hangs",
+		func(context.Context) bool { return owner.has("a#1", "d#1") })
 	o.eventually("the operator's receiver is asked again", func(context.Context) bool { return operator.tried() > 1 })
 	owner.answer(0)
 	o.ends("e")
@@ -219,7 +224,8 @@ func TestResultsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, _, err := wire.Decode(letter); err != nil || m.(wire.Result).JobID != "f" || string(letter.Key) != wire.ResultTopic(7) {
+	if m, _, err := wire.Decode(letter); err != nil || m.(wire.Result).JobID != "f" ||
+		string(letter.Key) != wire.ResultTopic(7) {
 		t.Errorf("the dead letter is %+v, %v", m, err)
 	}
 	owner.answer(http.StatusOK)

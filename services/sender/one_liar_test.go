@@ -18,8 +18,8 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-// One of three endpoints, the fastest, is wrong about a fact that costs money or cannot be taken back. Each job is executed once, at an honest price, and
-// nothing is called final that is not.
+// One of three endpoints, the fastest, is wrong about a fact that costs money or cannot be taken back. Each job is
+// executed once, at an honest price, and nothing is called final that is not.
 func TestOneEndpointDecidesNothing(t *testing.T) {
 	s := newSite(t)
 	next := 0
@@ -45,7 +45,8 @@ const pricedBlocks = 20
 
 func oneSetsThePrice(s *site, by chain.Address, key secret.String) {
 	s.cfg.Sender.Fee = txm.DefaultPolicy()
-	bad := s.amongThree(changes("eth_gasPrice", func(json.RawMessage) json.RawMessage { return json.RawMessage(`"0x174876e800"`) }))
+	bad := s.amongThree(changes("eth_gasPrice",
+		func(json.RawMessage) json.RawMessage { return json.RawMessage(`"0x174876e800"`) }))
 	before, j := s.nonce(by), s.orderJob(s.marketOrder(100), by)
 	if err := s.devnet.Node().Mine(pricedBlocks); err != nil { // what the trader has paid is not what others pay
 		s.t.Fatal(err)
@@ -54,7 +55,8 @@ func oneSetsThePrice(s *site, by chain.Address, key secret.String) {
 	s.say(j)
 	s.mustEndOnce(j, by, before)
 	if r := s.result(j.ID, 1); r.GasPrice > 2*s.cfg.Sender.Fee.Floor {
-		s.t.Errorf("%d wei per gas were paid where the others suggest no more than the floor of %d", r.GasPrice, s.cfg.Sender.Fee.Floor)
+		s.t.Errorf("%d wei per gas were paid where the others suggest no more than the floor of %d", r.GasPrice,
+			s.cfg.Sender.Fee.Floor)
 	}
 	if bad.hits.Load() == 0 {
 		s.t.Error("the bad endpoint was never asked: nothing is tried here")
@@ -95,8 +97,9 @@ func aheadBy(blocks int64, seconds uint64) spoiler {
 		h.Number = new(big.Int).Add(h.Number, big.NewInt(blocks))
 		h.Time += seconds
 		f.answer(w, q, edited(result, map[string]string{
-			"number": fmt.Sprintf(`"%#x"`, h.Number), "timestamp": fmt.Sprintf(`"%#x"`, h.Time), "milliTimestamp": fmt.Sprintf(`"%#x"`, h.Time*1000),
-			"hash": fmt.Sprintf("%q", h.Hash().Hex()), "transactions": "[]",
+			"number": fmt.Sprintf(`"%#x"`, h.Number), "timestamp": fmt.Sprintf(`"%#x"`, h.Time),
+			"milliTimestamp": fmt.Sprintf(`"%#x"`, h.Time*1000),
+			"hash":           fmt.Sprintf("%q", h.Hash().Hex()), "transactions": "[]",
 		}), nil)
 		return true
 	}
@@ -117,8 +120,8 @@ func callsHeadFinal(f *front, w http.ResponseWriter, _ *http.Request, q query) b
 	return told
 }
 
-// A transaction is in a block that one endpoint alone calls final, and that a reorg then replaces. Its number is not spent, and the job is done on the branch
-// that stays.
+// A transaction is in a block that one endpoint alone calls final, and that a reorg then replaces. Its number is not
+// spent, and the job is done on the branch that stays.
 func oneCallsTheHeadFinal(s *site, by chain.Address, key secret.String) {
 	bad := s.amongThree(callsHeadFinal)
 	before, w := s.nonce(by), &witness{}

@@ -13,8 +13,9 @@ import (
 	"perpkeeper/pkg/evm"
 )
 
-// opinions get a second endpoint's word on simulated calls that one has answered otherwise than by success. A success is enough for sending; what holds a
-// job back has to be said by two, where there are two (TIER-5). The second is asked beside the road: no other job waits for it.
+// opinions get a second endpoint's word on simulated calls that one has answered otherwise than by success. A success
+// is enough for sending; what holds a job back has to be said by two, where there are two (TIER-5). The second is asked
+// beside the road: no other job waits for it.
 //
 // It is safe for concurrent use. A nil one takes every first word.
 type opinions struct {
@@ -57,7 +58,8 @@ const opinionFresh = 2 * time.Second
 func newOpinions(n watcher, clock func() time.Time, heard func(), m *Metrics) *opinions {
 	life, end := context.WithCancel(context.Background())
 	elsewhere := func(than ...evm.Source) reader { return n.Elsewhere(than...) }
-	return &opinions{node: n, clock: clock, heard: heard, elsewhere: elsewhere, life: life, end: end, metrics: m, asked: map[int64]*question{}}
+	return &opinions{node: n, clock: clock, heard: heard, elsewhere: elsewhere, life: life, end: end, metrics: m,
+		asked: map[int64]*question{}}
 }
 
 // close ends what is being asked.
@@ -66,9 +68,10 @@ func (o *opinions) close() {
 	o.running.Wait()
 }
 
-// weigh returns what is to be believed of an intent's call after a first word on it: that word itself if it is a success, if another host says the same, or if
-// there is no other. While another is being asked, and where the two do not agree, the job waits. Ask makes the call elsewhere. Found is the number of the
-// block that the job was found in: of a state before it nobody can say that the job is done or gone.
+// weigh returns what is to be believed of an intent's call after a first word on it: that word itself if it is a
+// success, if another host says the same, or if there is no other. While another is being asked, and where the two do
+// not agree, the job waits. Ask makes the call elsewhere. Found is the number of the block that the job was found in:
+// of a state before it nobody can say that the job is done or gone.
 func (o *opinions) weigh(_ context.Context, intent int64, found uint64, first opinion, ask simulation) opinion {
 	if o == nil || first.verdict.kind == onward || !o.another(first.from) {
 		return first
@@ -77,7 +80,8 @@ func (o *opinions) weigh(_ context.Context, intent int64, found uint64, first op
 	select {
 	case <-q.done:
 	default:
-		first.verdict = verdict{kind: waiting, reason: first.verdict.reason + " (as one endpoint says; another is being asked)", heads: 1, news: q.done}
+		first.verdict = verdict{kind: waiting, reason: first.verdict.reason +
+			" (as one endpoint says; another is being asked)", heads: 1, news: q.done}
 		return first
 	}
 	o.mu.Lock()
@@ -169,7 +173,8 @@ func (o *opinions) of(intent int64, found uint64, first opinion, ask simulation)
 	return q
 }
 
-// compareHosts asks another host. Where the first word would end the job both are asked, each after its head: a word on a state before the job was found is none.
+// compareHosts asks another host. Where the first word would end the job both are asked, each after its head: a word on
+// a state before the job was found is none.
 func (o *opinions) compareHosts(ctx context.Context, q *question, found uint64, first opinion, ask simulation) {
 	same := o.at(first.from)
 	other := o.elsewhere(same...)

@@ -46,19 +46,30 @@ func TestTwoHaveToSayIt(t *testing.T) {
 		why    string // part of the reason, where that is not the first one's
 		gas    uint64
 	}{
-		"a success":             {[]evm.Source{"a", "b"}, opinion{from: "a", gas: 1}, opinion{}, nil, false, verdict{}, "", 1},
-		"the only host":         {[]evm.Source{"a/1", "a/2"}, opinion{verdict: healthy, from: "a/1"}, opinion{}, nil, false, healthy, "", 0},
-		"the only endpoint":     {[]evm.Source{"a"}, opinion{verdict: healthy, from: "a"}, opinion{}, nil, false, healthy, "", 0},
-		"all have been asked":   {[]evm.Source{"a", "b"}, opinion{verdict: strange}, opinion{}, nil, false, strange, "", 0},
-		"both say so":           {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{verdict: healthy}, nil, true, healthy, "", 0},
-		"the other has success": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{gas: 7}, nil, true, verdict{}, "", 7},
-		"they differ":           {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{verdict: done}, nil, true, odd(""), "as another: done", 0},
-		"one is strange":        {[]evm.Source{"a", "b"}, opinion{verdict: strange, from: "a"}, opinion{verdict: done}, nil, true, odd(""), "as another: done", 0},
-		"both are strange":      {[]evm.Source{"a", "b"}, opinion{verdict: strange, from: "a"}, opinion{verdict: strange}, nil, true, strange, "", 0},
-		"the other is silent":   {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{}, silence, true, odd(""), "no other confirms it", 0},
+		"a success": {[]evm.Source{"a", "b"}, opinion{from: "a", gas: 1}, opinion{}, nil, false, verdict{},
+			"", 1},
+		"the only host": {[]evm.Source{"a/1", "a/2"}, opinion{verdict: healthy, from: "a/1"}, opinion{}, nil,
+			false, healthy, "", 0},
+		"the only endpoint": {[]evm.Source{"a"}, opinion{verdict: healthy, from: "a"}, opinion{}, nil, false,
+			healthy, "", 0},
+		"all have been asked": {[]evm.Source{"a", "b"}, opinion{verdict: strange}, opinion{}, nil, false, strange, "",
+			0},
+		"both say so": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"},
+			opinion{verdict: healthy}, nil, true, healthy, "", 0},
+		"the other has success": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{gas: 7}, nil,
+			true, verdict{}, "", 7},
+		"they differ": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{verdict: done},
+			nil, true, odd(""), "as another: done", 0},
+		"one is strange": {[]evm.Source{"a", "b"}, opinion{verdict: strange, from: "a"}, opinion{verdict: done},
+			nil, true, odd(""), "as another: done", 0},
+		"both are strange": {[]evm.Source{"a", "b"}, opinion{verdict: strange, from: "a"}, opinion{verdict: strange},
+			nil, true, strange, "", 0},
+		"the other is silent": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{}, silence, true,
+			odd(""), "no other confirms it", 0},
 	} {
 		heard := make(chan struct{}, 1)
-		o := newOpinions(sources{names: c.names}, time.Now, func() { heard <- struct{}{} }, NewMetrics(prometheus.NewRegistry()))
+		o := newOpinions(sources{names: c.names}, time.Now, func() { heard <- struct{}{} },
+			NewMetrics(prometheus.NewRegistry()))
 		o.elsewhere = elsewhere(100, 100)
 		var asked atomic.Int32
 		ask := func(_ context.Context, of simulator) (opinion, error) {
@@ -81,7 +92,8 @@ func TestTwoHaveToSayIt(t *testing.T) {
 		if n := asked.Load(); n > 1 || (n == 1) != c.asks {
 			t.Errorf("%s: %d were asked besides", name, n)
 		}
-		if got.verdict.kind != c.want.kind || got.verdict.outcome != c.want.outcome || got.verdict.heads != c.want.heads || got.gas != c.gas ||
+		if got.verdict.kind != c.want.kind || got.verdict.outcome != c.want.outcome ||
+			got.verdict.heads != c.want.heads || got.gas != c.gas ||
 			!strings.Contains(got.verdict.reason, c.want.reason) || !strings.Contains(got.verdict.reason, c.why) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
@@ -102,7 +114,10 @@ func (h heightOf) Head(context.Context) (chain.BlockRef, error) {
 // elsewhere has the first endpoint, or host, stand at one block and the others at another.
 func elsewhere(first, others uint64) func(...evm.Source) reader {
 	return func(than ...evm.Source) reader {
-		if slices.ContainsFunc(than, func(s evm.Source) bool { return strings.HasPrefix(string(s), "a") && s != "a builder" }) {
+		if slices.ContainsFunc(than, func(s evm.Source) bool {
+			return strings.HasPrefix(string(s), "a") &&
+				s != "a builder"
+		}) {
 			return heightOf{number: others}
 		}
 		return heightOf{number: first, first: true}
@@ -114,13 +129,15 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 	healthy := opinion{verdict: end(job.DroppedRecovered, "healthy"), from: "a"}
 	for _, c := range []struct{ first, others uint64 }{{99, 100}, {100, 99}, {99, 99}, {100, 100}} {
 		heard := make(chan struct{}, 1)
-		o := newOpinions(sources{names: []evm.Source{"a", "b"}}, time.Now, func() { heard <- struct{}{} }, NewMetrics(prometheus.NewRegistry()))
+		o := newOpinions(sources{names: []evm.Source{"a", "b"}}, time.Now, func() { heard <- struct{}{} },
+			NewMetrics(prometheus.NewRegistry()))
 		o.elsewhere = elsewhere(c.first, c.others)
 		ask := func(context.Context, simulator) (opinion, error) { return healthy, nil }
 		o.weigh(t.Context(), 1, 100, healthy, ask)
 		<-heard
 		got := o.weigh(t.Context(), 1, 100, healthy, ask).verdict
-		if ends := c.first >= 100 && c.others >= 100; ends != (got.kind == ended) || !ends && !strings.Contains(got.reason, "its head is block 99") {
+		if ends := c.first >= 100 && c.others >= 100; ends != (got.kind == ended) || !ends &&
+			!strings.Contains(got.reason, "its head is block 99") {
 			t.Errorf("heads %d and %d: %+v", c.first, c.others, got)
 		}
 		o.close()
@@ -130,7 +147,8 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 // What was said a while ago counts no more, and a question that nobody answers ends with the tenure.
 func TestSecondWordsGrowOld(t *testing.T) {
 	now, heard := time.Unix(1000, 0), make(chan struct{}, 1)
-	o := newOpinions(sources{names: []evm.Source{"a", "b"}}, func() time.Time { return now }, func() { heard <- struct{}{} }, NewMetrics(prometheus.NewRegistry()))
+	o := newOpinions(sources{names: []evm.Source{"a", "b"}}, func() time.Time { return now },
+		func() { heard <- struct{}{} }, NewMetrics(prometheus.NewRegistry()))
 	o.elsewhere = elsewhere(100, 100)
 	first := opinion{verdict: end(job.DroppedRecovered, "healthy"), from: "a"}
 	var asked atomic.Int32

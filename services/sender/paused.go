@@ -11,7 +11,8 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// pauses tells whether the signers of this process are paused, whoever paused them: a sender that gave up on one, or an operator at another machine.
+// pauses tells whether the signers of this process are paused, whoever paused them: a sender that gave up on one, or an
+// operator at another machine.
 type pauses struct {
 	signers interface {
 		List(ctx context.Context) ([]pg.SignerStanding, error)
@@ -54,7 +55,8 @@ func (p *pauses) look(ctx context.Context) error {
 		p.metrics.paused.WithLabelValues(s.Signer.Hex()).Set(number(s.Paused != ""))
 		switch was := before[s.Signer]; {
 		case s.Paused != "" && was == "":
-			p.log.Warn().Str("signer", s.Signer.Hex()).Str("reason", s.Paused).Msg("the signer is paused: it claims nothing new")
+			p.log.Warn().Str("signer", s.Signer.Hex()).Str("reason", s.Paused).
+				Msg("the signer is paused: it claims nothing new")
 		case s.Paused == "" && was != "":
 			p.log.Info().Str("signer", s.Signer.Hex()).Msg("the signer is no longer paused")
 		}

@@ -31,7 +31,8 @@ func TestPausesAreSeen(t *testing.T) {
 		err    error
 		want   float64
 	}{{"", nil, 0}, {"key is being moved", nil, 1}, {"", errors.New("away"), 1}, {"", nil, 0}} {
-		w.signers, w.err = []pg.SignerStanding{{Signer: own, Paused: step.reason}, {Signer: foreign, Paused: "another's"}}, step.err
+		w.signers, w.err = []pg.SignerStanding{{Signer: own, Paused: step.reason},
+			{Signer: foreign, Paused: "another's"}}, step.err
 		if err := p.look(t.Context()); !errors.Is(err, step.err) {
 			t.Errorf("step %d: %v", i, err)
 		}

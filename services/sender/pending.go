@@ -11,7 +11,8 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// pending asks this keeper's own state whether a job is still to be done (TIER-4). Only the chain closes a job, and this is how we hear of it.
+// pending asks this keeper's own state whether a job is still to be done (TIER-4). Only the chain closes a job, and
+// this is how we hear of it.
 type pending struct {
 	state      rows
 	frozenRole bool
@@ -39,7 +40,8 @@ type terms struct {
 	markets []chain.Address
 }
 
-// ask returns the terms of a job that is pending. A row that is not there is an answer: somebody has done it. An error is none (TIER-5).
+// ask returns the terms of a job that is pending. A row that is not there is an answer: somebody has done it. An error
+// is none (TIER-5).
 func (p pending) ask(ctx context.Context, j job.Job) (terms, verdict, error) {
 	switch j.Kind {
 	case job.Liquidation:
@@ -72,13 +74,15 @@ func (p pending) position(ctx context.Context, j job.Job) (terms, verdict, error
 	return terms{window: perp.LiquidationWindow(row), work: gmx.ClosingWork(j.Kind, orders)}, verdict{}, nil
 }
 
-// adl is pending while the exchange says that the side is to be deleveraged. It takes no reports of before it said so (LATEST_ADL_AT).
+// adl is pending while the exchange says that the side is to be deleveraged. It takes no reports of before it said so
+// (LATEST_ADL_AT).
 func (p pending) adl(ctx context.Context, j job.Job) (terms, verdict, error) {
 	t, v, err := p.position(ctx, j)
 	if err != nil || v.kind != onward {
 		return t, v, err
 	}
-	found, err := p.state.MarketValue(ctx, perp.MarketValueKey(perp.AdlEnabled, j.Market.Hash(), chain.Address{}, j.IsLong).Key)
+	found, err := p.state.MarketValue(ctx, perp.MarketValueKey(perp.AdlEnabled, j.Market.Hash(), chain.Address{},
+		j.IsLong).Key)
 	switch {
 	case err != nil:
 		return terms{}, verdict{}, err
@@ -120,15 +124,16 @@ func (p pending) order(ctx context.Context, j job.Job) (terms, verdict, error) {
 	if err != nil {
 		return terms{}, verdict{}, err
 	}
-	t := terms{window: perp.OrderWindow(row, position, 0), first: row.OrderType.IsMarket(), work: gmx.OrderWork(row, orders), markets: row.SwapPath}
+	t := terms{window: perp.OrderWindow(row, position, 0), first: row.OrderType.IsMarket(),
+		work: gmx.OrderWork(row, orders), markets: row.SwapPath}
 	if t.first {
 		t.window.To = j.ExpiresMs / 1000
 	}
 	return t, verdict{}, nil
 }
 
-// ofOrder looks up the position an order acts on, and, of an order that may close it, the orders that end with it. The zero position, if there is none, binds
-// nothing.
+// ofOrder looks up the position an order acts on, and, of an order that may close it, the orders that end with it. The
+// zero position, if there is none, binds nothing.
 func (p pending) ofOrder(ctx context.Context, o perp.Order) (perp.Position, []perp.Order, error) {
 	if o.OrderType.IsIncrease() || o.OrderType.IsSwap() {
 		found, err := p.state.Position(ctx, o.PositionKey())
@@ -152,7 +157,8 @@ func (p pending) request(ctx context.Context, j job.Job) (terms, verdict, error)
 	window := perp.RequestWindow(row, 0)
 	window.To = j.ExpiresMs / 1000
 	glv, _ := row.Fields["glv"].(chain.Address)
-	return terms{window: window, first: true, work: gmx.RequestWork(row, p.markets(glv)), markets: marketsOf(row)}, verdict{}, nil
+	return terms{window: window, first: true, work: gmx.RequestWork(row, p.markets(glv)), markets: marketsOf(row)},
+		verdict{}, nil
 }
 
 // marketsOf lists the markets that a request names beside its own. The markets of a GLV are not among them.

@@ -54,18 +54,21 @@ func noGlv(chain.Address) int { return 0 }
 // What an execution has to do is read from the rows that say that it is pending.
 func TestPendingKnowsTheWork(t *testing.T) {
 	key, glv := chain.Hash{5}, chain.Address{9}
-	closing := []perp.Order{{Key: key, CallbackGasLimit: perp.U64(1)}, {Key: chain.Hash{6}, CallbackGasLimit: perp.U64(7)}}
+	closing := []perp.Order{{Key: key, CallbackGasLimit: perp.U64(1)},
+		{Key: chain.Hash{6}, CallbackGasLimit: perp.U64(7)}}
 	order := func(o perp.Order) written {
 		o.Key, o.Status, o.Changes = key, perp.Created, 1
 		return written{orders: map[chain.Hash]perp.Order{key: o}, closing: closing}
 	}
 	enabled := perp.MarketValue{Measure: perp.AdlEnabled, Value: perp.I64(1)}
 	position := written{
-		positions: map[chain.Hash]perp.Position{key: {PositionKey: key, Status: perp.Active, Changes: 1}}, closing: closing,
-		values: map[chain.Hash]perp.MarketValue{enabled.RowKey().Key: enabled},
+		positions: map[chain.Hash]perp.Position{key: {PositionKey: key, Status: perp.Active, Changes: 1}},
+		closing:   closing,
+		values:    map[chain.Hash]perp.MarketValue{enabled.RowKey().Key: enabled},
 	}
 	request := func(kind perp.RequestKind, fields perp.Fields) written {
-		return written{requests: map[chain.Hash]perp.Request{key: {Key: key, Kind: kind, Status: perp.Created, Fields: fields}}}
+		return written{requests: map[chain.Hash]perp.Request{key: {Key: key, Kind: kind, Status: perp.Created,
+			Fields: fields}}}
 	}
 	path := []chain.Address{{1}, {2}}
 	for name, c := range map[string]struct {
@@ -73,23 +76,28 @@ func TestPendingKnowsTheWork(t *testing.T) {
 		j     job.Job
 		want  gmx.Work
 	}{
-		"increase": {order(perp.Order{OrderType: perp.LimitIncrease, SwapPath: path, DecreasePositionSwapType: perp.U64(1), CallbackGasLimit: perp.U64(3)}),
+		"increase": {order(perp.Order{OrderType: perp.LimitIncrease, SwapPath: path,
+			DecreasePositionSwapType: perp.U64(1), CallbackGasLimit: perp.U64(3)}),
 			job.Job{ID: job.OrderID(key, 1), Kind: job.Order},
 			gmx.Work{Kind: job.Order, OrderType: perp.LimitIncrease, Swaps: 2, Callback: 3}},
-		"decrease": {order(perp.Order{OrderType: perp.StopLossDecrease, SwapPath: path, DecreasePositionSwapType: perp.U64(1)}),
+		"decrease": {order(perp.Order{OrderType: perp.StopLossDecrease, SwapPath: path,
+			DecreasePositionSwapType: perp.U64(1)}),
 			job.Job{ID: job.OrderID(key, 1), Kind: job.Order},
 			gmx.Work{Kind: job.Order, OrderType: perp.StopLossDecrease, Swaps: 3, AutoCancel: []uint64{7}}},
 		"liquidation": {position, job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation},
 			gmx.Work{Kind: job.Liquidation, SavedCallback: true, AutoCancel: []uint64{1, 7}}},
 		"deleveraging": {position, job.Job{ID: job.AdlID(key, 1), Kind: job.Adl},
 			gmx.Work{Kind: job.Adl, SavedCallback: true, AutoCancel: []uint64{1, 7}}},
-		"deposit": {request(perp.Deposit, perp.Fields{"callbackGasLimit": perp.U64(4), "initialLongTokenAmount": perp.U64(0), "shortTokenSwapPath": path}),
+		"deposit": {request(perp.Deposit,
+			perp.Fields{"callbackGasLimit": perp.U64(4), "initialLongTokenAmount": perp.U64(0),
+				"shortTokenSwapPath": path}),
 			job.Job{Kind: job.Deposit}, gmx.Work{Kind: job.Deposit, Callback: 4, Swaps: 2, OneToken: true}},
 		"withdrawal": {request(perp.Withdrawal, perp.Fields{"longTokenSwapPath": path, "shortTokenSwapPath": path}),
 			job.Job{Kind: job.Withdrawal}, gmx.Work{Kind: job.Withdrawal, Swaps: 4}},
 		"GLV deposit": {request(perp.GlvDeposit, perp.Fields{"glv": glv, "isMarketTokenDeposit": true}),
 			job.Job{Kind: job.GlvDeposit}, gmx.Work{Kind: job.GlvDeposit, Markets: 3, MarketTokens: true}},
-		"GLV shift": {request(perp.GlvShift, perp.Fields{"glv": glv}), job.Job{Kind: job.GlvShift}, gmx.Work{Kind: job.GlvShift, Markets: 3}},
+		"GLV shift": {request(perp.GlvShift, perp.Fields{"glv": glv}), job.Job{Kind: job.GlvShift},
+			gmx.Work{Kind: job.GlvShift, Markets: 3}},
 	} {
 		c.j.Key = key
 		markets := func(of chain.Address) int {
@@ -121,22 +129,26 @@ func TestPending(t *testing.T) {
 		}
 	}
 	request := func(status perp.Status) written {
-		return written{requests: map[chain.Hash]perp.Request{key: {Key: key, Status: status, UpdatedAtTime: perp.U64(60)}}}
+		return written{requests: map[chain.Hash]perp.Request{key: {Key: key, Status: status,
+			UpdatedAtTime: perp.U64(60)}}}
 	}
 	liquidation := job.Job{ID: job.LiquidationID(key, 2), Kind: job.Liquidation, Key: key}
 	execution := job.Job{ID: job.OrderID(key, 2), Kind: job.Order, Key: key, ExpiresMs: 360_000}
 	deposit := job.Job{ID: job.RequestID(job.Deposit, key), Kind: job.Deposit, Key: key, ExpiresMs: 360_000}
 	venue := chain.Address{6}
 	said := func(block uint64) written {
-		row := perp.MarketValue{Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true, Stamp: perp.Stamp{Block: block, TimeMs: 70_000}}
+		row := perp.MarketValue{Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true,
+			Stamp: perp.Stamp{Block: block, TimeMs: 70_000}}
 		return written{values: map[chain.Hash]perp.MarketValue{row.RowKey().Key: row}}
 	}
-	update := job.Job{ID: job.AdlStateID(venue, true, 4), Kind: job.AdlState, Key: venue.Hash(), Market: venue, IsLong: true}
+	update := job.Job{ID: job.AdlStateID(venue, true, 4), Kind: job.AdlState, Key: venue.Hash(), Market: venue,
+		IsLong: true}
 	deleveraging := job.Job{ID: job.AdlID(key, 2), Kind: job.Adl, Key: key, Market: venue, IsLong: true}
 	crowded := func(enabled int64) written {
 		w := position(perp.Active)
 		row := perp.MarketValue{
-			Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true, Value: perp.I64(enabled), Stamp: perp.Stamp{Block: 4, TimeMs: 90_000},
+			Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true, Value: perp.I64(enabled),
+			Stamp: perp.Stamp{Block: 4, TimeMs: 90_000},
 		}
 		w.values = map[chain.Hash]perp.MarketValue{row.RowKey().Key: row}
 		return w
@@ -158,25 +170,38 @@ func TestPending(t *testing.T) {
 		"no position":     {written{}, false, liquidation, terms{}, skip("there is no such position")},
 		"position changed": {position(perp.Active), false, stale(job.LiquidationID(key, 1), liquidation), terms{},
 			skip("the position has changed: another job stands for it")},
-		"deleveraging":                  {crowded(1), false, deleveraging, terms{window: perp.Window{From: 90}}, verdict{}},
-		"deleveraging, over":            {crowded(0), false, deleveraging, terms{}, skip("the exchange says that the side is not to be deleveraged")},
-		"deleveraging, never said":      {position(perp.Active), false, deleveraging, terms{}, skip("the exchange says that the side is not to be deleveraged")},
-		"deleveraged":                   {crowded(1), false, stale(job.AdlID(key, 1), deleveraging), terms{}, skip("the position has changed: another job stands for it")},
-		"deleveraging state":            {said(4), false, update, terms{window: perp.Window{From: 70}}, verdict{}},
-		"deleveraging state said":       {said(5), false, update, terms{}, skip("the exchange said so in block 5")},
-		"deleveraging state never said": {written{}, false, stale(job.AdlStateID(venue, true, 0), update), terms{}, verdict{}},
+		"deleveraging": {crowded(1), false, deleveraging, terms{window: perp.Window{From: 90}},
+			verdict{}},
+		"deleveraging, over": {crowded(0), false, deleveraging, terms{},
+			skip("the exchange says that the side is not to be deleveraged")},
+		"deleveraging, never said": {position(perp.Active), false, deleveraging, terms{},
+			skip("the exchange says that the side is not to be deleveraged")},
+		"deleveraged": {crowded(1), false, stale(job.AdlID(key, 1), deleveraging), terms{},
+			skip("the position has changed: another job stands for it")},
+		"deleveraging state":      {said(4), false, update, terms{window: perp.Window{From: 70}}, verdict{}},
+		"deleveraging state said": {said(5), false, update, terms{}, skip("the exchange said so in block 5")},
+		"deleveraging state never said": {written{}, false, stale(job.AdlStateID(venue, true, 0), update), terms{},
+			verdict{}},
 		"market order": {order(perp.MarketIncrease, perp.Created), false, execution,
 			terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
-		"updated limit order": {order(perp.LimitIncrease, perp.Updated), false, execution, terms{window: perp.Window{From: 60}}, verdict{}},
-		"stop loss":           {order(perp.StopLossDecrease, perp.Created), false, execution, terms{window: perp.Window{From: 65}}, verdict{}},
-		"executed order":      {order(perp.MarketIncrease, perp.Executed), false, execution, terms{}, skip("the order is Executed")},
-		"cancelled order":     {order(perp.MarketIncrease, perp.Cancelled), false, execution, terms{}, skip("the order is Cancelled")},
-		"frozen order":        {order(perp.LimitIncrease, perp.Frozen), false, execution, terms{}, skip("the order is Frozen")},
-		"frozen, with role":   {order(perp.LimitIncrease, perp.Frozen), true, execution, terms{window: perp.Window{From: 60}}, verdict{}},
-		"no order":            {written{}, false, execution, terms{}, skip("there is no such order")},
-		"order changed": {order(perp.LimitIncrease, perp.Created), false, stale(job.OrderID(key, 3), execution), terms{},
+		"updated limit order": {order(perp.LimitIncrease, perp.Updated), false, execution,
+			terms{window: perp.Window{From: 60}}, verdict{}},
+		"stop loss": {order(perp.StopLossDecrease, perp.Created), false, execution,
+			terms{window: perp.Window{From: 65}}, verdict{}},
+		"executed order": {order(perp.MarketIncrease, perp.Executed), false, execution, terms{},
+			skip("the order is Executed")},
+		"cancelled order": {order(perp.MarketIncrease, perp.Cancelled), false, execution, terms{},
+			skip("the order is Cancelled")},
+		"frozen order": {order(perp.LimitIncrease, perp.Frozen), false, execution, terms{},
+			skip("the order is Frozen")},
+		"frozen, with role": {order(perp.LimitIncrease, perp.Frozen), true, execution,
+			terms{window: perp.Window{From: 60}}, verdict{}},
+		"no order": {written{}, false, execution, terms{}, skip("there is no such order")},
+		"order changed": {order(perp.LimitIncrease, perp.Created), false, stale(job.OrderID(key, 3), execution),
+			terms{},
 			skip("the order has changed: another job stands for it")},
-		"request":          {request(perp.Created), false, deposit, terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
+		"request": {request(perp.Created), false, deposit,
+			terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
 		"executed request": {request(perp.Executed), false, deposit, terms{}, skip("the request is Executed")},
 		"no request":       {written{}, false, deposit, terms{}, skip("there is no such request")},
 	} {
@@ -186,7 +211,8 @@ func TestPending(t *testing.T) {
 		}
 	}
 	for _, j := range []job.Job{liquidation, execution, deposit, update, deleveraging} {
-		if _, v, err := (pending{written{err: errors.New("connection refused")}, false, noGlv}).ask(t.Context(), j); err == nil || v.kind != onward {
+		if _, v, err := (pending{written{err: errors.New("connection refused")}, false, noGlv}).
+			ask(t.Context(), j); err == nil || v.kind != onward {
 			t.Errorf("%s: an error is not an answer: %+v, %v", j.Kind, v, err)
 		}
 	}

@@ -8,16 +8,18 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// saidLately is for how long (ms, of chain time) a job that is sent too early is asked about again after the planner last said it: longer than it takes from one
-// sweep to the next.
+// saidLately is for how long (ms, of chain time) a job that is sent too early is asked about again after the planner
+// last said it: longer than it takes from one sweep to the next.
 const saidLately = 15_000
 
-// premature decides about a job that the venue would not do yet, or not well. While the planner goes on saying it, it waits and is asked about again each second,
-// however long that takes: no arm ends for it, and none fails. When it is not said any more its condition is gone.
+// premature decides about a job that the venue would not do yet, or not well. While the planner goes on saying it, it
+// waits and is asked about again each second, however long that takes: no arm ends for it, and none fails. When it is
+// not said any more its condition is gone.
 //
-// One is a liquidation of a position that the venue calls healthy by little: its account may have a referral discount, which no event tells, so that we find it due
-// a little before the venue does. Dropped, it would not be looked at before the next sweep, when it may long be due. The other is an order that the venue would
-// freeze for a cause that the state does not show.
+// One is a liquidation of a position that the venue calls healthy by little: its account may have a referral discount,
+// which no event tells, so that we find it due a little before the venue does. Dropped, it would not be looked at
+// before the next sweep, when it may long be due. The other is an order that the venue would freeze for a cause that
+// the state does not show.
 func premature(j job.Job, v verdict, headMs uint64) verdict {
 	switch {
 	case !v.premature:
@@ -28,8 +30,8 @@ func premature(j job.Job, v verdict, headMs uint64) verdict {
 	return end(job.DroppedRecovered, v.reason)
 }
 
-// isNearly tells of a position that the venue calls healthy whether what remains of it is at most a tenth above what must: no discount on a position fee makes more
-// of a difference.
+// isNearly tells of a position that the venue calls healthy whether what remains of it is at most a tenth above what
+// must: no discount on a position fee makes more of a difference.
 func isNearly(r gmx.Revert) bool {
 	remaining, known := r.Int("remainingCollateralUsd")
 	least, _ := r.Int("minCollateralUsd")
@@ -37,5 +39,6 @@ func isNearly(r gmx.Revert) bool {
 	if least.Less(forLeverage) {
 		least = forLeverage
 	}
-	return known && remaining.Sign() > 0 && least.Sign() > 0 && !least.Uint().DivUp(perp.U64(10)).Int().Less(remaining.Sub(least))
+	return known && remaining.Sign() > 0 && least.Sign() > 0 && !least.Uint().DivUp(perp.U64(10)).Int().
+		Less(remaining.Sub(least))
 }

@@ -14,13 +14,14 @@ import (
 func healthy(remaining, required int64) gmx.Revert {
 	usd := func(n int64) perp.Int { return perp.I64(n).Mul(perp.One.Int()) }
 	return gmx.Revert{Class: gmx.Recovered, Name: "PositionShouldNotBeLiquidated", Args: []gmx.RevertArg{
-		{Name: "reason", Value: "healthy"}, {Name: "remainingCollateralUsd", Value: usd(remaining)}, {Name: "minCollateralUsd", Value: usd(1)},
+		{Name: "reason", Value: "healthy"}, {Name: "remainingCollateralUsd", Value: usd(remaining)},
+		{Name: "minCollateralUsd", Value: usd(1)},
 		{Name: "minCollateralUsdForLeverage", Value: usd(required)},
 	}}
 }
 
-// LIQ-7: a liquidation that is found due too early, as for an account with a referral discount, waits without an end and without a failure for as long as the
-// planner says it. One that has recovered is dropped.
+// LIQ-7: a liquidation that is found due too early, as for an account with a referral discount, waits without an end
+// and without a failure for as long as the planner says it. One that has recovered is dropped.
 func TestNearlyLiquidatableWaits(t *testing.T) {
 	said := job.Job{Kind: job.Liquidation, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: nowMs}}}
 	waits := func(j job.Job, r gmx.Revert, headMs uint64) bool {

@@ -7,8 +7,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// purse is what a signer may still spend of a day's money. What is taken counts at once; what came of it is read from the store with every pass. It is
-// safe for concurrent use.
+// purse is what a signer may still spend of a day's money. What is taken counts at once; what came of it is read from
+// the store with every pass. It is safe for concurrent use.
 type purse struct {
 	signer chain.Address
 	limit  uint64 // wei in 24 hours

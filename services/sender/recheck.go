@@ -16,9 +16,10 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// recheck looks again, immediately before the claim (LIQ-7, TIER-14): is the job still pending in our own state, do fresh reports fit it, and would the
-// venue do it now. The last question is asked of the contracts themselves, by a simulated call with the reports that would be sent: no formula of ours
-// is as exact, and a condition that no longer holds is one of its answers.
+// recheck looks again, immediately before the claim (LIQ-7, TIER-14): is the job still pending in our own state, do
+// fresh reports fit it, and would the venue do it now. The last question is asked of the contracts themselves, by a
+// simulated call with the reports that would be sent: no formula of ours is as exact, and a condition that no longer
+// holds is one of its answers.
 type recheck struct {
 	pending pending
 	audits  *audits
@@ -34,8 +35,8 @@ type recheck struct {
 	log     zerolog.Logger
 }
 
-// unsaid is for how long (ms, of chain time) a deleveraging stands that the planner does not say again. It says those that are needed with every block: which
-// positions they are changes with whatever is executed, and with every price.
+// unsaid is for how long (ms, of chain time) a deleveraging stands that the planner does not say again. It says those
+// that are needed with every block: which positions they are changes with whatever is executed, and with every price.
 const unsaid = 5000
 
 func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
@@ -45,7 +46,8 @@ func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
 	case j.ExpiresMs > 0 && head.TimeMs > j.ExpiresMs:
 		return end(job.Expired, "the venue takes no reports for it any more"), nil
 	case j.Kind == job.Adl && head.TimeMs > said+unsaid:
-		return end(job.DroppedRecovered, "the planner has not chosen this position again since block "+strconv.FormatUint(j.Evidence.Block.Number, 10)), nil
+		return end(job.DroppedRecovered, "the planner has not chosen this position again since block "+
+			strconv.FormatUint(j.Evidence.Block.Number, 10)), nil
 	}
 	terms, v, err := r.pending.ask(ctx, j)
 	if err != nil || v.kind != onward {
@@ -62,9 +64,10 @@ func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	weighed := r.second.weigh(ctx, t.intent.ID, j.Evidence.Block.Number, first, func(ctx context.Context, other simulator) (opinion, error) {
-		return r.simulate(ctx, other, j, made)
-	})
+	weighed := r.second.weigh(ctx, t.intent.ID, j.Evidence.Block.Number, first,
+		func(ctx context.Context, other simulator) (opinion, error) {
+			return r.simulate(ctx, other, j, made)
+		})
 	t.call.gas = weighed.gas
 	if weighed.short {
 		r.tellShort(j, weighed)
@@ -80,8 +83,9 @@ func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
 	return v, nil
 }
 
-// headsToWait is for how many heads a task is passed over after an answer that says nothing of its job. What is not as urgent as a liquidation is asked
-// about less and less often, so that many of them do not use up what the endpoints allow.
+// headsToWait is for how many heads a task is passed over after an answer that says nothing of its job. What is not as
+// urgent as a liquidation is asked about less and less often, so that many of them do not use up what the endpoints
+// allow.
 func headsToWait(j job.Job, waited time.Duration) uint64 {
 	const mostHeads, each = 8, 5 * time.Second
 	if txm.LaneOf(j.Kind) == txm.LiquidationLane {
@@ -103,9 +107,12 @@ func (r recheck) prepare(j job.Job, terms terms, failed uint32) (call, verdict) 
 	for _, report := range reports {
 		switch second := report.Second(); {
 		case second < terms.window.From:
-			return call{}, wait(fmt.Sprintf("the report of %s is of second %d, the venue wants one from %d on", report.Token, second, terms.window.From))
+			return call{}, wait(fmt.Sprintf("the report of %s is of second %d, the venue wants one from %d on",
+				report.Token, second, terms.window.From))
 		case !terms.window.Holds(second):
-			return call{}, end(job.Expired, fmt.Sprintf("the report of %s is of second %d, the venue wants none after %d", report.Token, second, terms.window.To))
+			return call{}, end(job.Expired,
+				fmt.Sprintf("the report of %s is of second %d, the venue wants none after %d", report.Token, second,
+					terms.window.To))
 		}
 	}
 	to, data, err := r.venue.Call(j, setOf(reports))
@@ -134,7 +141,8 @@ func simulatedOf(reports []price.Report) (p gmx.SimulatedPrices) {
 
 func setOf(reports []price.Report) (set gmx.SetPrices) {
 	for _, r := range reports {
-		set.Tokens, set.Providers, set.Data = append(set.Tokens, r.Token), append(set.Providers, r.Provider), append(set.Data, r.Data)
+		set.Tokens, set.Providers, set.Data = append(set.Tokens, r.Token), append(set.Providers, r.Provider),
+			append(set.Data, r.Data)
 	}
 	return set
 }

@@ -19,7 +19,8 @@ import (
 // TIER-14: which reports an execution takes.
 func TestPrepareChoosesReports(t *testing.T) {
 	venue := gmx.Config{OrderHandler: chain.Address{7}}
-	r := recheck{quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000)), venue: venue, gas: reckoned(Gas{})}
+	r := recheck{quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000)), venue: venue,
+		gas: reckoned(Gas{})}
 	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}
 	with := func(ms uint64) []byte {
 		_, data, err := venue.Call(j, setOf([]price.Report{reportAt(weth, ms)}))
@@ -34,32 +35,41 @@ func TestPrepareChoosesReports(t *testing.T) {
 		want  decision
 		why   string
 	}{
-		"the first at or after":        {terms{window: perp.Window{From: 60, To: 360}, first: true}, with(60_100), onward, ""},
-		"the newest":                   {terms{window: perp.Window{From: 60}, first: false}, with(90_000), onward, ""},
-		"none young enough yet, first": {terms{window: perp.Window{From: 91, To: 391}, first: true}, nil, waiting, "no price report"},
-		"none young enough yet":        {terms{window: perp.Window{From: 91}, first: false}, nil, waiting, "wants one from 91 on"},
-		"none old enough any more":     {terms{window: perp.Window{From: 62, To: 80}, first: true}, nil, ended, "none after 80"},
+		"the first at or after": {terms{window: perp.Window{From: 60, To: 360}, first: true}, with(60_100),
+			onward, ""},
+		"the newest": {terms{window: perp.Window{From: 60}, first: false}, with(90_000), onward, ""},
+		"none young enough yet, first": {terms{window: perp.Window{From: 91, To: 391}, first: true}, nil, waiting,
+			"no price report"},
+		"none young enough yet": {terms{window: perp.Window{From: 91}, first: false}, nil, waiting,
+			"wants one from 91 on"},
+		"none old enough any more": {terms{window: perp.Window{From: 62, To: 80}, first: true}, nil, ended,
+			"none after 80"},
 	} {
 		got, v := r.prepare(j, c.terms, 0)
 		if v.kind != c.want || !strings.Contains(v.reason, c.why) {
 			t.Errorf("%s: %+v", name, v)
 			continue
 		}
-		if c.want == onward && (got.to != venue.OrderHandler || got.gas != r.gas.limit(j, gmx.Work{}, 0) || !slices.Equal(got.data, c.data)) {
+		if c.want == onward && (got.to != venue.OrderHandler || got.gas != r.gas.limit(j, gmx.Work{}, 0) ||
+			!slices.Equal(got.data, c.data)) {
 			t.Errorf("%s: call %+v", name, got)
 		}
 	}
-	if _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.kind != ended || v.outcome != job.Refused {
+	if _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.kind != ended ||
+		v.outcome != job.Refused {
 		t.Errorf("a kind without a handler: %+v", v)
 	}
 }
 
 func TestForetold(t *testing.T) {
 	for class, want := range map[gmx.RevertClass]verdict{
-		gmx.DoneElsewhere: {kind: ended, outcome: job.LostRace}, gmx.Recovered: {kind: ended, outcome: job.DroppedRecovered},
-		gmx.NeedsReport: {kind: waiting}, gmx.Expired: {kind: ended, outcome: job.Expired}, gmx.NeedsGas: {kind: waiting, heads: 1},
-		gmx.RoleOrFeature: {kind: ended, outcome: job.Refused}, gmx.CancelsOrFreezes: {kind: ended, outcome: job.Refused},
-		gmx.UnknownRevert: {kind: waiting, heads: 1},
+		gmx.DoneElsewhere: {kind: ended, outcome: job.LostRace},
+		gmx.Recovered:     {kind: ended, outcome: job.DroppedRecovered},
+		gmx.NeedsReport:   {kind: waiting}, gmx.Expired: {kind: ended, outcome: job.Expired},
+		gmx.NeedsGas:         {kind: waiting, heads: 1},
+		gmx.RoleOrFeature:    {kind: ended, outcome: job.Refused},
+		gmx.CancelsOrFreezes: {kind: ended, outcome: job.Refused},
+		gmx.UnknownRevert:    {kind: waiting, heads: 1},
 	} {
 		got := foretold(gmx.Revert{Class: class, Name: "Cause"})
 		if got.kind != want.kind || got.outcome != want.outcome || got.heads != want.heads || got.reason == "" {
@@ -88,7 +98,8 @@ func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 	if err != nil || v.outcome != job.Expired {
 		t.Errorf("a job past its end: %+v, %v", v, err)
 	}
-	for saidMs, outcome := range map[uint64]job.Outcome{nowMs - unsaid - 1: job.DroppedRecovered, nowMs - unsaid: job.SkippedDone} {
+	for saidMs, outcome := range map[uint64]job.Outcome{nowMs - unsaid - 1: job.DroppedRecovered,
+		nowMs - unsaid: job.SkippedDone} {
 		j := job.Job{Kind: job.Adl, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: saidMs}}}
 		late.pending.state = written{}
 		if v, err := late.run(t.Context(), &task{intent: txm.Intent{Job: j}}); err != nil || v.outcome != outcome {

@@ -16,7 +16,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// record publishes what has ended to the result topic, and what was given up to the dead letters, and notes that it did: at least once each.
+// record publishes what has ended to the result topic, and what was given up to the dead letters, and notes that it
+// did: at least once each.
 type record struct {
 	tenure   *lease.Tenure
 	store    txm.Reports
@@ -26,7 +27,8 @@ type record struct {
 	log      zerolog.Logger
 }
 
-// teller tells the world of arms that have ended. After an error some may be told of and some not; all may be told of again.
+// teller tells the world of arms that have ended. After an error some may be told of and some not; all may be told of
+// again.
 type teller interface {
 	publish(ctx context.Context, ended []txm.Ended) error
 }
@@ -70,7 +72,8 @@ func (r record) tell(ended []txm.Ended) {
 		if i.Outcome.Failure() || i.Outcome == job.Foreign {
 			level = zerolog.ErrorLevel
 		}
-		r.log.WithLevel(level).Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).Str("outcome", string(i.Outcome)).
+		r.log.WithLevel(level).Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).
+			Str("outcome", string(i.Outcome)).
 			Str("reason", i.Reason).Bool("given_up", i.GivenUp).Msg("ended")
 	}
 }
@@ -85,7 +88,8 @@ type resultProducer struct {
 
 func newResultProducer(client *bus.Client, cfg wire.Config) *resultProducer {
 	topic := wire.ResultTopic(cfg.ChainID)
-	return &resultProducer{client: client, topic: topic, partitions: cfg.JobPartitions, producer: client.Producer(topic)}
+	return &resultProducer{client: client, topic: topic, partitions: cfg.JobPartitions,
+		producer: client.Producer(topic)}
 }
 
 // publish writes one batch a partition. After an error some may be written and some not; all may be published again.
@@ -133,13 +137,15 @@ func settlementOf(r *txm.Receipt) *job.Settlement {
 func resultOf(e txm.Ended) job.Result {
 	i := e.Intent
 	r := job.Result{
-		JobID: i.Job.ID, Arm: i.Arm, Kind: i.Job.Kind, Key: i.Job.Key, Account: i.Job.Account, Outcome: i.Outcome, Reason: legible(i.Reason), Signer: i.Signer,
+		JobID: i.Job.ID, Arm: i.Arm, Kind: i.Job.Kind, Key: i.Job.Key, Account: i.Job.Account, Outcome: i.Outcome,
+		Reason: legible(i.Reason), Signer: i.Signer,
 		Nonce: i.Nonce, BirthMs: i.Job.BirthMs, AtMs: uint64(e.EndedAt.UnixMilli()),
 		Market: i.Job.Market, Collateral: i.Job.Collateral, IsLong: i.Job.IsLong, GivenUp: i.GivenUp,
 	}
 	if e.Receipt != nil {
 		r.Settlement = settlementOf(e.Receipt)
-		r.TxHash, r.Block, r.GasUsed, r.GasPrice = e.Receipt.TxHash, e.Receipt.Block, e.Receipt.GasUsed, e.Receipt.GasPrice
+		r.TxHash, r.Block, r.GasUsed, r.GasPrice = e.Receipt.TxHash, e.Receipt.Block, e.Receipt.GasUsed,
+			e.Receipt.GasPrice
 	}
 	return r
 }

@@ -22,13 +22,15 @@ func TestAnUpdateOfTheDeleveragingStateIsDone(t *testing.T) {
 
 func TestResultOf(t *testing.T) {
 	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2}, BirthMs: 5}
-	r := &txm.Receipt{TxHash: chain.Hash{3}, Block: chain.BlockRef{Number: 4, Hash: chain.Hash{4}}, GasUsed: 6, GasPrice: 7}
+	r := &txm.Receipt{TxHash: chain.Hash{3}, Block: chain.BlockRef{Number: 4, Hash: chain.Hash{4}}, GasUsed: 6,
+		GasPrice: 7}
 	e := txm.Ended{
 		Intent:  txm.Intent{Job: j, Arm: 2, Signer: chain.Address{8}, Nonce: 9, Outcome: job.Done, Reason: "executed"},
 		EndedAt: time.UnixMilli(10), Receipt: r,
 	}
 	want := job.Result{
-		JobID: j.ID, Arm: 2, Kind: job.Order, Key: j.Key, Account: j.Account, Outcome: job.Done, Reason: "executed", TxHash: r.TxHash, Signer: chain.Address{8},
+		JobID: j.ID, Arm: 2, Kind: job.Order, Key: j.Key, Account: j.Account, Outcome: job.Done, Reason: "executed",
+		TxHash: r.TxHash, Signer: chain.Address{8},
 		Nonce: 9, Block: r.Block, GasUsed: 6, GasPrice: 7, BirthMs: 5, AtMs: 10,
 	}
 	if got := resultOf(e); got != want {
@@ -40,13 +42,16 @@ func TestResultOf(t *testing.T) {
 	}
 }
 
-// A contract may give any bytes for a reason, and as many as it has gas for: what cannot be written would keep everything that ended later from being told.
+// A contract may give any bytes for a reason, and as many as it has gas for: what cannot be written would keep
+// everything that ended later from being told.
 func TestAnyReasonCanBeTold(t *testing.T) {
 	for given, want := range map[string]string{
-		"executed": "executed", "no \xff \xc3\x28": "no \uFFFD \uFFFD(", "nothing\x00": "nothing\x00", "größer": "größer",
+		"executed": "executed", "no \xff \xc3\x28": "no \uFFFD \uFFFD(", "nothing\x00": "nothing\x00",
+		"größer":                  "größer",
 		strings.Repeat("ü", 9999): strings.Repeat("ü", mostReason/2),
 	} {
-		e := txm.Ended{Intent: txm.Intent{Job: job.Job{ID: "order:x:1", Kind: job.Order}, Outcome: job.CancelledByVenue, Reason: given}}
+		e := txm.Ended{Intent: txm.Intent{Job: job.Job{ID: "order:x:1", Kind: job.Order}, Outcome: job.CancelledByVenue,
+			Reason: given}}
 		r, err := wire.Encode(nil, wire.Result{Result: resultOf(e)}, 0, 0)
 		if err != nil {
 			t.Errorf("%.20q: %v", given, err)

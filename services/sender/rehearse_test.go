@@ -30,7 +30,8 @@ func (n *rehearsing) Simulate(_ context.Context, _, _ chain.Address, data []byte
 	return n.ends
 }
 
-// TIER-14: an order that may wait is not sent while the venue would freeze it, although its simulated execution succeeds; one that may not wait is.
+// TIER-14: an order that may wait is not sent while the venue would freeze it, although its simulated execution
+// succeeds; one that may not wait is.
 func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 	venue := gmx.Config{OrderHandler: chain.Address{7}}
 	r := recheck{
@@ -45,14 +46,17 @@ func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 		want  decision
 		fails bool
 	}{
-		"it would be executed":             {waits, revertWith("EndOfOracleSimulation()"), onward, false},
-		"its output is too little":         {waits, revertWith("InsufficientSwapOutputAmount(uint256,uint256)", 5, 6), waiting, false},
-		"at too bad a price":               {waits, revertWith("OrderNotFulfillableAtAcceptablePrice(uint256,uint256)", 5, 6), waiting, false},
+		"it would be executed": {waits, revertWith("EndOfOracleSimulation()"), onward, false},
+		"its output is too little": {waits, revertWith("InsufficientSwapOutputAmount(uint256,uint256)", 5, 6),
+			waiting, false},
+		"at too bad a price": {waits, revertWith("OrderNotFulfillableAtAcceptablePrice(uint256,uint256)",
+			5, 6), waiting, false},
 		"a market of its path is disabled": {waits, revertWith("DisabledMarket(address)", 5), waiting, false},
 		"the contract cannot rehearse":     {waits, nodeError{3, "execution reverted", "0x"}, onward, false},
 		"nothing is said":                  {waits, nil, onward, false},
 		"nobody answers":                   {waits, errors.New("connection refused"), onward, true},
-		"a market order":                   {market, revertWith("InsufficientSwapOutputAmount(uint256,uint256)", 5, 6), onward, false},
+		"a market order": {market, revertWith("InsufficientSwapOutputAmount(uint256,uint256)", 5, 6),
+			onward, false},
 	} {
 		made, v := r.prepare(order, c.terms, 0)
 		if v.kind != onward {
@@ -63,11 +67,13 @@ func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 		if o.verdict.kind != c.want || (err != nil) != c.fails || (node.made > 0) == c.terms.first {
 			t.Errorf("%s: %+v, %v, rehearsed %d times", name, o, err, node.made)
 		}
-		if c.want == waiting && (o.verdict.heads == 0 || !strings.Contains(o.verdict.reason, "the venue would freeze the order")) {
+		if c.want == waiting && (o.verdict.heads == 0 ||
+			!strings.Contains(o.verdict.reason, "the venue would freeze the order")) {
 			t.Errorf("%s: %+v", name, o.verdict)
 		}
 	}
-	if made, _ := r.prepare(job.Job{Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}, waits, 0); !bytes.Equal(made.rehearsal,
+	if made, _ := r.prepare(job.Job{Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}, waits,
+		0); !bytes.Equal(made.rehearsal,
 		gmx.SimulateExecuteOrder(chain.Hash{1}, gmx.SimulatedPrices{
 			Tokens: []chain.Address{weth}, From: 90, To: 90,
 			Prices: []perp.Price{{Min: reportAt(weth, 90_000).Min, Max: reportAt(weth, 90_000).Max}},

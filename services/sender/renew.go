@@ -15,8 +15,9 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// renewal makes further transactions at nonces that are taken: dearer ones for jobs that are still to be done, and such as only free the nonce of those
-// that are not. Each is stored before it is broadcast, and which of them is mined the receipts say.
+// renewal makes further transactions at nonces that are taken: dearer ones for jobs that are still to be done, and such
+// as only free the nonce of those that are not. Each is stored before it is broadcast, and which of them is mined the
+// receipts say.
 type renewal struct {
 	tenure    *lease.Tenure
 	key       signer.Signer
@@ -40,7 +41,8 @@ type plan struct {
 	cancel txm.Verdict
 }
 
-// adopt looks at a flight that another tenure has left. Its bytes may be anywhere: they are broadcast as they stand, unless the job is done or gone.
+// adopt looks at a flight that another tenure has left. Its bytes may be anywhere: they are broadcast as they stand,
+// unless the job is done or gone.
 func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	p, ready, err := r.look(ctx, f)
 	if err != nil {
@@ -52,8 +54,8 @@ func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
-// replace raises a flight's price, or cancels it if its job is no longer to be done. Where that cannot be, or the signer cannot even pay what is
-// offered, the newest attempt is broadcast again.
+// replace raises a flight's price, or cancels it if its job is no longer to be done. Where that cannot be, or the
+// signer cannot even pay what is offered, the newest attempt is broadcast again.
 func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	m, err := r.market.now(ctx)
 	if err != nil {
@@ -74,8 +76,8 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	return r.attempt(ctx, f, s, p)
 }
 
-// yield leaves a flight to itself while its job is another keeper's: it is in the pools and may land, and that is all. A job that is no longer to be done gives
-// its nonce back, and so does one that keeps jobs of ours from being mined.
+// yield leaves a flight to itself while its job is another keeper's: it is in the pools and may land, and that is all.
+// A job that is no longer to be done gives its nonce back, and so does one that keeps jobs of ours from being mined.
 func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	p, ready, err := r.look(ctx, f)
 	switch {
@@ -84,12 +86,15 @@ func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	case ready && p.kind == txm.Cancel:
 		return r.attempt(ctx, f, s, p)
 	case s.InTheWay:
-		return r.attempt(ctx, f, s, r.leave(txm.Cancel, txm.Verdict{Outcome: job.Withdrawn, Reason: "it is another tier's now, and later numbers wait for this one"}))
+		return r.attempt(ctx, f, s,
+			r.leave(txm.Cancel, txm.Verdict{Outcome: job.Withdrawn, Reason: "it is another tier's now, and later " +
+				"numbers wait for this one"}))
 	}
 	return nil
 }
 
-// free gives the nonce of bytes that no node takes, or that were called off, to a payment to oneself. If that is refused for good too, somebody has to look.
+// free gives the nonce of bytes that no node takes, or that were called off, to a payment to oneself. If that is
+// refused for good too, somebody has to look.
 func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	if f.Leaving() {
 		reason := fmt.Sprintf("nonce %d: no node takes a payment to oneself (%s)", f.Intent.Nonce, f.Newest().Hash)
@@ -102,7 +107,8 @@ func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	return r.attempt(ctx, f, s, r.leave(txm.Cancel, why))
 }
 
-// look decides what a flight needs. It is not ready while nobody can tell: a job that is done may have been done by this very flight, a moment ago.
+// look decides what a flight needs. It is not ready while nobody can tell: a job that is done may have been done by
+// this very flight, a moment ago.
 func (r renewal) look(ctx context.Context, f txm.Flight) (p plan, ready bool, err error) {
 	if f.Leaving() {
 		return r.leave(f.Newest().Kind, f.Intent.Cancel), true, nil
@@ -153,7 +159,8 @@ func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan)
 	}
 	failpoint.Hit("sender.replace.after")
 	r.metrics.replacements.WithLabelValues(string(lane), string(p.kind)).Inc()
-	r.log.Info().Str("job", f.Intent.Job.ID).Uint64("nonce", tx.Nonce).Str("kind", string(p.kind)).Str("after", newest.Hash.Hex()).Str("hash", tx.Hash.Hex()).
+	r.log.Info().Str("job", f.Intent.Job.ID).Uint64("nonce", tx.Nonce).Str("kind", string(p.kind)).
+		Str("after", newest.Hash.Hex()).Str("hash", tx.Hash.Hex()).
 		Uint64("gas_price", price).Str("reason", p.cancel.Reason).Msg("replaced")
 	return r.broadcast.send(ctx, f.Intent, tx)
 }
@@ -198,7 +205,8 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 // sign makes a transaction that offers one price as tip and as cap.
 func sign(ctx context.Context, key signer.Signer, chainID, n uint64, what call, price uint64) (txm.SignedTx, error) {
 	failpoint.Hit("sender.sign.before")
-	raw, hash, err := key.Sign(ctx, signer.Tx{ChainID: chainID, Nonce: n, To: what.to, Data: what.data, Gas: what.gas, Tip: price, Cap: price})
+	raw, hash, err := key.Sign(ctx, signer.Tx{ChainID: chainID, Nonce: n, To: what.to, Data: what.data, Gas: what.gas,
+		Tip: price, Cap: price})
 	failpoint.Hit("sender.sign.after")
 	return txm.SignedTx{Nonce: n, Gas: what.gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
 }

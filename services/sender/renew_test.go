@@ -37,11 +37,13 @@ func (s *site) attempts(by chain.Address, n int) (f txm.Flight) {
 	return f
 }
 
-// mustAllBeStored demands that nothing was broadcast that the flight did not have in store (NON-13). The flight may have got more since.
+// mustAllBeStored demands that nothing was broadcast that the flight did not have in store (NON-13). The flight may
+// have got more since.
 func (s *site) mustAllBeStored(f txm.Flight, broadcast [][]byte) {
 	s.t.Helper()
 	for i, a := range f.Attempts {
-		if i > 0 && (a.Tip*100 < f.Attempts[i-1].Tip*110 || a.Cap*100 < f.Attempts[i-1].Cap*110 || a.Nonce != f.Attempts[0].Nonce) {
+		if i > 0 && (a.Tip*100 < f.Attempts[i-1].Tip*110 || a.Cap*100 < f.Attempts[i-1].Cap*110 ||
+			a.Nonce != f.Attempts[0].Nonce) {
 			s.t.Errorf("attempt %d: %d after %d, at nonce %d", a.Seq, a.Cap, f.Attempts[i-1].Cap, a.Nonce)
 		}
 	}
@@ -95,7 +97,8 @@ func tooCheap(answer string) func(*testing.T, *site, chain.Address, secret.Strin
 	return func(t *testing.T, s *site, by chain.Address, key secret.String) {
 		before, w := s.nonce(by), &witness{}
 		j := s.orderJob(s.marketOrder(100), by)
-		if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, Error: answer}); err != nil {
+		if err := s.devnet.Node().
+			Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, Error: answer}); err != nil {
 			t.Fatal(err)
 		}
 		s.sender([]secret.String{key}, w.on)
@@ -179,7 +182,8 @@ func penniless(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before := s.nonce(by)
 	sn := s.sender([]secret.String{key})
 	s.say(s.orderJob(s.marketOrder(100), by))
-	s.eventually("the gate says why", func(context.Context) bool { return sn.notices.has("spent what it may in a day") })
+	s.eventually("the gate says why",
+		func(context.Context) bool { return sn.notices.has("spent what it may in a day") })
 	if got := s.nonce(by); got != before {
 		t.Errorf("%d transactions with an empty purse", got-before)
 	}
@@ -207,7 +211,8 @@ func goneBack(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 	s.eventually("the chain has come to rest, and the database with it", func(ctx context.Context) bool {
 		final, err := sn.node.NonceAt(ctx, by, evm.Finalized)
-		_, refused := s.db.Leases().Resync(ctx, by, nonce.Sighting{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
+		_, refused := s.db.Leases().
+			Resync(ctx, by, nonce.Sighting{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
 		return errors.Join(err, refused) == nil
 	})
 	s.mustEndOnce(j, by, before)

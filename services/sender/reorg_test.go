@@ -21,18 +21,20 @@ type branchOff struct {
 	style evmnode.ForkStyle
 }
 
-// TestReorgs lets the block with our execution leave the chain, as the lowest of 1, 2, 5 or 21 blocks: the receipt is taken back,
-// the same bytes are broadcast again, they are mined once on the new branch, and the result names that block, once it is final and no earlier. All depths in
-// both styles run with KEEPER_LONG=1.
+// TestReorgs lets the block with our execution leave the chain, as the lowest of 1, 2, 5 or 21 blocks: the receipt is
+// taken back, the same bytes are broadcast again, they are mined once on the new branch, and the result names that
+// block, once it is final and no earlier. All depths in both styles run with KEEPER_LONG=1.
 func TestReorgs(t *testing.T) {
 	s := newSite(t)
 	forks := []branchOff{{1, evmnode.Drop}, {2, evmnode.Replay}, {5, evmnode.Replay}, {21, evmnode.Drop}}
 	if os.Getenv("KEEPER_LONG") != "" {
-		forks = append(forks, branchOff{1, evmnode.Replay}, branchOff{2, evmnode.Drop}, branchOff{5, evmnode.Drop}, branchOff{21, evmnode.Replay})
+		forks = append(forks, branchOff{1, evmnode.Replay}, branchOff{2, evmnode.Drop}, branchOff{5, evmnode.Drop},
+			branchOff{21, evmnode.Replay})
 	}
 	for i, fork := range forks {
 		by, key := s.keeper(i)
-		t.Run(fmt.Sprintf("%d blocks, %s", fork.depth, fork.style), func(t *testing.T) { s.in(t).executeOnTheOtherBranch(fork, by, key) })
+		t.Run(fmt.Sprintf("%d blocks, %s", fork.depth, fork.style),
+			func(t *testing.T) { s.in(t).executeOnTheOtherBranch(fork, by, key) })
 	}
 	by, key := s.keeper(len(forks))
 	t.Run("the order leaves with its execution", func(t *testing.T) { s.in(t).loseTheOrder(by, key) })
@@ -63,7 +65,8 @@ func (s *site) executeOnTheOtherBranch(fork branchOff, by chain.Address, key sec
 	if n := sn.count("sender_receipts_taken_back_total"); fork.style == evmnode.Drop && n != 1 {
 		s.t.Errorf("%.0f receipts were taken back", n)
 	}
-	if second.Intent.Nonce != first.Intent.Nonce || len(second.Attempts) != 1 || second.Mined.TxHash != first.Mined.TxHash {
+	if second.Intent.Nonce != first.Intent.Nonce || len(second.Attempts) != 1 ||
+		second.Mined.TxHash != first.Mined.TxHash {
 		s.t.Errorf("nonce %d, %d attempts, mined %s; before it was nonce %d and %s",
 			second.Intent.Nonce, len(second.Attempts), second.Mined.TxHash, first.Intent.Nonce, first.Mined.TxHash)
 	}
@@ -78,7 +81,8 @@ func (s *site) executeOnTheOtherBranch(fork branchOff, by chain.Address, key sec
 	}
 }
 
-// loseTheOrder lets a fork take the order along: what was signed for it is mined all the same, does nothing, and ends the job.
+// loseTheOrder lets a fork take the order along: what was signed for it is mined all the same, does nothing, and ends
+// the job.
 func (s *site) loseTheOrder(by chain.Address, key secret.String) {
 	s.t.Helper()
 	w := &witness{}
@@ -116,7 +120,8 @@ func (s *site) minedOf(sn *running, by chain.Address, not chain.Hash) (f txm.Fli
 	return f
 }
 
-// replace lets a block leave the chain as the lowest of so many, or of more where there are more already. No block comes between.
+// replace lets a block leave the chain as the lowest of so many, or of more where there are more already. No block
+// comes between.
 func (s *site) replace(block uint64, as branchOff) {
 	s.t.Helper()
 	node := s.devnet.Node()

@@ -12,8 +12,9 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// The whole database is put back to where it was before some transactions, under a sender that goes on. It has the same identity, so that
-// only the chain tells; nothing is signed until a resync, whose token is above all that the lost time gave out, and then everything goes on.
+// The whole database is put back to where it was before some transactions, under a sender that goes on. It has the same
+// identity, so that only the chain tells; nothing is signed until a resync, whose token is above all that the lost time
+// gave out, and then everything goes on.
 func TestDatabaseRestored(t *testing.T) {
 	s := newSite(t)
 	by, key := s.keeper(0)
@@ -45,7 +46,8 @@ func TestDatabaseRestored(t *testing.T) {
 	}
 	s.eventually("it is resynced", func(ctx context.Context) bool {
 		final, err := sn.node.NonceAt(ctx, by, evm.Finalized)
-		_, refused := s.db.Leases().Resync(ctx, by, nonce.Sighting{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
+		_, refused := s.db.Leases().
+			Resync(ctx, by, nonce.Sighting{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
 		return errors.Join(err, refused) == nil
 	})
 	s.mustEndOnce(last, by, before)

@@ -21,7 +21,8 @@ func TestRoad(t *testing.T) {
 		j := s.orderJob(s.marketOrder(1000), by)
 		s.say(j, j, j)
 		r := s.result(j.ID, 1)
-		if r.Outcome != job.Done || r.Signer != by || r.Nonce != before || r.TxHash.IsZero() || r.Block.Number == 0 || r.GasUsed == 0 || r.Key != j.Key {
+		if r.Outcome != job.Done || r.Signer != by || r.Nonce != before || r.TxHash.IsZero() || r.Block.Number == 0 ||
+			r.GasUsed == 0 || r.Key != j.Key {
 			t.Errorf("result %+v", r)
 		}
 		if got := s.nonce(by); got != before+1 {
@@ -78,13 +79,16 @@ func TestRoad(t *testing.T) {
 			results := s.results(j.ID)
 			return len(results) > 0 && results[len(results)-1].Outcome == job.Done
 		})
-		if _, open, err := s.venue.Position(t.Context(), s.trader.Address, s.market.Address, s.market.Short, true); open || err != nil {
+		if _, open, err := s.venue.Position(t.Context(), s.trader.Address, s.market.Address, s.market.Short,
+			true); open || err != nil {
 			t.Errorf("the position is open: %v, %v", open, err)
 		}
 		results := s.results(j.ID) // LIQ-11, LIQ-12: it says to the owner what became of the position
 		got := results[len(results)-1].Settlement
-		if got == nil || got.SizeDeltaUsd.IsZero() || !got.SizeLeftUsd.IsZero() || got.ExecutionPrice.IsZero() || got.PnlUsd.Sign() >= 0 ||
-			got.CollateralDelta.IsZero() || got.Insolvent == got.BadDebtUsd.IsZero() || got.Insolvent == (len(got.Returned) > 0) {
+		if got == nil || got.SizeDeltaUsd.IsZero() || !got.SizeLeftUsd.IsZero() || got.ExecutionPrice.IsZero() ||
+			got.PnlUsd.Sign() >= 0 ||
+			got.CollateralDelta.IsZero() || got.Insolvent == got.BadDebtUsd.IsZero() ||
+			got.Insolvent == (len(got.Returned) > 0) {
 			t.Errorf("settled as %+v", got)
 		}
 		t.Logf("settled as %+v", got)

@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// roster are the workers of this process, to be woken when something was queued for their signers. The zero value has none. It is safe for concurrent use.
+// roster are the workers of this process, to be woken when something was queued for their signers. The zero value has
+// none. It is safe for concurrent use.
 type roster struct {
 	mu      sync.Mutex
 	workers map[chain.Address]*worker
@@ -41,7 +42,8 @@ func (r *roster) wake(signer chain.Address) {
 	}
 }
 
-// follow wakes every worker when any process has queued something, until ctx ends. That somebody else queued it is what NON-10 is about.
+// follow wakes every worker when any process has queued something, until ctx ends. That somebody else queued it is what
+// NON-10 is about.
 func (r *roster) follow(ctx context.Context, heard func(context.Context) error) error {
 	for {
 		if err := heard(ctx); err != nil {

@@ -17,7 +17,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// broadcast gives stored bytes to the nodes: at once after the claim, and again while they are not mined. It is shared by the road and by confirm.
+// broadcast gives stored bytes to the nodes: at once after the claim, and again while they are not mined. It is shared
+// by the road and by confirm.
 type broadcast struct {
 	tenure  *lease.Tenure
 	node    transmitter
@@ -37,8 +38,8 @@ type broadcast struct {
 	stuck bool                // the signer's transactions do not land, see stall
 }
 
-// sent is at which heads this tenure first and last broadcast a transaction, or set out to, 0 before the first head came; and the class of the last answer,
-// empty if there was none.
+// sent is at which heads this tenure first and last broadcast a transaction, or set out to, 0 before the first head
+// came; and the class of the last answer, empty if there was none.
 type sent struct {
 	first, last uint64
 	class       evm.Class
@@ -51,9 +52,9 @@ type transmitter interface {
 	SendPrivate(ctx context.Context, raw []byte) error
 }
 
-// send broadcasts the bytes of a flight and notes the answer. It returns an error when the tenure is over or the note could not be made; the broadcast
-// may have been made all the same. What the nodes answer is never an error: whatever is not an acceptance leaves the transaction as it was, to be
-// broadcast again.
+// send broadcasts the bytes of a flight and notes the answer. It returns an error when the tenure is over or the note
+// could not be made; the broadcast may have been made all the same. What the nodes answer is never an error: whatever
+// is not an acceptance leaves the transaction as it was, to be broadcast again.
 func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) error {
 	if err := b.tenure.Check("broadcast"); err != nil {
 		return err
@@ -65,12 +66,14 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	class := evm.SendClass(answer)
 	news := b.answered(tx.Hash, class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
-	b.log.WithLevel(loud(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).Str("hash", tx.Hash.Hex()).
+	b.log.WithLevel(loud(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).
+		Str("hash", tx.Hash.Hex()).
 		Str("class", string(class)).Dur("age_ms", b.horizon.age(i.Job.BirthMs)).Msg("broadcast")
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
 }
 
-// transmit gives bytes to all endpoints, and to block builders where some are configured. What builders answer decides nothing: they promise nothing.
+// transmit gives bytes to all endpoints, and to block builders where some are configured. What builders answer decides
+// nothing: they promise nothing.
 func (b *broadcast) transmit(ctx context.Context, raw []byte) error {
 	if b.builders {
 		b.private.Go(func() {
@@ -106,12 +109,14 @@ func (b *broadcast) note(ctx context.Context, tx txm.SignedTx, class evm.Class) 
 	return err
 }
 
-// stop pauses the signer for good where trying on would only make it worse. Bytes that no node takes are replaced; see renewal.
+// stop pauses the signer for good where trying on would only make it worse. Bytes that no node takes are replaced; see
+// renewal.
 func (b *broadcast) stop(ctx context.Context, tx txm.SignedTx, class evm.Class, answer error) error {
 	if class != evm.FatalSigner {
 		return nil
 	}
-	return b.store.Pause(ctx, b.tenure.Fence(), fmt.Sprintf("the signer is refused for good (nonce %d, %s): %v", tx.Nonce, tx.Hash, answer))
+	return b.store.Pause(ctx, b.tenure.Fence(), fmt.Sprintf("the signer is refused for good (nonce %d, %s): %v",
+		tx.Nonce, tx.Hash, answer))
 }
 
 // expect notes that a transaction is broadcast now.
@@ -183,8 +188,8 @@ func answerOf(c evm.Class) txm.Answer {
 	return txm.Unclear
 }
 
-// forget drops what was remembered of transactions that are no longer in flight, and what was answered to those that are not broadcast any more, being mined or
-// replaced: no other answer would come that could end what it held back.
+// forget drops what was remembered of transactions that are no longer in flight, and what was answered to those that
+// are not broadcast any more, being mined or replaced: no other answer would come that could end what it held back.
 func (b *broadcast) forget(flying map[chain.Hash]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,8 +205,9 @@ func (b *broadcast) forget(flying map[chain.Hash]bool) {
 	}
 }
 
-// held is why nothing new may be claimed for the signer now, or empty. What is in flight is broadcast again all the same, and the first answer that is
-// different ends it: a signer without means goes on by itself when it is given some, with the nonces it had.
+// held is why nothing new may be claimed for the signer now, or empty. What is in flight is broadcast again all the
+// same, and the first answer that is different ends it: a signer without means goes on by itself when it is given some,
+// with the nonces it had.
 func (b *broadcast) held() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -220,8 +226,9 @@ func (b *broadcast) held() string {
 	return reason
 }
 
-// stall is after how many blocks without a receipt a transaction is taken for one that does not get through: swallowed, or late. What would be claimed behind
-// its nonce could not land before it; other keepers have it done meanwhile, and the late transaction would find nothing to do.
+// stall is after how many blocks without a receipt a transaction is taken for one that does not get through: swallowed,
+// or late. What would be claimed behind its nonce could not land before it; other keepers have it done meanwhile, and
+// the late transaction would find nothing to do.
 const stall = 12
 
 // look looks whether what is in flight lands.
@@ -233,7 +240,8 @@ func (b *broadcast) look(flights []txm.Flight) {
 		first := b.last[a.Hash].first
 		return first > 0 && head.Number >= first+stall
 	}
-	b.stuck = b.shared && slices.ContainsFunc(flights, func(f txm.Flight) bool { return f.Mined == nil && slices.ContainsFunc(f.Attempts, late) })
+	b.stuck = b.shared && slices.ContainsFunc(flights,
+		func(f txm.Flight) bool { return f.Mined == nil && slices.ContainsFunc(f.Attempts, late) })
 }
 
 // launch broadcasts what was just stored. The transactions go out at once: nodes sort them by nonce.

@@ -50,7 +50,8 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 		t.Errorf("broadcast at %+v", got)
 	}
 	for class, want := range map[evm.Class]txm.Answer{
-		evm.Accepted: txm.Unclear, evm.Ambiguous: txm.Unclear, evm.ResolveByHash: txm.Unclear, evm.PauseSigner: txm.Unpaid, evm.RetryElsewhere: txm.Unclear,
+		evm.Accepted: txm.Unclear, evm.Ambiguous: txm.Unclear, evm.ResolveByHash: txm.Unclear,
+		evm.PauseSigner: txm.Unpaid, evm.RetryElsewhere: txm.Unclear,
 		evm.BumpToMin: txm.TooCheap, evm.OtherTxAtNonce: txm.TooCheap, evm.FatalPayload: txm.Never,
 	} {
 		b.answered(one, class)
@@ -76,7 +77,8 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 	}
 	b.forget(map[chain.Hash]bool{one: true, two: false})
 	if b.held() != "" || !b.sending(two).Ever {
-		t.Error("what was answered to bytes that are broadcast no more holds the signer back, or when they were is forgotten")
+		t.Error("what was answered to bytes that are broadcast no more holds the signer back, or when they were is " +
+			"forgotten")
 	}
 	b.answered(two, evm.GapOrLimit)
 	b.forget(map[chain.Hash]bool{one: true})
@@ -85,7 +87,8 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 	}
 }
 
-// A transaction that was broadcast before the first head came is as old as the first head that it is broadcast at: it is neither late nor to be raised at once.
+// A transaction that was broadcast before the first head came is as old as the first head that it is broadcast at: it
+// is neither late nor to be raised at once.
 func TestBroadcastBeforeTheFirstHead(t *testing.T) {
 	h := newHorizon(time.Now)
 	b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: true}
@@ -112,14 +115,15 @@ func TestHeirClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 	head, _ := h.newest()
 	head.Number += stall
 	h.set(head, time.Now())
-	b.look([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}, {SignedTx: txm.SignedTx{Hash: chain.Hash{2}}}}}})
+	b.look([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}},
+		{SignedTx: txm.SignedTx{Hash: chain.Hash{2}}}}}})
 	if b.held() == "" {
 		t.Error("not held, though the raised transaction that was adopted does not land")
 	}
 }
 
-// TIER-8: among keepers, one whose transactions do not land claims no more until they do: others have the jobs done, and what comes late loses. A keeper that is
-// alone claims on.
+// TIER-8: among keepers, one whose transactions do not land claims no more until they do: others have the jobs done,
+// and what comes late loses. A keeper that is alone claims on.
 func TestClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 	mined := &txm.Receipt{TxHash: chain.Hash{1}}
 	for name, c := range map[string]struct {

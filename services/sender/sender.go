@@ -64,7 +64,8 @@ type node interface {
 	Heads(ctx context.Context) <-chan chain.BlockRef
 }
 
-// state is what the sender asks of the state that was derived from the chain. It writes nothing there: only the chain closes a job.
+// state is what the sender asks of the state that was derived from the chain. It writes nothing there: only the chain
+// closes a job.
 type state interface {
 	Standing(ctx context.Context) (pg.Standing, error)
 	rows
@@ -125,7 +126,8 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.Watch("postgres", db.Health)
 	sh.Watch("gate", s.settle(anySigner()).healthy)
 	sh.Watch("work", s.notices.healthy)
-	n := &notifier{cfg: cfg.Notify, keeper: cfg.Keeper, client: client, told: db.Notified(), metrics: metrics.notify, log: sh.Log}
+	n := &notifier{cfg: cfg.Notify, keeper: cfg.Keeper, client: client, told: db.Notified(), metrics: metrics.notify,
+		log: sh.Log}
 	sh.Go("send", s.Run)
 	sh.Go("notify", n.Run)
 	p := &pauses{signers: db.Signers(), own: s.addresses(), metrics: metrics, log: sh.Log}
@@ -134,9 +136,11 @@ func Start(sh *service.Shell, cfg Config) error {
 }
 
 // New wires a sender. It asks nothing of anybody yet.
-func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer, client *bus.Client, db *pg.DB, node *evm.Client) *Sender {
+func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer, client *bus.Client, db *pg.DB,
+	node *evm.Client) *Sender {
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
-	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(), db.Intents()
+	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(),
+		db.Intents()
 	s.gas = newGasLimits(cfg.Sender.Gas, db, time.Now)
 	s.heard, s.history, s.told = db.Intents().Listener(), db.Leases(), db.Notified()
 	s.tellers = func() (ended, givenUp teller) {
@@ -146,8 +150,10 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 }
 
 // newSender makes a sender that still lacks what it works with.
-func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Owner, keys []signer.Signer, machine func() time.Time) *Sender {
-	s := &Sender{cfg: cfg, log: log, metrics: metrics, owner: owner, keys: keys, clock: machine, quotes: newQuotes(cfg.Sender.Nervous.Window)}
+func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Owner, keys []signer.Signer,
+	machine func() time.Time) *Sender {
+	s := &Sender{cfg: cfg, log: log, metrics: metrics, owner: owner, keys: keys, clock: machine,
+		quotes: newQuotes(cfg.Sender.Nervous.Window)}
 	s.unreadable = newUnreadable(metrics.unreadable, log)
 	s.quotes.reject = s.unreadable.price
 	clock := func() time.Time { return s.clock() }
@@ -163,7 +169,8 @@ func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Own
 // settle is the freshness gate of this process.
 func (s *Sender) settle(signer signerSight) settle {
 	return settle{
-		horizon: s.horizon, quotes: s.quotes, turns: s.turns, state: s.state, endpoints: s.node.Endpoints, bounds: s.cfg.Sender.bounds(), signer: signer,
+		horizon: s.horizon, quotes: s.quotes, turns: s.turns, state: s.state, endpoints: s.node.Endpoints,
+		bounds: s.cfg.Sender.bounds(), signer: signer,
 	}
 }
 
@@ -176,7 +183,8 @@ func (s *Sender) Run(ctx context.Context) error {
 		return err
 	}
 	s.notices.set(parts, "")
-	s.log.Info().Str("mode", s.cfg.Sender.Mode).Str("owner", s.owner.ID.String()).Str("node", s.owner.Label).Int("signers", len(s.keys)).Msg("ready to send")
+	s.log.Info().Str("mode", s.cfg.Sender.Mode).Str("owner", s.owner.ID.String()).Str("node", s.owner.Label).
+		Int("signers", len(s.keys)).Msg("ready to send")
 	id := s.cfg.Keeper.ChainID
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.horizon.follow(ctx, s.node.Heads(ctx)) })
@@ -194,7 +202,8 @@ func (s *Sender) Run(ctx context.Context) error {
 	group.Go(func() error { return s.takeTurns(ctx) })
 	group.Go(func() error { return s.quotes.follow(ctx, s.client, wire.PriceTopic(id)) })
 	group.Go(func() error {
-		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)}, s.desk)
+		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)},
+			s.desk)
 	})
 	return group.Wait()
 }
@@ -203,11 +212,13 @@ func (s *Sender) newMarket() *market {
 	return &market{node: s.node, horizon: s.horizon, policy: s.cfg.Sender.Fee, log: s.log}
 }
 
-// awaitParts waits for Postgres, the chain and Kafka, however long they are away, and fails at once where they are there and cannot serve: a schema of another
-// version, a signer of another chain, a missing topic, another number of partitions. Whoever cannot reach the chain does not join the group: it would take
-// partitions and leases from one who can.
+// awaitParts waits for Postgres, the chain and Kafka, however long they are away, and fails at once where they are
+// there and cannot serve: a schema of another version, a signer of another chain, a missing topic, another number of
+// partitions. Whoever cannot reach the chain does not join the group: it would take partitions and leases from one who
+// can.
 func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error {
-	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { tell(err.Error()) }}
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second,
+		OnRetry: func(_ int, err error, _ time.Duration) { tell(err.Error()) }}
 	if err := s.schema.AwaitSchema(ctx, policy); err != nil {
 		return err
 	}
@@ -224,7 +235,8 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 	}
 	keeper := s.cfg.Keeper
 	chain := keeper.ChainID
-	names := []string{wire.JobTopic(chain), wire.ResultTopic(chain), wire.PriceTopic(chain), wire.DeadLetterTopic(chain)}
+	names := []string{wire.JobTopic(chain), wire.ResultTopic(chain), wire.PriceTopic(chain),
+		wire.DeadLetterTopic(chain)}
 	if s.cfg.Tier.Enabled {
 		names = append(names, wire.LogTopic(chain))
 	}

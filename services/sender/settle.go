@@ -13,8 +13,9 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// settle is the freshness gate (TIER-8): nothing is sent by a keeper that does not see what happens. It is asked before every send, so that a keeper that
-// has just started, or has fallen behind, holds back exactly as long as it must. What closes it is the rule of [tier.Bounds]; this gathers what is known.
+// settle is the freshness gate (TIER-8): nothing is sent by a keeper that does not see what happens. It is asked before
+// every send, so that a keeper that has just started, or has fallen behind, holds back exactly as long as it must. What
+// closes it is the rule of [tier.Bounds]; this gathers what is known.
 //
 // All ages are on the chain's clock, but for that of the head itself.
 type settle struct {
@@ -78,7 +79,8 @@ func (s settle) healthy(ctx context.Context) error {
 func (s settle) sight(standing pg.Standing) tier.Freshness {
 	head, age := s.horizon.newest()
 	f := tier.Freshness{
-		HeadAge: age, HeadMs: head.TimeMs, EvidenceMs: s.turns.evidenceMs(head.TimeMs), ReportMs: max(s.bounds.TimeOfReports(head.TimeMs, s.quotes.Newest()), s.secondHead()),
+		HeadAge: age, HeadMs: head.TimeMs, EvidenceMs: s.turns.evidenceMs(head.TimeMs),
+		ReportMs:   max(s.bounds.TimeOfReports(head.TimeMs, s.quotes.Newest()), s.secondHead()),
 		Reconciled: s.signer.reconciled(), Generation: standing.Generation, Halted: standing.Halted,
 	}
 	if !standing.Watermark.Hash.IsZero() {
@@ -90,7 +92,8 @@ func (s settle) sight(standing pg.Standing) tier.Freshness {
 	return f
 }
 
-// secondHead is the time (ms) of the second newest head that endpoints have named, each for itself; 0 where there are not two.
+// secondHead is the time (ms) of the second newest head that endpoints have named, each for itself; 0 where there are
+// not two.
 func (s settle) secondHead() uint64 {
 	var times []uint64
 	for _, e := range s.endpoints() {

@@ -26,7 +26,8 @@ const nowMs = 1_700_000_000_000
 var weth, usdc = chain.Address{1}, chain.Address{2}
 
 func reportAt(token chain.Address, ms uint64) price.Report {
-	return price.Report{Token: token, Provider: chain.Address{9}, Data: []byte{token[0]}, Min: perp.U64(1), Max: perp.U64(1), TimeMs: ms}
+	return price.Report{Token: token, Provider: chain.Address{9}, Data: []byte{token[0]}, Min: perp.U64(1),
+		Max: perp.U64(1), TimeMs: ms}
 }
 
 func quotesOf(reports ...price.Report) *quotes {
@@ -90,15 +91,18 @@ func headsAt(times ...uint64) func() []evm.EndpointStatus {
 
 // alone has every turn.
 func alone() *turns {
-	return newTurns(tier.DefaultConfig(), nil, newHorizon(time.Now), time.Now, NewMetrics(prometheus.NewRegistry()), zerolog.Nop())
+	return newTurns(tier.DefaultConfig(), nil, newHorizon(time.Now), time.Now, NewMetrics(prometheus.NewRegistry()),
+		zerolog.Nop())
 }
 
 // TIER-8: the gate opens when, and only when, this keeper sees what happens.
 func TestSettle(t *testing.T) {
 	fresh := func() settle {
 		return settle{
-			horizon: horizonAt(nowMs, time.Now()), quotes: quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs)), state: standingAt(nowMs),
-			turns: alone(), endpoints: func() []evm.EndpointStatus { return nil }, bounds: tier.DefaultBounds(), signer: anySigner(),
+			horizon: horizonAt(nowMs, time.Now()), quotes: quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs)),
+			state: standingAt(nowMs),
+			turns: alone(), endpoints: func() []evm.EndpointStatus { return nil }, bounds: tier.DefaultBounds(),
+			signer: anySigner(),
 		}
 	}
 	for name, c := range map[string]struct {
@@ -106,31 +110,51 @@ func TestSettle(t *testing.T) {
 		want  decision
 		why   string
 	}{
-		"all is well":                  {func(*settle) {}, onward, ""},
-		"no head ever":                 {func(s *settle) { s.horizon = newHorizon(time.Now) }, closed, "no new block"},
-		"heads have stopped":           {func(s *settle) { s.horizon = horizonAt(nowMs, time.Now().Add(-4*time.Second)) }, closed, "no new block for more than 3s"},
-		"no state":                     {func(s *settle) { s.state = standingAt(0) }, closed, "no block yet"},
-		"state behind":                 {func(s *settle) { s.state = standingAt(nowMs - 3001) }, closed, "behind the chain"},
-		"state at the limit":           {func(s *settle) { s.state = standingAt(nowMs - 3000) }, onward, ""},
-		"state ahead":                  {func(s *settle) { s.state = standingAt(nowMs + 500) }, onward, ""},
-		"prices being read":            {func(s *settle) { s.quotes.complete.Store(false) }, closed, "still being read"},
-		"a price missing":              {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs)) }, waiting, "no price report"},
-		"a price stale":                {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs-10_001)) }, waiting, "more than 10s old"},
-		"another token's report ahead": {func(s *settle) { s.quotes.Add(reportAt(chain.Address{77}, nowMs+59_000)) }, onward, ""},
-		"its own report ahead":         {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3001)) }, waiting, "3s ahead"},
-		"its own report a little so":   {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3000)) }, onward, ""},
-		"the feed is silent":           {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs-3001), reportAt(usdc, nowMs-3001)) }, closed, "3s apart"},
-		"the head is old":              {func(s *settle) { s.horizon = horizonAt(nowMs-3001, time.Now()) }, closed, "3s apart"},
+		"all is well":  {func(*settle) {}, onward, ""},
+		"no head ever": {func(s *settle) { s.horizon = newHorizon(time.Now) }, closed, "no new block"},
+		"heads have stopped": {func(s *settle) {
+			s.horizon = horizonAt(nowMs, time.Now().
+				Add(-4*time.Second))
+		}, closed, "no new block for more than 3s"},
+		"no state": {func(s *settle) { s.state = standingAt(0) }, closed, "no block yet"},
+		"state behind": {func(s *settle) { s.state = standingAt(nowMs - 3001) }, closed,
+			"behind the chain"},
+		"state at the limit": {func(s *settle) { s.state = standingAt(nowMs - 3000) }, onward, ""},
+		"state ahead":        {func(s *settle) { s.state = standingAt(nowMs + 500) }, onward, ""},
+		"prices being read": {func(s *settle) { s.quotes.complete.Store(false) }, closed,
+			"still being read"},
+		"a price missing": {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs)) }, waiting,
+			"no price report"},
+		"a price stale": {func(s *settle) {
+			s.quotes = quotesOf(reportAt(weth, nowMs),
+				reportAt(usdc, nowMs-10_001))
+		}, waiting, "more than 10s old"},
+		"another token's report ahead": {func(s *settle) { s.quotes.Add(reportAt(chain.Address{77}, nowMs+59_000)) },
+			onward, ""},
+		"its own report ahead": {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3001)) }, waiting,
+			"3s ahead"},
+		"its own report a little so": {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3000)) }, onward, ""},
+		"the feed is silent": {func(s *settle) {
+			s.quotes = quotesOf(reportAt(weth, nowMs-3001),
+				reportAt(usdc, nowMs-3001))
+		}, closed, "3s apart"},
+		"the head is old": {func(s *settle) { s.horizon = horizonAt(nowMs-3001, time.Now()) }, closed, "3s apart"},
 		"the feed is silent, and two endpoints agree": {func(s *settle) {
-			s.quotes, s.endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)), headsAt(nowMs, nowMs-450)
+			s.quotes, s.endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)),
+				headsAt(nowMs, nowMs-450)
 		}, onward, ""},
 		"the feed is silent, and the other endpoint behind": {func(s *settle) {
-			s.quotes, s.endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)), headsAt(nowMs, nowMs-9000)
+			s.quotes, s.endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)),
+				headsAt(nowMs, nowMs-9000)
 		}, closed, "3s apart"},
-		"not compared":       {func(s *settle) { s.signer.reconciled = func() bool { return false } }, closed, "nonces"},
+		"not compared": {func(s *settle) { s.signer.reconciled = func() bool { return false } }, closed,
+			"nonces"},
 		"another generation": {func(s *settle) { s.state = generation{s.state, 2} }, waiting, "generation 0"},
 		"halted":             {func(s *settle) { s.state = generation{s.state, 0} }, closed, "halted"},
-		"no means":           {func(s *settle) { s.signer.held = func() string { return "the signer cannot pay for gas" } }, closed, "cannot pay"},
+		"no means": {func(
+			s *settle) {
+			s.signer.held = func() string { return "the signer cannot pay for gas" }
+		}, closed, "cannot pay"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fresh()

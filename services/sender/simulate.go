@@ -23,13 +23,17 @@ type opinion struct {
 	short   bool       // the most gas a transaction may have is not enough
 }
 
-// gasTries is how often a call is simulated before its gas limit is said not to be the matter: as reckoned, with what is said to be missing, with the most.
+// gasTries is how often a call is simulated before its gas limit is said not to be the matter: as reckoned, with what
+// is said to be missing, with the most.
 const gasTries = 3
 
-// simulate makes a call for nothing, and makes it again at once with more gas while that is what it wants. It returns an error where nobody could be asked.
+// simulate makes a call for nothing, and makes it again at once with more gas while that is what it wants. It returns
+// an error where nobody could be asked.
 //
-// A call that would have the venue cancel or freeze the order succeeds. Where an order cannot wait it is sent: withholding it would lock the user's funds until
-// the order expires. Where it can, it is rehearsed as well. A call that every node answers with an error of its own waits like any other: as a failure it would be tried for ever, and before all that is less urgent.
+// A call that would have the venue cancel or freeze the order succeeds. Where an order cannot wait it is sent:
+// withholding it would lock the user's funds until the order expires. Where it can, it is rehearsed as well. A call
+// that every node answers with an error of its own waits like any other: as a failure it would be tried for ever, and
+// before all that is less urgent.
 func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c call) (o opinion, err error) {
 	o.gas = c.gas
 	for try := 1; ; try++ {
@@ -49,13 +53,15 @@ func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c call
 			return o, nil
 		}
 		r.metrics.gasRaises.WithLabelValues(string(j.Kind)).Inc()
-		r.log.Info().Str("job", j.ID).Uint64("gas", o.gas).Uint64("raised", more).Str("reason", o.verdict.reason).Msg("the simulated call wants more gas")
+		r.log.Info().Str("job", j.ID).Uint64("gas", o.gas).Uint64("raised", more).Str("reason", o.verdict.reason).
+			Msg("the simulated call wants more gas")
 		o.gas = more
 	}
 }
 
-// rehearse asks what a call that succeeds would do to an order that may wait: where its terms cannot be met, for want of output or at too bad a price, the
-// venue freezes it at its owner's cost. Such an order waits. What the contracts do not say in so many words, as those that cannot rehearse, holds nothing back.
+// rehearse asks what a call that succeeds would do to an order that may wait: where its terms cannot be met, for want
+// of output or at too bad a price, the venue freezes it at its owner's cost. Such an order waits. What the contracts do
+// not say in so many words, as those that cannot rehearse, holds nothing back.
 func (r recheck) rehearse(ctx context.Context, node simulator, c call, o opinion) (opinion, error) {
 	if c.rehearsal == nil {
 		return o, nil
@@ -78,7 +84,8 @@ func (r recheck) rehearse(ctx context.Context, node simulator, c call, o opinion
 // answer is what a node said of a call that did not succeed.
 type answer struct {
 	revert gmx.Revert
-	// wantsGas says that more gas may mend it. A call that the caller's own call took all gas from reverts without a word, and so does many another.
+	// wantsGas says that more gas may mend it. A call that the caller's own call took all gas from reverts without a
+	// word, and so does many another.
 	wantsGas bool
 	knows    bool   // it says so itself
 	instead  string // what the node said where no contract said anything
@@ -111,8 +118,8 @@ func (a answer) verdict() verdict {
 // odd is the verdict after an answer that says nothing of the job: it is asked about again at the next head.
 func odd(reason string) verdict { return verdict{kind: waiting, reason: reason, heads: 1} }
 
-// foretold is what a revert of the simulated call means for the job. Only what is known to stand ends an arm: a lack of gas does not, nor does a cause that
-// we do not know, such as a Panic, a revert without a reason, or a text.
+// foretold is what a revert of the simulated call means for the job. Only what is known to stand ends an arm: a lack of
+// gas does not, nor does a cause that we do not know, such as a Panic, a revert without a reason, or a text.
 func foretold(r gmx.Revert) verdict {
 	switch r.Class {
 	case gmx.DoneElsewhere:

@@ -72,7 +72,8 @@ func TestGasLimitFollowsTheWords(t *testing.T) {
 	if fixed := g.limit(job.Job{Kind: job.Deposit}, gmx.Work{Kind: job.Deposit}, 0); fixed != 9_000_000 {
 		t.Errorf("an operator's own limit: %d", fixed)
 	}
-	if once, often := g.limit(job.Job{Kind: job.Deposit}, gmx.Work{}, 1), g.limit(job.Job{Kind: job.Deposit}, gmx.Work{}, 1000); once != 13_500_000 ||
+	if once, often := g.limit(job.Job{Kind: job.Deposit}, gmx.Work{}, 1),
+		g.limit(job.Job{Kind: job.Deposit}, gmx.Work{}, 1000); once != 13_500_000 ||
 		often != gmx.MaxGas {
 		t.Errorf("after failed arms: %d, %d", once, often)
 	}
@@ -115,7 +116,8 @@ func revertWith(signature string, args ...uint64) nodeError {
 	return nodeError{3, "execution reverted", data}
 }
 
-// A call that wants more gas is made again at once with more, at most twice; what it wants beyond that it wants at the next head.
+// A call that wants more gas is made again at once with more, at most twice; what it wants beyond that it wants at the
+// next head.
 func TestSimulateRaisesTheGasLimit(t *testing.T) {
 	entry := revertWith("InsufficientExecutionGas(uint256,uint256,uint256)", 5_000_000, 5_500_000, 1_000_000)
 	cancels := revertWith("InsufficientGasForAutoCancellation(uint256,uint256)", 301_087, 1_200_000)
@@ -133,21 +135,25 @@ func TestSimulateRaisesTheGasLimit(t *testing.T) {
 		heads   uint64
 		short   bool
 	}{
-		"enough":                              {[]error{nil}, []uint64{reckoned}, onward, 0, false},
-		"what is missing is told":             {[]error{entry, nil}, []uint64{reckoned, missing}, onward, 0, false},
-		"more is missing further on":          {[]error{entry, cancels, nil}, []uint64{reckoned, missing, most}, onward, 0, false},
+		"enough":                  {[]error{nil}, []uint64{reckoned}, onward, 0, false},
+		"what is missing is told": {[]error{entry, nil}, []uint64{reckoned, missing}, onward, 0, false},
+		"more is missing further on": {[]error{entry, cancels, nil}, []uint64{reckoned, missing, most}, onward,
+			0, false},
 		"a revert without a reason":           {[]error{empty, nil}, []uint64{reckoned, most}, onward, 0, false},
 		"one whatever the limit":              {[]error{empty}, []uint64{reckoned, most}, waiting, 1, false},
 		"the call itself runs out of gas":     {[]error{exhausted, nil}, []uint64{reckoned, most}, onward, 0, false},
 		"the most is not enough":              {[]error{cancels}, []uint64{reckoned, most}, waiting, 1, true},
 		"an arithmetic error of the contract": {[]error{panics}, []uint64{reckoned}, waiting, 1, false},
-		"a text":                              {[]error{revertWith("Error(string)")}, []uint64{reckoned}, waiting, 1, false},
-		"a cause that stands":                 {[]error{revertWith("Unauthorized(address,string)")}, []uint64{reckoned}, ended, 0, false},
+		"a text": {[]error{revertWith("Error(string)")}, []uint64{reckoned}, waiting, 1,
+			false},
+		"a cause that stands": {[]error{revertWith("Unauthorized(address,string)")}, []uint64{reckoned}, ended, 0,
+			false},
 	} {
 		node := &replies{answers: c.answers}
 		r := recheck{metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop()}
 		o, err := r.simulate(t.Context(), node, job.Job{Kind: job.Order}, call{gas: reckoned})
-		if err != nil || o.verdict.kind != c.want || o.verdict.heads != c.heads || o.short != c.short || !slices.Equal(node.gas, c.gas) ||
+		if err != nil || o.verdict.kind != c.want || o.verdict.heads != c.heads || o.short != c.short ||
+			!slices.Equal(node.gas, c.gas) ||
 			o.gas != node.gas[len(node.gas)-1] {
 			t.Errorf("%s: %+v, %v, tried with %v", name, o, err, node.gas)
 		}
@@ -161,7 +167,8 @@ func gasRevert(e nodeError) (data []byte) {
 
 // LIQ-10: what is asked again is asked at every head if it is urgent, and less and less often if it is not.
 func TestHeadsToWait(t *testing.T) {
-	for waited, want := range map[time.Duration]uint64{0: 1, 4 * time.Second: 1, 5 * time.Second: 2, time.Minute: 8, time.Hour: 8} {
+	for waited, want := range map[time.Duration]uint64{0: 1, 4 * time.Second: 1, 5 * time.Second: 2, time.Minute: 8,
+		time.Hour: 8} {
 		if got := headsToWait(job.Job{Kind: job.Order}, waited); got != want {
 			t.Errorf("an order after %s: %d heads, want %d", waited, got, want)
 		}

@@ -42,8 +42,8 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // hangGuard ends a wait that would otherwise never end. It is no measure of anything.
 const hangGuard = 90 * time.Second
 
-// site is a keeper without a planner and a sender: a chain with an exchange and a price feed, a broker, a database, and the road by which the chain
-// becomes state. Tests say what the planner would say, and start senders of their own.
+// site is a keeper without a planner and a sender: a chain with an exchange and a price feed, a broker, a database, and
+// the road by which the chain becomes state. Tests say what the planner would say, and start senders of their own.
 type site struct {
 	t      testing.TB
 	devnet *devnet.Devnet
@@ -93,12 +93,14 @@ func startDevnet(t testing.TB) *devnet.Devnet {
 func (s *site) config(brokers, database string) Config {
 	cfg, at := DefaultConfig(), s.devnet.Deployment().Contracts
 	cfg.Keeper = wire.Config{ChainID: s.devnet.Deployment().ChainID, LogPartitions: 2, JobPartitions: 2}
-	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout, cfg.Kafka.HeartbeatInterval = []string{brokers}, 3*time.Second, 50*time.Millisecond
+	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout, cfg.Kafka.HeartbeatInterval = []string{brokers}, 3*time.Second,
+		50*time.Millisecond
 	cfg.Postgres.URL = secret.MustURL(database)
 	cfg.Chain.URLs = []secret.URL{secret.MustURL(s.devnet.RPC())}
 	cfg.Chain.PollInterval = 50 * time.Millisecond
 	cfg.Venue = gmx.Config{
-		EventEmitter: chain.Address(at.EventEmitter), DataStore: chain.Address(at.DataStore), OrderHandler: chain.Address(at.OrderHandler),
+		EventEmitter: chain.Address(at.EventEmitter), DataStore: chain.Address(at.DataStore),
+		OrderHandler:       chain.Address(at.OrderHandler),
 		LiquidationHandler: chain.Address(at.LiquidationHandler), DepositHandler: chain.Address(at.DepositHandler),
 		WithdrawalHandler: chain.Address(at.WithdrawalHandler),
 	}
@@ -108,7 +110,8 @@ func (s *site) config(brokers, database string) Config {
 	cfg.Sender.HeadMaxAge, cfg.Sender.HeadMaxSkew = 20*time.Second, 20*time.Second
 	cfg.Sender.StateMaxLag, cfg.Sender.PriceMaxAge = 20*time.Second, 30*time.Second
 	cfg.Sender.Fee.Doubt = 700 * time.Millisecond
-	for _, tariff := range []*txm.Tariff{&cfg.Sender.Fee.Liquidation, &cfg.Sender.Fee.Order, &cfg.Sender.Fee.Maintenance} {
+	for _, tariff := range []*txm.Tariff{&cfg.Sender.Fee.Liquidation, &cfg.Sender.Fee.Order,
+		&cfg.Sender.Fee.Maintenance} {
 		tariff.Patience = 10_000 // tests that are about raises say so
 	}
 	return cfg
@@ -151,7 +154,8 @@ func (s *site) runStatePipeline(change ...func(*scanner.Config)) {
 		c(&scan)
 	}
 	vm := statevm.DefaultConfig()
-	vm.Keeper, vm.Kafka, vm.Postgres, vm.Venue.EventEmitter = s.cfg.Keeper, s.cfg.Kafka, s.cfg.Postgres, s.cfg.Venue.EventEmitter
+	vm.Keeper, vm.Kafka, vm.Postgres, vm.Venue.EventEmitter = s.cfg.Keeper, s.cfg.Kafka, s.cfg.Postgres,
+		s.cfg.Venue.EventEmitter
 	s.host("scanner", func(sh *service.Shell) error { return scanner.Start(sh, scan) })
 	s.host("statevm", func(sh *service.Shell) error { return statevm.Start(sh, vm) })
 }
@@ -220,7 +224,8 @@ func dollars(n int64) *big.Int {
 func (s *site) marketOrder(size int64, change ...func(*exchange.OrderRequest)) chain.Hash {
 	s.t.Helper()
 	r := exchange.OrderRequest{
-		Market: s.market.Address, Collateral: s.market.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: dollars(size),
+		Market: s.market.Address, Collateral: s.market.Short, Type: exchange.MarketIncrease, IsLong: true,
+		SizeUSD:          dollars(size),
 		CollateralAmount: big.NewInt(size * 100_000), // USDC has 6 decimals
 	}
 	for _, c := range change {
@@ -259,15 +264,18 @@ func (s *site) orderJob(key chain.Hash, by chain.Address) job.Job {
 	})
 	updated, _ := row.UpdatedAtTime.Uint64()
 	return job.Job{
-		ID: job.OrderID(key, row.Changes), Kind: job.Order, Key: key, Account: row.Account, Market: row.Market, Collateral: row.InitialCollateralToken,
-		IsLong: row.IsLong, Tokens: s.tokens(), BirthMs: row.Birth.TimeMs, ExpiresMs: (updated + 300) * 1000, Class: job.ClassMarketOrder, Signer: by,
+		ID: job.OrderID(key, row.Changes), Kind: job.Order, Key: key, Account: row.Account, Market: row.Market,
+		Collateral: row.InitialCollateralToken,
+		IsLong:     row.IsLong, Tokens: s.tokens(), BirthMs: row.Birth.TimeMs, ExpiresMs: (updated + 300) * 1000,
+		Class: job.ClassMarketOrder, Signer: by,
 	}
 }
 
 // liquidationJob is what a planner says of the trader's position, once the state has it open.
 func (s *site) liquidationJob(by chain.Address) job.Job {
 	s.t.Helper()
-	account, market, collateral := chain.Address(s.trader.Address), chain.Address(s.market.Address), chain.Address(s.market.Short)
+	account, market, collateral := chain.Address(s.trader.Address), chain.Address(s.market.Address),
+		chain.Address(s.market.Short)
 	key := perp.PositionKey(account, market, collateral, true)
 	var row perp.Position
 	head := s.devnet.Node().Head().Number.Uint64() // what was executed before is in the row: it is part of the job's id
@@ -281,8 +289,10 @@ func (s *site) liquidationJob(by chain.Address) job.Job {
 		return err == nil && found.Known && row.Status == perp.Active
 	})
 	return job.Job{
-		ID: job.LiquidationID(key, row.Changes), Kind: job.Liquidation, Key: key, Account: account, Market: market, Collateral: collateral, IsLong: true,
-		Tokens: s.tokens(), BirthMs: uint64(time.Now().UnixMilli()), Class: job.ClassLiquidation, Ratio: perp.Pow10(29), Signer: by,
+		ID: job.LiquidationID(key, row.Changes), Kind: job.Liquidation, Key: key, Account: account, Market: market,
+		Collateral: collateral, IsLong: true,
+		Tokens: s.tokens(), BirthMs: uint64(time.Now().UnixMilli()), Class: job.ClassLiquidation, Ratio: perp.Pow10(29),
+		Signer: by,
 	}
 }
 
@@ -302,7 +312,8 @@ func (s *site) say(jobs ...job.Job) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if _, err := producer.Produce(s.t.Context(), wire.SignerPartition(j.Signer, s.cfg.Keeper.JobPartitions), []bus.Record{record}); err != nil {
+		if _, err := producer.Produce(s.t.Context(), wire.SignerPartition(j.Signer, s.cfg.Keeper.JobPartitions),
+			[]bus.Record{record}); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -410,7 +421,8 @@ func (s *site) sender(keys []secret.String, change ...func(*Sender)) *running {
 		s.t.Fatal(err)
 	}
 	log := testLog(s.t, "sender", zerolog.DebugLevel)
-	node, err := evm.Dial(s.t.Context(), cfg.Keeper.ChainID, cfg.Chain, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	node, err := evm.Dial(s.t.Context(), cfg.Keeper.ChainID, cfg.Chain, zerolog.Nop(),
+		evm.NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		s.t.Fatal(err)
 	}

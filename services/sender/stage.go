@@ -31,7 +31,8 @@ type call struct {
 	to   chain.Address
 	data []byte
 	gas  uint64
-	// rehearsal is the call of the same contract that tells whether the venue would execute an order that may wait; nil for everything else.
+	// rehearsal is the call of the same contract that tells whether the venue would execute an order that may wait; nil
+	// for everything else.
 	rehearsal []byte
 }
 

@@ -29,12 +29,14 @@ type Parts struct {
 	Intents txm.Store
 	// Tell takes what has ended. After an error it is told again.
 	Tell func([]txm.Ended) error
-	// Clock is the machine's, which may be wrong and may jump. Steady only goes forward: leases are kept by it, and pauses.
+	// Clock is the machine's, which may be wrong and may jump. Steady only goes forward: leases are kept by it, and
+	// pauses.
 	Clock, Steady func() time.Time
 }
 
-// Stepper is a sender that somebody else drives: what its loops do when they are woken is done when the caller says so. It has no goroutine and no timer that
-// waits; where time is simulated it is the whole sender, but for the wire. It is for one goroutine at a time.
+// Stepper is a sender that somebody else drives: what its loops do when they are woken is done when the caller says so.
+// It has no goroutine and no timer that waits; where time is simulated it is the whole sender, but for the wire. It is
+// for one goroutine at a time.
 type Stepper struct {
 	sender  *Sender
 	workers []*steppedWorker
@@ -42,7 +44,8 @@ type Stepper struct {
 	ready   []job.Job       // whose turn has come, and that are not stored yet
 }
 
-// NewStepper wires a sender and makes its signers known to the store. Of the configuration, what concerns the wire is not looked at.
+// NewStepper wires a sender and makes its signers known to the store. Of the configuration, what concerns the wire is
+// not looked at.
 func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	s := newSender(cfg, p.Log, p.Metrics, p.Owner, p.Keys, p.Clock)
 	s.node, s.state, s.leases, s.nonces, s.intents = p.Node, p.State, p.Leases, p.Nonces, p.Intents
@@ -88,8 +91,8 @@ func (s *Stepper) Heard(ctx context.Context, j job.Job) error {
 // Witnessed takes in a job of the past, which other keepers may have had the time to execute. Nothing is done about it.
 func (s *Stepper) Witnessed(j job.Job) { s.sender.turns.heard(j) }
 
-// Executed takes in what a block of the log topic shows to have been executed. Past says that blocks follow that are there already: while they are being read
-// nothing is sent.
+// Executed takes in what a block of the log topic shows to have been executed. Past says that blocks follow that are
+// there already: while they are being read nothing is sent.
 func (s *Stepper) Executed(at chain.BlockRef, found []execution.Execution, past bool) {
 	s.sender.turns.executed(found)
 	if !past {
@@ -116,7 +119,8 @@ func (s *Stepper) takeTurns(ctx context.Context) {
 	}
 	s.news = s.sender.turns.news()
 	s.ready = append(s.ready, s.sender.turns.pass()...)
-	for len(s.ready) > 0 && s.sender.store(ctx, s.ready[0]) == nil { // while the database is away they are kept for the next pass
+	// while the database is away they are kept for the next pass
+	for len(s.ready) > 0 && s.sender.store(ctx, s.ready[0]) == nil {
 		s.ready = s.ready[1:]
 	}
 }

@@ -15,8 +15,9 @@ import (
 // watchPause is how often a signer's nonce is looked at.
 const watchPause = time.Second
 
-// stranger watches signers that the database has never given a nonce of, before the first is given: whoever sends with the same key meanwhile is another
-// keeper, and this one must not begin. A signer whose past is known here needs no watch: a nonce that was not given out shows at once.
+// stranger watches signers that the database has never given a nonce of, before the first is given: whoever sends with
+// the same key meanwhile is another keeper, and this one must not begin. A signer whose past is known here needs no
+// watch: a nonce that was not given out shows at once.
 type stranger struct {
 	node interface {
 		NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
@@ -39,11 +40,13 @@ type inUseError struct {
 
 func (e *inUseError) Error() string {
 	return fmt.Sprintf("signer %s is in use elsewhere: its nonce went from %d to %d while this keeper sent nothing "+
-		"(a signer belongs to one keeper: stop the other one, or give this one keys of its own)", e.signer, e.from, e.to)
+		"(a signer belongs to one keeper: stop the other one, or give this one keys of its own)", e.signer, e.from,
+		e.to)
 }
 
-// watch returns when nobody has used the signers for the whole span, or an inUseError that ends a retry. What the chain counts in the first quarter of the
-// span is where it stands: endpoints may differ, and transactions of a past life may still be on their way.
+// watch returns when nobody has used the signers for the whole span, or an inUseError that ends a retry. What the chain
+// counts in the first quarter of the span is where it stands: endpoints may differ, and transactions of a past life may
+// still be on their way.
 func (s stranger) watch(ctx context.Context, signers []chain.Address) error {
 	begun := time.Now()
 	for seen := map[chain.Address]uint64{}; time.Since(begun) < s.span; {
@@ -97,7 +100,8 @@ func (s *Sender) awaitQuiet(ctx context.Context, tell func(reason string)) error
 	if len(fresh) == 0 {
 		return nil
 	}
-	tell(fmt.Sprintf("watching for %s whether the signers, which are new to this database, are in use elsewhere", watcher.span))
+	tell(fmt.Sprintf("watching for %s whether the signers, which are new to this database, are in use elsewhere",
+		watcher.span))
 	return watcher.watch(ctx, fresh)
 }
 
@@ -107,7 +111,8 @@ func notPeers(cfg tier.Config, keys []signer.Signer) error {
 		for _, address := range p.Signers {
 			for _, key := range keys {
 				if key.Address() == address {
-					return fmt.Errorf("tier.peers[%d]: signer %s is one of this keeper's own (a signer belongs to one keeper: remove it here or there)", i, address)
+					return fmt.Errorf("tier.peers[%d]: signer %s is one of this keeper's own (a signer belongs to "+
+						"one keeper: remove it here or there)", i, address)
 				}
 			}
 		}

@@ -16,7 +16,8 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// counted is a chain and a database of one signer: how many of its transactions are mined, by the time since the start, and whether any was ours.
+// counted is a chain and a database of one signer: how many of its transactions are mined, by the time since the start,
+// and whether any was ours.
 type counted struct {
 	begun   time.Time
 	nonces  map[time.Duration]uint64 // from when on
@@ -36,17 +37,21 @@ func (c counted) Untouched(context.Context, chain.Address) (bool, error) {
 	return c.touched == 0 || time.Since(c.begun) < c.touched, nil
 }
 
-// Two keepers with one key: who comes second sees the other's transactions before it sends the first of its own, and ends.
+// Two keepers with one key: who comes second sees the other's transactions before it sends the first of its own, and
+// ends.
 func TestSignerInUseElsewhere(t *testing.T) {
 	const span = 20 * time.Second
 	for name, c := range map[string]struct {
 		counted
 		refused bool
 	}{
-		"nobody else":                       {counted{nonces: map[time.Duration]uint64{0: 41}}, false},
-		"another keeper":                    {counted{nonces: map[time.Duration]uint64{0: 41, 12 * time.Second: 42}}, true},
-		"a past life's last transaction":    {counted{nonces: map[time.Duration]uint64{0: 41, 2 * time.Second: 42}}, false},
-		"another copy of this sender":       {counted{nonces: map[time.Duration]uint64{0: 41, 12 * time.Second: 42}, touched: 10 * time.Second}, false},
+		"nobody else": {counted{nonces: map[time.Duration]uint64{0: 41}}, false},
+		"another keeper": {counted{nonces: map[time.Duration]uint64{0: 41, 12 * time.Second: 42}},
+			true},
+		"a past life's last transaction": {counted{nonces: map[time.Duration]uint64{0: 41, 2 * time.Second: 42}},
+			false},
+		"another copy of this sender": {counted{nonces: map[time.Duration]uint64{0: 41, 12 * time.Second: 42},
+			touched: 10 * time.Second}, false},
 		"a key that was never used, at all": {counted{}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -56,7 +61,8 @@ func TestSignerInUseElsewhere(t *testing.T) {
 			if is != c.refused || !is && err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			if is && (strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "went from 41 to 42") || retry.Do(t.Context(), retry.Policy{}, func(context.Context) error { return err }) == nil) {
+			if is && (strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "went from 41 to 42") ||
+				retry.Do(t.Context(), retry.Policy{}, func(context.Context) error { return err }) == nil) {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
@@ -69,7 +75,8 @@ func TestSignersAreNoPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	peers := tier.Config{Peers: []tier.Peer{{Tier: 2, Signers: []chain.Address{{0xbb}, keys[0].Address()}}}}
-	if err := notPeers(peers, keys); err == nil || !strings.Contains(err.Error(), "tier.peers[0]: signer "+keys[0].Address().Hex()) {
+	if err := notPeers(peers, keys); err == nil ||
+		!strings.Contains(err.Error(), "tier.peers[0]: signer "+keys[0].Address().Hex()) {
 		t.Errorf("own signers among the peers: %v", err)
 	}
 	peers.Peers[0].Signers = peers.Peers[0].Signers[:1]

@@ -19,8 +19,8 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-// TestTiers lets a keeper share a site with others, which the test plays by their keys: all it knows of them it learns from the chain. What
-// they execute and what is taken over from them is counted (TIER-16).
+// TestTiers lets a keeper share a site with others, which the test plays by their keys: all it knows of them it learns
+// from the chain. What they execute and what is taken over from them is counted (TIER-16).
 func TestTiers(t *testing.T) {
 	s := newSite(t)
 	for i, c := range []struct {
@@ -62,8 +62,10 @@ func (s *site) peerExecutes(r *running, j job.Job) {
 	})
 	to := common.Address(task.call.to)
 	tx := &types.DynamicFeeTx{
-		ChainID: new(big.Int).SetUint64(s.cfg.Keeper.ChainID), Nonce: s.nonce(chain.Address(crypto.PubkeyToAddress(private.PublicKey))),
-		GasTipCap: big.NewInt(txm.Gwei), GasFeeCap: big.NewInt(txm.Gwei), Gas: task.call.gas, To: &to, Data: task.call.data,
+		ChainID:   new(big.Int).SetUint64(s.cfg.Keeper.ChainID),
+		Nonce:     s.nonce(chain.Address(crypto.PubkeyToAddress(private.PublicKey))),
+		GasTipCap: big.NewInt(txm.Gwei), GasFeeCap: big.NewInt(txm.Gwei), Gas: task.call.gas, To: &to,
+		Data: task.call.data,
 	}
 	signed, err := types.SignNewTx(private, types.LatestSignerForChainID(tx.ChainID), tx)
 	if err != nil {
@@ -96,7 +98,8 @@ func executedByMaster(t *testing.T, s *site, by chain.Address, key secret.String
 	}
 }
 
-// TIER-1, TIER-9, TIER-10: the first backup executes when the Master's window has passed, and not before; after three misses it need not wait.
+// TIER-1, TIER-9, TIER-10: the first backup executes when the Master's window has passed, and not before; after three
+// misses it need not wait.
 func silentMaster(t *testing.T, s *site, by chain.Address, key secret.String) {
 	const window = 2 * tier.Guard
 	s.share(2, 1, window)
@@ -117,11 +120,12 @@ func silentMaster(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if n := r.sample("sender_tier_takeovers_total", map[string]string{"from": "1"}); n != 3 {
 		t.Errorf("%.0f jobs were taken over", n)
 	}
-	s.eventually("a job that is not the Master's probe is executed in what was the Master's window", func(context.Context) bool {
-		j := s.orderJob(s.marketOrder(100), by)
-		s.say(j)
-		return s.executedAge(j) < window
-	})
+	s.eventually("a job that is not the Master's probe is executed in what was the Master's window",
+		func(context.Context) bool {
+			j := s.orderJob(s.marketOrder(100), by)
+			s.say(j)
+			return s.executedAge(j) < window
+		})
 }
 
 // sample is a counter or gauge of the process with these labels.
@@ -159,8 +163,8 @@ func (s *site) executedAge(j job.Job) time.Duration {
 	return time.Duration(evmnode.MilliTime(header)-j.BirthMs) * time.Millisecond
 }
 
-// At the end of a window pressing stops. What somebody else has executed then is cancelled at its nonce, and so is what stands in the way
-// of a job that is ours; nothing else is broadcast.
+// At the end of a window pressing stops. What somebody else has executed then is cancelled at its nonce, and so is what
+// stands in the way of a job that is ours; nothing else is broadcast.
 func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.share(1, 2, 3*tier.Guard)
 	w := &witness{}
@@ -187,7 +191,8 @@ func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret
 			return false
 		}
 	}
-	if o := s.result(done.ID, 1); (o.Outcome != job.LostRace && o.Outcome != job.SkippedDone) || o.GasUsed != txm.EmptyGas {
+	if o := s.result(done.ID, 1); (o.Outcome != job.LostRace && o.Outcome != job.SkippedDone) ||
+		o.GasUsed != txm.EmptyGas {
 		t.Errorf("what was done: %+v", o)
 	}
 	if leaving(pending)(t.Context()) {
@@ -215,7 +220,8 @@ func (w *witness) hashes() map[chain.Hash]bool {
 	return seen
 }
 
-// What left the chain with its block in another's window is not broadcast again: whoever has the turn executes it on the new branch, and its nonce is freed.
+// What left the chain with its block in another's window is not broadcast again: whoever has the turn executes it on
+// the new branch, and its nonce is freed.
 func reorganisedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if os.Getenv("KEEPER_LONG") == "" {
 		t.Skip("set KEEPER_LONG=1")
@@ -234,10 +240,12 @@ func reorganisedInAnothersWindow(t *testing.T, s *site, by chain.Address, key se
 	})
 	before := len(w.broadcasts())
 	s.replace(mined.Mined.Block.Number, branchOff{1, evmnode.Drop})
-	s.eventually("the receipt is taken back", func(context.Context) bool { return r.count("sender_receipts_taken_back_total") == 1 })
+	s.eventually("the receipt is taken back",
+		func(context.Context) bool { return r.count("sender_receipts_taken_back_total") == 1 })
 	s.peerExecutes(r, j)
 	s.devnet.Resume()
-	if o := s.result(j.ID, 1); (o.Outcome != job.LostRace && o.Outcome != job.SkippedDone) || o.GasUsed != txm.EmptyGas {
+	if o := s.result(j.ID, 1); (o.Outcome != job.LostRace && o.Outcome != job.SkippedDone) ||
+		o.GasUsed != txm.EmptyGas {
 		t.Errorf("result %+v", o)
 	}
 	for _, raw := range w.broadcasts()[before:] {

@@ -102,7 +102,8 @@ func TestTrouble(t *testing.T) {
 func lostAnswer(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before, w := s.nonce(by), &witness{}
 	j := s.orderJob(s.marketOrder(100), by)
-	if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, DropReply: true}); err != nil {
+	if err := s.devnet.Node().
+		Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, DropReply: true}); err != nil {
 		t.Fatal(err)
 	}
 	s.say(j)
@@ -111,7 +112,8 @@ func lostAnswer(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.mustBeStored(j, w.broadcasts())
 }
 
-// forgetful loses the answers to the first claims: of the first, the request never arrives; of the second, only the answer is lost.
+// forgetful loses the answers to the first claims: of the first, the request never arrives; of the second, only the
+// answer is lost.
 type forgetful struct {
 	txm.Store
 	claims atomic.Int32
@@ -155,7 +157,8 @@ func lostClaim(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if len(seen) != 2 {
 		t.Errorf("%d different transactions were broadcast for two jobs", len(seen))
 	}
-	if n := f.early.Load(); n > 0 { // the same bytes may be signed again and stored then: a broadcast too early is seen at its time alone
+	// the same bytes may be signed again and stored then: a broadcast too early is seen at its time alone
+	if n := f.early.Load(); n > 0 {
 		t.Errorf("%d transactions were broadcast that nobody had stored", n)
 	}
 }
@@ -164,7 +167,8 @@ func refusedForAWhile(t *testing.T, s *site, by chain.Address, key secret.String
 	before, w := s.nonce(by), &witness{}
 	j := s.orderJob(s.marketOrder(100), by)
 	for _, text := range []string{"txpool is full", "something new under the sun", "nonce too high"} {
-		if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, Error: text}); err != nil {
+		if err := s.devnet.Node().
+			Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, Error: text}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,12 +181,14 @@ func refusedForAWhile(t *testing.T, s *site, by chain.Address, key secret.String
 	}
 }
 
-// A signer without means keeps its nonce, claims nothing more, offers no more than it did, and goes on when it is given some.
+// A signer without means keeps its nonce, claims nothing more, offers no more than it did, and goes on when it is given
+// some.
 func poorForAWhile(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.impatient()
 	before, w := s.nonce(by), &witness{}
 	first := s.orderJob(s.marketOrder(100), by)
-	fault := evmnode.Fault{Method: "eth_sendRawTransaction", Error: "insufficient funds for gas * price + value: have 1 want 2"}
+	fault := evmnode.Fault{Method: "eth_sendRawTransaction",
+		Error: "insufficient funds for gas * price + value: have 1 want 2"}
 	if err := s.devnet.Node().Inject(fault); err != nil {
 		t.Fatal(err)
 	}
@@ -190,12 +196,14 @@ func poorForAWhile(t *testing.T, s *site, by chain.Address, key secret.String) {
 	defer cleared()
 	sn := s.sender([]secret.String{key}, w.on)
 	s.say(first)
-	s.eventually("the broadcasts were refused for longer than prices wait", func(context.Context) bool { return len(w.broadcasts()) > 5 })
+	s.eventually("the broadcasts were refused for longer than prices wait",
+		func(context.Context) bool { return len(w.broadcasts()) > 5 })
 	second := first
 	second.ID, second.Key = job.OrderID(chain.Hash{7}, 1), chain.Hash{7}
 	s.say(second)
 	s.eventually("the gate says why", func(context.Context) bool { return sn.notices.has("cannot pay") })
-	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 || len(flights[0].Attempts) != 1 {
+	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 ||
+		len(flights[0].Attempts) != 1 {
 		t.Errorf("in flight: %+v, %v", flights, err)
 	}
 	cleared()
@@ -217,7 +225,8 @@ func (s *site) rival(raw []byte, key secret.String) {
 		s.t.Fatal(err)
 	}
 	theirs := &types.DynamicFeeTx{
-		ChainID: ours.ChainId(), Nonce: s.nonce(chain.Address(crypto.PubkeyToAddress(private.PublicKey))), GasTipCap: ours.GasTipCap(),
+		ChainID: ours.ChainId(), Nonce: s.nonce(chain.Address(crypto.PubkeyToAddress(private.PublicKey))),
+		GasTipCap: ours.GasTipCap(),
 		GasFeeCap: ours.GasFeeCap(), Gas: ours.Gas(), To: ours.To(), Data: ours.Data(),
 	}
 	signed, err := types.SignNewTx(private, types.LatestSignerForChainID(ours.ChainId()), theirs)
@@ -246,7 +255,8 @@ func lostRace(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 }
 
-// A nonce that was spent by a transaction that is not ours is found out on final blocks, and the signer rests until somebody has looked.
+// A nonce that was spent by a transaction that is not ours is found out on final blocks, and the signer rests until
+// somebody has looked.
 func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
 	w := &witness{}
 	w.mute.Store(true)
@@ -321,16 +331,20 @@ func (s *site) payMyself(key secret.String) {
 	s.mined(s.venue.Pay(s.t.Context(), private, crypto.PubkeyToAddress(private.PublicKey), big.NewInt(1)))
 }
 
-// Bytes that no node will ever take are replaced by a payment to oneself at their nonce: the arm ends, and what comes after it can be mined.
+// Bytes that no node will ever take are replaced by a payment to oneself at their nonce: the arm ends, and what comes
+// after it can be mined.
 func fatalPayload(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before := s.nonce(by)
 	j := s.orderJob(s.marketOrder(100), by)
-	if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, Error: "intrinsic gas too low: have 1, want 2"}); err != nil {
+	if err := s.devnet.Node().
+		Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1,
+			Error: "intrinsic gas too low: have 1, want 2"}); err != nil {
 		t.Fatal(err)
 	}
 	s.sender([]secret.String{key})
 	s.say(j)
-	if r := s.result(j.ID, 1); r.Outcome != job.Refused || r.TxHash.IsZero() || r.GasUsed != txm.EmptyGas || r.Nonce != before {
+	if r := s.result(j.ID, 1); r.Outcome != job.Refused || r.TxHash.IsZero() || r.GasUsed != txm.EmptyGas ||
+		r.Nonce != before {
 		t.Errorf("result %+v", r)
 	}
 	next := s.orderJob(s.marketOrder(100), by)
@@ -363,7 +377,8 @@ func (s *site) mustBeDeadLetter(j job.Job, o job.Outcome) {
 			continue
 		}
 		where, how := fmt.Sprint(wire.SignerPartition(j.Signer, s.cfg.Keeper.JobPartitions)), string(o)
-		if said.Job.Evidence = j.Evidence; !reflect.DeepEqual(said.Job, j) || header(r, "source.partition") != where || header(r, "outcome") != how {
+		if said.Job.Evidence = j.Evidence; !reflect.DeepEqual(said.Job, j) || header(r, "source.partition") != where ||
+			header(r, "outcome") != how {
 			s.t.Errorf("the dead letter is %+v with headers %v", said, r.Headers)
 		}
 		return
@@ -383,7 +398,9 @@ func header(r bus.Record, key string) string {
 // And if that is refused for good too, the signer rests until somebody has looked.
 func fatalSigner(t *testing.T, s *site, by chain.Address, key secret.String) {
 	j := s.orderJob(s.marketOrder(100), by)
-	if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Error: "intrinsic gas too low: have 1, want 2"}); err != nil {
+	if err := s.devnet.Node().
+		Inject(evmnode.Fault{Method: "eth_sendRawTransaction",
+			Error: "intrinsic gas too low: have 1, want 2"}); err != nil {
 		t.Fatal(err)
 	}
 	defer s.devnet.Node().ClearFaults()
@@ -400,7 +417,8 @@ func fatalSigner(t *testing.T, s *site, by chain.Address, key secret.String) {
 	})
 }
 
-// A sender that is asked to stop gives its leases back: the successor need not wait for them to run out, which here they would not within the test.
+// A sender that is asked to stop gives its leases back: the successor need not wait for them to run out, which here
+// they would not within the test.
 func handedOver(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.cfg.Sender.LeaseTTL = 10 * hangGuard
 	before := s.nonce(by)
@@ -429,7 +447,8 @@ func (l *unreachable) ask(question func() error) error {
 	return question()
 }
 
-func (l *unreachable) Acquire(ctx context.Context, s chain.Address, o lease.Owner, ttl time.Duration) (f lease.Fence, err error) {
+func (l *unreachable) Acquire(ctx context.Context, s chain.Address, o lease.Owner, ttl time.Duration) (f lease.Fence,
+	err error) {
 	err = l.ask(func() error {
 		f, err = l.leases.Acquire(ctx, s, o, ttl)
 		return err
@@ -445,7 +464,8 @@ func (l *unreachable) Release(ctx context.Context, f lease.Fence) error {
 	return l.ask(func() error { return l.leases.Release(ctx, f) })
 }
 
-// NON-2, NON-8: a sender that cannot renew stops by itself, another one may own the signer, and when the lease is free again the work goes on.
+// NON-2, NON-8: a sender that cannot renew stops by itself, another one may own the signer, and when the lease is free
+// again the work goes on.
 func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before, l := s.nonce(by), &unreachable{}
 	sn := s.sender([]secret.String{key}, func(sn *Sender) { l.leases, sn.leases = sn.leases, l })
@@ -516,7 +536,10 @@ func databaseAway(t *testing.T, s *site, by chain.Address, key secret.String) {
 	w.mute.Store(false)
 	second := s.orderJob(s.marketOrder(110), by)
 	s.say(second)
-	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("signer") && sn.notices.has("partition") })
+	s.eventually("the reason is given", func(context.Context) bool {
+		return sn.notices.has("signer") &&
+			sn.notices.has("partition")
+	})
 	proxy.Refuse(false)
 	for i, j := range []job.Job{first, second} {
 		if r := s.result(j.ID, 1); r.Outcome != job.Done || r.Nonce != before+uint64(i) {

@@ -16,8 +16,9 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// turns knows whose turn each job is (TIER-9, TIER-10), and guards what that rests on: the jobs this keeper has heard of, and what the chain shows of the
-// other keepers. A keeper that shares with nobody has every turn and gathers nothing. It is safe for concurrent use.
+// turns knows whose turn each job is (TIER-9, TIER-10), and guards what that rests on: the jobs this keeper has heard
+// of, and what the chain shows of the other keepers. A keeper that shares with nobody has every turn and gathers
+// nothing. It is safe for concurrent use.
 type turns struct {
 	cfg     tier.Config
 	horizon *horizon
@@ -58,15 +59,18 @@ type sighting struct {
 	last    time.Time // when anything was last heard of it, by the machine's clock
 }
 
-// finding is when a job was first and last heard of, and its newest birth: that of a stored job may be of a former life.
+// finding is when a job was first and last heard of, and its newest birth: that of a stored job may be of a former
+// life.
 type finding struct {
 	firstMs, birthMs uint64 // as in tier.Job
 	last             time.Time
 }
 
-func newTurns(cfg tier.Config, own []chain.Address, h *horizon, machine func() time.Time, metrics *Metrics, log zerolog.Logger) *turns {
+func newTurns(cfg tier.Config, own []chain.Address, h *horizon, machine func() time.Time, metrics *Metrics,
+	log zerolog.Logger) *turns {
 	t := &turns{
-		cfg: cfg, horizon: h, machine: machine, metrics: metrics, log: log, keepers: cfg.Roster(own), needs: map[need]*sighting{}, found: map[string]finding{},
+		cfg: cfg, horizon: h, machine: machine, metrics: metrics, log: log, keepers: cfg.Roster(own),
+		needs: map[need]*sighting{}, found: map[string]finding{},
 		changed: make(chan struct{}),
 	}
 	switch {
@@ -131,8 +135,8 @@ func (t *turns) heard(j job.Job) {
 	}
 }
 
-// admit tells whether a job that was heard of is to be stored now. If it is another tier's it waits in the queue, and if it was executed after the state it
-// was found in it is dropped.
+// admit tells whether a job that was heard of is to be stored now. If it is another tier's it waits in the queue, and
+// if it was executed after the state it was found in it is dropped.
 func (t *turns) admit(j job.Job) bool {
 	if !t.cfg.Enabled {
 		return true
@@ -200,7 +204,8 @@ func (t *turns) of(j job.Job) tier.Turn {
 func (t *turns) run(_ context.Context, task *task) (verdict, error) { return t.ask(task.job()), nil }
 
 // proven is the recheck stage, of which the evidence hears as well.
-func (t *turns) proven(recheck func(context.Context, *task) (verdict, error)) func(context.Context, *task) (verdict, error) {
+func (t *turns) proven(recheck func(context.Context, *task) (verdict, error)) func(context.Context, *task) (verdict,
+	error) {
 	return func(ctx context.Context, task *task) (verdict, error) {
 		v, err := recheck(ctx, task)
 		if err == nil && v.kind == onward {
@@ -210,7 +215,8 @@ func (t *turns) proven(recheck func(context.Context, *task) (verdict, error)) fu
 	}
 }
 
-// ask tells whether it is a task's turn. One whose turn has passed waits for the next one, however often it takes, up to the venue's own deadline.
+// ask tells whether it is a task's turn. One whose turn has passed waits for the next one, however often it takes, up
+// to the venue's own deadline.
 func (t *turns) ask(j job.Job) verdict {
 	turn := t.of(j)
 	switch head := t.horizon.now(); {
@@ -231,7 +237,8 @@ func (t *turns) ask(j job.Job) verdict {
 // longestYield is for how long (ms) a stored task is not asked about again: the evidence may give it to us earlier.
 const longestYield = 500
 
-// over tells whether a job is not ours to press any more, and whether it is gone: another tier's window has begun. In between what was sent may land.
+// over tells whether a job is not ours to press any more, and whether it is gone: another tier's window has begun. In
+// between what was sent may land.
 func (t *turns) over(j job.Job) (over, gone bool) {
 	if !t.cfg.Enabled || j.Kind == txm.Filler {
 		return false, false
@@ -240,7 +247,8 @@ func (t *turns) over(j job.Job) (over, gone bool) {
 	return !turn.Mine, !turn.Mine && turn.Owner != t.cfg.Priority
 }
 
-// feasible notes that a simulated call for a job has just succeeded: the owner of the window before had its chance (TIER-10).
+// feasible notes that a simulated call for a job has just succeeded: the owner of the window before had its chance
+// (TIER-10).
 func (t *turns) feasible(j job.Job) {
 	if t.evidence == nil {
 		return
@@ -264,11 +272,12 @@ func (t *turns) taken(j job.Job) {
 		why = "it is suspected"
 	}
 	t.metrics.takeovers.WithLabelValues(fmt.Sprint(turn.From)).Inc()
-	t.log.Info().Str("job", j.ID).Int("from", turn.From).Uint64("window", turn.Window).Msgf("taking over from %s: %s", nameOf(turn.From), why)
+	t.log.Info().Str("job", j.ID).Int("from", turn.From).Uint64("window", turn.Window).
+		Msgf("taking over from %s: %s", nameOf(turn.From), why)
 }
 
-// settled takes a job out of the queue that needs nobody any more (TIER-12). After a failure it stays where it is: its cooldown holds this tier back, and the
-// next tier takes over.
+// settled takes a job out of the queue that needs nobody any more (TIER-12). After a failure it stays where it is: its
+// cooldown holds this tier back, and the next tier takes over.
 func (t *turns) settled(id string, o job.Outcome) {
 	switch o { //nolint:exhaustive // every other outcome leaves the job to be done
 	case job.Done, job.CancelledByVenue, job.FrozenByVenue, job.LostRace, job.SkippedDone, job.DroppedRecovered:
@@ -276,8 +285,8 @@ func (t *turns) settled(id string, o job.Outcome) {
 	}
 }
 
-// executed takes what the chain shows, in its order. Blocks need not be final: an accusation that a reorg contradicts stands until the accused executes
-// anything. A job that was executed waits no longer.
+// executed takes what the chain shows, in its order. Blocks need not be final: an accusation that a reorg contradicts
+// stands until the accused executes anything. A job that was executed waits no longer.
 func (t *turns) executed(found []execution.Execution) {
 	if len(found) == 0 {
 		return
@@ -339,7 +348,8 @@ func (t *turns) learn(from func()) {
 	for tier := range after {
 		switch {
 		case after[tier] && !before[tier]:
-			t.log.Warn().Int("tier", tier).Msgf("%s is suspected: it missed %d jobs", nameOf(tier), t.evidence.Missed(tier))
+			t.log.Warn().Int("tier", tier).Msgf("%s is suspected: it missed %d jobs", nameOf(tier),
+				t.evidence.Missed(tier))
 		case before[tier] && !after[tier]:
 			t.log.Info().Int("tier", tier).Msgf("%s is no longer suspected: it executed a job", nameOf(tier))
 		}
@@ -374,7 +384,8 @@ func (t *turns) read(blockMs uint64) {
 	t.readMs = max(t.readMs, blockMs)
 }
 
-// evidenceMs is the time (ms) of the block up to which evidence has been read: the head's where none is asked for, 0 while the past is still being read.
+// evidenceMs is the time (ms) of the block up to which evidence has been read: the head's where none is asked for, 0
+// while the past is still being read.
 func (t *turns) evidenceMs(headMs uint64) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

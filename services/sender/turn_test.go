@@ -32,12 +32,14 @@ func newBench(change ...func(*tier.Config)) *bench {
 	b := &bench{at: time.UnixMilli(5_000_000)}
 	cfg := tier.DefaultConfig()
 	cfg.Enabled, cfg.Priority = true, 2
-	cfg.Peers = []tier.Peer{{Tier: 1, Signers: []chain.Address{masterSigner}}, {Tier: 3, Signers: []chain.Address{otherSigner}}}
+	cfg.Peers = []tier.Peer{{Tier: 1, Signers: []chain.Address{masterSigner}},
+		{Tier: 3, Signers: []chain.Address{otherSigner}}}
 	for _, c := range change {
 		c(&cfg)
 	}
 	machine := func() time.Time { return b.at }
-	b.turns = newTurns(cfg, nil, newHorizon(machine), machine, NewMetrics(prometheus.NewRegistry()), zerolog.New(&b.log))
+	b.turns = newTurns(cfg, nil, newHorizon(machine), machine, NewMetrics(prometheus.NewRegistry()),
+		zerolog.New(&b.log))
 	return b
 }
 
@@ -51,7 +53,8 @@ func (b *bench) logged(text string) bool { return strings.Contains(b.log.String(
 
 func orderAt(n byte, birthMs uint64) job.Job {
 	return job.Job{
-		ID: job.OrderID(chain.Hash{n}, 1), Kind: job.Order, Key: chain.Hash{n}, BirthMs: birthMs, ExpiresMs: birthMs + 300_000, Signer: ourSigner,
+		ID: job.OrderID(chain.Hash{n}, 1), Kind: job.Order, Key: chain.Hash{n}, BirthMs: birthMs,
+		ExpiresMs: birthMs + 300_000, Signer: ourSigner,
 		Evidence: job.Evidence{Block: chain.BlockRef{Number: birthMs / 450}},
 	}
 }
@@ -66,7 +69,8 @@ func by(sender chain.Address, n byte, atMs uint64) execution.Execution {
 
 const birth = 60_000_000
 
-// TIER-9, TIER-11: a job waits for the Master's window to pass, and is handed out then; what is stored and not claimed in its window waits for the next.
+// TIER-9, TIER-11: a job waits for the Master's window to pass, and is handed out then; what is stored and not claimed
+// in its window waits for the next.
 func TestTurnWaits(t *testing.T) {
 	b := newBench().head(birth)
 	j := orderAt(1, birth)
@@ -107,8 +111,8 @@ func TestTurnWaits(t *testing.T) {
 	}
 }
 
-// TIER-4, TIER-10: what the chain shows ends a wait, also for words that come later and are older; and words that are newer than a block that left the chain
-// count again.
+// TIER-4, TIER-10: what the chain shows ends a wait, also for words that come later and are older; and words that are
+// newer than a block that left the chain count again.
 func TestTurnEndsWithAnExecution(t *testing.T) {
 	b := newBench().head(birth)
 	j := orderAt(1, birth)
@@ -127,7 +131,8 @@ func TestTurnEndsWithAnExecution(t *testing.T) {
 	}
 }
 
-// TIER-4, TIER-11: what was stored and is another's now ends as done when the other has done it, and not as expired when the venue's deadline has passed.
+// TIER-4, TIER-11: what was stored and is another's now ends as done when the other has done it, and not as expired
+// when the venue's deadline has passed.
 func TestStoredTaskEndsWithAnotherTiersExecution(t *testing.T) {
 	b := newBench().head(birth)
 	j := orderAt(1, birth)
@@ -144,8 +149,8 @@ func TestStoredTaskEndsWithAnotherTiersExecution(t *testing.T) {
 	}
 }
 
-// TIER-11: what waited for so long that the venue takes it no longer is told of. A trigger whose condition held for a moment is said once, and leaves the queue
-// without an alarm: nobody could have executed it since.
+// TIER-11: what waited for so long that the venue takes it no longer is told of. A trigger whose condition held for a
+// moment is said once, and leaves the queue without an alarm: nobody could have executed it since.
 func TestOldJobsLeaveTheQueue(t *testing.T) {
 	for end, deadline := range map[string]uint64{"ended": birth + 300_000, "lapsed": 0} {
 		b := newBench().head(birth)
@@ -164,10 +169,12 @@ func TestOldJobsLeaveTheQueue(t *testing.T) {
 	}
 }
 
-// TIER-12: a job that needs nobody any more leaves the queue with its arm; one that failed stays, and is the next tier's in time.
+// TIER-12: a job that needs nobody any more leaves the queue with its arm; one that failed stays, and is the next
+// tier's in time.
 func TestTurnAfterAnArm(t *testing.T) {
 	for outcome, stays := range map[job.Outcome]bool{
-		job.Done: false, job.LostRace: false, job.SkippedDone: false, job.DroppedRecovered: false, job.CancelledByVenue: false, job.FrozenByVenue: false,
+		job.Done: false, job.LostRace: false, job.SkippedDone: false, job.DroppedRecovered: false,
+		job.CancelledByVenue: false, job.FrozenByVenue: false,
 		job.Reverted: true, job.Refused: true, job.Foreign: true, job.Withdrawn: true,
 	} {
 		b := newBench().head(birth)
@@ -180,7 +187,8 @@ func TestTurnAfterAnArm(t *testing.T) {
 	}
 }
 
-// TIER-10: jobs that a backup executed, and jobs that could have been, accuse the Master; the first backup then has its jobs at once, and gives them back.
+// TIER-10: jobs that a backup executed, and jobs that could have been, accuse the Master; the first backup then has its
+// jobs at once, and gives them back.
 func TestTurnFollowsEvidence(t *testing.T) {
 	b := newBench().head(birth)
 	b.heard(orderAt(9, birth)) // the probe of its minute
@@ -192,7 +200,8 @@ func TestTurnFollowsEvidence(t *testing.T) {
 	early := orderAt(6, birth+20_000) // said before the evidence changes
 	b.admit(early)
 	b.executed([]execution.Execution{by(ourSigner, 1, birth+31_000), by(otherSigner, 2, birth+31_000)})
-	v, err := b.proven(func(context.Context, *task) (verdict, error) { return verdict{}, nil })(t.Context(), &task{intent: txm.Intent{Job: orderAt(3, birth+3)}})
+	v, err := b.proven(func(context.Context, *task) (verdict, error) { return verdict{}, nil })(t.Context(),
+		&task{intent: txm.Intent{Job: orderAt(3, birth+3)}})
 	if err != nil || v.kind != onward || !b.logged("the Master is suspected: it missed 3 jobs") {
 		t.Fatalf("%+v, %v; %s", v, err, &b.log)
 	}
@@ -226,7 +235,10 @@ func TestOnlySuccessIsProof(t *testing.T) {
 		j := orderAt(n, birth)
 		b.heard(j)
 		b.head(birth + 31_000)
-		_, _ = b.proven(func(context.Context, *task) (verdict, error) { return end(job.Refused, "poison"), nil })(t.Context(), &task{intent: txm.Intent{Job: j}})
+		_, _ = b.proven(func(context.Context, *task) (verdict, error) {
+			return end(job.Refused, "poison"),
+				nil
+		})(t.Context(), &task{intent: txm.Intent{Job: j}})
 	}
 	if slices.Contains(b.suspects(), true) {
 		t.Error("a poison job accuses somebody")
@@ -250,7 +262,8 @@ func TestTurnOfTheReborn(t *testing.T) {
 	}
 }
 
-// TIER-7, TIER-9: the policy delay runs on this machine's clock, from when the keeper first heard of a job, and holds everything back after a start.
+// TIER-7, TIER-9: the policy delay runs on this machine's clock, from when the keeper first heard of a job, and holds
+// everything back after a start.
 func TestTurnUnderDelay(t *testing.T) {
 	b := newBench(func(c *tier.Config) { c.Policy, c.ExecutionDelay = tier.PolicyDelay, 10*time.Second }).head(birth)
 	j := orderAt(1, birth)
@@ -279,7 +292,8 @@ func TestTurnUnderDelay(t *testing.T) {
 	}
 }
 
-// TIER-8: a keeper that shares sends nothing before it has read what the chain shows; one that is alone has nothing to read.
+// TIER-8: a keeper that shares sends nothing before it has read what the chain shows; one that is alone has nothing to
+// read.
 func TestGateAwaitsEvidence(t *testing.T) {
 	b := newBench()
 	if got := b.evidenceMs(nowMs); got != 0 {
@@ -306,7 +320,8 @@ func TestAloneHasEveryTurn(t *testing.T) {
 	}
 }
 
-// One head that was made up turns the clock forward for as long as it is believed, and no longer: turns, and what waits for them, go by the chain's time again.
+// One head that was made up turns the clock forward for as long as it is believed, and no longer: turns, and what waits
+// for them, go by the chain's time again.
 func TestTurnsAfterAMadeUpHead(t *testing.T) {
 	b := newBench().head(birth)
 	b.admit(orderAt(1, birth))
@@ -370,7 +385,8 @@ func TestDrainClaimsNothingLate(t *testing.T) {
 	}
 }
 
-// TIER-11: other tiers' windows are no waiting of a task's own: it is given up for its age only when it has waited so long in turns of its own.
+// TIER-11: other tiers' windows are no waiting of a task's own: it is given up for its age only when it has waited so
+// long in turns of its own.
 func TestDrainIsPatientWithOthers(t *testing.T) {
 	now := time.Now()
 	answer := verdict{kind: yielding, reason: "the Master's window"}

@@ -13,12 +13,12 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// unreadable are the records of the job and price topics that nobody can read. Each is reported and passed over: both topics say again what still matters.
-// A record of the log topic never is.
+// unreadable are the records of the job and price topics that nobody can read. Each is reported and passed over: both
+// topics say again what still matters. A record of the log topic never is.
 //
-// Each becomes a dead letter, which one process of a keeper writes: of jobs the owner of the partition, of prices the owner of the first partition of jobs.
-// It notes in the database how far it has, as records are read again at each start. A process that dies between writing and noting makes its successor write
-// the letter once more.
+// Each becomes a dead letter, which one process of a keeper writes: of jobs the owner of the partition, of prices the
+// owner of the first partition of jobs. It notes in the database how far it has, as records are read again at each
+// start. A process that dies between writing and noting makes its successor write the letter once more.
 type unreadable struct {
 	found  *prometheus.CounterVec
 	log    zerolog.Logger
@@ -55,7 +55,8 @@ func (u *unreadable) report(d damaged) {
 		return
 	}
 	u.found.WithLabelValues(d.topic).Inc()
-	u.log.Error().Err(d.why).Str("topic", d.topic).Int("partition", d.record.Partition).Int64("offset", d.record.Offset).
+	u.log.Error().Err(d.why).Str("topic", d.topic).Int("partition", d.record.Partition).
+		Int64("offset", d.record.Offset).
 		Msg("passing over a record that nobody can read")
 }
 
@@ -79,7 +80,8 @@ func (u *unreadable) price(d damaged) {
 	select {
 	case u.prices <- d:
 	default:
-		u.log.Error().Int64("offset", d.record.Offset).Msg("too many price records that nobody can read: this one becomes no dead letter")
+		u.log.Error().Int64("offset", d.record.Offset).Msg("too many price records that nobody can read: this one " +
+			"becomes no dead letter")
 	}
 }
 
@@ -100,7 +102,8 @@ func (s *Sender) letters(ctx context.Context) error {
 // unreadableAudience is under which name it is noted how far the damaged records of a partition are dead letters.
 const unreadableAudience = "dead letters"
 
-// setAside makes a record a dead letter, once, however long the database or the brokers are away. Part is what waits meanwhile.
+// setAside makes a record a dead letter, once, however long the database or the brokers are away. Part is what waits
+// meanwhile.
 func (s *Sender) setAside(ctx context.Context, part string, d damaged) error {
 	where := fmt.Sprintf("offset %d of %s/%d", d.record.Offset, d.topic, d.record.Partition)
 	return s.patiently(ctx, part, func(ctx context.Context) error {
@@ -110,7 +113,8 @@ func (s *Sender) setAside(ctx context.Context, part string, d damaged) error {
 		}
 		const onlyPartition = 0
 		letter := wire.DeadLetter(d.topic, d.record, legible(d.why.Error()))
-		_, err = s.client.Producer(wire.DeadLetterTopic(s.cfg.Keeper.ChainID)).Produce(ctx, onlyPartition, []bus.Record{letter})
+		_, err = s.client.Producer(wire.DeadLetterTopic(s.cfg.Keeper.ChainID)).
+			Produce(ctx, onlyPartition, []bus.Record{letter})
 		switch _, tooLarge := errors.AsType[*bus.TooLargeError](err); {
 		case tooLarge:
 			s.log.Error().Err(err).Msg(where + " does not fit into a dead letter and stays where it is")

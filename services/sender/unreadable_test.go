@@ -12,7 +12,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// Records that nobody can read hold nothing up: the job and the prices behind them are read, at every start, and each is a dead letter once.
+// Records that nobody can read hold nothing up: the job and the prices behind them are read, at every start, and each
+// is a dead letter once.
 func TestUnreadableRecordsArePassedOver(t *testing.T) {
 	s := newSite(t)
 	by, key := s.keeper(0)
@@ -28,7 +29,8 @@ func TestUnreadableRecordsArePassedOver(t *testing.T) {
 		}
 	}
 	garbage := bus.Record{Key: by[:], Value: []byte("garbage")}
-	unfit, err := wire.Encode(by[:], wire.Job{Job: job.Job{ID: "of a time that never comes", Kind: job.Order, Signer: by, BirthMs: 1<<64 - 1}}, 0, 0)
+	unfit, err := wire.Encode(by[:],
+		wire.Job{Job: job.Job{ID: "of a time that never comes", Kind: job.Order, Signer: by, BirthMs: 1<<64 - 1}}, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,8 @@ func TestUnreadableRecordsArePassedOver(t *testing.T) {
 			})
 		}
 		if i > 0 {
-			s.eventually("all of them are dead letters", func(context.Context) bool { return len(s.letters()) >= letters })
+			s.eventually("all of them are dead letters",
+				func(context.Context) bool { return len(s.letters()) >= letters })
 			if got := testutil.ToFloat64(r.metrics.unreadable.WithLabelValues(prices)); got != 2 {
 				t.Errorf("start %d: %v price records are counted", i+1, got)
 			}

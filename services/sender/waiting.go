@@ -63,14 +63,15 @@ func (t *turns) hasMoved() bool {
 	return moved
 }
 
-// expire says that a job has left the queue because of its age (TIER-11). Nobody has executed it, which is told of what the venue takes no longer. Of a job
-// without a deadline it may only mean that its condition does not hold any more: whether it does the planner knows, who says the job again, and tells when it
-// has held all the while.
+// expire says that a job has left the queue because of its age (TIER-11). Nobody has executed it, which is told of what
+// the venue takes no longer. Of a job without a deadline it may only mean that its condition does not hold any more:
+// whether it does the planner knows, who says the job again, and tells when it has held all the while.
 func (t *turns) expire(w tier.Waiting) {
 	age := t.horizon.age(w.Job.BirthMs)
 	if w.Job.ExpiresMs == 0 {
 		t.metrics.outlived.WithLabelValues(string(w.Job.Kind), "lapsed").Inc()
-		t.log.Info().Str("job", w.Job.ID).Dur("age_ms", age).Msg("no longer waiting for a turn: it comes back if a planner says it again")
+		t.log.Info().Str("job", w.Job.ID).Dur("age_ms", age).Msg("no longer waiting for a turn: it comes back if a " +
+			"planner says it again")
 		return
 	}
 	t.metrics.outlived.WithLabelValues(string(w.Job.Kind), "ended").Inc()

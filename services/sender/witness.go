@@ -14,11 +14,13 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// hindsight is how far back the topics are read at the start: longer than a job lives, and than a suspicion is remembered.
+// hindsight is how far back the topics are read at the start: longer than a job lives, and than a suspicion is
+// remembered.
 const hindsight = 15 * time.Minute
 
-// observer reads what the turns rest on: every job this keeper's planners have said, and everything that was executed on the chain. It follows all partitions
-// of both topics, whichever of them this process works on, because whose turn a job is depends on all jobs.
+// observer reads what the turns rest on: every job this keeper's planners have said, and everything that was executed
+// on the chain. It follows all partitions of both topics, whichever of them this process works on, because whose turn a
+// job is depends on all jobs.
 type observer struct {
 	client *bus.Client
 	cfg    wire.Config
@@ -33,34 +35,39 @@ type observer struct {
 	feeds []feed
 }
 
-// observe reads until ctx ends. Where it meets something that it does not understand it stops and says so; the freshness gate then closes, because the
-// evidence falls behind, and what is in flight is followed all the same.
+// observe reads until ctx ends. Where it meets something that it does not understand it stops and says so; the
+// freshness gate then closes, because the evidence falls behind, and what is in flight is followed all the same.
 func (s *Sender) observe(ctx context.Context) error {
 	if !s.cfg.Tier.Enabled {
 		return nil
 	}
 	keeper := s.cfg.Keeper
 	o := &observer{
-		client: s.client, cfg: keeper, turns: s.turns, unreadable: s.unreadable, fold: execution.NewFold(gmx.NewDecoder(s.cfg.Venue.EventEmitter), keeper.LogPartitions),
-		tips: make([]uint64, keeper.LogPartitions), left: keeper.LogPartitions, feeds: make([]feed, keeper.LogPartitions),
+		client: s.client, cfg: keeper, turns: s.turns, unreadable: s.unreadable,
+		fold: execution.NewFold(gmx.NewDecoder(s.cfg.Venue.EventEmitter), keeper.LogPartitions),
+		tips: make([]uint64, keeper.LogPartitions), left: keeper.LogPartitions,
+		feeds: make([]feed, keeper.LogPartitions),
 	}
 	err := o.run(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	s.log.Error().Err(err).Msg("the evidence of the tiers is no longer read: nothing is sent until this process is started again")
+	s.log.Error().Err(err).Msg("the evidence of the tiers is no longer read: nothing is sent until this process is " +
+		"started again")
 	s.notices.set("evidence", err.Error())
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// run reads all jobs of the past before anything of the chain: what was executed is an execution of jobs that were there.
+// run reads all jobs of the past before anything of the chain: what was executed is an execution of jobs that were
+// there.
 func (o *observer) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	past := make(chan struct{}, o.cfg.JobPartitions)
 	for partition := range o.cfg.JobPartitions {
 		group.Go(func() error {
-			return o.follow(ctx, wire.JobTopic(o.cfg.ChainID), partition, sync.OnceFunc(func() { past <- struct{}{} }), o.job)
+			return o.follow(ctx, wire.JobTopic(o.cfg.ChainID), partition, sync.OnceFunc(func() { past <- struct{}{} }),
+				o.job)
 		})
 	}
 	group.Go(func() error {
@@ -82,7 +89,8 @@ func (o *observer) run(ctx context.Context) error {
 }
 
 // follow reads a partition from a while back and tells when it has come to where its end was.
-func (o *observer) follow(ctx context.Context, topic string, partition int, reached func(), take func(bus.Record) error) error {
+func (o *observer) follow(ctx context.Context, topic string, partition int, reached func(),
+	take func(bus.Record) error) error {
 	offset, end, err := rewind(ctx, o.client, topic, partition, hindsight)
 	if err != nil {
 		return fmt.Errorf("looking for the last %s of %s/%d: %w", hindsight, topic, partition, err)
@@ -178,8 +186,8 @@ type feed struct {
 	share execution.Share
 }
 
-// take takes a message and tells whether it is one that concerns whole blocks and can be heeded. What a scanner that had been replaced has written is left
-// out, and so is the rest of a block in whose middle the reading began.
+// take takes a message and tells whether it is one that concerns whole blocks and can be heeded. What a scanner that
+// had been replaced has written is left out, and so is the rest of a block in whose middle the reading began.
 func (f *feed) take(m wire.Message, epoch uint64, offset int64) (whole bool) {
 	if claim, is := m.(wire.Epoch); is {
 		epoch = max(epoch, claim.Number)

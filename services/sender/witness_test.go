@@ -17,7 +17,8 @@ type endings struct{}
 func (endings) Transaction(logs []chain.Log, timeMs uint64) (events []perp.Event, err error) {
 	for _, l := range logs {
 		events = append(events, perp.OrderEnded{
-			Key: l.Topics[0], Status: perp.Executed, Stamp: perp.Stamp{Block: l.Block, Log: l.Index, TxHash: l.TxHash, TimeMs: timeMs},
+			Key: l.Topics[0], Status: perp.Executed, Stamp: perp.Stamp{Block: l.Block, Log: l.Index, TxHash: l.TxHash,
+				TimeMs: timeMs},
 		})
 	}
 	return events, nil
@@ -34,8 +35,9 @@ type tape struct {
 func newTape(t *testing.T, from int64) *tape {
 	b := newBench().head(birth)
 	return &tape{
-		observer: &observer{turns: b.turns, fold: execution.NewFold(endings{}, 2), tips: make([]uint64, 2), left: 2, feeds: make([]feed, 2)},
-		bench:    b, t: t, next: [2]int64{from, from},
+		observer: &observer{turns: b.turns, fold: execution.NewFold(endings{}, 2), tips: make([]uint64, 2), left: 2,
+			feeds: make([]feed, 2)},
+		bench: b, t: t, next: [2]int64{from, from},
 	}
 }
 
@@ -56,16 +58,19 @@ func (p *tape) play(partition int, epoch uint64, messages ...wire.Message) error
 }
 
 func blockAt(n uint64) chain.BlockRef {
-	return chain.BlockRef{Number: n, Hash: chain.Hash{byte(n), byte(n >> 8)}, Parent: chain.Hash{byte(n - 1), byte((n - 1) >> 8)}, TimeMs: n * 450}
+	return chain.BlockRef{Number: n, Hash: chain.Hash{byte(n), byte(n >> 8)},
+		Parent: chain.Hash{byte(n - 1), byte((n - 1) >> 8)}, TimeMs: n * 450}
 }
 
 // execution of an order by a sender, as its two partitions say it.
 func (p *tape) block(n uint64, order byte, sender chain.Address) (logs, txs []wire.Message) {
 	at, tx := blockAt(n), chain.Hash{byte(n), byte(n >> 8), order, 1}
 	logs = []wire.Message{
-		wire.Log{Log: chain.Log{Block: n, BlockHash: at.Hash, TxHash: tx, Topics: []chain.Hash{{order}}}}, wire.BlockEnd{Block: at, Records: 1},
+		wire.Log{Log: chain.Log{Block: n, BlockHash: at.Hash, TxHash: tx, Topics: []chain.Hash{{order}}}},
+		wire.BlockEnd{Block: at, Records: 1},
 	}
-	txs = []wire.Message{wire.Tx{Tx: chain.Tx{Hash: tx, From: sender, Block: n, BlockHash: at.Hash, OK: true}}, wire.BlockEnd{Block: at, Records: 1}}
+	txs = []wire.Message{wire.Tx{Tx: chain.Tx{Hash: tx, From: sender, Block: n, BlockHash: at.Hash, OK: true}},
+		wire.BlockEnd{Block: at, Records: 1}}
 	return logs, txs
 }
 
@@ -76,7 +81,8 @@ func (p *tape) must(err error) {
 	}
 }
 
-// TIER-10: an execution is known when all partitions have its block; the gate opens when the past of all of them has been read, as far as the slowest one is.
+// TIER-10: an execution is known when all partitions have its block; the gate opens when the past of all of them has
+// been read, as far as the slowest one is.
 func TestObserverJoinsPartitions(t *testing.T) {
 	p := newTape(t, 0)
 	const n = birth / 450
@@ -102,7 +108,8 @@ func TestObserverJoinsPartitions(t *testing.T) {
 	}
 }
 
-// A reading that begins inside a block leaves the rest of that block out, and what a scanner that was replaced has written too.
+// A reading that begins inside a block leaves the rest of that block out, and what a scanner that was replaced has
+// written too.
 func TestObserverLeavesOut(t *testing.T) {
 	const n = birth / 450
 	p := newTape(t, 17)
@@ -127,7 +134,8 @@ func TestObserverLeavesOut(t *testing.T) {
 	}
 }
 
-// A block that came in several batches is believed at its end; parts that were left without one are void once another scanner begins.
+// A block that came in several batches is believed at its end; parts that were left without one are void once another
+// scanner begins.
 func TestObserverJoinsParts(t *testing.T) {
 	const n = birth / 450
 	p := newTape(t, 0)

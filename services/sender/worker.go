@@ -25,8 +25,8 @@ const (
 	goodbye = time.Second
 )
 
-// worker is one signer's. It holds the signer's lease whenever it can get it, and runs the loops under it: for as long as the signer's partition is ours, or,
-// in basic mode, as the process lives.
+// worker is one signer's. It holds the signer's lease whenever it can get it, and runs the loops under it: for as long
+// as the signer's partition is ours, or, in basic mode, as the process lives.
 type worker struct {
 	*Sender
 	key  signer.Signer
@@ -47,7 +47,8 @@ func (s *Sender) worker(key signer.Signer) *worker {
 	return w
 }
 
-// run holds one tenure after the other until ctx ends. In the end the lease is given back, so that the next owner need not wait for it to run out.
+// run holds one tenure after the other until ctx ends. In the end the lease is given back, so that the next owner need
+// not wait for it to run out.
 func (w *worker) run(ctx context.Context) error {
 	defer w.roster.join(w)()
 	defer w.second.close()
@@ -71,7 +72,8 @@ func (w *worker) run(ctx context.Context) error {
 // acquire waits until the lease is free. Asking costs its holder nothing.
 func (w *worker) acquire(ctx context.Context) (t *lease.Tenure, err error) {
 	ttl := w.cfg.Sender.LeaseTTL
-	policy := retry.Policy{Initial: ttl / 10, Max: ttl / 10, OnRetry: func(_ int, err error, _ time.Duration) { w.notices.set(w.name, err.Error()) }}
+	policy := retry.Policy{Initial: ttl / 10, Max: ttl / 10,
+		OnRetry: func(_ int, err error, _ time.Duration) { w.notices.set(w.name, err.Error()) }}
 	err = retry.Do(ctx, policy, func(ctx context.Context) error {
 		t, err = lease.Acquire(ctx, w.leases, w.key.Address(), w.owner, ttl, w.metrics.Leases)
 		return err
@@ -121,15 +123,18 @@ func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
 	ended, givenUp := w.tellers()
 	r := record{tenure: t, store: w.intents, producer: ended, letters: givenUp, metrics: w.metrics, log: w.log}
 	return []pass{
-		{"drain", w.drain(t, b, again).pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.horizon.next()} }},
-		{"confirm", w.confirm(t, b, again).pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.horizon.next()} }},
+		{"drain", w.drain(t, b, again).pass,
+			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.horizon.next()} }},
+		{"confirm", w.confirm(t, b, again).pass,
+			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.horizon.next()} }},
 		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
 	}
 }
 
 func (w *worker) broadcast(t *lease.Tenure) *broadcast {
 	return &broadcast{
-		tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log, last: map[chain.Hash]sent{},
+		tenure: t, node: w.node, horizon: w.horizon, store: w.intents, metrics: w.metrics, log: w.log,
+		last:     map[chain.Hash]sent{},
 		builders: len(w.cfg.Chain.PrivateURLs) > 0, shared: w.cfg.Tier.Enabled,
 	}
 }
@@ -145,8 +150,9 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 	return &drain{
 		tenure: t, turns: w.turns, queue: w.intents, batch: settings.Batch, limits: w.limits(),
 		maxAge: settings.MaxJobAge, rest: w.rest, metrics: w.metrics, log: w.log,
-		clock: w.clock, head: w.horizon.number, asleep: map[int64]nap{}, yielded: map[int64]time.Time{}, ended: func() { signal(w.ended) },
-		gate: func(reason string) { w.notices.set(w.gate(), reason) },
+		clock: w.clock, head: w.horizon.number, asleep: map[int64]nap{}, yielded: map[int64]time.Time{},
+		ended: func() { signal(w.ended) },
+		gate:  func(reason string) { w.notices.set(w.gate(), reason) },
 		road: []stage{
 			{"settle", w.settle(signerSight{held: b.held, reconciled: cursor.read}).run},
 			{"turn", w.turns.run},
@@ -157,8 +163,10 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 			return err
 		},
 		claim: claim{
-			tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, limits: w.limits(), market: w.market, purse: again.purse,
-			store: w.intents, cursor: cursor, expect: b.expect, metrics: w.metrics, log: w.log, patience: settings.LeaseTTL / 4,
+			tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, limits: w.limits(), market: w.market,
+			purse: again.purse,
+			store: w.intents, cursor: cursor, expect: b.expect, metrics: w.metrics, log: w.log,
+			patience: settings.LeaseTTL / 4,
 		}.run,
 		launch: b.launch,
 		count:  again.purse.count,
@@ -214,21 +222,27 @@ func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
 func (w *worker) recheck() recheck {
 	return recheck{
 		audits:  &audits{state: w.state},
-		pending: pending{state: w.state, frozenRole: w.cfg.Sender.FrozenRole, markets: w.gas.markets}, horizon: w.horizon, quotes: w.quotes,
-		venue: w.cfg.Venue, gas: w.gas, from: w.key.Address(), node: w.node, second: w.second, metrics: w.metrics, log: w.log,
+		pending: pending{state: w.state, frozenRole: w.cfg.Sender.FrozenRole, markets: w.gas.markets},
+		horizon: w.horizon, quotes: w.quotes,
+		venue: w.cfg.Venue, gas: w.gas, from: w.key.Address(), node: w.node, second: w.second, metrics: w.metrics,
+		log: w.log,
 	}
 }
 
 func (w *worker) confirm(t *lease.Tenure, b *broadcast, again renewal) *confirm {
 	return &confirm{
-		tenure: t, signer: w.key.Address(), turns: w.turns, policy: w.cfg.Sender.Fee, rest: w.rest, node: w.node, store: w.intents,
-		judge: judge{decoder: gmx.NewDecoder(w.cfg.Venue.EventEmitter), recheck: w.recheck()}, broadcast: b, renewal: again, horizon: w.horizon,
-		clock: w.clock, timeout: w.cfg.Sender.ConfirmTimeout, metrics: w.metrics, log: w.log, ended: func() { signal(w.ended) },
+		tenure: t, signer: w.key.Address(), turns: w.turns, policy: w.cfg.Sender.Fee, rest: w.rest, node: w.node,
+		store: w.intents,
+		judge: judge{decoder: gmx.NewDecoder(w.cfg.Venue.EventEmitter), recheck: w.recheck()}, broadcast: b,
+		renewal: again, horizon: w.horizon,
+		clock: w.clock, timeout: w.cfg.Sender.ConfirmTimeout, metrics: w.metrics, log: w.log,
+		ended:   func() { signal(w.ended) },
 		missing: map[int64]time.Time{}, seen: map[int64]time.Time{}, late: map[int64]bool{},
 	}
 }
 
-// loop makes a pass whenever it is woken, and at least once a period, until ctx ends or the tenure is over. What else fails is tried again.
+// loop makes a pass whenever it is woken, and at least once a period, until ctx ends or the tenure is over. What else
+// fails is tried again.
 func (w *worker) loop(ctx context.Context, p pass) error {
 	defer w.notices.set(w.part(p), "")
 	said := ""
@@ -249,7 +263,8 @@ func (w *worker) loop(ctx context.Context, p pass) error {
 }
 
 // once makes one pass, and returns what wakes the next one, and when it is due if nothing does.
-func (w *worker) once(ctx context.Context, p pass, said *string) (signals [2]<-chan struct{}, rest time.Duration, err error) {
+func (w *worker) once(ctx context.Context, p pass, said *string) (signals [2]<-chan struct{}, rest time.Duration,
+	err error) {
 	signals = p.wake()
 	err = p.run(ctx)
 	switch {

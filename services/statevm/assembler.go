@@ -30,9 +30,11 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 		case a.parted && epoch < a.epoch:
 			return step{}, false, nil // a batch of a scanner that had been replaced, between two batches of the block
 		case a.parted && claims:
-			a.records, a.messages, a.parted = nil, nil, false // whoever wrote the parts ended before the last: the block follows whole
+			// whoever wrote the parts ended before the last: the block follows whole
+			a.records, a.messages, a.parted = nil, nil, false
 		default:
-			return step{}, false, a.refuse(r, "a %s of epoch %d stands inside a block of epoch %d", meta.Kind, epoch, a.epoch)
+			return step{}, false, a.refuse(r, "a %s of epoch %d stands inside a block of epoch %d", meta.Kind, epoch,
+				a.epoch)
 		}
 	}
 	s := step{next: r.Offset + 1, mark: wire.Fingerprint(r), epoch: max(a.epoch, epoch)}
@@ -46,7 +48,8 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 		return step{}, false, nil
 	case wire.Part:
 		if int(m.Records) != len(a.records) || a.parted || len(a.records) == 0 {
-			return step{}, false, a.refuse(r, "a part of block %d ends after %d records and has %d", m.Block.Number, m.Records, len(a.records))
+			return step{}, false, a.refuse(r, "a part of block %d ends after %d records and has %d", m.Block.Number,
+				m.Records, len(a.records))
 		}
 		a.parted = true
 		return step{}, false, nil
@@ -90,16 +93,19 @@ func (a *assembler) endBlock(r bus.Record, end wire.BlockEnd) (*share, error) {
 	}
 	for i, m := range s.messages {
 		if of := blockOf(m); of.Number != end.Block.Number || of.Hash != end.Block.Hash {
-			return nil, a.refuse(s.records[i], "it is of block %d %s, inside block %d %s", of.Number, of.Hash, end.Block.Number, end.Block.Hash)
+			return nil, a.refuse(s.records[i], "it is of block %d %s, inside block %d %s", of.Number, of.Hash,
+				end.Block.Number, end.Block.Hash)
 		}
 	}
 	return s, nil
 }
 
-// endRange checks a range against its last record: every record is of a block that the end names, and they stand in order.
+// endRange checks a range against its last record: every record is of a block that the end names, and they stand in
+// order.
 func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
 	if end.Last.Number <= end.Before.Number || end.Before.Hash.IsZero() {
-		return nil, a.refuse(r, "a range goes from block %d, child of %s, to block %d", end.Before.Number+1, end.Before.Hash, end.Last.Number)
+		return nil, a.refuse(r, "a range goes from block %d, child of %s, to block %d", end.Before.Number+1,
+			end.Before.Hash, end.Last.Number)
 	}
 	s := shareOfRange(end)
 	if err := a.close(s, r, end.Records, end.Digest); err != nil {
@@ -108,7 +114,8 @@ func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
 	hashes, low := map[uint64]chain.Hash{}, end.Before.Number
 	for _, b := range end.Blocks {
 		if b.Number <= low || b.Number > end.Last.Number || b.Number == end.Last.Number && b.Hash != end.Last.Hash {
-			return nil, a.refuse(r, "block %d %s cannot stand there in the range from %d to %d", b.Number, b.Hash, end.Before.Number+1, end.Last.Number)
+			return nil, a.refuse(r, "block %d %s cannot stand there in the range from %d to %d", b.Number, b.Hash,
+				end.Before.Number+1, end.Last.Number)
 		}
 		low, hashes[b.Number] = b.Number, b.Hash
 	}
@@ -116,7 +123,8 @@ func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
 	for i, m := range s.messages {
 		of := blockOf(m)
 		if hash, named := hashes[of.Number]; !named || hash != of.Hash || of.Number < low {
-			return nil, a.refuse(s.records[i], "it is of block %d %s, which cannot stand there in the range from %d to %d",
+			return nil, a.refuse(s.records[i],
+				"it is of block %d %s, which cannot stand there in the range from %d to %d",
 				of.Number, of.Hash, end.Before.Number+1, end.Last.Number)
 		}
 		low = of.Number

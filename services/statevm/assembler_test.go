@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// A block that came in several batches is one step, whoever wrote between them; what a scanner left behind without its end is void once the next one begins.
+// A block that came in several batches is one step, whoever wrote between them; what a scanner left behind without its
+// end is void once the next one begins.
 func TestBlocksInParts(t *testing.T) {
 	ref := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}}
 	at := func(epoch uint64, m wire.Message) bus.Record { return encodeRecord(t, chain.Hash{}, m, epoch) }
@@ -37,16 +38,20 @@ func TestBlocksInParts(t *testing.T) {
 			log(1, 0), part(1, 1), at(2, wire.Epoch{Number: 2, Owner: "next"}), all[0], all[1], all[2], end(2),
 		}, 2, ""},
 		"abandoned, and finished too late": {[]bus.Record{
-			log(1, 0), part(1, 1), at(2, wire.Epoch{Number: 2, Owner: "next"}), log(1, 1), log(1, 2), end(1), all[0], all[1], all[2], end(2),
+			log(1, 0), part(1, 1), at(2, wire.Epoch{Number: 2, Owner: "next"}), log(1, 1), log(1, 2), end(1), all[0],
+			all[1], all[2], end(2),
 		}, 5, ""},
-		"a part is missing":            {[]bus.Record{all[0], part(2, 1), all[2], end(2)}, 0, "ends after 3 records and has 2"},
-		"a part counts wrong":          {[]bus.Record{all[0], part(2, 2)}, 0, "ends after 2 records and has 1"},
-		"a part of nothing":            {[]bus.Record{part(2, 0)}, 0, "ends after 0 records"},
-		"two ends of one part":         {[]bus.Record{all[0], part(2, 1), part(2, 1)}, 0, "ends after 1 records"},
-		"a torn batch, then an EPOCH":  {[]bus.Record{all[0], at(3, wire.Epoch{Number: 3})}, 0, "stands inside a block"},
+		"a part is missing": {[]bus.Record{all[0], part(2, 1), all[2], end(2)}, 0,
+			"ends after 3 records and has 2"},
+		"a part counts wrong":  {[]bus.Record{all[0], part(2, 2)}, 0, "ends after 2 records and has 1"},
+		"a part of nothing":    {[]bus.Record{part(2, 0)}, 0, "ends after 0 records"},
+		"two ends of one part": {[]bus.Record{all[0], part(2, 1), part(2, 1)}, 0, "ends after 1 records"},
+		"a torn batch, then an EPOCH": {[]bus.Record{all[0], at(3, wire.Epoch{Number: 3})}, 0,
+			"stands inside a block"},
 		"a torn batch, then old":       {[]bus.Record{all[0], log(1, 0)}, 0, "stands inside a block"},
 		"a part, then another's block": {[]bus.Record{all[0], part(2, 1), log(3, 0)}, 0, "stands inside a block"},
-		"a part, then a REORG":         {[]bus.Record{all[0], part(2, 1), at(2, wire.Reorg{})}, 0, "stands inside a block"},
+		"a part, then a REORG": {[]bus.Record{all[0], part(2, 1), at(2, wire.Reorg{})}, 0,
+			"stands inside a block"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var a assembler

@@ -8,12 +8,13 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// news is how old a block may be whose losses are counted. Rates are about the present: a statevm that reads the past, at its first start or to fill another
-// generation, would tell of old losses as if they were today's.
+// news is how old a block may be whose losses are counted. Rates are about the present: a statevm that reads the past,
+// at its first start or to fill another generation, would tell of old losses as if they were today's.
 const news = 10 * time.Minute
 
-// losses are what liquidations closed, and what they did not cover (LIQ-11, LIQ-17). They are of blocks that may still leave the chain, and each generation
-// that is kept up to date counts them: the ratio between them is what they are for.
+// losses are what liquidations closed, and what they did not cover (LIQ-11, LIQ-17). They are of blocks that may still
+// leave the chain, and each generation that is kept up to date counts them: the ratio between them is what they are
+// for.
 type losses struct {
 	insolvent  prometheus.Counter
 	badDebt    prometheus.Counter
@@ -23,13 +24,16 @@ type losses struct {
 func newLosses(reg prometheus.Registerer) losses {
 	l := losses{
 		insolvent: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "statevm_insolvent_closes_total", Help: "Positions that were closed without covering their costs (InsolventClose), in recent blocks.",
+			Name: "statevm_insolvent_closes_total",
+			Help: "Positions that were closed without covering their costs (InsolventClose), in recent blocks.",
 		}),
 		badDebt: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "statevm_bad_debt_usd_total", Help: "Costs, in USD, that closed positions did not cover, in recent blocks.",
+			Name: "statevm_bad_debt_usd_total",
+			Help: "Costs, in USD, that closed positions did not cover, in recent blocks.",
 		}),
 		liquidated: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "statevm_liquidated_usd_total", Help: "Size, in USD, of what was liquidated, by whichever keeper, in recent blocks.",
+			Name: "statevm_liquidated_usd_total",
+			Help: "Size, in USD, of what was liquidated, by whichever keeper, in recent blocks.",
 		}),
 	}
 	reg.MustRegister(l.insolvent, l.badDebt, l.liquidated)

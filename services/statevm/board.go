@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// board joins what the partitions of the active generation say about themselves into one readiness condition. What is wrong with a generation that
-// nobody reads is no reason for this process not to be ready.
+// board joins what the partitions of the active generation say about themselves into one readiness condition. What is
+// wrong with a generation that nobody reads is no reason for this process not to be ready.
 type board struct {
 	report func(reason string) // empty = all is well
 

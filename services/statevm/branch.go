@@ -32,7 +32,8 @@ func (b *branch) tip() (pg.Block, bool) {
 
 // at returns the kept block of a number.
 func (b *branch) at(number uint64) (pg.Block, bool) {
-	i, found := slices.BinarySearchFunc(b.kept, number, func(k pg.Block, n uint64) int { return cmp.Compare(k.Number, n) })
+	i, found := slices.BinarySearchFunc(b.kept, number,
+		func(k pg.Block, n uint64) int { return cmp.Compare(k.Number, n) })
 	if !found {
 		return pg.Block{}, false
 	}
@@ -64,7 +65,8 @@ func (b *branch) prove(p wire.Proven) {
 	}
 }
 
-// unproven finds the oldest block up to a number that nobody has proven and that can still be taken back: the oldest one that is kept cannot.
+// unproven finds the oldest block up to a number that nobody has proven and that can still be taken back: the oldest
+// one that is kept cannot.
 func (b *branch) unproven(number uint64) (pg.Block, bool) {
 	for i, k := range b.kept {
 		if i > 0 && k.Number <= number && !k.Verified {
@@ -82,26 +84,31 @@ func (b *branch) share(s *share) (verdict, error) {
 	return b.block(s.last)
 }
 
-// block judges a block: the child of the tip is applied, a known one skipped. The very first block is taken as the start.
+// block judges a block: the child of the tip is applied, a known one skipped. The very first block is taken as the
+// start.
 func (b *branch) block(next pg.Block) (verdict, error) {
 	tip, exists := b.tip()
 	known, isKept := b.at(next.Number)
 	switch {
 	case b.againstFinality(next.BlockRef):
-		return 0, contradictf("block %d %s contradicts finality: %s is finalized", next.Number, next.Hash, b.finalized.Hash)
+		return 0, contradictf("block %d %s contradicts finality: %s is finalized", next.Number, next.Hash,
+			b.finalized.Hash)
 	case !exists, next.Follows(tip.BlockRef):
 		return apply, nil
 	case isKept && known.Hash == next.Hash && next.Attempt <= known.Attempt:
 		return skip, nil
 	case isKept && known.Hash == next.Hash:
-		return 0, haltf("block %d %s comes again as attempt %d, without a reorg to its parent before", next.Number, next.Hash, next.Attempt)
+		return 0, haltf("block %d %s comes again as attempt %d, without a reorg to its parent before", next.Number,
+			next.Hash, next.Attempt)
 	case isKept && b.isFinal(next.Number):
 		return 0, contradictf("block %d %s contradicts finality: %s was applied, and block %d above it is finalized",
 			next.Number, next.Hash, known.Hash, b.finalized.Number)
 	case isKept:
-		return 0, haltf("block %d %s is of another branch than the one applied (%s), without a reorg before", next.Number, next.Hash, known.Hash)
+		return 0, haltf("block %d %s is of another branch than the one applied (%s), without a reorg before",
+			next.Number, next.Hash, known.Hash)
 	default:
-		return 0, haltf("block %d %s, child of %s, does not follow block %d %s", next.Number, next.Hash, next.Parent, tip.Number, tip.Hash)
+		return 0, haltf("block %d %s, child of %s, does not follow block %d %s", next.Number, next.Hash, next.Parent,
+			tip.Number, tip.Hash)
 	}
 }
 
@@ -110,7 +117,8 @@ func (b *branch) span(before chain.BlockRef, last pg.Block) (verdict, error) {
 	tip, exists := b.tip()
 	switch {
 	case b.againstFinality(last.BlockRef):
-		return 0, contradictf("block %d %s, the last of a range, contradicts finality: %s is finalized", last.Number, last.Hash, b.finalized.Hash)
+		return 0, contradictf("block %d %s, the last of a range, contradicts finality: %s is finalized", last.Number,
+			last.Hash, b.finalized.Hash)
 	case !exists, before.Number == tip.Number && before.Hash == tip.Hash:
 		return apply, nil
 	case b.has(last.BlockRef):
@@ -121,8 +129,8 @@ func (b *branch) span(before chain.BlockRef, last pg.Block) (verdict, error) {
 	}
 }
 
-// extend adds an applied block or range. Under the very first block lies its parent, which a reorg may go back to; under a range there is nothing to go
-// back to.
+// extend adds an applied block or range. Under the very first block lies its parent, which a reorg may go back to;
+// under a range there is nothing to go back to.
 func (b *branch) extend(s *share) {
 	if s.isRange() {
 		b.kept = append(b.kept[:0], s.last)
@@ -145,8 +153,8 @@ func (b *branch) raise(ref chain.BlockRef) {
 	}
 }
 
-// reorg judges a reorg: one whose old tip is on the branch is applied. Otherwise its blocks have been taken back already, as can be seen by its
-// ancestor being on the branch. Below the finalized block only an accepted one may go.
+// reorg judges a reorg: one whose old tip is on the branch is applied. Otherwise its blocks have been taken back
+// already, as can be seen by its ancestor being on the branch. Below the finalized block only an accepted one may go.
 func (b *branch) reorg(r wire.Reorg) (verdict, error) {
 	if !b.has(r.OldTip) && b.has(r.Ancestor) {
 		return skip, nil
@@ -161,7 +169,8 @@ func (b *branch) reorg(r wire.Reorg) (verdict, error) {
 	return apply, nil
 }
 
-// correction judges a correction: it is applied unless the child of its ancestor has been replaced already, or taken back and not yet replaced.
+// correction judges a correction: it is applied unless the child of its ancestor has been replaced already, or taken
+// back and not yet replaced.
 func (b *branch) correction(c wire.Correction) (verdict, error) {
 	if b.has(c.Ancestor) {
 		child, applied := b.at(c.Ancestor.Number + 1)
@@ -182,7 +191,8 @@ func (b *branch) reaches(r chain.Reorg, what string) error {
 	case b.has(r.OldTip) && r.OldTip.Number > r.Ancestor.Number && b.has(r.Ancestor):
 		return nil
 	case exists && b.has(r.OldTip) && r.Ancestor.Number < b.kept[0].Number:
-		return haltf("a %s from block %d back to block %d goes deeper than can be undone, which is block %d (rebuild: fill a new generation from the log topic)",
+		return haltf("a %s from block %d back to block %d goes deeper than can be undone, which is block %d "+
+			"(rebuild: fill a new generation from the log topic)",
 			what, r.OldTip.Number, r.Ancestor.Number, b.kept[0].Number)
 	}
 	return haltf("a %s from block %d %s back to block %d %s does not fit block %d %s, the last one applied",

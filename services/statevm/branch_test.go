@@ -90,7 +90,8 @@ func TestReorgRule(t *testing.T) {
 	}
 }
 
-// A correction is applied unless it has been already; it may go below the finalized block, where a reorg must be accepted to go.
+// A correction is applied unless it has been already; it may go below the finalized block, where a reorg must be
+// accepted to go.
 func TestCorrectionRule(t *testing.T) {
 	main := named(11, chain.Hash{'z'}, "abcd")
 	once := onBranch(main[:2]...)
@@ -108,9 +109,11 @@ func TestCorrectionRule(t *testing.T) {
 	}{
 		{"the first", onBranch(main...), 1, apply}, {"again", once, 1, skip}, {"a second", once, 2, apply},
 		{"taken back, not yet replaced", onBranch(main[:2]...), 1, skip},
-		{"below what is final", final, 1, apply}, {"of nothing", &branch{}, 1, 0}, {"of others", onBranch(main[0]), 1, 0},
+		{"below what is final", final, 1, apply}, {"of nothing", &branch{}, 1, 0},
+		{"of others", onBranch(main[0]), 1, 0},
 	} {
-		if got, err := test.on.correction(wire.Correction{Reorg: back, Attempt: test.attempt}); got != test.want || (err == nil) != (test.want != 0) {
+		if got, err := test.on.correction(wire.Correction{Reorg: back, Attempt: test.attempt}); got != test.want ||
+			(err == nil) != (test.want != 0) {
 			t.Errorf("%s: %d, %v", test.name, got, err)
 		}
 	}
@@ -136,7 +139,8 @@ func TestRangeRule(t *testing.T) {
 		span *share
 		want verdict
 	}{
-		{"on the tip", b, span(2, 5), apply}, {"on nothing", &branch{}, span(2, 5), apply}, {"known", b, span(0, 2), skip},
+		{"on the tip", b, span(2, 5), apply}, {"on nothing", &branch{}, span(2, 5), apply},
+		{"known", b, span(0, 2), skip},
 		{"half known", b, span(1, 4), 0}, {"with a hole", b, span(3, 5), 0},
 	} {
 		if got, err := test.on.share(test.span); got != test.want || (err == nil) != (test.want != 0) {
@@ -168,13 +172,15 @@ func TestFinalityRule(t *testing.T) {
 		name string
 		ref  chain.BlockRef
 		want verdict
-	}{{"higher", main[3], apply}, {"the same", main[2], skip}, {"lower", main[1], skip}, {"another", other, 0}, {"ahead of the tip", later, apply}} {
+	}{{"higher", main[3], apply}, {"the same", main[2], skip}, {"lower", main[1], skip}, {"another", other, 0},
+		{"ahead of the tip", later, apply}} {
 		if got, err := b.finalize(test.ref); got != test.want || (err == nil) != (test.want != 0) {
 			t.Errorf("%s: %d, %v", test.name, got, err)
 		}
 	}
 	b.rewind(main[1], false)
-	if _, err := b.block(pg.Block{BlockRef: chain.BlockRef{Number: 13, Hash: chain.Hash{'x'}, Parent: main[1].Hash}}); !halts(err) {
+	if _, err := b.block(pg.Block{BlockRef: chain.BlockRef{Number: 13, Hash: chain.Hash{'x'},
+		Parent: main[1].Hash}}); !halts(err) {
 		t.Errorf("another block in place of the finalized one: %v", err)
 	}
 	if v, err := b.block(pg.Block{BlockRef: main[2], Attempt: 1}); v != apply || err != nil {

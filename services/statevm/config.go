@@ -28,7 +28,8 @@ type Settings struct {
 // DefaultConfig fills the active generation, of an exchange that is not named yet.
 func DefaultConfig() Config {
 	return Config{
-		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
+		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
+		Venue:   gmx.DefaultConfig(),
 		Statevm: Settings{MaxRecords: 10_000},
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// contradiction is a block that cannot be applied: it cannot be decoded, or what it says does not fit the rows. Among proven blocks that is the end of what
-// this build understands, and the partition halts. While it, or a block below it, is published without proof, the record that takes the cause back may
-// stand a few records further on: the partition reads on without applying anything, until then.
+// contradiction is a block that cannot be applied: it cannot be decoded, or what it says does not fit the rows. Among
+// proven blocks that is the end of what this build understands, and the partition halts. While it, or a block below it,
+// is published without proof, the record that takes the cause back may stand a few records further on: the partition
+// reads on without applying anything, until then.
 type contradiction struct {
 	at       pg.Block
 	cause    error
@@ -25,7 +26,8 @@ func (c *contradiction) Error() string { return c.cause.Error() }
 func (c *contradiction) Unwrap() error { return c.cause }
 
 func (c *contradiction) String() string {
-	return fmt.Sprintf("waiting for the proof or the correction of block %d %s, which was published without proof: %v", c.unproven.Number, c.unproven.Hash, c.cause)
+	return fmt.Sprintf("waiting for the proof or the correction of block %d %s, which was published without proof: %v",
+		c.unproven.Number, c.unproven.Hash, c.cause)
 }
 
 // waiting tells whether the partition is stuck at a contradiction.
@@ -42,14 +44,16 @@ func (f *follower) wait(ctx context.Context, err error) error {
 		return c.cause
 	}
 	c.unproven, f.stuck = doubted, c
-	f.log.Warn().Err(c.cause).Uint64("block", c.at.Number).Uint64("unproven", doubted.Number).Stringer("hash", doubted.Hash).
+	f.log.Warn().Err(c.cause).Uint64("block", c.at.Number).Uint64("unproven", doubted.Number).
+		Stringer("hash", doubted.Hash).
 		Msg("a block contradicts the rows; waiting for the proof or the correction of what was published without proof")
 	f.stands()
 	return f.reload(ctx) // what the block did before it failed is forgotten
 }
 
-// await judges a step while the partition is stuck: the branch grows and shrinks with what is read, and the rows stay as they are. It ends with the block
-// being taken back, or with an error once everything below it is proven, or can no longer be taken back.
+// await judges a step while the partition is stuck: the branch grows and shrinks with what is read, and the rows stay
+// as they are. It ends with the block being taken back, or with an error once everything below it is proven, or can no
+// longer be taken back.
 func (f *follower) await(ctx context.Context, s step) error {
 	switch {
 	case s.share != nil:
@@ -101,7 +105,8 @@ func (f *follower) awaitReorg(ctx context.Context, s step) error {
 	return f.takeBack(ctx, s, s.reorg.Ancestor, s.reorg.Accepted)
 }
 
-// takeBack takes blocks back while the partition is stuck. If the one that it is stuck at goes with them, the rows follow, and work goes on.
+// takeBack takes blocks back while the partition is stuck. If the one that it is stuck at goes with them, the rows
+// follow, and work goes on.
 func (f *follower) takeBack(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
 	if to.Number >= f.stuck.at.Number {
 		f.branch.rewind(to, accepted)
@@ -109,15 +114,16 @@ func (f *follower) takeBack(ctx context.Context, s step, to chain.BlockRef, acce
 	}
 	said := f.stuck.halt
 	f.stuck = nil
-	f.log.Info().Uint64("block", to.Number).Stringer("hash", to.Hash).Msg("what contradicted the rows is taken back; going on")
+	f.log.Info().Uint64("block", to.Number).Stringer("hash", to.Hash).Msg("what contradicted the rows is taken " +
+		"back; going on")
 	if err := f.leave(ctx, s, to, accepted); err != nil || said == nil {
 		return err
 	}
 	return f.halt(ctx, step{next: s.next, mark: s.mark, epoch: s.epoch, halt: said})
 }
 
-// leave brings the rows back to a block at or below their tip, and the offset behind the record that asked for it. Before the very first block there is
-// nothing to bring back.
+// leave brings the rows back to a block at or below their tip, and the offset behind the record that asked for it.
+// Before the very first block there is nothing to bring back.
 func (f *follower) leave(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
 	if !f.partition.Offset().Tip.Hash.IsZero() {
 		return f.undo(ctx, s, to, accepted)

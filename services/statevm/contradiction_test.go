@@ -26,7 +26,8 @@ func contradict(t *testing.T) *contradicted {
 	s := newSite(t)
 	x, topic, generation := s.play(t, 1, 1)
 	c := &contradicted{exchange: x, t: t, site: s, topic: topic, generation: generation}
-	c.trader = perp.Fields{"account": chain.Address{0xac}, "market": chain.Address{0x3a}, "collateralToken": chain.Address{7}, "isLong": true}
+	c.trader = perp.Fields{"account": chain.Address{0xac}, "market": chain.Address{0x3a},
+		"collateralToken": chain.Address{7}, "isLong": true}
 	return c
 }
 
@@ -69,8 +70,8 @@ func (c *contradicted) followed(check func(what string, err error)) {
 	check("a rebuild", c.site.follow(c.t, claim(c.t, c.site.db, rebuilt, 0, 1), c.topic))
 }
 
-// PIPE-3: what contradicts the rows because of a block that nobody has proven is no halt: the correction, which stands further on, is reached, and what
-// follows it is applied; by whoever owns the partition, and by a rebuild.
+// PIPE-3: what contradicts the rows because of a block that nobody has proven is no halt: the correction, which stands
+// further on, is reached, and what follows it is applied; by whoever owns the partition, and by a rebuild.
 func TestCorrectionsAreReached(t *testing.T) {
 	for name, published := range map[string]func(c *contradicted) (again []func(attempt uint32)){
 		"a later block builds on a log that is missing": func(c *contradicted) []func(uint32) {
@@ -88,13 +89,20 @@ func TestCorrectionsAreReached(t *testing.T) {
 			bad := gmxtest.Log(emitter, "PositionTeleported", nil, nil)
 			bad.Block, bad.BlockHash, bad.TxHash = two.Number, two.Hash, chain.Hash{5}
 			c.publish(wire.BlockEnd{Block: two}, []routed{{message: wire.Log{Log: bad}}})
-			return []func(uint32){func(n uint32) { c.publish(wire.BlockEnd{Block: two, Verified: true, Attempt: n}, second) }}
+			return []func(uint32){func(n uint32) {
+				c.publish(wire.BlockEnd{Block: two, Verified: true, Attempt: n},
+					second)
+			}}
 		},
 		"half a transaction is missing": func(c *contradicted) []func(uint32) {
-			c.trader["sizeInUsd"], c.trader["sizeDeltaUsd"], c.trader["orderKey"] = perp.U64(60), perp.U64(40), chain.Hash{9}
+			c.trader["sizeInUsd"], c.trader["sizeDeltaUsd"], c.trader["orderKey"] = perp.U64(60), perp.U64(40),
+				chain.Hash{9}
 			two, second := c.traded(gmxtest.Decrease(emitter, c.trader)...)
 			c.publish(wire.BlockEnd{Block: two}, second[1:])
-			return []func(uint32){func(n uint32) { c.publish(wire.BlockEnd{Block: two, Verified: true, Attempt: n}, second) }}
+			return []func(uint32){func(n uint32) {
+				c.publish(wire.BlockEnd{Block: two, Verified: true, Attempt: n},
+					second)
+			}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +111,8 @@ func TestCorrectionsAreReached(t *testing.T) {
 			c.publish(wire.BlockEnd{Block: one, Verified: true}, first)
 			again := published(c)
 			c.everywhere(wire.Finalized{Block: c.tip()})
-			c.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: one, OldTip: c.tip()}, Attempt: 1, Reason: "a log was missing"})
+			c.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: one, OldTip: c.tip()}, Attempt: 1,
+				Reason: "a log was missing"})
 			for _, publish := range again {
 				publish(1)
 			}
@@ -117,7 +126,8 @@ func TestCorrectionsAreReached(t *testing.T) {
 	}
 }
 
-// A contradiction is waited out only for as long as something unproven may be its cause: once all of it is proven, the partition halts, for every owner.
+// A contradiction is waited out only for as long as something unproven may be its cause: once all of it is proven, the
+// partition halts, for every owner.
 func TestProvenContradictionsHalt(t *testing.T) {
 	c := contradict(t)
 	one, first := c.increase(100, 100)
@@ -136,7 +146,8 @@ func TestProvenContradictionsHalt(t *testing.T) {
 	})
 }
 
-// What can no longer be taken back is no reason to wait: the partition halts once the unproven block lies below what can be undone.
+// What can no longer be taken back is no reason to wait: the partition halts once the unproven block lies below what
+// can be undone.
 func TestWaitingEndsAtTheUndoHorizon(t *testing.T) {
 	c := contradict(t)
 	one, first := c.increase(100, 100)
@@ -155,7 +166,8 @@ func TestWaitingEndsAtTheUndoHorizon(t *testing.T) {
 	}
 }
 
-// While a partition waits it says for what, also to a successor, and its offset stays before the block; a HALT of the scanner is not lost meanwhile.
+// While a partition waits it says for what, also to a successor, and its offset stays before the block; a HALT of the
+// scanner is not lost meanwhile.
 func TestWaitingIsShown(t *testing.T) {
 	c := contradict(t)
 	one, first := c.increase(100, 100)

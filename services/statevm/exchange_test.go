@@ -26,8 +26,8 @@ type failer interface {
 	Logf(format string, args ...any)
 }
 
-// exchange plays the chain and a scanner: it makes blocks in which traders act, folds them into a book, and writes what a scanner would write of
-// them to the log topic.
+// exchange plays the chain and a scanner: it makes blocks in which traders act, folds them into a book, and writes what
+// a scanner would write of them to the log topic.
 type exchange struct {
 	t          failer
 	random     *rand.Rand
@@ -47,7 +47,8 @@ type exchange struct {
 
 func newExchange(t failer, seed uint64, partitions int, write func(int, []bus.Record)) *exchange {
 	return &exchange{
-		t: t, random: rand.New(rand.NewPCG(seed, 1)), partitions: partitions, write: write, book: perp.NewBook(), epoch: 1, floor: 500,
+		t: t, random: rand.New(rand.NewPCG(seed, 1)), partitions: partitions, write: write, book: perp.NewBook(),
+		epoch: 1, floor: 500,
 		last: make([][]bus.Record, partitions),
 	}
 }
@@ -90,7 +91,8 @@ func (x *exchange) grow(transactions int) {
 // next is a child of the tip.
 func (x *exchange) next() chain.BlockRef {
 	tip := x.tip()
-	return chain.BlockRef{Number: tip.Number + 1, Hash: x.unique(), Parent: tip.Hash, TimeMs: 1_700_000_000_000 + 450*tip.Number}
+	return chain.BlockRef{Number: tip.Number + 1, Hash: x.unique(), Parent: tip.Hash,
+		TimeMs: 1_700_000_000_000 + 450*tip.Number}
 }
 
 // happen lets a block happen: it becomes the tip, and what a scanner says about it is returned.
@@ -126,7 +128,8 @@ func (x *exchange) span(blocks, transactions int) {
 	for p := range x.partitions {
 		records := x.shareOf(p, messages)
 		mine := end
-		mine.Records, mine.Digest, mine.Blocks = uint32(len(records)), wire.Digest(records), withRecords(end.Blocks, records, x.t)
+		mine.Records, mine.Digest, mine.Blocks = uint32(len(records)), wire.Digest(records),
+			withRecords(end.Blocks, records, x.t)
 		x.send(p, append(records, x.encode(chain.Hash{}, mine)))
 	}
 }
@@ -156,7 +159,8 @@ func (x *exchange) correct(depth int) {
 	x.spare++
 	old := x.tip()
 	x.takeBack(depth)
-	x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: old}, Attempt: x.spare, Reason: "a log was missing"})
+	x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: old}, Attempt: x.spare,
+		Reason: "a log was missing"})
 	for _, ref := range again {
 		x.publish(wire.BlockEnd{Block: ref, Verified: true, Attempt: x.spare}, x.happen(ref, 2))
 	}
@@ -176,8 +180,8 @@ func (x *exchange) breakPromise(depth int, look func()) {
 	}
 }
 
-// deceive publishes a block without proof, of which messages are missing, and others above it, right ones, until a correction or a reorg takes all of
-// them back.
+// deceive publishes a block without proof, of which messages are missing, and others above it, right ones, until a
+// correction or a reorg takes all of them back.
 func (x *exchange) deceive(above int, corrected bool) {
 	x.t.Helper()
 	ref := x.next()
@@ -212,12 +216,14 @@ func (x *exchange) transaction(ref chain.BlockRef, position uint32, index *uint3
 		*index++
 		messages = append(messages, routed{key, wire.Log{Log: *l}, key.IsZero()})
 	}
-	tx := chain.Tx{Hash: hash, From: chain.Address{1}, Block: ref.Number, BlockHash: ref.Hash, Index: position, OK: true, GasUsed: 1, GasPrice: 50_000_000}
+	tx := chain.Tx{Hash: hash, From: chain.Address{1}, Block: ref.Number, BlockHash: ref.Hash, Index: position,
+		OK: true, GasUsed: 1, GasPrice: 50_000_000}
 	events, err := gmx.NewDecoder(emitter).Transaction(logs, ref.TimeMs)
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	events = append(events, perp.TransactionSeen{Transaction: perp.Transaction{Tx: tx, Stamp: perp.Stamp{Block: ref.Number, TxHash: hash, TimeMs: ref.TimeMs}}})
+	events = append(events, perp.TransactionSeen{Transaction: perp.Transaction{Tx: tx,
+		Stamp: perp.Stamp{Block: ref.Number, TxHash: hash, TimeMs: ref.TimeMs}}})
 	x.apply(events...)
 	return append(messages, routed{key: key, message: wire.Tx{Tx: tx}})
 }
@@ -253,18 +259,21 @@ func (x *exchange) act() (key chain.Hash, logs []chain.Log) {
 	case 4:
 		market := chain.Address{0x3a, byte(x.random.IntN(3))}
 		return market.Hash(), []chain.Log{gmxtest.Event(emitter, "PoolAmountUpdated", perp.Fields{
-			"market": market, "token": chain.Address{7}, "delta": perp.I64(-1), "nextValue": perp.U64(x.random.Uint64()),
+			"market": market, "token": chain.Address{7}, "delta": perp.I64(-1),
+			"nextValue": perp.U64(x.random.Uint64()),
 		})}
 	default:
 		return chain.Hash{}, []chain.Log{gmxtest.Event(emitter, "SetUint", perp.Fields{
-			"baseKey": perp.BaseKey(fmt.Sprint("PARAMETER_", x.random.IntN(3))), "data": perp.Bytes(nil), "value": perp.U64(x.random.Uint64()),
+			"baseKey": perp.BaseKey(fmt.Sprint("PARAMETER_", x.random.IntN(3))), "data": perp.Bytes(nil),
+			"value": perp.U64(x.random.Uint64()),
 		})}
 	}
 }
 
 func (x *exchange) createOrder(account chain.Address) (chain.Hash, []chain.Log) {
 	return account.Hash(), []chain.Log{gmxtest.Event(emitter, "OrderCreated", perp.Fields{
-		"key": x.unique(), "account": account, "orderType": perp.U64(uint64(x.random.IntN(9))), "sizeDeltaUsd": perp.U64(x.random.Uint64()),
+		"key": x.unique(), "account": account, "orderType": perp.U64(uint64(x.random.IntN(9))),
+		"sizeDeltaUsd": perp.U64(x.random.Uint64()),
 	})}
 }
 
@@ -274,7 +283,8 @@ func (x *exchange) endOrder(account chain.Address) (chain.Hash, []chain.Log) {
 		if o := r.(perp.Order); o.Account == account && !o.Status.Final() {
 			name := []string{"OrderUpdated", "OrderFrozen", "OrderCancelled", "OrderExecuted"}[x.random.IntN(4)]
 			return account.Hash(), []chain.Log{gmxtest.Event(emitter, name, perp.Fields{
-				"key": o.Key, "account": account, "reason": "a\x00\xffb\\", "reasonBytes": perp.Bytes{0, 1, 2}, "sizeDeltaUsd": perp.U64(x.random.Uint64()),
+				"key": o.Key, "account": account, "reason": "a\x00\xffb\\", "reasonBytes": perp.Bytes{0, 1, 2},
+				"sizeDeltaUsd": perp.U64(x.random.Uint64()),
 			})}
 		}
 	}
@@ -284,7 +294,8 @@ func (x *exchange) endOrder(account chain.Address) (chain.Hash, []chain.Log) {
 // trade grows, shrinks or closes a position.
 func (x *exchange) trade(account chain.Address) (chain.Hash, []chain.Log) {
 	given := perp.Fields{
-		"account": account, "market": chain.Address{0x3a, byte(x.random.IntN(3))}, "collateralToken": chain.Address{7}, "isLong": x.random.IntN(2) == 0,
+		"account": account, "market": chain.Address{0x3a, byte(x.random.IntN(3))}, "collateralToken": chain.Address{7},
+		"isLong": x.random.IntN(2) == 0,
 	}
 	key := perp.PositionKey(account, given["market"].(chain.Address), chain.Address{7}, given["isLong"].(bool))
 	known, _ := x.book.Get(perp.RowKey{Table: perp.Positions, Key: key}).(perp.Position)
@@ -395,7 +406,8 @@ func (x *exchange) repeat() {
 func (x *exchange) succeed() {
 	x.epoch++
 	x.everywhere(wire.Epoch{Number: x.epoch, Owner: fmt.Sprint("scanner ", x.epoch)})
-	stale := wire.BlockEnd{Block: chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique(), Parent: x.tip().Hash}, Digest: wire.Digest(nil)}
+	stale := wire.BlockEnd{Block: chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique(), Parent: x.tip().Hash},
+		Digest: wire.Digest(nil)}
 	for p := range x.partitions {
 		x.write(p, []bus.Record{encodeRecord(x.t, chain.Hash{}, stale, x.epoch-1)})
 	}

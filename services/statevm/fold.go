@@ -35,7 +35,8 @@ func (s *share) decode(d Decoder) error {
 			}
 			events, err := d.Transaction(logsOf(s.messages[from:to]), s.timeMs(m.Block))
 			if err != nil {
-				return halt{error: fmt.Errorf("block %d, transaction %s: %w", m.Block, m.TxHash, err), record: blamed(err, s.records[from:to], s.messages[from:to])}
+				return halt{error: fmt.Errorf("block %d, transaction %s: %w", m.Block, m.TxHash, err),
+					record: blamed(err, s.records[from:to], s.messages[from:to])}
 			}
 			s.happenings = append(s.happenings, happening{m.Block, m.TxHash, events})
 		case wire.Tx:
@@ -65,7 +66,8 @@ func logsOf(messages []wire.Message) []chain.Log {
 	return logs
 }
 
-// blamed finds the record whose log could not be decoded, where the error says which; else it is the first of the transaction.
+// blamed finds the record whose log could not be decoded, where the error says which; else it is the first of the
+// transaction.
 func blamed(err error, records []bus.Record, messages []wire.Message) *bus.Record {
 	var at gmx.Place
 	if unknown, is := errors.AsType[*gmx.UnknownEventError](err); is {
@@ -82,17 +84,20 @@ func blamed(err error, records []bus.Record, messages []wire.Message) *bus.Recor
 }
 
 func (s *share) transaction(m wire.Tx) perp.Event {
-	return perp.TransactionSeen{Transaction: perp.Transaction{Tx: m.Tx, Stamp: perp.Stamp{Block: m.Block, TxHash: m.Hash, TimeMs: s.timeMs(m.Block)}}}
+	return perp.TransactionSeen{Transaction: perp.Transaction{Tx: m.Tx,
+		Stamp: perp.Stamp{Block: m.Block, TxHash: m.Hash, TimeMs: s.timeMs(m.Block)}}}
 }
 
 func (s *share) parameter(m wire.Param) perp.Event {
 	if m.Audited() {
 		return perp.ParameterAudited{Name: m.Name, Parameter: perp.Parameter{
-			Key: m.Key, Value: m.Value, Source: perp.FromCall, Stamp: perp.Stamp{Block: m.Read.Number, TimeMs: m.Read.TimeMs},
+			Key: m.Key, Value: m.Value, Source: perp.FromCall,
+			Stamp: perp.Stamp{Block: m.Read.Number, TimeMs: m.Read.TimeMs},
 		}}
 	}
 	return perp.ParameterSet{Parameter: perp.Parameter{
-		Key: m.Key, Value: m.Value, Source: perp.FromCall, Stamp: perp.Stamp{Block: m.Block.Number, TimeMs: s.timeMs(m.Block.Number)},
+		Key: m.Key, Value: m.Value, Source: perp.FromCall,
+		Stamp: perp.Stamp{Block: m.Block.Number, TimeMs: s.timeMs(m.Block.Number)},
 	}}
 }
 

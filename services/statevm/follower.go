@@ -37,10 +37,11 @@ type follower struct {
 // run follows until the partition halts, another process takes it, or ctx ends. Everything else is waited out.
 func (f *follower) run(ctx context.Context) error {
 	defer f.rest()
-	b := retry.New(retry.Policy{Initial: 50 * time.Millisecond, Max: 2 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) {
-		f.ready(err.Error())
-		f.log.Warn().Err(err).Msg("trying again")
-	}})
+	b := retry.New(retry.Policy{Initial: 50 * time.Millisecond, Max: 2 * time.Second,
+		OnRetry: func(_ int, err error, _ time.Duration) {
+			f.ready(err.Error())
+			f.log.Warn().Err(err).Msg("trying again")
+		}})
 	for b.Next(ctx) {
 		began := f.partition.Offset().Next
 		err := f.begin(ctx)
@@ -63,7 +64,8 @@ func (f *follower) run(ctx context.Context) error {
 	return b.Err(ctx)
 }
 
-// begin takes everything from the database: where the partition stands, the blocks it can still undo, and the rows it holds in memory.
+// begin takes everything from the database: where the partition stands, the blocks it can still undo, and the rows it
+// holds in memory.
 func (f *follower) begin(ctx context.Context) error {
 	f.rest()
 	if err := f.partition.Refresh(ctx); err != nil {
@@ -172,8 +174,9 @@ func (f *follower) flush(ctx context.Context, last step) error {
 	return f.wait(ctx, halted)
 }
 
-// fold applies the pending steps in memory. When one of them halts, what it returns is everything before, with the offset and the epoch as they were
-// then: a later epoch would make the halted records look like those of a replaced scanner.
+// fold applies the pending steps in memory. When one of them halts, what it returns is everything before, with the
+// offset and the epoch as they were then: a later epoch would make the halted records look like those of a replaced
+// scanner.
 func (f *follower) fold(ctx context.Context, pending []step) (commit pg.Commit, err error) {
 	if len(pending) == 0 {
 		return commit, nil

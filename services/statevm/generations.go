@@ -20,8 +20,9 @@ func (t *tenure) end() {
 	<-t.ended //nolint:errcheck // what was stopped ends with the stop's own error
 }
 
-// supervise keeps the active generation up to date and every other one that is marked: one that is being filled, and the one to go back to. It looks
-// once every poll interval what they are; a switch of the active one changes nothing here but whose state readiness speaks of.
+// supervise keeps the active generation up to date and every other one that is marked: one that is being filled, and
+// the one to go back to. It looks once every poll interval what they are; a switch of the active one changes nothing
+// here but whose state readiness speaks of.
 func (s *Statevm) supervise(ctx context.Context) error {
 	running := map[int]*tenure{}
 	failed := map[int]bool{} // not to be tried again
@@ -87,7 +88,8 @@ func misfit(g pg.Generation) string {
 	if g.Fits() {
 		return ""
 	}
-	return fmt.Sprintf("generation %d, which readers use, has state layout %d, not this build's (fill a new one with `keeperctl rebuild` and switch to it)",
+	return fmt.Sprintf("generation %d, which readers use, has state layout %d, not this build's (fill a new one "+
+		"with `keeperctl rebuild` and switch to it)",
 		g.Number, g.Layout)
 }
 

@@ -8,7 +8,8 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// halt is why a partition cannot go on: what it read is not understood, or cannot be true. Another try would meet the same.
+// halt is why a partition cannot go on: what it read is not understood, or cannot be true. Another try would meet the
+// same.
 type halt struct {
 	error
 	record *bus.Record // the record that is not understood, where it is one

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// parcelRecords is how many records are decoded at once, and parcelsAhead how many such lots may wait: decoding goes on while the last commit is
-	// under way, and no further.
+	// parcelRecords is how many records are decoded at once, and parcelsAhead how many such lots may wait: decoding
+	// goes on while the last commit is under way, and no further.
 	parcelRecords = 1000
 	parcelsAhead  = 4
 )
@@ -21,8 +21,8 @@ type parcel struct {
 	err     error // why there is nothing after the steps
 }
 
-// intake reads and decodes a partition ahead of whoever commits it. The longer a commit takes, the more is ready after it, so that steps grow by
-// themselves when the partition is behind, and are single blocks at the head.
+// intake reads and decodes a partition ahead of whoever commits it. The longer a commit takes, the more is ready after
+// it, so that steps grow by themselves when the partition is behind, and are single blocks at the head.
 type intake struct {
 	parcels chan parcel
 	stop    context.CancelFunc

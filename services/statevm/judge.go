@@ -10,7 +10,8 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// judge does with a step what the rule says: shares wait for the next flush, and are committed before whatever takes blocks back.
+// judge does with a step what the rule says: shares wait for the next flush, and are committed before whatever takes
+// blocks back.
 func (f *follower) judge(ctx context.Context, s step) error {
 	if f.tail != nil {
 		if met, err := f.meet(ctx, s); met || err != nil {
@@ -51,7 +52,8 @@ func (f *follower) allowed(s step) error {
 	if at.Halted == "" || !s.moves() || s.halt != nil || s.reorg != nil && s.reorg.Accepted {
 		return nil
 	}
-	return haltf("record at partition %d, offset %d comes while nobody may act (%s), and is not a reorg that the operator has accepted",
+	return haltf("record at partition %d, offset %d comes while nobody may act (%s), and is not a reorg that the "+
+		"operator has accepted",
 		at.Partition, s.next-1, at.Halted)
 }
 
@@ -89,26 +91,31 @@ func (f *follower) correct(ctx context.Context, s step) error {
 
 func (f *follower) undo(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
 	from := f.partition.Offset().Tip
-	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Mark: s.mark, Epoch: s.epoch, Ancestor: to, Accepted: accepted}); err != nil {
+	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Mark: s.mark, Epoch: s.epoch, Ancestor: to,
+		Accepted: accepted}); err != nil {
 		return fmt.Errorf("undoing blocks %d to %d: %w", to.Number+1, from.Number, err)
 	}
 	failpoint.Hit("statevm.undone")
 	f.branch.rewind(to, accepted)
 	f.metrics.undone(from.Number - to.Number)
-	f.log.Warn().Uint64("from", from.Number).Stringer("old_tip", from.Hash).Uint64("to", to.Number).Stringer("ancestor", to.Hash).Msg("blocks undone")
+	f.log.Warn().Uint64("from", from.Number).Stringer("old_tip", from.Hash).Uint64("to", to.Number).
+		Stringer("ancestor", to.Hash).Msg("blocks undone")
 	f.noteCommit()
 	return f.reload(ctx)
 }
 
-// halt notes what the scanner has found out, for everybody; the partition goes on reading, for the reorg that the operator accepts.
+// halt notes what the scanner has found out, for everybody; the partition goes on reading, for the reorg that the
+// operator accepts.
 func (f *follower) halt(ctx context.Context, s step) error {
 	reason := storable(fmt.Sprintf("block %d %s: %s", s.halt.Block.Number, s.halt.Block.Hash, s.halt.Reason))
 	failpoint.Hit("statevm.halt.before")
-	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Mark: s.mark, Epoch: s.epoch, Halted: reason}); err != nil {
+	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Mark: s.mark, Epoch: s.epoch,
+		Halted: reason}); err != nil {
 		return err
 	}
 	failpoint.Hit("statevm.halt.after")
-	f.log.Error().Str("reason", reason).Msg("the chain has broken a promise: nobody may act until the operator accepts a reorg")
+	f.log.Error().Str("reason", reason).Msg("the chain has broken a promise: nobody may act until the operator " +
+		"accepts a reorg")
 	f.noteCommit()
 	return nil
 }
@@ -130,7 +137,8 @@ func (f *follower) forbid(ctx context.Context, why error) error {
 		return nil
 	}
 	failpoint.Hit("statevm.halt.before")
-	if err := f.partition.Commit(ctx, pg.Commit{Next: at.Next, Mark: at.Mark, Epoch: at.Epoch, Halted: storable(why.Error())}); err != nil {
+	if err := f.partition.Commit(ctx, pg.Commit{Next: at.Next, Mark: at.Mark, Epoch: at.Epoch,
+		Halted: storable(why.Error())}); err != nil {
 		return fmt.Errorf("noting for planner and sender that nobody may act: %w", err)
 	}
 	failpoint.Hit("statevm.halt.after")

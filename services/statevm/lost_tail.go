@@ -12,9 +12,10 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// lostTail is rows that are ahead of the topic: the brokers lost the end of it (one broker, and its host lost power), and the database did not. The scanner
-// writes on from where the topic ends now. As long as that is what the rows have been made from, block by block, they stay as they are; where it is anything
-// else, the rows go back to the last block that is the same.
+// lostTail is rows that are ahead of the topic: the brokers lost the end of it (one broker, and its host lost power),
+// and the database did not. The scanner writes on from where the topic ends now. As long as that is what the rows have
+// been made from, block by block, they stay as they are; where it is anything else, the rows go back to the last block
+// that is the same.
 //
 // The offset in the database stays where it was meanwhile, so a successor compares anew.
 type lostTail struct {
@@ -31,12 +32,13 @@ type lostTail struct {
 }
 
 func (t *lostTail) String() string {
-	return fmt.Sprintf("the log topic has lost its end: waiting for the scanner to write block %d %s again (%d blocks are missing)",
+	return fmt.Sprintf("the log topic has lost its end: waiting for the scanner to write block %d %s again (%d "+
+		"blocks are missing)",
 		t.lacking[0].Number, t.lacking[0].Hash, len(t.lacking))
 }
 
-// compare finds out whether the topic still has what the rows were made from. If its end is missing, or is another one, the newest block that both have is
-// looked for. There has to be one: rows of another topic are not mended here.
+// compare finds out whether the topic still has what the rows were made from. If its end is missing, or is another one,
+// the newest block that both have is looked for. There has to be one: rows of another topic are not mended here.
 func (f *follower) compare(ctx context.Context) error {
 	at := f.partition.Offset()
 	if at.Next == 0 || at.Mark == (pg.Mark{}) {
@@ -57,7 +59,8 @@ func (f *follower) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.log.Warn().Int64("offset", at.Next).Int64("end", end).Uint64("block", at.Tip.Number).Uint64("common", tail.at.Number).Int("missing", len(tail.lacking)).
+	f.log.Warn().Int64("offset", at.Next).Int64("end", end).Uint64("block", at.Tip.Number).
+		Uint64("common", tail.at.Number).Int("missing", len(tail.lacking)).
 		Msg("the log topic has lost its end; comparing the rows with what is written again")
 	f.tail = tail
 	if len(tail.lacking) == 0 {
@@ -66,8 +69,8 @@ func (f *follower) compare(ctx context.Context) error {
 	return nil
 }
 
-// common finds the newest block of the rows that the topic still has. What is below a record that is the same is the same, so it can be searched for by
-// halves.
+// common finds the newest block of the rows that the topic still has. What is below a record that is the same is the
+// same, so it can be searched for by halves.
 func (f *follower) common(ctx context.Context, topic *topicEnd) (*lostTail, error) {
 	at := f.partition.Offset()
 	if at.Tip.Hash.IsZero() {
@@ -96,9 +99,12 @@ func (f *follower) common(ctx context.Context, topic *topicEnd) (*lostTail, erro
 		return nil, failed
 	}
 	if n == 0 {
-		return nil, haltf("partition %d was read to offset %d, and of the last %d blocks in the rows, up to block %d %s, the log topic has none where it was: "+
-			"it is another topic, or has lost too much (restore the topic, or fill a new generation: keeperctl rebuild)",
-			at.Partition, at.Next, len(blocks), at.Tip.Number, at.Tip.Hash)
+		return nil,
+			haltf("partition %d was read to offset %d, and of the last %d blocks in the rows, up to block %d %s, "+
+				"the log topic has none where it was: "+
+				"it is another topic, or has lost too much (restore the topic, or fill a new generation: keeperctl "+
+				"rebuild)",
+				at.Partition, at.Next, len(blocks), at.Tip.Number, at.Tip.Hash)
 	}
 	last := blocks[n-1]
 	return &lostTail{at: last.BlockRef, lacking: blocks[n:], next: last.Next, mark: last.Mark, epoch: epoch}, nil
@@ -119,8 +125,8 @@ func (t *topicEnd) has(ctx context.Context, next int64, mark pg.Mark) (r bus.Rec
 	return r, err == nil && wire.Fingerprint(r) == mark, err
 }
 
-// meet compares a step with the rows ahead of the topic. It is met when there is nothing more to do with it; otherwise rows and topic have parted before it,
-// the rows have gone back, and it is to be judged like any other.
+// meet compares a step with the rows ahead of the topic. It is met when there is nothing more to do with it; otherwise
+// rows and topic have parted before it, the rows have gone back, and it is to be judged like any other.
 func (f *follower) meet(ctx context.Context, s step) (met bool, err error) {
 	t := f.tail
 	switch {
@@ -130,7 +136,8 @@ func (f *follower) meet(ctx context.Context, s step) (met bool, err error) {
 		}
 		f.stands()
 		return true, nil
-	case s.share != nil && !s.share.isRange() && s.share.last.Number <= t.at.Number && f.branch.has(s.share.last.BlockRef):
+	case s.share != nil && !s.share.isRange() && s.share.last.Number <= t.at.Number &&
+		f.branch.has(s.share.last.BlockRef):
 		v, err := f.branch.block(s.share.last)
 		if err == nil && v == skip {
 			return true, nil // a repetition
@@ -147,7 +154,8 @@ func (f *follower) meet(ctx context.Context, s step) (met bool, err error) {
 // lacks tells whether a step is the next block that the topic has lost, and says the same.
 func (t *lostTail) lacks(s step) bool {
 	want, got := t.lacking[0], s.share.last
-	return want.Hash == got.Hash && want.Number == got.Number && want.Attempt == got.Attempt && want.Digest == s.share.digest
+	return want.Hash == got.Hash && want.Number == got.Number && want.Attempt == got.Attempt &&
+		want.Digest == s.share.digest
 }
 
 // find notes that the next block was written again.
@@ -164,9 +172,11 @@ func (t *lostTail) find(s step) {
 // resume goes on from the newest block that rows and topic have in common.
 func (f *follower) resume(ctx context.Context) error {
 	t, from := f.tail, f.partition.Offset().Tip
-	err := f.partition.Resume(ctx, pg.Resumption{Next: t.next, Mark: t.mark, Epoch: t.epoch, At: t.at, Found: t.found, Proven: t.proven})
+	err := f.partition.Resume(ctx, pg.Resumption{Next: t.next, Mark: t.mark, Epoch: t.epoch, At: t.at, Found: t.found,
+		Proven: t.proven})
 	if err != nil {
-		return fmt.Errorf("going on from block %d %s, which rows and topic have in common: %w", t.at.Number, t.at.Hash, err)
+		return fmt.Errorf("going on from block %d %s, which rows and topic have in common: %w", t.at.Number, t.at.Hash,
+			err)
 	}
 	f.tail = nil
 	f.branch.rewind(t.at, false)
@@ -176,7 +186,8 @@ func (f *follower) resume(ctx context.Context) error {
 	if undone := from.Number - t.at.Number; undone > 0 {
 		f.metrics.undone(undone)
 	}
-	f.log.Warn().Uint64("from", from.Number).Uint64("to", t.at.Number).Stringer("hash", t.at.Hash).Int64("offset", t.next).
+	f.log.Warn().Uint64("from", from.Number).Uint64("to", t.at.Number).Stringer("hash", t.at.Hash).
+		Int64("offset", t.next).
 		Msg("rows and topic agree again after the topic lost its end")
 	f.noteCommit()
 	return f.reload(ctx)

@@ -24,8 +24,10 @@ func (x *exchange) record() (written [][][]bus.Record) {
 	return written
 }
 
-// cut gives an exchange another topic, which holds what the one before held, but for the last batches of each partition.
-func (s *site) cut(t failer, x *exchange, written [][][]bus.Record, lost func(partition int) int) (topic string, gone [][][]bus.Record) {
+// cut gives an exchange another topic, which holds what the one before held, but for the last batches of each
+// partition.
+func (s *site) cut(t failer, x *exchange, written [][][]bus.Record, lost func(partition int) int) (topic string,
+	gone [][][]bus.Record) {
 	t.Helper()
 	topic = s.ensure(t, s.client, s.chain.Add(1), x.partitions)
 	write := toTopic(t, s.client.Producer(topic))
@@ -56,7 +58,8 @@ func (s *site) ensure(t failer, client *bus.Client, id uint64, partitions int) (
 	return topic
 }
 
-// again writes lost batches once more, as the next tenure of the scanner. What a replaced scanner had written is not written again.
+// again writes lost batches once more, as the next tenure of the scanner. What a replaced scanner had written is not
+// written again.
 func (x *exchange) again(gone [][][]bus.Record) {
 	x.t.Helper()
 	x.epoch++
@@ -86,8 +89,8 @@ func (x *exchange) again(gone [][][]bus.Record) {
 	}
 }
 
-// PIPE-3: brokers that lost the end of the topic, which the database did not, need no operator: what the scanner writes again is compared with the rows, which
-// stay where it is the same, and otherwise follow it.
+// PIPE-3: brokers that lost the end of the topic, which the database did not, need no operator: what the scanner writes
+// again is compared with the rows, which stay where it is the same, and otherwise follow it.
 func TestLostTail(t *testing.T) {
 	var whole func() // publishes a block with all it has
 	for name, test := range map[string]struct {
@@ -198,7 +201,8 @@ func TestLostTailIsShown(t *testing.T) {
 	for range 2 {
 		i = s.launch(s.config(1, s.dbURL))
 		eventually(t, "it says what it waits for", func() bool {
-			return strings.Contains(i.reason("partitions"), "the log topic has lost its end: waiting for the scanner to write block 505 ")
+			return strings.Contains(i.reason("partitions"), "the log topic has lost its end: waiting for the "+
+				"scanner to write block 505 ")
 		})
 		x.agree(s.db, generation)
 		if err := i.stop(); err != nil {
@@ -213,7 +217,8 @@ func TestLostTailIsShown(t *testing.T) {
 	}
 }
 
-// A topic in which nothing is where the rows have it from is another topic: it is refused in one line, whatever stands in it.
+// A topic in which nothing is where the rows have it from is another topic: it is refused in one line, whatever stands
+// in it.
 func TestAnotherTopicIsRefused(t *testing.T) {
 	s := newSite(t)
 	x, topic, generation := s.play(t, 5, 1)
@@ -236,7 +241,8 @@ func TestAnotherTopicIsRefused(t *testing.T) {
 	}
 }
 
-// The brokers come back under a statevm that has never stopped, without the end of the topic, and the scanner has written on past its place before it looks.
+// The brokers come back under a statevm that has never stopped, without the end of the topic, and the scanner has
+// written on past its place before it looks.
 func TestLostTailUnderARunningReader(t *testing.T) {
 	s := newSite(t)
 	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})

@@ -41,22 +41,30 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		losses:    newLosses(reg),
 		block:     gauge("statevm_block", "Number of the last block committed, of the partitions this process owns."),
 		finalized: gauge("statevm_finalized_block", "Number of the highest finalized block heard of."),
-		blockTime: gauge("statevm_block_timestamp_seconds", "Time of the last block committed, Unix seconds; time() minus this is the lag."),
-		offset:    gauge("statevm_offset", "Offset of the first record not yet committed."),
-		halted:    gauge("statevm_halted", "1 while a partition cannot go on; readiness says why."),
-		waiting:   gauge("statevm_waiting_for_proof", "1 while a partition waits for the proof or the correction of a block that contradicts its rows."),
-		lacking:   gauge("statevm_lost_blocks", "Blocks in the rows that the log topic has lost with its end, and that the scanner has not written again yet."),
-		blocks:    counter("statevm_blocks_total", "Blocks committed.", "generation", "partition"),
-		undos:     counter("statevm_undos_total", "Reorgs undone.", "generation", "partition"),
-		unblocks:  counter("statevm_undone_blocks_total", "Blocks taken back by reorgs.", "generation", "partition"),
-		events:    counter("statevm_events_total", "Events applied, by what they mean; those of steps that had to be repeated count again.", "event"),
-		lost:      counter("statevm_fenced_total", "Times another process was found to own a partition.", "generation", "partition"),
-		differed:  counter("statevm_words_differed_total", "Words of the exchange's DataStore that an audit found not to be what events had said, by name.", "word"),
+		blockTime: gauge("statevm_block_timestamp_seconds", "Time of the last block committed, Unix seconds; time() "+
+			"minus this is the lag."),
+		offset: gauge("statevm_offset", "Offset of the first record not yet committed."),
+		halted: gauge("statevm_halted", "1 while a partition cannot go on; readiness says why."),
+		waiting: gauge("statevm_waiting_for_proof", "1 while a partition waits for the proof or the correction of "+
+			"a block that contradicts its rows."),
+		lacking: gauge("statevm_lost_blocks", "Blocks in the rows that the log topic has lost with its end, and "+
+			"that the scanner has not written again yet."),
+		blocks:   counter("statevm_blocks_total", "Blocks committed.", "generation", "partition"),
+		undos:    counter("statevm_undos_total", "Reorgs undone.", "generation", "partition"),
+		unblocks: counter("statevm_undone_blocks_total", "Blocks taken back by reorgs.", "generation", "partition"),
+		events: counter("statevm_events_total", "Events applied, by what they mean; those of steps that had to be "+
+			"repeated count again.", "event"),
+		lost: counter("statevm_fenced_total", "Times another process was found to own a partition.", "generation",
+			"partition"),
+		differed: counter("statevm_words_differed_total", "Words of the exchange's DataStore that an audit found "+
+			"not to be what events had said, by name.", "word"),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "statevm_commit_seconds", Help: "Time to decode, apply and commit what was read at once.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+			Name: "statevm_commit_seconds", Help: "Time to decode, apply and commit what was read at once.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}),
 	}
-	reg.MustRegister(m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting, m.lacking, m.blocks, m.undos, m.unblocks, m.events, m.lost, m.differed, m.seconds)
+	reg.MustRegister(m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting, m.lacking, m.blocks, m.undos,
+		m.unblocks, m.events, m.lost, m.differed, m.seconds)
 	return m
 }
 
@@ -133,7 +141,8 @@ func flag(is bool) float64 {
 
 // forget drops what is another process's to report from now on.
 func (m *partitionMetrics) forget() {
-	for _, gauge := range []*prometheus.GaugeVec{m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting, m.lacking} {
+	for _, gauge := range []*prometheus.GaugeVec{m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting,
+		m.lacking} {
 		gauge.DeleteLabelValues(m.labels...)
 	}
 }

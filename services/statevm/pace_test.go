@@ -8,8 +8,8 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 )
 
-// Commits that take longer than a block, each partition's as long as it likes (a disk that is busy with a rebuild, a vacuum), blind no reader: the view of
-// the highest block that all partitions have moves on at least every 2 s.
+// Commits that take longer than a block, each partition's as long as it likes (a disk that is busy with a rebuild, a
+// vacuum), blind no reader: the view of the highest block that all partitions have moves on at least every 2 s.
 func TestViewsUnderSlowCommits(t *testing.T) {
 	s := newSite(t)
 	x, _, _ := s.play(t, 5, 4)

@@ -34,7 +34,8 @@ type instance struct {
 func (s *site) launch(cfg Config) *instance {
 	s.t.Helper()
 	i := &instance{reasons: map[string]string{}}
-	i.Statevm = New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka), s.open(cfg.Postgres.URL.Reveal()))
+	i.Statevm = New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka),
+		s.open(cfg.Postgres.URL.Reveal()))
 	i.schema, i.partitions = i.told("postgres"), newBoard(i.told("partitions"))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -88,7 +89,8 @@ func (s *site) caughtUp(x *exchange) bool {
 	return err == nil && at.Level() && at.Watermark.BlockRef == x.tip()
 }
 
-// PIPE-7: instances share the partitions; when one joins, leaves or dies, the others take over, and nothing is lost or applied twice.
+// PIPE-7: instances share the partitions; when one joins, leaves or dies, the others take over, and nothing is lost or
+// applied twice.
 func TestInstancesShareThePartitions(t *testing.T) {
 	s := newSite(t)
 	x, _, _ := s.play(t, 21, 4)
@@ -151,7 +153,8 @@ func TestSecondGenerationIsTheSame(t *testing.T) {
 	x.agree(s.db, 2)
 }
 
-// An operator who drops a generation takes its tables away under the hands of whoever fills it: that is no halt of a partition.
+// An operator who drops a generation takes its tables away under the hands of whoever fills it: that is no halt of a
+// partition.
 func TestDroppedGenerationIsGivenUp(t *testing.T) {
 	s := newSite(t)
 	x, _, _ := s.play(t, 31, 1)
@@ -192,7 +195,8 @@ func TestHaltedPartitionIsSaid(t *testing.T) {
 	x.grow(0)
 	eventually(t, "partition 0 says why it halted", func() bool {
 		reason := i.reason("partitions")
-		return strings.Contains(reason, "partition 0: halted") && strings.Contains(reason, "PositionTeleported") && strings.Contains(reason, l.TxHash.Hex())
+		return strings.Contains(reason, "partition 0: halted") && strings.Contains(reason, "PositionTeleported") &&
+			strings.Contains(reason, l.TxHash.Hex())
 	})
 	if testutil.ToFloat64(i.metrics.halted.WithLabelValues("1", "0")) != 1 {
 		t.Error("the metric does not say so")
@@ -201,13 +205,15 @@ func TestHaltedPartitionIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "partition 1 goes on", func() bool { return testutil.ToFloat64(i.metrics.offset.WithLabelValues("1", "1")) == float64(last) })
+	eventually(t, "partition 1 goes on",
+		func() bool { return testutil.ToFloat64(i.metrics.offset.WithLabelValues("1", "1")) == float64(last) })
 	if strings.Contains(i.reason("partitions"), "partition 1") {
 		t.Errorf("partition 1 complains: %s", i.reason("partitions"))
 	}
 }
 
-// What the scanner found out about broken finality stays known over restarts; the process waits for the reorg that the operator accepts, and goes on.
+// What the scanner found out about broken finality stays known over restarts; the process waits for the reorg that the
+// operator accepts, and goes on.
 func TestBrokenFinalityIsSaidAndLifted(t *testing.T) {
 	s := newSite(t)
 	x, _, _ := s.play(t, 28, 2)
@@ -220,7 +226,8 @@ func TestBrokenFinalityIsSaidAndLifted(t *testing.T) {
 	says := func(i *instance) func() bool {
 		return func() bool {
 			reason := i.reason("partitions")
-			return strings.Contains(reason, "partition 0: halted: ") && strings.Contains(reason, "partition 1: halted: ") && strings.Contains(reason, "the node says")
+			return strings.Contains(reason, "partition 0: halted: ") &&
+				strings.Contains(reason, "partition 1: halted: ") && strings.Contains(reason, "the node says")
 		}
 	}
 	var second *instance
@@ -246,7 +253,8 @@ func TestBrokenFinalityIsSaidAndLifted(t *testing.T) {
 	}
 }
 
-// A record nobody understands goes to the dead letters with all that is known about it, and only once, whoever meets it again.
+// A record nobody understands goes to the dead letters with all that is known about it, and only once, whoever meets it
+// again.
 func TestDeadLetterIsSentOnce(t *testing.T) {
 	s := newSite(t)
 	x, topic, _ := s.play(t, 29, 1)
@@ -264,7 +272,8 @@ func TestDeadLetterIsSentOnce(t *testing.T) {
 	}
 	for range 3 {
 		i := s.launch(s.config(1, s.dbURL))
-		eventually(t, "it says what it does not understand", func() bool { return strings.Contains(i.reason("partitions"), "PositionTeleported") })
+		eventually(t, "it says what it does not understand",
+			func() bool { return strings.Contains(i.reason("partitions"), "PositionTeleported") })
 		eventually(t, "the letter is sent", func() bool {
 			_, n, err := s.client.Bounds(t.Context(), letters, 0)
 			return err == nil && n > 0
@@ -282,7 +291,8 @@ func TestDeadLetterIsSentOnce(t *testing.T) {
 		got[h.Key] = string(h.Value)
 	}
 	from := got["source.partition"] + ":" + got["source.offset"]
-	if string(r.Key) != topic || got["t"] != "LOG" || from != fmt.Sprint("0:", end-2) || !strings.Contains(got["error"], "PositionTeleported") {
+	if string(r.Key) != topic || got["t"] != "LOG" || from != fmt.Sprint("0:", end-2) ||
+		!strings.Contains(got["error"], "PositionTeleported") {
 		t.Errorf("the letter is %q %v", r.Key, got)
 	}
 	if _, n, err := s.client.Bounds(t.Context(), letters, 0); err != nil || n != 1 {
@@ -316,7 +326,8 @@ func TestOneFourOne(t *testing.T) {
 				}
 				x.grow(1)
 			}
-			eventually(t, "the last one catches up", func() bool { return s.caughtUp(x) && owned(running[0]) == partitions })
+			eventually(t, "the last one catches up",
+				func() bool { return s.caughtUp(x) && owned(running[0]) == partitions })
 			x.agree(s.db, 1)
 		})
 	}
@@ -378,8 +389,9 @@ func TestCannotServe(t *testing.T) {
 		change func(*Config)
 		says   string
 	}{
-		"no such topic":              {func(c *Config) { c.Keeper.ChainID = 99 }, "perp.99.log.v1 does not exist"},
-		"other number":               {func(c *Config) { c.Keeper.LogPartitions = 4 }, topic + " has 2 partitions and must have 4"},
+		"no such topic": {func(c *Config) { c.Keeper.ChainID = 99 }, "perp.99.log.v1 does not exist"},
+		"other number": {func(c *Config) { c.Keeper.LogPartitions = 4 },
+			topic + " has 2 partitions and must have 4"},
 		"no schema":                  {func(c *Config) { *c = s.config(2, pgtest.EmptyURL(t)) }, "no keeper schema"},
 		"no such generation":         {func(c *Config) { c.Statevm.Generation = 7 }, "generation 7 does not exist"},
 		"generation of another size": {func(c *Config) { claim(t, s.db, 1, 0, 3) }, "3 partitions"},
@@ -387,7 +399,8 @@ func TestCannotServe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := s.config(2, s.dbURL)
 			test.change(&cfg)
-			i := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka), s.open(cfg.Postgres.URL.Reveal()))
+			i := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka),
+				s.open(cfg.Postgres.URL.Reveal()))
 			ctx, cancel := context.WithTimeout(t.Context(), hangGuard)
 			defer cancel()
 			err := i.Run(ctx)

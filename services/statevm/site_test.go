@@ -70,7 +70,8 @@ func (s *site) open(url string) *pg.DB {
 // config is that of a statevm at this site.
 func (s *site) config(partitions int, databaseURL string) Config {
 	cfg := DefaultConfig()
-	cfg.Kafka, cfg.Keeper.ChainID, cfg.Keeper.LogPartitions, cfg.Venue.EventEmitter = s.kafka, s.chain.Load(), partitions, emitter
+	cfg.Kafka, cfg.Keeper.ChainID, cfg.Keeper.LogPartitions, cfg.Venue.EventEmitter = s.kafka, s.chain.Load(),
+		partitions, emitter
 	if err := cfg.Postgres.URL.UnmarshalText([]byte(databaseURL)); err != nil {
 		s.t.Fatal(err)
 	}
@@ -94,7 +95,8 @@ func (s *site) play(t failer, seed uint64, partitions int) (x *exchange, topic s
 // claim takes a partition through a database connection.
 func claim(t failer, db *pg.DB, generation, partition, partitions int) *pg.Partition {
 	t.Helper()
-	p, err := db.Claim(context.Background(), pg.ClaimRequest{Generation: generation, Partition: partition, Partitions: partitions})
+	p, err := db.Claim(context.Background(), pg.ClaimRequest{Generation: generation, Partition: partition,
+		Partitions: partitions})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,8 @@ func claim(t failer, db *pg.DB, generation, partition, partitions int) *pg.Parti
 // newFollower follows a partition without a group.
 func (s *site) newFollower(p *pg.Partition, topic string) *follower {
 	return &follower{
-		log: zerolog.Nop(), metrics: NewMetrics(prometheus.NewRegistry()).of(1, p.Offset().Partition), decoder: gmx.NewDecoder(emitter), limit: 50,
+		log: zerolog.Nop(), metrics: NewMetrics(prometheus.NewRegistry()).of(1, p.Offset().Partition),
+		decoder: gmx.NewDecoder(emitter), limit: 50,
 		committed: func(int64) {}, ready: func(string) {}, partition: p,
 		open: func(offset int64) *bus.Reader { return s.client.Reader(topic, p.Offset().Partition, offset) },
 		bounds: func(ctx context.Context) (first, end int64, err error) {
@@ -165,7 +168,8 @@ func (x *exchange) agree(db *pg.DB, generation int) {
 	if !maps.Equal(got, want) {
 		for _, table := range perp.Tables() {
 			if got[table] != want[table] {
-				x.t.Fatalf("table %s differs from the fold at block %d (the fold has %v)", table, x.tip().Number, x.countRows())
+				x.t.Fatalf("table %s differs from the fold at block %d (the fold has %v)", table, x.tip().Number,
+					x.countRows())
 			}
 		}
 	}

@@ -73,8 +73,9 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, d
 	}
 }
 
-// Run waits for a database and a topic it can work with, and then applies the partitions that are assigned to this process until ctx ends.
-// It fails where they are there and cannot serve: a schema of another version, a missing topic, another number of partitions.
+// Run waits for a database and a topic it can work with, and then applies the partitions that are assigned to this
+// process until ctx ends. It fails where they are there and cannot serve: a schema of another version, a missing topic,
+// another number of partitions.
 func (s *Statevm) Run(ctx context.Context) error {
 	if err := s.awaitParts(ctx); err != nil {
 		return err
@@ -87,7 +88,8 @@ func (s *Statevm) Run(ctx context.Context) error {
 }
 
 func (s *Statevm) awaitParts(ctx context.Context) error {
-	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { s.schema(err.Error()) }}
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second,
+		OnRetry: func(_ int, err error, _ time.Duration) { s.schema(err.Error()) }}
 	if err := s.db.AwaitVersion(ctx, policy); err != nil {
 		return err
 	}
@@ -102,9 +104,10 @@ func (s *Statevm) awaitParts(ctx context.Context) error {
 // join shares the partitions of a generation with the other instances. Each generation has a group of its own.
 func (s *Statevm) join(ctx context.Context, generation int) error {
 	group := fmt.Sprintf("perp.%d.statevm.g%d", s.cfg.Keeper.ChainID, generation)
-	return s.client.Join(ctx, bus.GroupConfig{ID: group, Topic: wire.LogTopic(s.cfg.Keeper.ChainID)}, func(ctx context.Context, c bus.Claim) error {
-		return s.serve(ctx, generation, c)
-	})
+	return s.client.Join(ctx, bus.GroupConfig{ID: group, Topic: wire.LogTopic(s.cfg.Keeper.ChainID)},
+		func(ctx context.Context, c bus.Claim) error {
+			return s.serve(ctx, generation, c)
+		})
 }
 
 // serve applies one partition for the time of one claim.
@@ -120,7 +123,8 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			return err
 		}
 		f := &follower{
-			log: log, metrics: metrics, decoder: s.decoder, limit: s.cfg.Statevm.MaxRecords, committed: c.Committed, ready: ready, partition: p,
+			log: log, metrics: metrics, decoder: s.decoder, limit: s.cfg.Statevm.MaxRecords, committed: c.Committed,
+			ready: ready, partition: p,
 			open: func(offset int64) *bus.Reader {
 				return s.client.Reader(wire.LogTopic(s.cfg.Keeper.ChainID), c.Partition, offset)
 			},
@@ -144,7 +148,8 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 		default:
 			metrics.stuck(true)
 			ready("halted: " + err.Error())
-			log.Error().Err(err).Int64("offset", p.Offset().Next).Uint64("block", p.Offset().Tip.Number).Msg("partition halted")
+			log.Error().Err(err).Int64("offset", p.Offset().Next).Uint64("block", p.Offset().Tip.Number).
+				Msg("partition halted")
 			if err := s.bury(ctx, p, err); err != nil {
 				log.Error().Err(err).Msg("the record that halted the partition is not in the dead letter topic")
 			}
@@ -154,15 +159,18 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 	}
 }
 
-// givenUp tells whether a generation is no longer to be kept up to date: an operator drops it, and takes its tables away a moment after saying so.
+// givenUp tells whether a generation is no longer to be kept up to date: an operator drops it, and takes its tables
+// away a moment after saying so.
 func (s *Statevm) givenUp(ctx context.Context, generation int) bool {
 	wanted, _, err := s.wanted(ctx)
 	return err == nil && !wanted[generation]
 }
 
 // claim takes the partition, however long the database is away.
-func (s *Statevm) claim(ctx context.Context, generation, partition int, ready func(string)) (p *pg.Partition, err error) {
-	policy := retry.Policy{Initial: 50 * time.Millisecond, Max: 2 * time.Second, OnRetry: func(_ int, err error, _ time.Duration) { ready(err.Error()) }}
+func (s *Statevm) claim(ctx context.Context, generation, partition int, ready func(string)) (p *pg.Partition,
+	err error) {
+	policy := retry.Policy{Initial: 50 * time.Millisecond, Max: 2 * time.Second,
+		OnRetry: func(_ int, err error, _ time.Duration) { ready(err.Error()) }}
 	err = retry.Do(ctx, policy, func(ctx context.Context) error {
 		p, err = s.db.Claim(ctx, pg.ClaimRequest{
 			Generation: generation, Partition: partition, Partitions: s.cfg.Keeper.LogPartitions, Label: s.node,

@@ -7,7 +7,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// step is what one or more records say once they are complete. At most one of its parts is set; a step without any only moves the offset.
+// step is what one or more records say once they are complete. At most one of its parts is set; a step without any only
+// moves the offset.
 type step struct {
 	next  int64   // the offset after its last record
 	mark  pg.Mark // of its last record
@@ -60,7 +61,8 @@ func shareOfBlock(end wire.BlockEnd) *share {
 
 // shareOfRange is what a RANGE_END closes.
 func shareOfRange(end wire.RangeEnd) *share {
-	s := &share{last: pg.Block{BlockRef: end.Last, Verified: end.Verified}, before: end.Before, times: map[uint64]uint64{}}
+	s := &share{last: pg.Block{BlockRef: end.Last, Verified: end.Verified}, before: end.Before,
+		times: map[uint64]uint64{}}
 	for _, b := range end.Blocks {
 		s.times[b.Number] = b.TimeMs
 	}

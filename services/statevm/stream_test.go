@@ -18,9 +18,10 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// PIPE-3, PIPE-7, PIPE-8: over whatever a scanner writes (ranges, blocks, reorgs of any depth, corrections, also below the finalized block, halts and
-// what lifts them, blocks that lack what later ones build on, repeated batches, a replaced scanner that still writes), with one partition and with four, in steps of
-// whatever size, the rows are those of a pure fold at every watermark looked at.
+// PIPE-3, PIPE-7, PIPE-8: over whatever a scanner writes (ranges, blocks, reorgs of any depth, corrections, also below
+// the finalized block, halts and what lifts them, blocks that lack what later ones build on, repeated batches, a
+// replaced scanner that still writes), with one partition and with four, in steps of whatever size, the rows are those
+// of a pure fold at every watermark looked at.
 func TestStreamsFollowTheFold(t *testing.T) {
 	s := newSite(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -31,7 +32,8 @@ func TestStreamsFollowTheFold(t *testing.T) {
 		}
 		x.grow(rapid.IntRange(0, 3).Draw(rt, "transactions"))
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
-			switch rapid.SampledFrom([]string{"grow", "grow", "grow", "deceive", "prove", "reorg", "correct", "break", "repeat", "finalize", "succeed", "look"}).Draw(rt, "step") {
+			switch rapid.SampledFrom([]string{"grow", "grow", "grow", "deceive", "prove", "reorg", "correct", "break",
+				"repeat", "finalize", "succeed", "look"}).Draw(rt, "step") {
 			case "grow":
 				for range rapid.IntRange(1, 6).Draw(rt, "blocks") {
 					x.grow(rapid.IntRange(0, 4).Draw(rt, "transactions"))
@@ -68,8 +70,8 @@ func TestStreamsFollowTheFold(t *testing.T) {
 	})
 }
 
-// PIPE-3: reorgs as deep as the chain is known to have, and as deep as can be undone, seen block by block; repeated, followed by others, and with others
-// inside.
+// PIPE-3: reorgs as deep as the chain is known to have, and as deep as can be undone, seen block by block; repeated,
+// followed by others, and with others inside.
 func TestReorgDepths(t *testing.T) {
 	s := newSite(t)
 	for _, depth := range []int{1, 3, 8, 16, 24, 120, 240, 999} {
@@ -101,7 +103,8 @@ func TestReorgDepths(t *testing.T) {
 	}
 }
 
-// PIPE-3: a reorg comes while the branch of another one is being published, and so does a correction; a correction comes inside a correction.
+// PIPE-3: a reorg comes while the branch of another one is being published, and so does a correction; a correction
+// comes inside a correction.
 func TestReorgInsideReorg(t *testing.T) {
 	s := newSite(t)
 	for name, inside := range map[string]func(x *exchange){
@@ -142,8 +145,8 @@ func TestReorgInsideReorg(t *testing.T) {
 	}
 }
 
-// PIPE-3: the process dies at each single statement that it sends to the database, and a successor goes on: never a block lost, never one applied
-// twice.
+// PIPE-3: the process dies at each single statement that it sends to the database, and a successor goes on: never a
+// block lost, never one applied twice.
 func TestKilledAtEveryStep(t *testing.T) {
 	s := newSite(t)
 	proxy := pgtest.NewProxy(t, s.dbURL)
@@ -254,7 +257,8 @@ func TestAcceptedReorgTakesFinalityBack(t *testing.T) {
 	x.grow(2)
 	x.grow(2)
 	x.everywhere(wire.Finalized{Block: chain.BlockRef{Number: x.tip().Number + 2, Hash: x.unique()}})
-	x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: chain.BlockRef{Number: x.tip().Number + 2, Hash: x.unique()}}, Accepted: true})
+	x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: x.tip(),
+		OldTip: chain.BlockRef{Number: x.tip().Number + 2, Hash: x.unique()}}, Accepted: true})
 	x.repeat()
 	for range 3 {
 		x.grow(2)
@@ -263,7 +267,8 @@ func TestAcceptedReorgTakesFinalityBack(t *testing.T) {
 	x.agree(s.db, generation)
 }
 
-// What cannot be understood or cannot be true halts the partition, with everything before it committed and nothing of it.
+// What cannot be understood or cannot be true halts the partition, with everything before it committed and nothing of
+// it.
 func TestHalts(t *testing.T) {
 	s := newSite(t)
 	for name, test := range map[string]struct {
@@ -272,7 +277,8 @@ func TestHalts(t *testing.T) {
 		broken bool // finality is: nobody may act
 	}{
 		"a hole": {func(x *exchange) {
-			x.blocks = append(x.blocks, chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique(), Parent: x.tip().Hash})
+			x.blocks = append(x.blocks, chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique(), Parent: x.tip().
+				Hash})
 			x.grow(1)
 		}, "does not follow", false},
 		"another branch": {func(x *exchange) {
@@ -280,7 +286,8 @@ func TestHalts(t *testing.T) {
 			x.grow0()
 		}, "another branch", false},
 		"a reorg to nowhere": {func(x *exchange) {
-			x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 502, Hash: x.unique()}, OldTip: x.tip()}})
+			x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 502, Hash: x.unique()},
+				OldTip: x.tip()}})
 		}, "does not fit", false},
 		"a correction without a reorg": {func(x *exchange) {
 			x.publish(wire.BlockEnd{Block: x.tip(), Attempt: 1}, nil)
@@ -294,7 +301,8 @@ func TestHalts(t *testing.T) {
 		}, "contradicts finality", true},
 		"another block below what is final": {func(x *exchange) {
 			x.everywhere(wire.Finalized{Block: x.tip()})
-			x.publish(wire.BlockEnd{Block: chain.BlockRef{Number: x.tip().Number - 1, Hash: x.unique()}, Digest: wire.Digest(nil)}, nil)
+			x.publish(wire.BlockEnd{Block: chain.BlockRef{Number: x.tip().Number - 1, Hash: x.unique()},
+				Digest: wire.Digest(nil)}, nil)
 		}, "contradicts finality", true},
 		"a range that does not follow": {func(x *exchange) {
 			x.everywhere(wire.RangeEnd{Before: chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique()},
@@ -310,10 +318,12 @@ func TestHalts(t *testing.T) {
 			x.send(0, append(records, x.encode(chain.Hash{}, end)))
 		}, "cannot stand there", false},
 		"a correction of a stranger": {func(x *exchange) {
-			x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 501, Hash: x.unique()}, OldTip: x.tip()}, Attempt: 1})
+			x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 501, Hash: x.unique()},
+				OldTip: x.tip()}, Attempt: 1})
 		}, "does not fit", false},
 		"a correction deeper than can be undone": {func(x *exchange) {
-			x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 400, Hash: x.unique()}, OldTip: x.tip()}, Attempt: 1})
+			x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 400, Hash: x.unique()},
+				OldTip: x.tip()}, Attempt: 1})
 		}, "rebuild", false},
 		"a block against finality": {func(x *exchange) {
 			x.everywhere(wire.Finalized{Block: chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique()}})
@@ -380,7 +390,8 @@ func TestHalts(t *testing.T) {
 					t.Fatalf("got %v, want it to say %q", err, test.says)
 				}
 				if at := p.Offset(); at.Tip.BlockRef != tip || at.Next < before || at.Epoch != 1 {
-					t.Errorf("halted at %+v, want block %d and an offset of %d or a little more", at, tip.Number, before)
+					t.Errorf("halted at %+v, want block %d and an offset of %d or a little more", at, tip.Number,
+						before)
 				}
 				if at := p.Offset(); (at.Halted != "") != test.broken {
 					t.Errorf("what is kept for planner and sender is %q", at.Halted)
@@ -392,7 +403,8 @@ func TestHalts(t *testing.T) {
 
 // child is the end of an empty block on the tip.
 func (x *exchange) child() wire.BlockEnd {
-	return wire.BlockEnd{Block: chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique(), Parent: x.tip().Hash}, Digest: wire.Digest(nil)}
+	return wire.BlockEnd{Block: chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique(), Parent: x.tip().Hash},
+		Digest: wire.Digest(nil)}
 }
 
 // grow0 publishes an empty block on the tip without keeping it.

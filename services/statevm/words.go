@@ -7,13 +7,15 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// difference is a word of the exchange's DataStore of which an audit has found another value than the fold had: something has written it without an event.
+// difference is a word of the exchange's DataStore of which an audit has found another value than the fold had:
+// something has written it without an event.
 type difference struct {
 	audited perp.ParameterAudited
 	folded  chain.Hash
 }
 
-// tellDifferences says which words differed, once they are right in the database. Every partition has the same copy of them, so that one tells.
+// tellDifferences says which words differed, once they are right in the database. Every partition has the same copy of
+// them, so that one tells.
 func (f *follower) tellDifferences() {
 	found := f.rows.differing()
 	if f.partition.Offset().Partition != 0 {
@@ -26,7 +28,9 @@ func (f *follower) tellDifferences() {
 			base = "unnamed"
 		}
 		f.metrics.differed.WithLabelValues(base).Inc()
-		f.log.Warn().Str("word", name).Stringer("key", key).Stringer("folded", d.folded).Stringer("chain", d.audited.Parameter.Value).
-			Uint64("block", d.audited.Parameter.Stamp.Block).Msg("a word of the exchange's DataStore is not what its events have said; it was put right")
+		f.log.Warn().Str("word", name).Stringer("key", key).Stringer("folded", d.folded).
+			Stringer("chain", d.audited.Parameter.Value).
+			Uint64("block", d.audited.Parameter.Stamp.Block).Msg("a word of the exchange's DataStore is not what " +
+			"its events have said; it was put right")
 	}
 }

@@ -23,7 +23,8 @@ func TestDifferencesAreFound(t *testing.T) {
 		}
 	}
 	found := w.differing()
-	if len(found) != 1 || found[0].audited.Parameter.Key != planted || !found[0].folded.IsZero() || len(w.differing()) != 0 {
+	if len(found) != 1 || found[0].audited.Parameter.Key != planted || !found[0].folded.IsZero() ||
+		len(w.differing()) != 0 {
 		t.Fatalf("found %+v", found)
 	}
 	if w.Get(said.RowKey()) != perp.Row(said) {

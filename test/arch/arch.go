@@ -1,5 +1,5 @@
-// Package arch enforces the import table of docs/architecture.md by parsing the source files themselves. (A test that asks the go command
-// instead is cached by the go command, and passes on a violation.)
+// Package arch enforces the import table of docs/architecture.md by parsing the source files themselves. (A test that
+// asks the go command instead is cached by the go command, and passes on a violation.)
 package arch
 
 import (
@@ -47,15 +47,16 @@ type Violation struct {
 // String names file, import and reason in one line.
 func (v Violation) String() string { return fmt.Sprintf("%s imports %s: %s", v.File, v.Import, v.Why) }
 
-// Check parses the imports of every Go file of the tree. Files of tests are held to the vendor rows only: a test may start the real
-// neighbours of its room.
+// Check parses the imports of every Go file of the tree. Files of tests are held to the vendor rows only: a test may
+// start the real neighbours of its room.
 func (t Table) Check(tree fs.FS) ([]Violation, error) {
 	var found []Violation
 	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "testdata" || d.Name() == "node_modules"):
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "testdata" ||
+			d.Name() == "node_modules"):
 			return fs.SkipDir
 		case d.IsDir() || !strings.HasSuffix(path, ".go"):
 			return nil
@@ -110,7 +111,8 @@ func (t Table) refuse(file, imported string) string {
 
 func (t Table) refuseVendor(folder, imported string, test bool) string {
 	for _, v := range t.Vendors {
-		if (imported == v.Prefix || strings.HasPrefix(imported, v.Prefix+"/")) && !matchAny(v.Only, folder) && !(v.Tests && test) {
+		if (imported == v.Prefix || strings.HasPrefix(imported, v.Prefix+"/")) && !matchAny(v.Only, folder) &&
+			!(v.Tests && test) {
 			return v.Why
 		}
 	}

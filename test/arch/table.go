@@ -8,7 +8,8 @@ var (
 	tools        = []string{"pkg/retry", "pkg/secret", "pkg/failpoint", "pkg/ladder"}
 	inner        = slices.Concat(vocabularies, tools)
 	rooms        = []string{
-		"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...", "pkg/delayed/...", "pkg/ttl/...",
+		"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...",
+		"pkg/delayed/...", "pkg/ttl/...",
 		"pkg/execution/...", "pkg/emergency/...",
 	}
 	shell = []string{"pkg/service/..."}
@@ -29,7 +30,8 @@ var House = Table{
 		{Path: "pkg/lease/...", May: inner},
 		{Path: "pkg/nonce/...", May: append([]string{"pkg/lease"}, inner...)},
 		{Path: "pkg/txm/...", May: append([]string{"pkg/lease"}, inner...)},
-		{Path: "pkg/txm/txmtest", May: slices.Concat(inner, rooms)}, // the conformance suite of stores, which implement all of them
+		// the conformance suite of stores, which implement all of them
+		{Path: "pkg/txm/txmtest", May: slices.Concat(inner, rooms)},
 		{Path: "pkg/liquidation/...", May: inner},
 		{Path: "pkg/due/...", May: inner},
 		{Path: "pkg/tier/...", May: append([]string{"pkg/ttl"}, inner...)},
@@ -48,40 +50,56 @@ var House = Table{
 		// audit reads the chain for the books of the ledger.
 		{Path: "pkg/audit/...", May: slices.Concat(inner, []string{"pkg/execution/...", "pkg/evm", "pkg/gmx"})},
 		{Path: "pkg/pg/...", May: slices.Concat(inner, rooms)},
-		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "pkg/embedded/postgres", "pkg/secret"}}, // a database for every test
+		// a database for every test
+		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "pkg/embedded/postgres", "pkg/secret"}},
 		{Path: "pkg/service/...", May: inner},
 		{Path: "pkg/embedded/..."},
 
 		// scanner cannot see Postgres.
-		{Path: "services/scanner/...", May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/evm", "pkg/gmx", "pkg/price/..."})},
+		{Path: "services/scanner/...",
+			May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/evm", "pkg/gmx", "pkg/price/..."})},
 		// statevm cannot see RPC.
-		{Path: "services/statevm/...", May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg"})},
+		{Path: "services/statevm/...",
+			May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg"})},
 		// planner cannot see the chain.
-		{Path: "services/planner/...", May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price"})},
+		{Path: "services/planner/...",
+			May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price"})},
 		{Path: "services/sender/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer", "pkg/notify"})},
-		// the operator's tool asks the chain for balances and nonces; it sends nothing. It makes keystores, and opens none. It plays keepers, and so carries the other services' code in the simulator.
+		// the operator's tool asks the chain for balances and nonces; it sends nothing. It makes keystores, and opens
+		// none. It plays keepers, and so carries the other services' code in the simulator.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer", "pkg/notify", "pkg/audit", "test/sim"})},
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer", "pkg/notify",
+				"pkg/audit", "test/sim"})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
 		// demo starts the other processes as processes; of the services it imports none.
-		{Path: "services/demo/...", May: slices.Concat(inner, shell, []string{"pkg/embedded/...", "pkg/wire", "pkg/bus", "pkg/pg", "pkg/evm", "pkg/tier", "pkg/gmx",
-			"pkg/audit", "pkg/execution/..."})},
+		{Path: "services/demo/...",
+			May: slices.Concat(inner, shell, []string{"pkg/embedded/...", "pkg/wire", "pkg/bus", "pkg/pg", "pkg/evm",
+				"pkg/tier", "pkg/gmx",
+				"pkg/audit", "pkg/execution/..."})},
 		{Path: "test/...", May: []string{"pkg/...", "services/...", "test/..."}},
 	},
 	Vendors: []Vendor{
-		{Prefix: "github.com/segmentio/kafka-go", Only: []string{"pkg/bus/..."}, Why: "only pkg/bus names the Kafka client"},
-		{Prefix: "github.com/jackc/pgx", Only: []string{"pkg/pg/...", "test/bench", "test/hammer"}, Why: "only pkg/pg names the Postgres driver; benchmarks and audits look past it"},
+		{Prefix: "github.com/segmentio/kafka-go", Only: []string{"pkg/bus/..."},
+			Why: "only pkg/bus names the Kafka client"},
+		{Prefix: "github.com/jackc/pgx", Only: []string{"pkg/pg/...", "test/bench", "test/hammer"},
+			Why: "only pkg/pg names the Postgres driver; benchmarks and audits look past it"},
 		{Prefix: "github.com/pressly/goose", Only: []string{"pkg/pg/..."}, Why: "only pkg/pg migrates"},
 		{Prefix: "database/sql", Only: []string{"pkg/pg/..."}, Why: "only pkg/pg speaks SQL"},
-		{Prefix: "github.com/spf13/viper", Only: []string{"pkg/service/..."}, Why: "only pkg/service reads configuration"},
+		{Prefix: "github.com/spf13/viper", Only: []string{"pkg/service/..."},
+			Why: "only pkg/service reads configuration"},
 		{Prefix: "github.com/spf13/pflag", Only: []string{"pkg/service/..."}, Why: "only pkg/service reads flags"},
-		{Prefix: "github.com/spf13/cobra", Only: []string{"services/keeperctl/..."}, Why: "only the operator's tool has commands"},
-		{Prefix: "github.com/ethereum/go-ethereum", Only: []string{"pkg/evm/...", "pkg/gmx/...", "pkg/signer/...", "services/devnet/...", "test/..."},
+		{Prefix: "github.com/spf13/cobra", Only: []string{"services/keeperctl/..."},
+			Why: "only the operator's tool has commands"},
+		{Prefix: "github.com/ethereum/go-ethereum", Only: []string{"pkg/evm/...", "pkg/gmx/...", "pkg/signer/...",
+			"services/devnet/...", "test/..."},
 			Why: "only the adapters of the chain and the devnet name go-ethereum", Tests: true},
-		{Prefix: "github.com/twmb/franz-go", Only: []string{"pkg/embedded/broker", "pkg/bus/...", "test/..."}, Why: "the embedded broker is no client"},
-		{Prefix: "github.com/fergusstrange/embedded-postgres", Only: []string{"pkg/embedded/postgres"}, Why: "only the embedded Postgres downloads one"},
-		{Prefix: "github.com/compose-spec/compose-go", Only: []string{"test/compose"}, Why: "only the test of the compose file reads compose files"},
+		{Prefix: "github.com/twmb/franz-go", Only: []string{"pkg/embedded/broker", "pkg/bus/...", "test/..."},
+			Why: "the embedded broker is no client"},
+		{Prefix: "github.com/fergusstrange/embedded-postgres", Only: []string{"pkg/embedded/postgres"},
+			Why: "only the embedded Postgres downloads one"},
+		{Prefix: "github.com/compose-spec/compose-go", Only: []string{"test/compose"},
+			Why: "only the test of the compose file reads compose files"},
 		{Prefix: "github.com/stretchr/testify", Only: nil, Why: "tests use the standard library"},
 	},
 }

@@ -19,8 +19,8 @@ func ownCPU() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// databaseCPU is the processor time of the embedded server that this process started: of the postmaster, which counts what its ended children used, and
-// of its children. Where the kernel does not tell, it is 0.
+// databaseCPU is the processor time of the embedded server that this process started: of the postmaster, which counts
+// what its ended children used, and of its children. Where the kernel does not tell, it is 0.
 func databaseCPU() (total time.Duration) {
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux
 	processes := map[int][]string{}

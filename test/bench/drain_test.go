@@ -34,8 +34,9 @@ import (
 	"perpkeeper/services/statevm"
 )
 
-// LIQ-6: positions that all cross in one tick, from the jump of the price to the last of them liquidated: a whole keeper, real blocks of 450 ms. The curve
-// is what the limit of transactions in flight makes of it. KEEPER_LONG=1, some minutes; KEEPER_POSITIONS and KEEPER_IN_FLIGHT change the size and the limit.
+// LIQ-6: positions that all cross in one tick, from the jump of the price to the last of them liquidated: a whole
+// keeper, real blocks of 450 ms. The curve is what the limit of transactions in flight makes of it. KEEPER_LONG=1, some
+// minutes; KEEPER_POSITIONS and KEEPER_IN_FLIGHT change the size and the limit.
 func TestDrain(t *testing.T) {
 	if !long() {
 		t.Skip("takes minutes: set KEEPER_LONG=1")
@@ -47,7 +48,8 @@ func TestDrain(t *testing.T) {
 	k.price(903) // per mille: ten times leveraged, a little of the margin is left
 	curve := k.liquidated(positions)
 	for _, share := range []int{1, 10, 25, 50, 75, 90, 100} {
-		t.Logf("%3d %% of %d liquidated %.1f s after the jump", share, positions, curve[max(1, share*positions/100)-1].Sub(began).Seconds())
+		t.Logf("%3d %% of %d liquidated %.1f s after the jump", share, positions,
+			curve[max(1, share*positions/100)-1].Sub(began).Seconds())
 	}
 	t.Logf("%.1f a second", float64(positions)/curve[positions-1].Sub(began).Seconds())
 	if inOrder := k.inOrder(); inOrder < 0.9 {
@@ -118,7 +120,8 @@ func (k *keeper) serve(brokers string, inFlight int) {
 	k.t.Helper()
 	at := k.devnet.Deployment().Contracts
 	venue := gmx.Config{
-		EventEmitter: chain.Address(at.EventEmitter), DataStore: chain.Address(at.DataStore), OrderHandler: chain.Address(at.OrderHandler),
+		EventEmitter: chain.Address(at.EventEmitter), DataStore: chain.Address(at.DataStore),
+		OrderHandler:       chain.Address(at.OrderHandler),
 		LiquidationHandler: chain.Address(at.LiquidationHandler), DepositHandler: chain.Address(at.DepositHandler),
 		WithdrawalHandler: chain.Address(at.WithdrawalHandler),
 	}
@@ -127,11 +130,13 @@ func (k *keeper) serve(brokers string, inFlight int) {
 	k.url = pgtest.URL(k.t)
 	send.Kafka.Brokers, send.Postgres.URL, send.Venue = []string{brokers}, secret.MustURL(k.url), venue
 	send.Chain.URLs = []secret.URL{secret.MustURL(k.devnet.RPC()), secret.MustURL(k.devnet.WS())}
-	send.Signer.Dev, send.Sender.MaxLiquidations, send.Sender.Nervous.MaxLiquidations = true, inFlight, inFlight // the jump makes the markets nervous
+	// the jump makes the markets nervous
+	send.Signer.Dev, send.Sender.MaxLiquidations, send.Sender.Nervous.MaxLiquidations = true, inFlight, inFlight
 	var signers []chain.Address
 	for _, a := range k.devnet.Record().Accounts {
 		if a.Purpose == "keeper" && len(signers) < 2 {
-			signers, send.Signer.DevKeys = append(signers, chain.Address(a.Address)), append(send.Signer.DevKeys, secret.New(hex.EncodeToString(a.PrivateKey)))
+			signers, send.Signer.DevKeys = append(signers, chain.Address(a.Address)),
+				append(send.Signer.DevKeys, secret.New(hex.EncodeToString(a.PrivateKey)))
 		}
 	}
 	scan := scanner.DefaultConfig()
@@ -177,7 +182,8 @@ func (k *keeper) host(name string, start func(*service.Shell) error) {
 	})
 }
 
-// open has so many traders open a position each, all in one market, ten times leveraged, each a little nearer to the edge than the one before.
+// open has so many traders open a position each, all in one market, ten times leveraged, each a little nearer to the
+// edge than the one before.
 func (k *keeper) open(positions int) {
 	k.t.Helper()
 	ctx := k.t.Context()
@@ -275,11 +281,13 @@ func (k *keeper) await(what string, count func(pg.Overview) int, want int) (at [
 
 func (k *keeper) liquidated(positions int) []time.Time {
 	k.t.Helper()
-	return k.await("every position is liquidated", func(o pg.Overview) int { return o.Liquidations["Executed"] }, positions)
+	return k.await("every position is liquidated", func(o pg.Overview) int { return o.Liquidations["Executed"] },
+		positions)
 }
 
-// inOrder is which part of the pairs of a signer's liquidations, as they were claimed, has the one with less margin first. The pairs are compared by the
-// margin they were opened with: their ratios move while they wait, all of them together.
+// inOrder is which part of the pairs of a signer's liquidations, as they were claimed, has the one with less margin
+// first. The pairs are compared by the margin they were opened with: their ratios move while they wait, all of them
+// together.
 func (k *keeper) inOrder() float64 {
 	k.t.Helper()
 	conn, err := pgx.Connect(k.t.Context(), k.url)
@@ -287,7 +295,8 @@ func (k *keeper) inOrder() float64 {
 		k.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	rows, err := conn.Query(k.t.Context(), `SELECT signer, account FROM keeper.tx_intent WHERE kind = 'liquidation' AND nonce IS NOT NULL ORDER BY signer, nonce`)
+	rows, err := conn.Query(k.t.Context(),
+		`SELECT signer, account FROM keeper.tx_intent WHERE kind = 'liquidation' AND nonce IS NOT NULL ORDER BY signer, nonce`)
 	if err != nil {
 		k.t.Fatal(err)
 	}

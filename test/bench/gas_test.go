@@ -14,12 +14,14 @@ import (
 	"perpkeeper/services/devnet/exchange"
 )
 
-// TestLossRatio measures TIER-18's r on the devnet's contracts: for each kind of job two keepers send the same call at the same time, one of them executes,
-// the other reverts. Run with -v; docs/failover.md holds its figures. Gas does not depend on the machine.
+// TestLossRatio measures TIER-18's r on the devnet's contracts: for each kind of job two keepers send the same call at
+// the same time, one of them executes, the other reverts. Run with -v; docs/failover.md holds its figures. Gas does not
+// depend on the machine.
 func TestLossRatio(t *testing.T) {
 	s := devnettest.Start(t)
 	m := s.Market("ETH/USD")
-	g := gas{t: t, won: map[string]uint64{}, lines: []string{"| job | winner's gas | loser's gas | r | saved, n = 3 |", "|---|---|---|---|---|"}}
+	g := gas{t: t, won: map[string]uint64{}, lines: []string{"| job | winner's gas | loser's gas | r | saved, n = 3 |",
+		"|---|---|---|---|---|"}}
 	if err := s.Pin("WETH", 3_000_000_000); err != nil {
 		t.Fatal(err)
 	}
@@ -30,14 +32,16 @@ func TestLossRatio(t *testing.T) {
 		g.race(name, winner, loser)
 	}
 	open := exchange.OrderRequest{
-		Market: m.Address, Collateral: m.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: dollars(90_000), CollateralAmount: big.NewInt(2_000e6),
+		Market: m.Address, Collateral: m.Short, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: dollars(90_000),
+		CollateralAmount: big.NewInt(2_000e6),
 	}
 	order("market order, opens", open)
 	limit := open
 	limit.Type, limit.TriggerPrice = exchange.LimitIncrease, exchange.USD30(3_010_000_000, 18)
 	limit.SizeUSD, limit.CollateralAmount = dollars(1_000), big.NewInt(100e6)
 	order("limit order, grows", limit)
-	shut := exchange.OrderRequest{Market: m.Address, Collateral: m.Short, Type: exchange.MarketDecrease, IsLong: true, SizeUSD: dollars(1_000)}
+	shut := exchange.OrderRequest{Market: m.Address, Collateral: m.Short, Type: exchange.MarketDecrease, IsLong: true,
+		SizeUSD: dollars(1_000)}
 	order("market order, shrinks", shut)
 
 	// A trigger that is not reached and a position that is healthy: what a keeper pays who sends too early.
@@ -56,7 +60,8 @@ func TestLossRatio(t *testing.T) {
 	g.early("limit order, too early", g.won["limit order, grows"], tooEarly)
 	g.early("liquidation, too early", winner.GasUsed, healthy)
 
-	deposit := s.Deposit(exchange.DepositRequest{Market: m, LongAmount: big.NewInt(1e18), ShortAmount: big.NewInt(3_000e6)})
+	deposit := s.Deposit(exchange.DepositRequest{Market: m, LongAmount: big.NewInt(1e18),
+		ShortAmount: big.NewInt(3_000e6)})
 	winner, loser = s.Race(0, 4, s.ExecuteDeposit(deposit.Key, s.Reports(m, deposit.Second)))
 	g.race("deposit", winner, loser)
 	withdrawal := s.Withdrawal(exchange.WithdrawalRequest{Market: m, MarketTokens: big.NewInt(1e18)})
@@ -82,7 +87,8 @@ func (g *gas) linef(format string, args ...any) {
 func (g *gas) race(name string, winner, loser *types.Receipt) {
 	g.t.Helper()
 	g.won[name] = winner.GasUsed
-	sum := &books.Sum{Kind: job.Order, Won: books.Pile{Count: 1, Gas: winner.GasUsed}, Late: books.Pile{Count: 1, Gas: loser.GasUsed}}
+	sum := &books.Sum{Kind: job.Order, Won: books.Pile{Count: 1, Gas: winner.GasUsed},
+		Late: books.Pile{Count: 1, Gas: loser.GasUsed}}
 	r, measured := sum.LossRatio()
 	saving, known := books.Rates{}.Saving(3, sum)
 	if !measured || !known || r < 100 || r > 900 {

@@ -20,8 +20,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// ledger is a node that serves a venue's blocks over JSON-RPC, with headers that hash and receipts that prove. It makes blocks as they are asked for and
-// forgets the old ones, so that a long chain costs it no more than a short one.
+// ledger is a node that serves a venue's blocks over JSON-RPC, with headers that hash and receipts that prove. It makes
+// blocks as they are asked for and forgets the old ones, so that a long chain costs it no more than a short one.
 type ledger struct {
 	*httptest.Server
 	tb    testing.TB
@@ -68,7 +68,8 @@ func (l *ledger) grow(count int) {
 		}
 		parent := l.venue.tip
 		b := l.venue.next()
-		m := l.mine(chain.BlockRef{Number: parent.Number + 1, Parent: parent.Hash, TimeMs: parent.TimeMs + 450}, b.records)
+		m := l.mine(chain.BlockRef{Number: parent.Number + 1, Parent: parent.Hash, TimeMs: parent.TimeMs + 450},
+			b.records)
 		l.venue.tip = m.ref
 		l.blocks = append(l.blocks, m)
 	}
@@ -95,8 +96,10 @@ func (l *ledger) mine(ref chain.BlockRef, transactions [][]routed) mined {
 		receipts = append(receipts, receipt)
 	}
 	header := &types.Header{
-		ParentHash: common.Hash(ref.Parent), Number: new(big.Int).SetUint64(ref.Number), Time: ref.TimeMs / 1000, Difficulty: big.NewInt(2),
-		GasLimit: 140_000_000, UncleHash: types.EmptyUncleHash, TxHash: types.EmptyTxsHash, Bloom: types.MergeBloom(receipts),
+		ParentHash: common.Hash(ref.Parent), Number: new(big.Int).SetUint64(ref.Number), Time: ref.TimeMs / 1000,
+		Difficulty: big.NewInt(2),
+		GasLimit:   140_000_000, UncleHash: types.EmptyUncleHash, TxHash: types.EmptyTxsHash,
+		Bloom:       types.MergeBloom(receipts),
 		ReceiptHash: types.DeriveSha(receipts, trie.NewListHasher()),
 	}
 	ref.Hash = chain.Hash(header.Hash())
@@ -120,22 +123,26 @@ func (l *ledger) written(ref chain.BlockRef, header *types.Header, receipts type
 		at := map[string]any{"blockHash": ref.Hash, "transactionIndex": hexutil.Uint64(i), "from": tx.From, "to": tx.To}
 		short := map[string]any{"hash": tx.Hash, "nonce": hexutil.Uint64(tx.Nonce)}
 		receipt := map[string]any{
-			"transactionHash": tx.Hash, "blockNumber": hexutil.Uint64(ref.Number), "type": "0x0", "status": "0x1", "logsBloom": receipts[i].Bloom,
-			"gasUsed": hexutil.Uint64(receipts[i].GasUsed), "cumulativeGasUsed": hexutil.Uint64(receipts[i].CumulativeGasUsed),
+			"transactionHash": tx.Hash, "blockNumber": hexutil.Uint64(ref.Number), "type": "0x0", "status": "0x1",
+			"logsBloom":         receipts[i].Bloom,
+			"gasUsed":           hexutil.Uint64(receipts[i].GasUsed),
+			"cumulativeGasUsed": hexutil.Uint64(receipts[i].CumulativeGasUsed),
 			"effectiveGasPrice": hexutil.Uint64(tx.GasPrice), "logs": receipts[i].Logs,
 		}
 		for key, value := range at {
 			short[key], receipt[key] = value, value
 		}
 		for _, log := range receipts[i].Logs {
-			log.BlockNumber, log.BlockHash, log.TxHash, log.TxIndex, log.Index = ref.Number, common.Hash(ref.Hash), common.Hash(tx.Hash), uint(i), uint(len(all))
+			log.BlockNumber, log.BlockHash, log.TxHash, log.TxIndex, log.Index = ref.Number, common.Hash(ref.Hash),
+				common.Hash(tx.Hash), uint(i), uint(len(all))
 			all = append(all, log)
 		}
 		shortTxs, shortReceipts = append(shortTxs, short), append(shortReceipts, receipt)
 	}
 	head := bytes.TrimSuffix(l.json(header), []byte("}"))
 	head = fmt.Appendf(head, `,"milliTimestamp":"0x%x","uncles":[]`, ref.TimeMs)
-	return mined{ref: ref, header: head, txs: l.array(shortTxs), receipts: l.array(shortReceipts), onlyLogs: l.array(all)}
+	return mined{ref: ref, header: head, txs: l.array(shortTxs), receipts: l.array(shortReceipts),
+		onlyLogs: l.array(all)}
 }
 
 func (l *ledger) array(v any) []byte {

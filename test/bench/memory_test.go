@@ -23,8 +23,9 @@ import (
 	"perpkeeper/test/programs"
 )
 
-// PIPE-8: the memory of each process while a million logs pass through it: what it was when a third had passed it must not have grown much when all have.
-// The state itself stays as large as it is after that third, so what grows is held for no reason. KEEPER_LONG=1, some minutes.
+// PIPE-8: the memory of each process while a million logs pass through it: what it was when a third had passed it must
+// not have grown much when all have. The state itself stays as large as it is after that third, so what grows is held
+// for no reason. KEEPER_LONG=1, some minutes.
 func TestMemoryIsFlat(t *testing.T) {
 	if !long() {
 		t.Skip("takes minutes: set KEEPER_LONG=1")
@@ -88,9 +89,11 @@ func newCrew(t *testing.T, node *ledger, kafka string) crew {
 		t.Fatal(err)
 	}
 	env := []string{
-		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.Itoa(chainID), "PERPKEEPER_CHAIN_URLS=" + node.URL, "PERPKEEPER_CHAIN_POLL_INTERVAL=50ms",
+		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.Itoa(chainID), "PERPKEEPER_CHAIN_URLS=" + node.URL,
+		"PERPKEEPER_CHAIN_POLL_INTERVAL=50ms",
 		"PERPKEEPER_KAFKA_BROKERS=" + kafka, "PERPKEEPER_POSTGRES_URL=" + pgtest.URL(t), "PERPKEEPER_LOG_FORMAT=json",
-		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + chain.Address{0xc0}.Hex(), "PERPKEEPER_SCANNER_START_BLOCK=1", "PERPKEEPER_KEEPER_LOG_PARTITIONS=1",
+		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + chain.Address{0xc0}.Hex(),
+		"PERPKEEPER_SCANNER_START_BLOCK=1", "PERPKEEPER_KEEPER_LOG_PARTITIONS=1",
 	}
 	prepare := exec.CommandContext(t.Context(), filepath.Join(folder, "keeperctl"), "prepare")
 	prepare.Env = append(os.Environ(), env...)
@@ -138,7 +141,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// applied is how many logs have become state, by the block it stands at: there is one partition, and a block has as many logs as the other.
+// applied is how many logs have become state, by the block it stands at: there is one partition, and a block has as
+// many logs as the other.
 func (c crew) applied() float64 { return c[1].metric("statevm_block") * perBlock }
 
 // until waits for a condition, as long as every process lives.

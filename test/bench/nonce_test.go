@@ -21,16 +21,18 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// BenchmarkNonces gives out nonces, a round of them to each signer: with the claim, which stores the signed transaction in the same statement, and then
-// with the statements that the scheme with a lease and a row for each nonce needs for the same number (see rivals), on the same server: x-rival counts the
-// two that come before the broadcast, x-rival-recorded also the third, which is the first that says by which transaction the nonce was used. After our claim
-// that is stored as well, and the bytes. Nothing is signed and nothing is broadcast on either side: it is the database's part that differs. What a round has
-// left in flight is ended before the next one.
+// BenchmarkNonces gives out nonces, a round of them to each signer: with the claim, which stores the signed transaction
+// in the same statement, and then with the statements that the scheme with a lease and a row for each nonce needs for
+// the same number (see rivals), on the same server: x-rival counts the two that come before the broadcast,
+// x-rival-recorded also the third, which is the first that says by which transaction the nonce was used. After our
+// claim that is stored as well, and the bytes. Nothing is signed and nothing is broadcast on either side: it is the
+// database's part that differs. What a round has left in flight is ended before the next one.
 //
-// Both find tables as after some weeks of work: with rows of the past, and cleaned up and counted now and then. (Of empty tables the server makes plans that
-// read all of them.)
+// Both find tables as after some weeks of work: with rows of the past, and cleaned up and counted now and then. (Of
+// empty tables the server makes plans that read all of them.)
 //
-// The server is one that waits for its disk at each commit, unlike that of other tests: what is not on disk when it is broadcast is given out again.
+// The server is one that waits for its disk at each commit, unlike that of other tests: what is not on disk when it is
+// broadcast is given out again.
 func BenchmarkNonces(b *testing.B) {
 	for _, signers := range []int{1, 8} {
 		for _, batch := range []int{1, 8, 64} {
@@ -145,7 +147,8 @@ type claimants struct {
 func newClaimants(b *testing.B, address string, signers, batch int) *claimants {
 	b.Helper()
 	db := openAt(b, address, signers)
-	c := &claimants{outlook: lookAt(b, address), db: db, batch: batch, next: make([]uint64, signers), ids: make([][]int64, signers)}
+	c := &claimants{outlook: lookAt(b, address), db: db, batch: batch, next: make([]uint64, signers),
+		ids: make([][]int64, signers)}
 	for n := range signers {
 		signer := chain.Address{0x51, byte(n)}
 		if err := db.Leases().Register(b.Context(), signer, chainID); err != nil {
@@ -166,15 +169,19 @@ func (c *claimants) remember() {
 	for n, f := range c.fences {
 		c.exec(`WITH done AS (
 				INSERT INTO keeper.tx_intent
-					(job_id, arm, kind, key, account, class, ratio, birth_ms, job, signer, state, nonce, token, outcome, ended_at, rearm_ms, reported_at)
-				SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, $2, decode(lpad(to_hex(n), 64, encode($1, 'hex')), 'hex'), $1, 3, 0, n, '{}', $1,
+					(job_id, arm, kind, key, account, class, ratio, birth_ms, job, signer, state, nonce, token,
+						outcome, ended_at, rearm_ms, reported_at)
+				SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, $2, decode(lpad(to_hex(n), 64, encode($1,
+					'hex')), 'hex'), $1, 3, 0, n, '{}', $1,
 					'FINAL_OK', n, 1, 'done', clock_timestamp(), 0, clock_timestamp()
 				FROM generate_series(0, $3::bigint - 1) n RETURNING id, nonce
 			), consumed AS (
-				INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token) SELECT $1, nonce, 'CONSUMED', id, 1 FROM done
+				INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
+					SELECT $1, nonce, 'CONSUMED', id, 1 FROM done
 			)
 			INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
-			SELECT sha256(id::text::bytea), id, $1, nonce, 1, 'EXEC', decode(repeat('00', $4), 'hex'), 1, 1, 6000000, 1 FROM done`,
+			SELECT sha256(id::text::bytea), id, $1, nonce, 1, 'EXEC', decode(repeat('00', $4), 'hex'), 1, 1, 6000000,
+				1 FROM done`,
 			f.Signer[:], string(job.Order), each, rawBytes)
 		c.exec(`UPDATE keeper.signer_lease SET next_nonce = $2 WHERE signer = $1`, f.Signer[:], each)
 		c.next[n] = uint64(each)
@@ -187,8 +194,10 @@ func (c *claimants) queue() {
 	for n, f := range c.fences {
 		rows, err := c.conn.Query(context.Background(), `INSERT INTO keeper.tx_intent
 				(job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer, state, said_ms)
-			SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, 0, $2, decode(lpad(to_hex(n), 64, encode($1, 'hex')), 'hex'), $1, 3, 0, n, '{}', $1, 'QUEUED', 1
-			FROM generate_series($3::bigint, $4::bigint) n RETURNING id`, f.Signer[:], string(job.Order), int64(c.next[n]), int64(c.next[n])+round-1)
+			SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, 0, $2, decode(lpad(to_hex(n), 64, encode($1, 'hex')),
+				'hex'), $1, 3, 0, n, '{}', $1, 'QUEUED', 1
+			FROM generate_series($3::bigint, $4::bigint) n RETURNING
+				id`, f.Signer[:], string(job.Order), int64(c.next[n]), int64(c.next[n])+round-1)
 		if err == nil {
 			c.ids[n], err = pgx.CollectRows(rows, pgx.RowTo[int64])
 		}
@@ -205,7 +214,8 @@ func (c *claimants) race(b *testing.B) time.Duration {
 		for ids := c.ids[n]; len(ids) > 0; ids = ids[c.batch:] {
 			claim := txm.Batch{Cursor: c.next[n], Limits: txm.Limits{Signer: round, Liquidations: 1}}
 			for _, id := range ids[:c.batch] {
-				claim.Claims = append(claim.Claims, txm.Claim{Intent: id, Kind: job.Order, Tx: bytesLike(id, c.next[n])})
+				claim.Claims = append(claim.Claims,
+					txm.Claim{Intent: id, Kind: job.Order, Tx: bytesLike(id, c.next[n])})
 				c.next[n]++
 			}
 			if err := c.db.Intents().Claim(context.Background(), c.fences[n], claim); err != nil {
@@ -227,7 +237,9 @@ func bytesLike(id int64, n uint64) txm.SignedTx {
 
 // end ends what was claimed, as receipts would, and now and then cleans up and counts as the server does in time.
 func (c *claimants) end() {
-	c.exec(`UPDATE keeper.tx_intent SET state = 'FINAL_OK', outcome = 'done', ended_at = clock_timestamp(), reported_at = clock_timestamp(), rearm_ms = 0
+	c.exec(
+		`UPDATE keeper.tx_intent SET state = 'FINAL_OK', outcome = 'done', ended_at = clock_timestamp(), reported_at =
+			clock_timestamp(), rearm_ms = 0
 		WHERE state = 'SIGNED'`)
 	c.exec(`UPDATE keeper.signer_nonce_allocation SET state = 'CONSUMED' WHERE state = 'SIGNED'`)
 	if c.rounds++; c.rounds%upkeep != 0 {
@@ -251,8 +263,9 @@ func openAt(b *testing.B, address string, signers int) *pg.DB {
 	return db
 }
 
-// rivals are the owners of signers under the scheme that was there first: a lease that is taken or renewed at each call, and a row for each nonce, which is
-// taken in a second statement. After the broadcast a third one says that the nonce was used, and by which transaction.
+// rivals are the owners of signers under the scheme that was there first: a lease that is taken or renewed at each
+// call, and a row for each nonce, which is taken in a second statement. After the broadcast a third one says that the
+// nonce was used, and by which transaction.
 type rivals struct {
 	outlook
 	conns  []*pgx.Conn
@@ -263,28 +276,38 @@ type rivals struct {
 const (
 	rivalSchema = `CREATE SCHEMA rival;
 		CREATE TABLE rival.signer_lease (
-			signer VARCHAR(128) PRIMARY KEY, owner_node VARCHAR(256) NOT NULL, fencing_token BIGINT NOT NULL, acquired_at TIMESTAMP NOT NULL,
+			signer VARCHAR(128) PRIMARY KEY, owner_node VARCHAR(256) NOT NULL,
+			fencing_token BIGINT NOT NULL, acquired_at TIMESTAMP NOT NULL,
 			expires_at TIMESTAMP NOT NULL, updated_at TIMESTAMP NOT NULL);
 		CREATE INDEX ON rival.signer_lease (expires_at);
 		CREATE INDEX ON rival.signer_lease (owner_node);
 		CREATE TABLE rival.signer_nonce_allocation (
-			signer VARCHAR(128) NOT NULL, nonce BIGINT NOT NULL, status VARCHAR(16) NOT NULL, locked_until TIMESTAMP, tx_hash VARCHAR(66),
+			signer VARCHAR(128) NOT NULL, nonce BIGINT NOT NULL, status VARCHAR(16) NOT NULL,
+			locked_until TIMESTAMP, tx_hash VARCHAR(66),
 			created_at TIMESTAMP NOT NULL, updated_at TIMESTAMP NOT NULL, fencing_token BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (signer, nonce));
 		CREATE INDEX ON rival.signer_nonce_allocation (signer, fencing_token)`
-	rivalAcquire = `INSERT INTO rival.signer_lease (signer, owner_node, fencing_token, acquired_at, expires_at, updated_at)
+	rivalAcquire = `INSERT INTO rival.signer_lease (signer, owner_node, fencing_token, acquired_at, expires_at,
+		updated_at)
 		VALUES ($1, $2, 1, NOW(), $3, NOW())
 		ON CONFLICT (signer) DO UPDATE SET
-			owner_node = CASE WHEN signer_lease.expires_at < NOW() THEN $2 WHEN signer_lease.owner_node = $2 THEN $2 ELSE signer_lease.owner_node END,
-			fencing_token = CASE WHEN signer_lease.expires_at < NOW() THEN signer_lease.fencing_token + 1 ELSE signer_lease.fencing_token END,
-			acquired_at = CASE WHEN signer_lease.expires_at < NOW() OR signer_lease.owner_node = $2 THEN NOW() ELSE signer_lease.acquired_at END,
-			expires_at = CASE WHEN signer_lease.expires_at < NOW() OR signer_lease.owner_node = $2 THEN $3 ELSE signer_lease.expires_at END,
+			owner_node = CASE WHEN signer_lease.expires_at < NOW() THEN $2 WHEN signer_lease.owner_node = $2 THEN $2
+				ELSE signer_lease.owner_node END,
+			fencing_token = CASE WHEN signer_lease.expires_at < NOW() THEN signer_lease.fencing_token + 1
+				ELSE signer_lease.fencing_token END,
+			acquired_at = CASE WHEN signer_lease.expires_at < NOW() OR signer_lease.owner_node = $2 THEN NOW()
+				ELSE signer_lease.acquired_at END,
+			expires_at = CASE WHEN signer_lease.expires_at < NOW() OR signer_lease.owner_node = $2 THEN $3
+				ELSE signer_lease.expires_at END,
 			updated_at = NOW()
 		RETURNING fencing_token`
-	rivalReserve = `INSERT INTO rival.signer_nonce_allocation (signer, nonce, status, locked_until, fencing_token, created_at, updated_at)
+	rivalReserve = `INSERT INTO rival.signer_nonce_allocation (signer, nonce, status, locked_until, fencing_token,
+		created_at, updated_at)
 		VALUES ($1, $2, 'HELD', $3, $4, NOW(), NOW())
 		ON CONFLICT (signer, nonce) DO UPDATE SET
-			status = EXCLUDED.status, locked_until = EXCLUDED.locked_until, fencing_token = EXCLUDED.fencing_token, updated_at = NOW()
-		WHERE signer_nonce_allocation.fencing_token <= EXCLUDED.fencing_token AND signer_nonce_allocation.status IN ('HELD', 'RELEASED')`
+			status = EXCLUDED.status, locked_until = EXCLUDED.locked_until, fencing_token = EXCLUDED.fencing_token,
+			updated_at = NOW()
+		WHERE signer_nonce_allocation.fencing_token <= EXCLUDED.fencing_token
+			AND signer_nonce_allocation.status IN ('HELD', 'RELEASED')`
 	rivalMarkUsed = `UPDATE rival.signer_nonce_allocation SET status = 'CONSUMED', tx_hash = $4, updated_at = NOW()
 		WHERE signer = $1 AND nonce = $2 AND fencing_token <= $3`
 )
@@ -303,15 +326,19 @@ func newRivals(b *testing.B, address string, signers int) *rivals {
 func (r *rivals) remember() {
 	each := past / len(r.conns)
 	for n := range r.conns {
-		r.exec(`INSERT INTO rival.signer_nonce_allocation (signer, nonce, status, locked_until, tx_hash, created_at, fencing_token, updated_at)
-			SELECT $1, n, 'CONSUMED', NOW(), '0x' || encode(sha256(n::text::bytea), 'hex'), NOW(), 1, NOW() FROM generate_series(0, $2::bigint - 1) n`,
+		r.exec(
+			`INSERT INTO rival.signer_nonce_allocation (signer, nonce, status, locked_until, tx_hash, created_at,
+				fencing_token, updated_at)
+			SELECT $1, n, 'CONSUMED', NOW(), '0x' || encode(sha256(n::text::bytea), 'hex'), NOW(), 1, NOW()
+				FROM generate_series(0, $2::bigint - 1) n`,
 			chain.Address{0x51, byte(n)}.Hex(), each)
 		r.next[n] = int64(each)
 	}
 	r.exec(`VACUUM ANALYZE`)
 }
 
-// race takes a round of nonces, a signer beside the other, and then says of each that it was used. It returns how long the one took and how long the other.
+// race takes a round of nonces, a signer beside the other, and then says of each that it was used. It returns how long
+// the one took and how long the other.
 func (r *rivals) race(b *testing.B) (reserving, recording time.Duration) {
 	b.Helper()
 	first := slices.Clone(r.next)
@@ -334,7 +361,8 @@ func (r *rivals) reserve(n int) error {
 	for range round {
 		until := time.Now().UTC().Add(time.Minute)
 		var token int64
-		if err := r.conns[n].QueryRow(context.Background(), rivalAcquire, signer, "node", until).Scan(&token); err != nil {
+		if err := r.conns[n].QueryRow(context.Background(), rivalAcquire, signer, "node", until).
+			Scan(&token); err != nil {
 			return err
 		}
 		if err := r.one(n, rivalReserve, signer, r.next[n], until, token); err != nil {

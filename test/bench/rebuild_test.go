@@ -14,8 +14,9 @@ import (
 	"perpkeeper/services/keeperctl"
 )
 
-// PIPE-8: while the chain goes on and generation 1 serves, a second one is filled from the topic's beginning, watched by an operator who is killed and
-// looks again; both are equal at the same block, the switch and the way back are one row each, and the one that is no longer active is kept up to date.
+// PIPE-8: while the chain goes on and generation 1 serves, a second one is filled from the topic's beginning, watched
+// by an operator who is killed and looks again; both are equal at the same block, the switch and the way back are one
+// row each, and the one that is no longer active is kept up to date.
 func TestRebuildLive(t *testing.T) {
 	n := newBench(t, 2)
 	for range 300 {
@@ -32,7 +33,8 @@ func TestRebuildLive(t *testing.T) {
 		n.venue.publish(n.venue.next())
 	}
 	killed, kill := context.WithCancel(t.Context())
-	r := keeperctl.Rebuilder{DB: n.db, Topic: n.client, Keeper: n.cfg.Keeper, Patience: patience, Show: func(keeperctl.Progress) { kill() }}
+	r := keeperctl.Rebuilder{DB: n.db, Topic: n.client, Keeper: n.cfg.Keeper, Patience: patience,
+		Show: func(keeperctl.Progress) { kill() }}
 	if err := r.Run(killed, new(bytes.Buffer)); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatalf("the killed rebuild ended with %v", err)
 	}

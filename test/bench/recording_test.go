@@ -54,18 +54,22 @@ func readRecording(t *testing.T, name string) (transactions []transaction) {
 			t.Fatal(err)
 		}
 		if n := len(transactions); n == 0 || transactions[n-1].logs[0].TxHash != r.TxHash {
-			transactions = append(transactions, transaction{block: chain.BlockRef{Number: r.BlockNumber, Hash: r.BlockHash, TimeMs: r.Timestamp * 1000}})
+			transactions = append(transactions,
+				transaction{block: chain.BlockRef{Number: r.BlockNumber, Hash: r.BlockHash,
+					TimeMs: r.Timestamp * 1000}})
 		}
 		last := &transactions[len(transactions)-1]
 		last.logs = append(last.logs, chain.Log{
-			Address: r.Address, Topics: r.Topics, Data: r.Data, Block: r.BlockNumber, BlockHash: r.BlockHash, TxHash: r.TxHash, TxIndex: r.TxIndex,
+			Address: r.Address, Topics: r.Topics, Data: r.Data, Block: r.BlockNumber, BlockHash: r.BlockHash,
+			TxHash: r.TxHash, TxIndex: r.TxIndex,
 			Index: r.LogIndex,
 		})
 	}
 	return transactions
 }
 
-// PIPE-3: what the pipeline writes to Postgres for the logs of a recording is what a fold of the recording gives, for any number of partitions.
+// PIPE-3: what the pipeline writes to Postgres for the logs of a recording is what a fold of the recording gives, for
+// any number of partitions.
 func TestRecordingsBecomeRows(t *testing.T) {
 	for _, name := range []string{"trading-and-liquidation", "risk-parity", "toggles"} {
 		for _, partitions := range []int{1, 4} {
@@ -138,8 +142,9 @@ func (n *bench) playRange(router *gmx.Router, before chain.BlockRef, transaction
 	}
 	for p, batch := range records {
 		n.venue.send(p, append(batch, n.venue.encode(chain.Hash{}, wire.RangeEnd{
-			Before: before, Last: transactions[len(transactions)-1].block, Blocks: blocks[p], Records: uint32(len(batch)),
-			Digest: wire.Digest(batch), Verified: true,
+			Before: before, Last: transactions[len(transactions)-1].block, Blocks: blocks[p],
+			Records: uint32(len(batch)),
+			Digest:  wire.Digest(batch), Verified: true,
 		})))
 	}
 }

@@ -54,13 +54,16 @@ func newBench(tb testing.TB, partitions int) *bench {
 	}
 	tb.Cleanup(kafka.Close)
 	n := &bench{tb: tb, cfg: statevm.DefaultConfig(), url: pgtest.URL(tb)}
-	n.cfg.Kafka.Brokers, n.cfg.Keeper.ChainID, n.cfg.Keeper.LogPartitions, n.cfg.Venue.EventEmitter = kafka.Addrs(), chainID, partitions, emitter
+	n.cfg.Kafka.Brokers, n.cfg.Keeper.ChainID, n.cfg.Keeper.LogPartitions, n.cfg.Venue.EventEmitter = kafka.Addrs(),
+		chainID, partitions, emitter
 	n.cfg.Postgres.URL = secret.MustURL(n.url)
 	if n.client, err = bus.New(n.cfg.Kafka, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry())); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(n.client.Close)
-	if err := n.client.Ensure(tb.Context(), bus.Specs(wire.Config{ChainID: chainID, LogPartitions: partitions}.Named(wire.LogTopic(chainID))...)); err != nil {
+	if err := n.client.Ensure(tb.Context(),
+		bus.Specs(wire.Config{ChainID: chainID,
+			LogPartitions: partitions}.Named(wire.LogTopic(chainID))...)); err != nil {
 		tb.Fatal(err)
 	}
 	if n.db, err = pg.Open(tb.Context(), n.cfg.Postgres, "bench"); err != nil {
@@ -123,7 +126,8 @@ func (n *bench) exec(sql string) {
 func BenchmarkReplay(b *testing.B) {
 	for _, partitions := range []int{1, 4} {
 		for _, undo := range []bool{false, true} {
-			b.Run(fmt.Sprintf("undo=%t/partitions=%d", undo, partitions), func(b *testing.B) { replay(b, partitions, undo) })
+			b.Run(fmt.Sprintf("undo=%t/partitions=%d", undo, partitions),
+				func(b *testing.B) { replay(b, partitions, undo) })
 		}
 	}
 }
@@ -176,8 +180,8 @@ func replay(b *testing.B, partitions int, undo bool) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// bareTime is how long the server takes for as many rows as the last replay wrote, of the same rows, when they are merely copied into a temporary
-// table and from there into tables without rows.
+// bareTime is how long the server takes for as many rows as the last replay wrote, of the same rows, when they are
+// merely copied into a temporary table and from there into tables without rows.
 func (n *bench) bareTime(generation int) time.Duration {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, n.url)
@@ -198,7 +202,8 @@ func (n *bench) bareTime(generation int) time.Duration {
 	for _, table := range perp.Tables() {
 		from, to := fmt.Sprintf("state_g%d.%s", generation, table), fmt.Sprintf("state_g1000.%s", table)
 		var written, rows int64
-		if err := conn.QueryRow(ctx, "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relid = $1::regclass", from).Scan(&written); err != nil {
+		if err := conn.QueryRow(ctx, "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relid = $1::regclass",
+			from).Scan(&written); err != nil {
 			n.tb.Fatal(err)
 		}
 		var data bytes.Buffer
@@ -211,11 +216,14 @@ func (n *bench) bareTime(generation int) time.Duration {
 		}
 		exec(fmt.Sprintf("CREATE TEMP TABLE bare_%s (LIKE %s)", table, from))
 		began := time.Now()
-		if _, err := conn.PgConn().CopyFrom(ctx, &data, "COPY bare_"+string(table)+" FROM STDIN (FORMAT binary)"); err != nil {
+		if _, err := conn.PgConn().
+			CopyFrom(ctx, &data, "COPY bare_"+string(table)+" FROM STDIN (FORMAT binary)"); err != nil {
 			n.tb.Fatal(err)
 		}
 		//nolint:unqueryvet // the bare table is made LIKE the other: it has the same columns in the same order
-		exec(fmt.Sprintf("INSERT INTO %s SELECT * FROM bare_%s ON CONFLICT (key, part) DO UPDATE SET rev = excluded.rev", to, table))
+		exec(
+			fmt.Sprintf("INSERT INTO %s SELECT * FROM bare_%s ON CONFLICT (key, part) DO UPDATE SET rev = excluded.rev",
+				to, table))
 		total += time.Duration(float64(time.Since(began)) * float64(written) / float64(rows))
 	}
 	return total
@@ -247,7 +255,8 @@ func BenchmarkReplayReorg(b *testing.B) {
 	report(b, took)
 }
 
-// How long it takes from a block's records being produced until all partitions have committed it, at the pace of the chain.
+// How long it takes from a block's records being produced until all partitions have committed it, at the pace of the
+// chain.
 func BenchmarkReplayHead(b *testing.B) {
 	n := newBench(b, 4)
 	blocks := 30

@@ -15,8 +15,8 @@ import (
 
 var emitter = chain.Address{0xee}
 
-// venue makes the blocks of a busy exchange and publishes them as a scanner would. In each block one trader asks for a trade and a keeper executes
-// the trade that was asked for in the block before: 21 logs in two transactions.
+// venue makes the blocks of a busy exchange and publishes them as a scanner would. In each block one trader asks for a
+// trade and a keeper executes the trade that was asked for in the block before: 21 logs in two transactions.
 type venue struct {
 	tb         testing.TB
 	producer   *bus.Producer
@@ -39,7 +39,8 @@ type trade struct {
 
 func newVenue(tb testing.TB, producer *bus.Producer, partitions int) *venue {
 	return &venue{tb: tb, producer: producer, partitions: partitions, markets: 20, accounts: 2000,
-		tip: chain.BlockRef{Number: 1_000_000, Hash: chain.Hash{1}, TimeMs: 1_760_000_000_000}, sizes: map[chain.Hash]perp.Uint{}}
+		tip:   chain.BlockRef{Number: 1_000_000, Hash: chain.Hash{1}, TimeMs: 1_760_000_000_000},
+		sizes: map[chain.Hash]perp.Uint{}}
 }
 
 func (v *venue) unique() chain.Hash {
@@ -60,7 +61,8 @@ type routed struct {
 
 // next lets a block happen.
 func (v *venue) next() block {
-	b := block{ref: chain.BlockRef{Number: v.tip.Number + 1, Parent: v.tip.Hash, Hash: v.unique(), TimeMs: v.tip.TimeMs + 450}}
+	b := block{ref: chain.BlockRef{Number: v.tip.Number + 1, Parent: v.tip.Hash, Hash: v.unique(),
+		TimeMs: v.tip.TimeMs + 450}}
 	v.tip = b.ref
 	var index uint32
 	if v.asked.order != (chain.Hash{}) {
@@ -73,8 +75,10 @@ func (v *venue) next() block {
 		market:  chain.Address{0x3a, second[0] % byte(v.markets)},
 	}
 	created := gmxtest.Event(emitter, "OrderCreated", perp.Fields{
-		"key": v.asked.order, "account": v.asked.account, "market": v.asked.market, "orderType": perp.U64(uint64(perp.MarketIncrease)),
-		"sizeDeltaUsd": amount(5000, 30), "initialCollateralDeltaAmount": amount(500, 18), "executionFee": amount(1, 15),
+		"key": v.asked.order, "account": v.asked.account, "market": v.asked.market,
+		"orderType":    perp.U64(uint64(perp.MarketIncrease)),
+		"sizeDeltaUsd": amount(5000, 30), "initialCollateralDeltaAmount": amount(500, 18),
+		"executionFee": amount(1, 15),
 	})
 	b.records = append(b.records, v.transaction(b.ref, &index, 1, []owned{{v.asked.account.Hash(), created}}))
 	return b
@@ -88,7 +92,8 @@ type owned struct {
 	chain.Log
 }
 
-// execute is what an execution says, as the exchange says it: what accrued, the pools, the position, its fees, and the end of the order.
+// execute is what an execution says, as the exchange says it: what accrued, the pools, the position, its fees, and the
+// end of the order.
 func (v *venue) execute(t trade) []owned {
 	var logs []owned
 	market := func(name string, fields perp.Fields) {
@@ -98,13 +103,16 @@ func (v *venue) execute(t trade) []owned {
 	long, short := chain.Address{0x10, t.market[1]}, chain.Address{0x05}
 	for _, token := range []chain.Address{long, short} {
 		for _, isLong := range []bool{true, false} {
-			market("FundingFeeAmountPerSizeUpdated", perp.Fields{"collateralToken": token, "isLong": isLong, "value": v.measure()})
-			market("ClaimableFundingAmountPerSizeUpdated", perp.Fields{"collateralToken": token, "isLong": isLong, "value": v.measure()})
+			market("FundingFeeAmountPerSizeUpdated", perp.Fields{"collateralToken": token, "isLong": isLong,
+				"value": v.measure()})
+			market("ClaimableFundingAmountPerSizeUpdated", perp.Fields{"collateralToken": token, "isLong": isLong,
+				"value": v.measure()})
 		}
 	}
 	market("CumulativeBorrowingFactorUpdated", perp.Fields{"isLong": true, "nextValue": v.measure()})
 	market("OpenInterestUpdated", perp.Fields{"collateralToken": short, "isLong": true, "nextValue": v.measure()})
-	market("OpenInterestInTokensUpdated", perp.Fields{"collateralToken": short, "isLong": true, "nextValue": v.measure()})
+	market("OpenInterestInTokensUpdated", perp.Fields{"collateralToken": short, "isLong": true,
+		"nextValue": v.measure()})
 	market("CollateralSumUpdated", perp.Fields{"collateralToken": short, "isLong": true, "nextValue": v.measure()})
 	market("PositionImpactPoolAmountUpdated", perp.Fields{"nextValue": v.measure()})
 	market("PoolAmountUpdated", perp.Fields{"token": long, "nextValue": v.measure()})
@@ -116,12 +124,15 @@ func (v *venue) execute(t trade) []owned {
 		logs = append(logs, owned{t.account.Hash(), gmxtest.Event(emitter, name, fields)})
 	}
 	account("PositionFeesCollected", perp.Fields{
-		"orderKey": t.order, "positionKey": key, "market": t.market, "collateralToken": short, "trader": t.account, "isIncrease": true,
+		"orderKey": t.order, "positionKey": key, "market": t.market, "collateralToken": short, "trader": t.account,
+		"isIncrease": true,
 	})
 	account("PositionIncrease", perp.Fields{
-		"orderKey": t.order, "positionKey": key, "account": t.account, "market": t.market, "collateralToken": short, "isLong": true,
-		"sizeInUsd": v.sizes[key], "sizeDeltaUsd": amount(5000, 30), "sizeInTokens": amount(3, 18), "collateralAmount": amount(500, 18),
-		"borrowingFactor": v.measure(), "fundingFeeAmountPerSize": v.measure(),
+		"orderKey": t.order, "positionKey": key, "account": t.account, "market": t.market, "collateralToken": short,
+		"isLong":    true,
+		"sizeInUsd": v.sizes[key], "sizeDeltaUsd": amount(5000, 30), "sizeInTokens": amount(3, 18),
+		"collateralAmount": amount(500, 18),
+		"borrowingFactor":  v.measure(), "fundingFeeAmountPerSize": v.measure(),
 	})
 	account("OrderExecuted", perp.Fields{"key": t.order, "account": t.account})
 	account("KeeperExecutionFee", perp.Fields{"keeper": chain.Address{0xee, 1}, "executionFeeAmount": amount(1, 15)})
@@ -144,7 +155,8 @@ func (v *venue) transaction(ref chain.BlockRef, index *uint32, position uint32, 
 	}
 	v.logs += len(logs)
 	return append(records, routed{logs[len(logs)-1].key, wire.Tx{Tx: chain.Tx{
-		Hash: hash, From: chain.Address{1}, To: chain.Address{2}, Block: ref.Number, BlockHash: ref.Hash, Index: position, OK: true,
+		Hash: hash, From: chain.Address{1}, To: chain.Address{2}, Block: ref.Number, BlockHash: ref.Hash,
+		Index: position, OK: true,
 		GasUsed: 3_000_000, GasPrice: 100_000_000,
 	}}})
 }

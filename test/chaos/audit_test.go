@@ -25,8 +25,8 @@ type says struct {
 	attempt uint32
 }
 
-// audit compares every block that the topic calls verified with the block's proven receipts, whatever became of it later, and returns how many it
-// compared. Blocks that the node has forgotten with their branch are left out.
+// audit compares every block that the topic calls verified with the block's proven receipts, whatever became of it
+// later, and returns how many it compared. Blocks that the node has forgotten with their branch are left out.
 func (r *rig) audit() (compared int) {
 	r.t.Helper()
 	all := map[says]*said{}
@@ -47,7 +47,8 @@ func (r *rig) audit() (compared int) {
 		default:
 			compared++
 			if err := s.differs(proven); err != nil {
-				r.t.Errorf("block %d %s, attempt %d, is called verified: %v", s.block.Number, key.hash, key.attempt, err)
+				r.t.Errorf("block %d %s, attempt %d, is called verified: %v", s.block.Number, key.hash, key.attempt,
+					err)
 			}
 		}
 	}
@@ -102,7 +103,8 @@ func (s *said) differs(proven []chain.Log) error {
 		return fmt.Errorf("%d logs, and its receipts prove %d", len(s.logs), len(proven))
 	}
 	for i, index := range slices.Sorted(maps.Keys(s.logs)) {
-		if l := s.logs[index]; index != proven[i].Index || !slices.Equal(l.Topics, proven[i].Topics) || !bytes.Equal(l.Data, proven[i].Data) {
+		if l := s.logs[index]; index != proven[i].Index || !slices.Equal(l.Topics, proven[i].Topics) ||
+			!bytes.Equal(l.Data, proven[i].Data) {
 			return fmt.Errorf("log %d is not the one its receipts prove", index)
 		}
 	}

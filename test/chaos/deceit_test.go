@@ -24,7 +24,8 @@ const (
 	getReceipts = "eth_getBlockReceipts"
 )
 
-// lie changes a node's honest answer; nil leaves it as it is. The parameters are not needed: nodes lie about everything alike.
+// lie changes a node's honest answer; nil leaves it as it is. The parameters are not needed: nodes lie about everything
+// alike.
 type lie func(honest json.RawMessage) json.RawMessage
 
 // liar is a node of its own in front of the devnet's: a server that passes requests on and changes the answers.
@@ -174,7 +175,8 @@ func leavesOutAny(random *rand.Rand) lie {
 	})
 }
 
-// makesUpOne repeats one log of a list as if the block went on with it. Its address and topics are in the block's bloom filter.
+// makesUpOne repeats one log of a list as if the block went on with it. Its address and topics are in the block's bloom
+// filter.
 func makesUpOne(random *rand.Rand) lie {
 	return ofLogs(func(logs []map[string]json.RawMessage) []map[string]json.RawMessage {
 		last := logs[len(logs)-1]

@@ -14,8 +14,9 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// What stands in the log topic a second time, or was written by a scanner that had been replaced, changes nothing: copies of old blocks under their own
-// epoch and under the present one, and whatever an old epoch says of reorgs, finality and halts (PIPE-2, PIPE-3).
+// What stands in the log topic a second time, or was written by a scanner that had been replaced, changes nothing:
+// copies of old blocks under their own epoch and under the present one, and whatever an old epoch says of reorgs,
+// finality and halts (PIPE-2, PIPE-3).
 func TestStaleAndDoubleDeliveries(t *testing.T) {
 	long(t)
 	from := seed(t)
@@ -56,9 +57,11 @@ func (r *rig) deliver(random *rand.Rand, at pg.Standing) (count int) {
 		present := at.Offsets[p].Epoch
 		written := batches(r.t, r.records(wire.LogTopic(r.chainID), p))
 		onChain := slices.DeleteFunc(slices.Clone(written), func(b batch) bool { return !r.twin.has(b.block) })
-		all := [][]bus.Record{under(onChain[len(onChain)-1], present), under(onChain[len(onChain)-1], present-1)} // the newest
+		// the newest
+		all := [][]bus.Record{under(onChain[len(onChain)-1], present), under(onChain[len(onChain)-1], present-1)}
 		for range 5 {
-			all = append(all, under(onChain[random.IntN(len(onChain))], present), under(written[random.IntN(len(written))], present-1))
+			all = append(all, under(onChain[random.IntN(len(onChain))], present),
+				under(written[random.IntN(len(written))], present-1))
 		}
 		all = append(all, r.staleWords(at.Offsets[p], present-1)...)
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -79,8 +82,10 @@ func (r *rig) staleWords(at pg.Offset, epoch uint64) (all [][]bus.Record) {
 	elsewhere := chain.BlockRef{Number: at.Tip.Number, Hash: chain.Hash{0xbb}, Parent: at.Tip.Parent}
 	reorg := chain.Reorg{Ancestor: back, OldTip: at.Tip.BlockRef}
 	for _, m := range []wire.Message{
-		wire.Reorg{Reorg: reorg}, wire.Reorg{Reorg: reorg, Accepted: true}, wire.Correction{Reorg: reorg, Attempt: 7, Reason: "stale"},
-		wire.Finalized{Block: elsewhere}, wire.Halt{Block: elsewhere, Reason: "stale"}, wire.BlockEnd{Block: elsewhere, Digest: wire.Digest(nil), Verified: true},
+		wire.Reorg{Reorg: reorg}, wire.Reorg{Reorg: reorg, Accepted: true},
+		wire.Correction{Reorg: reorg, Attempt: 7, Reason: "stale"},
+		wire.Finalized{Block: elsewhere}, wire.Halt{Block: elsewhere, Reason: "stale"},
+		wire.BlockEnd{Block: elsewhere, Digest: wire.Digest(nil), Verified: true},
 		wire.Epoch{Number: epoch, Owner: "stale"},
 	} {
 		record, err := wire.Encode(make([]byte, len(chain.Hash{})), m, epoch, 1)

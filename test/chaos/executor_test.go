@@ -16,8 +16,8 @@ import (
 	"perpkeeper/services/devnet/exchange"
 )
 
-// executor executes what the devnet's traders ask for, so that positions, pools and open interest move. It sends without simulating: what fails is a
-// transaction of a watched signer that leaves no log, which the keeper records too.
+// executor executes what the devnet's traders ask for, so that positions, pools and open interest move. It sends
+// without simulating: what fails is a transaction of a watched signer that leaves no log, which the keeper records too.
 type executor struct {
 	t        *testing.T
 	d        *devnet.Devnet
@@ -46,17 +46,21 @@ func newExecutor(t *testing.T, d *devnet.Devnet) *executor {
 	t.Cleanup(client.Close)
 	c := d.Deployment().Contracts
 	return &executor{
-		t: t, d: d, chain: client, key: &accounts[devnet.FirstKeeper], reporter: &accounts[devnet.FeedSignerIndex], address: accounts[devnet.FirstKeeper].Address,
+		t: t, d: d, chain: client, key: &accounts[devnet.FirstKeeper], reporter: &accounts[devnet.FeedSignerIndex],
+		address: accounts[devnet.FirstKeeper].Address,
 		methods: map[common.Hash]method{
-			crypto.Keccak256Hash([]byte("OrderCreated")):      {contracts.OrderHandler, c.OrderHandler, "executeOrder"},
-			crypto.Keccak256Hash([]byte("DepositCreated")):    {contracts.DepositHandler, c.DepositHandler, "executeDeposit"},
-			crypto.Keccak256Hash([]byte("WithdrawalCreated")): {contracts.WithdrawalHandler, c.WithdrawalHandler, "executeWithdrawal"},
+			crypto.Keccak256Hash([]byte("OrderCreated")): {contracts.OrderHandler, c.OrderHandler, "executeOrder"},
+			crypto.Keccak256Hash([]byte("DepositCreated")): {contracts.DepositHandler, c.DepositHandler,
+				"executeDeposit"},
+			crypto.Keccak256Hash([]byte("WithdrawalCreated")): {contracts.WithdrawalHandler, c.WithdrawalHandler,
+				"executeWithdrawal"},
 		},
 		next: d.Deployment().Block,
 	}
 }
 
-// round executes the requests that have come since the last one, whichever can be. What a reorg takes back is not tried again.
+// round executes the requests that have come since the last one, whichever can be. What a reorg takes back is not tried
+// again.
 func (x *executor) round() {
 	x.t.Helper()
 	ctx := x.t.Context()
@@ -65,7 +69,8 @@ func (x *executor) round() {
 		return
 	}
 	logs, err := x.chain.FilterLogs(ctx, ethereum.FilterQuery{
-		FromBlock: new(big.Int).SetUint64(x.next), ToBlock: head.Number, Addresses: []common.Address{x.d.Deployment().Contracts.EventEmitter},
+		FromBlock: new(big.Int).SetUint64(x.next), ToBlock: head.Number,
+		Addresses: []common.Address{x.d.Deployment().Contracts.EventEmitter},
 	})
 	if err != nil {
 		return // the chain has changed meanwhile
@@ -108,7 +113,8 @@ func (x *executor) reports(second uint64) (params exchange.OracleParams) {
 	d := x.d.Deployment()
 	for _, token := range d.Tokens {
 		low, high := x.d.Prices().Mark(token.Address)
-		report := exchange.SignReport(x.reporter.Key, new(big.Int).SetUint64(d.ChainID), token.Address, exchange.Price{Min: low, Max: high}, second)
+		report := exchange.SignReport(x.reporter.Key, new(big.Int).SetUint64(d.ChainID), token.Address,
+			exchange.Price{Min: low, Max: high}, second)
 		params.Add(token.Address, d.Contracts.OracleProvider, report)
 	}
 	return params

@@ -11,7 +11,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// A scanner that is frozen while it catches up, replaced and woken is not heard: nothing it still writes changes a row, and it stands by (PIPE-2).
+// A scanner that is frozen while it catches up, replaced and woken is not heard: nothing it still writes changes a row,
+// and it stands by (PIPE-2).
 func TestFrozenScanner(t *testing.T) {
 	long(t)
 	random := rand.New(rand.NewPCG(seed(t), 0))
@@ -47,7 +48,8 @@ func TestFrozenScanner(t *testing.T) {
 	r.witness()
 }
 
-// catchUp starts a process anew behind a chain that has gone on, and returns while it catches up: tables that follow the chain move, and are behind.
+// catchUp starts a process anew behind a chain that has gone on, and returns while it catches up: tables that follow
+// the chain move, and are behind.
 func (r *rig) catchUp(p *process, random *rand.Rand) {
 	r.t.Helper()
 	p.kill()
@@ -84,7 +86,8 @@ func (r *rig) stale() (stale, all int) {
 	return stale, all
 }
 
-// A statevm that is frozen while it catches up, loses its partitions to another one and is woken writes no row: the state does not move (PIPE-3).
+// A statevm that is frozen while it catches up, loses its partitions to another one and is woken writes no row: the
+// state does not move (PIPE-3).
 func TestFrozenStatevm(t *testing.T) {
 	long(t)
 	random := rand.New(rand.NewPCG(seed(t), 0))
@@ -125,8 +128,8 @@ func TestFrozenStatevm(t *testing.T) {
 	r.witness()
 }
 
-// deafen keeps from the next member that wakes what its group has done meanwhile, until its heartbeat is given up: so long it takes itself for the owner.
-// Only the embedded broker can do that.
+// deafen keeps from the next member that wakes what its group has done meanwhile, until its heartbeat is given up: so
+// long it takes itself for the owner. Only the embedded broker can do that.
 func (r *rig) deafen() {
 	if r.broker == nil {
 		return

@@ -15,8 +15,8 @@ type trial struct {
 	number int
 }
 
-// trials spreads deaths over the points, over both processes alike: KEEPER_KILLS of them, else one at each point in the long run, and otherwise one of each
-// process on its main road.
+// trials spreads deaths over the points, over both processes alike: KEEPER_KILLS of them, else one at each point in the
+// long run, and otherwise one of each process on its main road.
 func trials(t *testing.T, random *rand.Rand) (all []trial) {
 	t.Helper()
 	known := points(t)
@@ -40,20 +40,22 @@ func alternating(all []point) (mixed []point) {
 	ofScanner := slices.DeleteFunc(slices.Clone(all), func(at point) bool { return at.process != "scanner" })
 	ofStatevm := slices.DeleteFunc(slices.Clone(all), func(at point) bool { return at.process != "statevm" })
 	for i := range max(len(ofScanner), len(ofStatevm)) {
-		mixed = slices.Concat(mixed, ofScanner[min(i, len(ofScanner)):min(i+1, len(ofScanner))], ofStatevm[min(i, len(ofStatevm)):min(i+1, len(ofStatevm))])
+		mixed = slices.Concat(mixed, ofScanner[min(i, len(ofScanner)):min(i+1, len(ofScanner))],
+			ofStatevm[min(i, len(ofStatevm)):min(i+1, len(ofStatevm))])
 	}
 	return mixed
 }
 
-// PIPE-2, PIPE-3: scanner and statevm are killed at every labelled point, one death after the other, while the chain goes on and reorganises itself. After
-// every death the tables become equal to a fold of the canonical chain.
+// PIPE-2, PIPE-3: scanner and statevm are killed at every labelled point, one death after the other, while the chain
+// goes on and reorganises itself. After every death the tables become equal to a fold of the canonical chain.
 func TestKilledAtEveryPoint(t *testing.T) {
 	from := seed(t)
 	all := trials(t, rand.New(rand.NewPCG(from, 0)))
 	deaths := map[point]int{}
 	began := time.Now()
 	for _, r := range roads {
-		if mine := slices.DeleteFunc(slices.Clone(all), func(one trial) bool { return roadTo(one.at) != r.road }); len(mine) > 0 {
+		if mine := slices.DeleteFunc(slices.Clone(all),
+			func(one trial) bool { return roadTo(one.at) != r.road }); len(mine) > 0 {
 			t.Run(r.road.name, func(t *testing.T) { r.road.walk(t, from, mine, deaths) })
 		}
 	}
@@ -76,7 +78,8 @@ func (r *road) walk(t *testing.T, from uint64, all []trial, deaths map[point]int
 		if died {
 			deaths[one.at]++
 		}
-		t.Logf("seed %d: %s at %s: died %v, %.1f s", one.number, one.at.process, one.at.label, died, time.Since(began).Seconds())
+		t.Logf("seed %d: %s at %s: died %v, %.1f s", one.number, one.at.process, one.at.label, died, time.Since(began).
+			Seconds())
 	}
 	on.witness()
 }

@@ -10,8 +10,8 @@ import (
 	"perpkeeper/services/devnet"
 )
 
-// What a provider that leaves out, forges or has lost its logs makes of the topic is never called verified: it is found before it is published, or
-// corrected afterwards, and the tables become what the chain says (PIPE-2).
+// What a provider that leaves out, forges or has lost its logs makes of the topic is never called verified: it is found
+// before it is published, or corrected afterwards, and the tables become what the chain says (PIPE-2).
 func TestLyingProvider(t *testing.T) {
 	var node *liar
 	r := newRig(t, func(d *devnet.Devnet) []string {
@@ -31,7 +31,8 @@ func TestLyingProvider(t *testing.T) {
 		{"one log made up", map[string]lie{getLogs: makesUpOne(random), getReceipts: refuses}, false, true},
 		{"one log altered", map[string]lie{getLogs: altersOne(random), getReceipts: refuses}, false, true},
 		{"all logs left out", map[string]lie{getLogs: leavesOut(1000), getReceipts: refuses}, false, true},
-		{"logs left out, of receipts too", map[string]lie{getLogs: leavesOut(1), getReceipts: leavesOutOfReceipts}, false, true},
+		{"logs left out, of receipts too", map[string]lie{getLogs: leavesOut(1), getReceipts: leavesOutOfReceipts},
+			false, true},
 		{"empty answers for pruned blocks", map[string]lie{getLogs: pruned, getReceipts: pruned}, false, true},
 		{"logs of another fork", map[string]lie{getLogs: ofAnotherFork, getReceipts: refuses}, false, false},
 		{"empty answers for pruned history", map[string]lie{getLogs: pruned, getReceipts: pruned}, true, false},

@@ -24,8 +24,8 @@ import (
 	"perpkeeper/test/programs"
 )
 
-// process is one scanner or statevm. The test is its supervisor: it starts it again at once, as no container runtime would, and an end that nobody asked
-// for fails the test.
+// process is one scanner or statevm. The test is its supervisor: it starts it again at once, as no container runtime
+// would, and an end that nobody asked for fails the test.
 type process struct {
 	name string
 	http string // address of health and metrics
@@ -47,8 +47,9 @@ func newProcess(t *testing.T, folder, name, program string, env []string) *proce
 	}
 	address := freeAddress(t)
 	p := &process{
-		t: t, name: name, http: address, path: filepath.Join(binaries, program), file: filepath.Join(folder, name+".log"),
-		env: append([]string{"PERPKEEPER_HTTP_LISTEN=" + address, "PERPKEEPER_LOG_FORMAT=json"}, env...),
+		t: t, name: name, http: address, path: filepath.Join(binaries, program),
+		file: filepath.Join(folder, name+".log"),
+		env:  append([]string{"PERPKEEPER_HTTP_LISTEN=" + address, "PERPKEEPER_LOG_FORMAT=json"}, env...),
 	}
 	t.Cleanup(func() {
 		p.kill()
@@ -132,8 +133,8 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// dies waits for the process to kill itself at the point it was armed with, for a bounded time, and calls kick every now and then meanwhile. It reports
-// whether the process died; it is down afterwards in any case.
+// dies waits for the process to kill itself at the point it was armed with, for a bounded time, and calls kick every
+// now and then meanwhile. It reports whether the process died; it is down afterwards in any case.
 func (p *process) dies(within time.Duration, kick func(turn int)) bool {
 	p.t.Helper()
 	late := time.NewTimer(within)
@@ -186,7 +187,8 @@ func (p *process) tail(lines int) string {
 	if err != nil {
 		return err.Error()
 	}
-	all := slices.DeleteFunc(bytes.Split(bytes.TrimSpace(text), []byte("\n")), func(line []byte) bool { return bytes.Contains(line, []byte(`"config":{`)) })
+	all := slices.DeleteFunc(bytes.Split(bytes.TrimSpace(text), []byte("\n")),
+		func(line []byte) bool { return bytes.Contains(line, []byte(`"config":{`)) })
 	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
 }
 

@@ -1,10 +1,12 @@
-// Package chaos proves that killing, freezing, doubling and deceiving scanner and statevm loses nothing and doubles nothing (PIPE-2, PIPE-3). They run as
-// processes; the chain, its traders, the broker and the observer are parts of the test, so that a death costs seconds and many can be tried.
+// Package chaos proves that killing, freezing, doubling and deceiving scanner and statevm loses nothing and doubles
+// nothing (PIPE-2, PIPE-3). They run as processes; the chain, its traders, the broker and the observer are parts of the
+// test, so that a death costs seconds and many can be tried.
 //
-// After everything that is done to them, every table must be equal to a pure fold of the canonical chain, made from the chain's proven receipts alone.
+// After everything that is done to them, every table must be equal to a pure fold of the canonical chain, made from the
+// chain's proven receipts alone.
 //
-// KEEPER_LONG=1 runs all of it, with KEEPER_KILLS deaths (default: one at each point); KEEPER_SEED repeats a run as far as its timing can be;
-// KAFKA_BROKERS puts it on a Kafka cluster that runs already.
+// KEEPER_LONG=1 runs all of it, with KEEPER_KILLS deaths (default: one at each point); KEEPER_SEED repeats a run as far
+// as its timing can be; KAFKA_BROKERS puts it on a Kafka cluster that runs already.
 package chaos
 
 import (
@@ -86,8 +88,8 @@ type rig struct {
 	faithless, silent *liar // the nodes of a rig for corrections
 }
 
-// newRig brings everything up but the processes. Settings are added to those of both processes; a rig reads the chain from the devnet, unless through
-// gives the addresses in front of it.
+// newRig brings everything up but the processes. Settings are added to those of both processes; a rig reads the chain
+// from the devnet, unless through gives the addresses in front of it.
 func newRig(t *testing.T, through func(*devnet.Devnet) []string, settings ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, folder: t.TempDir()}
@@ -104,17 +106,22 @@ func newRig(t *testing.T, through func(*devnet.Devnet) []string, settings ...str
 	emitter, store := chain.Address(deployment.Contracts.EventEmitter), chain.Address(deployment.Contracts.DataStore)
 	r.executor = newExecutor(t, r.devnet)
 	r.env = append([]string{
-		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.FormatUint(r.chainID, 10), "PERPKEEPER_KEEPER_LOG_PARTITIONS=" + strconv.Itoa(partitions),
-		"PERPKEEPER_CHAIN_URLS=" + strings.Join(urls, ","), "PERPKEEPER_CHAIN_POLL_INTERVAL=50ms", "PERPKEEPER_CHAIN_COOLDOWN=50ms",
-		"PERPKEEPER_KAFKA_BROKERS=" + strings.Join(brokers, ","), "PERPKEEPER_POSTGRES_URL=" + url, "PERPKEEPER_POSTGRES_POLL_INTERVAL=200ms",
+		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.FormatUint(r.chainID, 10), "PERPKEEPER_KEEPER_LOG_PARTITIONS=" +
+			strconv.Itoa(partitions),
+		"PERPKEEPER_CHAIN_URLS=" + strings.Join(urls, ","), "PERPKEEPER_CHAIN_POLL_INTERVAL=50ms",
+		"PERPKEEPER_CHAIN_COOLDOWN=50ms",
+		"PERPKEEPER_KAFKA_BROKERS=" + strings.Join(brokers, ","), "PERPKEEPER_POSTGRES_URL=" + url,
+		"PERPKEEPER_POSTGRES_POLL_INTERVAL=200ms",
 		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + store.Hex(),
-		"PERPKEEPER_SCANNER_START_BLOCK=" + strconv.FormatUint(deployment.Block, 10), "PERPKEEPER_SCANNER_SIGNERS=" + r.executor.address.Hex(),
+		"PERPKEEPER_SCANNER_START_BLOCK=" + strconv.FormatUint(deployment.Block, 10), "PERPKEEPER_SCANNER_SIGNERS=" +
+			r.executor.address.Hex(),
 	}, settings...)
 	if os.Getenv("KAFKA_BROKERS") == "" { // Apache Kafka grants no shorter session than the default
 		r.env = append(r.env, "PERPKEEPER_KAFKA_SESSION_TIMEOUT=1s", "PERPKEEPER_KAFKA_HEARTBEAT_INTERVAL=200ms")
 	}
 	r.twin = newTwin(t, r.chainID, r.devnet.RPC(), emitter, chain.Address(r.executor.address), deployment.Block)
-	r.scanner, r.statevm = newProcess(t, r.folder, "scanner", "scanner", r.env), newProcess(t, r.folder, "statevm", "statevm", r.env)
+	r.scanner, r.statevm = newProcess(t, r.folder, "scanner", "scanner", r.env),
+		newProcess(t, r.folder, "statevm", "statevm", r.env)
 	return r
 }
 
@@ -123,7 +130,8 @@ func (r *rig) startBroker() []string {
 	if brokers := os.Getenv("KAFKA_BROKERS"); brokers != "" {
 		return strings.Split(brokers, ",")
 	}
-	b, err := broker.Start(broker.Config{DataDir: filepath.Join(r.folder, "kafka"), MinSessionTimeout: 500 * time.Millisecond})
+	b, err := broker.Start(broker.Config{DataDir: filepath.Join(r.folder, "kafka"),
+		MinSessionTimeout: 500 * time.Millisecond})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -26,14 +26,17 @@ var roads = []struct {
 }{
 	{[]string{"scanner.range."}, &road{name: "history", rig: historyRig, seed: dieInHistory}},
 	{[]string{"scanner.correction."}, &road{name: "correction", rig: correctionRig, seed: dieInCorrection}},
-	{[]string{"scanner.halt.", "scanner.accept.", "statevm.halt."}, &road{name: "broken finality", rig: plainRig, seed: dieInHalt}},
-	{[]string{"statevm.dead_letter"}, &road{name: "dead letters", rig: plainRig, seed: dieAtDeadLetter, seeds: partitions}},
+	{[]string{"scanner.halt.", "scanner.accept.", "statevm.halt."},
+		&road{name: "broken finality", rig: plainRig, seed: dieInHalt}},
+	{[]string{"statevm.dead_letter"}, &road{name: "dead letters", rig: plainRig, seed: dieAtDeadLetter,
+		seeds: partitions}},
 	{[]string{""}, &road{name: "main road", rig: plainRig, seed: dieOnRoad}},
 }
 
 func roadTo(at point) *road {
 	for _, r := range roads {
-		if slices.ContainsFunc(r.labels, func(beginning string) bool { return strings.HasPrefix(at.label, beginning) }) {
+		if slices.ContainsFunc(r.labels,
+			func(beginning string) bool { return strings.HasPrefix(at.label, beginning) }) {
 			return r.road
 		}
 	}
@@ -53,9 +56,11 @@ func nth(random *rand.Rand, most int) int {
 	return min(1+random.IntN(1<<random.IntN(6)), most)
 }
 
-// mostHits is how often a point is certainly hit in one run of a process on the main road; more often where it is not named.
+// mostHits is how often a point is certainly hit in one run of a process on the main road; more often where it is not
+// named.
 var mostHits = map[string]int{
-	"scanner.claim.before": 1, "scanner.claim.after": 1, "scanner.claim.partition": partitions, "statevm.claimed": partitions, "pg.claim": partitions,
+	"scanner.claim.before": 1, "scanner.claim.after": 1, "scanner.claim.partition": partitions,
+	"statevm.claimed": partitions, "pg.claim": partitions,
 }
 
 func plainRig(t *testing.T) *rig {
@@ -95,10 +100,12 @@ func dieOnRoad(r *rig, at point, random *rand.Rand) bool {
 	return died
 }
 
-// historyRig has a chain with history, a topic and tables without, and a scanner that publishes final blocks in short ranges when it is some behind.
+// historyRig has a chain with history, a topic and tables without, and a scanner that publishes final blocks in short
+// ranges when it is some behind.
 func historyRig(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, nil, "PERPKEEPER_SCANNER_BACKFILL_MIN_BLOCKS=16", "PERPKEEPER_SCANNER_BACKFILL_MAX_RANGE=12", "PERPKEEPER_SCANNER_BACKFILL_WORKERS=3")
+	r := newRig(t, nil, "PERPKEEPER_SCANNER_BACKFILL_MIN_BLOCKS=16", "PERPKEEPER_SCANNER_BACKFILL_MAX_RANGE=12",
+		"PERPKEEPER_SCANNER_BACKFILL_WORKERS=3")
 	r.statevm.start()
 	r.trade()
 	r.mine(100)

@@ -37,7 +37,8 @@ func (r *rig) await(what string, condition func(context.Context) error) {
 	}
 }
 
-// settle lets some more blocks come, stops the head and waits until all tables stand there and are equal to the fold. The head stands afterwards.
+// settle lets some more blocks come, stops the head and waits until all tables stand there and are equal to the fold.
+// The head stands afterwards.
 func (r *rig) settle(after string) {
 	r.t.Helper()
 	r.mine(2)
@@ -49,7 +50,8 @@ func (r *rig) settle(after string) {
 func (r *rig) level(after string) {
 	r.t.Helper()
 	head := r.head()
-	r.await("tables equal to a fold of the chain after "+after, func(ctx context.Context) error { return r.twin.equals(ctx, r.db, head) })
+	r.await("tables equal to a fold of the chain after "+after,
+		func(ctx context.Context) error { return r.twin.equals(ctx, r.db, head) })
 }
 
 // witness fails the test if nothing has happened on the exchange that could have been lost.

@@ -16,7 +16,8 @@ import (
 // faithlessness shows in nothing but the receipts of another node.
 var faithlessness = map[string]lie{getLogs: leavesOut(1000), getReceipts: refuses}
 
-// correctionRig reads through two nodes. One never serves receipts and leaves all logs out; the other one is honest, and for a while serves neither.
+// correctionRig reads through two nodes. One never serves receipts and leaves all logs out; the other one is honest,
+// and for a while serves neither.
 func correctionRig(t *testing.T) *rig {
 	t.Helper()
 	var faithless, silent *liar
@@ -51,7 +52,8 @@ func dieInCorrection(r *rig, at point, random *rand.Rand) bool {
 		r.reorg(random)
 	}
 	r.silent.repent()
-	died := r.scanner.dies(deathWithin, func(turn int) { // a reorg may have taken the blocks away that were to be corrected: then there are others
+	// a reorg may have taken the blocks away that were to be corrected: then there are others
+	died := r.scanner.dies(deathWithin, func(turn int) {
 		r.executor.round()
 		switch turn % 10 {
 		case 5:
@@ -122,7 +124,8 @@ func unknown(epoch uint64) (bus.Record, error) {
 	return record, err
 }
 
-// dieAtDeadLetter puts a record that nobody understands into the topic, and kills statevm between sending it to the dead letters and noting that.
+// dieAtDeadLetter puts a record that nobody understands into the topic, and kills statevm between sending it to the
+// dead letters and noting that.
 func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 	r.t.Helper()
 	r.scanner.kill() // so that all partitions stay at one block
@@ -134,7 +137,8 @@ func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 		r.t.Fatal(err)
 	}
 	r.statevm.restart(armed(at.label, 1))
-	if _, err := r.kafka.Producer(wire.LogTopic(r.chainID)).Produce(r.t.Context(), victim, []bus.Record{record}); err != nil {
+	if _, err := r.kafka.Producer(wire.LogTopic(r.chainID)).
+		Produce(r.t.Context(), victim, []bus.Record{record}); err != nil {
 		r.t.Fatal(err)
 	}
 	died := r.statevm.dies(deathWithin, func(int) {})
@@ -156,8 +160,8 @@ func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 	return died
 }
 
-// awaitRiddles waits until statevm has met so many records that it does not understand, each in a partition of its own, and every one has been sent to the
-// dead letters twice: by the process that died and by its successor.
+// awaitRiddles waits until statevm has met so many records that it does not understand, each in a partition of its own,
+// and every one has been sent to the dead letters twice: by the process that died and by its successor.
 func (r *rig) awaitRiddles(count int) {
 	r.t.Helper()
 	r.await("statevm has met the riddles", func(ctx context.Context) error {

@@ -18,8 +18,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// twin folds the canonical chain by itself, from proven receipts and without Kafka or Postgres, and follows it over reorgs: what every table must be
-// equal to.
+// twin folds the canonical chain by itself, from proven receipts and without Kafka or Postgres, and follows it over
+// reorgs: what every table must be equal to.
 type twin struct {
 	node    *evm.Client
 	decoder *gmx.Decoder
@@ -40,7 +40,8 @@ func newTwin(t *testing.T, chainID uint64, url string, emitter, signer chain.Add
 	}
 	t.Cleanup(node.Close)
 	return &twin{
-		node: node, decoder: gmx.NewDecoder(emitter), filter: evm.Filter{Addresses: []chain.Address{emitter}, Topics: gmx.Topics()[0]},
+		node: node, decoder: gmx.NewDecoder(emitter), filter: evm.Filter{Addresses: []chain.Address{emitter},
+			Topics: gmx.Topics()[0]},
 		signer: signer, book: perp.NewBook(), first: first,
 	}
 }
@@ -145,15 +146,16 @@ func (w *twin) chosen(r evm.Receipt) (logs []chain.Log) {
 	return logs
 }
 
-// equals compares every table with the fold at the tables' watermark, where all partitions must stand, and which must be a given block of the chain or
-// one above it.
+// equals compares every table with the fold at the tables' watermark, where all partitions must stand, and which must
+// be a given block of the chain or one above it.
 func (w *twin) equals(ctx context.Context, db *pg.DB, least uint64) error {
 	got, at, err := db.Checksums(ctx, 1)
 	switch {
 	case err != nil:
 		return err
 	case !at.Level():
-		return fmt.Errorf("partitions stand apart by %d blocks below block %d, halted: %q", at.Skew(), at.Watermark.Number+at.Skew(), at.Halted)
+		return fmt.Errorf("partitions stand apart by %d blocks below block %d, halted: %q", at.Skew(),
+			at.Watermark.Number+at.Skew(), at.Halted)
 	case at.Watermark.Number < least:
 		return fmt.Errorf("the watermark stands at block %d, below %d", at.Watermark.Number, least)
 	}
@@ -171,7 +173,8 @@ func (w *twin) equals(ctx context.Context, db *pg.DB, least uint64) error {
 	for _, table := range perp.Tables() {
 		// Audits say more of parameters than logs do.
 		if table != perp.Parameters && got[table] != want[table] {
-			return fmt.Errorf("table %s differs from the fold of the chain at block %d%s", table, at.Watermark.Number, w.difference(ctx, db, table))
+			return fmt.Errorf("table %s differs from the fold of the chain at block %d%s", table, at.Watermark.Number,
+				w.difference(ctx, db, table))
 		}
 	}
 	return nil

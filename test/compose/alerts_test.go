@@ -14,7 +14,8 @@ import (
 	"perpkeeper/test/programs"
 )
 
-// rule is an alert or a recording rule, as far as is needed here. promtool (make alerts-check) reads them as Prometheus does.
+// rule is an alert or a recording rule, as far as is needed here. promtool (make alerts-check) reads them as Prometheus
+// does.
 type rule struct {
 	file, name, text string
 	record           bool
@@ -37,7 +38,8 @@ func rules(t *testing.T) (all []rule) {
 			if start := ruleStart.FindStringSubmatch(strings.TrimRight(line, "\n")); start != nil {
 				all = append(all, rule{file: filepath.Base(file), name: start[2], record: start[1] == "record"})
 			}
-			if len(all) > 0 && all[len(all)-1].file == filepath.Base(file) && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			if len(all) > 0 && all[len(all)-1].file == filepath.Base(file) &&
+				!strings.HasPrefix(strings.TrimSpace(line), "#") {
 				all[len(all)-1].text += line
 			}
 		}
@@ -106,7 +108,8 @@ func usages(expr string) (found []usage) {
 	return found
 }
 
-// registered is the label set of every metric that some process registers, by the names that Prometheus gives its series.
+// registered is the label set of every metric that some process registers, by the names that Prometheus gives its
+// series.
 func registered(t *testing.T) map[string][]string {
 	t.Helper()
 	folder, err := programs.Folder()
@@ -128,7 +131,8 @@ func registered(t *testing.T) map[string][]string {
 			known[name] = labels
 			if kind == "histogram" {
 				delete(known, name)
-				known[name+"_count"], known[name+"_sum"], known[name+"_bucket"] = labels, labels, append(slices.Clone(labels), "le")
+				known[name+"_count"], known[name+"_sum"], known[name+"_bucket"] = labels, labels,
+					append(slices.Clone(labels), "le")
 			}
 		}
 	}
@@ -137,7 +141,8 @@ func registered(t *testing.T) map[string][]string {
 
 // foreign are series of Prometheus and Alertmanager themselves.
 var foreign = map[string][]string{
-	"up": {"job", "instance"}, "ALERTS": {"alertname", "alertstate", "severity"}, "alertmanager_notifications_failed_total": {"integration", "reason"},
+	"up": {"job", "instance"}, "ALERTS": {"alertname", "alertstate", "severity"},
+	"alertmanager_notifications_failed_total": {"integration", "reason"},
 }
 
 var queried = regexp.MustCompile(`query "([^"]*)"`)
@@ -189,7 +194,8 @@ type panel struct {
 func panels(t *testing.T) []panel {
 	t.Helper()
 	var dashboard struct{ Panels []panel }
-	if err := json.Unmarshal([]byte(read(t, filepath.Join(root, "deploy/compose/grafana/dashboards/keeper.json"))), &dashboard); err != nil {
+	if err := json.Unmarshal([]byte(read(t, filepath.Join(root, "deploy/compose/grafana/dashboards/keeper.json"))),
+		&dashboard); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range dashboard.Panels {
@@ -208,7 +214,8 @@ func TestAlertsLeadSomewhere(t *testing.T) {
 		if r.record {
 			continue
 		}
-		if s := severity.FindStringSubmatch(r.text); s == nil || !slices.Contains([]string{"notice", "warning", "critical"}, s[1]) {
+		if s := severity.FindStringSubmatch(r.text); s == nil ||
+			!slices.Contains([]string{"notice", "warning", "critical"}, s[1]) {
 			t.Errorf("%s: %s has the severity %v", r.file, r.name, s)
 		}
 		if !regexp.MustCompile(`(?m)^ +summary: \S`).MatchString(r.text) {
@@ -228,7 +235,8 @@ func TestAlertsLeadSomewhere(t *testing.T) {
 // Every alert has a test that expects it, in the file of the same name.
 func TestAlertsAreTested(t *testing.T) {
 	for _, r := range rules(t) {
-		if tests := read(t, filepath.Join(root, "deploy/compose/prometheus/rules/tests", r.file)); !r.record && !strings.Contains(tests, r.name) {
+		if tests := read(t, filepath.Join(root, "deploy/compose/prometheus/rules/tests", r.file)); !r.record &&
+			!strings.Contains(tests, r.name) {
 			t.Errorf("%s: no test names %s", r.file, r.name)
 		}
 	}
@@ -240,13 +248,15 @@ func TestEveryProcessIsScraped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scraped := regexp.MustCompile(`names: \[(.*)\]`).FindStringSubmatch(read(t, filepath.Join(root, "deploy/compose/prometheus/prometheus.yml")))
+	scraped := regexp.MustCompile(`names: \[(.*)\]`).
+		FindStringSubmatch(read(t, filepath.Join(root, "deploy/compose/prometheus/prometheus.yml")))
 	if scraped == nil {
 		t.Fatal("prometheus.yml names no processes")
 	}
 	names := strings.Split(scraped[1], ", ")
 	for name, s := range project.Services {
-		serves := s.Environment["PERPKEEPER_HTTP_LISTEN"] != nil && s.Restart != "no" && name != "devnet" // which is no part of a keeper
+		// which is no part of a keeper
+		serves := s.Environment["PERPKEEPER_HTTP_LISTEN"] != nil && s.Restart != "no" && name != "devnet"
 		if serves != slices.Contains(names, name) {
 			t.Errorf("%s serves metrics: %v, and is scraped: %v", name, serves, !serves)
 		}

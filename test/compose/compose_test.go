@@ -18,7 +18,8 @@ import (
 
 const root = "../.."
 
-// endAtOnce spares a program with the race detector, which only prints, the second in which its goroutines may still race at its end.
+// endAtOnce spares a program with the race detector, which only prints, the second in which its goroutines may still
+// race at its end.
 const endAtOnce = "GORACE=atexit_sleep_ms=0"
 
 // scaled services are started in several copies by `docker compose up --scale`.
@@ -31,13 +32,15 @@ func load(t *testing.T, env map[string]string, profiles ...string) (*types.Proje
 }
 
 // loadAs reads files, each of which overrides those before it, as a project with a name.
-func loadAs(t *testing.T, name string, files []string, env map[string]string, profiles ...string) (*types.Project, error) {
+func loadAs(t *testing.T, name string, files []string, env map[string]string, profiles ...string) (*types.Project,
+	error) {
 	t.Helper()
 	var paths []string
 	for _, f := range files {
 		paths = append(paths, filepath.Join(root, f))
 	}
-	options, err := cli.NewProjectOptions(paths, cli.WithName(name), cli.WithEnv(pairs(env)), cli.WithProfiles(profiles))
+	options, err := cli.NewProjectOptions(paths, cli.WithName(name), cli.WithEnv(pairs(env)),
+		cli.WithProfiles(profiles))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,9 +118,11 @@ func TestEveryProfileLoads(t *testing.T) {
 		services []string
 	}{
 		"region": {filled(t), nil, []string{"kafka", "planner", "postgres", "prepare", "scanner", "sender", "statevm"}},
-		"demo":   {envFile(t, "demo.env"), []string{"demo"}, []string{"devnet", "kafka", "planner", "postgres", "prepare", "scanner", "sender", "statevm"}},
+		"demo": {envFile(t, "demo.env"), []string{"demo"},
+			[]string{"devnet", "kafka", "planner", "postgres", "prepare", "scanner", "sender", "statevm"}},
 		"region, watched": {filled(t), []string{"monitoring"}, []string{
-			"alertmanager", "grafana", "kafka", "planner", "postgres", "prepare", "prometheus", "scanner", "sender", "statevm",
+			"alertmanager", "grafana", "kafka", "planner", "postgres", "prepare", "prometheus", "scanner", "sender",
+			"statevm",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +157,8 @@ func TestMissingSettingsAreNamed(t *testing.T) {
 	}
 }
 
-// The project is valid before the contracts are known, so that `ops addresses` can find them; until then the processes refuse, with a line for each.
+// The project is valid before the contracts are known, so that `ops addresses` can find them; until then the processes
+// refuse, with a line for each.
 func TestAddressesAreDemandedByTheProcesses(t *testing.T) {
 	env := region(t)
 	for key := range envFile(t, "region.env.example") {
@@ -165,8 +171,10 @@ func TestAddressesAreDemandedByTheProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, words := range map[string][]string{
-		"scanner": {"venue.event_emitter", "venue.data_store", "scanner.start_block"}, "statevm": {"venue.event_emitter"},
-		"sender": {"venue.event_emitter", "venue.order_handler", "venue.liquidation_handler", "venue.deposit_handler", "venue.withdrawal_handler"},
+		"scanner": {"venue.event_emitter", "venue.data_store", "scanner.start_block"},
+		"statevm": {"venue.event_emitter"},
+		"sender": {"venue.event_emitter", "venue.order_handler", "venue.liquidation_handler", "venue.deposit_handler",
+			"venue.withdrawal_handler"},
 	} {
 		out, err := printConfig(t, project, name)
 		if lines := strings.Count(strings.TrimSpace(out), "\n") + 1; err == nil || lines != len(words) {
@@ -189,7 +197,8 @@ func TestScaledServicesCanBeScaled(t *testing.T) {
 	for _, name := range scaled {
 		s := project.Services[name]
 		if s.ContainerName != "" || len(s.Ports) != 0 || s.Hostname != "" {
-			t.Errorf("%s: container name %q, host name %q, %d host ports: it cannot be scaled", name, s.ContainerName, s.Hostname, len(s.Ports))
+			t.Errorf("%s: container name %q, host name %q, %d host ports: it cannot be scaled", name, s.ContainerName,
+				s.Hostname, len(s.Ports))
 		}
 	}
 }
@@ -212,7 +221,8 @@ func TestServicesAreHardened(t *testing.T) {
 			continue
 		}
 		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || s.Privileged {
-			t.Errorf("%s: read-only %v, capabilities dropped %v, privileged %v", name, s.ReadOnly, s.CapDrop, s.Privileged)
+			t.Errorf("%s: read-only %v, capabilities dropped %v, privileged %v", name, s.ReadOnly, s.CapDrop,
+				s.Privileged)
 		}
 	}
 }
@@ -235,14 +245,16 @@ func TestNoDefaultPasswords(t *testing.T) {
 	}
 }
 
-// Every setting that the files give a process is one the process knows: a renamed key must not be found out by an operator.
+// Every setting that the files give a process is one the process knows: a renamed key must not be found out by an
+// operator.
 func TestProcessesKnowTheirSettings(t *testing.T) {
 	env := envFile(t, "demo.env")
 	t.Run("demo", func(t *testing.T) { settingsAreKnown(t, env) })
 	t.Run("region", func(t *testing.T) { settingsAreKnown(t, region(t)) })
 }
 
-// settingsAreKnown starts every process as the project does, far enough to read its settings, with each file that the project mounts.
+// settingsAreKnown starts every process as the project does, far enough to read its settings, with each file that the
+// project mounts.
 func settingsAreKnown(t *testing.T, env map[string]string) {
 	t.Helper()
 	project, err := load(t, env, "demo")
@@ -260,17 +272,20 @@ func settingsAreKnown(t *testing.T, env map[string]string) {
 func region(t *testing.T) map[string]string {
 	t.Helper()
 	env, folder := envFile(t, "region.env.example"), t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), filepath.Join(root, "deploy/compose/new-secrets.sh"), folder).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(root, "deploy/compose/new-secrets.sh"), folder).
+		CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for name, text := range map[string]string{
-		"chain_urls": "https://bsc.example.org/key\nwss://bsc.example.org/key\n", "price/streams_key": "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "price/streams_secret": "s",
+		"chain_urls":        "https://bsc.example.org/key\nwss://bsc.example.org/key\n",
+		"price/streams_key": "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "price/streams_secret": "s",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env["SECRETS_DIR"], env["KEEPER_CONFIG"], env["KEYS_DIR"], env["START_BLOCK"] = folder, "./deploy/compose/region.toml.example", folder, "1"
+	env["SECRETS_DIR"], env["KEEPER_CONFIG"], env["KEYS_DIR"], env["START_BLOCK"] = folder,
+		"./deploy/compose/region.toml.example", folder, "1"
 	for key, value := range env {
 		if value == "" {
 			env[key] = "0xBcd4042DE499D14e55001CcbB24a551F3b954096"
@@ -279,14 +294,16 @@ func region(t *testing.T) map[string]string {
 	return env
 }
 
-// With two files filled in from the examples, the scanner has its price sources and its endpoints, and the secrets of both are secret.
+// With two files filled in from the examples, the scanner has its price sources and its endpoints, and the secrets of
+// both are secret.
 func TestRegionNamesItsPrices(t *testing.T) {
 	project, err := load(t, region(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := settingsInForce(t, project, "scanner")
-	for _, line := range []string{"[[scanner.price.source]]", `kind = "streams"`, `key = "***"`, "urls_file = ", `name = "REQUEST_EXPIRATION_TIME"`} {
+	for _, line := range []string{"[[scanner.price.source]]", `kind = "streams"`, `key = "***"`, "urls_file = ",
+		`name = "REQUEST_EXPIRATION_TIME"`} {
 		if !strings.Contains(config, line) {
 			t.Errorf("the scanner's configuration lacks %s:\n%s", line, config)
 		}
@@ -304,14 +321,16 @@ func TestOperatorsCommandsAreConfigured(t *testing.T) {
 	}
 	for name, commands := range map[string][]string{
 		"sender": {"audit", "signer", "why-not", "health kafka", "health postgres"},
-		"ops":    {"audit", "status", "topic", "liquidations", "signer", "rebuild", "generations", "delayed", "wallet", "emergency", "dlq", "addresses", "health kafka", "health postgres"},
+		"ops": {"audit", "status", "topic", "liquidations", "signer", "rebuild", "generations", "delayed", "wallet",
+			"emergency", "dlq", "addresses", "health kafka", "health postgres"},
 	} {
 		for _, command := range commands {
 			s := project.Services[name]
 			s.Command = append([]string{"/bin/keeperctl"}, strings.Fields(command)...)
 			project.Services[name] = s
 			config := settingsInForce(t, project, name)
-			if command == "audit" && !strings.Contains(config, `signers = ["0xBcd4042DE499D14e55001CcbB24a551F3b954096"]`) {
+			if command == "audit" &&
+				!strings.Contains(config, `signers = ["0xBcd4042DE499D14e55001CcbB24a551F3b954096"]`) {
 				t.Errorf("%s: audit knows no keeper:\n%s", name, config)
 			}
 		}
@@ -320,7 +339,8 @@ func TestOperatorsCommandsAreConfigured(t *testing.T) {
 
 // The name of the project comes from the file, so that another folder or a forgotten -p make no second keeper.
 func TestProjectIsNamedAfterTheRegion(t *testing.T) {
-	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithEnv(pairs(region(t))))
+	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")},
+		cli.WithEnv(pairs(region(t))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,15 +358,18 @@ func TestServicesAreBounded(t *testing.T) {
 	}
 	for name, s := range project.Services {
 		if s.MemLimit == 0 || s.CPUS == 0 || s.PidsLimit == 0 {
-			t.Errorf("%s: memory %d, processors %v, processes %d: one of them has no limit", name, s.MemLimit, s.CPUS, s.PidsLimit)
+			t.Errorf("%s: memory %d, processors %v, processes %d: one of them has no limit", name, s.MemLimit, s.CPUS,
+				s.PidsLimit)
 		}
-		if s.Logging == nil || s.Logging.Driver != "json-file" || s.Logging.Options["max-size"] == "" || s.Logging.Options["max-file"] == "" {
+		if s.Logging == nil || s.Logging.Driver != "json-file" || s.Logging.Options["max-size"] == "" ||
+			s.Logging.Options["max-file"] == "" {
 			t.Errorf("%s: its log grows for ever", name)
 		}
 		if once := name == "prepare" || name == "ops"; (s.Restart != "always") != once {
 			t.Errorf("%s: restart is %q", name, s.Restart)
 		}
-		if at := strings.LastIndex(s.Image, ":"); at < 0 || s.Image[at:] == ":latest" && !strings.HasPrefix(s.Image, "perpkeeper") {
+		if at := strings.LastIndex(s.Image, ":"); at < 0 || s.Image[at:] == ":latest" &&
+			!strings.HasPrefix(s.Image, "perpkeeper") {
 			t.Errorf("%s: the image %s has no version", name, s.Image)
 		}
 	}

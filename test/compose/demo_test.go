@@ -22,7 +22,8 @@ func TestDemoNamesTheDevnet(t *testing.T) {
 	t.Cleanup(func() { cancel(); _ = d.Wait() })
 	env, contracts := envFile(t, "demo.env"), d.Deployment().Contracts
 	for key, want := range map[string]string{
-		"EVENT_EMITTER": contracts.EventEmitter.Hex(), "DATA_STORE": contracts.DataStore.Hex(), "ORDER_HANDLER": contracts.OrderHandler.Hex(),
+		"EVENT_EMITTER": contracts.EventEmitter.Hex(), "DATA_STORE": contracts.DataStore.Hex(),
+		"ORDER_HANDLER":       contracts.OrderHandler.Hex(),
 		"LIQUIDATION_HANDLER": contracts.LiquidationHandler.Hex(), "DEPOSIT_HANDLER": contracts.DepositHandler.Hex(),
 		"WITHDRAWAL_HANDLER": contracts.WithdrawalHandler.Hex(),
 	} {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The engine test runs the blocks of docs/operating.md that are marked as commands. There are no others, and what it does by hand between them is known to it.
+// The engine test runs the blocks of docs/operating.md that are marked as commands. There are no others, and what it
+// does by hand between them is known to it.
 func TestOperatingIsRun(t *testing.T) {
 	document := read(t, filepath.Join(root, "docs/operating.md"))
 	legs := read(t, filepath.Join(root, "test/engine/legs/operating.sh"))

@@ -35,7 +35,8 @@ func threeKeepers(t *testing.T) (projects []*types.Project) {
 	return projects
 }
 
-// TIER-2: three projects beside each other have the network of the chain in common, and no other network, volume, port or name.
+// TIER-2: three projects beside each other have the network of the chain in common, and no other network, volume, port
+// or name.
 func TestThreeProjectsShareTheChainAlone(t *testing.T) {
 	owners := map[string]string{} // of what only one project may have
 	claim := func(project, what string) {
@@ -100,7 +101,8 @@ var (
 	addressPattern  = regexp.MustCompile(`0x[0-9a-fA-F]{40}`)
 )
 
-// TIER-15: each of the three is its own tier, sends from its own signers, knows the others by theirs, and records what all of them send.
+// TIER-15: each of the three is its own tier, sends from its own signers, knows the others by theirs, and records what
+// all of them send.
 func TestThreeProjectsAreThreeTiers(t *testing.T) {
 	signers := map[string]string{} // by tier
 	for tier := 1; tier <= 3; tier++ {
@@ -109,7 +111,8 @@ func TestThreeProjectsAreThreeTiers(t *testing.T) {
 	for i, p := range threeKeepers(t) {
 		tier := fmt.Sprint(i + 1)
 		config := settingsInForce(t, p, "sender")
-		if found := priorityInForce.FindStringSubmatch(config); found == nil || found[1] != tier || !strings.Contains(config, "[tier]\nenabled = true\n") {
+		if found := priorityInForce.FindStringSubmatch(config); found == nil || found[1] != tier ||
+			!strings.Contains(config, "[tier]\nenabled = true\n") {
 			t.Errorf("%s: the sender's tier in force is %v", p.Name, found)
 		}
 		known := map[string]string{}

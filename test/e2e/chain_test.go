@@ -30,8 +30,8 @@ type sent struct {
 type record struct {
 	book *perp.Book
 	sent []sent
-	// revived holds, per position, the places at which it was opened or grown, and per order those at which it was created or changed: only after
-	// such a place is another transaction for the same key no repetition.
+	// revived holds, per position, the places at which it was opened or grown, and per order those at which it was
+	// created or changed: only after such a place is another transaction for the same key no repetition.
 	revived map[chain.Hash][]chain.LogPos
 }
 
@@ -84,7 +84,8 @@ func (k *keeper) advance(ctx context.Context, r *chainReader, last uint64) bool 
 func (k *keeper) reader(ctx context.Context) *chainReader {
 	k.t.Helper()
 	if k.canonical == nil {
-		node, err := evm.Dial(ctx, k.Devnet.ChainID, k.nodeConfig(), zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+		node, err := evm.Dial(ctx, k.Devnet.ChainID, k.nodeConfig(), zerolog.Nop(),
+			evm.NewMetrics(prometheus.NewRegistry()))
 		if err != nil {
 			k.t.Fatal(err)
 		}
@@ -165,7 +166,8 @@ func (r *record) revive(e perp.Event) {
 }
 
 // collect notes the signers' transactions of a block with what they were for.
-func (k *keeper) collect(ctx context.Context, r *record, node *evm.Client, block evm.Block, signers map[chain.Address]bool) {
+func (k *keeper) collect(ctx context.Context, r *record, node *evm.Client, block evm.Block,
+	signers map[chain.Address]bool) {
 	for _, tx := range block.Txs {
 		if !signers[tx.From] {
 			continue
@@ -186,8 +188,9 @@ func (k *keeper) collect(ctx context.Context, r *record, node *evm.Client, block
 	}
 }
 
-// checkOnce fails for every transaction of the keeper that came after its order or request was done, or its position liquidated, by an earlier
-// one: a job sent twice. A deleveraging, and its state, may be needed again at any time: the venue refuses what is too much.
+// checkOnce fails for every transaction of the keeper that came after its order or request was done, or its position
+// liquidated, by an earlier one: a job sent twice. A deleveraging, and its state, may be needed again at any time: the
+// venue refuses what is too much.
 func (r record) checkOnce(t *testing.T) {
 	t.Helper()
 	done := map[gmx.Call]sent{}
@@ -196,7 +199,8 @@ func (r record) checkOnce(t *testing.T) {
 			continue
 		}
 		if before, repeated := done[tx.Call]; repeated && !r.revivedBetween(tx.Key, before.Tx, tx.Tx) {
-			t.Errorf("%s %s was sent twice: %s in block %d (ok %v), and again %s in block %d (ok %v)", tx.Kind, tx.Key, before.Hash, before.Block, before.OK,
+			t.Errorf("%s %s was sent twice: %s in block %d (ok %v), and again %s in block %d (ok %v)", tx.Kind, tx.Key,
+				before.Hash, before.Block, before.OK,
 				tx.Hash, tx.Block, tx.OK)
 		}
 		if tx.OK {
@@ -250,7 +254,8 @@ func (k *keeper) compare(ctx context.Context) (r record, err error) {
 	return r, differing(got, want, at.Watermark.Number)
 }
 
-// differing names a table whose rows are not those of the fold. Parameters and transactions are left out: PARAM and TX records say more than logs do.
+// differing names a table whose rows are not those of the fold. Parameters and transactions are left out: PARAM and TX
+// records say more than logs do.
 func differing(got, want pg.Checksums, block uint64) error {
 	for _, table := range perp.Tables() {
 		if table != perp.Parameters && table != perp.Transactions && got[table] != want[table] {

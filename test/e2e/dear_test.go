@@ -10,8 +10,8 @@ import (
 	"perpkeeper/services/demo"
 )
 
-// The jobs that want the most gas: a swap along the longest path, an order whose callback burns 2 000 000, and a liquidation that cancels six orders
-// with its position.
+// The jobs that want the most gas: a swap along the longest path, an order whose callback burns 2 000 000, and a
+// liquidation that cancels six orders with its position.
 const (
 	longestPath     = 3
 	longestCallback = 2_000_000
@@ -21,7 +21,8 @@ const (
 // PIPE-5: the jobs that want the most gas are executed through all four processes.
 func TestDearJobs(t *testing.T) {
 	long(t)
-	k := start(t, func(s *demo.Settings) { s.Rate = 2 }) // what is dear takes the devnet long: with more it falls behind
+	// what is dear takes the devnet long: with more it falls behind
+	k := start(t, func(s *demo.Settings) { s.Rate = 2 })
 	k.await("every dear job executed", func(ctx context.Context) error {
 		head, err := k.reader(ctx).node.Head(ctx)
 		if err != nil {
@@ -32,7 +33,8 @@ func TestDearJobs(t *testing.T) {
 	k.finish()
 }
 
-// dear names a dear job that nobody has executed. An order that was to end with a position is cancelled in the transaction of the liquidation.
+// dear names a dear job that nobody has executed. An order that was to end with a position is cancelled in the
+// transaction of the liquidation.
 func (r record) dear() error {
 	path, callback, most := false, false, 0
 	cancelled, liquidated := map[chain.Hash]int{}, map[chain.Hash]bool{}
@@ -56,7 +58,8 @@ func (r record) dear() error {
 		}
 	}
 	if !path || !callback || most < mostAutoCancel {
-		return fmt.Errorf("longest path executed: %v; longest callback: %v; most orders cancelled with a liquidation: %d", path, callback, most)
+		return fmt.Errorf("longest path executed: %v; longest callback: %v; most orders cancelled with a "+
+			"liquidation: %d", path, callback, most)
 	}
 	return nil
 }

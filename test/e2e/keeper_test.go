@@ -1,8 +1,8 @@
-// Package e2e proves the whole pipeline as an operator runs it: the real programs as processes, on an in-process chain, a Kafka broker and a
-// real Postgres, killed, doubled, paused, reorganised and misconfigured.
+// Package e2e proves the whole pipeline as an operator runs it: the real programs as processes, on an in-process chain,
+// a Kafka broker and a real Postgres, killed, doubled, paused, reorganised and misconfigured.
 //
-// The main road runs with every `make test`. The longer scenarios need KEEPER_E2E=1 (`make e2e`). KAFKA_BROKERS puts them on a Kafka cluster
-// that runs already (`make test-kafka`).
+// The main road runs with every `make test`. The longer scenarios need KEEPER_E2E=1 (`make e2e`). KAFKA_BROKERS puts
+// them on a Kafka cluster that runs already (`make test-kafka`).
 package e2e
 
 import (
@@ -148,17 +148,19 @@ func (k *keeper) progress(orders, liquidations int) {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	k.await(fmt.Sprintf("%d more orders and %d more liquidations", orders, liquidations), func(ctx context.Context) error {
-		now, err := k.db.Overview(ctx)
-		if err != nil {
-			return err
-		}
-		o, l := now.Orders["Executed"]-before.Orders["Executed"], now.Liquidations["Executed"]-before.Liquidations["Executed"]
-		if o < orders || l < liquidations {
-			return fmt.Errorf("%d and %d", o, l)
-		}
-		return nil
-	})
+	k.await(fmt.Sprintf("%d more orders and %d more liquidations", orders, liquidations),
+		func(ctx context.Context) error {
+			now, err := k.db.Overview(ctx)
+			if err != nil {
+				return err
+			}
+			o, l := now.Orders["Executed"]-before.Orders["Executed"],
+				now.Liquidations["Executed"]-before.Liquidations["Executed"]
+			if o < orders || l < liquidations {
+				return fmt.Errorf("%d and %d", o, l)
+			}
+			return nil
+		})
 }
 
 // devnet tells the devnet something.
@@ -169,22 +171,24 @@ func (k *keeper) devnet(method string, argument ...any) {
 	}
 }
 
-// finish ends trading, holds prices still and waits until nothing is left to do: every market order and request is done, no job is live in any
-// planner, and the tables equal a fold of the canonical chain. Then it checks that nothing was sent twice. It returns what the chain says.
+// finish ends trading, holds prices still and waits until nothing is left to do: every market order and request is
+// done, no job is live in any planner, and the tables equal a fold of the canonical chain. Then it checks that nothing
+// was sent twice. It returns what the chain says.
 func (k *keeper) finish() record {
 	k.t.Helper()
 	k.devnet("devnet_trade", map[string]any{"on": false})
 	k.holdPrices()
 	var r record
-	k.await("nothing left to do, and tables equal to a fold of the canonical chain", func(ctx context.Context) (err error) {
-		if err := k.idle(ctx); err != nil {
-			return err
-		}
-		if r, err = k.compare(ctx); err != nil {
-			return err
-		}
-		return r.unfinished()
-	})
+	k.await("nothing left to do, and tables equal to a fold of the canonical chain",
+		func(ctx context.Context) (err error) {
+			if err := k.idle(ctx); err != nil {
+				return err
+			}
+			if r, err = k.compare(ctx); err != nil {
+				return err
+			}
+			return r.unfinished()
+		})
 	r.checkOnce(k.t)
 	k.t.Logf("%d transactions sent", len(r.sent))
 	return r
@@ -229,8 +233,10 @@ func (k *keeper) holdPrices() {
 			if r.Token != token.Address || token.Symbol == "USDC" {
 				continue
 			}
-			micro := r.MinPrice.Div(perp.Pow10(30 - 6 - token.Decimals)).String() // millionths of a dollar for a whole token
-			k.devnet("devnet_pin", map[string]any{"token": token.Symbol, "usd": micro[:len(micro)-6] + "." + micro[len(micro)-6:]})
+			// millionths of a dollar for a whole token
+			micro := r.MinPrice.Div(perp.Pow10(30 - 6 - token.Decimals)).String()
+			k.devnet("devnet_pin", map[string]any{"token": token.Symbol, "usd": micro[:len(micro)-6] + "." +
+				micro[len(micro)-6:]})
 		}
 	}
 }
@@ -248,7 +254,8 @@ func (k *keeper) explain() {
 	})
 	k.await("an explanation", func(ctx context.Context) error { // the state may stand apart at the moment of asking
 		out, err := k.Keeperctl(ctx, "why-not", open[0].PositionKey.Hex())
-		if err != nil || !strings.Contains(out, "position of "+open[0].Account.Hex()) || !strings.Contains(out, "due ") {
+		if err != nil || !strings.Contains(out, "position of "+open[0].Account.Hex()) ||
+			!strings.Contains(out, "due ") {
 			return fmt.Errorf("%q, %w", out, err)
 		}
 		k.t.Logf("keeperctl why-not says:\n%s", out)

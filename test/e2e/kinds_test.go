@@ -12,7 +12,8 @@ import (
 // auditPause is the least time between two readings of the whole chain.
 const auditPause = 5 * time.Second
 
-// PIPE-5, TIER-13: every kind of job is found, sent and executed: the chain shows each of them, executed by a signer of the keeper.
+// PIPE-5, TIER-13: every kind of job is found, sent and executed: the chain shows each of them, executed by a signer of
+// the keeper.
 func TestEveryKindOfJob(t *testing.T) {
 	long(t)
 	k := start(t, nil)

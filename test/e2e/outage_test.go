@@ -32,8 +32,8 @@ func outage(t *testing.T) time.Duration {
 	return d
 }
 
-// outageRate is how many actions a second traders take beside an outage: what piles up meanwhile must be executed before it expires, also on a machine that
-// has other things to do.
+// outageRate is how many actions a second traders take beside an outage: what piles up meanwhile must be executed
+// before it expires, also on a machine that has other things to do.
 const outageRate = 1
 
 // lasts waits, and fails if a process gives up meanwhile.
@@ -68,7 +68,8 @@ func TestKafkaDown(t *testing.T) {
 	} else {
 		script := func(command string) func() {
 			return func() {
-				if out, err := exec.CommandContext(t.Context(), filepath.Join("..", "kafka", "kafka.sh"), command).CombinedOutput(); err != nil {
+				if out, err := exec.CommandContext(t.Context(), filepath.Join("..", "kafka", "kafka.sh"), command).
+					CombinedOutput(); err != nil {
 					t.Fatalf("kafka.sh %s: %v\n%s", command, err, out)
 				}
 			}
@@ -116,7 +117,8 @@ func TestLeaderMoves(t *testing.T) {
 	if os.Getenv("KAFKA_BROKERS") != "" {
 		t.Skip("the bus suite moves leaders of a real cluster")
 	}
-	b, err := broker.Start(broker.Config{DataDir: t.TempDir(), Listen: []string{freeAddress(t), freeAddress(t), freeAddress(t)}})
+	b, err := broker.Start(broker.Config{DataDir: t.TempDir(),
+		Listen: []string{freeAddress(t), freeAddress(t), freeAddress(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +134,8 @@ func TestLeaderMoves(t *testing.T) {
 	k.finish()
 }
 
-// The owner of the log topic, and then the owner of a share of the state, are frozen while another takes over, and woken: what they write then counts
-// for nothing.
+// The owner of the log topic, and then the owner of a share of the state, are frozen while another takes over, and
+// woken: what they write then counts for nothing.
 func TestFrozenOwner(t *testing.T) {
 	long(t)
 	k := start(t, func(s *demo.Settings) { s.Scanner, s.Statevm = 2, 2 })
@@ -155,7 +157,8 @@ func (k *keeper) workingScanner() (name string) {
 	k.t.Helper()
 	k.await("a scanner that works", func(ctx context.Context) error {
 		for _, p := range k.Processes {
-			if m := p.Metrics(ctx); strings.HasPrefix(p.Name, "scanner-") && m["scanner_standing_by"] == 0 && m["scanner_head_number"] > 0 {
+			if m := p.Metrics(ctx); strings.HasPrefix(p.Name, "scanner-") && m["scanner_standing_by"] == 0 &&
+				m["scanner_head_number"] > 0 {
 				name = p.Name
 			}
 		}
@@ -170,7 +173,8 @@ func (k *keeper) workingScanner() (name string) {
 // openFolder is a temporary folder that another account may enter: the server is never run as root.
 func openFolder(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "perpkeeper-e2e-") //nolint:usetesting // t.TempDir lies below a folder that only its owner may enter
+	folder, err := os.MkdirTemp("",
+		"perpkeeper-e2e-") //nolint:usetesting // t.TempDir lies below a folder that only its owner may enter
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,11 +58,15 @@ func newParts(t *testing.T) parts {
 	p := parts{folder: folder, env: map[string]string{
 		"KEEPER_CHAIN_ID": "1337", "CHAIN_URLS": d.RPC(), "KAFKA_BROKERS": b.Addr(), "POSTGRES_URL": pgtest.URL(t),
 		"VENUE_EVENT_EMITTER": contracts.EventEmitter.Hex(), "VENUE_DATA_STORE": contracts.DataStore.Hex(),
-		"VENUE_ORDER_HANDLER": contracts.OrderHandler.Hex(), "VENUE_LIQUIDATION_HANDLER": contracts.LiquidationHandler.Hex(),
-		"VENUE_DEPOSIT_HANDLER": contracts.DepositHandler.Hex(), "VENUE_WITHDRAWAL_HANDLER": contracts.WithdrawalHandler.Hex(),
-		"SCANNER_START_BLOCK": "1", "SCANNER_SIGNERS": signer, "SCANNER_PRICE_URL": d.Feed(), "PLANNER_SIGNERS": signer,
-		"SIGNER_DEV": "true", "SIGNER_DEV_KEYS": "0xf214f2b2cd398c806f84e317254e0f0b801d0643303237d97a22a48e01628897",
-		"LOG_FORMAT": "console",
+		"VENUE_ORDER_HANDLER":       contracts.OrderHandler.Hex(),
+		"VENUE_LIQUIDATION_HANDLER": contracts.LiquidationHandler.Hex(),
+		"VENUE_DEPOSIT_HANDLER":     contracts.DepositHandler.Hex(),
+		"VENUE_WITHDRAWAL_HANDLER":  contracts.WithdrawalHandler.Hex(),
+		"SCANNER_START_BLOCK":       "1", "SCANNER_SIGNERS": signer, "SCANNER_PRICE_URL": d.Feed(),
+		"PLANNER_SIGNERS": signer,
+		"SIGNER_DEV":      "true",
+		"SIGNER_DEV_KEYS": "0xf214f2b2cd398c806f84e317254e0f0b801d0643303237d97a22a48e01628897",
+		"LOG_FORMAT":      "console",
 	}}
 	if code, out := p.run(t, "keeperctl", nil, "prepare"); code != 0 {
 		t.Fatalf("keeperctl prepare: exit code %d: %s", code, out)
@@ -70,8 +74,8 @@ func newParts(t *testing.T) parts {
 	return p
 }
 
-// run runs a program with some settings changed until it ends, and returns its exit code and what it said. A program that does not end by itself
-// is ended, with exit code -1.
+// run runs a program with some settings changed until it ends, and returns its exit code and what it said. A program
+// that does not end by itself is ended, with exit code -1.
 func (p parts) run(t *testing.T, program string, change map[string]string, args ...string) (code int, out string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -125,29 +129,49 @@ func TestRefusals(t *testing.T) {
 		code          int
 		says          []string
 	}{
-		{"unknown key", "scanner", map[string]string{"SCANNER_START_BLOK": "1"}, 2, []string{"SCANNER_START_BLOK", "START_BLOCK"}},
-		{"bad value", "planner", map[string]string{"PLANNER_SWEEP_INTERVAL": "soon"}, 2, []string{"PLANNER_SWEEP_INTERVAL", "soon"}},
+		{"unknown key", "scanner", map[string]string{"SCANNER_START_BLOK": "1"}, 2,
+			[]string{"SCANNER_START_BLOK", "START_BLOCK"}},
+		{"bad value", "planner", map[string]string{"PLANNER_SWEEP_INTERVAL": "soon"}, 2,
+			[]string{"PLANNER_SWEEP_INTERVAL", "soon"}},
 		{"no signer", "planner", map[string]string{"PLANNER_SIGNERS": ""}, 2, []string{"planner.signers"}},
 		{"raw key without dev", "sender", map[string]string{"SIGNER_DEV": "false"}, 2, []string{"signer"}},
 		{"wrong chain id", "scanner", map[string]string{"KEEPER_CHAIN_ID": "56"}, 1, []string{"1337", "56"}},
-		{"missing topic: scanner", "scanner", map[string]string{"KEEPER_CHAIN_ID": "1337", "KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
-		{"missing topic: statevm", "statevm", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
-		{"missing topic: planner", "planner", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
-		{"missing topic: sender", "sender", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
-		{"wrong partitions", "scanner", map[string]string{"KEEPER_LOG_PARTITIONS": "3"}, 1, []string{"perp.1337.log.v1", "4", "3"}},
-		{"topic is not kept: scanner", "scanner", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{".v1 has retention.ms=3600000", "kafka-configs.sh"}},
-		{"topic is not kept: statevm", "statevm", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"log.v1", "retention.ms=-1", "kafka-configs.sh"}},
-		{"topic is not kept: planner", "planner", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"log.v1", "retention.ms=-1", "kafka-configs.sh"}},
-		{"topic is not kept: sender", "sender", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"job.v1", "retention.ms=604800000", "kafka-configs.sh"}},
-		{"topic is not kept: prepare", "keeperctl prepare", map[string]string{"KAFKA_BROKERS": forgetful}, 1, []string{"log.v1", "retention.ms=-1"}},
-		{"wrong password: statevm", "statevm", map[string]string{"POSTGRES_URL": stranger}, 1, []string{"password", "postgres.url"}},
-		{"wrong password: planner", "planner", map[string]string{"POSTGRES_URL": stranger}, 1, []string{"password", "postgres.url"}},
-		{"wrong database: sender", "sender", map[string]string{"POSTGRES_URL": elsewhere}, 1, []string{"nowhere", "postgres.url"}},
-		{"wrong password: prepare", "keeperctl prepare", map[string]string{"POSTGRES_URL": stranger}, 1, []string{"password", "postgres.url"}},
-		{"no schema", "statevm", map[string]string{"POSTGRES_URL": pgtest.EmptyURL(t)}, 1, []string{"schema", "keeperctl"}},
-		{"schema too new: statevm", "statevm", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1, []string{"schema", "new"}},
-		{"schema too new: planner", "planner", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1, []string{"schema", "new"}},
-		{"schema too new: sender", "sender", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1, []string{"schema", "new"}},
+		{"missing topic: scanner", "scanner",
+			map[string]string{"KEEPER_CHAIN_ID": "1337", "KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
+		{"missing topic: statevm", "statevm", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1,
+			[]string{"perp.1337."}},
+		{"missing topic: planner", "planner", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1,
+			[]string{"perp.1337."}},
+		{"missing topic: sender", "sender", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1,
+			[]string{"perp.1337."}},
+		{"wrong partitions", "scanner", map[string]string{"KEEPER_LOG_PARTITIONS": "3"}, 1,
+			[]string{"perp.1337.log.v1", "4", "3"}},
+		{"topic is not kept: scanner", "scanner", map[string]string{"KAFKA_BROKERS": forgetful}, 1,
+			[]string{".v1 has retention.ms=3600000", "kafka-configs.sh"}},
+		{"topic is not kept: statevm", "statevm", map[string]string{"KAFKA_BROKERS": forgetful}, 1,
+			[]string{"log.v1", "retention.ms=-1", "kafka-configs.sh"}},
+		{"topic is not kept: planner", "planner", map[string]string{"KAFKA_BROKERS": forgetful}, 1,
+			[]string{"log.v1", "retention.ms=-1", "kafka-configs.sh"}},
+		{"topic is not kept: sender", "sender", map[string]string{"KAFKA_BROKERS": forgetful}, 1,
+			[]string{"job.v1", "retention.ms=604800000", "kafka-configs.sh"}},
+		{"topic is not kept: prepare", "keeperctl prepare", map[string]string{"KAFKA_BROKERS": forgetful}, 1,
+			[]string{"log.v1", "retention.ms=-1"}},
+		{"wrong password: statevm", "statevm", map[string]string{"POSTGRES_URL": stranger}, 1,
+			[]string{"password", "postgres.url"}},
+		{"wrong password: planner", "planner", map[string]string{"POSTGRES_URL": stranger}, 1,
+			[]string{"password", "postgres.url"}},
+		{"wrong database: sender", "sender", map[string]string{"POSTGRES_URL": elsewhere}, 1,
+			[]string{"nowhere", "postgres.url"}},
+		{"wrong password: prepare", "keeperctl prepare", map[string]string{"POSTGRES_URL": stranger}, 1,
+			[]string{"password", "postgres.url"}},
+		{"no schema", "statevm", map[string]string{"POSTGRES_URL": pgtest.EmptyURL(t)}, 1,
+			[]string{"schema", "keeperctl"}},
+		{"schema too new: statevm", "statevm", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1,
+			[]string{"schema", "new"}},
+		{"schema too new: planner", "planner", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1,
+			[]string{"schema", "new"}},
+		{"schema too new: sender", "sender", map[string]string{"POSTGRES_URL": pgtest.NewerURL(t)}, 1,
+			[]string{"schema", "new"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			program, args, _ := strings.Cut(c.program, " ")
@@ -179,9 +203,12 @@ func TestWaitsForWhatIsAway(t *testing.T) {
 		{"broker", "statevm", map[string]string{"KAFKA_BROKERS": nowhere}, nowhere},
 		{"broker", "planner", map[string]string{"KAFKA_BROKERS": nowhere}, nowhere},
 		{"broker", "sender", map[string]string{"KAFKA_BROKERS": nowhere}, nowhere},
-		{"database", "statevm", map[string]string{"POSTGRES_URL": "postgres://keeper:hidden@" + nowhere + "/keeper"}, nowhere},
-		{"database", "planner", map[string]string{"POSTGRES_URL": "postgres://keeper:hidden@" + nowhere + "/keeper"}, nowhere},
-		{"database", "sender", map[string]string{"POSTGRES_URL": "postgres://keeper:hidden@" + nowhere + "/keeper"}, nowhere},
+		{"database", "statevm", map[string]string{"POSTGRES_URL": "postgres://keeper:hidden@" + nowhere + "/keeper"},
+			nowhere},
+		{"database", "planner", map[string]string{"POSTGRES_URL": "postgres://keeper:hidden@" + nowhere + "/keeper"},
+			nowhere},
+		{"database", "sender", map[string]string{"POSTGRES_URL": "postgres://keeper:hidden@" + nowhere + "/keeper"},
+			nowhere},
 		{"node", "sender", map[string]string{"CHAIN_URLS": "http://" + nowhere}, nowhere},
 	} {
 		t.Run(c.program+" without "+c.name, func(t *testing.T) {

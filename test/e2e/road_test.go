@@ -9,7 +9,8 @@ import (
 	"perpkeeper/services/demo"
 )
 
-// PIPE-1, PIPE-2, PIPE-3, PIPE-4, PIPE-5: a log becomes a transaction, through Kafka and Postgres, and the chain closes the job.
+// PIPE-1, PIPE-2, PIPE-3, PIPE-4, PIPE-5: a log becomes a transaction, through Kafka and Postgres, and the chain closes
+// the job.
 func TestMainRoad(t *testing.T) {
 	k := start(t, nil)
 	k.progress(5, 1)
@@ -30,7 +31,8 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, n))
 }
 
-// kill −9 of each process in turn, in random order and at random moments: it recovers, no order or liquidation is lost or sent twice.
+// kill −9 of each process in turn, in random order and at random moments: it recovers, no order or liquidation is lost
+// or sent twice.
 func TestKillEachProcess(t *testing.T) {
 	long(t)
 	random := seed(t)

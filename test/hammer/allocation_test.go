@@ -15,8 +15,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// NON-1, NON-2, NON-13, NON-14: three processes fight for one signer with nothing but the lease, the claim and what follows a transaction to its end, so
-// that numbers are reached which whole senders would need hours for.
+// NON-1, NON-2, NON-13, NON-14: three processes fight for one signer with nothing but the lease, the claim and what
+// follows a transaction to its end, so that numbers are reached which whole senders would need hours for.
 func TestAllocations(t *testing.T) {
 	jobs, calm := 2000, 8*time.Second
 	if os.Getenv("KEEPER_LONG") != "" {
@@ -35,7 +35,8 @@ func TestAllocations(t *testing.T) {
 	for _, p := range processes {
 		p.stop()
 	}
-	g.tell(processes, fmt.Sprintf("%d allocations in %s (%.0f/s)", q.jobs, took.Round(time.Second), float64(q.jobs)/took.Seconds()), g.audit(q.jobs))
+	g.tell(processes, fmt.Sprintf("%d allocations in %s (%.0f/s)", q.jobs, took.Round(time.Second),
+		float64(q.jobs)/took.Seconds()), g.audit(q.jobs))
 }
 
 // allocators starts this binary again, as something else.
@@ -46,7 +47,8 @@ func (g *ground) allocators() (processes []*process) {
 		g.t.Fatal(err)
 	}
 	for i := range senders {
-		p := newProcess(g.t, g.folder, fmt.Sprintf("allocator-%d", i+1), os.Args[0], []string{allocatorVariable + "=" + string(text)})
+		p := newProcess(g.t, g.folder, fmt.Sprintf("allocator-%d", i+1), os.Args[0],
+			[]string{allocatorVariable + "=" + string(text)})
 		if err := p.start(); err != nil {
 			g.t.Fatal(err)
 		}
@@ -76,7 +78,8 @@ func (q *queue) fill(ctx context.Context) (missing string) {
 		return ""
 	}
 	if q.queued == 0 {
-		if a, err := q.db.Intents().Enqueue(ctx, jobOfMarket(0, q.signer, job.Evidence{Block: q.node.now()})); err != nil || a != txm.NewArm {
+		if a, err := q.db.Intents().
+			Enqueue(ctx, jobOfMarket(0, q.signer, job.Evidence{Block: q.node.now()})); err != nil || a != txm.NewArm {
 			q.t.Fatal(a, err)
 		}
 		q.queued = 1
@@ -92,11 +95,16 @@ func (q *queue) fill(ctx context.Context) (missing string) {
 func (q *queue) copy(from, to int) {
 	q.t.Helper()
 	q.connected(func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, `INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer, state, said_ms)
-			SELECT 'adlState:0x' || market || ':true:0', 1, 0, i.kind, decode(repeat('00', 12) || market, 'hex'), i.account, i.class, i.ratio, i.birth_ms + n,
-				i.job || jsonb_build_object('id', 'adlState:0x' || market || ':true:0', 'market', '0x' || market, 'key', '0x' || repeat('00', 12) || market),
+		_, err := c.Exec(ctx,
+			`INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job,
+				signer, state, said_ms)
+			SELECT 'adlState:0x' || market || ':true:0', 1, 0, i.kind, decode(repeat('00', 12) || market, 'hex'),
+				i.account, i.class, i.ratio, i.birth_ms + n,
+				i.job || jsonb_build_object('id', 'adlState:0x' || market || ':true:0', 'market', '0x' || market,
+					'key', '0x' || repeat('00', 12) || market),
 				i.signer, 'QUEUED', i.said_ms
-			FROM generate_series($1::bigint, $2::bigint) n, lateral (SELECT 'a1' || repeat('00', 11) || lpad(to_hex(n), 16, '0')) AS m (market), keeper.tx_intent i
+			FROM generate_series($1::bigint, $2::bigint) n, lateral (SELECT 'a1' || repeat('00', 11) ||
+				lpad(to_hex(n), 16, '0')) AS m (market), keeper.tx_intent i
 			WHERE i.key = $3`, from, to, hashOfMarket(0))
 		return err
 	})

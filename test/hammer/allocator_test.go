@@ -36,8 +36,9 @@ type orders struct {
 	Database, Node, Key string
 }
 
-// allocator is a sender without its ears and its eyes: it takes what is queued, and neither looks at the state nor asks whether a call would succeed. What
-// it does do it does with the same lease, cursor, statements and keys as a sender, in the same order: claim, then broadcast, then follow to the end.
+// allocator is a sender without its ears and its eyes: it takes what is queued, and neither looks at the state nor asks
+// whether a call would succeed. What it does do it does with the same lease, cursor, statements and keys as a sender,
+// in the same order: claim, then broadcast, then follow to the end.
 type allocator struct {
 	db     *pg.DB
 	node   *rpc.Client
@@ -80,7 +81,8 @@ func newAllocator(ctx context.Context) (*allocator, error) {
 	cfg.PlanOnce = true // as the sender has it
 	cfg.URL = secret.MustURL(o.Database)
 	cfg.MaxConns = 12
-	cfg.ConnectTimeout, cfg.StatementTimeout, cfg.IdleInTransactionTimeout = leaseTTL/4, leaseTTL/4, leaseTTL/4 // as a sender has them
+	// as a sender has them
+	cfg.ConnectTimeout, cfg.StatementTimeout, cfg.IdleInTransactionTimeout = leaseTTL/4, leaseTTL/4, leaseTTL/4
 	db, err := pg.Open(ctx, cfg, "allocator")
 	if err != nil {
 		return nil, err
@@ -124,7 +126,8 @@ func (a *allocator) serve(ctx context.Context) error {
 			if lease.Lost(err) || ctx.Err() != nil {
 				return err
 			}
-			wait(ctx, between(rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1)), time.Millisecond, 50*time.Millisecond))
+			wait(ctx, between(rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1)), time.Millisecond,
+				50*time.Millisecond))
 		}
 	})
 	return group.Wait()
@@ -208,7 +211,8 @@ func (a *allocator) claim(ctx context.Context, b txm.Batch) error {
 func (a *allocator) sign(ctx context.Context, j job.Job, n uint64) (txm.SignedTx, error) {
 	const gas = 200_000
 	raw, hash, err := a.key.Sign(ctx, signer.Tx{
-		ChainID: chainID, Nonce: n, To: chain.Address{0xad}, Data: gmx.UpdateAdlState(j.Market, j.IsLong, gmx.SetPrices{}), Gas: gas, Tip: price, Cap: price,
+		ChainID: chainID, Nonce: n, To: chain.Address{0xad},
+		Data: gmx.UpdateAdlState(j.Market, j.IsLong, gmx.SetPrices{}), Gas: gas, Tip: price, Cap: price,
 	})
 	return txm.SignedTx{Nonce: n, Gas: gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
 }
@@ -220,7 +224,8 @@ func (a *allocator) broadcast(ctx context.Context, txs []txm.SignedTx) error {
 	}
 	calls := make([]rpc.BatchElem, len(txs))
 	for i, tx := range txs {
-		calls[i] = rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Bytes(tx.Raw)}, Result: new(common.Hash)}
+		calls[i] = rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Bytes(tx.Raw)},
+			Result: new(common.Hash)}
 		a.sent[tx.Hash] = time.Now()
 	}
 	return a.node.BatchCallContext(ctx, calls)
@@ -234,7 +239,8 @@ type receipt struct {
 	Price   hexutil.Uint64 `json:"effectiveGasPrice"`
 }
 
-// confirm ends what was mined, which is final on this chain, broadcasts the rest again when it is time, and returns how many are left.
+// confirm ends what was mined, which is final on this chain, broadcasts the rest again when it is time, and returns how
+// many are left.
 func (a *allocator) confirm(ctx context.Context) (left int, err error) {
 	flights, err := a.db.Intents().InFlight(ctx, a.key.Address())
 	if err != nil || len(flights) == 0 {
@@ -269,7 +275,8 @@ func (a *allocator) confirm(ctx context.Context) (left int, err error) {
 }
 
 func (a *allocator) finish(ctx context.Context, tx txm.SignedTx, r receipt) error {
-	mined := txm.Receipt{TxHash: tx.Hash, OK: true, GasUsed: uint64(r.GasUsed), GasPrice: uint64(r.Price), Outcome: job.Done}
+	mined := txm.Receipt{TxHash: tx.Hash, OK: true, GasUsed: uint64(r.GasUsed), GasPrice: uint64(r.Price),
+		Outcome: job.Done}
 	mined.Block.Number, mined.Block.Hash = uint64(r.Block), r.In
 	if err := a.db.Intents().Record(ctx, a.tenure.Fence(), mined); err != nil {
 		return err

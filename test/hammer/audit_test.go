@@ -17,7 +17,9 @@ import (
 func (g *ground) settled(told bool) func(ctx context.Context) (missing string) {
 	return func(ctx context.Context) (missing string) {
 		var live, untold int
-		g.ask(`SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE reported_at IS NULL) FROM keeper.tx_intent`, nil, &live, &untold)
+		g.ask(
+			`SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE reported_at IS NULL)
+				FROM keeper.tx_intent`, nil, &live, &untold)
 		if live == 0 && (untold == 0 || !told) {
 			return ""
 		}
@@ -25,7 +27,8 @@ func (g *ground) settled(told bool) func(ctx context.Context) (missing string) {
 	}
 }
 
-// allowed is how many of the jobs may be said by now: the last tenth is held back until the signer has changed hands, so that a quick run is a hard one too.
+// allowed is how many of the jobs may be said by now: the last tenth is held back until the signer has changed hands,
+// so that a quick run is a hard one too.
 func (g *ground) allowed(jobs int) int {
 	g.t.Helper()
 	if !g.handed {
@@ -124,14 +127,17 @@ func (g *ground) auditChain(jobs int) {
 	}
 }
 
-// auditAttempts demands that everything that was ever broadcast is stored, and what was mined is stored with its nonce and its job (NON-13).
+// auditAttempts demands that everything that was ever broadcast is stored, and what was mined is stored with its nonce
+// and its job (NON-13).
 func (g *ground) auditAttempts() {
 	g.t.Helper()
 	unknown, mined := len(g.node.heard), 0
 	var hash, key []byte
 	var nonce uint64
 	var kind string
-	g.each(`SELECT a.hash, a.nonce, a.kind, i.key FROM keeper.tx_attempt a JOIN keeper.tx_intent i ON i.id = a.intent WHERE a.signer = $1`,
+	g.each(
+		`SELECT a.hash, a.nonce, a.kind, i.key FROM keeper.tx_attempt a JOIN keeper.tx_intent i ON i.id = a.intent
+			WHERE a.signer = $1`,
 		[]any{g.signer[:]}, []any{&hash, &nonce, &kind, &key}, func() {
 			h := common.BytesToHash(hash)
 			if g.node.heard[h] {
@@ -144,7 +150,8 @@ func (g *ground) auditAttempts() {
 			mined++
 			id := g.node.mined[at].job
 			if at != nonce || kind == "EXEC" && (id == none || !bytes.Equal(key, hashOfMarket(id))) {
-				g.t.Errorf("%x is stored as %s of nonce %d, and was mined with nonce %d for job %d", hash, kind, nonce, at, id)
+				g.t.Errorf("%x is stored as %s of nonce %d, and was mined with nonce %d for job %d", hash, kind, nonce,
+					at, id)
 			}
 		})
 	if unknown != 0 {
@@ -160,24 +167,31 @@ func hashOfMarket(id int) []byte {
 	return h[:]
 }
 
-// auditRows demands that numbers have no gap, that each was consumed, and that every job has one arm with a transaction, which was done.
+// auditRows demands that numbers have no gap, that each was consumed, and that every job has one arm with a
+// transaction, which was done.
 func (g *ground) auditRows(jobs int) (tenures int64) {
 	g.t.Helper()
 	var next, rows, last, open, shared uint64
-	g.ask(`SELECT next_nonce, fencing_token FROM keeper.signer_lease WHERE signer = $1`, []any{g.signer[:]}, &next, &tenures)
-	g.ask(`SELECT count(*), coalesce(max(nonce), 0), count(*) FILTER (WHERE state <> 'CONSUMED'), count(*) - count(DISTINCT intent)
+	g.ask(`SELECT next_nonce, fencing_token FROM keeper.signer_lease WHERE signer = $1`, []any{g.signer[:]}, &next,
+		&tenures)
+	g.ask(
+		`SELECT count(*), coalesce(max(nonce), 0), count(*) FILTER (WHERE state <> 'CONSUMED'), count(*) -
+			count(DISTINCT intent)
 		FROM keeper.signer_nonce_allocation WHERE signer = $1`, []any{g.signer[:]}, &rows, &last, &open, &shared)
 	mined := uint64(len(g.node.mined))
 	if next != mined || rows != mined || last+1 != mined || open != 0 || shared != 0 {
-		g.t.Errorf("%d nonces were mined; the next one is %d, %d are stored up to %d, %d of them not consumed, %d for an intent that has another one",
+		g.t.Errorf("%d nonces were mined; the next one is %d, %d are stored up to %d, %d of them not consumed, %d "+
+			"for an intent that has another one",
 			mined, next, rows, last, open, shared)
 	}
 	var known, done, other int
 	g.ask(`SELECT count(DISTINCT job_id), count(*) FILTER (WHERE state = 'FINAL_OK' AND outcome = $1),
-		count(*) FILTER (WHERE nonce IS NOT NULL AND NOT (state = 'FINAL_OK' AND outcome = $1)) FROM keeper.tx_intent WHERE kind <> 'fill'`,
+		count(*) FILTER (WHERE nonce IS NOT NULL AND NOT (state = 'FINAL_OK' AND outcome = $1)) FROM keeper.tx_intent
+			WHERE kind <> 'fill'`,
 		[]any{string(job.Done)}, &known, &done, &other)
 	if known != jobs || done != jobs || other != 0 {
-		g.t.Errorf("%d jobs are stored, %d arms are done, %d others had a transaction; want %d, %d and 0", known, done, other, jobs, jobs)
+		g.t.Errorf("%d jobs are stored, %d arms are done, %d others had a transaction; want %d, %d and 0", known, done,
+			other, jobs, jobs)
 	}
 	return tenures
 }

@@ -26,7 +26,8 @@ import (
 	"perpkeeper/services/statevm"
 )
 
-// NON-1, NON-2, NON-13, NON-14: the same on a real EVM, with real orders, found by the real planner in a state that comes from the chain.
+// NON-1, NON-2, NON-13, NON-14: the same on a real EVM, with real orders, found by the real planner in a state that
+// comes from the chain.
 func TestSendersOnEVM(t *testing.T) {
 	if os.Getenv("KEEPER_LONG") == "" {
 		t.Skip("set KEEPER_LONG=1")
@@ -40,7 +41,8 @@ func TestSendersOnEVM(t *testing.T) {
 	for _, p := range processes {
 		p.stop()
 	}
-	m.tell(processes, fmt.Sprintf("%d orders in %s (%.0f/s)", m.orders, took.Round(time.Second), float64(m.orders)/took.Seconds()), m.auditOrders())
+	m.tell(processes, fmt.Sprintf("%d orders in %s (%.0f/s)", m.orders, took.Round(time.Second),
+		float64(m.orders)/took.Seconds()), m.auditOrders())
 }
 
 // marketplace is a devnet with a whole keeper but for its senders, and a trader who places orders.
@@ -60,7 +62,8 @@ func newMarketplace(t *testing.T, orders int) *marketplace {
 	t.Helper()
 	m := &marketplace{orders: orders, devnet: startDevnet(t)}
 	d := m.devnet.Deployment()
-	m.site = &site{ground: openGround(t), keeper: wire.Config{ChainID: d.ChainID, LogPartitions: 2, JobPartitions: senders}}
+	m.site = &site{ground: openGround(t), keeper: wire.Config{ChainID: d.ChainID, LogPartitions: 2,
+		JobPartitions: senders}}
 	m.openKafka(t)
 	for _, a := range m.devnet.Record().Accounts {
 		if a.Purpose == "keeper" {
@@ -72,7 +75,8 @@ func newMarketplace(t *testing.T, orders int) *marketplace {
 	at := d.Contracts
 	m.venueSettings = []string{
 		"PERPKEEPER_VENUE_EVENT_EMITTER=" + at.EventEmitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + at.DataStore.Hex(),
-		"PERPKEEPER_VENUE_ORDER_HANDLER=" + at.OrderHandler.Hex(), "PERPKEEPER_VENUE_LIQUIDATION_HANDLER=" + at.LiquidationHandler.Hex(),
+		"PERPKEEPER_VENUE_ORDER_HANDLER=" + at.OrderHandler.Hex(), "PERPKEEPER_VENUE_LIQUIDATION_HANDLER=" +
+			at.LiquidationHandler.Hex(),
 		"PERPKEEPER_SENDER_PRICE_MAX_AGE=30s", "PERPKEEPER_SENDER_MAX_JOB_AGE=300s",
 	}
 	m.runKeeper()
@@ -103,13 +107,16 @@ func (m *marketplace) runKeeper() {
 	at := m.devnet.Deployment().Contracts
 	venue := gmx.Config{EventEmitter: chain.Address(at.EventEmitter), DataStore: chain.Address(at.DataStore)}
 	scan := scanner.DefaultConfig()
-	scan.Keeper, scan.Kafka, scan.Venue, scan.Chain.URLs = m.keeper, m.kafka, venue, []secret.URL{secret.MustURL(m.devnet.RPC())}
+	scan.Keeper, scan.Kafka, scan.Venue, scan.Chain.URLs = m.keeper, m.kafka, venue,
+		[]secret.URL{secret.MustURL(m.devnet.RPC())}
 	scan.Chain.PollInterval = 100 * time.Millisecond
 	scan.Scanner.StartBlock, scan.Scanner.Price.URL = 1, secret.MustURL(m.devnet.Feed())
 	vm := statevm.DefaultConfig()
-	vm.Keeper, vm.Kafka, vm.Postgres.URL, vm.Venue.EventEmitter = m.keeper, m.kafka, secret.MustURL(m.url), venue.EventEmitter
+	vm.Keeper, vm.Kafka, vm.Postgres.URL, vm.Venue.EventEmitter = m.keeper, m.kafka, secret.MustURL(m.url),
+		venue.EventEmitter
 	plan := planning.DefaultConfig()
-	plan.Keeper, plan.Kafka, plan.Postgres.URL, plan.Planner.Signers = m.keeper, m.kafka, secret.MustURL(m.url), []chain.Address{m.signer}
+	plan.Keeper, plan.Kafka, plan.Postgres.URL, plan.Planner.Signers = m.keeper, m.kafka, secret.MustURL(m.url),
+		[]chain.Address{m.signer}
 	m.host("scanner", func(sh *service.Shell) error { return scanner.Start(sh, scan) })
 	m.host("statevm", func(sh *service.Shell) error { return statevm.Start(sh, vm) })
 	m.host("planner", func(sh *service.Shell) error { return planning.Start(sh, plan) })
@@ -185,8 +192,8 @@ func (m *marketplace) trade(ctx context.Context) (missing string) {
 	return fmt.Sprintf("%d of %d orders placed, %d nonces spent", len(m.placed), m.orders, executed)
 }
 
-// auditOrders demands of the chain that each order was placed once and executed by one transaction, which succeeded, and that there is no other; and of the
-// rows that they know exactly those.
+// auditOrders demands of the chain that each order was placed once and executed by one transaction, which succeeded,
+// and that there is no other; and of the rows that they know exactly those.
 func (m *marketplace) auditOrders() (tenures int64) {
 	m.t.Helper()
 	ctx, open := context.Background(), map[common.Hash]bool{}
@@ -223,24 +230,30 @@ func (m *marketplace) auditOrders() (tenures int64) {
 		m.t.Errorf("%d orders were never executed", len(open))
 	}
 	var next, rows, unspent, bad uint64
-	m.ask(`SELECT next_nonce, fencing_token FROM keeper.signer_lease WHERE signer = $1`, []any{m.signer[:]}, &next, &tenures)
-	m.ask(`SELECT count(*), count(*) FILTER (WHERE state <> 'CONSUMED') FROM keeper.signer_nonce_allocation WHERE signer = $1`, []any{m.signer[:]}, &rows, &unspent)
+	m.ask(`SELECT next_nonce, fencing_token FROM keeper.signer_lease WHERE signer = $1`, []any{m.signer[:]}, &next,
+		&tenures)
+	m.ask(
+		`SELECT count(*), count(*) FILTER (WHERE state <> 'CONSUMED') FROM keeper.signer_nonce_allocation
+			WHERE signer = $1`, []any{m.signer[:]}, &rows, &unspent)
 	m.ask(`SELECT count(*) FROM keeper.tx_intent WHERE nonce IS NOT NULL AND state <> 'FINAL_OK'`, nil, &bad)
 	if next != spent || rows != spent || unspent+bad != 0 {
-		m.t.Errorf("%d nonces were spent; the next one is %d, %d are stored, %d of them not consumed, %d intents did not end well", spent, next, rows, unspent, bad)
+		m.t.Errorf("%d nonces were spent; the next one is %d, %d are stored, %d of them not consumed, %d intents "+
+			"did not end well", spent, next, rows, unspent, bad)
 	}
 	return tenures
 }
 
 // auditTransaction takes the order of an execution off the list of open ones.
-func (m *marketplace) auditTransaction(ctx context.Context, tx *types.Transaction, nonce uint64, open map[common.Hash]bool) {
+func (m *marketplace) auditTransaction(ctx context.Context, tx *types.Transaction, nonce uint64,
+	open map[common.Hash]bool) {
 	m.t.Helper()
 	receipt, err := m.chain.TransactionReceipt(ctx, tx.Hash())
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	if tx.Nonce() != nonce || receipt.Status != types.ReceiptStatusSuccessful || len(tx.Data()) < 4+32 {
-		m.t.Errorf("transaction %s with nonce %d stands in the place of %d, with status %d and %d bytes of data", tx.Hash(), tx.Nonce(), nonce, receipt.Status,
+		m.t.Errorf("transaction %s with nonce %d stands in the place of %d, with status %d and %d bytes of data",
+			tx.Hash(), tx.Nonce(), nonce, receipt.Status,
 			len(tx.Data()))
 		return
 	}

@@ -30,8 +30,9 @@ const (
 	price, gasUsed = 50_000_000, 100_000
 )
 
-// node is a node of a chain with one account that matters. Its pool follows the rules of go-ethereum's: a nonce is mined once and in turn, a
-// replacement pays a tenth more, and the errors are worded as there. What is executable is mined at once and is final when it is mined.
+// node is a node of a chain with one account that matters. Its pool follows the rules of go-ethereum's: a nonce is
+// mined once and in turn, a replacement pays a tenth more, and the errors are worded as there. What is executable is
+// mined at once and is final when it is mined.
 //
 // It executes nothing, so that it does not object to a job that is done twice: it writes down who wanted what.
 type node struct {
@@ -71,9 +72,12 @@ const none = -1
 func startNode(t *testing.T, chainID uint64, account chain.Address, told func(chain.BlockRef)) (n *node, url string) {
 	t.Helper()
 	n = &node{
-		chainID: new(big.Int).SetUint64(chainID), account: common.Address(account), told: told, blocks: map[common.Hash]sealed{}, pool: map[uint64]*types.Transaction{},
-		place: map[common.Hash]uint64{}, heard: map[common.Hash]bool{}, jobOf: map[uint64]int{}, nonce: map[int]uint64{}, work: make(chan struct{}, 1),
-		head: sealed{Header: &types.Header{Number: big.NewInt(1_000_000), Difficulty: big.NewInt(1), BaseFee: new(big.Int), GasLimit: 100_000_000}},
+		chainID: new(big.Int).SetUint64(chainID), account: common.Address(account), told: told,
+		blocks: map[common.Hash]sealed{}, pool: map[uint64]*types.Transaction{},
+		place: map[common.Hash]uint64{}, heard: map[common.Hash]bool{}, jobOf: map[uint64]int{},
+		nonce: map[int]uint64{}, work: make(chan struct{}, 1),
+		head: sealed{Header: &types.Header{Number: big.NewInt(1_000_000), Difficulty: big.NewInt(1),
+			BaseFee: new(big.Int), GasLimit: 100_000_000}},
 	}
 	n.seal()
 	rpcServer := rpc.NewServer()
@@ -132,19 +136,22 @@ func (n *node) seal() chain.BlockRef {
 	h := types.CopyHeader(n.head.Header)
 	h.ParentHash, h.Time = n.head.Hash(), now/1000
 	h.Number.Add(h.Number, big.NewInt(1))
-	h.TxHash, h.ReceiptHash = types.DeriveSha(txs, trie.NewListHasher()), types.DeriveSha(receiptsOf(txs), trie.NewListHasher())
+	h.TxHash, h.ReceiptHash = types.DeriveSha(txs, trie.NewListHasher()),
+		types.DeriveSha(receiptsOf(txs), trie.NewListHasher())
 	hash := h.Hash()
 	for index, tx := range txs {
 		n.place[tx.Hash()] = tx.Nonce()
 		n.mined = append(n.mined, inclusion{
-			hash: tx.Hash(), block: h.Number.Uint64(), in: hash, index: index, job: jobOf(tx), to: *tx.To(), price: tx.GasTipCap().Uint64(),
+			hash: tx.Hash(), block: h.Number.Uint64(), in: hash, index: index, job: jobOf(tx), to: *tx.To(),
+			price: tx.GasTipCap().Uint64(),
 		})
 	}
 	n.head = sealed{h, now, first, uint64(len(n.mined))}
 	if len(txs) > 0 {
 		n.blocks[hash] = n.head
 	}
-	return chain.BlockRef{Number: h.Number.Uint64(), Hash: chain.Hash(hash), Parent: chain.Hash(h.ParentHash), TimeMs: now}
+	return chain.BlockRef{Number: h.Number.Uint64(), Hash: chain.Hash(hash), Parent: chain.Hash(h.ParentHash),
+		TimeMs: now}
 }
 
 // sealed is a block: its transactions have the nonces from first up to, but without, end.
@@ -158,7 +165,8 @@ type sealed struct {
 func receiptsOf(txs types.Transactions) types.Receipts {
 	receipts := make(types.Receipts, len(txs))
 	for i, tx := range txs {
-		receipts[i] = &types.Receipt{Type: tx.Type(), Status: types.ReceiptStatusSuccessful, CumulativeGasUsed: gasUsed * uint64(i+1)}
+		receipts[i] = &types.Receipt{Type: tx.Type(), Status: types.ReceiptStatusSuccessful,
+			CumulativeGasUsed: gasUsed * uint64(i+1)}
 	}
 	return receipts
 }
@@ -184,16 +192,20 @@ func (n *node) show(b sealed, full bool) map[string]any {
 
 func (n *node) transaction(m inclusion) map[string]any {
 	return map[string]any{
-		"hash": m.hash, "from": n.account, "to": m.to, "nonce": hexutil.Uint64(n.place[m.hash]), "blockHash": m.in, "blockNumber": hexutil.Uint64(m.block),
+		"hash": m.hash, "from": n.account, "to": m.to, "nonce": hexutil.Uint64(n.place[m.hash]), "blockHash": m.in,
+		"blockNumber":      hexutil.Uint64(m.block),
 		"transactionIndex": hexutil.Uint64(m.index),
 	}
 }
 
 func (n *node) receipt(m inclusion) map[string]any {
 	return map[string]any{
-		"type": hexutil.Uint64(types.DynamicFeeTxType), "status": hexutil.Uint64(1), "logs": []any{}, "from": n.account, "to": m.to,
-		"gasUsed": hexutil.Uint64(gasUsed), "cumulativeGasUsed": hexutil.Uint64(gasUsed * (m.index + 1)), "effectiveGasPrice": hexutil.Uint64(m.price),
-		"transactionHash": m.hash, "transactionIndex": hexutil.Uint64(m.index), "blockNumber": hexutil.Uint64(m.block), "blockHash": m.in,
+		"type": hexutil.Uint64(types.DynamicFeeTxType), "status": hexutil.Uint64(1), "logs": []any{}, "from": n.account,
+		"to":      m.to,
+		"gasUsed": hexutil.Uint64(gasUsed), "cumulativeGasUsed": hexutil.Uint64(gasUsed * (m.index + 1)),
+		"effectiveGasPrice": hexutil.Uint64(m.price),
+		"transactionHash":   m.hash, "transactionIndex": hexutil.Uint64(m.index),
+		"blockNumber": hexutil.Uint64(m.block), "blockHash": m.in,
 	}
 }
 
@@ -279,13 +291,16 @@ func (n *node) executed(from int) (jobs []int) {
 func (n *node) now() chain.BlockRef {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return chain.BlockRef{Number: n.head.Number.Uint64(), Hash: chain.Hash(n.head.Hash()), Parent: chain.Hash(n.head.ParentHash), TimeMs: n.head.ms}
+	return chain.BlockRef{Number: n.head.Number.Uint64(), Hash: chain.Hash(n.head.Hash()),
+		Parent: chain.Hash(n.head.ParentHash), TimeMs: n.head.ms}
 }
 
 // eth are the methods that a sender calls.
 type eth struct{ n *node }
 
-func (e eth) ChainId() *hexutil.Big { return (*hexutil.Big)(e.n.chainID) } //nolint:staticcheck // the method is called eth_chainId
+func (e eth) ChainId() *hexutil.Big {
+	return (*hexutil.Big)(e.n.chainID)
+} //nolint:staticcheck // the method is called eth_chainId
 
 func (e eth) GetBlockByNumber(which string, full bool) (map[string]any, error) {
 	e.n.mu.Lock()
@@ -297,7 +312,8 @@ func (e eth) GetBlockByNumber(which string, full bool) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this node keeps no block %s: %w", which, err)
 	}
-	place, kept := slices.BinarySearchFunc(e.n.mined, number, func(m inclusion, number uint64) int { return cmp.Compare(m.block, number) })
+	place, kept := slices.BinarySearchFunc(e.n.mined, number,
+		func(m inclusion, number uint64) int { return cmp.Compare(m.block, number) })
 	if !kept {
 		return nil, fmt.Errorf("this node keeps no block %s without transactions", which)
 	}

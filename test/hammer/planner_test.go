@@ -15,8 +15,9 @@ import (
 
 // planner says jobs as a planner does: those that are found, and every few seconds again all that are not done.
 //
-// The jobs bring the deleveraging state of markets up to date, each that of another market. The exchange has never said anything about these markets, so
-// that every one of them is pending for ever as far as the state goes: only the sender's own rows keep it from doing one twice.
+// The jobs bring the deleveraging state of markets up to date, each that of another market. The exchange has never said
+// anything about these markets, so that every one of them is pending for ever as far as the state goes: only the
+// sender's own rows keep it from doing one twice.
 type planner struct {
 	*site
 	jobs   int
@@ -66,14 +67,16 @@ func (p *planner) publish(ctx context.Context, ids []int) error {
 	}
 	records := make([]bus.Record, 0, len(ids))
 	for _, id := range ids {
-		j := jobOfMarket(id, p.signer, job.Evidence{Block: standing.Watermark.BlockRef, Generation: uint32(standing.Generation)})
+		j := jobOfMarket(id, p.signer,
+			job.Evidence{Block: standing.Watermark.BlockRef, Generation: uint32(standing.Generation)})
 		record, err := wire.Encode(j.Signer[:], wire.Job{Job: j}, 0, 0)
 		if err != nil {
 			return err
 		}
 		records = append(records, record)
 	}
-	_, err = p.client.Producer(wire.JobTopic(p.keeper.ChainID)).Produce(ctx, wire.SignerPartition(p.signer, p.keeper.JobPartitions), records)
+	_, err = p.client.Producer(wire.JobTopic(p.keeper.ChainID)).
+		Produce(ctx, wire.SignerPartition(p.signer, p.keeper.JobPartitions), records)
 	return err
 }
 
@@ -81,7 +84,8 @@ func (p *planner) publish(ctx context.Context, ids []int) error {
 func jobOfMarket(id int, signer chain.Address, found job.Evidence) job.Job {
 	market := marketOf(id)
 	return job.Job{
-		ID: job.AdlStateID(market, true, 0), Kind: job.AdlState, Key: market.Hash(), Market: market, IsLong: true, BirthMs: found.Block.TimeMs, Class: job.ClassAdl,
+		ID: job.AdlStateID(market, true, 0), Kind: job.AdlState, Key: market.Hash(), Market: market, IsLong: true,
+		BirthMs: found.Block.TimeMs, Class: job.ClassAdl,
 		Signer: signer, Evidence: found,
 	}
 }

@@ -93,8 +93,8 @@ func (p *process) stop() {
 	}
 }
 
-// torment leads the life of a process until ctx ends: it is frozen for longer than its lease lasts, and from then on left alone for a while, and frozen for
-// a shorter or longer time, or killed and started again. It runs in the end.
+// torment leads the life of a process until ctx ends: it is frozen for longer than its lease lasts, and from then on
+// left alone for a while, and frozen for a shorter or longer time, or killed and started again. It runs in the end.
 func (p *process) torment(ctx context.Context, random *rand.Rand, h hardship) error {
 	wait(ctx, between(random, h.ttl/5, h.ttl))
 	if err := p.freeze(ctx, between(random, h.ttl*11/10, h.ttl*3/2)); err != nil {
@@ -153,7 +153,8 @@ func (p *process) check() error {
 
 // tail returns the last lines of the process's log, without those that list its whole configuration.
 func (p *process) tail(lines int) string {
-	all := slices.DeleteFunc(bytes.Split(bytes.TrimSpace(p.log()), []byte("\n")), func(line []byte) bool { return bytes.Contains(line, []byte(`"config":{`)) })
+	all := slices.DeleteFunc(bytes.Split(bytes.TrimSpace(p.log()), []byte("\n")),
+		func(line []byte) bool { return bytes.Contains(line, []byte(`"config":{`)) })
 	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
 }
 

@@ -8,7 +8,8 @@ import (
 )
 
 // From the moment at which a transaction is signed to its broadcast there is one round trip to the database. It is
-// counted on the wire. Whatever else the process asks at such a moment, for its lease or for what is in flight, is counted too: what counts is the fewest.
+// counted on the wire. Whatever else the process asks at such a moment, for its lease or for what is in flight, is
+// counted too: what counts is the fewest.
 func TestOneRoundTripBeforeBroadcast(t *testing.T) {
 	s := newSite(t)
 	c := &roundTrips{claims: &s.claims}
@@ -28,12 +29,13 @@ func TestOneRoundTripBeforeBroadcast(t *testing.T) {
 	counts := c.seen()
 	t.Logf("requests to the database from each claim to its broadcast: %v", counts)
 	if len(counts) < rounds/2 || slices.Min(counts) != 1 {
-		t.Errorf("%d claims were counted, the fewest requests were %d; want one, and most of %d claims", len(counts), slices.Min(append(counts, 99)), rounds)
+		t.Errorf("%d claims were counted, the fewest requests were %d; want one, and most of %d claims", len(counts),
+			slices.Min(append(counts, 99)), rounds)
 	}
 }
 
-// roundTrips counts what is asked of a database between a claim and the next broadcast. The driver writes each request at once, however many messages of
-// the protocol it takes, and reads the answer to all of them.
+// roundTrips counts what is asked of a database between a claim and the next broadcast. The driver writes each request
+// at once, however many messages of the protocol it takes, and reads the answer to all of them.
 type roundTrips struct {
 	claims *claims
 

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
-// NON-1, NON-2, NON-4, NON-13, NON-14: three senders as they are shipped fight for one signer. KEEPER_HAMMER=n, or KEEPER_LONG=1 for a few hundred jobs.
+// NON-1, NON-2, NON-4, NON-13, NON-14: three senders as they are shipped fight for one signer. KEEPER_HAMMER=n, or
+// KEEPER_LONG=1 for a few hundred jobs.
 func TestSenders(t *testing.T) {
 	if os.Getenv("KEEPER_HAMMER") == "" && os.Getenv("KEEPER_LONG") == "" {
 		t.Skip("takes a minute: make hammer, or set KEEPER_LONG=1")
@@ -35,7 +36,8 @@ func TestSenders(t *testing.T) {
 	}
 	tenures := s.audit(said.jobs)
 	s.auditResults(said.jobs)
-	s.tell(processes, fmt.Sprintf("%d jobs in %s (%.0f/s)", said.jobs, took.Round(time.Second), float64(said.jobs)/took.Seconds()), tenures)
+	s.tell(processes, fmt.Sprintf("%d jobs in %s (%.0f/s)", said.jobs, took.Round(time.Second),
+		float64(said.jobs)/took.Seconds()), tenures)
 }
 
 // senders starts so many of the shipped program.
@@ -56,7 +58,8 @@ func (s *site) senders(count int) (processes []*process) {
 }
 
 // fight tortures processes until nothing is missing.
-func (g *ground) fight(processes []*process, calm time.Duration, what string, missing func(ctx context.Context) string) {
+func (g *ground) fight(processes []*process, calm time.Duration, what string,
+	missing func(ctx context.Context) string) {
 	g.t.Helper()
 	ctx, cancel := context.WithCancel(g.t.Context())
 	await := g.torture(ctx, processes, calm)
@@ -72,8 +75,10 @@ func (g *ground) tell(processes []*process, what string, tenures int64) {
 	for _, p := range processes {
 		kills, freezes, lost = kills+int(p.kills.Load()), freezes+int(p.freezes.Load()), lost+p.said("tenure lost")
 	}
-	requests, replies := g.database.lost(loseRequest)+g.rpc.lost(loseRequest), g.database.lost(loseReply)+g.rpc.lost(loseReply)
-	g.t.Logf("%s: %d tenures, %d of them fenced out; %d kills, %d freezes, %d requests and %d replies lost", what, tenures, lost, kills, freezes, requests, replies)
+	requests, replies := g.database.lost(loseRequest)+g.rpc.lost(loseRequest),
+		g.database.lost(loseReply)+g.rpc.lost(loseReply)
+	g.t.Logf("%s: %d tenures, %d of them fenced out; %d kills, %d freezes, %d requests and %d replies lost", what,
+		tenures, lost, kills, freezes, requests, replies)
 	if tenures < 2 || kills+freezes == 0 || requests == 0 || replies == 0 {
 		g.t.Error("the hammer has proved nothing")
 	}

@@ -98,7 +98,8 @@ func openGround(t *testing.T) *ground {
 		t.Fatal(err)
 	}
 	g := &ground{
-		t: t, folder: t.TempDir(), key: hex.EncodeToString(crypto.FromECDSA(key)), signer: chain.Address(crypto.PubkeyToAddress(key.PublicKey)), url: pgtest.URL(t),
+		t: t, folder: t.TempDir(), key: hex.EncodeToString(crypto.FromECDSA(key)),
+		signer: chain.Address(crypto.PubkeyToAddress(key.PublicKey)), url: pgtest.URL(t),
 	}
 	cfg := pg.DefaultConfig()
 	cfg.URL = secret.MustURL(g.url)
@@ -164,8 +165,8 @@ func (s *site) runStatevm() {
 	s.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// follow publishes a block without logs, as a scanner does, and a price that is as old as the block. In the block stands that the markets of some jobs were
-// audited.
+// follow publishes a block without logs, as a scanner does, and a price that is as old as the block. In the block
+// stands that the markets of some jobs were audited.
 func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef, from, to int) {
 	encode := func(m wire.Message) bus.Record {
 		record, err := wire.Encode(nil, m, 1, 1)
@@ -178,9 +179,11 @@ func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef, from, to
 	for id := from; id < to; id++ {
 		records = append(records, encode(wire.Audit{Block: b, Market: marketOf(id), Read: b, Words: 1}))
 	}
-	records = append(records, encode(wire.BlockEnd{Block: b, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: true}))
+	records = append(records,
+		encode(wire.BlockEnd{Block: b, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: true}))
 	price := wire.Price{
-		Token: chain.Address{0x70}, Provider: chain.Address{0x71}, Data: []byte{1}, Min: perp.Pow10(12), Max: perp.Pow10(12), TimeMs: b.TimeMs, Source: "hammer",
+		Token: chain.Address{0x70}, Provider: chain.Address{0x71}, Data: []byte{1}, Min: perp.Pow10(12),
+		Max: perp.Pow10(12), TimeMs: b.TimeMs, Source: "hammer",
 		ReceivedMs: b.TimeMs,
 	}
 	for producer, batch := range map[*bus.Producer][]bus.Record{logs: records, prices: {encode(price)}} {
@@ -194,23 +197,33 @@ func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef, from, to
 func (s *site) settings() []string {
 	return append([]string{
 		"PERPKEEPER_LOG_LEVEL=warn", "PERPKEEPER_LOG_FORMAT=json",
-		fmt.Sprintf("PERPKEEPER_KEEPER_CHAIN_ID=%d", s.keeper.ChainID), fmt.Sprintf("PERPKEEPER_KEEPER_LOG_PARTITIONS=%d", s.keeper.LogPartitions),
+		fmt.Sprintf("PERPKEEPER_KEEPER_CHAIN_ID=%d", s.keeper.ChainID),
+		fmt.Sprintf("PERPKEEPER_KEEPER_LOG_PARTITIONS=%d", s.keeper.LogPartitions),
 		fmt.Sprintf("PERPKEEPER_KEEPER_JOB_PARTITIONS=%d", s.keeper.JobPartitions),
-		"PERPKEEPER_CHAIN_URLS=" + s.throughRPC, "PERPKEEPER_CHAIN_POLL_INTERVAL=50ms", "PERPKEEPER_CHAIN_COOLDOWN=50ms",
-		"PERPKEEPER_KAFKA_BROKERS=" + s.kafka.Brokers[0], "PERPKEEPER_KAFKA_SESSION_TIMEOUT=2s", "PERPKEEPER_KAFKA_HEARTBEAT_INTERVAL=200ms",
+		"PERPKEEPER_CHAIN_URLS=" + s.throughRPC, "PERPKEEPER_CHAIN_POLL_INTERVAL=50ms",
+		"PERPKEEPER_CHAIN_COOLDOWN=50ms",
+		"PERPKEEPER_KAFKA_BROKERS=" + s.kafka.Brokers[0], "PERPKEEPER_KAFKA_SESSION_TIMEOUT=2s",
+		"PERPKEEPER_KAFKA_HEARTBEAT_INTERVAL=200ms",
 		"PERPKEEPER_POSTGRES_URL=" + s.throughDatabase, "PERPKEEPER_POSTGRES_MAX_CONNS=20",
-		"PERPKEEPER_VENUE_EVENT_EMITTER=" + chain.Address{0xee}.Hex(), "PERPKEEPER_VENUE_ADL_HANDLER=" + chain.Address{0xad}.Hex(),
-		"PERPKEEPER_VENUE_ORDER_HANDLER=" + chain.Address{0x0d}.Hex(), "PERPKEEPER_VENUE_LIQUIDATION_HANDLER=" + chain.Address{0x1c}.Hex(),
-		"PERPKEEPER_VENUE_DEPOSIT_HANDLER=" + chain.Address{0xde}.Hex(), "PERPKEEPER_VENUE_WITHDRAWAL_HANDLER=" + chain.Address{0x3d}.Hex(),
+		"PERPKEEPER_VENUE_EVENT_EMITTER=" + chain.Address{0xee}.Hex(), "PERPKEEPER_VENUE_ADL_HANDLER=" +
+			chain.Address{0xad}.Hex(),
+		"PERPKEEPER_VENUE_ORDER_HANDLER=" + chain.Address{0x0d}.Hex(), "PERPKEEPER_VENUE_LIQUIDATION_HANDLER=" +
+			chain.Address{0x1c}.Hex(),
+		"PERPKEEPER_VENUE_DEPOSIT_HANDLER=" + chain.Address{0xde}.Hex(), "PERPKEEPER_VENUE_WITHDRAWAL_HANDLER=" +
+			chain.Address{0x3d}.Hex(),
 		"PERPKEEPER_SIGNER_DEV=true", "PERPKEEPER_SIGNER_DEV_KEYS=" + s.key,
-		"PERPKEEPER_SENDER_MODE=basic", fmt.Sprintf("PERPKEEPER_SENDER_LEASE_TTL=%s", leaseTTL), "PERPKEEPER_SENDER_MAX_JOB_AGE=20s",
-		"PERPKEEPER_SENDER_MAX_IN_FLIGHT=200", "PERPKEEPER_SENDER_BATCH=64", "PERPKEEPER_SENDER_FEE_MAX_DAY_COST=9000000000000000000",
+		"PERPKEEPER_SENDER_MODE=basic", fmt.Sprintf("PERPKEEPER_SENDER_LEASE_TTL=%s", leaseTTL),
+		"PERPKEEPER_SENDER_MAX_JOB_AGE=20s",
+		"PERPKEEPER_SENDER_MAX_IN_FLIGHT=200", "PERPKEEPER_SENDER_BATCH=64",
+		"PERPKEEPER_SENDER_FEE_MAX_DAY_COST=9000000000000000000",
 		// A shared machine may be slow, and nothing here is about how fresh is fresh enough.
-		"PERPKEEPER_SENDER_HEAD_MAX_AGE=20s", "PERPKEEPER_SENDER_HEAD_MAX_SKEW=20s", "PERPKEEPER_SENDER_STATE_MAX_LAG=30s",
+		"PERPKEEPER_SENDER_HEAD_MAX_AGE=20s", "PERPKEEPER_SENDER_HEAD_MAX_SKEW=20s",
+		"PERPKEEPER_SENDER_STATE_MAX_LAG=30s",
 	}, s.venueSettings...)
 }
 
-// torture leads the lives of processes until ctx ends, and loses what they ask and what they are answered. They all run in the end.
+// torture leads the lives of processes until ctx ends, and loses what they ask and what they are answered. They all run
+// in the end.
 func (g *ground) torture(ctx context.Context, processes []*process, calm time.Duration) (await func()) {
 	base, h := seed(g.t), hardship{ttl: leaseTTL, calm: calm}
 	var group sync.WaitGroup

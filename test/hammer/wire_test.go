@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// fault is what happens to a request. In both cases the client sees its connection break and cannot know which one it was.
+// fault is what happens to a request. In both cases the client sees its connection break and cannot know which one it
+// was.
 type fault int
 
 const (
@@ -179,8 +180,8 @@ func (l *line) forward(client, server net.Conn, muted *atomic.Bool) {
 	}
 }
 
-// claims tells the claims among the requests to a database. The driver prepares a statement once a connection and names it from then on; there is one for
-// plain batches and one for those with liquidations or gaps.
+// claims tells the claims among the requests to a database. The driver prepares a statement once a connection and names
+// it from then on; there is one for plain batches and one for those with liquidations or gaps.
 type claims struct {
 	mu    sync.Mutex
 	names [][]byte

@@ -50,7 +50,10 @@ func control(cluster *bustest.Cluster) {
 	if len(cluster.Brokers) < 2 {
 		return
 	}
-	cluster.MoveLeader = func(t testing.TB, topic string, partition int) { moveLeader(t, cluster.Brokers, topic, partition) }
+	cluster.MoveLeader = func(t testing.TB, topic string, partition int) {
+		moveLeader(t, cluster.Brokers, topic,
+			partition)
+	}
 	cluster.CrashLeader = func(t testing.TB, topic string, partition int) (restore func()) {
 		id := strconv.Itoa(int(leader(t, client(t, cluster.Brokers), topic, partition).Leader))
 		run(t, "kill", id)

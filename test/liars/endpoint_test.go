@@ -16,8 +16,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// endpoint is a JSON-RPC provider with a host of its own before the devnet's node: it passes requests on, over HTTP and WebSocket, takes its time, and changes
-// answers while it lies.
+// endpoint is a JSON-RPC provider with a host of its own before the devnet's node: it passes requests on, over HTTP and
+// WebSocket, takes its time, and changes answers while it lies.
 type endpoint struct {
 	host    string // an address of the loopback network
 	address string // host and port
@@ -76,9 +76,11 @@ func startEndpoint(t *testing.T, host, node, socket string) *endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &endpoint{host: host, address: listener.Addr().String(), node: node, socket: socket, share: 1, forged: map[string]json.RawMessage{},
-		asked: map[string]time.Time{}}
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(e.serve), ReadHeaderTimeout: time.Minute}}
+	e := &endpoint{host: host, address: listener.Addr().String(), node: node, socket: socket, share: 1,
+		forged: map[string]json.RawMessage{},
+		asked:  map[string]time.Time{}}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(e.serve),
+		ReadHeaderTimeout: time.Minute}}
 	server.Start()
 	t.Cleanup(server.CloseClientConnections)
 	return e
@@ -105,7 +107,8 @@ func (e *endpoint) count() int {
 	return e.lied
 }
 
-// serves sets how long every answer takes beyond the node's own time, and whether receipts are there only after a while.
+// serves sets how long every answer takes beyond the node's own time, and whether receipts are there only after a
+// while.
 func (e *endpoint) serves(delay time.Duration, tardy bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -163,7 +166,8 @@ func note(calls map[string]call, raw []byte) {
 	}
 }
 
-// rewrite changes a message of the node: one answer, a batch of them, or a push. The requests that it answers are forgotten.
+// rewrite changes a message of the node: one answer, a batch of them, or a push. The requests that it answers are
+// forgotten.
 func (e *endpoint) rewrite(calls map[string]call, raw []byte) []byte {
 	var batch []message
 	if json.Unmarshal(raw, &batch) == nil {

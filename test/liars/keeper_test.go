@@ -18,7 +18,8 @@ import (
 	"perpkeeper/test/programs"
 )
 
-// keeper is a running stack of one keeper that reads the chain through a few endpoints and prices from a few sources, each of its own.
+// keeper is a running stack of one keeper that reads the chain through a few endpoints and prices from a few sources,
+// each of its own.
 type keeper struct {
 	*demo.Stack
 	*demo.Keeper
@@ -72,8 +73,8 @@ func (k *keeper) open() (err error) {
 	return k.await(4*time.Minute, k.Ready)
 }
 
-// surround puts endpoints and price sources between the keeper and the devnet, and names them in its configuration. The last endpoint is reached over HTTP,
-// the others over WebSocket.
+// surround puts endpoints and price sources between the keeper and the devnet, and names them in its configuration. The
+// last endpoint is reached over HTTP, the others over WebSocket.
 func (k *keeper) surround(d demo.Devnet, count int) (settings map[string]string, tables string) {
 	var b strings.Builder
 	if k.endpoints == nil {
@@ -89,9 +90,11 @@ func (k *keeper) surround(d demo.Devnet, count int) (settings map[string]string,
 			scheme = "http"
 		}
 		urls = append(urls, scheme+"://"+e.address)
-		fmt.Fprintf(&b, "\n[[scanner.price.source]]\nname = %q\nkind = \"devnet\"\nurl = %q\n", sourceName(i), k.sources[i].url)
+		fmt.Fprintf(&b, "\n[[scanner.price.source]]\nname = %q\nkind = \"devnet\"\nurl = %q\n", sourceName(i),
+			k.sources[i].url)
 	}
-	return map[string]string{"CHAIN_URLS": strings.Join(urls, ","), "SCANNER_PRICE_URL": "", "LOG_LEVEL": "debug"}, b.String()
+	return map[string]string{"CHAIN_URLS": strings.Join(urls, ","), "SCANNER_PRICE_URL": "", "LOG_LEVEL": "debug"},
+		b.String()
 }
 
 // sourceName is what the configuration calls a price source.
@@ -130,7 +133,8 @@ func (k *keeper) await(most time.Duration, missing func(context.Context) error) 
 	}
 }
 
-// renew starts the processes anew that talk to endpoints and sources, so that what they have learnt of them is forgotten.
+// renew starts the processes anew that talk to endpoints and sources, so that what they have learnt of them is
+// forgotten.
 func (k *keeper) renew() error {
 	for _, name := range []string{"scanner", "sender"} {
 		before := k.Process(name).Restarts()
@@ -168,8 +172,8 @@ func (k *keeper) halted(ctx context.Context) error {
 	return err
 }
 
-// settled says what keeps the keeper from being as if nobody had lied: whatever was asked for up to a while ago has ended, and the tables say what the chain
-// says.
+// settled says what keeps the keeper from being as if nobody had lied: whatever was asked for up to a while ago has
+// ended, and the tables say what the chain says.
 func (k *keeper) settled(ctx context.Context, from, to uint64) error {
 	if err := k.halted(ctx); err != nil {
 		return err
@@ -188,7 +192,8 @@ func (k *keeper) head(ctx context.Context) (uint64, error) {
 
 // devnet calls a method of the devnet's own.
 func (k *keeper) devnet(method string, argument any) error {
-	raw, err := post(k.Devnet.RPC, encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": []any{argument}}))
+	raw, err := post(k.Devnet.RPC,
+		encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": []any{argument}}))
 	if err != nil {
 		return err
 	}
@@ -259,7 +264,9 @@ func (k *keeper) holdPrices() error {
 			}
 			digits := int(30 - 6 - token.Decimals) // what is left are millionths of a dollar for a whole token
 			micro := r.MinPrice[:len(r.MinPrice)-digits]
-			if err := k.devnet("devnet_pin", map[string]any{"token": token.Symbol, "usd": micro[:len(micro)-6] + "." + micro[len(micro)-6:]}); err != nil {
+			if err := k.devnet("devnet_pin",
+				map[string]any{"token": token.Symbol, "usd": micro[:len(micro)-6] + "." +
+					micro[len(micro)-6:]}); err != nil {
 				return err
 			}
 		}

@@ -41,8 +41,10 @@ func receiptMadeUp(e *endpoint, c call, a answer) (answer, bool) {
 		return a, false
 	}
 	return answer{Result: encode(map[string]any{
-		"blockHash": head["hash"], "blockNumber": head["number"], "transactionHash": c.text(0), "transactionIndex": "0x0", "from": tx["from"], "to": tx["to"],
-		"gasUsed": "0x5208", "cumulativeGasUsed": "0x5208", "contractAddress": nil, "logs": []any{}, "logsBloom": types.Bloom{}, "type": tx["type"],
+		"blockHash": head["hash"], "blockNumber": head["number"], "transactionHash": c.text(0),
+		"transactionIndex": "0x0", "from": tx["from"], "to": tx["to"],
+		"gasUsed": "0x5208", "cumulativeGasUsed": "0x5208", "contractAddress": nil, "logs": []any{},
+		"logsBloom": types.Bloom{}, "type": tx["type"],
 		"effectiveGasPrice": tx["gasPrice"], "status": "0x0",
 	})}, true
 }
@@ -58,7 +60,8 @@ func counted(e *endpoint, c call, a answer) (answer, bool) {
 
 // callReverts is a bare revert, as a gateway at its limit answers too.
 func callReverts(_ *endpoint, c call, a answer) (answer, bool) {
-	return answer{Error: json.RawMessage(`{"code":3,"message":"execution reverted"}`)}, c.Method == "eth_call" && a.Error == nil
+	return answer{Error: json.RawMessage(`{"code":3,"message":"execution reverted"}`)}, c.Method == "eth_call" &&
+		a.Error == nil
 }
 
 // callSucceeds turns what the contracts refuse into a success.
@@ -125,6 +128,7 @@ func balance(wei *big.Int) func(*endpoint, call, answer) (answer, bool) {
 // broadcast refuses transactions that were taken.
 func broadcast(text string) func(*endpoint, call, answer) (answer, bool) {
 	return func(_ *endpoint, c call, a answer) (answer, bool) {
-		return answer{Error: encode(map[string]any{"code": -32000, "message": text})}, c.Method == "eth_sendRawTransaction" && a.Error == nil
+		return answer{Error: encode(map[string]any{"code": -32000, "message": text})},
+			c.Method == "eth_sendRawTransaction" && a.Error == nil
 	}
 }

@@ -67,7 +67,8 @@ func (e *endpoint) forge(raw json.RawMessage, change func(*types.Header)) json.R
 	if json.Unmarshal(raw, &h) != nil || json.Unmarshal(raw, &fields) != nil {
 		return nil
 	}
-	h.TxHash, h.ReceiptHash, h.Bloom, h.GasUsed, h.Root = types.EmptyTxsHash, types.EmptyReceiptsHash, types.Bloom{}, 0, common.Hash{1}
+	h.TxHash, h.ReceiptHash, h.Bloom, h.GasUsed, h.Root = types.EmptyTxsHash, types.EmptyReceiptsHash, types.Bloom{}, 0,
+		common.Hash{1}
 	change(&h)
 	made := map[string]any{}
 	if json.Unmarshal(encode(&h), &made) != nil {
@@ -97,7 +98,8 @@ func (e *endpoint) ask(method string, params ...any) json.RawMessage {
 
 // headerAltered empties the bloom of a block that is asked for by hash or number, and leaves its hash.
 func headerAltered(_ *endpoint, c call, a answer) (answer, bool) {
-	asked := c.Method == "eth_getBlockByHash" || c.Method == "eth_getBlockByNumber" && strings.HasPrefix(c.text(0), "0x")
+	asked := c.Method == "eth_getBlockByHash" || c.Method == "eth_getBlockByNumber" &&
+		strings.HasPrefix(c.text(0), "0x")
 	if !asked || !isBlock(a.Result) {
 		return a, false
 	}

@@ -8,7 +8,8 @@ import (
 // lie is one kind of wrong answer.
 type lie struct {
 	name string
-	// change returns the wrong answer in place of an honest one; false where the lie says nothing about the request. It runs under the endpoint's lock.
+	// change returns the wrong answer in place of an honest one; false where the lie says nothing about the request. It
+	// runs under the endpoint's lock.
 	change func(*endpoint, call, answer) (answer, bool)
 	// reports changes the reports of a price source, in which case change is nil.
 	reports func(*priceSource, []report) []report

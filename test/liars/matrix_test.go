@@ -1,8 +1,9 @@
-// Package liars proves that no single source's word decides: one of three endpoints, or of three price sources, gives wrong answers of one kind, and the real
-// scanner, statevm, planner and sender go on as if it did not. With one of two lying, nothing wrong is done, and what waits says for what.
+// Package liars proves that no single source's word decides: one of three endpoints, or of three price sources, gives
+// wrong answers of one kind, and the real scanner, statevm, planner and sender go on as if it did not. With one of two
+// lying, nothing wrong is done, and what waits says for what.
 //
-// KEEPER_LIARS=full runs every row (`make liars`), KEEPER_LIARS=short those that say most. The endpoints are on 127.0.0.1 to 127.0.0.3, because two of one
-// host count as one.
+// KEEPER_LIARS=full runs every row (`make liars`), KEEPER_LIARS=short those that say most. The endpoints are on
+// 127.0.0.1 to 127.0.0.3, because two of one host count as one.
 package liars
 
 import (
@@ -67,11 +68,12 @@ func everyForm(l *lie) []row {
 
 func fastestForm(l *lie) []row { return []row{{l, false, 1}} }
 
-// patience bounds what has to happen while one lies. It is a guard against hanging, no statement about speed: that is in the table.
+// patience bounds what has to happen while one lies. It is a guard against hanging, no statement about speed: that is
+// in the table.
 const patience = 90 * time.Second
 
-// One of three lies: the tables are what the chain says, whatever was asked for is executed, once, while it lies; nothing halts, no process ends, nobody has
-// to help; and where the lie shows, it is named.
+// One of three lies: the tables are what the chain says, whatever was asked for is executed, once, while it lies;
+// nothing halts, no process ends, nobody has to help; and where the lie shows, it is named.
 func TestOneOfThree(t *testing.T) {
 	m := &matrix{endpoints: 3, within: patience}
 	m.run(t, rows(t, everyForm, func(l *lie) bool { return l.short }))
@@ -177,7 +179,8 @@ func (m *matrix) finish(t *testing.T) {
 		t.Error(err)
 	}
 	all := k.record.tally(0)
-	t.Logf("%d transactions executed something, %d reverted; %v", all.executed, all.reverted, cmp.Or(k.record.twice(), fmt.Errorf("nothing was sent twice")))
+	t.Logf("%d transactions executed something, %d reverted; %v", all.executed, all.reverted,
+		cmp.Or(k.record.twice(), fmt.Errorf("nothing was sent twice")))
 	if err := k.record.twice(); err != nil {
 		t.Error(err)
 	}

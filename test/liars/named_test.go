@@ -56,7 +56,8 @@ func accuses(reason string) bool {
 func (x *trial) lookAtSources(begun time.Time) {
 	const often = 5 // a report or two of an honest one are refused when prices jump
 	for series, n := range x.rejections() {
-		if n >= x.before[series]+often && strings.Contains(series, strconv.Quote(sourceName(x.liar()))) && x.named == 0 {
+		if n >= x.before[series]+often && strings.Contains(series, strconv.Quote(sourceName(x.liar()))) &&
+			x.named == 0 {
 			x.named, x.by = time.Since(begun), "scanner: "+series
 		}
 	}

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// priceSource is a price service of its own before the devnet's: it passes reports on, takes its time, and changes them while it lies.
+// priceSource is a price service of its own before the devnet's: it passes reports on, takes its time, and changes them
+// while it lies.
 type priceSource struct {
 	url  string
 	feed string // the devnet's

@@ -22,7 +22,8 @@ import (
 	"perpkeeper/services/demo"
 )
 
-// record is what the canonical chain says, read from the devnet's own node and folded without Kafka or Postgres. It follows the chain over reorgs.
+// record is what the canonical chain says, read from the devnet's own node and folded without Kafka or Postgres. It
+// follows the chain over reorgs.
 type record struct {
 	url     string
 	node    *evm.Client
@@ -38,7 +39,8 @@ type record struct {
 type block struct {
 	chain.BlockRef
 	sent []sent
-	// revived are positions opened or grown and orders created or changed: after that, another transaction for the same key is no repetition.
+	// revived are positions opened or grown and orders created or changed: after that, another transaction for the same
+	// key is no repetition.
 	revived []chain.Hash
 }
 
@@ -57,7 +59,8 @@ func openRecord(ctx context.Context, d demo.Devnet) (*record, error) {
 	}
 	emitter := d.Contracts["eventEmitter"]
 	r := &record{
-		url: d.RPC, node: node, decoder: gmx.NewDecoder(emitter), filter: evm.Filter{Addresses: []chain.Address{emitter}, Topics: gmx.Topics()[0]},
+		url: d.RPC, node: node, decoder: gmx.NewDecoder(emitter),
+		filter:  evm.Filter{Addresses: []chain.Address{emitter}, Topics: gmx.Topics()[0]},
 		signers: map[chain.Address]bool{}, book: perp.NewBook(), first: d.Block,
 	}
 	for _, a := range d.Accounts {
@@ -185,7 +188,8 @@ func (r *record) read(ctx context.Context, tx chain.Tx) (sent, error) {
 	}
 	var m message
 	var body struct{ Input hexutil.Bytes }
-	raw, err := post(r.url, encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "eth_getTransactionByHash", "params": []any{tx.Hash.Hex()}}))
+	raw, err := post(r.url, encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "eth_getTransactionByHash",
+		"params": []any{tx.Hash.Hex()}}))
 	if err != nil || json.Unmarshal(raw, &m) != nil || json.Unmarshal(m.Result, &body) != nil {
 		return sent{}, fmt.Errorf("transaction %s: %w", tx.Hash, err)
 	}
@@ -193,8 +197,8 @@ func (r *record) read(ctx context.Context, tx chain.Tx) (sent, error) {
 	return sent{receipt.Tx, call}, nil
 }
 
-// twice names a job that was sent again after it had been executed, and nothing had made it due anew. A deleveraging, and its state, may be needed again at
-// any time.
+// twice names a job that was sent again after it had been executed, and nothing had made it due anew. A deleveraging,
+// and its state, may be needed again at any time.
 func (r *record) twice() error {
 	done, revived := map[gmx.Call]sent{}, map[chain.Hash]uint64{} // in the newest block
 	for _, b := range r.blocks {
@@ -206,7 +210,8 @@ func (r *record) twice() error {
 				continue
 			}
 			if before, repeated := done[tx.Call]; repeated && revived[tx.Key] < before.Block {
-				return fmt.Errorf("%s %s was sent twice: %s in block %d, and again %s in block %d (ok %v)", tx.Kind, tx.Key, before.Hash, before.Block, tx.Hash,
+				return fmt.Errorf("%s %s was sent twice: %s in block %d, and again %s in block %d (ok %v)", tx.Kind,
+					tx.Key, before.Hash, before.Block, tx.Hash,
 					tx.Block, tx.OK)
 			}
 			if tx.OK {
@@ -261,7 +266,8 @@ func (r *record) open(from, to uint64) (missing error) {
 	return missing
 }
 
-// born visits the market orders and requests of the blocks from one up to another: nothing but a keeper is between them and their end.
+// born visits the market orders and requests of the blocks from one up to another: nothing but a keeper is between them
+// and their end.
 func (r *record) born(from, to uint64, visit func(what string, final bool, birth, stamp perp.Stamp)) {
 	for _, row := range r.book.Rows(perp.Orders) {
 		if o, is := row.(perp.Order); is && o.OrderType.IsMarket() && from <= o.Birth.Block && o.Birth.Block <= to {
@@ -275,7 +281,8 @@ func (r *record) born(from, to uint64, visit func(what string, final bool, birth
 	}
 }
 
-// equal holds the tables, where all partitions stand at one block, against the fold at that block, which must be at least the given one.
+// equal holds the tables, where all partitions stand at one block, against the fold at that block, which must be at
+// least the given one.
 func (r *record) equal(ctx context.Context, db *pg.DB, least uint64) error {
 	got, at, err := db.Checksums(ctx, 1)
 	switch {
@@ -299,7 +306,8 @@ func (r *record) equal(ctx context.Context, db *pg.DB, least uint64) error {
 	}
 	for _, table := range perp.Tables() { // PARAM and TX records say more than logs do
 		if table != perp.Parameters && table != perp.Transactions && got[table] != want[table] {
-			return &differs{fmt.Errorf("table %s differs from the fold of the chain at block %d", table, at.Watermark.Number)}
+			return &differs{fmt.Errorf("table %s differs from the fold of the chain at block %d", table,
+				at.Watermark.Number)}
 		}
 	}
 	return nil

@@ -170,7 +170,8 @@ func (x *trial) judge(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// droppedByReorg is about how many requests a reorg of three blocks takes from the traders. The transactions for them that are on their way revert, whoever lies.
+// droppedByReorg is about how many requests a reorg of three blocks takes from the traders. The transactions for them
+// that are on their way revert, whoever lies.
 const droppedByReorg = 8
 
 // fewReverts is how many transactions may revert for honest reasons: lost races, and what reorgs dropped.
@@ -182,13 +183,15 @@ func (x *trial) fewReverts() int {
 	return few
 }
 
-// dear fails where the transactions were paid more than three times what is usual: half of them, as one that is repeated is paid more for good reasons.
+// dear fails where the transactions were paid more than three times what is usual: half of them, as one that is
+// repeated is paid more for good reasons.
 func (x *trial) dear(usual *tally) error {
 	if usual.price == 0 {
 		*usual = x.tally
 	}
 	if x.tally.price > 3*usual.price {
-		return fmt.Errorf("half of the transactions paid %d wei per gas and more, usual are %d", x.tally.price, usual.price)
+		return fmt.Errorf("half of the transactions paid %d wei per gas and more, usual are %d", x.tally.price,
+			usual.price)
 	}
 	return nil
 }
@@ -218,8 +221,10 @@ func (k *keeper) whole(ctx context.Context) error {
 
 // line is the row for whoever looks on.
 func (x *trial) line(problem error) string {
-	return fmt.Sprintf("%s, %s: %s; %d answers changed, by %s; %d executed, %d reverted, the slowest after %.1f s; %s", x.name, x.variant(),
-		x.cell(problem), x.changed, cmp.Or(x.by, "nobody named"), x.tally.executed, x.tally.reverted, x.tally.slowest.Seconds(), strings.Join(x.reasons(), "; "))
+	return fmt.Sprintf("%s, %s: %s; %d answers changed, by %s; %d executed, %d reverted, the slowest after %.1f s; %s",
+		x.name, x.variant(),
+		x.cell(problem), x.changed, cmp.Or(x.by, "nobody named"), x.tally.executed, x.tally.reverted,
+		x.tally.slowest.Seconds(), strings.Join(x.reasons(), "; "))
 }
 
 // cell is the row's result as the table has it.

@@ -22,9 +22,12 @@ var Names = []string{"scanner", "statevm", "planner", "sender", "keeperctl", "de
 // Folder builds every program once per test binary and returns the folder they are in.
 var Folder = sync.OnceValues(func() (string, error) { return build("plain", Names) })
 
-// Mortal builds scanner and statevm, once per test binary, so that they can be told to kill themselves at a labelled point (see pkg/failpoint), and
-// returns the folder they are in.
-var Mortal = sync.OnceValues(func() (string, error) { return build("failpoint", []string{"scanner", "statevm"}, "-tags=failpoint") })
+// Mortal builds scanner and statevm, once per test binary, so that they can be told to kill themselves at a labelled
+// point (see pkg/failpoint), and returns the folder they are in.
+var Mortal = sync.OnceValues(func() (string, error) {
+	return build("failpoint", []string{"scanner", "statevm"},
+		"-tags=failpoint")
+})
 
 func build(kind string, names []string, flags ...string) (string, error) {
 	folder := filepath.Join(root(), ".cache", "programs", kind)
@@ -49,7 +52,8 @@ func build(kind string, names []string, flags ...string) (string, error) {
 	return folder, nil
 }
 
-// alone waits until no other test binary builds programs: the next one finds them built, and nobody starts one that is being replaced.
+// alone waits until no other test binary builds programs: the next one finds them built, and nobody starts one that is
+// being replaced.
 func alone(folder string) (release func(), err error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, fmt.Errorf("making the programs' folder: %w", err)
@@ -64,8 +68,9 @@ func alone(folder string) (release func(), err error) {
 	return func() { _ = lock.Close() }, nil // closing it lets it go
 }
 
-// inherited are the flags that this test binary was compiled with. Programs compiled with others would need every package anew, dependencies and all,
-// which costs more than the tests; and so tests under the race detector have it in their programs too.
+// inherited are the flags that this test binary was compiled with. Programs compiled with others would need every
+// package anew, dependencies and all, which costs more than the tests; and so tests under the race detector have it in
+// their programs too.
 func inherited() (flags []string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -45,7 +45,8 @@ func (l List) checkUses(s Sources) []string {
 			continue
 		}
 		if l.Requirements[use.ID].Text == "" {
-			problems = append(problems, fmt.Sprintf("%s names %s, which has no sentence in %s", use.File, use.ID, ListPath))
+			problems = append(problems, fmt.Sprintf("%s names %s, which has no sentence in %s", use.File, use.ID,
+				ListPath))
 		}
 	}
 	slices.Sort(problems)

@@ -82,7 +82,8 @@ func (k *keeper) stateLag() time.Duration {
 	return lag
 }
 
-// behind is how far behind a fault has brought the keeper: what it sees stands still until it is as far behind as the fault says.
+// behind is how far behind a fault has brought the keeper: what it sees stands still until it is as far behind as the
+// fault says.
 func (k *keeper) behind(ill Ill) time.Duration {
 	a := k.ills[ill]
 	if a.count == 0 {

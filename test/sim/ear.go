@@ -12,8 +12,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// ear hears what one start of a keeper says to people: its log from warnings on, and why it is not ready. Passes work side by side, so that what is said
-// within one event is put in order before it counts.
+// ear hears what one start of a keeper says to people: its log from warnings on, and why it is not ready. Passes work
+// side by side, so that what is said within one event is put in order before it counts.
 type ear struct {
 	keeper *keeper
 	reason string // why it is not ready, as last heard
@@ -51,7 +51,8 @@ func (e *ear) flush() {
 		if json.Unmarshal([]byte(line), &fields) != nil {
 			fields.Message = line
 		}
-		parts := slices.DeleteFunc([]string{fields.Message, fields.Outcome, fields.Reason, fields.Error}, func(part string) bool { return part == "" })
+		parts := slices.DeleteFunc([]string{fields.Message, fields.Outcome, fields.Reason, fields.Error},
+			func(part string) bool { return part == "" })
 		e.keeper.alert(strings.Join(parts, ": "), fields.Job, fields.Level)
 	}
 }

@@ -29,7 +29,8 @@ type Ill string
 
 // The ills.
 const (
-	Down        Ill = "down"         // the whole keeper is killed; it starts anew at the end, with what its databases and topics held
+	// the whole keeper is killed; it starts anew at the end, with what its databases and topics held
+	Down        Ill = "down"
 	RPCDown     Ill = "rpc_down"     // the chain cannot be reached: no heads, no logs, no answers
 	KafkaDown   Ill = "kafka_down"   // nothing is published or read: no logs, no reports, no jobs, no results
 	PgDown      Ill = "pg_down"      // no statement is answered
@@ -52,10 +53,13 @@ const (
 type traits struct{ keeper, chain, by, depth bool }
 
 var ills = map[Ill]traits{
-	Down: {keeper: true}, RPCDown: {keeper: true}, KafkaDown: {keeper: true}, PgDown: {keeper: true}, PgLost: {keeper: true},
+	Down: {keeper: true}, RPCDown: {keeper: true}, KafkaDown: {keeper: true}, PgDown: {keeper: true},
+	PgLost:   {keeper: true},
 	ClockOff: {keeper: true, by: true}, Behind: {keeper: true, by: true}, StateBehind: {keeper: true, by: true},
-	Swallow: {keeper: true}, Late: {keeper: true, by: true}, NoGas: {keeper: true}, NoRole: {keeper: true}, NoReports: {keeper: true},
-	Halt: {chain: true}, Unfinal: {chain: true}, Reorg: {chain: true, depth: true}, ReorgDrop: {chain: true, depth: true},
+	Swallow: {keeper: true}, Late: {keeper: true, by: true}, NoGas: {keeper: true}, NoRole: {keeper: true},
+	NoReports: {keeper: true},
+	Halt:      {chain: true}, Unfinal: {chain: true}, Reorg: {chain: true, depth: true},
+	ReorgDrop: {chain: true, depth: true},
 }
 
 func (f Fault) validate(keepers int) error {
@@ -75,8 +79,10 @@ func (f Fault) validate(keepers int) error {
 	add(t.by && f.By == 0, "by: %s needs to know by how much", f.What)
 	add(f.What != ClockOff && f.By < 0, "by: %s is negative", time.Duration(f.By))
 	add(t.depth && f.Depth < 1, "depth: %s needs to know how many blocks", f.What)
-	add(!moment && f.To <= f.From, "to: the fault ends (%s) before it begins (%s)", time.Duration(f.To), time.Duration(f.From))
-	add(f.Every != 0 && f.Every < f.To-f.From, "every: a period of %s is shorter than the fault", time.Duration(f.Every))
+	add(!moment && f.To <= f.From, "to: the fault ends (%s) before it begins (%s)", time.Duration(f.To),
+		time.Duration(f.From))
+	add(f.Every != 0 && f.Every < f.To-f.From, "every: a period of %s is shorter than the fault",
+		time.Duration(f.Every))
 	add(f.Every != 0 && f.Until <= f.From, "until: a repeated fault needs an end")
 	return errors.Join(problems...)
 }

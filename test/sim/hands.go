@@ -18,8 +18,8 @@ import (
 // contracts are the exchange's addresses, which are those of every play.
 var contracts = venue.Contracts()
 
-// hands are what a keeper has signed and sent, noted beside its work. Passes broadcast side by side, so that what was sent within one event is put in order
-// before it is told.
+// hands are what a keeper has signed and sent, noted beside its work. Passes broadcast side by side, so that what was
+// sent within one event is put in order before it is told.
 type hands struct {
 	mu     sync.Mutex
 	signed map[chain.Hash]letter // not broadcast yet
@@ -104,7 +104,8 @@ func (k *keeper) tell(ended []txm.Ended) error {
 		r := &k.stage.records[n]
 		r.outcomes[k.tier] = append(r.outcomes[k.tier], e.Intent.Outcome)
 		r.told = r.told || e.Intent.Outcome.Failure()
-		k.stage.transcript.sayf(k.stage, "%s: %s has ended: %s (%s)", tierName(k.tier), k.stage.nameOf(n), e.Intent.Outcome, e.Intent.Reason)
+		k.stage.transcript.sayf(k.stage, "%s: %s has ended: %s (%s)", tierName(k.tier), k.stage.nameOf(n),
+			e.Intent.Outcome, e.Intent.Reason)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ import (
 	"perpkeeper/test/sim/ledger"
 )
 
-// keeper is one complete keeper: what survives it (databases, topics), its view of the chain, and, while it is up, its planner and its sender.
+// keeper is one complete keeper: what survives it (databases, topics), its view of the chain, and, while it is up, its
+// planner and its sender.
 type keeper struct {
 	stage *stage
 	tier  int
@@ -75,8 +76,10 @@ func newKeeper(s *stage, n int) *keeper {
 		return time.Duration(from+random.IntN(to-from)) * time.Millisecond
 	}
 	k := &keeper{
-		stage: s, tier: n, key: fakechain.Signer{Account: accountOf(n)}, ills: map[Ill]ailment{}, ledger: ledger.New(s.now), endpoint: s.chain.Endpoint(),
-		lags: lags{head: between(50, 250), topic: between(5, 30), state: between(30, 120), job: between(2, 10), report: between(100, 400)},
+		stage: s, tier: n, key: fakechain.Signer{Account: accountOf(n)}, ills: map[Ill]ailment{},
+		ledger: ledger.New(s.now), endpoint: s.chain.Endpoint(),
+		lags: lags{head: between(50, 250), topic: between(5, 30), state: between(30, 120), job: between(2, 10),
+			report: between(100, 400)},
 	}
 	k.state = k.endpoint.Derived()
 	k.ledger.Disturb(k.disturbance)
@@ -121,15 +124,18 @@ func (k *keeper) assemble() (err error) {
 	k.planner = planner.NewStepper(pc, log, planner.NewMetrics(prometheus.NewRegistry()), k.state, k.say)
 	k.planner.Assign([]int{0})
 	k.sender, err = sender.NewStepper(context.Background(), k.config(), sender.Parts{
-		Log: log, Metrics: sender.NewMetrics(prometheus.NewRegistry()), Owner: k.owner(), Keys: []signer.Signer{pen{k}}, Node: wire{k.endpoint, k},
-		State: k.state, Leases: k.ledger, Nonces: k.ledger, Intents: k.ledger, Tell: k.tell, Clock: k.clock, Steady: k.stage.now,
+		Log: log, Metrics: sender.NewMetrics(prometheus.NewRegistry()), Owner: k.owner(), Keys: []signer.Signer{pen{k}},
+		Node:  wire{k.endpoint, k},
+		State: k.state, Leases: k.ledger, Nonces: k.ledger, Intents: k.ledger, Tell: k.tell, Clock: k.clock,
+		Steady: k.stage.now,
 	})
 	return err
 }
 
 // owner is a start of the process: another one each time, and the same in every play of a seed.
 func (k *keeper) owner() lease.Owner {
-	id := chain.Keccak256(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte("owner"), uint64(k.tier)), uint64(k.life)))
+	id := chain.Keccak256(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte("owner"), uint64(k.tier)),
+		uint64(k.life)))
 	return lease.Owner{ID: uuid.UUID(id[:16]), Label: tierName(k.tier)}
 }
 
@@ -143,7 +149,8 @@ func (k *keeper) config() sender.Config {
 	window := time.Duration(s.Tier.Window)
 	cfg.Tier.Enabled, cfg.Tier.Priority, cfg.Tier.Tiers = true, k.tier, s.Keepers
 	cfg.Tier.Policy, cfg.Tier.Window = s.Tier.Policy, window
-	cfg.Tier.ExecutionDelay, cfg.Tier.RecoveryBuffer = time.Duration(k.tier-1)*window, time.Duration(s.Tier.RecoveryBuffer)
+	cfg.Tier.ExecutionDelay, cfg.Tier.RecoveryBuffer = time.Duration(k.tier-1)*window,
+		time.Duration(s.Tier.RecoveryBuffer)
 	for n := 1; n <= s.Keepers; n++ {
 		if n != k.tier {
 			cfg.Tier.Peers = append(cfg.Tier.Peers, tier.Peer{Tier: n, Signers: []chain.Address{accountOf(n)}})

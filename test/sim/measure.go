@@ -42,14 +42,29 @@ type measure struct {
 }
 
 var measures = map[Measure]measure{
-	"jobs":        {unit: "jobs", of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return float64(len(chosen)) }},
-	"executed":    {unit: "%", of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return percentOf(chosen, Fate.Done) }},
+	"jobs": {unit: "jobs",
+		of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return float64(len(chosen)) }},
+	"executed": {unit: "%",
+		of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return percentOf(chosen, Fate.Done) }},
 	"executed_by": {unit: "%", tier: true, of: executedBy},
-	"mean_age":    {unit: "s", of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return meanOf(agesOf(chosen)) }},
-	"p50_age":     {unit: "s", of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return quantile(agesOf(chosen), 0.5) }},
-	"p99_age":     {unit: "s", of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return quantile(agesOf(chosen), 0.99) }},
-	"max_age":     {unit: "s", of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return quantile(agesOf(chosen), 1) }},
-	"min_age":     {unit: "s", of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return quantile(agesOf(chosen), 0) }},
+	"mean_age": {unit: "s",
+		of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return meanOf(agesOf(chosen)) }},
+	"p50_age": {unit: "s", of: func(_ Expectation, chosen []Fate,
+		_ []Play) float64 {
+		return quantile(agesOf(chosen), 0.5)
+	}},
+	"p99_age": {unit: "s", of: func(_ Expectation, chosen []Fate,
+		_ []Play) float64 {
+		return quantile(agesOf(chosen), 0.99)
+	}},
+	"max_age": {unit: "s", of: func(_ Expectation, chosen []Fate,
+		_ []Play) float64 {
+		return quantile(agesOf(chosen), 1)
+	}},
+	"min_age": {unit: "s", of: func(_ Expectation, chosen []Fate,
+		_ []Play) float64 {
+		return quantile(agesOf(chosen), 0)
+	}},
 	// duplicates are mined transactions that found their job done, in per cent of the jobs.
 	"duplicates": {unit: "%", of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return duplicatesOf(chosen) }},
 	// drained is how long after Since the last of the jobs was executed; infinite where one never was.
@@ -60,7 +75,8 @@ var measures = map[Measure]measure{
 	"failures": {unit: "arms", tier: true, of: failures},
 	// lost_races counts the keeper's arms that ended without a failure because somebody else was first, sent or not.
 	"lost_races": {unit: "arms", tier: true, of: lostRaces},
-	// expired are the jobs that nobody executed and that a keeper ended aloud, silent those that nobody executed and nobody told of.
+	// expired are the jobs that nobody executed and that a keeper ended aloud, silent those that nobody executed and
+	// nobody told of.
 	"expired": {unit: "%", of: func(_ Expectation, chosen []Fate, _ []Play) float64 {
 		return percentOf(chosen, func(f Fate) bool { return !f.Done() && f.Told })
 	}},

@@ -9,16 +9,20 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// fates of three jobs: one by the Master in time, one by Backup-1 with a loser, one that nobody executed and that was told of.
+// fates of three jobs: one by the Master in time, one by Backup-1 with a loser, one that nobody executed and that was
+// told of.
 func threeFates() []Play {
 	none := make([][]job.Outcome, 3)
 	return []Play{{Fates: []Fate{
-		{Kind: job.Order, Born: time.Second, Executor: 1, Age: time.Second, Gas: 100, Sent: []int{0, 1, 0}, Outcomes: none},
+		{Kind: job.Order, Born: time.Second, Executor: 1, Age: time.Second, Gas: 100, Sent: []int{0, 1, 0},
+			Outcomes: none},
 		{
-			Kind: job.Liquidation, Born: 2 * time.Second, Executor: 2, Age: 31 * time.Second, Gas: 100, LostGas: 54, Losers: 1, Sent: []int{0, 1, 1},
+			Kind: job.Liquidation, Born: 2 * time.Second, Executor: 2, Age: 31 * time.Second, Gas: 100, LostGas: 54,
+			Losers: 1, Sent: []int{0, 1, 1},
 			Outcomes: [][]job.Outcome{nil, {job.LostRace}, {job.Done}},
 		},
-		{Kind: job.Order, Born: 3 * time.Second, Told: true, Sent: []int{0, 0, 0}, Outcomes: [][]job.Outcome{nil, {job.Expired}, nil}},
+		{Kind: job.Order, Born: 3 * time.Second, Told: true, Sent: []int{0, 0, 0},
+			Outcomes: [][]job.Outcome{nil, {job.Expired}, nil}},
 		{Kind: job.Order, Born: 3 * time.Second, Poison: true, Sent: []int{0, 1, 1}, Outcomes: none},
 	}, Alerts: []Alert{{At: 5 * time.Second, Keeper: 1, Text: "the state is 4 s behind"}}}}
 }
@@ -28,19 +32,21 @@ func TestMeasures(t *testing.T) {
 		e    Expectation
 		want float64
 	}{
-		"jobs":                   {Expectation{Measure: "jobs"}, 3},
-		"poisoned jobs":          {Expectation{Measure: "jobs", Poison: true}, 1},
-		"executed":               {Expectation{Measure: "executed"}, 200. / 3},
-		"executed of a kind":     {Expectation{Measure: "executed", Kinds: []job.Kind{job.Order}}, 50},
-		"executed of a time":     {Expectation{Measure: "executed", From: Span(time.Second), To: Span(3 * time.Second)}, 100},
-		"executed by Backup-1":   {Expectation{Measure: "executed_by", Tier: 2}, 50},
-		"mean age":               {Expectation{Measure: "mean_age"}, 16},
-		"least age":              {Expectation{Measure: "min_age"}, 1},
-		"median age":             {Expectation{Measure: "p50_age"}, 1},
-		"greatest age":           {Expectation{Measure: "max_age"}, 31},
-		"p99 of ages":            {Expectation{Measure: "p99_age"}, 31},
-		"duplicates":             {Expectation{Measure: "duplicates"}, 100. / 3},
-		"drained":                {Expectation{Measure: "drained", To: Span(3 * time.Second), Since: Span(3 * time.Second)}, 30},
+		"jobs":               {Expectation{Measure: "jobs"}, 3},
+		"poisoned jobs":      {Expectation{Measure: "jobs", Poison: true}, 1},
+		"executed":           {Expectation{Measure: "executed"}, 200. / 3},
+		"executed of a kind": {Expectation{Measure: "executed", Kinds: []job.Kind{job.Order}}, 50},
+		"executed of a time": {Expectation{Measure: "executed", From: Span(time.Second), To: Span(3 * time.Second)},
+			100},
+		"executed by Backup-1": {Expectation{Measure: "executed_by", Tier: 2}, 50},
+		"mean age":             {Expectation{Measure: "mean_age"}, 16},
+		"least age":            {Expectation{Measure: "min_age"}, 1},
+		"median age":           {Expectation{Measure: "p50_age"}, 1},
+		"greatest age":         {Expectation{Measure: "max_age"}, 31},
+		"p99 of ages":          {Expectation{Measure: "p99_age"}, 31},
+		"duplicates":           {Expectation{Measure: "duplicates"}, 100. / 3},
+		"drained": {Expectation{Measure: "drained", To: Span(3 * time.Second),
+			Since: Span(3 * time.Second)}, 30},
 		"never drained":          {Expectation{Measure: "drained"}, math.Inf(1)},
 		"sent by anybody":        {Expectation{Measure: "sent"}, 2},
 		"sent by Backup-1":       {Expectation{Measure: "sent", Tier: 2}, 1},
@@ -65,11 +71,15 @@ func TestMiss(t *testing.T) {
 	bound := func(v float64) *float64 { return &v }
 	for want, e := range map[string]Expectation{
 		"": {Measure: "executed", AtLeast: bound(60)},
-		"executed is 66.67 %, expected at least 67 %":                                        {Measure: "executed", AtLeast: bound(67)},
-		"max_age over [liquidation] born from 1s to 9s is 31 s, expected at most 30 s":       {Measure: "max_age", Kinds: []job.Kind{job.Liquidation}, From: Span(time.Second), To: Span(9 * time.Second), AtMost: bound(30)},
-		"alerts of tier 2 with \"behind\" is 0 % of plays, expected at least 100 % of plays": {Measure: "alerts", Tier: 2, Text: "behind", AtLeast: bound(100)},
+		"executed is 66.67 %, expected at least 67 %": {Measure: "executed",
+			AtLeast: bound(67)},
+		"max_age over [liquidation] born from 1s to 9s is 31 s, expected at most 30 s": {Measure: "max_age",
+			Kinds: []job.Kind{job.Liquidation}, From: Span(time.Second), To: Span(9 * time.Second), AtMost: bound(30)},
+		"alerts of tier 2 with \"behind\" is 0 % of plays, expected at least 100 % of plays": {Measure: "alerts",
+			Tier: 2, Text: "behind", AtLeast: bound(100)},
 		// Of no job nothing can be said: an expectation about none is not met.
-		"mean_age over [deposit] is NaN s, expected at most 1 s": {Measure: "mean_age", Kinds: []job.Kind{job.Deposit}, AtMost: bound(1)},
+		"mean_age over [deposit] is NaN s, expected at most 1 s": {Measure: "mean_age", Kinds: []job.Kind{job.Deposit},
+			AtMost: bound(1)},
 	} {
 		if got := e.Miss(threeFates()); got != want {
 			t.Errorf("got  %q\nwant %q", got, want)

@@ -11,7 +11,8 @@ type Play struct {
 	Seed   uint64
 	Fates  []Fate
 	Alerts []Alert
-	// Broken are the promises that were broken, whatever the scenario expects: a job was executed twice on the branch that stayed, or before it was due.
+	// Broken are the promises that were broken, whatever the scenario expects: a job was executed twice on the branch
+	// that stayed, or before it was due.
 	Broken []string
 	// Transcript tells the play line by line, if it was asked for.
 	Transcript []string
@@ -27,11 +28,12 @@ type Fate struct {
 	Poison bool
 	// Born is since when the job could be executed, from the beginning of the play.
 	Born time.Duration
-	// Executor is the tier whose transaction did it, 0 if nobody's did, and Age how old the job was in the block that holds it.
+	// Executor is the tier whose transaction did it, 0 if nobody's did, and Age how old the job was in the block that
+	// holds it.
 	Executor int
 	Age      time.Duration
-	// Gas is what the execution took. Losers are the mined transactions that found nothing to do, of any tier, and LostGas is what they took. Reverts are
-	// those that failed for another reason.
+	// Gas is what the execution took. Losers are the mined transactions that found nothing to do, of any tier, and
+	// LostGas is what they took. Reverts are those that failed for another reason.
 	Gas, LostGas    uint64
 	Losers, Reverts int
 	// Sent counts by tier (from 1) the broadcast transactions that were to do the job, each once.

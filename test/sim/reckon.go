@@ -36,7 +36,8 @@ func (s *stage) begun(n int) Fate {
 		return Fate{}
 	}
 	w, r := s.works[n-1], s.records[n]
-	f := Fate{Name: w.name(), Kind: w.kind, Poison: w.poison != venue.Wholesome, Born: w.due, Sent: r.sent, Outcomes: r.outcomes, Told: r.told}
+	f := Fate{Name: w.name(), Kind: w.kind, Poison: w.poison != venue.Wholesome, Born: w.due, Sent: r.sent,
+		Outcomes: r.outcomes, Told: r.told}
 	if w.due == 0 {
 		f.Born = w.placed
 		switch row := s.chain.Get(perp.RowKey{Table: w.table(), Key: s.keys[n]}).(type) {
@@ -60,7 +61,8 @@ func (s *stage) count(p *Play, fates []Fate, ref chain.BlockRef) {
 			p.Broken = append(p.Broken, fmt.Sprintf("%s was executed twice, at last in block %d", f.Name, ref.Number))
 		}
 		if since(ref.TimeMs) < f.Born {
-			p.Broken = append(p.Broken, fmt.Sprintf("%s was executed in block %d, before it was due", f.Name, ref.Number))
+			p.Broken = append(p.Broken, fmt.Sprintf("%s was executed in block %d, before it was due", f.Name,
+				ref.Number))
 		}
 		f.Executor, f.Age, f.Gas = s.tierOf(e.Tx.From), since(ref.TimeMs)-f.Born, e.Tx.GasUsed
 	}

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run plays a scenario once for each of its seeds, as many at a time as there are processors. Transcribe keeps the transcripts.
+// Run plays a scenario once for each of its seeds, as many at a time as there are processors. Transcribe keeps the
+// transcripts.
 func Run(ctx context.Context, s Scenario, transcribe bool) (Result, error) {
 	if err := s.Validate(); err != nil {
 		return Result{}, err

@@ -49,7 +49,8 @@ type Jobs struct {
 // Rate is how many jobs come in a second.
 func (j Jobs) Rate() float64 { return j.PerSecond + j.PerDay/86_400 }
 
-// Tier is the policy all keepers follow; see the package tier. Under the policy delay the n-th keeper waits n-1 windows.
+// Tier is the policy all keepers follow; see the package tier. Under the policy delay the n-th keeper waits n-1
+// windows.
 type Tier struct {
 	Policy string `toml:"policy"`
 	Window Span   `toml:"window"`
@@ -146,11 +147,15 @@ func (s Scenario) Validate() error {
 	add(s.Keepers < 1 || s.Keepers > 9, "keepers: %d is not between 1 and 9", s.Keepers)
 	add(s.Seeds < 1, "seeds: %d is less than 1", s.Seeds)
 	add(s.Jobs.Rate() <= 0, "jobs: name a rate, per_second or per_day")
-	add(s.Jobs.PerSecond > 0 && s.Jobs.PerDay > 0, "jobs: per_second and per_day are two ways to say one thing; name one")
-	add(slices.Min(s.Jobs.shares()) < 0 || slices.Max(s.Jobs.shares()) == 0, "jobs: the shares of the kinds are %v; none may be negative, one must be positive", s.Jobs.shares())
+	add(s.Jobs.PerSecond > 0 && s.Jobs.PerDay > 0, "jobs: per_second and per_day are two ways to say one thing; "+
+		"name one")
+	add(slices.Min(s.Jobs.shares()) < 0 || slices.Max(s.Jobs.shares()) == 0, "jobs: the shares of the kinds are %v; "+
+		"none may be negative, one must be positive", s.Jobs.shares())
 	add(s.Jobs.Poison < 0 || s.Jobs.Poison > 100, "jobs.poison: %g is no percentage", s.Jobs.Poison)
-	add(s.Tier.Policy != tier.PolicyWindows && s.Tier.Policy != tier.PolicyDelay, "tier.policy: %q is neither %s nor %s", s.Tier.Policy, tier.PolicyWindows, tier.PolicyDelay)
-	add(time.Duration(s.Tier.Window) < 2*tier.Guard, "tier.window: %s is shorter than %s", time.Duration(s.Tier.Window), 2*tier.Guard)
+	add(s.Tier.Policy != tier.PolicyWindows && s.Tier.Policy != tier.PolicyDelay,
+		"tier.policy: %q is neither %s nor %s", s.Tier.Policy, tier.PolicyWindows, tier.PolicyDelay)
+	add(time.Duration(s.Tier.Window) < 2*tier.Guard, "tier.window: %s is shorter than %s", time.Duration(s.Tier.Window),
+		2*tier.Guard)
 	for i, f := range s.Faults {
 		problems = append(problems, prefixed(fmt.Sprintf("fault[%d]", i), f.validate(s.Keepers)))
 	}

@@ -12,7 +12,8 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden transcripts; commit them only if you understand the difference")
+var update = flag.Bool("update", false, "rewrite the golden transcripts; commit them only if you understand the "+
+	"difference")
 
 // long says whether to play everything as the scenarios say: some minutes on a quiet machine.
 func long() bool { return os.Getenv("KEEPER_LONG") != "" }
@@ -35,8 +36,9 @@ func load(t *testing.T, path string) Scenario {
 	return s
 }
 
-// TIER-1, TIER-8, TIER-9, TIER-10, TIER-11, TIER-17, TIER-18: what the scenarios say comes true. With KEEPER_LONG=1 for all their seeds, otherwise for one, in
-// less time where nothing that goes wrong would be cut off, and under the race detector a few of them.
+// TIER-1, TIER-8, TIER-9, TIER-10, TIER-11, TIER-17, TIER-18: what the scenarios say comes true. With KEEPER_LONG=1 for
+// all their seeds, otherwise for one, in less time where nothing that goes wrong would be cut off, and under the race
+// detector a few of them.
 func TestScenarios(t *testing.T) {
 	all, err := LoadAll("scenarios")
 	if err != nil {
@@ -44,7 +46,8 @@ func TestScenarios(t *testing.T) {
 	}
 	for _, s := range all {
 		t.Run(s.Name, func(t *testing.T) {
-			if underRace && !long() && !slices.Contains([]string{"01-normal", "04-common-restart", "11c-reorg-5"}, s.Name) {
+			if underRace && !long() && !slices.Contains([]string{"01-normal", "04-common-restart", "11c-reorg-5"},
+				s.Name) {
 				t.Skip("the race detector sees the same code in the others")
 			}
 			if !long() {
@@ -72,11 +75,13 @@ func shorten(s *Scenario) {
 	}
 }
 
-// What a scenario says must be able to fail. The policy delay sends twice after a common restart: its buffer equals the first backup's delay (TIER-9).
+// What a scenario says must be able to fail. The policy delay sends twice after a common restart: its buffer equals the
+// first backup's delay (TIER-9).
 func TestCommonRestartFailsUnderThePolicyDelay(t *testing.T) {
 	s := load(t, "scenarios/04-common-restart.toml")
 	s.Tier.Policy, s.Seeds = tier.PolicyDelay, 1
-	if misses := run(t, s, false).Misses(); !slices.ContainsFunc(misses, func(m string) bool { return strings.HasPrefix(m, "duplicates is") }) {
+	if misses := run(t, s, false).
+		Misses(); !slices.ContainsFunc(misses, func(m string) bool { return strings.HasPrefix(m, "duplicates is") }) {
 		t.Errorf("missed: %q", misses)
 	}
 }
@@ -85,7 +90,9 @@ func TestCommonRestartFailsUnderThePolicyDelay(t *testing.T) {
 func TestTakeoverNeedsAFault(t *testing.T) {
 	s := load(t, "scenarios/02a-master-down.toml")
 	s.Faults, s.Seeds, s.Duration = nil, 1, Span(90*time.Second)
-	if misses := run(t, s, false).Misses(); !slices.ContainsFunc(misses, func(m string) bool { return strings.HasPrefix(m, "executed_by of tier 2") }) {
+	if misses := run(t, s, false).
+		Misses(); !slices.ContainsFunc(misses,
+		func(m string) bool { return strings.HasPrefix(m, "executed_by of tier 2") }) {
 		t.Errorf("missed: %q", misses)
 	}
 }
@@ -98,7 +105,8 @@ func TestPlaysAreRepeatable(t *testing.T) {
 	for i := range one.Plays {
 		a, b := one.Plays[i], other.Plays[i]
 		if a.Events != b.Events || len(a.Transcript) == 0 || !slices.Equal(a.Transcript, b.Transcript) {
-			t.Errorf("seed %d: %d events and %d lines, then %d and %d", a.Seed, a.Events, len(a.Transcript), b.Events, len(b.Transcript))
+			t.Errorf("seed %d: %d events and %d lines, then %d and %d", a.Seed, a.Events, len(a.Transcript), b.Events,
+				len(b.Transcript))
 		}
 	}
 	if slices.Equal(one.Plays[0].Transcript, one.Plays[1].Transcript) {

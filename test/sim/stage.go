@@ -17,9 +17,11 @@ import (
 )
 
 const (
-	// epochMs is the time of the world at the beginning of the play, a whole multiple of the age at which jobs are born again.
+	// epochMs is the time of the world at the beginning of the play, a whole multiple of the age at which jobs are born
+	// again.
 	epochMs = 1_749_999_900_000
-	// prologue is for how long the world runs before that: the keepers have started, and orders that will wait for their price can be placed.
+	// prologue is for how long the world runs before that: the keepers have started, and orders that will wait for
+	// their price can be placed.
 	prologue = 60 * time.Second
 	// epilogue is for how long the play goes on when all jobs have ended, so that the keepers hear of it.
 	epilogue = 10 * time.Second
@@ -58,7 +60,8 @@ type record struct {
 
 func newStage(s Scenario, seed uint64, transcribe bool) *stage {
 	st := &stage{
-		scenario: s, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), venue: venue.New(1), numbers: map[chain.Hash]int{}, //nolint:gosec // a play is to be repeated
+		scenario: s, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), venue: venue.New(1),
+		numbers:    map[chain.Hash]int{}, //nolint:gosec // a play is to be repeated
 		transcript: &transcript{wanted: transcribe},
 	}
 	st.agenda.now = -prologue
@@ -138,7 +141,8 @@ func (s *stage) open(w work) bool {
 	}
 }
 
-// valid tells whether the venue may still take what was born at a time; when it does not, keepers have some time to say so.
+// valid tells whether the venue may still take what was born at a time; when it does not, keepers have some time to say
+// so.
 func (s *stage) valid(birthMs uint64) bool {
 	const expiration, aloud = 300 * time.Second, 70 * time.Second
 	return s.agenda.now < since(birthMs)+expiration+aloud
@@ -166,7 +170,8 @@ func (s *stage) report() {
 	at := uint64(s.now().UnixMilli())
 	market := s.venue.Markets()[0]
 	reports := []price.Report{
-		venue.Report(market.IndexToken, venue.Price(centsAt(s.agenda.now)), at), venue.Report(market.ShortToken, venue.Price(100), at),
+		venue.Report(market.IndexToken, venue.Price(centsAt(s.agenda.now)), at),
+		venue.Report(market.ShortToken, venue.Price(100), at),
 	}
 	for _, k := range s.keepers {
 		k.reported(reports)

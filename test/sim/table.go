@@ -18,7 +18,8 @@ type Result struct {
 	Plays    []Play
 }
 
-// Misses are the expectations that were not met and the promises that were broken, one line each; none where all is as it should be.
+// Misses are the expectations that were not met and the promises that were broken, one line each; none where all is as
+// it should be.
 func (r Result) Misses() (lines []string) {
 	for _, p := range r.Plays {
 		for _, b := range p.Broken {
@@ -36,10 +37,12 @@ func (r Result) Misses() (lines []string) {
 // Write prints the result for people: a table by kind of job, and the verdict.
 func (r Result) Write(out io.Writer) error {
 	s := r.Scenario
-	_, _ = fmt.Fprintf(out, "%s: %s\n%d keepers, policy %s, %s for %s, seeds 1 to %d\n\n", // what goes wrong, Flush tells
+	// what goes wrong, Flush tells
+	_, _ = fmt.Fprintf(out, "%s: %s\n%d keepers, policy %s, %s for %s, seeds 1 to %d\n\n",
 		s.Name, s.Says, s.Keepers, s.Tier.Policy, s.Jobs.rate(), time.Duration(s.Duration), len(r.Plays))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintf(table, "jobs\t\t%s\tmean\tp50\tp99\tmax\tduplicates\tgas saved\t\n", strings.Join(executorNames(s.Keepers), "\t"))
+	_, _ = fmt.Fprintf(table, "jobs\t\t%s\tmean\tp50\tp99\tmax\tduplicates\tgas saved\t\n",
+		strings.Join(executorNames(s.Keepers), "\t"))
 	all := choose(r.Plays, func(Fate) bool { return true })
 	for _, k := range kinds {
 		if of := slices.DeleteFunc(slices.Clone(all), func(f Fate) bool { return f.Kind != k }); len(of) > 0 {
@@ -131,7 +134,8 @@ func (j Jobs) rate() string {
 	return fmt.Sprintf("%g jobs/s", j.PerSecond)
 }
 
-// savingOf is how much less gas the executed jobs took than if every keeper had sent each of them at once, in per cent (TIER-18).
+// savingOf is how much less gas the executed jobs took than if every keeper had sent each of them at once, in per cent
+// (TIER-18).
 func savingOf(fates []Fate, keepers int) float64 {
 	used, everyone := 0.0, 0.0
 	for _, f := range fates {
@@ -161,7 +165,8 @@ func (r Result) Row() string {
 	if misses := r.Misses(); len(misses) > 0 {
 		verdict = "**not**: " + strings.Join(misses, "; ")
 	}
-	cells := append([]string{s.Says, s.Jobs.rate()}, figures(choose(r.Plays, func(Fate) bool { return true }), s.Keepers)...)
+	cells := append([]string{s.Says, s.Jobs.rate()}, figures(choose(r.Plays, func(Fate) bool { return true }),
+		s.Keepers)...)
 	return "| " + strings.Join(append(cells, verdict), " | ") + " |"
 }
 

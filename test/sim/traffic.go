@@ -12,7 +12,8 @@ import (
 	"perpkeeper/test/sim/venue"
 )
 
-// The index price falls by one step with every report, so that a price that is reached stays reached, and from which report on is known beforehand.
+// The index price falls by one step with every report, so that a price that is reached stays reached, and from which
+// report on is known beforehand.
 const (
 	startCents = 20_000_000 // $200 000 at the beginning of the play
 	stepCents  = 100
@@ -25,8 +26,8 @@ func centsAt(at time.Duration) uint64 { return uint64(startCents - int64(at/time
 type work struct {
 	number int
 	kind   job.Kind
-	// placed is when its trader acts, and due since when it can be executed, where a price decides that: the time of a report. What is due at once is due in
-	// the block that takes the trader's transaction.
+	// placed is when its trader acts, and due since when it can be executed, where a price decides that: the time of a
+	// report. What is due at once is due in the block that takes the trader's transaction.
 	placed, due time.Duration
 	poison      venue.Poison
 }
@@ -34,7 +35,8 @@ type work struct {
 // patience is how long before it is due an order or a position that waits for a price comes into the world.
 const patience = 30 * time.Second
 
-// traffic draws the jobs of a play, by the time at which their traders act. They come at random (a Poisson process) at the scenario's rate.
+// traffic draws the jobs of a play, by the time at which their traders act. They come at random (a Poisson process) at
+// the scenario's rate.
 func traffic(s Scenario, random *rand.Rand) (all []work) {
 	shares := s.Jobs.shares()
 	total := 0
@@ -98,8 +100,8 @@ func (w work) order(m perp.Market, t perp.OrderType, limit perp.Price) perp.Orde
 	}
 }
 
-// position is a long of $10 000 that can be liquidated from the report on that is due, and not before: then its collateral and profit fall below the required
-// hundredth of its size.
+// position is a long of $10 000 that can be liquidated from the report on that is due, and not before: then its
+// collateral and profit fall below the required hundredth of its size.
 func (w work) position(m perp.Market) perp.Position {
 	size := perp.U64(10_000).Mul(perp.One)
 	tokens := size.Div(venue.Price(startCents).Min)

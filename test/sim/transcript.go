@@ -32,7 +32,8 @@ func (t *transcript) block(s *stage, ref chain.BlockRef) {
 		if !sent.Tx.OK {
 			how = "reverted"
 		}
-		t.sayf(s, "block %d: %s by %s: %s", ref.Number, s.nameOf(s.numberOf(sent.Key)), tierName(s.tierOf(sent.Tx.From)), how)
+		t.sayf(s, "block %d: %s by %s: %s", ref.Number, s.nameOf(s.numberOf(sent.Key)),
+			tierName(s.tierOf(sent.Tx.From)), how)
 	}
 }
 

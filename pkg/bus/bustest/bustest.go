@@ -1,7 +1,8 @@
-// Package bustest is what a cluster and the bus must do together, as tests: the same suite runs on the embedded broker and on real Apache Kafka.
+// Package bustest is what a cluster and the bus must do together, as tests: the same suite runs on the embedded broker
+// and on real Apache Kafka.
 //
-// A second, unrelated client library serves as the independent witness: it reads what is really in the log, writes what package bus never
-// writes, and asks brokers for what services never ask.
+// A second, unrelated client library serves as the independent witness: it reads what is really in the log, writes what
+// package bus never writes, and asks brokers for what services never ask.
 package bustest
 
 import (
@@ -20,7 +21,8 @@ import (
 	"perpkeeper/pkg/bus"
 )
 
-// Cluster is what the suite runs on. A nil function is something this cluster cannot do; its tests are skipped and say so.
+// Cluster is what the suite runs on. A nil function is something this cluster cannot do; its tests are skipped and say
+// so.
 type Cluster struct {
 	Brokers     []string
 	Replication int // copies of each partition
@@ -115,7 +117,8 @@ func (s *site) client(adjust ...func(*bus.Config)) *bus.Client {
 	for _, a := range adjust {
 		a(&cfg)
 	}
-	c, err := bus.New(cfg, zerolog.New(zerolog.NewTestWriter(s.T)).Level(zerolog.WarnLevel), bus.NewMetrics(prometheus.NewRegistry()))
+	c, err := bus.New(cfg, zerolog.New(zerolog.NewTestWriter(s.T)).Level(zerolog.WarnLevel),
+		bus.NewMetrics(prometheus.NewRegistry()))
 	s.must(err)
 	s.Cleanup(c.Close)
 	return c
@@ -129,7 +132,8 @@ func over(n *network) func(*bus.Config) {
 // name returns a topic or group name that nobody else uses.
 func (s *site) name() string {
 	clean := regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(s.Name(), "-")
-	return fmt.Sprintf("%s.%d.%d", strings.ToLower(clean[max(0, len(clean)-40):]), time.Now().UnixNano(), s.topics.Add(1))
+	return fmt.Sprintf("%s.%d.%d", strings.ToLower(clean[max(0, len(clean)-40):]), time.Now().UnixNano(),
+		s.topics.Add(1))
 }
 
 func (s *site) topic(partitions int) string { return s.topicWith(partitions, nil) }

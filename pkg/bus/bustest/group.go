@@ -75,7 +75,8 @@ type member struct {
 }
 
 // join starts a member. work runs inside each claim and may be nil.
-func (s *site) join(w *watch, group bus.GroupConfig, name string, work func(ctx context.Context, claim bus.Claim) error) *member {
+func (s *site) join(w *watch, group bus.GroupConfig, name string,
+	work func(ctx context.Context, claim bus.Claim) error) *member {
 	m := &member{name: name}
 	m.assign.Store(new([]int))
 	group.OnAssign = func(partitions []int) { m.assign.Store(&partitions) }
@@ -164,7 +165,8 @@ func killedMemberIsReplaced(s *site) {
 		kill(&a.network)
 		s.settled(w, map[*member]int{a: 0, b: 4})
 		for _, p := range gone {
-			s.Logf("a member %s: partition %d was let go after %s, taken over after %s", how, p, w.left[p].Sub(at), w.since[p].Sub(at))
+			s.Logf("a member %s: partition %d was let go after %s, taken over after %s", how, p, w.left[p].Sub(at),
+				w.since[p].Sub(at))
 		}
 		if clashes := w.clashes(); len(clashes) > 0 {
 			s.Fatalf("a member %s: %v", how, clashes)
@@ -174,8 +176,8 @@ func killedMemberIsReplaced(s *site) {
 	}
 }
 
-// Members come and go while records flow. Each claim reads on from where the work stands, as it would from a database; no record may be
-// delivered to a claim that has been given up, or be worked on twice. PIPE-7.
+// Members come and go while records flow. Each claim reads on from where the work stands, as it would from a database;
+// no record may be delivered to a claim that has been given up, or be worked on twice. PIPE-7.
 func noStaleDeliveries(s *site) {
 	const partitions, rounds = 4, 8
 	topic := s.topic(partitions)
@@ -190,7 +192,8 @@ func noStaleDeliveries(s *site) {
 				return err
 			}
 			if !done[claim.Partition].CompareAndSwap(record.Offset, record.Offset+1) {
-				return fmt.Errorf("partition %d: offset %d was delivered when the work stood at %d", claim.Partition, record.Offset, done[claim.Partition].Load())
+				return fmt.Errorf("partition %d: offset %d was delivered when the work stood at %d", claim.Partition,
+					record.Offset, done[claim.Partition].Load())
 			}
 			claim.Committed(record.Offset + 1)
 		}

@@ -139,8 +139,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// follow keeps track of where requests begin and returns the fate of the one that p belongs to. The client under test writes a request's
-// head together with what follows, and nothing of the next.
+// follow keeps track of where requests begin and returns the fate of the one that p belongs to. The client under test
+// writes a request's head together with what follows, and nothing of the next.
 func (c *conn) follow(p []byte) fate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 func roundTrip(s *site) {
 	c, topic := s.client(), s.topic(2)
 	want := []bus.Record{
-		{Key: []byte("account"), Value: []byte("value"), Headers: []bus.Header{{Key: "t", Value: []byte("LOG")}, {Key: "t", Value: []byte("again")}}},
+		{Key: []byte("account"), Value: []byte("value"), Headers: []bus.Header{{Key: "t", Value: []byte("LOG")},
+			{Key: "t", Value: []byte("again")}}},
 		{Key: nil, Value: []byte{}, Headers: []bus.Header{{Key: "", Value: nil}, {Key: "empty", Value: []byte{}}}},
 		{Key: []byte{}, Value: nil},
 		{Key: []byte{0, 255}, Value: bytes.Repeat([]byte("0123456789"), 20_000)},
@@ -73,8 +74,10 @@ func batchIsNeverTorn(s *site) {
 	next := make(map[int]int)
 	for _, b := range log {
 		var p, n, i int
-		if _, err := fmt.Sscanf(b.values[0], "%d/%d/%d", &p, &n, &i); err != nil || n != next[p] || len(b.values) != size {
-			s.Fatalf("a batch starts with %q and has %d records; producer %d has written %d batches so far", b.values[0], len(b.values), p, next[p])
+		if _, err := fmt.Sscanf(b.values[0], "%d/%d/%d", &p, &n, &i); err != nil || n != next[p] ||
+			len(b.values) != size {
+			s.Fatalf("a batch starts with %q and has %d records; producer %d has written %d batches so far",
+				b.values[0], len(b.values), p, next[p])
 		}
 		next[p]++
 		for i, v := range b.values {
@@ -113,7 +116,8 @@ func cutRepliesMakeNoCopies(s *site) {
 	if cuts := n.count(cutReply); cuts < 20 {
 		s.Fatalf("only %d replies were cut", cuts)
 	}
-	s.Logf("%d replies cut, %d requests lost, %d records: none twice, none missing", n.count(cutReply), n.count(isLost), written)
+	s.Logf("%d replies cut, %d requests lost, %d records: none twice, none missing", n.count(cutReply), n.count(isLost),
+		written)
 }
 
 // What the producer relies on: a broker takes a repeated sequence for the batch it has, and refuses to skip one.
@@ -149,7 +153,8 @@ func producersHaveIdentities(s *site) {
 	for i, b := range log {
 		own, sequence := log[i/3*3].ProducerID, int32(i%3*2)
 		if b.ProducerID < 0 || b.ProducerID != own || b.FirstSequence != sequence || b.Attributes != 0 {
-			s.Fatalf("batch %d: producer %d (want %d), sequence %d (want %d), attributes %d", i, b.ProducerID, own, b.FirstSequence, sequence, b.Attributes)
+			s.Fatalf("batch %d: producer %d (want %d), sequence %d (want %d), attributes %d", i, b.ProducerID, own,
+				b.FirstSequence, sequence, b.Attributes)
 		}
 	}
 	if len(log) != 6 || log[0].ProducerID == log[3].ProducerID {
@@ -223,7 +228,8 @@ func unclearEndIsSaid(s *site) {
 	}
 }
 
-// ctx ends before anything could be sent: it is known that nothing was written, and the producer can be used when the network is back.
+// ctx ends before anything could be sent: it is known that nothing was written, and the producer can be used when the
+// network is back.
 func clearEndLeavesItUsable(s *site) {
 	var n network
 	n.sever()
@@ -253,10 +259,12 @@ func tooLargeIsRefused(s *site) {
 	producer := c.Producer(topic)
 	var tooLarge *bus.TooLargeError
 	_, err := producer.Produce(s.ctx, 0, []bus.Record{{Value: make([]byte, 60_000)}, {Value: make([]byte, 60_000)}})
-	if !errors.As(err, &tooLarge) || tooLarge.Records != 2 || tooLarge.Size < 120_000 || tooLarge.MaxBytes != 100_000 || bus.OutcomeUnknown(err) {
+	if !errors.As(err, &tooLarge) || tooLarge.Records != 2 || tooLarge.Size < 120_000 || tooLarge.MaxBytes != 100_000 ||
+		bus.OutcomeUnknown(err) {
 		s.Fatalf("larger than max_bytes: %v", err)
 	}
-	if _, err = producer.Produce(s.ctx, 0, []bus.Record{{Value: make([]byte, 60_000)}}); err == nil || bus.OutcomeUnknown(err) {
+	if _, err = producer.Produce(s.ctx, 0, []bus.Record{{Value: make([]byte, 60_000)}}); err == nil ||
+		bus.OutcomeUnknown(err) {
 		s.Fatalf("larger than the topic allows: %v", err)
 	}
 	if _, err = producer.Produce(s.ctx, 0, nil); err == nil || bus.OutcomeUnknown(err) {

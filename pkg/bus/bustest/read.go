@@ -41,7 +41,8 @@ func holeStopsReader(s *site) {
 	s.witness().deleteBelow(topic, 60)
 	for range 2 {
 		var gap *bus.GapError
-		if _, err := r.Next(s.ctx); !errors.As(err, &gap) || *gap != (bus.GapError{Topic: topic, Partition: 0, Want: read, Got: 60}) {
+		if _, err := r.Next(s.ctx); !errors.As(err, &gap) ||
+			*gap != (bus.GapError{Topic: topic, Partition: 0, Want: read, Got: 60}) {
 			s.Fatalf("got %v", err)
 		}
 	}
@@ -74,7 +75,8 @@ func replacedRecordStopsReader(s *site) {
 		r := c.Reader(topic, 0, start).Watch(mark)
 		for range 2 {
 			var replaced *bus.RewrittenError
-			if _, err := r.Next(s.ctx); !errors.As(err, &replaced) || *replaced != (bus.RewrittenError{Topic: topic, Partition: 0, Offset: start - 1}) {
+			if _, err := r.Next(s.ctx); !errors.As(err, &replaced) ||
+				*replaced != (bus.RewrittenError{Topic: topic, Partition: 0, Offset: start - 1}) {
 				s.Fatalf("from %d: %v", start, err)
 			}
 		}
@@ -92,7 +94,8 @@ func startOutsideLog(s *site) {
 	var beyond *bus.BeyondEndError
 	r := c.Reader(topic, 0, 21)
 	for range 2 {
-		if _, err := r.Next(s.ctx); !errors.As(err, &beyond) || *beyond != (bus.BeyondEndError{Topic: topic, Partition: 0, Want: 21, End: 20}) {
+		if _, err := r.Next(s.ctx); !errors.As(err, &beyond) ||
+			*beyond != (bus.BeyondEndError{Topic: topic, Partition: 0, Want: 21, End: 20}) {
 			s.Fatalf("beyond the end: %v", err)
 		}
 	}
@@ -132,7 +135,8 @@ func transactionsStopReader(s *site) {
 	for _, commit := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
 		topic, c := s.topic(1), s.client()
 		s.fill(topic, 2, 1)
-		foreign := s.witness(kgo.TransactionalID(s.name()), kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		foreign := s.witness(kgo.TransactionalID(s.name()), kgo.DefaultProduceTopic(topic),
+			kgo.RecordPartitioner(kgo.ManualPartitioner()))
 		s.must(foreign.client.BeginTransaction())
 		s.must(foreign.client.ProduceSync(s.ctx, kgo.StringRecord("in doubt")).FirstErr())
 		s.must(foreign.client.EndTransaction(s.ctx, commit))
@@ -159,7 +163,8 @@ func (s *site) wantForeign(r *bus.Reader, at int64) {
 // Brokers may compress (compression.type); that is no stranger.
 func compressedBatchesCanBeRead(s *site) {
 	topic, c := s.topic(1), s.client()
-	for i, codec := range []kgo.CompressionCodec{kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
+	for i, codec := range []kgo.CompressionCodec{kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(),
+		kgo.ZstdCompression()} {
 		w := s.witness(kgo.ProducerBatchCompression(codec), kgo.DefaultProduceTopic(topic))
 		records := make([]*kgo.Record, 50)
 		for j := range records {
@@ -202,7 +207,8 @@ func boundsAndTimes(s *site) {
 	var between time.Time
 	last, err := c.Reader(topic, 0, 4).Next(s.ctx)
 	s.must(err)
-	s.eventually("a later millisecond than the last record's", func() bool { between = time.Now().Truncate(time.Millisecond); return between.After(last.Time) })
+	s.eventually("a later millisecond than the last record's",
+		func() bool { between = time.Now().Truncate(time.Millisecond); return between.After(last.Time) })
 	_, err = c.Producer(topic).Produce(s.ctx, 0, numbered(5, 5))
 	s.must(err)
 	wantBounds(0, 0, 10)

@@ -35,7 +35,10 @@ func (s *site) stream() *stream {
 	f.stop = sync.OnceFunc(func() {
 		close(stopping)
 		writing.Wait()
-		s.eventually("the reader has everything", func() bool { return f.read.Load() == f.written.Load() || s.Failed() })
+		s.eventually("the reader has everything", func() bool {
+			return f.read.Load() == f.written.Load() ||
+				s.Failed()
+		})
 		cancel()
 		reading.Wait()
 	})
@@ -101,7 +104,8 @@ func (f *stream) complete() {
 	}
 	f.s.wantNumbers(f.s.witness().values(f.topic), int(f.written.Load()))
 	f.s.must(f.client.Health())
-	f.s.Logf("%d records: none twice, none missing; the slowest batch took %s", f.written.Load(), time.Duration(f.slowest.Load()))
+	f.s.Logf("%d records: none twice, none missing; the slowest batch took %s", f.written.Load(),
+		time.Duration(f.slowest.Load()))
 }
 
 // The brokers go away and come back: calls wait, Health says so, and everything goes on.

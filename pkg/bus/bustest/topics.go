@@ -28,7 +28,8 @@ func topicsAreVerified(s *site) {
 	other := there
 	other.Partitions = 4
 	err = c.Verify(s.ctx, []bus.TopicSpec{missing, other})
-	if !bus.NoTopic(err) || !strings.Contains(err.Error(), "has 3 partitions and must have 4") || !strings.Contains(err.Error(), missing.Name) {
+	if !bus.NoTopic(err) || !strings.Contains(err.Error(), "has 3 partitions and must have 4") ||
+		!strings.Contains(err.Error(), missing.Name) {
 		s.Fatalf("verify names not all that is wrong: %v", err)
 	}
 	if err := c.Ensure(s.ctx, []bus.TopicSpec{other}); err == nil || bus.NoTopic(err) {
@@ -38,7 +39,8 @@ func topicsAreVerified(s *site) {
 		s.Fatal("a topic without partitions was created")
 	}
 	// Brokers take dots and underscores for the same, and refuse the second of two such names.
-	twin := bus.TopicSpec{Name: strings.ReplaceAll(there.Name, ".", "_"), Partitions: 1, Replication: s.cluster.Replication}
+	twin := bus.TopicSpec{Name: strings.ReplaceAll(there.Name, ".", "_"), Partitions: 1,
+		Replication: s.cluster.Replication}
 	if err := c.Ensure(s.ctx, []bus.TopicSpec{twin}); err == nil || !strings.Contains(err.Error(), twin.Name) {
 		s.Fatalf("a name that is refused: %v", err)
 	}
@@ -72,13 +74,15 @@ func wrongSettingsAreRefused(s *site) {
 		s.must(c.Ensure(s.ctx, []bus.TopicSpec{spec}))
 		w.set(spec.Name, wrong.name, wrong.value)
 		s.eventually("the setting is known", func() bool { return c.Verify(s.ctx, []bus.TopicSpec{spec}) != nil })
-		for what, err := range map[string]error{"Verify": c.Verify(s.ctx, []bus.TopicSpec{spec}), "Ensure": c.Ensure(s.ctx, []bus.TopicSpec{spec})} {
+		for what, err := range map[string]error{"Verify": c.Verify(s.ctx, []bus.TopicSpec{spec}),
+			"Ensure": c.Ensure(s.ctx, []bus.TopicSpec{spec})} {
 			if err == nil {
 				s.Errorf("%s takes %s=%s", what, wrong.name, wrong.value)
 				continue
 			}
 			for _, part := range []string{
-				spec.Name, wrong.name + "=" + wrong.value, "kafka-configs.sh --bootstrap-server " + s.cluster.Brokers[0], "--alter --entity-type topics",
+				spec.Name, wrong.name + "=" + wrong.value, "kafka-configs.sh --bootstrap-server " +
+					s.cluster.Brokers[0], "--alter --entity-type topics",
 				"--entity-name " + spec.Name, "--add-config " + wrong.name + "=" + wrong.want,
 			} {
 				if !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "\n") {
@@ -87,7 +91,8 @@ func wrongSettingsAreRefused(s *site) {
 			}
 		}
 		w.set(spec.Name, wrong.name, wrong.want)
-		s.eventually("what the line says to do is taken", func() bool { return c.Verify(s.ctx, []bus.TopicSpec{spec}) == nil })
+		s.eventually("what the line says to do is taken",
+			func() bool { return c.Verify(s.ctx, []bus.TopicSpec{spec}) == nil })
 	}
 }
 
@@ -98,7 +103,8 @@ func settingsMayDoMore(s *site) {
 	spec.Replication = s.cluster.Replication
 	s.must(c.Ensure(s.ctx, []bus.TopicSpec{spec}))
 	for _, more := range []struct{ name, value string }{
-		{"retention.ms", "7200000"}, {"retention.ms", "-1"}, {"max.message.bytes", "20971520"}, {"compression.type", "uncompressed"},
+		{"retention.ms", "7200000"}, {"retention.ms", "-1"}, {"max.message.bytes", "20971520"},
+		{"compression.type", "uncompressed"},
 		{"min.insync.replicas", strconv.Itoa(s.cluster.Replication)},
 	} {
 		w.set(spec.Name, more.name, more.value)
@@ -108,7 +114,8 @@ func settingsMayDoMore(s *site) {
 	}
 }
 
-// A topic says by itself how many copies it has; more may be asked for. By the brokers' default, too, all copies but one must have a record.
+// A topic says by itself how many copies it has; more may be asked for. By the brokers' default, too, all copies but
+// one must have a record.
 func copiesAreCounted(s *site) {
 	c := s.client()
 	spec := s.kept()
@@ -121,7 +128,8 @@ func copiesAreCounted(s *site) {
 	single.Replication = 0
 	s.must(c.Verify(s.ctx, []bus.TopicSpec{single})) // as in a region of one broker
 	single.Replication = 2
-	if err := c.Ensure(s.ctx, []bus.TopicSpec{single}); err == nil || !strings.Contains(err.Error(), "has 1 copies of a partition and must have 2") {
+	if err := c.Ensure(s.ctx, []bus.TopicSpec{single}); err == nil ||
+		!strings.Contains(err.Error(), "has 1 copies of a partition and must have 2") {
 		s.Errorf("two copies are asked for, there is one: %v", err)
 	}
 }
@@ -130,12 +138,17 @@ func copiesAreCounted(s *site) {
 func nothingCreatesTopics(s *site) {
 	c, w := s.client(), s.witness()
 	for what, use := range map[string]func(topic string) error{
-		"produce": func(topic string) error { _, err := c.Producer(topic).Produce(s.ctx, 0, numbered(0, 1)); return err },
-		"read":    func(topic string) error { _, err := c.Reader(topic, 0, 0).Next(s.ctx); return err },
-		"bounds":  func(topic string) error { _, _, err := c.Bounds(s.ctx, topic, 0); return err },
-		"verify":  func(topic string) error { return c.Verify(s.ctx, []bus.TopicSpec{{Name: topic, Partitions: 1}}) },
+		"produce": func(topic string) error {
+			_, err := c.Producer(topic).
+				Produce(s.ctx, 0, numbered(0, 1))
+			return err
+		},
+		"read":   func(topic string) error { _, err := c.Reader(topic, 0, 0).Next(s.ctx); return err },
+		"bounds": func(topic string) error { _, _, err := c.Bounds(s.ctx, topic, 0); return err },
+		"verify": func(topic string) error { return c.Verify(s.ctx, []bus.TopicSpec{{Name: topic, Partitions: 1}}) },
 		"join": func(topic string) error {
-			return c.Join(s.ctx, bus.GroupConfig{ID: s.name(), Topic: topic}, func(context.Context, bus.Claim) error { return nil })
+			return c.Join(s.ctx, bus.GroupConfig{ID: s.name(), Topic: topic},
+				func(context.Context, bus.Claim) error { return nil })
 		},
 	} {
 		topic := s.name()

@@ -42,7 +42,8 @@ func (w *witness) partition(topic string) partition {
 	w.s.must(kerr.ErrorForCode(answer.Topics[0].ErrorCode))
 	for _, p := range answer.Topics[0].Partitions {
 		if p.Partition == 0 {
-			return partition{topicID: answer.Topics[0].TopicID, leader: w.client.Broker(int(p.Leader)), leaderID: p.Leader, replicas: p.Replicas}
+			return partition{topicID: answer.Topics[0].TopicID, leader: w.client.Broker(int(p.Leader)),
+				leaderID: p.Leader, replicas: p.Replicas}
 		}
 	}
 	w.s.Fatalf("%s has no partition", topic)
@@ -175,7 +176,8 @@ func (w *witness) newProducerID() (id int64, epoch int16) {
 }
 
 // produce writes values under any identity and sequence, and returns the broker's verdict.
-func (w *witness) produce(topic string, id int64, epoch int16, sequence int, values ...string) (base int64, verdict error) {
+func (w *witness) produce(topic string, id int64, epoch int16, sequence int, values ...string) (base int64,
+	verdict error) {
 	w.s.Helper()
 	p := w.partition(topic)
 	rp := kmsg.NewProduceRequestTopicPartition()
@@ -193,8 +195,9 @@ func (w *witness) produce(topic string, id int64, epoch int16, sequence int, val
 func encode(id int64, epoch int16, sequence int, values []string) []byte {
 	now := time.Now().UnixMilli()
 	b := kmsg.RecordBatch{
-		PartitionLeaderEpoch: -1, Magic: 2, LastOffsetDelta: int32(len(values) - 1), FirstTimestamp: now, MaxTimestamp: now,
-		ProducerID: id, ProducerEpoch: epoch, FirstSequence: int32(sequence), NumRecords: int32(len(values)),
+		PartitionLeaderEpoch: -1, Magic: 2, LastOffsetDelta: int32(len(values) - 1), FirstTimestamp: now,
+		MaxTimestamp: now,
+		ProducerID:   id, ProducerEpoch: epoch, FirstSequence: int32(sequence), NumRecords: int32(len(values)),
 	}
 	for i, v := range values {
 		r := kmsg.Record{OffsetDelta: int32(i), Value: []byte(v)}

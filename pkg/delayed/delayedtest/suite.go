@@ -66,7 +66,8 @@ func (b Bench) add(t *testing.T, delays ...time.Duration) {
 	now := b.now(t)
 	appointments := make([]delayed.Appointment, len(delays))
 	for i, d := range delays {
-		appointments[i] = delayed.Appointment{Kind: kind, Key: fmt.Sprint(i), Payload: map[string]int{"n": i}, DueAt: now.Add(d)}
+		appointments[i] = delayed.Appointment{Kind: kind, Key: fmt.Sprint(i), Payload: map[string]int{"n": i},
+			DueAt: now.Add(d)}
 	}
 	if n, err := b.Add(t.Context(), appointments...); err != nil || n != len(delays) {
 		t.Fatalf("added %d of %d: %v", n, len(delays), err)
@@ -96,7 +97,8 @@ func (b Bench) due(t *testing.T) (all []delayed.Place) {
 
 func (b Bench) work(t *testing.T, row delayed.Place, r delayed.Ruling) (taken bool) {
 	t.Helper()
-	taken, err := b.Store.Work(t.Context(), row, func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling { return r })
+	taken, err := b.Store.Work(t.Context(), row,
+		func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling { return r })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +142,8 @@ func done(t *testing.T, b Bench) {
 	row := b.due(t)[0]
 	taken, err := b.Store.Work(t.Context(), row, func(_ context.Context, tx delayed.Tx, j delayed.Job) delayed.Ruling {
 		var payload struct{ N int }
-		if err := j.Read(&payload); err != nil || tx == nil || j.Kind != kind || j.Key != "0" || j.Status != delayed.Pending || j.Attempts != 0 {
+		if err := j.Read(&payload); err != nil || tx == nil || j.Kind != kind || j.Key != "0" ||
+			j.Status != delayed.Pending || j.Attempts != 0 {
 			t.Errorf("handed %+v, %v", j, err)
 		}
 		if late := j.ReadAt.Sub(j.DueAt); late < time.Hour || late > 2*time.Hour || !j.DueAt.Equal(j.NextAt) {
@@ -151,7 +154,8 @@ func done(t *testing.T, b Bench) {
 	if !taken || err != nil {
 		t.Fatalf("taken %t, %v", taken, err)
 	}
-	if j := b.Jobs(t)[0]; j.Status != delayed.Done || j.FinishedAt.IsZero() || string(j.Result) != `{"a": 1}` || j.LastError != "" || j.Version != row.Version+1 {
+	if j := b.Jobs(t)[0]; j.Status != delayed.Done || j.FinishedAt.IsZero() || string(j.Result) != `{"a": 1}` ||
+		j.LastError != "" || j.Version != row.Version+1 {
 		t.Errorf("left %+v", j)
 	}
 	if b.work(t, row, delayed.Ruling{Status: delayed.Done}) || len(b.due(t)) != 0 {
@@ -170,7 +174,8 @@ func failure(t *testing.T, b Bench) {
 		t.Fatal("not taken")
 	}
 	j := b.Jobs(t)[0]
-	if j.Status != delayed.Pending || j.Attempts != 1 || j.LastError == "" || !j.FinishedAt.IsZero() || !j.DueAt.Equal(row.NextAt) {
+	if j.Status != delayed.Pending || j.Attempts != 1 || j.LastError == "" || !j.FinishedAt.IsZero() ||
+		!j.DueAt.Equal(row.NextAt) {
 		t.Errorf("left %+v", j)
 	}
 	if wait := j.NextAt.Sub(b.now(t)); wait < 50*time.Minute || wait > time.Hour || len(b.due(t)) != 0 {
@@ -185,7 +190,8 @@ func failure(t *testing.T, b Bench) {
 func parked(t *testing.T, b Bench) {
 	b.add(t, -time.Hour)
 	b.work(t, b.due(t)[0], delayed.Ruling{Status: delayed.Parked, Err: errBroken})
-	if j := b.Jobs(t)[0]; j.Status != delayed.Parked || j.FinishedAt.IsZero() || j.LastError == "" || len(b.due(t)) != 0 {
+	if j := b.Jobs(t)[0]; j.Status != delayed.Parked || j.FinishedAt.IsZero() || j.LastError == "" ||
+		len(b.due(t)) != 0 {
 		t.Errorf("left %+v", j)
 	}
 	if taken, err := b.Retry(t.Context(), b.Jobs(t)[0].ID); !taken || err != nil {
@@ -243,12 +249,13 @@ func crowd(t *testing.T, b Bench) {
 	for range hands {
 		all.Go(func() {
 			for _, row := range places {
-				taken, err := b.Store.Work(t.Context(), row, func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling {
-					mu.Lock()
-					defer mu.Unlock()
-					times[row.ID]++
-					return delayed.Ruling{Status: delayed.Done}
-				})
+				taken, err := b.Store.Work(t.Context(), row,
+					func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling {
+						mu.Lock()
+						defer mu.Unlock()
+						times[row.ID]++
+						return delayed.Ruling{Status: delayed.Done}
+					})
 				if err != nil {
 					t.Errorf("row %d: taken %t, %v", row.ID, taken, err)
 				}
@@ -300,7 +307,8 @@ func outlook(t *testing.T, b Bench) {
 	}
 	now := b.now(t)
 	for _, key := range []string{"x", "y"} {
-		if _, err := b.Add(t.Context(), delayed.Appointment{Kind: kind, Key: key, Payload: nil, DueAt: now.Add(-time.Hour)}); err != nil {
+		if _, err := b.Add(t.Context(), delayed.Appointment{Kind: kind, Key: key, Payload: nil,
+			DueAt: now.Add(-time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,11 +1,13 @@
-// Package broker is a Kafka-protocol broker inside this process, for the demo and for tests: no Java, no download, up in milliseconds.
+// Package broker is a Kafka-protocol broker inside this process, for the demo and for tests: no Java, no download, up
+// in milliseconds.
 //
-// Guaranteed with a data directory: what was acknowledged is on disk, and is there again after the process was killed and started anew, as are
-// topics and groups. Topics are never created by asking for them.
+// Guaranteed with a data directory: what was acknowledged is on disk, and is there again after the process was killed
+// and started anew, as are topics and groups. Topics are never created by asking for them.
 //
-// Not guaranteed: it is no proof of how Apache Kafka behaves. There is no replication; several brokers are several addresses of one log.
-// Producer sequences are kept in memory and saved when the broker is closed, so after a kill a batch whose reply was lost, and which is sent
-// again, is written twice. One data directory serves one process at a time.
+// Not guaranteed: it is no proof of how Apache Kafka behaves. There is no replication; several brokers are several
+// addresses of one log. Producer sequences are kept in memory and saved when the broker is closed, so after a kill a
+// batch whose reply was lost, and which is sent again, is written twice. One data directory serves one process at a
+// time.
 package broker
 
 import (
@@ -19,12 +21,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Config says where a broker listens and keeps its data. The zero Config is one broker on a free port of this machine that keeps nothing.
+// Config says where a broker listens and keeps its data. The zero Config is one broker on a free port of this machine
+// that keeps nothing.
 type Config struct {
 	// DataDir keeps topics, records and groups over restarts; it is created if need be. Empty = memory.
 	DataDir string
-	// Listen has one address for each broker the cluster shall seem to have, to listen on and to be reached at, host:port; port 0 picks a
-	// free one. Empty = one broker on a free port of 127.0.0.1. A cluster that is started anew on its data needs the addresses it had.
+	// Listen has one address for each broker the cluster shall seem to have, to listen on and to be reached at,
+	// host:port; port 0 picks a free one. Empty = one broker on a free port of 127.0.0.1. A cluster that is started
+	// anew on its data needs the addresses it had.
 	Listen []string
 	// MinSessionTimeout is the shortest session timeout granted to group members; 0 = 6 s, as Apache Kafka has it.
 	MinSessionTimeout time.Duration
@@ -66,7 +70,8 @@ func Start(cfg Config) (*Broker, error) {
 	return &Broker{cluster: cluster}, nil
 }
 
-// open listens on every address or, if one of them is taken, on none. Doing it here and not in the library makes the error name the address.
+// open listens on every address or, if one of them is taken, on none. Doing it here and not in the library makes the
+// error name the address.
 func open(addresses []string) ([]net.Listener, error) {
 	var listeners []net.Listener
 	for _, address := range addresses {
@@ -98,7 +103,8 @@ func (b *Broker) Close() { b.cluster.Close() }
 // Fault makes matching requests fail, for tests.
 func (b *Broker) Fault(faults ...kfake.Fault) *kfake.FaultHandle { return b.cluster.Fault(faults...) }
 
-// ControlKey answers the next request of a kind by a function, for tests; see the library for what the function may return.
+// ControlKey answers the next request of a kind by a function, for tests; see the library for what the function may
+// return.
 func (b *Broker) ControlKey(key kmsg.Key, fn func(kmsg.Request) (kmsg.Response, error, bool)) {
 	b.cluster.ControlKey(key.Int16(), fn)
 }

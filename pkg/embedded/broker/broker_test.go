@@ -98,7 +98,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// Killed without warning in the middle of writes, a broker has every batch that it acknowledged, its topics and its groups.
+// Killed without warning in the middle of writes, a broker has every batch that it acknowledged, its topics and its
+// groups.
 func TestKillKeepsWhatWasAcknowledged(t *testing.T) {
 	ctx, dir := guarded(t), t.TempDir()
 	address, kill := spawn(t, dir, "127.0.0.1:0")
@@ -194,7 +195,8 @@ func TestStartNamesWhatIsWrong(t *testing.T) {
 	if _, err := broker.Start(broker.Config{Listen: taken}); err == nil || !strings.Contains(err.Error(), b.Addr()) {
 		t.Fatalf("an address that is taken: %v", err)
 	}
-	if _, err := broker.Start(broker.Config{Listen: []string{"nowhere"}}); err == nil || !strings.Contains(err.Error(), "nowhere") {
+	if _, err := broker.Start(broker.Config{Listen: []string{"nowhere"}}); err == nil ||
+		!strings.Contains(err.Error(), "nowhere") {
 		t.Fatalf("no address: %v", err)
 	}
 	file := t.TempDir() + "/file"
@@ -217,7 +219,8 @@ func TestTopicsAreNotCreatedByAsking(t *testing.T) {
 	must(t, err)
 	defer b.Close()
 	client := witness(t, b.Addr(), kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(0))
-	if err := client.ProduceSync(guarded(t), &kgo.Record{Topic: "asked-for"}).FirstErr(); !errors.Is(err, kerr.UnknownTopicOrPartition) {
+	if err := client.ProduceSync(guarded(t), &kgo.Record{Topic: "asked-for"}).
+		FirstErr(); !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		t.Fatalf("got %v", err)
 	}
 	if _, err := connect(t, b.Addr()).Describe(guarded(t), "asked-for"); !bus.NoTopic(err) {
@@ -238,7 +241,8 @@ func TestSessionTimeouts(t *testing.T) {
 		client := connect(t, b.Addr(), func(cfg *bus.Config) { cfg.SessionTimeout = c.asked })
 		must(t, client.Ensure(guarded(t), []bus.TopicSpec{{Name: "log", Partitions: 1}}))
 		ctx, cancel := context.WithCancel(guarded(t))
-		err = client.Join(ctx, bus.GroupConfig{ID: "g", Topic: "log"}, func(context.Context, bus.Claim) error { cancel(); return nil })
+		err = client.Join(ctx, bus.GroupConfig{ID: "g", Topic: "log"},
+			func(context.Context, bus.Claim) error { cancel(); return nil })
 		if (err == nil) != c.granted {
 			t.Errorf("least %s, asked %s: %v", c.least, c.asked, err)
 		}

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// account is the operating system user the server runs as: ourselves, or, since the server refuses to run as root, somebody harmless.
+// account is the operating system user the server runs as: ourselves, or, since the server refuses to run as root,
+// somebody harmless.
 type account struct {
 	name     string
 	uid, gid uint32
@@ -25,8 +26,9 @@ func unprivileged() (account, error) {
 			return parseAccount(u)
 		}
 	}
-	return account{}, fmt.Errorf("the database server cannot run as root, and this machine has neither a user postgres nor nobody " +
-		"(add one, or run as another user)")
+	return account{},
+		fmt.Errorf("the database server cannot run as root, and this machine has neither a user postgres nor nobody " +
+			"(add one, or run as another user)")
 }
 
 func parseAccount(u *user.User) (account, error) {

@@ -12,7 +12,9 @@ import (
 func binaries(given string) (string, error) {
 	if given != "" {
 		if !complete(given) {
-			return "", fmt.Errorf("%s holds no postgres and initdb (install the PostgreSQL server, or leave the directory empty)", given)
+			return "",
+				fmt.Errorf("%s holds no postgres and initdb (install the PostgreSQL server, or leave the directory "+
+					"empty)", given)
 		}
 		return given, nil
 	}

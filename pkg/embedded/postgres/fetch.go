@@ -13,7 +13,8 @@ import (
 // version is what is fetched where the machine has no server of its own: the oldest major version the project supports.
 const version = embedded.V15
 
-// fetched returns the programs in the cache, filling it from Maven Central when it is empty (about 25 MB, once per machine).
+// fetched returns the programs in the cache, filling it from Maven Central when it is empty (about 25 MB, once per
+// machine).
 func fetched() (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -24,7 +25,9 @@ func fetched() (string, error) {
 		return bin, nil
 	}
 	if err := fetch(cache, home); err != nil {
-		return "", fmt.Errorf("this machine has no PostgreSQL server (install one, for instance Debian's postgresql package), and fetching one failed: %w", err)
+		return "",
+			fmt.Errorf("this machine has no PostgreSQL server (install one, for instance Debian's postgresql "+
+				"package), and fetching one failed: %w", err)
 	}
 	return filepath.Join(home, "bin"), nil
 }
@@ -43,7 +46,8 @@ func cacheDir() (string, error) {
 
 // fetch unpacks beside the final place and renames, so that nobody sees half a server.
 func fetch(cache, home string) error {
-	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // the server's own account must reach the programs, and they are no secret
+	if err := os.MkdirAll(cache,
+		0o755); err != nil { //nolint:gosec // the server's own account must reach the programs, and they are no secret
 		return fmt.Errorf("making the cache: %w", err)
 	}
 	scratch, err := os.MkdirTemp(cache, "fetching-")
@@ -64,8 +68,9 @@ func fetch(cache, home string) error {
 	return nil
 }
 
-// unpack has the library download, verify and unpack. The library cannot stop there: it goes on to start a server, with settings of its own
-// and never as root. It is given a data directory in which no server can start, and whether the programs have arrived is what counts.
+// unpack has the library download, verify and unpack. The library cannot stop there: it goes on to start a server, with
+// settings of its own and never as root. It is given a data directory in which no server can start, and whether the
+// programs have arrived is what counts.
 func unpack(scratch, into string) error {
 	data := filepath.Join(scratch, "data")
 	if err := os.MkdirAll(data, 0o700); err != nil {
@@ -74,7 +79,8 @@ func unpack(scratch, into string) error {
 	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte("15\n"), 0o600); err != nil {
 		return fmt.Errorf("making a data directory: %w", err)
 	}
-	library := embedded.NewDatabase(embedded.DefaultConfig().Version(version).CachePath(scratch).RuntimePath(filepath.Join(scratch, "runtime")).
+	library := embedded.NewDatabase(embedded.DefaultConfig().Version(version).CachePath(scratch).
+		RuntimePath(filepath.Join(scratch, "runtime")).
 		BinariesPath(into).DataPath(data).Logger(io.Discard))
 	started := library.Start()
 	if started == nil {

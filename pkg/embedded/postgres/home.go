@@ -78,7 +78,9 @@ func (h home) initialize(bin string) (string, error) {
 	}
 	password, err := os.ReadFile(h.passwordFile())
 	if err != nil {
-		return "", fmt.Errorf("the data in %s was not made by this program (remove the directory, or choose another): %w", h.dir, err)
+		return "",
+			fmt.Errorf("the data in %s was not made by this program (remove the directory, or choose another): %w",
+				h.dir, err)
 	}
 	return strings.TrimSpace(string(password)), nil
 }
@@ -91,13 +93,16 @@ func (h home) initdb(bin string) (string, error) {
 	if err := h.user.own(h.passwordFile()); err != nil {
 		return "", err
 	}
-	// A directory that initdb left half made would be refused by the next initdb; initdb removes it itself when it fails.
+	// A directory that initdb left half made would be refused by the next initdb; initdb removes it itself when it
+	// fails.
 	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "initdb"), "--no-sync", "--no-instructions",
-		"--username="+superuser, "--pwfile="+h.passwordFile(), "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--pgdata="+h.data())
+		"--username="+superuser, "--pwfile="+h.passwordFile(), "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C",
+		"--pgdata="+h.data())
 	cmd.Dir = h.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.user.credential()}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("initdb in %s as user %s: %w: %s", h.dir, h.user.name, err, strings.TrimSpace(string(out)))
+		return "", fmt.Errorf("initdb in %s as user %s: %w: %s", h.dir, h.user.name, err,
+			strings.TrimSpace(string(out)))
 	}
 	return password, nil
 }
@@ -109,15 +114,18 @@ func lock(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("locking the server's directory: %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s is in use by another process (choose another directory): %w", dir, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("%s is in use by another process (choose another directory): %w", dir, err),
+			f.Close())
 	}
 	return f, nil
 }
 
-// sweepAge is how old a throw-away directory must be to be swept away: a younger one may belong to a process that is about to lock it.
+// sweepAge is how old a throw-away directory must be to be swept away: a younger one may belong to a process that is
+// about to lock it.
 const sweepAge = time.Minute
 
-// sweep removes throw-away directories whose owner was killed before it could. What cannot be removed is left to a later sweep.
+// sweep removes throw-away directories whose owner was killed before it could. What cannot be removed is left to a
+// later sweep.
 func sweep(tempDir string, age time.Duration) {
 	dirs, _ := filepath.Glob(filepath.Join(tempDir, temporaryPattern+"*")) // The pattern is a constant and well formed.
 	for _, dir := range dirs {

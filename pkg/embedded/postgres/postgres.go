@@ -1,8 +1,9 @@
-// Package postgres runs a real PostgreSQL server as a child of this process: for tests, and for the demo that needs nothing installed.
+// Package postgres runs a real PostgreSQL server as a child of this process: for tests, and for the demo that needs
+// nothing installed.
 //
-// Guaranteed: the server listens on the loopback interface only and asks for a random password; it is never run as root; it dies with its
-// parent, also when the parent is killed; a data directory that this package made up itself is removed, at the latest by a Start on the
-// machine a minute later.
+// Guaranteed: the server listens on the loopback interface only and asks for a random password; it is never run as
+// root; it dies with its parent, also when the parent is killed; a data directory that this package made up itself is
+// removed, at the latest by a Start on the machine a minute later.
 //
 // Not guaranteed: production durability. It is one server with default checkpoints and no backup.
 package postgres
@@ -18,16 +19,19 @@ import (
 	"time"
 )
 
-// Config says where the server keeps its data and how careful it is. The zero Config gives a throw-away server on a free port.
+// Config says where the server keeps its data and how careful it is. The zero Config gives a throw-away server on a
+// free port.
 type Config struct {
-	// DataDir holds the data, the log and the password. Empty means a fresh directory that Stop removes; otherwise a server that ran there
-	// before goes on with its data.
+	// DataDir holds the data, the log and the password. Empty means a fresh directory that Stop removes; otherwise a
+	// server that ran there before goes on with its data.
 	DataDir string
 	// Port to listen on; 0 picks a free one.
 	Port int
-	// NoSync lets the server lose its data when the machine crashes, which tests do not mind: commits no longer wait for the disk.
+	// NoSync lets the server lose its data when the machine crashes, which tests do not mind: commits no longer wait
+	// for the disk.
 	NoSync bool
-	// BinDir holds the programs postgres and initdb. Empty looks on the machine, then fetches them from Maven Central into a cache.
+	// BinDir holds the programs postgres and initdb. Empty looks on the machine, then fetches them from Maven Central
+	// into a cache.
 	BinDir string
 }
 
@@ -84,8 +88,8 @@ func start(cfg Config, bin string, h home) (*Server, error) {
 	}
 }
 
-// URL returns the address of a database of this server, with the superuser's name and password. Empty means the database "postgres";
-// other databases are the caller's to create.
+// URL returns the address of a database of this server, with the superuser's name and password. Empty means the
+// database "postgres"; other databases are the caller's to create.
 func (s *Server) URL(database string) string {
 	if database == "" {
 		database = "postgres"
@@ -100,7 +104,8 @@ func (s *Server) URL(database string) string {
 	return u.String()
 }
 
-// Stop ends the server, cutting its connections, and removes a data directory that Start made up. It may be called more than once.
+// Stop ends the server, cutting its connections, and removes a data directory that Start made up. It may be called more
+// than once.
 func (s *Server) Stop() error {
 	err := s.process.stop(s.home.temporary)
 	return errors.Join(err, s.home.close())

@@ -99,7 +99,8 @@ func TestForeignDataIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("15\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(Config{DataDir: dir}); err == nil || !strings.Contains(err.Error(), "was not made by this program") {
+	if _, err := Start(Config{DataDir: dir}); err == nil ||
+		!strings.Contains(err.Error(), "was not made by this program") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -173,7 +174,8 @@ func parent() {
 	os.Exit(0)
 }
 
-// reachable is a temporary directory that the server's account can get to as well; t.TempDir hides it behind a private parent.
+// reachable is a temporary directory that the server's account can get to as well; t.TempDir hides it behind a private
+// parent.
 func reachable(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "embedded-postgres-test-") //nolint:usetesting // see above

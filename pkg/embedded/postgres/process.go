@@ -49,7 +49,8 @@ func launch(bin string, h home, settings []string) (*process, error) {
 	return p, nil
 }
 
-// start runs the child from a thread that lives as long as the child does: the kernel's notice of a parent's death is tied to the thread.
+// start runs the child from a thread that lives as long as the child does: the kernel's notice of a parent's death is
+// tied to the thread.
 func (p *process) start() error {
 	started := make(chan error)
 	go func() {
@@ -97,10 +98,12 @@ func (p *process) ready(h home) bool {
 	}
 	const pidLine, statusLine = 0, 7
 	lines := strings.Split(string(text), "\n")
-	return len(lines) > statusLine && lines[pidLine] == fmt.Sprint(p.cmd.Process.Pid) && strings.TrimSpace(lines[statusLine]) == "ready"
+	return len(lines) > statusLine && lines[pidLine] == fmt.Sprint(p.cmd.Process.Pid) &&
+		strings.TrimSpace(lines[statusLine]) == "ready"
 }
 
-// stop ends the server: at once where the data is not kept, with a checkpoint where it is; and by force when it does not obey.
+// stop ends the server: at once where the data is not kept, with a checkpoint where it is; and by force when it does
+// not obey.
 func (p *process) stop(abandonData bool) error {
 	polite := syscall.SIGINT
 	if abandonData {

@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// book notes one transaction. It returns the accounts of jobs that it found done: those it did again, and those of positions it opened again.
+// book notes one transaction. It returns the accounts of jobs that it found done: those it did again, and those of
+// positions it opened again.
 func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
 	endings := execution.Endings(tx.Events)
 	called := tx.called()
@@ -66,8 +67,8 @@ func (l *Ledger) end(n name, at chain.BlockRef, tx Transaction, e execution.Exec
 	return rows
 }
 
-// bear opens the accounts of requests that can be executed from now on. The orders of liquidations, and the requests within others, are over in the transaction
-// that makes them.
+// bear opens the accounts of requests that can be executed from now on. The orders of liquidations, and the requests
+// within others, are over in the transaction that makes them.
 func (l *Ledger) bear(at chain.BlockRef, tx Transaction, over map[name]bool) {
 	ended := map[chain.Hash]bool{} // orders and requests
 	for _, e := range tx.Events {
@@ -101,7 +102,8 @@ func (l *Ledger) bear(at chain.BlockRef, tx Transaction, over map[name]bool) {
 	}
 }
 
-// reopen closes the accounts of positions that were liquidated and live again: who comes from now on comes for the new life.
+// reopen closes the accounts of positions that were liquidated and live again: who comes from now on comes for the new
+// life.
 func (l *Ledger) reopen(tx Transaction) (rows []Row) {
 	for _, e := range tx.Events {
 		increase, is := e.(perp.PositionIncreased)
@@ -142,7 +144,8 @@ func (a *account) mention(at chain.BlockRef) { a.last, a.lastMs = at.Number, at.
 
 func (l *Ledger) booked(at chain.BlockRef, tx Transaction) Tx {
 	return Tx{
-		Hash: tx.Hash, From: tx.From, Tier: l.cfg.Roster[tx.From], Block: at.Number, TimeMs: at.TimeMs, Gas: tx.GasUsed, GasPrice: tx.GasPrice,
+		Hash: tx.Hash, From: tx.From, Tier: l.cfg.Roster[tx.From], Block: at.Number, TimeMs: at.TimeMs, Gas: tx.GasUsed,
+		GasPrice: tx.GasPrice,
 	}
 }
 

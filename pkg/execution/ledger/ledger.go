@@ -15,10 +15,11 @@ import (
 type Config struct {
 	// Roster says which keeper, by its tier from 1, a signer belongs to.
 	Roster map[chain.Address]int
-	// From is the first block that counts. Earlier ones may be told for the births of requests and the winners of races.
+	// From is the first block that counts. Earlier ones may be told for the births of requests and the winners of
+	// races.
 	From uint64
-	// Patience is how long (ms of chain time) after the last word about a job its account is kept open for transactions that come too late. What nobody has
-	// executed by then is called waiting.
+	// Patience is how long (ms of chain time) after the last word about a job its account is kept open for transactions
+	// that come too late. What nobody has executed by then is called waiting.
 	Patience uint64
 }
 
@@ -43,7 +44,8 @@ type Call struct {
 	IsLong bool
 }
 
-// Ledger keeps the books. Its memory is the jobs of the last Patience and an age of four bytes for every other one. It is for one goroutine at a time.
+// Ledger keeps the books. Its memory is the jobs of the last Patience and an age of four bytes for every other one. It
+// is for one goroutine at a time.
 type Ledger struct {
 	cfg    Config
 	open   map[name]*account
@@ -79,10 +81,12 @@ func New(cfg Config) *Ledger {
 	return &Ledger{cfg: cfg, open: map[name]*account{}, totals: Totals{kinds: map[job.Kind]*Sum{}}}
 }
 
-// Block books what happened in the next block and returns the accounts that are closed by now. It fails if the block is not the child of the one before.
+// Block books what happened in the next block and returns the accounts that are closed by now. It fails if the block is
+// not the child of the one before.
 func (l *Ledger) Block(b Block) ([]Row, error) {
 	if l.tip != (chain.BlockRef{}) && !b.Ref.Follows(l.tip) {
-		return nil, fmt.Errorf("block %d %s does not follow block %d %s", b.Ref.Number, b.Ref.Hash, l.tip.Number, l.tip.Hash)
+		return nil, fmt.Errorf("block %d %s does not follow block %d %s", b.Ref.Number, b.Ref.Hash, l.tip.Number,
+			l.tip.Hash)
 	}
 	l.tip = b.Ref
 	var rows []Row

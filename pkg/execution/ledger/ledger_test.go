@@ -84,16 +84,19 @@ func executes(by chain.Address, order string, gas uint64, how perp.Status) Trans
 
 // loses is a keeper's transaction that reverted.
 func loses(by chain.Address, kind job.Kind, of string, gas uint64) Transaction {
-	return Transaction{Tx: chain.Tx{From: by, GasUsed: gas, GasPrice: 3}, Call: &Call{Kind: kind, Key: key(of), IsLong: true}}
+	return Transaction{Tx: chain.Tx{From: by, GasUsed: gas, GasPrice: 3},
+		Call: &Call{Kind: kind, Key: key(of), IsLong: true}}
 }
 
 // liquidates is a keeper's liquidation of a position, by reports of a time.
 func liquidates(by chain.Address, position string, gas, oracleMs uint64) Transaction {
 	return Transaction{
-		Tx: chain.Tx{From: by, OK: true, GasUsed: gas, GasPrice: 3}, Call: &Call{Kind: job.Liquidation, Key: key(position), IsLong: true}, OracleMs: oracleMs,
+		Tx:   chain.Tx{From: by, OK: true, GasUsed: gas, GasPrice: 3},
+		Call: &Call{Kind: job.Liquidation, Key: key(position), IsLong: true}, OracleMs: oracleMs,
 		Events: []perp.Event{
 			perp.OrderCreated{Order: perp.Order{Key: key("of " + position), OrderType: perp.Liquidation}},
-			perp.PositionDecreased{OrderKey: key("of " + position), OrderType: perp.Liquidation, Position: perp.Position{PositionKey: key(position)}},
+			perp.PositionDecreased{OrderKey: key("of " + position), OrderType: perp.Liquidation,
+				Position: perp.Position{PositionKey: key(position)}},
 			perp.OrderEnded{Key: key("of " + position), Status: perp.Executed},
 		},
 	}
@@ -102,7 +105,8 @@ func liquidates(by chain.Address, position string, gas, oracleMs uint64) Transac
 // opens is the execution of a trader's order that opens a position.
 func opens(by chain.Address, order, position string) Transaction {
 	tx := executes(by, order, 100, perp.Executed)
-	tx.Events = append([]perp.Event{perp.PositionIncreased{OrderKey: key(order), Position: perp.Position{PositionKey: key(position)}}}, tx.Events...)
+	tx.Events = append([]perp.Event{perp.PositionIncreased{OrderKey: key(order),
+		Position: perp.Position{PositionKey: key(position)}}}, tx.Events...)
 	return tx
 }
 
@@ -124,7 +128,8 @@ type brief struct {
 
 func briefly(rows []Row) (all []brief) {
 	for _, r := range rows {
-		b := brief{kind: r.Kind, state: r.State, result: r.Result, age: r.AgeMs, by: r.AgeBy, late: r.Late(), early: len(r.Losers) - r.Late()}
+		b := brief{kind: r.Kind, state: r.State, result: r.Result, age: r.AgeMs, by: r.AgeBy, late: r.Late(),
+			early: len(r.Losers) - r.Late()}
 		if r.Winner != nil {
 			b.tier = r.Winner.Tier
 		}
@@ -166,7 +171,8 @@ func TestAccounts(t *testing.T) {
 				s.blocks(10)
 				s.block(loses(backup, job.Order, "a", 30))
 			},
-			[]brief{{job.Order, Done, execution.Executed, 3, 1000, ByRequest, 0, 0}, {job.Order, Attempted, "", 0, 0, "", 0, 1}},
+			[]brief{{job.Order, Done, execution.Executed, 3, 1000, ByRequest, 0, 0},
+				{job.Order, Attempted, "", 0, 0, "", 0, 1}},
 		},
 		"the venue cancels": {
 			func(s *story) { s.block(asked("a")); s.block(executes(master, "a", 100, perp.Cancelled)) },
@@ -179,7 +185,10 @@ func TestAccounts(t *testing.T) {
 			},
 			[]brief{{job.Order, Withdrawn, execution.Cancelled, 0, 0, "", 1, 0}},
 		},
-		"an owner takes back what nobody could execute": {func(s *story) { s.block(withdraws(trader, "a limit order")) }, nil},
+		"an owner takes back what nobody could execute": {func(s *story) {
+			s.block(withdraws(trader,
+				"a limit order"))
+		}, nil},
 		"nobody executes": {
 			func(s *story) { s.block(asked("a")) }, []brief{{job.Order, Waiting, "", 0, 0, "", 0, 0}},
 		},
@@ -188,7 +197,8 @@ func TestAccounts(t *testing.T) {
 				s.block(executes(master, "limit", 100, perp.Frozen))
 				s.block(executes(backup, "limit", 100, perp.Executed))
 			},
-			[]brief{{job.Order, Done, execution.Frozen, 1, 0, "", 0, 0}, {job.Order, Done, execution.Executed, 2, 0, "", 0, 0}},
+			[]brief{{job.Order, Done, execution.Frozen, 1, 0, "", 0, 0},
+				{job.Order, Done, execution.Executed, 2, 0, "", 0, 0}},
 		},
 		"a liquidation too early, in time, too late": {
 			func(s *story) {
@@ -199,7 +209,8 @@ func TestAccounts(t *testing.T) {
 		},
 		"liquidated twice": {
 			func(s *story) { s.block(liquidates(master, "p", 100, 0)); s.block(liquidates(backup, "p", 100, 0)) },
-			[]brief{{job.Liquidation, Done, execution.Liquidated, 1, 0, "", 0, 0}, {job.Liquidation, Done, execution.Liquidated, 2, 0, "", 0, 0}},
+			[]brief{{job.Liquidation, Done, execution.Liquidated, 1, 0, "", 0, 0},
+				{job.Liquidation, Done, execution.Liquidated, 2, 0, "", 0, 0}},
 		},
 		"opened again after its liquidation, and tried": {
 			func(s *story) {
@@ -208,7 +219,8 @@ func TestAccounts(t *testing.T) {
 				s.block(loses(backup, job.Liquidation, "p", 50))
 			},
 			[]brief{
-				{job.Liquidation, Done, execution.Liquidated, 1, 0, "", 0, 0}, {job.Order, Done, execution.Executed, 1, 0, "", 0, 0},
+				{job.Liquidation, Done, execution.Liquidated, 1, 0, "", 0, 0},
+				{job.Order, Done, execution.Executed, 1, 0, "", 0, 0},
 				{job.Liquidation, Attempted, "", 0, 0, "", 0, 1},
 			},
 		},
@@ -218,7 +230,8 @@ func TestAccounts(t *testing.T) {
 				s.block(opens(master, "more", "p"))
 				s.block(liquidates(backup, "p", 100, 0), loses(third, job.Liquidation, "p", 50))
 			},
-			[]brief{{job.Order, Done, execution.Executed, 1, 0, "", 0, 0}, {job.Liquidation, Done, execution.Liquidated, 2, 0, "", 1, 1}},
+			[]brief{{job.Order, Done, execution.Executed, 1, 0, "", 0, 0},
+				{job.Liquidation, Done, execution.Liquidated, 2, 0, "", 1, 1}},
 		},
 		"a keeper nobody named": {
 			func(s *story) {
@@ -243,11 +256,13 @@ func TestAccounts(t *testing.T) {
 func TestOnlyTheRangeCounts(t *testing.T) {
 	s := begin(t, 4)
 	s.block(asked("early"), asked("late"), asked("gone"), asked("raced"))
-	s.block(executes(master, "early", 100, perp.Executed), executes(master, "raced", 100, perp.Executed), loses(backup, job.Order, "raced", 30))
+	s.block(executes(master, "early", 100, perp.Executed), executes(master, "raced", 100, perp.Executed),
+		loses(backup, job.Order, "raced", 30))
 	s.block(withdraws(trader, "gone"))
 	s.block(executes(master, "late", 100, perp.Executed), loses(third, job.Order, "raced", 30))
 	rows, totals := s.end()
-	want := []brief{{job.Order, Done, execution.Executed, 1, 3000, ByRequest, 0, 0}, {job.Order, Done, execution.Executed, 1, 1000, ByRequest, 1, 0}}
+	want := []brief{{job.Order, Done, execution.Executed, 1, 3000, ByRequest, 0, 0},
+		{job.Order, Done, execution.Executed, 1, 1000, ByRequest, 1, 0}}
 	if got := briefly(rows); len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -286,7 +301,8 @@ func TestBooksDemandAChain(t *testing.T) {
 	if _, err := l.Block(Block{Ref: one}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Block(Block{Ref: chain.BlockRef{Number: 2, Hash: chain.Hash{2}, Parent: chain.Hash{7}}}); err == nil {
+	if _, err := l.Block(Block{Ref: chain.BlockRef{Number: 2, Hash: chain.Hash{2},
+		Parent: chain.Hash{7}}}); err == nil {
 		t.Fatal("a block of another branch was booked")
 	}
 }
@@ -299,10 +315,12 @@ func TestMemoryIsBounded(t *testing.T) {
 		s.block(asked(order))
 		s.block(executes(master, order, 100, perp.Executed))
 		if open := len(s.ledger.open); open > patience/1000 || len(s.ledger.agenda) > patience/1000+1 {
-			t.Fatalf("%d accounts are open and %d appointments made at block %d", open, len(s.ledger.agenda), s.tip.Number)
+			t.Fatalf("%d accounts are open and %d appointments made at block %d", open, len(s.ledger.agenda),
+				s.tip.Number)
 		}
 	}
-	if rows, totals := s.end(); len(rows) != 1000 || totals.All().Jobs != 1000 || totals.All().Ages(ByRequest).Count != 1000 {
+	if rows, totals := s.end(); len(rows) != 1000 || totals.All().Jobs != 1000 || totals.All().Ages(ByRequest).
+		Count != 1000 {
 		t.Fatalf("%d rows, %+v", len(rows), totals.All())
 	}
 }
@@ -322,16 +340,19 @@ func TestSaving(t *testing.T) {
 	_, totals := s.end()
 	report := totals.Report(3, Rates{job.Order: 999, job.Liquidation: 500})
 	orders, liquidations := report.Kinds[1], report.Kinds[0]
-	if *orders.LossRatio != 300 || orders.Saving.Everyone != 16_000 || orders.Saving.Spent != 10_300 || orders.Saving.AtMost != 375 || orders.Saving.Saved != 356 {
+	if *orders.LossRatio != 300 || orders.Saving.Everyone != 16_000 || orders.Saving.Spent != 10_300 ||
+		orders.Saving.AtMost != 375 || orders.Saving.Saved != 356 {
 		t.Errorf("orders: %+v, %+v", orders.Saving, *orders.LossRatio)
 	}
-	if *liquidations.LossRatio != 500 || !liquidations.Saving.Assumed || liquidations.Saving.Everyone != 2000 || liquidations.Saving.Saved != 500 {
+	if *liquidations.LossRatio != 500 || !liquidations.Saving.Assumed || liquidations.Saving.Everyone != 2000 ||
+		liquidations.Saving.Saved != 500 {
 		t.Errorf("liquidations: %+v", liquidations.Saving)
 	}
 	if report.All.Saving.Everyone != 18_000 || report.All.Saving.Spent != 11_300 || report.All.LossRatio != nil {
 		t.Errorf("all: %+v", report.All.Saving)
 	}
-	if none := totals.Report(3, nil); none.Kinds[0].Saving != nil || none.All.Saving != nil || none.Kinds[1].Saving == nil {
+	if none := totals.Report(3, nil); none.Kinds[0].Saving != nil || none.All.Saving != nil ||
+		none.Kinds[1].Saving == nil {
 		t.Errorf("without a ratio: %+v", none)
 	}
 }
@@ -396,12 +417,14 @@ func TestRatioText(t *testing.T) {
 	}
 }
 
-// A shift's withdrawal and deposit are made and over within its transaction: they are nobody's job, and one row tells of it.
+// A shift's withdrawal and deposit are made and over within its transaction: they are nobody's job, and one row tells
+// of it.
 func TestRequestsWithinARequestAreNoJobs(t *testing.T) {
 	s := begin(t, 1)
 	request := func(kind perp.RequestKind, name string) []perp.Event {
 		return []perp.Event{
-			perp.RequestCreated{Request: perp.Request{Kind: kind, Key: key(name)}}, perp.RequestEnded{Kind: kind, Key: key(name), Status: perp.Executed},
+			perp.RequestCreated{Request: perp.Request{Kind: kind, Key: key(name)}},
+			perp.RequestEnded{Kind: kind, Key: key(name), Status: perp.Executed},
 		}
 	}
 	shift := request(perp.Shift, "shift")

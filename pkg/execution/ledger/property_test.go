@@ -20,7 +20,8 @@ func happens(t *rapid.T) Transaction {
 	case 0:
 		tx = asked(what)
 	case 1:
-		tx = executes(by, what, 0, rapid.SampledFrom([]perp.Status{perp.Executed, perp.Cancelled, perp.Frozen}).Draw(t, "how"))
+		tx = executes(by, what, 0, rapid.SampledFrom([]perp.Status{perp.Executed, perp.Cancelled, perp.Frozen}).
+			Draw(t, "how"))
 	case 2:
 		tx = loses(by, rapid.SampledFrom([]job.Kind{job.Order, job.Liquidation}).Draw(t, "kind"), what, 0)
 		tx.OK = rapid.Bool().Draw(t, "succeeded and did nothing")
@@ -37,12 +38,14 @@ func happens(t *rapid.T) Transaction {
 	default:
 		tx = Transaction{Tx: chain.Tx{From: by}}
 	}
-	tx.GasUsed, tx.GasPrice = uint64(rapid.IntRange(1, 1000).Draw(t, "gas")), uint64(rapid.IntRange(0, 5).Draw(t, "price"))
+	tx.GasUsed, tx.GasPrice = uint64(rapid.IntRange(1, 1000).Draw(t, "gas")),
+		uint64(rapid.IntRange(0, 5).Draw(t, "price"))
 	return tx
 }
 
-// TestNothingIsLostOrPaidTwice: what keepers spent is in the sums to the wei, each transaction in one place, and the rows add up to the sums. The dumb twin
-// knows of each transaction whether somebody worked in it, and of each job whether it is over.
+// TestNothingIsLostOrPaidTwice: what keepers spent is in the sums to the wei, each transaction in one place, and the
+// rows add up to the sums. The dumb twin knows of each transaction whether somebody worked in it, and of each job
+// whether it is over.
 func TestNothingIsLostOrPaidTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := New(Config{Roster: roster, Patience: uint64(rapid.IntRange(1, 20).Draw(t, "patience")) * 1000})
@@ -53,12 +56,14 @@ func TestNothingIsLostOrPaidTwice(t *testing.T) {
 			tip        chain.BlockRef
 		)
 		for range rapid.IntRange(1, 30).Draw(t, "blocks") {
-			tip = chain.BlockRef{Number: tip.Number + 1, Parent: tip.Hash, Hash: chain.Keccak256(tip.Hash[:]), TimeMs: tip.TimeMs + 1000}
+			tip = chain.BlockRef{Number: tip.Number + 1, Parent: tip.Hash, Hash: chain.Keccak256(tip.Hash[:]),
+				TimeMs: tip.TimeMs + 1000}
 			txs := rapid.SliceOfN(rapid.Custom(happens), 0, 4).Draw(t, "transactions")
 			for _, tx := range txs {
 				endings, ends, own := execution.Endings(tx.Events), false, false
 				for _, e := range endings {
-					work := e.Result != execution.Swept && (e.Result != execution.Cancelled || tx.Call != nil || roster[tx.From] != 0)
+					work := e.Result != execution.Swept && (e.Result != execution.Cancelled || tx.Call != nil ||
+						roster[tx.From] != 0)
 					if work {
 						wins++
 					}
@@ -81,25 +86,29 @@ func TestNothingIsLostOrPaidTwice(t *testing.T) {
 		rest, totals := l.Close()
 		rows = append(rows, rest...)
 		all := totals.All()
-		if got := all.Won.plus(all.Late).plus(all.Early).plus(totals.Other); got.Gas != spent.Gas || got.Wei != spent.Wei {
+		if got := all.Won.plus(all.Late).plus(all.Early).plus(totals.Other); got.Gas != spent.Gas ||
+			got.Wei != spent.Wei {
 			t.Fatalf("%d gas and %s wei are booked, %d and %s were spent", got.Gas, got.Wei, spent.Gas, spent.Wei)
 		}
 		if all.Won.Count != wins || all.Late.Count+all.Early.Count != lost {
-			t.Fatalf("%d wins and %d losses are booked, there were %d and %d", all.Won.Count, all.Late.Count+all.Early.Count, wins, lost)
+			t.Fatalf("%d wins and %d losses are booked, there were %d and %d", all.Won.Count,
+				all.Late.Count+all.Early.Count, wins, lost)
 		}
 		var again Sum
 		again.ByTier, again.ages = map[int]int{}, map[Clock][]uint32{}
 		for _, r := range rows {
 			again.add(r, r.Winner != nil)
 		}
-		if len(rows) != all.Jobs || again.Won != all.Won || again.Late != all.Late || again.Early != all.Early || again.Waiting != all.Waiting ||
+		if len(rows) != all.Jobs || again.Won != all.Won || again.Late != all.Late || again.Early != all.Early ||
+			again.Waiting != all.Waiting ||
 			again.Withdrawn != all.Withdrawn || again.Attempted != all.Attempted {
 			t.Fatalf("the rows come to %+v, the sums say %+v", again, *all)
 		}
 	})
 }
 
-// TestSavingIsTheFormula: with no loser lost but those r is measured by, sharing saves (n-1)r/(1+(n-1)r) at most (TIER-18).
+// TestSavingIsTheFormula: with no loser lost but those r is measured by, sharing saves (n-1)r/(1+(n-1)r) at most
+// (TIER-18).
 func TestSavingIsTheFormula(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, r := rapid.IntRange(1, 9).Draw(t, "keepers"), Ratio(rapid.IntRange(0, 2000).Draw(t, "r"))

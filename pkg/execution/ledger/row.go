@@ -12,7 +12,8 @@ type Row struct {
 	Key    chain.Hash `json:"key"`              // as in [job.Job]
 	IsLong bool       `json:"isLong,omitempty"` // of a [job.AdlState]
 	State  State      `json:"state"`
-	// BornMs is the time (Unix ms) of the block that made the request; 0 where the chain does not say since when the job was due.
+	// BornMs is the time (Unix ms) of the block that made the request; 0 where the chain does not say since when the
+	// job was due.
 	BornMs uint64 `json:"bornMs,omitempty"`
 	// AgeMs is how old the job was when it was executed, by AgeBy.
 	AgeMs  uint64           `json:"ageMs"`
@@ -31,7 +32,8 @@ const (
 	Done      State = "done"      // a keeper executed it, which may have cancelled or frozen the order
 	Withdrawn State = "withdrawn" // its owner took it back, or it went with its position
 	Waiting   State = "waiting"   // nobody has executed the request
-	Attempted State = "attempted" // transactions were called for it in vain, and whether it was due at all the chain does not say
+	// transactions were called for it in vain, and whether it was due at all the chain does not say
+	Attempted State = "attempted"
 )
 
 // Clock is what an age is counted from.

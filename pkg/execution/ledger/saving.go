@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Ratio is a quotient in thousandths. Ratios are for reading; what they are made of is kept exactly. In JSON it is a number such as 0.379.
+// Ratio is a quotient in thousandths. Ratios are for reading; what they are made of is kept exactly. In JSON it is a
+// number such as 0.379.
 type Ratio int64
 
 // String writes a ratio as a fraction of three digits.
@@ -24,7 +25,8 @@ func (r Ratio) String() string {
 // MarshalJSON implements json.Marshaler.
 func (r Ratio) MarshalJSON() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler: a decimal fraction that is not negative, such as 0.3; what is finer than a thousandth is an error.
+// UnmarshalText implements encoding.TextUnmarshaler: a decimal fraction that is not negative, such as 0.3; what is
+// finer than a thousandth is an error.
 func (r *Ratio) UnmarshalText(text []byte) error {
 	whole, fraction, _ := strings.Cut(string(text), ".")
 	if whole != "" && len(fraction) <= 3 {
@@ -48,7 +50,8 @@ func (r Ratio) Percent() string {
 	return fmt.Sprintf("%s%d.%d %%", sign, r/10, r%10)
 }
 
-// LossRatio is r: the mean gas of losers that came too late over the mean gas of winners. It is not known without one of each.
+// LossRatio is r: the mean gas of losers that came too late over the mean gas of winners. It is not known without one
+// of each.
 func (s *Sum) LossRatio() (r Ratio, known bool) {
 	if s.Late.Count == 0 || s.Late.Gas == 0 || s.Won.Gas == 0 {
 		return 0, false
@@ -62,8 +65,8 @@ func (s *Sum) LossRatio() (r Ratio, known bool) {
 // Rates are the loss ratios to reckon with where the books hold no loser to measure one by.
 type Rates map[job.Kind]Ratio
 
-// Saving holds what was spent against what would have been spent if every keeper had sent a transaction for every job: one of them wins, and each of the
-// others pays r times as much for nothing.
+// Saving holds what was spent against what would have been spent if every keeper had sent a transaction for every job:
+// one of them wins, and each of the others pays r times as much for nothing.
 type Saving struct {
 	Spent    uint64 `json:"spentGas"`    // by winners and losers
 	Everyone uint64 `json:"everyoneGas"` // if everyone had executed
@@ -82,7 +85,8 @@ func (r Rates) of(s *Sum) (ratio Ratio, known bool) {
 	return ratio, known
 }
 
-// Saving reckons for n keepers over the given kinds. It is not known where a kind with winners has no loss ratio, neither measured nor given.
+// Saving reckons for n keepers over the given kinds. It is not known where a kind with winners has no loss ratio,
+// neither measured nor given.
 func (r Rates) Saving(keepers int, kinds ...*Sum) (s Saving, known bool) {
 	var won uint64
 	for _, k := range kinds {

@@ -18,11 +18,13 @@ const rowFormat = "%-14s %-14s %-12s %-19s %10s %9s %11s %5s %6s %12s\n"
 
 // WriteHeader writes the heads of the columns of [Row.Write].
 func WriteHeader(w io.Writer) error {
-	_, err := fmt.Fprintf(w, rowFormat, "kind", "key", "result", "executed by", "block", "age", "gas", "late", "early", "gas lost")
+	_, err := fmt.Fprintf(w, rowFormat, "kind", "key", "result", "executed by", "block", "age", "gas", "late", "early",
+		"gas lost")
 	return err
 }
 
-// Write writes the account of one job as a line. An age by reports is at least so much, and one that nobody knows is "-".
+// Write writes the account of one job as a line. An age by reports is at least so much, and one that nobody knows is
+// "-".
 func (r Row) Write(w io.Writer) error {
 	by, block, gas := "-", "-", "-"
 	if r.Winner != nil {
@@ -33,7 +35,8 @@ func (r Row) Write(w io.Writer) error {
 		lost += l.Gas
 	}
 	late := r.Late()
-	_, err := fmt.Fprintf(w, rowFormat, r.Kind, short(r.Key[:]), cmp.Or(string(r.Result), string(r.State)), by, block, r.age(), gas,
+	_, err := fmt.Fprintf(w, rowFormat, r.Kind, short(r.Key[:]), cmp.Or(string(r.Result), string(r.State)), by, block,
+		r.age(), gas,
 		number(late), number(len(r.Losers)-late), grouped(lost))
 	return err
 }
@@ -71,10 +74,12 @@ func (r Report) Write(w io.Writer) error {
 	if err := r.writeCosts(w, kinds); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\neveryone = the gas if each of %d keepers had sent for each job, a loser at r times a winner's; "+
-		"* = no loser to measure r by, so it was given\n"+
-		"ages above = by price reports: liquidations and trigger orders were at least so old\n"+
-		"other transactions of keepers: %d, %s gas, %s wei\n", r.Keepers, r.Other.Count, grouped(r.Other.Gas), r.Other.Wei)
+	_, err := fmt.Fprintf(w,
+		"\neveryone = the gas if each of %d keepers had sent for each job, a loser at r times a winner's; "+
+			"* = no loser to measure r by, so it was given\n"+
+			"ages above = by price reports: liquidations and trigger orders were at least so old\n"+
+			"other transactions of keepers: %d, %s gas, %s wei\n", r.Keepers, r.Other.Count, grouped(r.Other.Gas),
+		r.Other.Wei)
 	return err
 }
 
@@ -100,10 +105,12 @@ func (r Report) writeJobs(w io.Writer, kinds []KindReport) error {
 
 func (r Report) writeCosts(w io.Writer, kinds []KindReport) error {
 	table := newTable(w)
-	table.line("kind", "won", "gas", "late", "gas lost", "early", "gas lost", "wei spent", "r", "everyone", "saved", "at most")
+	table.line("kind", "won", "gas", "late", "gas lost", "early", "gas lost", "wei spent", "r", "everyone", "saved",
+		"at most")
 	for _, k := range kinds {
 		cells := []string{
-			string(k.Kind), number(k.Won.Count), grouped(k.Won.Gas), number(k.Late.Count), grouped(k.Late.Gas), number(k.Early.Count), grouped(k.Early.Gas),
+			string(k.Kind), number(k.Won.Count), grouped(k.Won.Gas), number(k.Late.Count), grouped(k.Late.Gas),
+			number(k.Early.Count), grouped(k.Early.Gas),
 			k.Won.plus(k.Late).plus(k.Early).Wei.String(),
 		}
 		table.line(append(cells, k.saving()...)...)

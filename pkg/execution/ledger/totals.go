@@ -84,7 +84,8 @@ func (s *Sum) Ages(by Clock) Ages {
 // Totals are the sums over all jobs.
 type Totals struct {
 	kinds map[job.Kind]*Sum
-	// Other are transactions of keepers that were about no job the books can tell: calls through a contract, payments, cancellations of a nonce.
+	// Other are transactions of keepers that were about no job the books can tell: calls through a contract, payments,
+	// cancellations of a nonce.
 	Other Pile
 }
 

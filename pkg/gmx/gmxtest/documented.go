@@ -18,8 +18,8 @@ type Documented struct {
 	Items  map[string]string // name → Solidity type
 }
 
-// Each line of events.txt is an event of v2.2: Name topics:a,b type:item,item type:item. Those of events_v21.txt looked otherwise in v2.1, or were gone
-// after it.
+// Each line of events.txt is an event of v2.2: Name topics:a,b type:item,item type:item. Those of events_v21.txt looked
+// otherwise in v2.1, or were gone after it.
 //
 //go:embed events.txt
 var textV22 string
@@ -64,8 +64,8 @@ var (
 	Collateral = chain.Address{0xc0}
 )
 
-// Fields returns a value for each documented item, of its type; the given ones stand in place of the samples. A position key that is not
-// given is that of the position's parts.
+// Fields returns a value for each documented item, of its type; the given ones stand in place of the samples. A
+// position key that is not given is that of the position's parts.
 func (e Documented) Fields(given perp.Fields) perp.Fields {
 	items := perp.Fields{}
 	for name, kind := range e.Items {
@@ -75,7 +75,8 @@ func (e Documented) Fields(given perp.Fields) perp.Fields {
 	account, isPosition := items["account"].(chain.Address)
 	if _, has := items["positionKey"]; has && isPosition && given["positionKey"] == nil && items["isLong"] != nil {
 		//nolint:forcetypeassert // given with other types they are a mistake of the test
-		market, collateral, isLong := items["market"].(chain.Address), items["collateralToken"].(chain.Address), items["isLong"].(bool)
+		market, collateral, isLong := items["market"].(chain.Address), items["collateralToken"].(chain.Address),
+			items["isLong"].(bool)
 		items["positionKey"] = perp.PositionKey(account, market, collateral, isLong)
 	}
 	return items
@@ -105,7 +106,8 @@ func documented(name string) Documented {
 	panic(fmt.Sprintf("no event %s is documented", name))
 }
 
-// Decrease returns the two logs of a decrease with the given items of PositionDecrease: the fees of its order, then itself.
+// Decrease returns the two logs of a decrease with the given items of PositionDecrease: the fees of its order, then
+// itself.
 func Decrease(emitter chain.Address, given perp.Fields) []chain.Log {
 	decrease := documented("PositionDecrease")
 	fees := perp.Fields{}

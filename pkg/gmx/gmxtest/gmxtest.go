@@ -1,4 +1,5 @@
-// Package gmxtest builds logs of the EventEmitter for tests: the inverse of the decoder in pkg/gmx, written apart from it.
+// Package gmxtest builds logs of the EventEmitter for tests: the inverse of the decoder in pkg/gmx, written apart from
+// it.
 package gmxtest
 
 import (
@@ -18,8 +19,8 @@ var Topic0 = [3]string{
 	"0x468a25a7ba624ceea6e540ad6f49171b52495b648417ae91bca21676d8a24dc5",
 }
 
-// Log returns a log of the named event with the given items. Topics are those after the name's hash; their number picks EventLog,
-// EventLog1 or EventLog2. Everything else about the log is left to the caller.
+// Log returns a log of the named event with the given items. Topics are those after the name's hash; their number picks
+// EventLog, EventLog1 or EventLog2. Everything else about the log is left to the caller.
 func Log(emitter chain.Address, name string, topics []chain.Hash, items perp.Fields) chain.Log {
 	topic0, err := chain.ParseHash(Topic0[len(topics)])
 	if err != nil {
@@ -32,7 +33,8 @@ func Log(emitter chain.Address, name string, topics []chain.Hash, items perp.Fie
 	}
 }
 
-// Data encodes (address msgSender, string eventName, EventLogData eventData). Items are sorted by name within their type.
+// Data encodes (address msgSender, string eventName, EventLogData eventData). Items are sorted by name within their
+// type.
 func Data(sender chain.Address, name string, items perp.Fields) []byte {
 	word := sender.Hash()
 	return tuple(slot{head: word[:]}, slot{tail: text(name)}, slot{tail: eventData(items)})

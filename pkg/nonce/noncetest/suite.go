@@ -80,7 +80,8 @@ func neverFalls(b bench) {
 	b.takeOver(t, f, 3, 17) // a node that lags
 }
 
-// A store that knows less than the chain gives out nothing until it was resynced, and then nothing of what was given before counts.
+// A store that knows less than the chain gives out nothing until it was resynced, and then nothing of what was given
+// before counts.
 func backInTime(b bench) {
 	t := b.t
 	f := b.acquire(t)
@@ -93,7 +94,8 @@ func backInTime(b bench) {
 	if !ok {
 		t.Fatal("the store cannot be resynced")
 	}
-	for _, moving := range []nonce.Sighting{{Finalized: 19, Latest: 20, Pending: 20}, {Finalized: 20, Latest: 20, Pending: 21}} {
+	for _, moving := range []nonce.Sighting{{Finalized: 19, Latest: 20, Pending: 20},
+		{Finalized: 20, Latest: 20, Pending: 21}} {
 		if _, err := resyncer.Resync(t.Context(), b.signer, moving); err == nil {
 			t.Errorf("resynced while transactions are under way: %+v", moving)
 		}

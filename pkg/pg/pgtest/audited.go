@@ -7,8 +7,9 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// WithAudits returns rows that were folded from logs together with how far the database says that the words of their markets have been audited, which no log
-// says. The rows themselves stay as they are: an audit may be taken back with its block.
+// WithAudits returns rows that were folded from logs together with how far the database says that the words of their
+// markets have been audited, which no log says. The rows themselves stay as they are: an audit may be taken back with
+// its block.
 func WithAudits(ctx context.Context, db *pg.DB, folded pg.RowSource) (pg.RowSource, error) {
 	a := audited{RowSource: folded}
 	for _, row := range folded.Rows(perp.Markets) {

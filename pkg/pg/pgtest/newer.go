@@ -15,7 +15,8 @@ func NewerURL(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	defer func() { _ = conn.Close(tb.Context()) }()
-	if _, err := conn.Exec(tb.Context(), "INSERT INTO public.perpkeeper_schema (version_id, is_applied) VALUES (99999, true)"); err != nil {
+	if _, err := conn.Exec(tb.Context(),
+		"INSERT INTO public.perpkeeper_schema (version_id, is_applied) VALUES (99999, true)"); err != nil {
 		tb.Fatal(err)
 	}
 	return address

@@ -1,6 +1,8 @@
-// Package pgtest gives tests a real PostgreSQL: one server per test binary, one migrated template, and a fresh copy of it for every test.
+// Package pgtest gives tests a real PostgreSQL: one server per test binary, one migrated template, and a fresh copy of
+// it for every test.
 //
-// The server is an embedded one, unless PERPKEEPER_TEST_POSTGRES names an existing server by the address of a user who may create databases.
+// The server is an embedded one, unless PERPKEEPER_TEST_POSTGRES names an existing server by the address of a user who
+// may create databases.
 package pgtest
 
 import (
@@ -26,8 +28,9 @@ import (
 // ServerVariable names an existing server to use.
 const ServerVariable = "PERPKEEPER_TEST_POSTGRES"
 
-// Main runs the tests of a package and stops the server afterwards: func TestMain(m *testing.M) { pgtest.Main(m) }. Without it the server
-// ends with the process all the same, but its directory stays until the next server starts on this machine.
+// Main runs the tests of a package and stops the server afterwards: func TestMain(m *testing.M) { pgtest.Main(m) }.
+// Without it the server ends with the process all the same, but its directory stays until the next server starts on
+// this machine.
 func Main(m *testing.M) {
 	code := m.Run()
 	if err := stop(); err != nil {
@@ -139,10 +142,12 @@ func (s *server) makeTemplate(ctx context.Context) error {
 		return fmt.Errorf("waiting for others who make the template: %w", err)
 	}
 	var exists bool
-	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", s.template).Scan(&exists); err != nil || exists {
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", s.template).
+		Scan(&exists); err != nil || exists {
 		return err
 	}
-	building := s.template + "_building" // renamed when complete, so that a killed test run leaves no half template behind
+	// renamed when complete, so that a killed test run leaves no half template behind
+	building := s.template + "_building"
 	for _, statement := range []string{"DROP DATABASE IF EXISTS " + building, "CREATE DATABASE " + building} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("making the template: %w", err)

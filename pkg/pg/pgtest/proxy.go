@@ -20,7 +20,8 @@ const (
 	LoseReply Fault = iota + 1
 	// LoseCommit cuts the connection on both sides before the server hears of the COMMIT.
 	LoseCommit
-	// Stall cuts the client off and keeps the server waiting in the open transaction, as a network does that swallows packets.
+	// Stall cuts the client off and keeps the server waiting in the open transaction, as a network does that swallows
+	// packets.
 	Stall
 	// Vanish is LoseReply, and from then on the server looks as if it were down; see Refuse.
 	Vanish
@@ -96,17 +97,17 @@ func (p *Proxy) Hits() int {
 	return p.hits
 }
 
-// Kill counts the statements that clients have executed from now on, and instead of passing on the n-th (from 1) cuts every connection and calls
-// dies, as if the client's process had ended at this moment.
+// Kill counts the statements that clients have executed from now on, and instead of passing on the n-th (from 1) cuts
+// every connection and calls dies, as if the client's process had ended at this moment.
 func (p *Proxy) Kill(n int, dies func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen, p.killAt, p.kill = 0, n, dies
 }
 
-// Hold counts the requests of clients from now on, each of one or more statements that are written at once, and keeps the n-th (from 1) back, as if
-// the client's process were paused at this moment. The channel is closed when it has come to that; resume lets the request go on, if there
-// is still somebody to hear it.
+// Hold counts the requests of clients from now on, each of one or more statements that are written at once, and keeps
+// the n-th (from 1) back, as if the client's process were paused at this moment. The channel is closed when it has come
+// to that; resume lets the request go on, if there is still somebody to hear it.
 func (p *Proxy) Hold(n int) (held <-chan struct{}, resume func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +220,8 @@ func (p *Proxy) serve(client net.Conn) {
 	<-answers
 }
 
-// forward passes messages on until one of the sides is gone or a fault strikes. It reports whether the server is to be left waiting.
+// forward passes messages on until one of the sides is gone or a fault strikes. It reports whether the server is to be
+// left waiting.
 func (p *Proxy) forward(client, server net.Conn) (stalled bool) {
 	message, err := readMessage(client, true)
 	for begins := true; ; message, err = readMessage(client, false) {
@@ -253,7 +255,8 @@ func (p *Proxy) forward(client, server net.Conn) (stalled bool) {
 	}
 }
 
-// The messages of the protocol that matter here: a statement by itself, the execution of a prepared one, and the end of a request of such.
+// The messages of the protocol that matter here: a statement by itself, the execution of a prepared one, and the end of
+// a request of such.
 const (
 	simpleQuery  = 'Q'
 	execute      = 'E'

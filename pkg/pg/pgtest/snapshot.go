@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Snapshot keeps a database of the test server as it stands now and returns what puts it back, as a backup that is restored does. Whoever is connected
-// is cut off both times, and finds the other state when it comes again.
+// Snapshot keeps a database of the test server as it stands now and returns what puts it back, as a backup that is
+// restored does. Whoever is connected is cut off both times, and finds the other state when it comes again.
 func Snapshot(tb testing.TB, databaseURL string) (restore func()) {
 	tb.Helper()
 	s, err := shared()
@@ -33,7 +33,8 @@ func Snapshot(tb testing.TB, databaseURL string) (restore func()) {
 		"ALTER DATABASE " + name + " ALLOW_CONNECTIONS false",
 		"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '" + name + "'",
 	}
-	run(tb.Context(), append(alone, "CREATE DATABASE "+kept+" TEMPLATE "+name, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")...)
+	run(tb.Context(), append(alone, "CREATE DATABASE "+kept+" TEMPLATE "+name,
+		"ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")...)
 	tb.Cleanup(func() { run(context.Background(), "DROP DATABASE IF EXISTS "+kept+" WITH (FORCE)") })
 	return func() {
 		tb.Helper()

@@ -6,7 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Tamper changes a database behind the keeper's back, to where no keeper would bring it by itself: no trigger refuses it anything.
+// Tamper changes a database behind the keeper's back, to where no keeper would bring it by itself: no trigger refuses
+// it anything.
 func Tamper(tb testing.TB, databaseURL string, statements ...string) {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), databaseURL)

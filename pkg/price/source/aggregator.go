@@ -21,8 +21,9 @@ type Caller interface {
 // latestRoundData is the call's data: its selector alone.
 var latestRoundData = func() []byte { h := chain.Keccak256([]byte("latestRoundData()")); return h[:4] }()
 
-// aggregator reads Chainlink's aggregator contracts, all of them at the same block. Min and max are the answer, time is when it was written to the chain,
-// and there is no data: an oracle that takes such prices reads the contract itself, and gives them the time of the block it is called in.
+// aggregator reads Chainlink's aggregator contracts, all of them at the same block. Min and max are the answer, time is
+// when it was written to the chain, and there is no data: an oracle that takes such prices reads the contract itself,
+// and gives them the time of the block it is called in.
 type aggregator struct {
 	node     Caller
 	interval time.Duration
@@ -61,7 +62,8 @@ func (a *aggregator) Run(ctx context.Context, take price.Take) error {
 			}
 			r, err := decodeRound(output, token)
 			if err != nil {
-				unreadable = append(unreadable, fmt.Errorf("price of %s from aggregator %s: %w", token.Address, contract, err))
+				unreadable = append(unreadable, fmt.Errorf("price of %s from aggregator %s: %w", token.Address,
+					contract, err))
 				continue
 			}
 			r.Provider = a.provider
@@ -72,7 +74,8 @@ func (a *aggregator) Run(ctx context.Context, take price.Take) error {
 	})
 }
 
-// decodeRound reads (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound), times in Unix seconds.
+// decodeRound reads (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound),
+// times in Unix seconds.
 func decodeRound(output []byte, token Token) (r price.Report, err error) {
 	const words, answerAt, updatedAt = 5, 1, 3
 	if len(output) != words*word {
@@ -86,7 +89,8 @@ func decodeRound(output []byte, token Token) (r price.Report, err error) {
 	if !fits || second == 0 || second > math.MaxInt64/1000 {
 		return r, fmt.Errorf("the round is not complete")
 	}
-	low, high, err := price.PerUnit(perp.UintFromBytes(answer), perp.UintFromBytes(answer), -int(token.FeedDecimals), token.Decimals)
+	low, high, err := price.PerUnit(perp.UintFromBytes(answer), perp.UintFromBytes(answer), -int(token.FeedDecimals),
+		token.Decimals)
 	if err != nil {
 		return r, err
 	}

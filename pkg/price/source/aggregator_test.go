@@ -60,7 +60,8 @@ func TestAggregator(t *testing.T) {
 		t.Fatalf("%+v", g)
 	}
 	bnb, dollar := g.reports[0], g.reports[1]
-	if bnb.Min.String() != "612345678900000" || bnb.Max != bnb.Min || bnb.TimeMs != 1_700_000_000_000 || bnb.Data != nil || bnb.Provider != provider {
+	if bnb.Min.String() != "612345678900000" || bnb.Max != bnb.Min || bnb.TimeMs != 1_700_000_000_000 ||
+		bnb.Data != nil || bnb.Provider != provider {
 		t.Errorf("%+v", bnb)
 	}
 	if dollar.Min.String() != "999900010000000000000000" || dollar.Token != usdc {
@@ -71,7 +72,8 @@ func TestAggregator(t *testing.T) {
 	l.mu.Unlock()
 	for g = r.next(t); len(g.unreadable) == 0; g = r.next(t) {
 	}
-	if len(g.reports) > 0 || !strings.Contains(g.unreadable[0].Error(), "negative") || !strings.Contains(g.unreadable[1].Error(), "0 bytes") {
+	if len(g.reports) > 0 || !strings.Contains(g.unreadable[0].Error(), "negative") ||
+		!strings.Contains(g.unreadable[1].Error(), "0 bytes") {
 		t.Errorf("%+v", g)
 	}
 	if _, err := decodeRound(round(perp.U64(1), 0), Token{}); err == nil {

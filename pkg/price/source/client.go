@@ -28,10 +28,12 @@ type client struct {
 func newClient(base secret.URL, timeout time.Duration) *client {
 	return &client{base: base, timeout: timeout, http: &http.Client{
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
+			ForceAttemptHTTP2:     true,
 			ResponseHeaderTimeout: timeout, TLSHandshakeTimeout: timeout,
 		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // credentials go nowhere else
+		// credentials go nowhere else
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
@@ -46,7 +48,8 @@ func (e *statusError) Error() string { return "HTTP " + e.text }
 // lacks tells whether a service does not know a page at all, as opposed to failing to give it.
 func lacks(err error) bool {
 	status, is := errors.AsType[*statusError](err)
-	return is && (status.code == http.StatusNotFound || status.code == http.StatusMethodNotAllowed || status.code == http.StatusNotImplemented)
+	return is && (status.code == http.StatusNotFound || status.code == http.StatusMethodNotAllowed ||
+		status.code == http.StatusNotImplemented)
 }
 
 // named says who failed.
@@ -61,7 +64,8 @@ func (c *client) named(err error) error {
 }
 
 // do sends a GET. Besides 200, the statuses named are answers too.
-func (c *client) do(ctx context.Context, header http.Header, query url.Values, answers []int, path ...string) (*http.Response, error) {
+func (c *client) do(ctx context.Context, header http.Header, query url.Values, answers []int,
+	path ...string) (*http.Response, error) {
 	address, err := url.Parse(c.base.Reveal())
 	if err != nil {
 		return nil, errors.New("not an address")
@@ -95,8 +99,10 @@ func (c *client) get(ctx context.Context, query url.Values, path ...string) ([]b
 	return body, err
 }
 
-// getChanged reads a whole answer unless it is still the one with a tag (RFC 9110, 13.1.2); then there is no body. It returns the answer's own tag.
-func (c *client) getChanged(ctx context.Context, tag string, query url.Values, path ...string) (body []byte, newTag string, err error) {
+// getChanged reads a whole answer unless it is still the one with a tag (RFC 9110, 13.1.2); then there is no body. It
+// returns the answer's own tag.
+func (c *client) getChanged(ctx context.Context, tag string, query url.Values, path ...string) (body []byte,
+	newTag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	header, answers := http.Header{}, []int{http.StatusPartialContent}

@@ -25,7 +25,8 @@ type Config struct {
 // DefaultConfig lacks the sources.
 func DefaultConfig() Config {
 	return Config{
-		Interval: 250 * time.Millisecond, RequestTimeout: 2 * time.Second, Gates: price.DefaultGates(), Failover: price.DefaultFailover(),
+		Interval: 250 * time.Millisecond, RequestTimeout: 2 * time.Second, Gates: price.DefaultGates(),
+		Failover: price.DefaultFailover(),
 	}
 }
 
@@ -67,10 +68,12 @@ func (c Config) IsSet() bool { return len(c.tables()) > 0 }
 func (c Config) Validate() error {
 	var problems []error
 	if c.URL.IsSet() && len(c.Sources) > 0 {
-		problems = append(problems, errors.New("url: is given beside source tables (make it one of them, of kind devnet)"))
+		problems = append(problems, errors.New("url: is given beside source tables (make it one of them, of kind "+
+			"devnet)"))
 	}
 	problems = append(problems, schemed("url", c.URL, "http", "https"),
-		between("interval", c.Interval, 10*time.Millisecond, time.Minute), between("request_timeout", c.RequestTimeout, 10*time.Millisecond, time.Minute))
+		between("interval", c.Interval, 10*time.Millisecond, time.Minute),
+		between("request_timeout", c.RequestTimeout, 10*time.Millisecond, time.Minute))
 	names := map[string]bool{}
 	for i, s := range c.Sources {
 		if names[s.Name] {
@@ -109,13 +112,16 @@ func (t Table) Validate() error {
 	}{
 		{t.Name == "", "name: empty (metrics and logs need one)"},
 		{t.Kind != aggregatorKind && !t.URL.IsSet(), "url: empty (the service's address)"},
-		{t.Kind == aggregatorKind && t.URL.IsSet(), "url: an aggregator is asked through the chain's endpoints (drop it)"},
+		{t.Kind == aggregatorKind && t.URL.IsSet(), "url: an aggregator is asked through the chain's endpoints " +
+			"(drop it)"},
 		{t.Kind != streamsKind && t.StreamURL.IsSet(), "stream_url: only streams has a WebSocket (drop it)"},
 		{t.Kind != streamsKind && t.Secret.IsSet(), "secret: only requests to streams are signed (drop it)"},
-		{t.Kind != streamsKind && t.Kind != hermesKind && t.Key.IsSet(), "key: only streams and hermes know one (drop it)"},
+		{t.Kind != streamsKind && t.Kind != hermesKind && t.Key.IsSet(), "key: only streams and hermes know one " +
+			"(drop it)"},
 		{t.Kind == streamsKind && !t.Key.IsSet(), "key: empty (streams answers nobody without one)"},
 		{t.Kind == streamsKind && !t.Secret.IsSet(), "secret: empty (streams answers nobody without one)"},
-		{t.Kind != devnetKind && t.Provider.IsZero(), "provider: no address given (the oracle asks each report's provider)"},
+		{t.Kind != devnetKind && t.Provider.IsZero(), "provider: no address given (the oracle asks each report's " +
+			"provider)"},
 		{t.named() && len(t.Tokens) == 0, "token: none given (name each token, its feed and its decimals)"},
 	} {
 		if rule.broken {
@@ -126,7 +132,8 @@ func (t Table) Validate() error {
 		name  string
 		value time.Duration
 		least time.Duration
-	}{{"interval", t.Interval, 10 * time.Millisecond}, {"max_age", t.MaxAge, time.Second}, {"fail_after", t.FailAfter, 100 * time.Millisecond}} {
+	}{{"interval", t.Interval, 10 * time.Millisecond}, {"max_age", t.MaxAge, time.Second},
+		{"fail_after", t.FailAfter, 100 * time.Millisecond}} {
 		if d.value != 0 {
 			problems = append(problems, between(d.name, d.value, d.least, 48*time.Hour))
 		}
@@ -174,7 +181,8 @@ func (t Token) feedProblem(kind string) string {
 	case err != nil || id.IsZero():
 		return "is not a feed id of 32 bytes, 0x and 64 digits"
 	case kind == streamsKind && feedVersion(id) != 3:
-		return fmt.Sprintf("is a feed of report schema %d (only schema 3, ids that begin with 0x0003, is read)", feedVersion(id))
+		return fmt.Sprintf("is a feed of report schema %d (only schema 3, ids that begin with 0x0003, is read)",
+			feedVersion(id))
 	}
 	return ""
 }

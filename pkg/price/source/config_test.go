@@ -87,7 +87,8 @@ func TestConfigFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := cfg.Scanner.Price
-	if p.Gates.MaxJump != 1500 || p.Gates.Confirmations != 2 || p.Failover.After != 3*time.Second || len(p.Sources) != 5 {
+	if p.Gates.MaxJump != 1500 || p.Gates.Confirmations != 2 || p.Failover.After != 3*time.Second ||
+		len(p.Sources) != 5 {
 		t.Errorf("%+v", p)
 	}
 	members, closeIdle := Open(p, nil)
@@ -97,14 +98,16 @@ func TestConfigFile(t *testing.T) {
 			t.Errorf("source %d: %+v", i, members[i])
 		}
 	}
-	if members[2].After != 2*time.Hour || members[2].MaxAge != 2*time.Hour || members[0].Tokens[0] != wbnb || members[3].Tokens != nil {
+	if members[2].After != 2*time.Hour || members[2].MaxAge != 2*time.Hour || members[0].Tokens[0] != wbnb ||
+		members[3].Tokens != nil {
 		t.Errorf("%+v", members)
 	}
 	var printed strings.Builder
 	if err := set.WriteTOML(&printed); err != nil {
 		t.Fatal(err)
 	}
-	if text := printed.String() + fmt.Sprintf("%+v", p); strings.Contains(text, "hunter2") || !strings.Contains(text, "***") {
+	if text := printed.String() + fmt.Sprintf("%+v", p); strings.Contains(text, "hunter2") ||
+		!strings.Contains(text, "***") {
 		t.Errorf("printed:\n%s", text)
 	}
 }
@@ -127,12 +130,19 @@ func TestConfigIsChecked(t *testing.T) {
 		"interval: 1h0m0s is not between":                 func(c *Config) { c.Interval = time.Hour },
 		"request_timeout: 0s is not between":              func(c *Config) { c.RequestTimeout = 0 },
 		"url: ftp://h is not an address of http or https": func(c *Config) { c.URL = secret.MustURL("ftp://h") },
-		"url: is given beside source tables":              func(c *Config) { c.URL, c.Sources = secret.MustURL("http://h"), []Table{{Name: "a"}} },
-		`source[1].name: "a" is taken by another source`:  func(c *Config) { c.Sources = []Table{{Name: "a"}, {Name: "a"}} },
+		"url: is given beside source tables": func(c *Config) {
+			c.URL,
+				c.Sources = secret.MustURL("http://h"), []Table{{Name: "a"}}
+		},
+		`source[1].name: "a" is taken by another source`: func(c *Config) {
+			c.Sources = []Table{{Name: "a"},
+				{Name: "a"}}
+		},
 	} {
 		cfg := DefaultConfig()
 		spoil(&cfg)
-		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %s…", err, want)
 		}
 	}
@@ -140,10 +150,12 @@ func TestConfigIsChecked(t *testing.T) {
 
 func TestSourcesAreChecked(t *testing.T) {
 	streams := Table{
-		Name: "s", Kind: "streams", URL: secret.MustURL("https://h"), StreamURL: secret.MustURL("wss://h"), Key: secret.New("k"), Secret: secret.New("hunter2"),
+		Name: "s", Kind: "streams", URL: secret.MustURL("https://h"), StreamURL: secret.MustURL("wss://h"),
+		Key: secret.New("k"), Secret: secret.New("hunter2"),
 		Provider: provider, Tokens: []Token{{Address: wbnb, Feed: feedV3, Decimals: 18}},
 	}
-	aggregator := Table{Name: "a", Kind: "aggregator", Provider: provider, Tokens: []Token{{Address: wbnb, Feed: provider.Hex(), Decimals: 18}}}
+	aggregator := Table{Name: "a", Kind: "aggregator", Provider: provider,
+		Tokens: []Token{{Address: wbnb, Feed: provider.Hex(), Decimals: 18}}}
 	for _, good := range []Table{streams, aggregator, {Name: "d", Kind: "devnet", URL: secret.MustURL("http://h")}} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%s: %v", good.Kind, err)
@@ -157,31 +169,37 @@ func TestSourcesAreChecked(t *testing.T) {
 		"name: empty":                 {streams, func(s *Table) { s.Name = "" }},
 		"url: empty":                  {streams, func(s *Table) { s.URL = secret.URL{} }},
 		"url: an aggregator is asked": {aggregator, func(s *Table) { s.URL = secret.MustURL("http://h") }},
-		"url: ws://h is not an address of http or https": {streams, func(s *Table) { s.URL = secret.MustURL("ws://h") }},
-		"stream_url: http://h is not an address of ws":   {streams, func(s *Table) { s.StreamURL = secret.MustURL("http://h") }},
-		"stream_url: only streams has":                   {aggregator, func(s *Table) { s.StreamURL = secret.MustURL("ws://h") }},
-		"secret: only requests":                          {aggregator, func(s *Table) { s.Secret = secret.New("hunter2") }},
-		"key: only streams and hermes":                   {aggregator, func(s *Table) { s.Key = secret.New("hunter2") }},
-		"key: empty":                                     {streams, func(s *Table) { s.Key = secret.String{} }},
-		"secret: empty":                                  {streams, func(s *Table) { s.Secret = secret.String{} }},
-		"provider: no address given":                     {streams, func(s *Table) { s.Provider = chain.Address{} }},
-		"token: none given":                              {streams, func(s *Table) { s.Tokens = nil }},
-		"interval: 1ms is not between 10ms":              {streams, func(s *Table) { s.Interval = time.Millisecond }},
-		"max_age: 1ms is not between 1s":                 {streams, func(s *Table) { s.MaxAge = time.Millisecond }},
-		"fail_after: 1ms is not between 100ms":           {streams, func(s *Table) { s.FailAfter = time.Millisecond }},
-		"token[0].address: no address given":             {streams, func(s *Table) { s.Tokens = []Token{{Feed: feedV3}} }},
-		"token[1].address: 0x":                           {streams, func(s *Table) { s.Tokens = append(s.Tokens, s.Tokens[0]) }},
+		"url: ws://h is not an address of http or https": {streams,
+			func(s *Table) { s.URL = secret.MustURL("ws://h") }},
+		"stream_url: http://h is not an address of ws": {streams,
+			func(s *Table) { s.StreamURL = secret.MustURL("http://h") }},
+		"stream_url: only streams has":         {aggregator, func(s *Table) { s.StreamURL = secret.MustURL("ws://h") }},
+		"secret: only requests":                {aggregator, func(s *Table) { s.Secret = secret.New("hunter2") }},
+		"key: only streams and hermes":         {aggregator, func(s *Table) { s.Key = secret.New("hunter2") }},
+		"key: empty":                           {streams, func(s *Table) { s.Key = secret.String{} }},
+		"secret: empty":                        {streams, func(s *Table) { s.Secret = secret.String{} }},
+		"provider: no address given":           {streams, func(s *Table) { s.Provider = chain.Address{} }},
+		"token: none given":                    {streams, func(s *Table) { s.Tokens = nil }},
+		"interval: 1ms is not between 10ms":    {streams, func(s *Table) { s.Interval = time.Millisecond }},
+		"max_age: 1ms is not between 1s":       {streams, func(s *Table) { s.MaxAge = time.Millisecond }},
+		"fail_after: 1ms is not between 100ms": {streams, func(s *Table) { s.FailAfter = time.Millisecond }},
+		"token[0].address: no address given":   {streams, func(s *Table) { s.Tokens = []Token{{Feed: feedV3}} }},
+		"token[1].address: 0x":                 {streams, func(s *Table) { s.Tokens = append(s.Tokens, s.Tokens[0]) }},
 		"token[1].feed: 0x0003": {streams, func(s *Table) {
 			s.Tokens = append(s.Tokens, Token{Address: usdc, Feed: "0x" + strings.ToUpper(feedV3[2:])})
 		}},
-		"token[0].decimals: no token":                  {streams, func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: feedV3, Decimals: 37}} }},
-		`token[0].feed: "0x0008`:                       {streams, func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: "0x0008" + feedV3[6:]}} }},
-		`token[0].feed: "0x" is not a contract's addr`: {aggregator, func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: "0x"}} }},
+		"token[0].decimals: no token": {streams,
+			func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: feedV3, Decimals: 37}} }},
+		`token[0].feed: "0x0008`: {streams,
+			func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: "0x0008" + feedV3[6:]}} }},
+		`token[0].feed: "0x" is not a contract's addr`: {aggregator,
+			func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: "0x"}} }},
 	} {
 		s := tt.of
 		tt.spoil(&s)
 		err := s.Validate()
-		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "hunter2") {
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v, want %s…", err, want)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"perpkeeper/pkg/price"
 )
 
-// devnet reads the demo exchange's price service: /v1/stream, or /v1/reports where there is no stream. Both show a JSON list of token, provider, data,
-// minPrice, maxPrice, timestampMs, with prices as decimal strings and data in hexadecimal. Events are numbered, and the service replays what came after
-// a number.
+// devnet reads the demo exchange's price service: /v1/stream, or /v1/reports where there is no stream. Both show a JSON
+// list of token, provider, data, minPrice, maxPrice, timestampMs, with prices as decimal strings and data in
+// hexadecimal. Events are numbered, and the service replays what came after a number.
 type devnet struct {
 	client   *client
 	interval time.Duration
@@ -81,7 +81,8 @@ func decodeDevnet(raw []byte, wanted wanted) ([]price.Report, error) {
 			return nil, fmt.Errorf("reading the answer: data of %s: %w", r.Token, err)
 		}
 		if wanted.has(r.Token) {
-			reports = append(reports, price.Report{Token: r.Token, Provider: r.Provider, Data: data, Min: r.MinPrice, Max: r.MaxPrice, TimeMs: r.TimestampMs})
+			reports = append(reports, price.Report{Token: r.Token, Provider: r.Provider, Data: data, Min: r.MinPrice,
+				Max: r.MaxPrice, TimeMs: r.TimestampMs})
 		}
 	}
 	return reports, nil

@@ -28,7 +28,8 @@ func demo(t testing.TB, interval time.Duration) string {
 	t.Helper()
 	service, err := pricefeed.New(pricefeed.Config{
 		Tokens: []pricefeed.Token{
-			{Address: common.Address(wbnb), Symbol: "WBNB", Price: big.NewInt(6_000_000_000_000_000), Stride: 10, Spread: 2},
+			{Address: common.Address(wbnb), Symbol: "WBNB", Price: big.NewInt(6_000_000_000_000_000), Stride: 10,
+				Spread: 2},
 			{Address: common.Address(usdc), Symbol: "USDC", Price: big.NewInt(1_000_000_000_000_000_000)},
 		},
 		Provider: common.Address(provider), Interval: interval,
@@ -88,7 +89,9 @@ func TestFeedOfTheDemoService(t *testing.T) {
 
 // demoReport is what the demo's service says of one token: its data is one byte.
 func demoReport(data byte, low, high, ms uint64) string {
-	return fmt.Sprintf(`[{"token":"%s","provider":"%s","data":"0x%02x","minPrice":"%d","maxPrice":"%d","timestampMs":%d}]`, wbnb, provider, data, low, high, ms)
+	return fmt.Sprintf(
+		`[{"token":"%s","provider":"%s","data":"0x%02x","minPrice":"%d","maxPrice":"%d","timestampMs":%d}]`, wbnb,
+		provider, data, low, high, ms)
 }
 
 var (
@@ -117,7 +120,8 @@ func TestDevnetPolls(t *testing.T) {
 		_, _ = io.WriteString(w, body)
 	})
 	r := open(t, config(Table{Kind: "devnet", URL: at(s)}), nil)
-	want := price.Report{Token: wbnb, Provider: provider, Data: []byte{10}, Min: perp.U64(5), Max: perp.U64(6), TimeMs: 1700000000000}
+	want := price.Report{Token: wbnb, Provider: provider, Data: []byte{10}, Min: perp.U64(5), Max: perp.U64(6),
+		TimeMs: 1700000000000}
 	if g := r.next(t); len(g.reports) != 1 || !reflect.DeepEqual(g.reports[0], want) {
 		t.Errorf("%+v", g)
 	}
@@ -170,7 +174,10 @@ func TestFailuresKeepTheSecret(t *testing.T) {
 		closeIdle()
 	}
 	elsewhere := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s elsewhere", r.URL) })
-	redirect := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) })
+	redirect := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL,
+			http.StatusFound)
+	})
 	members, closeIdle := Open(config(Table{Kind: "gmx", URL: at(redirect), Provider: provider}), nil)
 	defer closeIdle()
 	if err := members[0].Source.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "HTTP 302") {

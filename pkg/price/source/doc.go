@@ -7,8 +7,9 @@
 //	hermes      Pyth Hermes                                    server-sent events  ABI-encoded bytes[], as Pyth's updatePriceFeeds takes it
 //	aggregator  a Chainlink aggregator contract, by eth_call   –                   none: the oracle reads the contract itself
 //
-// A source that is pushed to asks once for the newest reports when it connects, so that nothing waits for the next change. After a lost connection the
-// devnet and streams sources replay what they missed; the others go on with the newest.
+// A source that is pushed to asks once for the newest reports when it connects, so that nothing waits for the next
+// change. After a lost connection the devnet and streams sources replay what they missed; the others go on with the
+// newest.
 //
 // # Guaranteed
 //
@@ -19,5 +20,6 @@
 // # Not guaranteed
 //
 //   - Nothing is verified. Signatures are the oracle's business, and the prices of a source are judged by price.Feed.
-//   - The oracle of the exchange may round the same report's bid and ask in another way, by less than one unit of the thirtieth decimal.
+//   - The oracle of the exchange may round the same report's bid and ask in another way, by less than one unit of the
+//     thirtieth decimal.
 package source

@@ -51,7 +51,8 @@ type engine struct {
 }
 
 func startEngine(t *testing.T, feeds int) (*engine, *httptest.Server) {
-	e := &engine{t: t, creds: credentials{secret.New("9b1f0c2e-key"), secret.New("hunter2")}, refused: make(chan struct{}, 1), pinged: make(chan struct{}, 1000)}
+	e := &engine{t: t, creds: credentials{secret.New("9b1f0c2e-key"), secret.New("hunter2")},
+		refused: make(chan struct{}, 1), pinged: make(chan struct{}, 1000)}
 	e.first = uint64(time.Now().Unix()) - 20
 	for i := range feeds {
 		id, err := chain.ParseHash(feedV3)
@@ -70,7 +71,9 @@ func startEngine(t *testing.T, feeds int) (*engine, *httptest.Server) {
 // table is how the engine is configured.
 func (e *engine) table(s *httptest.Server) Table {
 	t := Table{
-		Kind: "streams", URL: at(s), StreamURL: secret.MustURL(strings.Replace(s.URL, "http", "ws", 1) + "/region/7f3a9c"), Key: e.creds.key, Secret: e.creds.secret,
+		Kind: "streams", URL: at(s),
+		StreamURL: secret.MustURL(strings.Replace(s.URL, "http", "ws", 1) + "/region/7f3a9c"), Key: e.creds.key,
+		Secret:   e.creds.secret,
 		Provider: provider, FailAfter: hangGuard,
 	}
 	for i, id := range e.feeds {
@@ -92,7 +95,8 @@ func (e *engine) advance() {
 	e.newest++
 	for _, conn := range e.sockets {
 		for _, feed := range e.feeds {
-			_ = conn.WriteMessage(websocket.TextMessage, []byte(`{"report":`+e.reply(feed, e.newest)+`}`)) // whoever has gone reads it later
+			// whoever has gone reads it later
+			_ = conn.WriteMessage(websocket.TextMessage, []byte(`{"report":`+e.reply(feed, e.newest)+`}`))
 		}
 	}
 }
@@ -123,7 +127,8 @@ func (e *engine) serve(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ms, err := strconv.ParseInt(r.Header.Get("X-Authorization-Timestamp"), 10, 64)
-	if age := time.Since(time.UnixMilli(ms)); err != nil || age.Abs() > hangGuard || r.Header.Get("Authorization") != e.creds.key.Reveal() ||
+	if age := time.Since(time.UnixMilli(ms)); err != nil || age.Abs() > hangGuard ||
+		r.Header.Get("Authorization") != e.creds.key.Reveal() ||
 		r.Header.Get("X-Authorization-Signature-Sha256") != e.creds.signature(r.Method, r.RequestURI, nil, ms) {
 		http.Error(w, "who are you", http.StatusUnauthorized)
 		return
@@ -166,7 +171,8 @@ func (e *engine) serve(w http.ResponseWriter, r *http.Request) {
 	case "reports/bulk":
 		e.list(w, strings.Split(q.Get("feedIDs"), ","), number("timestamp"), number("timestamp"))
 	case "reports/page":
-		e.list(w, []string{q.Get("feedID")}, number("startTimestamp"), min(e.newest, number("startTimestamp")+3)) // four at a time
+		// four at a time
+		e.list(w, []string{q.Get("feedID")}, number("startTimestamp"), min(e.newest, number("startTimestamp")+3))
 	default:
 		http.NotFound(w, r)
 	}

@@ -19,9 +19,10 @@ import (
 	"perpkeeper/pkg/price"
 )
 
-// hermes reads Pyth's Hermes: /v2/updates/price/latest once, then the server-sent events of /v2/updates/price/stream, or the former again and again where
-// there is no stream. Min and max are price minus and plus its confidence, time is that of publication. Data is the ABI encoding of the bytes[] that
-// proves all prices of one answer; each of its reports has the whole of it.
+// hermes reads Pyth's Hermes: /v2/updates/price/latest once, then the server-sent events of /v2/updates/price/stream,
+// or the former again and again where there is no stream. Min and max are price minus and plus its confidence, time is
+// that of publication. Data is the ABI encoding of the bytes[] that proves all prices of one answer; each of its
+// reports has the whole of it.
 type hermes struct {
 	client   *client
 	interval time.Duration
@@ -51,7 +52,8 @@ func newHermes(c *client, t Table, idle time.Duration) *hermes {
 func (h *hermes) Run(ctx context.Context, take price.Take) error {
 	err := h.latest(ctx, take)
 	if err == nil {
-		err = h.client.listen(ctx, h.idle, "", h.query, func(ev event) error { return h.give(take, []byte(ev.data)) }, "v2", "updates", "price", "stream")
+		err = h.client.listen(ctx, h.idle, "", h.query, func(ev event) error { return h.give(take, []byte(ev.data)) },
+			"v2", "updates", "price", "stream")
 		if lacks(err) {
 			err = poll(ctx, h.interval, func(ctx context.Context) error { return h.latest(ctx, take) })
 		}
@@ -95,7 +97,8 @@ type hermesPrice struct {
 	} `json:"price"`
 }
 
-func decodeHermes(raw []byte, provider chain.Address, feeds map[chain.Hash]Token) (reports []price.Report, unreadable []error, err error) {
+func decodeHermes(raw []byte, provider chain.Address, feeds map[chain.Hash]Token) (reports []price.Report,
+	unreadable []error, err error) {
 	var update hermesUpdate
 	if err := gojson.Unmarshal(raw, &update); err != nil {
 		return nil, nil, fmt.Errorf("reading the answer: %w", err)

@@ -30,13 +30,15 @@ func update(price string, conf string, second int) string {
 }
 
 func hermesTable() Table {
-	return Table{Kind: "hermes", Provider: provider, Tokens: []Token{{Address: wbnb, Feed: ethFeed, Decimals: 18}, {Address: usdc, Feed: usdcFeed, Decimals: 6}}}
+	return Table{Kind: "hermes", Provider: provider, Tokens: []Token{{Address: wbnb, Feed: ethFeed, Decimals: 18},
+		{Address: usdc, Feed: usdcFeed, Decimals: 6}}}
 }
 
 func TestHermes(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		if q.Get("encoding") != "hex" || q.Get("parsed") != "true" || !slices.Equal(q["ids[]"], []string{ethFeed, usdcFeed}) {
+		if q.Get("encoding") != "hex" || q.Get("parsed") != "true" ||
+			!slices.Equal(q["ids[]"], []string{ethFeed, usdcFeed}) {
 			t.Errorf("asked for %v", q)
 		}
 		if token := r.Header.Get("Authorization"); token != "Bearer hunter2" {
@@ -63,7 +65,8 @@ func TestHermes(t *testing.T) {
 	}
 	eth := g.reports[0]
 	// 1841.36023127 ± 1.77166324 USD per 10^18
-	if eth.Min.String() != "1839588568030000" || eth.Max.String() != "1843131894510000" || eth.TimeMs != 1692110601000 || eth.Token != wbnb ||
+	if eth.Min.String() != "1839588568030000" || eth.Max.String() != "1843131894510000" ||
+		eth.TimeMs != 1692110601000 || eth.Token != wbnb ||
 		eth.Provider != provider {
 		t.Errorf("%+v", eth)
 	}
@@ -78,7 +81,8 @@ func TestHermes(t *testing.T) {
 	if g := r.next(t); g.reports[0].TimeMs != 1692110602000 || g.reports[0].Min.String() != "1841999999990000" {
 		t.Errorf("%+v", g)
 	}
-	if g := r.next(t); len(g.reports) != 0 || len(g.unreadable) != 1 || !strings.Contains(g.unreadable[0].Error(), "price:") {
+	if g := r.next(t); len(g.reports) != 0 || len(g.unreadable) != 1 ||
+		!strings.Contains(g.unreadable[0].Error(), "price:") {
 		t.Errorf("a negative price: %+v", g)
 	}
 }
@@ -110,7 +114,8 @@ func TestHermesRefuses(t *testing.T) {
 	}
 	feeds[id] = Token{Address: wbnb, Decimals: 18}
 	parsed := func(fields string) string {
-		return `{"binary":{"encoding":"base64","data":["UE5BVQ=="]},"parsed":[{"id":"` + ethFeed + `","price":{` + fields + `}}]}`
+		return `{"binary":{"encoding":"base64","data":["UE5BVQ=="]},"parsed":[{"id":"` + ethFeed + `","price":{` +
+			fields + `}}]}`
 	}
 	for raw, want := range map[string]string{
 		parsed(`"price":"5","conf":"6","expo":-8,"publish_time":1692110601`):  "a price of 5 with a confidence of 6",
@@ -125,12 +130,14 @@ func TestHermesRefuses(t *testing.T) {
 			t.Errorf("%s: %+v, %v, %v; want %s", raw, reports, unreadable, err, want)
 		}
 	}
-	for _, raw := range []string{`{}`, `[]`, `{"binary":{"encoding":"zip","data":["00"]}}`, `{"binary":{"encoding":"hex","data":["0"]}}`} {
+	for _, raw := range []string{`{}`, `[]`, `{"binary":{"encoding":"zip","data":["00"]}}`,
+		`{"binary":{"encoding":"hex","data":["0"]}}`} {
 		if _, _, err := decodeHermes([]byte(raw), provider, feeds); err == nil {
 			t.Errorf("%s is read", raw)
 		}
 	}
-	reports, _, err := decodeHermes([]byte(parsed(`"price":"5","conf":"1","expo":-8,"publish_time":7`)), provider, feeds)
+	reports, _, err := decodeHermes([]byte(parsed(`"price":"5","conf":"1","expo":-8,"publish_time":7`)), provider,
+		feeds)
 	if err != nil || reports[0].Min != perp.U64(40000) {
 		t.Errorf("%+v, %v", reports, err)
 	}

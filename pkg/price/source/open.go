@@ -18,8 +18,8 @@ const (
 
 var kinds = []string{devnetKind, gmxKind, streamsKind, hermesKind, aggregatorKind}
 
-// Open makes the sources of a valid configuration, in order of preference, and what drops their idle connections. Nothing is asked yet. The chain is
-// for aggregators.
+// Open makes the sources of a valid configuration, in order of preference, and what drops their idle connections.
+// Nothing is asked yet. The chain is for aggregators.
 func Open(cfg Config, node Caller) (members []price.Member, closeIdle func()) {
 	var clients []*client
 	for _, t := range cfg.tables() {

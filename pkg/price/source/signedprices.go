@@ -14,9 +14,10 @@ import (
 	"perpkeeper/pkg/price"
 )
 
-// signedPrices reads GMX's signed price API, GET /signed_prices/latest: {"signedPrices": […]} with tokenAddress, minPriceFull and maxPriceFull (USD with
-// 30 decimals per smallest unit, as decimal strings), blob (the signed Data Streams report) and maxBlockTimestamp (its observation time, Unix seconds);
-// isValid false marks a price not to be used. Much else in it is null.
+// signedPrices reads GMX's signed price API, GET /signed_prices/latest: {"signedPrices": […]} with tokenAddress,
+// minPriceFull and maxPriceFull (USD with 30 decimals per smallest unit, as decimal strings), blob (the signed Data
+// Streams report) and maxBlockTimestamp (its observation time, Unix seconds); isValid false marks a price not to be
+// used. Much else in it is null.
 type signedPrices struct {
 	client   *client
 	interval time.Duration
@@ -57,7 +58,8 @@ type signedPrice struct {
 	Why    string        `json:"invalidReason"`
 }
 
-func decodeSignedPrices(raw []byte, provider chain.Address, wanted wanted) (reports []price.Report, unreadable []error, err error) {
+func decodeSignedPrices(raw []byte, provider chain.Address, wanted wanted) (reports []price.Report, unreadable []error,
+	err error) {
 	var answer struct {
 		SignedPrices []signedPrice `json:"signedPrices"`
 	}

@@ -35,11 +35,13 @@ func TestSignedPrices(t *testing.T) {
 		t.Fatalf("%+v", g)
 	}
 	eth := g.reports[0]
-	if eth.TimeMs != 1703844907000 || eth.Min != perp.U64(2365810898560000) || eth.Max != perp.U64(2366066074010000) || eth.Provider != provider ||
+	if eth.TimeMs != 1703844907000 || eth.Min != perp.U64(2365810898560000) || eth.Max != perp.U64(2366066074010000) ||
+		eth.Provider != provider ||
 		eth.Data[1] != 6 {
 		t.Errorf("%+v", eth)
 	}
-	for i, want := range []string{`(OLD): the service marks it invalid: "market closed"`, "(NUL): maxPriceFull", "(RAW): blob: empty"} {
+	for i, want := range []string{`(OLD): the service marks it invalid: "market closed"`, "(NUL): maxPriceFull",
+		"(RAW): blob: empty"} {
 		if !strings.Contains(g.unreadable[i].Error(), want) {
 			t.Errorf("%v, want %s", g.unreadable[i], want)
 		}
@@ -59,7 +61,9 @@ func TestSignedPrices(t *testing.T) {
 // Whatever a service answers, reading it neither panics nor makes up a report.
 func FuzzDecodeSignedPrices(f *testing.F) {
 	f.Add([]byte(signedAnswer))
-	f.Add([]byte(`{"signedPrices":[{"maxBlockTimestamp":18446744073709551615,"maxPriceFull":"1","minPriceFull":"1","blob":"00"}]}`))
+	f.Add(
+		[]byte(
+			`{"signedPrices":[{"maxBlockTimestamp":18446744073709551615,"maxPriceFull":"1","minPriceFull":"1","blob":"00"}]}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		reports, unreadable, err := decodeSignedPrices(raw, provider, nil)

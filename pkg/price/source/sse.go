@@ -101,8 +101,10 @@ func (e *events) readLine() (string, error) {
 // errQuiet means that a stream was silent for too long: the connection may be dead without anybody having said so.
 var errQuiet = errors.New("the stream fell silent")
 
-// listen opens a stream of events and hands each on until the stream breaks, ctx ends, or not even a comment has come for the idle time.
-func (c *client) listen(ctx context.Context, idle time.Duration, lastID string, query url.Values, on func(event) error, path ...string) error {
+// listen opens a stream of events and hands each on until the stream breaks, ctx ends, or not even a comment has come
+// for the idle time.
+func (c *client) listen(ctx context.Context, idle time.Duration, lastID string, query url.Values, on func(event) error,
+	path ...string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	header := http.Header{"Accept": {"text/event-stream"}, "Cache-Control": {"no-cache"}}

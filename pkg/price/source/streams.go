@@ -20,11 +20,12 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// streams reads Chainlink Data Streams: reports pushed over a WebSocket, or the latest of every feed asked for again and again. Min and max are the
-// report's bid and ask, time is that of its observations, data is the whole signed report.
+// streams reads Chainlink Data Streams: reports pushed over a WebSocket, or the latest of every feed asked for again
+// and again. Min and max are the report's bid and ask, time is that of its observations, data is the whole signed
+// report.
 //
-// After a lost connection it asks for what was missed, as far back as reports are not stale, before it reads what is pushed: in bulk second by second, or
-// feed by feed, whichever takes fewer requests.
+// After a lost connection it asks for what was missed, as far back as reports are not stale, before it reads what is
+// pushed: in bulk second by second, or feed by feed, whichever takes fewer requests.
 type streams struct {
 	client   *client
 	socket   secret.URL
@@ -43,7 +44,8 @@ const streamsFeedDecimals = 18
 
 func newStreams(c *client, t Table, idle, maxAge time.Duration) *streams {
 	s := &streams{
-		client: c, socket: t.StreamURL, auth: credentials{t.Key, t.Secret}, interval: t.Interval, idle: idle, maxAge: maxAge, provider: t.Provider,
+		client: c, socket: t.StreamURL, auth: credentials{t.Key, t.Secret}, interval: t.Interval, idle: idle,
+		maxAge: maxAge, provider: t.Provider,
 		feeds: map[chain.Hash]Token{}, newest: map[chain.Hash]uint32{},
 	}
 	for _, token := range t.Tokens {
@@ -85,7 +87,8 @@ func (s *streams) latest(ctx context.Context, take price.Take, ids []chain.Hash)
 	return nil
 }
 
-// catchUp asks for what came since the newest reports known. Of a feed whose newest report is stale, or that never gave one, it asks for the newest.
+// catchUp asks for what came since the newest reports known. Of a feed whose newest report is stale, or that never gave
+// one, it asks for the newest.
 func (s *streams) catchUp(ctx context.Context, take price.Take, now time.Time) error {
 	var known, unknown []chain.Hash
 	oldest := uint32(now.Unix())
@@ -201,7 +204,8 @@ func (s streamsReply) report(token Token) (r price.Report, observed uint32, err 
 	if low, high, err = price.PerUnit(v3.bid, v3.ask, -int(token.FeedDecimals), token.Decimals); err != nil {
 		return r, 0, err
 	}
-	return price.Report{Token: token.Address, Data: full, Min: low, Max: high, TimeMs: uint64(v3.observed) * 1000}, v3.observed, nil
+	return price.Report{Token: token.Address, Data: full, Min: low, Max: high, TimeMs: uint64(v3.observed) * 1000},
+		v3.observed, nil
 }
 
 // decodeStreamsReport reads {"report": …}, the answer for one feed and a message of the WebSocket.

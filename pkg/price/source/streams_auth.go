@@ -12,8 +12,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// credentials sign requests to Data Streams, as docs.chain.link/data-streams/reference/data-streams-api/authentication describes. The service refuses
-// times that are more than 5 s from its own.
+// credentials sign requests to Data Streams, as docs.chain.link/data-streams/reference/data-streams-api/authentication
+// describes. The service refuses times that are more than 5 s from its own.
 type credentials struct {
 	key, secret secret.String
 }
@@ -30,6 +30,7 @@ func (c credentials) sign(header http.Header, method, requestURI string, now tim
 func (c credentials) signature(method, requestURI string, body []byte, ms int64) string {
 	digest := sha256.Sum256(body)
 	mac := hmac.New(sha256.New, []byte(c.secret.Reveal()))
-	_, _ = fmt.Fprintf(mac, "%s %s %s %s %d", method, requestURI, hex.EncodeToString(digest[:]), c.key.Reveal(), ms) // a hash takes everything
+	// a hash takes everything
+	_, _ = fmt.Fprintf(mac, "%s %s %s %s %d", method, requestURI, hex.EncodeToString(digest[:]), c.key.Reveal(), ms)
 	return hex.EncodeToString(mac.Sum(nil))
 }

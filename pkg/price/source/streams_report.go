@@ -15,8 +15,9 @@ const word = 32
 // feedVersion is the report schema of a Data Streams feed: the first two bytes of its id.
 func feedVersion(id chain.Hash) uint16 { return binary.BigEndian.Uint16(id[:2]) }
 
-// reportV3 is a Data Streams report of schema 3 ("Crypto Advanced"): feedId, validFromTimestamp, observationsTimestamp, nativeFee, linkFee, expiresAt,
-// price, bid, ask. Times are Unix seconds; fees are in the smallest unit of the native token and of LINK.
+// reportV3 is a Data Streams report of schema 3 ("Crypto Advanced"): feedId, validFromTimestamp, observationsTimestamp,
+// nativeFee, linkFee, expiresAt, price, bid, ask. Times are Unix seconds; fees are in the smallest unit of the native
+// token and of LINK.
 type reportV3 struct {
 	feed                         chain.Hash
 	validFrom, observed, expires uint32
@@ -24,8 +25,8 @@ type reportV3 struct {
 	price, bid, ask              perp.Uint // USD per whole token, with the feed's decimals
 }
 
-// decodeFullReport reads what a signed report says: the ABI encoding of (bytes32[3] context, bytes report, bytes32[] rs, bytes32[] ss, bytes32 vs). The
-// signatures are not looked at.
+// decodeFullReport reads what a signed report says: the ABI encoding of (bytes32[3] context, bytes report, bytes32[]
+// rs, bytes32[] ss, bytes32 vs). The signatures are not looked at.
 func decodeFullReport(full []byte) (r reportV3, err error) {
 	const head, place = 7 * word, 3 * word // words of the tuple; where the offset of the report stands
 	if len(full) < head {

@@ -14,8 +14,8 @@ import (
 	"perpkeeper/pkg/price"
 )
 
-// subscribe reads the WebSocket until it breaks, falls silent for the idle time, or ctx ends. What was missed comes first: what is pushed meanwhile waits
-// in the connection.
+// subscribe reads the WebSocket until it breaks, falls silent for the idle time, or ctx ends. What was missed comes
+// first: what is pushed meanwhile waits in the connection.
 func (s *streams) subscribe(ctx context.Context, take price.Take) error {
 	conn, err := s.dial(ctx)
 	if err != nil {
@@ -28,7 +28,8 @@ func (s *streams) subscribe(ctx context.Context, take price.Take) error {
 	if err := s.catchUp(ctx, take, time.Now()); err != nil {
 		return s.client.named(err)
 	}
-	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(s.idle)) } // a connection that cannot take it cannot be read either
+	// a connection that cannot take it cannot be read either
+	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(s.idle)) }
 	alive()
 	conn.SetPongHandler(func(string) error { alive(); return nil })
 	over := make(chan struct{})
@@ -76,8 +77,10 @@ func (s *streams) dial(ctx context.Context) (*websocket.Conn, error) {
 	address.RawQuery = url.Values{"feedIDs": {commaSeparated(s.ids)}}.Encode()
 	header := http.Header{}
 	s.auth.sign(header, http.MethodGet, address.RequestURI(), time.Now())
-	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: s.client.timeout, ReadBufferSize: 16 << 10}
-	conn, answer, err := dialer.DialContext(ctx, address.String(), header) //nolint:bodyclose // the dialer has read and closed it
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: s.client.timeout,
+		ReadBufferSize: 16 << 10}
+	conn, answer, err := dialer.DialContext(ctx, address.String(),
+		header) //nolint:bodyclose // the dialer has read and closed it
 	if err != nil {
 		if errors.Is(err, websocket.ErrBadHandshake) && answer != nil {
 			return nil, &statusError{answer.StatusCode, answer.Status}

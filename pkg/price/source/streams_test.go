@@ -39,14 +39,17 @@ func TestDecodeRecordedReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.feed.Hex() != feedV3 || r.validFrom != 1732280128 || r.observed != 1732280128 || r.expires != 1732366528 || r.nativeFee != perp.U64(29822686516800) ||
-		r.linkFee != perp.U64(6446908323867700) || r.price.String() != "3353151968509396700000" || r.bid.String() != "3353129257778281000000" ||
+	if r.feed.Hex() != feedV3 || r.validFrom != 1732280128 || r.observed != 1732280128 || r.expires != 1732366528 ||
+		r.nativeFee != perp.U64(29822686516800) ||
+		r.linkFee != perp.U64(6446908323867700) || r.price.String() != "3353151968509396700000" ||
+		r.bid.String() != "3353129257778281000000" ||
 		r.ask.String() != "3353262200000000000000" {
 		t.Errorf("%+v", r)
 	}
 	reply := streamsReply{FeedID: r.feed, FullReport: "0x" + hex.EncodeToString(full)}
 	got, _, err := reply.report(Token{Address: wbnb, Decimals: 18, FeedDecimals: 18})
-	if err != nil || got.Min.String() != "3353129257778281" || got.Max.String() != "3353262200000000" || got.TimeMs != 1732280128000 ||
+	if err != nil || got.Min.String() != "3353129257778281" || got.Max.String() != "3353262200000000" ||
+		got.TimeMs != 1732280128000 ||
 		!bytes.Equal(got.Data, full) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -80,8 +83,10 @@ func TestSignature(t *testing.T) {
 		ms                              int64
 		want                            string
 	}{
-		{"GET", "/api/v1/feeds", "", "clientId", "userSecret", 1718885772, "e9b2aa1deb13b2abd078353a5e335b2f50307159ad28b433157d2c74dbab2072"},
-		{"POST", "/api/v1/feeds", "", "clientId1", "secret1", 12000, "31b48ebdb13802b58978cd89eca0c3c68ddccf85392e703b55942544e7203d3d"},
+		{"GET", "/api/v1/feeds", "", "clientId", "userSecret", 1718885772,
+			"e9b2aa1deb13b2abd078353a5e335b2f50307159ad28b433157d2c74dbab2072"},
+		{"POST", "/api/v1/feeds", "", "clientId1", "secret1", 12000,
+			"31b48ebdb13802b58978cd89eca0c3c68ddccf85392e703b55942544e7203d3d"},
 		{"POST", "/api/v1/reports/bulk", `{"attr1": "value1","attr2": [1,2,3]}`, "clientId2", "secret2", 1718885772,
 			"37190febe20b6f3662f6abbfa3a7085ad705ac64e88bde8c1a01a635859e6cf7"},
 	} {
@@ -92,7 +97,8 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// What is pushed comes through; what was missed while the connection was away comes before what is pushed next (PIPE-9).
+// What is pushed comes through; what was missed while the connection was away comes before what is pushed next
+// (PIPE-9).
 func TestStreamsReplayWhatWasMissed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		feeds, missed int
@@ -132,7 +138,8 @@ func TestStreamsReplayWhatWasMissed(t *testing.T) {
 				t.Errorf("pushed %v", got)
 			}
 			failures := fmt.Sprint(r.failures())
-			if strings.Contains(failures, "7f3a9c") || strings.Contains(failures, "hunter2") || !strings.Contains(failures, "HTTP 503") {
+			if strings.Contains(failures, "7f3a9c") || strings.Contains(failures, "hunter2") ||
+				!strings.Contains(failures, "HTTP 503") {
 				t.Errorf("the failures: %s", failures)
 			}
 		})
@@ -160,7 +167,8 @@ func TestStreamsNeedCredentials(t *testing.T) {
 	members, closeIdle := Open(config(table), nil)
 	defer closeIdle()
 	err := members[0].Source.Run(t.Context(), nil)
-	if err == nil || !strings.Contains(err.Error(), "HTTP 401") || strings.Contains(err.Error(), "hunter3") || strings.Contains(err.Error(), "7f3a9c") {
+	if err == nil || !strings.Contains(err.Error(), "HTTP 401") || strings.Contains(err.Error(), "hunter3") ||
+		strings.Contains(err.Error(), "7f3a9c") {
 		t.Errorf("%v", err)
 	}
 }

@@ -115,8 +115,8 @@ func defaults() everything {
 	}
 }
 
-// Each folder of testdata is one way to configure a process: keeper.toml, env (NAME=value lines) and args (one per line), all optional,
-// and want, which is the configuration in force as TOML, or every problem.
+// Each folder of testdata is one way to configure a process: keeper.toml, env (NAME=value lines) and args (one per
+// line), all optional, and want, which is the configuration in force as TOML, or every problem.
 func TestLoadGolden(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/*")
 	if err != nil || len(dirs) == 0 {
@@ -190,7 +190,8 @@ func golden(t *testing.T, got string) {
 	}
 }
 
-// One file and one environment serve every command of a program: what only another one can be told is passed over, and a mistake is still found.
+// One file and one environment serve every command of a program: what only another one can be told is passed over, and
+// a mistake is still found.
 func TestOtherCommandsKeysArePassedOver(t *testing.T) {
 	type one struct {
 		Limit int `toml:"limit" help:"h"`
@@ -203,7 +204,8 @@ func TestOtherCommandsKeysArePassedOver(t *testing.T) {
 		} `toml:"inner"`
 	}
 	path := filepath.Join(t.TempDir(), "keeper.toml")
-	text := "[keeperctl]\nlimit = 3\nsigners = [\"a\"]\nsigner = \"a\"\npeers = [{limit = 1}]\n[keeperctl.inner]\ndepth = 1\n"
+	text := "[keeperctl]\nlimit = 3\nsigners = [\"a\"]\nsigner = \"a\"\npeers = [{limit = " +
+		"1}]\n[keeperctl.inner]\ndepth = 1\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -222,11 +224,14 @@ func TestOtherCommandsKeysArePassedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = set.Load([]string{"--config", path})
-	want := path + ": keeperctl.signer: unknown key (--help lists what is known)\nPERPKEEPER_KEEPERCTL_SIGNRS: unknown variable"
-	if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Count(err.Error(), "\n") != 1 || own.Own.Limit != 3 {
+	want := path + ": keeperctl.signer: unknown key (--help lists what is known)\nPERPKEEPER_KEEPERCTL_SIGNRS: " +
+		"unknown variable"
+	if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Count(err.Error(), "\n") != 1 ||
+		own.Own.Limit != 3 {
 		t.Errorf("got %v, want\n%s\nand %d is the limit", err, want, own.Own.Limit)
 	}
-	if _, err := set.Load([]string{"--keeperctl.signers=c"}); err == nil || !strings.Contains(err.Error(), "unknown flag") {
+	if _, err := set.Load([]string{"--keeperctl.signers=c"}); err == nil ||
+		!strings.Contains(err.Error(), "unknown flag") {
 		t.Errorf("another command's flag gives %v", err)
 	}
 }
@@ -251,14 +256,17 @@ func TestRestrict(t *testing.T) {
 	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNER", "another")
 	t.Setenv("PERPKEEPER_KEEPERCTL_LIMIT", "7")
 	t.Setenv("PERPKEEPER_KAFKA_BROKERS", "nowhere")
-	if _, err := set.Load([]string{"--chain.signer=x"}); err != nil || cfg.Own.Limit != 7 || cfg.Own.Signer != "kept" || cfg.Chain.Signer != "x" {
+	if _, err := set.Load([]string{"--chain.signer=x"}); err != nil || cfg.Own.Limit != 7 || cfg.Own.Signer != "kept" ||
+		cfg.Chain.Signer != "x" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
-	if _, err := set.Load([]string{"--keeperctl.signer=x"}); err == nil || !strings.Contains(err.Error(), "unknown flag") {
+	if _, err := set.Load([]string{"--keeperctl.signer=x"}); err == nil ||
+		!strings.Contains(err.Error(), "unknown flag") {
 		t.Errorf("a flag that was left out: %v", err)
 	}
 	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNR", "x")
-	if _, err := set.Load(nil); err == nil || !strings.Contains(err.Error(), "PERPKEEPER_KEEPERCTL_SIGNR: unknown variable") {
+	if _, err := set.Load(nil); err == nil ||
+		!strings.Contains(err.Error(), "PERPKEEPER_KEEPERCTL_SIGNR: unknown variable") {
 		t.Errorf("a mistyped variable: %v", err)
 	}
 }

@@ -1,4 +1,5 @@
-// Package config fills typed structures from the places a process is configured from, and explains every mistake it meets.
+// Package config fills typed structures from the places a process is configured from, and explains every mistake it
+// meets.
 //
 // A process has one or more root structures. Their exported fields are sections, and a section's fields are keys:
 //
@@ -12,17 +13,17 @@
 //	}
 //
 // The values already in the structures are the defaults. Over them go, each winning over the one before: the TOML file,
-// the environment (PERPKEEPER_SCANNER_POLL; an empty variable counts as not set) and flags (--scanner.poll). A value means the same in all three:
-// it is read as text by one parser per type. Lists are comma separated where there is only text. Several files may be named (--config, or
-// PERPKEEPER_CONFIG where no flag does): each wins over those before it.
+// the environment (PERPKEEPER_SCANNER_POLL; an empty variable counts as not set) and flags (--scanner.poll). A value
+// means the same in all three: it is read as text by one parser per type. Lists are comma separated where there is only
+// text. Several files may be named (--config, or PERPKEEPER_CONFIG where no flag does): each wins over those before it.
 //
-// A secret can be given by a file that holds it: [kafka] password by password_file, PERPKEEPER_KAFKA_PASSWORD_FILE or --kafka.password_file. An empty file
-// is no value, as an empty variable is none.
+// A secret can be given by a file that holds it: [kafka] password by password_file, PERPKEEPER_KAFKA_PASSWORD_FILE or
+// --kafka.password_file. An empty file is no value, as an empty variable is none.
 //
-// Guaranteed: a key, variable or flag that nobody asked for is an error, as is a value that does not fit; all problems are
-// reported at once, one line each, with the place they come from; and no line ever holds the value of a secret.
+// Guaranteed: a key, variable or flag that nobody asked for is an error, as is a value that does not fit; all problems
+// are reported at once, one line each, with the place they come from; and no line ever holds the value of a secret.
 //
-// Not guaranteed: keys are compared without regard to case, and sections that only other
-// processes have are not looked into, so that one file and one environment can serve a whole keeper. What other commands of the same program know in a
-// section of this one's is passed over if the program says so (Tolerate).
+// Not guaranteed: keys are compared without regard to case, and sections that only other processes have are not looked
+// into, so that one file and one environment can serve a whole keeper. What other commands of the same program know in
+// a section of this one's is passed over if the program says so (Tolerate).
 package config

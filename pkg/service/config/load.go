@@ -24,8 +24,8 @@ type Set struct {
 	options *pflag.FlagSet    // the flags of the command line, after Declare
 }
 
-// New describes the configuration of a process. Each root is a pointer to a structure of sections that holds the defaults; Load fills it.
-// An error is a mistake in the structures, never the operator's.
+// New describes the configuration of a process. Each root is a pointer to a structure of sections that holds the
+// defaults; Load fills it. An error is a mistake in the structures, never the operator's.
 func New(process string, roots ...any) (*Set, error) {
 	s := &Set{process: process, leaves: map[string]*node{}, sources: map[string]source{}, others: map[string]bool{}}
 	envs := map[string]string{}
@@ -51,8 +51,9 @@ func New(process string, roots ...any) (*Set, error) {
 	return s, nil
 }
 
-// Tolerate makes Load pass over what only other commands of the same program can be told, so that one file and one environment serve them all. The roots
-// are described as New's are, and are not filled. As flags their keys stay unknown.
+// Tolerate makes Load pass over what only other commands of the same program can be told, so that one file and one
+// environment serve them all. The roots are described as New's are, and are not filled. As flags their keys stay
+// unknown.
 func (s *Set) Tolerate(roots ...any) error {
 	for _, root := range roots {
 		n, err := compile(root)
@@ -74,8 +75,9 @@ func (s *Set) passOver(n *node) {
 	})
 }
 
-// Restrict leaves what one command of a program needs, as sections or keys: "kafka", "keeperctl.limit". All else keeps its default, is passed over where the
-// configuration is read, as after Tolerate, and is no flag. A section is judged as a whole, with the defaults of what was left out.
+// Restrict leaves what one command of a program needs, as sections or keys: "kafka", "keeperctl.limit". All else keeps
+// its default, is passed over where the configuration is read, as after Tolerate, and is no flag. A section is judged
+// as a whole, with the defaults of what was left out.
 func (s *Set) Restrict(needs ...string) {
 	for _, root := range s.roots {
 		root.nodes = s.needed(root.nodes, needs)
@@ -84,7 +86,8 @@ func (s *Set) Restrict(needs ...string) {
 
 func (s *Set) needed(nodes []*node, needs []string) (kept []*node) {
 	for _, n := range nodes {
-		whole := slices.ContainsFunc(needs, func(need string) bool { return need == n.key || strings.HasPrefix(n.key, need+".") })
+		whole := slices.ContainsFunc(needs,
+			func(need string) bool { return need == n.key || strings.HasPrefix(n.key, need+".") })
 		if n.kind == section && !whole {
 			n.nodes = s.needed(n.nodes, needs)
 		}
@@ -105,7 +108,8 @@ type Request struct {
 }
 
 // Load reads flags, environment and file into the roots and asks every part that has a Validate method (see validate).
-// The error joins all problems, one line each. Help, version and metrics can be had without a good configuration: only the flags are looked at then.
+// The error joins all problems, one line each. Help, version and metrics can be had without a good configuration: only
+// the flags are looked at then.
 func (s *Set) Load(args []string) (Request, error) {
 	var req Request
 	var paths []string
@@ -120,8 +124,8 @@ func (s *Set) Load(args []string) (Request, error) {
 	return req, s.Read(paths)
 }
 
-// Read is Load for a program that parses its command line by itself, after Declare: it reads these files (or those that PERPKEEPER_CONFIG names, where there
-// are none), the environment, and the flags as they were parsed.
+// Read is Load for a program that parses its command line by itself, after Declare: it reads these files (or those that
+// PERPKEEPER_CONFIG names, where there are none), the environment, and the flags as they were parsed.
 func (s *Set) Read(paths []string) error {
 	if len(paths) == 0 {
 		paths = split(os.Getenv(filesVariable))
@@ -155,7 +159,8 @@ func (s *Set) flags(req *Request, paths *[]string) *pflag.FlagSet {
 	return flags
 }
 
-// Declare adds one flag per key, all of them texts: the type of a key is judged in one place, whatever the value came by.
+// Declare adds one flag per key, all of them texts: the type of a key is judged in one place, whatever the value came
+// by.
 func (s *Set) Declare(flags *pflag.FlagSet) {
 	s.options = flags
 	for _, key := range s.keys() {

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// WriteTOML prints the configuration in force as a TOML file, secrets masked. Read back, it gives the same configuration, secrets excepted.
+// WriteTOML prints the configuration in force as a TOML file, secrets masked. Read back, it gives the same
+// configuration, secrets excepted.
 func (s *Set) WriteTOML(w io.Writer) error {
 	var b strings.Builder
 	for _, root := range s.roots {

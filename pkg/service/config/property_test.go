@@ -52,9 +52,11 @@ func must(t *rapid.T, err error) {
 	}
 }
 
-// drawEverything draws a valid configuration without secrets. Lists are never nil, as they are not when they have been read.
+// drawEverything draws a valid configuration without secrets. Lists are never nil, as they are not when they have been
+// read.
 func drawEverything(t *rapid.T) everything {
-	text, duration := rapid.String(), rapid.Map(rapid.Int64Min(1), func(i int64) time.Duration { return time.Duration(i) })
+	text, duration := rapid.String(),
+		rapid.Map(rapid.Int64Min(1), func(i int64) time.Duration { return time.Duration(i) })
 	e := everything{
 		Kafka: kafka{Brokers: rapid.SliceOfN(text, 1, 3).Draw(t, "brokers")},
 		Scanner: scanner{
@@ -75,9 +77,10 @@ func drawEverything(t *rapid.T) everything {
 	e.Scanner.Window.To = duration.Draw(t, "to")
 	for range rapid.IntRange(0, 3).Draw(t, "params") {
 		e.Scanner.Param = append(e.Scanner.Param, param{
-			Key:   rapid.StringN(1, -1, -1).Draw(t, "key"),
-			Slot:  rapid.Uint64().Draw(t, "slot"),
-			Alias: rapid.SliceOfN(rapid.Map(text, func(s string) alias { return alias{Name: s} }), 0, 2).Draw(t, "aliases"),
+			Key:  rapid.StringN(1, -1, -1).Draw(t, "key"),
+			Slot: rapid.Uint64().Draw(t, "slot"),
+			Alias: rapid.SliceOfN(rapid.Map(text, func(s string) alias { return alias{Name: s} }), 0, 2).
+				Draw(t, "aliases"),
 		})
 	}
 	return e
@@ -87,20 +90,26 @@ func drawEverything(t *rapid.T) everything {
 func TestNoOutputHoldsASecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keeper.toml")
 	inFile := []string{
-		`password = "%s"`, `password = '%s'`, `password = """%s"""`, `password = %s`, `password = "%s`, `password = '%s`, `password = ["%s"]`,
-		`password = { a = "%s" }`, `password = "a" %s`, `password = "\q%s"`, `password = "a%s` + "\x01" + `"`, `password = '''%s`,
+		`password = "%s"`, `password = '%s'`, `password = """%s"""`, `password = %s`, `password = "%s`,
+		`password = '%s`, `password = ["%s"]`,
+		`password = { a = "%s" }`, `password = "a" %s`, `password = "\q%s"`, `password = "a%s` + "\x01" + `"`,
+		`password = '''%s`,
 		`password "%s"`, `password: %s`,
-		`password == "%s"`, `password = {"%s"`, `password = ["%s" "b"]`, `password = 0x%s`, `password = t%s`, `password = -%s`, `password = 1_%s`,
+		`password == "%s"`, `password = {"%s"`, `password = ["%s" "b"]`, `password = 0x%s`, `password = t%s`,
+		`password = -%s`, `password = 1_%s`,
 		`password = 20%s`, `password = "%s"` + "\n" + `password = "%[1]s"`, `passwort = "%s"`,
 		`brokers = ["b"] # %s`,
 	}
 	inArgs := []string{
-		"--kafka.password=%s", "--kafka.passwort=%s", "--kafka.password:%s", "-kafka.password=%s", "--=%s", "--scanner.database=%s",
-		"--scanner.database=postgres://u:%s@h:port/db", "--scanner.database=postgres://u:%s@h/db", "--scanner.rpc=http://h/%s,%[1]s",
+		"--kafka.password=%s", "--kafka.passwort=%s", "--kafka.password:%s", "-kafka.password=%s", "--=%s",
+		"--scanner.database=%s",
+		"--scanner.database=postgres://u:%s@h:port/db", "--scanner.database=postgres://u:%s@h/db",
+		"--scanner.rpc=http://h/%s,%[1]s",
 		"--print-config=%s", "--help=%s",
 	}
 	inEnv := []string{
-		"KAFKA_PASSWORD=%s", "KAFKA_PASSWORT=%s", "SCANNER_DATABASE=x%s", "SCANNER_RPC=http://h,postgres://h h/%s", "SCANNER_PARAM=%s",
+		"KAFKA_PASSWORD=%s", "KAFKA_PASSWORT=%s", "SCANNER_DATABASE=x%s", "SCANNER_RPC=http://h,postgres://h h/%s",
+		"SCANNER_PARAM=%s",
 		"SCANNER_DATABASE=http://%s\x01",
 	}
 

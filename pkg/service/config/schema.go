@@ -80,7 +80,9 @@ func compile(root any) (*node, error) {
 		case c.kind != section:
 			return nil, fmt.Errorf("%T: %s is not in a section (put it into a structure)", root, c.key)
 		case !sectionRule.MatchString(c.name) || !isSection(c.name):
-			return nil, fmt.Errorf("%T: [%s] is not a known section (add it to the list in pkg/service/config, or nest it into a listed one)", root, c.name)
+			return nil,
+				fmt.Errorf("%T: [%s] is not a known section (add it to the list in pkg/service/config, or nest it "+
+					"into a listed one)", root, c.name)
 		}
 	}
 	return n, nil
@@ -95,7 +97,8 @@ func (n *node) compileFields() error {
 			continue
 		}
 		if !tagged || !nameRule.MatchString(tag) {
-			problems = append(problems, fmt.Errorf("%s.%s: toml tag %q is not a key (lower case, words joined by _, or - for no key)", n.value.Type(), field.Name, tag))
+			problems = append(problems, fmt.Errorf("%s.%s: toml tag %q is not a key (lower case, words joined by _, "+
+				"or - for no key)", n.value.Type(), field.Name, tag))
 			continue
 		}
 		c := &node{name: tag, key: join(n.key, tag), help: field.Tag.Get("help"), value: n.value.Field(i)}
@@ -127,7 +130,8 @@ func (n *node) compileType() error {
 			return err
 		}
 	default:
-		return fmt.Errorf("a %s cannot be configured (use a scalar, a list of scalars, a structure or a list of structures)", t)
+		return fmt.Errorf("a %s cannot be configured (use a scalar, a list of scalars, a structure or a list of "+
+			"structures)", t)
 	}
 	if n.help == "" {
 		return errors.New("the help tag is missing")
@@ -145,7 +149,8 @@ func isScalar(t reflect.Type) bool {
 		return true
 	}
 	switch t.Kind() {
-	case reflect.String, reflect.Bool, reflect.Float64, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+	case reflect.String, reflect.Bool, reflect.Float64, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32,
+		reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return true
 	default:

@@ -13,7 +13,8 @@ import (
 	"perpkeeper/pkg/service/config"
 )
 
-// Mistakes in the structures are the program's; New names each, so that they are found by the first test that starts a service.
+// Mistakes in the structures are the program's; New names each, so that they are found by the first test that starts a
+// service.
 func TestNewRefusesStructuresThatCannotBeConfigured(t *testing.T) {
 	type fine struct {
 		Poll time.Duration `toml:"poll" help:"h"`
@@ -176,7 +177,8 @@ func TestEachProblemIsToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = set.Load([]string{"--scanner.poll=soon"})
-	want := `--scanner.poll: "soon" is not a duration (write it with a unit: 500ms, 10s, 2m)` + "\nscanner.share: missing (set it)"
+	want := `--scanner.poll: "soon" is not a duration (write it with a unit: 500ms, 10s, 2m)` +
+		"\nscanner.share: missing (set it)"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

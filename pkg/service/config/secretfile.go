@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// fileSuffix makes the name of a secret's file from the secret's name: password_file holds password, PERPKEEPER_KAFKA_SASL_PASSWORD_FILE as well.
+// fileSuffix makes the name of a secret's file from the secret's name: password_file holds password,
+// PERPKEEPER_KAFKA_SASL_PASSWORD_FILE as well.
 const fileSuffix = "_file"
 
 // largestSecret bounds what is read of a file that is taken for a secret: more is another file.
@@ -30,11 +31,13 @@ func newFileOf(secret *node) *node {
 		help = "file that holds " + secret.name + ", one a line; lines that begin with # are passed over"
 	}
 	return &node{
-		kind: scalar, name: secret.name + fileSuffix, key: secret.key + fileSuffix, help: help, value: reflect.New(reflect.TypeFor[string]()).Elem(), holds: secret,
+		kind: scalar, name: secret.name + fileSuffix, key: secret.key + fileSuffix, help: help,
+		value: reflect.New(reflect.TypeFor[string]()).Elem(), holds: secret,
 	}
 }
 
-// shown tells whether a printed section has a key: a secret and the path of its file are one setting, written in the way in which it was given.
+// shown tells whether a printed section has a key: a secret and the path of its file are one setting, written in the
+// way in which it was given.
 func (n *node) shown(section *node) bool {
 	if n.holds != nil {
 		return n.value.String() != ""
@@ -43,7 +46,8 @@ func (n *node) shown(section *node) bool {
 	return file == nil || file.holds != n || file.value.String() == ""
 }
 
-// revealFiles reads the files that hold secrets. A secret and its file given side by side contradict each other; of two ranks the higher wins.
+// revealFiles reads the files that hold secrets. A secret and its file given side by side contradict each other; of two
+// ranks the higher wins.
 func (s *Set) revealFiles(bad map[string]bool) (problems []error) {
 	for _, key := range s.keys() {
 		n := s.leaves[key]
@@ -56,7 +60,8 @@ func (s *Set) revealFiles(bad map[string]bool) (problems []error) {
 			n.value.SetString("")
 			continue
 		case both && other.rank == by.rank:
-			problems = append(problems, fmt.Errorf("%s: %s is given as well (remove one of them)", by.where(n), other.where(n.holds)))
+			problems = append(problems, fmt.Errorf("%s: %s is given as well (remove one of them)", by.where(n),
+				other.where(n.holds)))
 			continue
 		}
 		s.sources[n.holds.key] = by
@@ -68,8 +73,9 @@ func (s *Set) revealFiles(bad map[string]bool) (problems []error) {
 	return problems
 }
 
-// reveal fills a secret from the file that a node names. A file with nothing in it leaves a single secret as it is, as an empty variable does; a list is then
-// empty, and not its default: endpoints that somebody forgot to write into their file are found missing.
+// reveal fills a secret from the file that a node names. A file with nothing in it leaves a single secret as it is, as
+// an empty variable does; a list is then empty, and not its default: endpoints that somebody forgot to write into their
+// file are found missing.
 func (n *node) reveal() error {
 	path := n.value.String()
 	if path == "" {

@@ -26,12 +26,14 @@ type secrets struct {
 	} `toml:"scanner"`
 }
 
-// loadSecrets fills a configuration of secrets from files in a folder and from a command line, in which {} stands for the folder.
+// loadSecrets fills a configuration of secrets from files in a folder and from a command line, in which {} stands for
+// the folder.
 func loadSecrets(t *testing.T, files map[string]string, args ...string) (got secrets, printed string, err error) {
 	t.Helper()
 	folder := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(strings.ReplaceAll(text, "{}", folder)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(strings.ReplaceAll(text, "{}", folder)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +54,9 @@ func loadSecrets(t *testing.T, files map[string]string, args ...string) (got sec
 
 func TestSecretsComeFromFiles(t *testing.T) {
 	files := map[string]string{
-		"password": "open sesame\n", "urls": "# the best first\nhttps://a.example/k1,wss://a.example/k2\n\nhttps://b.example/k3\n", "key": "k4", "empty": "",
+		"password": "open sesame\n",
+		"urls":     "# the best first\nhttps://a.example/k1,wss://a.example/k2\n\nhttps://b.example/k3\n", "key": "k4",
+		"empty":       "",
 		"keeper.toml": "[chain]\nurls_file = \"{}/urls\"\n[[scanner.source]]\nname = \"x\"\nkey_file = \"{}/key\"\n",
 	}
 	t.Setenv("PERPKEEPER_KAFKA_PASSWORD_FILE", "") // an empty variable is none
@@ -78,7 +82,8 @@ func TestSecretsComeFromFiles(t *testing.T) {
 			t.Errorf("printed without %s, or with the secret beside it:\n%s", line, printed)
 		}
 	}
-	if got, _, err := loadSecrets(t, files, "--kafka.password_file={}/empty"); err != nil || got.Kafka.Password.IsSet() {
+	if got, _, err := loadSecrets(t, files, "--kafka.password_file={}/empty"); err != nil ||
+		got.Kafka.Password.IsSet() {
 		t.Errorf("an empty file gives %q, %v", got.Kafka.Password.Reveal(), err)
 	}
 }
@@ -103,7 +108,8 @@ func TestAnEmptyFileIsAnEmptyList(t *testing.T) {
 // Of a secret and its file the one that is given with the higher rank wins; two of the same rank contradict each other.
 func TestSecretsAndTheirFilesRank(t *testing.T) {
 	files := map[string]string{"password": "from the file", "keeper.toml": "[kafka]\npassword = \"in the file\"\n"}
-	if got, _, err := loadSecrets(t, files, "--config={}/keeper.toml", "--kafka.password_file={}/password"); err != nil || got.Kafka.Password.Reveal() != "from the file" {
+	if got, _, err := loadSecrets(t, files, "--config={}/keeper.toml",
+		"--kafka.password_file={}/password"); err != nil || got.Kafka.Password.Reveal() != "from the file" {
 		t.Errorf("a flag over a file: %q, %v", got.Kafka.Password.Reveal(), err)
 	}
 	_, _, err := loadSecrets(t, files, "--kafka.password=a", "--kafka.password_file={}/password")
@@ -130,7 +136,8 @@ func TestSecretFilesThatDoNotServe(t *testing.T) {
 		"--config={}/keeper.toml":        "scanner.source[0].key_file: key is given as well (remove one of them)",
 	} {
 		_, _, err := loadSecrets(t, files, arg)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "-secret") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "-secret") ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", arg, err)
 		}
 	}
@@ -138,7 +145,8 @@ func TestSecretFilesThatDoNotServe(t *testing.T) {
 
 // Each of several files wins over those before it, wherever they are named.
 func TestSeveralFiles(t *testing.T) {
-	files := map[string]string{"a.toml": "[kafka]\npassword = \"a\"\n[chain]\nurls = [\"https://a.example\"]\n", "b.toml": "[kafka]\npassword = \"b\"\n"}
+	files := map[string]string{"a.toml": "[kafka]\npassword = \"a\"\n[chain]\nurls = [\"https://a.example\"]\n",
+		"b.toml": "[kafka]\npassword = \"b\"\n"}
 	check := func(args ...string) {
 		t.Helper()
 		got, _, err := loadSecrets(t, files, args...)
@@ -155,7 +163,8 @@ func TestSeveralFiles(t *testing.T) {
 	}
 	t.Setenv("PERPKEEPER_CONFIG", folder+"/a.toml,"+folder+"/b.toml")
 	check()
-	if _, _, err := loadSecrets(t, files, "--config={}/c.toml"); err == nil || !strings.Contains(err.Error(), "c.toml: no such file or directory (check --config and PERPKEEPER_CONFIG)") {
+	if _, _, err := loadSecrets(t, files, "--config={}/c.toml"); err == nil ||
+		!strings.Contains(err.Error(), "c.toml: no such file or directory (check --config and PERPKEEPER_CONFIG)") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// fillRows replaces a list of structures by the tables of a file. Keys that a table leaves out are zero. Every line of the error begins with
-// the whole key, such as scanner.param[0].slot.
+// fillRows replaces a list of structures by the tables of a file. Keys that a table leaves out are zero. Every line of
+// the error begins with the whole key, such as scanner.param[0].slot.
 func fillRows(n *node, raw any) error {
 	elements, ok := raw.([]any)
 	if !ok {
@@ -45,7 +45,8 @@ func fillTable(n *node, raw any) error {
 		c := n.child(name)
 		switch {
 		case c == nil:
-			problems = append(problems, fmt.Errorf("%s: unknown key%s", join(n.key, name), suggest(name, names(n.nodes))))
+			problems = append(problems,
+				fmt.Errorf("%s: unknown key%s", join(n.key, name), suggest(name, names(n.nodes))))
 		case c.kind == section:
 			problems = append(problems, fillTable(c, table[name]))
 		case c.kind == tables:

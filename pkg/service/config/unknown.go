@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// unknownKeys finds everything in a file that nobody asked for: in this process's sections every key, elsewhere the sections themselves.
+// unknownKeys finds everything in a file that nobody asked for: in this process's sections every key, elsewhere the
+// sections themselves.
 func (s *Set) unknownKeys(path string, settings map[string]any) []error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -19,7 +20,8 @@ func (s *Set) unknownKeys(path string, settings map[string]any) []error {
 		own := s.section(name)
 		switch {
 		case !isTable:
-			problems = append(problems, fmt.Errorf("%s: %s: a key outside of all sections%s", path, name, suggest(name, s.keys())))
+			problems = append(problems, fmt.Errorf("%s: %s: a key outside of all sections%s", path, name,
+				suggest(name, s.keys())))
 		case own != nil:
 			problems = append(problems, s.unknownIn(path, own, inner)...)
 		case !isSection(name):
@@ -39,7 +41,8 @@ func (s *Set) unknownIn(path string, n *node, settings map[string]any) []error {
 		case c == nil:
 			problems = append(problems, fmt.Errorf("%s: %s: unknown key%s", path, key, suggest(key, s.keys())))
 		case c.kind == section && !isTable:
-			problems = append(problems, fmt.Errorf("%s: %s: a value stands where a table is expected (write [%s] above its keys)", path, c.key, c.key))
+			problems = append(problems, fmt.Errorf("%s: %s: a value stands where a table is expected (write [%s] "+
+				"above its keys)", path, c.key, c.key))
 		case c.kind == section:
 			problems = append(problems, s.unknownIn(path, c, inner)...)
 		}
@@ -71,9 +74,11 @@ func (s *Set) unknownVariables(environ []string) []error {
 		switch {
 		case !ours || name == filesVariable || n != nil && n.settable():
 		case n != nil:
-			problems = append(problems, fmt.Errorf("%s: a variable cannot hold tables (write [[%s]] into the file)", name, n.key))
+			problems = append(problems, fmt.Errorf("%s: a variable cannot hold tables (write [[%s]] into the file)",
+				name, n.key))
 		case !s.others[name] && !s.foreign(rest):
-			problems = append(problems, fmt.Errorf("%s: unknown variable%s", name, suggest(name, slices.Collect(maps.Keys(known)))))
+			problems = append(problems,
+				fmt.Errorf("%s: unknown variable%s", name, suggest(name, slices.Collect(maps.Keys(known)))))
 		}
 	}
 	return problems
@@ -88,7 +93,8 @@ func (s *Set) foreign(rest string) bool {
 // flagName matches the part of a mistyped flag that is safe to repeat: after anything else there may be a value.
 var flagName = regexp.MustCompile(`^[a-zA-Z0-9._-]*`)
 
-// FlagProblem says in one line what is wrong with a command line that could not be parsed. pflag's own texts quote whole arguments, values included.
+// FlagProblem says in one line what is wrong with a command line that could not be parsed. pflag's own texts quote
+// whole arguments, values included.
 func FlagProblem(flags *pflag.FlagSet, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return unknownFlag(flags, unknown)

@@ -8,15 +8,17 @@ import (
 	"strings"
 )
 
-// Validator is a part of a configuration that can judge itself. Every structure in it that has the method is asked: roots, sections, nested sections
-// and rows of tables. It returns one line per problem (joined by errors.Join), each beginning with the key as seen from the structure:
+// Validator is a part of a configuration that can judge itself. Every structure in it that has the method is asked:
+// roots, sections, nested sections and rows of tables. It returns one line per problem (joined by errors.Join), each
+// beginning with the key as seen from the structure:
 //
 //	brokers: empty (name at least one, such as 127.0.0.1:9092)
 //
 // A line that begins with the whole key is taken as well, so that a root can speak about several sections at once.
 type Validator interface{ Validate() error }
 
-// validate asks every part and completes the keys and the sources of what they answer. Keys whose value did not fit are not judged.
+// validate asks every part and completes the keys and the sources of what they answer. Keys whose value did not fit are
+// not judged.
 func (s *Set) validate(bad map[string]bool) []error {
 	var problems []error
 	seen := map[string]bool{}

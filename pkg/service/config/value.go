@@ -159,7 +159,8 @@ func textsOf(raw any) ([]string, error) {
 	return texts, nil
 }
 
-// show is the text of a scalar; secrets are masked by their own types. Reading it back gives the same value, secrets excepted.
+// show is the text of a scalar; secrets are masked by their own types. Reading it back gives the same value, secrets
+// excepted.
 func show(v reflect.Value) string {
 	p := reflect.New(v.Type()) // Some types print themselves only through a pointer.
 	p.Elem().Set(v)

@@ -24,10 +24,12 @@ func claimStores(b *bench) {
 		}
 		f := b.flights(t, signer)[i]
 		a := f.Newest()
-		if f.Intent.State != txm.Signed || f.Intent.Nonce != tx.Nonce || f.Intent.Job.ID != intent.Job.ID || f.Mined != nil || len(f.Attempts) != 1 {
+		if f.Intent.State != txm.Signed || f.Intent.Nonce != tx.Nonce || f.Intent.Job.ID != intent.Job.ID ||
+			f.Mined != nil || len(f.Attempts) != 1 {
 			t.Errorf("stored flight %+v", f)
 		}
-		if a.Hash != tx.Hash || !bytes.Equal(a.Raw, tx.Raw) || a.Nonce != tx.Nonce || a.Gas != tx.Gas || a.Tip != tx.Tip || a.Cap != tx.Cap ||
+		if a.Hash != tx.Hash || !bytes.Equal(a.Raw, tx.Raw) || a.Nonce != tx.Nonce || a.Gas != tx.Gas ||
+			a.Tip != tx.Tip || a.Cap != tx.Cap ||
 			a.Kind != txm.Exec || a.Seq != 1 || a.Sends != 0 {
 			t.Errorf("stored attempt %+v", a)
 		}
@@ -37,7 +39,8 @@ func claimStores(b *bench) {
 	}
 }
 
-// S1, NON-2, LIQ-18: after a takeover the old owner's claim of a number nobody has meets no row that could refuse it; the lease row does.
+// S1, NON-2, LIQ-18: after a takeover the old owner's claim of a number nobody has meets no row that could refuse it;
+// the lease row does.
 func staleClaim(b *bench) {
 	t := b.t
 	signer := b.signer(t)
@@ -125,7 +128,8 @@ func nothingByTime(b *bench) {
 	if n.cursor.Promise() != tx.Nonce+1 {
 		t.Errorf("the successor is promised %d", n.cursor.Promise())
 	}
-	if adopted := b.onlyFlight(t, signer, txm.Signed).Newest(); adopted.Hash != tx.Hash || !bytes.Equal(adopted.Raw, tx.Raw) {
+	if adopted := b.onlyFlight(t, signer, txm.Signed).Newest(); adopted.Hash != tx.Hash ||
+		!bytes.Equal(adopted.Raw, tx.Raw) {
 		t.Errorf("adopted %+v", adopted)
 	}
 }
@@ -174,7 +178,8 @@ func oneLiquidationPerAccount(b *bench) {
 	nodes[other].mustClaim(t, intents[other])
 }
 
-// An order that its owner changes while it is being executed is another job. Executing both would burn the gas of the second (NON-3).
+// An order that its owner changes while it is being executed is another job. Executing both would burn the gas of the
+// second (NON-3).
 func oneTransactionPerOrder(b *bench) {
 	t := b.t
 	signer := b.signer(t)
@@ -189,7 +194,8 @@ func oneTransactionPerOrder(b *bench) {
 	n.mustClaim(t, intents[1])
 }
 
-// What is left to deleverage is known when the one before has landed, in whichever sender's hands it is. Another side of the market has nothing to do with it.
+// What is left to deleverage is known when the one before has landed, in whichever sender's hands it is. Another side
+// of the market has nothing to do with it.
 func oneDeleveragingOfASide(b *bench) {
 	t := b.t
 	one, two := b.signer(t), b.signer(t)

@@ -35,7 +35,8 @@ func staleWrites(b *bench) {
 		mustBeLost(t, what, write())
 	}
 	flights := b.flights(t, signer)
-	if len(flights) != 2 || flights[0].Intent.State != txm.Signed || flights[0].Newest().Sends != 0 || flights[1].Intent.State != txm.Mined {
+	if len(flights) != 2 || flights[0].Intent.State != txm.Signed || flights[0].Newest().Sends != 0 ||
+		flights[1].Intent.State != txm.Mined {
 		t.Errorf("a former owner moved something: %+v", flights)
 	}
 	if heads := b.heads(t, signer); len(heads) != 1 || heads[0].ID != intents[3].ID {
@@ -46,7 +47,8 @@ func staleWrites(b *bench) {
 	}
 }
 
-// S7, S12: what a process began under one tenure it cannot end under a later one by accident: the fence is the tenure's, not the process's.
+// S7, S12: what a process began under one tenure it cannot end under a later one by accident: the fence is the
+// tenure's, not the process's.
 func ownPast(b *bench) {
 	t := b.t
 	signer := b.signer(t)
@@ -87,7 +89,8 @@ func receipts(b *bench) {
 	must(t, n.Intents.Noted(ctx, n.fence, tx.Hash, "known", true)) // a late answer takes nothing back
 	b.onlyFlight(t, signer, txm.Mined)
 	must(t, n.Intents.TakeBack(ctx, n.fence, first))
-	if f := b.onlyFlight(t, signer, txm.Sent); f.Mined != nil || f.Newest().Hash != tx.Hash || f.Intent.Nonce != tx.Nonce {
+	if f := b.onlyFlight(t, signer, txm.Sent); f.Mined != nil || f.Newest().Hash != tx.Hash ||
+		f.Intent.Nonce != tx.Nonce {
 		t.Errorf("taken back: %+v", f)
 	}
 	must(t, n.Intents.Record(ctx, n.fence, first))
@@ -121,7 +124,8 @@ func guards(b *bench) {
 	mustBeRefused(t, "finishing twice", n.Intents.Finish(ctx, n.fence, r, settled), txm.Moved)
 	mustBeRefused(t, "recording what has ended", n.Intents.Record(ctx, n.fence, minedAt(tx, 6, 0)), txm.Moved)
 	mustBeRefused(t, "taking back what is final", n.Intents.TakeBack(ctx, n.fence, r), txm.Moved)
-	mustBeRefused(t, "noting a hash nobody stored", n.Intents.Noted(ctx, n.fence, sign(1, signer, 99).Hash, "accepted", true), txm.Moved)
+	mustBeRefused(t, "noting a hash nobody stored", n.Intents.Noted(ctx, n.fence, sign(1, signer, 99).Hash, "accepted",
+		true), txm.Moved)
 	if _, err := b.Intents.Enqueue(ctx, anOrder(unregistered, 9)); !errors.Is(err, txm.ErrUnknownSigner) {
 		t.Errorf("a job of an unknown signer: %v", err)
 	}
@@ -135,7 +139,8 @@ func foreign(b *bench) {
 	j := anOrder(signer, 1)
 	intent := b.queue(t, j)[0]
 	tx := n.mustClaim(t, intent)
-	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "nonce 0 was spent by somebody else"}, Rest: txm.Rest{RearmMs: now}}
+	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "nonce 0 was spent by somebody else"},
+		Rest: txm.Rest{RearmMs: now}}
 	must(t, n.Intents.Disown(ctx, n.fence, intent.ID, end))
 	if flights := b.flights(t, signer); len(flights) != 0 {
 		t.Errorf("still in flight: %+v", flights)

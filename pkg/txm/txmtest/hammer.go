@@ -16,8 +16,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// The hammer: several sender processes fight for one signer. They are paused past the end of their leases, answers of their claims are lost before
-// or after the commit, and a paused one broadcasts what it signed whenever it wakes.
+// The hammer: several sender processes fight for one signer. They are paused past the end of their leases, answers of
+// their claims are lost before or after the commit, and a paused one broadcasts what it signed whenever it wakes.
 const (
 	hammerNodes = 4
 	hammerTTL   = 80 * time.Millisecond
@@ -39,7 +39,8 @@ func hammerJob(signer chain.Address, i int) job.Job {
 	return j
 }
 
-// ledger is a chain with one account: it takes the transactions of the account in the order of their numbers, whoever sends them, each number once.
+// ledger is a chain with one account: it takes the transactions of the account in the order of their numbers, whoever
+// sends them, each number once.
 type ledger struct {
 	mu    sync.Mutex
 	pool  map[uint64]chain.Hash // the first one seen at a number stays
@@ -93,10 +94,14 @@ func hammer(b *bench) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	ring := &ring{bench: b, signer: signer, ledger: &ledger{pool: map[uint64]chain.Hash{}}, signed: map[chain.Hash]int64{}}
+	ring := &ring{bench: b, signer: signer, ledger: &ledger{pool: map[uint64]chain.Hash{}},
+		signed: map[chain.Hash]int64{}}
 	var group sync.WaitGroup
 	for seed := range uint64(hammerNodes) {
-		group.Go(func() { ring.fight(ctx, rand.New(rand.NewPCG(seed, 1))) }) //nolint:gosec // a test that can be repeated
+		group.Go(func() {
+			ring.fight(ctx,
+				rand.New(rand.NewPCG(seed, 1)))
+		}) //nolint:gosec // a test that can be repeated
 	}
 	group.Wait()
 	ring.judge(jobOf)
@@ -193,7 +198,8 @@ func (r *ring) execute(ctx context.Context, n *node, intents []txm.Intent, rnd *
 	n.cursor = after
 	r.oversleep(ctx, rnd)
 	for _, c := range b.Claims {
-		if hash, err := r.Intents.Claimed(ctx, c.Intent); err == nil && hash == c.Tx.Hash { // only stored bytes are broadcast
+		// only stored bytes are broadcast
+		if hash, err := r.Intents.Claimed(ctx, c.Intent); err == nil && hash == c.Tx.Hash {
 			r.ledger.broadcast(c.Tx)
 		}
 	}

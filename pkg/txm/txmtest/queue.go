@@ -86,7 +86,8 @@ func nextArm(b *bench) {
 	if second.Arm != 2 {
 		t.Errorf("the next arm is number %d", second.Arm)
 	}
-	must(t, n.Intents.Skip(t.Context(), n.fence, second.ID, txm.Ending{Verdict: txm.Verdict{Outcome: job.DroppedRecovered}}))
+	must(t, n.Intents.Skip(t.Context(), n.fence, second.ID,
+		txm.Ending{Verdict: txm.Verdict{Outcome: job.DroppedRecovered}}))
 	b.say(t, found(j, 10_002), txm.NewArm)
 	if third := b.find(t, j); third.Arm != 3 {
 		t.Errorf("the next arm is number %d", third.Arm)
@@ -178,25 +179,30 @@ func reports(b *bench) {
 		t.Fatalf("%+v, %v", ended, err)
 	}
 	done, skipped := ended[0], ended[1]
-	if done.Intent.ID != intents[0].ID || done.Intent.Outcome != job.Done || done.Intent.State != txm.FinalOK || done.Receipt == nil ||
-		!done.Receipt.Same(minedAt(tx, 5, 0)) || done.Receipt.GasUsed != 20_000 || done.EndedAt.IsZero() || !reflect.DeepEqual(done.Receipt.Settlement, settlement()) {
+	if done.Intent.ID != intents[0].ID || done.Intent.Outcome != job.Done || done.Intent.State != txm.FinalOK ||
+		done.Receipt == nil ||
+		!done.Receipt.Same(minedAt(tx, 5, 0)) || done.Receipt.GasUsed != 20_000 || done.EndedAt.IsZero() ||
+		!reflect.DeepEqual(done.Receipt.Settlement, settlement()) {
 		t.Errorf("executed: %+v", done)
 	}
-	if skipped.Intent.Outcome != job.Refused || skipped.Intent.Reason != odd || !skipped.Intent.GivenUp || done.Intent.GivenUp || skipped.Receipt != nil {
+	if skipped.Intent.Outcome != job.Refused || skipped.Intent.Reason != odd || !skipped.Intent.GivenUp ||
+		done.Intent.GivenUp || skipped.Receipt != nil {
 		t.Errorf("refused: %+v", skipped)
 	}
 	must(t, n.Intents.Reported(t.Context(), n.fence, []int64{done.Intent.ID}))
-	if rest, err := b.Intents.Unreported(t.Context(), signer, 10); err != nil || len(rest) != 1 || rest[0].Intent.ID != skipped.Intent.ID {
+	if rest, err := b.Intents.Unreported(t.Context(), signer, 10); err != nil || len(rest) != 1 ||
+		rest[0].Intent.ID != skipped.Intent.ID {
 		t.Errorf("%+v, %v", rest, err)
 	}
-	mustBeRefused(t, "reporting what has not ended", n.Intents.Reported(t.Context(), n.fence, []int64{intents[2].ID}), txm.Moved)
+	mustBeRefused(t, "reporting what has not ended", n.Intents.Reported(t.Context(), n.fence, []int64{intents[2].ID}),
+		txm.Moved)
 }
 
 // unregistered is a signer that no store knows.
 var unregistered = chain.Address{0xff, 0xee}
 
-// LIQ-6: whoever looks for work finds nothing that would be refused, so that the most urgent stays the first: no liquidation without a place, none of an
-// account that has one in flight, nothing whose key is in flight.
+// LIQ-6: whoever looks for work finds nothing that would be refused, so that the most urgent stays the first: no
+// liquidation without a place, none of an account that has one in flight, nothing whose key is in flight.
 func fullHouse(b *bench) {
 	t := b.t
 	signer := b.signer(t)
@@ -204,7 +210,8 @@ func fullHouse(b *bench) {
 	first := aLiquidation(signer, 1, 1)
 	again := anOrder(signer, 9)
 	again.Key = first.Key
-	queued := b.queue(t, first, aLiquidation(signer, 1, 2), aLiquidation(signer, 3, 1), aLiquidation(signer, 4, 1), again, anOrder(signer, 8))
+	queued := b.queue(t, first, aLiquidation(signer, 1, 2), aLiquidation(signer, 3, 1), aLiquidation(signer, 4, 1),
+		again, anOrder(signer, 8))
 	tx := n.mustClaim(t, queued[0])
 	for most, want := range map[int]int{0: 3, 1: 1, 2: 2, 3: 3, 9: 3} { // the order is always among them
 		heads, err := b.Intents.Heads(t.Context(), signer, txm.Pick{Limit: 10, Liquidations: most})

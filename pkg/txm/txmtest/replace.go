@@ -34,27 +34,32 @@ func replaced(b *bench) {
 	second := dearer(first, txm.Exec, 77, 99)
 	must(t, n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Exec, txm.Verdict{})))
 	f := b.onlyFlight(t, signer, txm.Signed)
-	if a := f.Newest(); len(f.Attempts) != 2 || a.Hash != second.Hash || string(a.Raw) != string(second.Raw) || a.Seq != 2 || a.Kind != txm.Exec ||
+	if a := f.Newest(); len(f.Attempts) != 2 || a.Hash != second.Hash || string(a.Raw) != string(second.Raw) ||
+		a.Seq != 2 || a.Kind != txm.Exec ||
 		a.Nonce != first.Nonce {
 		t.Errorf("stored %+v", f.Attempts)
 	}
 	for what, r := range map[string]txm.Replacement{
-		"from an attempt that is not the newest": after(intent, first, dearer(first, txm.Exec, 90, 120), txm.Exec, txm.Verdict{}),
-		"with too small a tip":                   after(intent, second, dearer(first, txm.Exec, 84, 120), txm.Exec, txm.Verdict{}),
-		"with too small a cap":                   after(intent, second, dearer(first, txm.Exec, 90, 108), txm.Exec, txm.Verdict{}),
-		"at another number":                      after(intent, second, txm.SignedTx{Nonce: 7, Tip: 90, Cap: 120, Hash: chain.Hash{9}}, txm.Exec, txm.Verdict{}),
-		"of another intent":                      after(intent+1, second, dearer(first, txm.Exec, 90, 120), txm.Exec, txm.Verdict{}),
-		"filling what has a job":                 after(intent, second, dearer(first, txm.Fill, 90, 120), txm.Fill, txm.Verdict{}),
+		"from an attempt that is not the newest": after(intent, first, dearer(first, txm.Exec, 90, 120), txm.Exec,
+			txm.Verdict{}),
+		"with too small a tip": after(intent, second, dearer(first, txm.Exec, 84, 120), txm.Exec, txm.Verdict{}),
+		"with too small a cap": after(intent, second, dearer(first, txm.Exec, 90, 108), txm.Exec, txm.Verdict{}),
+		"at another number": after(intent, second, txm.SignedTx{Nonce: 7, Tip: 90, Cap: 120, Hash: chain.Hash{9}},
+			txm.Exec, txm.Verdict{}),
+		"of another intent":      after(intent+1, second, dearer(first, txm.Exec, 90, 120), txm.Exec, txm.Verdict{}),
+		"filling what has a job": after(intent, second, dearer(first, txm.Fill, 90, 120), txm.Fill, txm.Verdict{}),
 	} {
 		mustBeRefused(t, "replacing "+what, n.Intents.Replace(ctx, n.fence, r), txm.Moved)
 	}
 	must(t, n.Intents.Record(ctx, n.fence, minedAt(first, 4, 0))) // the cheaper one was mined all the same
 	third := dearer(first, txm.Exec, 90, 120)
-	mustBeRefused(t, "replacing what was mined", n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Exec, txm.Verdict{})), txm.Moved)
+	mustBeRefused(t, "replacing what was mined",
+		n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Exec, txm.Verdict{})), txm.Moved)
 	must(t, n.Intents.TakeBack(ctx, n.fence, minedAt(first, 4, 0)))
 	must(t, n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Exec, txm.Verdict{})))
 	n.land(t, second)
-	if ended, err := b.Intents.Unreported(ctx, signer, 9); err != nil || len(ended) != 1 || ended[0].Receipt.TxHash != second.Hash {
+	if ended, err := b.Intents.Unreported(ctx, signer, 9); err != nil || len(ended) != 1 ||
+		ended[0].Receipt.TxHash != second.Hash {
 		t.Errorf("ended: %+v, %v", ended, err)
 	}
 }
@@ -70,7 +75,8 @@ func raceToReplace(b *bench) {
 	var group sync.WaitGroup
 	for i := range uint64(6) {
 		group.Go(func() {
-			err := n.Intents.Replace(t.Context(), n.fence, after(intent, first, dearer(first, txm.Exec, 100+i, 100+i), txm.Exec, txm.Verdict{}))
+			err := n.Intents.Replace(t.Context(), n.fence, after(intent, first, dearer(first, txm.Exec, 100+i, 100+i),
+				txm.Exec, txm.Verdict{}))
 			switch {
 			case err == nil:
 				stored.Add(1)
@@ -85,7 +91,8 @@ func raceToReplace(b *bench) {
 	}
 }
 
-// A job that is given up stays given up: only what frees its nonce is signed from then on, and how the arm ends was said with the first of it.
+// A job that is given up stays given up: only what frees its nonce is signed from then on, and how the arm ends was
+// said with the first of it.
 func cancelled(b *bench) {
 	t := b.t
 	ctx, signer := t.Context(), b.signer(t)
@@ -97,7 +104,8 @@ func cancelled(b *bench) {
 	must(t, n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Cancel, recovered)))
 	again := after(intent, second, dearer(first, txm.Exec, 200, 200), txm.Exec, txm.Verdict{})
 	mustBeRefused(t, "executing after all", n.Intents.Replace(ctx, n.fence, again), txm.Moved)
-	must(t, n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Cancel, txm.Verdict{Outcome: job.SkippedDone, Reason: "done"})))
+	must(t, n.Intents.Replace(ctx, n.fence,
+		after(intent, second, third, txm.Cancel, txm.Verdict{Outcome: job.SkippedDone, Reason: "done"})))
 	f := b.onlyFlight(t, signer, txm.Signed)
 	if !f.Leaving() || f.Intent.Cancel != recovered || len(f.Attempts) != 3 {
 		t.Errorf("cancelled: %+v", f)
@@ -107,7 +115,8 @@ func cancelled(b *bench) {
 	must(t, n.Intents.Record(ctx, n.fence, r))
 	must(t, n.Intents.Finish(ctx, n.fence, r, settled))
 	ended, err := b.Intents.Unreported(ctx, signer, 9)
-	if err != nil || len(ended) != 1 || ended[0].Intent.State != txm.Cancelled || ended[0].Intent.Outcome != job.DroppedRecovered {
+	if err != nil || len(ended) != 1 || ended[0].Intent.State != txm.Cancelled ||
+		ended[0].Intent.Outcome != job.DroppedRecovered {
 		t.Errorf("ended: %+v, %v", ended, err)
 	}
 	if n = n.succeed(t); n.cursor.Promise() != first.Nonce+1 {
@@ -115,7 +124,8 @@ func cancelled(b *bench) {
 	}
 }
 
-// NON-6: a number below the cursor that nobody has is spent by a transaction of its own, once, and is nobody's afterwards.
+// NON-6: a number below the cursor that nobody has is spent by a transaction of its own, once, and is nobody's
+// afterwards.
 func filled(b *bench) {
 	t := b.t
 	ctx, signer := t.Context(), b.signer(t)
@@ -130,7 +140,8 @@ func filled(b *bench) {
 	gap := sign(0, signer, 1)
 	must(t, n.Intents.Fill(ctx, fence, gap))
 	flights := b.flights(t, signer)
-	if len(flights) != 2 || flights[0].Intent.Nonce != 1 || flights[0].Newest().Kind != txm.Fill || !flights[0].Leaving() ||
+	if len(flights) != 2 || flights[0].Intent.Nonce != 1 || flights[0].Newest().Kind != txm.Fill ||
+		!flights[0].Leaving() ||
 		flights[0].Intent.Job.Kind != txm.Filler || flights[0].Newest().Hash != gap.Hash {
 		t.Fatalf("in flight: %+v", flights)
 	}
@@ -147,7 +158,9 @@ func filled(b *bench) {
 	old := *n
 	n.succeed(t)
 	mustBeLost(t, "a former owner's filling", old.Intents.Fill(ctx, old.fence, sign(97, signer, 2)))
-	mustBeLost(t, "a former owner's raise", old.Intents.Replace(ctx, old.fence, after(mined, taken, dearer(taken, txm.Exec, 200, 200), txm.Exec, txm.Verdict{})))
+	mustBeLost(t, "a former owner's raise",
+		old.Intents.Replace(ctx, old.fence, after(mined, taken, dearer(taken, txm.Exec, 200, 200), txm.Exec,
+			txm.Verdict{})))
 }
 
 // What may be spent is known from the store: what was burnt, and the dearest of what is in flight.
@@ -166,7 +179,8 @@ func spent(b *bench) {
 	first := n.mustClaim(t, intents[0])
 	sum("one in flight", 21_000*90)
 	second := n.mustClaim(t, intents[1])
-	must(t, n.Intents.Replace(ctx, n.fence, after(intents[1].ID, second, dearer(second, txm.Exec, 100, 100), txm.Exec, txm.Verdict{})))
+	must(t, n.Intents.Replace(ctx, n.fence, after(intents[1].ID, second, dearer(second, txm.Exec, 100, 100), txm.Exec,
+		txm.Verdict{})))
 	sum("two in flight, one raised", 21_000*(90+100))
 	n.land(t, first)
 	sum("one landed", 20_000*7+21_000*100)
@@ -181,7 +195,8 @@ func tries(b *bench) {
 	for i, c := range []struct {
 		before job.Outcome // how the arm before ended
 		tries  uint32
-	}{{"", 0}, {job.Reverted, 1}, {job.Refused, 2}, {job.DroppedRecovered, 0}, {job.Reverted, 1}, {job.Foreign, 2}, {job.LostRace, 0}} {
+	}{{"", 0}, {job.Reverted, 1}, {job.Refused, 2}, {job.DroppedRecovered, 0}, {job.Reverted, 1}, {job.Foreign, 2},
+		{job.LostRace, 0}} {
 		if i > 0 {
 			end := txm.Ending{Verdict: txm.Verdict{Outcome: c.before}, Rest: txm.Rest{RearmMs: now + uint64(i) - 1}}
 			must(t, n.Intents.Skip(ctx, n.fence, b.find(t, j).ID, end))
@@ -201,31 +216,37 @@ func batches(b *bench) {
 	batch := func(intents []*txm.Intent, numbers ...uint64) txm.Batch {
 		whole := txm.Batch{Cursor: n.cursor.Next, Limits: limits}
 		for i, intent := range intents {
-			whole.Claims = append(whole.Claims, txm.Claim{Intent: intent.ID, Kind: intent.Job.Kind, Tx: sign(intent.ID, signer, numbers[i])})
+			whole.Claims = append(whole.Claims,
+				txm.Claim{Intent: intent.ID, Kind: intent.Job.Kind, Tx: sign(intent.ID, signer, numbers[i])})
 		}
 		return whole
 	}
-	intents := b.queue(t, anOrder(signer, 1), aLiquidation(signer, 2, 1), anOrder(signer, 3), aLiquidation(signer, 4, 1))
+	intents := b.queue(t, anOrder(signer, 1), aLiquidation(signer, 2, 1), anOrder(signer, 3),
+		aLiquidation(signer, 4, 1))
 	more := b.queue(t, anOrder(signer, 5), aLiquidation(signer, 2, 2), anOrder(signer, 6))
 	must(t, n.Intents.Claim(ctx, n.fence, batch(intents, 0, 1, 2, 3)))
 	n.cursor.Next = 4
 	flights := b.flights(t, signer)
 	for i, f := range flights {
-		if f.Intent.ID != intents[i].ID || f.Intent.Nonce != uint64(i) || f.Newest().Hash != sign(intents[i].ID, signer, uint64(i)).Hash {
+		if f.Intent.ID != intents[i].ID || f.Intent.Nonce != uint64(i) || f.Newest().
+			Hash != sign(intents[i].ID, signer, uint64(i)).Hash {
 			t.Errorf("flight %d: %+v", i, f)
 		}
 	}
-	mustBeRefused(t, "two liquidations of one account, one in a batch", n.Intents.Claim(ctx, n.fence, batch(more, 4, 5, 6)), txm.AccountBusy)
+	mustBeRefused(t, "two liquidations of one account, one in a batch",
+		n.Intents.Claim(ctx, n.fence, batch(more, 4, 5, 6)), txm.AccountBusy)
 	twins := []*txm.Intent{more[0], intents[0]}
 	mustBeRefused(t, "a batch with one that has moved on", n.Intents.Claim(ctx, n.fence, batch(twins, 4, 5)), txm.Moved)
-	mustBeRefused(t, "a batch with one intent twice", n.Intents.Claim(ctx, n.fence, batch([]*txm.Intent{more[0], more[0]}, 4, 5)), txm.Moved)
+	mustBeRefused(t, "a batch with one intent twice",
+		n.Intents.Claim(ctx, n.fence, batch([]*txm.Intent{more[0], more[0]}, 4, 5)), txm.Moved)
 	free := []*txm.Intent{more[0], more[2]}
 	for what, numbers := range map[string][]uint64{"with a hole": {4, 6}, "twice the same": {4, 4}} {
 		if err := n.Intents.Claim(ctx, n.fence, batch(free, numbers...)); err == nil || txm.Refused(err) != "" {
 			t.Errorf("numbers %s: %v", what, err)
 		}
 	}
-	mustBeRefused(t, "a batch with a number that is taken", n.Intents.Claim(ctx, n.fence, batch(free, 3, 4)), txm.CursorMoved)
+	mustBeRefused(t, "a batch with a number that is taken", n.Intents.Claim(ctx, n.fence, batch(free, 3, 4)),
+		txm.CursorMoved)
 	if len(flights) != 4 || len(b.flights(t, signer)) != 4 || len(b.heads(t, signer)) != 2 {
 		t.Error("a refused batch left something behind")
 	}
@@ -242,7 +263,8 @@ func batches(b *bench) {
 		narrow.Claims[i].Kind = job.Order
 	}
 	mustBeRefused(t, "liquidations that are called orders", n.Intents.Claim(ctx, n.fence, narrow), txm.Moved)
-	if got := b.flights(t, signer); len(got) != 6 || !slices.IsSortedFunc(got, func(a, c txm.Flight) int { return int(a.Intent.Nonce) - int(c.Intent.Nonce) }) {
+	if got := b.flights(t, signer); len(got) != 6 ||
+		!slices.IsSortedFunc(got, func(a, c txm.Flight) int { return int(a.Intent.Nonce) - int(c.Intent.Nonce) }) {
 		t.Errorf("in flight: %+v", got)
 	}
 }

@@ -1,4 +1,5 @@
-// Package txmtest is what every store of intents must pass, together with the leases that fence it and the nonces it gives out.
+// Package txmtest is what every store of intents must pass, together with the leases that fence it and the nonces it
+// gives out.
 //
 // The letters S1 to S13 are ways in which a fence can fail; docs/requirements.md lists them.
 package txmtest
@@ -158,8 +159,10 @@ func (n *node) succeed(t *testing.T) *node {
 func anOrder(signer chain.Address, key byte) job.Job {
 	k := chain.Hash{key}
 	return job.Job{
-		ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Account: chain.Address{key}, Class: job.ClassMarketOrder, BirthMs: 1_700_000_000_000,
-		Tokens: []chain.Address{{1}, {2}}, Signer: signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: now}, Reports: []string{"a"}, Reason: "due"},
+		ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Account: chain.Address{key}, Class: job.ClassMarketOrder,
+		BirthMs: 1_700_000_000_000,
+		Tokens:  []chain.Address{{1}, {2}}, Signer: signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: now},
+			Reports: []string{"a"}, Reason: "due"},
 	}
 }
 
@@ -173,7 +176,8 @@ func found(j job.Job, laterMs uint64) job.Job {
 func aLiquidation(signer chain.Address, account, position byte) job.Job {
 	k := chain.Hash{account, position, 0xff} // no order has this key
 	return job.Job{
-		ID: job.LiquidationID(k, 1), Kind: job.Liquidation, Key: k, Account: chain.Address{account}, Class: job.ClassLiquidation,
+		ID: job.LiquidationID(k, 1), Kind: job.Liquidation, Key: k, Account: chain.Address{account},
+		Class: job.ClassLiquidation,
 		Ratio: perp.Pow10(29), Signer: signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: now}},
 	}
 }
@@ -221,7 +225,8 @@ func sign(intent int64, signer chain.Address, n uint64) txm.SignedTx {
 
 // one is a batch of one.
 func one(intent *txm.Intent, tx txm.SignedTx, cursor uint64) txm.Batch {
-	return txm.Batch{Claims: []txm.Claim{{Intent: intent.ID, Kind: intent.Job.Kind, Tx: tx}}, Cursor: cursor, Limits: limits}
+	return txm.Batch{Claims: []txm.Claim{{Intent: intent.ID, Kind: intent.Job.Kind, Tx: tx}}, Cursor: cursor,
+		Limits: limits}
 }
 
 // claim signs with the promised number and claims. The cursor moves if the claim succeeds.
@@ -267,15 +272,18 @@ func (b *bench) onlyFlight(t *testing.T, signer chain.Address, want txm.State) t
 // settlement is what the receipts of this suite came to, with a text as contracts may give it.
 func settlement() *job.Settlement {
 	return &job.Settlement{
-		OrderKey: chain.Hash{9}, SizeDeltaUsd: perp.Pow10(34), PnlUsd: perp.I64(-5), Insolvent: true, BadDebtUsd: perp.U64(3), BadDebtStep: "a \x00, a \xff and a \\",
-		Fees: job.Fees{Liquidation: perp.U64(2), Total: perp.U64(4)}, Returned: []job.Payment{{Token: chain.Address{8}, Amount: perp.U64(6)}},
+		OrderKey: chain.Hash{9}, SizeDeltaUsd: perp.Pow10(34), PnlUsd: perp.I64(-5), Insolvent: true,
+		BadDebtUsd: perp.U64(3), BadDebtStep: "a \x00, a \xff and a \\",
+		Fees:     job.Fees{Liquidation: perp.U64(2), Total: perp.U64(4)},
+		Returned: []job.Payment{{Token: chain.Address{8}, Amount: perp.U64(6)}},
 	}
 }
 
 // minedAt is the receipt of a transaction in a block of a branch.
 func minedAt(tx txm.SignedTx, block uint64, branch byte) txm.Receipt {
 	return txm.Receipt{
-		TxHash: tx.Hash, Block: chain.BlockRef{Number: block, Hash: chain.Hash{byte(block), branch, 1}}, OK: true, GasUsed: 20_000, GasPrice: 7,
+		TxHash: tx.Hash, Block: chain.BlockRef{Number: block, Hash: chain.Hash{byte(block), branch, 1}}, OK: true,
+		GasUsed: 20_000, GasPrice: 7,
 		Outcome: job.Done, Reason: "logs", Settlement: settlement(),
 	}
 }

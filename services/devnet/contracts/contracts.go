@@ -1,9 +1,10 @@
 // Package contracts carries the compiled contracts of the devnet's exchange.
 //
-// The sources are in src, one idea per file. They are the project's own: a small perpetual exchange that speaks the interface of
-// the GMX v2.2 line (EventEmitter logs, DataStore keys, handler selectors, error names), so that a keeper cannot tell the
-// difference, but without the price impact of positions, funding, borrowing and referrals. The artifacts are compiled from them
-// by build.mjs with a pinned compiler and are committed; "node build.mjs --check" shows that they match.
+// The sources are in src, one idea per file. They are the project's own: a small perpetual exchange that speaks the
+// interface of the GMX v2.2 line (EventEmitter logs, DataStore keys, handler selectors, error names), so that a keeper
+// cannot tell the difference, but without the price impact of positions, funding, borrowing and referrals. The
+// artifacts are compiled from them by build.mjs with a pinned compiler and are committed; "node build.mjs --check"
+// shows that they match.
 package contracts
 
 import (
@@ -64,17 +65,19 @@ const (
 // Contract is one compiled contract. It is shared: do not change it.
 type Contract struct {
 	ABI abi.ABI
-	// Libraries are those that the contract calls, sorted: they have to be deployed before its creation code can be made.
+	// Libraries are those that the contract calls, sorted: they have to be deployed before its creation code can be
+	// made.
 	Libraries []Name
-	// bytecode is the creation code in hexadecimal, without constructor arguments, with placeholders for the addresses of libraries.
+	// bytecode is the creation code in hexadecimal, without constructor arguments, with placeholders for the addresses
+	// of libraries.
 	bytecode     string
 	placeholders map[Name]string
 }
 
 var parsed = sync.OnceValues(parseAll)
 
-// Get returns a contract. It panics on an unknown name or a broken artifact, which only a change of this package can cause and
-// its tests rule out.
+// Get returns a contract. It panics on an unknown name or a broken artifact, which only a change of this package can
+// cause and its tests rule out.
 func Get(name Name) *Contract {
 	all, err := parsed()
 	if err != nil {
@@ -87,8 +90,8 @@ func Get(name Name) *Contract {
 	return c
 }
 
-// CreationCode returns the data of the transaction that deploys the contract with these constructor arguments. Every one of its libraries needs
-// an address.
+// CreationCode returns the data of the transaction that deploys the contract with these constructor arguments. Every
+// one of its libraries needs an address.
 func (c *Contract) CreationCode(libraries map[Name]common.Address, args ...any) ([]byte, error) {
 	packed, err := c.ABI.Pack("", args...)
 	if err != nil {
@@ -109,8 +112,8 @@ func (c *Contract) CreationCode(libraries map[Name]common.Address, args ...any) 
 	return append(code, packed...), nil
 }
 
-// RevertReason names the custom error in the data of a revert, with its arguments. It reports false for data that is not one of
-// the exchange's errors.
+// RevertReason names the custom error in the data of a revert, with its arguments. It reports false for data that is
+// not one of the exchange's errors.
 func RevertReason(data []byte) (name string, args []any, ok bool) {
 	if len(data) < 4 {
 		return "", nil, false
@@ -161,6 +164,7 @@ func parse(name Name) (*Contract, error) {
 		return nil, fmt.Errorf("is of contract %q", artifact.Contract)
 	}
 	return &Contract{
-		ABI: artifact.ABI, Libraries: slices.Sorted(maps.Keys(artifact.Libraries)), bytecode: artifact.Bytecode, placeholders: artifact.Libraries,
+		ABI: artifact.ABI, Libraries: slices.Sorted(maps.Keys(artifact.Libraries)), bytecode: artifact.Bytecode,
+		placeholders: artifact.Libraries,
 	}, nil
 }

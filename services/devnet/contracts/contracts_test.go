@@ -33,9 +33,12 @@ func TestEveryArtifactParses(t *testing.T) {
 		}
 	}
 	for _, name := range []Name{
-		AdlHandler, CallbackCounter, Config, DataStore, DepositHandler, DevnetOracleProvider, Errors, EventEmitter, ExchangeRouter, GasBurner,
-		GlvDepositHandler, GlvFactory, GlvShiftHandler, GlvToken, GlvWithdrawalHandler, LiquidationHandler, MarketFactory, MarketToken, MintableToken,
-		Oracle, OrderBook, OrderHandler, PoolBook, PositionBook, Reader, RequestVault, RoleStore, ShiftHandler, SwapHandler, WithdrawalHandler,
+		AdlHandler, CallbackCounter, Config, DataStore, DepositHandler, DevnetOracleProvider, Errors, EventEmitter,
+		ExchangeRouter, GasBurner,
+		GlvDepositHandler, GlvFactory, GlvShiftHandler, GlvToken, GlvWithdrawalHandler, LiquidationHandler,
+		MarketFactory, MarketToken, MintableToken,
+		Oracle, OrderBook, OrderHandler, PoolBook, PositionBook, Reader, RequestVault, RoleStore, ShiftHandler,
+		SwapHandler, WithdrawalHandler,
 	} {
 		if _, ok := all[name]; !ok {
 			t.Errorf("no artifact of %s", name)
@@ -64,15 +67,17 @@ func TestKeys(t *testing.T) {
 	market := common.HexToAddress("0x70107e4fD08c1E8bBD47930E01afdF0C100fC211")
 	base := BaseKey("RESERVE_FACTOR")
 	for name, c := range map[string]struct{ got, want common.Hash }{
-		"role, as documented by GMX": {RoleKey("ORDER_KEEPER"), common.HexToHash("0x40a07f8f0fc57fcf18b093d96362a8e661eaac7b7e6edbf66f242111f83a6794")},
-		"no arguments":               {Key("RESERVE_FACTOR"), base},
+		"role, as documented by GMX": {RoleKey("ORDER_KEEPER"),
+			common.HexToHash("0x40a07f8f0fc57fcf18b093d96362a8e661eaac7b7e6edbf66f242111f83a6794")},
+		"no arguments": {Key("RESERVE_FACTOR"), base},
 		"arguments follow the base key": {
 			Key("RESERVE_FACTOR", market, true),
 			hash(base.Bytes(), common.LeftPadBytes(market.Bytes(), 32), common.LeftPadBytes([]byte{1}, 32)),
 		},
 		"position": {
 			PositionKey(market, market, market, false),
-			hash(common.LeftPadBytes(market.Bytes(), 32), common.LeftPadBytes(market.Bytes(), 32), common.LeftPadBytes(market.Bytes(), 32), make([]byte, 32)),
+			hash(common.LeftPadBytes(market.Bytes(), 32), common.LeftPadBytes(market.Bytes(), 32),
+				common.LeftPadBytes(market.Bytes(), 32), make([]byte, 32)),
 		},
 	} {
 		if c.got != c.want {

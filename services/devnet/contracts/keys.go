@@ -28,8 +28,8 @@ func Key(name string, args ...any) common.Hash {
 	return crypto.Keccak256Hash(base.Bytes(), Encode(args...))
 }
 
-// Encode is the ABI encoding of values of the types that Key accepts: a key's arguments, which Config and its events carry beside
-// the base key, or a price report.
+// Encode is the ABI encoding of values of the types that Key accepts: a key's arguments, which Config and its events
+// carry beside the base key, or a price report.
 func Encode(args ...any) []byte {
 	types := make([]string, len(args))
 	for i, arg := range args {

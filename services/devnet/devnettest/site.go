@@ -1,5 +1,6 @@
-// Package devnettest is a running devnet for tests that play traders and keepers by hand: blocks and price reports come by themselves, nobody trades unless
-// told to, and any of the devnet's keepers can be made to send any call at any time, sensible or not.
+// Package devnettest is a running devnet for tests that play traders and keepers by hand: blocks and price reports come
+// by themselves, nobody trades unless told to, and any of the devnet's keepers can be made to send any call at any
+// time, sensible or not.
 package devnettest
 
 import (
@@ -63,7 +64,8 @@ func Start(tb testing.TB) *Site {
 	s.must(err)
 	s.trader = faucet[0]
 	for _, token := range d.Deployment().Tokens {
-		s.done(s.users.Mint(ctx, s.trader.Key, token.Address, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(token.Decimals)+6), nil)))
+		s.done(s.users.Mint(ctx, s.trader.Key, token.Address, new(big.Int).
+			Exp(big.NewInt(10), big.NewInt(int64(token.Decimals)+6), nil)))
 		s.done(s.users.Approve(ctx, s.trader.Key, token.Address))
 	}
 	for _, m := range d.Deployment().Markets {
@@ -199,11 +201,13 @@ func (s *Site) ExecuteDeposit(deposit common.Hash, prices exchange.OracleParams)
 
 // ExecuteWithdrawal is the call that executes a withdrawal.
 func (s *Site) ExecuteWithdrawal(withdrawal common.Hash, prices exchange.OracleParams) Call {
-	return s.call(contracts.WithdrawalHandler, s.Deployment().Contracts.WithdrawalHandler, "executeWithdrawal", withdrawal, prices)
+	return s.call(contracts.WithdrawalHandler, s.Deployment().Contracts.WithdrawalHandler, "executeWithdrawal",
+		withdrawal, prices)
 }
 
 // ExecuteLiquidation is the call that liquidates the trader's position.
-func (s *Site) ExecuteLiquidation(m exchange.Market, collateral common.Address, isLong bool, prices exchange.OracleParams) Call {
+func (s *Site) ExecuteLiquidation(m exchange.Market, collateral common.Address, isLong bool,
+	prices exchange.OracleParams) Call {
 	return s.call(contracts.LiquidationHandler, s.Deployment().Contracts.LiquidationHandler, "executeLiquidation",
 		s.trader.Address, m.Address, collateral, isLong, prices)
 }
@@ -215,7 +219,8 @@ func (s *Site) call(contract contracts.Name, at common.Address, method string, a
 	return Call{at, data}
 }
 
-// Send makes the i-th keeper send a call, at so many times the price that the node suggests: the dearer one is mined first.
+// Send makes the i-th keeper send a call, at so many times the price that the node suggests: the dearer one is mined
+// first.
 func (s *Site) Send(keeper int, c Call, times int64) common.Hash {
 	s.tb.Helper()
 	ctx, from := s.tb.Context(), s.keepers[keeper]
@@ -252,14 +257,16 @@ func (s *Site) Mined(hash common.Hash) (receipt *types.Receipt) {
 	return receipt
 }
 
-// Race makes two keepers send the same call at the same time. The first pays more and has to succeed, the second has to revert.
+// Race makes two keepers send the same call at the same time. The first pays more and has to succeed, the second has to
+// revert.
 func (s *Site) Race(first, second int, c Call) (winner, loser *types.Receipt) {
 	s.tb.Helper()
 	won, lost := s.Send(first, c, 2), s.Send(second, c, 1)
 	winner, loser = s.Mined(won), s.Mined(lost)
 	if winner.Status != types.ReceiptStatusSuccessful || loser.Status != types.ReceiptStatusFailed {
 		_, err := s.users.Wait(s.tb.Context(), won)
-		s.tb.Fatalf("the race ended %d (keeper %d: %v) to %d (keeper %d)", winner.Status, first, err, loser.Status, second)
+		s.tb.Fatalf("the race ended %d (keeper %d: %v) to %d (keeper %d)", winner.Status, first, err, loser.Status,
+			second)
 	}
 	return winner, loser
 }

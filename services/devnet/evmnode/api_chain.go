@@ -29,7 +29,9 @@ func (n *Node) register() error {
 // chainAPI has the eth methods about blocks and transactions. What is not there is null, as on every node.
 type chainAPI struct{ n *Node }
 
-func (a chainAPI) ChainId() *hexutil.Big { return (*hexutil.Big)(a.n.ChainID()) } //nolint:staticcheck // The method is called eth_chainId.
+func (a chainAPI) ChainId() *hexutil.Big {
+	return (*hexutil.Big)(a.n.ChainID())
+} //nolint:staticcheck // The method is called eth_chainId.
 
 func (a chainAPI) BlockNumber() hexutil.Uint64 { return hexutil.Uint64(a.n.Head().Number.Uint64()) }
 
@@ -104,7 +106,8 @@ func (a chainAPI) GetTransactionByHash(hash common.Hash) *txJSON {
 
 func (a chainAPI) GetTransactionReceipt(hash common.Hash) *receiptJSON {
 	at, tx := a.n.chain.GetCanonicalTransaction(hash)
-	if tx == nil || at.BlockIndex > a.n.head.Load().Number.Uint64() { // a block is stored before it is what clients see as latest
+	// a block is stored before it is what clients see as latest
+	if tx == nil || at.BlockIndex > a.n.head.Load().Number.Uint64() {
 		return nil
 	}
 	receipts := a.n.chain.GetReceiptsByHash(at.BlockHash)

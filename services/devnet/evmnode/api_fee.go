@@ -48,18 +48,22 @@ type feeHistoryJSON struct {
 	GasUsedRatio  []float64        `json:"gasUsedRatio"`
 }
 
-// FeeHistory returns, for count blocks up to last, how full they were and the tips at the given percentiles of their gas.
-func (a feeAPI) FeeHistory(count math.HexOrDecimal64, last rpc.BlockNumber, percentiles []float64) (*feeHistoryJSON, error) {
+// FeeHistory returns, for count blocks up to last, how full they were and the tips at the given percentiles of their
+// gas.
+func (a feeAPI) FeeHistory(count math.HexOrDecimal64, last rpc.BlockNumber, percentiles []float64) (*feeHistoryJSON,
+	error) {
 	h := a.n.headerByNumber(last)
 	if h == nil {
 		return nil, errHeaderNotFound
 	}
-	if !slices.IsSorted(percentiles) || slices.ContainsFunc(percentiles, func(p float64) bool { return p < 0 || p > 100 }) {
+	if !slices.IsSorted(percentiles) ||
+		slices.ContainsFunc(percentiles, func(p float64) bool { return p < 0 || p > 100 }) {
 		return nil, errors.New("invalid reward percentile")
 	}
 	blocks := min(uint64(count), maxFeeHistory, h.Number.Uint64()+1)
 	oldest := h.Number.Uint64() + 1 - blocks
-	out := &feeHistoryJSON{OldestBlock: (*hexutil.Big)(new(big.Int).SetUint64(oldest)), BaseFeePerGas: []*hexutil.Big{new(hexutil.Big)}}
+	out := &feeHistoryJSON{OldestBlock: (*hexutil.Big)(new(big.Int).SetUint64(oldest)),
+		BaseFeePerGas: []*hexutil.Big{new(hexutil.Big)}}
 	for number := oldest; number < oldest+blocks; number++ {
 		block := a.n.chain.GetBlockByNumber(number)
 		out.BaseFeePerGas = append(out.BaseFeePerGas, new(hexutil.Big))

@@ -71,7 +71,8 @@ func (f *logFilter) matches(log *types.Log) bool {
 
 // mayMatch is false if the bloom proves that a block has no matching log.
 func (f *logFilter) mayMatch(bloom types.Bloom) bool {
-	if len(f.Addresses) > 0 && !slices.ContainsFunc(f.Addresses, func(a address) bool { return types.BloomLookup(bloom, a) }) {
+	if len(f.Addresses) > 0 &&
+		!slices.ContainsFunc(f.Addresses, func(a address) bool { return types.BloomLookup(bloom, a) }) {
 		return false
 	}
 	for _, wanted := range f.Topics {
@@ -123,15 +124,16 @@ func (a logAPI) findInRange(ctx context.Context, f logFilter) ([]*types.Log, err
 	for number := from; number <= to; number++ {
 		h := a.n.chain.GetHeaderByNumber(number)
 		if h == nil || ctx.Err() != nil {
-			return nil, errors.Join(ctx.Err(), errHeaderNotFound) // A fork is just shortening the chain, or the client left.
+			// A fork is just shortening the chain, or the client left.
+			return nil, errors.Join(ctx.Err(), errHeaderNotFound)
 		}
 		logs = a.inBlock(logs, h, &f)
 	}
 	return logs, nil
 }
 
-// span turns tags into numbers. As in a node, `latest` counts as infinite when the width is checked, so a number with `latest` is always too wide,
-// and blocks beyond the head are left out silently.
+// span turns tags into numbers. As in a node, `latest` counts as infinite when the width is checked, so a number with
+// `latest` is always too wide, and blocks beyond the head are left out silently.
 func (a logAPI) span(from, to *rpc.BlockNumber) (first, last uint64, err error) {
 	bounds := [2]uint64{math.MaxUint64, math.MaxUint64}
 	for i, tag := range []*rpc.BlockNumber{from, to} {
@@ -178,7 +180,8 @@ func (a logAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {
 	})
 }
 
-// Logs is the logs subscription. Logs of blocks that a replayed fork took away come again, oldest first, with removed set.
+// Logs is the logs subscription. Logs of blocks that a replayed fork took away come again, oldest first, with removed
+// set.
 func (a logAPI) Logs(ctx context.Context, f logFilter) (*rpc.Subscription, error) {
 	return a.subscribe(ctx, func(e event, send func(any)) {
 		for _, log := range e.logs {

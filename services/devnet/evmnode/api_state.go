@@ -25,7 +25,8 @@ const (
 	estimateTolerance = 0.015
 )
 
-// stateAPI has the eth methods that read or execute on a state. Block arguments are a tag, a number, a hash, or an EIP-1898 object.
+// stateAPI has the eth methods that read or execute on a state. Block arguments are a tag, a number, a hash, or an
+// EIP-1898 object.
 type stateAPI struct{ n *Node }
 
 func (a stateAPI) at(ref *rpc.BlockNumberOrHash) (*state.StateDB, *types.Header, error) {
@@ -86,7 +87,8 @@ func (a stateAPI) GetTransactionCount(address common.Address, ref *rpc.BlockNumb
 }
 
 // Call executes a message on the state of a block. A revert is an error with code 3 and the returned bytes as data.
-func (a stateAPI) Call(ctx context.Context, args callArgs, ref *rpc.BlockNumberOrHash, overrides *stateOverrides) (hexutil.Bytes, error) {
+func (a stateAPI) Call(ctx context.Context, args callArgs, ref *rpc.BlockNumberOrHash,
+	overrides *stateOverrides) (hexutil.Bytes, error) {
 	st, h, err := a.at(ref)
 	if err != nil {
 		return nil, err
@@ -108,7 +110,8 @@ func (a stateAPI) Call(ctx context.Context, args callArgs, ref *rpc.BlockNumberO
 	return result.Return(), result.Err
 }
 
-func (a stateAPI) execute(ctx context.Context, msg *core.Message, h *types.Header, st *state.StateDB) (*core.ExecutionResult, error) {
+func (a stateAPI) execute(ctx context.Context, msg *core.Message, h *types.Header,
+	st *state.StateDB) (*core.ExecutionResult, error) {
 	evm := vm.NewEVM(core.NewEVMBlockContext(h, a.n.chain, nil), st, a.n.chain.Config(), vm.Config{NoBaseFee: true})
 	defer evm.Release()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -133,7 +136,8 @@ func (a stateAPI) execute(ctx context.Context, msg *core.Message, h *types.Heade
 }
 
 // EstimateGas returns the least gas a message needs, at most 1.5 % too high.
-func (a stateAPI) EstimateGas(ctx context.Context, args callArgs, ref *rpc.BlockNumberOrHash, overrides *stateOverrides) (hexutil.Uint64, error) {
+func (a stateAPI) EstimateGas(ctx context.Context, args callArgs, ref *rpc.BlockNumberOrHash,
+	overrides *stateOverrides) (hexutil.Uint64, error) {
 	st, h, err := a.at(ref)
 	if err != nil {
 		return 0, err
@@ -145,7 +149,8 @@ func (a stateAPI) EstimateGas(ctx context.Context, args callArgs, ref *rpc.Block
 	if err != nil {
 		return 0, err
 	}
-	opts := &gasestimator.Options{Config: a.n.chain.Config(), Chain: a.n.chain, Header: h, State: st, ErrorRatio: estimateTolerance}
+	opts := &gasestimator.Options{Config: a.n.chain.Config(), Chain: a.n.chain, Header: h, State: st,
+		ErrorRatio: estimateTolerance}
 	gas, revert, err := gasestimator.Estimate(ctx, msg, opts, MaxTxGas)
 	if errors.Is(err, vm.ErrExecutionReverted) {
 		return 0, newRevertError(revert)

@@ -65,8 +65,8 @@ func (l *listed) peek() *types.Transaction {
 func (l *listed) next()       { l.rest = l.rest[1:] }
 func (l *listed) skipSender() { l.next() }
 
-// build makes the block that follows parent, with time ms and as many of the candidates as can be executed. The block is valid but not
-// yet part of the chain.
+// build makes the block that follows parent, with time ms and as many of the candidates as can be executed. The block
+// is valid but not yet part of the chain.
 func (n *Node) build(parent *types.Header, ms uint64, extra []byte, from candidates) (*types.Block, error) {
 	header := &types.Header{
 		ParentHash: parent.Hash(),
@@ -89,8 +89,10 @@ func (n *Node) build(parent *types.Header, ms uint64, extra []byte, from candida
 	return core.AssembleBlock(n.chain, header, st, &types.Body{Transactions: txs}, receipts, nil), nil
 }
 
-// execute applies candidates to the state until they or the block's gas run out. Those that cannot be executed are passed over and leave no trace.
-func (n *Node) execute(header *types.Header, st *state.StateDB, from candidates) ([]*types.Transaction, []*types.Receipt) {
+// execute applies candidates to the state until they or the block's gas run out. Those that cannot be executed are
+// passed over and leave no trace.
+func (n *Node) execute(header *types.Header, st *state.StateDB, from candidates) ([]*types.Transaction,
+	[]*types.Receipt) {
 	evm := vm.NewEVM(core.NewEVMBlockContext(header, n.chain, &header.Coinbase), st, n.chain.Config(), vm.Config{})
 	defer evm.Release()
 	var (

@@ -24,7 +24,8 @@ const (
 	minBlockTime = 10 * time.Millisecond
 )
 
-// Config says what chain to make. The zero value is a BSC-like chain without funded accounts on a free port of the loopback interface.
+// Config says what chain to make. The zero value is a BSC-like chain without funded accounts on a free port of the
+// loopback interface.
 type Config struct {
 	ChainID      uint64             // Default DefaultChainID.
 	BlockTime    time.Duration      // Interval of blocks, empty ones too. Default DefaultBlockTime, at least 10 ms.

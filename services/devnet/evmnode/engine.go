@@ -28,13 +28,14 @@ func setMilliTime(h *types.Header, ms uint64) {
 	h.MixDigest = common.BigToHash(new(big.Int).SetUint64(ms % 1000))
 }
 
-// nextMilliTime is the time of a block built now on parent. It follows the wall clock, but never goes behind the parent.
+// nextMilliTime is the time of a block built now on parent. It follows the wall clock, but never goes behind the
+// parent.
 func nextMilliTime(parent *types.Header) uint64 {
 	return max(uint64(time.Now().UnixMilli()), MilliTime(parent))
 }
 
-// engine accepts exactly the headers the builder makes. There is no seal, no reward and no competition: who may write is decided by
-// who holds the Node.
+// engine accepts exactly the headers the builder makes. There is no seal, no reward and no competition: who may write
+// is decided by who holds the Node.
 type engine struct{}
 
 var _ consensus.Engine = engine{}
@@ -54,7 +55,8 @@ func (engine) VerifyHeader(chain consensus.ChainHeaderReader, header *types.Head
 }
 
 // VerifyHeaders implements consensus.Engine. Parents are looked for in the batch first, then in the chain.
-func (e engine) VerifyHeaders(chain consensus.ChainHeaderReader, headers []*types.Header) (chan<- struct{}, <-chan error) {
+func (e engine) VerifyHeaders(chain consensus.ChainHeaderReader, headers []*types.Header) (chan<- struct{},
+	<-chan error) {
 	results := make(chan error, len(headers))
 	for i, header := range headers {
 		if i > 0 && headers[i-1].Hash() == header.ParentHash {

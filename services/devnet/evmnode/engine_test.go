@@ -10,10 +10,12 @@ import (
 
 // A chain that takes any header would hide a fault of the builder.
 func TestHeaderRules(t *testing.T) {
-	parent := &types.Header{Number: big.NewInt(7), GasLimit: DefaultGasLimit, Difficulty: difficulty, BaseFee: new(big.Int)}
+	parent := &types.Header{Number: big.NewInt(7), GasLimit: DefaultGasLimit, Difficulty: difficulty,
+		BaseFee: new(big.Int)}
 	setMilliTime(parent, 1_000_500)
 	child := func() *types.Header {
-		h := &types.Header{ParentHash: parent.Hash(), Number: big.NewInt(8), GasLimit: DefaultGasLimit, Difficulty: difficulty, BaseFee: new(big.Int)}
+		h := &types.Header{ParentHash: parent.Hash(), Number: big.NewInt(8), GasLimit: DefaultGasLimit,
+			Difficulty: difficulty, BaseFee: new(big.Int)}
 		setMilliTime(h, 1_000_500)
 		return h
 	}

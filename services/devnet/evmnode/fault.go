@@ -11,7 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Fault makes the server misbehave for requests of one method. Exactly one kind of misbehaviour is set, except that DelayMS goes with any.
+// Fault makes the server misbehave for requests of one method. Exactly one kind of misbehaviour is set, except that
+// DelayMS goes with any.
 type Fault struct {
 	Method         string `json:"method"`         // For example eth_getLogs; empty for every method but devnet_*.
 	Times          int    `json:"times"`          // How many requests it hits; 0 for all until ClearFaults.
@@ -155,6 +156,7 @@ func (r request) errorReply(f Fault) []byte {
 	if !r.batch {
 		reply = replies[0]
 	}
-	raw, _ := json.Marshal(reply) //nolint:errchkjson // Of strings, numbers and JSON that was parsed before: cannot fail.
+	raw, _ := json.Marshal(
+		reply) //nolint:errchkjson // Of strings, numbers and JSON that was parsed before: cannot fail.
 	return raw
 }

@@ -51,14 +51,15 @@ func TestFaultStrikesBatches(t *testing.T) {
 			{Method: "eth_blockNumber", Result: new(any)},
 			{Method: "eth_getLogs", Args: []any{map[string]any{}}, Result: new(any)},
 		}
-		if err := client.Client().BatchCallContext(t.Context(), batch); err != nil || batch[0].Error == nil || batch[1].Error == nil {
+		if err := client.Client().BatchCallContext(t.Context(), batch); err != nil || batch[0].Error == nil ||
+			batch[1].Error == nil {
 			t.Errorf("%v, %v, %v", err, batch[0].Error, batch[1].Error)
 		}
 	})
 }
 
-// shortly bounds a request whose answer will be lost. go-ethereum's client needs it: over WebSocket it forgets a request whose connection ends
-// between the writing and its own note of it, and then waits for ever.
+// shortly bounds a request whose answer will be lost. go-ethereum's client needs it: over WebSocket it forgets a
+// request whose connection ends between the writing and its own note of it, and then waits for ever.
 func shortly(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -138,7 +139,8 @@ func TestFaultHidesLogs(t *testing.T) {
 		return len(logs)
 	}
 	c.inject(t, Fault{Method: "eth_getLogs", Times: 1, HideLogs: 1})
-	if _, err := c.http.FilterLogs(t.Context(), ethereum.FilterQuery{FromBlock: common.Big0, ToBlock: common.Big0}); err != nil {
+	if _, err := c.http.FilterLogs(t.Context(),
+		ethereum.FilterQuery{FromBlock: common.Big0, ToBlock: common.Big0}); err != nil {
 		t.Fatal(err) // Has no logs, so it does not use the fault up.
 	}
 	if first, second := count(), count(); first != 1 || second != 2 {
@@ -165,7 +167,8 @@ func TestDropConnectionsEndsSubscriptions(t *testing.T) {
 
 func TestFaultsAreChecked(t *testing.T) {
 	for _, f := range []Fault{
-		{}, {Method: "eth_call"}, {Error: "x", DropReply: true}, {HideLogs: 1}, {Method: "eth_getLogs", HideLogs: 1, DelayMS: 1}, {Error: "x", Times: -1},
+		{}, {Method: "eth_call"}, {Error: "x", DropReply: true}, {HideLogs: 1},
+		{Method: "eth_getLogs", HideLogs: 1, DelayMS: 1}, {Error: "x", Times: -1},
 	} {
 		if err := f.validate(); err == nil {
 			t.Errorf("accepted %+v", f)
@@ -175,7 +178,8 @@ func TestFaultsAreChecked(t *testing.T) {
 
 // FuzzParse: whatever a client sends, reading it for faults neither panics nor invents an error reply that is no JSON.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{`{"id":1,"method":"eth_call"}`, `[{"id":"a","method":"x"},{}]`, `[]`, `null`, `7`, `{"id":{}}`, ``} {
+	for _, seed := range []string{`{"id":1,"method":"eth_call"}`, `[{"id":"a","method":"x"},{}]`, `[]`, `null`, `7`,
+		`{"id":{}}`, ``} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

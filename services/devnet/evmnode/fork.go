@@ -49,7 +49,8 @@ type branchOff struct {
 	old      []*types.Block // Ascending, from the ancestor's child to the old tip.
 }
 
-// Reorg replaces the newest depth blocks by another branch. It fails, with the chain unchanged, if depth is 0 or reaches the anchor (see Anchor).
+// Reorg replaces the newest depth blocks by another branch. It fails, with the chain unchanged, if depth is 0 or
+// reaches the anchor (see Anchor).
 func (n *Node) Reorg(depth uint64, style ForkStyle) (Fork, error) {
 	if err := style.check(); err != nil {
 		return Fork{}, err
@@ -79,10 +80,12 @@ func (n *Node) Reorg(depth uint64, style ForkStyle) (Fork, error) {
 	}, nil
 }
 
-// reachable refuses a fork of no depth, and one that would reach the anchor. The anchor moves only while nobody is connected yet.
+// reachable refuses a fork of no depth, and one that would reach the anchor. The anchor moves only while nobody is
+// connected yet.
 func (n *Node) reachable(depth, head uint64) error {
 	if depth == 0 || depth > head-n.anchor {
-		return fmt.Errorf("cannot replace %d blocks of a chain at height %d that is anchored at height %d", depth, head, n.anchor)
+		return fmt.Errorf("cannot replace %d blocks of a chain at height %d that is anchored at height %d", depth, head,
+			n.anchor)
 	}
 	return nil
 }
@@ -131,8 +134,8 @@ func branchTime(b branchOff, i int, parent *types.Header) uint64 {
 	return nextMilliTime(parent)
 }
 
-// plan decides which old transactions are offered to which block of the new branch. None is offered before its old height, since it may not have
-// existed then; a quarter is offered to none and returns to the pool.
+// plan decides which old transactions are offered to which block of the new branch. None is offered before its old
+// height, since it may not have existed then; a quarter is offered to none and returns to the pool.
 func (n *Node) plan(b branchOff) [][]*types.Transaction {
 	if b.style == Drop {
 		return make([][]*types.Transaction, len(b.old))
@@ -210,8 +213,8 @@ func (n *Node) removedLogs(old []*types.Block) []*types.Log {
 	return removed
 }
 
-// forget hides the old blocks and takes their transactions out of the pool again. The pool cannot drop single transactions, so it is emptied
-// and the others are put back.
+// forget hides the old blocks and takes their transactions out of the pool again. The pool cannot drop single
+// transactions, so it is emptied and the others are put back.
 func (n *Node) forget(old []*types.Block) {
 	for _, block := range old {
 		n.forgotten.Store(block.Hash(), struct{}{})

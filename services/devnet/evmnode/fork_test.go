@@ -52,7 +52,8 @@ func forkAt(t *testing.T, depth uint64, style ForkStyle) *forked {
 	return f
 }
 
-// chainFollows checks that the chain is linked from the ancestor to the new tip and carries honest times, and returns the new blocks.
+// chainFollows checks that the chain is linked from the ancestor to the new tip and carries honest times, and returns
+// the new blocks.
 func (f *forked) chainFollows(t *testing.T) []*types.Block {
 	t.Helper()
 	var fresh []*types.Block
@@ -118,7 +119,8 @@ func (f *forked) checkReplayedLogs(t *testing.T, fresh []*types.Block) {
 	}
 }
 
-// checkNothingIsLost expects every old transaction on the new branch or back in the pool, and mined by the next block; some of them elsewhere.
+// checkNothingIsLost expects every old transaction on the new branch or back in the pool, and mined by the next block;
+// some of them elsewhere.
 func (f *forked) checkNothingIsLost(t *testing.T, fresh []*types.Block) {
 	t.Helper()
 	kept := hashes(transactions(fresh))
@@ -164,7 +166,8 @@ func TestDropFork(t *testing.T) {
 			}
 			for _, block := range f.chainFollows(t) {
 				if head := receive(t, "head", f.heads); head.Hash() != block.Hash() || len(block.Transactions()) > 0 {
-					t.Errorf("announced %v, want block %v; it has %d transactions", head.Number, block.Number(), len(block.Transactions()))
+					t.Errorf("announced %v, want block %v; it has %d transactions", head.Number, block.Number(),
+						len(block.Transactions()))
 				}
 			}
 			f.checkAllIsGone(t)

@@ -6,8 +6,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// blockJSON is a block as eth_getBlockBy* returns it: a node's fields plus BSC's milliTimestamp. Its header fields decode into types.Header with
-// the same hash.
+// blockJSON is a block as eth_getBlockBy* returns it: a node's fields plus BSC's milliTimestamp. Its header fields
+// decode into types.Header with the same hash.
 type blockJSON struct {
 	Number           *hexutil.Big     `json:"number"`
 	Hash             common.Hash      `json:"hash"`
@@ -43,16 +43,19 @@ func (n *Node) marshalBlock(block *types.Block, full bool) *blockJSON {
 		}
 	}
 	return &blockJSON{
-		Number: (*hexutil.Big)(h.Number), Hash: h.Hash(), ParentHash: h.ParentHash, Nonce: h.Nonce, MixHash: h.MixDigest,
-		Sha3Uncles: h.UncleHash, LogsBloom: h.Bloom, StateRoot: h.Root, Miner: h.Coinbase, Difficulty: (*hexutil.Big)(h.Difficulty),
-		ExtraData: h.Extra, GasLimit: hexutil.Uint64(h.GasLimit), GasUsed: hexutil.Uint64(h.GasUsed),
+		Number: (*hexutil.Big)(h.Number), Hash: h.Hash(), ParentHash: h.ParentHash, Nonce: h.Nonce,
+		MixHash:    h.MixDigest,
+		Sha3Uncles: h.UncleHash, LogsBloom: h.Bloom, StateRoot: h.Root, Miner: h.Coinbase,
+		Difficulty: (*hexutil.Big)(h.Difficulty),
+		ExtraData:  h.Extra, GasLimit: hexutil.Uint64(h.GasLimit), GasUsed: hexutil.Uint64(h.GasUsed),
 		Timestamp: hexutil.Uint64(h.Time), MilliTimestamp: hexutil.Uint64(MilliTime(h)),
 		TransactionsRoot: h.TxHash, ReceiptsRoot: h.ReceiptHash, BaseFeePerGas: (*hexutil.Big)(h.BaseFee),
 		Size: hexutil.Uint64(block.Size()), Transactions: txs, Uncles: []common.Hash{},
 	}
 }
 
-// txJSON is a transaction as eth_getTransactionByHash returns it. The first four fields are null while it waits in the pool.
+// txJSON is a transaction as eth_getTransactionByHash returns it. The first four fields are null while it waits in the
+// pool.
 type txJSON struct {
 	BlockHash        *common.Hash      `json:"blockHash"`
 	BlockNumber      *hexutil.Big      `json:"blockNumber"`
@@ -82,9 +85,11 @@ func (n *Node) marshalTx(tx *types.Transaction, in *types.Header, index uint64) 
 	from, _ := types.Sender(n.signer, tx) // The pool lets none in without a sender.
 	v, r, s := tx.RawSignatureValues()
 	out := &txJSON{
-		From: from, Gas: hexutil.Uint64(tx.Gas()), GasPrice: (*hexutil.Big)(tx.GasPrice()), Hash: tx.Hash(), Input: tx.Data(),
-		Nonce: hexutil.Uint64(tx.Nonce()), To: tx.To(), Value: (*hexutil.Big)(tx.Value()), Type: hexutil.Uint64(tx.Type()),
-		V: (*hexutil.Big)(v), R: (*hexutil.Big)(r), S: (*hexutil.Big)(s),
+		From: from, Gas: hexutil.Uint64(tx.Gas()), GasPrice: (*hexutil.Big)(tx.GasPrice()), Hash: tx.Hash(),
+		Input: tx.Data(),
+		Nonce: hexutil.Uint64(tx.Nonce()), To: tx.To(), Value: (*hexutil.Big)(tx.Value()),
+		Type: hexutil.Uint64(tx.Type()),
+		V:    (*hexutil.Big)(v), R: (*hexutil.Big)(r), S: (*hexutil.Big)(s),
 	}
 	if id := tx.ChainId(); id.Sign() != 0 {
 		out.ChainID = (*hexutil.Big)(id)

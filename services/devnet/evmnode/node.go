@@ -24,13 +24,14 @@ import (
 
 // Node is one chain with its transaction pool and JSON-RPC server. All methods may be called from any goroutine.
 type Node struct {
-	cfg      Config
-	chain    *core.BlockChain
-	pool     *txpool.TxPool
-	signer   types.Signer
-	faults   faults
-	feed     feed
-	head     atomic.Pointer[types.Header] // What clients see as latest; moves only when a block or a whole fork is in place.
+	cfg    Config
+	chain  *core.BlockChain
+	pool   *txpool.TxPool
+	signer types.Signer
+	faults faults
+	feed   feed
+	// What clients see as latest; moves only when a block or a whole fork is in place.
+	head     atomic.Pointer[types.Header]
 	finality finality
 
 	writing   sync.Mutex   // Held by whoever changes the chain.
@@ -46,8 +47,8 @@ type Node struct {
 	close    func() error
 }
 
-// New makes the chain and opens its listener, so that Addr is known; requests are answered and blocks are made once Run is called.
-// A Node that is never run must be closed with Close.
+// New makes the chain and opens its listener, so that Addr is known; requests are answered and blocks are made once Run
+// is called. A Node that is never run must be closed with Close.
 func New(cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -78,9 +79,11 @@ func genesis(cfg Config) *core.Genesis {
 	zero := new(big.Int)
 	g := &core.Genesis{
 		Config: &params.ChainConfig{
-			ChainID: new(big.Int).SetUint64(cfg.ChainID), HomesteadBlock: zero, EIP150Block: zero, EIP155Block: zero, EIP158Block: zero,
-			ByzantiumBlock: zero, ConstantinopleBlock: zero, PetersburgBlock: zero, IstanbulBlock: zero, MuirGlacierBlock: zero,
-			BerlinBlock: zero, LondonBlock: zero, Ethash: new(params.EthashConfig),
+			ChainID: new(big.Int).SetUint64(cfg.ChainID), HomesteadBlock: zero, EIP150Block: zero, EIP155Block: zero,
+			EIP158Block:    zero,
+			ByzantiumBlock: zero, ConstantinopleBlock: zero, PetersburgBlock: zero, IstanbulBlock: zero,
+			MuirGlacierBlock: zero,
+			BerlinBlock:      zero, LondonBlock: zero, Ethash: new(params.EthashConfig),
 		},
 		ExtraData:  []byte("perpkeeper devnet"),
 		GasLimit:   cfg.GasLimit,
@@ -94,7 +97,8 @@ func genesis(cfg Config) *core.Genesis {
 	return g
 }
 
-// chainOptions keeps every state, for calls in the past and forks of any depth, and no caches: the database is memory already.
+// chainOptions keeps every state, for calls in the past and forks of any depth, and no caches: the database is memory
+// already.
 func chainOptions() *core.BlockChainConfig {
 	opts := core.DefaultConfig().WithStateScheme(rawdb.HashScheme).WithArchive(true)
 	opts.TrieCleanLimit, opts.SnapshotLimit = 0, 0
@@ -126,7 +130,8 @@ func (n *Node) ChainID() *big.Int { return n.chain.Config().ChainID }
 // Head is the header clients see as latest. The caller must not change it.
 func (n *Node) Head() *types.Header { return n.head.Load() }
 
-// Register adds the exported methods of a value under a namespace, beside the node's own; it must come before Run. Faults hit them like any other.
+// Register adds the exported methods of a value under a namespace, beside the node's own; it must come before Run.
+// Faults hit them like any other.
 func (n *Node) Register(namespace string, methods any) error {
 	return n.server.RegisterName(namespace, methods)
 }
@@ -134,11 +139,13 @@ func (n *Node) Register(namespace string, methods any) error {
 // Attach connects within the process: no port, no faults, and answers also before Run. The caller closes it.
 func (n *Node) Attach() *rpc.Client { return rpc.DialInProc(n.server) }
 
-// Run answers requests and makes blocks until ctx ends or a block cannot be made, then closes the node. It returns nil when ctx ended.
+// Run answers requests and makes blocks until ctx ends or a block cannot be made, then closes the node. It returns nil
+// when ctx ended.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	web := &http.Server{Handler: http.HandlerFunc(n.serveHTTP), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	web := &http.Server{Handler: http.HandlerFunc(n.serveHTTP), ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := web.Serve(n.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -177,7 +184,8 @@ func (n *Node) shutDown() error {
 	return err
 }
 
-// produce makes a block at every tick of the block time. Ticks missed under load are not made up for, as on a real chain.
+// produce makes a block at every tick of the block time. Ticks missed under load are not made up for, as on a real
+// chain.
 func (n *Node) produce(ctx context.Context) error {
 	tick := time.NewTicker(n.cfg.BlockTime)
 	defer tick.Stop()
@@ -222,7 +230,8 @@ func (n *Node) announce(e event) {
 	n.feed.publish(e)
 }
 
-// Mine makes count blocks now, stalled or not. The first of them has room for every transaction that was sent before the call.
+// Mine makes count blocks now, stalled or not. The first of them has room for every transaction that was sent before
+// the call.
 func (n *Node) Mine(count uint64) error {
 	n.writing.Lock()
 	defer n.writing.Unlock()
@@ -237,8 +246,8 @@ func (n *Node) Mine(count uint64) error {
 	return nil
 }
 
-// Anchor makes the present head the oldest block that forks grow from, so that what was set up so far cannot be undone. At first that is the
-// genesis block.
+// Anchor makes the present head the oldest block that forks grow from, so that what was set up so far cannot be undone.
+// At first that is the genesis block.
 func (n *Node) Anchor() {
 	n.writing.Lock()
 	defer n.writing.Unlock()

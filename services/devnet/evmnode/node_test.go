@@ -19,8 +19,8 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// emitter is a contract without constructor. Called with 32 bytes it stores them in slot 0 and emits a log with topics 0x2a and those bytes; called
-// with nothing it reverts with deadbeef.
+// emitter is a contract without constructor. Called with 32 bytes it stores them in slot 0 and emits a log with topics
+// 0x2a and those bytes; called with nothing it reverts with deadbeef.
 var (
 	emitter     = common.HexToAddress("0xe317700000000000000000000000000000000001")
 	emitterCode = common.FromHex("36156016576000356" + "02a60006000a2600035600055005b63deadbeef60e01b60005260046000fd")
@@ -91,7 +91,8 @@ func (c *chainTest) sign(i int, nonce uint64, price int64, to *common.Address, d
 	c.t.Helper()
 	wei := new(big.Int).Mul(big.NewInt(price), big.NewInt(10_000_000))
 	tx, err := types.SignNewTx(c.keys[i], c.signer, &types.DynamicFeeTx{
-		ChainID: c.ChainID(), Nonce: nonce, GasTipCap: wei, GasFeeCap: wei, Gas: 200_000, To: to, Value: new(big.Int), Data: data,
+		ChainID: c.ChainID(), Nonce: nonce, GasTipCap: wei, GasFeeCap: wei, Gas: 200_000, To: to, Value: new(big.Int),
+		Data: data,
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -202,7 +203,8 @@ func TestPoolErrorsAreThoseOfANode(t *testing.T) {
 	pending := c.emit(0, 2)
 	poor, _ := crypto.GenerateKey()
 	c.keys = append(c.keys, poor)
-	huge, err := types.SignNewTx(c.keys[1], c.signer, &types.LegacyTx{Gas: MaxTxGas + 1, GasPrice: big.NewInt(1e9), To: &emitter})
+	huge, err := types.SignNewTx(c.keys[1], c.signer, &types.LegacyTx{Gas: MaxTxGas + 1, GasPrice: big.NewInt(1e9),
+		To: &emitter})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +223,8 @@ func TestPoolErrorsAreThoseOfANode(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, client := range []*ethclient.Client{c.http, c.ws} {
-				if err := client.SendTransaction(t.Context(), test.tx); err == nil || !strings.Contains(err.Error(), test.want) {
+				if err := client.SendTransaction(t.Context(), test.tx); err == nil ||
+					!strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, want %q", err, test.want)
 				}
 			}
@@ -237,7 +240,8 @@ func TestReplacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.mine(1)
-	if r := c.receipt(second.Hash()); r.Status != types.ReceiptStatusSuccessful || r.EffectiveGasPrice.Cmp(second.GasFeeCap()) != 0 {
+	if r := c.receipt(second.Hash()); r.Status != types.ReceiptStatusSuccessful ||
+		r.EffectiveGasPrice.Cmp(second.GasFeeCap()) != 0 {
 		t.Errorf("receipt of the replacement: %+v", r)
 	}
 	if _, _, err := c.http.TransactionByHash(t.Context(), first.Hash()); err == nil {

@@ -66,7 +66,8 @@ func TestClientRoundTrips(t *testing.T) {
 		pooled, isPending, err := client.TransactionByHash(ctx, waiting.Hash())
 		check("waiting transaction", err, isPending && pooled.Hash() == waiting.Hash())
 		receipt, err := client.TransactionReceipt(ctx, tx.Hash())
-		check("receipt", err, receipt.Status == 1 && len(receipt.Logs) == 1 && receipt.BlockHash == block.Hash() && receipt.GasUsed > 21000)
+		check("receipt", err, receipt.Status == 1 && len(receipt.Logs) == 1 && receipt.BlockHash == block.Hash() &&
+			receipt.GasUsed > 21000)
 		receipts, err := client.BlockReceipts(ctx, rpc.BlockNumberOrHashWithHash(block.Hash(), false))
 		check("block receipts", err, len(receipts) == 1 && receipts[0].TxHash == tx.Hash())
 
@@ -86,7 +87,8 @@ func TestClientRoundTrips(t *testing.T) {
 		tip, err := client.SuggestGasTipCap(ctx)
 		check("tip", err, tip.Cmp(price) == 0)
 		history, err := client.FeeHistory(ctx, 2, nil, []float64{0, 50, 100})
-		check("fee history", err, history.OldestBlock.Sign() == 0 && len(history.BaseFee) == 3 && len(history.Reward) == 2 &&
+		check("fee history", err, history.OldestBlock.Sign() == 0 && len(history.BaseFee) == 3 &&
+			len(history.Reward) == 2 &&
 			history.Reward[1][1].Cmp(tx.GasTipCap()) == 0 && history.GasUsedRatio[1] > 0)
 
 		nobody := common.HexToHash("0x01")
@@ -113,8 +115,10 @@ func TestBlockFieldsAreThoseOfANode(t *testing.T) {
 	if err := json.Unmarshal(block["milliTimestamp"], &milli); err != nil || uint64(milli) != MilliTime(c.Head()) {
 		t.Errorf("milliTimestamp %s, want %d (%v)", block["milliTimestamp"], MilliTime(c.Head()), err)
 	}
-	want := []string{"baseFeePerGas", "difficulty", "extraData", "gasLimit", "gasUsed", "hash", "logsBloom", "milliTimestamp", "miner", "mixHash",
-		"nonce", "number", "parentHash", "receiptsRoot", "sha3Uncles", "size", "stateRoot", "timestamp", "transactions", "transactionsRoot", "uncles"}
+	want := []string{"baseFeePerGas", "difficulty", "extraData", "gasLimit", "gasUsed", "hash", "logsBloom",
+		"milliTimestamp", "miner", "mixHash",
+		"nonce", "number", "parentHash", "receiptsRoot", "sha3Uncles", "size", "stateRoot", "timestamp", "transactions",
+		"transactionsRoot", "uncles"}
 	for _, field := range want {
 		if _, ok := block[field]; !ok {
 			t.Errorf("field %s is missing", field)
@@ -125,7 +129,8 @@ func TestBlockFieldsAreThoseOfANode(t *testing.T) {
 	}
 }
 
-// A scanner trusts a header only if its fields hash to the hash the node states, and receipts only if they hash to the header's root.
+// A scanner trusts a header only if its fields hash to the hash the node states, and receipts only if they hash to the
+// header's root.
 func TestHeadersAndReceiptsProveThemselves(t *testing.T) {
 	c := start(t, Config{Manual: true}, 3)
 	for i := range int64(100) {
@@ -136,7 +141,8 @@ func TestHeadersAndReceiptsProveThemselves(t *testing.T) {
 	}
 	for number := range int64(101) {
 		var stated struct{ Hash, ReceiptsRoot common.Hash }
-		if err := c.http.Client().CallContext(t.Context(), &stated, "eth_getBlockByNumber", hexutil.EncodeUint64(uint64(number)), false); err != nil {
+		if err := c.http.Client().CallContext(t.Context(), &stated, "eth_getBlockByNumber",
+			hexutil.EncodeUint64(uint64(number)), false); err != nil {
 			t.Fatal(err)
 		}
 		h, err := c.ws.HeaderByNumber(t.Context(), big.NewInt(number))
@@ -154,7 +160,8 @@ func TestHeadersAndReceiptsProveThemselves(t *testing.T) {
 			t.Errorf("block %d: receipts hash to %s, header has %s", number, root, stated.ReceiptsRoot)
 		}
 		if len(receipts) > 0 != types.BloomLookup(h.Bloom, emitter) {
-			t.Errorf("block %d: %d receipts, but bloom says %v", number, len(receipts), types.BloomLookup(h.Bloom, emitter))
+			t.Errorf("block %d: %d receipts, but bloom says %v", number, len(receipts),
+				types.BloomLookup(h.Bloom, emitter))
 		}
 	}
 }
@@ -169,7 +176,8 @@ func TestCallAndEstimate(t *testing.T) {
 		_, err := client.CallContract(ctx, ethereum.CallMsg{From: c.account(0), To: &emitter}, nil)
 		var withData rpc.DataError
 		var withCode rpc.Error
-		if !errors.As(err, &withData) || withData.ErrorData() != "0xdeadbeef" || !errors.As(err, &withCode) || withCode.ErrorCode() != 3 {
+		if !errors.As(err, &withData) || withData.ErrorData() != "0xdeadbeef" || !errors.As(err, &withCode) ||
+			withCode.ErrorCode() != 3 {
 			t.Errorf("revert arrives as %v", err)
 		}
 		msg := ethereum.CallMsg{From: c.account(0), To: &emitter, Data: common.BigToHash(big.NewInt(5)).Bytes()}
@@ -180,7 +188,8 @@ func TestCallAndEstimate(t *testing.T) {
 		if used := c.receipt(c.mustTx(t, old)).GasUsed; err != nil || gas < 21000 || gas > 2*used {
 			t.Errorf("estimate %d (%v), the same call used %d", gas, err, used)
 		}
-		if _, err := client.EstimateGas(ctx, ethereum.CallMsg{From: c.account(0), To: &emitter}); err == nil || !strings.Contains(err.Error(), "reverted") {
+		if _, err := client.EstimateGas(ctx, ethereum.CallMsg{From: c.account(0), To: &emitter}); err == nil ||
+			!strings.Contains(err.Error(), "reverted") {
 			t.Errorf("estimate of a revert: %v", err)
 		}
 	})
@@ -196,7 +205,8 @@ func (c *chainTest) mustTx(t *testing.T, block common.Hash) common.Hash {
 	return tx.Hash()
 }
 
-// mustRejectForeignHash checks EIP-1898 objects: a block of a lost branch is readable, unless the caller demands a canonical one.
+// mustRejectForeignHash checks EIP-1898 objects: a block of a lost branch is readable, unless the caller demands a
+// canonical one.
 func (c *chainTest) mustRejectForeignHash(t *testing.T) {
 	t.Helper()
 	old := c.Head().Hash()
@@ -210,10 +220,12 @@ func (c *chainTest) mustRejectForeignHash(t *testing.T) {
 	if err := call(rpc.BlockNumberOrHashWithHash(old, false)); err != nil || value[31] != 1 {
 		t.Errorf("state of the lost branch: %x, %v", value, err)
 	}
-	if err := call(rpc.BlockNumberOrHashWithHash(old, true)); err == nil || err.Error() != "hash is not currently canonical" {
+	if err := call(rpc.BlockNumberOrHashWithHash(old, true)); err == nil ||
+		err.Error() != "hash is not currently canonical" {
 		t.Errorf("canonical state of the lost branch: %v", err)
 	}
-	if err := call(rpc.BlockNumberOrHashWithHash(common.Hash{1}, false)); err == nil || err.Error() != "header for hash not found" {
+	if err := call(rpc.BlockNumberOrHashWithHash(common.Hash{1}, false)); err == nil ||
+		err.Error() != "header for hash not found" {
 		t.Errorf("state of an unknown hash: %v", err)
 	}
 }
@@ -257,17 +269,25 @@ func TestGetLogs(t *testing.T) {
 		{"all in range", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11)}, 11, ""},
 		{"range beyond the head", ethereum.FilterQuery{FromBlock: big.NewInt(14), ToBlock: big.NewInt(20)}, 2, ""},
 		{"latest to latest", ethereum.FilterQuery{FromBlock: big.NewInt(int64(rpc.LatestBlockNumber))}, 1, ""},
-		{"safe and finalized", ethereum.FilterQuery{FromBlock: big.NewInt(int64(rpc.FinalizedBlockNumber)), ToBlock: big.NewInt(int64(rpc.SafeBlockNumber))}, 2, ""},
-		{"second topic", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11), Topics: [][]common.Hash{{emitted}, {third}}}, 1, ""},
-		{"any first topic", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11), Topics: [][]common.Hash{nil, {third}}}, 1, ""},
-		{"two values of a topic", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11), Topics: [][]common.Hash{nil, {third, {}}}}, 2, ""},
-		{"too many topics", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11), Topics: [][]common.Hash{nil, nil, {third}}}, 0, ""},
-		{"other address", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11), Addresses: []common.Address{{1}}}, 0, ""},
+		{"safe and finalized", ethereum.FilterQuery{FromBlock: big.NewInt(int64(rpc.FinalizedBlockNumber)),
+			ToBlock: big.NewInt(int64(rpc.SafeBlockNumber))}, 2, ""},
+		{"second topic", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11),
+			Topics: [][]common.Hash{{emitted}, {third}}}, 1, ""},
+		{"any first topic", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11),
+			Topics: [][]common.Hash{nil, {third}}}, 1, ""},
+		{"two values of a topic", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11),
+			Topics: [][]common.Hash{nil, {third, {}}}}, 2, ""},
+		{"too many topics", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11),
+			Topics: [][]common.Hash{nil, nil, {third}}}, 0, ""},
+		{"other address", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(11),
+			Addresses: []common.Address{{1}}}, 0, ""},
 		{"by hash", ethereum.FilterQuery{BlockHash: &hash4, Addresses: []common.Address{emitter}}, 1, ""},
 		{"unknown hash", ethereum.FilterQuery{BlockHash: &common.Hash{1}}, 0, "unknown block"},
-		{"too wide", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(12)}, 0, "exceed maximum block range: 10"},
+		{"too wide", ethereum.FilterQuery{FromBlock: big.NewInt(1), ToBlock: big.NewInt(12)}, 0,
+			"exceed maximum block range: 10"},
 		{"a number with latest", ethereum.FilterQuery{FromBlock: big.NewInt(15)}, 0, "exceed maximum block range: 10"},
-		{"backwards", ethereum.FilterQuery{FromBlock: big.NewInt(2), ToBlock: big.NewInt(1)}, 0, "invalid block range params"},
+		{"backwards", ethereum.FilterQuery{FromBlock: big.NewInt(2), ToBlock: big.NewInt(1)}, 0,
+			"invalid block range params"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			logs, err := c.http.FilterLogs(t.Context(), test.query)
@@ -296,7 +316,8 @@ func TestLogFilterForms(t *testing.T) {
 		{`{}`, 0, nil},
 		{`{"address":null,"topics":null}`, 0, nil},
 		{`{"address":` + quoted(a) + `,"topics":[` + quoted(b) + `]}`, 1, []int{1}},
-		{`{"address":[` + quoted(a) + `,` + quoted(a) + `],"topics":[null,[` + quoted(b) + `,` + quoted(b) + `]]}`, 2, []int{0, 2}},
+		{`{"address":[` + quoted(a) + `,` + quoted(a) + `],"topics":[null,[` + quoted(b) + `,` + quoted(b) + `]]}`, 2,
+			[]int{0, 2}},
 		{`{"topics":[[` + quoted(b) + `,null],[]]}`, 0, []int{0, 0}},
 	} {
 		var f logFilter
@@ -345,11 +366,13 @@ func TestDevnetMethods(t *testing.T) {
 		return c.http.Client().CallContext(t.Context(), result, method, args...)
 	}
 	var head BlockRef
-	if err := call(&head, "devnet_mine", map[string]any{"n": 5}); err != nil || head.Number != 5 || head.Hash != c.Head().Hash() {
+	if err := call(&head, "devnet_mine", map[string]any{"n": 5}); err != nil || head.Number != 5 ||
+		head.Hash != c.Head().Hash() {
 		t.Fatalf("mine: %+v, %v", head, err)
 	}
 	var fork Fork
-	if err := call(&fork, "devnet_reorg", map[string]any{"depth": 2}); err != nil || fork.Ancestor.Number != 3 || fork.OldTip != head || fork.NewTip.Number != 6 {
+	if err := call(&fork, "devnet_reorg", map[string]any{"depth": 2}); err != nil || fork.Ancestor.Number != 3 ||
+		fork.OldTip != head || fork.NewTip.Number != 6 {
 		t.Errorf("reorg: %+v, %v", fork, err)
 	}
 	for _, method := range []string{"devnet_resume", "devnet_stallFinality", "devnet_clearFaults"} {
@@ -385,7 +408,8 @@ func TestSubscriptions(t *testing.T) {
 	c := start(t, Config{Manual: true}, 1)
 	heads := subscribed(t, c.ws.SubscribeNewHead)
 	logs := subscribed(t, func(ctx context.Context, ch chan<- types.Log) (ethereum.Subscription, error) {
-		return c.ws.SubscribeFilterLogs(ctx, ethereum.FilterQuery{Addresses: []common.Address{emitter}, Topics: [][]common.Hash{{emitted}}}, ch)
+		return c.ws.SubscribeFilterLogs(ctx, ethereum.FilterQuery{Addresses: []common.Address{emitter},
+			Topics: [][]common.Hash{{emitted}}}, ch)
 	})
 	none := subscribed(t, func(ctx context.Context, ch chan<- types.Log) (ethereum.Subscription, error) {
 		return c.ws.SubscribeFilterLogs(ctx, ethereum.FilterQuery{Addresses: []common.Address{{1}}}, ch)

@@ -13,7 +13,8 @@ import (
 
 const maxMessage = 5 << 20 // Bytes of one request, as in a node.
 
-// serveHTTP is the one door: WebSocket upgrades and single requests come through the same listener, and faults strike here.
+// serveHTTP is the one door: WebSocket upgrades and single requests come through the same listener, and faults strike
+// here.
 func (n *Node) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if websocket.IsWebSocketUpgrade(r) {
 		n.serveSocket(w, r)
@@ -99,7 +100,8 @@ func (s *sockets) closeAll() {
 // DropConnections closes every WebSocket connection, as a node does when it restarts.
 func (n *Node) DropConnections() { n.sockets.closeAll() }
 
-var upgrader = websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // A development chain has nothing to protect.
+// A development chain has nothing to protect.
+var upgrader = websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 
 func (n *Node) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn, err := upgrader.Upgrade(w, r, nil)
@@ -119,7 +121,8 @@ func (n *Node) serveSocket(w http.ResponseWriter, r *http.Request) {
 	wg.Wait()
 }
 
-// socket makes a byte stream of the messages of a WebSocket connection, for the codec, and lets faults strike in between.
+// socket makes a byte stream of the messages of a WebSocket connection, for the codec, and lets faults strike in
+// between.
 type socket struct {
 	conn   *websocket.Conn
 	faults *faults

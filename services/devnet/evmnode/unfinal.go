@@ -7,10 +7,12 @@ import (
 )
 
 // errManual is what a fork that has to wait for blocks meets on a chain that makes none by itself.
-var errManual = errors.New("not enough blocks are open to a fork, and this chain makes them on demand only: stall finality and mine first")
+var errManual = errors.New("not enough blocks are open to a fork, and this chain makes them on demand only: stall " +
+	"finality and mine first")
 
-// ReorgUnfinalized replaces the newest depth blocks as a chain does whose votes fail for a while: finality stands still until so many blocks are not
-// final, then the fork happens, then finality goes on. No final block is replaced. It waits for as many blocks as that takes.
+// ReorgUnfinalized replaces the newest depth blocks as a chain does whose votes fail for a while: finality stands still
+// until so many blocks are not final, then the fork happens, then finality goes on. No final block is replaced. It
+// waits for as many blocks as that takes.
 func (n *Node) ReorgUnfinalized(ctx context.Context, depth uint64, style ForkStyle) (Fork, error) {
 	if err := style.check(); err != nil {
 		return Fork{}, err

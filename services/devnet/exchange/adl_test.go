@@ -23,21 +23,24 @@ func (v *venue) executeAdl(account common.Address, m Market, isLong bool, size *
 	return call{to: &v.d.Contracts.AdlHandler, data: data, gas: keeperGas}
 }
 
-// TestAdl: a side that has gained too much is deleveraged, by as much as is needed and no more, and only while the venue says so.
+// TestAdl: a side that has gained too much is deleveraged, by as much as is needed and no more, and only while the
+// venue says so.
 func TestAdl(t *testing.T) {
 	v := newVenue(t, nil)
 	m, trader := v.market("SOL/USD"), v.account()
 	account := addressOf(trader)
 	v.open(trader, m, true, 400_000, 40_000)
 	protect := closing(m, true)
-	protect.Type, protect.SizeUSD, protect.TriggerPrice, protect.AutoCancel = LimitDecrease, usd(400_000), USD30(300_000_000, 9), true
+	protect.Type, protect.SizeUSD, protect.TriggerPrice, protect.AutoCancel = LimitDecrease, usd(400_000),
+		USD30(300_000_000, 9), true
 	v.order(trader, protect)
 	v.refused(v.keeper, v.executeAdl(account, m, true, usd(1)), "AdlNotEnabled")
 	v.refused(trader, v.updateAdl(m, true), "Unauthorized")
 
 	v.setPrice("SOL", 156_000_000, 156_000_000) // 16 000 USD gained, 0.8 % of a pool of 2 000 000; the limit is 0.5 %
 	e := v.has(v.events(v.run(v.keeper, v.updateAdl(m, true))), "AdlStateUpdated")
-	if e.items["shouldEnableAdl"] != true || e.items["isLong"] != true || e.int("maxPnlFactor").Cmp(factor(5, 1_000)) != 0 {
+	if e.items["shouldEnableAdl"] != true || e.items["isLong"] != true || e.int("maxPnlFactor").
+		Cmp(factor(5, 1_000)) != 0 {
 		t.Errorf("the update says %v", e.items)
 	}
 	v.refused(v.keeper, v.executeAdl(account, m, true, usd(400_001)), "InvalidSizeDeltaForAdl")
@@ -71,7 +74,8 @@ func TestAdlThatClosesEndsTheProtectiveOrders(t *testing.T) {
 	v.open(large, m, false, 600_000, 60_000)
 	v.open(small, m, false, 60_000, 6_000)
 	protect := closing(m, false)
-	protect.Type, protect.SizeUSD, protect.TriggerPrice, protect.AutoCancel = LimitDecrease, usd(60_000), USD30(100_000_000, 9), true
+	protect.Type, protect.SizeUSD, protect.TriggerPrice, protect.AutoCancel = LimitDecrease, usd(60_000),
+		USD30(100_000_000, 9), true
 	v.order(small, protect)
 	v.setPrice("SOL", 147_000_000, 147_000_000) // 2 % down: 13 200 USD gained
 	v.run(v.keeper, v.updateAdl(m, false))
@@ -121,13 +125,16 @@ func TestAdlVerdictMatchesTheContracts(t *testing.T) {
 		for _, isLong := range []bool{true, false} {
 			stand := v.deleveraging(book, m, isLong)
 			at := v.d.Contracts.Reader
-			out, err := v.client.read(v.ctx, contracts.Reader, at, "getAdlState", v.d.Contracts.DataStore, m.Address, isLong, marketPrices{
-				IndexTokenPrice: v.prices[m.Index], LongTokenPrice: v.prices[m.Long], ShortTokenPrice: v.prices[m.Short],
-			})
+			out, err := v.client.read(v.ctx, contracts.Reader, at, "getAdlState", v.d.Contracts.DataStore, m.Address,
+				isLong, marketPrices{
+					IndexTokenPrice: v.prices[m.Index], LongTokenPrice: v.prices[m.Long],
+					ShortTokenPrice: v.prices[m.Short],
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := fmt.Sprint(out[1:]...), fmt.Sprint(stand.Exceeded(), stand.Factor, stand.Limit); got != want {
+			if got, want := fmt.Sprint(out[1:]...),
+				fmt.Sprint(stand.Exceeded(), stand.Factor, stand.Limit); got != want {
 				t.Errorf("the contract says %s, the keeper %s", got, want)
 			}
 			if stand.Exceeded() {

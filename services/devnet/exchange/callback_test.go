@@ -23,7 +23,8 @@ func (v *venue) calls(method string) int {
 	return int(out[0].(*big.Int).Int64())
 }
 
-// TestCallbacks: the contract that a request names is told of its end, once, and gets what is left of the execution fee.
+// TestCallbacks: the contract that a request names is told of its end, once, and gets what is left of the execution
+// fee.
 func TestCallbacks(t *testing.T) {
 	v := newVenue(t, nil)
 	m, trader := v.market("ETH/USD"), v.account()
@@ -52,15 +53,17 @@ func TestCallbacks(t *testing.T) {
 	for _, end := range []string{"Execution", "Cancellation"} {
 		name := map[string]string{"Execution": "Executed", "Cancellation": "Cancelled"}[end]
 		key := v.deposit(v.must(v.client.CreateDeposit(v.ctx, trader, deposit)))
-		told("afterDeposit"+end, v.events(v.run(v.keeper, v.executeDeposit(key, v.reports(m, v.now())))), "Deposit"+name)
+		told("afterDeposit"+end, v.events(v.run(v.keeper, v.executeDeposit(key, v.reports(m, v.now())))),
+			"Deposit"+name)
 		key = v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, trader, withdrawal)))
-		told("afterWithdrawal"+end, v.events(v.run(v.keeper, v.executeWithdrawal(key, v.reports(m, v.now())))), "Withdrawal"+name)
+		told("afterWithdrawal"+end, v.events(v.run(v.keeper, v.executeWithdrawal(key, v.reports(m, v.now())))),
+			"Withdrawal"+name)
 		deposit.MinMarketTokens, withdrawal.MinLong = coins(1_000_000), coins(1_000_000)
 	}
 }
 
-// TestCallbackThatBurnsItsGas costs the keeper all that the request allows, but no more, and does not stop the execution. A keeper who brings too
-// little for it reverts, and the request stays.
+// TestCallbackThatBurnsItsGas costs the keeper all that the request allows, but no more, and does not stop the
+// execution. A keeper who brings too little for it reverts, and the request stays.
 func TestCallbackThatBurnsItsGas(t *testing.T) {
 	v := newVenue(t, nil)
 	m, trader := v.market("ETH/USD"), v.account()
@@ -125,5 +128,6 @@ func TestAutoCancelNeedsGas(t *testing.T) {
 	for range 2 {
 		v.order(trader, protective)
 	}
-	v.refused(trader, v.d.orderCall(addressOf(trader), protective), "MaxTotalCallbackGasLimitForAutoCancelOrdersExceeded")
+	v.refused(trader, v.d.orderCall(addressOf(trader), protective),
+		"MaxTotalCallbackGasLimitForAutoCancelOrdersExceeded")
 }

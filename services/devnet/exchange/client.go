@@ -15,8 +15,8 @@ import (
 )
 
 // Client does what users do on a deployed exchange. Every method that sends returns as soon as the node has taken the
-// transaction; Wait tells what became of it. It takes the nonce from the node at each call, so an account must not send two
-// transactions at once, and a reorg or a restart of the node leaves nothing stale behind.
+// transaction; Wait tells what became of it. It takes the nonce from the node at each call, so an account must not send
+// two transactions at once, and a reorg or a restart of the node leaves nothing stale behind.
 type Client struct {
 	sender
 	d *Deployment
@@ -44,9 +44,11 @@ func (c *Client) CreateOrder(ctx context.Context, key *ecdsa.PrivateKey, r Order
 	return c.submit(ctx, key, "creating an order", c.d.orderCall(addressOf(key), r))
 }
 
-// UpdateOrder replaces the terms of the account's waiting order, which thaws if it was frozen. What cannot change (kind, side, market,
-// collateral and its amount, receiver) is ignored; an ExecutionFee is added to the order's own, and nil adds nothing.
-func (c *Client) UpdateOrder(ctx context.Context, key *ecdsa.PrivateKey, order common.Hash, terms OrderRequest) (common.Hash, error) {
+// UpdateOrder replaces the terms of the account's waiting order, which thaws if it was frozen. What cannot change
+// (kind, side, market, collateral and its amount, receiver) is ignored; an ExecutionFee is added to the order's own,
+// and nil adds nothing.
+func (c *Client) UpdateOrder(ctx context.Context, key *ecdsa.PrivateKey, order common.Hash,
+	terms OrderRequest) (common.Hash, error) {
 	return c.submit(ctx, key, "updating an order", c.d.updateCall(order, terms))
 }
 
@@ -66,23 +68,29 @@ func (c *Client) CancelDeposit(ctx context.Context, key *ecdsa.PrivateKey, depos
 }
 
 // CreateWithdrawal sends a withdrawal; the account must have approved the router for the market token.
-func (c *Client) CreateWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, r WithdrawalRequest) (common.Hash, error) {
+func (c *Client) CreateWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, r WithdrawalRequest) (common.Hash,
+	error) {
 	return c.submit(ctx, key, "creating a withdrawal", c.d.withdrawalCall(addressOf(key), r))
 }
 
 // CancelWithdrawal takes a withdrawal back after the request expiration time.
-func (c *Client) CancelWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, withdrawal common.Hash) (common.Hash, error) {
+func (c *Client) CancelWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, withdrawal common.Hash) (common.Hash,
+	error) {
 	return c.submit(ctx, key, "cancelling a withdrawal", c.d.cancelCall("cancelWithdrawal", withdrawal))
 }
 
-// SaveCallback names the contract that is called after each liquidation of the account in a market; the zero address names none.
-func (c *Client) SaveCallback(ctx context.Context, key *ecdsa.PrivateKey, market, contract common.Address) (common.Hash, error) {
+// SaveCallback names the contract that is called after each liquidation of the account in a market; the zero address
+// names none.
+func (c *Client) SaveCallback(ctx context.Context, key *ecdsa.PrivateKey, market, contract common.Address) (common.Hash,
+	error) {
 	data := pack(contracts.ExchangeRouter, "setSavedCallbackContract", market, contract)
-	return c.submit(ctx, key, "saving a callback contract", call{to: &c.d.Contracts.ExchangeRouter, data: data, gas: gasToConfigure})
+	return c.submit(ctx, key, "saving a callback contract",
+		call{to: &c.d.Contracts.ExchangeRouter, data: data, gas: gasToConfigure})
 }
 
 // Mint gives the account tokens of the exchange, in smallest units.
-func (c *Client) Mint(ctx context.Context, key *ecdsa.PrivateKey, token common.Address, amount *big.Int) (common.Hash, error) {
+func (c *Client) Mint(ctx context.Context, key *ecdsa.PrivateKey, token common.Address, amount *big.Int) (common.Hash,
+	error) {
 	data := pack(contracts.MintableToken, "mint", addressOf(key), amount)
 	return c.submit(ctx, key, "minting", call{to: &token, data: data, gas: gasToConfigure})
 }
@@ -98,20 +106,26 @@ func (c *Client) Pay(ctx context.Context, key *ecdsa.PrivateKey, to common.Addre
 	return c.submit(ctx, key, "paying", call{to: &to, value: wei, gas: 100_000})
 }
 
-// SetUint changes a parameter through Config; the account needs CONFIG_KEEPER, which the deployer has. args are the key's.
-func (c *Client) SetUint(ctx context.Context, key *ecdsa.PrivateKey, name string, value *big.Int, args ...any) (common.Hash, error) {
+// SetUint changes a parameter through Config; the account needs CONFIG_KEEPER, which the deployer has. args are the
+// key's.
+func (c *Client) SetUint(ctx context.Context, key *ecdsa.PrivateKey, name string, value *big.Int,
+	args ...any) (common.Hash, error) {
 	data := pack(contracts.Config, "setUint", contracts.BaseKey(name), contracts.Encode(args...), value)
 	return c.submit(ctx, key, "setting "+name, call{to: &c.d.Contracts.Config, data: data, gas: gasToConfigure})
 }
 
-// SetSilently writes a bytes32 word into the DataStore without any event, as deployments do. The account must be the deployer, who gives itself the role for it
-// and takes it away again. args are the key's.
-func (c *Client) SetSilently(ctx context.Context, deployer *ecdsa.PrivateKey, name string, value common.Hash, args ...any) error {
+// SetSilently writes a bytes32 word into the DataStore without any event, as deployments do. The account must be the
+// deployer, who gives itself the role for it and takes it away again. args are the key's.
+func (c *Client) SetSilently(ctx context.Context, deployer *ecdsa.PrivateKey, name string, value common.Hash,
+	args ...any) error {
 	own, roles := addressOf(deployer), c.d.Contracts.RoleStore
 	for _, step := range []call{
-		{to: &roles, data: pack(contracts.RoleStore, "grantRole", own, contracts.RoleKey("CONTROLLER")), gas: gasToConfigure},
-		{to: &c.d.Contracts.DataStore, data: pack(contracts.DataStore, "setBytes32", contracts.Key(name, args...), value), gas: gasToConfigure},
-		{to: &roles, data: pack(contracts.RoleStore, "revokeRole", own, contracts.RoleKey("CONTROLLER")), gas: gasToConfigure},
+		{to: &roles, data: pack(contracts.RoleStore, "grantRole", own, contracts.RoleKey("CONTROLLER")),
+			gas: gasToConfigure},
+		{to: &c.d.Contracts.DataStore, data: pack(contracts.DataStore, "setBytes32", contracts.Key(name, args...),
+			value), gas: gasToConfigure},
+		{to: &roles, data: pack(contracts.RoleStore, "revokeRole", own, contracts.RoleKey("CONTROLLER")),
+			gas: gasToConfigure},
 	} {
 		hash, err := c.submit(ctx, deployer, "setting "+name+" silently", step)
 		if err == nil {
@@ -124,8 +138,8 @@ func (c *Client) SetSilently(ctx context.Context, deployer *ecdsa.PrivateKey, na
 	return nil
 }
 
-// Wait waits until the transaction is in a block. It returns the receipt with a *RevertError if the transaction failed. A later
-// reorg may undo what it reports.
+// Wait waits until the transaction is in a block. It returns the receipt with a *RevertError if the transaction failed.
+// A later reorg may undo what it reports.
 func (c *Client) Wait(ctx context.Context, hash common.Hash) (*types.Receipt, error) {
 	receipt, err := c.receipt(ctx, hash)
 	if err != nil {
@@ -142,7 +156,8 @@ func (c *Client) Wait(ctx context.Context, hash common.Hash) (*types.Receipt, er
 	if err != nil {
 		return receipt, fmt.Errorf("sender of %s: %w", hash, err)
 	}
-	return receipt, c.succeeded(ctx, from, call{to: tx.To(), data: tx.Data(), value: tx.Value(), gas: tx.Gas()}, receipt)
+	return receipt, c.succeeded(ctx, from, call{to: tx.To(), data: tx.Data(), value: tx.Value(), gas: tx.Gas()},
+		receipt)
 }
 
 // RequestKey finds the key of the request that a transaction created; event is "OrderCreated", "DepositCreated" or
@@ -163,7 +178,8 @@ func (c *Client) Balance(ctx context.Context, token, account common.Address) (*b
 
 // Approved reports whether the router may take any amount of a token or market token from the account, at the head.
 func (c *Client) Approved(ctx context.Context, token, account common.Address) (bool, error) {
-	allowance, err := c.readUint(ctx, contracts.MintableToken, token, "allowance", account, c.d.Contracts.ExchangeRouter)
+	allowance, err := c.readUint(ctx, contracts.MintableToken, token, "allowance", account,
+		c.d.Contracts.ExchangeRouter)
 	if err != nil {
 		return false, err
 	}
@@ -179,8 +195,8 @@ func (c *Client) NativeBalance(ctx context.Context, account common.Address) (*bi
 	return balance, nil
 }
 
-// Position is an open position, as the contracts keep it: sizes in USD with 30 decimals and in smallest units of the index token,
-// collateral in smallest units, times in seconds.
+// Position is an open position, as the contracts keep it: sizes in USD with 30 decimals and in smallest units of the
+// index token, collateral in smallest units, times in seconds.
 type Position struct {
 	Account         common.Address
 	Market          common.Address
@@ -191,19 +207,22 @@ type Position struct {
 }
 
 // Position reads a position at the head. It reports false if there is none.
-func (c *Client) Position(ctx context.Context, account, market, collateral common.Address, isLong bool) (Position, bool, error) {
+func (c *Client) Position(ctx context.Context, account, market, collateral common.Address, isLong bool) (Position, bool,
+	error) {
 	key := contracts.PositionKey(account, market, collateral, isLong)
 	var p Position
 	out, err := c.read(ctx, contracts.PositionBook, c.d.Contracts.PositionBook, "getPosition", key)
 	if err != nil {
 		return p, false, err
 	}
-	p = *abi.ConvertType(out[0], new(Position)).(*Position) //nolint:forcetypeassert // of the type asked for, or it has panicked
+	//nolint:forcetypeassert // of the type asked for, or it has panicked
+	p = *abi.ConvertType(out[0], new(Position)).(*Position)
 	return p, p.SizeInUsd.Sign() > 0, nil
 }
 
 // readUint calls a method that returns one number.
-func (c *Client) readUint(ctx context.Context, name contracts.Name, at common.Address, method string, args ...any) (*big.Int, error) {
+func (c *Client) readUint(ctx context.Context, name contracts.Name, at common.Address, method string,
+	args ...any) (*big.Int, error) {
 	out, err := c.read(ctx, name, at, method, args...)
 	if err != nil {
 		return nil, err
@@ -215,7 +234,8 @@ func (c *Client) readUint(ctx context.Context, name contracts.Name, at common.Ad
 	return number, nil
 }
 
-func (c *Client) read(ctx context.Context, name contracts.Name, at common.Address, method string, args ...any) ([]any, error) {
+func (c *Client) read(ctx context.Context, name contracts.Name, at common.Address, method string, args ...any) ([]any,
+	error) {
 	result, err := c.backend.CallContract(ctx, ethereum.CallMsg{To: &at, Data: pack(name, method, args...)}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("calling %s.%s: %w", name, method, err)

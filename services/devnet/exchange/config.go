@@ -21,20 +21,21 @@ const (
 
 // Config says what to deploy.
 type Config struct {
-	// Deployer pays for the deployment and administers the exchange. It must not have sent a transaction yet: the addresses
-	// follow from its address and nonces.
+	// Deployer pays for the deployment and administers the exchange. It must not have sent a transaction yet: the
+	// addresses follow from its address and nonces.
 	Deployer *ecdsa.PrivateKey
 	// ReportKey signs the prices of the first liquidity; its address becomes the signer the oracle provider accepts.
 	ReportKey *ecdsa.PrivateKey
 	Keepers   []Keeper
-	// GlvManager may ask for shifts of the GLVs, for which the exchange demands ORDER_KEEPER; zero = nobody but the keepers.
+	// GlvManager may ask for shifts of the GLVs, for which the exchange demands ORDER_KEEPER; zero = nobody but the
+	// keepers.
 	GlvManager common.Address
 	Tokens     []TokenSpec
 	Markets    []MarketSpec
 	Glvs       []GlvSpec
 	Parameters Parameters
-	// LiquidityUSD is put into each token of each pool, in whole dollars at the token's first price; deposits are refused when they
-	// would bring more than MaxPoolUSD into it.
+	// LiquidityUSD is put into each token of each pool, in whole dollars at the token's first price; deposits are
+	// refused when they would bring more than MaxPoolUSD into it.
 	LiquidityUSD, MaxPoolUSD int64
 }
 
@@ -42,7 +43,8 @@ type Config struct {
 type TokenSpec struct {
 	Symbol   string
 	Decimals uint8
-	// FirstPriceMicroUSD is the price of a whole token, in millionths of a dollar, at which the first liquidity is valued.
+	// FirstPriceMicroUSD is the price of a whole token, in millionths of a dollar, at which the first liquidity is
+	// valued.
 	FirstPriceMicroUSD int64
 }
 
@@ -78,8 +80,8 @@ type Parameters struct {
 	PositionFeeFactorImproved *big.Int
 	PositionFeeFactorWorsened *big.Int
 	LiquidationFeeFactor      *big.Int
-	// MaxPnlFactorForAdl is the part of the pool that one side may have gained before it is deleveraged; MinPnlFactorAfterAdl is how
-	// far a deleveraging may bring that down.
+	// MaxPnlFactorForAdl is the part of the pool that one side may have gained before it is deleveraged;
+	// MinPnlFactorAfterAdl is how far a deleveraging may bring that down.
 	MaxPnlFactorForAdl   *big.Int
 	MinPnlFactorAfterAdl *big.Int
 
@@ -96,10 +98,12 @@ type Parameters struct {
 	SwapFeeFactorWorsened *big.Int
 	SwapFeeReceiverFactor *big.Int
 	MaxUIFeeFactor        *big.Int
-	// Swaps that bring in, or take out, the token in which a side's profits are paid are refused while these profits are above this part of it.
+	// Swaps that bring in, or take out, the token in which a side's profits are paid are refused while these profits
+	// are above this part of it.
 	MaxPnlFactorForDeposits    *big.Int
 	MaxPnlFactorForWithdrawals *big.Int
-	// The impact of a swap is the difference of a pool's two tokens in USD, raised to the exponent and times the factor, before less after.
+	// The impact of a swap is the difference of a pool's two tokens in USD, raised to the exponent and times the
+	// factor, before less after.
 	SwapImpactFactorPositive *big.Int
 	SwapImpactFactorNegative *big.Int
 	SwapImpactExponentFactor *big.Int
@@ -123,8 +127,8 @@ type Parameters struct {
 	GlvShiftGasLimit             int64
 	GlvPerMarketGasLimit         int64
 	MinAdditionalGasForExecution int64
-	// MinHandleExecutionErrorGas is how much must be left for an execution that failed without a reason to count as failed rather
-	// than out of gas; it must exceed what is kept back.
+	// MinHandleExecutionErrorGas is how much must be left for an execution that failed without a reason to count as
+	// failed rather than out of gas; it must exceed what is kept back.
 	MinHandleExecutionErrorGasToForward int64
 	MinHandleExecutionErrorGas          int64
 	// GasFeeBaseAmount is the part of an execution's gas that its own count does not see.
@@ -133,8 +137,8 @@ type Parameters struct {
 	GasFeePerOraclePrice int64
 }
 
-// DefaultParameters are close to GMX's on its main network; the gas limits are this exchange's own, and others than the original's on purpose:
-// a keeper has to read them.
+// DefaultParameters are close to GMX's on its main network; the gas limits are this exchange's own, and others than the
+// original's on purpose: a keeper has to read them.
 func DefaultParameters() Parameters {
 	return Parameters{
 		MinCollateralUSD:                    factor(1, 1),
@@ -186,9 +190,9 @@ func DefaultParameters() Parameters {
 	}
 }
 
-// DefaultConfig is the demo's exchange: ETH/USD and BTC/USD, each with its long token and USDC in the pool; BTC/USD and SOL/USD with WETH
-// and USDC in the pool; a market of WETH and USDC that only swaps; and a GLV over the three markets of WETH and USDC that have positions. SOL/USD
-// is small, and soon deleveraged.
+// DefaultConfig is the demo's exchange: ETH/USD and BTC/USD, each with its long token and USDC in the pool; BTC/USD and
+// SOL/USD with WETH and USDC in the pool; a market of WETH and USDC that only swaps; and a GLV over the three markets
+// of WETH and USDC that have positions. SOL/USD is small, and soon deleveraged.
 func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Config {
 	return Config{
 		Deployer:  deployer,
@@ -211,7 +215,8 @@ func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Conf
 			},
 		},
 		Glvs: []GlvSpec{
-			{Name: "GLV [WETH-USDC]", Long: "WETH", Short: "USDC", Markets: []string{"ETH/USD", "BTC/USD [WETH-USDC]", "SOL/USD"}},
+			{Name: "GLV [WETH-USDC]", Long: "WETH", Short: "USDC",
+				Markets: []string{"ETH/USD", "BTC/USD [WETH-USDC]", "SOL/USD"}},
 		},
 		Parameters:   DefaultParameters(),
 		LiquidityUSD: 50_000_000,
@@ -225,18 +230,21 @@ func (c *Config) validate() error {
 		problems = append(problems, errors.New("the deployer's and the report signer's keys are needed"))
 	}
 	if c.LiquidityUSD <= 0 || c.LiquidityUSD > c.MaxPoolUSD {
-		problems = append(problems, fmt.Errorf("liquidity of %d USD: must be positive and at most %d USD", c.LiquidityUSD, c.MaxPoolUSD))
+		problems = append(problems, fmt.Errorf("liquidity of %d USD: must be positive and at most %d USD",
+			c.LiquidityUSD, c.MaxPoolUSD))
 	}
 	known := map[string]bool{}
 	for _, t := range c.Tokens {
 		if t.Decimals > 24 || t.FirstPriceMicroUSD <= 0 || known[t.Symbol] {
-			problems = append(problems, fmt.Errorf("token %q: needs its own symbol, at most 24 decimals and a positive first price", t.Symbol))
+			problems = append(problems, fmt.Errorf("token %q: needs its own symbol, at most 24 decimals and a "+
+				"positive first price", t.Symbol))
 		}
 		known[t.Symbol] = true
 	}
 	for _, m := range c.Markets {
 		if (m.Index != "" && !known[m.Index]) || !known[m.Long] || !known[m.Short] {
-			problems = append(problems, fmt.Errorf("market %q: a token of %s, %s, %s is not among the tokens", m.Name, m.Index, m.Long, m.Short))
+			problems = append(problems, fmt.Errorf("market %q: a token of %s, %s, %s is not among the tokens", m.Name,
+				m.Index, m.Long, m.Short))
 		}
 	}
 	problems = append(problems, c.validateGlvs()...)
@@ -246,8 +254,12 @@ func (c *Config) validate() error {
 func (c *Config) validateGlvs() (problems []error) {
 	for _, g := range c.Glvs {
 		for _, name := range g.Markets {
-			if !slices.ContainsFunc(c.Markets, func(m MarketSpec) bool { return m.Name == name && m.Long == g.Long && m.Short == g.Short }) {
-				problems = append(problems, fmt.Errorf("GLV %q: no market %q of %s and %s", g.Name, name, g.Long, g.Short))
+			if !slices.ContainsFunc(c.Markets, func(m MarketSpec) bool {
+				return m.Name == name && m.Long == g.Long &&
+					m.Short == g.Short
+			}) {
+				problems = append(problems, fmt.Errorf("GLV %q: no market %q of %s and %s", g.Name, name, g.Long,
+					g.Short))
 			}
 		}
 	}

@@ -22,11 +22,11 @@ const (
 	gasToProvide      = 6_000_000
 )
 
-// Deploy creates the whole exchange: contracts, roles, parameters, markets and their first liquidity. It returns when the last
-// transaction is in a block. The addresses follow from the deployer's address alone, which must be fresh.
+// Deploy creates the whole exchange: contracts, roles, parameters, markets and their first liquidity. It returns when
+// the last transaction is in a block. The addresses follow from the deployer's address alone, which must be fresh.
 //
-// It gives up at the first transaction that fails, with a *RevertError, and leaves what it has created behind; a second attempt
-// needs another deployer. A reorg during the deployment is not handled.
+// It gives up at the first transaction that fails, with a *RevertError, and leaves what it has created behind; a second
+// attempt needs another deployer. A reorg during the deployment is not handled.
 func Deploy(ctx context.Context, backend Backend, cfg Config) (*Deployment, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("exchange configuration: %w", err)
@@ -41,10 +41,13 @@ func Deploy(ctx context.Context, backend Backend, cfg Config) (*Deployment, erro
 		return nil, fmt.Errorf("reading the deployer's nonce: %w", err)
 	}
 	if d.nonce != 0 {
-		return nil, fmt.Errorf("deployer %s has sent %d transactions before: a deployment needs a fresh account", d.self, d.nonce)
+		return nil, fmt.Errorf("deployer %s has sent %d transactions before: a deployment needs a fresh account",
+			d.self, d.nonce)
 	}
-	d.out = &Deployment{ChainID: s.chainID.Uint64(), Deployer: d.self, ReportSigner: addressOf(cfg.ReportKey), Keepers: cfg.Keepers}
-	for _, stage := range []func(context.Context) error{d.contracts, d.roles, d.parameters, d.markets, d.marketParameters, d.glvs, d.liquidity, d.retire} {
+	d.out = &Deployment{ChainID: s.chainID.Uint64(), Deployer: d.self, ReportSigner: addressOf(cfg.ReportKey),
+		Keepers: cfg.Keepers}
+	for _, stage := range []func(context.Context) error{d.contracts, d.roles, d.parameters, d.markets,
+		d.marketParameters, d.glvs, d.liquidity, d.retire} {
 		if err := stage(ctx); err != nil {
 			return nil, fmt.Errorf("deploying the exchange: %w", err)
 		}
@@ -131,8 +134,10 @@ func (d *deployer) contracts(ctx context.Context) error {
 	orders := []any{a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.OrderBook, a.PositionBook, a.OrderVault}
 	a.OrderHandler = d.create(contracts.OrderHandler, append(slices.Clone(orders), a.SwapHandler)...)
 	a.LiquidationHandler = d.create(contracts.LiquidationHandler, orders...)
-	a.DepositHandler = d.create(contracts.DepositHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.DepositVault, a.SwapHandler)
-	a.WithdrawalHandler = d.create(contracts.WithdrawalHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.WithdrawalVault, a.SwapHandler)
+	a.DepositHandler = d.create(contracts.DepositHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle,
+		a.DepositVault, a.SwapHandler)
+	a.WithdrawalHandler = d.create(contracts.WithdrawalHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle,
+		a.WithdrawalVault, a.SwapHandler)
 	a.CallbackCounter, a.GasBurner = d.create(contracts.CallbackCounter), d.create(contracts.GasBurner)
 	for _, t := range d.cfg.Tokens {
 		address := d.create(contracts.MintableToken, t.Symbol, t.Symbol, t.Decimals)
@@ -147,7 +152,8 @@ func (d *deployer) contracts(ctx context.Context) error {
 	return nil
 }
 
-// liquidityContracts are those of deleveraging, shifts and GLVs, and the router, which knows all handlers that users ask.
+// liquidityContracts are those of deleveraging, shifts and GLVs, and the router, which knows all handlers that users
+// ask.
 func (d *deployer) liquidityContracts(orders []any) {
 	a := &d.out.Contracts
 	a.AdlHandler = d.create(contracts.AdlHandler, orders...)
@@ -155,13 +161,15 @@ func (d *deployer) liquidityContracts(orders []any) {
 	a.GlvVault = d.create(contracts.RequestVault, a.RoleStore)
 	a.GlvFactory = d.create(contracts.GlvFactory, a.RoleStore, a.DataStore, a.EventEmitter)
 	a.PoolBook = d.create(contracts.PoolBook, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle)
-	a.ShiftHandler = d.create(contracts.ShiftHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.PoolBook, a.ShiftVault)
+	a.ShiftHandler = d.create(contracts.ShiftHandler, a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.PoolBook,
+		a.ShiftVault)
 	glv := []any{a.RoleStore, a.DataStore, a.EventEmitter, a.Oracle, a.GlvFactory, a.PoolBook}
 	a.GlvShiftHandler = d.create(contracts.GlvShiftHandler, glv...)
 	glv = append(glv, a.GlvVault)
 	a.GlvDepositHandler = d.create(contracts.GlvDepositHandler, glv...)
 	a.GlvWithdrawalHandler = d.create(contracts.GlvWithdrawalHandler, glv...)
-	a.ExchangeRouter = d.create(contracts.ExchangeRouter, a.OrderHandler, a.DepositHandler, a.WithdrawalHandler, a.ShiftHandler,
+	a.ExchangeRouter = d.create(contracts.ExchangeRouter, a.OrderHandler, a.DepositHandler, a.WithdrawalHandler,
+		a.ShiftHandler,
 		a.GlvDepositHandler, a.GlvWithdrawalHandler)
 	a.Reader = d.create(contracts.Reader)
 }
@@ -169,8 +177,10 @@ func (d *deployer) liquidityContracts(orders []any) {
 func (d *deployer) roles(ctx context.Context) error {
 	a := d.out.Contracts
 	for _, controller := range []common.Address{
-		a.Config, a.MarketFactory, a.Oracle, a.OrderBook, a.PositionBook, a.OrderHandler, a.LiquidationHandler, a.DepositHandler,
-		a.WithdrawalHandler, a.SwapHandler, a.ExchangeRouter, a.AdlHandler, a.GlvFactory, a.PoolBook, a.ShiftHandler, a.GlvDepositHandler,
+		a.Config, a.MarketFactory, a.Oracle, a.OrderBook, a.PositionBook, a.OrderHandler, a.LiquidationHandler,
+		a.DepositHandler,
+		a.WithdrawalHandler, a.SwapHandler, a.ExchangeRouter, a.AdlHandler, a.GlvFactory, a.PoolBook, a.ShiftHandler,
+		a.GlvDepositHandler,
 		a.GlvWithdrawalHandler, a.GlvShiftHandler,
 	} {
 		d.grant(controller, "CONTROLLER")
@@ -192,19 +202,21 @@ func (d *deployer) roles(ctx context.Context) error {
 	return nil
 }
 
-// parameters sets what belongs to no market. Some values go straight into the DataStore, without an event, as on the original's
-// networks: a keeper has to read them by call.
+// parameters sets what belongs to no market. Some values go straight into the DataStore, without an event, as on the
+// original's networks: a keeper has to read them by call.
 func (d *deployer) parameters(ctx context.Context) error {
 	p := d.cfg.Parameters
 	d.setSilently("REQUEST_EXPIRATION_TIME", seconds(p.RequestExpiration))
 	d.setSilently("MAX_ORACLE_PRICE_AGE", seconds(p.MaxOraclePriceAge))
 	d.setSilently("LIQUIDATION_RATIO_FACTOR", p.LiquidationRatioFactor)
 	a := d.out.Contracts
-	d.invoke(contracts.Config, a.Config, gasToConfigure, "setAddress", contracts.BaseKey("DEVNET_ORACLE_SIGNER"), []byte{}, d.out.ReportSigner)
+	d.invoke(contracts.Config, a.Config, gasToConfigure, "setAddress", contracts.BaseKey("DEVNET_ORACLE_SIGNER"),
+		[]byte{}, d.out.ReportSigner)
 	d.invoke(contracts.Config, a.Config, gasToConfigure, "setBool",
 		contracts.BaseKey("IS_ORACLE_PROVIDER_ENABLED"), contracts.Encode(a.OracleProvider), true)
 	for _, t := range d.out.Tokens {
-		d.invoke(contracts.Config, a.Config, gasToConfigure, "initOracleProviderForToken", a.Oracle, t.Address, a.OracleProvider)
+		d.invoke(contracts.Config, a.Config, gasToConfigure, "initOracleProviderForToken", a.Oracle, t.Address,
+			a.OracleProvider)
 	}
 	hundredPercent := factor(1, 1)
 	for _, setting := range []struct {
@@ -269,7 +281,8 @@ func (d *deployer) markets(ctx context.Context) error {
 	for i, receipt := range receipts {
 		topic, ok := eventTopic(d.out.Contracts.EventEmitter, receipt, "MarketCreated")
 		if !ok {
-			return fmt.Errorf("creating market %s: no MarketCreated in transaction %s", d.out.Markets[i].Name, receipt.TxHash)
+			return fmt.Errorf("creating market %s: no MarketCreated in transaction %s", d.out.Markets[i].Name,
+				receipt.TxHash)
 		}
 		d.out.Markets[i].Address = common.BytesToAddress(topic[:])
 	}
@@ -306,7 +319,8 @@ func (d *deployer) marketParameters(ctx context.Context) error {
 	return nil
 }
 
-// shareInventory lets markets with the same two tokens share a virtual inventory. It is written without an event, as on the original's networks.
+// shareInventory lets markets with the same two tokens share a virtual inventory. It is written without an event, as on
+// the original's networks.
 func (d *deployer) shareInventory(m Market) {
 	shared := func(other Market) bool {
 		return other.Address != m.Address && other.Long == m.Long && other.Short == m.Short
@@ -319,14 +333,17 @@ func (d *deployer) shareInventory(m Market) {
 
 func virtualMarketID(m Market) common.Hash { return crypto.Keccak256Hash(m.Long[:], m.Short[:]) }
 
-// adlParameters sets the limits of deleveraging, and of profits in the face of swaps; without them every profit would be too much.
+// adlParameters sets the limits of deleveraging, and of profits in the face of swaps; without them every profit would
+// be too much.
 func (d *deployer) adlParameters(m Market, spec MarketSpec) {
 	most, least := orDefault(spec.MaxPnlFactorForAdl, d.cfg.Parameters.MaxPnlFactorForAdl),
 		orDefault(spec.MinPnlFactorAfterAdl, d.cfg.Parameters.MinPnlFactorAfterAdl)
 	for _, isLong := range []bool{true, false} {
 		d.set("MAX_PNL_FACTOR", most, contracts.BaseKey("MAX_PNL_FACTOR_FOR_ADL"), m.Address, isLong)
-		d.set("MAX_PNL_FACTOR", d.cfg.Parameters.MaxPnlFactorForDeposits, contracts.BaseKey("MAX_PNL_FACTOR_FOR_DEPOSITS"), m.Address, isLong)
-		d.set("MAX_PNL_FACTOR", d.cfg.Parameters.MaxPnlFactorForWithdrawals, contracts.BaseKey("MAX_PNL_FACTOR_FOR_WITHDRAWALS"), m.Address, isLong)
+		d.set("MAX_PNL_FACTOR", d.cfg.Parameters.MaxPnlFactorForDeposits,
+			contracts.BaseKey("MAX_PNL_FACTOR_FOR_DEPOSITS"), m.Address, isLong)
+		d.set("MAX_PNL_FACTOR", d.cfg.Parameters.MaxPnlFactorForWithdrawals,
+			contracts.BaseKey("MAX_PNL_FACTOR_FOR_WITHDRAWALS"), m.Address, isLong)
 		d.set("MIN_PNL_FACTOR_AFTER_ADL", least, m.Address, isLong)
 	}
 }
@@ -354,7 +371,8 @@ func (d *deployer) glvs(ctx context.Context) error {
 		for _, name := range d.cfg.Glvs[i].Markets {
 			m, _ := d.out.MarketByName(name)
 			g.Markets = append(g.Markets, m.Address)
-			d.invoke(contracts.GlvFactory, d.out.Contracts.GlvFactory, gasToConfigure, "addMarketToGlv", g.Address, m.Address)
+			d.invoke(contracts.GlvFactory, d.out.Contracts.GlvFactory, gasToConfigure, "addMarketToGlv", g.Address,
+				m.Address)
 		}
 		d.set("GLV_SHIFT_MIN_INTERVAL", seconds(d.cfg.Parameters.GlvShiftMinInterval), g.Address)
 	}
@@ -375,8 +393,10 @@ func (d *deployer) liquidityOf(i int) int64 {
 // liquidity deposits into every pool as a user would, and executes the deposits as a keeper would.
 func (d *deployer) liquidity(ctx context.Context) error {
 	for _, t := range d.out.Tokens {
-		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "mint", d.self, d.worth(t, d.cfg.LiquidityUSD*int64(len(d.out.Markets))))
-		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "approve", d.out.Contracts.ExchangeRouter, maxUint256)
+		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "mint", d.self,
+			d.worth(t, d.cfg.LiquidityUSD*int64(len(d.out.Markets))))
+		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "approve", d.out.Contracts.ExchangeRouter,
+			maxUint256)
 	}
 	if _, err := d.flush(ctx); err != nil {
 		return fmt.Errorf("minting the first liquidity: %w", err)
@@ -385,7 +405,8 @@ func (d *deployer) liquidity(ctx context.Context) error {
 		long, _ := d.out.Token(m.Long)
 		short, _ := d.out.Token(m.Short)
 		d.pending = append(d.pending, d.out.depositCall(d.self, DepositRequest{
-			Market: m, LongAmount: d.worth(long, d.liquidityOf(i)), ShortAmount: d.worth(short, d.liquidityOf(i)), ExecutionFee: defaultExecutionFee,
+			Market: m, LongAmount: d.worth(long, d.liquidityOf(i)), ShortAmount: d.worth(short, d.liquidityOf(i)),
+			ExecutionFee: defaultExecutionFee,
 		}))
 	}
 	receipts, err := d.flush(ctx)
@@ -395,7 +416,8 @@ func (d *deployer) liquidity(ctx context.Context) error {
 	for i, receipt := range receipts {
 		key, ok := eventTopic(d.out.Contracts.EventEmitter, receipt, "DepositCreated")
 		if !ok {
-			return fmt.Errorf("first deposit into %s: no DepositCreated in transaction %s", d.out.Markets[i].Name, receipt.TxHash)
+			return fmt.Errorf("first deposit into %s: no DepositCreated in transaction %s", d.out.Markets[i].Name,
+				receipt.TxHash)
 		}
 		prices, err := d.firstPrices(ctx, d.out.Markets[i], receipt.BlockNumber)
 		if err != nil {
@@ -413,7 +435,8 @@ func (d *deployer) executeDeposits(ctx context.Context) error {
 	}
 	for i, receipt := range receipts {
 		if _, ok := eventTopic(d.out.Contracts.EventEmitter, receipt, "DepositExecuted"); !ok {
-			return fmt.Errorf("the first deposit into %s was cancelled in transaction %s", d.out.Markets[i].Name, receipt.TxHash)
+			return fmt.Errorf("the first deposit into %s was cancelled in transaction %s", d.out.Markets[i].Name,
+				receipt.TxHash)
 		}
 	}
 	return nil
@@ -422,7 +445,8 @@ func (d *deployer) executeDeposits(ctx context.Context) error {
 // retire takes back the roles that only the deployment needed.
 func (d *deployer) retire(ctx context.Context) error {
 	for _, role := range []string{"CONTROLLER", OrderKeeper} {
-		d.invoke(contracts.RoleStore, d.out.Contracts.RoleStore, gasToConfigure, "revokeRole", d.self, contracts.RoleKey(role))
+		d.invoke(contracts.RoleStore, d.out.Contracts.RoleStore, gasToConfigure, "revokeRole", d.self,
+			contracts.RoleKey(role))
 	}
 	if _, err := d.flush(ctx); err != nil {
 		return fmt.Errorf("revoking the deployer's roles: %w", err)
@@ -456,7 +480,8 @@ func (d *deployer) grant(to common.Address, role string) {
 }
 
 func (d *deployer) set(name string, value *big.Int, args ...any) {
-	d.invoke(contracts.Config, d.out.Contracts.Config, gasToConfigure, "setUint", contracts.BaseKey(name), contracts.Encode(args...), value)
+	d.invoke(contracts.Config, d.out.Contracts.Config, gasToConfigure, "setUint", contracts.BaseKey(name),
+		contracts.Encode(args...), value)
 }
 
 func (d *deployer) setSilently(name string, value *big.Int) {

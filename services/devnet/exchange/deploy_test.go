@@ -16,8 +16,8 @@ import (
 	"perpkeeper/services/devnet/contracts"
 )
 
-// TestAddressesArePinned: the same deployer gives the same addresses for ever, so that files may name them. A change of the order
-// of creation, or of the market token's code, must be deliberate.
+// TestAddressesArePinned: the same deployer gives the same addresses for ever, so that files may name them. A change of
+// the order of creation, or of the market token's code, must be deliberate.
 func TestAddressesArePinned(t *testing.T) {
 	v := lookOnly(t)
 	want := map[string]string{
@@ -94,7 +94,8 @@ func TestConfigIsChecked(t *testing.T) {
 func TestRoles(t *testing.T) {
 	v := lookOnly(t)
 	for role, prefix := range map[string]string{
-		OrderKeeper: "0x40a07f8f", LiquidationKeeper: "0x556c788f", FrozenOrderKeeper: "0xcb6c7bc0", AdlKeeper: "0xb37d64ed",
+		OrderKeeper: "0x40a07f8f", LiquidationKeeper: "0x556c788f", FrozenOrderKeeper: "0xcb6c7bc0",
+		AdlKeeper: "0xb37d64ed",
 	} {
 		if hash := contracts.RoleKey(role).Hex(); !strings.HasPrefix(hash, prefix) {
 			t.Errorf("%s is %s, want %s…", role, hash, prefix)
@@ -102,7 +103,8 @@ func TestRoles(t *testing.T) {
 	}
 	hasRole := func(account common.Address, role string) bool {
 		t.Helper()
-		out, err := v.client.read(v.ctx, contracts.RoleStore, v.d.Contracts.RoleStore, "hasRole", account, contracts.RoleKey(role))
+		out, err := v.client.read(v.ctx, contracts.RoleStore, v.d.Contracts.RoleStore, "hasRole", account,
+			contracts.RoleKey(role))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +129,8 @@ func TestRoleMembers(t *testing.T) {
 	v := lookOnly(t)
 	ask := func(method string, args ...any) any {
 		t.Helper()
-		out, err := v.client.read(v.ctx, contracts.RoleStore, v.d.Contracts.RoleStore, method, append([]any{contracts.RoleKey("CONTROLLER")}, args...)...)
+		out, err := v.client.read(v.ctx, contracts.RoleStore, v.d.Contracts.RoleStore, method,
+			append([]any{contracts.RoleKey("CONTROLLER")}, args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +145,8 @@ func TestRoleMembers(t *testing.T) {
 		t.Fatalf("%d members of %v", len(all), count)
 	}
 	for _, account := range all {
-		out, err := v.client.read(v.ctx, contracts.RoleStore, v.d.Contracts.RoleStore, "hasRole", account, contracts.RoleKey("CONTROLLER"))
+		out, err := v.client.read(v.ctx, contracts.RoleStore, v.d.Contracts.RoleStore, "hasRole", account,
+			contracts.RoleKey("CONTROLLER"))
 		if err != nil || !out[0].(bool) {
 			t.Errorf("%s is listed and does not hold the role (%v)", account, err)
 		}
@@ -150,7 +154,8 @@ func TestRoleMembers(t *testing.T) {
 	if slices.Contains(all, v.d.Deployer) || !slices.Contains(all, v.d.Contracts.OrderHandler) {
 		t.Errorf("the members are %v: with the deployer, or without the order handler", all)
 	}
-	if part := members(1, 3); !slices.Equal(part, all[1:3]) || len(members(3, 1)) != 0 || len(members(1000, 2000)) != 0 {
+	if part := members(1, 3); !slices.Equal(part, all[1:3]) || len(members(3, 1)) != 0 ||
+		len(members(1000, 2000)) != 0 {
 		t.Errorf("a part of the members is %v of %v", part, all)
 	}
 }
@@ -162,7 +167,8 @@ func TestUnauthorized(t *testing.T) {
 	self, c := addressOf(stranger), v.d.Contracts
 	none := OracleParams{}
 	zero := common.Hash{}
-	emptyEvent := reflect.New(contracts.Get(contracts.EventEmitter).ABI.Methods["emitEventLog"].Inputs[1].Type.GetType()).Elem().Interface()
+	emptyEvent := reflect.New(contracts.Get(contracts.EventEmitter).
+		ABI.Methods["emitEventLog"].Inputs[1].Type.GetType()).Elem().Interface()
 	for _, door := range []struct {
 		name   contracts.Name
 		at     common.Address
@@ -183,24 +189,29 @@ func TestUnauthorized(t *testing.T) {
 		{contracts.RequestVault, c.OrderVault, "CONTROLLER", "transferOut", []any{self, self, new(big.Int)}},
 		{contracts.RequestVault, c.OrderVault, "CONTROLLER", "payNative", []any{self, new(big.Int)}},
 		{contracts.MarketToken, v.market("ETH/USD").Address, "CONTROLLER", "mint", []any{self, big.NewInt(1)}},
-		{contracts.MarketToken, v.market("ETH/USD").Address, "CONTROLLER", "transferOut", []any{self, self, big.NewInt(1)}},
+		{contracts.MarketToken, v.market("ETH/USD").Address, "CONTROLLER", "transferOut",
+			[]any{self, self, big.NewInt(1)}},
 		{contracts.OrderBook, c.OrderBook, "CONTROLLER", "take", []any{zero}},
 		{contracts.OrderHandler, c.OrderHandler, "CONTROLLER", "cancelOrder", []any{zero, self}},
 		{contracts.OrderHandler, c.OrderHandler, OrderKeeper, "executeOrder", []any{zero, none}},
-		{contracts.LiquidationHandler, c.LiquidationHandler, LiquidationKeeper, "executeLiquidation", []any{self, self, self, true, none}},
+		{contracts.LiquidationHandler, c.LiquidationHandler, LiquidationKeeper, "executeLiquidation",
+			[]any{self, self, self, true, none}},
 		{contracts.DepositHandler, c.DepositHandler, OrderKeeper, "executeDeposit", []any{zero, none}},
 		{contracts.WithdrawalHandler, c.WithdrawalHandler, OrderKeeper, "executeWithdrawal", []any{zero, none}},
 		{contracts.ShiftHandler, c.ShiftHandler, OrderKeeper, "executeShift", []any{zero, none}},
 		{contracts.GlvDepositHandler, c.GlvDepositHandler, OrderKeeper, "executeGlvDeposit", []any{zero, none}},
-		{contracts.GlvWithdrawalHandler, c.GlvWithdrawalHandler, OrderKeeper, "executeGlvWithdrawal", []any{zero, none}},
+		{contracts.GlvWithdrawalHandler, c.GlvWithdrawalHandler, OrderKeeper, "executeGlvWithdrawal",
+			[]any{zero, none}},
 		{contracts.GlvShiftHandler, c.GlvShiftHandler, OrderKeeper, "executeGlvShift", []any{zero, none}},
 		{contracts.AdlHandler, c.AdlHandler, AdlKeeper, "updateAdlState", []any{self, true, none}},
-		{contracts.AdlHandler, c.AdlHandler, AdlKeeper, "executeAdl", []any{self, self, self, true, big.NewInt(1), none}},
+		{contracts.AdlHandler, c.AdlHandler, AdlKeeper, "executeAdl",
+			[]any{self, self, self, true, big.NewInt(1), none}},
 		{contracts.GlvFactory, c.GlvFactory, "MARKET_KEEPER", "createGlv", []any{self, self, zero}},
 		{contracts.GlvFactory, c.GlvFactory, "CONFIG_KEEPER", "addMarketToGlv", []any{self, self}},
 		{contracts.GlvToken, v.d.Glvs[0].Address, "CONTROLLER", "mint", []any{self, big.NewInt(1)}},
 	} {
-		name, args := v.simulate(stranger, call{to: &door.at, data: pack(door.name, door.method, door.args...), gas: keeperGas})
+		name, args := v.simulate(stranger, call{to: &door.at, data: pack(door.name, door.method, door.args...),
+			gas: keeperGas})
 		if name != "Unauthorized" || args[0] != self || args[1] != door.role {
 			t.Errorf("%s.%s: %s %v, want Unauthorized for %s", door.name, door.method, name, args, door.role)
 		}
@@ -211,7 +222,8 @@ func TestLastAdminStays(t *testing.T) {
 	v := lookOnly(t)
 	revoke := call{
 		to:   &v.d.Contracts.RoleStore,
-		data: pack(contracts.RoleStore, "revokeRole", v.d.Deployer, contracts.RoleKey("ROLE_ADMIN")), gas: gasToConfigure,
+		data: pack(contracts.RoleStore, "revokeRole", v.d.Deployer, contracts.RoleKey("ROLE_ADMIN")),
+		gas:  gasToConfigure,
 	}
 	v.refused(v.deployer, revoke, "ThereMustBeAtLeastOneRoleAdmin")
 }
@@ -274,7 +286,10 @@ func TestOracleRefusals(t *testing.T) {
 		"InvalidOracleSetPricesDataParam":      func(p *OracleParams) { p.Data = p.Data[:1] },
 		"InvalidOracleProvider":                func(p *OracleParams) { p.Providers[0] = addressOf(trader) },
 		"InvalidToken":                         func(p *OracleParams) { p.Data[0], p.Data[1] = p.Data[1], p.Data[0] },
-		"EmptyPrimaryPrice":                    func(p *OracleParams) { *p = v.reports(Market{Index: m.Long, Long: m.Long, Short: m.Long}, now) },
+		"EmptyPrimaryPrice": func(p *OracleParams) {
+			*p = v.reports(Market{Index: m.Long,
+				Long: m.Long, Short: m.Long}, now)
+		},
 		"PriceAlreadySet": func(p *OracleParams) {
 			p.Add(p.Tokens[0], p.Providers[0], p.Data[0])
 		},
@@ -284,7 +299,8 @@ func TestOracleRefusals(t *testing.T) {
 		},
 		"InvalidMinMaxForPrice": func(p *OracleParams) {
 			price := v.prices[m.Index]
-			p.Data[0] = SignReport(v.reporter, v.client.chainID, m.Index, Price{Min: new(big.Int).Add(price.Max, big.NewInt(1)), Max: price.Max}, now)
+			p.Data[0] = SignReport(v.reporter, v.client.chainID, m.Index,
+				Price{Min: new(big.Int).Add(price.Max, big.NewInt(1)), Max: price.Max}, now)
 		},
 		"MaxOracleTimestampRangeExceeded": func(p *OracleParams) {
 			p.Data[0] = SignReport(v.reporter, v.client.chainID, m.Index, v.prices[m.Index], now+61)

@@ -7,7 +7,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Deployment says where an exchange lives. It is all that a keeper, a trader or a price feed has to be told; it is written as JSON.
+// Deployment says where an exchange lives. It is all that a keeper, a trader or a price feed has to be told; it is
+// written as JSON.
 type Deployment struct {
 	ChainID uint64 `json:"chainId"`
 	// Block holds the first of the deployment's transactions: reading logs from here misses nothing.
@@ -55,7 +56,8 @@ type Addresses struct {
 	PoolBook             common.Address `json:"poolBook"`
 	Reader               common.Address `json:"reader"`
 
-	// CallbackCounter and GasBurner are callback contracts: one counts its calls and takes refunds, the other uses up all the gas it is given.
+	// CallbackCounter and GasBurner are callback contracts: one counts its calls and takes refunds, the other uses up
+	// all the gas it is given.
 	CallbackCounter common.Address `json:"callbackCounter"`
 	GasBurner       common.Address `json:"gasBurner"`
 }
@@ -67,8 +69,8 @@ type Token struct {
 	Decimals uint8          `json:"decimals"`
 }
 
-// Market is what is traded (index) and the two tokens of its pool. Its address is that of its market token. One without an index token only
-// swaps.
+// Market is what is traded (index) and the two tokens of its pool. Its address is that of its market token. One without
+// an index token only swaps.
 type Market struct {
 	Name    string         `json:"name"`
 	Address common.Address `json:"address"`

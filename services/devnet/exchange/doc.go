@@ -1,8 +1,9 @@
 // Package exchange deploys the devnet's perpetual exchange and acts on it as its users do.
 //
-// Deploy puts the contracts of package contracts on a chain, deterministically, and returns a Deployment: the addresses a keeper, a
-// trader or a price feed has to be told. Client creates, changes and cancels orders, deposits, withdrawals and shifts, also those of GLVs. SignReport makes the
-// price reports that the exchange's oracle accepts. Executing requests is the keepers' business and not in this package.
+// Deploy puts the contracts of package contracts on a chain, deterministically, and returns a Deployment: the addresses
+// a keeper, a trader or a price feed has to be told. Client creates, changes and cancels orders, deposits, withdrawals
+// and shifts, also those of GLVs. SignReport makes the price reports that the exchange's oracle accepts. Executing
+// requests is the keepers' business and not in this package.
 //
 // # The liquidation rule
 //
@@ -16,21 +17,22 @@
 //	threshold = max(required, required*LIQUIDATION_RATIO_FACTOR/1e30)
 //	liquidatable if and only if remaining <= 0 or remaining < threshold
 //
-// improved says whether closing the whole position brings the two sides' open interest in USD (over both collateral tokens) strictly
-// closer together. It is GMX's rule without price impact, funding, borrowing, referral discounts and a cap on profit; with
-// LIQUIDATION_RATIO_FACTOR at 1e30 or below, or unset, the threshold is GMX's as well. An increase, or what a decrease leaves, must
-// pass the same rule with MIN_COLLATERAL_FACTOR(market).
+// improved says whether closing the whole position brings the two sides' open interest in USD (over both collateral
+// tokens) strictly closer together. It is GMX's rule without price impact, funding, borrowing, referral discounts and a
+// cap on profit; with LIQUIDATION_RATIO_FACTOR at 1e30 or below, or unset, the threshold is GMX's as well. An increase,
+// or what a decrease leaves, must pass the same rule with MIN_COLLATERAL_FACTOR(market).
 //
 // # Deleveraging
 //
-// A side of a market is to be deleveraged while its positions' profits, at the index price that is better for them, are more than
-// MAX_PNL_FACTOR_FOR_ADL of what the pool holds to pay them, at the lower price. updateAdlState compares and says so; while it last said so, executeAdl closes a
-// part of a position. That must bring the quotient down, and not below MIN_PNL_FACTOR_AFTER_ADL. Both refuse prices older than the last update.
+// A side of a market is to be deleveraged while its positions' profits, at the index price that is better for them, are
+// more than MAX_PNL_FACTOR_FOR_ADL of what the pool holds to pay them, at the lower price. updateAdlState compares and
+// says so; while it last said so, executeAdl closes a part of a position. That must bring the quotient down, and not
+// below MIN_PNL_FACTOR_AFTER_ADL. Both refuse prices older than the last update.
 //
 // # Parameters
 //
-// Keys are keccak256(abi.encode(keccak256(abi.encode(name)), arguments...)), see contracts.Key. A deployment announces these by SetUint,
-// SetBool and SetAddress:
+// Keys are keccak256(abi.encode(keccak256(abi.encode(name)), arguments...)), see contracts.Key. A deployment announces
+// these by SetUint, SetBool and SetAddress:
 //
 //	MIN_COLLATERAL_USD, MIN_POSITION_SIZE_USD
 //	MIN_COLLATERAL_FACTOR(market), MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION(market), LIQUIDATION_FEE_FACTOR(market)
@@ -48,14 +50,15 @@
 //	ESTIMATED_GAS_FEE_BASE_AMOUNT_V2_1, ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR
 //	EXECUTION_GAS_FEE_BASE_AMOUNT_V2_1, EXECUTION_GAS_FEE_MULTIPLIER_FACTOR
 //
-// ORACLE_PROVIDER_FOR_TOKEN(oracle, token) comes with InitOracleProviderForToken. These are written without an event, as on the
-// original's networks, and have to be read by call; a later change of theirs is announced:
+// ORACLE_PROVIDER_FOR_TOKEN(oracle, token) comes with InitOracleProviderForToken. These are written without an event,
+// as on the original's networks, and have to be read by call; a later change of theirs is announced:
 //
 //	REQUEST_EXPIRATION_TIME, MAX_ORACLE_PRICE_AGE, LIQUIDATION_RATIO_FACTOR, VIRTUAL_MARKET_ID(market)
 //
 // The switches IS_MARKET_DISABLED(market), CREATE_ORDER_FEATURE_DISABLED(handler, orderType) and
-// EXECUTE_ORDER_FEATURE_DISABLED(handler, orderType) are unset at first. NONCE, POOL_AMOUNT(market, token), OPEN_INTEREST,
-// OPEN_INTEREST_IN_TOKENS and COLLATERAL_SUM(market, collateralToken, isLong) are the exchange's own sums and cannot be set.
+// EXECUTE_ORDER_FEATURE_DISABLED(handler, orderType) are unset at first. NONCE, POOL_AMOUNT(market, token),
+// OPEN_INTEREST, OPEN_INTEREST_IN_TOKENS and COLLATERAL_SUM(market, collateralToken, isLong) are the exchange's own
+// sums and cannot be set.
 //
 // # Gas
 //
@@ -80,8 +83,9 @@
 // Shifts have three price reports, GLVs of three markets four.
 //
 // An execution of an order or a request demands more than it uses: at its start, after the price reports are set, there
-// must be left its *_GAS_LIMIT plus MIN_ADDITIONAL_GAS_FOR_EXECUTION, else it reverts with InsufficientExecutionGas. A keeper adds
-// about 500 000 for the transaction itself and its price reports. A liquidation or a deleveraging demands nothing. What a GLV's requests
-// demand grows with its markets (GLV_PER_MARKET_GAS_LIMIT), and with the deposit or withdrawal within (DEPOSIT_ or WITHDRAWAL_GAS_LIMIT). A shift needs
-// more than the check asks for; in between, it may be cancelled for want of gas (TestShiftOutOfGas).
+// must be left its *_GAS_LIMIT plus MIN_ADDITIONAL_GAS_FOR_EXECUTION, else it reverts with InsufficientExecutionGas. A
+// keeper adds about 500 000 for the transaction itself and its price reports. A liquidation or a deleveraging demands
+// nothing. What a GLV's requests demand grows with its markets (GLV_PER_MARKET_GAS_LIMIT), and with the deposit or
+// withdrawal within (DEPOSIT_ or WITHDRAWAL_GAS_LIMIT). A shift needs more than the check asks for; in between, it may
+// be cancelled for want of gas (TestShiftOutOfGas).
 package exchange

@@ -51,7 +51,8 @@ func decodeEvent(topics []common.Hash, data []byte) (event, error) {
 	if err != nil {
 		return event{}, fmt.Errorf("unpacking: %w", err)
 	}
-	e := event{name: values[1].(string), kind: definition.Name, topics: topics, sender: values[0].(common.Address), items: map[string]any{}}
+	e := event{name: values[1].(string), kind: definition.Name, topics: topics, sender: values[0].(common.Address),
+		items: map[string]any{}}
 	for _, group := range reflect.ValueOf(values[2]).Fields() {
 		for _, list := range group.Fields() {
 			for k := range list.Len() {

@@ -43,7 +43,8 @@ func TestGas(t *testing.T) {
 	}
 	request.Type, request.AutoCancel = MarketDecrease, false
 	order = v.order(trader, request)
-	report("executeOrder, close and 6 auto-cancels", v.run(v.keeper, v.executeOrder(order, v.reports(m, v.now()))), "OrderExecuted")
+	report("executeOrder, close and 6 auto-cancels", v.run(v.keeper, v.executeOrder(order, v.reports(m, v.now()))),
+		"OrderExecuted")
 
 	account := addressOf(trader)
 	v.open(trader, m, true, 90_000, 2_000)
@@ -65,12 +66,16 @@ func TestGas(t *testing.T) {
 	order = v.order(trader, limit)
 	report("executeOrder, cancelled", v.run(v.keeper, v.executeOrder(order, v.reports(m, v.now()))), "OrderCancelled")
 
-	deposit := v.must(v.client.CreateDeposit(v.ctx, trader, DepositRequest{Market: m, LongAmount: coins(1), ShortAmount: big.NewInt(3_000e6)}))
+	deposit := v.must(v.client.CreateDeposit(v.ctx, trader,
+		DepositRequest{Market: m, LongAmount: coins(1), ShortAmount: big.NewInt(3_000e6)}))
 	report("createDeposit", deposit, "DepositCreated")
-	report("executeDeposit", v.run(v.keeper, v.executeDeposit(v.deposit(deposit), v.reports(m, v.now()))), "DepositExecuted")
-	withdrawal := v.must(v.client.CreateWithdrawal(v.ctx, trader, WithdrawalRequest{Market: m, MarketTokens: coins(1_000)}))
+	report("executeDeposit", v.run(v.keeper, v.executeDeposit(v.deposit(deposit), v.reports(m, v.now()))),
+		"DepositExecuted")
+	withdrawal := v.must(v.client.CreateWithdrawal(v.ctx, trader,
+		WithdrawalRequest{Market: m, MarketTokens: coins(1_000)}))
 	report("createWithdrawal", withdrawal, "WithdrawalCreated")
-	report("executeWithdrawal", v.run(v.keeper, v.executeWithdrawal(v.withdrawal(withdrawal), v.reports(m, v.now()))), "WithdrawalExecuted")
+	report("executeWithdrawal", v.run(v.keeper, v.executeWithdrawal(v.withdrawal(withdrawal), v.reports(m, v.now()))),
+		"WithdrawalExecuted")
 
 	v.liquidityGas(report)
 }
@@ -91,7 +96,8 @@ func (v *venue) liquidityGas(report func(name string, receipt *types.Receipt, wa
 		report("create "+name, receipt, name+"Created")
 		return v.requestKey(receipt, name+"Created")
 	}
-	shift := created("Shift", v.must(v.client.CreateShift(v.ctx, provider, ShiftRequest{From: eth, To: sol, MarketTokens: coins(1_000)})))
+	shift := created("Shift",
+		v.must(v.client.CreateShift(v.ctx, provider, ShiftRequest{From: eth, To: sol, MarketTokens: coins(1_000)})))
 	race("executeShift", "ShiftExecuted", v.executeShift(shift, v.reportsOf(eth, sol)))
 	byTokens := GlvDepositRequest{Glv: glv, Market: eth, ShortAmount: big.NewInt(5_000e6), LongAmount: coins(1)}
 	deposit := created("GlvDeposit", v.must(v.client.CreateGlvDeposit(v.ctx, provider, byTokens)))

@@ -36,16 +36,19 @@ func TestLiquidation(t *testing.T) {
 	}
 	events := v.events(first)
 	want := []string{
-		"OraclePriceUpdate", "OraclePriceUpdate", "OrderCreated", "PoolAmountUpdated", "VirtualSwapInventoryUpdated", "PoolAmountUpdated",
+		"OraclePriceUpdate", "OraclePriceUpdate", "OrderCreated", "PoolAmountUpdated", "VirtualSwapInventoryUpdated",
+		"PoolAmountUpdated",
 		"VirtualSwapInventoryUpdated", "CollateralSumUpdated",
-		"OpenInterestUpdated", "OpenInterestInTokensUpdated", "PositionFeesCollected", "PositionDecrease", "OrderExecuted",
+		"OpenInterestUpdated", "OpenInterestInTokensUpdated", "PositionFeesCollected", "PositionDecrease",
+		"OrderExecuted",
 		"OrderCancelled", "KeeperExecutionFee", "ExecutionFeeRefund",
 	}
 	if got := names(events); !slices.Equal(got, want) {
 		t.Errorf("events %v, want %v", got, want)
 	}
 	created, decreased := v.has(events, "OrderCreated"), v.has(events, "PositionDecrease")
-	if created.int("orderType").Int64() != 7 || decreased.int("orderType").Int64() != 7 || decreased.int("sizeInUsd").Sign() != 0 {
+	if created.int("orderType").Int64() != 7 || decreased.int("orderType").Int64() != 7 || decreased.int("sizeInUsd").
+		Sign() != 0 {
 		t.Errorf("created %v, decreased %v", created.items, decreased.items)
 	}
 	if e := v.has(events, "OrderCancelled"); e.topics[2] != protective || e.items["reason"] != "AUTO_CANCEL" {
@@ -53,7 +56,8 @@ func TestLiquidation(t *testing.T) {
 	}
 	// Fees: 0.05 % position fee, 0.2 % liquidation fee.
 	fees := v.has(events, "PositionFeesCollected")
-	if fees.int("positionFeeAmount").Cmp(big.NewInt(45e6)) != 0 || fees.int("liquidationFeeAmount").Cmp(big.NewInt(180e6)) != 0 {
+	if fees.int("positionFeeAmount").Cmp(big.NewInt(45e6)) != 0 || fees.int("liquidationFeeAmount").
+		Cmp(big.NewInt(180e6)) != 0 {
 		t.Errorf("fees %v", fees.items)
 	}
 	if got := new(big.Int).Sub(v.balance(m.Short, account), before); got.Cmp(big.NewInt(632e6)) != 0 {
@@ -70,22 +74,26 @@ func TestInsolventClose(t *testing.T) {
 	receipt := v.run(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true))
 	events := v.events(receipt)
 	want := []string{
-		"OraclePriceUpdate", "OraclePriceUpdate", "OrderCreated", "PoolAmountUpdated", "VirtualSwapInventoryUpdated", "PositionFeesInfo", "InsolventClose",
-		"CollateralSumUpdated", "OpenInterestUpdated", "OpenInterestInTokensUpdated", "PositionFeesCollected", "PositionDecrease",
+		"OraclePriceUpdate", "OraclePriceUpdate", "OrderCreated", "PoolAmountUpdated", "VirtualSwapInventoryUpdated",
+		"PositionFeesInfo", "InsolventClose",
+		"CollateralSumUpdated", "OpenInterestUpdated", "OpenInterestInTokensUpdated", "PositionFeesCollected",
+		"PositionDecrease",
 		"OrderExecuted",
 	}
 	if got := names(events); !slices.Equal(got, want) {
 		t.Fatalf("events %v, want %v", got, want)
 	}
 	insolvent, order := v.has(events, "InsolventClose"), v.has(events, "OrderCreated")
-	if insolvent.kind != "EventLog" || insolvent.items["step"] != "pnl" || common.Hash(insolvent.items["orderKey"].([32]byte)) != order.topics[2] {
+	if insolvent.kind != "EventLog" || insolvent.items["step"] != "pnl" ||
+		common.Hash(insolvent.items["orderKey"].([32]byte)) != order.topics[2] {
 		t.Errorf("%s %v", insolvent.kind, insolvent.items)
 	}
 	// A loss of 3000 USD against 1937 USDC.
 	if insolvent.int("remainingCostUsd").Cmp(usd(1_063)) != 0 || insolvent.int("basePnlUsd").Cmp(usd(-3_000)) != 0 {
 		t.Errorf("%v", insolvent.items)
 	}
-	if fees := v.has(events, "PositionFeesCollected"); fees.int("totalCostAmount").Sign() != 0 || fees.items["trader"] != (common.Address{}) {
+	if fees := v.has(events, "PositionFeesCollected"); fees.int("totalCostAmount").Sign() != 0 ||
+		fees.items["trader"] != (common.Address{}) {
 		t.Errorf("fees of an insolvent close: %v", fees.items)
 	}
 	v.sumsAddUp()
@@ -111,7 +119,8 @@ func TestInsolventTraderCloseIsRefused(t *testing.T) {
 	v.open(trader, m, true, 10_000, 200)
 	v.setPrice("WETH", 2_900_000_000, 2_900_000_000)
 	cancelled := v.has(v.fill(v.order(trader, closing(m, true)), m), "OrderCancelled")
-	if reason, _, _ := contracts.RevertReason(cancelled.items["reasonBytes"].([]byte)); reason != "InsufficientFundsToPayForCosts" {
+	if reason, _, _ := contracts.RevertReason(
+		cancelled.items["reasonBytes"].([]byte)); reason != "InsufficientFundsToPayForCosts" {
 		t.Errorf("cancelled for %q", reason)
 	}
 }
@@ -126,11 +135,13 @@ func TestLiquidationNeedsPricesSinceTheLastChange(t *testing.T) {
 	v.refused(v.keeper, early, "OracleTimestampsAreSmallerThanRequired")
 }
 
-// TestThresholdIsExact: what remains is exactly the threshold at one price, and the least bit below it at the next lower one.
+// TestThresholdIsExact: what remains is exactly the threshold at one price, and the least bit below it at the next
+// lower one.
 func TestThresholdIsExact(t *testing.T) {
 	v := newVenue(t, nil)
 	m, trader := v.market("ETH/USD"), v.account()
-	// 30 WETH at 3000; of 1998 USDC, 63 pay the fee of opening and 45 that of closing, which leaves 1890 − 30·(3000 − price).
+	// 30 WETH at 3000; of 1998 USDC, 63 pay the fee of opening and 45 that of closing, which leaves 1890 − 30·(3000 −
+	// price).
 	v.open(trader, m, true, 90_000, 1_998)
 	for _, c := range []struct {
 		name, parameter string
@@ -149,7 +160,8 @@ func TestThresholdIsExact(t *testing.T) {
 			name, args := v.simulate(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true))
 			healthy := price == boundary
 			if healthy && (name != "PositionShouldNotBeLiquidated" || args[1].(*big.Int).Cmp(usd(c.threshold)) != 0) {
-				t.Errorf("%s: at %s: %s %v, want a refusal with %d USD remaining", c.name, price, name, args, c.threshold)
+				t.Errorf("%s: at %s: %s %v, want a refusal with %d USD remaining", c.name, price, name, args,
+					c.threshold)
 			}
 			if !healthy && name != "" {
 				t.Errorf("%s: at %s: refused with %s %v", c.name, price, name, args)

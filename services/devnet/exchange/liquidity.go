@@ -18,8 +18,8 @@ type ShiftRequest struct {
 	ExecutionFee    *big.Int
 }
 
-// GlvDepositRequest puts tokens into a GLV by way of one of its markets, or market tokens of that market where MarketTokens is positive.
-// Amounts in smallest units, MinGlvTokens with 18 decimals.
+// GlvDepositRequest puts tokens into a GLV by way of one of its markets, or market tokens of that market where
+// MarketTokens is positive. Amounts in smallest units, MinGlvTokens with 18 decimals.
 type GlvDepositRequest struct {
 	Glv                     Glv
 	Market                  Market
@@ -103,26 +103,31 @@ func (c *Client) CancelShift(ctx context.Context, key *ecdsa.PrivateKey, shift c
 }
 
 // CreateGlvDeposit sends a GLV deposit; the account must have approved the router for what it brings.
-func (c *Client) CreateGlvDeposit(ctx context.Context, key *ecdsa.PrivateKey, r GlvDepositRequest) (common.Hash, error) {
+func (c *Client) CreateGlvDeposit(ctx context.Context, key *ecdsa.PrivateKey, r GlvDepositRequest) (common.Hash,
+	error) {
 	return c.submit(ctx, key, "creating a GLV deposit", c.d.glvDepositCall(addressOf(key), r))
 }
 
 // CancelGlvDeposit takes a GLV deposit back after the request expiration time.
-func (c *Client) CancelGlvDeposit(ctx context.Context, key *ecdsa.PrivateKey, deposit common.Hash) (common.Hash, error) {
+func (c *Client) CancelGlvDeposit(ctx context.Context, key *ecdsa.PrivateKey, deposit common.Hash) (common.Hash,
+	error) {
 	return c.submit(ctx, key, "cancelling a GLV deposit", c.d.cancelCall("cancelGlvDeposit", deposit))
 }
 
 // CreateGlvWithdrawal sends a GLV withdrawal; the account must have approved the router for the GLV token.
-func (c *Client) CreateGlvWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, r GlvWithdrawalRequest) (common.Hash, error) {
+func (c *Client) CreateGlvWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, r GlvWithdrawalRequest) (common.Hash,
+	error) {
 	return c.submit(ctx, key, "creating a GLV withdrawal", c.d.glvWithdrawalCall(addressOf(key), r))
 }
 
 // CancelGlvWithdrawal takes a GLV withdrawal back after the request expiration time.
-func (c *Client) CancelGlvWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, withdrawal common.Hash) (common.Hash, error) {
+func (c *Client) CancelGlvWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, withdrawal common.Hash) (common.Hash,
+	error) {
 	return c.submit(ctx, key, "cancelling a GLV withdrawal", c.d.cancelCall("cancelGlvWithdrawal", withdrawal))
 }
 
-// CreateGlvShift sends a GLV shift; the account needs ORDER_KEEPER. Nothing is paid for it, and it cannot be taken back.
+// CreateGlvShift sends a GLV shift; the account needs ORDER_KEEPER. Nothing is paid for it, and it cannot be taken
+// back.
 func (c *Client) CreateGlvShift(ctx context.Context, key *ecdsa.PrivateKey, r GlvShiftRequest) (common.Hash, error) {
 	return c.submit(ctx, key, "creating a GLV shift", c.d.glvShiftCall(r))
 }
@@ -163,15 +168,18 @@ func (d *Deployment) glvWithdrawalCall(account common.Address, r GlvWithdrawalRe
 	b.tokens(r.Glv.Address, r.GlvTokens)
 	b.add("createGlvWithdrawal", glvWithdrawalParams{
 		Addresses:          glvWithdrawalAddresses{Receiver: account, Glv: r.Glv.Address, Market: r.Market.Address},
-		MinLongTokenAmount: orZero(r.MinLong), MinShortTokenAmount: orZero(r.MinShort), ExecutionFee: fee, CallbackGasLimit: new(big.Int),
+		MinLongTokenAmount: orZero(r.MinLong), MinShortTokenAmount: orZero(r.MinShort), ExecutionFee: fee,
+		CallbackGasLimit: new(big.Int),
 	})
 	return b.call()
 }
 
 func (d *Deployment) glvShiftCall(r GlvShiftRequest) call {
 	p := glvShiftParams{
-		Glv: r.Glv.Address, FromMarket: r.From.Address, ToMarket: r.To.Address, MarketTokenAmount: orZero(r.MarketTokens),
-		MinMarketTokens: orZero(r.MinMarketTokens),
+		Glv: r.Glv.Address, FromMarket: r.From.Address, ToMarket: r.To.Address,
+		MarketTokenAmount: orZero(r.MarketTokens),
+		MinMarketTokens:   orZero(r.MinMarketTokens),
 	}
-	return call{to: &d.Contracts.GlvShiftHandler, data: pack(contracts.GlvShiftHandler, "createGlvShift", p), gas: gasToRequest}
+	return call{to: &d.Contracts.GlvShiftHandler, data: pack(contracts.GlvShiftHandler, "createGlvShift", p),
+		gas: gasToRequest}
 }

@@ -27,13 +27,15 @@ func (v *venue) reportsOf(markets ...Market) OracleParams {
 	var params OracleParams
 	now := v.now()
 	for _, token := range PriceTokensOf(markets...) {
-		params.Add(token, v.d.Contracts.OracleProvider, SignReport(v.reporter, v.client.chainID, token, v.prices[token], now))
+		params.Add(token, v.d.Contracts.OracleProvider, SignReport(v.reporter, v.client.chainID, token, v.prices[token],
+			now))
 	}
 	return params
 }
 
 func (v *venue) executeShift(key common.Hash, params OracleParams) call {
-	return call{to: &v.d.Contracts.ShiftHandler, data: pack(contracts.ShiftHandler, "executeShift", key, params), gas: keeperGas}
+	return call{to: &v.d.Contracts.ShiftHandler, data: pack(contracts.ShiftHandler, "executeShift", key, params),
+		gas: keeperGas}
 }
 
 func (v *venue) executeGlv(name contracts.Name, at common.Address, method string, key common.Hash) call {
@@ -74,7 +76,8 @@ func TestShift(t *testing.T) {
 	v := newVenue(t, nil)
 	from, to := v.market("ETH/USD"), v.market("SOL/USD")
 	provider := v.provider(from, 8_000)
-	shift := v.requestKey(v.must(v.client.CreateShift(v.ctx, provider, ShiftRequest{From: from, To: to, MarketTokens: coins(3_000)})), "ShiftCreated")
+	shift := v.requestKey(v.must(v.client.CreateShift(v.ctx, provider,
+		ShiftRequest{From: from, To: to, MarketTokens: coins(3_000)})), "ShiftCreated")
 	v.refused(provider, v.d.cancelCall("cancelShift", shift), "RequestNotYetCancellable")
 	v.refused(v.keeper, v.executeShift(shift, v.reports(from, v.now())), "EmptyPrimaryPrice")
 	first, second := v.race(v.executeShift(shift, v.reportsOf(from, to)))
@@ -83,7 +86,8 @@ func TestShift(t *testing.T) {
 	}
 	v.refused(v.keeper, v.executeShift(shift, v.reportsOf(from, to)), "EmptyShift")
 	events := v.events(first)
-	if got := v.has(events, "ShiftExecuted").int("receivedMarketTokens"); got.Cmp(coins(3_000)) > 0 || got.Cmp(coins(2_999)) < 0 {
+	if got := v.has(events, "ShiftExecuted").int("receivedMarketTokens"); got.Cmp(coins(3_000)) > 0 ||
+		got.Cmp(coins(2_999)) < 0 {
 		t.Errorf("3000 tokens of one market, at 1 USD each, became %s of another", got)
 	}
 	for name, kind := range map[string]string{"WithdrawalCreated": "withdrawalType", "DepositCreated": "depositType"} {
@@ -91,7 +95,8 @@ func TestShift(t *testing.T) {
 			t.Errorf("the half of a shift: %v", e.items)
 		}
 	}
-	if got := v.balance(to.Address, addressOf(provider)); got.Cmp(v.has(events, "ShiftExecuted").int("receivedMarketTokens")) != 0 {
+	if got := v.balance(to.Address, addressOf(provider)); got.Cmp(v.has(events, "ShiftExecuted").
+		int("receivedMarketTokens")) != 0 {
 		t.Errorf("the provider holds %s", got)
 	}
 	v.sumsAddUp()
@@ -124,12 +129,13 @@ func TestShiftThatCannotFillIsCancelled(t *testing.T) {
 	}
 }
 
-// TestShiftOutOfGas: between the check at its start and what a shift really needs lies a range of gas limits at which its transaction
-// passes, also as a call, and cancels the user's request: what the venue keeps back to handle the failure is enough for it to blame the
-// request, where its words are as close to each other as here.
+// TestShiftOutOfGas: between the check at its start and what a shift really needs lies a range of gas limits at which
+// its transaction passes, also as a call, and cancels the user's request: what the venue keeps back to handle the
+// failure is enough for it to blame the request, where its words are as close to each other as here.
 func TestShiftOutOfGas(t *testing.T) {
 	v := newVenue(t, func(c *Config) {
-		c.Parameters.ShiftGasLimit, c.Parameters.MinHandleExecutionErrorGas = 400_000, c.Parameters.MinHandleExecutionErrorGasToForward-20_000
+		c.Parameters.ShiftGasLimit, c.Parameters.MinHandleExecutionErrorGas = 400_000,
+			c.Parameters.MinHandleExecutionErrorGasToForward-20_000
 	})
 	from, to := v.market("ETH/USD"), v.market("SOL/USD")
 	provider := v.provider(from, 8_000)
@@ -155,7 +161,8 @@ func TestShiftOutOfGas(t *testing.T) {
 	}
 	t.Logf("a call passes and the transaction cancels at %d gas, it executes at %d", cancels, executes-20_000)
 	if executes < cancels+100_000 {
-		t.Errorf("executed at %d, the call passes at %d: no range in which a shift is cancelled for want of gas", executes, cancels)
+		t.Errorf("executed at %d, the call passes at %d: no range in which a shift is cancelled for want of gas",
+			executes, cancels)
 	}
 }
 
@@ -171,7 +178,8 @@ func TestGlv(t *testing.T) {
 		t.Error("the GLV deposit was executed twice")
 	}
 	events := v.events(first)
-	if got := v.has(events, "GlvDepositExecuted").int("receivedGlvTokens"); got.Cmp(coins(6_000)) > 0 || got.Cmp(coins(5_999)) < 0 {
+	if got := v.has(events, "GlvDepositExecuted").int("receivedGlvTokens"); got.Cmp(coins(6_000)) > 0 ||
+		got.Cmp(coins(5_999)) < 0 {
 		t.Errorf("6000 USD bought %s GLV tokens", got)
 	}
 	if e := v.has(events, "DepositCreated"); e.int("depositType").Int64() != 2 || e.items["receiver"] != glv.Address {
@@ -182,7 +190,8 @@ func TestGlv(t *testing.T) {
 	request = GlvDepositRequest{Glv: glv, Market: eth, MarketTokens: coins(4_000)}
 	deposit = v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider, request)), "GlvDepositCreated")
 	events = v.events(v.run(v.keeper, v.executeGlvDeposit(deposit)))
-	if got := v.has(events, "GlvDepositExecuted").int("receivedGlvTokens"); got.Cmp(coins(4_001)) > 0 || got.Cmp(coins(3_999)) < 0 {
+	if got := v.has(events, "GlvDepositExecuted").int("receivedGlvTokens"); got.Cmp(coins(4_001)) > 0 ||
+		got.Cmp(coins(3_999)) < 0 {
 		t.Errorf("market tokens of 4000 USD bought %s GLV tokens", got)
 	}
 	if e := v.has(events, "GlvValueUpdated"); e.int("supply").Cmp(v.supply(glv.Address)) != 0 {
@@ -216,7 +225,8 @@ func (v *venue) glvShift(glv Glv, from, to Market) {
 	if got := v.has(events, "ShiftCreated"); got.items["account"] != glv.Address {
 		v.t.Errorf("the shift within: %v", got.items)
 	}
-	if e := v.has(events, "ShiftExecuted"); e.int("receivedMarketTokens").Cmp(executed.int("receivedMarketTokens")) != 0 {
+	if e := v.has(events, "ShiftExecuted"); e.int("receivedMarketTokens").
+		Cmp(executed.int("receivedMarketTokens")) != 0 {
 		v.t.Errorf("the shift within: %v, the GLV's: %v", e.items, executed.items)
 	}
 	v.refused(v.keeper, v.executeGlvShift(shift), "GlvShiftNotFound")
@@ -234,13 +244,15 @@ func TestGlvRequestsThatCannotFillAreCancelled(t *testing.T) {
 	deposit := v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider, GlvDepositRequest{
 		Glv: glv, Market: eth, MarketTokens: coins(1_000), MinGlvTokens: coins(2_000),
 	})), "GlvDepositCreated")
-	if reason := v.cancelledFor(v.events(v.run(v.keeper, v.executeGlvDeposit(deposit))), "GlvDepositCancelled"); reason != "MinGlvTokens" {
+	if reason := v.cancelledFor(v.events(v.run(v.keeper, v.executeGlvDeposit(deposit))),
+		"GlvDepositCancelled"); reason != "MinGlvTokens" {
 		t.Errorf("cancelled for %q", reason)
 	}
 	if v.balance(eth.Address, addressOf(provider)).Cmp(held) != 0 {
 		t.Error("the market tokens were not returned")
 	}
-	deposit = v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider, GlvDepositRequest{Glv: glv, Market: eth, MarketTokens: coins(1_000)})),
+	deposit = v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider,
+		GlvDepositRequest{Glv: glv, Market: eth, MarketTokens: coins(1_000)})),
 		"GlvDepositCreated")
 	v.has(v.events(v.run(v.keeper, v.executeGlvDeposit(deposit))), "GlvDepositExecuted")
 
@@ -258,14 +270,17 @@ func TestGlvRequestsThatCannotFillAreCancelled(t *testing.T) {
 	shift := v.requestKey(v.must(v.client.CreateGlvShift(v.ctx, v.keeper, GlvShiftRequest{
 		Glv: glv, From: eth, To: sol, MarketTokens: coins(500), MinMarketTokens: coins(600),
 	})), "GlvShiftCreated")
-	if reason := v.cancelledFor(v.events(v.run(v.keeper, v.executeGlvShift(shift))), "GlvShiftCancelled"); reason != "MinMarketTokens" {
+	if reason := v.cancelledFor(v.events(v.run(v.keeper, v.executeGlvShift(shift))),
+		"GlvShiftCancelled"); reason != "MinMarketTokens" {
 		t.Errorf("cancelled for %q", reason)
 	}
 	for want, c := range map[string]call{
-		"EmptyGlvDepositAmounts":   v.d.glvDepositCall(addressOf(provider), GlvDepositRequest{Glv: glv, Market: eth}),
-		"GlvUnsupportedMarket":     v.d.glvDepositCall(addressOf(provider), GlvDepositRequest{Glv: glv, Market: v.market("BTC/USD")}),
-		"EmptyGlvWithdrawalAmount": v.d.glvWithdrawalCall(addressOf(provider), GlvWithdrawalRequest{Glv: glv, Market: eth}),
-		"EmptyGlv":                 v.d.glvDepositCall(addressOf(provider), GlvDepositRequest{Market: eth}),
+		"EmptyGlvDepositAmounts": v.d.glvDepositCall(addressOf(provider), GlvDepositRequest{Glv: glv, Market: eth}),
+		"GlvUnsupportedMarket": v.d.glvDepositCall(addressOf(provider),
+			GlvDepositRequest{Glv: glv, Market: v.market("BTC/USD")}),
+		"EmptyGlvWithdrawalAmount": v.d.glvWithdrawalCall(addressOf(provider),
+			GlvWithdrawalRequest{Glv: glv, Market: eth}),
+		"EmptyGlv": v.d.glvDepositCall(addressOf(provider), GlvDepositRequest{Market: eth}),
 	} {
 		v.refused(provider, c, want)
 	}
@@ -281,24 +296,28 @@ func (v *venue) supply(token common.Address) *big.Int {
 	return supply
 }
 
-// TestTooLittleGasIsRefused: every execution of a request demands at its start what the words say, so that a keeper's low limit is refused
-// and not paid for by the user.
+// TestTooLittleGasIsRefused: every execution of a request demands at its start what the words say, so that a keeper's
+// low limit is refused and not paid for by the user.
 func TestTooLittleGasIsRefused(t *testing.T) {
 	v := newVenue(t, nil)
 	glv, eth, sol := v.d.Glvs[0], v.market("ETH/USD"), v.market("SOL/USD")
 	provider := v.provider(eth, 10_000)
-	deposit := v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider, GlvDepositRequest{Glv: glv, Market: eth, ShortAmount: big.NewInt(5_000e6)})),
+	deposit := v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider,
+		GlvDepositRequest{Glv: glv, Market: eth, ShortAmount: big.NewInt(5_000e6)})),
 		"GlvDepositCreated")
-	byTokens := v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider, GlvDepositRequest{Glv: glv, Market: eth, MarketTokens: coins(1_000)})),
+	byTokens := v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider,
+		GlvDepositRequest{Glv: glv, Market: eth, MarketTokens: coins(1_000)})),
 		"GlvDepositCreated")
-	shift := v.requestKey(v.must(v.client.CreateShift(v.ctx, provider, ShiftRequest{From: eth, To: sol, MarketTokens: coins(1_000)})), "ShiftCreated")
+	shift := v.requestKey(v.must(v.client.CreateShift(v.ctx, provider,
+		ShiftRequest{From: eth, To: sol, MarketTokens: coins(1_000)})), "ShiftCreated")
 	p := DefaultParameters()
 	markets := 3 * p.GlvPerMarketGasLimit
 	for name, c := range map[string]struct {
 		call call
 		want int64
 	}{
-		"GLV deposit":                  {v.executeGlvDeposit(deposit), p.GlvDepositGasLimit + markets + p.DepositGasLimit},
+		"GLV deposit": {v.executeGlvDeposit(deposit), p.GlvDepositGasLimit + markets +
+			p.DepositGasLimit},
 		"GLV deposit of market tokens": {v.executeGlvDeposit(byTokens), p.GlvDepositGasLimit + markets},
 		"shift":                        {v.executeShift(shift, v.reportsOf(eth, sol)), p.ShiftGasLimit},
 	} {

@@ -17,13 +17,15 @@ import (
 // trade is an order that would execute at the test's prices.
 func trade(m Market, t OrderType, isLong bool) OrderRequest {
 	return OrderRequest{
-		Market: m.Address, Collateral: m.Short, Type: t, IsLong: isLong, SizeUSD: usd(10_000), CollateralAmount: big.NewInt(1_000e6),
+		Market: m.Address, Collateral: m.Short, Type: t, IsLong: isLong, SizeUSD: usd(10_000),
+		CollateralAmount: big.NewInt(1_000e6),
 	}
 }
 
 // closing is a market order that closes 10 000 USD.
 func closing(m Market, isLong bool) OrderRequest {
-	return OrderRequest{Market: m.Address, Collateral: m.Short, Type: MarketDecrease, IsLong: isLong, SizeUSD: usd(10_000)}
+	return OrderRequest{Market: m.Address, Collateral: m.Short, Type: MarketDecrease, IsLong: isLong,
+		SizeUSD: usd(10_000)}
 }
 
 func TestMarketOrderLife(t *testing.T) {
@@ -31,15 +33,18 @@ func TestMarketOrderLife(t *testing.T) {
 	m, trader := v.market("ETH/USD"), v.account()
 	events := v.open(trader, m, true, 90_000, 2_000)
 	want := []string{
-		"OraclePriceUpdate", "OraclePriceUpdate", "CollateralSumUpdated", "OpenInterestUpdated", "OpenInterestInTokensUpdated",
-		"PoolAmountUpdated", "VirtualSwapInventoryUpdated", "PositionFeesCollected", "PositionIncrease", "OrderExecuted", "KeeperExecutionFee", "ExecutionFeeRefund",
+		"OraclePriceUpdate", "OraclePriceUpdate", "CollateralSumUpdated", "OpenInterestUpdated",
+		"OpenInterestInTokensUpdated",
+		"PoolAmountUpdated", "VirtualSwapInventoryUpdated", "PositionFeesCollected", "PositionIncrease",
+		"OrderExecuted", "KeeperExecutionFee", "ExecutionFeeRefund",
 	}
 	if got := names(events); !slices.Equal(got, want) {
 		t.Errorf("events of an increase: %v, want %v", got, want)
 	}
 	fee := big.NewInt(63e6) // 0.07 % of 90 000 USD.
 	position := v.position(trader, m, true)
-	if position.CollateralAmount.Cmp(new(big.Int).Sub(big.NewInt(2_000e6), fee)) != 0 || position.SizeInTokens.Cmp(coins(30)) != 0 {
+	if position.CollateralAmount.Cmp(new(big.Int).Sub(big.NewInt(2_000e6), fee)) != 0 ||
+		position.SizeInTokens.Cmp(coins(30)) != 0 {
 		t.Errorf("position %+v, want 1937 USDC and 30 WETH", position)
 	}
 
@@ -48,7 +53,8 @@ func TestMarketOrderLife(t *testing.T) {
 	request := closing(m, true)
 	request.SizeUSD = usd(90_000)
 	events = v.fill(v.order(trader, request), m)
-	if e := v.has(events, "PositionDecrease"); e.int("basePnlUsd").Cmp(usd(900)) != 0 || e.int("sizeInUsd").Sign() != 0 {
+	if e := v.has(events, "PositionDecrease"); e.int("basePnlUsd").Cmp(usd(900)) != 0 || e.int("sizeInUsd").
+		Sign() != 0 {
 		t.Errorf("close at +1 %%: %v", e.items)
 	}
 	profit := new(big.Int).Sub(v.balance(m.Long, addressOf(trader)), before)
@@ -109,7 +115,10 @@ func TestMarketOrderThatCannotFillIsCancelled(t *testing.T) {
 		"InsufficientCollateralAmount":         func(r *OrderRequest) { r.CollateralAmount = big.NewInt(1) },
 		"LiquidatablePosition":                 func(r *OrderRequest) { r.CollateralAmount = big.NewInt(90e6) },
 		"MinPositionSize":                      func(r *OrderRequest) { r.SizeUSD = big.NewInt(1e18) },
-		"InsufficientReserve":                  func(r *OrderRequest) { r.SizeUSD, r.CollateralAmount = usd(46_000_000), big.NewInt(900_000e6) },
+		"InsufficientReserve": func(r *OrderRequest) {
+			r.SizeUSD, r.CollateralAmount = usd(46_000_000),
+				big.NewInt(900_000e6)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := v.in(t)
@@ -119,7 +128,8 @@ func TestMarketOrderThatCannotFillIsCancelled(t *testing.T) {
 			change(&request)
 			order := v.order(trader, request)
 			cancelled := v.has(v.fill(order, m), "OrderCancelled")
-			if reason, _, _ := contracts.RevertReason(cancelled.items["reasonBytes"].([]byte)); reason != name || cancelled.items["reason"] != "" {
+			if reason, _, _ := contracts.RevertReason(cancelled.items["reasonBytes"].([]byte)); reason != name ||
+				cancelled.items["reason"] != "" {
 				t.Errorf("cancelled for %q, text %q; want %s", reason, cancelled.items["reason"], name)
 			}
 			if after := v.balance(m.Short, addressOf(trader)); after.Cmp(before) != 0 {
@@ -137,7 +147,8 @@ func TestFrozenOrder(t *testing.T) {
 	request.TriggerPrice, request.AcceptablePrice = USD30(3_000_000_000, 18), USD30(2_990_000_000, 18)
 	order := v.order(trader, request)
 	frozen := v.has(v.fill(order, m), "OrderFrozen")
-	if reason, _, _ := contracts.RevertReason(frozen.items["reasonBytes"].([]byte)); reason != "OrderNotFulfillableAtAcceptablePrice" {
+	if reason, _, _ := contracts.RevertReason(
+		frozen.items["reasonBytes"].([]byte)); reason != "OrderNotFulfillableAtAcceptablePrice" {
 		t.Errorf("frozen for %q", reason)
 	}
 	execute := func() call { return v.executeOrder(order, v.reports(m, v.now())) }
@@ -176,11 +187,13 @@ func TestDecreaseLargerThanPosition(t *testing.T) {
 	m, trader := v.market("ETH/USD"), v.account()
 	v.open(trader, m, true, 5_000, 1_000)
 	cancelled := v.has(v.fill(v.order(trader, closing(m, true)), m), "OrderCancelled")
-	if reason, _, _ := contracts.RevertReason(cancelled.items["reasonBytes"].([]byte)); reason != "InvalidDecreaseOrderSize" {
+	if reason, _, _ := contracts.RevertReason(
+		cancelled.items["reasonBytes"].([]byte)); reason != "InvalidDecreaseOrderSize" {
 		t.Errorf("cancelled for %q", reason)
 	}
 	request := closing(m, true)
-	request.Type, request.TriggerPrice, request.CollateralAmount = LimitDecrease, USD30(3_000_000_000, 18), big.NewInt(2_000e6)
+	request.Type, request.TriggerPrice, request.CollateralAmount = LimitDecrease, USD30(3_000_000_000, 18),
+		big.NewInt(2_000e6)
 	events := v.fill(v.order(trader, request), m)
 	if e := v.has(events, "OrderSizeDeltaAutoUpdated"); e.int("nextSizeDeltaUsd").Cmp(usd(5_000)) != 0 {
 		t.Errorf("shrunk to %s", e.int("nextSizeDeltaUsd"))
@@ -207,7 +220,8 @@ func TestPartialDecrease(t *testing.T) {
 	if got := new(big.Int).Sub(v.balance(m.Short, addressOf(trader)), before); got.Cmp(big.NewInt(500e6)) != 0 {
 		t.Errorf("took out %s USDC units, want 500e6", got)
 	}
-	if p := v.position(trader, m, false); p.SizeInUsd.Cmp(usd(15_000)) != 0 || p.CollateralAmount.Cmp(big.NewInt(2_171.5e6)) != 0 {
+	if p := v.position(trader, m, false); p.SizeInUsd.Cmp(usd(15_000)) != 0 ||
+		p.CollateralAmount.Cmp(big.NewInt(2_171.5e6)) != 0 {
 		t.Errorf("left %+v", p)
 	}
 }
@@ -233,11 +247,13 @@ func TestAutoCancel(t *testing.T) {
 	events := v.fill(takeProfit, m)
 	i := slices.Index(names(events), "OrderExecuted")
 	if i < 0 || !slices.Equal(names(events[i:]), []string{
-		"OrderExecuted", "KeeperExecutionFee", "ExecutionFeeRefund", "OrderCancelled", "KeeperExecutionFee", "ExecutionFeeRefund",
+		"OrderExecuted", "KeeperExecutionFee", "ExecutionFeeRefund", "OrderCancelled", "KeeperExecutionFee",
+		"ExecutionFeeRefund",
 	}) {
 		t.Fatalf("events: %v", names(events))
 	}
-	if e := events[i+3]; e.topics[2] != stopLoss || e.items["reason"] != "AUTO_CANCEL" || len(e.items["reasonBytes"].([]byte)) != 0 {
+	if e := events[i+3]; e.topics[2] != stopLoss || e.items["reason"] != "AUTO_CANCEL" ||
+		len(e.items["reasonBytes"].([]byte)) != 0 {
 		t.Errorf("auto-cancelled %s with %v, want %s", e.topics[2], e.items, stopLoss)
 	}
 	for _, order := range []common.Hash{dropped, survivor} {
@@ -323,7 +339,8 @@ func TestOneSuccess(t *testing.T) {
 	m, trader := v.market("ETH/USD"), v.account()
 	order := v.order(trader, trade(m, MarketIncrease, true))
 	first, second := v.race(v.executeOrder(order, v.reports(m, v.now())))
-	if first.Status != types.ReceiptStatusSuccessful || second.Status != types.ReceiptStatusFailed || len(second.Logs) != 0 {
+	if first.Status != types.ReceiptStatusSuccessful || second.Status != types.ReceiptStatusFailed ||
+		len(second.Logs) != 0 {
 		t.Fatalf("statuses %d and %d", first.Status, second.Status)
 	}
 	v.refused(v.keeper, v.executeOrder(order, v.reports(m, v.now())), "EmptyOrder")
@@ -350,7 +367,8 @@ func TestCreationIsRefused(t *testing.T) {
 	request := trade(m, MarketIncrease, true)
 	request.ExecutionFee = big.NewInt(1)
 	v.refusedAtPrice(trader, v.d.orderCall(addressOf(trader), request), "InsufficientExecutionFee")
-	v.refused(trader, v.d.updateCall(v.order(trader, trade(m, MarketIncrease, true)), OrderRequest{}), "OrderNotUpdatable")
+	v.refused(trader, v.d.updateCall(v.order(trader, trade(m, MarketIncrease, true)), OrderRequest{}),
+		"OrderNotUpdatable")
 }
 
 func TestSwitches(t *testing.T) {
@@ -360,7 +378,9 @@ func TestSwitches(t *testing.T) {
 	setBool := func(name string, value bool, args ...any) {
 		t.Helper()
 		data := pack(contracts.Config, "setBool", contracts.BaseKey(name), contracts.Encode(args...), value)
-		if r := v.run(v.deployer, call{to: &v.d.Contracts.Config, data: data, gas: gasToConfigure}); r.Status != types.ReceiptStatusSuccessful {
+		if r := v.run(v.deployer,
+			call{to: &v.d.Contracts.Config, data: data,
+				gas: gasToConfigure}); r.Status != types.ReceiptStatusSuccessful {
 			t.Fatalf("setting %s failed", name)
 		}
 	}
@@ -375,8 +395,8 @@ func TestSwitches(t *testing.T) {
 	v.has(v.fill(order, m), "OrderCancelled")
 }
 
-// TestLowGas: with the venue's words in force a low gas limit reverts and never ends the order. Without them an execution that runs out of gas
-// ends it at its user's cost, although a call with as much gas says that it fails.
+// TestLowGas: with the venue's words in force a low gas limit reverts and never ends the order. Without them an
+// execution that runs out of gas ends it at its user's cost, although a call with as much gas says that it fails.
 func TestLowGas(t *testing.T) {
 	v := newVenue(t, nil)
 	m, trader := v.market("ETH/USD"), v.account()
@@ -431,7 +451,8 @@ func TestExecutionFeeAddsUp(t *testing.T) {
 	m, trader := v.market("ETH/USD"), v.account()
 	order := v.order(trader, trade(m, MarketIncrease, true))
 	events := v.fill(order, m)
-	paid := new(big.Int).Add(v.has(events, "KeeperExecutionFee").int("executionFeeAmount"), v.has(events, "ExecutionFeeRefund").int("refundFeeAmount"))
+	paid := new(big.Int).Add(v.has(events, "KeeperExecutionFee").int("executionFeeAmount"),
+		v.has(events, "ExecutionFeeRefund").int("refundFeeAmount"))
 	if paid.Cmp(defaultExecutionFee) != 0 {
 		t.Errorf("paid out %s of a fee of %s", paid, defaultExecutionFee)
 	}

@@ -25,15 +25,22 @@ import (
 
 // emitted are the events this exchange knows.
 var emitted = []string{
-	"AdlStateUpdated", "ClaimableFeeAmountUpdated", "ClaimableUiFeeAmountUpdated", "CollateralSumUpdated", "DepositCancelled",
-	"DepositCreated", "DepositExecuted", "ExecutionFeeRefund", "ExecutionFeeRefundCallback", "GlvCreated", "GlvDepositCancelled",
-	"GlvDepositCreated", "GlvDepositExecuted", "GlvMarketAdded", "GlvShiftCancelled", "GlvShiftCreated", "GlvShiftExecuted",
-	"GlvValueUpdated", "GlvWithdrawalCancelled", "GlvWithdrawalCreated", "GlvWithdrawalExecuted", "InitOracleProviderForToken",
+	"AdlStateUpdated", "ClaimableFeeAmountUpdated", "ClaimableUiFeeAmountUpdated", "CollateralSumUpdated",
+	"DepositCancelled",
+	"DepositCreated", "DepositExecuted", "ExecutionFeeRefund", "ExecutionFeeRefundCallback", "GlvCreated",
+	"GlvDepositCancelled",
+	"GlvDepositCreated", "GlvDepositExecuted", "GlvMarketAdded", "GlvShiftCancelled", "GlvShiftCreated",
+	"GlvShiftExecuted",
+	"GlvValueUpdated", "GlvWithdrawalCancelled", "GlvWithdrawalCreated", "GlvWithdrawalExecuted",
+	"InitOracleProviderForToken",
 	"InsolventClose", "KeeperExecutionFee", "MarketCreated", "OpenInterestInTokensUpdated", "OpenInterestUpdated",
-	"OraclePriceUpdate", "OrderCancelled", "OrderCollateralDeltaAmountAutoUpdated", "OrderCreated", "OrderExecuted", "OrderFrozen",
+	"OraclePriceUpdate", "OrderCancelled", "OrderCollateralDeltaAmountAutoUpdated", "OrderCreated", "OrderExecuted",
+	"OrderFrozen",
 	"OrderSizeDeltaAutoUpdated", "OrderUpdated", "PoolAmountUpdated", "PositionDecrease", "PositionFeesCollected",
-	"PositionFeesInfo", "PositionIncrease", "SetAddress", "SetBool", "SetUint", "ShiftCancelled", "ShiftCreated", "ShiftExecuted",
-	"SwapFeesCollected", "SwapImpactPoolAmountUpdated", "SwapInfo", "VirtualSwapInventoryUpdated", "WithdrawalCancelled",
+	"PositionFeesInfo", "PositionIncrease", "SetAddress", "SetBool", "SetUint", "ShiftCancelled", "ShiftCreated",
+	"ShiftExecuted",
+	"SwapFeesCollected", "SwapImpactPoolAmountUpdated", "SwapInfo", "VirtualSwapInventoryUpdated",
+	"WithdrawalCancelled",
 	"WithdrawalCreated", "WithdrawalExecuted",
 }
 
@@ -57,14 +64,16 @@ func (v *venue) liveEveryEvent() {
 	order := v.order(trader, stop)
 	v.must(v.client.UpdateOrder(v.ctx, trader, order, stop))
 	shrinking := stop
-	shrinking.TriggerPrice, shrinking.SizeUSD, shrinking.CollateralAmount = USD30(3_000_000_000, 18), usd(50_000), big.NewInt(5_000e6)
+	shrinking.TriggerPrice, shrinking.SizeUSD, shrinking.CollateralAmount = USD30(3_000_000_000, 18), usd(50_000),
+		big.NewInt(5_000e6)
 	v.fill(v.order(provider, shrinking), m)
 	frozen := trade(m, LimitIncrease, true)
 	frozen.TriggerPrice, frozen.AcceptablePrice = USD30(3_000_000_000, 18), big.NewInt(1)
 	v.fill(v.order(trader, frozen), m)
 	v.must(v.client.SetUint(v.ctx, v.deployer, "UI_FEE_FACTOR", factor(1, 1_000), addressOf(provider)))
 	swap := OrderRequest{
-		Type: MarketSwap, Collateral: m.Short, CollateralAmount: big.NewInt(1_000e6), SwapPath: []common.Address{m.Address},
+		Type: MarketSwap, Collateral: m.Short, CollateralAmount: big.NewInt(1_000e6),
+		SwapPath:      []common.Address{m.Address},
 		UIFeeReceiver: addressOf(provider), Callback: Callback{v.d.Contracts.CallbackCounter, 100_000},
 	}
 	v.fill(v.order(trader, swap), m)
@@ -72,7 +81,8 @@ func (v *venue) liveEveryEvent() {
 	v.run(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true))
 }
 
-// liveLiquidityEvents makes the exchange emit the events of shifts, GLVs and deleveraging; the provider has market tokens.
+// liveLiquidityEvents makes the exchange emit the events of shifts, GLVs and deleveraging; the provider has market
+// tokens.
 func (v *venue) liveLiquidityEvents(provider *ecdsa.PrivateKey) {
 	v.t.Helper()
 	eth, sol, glv := v.market("ETH/USD"), v.market("SOL/USD"), v.d.Glvs[0]
@@ -127,8 +137,9 @@ func (v *venue) decodeAsKeeper() {
 
 func chainLog(log types.Log) chain.Log {
 	c := chain.Log{
-		Address: chain.Address(log.Address), Data: log.Data, Block: log.BlockNumber, BlockHash: chain.Hash(log.BlockHash),
-		TxHash: chain.Hash(log.TxHash), TxIndex: uint32(log.TxIndex), Index: uint32(log.Index),
+		Address: chain.Address(log.Address), Data: log.Data, Block: log.BlockNumber,
+		BlockHash: chain.Hash(log.BlockHash),
+		TxHash:    chain.Hash(log.TxHash), TxIndex: uint32(log.TxIndex), Index: uint32(log.Index),
 	}
 	for _, topic := range log.Topics {
 		c.Topics = append(c.Topics, chain.Hash(topic))
@@ -152,15 +163,16 @@ func shapes(events []event) map[string]shape {
 		if !seen {
 			s = shape{kind: e.kind, topics: len(e.topics), always: items}
 		}
-		s.always = slices.DeleteFunc(slices.Clone(s.always), func(item string) bool { return !slices.Contains(items, item) })
+		s.always = slices.DeleteFunc(slices.Clone(s.always),
+			func(item string) bool { return !slices.Contains(items, item) })
 		s.ever = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.ever, items))))
 		all[e.name] = s
 	}
 	return all
 }
 
-// compareWithOriginals compares with recordings of the original contracts: the same kind and topics, every item the original always
-// has, and no item it never has.
+// compareWithOriginals compares with recordings of the original contracts: the same kind and topics, every item the
+// original always has, and no item it never has.
 func compareWithOriginals(t *testing.T, events []event) {
 	originals := shapes(recordings(t))
 	compared := 0
@@ -171,7 +183,8 @@ func compareWithOriginals(t *testing.T, events []event) {
 		}
 		compared++
 		if own.kind != original.kind || own.topics != original.topics {
-			t.Errorf("%s is an %s with %d topics, the original an %s with %d", name, own.kind, own.topics, original.kind, original.topics)
+			t.Errorf("%s is an %s with %d topics, the original an %s with %d", name, own.kind, own.topics,
+				original.kind, original.topics)
 		}
 		for _, item := range original.always {
 			if !slices.Contains(own.always, item) {
@@ -191,8 +204,8 @@ func compareWithOriginals(t *testing.T, events []event) {
 	}
 }
 
-// compareWithList compares with the list of the original's events: the same kind, and exactly its items. The list gives fees under a
-// placeholder, with the items that only some of them have.
+// compareWithList compares with the list of the original's events: the same kind, and exactly its items. The list gives
+// fees under a placeholder, with the items that only some of them have.
 func compareWithList(t *testing.T, events []event) {
 	listed := listedEvents(t)
 	for name, own := range shapes(events) {
@@ -210,7 +223,8 @@ func compareWithList(t *testing.T, events []event) {
 		}
 		slices.Sort(keys)
 		if fees {
-			original.ever = slices.DeleteFunc(slices.Clone(original.ever), func(key string) bool { return !slices.Contains(keys, key) })
+			original.ever = slices.DeleteFunc(slices.Clone(original.ever),
+				func(key string) bool { return !slices.Contains(keys, key) })
 		}
 		if !slices.Equal(keys, original.ever) {
 			t.Errorf("%s has   %v\nlisted %v", name, keys, original.ever)
@@ -218,7 +232,8 @@ func compareWithList(t *testing.T, events []event) {
 	}
 }
 
-// listedEvents reads the list of the original's events, with the keys of their items in ever, or skips the test where it is not.
+// listedEvents reads the list of the original's events, with the keys of their items in ever, or skips the test where
+// it is not.
 func listedEvents(t *testing.T) map[string]shape {
 	t.Helper()
 	path := filepath.Join("..", "..", "..", "..", "shared", "reference", "gmx", "events.md")

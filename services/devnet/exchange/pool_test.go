@@ -50,11 +50,13 @@ func TestDepositAndWithdrawal(t *testing.T) {
 
 	// The pool holds long and short in equal parts, so a withdrawal pays half in each.
 	before := v.balance(m.Short, addressOf(provider))
-	withdrawal := v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, provider, WithdrawalRequest{Market: m, MarketTokens: coins(8_000)})))
+	withdrawal := v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, provider,
+		WithdrawalRequest{Market: m, MarketTokens: coins(8_000)})))
 	v.has(v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now())))), "WithdrawalExecuted")
 	v.refused(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now())), "EmptyWithdrawal")
 	got := new(big.Int).Sub(v.balance(m.Short, addressOf(provider)), before)
-	if low, high := big.NewInt(4_000e6-1_000_000), big.NewInt(4_000e6+1_000_000); got.Cmp(low) < 0 || got.Cmp(high) > 0 {
+	if low, high := big.NewInt(4_000e6-1_000_000), big.NewInt(4_000e6+1_000_000); got.Cmp(low) < 0 ||
+		got.Cmp(high) > 0 {
 		t.Errorf("got %s USDC units, want about 4000e6", got)
 	}
 	v.sumsAddUp()
@@ -67,16 +69,19 @@ func TestDepositThatCannotFillIsCancelled(t *testing.T) {
 	request := DepositRequest{Market: m, ShortAmount: big.NewInt(100e6), MinMarketTokens: coins(101)}
 	deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider, request)))
 	events := v.events(v.run(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now()))))
-	if reason, _, _ := contracts.RevertReason(v.has(events, "DepositCancelled").items["reasonBytes"].([]byte)); reason != "MinMarketTokens" {
+	if reason, _, _ := contracts.RevertReason(v.has(events, "DepositCancelled").
+		items["reasonBytes"].([]byte)); reason != "MinMarketTokens" {
 		t.Errorf("cancelled for %q", reason)
 	}
 	if v.balance(m.Short, addressOf(provider)).Cmp(before) != 0 {
 		t.Error("the tokens were not returned")
 	}
-	expired := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider, DepositRequest{Market: m, ShortAmount: big.NewInt(100e6)})))
+	expired := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider,
+		DepositRequest{Market: m, ShortAmount: big.NewInt(100e6)})))
 	created := v.now()
 	v.advance(301 * time.Second)
-	v.refused(v.keeper, v.executeDeposit(expired, v.reports(m, created+301)), "OracleTimestampsAreLargerThanRequestExpirationTime")
+	v.refused(v.keeper, v.executeDeposit(expired, v.reports(m, created+301)),
+		"OracleTimestampsAreLargerThanRequestExpirationTime")
 	v.has(v.events(v.must(v.client.CancelDeposit(v.ctx, provider, expired))), "DepositCancelled")
 	if v.balance(m.Short, addressOf(provider)).Cmp(before) != 0 {
 		t.Error("the tokens of the expired deposit were not returned")
@@ -91,7 +96,8 @@ func TestAbsurdDepositPoisonsNothing(t *testing.T) {
 	for _, bits := range []uint{100, 180, 250} {
 		amount := new(big.Int).Lsh(big.NewInt(1), bits)
 		v.must(v.client.Mint(v.ctx, vandal, m.Short, amount))
-		deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, vandal, DepositRequest{Market: m, ShortAmount: amount})))
+		deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, vandal,
+			DepositRequest{Market: m, ShortAmount: amount})))
 		v.has(v.events(v.run(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now())))), "DepositCancelled")
 		order := trade(m, MarketIncrease, true)
 		order.CollateralAmount = amount
@@ -112,7 +118,8 @@ func TestWithdrawalThatCannotFillIsCancelled(t *testing.T) {
 	request := WithdrawalRequest{Market: m, MarketTokens: coins(100), MinLong: coins(1)}
 	withdrawal := v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, v.deployer, request)))
 	events := v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now()))))
-	if reason, _, _ := contracts.RevertReason(v.has(events, "WithdrawalCancelled").items["reasonBytes"].([]byte)); reason != "InsufficientOutputAmount" {
+	if reason, _, _ := contracts.RevertReason(v.has(events, "WithdrawalCancelled").
+		items["reasonBytes"].([]byte)); reason != "InsufficientOutputAmount" {
 		t.Errorf("cancelled for %q", reason)
 	}
 	if v.balance(m.Address, v.d.Deployer).Cmp(before) != 0 {
@@ -122,9 +129,11 @@ func TestWithdrawalThatCannotFillIsCancelled(t *testing.T) {
 	// The pool must stay able to pay the open positions.
 	trader := v.account()
 	v.open(trader, m, true, 40_000_000, 900_000)
-	withdrawal = v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, v.deployer, WithdrawalRequest{Market: m, MarketTokens: coins(20_000_000)})))
+	withdrawal = v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, v.deployer,
+		WithdrawalRequest{Market: m, MarketTokens: coins(20_000_000)})))
 	events = v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now()))))
-	if reason, _, _ := contracts.RevertReason(v.has(events, "WithdrawalCancelled").items["reasonBytes"].([]byte)); reason != "InsufficientReserve" {
+	if reason, _, _ := contracts.RevertReason(v.has(events, "WithdrawalCancelled").
+		items["reasonBytes"].([]byte)); reason != "InsufficientReserve" {
 		t.Errorf("cancelled for %q", reason)
 	}
 	v.refused(v.deployer, v.d.withdrawalCall(v.d.Deployer, WithdrawalRequest{Market: m}), "EmptyWithdrawalAmount")
@@ -166,8 +175,8 @@ func TestSumsAddUp(t *testing.T) {
 	}
 }
 
-// randomStep opens, grows, shrinks, closes or liquidates a position, or provides liquidity; whatever happens is fine as long as
-// the transaction succeeds.
+// randomStep opens, grows, shrinks, closes or liquidates a position, or provides liquidity; whatever happens is fine as
+// long as the transaction succeeds.
 func (v *venue) randomStep(random *rand.Rand, trader *ecdsa.PrivateKey) {
 	v.t.Helper()
 	m, isLong := v.d.Markets[random.IntN(2)], random.IntN(2) == 0
@@ -179,7 +188,8 @@ func (v *venue) randomStep(random *rand.Rand, trader *ecdsa.PrivateKey) {
 	draw := random.IntN(20)
 	switch {
 	case draw < 4:
-		deposit := v.must(v.client.CreateDeposit(v.ctx, trader, DepositRequest{Market: m, ShortAmount: big.NewInt(random.Int64N(1e10) + 1)}))
+		deposit := v.must(v.client.CreateDeposit(v.ctx, trader,
+			DepositRequest{Market: m, ShortAmount: big.NewInt(random.Int64N(1e10) + 1)}))
 		v.run(v.keeper, v.executeDeposit(v.deposit(deposit), v.reports(m, v.now())))
 	case open && draw < 12:
 		v.run(v.keeper, v.liquidate(addressOf(trader), collateral, m, isLong))
@@ -199,8 +209,8 @@ func (v *venue) randomStep(random *rand.Rand, trader *ecdsa.PrivateKey) {
 	}
 }
 
-// sumsAddUp checks that every market holds exactly its pool, its positions' collateral, its impact pool and the fees that others may claim, and that the vaults are empty when no
-// request is pending.
+// sumsAddUp checks that every market holds exactly its pool, its positions' collateral, its impact pool and the fees
+// that others may claim, and that the vaults are empty when no request is pending.
 func (v *venue) sumsAddUp() {
 	v.t.Helper()
 	for _, m := range v.d.Markets {

@@ -16,15 +16,15 @@ type Price struct {
 	Min, Max *big.Int
 }
 
-// USD30 converts whole and fractional dollars for one whole token, given in millionths, into the exchange's unit: USD with 30
-// decimals for one smallest unit of a token with these decimals.
+// USD30 converts whole and fractional dollars for one whole token, given in millionths, into the exchange's unit: USD
+// with 30 decimals for one smallest unit of a token with these decimals.
 func USD30(microUSD int64, decimals uint8) *big.Int {
 	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(24-int(decimals))), nil)
 	return unit.Mul(unit, big.NewInt(microUSD))
 }
 
-// OracleParams is what a keeper passes to every execution: for each token its provider and that provider's report. The layout
-// is that of the contracts' SetPricesParams.
+// OracleParams is what a keeper passes to every execution: for each token its provider and that provider's report. The
+// layout is that of the contracts' SetPricesParams.
 type OracleParams struct {
 	Tokens    []common.Address
 	Providers []common.Address
@@ -38,9 +38,9 @@ func (p *OracleParams) Add(token, provider common.Address, report []byte) {
 	p.Data = append(p.Data, report)
 }
 
-// SignReport makes the report that the exchange's oracle provider accepts for a token: abi.encode(token, min, max, timestamp, v,
-// r, s), signed over keccak256(abi.encode(chainID, token, min, max, timestamp)). Prices are USD with 30 decimals per smallest
-// unit, the timestamp is in seconds. It panics on a key that is not a secp256k1 key.
+// SignReport makes the report that the exchange's oracle provider accepts for a token: abi.encode(token, min, max,
+// timestamp, v, r, s), signed over keccak256(abi.encode(chainID, token, min, max, timestamp)). Prices are USD with 30
+// decimals per smallest unit, the timestamp is in seconds. It panics on a key that is not a secp256k1 key.
 func SignReport(key *ecdsa.PrivateKey, chainID *big.Int, token common.Address, price Price, timestamp uint64) []byte {
 	at := new(big.Int).SetUint64(timestamp)
 	digest := crypto.Keccak256(contracts.Encode(chainID, token, price.Min, price.Max, at))

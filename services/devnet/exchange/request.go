@@ -23,7 +23,8 @@ const (
 	StopIncrease     OrderType = 8
 )
 
-// Swaps reports whether the order touches no position: it has no market of its own, and its collateral is what is swapped.
+// Swaps reports whether the order touches no position: it has no market of its own, and its collateral is what is
+// swapped.
 func (t OrderType) Swaps() bool {
 	return t == MarketSwap || t == LimitSwap
 }
@@ -33,7 +34,8 @@ func (t OrderType) Increases() bool {
 	return t == MarketIncrease || t == LimitIncrease || t == StopIncrease
 }
 
-// DecreaseSwap as in the contracts' Order.DecreasePositionSwapType: what a decrease swaps in its own market before it pays out.
+// DecreaseSwap as in the contracts' Order.DecreasePositionSwapType: what a decrease swaps in its own market before it
+// pays out.
 type DecreaseSwap uint8
 
 // The swaps of a decrease. One that fails leaves the tokens as they are.
@@ -49,8 +51,8 @@ type Callback struct {
 	Gas      uint64
 }
 
-// OrderRequest is an order to be created. Money is USD with 30 decimals, prices are USD with 30 decimals per smallest unit; nil
-// means zero, except for AcceptablePrice, where nil accepts any price.
+// OrderRequest is an order to be created. Money is USD with 30 decimals, prices are USD with 30 decimals per smallest
+// unit; nil means zero, except for AcceptablePrice, where nil accepts any price.
 type OrderRequest struct {
 	Market     common.Address
 	Collateral common.Address
@@ -59,7 +61,8 @@ type OrderRequest struct {
 	Type     OrderType
 	IsLong   bool
 	SizeUSD  *big.Int
-	// SwapPath are the markets through which an increase swaps its collateral, a decrease its output and a swap everything.
+	// SwapPath are the markets through which an increase swaps its collateral, a decrease its output and a swap
+	// everything.
 	SwapPath []common.Address
 	// UIFeeReceiver earns the fee that it has set, on swaps.
 	UIFeeReceiver common.Address
@@ -69,7 +72,8 @@ type OrderRequest struct {
 	CollateralAmount *big.Int
 	TriggerPrice     *big.Int
 	AcceptablePrice  *big.Int
-	// MinOutput is the least a decrease pays out, in USD with 30 decimals, or the least the path of another order yields, in smallest units.
+	// MinOutput is the least a decrease pays out, in USD with 30 decimals, or the least the path of another order
+	// yields, in smallest units.
 	MinOutput *big.Int
 	// ValidFrom, in seconds, keeps a waiting order asleep until then.
 	ValidFrom uint64
@@ -84,7 +88,8 @@ type OrderRequest struct {
 type DepositRequest struct {
 	Market                  Market
 	LongAmount, ShortAmount *big.Int
-	// LongToken and ShortToken are paid in, and the paths make the market's tokens of them; the zero address is the market's own token.
+	// LongToken and ShortToken are paid in, and the paths make the market's tokens of them; the zero address is the
+	// market's own token.
 	LongToken, ShortToken common.Address
 	LongPath, ShortPath   []common.Address
 	MinMarketTokens       *big.Int
@@ -215,7 +220,8 @@ func (d *Deployment) depositCall(account common.Address, r DepositRequest) call 
 	b.tokens(short, r.ShortAmount)
 	b.add("createDeposit", depositParams{
 		Addresses: depositAddresses{
-			Receiver: account, CallbackContract: r.Callback.Contract, Market: r.Market.Address, InitialLongToken: long, InitialShortToken: short,
+			Receiver: account, CallbackContract: r.Callback.Contract, Market: r.Market.Address, InitialLongToken: long,
+			InitialShortToken: short,
 			LongTokenSwapPath: r.LongPath, ShortTokenSwapPath: r.ShortPath,
 		},
 		MinMarketTokens:  orZero(r.MinMarketTokens),
@@ -231,7 +237,8 @@ func (d *Deployment) withdrawalCall(account common.Address, r WithdrawalRequest)
 	b.tokens(r.Market.Address, r.MarketTokens)
 	b.add("createWithdrawal", withdrawalParams{
 		Addresses: withdrawalAddresses{
-			Receiver: account, CallbackContract: r.Callback.Contract, Market: r.Market.Address, LongTokenSwapPath: r.LongPath,
+			Receiver: account, CallbackContract: r.Callback.Contract, Market: r.Market.Address,
+			LongTokenSwapPath:  r.LongPath,
 			ShortTokenSwapPath: r.ShortPath,
 		},
 		MinLongTokenAmount:  orZero(r.MinLong),
@@ -273,7 +280,8 @@ func (b *batch) tokens(token common.Address, amount *big.Int) {
 }
 
 func (b *batch) call() call {
-	return call{to: &b.router, data: pack(contracts.ExchangeRouter, "multicall", b.steps), value: b.fee, gas: gasToRequest}
+	return call{to: &b.router, data: pack(contracts.ExchangeRouter, "multicall", b.steps), value: b.fee,
+		gas: gasToRequest}
 }
 
 // acceptable is the order's acceptable price, or the one that accepts any: the highest for a buyer, zero for a seller.

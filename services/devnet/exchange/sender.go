@@ -26,7 +26,8 @@ type Backend interface {
 	BalanceAt(ctx context.Context, account common.Address, block *big.Int) (*big.Int, error)
 }
 
-// gasTip is what the devnet's transactions pay for a unit of gas beyond the base fee: 1 gwei, above BSC's floor of 0.05 gwei.
+// gasTip is what the devnet's transactions pay for a unit of gas beyond the base fee: 1 gwei, above BSC's floor of 0.05
+// gwei.
 var gasTip = big.NewInt(1_000_000_000)
 
 // receiptPoll is the pause between two looks for a receipt, small against a block interval.
@@ -66,7 +67,8 @@ func (s sender) send(ctx context.Context, key *ecdsa.PrivateKey, nonce uint64, c
 		feeCap.Add(feeCap, head.BaseFee).Add(feeCap, head.BaseFee)
 	}
 	tx, err := types.SignNewTx(key, types.LatestSignerForChainID(s.chainID), &types.DynamicFeeTx{
-		ChainID: s.chainID, Nonce: nonce, GasTipCap: gasTip, GasFeeCap: feeCap, Gas: c.gas, To: c.to, Value: c.value, Data: c.data,
+		ChainID: s.chainID, Nonce: nonce, GasTipCap: gasTip, GasFeeCap: feeCap, Gas: c.gas, To: c.to, Value: c.value,
+		Data: c.data,
 	})
 	if err != nil {
 		return common.Hash{}, fmt.Errorf("signing: %w", err)
@@ -77,8 +79,8 @@ func (s sender) send(ctx context.Context, key *ecdsa.PrivateKey, nonce uint64, c
 	return tx.Hash(), nil
 }
 
-// receipt waits until the transaction is in a block and returns its receipt, whatever its status. A node that does not answer is asked
-// again: only ctx ends the wait.
+// receipt waits until the transaction is in a block and returns its receipt, whatever its status. A node that does not
+// answer is asked again: only ctx ends the wait.
 func (s sender) receipt(ctx context.Context, hash common.Hash) (*types.Receipt, error) {
 	ticker := time.NewTicker(receiptPoll)
 	defer ticker.Stop()

@@ -26,7 +26,8 @@ func (v *venue) everything() Market {
 	return Market{Index: v.token("WETH"), Long: v.token("WBTC"), Short: v.token("USDC")}
 }
 
-// reason is why an order, a deposit or a withdrawal was ended by an execution that succeeded, by the name of the contracts' error.
+// reason is why an order, a deposit or a withdrawal was ended by an execution that succeeded, by the name of the
+// contracts' error.
 func (v *venue) reason(events []event, name string) string {
 	v.t.Helper()
 	reason, _, _ := contracts.RevertReason(v.has(events, name).items["reasonBytes"].([]byte))
@@ -37,11 +38,13 @@ func (v *venue) reason(events []event, name string) string {
 func (v *venue) withSwapWords(book *perp.Book) *perp.Book {
 	v.t.Helper()
 	for _, m := range v.d.Markets {
-		out, err := v.client.read(v.ctx, contracts.DataStore, v.d.Contracts.DataStore, "getBytes32", contracts.Key("VIRTUAL_MARKET_ID", m.Address))
+		out, err := v.client.read(v.ctx, contracts.DataStore, v.d.Contracts.DataStore, "getBytes32",
+			contracts.Key("VIRTUAL_MARKET_ID", m.Address))
 		if err != nil {
 			v.t.Fatal(err)
 		}
-		word := perp.Parameter{Key: chain.Hash(contracts.Key("VIRTUAL_MARKET_ID", m.Address)), Value: out[0].([32]byte), Source: perp.FromCall}
+		word := perp.Parameter{Key: chain.Hash(contracts.Key("VIRTUAL_MARKET_ID", m.Address)), Value: out[0].([32]byte),
+			Source: perp.FromCall}
 		if err := perp.Apply(book, perp.ParameterSet{Parameter: word}); err != nil {
 			v.t.Fatal(err)
 		}
@@ -58,8 +61,9 @@ func (v *venue) quotes() map[chain.Address]perp.Price {
 	return prices
 }
 
-// TestSwapsMatchTheRule swaps at random along random paths. What the keeper's rule foretells, from the logs alone, is what the trader gets, and what
-// it says of pools, impact pools and the virtual inventory is what the contracts keep: to the last unit.
+// TestSwapsMatchTheRule swaps at random along random paths. What the keeper's rule foretells, from the logs alone, is
+// what the trader gets, and what it says of pools, impact pools and the virtual inventory is what the contracts keep:
+// to the last unit.
 func TestSwapsMatchTheRule(t *testing.T) {
 	v := newVenue(t, nil)
 	random := rand.New(rand.NewPCG(17, 19))
@@ -99,7 +103,8 @@ func TestSwapsMatchTheRule(t *testing.T) {
 	}
 }
 
-// randomSwap is along one to three markets, from a dollar to twenty million, sometimes with a minimum that is out of reach.
+// randomSwap is along one to three markets, from a dollar to twenty million, sometimes with a minimum that is out of
+// reach.
 func (v *venue) randomSwap(random *rand.Rand) OrderRequest {
 	path := v.longestPath()
 	path = [][]common.Address{path, path[:1], path[:2], path[2:], path[1:]}[random.IntN(5)]
@@ -120,7 +125,8 @@ func (v *venue) randomSwap(random *rand.Rand) OrderRequest {
 func (v *venue) foretell(r OrderRequest) (perp.Swapped, error) {
 	v.t.Helper()
 	s := perp.Swap{
-		TokenIn: chain.Address(r.Collateral), AmountIn: v.number(r.CollateralAmount), MinOutput: v.number(orZero(r.MinOutput)),
+		TokenIn: chain.Address(r.Collateral), AmountIn: v.number(r.CollateralAmount),
+		MinOutput:     v.number(orZero(r.MinOutput)),
 		UIFeeReceiver: chain.Address(r.UIFeeReceiver),
 	}
 	for _, m := range r.SwapPath {
@@ -137,8 +143,10 @@ func (v *venue) compareHops(events []event, want perp.Swapped) {
 	}
 	for i, hop := range want.Hops {
 		for item, number := range map[string]string{
-			"amountOut": hop.AmountOut.String(), "amountInAfterFees": hop.AmountInAfterFees.String(), "priceImpactUsd": hop.PriceImpactUsd.String(),
-			"priceImpactAmount": hop.PriceImpactAmount.String(), "tokenInPriceImpactAmount": hop.TokenInPriceImpactAmount.String(),
+			"amountOut": hop.AmountOut.String(), "amountInAfterFees": hop.AmountInAfterFees.String(),
+			"priceImpactUsd":           hop.PriceImpactUsd.String(),
+			"priceImpactAmount":        hop.PriceImpactAmount.String(),
+			"tokenInPriceImpactAmount": hop.TokenInPriceImpactAmount.String(),
 		} {
 			if got := infos[i].int(item).String(); got != number {
 				v.t.Errorf("hop %d: %s is %s, the keeper says %s", i, item, got, number)
@@ -165,10 +173,12 @@ func (v *venue) compareMeasures() {
 	for _, m := range v.d.Markets {
 		for _, token := range []common.Address{m.Long, m.Short} {
 			scope := common.BytesToHash(m.Address[:])
-			if got, want := folded(perp.PoolAmount, scope, token, false), stored("POOL_AMOUNT", m.Address, token); got != want {
+			if got, want := folded(perp.PoolAmount, scope, token, false),
+				stored("POOL_AMOUNT", m.Address, token); got != want {
 				v.t.Errorf("pool of %s folded as %s, stored as %s", m.Name, got, want)
 			}
-			if got, want := folded(perp.SwapImpactPoolAmount, scope, token, false), stored("SWAP_IMPACT_POOL_AMOUNT", m.Address, token); got != want {
+			if got, want := folded(perp.SwapImpactPoolAmount, scope, token, false),
+				stored("SWAP_IMPACT_POOL_AMOUNT", m.Address, token); got != want {
 				v.t.Errorf("impact pool of %s folded as %s, stored as %s", m.Name, got, want)
 			}
 		}
@@ -182,12 +192,14 @@ func (v *venue) compareMeasures() {
 	}
 }
 
-// TestSwapOrders: a market swap below its minimum is cancelled, a limit swap frozen, and only keepers of frozen orders may execute one at all.
+// TestSwapOrders: a market swap below its minimum is cancelled, a limit swap frozen, and only keepers of frozen orders
+// may execute one at all.
 func TestSwapOrders(t *testing.T) {
 	v := newVenue(t, nil)
 	trader, all := v.account(), v.everything()
 	swap := OrderRequest{
-		Type: MarketSwap, Collateral: v.token("USDC"), CollateralAmount: big.NewInt(6_000e6), SwapPath: v.longestPath(), MinOutput: big.NewInt(9_900_000),
+		Type: MarketSwap, Collateral: v.token("USDC"), CollateralAmount: big.NewInt(6_000e6), SwapPath: v.longestPath(),
+		MinOutput: big.NewInt(9_900_000),
 	}
 	before := v.balance(v.token("WBTC"), addressOf(trader))
 	v.has(v.fill(v.order(trader, swap), all), "OrderExecuted")
@@ -198,7 +210,8 @@ func TestSwapOrders(t *testing.T) {
 
 	swap.MinOutput = big.NewInt(10_000_001)
 	before = v.balance(v.token("USDC"), addressOf(trader))
-	if reason := v.reason(v.fill(v.order(trader, swap), all), "OrderCancelled"); reason != "InsufficientSwapOutputAmount" {
+	if reason := v.reason(v.fill(v.order(trader, swap), all),
+		"OrderCancelled"); reason != "InsufficientSwapOutputAmount" {
 		t.Errorf("cancelled for %q", reason)
 	}
 	if v.balance(v.token("USDC"), addressOf(trader)).Cmp(before) != 0 {
@@ -208,7 +221,8 @@ func TestSwapOrders(t *testing.T) {
 	order := v.order(trader, swap)
 	execute := func() call { return v.executeOrder(order, v.reports(all, v.now())) }
 	v.refused(v.keeper, execute(), "InvalidKeeperForFrozenOrder")
-	if reason := v.reason(v.events(v.run(v.freezer, execute())), "OrderFrozen"); reason != "InsufficientSwapOutputAmount" {
+	if reason := v.reason(v.events(v.run(v.freezer, execute())),
+		"OrderFrozen"); reason != "InsufficientSwapOutputAmount" {
 		t.Errorf("frozen for %q", reason)
 	}
 	v.refused(v.freezer, execute(), "InsufficientSwapOutputAmount")
@@ -216,7 +230,8 @@ func TestSwapOrders(t *testing.T) {
 	v.has(v.events(v.run(v.freezer, execute())), "OrderExecuted")
 
 	swap.Type, swap.MinOutput, swap.SwapPath = MarketSwap, nil, []common.Address{v.longestPath()[0], v.longestPath()[0]}
-	if reason := v.reason(v.fill(v.order(trader, swap), all), "OrderCancelled"); reason != "DuplicatedMarketInSwapPath" {
+	if reason := v.reason(v.fill(v.order(trader, swap), all),
+		"OrderCancelled"); reason != "DuplicatedMarketInSwapPath" {
 		t.Errorf("cancelled for %q", reason)
 	}
 	swap.SwapPath = v.longestPath()[2:]
@@ -235,18 +250,21 @@ func TestPositionsThroughPaths(t *testing.T) {
 	increase.Collateral, increase.CollateralAmount = v.token("WBTC"), big.NewInt(2_000_000) // 1200 USD
 	increase.SwapPath = []common.Address{v.market("BTC/USD").Address}
 	v.has(v.fill(v.order(trader, increase), all), "PositionIncrease")
-	if p := v.position(trader, m, false); p.CollateralAmount.Cmp(big.NewInt(1_200e6)) >= 0 || p.CollateralAmount.Cmp(big.NewInt(1_185e6)) < 0 {
+	if p := v.position(trader, m, false); p.CollateralAmount.Cmp(big.NewInt(1_200e6)) >= 0 ||
+		p.CollateralAmount.Cmp(big.NewInt(1_185e6)) < 0 {
 		t.Errorf("collateral %s, want a little less than 1200 USDC", p.CollateralAmount)
 	}
 	increase.SwapPath = v.longestPath()[1:2] // takes no WBTC
 	increase.Collateral = v.token("WETH")
 	increase.CollateralAmount = coins(1)
 	increase.MinOutput = big.NewInt(4_000e6)
-	if reason := v.reason(v.fill(v.order(trader, increase), all), "OrderCancelled"); reason != "InsufficientSwapOutputAmount" {
+	if reason := v.reason(v.fill(v.order(trader, increase), all),
+		"OrderCancelled"); reason != "InsufficientSwapOutputAmount" {
 		t.Errorf("cancelled for %q", reason)
 	}
 
-	// The profit of a long is paid in WETH beside the USDC, unless it is swapped; then everything can go along the path.
+	// The profit of a long is paid in WETH beside the USDC, unless it is swapped; then everything can go along the
+	// path.
 	for _, c := range []struct {
 		swap DecreaseSwap
 		path []common.Address
@@ -257,7 +275,8 @@ func TestPositionsThroughPaths(t *testing.T) {
 		{PnlToCollateral, nil, []string{"USDC"}},
 		{CollateralToPnl, nil, []string{"WETH"}},
 		{PnlToCollateral, []common.Address{v.market("BTC/USD").Address}, []string{"WBTC"}},
-		{PnlToCollateral, []common.Address{m.Address, v.market("BTC/USD").Address}, []string{"USDC"}}, // the path does not fit
+		// the path does not fit
+		{PnlToCollateral, []common.Address{m.Address, v.market("BTC/USD").Address}, []string{"USDC"}},
 	} {
 		v.setPrice("WETH", 3_000_000_000, 3_000_000_000)
 		v.open(trader, m, true, 10_000, 1_000)
@@ -293,7 +312,8 @@ func TestLiquidityThroughPaths(t *testing.T) {
 	m, provider, all := v.market("ETH/USD"), v.account(), v.everything()
 	bitcoin := v.market("BTC/USD").Address
 	request := DepositRequest{
-		Market: m, LongToken: v.token("WBTC"), LongAmount: big.NewInt(2_000_000), LongPath: []common.Address{bitcoin, v.market("WETH-USDC").Address},
+		Market: m, LongToken: v.token("WBTC"), LongAmount: big.NewInt(2_000_000),
+		LongPath:    []common.Address{bitcoin, v.market("WETH-USDC").Address},
 		ShortAmount: big.NewInt(100e6),
 	}
 	deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider, request)))
@@ -305,11 +325,13 @@ func TestLiquidityThroughPaths(t *testing.T) {
 	v.refused(provider, v.d.depositCall(addressOf(provider), request), "InvalidSwapOutputToken")
 
 	before := v.holdings(provider)
-	withdraw := WithdrawalRequest{Market: m, MarketTokens: coins(1_000), ShortPath: []common.Address{bitcoin}, MinShort: big.NewInt(800_000)}
+	withdraw := WithdrawalRequest{Market: m, MarketTokens: coins(1_000), ShortPath: []common.Address{bitcoin},
+		MinShort: big.NewInt(800_000)}
 	withdrawal := v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, provider, withdraw)))
 	v.has(v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(all, v.now())))), "WithdrawalExecuted")
 	after := v.holdings(provider)
-	if after["WBTC"].Cmp(before["WBTC"]) <= 0 || after["USDC"].Cmp(before["USDC"]) != 0 || after["WETH"].Cmp(before["WETH"]) <= 0 {
+	if after["WBTC"].Cmp(before["WBTC"]) <= 0 || after["USDC"].Cmp(before["USDC"]) != 0 ||
+		after["WETH"].Cmp(before["WETH"]) <= 0 {
 		t.Errorf("had %v, has %v: want more WETH and WBTC, and no USDC", before, after)
 	}
 	withdraw.MinShort, withdraw.MarketTokens = coins(1), coins(200)
@@ -325,7 +347,8 @@ func TestLiquidityThroughPaths(t *testing.T) {
 func TestLongestPathNeedsGas(t *testing.T) {
 	v := newVenue(t, nil)
 	trader, all := v.account(), v.everything()
-	swap := OrderRequest{Type: MarketSwap, Collateral: v.token("USDC"), CollateralAmount: big.NewInt(6_000e6), SwapPath: v.longestPath()}
+	swap := OrderRequest{Type: MarketSwap, Collateral: v.token("USDC"), CollateralAmount: big.NewInt(6_000e6),
+		SwapPath: v.longestPath()}
 	order := v.order(trader, swap)
 	execute := v.executeOrder(order, v.reports(all, v.now()))
 	execute.gas = 5_000_000

@@ -45,12 +45,14 @@ func (v *venue) in(t *testing.T) *venue {
 // london removes the later forks, so that the tests run, and gas costs, as on the devnet's chain.
 func london(_ *node.Config, eth *ethconfig.Config) {
 	config := *params.AllDevChainProtocolChanges
-	config.ShanghaiTime, config.CancunTime, config.PragueTime, config.OsakaTime, config.BogotaTime = nil, nil, nil, nil, nil
+	config.ShanghaiTime, config.CancunTime, config.PragueTime, config.OsakaTime, config.BogotaTime = nil, nil, nil, nil,
+		nil
 	config.BlobScheduleConfig = nil
 	eth.Genesis.Config = &config
 }
 
-// lazyMiner seals a block when somebody asks for a receipt that is not there yet, so that what is sent together is mined together.
+// lazyMiner seals a block when somebody asks for a receipt that is not there yet, so that what is sent together is
+// mined together.
 type lazyMiner struct {
 	simulated.Client
 	sim *simulated.Backend
@@ -121,8 +123,9 @@ func lookOnly(t *testing.T) *venue {
 
 func openVenue(ctx context.Context, change func(*Config)) (*venue, error) {
 	v := &venue{
-		deployer: testKey("deployer"), reporter: testKey("reporter"), keeper: testKey("keeper"), freezer: testKey("freezer"),
-		prices: map[common.Address]Price{}, accounts: new(int),
+		deployer: testKey("deployer"), reporter: testKey("reporter"), keeper: testKey("keeper"),
+		freezer: testKey("freezer"),
+		prices:  map[common.Address]Price{}, accounts: new(int),
 	}
 	genesis := types.GenesisAlloc{}
 	for _, key := range []*ecdsa.PrivateKey{v.deployer, v.keeper, v.freezer} {
@@ -187,8 +190,8 @@ func (v *venue) now() uint64 {
 	return head.Time
 }
 
-// advance moves the chain's clock, a few seconds further if need be: the simulated chain does it only while its pool is empty, and the
-// pool notices a new block a little later than we do.
+// advance moves the chain's clock, a few seconds further if need be: the simulated chain does it only while its pool is
+// empty, and the pool notices a new block a little later than we do.
 func (v *venue) advance(d time.Duration) {
 	v.t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
@@ -219,7 +222,8 @@ func (v *venue) account() *ecdsa.PrivateKey {
 	key := traderKey(*v.accounts)
 	*v.accounts++
 	for _, token := range v.d.Tokens {
-		v.must(v.client.Mint(v.ctx, key, token.Address, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(token.Decimals)+6), nil)))
+		v.must(v.client.Mint(v.ctx, key, token.Address, new(big.Int).
+			Exp(big.NewInt(10), big.NewInt(int64(token.Decimals)+6), nil)))
 		v.must(v.client.Approve(v.ctx, key, token.Address))
 	}
 	for _, m := range v.d.Markets {
@@ -269,7 +273,8 @@ func (v *venue) run(key *ecdsa.PrivateKey, c call) *types.Receipt {
 // simulate runs a call at the head and returns the name and arguments of the exchange's error, or "" if it succeeds.
 func (v *venue) simulate(key *ecdsa.PrivateKey, c call) (string, []any) {
 	v.t.Helper()
-	_, err := v.chain.CallContract(v.ctx, ethereum.CallMsg{From: addressOf(key), To: c.to, Data: c.data, Gas: c.gas, Value: c.value}, nil)
+	_, err := v.chain.CallContract(v.ctx, ethereum.CallMsg{From: addressOf(key), To: c.to, Data: c.data, Gas: c.gas,
+		Value: c.value}, nil)
 	if err == nil {
 		return "", nil
 	}
@@ -291,7 +296,8 @@ func (v *venue) refused(key *ecdsa.PrivateKey, c call, want string) {
 // refusedAtPrice is like refused, for checks that depend on the transaction's gas price.
 func (v *venue) refusedAtPrice(key *ecdsa.PrivateKey, c call, want string) {
 	v.t.Helper()
-	msg := ethereum.CallMsg{From: addressOf(key), To: c.to, Data: c.data, Gas: c.gas, Value: c.value, GasPrice: highGasPrice}
+	msg := ethereum.CallMsg{From: addressOf(key), To: c.to, Data: c.data, Gas: c.gas, Value: c.value,
+		GasPrice: highGasPrice}
 	_, err := v.chain.CallContract(v.ctx, msg, nil)
 	if name, args, _ := revertOf(err); name != want {
 		v.t.Errorf("got %q %v (%v), want %s", name, args, err, want)
@@ -326,7 +332,8 @@ func (v *venue) race(c call) (first, second *types.Receipt) {
 const keeperGas = 14_000_000
 
 func (v *venue) executeOrder(order common.Hash, params OracleParams) call {
-	return call{to: &v.d.Contracts.OrderHandler, data: pack(contracts.OrderHandler, "executeOrder", order, params), gas: keeperGas}
+	return call{to: &v.d.Contracts.OrderHandler, data: pack(contracts.OrderHandler, "executeOrder", order, params),
+		gas: keeperGas}
 }
 
 func (v *venue) executeLiquidation(account, market, collateral common.Address, isLong bool, params OracleParams) call {
@@ -335,11 +342,13 @@ func (v *venue) executeLiquidation(account, market, collateral common.Address, i
 }
 
 func (v *venue) executeDeposit(deposit common.Hash, params OracleParams) call {
-	return call{to: &v.d.Contracts.DepositHandler, data: pack(contracts.DepositHandler, "executeDeposit", deposit, params), gas: keeperGas}
+	return call{to: &v.d.Contracts.DepositHandler, data: pack(contracts.DepositHandler, "executeDeposit", deposit,
+		params), gas: keeperGas}
 }
 
 func (v *venue) executeWithdrawal(key common.Hash, params OracleParams) call {
-	return call{to: &v.d.Contracts.WithdrawalHandler, data: pack(contracts.WithdrawalHandler, "executeWithdrawal", key, params), gas: keeperGas}
+	return call{to: &v.d.Contracts.WithdrawalHandler, data: pack(contracts.WithdrawalHandler, "executeWithdrawal", key,
+		params), gas: keeperGas}
 }
 
 // fill executes an order now and fails the test unless the transaction succeeds; the order may be cancelled or frozen.

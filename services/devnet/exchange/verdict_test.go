@@ -15,8 +15,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// LIQ-5: the keeper's verdict, from the logs alone, is the contract's own, over random positions, prices and ratios, most of them close to the
-// threshold. KEEPER_LONG=1 compares more than ten thousand.
+// LIQ-5: the keeper's verdict, from the logs alone, is the contract's own, over random positions, prices and ratios,
+// most of them close to the threshold. KEEPER_LONG=1 compares more than ten thousand.
 func TestVerdictMatchesTheRule(t *testing.T) {
 	rounds := 9
 	if os.Getenv("KEEPER_LONG") != "" {
@@ -27,7 +27,8 @@ func TestVerdictMatchesTheRule(t *testing.T) {
 	positions := v.randomPositions(random)
 
 	cases, liquidatable := 0, 0
-	for _, ratio := range []*big.Int{new(big.Int), factor(1, 2), factor(1, 1), factor(11, 10), factor(1_234_567, 1_000_000)} {
+	for _, ratio := range []*big.Int{new(big.Int), factor(1, 2), factor(1, 1), factor(11, 10),
+		factor(1_234_567, 1_000_000)} {
 		v.must(v.client.SetUint(v.ctx, v.deployer, "LIQUIDATION_RATIO_FACTOR", ratio))
 		book := v.fold()
 		for range rounds {
@@ -79,12 +80,14 @@ func (v *venue) fold() *perp.Book {
 // judge is the keeper's verdict on a position, at the present prices and the venue's ratio.
 func (v *venue) judge(book *perp.Book, p Position, ratio *big.Int) perp.Verdict {
 	v.t.Helper()
-	key := perp.PositionKey(chain.Address(p.Account), chain.Address(p.Market), chain.Address(p.CollateralToken), p.IsLong)
+	key := perp.PositionKey(chain.Address(p.Account), chain.Address(p.Market), chain.Address(p.CollateralToken),
+		p.IsLong)
 	position, known := book.Get(perp.RowKey{Table: perp.Positions, Key: key}).(perp.Position)
 	if !known {
 		v.t.Fatalf("position %s was not folded", key)
 	}
-	c := perp.Circumstances{Rows: book, Prices: map[chain.Address]perp.Price{}, Time: v.now(), FireRatio: v.number(ratio)}
+	c := perp.Circumstances{Rows: book, Prices: map[chain.Address]perp.Price{}, Time: v.now(),
+		FireRatio: v.number(ratio)}
 	for token, price := range v.prices {
 		c.Prices[chain.Address(token)] = perp.Price{Min: v.number(price.Min), Max: v.number(price.Max)}
 	}
@@ -110,7 +113,8 @@ func (v *venue) compare(p Position, m Market, want perp.Verdict) {
 	name, args := v.simulate(v.keeper, v.liquidate(p.Account, p.CollateralToken, m, p.IsLong))
 	if want.Liquidatable {
 		if name != "" {
-			v.t.Errorf("refused with %s %v, the keeper says liquidatable with %s remaining", name, args, want.RemainingCollateralUsd)
+			v.t.Errorf("refused with %s %v, the keeper says liquidatable with %s remaining", name, args,
+				want.RemainingCollateralUsd)
 		}
 		return
 	}
@@ -148,7 +152,8 @@ func (v *venue) randomPositions(random *rand.Rand) []Position {
 	return positions
 }
 
-// randomPrices moves the index price to where the position has between −0.5 % and 3 % of its size left, with a random spread.
+// randomPrices moves the index price to where the position has between −0.5 % and 3 % of its size left, with a random
+// spread.
 func (v *venue) randomPrices(random *rand.Rand, p Position, m Market) {
 	v.setPrice("USDC", 990_000+random.Int64N(10_000), 1_000_000+random.Int64N(10_000))
 	entry := new(big.Int).Quo(p.SizeInUsd, p.SizeInTokens)

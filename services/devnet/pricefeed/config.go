@@ -35,7 +35,8 @@ type Config struct {
 	Listen   string // Default 127.0.0.1:0, that is a free port.
 }
 
-// Sign makes the bytes that prove a price to the exchange's oracle: prices in USD·10^30 per smallest unit, time in Unix seconds.
+// Sign makes the bytes that prove a price to the exchange's oracle: prices in USD·10^30 per smallest unit, time in Unix
+// seconds.
 type Sign func(token common.Address, low, high *big.Int, second uint64) []byte
 
 func (t Token) validate() error {

@@ -1,9 +1,9 @@
-// Package pricefeed is the demo exchange's price service: a seeded random walk per token, signed into reports the exchange's oracle accepts, served
-// over HTTP. Prices can be shocked and pinned.
+// Package pricefeed is the demo exchange's price service: a seeded random walk per token, signed into reports the
+// exchange's oracle accepts, served over HTTP. Prices can be shocked and pinned.
 //
-// All prices are integers in USD·10^30 per smallest unit of the token, as in the contracts: a token with 18 decimals at $5000 costs 5·10^15. A walk
-// moves on a grid of one basis point of its base price to the power of an integer, so it never drifts by rounding and repeats exactly for a seed
-// and a number of ticks.
+// All prices are integers in USD·10^30 per smallest unit of the token, as in the contracts: a token with 18 decimals at
+// $5000 costs 5·10^15. A walk moves on a grid of one basis point of its base price to the power of an integer, so it
+// never drifts by rounding and repeats exactly for a seed and a number of ticks.
 //
 // # HTTP
 //
@@ -14,5 +14,6 @@
 //	                           its time in milliseconds; with a Last-Event-ID the ticks after that come first, so that neither a slow reader nor
 //	                           one that lost its connection misses any of those kept
 //
-// Each answer, and the data of each event, is a JSON list of {token, provider, data, minPrice, maxPrice, timestampMs}; prices are decimal strings.
+// Each answer, and the data of each event, is a JSON list of {token, provider, data, minPrice, maxPrice, timestampMs};
+// prices are decimal strings.
 package pricefeed

@@ -28,8 +28,8 @@ type Feed struct {
 	changed chan struct{} // Closed and replaced at every tick.
 }
 
-// New makes the first reports and opens the listener, so that URL is known; Run serves it and makes the further reports.
-// A Feed that is never run must be closed with Close.
+// New makes the first reports and opens the listener, so that URL is known; Run serves it and makes the further
+// reports. A Feed that is never run must be closed with Close.
 func New(cfg Config) (*Feed, error) {
 	cfg.Interval = cmp.Or(cfg.Interval, DefaultInterval)
 	cfg.Listen = cmp.Or(cfg.Listen, "127.0.0.1:0")
@@ -59,7 +59,8 @@ func (f *Feed) Close() error { return f.listener.Close() }
 
 // Run makes reports and serves them until ctx ends; then it returns nil.
 func (f *Feed) Run(ctx context.Context) error {
-	server := &http.Server{Handler: f.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{Handler: f.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(f.listener) }()
 	tick := time.NewTicker(f.cfg.Interval)
@@ -121,8 +122,8 @@ func (f *Feed) Latest() ([]Report, <-chan struct{}) {
 	return f.kept[len(f.kept)-1], f.changed
 }
 
-// Since returns what came after a time in milliseconds, one element per tick, oldest first, and a channel that closes when there is more. Ticks that
-// are no longer kept are left out.
+// Since returns what came after a time in milliseconds, one element per tick, oldest first, and a channel that closes
+// when there is more. Ticks that are no longer kept are left out.
 func (f *Feed) Since(ms uint64) ([][]Report, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,8 +133,8 @@ func (f *Feed) Since(ms uint64) ([][]Report, <-chan struct{}) {
 // errForgotten means that a report was asked for that is no longer kept.
 var errForgotten = fmt.Errorf("reports are kept for %s", Kept)
 
-// At returns of every token the first report at or after a Unix second; none if that lies in the future. It fails for a second so long ago
-// that its reports are not kept.
+// At returns of every token the first report at or after a Unix second; none if that lies in the future. It fails for a
+// second so long ago that its reports are not kept.
 func (f *Feed) At(second uint64) ([]Report, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,8 +159,8 @@ func (f *Feed) Mark(token common.Address) (low, high *big.Int) {
 	return w.mark()
 }
 
-// Shock moves the price of a token at once, by basis points: -2000 takes 20 % off. A pinned price stays pinned at its new height.
-// It shows in the next report.
+// Shock moves the price of a token at once, by basis points: -2000 takes 20 % off. A pinned price stays pinned at its
+// new height. It shows in the next report.
 func (f *Feed) Shock(token common.Address, points int64) error {
 	if points <= -basis {
 		return fmt.Errorf("a shock of %d basis points would leave no price", points)

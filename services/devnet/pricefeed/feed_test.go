@@ -85,7 +85,8 @@ func prices(f *Feed, n int) string {
 func TestSameSeedSamePrices(t *testing.T) {
 	other := demo()
 	other.Seed = 2
-	first, second, third := prices(newFeed(t, demo()), 200), prices(newFeed(t, demo()), 200), prices(newFeed(t, other), 200)
+	first, second, third := prices(newFeed(t, demo()), 200), prices(newFeed(t, demo()), 200),
+		prices(newFeed(t, other), 200)
 	if first != second {
 		t.Error("one seed gave two walks")
 	}
@@ -106,7 +107,8 @@ func TestAStablePriceStandsStill(t *testing.T) {
 func TestWalkStaysOnItsGrid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWalk(Token{
-			Price: new(big.Int).SetUint64(rapid.Uint64Range(1_000_000_000, 1<<60).Draw(t, "price")), Stride: rapid.Int64Range(0, 50).Draw(t, "stride"),
+			Price:  new(big.Int).SetUint64(rapid.Uint64Range(1_000_000_000, 1<<60).Draw(t, "price")),
+			Stride: rapid.Int64Range(0, 50).Draw(t, "stride"),
 			Spread: rapid.Int64Range(0, 100).Draw(t, "spread"),
 		}, rapid.Uint64().Draw(t, "seed"), 0)
 		seen := map[int64]string{}
@@ -182,7 +184,8 @@ func TestAt(t *testing.T) {
 		want uint64 // Milliseconds after begin; 0 ticks every 400.
 		none bool
 	}{
-		{at: second - 100, want: 0}, {at: second, want: 0}, {at: second + 1, want: 1200}, {at: second + 2, want: 2000}, {at: second + 3, want: 3200},
+		{at: second - 100, want: 0}, {at: second, want: 0}, {at: second + 1, want: 1200}, {at: second + 2, want: 2000},
+		{at: second + 3, want: 3200},
 		{at: second + 4, none: true},
 	} {
 		reports, err := f.At(test.at)
@@ -300,7 +303,8 @@ func streamed(t *testing.T, f *Feed, after string, n int) (times []uint64) {
 			continue
 		}
 		var reports []answered
-		if err := json.Unmarshal([]byte(data), &reports); err != nil || len(reports) != 2 || id != fmt.Sprint(reports[0].TimestampMS) {
+		if err := json.Unmarshal([]byte(data), &reports); err != nil || len(reports) != 2 ||
+			id != fmt.Sprint(reports[0].TimestampMS) {
 			t.Fatalf("event %s %s: %v", id, data, err)
 		}
 		times = append(times, reports[0].TimestampMS)

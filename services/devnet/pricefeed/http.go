@@ -45,7 +45,8 @@ func (f *Feed) serveReports(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // The client may have gone; nothing is lost with it.
 }
 
-// serveStream sends each tick after the one the client names, or the newest one and what follows, until the client leaves.
+// serveStream sends each tick after the one the client names, or the newest one and what follows, until the client
+// leaves.
 func (f *Feed) serveStream(w http.ResponseWriter, r *http.Request) {
 	newest, _ := f.Latest()
 	last := newest[0].TimestampMS - 1

@@ -22,7 +22,8 @@ func newWalk(t Token, seed uint64, index int) *walk {
 }
 
 func (w *walk) tick() {
-	moved := w.random.Int64N(2*w.stride+1) - w.stride // Drawn when pinned, too: a pin does not change what comes after it.
+	// Drawn when pinned, too: a pin does not change what comes after it.
+	moved := w.random.Int64N(2*w.stride+1) - w.stride
 	if !w.pinned {
 		w.step += moved
 	}

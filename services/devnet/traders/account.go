@@ -17,7 +17,8 @@ import (
 )
 
 var (
-	// An account below lowFunds is paid up to full, in wei: 2 and 10 of the native coin, enough for some hundred actions.
+	// An account below lowFunds is paid up to full, in wei: 2 and 10 of the native coin, enough for some hundred
+	// actions.
 	lowFunds = new(big.Int).Mul(big.NewInt(2), big.NewInt(1e18))
 	full     = new(big.Int).Mul(big.NewInt(10), big.NewInt(1e18))
 )

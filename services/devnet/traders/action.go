@@ -66,8 +66,8 @@ func (a *account) placeEntry(ctx context.Context) error {
 	return a.increase(ctx, exchange.StopIncrease, big.NewInt(a.between(1, 30)))
 }
 
-// increase places an order with a leverage of 2 to 50. shift moves the trigger from the mark, in hundredths of a percent, upwards for a
-// long; nil means no trigger.
+// increase places an order with a leverage of 2 to 50. shift moves the trigger from the mark, in hundredths of a
+// percent, upwards for a long; nil means no trigger.
 func (a *account) increase(ctx context.Context, kind exchange.OrderType, shift *big.Int) error {
 	where := a.somewhere()
 	request, err := a.entry(where, kind, 10_000/a.between(2, min(50, a.t.cfg.MaxLeverage)))
@@ -88,8 +88,8 @@ func (a *account) increase(ctx context.Context, kind exchange.OrderType, shift *
 	return a.place(ctx, where, request)
 }
 
-// openTight opens a position that a move of MinDistance to MaxDistance will liquidate, where this account has none. If it has one
-// everywhere, because prices stand still, it closes one.
+// openTight opens a position that a move of MinDistance to MaxDistance will liquidate, where this account has none. If
+// it has one everywhere, because prices stand still, it closes one.
 func (a *account) openTight(ctx context.Context) error {
 	where, free, err := a.freePlace(ctx)
 	if err != nil {
@@ -116,7 +116,8 @@ func (a *account) openTight(ctx context.Context) error {
 // burdenOneIn is how many tight positions there are for each that is made dear to liquidate.
 const burdenOneIn = 4
 
-// freePlace picks a place with the stable token as collateral where the account has no position. It reports false if there is none.
+// freePlace picks a place with the stable token as collateral where the account has no position. It reports false if
+// there is none.
 func (a *account) freePlace(ctx context.Context) (place, bool, error) {
 	open, err := a.positions(ctx)
 	if err != nil {
@@ -137,8 +138,8 @@ func (a *account) freePlace(ctx context.Context) (place, bool, error) {
 	return free[a.random.IntN(len(free))], true, nil
 }
 
-// leastCollateral is what a new position needs, in hundredths of a percent of its size, rounded up: the required collateral, the fees of
-// opening and closing, and the spread.
+// leastCollateral is what a new position needs, in hundredths of a percent of its size, rounded up: the required
+// collateral, the fees of opening and closing, and the spread.
 func (a *account) leastCollateral(ctx context.Context, m exchange.Market) (int64, error) {
 	c := a.client()
 	required, err := c.Uint(ctx, "MIN_COLLATERAL_FACTOR", m.Address)
@@ -178,18 +179,21 @@ func (a *account) entry(where place, kind exchange.OrderType, share int64) (exch
 	collateral := new(big.Int).Mul(size, big.NewInt(share))
 	collateral.Quo(collateral, big.NewInt(10_000)).Quo(collateral, price)
 	return exchange.OrderRequest{
-		Market: where.market.Address, Collateral: where.collateral, Type: kind, IsLong: where.isLong, SizeUSD: size, CollateralAmount: collateral,
+		Market: where.market.Address, Collateral: where.collateral, Type: kind, IsLong: where.isLong, SizeUSD: size,
+		CollateralAmount: collateral,
 	}, nil
 }
 
-// protect puts a take-profit or a stop-loss 0.05 to 0.5 % away from the mark beside a position; most of them end with it.
+// protect puts a take-profit or a stop-loss 0.05 to 0.5 % away from the mark beside a position; most of them end with
+// it.
 func (a *account) protect(ctx context.Context) error {
 	where, p, err := a.somePosition(ctx)
 	if err != nil {
 		return err
 	}
 	request := exchange.OrderRequest{
-		Market: where.market.Address, Collateral: where.collateral, Type: exchange.LimitDecrease, IsLong: where.isLong, SizeUSD: p.SizeInUsd,
+		Market: where.market.Address, Collateral: where.collateral, Type: exchange.LimitDecrease, IsLong: where.isLong,
+		SizeUSD:    p.SizeInUsd,
 		AutoCancel: a.random.IntN(5) > 0,
 	}
 	distance := a.between(5, 50)
@@ -215,7 +219,8 @@ func (a *account) close(ctx context.Context) error {
 		size = new(big.Int).Rsh(size, 1)
 	}
 	request := exchange.OrderRequest{
-		Market: where.market.Address, Collateral: where.collateral, Type: exchange.MarketDecrease, IsLong: where.isLong, SizeUSD: size,
+		Market: where.market.Address, Collateral: where.collateral, Type: exchange.MarketDecrease, IsLong: where.isLong,
+		SizeUSD:  size,
 		Callback: a.callback(mostCallbackGas),
 	}
 	a.takeOtherwise(&request)
@@ -331,7 +336,8 @@ func (a *account) forget(key common.Hash) {
 	a.orders = slices.DeleteFunc(a.orders, func(o order) bool { return o.key == key })
 }
 
-// forgetIfGone turns a refusal of a waiting order into nothing to do: it was executed, cancelled or undone by a reorg before.
+// forgetIfGone turns a refusal of a waiting order into nothing to do: it was executed, cancelled or undone by a reorg
+// before.
 func (a *account) forgetIfGone(key common.Hash, err error) error {
 	if _, reverted := errors.AsType[*exchange.RevertError](err); !reverted {
 		return err
@@ -351,7 +357,8 @@ func (a *account) somePosition(ctx context.Context) (place, exchange.Position, e
 	}
 	// A map has no order of its own; the seed shall decide.
 	places := slices.SortedFunc(maps.Keys(open), func(x, y place) int {
-		return cmp.Or(x.market.Address.Cmp(y.market.Address), x.collateral.Cmp(y.collateral), boolCompare(x.isLong, y.isLong))
+		return cmp.Or(x.market.Address.Cmp(y.market.Address), x.collateral.Cmp(y.collateral),
+			boolCompare(x.isLong, y.isLong))
 	})
 	where := places[a.random.IntN(len(places))]
 	return where, open[where], nil
@@ -378,7 +385,8 @@ func (a *account) someMarket() exchange.Market {
 	return markets[a.random.IntN(len(markets))]
 }
 
-// mark is the index price for a buyer or a seller, moved by hundredths of a percent in favour of a long, against a short.
+// mark is the index price for a buyer or a seller, moved by hundredths of a percent in favour of a long, against a
+// short.
 func (a *account) mark(where place, buys bool, points int64) (*big.Int, error) {
 	low, high := a.t.deps.Marks.Mark(where.market.Index)
 	if low == nil || high == nil {

@@ -19,8 +19,8 @@ import (
 	"perpkeeper/services/devnet/exchange"
 )
 
-// keeper executes whatever can be executed, one round at a time. It asks the node by simulation, which is all its cleverness. A job
-// that a reorg takes away from it is lost.
+// keeper executes whatever can be executed, one round at a time. It asks the node by simulation, which is all its
+// cleverness. A job that a reorg takes away from it is lost.
 type keeper struct {
 	*stage
 	d       *exchange.Deployment
@@ -41,13 +41,16 @@ type job struct {
 
 func newKeeper(s *stage, d *exchange.Deployment) *keeper {
 	k := &keeper{
-		stage: s, d: d, decoder: gmx.NewDecoder(chain.Address(d.Contracts.EventEmitter)), names: map[common.Hash]string{},
-		next: d.Block, requests: map[common.Hash]job{}, positions: map[common.Hash]job{},
+		stage: s, d: d, decoder: gmx.NewDecoder(chain.Address(d.Contracts.EventEmitter)),
+		names: map[common.Hash]string{},
+		next:  d.Block, requests: map[common.Hash]job{}, positions: map[common.Hash]job{},
 		open: map[common.Hash]perp.Position{},
 	}
 	for _, name := range []string{
-		"OrderCreated", "OrderUpdated", "OrderExecuted", "OrderCancelled", "OrderFrozen", "PositionIncrease", "PositionDecrease",
-		"SwapInfo", "DepositCreated", "DepositExecuted", "WithdrawalCreated", "WithdrawalExecuted", "ShiftCreated", "ShiftExecuted", "GlvDepositCreated",
+		"OrderCreated", "OrderUpdated", "OrderExecuted", "OrderCancelled", "OrderFrozen", "PositionIncrease",
+		"PositionDecrease",
+		"SwapInfo", "DepositCreated", "DepositExecuted", "WithdrawalCreated", "WithdrawalExecuted", "ShiftCreated",
+		"ShiftExecuted", "GlvDepositCreated",
 		"GlvDepositExecuted", "GlvWithdrawalCreated", "GlvWithdrawalExecuted", "GlvShiftCreated", "GlvShiftExecuted",
 	} {
 		k.names[crypto.Keccak256Hash([]byte(name))] = name
@@ -55,7 +58,8 @@ func newKeeper(s *stage, d *exchange.Deployment) *keeper {
 	return k
 }
 
-// round learns from new blocks and executes what can be executed. What the node refuses is tried again in the next round.
+// round learns from new blocks and executes what can be executed. What the node refuses is tried again in the next
+// round.
 func (k *keeper) round() {
 	ctx := context.Background()
 	head, err := k.chain.HeaderByNumber(ctx, nil)
@@ -63,7 +67,8 @@ func (k *keeper) round() {
 		return
 	}
 	logs, err := k.chain.FilterLogs(ctx, ethereum.FilterQuery{
-		FromBlock: new(big.Int).SetUint64(k.next), ToBlock: head.Number, Addresses: []common.Address{k.d.Contracts.EventEmitter},
+		FromBlock: new(big.Int).SetUint64(k.next), ToBlock: head.Number,
+		Addresses: []common.Address{k.d.Contracts.EventEmitter},
 	})
 	if err != nil {
 		return
@@ -96,15 +101,19 @@ func (k *keeper) learn(log types.Log) {
 	case "DepositCreated":
 		k.requests[log.Topics[2]] = request(contracts.DepositHandler, c.DepositHandler, "executeDeposit", log.Topics[2])
 	case "WithdrawalCreated":
-		k.requests[log.Topics[2]] = request(contracts.WithdrawalHandler, c.WithdrawalHandler, "executeWithdrawal", log.Topics[2])
+		k.requests[log.Topics[2]] = request(contracts.WithdrawalHandler, c.WithdrawalHandler, "executeWithdrawal",
+			log.Topics[2])
 	case "ShiftCreated":
 		k.requests[log.Topics[2]] = request(contracts.ShiftHandler, c.ShiftHandler, "executeShift", log.Topics[2])
 	case "GlvDepositCreated":
-		k.requests[log.Topics[2]] = request(contracts.GlvDepositHandler, c.GlvDepositHandler, "executeGlvDeposit", log.Topics[2])
+		k.requests[log.Topics[2]] = request(contracts.GlvDepositHandler, c.GlvDepositHandler, "executeGlvDeposit",
+			log.Topics[2])
 	case "GlvWithdrawalCreated":
-		k.requests[log.Topics[2]] = request(contracts.GlvWithdrawalHandler, c.GlvWithdrawalHandler, "executeGlvWithdrawal", log.Topics[2])
+		k.requests[log.Topics[2]] = request(contracts.GlvWithdrawalHandler, c.GlvWithdrawalHandler,
+			"executeGlvWithdrawal", log.Topics[2])
 	case "GlvShiftCreated":
-		k.requests[log.Topics[2]] = request(contracts.GlvShiftHandler, c.GlvShiftHandler, "executeGlvShift", log.Topics[2])
+		k.requests[log.Topics[2]] = request(contracts.GlvShiftHandler, c.GlvShiftHandler, "executeGlvShift",
+			log.Topics[2])
 	}
 }
 
@@ -113,7 +122,8 @@ func (k *keeper) learnPositions(logs []types.Log) {
 	transaction := make([]chain.Log, len(logs))
 	for i, log := range logs {
 		transaction[i] = chain.Log{
-			Address: chain.Address(log.Address), Data: log.Data, Block: log.BlockNumber, TxHash: chain.Hash(log.TxHash), Index: uint32(log.Index),
+			Address: chain.Address(log.Address), Data: log.Data, Block: log.BlockNumber, TxHash: chain.Hash(log.TxHash),
+			Index: uint32(log.Index),
 		}
 		for _, topic := range log.Topics {
 			transaction[i].Topics = append(transaction[i].Topics, chain.Hash(topic))
@@ -129,7 +139,8 @@ func (k *keeper) learnPositions(logs []types.Log) {
 		case perp.PositionIncreased:
 			p := e.Position
 			k.open[common.Hash(p.PositionKey)] = p
-			k.positions[common.Hash(p.PositionKey)] = request(contracts.LiquidationHandler, k.d.Contracts.LiquidationHandler, "executeLiquidation",
+			k.positions[common.Hash(p.PositionKey)] = request(contracts.LiquidationHandler,
+				k.d.Contracts.LiquidationHandler, "executeLiquidation",
 				common.Address(p.Account), common.Address(p.Market), common.Address(p.CollateralToken), p.IsLong)
 		case perp.OrderEnded:
 			if e.SecondaryOrderType == perp.U64(1) {
@@ -150,7 +161,8 @@ func request(name contracts.Name, to common.Address, method string, args ...any)
 	}}
 }
 
-// deleverage keeps the venue's word on the longs of the small market up to date, and closes a tenth of some position of it while it may.
+// deleverage keeps the venue's word on the longs of the small market up to date, and closes a tenth of some position of
+// it while it may.
 func (k *keeper) deleverage(ctx context.Context, params exchange.OracleParams) {
 	m, err := k.d.MarketByName("SOL/USD")
 	if err != nil {
@@ -160,7 +172,8 @@ func (k *keeper) deleverage(ctx context.Context, params exchange.OracleParams) {
 	handler := k.d.Contracts.AdlHandler
 	for _, p := range k.open {
 		if p.Market == chain.Address(m.Address) && p.IsLong {
-			k.done(ctx, request(contracts.AdlHandler, handler, "executeAdl", common.Address(p.Account), m.Address, common.Address(p.CollateralToken),
+			k.done(ctx, request(contracts.AdlHandler, handler, "executeAdl", common.Address(p.Account), m.Address,
+				common.Address(p.CollateralToken),
 				true, p.SizeInUsd.Div(perp.U64(10)).Big()), params)
 		}
 	}
@@ -169,7 +182,8 @@ func (k *keeper) deleverage(ctx context.Context, params exchange.OracleParams) {
 	}
 }
 
-// trySome tries a few jobs: a simulation takes long under the race detector, and a map yields its entries in random order.
+// trySome tries a few jobs: a simulation takes long under the race detector, and a map yields its entries in random
+// order.
 func (k *keeper) trySome(ctx context.Context, jobs map[common.Hash]job, params exchange.OracleParams) {
 	tries := 0
 	for key, j := range jobs {
@@ -193,7 +207,8 @@ func (k *keeper) done(ctx context.Context, j job, params exchange.OracleParams) 
 	_, err = k.chain.CallContract(ctx, ethereum.CallMsg{From: from, To: &j.to, Gas: keeperGas, Data: data}, nil)
 	if err != nil {
 		switch revertName(err) {
-		case "EmptyOrder", "EmptyDeposit", "EmptyWithdrawal", "EmptyPosition", "EmptyShift", "GlvDepositNotFound", "GlvWithdrawalNotFound", "GlvShiftNotFound":
+		case "EmptyOrder", "EmptyDeposit", "EmptyWithdrawal", "EmptyPosition", "EmptyShift", "GlvDepositNotFound",
+			"GlvWithdrawalNotFound", "GlvShiftNotFound":
 			return true
 		}
 		return false
@@ -202,9 +217,10 @@ func (k *keeper) done(ctx context.Context, j job, params exchange.OracleParams) 
 	if err != nil {
 		return false
 	}
-	tx, err := types.SignNewTx(k.keys["keeper"], types.LatestSignerForChainID(big.NewInt(int64(k.d.ChainID))), &types.LegacyTx{
-		Nonce: nonce, GasPrice: big.NewInt(5e9), Gas: keeperGas, To: &j.to, Data: data,
-	})
+	tx, err := types.SignNewTx(k.keys["keeper"], types.LatestSignerForChainID(big.NewInt(int64(k.d.ChainID))),
+		&types.LegacyTx{
+			Nonce: nonce, GasPrice: big.NewInt(5e9), Gas: keeperGas, To: &j.to, Data: data,
+		})
 	if err != nil {
 		k.t.Errorf("signing: %v", err)
 		return true
@@ -221,7 +237,8 @@ func (k *keeper) reports(second uint64) exchange.OracleParams {
 	var params exchange.OracleParams
 	for _, token := range k.d.Tokens {
 		low, high := k.marks.Mark(token.Address)
-		report := exchange.SignReport(k.keys["reporter"], new(big.Int).SetUint64(k.d.ChainID), token.Address, exchange.Price{Min: low, Max: high}, second)
+		report := exchange.SignReport(k.keys["reporter"], new(big.Int).SetUint64(k.d.ChainID), token.Address,
+			exchange.Price{Min: low, Max: high}, second)
 		params.Add(token.Address, k.d.Contracts.OracleProvider, report)
 	}
 	return params

@@ -13,14 +13,16 @@ import (
 // provide is one step of a provider of liquidity; see tour.
 var provide = action{name: "provide liquidity", run: (*account).provide}
 
-// tour is what the provider of liquidity does, in this order, again and again: every way in, through and out of pools and GLVs is taken soon after
-// trading has begun.
+// tour is what the provider of liquidity does, in this order, again and again: every way in, through and out of pools
+// and GLVs is taken soon after trading has begun.
 var tour = []func(*account, context.Context, exchange.Glv) error{
-	(*account).fillPool, (*account).fillGlv, (*account).shift, (*account).fillGlvWithShares, (*account).shiftGlv, (*account).drainGlv,
+	(*account).fillPool, (*account).fillGlv, (*account).shift, (*account).fillGlvWithShares, (*account).shiftGlv,
+	(*account).drainGlv,
 	(*account).drainPool,
 }
 
-// tourPatience is how often a step may find nothing to do, as while keepers have not executed what came before, until it is left out.
+// tourPatience is how often a step may find nothing to do, as while keepers have not executed what came before, until
+// it is left out.
 const tourPatience = 15
 
 // provide takes the next step of the tour.
@@ -73,7 +75,8 @@ func (a *account) shift(ctx context.Context, glv exchange.Glv) error {
 	if err != nil {
 		return err
 	}
-	hash, err := a.client().CreateShift(ctx, a.key, exchange.ShiftRequest{From: from, To: to, MarketTokens: part(held, 3)})
+	hash, err := a.client().
+		CreateShift(ctx, a.key, exchange.ShiftRequest{From: from, To: to, MarketTokens: part(held, 3)})
 	return a.wait(ctx, hash, err)
 }
 
@@ -83,11 +86,13 @@ func (a *account) fillGlvWithShares(ctx context.Context, glv exchange.Glv) error
 	if err != nil {
 		return err
 	}
-	hash, err := a.client().CreateGlvDeposit(ctx, a.key, exchange.GlvDepositRequest{Glv: glv, Market: m, MarketTokens: part(held, 3)})
+	hash, err := a.client().
+		CreateGlvDeposit(ctx, a.key, exchange.GlvDepositRequest{Glv: glv, Market: m, MarketTokens: part(held, 3)})
 	return a.wait(ctx, hash, err)
 }
 
-// shiftGlv has the GLV's manager move a tenth of what the GLV has in one pool to another; without a manager nothing happens.
+// shiftGlv has the GLV's manager move a tenth of what the GLV has in one pool to another; without a manager nothing
+// happens.
 func (a *account) shiftGlv(ctx context.Context, glv exchange.Glv) error {
 	manager := a.t.deps.GlvManager
 	from, held, err := a.richest(ctx, glv, glv.Address)
@@ -100,12 +105,14 @@ func (a *account) shiftGlv(ctx context.Context, glv exchange.Glv) error {
 	}
 	a.t.manager.Lock()
 	defer a.t.manager.Unlock()
-	hash, err := a.client().CreateGlvShift(ctx, manager, exchange.GlvShiftRequest{Glv: glv, From: from, To: to, MarketTokens: part(held, 10)})
+	hash, err := a.client().
+		CreateGlvShift(ctx, manager, exchange.GlvShiftRequest{Glv: glv, From: from, To: to,
+			MarketTokens: part(held, 10)})
 	return a.wait(ctx, hash, err)
 }
 
-// drainGlv takes a third of the account's share of the GLV out, through the pool in which the GLV has most; a share that is more than a quarter
-// of that pool's part waits.
+// drainGlv takes a third of the account's share of the GLV out, through the pool in which the GLV has most; a share
+// that is more than a quarter of that pool's part waits.
 func (a *account) drainGlv(ctx context.Context, glv exchange.Glv) error {
 	m, pool, err := a.richest(ctx, glv, glv.Address)
 	if err != nil {
@@ -122,7 +129,8 @@ func (a *account) drainGlv(ctx context.Context, glv exchange.Glv) error {
 	if amount.Sign() == 0 {
 		return errNothingToDo
 	}
-	hash, err := a.client().CreateGlvWithdrawal(ctx, a.key, exchange.GlvWithdrawalRequest{Glv: glv, Market: m, GlvTokens: amount})
+	hash, err := a.client().
+		CreateGlvWithdrawal(ctx, a.key, exchange.GlvWithdrawalRequest{Glv: glv, Market: m, GlvTokens: amount})
 	return a.wait(ctx, hash, err)
 }
 
@@ -132,12 +140,15 @@ func (a *account) drainPool(ctx context.Context, glv exchange.Glv) error {
 	if err != nil {
 		return err
 	}
-	hash, err := a.client().CreateWithdrawal(ctx, a.key, exchange.WithdrawalRequest{Market: m, MarketTokens: part(held, 3)})
+	hash, err := a.client().
+		CreateWithdrawal(ctx, a.key, exchange.WithdrawalRequest{Market: m, MarketTokens: part(held, 3)})
 	return a.wait(ctx, hash, err)
 }
 
-// richest is the market of the GLV of which the owner has the most market tokens; there is nothing to do where it has none.
-func (a *account) richest(ctx context.Context, glv exchange.Glv, owner common.Address) (richest exchange.Market, held *big.Int, err error) {
+// richest is the market of the GLV of which the owner has the most market tokens; there is nothing to do where it has
+// none.
+func (a *account) richest(ctx context.Context, glv exchange.Glv, owner common.Address) (richest exchange.Market,
+	held *big.Int, err error) {
 	held = new(big.Int)
 	for _, m := range a.client().Deployment().MarketsOf(glv) {
 		balance, err := a.client().Balance(ctx, m.Address, owner)

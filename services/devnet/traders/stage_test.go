@@ -23,8 +23,8 @@ import (
 	"perpkeeper/services/devnet/exchange"
 )
 
-// stage is an exchange on a simulated chain that makes a block every few milliseconds, with walking prices and one keeper that
-// executes all it can.
+// stage is an exchange on a simulated chain that makes a block every few milliseconds, with walking prices and one
+// keeper that executes all it can.
 type stage struct {
 	t      *testing.T
 	sim    *simulated.Backend
@@ -124,7 +124,8 @@ func newStage(t *testing.T) *stage {
 	}
 	s.sim = simulated.NewBackend(genesis, func(_ *node.Config, eth *ethconfig.Config) {
 		config := *params.AllDevChainProtocolChanges
-		config.ShanghaiTime, config.CancunTime, config.PragueTime, config.OsakaTime, config.BogotaTime = nil, nil, nil, nil, nil
+		config.ShanghaiTime, config.CancunTime, config.PragueTime, config.OsakaTime, config.BogotaTime = nil, nil, nil,
+			nil, nil
 		config.BlobScheduleConfig = nil
 		eth.Genesis.Config = &config
 	})
@@ -137,7 +138,8 @@ func newStage(t *testing.T) *stage {
 	s.every(blockTime, s.mine)
 
 	cfg := exchange.DefaultConfig(s.keys["deployer"], s.keys["reporter"], []exchange.Keeper{
-		{Address: addressOf(s.keys["keeper"]), Roles: []string{exchange.OrderKeeper, exchange.LiquidationKeeper, exchange.FrozenOrderKeeper, exchange.AdlKeeper}},
+		{Address: addressOf(s.keys["keeper"]), Roles: []string{exchange.OrderKeeper, exchange.LiquidationKeeper,
+			exchange.FrozenOrderKeeper, exchange.AdlKeeper}},
 	})
 	cfg.GlvManager = addressOf(s.keys["manager"])
 	d, err := exchange.Deploy(t.Context(), s.chain, cfg)
@@ -147,7 +149,8 @@ func newStage(t *testing.T) *stage {
 	if s.client, err = exchange.NewClient(t.Context(), s.chain, d); err != nil {
 		t.Fatal(err)
 	}
-	s.marks = &walkingMarks{random: rand.New(rand.NewPCG(1, 2)), prices: map[common.Address]exchange.Price{}, walks: map[common.Address]bool{}}
+	s.marks = &walkingMarks{random: rand.New(rand.NewPCG(1, 2)), prices: map[common.Address]exchange.Price{},
+		walks: map[common.Address]bool{}}
 	for i, token := range d.Tokens {
 		price := exchange.USD30(cfg.Tokens[i].FirstPriceMicroUSD, token.Decimals)
 		s.marks.prices[token.Address] = exchange.Price{Min: price, Max: scale(price, 1)}
@@ -194,8 +197,8 @@ func (s *stage) mine() {
 	s.sim.Commit()
 }
 
-// reorg replaces the last blocks of the chain by one more block than they were; their transactions go back to the pool. The node takes
-// none meanwhile, because it forks only while its pool is empty.
+// reorg replaces the last blocks of the chain by one more block than they were; their transactions go back to the pool.
+// The node takes none meanwhile, because it forks only while its pool is empty.
 func (s *stage) reorg(depth int64) {
 	s.t.Helper()
 	s.mining.Lock()
@@ -256,7 +259,8 @@ func (s *stage) until(what string, holds func() bool) {
 func (s *stage) trade(cfg Config) (traders *Traders, stop func()) {
 	s.t.Helper()
 	traders, err := New(cfg, Deps{
-		Client: s.client, Faucet: s.keys["faucet"], Marks: s.marks, GlvManager: s.keys["manager"], Shock: s.marks.shock, Log: s.log,
+		Client: s.client, Faucet: s.keys["faucet"], Marks: s.marks, GlvManager: s.keys["manager"], Shock: s.marks.shock,
+		Log: s.log,
 	})
 	if err != nil {
 		s.t.Fatal(err)

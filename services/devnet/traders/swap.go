@@ -102,7 +102,8 @@ func (a *account) payOtherwise(request *exchange.OrderRequest) error {
 // takeOtherwise lets a decrease pay out in another token, in some way.
 func (a *account) takeOtherwise(request *exchange.OrderRequest) {
 	if a.random.IntN(3) == 0 {
-		request.DecreaseSwap = []exchange.DecreaseSwap{exchange.PnlToCollateral, exchange.CollateralToPnl}[a.random.IntN(2)]
+		request.DecreaseSwap = []exchange.DecreaseSwap{exchange.PnlToCollateral,
+			exchange.CollateralToPnl}[a.random.IntN(2)]
 	}
 	if a.random.IntN(4) == 0 {
 		request.SwapPath, _ = a.path(request.Collateral, int(a.between(1, longestPath)))
@@ -132,8 +133,8 @@ func (a *account) callback(mostGas int64) exchange.Callback {
 	}
 }
 
-// burden makes the end of a position dear for whoever liquidates it: with orders that end with it, often as many as the venue allows, and with
-// a contract that wants to be called.
+// burden makes the end of a position dear for whoever liquidates it: with orders that end with it, often as many as the
+// venue allows, and with a contract that wants to be called.
 func (a *account) burden(ctx context.Context, where place, size *big.Int) error {
 	if a.flip() {
 		c := a.client().Deployment().Contracts
@@ -153,7 +154,8 @@ func (a *account) burden(ctx context.Context, where place, size *big.Int) error 
 	}
 	for range orders {
 		err := a.place(ctx, where, exchange.OrderRequest{
-			Market: where.market.Address, Collateral: where.collateral, Type: exchange.LimitDecrease, IsLong: where.isLong, SizeUSD: size,
+			Market: where.market.Address, Collateral: where.collateral, Type: exchange.LimitDecrease,
+			IsLong: where.isLong, SizeUSD: size,
 			TriggerPrice: far, AutoCancel: true,
 		})
 		if _, reverted := errors.AsType[*exchange.RevertError](err); reverted {

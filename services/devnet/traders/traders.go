@@ -1,16 +1,19 @@
-// Package traders is the devnet's public: a number of accounts that trade on the exchange at random, so that keepers have work.
+// Package traders is the devnet's public: a number of accounts that trade on the exchange at random, so that keepers
+// have work.
 //
-// Some provide liquidity to pools and GLVs, move it between them and take it back; one, now and then, gains more than its market allows and is
-// deleveraged.
+// Some provide liquidity to pools and GLVs, move it between them and take it back; one, now and then, gains more than
+// its market allows and is deleveraged.
 //
-// The others open positions with market, limit and stop orders, some of them so tight that a small move liquidates them, put take-profit
-// and stop-loss orders beside them, change and cancel orders, close positions, and move liquidity in and out of the pools. They swap, at market
-// and at a limit, along paths of up to three markets, and pay in and take out other tokens than a position's; some of their requests call a
-// contract back that uses up all the gas it gets, and some tight positions bring six orders that have to be cancelled with them. What they do is
-// drawn from a seed, but what comes of it depends on prices, blocks and keepers: a run cannot be repeated exactly.
+// The others open positions with market, limit and stop orders, some of them so tight that a small move liquidates
+// them, put take-profit and stop-loss orders beside them, change and cancel orders, close positions, and move liquidity
+// in and out of the pools. They swap, at market and at a limit, along paths of up to three markets, and pay in and take
+// out other tokens than a position's; some of their requests call a contract back that uses up all the gas it gets, and
+// some tight positions bring six orders that have to be cancelled with them. What they do is drawn from a seed, but
+// what comes of it depends on prices, blocks and keepers: a run cannot be repeated exactly.
 //
-// An action that fails is logged and dropped. Before an account acts again after a failure, it looks at the chain anew and restores
-// what a reorg may have taken from it: native coin, tokens, approvals. Traders survive a node that stalls, restarts or reorganises.
+// An action that fails is logged and dropped. Before an account acts again after a failure, it looks at the chain anew
+// and restores what a reorg may have taken from it: native coin, tokens, approvals. Traders survive a node that stalls,
+// restarts or reorganises.
 package traders
 
 import (
@@ -32,7 +35,8 @@ import (
 
 // Marks tells the present prices.
 type Marks interface {
-	// Mark returns the price of a token to sell and to buy at, in USD with 30 decimals per smallest unit; nil if it is not known.
+	// Mark returns the price of a token to sell and to buy at, in USD with 30 decimals per smallest unit; nil if it is
+	// not known.
 	Mark(token common.Address) (low, high *big.Int)
 }
 
@@ -44,12 +48,14 @@ type Config struct {
 	Accounts int
 	// Rate is how many actions are begun per second, all accounts together, as long as there are idle ones.
 	Rate int
-	// Daredevils is how many further accounts do nothing but open positions so tight that a move of at most MaxDistance liquidates
-	// them. They are others than the traders because an account has one position per market, collateral and side.
+	// Daredevils is how many further accounts do nothing but open positions so tight that a move of at most MaxDistance
+	// liquidates them. They are others than the traders because an account has one position per market, collateral and
+	// side.
 	Daredevils int
 	// LiquidationsEvery is the time between two such positions.
 	LiquidationsEvery time.Duration
-	// Providers is how many further accounts do nothing but move liquidity into, between and out of pools and GLVs, one step each ProvideEvery.
+	// Providers is how many further accounts do nothing but move liquidity into, between and out of pools and GLVs, one
+	// step each ProvideEvery.
 	Providers    int
 	ProvideEvery time.Duration
 	// WinEvery is the time between two steps of the one account that gains too much; see account.win.
@@ -62,11 +68,13 @@ type Config struct {
 	ActionTimeout time.Duration
 }
 
-// DefaultConfig suits a demo with prices that walk by some hundredths of a percent a second: several liquidations a minute.
+// DefaultConfig suits a demo with prices that walk by some hundredths of a percent a second: several liquidations a
+// minute.
 func DefaultConfig() Config {
 	return Config{
-		Seed: 1, Accounts: 12, Rate: 2, Daredevils: 4, LiquidationsEvery: 3 * time.Second, Providers: 2, ProvideEvery: time.Second,
-		WinEvery: 1500 * time.Millisecond, MinDistance: 5, MaxDistance: 25,
+		Seed: 1, Accounts: 12, Rate: 2, Daredevils: 4, LiquidationsEvery: 3 * time.Second, Providers: 2,
+		ProvideEvery: time.Second,
+		WinEvery:     1500 * time.Millisecond, MinDistance: 5, MaxDistance: 25,
 		MaxLeverage: 95, ActionTimeout: 20 * time.Second,
 	}
 }
@@ -77,16 +85,19 @@ func (c Config) validate() error {
 		name  string
 		value int64
 	}{
-		{"accounts", int64(c.Accounts)}, {"rate", int64(c.Rate)}, {"daredevils", int64(c.Daredevils)}, {"liquidations every", int64(c.LiquidationsEvery)},
+		{"accounts", int64(c.Accounts)}, {"rate", int64(c.Rate)}, {"daredevils", int64(c.Daredevils)},
+		{"liquidations every", int64(c.LiquidationsEvery)},
 		{"providers", int64(c.Providers)}, {"provide every", int64(c.ProvideEvery)}, {"win every", int64(c.WinEvery)},
-		{"least distance", c.MinDistance}, {"greatest leverage", c.MaxLeverage}, {"action timeout", int64(c.ActionTimeout)},
+		{"least distance", c.MinDistance}, {"greatest leverage", c.MaxLeverage},
+		{"action timeout", int64(c.ActionTimeout)},
 	} {
 		if field.value <= 0 {
 			problems = append(problems, fmt.Errorf("%s is %d: must be positive", field.name, field.value))
 		}
 	}
 	if c.MaxDistance < c.MinDistance {
-		problems = append(problems, fmt.Errorf("greatest distance %d is below the least, %d", c.MaxDistance, c.MinDistance))
+		problems = append(problems, fmt.Errorf("greatest distance %d is below the least, %d", c.MaxDistance,
+			c.MinDistance))
 	}
 	return errors.Join(problems...)
 }
@@ -97,7 +108,8 @@ type Deps struct {
 	// Faucet pays the accounts' gas and execution fees. Nobody else may send from it while the traders run.
 	Faucet *ecdsa.PrivateKey
 	Marks  Marks
-	// GlvManager asks for the GLVs' shifts and needs ORDER_KEEPER for it; nil = nobody does. Nobody else may send from it while the traders run.
+	// GlvManager asks for the GLVs' shifts and needs ORDER_KEEPER for it; nil = nobody does. Nobody else may send from
+	// it while the traders run.
 	GlvManager *ecdsa.PrivateKey
 	// Shock moves a token's price at once, by basis points; nil = nobody gains too much.
 	Shock func(token common.Address, points int64) error
@@ -123,8 +135,9 @@ func New(cfg Config, deps Deps) (*Traders, error) {
 	}
 	t := &Traders{
 		cfg: cfg, deps: deps, random: rand.New(rand.NewPCG(cfg.Seed, 0)),
-		idle: make(chan *account, cfg.Accounts), daring: make(chan *account, cfg.Daredevils), providing: make(chan *account, cfg.Providers),
-		winning: make(chan *account, 1),
+		idle: make(chan *account, cfg.Accounts), daring: make(chan *account, cfg.Daredevils),
+		providing: make(chan *account, cfg.Providers),
+		winning:   make(chan *account, 1),
 	}
 	number := uint64(0)
 	for _, idle := range []chan *account{t.idle, t.daring, t.providing, t.winning} {

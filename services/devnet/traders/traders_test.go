@@ -27,8 +27,8 @@ func brisk() Config {
 	return cfg
 }
 
-// TestEveryActionMakesWork lets one account do each thing until the keeper has seen what it is to lead to. An action may find nothing to
-// do, or be overtaken by the price, so it is repeated.
+// TestEveryActionMakesWork lets one account do each thing until the keeper has seen what it is to lead to. An action
+// may find nothing to do, or be overtaken by the price, so it is repeated.
 func TestEveryActionMakesWork(t *testing.T) {
 	s := newStage(t)
 	traders, err := New(brisk(), Deps{Client: s.client, Faucet: s.keys["faucet"], Marks: s.marks, Log: s.log})
@@ -40,8 +40,10 @@ func TestEveryActionMakesWork(t *testing.T) {
 		do   string
 		sees string
 	}{
-		{"open", "PositionIncrease"}, {"protect", "OrderCreated"}, {"update order", "OrderUpdated"}, {"place entry", "OrderCreated"},
-		{"cancel order", "OrderCancelled"}, {"open", "PositionIncrease"}, {"close", "PositionDecrease"}, {"deposit", "DepositExecuted"},
+		{"open", "PositionIncrease"}, {"protect", "OrderCreated"}, {"update order", "OrderUpdated"},
+		{"place entry", "OrderCreated"},
+		{"cancel order", "OrderCancelled"}, {"open", "PositionIncrease"}, {"close", "PositionDecrease"},
+		{"deposit", "DepositExecuted"},
 		{"withdraw", "WithdrawalExecuted"}, {"swap", "SwapInfo"}, {"place swap", "OrderCreated"},
 	} {
 		do := actions[slices.IndexFunc(actions, func(a action) bool { return a.name == step.do })]
@@ -53,14 +55,17 @@ func TestEveryActionMakesWork(t *testing.T) {
 	}
 }
 
-// TestEveryWayOfLiquidity runs the providers and the winner until the keeper has executed each kind of what they ask for.
+// TestEveryWayOfLiquidity runs the providers and the winner until the keeper has executed each kind of what they ask
+// for.
 func TestEveryWayOfLiquidity(t *testing.T) {
 	s := newStage(t)
 	cfg := brisk()
-	cfg.Accounts, cfg.Rate, cfg.LiquidationsEvery, cfg.ProvideEvery, cfg.WinEvery = 1, 1, time.Hour, 200*time.Millisecond, 300*time.Millisecond
+	cfg.Accounts, cfg.Rate, cfg.LiquidationsEvery, cfg.ProvideEvery, cfg.WinEvery = 1, 1, time.Hour,
+		200*time.Millisecond, 300*time.Millisecond
 	_, stop := s.trade(cfg)
 	for _, kind := range []string{
-		"DepositExecuted", "WithdrawalExecuted", "ShiftExecuted", "GlvDepositExecuted", "GlvWithdrawalExecuted", "GlvShiftExecuted", "deleveraging",
+		"DepositExecuted", "WithdrawalExecuted", "ShiftExecuted", "GlvDepositExecuted", "GlvWithdrawalExecuted",
+		"GlvShiftExecuted", "deleveraging",
 	} {
 		s.until(kind, func() bool { return s.counted(kind) >= 1 })
 	}
@@ -90,11 +95,15 @@ func TestTheySurviveTheNode(t *testing.T) {
 	}
 	goesOn("at first")
 	traders.Rest(true)
-	s.until("everybody at rest", func() bool { return len(traders.idle)+len(traders.daring) == brisk().Accounts+brisk().Daredevils })
+	s.until("everybody at rest", func() bool {
+		return len(traders.idle)+len(traders.daring) == brisk().Accounts+brisk().
+			Daredevils
+	})
 	traders.Rest(false)
 	goesOn("after a rest")
 	s.chain.down.Store(true)
-	s.until("a failed action while the node is down", func() bool { return strings.Contains(log.String(), errDown.Error()) })
+	s.until("a failed action while the node is down",
+		func() bool { return strings.Contains(log.String(), errDown.Error()) })
 	s.chain.down.Store(false)
 	goesOn("after the stall")
 	for _, depth := range []int64{1, 8} {

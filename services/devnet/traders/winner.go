@@ -14,7 +14,8 @@ var win = action{name: "gain too much", run: (*account).win}
 const (
 	// surge is the jump, in basis points, that makes the winner's position gain more than its market allows.
 	surge = 300
-	// surgePatience is how many steps a jumped price stays up for the deleveraging, and rest how many steps are between two jumps.
+	// surgePatience is how many steps a jumped price stays up for the deleveraging, and rest how many steps are between
+	// two jumps.
 	surgePatience, winnerRest = 8, 6
 )
 
@@ -25,9 +26,9 @@ type stake struct {
 	waited int
 }
 
-// win plays a market's side into auto-deleveraging, one step at a time: it opens a position so large that a jump of the price makes the side gain more than
-// MAX_PNL_FACTOR_FOR_ADL of the pool, makes the price jump, and when the position has been deleveraged, or nobody has done it, lets the price fall
-// back and closes what is left.
+// win plays a market's side into auto-deleveraging, one step at a time: it opens a position so large that a jump of the
+// price makes the side gain more than MAX_PNL_FACTOR_FOR_ADL of the pool, makes the price jump, and when the position
+// has been deleveraged, or nobody has done it, lets the price fall back and closes what is left.
 func (a *account) win(ctx context.Context) error {
 	if a.t.deps.Shock == nil {
 		return errNothingToDo
@@ -49,7 +50,8 @@ func (a *account) win(ctx context.Context) error {
 		s.waited++
 		if found && s.waited == 1-winnerRest {
 			return a.place(ctx, s.where, exchange.OrderRequest{
-				Market: s.where.market.Address, Collateral: s.where.collateral, Type: exchange.MarketDecrease, IsLong: true, SizeUSD: p.SizeInUsd,
+				Market: s.where.market.Address, Collateral: s.where.collateral, Type: exchange.MarketDecrease,
+				IsLong: true, SizeUSD: p.SizeInUsd,
 			})
 		}
 		return nil
@@ -81,12 +83,14 @@ func (a *account) bet(ctx context.Context) error {
 	}
 	collateral := new(big.Int).Quo(least, big.NewInt(8))
 	return a.place(ctx, a.stake.where, exchange.OrderRequest{
-		Market: a.stake.where.market.Address, Collateral: a.stake.where.collateral, Type: exchange.MarketIncrease, IsLong: true, SizeUSD: least,
+		Market: a.stake.where.market.Address, Collateral: a.stake.where.collateral, Type: exchange.MarketIncrease,
+		IsLong: true, SizeUSD: least,
 		CollateralAmount: collateral.Quo(collateral, price),
 	})
 }
 
-// sizeToWin is how large a long has to be, in USD, to gain one and a half times what the market allows its side when the price jumps.
+// sizeToWin is how large a long has to be, in USD, to gain one and a half times what the market allows its side when
+// the price jumps.
 func (a *account) sizeToWin(ctx context.Context, m exchange.Market) (*big.Int, error) {
 	c := a.client()
 	limit, err := c.Uint(ctx, "MAX_PNL_FACTOR", contracts.BaseKey("MAX_PNL_FACTOR_FOR_ADL"), m.Address, true)

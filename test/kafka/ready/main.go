@@ -1,5 +1,5 @@
-// Command ready tells whether a Kafka cluster does all that we need of one: every broker takes part, a batch is written to all copies and read
-// back, and a group forms. It exits with 0 if so, and otherwise says what fails.
+// Command ready tells whether a Kafka cluster does all that we need of one: every broker takes part, a batch is written
+// to all copies and read back, and a group forms. It exits with 0 if so, and otherwise says what fails.
 package main
 
 import (

@@ -22,10 +22,12 @@ type Config struct {
 
 // DefaultConfig is BSC: two blocks to finality, 0.05 gwei.
 func DefaultConfig() Config {
-	return Config{GasLimit: 100_000_000, Floor: txm.Gwei / 20, Finality: 2, Gossip: 50 * time.Millisecond, Jitter: 150 * time.Millisecond}
+	return Config{GasLimit: 100_000_000, Floor: txm.Gwei / 20, Finality: 2, Gossip: 50 * time.Millisecond,
+		Jitter: 150 * time.Millisecond}
 }
 
-// Chain is one chain with its exchange. What stands still is mined by nobody: a halted chain is one that nobody tells to mine.
+// Chain is one chain with its exchange. What stands still is mined by nobody: a halted chain is one that nobody tells
+// to mine.
 type Chain struct {
 	mu    sync.Mutex
 	cfg   Config

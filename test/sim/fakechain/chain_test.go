@@ -62,8 +62,10 @@ func (w *world) blocks(n int) {
 func (w *world) place() chain.Hash {
 	m := w.venue.Markets()[0]
 	key, act := w.venue.Place(perp.Order{
-		Account: chain.Address{0x77}, Market: m.MarketToken, InitialCollateralToken: venue.Dollar, OrderType: perp.MarketIncrease, IsLong: true,
-		SizeDeltaUsd: perp.U64(1000).Mul(perp.One), InitialCollateralDeltaAmount: perp.U64(100).Mul(perp.Pow10(18)), AcceptablePrice: perp.Pow10(40),
+		Account: chain.Address{0x77}, Market: m.MarketToken, InitialCollateralToken: venue.Dollar,
+		OrderType: perp.MarketIncrease, IsLong: true,
+		SizeDeltaUsd: perp.U64(1000).Mul(perp.One), InitialCollateralDeltaAmount: perp.U64(100).Mul(perp.Pow10(18)),
+		AcceptablePrice: perp.Pow10(40),
 	})
 	w.Do(act)
 	return key
@@ -83,7 +85,8 @@ func (w *world) execution(j job.Job, nonce uint64) signer.Tx {
 	var prices gmx.SetPrices
 	add := func(token chain.Address, cents uint64) {
 		r := venue.Report(token, venue.Price(cents), uint64(w.at.UnixMilli()))
-		prices.Tokens, prices.Providers, prices.Data = append(prices.Tokens, r.Token), append(prices.Providers, r.Provider), append(prices.Data, r.Data)
+		prices.Tokens, prices.Providers, prices.Data = append(prices.Tokens, r.Token),
+			append(prices.Providers, r.Provider), append(prices.Data, r.Data)
 	}
 	add(m.IndexToken, cents)
 	add(venue.Dollar, 100)
@@ -91,7 +94,8 @@ func (w *world) execution(j job.Job, nonce uint64) signer.Tx {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return signer.Tx{ChainID: 56, Nonce: nonce, To: to, Data: data, Gas: 6_000_000, Tip: txm.Gwei / 10, Cap: txm.Gwei / 10}
+	return signer.Tx{ChainID: 56, Nonce: nonce, To: to, Data: data, Gas: 6_000_000, Tip: txm.Gwei / 10,
+		Cap: txm.Gwei / 10}
 }
 
 func orderJob(key chain.Hash) job.Job { return job.Job{Kind: job.Order, Key: key} }
@@ -161,7 +165,8 @@ func TestOrderIsExecuted(t *testing.T) {
 	}
 	w.blocks(1)
 	r := w.receipt(hash)
-	if r == nil || !r.OK || r.From != alice.Account || r.Nonce != 0 || r.BlockHash != w.head().Hash || r.GasUsed != 2_420_000 || r.GasPrice != tx.Cap {
+	if r == nil || !r.OK || r.From != alice.Account || r.Nonce != 0 || r.BlockHash != w.head().Hash ||
+		r.GasUsed != 2_420_000 || r.GasPrice != tx.Cap {
 		t.Fatalf("receipt %+v", r)
 	}
 	o, err := gmx.NewDecoder(venue.Contracts().EventEmitter).Outcome(r.Logs, key)
@@ -195,25 +200,31 @@ func TestNodesAnswers(t *testing.T) {
 		return tx
 	}
 	for name, sends := range map[string][]send{
-		"taken":                     {{payment(0, gwei), evm.Accepted}},
-		"taken before":              {{payment(0, gwei), evm.Accepted}, {payment(0, gwei), evm.Accepted}},
-		"ahead of its turn":         {{payment(5, gwei), evm.Accepted}},
-		"too far ahead":             {{payment(64, gwei), evm.GapOrLimit}},
-		"another at the same price": {{payment(0, gwei), evm.Accepted}, {changed(payment(0, gwei), func(tx *signer.Tx) { tx.Gas++ }), evm.OtherTxAtNonce}},
-		"a raise by 9 %":            {{payment(0, 100*gwei), evm.Accepted}, {payment(0, 109*gwei), evm.OtherTxAtNonce}},
-		"a raise by 10 %":           {{payment(0, 100*gwei), evm.Accepted}, {payment(0, 110*gwei), evm.Accepted}, {payment(0, 111*gwei), evm.OtherTxAtNonce}},
+		"taken":             {{payment(0, gwei), evm.Accepted}},
+		"taken before":      {{payment(0, gwei), evm.Accepted}, {payment(0, gwei), evm.Accepted}},
+		"ahead of its turn": {{payment(5, gwei), evm.Accepted}},
+		"too far ahead":     {{payment(64, gwei), evm.GapOrLimit}},
+		"another at the same price": {{payment(0, gwei), evm.Accepted},
+			{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Gas++ }), evm.OtherTxAtNonce}},
+		"a raise by 9 %": {{payment(0, 100*gwei), evm.Accepted}, {payment(0, 109*gwei), evm.OtherTxAtNonce}},
+		"a raise by 10 %": {{payment(0, 100*gwei), evm.Accepted}, {payment(0, 110*gwei), evm.Accepted},
+			{payment(0, 111*gwei), evm.OtherTxAtNonce}},
 		"a raise of the cap alone": {
-			{payment(0, gwei), evm.Accepted}, {changed(payment(0, gwei), func(tx *signer.Tx) { tx.Cap *= 2 }), evm.OtherTxAtNonce},
+			{payment(0, gwei), evm.Accepted}, {changed(payment(0, gwei), func(tx *signer.Tx) { tx.Cap *= 2 }),
+				evm.OtherTxAtNonce},
 		},
 		"a raise of the tip alone": {
 			{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Cap *= 4 }), evm.Accepted},
 			{changed(payment(0, 2*gwei), func(tx *signer.Tx) { tx.Cap *= 2 }), evm.OtherTxAtNonce},
 		},
-		"too cheap":            {{payment(0, gwei/20-1), evm.BumpToMin}},
-		"more than there is":   {{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Gas, tx.Cap = maxGas, 1e12 }), evm.PauseSigner}},
-		"too much gas":         {{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Gas = maxGas + 1 }), evm.FatalPayload}},
-		"too little gas":       {{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Gas-- }), evm.FatalPayload}},
-		"data without its gas": {{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Data = []byte{1} }), evm.FatalPayload}},
+		"too cheap": {{payment(0, gwei/20-1), evm.BumpToMin}},
+		"more than there is": {{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Gas, tx.Cap = maxGas, 1e12 }),
+			evm.PauseSigner}},
+		"too much gas": {{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Gas = maxGas + 1 }),
+			evm.FatalPayload}},
+		"too little gas": {{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Gas-- }), evm.FatalPayload}},
+		"data without its gas": {{changed(payment(0, gwei), func(tx *signer.Tx) { tx.Data = []byte{1} }),
+			evm.FatalPayload}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -363,7 +374,8 @@ func TestMeansRunOut(t *testing.T) {
 	if w.receipt(hash) == nil {
 		t.Error("not mined with means")
 	}
-	if left, err := w.Balance(t.Context(), alice.Account); err != nil || left != perp.Pow10(18).Sub(perp.U64(txm.EmptyGas*txm.Gwei)) {
+	if left, err := w.Balance(t.Context(), alice.Account); err != nil || left != perp.Pow10(18).
+		Sub(perp.U64(txm.EmptyGas*txm.Gwei)) {
 		t.Errorf("%s left, %v", left, err)
 	}
 }

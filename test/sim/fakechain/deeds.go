@@ -43,13 +43,15 @@ func (c *Chain) Sent(block chain.Hash) (all []Sent) {
 	defer c.mu.Unlock()
 	if b := c.blocks[block]; b != nil {
 		for _, i := range b.txs {
-			all = append(all, Sent{Tx: i.tx, Block: b.ref, Kind: i.effect.Kind, Key: i.effect.Key, Revert: i.effect.Revert})
+			all = append(all, Sent{Tx: i.tx, Block: b.ref, Kind: i.effect.Kind, Key: i.effect.Key,
+				Revert: i.effect.Revert})
 		}
 	}
 	return all
 }
 
-// Ended returns what ended in a block, as pkg/execution tells it, in the chain's order. What traders ended themselves was sent by the zero address.
+// Ended returns what ended in a block, as pkg/execution tells it, in the chain's order. What traders ended themselves
+// was sent by the zero address.
 func (c *Chain) Ended(block chain.Hash) []execution.Execution {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +61,8 @@ func (c *Chain) Ended(block chain.Hash) []execution.Execution {
 	return nil
 }
 
-// Path returns how to get from one block to another: those that are left, newest first, and those that are entered, oldest first.
+// Path returns how to get from one block to another: those that are left, newest first, and those that are entered,
+// oldest first.
 func (c *Chain) Path(from, to chain.Hash) (left, entered []chain.BlockRef) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,8 +19,8 @@ type Ails struct {
 	Halt string        // why nobody may act on the state
 }
 
-// Derived is the state that one keeper has derived from what its endpoint shows, up to a block of its own. It answers what sender and planner ask of
-// Postgres.
+// Derived is the state that one keeper has derived from what its endpoint shows, up to a block of its own. It answers
+// what sender and planner ask of Postgres.
 type Derived struct {
 	endpoint *Endpoint
 	ails     Ails
@@ -66,7 +66,10 @@ func (d *Derived) AwaitSchema(context.Context, retry.Policy) error { return nil 
 
 // Standing returns how far the state has come.
 func (d *Derived) Standing(context.Context) (pg.Standing, error) {
-	return look(d, "asking how far the state is", func(_ *Chain, s sight) (pg.Standing, error) { return d.standing(s), nil })
+	return look(d, "asking how far the state is", func(_ *Chain, s sight) (pg.Standing, error) {
+		return d.standing(s),
+			nil
+	})
 }
 
 func (d *Derived) standing(s sight) pg.Standing {
@@ -128,7 +131,8 @@ func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R]
 	})
 }
 
-// Changes returns what became of the state since the last look, as pg.DB does. It remembers one look: whoever asks with an older one is told everything.
+// Changes returns what became of the state since the last look, as pg.DB does. It remembers one look: whoever asks with
+// an older one is told everything.
 func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (pg.Changes, error) {
 	return look(d, "reading changes", func(c *Chain, s sight) (pg.Changes, error) {
 		changes := pg.Changes{Seen: since, Standing: d.standing(s)}

@@ -71,7 +71,8 @@ func TestRowsThatAreNotThere(t *testing.T) {
 	o, err2 := d.Order(t.Context(), chain.Hash{1})
 	r, err3 := d.Request(t.Context(), chain.Hash{1})
 	v, err4 := d.MarketValue(t.Context(), chain.Hash{1})
-	if p.Known || o.Known || r.Known || v.Known || err1 != nil || err2 != nil || err3 != nil || err4 != nil || p.At.Hash.IsZero() {
+	if p.Known || o.Known || r.Known || v.Known || err1 != nil || err2 != nil || err3 != nil || err4 != nil ||
+		p.At.Hash.IsZero() {
 		t.Errorf("%+v %+v %+v %+v", p, o, r, v)
 	}
 }
@@ -83,7 +84,8 @@ type held struct {
 }
 
 // take brings it to the newest changes.
-func (h *held) take(t interface{ Fatal(...any) }, d *fakechain.Derived, ask func() (pg.Changes, error)) (reloaded bool) {
+func (h *held) take(t interface{ Fatal(...any) }, d *fakechain.Derived,
+	ask func() (pg.Changes, error)) (reloaded bool) {
 	c, err := ask()
 	if err != nil {
 		t.Fatal(err)

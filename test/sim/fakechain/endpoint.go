@@ -24,7 +24,8 @@ type Faults struct {
 	Late    time.Duration // it passes transactions on so much later
 }
 
-// Endpoint is how one keeper sees the chain and reaches it. It answers all that the sender asks of a node; heads are asked for.
+// Endpoint is how one keeper sees the chain and reaches it. It answers all that the sender asks of a node; heads are
+// asked for.
 type Endpoint struct {
 	chain  *Chain
 	faults Faults
@@ -93,7 +94,8 @@ func (e *Endpoint) Head(context.Context) (chain.BlockRef, error) {
 
 // Finalized returns the newest final block.
 func (e *Endpoint) Finalized(context.Context) (chain.BlockRef, error) {
-	return show(e, "asking for the finalized block", func(_ *Chain, s sight) (chain.BlockRef, error) { return s.final.ref, nil })
+	return show(e, "asking for the finalized block",
+		func(_ *Chain, s sight) (chain.BlockRef, error) { return s.final.ref, nil })
 }
 
 // SettledNonce returns an account's next nonce in the newest final block.
@@ -138,7 +140,8 @@ func (e *Endpoint) NonceAt(_ context.Context, address chain.Address, tag evm.Tag
 
 // Balance returns an account's balance in wei.
 func (e *Endpoint) Balance(_ context.Context, address chain.Address) (perp.Uint, error) {
-	return show(e, "asking for a balance", func(c *Chain, s sight) (perp.Uint, error) { return c.account(s.tip, address).balance, nil })
+	return show(e, "asking for a balance",
+		func(c *Chain, s sight) (perp.Uint, error) { return c.account(s.tip, address).balance, nil })
 }
 
 // Receipt returns a mined transaction, or nil.
@@ -155,7 +158,8 @@ func (e *Endpoint) Receipt(_ context.Context, hash chain.Hash) (*evm.Receipt, er
 func (e *Endpoint) Simulate(_ context.Context, from, to chain.Address, data []byte, gas uint64, _ perp.Uint) error {
 	_, err := show(e, "simulating a transaction", func(c *Chain, s sight) (struct{}, error) {
 		stamp := perp.Stamp{Block: s.tip.ref.Number, TimeMs: s.tip.ref.TimeMs}
-		effect := c.venue.Execute(&draft{c, s.tip, nil}, venue.Call{From: from, To: to, Data: data, Gas: gas}, stamp, true)
+		effect := c.venue.Execute(&draft{c, s.tip, nil}, venue.Call{From: from, To: to, Data: data, Gas: gas}, stamp,
+			true)
 		if !effect.OK {
 			return struct{}{}, &revertError{effect.Revert}
 		}
@@ -227,7 +231,8 @@ func (e *Endpoint) SendPrivate(context.Context, []byte) error { return errNoBuil
 
 // GasPrice returns what the node suggests, in wei per gas.
 func (e *Endpoint) GasPrice(context.Context) (uint64, error) {
-	return show(e, "asking for the gas price", func(c *Chain, s sight) (uint64, error) { return max(c.cfg.Floor, s.tip.price), nil })
+	return show(e, "asking for the gas price",
+		func(c *Chain, s sight) (uint64, error) { return max(c.cfg.Floor, s.tip.price), nil })
 }
 
 // Tips returns what the newest blocks were paid, as evm.Client does.
@@ -243,9 +248,11 @@ func (e *Endpoint) Tips(_ context.Context, blocks int, shares []uint64) ([][]uin
 	})
 }
 
-// tips is what each share of a block's gas was paid at most; nil for an empty block. A block that others fill is paid what they pay.
+// tips is what each share of a block's gas was paid at most; nil for an empty block. A block that others fill is paid
+// what they pay.
 func (b *block) tips(shares []uint64) (paid []uint64) {
-	txs := slices.SortedFunc(slices.Values(b.txs), func(x, y *included) int { return cmp.Compare(x.price(), y.price()) })
+	txs := slices.SortedFunc(slices.Values(b.txs),
+		func(x, y *included) int { return cmp.Compare(x.price(), y.price()) })
 	var all uint64
 	for _, i := range txs {
 		all += i.tx.GasUsed

@@ -44,7 +44,8 @@ func (c *Chain) build(timeMs uint64, deeds []deed) {
 			continue
 		}
 		place := binary.BigEndian.AppendUint64([]byte("act"), uint64(n))
-		tx := chain.Tx{Hash: chain.Keccak256(b.ref.Hash[:], place), Block: b.ref.Number, BlockHash: b.ref.Hash, OK: true}
+		tx := chain.Tx{Hash: chain.Keccak256(b.ref.Hash[:], place), Block: b.ref.Number, BlockHash: b.ref.Hash,
+			OK: true}
 		events := d.act(newest{c}, perp.Stamp{Block: b.ref.Number, Log: c.log, TxHash: tx.Hash, TimeMs: timeMs})
 		c.log += uint32(len(events))
 		for _, e := range events {
@@ -90,15 +91,17 @@ func (c *Chain) include(tx *transaction) uint64 {
 	stamp := perp.Stamp{Block: b.ref.Number, Log: c.log, TxHash: tx.hash, TimeMs: b.ref.TimeMs}
 	effect := c.venue.Execute(newest{c}, venue.Call{From: tx.from, To: tx.To, Data: tx.Data, Gas: tx.Gas}, stamp, false)
 	i := &included{transaction: tx, effect: effect, tx: chain.Tx{
-		Hash: tx.hash, From: tx.from, To: tx.To, Nonce: tx.Nonce, Block: b.ref.Number, BlockHash: b.ref.Hash, Index: uint32(len(b.deeds) + len(b.txs)),
-		OK: effect.OK, GasUsed: effect.GasUsed, GasPrice: tx.price(),
+		Hash: tx.hash, From: tx.from, To: tx.To, Nonce: tx.Nonce, Block: b.ref.Number, BlockHash: b.ref.Hash,
+		Index: uint32(len(b.deeds) + len(b.txs)),
+		OK:    effect.OK, GasUsed: effect.GasUsed, GasPrice: tx.price(),
 	}}
 	const mostLogs = 4 // of one execution
 	c.log += mostLogs
 	b.txs, c.mined[tx.hash] = append(b.txs, i), i
 	a := c.account(b, tx.from)
 	cost := perp.U64(effect.GasUsed).Mul(perp.U64(tx.price()))
-	a.nonce, a.balance = tx.Nonce+1, a.balance.Sub(cost.Min(a.balance)) // on another branch the same transaction may burn more
+	// on another branch the same transaction may burn more
+	a.nonce, a.balance = tx.Nonce+1, a.balance.Sub(cost.Min(a.balance))
 	c.setAccount(tx.from, a)
 	c.tell(effect.Events, i.tx)
 	return effect.GasUsed

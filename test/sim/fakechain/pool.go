@@ -43,7 +43,8 @@ func (e nodeError) ErrorCode() int { return -32000 }
 
 func refusef(format string, args ...any) error { return nodeError(fmt.Sprintf(format, args...)) }
 
-// check says why a node refuses a transaction, in the words of BSC's nodes and in the order of their checks, with the account as the node sees it.
+// check says why a node refuses a transaction, in the words of BSC's nodes and in the order of their checks, with the
+// account as the node sees it.
 func (p *pool) check(tx *transaction, a account, cfg Config) error {
 	cost := perp.U64(tx.Gas).Mul(perp.U64(tx.Cap))
 	same := p.waiting[tx.from][tx.Nonce]
@@ -63,7 +64,8 @@ func (p *pool) check(tx *transaction, a account, cfg Config) error {
 	case tx.Nonce >= a.nonce+maxAhead:
 		return refusef("account limit exceeded: pooled %d txs", maxAhead)
 	case a.balance.Less(cost):
-		return refusef("insufficient funds for gas * price + value: balance %s, tx cost %s, overshot %s", a.balance, cost, cost.Sub(a.balance))
+		return refusef("insufficient funds for gas * price + value: balance %s, tx cost %s, overshot %s", a.balance,
+			cost, cost.Sub(a.balance))
 	case same != nil && !dearer(tx, same):
 		return nodeError("replacement transaction underpriced")
 	}
@@ -72,7 +74,8 @@ func (p *pool) check(tx *transaction, a account, cfg Config) error {
 
 func (p *pool) knows(tx *transaction) bool {
 	same := p.waiting[tx.from][tx.Nonce]
-	return same != nil && same.hash == tx.hash || slices.ContainsFunc(p.late, func(d delivery) bool { return d.tx.hash == tx.hash })
+	return same != nil && same.hash == tx.hash ||
+		slices.ContainsFunc(p.late, func(d delivery) bool { return d.tx.hash == tx.hash })
 }
 
 // leastGas is what a call costs before it begins.
@@ -117,7 +120,8 @@ func (p *pool) pending(from chain.Address, next uint64) uint64 {
 	return next
 }
 
-// best returns the best paid of the transactions that are next for their accounts and that a miner wants; nil if there is none.
+// best returns the best paid of the transactions that are next for their accounts and that a miner wants; nil if there
+// is none.
 func (p *pool) best(next func(chain.Address) uint64, wants func(*transaction) bool) (best *transaction) {
 	for from, waiting := range p.waiting {
 		if tx := waiting[next(from)]; tx != nil && wants(tx) && (best == nil || before(tx, best) < 0) {

@@ -54,7 +54,8 @@ func (s *storm) trade() {
 		}
 		key, act := s.venue.Open(p)
 		s.Do(act)
-		s.jobs = append(s.jobs, job.Job{Kind: job.Liquidation, Key: key, Account: account, Market: m.MarketToken, Collateral: venue.Dollar, IsLong: true})
+		s.jobs = append(s.jobs, job.Job{Kind: job.Liquidation, Key: key, Account: account, Market: m.MarketToken,
+			Collateral: venue.Dollar, IsLong: true})
 	case 3:
 		if j, some := s.anyJob(); some {
 			s.Do(s.venue.Cancel(j.Key))
@@ -76,7 +77,8 @@ func (s *storm) keep() {
 }
 
 func (s *storm) fork() {
-	fate := rapid.SampledFrom([]fakechain.Fate{fakechain.Replayed, fakechain.Returned, fakechain.Forgotten}).Draw(s.rt, "fate")
+	fate := rapid.SampledFrom([]fakechain.Fate{fakechain.Replayed, fakechain.Returned, fakechain.Forgotten}).
+		Draw(s.rt, "fate")
 	s.at = s.at.Add(blockTime)
 	_, _ = s.Reorg(rapid.Uint64Range(1, 6).Draw(s.rt, "depth"), fate) // too deep or not
 	s.look()
@@ -118,8 +120,9 @@ func (s *storm) canonical() (all []execution.Execution) {
 	}
 }
 
-// Whatever happens: on the branch that stays every job ends once, positions once for each time they were opened; every look at the past, on whichever branch
-// it stands, shows what was there; what a planner gathers from changes is what a first look shows; and each nonce is mined once.
+// Whatever happens: on the branch that stays every job ends once, positions once for each time they were opened; every
+// look at the past, on whichever branch it stands, shows what was there; what a planner gathers from changes is what a
+// first look shows; and each nonce is mined once.
 func TestStorms(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &storm{world: newWorld(t), rt: rt, seen: map[chain.Hash]map[chain.Hash]string{}}
@@ -139,9 +142,13 @@ func TestStorms(t *testing.T) {
 				s.mine()
 			}
 			if rapid.Bool().Draw(rt, "plans") {
-				planner.take(rt, state, func() (pg.Changes, error) { return state.Changes(t.Context(), []int{0}, planner.seen) })
+				planner.take(rt, state, func() (pg.Changes, error) {
+					return state.Changes(t.Context(), []int{0},
+						planner.seen)
+				})
 				first, fresh := &held{}, slow.Derived()
-				if !first.take(rt, fresh, func() (pg.Changes, error) { return fresh.Changes(t.Context(), []int{0}, pg.Seen{}) }) {
+				if !first.take(rt, fresh,
+					func() (pg.Changes, error) { return fresh.Changes(t.Context(), []int{0}, pg.Seen{}) }) {
 					rt.Fatal("a first look is no reload")
 				}
 				mustHold(rt, planner, first)

@@ -17,13 +17,15 @@ const (
 	Forgotten             // nobody has them but their senders
 )
 
-// Reorg replaces the newest blocks by as many others of the same times, and mines one more on top, now. What traders did they do again, in the same places. It
-// fails, with the chain unchanged, where a final block would be replaced: hold finality first.
+// Reorg replaces the newest blocks by as many others of the same times, and mines one more on top, now. What traders
+// did they do again, in the same places. It fails, with the chain unchanged, where a final block would be replaced:
+// hold finality first.
 func (c *Chain) Reorg(depth uint64, fate Fate) (chain.Reorg, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if height := c.tip.ref.Number; depth == 0 || depth > height-c.final.ref.Number {
-		return chain.Reorg{}, fmt.Errorf("replacing %d blocks of height %d: block %d is final", depth, height, c.final.ref.Number)
+		return chain.Reorg{}, fmt.Errorf("replacing %d blocks of height %d: block %d is final", depth, height,
+			c.final.ref.Number)
 	}
 	old := c.leave(depth)
 	what := chain.Reorg{Ancestor: c.tip.ref, OldTip: old[len(old)-1].ref}

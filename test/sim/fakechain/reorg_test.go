@@ -50,7 +50,8 @@ func TestReorgs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if reorg.OldTip != before || reorg.Ancestor.Number != before.Number-depth || w.head().Number != before.Number+1 {
+			if reorg.OldTip != before || reorg.Ancestor.Number != before.Number-depth || w.head().
+				Number != before.Number+1 {
 				t.Fatalf("depth %d: %+v, head %+v", depth, reorg, w.head())
 			}
 			if replaced, _ := w.Block(before.Number); replaced.Hash == before.Hash || replaced.TimeMs != before.TimeMs {
@@ -75,7 +76,8 @@ func TestReorgs(t *testing.T) {
 			if want.again {
 				continue
 			}
-			w.mustSend(alice, w.execution(orderJob(key), 0)) // its sender sends another one at the same nonce, or the same
+			// its sender sends another one at the same nonce, or the same
+			w.mustSend(alice, w.execution(orderJob(key), 0))
 			w.blocks(1)
 			if got := w.status(d, key); got != perp.Executed {
 				t.Errorf("depth %d: sent again, the order is %s", depth, got)
@@ -137,7 +139,8 @@ func TestLaggingViewsStayOnTheirBranch(t *testing.T) {
 		t.Errorf("nonce %d, %v", n, err)
 	}
 	tx := w.execution(orderJob(key), 0)
-	if _, reverted := evm.RevertData(slow.Simulate(t.Context(), bob.Account, tx.To, tx.Data, tx.Gas, perp.Uint{})); !reverted {
+	if _, reverted := evm.RevertData(slow.Simulate(t.Context(), bob.Account, tx.To, tx.Data, tx.Gas,
+		perp.Uint{})); !reverted {
 		t.Error("rehearsed on the wrong branch")
 	}
 	if w.status(state, key) != perp.Executed || w.status(w.Derived(), key) != perp.Created {

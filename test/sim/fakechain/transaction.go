@@ -11,8 +11,8 @@ import (
 	"perpkeeper/pkg/signer"
 )
 
-// Signer signs by writing its name: whoever makes one for an account is that account. Real signatures would cost a simulation most of its time, and nothing
-// here could forge them. It implements signer.Signer.
+// Signer signs by writing its name: whoever makes one for an account is that account. Real signatures would cost a
+// simulation most of its time, and nothing here could forge them. It implements signer.Signer.
 type Signer struct{ Account chain.Address }
 
 // Address implements signer.Signer.

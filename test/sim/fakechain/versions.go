@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// versions keeps what every block of the canonical branch has made of values, so that the past can be looked at without a copy.
+// versions keeps what every block of the canonical branch has made of values, so that the past can be looked at without
+// a copy.
 type versions[K comparable, V any] struct {
 	kept  map[K][]version[V] // ascending
 	order []K                // in the order in which they were first written
@@ -26,7 +27,8 @@ func (v *versions[K, V]) at(block uint64, key K) (value V, known bool) {
 	if n := len(all); n > 0 && all[n-1].block <= block {
 		return all[n-1].value, true
 	}
-	n, found := slices.BinarySearchFunc(all, block, func(one version[V], block uint64) int { return cmp.Compare(one.block, block) })
+	n, found := slices.BinarySearchFunc(all, block,
+		func(one version[V], block uint64) int { return cmp.Compare(one.block, block) })
 	switch {
 	case found:
 		return all[n].value, true
@@ -58,7 +60,8 @@ func (v *versions[K, V]) pop(key K) V {
 	return last
 }
 
-// writes is what one block has written: the keys, in order, and the values once the block has left the canonical branch.
+// writes is what one block has written: the keys, in order, and the values once the block has left the canonical
+// branch.
 type writes[K comparable, V any] struct {
 	keys   []K
 	orphan map[K]V

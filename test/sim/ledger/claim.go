@@ -41,13 +41,15 @@ func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
 	})
 }
 
-// place finds the intents of a batch and a place for each, or says why there is none: in the order in which Postgres finds out. Once the cursor and the
-// signer's limit are in order the unique indexes speak first, of the intents that are there.
+// place finds the intents of a batch and a place for each, or says why there is none: in the order in which Postgres
+// finds out. Once the cursor and the signer's limit are in order the unique indexes speak first, of the intents that
+// are there.
 func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []*intent, slots []int, why txm.Refusal) {
 	liquidates := b.Has(job.Liquidation)
 	for _, c := range b.Claims {
 		i := l.intents[c.Intent]
-		if i == nil || i.Signer != signer || !i.State.To(txm.Signed) || slices.Contains(wanted, i) || i.Job.Kind == job.Liquidation && !liquidates {
+		if i == nil || i.Signer != signer || !i.State.To(txm.Signed) || slices.Contains(wanted, i) ||
+			i.Job.Kind == job.Liquidation && !liquidates {
 			continue
 		}
 		wanted = append(wanted, i)

@@ -17,7 +17,8 @@ func anOrder(signer chain.Address, n byte) job.Job {
 	return job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Class: job.ClassMarketOrder, Signer: signer}
 }
 
-// While the database is down nothing happens; while its answers are lost all does. Nobody can tell from the errors, which say nothing about the work.
+// While the database is down nothing happens; while its answers are lost all does. Nobody can tell from the errors,
+// which say nothing about the work.
 func TestFaults(t *testing.T) {
 	for fault, stored := range map[ledger.Fault]int{ledger.Down: 0, ledger.Mute: 1} {
 		l, signer := withSigner(t)
@@ -90,9 +91,11 @@ func TestSpendingIsForgotten(t *testing.T) {
 		must(err)
 		tx := txm.SignedTx{Nonce: n, Gas: 21_000, Tip: 1, Cap: 1, Hash: chain.Hash{byte(n + 1)}}
 		must(l.Claim(t.Context(), fence, txm.Batch{
-			Claims: []txm.Claim{{Intent: heads[0].ID, Kind: heads[0].Job.Kind, Tx: tx}}, Cursor: n, Limits: txm.Limits{Signer: 9},
+			Claims: []txm.Claim{{Intent: heads[0].ID, Kind: heads[0].Job.Kind, Tx: tx}}, Cursor: n,
+			Limits: txm.Limits{Signer: 9},
 		}))
-		r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Hash: chain.Hash{1}}, OK: true, GasUsed: 10, GasPrice: 100, Outcome: job.Done}
+		r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Hash: chain.Hash{1}}, OK: true, GasUsed: 10,
+			GasPrice: 100, Outcome: job.Done}
 		elsewhere := r // the branch changes twice
 		elsewhere.Block.Hash, elsewhere.GasUsed = chain.Hash{2}, 77
 		must(l.Record(t.Context(), fence, elsewhere))

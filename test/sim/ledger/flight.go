@@ -17,7 +17,8 @@ func (l *Ledger) InFlight(_ context.Context, signer chain.Address) ([]txm.Flight
 			return nil, nil
 		}
 		for _, i := range a.flying {
-			flights = append(flights, txm.Flight{Intent: l.read(i), Attempts: slices.Clone(i.attempts), Mined: copied(i.receipt)})
+			flights = append(flights, txm.Flight{Intent: l.read(i), Attempts: slices.Clone(i.attempts),
+				Mined: copied(i.receipt)})
 		}
 		return flights, nil
 	})

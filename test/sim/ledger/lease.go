@@ -13,7 +13,8 @@ import (
 )
 
 // Acquire implements lease.Store.
-func (l *Ledger) Acquire(_ context.Context, signer chain.Address, owner lease.Owner, ttl time.Duration) (lease.Fence, error) {
+func (l *Ledger) Acquire(_ context.Context, signer chain.Address, owner lease.Owner, ttl time.Duration) (lease.Fence,
+	error) {
 	return ask(l, "acquire", func() (lease.Fence, error) {
 		a, known := l.accounts[signer]
 		if !known {
@@ -60,7 +61,8 @@ func (l *Ledger) TakeOver(_ context.Context, f lease.Fence, latest uint64) (nonc
 		stored := nonce.Cursor{Next: a.next}
 		if used := a.next > 0 || len(a.taken) > 0; used && latest > a.next {
 			return nonce.Cursor{}, fmt.Errorf("taking over signer %s: %w", f.Signer, &nonce.BehindError{
-				Signer: f.Signer, Why: fmt.Sprintf("the chain is at nonce %d, and only those below %d were given out here", latest, a.next),
+				Signer: f.Signer, Why: fmt.Sprintf(
+					"the chain is at nonce %d, and only those below %d were given out here", latest, a.next),
 			})
 		}
 		cursor := nonce.Begin(stored, latest)

@@ -14,7 +14,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// Ledger is the whole store of one keeper: a lease.Store that also registers signers, a nonce.Store and nonce.Resyncer, and a txm.Store. Use New.
+// Ledger is the whole store of one keeper: a lease.Store that also registers signers, a nonce.Store and nonce.Resyncer,
+// and a txm.Store. Use New.
 type Ledger struct {
 	mu        sync.Mutex
 	clock     func() time.Time
@@ -67,8 +68,10 @@ type intent struct {
 // New returns an empty store. Clock is the database's: leases end by it.
 func New(clock func() time.Time) *Ledger {
 	return &Ledger{
-		clock: clock, listeners: map[*Listener]bool{}, accounts: map[chain.Address]*account{}, intents: map[int64]*intent{}, newest: map[string]*intent{},
-		attempts: map[chain.Hash]*intent{}, keys: map[chain.Hash]bool{}, sides: map[side]bool{}, liquidations: map[chain.Address]bool{}, slots: map[int]bool{},
+		clock: clock, listeners: map[*Listener]bool{}, accounts: map[chain.Address]*account{},
+		intents: map[int64]*intent{}, newest: map[string]*intent{},
+		attempts: map[chain.Hash]*intent{}, keys: map[chain.Hash]bool{}, sides: map[side]bool{},
+		liquidations: map[chain.Address]bool{}, slots: map[int]bool{},
 	}
 }
 
@@ -116,7 +119,8 @@ func (l *Ledger) do(op string, work func() error) error {
 	return err
 }
 
-// fenced makes one write under a fence. Work returns false where it found its rows not to be as the write wants them, and has then written nothing.
+// fenced makes one write under a fence. Work returns false where it found its rows not to be as the write wants them,
+// and has then written nothing.
 func (l *Ledger) fenced(op string, f lease.Fence, work func(a *account) bool) error {
 	return l.do(op, func() error {
 		a := l.held(f)
@@ -139,8 +143,8 @@ func (l *Ledger) held(f lease.Fence) *account {
 	return a
 }
 
-// Register makes a signer known, with a lease that nobody holds. A signer that is known already is left as it is; one that is known for another chain is
-// an error.
+// Register makes a signer known, with a lease that nobody holds. A signer that is known already is left as it is; one
+// that is known for another chain is an error.
 func (l *Ledger) Register(_ context.Context, signer chain.Address, chainID uint64) error {
 	return l.do("register", func() error {
 		if a, known := l.accounts[signer]; known {
@@ -149,7 +153,8 @@ func (l *Ledger) Register(_ context.Context, signer chain.Address, chainID uint6
 			}
 			return nil
 		}
-		l.accounts[signer] = &account{chainID: chainID, owner: lease.Owner{ID: uuid.Nil, Label: "nobody"}, taken: map[uint64]bool{}}
+		l.accounts[signer] = &account{chainID: chainID, owner: lease.Owner{ID: uuid.Nil, Label: "nobody"},
+			taken: map[uint64]bool{}}
 		return nil
 	})
 }

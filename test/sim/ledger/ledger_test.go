@@ -44,7 +44,10 @@ func TestIntentsConform(t *testing.T) {
 		l := ledger.New(time.Now)
 		return txmtest.Stores{
 			Leases: l, Nonces: l, Intents: l,
-			Register: func(ctx context.Context, signer chain.Address) error { return l.Register(ctx, signer, testChain) },
+			Register: func(ctx context.Context, signer chain.Address) error {
+				return l.Register(ctx, signer,
+					testChain)
+			},
 		}
 	})
 }

@@ -79,12 +79,14 @@ func (a *account) enqueue(i *intent) {
 }
 
 func (a *account) dequeue(i *intent) {
-	if at, found := slices.BinarySearchFunc(a.queue, i, byUrgency); found { // a job has one live arm, so that none is its equal
+	// a job has one live arm, so that none is its equal
+	if at, found := slices.BinarySearchFunc(a.queue, i, byUrgency); found {
 		a.queue = slices.Delete(a.queue, at, at+1)
 	}
 }
 
-// Heads implements txm.Queue. The limit counts before liquidations without a place are left out: an answer may be shorter than it.
+// Heads implements txm.Queue. The limit counts before liquidations without a place are left out: an answer may be
+// shorter than it.
 func (l *Ledger) Heads(_ context.Context, signer chain.Address, p txm.Pick) ([]txm.Intent, error) {
 	return ask(l, "heads", func() (heads []txm.Intent, err error) {
 		a := l.accounts[signer]
@@ -117,7 +119,8 @@ func (l *Ledger) claimable(a *account, p txm.Pick, roomy bool) (found []*intent)
 		if s, deleverages := sideOf(i.Job); deleverages && l.sides[s] {
 			continue
 		}
-		if l.keys[i.Job.Key] || liquidates && (!roomy || l.liquidations[i.Job.Account]) || slices.Contains(p.Except, i.ID) {
+		if l.keys[i.Job.Key] || liquidates && (!roomy || l.liquidations[i.Job.Account]) ||
+			slices.Contains(p.Except, i.ID) {
 			continue
 		}
 		found = append(found, i)

@@ -16,12 +16,14 @@ import (
 func (l *Ledger) Replace(_ context.Context, f lease.Fence, r txm.Replacement) error {
 	return l.fenced("replace", f, func(*account) bool {
 		i := l.intents[r.Intent]
-		if i == nil || i.Signer != f.Signer || !i.State.Replaceable() || i.Nonce != r.Tx.Nonce || l.attempts[r.Tx.Hash] != nil {
+		if i == nil || i.Signer != f.Signer || !i.State.Replaceable() || i.Nonce != r.Tx.Nonce ||
+			l.attempts[r.Tx.Hash] != nil {
 			return false
 		}
 		newest := i.attempts[len(i.attempts)-1]
 		leaves := newest.Kind == txm.Exec && r.Kind == txm.Cancel
-		if newest.Hash != r.After || newest.Kind != r.Kind && !leaves || r.Tx.Tip < least(newest.Tip) || r.Tx.Cap < least(newest.Cap) {
+		if newest.Hash != r.After || newest.Kind != r.Kind && !leaves || r.Tx.Tip < least(newest.Tip) ||
+			r.Tx.Cap < least(newest.Cap) {
 			return false
 		}
 		i.attempts = append(i.attempts, txm.Attempt{SignedTx: r.Tx, Kind: r.Kind, Seq: newest.Seq + 1})
@@ -58,7 +60,8 @@ func filler(signer chain.Address, n uint64) job.Job {
 	copy(key[:], signer[:])
 	binary.BigEndian.PutUint64(key[24:], n)
 	return job.Job{
-		ID: fmt.Sprintf("%s:%s:%d", txm.Filler, signer.Hex(), n), Kind: txm.Filler, Key: key, Account: signer, Class: job.ClassRequest, Signer: signer,
+		ID: fmt.Sprintf("%s:%s:%d", txm.Filler, signer.Hex(), n), Kind: txm.Filler, Key: key, Account: signer,
+		Class: job.ClassRequest, Signer: signer,
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 // day is for how long a receipt counts as spending.
 const day = 24 * time.Hour
 
-// burnt is what the receipts of the last day sum up to. It is asked before every claim, so the sum is kept and not made.
+// burnt is what the receipts of the last day sum up to. It is asked before every claim, so the sum is kept and not
+// made.
 type burnt struct {
 	sum      perp.Uint
 	receipts []paid // as they came

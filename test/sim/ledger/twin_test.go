@@ -47,7 +47,8 @@ type twins struct {
 	answers map[string]int
 }
 
-// Answer by answer, over thousands of random calls by several owners of several signers, the ledger says what Postgres says.
+// Answer by answer, over thousands of random calls by several owners of several signers, the ledger says what Postgres
+// says.
 func TestPostgresSaysTheSame(t *testing.T) {
 	steps, long := 1000, os.Getenv("KEEPER_LONG") != ""
 	if long {
@@ -55,8 +56,10 @@ func TestPostgresSaysTheSame(t *testing.T) {
 	}
 	db, own := pgtest.DB(t), ledger.New(time.Now)
 	w := &twins{t: t, random: rand.New(rand.NewPCG(7, 7)), answers: map[string]int{}}
-	for i, s := range []store{{Store: db.Leases(), txm: db.Intents(), nonces: db.Leases()}, {Store: own, txm: own, nonces: own}} {
-		s.ids, s.fences, s.cursor = map[int64]string{}, map[chain.Address]lease.Fence{}, map[chain.Address]nonce.Cursor{}
+	for i, s := range []store{{Store: db.Leases(), txm: db.Intents(), nonces: db.Leases()},
+		{Store: own, txm: own, nonces: own}} {
+		s.ids, s.fences, s.cursor = map[int64]string{}, map[chain.Address]lease.Fence{},
+			map[chain.Address]nonce.Cursor{}
 		w.both[i] = &s
 	}
 	for n := range byte(3) {
@@ -65,7 +68,8 @@ func TestPostgresSaysTheSame(t *testing.T) {
 		for _, s := range w.both {
 			s.fences[signer] = lease.Fence{Signer: signer} // of nobody yet
 		}
-		if err := errors.Join(db.Leases().Register(t.Context(), signer, testChain), own.Register(t.Context(), signer, testChain)); err != nil {
+		if err := errors.Join(db.Leases().Register(t.Context(), signer, testChain),
+			own.Register(t.Context(), signer, testChain)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,12 +104,16 @@ func kindOf(said string) string { return said[:min(len(said), 24)] }
 func (w *twins) judge(long bool) {
 	w.t.Helper()
 	common := []string{
-		"enqueue queued", "enqueue refreshed", "enqueue in_flight", "enqueue cooling", "enqueue unknown signer", "claim ok", "claim lost",
-		"replace ok", "replace refused moved", "noted ok", "record ok", "record refused moved", "take back ok", "finish ok", "disown ok", "skip ok", "skip lost",
-		"fill ok", "fill refused moved", "pause ok", "take over ok", "resync ok", "acquire ok", "acquire held", "report ok", "release ok", "renew ok", "renew lost",
+		"enqueue queued", "enqueue refreshed", "enqueue in_flight", "enqueue cooling", "enqueue unknown signer",
+		"claim ok", "claim lost",
+		"replace ok", "replace refused moved", "noted ok", "record ok", "record refused moved", "take back ok",
+		"finish ok", "disown ok", "skip ok", "skip lost",
+		"fill ok", "fill refused moved", "pause ok", "take over ok", "resync ok", "acquire ok", "acquire held",
+		"report ok", "release ok", "renew ok", "renew lost",
 	}
 	rare := []string{
-		"claim refused moved", "claim refused cursor_moved", "claim refused signer_full", "claim refused key_busy", "claim refused account_busy",
+		"claim refused moved", "claim refused cursor_moved", "claim refused signer_full", "claim refused key_busy",
+		"claim refused account_busy",
 		"claim refused keeper_full", "take back refused moved", "take over behind", "resync failed",
 	}
 	if long {
@@ -179,7 +187,8 @@ type call func(ctx context.Context, s *store) string
 // tickets are the names of the calls, each as often as it is to be drawn.
 var tickets = func() (all []string) {
 	often := map[string]int{
-		"enqueue": 14, "claim": 12, "record": 12, "finish": 8, "take back": 6, "replace": 6, "skip": 4, "heads": 4, "flights": 4, "noted": 4, "unreported": 3,
+		"enqueue": 14, "claim": 12, "record": 12, "finish": 8, "take back": 6, "replace": 6, "skip": 4, "heads": 4,
+		"flights": 4, "noted": 4, "unreported": 3,
 		"report": 3, "fill": 3, "acquire": 4, "take over": 3, "resync": 3,
 	}
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
@@ -274,8 +283,10 @@ func (w *twins) enqueue() call {
 	const clock = 1_700_000_000_000
 	n := byte(w.random.IntN(5)) // whose something is never changes
 	j := job.Job{
-		Kind: job.Order, Key: chain.Hash{1, n}, Account: chain.Address{n % 2}, Class: job.Class(1 + w.random.IntN(3)), Signer: w.signer(),
-		Ratio: perp.U64(w.random.Uint64N(3)), BirthMs: w.random.Uint64N(3), Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: clock + w.random.Uint64N(500)}},
+		Kind: job.Order, Key: chain.Hash{1, n}, Account: chain.Address{n % 2}, Class: job.Class(1 + w.random.IntN(3)),
+		Signer: w.signer(),
+		Ratio:  perp.U64(w.random.Uint64N(3)), BirthMs: w.random.Uint64N(3),
+		Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: clock + w.random.Uint64N(500)}},
 	}
 	j.ID = job.OrderID(j.Key, uint64(w.random.IntN(2)))
 	if w.random.IntN(2) == 0 {
@@ -294,7 +305,8 @@ func (w *twins) enqueue() call {
 func (w *twins) heads() call {
 	signer, limit, most, except := w.signer(), 1+w.random.IntN(5), w.random.IntN(4), w.name()
 	return func(ctx context.Context, s *store) string {
-		heads, err := s.txm.Heads(ctx, signer, txm.Pick{Except: []int64{s.id(except)}, Limit: limit, Liquidations: most})
+		heads, err := s.txm.Heads(ctx, signer, txm.Pick{Except: []int64{s.id(except)}, Limit: limit,
+			Liquidations: most})
 		out := said(err, len(heads))
 		for _, i := range heads {
 			out += "\n" + s.intent(i)
@@ -312,7 +324,8 @@ func (w *twins) known(name string) {
 
 func (w *twins) tx(n uint64) txm.SignedTx {
 	price := 10 + w.random.Uint64N(40)
-	tx := txm.SignedTx{Nonce: n, Gas: 21_000 + w.random.Uint64N(9), Tip: price, Cap: price + w.random.Uint64N(3), Raw: []byte{byte(len(w.hashes))}}
+	tx := txm.SignedTx{Nonce: n, Gas: 21_000 + w.random.Uint64N(9), Tip: price, Cap: price + w.random.Uint64N(3),
+		Raw: []byte{byte(len(w.hashes))}}
 	tx.Hash = sha256.Sum256(fmt.Append(nil, "transaction", len(w.hashes)))
 	w.hashes = append(w.hashes, tx.Hash)
 	return tx
@@ -393,7 +406,8 @@ func (s *store) flying(ctx context.Context, signer chain.Address, lot int) (f tx
 func (w *twins) replace() call {
 	signer, lot, tx, odd := w.signer(), w.random.IntN(100), w.tx(0), w.random.IntN(4) == 0
 	kind := pick(w.random, []txm.AttemptKind{txm.Exec, txm.Exec, txm.Cancel, txm.Fill})
-	verdict := txm.Verdict{Outcome: pick(w.random, []job.Outcome{job.SkippedDone, job.DroppedRecovered}), Reason: "why\x00"}
+	verdict := txm.Verdict{Outcome: pick(w.random, []job.Outcome{job.SkippedDone, job.DroppedRecovered}),
+		Reason: "why\x00"}
 	return func(ctx context.Context, s *store) string {
 		f, some := s.flying(ctx, signer, lot)
 		if !some {
@@ -413,7 +427,8 @@ func (w *twins) replace() call {
 
 func (w *twins) receipt(hash chain.Hash) txm.Receipt {
 	return txm.Receipt{
-		TxHash: hash, Block: chain.BlockRef{Number: 5, Hash: chain.Hash{byte(w.random.IntN(2) + 1)}}, OK: true, GasUsed: 20_000 + w.random.Uint64N(3), GasPrice: 7,
+		TxHash: hash, Block: chain.BlockRef{Number: 5, Hash: chain.Hash{byte(w.random.IntN(2) + 1)}}, OK: true,
+		GasUsed: 20_000 + w.random.Uint64N(3), GasPrice: 7,
 		Outcome: pick(w.random, []job.Outcome{job.Done, job.LostRace, job.Reverted, job.SkippedDone}), Reason: "logs",
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Act is something a trader does. It is asked for its events whenever a block takes it, on every branch anew; none if it cannot be done any more.
+// Act is something a trader does. It is asked for its events whenever a block takes it, on every branch anew; none if
+// it cannot be done any more.
 type Act func(s perp.Rows, at perp.Stamp) []perp.Event
 
 // nextKey is the key of the next order or request.
@@ -16,7 +17,8 @@ func (v *Venue) nextKey() chain.Hash {
 	return chain.Keccak256([]byte("request"), binary.BigEndian.AppendUint64(nil, v.asked))
 }
 
-// Place is the creation of an order. Its key and times are the exchange's; of the rest, market, account, type, side, sizes, prices and swap path count.
+// Place is the creation of an order. Its key and times are the exchange's; of the rest, market, account, type, side,
+// sizes, prices and swap path count.
 func (v *Venue) Place(o perp.Order) (key chain.Hash, act Act) {
 	o.Key = v.nextKey()
 	return o.Key, func(_ perp.Rows, at perp.Stamp) []perp.Event {
@@ -34,24 +36,29 @@ func (v *Venue) Update(key chain.Hash, trigger, acceptable perp.Uint) Act {
 			return nil
 		}
 		return []perp.Event{perp.OrderChanged{
-			Key: key, SizeDeltaUsd: o.SizeDeltaUsd, AcceptablePrice: acceptable, TriggerPrice: trigger, MinOutputAmount: o.MinOutputAmount,
-			UpdatedAtTime: perp.U64(at.Seconds()), Stamp: at,
+			Key: key, SizeDeltaUsd: o.SizeDeltaUsd, AcceptablePrice: acceptable, TriggerPrice: trigger,
+			MinOutputAmount: o.MinOutputAmount,
+			UpdatedAtTime:   perp.U64(at.Seconds()), Stamp: at,
 		}}
 	}
 }
 
-// Cancel takes an order or request back, as its owner may: waiting orders at any time, all others once they have expired.
+// Cancel takes an order or request back, as its owner may: waiting orders at any time, all others once they have
+// expired.
 func (v *Venue) Cancel(key chain.Hash) Act {
 	const reason = "USER_INITIATED_CANCEL"
 	expired := func(updated perp.Uint, at perp.Stamp) bool {
 		return updated.Add(perp.U64(expirationSeconds)).Less(perp.U64(at.Seconds()))
 	}
 	return func(s perp.Rows, at perp.Stamp) []perp.Event {
-		if o, known := row[perp.Order](s, perp.Orders, key); known && !o.Status.Final() && (!o.OrderType.IsMarket() || expired(o.UpdatedAtTime, at)) {
+		if o, known := row[perp.Order](s, perp.Orders, key); known && !o.Status.Final() &&
+			(!o.OrderType.IsMarket() || expired(o.UpdatedAtTime, at)) {
 			return []perp.Event{perp.OrderEnded{Key: key, Status: perp.Cancelled, Reason: reason, Stamp: at}}
 		}
-		if r, known := row[perp.Request](s, perp.Requests, key); known && !r.Status.Final() && expired(r.UpdatedAtTime, at) {
-			return []perp.Event{perp.RequestEnded{Kind: r.Kind, Key: key, Status: perp.Cancelled, Reason: reason, Stamp: at}}
+		if r, known := row[perp.Request](s, perp.Requests, key); known && !r.Status.Final() &&
+			expired(r.UpdatedAtTime, at) {
+			return []perp.Event{perp.RequestEnded{Kind: r.Kind, Key: key, Status: perp.Cancelled, Reason: reason,
+				Stamp: at}}
 		}
 		return nil
 	}
@@ -61,7 +68,8 @@ func (v *Venue) Cancel(key chain.Hash) Act {
 func (v *Venue) Ask(kind perp.RequestKind, account, market chain.Address) (key chain.Hash, act Act) {
 	key = v.nextKey()
 	return key, func(_ perp.Rows, at perp.Stamp) []perp.Event {
-		r := perp.Request{Kind: kind, Key: key, Account: account, Market: market, UpdatedAtTime: perp.U64(at.Seconds()), Stamp: at}
+		r := perp.Request{Kind: kind, Key: key, Account: account, Market: market, UpdatedAtTime: perp.U64(at.Seconds()),
+			Stamp: at}
 		r.Fields = perp.Fields{"key": key, "account": account, "market": market}
 		return []perp.Event{perp.RequestCreated{Request: r}}
 	}

@@ -31,8 +31,8 @@ type execution struct {
 	events         []perp.Event
 }
 
-// Execute runs a call on a state, at a place in a block; the logs of the call are numbered on from the stamp's. A failed call leaves the state as it was. In a
-// rehearsal a hidden poison does not work.
+// Execute runs a call on a state, at a place in a block; the logs of the call are numbered on from the stamp's. A
+// failed call leaves the state as it was. In a rehearsal a hidden poison does not work.
 func (v *Venue) Execute(s perp.State, c Call, at perp.Stamp, rehearsal bool) Effect {
 	w, known := decode(c)
 	if !known {
@@ -99,7 +99,8 @@ func (x *execution) prices() *refusal {
 		x.oldest, x.newest = min(x.oldest, r.second()), max(x.newest, r.second())
 	}
 	if x.newest-x.oldest > maxRangeSeconds {
-		return refuse(early(x.kind), "MaxOracleTimestampRangeExceeded(uint256,uint256)", number(x.newest-x.oldest), number(maxRangeSeconds))
+		return refuse(early(x.kind), "MaxOracleTimestampRangeExceeded(uint256,uint256)", number(x.newest-x.oldest),
+			number(maxRangeSeconds))
 	}
 	return nil
 }
@@ -130,7 +131,8 @@ func (x *execution) market(address chain.Address) (m perp.Market, index perp.Pri
 func (x *execution) within(w perp.Window, updated perp.Uint) *refusal {
 	switch {
 	case x.oldest < w.From:
-		return refuse(early(x.kind), "OracleTimestampsAreSmallerThanRequired(uint256,uint256)", number(x.oldest), number(w.From))
+		return refuse(early(x.kind), "OracleTimestampsAreSmallerThanRequired(uint256,uint256)", number(x.oldest),
+			number(w.From))
 	case w.To > 0 && x.newest > w.To:
 		return refuse(early(x.kind), "OracleTimestampsAreLargerThanRequestExpirationTime(uint256,uint256,uint256)",
 			number(x.newest), updated.Bytes32(), number(expirationSeconds))

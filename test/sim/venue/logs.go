@@ -10,7 +10,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Logs writes the logs of events that end something, as the contracts do. Their places in the chain are the caller's to fill in, but for the index.
+// Logs writes the logs of events that end something, as the contracts do. Their places in the chain are the caller's to
+// fill in, but for the index.
 func Logs(events []perp.Event) (logs []chain.Log) {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -21,9 +22,12 @@ func Logs(events []perp.Event) (logs []chain.Log) {
 		case perp.PositionDecreased:
 			p := e.Position
 			market, collateral := p.Market.Hash(), p.CollateralToken.Hash()
-			logs = append(logs, write("PositionFeesCollected", p.Stamp.Log-1, e.OrderKey, p.PositionKey, market, collateral),
-				write("PositionDecrease", p.Stamp.Log, e.OrderKey, p.PositionKey, market, collateral, p.Account.Hash(), perp.BoolWord(p.IsLong),
-					p.SizeInUsd.Bytes32(), p.SizeInTokens.Bytes32(), p.CollateralAmount.Bytes32(), e.SizeDeltaUsd.Bytes32(),
+			logs = append(logs, write("PositionFeesCollected", p.Stamp.Log-1, e.OrderKey, p.PositionKey, market,
+				collateral),
+				write("PositionDecrease", p.Stamp.Log, e.OrderKey, p.PositionKey, market, collateral, p.Account.Hash(),
+					perp.BoolWord(p.IsLong),
+					p.SizeInUsd.Bytes32(), p.SizeInTokens.Bytes32(), p.CollateralAmount.Bytes32(),
+					e.SizeDeltaUsd.Bytes32(),
 					number(uint64(e.OrderType)), p.DecreasedAtTime.Bytes32()))
 		}
 	}
@@ -47,18 +51,20 @@ func requestEnd(k perp.RequestKind, s perp.Status) string {
 	return string(bytes.ToUpper([]byte(name[:1]))) + name[1:] + string(s)
 }
 
-// blank is a log with holes, each the places of one word in its data and topics. Encoding a log from its items takes 30 to 300 µs, filling a blank less than
-// one.
+// blank is a log with holes, each the places of one word in its data and topics. Encoding a log from its items takes 30
+// to 300 µs, filling a blank less than one.
 type blank struct {
 	log          chain.Log
 	data, topics [][]int
 }
 
-// holes are those of each event, in the order in which write is given their words; events that are not here have one, their key.
+// holes are those of each event, in the order in which write is given their words; events that are not here have one,
+// their key.
 var holes = map[string][]string{
 	"PositionFeesCollected": {"orderKey", "positionKey", "market", "collateralToken"},
 	"PositionDecrease": {
-		"orderKey", "positionKey", "market", "collateralToken", "account", "isLong", "sizeInUsd", "sizeInTokens", "collateralAmount", "sizeDeltaUsd",
+		"orderKey", "positionKey", "market", "collateralToken", "account", "isLong", "sizeInUsd", "sizeInTokens",
+		"collateralAmount", "sizeDeltaUsd",
 		"orderType", "decreasedAtTime",
 	},
 }
@@ -71,7 +77,8 @@ var (
 // write fills a blank.
 func write(name string, index uint32, words ...chain.Hash) chain.Log {
 	b := blankOf(name)
-	log := chain.Log{Address: b.log.Address, Topics: slices.Clone(b.log.Topics), Data: slices.Clone(b.log.Data), Index: index}
+	log := chain.Log{Address: b.log.Address, Topics: slices.Clone(b.log.Topics), Data: slices.Clone(b.log.Data),
+		Index: index}
 	for n, word := range words {
 		for _, at := range b.data[n] {
 			copy(log.Data[at:], word[:])
@@ -103,7 +110,8 @@ func newBlank(name string) *blank {
 	b := &blank{log: encode(name, "")}
 	for _, hole := range names {
 		other := encode(name, hole)
-		b.data, b.topics = append(b.data, differing(b.log.Data, other.Data)), append(b.topics, differingTopics(b.log.Topics, other.Topics))
+		b.data, b.topics = append(b.data, differing(b.log.Data, other.Data)),
+			append(b.topics, differingTopics(b.log.Topics, other.Topics))
 	}
 	return b
 }

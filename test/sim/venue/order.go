@@ -85,8 +85,10 @@ func (x *execution) fill(o perp.Order, p perp.Position, m perp.Market, index per
 			at = index.Max
 		}
 		by := perp.Position{
-			PositionKey: o.PositionKey(), Account: o.Account, Market: m.MarketToken, CollateralToken: o.InitialCollateralToken, IsLong: o.IsLong,
-			SizeInUsd: o.SizeDeltaUsd, SizeInTokens: o.SizeDeltaUsd.Div(at), CollateralAmount: o.InitialCollateralDeltaAmount,
+			PositionKey: o.PositionKey(), Account: o.Account, Market: m.MarketToken,
+			CollateralToken: o.InitialCollateralToken, IsLong: o.IsLong,
+			SizeInUsd: o.SizeDeltaUsd, SizeInTokens: o.SizeDeltaUsd.Div(at),
+			CollateralAmount: o.InitialCollateralDeltaAmount,
 		}
 		x.say(0, func(at perp.Stamp) perp.Event { return grown(x.state, by, o.Key, at) })
 	default:
@@ -126,7 +128,8 @@ func (x *execution) liquidation() *refusal {
 	if why != nil {
 		return why
 	}
-	remaining, required := remains(p, index, collateral), minCollateralUsd.Max(perp.ApplyFactor(p.SizeInUsd, minCollateralFactor))
+	remaining, required := remains(p, index, collateral),
+		minCollateralUsd.Max(perp.ApplyFactor(p.SizeInUsd, minCollateralFactor))
 	if remaining.Sign() > 0 && !remaining.Less(required.Int()) {
 		return healthy(remaining, required)
 	}

@@ -9,8 +9,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Gas that an execution burns. The figures of orders and liquidations were measured on the original contracts (loser and winner 573 k : 2.42 M and 1.30 M :
-// 2.42 M); that of a role that is missing is a guess at "cheap".
+// Gas that an execution burns. The figures of orders and liquidations were measured on the original contracts (loser
+// and winner 573 k : 2.42 M and 1.30 M : 2.42 M); that of a role that is missing is a guess at "cheap".
 const (
 	gasWon           = 2_420_000
 	gasOrderGone     = 573_000

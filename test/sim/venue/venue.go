@@ -9,7 +9,8 @@ import (
 	"perpkeeper/pkg/price"
 )
 
-// Venue is one exchange. What traders hold is in the rows that it is called with; it keeps switches alone. It is for one goroutine at a time.
+// Venue is one exchange. What traders hold is in the rows that it is called with; it keeps switches alone. It is for
+// one goroutine at a time.
 type Venue struct {
 	markets []perp.Market
 	asked   uint64 // keys given so far
@@ -39,12 +40,14 @@ var (
 	minCollateralFactor = perp.Pow10(28) // 1 % of the size
 )
 
-// New returns an exchange with so many markets. Each has an index token of its own, which is its long token as well, and all share one short token.
+// New returns an exchange with so many markets. Each has an index token of its own, which is its long token as well,
+// and all share one short token.
 func New(markets int) *Venue {
 	v := &Venue{revoked: map[chain.Address]bool{}, poison: map[chain.Hash]Poison{}}
 	for n := range markets {
 		index := named("index token", n)
-		v.markets = append(v.markets, perp.Market{MarketToken: named("market", n), IndexToken: index, LongToken: index, ShortToken: Dollar})
+		v.markets = append(v.markets, perp.Market{MarketToken: named("market", n), IndexToken: index, LongToken: index,
+			ShortToken: Dollar})
 	}
 	return v
 }
@@ -67,10 +70,13 @@ func Contracts() gmx.Config { return contracts }
 var contracts = func() gmx.Config {
 	at := func(what string) chain.Address { return named(what, 0) }
 	return gmx.Config{
-		EventEmitter: at("event emitter"), DataStore: at("data store"), Oracle: at("oracle"), OrderHandler: at("order handler"),
-		LiquidationHandler: at("liquidation handler"), DepositHandler: at("deposit handler"), WithdrawalHandler: at("withdrawal handler"),
-		ShiftHandler: at("shift handler"), GlvDepositHandler: at("glv deposit handler"), GlvWithdrawalHandler: at("glv withdrawal handler"),
-		GlvShiftHandler: at("glv shift handler"),
+		EventEmitter: at("event emitter"), DataStore: at("data store"), Oracle: at("oracle"),
+		OrderHandler:       at("order handler"),
+		LiquidationHandler: at("liquidation handler"), DepositHandler: at("deposit handler"),
+		WithdrawalHandler: at("withdrawal handler"),
+		ShiftHandler:      at("shift handler"), GlvDepositHandler: at("glv deposit handler"),
+		GlvWithdrawalHandler: at("glv withdrawal handler"),
+		GlvShiftHandler:      at("glv shift handler"),
 	}
 }()
 
@@ -97,7 +103,8 @@ func (v *Venue) Revoke(account chain.Address, revoked bool) { v.revoked[account]
 // Poison spoils the execution of an order, request or position, by its key.
 func (v *Venue) Poison(key chain.Hash, p Poison) { v.poison[key] = p }
 
-// Price is that of a token of 18 decimals that costs so many cents, as reports have it: USD with 30 decimals per smallest unit.
+// Price is that of a token of 18 decimals that costs so many cents, as reports have it: USD with 30 decimals per
+// smallest unit.
 func Price(cents uint64) perp.Price {
 	p := perp.U64(cents).Mul(perp.Pow10(10))
 	return perp.Price{Min: p, Max: p}
@@ -107,5 +114,6 @@ func Price(cents uint64) perp.Price {
 func Report(token chain.Address, p perp.Price, timeMs uint64) price.Report {
 	low, high := p.Min.Bytes32(), p.Max.Bytes32()
 	data := binary.BigEndian.AppendUint64(append(low[:], high[:]...), timeMs)
-	return price.Report{Token: token, Provider: provider, Data: data, Min: p.Min, Max: p.Max, TimeMs: timeMs, Source: "simulation", ReceivedMs: timeMs}
+	return price.Report{Token: token, Provider: provider, Data: data, Min: p.Min, Max: p.Max, TimeMs: timeMs,
+		Source: "simulation", ReceivedMs: timeMs}
 }

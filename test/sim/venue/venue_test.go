@@ -65,7 +65,8 @@ func (p *pit) market() perp.Market { return p.Markets()[0] }
 func (p *pit) order(t perp.OrderType, trigger, acceptable uint64) chain.Hash {
 	p.t.Helper()
 	key, act := p.Place(perp.Order{
-		Account: trader, Market: p.market().MarketToken, InitialCollateralToken: venue.Dollar, OrderType: t, IsLong: true,
+		Account: trader, Market: p.market().MarketToken, InitialCollateralToken: venue.Dollar, OrderType: t,
+		IsLong:       true,
 		SizeDeltaUsd: perp.U64(1000).Mul(perp.One), InitialCollateralDeltaAmount: perp.U64(100).Mul(perp.Pow10(18)),
 		TriggerPrice: venue.Price(trigger).Min, AcceptablePrice: venue.Price(acceptable).Min,
 	})
@@ -82,7 +83,8 @@ func (p *pit) long(dollars uint64) job.Job {
 		SizeInTokens: size.Div(venue.Price(cents).Min), CollateralAmount: perp.U64(dollars).Mul(perp.Pow10(18)),
 	})
 	p.do(second, act)
-	return job.Job{Kind: job.Liquidation, Key: key, Account: trader, Market: p.market().MarketToken, Collateral: venue.Dollar, IsLong: true}
+	return job.Job{Kind: job.Liquidation, Key: key, Account: trader, Market: p.market().MarketToken,
+		Collateral: venue.Dollar, IsLong: true}
 }
 
 func (p *pit) ask(k perp.RequestKind) job.Job {
@@ -109,7 +111,8 @@ func (p *pit) execute(j job.Job, how try) venue.Effect {
 	var prices gmx.SetPrices
 	add := func(token chain.Address, at uint64) {
 		r := venue.Report(token, venue.Price(at), how.reported*1000+999)
-		prices.Tokens, prices.Providers, prices.Data = append(prices.Tokens, r.Token), append(prices.Providers, r.Provider), append(prices.Data, r.Data)
+		prices.Tokens, prices.Providers, prices.Data = append(prices.Tokens, r.Token),
+			append(prices.Providers, r.Provider), append(prices.Data, r.Data)
 	}
 	add(p.market().IndexToken, how.index)
 	if !how.withoutTwin {
@@ -134,7 +137,8 @@ func TestRefusals(t *testing.T) {
 		class gmx.RevertClass
 		gas   uint64
 	}{
-		"an order nobody placed": {job: func(*pit) job.Job { return orderJob(chain.Hash{1}) }, want: "EmptyOrder", class: gmx.DoneElsewhere, gas: 573_000},
+		"an order nobody placed": {job: func(*pit) job.Job { return orderJob(chain.Hash{1}) }, want: "EmptyOrder",
+			class: gmx.DoneElsewhere, gas: 573_000},
 		"an order that was executed": {
 			job: func(p *pit) job.Job {
 				j := orderJob(p.order(perp.MarketIncrease, 0, enough))
@@ -161,11 +165,13 @@ func TestRefusals(t *testing.T) {
 		},
 		"a report from before the order": {
 			job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
-			how: func(h *try) { h.reported-- }, want: "OracleTimestampsAreSmallerThanRequired", class: gmx.NeedsReport, gas: 854_000,
+			how: func(h *try) { h.reported-- }, want: "OracleTimestampsAreSmallerThanRequired", class: gmx.NeedsReport,
+			gas: 854_000,
 		},
 		"a report from after the order's time": {
-			job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
-			how: func(h *try) { h.reported, h.block = second+301, second+301 }, want: "OracleTimestampsAreLargerThanRequestExpirationTime",
+			job:   func(p *pit) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
+			how:   func(h *try) { h.reported, h.block = second+301, second+301 },
+			want:  "OracleTimestampsAreLargerThanRequestExpirationTime",
 			class: gmx.Expired, gas: 854_000,
 		},
 		"a report that is old by now": {
@@ -191,16 +197,20 @@ func TestRefusals(t *testing.T) {
 		},
 		"a report from before the position": {
 			job: func(p *pit) job.Job { return p.long(1000) },
-			how: func(h *try) { h.reported-- }, want: "OracleTimestampsAreSmallerThanRequired", class: gmx.NeedsReport, gas: 1_909_000,
+			how: func(h *try) { h.reported-- }, want: "OracleTimestampsAreSmallerThanRequired", class: gmx.NeedsReport,
+			gas: 1_909_000,
 		},
 		"a deposit nobody asked for": {
-			job: func(*pit) job.Job { return job.Job{Kind: job.Deposit, Key: chain.Hash{1}} }, want: "EmptyDeposit", class: gmx.DoneElsewhere, gas: 573_000,
+			job: func(*pit) job.Job { return job.Job{Kind: job.Deposit, Key: chain.Hash{1}} }, want: "EmptyDeposit",
+			class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a withdrawal nobody asked for": {
-			job: func(*pit) job.Job { return job.Job{Kind: job.Withdrawal, Key: chain.Hash{1}} }, want: "EmptyWithdrawal", class: gmx.DoneElsewhere, gas: 573_000,
+			job:  func(*pit) job.Job { return job.Job{Kind: job.Withdrawal, Key: chain.Hash{1}} },
+			want: "EmptyWithdrawal", class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a shift nobody asked for": {
-			job: func(*pit) job.Job { return job.Job{Kind: job.Shift, Key: chain.Hash{1}} }, want: "EmptyShift", class: gmx.DoneElsewhere, gas: 573_000,
+			job: func(*pit) job.Job { return job.Job{Kind: job.Shift, Key: chain.Hash{1}} }, want: "EmptyShift",
+			class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a GLV deposit nobody asked for": {
 			job:  func(*pit) job.Job { return job.Job{Kind: job.GlvDeposit, Key: chain.Hash{1}} },
@@ -215,8 +225,9 @@ func TestRefusals(t *testing.T) {
 			want: "GlvShiftNotFound", class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a deposit that has expired": {
-			job: func(p *pit) job.Job { return p.ask(perp.Deposit) },
-			how: func(h *try) { h.reported, h.block = second+301, second+301 }, want: "OracleTimestampsAreLargerThanRequestExpirationTime",
+			job:   func(p *pit) job.Job { return p.ask(perp.Deposit) },
+			how:   func(h *try) { h.reported, h.block = second+301, second+301 },
+			want:  "OracleTimestampsAreLargerThanRequestExpirationTime",
 			class: gmx.Expired, gas: 854_000,
 		},
 		"a keeper without a role": {
@@ -252,8 +263,10 @@ func TestRefusals(t *testing.T) {
 			before := rowsOf(p.rows)
 			e := p.execute(j, how)
 			r := gmx.DecodeRevert(e.Revert)
-			if e.OK || r.Name != c.want || r.Class != c.class || e.GasUsed != c.gas || e.Kind != j.Kind || e.Key != j.Key {
-				t.Errorf("got %t %s (%s) for %d gas, want %s (%s) for %d", e.OK, r, r.Class, e.GasUsed, c.want, c.class, c.gas)
+			if e.OK || r.Name != c.want || r.Class != c.class || e.GasUsed != c.gas || e.Kind != j.Kind ||
+				e.Key != j.Key {
+				t.Errorf("got %t %s (%s) for %d gas, want %s (%s) for %d", e.OK, r, r.Class, e.GasUsed, c.want, c.class,
+					c.gas)
 			}
 			if after := rowsOf(p.rows); !reflect.DeepEqual(before, after) {
 				t.Error("what was refused has left something behind")
@@ -272,7 +285,8 @@ func rowsOf(b *perp.Book) (all []perp.Row) {
 // TIER-18: a loser burns 24 % of an order and 54 % of a liquidation.
 func TestLosersGas(t *testing.T) {
 	p := newPit(t)
-	for j, want := range map[*job.Job]float64{new(orderJob(p.order(perp.MarketIncrease, 0, 2*cents))): 0.24, new(p.long(1000)): 0.54} {
+	for j, want := range map[*job.Job]float64{new(orderJob(p.order(perp.MarketIncrease, 0, 2*cents))): 0.24,
+		new(p.long(1000)): 0.54} {
 		how := usual()
 		how.index = cents * 9 / 10
 		won, lost := p.execute(*j, how), p.execute(*j, how)
@@ -289,11 +303,24 @@ func TestExecutions(t *testing.T) {
 		how  func(h *try)
 		want gmx.Result
 	}{
-		"market order":          {job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, 2*cents)) }, want: gmx.Executed},
-		"limit order":           {job: func(p *pit) job.Job { return orderJob(p.order(perp.LimitIncrease, cents, 2*cents)) }, want: gmx.Executed},
-		"unacceptable, market":  {job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, cents-1)) }, want: gmx.Cancelled},
-		"unacceptable, waiting": {job: func(p *pit) job.Job { return orderJob(p.order(perp.LimitIncrease, cents, cents-1)) }, want: gmx.Frozen},
-		"nothing to decrease":   {job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketDecrease, 0, 0)) }, want: gmx.Cancelled},
+		"market order": {job: func(p *pit) job.Job {
+			return orderJob(p.order(perp.MarketIncrease, 0,
+				2*cents))
+		}, want: gmx.Executed},
+		"limit order": {job: func(p *pit) job.Job {
+			return orderJob(p.order(perp.LimitIncrease, cents,
+				2*cents))
+		}, want: gmx.Executed},
+		"unacceptable, market": {job: func(p *pit) job.Job {
+			return orderJob(p.order(perp.MarketIncrease, 0,
+				cents-1))
+		}, want: gmx.Cancelled},
+		"unacceptable, waiting": {job: func(p *pit) job.Job {
+			return orderJob(p.order(perp.LimitIncrease, cents,
+				cents-1))
+		}, want: gmx.Frozen},
+		"nothing to decrease": {job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketDecrease, 0, 0)) },
+			want: gmx.Cancelled},
 		"stop-loss": {
 			job: func(p *pit) job.Job {
 				p.long(1000)
@@ -301,7 +328,8 @@ func TestExecutions(t *testing.T) {
 			},
 			want: gmx.Executed,
 		},
-		"liquidation":    {job: func(p *pit) job.Job { return p.long(1000) }, how: func(h *try) { h.index = cents * 9 / 10 }, want: gmx.Liquidated},
+		"liquidation": {job: func(p *pit) job.Job { return p.long(1000) },
+			how: func(h *try) { h.index = cents * 9 / 10 }, want: gmx.Liquidated},
 		"deposit":        {job: func(p *pit) job.Job { return p.ask(perp.Deposit) }, want: gmx.Executed},
 		"withdrawal":     {job: func(p *pit) job.Job { return p.ask(perp.Withdrawal) }, want: gmx.Executed},
 		"shift":          {job: func(p *pit) job.Job { return p.ask(perp.Shift) }, want: gmx.Executed},
@@ -366,7 +394,8 @@ func mustSayTheSame(t *testing.T, e venue.Effect, logs []chain.Log, sec uint64) 
 		switch event := event.(type) {
 		case perp.PositionIncreased: // ends nothing
 		case perp.PositionDecreased:
-			event.Position.Status, event.Position.Changes, event.Position.IncreasedAtTime = "", 0, perp.Uint{} // the fold's own
+			// the fold's own
+			event.Position.Status, event.Position.Changes, event.Position.IncreasedAtTime = "", 0, perp.Uint{}
 			if !said[fmt.Sprintf("%+v", event)] {
 				t.Errorf("no log says %+v, but %v", event, said)
 			}
@@ -393,16 +422,18 @@ func TestVerdictIsTheKeepers(t *testing.T) {
 		key, act := p.Open(position)
 		p.do(second, act)
 		row, _ := p.rows.Get(perp.RowKey{Table: perp.Positions, Key: key}).(perp.Position)
-		want, err := perp.Judge(row, perp.Circumstances{Rows: p.rows, Time: second, FireRatio: perp.One, Prices: map[chain.Address]perp.Price{
-			p.market().IndexToken: venue.Price(now), venue.Dollar: venue.Price(100),
-		}})
+		want, err := perp.Judge(row, perp.Circumstances{Rows: p.rows, Time: second, FireRatio: perp.One,
+			Prices: map[chain.Address]perp.Price{
+				p.market().IndexToken: venue.Price(now), venue.Dollar: venue.Price(100),
+			}})
 		if err != nil {
 			rt.Fatal(err)
 		}
 		how := usual()
 		how.index = now
 		e := p.execute(job.Job{
-			Kind: job.Liquidation, Key: key, Account: trader, Market: row.Market, Collateral: row.CollateralToken, IsLong: row.IsLong,
+			Kind: job.Liquidation, Key: key, Account: trader, Market: row.Market, Collateral: row.CollateralToken,
+			IsLong: row.IsLong,
 		}, how)
 		if e.OK != want.Liquidatable {
 			rt.Fatalf("liquidated: %t, and the keepers' verdict is %+v", e.OK, want)
@@ -420,13 +451,15 @@ func TestVerdictIsTheKeepers(t *testing.T) {
 // Owners take waiting orders back at any time, and all others once they have expired.
 func TestOwnersCancel(t *testing.T) {
 	p := newPit(t)
-	waiting, market, deposit := p.order(perp.LimitIncrease, 1, 2*cents), p.order(perp.MarketIncrease, 0, 2*cents), p.ask(perp.Deposit).Key
+	waiting, market, deposit := p.order(perp.LimitIncrease, 1, 2*cents), p.order(perp.MarketIncrease, 0, 2*cents),
+		p.ask(perp.Deposit).Key
 	for _, c := range []struct {
 		key  chain.Hash
 		sec  uint64
 		want int
 	}{
-		{waiting, second, 1}, {waiting, second, 0}, {market, second + 300, 0}, {market, second + 301, 1}, {deposit, second + 300, 0}, {deposit, second + 301, 1},
+		{waiting, second, 1}, {waiting, second, 0}, {market, second + 300, 0}, {market, second + 301, 1},
+		{deposit, second + 300, 0}, {deposit, second + 301, 1},
 		{chain.Hash{9}, second, 0},
 	} {
 		if got := p.do(c.sec, p.Cancel(c.key)); got != c.want {
@@ -452,7 +485,8 @@ func TestGasThatDoesNotSuffice(t *testing.T) {
 func TestOtherCalls(t *testing.T) {
 	p := newPit(t)
 	for data, ok := range map[string]bool{"": true, "\x01": false, "abcdefgh": false} {
-		e := p.Execute(p.rows, venue.Call{From: keeper, To: keeper, Data: []byte(data), Gas: 21_000}, p.at(second), false)
+		e := p.Execute(p.rows, venue.Call{From: keeper, To: keeper, Data: []byte(data), Gas: 21_000}, p.at(second),
+			false)
 		if e.OK != ok || e.Kind != "" {
 			t.Errorf("data %q: %+v", data, e)
 		}

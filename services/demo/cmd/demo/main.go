@@ -25,7 +25,10 @@ func main() {
 		case len(args) == 1 && args[0] == "failover":
 			return demo.Failover(sh.Context(), cfg, sh.Log, screen)
 		}
-		return fmt.Errorf("%q is nothing that the demo plays (there is failover, and nothing for keepers at work)", args[0])
-	}, service.About("demo starts a chain, an exchange with traders, and keepers with a broker and a Postgres each on this machine, and shows what they do. "+
-		"demo failover lets three keepers fail and return, and says what the chain shows of it."))
+		return fmt.Errorf("%q is nothing that the demo plays (there is failover, and nothing for keepers at work)",
+			args[0])
+	},
+		service.About("demo starts a chain, an exchange with traders, and keepers with a broker and a Postgres each "+
+			"on this machine, and shows what they do. "+
+			"demo failover lets three keepers fail and return, and says what the chain shows of it."))
 }

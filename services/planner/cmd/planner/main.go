@@ -11,6 +11,7 @@ import (
 
 func main() {
 	service.Main("planner", planner.DefaultConfig(), planner.Start,
-		service.About("planner finds liquidatable positions, due orders and waiting requests, and publishes them as jobs."),
+		service.About("planner finds liquidatable positions, due orders and waiting requests, and publishes them as "+
+			"jobs."),
 		service.Metrics(func(reg prometheus.Registerer) { bus.NewMetrics(reg) }, planner.RegisterMetrics))
 }

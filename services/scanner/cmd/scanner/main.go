@@ -8,6 +8,7 @@ import (
 
 func main() {
 	service.Main("scanner", scanner.DefaultConfig(), scanner.Start,
-		service.About("scanner follows the chain and copies the exchange's logs to Kafka, in order and reorgs included, and price reports beside them."),
+		service.About("scanner follows the chain and copies the exchange's logs to Kafka, in order and reorgs "+
+			"included, and price reports beside them."),
 		service.Metrics(scanner.RegisterMetrics))
 }

@@ -12,7 +12,9 @@ import (
 
 func main() {
 	service.Main("sender", sender.DefaultConfig(), sender.Start,
-		service.About("sender turns jobs into transactions: checked again, with fenced nonces, followed until they are final."),
+		service.About("sender turns jobs into transactions: checked again, with fenced nonces, followed until they "+
+			"are final."),
 		service.Metrics(sender.RegisterMetrics,
-			func(reg prometheus.Registerer) { bus.NewMetrics(reg) }, func(reg prometheus.Registerer) { evm.NewMetrics(reg) }))
+			func(reg prometheus.Registerer) { bus.NewMetrics(reg) },
+			func(reg prometheus.Registerer) { evm.NewMetrics(reg) }))
 }

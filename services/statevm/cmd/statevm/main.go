@@ -11,6 +11,7 @@ import (
 
 func main() {
 	service.Main("statevm", statevm.DefaultConfig(), statevm.Start,
-		service.About("statevm turns the log topic into rows of positions, orders and markets, exactly once, and undoes reorgs."),
+		service.About("statevm turns the log topic into rows of positions, orders and markets, exactly once, and "+
+			"undoes reorgs."),
 		service.Metrics(func(reg prometheus.Registerer) { bus.NewMetrics(reg) }, statevm.RegisterMetrics))
 }
