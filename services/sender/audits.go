@@ -10,6 +10,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txmanager"
 )
 
 // audits knows of which markets every word that rules read was compared with the chain. Until then a verdict may rest
@@ -29,21 +30,21 @@ type marketValues interface {
 }
 
 // ask lets a job go on if every market that concerns it was audited: its own, and those it swaps in.
-func (a *audits) ask(ctx context.Context, j job.Job, others []chain.Address) (verdict, error) {
+func (a *audits) ask(ctx context.Context, j job.Job, others []chain.Address) (txmanager.Verdict, error) {
 	for _, market := range slices.Concat([]chain.Address{j.Market}, others) {
 		if market.IsZero() {
 			continue
 		}
 		passed, err := a.has(ctx, market, j.Evidence.Generation)
 		if err != nil {
-			return verdict{}, fmt.Errorf("asking whether the words of market %s were audited: %w", market, err)
+			return txmanager.Verdict{}, fmt.Errorf("asking whether the words of market %s were audited: %w", market, err)
 		}
 		if !passed {
-			return wait(fmt.Sprintf("the words of market %s have not been compared with the chain yet (the "+
+			return txmanager.Wait(fmt.Sprintf("the words of market %s have not been compared with the chain yet (the "+
 				"scanner's readiness says what is in the way)", market)), nil
 		}
 	}
-	return verdict{}, nil
+	return txmanager.Verdict{}, nil
 }
 
 // has tells whether a market was audited. What once was is not asked for again: only a reorg beneath the final block

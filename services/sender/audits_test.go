@@ -14,6 +14,7 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txmanager"
 	"perpkeeper/services/devnet"
 	"perpkeeper/services/scanner"
 )
@@ -44,36 +45,36 @@ func TestJobsWaitForTheFirstAudit(t *testing.T) {
 	}
 	a := &audits{state: state}
 	j := job.Job{Market: one, Evidence: job.Evidence{Generation: 1}}
-	ask := func(want decision, markets ...chain.Address) {
+	ask := func(want txmanager.Decision, markets ...chain.Address) {
 		t.Helper()
 		v, err := a.ask(t.Context(), j, markets)
-		if err != nil || v.kind != want {
+		if err != nil || v.Kind != want {
 			t.Errorf("%+v, %v; want %d", v, err, want)
 		}
-		if want == waiting && !strings.Contains(v.reason, "have not been compared with the chain yet") {
-			t.Errorf("it waits for %q", v.reason)
+		if want == txmanager.Waiting && !strings.Contains(v.Reason, "have not been compared with the chain yet") {
+			t.Errorf("it waits for %q", v.Reason)
 		}
 	}
-	ask(waiting)
+	ask(txmanager.Waiting)
 	pass(one, 51)
-	ask(waiting) // some partition has not reached the block
+	ask(txmanager.Waiting) // some partition has not reached the block
 	state.at = 51
-	ask(onward)
-	ask(waiting, two) // it swaps in a market that was not audited
+	ask(txmanager.Onward)
+	ask(txmanager.Waiting, two) // it swaps in a market that was not audited
 	pass(two, 40)
-	ask(onward, two)
+	ask(txmanager.Onward, two)
 	asked := state.asked
-	ask(onward, two)
+	ask(txmanager.Onward, two)
 	if state.asked != asked {
 		t.Error("what has passed is asked for again")
 	}
 	j.Evidence.Generation = 2
 	clear(state.rows)
-	ask(waiting) // another generation of the state has audits of its own
+	ask(txmanager.Waiting) // another generation of the state has audits of its own
 	j.Market = chain.Address{}
-	ask(onward) // a swap has no market but those of its path
+	ask(txmanager.Onward) // a swap has no market but those of its path
 	state.err, j.Market = errors.New("connection refused"), one
-	if v, err := a.ask(t.Context(), j, nil); err == nil || v.kind != onward {
+	if v, err := a.ask(t.Context(), j, nil); err == nil || v.Kind != txmanager.Onward {
 		t.Errorf("an error is no answer: %+v, %v", v, err)
 	}
 }

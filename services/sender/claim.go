@@ -15,6 +15,7 @@ import (
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // claim gives tasks their nonces: it signs with the numbers the cursor promises and stores numbers and bytes in one
@@ -37,37 +38,37 @@ type claim struct {
 }
 
 // run claims all tasks in one statement, or none. The verdict is about all of them.
-func (c claim) run(ctx context.Context, tasks []*task) (verdict, error) {
+func (c claim) run(ctx context.Context, tasks []*txmanager.Task) (txmanager.Verdict, error) {
 	next, err := c.cursor.get(ctx)
 	if err != nil {
-		return verdict{}, err
+		return txmanager.Verdict{}, err
 	}
 	paid, err := c.market.now(ctx)
 	if err != nil {
-		return verdict{}, err
+		return txmanager.Verdict{}, err
 	}
 	if err := c.tenure.Check("sign"); err != nil {
-		return verdict{}, err
+		return txmanager.Verdict{}, err
 	}
 	fee := c.limits.fee()
 	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.flights()}, uint64(0)
 	for _, t := range tasks {
-		price := fee.First(txm.LaneOf(t.job().Kind), t.call.gas, paid)
-		if !c.purse.take(t.call.gas * price) {
+		price := fee.First(txm.LaneOf(t.Job().Kind), t.Call.Gas, paid)
+		if !c.purse.take(t.Call.Gas * price) {
 			c.purse.put(aside)
-			return shut("the signer has spent what it may in a day"), nil
+			return txmanager.Shut("the signer has spent what it may in a day"), nil
 		}
-		aside += t.call.gas * price
-		switch t.tx, err = sign(ctx, c.key, c.chainID, next.Promise(), t.call, price); {
+		aside += t.Call.Gas * price
+		switch t.Tx, err = sign(ctx, c.key, c.chainID, next.Promise(), t.Call, price); {
 		case signer.Refused(err): // as a failure it would keep all others from being claimed, and be tried for ever
 			c.purse.put(aside)
-			return wait(err.Error()), nil
+			return txmanager.Wait(err.Error()), nil
 		case err != nil:
-			return verdict{}, err
+			return txmanager.Verdict{}, err
 		}
-		c.expect(t.tx.Hash)
-		b.Claims, next = append(b.Claims, txm.Claim{Intent: t.intent.ID, Kind: t.job().Kind, Tx: t.tx}),
-			next.Taken(t.tx.Nonce)
+		c.expect(t.Tx.Hash)
+		b.Claims, next = append(b.Claims, txm.Claim{Intent: t.Intent.ID, Kind: t.Job().Kind, Tx: t.Tx}),
+			next.Taken(t.Tx.Nonce)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
 	defer cancel()
@@ -75,46 +76,46 @@ func (c claim) run(ctx context.Context, tasks []*task) (verdict, error) {
 	err = c.store.Claim(ctx, c.tenure.Fence(), b)
 	failpoint.Hit("sender.commit.after")
 	v, err := c.settle(ctx, tasks, next, err)
-	if err == nil && v.kind != onward {
+	if err == nil && v.Kind != txmanager.Onward {
 		c.purse.put(aside)
 	}
 	return v, err
 }
 
 // settle reads the answer to the statement.
-func (c claim) settle(ctx context.Context, tasks []*task, after nonce.Cursor, err error) (verdict, error) {
+func (c claim) settle(ctx context.Context, tasks []*txmanager.Task, after nonce.Cursor, err error) (txmanager.Verdict, error) {
 	switch why := txm.Refused(err); {
 	case err == nil:
 	case lease.Lost(err):
-		return verdict{}, err
+		return txmanager.Verdict{}, err
 	case why == txm.SignerFull:
-		return shut("as many transactions are in flight as may be"), nil
+		return txmanager.Shut("as many transactions are in flight as may be"), nil
 	case why == txm.KeeperFull || why == txm.AccountBusy || why == txm.KeyBusy || why == txm.SideBusy:
-		return wait(string(why)), nil
+		return txmanager.Wait(string(why)), nil
 	case why != "":
 		c.cursor.lose() // what we knew of the queue or the cursor is old
-		return wait(string(why)), nil
+		return txmanager.Wait(string(why)), nil
 	default:
 		if err := c.lookUp(ctx, tasks[0], err); err != nil {
-			return verdict{}, err
+			return txmanager.Verdict{}, err
 		}
 	}
 	c.cursor.known = &after
 	for _, t := range tasks {
-		c.metrics.claimed(t.intent)
-		c.log.Info().Str("job", t.job().ID).Uint32("arm", t.intent.Arm).Uint64("nonce", t.tx.Nonce).
-			Str("hash", t.tx.Hash.Hex()).
-			Uint64("gas_price", t.tx.Cap).Msg("claimed")
+		c.metrics.claimed(t.Intent)
+		c.log.Info().Str("job", t.Job().ID).Uint32("arm", t.Intent.Arm).Uint64("nonce", t.Tx.Nonce).
+			Str("hash", t.Tx.Hash.Hex()).
+			Uint64("gas_price", t.Tx.Cap).Msg("claimed")
 	}
-	return verdict{}, nil
+	return txmanager.Verdict{}, nil
 }
 
 // lookUp finds out what became of a claim whose answer was lost; one of a batch stands for all. Without an answer of
 // its own, or with one that knows nothing of these bytes, the cursor is read anew: the lost statement may still be on
 // its way, and whatever it does then, it does under the lease row's lock.
-func (c claim) lookUp(ctx context.Context, t *task, lost error) error {
-	stored, err := c.store.Claimed(ctx, t.intent.ID)
-	if err == nil && stored == t.tx.Hash {
+func (c claim) lookUp(ctx context.Context, t *txmanager.Task, lost error) error {
+	stored, err := c.store.Claimed(ctx, t.Intent.ID)
+	if err == nil && stored == t.Tx.Hash {
 		return nil
 	}
 	c.cursor.lose()

@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // What is left of a day's money is spent on the most urgent jobs, however many wait: a batch that it does not suffice
@@ -71,13 +72,13 @@ const callGas = 100_000
 // when those were born that were claimed.
 func (o *office) claimOf(t *testing.T, orders byte, key signer.Signer, wei uint64) (claimed []uint64) {
 	t.Helper()
-	o.road = []stage{{"test", func(_ context.Context, t *task) (verdict, error) {
-		t.call = call{gas: callGas, data: []byte{byte(t.job().BirthMs)}}
-		return verdict{}, nil
+	o.road = []txmanager.Stage{{Name: "test", Run: func(_ context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
+		t.Call = txmanager.Call{Gas: callGas, Data: []byte{byte(t.Job().BirthMs)}}
+		return txmanager.Verdict{}, nil
 	}}}
 	o.batch, o.limits.settings = int(orders), DefaultConfig().Sender
 	p := &purse{limit: wei, store: o.db.Intents(), signer: o.signer}
-	o.count, o.launch = p.count, func(context.Context, []*task) error { return nil }
+	o.count, o.launch = p.count, func(context.Context, []*txmanager.Task) error { return nil }
 	o.claim = claim{
 		tenure: o.tenure, key: key, chainID: 56, limits: o.limits,
 		market: &market{known: &txm.Market{}, horizon: horizonAt(0, time.Now()), at: 100}, purse: p,

@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
@@ -31,7 +32,7 @@ type confirm struct {
 	judge     judge
 	broadcast *broadcast
 	renewal   renewal
-	horizon   *horizon
+	horizon   *headtrack.Tracker
 	clock     func() time.Time
 	// timeout is after how long without a receipt people are told (LIQ-10). It frees nothing.
 	timeout time.Duration
@@ -295,7 +296,7 @@ func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r
 		return err
 	}
 	failpoint.Hit("sender.receipt.after")
-	c.metrics.landed.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.age(f.Intent.Job.BirthMs).Seconds())
+	c.metrics.landed.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.Age(f.Intent.Job.BirthMs).Seconds())
 	c.tell("mined", f, r)
 	return nil
 }
@@ -352,7 +353,7 @@ func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 		return err
 	}
 	failpoint.Hit("sender.finish.after")
-	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.age(f.Intent.Job.BirthMs).Seconds())
+	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.Age(f.Intent.Job.BirthMs).Seconds())
 	c.tell("final", f, r)
 	c.turns.settled(f.Intent.Job.ID, r.Outcome)
 	c.ended()
@@ -391,5 +392,5 @@ func (c *confirm) tell(what string, f txm.Flight, r txm.Receipt) {
 	c.log.WithLevel(level).Str("job", f.Intent.Job.ID).Uint32("arm", f.Intent.Arm).Uint64("nonce", f.Intent.Nonce).
 		Str("hash", r.TxHash.Hex()).
 		Uint64("block", r.Block.Number).Str("outcome", string(r.Outcome)).Str("reason", r.Reason).
-		Dur("age_ms", c.horizon.age(f.Intent.Job.BirthMs)).Msg(what)
+		Dur("age_ms", c.horizon.Age(f.Intent.Job.BirthMs)).Msg(what)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
 )
@@ -17,7 +18,7 @@ import (
 // sent does not count.
 func TestLateReceiptsAreTold(t *testing.T) {
 	now, metrics := time.Now(), NewMetrics(prometheus.NewRegistry())
-	b := &broadcast{last: map[chain.Hash]sent{}, horizon: newHorizon(time.Now)}
+	b := &broadcast{last: map[chain.Hash]sent{}, horizon: headtrack.New(time.Now)}
 	c := &confirm{
 		turns: alone(), broadcast: b, timeout: 10 * time.Second, clock: func() time.Time { return now },
 		metrics: metrics, log: zerolog.Nop(),

@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // pause is how long a task that was told to wait is passed over.
@@ -22,10 +23,10 @@ const pause = 300 * time.Millisecond
 type drain struct {
 	tenure *lease.Tenure
 	turns  *turns
-	road   []stage
+	road   []txmanager.Stage
 	// claim gives tasks their nonces, all or none, and launch broadcasts them.
-	claim  func(ctx context.Context, tasks []*task) (verdict, error)
-	launch func(ctx context.Context, tasks []*task) error
+	claim  func(ctx context.Context, tasks []*txmanager.Task) (txmanager.Verdict, error)
+	launch func(ctx context.Context, tasks []*txmanager.Task) error
 	tidy   func(ctx context.Context) error // called when nothing is left to take
 	// reconcile compares the signer's nonces with the chain, if that has not been done.
 	reconcile func(ctx context.Context) error
@@ -181,18 +182,18 @@ func (d *drain) sleeping() []int64 {
 // take leads tasks as far as they get. It returns false when no other task would get further.
 func (d *drain) take(ctx context.Context, heads []txm.Intent) (open bool, err error) {
 	steps := d.look(ctx, heads)
-	var ready []*task
+	var ready []*txmanager.Task
 	var problems []error
 	open = true
 	for _, s := range steps {
 		switch {
 		case s.err != nil:
-			d.sleep(s.task.intent, pause) // whatever it was, others may have better luck meanwhile
+			d.sleep(s.task.Intent, pause) // whatever it was, others may have better luck meanwhile
 			problems = append(problems, s.err)
-		case s.verdict.kind == onward:
+		case s.verdict.Kind == txmanager.Onward:
 			ready = append(ready, s.task)
 		default:
-			more, err := d.heed(ctx, s.stage, s.task.intent, s.verdict)
+			more, err := d.heed(ctx, s.stage, s.task.Intent, s.verdict)
 			open, problems = open && more, append(problems, err)
 		}
 	}
@@ -209,15 +210,15 @@ func (d *drain) take(ctx context.Context, heads []txm.Intent) (open bool, err er
 }
 
 // stillOurs asks once more whose turn it is, immediately before the claim: the road may have been long.
-func (d *drain) stillOurs(ctx context.Context, tasks []*task) (ours []*task, err error) {
+func (d *drain) stillOurs(ctx context.Context, tasks []*txmanager.Task) (ours []*txmanager.Task, err error) {
 	var problems []error
 	for _, t := range tasks {
-		v := d.turns.ask(t.job())
-		if v.kind == onward {
+		v := d.turns.ask(t.Job())
+		if v.Kind == txmanager.Onward {
 			ours = append(ours, t)
 			continue
 		}
-		_, err := d.heed(ctx, "turn", t.intent, v)
+		_, err := d.heed(ctx, "turn", t.Intent, v)
 		problems = append(problems, err)
 	}
 	return ours, errors.Join(problems...)
@@ -229,7 +230,7 @@ func (d *drain) look(ctx context.Context, heads []txm.Intent) []step {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, head := range heads {
 		group.Go(func() error {
-			steps[i] = d.walk(ctx, &task{intent: head})
+			steps[i] = d.walk(ctx, &txmanager.Task{Intent: head})
 			return nil
 		})
 	}
@@ -239,16 +240,16 @@ func (d *drain) look(ctx context.Context, heads []txm.Intent) []step {
 
 // step is how far a task got, and why no further.
 type step struct {
-	task    *task
+	task    *txmanager.Task
 	stage   string
-	verdict verdict
+	verdict txmanager.Verdict
 	err     error
 }
 
-func (d *drain) walk(ctx context.Context, t *task) step {
+func (d *drain) walk(ctx context.Context, t *txmanager.Task) step {
 	for _, s := range d.road {
-		if v, err := s.run(ctx, t); err != nil || v.kind != onward {
-			return step{t, s.name, v, err}
+		if v, err := s.Run(ctx, t); err != nil || v.Kind != txmanager.Onward {
+			return step{t, s.Name, v, err}
 		}
 	}
 	return step{task: t}
@@ -256,54 +257,54 @@ func (d *drain) walk(ctx context.Context, t *task) step {
 
 // send claims tasks and broadcasts them. A batch that is refused is claimed one by one: the one that is in the way
 // waits, and the others go on.
-func (d *drain) send(ctx context.Context, tasks []*task) (open bool, err error) {
+func (d *drain) send(ctx context.Context, tasks []*txmanager.Task) (open bool, err error) {
 	const claiming = "claim"
 	v, err := d.claim(ctx, tasks)
-	d.crowded = err == nil && v.kind == closed
+	d.crowded = err == nil && v.Kind == txmanager.Closed
 	switch {
 	case err != nil:
 		for _, t := range tasks {
-			d.sleep(t.intent, pause)
+			d.sleep(t.Intent, pause)
 		}
 		return false, err
-	case v.kind == onward:
+	case v.Kind == txmanager.Onward:
 		for _, t := range tasks {
-			delete(d.yielded, t.intent.ID)
-			d.turns.taken(t.job())
+			delete(d.yielded, t.Intent.ID)
+			d.turns.taken(t.Job())
 		}
 		return true, d.launch(ctx, tasks)
 	case len(tasks) == 1:
-		return d.heed(ctx, claiming, tasks[0].intent, v)
+		return d.heed(ctx, claiming, tasks[0].Intent, v)
 	}
 	for _, t := range tasks {
-		if open, err = d.send(ctx, []*task{t}); err != nil || !open {
+		if open, err = d.send(ctx, []*txmanager.Task{t}); err != nil || !open {
 			return open, err
 		}
 	}
 	return true, nil
 }
 
-func (d *drain) heed(ctx context.Context, stage string, i txm.Intent, v verdict) (open bool, err error) {
-	if v.kind == closed {
+func (d *drain) heed(ctx context.Context, stage string, i txm.Intent, v txmanager.Verdict) (open bool, err error) {
+	if v.Kind == txmanager.Closed {
 		d.metrics.waits.WithLabelValues(stage).Inc()
-		d.gate(v.reason)
+		d.gate(v.Reason)
 		return false, nil
 	}
 	d.gate("")
-	if v.kind == waiting || v.kind == yielding {
+	if v.Kind == txmanager.Waiting || v.Kind == txmanager.Yielding {
 		d.metrics.waits.WithLabelValues(stage).Inc()
-		if v.kind == yielding {
+		if v.Kind == txmanager.Yielding {
 			d.yielded[i.ID] = d.clock()
 		}
 		if d.waited(i) < d.maxAge {
 			d.rested(i, v)
-			d.log.Debug().Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("stage", stage).Str("reason", v.reason).
+			d.log.Debug().Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("stage", stage).Str("reason", v.Reason).
 				Msg("waiting")
 			return true, nil
 		}
-		return true, d.skip(ctx, i, end(job.Expired, "waited too long: "+v.reason), d.overdue(i))
+		return true, d.skip(ctx, i, txmanager.End(job.Expired, "waited too long: "+v.Reason), d.overdue(i))
 	}
-	return true, d.skip(ctx, i, v, d.rest(i, v.outcome))
+	return true, d.skip(ctx, i, v, d.rest(i, v.Outcome))
 }
 
 func (d *drain) sleep(i txm.Intent, rest time.Duration) {
@@ -311,12 +312,12 @@ func (d *drain) sleep(i txm.Intent, rest time.Duration) {
 }
 
 // rested passes a task over for as long as a verdict says.
-func (d *drain) rested(i txm.Intent, v verdict) {
-	if v.heads > 0 {
-		d.asleep[i.ID] = nap{head: d.head() + v.heads, news: v.news}
+func (d *drain) rested(i txm.Intent, v txmanager.Verdict) {
+	if v.Heads > 0 {
+		d.asleep[i.ID] = nap{head: d.head() + v.Heads, news: v.News}
 		return
 	}
-	d.sleep(i, cmp.Or(v.pause, pause))
+	d.sleep(i, cmp.Or(v.Pause, pause))
 }
 
 // waited is for how long a task has waited in turns of its own.
@@ -338,15 +339,15 @@ func (d *drain) overdue(i txm.Intent) txm.Rest {
 }
 
 // skip ends an intent that never got a nonce. One that has moved on meanwhile is somebody else's.
-func (d *drain) skip(ctx context.Context, i txm.Intent, v verdict, rest txm.Rest) error {
-	end := txm.Ending{Verdict: txm.Verdict{Outcome: v.outcome, Reason: v.reason}, Rest: rest}
+func (d *drain) skip(ctx context.Context, i txm.Intent, v txmanager.Verdict, rest txm.Rest) error {
+	end := txm.Ending{Verdict: txm.Verdict{Outcome: v.Outcome, Reason: v.Reason}, Rest: rest}
 	err := d.queue.Skip(ctx, d.tenure.Fence(), i.ID, end)
 	if txm.Refused(err) != "" {
 		return nil
 	}
 	if err == nil {
 		delete(d.yielded, i.ID)
-		d.turns.settled(i.Job.ID, v.outcome)
+		d.turns.settled(i.Job.ID, v.Outcome)
 		d.ended()
 	}
 	return err

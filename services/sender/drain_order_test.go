@@ -20,6 +20,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // office is a drain over a real queue, with a road of a test's own.
@@ -32,7 +33,7 @@ type office struct {
 	height atomic.Uint64
 }
 
-func newOffice(t *testing.T, road func(j job.Job) (verdict, error)) *office {
+func newOffice(t *testing.T, road func(j job.Job) (txmanager.Verdict, error)) *office {
 	t.Helper()
 	o := &office{db: pgtest.DB(t), signer: chain.Address{0xaa}}
 	if err := o.db.Leases().Register(t.Context(), o.signer, 56); err != nil {
@@ -54,9 +55,9 @@ func newOffice(t *testing.T, road func(j job.Job) (verdict, error)) *office {
 		count:     func(context.Context) (uint64, error) { return 0, nil },
 		reconcile: func(context.Context) error { return nil }, yielded: map[int64]time.Time{},
 		gate: func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]nap{},
-		road: []stage{{"test", func(_ context.Context, t *task) (verdict, error) {
-			o.trail = append(o.trail, t.job().ID)
-			return road(t.job())
+		road: []txmanager.Stage{{Name: "test", Run: func(_ context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
+			o.trail = append(o.trail, t.Job().ID)
+			return road(t.Job())
 		}}},
 	}
 	return o
@@ -88,11 +89,11 @@ func (o *office) outcomes(t *testing.T) map[string]job.Outcome {
 
 // NON-9, LIQ-6: the most urgent first; one that waits is passed over, one that has ended is gone.
 func TestDrainTakesTheMostUrgentFirst(t *testing.T) {
-	o := newOffice(t, func(j job.Job) (verdict, error) {
+	o := newOffice(t, func(j job.Job) (txmanager.Verdict, error) {
 		if j.ID == "b" {
-			return wait("no report yet"), nil
+			return txmanager.Wait("no report yet"), nil
 		}
-		return end(job.DroppedRecovered, "healthy"), nil
+		return txmanager.End(job.DroppedRecovered, "healthy"), nil
 	})
 	o.queue(t, "a", "b", "c")
 	if err := o.pass(t.Context()); err != nil {
@@ -115,10 +116,10 @@ func TestDrainTakesTheMostUrgentFirst(t *testing.T) {
 // there is news of it.
 func TestDrainWaitsForHeads(t *testing.T) {
 	news := make(chan struct{})
-	o := newOffice(t, func(j job.Job) (verdict, error) {
+	o := newOffice(t, func(j job.Job) (txmanager.Verdict, error) {
 		v := odd("Panic(code 17)")
 		if j.ID == "b" {
-			v.heads, v.news, news = 3, news, nil
+			v.Heads, v.News, news = 3, news, nil
 		}
 		return v, nil
 	})
@@ -145,7 +146,7 @@ func TestDrainWaitsForHeads(t *testing.T) {
 }
 
 func TestDrainStopsAtAClosedGate(t *testing.T) {
-	o := newOffice(t, func(job.Job) (verdict, error) { return shut("no new block"), nil })
+	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return txmanager.Shut("no new block"), nil })
 	o.queue(t, "a", "b")
 	if err := o.pass(t.Context()); err != nil {
 		t.Fatal(err)
@@ -158,7 +159,7 @@ func TestDrainStopsAtAClosedGate(t *testing.T) {
 // TIER-5: what could not be asked is asked again; the job stays.
 func TestDrainKeepsTheJobWhenItCannotTell(t *testing.T) {
 	failure := errors.New("connection refused")
-	o := newOffice(t, func(job.Job) (verdict, error) { return verdict{}, failure })
+	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return txmanager.Verdict{}, failure })
 	o.queue(t, "a")
 	if err := o.pass(t.Context()); !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
@@ -170,7 +171,7 @@ func TestDrainKeepsTheJobWhenItCannotTell(t *testing.T) {
 
 // TIER-11: nothing waits for ever, and nothing vanishes silently.
 func TestDrainGivesUpWaiting(t *testing.T) {
-	o := newOffice(t, func(job.Job) (verdict, error) { return wait("no report yet"), nil })
+	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return txmanager.Wait("no report yet"), nil })
 	o.maxAge = -time.Second
 	o.queue(t, "a")
 	if err := o.pass(t.Context()); err != nil {
@@ -184,7 +185,7 @@ func TestDrainGivesUpWaiting(t *testing.T) {
 // What is as urgent as a liquidation may be taken up again at once when it has waited too long: whoever did not answer
 // is no reason to rest.
 func TestDrainPutsNoLiquidationOff(t *testing.T) {
-	o := newOffice(t, func(job.Job) (verdict, error) { return odd("Panic(code 17)"), nil })
+	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return odd("Panic(code 17)"), nil })
 	o.maxAge = -time.Second
 	o.rest = func(i txm.Intent, outcome job.Outcome) txm.Rest {
 		return txm.After(outcome, i.Tries, nowMs, time.Minute)
@@ -213,7 +214,7 @@ func TestDrainPutsNoLiquidationOff(t *testing.T) {
 }
 
 func TestDrainEndsWithTheTenure(t *testing.T) {
-	o := newOffice(t, func(job.Job) (verdict, error) { return end(job.SkippedDone, "done"), nil })
+	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return txmanager.End(job.SkippedDone, "done"), nil })
 	o.queue(t, "a")
 	if err := o.db.Leases().Release(t.Context(), o.tenure.Fence()); err != nil {
 		t.Fatal(err)
@@ -256,13 +257,16 @@ func TestLoop(t *testing.T) {
 // While no more transactions may be in flight no job is looked at, and afterwards no more than there are places: nodes
 // are not asked about what cannot be sent.
 func TestFullSignerLooksAtNothing(t *testing.T) {
-	o := newOffice(t, func(job.Job) (verdict, error) { return verdict{}, nil })
+	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return txmanager.Verdict{}, nil })
 	var looked atomic.Int64
 	free := 0
 	o.batch = 8
-	o.road = []stage{{"test", func(context.Context, *task) (verdict, error) { looked.Add(1); return verdict{}, nil }}}
-	o.claim = func(context.Context, []*task) (verdict, error) {
-		return shut("as many transactions are in flight as may be"), nil
+	o.road = []txmanager.Stage{{Name: "test", Run: func(context.Context, *txmanager.Task) (txmanager.Verdict, error) {
+		looked.Add(1)
+		return txmanager.Verdict{}, nil
+	}}}
+	o.claim = func(context.Context, []*txmanager.Task) (txmanager.Verdict, error) {
+		return txmanager.Shut("as many transactions are in flight as may be"), nil
 	}
 	o.places = func(context.Context) (int, error) { return free, nil }
 	o.queue(t, "a", "b", "c")

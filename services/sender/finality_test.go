@@ -59,7 +59,7 @@ func TestFinalityStalls(t *testing.T) {
 	full(second)
 	grow(blocks)
 	s.eventually("the sender has seen it all", func(context.Context) bool {
-		at, _ := second.horizon.newest()
+		at, _ := second.horizon.Newest()
 		return at.Number >= head+blocks
 	})
 	full(second)

@@ -3,6 +3,7 @@ package sender
 import (
 	"context"
 
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/txm"
 )
 
@@ -11,7 +12,7 @@ const gapPatience = 2
 
 // gaps watches for released numbers that keep those above them from being mined. It is used by one goroutine.
 type gaps struct {
-	horizon *horizon
+	horizon *headtrack.Tracker
 	fill    func(ctx context.Context, n uint64) error
 	since   map[uint64]uint64 // the head at which a number was first seen to be in the way
 }
@@ -23,7 +24,7 @@ func (g gaps) pass(ctx context.Context, released []uint64, flights []txm.Flight)
 	for _, f := range flights {
 		highest = max(highest, f.Intent.Nonce)
 	}
-	head, _ := g.horizon.newest()
+	head, _ := g.horizon.Newest()
 	for _, n := range released {
 		first, seen := g.since[n]
 		switch {

@@ -124,7 +124,7 @@ func (s *Sender) store(ctx context.Context, j job.Job) error {
 		return nil
 	}
 	s.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).
-		Dur("age_ms", s.horizon.age(j.BirthMs)).Msg("queued")
+		Dur("age_ms", s.horizon.Age(j.BirthMs)).Msg("queued")
 	s.roster.wake(j.Signer)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txmanager"
 )
 
 // judge says what a mined transaction did to its job.
@@ -52,24 +53,24 @@ func causeOf(seen gmx.Outcome) string {
 // postMortem explains a transaction that failed. It returns an error only when nobody could be asked.
 func (o judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, error) {
 	call, v := o.recheck.prepare(j, terms{window: perp.Window{}}, 0)
-	if v.kind != onward {
-		return job.Reverted, "cause unknown: " + v.reason, nil
+	if v.Kind != txmanager.Onward {
+		return job.Reverted, "cause unknown: " + v.Reason, nil
 	}
-	call.gas = gmx.MaxGas // whatever it had, now the cause is asked for
+	call.Gas = gmx.MaxGas // whatever it had, now the cause is asked for
 	said, err := o.recheck.simulate(ctx, o.recheck.node, j, call)
 	v = said.verdict
 	switch {
 	case err != nil:
 		return "", "", err
-	case v.kind == onward:
+	case v.Kind == txmanager.Onward:
 		return job.Reverted, "cause unknown: the same call would succeed now", nil
-	case v.outcome == job.LostRace &&
+	case v.Outcome == job.LostRace &&
 		!o.recheck.second.confirmed(ctx, said, func(ctx context.Context, other simulator) (opinion, error) {
 			return o.recheck.simulate(ctx, other, j, call)
 		}):
-		return job.Reverted, "cause unknown: one endpoint says " + v.reason + ", and no other does", nil
-	case v.outcome == job.LostRace:
-		return job.LostRace, v.reason, nil
+		return job.Reverted, "cause unknown: one endpoint says " + v.Reason + ", and no other does", nil
+	case v.Outcome == job.LostRace:
+		return job.LostRace, v.Reason, nil
 	}
-	return job.Reverted, v.reason, nil
+	return job.Reverted, v.Reason, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/txm"
 )
 
@@ -24,7 +25,7 @@ const (
 // once it is known. It is safe for concurrent use.
 type market struct {
 	node    pricer
-	horizon *horizon
+	horizon *headtrack.Tracker
 	policy  txm.Policy
 	log     zerolog.Logger
 
@@ -46,8 +47,8 @@ func (m *market) follow(ctx context.Context) error {
 	m.followed = true
 	m.mu.Unlock()
 	for {
-		head := m.horizon.next()
-		if _, fresh := m.have(marketFresh); !fresh && m.horizon.number() > 0 {
+		head := m.horizon.Next()
+		if _, fresh := m.have(marketFresh); !fresh && m.horizon.Number() > 0 {
 			if _, err := m.ask(ctx); err != nil && ctx.Err() == nil {
 				m.log.Warn().Err(err).Msg("what others pay is not known anew")
 			}
@@ -62,7 +63,7 @@ func (m *market) follow(ctx context.Context) error {
 
 // have returns what is known, and whether it is from the last so many blocks.
 func (m *market) have(blocks uint64) (known *txm.Market, fresh bool) {
-	head := m.horizon.number()
+	head := m.horizon.Number()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.known, m.known != nil && head >= m.at && head < m.at+blocks
@@ -89,7 +90,7 @@ func (m *market) now(ctx context.Context) (txm.Market, error) {
 }
 
 func (m *market) ask(ctx context.Context) (txm.Market, error) {
-	head := m.horizon.number()
+	head := m.horizon.Number()
 	suggested, err := m.node.GasPrice(ctx)
 	if err != nil {
 		return txm.Market{}, err

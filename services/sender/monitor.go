@@ -70,7 +70,7 @@ func (m *monitor) Run(ctx context.Context) error {
 	}
 	m.log.Info().Int("tiers", m.cfg.Tier.Tiers).Msg("watching; this keeper never sends")
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.horizon.follow(ctx, m.node.Heads(ctx)) })
+	group.Go(func() error { return m.horizon.Follow(ctx, m.node.Heads(ctx)) })
 	group.Go(func() error { return m.observe(ctx) })
 	group.Go(func() error { return m.watch(ctx) })
 	group.Go(func() error { return m.post(ctx) })
@@ -80,7 +80,7 @@ func (m *monitor) Run(ctx context.Context) error {
 // watch judges at every head, and now and then without one: a head that does not come is no reason to keep silent.
 func (m *monitor) watch(ctx context.Context) error {
 	for {
-		head := m.horizon.next()
+		head := m.horizon.Next()
 		for _, a := range m.turns.alarms() {
 			m.tell(a)
 		}
@@ -101,7 +101,7 @@ func (m *monitor) watch(ctx context.Context) error {
 func (t *turns) alarms() []tier.Alarm {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.watch.Look(t.horizon.now(), t.readMs)
+	return t.watch.Look(t.horizon.Now(), t.readMs)
 }
 
 // tell says an alarm to everybody: log, metric, webhook.
@@ -131,7 +131,7 @@ func (m *monitor) protocol() {
 	if !protocol.Automatic || since == 0 {
 		return
 	}
-	calls := protocol.Follow(emergency.Facts{Idle: m.horizon.age(since)})
+	calls := protocol.Follow(emergency.Facts{Idle: m.horizon.Age(since)})
 	if len(calls) == 0 {
 		return
 	}
@@ -146,7 +146,7 @@ func (m *monitor) protocol() {
 	m.log.Error().Bool("critical", true).Msg(text)
 	m.queue(notify.Message{
 		ID: fmt.Sprintf("emergency:%d", since), Event: notify.Emergency, ChainID: m.cfg.Keeper.ChainID,
-		AtMs:  m.horizon.now(),
+		AtMs:  m.horizon.Now(),
 		Alarm: &notify.Alarm{Name: "emergency", Text: text},
 	})
 }

@@ -95,7 +95,7 @@ func TestMonitorCallsForActions(t *testing.T) {
 	cfg.Emergency.Actions, cfg.Emergency.Automatic = []string{"notify", "pause_positions"}, true
 	m := newMonitor(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), nil, nil)
 	head := func(ms uint64) {
-		m.horizon.set(chain.BlockRef{Number: 1, TimeMs: ms}, at)
+		m.horizon.Set(chain.BlockRef{Number: 1, TimeMs: ms}, at)
 		m.protocol()
 	}
 	idle := tier.Alarm{Name: tier.NobodyExecutes, SinceMs: 1_000_000}

@@ -11,6 +11,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // opinions get a second endpoint's word on simulated calls that one has answered otherwise than by success. A success
@@ -73,22 +74,22 @@ func (o *opinions) close() {
 // not agree, the job waits. Ask makes the call elsewhere. Found is the number of the block that the job was found in:
 // of a state before it nobody can say that the job is done or gone.
 func (o *opinions) weigh(_ context.Context, intent int64, found uint64, first opinion, ask simulation) opinion {
-	if o == nil || first.verdict.kind == onward || !o.another(first.from) {
+	if o == nil || first.verdict.Kind == txmanager.Onward || !o.another(first.from) {
 		return first
 	}
 	q := o.of(intent, found, first, ask)
 	select {
 	case <-q.done:
 	default:
-		first.verdict = verdict{kind: waiting, reason: first.verdict.reason +
-			" (as one endpoint says; another is being asked)", heads: 1, news: q.done}
+		first.verdict = txmanager.Verdict{Kind: txmanager.Waiting, Reason: first.verdict.Reason +
+			" (as one endpoint says; another is being asked)", Heads: 1, News: q.done}
 		return first
 	}
 	o.mu.Lock()
 	delete(o.asked, intent)
 	o.mu.Unlock()
-	if first.verdict.kind == ended && q.err == nil {
-		if first = q.again; first.verdict.kind == onward {
+	if first.verdict.Kind == txmanager.Ended && q.err == nil {
+		if first = q.again; first.verdict.Kind == txmanager.Onward {
 			return first
 		}
 	}
@@ -101,15 +102,15 @@ func (o *opinions) compare(first opinion, q *question) opinion {
 	switch {
 	case q.err != nil:
 		o.metrics.opinions.WithLabelValues("silent").Inc()
-		first.verdict = odd(fmt.Sprintf("%s (as one endpoint says; no other confirms it: %v)", one.reason, q.err))
-	case other.kind == onward:
+		first.verdict = odd(fmt.Sprintf("%s (as one endpoint says; no other confirms it: %v)", one.Reason, q.err))
+	case other.Kind == txmanager.Onward:
 		o.metrics.opinions.WithLabelValues("contradicts").Inc()
 		return q.second
-	case one.kind == other.kind && one.outcome == other.outcome:
+	case one.Kind == other.Kind && one.Outcome == other.Outcome:
 		o.metrics.opinions.WithLabelValues("agrees").Inc()
 	default:
 		o.metrics.opinions.WithLabelValues("differs").Inc()
-		first.verdict = odd(fmt.Sprintf("%s (as one endpoint says; as another: %s)", one.reason, other.reason))
+		first.verdict = odd(fmt.Sprintf("%s (as one endpoint says; as another: %s)", one.Reason, other.Reason))
 	}
 	return first
 }
@@ -122,7 +123,7 @@ func (o *opinions) confirmed(ctx context.Context, first opinion, ask simulation)
 	ctx, cancel := context.WithTimeout(ctx, secondOpinion)
 	defer cancel()
 	second, err := ask(ctx, o.elsewhere(o.at(first.from)...))
-	return err == nil && second.verdict.outcome == first.verdict.outcome
+	return err == nil && second.verdict.Outcome == first.verdict.Outcome
 }
 
 // another tells whether there is an endpoint at another host to read from.
@@ -178,7 +179,7 @@ func (o *opinions) of(intent int64, found uint64, first opinion, ask simulation)
 func (o *opinions) compareHosts(ctx context.Context, q *question, found uint64, first opinion, ask simulation) {
 	same := o.at(first.from)
 	other := o.elsewhere(same...)
-	if first.verdict.kind != ended {
+	if first.verdict.Kind != txmanager.Ended {
 		q.second, q.err = ask(ctx, other)
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txmanager"
 )
 
 // sources is a node of which only the endpoints' names are asked.
@@ -34,7 +35,7 @@ func (s sources) Elsewhere(...evm.Source) evm.Reader { return evm.Reader{} }
 
 // A matrix of what two endpoints say. A success of either is enough; what ends a job, both have to say.
 func TestTwoHaveToSayIt(t *testing.T) {
-	healthy, done := end(job.DroppedRecovered, "healthy"), end(job.LostRace, "done")
+	healthy, done := txmanager.End(job.DroppedRecovered, "healthy"), txmanager.End(job.LostRace, "done")
 	strange, silence := odd("Panic(code 17)"), errors.New("no answer")
 	for name, c := range map[string]struct {
 		names  []evm.Source
@@ -42,11 +43,11 @@ func TestTwoHaveToSayIt(t *testing.T) {
 		second opinion
 		err    error
 		asks   bool
-		want   verdict
+		want   txmanager.Verdict
 		why    string // part of the reason, where that is not the first one's
 		gas    uint64
 	}{
-		"a success": {[]evm.Source{"a", "b"}, opinion{from: "a", gas: 1}, opinion{}, nil, false, verdict{},
+		"a success": {[]evm.Source{"a", "b"}, opinion{from: "a", gas: 1}, opinion{}, nil, false, txmanager.Verdict{},
 			"", 1},
 		"the only host": {[]evm.Source{"a/1", "a/2"}, opinion{verdict: healthy, from: "a/1"}, opinion{}, nil,
 			false, healthy, "", 0},
@@ -57,7 +58,7 @@ func TestTwoHaveToSayIt(t *testing.T) {
 		"both say so": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"},
 			opinion{verdict: healthy}, nil, true, healthy, "", 0},
 		"the other has success": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{gas: 7}, nil,
-			true, verdict{}, "", 7},
+			true, txmanager.Verdict{}, "", 7},
 		"they differ": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{verdict: done},
 			nil, true, odd(""), "as another: done", 0},
 		"one is strange": {[]evm.Source{"a", "b"}, opinion{verdict: strange, from: "a"}, opinion{verdict: done},
@@ -81,20 +82,20 @@ func TestTwoHaveToSayIt(t *testing.T) {
 		}
 		got := o.weigh(t.Context(), 1, 100, c.first, ask)
 		if c.asks {
-			if got.verdict.kind != waiting || got.verdict.news == nil || got.verdict.heads != 1 {
+			if got.verdict.Kind != txmanager.Waiting || got.verdict.News == nil || got.verdict.Heads != 1 {
 				t.Errorf("%s: not waited for the second: %+v", name, got.verdict)
 			}
 			<-heard
-			<-got.verdict.news
+			<-got.verdict.News
 			got = o.weigh(t.Context(), 1, 100, c.first, ask)
 		}
 		o.close()
 		if n := asked.Load(); n > 1 || (n == 1) != c.asks {
 			t.Errorf("%s: %d were asked besides", name, n)
 		}
-		if got.verdict.kind != c.want.kind || got.verdict.outcome != c.want.outcome ||
-			got.verdict.heads != c.want.heads || got.gas != c.gas ||
-			!strings.Contains(got.verdict.reason, c.want.reason) || !strings.Contains(got.verdict.reason, c.why) {
+		if got.verdict.Kind != c.want.Kind || got.verdict.Outcome != c.want.Outcome ||
+			got.verdict.Heads != c.want.Heads || got.gas != c.gas ||
+			!strings.Contains(got.verdict.Reason, c.want.Reason) || !strings.Contains(got.verdict.Reason, c.why) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -126,7 +127,7 @@ func elsewhere(first, others uint64) func(...evm.Source) reader {
 
 // A verdict on a state before the job was found ends nothing: the endpoint has not heard of it yet (TIER-5).
 func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
-	healthy := opinion{verdict: end(job.DroppedRecovered, "healthy"), from: "a"}
+	healthy := opinion{verdict: txmanager.End(job.DroppedRecovered, "healthy"), from: "a"}
 	for _, c := range []struct{ first, others uint64 }{{99, 100}, {100, 99}, {99, 99}, {100, 100}} {
 		heard := make(chan struct{}, 1)
 		o := newOpinions(sources{names: []evm.Source{"a", "b"}}, time.Now, func() { heard <- struct{}{} },
@@ -136,8 +137,8 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 		o.weigh(t.Context(), 1, 100, healthy, ask)
 		<-heard
 		got := o.weigh(t.Context(), 1, 100, healthy, ask).verdict
-		if ends := c.first >= 100 && c.others >= 100; ends != (got.kind == ended) || !ends &&
-			!strings.Contains(got.reason, "its head is block 99") {
+		if ends := c.first >= 100 && c.others >= 100; ends != (got.Kind == txmanager.Ended) || !ends &&
+			!strings.Contains(got.Reason, "its head is block 99") {
 			t.Errorf("heads %d and %d: %+v", c.first, c.others, got)
 		}
 		o.close()
@@ -150,7 +151,7 @@ func TestSecondWordsGrowOld(t *testing.T) {
 	o := newOpinions(sources{names: []evm.Source{"a", "b"}}, func() time.Time { return now },
 		func() { heard <- struct{}{} }, NewMetrics(prometheus.NewRegistry()))
 	o.elsewhere = elsewhere(100, 100)
-	first := opinion{verdict: end(job.DroppedRecovered, "healthy"), from: "a"}
+	first := opinion{verdict: txmanager.End(job.DroppedRecovered, "healthy"), from: "a"}
 	var asked atomic.Int32
 	ask := func(_ context.Context, of simulator) (opinion, error) {
 		if !of.(heightOf).first {
@@ -161,11 +162,11 @@ func TestSecondWordsGrowOld(t *testing.T) {
 	o.weigh(t.Context(), 1, 100, first, ask)
 	<-heard
 	now = now.Add(opinionFresh + time.Millisecond)
-	if got := o.weigh(t.Context(), 1, 100, first, ask); got.verdict.kind != waiting {
+	if got := o.weigh(t.Context(), 1, 100, first, ask); got.verdict.Kind != txmanager.Waiting {
 		t.Errorf("an old word was taken: %+v", got)
 	}
 	<-heard
-	if got := o.weigh(t.Context(), 1, 100, first, ask); got.verdict.kind != ended || asked.Load() != 2 {
+	if got := o.weigh(t.Context(), 1, 100, first, ask); got.verdict.Kind != txmanager.Ended || asked.Load() != 2 {
 		t.Errorf("%+v after %d questions", got, asked.Load())
 	}
 	o.weigh(t.Context(), 2, 100, first, func(ctx context.Context, _ simulator) (opinion, error) {

@@ -9,6 +9,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txmanager"
 )
 
 // pending asks this keeper's own state whether a job is still to be done (TIER-4). Only the chain closes a job, and
@@ -42,7 +43,7 @@ type terms struct {
 
 // ask returns the terms of a job that is pending. A row that is not there is an answer: somebody has done it. An error
 // is none (TIER-5).
-func (p pending) ask(ctx context.Context, j job.Job) (terms, verdict, error) {
+func (p pending) ask(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
 	switch j.Kind {
 	case job.Liquidation:
 		return p.position(ctx, j)
@@ -57,79 +58,79 @@ func (p pending) ask(ctx context.Context, j job.Job) (terms, verdict, error) {
 	}
 }
 
-func (p pending) position(ctx context.Context, j job.Job) (terms, verdict, error) {
+func (p pending) position(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
 	found, orders, err := p.state.Closing(ctx, j.Key)
 	row := found.Row
 	switch {
 	case err != nil:
-		return terms{}, verdict{}, err
+		return terms{}, txmanager.Verdict{}, err
 	case !found.Known:
-		return terms{}, end(job.SkippedDone, "there is no such position"), nil
+		return terms{}, txmanager.End(job.SkippedDone, "there is no such position"), nil
 	case row.Status != perp.Active:
-		return terms{}, end(job.SkippedDone, fmt.Sprintf("the position is %s", row.Status)), nil
+		return terms{}, txmanager.End(job.SkippedDone, fmt.Sprintf("the position is %s", row.Status)), nil
 	case j.Kind == job.Liquidation && j.ID != job.LiquidationID(row.PositionKey, row.Changes),
 		j.Kind == job.Adl && j.ID != job.AdlID(row.PositionKey, row.Changes):
-		return terms{}, end(job.SkippedDone, "the position has changed: another job stands for it"), nil
+		return terms{}, txmanager.End(job.SkippedDone, "the position has changed: another job stands for it"), nil
 	}
-	return terms{window: perp.LiquidationWindow(row), work: gmx.ClosingWork(j.Kind, orders)}, verdict{}, nil
+	return terms{window: perp.LiquidationWindow(row), work: gmx.ClosingWork(j.Kind, orders)}, txmanager.Verdict{}, nil
 }
 
 // adl is pending while the exchange says that the side is to be deleveraged. It takes no reports of before it said so
 // (LATEST_ADL_AT).
-func (p pending) adl(ctx context.Context, j job.Job) (terms, verdict, error) {
+func (p pending) adl(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
 	t, v, err := p.position(ctx, j)
-	if err != nil || v.kind != onward {
+	if err != nil || v.Kind != txmanager.Onward {
 		return t, v, err
 	}
 	found, err := p.state.MarketValue(ctx, perp.MarketValueKey(perp.AdlEnabled, j.Market.Hash(), chain.Address{},
 		j.IsLong).Key)
 	switch {
 	case err != nil:
-		return terms{}, verdict{}, err
+		return terms{}, txmanager.Verdict{}, err
 	case found.Row.Value.Sign() == 0:
-		return terms{}, end(job.SkippedDone, "the exchange says that the side is not to be deleveraged"), nil
+		return terms{}, txmanager.End(job.SkippedDone, "the exchange says that the side is not to be deleveraged"), nil
 	}
 	t.window.From = max(t.window.From, found.Row.Stamp.Seconds())
-	return t, verdict{}, nil
+	return t, txmanager.Verdict{}, nil
 }
 
 // adlState is pending until the exchange has said anything newer than what the job was found in.
-func (p pending) adlState(ctx context.Context, j job.Job) (terms, verdict, error) {
+func (p pending) adlState(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
 	key := perp.MarketValueKey(perp.AdlEnabled, j.Market.Hash(), chain.Address{}, j.IsLong).Key
 	found, err := p.state.MarketValue(ctx, key)
 	switch last := found.Row.Stamp; {
 	case err != nil:
-		return terms{}, verdict{}, err
+		return terms{}, txmanager.Verdict{}, err
 	case j.ID != job.AdlStateID(j.Market, j.IsLong, last.Block):
-		return terms{}, end(job.SkippedDone, fmt.Sprintf("the exchange said so in block %d", last.Block)), nil
+		return terms{}, txmanager.End(job.SkippedDone, fmt.Sprintf("the exchange said so in block %d", last.Block)), nil
 	default:
-		return terms{window: perp.Window{From: last.Seconds()}, work: gmx.Work{Kind: j.Kind}}, verdict{}, nil
+		return terms{window: perp.Window{From: last.Seconds()}, work: gmx.Work{Kind: j.Kind}}, txmanager.Verdict{}, nil
 	}
 }
 
-func (p pending) order(ctx context.Context, j job.Job) (terms, verdict, error) {
+func (p pending) order(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
 	found, err := p.state.Order(ctx, j.Key)
 	row := found.Row
 	switch {
 	case err != nil:
-		return terms{}, verdict{}, err
+		return terms{}, txmanager.Verdict{}, err
 	case !found.Known:
-		return terms{}, end(job.SkippedDone, "there is no such order"), nil
+		return terms{}, txmanager.End(job.SkippedDone, "there is no such order"), nil
 	case !row.Status.Pending() && !(row.Status == perp.Frozen && p.frozenRole):
-		return terms{}, end(job.SkippedDone, fmt.Sprintf("the order is %s", row.Status)), nil
+		return terms{}, txmanager.End(job.SkippedDone, fmt.Sprintf("the order is %s", row.Status)), nil
 	case j.ID != job.OrderID(row.Key, row.Changes):
-		return terms{}, end(job.SkippedDone, "the order has changed: another job stands for it"), nil
+		return terms{}, txmanager.End(job.SkippedDone, "the order has changed: another job stands for it"), nil
 	}
 	position, orders, err := p.ofOrder(ctx, row)
 	if err != nil {
-		return terms{}, verdict{}, err
+		return terms{}, txmanager.Verdict{}, err
 	}
 	t := terms{window: perp.OrderWindow(row, position, 0), first: row.OrderType.IsMarket(),
 		work: gmx.OrderWork(row, orders), markets: row.SwapPath}
 	if t.first {
 		t.window.To = j.ExpiresMs / 1000
 	}
-	return t, verdict{}, nil
+	return t, txmanager.Verdict{}, nil
 }
 
 // ofOrder looks up the position an order acts on, and, of an order that may close it, the orders that end with it. The
@@ -143,22 +144,22 @@ func (p pending) ofOrder(ctx context.Context, o perp.Order) (perp.Position, []pe
 	return found.Row, orders, err
 }
 
-func (p pending) request(ctx context.Context, j job.Job) (terms, verdict, error) {
+func (p pending) request(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
 	found, err := p.state.Request(ctx, j.Key)
 	row := found.Row
 	switch {
 	case err != nil:
-		return terms{}, verdict{}, err
+		return terms{}, txmanager.Verdict{}, err
 	case !found.Known:
-		return terms{}, end(job.SkippedDone, "there is no such request"), nil
+		return terms{}, txmanager.End(job.SkippedDone, "there is no such request"), nil
 	case !row.Status.Pending():
-		return terms{}, end(job.SkippedDone, fmt.Sprintf("the request is %s", row.Status)), nil
+		return terms{}, txmanager.End(job.SkippedDone, fmt.Sprintf("the request is %s", row.Status)), nil
 	}
 	window := perp.RequestWindow(row, 0)
 	window.To = j.ExpiresMs / 1000
 	glv, _ := row.Fields["glv"].(chain.Address)
 	return terms{window: window, first: true, work: gmx.RequestWork(row, p.markets(glv)), markets: marketsOf(row)},
-		verdict{}, nil
+		txmanager.Verdict{}, nil
 }
 
 // marketsOf lists the markets that a request names beside its own. The markets of a GLV are not among them.

@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txmanager"
 )
 
 // written is a state of single rows.
@@ -107,7 +108,7 @@ func TestPendingKnowsTheWork(t *testing.T) {
 			return 3
 		}
 		got, v, err := pending{c.state, false, markets}.ask(t.Context(), c.j)
-		if err != nil || v.kind != onward || !reflect.DeepEqual(got.work, c.want) {
+		if err != nil || v.Kind != txmanager.Onward || !reflect.DeepEqual(got.work, c.want) {
 			t.Errorf("%s: %+v, %+v, %v; want %+v", name, got.work, v, err, c.want)
 		}
 	}
@@ -153,7 +154,7 @@ func TestPending(t *testing.T) {
 		w.values = map[chain.Hash]perp.MarketValue{row.RowKey().Key: row}
 		return w
 	}
-	skip := func(why string) verdict { return end(job.SkippedDone, why) }
+	skip := func(why string) txmanager.Verdict { return txmanager.End(job.SkippedDone, why) }
 	stale := func(id string, j job.Job) job.Job {
 		j.ID = id
 		return j
@@ -163,31 +164,31 @@ func TestPending(t *testing.T) {
 		frozen bool
 		j      job.Job
 		want   terms
-		v      verdict
+		v      txmanager.Verdict
 	}{
-		"open position":   {position(perp.Active), false, liquidation, terms{window: perp.Window{From: 70}}, verdict{}},
+		"open position":   {position(perp.Active), false, liquidation, terms{window: perp.Window{From: 70}}, txmanager.Verdict{}},
 		"closed position": {position(perp.Closed), false, liquidation, terms{}, skip("the position is Closed")},
 		"no position":     {written{}, false, liquidation, terms{}, skip("there is no such position")},
 		"position changed": {position(perp.Active), false, stale(job.LiquidationID(key, 1), liquidation), terms{},
 			skip("the position has changed: another job stands for it")},
 		"deleveraging": {crowded(1), false, deleveraging, terms{window: perp.Window{From: 90}},
-			verdict{}},
+			txmanager.Verdict{}},
 		"deleveraging, over": {crowded(0), false, deleveraging, terms{},
 			skip("the exchange says that the side is not to be deleveraged")},
 		"deleveraging, never said": {position(perp.Active), false, deleveraging, terms{},
 			skip("the exchange says that the side is not to be deleveraged")},
 		"deleveraged": {crowded(1), false, stale(job.AdlID(key, 1), deleveraging), terms{},
 			skip("the position has changed: another job stands for it")},
-		"deleveraging state":      {said(4), false, update, terms{window: perp.Window{From: 70}}, verdict{}},
+		"deleveraging state":      {said(4), false, update, terms{window: perp.Window{From: 70}}, txmanager.Verdict{}},
 		"deleveraging state said": {said(5), false, update, terms{}, skip("the exchange said so in block 5")},
 		"deleveraging state never said": {written{}, false, stale(job.AdlStateID(venue, true, 0), update), terms{},
-			verdict{}},
+			txmanager.Verdict{}},
 		"market order": {order(perp.MarketIncrease, perp.Created), false, execution,
-			terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
+			terms{window: perp.Window{From: 60, To: 360}, first: true}, txmanager.Verdict{}},
 		"updated limit order": {order(perp.LimitIncrease, perp.Updated), false, execution,
-			terms{window: perp.Window{From: 60}}, verdict{}},
+			terms{window: perp.Window{From: 60}}, txmanager.Verdict{}},
 		"stop loss": {order(perp.StopLossDecrease, perp.Created), false, execution,
-			terms{window: perp.Window{From: 65}}, verdict{}},
+			terms{window: perp.Window{From: 65}}, txmanager.Verdict{}},
 		"executed order": {order(perp.MarketIncrease, perp.Executed), false, execution, terms{},
 			skip("the order is Executed")},
 		"cancelled order": {order(perp.MarketIncrease, perp.Cancelled), false, execution, terms{},
@@ -195,13 +196,13 @@ func TestPending(t *testing.T) {
 		"frozen order": {order(perp.LimitIncrease, perp.Frozen), false, execution, terms{},
 			skip("the order is Frozen")},
 		"frozen, with role": {order(perp.LimitIncrease, perp.Frozen), true, execution,
-			terms{window: perp.Window{From: 60}}, verdict{}},
+			terms{window: perp.Window{From: 60}}, txmanager.Verdict{}},
 		"no order": {written{}, false, execution, terms{}, skip("there is no such order")},
 		"order changed": {order(perp.LimitIncrease, perp.Created), false, stale(job.OrderID(key, 3), execution),
 			terms{},
 			skip("the order has changed: another job stands for it")},
 		"request": {request(perp.Created), false, deposit,
-			terms{window: perp.Window{From: 60, To: 360}, first: true}, verdict{}},
+			terms{window: perp.Window{From: 60, To: 360}, first: true}, txmanager.Verdict{}},
 		"executed request": {request(perp.Executed), false, deposit, terms{}, skip("the request is Executed")},
 		"no request":       {written{}, false, deposit, terms{}, skip("there is no such request")},
 	} {
@@ -212,7 +213,7 @@ func TestPending(t *testing.T) {
 	}
 	for _, j := range []job.Job{liquidation, execution, deposit, update, deleveraging} {
 		if _, v, err := (pending{written{err: errors.New("connection refused")}, false, noGlv}).
-			ask(t.Context(), j); err == nil || v.kind != onward {
+			ask(t.Context(), j); err == nil || v.Kind != txmanager.Onward {
 			t.Errorf("%s: an error is not an answer: %+v, %v", j.Kind, v, err)
 		}
 	}

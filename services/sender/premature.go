@@ -6,6 +6,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txmanager"
 )
 
 // saidLately is for how long (ms, of chain time) a job that is sent too early is asked about again after the planner
@@ -20,14 +21,14 @@ const saidLately = 15_000
 // which no event tells, so that we find it due a little before the venue does. Dropped, it would not be looked at
 // before the next sweep, when it may long be due. The other is an order that the venue would freeze for a cause that
 // the state does not show.
-func premature(j job.Job, v verdict, headMs uint64) verdict {
+func premature(j job.Job, v txmanager.Verdict, headMs uint64) txmanager.Verdict {
 	switch {
-	case !v.premature:
+	case !v.Premature:
 		return v
 	case headMs <= j.Evidence.Block.TimeMs+saidLately:
-		return verdict{kind: yielding, reason: "not yet: " + v.reason, pause: time.Second}
+		return txmanager.Verdict{Kind: txmanager.Yielding, Reason: "not yet: " + v.Reason, Pause: time.Second}
 	}
-	return end(job.DroppedRecovered, v.reason)
+	return txmanager.End(job.DroppedRecovered, v.Reason)
 }
 
 // isNearly tells of a position that the venue calls healthy whether what remains of it is at most a tenth above what

@@ -8,6 +8,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txmanager"
 )
 
 // healthy is what the venue says of a position of which so many dollars remain and so many must.
@@ -26,10 +27,10 @@ func TestNearlyLiquidatableWaits(t *testing.T) {
 	said := job.Job{Kind: job.Liquidation, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: nowMs}}}
 	waits := func(j job.Job, r gmx.Revert, headMs uint64) bool {
 		v := premature(j, foretold(r), headMs)
-		if v.kind == yielding {
-			return v.pause == time.Second && v.outcome == ""
+		if v.Kind == txmanager.Yielding {
+			return v.Pause == time.Second && v.Outcome == ""
 		}
-		if v.kind != ended || v.outcome != job.DroppedRecovered || v.outcome.Failure() {
+		if v.Kind != txmanager.Ended || v.Outcome != job.DroppedRecovered || v.Outcome.Failure() {
 			t.Fatalf("%+v", v)
 		}
 		return false
@@ -50,11 +51,11 @@ func TestNearlyLiquidatableWaits(t *testing.T) {
 	if v := premature(order, freezes, nowMs); v != freezes {
 		t.Errorf("an answer that says nothing: %+v", v)
 	}
-	freezes.premature = true
-	if v := premature(order, freezes, nowMs+saidLately); v.kind != yielding || v.pause != time.Second {
+	freezes.Premature = true
+	if v := premature(order, freezes, nowMs+saidLately); v.Kind != txmanager.Yielding || v.Pause != time.Second {
 		t.Errorf("an order that would be frozen: %+v", v)
 	}
-	if v := premature(order, freezes, nowMs+saidLately+1); v.kind != ended || v.outcome != job.DroppedRecovered {
+	if v := premature(order, freezes, nowMs+saidLately+1); v.Kind != txmanager.Ended || v.Outcome != job.DroppedRecovered {
 		t.Errorf("an order that would be frozen and is not said any more: %+v", v)
 	}
 }

@@ -10,10 +10,12 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // recheck looks again, immediately before the claim (LIQ-7, TIER-14): is the job still pending in our own state, do
@@ -23,7 +25,7 @@ import (
 type recheck struct {
 	pending pending
 	audits  *audits
-	horizon *horizon
+	horizon *headtrack.Tracker
 	quotes  *quotes
 	venue   gmx.Config
 	gas     *gasLimits
@@ -39,46 +41,46 @@ type recheck struct {
 // that are needed with every block: which positions they are changes with whatever is executed, and with every price.
 const unsaid = 5000
 
-func (r recheck) run(ctx context.Context, t *task) (verdict, error) {
-	j := t.job()
-	head, _ := r.horizon.newest()
+func (r recheck) run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
+	j := t.Job()
+	head, _ := r.horizon.Newest()
 	switch said := j.Evidence.Block.TimeMs; {
 	case j.ExpiresMs > 0 && head.TimeMs > j.ExpiresMs:
-		return end(job.Expired, "the venue takes no reports for it any more"), nil
+		return txmanager.End(job.Expired, "the venue takes no reports for it any more"), nil
 	case j.Kind == job.Adl && head.TimeMs > said+unsaid:
-		return end(job.DroppedRecovered, "the planner has not chosen this position again since block "+
+		return txmanager.End(job.DroppedRecovered, "the planner has not chosen this position again since block "+
 			strconv.FormatUint(j.Evidence.Block.Number, 10)), nil
 	}
 	terms, v, err := r.pending.ask(ctx, j)
-	if err != nil || v.kind != onward {
+	if err != nil || v.Kind != txmanager.Onward {
 		return v, err
 	}
-	if v, err = r.audits.ask(ctx, j, terms.markets); err != nil || v.kind != onward {
+	if v, err = r.audits.ask(ctx, j, terms.markets); err != nil || v.Kind != txmanager.Onward {
 		return v, err
 	}
-	if t.call, v = r.prepare(j, terms, t.intent.Tries); v.kind != onward {
+	if t.Call, v = r.prepare(j, terms, t.Intent.Tries); v.Kind != txmanager.Onward {
 		return v, nil
 	}
-	made := t.call // another endpoint may be asked about it for longer than this takes
+	made := t.Call // another endpoint may be asked about it for longer than this takes
 	first, err := r.simulate(ctx, r.node, j, made)
 	if err != nil {
-		return verdict{}, err
+		return txmanager.Verdict{}, err
 	}
-	weighed := r.second.weigh(ctx, t.intent.ID, j.Evidence.Block.Number, first,
+	weighed := r.second.weigh(ctx, t.Intent.ID, j.Evidence.Block.Number, first,
 		func(ctx context.Context, other simulator) (opinion, error) {
 			return r.simulate(ctx, other, j, made)
 		})
-	t.call.gas = weighed.gas
+	t.Call.Gas = weighed.gas
 	if weighed.short {
 		r.tellShort(j, weighed)
 	}
 	v = weighed.verdict
-	if v.outcome == job.LostRace { // or the node that was asked has not heard of it yet: our own state will tell which
-		v = wait("the node says that it is done, and the state does not yet: " + v.reason)
+	if v.Outcome == job.LostRace { // or the node that was asked has not heard of it yet: our own state will tell which
+		v = txmanager.Wait("the node says that it is done, and the state does not yet: " + v.Reason)
 	}
 	v = premature(j, v, head.TimeMs)
-	if v.heads > 0 {
-		v.heads = headsToWait(j, t.intent.Waited)
+	if v.Heads > 0 {
+		v.Heads = headsToWait(j, t.Intent.Waited)
 	}
 	return v, nil
 }
@@ -95,35 +97,35 @@ func headsToWait(j job.Job, waited time.Duration) uint64 {
 }
 
 // prepare makes the call that executes a job with the reports its terms ask for; failed arms came before it.
-func (r recheck) prepare(j job.Job, terms terms, failed uint32) (call, verdict) {
+func (r recheck) prepare(j job.Job, terms terms, failed uint32) (txmanager.Call, txmanager.Verdict) {
 	choose := r.quotes.Latest
 	if terms.first {
 		choose = r.quotes.AtOrAfter(terms.window.From)
 	}
 	reports, err := price.Set(j.Tokens, choose)
 	if err != nil {
-		return call{}, wait(err.Error())
+		return txmanager.Call{}, txmanager.Wait(err.Error())
 	}
 	for _, report := range reports {
 		switch second := report.Second(); {
 		case second < terms.window.From:
-			return call{}, wait(fmt.Sprintf("the report of %s is of second %d, the venue wants one from %d on",
+			return txmanager.Call{}, txmanager.Wait(fmt.Sprintf("the report of %s is of second %d, the venue wants one from %d on",
 				report.Token, second, terms.window.From))
 		case !terms.window.Holds(second):
-			return call{}, end(job.Expired,
+			return txmanager.Call{}, txmanager.End(job.Expired,
 				fmt.Sprintf("the report of %s is of second %d, the venue wants none after %d", report.Token, second,
 					terms.window.To))
 		}
 	}
 	to, data, err := r.venue.Call(j, setOf(reports))
 	if err != nil {
-		return call{}, end(job.Refused, err.Error())
+		return txmanager.Call{}, txmanager.End(job.Refused, err.Error())
 	}
-	c := call{to: to, data: data, gas: r.gas.limit(j, terms.work, failed)}
+	c := txmanager.Call{To: to, Data: data, Gas: r.gas.limit(j, terms.work, failed)}
 	if j.Kind == job.Order && !terms.first {
-		c.rehearsal = gmx.SimulateExecuteOrder(j.Key, simulatedOf(reports))
+		c.Rehearsal = gmx.SimulateExecuteOrder(j.Key, simulatedOf(reports))
 	}
-	return c, verdict{}
+	return c, txmanager.Verdict{}
 }
 
 // simulatedOf are reports as a rehearsal takes them.

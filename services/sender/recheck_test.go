@@ -14,6 +14,7 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // TIER-14: which reports an execution takes.
@@ -32,47 +33,47 @@ func TestPrepareChoosesReports(t *testing.T) {
 	for name, c := range map[string]struct {
 		terms terms
 		data  []byte
-		want  decision
+		want  txmanager.Decision
 		why   string
 	}{
 		"the first at or after": {terms{window: perp.Window{From: 60, To: 360}, first: true}, with(60_100),
-			onward, ""},
-		"the newest": {terms{window: perp.Window{From: 60}, first: false}, with(90_000), onward, ""},
-		"none young enough yet, first": {terms{window: perp.Window{From: 91, To: 391}, first: true}, nil, waiting,
+			txmanager.Onward, ""},
+		"the newest": {terms{window: perp.Window{From: 60}, first: false}, with(90_000), txmanager.Onward, ""},
+		"none young enough yet, first": {terms{window: perp.Window{From: 91, To: 391}, first: true}, nil, txmanager.Waiting,
 			"no price report"},
-		"none young enough yet": {terms{window: perp.Window{From: 91}, first: false}, nil, waiting,
+		"none young enough yet": {terms{window: perp.Window{From: 91}, first: false}, nil, txmanager.Waiting,
 			"wants one from 91 on"},
-		"none old enough any more": {terms{window: perp.Window{From: 62, To: 80}, first: true}, nil, ended,
+		"none old enough any more": {terms{window: perp.Window{From: 62, To: 80}, first: true}, nil, txmanager.Ended,
 			"none after 80"},
 	} {
 		got, v := r.prepare(j, c.terms, 0)
-		if v.kind != c.want || !strings.Contains(v.reason, c.why) {
+		if v.Kind != c.want || !strings.Contains(v.Reason, c.why) {
 			t.Errorf("%s: %+v", name, v)
 			continue
 		}
-		if c.want == onward && (got.to != venue.OrderHandler || got.gas != r.gas.limit(j, gmx.Work{}, 0) ||
-			!slices.Equal(got.data, c.data)) {
+		if c.want == txmanager.Onward && (got.To != venue.OrderHandler || got.Gas != r.gas.limit(j, gmx.Work{}, 0) ||
+			!slices.Equal(got.Data, c.data)) {
 			t.Errorf("%s: call %+v", name, got)
 		}
 	}
-	if _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.kind != ended ||
-		v.outcome != job.Refused {
+	if _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.Kind != txmanager.Ended ||
+		v.Outcome != job.Refused {
 		t.Errorf("a kind without a handler: %+v", v)
 	}
 }
 
 func TestForetold(t *testing.T) {
-	for class, want := range map[gmx.RevertClass]verdict{
-		gmx.DoneElsewhere: {kind: ended, outcome: job.LostRace},
-		gmx.Recovered:     {kind: ended, outcome: job.DroppedRecovered},
-		gmx.NeedsReport:   {kind: waiting}, gmx.Expired: {kind: ended, outcome: job.Expired},
-		gmx.NeedsGas:         {kind: waiting, heads: 1},
-		gmx.RoleOrFeature:    {kind: ended, outcome: job.Refused},
-		gmx.CancelsOrFreezes: {kind: ended, outcome: job.Refused},
-		gmx.UnknownRevert:    {kind: waiting, heads: 1},
+	for class, want := range map[gmx.RevertClass]txmanager.Verdict{
+		gmx.DoneElsewhere: {Kind: txmanager.Ended, Outcome: job.LostRace},
+		gmx.Recovered:     {Kind: txmanager.Ended, Outcome: job.DroppedRecovered},
+		gmx.NeedsReport:   {Kind: txmanager.Waiting}, gmx.Expired: {Kind: txmanager.Ended, Outcome: job.Expired},
+		gmx.NeedsGas:         {Kind: txmanager.Waiting, Heads: 1},
+		gmx.RoleOrFeature:    {Kind: txmanager.Ended, Outcome: job.Refused},
+		gmx.CancelsOrFreezes: {Kind: txmanager.Ended, Outcome: job.Refused},
+		gmx.UnknownRevert:    {Kind: txmanager.Waiting, Heads: 1},
 	} {
 		got := foretold(gmx.Revert{Class: class, Name: "Cause"})
-		if got.kind != want.kind || got.outcome != want.outcome || got.heads != want.heads || got.reason == "" {
+		if got.Kind != want.Kind || got.Outcome != want.Outcome || got.Heads != want.Heads || got.Reason == "" {
 			t.Errorf("%s: %+v, want %+v", class, got, want)
 		}
 	}
@@ -87,22 +88,22 @@ func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte,
 
 func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 	r := recheck{node: errNode{errors.New("connection refused")}}
-	if o, err := r.simulate(t.Context(), r.node, job.Job{}, call{}); err == nil || o.verdict.kind != onward {
+	if o, err := r.simulate(t.Context(), r.node, job.Job{}, txmanager.Call{}); err == nil || o.verdict.Kind != txmanager.Onward {
 		t.Errorf("a node that does not answer: %+v, %v", o, err)
 	}
-	if o, err := r.simulate(t.Context(), errNode{}, job.Job{}, call{}); err != nil || o.verdict.kind != onward {
+	if o, err := r.simulate(t.Context(), errNode{}, job.Job{}, txmanager.Call{}); err != nil || o.verdict.Kind != txmanager.Onward {
 		t.Errorf("a call that succeeds: %+v, %v", o, err)
 	}
 	late := recheck{horizon: horizonAt(nowMs, time.Now())}
-	v, err := late.run(t.Context(), &task{intent: txm.Intent{Job: job.Job{ExpiresMs: nowMs - 1}}})
-	if err != nil || v.outcome != job.Expired {
+	v, err := late.run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: job.Job{ExpiresMs: nowMs - 1}}})
+	if err != nil || v.Outcome != job.Expired {
 		t.Errorf("a job past its end: %+v, %v", v, err)
 	}
 	for saidMs, outcome := range map[uint64]job.Outcome{nowMs - unsaid - 1: job.DroppedRecovered,
 		nowMs - unsaid: job.SkippedDone} {
 		j := job.Job{Kind: job.Adl, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: saidMs}}}
 		late.pending.state = written{}
-		if v, err := late.run(t.Context(), &task{intent: txm.Intent{Job: j}}); err != nil || v.outcome != outcome {
+		if v, err := late.run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: j}}); err != nil || v.Outcome != outcome {
 			t.Errorf("a deleveraging said %d ms ago: %+v, %v", nowMs-saidMs, v, err)
 		}
 	}

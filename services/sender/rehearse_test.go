@@ -14,6 +14,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txmanager"
 )
 
 // rehearsing is a node on which the execution of an order succeeds, and its rehearsal ends as it may.
@@ -43,41 +44,41 @@ func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		terms terms
 		ends  error
-		want  decision
+		want  txmanager.Decision
 		fails bool
 	}{
-		"it would be executed": {waits, revertWith("EndOfOracleSimulation()"), onward, false},
+		"it would be executed": {waits, revertWith("EndOfOracleSimulation()"), txmanager.Onward, false},
 		"its output is too little": {waits, revertWith("InsufficientSwapOutputAmount(uint256,uint256)", 5, 6),
-			waiting, false},
+			txmanager.Waiting, false},
 		"at too bad a price": {waits, revertWith("OrderNotFulfillableAtAcceptablePrice(uint256,uint256)",
-			5, 6), waiting, false},
-		"a market of its path is disabled": {waits, revertWith("DisabledMarket(address)", 5), waiting, false},
-		"the contract cannot rehearse":     {waits, nodeError{3, "execution reverted", "0x"}, onward, false},
-		"nothing is said":                  {waits, nil, onward, false},
-		"nobody answers":                   {waits, errors.New("connection refused"), onward, true},
+			5, 6), txmanager.Waiting, false},
+		"a market of its path is disabled": {waits, revertWith("DisabledMarket(address)", 5), txmanager.Waiting, false},
+		"the contract cannot rehearse":     {waits, nodeError{3, "execution reverted", "0x"}, txmanager.Onward, false},
+		"nothing is said":                  {waits, nil, txmanager.Onward, false},
+		"nobody answers":                   {waits, errors.New("connection refused"), txmanager.Onward, true},
 		"a market order": {market, revertWith("InsufficientSwapOutputAmount(uint256,uint256)", 5, 6),
-			onward, false},
+			txmanager.Onward, false},
 	} {
 		made, v := r.prepare(order, c.terms, 0)
-		if v.kind != onward {
+		if v.Kind != txmanager.Onward {
 			t.Fatalf("%s: %+v", name, v)
 		}
 		node := &rehearsing{ends: c.ends}
 		o, err := r.simulate(t.Context(), node, order, made)
-		if o.verdict.kind != c.want || (err != nil) != c.fails || (node.made > 0) == c.terms.first {
+		if o.verdict.Kind != c.want || (err != nil) != c.fails || (node.made > 0) == c.terms.first {
 			t.Errorf("%s: %+v, %v, rehearsed %d times", name, o, err, node.made)
 		}
-		if c.want == waiting && (o.verdict.heads == 0 ||
-			!strings.Contains(o.verdict.reason, "the venue would freeze the order")) {
+		if c.want == txmanager.Waiting && (o.verdict.Heads == 0 ||
+			!strings.Contains(o.verdict.Reason, "the venue would freeze the order")) {
 			t.Errorf("%s: %+v", name, o.verdict)
 		}
 	}
 	if made, _ := r.prepare(job.Job{Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}, waits,
-		0); !bytes.Equal(made.rehearsal,
+		0); !bytes.Equal(made.Rehearsal,
 		gmx.SimulateExecuteOrder(chain.Hash{1}, gmx.SimulatedPrices{
 			Tokens: []chain.Address{weth}, From: 90, To: 90,
 			Prices: []perp.Price{{Min: reportAt(weth, 90_000).Min, Max: reportAt(weth, 90_000).Max}},
 		})) {
-		t.Errorf("the rehearsal is %x", made.rehearsal)
+		t.Errorf("the rehearsal is %x", made.Rehearsal)
 	}
 }

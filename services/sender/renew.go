@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // renewal makes further transactions at nonces that are taken: dearer ones for jobs that are still to be done, and such
@@ -29,7 +30,7 @@ type renewal struct {
 	broadcast *broadcast
 	node      counter
 	// recheck looks at a job anew: fresh rows, fresh reports, a simulated call.
-	recheck func(ctx context.Context, t *task) (verdict, error)
+	recheck func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error)
 	metrics *Metrics
 	log     zerolog.Logger
 }
@@ -37,7 +38,7 @@ type renewal struct {
 // plan is what the next attempt of a flight is to be.
 type plan struct {
 	kind   txm.AttemptKind
-	call   call
+	call   txmanager.Call
 	cancel txm.Verdict
 }
 
@@ -113,23 +114,23 @@ func (r renewal) look(ctx context.Context, f txm.Flight) (p plan, ready bool, er
 	if f.Leaving() {
 		return r.leave(f.Newest().Kind, f.Intent.Cancel), true, nil
 	}
-	t := &task{intent: f.Intent}
+	t := &txmanager.Task{Intent: f.Intent}
 	v, err := r.recheck(ctx, t)
 	switch {
 	case err != nil:
 		return p, false, err
-	case v.kind == ended:
+	case v.Kind == txmanager.Ended:
 		latest, err := r.node.NonceAt(ctx, f.Intent.Signer, evm.Latest)
-		return r.leave(txm.Cancel, txm.Verdict{Outcome: v.outcome, Reason: v.reason}), latest <= f.Intent.Nonce, err
-	case v.kind != onward:
+		return r.leave(txm.Cancel, txm.Verdict{Outcome: v.Outcome, Reason: v.Reason}), latest <= f.Intent.Nonce, err
+	case v.Kind != txmanager.Onward:
 		return p, false, nil
 	}
-	return plan{kind: txm.Exec, call: t.call}, true, nil
+	return plan{kind: txm.Exec, call: t.Call}, true, nil
 }
 
 // leave is a payment of nothing to oneself.
 func (r renewal) leave(kind txm.AttemptKind, why txm.Verdict) plan {
-	return plan{kind: kind, call: call{to: r.key.Address(), gas: txm.EmptyGas}, cancel: why}
+	return plan{kind: kind, call: txmanager.Call{To: r.key.Address(), Gas: txm.EmptyGas}, cancel: why}
 }
 
 // attempt signs, stores and broadcasts, if the caps leave room.
@@ -139,8 +140,8 @@ func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan)
 	if err != nil {
 		return err
 	}
-	price, room := r.limits.fee().Raise(lane, p.kind, p.call.gas, newest.SignedTx, m)
-	if !room || !r.purse.take(more(p.call.gas*price, newest.Cost())) {
+	price, room := r.limits.fee().Raise(lane, p.kind, p.call.Gas, newest.SignedTx, m)
+	if !room || !r.purse.take(more(p.call.Gas*price, newest.Cost())) {
 		r.metrics.capped.WithLabelValues(string(lane)).Inc()
 		if r.broadcast.atCap(newest.Hash) {
 			r.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Uint64("gas_price", newest.Cap).
@@ -176,7 +177,7 @@ func (r renewal) repeat(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
-func (r renewal) sign(ctx context.Context, n uint64, what call, price uint64) (txm.SignedTx, error) {
+func (r renewal) sign(ctx context.Context, n uint64, what txmanager.Call, price uint64) (txm.SignedTx, error) {
 	if err := r.tenure.Check("sign"); err != nil {
 		return txm.SignedTx{}, err
 	}
@@ -190,7 +191,7 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 		return err
 	}
 	what := r.leave(txm.Fill, txm.Verdict{}).call
-	tx, err := r.sign(ctx, n, what, r.limits.fee().First(txm.MaintenanceLane, what.gas, m))
+	tx, err := r.sign(ctx, n, what, r.limits.fee().First(txm.MaintenanceLane, what.Gas, m))
 	if err != nil {
 		return err
 	}
@@ -203,10 +204,10 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 }
 
 // sign makes a transaction that offers one price as tip and as cap.
-func sign(ctx context.Context, key signer.Signer, chainID, n uint64, what call, price uint64) (txm.SignedTx, error) {
+func sign(ctx context.Context, key signer.Signer, chainID, n uint64, what txmanager.Call, price uint64) (txm.SignedTx, error) {
 	failpoint.Hit("sender.sign.before")
-	raw, hash, err := key.Sign(ctx, signer.Tx{ChainID: chainID, Nonce: n, To: what.to, Data: what.data, Gas: what.gas,
+	raw, hash, err := key.Sign(ctx, signer.Tx{ChainID: chainID, Nonce: n, To: what.To, Data: what.Data, Gas: what.Gas,
 		Tip: price, Cap: price})
 	failpoint.Hit("sender.sign.after")
-	return txm.SignedTx{Nonce: n, Gas: what.gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
+	return txm.SignedTx{Nonce: n, Gas: what.Gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
 }

@@ -222,7 +222,7 @@ func goneBack(t *testing.T, s *site, by chain.Address, key secret.String) {
 func TestGaps(t *testing.T) {
 	var filled []uint64
 	h := horizonAt(nowMs, time.Now())
-	at := func(block uint64) { h.set(chain.BlockRef{Number: block}, time.Now()) }
+	at := func(block uint64) { h.Set(chain.BlockRef{Number: block}, time.Now()) }
 	g := gaps{horizon: h, since: map[uint64]uint64{}, fill: func(_ context.Context, n uint64) error {
 		filled = append(filled, n)
 		return nil

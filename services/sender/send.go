@@ -13,8 +13,10 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // broadcast gives stored bytes to the nodes: at once after the claim, and again while they are not mined. It is shared
@@ -22,7 +24,7 @@ import (
 type broadcast struct {
 	tenure  *lease.Tenure
 	node    transmitter
-	horizon *horizon
+	horizon *headtrack.Tracker
 	store   txm.Flights
 	metrics *Metrics
 	log     zerolog.Logger
@@ -68,7 +70,7 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
 	b.log.WithLevel(loud(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).
 		Str("hash", tx.Hash.Hex()).
-		Str("class", string(class)).Dur("age_ms", b.horizon.age(i.Job.BirthMs)).Msg("broadcast")
+		Str("class", string(class)).Dur("age_ms", b.horizon.Age(i.Job.BirthMs)).Msg("broadcast")
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
 }
 
@@ -121,7 +123,7 @@ func (b *broadcast) stop(ctx context.Context, tx txm.SignedTx, class evm.Class, 
 
 // expect notes that a transaction is broadcast now.
 func (b *broadcast) expect(hash chain.Hash) {
-	head, _ := b.horizon.newest()
+	head, _ := b.horizon.Newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was := b.last[hash]
@@ -233,7 +235,7 @@ const stall = 12
 
 // look looks whether what is in flight lands.
 func (b *broadcast) look(flights []txm.Flight) {
-	head, _ := b.horizon.newest()
+	head, _ := b.horizon.Newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	late := func(a txm.Attempt) bool {
@@ -245,11 +247,11 @@ func (b *broadcast) look(flights []txm.Flight) {
 }
 
 // launch broadcasts what was just stored. The transactions go out at once: nodes sort them by nonce.
-func (b *broadcast) launch(ctx context.Context, tasks []*task) error {
+func (b *broadcast) launch(ctx context.Context, tasks []*txmanager.Task) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, t := range tasks {
-		b.metrics.sendAge.WithLabelValues(string(t.job().Kind)).Observe(b.horizon.age(t.job().BirthMs).Seconds())
-		group.Go(func() error { return b.send(ctx, t.intent, t.tx) })
+		b.metrics.sendAge.WithLabelValues(string(t.Job().Kind)).Observe(b.horizon.Age(t.Job().BirthMs).Seconds())
+		group.Go(func() error { return b.send(ctx, t.Intent, t.Tx) })
 	}
 	return group.Wait()
 }

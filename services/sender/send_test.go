@@ -12,26 +12,27 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/txm"
 )
 
 func TestHorizonIsTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHorizon(time.Now)
-		if _, age := h.newest(); age < time.Minute {
+		h := headtrack.New(time.Now)
+		if _, age := h.Newest(); age < time.Minute {
 			t.Error("no head is as good as a very old one")
 		}
-		next := h.next()
-		h.set(chain.BlockRef{Number: 1, TimeMs: nowMs}, time.Now())
+		next := h.Next()
+		h.Set(chain.BlockRef{Number: 1, TimeMs: nowMs}, time.Now())
 		<-next
 		<-time.After(2 * time.Second)
-		if _, age := h.newest(); age != 2*time.Second {
+		if _, age := h.Newest(); age != 2*time.Second {
 			t.Errorf("the head came %s ago", age)
 		}
-		if got := h.age(nowMs - 1500); got != 1500*time.Millisecond {
+		if got := h.Age(nowMs - 1500); got != 1500*time.Millisecond {
 			t.Errorf("age %s: when blocks stop, time stops", got)
 		}
-		if got := h.age(nowMs + 5); got != 0 {
+		if got := h.Age(nowMs + 5); got != 0 {
 			t.Errorf("age %s of what is yet to come", got)
 		}
 	})
@@ -44,7 +45,7 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 		t.Error("an adopted transaction was never broadcast by this tenure")
 	}
 	b.expect(one)
-	b.horizon.set(chain.BlockRef{Number: 103}, time.Now())
+	b.horizon.Set(chain.BlockRef{Number: 103}, time.Now())
 	b.expect(one)
 	if got := b.sending(one); got != (txm.Sending{Ever: true, First: 100, Last: 103}) {
 		t.Errorf("broadcast at %+v", got)
@@ -90,14 +91,14 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 // A transaction that was broadcast before the first head came is as old as the first head that it is broadcast at: it
 // is neither late nor to be raised at once.
 func TestBroadcastBeforeTheFirstHead(t *testing.T) {
-	h := newHorizon(time.Now)
+	h := headtrack.New(time.Now)
 	b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: true}
 	flight := txm.Flight{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
 	next := func(head uint64) txm.Step {
 		return txm.DefaultPolicy().Next(flight, txm.Sight{Head: head, Sent: b.sending(chain.Hash{1})})
 	}
 	b.expect(chain.Hash{1})
-	h.set(chain.BlockRef{Number: 100}, time.Now())
+	h.Set(chain.BlockRef{Number: 100}, time.Now())
 	if b.look([]txm.Flight{flight}); b.held() != "" || next(100) != txm.Broadcast {
 		t.Errorf("held: %q, next: %s", b.held(), next(100))
 	}
@@ -112,9 +113,9 @@ func TestHeirClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 	h := horizonAt(nowMs, time.Now())
 	b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: true}
 	b.expect(chain.Hash{2})
-	head, _ := h.newest()
+	head, _ := h.Newest()
 	head.Number += stall
-	h.set(head, time.Now())
+	h.Set(head, time.Now())
 	b.look([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}},
 		{SignedTx: txm.SignedTx{Hash: chain.Hash{2}}}}}})
 	if b.held() == "" {
@@ -141,9 +142,9 @@ func TestClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 		b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: c.shared}
 		first, raised := txm.SignedTx{Hash: chain.Hash{1}}, txm.SignedTx{Hash: chain.Hash{2}}
 		b.expect(first.Hash)
-		head, _ := h.newest()
+		head, _ := h.Newest()
 		head.Number += c.blocks
-		h.set(head, time.Now())
+		h.Set(head, time.Now())
 		b.expect(raised.Hash) // a moment ago: the nonce is as old as its first transaction
 		b.look([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: first}, {SignedTx: raised}}, Mined: c.mined}})
 		if held := b.held() != ""; held != c.held {

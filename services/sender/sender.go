@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg"
@@ -41,7 +42,7 @@ type Sender struct {
 	tellers func() (ended, givenUp teller)
 
 	clock   func() time.Time // compared with itself alone
-	horizon *horizon
+	horizon *headtrack.Tracker
 	quotes  *quotes
 	turns   *turns
 	market  *market
@@ -157,7 +158,7 @@ func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Own
 	s.unreadable = newUnreadable(metrics.unreadable, log)
 	s.quotes.reject = s.unreadable.price
 	clock := func() time.Time { return s.clock() }
-	s.horizon = newHorizon(clock)
+	s.horizon = headtrack.New(clock)
 	var own []chain.Address
 	for _, key := range keys {
 		own = append(own, key.Address())
@@ -187,7 +188,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		Int("signers", len(s.keys)).Msg("ready to send")
 	id := s.cfg.Keeper.ChainID
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.horizon.follow(ctx, s.node.Heads(ctx)) })
+	group.Go(func() error { return s.horizon.Follow(ctx, s.node.Heads(ctx)) })
 	group.Go(func() error {
 		defer s.heard.Close()
 		return s.roster.follow(ctx, s.heard.WaitChange)

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/txmanager"
 )
 
 // settle is the freshness gate (TIER-8): nothing is sent by a keeper that does not see what happens. It is asked before
@@ -19,7 +21,7 @@ import (
 //
 // All ages are on the chain's clock, but for that of the head itself.
 type settle struct {
-	horizon *horizon
+	horizon *headtrack.Tracker
 	quotes  *quotes
 	turns   *turns
 	state   interface {
@@ -43,23 +45,23 @@ func anySigner() signerSight {
 	return signerSight{held: func() string { return "" }, reconciled: func() bool { return true }}
 }
 
-func (s settle) run(ctx context.Context, t *task) (verdict, error) {
+func (s settle) run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
 	if reason := s.signer.held(); reason != "" {
-		return shut(reason), nil
+		return txmanager.Shut(reason), nil
 	}
 	standing, err := s.state.Standing(ctx)
 	if err != nil {
-		return verdict{}, fmt.Errorf("asking how far the state is: %w", err)
+		return txmanager.Verdict{}, fmt.Errorf("asking how far the state is: %w", err)
 	}
 	f := s.sight(standing)
-	s.look(&f, t.job())
+	s.look(&f, t.Job())
 	switch scope, reason := s.bounds.Closed(f); scope {
 	case tier.EveryJob:
-		return shut(reason), nil
+		return txmanager.Shut(reason), nil
 	case tier.OneJob:
-		return wait(reason), nil
+		return txmanager.Wait(reason), nil
 	default:
-		return verdict{}, nil
+		return txmanager.Verdict{}, nil
 	}
 }
 
@@ -77,7 +79,7 @@ func (s settle) healthy(ctx context.Context) error {
 
 // sight is what concerns every job.
 func (s settle) sight(standing pg.Standing) tier.Freshness {
-	head, age := s.horizon.newest()
+	head, age := s.horizon.Newest()
 	f := tier.Freshness{
 		HeadAge: age, HeadMs: head.TimeMs, EvidenceMs: s.turns.evidenceMs(head.TimeMs),
 		ReportMs:   max(s.bounds.TimeOfReports(head.TimeMs, s.quotes.Newest()), s.secondHead()),

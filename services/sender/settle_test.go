@@ -12,12 +12,14 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // nowMs is the chain's time in these tests.
@@ -39,9 +41,9 @@ func quotesOf(reports ...price.Report) *quotes {
 	return q
 }
 
-func horizonAt(ms uint64, arrived time.Time) *horizon {
-	h := newHorizon(time.Now)
-	h.set(chain.BlockRef{Number: 100, Hash: chain.Hash{1}, TimeMs: ms}, arrived)
+func horizonAt(ms uint64, arrived time.Time) *headtrack.Tracker {
+	h := headtrack.New(time.Now)
+	h.Set(chain.BlockRef{Number: 100, Hash: chain.Hash{1}, TimeMs: ms}, arrived)
 	return h
 }
 
@@ -91,7 +93,7 @@ func headsAt(times ...uint64) func() []evm.EndpointStatus {
 
 // alone has every turn.
 func alone() *turns {
-	return newTurns(tier.DefaultConfig(), nil, newHorizon(time.Now), time.Now, NewMetrics(prometheus.NewRegistry()),
+	return newTurns(tier.DefaultConfig(), nil, headtrack.New(time.Now), time.Now, NewMetrics(prometheus.NewRegistry()),
 		zerolog.Nop())
 }
 
@@ -107,67 +109,67 @@ func TestSettle(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		spoil func(*settle)
-		want  decision
+		want  txmanager.Decision
 		why   string
 	}{
-		"all is well":  {func(*settle) {}, onward, ""},
-		"no head ever": {func(s *settle) { s.horizon = newHorizon(time.Now) }, closed, "no new block"},
+		"all is well":  {func(*settle) {}, txmanager.Onward, ""},
+		"no head ever": {func(s *settle) { s.horizon = headtrack.New(time.Now) }, txmanager.Closed, "no new block"},
 		"heads have stopped": {func(s *settle) {
 			s.horizon = horizonAt(nowMs, time.Now().
 				Add(-4*time.Second))
-		}, closed, "no new block for more than 3s"},
-		"no state": {func(s *settle) { s.state = standingAt(0) }, closed, "no block yet"},
-		"state behind": {func(s *settle) { s.state = standingAt(nowMs - 3001) }, closed,
+		}, txmanager.Closed, "no new block for more than 3s"},
+		"no state": {func(s *settle) { s.state = standingAt(0) }, txmanager.Closed, "no block yet"},
+		"state behind": {func(s *settle) { s.state = standingAt(nowMs - 3001) }, txmanager.Closed,
 			"behind the chain"},
-		"state at the limit": {func(s *settle) { s.state = standingAt(nowMs - 3000) }, onward, ""},
-		"state ahead":        {func(s *settle) { s.state = standingAt(nowMs + 500) }, onward, ""},
-		"prices being read": {func(s *settle) { s.quotes.complete.Store(false) }, closed,
+		"state at the limit": {func(s *settle) { s.state = standingAt(nowMs - 3000) }, txmanager.Onward, ""},
+		"state ahead":        {func(s *settle) { s.state = standingAt(nowMs + 500) }, txmanager.Onward, ""},
+		"prices being read": {func(s *settle) { s.quotes.complete.Store(false) }, txmanager.Closed,
 			"still being read"},
-		"a price missing": {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs)) }, waiting,
+		"a price missing": {func(s *settle) { s.quotes = quotesOf(reportAt(weth, nowMs)) }, txmanager.Waiting,
 			"no price report"},
 		"a price stale": {func(s *settle) {
 			s.quotes = quotesOf(reportAt(weth, nowMs),
 				reportAt(usdc, nowMs-10_001))
-		}, waiting, "more than 10s old"},
+		}, txmanager.Waiting, "more than 10s old"},
 		"another token's report ahead": {func(s *settle) { s.quotes.Add(reportAt(chain.Address{77}, nowMs+59_000)) },
-			onward, ""},
-		"its own report ahead": {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3001)) }, waiting,
+			txmanager.Onward, ""},
+		"its own report ahead": {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3001)) }, txmanager.Waiting,
 			"3s ahead"},
-		"its own report a little so": {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3000)) }, onward, ""},
+		"its own report a little so": {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3000)) }, txmanager.Onward, ""},
 		"the feed is silent": {func(s *settle) {
 			s.quotes = quotesOf(reportAt(weth, nowMs-3001),
 				reportAt(usdc, nowMs-3001))
-		}, closed, "3s apart"},
-		"the head is old": {func(s *settle) { s.horizon = horizonAt(nowMs-3001, time.Now()) }, closed, "3s apart"},
+		}, txmanager.Closed, "3s apart"},
+		"the head is old": {func(s *settle) { s.horizon = horizonAt(nowMs-3001, time.Now()) }, txmanager.Closed, "3s apart"},
 		"the feed is silent, and two endpoints agree": {func(s *settle) {
 			s.quotes, s.endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)),
 				headsAt(nowMs, nowMs-450)
-		}, onward, ""},
+		}, txmanager.Onward, ""},
 		"the feed is silent, and the other endpoint behind": {func(s *settle) {
 			s.quotes, s.endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)),
 				headsAt(nowMs, nowMs-9000)
-		}, closed, "3s apart"},
-		"not compared": {func(s *settle) { s.signer.reconciled = func() bool { return false } }, closed,
+		}, txmanager.Closed, "3s apart"},
+		"not compared": {func(s *settle) { s.signer.reconciled = func() bool { return false } }, txmanager.Closed,
 			"nonces"},
-		"another generation": {func(s *settle) { s.state = generation{s.state, 2} }, waiting, "generation 0"},
-		"halted":             {func(s *settle) { s.state = generation{s.state, 0} }, closed, "halted"},
+		"another generation": {func(s *settle) { s.state = generation{s.state, 2} }, txmanager.Waiting, "generation 0"},
+		"halted":             {func(s *settle) { s.state = generation{s.state, 0} }, txmanager.Closed, "halted"},
 		"no means": {func(
 			s *settle) {
 			s.signer.held = func() string { return "the signer cannot pay for gas" }
-		}, closed, "cannot pay"},
+		}, txmanager.Closed, "cannot pay"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fresh()
 			c.spoil(&s)
-			v, err := s.run(t.Context(), &task{intent: txm.Intent{Job: job.Job{Tokens: []chain.Address{weth, usdc}}}})
-			if err != nil || v.kind != c.want || !strings.Contains(v.reason, c.why) {
+			v, err := s.run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: job.Job{Tokens: []chain.Address{weth, usdc}}}})
+			if err != nil || v.Kind != c.want || !strings.Contains(v.Reason, c.why) {
 				t.Errorf("%+v, %v; want %d, %q", v, err, c.want, c.why)
 			}
 		})
 	}
 	s := fresh()
 	s.state = away{}
-	if _, err := s.run(t.Context(), &task{}); err == nil {
+	if _, err := s.run(t.Context(), &txmanager.Task{}); err == nil {
 		t.Error("a database that cannot be asked must not look like an answer")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txmanager"
 )
 
 // simulator executes a call on the newest state and forgets it.
@@ -17,7 +18,7 @@ type simulator interface {
 
 // opinion is what a simulated call says of a job.
 type opinion struct {
-	verdict verdict
+	verdict txmanager.Verdict
 	gas     uint64     // the limit it was given in the end
 	from    evm.Source // whose word it is, where it is one endpoint's
 	short   bool       // the most gas a transaction may have is not enough
@@ -34,10 +35,10 @@ const gasTries = 3
 // withholding it would lock the user's funds until the order expires. Where it can, it is rehearsed as well. A call
 // that every node answers with an error of its own waits like any other: as a failure it would be tried for ever, and
 // before all that is less urgent.
-func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c call) (o opinion, err error) {
-	o.gas = c.gas
+func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c txmanager.Call) (o opinion, err error) {
+	o.gas = c.Gas
 	for try := 1; ; try++ {
-		failure := node.Simulate(ctx, r.from, c.to, c.data, o.gas, perp.Uint{})
+		failure := node.Simulate(ctx, r.from, c.To, c.Data, o.gas, perp.Uint{})
 		if failure == nil {
 			return r.rehearse(ctx, node, c, opinion{gas: o.gas})
 		}
@@ -53,7 +54,7 @@ func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c call
 			return o, nil
 		}
 		r.metrics.gasRaises.WithLabelValues(string(j.Kind)).Inc()
-		r.log.Info().Str("job", j.ID).Uint64("gas", o.gas).Uint64("raised", more).Str("reason", o.verdict.reason).
+		r.log.Info().Str("job", j.ID).Uint64("gas", o.gas).Uint64("raised", more).Str("reason", o.verdict.Reason).
 			Msg("the simulated call wants more gas")
 		o.gas = more
 	}
@@ -62,11 +63,11 @@ func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c call
 // rehearse asks what a call that succeeds would do to an order that may wait: where its terms cannot be met, for want
 // of output or at too bad a price, the venue freezes it at its owner's cost. Such an order waits. What the contracts do
 // not say in so many words, as those that cannot rehearse, holds nothing back.
-func (r recheck) rehearse(ctx context.Context, node simulator, c call, o opinion) (opinion, error) {
-	if c.rehearsal == nil {
+func (r recheck) rehearse(ctx context.Context, node simulator, c txmanager.Call, o opinion) (opinion, error) {
+	if c.Rehearsal == nil {
 		return o, nil
 	}
-	failure := node.Simulate(ctx, r.from, c.to, c.rehearsal, o.gas, perp.Uint{})
+	failure := node.Simulate(ctx, r.from, c.To, c.Rehearsal, o.gas, perp.Uint{})
 	if failure == nil {
 		return o, nil
 	}
@@ -108,7 +109,7 @@ func answerIn(failure error) (a answer, is bool) {
 	return a, false
 }
 
-func (a answer) verdict() verdict {
+func (a answer) verdict() txmanager.Verdict {
 	if a.instead != "" {
 		return odd(a.instead)
 	}
@@ -116,24 +117,26 @@ func (a answer) verdict() verdict {
 }
 
 // odd is the verdict after an answer that says nothing of the job: it is asked about again at the next head.
-func odd(reason string) verdict { return verdict{kind: waiting, reason: reason, heads: 1} }
+func odd(reason string) txmanager.Verdict {
+	return txmanager.Verdict{Kind: txmanager.Waiting, Reason: reason, Heads: 1}
+}
 
 // foretold is what a revert of the simulated call means for the job. Only what is known to stand ends an arm: a lack of
 // gas does not, nor does a cause that we do not know, such as a Panic, a revert without a reason, or a text.
-func foretold(r gmx.Revert) verdict {
+func foretold(r gmx.Revert) txmanager.Verdict {
 	switch r.Class {
 	case gmx.DoneElsewhere:
-		return end(job.LostRace, r.Error())
+		return txmanager.End(job.LostRace, r.Error())
 	case gmx.Recovered:
-		v := end(job.DroppedRecovered, r.Error())
-		v.premature = isNearly(r)
+		v := txmanager.End(job.DroppedRecovered, r.Error())
+		v.Premature = isNearly(r)
 		return v
 	case gmx.NeedsReport:
-		return wait(r.Error())
+		return txmanager.Wait(r.Error())
 	case gmx.Expired:
-		return end(job.Expired, r.Error())
+		return txmanager.End(job.Expired, r.Error())
 	case gmx.RoleOrFeature, gmx.CancelsOrFreezes: // sending would not mend it
-		return end(job.Refused, r.Error())
+		return txmanager.End(job.Refused, r.Error())
 	default:
 		return odd(r.Error())
 	}
@@ -143,7 +146,7 @@ func foretold(r gmx.Revert) verdict {
 func (r recheck) tellShort(j job.Job, o opinion) {
 	r.metrics.gasShort.WithLabelValues(string(j.Kind)).Inc()
 	if r.gas.short(j.ID) {
-		r.log.Error().Str("job", j.ID).Uint64("gas", o.gas).Str("reason", o.verdict.reason).
+		r.log.Error().Str("job", j.ID).Uint64("gas", o.gas).Str("reason", o.verdict.Reason).
 			Msg("the job wants more gas than a transaction may have; it is tried again at every head")
 	}
 }

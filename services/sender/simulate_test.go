@@ -16,6 +16,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txmanager"
 )
 
 // words is a state with some of the exchange's words on gas.
@@ -131,28 +132,28 @@ func TestSimulateRaisesTheGasLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []error
 		gas     []uint64
-		want    decision
+		want    txmanager.Decision
 		heads   uint64
 		short   bool
 	}{
-		"enough":                  {[]error{nil}, []uint64{reckoned}, onward, 0, false},
-		"what is missing is told": {[]error{entry, nil}, []uint64{reckoned, missing}, onward, 0, false},
-		"more is missing further on": {[]error{entry, cancels, nil}, []uint64{reckoned, missing, most}, onward,
+		"enough":                  {[]error{nil}, []uint64{reckoned}, txmanager.Onward, 0, false},
+		"what is missing is told": {[]error{entry, nil}, []uint64{reckoned, missing}, txmanager.Onward, 0, false},
+		"more is missing further on": {[]error{entry, cancels, nil}, []uint64{reckoned, missing, most}, txmanager.Onward,
 			0, false},
-		"a revert without a reason":           {[]error{empty, nil}, []uint64{reckoned, most}, onward, 0, false},
-		"one whatever the limit":              {[]error{empty}, []uint64{reckoned, most}, waiting, 1, false},
-		"the call itself runs out of gas":     {[]error{exhausted, nil}, []uint64{reckoned, most}, onward, 0, false},
-		"the most is not enough":              {[]error{cancels}, []uint64{reckoned, most}, waiting, 1, true},
-		"an arithmetic error of the contract": {[]error{panics}, []uint64{reckoned}, waiting, 1, false},
-		"a text": {[]error{revertWith("Error(string)")}, []uint64{reckoned}, waiting, 1,
+		"a revert without a reason":           {[]error{empty, nil}, []uint64{reckoned, most}, txmanager.Onward, 0, false},
+		"one whatever the limit":              {[]error{empty}, []uint64{reckoned, most}, txmanager.Waiting, 1, false},
+		"the call itself runs out of gas":     {[]error{exhausted, nil}, []uint64{reckoned, most}, txmanager.Onward, 0, false},
+		"the most is not enough":              {[]error{cancels}, []uint64{reckoned, most}, txmanager.Waiting, 1, true},
+		"an arithmetic error of the contract": {[]error{panics}, []uint64{reckoned}, txmanager.Waiting, 1, false},
+		"a text": {[]error{revertWith("Error(string)")}, []uint64{reckoned}, txmanager.Waiting, 1,
 			false},
-		"a cause that stands": {[]error{revertWith("Unauthorized(address,string)")}, []uint64{reckoned}, ended, 0,
+		"a cause that stands": {[]error{revertWith("Unauthorized(address,string)")}, []uint64{reckoned}, txmanager.Ended, 0,
 			false},
 	} {
 		node := &replies{answers: c.answers}
 		r := recheck{metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop()}
-		o, err := r.simulate(t.Context(), node, job.Job{Kind: job.Order}, call{gas: reckoned})
-		if err != nil || o.verdict.kind != c.want || o.verdict.heads != c.heads || o.short != c.short ||
+		o, err := r.simulate(t.Context(), node, job.Job{Kind: job.Order}, txmanager.Call{Gas: reckoned})
+		if err != nil || o.verdict.Kind != c.want || o.verdict.Heads != c.heads || o.short != c.short ||
 			!slices.Equal(node.gas, c.gas) ||
 			o.gas != node.gas[len(node.gas)-1] {
 			t.Errorf("%s: %+v, %v, tried with %v", name, o, err, node.gas)

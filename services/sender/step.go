@@ -72,7 +72,7 @@ func (o outlet) publish(_ context.Context, ended []txm.Ended) error { return o(e
 func tellNobody([]txm.Ended) error { return nil }
 
 // Head takes in the newest block.
-func (s *Stepper) Head(at chain.BlockRef) { s.sender.horizon.set(at, s.sender.clock()) }
+func (s *Stepper) Head(at chain.BlockRef) { s.sender.horizon.Set(at, s.sender.clock()) }
 
 // Report takes in a price report.
 func (s *Stepper) Report(r price.Report) { s.sender.quotes.Add(r) }

@@ -16,6 +16,7 @@ import (
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 	"perpkeeper/services/devnet/evmnode"
 )
 
@@ -55,17 +56,17 @@ func (s *site) peerExecutes(r *running, j job.Job) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	task := &task{intent: txm.Intent{Job: j}}
+	task := &txmanager.Task{Intent: txm.Intent{Job: j}}
 	s.eventually("the call succeeds", func(ctx context.Context) bool {
 		v, err := r.worker(r.keys[0]).recheck().run(ctx, task)
-		return err == nil && v.kind == onward
+		return err == nil && v.Kind == txmanager.Onward
 	})
-	to := common.Address(task.call.to)
+	to := common.Address(task.Call.To)
 	tx := &types.DynamicFeeTx{
 		ChainID:   new(big.Int).SetUint64(s.cfg.Keeper.ChainID),
 		Nonce:     s.nonce(chain.Address(crypto.PubkeyToAddress(private.PublicKey))),
-		GasTipCap: big.NewInt(txm.Gwei), GasFeeCap: big.NewInt(txm.Gwei), Gas: task.call.gas, To: &to,
-		Data: task.call.data,
+		GasTipCap: big.NewInt(txm.Gwei), GasFeeCap: big.NewInt(txm.Gwei), Gas: task.Call.Gas, To: &to,
+		Data: task.Call.Data,
 	}
 	signed, err := types.SignNewTx(private, types.LatestSignerForChainID(tx.ChainID), tx)
 	if err != nil {

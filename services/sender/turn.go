@@ -11,9 +11,11 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // turns knows whose turn each job is (TIER-9, TIER-10), and guards what that rests on: the jobs this keeper has heard
@@ -21,7 +23,7 @@ import (
 // nothing. It is safe for concurrent use.
 type turns struct {
 	cfg     tier.Config
-	horizon *horizon
+	horizon *headtrack.Tracker
 	machine func() time.Time // compared with itself alone
 	metrics *Metrics
 	log     zerolog.Logger
@@ -66,7 +68,7 @@ type finding struct {
 	last             time.Time
 }
 
-func newTurns(cfg tier.Config, own []chain.Address, h *horizon, machine func() time.Time, metrics *Metrics,
+func newTurns(cfg tier.Config, own []chain.Address, h *headtrack.Tracker, machine func() time.Time, metrics *Metrics,
 	log zerolog.Logger) *turns {
 	t := &turns{
 		cfg: cfg, horizon: h, machine: machine, metrics: metrics, log: log, keepers: cfg.Roster(own),
@@ -104,7 +106,7 @@ func (t *turns) now() uint64 {
 	if t.cfg.Enabled && t.cfg.Policy == tier.PolicyDelay {
 		return uint64(t.machine().UnixMilli())
 	}
-	return t.horizon.time()
+	return t.horizon.Time()
 }
 
 // heard notes a saying of a job. Every saying counts: a job that is born anew begins its windows anew.
@@ -201,15 +203,17 @@ func (t *turns) of(j job.Job) tier.Turn {
 }
 
 // run is the turn stage.
-func (t *turns) run(_ context.Context, task *task) (verdict, error) { return t.ask(task.job()), nil }
+func (t *turns) run(_ context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
+	return t.ask(task.Job()), nil
+}
 
 // proven is the recheck stage, of which the evidence hears as well.
-func (t *turns) proven(recheck func(context.Context, *task) (verdict, error)) func(context.Context, *task) (verdict,
+func (t *turns) proven(recheck func(context.Context, *txmanager.Task) (txmanager.Verdict, error)) func(context.Context, *txmanager.Task) (txmanager.Verdict,
 	error) {
-	return func(ctx context.Context, task *task) (verdict, error) {
+	return func(ctx context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
 		v, err := recheck(ctx, task)
-		if err == nil && v.kind == onward {
-			t.feasible(task.job())
+		if err == nil && v.Kind == txmanager.Onward {
+			t.feasible(task.Job())
 		}
 		return v, err
 	}
@@ -217,19 +221,19 @@ func (t *turns) proven(recheck func(context.Context, *task) (verdict, error)) fu
 
 // ask tells whether it is a task's turn. One whose turn has passed waits for the next one, however often it takes, up
 // to the venue's own deadline.
-func (t *turns) ask(j job.Job) verdict {
+func (t *turns) ask(j job.Job) txmanager.Verdict {
 	turn := t.of(j)
-	switch head := t.horizon.now(); {
+	switch head := t.horizon.Now(); {
 	case turn.Mine:
-		return verdict{}
+		return txmanager.Verdict{}
 	case t.cfg.Enabled && t.doneAt(j) > j.Evidence.Block.Number:
-		return end(job.SkippedDone, "it was executed after the state it was found in")
+		return txmanager.End(job.SkippedDone, "it was executed after the state it was found in")
 	case j.ExpiresMs > 0 && head > j.ExpiresMs:
-		return end(job.Expired, "the venue takes no reports for it any more")
+		return txmanager.End(job.Expired, "the venue takes no reports for it any more")
 	}
-	v := verdict{kind: yielding, reason: waitingFor(turn)}
+	v := txmanager.Verdict{Kind: txmanager.Yielding, Reason: waitingFor(turn)}
 	if now := t.now(); turn.NextMs > now {
-		v.pause = time.Duration(min(turn.NextMs-now, longestYield)) * time.Millisecond
+		v.Pause = time.Duration(min(turn.NextMs-now, longestYield)) * time.Millisecond
 	}
 	return v
 }

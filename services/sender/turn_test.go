@@ -14,9 +14,11 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 var ourSigner, masterSigner, otherSigner = chain.Address{0xaa}, chain.Address{0x11}, chain.Address{0x33}
@@ -38,14 +40,14 @@ func newBench(change ...func(*tier.Config)) *bench {
 		c(&cfg)
 	}
 	machine := func() time.Time { return b.at }
-	b.turns = newTurns(cfg, nil, newHorizon(machine), machine, NewMetrics(prometheus.NewRegistry()),
+	b.turns = newTurns(cfg, nil, headtrack.New(machine), machine, NewMetrics(prometheus.NewRegistry()),
 		zerolog.New(&b.log))
 	return b
 }
 
 // head lets a block of a time come.
 func (b *bench) head(ms uint64) *bench {
-	b.horizon.set(chain.BlockRef{Number: ms / 450, Hash: chain.Hash{1}, TimeMs: ms}, b.at)
+	b.horizon.Set(chain.BlockRef{Number: ms / 450, Hash: chain.Hash{1}, TimeMs: ms}, b.at)
 	return b
 }
 
@@ -77,7 +79,7 @@ func TestTurnWaits(t *testing.T) {
 	if b.admit(j) || !b.queue.Exists(j.ID) || !b.logged("waiting for the Master's window") {
 		t.Fatalf("not waiting: %s", &b.log)
 	}
-	if v := b.ask(j); v.kind != yielding || v.pause != longestYield*time.Millisecond {
+	if v := b.ask(j); v.Kind != txmanager.Yielding || v.Pause != longestYield*time.Millisecond {
 		t.Errorf("a stored job in another's window: %+v", v)
 	}
 	if got := b.head(birth + 29_999).pass(); got != nil {
@@ -86,7 +88,7 @@ func TestTurnWaits(t *testing.T) {
 	if got := b.head(birth + 30_000).pass(); len(got) != 1 || got[0].ID != j.ID || b.queue.Exists(j.ID) {
 		t.Fatalf("its window has begun: %v", got)
 	}
-	if v := b.ask(j); v.kind != onward {
+	if v := b.ask(j); v.Kind != txmanager.Onward {
 		t.Errorf("in its window: %+v", v)
 	}
 	b.taken(j)
@@ -94,7 +96,7 @@ func TestTurnWaits(t *testing.T) {
 		t.Errorf("nothing is said of taking over: %s", &b.log)
 	}
 	b.head(birth + 57_000)
-	if v := b.ask(j); v.kind != yielding {
+	if v := b.ask(j); v.Kind != txmanager.Yielding {
 		t.Errorf("in the last 3 s of its window: %+v", v)
 	}
 	if over, gone := b.over(j); !over || gone {
@@ -106,7 +108,7 @@ func TestTurnWaits(t *testing.T) {
 	if over, gone := b.over(job.Job{Kind: txm.Filler}); over || gone {
 		t.Error("filling a gap is nobody else's")
 	}
-	if v := b.head(birth + 330_001).ask(j); v.kind != ended || v.outcome != job.Expired {
+	if v := b.head(birth + 330_001).ask(j); v.Kind != txmanager.Ended || v.Outcome != job.Expired {
 		t.Errorf("past the venue's deadline: %+v", v)
 	}
 }
@@ -136,15 +138,15 @@ func TestTurnEndsWithAnExecution(t *testing.T) {
 func TestStoredTaskEndsWithAnotherTiersExecution(t *testing.T) {
 	b := newBench().head(birth)
 	j := orderAt(1, birth)
-	if v := b.ask(j); v.kind != yielding {
+	if v := b.ask(j); v.Kind != txmanager.Yielding {
 		t.Fatalf("before: %+v", v)
 	}
 	b.executed([]execution.Execution{by(masterSigner, 1, birth+900)})
-	if v := b.head(birth + 331_000).ask(j); v.outcome != job.SkippedDone {
+	if v := b.head(birth + 331_000).ask(j); v.Outcome != job.SkippedDone {
 		t.Errorf("after: %+v", v)
 	}
 	j.Evidence.Block.Number = (birth + 900) / 450 // found again in a newer block: the execution left the chain
-	if v := b.ask(j); v.outcome != job.Expired {
+	if v := b.ask(j); v.Outcome != job.Expired {
 		t.Errorf("found again: %+v", v)
 	}
 }
@@ -200,9 +202,9 @@ func TestTurnFollowsEvidence(t *testing.T) {
 	early := orderAt(6, birth+20_000) // said before the evidence changes
 	b.admit(early)
 	b.executed([]execution.Execution{by(ourSigner, 1, birth+31_000), by(otherSigner, 2, birth+31_000)})
-	v, err := b.proven(func(context.Context, *task) (verdict, error) { return verdict{}, nil })(t.Context(),
-		&task{intent: txm.Intent{Job: orderAt(3, birth+3)}})
-	if err != nil || v.kind != onward || !b.logged("the Master is suspected: it missed 3 jobs") {
+	v, err := b.proven(func(context.Context, *txmanager.Task) (txmanager.Verdict, error) { return txmanager.Verdict{}, nil })(t.Context(),
+		&txmanager.Task{Intent: txm.Intent{Job: orderAt(3, birth+3)}})
+	if err != nil || v.Kind != txmanager.Onward || !b.logged("the Master is suspected: it missed 3 jobs") {
 		t.Fatalf("%+v, %v; %s", v, err, &b.log)
 	}
 	select {
@@ -235,10 +237,10 @@ func TestOnlySuccessIsProof(t *testing.T) {
 		j := orderAt(n, birth)
 		b.heard(j)
 		b.head(birth + 31_000)
-		_, _ = b.proven(func(context.Context, *task) (verdict, error) {
-			return end(job.Refused, "poison"),
+		_, _ = b.proven(func(context.Context, *txmanager.Task) (txmanager.Verdict, error) {
+			return txmanager.End(job.Refused, "poison"),
 				nil
-		})(t.Context(), &task{intent: txm.Intent{Job: j}})
+		})(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: j}})
 	}
 	if slices.Contains(b.suspects(), true) {
 		t.Error("a poison job accuses somebody")
@@ -257,7 +259,7 @@ func TestTurnOfTheReborn(t *testing.T) {
 	if b.admit(reborn) {
 		t.Error("it is the Master's again")
 	}
-	if v := b.ask(old); v.kind != yielding {
+	if v := b.ask(old); v.Kind != txmanager.Yielding {
 		t.Errorf("the stored intent: %+v", v)
 	}
 }
@@ -315,7 +317,7 @@ func TestAloneHasEveryTurn(t *testing.T) {
 	j := orderAt(1, birth)
 	a.heard(j)
 	over, _ := a.over(j)
-	if v := a.ask(j); !a.admit(j) || v.kind != onward || over || len(a.needs) > 0 || len(a.found) > 0 {
+	if v := a.ask(j); !a.admit(j) || v.Kind != txmanager.Onward || over || len(a.needs) > 0 || len(a.found) > 0 {
 		t.Errorf("%+v, over %t, %d needs", v, over, len(a.needs))
 	}
 }
@@ -330,7 +332,7 @@ func TestTurnsAfterAMadeUpHead(t *testing.T) {
 	b.at = b.at.Add(time.Second)
 	b.head(birth + 1000)
 	b.pass()
-	if got := b.horizon.time(); got != birth+1000 {
+	if got := b.horizon.Time(); got != birth+1000 {
 		t.Errorf("it is %d ms after the job's birth", got-birth)
 	}
 	if turn := b.of(orderAt(1, birth)); turn.Mine || turn.Owner != 1 {
@@ -364,13 +366,13 @@ func TestTurnsForget(t *testing.T) {
 // TIER-9: the turn is asked for again right before the claim, because the road may have been long.
 func TestDrainClaimsNothingLate(t *testing.T) {
 	b := newBench().head(birth + 56_000)
-	o := newOffice(t, func(job.Job) (verdict, error) {
+	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) {
 		b.head(birth + 57_000)
-		return verdict{}, nil
+		return txmanager.Verdict{}, nil
 	})
-	o.turns, o.claim = b.turns, func(context.Context, []*task) (verdict, error) {
+	o.turns, o.claim = b.turns, func(context.Context, []*txmanager.Task) (txmanager.Verdict, error) {
 		t.Error("claimed after the window's end")
-		return verdict{}, nil
+		return txmanager.Verdict{}, nil
 	}
 	j := orderAt(1, birth)
 	j.Signer = o.signer
@@ -389,8 +391,8 @@ func TestDrainClaimsNothingLate(t *testing.T) {
 // long in turns of its own.
 func TestDrainIsPatientWithOthers(t *testing.T) {
 	now := time.Now()
-	answer := verdict{kind: yielding, reason: "the Master's window"}
-	o := newOffice(t, func(job.Job) (verdict, error) { return answer, nil })
+	answer := txmanager.Verdict{Kind: txmanager.Yielding, Reason: "the Master's window"}
+	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return answer, nil })
 	o.clock, o.maxAge = func() time.Time { return now }, time.Nanosecond
 	o.queue(t, "a")
 	pass := func() {
@@ -401,7 +403,7 @@ func TestDrainIsPatientWithOthers(t *testing.T) {
 		}
 	}
 	pass()
-	answer = wait("no report yet")
+	answer = txmanager.Wait("no report yet")
 	pass() // it has just got its turn
 	if got := o.outcomes(t); len(got) != 0 {
 		t.Fatalf("ended: %v", got)

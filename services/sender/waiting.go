@@ -18,7 +18,7 @@ func (s *Sender) takeTurns(ctx context.Context) error {
 	const part = "turns"
 	defer s.notices.set(part, "")
 	for {
-		news, head := s.turns.news(), s.horizon.next()
+		news, head := s.turns.news(), s.horizon.Next()
 		for _, j := range s.turns.pass() {
 			if err := s.patiently(ctx, part, func(ctx context.Context) error { return s.store(ctx, j) }); err != nil {
 				return err
@@ -67,7 +67,7 @@ func (t *turns) hasMoved() bool {
 // the venue takes no longer. Of a job without a deadline it may only mean that its condition does not hold any more:
 // whether it does the planner knows, who says the job again, and tells when it has held all the while.
 func (t *turns) expire(w tier.Waiting) {
-	age := t.horizon.age(w.Job.BirthMs)
+	age := t.horizon.Age(w.Job.BirthMs)
 	if w.Job.ExpiresMs == 0 {
 		t.metrics.outlived.WithLabelValues(string(w.Job.Kind), "lapsed").Inc()
 		t.log.Info().Str("job", w.Job.ID).Dur("age_ms", age).Msg("no longer waiting for a turn: it comes back if a " +
@@ -82,7 +82,7 @@ func (t *turns) expire(w tier.Waiting) {
 // forget drops what nobody asks for any more.
 func (t *turns) forget() {
 	const every = 10 * time.Second
-	chainMs, now := t.horizon.time(), t.machine()
+	chainMs, now := t.horizon.Time(), t.machine()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.swept) < every {
@@ -116,7 +116,7 @@ func (t *turns) show() {
 	}
 	if t.evidence != nil {
 		recovering = t.readMs == 0
-		t.metrics.evidenceLag.Set(t.horizon.age(t.readMs).Seconds())
+		t.metrics.evidenceLag.Set(t.horizon.Age(t.readMs).Seconds())
 	}
 	t.metrics.recovering.Set(number(recovering))
 }

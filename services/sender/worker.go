@@ -14,6 +14,7 @@ import (
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 const (
@@ -124,9 +125,9 @@ func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
 	r := record{tenure: t, store: w.intents, producer: ended, letters: givenUp, metrics: w.metrics, log: w.log}
 	return []pass{
 		{"drain", w.drain(t, b, again).pass,
-			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.horizon.next()} }},
+			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.horizon.Next()} }},
 		{"confirm", w.confirm(t, b, again).pass,
-			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.horizon.next()} }},
+			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.horizon.Next()} }},
 		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
 	}
 }
@@ -150,13 +151,13 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 	return &drain{
 		tenure: t, turns: w.turns, queue: w.intents, batch: settings.Batch, limits: w.limits(),
 		maxAge: settings.MaxJobAge, rest: w.rest, metrics: w.metrics, log: w.log,
-		clock: w.clock, head: w.horizon.number, asleep: map[int64]nap{}, yielded: map[int64]time.Time{},
+		clock: w.clock, head: w.horizon.Number, asleep: map[int64]nap{}, yielded: map[int64]time.Time{},
 		ended: func() { signal(w.ended) },
 		gate:  func(reason string) { w.notices.set(w.gate(), reason) },
-		road: []stage{
-			{"settle", w.settle(signerSight{held: b.held, reconciled: cursor.read}).run},
-			{"turn", w.turns.run},
-			{"recheck", w.turns.proven(w.recheck().run)},
+		road: []txmanager.Stage{
+			{Name: "settle", Run: w.settle(signerSight{held: b.held, reconciled: cursor.read}).run},
+			{Name: "turn", Run: w.turns.run},
+			{Name: "recheck", Run: w.turns.proven(w.recheck().run)},
 		},
 		reconcile: func(ctx context.Context) error {
 			_, err := cursor.get(ctx)
@@ -203,7 +204,7 @@ func (w *worker) tidy(ctx context.Context, cursor *cursor, gaps gaps) error {
 
 // rest is what comes after an arm that ends now, on the chain's clock.
 func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
-	return txm.After(o, i.Tries, w.horizon.now(), w.cfg.Sender.Cooldown)
+	return txm.After(o, i.Tries, w.horizon.Now(), w.cfg.Sender.Cooldown)
 }
 
 // limits are what holds this sender back, by how nervous the markets are.

@@ -52,6 +52,11 @@ var House = Table{
 		{Path: "pkg/pg/...", May: slices.Concat(inner, rooms)},
 		// a database for every test
 		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "pkg/embedded/postgres", "pkg/secret"}},
+		// the clock of whoever acts on the chain
+		{Path: "pkg/headtrack", May: []string{"pkg/chain", "pkg/tier"}},
+		// txmanager knows no venue: it is handed what to call, and asks its stages whether to.
+		{Path: "pkg/txmanager/...", May: slices.Concat(tools, []string{"pkg/chain", "pkg/job", "pkg/lease/...",
+			"pkg/nonce/...", "pkg/txm/...", "pkg/evm", "pkg/signer", "pkg/headtrack", "pkg/agreement"})},
 		{Path: "pkg/service/...", May: inner},
 		{Path: "pkg/embedded/..."},
 
@@ -65,7 +70,8 @@ var House = Table{
 		{Path: "services/planner/...",
 			May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price"})},
 		{Path: "services/sender/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer", "pkg/notify"})},
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer", "pkg/notify",
+				"pkg/headtrack", "pkg/txmanager", "services/sender/..."})},
 		// the operator's tool asks the chain for balances and nonces; it sends nothing. It makes keystores, and opens
 		// none. It plays keepers, and so carries the other services' code in the simulator.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,

@@ -1,0 +1,78 @@
+// Package txmanager gives calls to a chain as transactions of one signer: it claims nonces under a lease, broadcasts,
+// confirms, replaces and records. It knows nothing of the venue the calls are for: what a job asks for, whose turn it is
+// and whether it is still to be done are stages that its caller hands in.
+package txmanager
+
+import (
+	"context"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txm"
+)
+
+// Stage is one stretch of the pipeline from a queued intent to a claimed nonce. It fills in what the next one needs.
+//
+// An error says that the stage could not tell: something is away, or the tenure is over. The intent stays queued.
+type Stage struct {
+	Name string
+	Run  func(ctx context.Context, t *Task) (Verdict, error)
+}
+
+// Task is an intent in the pipeline.
+type Task struct {
+	Intent txm.Intent
+	Call   Call         // what to send; set by the last stage
+	Tx     txm.SignedTx // what was stored; set by the claim
+}
+
+// Job is what the task is to have executed.
+func (t *Task) Job() job.Job { return t.Intent.Job }
+
+// Call is what a transaction asks of a contract.
+type Call struct {
+	To   chain.Address
+	Data []byte
+	Gas  uint64 // limit
+	// Rehearsal is the call of the same contract that tells whether the venue would execute an order that may wait; nil
+	// for everything else.
+	Rehearsal []byte
+}
+
+// Verdict is what a stage decided. The zero verdict lets the task go on.
+type Verdict struct {
+	Kind    Decision
+	Outcome job.Outcome // set where Kind is Ended
+	Reason  string
+	// Premature says that the venue would do it, or do it well, a little later.
+	Premature bool
+	// Pause is for how long a task that waits or yields is passed over; 0 = the usual pause.
+	Pause time.Duration
+	// Heads is for how many heads a task that waits is passed over, in place of a time; 0 = by time.
+	Heads uint64
+	News  <-chan struct{} // ends the wait when it is closed; nil = nothing does
+}
+
+// Decision is what becomes of a task after a stage.
+type Decision int
+
+// The decisions of a stage.
+const (
+	Onward   Decision = iota
+	Waiting           // not now; other tasks may go first
+	Yielding          // not ours now, for however long it takes; other tasks may go first
+	Closed            // nothing can be sent now, whatever the task
+	Ended             // never; the arm ends here, without a nonce
+)
+
+// Wait holds a task back for the usual pause.
+func Wait(reason string) Verdict { return Verdict{Kind: Waiting, Reason: reason} }
+
+// Shut holds every task of the signer back.
+func Shut(reason string) Verdict { return Verdict{Kind: Closed, Reason: reason} }
+
+// End ends an arm that has no nonce.
+func End(o job.Outcome, reason string) Verdict {
+	return Verdict{Kind: Ended, Outcome: o, Reason: reason}
+}
