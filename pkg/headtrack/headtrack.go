@@ -1,5 +1,5 @@
-// Package headtrack knows the newest block of a chain and when it came. It is the clock of whoever acts on the chain: when
-// blocks stop, time stops, so that nobody acts on a halted chain.
+// Package headtrack knows the newest block of a chain and when it came. It is the clock of whoever acts on the chain:
+// when blocks stop, time stops, so that nobody acts on a halted chain.
 package headtrack
 
 import (

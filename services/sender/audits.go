@@ -37,7 +37,8 @@ func (a *audits) ask(ctx context.Context, j job.Job, others []chain.Address) (tx
 		}
 		passed, err := a.has(ctx, market, j.Evidence.Generation)
 		if err != nil {
-			return txmanager.Verdict{}, fmt.Errorf("asking whether the words of market %s were audited: %w", market, err)
+			return txmanager.Verdict{}, fmt.Errorf("asking whether the words of market %s were audited: %w", market,
+				err)
 		}
 		if !passed {
 			return txmanager.Wait(fmt.Sprintf("the words of market %s have not been compared with the chain yet (the "+

@@ -83,7 +83,8 @@ func (c claim) run(ctx context.Context, tasks []*txmanager.Task) (txmanager.Verd
 }
 
 // settle reads the answer to the statement.
-func (c claim) settle(ctx context.Context, tasks []*txmanager.Task, after nonce.Cursor, err error) (txmanager.Verdict, error) {
+func (c claim) settle(ctx context.Context, tasks []*txmanager.Task, after nonce.Cursor, err error) (txmanager.Verdict,
+	error) {
 	switch why := txm.Refused(err); {
 	case err == nil:
 	case lease.Lost(err):

@@ -72,7 +72,8 @@ const callGas = 100_000
 // when those were born that were claimed.
 func (o *office) claimOf(t *testing.T, orders byte, key signer.Signer, wei uint64) (claimed []uint64) {
 	t.Helper()
-	o.road = []txmanager.Stage{{Name: "test", Run: func(_ context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
+	o.road = []txmanager.Stage{{Name: "test", Run: func(_ context.Context, t *txmanager.Task) (txmanager.Verdict,
+		error) {
 		t.Call = txmanager.Call{Gas: callGas, Data: []byte{byte(t.Job().BirthMs)}}
 		return txmanager.Verdict{}, nil
 	}}}

@@ -55,7 +55,8 @@ func newOffice(t *testing.T, road func(j job.Job) (txmanager.Verdict, error)) *o
 		count:     func(context.Context) (uint64, error) { return 0, nil },
 		reconcile: func(context.Context) error { return nil }, yielded: map[int64]time.Time{},
 		gate: func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]nap{},
-		road: []txmanager.Stage{{Name: "test", Run: func(_ context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
+		road: []txmanager.Stage{{Name: "test", Run: func(_ context.Context, t *txmanager.Task) (txmanager.Verdict,
+			error) {
 			o.trail = append(o.trail, t.Job().ID)
 			return road(t.Job())
 		}}},

@@ -166,7 +166,8 @@ func TestPending(t *testing.T) {
 		want   terms
 		v      txmanager.Verdict
 	}{
-		"open position":   {position(perp.Active), false, liquidation, terms{window: perp.Window{From: 70}}, txmanager.Verdict{}},
+		"open position": {position(perp.Active), false, liquidation, terms{window: perp.Window{From: 70}},
+			txmanager.Verdict{}},
 		"closed position": {position(perp.Closed), false, liquidation, terms{}, skip("the position is Closed")},
 		"no position":     {written{}, false, liquidation, terms{}, skip("there is no such position")},
 		"position changed": {position(perp.Active), false, stale(job.LiquidationID(key, 1), liquidation), terms{},

@@ -55,7 +55,8 @@ func TestNearlyLiquidatableWaits(t *testing.T) {
 	if v := premature(order, freezes, nowMs+saidLately); v.Kind != txmanager.Yielding || v.Pause != time.Second {
 		t.Errorf("an order that would be frozen: %+v", v)
 	}
-	if v := premature(order, freezes, nowMs+saidLately+1); v.Kind != txmanager.Ended || v.Outcome != job.DroppedRecovered {
+	if v := premature(order, freezes, nowMs+saidLately+1); v.Kind != txmanager.Ended ||
+		v.Outcome != job.DroppedRecovered {
 		t.Errorf("an order that would be frozen and is not said any more: %+v", v)
 	}
 }

@@ -109,8 +109,9 @@ func (r recheck) prepare(j job.Job, terms terms, failed uint32) (txmanager.Call,
 	for _, report := range reports {
 		switch second := report.Second(); {
 		case second < terms.window.From:
-			return txmanager.Call{}, txmanager.Wait(fmt.Sprintf("the report of %s is of second %d, the venue wants one from %d on",
-				report.Token, second, terms.window.From))
+			return txmanager.Call{},
+				txmanager.Wait(fmt.Sprintf("the report of %s is of second %d, the venue wants one from %d on",
+					report.Token, second, terms.window.From))
 		case !terms.window.Holds(second):
 			return txmanager.Call{}, txmanager.End(job.Expired,
 				fmt.Sprintf("the report of %s is of second %d, the venue wants none after %d", report.Token, second,

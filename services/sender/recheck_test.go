@@ -39,7 +39,8 @@ func TestPrepareChoosesReports(t *testing.T) {
 		"the first at or after": {terms{window: perp.Window{From: 60, To: 360}, first: true}, with(60_100),
 			txmanager.Onward, ""},
 		"the newest": {terms{window: perp.Window{From: 60}, first: false}, with(90_000), txmanager.Onward, ""},
-		"none young enough yet, first": {terms{window: perp.Window{From: 91, To: 391}, first: true}, nil, txmanager.Waiting,
+		"none young enough yet, first": {terms{window: perp.Window{From: 91, To: 391}, first: true}, nil,
+			txmanager.Waiting,
 			"no price report"},
 		"none young enough yet": {terms{window: perp.Window{From: 91}, first: false}, nil, txmanager.Waiting,
 			"wants one from 91 on"},
@@ -88,10 +89,12 @@ func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte,
 
 func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 	r := recheck{node: errNode{errors.New("connection refused")}}
-	if o, err := r.simulate(t.Context(), r.node, job.Job{}, txmanager.Call{}); err == nil || o.verdict.Kind != txmanager.Onward {
+	if o, err := r.simulate(t.Context(), r.node, job.Job{}, txmanager.Call{}); err == nil ||
+		o.verdict.Kind != txmanager.Onward {
 		t.Errorf("a node that does not answer: %+v, %v", o, err)
 	}
-	if o, err := r.simulate(t.Context(), errNode{}, job.Job{}, txmanager.Call{}); err != nil || o.verdict.Kind != txmanager.Onward {
+	if o, err := r.simulate(t.Context(), errNode{}, job.Job{}, txmanager.Call{}); err != nil ||
+		o.verdict.Kind != txmanager.Onward {
 		t.Errorf("a call that succeeds: %+v, %v", o, err)
 	}
 	late := recheck{horizon: horizonAt(nowMs, time.Now())}
@@ -103,7 +106,8 @@ func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 		nowMs - unsaid: job.SkippedDone} {
 		j := job.Job{Kind: job.Adl, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: saidMs}}}
 		late.pending.state = written{}
-		if v, err := late.run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: j}}); err != nil || v.Outcome != outcome {
+		if v, err := late.run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: j}}); err != nil ||
+			v.Outcome != outcome {
 			t.Errorf("a deleveraging said %d ms ago: %+v, %v", nowMs-saidMs, v, err)
 		}
 	}

@@ -204,7 +204,8 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 }
 
 // sign makes a transaction that offers one price as tip and as cap.
-func sign(ctx context.Context, key signer.Signer, chainID, n uint64, what txmanager.Call, price uint64) (txm.SignedTx, error) {
+func sign(ctx context.Context, key signer.Signer, chainID, n uint64, what txmanager.Call, price uint64) (txm.SignedTx,
+	error) {
 	failpoint.Hit("sender.sign.before")
 	raw, hash, err := key.Sign(ctx, signer.Tx{ChainID: chainID, Nonce: n, To: what.To, Data: what.Data, Gas: what.Gas,
 		Tip: price, Cap: price})

@@ -135,12 +135,14 @@ func TestSettle(t *testing.T) {
 			txmanager.Onward, ""},
 		"its own report ahead": {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3001)) }, txmanager.Waiting,
 			"3s ahead"},
-		"its own report a little so": {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3000)) }, txmanager.Onward, ""},
+		"its own report a little so": {func(s *settle) { s.quotes.Add(reportAt(usdc, nowMs+3000)) }, txmanager.Onward,
+			""},
 		"the feed is silent": {func(s *settle) {
 			s.quotes = quotesOf(reportAt(weth, nowMs-3001),
 				reportAt(usdc, nowMs-3001))
 		}, txmanager.Closed, "3s apart"},
-		"the head is old": {func(s *settle) { s.horizon = horizonAt(nowMs-3001, time.Now()) }, txmanager.Closed, "3s apart"},
+		"the head is old": {func(s *settle) { s.horizon = horizonAt(nowMs-3001, time.Now()) }, txmanager.Closed,
+			"3s apart"},
 		"the feed is silent, and two endpoints agree": {func(s *settle) {
 			s.quotes, s.endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)),
 				headsAt(nowMs, nowMs-450)
@@ -161,7 +163,8 @@ func TestSettle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := fresh()
 			c.spoil(&s)
-			v, err := s.run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: job.Job{Tokens: []chain.Address{weth, usdc}}}})
+			v, err := s.run(t.Context(),
+				&txmanager.Task{Intent: txm.Intent{Job: job.Job{Tokens: []chain.Address{weth, usdc}}}})
 			if err != nil || v.Kind != c.want || !strings.Contains(v.Reason, c.why) {
 				t.Errorf("%+v, %v; want %d, %q", v, err, c.want, c.why)
 			}

@@ -208,7 +208,8 @@ func (t *turns) run(_ context.Context, task *txmanager.Task) (txmanager.Verdict,
 }
 
 // proven is the recheck stage, of which the evidence hears as well.
-func (t *turns) proven(recheck func(context.Context, *txmanager.Task) (txmanager.Verdict, error)) func(context.Context, *txmanager.Task) (txmanager.Verdict,
+func (t *turns) proven(recheck func(context.Context, *txmanager.Task) (txmanager.Verdict, error)) func(context.Context,
+	*txmanager.Task) (txmanager.Verdict,
 	error) {
 	return func(ctx context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
 		v, err := recheck(ctx, task)

@@ -202,7 +202,10 @@ func TestTurnFollowsEvidence(t *testing.T) {
 	early := orderAt(6, birth+20_000) // said before the evidence changes
 	b.admit(early)
 	b.executed([]execution.Execution{by(ourSigner, 1, birth+31_000), by(otherSigner, 2, birth+31_000)})
-	v, err := b.proven(func(context.Context, *txmanager.Task) (txmanager.Verdict, error) { return txmanager.Verdict{}, nil })(t.Context(),
+	v, err := b.proven(func(context.Context, *txmanager.Task) (txmanager.Verdict, error) {
+		return txmanager.Verdict{},
+			nil
+	})(t.Context(),
 		&txmanager.Task{Intent: txm.Intent{Job: orderAt(3, birth+3)}})
 	if err != nil || v.Kind != txmanager.Onward || !b.logged("the Master is suspected: it missed 3 jobs") {
 		t.Fatalf("%+v, %v; %s", v, err, &b.log)
