@@ -8,9 +8,6 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/core/types"
-	gojson "github.com/goccy/go-json"
-
 	"perpkeeper/pkg/chain"
 )
 
@@ -131,87 +128,3 @@ func readBlock(raw []byte, what string, wanted func(Block) bool) (Block, error) 
 }
 
 func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
-
-// blockReply is what a block has beside its header.
-type blockReply struct {
-	Hash           chain.Hash `json:"hash"`
-	MilliTimestamp *hexNumber `json:"milliTimestamp"`
-	// objects, or hashes where those were asked for; none in an announced head
-	Transactions []json.RawMessage `json:"transactions"`
-}
-
-// decodeBlock reads a block and recomputes its hash. Transactions that are mere hashes are left out.
-func decodeBlock(raw []byte) (Block, error) {
-	var header types.Header
-	if err := gojson.Unmarshal(raw, &header); err != nil {
-		return Block{}, malformed("reading the header: %v", err)
-	}
-	var reply blockReply
-	if err := gojson.Unmarshal(raw, &reply); err != nil {
-		return Block{}, malformed("reading the block: %v", err)
-	}
-	if !header.Number.IsUint64() {
-		return Block{}, malformed("block number %s", header.Number)
-	}
-	hash := chain.Hash(header.Hash())
-	if hash != reply.Hash {
-		return Block{}, &headerError{header.Number.Uint64(), reply.Hash, hash}
-	}
-	block := Block{Header: Header{
-		BlockRef: chain.BlockRef{
-			Number: header.Number.Uint64(), Hash: hash, Parent: chain.Hash(header.ParentHash),
-			TimeMs: timeMs(header.Time, reply.MilliTimestamp),
-		},
-		Bloom:        Bloom(header.Bloom),
-		ReceiptsRoot: chain.Hash(header.ReceiptHash),
-	}}
-	txs, err := decodeTxs(reply.Transactions, block.BlockRef)
-	block.Txs = txs
-	return block, err
-}
-
-// timeMs takes the node's milliseconds if they lie within the header's second, which the hash covers.
-func timeMs(seconds uint64, milli *hexNumber) uint64 {
-	if milli != nil && uint64(*milli)/1000 == seconds {
-		return uint64(*milli)
-	}
-	return seconds * 1000
-}
-
-// txReply is a transaction as blocks and look-ups by hash show it.
-type txReply struct {
-	Hash      chain.Hash     `json:"hash"`
-	From      chain.Address  `json:"from"`
-	To        *chain.Address `json:"to"`
-	Nonce     hexNumber      `json:"nonce"`
-	BlockHash *chain.Hash    `json:"blockHash"` // null while the transaction waits
-	Index     *hexNumber     `json:"transactionIndex"`
-}
-
-func decodeTxs(raws []json.RawMessage, in chain.BlockRef) ([]chain.Tx, error) {
-	var txs []chain.Tx
-	for i, raw := range raws {
-		if bytes.HasPrefix(raw, []byte(`"`)) {
-			continue
-		}
-		var reply txReply
-		if err := gojson.Unmarshal(raw, &reply); err != nil {
-			return nil, malformed("reading transaction %d: %v", i, err)
-		}
-		if reply.BlockHash == nil || *reply.BlockHash != in.Hash || reply.Index == nil || int(*reply.Index) != i {
-			return nil, lie("transaction %d of block %s says it stands elsewhere", i, in.Hash)
-		}
-		txs = append(txs, reply.tx(in.Number))
-	}
-	return txs, nil
-}
-
-// tx is a transaction that stands in a block of that number.
-func (r txReply) tx(number uint64) chain.Tx {
-	tx := chain.Tx{Hash: r.Hash, From: r.From, Nonce: uint64(r.Nonce), Block: number, BlockHash: *r.BlockHash,
-		Index: uint32(*r.Index)}
-	if r.To != nil {
-		tx.To = *r.To
-	}
-	return tx
-}

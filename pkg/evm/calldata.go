@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/core/types"
-	gojson "github.com/goccy/go-json"
 
 	"perpkeeper/pkg/chain"
 )
@@ -26,11 +25,15 @@ func (r Reader) Calldata(ctx context.Context, tx chain.Tx) ([]byte, error) {
 }
 
 func readCalldata(raw []byte, tx chain.Tx, what string) ([]byte, error) {
-	var place *txReply
-	if err := gojson.Unmarshal(raw, &place); err != nil {
-		return nil, malformed("reading the transaction: %v", err)
+	if isNull(raw) {
+		return nil, &notFoundError{what}
 	}
-	if place == nil || place.BlockHash == nil || *place.BlockHash != tx.BlockHash {
+	var place txReply
+	c := cursor{raw: raw}
+	if err := c.transaction(&place); err != nil {
+		return nil, err
+	}
+	if place.blockHash != tx.BlockHash {
 		return nil, &notFoundError{what}
 	}
 	var signed types.Transaction

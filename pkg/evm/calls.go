@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/rpc"
-
 	"perpkeeper/pkg/chain"
 )
 
@@ -65,29 +63,16 @@ func (e *endpoint) callBatch(ctx context.Context, to chain.Address, data [][]byt
 		}
 		return []CallResult{{out, err}}, nil
 	}
-	raws := make([]json.RawMessage, len(data))
-	calls := make([]rpc.BatchElem, len(data))
+	calls := make([]batchCall, len(data))
 	for i := range calls {
-		calls[i] = rpc.BatchElem{Method: methodCall, Args: []any{callArg{To: to, Data: data[i]}, blockArg{block}},
-			Result: &raws[i]}
+		calls[i] = batchCall{method: methodCall, args: []any{callArg{To: to, Data: data[i]}, blockArg{block}}}
 	}
-	err := e.exchange(ctx, labelCalls, func(ctx context.Context, c *connection) error {
-		if err := c.BatchCallContext(ctx, calls); err != nil {
-			return err
-		}
-		for _, call := range calls {
-			if _, reverted := RevertData(call.Error); call.Error == nil || reverted {
-				return nil
-			}
-		}
-		return calls[0].Error
-	})
-	if err != nil {
+	if err := e.askBatch(ctx, labelCalls, calls); err != nil {
 		return nil, err
 	}
 	answers := make([]CallResult, len(data))
-	for i := range answers {
-		answers[i] = readCall(raws[i], calls[i].Error)
+	for i, call := range calls {
+		answers[i] = readCall(call.result, call.err)
 	}
 	return answers, nil
 }

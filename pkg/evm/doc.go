@@ -23,6 +23,7 @@
 //   - Where endpoints are at two hosts or more, Finalized and the Settled reads of a Client return what two of them
 //     agree on, and GasPrice and Tips what the one in the middle says. A head that is further ahead of what two hosts
 //     bear out than time can have passed is not believed. See pkg/agreement.
+//   - Over HTTP an answer counts only under the id of its request; a refusal also under none.
 //   - Every request has a deadline. No answer may be longer than a limit, also after it was unpacked. A node that wants
 //     fewer requests gets fewer; signed transactions alone are never held back.
 //   - What a node answers to a signed transaction is sorted into a Class by one table, what it answers to eth_getLogs

@@ -58,10 +58,26 @@ func (e *endpoint) ask(ctx context.Context, method string, args ...any) (json.Ra
 
 // askAs is ask under a name of its own in metrics and times.
 func (e *endpoint) askAs(ctx context.Context, label, method string, args ...any) (raw json.RawMessage, err error) {
-	err = e.exchange(ctx, label, func(ctx context.Context, c *connection) error {
-		return c.CallContext(ctx, &raw, method, args...)
+	err = e.exchange(ctx, label, func(ctx context.Context, c *connection) (err error) {
+		raw, err = c.call(ctx, method, args...)
+		return err
 	})
 	return raw, err
+}
+
+// askBatch sends several calls in one request, which fails where none was answered.
+func (e *endpoint) askBatch(ctx context.Context, label string, calls []batchCall) error {
+	return e.exchange(ctx, label, func(ctx context.Context, c *connection) error {
+		if err := c.batch(ctx, calls); err != nil {
+			return err
+		}
+		for _, call := range calls {
+			if _, reverted := RevertData(call.err); call.err == nil || reverted {
+				return nil
+			}
+		}
+		return calls[0].err
+	})
 }
 
 // exchange is one trip to the node, with a deadline: go-ethereum's client waits for ever when a WebSocket ends at the

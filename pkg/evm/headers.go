@@ -2,11 +2,8 @@ package evm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-
-	"github.com/ethereum/go-ethereum/rpc"
 )
 
 // Blocks returns the headers of the blocks between from and to, both included, in ascending order, on the chain of this
@@ -78,19 +75,17 @@ func (e *endpoint) batch(ctx context.Context, from, last uint64) ([]Header, erro
 		h, err := put(ctx, e, headerAt(from))
 		return []Header{h}, err
 	}
-	raws := make([]json.RawMessage, last-from+1)
-	calls := make([]rpc.BatchElem, len(raws))
+	calls := make([]batchCall, last-from+1)
 	for i := range calls {
-		calls[i] = rpc.BatchElem{Method: methodBlockAt, Args: []any{hexNumber(from + uint64(i)), false},
-			Result: &raws[i]}
+		calls[i] = batchCall{method: methodBlockAt, args: []any{hexNumber(from + uint64(i)), false}}
 	}
 	err := e.exchange(ctx, labelBatch, func(ctx context.Context, c *connection) error {
-		if err := c.BatchCallContext(ctx, calls); err != nil {
+		if err := c.batch(ctx, calls); err != nil {
 			return err
 		}
 		for _, call := range calls {
-			if call.Error != nil {
-				return call.Error
+			if call.err != nil {
+				return call.err
 			}
 		}
 		return nil
@@ -98,7 +93,7 @@ func (e *endpoint) batch(ctx context.Context, from, last uint64) ([]Header, erro
 	if err != nil {
 		return nil, err
 	}
-	headers, err := readHeaders(raws, from)
+	headers, err := readHeaders(calls, from)
 	if err != nil {
 		return nil, e.failed(ctx, labelBatch, err, 0)
 	}
@@ -107,10 +102,10 @@ func (e *endpoint) batch(ctx context.Context, from, last uint64) ([]Header, erro
 
 // readHeaders reads headers that were asked for by their numbers, from a number on. A break between two is no lie: the
 // chain may have changed while the node wrote its answer.
-func readHeaders(raws []json.RawMessage, from uint64) ([]Header, error) {
-	headers := make([]Header, len(raws))
-	for i, raw := range raws {
-		h, err := headerAt(from + uint64(i)).read(raw)
+func readHeaders(calls []batchCall, from uint64) ([]Header, error) {
+	headers := make([]Header, len(calls))
+	for i, call := range calls {
+		h, err := headerAt(from + uint64(i)).read(call.result)
 		if err != nil {
 			return nil, err
 		}

@@ -195,7 +195,11 @@ func (p *pool) highest() uint64 {
 // subscribe asks the endpoint to push new heads.
 func (e *endpoint) subscribe(ctx context.Context, heads chan json.RawMessage) (sub subscription, err error) {
 	err = e.exchange(ctx, methodSubscribe, func(ctx context.Context, c *connection) (err error) {
-		sub, err = c.EthSubscribe(ctx, heads, "newHeads")
+		open, is := c.caller.(socket)
+		if !is {
+			return errBroken // only a WebSocket pushes
+		}
+		sub, err = open.EthSubscribe(ctx, heads, "newHeads")
 		return err
 	})
 	return sub, err

@@ -33,9 +33,26 @@ type line struct {
 	conn    *connection
 }
 
+// caller carries requests to a node.
+type caller interface {
+	call(ctx context.Context, method string, args ...any) (json.RawMessage, error)
+	// batch makes calls in one request and fills in how each ended. Its error is for what keeps all from being
+	// answered.
+	batch(ctx context.Context, calls []batchCall) error
+	Close()
+}
+
+// batchCall is one call of a batch.
+type batchCall struct {
+	method string
+	args   []any
+	result json.RawMessage
+	err    error
+}
+
 // connection is one connection that has named the chain; over HTTP, the time between two failures.
 type connection struct {
-	*rpc.Client
+	caller
 	proven   bool
 	timeouts atomic.Int32 // in a row
 }
@@ -84,11 +101,11 @@ func (l *line) open(ctx context.Context) (*connection, error) {
 		return nil, ctx.Err()
 	}
 	if l.conn == nil {
-		client, err := l.dial(ctx)
+		dialed, err := l.dial(ctx)
 		if err != nil {
 			return nil, err
 		}
-		l.conn = &connection{Client: client}
+		l.conn = &connection{caller: dialed}
 	}
 	if !l.conn.proven {
 		if err := l.prove(ctx, l.conn); err != nil {
@@ -103,21 +120,21 @@ func (l *line) open(ctx context.Context) (*connection, error) {
 	return l.conn, nil
 }
 
-// dial connects. go-ethereum's client would connect a broken WebSocket again by itself, and go on with a node that has
-// not shown its chain: the hook that it asks for headers before each attempt refuses the second.
-func (l *line) dial(ctx context.Context) (*rpc.Client, error) {
-	options := []rpc.ClientOption{rpc.WithHTTPClient(l.http)}
-	if announces(l.url) {
-		var dialed bool
-		options = append(options, rpc.WithHTTPAuth(func(http.Header) error {
-			if dialed {
-				return errBroken
-			}
-			dialed = true
-			return nil
-		}))
+// dial connects. Over a WebSocket go-ethereum's client would connect again by itself when it broke, and go on with a
+// node that has not shown its chain: the hook that it asks for headers before each attempt refuses the second.
+func (l *line) dial(ctx context.Context) (caller, error) {
+	if !announces(l.url) {
+		return &poster{url: l.url.Reveal(), http: l.http}, nil
 	}
-	return rpc.DialOptions(ctx, l.url.Reveal(), options...)
+	var dialed bool
+	client, err := rpc.DialOptions(ctx, l.url.Reveal(), rpc.WithHTTPAuth(func(http.Header) error {
+		if dialed {
+			return errBroken
+		}
+		dialed = true
+		return nil
+	}))
+	return socket{client}, err
 }
 
 // drop gives up a connection: the next request makes a new one, or, over HTTP, proves the old one again.
@@ -128,7 +145,7 @@ func (l *line) drop(c *connection) {
 		return
 	}
 	if !announces(l.url) {
-		l.conn = &connection{Client: c.Client}
+		l.conn = &connection{caller: c.caller}
 		return
 	}
 	l.conn = nil
@@ -166,8 +183,8 @@ func (l *line) prove(ctx context.Context, c *connection) error {
 	if l.genesis.IsZero() || l.sendOnly {
 		return nil
 	}
-	var raw json.RawMessage
-	if err := c.CallContext(ctx, &raw, methodBlockAt, hexNumber(0), false); err != nil {
+	raw, err := c.call(ctx, methodBlockAt, hexNumber(0), false)
+	if err != nil {
 		return err
 	}
 	block, err := decodeBlock(raw)
@@ -183,8 +200,8 @@ func (l *line) prove(ctx context.Context, c *connection) error {
 }
 
 func (l *line) fetch(ctx context.Context, c *connection, into any, method string) error {
-	var raw json.RawMessage
-	if err := c.CallContext(ctx, &raw, method); err != nil {
+	raw, err := c.call(ctx, method)
+	if err != nil {
 		return err
 	}
 	if err := gojson.Unmarshal(raw, into); err != nil {

@@ -118,13 +118,17 @@ func TestLogsClassesOverHTTP(t *testing.T) {
 	for _, a := range logsAnswers {
 		text, _ := json.Marshal(a.text)
 		for _, form := range []struct {
-			id     string
+			id     string // empty is that of the request
 			status int
-		}{{"1", 200}, {"null", 200}, {"1", http.StatusBadRequest}} {
-			answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, form.id, a.code, text)
-			err := logsError(t, node, func(w http.ResponseWriter, _ *http.Request) {
+		}{{"", 200}, {"null", 200}, {"", http.StatusBadRequest}} {
+			member := fmt.Sprintf(`"error":{"code":%d,"message":%s}`, a.code, text)
+			err := logsError(t, node, func(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(form.status)
-				_, _ = io.WriteString(w, answer)
+				if form.id == "" {
+					respond(w, r, member)
+					return
+				}
+				_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, form.id, member)
 			})
 			if got := evm.SortLogsAnswer(err); got != a.want {
 				t.Errorf("%q, id %s, HTTP %d: %+v, want %+v", a.text, form.id, form.status, got, a.want)

@@ -408,8 +408,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 			http.Error(w, "cannot POST "+r.URL.String(), http.StatusNotFound)
 		},
 		"reply": func(w http.ResponseWriter, r *http.Request) {
-			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no project ` + token +
-				`"}}`))
+			respond(w, r, `"error":{"code":-32000,"message":"no project `+token+`"}`)
 		},
 		"cut":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"waste": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>" + token)) },

@@ -1,6 +1,7 @@
 package evm_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,9 +124,10 @@ func TestNoReplyIsAmbiguous(t *testing.T) {
 		"HTTP 503": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "nonce too low", http.StatusServiceUnavailable)
 		},
-		"a page": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "nonce too low") },
-		"another hash": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":"0x01"}`)
+		"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "nonce too low") },
+		"another hash": func(w http.ResponseWriter, r *http.Request) { respond(w, r, `"result":"0x01"`) },
+		"an answer to another request": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"nonce too low"}}`)
 		},
 	} {
 		node.handler.Store(&handler)
@@ -248,11 +250,12 @@ func startAnswering(t *testing.T) *answering {
 	a := &answering{}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		if handler := a.handler.Load(); handler != nil && !strings.Contains(string(body), `"eth_chainId"`) {
 			(*handler)(w, r)
 			return
 		}
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":"0x539"}`)
+		respond(w, r, `"result":"0x539"`)
 	}))
 	t.Cleanup(a.Close)
 	return a
@@ -274,8 +277,15 @@ func (a *answering) refuse(text string) {
 
 // reply answers with a JSON-RPC error object.
 func (a *answering) reply(object string) {
-	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"error":`+object+`}`)
-	})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r, `"error":`+object) })
 	a.handler.Store(&handler)
+}
+
+// respond writes an answer to a request that is no batch.
+func respond(w io.Writer, r *http.Request, member string) {
+	var request struct {
+		ID json.RawMessage `json:"id"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&request)
+	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, request.ID, member)
 }

@@ -1,7 +1,6 @@
 package evm_test
 
 import (
-	"io"
 	"net/http"
 	"reflect"
 	"strings"
@@ -18,9 +17,7 @@ func TestTips(t *testing.T) {
 		`{"oldestBlock":"0x1","reward":[["0x1"]]}`:      nil,
 		`{"oldestBlock":"0x1","reward":[["0x1",null]]}`: nil,
 	} {
-		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":`+reply+`}`)
-		})
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r, `"result":`+reply) })
 		node.handler.Store(&handler)
 		got, err := c.Tips(t.Context(), 3, []uint64{60, 90})
 		if !reflect.DeepEqual(got, want) {

@@ -1,0 +1,268 @@
+package evm
+
+import (
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"perpkeeper/pkg/chain"
+)
+
+// blockReply is a block as nodes show it.
+type blockReply struct {
+	header types.Header
+	hash   chain.Hash
+	milli  *uint64   // BSC's milliseconds of the timestamp; nil where the node does not say
+	txs    []txReply // none in an announced head
+}
+
+// decodeBlock reads a block and recomputes its hash. Transactions that are mere hashes are left out.
+func decodeBlock(raw []byte) (Block, error) {
+	var reply blockReply
+	c := cursor{raw: raw}
+	if err := c.block(&reply); err != nil {
+		return Block{}, err
+	}
+	if err := c.end(); err != nil {
+		return Block{}, err
+	}
+	header := &reply.header
+	if !header.Number.IsUint64() {
+		return Block{}, malformed("block number %s", header.Number)
+	}
+	hash := chain.Hash(header.Hash())
+	if hash != reply.hash {
+		return Block{}, &headerError{header.Number.Uint64(), reply.hash, hash}
+	}
+	block := Block{Header: Header{
+		BlockRef: chain.BlockRef{
+			Number: header.Number.Uint64(), Hash: hash, Parent: chain.Hash(header.ParentHash),
+			TimeMs: timeMs(header.Time, reply.milli),
+		},
+		Bloom:        Bloom(header.Bloom),
+		ReceiptsRoot: chain.Hash(header.ReceiptHash),
+	}}
+	for i, tx := range reply.txs {
+		if tx.blockHash != hash || int(tx.index) != i {
+			return Block{}, lie("transaction %d of block %s says it stands elsewhere", i, hash)
+		}
+		block.Txs = append(block.Txs, tx.tx(block.Number))
+	}
+	return block, nil
+}
+
+// timeMs takes the node's milliseconds if they lie within the header's second, which the hash covers.
+func timeMs(seconds uint64, milli *uint64) uint64 {
+	if milli != nil && *milli/1000 == seconds {
+		return *milli
+	}
+	return seconds * 1000
+}
+
+// headerFields is how many fields a header must have. The first ones are those.
+const headerFields = 12
+
+func (c *cursor) block(b *blockReply) error {
+	var seen fields
+	err := c.object(func(name []byte) error {
+		i, err := c.blockField(b, string(name))
+		if i >= 0 && err == nil && !seen.once(i) {
+			return c.fail("a block has %q twice", name)
+		}
+		return err
+	})
+	if err == nil && !seen.all(headerFields) {
+		return c.fail("a field of a header is missing")
+	}
+	return err
+}
+
+// blockField reads the value of a field and returns the field's number, or -1 for one that is not kept.
+func (c *cursor) blockField(b *blockReply, name string) (i int, err error) {
+	h := &b.header
+	switch name {
+	case "parentHash":
+		return 0, c.fixed(h.ParentHash[:])
+	case "sha3Uncles":
+		return 1, c.fixed(h.UncleHash[:])
+	case "stateRoot":
+		return 2, c.fixed(h.Root[:])
+	case "transactionsRoot":
+		return 3, c.fixed(h.TxHash[:])
+	case "receiptsRoot":
+		return 4, c.fixed(h.ReceiptHash[:])
+	case "logsBloom":
+		return 5, c.fixed(h.Bloom[:])
+	case "difficulty":
+		h.Difficulty, err = c.bigNumber()
+		return 6, err
+	case "number":
+		h.Number, err = c.bigNumber()
+		return 7, err
+	case "gasLimit":
+		h.GasLimit, err = c.number(64)
+		return 8, err
+	case "gasUsed":
+		h.GasUsed, err = c.number(64)
+		return 9, err
+	case "timestamp":
+		h.Time, err = c.number(64)
+		return 10, err
+	case "extraData":
+		h.Extra, err = c.bytes()
+		return 11, err
+	case "hash":
+		return 12, c.fixed(b.hash[:])
+	default:
+		if c.word("null") {
+			return -1, nil
+		}
+		return c.optionalField(b, name)
+	}
+}
+
+// optionalField reads the value of a field that not every header has, which is not null.
+func (c *cursor) optionalField(b *blockReply, name string) (i int, err error) {
+	h := &b.header
+	switch name {
+	case "transactions":
+		b.txs, err = c.transactions()
+		return 13, err
+	case "miner":
+		return 14, c.fixed(h.Coinbase[:])
+	case "mixHash":
+		return 15, c.fixed(h.MixDigest[:])
+	case "nonce":
+		return 16, c.fixed(h.Nonce[:])
+	case "baseFeePerGas":
+		h.BaseFee, err = c.bigNumber()
+		return 17, err
+	case "withdrawalsRoot":
+		return 18, c.hash(&h.WithdrawalsHash)
+	case "blobGasUsed":
+		return 19, c.number64(&h.BlobGasUsed)
+	case "excessBlobGas":
+		return 20, c.number64(&h.ExcessBlobGas)
+	case "parentBeaconBlockRoot":
+		return 21, c.hash(&h.ParentBeaconRoot)
+	case "requestsHash":
+		return 22, c.hash(&h.RequestsHash)
+	case "blockAccessListHash":
+		return 23, c.hash(&h.BlockAccessListHash)
+	case "slotNumber":
+		return 24, c.number64(&h.SlotNumber)
+	case "milliTimestamp":
+		return 25, c.number64(&b.milli)
+	default:
+		return -1, c.skip(0)
+	}
+}
+
+func (c *cursor) hash(into **common.Hash) error {
+	*into = new(common.Hash)
+	return c.fixed((*into)[:])
+}
+
+func (c *cursor) number64(into **uint64) error {
+	n, err := c.number(64)
+	*into = &n
+	return err
+}
+
+// bigNumber reads a quantity of at most 256 bits, written without leading zeros.
+func (c *cursor) bigNumber() (*big.Int, error) {
+	const most = 64
+	digits, err := c.digits()
+	if err != nil {
+		return nil, err
+	}
+	if len(digits) == 0 || len(digits) > 1 && digits[0] == '0' || len(digits) > most {
+		return nil, c.fail("%q is no number of 256 bits", digits)
+	}
+	for _, d := range digits {
+		if _, is := hexDigit(d); !is {
+			return nil, c.fail("%q is no hexadecimal digit", d)
+		}
+	}
+	n, is := new(big.Int).SetString(string(digits), 16)
+	if !is {
+		return nil, c.fail("%q is no number", digits)
+	}
+	return n, nil
+}
+
+// txReply is a transaction as blocks show it.
+type txReply struct {
+	hash      chain.Hash
+	from, to  chain.Address
+	nonce     uint64
+	blockHash chain.Hash // zero while the transaction waits
+	index     uint32
+}
+
+// transactions reads a list of transactions, of which some may be hashes.
+func (c *cursor) transactions() (txs []txReply, err error) {
+	err = c.array(func(int) error {
+		if c.peek() == '"' {
+			return c.skipString()
+		}
+		txs = append(txs, txReply{})
+		return c.transaction(&txs[len(txs)-1])
+	})
+	return txs, err
+}
+
+// txFields is how many fields a transaction of a block must have: all that are kept but to.
+const txFields = 5
+
+func (c *cursor) transaction(t *txReply) error {
+	var seen fields
+	err := c.object(func(name []byte) error {
+		i, err := c.txField(t, string(name))
+		if i >= 0 && err == nil && !seen.once(i) {
+			return c.fail("a transaction has %q twice", name)
+		}
+		return err
+	})
+	if err == nil && !seen.all(txFields) {
+		return c.fail("a field of a transaction is missing")
+	}
+	return err
+}
+
+// txField reads the value of a field and returns the field's number, or -1 for one that is not kept.
+func (c *cursor) txField(t *txReply, name string) (i int, err error) {
+	switch name {
+	case "hash":
+		return 0, c.fixed(t.hash[:])
+	case "from":
+		return 1, c.fixed(t.from[:])
+	case "nonce":
+		t.nonce, err = c.number(64)
+		return 2, err
+	case "blockHash":
+		if c.word("null") {
+			return 3, nil
+		}
+		return 3, c.fixed(t.blockHash[:])
+	case "transactionIndex":
+		if c.word("null") {
+			return 4, nil
+		}
+		return 4, c.number32(&t.index)
+	case "to":
+		if c.word("null") {
+			return 5, nil
+		}
+		return 5, c.fixed(t.to[:])
+	default:
+		return -1, c.skip(0)
+	}
+}
+
+// tx is a transaction that stands in a block of that number.
+func (t txReply) tx(number uint64) chain.Tx {
+	return chain.Tx{Hash: t.hash, From: t.from, To: t.to, Nonce: t.nonce, Block: number, BlockHash: t.blockHash,
+		Index: t.index}
+}
