@@ -136,6 +136,9 @@ func (x *Index) Candidates(market chain.Address, view *perp.View) ([]Candidate, 
 	return inOrder(near)
 }
 
+// MostUrgentFirst orders the candidates of several indexes as [Index.Candidates] orders those of one.
+func MostUrgentFirst(found []Candidate) { slices.SortFunc(found, moreUrgent) }
+
 // judgement is the verdict on one entry.
 type judgement struct {
 	entry   *entry

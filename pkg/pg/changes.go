@@ -33,6 +33,8 @@ type Delta[R perp.Row] struct {
 	// Changed are the rows as they are at the watermark, also those that are new. It may name rows that the reader has
 	// already.
 	Changed []R
+	// Parts are the partitions that the rows of Changed belong to, one for each.
+	Parts []int
 	// Removed are the keys of rows that are not there at the watermark, or not open.
 	Removed []chain.Hash
 }
@@ -44,7 +46,7 @@ type Changes struct {
 	Standing
 	// Seen is what the next call is to be asked with.
 	Seen Seen
-	// Reload says that what was held before is void: the lists are the whole state, all of it under Changed.
+	// Reload says that what was held before is void and that no rows are in the answer: the caller has to [DB.Load].
 	Reload bool
 
 	// Of the partitions asked for.
@@ -124,27 +126,22 @@ var (
 // partition has reached, and never a mixture of blocks.
 //
 // While there is no view (see [Standing.HasView]) there are no rows in the answer, and Seen is what was given: the
-// caller waits for the next change. Everything comes anew, marked as Reload, at the first look, when the generation or
+// caller waits for the next change. Without rows and marked as Reload it is at the first look, when the generation or
 // the partitions asked for are others than before, and when the reader has slept so long that removed rows may have
 // left no trace.
 func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Changes, err error) {
 	partitions = slices.Sorted(slices.Values(partitions))
 	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c = Changes{Seen: since}
-		if c.Standing, err = activeStanding(ctx, tx); err != nil || !c.HasView() {
+		if err := c.look(ctx, tx, partitions); err != nil || !c.HasView() {
 			return err
 		}
 		floors, err := floorsOf(ctx, tx, c.Generation)
 		if err != nil {
 			return err
 		}
-		revs, err := revsAt(ctx, tx, c.Standing)
-		if err != nil {
-			return err
-		}
-		c.Seen = Seen{Generation: c.Generation, Partitions: partitions, Revs: revs, At: c.Watermark}
 		c.Reload = !since.leadsTo(c.Seen, c.Offsets, floors)
-		if c.Unchanged(since) {
+		if c.Reload || c.Unchanged(since) {
 			return nil
 		}
 		above, err := readAbove(ctx, tx, c.Standing)
@@ -157,6 +154,19 @@ func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Chan
 		return Changes{}, fmt.Errorf("reading changes: %w", err)
 	}
 	return c, nil
+}
+
+// look finds out how far the state has come.
+func (c *Changes) look(ctx context.Context, tx pgx.Tx, partitions []int) (err error) {
+	if c.Standing, err = activeStanding(ctx, tx); err != nil || !c.HasView() {
+		return err
+	}
+	revs, err := revsAt(ctx, tx, c.Standing)
+	if err != nil {
+		return err
+	}
+	c.Seen = Seen{Generation: c.Generation, Partitions: partitions, Revs: revs, At: c.Watermark}
+	return nil
 }
 
 func floorsOf(ctx context.Context, tx pgx.Tx, generation int) (map[int]int64, error) {
@@ -220,55 +230,21 @@ func (c *Changes) fill(ctx context.Context, tx pgx.Tx, since Seen, above above) 
 // fillDelta reads what changed in one table.
 func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableChanges, c *Changes, parts []int,
 	since Seen, above above) error {
-	query, args := q.all, []any{parts}
-	if !c.Reload {
-		revs := make([]int64, len(parts))
-		for i, p := range parts {
-			revs[i] = since.Revs[p]
-		}
-		query, args = q.since, append(args, revs)
+	revs := make([]int64, len(parts))
+	for i, p := range parts {
+		revs[i] = since.Revs[p]
 	}
-	rows, err := tx.Query(ctx, query.in(c.Generation), args...)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", query.name, err)
-	}
-	defer rows.Close()
 	gone := map[chain.Hash]bool{}
-	note := func(row perp.Row, present bool) error {
-		r, ok := row.(R)
-		switch {
-		case !ok:
-			return fmt.Errorf("a %T among them", row)
-		case present:
-			d.Changed = append(d.Changed, r)
-		default:
-			gone[row.RowKey().Key] = true
-		}
-		return nil
-	}
-	priors := above[query.table]
-	err = eachRow(rows, layouts[query.table], func(row perp.Row) error {
-		part, present := origin(rows.RawValues())
-		if _, later := priors[rowID{part, row.RowKey().Key}]; later {
-			return nil // as it was at the watermark it comes below
-		}
-		return note(row, present)
-	})
+	err := q.each(ctx, tx, question{statement: q.since.statement, generation: c.Generation, parts: parts, revs: revs},
+		above[q.since.table], func(id rowID, row perp.Row) error {
+			if row == nil {
+				gone[id.key] = true
+				return nil
+			}
+			return d.add(id.part, row)
+		})
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", query.name, err)
-	}
-	for id, prior := range priors {
-		if !slices.Contains(parts, id.part) || query.table.Replicated() && id.part != 0 {
-			continue
-		}
-		if prior != nil && q.held(prior) {
-			err = note(prior, true)
-		} else if !c.Reload {
-			gone[id.key] = true
-		}
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", query.name, err)
-		}
+		return err
 	}
 	// The exchange gives keys of a lost branch again: what one partition took back may stand in another one.
 	for _, r := range d.Changed {
@@ -277,6 +253,67 @@ func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableC
 	d.Removed = slices.SortedFunc(maps.Keys(gone), func(a, b chain.Hash) int { return bytes.Compare(a[:], b[:]) })
 	return nil
 }
+
+func (d *Delta[R]) add(part int, row perp.Row) error {
+	r, ok := row.(R)
+	if !ok {
+		return fmt.Errorf("a %T among rows of another table", row)
+	}
+	d.Changed, d.Parts = append(d.Changed, r), append(d.Parts, part)
+	return nil
+}
+
+// question is one of the two statements of tableChanges, with what it is asked for.
+type question struct {
+	*statement
+	generation int
+	parts      []int
+	revs       []int64 // seen of each partition; nil for all rows
+}
+
+// each yields the rows as they are at the watermark, and nil for those that are not there or not held. Priors are those
+// of the table above the watermark.
+func (q tableChanges) each(ctx context.Context, tx pgx.Tx, ask question, priors map[rowID]perp.Row,
+	yield func(rowID, perp.Row) error) error {
+	args := []any{ask.parts}
+	if ask.revs != nil {
+		args = append(args, ask.revs)
+	}
+	rows, err := tx.Query(ctx, ask.in(ask.generation), args...)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", ask.name, err)
+	}
+	defer rows.Close()
+	err = eachRow(rows, layouts[q.table()], func(row perp.Row) error {
+		part, present := origin(rows.RawValues())
+		id := rowID{part, row.RowKey().Key}
+		if _, later := priors[id]; later {
+			return nil // as it was at the watermark it comes below
+		}
+		if !present {
+			row = nil
+		}
+		return yield(id, row)
+	})
+	for id, prior := range priors {
+		if err != nil {
+			break
+		}
+		if !slices.Contains(ask.parts, id.part) || q.table().Replicated() && id.part != 0 {
+			continue
+		}
+		if prior != nil && !q.held(prior) {
+			prior = nil
+		}
+		err = yield(id, prior)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", ask.name, err)
+	}
+	return nil
+}
+
+func (q tableChanges) table() perp.Table { return q.all.table }
 
 // origin reads what a row of tableChanges comes with: its partition, and whether it is present.
 func origin(values [][]byte) (part int, present bool) {

@@ -67,8 +67,12 @@ var uintNumberCodec = codec{
 		return appendNumeric(dst, magnitudeOf(number.Bytes32()), false), nil
 	},
 	decode: func(src []byte, v reflect.Value) error {
-		number, err := parseUint(src)
-		v.Set(reflect.ValueOf(number))
+		number, ok := reflect.TypeAssert[*perp.Uint](v.Addr()) // a value would be boxed
+		if !ok {
+			return fmt.Errorf("%s is no number", v.Type())
+		}
+		var err error
+		*number, err = parseUint(src)
 		return err
 	},
 }
@@ -83,8 +87,12 @@ var intNumberCodec = codec{
 		return appendNumeric(dst, magnitudeOf(number.Abs().Bytes32()), number.Sign() < 0), nil
 	},
 	decode: func(src []byte, v reflect.Value) error {
-		number, err := parseInt(src)
-		v.Set(reflect.ValueOf(number))
+		number, ok := reflect.TypeAssert[*perp.Int](v.Addr())
+		if !ok {
+			return fmt.Errorf("%s is no number", v.Type())
+		}
+		var err error
+		*number, err = parseInt(src)
 		return err
 	},
 }

@@ -51,15 +51,33 @@ type Snapshot struct {
 // Snapshot reads what a planner needs for some partitions, out of the active generation. While there is no view (see
 // [Standing.HasView]) there are no rows in it: the caller waits for the next change.
 func (db *DB) Snapshot(ctx context.Context, partitions []int) (Snapshot, error) {
-	c, err := db.Changes(ctx, partitions, Seen{})
+	var s Snapshot
+	c, err := db.Load(ctx, partitions, func(_ int, row perp.Row) error {
+		switch r := row.(type) {
+		case perp.Position:
+			s.Positions = append(s.Positions, r)
+		case perp.Order:
+			s.Orders = append(s.Orders, r)
+		case perp.Request:
+			s.Requests = append(s.Requests, r)
+		case perp.Market:
+			s.Markets = append(s.Markets, r)
+		case perp.MarketValue:
+			s.Values = append(s.Values, r)
+		case perp.Parameter:
+			s.Parameters = append(s.Parameters, r)
+		case perp.OracleSource:
+			s.OracleSources = append(s.OracleSources, r)
+		default:
+			return fmt.Errorf("a %T has no place in a snapshot", row)
+		}
+		return nil
+	})
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
 	}
-	return Snapshot{
-		Standing: c.Standing, Positions: c.Positions.Changed, Orders: c.Orders.Changed, Requests: c.Requests.Changed,
-		Markets: c.Markets.Changed, Values: c.Values.Changed, Parameters: c.Parameters.Changed,
-		OracleSources: c.OracleSources.Changed,
-	}, nil
+	s.Standing = c.Standing
+	return s, nil
 }
 
 // into appends the rows of a query.

@@ -1,6 +1,10 @@
 package planner
 
 import (
+	"errors"
+	"maps"
+	"slices"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/liquidation"
@@ -8,38 +12,23 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// book is what a planner knows: everybody's markets, measures and parameters, and the open positions, orders and
-// requests of its shards, kept in the order in which prices reach them. It stands for one block. It is for one
-// goroutine at a time.
+// book is what a planner knows: everybody's markets, measures and parameters, and what waits in its shards. It stands
+// for one block. It is for one goroutine at a time.
 type book struct {
 	block      chain.BlockRef // zero until there is a state
 	generation uint32
 	seen       pg.Seen // how far the state has been taken in
 	rows       rowIndex
+	shards     map[int]*shard // by partition
 
-	armed    perp.Uint // the index yields positions below this margin ratio
-	index    *liquidation.Index
-	orders   map[chain.Hash]perp.Order
-	swaps    *due.Swaps                   // limit swaps, which have no market of their own
-	requests map[chain.Hash]chain.Address // the market each of them is in
-	markets  map[chain.Address]*marketBook
-	glvs     due.Glvs
-	byToken  map[chain.Address][]chain.Address // the markets whose jobs a token's price decides
-}
-
-// marketBook is what waits in one market. What has no market of its own (market swaps) is in that of the zero address.
-type marketBook struct {
-	triggers due.Triggers                // orders that wait for a price
-	prompt   map[chain.Hash]perp.Order   // orders that are due at once
-	requests map[chain.Hash]perp.Request // deposits, withdrawals and shifts
+	armed   perp.Uint // the indexes yield positions below this margin ratio
+	glvs    due.Glvs
+	byToken map[chain.Address][]chain.Address // the markets whose jobs a token's price decides
 }
 
 func newBook(armed perp.Uint) *book {
 	return &book{
-		rows: rowIndex{}, armed: armed, index: liquidation.NewIndex(armed), orders: map[chain.Hash]perp.Order{},
-		swaps:    new(due.Swaps),
-		requests: map[chain.Hash]chain.Address{}, markets: map[chain.Address]*marketBook{},
-		byToken: map[chain.Address][]chain.Address{},
+		rows: rowIndex{}, armed: armed, shards: map[int]*shard{}, byToken: map[chain.Address][]chain.Address{},
 	}
 }
 
@@ -49,55 +38,68 @@ type rowIndex map[perp.RowKey]perp.Row
 // Get implements [perp.Rows].
 func (x rowIndex) Get(k perp.RowKey) perp.Row { return x[k] }
 
-func (b *book) market(token chain.Address) *marketBook {
-	m, known := b.markets[token]
+// shard returns that of a partition.
+func (b *book) shard(partition int) *shard {
+	s, known := b.shards[partition]
 	if !known {
-		m = &marketBook{prompt: map[chain.Hash]perp.Order{}, requests: map[chain.Hash]perp.Request{}}
-		b.markets[token] = m
+		s = newShard(b.armed)
+		b.shards[partition] = s
 	}
-	return m
+	return s
 }
 
-func (b *book) putOrder(o perp.Order) {
-	b.removeOrder(o.Key)
-	if !o.Status.Pending() && o.Status != perp.Frozen {
-		return
+// release lets go of the shards of all other partitions, and of all that waits there.
+func (b *book) release(mine []int) {
+	maps.DeleteFunc(b.shards, func(partition int, _ *shard) bool { return !slices.Contains(mine, partition) })
+	b.seen = b.seen.Only(mine)
+}
+
+// missing returns those of the partitions that have not been loaded.
+func (b *book) missing(mine []int) []int {
+	return slices.DeleteFunc(slices.Clone(mine),
+		func(partition int) bool { return slices.Contains(b.seen.Partitions, partition) })
+}
+
+// position looks a position up.
+func (b *book) position(key chain.Hash) (perp.Position, bool) {
+	for _, s := range b.shards {
+		if p, known := s.index.Get(key); known {
+			return p, true
+		}
 	}
-	b.orders[o.Key] = o
-	m := b.market(o.Market)
-	switch {
-	case o.OrderType.IsMarket():
-		m.prompt[o.Key] = o
-	case o.OrderType.IsSwap():
-		b.swaps.Put(o)
-	default:
-		m.triggers.Put(o)
+	return perp.Position{}, false
+}
+
+// positions yields the open positions of a market.
+func (b *book) positions(market chain.Address) func(yield func(*perp.Position) bool) {
+	return func(yield func(*perp.Position) bool) {
+		for _, s := range b.shards {
+			for p := range s.index.Each(market) {
+				if !yield(p) {
+					return
+				}
+			}
+		}
 	}
 }
 
-func (b *book) removeOrder(key chain.Hash) {
-	if old, known := b.orders[key]; known {
-		m := b.market(old.Market)
-		delete(m.prompt, key)
-		m.triggers.Remove(key)
-		b.swaps.Remove(key)
-		delete(b.orders, key)
+// candidates returns the positions of a market near their liquidation, most urgent first (see
+// [liquidation.Index.Candidates]).
+func (b *book) candidates(market chain.Address, view *perp.View) (found []liquidation.Candidate, failures error) {
+	for _, s := range b.shards {
+		near, failed := s.index.Candidates(market, view)
+		found, failures = append(found, near...), errors.Join(failures, failed)
 	}
+	liquidation.MostUrgentFirst(found)
+	return found, failures
 }
 
-func (b *book) putRequest(r perp.Request) {
-	b.removeRequest(r.Key)
-	if r.Status.Pending() {
-		b.requests[r.Key] = r.Market
-		b.market(r.Market).requests[r.Key] = r
+// count is how much waits in all shards.
+func (b *book) count() (positions, orders, requests int) {
+	for _, s := range b.shards {
+		positions, orders, requests = positions+s.index.Len(), orders+len(s.orders), requests+len(s.requests)
 	}
-}
-
-func (b *book) removeRequest(key chain.Hash) {
-	if market, known := b.requests[key]; known {
-		delete(b.market(market).requests, key)
-		delete(b.requests, key)
-	}
+	return positions, orders, requests
 }
 
 // reached returns the markets whose jobs a change of these tokens' prices may decide.
@@ -108,8 +110,10 @@ func (b *book) reached(tokens map[chain.Address]bool) map[chain.Address]bool {
 			markets[m] = true
 		}
 	}
-	if b.swaps.Follows(b.rows, tokens) {
-		markets[noMarket] = true
+	for _, s := range b.shards {
+		if s.swaps.Follows(b.rows, tokens) {
+			markets[noMarket] = true
+		}
 	}
 	return markets
 }
@@ -117,14 +121,24 @@ func (b *book) reached(tokens map[chain.Address]bool) map[chain.Address]bool {
 // noMarket is that of orders that only swap.
 var noMarket chain.Address
 
+// indexed returns the markets that have positions or once had.
+func (b *book) indexed() map[chain.Address]bool {
+	markets := map[chain.Address]bool{}
+	for _, s := range b.shards {
+		for _, m := range s.index.Markets() {
+			markets[m] = true
+		}
+	}
+	return markets
+}
+
 // everything returns all markets in which anything waits.
 func (b *book) everything() map[chain.Address]bool {
-	markets := map[chain.Address]bool{}
-	for m := range b.markets {
-		markets[m] = true
-	}
-	for _, m := range b.index.Markets() {
-		markets[m] = true
+	markets := b.indexed()
+	for _, s := range b.shards {
+		for m := range s.markets {
+			markets[m] = true
+		}
 	}
 	return markets
 }

@@ -187,12 +187,12 @@ func TestHaltedStateDecidesNothing(t *testing.T) {
 	p := New(DefaultConfig(), zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), testClient(t, "127.0.0.1:1"), store)
 	p.stateReady, p.jobsReady = new(service.Condition), new(service.Condition)
 	p.book.block = chain.BlockRef{Number: 1, Hash: chain.Hash{1}, TimeMs: nowMs}
-	p.book.index.Put(long(alice, 1))
+	p.book.shard(0).put(long(alice, 1))
 	store.Halted = "final block 5 has gone"
 	if err := p.reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !p.book.block.Hash.IsZero() || p.book.index.Len() != 0 {
+	if !p.book.block.Hash.IsZero() || len(p.book.shards) != 0 {
 		t.Error("the planner goes on deciding by the state of before")
 	}
 }
@@ -201,5 +201,9 @@ func TestHaltedStateDecidesNothing(t *testing.T) {
 type told struct{ pg.Standing }
 
 func (s *told) Changes(context.Context, []int, pg.Seen) (pg.Changes, error) {
+	return pg.Changes{Standing: s.Standing}, nil
+}
+
+func (s *told) Load(context.Context, []int, func(int, perp.Row) error) (pg.Changes, error) {
 	return pg.Changes{Standing: s.Standing}, nil
 }

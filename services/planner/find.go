@@ -33,15 +33,23 @@ func (f *finder) find(market chain.Address, m *due.Moment) (jobs []job.Job, fail
 	jobs, failures = f.liquidations(market, m)
 	jobs, failed := f.deleveragings(jobs, market, m)
 	failures = errors.Join(failures, failed)
-	waiting, known := f.book.markets[market]
+	for _, s := range f.book.shards {
+		jobs = f.waiting(jobs, s, market, m)
+	}
+	return jobs, failures
+}
+
+// waiting are the jobs of a shard's orders and requests in a market.
+func (f *finder) waiting(jobs []job.Job, s *shard, market chain.Address, m *due.Moment) []job.Job {
+	waiting, known := s.markets[market]
 	if !known {
-		return jobs, failures
+		return jobs
 	}
 	if quote, reported := f.indexQuote(market, m); reported {
 		waiting.triggers.Reached(quote.Price, func(o perp.Order) { jobs = f.order(jobs, m, o) })
 	}
 	if market == noMarket {
-		f.book.swaps.Reached(m, func(o perp.Order) { jobs = f.order(jobs, m, o) })
+		s.swaps.Reached(m, func(o perp.Order) { jobs = f.order(jobs, m, o) })
 	}
 	for _, o := range waiting.prompt {
 		jobs = f.order(jobs, m, o)
@@ -49,7 +57,7 @@ func (f *finder) find(market chain.Address, m *due.Moment) (jobs []job.Job, fail
 	for _, r := range waiting.requests {
 		jobs = f.take(jobs, m, m.Request(r), func(then *due.Moment) bool { return then.Request(r).Due })
 	}
-	return jobs, failures
+	return jobs
 }
 
 func (f *finder) indexQuote(market chain.Address, m *due.Moment) (due.Quote, bool) {
@@ -59,7 +67,7 @@ func (f *finder) indexQuote(market chain.Address, m *due.Moment) (due.Quote, boo
 }
 
 func (f *finder) order(jobs []job.Job, m *due.Moment, o perp.Order) []job.Job {
-	position, _ := f.book.index.Get(o.PositionKey())
+	position, _ := f.book.position(o.PositionKey())
 	return f.take(jobs, m, m.Order(o, position), func(then *due.Moment) bool { return then.Order(o, position).Due })
 }
 
@@ -68,7 +76,7 @@ func (f *finder) liquidations(market chain.Address, m *due.Moment) (jobs []job.J
 	if _, reported := f.indexQuote(market, m); !reported {
 		return nil, nil // a market without fresh reports cannot be judged, and says so as a metric of the feed
 	}
-	candidates, failures := f.book.index.Candidates(market, m.View())
+	candidates, failures := f.book.candidates(market, m.View())
 	row, _ := m.Market(market)
 	for _, c := range candidates {
 		p := c.Position
@@ -90,7 +98,7 @@ func (f *finder) deleveragings(jobs []job.Job, market chain.Address, m *due.Mome
 	}
 	var failures error
 	for _, isLong := range []bool{true, false} {
-		decisions, err := m.Deleverage(row, isLong, f.book.index.Each(market))
+		decisions, err := m.Deleverage(row, isLong, f.book.positions(market))
 		failures = errors.Join(failures, err)
 		for _, d := range decisions {
 			jobs = f.take(jobs, m, d, func(then *due.Moment) bool { return f.deleveraged(then, row, isLong, d.Job.ID) })
@@ -107,7 +115,7 @@ func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, 
 	if !known {
 		was = map[string]bool{}
 		// whoever cannot be judged was not due
-		decisions, _ := then.Deleverage(market, isLong, f.book.index.Each(market.MarketToken))
+		decisions, _ := then.Deleverage(market, isLong, f.book.positions(market.MarketToken))
 		for _, d := range decisions {
 			was[d.Job.ID] = true
 		}

@@ -61,8 +61,8 @@ func (d *desk) report(token chain.Address, p perp.Uint, ms uint64) {
 
 // load gives the desk a state, all of it.
 func (d *desk) load(rows ...perp.Row) {
+	*d.book = *newBook(d.book.armed)
 	c := d.changes(rows...)
-	c.Reload = true
 	c.Markets.Changed = []perp.Market{ethMarket, btcMarket}
 	c.Parameters.Changed = []perp.Parameter{
 		{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()),
@@ -79,11 +79,11 @@ func (d *desk) changes(rows ...perp.Row) pg.Changes {
 	for _, row := range rows {
 		switch row := row.(type) {
 		case perp.Position:
-			c.Positions.Changed = append(c.Positions.Changed, row)
+			c.Positions.Changed, c.Positions.Parts = append(c.Positions.Changed, row), append(c.Positions.Parts, 0)
 		case perp.Order:
-			c.Orders.Changed = append(c.Orders.Changed, row)
+			c.Orders.Changed, c.Orders.Parts = append(c.Orders.Changed, row), append(c.Orders.Parts, 0)
 		case perp.Request:
-			c.Requests.Changed = append(c.Requests.Changed, row)
+			c.Requests.Changed, c.Requests.Parts = append(c.Requests.Changed, row), append(c.Requests.Parts, 0)
 		}
 	}
 	return c
@@ -229,24 +229,22 @@ func TestChangesAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, all := newDesk(), map[chain.Hash]perp.Row{}
 		for range rapid.IntRange(1, 8).Draw(t, "states") {
-			c := d.changes()
+			var changed []perp.Row
+			var removed []chain.Hash
 			for i := range byte(6) {
 				row := drawRow(t, i)
 				key := row.RowKey().Key
 				switch rapid.IntRange(0, 2).Draw(t, "fate") {
 				case 0:
 					all[key] = row
-					more := d.changes(row)
-					c.Positions.Changed = append(c.Positions.Changed, more.Positions.Changed...)
-					c.Orders.Changed = append(c.Orders.Changed, more.Orders.Changed...)
-					c.Requests.Changed = append(c.Requests.Changed, more.Requests.Changed...)
+					changed = append(changed, row)
 				case 1: // some of them were never there
 					delete(all, key)
-					c.Positions.Removed = append(c.Positions.Removed, key)
-					c.Orders.Removed = append(c.Orders.Removed, key)
-					c.Requests.Removed = append(c.Requests.Removed, key)
+					removed = append(removed, key)
 				}
 			}
+			c := d.changes(changed...)
+			c.Positions.Removed, c.Orders.Removed, c.Requests.Removed = removed, removed, removed
 			d.book.apply(c)
 			fresh := newDesk()
 			fresh.load(slices.Collect(maps.Values(all))...)

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"maps"
 	"slices"
 
 	"perpkeeper/pkg/chain"
@@ -9,11 +10,8 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// apply brings the book to the state after changes. A reload begins it anew.
+// apply brings the book to the state after changes.
 func (b *book) apply(c pg.Changes) {
-	if c.Reload {
-		*b = *newBook(b.armed)
-	}
 	b.block, b.generation, b.seen = c.Watermark.BlockRef, uint32(c.Generation), c.Seen
 	merge(b.rows, perp.Markets, c.Markets)
 	merge(b.rows, perp.MarketValues, c.Values)
@@ -25,24 +23,56 @@ func (b *book) apply(c pg.Changes) {
 		len(c.Values.Removed) > 0 {
 		b.glvs = due.GlvsOf(b.rows.values)
 	}
-	for _, p := range c.Positions.Changed {
-		b.index.Put(p)
+	enter(b, c.Positions, func(s *shard, key chain.Hash) { s.index.Remove(key) })
+	enter(b, c.Orders, (*shard).removeOrder)
+	enter(b, c.Requests, (*shard).removeRequest)
+}
+
+// enter takes the changes of a table of shards. A row stands in one shard only: a key of a lost branch may be given
+// again in another partition.
+func enter[R perp.Row](b *book, d pg.Delta[R], remove func(*shard, chain.Hash)) {
+	for i, row := range d.Changed {
+		for partition, s := range b.shards {
+			if partition != d.Parts[i] {
+				remove(s, row.RowKey().Key)
+			}
+		}
+		b.shard(d.Parts[i]).put(row)
 	}
-	for _, key := range c.Positions.Removed {
-		b.index.Remove(key)
+	for _, key := range d.Removed {
+		for _, s := range b.shards {
+			remove(s, key)
+		}
 	}
-	for _, o := range c.Orders.Changed {
-		b.putOrder(o)
+}
+
+// take takes in a row of a load.
+func (b *book) take(partition int, row perp.Row) error {
+	switch row.(type) {
+	case perp.Position, perp.Order, perp.Request:
+		b.shard(partition).put(row)
+	case perp.OracleSource: // nothing here asks for it
+	default:
+		b.rows[row.RowKey()] = row
 	}
-	for _, key := range c.Orders.Removed {
-		b.removeOrder(key)
+	return nil
+}
+
+// loaded completes a book whose rows have all been taken.
+func (b *book) loaded(c pg.Changes) {
+	for _, partition := range c.Seen.Partitions {
+		b.shard(partition) // one with nothing in it is loaded as well
 	}
-	for _, r := range c.Requests.Changed {
-		b.putRequest(r)
-	}
-	for _, key := range c.Requests.Removed {
-		b.removeRequest(key)
-	}
+	b.sortTokens()
+	b.glvs = due.GlvsOf(b.rows.values)
+	b.block, b.generation, b.seen = c.Watermark.BlockRef, uint32(c.Generation), c.Seen
+}
+
+// adopt takes the shards of another book of the same generation. Until the changes since both have been applied (see
+// [pg.Seen.With]) the book stands for no block.
+func (b *book) adopt(other *book) {
+	maps.Copy(b.shards, other.shards)
+	b.seen = b.seen.With(other.seen)
 }
 
 // values yields the measures among the rows.

@@ -113,9 +113,10 @@ func (m *Metrics) passOver(log zerolog.Logger) func(bus.Record, error) {
 func (m *Metrics) passed(b *book, live map[job.Kind]int, took time.Duration) {
 	m.passes.Observe(took.Seconds())
 	m.block.Set(float64(b.block.Number))
-	m.open.WithLabelValues("positions").Set(float64(b.index.Len()))
-	m.open.WithLabelValues("orders").Set(float64(len(b.orders)))
-	m.open.WithLabelValues("requests").Set(float64(len(b.requests)))
+	positions, orders, requests := b.count()
+	m.open.WithLabelValues("positions").Set(float64(positions))
+	m.open.WithLabelValues("orders").Set(float64(orders))
+	m.open.WithLabelValues("requests").Set(float64(requests))
 	for _, kind := range job.Kinds() {
 		m.liveJobs.WithLabelValues(string(kind)).Set(float64(live[kind]))
 	}

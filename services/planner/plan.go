@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"perpkeeper/pkg/chain"
@@ -22,6 +23,9 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 	defer sweep.Stop()
 	retryPass := time.NewTimer(0)
 	defer retryPass.Stop()
+	var loads sync.WaitGroup
+	defer loads.Wait()
+	p.loads.spawn = loads.Go
 	for {
 		var err error
 		select {
@@ -36,6 +40,8 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 			err = p.reload(ctx)
 		case <-p.shards.changed:
 			err = p.reload(ctx)
+		case a := <-p.loads.arrived:
+			err = p.arrive(ctx, a)
 		case r := <-p.rearms:
 			err = p.rearm(ctx, r)
 		case <-retryPass.C:
@@ -73,13 +79,15 @@ func (s *sweepTimer) hasten(interval time.Duration) {
 }
 
 // moment is now: the state, and the newest reports that are fresh by its time.
-func (p *Planner) moment() *due.Moment {
+func (p *Planner) moment() *due.Moment { return p.momentOf(p.book) }
+
+func (p *Planner) momentOf(b *book) *due.Moment {
 	m := &due.Moment{
-		Block: p.book.block, Generation: p.book.generation, Rows: p.book.rows, Glvs: p.book.glvs, Rules: p.rules,
+		Block: b.block, Generation: b.generation, Rows: b.rows, Glvs: b.glvs, Rules: p.rules,
 		Quotes: map[chain.Address]due.Quote{},
 	}
 	oldest := m.Block.TimeMs - min(m.Block.TimeMs, uint64(p.cfg.Planner.PriceMaxAge.Milliseconds()))
-	for token := range p.book.byToken {
+	for token := range b.byToken {
 		if r, known := p.quotes.board.Latest(token); known && r.TimeMs >= oldest {
 			m.Quotes[token] = quoteOf(r)
 		}
@@ -103,8 +111,12 @@ func (p *Planner) tick(ctx context.Context) error {
 
 // reload takes in what became of the state, as of the highest block that all partitions have applied, and looks at
 // every market. Nothing is looked at anew while that block is the same: each partition's commit is a change of its own.
+// Partitions that are new to the planner are loaded beside; until one has come, the planner plans without it, and where
+// all are void (at a switch of generation) with what it had.
 func (p *Planner) reload(ctx context.Context) error {
-	c, err := p.store.Changes(ctx, p.shards.mine(), p.book.seen)
+	mine := p.shards.mine()
+	before := len(p.book.shards)
+	c, joining, err := p.follow(ctx, mine)
 	if err != nil {
 		p.stateReady.Fail(err.Error())
 		return err
@@ -114,15 +126,24 @@ func (p *Planner) reload(ctx context.Context) error {
 	case c.Halted != "":
 		p.stateReady.Fail("the state is halted: " + c.Halted)
 		*p.book = *newBook(p.book.armed) // nothing more is decided by what may not be so
+		p.loads.beside = nil
 		return nil
 	case !c.HasView():
 		if p.book.block.Hash.IsZero() {
 			p.stateReady.Fail("no block that all partitions have applied yet (is statevm running?)")
 		}
 		return nil
+	case c.Reload:
+		p.loads.void = true
+		p.load(ctx, mine)
+		return nil
 	}
 	p.stateReady.OK()
-	if c.Unchanged(p.book.seen) && !p.live.lost {
+	unchanged := c.Unchanged(p.book.seen) && joining == nil && len(p.book.shards) == before
+	p.join(joining)
+	p.loads.void = false
+	p.load(ctx, mine)
+	if unchanged && !p.live.lost {
 		return nil
 	}
 	p.book.apply(c)
@@ -141,7 +162,7 @@ func (p *Planner) everything(ctx context.Context) error {
 
 // observe follows the mark prices, whose volatility says how often to sweep (LIQ-1).
 func (p *Planner) observe(m *due.Moment) {
-	for _, market := range p.book.index.Markets() {
+	for market := range p.book.indexed() {
 		if quote, reported := p.finder.indexQuote(market, m); reported {
 			p.modes.Observe(market, quote.Min, quote.TimeMs)
 		}
@@ -160,7 +181,11 @@ func (p *Planner) sweep(ctx context.Context) error {
 	}
 	began := time.Now()
 	m := p.moment()
-	swept, failures := liquidation.Sweep(ctx, p.book.index.Positions(p.risky), m.View(), p.cfg.Liquidation.Workers)
+	var all []*perp.Position
+	for _, s := range p.book.shards {
+		all = append(all, s.index.Positions(p.risky)...)
+	}
+	swept, failures := liquidation.Sweep(ctx, all, m.View(), p.cfg.Liquidation.Workers)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -169,21 +194,28 @@ func (p *Planner) sweep(ctx context.Context) error {
 	}
 	p.note(failures)
 	p.risky = swept.Risky
-	for _, missed := range p.book.index.Missed(swept.Liquidatable, m.View()) {
-		p.metrics.missed.Inc()
-		p.log.Error().Stringer("position", missed.Position.PositionKey).Uint64("block", m.Block.Number).
-			Msg("the index missed a liquidatable position: it would have been found by the sweep alone")
+	for _, s := range p.book.shards {
+		p.proveIndex(s, swept.Liquidatable, m)
 	}
-	p.book.swaps.Missed(m, func(o perp.Order) {
-		p.metrics.missed.Inc()
-		p.log.Error().Stringer("order", o.Key).Uint64("block", m.Block.Number).
-			Msg("the index missed a limit swap that is due: it was found by the sweep alone")
-	})
 	p.metrics.swept(swept, time.Since(began))
 	if err := p.everything(ctx); err != nil {
 		return err
 	}
 	return p.announce(ctx, p.live.all(), false)
+}
+
+// proveIndex tells of what a sweep found and the index of a shard had missed.
+func (p *Planner) proveIndex(s *shard, liquidatable []liquidation.Candidate, m *due.Moment) {
+	for _, missed := range s.index.Missed(liquidatable, m.View()) {
+		p.metrics.missed.Inc()
+		p.log.Error().Stringer("position", missed.Position.PositionKey).Uint64("block", m.Block.Number).
+			Msg("the index missed a liquidatable position: it would have been found by the sweep alone")
+	}
+	s.swaps.Missed(m, func(o perp.Order) {
+		p.metrics.missed.Inc()
+		p.log.Error().Stringer("order", o.Key).Uint64("block", m.Block.Number).
+			Msg("the index missed a limit swap that is due: it was found by the sweep alone")
+	})
 }
 
 // announce publishes jobs, most urgent first. After a failure it is unknown which arrived, and all live ones go out

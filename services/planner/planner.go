@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service"
@@ -27,6 +28,7 @@ type Planner struct {
 	client    *bus.Client
 	store     Store
 	shards    *shards
+	loads     loader
 	quotes    *quotes
 	book      *book
 	finder    *finder
@@ -53,6 +55,8 @@ type Store interface {
 	// Changes returns what became of the state since the last look: of these partitions, and of everybody's markets,
 	// measures and parameters.
 	Changes(ctx context.Context, partitions []int, since pg.Seen) (pg.Changes, error)
+	// Load gives all rows of these partitions and of everybody's, one by one, and the look to go on from.
+	Load(ctx context.Context, partitions []int, take func(partition int, row perp.Row) error) (pg.Changes, error)
 }
 
 // Start acquires what the planner needs and hands its members to the shell.
@@ -88,6 +92,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, s
 func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *Planner {
 	p := &Planner{
 		cfg: cfg, log: log, metrics: metrics, store: store, shards: newShards(),
+		loads:  newLoader(),
 		quotes: newQuotes(metrics.passOver(log)), live: newLive(),
 		rearms: make(chan rearm), book: newBook(cfg.Liquidation.Armed()),
 		modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),

@@ -45,8 +45,19 @@ func (s *Stepper) Report(r price.Report) { s.planner.quotes.add(r, time.Now()) }
 // Tick looks at the markets whose prices have moved since the last pass (LIQ-2).
 func (s *Stepper) Tick(ctx context.Context) error { return s.planner.tick(ctx) }
 
-// Reload takes in what became of the state and looks at every market.
-func (s *Stepper) Reload(ctx context.Context) error { return s.planner.reload(ctx) }
+// Reload takes in what became of the state, partitions that are new to the planner included, and looks at every market.
+func (s *Stepper) Reload(ctx context.Context) error {
+	err := s.planner.reload(ctx)
+	for err == nil {
+		select {
+		case a := <-s.planner.loads.arrived:
+			err = s.planner.arrive(ctx, a)
+		default:
+			return nil
+		}
+	}
+	return err
+}
 
 // Sweep judges every position exactly, says every live job again, and returns after how long the next sweep is due
 // (LIQ-1).

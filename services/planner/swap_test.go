@@ -80,7 +80,7 @@ func TestATickReachesLimitSwaps(t *testing.T) {
 	if jobs, born := look(usdc); jobs != 1 || born != 1 || d.live.all()[0].BirthMs != nowMs+4000 {
 		t.Errorf("%d jobs, %d born anew", jobs, born)
 	}
-	d.book.removeOrder(o.Key)
+	d.book.shard(0).removeOrder(o.Key)
 	if _, err := d.findAll(d.everywhere(), d.swapMoment()); err != nil || len(d.live.all()) != 0 {
 		t.Errorf("after it is gone: %v, %v", d.live.all(), err)
 	}

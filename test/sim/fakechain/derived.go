@@ -132,26 +132,55 @@ func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R]
 }
 
 // Changes returns what became of the state since the last look, as pg.DB does. It remembers one look: whoever asks with
-// an older one is told everything.
+// an older one has to load everything.
 func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (pg.Changes, error) {
 	return look(d, "reading changes", func(c *Chain, s sight) (pg.Changes, error) {
 		changes := pg.Changes{Seen: since, Standing: d.standing(s)}
 		if !changes.HasView() {
 			return changes, nil
 		}
-		keys := c.rows.order
-		if last, asked := since.Revs[0]; asked && last == d.rev && d.looked != nil {
-			keys = touched(d.looked, s.tip)
-		} else {
+		if last, asked := since.Revs[0]; !asked || last != d.rev || d.looked == nil {
 			changes.Reload = true
+			return changes, nil
 		}
-		d.rev, d.looked = d.rev+1, s.tip
-		changes.Seen = pg.Seen{Generation: 1, Partitions: partitions, Revs: map[int]int64{0: d.rev}}
+		keys := touched(d.looked, s.tip)
+		changes.Seen = d.advance(s, partitions)
 		for _, key := range keys {
 			enter(&changes, key, c.row(s.tip, key))
 		}
 		return changes, nil
 	})
+}
+
+// Load gives all rows, as pg.DB does.
+func (d *Derived) Load(_ context.Context, partitions []int, take func(int, perp.Row) error) (pg.Changes, error) {
+	return look(d, "loading", func(c *Chain, s sight) (pg.Changes, error) {
+		changes, all := pg.Changes{Standing: d.standing(s)}, pg.Changes{}
+		if !changes.HasView() {
+			return changes, nil
+		}
+		changes.Reload, changes.Seen = true, d.advance(s, partitions)
+		for _, key := range c.rows.order {
+			enter(&all, key, c.row(s.tip, key))
+		}
+		return changes, errors.Join(give(all.Positions, take), give(all.Orders, take), give(all.Requests, take),
+			give(all.Markets, take), give(all.Values, take), give(all.Parameters, take))
+	})
+}
+
+// advance remembers a look.
+func (d *Derived) advance(s sight, partitions []int) pg.Seen {
+	d.rev, d.looked = d.rev+1, s.tip
+	return pg.Seen{Generation: 1, Partitions: partitions, Revs: map[int]int64{0: d.rev}}
+}
+
+func give[R perp.Row](d pg.Delta[R], take func(int, perp.Row) error) error {
+	for _, row := range d.Changed {
+		if err := take(0, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // touched lists the rows that may differ between two blocks, each once.
@@ -174,30 +203,30 @@ func enter(c *pg.Changes, key perp.RowKey, row perp.Row) {
 	switch key.Table { //nolint:exhaustive // planners hold no others
 	case perp.Positions:
 		p, _ := row.(perp.Position)
-		note(c, &c.Positions, key, p, p.Status == perp.Active)
+		note(&c.Positions, key, p, p.Status == perp.Active)
 	case perp.Orders:
 		o, _ := row.(perp.Order)
-		note(c, &c.Orders, key, o, o.Status != "" && !o.Status.Final())
+		note(&c.Orders, key, o, o.Status != "" && !o.Status.Final())
 	case perp.Requests:
 		r, _ := row.(perp.Request)
-		note(c, &c.Requests, key, r, r.Status != "" && !r.Status.Final())
+		note(&c.Requests, key, r, r.Status != "" && !r.Status.Final())
 	case perp.Markets:
 		m, known := row.(perp.Market)
-		note(c, &c.Markets, key, m, known)
+		note(&c.Markets, key, m, known)
 	case perp.MarketValues:
 		v, known := row.(perp.MarketValue)
-		note(c, &c.Values, key, v, known)
+		note(&c.Values, key, v, known)
 	case perp.Parameters:
 		p, known := row.(perp.Parameter)
-		note(c, &c.Parameters, key, p, known)
+		note(&c.Parameters, key, p, known)
 	}
 }
 
-func note[R perp.Row](c *pg.Changes, d *pg.Delta[R], key perp.RowKey, row R, held bool) {
+func note[R perp.Row](d *pg.Delta[R], key perp.RowKey, row R, held bool) {
 	switch {
 	case held:
-		d.Changed = append(d.Changed, row)
-	case !c.Reload:
+		d.Changed, d.Parts = append(d.Changed, row), append(d.Parts, 0)
+	default:
 		d.Removed = append(d.Removed, key.Key)
 	}
 }

@@ -2,6 +2,7 @@ package fakechain_test
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -92,6 +93,15 @@ func (h *held) take(t interface{ Fatal(...any) }, d *fakechain.Derived,
 	}
 	if c.Reload {
 		h.rows = map[perp.RowKey]perp.Row{}
+		loaded, err := d.Load(context.Background(), []int{0}, func(_ int, row perp.Row) error {
+			h.rows[row.RowKey()] = row
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.seen = loaded.Seen
+		return true
 	}
 	h.seen = c.Seen
 	merge(h, perp.Positions, c.Positions)
