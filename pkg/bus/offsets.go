@@ -32,6 +32,23 @@ func (c *Client) OffsetAt(ctx context.Context, topic string, partition int, at t
 	return offset, err
 }
 
+// OffsetBack returns the offset of the first record of a partition that was written at most so long before its newest
+// one, and the partition's end. Both times are stamped by the records' writers, so that it does not matter what time it
+// is here. It waits for brokers that are down.
+func (c *Client) OffsetBack(ctx context.Context, topic string, partition int, back time.Duration) (offset, end int64,
+	err error) {
+	first, end, err := c.Bounds(ctx, topic, partition)
+	if err != nil || first == end {
+		return end, end, err
+	}
+	newest, err := c.Reader(topic, partition, end-1).Next(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading the newest record of %s/%d: %w", topic, partition, err)
+	}
+	offset, err = c.OffsetAt(ctx, topic, partition, newest.Time.Add(-back))
+	return min(offset, end-1), end, err
+}
+
 func (c *Client) offsetAt(ctx context.Context, topic string, partition int, at time.Time) (int64, error) {
 	// The end first: a record that arrives between the two questions must not be passed over.
 	_, end, err := c.bounds(ctx, topic, partition)

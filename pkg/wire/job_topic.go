@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"fmt"
+
 	"google.golang.org/protobuf/proto"
 
 	"perpkeeper/pkg/chain"
@@ -27,6 +29,20 @@ type Job struct{ job.Job }
 
 // Result is what became of one arm of a job.
 type Result struct{ job.Result }
+
+// DecodeJob reads a record of the job topic. It returns an error for whatever is no sound job, also for a record that
+// has no place in that topic.
+func DecodeJob(r Record) (job.Job, error) {
+	m, _, err := Decode(r)
+	if err != nil {
+		return job.Job{}, err
+	}
+	said, is := m.(Job)
+	if !is {
+		return job.Job{}, fmt.Errorf("a %T has no place among jobs (partition %d, offset %d)", m, r.Partition, r.Offset)
+	}
+	return said.Job, said.Validate()
+}
 
 func (Price) kind() Kind  { return KindPrice }
 func (Job) kind() Kind    { return KindJob }

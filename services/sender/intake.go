@@ -47,7 +47,7 @@ func (d *desk) intake(ctx context.Context) error {
 	defer d.notices.set(part, "")
 	topic := wire.JobTopic(d.cfg.Keeper.ChainID)
 	back := max(d.cfg.Sender.MaxJobAge, d.cfg.Tier.JobMaxAge)
-	offset, _, err := rewind(ctx, d.client, topic, d.claim.Partition, back)
+	offset, _, err := d.client.OffsetBack(ctx, topic, d.claim.Partition, back)
 	if err != nil {
 		return fmt.Errorf("looking for the jobs of the last %s: %w", back, err)
 	}
@@ -69,7 +69,7 @@ func (d *desk) intake(ctx context.Context) error {
 // take stores the job of a record, however long the database is away, or lets it wait for its turn. A record that holds
 // no job, or one that the database cannot hold, is set aside.
 func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
-	j, err := jobOf(r)
+	j, err := wire.DecodeJob(r)
 	if err == nil && d.turns.admit(j) {
 		err = d.patiently(ctx, part, func(ctx context.Context) error { return d.store(ctx, j) })
 		if err != nil && !pg.Unfit(err) {
@@ -82,19 +82,6 @@ func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
 	bad := damaged{wire.JobTopic(d.cfg.Keeper.ChainID), r, err}
 	d.unreadable.report(bad)
 	return d.setAside(ctx, part, bad)
-}
-
-// jobOf is the job of a record of the job topic.
-func jobOf(r bus.Record) (job.Job, error) {
-	m, _, err := wire.Decode(r)
-	if err != nil {
-		return job.Job{}, err
-	}
-	said, is := m.(wire.Job)
-	if !is {
-		return job.Job{}, fmt.Errorf("a %T has no place among jobs (partition %d, offset %d)", m, r.Partition, r.Offset)
-	}
-	return said.Job, said.Validate()
 }
 
 // patiently does what the database has to be there for, however long it is away.

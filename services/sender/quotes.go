@@ -32,7 +32,7 @@ func (q *quotes) Add(r price.Report) {
 // follow reads the price topic from a board's window ago until ctx ends. Records that nobody can read are passed over.
 func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) error {
 	const onlyPartition = 0
-	offset, end, err := rewind(ctx, client, topic, onlyPartition, price.Window)
+	offset, end, err := client.OffsetBack(ctx, topic, onlyPartition, price.Window)
 	if err != nil {
 		return fmt.Errorf("looking for the price reports of the last %s: %w", price.Window, err)
 	}

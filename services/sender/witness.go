@@ -91,7 +91,7 @@ func (o *observer) run(ctx context.Context) error {
 // follow reads a partition from a while back and tells when it has come to where its end was.
 func (o *observer) follow(ctx context.Context, topic string, partition int, reached func(),
 	take func(bus.Record) error) error {
-	offset, end, err := rewind(ctx, o.client, topic, partition, hindsight)
+	offset, end, err := o.client.OffsetBack(ctx, topic, partition, hindsight)
 	if err != nil {
 		return fmt.Errorf("looking for the last %s of %s/%d: %w", hindsight, topic, partition, err)
 	}
@@ -121,7 +121,7 @@ func (o *observer) job(r bus.Record) error {
 }
 
 func (o *observer) said(r bus.Record) error {
-	j, err := jobOf(r)
+	j, err := wire.DecodeJob(r)
 	if err != nil {
 		return err
 	}
