@@ -117,3 +117,11 @@ func devKey(t *testing.T) signer.Signer {
 	}
 	return keys[0]
 }
+
+// orderAt is a market order that a planner says.
+func orderAt(n byte, birthMs uint64) job.Job {
+	return job.Job{
+		ID: job.OrderID(chain.Hash{n}, 1), Kind: job.Order, Key: chain.Hash{n}, BirthMs: birthMs,
+		ExpiresMs: birthMs + 300_000, Evidence: job.Evidence{Block: chain.BlockRef{Number: birthMs / 450}},
+	}
+}

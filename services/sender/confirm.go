@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/services/sender/turns"
 )
 
 // confirm follows what is in flight. What it finds out it writes down before it goes on; what it remembers itself is
@@ -24,7 +25,7 @@ import (
 type confirm struct {
 	tenure    *lease.Tenure
 	signer    chain.Address
-	turns     *turns
+	turns     *turns.Tracker
 	policy    txm.Policy
 	rest      func(i txm.Intent, o job.Outcome) txm.Rest
 	node      watcher
@@ -88,7 +89,7 @@ func (c *confirm) pass(ctx context.Context) error {
 		return err
 	}
 	for _, f := range flights {
-		if over, _ := c.turns.over(f.Intent.Job); !over {
+		if c.turns.Ask(f.Intent.Job).Mine {
 			at.ours = max(at.ours, f.Intent.Nonce)
 		}
 	}
@@ -137,8 +138,7 @@ func (c *confirm) remember(flights []txm.Flight) {
 // abandoned tells of a flight that it is another tier's for good until that one has had its window. What is claimed
 // behind it makes way for itself, see [txm.Sight]; so nobody has to wait until it lands.
 func (c *confirm) abandoned(f txm.Flight) bool {
-	_, gone := c.turns.over(f.Intent.Job)
-	return gone && !f.Leaving()
+	return c.turns.Ask(f.Intent.Job).Passed && !f.Leaving()
 }
 
 // tip asks before the receipts are asked for: what is final then has its receipt. While no two endpoints agree on what
@@ -192,9 +192,8 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 	if doubt == nil {
 		s.Missing = c.missingFor(f, s)
 	}
-	var gone bool
-	s.Over, gone = c.turns.over(f.Intent.Job)
-	s.InTheWay = gone && at.ours > f.Intent.Nonce
+	turn := c.turns.Ask(f.Intent.Job)
+	s.Over, s.InTheWay = !turn.Mine, turn.Passed && at.ours > f.Intent.Nonce
 	c.watch(f, s)
 	return errors.Join(doubt, c.step(ctx, f, s, found))
 }
@@ -355,7 +354,7 @@ func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 	failpoint.Hit("sender.finish.after")
 	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.horizon.Age(f.Intent.Job.BirthMs).Seconds())
 	c.tell("final", f, r)
-	c.turns.settled(f.Intent.Job.ID, r.Outcome)
+	c.turns.Ended(f.Intent.Job.ID, r.Outcome)
 	c.ended()
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/txmanager"
+	"perpkeeper/services/sender/turns"
 )
 
 // pause is how long a task that was told to wait is passed over.
@@ -22,7 +23,7 @@ const pause = 300 * time.Millisecond
 // side, claimed in one statement and broadcast together; the numbers they get are in the order of their urgency.
 type drain struct {
 	tenure *lease.Tenure
-	turns  *turns
+	turns  *turns.Tracker
 	road   []txmanager.Stage
 	// claim gives tasks their nonces, all or none, and launch broadcasts them.
 	claim  func(ctx context.Context, tasks []*txmanager.Task) (txmanager.Verdict, error)
@@ -213,7 +214,7 @@ func (d *drain) take(ctx context.Context, heads []txm.Intent) (open bool, err er
 func (d *drain) stillOurs(ctx context.Context, tasks []*txmanager.Task) (ours []*txmanager.Task, err error) {
 	var problems []error
 	for _, t := range tasks {
-		v := d.turns.ask(t.Job())
+		v := d.turns.Ask(t.Job()).Verdict
 		if v.Kind == txmanager.Onward {
 			ours = append(ours, t)
 			continue
@@ -270,7 +271,7 @@ func (d *drain) send(ctx context.Context, tasks []*txmanager.Task) (open bool, e
 	case v.Kind == txmanager.Onward:
 		for _, t := range tasks {
 			delete(d.yielded, t.Intent.ID)
-			d.turns.taken(t.Job())
+			d.turns.Taken(t.Job())
 		}
 		return true, d.launch(ctx, tasks)
 	case len(tasks) == 1:
@@ -347,7 +348,7 @@ func (d *drain) skip(ctx context.Context, i txm.Intent, v txmanager.Verdict, res
 	}
 	if err == nil {
 		delete(d.yielded, i.ID)
-		d.turns.settled(i.Job.ID, v.Outcome)
+		d.turns.Ended(i.Job.ID, v.Outcome)
 		d.ended()
 	}
 	return err

@@ -70,7 +70,7 @@ func (d *desk) intake(ctx context.Context) error {
 // no job, or one that the database cannot hold, is set aside.
 func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
 	j, err := wire.DecodeJob(r)
-	if err == nil && d.turns.admit(j) {
+	if err == nil && d.turns.Admit(j) {
 		err = d.patiently(ctx, part, func(ctx context.Context) error { return d.store(ctx, j) })
 		if err != nil && !pg.Unfit(err) {
 			return err
@@ -80,7 +80,7 @@ func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
 		return nil
 	}
 	bad := damaged{wire.JobTopic(d.cfg.Keeper.ChainID), r, err}
-	d.unreadable.report(bad)
+	d.unreadable.report(bad.topic, bad.record, bad.why)
 	return d.setAside(ctx, part, bad)
 }
 
@@ -114,4 +114,28 @@ func (s *Sender) store(ctx context.Context, j job.Job) error {
 		Dur("age_ms", s.horizon.Age(j.BirthMs)).Msg("queued")
 	s.roster.wake(j.Signer)
 	return nil
+}
+
+// takeTurns stores the jobs that have waited for their turn, as soon as it has come, until ctx ends.
+func (s *Sender) takeTurns(ctx context.Context) error {
+	const part = "turns"
+	defer s.notices.set(part, "")
+	for {
+		news, head := s.turns.News(), s.horizon.Next()
+		for _, j := range s.turns.Ready() {
+			if err := s.patiently(ctx, part, func(ctx context.Context) error { return s.store(ctx, j) }); err != nil {
+				return err
+			}
+		}
+		timer := time.NewTimer(again)
+		select {
+		case <-news:
+		case <-head:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+		timer.Stop()
+	}
 }

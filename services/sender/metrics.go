@@ -1,20 +1,20 @@
 package sender
 
 import (
-	"strconv"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/services/sender/turns"
 )
 
 // Metrics are what the sender counts.
 type Metrics struct {
 	Leases *lease.Metrics
 	notify *notifyMetrics
+	turns  *turns.Metrics
 
 	admissions   *prometheus.CounterVec
 	unreadable   *prometheus.CounterVec
@@ -43,28 +43,13 @@ type Metrics struct {
 	gasRaises    *prometheus.CounterVec
 	gasShort     *prometheus.CounterVec
 	opinions     *prometheus.CounterVec
-
-	executed    *prometheus.CounterVec
-	executedAge *prometheus.HistogramVec
-	takeovers   *prometheus.CounterVec
-	outlived    *prometheus.CounterVec
-	waitingJobs prometheus.Gauge
-	suspected   *prometheus.GaugeVec
-	evidenceLag prometheus.Gauge
-	recovering  prometheus.Gauge
-}
-
-// executionSeconds are the bounds of the time from a trigger to its execution. The steps of the alert rules (15, 30, 60
-// s) and the objective (10 s) are among them, so that the rules are exact and not interpolated.
-func executionSeconds() []float64 {
-	return []float64{.05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 120, 300}
 }
 
 // NewMetrics registers the sender's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	seconds := prometheus.ExponentialBuckets(0.05, 2, 14) // 50 ms to 7 min
 	m := &Metrics{
-		Leases: lease.NewMetrics(reg), notify: newNotifyMetrics(reg),
+		Leases: lease.NewMetrics(reg), notify: newNotifyMetrics(reg), turns: turns.NewMetrics(reg),
 		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_admissions_total",
 			Help: "Jobs read from the topic, by what became of them: queued, refreshed, in_flight, cooling, misrouted.",
@@ -156,15 +141,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		landed: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "sender_landed_age_seconds",
 			Help:    "Age of a job, on the chain's clock, when its transaction was first seen in a block.",
-			Buckets: executionSeconds(),
+			Buckets: job.ExecutionSeconds(),
 		}, []string{"kind"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "sender_execution_delay_seconds",
-			Help: "Age of a job, on the chain's clock, when its transaction was final.", Buckets: executionSeconds(),
+			Help: "Age of a job, on the chain's clock, when its transaction was final.", Buckets: job.ExecutionSeconds(),
 		}, []string{"kind"}),
 	}
 	m.simulations(reg)
-	m.tiers(reg)
 	reg.MustRegister(m.admissions, m.unreadable, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped,
 		m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
 		m.reorgs, m.inFlight, m.liquidations, m.held, m.paused, m.alarm, m.queueDepth, m.queueSeconds, m.sendAge,
@@ -191,54 +175,6 @@ func (m *Metrics) simulations(reg prometheus.Registerer) {
 	reg.MustRegister(m.gasRaises, m.gasShort, m.opinions)
 }
 
-// tiers registers what is counted where several keepers share the jobs (TIER-16). Races lost to another tier are
-// sender_jobs_total of outcome lost_race.
-func (m *Metrics) tiers(reg prometheus.Registerer) {
-	m.executed = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_tier_executed_total",
-		Help: "Jobs that the chain shows as executed since this process watches, by the tier of the transaction's " +
-			"sender; 0 is somebody else.",
-	}, []string{"tier", "kind"})
-	m.executedAge = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "sender_tier_execution_age_seconds", Help: "Age of a job in the block in which a tier executed it.",
-		Buckets: executionSeconds(),
-	}, []string{"tier"})
-	m.takeovers = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_tier_takeovers_total",
-		Help: "Jobs that this keeper claimed after another tier had its chance, by that tier.",
-	}, []string{"from"})
-	m.outlived = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_tier_outlived_total",
-		Help: "Jobs that left the queue for their age: ended where nobody executed what the venue takes no longer, " +
-			"lapsed where they had no deadline.",
-	}, []string{"kind", "end"})
-	m.waitingJobs = prometheus.NewGauge(prometheus.GaugeOpts{Name: "sender_tier_queue_length",
-		Help: "Jobs that wait for this tier's turn."})
-	m.suspected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "sender_tier_suspected", Help: "1 while a tier is passed over, because it missed jobs running.",
-	}, []string{"tier"})
-	m.evidenceLag = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "sender_tier_evidence_lag_seconds",
-		Help: "Chain time from the block up to which the evidence of the tiers was read to the newest block.",
-	})
-	m.recovering = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "sender_tier_recovering",
-		Help: "1 while this keeper holds back after its start: the past is still being read, or the recovery buffer " +
-			"runs.",
-	})
-	reg.MustRegister(m.executed, m.executedAge, m.takeovers, m.outlived, m.waitingJobs, m.suspected, m.evidenceLag,
-		m.recovering)
-}
-
-// executedBy counts an execution by a tier. Of a job that was never heard of the birth is 0, and its age unknown.
-func (m *Metrics) executedBy(by int, kind job.Kind, birthMs, atMs uint64) {
-	tier := strconv.Itoa(by)
-	m.executed.WithLabelValues(tier, string(kind)).Inc()
-	if birthMs > 0 {
-		m.executedAge.WithLabelValues(tier).Observe(float64(atMs-min(atMs, birthMs)) / 1000)
-	}
-}
-
 // RegisterMetrics is NewMetrics for a catalogue.
 func RegisterMetrics(reg prometheus.Registerer) { NewMetrics(reg) }
 
@@ -254,4 +190,12 @@ func (m *Metrics) forget(signer chain.Address) {
 	m.held.DeleteLabelValues(signer.Hex())
 	m.queueDepth.DeleteLabelValues(signer.Hex())
 	m.spent.DeleteLabelValues(signer.Hex())
+}
+
+// gauge is a yes or no as metrics have it.
+func gauge(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

@@ -81,7 +81,7 @@ func (m *monitor) Run(ctx context.Context) error {
 func (m *monitor) watch(ctx context.Context) error {
 	for {
 		head := m.horizon.Next()
-		for _, a := range m.turns.alarms() {
+		for _, a := range m.turns.Alarms() {
 			m.tell(a)
 		}
 		m.protocol()
@@ -97,16 +97,9 @@ func (m *monitor) watch(ctx context.Context) error {
 	}
 }
 
-// alarms is what has changed since they were last asked for.
-func (t *turns) alarms() []tier.Alarm {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.watch.Look(t.horizon.Now(), t.readMs)
-}
-
 // tell says an alarm to everybody: log, metric, webhook.
 func (m *monitor) tell(a tier.Alarm) {
-	m.metrics.alarm.WithLabelValues(string(a.Name)).Set(number(!a.Over))
+	m.metrics.alarm.WithLabelValues(string(a.Name)).Set(gauge(!a.Over))
 	level := zerolog.WarnLevel
 	switch {
 	case a.Over:

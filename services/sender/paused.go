@@ -52,7 +52,7 @@ func (p *pauses) look(ctx context.Context) error {
 			continue
 		}
 		p.why[s.Signer] = s.Paused
-		p.metrics.paused.WithLabelValues(s.Signer.Hex()).Set(number(s.Paused != ""))
+		p.metrics.paused.WithLabelValues(s.Signer.Hex()).Set(gauge(s.Paused != ""))
 		switch was := before[s.Signer]; {
 		case s.Paused != "" && was == "":
 			p.log.Warn().Str("signer", s.Signer.Hex()).Str("reason", s.Paused).

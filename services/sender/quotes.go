@@ -16,7 +16,7 @@ type quotes struct {
 	*price.Board
 	complete atomic.Bool // whether the board holds all the topic held when this process began
 	nerves   *nerves
-	reject   func(damaged) // takes records that nobody can read
+	reject   func(topic string, r bus.Record, why error) // takes records that nobody can read
 }
 
 func newQuotes(window time.Duration) *quotes {
@@ -47,7 +47,7 @@ func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) e
 		}
 		for _, r := range records {
 			if err := q.take(r); err != nil {
-				q.reject(damaged{topic, r, err})
+				q.reject(topic, r, err)
 			}
 		}
 	}

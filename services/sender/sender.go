@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
@@ -21,6 +22,7 @@ import (
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
+	"perpkeeper/services/sender/turns"
 )
 
 // Sender turns the jobs of its partitions into transactions of its signers.
@@ -44,7 +46,7 @@ type Sender struct {
 	clock   func() time.Time // compared with itself alone
 	horizon *headtrack.Tracker
 	quotes  *quotes
-	turns   *turns
+	turns   *turns.Tracker
 	market  *market
 	gas     *gasLimits
 	roster  roster
@@ -163,7 +165,8 @@ func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Own
 	for _, key := range keys {
 		own = append(own, key.Address())
 	}
-	s.turns = newTurns(cfg.Tier, own, s.horizon, clock, metrics, log)
+	s.turns = turns.New(turns.Config{Tier: cfg.Tier, Own: own, Head: s.horizon, Clock: clock, Metrics: metrics.turns,
+		Log: log})
 	return s
 }
 
@@ -207,6 +210,24 @@ func (s *Sender) Run(ctx context.Context) error {
 			s.desk)
 	})
 	return group.Wait()
+}
+
+// observe reads the evidence of the tiers until ctx ends. Where the reader meets something that it does not understand
+// the gate closes, and what is in flight is followed all the same.
+func (s *Sender) observe(ctx context.Context) error {
+	if !s.cfg.Tier.Enabled {
+		return nil
+	}
+	decoder := gmx.NewDecoder(s.cfg.Venue.EventEmitter)
+	err := turns.NewEvidenceReader(s.client, s.cfg.Keeper, decoder, s.turns, s.unreadable.report).Run(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.log.Error().Err(err).Msg("the evidence of the tiers is no longer read: nothing is sent until this process is " +
+		"started again")
+	s.notices.set("evidence", err.Error())
+	<-ctx.Done()
+	return context.Cause(ctx)
 }
 
 func (s *Sender) newMarket() *market {

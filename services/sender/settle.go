@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txmanager"
+	"perpkeeper/services/sender/turns"
 )
 
 // settle is the freshness gate (TIER-8): nothing is sent by a keeper that does not see what happens. It is asked before
@@ -23,7 +24,7 @@ import (
 type settle struct {
 	horizon *headtrack.Tracker
 	quotes  *quotes
-	turns   *turns
+	turns   *turns.Tracker
 	state   interface {
 		// Standing tells up to which block Postgres has come.
 		Standing(ctx context.Context) (pg.Standing, error)
@@ -81,7 +82,7 @@ func (s settle) healthy(ctx context.Context) error {
 func (s settle) sight(standing pg.Standing) tier.Freshness {
 	head, age := s.horizon.Newest()
 	f := tier.Freshness{
-		HeadAge: age, HeadMs: head.TimeMs, EvidenceMs: s.turns.evidenceMs(head.TimeMs),
+		HeadAge: age, HeadMs: head.TimeMs, EvidenceMs: s.turns.EvidenceMs(head.TimeMs),
 		ReportMs:   max(s.bounds.TimeOfReports(head.TimeMs, s.quotes.Newest()), s.secondHead()),
 		Reconciled: s.signer.reconciled(), Generation: standing.Generation, Halted: standing.Halted,
 	}

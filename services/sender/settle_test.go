@@ -20,6 +20,7 @@ import (
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/txmanager"
+	"perpkeeper/services/sender/turns"
 )
 
 // nowMs is the chain's time in these tests.
@@ -92,9 +93,9 @@ func headsAt(times ...uint64) func() []evm.EndpointStatus {
 }
 
 // alone has every turn.
-func alone() *turns {
-	return newTurns(tier.DefaultConfig(), nil, headtrack.New(time.Now), time.Now, NewMetrics(prometheus.NewRegistry()),
-		zerolog.Nop())
+func alone() *turns.Tracker {
+	return turns.New(turns.Config{Tier: tier.DefaultConfig(), Head: headtrack.New(time.Now), Clock: time.Now,
+		Metrics: turns.NewMetrics(prometheus.NewRegistry()), Log: zerolog.Nop()})
 }
 
 // TIER-8: the gate opens when, and only when, this keeper sees what happens.

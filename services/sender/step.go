@@ -40,8 +40,7 @@ type Parts struct {
 type Stepper struct {
 	sender  *Sender
 	workers []*steppedWorker
-	news    <-chan struct{} // fires when the evidence has changed
-	ready   []job.Job       // whose turn has come, and that are not stored yet
+	ready   []job.Job // whose turn has come, and that are not stored yet
 }
 
 // NewStepper wires a sender and makes its signers known to the store. Of the configuration, what concerns the wire is
@@ -51,7 +50,7 @@ func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	s.node, s.state, s.leases, s.nonces, s.intents = p.Node, p.State, p.Leases, p.Nonces, p.Intents
 	s.tellers = func() (ended, givenUp teller) { return outlet(p.Tell), outlet(tellNobody) }
 	s.market, s.gas = s.newMarket(), newGasLimits(cfg.Sender.Gas, p.State, p.Clock)
-	stepped := &Stepper{sender: s, news: s.turns.news()}
+	stepped := &Stepper{sender: s}
 	for _, key := range p.Keys {
 		if err := s.register(ctx, key); err != nil {
 			return nil, err
@@ -82,21 +81,21 @@ func (s *Stepper) ReportsRead() { s.sender.quotes.complete.Store(true) }
 
 // Heard takes in a job of the job topic. After an error it has to be taken in again.
 func (s *Stepper) Heard(ctx context.Context, j job.Job) error {
-	if !s.sender.turns.admit(j) {
+	if !s.sender.turns.Admit(j) {
 		return nil
 	}
 	return s.sender.store(ctx, j)
 }
 
 // Witnessed takes in a job of the past, which other keepers may have had the time to execute. Nothing is done about it.
-func (s *Stepper) Witnessed(j job.Job) { s.sender.turns.heard(j) }
+func (s *Stepper) Witnessed(j job.Job) { s.sender.turns.Heard(j) }
 
 // Executed takes in what a block of the log topic shows to have been executed. Past says that blocks follow that are
 // there already: while they are being read nothing is sent.
 func (s *Stepper) Executed(at chain.BlockRef, found []execution.Execution, past bool) {
-	s.sender.turns.executed(found)
+	s.sender.turns.Executed(found)
 	if !past {
-		s.sender.turns.read(at.TimeMs)
+		s.sender.turns.Read(at.TimeMs)
 	}
 }
 
@@ -112,13 +111,7 @@ func (s *Stepper) Pass(ctx context.Context) (rest time.Duration) {
 
 // takeTurns stores the jobs whose turn has come.
 func (s *Stepper) takeTurns(ctx context.Context) {
-	select {
-	case <-s.news:
-		s.sender.turns.queue.LookAgain()
-	default:
-	}
-	s.news = s.sender.turns.news()
-	s.ready = append(s.ready, s.sender.turns.pass()...)
+	s.ready = append(s.ready, s.sender.turns.Ready()...)
 	// while the database is away they are kept for the next pass
 	for len(s.ready) > 0 && s.sender.store(ctx, s.ready[0]) == nil {
 		s.ready = s.ready[1:]

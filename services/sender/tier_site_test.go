@@ -83,9 +83,9 @@ func executedByMaster(t *testing.T, s *site, by chain.Address, key secret.String
 	before, r := s.nonce(by), s.sender([]secret.String{key})
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
-	s.eventually("the job waits", func(context.Context) bool { return r.turns.queue.Exists(j.ID) })
+	s.eventually("the job waits", func(context.Context) bool { return r.turns.Waits(j.ID) })
 	s.peerExecutes(r, j)
-	s.eventually("the job is dropped", func(context.Context) bool { return !r.turns.queue.Exists(j.ID) })
+	s.eventually("the job is dropped", func(context.Context) bool { return !r.turns.Waits(j.ID) })
 	if n := r.sample("sender_tier_executed_total", map[string]string{"tier": "1", "kind": "order"}); n != 1 {
 		t.Errorf("%.0f executions by the Master were seen", n)
 	}
@@ -94,7 +94,7 @@ func executedByMaster(t *testing.T, s *site, by chain.Address, key secret.String
 		t.Errorf("%d transactions, %d intents, results %v, %v", got-before, depth, s.results(j.ID), err)
 	}
 	// Words older than the execution do not queue it again.
-	if r.turns.admit(j); r.turns.queue.Exists(j.ID) {
+	if r.turns.Admit(j); r.turns.Waits(j.ID) {
 		t.Error("old words about a job that was executed let it wait again")
 	}
 }
@@ -175,9 +175,7 @@ func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret
 	s.say(done, pending)
 	s.eventually("both are signed", func(context.Context) bool { return len(w.hashes()) == 2 })
 	s.eventually("their window is over", func(context.Context) bool {
-		_, first := r.turns.over(done)
-		_, second := r.turns.over(pending)
-		return first && second
+		return !r.turns.Ask(done).Mine && !r.turns.Ask(pending).Mine
 	})
 	w.mute.Store(false) // what is broadcast from now on lands, and so nothing of the two jobs is
 	s.peerExecutes(r, done)
@@ -236,8 +234,7 @@ func reorganisedInAnothersWindow(t *testing.T, s *site, by chain.Address, key se
 	s.say(j)
 	mined := s.minedOf(r, by, chain.Hash{})
 	s.eventually("its window is over", func(context.Context) bool {
-		_, gone := r.turns.over(j)
-		return gone
+		return r.turns.Ask(j).Passed
 	})
 	before := len(w.broadcasts())
 	s.replace(mined.Mined.Block.Number, branchOff{1, evmnode.Drop})

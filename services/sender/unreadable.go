@@ -50,7 +50,8 @@ func newUnreadable(found *prometheus.CounterVec, log zerolog.Logger) *unreadable
 }
 
 // report counts a record and says where it is, once.
-func (u *unreadable) report(d damaged) {
+func (u *unreadable) report(topic string, r bus.Record, why error) {
+	d := damaged{topic, r, why}
 	if u.knows(place{d.topic, d.record.Partition, d.record.Offset}) {
 		return
 	}
@@ -75,8 +76,9 @@ func (u *unreadable) knows(at place) bool {
 }
 
 // price reports a record of the price topic and has a letter written, without waiting for it.
-func (u *unreadable) price(d damaged) {
-	u.report(d)
+func (u *unreadable) price(topic string, r bus.Record, why error) {
+	u.report(topic, r, why)
+	d := damaged{topic, r, why}
 	select {
 	case u.prices <- d:
 	default:

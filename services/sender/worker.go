@@ -156,8 +156,8 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 		gate:  func(reason string) { w.notices.set(w.gate(), reason) },
 		road: []txmanager.Stage{
 			{Name: "settle", Run: w.settle(signerSight{held: b.held, reconciled: cursor.read}).run},
-			{Name: "turn", Run: w.turns.run},
-			{Name: "recheck", Run: w.turns.proven(w.recheck().run)},
+			w.turns.Stage(),
+			w.turns.Observe(txmanager.Stage{Name: "recheck", Run: w.recheck().run}),
 		},
 		reconcile: func(ctx context.Context) error {
 			_, err := cursor.get(ctx)

@@ -72,6 +72,9 @@ var House = Table{
 		{Path: "services/sender/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer", "pkg/notify",
 				"pkg/headtrack", "pkg/txmanager", "services/sender/..."})},
+		// turns know the clock and the evidence; no state, no node, no venue.
+		{Path: "services/sender/turns", May: slices.Concat(inner, []string{"pkg/tier", "pkg/execution", "pkg/txm",
+			"pkg/txmanager", "pkg/headtrack", "pkg/bus", "pkg/wire"})},
 		// the operator's tool asks the chain for balances and nonces; it sends nothing. It makes keystores, and opens
 		// none. It plays keepers, and so carries the other services' code in the simulator.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,

@@ -1,7 +1,6 @@
-package sender
+package turns
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,20 +13,24 @@ import (
 	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
 )
 
-// turns knows whose turn each job is (TIER-9, TIER-10), and guards what that rests on: the jobs this keeper has heard
-// of, and what the chain shows of the other keepers. A keeper that shares with nobody has every turn and gathers
+// Config is what a Tracker works with.
+type Config struct {
+	Tier    tier.Config
+	Own     []chain.Address    // this process's signers
+	Head    *headtrack.Tracker // the chain's clock
+	Clock   func() time.Time   // the machine's, compared with itself alone
+	Metrics *Metrics
+	Log     zerolog.Logger
+}
+
+// Tracker knows whose turn each job is (TIER-9, TIER-10), and guards what that rests on: the jobs this keeper has
+// heard of, and what the chain shows of the other keepers. A keeper that shares with nobody has every turn and gathers
 // nothing. It is safe for concurrent use.
-type turns struct {
-	cfg     tier.Config
-	horizon *headtrack.Tracker
-	machine func() time.Time // compared with itself alone
-	metrics *Metrics
-	log     zerolog.Logger
-	queue   *tier.Queue // of the jobs whose turn is another's; it asks the policy under the lock below
+type Tracker struct {
+	cfg   Config
+	queue *tier.Queue // of the jobs whose turn is another's; it asks the policy under the lock below
 
 	mu       sync.Mutex
 	policy   tier.Policy
@@ -68,13 +71,14 @@ type finding struct {
 	last             time.Time
 }
 
-func newTurns(cfg tier.Config, own []chain.Address, h *headtrack.Tracker, machine func() time.Time, metrics *Metrics,
-	log zerolog.Logger) *turns {
-	t := &turns{
-		cfg: cfg, horizon: h, machine: machine, metrics: metrics, log: log, keepers: cfg.Roster(own),
+// New makes a tracker that has heard of nothing yet.
+func New(c Config) *Tracker {
+	t := &Tracker{
+		cfg: c, keepers: c.Tier.Roster(c.Own),
 		needs: map[need]*sighting{}, found: map[string]finding{},
 		changed: make(chan struct{}),
 	}
+	cfg := c.Tier
 	switch {
 	case !cfg.Enabled:
 		t.policy = tier.Alone{}
@@ -91,27 +95,27 @@ func newTurns(cfg tier.Config, own []chain.Address, h *headtrack.Tracker, machin
 }
 
 // asking is the policy, under the lock.
-type asking struct{ *turns }
+type asking struct{ t *Tracker }
 
 func (a asking) Turn(j tier.Job, nowMs uint64) tier.Turn {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.policy.Turn(j, nowMs)
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	return a.t.policy.Turn(j, nowMs)
 }
 
-func (a asking) Since(j tier.Job) uint64 { return a.policy.Since(j) }
+func (a asking) Since(j tier.Job) uint64 { return a.t.policy.Since(j) }
 
 // now is the time (Unix ms) on the policy's clock: this machine's for the policy delay, and the chain's otherwise.
-func (t *turns) now() uint64 {
-	if t.cfg.Enabled && t.cfg.Policy == tier.PolicyDelay {
-		return uint64(t.machine().UnixMilli())
+func (t *Tracker) now() uint64 {
+	if t.cfg.Tier.Enabled && t.cfg.Tier.Policy == tier.PolicyDelay {
+		return uint64(t.cfg.Clock().UnixMilli())
 	}
-	return t.horizon.Time()
+	return t.cfg.Head.Time()
 }
 
-// heard notes a saying of a job. Every saying counts: a job that is born anew begins its windows anew.
-func (t *turns) heard(j job.Job) {
-	if !t.cfg.Enabled {
+// Heard notes a saying of a job. Every saying counts: a job that is born anew begins its windows anew.
+func (t *Tracker) Heard(j job.Job) {
+	if !t.cfg.Tier.Enabled {
 		return
 	}
 	t.find(j)
@@ -126,24 +130,24 @@ func (t *turns) heard(j job.Job) {
 	if !slices.Contains(s.ids, j.ID) {
 		s.ids = append(s.ids, j.ID)
 	}
-	s.birthMs, s.last = max(s.birthMs, j.BirthMs), t.machine()
+	s.birthMs, s.last = max(s.birthMs, j.BirthMs), t.cfg.Clock()
 	if t.watch != nil {
 		t.watch.Due(j.ID, j.BirthMs, j.Evidence.Block.TimeMs)
 		return
 	}
-	t.keepers[j.Signer] = t.cfg.Priority // jobs are routed to this keeper's signers, whichever process has their keys
+	t.keepers[j.Signer] = t.cfg.Tier.Priority // jobs are routed to this keeper's signers, whichever process has their keys
 	if t.evidence != nil {
 		t.evidence.Born(j.ID, j.BirthMs)
 	}
 }
 
-// admit tells whether a job that was heard of is to be stored now. If it is another tier's it waits in the queue, and
+// Admit tells whether a job that was heard of is to be stored now. If it is another tier's it waits in the queue, and
 // if it was executed after the state it was found in it is dropped.
-func (t *turns) admit(j job.Job) bool {
-	if !t.cfg.Enabled {
+func (t *Tracker) Admit(j job.Job) bool {
+	if !t.cfg.Tier.Enabled {
 		return true
 	}
-	t.heard(j)
+	t.Heard(j)
 	if at := t.doneAt(j); at > j.Evidence.Block.Number {
 		t.queue.Remove(j.ID)
 		return false
@@ -151,7 +155,7 @@ func (t *turns) admit(j job.Job) bool {
 	news := !t.queue.Exists(j.ID)
 	w := t.queue.Add(j, t.find(j).FoundMs)
 	if !w.Turn.Mine && news {
-		t.log.Info().Str("job", j.ID).Int("owner", w.Turn.Owner).Msg(waitingFor(w.Turn))
+		t.cfg.Log.Info().Str("job", j.ID).Int("owner", w.Turn.Owner).Msg(waitingFor(w.Turn))
 	}
 	return w.Turn.Mine
 }
@@ -171,7 +175,7 @@ func nameOf(tier int) string {
 	return fmt.Sprintf("tier %d", tier)
 }
 
-func (t *turns) doneAt(j job.Job) uint64 {
+func (t *Tracker) doneAt(j job.Job) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.needs[needOf(j.Kind, j.Key, j.IsLong)]; s != nil {
@@ -181,7 +185,7 @@ func (t *turns) doneAt(j job.Job) uint64 {
 }
 
 // find is what the policy has to know of a job. One that this keeper has not heard of yet it has found now.
-func (t *turns) find(j job.Job) tier.Job {
+func (t *Tracker) find(j job.Job) tier.Job {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,110 +193,23 @@ func (t *turns) find(j job.Job) tier.Job {
 	if !known {
 		f.firstMs = now
 	}
-	f.birthMs, f.last = max(f.birthMs, j.BirthMs), t.machine()
+	f.birthMs, f.last = max(f.birthMs, j.BirthMs), t.cfg.Clock()
 	t.found[j.ID] = f
 	return tier.Job{ID: j.ID, BirthMs: f.birthMs, FoundMs: f.firstMs}
 }
 
-// of says whose turn a job is.
-func (t *turns) of(j job.Job) tier.Turn {
-	if !t.cfg.Enabled {
-		return tier.Turn{Mine: true}
-	}
-	return asking{t}.Turn(t.find(j), t.now())
-}
-
-// run is the turn stage.
-func (t *turns) run(_ context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
-	return t.ask(task.Job()), nil
-}
-
-// proven is the recheck stage, of which the evidence hears as well.
-func (t *turns) proven(recheck func(context.Context, *txmanager.Task) (txmanager.Verdict, error)) func(context.Context,
-	*txmanager.Task) (txmanager.Verdict,
-	error) {
-	return func(ctx context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
-		v, err := recheck(ctx, task)
-		if err == nil && v.Kind == txmanager.Onward {
-			t.feasible(task.Job())
-		}
-		return v, err
-	}
-}
-
-// ask tells whether it is a task's turn. One whose turn has passed waits for the next one, however often it takes, up
-// to the venue's own deadline.
-func (t *turns) ask(j job.Job) txmanager.Verdict {
-	turn := t.of(j)
-	switch head := t.horizon.Now(); {
-	case turn.Mine:
-		return txmanager.Verdict{}
-	case t.cfg.Enabled && t.doneAt(j) > j.Evidence.Block.Number:
-		return txmanager.End(job.SkippedDone, "it was executed after the state it was found in")
-	case j.ExpiresMs > 0 && head > j.ExpiresMs:
-		return txmanager.End(job.Expired, "the venue takes no reports for it any more")
-	}
-	v := txmanager.Verdict{Kind: txmanager.Yielding, Reason: waitingFor(turn)}
-	if now := t.now(); turn.NextMs > now {
-		v.Pause = time.Duration(min(turn.NextMs-now, longestYield)) * time.Millisecond
-	}
-	return v
-}
-
-// longestYield is for how long (ms) a stored task is not asked about again: the evidence may give it to us earlier.
-const longestYield = 500
-
-// over tells whether a job is not ours to press any more, and whether it is gone: another tier's window has begun. In
-// between what was sent may land.
-func (t *turns) over(j job.Job) (over, gone bool) {
-	if !t.cfg.Enabled || j.Kind == txm.Filler {
-		return false, false
-	}
-	turn := t.of(j)
-	return !turn.Mine, !turn.Mine && turn.Owner != t.cfg.Priority
-}
-
-// feasible notes that a simulated call for a job has just succeeded: the owner of the window before had its chance
-// (TIER-10).
-func (t *turns) feasible(j job.Job) {
-	if t.evidence == nil {
-		return
-	}
-	if turn := t.of(j); turn.Window > 0 {
-		t.learn(func() { t.evidence.Feasible(j.ID, turn.Window-1, t.now()) })
-	}
-}
-
-// taken notes that a job was claimed, and says so if it was another's before.
-func (t *turns) taken(j job.Job) {
-	if t.evidence == nil {
-		return
-	}
-	turn := t.of(j)
-	if turn.From == 0 || turn.Owner != t.cfg.Priority {
-		return
-	}
-	why := "its window passed"
-	if turn.Deputy {
-		why = "it is suspected"
-	}
-	t.metrics.takeovers.WithLabelValues(fmt.Sprint(turn.From)).Inc()
-	t.log.Info().Str("job", j.ID).Int("from", turn.From).Uint64("window", turn.Window).
-		Msgf("taking over from %s: %s", nameOf(turn.From), why)
-}
-
-// settled takes a job out of the queue that needs nobody any more (TIER-12). After a failure it stays where it is: its
+// Ended takes a job out of the queue that needs nobody any more (TIER-12). After a failure it stays where it is: its
 // cooldown holds this tier back, and the next tier takes over.
-func (t *turns) settled(id string, o job.Outcome) {
+func (t *Tracker) Ended(id string, o job.Outcome) {
 	switch o { //nolint:exhaustive // every other outcome leaves the job to be done
 	case job.Done, job.CancelledByVenue, job.FrozenByVenue, job.LostRace, job.SkippedDone, job.DroppedRecovered:
 		t.queue.Remove(id)
 	}
 }
 
-// executed takes what the chain shows, in its order. Blocks need not be final: an accusation that a reorg contradicts
+// Executed takes what the chain shows, in its order. Blocks need not be final: an accusation that a reorg contradicts
 // stands until the accused executes anything. A job that was executed waits no longer.
-func (t *turns) executed(found []execution.Execution) {
+func (t *Tracker) Executed(found []execution.Execution) {
 	if len(found) == 0 {
 		return
 	}
@@ -304,13 +221,13 @@ func (t *turns) executed(found []execution.Execution) {
 	})
 	for _, id := range gone {
 		if t.queue.Remove(id) {
-			t.log.Info().Str("job", id).Msg("dropped: it was executed")
+			t.cfg.Log.Info().Str("job", id).Msg("dropped: it was executed")
 		}
 	}
 }
 
 // note notes one execution and returns the jobs it has ended.
-func (t *turns) note(e execution.Execution) []string {
+func (t *Tracker) note(e execution.Execution) []string {
 	by := t.keepers.Tier(e.Tx.From)
 	if e.Result == execution.Swept {
 		by = 0 // whoever sent that executed something else
@@ -318,7 +235,7 @@ func (t *turns) note(e execution.Execution) []string {
 	n := needOf(e.Kind, e.Key, e.IsLong)
 	s := t.needs[n]
 	if s == nil {
-		s = &sighting{last: t.machine()}
+		s = &sighting{last: t.cfg.Clock()}
 		t.needs[n] = s
 	}
 	s.done = max(s.done, e.Pos.Block)
@@ -333,7 +250,7 @@ func (t *turns) note(e execution.Execution) []string {
 		t.evidence.Executed(newest, by, e.Block.TimeMs)
 	}
 	if t.readMs > 0 { // what was executed before we began is not counted
-		t.metrics.executedBy(by, e.Kind, s.birthMs, e.Block.TimeMs)
+		t.cfg.Metrics.executedBy(by, e.Kind, s.birthMs, e.Block.TimeMs)
 	}
 	ids := s.ids
 	s.ids = nil
@@ -341,7 +258,7 @@ func (t *turns) note(e execution.Execution) []string {
 }
 
 // learn lets the evidence learn, and tells everybody if that has changed what it says.
-func (t *turns) learn(from func()) {
+func (t *Tracker) learn(from func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.suspects()
@@ -353,10 +270,10 @@ func (t *turns) learn(from func()) {
 	for tier := range after {
 		switch {
 		case after[tier] && !before[tier]:
-			t.log.Warn().Int("tier", tier).Msgf("%s is suspected: it missed %d jobs", nameOf(tier),
+			t.cfg.Log.Warn().Int("tier", tier).Msgf("%s is suspected: it missed %d jobs", nameOf(tier),
 				t.evidence.Missed(tier))
 		case before[tier] && !after[tier]:
-			t.log.Info().Int("tier", tier).Msgf("%s is no longer suspected: it executed a job", nameOf(tier))
+			t.cfg.Log.Info().Int("tier", tier).Msgf("%s is no longer suspected: it executed a job", nameOf(tier))
 		}
 	}
 	close(t.changed)
@@ -364,34 +281,34 @@ func (t *turns) learn(from func()) {
 }
 
 // suspects tells of each tier, from 1, whether it is suspected.
-func (t *turns) suspects() []bool {
+func (t *Tracker) suspects() []bool {
 	if t.evidence == nil {
 		return nil
 	}
-	all := make([]bool, t.cfg.Tiers+1)
-	for tier := 1; tier <= t.cfg.Tiers; tier++ {
+	all := make([]bool, t.cfg.Tier.Tiers+1)
+	for tier := 1; tier <= t.cfg.Tier.Tiers; tier++ {
 		all[tier] = t.evidence.Suspected(tier)
 	}
 	return all
 }
 
-// news is closed when the evidence has changed.
-func (t *turns) news() <-chan struct{} {
+// News is closed when the evidence has changed.
+func (t *Tracker) News() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.changed
 }
 
-// read notes the time (ms) of the block up to which evidence has been read.
-func (t *turns) read(blockMs uint64) {
+// Read notes the time (ms) of the block up to which evidence has been read.
+func (t *Tracker) Read(blockMs uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.readMs = max(t.readMs, blockMs)
 }
 
-// evidenceMs is the time (ms) of the block up to which evidence has been read: the head's where none is asked for, 0
+// EvidenceMs is the time (ms) of the block up to which evidence has been read: the head's where none is asked for, 0
 // while the past is still being read.
-func (t *turns) evidenceMs(headMs uint64) uint64 {
+func (t *Tracker) EvidenceMs(headMs uint64) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.evidence == nil {

@@ -1,4 +1,4 @@
-package sender
+package turns
 
 import (
 	"strings"
@@ -6,7 +6,6 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/execution"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/wire"
 )
@@ -24,9 +23,9 @@ func (endings) Transaction(logs []chain.Log, timeMs uint64) (events []perp.Event
 	return events, nil
 }
 
-// tape feeds records to an observer of two partitions.
+// tape feeds records to a reader of two partitions.
 type tape struct {
-	*observer
+	*EvidenceReader
 	*bench
 	t    *testing.T
 	next [2]int64
@@ -35,9 +34,8 @@ type tape struct {
 func newTape(t *testing.T, from int64) *tape {
 	b := newBench().head(birth)
 	return &tape{
-		observer: &observer{turns: b.turns, fold: execution.NewFold(endings{}, 2), tips: make([]uint64, 2), left: 2,
-			feeds: make([]feed, 2)},
-		bench: b, t: t, next: [2]int64{from, from},
+		EvidenceReader: NewEvidenceReader(nil, wire.Config{LogPartitions: 2}, endings{}, b.Tracker, nil),
+		bench:          b, t: t, next: [2]int64{from, from},
 	}
 }
 
@@ -50,7 +48,7 @@ func (p *tape) play(partition int, epoch uint64, messages ...wire.Message) error
 		}
 		r.Partition, r.Offset = partition, p.next[partition]
 		p.next[partition]++
-		if err := p.seen(r); err != nil {
+		if err := p.logRecord(r); err != nil {
 			return err
 		}
 	}
@@ -83,38 +81,38 @@ func (p *tape) must(err error) {
 
 // TIER-10: an execution is known when all partitions have its block; the gate opens when the past of all of them has
 // been read, as far as the slowest one is.
-func TestObserverJoinsPartitions(t *testing.T) {
+func TestEvidenceReaderJoinsPartitions(t *testing.T) {
 	p := newTape(t, 0)
 	const n = birth / 450
 	j := orderAt(1, birth)
-	p.admit(j)
+	p.Admit(j)
 	logs, txs := p.block(n+2, 1, masterSigner)
 	p.must(p.play(0, 1, logs...))
 	p.caughtUp()
-	if !p.queue.Exists(j.ID) || p.evidenceMs(birth) != 0 {
+	if !p.queue.Exists(j.ID) || p.EvidenceMs(birth) != 0 {
 		t.Error("half of a block was believed")
 	}
 	p.must(p.play(1, 1, txs...))
 	if p.queue.Exists(j.ID) {
 		t.Error("the job was executed, and waits")
 	}
-	if p.evidenceMs(birth) != 0 {
+	if p.EvidenceMs(birth) != 0 {
 		t.Error("the gate opened before the past of all partitions was read")
 	}
 	p.caughtUp()
 	p.must(p.play(0, 1, wire.BlockEnd{Block: blockAt(n + 3)}))
-	if got := p.evidenceMs(birth); got != blockAt(n+2).TimeMs {
+	if got := p.EvidenceMs(birth); got != blockAt(n+2).TimeMs {
 		t.Errorf("read up to %d, and one partition stands at %d", got, blockAt(n+2).TimeMs)
 	}
 }
 
 // A reading that begins inside a block leaves the rest of that block out, and what a scanner that was replaced has
 // written too.
-func TestObserverLeavesOut(t *testing.T) {
+func TestEvidenceReaderLeavesOut(t *testing.T) {
 	const n = birth / 450
 	p := newTape(t, 17)
 	j := orderAt(1, birth)
-	p.admit(j)
+	p.Admit(j)
 	logs, txs := p.block(n+1, 1, masterSigner)
 	p.must(p.play(1, 5, txs[1:]...))
 	p.must(p.play(0, 5, logs...))
@@ -136,11 +134,11 @@ func TestObserverLeavesOut(t *testing.T) {
 
 // A block that came in several batches is believed at its end; parts that were left without one are void once another
 // scanner begins.
-func TestObserverJoinsParts(t *testing.T) {
+func TestEvidenceReaderJoinsParts(t *testing.T) {
 	const n = birth / 450
 	p := newTape(t, 0)
 	j := orderAt(1, birth)
-	p.admit(j)
+	p.Admit(j)
 	logs, txs := p.block(n+1, 1, masterSigner)
 	p.must(p.play(1, 1, txs...))
 	p.must(p.play(0, 1, logs[0], wire.Part{Block: blockAt(n + 1), Records: 1}))
@@ -157,11 +155,11 @@ func TestObserverJoinsParts(t *testing.T) {
 }
 
 // A block that leaves the chain before all partitions had it shows nothing.
-func TestObserverUndoes(t *testing.T) {
+func TestEvidenceReaderUndoes(t *testing.T) {
 	const n = birth / 450
 	p := newTape(t, 0)
 	j := orderAt(1, birth)
-	p.admit(j)
+	p.Admit(j)
 	logs, txs := p.block(n+1, 1, masterSigner)
 	p.must(p.play(0, 1, wire.BlockEnd{Block: blockAt(n)}))
 	p.must(p.play(0, 1, logs...))
@@ -174,17 +172,17 @@ func TestObserverUndoes(t *testing.T) {
 }
 
 // A consumer that meets something it does not understand stops and says so.
-func TestObserverRefuses(t *testing.T) {
+func TestEvidenceReaderRefuses(t *testing.T) {
 	p := newTape(t, 0)
-	if err := p.seen(bus.Record{Value: []byte("?")}); err == nil {
+	if err := p.logRecord(bus.Record{Value: []byte("?")}); err == nil {
 		t.Error("a record of no kind was taken")
 	}
-	if err := p.said(bus.Record{Value: []byte("?")}); err == nil {
+	if err := p.readJob(bus.Record{Value: []byte("?")}); err == nil {
 		t.Error("a job of no kind was taken")
 	}
 	r, err := wire.Encode([]byte("key"), wire.BlockEnd{Block: blockAt(1)}, 1, 0)
 	p.must(err)
-	if err := p.said(r); err == nil || !strings.Contains(err.Error(), "BlockEnd") {
+	if err := p.readJob(r); err == nil || !strings.Contains(err.Error(), "BlockEnd") {
 		t.Errorf("a block among jobs: %v", err)
 	}
 	const n = birth / 450

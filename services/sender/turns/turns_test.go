@@ -1,4 +1,4 @@
-package sender
+package turns
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ var ourSigner, masterSigner, otherSigner = chain.Address{0xaa}, chain.Address{0x
 
 // bench is the turns of the second of three keepers, on clocks that the test moves.
 type bench struct {
-	*turns
+	*Tracker
 	at  time.Time // of the machine
 	log bytes.Buffer
 }
@@ -40,14 +40,14 @@ func newBench(change ...func(*tier.Config)) *bench {
 		c(&cfg)
 	}
 	machine := func() time.Time { return b.at }
-	b.turns = newTurns(cfg, nil, headtrack.New(machine), machine, NewMetrics(prometheus.NewRegistry()),
-		zerolog.New(&b.log))
+	b.Tracker = New(Config{Tier: cfg, Head: headtrack.New(machine), Clock: machine,
+		Metrics: NewMetrics(prometheus.NewRegistry()), Log: zerolog.New(&b.log)})
 	return b
 }
 
 // head lets a block of a time come.
 func (b *bench) head(ms uint64) *bench {
-	b.horizon.Set(chain.BlockRef{Number: ms / 450, Hash: chain.Hash{1}, TimeMs: ms}, b.at)
+	b.cfg.Head.Set(chain.BlockRef{Number: ms / 450, Hash: chain.Hash{1}, TimeMs: ms}, b.at)
 	return b
 }
 
@@ -76,39 +76,39 @@ const birth = 60_000_000
 func TestTurnWaits(t *testing.T) {
 	b := newBench().head(birth)
 	j := orderAt(1, birth)
-	if b.admit(j) || !b.queue.Exists(j.ID) || !b.logged("waiting for the Master's window") {
+	if b.Admit(j) || !b.queue.Exists(j.ID) || !b.logged("waiting for the Master's window") {
 		t.Fatalf("not waiting: %s", &b.log)
 	}
-	if v := b.ask(j); v.Kind != txmanager.Yielding || v.Pause != longestYield*time.Millisecond {
+	if v := b.Ask(j).Verdict; v.Kind != txmanager.Yielding || v.Pause != longestYield*time.Millisecond {
 		t.Errorf("a stored job in another's window: %+v", v)
 	}
-	if got := b.head(birth + 29_999).pass(); got != nil {
+	if got := b.head(birth + 29_999).Ready(); got != nil {
 		t.Errorf("too early: %v", got)
 	}
-	if got := b.head(birth + 30_000).pass(); len(got) != 1 || got[0].ID != j.ID || b.queue.Exists(j.ID) {
+	if got := b.head(birth + 30_000).Ready(); len(got) != 1 || got[0].ID != j.ID || b.queue.Exists(j.ID) {
 		t.Fatalf("its window has begun: %v", got)
 	}
-	if v := b.ask(j); v.Kind != txmanager.Onward {
+	if v := b.Ask(j).Verdict; v.Kind != txmanager.Onward {
 		t.Errorf("in its window: %+v", v)
 	}
-	b.taken(j)
+	b.Taken(j)
 	if !b.logged("taking over from the Master: its window passed") {
 		t.Errorf("nothing is said of taking over: %s", &b.log)
 	}
 	b.head(birth + 57_000)
-	if v := b.ask(j); v.Kind != txmanager.Yielding {
+	if v := b.Ask(j).Verdict; v.Kind != txmanager.Yielding {
 		t.Errorf("in the last 3 s of its window: %+v", v)
 	}
-	if over, gone := b.over(j); !over || gone {
-		t.Errorf("in the last 3 s of its window: over %t, gone %t", over, gone)
+	if turn := b.Ask(j); turn.Mine || turn.Passed {
+		t.Errorf("in the last 3 s of its window: %+v", turn)
 	}
-	if over, gone := b.head(birth + 60_000).over(j); !over || !gone {
-		t.Errorf("in the next window: over %t, gone %t", over, gone)
+	if turn := b.head(birth + 60_000).Ask(j); turn.Mine || !turn.Passed {
+		t.Errorf("in the next window: %+v", turn)
 	}
-	if over, gone := b.over(job.Job{Kind: txm.Filler}); over || gone {
+	if turn := b.Ask(job.Job{Kind: txm.Filler}); !turn.Mine || turn.Passed {
 		t.Error("filling a gap is nobody else's")
 	}
-	if v := b.head(birth + 330_001).ask(j); v.Kind != txmanager.Ended || v.Outcome != job.Expired {
+	if v := b.head(birth + 330_001).Ask(j).Verdict; v.Kind != txmanager.Ended || v.Outcome != job.Expired {
 		t.Errorf("past the venue's deadline: %+v", v)
 	}
 }
@@ -118,17 +118,17 @@ func TestTurnWaits(t *testing.T) {
 func TestTurnEndsWithAnExecution(t *testing.T) {
 	b := newBench().head(birth)
 	j := orderAt(1, birth)
-	b.admit(j)
-	b.executed([]execution.Execution{by(masterSigner, 1, birth+900)})
+	b.Admit(j)
+	b.Executed([]execution.Execution{by(masterSigner, 1, birth+900)})
 	if b.queue.Exists(j.ID) || !b.logged("dropped: it was executed") {
 		t.Error("it waits for what was done")
 	}
-	if b.admit(j); b.queue.Exists(j.ID) {
+	if b.Admit(j); b.queue.Exists(j.ID) {
 		t.Error("old words let it wait again")
 	}
 	again := j
 	again.Evidence.Block.Number = (birth + 900) / 450
-	if b.admit(again); !b.queue.Exists(j.ID) {
+	if b.Admit(again); !b.queue.Exists(j.ID) {
 		t.Error("it is due in a newer block: its execution left the chain")
 	}
 }
@@ -138,15 +138,15 @@ func TestTurnEndsWithAnExecution(t *testing.T) {
 func TestStoredTaskEndsWithAnotherTiersExecution(t *testing.T) {
 	b := newBench().head(birth)
 	j := orderAt(1, birth)
-	if v := b.ask(j); v.Kind != txmanager.Yielding {
+	if v := b.Ask(j).Verdict; v.Kind != txmanager.Yielding {
 		t.Fatalf("before: %+v", v)
 	}
-	b.executed([]execution.Execution{by(masterSigner, 1, birth+900)})
-	if v := b.head(birth + 331_000).ask(j); v.Outcome != job.SkippedDone {
+	b.Executed([]execution.Execution{by(masterSigner, 1, birth+900)})
+	if v := b.head(birth + 331_000).Ask(j).Verdict; v.Outcome != job.SkippedDone {
 		t.Errorf("after: %+v", v)
 	}
 	j.Evidence.Block.Number = (birth + 900) / 450 // found again in a newer block: the execution left the chain
-	if v := b.ask(j); v.Outcome != job.Expired {
+	if v := b.Ask(j).Verdict; v.Outcome != job.Expired {
 		t.Errorf("found again: %+v", v)
 	}
 }
@@ -158,14 +158,14 @@ func TestOldJobsLeaveTheQueue(t *testing.T) {
 		b := newBench().head(birth)
 		j := orderAt(1, birth)
 		j.ExpiresMs = deadline
-		b.admit(j)
-		if got := b.head(birth + 330_000).pass(); got != nil || b.queue.Exists(j.ID) {
+		b.Admit(j)
+		if got := b.head(birth + 330_000).Ready(); got != nil || b.queue.Exists(j.ID) {
 			t.Errorf("%s: still there: %v", end, got)
 		}
 		if alarm := b.logged("no keeper has executed this job"); alarm != (end == "ended") {
 			t.Errorf("%s: an alarm: %t", end, alarm)
 		}
-		if got := testutil.ToFloat64(b.metrics.outlived.WithLabelValues("order", end)); got != 1 {
+		if got := testutil.ToFloat64(b.cfg.Metrics.outlived.WithLabelValues("order", end)); got != 1 {
 			t.Errorf("%s: counted %g", end, got)
 		}
 	}
@@ -181,8 +181,8 @@ func TestTurnAfterAnArm(t *testing.T) {
 	} {
 		b := newBench().head(birth)
 		j := orderAt(1, birth)
-		b.admit(j)
-		b.settled(j.ID, outcome)
+		b.Admit(j)
+		b.Ended(j.ID, outcome)
 		if b.queue.Exists(j.ID) != stays {
 			t.Errorf("%s: in the queue %t", outcome, b.queue.Exists(j.ID))
 		}
@@ -193,20 +193,16 @@ func TestTurnAfterAnArm(t *testing.T) {
 // jobs at once, and gives them back.
 func TestTurnFollowsEvidence(t *testing.T) {
 	b := newBench().head(birth)
-	b.heard(orderAt(9, birth)) // the probe of its minute
-	news := b.news()
+	b.Heard(orderAt(9, birth)) // the probe of its minute
+	news := b.News()
 	for n := byte(1); n <= 3; n++ {
-		b.heard(orderAt(n, birth+uint64(n)))
+		b.Heard(orderAt(n, birth+uint64(n)))
 	}
 	b.head(birth + 31_000)
 	early := orderAt(6, birth+20_000) // said before the evidence changes
-	b.admit(early)
-	b.executed([]execution.Execution{by(ourSigner, 1, birth+31_000), by(otherSigner, 2, birth+31_000)})
-	v, err := b.proven(func(context.Context, *txmanager.Task) (txmanager.Verdict, error) {
-		return txmanager.Verdict{},
-			nil
-	})(t.Context(),
-		&txmanager.Task{Intent: txm.Intent{Job: orderAt(3, birth+3)}})
+	b.Admit(early)
+	b.Executed([]execution.Execution{by(ourSigner, 1, birth+31_000), by(otherSigner, 2, birth+31_000)})
+	v, err := observed(t, b, txmanager.Verdict{}, orderAt(3, birth+3))
 	if err != nil || v.Kind != txmanager.Onward || !b.logged("the Master is suspected: it missed 3 jobs") {
 		t.Fatalf("%+v, %v; %s", v, err, &b.log)
 	}
@@ -216,19 +212,19 @@ func TestTurnFollowsEvidence(t *testing.T) {
 		t.Error("nobody was woken")
 	}
 	late := orderAt(4, birth+31_000)
-	if b.admit(late) {
+	if b.Admit(late) {
 		t.Error("others heed a suspicion 3 s later")
 	}
-	if got := b.head(birth + 34_000).pass(); len(got) != 2 || got[0].ID != early.ID || got[1].ID != late.ID {
+	if got := b.head(birth + 34_000).Ready(); len(got) != 2 || got[0].ID != early.ID || got[1].ID != late.ID {
 		t.Errorf("ready %v", got)
 	}
-	b.taken(late)
+	b.Taken(late)
 	if !b.logged("taking over from the Master: it is suspected") {
 		t.Errorf("%s", &b.log)
 	}
 	waiting := orderAt(5, birth+35_000)
-	b.executed([]execution.Execution{by(masterSigner, 77, birth+35_000)})
-	if !b.logged("the Master is no longer suspected") || b.head(birth+35_000).admit(waiting) {
+	b.Executed([]execution.Execution{by(masterSigner, 77, birth+35_000)})
+	if !b.logged("the Master is no longer suspected") || b.head(birth+35_000).Admit(waiting) {
 		t.Errorf("one success clears: %s", &b.log)
 	}
 }
@@ -238,12 +234,9 @@ func TestOnlySuccessIsProof(t *testing.T) {
 	b := newBench().head(birth)
 	for n := byte(1); n <= 4; n++ {
 		j := orderAt(n, birth)
-		b.heard(j)
+		b.Heard(j)
 		b.head(birth + 31_000)
-		_, _ = b.proven(func(context.Context, *txmanager.Task) (txmanager.Verdict, error) {
-			return txmanager.End(job.Refused, "poison"),
-				nil
-		})(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: j}})
+		_, _ = observed(t, b, txmanager.End(job.Refused, "poison"), j)
 	}
 	if slices.Contains(b.suspects(), true) {
 		t.Error("a poison job accuses somebody")
@@ -254,15 +247,15 @@ func TestOnlySuccessIsProof(t *testing.T) {
 func TestTurnOfTheReborn(t *testing.T) {
 	b := newBench().head(birth + 40_000)
 	old := job.Job{ID: "liquidation:x:1", Kind: job.Liquidation, BirthMs: birth}
-	if !b.admit(old) {
+	if !b.Admit(old) {
 		t.Fatal("it is the first backup's")
 	}
 	reborn := old
 	reborn.BirthMs = birth + 39_000
-	if b.admit(reborn) {
+	if b.Admit(reborn) {
 		t.Error("it is the Master's again")
 	}
-	if v := b.ask(old); v.Kind != txmanager.Yielding {
+	if v := b.Ask(old).Verdict; v.Kind != txmanager.Yielding {
 		t.Errorf("the stored intent: %+v", v)
 	}
 }
@@ -272,27 +265,27 @@ func TestTurnOfTheReborn(t *testing.T) {
 func TestTurnUnderDelay(t *testing.T) {
 	b := newBench(func(c *tier.Config) { c.Policy, c.ExecutionDelay = tier.PolicyDelay, 10*time.Second }).head(birth)
 	j := orderAt(1, birth)
-	if b.admit(j) || !b.logged("waiting for this tier's delay to pass") {
+	if b.Admit(j) || !b.logged("waiting for this tier's delay to pass") {
 		t.Fatal("it acts at once after a start")
 	}
 	b.at = b.at.Add(29 * time.Second)
-	b.heard(j)
-	if got := b.pass(); got != nil {
+	b.Heard(j)
+	if got := b.Ready(); got != nil {
 		t.Errorf("within the recovery buffer: %v", got)
 	}
 	b.at = b.at.Add(time.Second)
-	if got := b.pass(); len(got) != 1 {
+	if got := b.Ready(); len(got) != 1 {
 		t.Errorf("after the recovery buffer: %v", got)
 	}
 	b.at = b.at.Add(time.Hour)
 	late := orderAt(2, birth)
-	b.admit(late)
+	b.Admit(late)
 	b.at = b.at.Add(10*time.Second - time.Millisecond)
-	if got := b.pass(); got != nil {
+	if got := b.Ready(); got != nil {
 		t.Errorf("within its delay: %v", got)
 	}
 	b.at = b.at.Add(time.Millisecond)
-	if got := b.pass(); len(got) != 1 || got[0].ID != late.ID {
+	if got := b.Ready(); len(got) != 1 || got[0].ID != late.ID {
 		t.Errorf("after its delay: %v", got)
 	}
 }
@@ -301,15 +294,15 @@ func TestTurnUnderDelay(t *testing.T) {
 // read.
 func TestGateAwaitsEvidence(t *testing.T) {
 	b := newBench()
-	if got := b.evidenceMs(nowMs); got != 0 {
+	if got := b.EvidenceMs(birth); got != 0 {
 		t.Errorf("read up to %d", got)
 	}
-	b.read(nowMs - 900)
-	b.read(nowMs - 1800) // a partition may go back in a reorg
-	if got := b.evidenceMs(nowMs); got != nowMs-900 {
+	b.Read(birth - 900)
+	b.Read(birth - 1800) // a partition may go back in a reorg
+	if got := b.EvidenceMs(birth); got != birth-900 {
 		t.Errorf("read up to %d", got)
 	}
-	if got := alone().evidenceMs(nowMs); got != nowMs {
+	if got := alone().EvidenceMs(birth); got != birth {
 		t.Errorf("alone: %d", got)
 	}
 }
@@ -318,10 +311,10 @@ func TestGateAwaitsEvidence(t *testing.T) {
 func TestAloneHasEveryTurn(t *testing.T) {
 	a := alone()
 	j := orderAt(1, birth)
-	a.heard(j)
-	over, _ := a.over(j)
-	if v := a.ask(j); !a.admit(j) || v.Kind != txmanager.Onward || over || len(a.needs) > 0 || len(a.found) > 0 {
-		t.Errorf("%+v, over %t, %d needs", v, over, len(a.needs))
+	a.Heard(j)
+	if turn := a.Ask(j); !a.Admit(j) || !turn.Mine || turn.Verdict.Kind != txmanager.Onward || len(a.needs) > 0 ||
+		len(a.found) > 0 {
+		t.Errorf("%+v, %d needs", turn, len(a.needs))
 	}
 }
 
@@ -329,23 +322,23 @@ func TestAloneHasEveryTurn(t *testing.T) {
 // for them, go by the chain's time again.
 func TestTurnsAfterAMadeUpHead(t *testing.T) {
 	b := newBench().head(birth)
-	b.admit(orderAt(1, birth))
+	b.Admit(orderAt(1, birth))
 	b.head(birth + 3_600_000)
-	b.pass()
+	b.Ready()
 	b.at = b.at.Add(time.Second)
 	b.head(birth + 1000)
-	b.pass()
-	if got := b.horizon.Time(); got != birth+1000 {
+	b.Ready()
+	if got := b.cfg.Head.Time(); got != birth+1000 {
 		t.Errorf("it is %d ms after the job's birth", got-birth)
 	}
-	if turn := b.of(orderAt(1, birth)); turn.Mine || turn.Owner != 1 {
+	if turn := b.Ask(orderAt(1, birth)); turn.Mine || turn.Owner != 1 {
 		t.Errorf("turn %+v", turn)
 	}
-	b.admit(orderAt(2, birth))
+	b.Admit(orderAt(2, birth))
 	b.at = b.at.Add(30 * time.Second)
 	b.head(birth + 31_000)
 	var ready []string
-	for _, j := range b.pass() {
+	for _, j := range b.Ready() {
 		ready = append(ready, j.ID)
 	}
 	if !slices.Contains(ready, orderAt(2, birth).ID) {
@@ -356,64 +349,27 @@ func TestTurnsAfterAMadeUpHead(t *testing.T) {
 // What nobody speaks of any more is forgotten.
 func TestTurnsForget(t *testing.T) {
 	b := newBench().head(birth)
-	b.heard(orderAt(1, birth))
-	b.executed([]execution.Execution{by(masterSigner, 2, birth)})
+	b.Heard(orderAt(1, birth))
+	b.Executed([]execution.Execution{by(masterSigner, 2, birth)})
 	b.at = b.at.Add(remembered + 301*time.Second)
-	b.heard(orderAt(3, birth))
+	b.Heard(orderAt(3, birth))
 	b.forget()
 	if len(b.needs) != 1 || len(b.found) != 1 {
 		t.Errorf("%d needs and %d jobs are remembered", len(b.needs), len(b.found))
 	}
 }
 
-// TIER-9: the turn is asked for again right before the claim, because the road may have been long.
-func TestDrainClaimsNothingLate(t *testing.T) {
-	b := newBench().head(birth + 56_000)
-	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) {
-		b.head(birth + 57_000)
-		return txmanager.Verdict{}, nil
-	})
-	o.turns, o.claim = b.turns, func(context.Context, []*txmanager.Task) (txmanager.Verdict, error) {
-		t.Error("claimed after the window's end")
-		return txmanager.Verdict{}, nil
-	}
-	j := orderAt(1, birth)
-	j.Signer = o.signer
-	if _, err := o.db.Intents().Enqueue(t.Context(), j); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.pass(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if len(o.trail) != 1 || len(o.asleep) != 1 || len(o.outcomes(t)) != 0 {
-		t.Errorf("walked %v, sleeping %v, ended %v", o.trail, o.asleep, o.outcomes(t))
-	}
+// observed leads a job through a stage that says always the same, with the evidence listening.
+func observed(t *testing.T, b *bench, v txmanager.Verdict, j job.Job) (txmanager.Verdict, error) {
+	t.Helper()
+	stage := b.Observe(txmanager.Stage{Run: func(context.Context, *txmanager.Task) (txmanager.Verdict, error) {
+		return v, nil
+	}})
+	return stage.Run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: j}})
 }
 
-// TIER-11: other tiers' windows are no waiting of a task's own: it is given up for its age only when it has waited so
-// long in turns of its own.
-func TestDrainIsPatientWithOthers(t *testing.T) {
-	now := time.Now()
-	answer := txmanager.Verdict{Kind: txmanager.Yielding, Reason: "the Master's window"}
-	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return answer, nil })
-	o.clock, o.maxAge = func() time.Time { return now }, time.Nanosecond
-	o.queue(t, "a")
-	pass := func() {
-		t.Helper()
-		clear(o.asleep)
-		if err := o.pass(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pass()
-	answer = txmanager.Wait("no report yet")
-	pass() // it has just got its turn
-	if got := o.outcomes(t); len(got) != 0 {
-		t.Fatalf("ended: %v", got)
-	}
-	now = now.Add(time.Second)
-	pass()
-	if got := o.outcomes(t); got["a"] != job.Expired || len(o.yielded) != 0 {
-		t.Errorf("ended: %v, remembered %v", got, o.yielded)
-	}
+// alone is the turns of a keeper that shares with nobody.
+func alone() *Tracker {
+	return New(Config{Tier: tier.DefaultConfig(), Head: headtrack.New(time.Now), Clock: time.Now,
+		Metrics: NewMetrics(prometheus.NewRegistry()), Log: zerolog.Nop()})
 }

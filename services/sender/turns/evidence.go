@@ -1,4 +1,4 @@
-package sender
+package turns
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/execution"
-	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/wire"
 )
 
@@ -18,15 +17,17 @@ import (
 // remembered.
 const hindsight = 15 * time.Minute
 
-// observer reads what the turns rest on: every job this keeper's planners have said, and everything that was executed
+// Unreadable takes a record that nobody can read, and why. The owner of its partition sets it aside.
+type Unreadable func(topic string, r bus.Record, why error)
+
+// EvidenceReader reads what turns rest on: every job this keeper's planners have said, and everything that was executed
 // on the chain. It follows all partitions of both topics, whichever of them this process works on, because whose turn a
 // job is depends on all jobs.
-type observer struct {
-	client *bus.Client
-	cfg    wire.Config
-	turns  *turns
-	// unreadable takes job records that nobody can read; the owner of their partition sets them aside.
-	unreadable *unreadable
+type EvidenceReader struct {
+	client     *bus.Client
+	cfg        wire.Config
+	turns      *Tracker
+	unreadable Unreadable
 
 	mu    sync.Mutex
 	fold  *execution.Fold
@@ -35,52 +36,40 @@ type observer struct {
 	feeds []feed
 }
 
-// observe reads until ctx ends. Where it meets something that it does not understand it stops and says so; the
-// freshness gate then closes, because the evidence falls behind, and what is in flight is followed all the same.
-func (s *Sender) observe(ctx context.Context) error {
-	if !s.cfg.Tier.Enabled {
-		return nil
+// NewEvidenceReader makes a reader that tells a tracker. The decoder is the venue's; unreadable takes the records of the
+// job topic that hold no job.
+func NewEvidenceReader(client *bus.Client, cfg wire.Config, decoder execution.Decoder, t *Tracker,
+	unreadable Unreadable) *EvidenceReader {
+	return &EvidenceReader{
+		client: client, cfg: cfg, turns: t, unreadable: unreadable,
+		fold: execution.NewFold(decoder, cfg.LogPartitions), tips: make([]uint64, cfg.LogPartitions),
+		left: cfg.LogPartitions, feeds: make([]feed, cfg.LogPartitions),
 	}
-	keeper := s.cfg.Keeper
-	o := &observer{
-		client: s.client, cfg: keeper, turns: s.turns, unreadable: s.unreadable,
-		fold: execution.NewFold(gmx.NewDecoder(s.cfg.Venue.EventEmitter), keeper.LogPartitions),
-		tips: make([]uint64, keeper.LogPartitions), left: keeper.LogPartitions,
-		feeds: make([]feed, keeper.LogPartitions),
-	}
-	err := o.run(ctx)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	s.log.Error().Err(err).Msg("the evidence of the tiers is no longer read: nothing is sent until this process is " +
-		"started again")
-	s.notices.set("evidence", err.Error())
-	<-ctx.Done()
-	return context.Cause(ctx)
 }
 
-// run reads all jobs of the past before anything of the chain: what was executed is an execution of jobs that were
-// there.
-func (o *observer) run(ctx context.Context) error {
+// Run reads until ctx ends, or until it meets something in the log topic that it does not understand: the evidence then
+// stands still, and the freshness gate closes. All jobs of the past are read before anything of the chain: what was
+// executed is an execution of jobs that were there.
+func (e *EvidenceReader) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	past := make(chan struct{}, o.cfg.JobPartitions)
-	for partition := range o.cfg.JobPartitions {
+	past := make(chan struct{}, e.cfg.JobPartitions)
+	for partition := range e.cfg.JobPartitions {
 		group.Go(func() error {
-			return o.follow(ctx, wire.JobTopic(o.cfg.ChainID), partition, sync.OnceFunc(func() { past <- struct{}{} }),
-				o.job)
+			return e.follow(ctx, wire.JobTopic(e.cfg.ChainID), partition, sync.OnceFunc(func() { past <- struct{}{} }),
+				e.jobRecord)
 		})
 	}
 	group.Go(func() error {
-		for range o.cfg.JobPartitions {
+		for range e.cfg.JobPartitions {
 			select {
 			case <-past:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
 		}
-		for partition := range o.cfg.LogPartitions {
+		for partition := range e.cfg.LogPartitions {
 			group.Go(func() error {
-				return o.follow(ctx, wire.LogTopic(o.cfg.ChainID), partition, sync.OnceFunc(o.caughtUp), o.seen)
+				return e.follow(ctx, wire.LogTopic(e.cfg.ChainID), partition, sync.OnceFunc(e.caughtUp), e.logRecord)
 			})
 		}
 		return nil
@@ -89,13 +78,13 @@ func (o *observer) run(ctx context.Context) error {
 }
 
 // follow reads a partition from a while back and tells when it has come to where its end was.
-func (o *observer) follow(ctx context.Context, topic string, partition int, reached func(),
+func (e *EvidenceReader) follow(ctx context.Context, topic string, partition int, reached func(),
 	take func(bus.Record) error) error {
-	offset, end, err := o.client.OffsetBack(ctx, topic, partition, hindsight)
+	offset, end, err := e.client.OffsetBack(ctx, topic, partition, hindsight)
 	if err != nil {
 		return fmt.Errorf("looking for the last %s of %s/%d: %w", hindsight, topic, partition, err)
 	}
-	reader := o.client.Reader(topic, partition, offset)
+	reader := e.client.Reader(topic, partition, offset)
 	for {
 		if reader.Offset() >= end {
 			reached()
@@ -112,70 +101,70 @@ func (o *observer) follow(ctx context.Context, topic string, partition int, reac
 	}
 }
 
-// job takes a record of the job topic. One that nobody can read is passed over: it is no evidence.
-func (o *observer) job(r bus.Record) error {
-	if err := o.said(r); err != nil {
-		o.unreadable.report(damaged{wire.JobTopic(o.cfg.ChainID), r, err})
+// jobRecord takes a record of the job topic. One that nobody can read is passed over: it is no evidence.
+func (e *EvidenceReader) jobRecord(r bus.Record) error {
+	if err := e.readJob(r); err != nil {
+		e.unreadable(wire.JobTopic(e.cfg.ChainID), r, err)
 	}
 	return nil
 }
 
-func (o *observer) said(r bus.Record) error {
+func (e *EvidenceReader) readJob(r bus.Record) error {
 	j, err := wire.DecodeJob(r)
 	if err != nil {
 		return err
 	}
-	o.turns.heard(j)
+	e.turns.Heard(j)
 	return nil
 }
 
 // caughtUp notes that the past of one more partition of the log topic has been read.
-func (o *observer) caughtUp() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.left--
-	o.stands()
+func (e *EvidenceReader) caughtUp() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.left--
+	e.stands()
 }
 
 // stands tells up to when all partitions have been read. The lock is held.
-func (o *observer) stands() {
-	slowest := o.tips[0]
-	for _, tip := range o.tips {
+func (e *EvidenceReader) stands() {
+	slowest := e.tips[0]
+	for _, tip := range e.tips {
 		slowest = min(slowest, tip)
 	}
-	if o.left == 0 && slowest > 0 {
-		o.turns.read(slowest)
+	if e.left == 0 && slowest > 0 {
+		e.turns.Read(slowest)
 	}
 }
 
-// seen takes a record of the log topic.
-func (o *observer) seen(r bus.Record) error {
+// logRecord takes a record of the log topic.
+func (e *EvidenceReader) logRecord(r bus.Record) error {
 	m, meta, err := wire.Decode(r)
 	if err != nil {
 		return err
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	f := &o.feeds[r.Partition]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := &e.feeds[r.Partition]
 	if whole := f.take(m, meta.Epoch, r.Offset); !whole {
 		return nil
 	}
 	var found []execution.Execution
 	switch m := m.(type) {
 	case wire.BlockEnd:
-		found, err = o.fold.Block(r.Partition, m.Block, m.Attempt, f.close())
-		o.tips[r.Partition] = m.Block.TimeMs
+		found, err = e.fold.Block(r.Partition, m.Block, m.Attempt, f.close())
+		e.tips[r.Partition] = m.Block.TimeMs
 	case wire.RangeEnd:
-		found, err = o.fold.Range(r.Partition, m.Before, m.Last, m.Blocks, f.close())
-		o.tips[r.Partition] = m.Last.TimeMs
+		found, err = e.fold.Range(r.Partition, m.Before, m.Last, m.Blocks, f.close())
+		e.tips[r.Partition] = m.Last.TimeMs
 	case wire.Reorg:
-		o.fold.Undo(r.Partition, m.Reorg)
+		e.fold.Undo(r.Partition, m.Reorg)
 	}
 	if err != nil {
 		return err
 	}
-	o.turns.executed(found)
-	o.stands()
+	e.turns.Executed(found)
+	e.stands()
 	return nil
 }
 

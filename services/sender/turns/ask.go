@@ -1,0 +1,100 @@
+package turns
+
+import (
+	"context"
+	"fmt"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
+	"time"
+)
+
+// Turn is how a job stands with this keeper at one moment.
+type Turn struct {
+	tier.Turn
+	// Passed says that another tier's window has begun. A turn that is neither mine nor passed is in the last seconds of
+	// this keeper's window: what was sent may land, and nothing more is done for it.
+	Passed bool
+	// Verdict is what becomes of a task of the job that has no nonce. The zero verdict says that it may get one. One
+	// whose turn has passed waits for the next one, however often it takes, up to the venue's own deadline.
+	Verdict txmanager.Verdict
+}
+
+// Ask tells whose turn a job is now. What the sender does by itself, to spend a number, is nobody else's.
+func (t *Tracker) Ask(j job.Job) Turn {
+	if !t.cfg.Tier.Enabled || j.Kind == txm.Filler {
+		return Turn{Turn: tier.Turn{Mine: true}}
+	}
+	turn := asking{t}.Turn(t.find(j), t.now())
+	return Turn{Turn: turn, Passed: !turn.Mine && turn.Owner != t.cfg.Tier.Priority, Verdict: t.verdict(j, turn)}
+}
+
+func (t *Tracker) verdict(j job.Job, turn tier.Turn) txmanager.Verdict {
+	switch {
+	case turn.Mine:
+		return txmanager.Verdict{}
+	case t.doneAt(j) > j.Evidence.Block.Number:
+		return txmanager.End(job.SkippedDone, "it was executed after the state it was found in")
+	case j.ExpiresMs > 0 && t.cfg.Head.Now() > j.ExpiresMs:
+		return txmanager.End(job.Expired, "the venue takes no reports for it any more")
+	}
+	v := txmanager.Verdict{Kind: txmanager.Yielding, Reason: waitingFor(turn)}
+	if now := t.now(); turn.NextMs > now {
+		v.Pause = time.Duration(min(turn.NextMs-now, longestYield)) * time.Millisecond
+	}
+	return v
+}
+
+// Stage lets a task go on while it is this keeper's turn.
+func (t *Tracker) Stage() txmanager.Stage {
+	return txmanager.Stage{Name: "turn", Run: func(_ context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
+		return t.Ask(task.Job()).Verdict, nil
+	}}
+}
+
+// Observe makes a stage whose success the evidence hears of: a job that could be executed now could have been executed
+// in the window before (TIER-10).
+func (t *Tracker) Observe(stage txmanager.Stage) txmanager.Stage {
+	run := stage.Run
+	stage.Run = func(ctx context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
+		v, err := run(ctx, task)
+		if err == nil && v.Kind == txmanager.Onward {
+			t.feasible(task.Job())
+		}
+		return v, err
+	}
+	return stage
+}
+
+// longestYield is for how long (ms) a stored task is not asked about again: the evidence may give it to us earlier.
+const longestYield = 500
+
+// feasible notes that a simulated call for a job has just succeeded: the owner of the window before had its chance
+// (TIER-10).
+func (t *Tracker) feasible(j job.Job) {
+	if t.evidence == nil {
+		return
+	}
+	if turn := t.Ask(j); turn.Window > 0 {
+		t.learn(func() { t.evidence.Feasible(j.ID, turn.Window-1, t.now()) })
+	}
+}
+
+// Taken notes that a job was claimed, and says so if it was another's before.
+func (t *Tracker) Taken(j job.Job) {
+	if t.evidence == nil {
+		return
+	}
+	turn := t.Ask(j)
+	if turn.From == 0 || turn.Owner != t.cfg.Tier.Priority {
+		return
+	}
+	why := "its window passed"
+	if turn.Deputy {
+		why = "it is suspected"
+	}
+	t.cfg.Metrics.takeovers.WithLabelValues(fmt.Sprint(turn.From)).Inc()
+	t.cfg.Log.Info().Str("job", j.ID).Int("from", turn.From).Uint64("window", turn.Window).
+		Msgf("taking over from %s: %s", nameOf(turn.From), why)
+}

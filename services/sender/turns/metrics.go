@@ -1,0 +1,71 @@
+package turns
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"perpkeeper/pkg/job"
+)
+
+// Metrics are what is counted where several keepers share the jobs (TIER-16). Races lost to another tier are
+// sender_jobs_total of outcome lost_race.
+type Metrics struct {
+	executed    *prometheus.CounterVec
+	executedAge *prometheus.HistogramVec
+	takeovers   *prometheus.CounterVec
+	outlived    *prometheus.CounterVec
+	waitingJobs prometheus.Gauge
+	suspected   *prometheus.GaugeVec
+	evidenceLag prometheus.Gauge
+	recovering  prometheus.Gauge
+}
+
+// NewMetrics registers them.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{}
+	m.executed = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sender_tier_executed_total",
+		Help: "Jobs that the chain shows as executed since this process watches, by the tier of the transaction's " +
+			"sender; 0 is somebody else.",
+	}, []string{"tier", "kind"})
+	m.executedAge = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "sender_tier_execution_age_seconds", Help: "Age of a job in the block in which a tier executed it.",
+		Buckets: job.ExecutionSeconds(),
+	}, []string{"tier"})
+	m.takeovers = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sender_tier_takeovers_total",
+		Help: "Jobs that this keeper claimed after another tier had its chance, by that tier.",
+	}, []string{"from"})
+	m.outlived = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sender_tier_outlived_total",
+		Help: "Jobs that left the queue for their age: ended where nobody executed what the venue takes no longer, " +
+			"lapsed where they had no deadline.",
+	}, []string{"kind", "end"})
+	m.waitingJobs = prometheus.NewGauge(prometheus.GaugeOpts{Name: "sender_tier_queue_length",
+		Help: "Jobs that wait for this tier's turn."})
+	m.suspected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "sender_tier_suspected", Help: "1 while a tier is passed over, because it missed jobs running.",
+	}, []string{"tier"})
+	m.evidenceLag = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "sender_tier_evidence_lag_seconds",
+		Help: "Chain time from the block up to which the evidence of the tiers was read to the newest block.",
+	})
+	m.recovering = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "sender_tier_recovering",
+		Help: "1 while this keeper holds back after its start: the past is still being read, or the recovery buffer " +
+			"runs.",
+	})
+	reg.MustRegister(m.executed, m.executedAge, m.takeovers, m.outlived, m.waitingJobs, m.suspected, m.evidenceLag,
+		m.recovering)
+	return m
+}
+
+// executedBy counts an execution by a tier. Of a job that was never heard of the birth is 0, and its age unknown.
+func (m *Metrics) executedBy(by int, kind job.Kind, birthMs, atMs uint64) {
+	tier := strconv.Itoa(by)
+	m.executed.WithLabelValues(tier, string(kind)).Inc()
+	if birthMs > 0 {
+		m.executedAge.WithLabelValues(tier).Observe(float64(atMs-min(atMs, birthMs)) / 1000)
+	}
+}
