@@ -99,7 +99,7 @@ func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address,
 
 // profitable is a position with what it has gained.
 type profitable struct {
-	position *perp.Position
+	position perp.Position
 	pnl      perp.Uint
 }
 
@@ -115,7 +115,7 @@ func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool
 		if err := perp.Checked(func() { pnl = terms.Pnl(*p) }); err != nil {
 			failures = errors.Join(failures, fmt.Errorf("profit of position %s: %w", p.PositionKey, err))
 		} else if pnl.Sign() > 0 {
-			list = append(list, profitable{p, pnl.Uint()})
+			list = append(list, profitable{*p, pnl.Uint()})
 		}
 	}
 	slices.SortFunc(list, func(a, b profitable) int {

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/ladder"
 	"perpkeeper/pkg/perp"
 )
 
@@ -17,30 +16,11 @@ type groupKey struct {
 // group keeps the positions of one kind in the order of the index price at which each has to be judged. The order
 // stands as long as its certificate does; when that ends, all rungs are computed anew.
 type group struct {
-	key     groupKey
-	members map[*entry]struct{}
-	rungs   ladder.Ladder[*entry]
+	key    groupKey
+	number uint32
+	rungs  rungs // of all members; in no order while it does not stand
 	certificate
 	stands bool
-}
-
-// entry is one position, with the numbers its rung is computed from: floats, because they only filter.
-type entry struct {
-	position perp.Position
-	group    *group
-	place    ladder.Foothold
-
-	size, tokens, collateral, borrowing, funding float64
-}
-
-// Foothold implements [ladder.Climber].
-func (e *entry) Foothold() *ladder.Foothold { return &e.place }
-
-func newEntry(p perp.Position) *entry {
-	return &entry{
-		position: p, size: p.SizeInUsd.Float(), tokens: p.SizeInTokens.Float(), collateral: p.CollateralAmount.Float(),
-		borrowing: p.BorrowingFactor.Float(), funding: p.FundingFeeAmountPerSize.Float(),
-	}
 }
 
 // certificate is what the rungs of a group were computed for: within it, a position whose rung has not been reached is
@@ -130,7 +110,7 @@ func priceOf(t *perp.Terms, collateral chain.Address) perp.Price {
 //
 // What remains is at least a·Pc + min(±(T·Pi − S), 0) − k, where a is the collateral less the funding it owes, k the
 // other costs and the requirement, and profits are taken for nothing, because a cap may cut them.
-func (c *certificate) rung(e *entry) float64 {
+func (c *certificate) rung(e entry, isLong bool) float64 {
 	owed := e.size * max(c.funding-e.funding, 0) / perSizeUnit
 	k := c.requiredUsd + guardUsd + e.size*(c.requiredPer+guardPer+c.fee+c.impact+max(c.borrowing-e.borrowing, 0)/one)
 	a := e.collateral - owed - 1
@@ -141,7 +121,7 @@ func (c *certificate) rung(e *entry) float64 {
 		return math.Inf(1) // there is no such position; the judge says so
 	}
 	gains := a * (1 - c.spread) // collateral that is valued at the lower side, while a short loses at the higher
-	switch isLong := e.group.key.isLong; {
+	switch {
 	case isLong && c.tracksIndex:
 		return (e.size + k) / (e.tokens + a)
 	case isLong:
@@ -166,32 +146,39 @@ func (g *group) at(t *perp.Terms) float64 {
 	return -index.Max.Float()
 }
 
-// due returns the members that have to be judged at a market's present terms.
-func (g *group) due(t *perp.Terms, armed float64) []ladder.Rung[*entry] {
+// due returns the members that have to be judged at a market's present terms. The slice is the group's own, good until
+// the next change.
+func (g *group) due(s *slab, t *perp.Terms, armed float64) rungs {
 	if !g.stands || !g.holds(g.key, t, armed) {
-		g.rebuild(t, armed)
+		g.rebuild(s, t, armed)
 	}
-	return g.rungs.Due(g.at(t))
+	return g.rungs.due(g.at(t))
 }
 
-func (g *group) rebuild(t *perp.Terms, armed float64) {
+func (g *group) rebuild(s *slab, t *perp.Terms, armed float64) {
 	g.certificate, g.stands = certify(g.key, t, armed), true
-	members := make([]*entry, 0, len(g.members))
-	for e := range g.members {
-		e.place.Price = g.rung(e)
-		members = append(members, e)
+	for i := range g.rungs {
+		g.rungs[i].price = g.price(s.record(g.rungs[i].member))
 	}
-	g.rungs.Fill(members)
+	g.rungs.sort()
 }
 
-func (g *group) add(e *entry) {
-	g.members[e] = struct{}{}
+// price is the place of a record on the ladder.
+func (g *group) price(r record) float32 { return upward(g.rung(entryOf(r), g.key.isLong)) }
+
+func (g *group) add(s *slab, h handle) {
 	if g.stands {
-		g.rungs.Put(e, g.rung(e))
+		g.rungs.insert(rung{g.price(s.record(h)), h})
+	} else {
+		g.rungs = append(g.rungs, rung{member: h})
 	}
 }
 
-func (g *group) drop(e *entry) {
-	delete(g.members, e)
-	g.rungs.Remove(e)
+// drop takes a member out. Its rung is computed as it was when it was put: nothing it depends on has changed since.
+func (g *group) drop(s *slab, h handle) {
+	from := 0
+	if g.stands {
+		from = g.rungs.search(g.price(s.record(h)))
+	}
+	g.rungs.remove(from, h)
 }

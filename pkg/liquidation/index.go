@@ -19,22 +19,23 @@ import (
 // It is for one goroutine at a time.
 type Index struct {
 	armed   float64
-	entries map[chain.Hash]*entry
-	groups  map[groupKey]*group
+	slab    slab
+	table   keyTable
+	groups  []*group // by number
+	numbers map[groupKey]uint32
 	markets map[chain.Address][]*group
+	packed  record // of the position that is being put
 }
 
 // NewIndex returns an empty index that yields positions whose margin ratio is below armed, a 30-decimal factor: at
 // least the one at which they are liquidated (LIQ-5).
 func NewIndex(armed perp.Uint) *Index {
-	return &Index{
-		armed: armed.Float() / one, entries: map[chain.Hash]*entry{}, groups: map[groupKey]*group{},
-		markets: map[chain.Address][]*group{},
-	}
+	return &Index{armed: armed.Float() / one, table: newKeyTable(), numbers: map[groupKey]uint32{},
+		markets: map[chain.Address][]*group{}}
 }
 
 // Len is how many positions there are.
-func (x *Index) Len() int { return len(x.entries) }
+func (x *Index) Len() int { return x.table.count }
 
 // Put adds a position, or replaces it. One that is not open is removed.
 func (x *Index) Put(p perp.Position) {
@@ -42,64 +43,56 @@ func (x *Index) Put(p perp.Position) {
 	if p.Status != perp.Active {
 		return
 	}
-	e := newEntry(p)
-	e.group = x.group(groupKey{p.Market, p.CollateralToken, p.IsLong})
-	x.entries[p.PositionKey] = e
-	e.group.add(e)
+	g := x.group(groupKey{p.Market, p.CollateralToken, p.IsLong})
+	x.packed = pack(x.packed[:0], &p, g.number)
+	h := x.slab.add(x.packed)
+	x.table.add(&x.slab, h)
+	g.add(&x.slab, h)
 }
 
 // Remove takes a position out, if it is there.
 func (x *Index) Remove(key chain.Hash) {
-	if e, known := x.entries[key]; known {
-		e.group.drop(e)
-		delete(x.entries, key)
+	h, place, known := x.table.find(&x.slab, key[:])
+	if !known {
+		return
 	}
+	x.groupOf(h).drop(&x.slab, h)
+	x.table.remove(&x.slab, place)
+	x.slab.remove(h)
 }
 
-// Get returns a position.
+// Get returns a position, but for what no rule reads: the funding that its owner can claim and the hash of the
+// transaction that changed it last are zero in whatever the index returns.
 func (x *Index) Get(key chain.Hash) (perp.Position, bool) {
-	e, known := x.entries[key]
+	h, known := x.table.lookUp(&x.slab, key)
 	if !known {
 		return perp.Position{}, false
 	}
-	return e.position, true
+	return x.position(h), true
 }
 
-// Positions lists all positions, those of the given keys first (LIQ-3). They are the index's own and must not be
-// changed.
-func (x *Index) Positions(first []chain.Hash) []*perp.Position {
-	all := make([]*perp.Position, 0, len(x.entries))
-	leading := make(map[chain.Hash]bool, len(first))
-	for _, key := range first {
-		if e, known := x.entries[key]; known && !leading[key] {
-			leading[key] = true
-			all = append(all, &e.position)
-		}
-	}
-	for key, e := range x.entries {
-		if !leading[key] {
-			all = append(all, &e.position)
-		}
-	}
-	return all
-}
+func (x *Index) position(h handle) perp.Position { return unpack(x.slab.record(h), x.groupOf(h).key) }
+
+func (x *Index) groupOf(h handle) *group { return x.groups[x.slab.record(h).group()] }
 
 func (x *Index) group(key groupKey) *group {
-	g, known := x.groups[key]
+	number, known := x.numbers[key]
 	if !known {
-		g = &group{key: key, members: map[*entry]struct{}{}}
-		x.groups[key] = g
+		number = uint32(len(x.groups))
+		g := &group{key: key, number: number}
+		x.groups, x.numbers[key] = append(x.groups, g), number
 		x.markets[key.market] = append(x.markets[key.market], g)
 	}
-	return g
+	return x.groups[number]
 }
 
-// Each yields the positions of a market. They are the index's own and must not be changed.
+// Each yields the positions of a market. What a pointer points to is good until the next one is yielded.
 func (x *Index) Each(market chain.Address) func(yield func(*perp.Position) bool) {
 	return func(yield func(*perp.Position) bool) {
+		var p perp.Position
 		for _, g := range x.markets[market] {
-			for e := range g.members {
-				if !yield(&e.position) {
+			for _, r := range g.rungs {
+				if p = x.position(r.member); !yield(&p) {
 					return
 				}
 			}
@@ -123,10 +116,10 @@ func (x *Index) Candidates(market chain.Address, view *perp.View) ([]Candidate, 
 	if err != nil {
 		return nil, fmt.Errorf("looking for liquidations: %w", err)
 	}
-	var due []*entry
+	var due []judgement
 	for _, g := range x.markets[market] {
-		for _, r := range g.due(t, x.armed) {
-			due = append(due, r.Member)
+		for _, r := range g.due(&x.slab, t, x.armed) {
+			due = append(due, judgement{position: x.position(r.member)})
 		}
 	}
 	judged := judgeAll(due, view)
@@ -139,26 +132,24 @@ func (x *Index) Candidates(market chain.Address, view *perp.View) ([]Candidate, 
 // MostUrgentFirst orders the candidates of several indexes as [Index.Candidates] orders those of one.
 func MostUrgentFirst(found []Candidate) { slices.SortFunc(found, moreUrgent) }
 
-// judgement is the verdict on one entry.
+// judgement is the verdict on one position.
 type judgement struct {
-	entry   *entry
-	verdict perp.Verdict
-	err     error
+	position perp.Position
+	verdict  perp.Verdict
+	err      error
 }
 
 // crowded is how many positions are judged by one goroutine: more of them are shared out, because a gap brings hundreds
 // at once.
 const crowded = 32
 
-// judgeAll judges entries, many of them side by side.
-func judgeAll(due []*entry, view *perp.View) []*judgement {
-	judged := make([]judgement, len(due))
+// judgeAll judges positions, many of them side by side.
+func judgeAll(due []judgement, view *perp.View) []*judgement {
 	pointers := make([]*judgement, len(due))
 	judge := func(from, to int) {
 		for i := from; i < to; i++ {
-			j := &judged[i]
-			j.entry = due[i]
-			j.verdict, j.err = view.Judge(due[i].position)
+			j := &due[i]
+			j.verdict, j.err = view.Judge(j.position)
 			pointers[i] = j
 		}
 	}
@@ -182,10 +173,10 @@ func inOrder(judged []*judgement) (found []Candidate, err error) {
 		return j.err != nil
 	})
 	slices.SortFunc(judged, func(a, b *judgement) int {
-		return moreUrgentOf(&a.verdict, &b.verdict, a.entry.position.PositionKey, b.entry.position.PositionKey)
+		return moreUrgentOf(&a.verdict, &b.verdict, a.position.PositionKey, b.position.PositionKey)
 	})
 	for _, j := range judged {
-		found = append(slices.Grow(found, len(judged)-len(found)), Candidate{j.entry.position, j.verdict})
+		found = append(slices.Grow(found, len(judged)-len(found)), Candidate{j.position, j.verdict})
 	}
 	return found, errors.Join(failures...)
 }
@@ -194,16 +185,16 @@ func inOrder(judged []*judgement) (found []Candidate, err error) {
 // same view. There must be none; that is what the sweep proves.
 func (x *Index) Missed(swept []Candidate, view *perp.View) (missed []Candidate) {
 	for _, c := range swept {
-		e, known := x.entries[c.Position.PositionKey]
-		if !known || e.position != c.Position {
+		h, known := x.table.lookUp(&x.slab, c.Position.PositionKey)
+		if !known || x.position(h) != c.Position {
 			continue // the sweep and the index look at different states
 		}
-		t, err := view.Terms(e.group.key.market)
+		g := x.groupOf(h)
+		t, err := view.Terms(g.key.market)
 		if err != nil {
 			continue // then nobody can judge
 		}
-		e.group.due(t, x.armed) // renews the certificate if need be
-		if e.place.Price < e.group.at(t) {
+		if due := g.due(&x.slab, t, x.armed); !due.has(rung{g.price(x.slab.record(h)), h}) {
 			missed = append(missed, c)
 		}
 	}

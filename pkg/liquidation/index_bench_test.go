@@ -168,10 +168,13 @@ func BenchmarkSweep(b *testing.B) {
 	for _, p := range c.positions {
 		x.Put(p)
 	}
-	positions := x.Positions(nil)
 	for b.Loop() {
-		if _, err := Sweep(b.Context(), positions, c.view(0), runtime.NumCPU()); err != nil {
-			b.Fatal(err)
+		r, view := NewRound([]*Index{x}, nil), c.view(0)
+		for left := true; left; {
+			var err error
+			if _, left, err = r.Judge(b.Context(), view, runtime.NumCPU(), 8192); err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
 }

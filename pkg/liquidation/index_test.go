@@ -156,12 +156,12 @@ func (v *venue) drawTick(t *rapid.T, x *Index) {
 	token := rapid.SampledFrom([]chain.Address{eth, usdc, doge}).Draw(t, "token")
 	price := v.prices[token].Max.Float() * (1 + rapid.Float64Range(-0.15, 0.15).Draw(t, "move"))
 	if rapid.Bool().Draw(t, "at a rung") {
-		for _, e := range x.entries {
+		for _, r := range x.standing() {
 			index := market.IndexToken
-			if e.position.Market == other.MarketToken {
+			if x.position(r.member).Market == other.MarketToken {
 				index = other.IndexToken
 			}
-			if at := math.Abs(e.place.Price); e.place.On() && at > 1e10 && at < 1e40 {
+			if at := math.Abs(float64(r.price)); at > 1e10 && at < 1e40 {
 				off := rapid.SampledFrom([]float64{1e-9, 1e-4, 1e-2}).Draw(t, "far") * rapid.Float64Range(-1, 1).
 					Draw(t, "off")
 				token, price = index, at*(1+off)
@@ -170,6 +170,16 @@ func (v *venue) drawTick(t *rapid.T, x *Index) {
 		}
 	}
 	v.price(token, price, rapid.Uint64Range(0, 100).Draw(t, "spread"))
+}
+
+// standing are the rungs of all groups that stand.
+func (x *Index) standing() (all rungs) {
+	for _, g := range x.groups {
+		if g.stands {
+			all = append(all, g.rungs...)
+		}
+	}
+	return all
 }
 
 // LIQ-2: for any path of prices, positions, accruals and parameters, what the index yields has all that an exact sweep
@@ -244,12 +254,11 @@ func TestMissedIsNoticed(t *testing.T) {
 	if found, err := x.Candidates(market.MarketToken, view); err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v", found, err)
 	}
-	e := x.entries[p.PositionKey]
-	e.group.rungs.Put(e, 1) // as if the filter had gone wrong
+	x.groups[0].rungs[0].price = 1 // as if the filter had gone wrong
 	if found, _ := x.Candidates(market.MarketToken, view); len(found) != 0 {
 		t.Fatal("the broken filter still finds it")
 	}
-	swept, err := Sweep(t.Context(), x.Positions(nil), view, 2)
+	swept, err := Sweep(t.Context(), []perp.Position{p}, view, 2)
 	if err != nil || len(x.Missed(swept.Liquidatable, view)) != 1 {
 		t.Errorf("missed %v, %v", x.Missed(swept.Liquidatable, view), err)
 	}

@@ -42,7 +42,7 @@ var (
 // Sweep judges every active position by the same view (LIQ-4), in the order given. Positions that could not be judged
 // are left out and named in the error; the others' verdicts stand beside it, so that one bad market never blocks the
 // rest.
-func Sweep(ctx context.Context, positions []*perp.Position, view *perp.View, workers int) (all Swept, err error) {
+func Sweep(ctx context.Context, positions []perp.Position, view *perp.View, workers int) (all Swept, err error) {
 	parts := make([]Swept, workers)
 	failures := make([]error, workers)
 	group, ctx := errgroup.WithContext(ctx)
@@ -56,19 +56,17 @@ func Sweep(ctx context.Context, positions []*perp.Position, view *perp.View, wor
 		return Swept{}, err
 	}
 	for _, part := range parts {
-		all.Liquidatable = append(all.Liquidatable, part.Liquidatable...)
-		all.Risky = append(all.Risky, part.Risky...)
-		all.Armed, all.Watch = all.Armed+part.Armed, all.Watch+part.Watch
+		all.Add(part)
 	}
 	slices.SortFunc(all.Liquidatable, moreUrgent)
 	return all, errors.Join(failures...)
 }
 
 // judgeEvery judges the positions first, first+step, ….
-func (s *Swept) judgeEvery(ctx context.Context, positions []*perp.Position, first, step int, view *perp.View) error {
+func (s *Swept) judgeEvery(ctx context.Context, positions []perp.Position, first, step int, view *perp.View) error {
 	var failures []error
 	for i := first; i < len(positions) && ctx.Err() == nil; i += step {
-		if p := positions[i]; p.Status == perp.Active {
+		if p := &positions[i]; p.Status == perp.Active {
 			verdict, err := view.Judge(*p)
 			if err != nil {
 				failures = append(failures, err)

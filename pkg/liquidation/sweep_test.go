@@ -37,11 +37,7 @@ func circumstances(t interface{ Fatal(...any) }, ethPrice uint64) perp.Circumsta
 // sweep sweeps and returns who is to be liquidated.
 func sweep(t interface{ Context() context.Context }, positions []perp.Position, c perp.Circumstances,
 	workers int) ([]Candidate, error) {
-	var pointers []*perp.Position
-	for i := range positions {
-		pointers = append(pointers, &positions[i])
-	}
-	swept, err := Sweep(t.Context(), pointers, perp.NewView(c), workers)
+	swept, err := Sweep(t.Context(), positions, perp.NewView(c), workers)
 	return swept.Liquidatable, err
 }
 
@@ -163,11 +159,22 @@ func TestSweepCountsTiers(t *testing.T) {
 	for id, collateral := range map[byte]uint64{1: 1090, 2: 1105, 3: 1150, 4: 1199, 5: 1300} {
 		x.Put(long(id, collateral))
 	}
-	got, err := Sweep(t.Context(), x.Positions(nil), perp.NewView(circumstances(t, 4500)), 3)
-	if err != nil || len(got.Liquidatable) != 1 || got.Armed != 2 || got.Watch != 4 || len(got.Risky) != 4 {
+	view := perp.NewView(circumstances(t, 4500))
+	got, left, err := NewRound([]*Index{x}, nil).Judge(t.Context(), view, 3, 100)
+	if err != nil || left || len(got.Liquidatable) != 1 || got.Armed != 2 || got.Watch != 4 || len(got.Risky) != 4 {
 		t.Fatalf("%d liquidatable, %d armed, %d watched: %v", len(got.Liquidatable), got.Armed, got.Watch, err)
 	}
-	first := x.Positions(append(got.Risky, chain.Hash{99}))
+	next := NewRound([]*Index{x}, append(got.Risky, chain.Hash{99}))
+	var first []perp.Position
+	for left := true; left; {
+		if _, left, err = next.Judge(t.Context(), view, 3, 2); err != nil {
+			t.Fatal(err)
+		}
+		first = append(first, next.slice...)
+	}
+	if len(first) != 5 {
+		t.Fatalf("%d positions are judged, want 5", len(first))
+	}
 	for i, p := range first {
 		if (p.PositionKey[0] == 5) != (i == 4) {
 			t.Errorf("position %x comes as number %d", p.PositionKey[0], i)

@@ -9,15 +9,14 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/liquidation"
-	"perpkeeper/pkg/perp"
 )
 
 // again is how long the planner waits after a failed pass before the next.
 const again = 500 * time.Millisecond
 
 // plan makes one pass after the other: over the markets that a price tick reaches; over all of them at every change of
-// state and of shards; and at every sweep, which judges every position exactly and publishes every live job again.
+// state and of shards; and at every sweep, which judges every position exactly, in slices that everything else comes
+// between, and publishes every live job again.
 func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 	sweep := newSweepTimer(p.cfg.Planner.SweepInterval)
 	defer sweep.Stop()
@@ -26,20 +25,28 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 	var loads sync.WaitGroup
 	defer loads.Wait()
 	p.loads.spawn = loads.Go
+	slices := make(chan struct{})
+	close(slices)
 	for {
 		var err error
+		var slice <-chan struct{}
+		if p.sweeping.on() {
+			slice = slices
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.quotes.changed:
 			err = p.tick(ctx)
 		case <-sweep.C:
-			err = p.sweep(ctx)
+			p.beginSweep()
 			sweep.start(p.mode.SweepInterval(p.cfg.Planner.SweepInterval))
 		case <-changes:
 			err = p.reload(ctx)
 		case <-p.shards.changed:
 			err = p.reload(ctx)
+		case <-slice:
+			err = p.sweepSlice(ctx)
 		case a := <-p.loads.arrived:
 			err = p.arrive(ctx, a)
 		case r := <-p.rearms:
@@ -172,50 +179,6 @@ func (p *Planner) observe(m *due.Moment) {
 		p.mode = mode
 		p.metrics.mode.Set(float64(mode))
 	}
-}
-
-// sweep judges every position exactly, as the proof that the index misses none, and publishes every live job again.
-func (p *Planner) sweep(ctx context.Context) error {
-	if p.book.block.Hash.IsZero() {
-		return nil
-	}
-	began := time.Now()
-	m := p.moment()
-	var all []*perp.Position
-	for _, s := range p.book.shards {
-		all = append(all, s.index.Positions(p.risky)...)
-	}
-	swept, failures := liquidation.Sweep(ctx, all, m.View(), p.cfg.Liquidation.Workers)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if failures == nil {
-		p.noted.clear()
-	}
-	p.note(failures)
-	p.risky = swept.Risky
-	for _, s := range p.book.shards {
-		p.proveIndex(s, swept.Liquidatable, m)
-	}
-	p.metrics.swept(swept, time.Since(began))
-	if err := p.everything(ctx); err != nil {
-		return err
-	}
-	return p.announce(ctx, p.live.all(), false)
-}
-
-// proveIndex tells of what a sweep found and the index of a shard had missed.
-func (p *Planner) proveIndex(s *shard, liquidatable []liquidation.Candidate, m *due.Moment) {
-	for _, missed := range s.index.Missed(liquidatable, m.View()) {
-		p.metrics.missed.Inc()
-		p.log.Error().Stringer("position", missed.Position.PositionKey).Uint64("block", m.Block.Number).
-			Msg("the index missed a liquidatable position: it would have been found by the sweep alone")
-	}
-	s.swaps.Missed(m, func(o perp.Order) {
-		p.metrics.missed.Inc()
-		p.log.Error().Stringer("order", o.Key).Uint64("block", m.Block.Number).
-			Msg("the index missed a limit swap that is due: it was found by the sweep alone")
-	})
 }
 
 // announce publishes jobs, most urgent first. After a failure it is unknown which arrived, and all live ones go out

@@ -39,6 +39,7 @@ type Planner struct {
 	rearms    chan rearm // jobs whose cooldown is over
 
 	mode       liquidation.Mode
+	sweeping   sweeping
 	risky      []chain.Hash       // positions that the last sweep found near their liquidation
 	noted      notes              // failures that have been told
 	stateReady *service.Condition // whether snapshots are had

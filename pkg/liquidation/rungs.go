@@ -1,0 +1,63 @@
+package liquidation
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// rungs are the members of a group in the order of the price at which they have to be judged: what [ladder.Ladder] is,
+// in eight bytes a member.
+type rungs []rung
+
+// rung is a member with its price: a float of 32 bits, rounded to the side on which it is looked at early.
+type rung struct {
+	price  float32
+	member handle
+}
+
+// upward rounds to the next float of 32 bits that is not less.
+func upward(price float64) float32 {
+	if rounded := float32(price); float64(rounded) >= price {
+		return rounded
+	}
+	return math.Nextafter32(float32(price), float32(math.Inf(1)))
+}
+
+func (r rungs) sort() {
+	slices.SortFunc(r, func(a, b rung) int { return cmp.Compare(a.price, b.price) })
+}
+
+// search returns the index of the first rung at or above a price.
+func (r rungs) search(price float32) int {
+	i, _ := slices.BinarySearchFunc(r, price, func(r rung, x float32) int { return cmp.Compare(r.price, x) })
+	return i
+}
+
+// due returns the members at a price and above, the highest last.
+func (r rungs) due(price float64) rungs {
+	i, _ := slices.BinarySearchFunc(r, price, func(r rung, x float64) int { return cmp.Compare(float64(r.price), x) })
+	return r[i:]
+}
+
+// has tells whether a rung is among them.
+func (r rungs) has(wanted rung) bool {
+	for i := r.search(wanted.price); i < len(r) && r[i].price == wanted.price; i++ {
+		if r[i] == wanted {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *rungs) insert(added rung) { *r = slices.Insert(*r, r.search(added.price), added) }
+
+// remove takes a member out that stands at an index or behind it.
+func (r *rungs) remove(from int, member handle) {
+	for i := from; i < len(*r); i++ {
+		if (*r)[i].member == member {
+			*r = slices.Delete(*r, i, i+1)
+			return
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/perp"
+)
+
+// sliceSize is how many positions a sweep judges at once: about 10 ms, by which a tick may have to wait.
+const sliceSize = 8192
+
+// sweeping is a sweep that is under way.
+type sweeping struct {
+	round    *liquidation.Round // nil while there is none
+	swept    liquidation.Swept
+	failures []error
+	took     time.Duration // for its slices
+}
+
+func (s *sweeping) on() bool { return s.round != nil }
+
+// sweep judges every position exactly, as the proof that the index misses none, and publishes every live job again.
+func (p *Planner) sweep(ctx context.Context) error {
+	p.beginSweep()
+	for p.sweeping.on() {
+		if err := p.sweepSlice(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beginSweep begins a sweep, unless one is under way or there is no state.
+func (p *Planner) beginSweep() {
+	if p.sweeping.on() || p.book.block.Hash.IsZero() {
+		return
+	}
+	var indexes []*liquidation.Index
+	for _, partition := range slices.Sorted(maps.Keys(p.book.shards)) {
+		indexes = append(indexes, p.book.shards[partition].index)
+	}
+	p.sweeping = sweeping{round: liquidation.NewRound(indexes, p.risky)}
+}
+
+// sweepSlice judges some of the positions, by the prices and the state of now.
+func (p *Planner) sweepSlice(ctx context.Context) error {
+	s := &p.sweeping
+	if p.book.block.Hash.IsZero() { // the state was halted meanwhile
+		s.round = nil
+		return nil
+	}
+	began := time.Now()
+	m := p.moment()
+	found, left, failures := s.round.Judge(ctx, m.View(), p.cfg.Liquidation.Workers, sliceSize)
+	if ctx.Err() != nil {
+		s.round = nil
+		return ctx.Err()
+	}
+	if failures != nil {
+		s.failures = append(s.failures, failures)
+	}
+	for _, shard := range p.book.shards {
+		for _, missed := range shard.index.Missed(found.Liquidatable, m.View()) {
+			p.metrics.missed.Inc()
+			p.log.Error().Stringer("position", missed.Position.PositionKey).Uint64("block", m.Block.Number).
+				Msg("the index missed a liquidatable position: it would have been found by the sweep alone")
+		}
+	}
+	s.swept.Add(found)
+	s.took += time.Since(began)
+	if left {
+		return nil
+	}
+	return p.endSweep(ctx, m)
+}
+
+// endSweep tells what a sweep came to.
+func (p *Planner) endSweep(ctx context.Context, m *due.Moment) error {
+	s := p.sweeping
+	p.sweeping = sweeping{}
+	if len(s.failures) == 0 {
+		p.noted.clear()
+	}
+	p.note(errors.Join(s.failures...))
+	p.risky = s.swept.Risky
+	for _, shard := range p.book.shards {
+		shard.swaps.Missed(m, func(o perp.Order) {
+			p.metrics.missed.Inc()
+			p.log.Error().Stringer("order", o.Key).Uint64("block", m.Block.Number).
+				Msg("the index missed a limit swap that is due: it was found by the sweep alone")
+		})
+	}
+	p.metrics.swept(s.swept, s.took)
+	if err := p.everything(ctx); err != nil {
+		return err
+	}
+	return p.announce(ctx, p.live.all(), false)
+}
