@@ -30,7 +30,8 @@ type endpoint struct {
 	share  int // one in so many of the answers that the lie is about is wrong; 1 = each
 	random *rand.Rand
 	forged map[string]json.RawMessage // blocks that were made up, by hash and by number
-	lied   int                        // answers changed since the lie began
+	about  int                        // answers that the lie is about, since it began
+	lied   int                        // of these, changed
 	tardy  bool
 	asked  map[string]time.Time // since when a tardy endpoint is asked for the receipts of a block
 }
@@ -86,11 +87,11 @@ func startEndpoint(t *testing.T, host, node, socket string) *endpoint {
 	return e
 }
 
-// begin makes the endpoint lie from now on, in one of so many answers that the lie is about.
+// begin makes the endpoint lie from now on, in one of so many answers that the lie is about: the first, and so on.
 func (e *endpoint) begin(l *lie, share int, seed uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.lie, e.share, e.random, e.lied = l, share, rand.New(rand.NewPCG(seed, seed)), 0
+	e.lie, e.share, e.random, e.about, e.lied = l, share, rand.New(rand.NewPCG(seed, seed)), 0, 0
 }
 
 // end makes it honest. What it made up it no longer knows.
@@ -226,7 +227,10 @@ func (e *endpoint) answer(c call, honest answer) (answer, bool) {
 		return said, true
 	}
 	said, changed := e.lie.change(e, c, honest)
-	if !changed || e.random.IntN(e.share) != 0 {
+	if !changed {
+		return honest, false
+	}
+	if e.about++; e.about%e.share != 1%e.share {
 		return honest, false
 	}
 	e.lied++

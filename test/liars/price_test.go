@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"math/big"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,13 +20,13 @@ type priceSource struct {
 	url  string
 	feed string // the devnet's
 
-	mu     sync.Mutex
-	delay  time.Duration
-	lie    *lie
-	share  int
-	random *rand.Rand
-	past   [][]report // what went through, oldest first
-	lied   int
+	mu    sync.Mutex
+	delay time.Duration
+	lie   *lie
+	share int
+	past  [][]report // what went through, oldest first
+	about int        // reports that went through since the lie began
+	lied  int
 }
 
 // report is a price report as the devnet's service shows it.
@@ -52,10 +51,10 @@ func startPriceSource(t *testing.T, feed string) *priceSource {
 	return s
 }
 
-func (s *priceSource) begin(l *lie, share int, seed uint64) {
+func (s *priceSource) begin(l *lie, share int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lie, s.share, s.random, s.lied = l, share, rand.New(rand.NewPCG(seed, seed)), 0
+	s.lie, s.share, s.about, s.lied = l, share, 0, 0
 }
 
 func (s *priceSource) end() {
@@ -114,7 +113,10 @@ func (s *priceSource) rewrite(line []byte) []byte {
 	if s.past = append(s.past, reports); len(s.past) > keptReports {
 		s.past = s.past[1:]
 	}
-	if s.lie != nil && s.random.IntN(s.share) == 0 {
+	if s.lie != nil {
+		s.about++
+	}
+	if s.lie != nil && s.about%s.share == 1%s.share {
 		if said := s.lie.reports(s, reports); said != nil {
 			s.lied++
 			list = append(encode(said), '\n')

@@ -60,7 +60,7 @@ func (x *trial) begin() {
 	case x.change != nil:
 		x.endpoints[x.liar()].begin(x.lie, x.share, seed)
 	case x.reports != nil:
-		x.sources[x.liar()].begin(x.lie, x.share, seed)
+		x.sources[x.liar()].begin(x.lie, x.share)
 	}
 }
 
