@@ -27,6 +27,8 @@ type Block struct {
 	Txs []chain.Tx
 	// Source is the endpoint that gave it.
 	Source Source
+
+	early *earlyReceipts // nil where the receipts were not asked for with it
 }
 
 // hexNumber is a number as JSON-RPC writes it.
@@ -92,6 +94,19 @@ func (r Reader) HashAt(ctx context.Context, number uint64) (chain.Hash, error) {
 func (r Reader) Block(ctx context.Context, hash chain.Hash) (Block, error) {
 	return r.block(ctx, "block "+hash.Hex(), r.pool.memory.server(hash, PartHeader), methodBlock, hash,
 		func(b Block) bool { return b.Hash == hash })
+}
+
+// BlockWithReceipts is Block for a block whose receipts are wanted too: they are asked for at the same time, and what
+// Receipts says of the returned block has been on its way since.
+func (r Reader) BlockWithReceipts(ctx context.Context, hash chain.Hash) (Block, error) {
+	early := r.askEarly(ctx, hash)
+	block, err := r.Block(ctx, hash)
+	if err != nil {
+		early.drop()
+		return Block{}, err
+	}
+	block.early = early
+	return block, nil
 }
 
 // BlockAt returns the block of a number on a node's chain of this moment. NotFound(err) where every endpoint's chain is

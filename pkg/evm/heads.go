@@ -166,7 +166,7 @@ func (p *pool) listenTo(ctx context.Context, e *endpoint, announced chan<- annou
 			if !p.sawHead(e, head.BlockRef) {
 				continue
 			}
-			p.memory.serve(head.Hash, PartHeader, e)
+			p.memory.announce(head.Header, e)
 			select {
 			case announced <- announcement{head.BlockRef, e}:
 			case <-ctx.Done():

@@ -24,12 +24,18 @@ const (
 // purpose is what an endpoint is excluded for that served a part wrongly.
 func (p Part) purpose() Purpose { return [parts]Purpose{Everything, ForLogs, ForReceipts}[p] }
 
-// memory knows which endpoint served which part of the blocks last read.
+// memory knows which endpoint served which part of the blocks last read, and the headers that were announced.
 type memory struct {
 	mu     sync.Mutex
-	served map[chain.Hash]*[parts]*endpoint
+	served map[chain.Hash]*remembrance
 	order  [remembered]chain.Hash // a ring
 	next   int
+}
+
+// remembrance is what is known of a block.
+type remembrance struct {
+	by     [parts]*endpoint
+	header *Header // nil if it was not announced
 }
 
 // remembered is of how many blocks: some minutes of BSC.
@@ -39,20 +45,34 @@ const remembered = 1024
 func (m *memory) serve(block chain.Hash, part Part, e *endpoint) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	known := m.of(block)
+	if part != PartHeader || known.by[PartHeader] == nil {
+		known.by[part] = e
+	}
+}
+
+// announce notes a header and who was the first to announce it.
+func (m *memory) announce(header Header, e *endpoint) {
+	m.serve(header.Hash, PartHeader, e)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(header.Hash).header = &header
+}
+
+// of is what is known of a block, from now on if nothing was. The mutex is held.
+func (m *memory) of(block chain.Hash) *remembrance {
 	if m.served == nil {
-		m.served = map[chain.Hash]*[parts]*endpoint{}
+		m.served = map[chain.Hash]*remembrance{}
 	}
 	known := m.served[block]
 	if known == nil {
 		delete(m.served, m.order[m.next])
 		m.order[m.next] = block
 		m.next = (m.next + 1) % remembered
-		known = &[parts]*endpoint{}
+		known = &remembrance{}
 		m.served[block] = known
 	}
-	if part != PartHeader || known[PartHeader] == nil {
-		known[part] = e
-	}
+	return known
 }
 
 // server returns who served a part, or nil.
@@ -60,9 +80,20 @@ func (m *memory) server(block chain.Hash, part Part) *endpoint {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.served[block]; known != nil {
-		return known[part]
+		return known.by[part]
 	}
 	return nil
+}
+
+// Announced returns the header of a block that an endpoint has announced lately.
+func (c *Client) Announced(block chain.Hash) (header Header, known bool) {
+	m := &c.pool.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at := m.served[block]; at != nil && at.header != nil {
+		return *at.header, true
+	}
+	return Header{}, false
 }
 
 // ServedBy returns the endpoint that served a part of a block to this client last, of a header the one that served it

@@ -85,7 +85,7 @@ type proof struct {
 
 // proof reads a block and its receipts. That they are not served is an answer; that nobody answers is an error.
 func (r Reader) proof(ctx context.Context, hash chain.Hash) (*proof, error) {
-	block, err := r.Block(ctx, hash)
+	block, err := r.BlockWithReceipts(ctx, hash)
 	if err != nil {
 		return nil, fmt.Errorf("proving receipts: %w", err) // where it is not found the chain has changed meanwhile
 	}

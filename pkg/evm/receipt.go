@@ -25,6 +25,9 @@ type Receipt struct {
 // block. An endpoint whose receipts do not is excluded, and another one asked. They are not proven if no endpoint's
 // are, or if the block has a kind of transaction that this build cannot encode.
 func (r Reader) Receipts(ctx context.Context, block Block) (receipts []Receipt, proven bool, err error) {
+	if receipts, ok := r.takeEarly(ctx, block); ok {
+		return receipts, true, nil
+	}
 	var doubtful atomic.Pointer[[]Receipt]
 	type answer struct {
 		receipts []Receipt

@@ -65,6 +65,9 @@ func (t *tenure) target(ctx context.Context, head chain.BlockRef) (evm.Block, er
 	if near := t.lowestTip() + stride; head.Number > near {
 		return t.chain.BlockAt(ctx, near)
 	}
+	if header, known := t.chain.Announced(head.Hash); known && t.collector.filter.MayMatch(header.Bloom) {
+		return t.chain.BlockWithReceipts(ctx, head.Hash)
+	}
 	return t.chain.Block(ctx, head.Hash)
 }
 

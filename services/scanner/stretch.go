@@ -103,7 +103,7 @@ func (c *collector) readOld(ctx context.Context, header evm.Header) (found, erro
 		return found{}, context.Cause(ctx)
 	}
 	defer func() { <-c.readers }()
-	block, err := c.chain.Block(ctx, header.Hash)
+	block, err := c.chain.BlockWithReceipts(ctx, header.Hash)
 	if err != nil {
 		return found{}, err
 	}

@@ -146,7 +146,7 @@ func (t *tenure) hand(ctx context.Context, f finding) error {
 // examine compares a block on the topic with what its receipts prove. An error says that they could not be had, or
 // prove nothing.
 func (t *tenure) examine(ctx context.Context, d doubt) (finding, error) {
-	block, err := t.chain.Block(ctx, d.block.Hash)
+	block, err := t.chain.BlockWithReceipts(ctx, d.block.Hash)
 	if err != nil {
 		return finding{}, err
 	}

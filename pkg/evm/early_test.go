@@ -1,0 +1,81 @@
+package evm
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perpkeeper/pkg/chain"
+)
+
+// A block and its receipts take one trip together, and are what they are one after the other.
+func TestReceiptsComeWithTheirBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(1, 8)
+		c, _ := dialFakes(t, nil, nodes...)
+		nodes[0].obey(delay(20*time.Millisecond, methodBlock, methodReceipts))
+		began := time.Now()
+		block, err := c.BlockWithReceipts(t.Context(), truth.ref(4).Hash)
+		if err != nil || block.BlockRef != truth.ref(4) {
+			t.Fatalf("%+v, %v", block, err)
+		}
+		receipts, proven, err := c.Receipts(t.Context(), block)
+		if err != nil || !proven || len(receipts) != 1 || len(receipts[0].Logs) != len(truth[4].logs) {
+			t.Errorf("%+v, proven %t, %v", receipts, proven, err)
+		}
+		if took := time.Since(began); took != 20*time.Millisecond || nodes[0].count(methodReceipts) != 1 {
+			t.Errorf("it took %s and %d requests", took, nodes[0].count(methodReceipts))
+		}
+		if c.ServedBy(block.Hash, PartReceipts) == "" {
+			t.Error("who served the receipts is not remembered")
+		}
+	})
+}
+
+// What came early and is not proven, or never came, is asked for again, and who lied is excluded.
+func TestEarlyReceiptsAreNotBelieved(t *testing.T) {
+	for name, tt := range map[string]struct {
+		receipts any
+		fault    *fault
+		out      Reason
+	}{
+		"none":     {[]any{}, nil, ReasonLied},
+		"null":     {nil, nil, ""},
+		"refused":  {nil, refusal(codeMethodNotFound, "the method does not exist/is not available"), ReasonDisabled},
+		"a status": {nil, &fault{status: 500}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nodes, truth := fakes(2, 8)
+				c, _ := dialFakes(t, nil, nodes...)
+				nodes[0].obey(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
+					return tt.receipts, tt.fault, m == methodReceipts
+				})
+				c.pool.public[1].vitals.latency = 1000
+				block, err := c.BlockWithReceipts(t.Context(), truth.ref(4).Hash)
+				if err != nil {
+					t.Fatal(err)
+				}
+				receipts, proven, err := c.Receipts(t.Context(), block)
+				if err != nil || !proven || len(receipts) != 1 || excluded(c, 0, ForReceipts) != tt.out {
+					t.Errorf("%d receipts, proven %t, %v; excluded for %q", len(receipts), proven, err,
+						excluded(c, 0, ForReceipts))
+				}
+			})
+		})
+	}
+}
+
+// Without the block nobody waits for its receipts.
+func TestNoReceiptsOfNoBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(1, 8)
+		c, _ := dialFakes(t, nil, nodes...)
+		nodes[0].obey(hang(methodReceipts))
+		if _, err := c.BlockWithReceipts(t.Context(), chain.Hash{1}); !NotFound(err) {
+			t.Error(err)
+		}
+	})
+}
