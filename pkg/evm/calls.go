@@ -67,7 +67,7 @@ func (e *endpoint) callBatch(ctx context.Context, to chain.Address, data [][]byt
 	for i := range calls {
 		calls[i] = batchCall{method: methodCall, args: []any{callArg{To: to, Data: data[i]}, blockArg{block}}}
 	}
-	if err := e.askBatch(ctx, labelCalls, calls); err != nil {
+	if err := e.askBatch(ctx, labelCalls, calls, anyAnswered); err != nil {
 		return nil, err
 	}
 	answers := make([]CallResult, len(data))

@@ -65,19 +65,35 @@ func (e *endpoint) askAs(ctx context.Context, label, method string, args ...any)
 	return raw, err
 }
 
-// askBatch sends several calls in one request, which fails where none was answered.
-func (e *endpoint) askBatch(ctx context.Context, label string, calls []batchCall) error {
+// askBatch sends several calls in one request, and fails with what is wrong with the answers.
+func (e *endpoint) askBatch(ctx context.Context, label string, calls []batchCall,
+	wrong func([]batchCall) error) error {
 	return e.exchange(ctx, label, func(ctx context.Context, c *connection) error {
 		if err := c.batch(ctx, calls); err != nil {
 			return err
 		}
-		for _, call := range calls {
-			if _, reverted := RevertData(call.err); call.err == nil || reverted {
-				return nil
-			}
-		}
-		return calls[0].err
+		return wrong(calls)
 	})
+}
+
+// allAnswered is the error of the first call that has one.
+func allAnswered(calls []batchCall) error {
+	for _, call := range calls {
+		if call.err != nil {
+			return call.err
+		}
+	}
+	return nil
+}
+
+// anyAnswered is an error where no call was answered. A revert is an answer.
+func anyAnswered(calls []batchCall) error {
+	for _, call := range calls {
+		if _, reverted := RevertData(call.err); call.err == nil || reverted {
+			return nil
+		}
+	}
+	return calls[0].err
 }
 
 // exchange is one trip to the node, with a deadline: go-ethereum's client waits for ever when a WebSocket ends at the
@@ -175,7 +191,10 @@ func (e *endpoint) blame(failed *callError) {
 	case failedLie:
 		e.exclude(purposeOf(failed.method), ReasonLied, failed.err.Error())
 	case failedReply:
-		if p := purposeOf(failed.method); reply == replyDisabled && p != Everything {
+		switch p := purposeOf(failed.method); {
+		case p == ForOldStates && NoState(failed):
+			e.exclude(p, ReasonPruned, failed.err.Error())
+		case reply == replyDisabled && p != Everything:
 			e.exclude(p, ReasonDisabled, failed.err.Error())
 		}
 	case failedNotFound, failedThrottled:

@@ -19,6 +19,8 @@ const (
 	ForFinality Purpose = "finality" // which block is final
 	ForNonces   Purpose = "nonces"   // how many transactions an account has sent
 	ForPrices   Purpose = "prices"   // what gas is paid
+	// ForOldStates is what accounts were at blocks long past.
+	ForOldStates Purpose = "old_states"
 )
 
 // purposeOf is what a method belongs to.
@@ -34,6 +36,8 @@ func purposeOf(method string) Purpose {
 		return ForHeads
 	case methodNonce:
 		return ForNonces
+	case labelNonces:
+		return ForOldStates
 	case methodGasPrice, methodTips:
 		return ForPrices
 	default:
@@ -57,6 +61,7 @@ const (
 	ReasonSlow         Reason = "slow"            // its answers take too long
 	ReasonUnreachable  Reason = "unreachable"     // several requests in a row had no answer
 	ReasonDisabled     Reason = "method_disabled" // the node does not serve the method
+	ReasonPruned       Reason = "pruned"          // the node does not keep the states of old blocks
 )
 
 // caught tells whether a reason puts an endpoint's honesty in doubt.
@@ -92,7 +97,10 @@ func (x *exclusions) add(p Purpose, r Reason, detail string, now time.Time, cool
 	if r.caught() && (at < 0 || now.After(x.list[at].Until)) {
 		x.strikes++
 	}
-	if !r.passes() {
+	switch {
+	case r == ReasonPruned: // what a node has dropped it does not get back
+		fresh.Until = now.Add(cooldown << longestDoubling)
+	case !r.passes():
 		fresh.Until = now.Add(cooldown << min(max(x.strikes-1, 0), longestDoubling))
 	}
 	if at < 0 {

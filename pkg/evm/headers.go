@@ -79,18 +79,7 @@ func (e *endpoint) batch(ctx context.Context, from, last uint64) ([]Header, erro
 	for i := range calls {
 		calls[i] = batchCall{method: methodBlockAt, args: []any{hexNumber(from + uint64(i)), false}}
 	}
-	err := e.exchange(ctx, labelBatch, func(ctx context.Context, c *connection) error {
-		if err := c.batch(ctx, calls); err != nil {
-			return err
-		}
-		for _, call := range calls {
-			if call.err != nil {
-				return call.err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := e.askBatch(ctx, labelBatch, calls, allAnswered); err != nil {
 		return nil, err
 	}
 	headers, err := readHeaders(calls, from)

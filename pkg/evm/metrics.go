@@ -48,7 +48,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		excluded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "evm_endpoint_excluded",
 			Help: "Purposes an endpoint is excluded for, by reason: wrong_chain, lied, contradicted, ahead, " +
-				"suspected, stale, slow, unreachable, method_disabled.",
+				"suspected, stale, slow, unreachable, method_disabled, pruned.",
 		}, []string{"endpoint", "reason"}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "evm_endpoint_lag_seconds",

@@ -39,6 +39,8 @@ const (
 	labelRange = "eth_getLogs range"
 	labelBatch = "eth_getBlockByNumber batch"
 	labelCalls = "eth_call batch"
+	// labelNonces is for those of old blocks, in a batch or alone.
+	labelNonces = "eth_getTransactionCount old"
 )
 
 // pool is the endpoints of a chain.

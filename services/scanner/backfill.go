@@ -35,6 +35,7 @@ func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 	if err != nil || len(cuts) == 0 {
 		return err
 	}
+	t.collector.survey(ctx, cuts[0], final.Number)
 	t.progress.begin(cuts[0], final.Number)
 	defer t.progress.end()
 	t.log.Info().Uint64("from", cuts[0]+1).Uint64("to", final.Number).Msg("publishing history in ranges")

@@ -30,6 +30,8 @@ type collector struct {
 	log     zerolog.Logger
 	metrics *Metrics
 	readers chan struct{} // bounds how many blocks of history are read at the same time
+	nonces  nonces
+	settled *nonceHistory // of the backfill under way
 
 	mu      sync.Mutex // guards router, because tails are learnt from side by side, and trusted
 	router  *gmx.Router

@@ -27,7 +27,8 @@ type Config struct {
 type Settings struct {
 	// StartBlock matters while the topic is empty only; afterwards the topic says where it began.
 	StartBlock uint64 `toml:"start_block" help:"first block of an empty topic: the one the exchange was deployed in"`
-	// Signers cost: with any, the body of every block of history is read, some ten times as much as its header.
+	// Signers are externally owned accounts, as whoever signs is. Their history needs nodes that keep old states: else
+	// the body of every block is read, some ten times as much as its header.
 	Signers       []chain.Address `toml:"signers" help:"signers whose transactions are recorded even when they leave no log: this keeper's, and others' to watch"`
 	Params        []Param         `toml:"param" help:"further words of the DataStore to read: at the first block, and by audits"`
 	AuditInterval time.Duration   `toml:"audit_interval" help:"how often every word that rules read is compared with the DataStore; what differs is published"`

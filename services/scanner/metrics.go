@@ -31,6 +31,8 @@ type Metrics struct {
 	undecided    prometheus.Gauge
 	ranges       prometheus.Counter
 	backfillLeft prometheus.Gauge
+	backfillETA  prometheus.Gauge
+	bodyRanges   prometheus.Counter
 
 	auditTime     prometheus.Gauge
 	auditWords    prometheus.Gauge
@@ -95,6 +97,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"lacked them."),
 		backfillLeft: gauge("scanner_backfill_remaining_blocks", "Blocks of history that are still to be published "+
 			"in ranges; 0 while none are."),
+		backfillETA: gauge("scanner_backfill_eta_seconds", "How long the history that is being published in ranges will "+
+			"take, at the pace until now; 0 while none is."),
+		bodyRanges: counter("scanner_backfill_ranges_by_bodies_total", "Ranges of history of which every block was read, "+
+			"because the signers' nonces at old blocks could not be had or did not agree."),
 
 		auditTime: gauge("scanner_words_audit_time_seconds", "When all words of the DataStore were last "+
 			"compared with the chain, Unix seconds; 0 = not in this process."),
@@ -106,6 +112,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	reg.MustRegister(m.headNumber, m.headTime, m.clockLead, m.headAge, m.finalized, m.block, m.blocks, m.records,
 		m.seconds, m.reorgs, m.epoch, m.standingBy,
 		m.unverified, m.lookUps, m.unproven, m.corrections, m.tooDeep, m.undecided, m.halted, m.ranges, m.backfillLeft,
+		m.backfillETA, m.bodyRanges,
 		m.auditTime, m.auditWords, m.auditUnread, m.auditHeld, m.auditFailures)
 	return m
 }

@@ -43,7 +43,7 @@ func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, me
 		progress:    newProgress(log, metrics),
 		newProducer: func(topic string) producer { return kafka.Producer(topic) },
 		collector: &collector{
-			chain:  node,
+			chain: node, nonces: node, settled: newNonceHistory(),
 			filter: evm.Filter{Addresses: []chain.Address{cfg.Venue.EventEmitter}, Topics: gmx.Topics()[0]},
 			own:    cfg.Scanner, store: dataStore{cfg.Venue.DataStore, node, at.newest}, log: log, metrics: metrics,
 			readers: make(chan struct{}, cfg.Scanner.Backfill.Workers),

@@ -63,38 +63,50 @@ func (c *collector) stretch(ctx context.Context, from, to uint64, failed func(er
 	return all, nil
 }
 
-// readStretch reads a range once: all headers, linked, and what their blooms, or the senders of their transactions, do
-// not rule out.
+// readStretch reads a range once: all headers, linked, and the blocks that may hold something of ours. Logs the blooms
+// tell; transactions of signers the nonces, or where nobody can tell these, every block is read.
 func (c *collector) readStretch(ctx context.Context, from, to uint64) (stretch, error) {
-	headers, err := c.chain.Blocks(ctx, from, to)
+	ours := ownSearch{collector: c, from: from, to: to}
+	headers, err := ours.begin(ctx)
 	if err != nil {
 		return stretch{}, err
 	}
-	read := make([]found, len(headers))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(c.own.Backfill.Workers)
-	for i, header := range headers {
-		if !c.filter.MayMatch(header.Bloom) && len(c.own.Signers) == 0 {
-			read[i] = found{block: header.BlockRef, verified: true}
-			continue
-		}
-		group.Go(func() (err error) {
-			read[i], err = c.readOld(ctx, header)
-			return err
-		})
+	read := make([]*found, len(headers))
+	if err := c.readThose(ctx, headers, read, func(h evm.Header) bool {
+		return ours.everyBody || c.filter.MayMatch(h.Bloom)
+	}); err != nil {
+		return stretch{}, err
 	}
-	if err := group.Wait(); err != nil {
+	if err := ours.complete(ctx, headers, read); err != nil {
 		return stretch{}, err
 	}
 	var s stretch
-	for _, f := range read {
-		s.refs, s.bytes = append(s.refs, f.block), s.bytes+sizeOfRef
-		if len(f.logs)+len(f.txs) > 0 || !f.verified {
-			s.blocks = append(s.blocks, f)
+	for i, f := range read {
+		s.refs, s.bytes = append(s.refs, headers[i].BlockRef), s.bytes+sizeOfRef
+		if f != nil && (len(f.logs)+len(f.txs) > 0 || !f.verified) {
+			s.blocks = append(s.blocks, *f)
 			s.logs, s.bytes = s.logs+len(f.logs), s.bytes+f.size()
 		}
 	}
 	return s, nil
+}
+
+// readThose reads the chosen ones of the blocks that have not been read, side by side.
+func (c *collector) readThose(ctx context.Context, headers []evm.Header, read []*found,
+	chosen func(evm.Header) bool) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(c.own.Backfill.Workers)
+	for i, header := range headers {
+		if read[i] != nil || !chosen(header) {
+			continue
+		}
+		group.Go(func() error {
+			f, err := c.readOld(ctx, header)
+			read[i] = &f
+			return err
+		})
+	}
+	return group.Wait()
 }
 
 // readOld reads a block of history with its transactions, by its header.

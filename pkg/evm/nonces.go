@@ -1,0 +1,130 @@
+package evm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"perpkeeper/pkg/chain"
+)
+
+// AccountAt is an account after a block.
+type AccountAt struct {
+	Account chain.Address
+	Block   uint64
+}
+
+// OldNonces returns how many transactions accounts had sent after final blocks, in the order in which they were asked
+// for. It is the word of one endpoint, or of several for parts of it. Nodes keep old states for a while only: one that
+// lacks them comes last from then on, and NoState(err) where none has them.
+func (r Reader) OldNonces(ctx context.Context, asked []AccountAt) ([]uint64, error) {
+	nonces := make([]uint64, 0, len(asked))
+	for len(nonces) < len(asked) {
+		rest := asked[len(nonces):]
+		some, err := eachInTurn(ctx, r, ForOldStates, func(e *endpoint) ([]uint64, error) { return e.nonces(ctx, rest) })
+		if err != nil {
+			return nil, fmt.Errorf("asking for nonces at blocks %d to %d: %w", lowest(asked), highest(asked), err)
+		}
+		nonces = append(nonces, some...)
+	}
+	return nonces, nil
+}
+
+// SettledNonces is OldNonces as two hosts have it; see Finalized. Undecided(err) while they do not agree, and NoState
+// as well where that is why.
+func (c *Client) SettledNonces(ctx context.Context, asked []AccountAt) ([]uint64, error) {
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	list, err := same(ctx, c, ForOldStates, func(ctx context.Context, one Reader) (nonceList, error) {
+		nonces, err := one.OldNonces(ctx, asked)
+		return writeNonces(nonces), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking two hosts for nonces at blocks %d to %d: %w", lowest(asked), highest(asked), err)
+	}
+	return list.read()
+}
+
+// nonceList are nonces as decimal numbers with spaces in between: what one endpoint says, to be compared with others.
+type nonceList string
+
+func writeNonces(nonces []uint64) nonceList {
+	words := make([]string, len(nonces))
+	for i, n := range nonces {
+		words[i] = strconv.FormatUint(n, 10)
+	}
+	return nonceList(strings.Join(words, " "))
+}
+
+func (l nonceList) read() ([]uint64, error) {
+	words := strings.Fields(string(l))
+	nonces := make([]uint64, len(words))
+	for i, word := range words {
+		var err error
+		if nonces[i], err = strconv.ParseUint(word, 10, 64); err != nil {
+			return nil, fmt.Errorf("reading nonces: %w", err)
+		}
+	}
+	return nonces, nil
+}
+
+func lowest(asked []AccountAt) uint64 {
+	least := asked[0].Block
+	for _, a := range asked {
+		least = min(least, a.Block)
+	}
+	return least
+}
+
+func highest(asked []AccountAt) uint64 {
+	most := asked[0].Block
+	for _, a := range asked {
+		most = max(most, a.Block)
+	}
+	return most
+}
+
+// nonces asks one endpoint for the first of them, for fewer each time it does not answer.
+func (e *endpoint) nonces(ctx context.Context, asked []AccountAt) ([]uint64, error) {
+	for {
+		n := min(len(asked), e.batchSize())
+		nonces, err := e.nonceBatch(ctx, asked[:n])
+		if err == nil {
+			e.batchWorked(n)
+			return nonces, nil
+		}
+		if n == 1 || NoState(err) || !mayBeTooLong(err) || ctx.Err() != nil {
+			return nil, err
+		}
+		e.batchRefused(n)
+	}
+}
+
+// nonceBatch is one request; a single nonce is asked for without a batch, as some gateways do not know any.
+func (e *endpoint) nonceBatch(ctx context.Context, asked []AccountAt) ([]uint64, error) {
+	calls := make([]batchCall, len(asked))
+	for i, a := range asked {
+		calls[i] = batchCall{method: methodNonce, args: []any{a.Account, hexNumber(a.Block)}}
+	}
+	var err error
+	if len(calls) == 1 {
+		calls[0].result, err = e.askAs(ctx, labelNonces, methodNonce, calls[0].args...)
+	} else {
+		err = e.askBatch(ctx, labelNonces, calls, allAnswered)
+	}
+	if err != nil {
+		return nil, err
+	}
+	nonces := make([]uint64, len(calls))
+	for i, call := range calls {
+		var nonce hexNumber
+		if err := json.Unmarshal(call.result, &nonce); err != nil {
+			return nil, e.failed(ctx, labelNonces, malformed("reading nonce %d: %v", i, err), 0)
+		}
+		nonces[i] = uint64(nonce)
+	}
+	return nonces, nil
+}

@@ -1,0 +1,119 @@
+package scanner
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+)
+
+// logLines collects what is logged.
+type logLines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logLines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logLines) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), part)
+}
+
+func (l *logLines) on(s *Scanner) {
+	s.log = zerolog.New(l)
+	s.collector.log = s.log
+}
+
+// sparse is a long chain of which few blocks hold anything of ours: a signer's transactions without logs among them.
+func sparse(t *testing.T) *devnet {
+	t.Helper()
+	d := startDevnet(t)
+	for i := range byte(3) {
+		d.trade(i)
+		d.mine(40)
+		d.send(2, chain.Address{0xdd}, nil)
+		d.send(2, chain.Address{0xdd}, nil)
+		d.mine(41)
+	}
+	return d
+}
+
+// prunedBelow refuses nonces at old blocks as a node that keeps few states does.
+func prunedBelow(d *devnet) lie {
+	final := d.Head().Number.Uint64() - 2
+	return func(params []json.RawMessage, _ json.RawMessage) json.RawMessage {
+		var number uint64
+		if _, err := fmt.Sscanf(string(params[1]), `"0x%x"`, &number); err != nil || number >= final {
+			return nil
+		}
+		return json.RawMessage(`{"code":-32000,"message":"missing trie node 1a2b (path ) state is not available"}`)
+	}
+}
+
+// always says one nonce for every account at every block.
+func always(nonce uint64) lie {
+	return func([]json.RawMessage, json.RawMessage) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`"0x%x"`, nonce))
+	}
+}
+
+// History is the same whoever says what of the signers' nonces, and every block of it is read only where two hosts do
+// not tell (PIPE-2).
+func TestSignersOfHistory(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lies   func(d *devnet) []lie // by endpoint; each is a host of its own
+		bodies bool
+	}{
+		"honest":                     {func(*devnet) []lie { return []lie{nil, nil} }, false},
+		"one":                        {func(*devnet) []lie { return []lie{nil} }, false},
+		"all pruned":                 {func(d *devnet) []lie { return []lie{prunedBelow(d), prunedBelow(d)} }, true},
+		"one archive of two":         {func(d *devnet) []lie { return []lie{nil, prunedBelow(d)} }, true},
+		"two archives of three":      {func(d *devnet) []lie { return []lie{prunedBelow(d), nil, nil} }, false},
+		"one of two lies: nothing":   {func(*devnet) []lie { return []lie{always(0), nil} }, true},
+		"one of three lies: nothing": {func(*devnet) []lie { return []lie{always(0), nil, nil} }, false},
+		"one of three lies: much":    {func(*devnet) []lie { return []lie{nil, always(1 << 40), nil} }, false},
+		"no nonces are served":       {func(*devnet) []lie { return []lie{refuses, refuses} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, k := sparse(t), startKafka(t)
+			tr := newTruth(d)
+			var nodes []*liar
+			for _, f := range tt.lies(d) {
+				nodes = append(nodes, startLiar(t, d))
+				nodes[len(nodes)-1].tell("eth_getTransactionCount", f)
+			}
+			cfg := through(inRanges(testConfig(d, k.Addr())), nodes...)
+			cfg.Scanner.Backfill.MaxRange = 64
+			final := d.Head().Number.Uint64() - 2
+			lines := &logLines{}
+			s := start(t, cfg, k, lines.on)
+			ranged(t, settle(t, k, tr), final)
+			bodies := 0
+			for _, n := range nodes {
+				_, asked := n.count("eth_getBlockByHash")
+				bodies += asked
+			}
+			if all := bodies >= int(final); all != tt.bodies {
+				t.Errorf("%d bodies were read of %d blocks", bodies, final)
+			}
+			if by := testutil.ToFloat64(s.metrics.bodyRanges); by > 0 != tt.bodies {
+				t.Errorf("%v ranges were read by bodies", by)
+			}
+			if said := lines.count("name endpoints of two hosts"); said != map[bool]int{true: 1}[tt.bodies] {
+				t.Errorf("it was said %d times", said)
+			}
+		})
+	}
+}
