@@ -31,6 +31,31 @@ func (c *Client) SettledNonce(ctx context.Context, account chain.Address, final 
 	return nonce, nil
 }
 
+// MinedNonce is how many transactions of an account are in mined blocks.
+type MinedNonce struct {
+	// Agreed is how many two hosts have, where Sure. It goes down with a reorg.
+	Agreed uint64
+	Sure   bool
+	// Newest is how many the one that has most has: a hint.
+	Newest uint64
+}
+
+// MinedNonce asks several hosts at once how many transactions of an account are in blocks up to the newest they have.
+// Where too few answer it is not sure; it is an error when nobody does.
+func (c *Client) MinedNonce(ctx context.Context, account chain.Address) (n MinedNonce, err error) {
+	need := c.pool.required()
+	answers, err := Survey(ctx, c, ForNonces, need,
+		func(ctx context.Context, one Reader) (uint64, error) { return one.NonceAt(ctx, account, Latest) })
+	if len(answers) == 0 {
+		return n, fmt.Errorf("asking how many transactions of %s are mined: %w", account, err)
+	}
+	for _, a := range answers {
+		n.Newest = max(n.Newest, a.Value)
+	}
+	n.Agreed, _, n.Sure = agreement.AtLeast(answers, need)
+	return n, nil
+}
+
 // inclusion is where a transaction was mined, and how.
 type inclusion struct {
 	block chain.Hash

@@ -186,6 +186,50 @@ func TestSettledNonceTakesTwo(t *testing.T) {
 	}
 }
 
+// What two hosts say is mined frees places; one that says more, or is away, frees none.
+func TestMinedNonceTakesTwo(t *testing.T) {
+	count := func(n string) script {
+		return func(_ context.Context, method string, params []json.RawMessage) (any, *fault, bool) {
+			if method != methodNonce || unquote(params[1]) != string(Latest) {
+				return nil, nil, false
+			}
+			if n == "" {
+				return nil, refusal(-32000, "away"), true
+			}
+			return n, nil, true
+		}
+	}
+	for name, c := range map[string]struct {
+		said []string
+		want MinedNonce
+		fail bool
+	}{
+		"all alike":                {[]string{"0x7", "0x7", "0x7"}, MinedNonce{7, true, 7}, false},
+		"one says more":            {[]string{"0x9", "0x7", "0x7"}, MinedNonce{7, true, 9}, false},
+		"one lags":                 {[]string{"0x5", "0x7", "0x7"}, MinedNonce{7, true, 7}, false},
+		"one of two lags":          {[]string{"0x5", "0x7"}, MinedNonce{5, true, 7}, false},
+		"one of three is away":     {[]string{"", "0x7", "0x8"}, MinedNonce{7, true, 8}, false},
+		"one of two is away":       {[]string{"", "0x7"}, MinedNonce{0, false, 7}, false},
+		"the only one":             {[]string{"0x7"}, MinedNonce{7, true, 7}, false},
+		"nobody says anything":     {[]string{"", ""}, MinedNonce{}, true},
+		"two are away, one is not": {[]string{"", "", "0x7"}, MinedNonce{0, false, 7}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nodes, _ := fakes(len(c.said), 50)
+				for i, n := range nodes {
+					n.obey(count(c.said[i]))
+				}
+				client, _ := dialFakes(t, nil, nodes...)
+				got, err := client.MinedNonce(t.Context(), chain.Address{1})
+				if got != c.want || (err != nil) != c.fail {
+					t.Errorf("%+v, %v", got, err)
+				}
+			})
+		})
+	}
+}
+
 // Addresses of one name are one source, whatever their ports and keys are, and one is said to be one. On one machine
 // each port is another node, but for the two ports of the only one.
 func TestHosts(t *testing.T) {

@@ -27,6 +27,8 @@ var (
 				SELECT s FROM generate_series(1, $15::integer) s
 				WHERE NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.slot = s
 					AND f.state IN ` + inFlightStates + `) ORDER BY s
+				LIMIT greatest(0, $15 - (SELECT count(*) FROM keeper.tx_intent f WHERE f.slot IS NOT NULL
+					AND f.state IN ` + inFlightStates + `))
 			))[array_position(ARRAY(
 				SELECT i.id FROM unnest($4::bigint[]) WITH ORDINALITY AS c (intent, place) JOIN keeper.tx_intent i
 					ON i.id = c.intent
@@ -46,11 +48,16 @@ var (
 		(SELECT count(*) FROM keeper.tx_intent WHERE id = ANY ($4) AND signer = $1 AND state = ANY ($5)
 			AND (kind <> 'liquidation' OR $6)),
 		(SELECT next_nonce FROM keeper.signer_lease WHERE signer = $1),
-		(SELECT count(*) FROM keeper.tx_intent WHERE signer = $1 AND state IN `+inFlightStates+`)`)
+		`+pendingCount)
+	countPending  = register("pending transactions", `SELECT `+pendingCount)
 	selectClaimed = register("claimed intent", `SELECT a.hash FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+
 		attemptsOf("i")+`
 		WHERE i.id = $1 ORDER BY a.seq LIMIT 1`)
 )
+
+// pendingCount is how many of a signer's places are taken.
+const pendingCount = `(SELECT count(*) FROM keeper.signer_lease l JOIN keeper.tx_intent f ON f.signer = l.signer
+	AND f.nonce >= l.mined_nonce AND f.state IN ` + inFlightStates + ` WHERE l.signer = $1)`
 
 // claimParts are what the texts of the claim differ in.
 type claimParts struct{ slot, only, returning, placed, reuse string }
@@ -68,8 +75,8 @@ func claimText(p claimParts) string {
 		UPDATE keeper.signer_lease l SET next_nonce = $6 + $13::bigint, updated_at = clock_timestamp()
 		WHERE l.signer = $1 AND l.owner = $2 AND l.fencing_token = $3 AND l.expires_at > clock_timestamp()
 			AND l.next_nonce = $6
-			AND (SELECT count(*) FROM keeper.tx_intent f WHERE f.signer = $1
-				AND f.state IN ` + inFlightStates + `) + cardinality($4::bigint[]) <= $12::integer
+			AND (SELECT count(*) FROM keeper.tx_intent f WHERE f.signer = $1 AND f.nonce >= l.mined_nonce
+				AND f.state IN ` + inFlightStates + `) <= $12::integer
 		RETURNING 1
 	), signed AS (
 		UPDATE keeper.tx_intent t SET state = 'SIGNED', nonce = w.nonce, token = $3, updated_at =
@@ -112,14 +119,17 @@ func (s Intents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
 	c := columnsOf(b.Claims)
 	text, args := claimIntents, []any{
 		f.Signer[:], f.Owner, f.Token, c.intents, c.nonces, b.Cursor, c.hashes, c.raws, c.tips, c.caps, c.gas,
-		b.Limits.Signer, fresh, predecessors(txm.Signed),
+		b.Most(), fresh, predecessors(txm.Signed),
 	}
 	if fresh < len(b.Claims) || b.Has(job.Liquidation) {
 		text, args = claimSpecial, append(args, b.Limits.Liquidations, b.Has(job.Liquidation))
 	}
-	var stored, check int
-	var setting string
-	err = s.db.pool.QueryRow(ctx, text.sql(), args...).Scan(&stored, &setting, &check)
+	var stored int
+	for range slotAttempts {
+		if stored, err = s.claim(ctx, text, args); !violates(err, indexLiquidationSlot) {
+			break
+		}
+	}
 	switch {
 	case hasCode(err, codeDivisionByZero): // all of it was taken back
 		return s.whyNot(ctx, f, b)
@@ -129,6 +139,23 @@ func (s Intents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
 		return s.whyNot(ctx, f, b)
 	}
 	return nil
+}
+
+// slotAttempts is how often a claim of liquidations is made again at once that met another signer's, which took the
+// same of the keeper's places in the same moment: there may be others.
+const slotAttempts = 5
+
+func (s Intents) claim(ctx context.Context, text *statement, args []any) (stored int, err error) {
+	var check int
+	var setting string
+	err = s.db.pool.QueryRow(ctx, text.sql(), args...).Scan(&stored, &setting, &check)
+	return stored, err
+}
+
+// violates tells whether an error says that a unique index was violated.
+func violates(err error, index string) bool {
+	refused, is := errors.AsType[*pgconn.PgError](err)
+	return is && refused.Code == codeUniqueViolation && refused.ConstraintName == index
 }
 
 // codeDivisionByZero is how the claim says that it came to less than the whole batch.
@@ -170,11 +197,11 @@ func claimFailed(err error) error {
 
 func (s Intents) whyNot(ctx context.Context, f lease.Fence, b txm.Batch) error {
 	var held bool
-	var queued, flying int
+	var queued, pending int
 	var cursor uint64
 	err := s.db.pool.QueryRow(ctx, whyNotClaimed.sql(), f.Signer[:], f.Owner, f.Token, columnsOf(b.Claims).intents,
 		predecessors(txm.Signed),
-		b.Has(job.Liquidation)).Scan(&held, &queued, &cursor, &flying)
+		b.Has(job.Liquidation)).Scan(&held, &queued, &cursor, &pending)
 	refused := &txm.RefusedError{Op: "claim"}
 	switch {
 	case err != nil:
@@ -185,7 +212,7 @@ func (s Intents) whyNot(ctx context.Context, f lease.Fence, b txm.Batch) error {
 		refused.Why = txm.Moved
 	case cursor != b.Cursor:
 		refused.Why = txm.CursorMoved
-	case flying+len(b.Claims) > b.Limits.Signer:
+	case pending > b.Most():
 		refused.Why = txm.SignerFull
 	case slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return c.Tx.Nonce < b.Cursor }):
 		refused.Why = txm.CursorMoved // a gap that is none any more
@@ -193,6 +220,16 @@ func (s Intents) whyNot(ctx context.Context, f lease.Fence, b txm.Batch) error {
 		refused.Why = txm.KeeperFull
 	}
 	return refused
+}
+
+// Pending implements txm.Claims.
+func (s Intents) Pending(ctx context.Context, signer chain.Address) (pending int, err error) {
+	ctx, cancel := s.db.bounded(ctx)
+	defer cancel()
+	if err := s.db.pool.QueryRow(ctx, countPending.sql(), signer[:]).Scan(&pending); err != nil {
+		return 0, fmt.Errorf("counting the pending transactions of signer %s: %w", signer, err)
+	}
+	return pending, nil
 }
 
 // Claimed implements txm.Claims.

@@ -47,7 +47,7 @@ var (
 	SELECT `+intentColumns+`, room.places
 		FROM keeper.tx_intent i JOIN keeper.signer s ON s.signer = i.signer CROSS JOIN room
 		WHERE i.signer = $1 AND i.state = 'QUEUED' AND s.paused_reason IS NULL AND i.id <> ALL ($2)
-			AND (i.kind <> 'liquidation' OR room.places > 0)
+			AND (i.kind <> 'liquidation' OR room.places > 0) AND (NOT $5 OR i.kind = ANY ($6))
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.key = i.key AND f.state IN `+inFlightStates+`)
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind = 'liquidation' AND f.kind = 'liquidation'
 				AND f.account = i.account
@@ -111,7 +111,8 @@ func (s Intents) Heads(ctx context.Context, signer chain.Address, p txm.Pick) ([
 	if most == 0 {
 		most = math.MaxInt32
 	}
-	rows, err := s.db.pool.Query(ctx, selectHeads.sql(), signer[:], p.Except, p.Limit, most)
+	rows, err := s.db.pool.Query(ctx, selectHeads.sql(), signer[:], p.Except, p.Limit, most, p.Urgent,
+		urgent())
 	if err != nil {
 		return nil, fmt.Errorf("reading the queue of signer %s: %w", signer, err)
 	}
@@ -127,6 +128,16 @@ func (s Intents) Heads(ctx context.Context, signer chain.Address, p txm.Pick) ([
 		return nil, fmt.Errorf("reading the queue of signer %s: %w", signer, err)
 	}
 	return within(heads, places), nil
+}
+
+// urgent are the kinds of jobs of the liquidations' lane, as a parameter.
+func urgent() (kinds []string) {
+	for _, k := range job.Kinds() {
+		if txm.LaneOf(k) == txm.LiquidationLane {
+			kinds = append(kinds, string(k))
+		}
+	}
+	return kinds
 }
 
 // within leaves out the liquidations for which there is no place.

@@ -60,3 +60,14 @@ func (b Batch) Fresh() (count int, err error) {
 func (b Batch) Has(kind job.Kind) bool {
 	return slices.ContainsFunc(b.Claims, func(c Claim) bool { return c.Kind == kind })
 }
+
+// Most is how many of the signer's transactions may be pending before the batch, so that every claim of it finds a
+// place: as many as its least urgent lane may have, less the batch itself. It is negative where the batch is larger
+// than that.
+func (b Batch) Most() int {
+	places := b.Limits.Signer
+	for _, c := range b.Claims {
+		places = min(places, b.Limits.Places(LaneOf(c.Kind)))
+	}
+	return places - len(b.Claims)
+}

@@ -48,9 +48,11 @@ type Pick struct {
 	Except []int64
 	// Limit is how many at most.
 	Limit int
-	// Liquidations is the most that may be in flight over all signers of the keeper: no more are returned than there
+	// Liquidations is the most that may be pending over all signers of the keeper: no more are returned than there
 	// are places left. 0 for any number.
 	Liquidations int
+	// Urgent says that only jobs of the [LiquidationLane] are looked for: no other finds a place, see [Limits].
+	Urgent bool
 }
 
 // Admission is what became of a job that was said.
@@ -76,15 +78,29 @@ type Claims interface {
 	// nothing. A batch without claims, or whose numbers are not as [Batch.Fresh] wants them, is the caller's mistake
 	// and not refused but failed.
 	Claim(ctx context.Context, f lease.Fence, b Batch) error
+	// Pending counts the transactions of a signer that take one of its places: those in flight from the number on that
+	// MinedBelow last said.
+	Pending(ctx context.Context, signer chain.Address) (int, error)
 	// Claimed tells what became of a claim whose answer was lost (NON-3): the hash of the first transaction that is
 	// stored for the intent, or zero if it is still without a nonce.
 	Claimed(ctx context.Context, intent int64) (chain.Hash, error)
 }
 
-// Limits of what is in flight at a time.
+// Limits of what is pending at a time: in flight, and not mined as far as two hosts agree, see Flights.MinedBelow.
 type Limits struct {
-	Signer       int // intents of one signer
+	Signer int // transactions of one signer
+	// Reserved are those of the signer's places that only the [LiquidationLane] may take: what is less urgent finds no
+	// place once Signer-Reserved are taken, by whatever. At least one place is open to all.
+	Reserved     int
 	Liquidations int // liquidations over all senders of the keeper (LIQ-6)
+}
+
+// Places is how many of a signer's transactions may be pending when one of a lane is claimed, itself included.
+func (l Limits) Places(lane Lane) int {
+	if lane == LiquidationLane {
+		return l.Signer
+	}
+	return l.Signer - max(0, min(l.Reserved, l.Signer-1))
 }
 
 // Flights are the intents with a nonce whose fate is open.
@@ -107,6 +123,11 @@ type Flights interface {
 	Record(ctx context.Context, f lease.Fence, r Receipt) error
 	// TakeBack removes a stored receipt whose block left the chain.
 	TakeBack(ctx context.Context, f lease.Fence, r Receipt) error
+	// MinedBelow says that all of a signer's numbers below one are in mined blocks, as far as two hosts agree now. What
+	// is in flight below it takes no place any more, of the signer's or of the keeper's liquidations. A number lower
+	// than the one before, as after a reorg, has what is in flight from it on take places again, also where there are
+	// none left. It stays in flight all the same, and what is unique in flight stays so, until it ends.
+	MinedBelow(ctx context.Context, f lease.Fence, number uint64) error
 	// Finish ends the intent of a stored receipt whose block is final, and consumes its nonce.
 	Finish(ctx context.Context, f lease.Fence, r Receipt, rest Rest) error
 	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has said
@@ -151,8 +172,8 @@ type Refusal string
 const (
 	Moved       Refusal = "moved"        // the intent is not in a state that the write starts from
 	CursorMoved Refusal = "cursor_moved" // the promised nonce is not the next one: read the cursor again
-	SignerFull  Refusal = "signer_full"  // as many of the signer's transactions are in flight as may be
-	KeeperFull  Refusal = "keeper_full"  // as many liquidations are in flight as may be
+	SignerFull  Refusal = "signer_full"  // as many of the signer's transactions are pending as may be, for that lane
+	KeeperFull  Refusal = "keeper_full"  // as many liquidations are pending as may be
 	AccountBusy Refusal = "account_busy" // a liquidation of the account is in flight
 	// a deleveraging of the same side of a market, or the update before it, is in flight
 	SideBusy Refusal = "side_busy"

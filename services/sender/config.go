@@ -44,9 +44,10 @@ type Settings struct {
 	Cooldown    time.Duration `toml:"cooldown" help:"how long a job that was done, here or elsewhere, is not taken up again; failures have their own pauses"`
 	FrozenRole  bool          `toml:"frozen_role" help:"this keeper's signers hold the frozen-order role"`
 
-	MaxInFlight     int `toml:"max_in_flight" help:"most transactions of one signer in flight"`
+	MaxInFlight     int `toml:"max_in_flight" help:"most transactions of one signer that are sent and not mined yet"`
+	Reserved        int `toml:"reserved_in_flight" help:"how many of these places only liquidations and deleveragings may take"`
 	Batch           int `toml:"batch" help:"most jobs of one signer that are looked at side by side and claimed in one statement"`
-	MaxLiquidations int `toml:"max_liquidations" help:"most liquidations in flight, over all senders of the keeper"`
+	MaxLiquidations int `toml:"max_liquidations" help:"most liquidations that are sent and not mined yet, over all senders of the keeper"`
 
 	ConfirmTimeout time.Duration `toml:"confirm_timeout" help:"after how long without a receipt people are told; the transaction goes on being broadcast"`
 
@@ -92,7 +93,7 @@ func DefaultConfig() Config {
 		Emergency: emergency.DefaultConfig(),
 		Sender: Settings{
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second,
-			MaxInFlight: 16, Batch: 8, MaxLiquidations: 10,
+			MaxInFlight: 16, Reserved: 4, Batch: 8, MaxLiquidations: 10,
 			ConfirmTimeout: 10 * time.Second,
 			HeadMaxAge:     fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark, PriceMaxAge: fresh.Price,
 			Fee: txm.DefaultPolicy(), Nervous: defaultNervous(),
@@ -164,6 +165,10 @@ func (s Settings) Validate() error {
 			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d", n.key, n.value, n.most))
 		}
 	}
+	if s.Reserved < 0 || s.Reserved > mostInFlight {
+		problems = append(problems, fmt.Errorf("reserved_in_flight: %d is not between 0 and %d", s.Reserved,
+			mostInFlight))
+	}
 	return errors.Join(problems...)
 }
 
@@ -193,4 +198,7 @@ func (s Settings) bounds() tier.Bounds {
 	return tier.Bounds{Head: s.HeadMaxAge, Skew: s.HeadMaxSkew, Watermark: s.StateMaxLag, Price: s.PriceMaxAge}
 }
 
-// limits are those of claims.
+// flights are the limits of what is pending while the markets are calm.
+func (s Settings) flights() txm.Limits {
+	return txm.Limits{Signer: s.MaxInFlight, Reserved: s.Reserved, Liquidations: s.MaxLiquidations}
+}

@@ -39,7 +39,10 @@ type confirm struct {
 	timeout time.Duration
 	metrics *Metrics
 	log     zerolog.Logger
-	ended   func() // called when an intent has ended
+	ended   func()          // called when an intent has ended
+	freed   func()          // called when places have become free
+	observe func(txm.Taken) // told what each block shows of what was sent
+	below   *uint64         // the number that the store was told of last, see mined
 
 	missing map[int64]time.Time // since when a nonce is known to be spent without a receipt of ours
 	seen    map[int64]time.Time // since when an intent is known to be in flight
@@ -69,6 +72,8 @@ type watcher interface {
 type settled interface {
 	Finalized(ctx context.Context) (chain.BlockRef, error)
 	SettledHash(ctx context.Context, number uint64) (chain.Hash, error)
+	// MinedNonce is how many of an account's transactions are mined, and can be taken back by a reorg.
+	MinedNonce(ctx context.Context, account chain.Address) (evm.MinedNonce, error)
 	SettledNonce(ctx context.Context, account chain.Address, final uint64) (uint64, error)
 	// SettledReceipt is the block that holds a transaction, and whether it succeeded there.
 	SettledReceipt(ctx context.Context, tx chain.Hash) (block chain.Hash, ok bool, err error)
@@ -84,7 +89,7 @@ func (c *confirm) pass(ctx context.Context) error {
 	if len(flights) == 0 {
 		return nil
 	}
-	at, err := c.tip(ctx)
+	at, err := c.tip(ctx, flights)
 	if err != nil {
 		return err
 	}
@@ -143,7 +148,10 @@ func (c *confirm) abandoned(f txm.Flight) bool {
 
 // tip asks before the receipts are asked for: what is final then has its receipt. While no two endpoints agree on what
 // is final, nothing is: flights are followed all the same, none ends, and it is said what for.
-func (c *confirm) tip(ctx context.Context) (at tip, err error) {
+func (c *confirm) tip(ctx context.Context, flights []txm.Flight) (at tip, err error) {
+	if at.latest, err = c.mined(ctx, flights); err != nil {
+		return at, err
+	}
 	final, err := c.node.Finalized(ctx)
 	switch {
 	case err == nil:
@@ -153,12 +161,35 @@ func (c *confirm) tip(ctx context.Context) (at tip, err error) {
 	default:
 		return at, err
 	}
-	if at.latest, err = c.node.NonceAt(ctx, c.signer, evm.Latest); err != nil {
-		return at, err
-	}
 	head, err := c.node.Head(ctx)
 	at.Head = head.Number
 	return at, err
+}
+
+// mined returns the signer's next nonce in the newest block as anybody has it, and tells the store below which number
+// transactions are mined as two hosts have it: these take no places any more. Asking for the signer's nonce is asking
+// once for all of them. While too few answer, places stay taken. What blocks take moves the limits.
+func (c *confirm) mined(ctx context.Context, flights []txm.Flight) (newest uint64, err error) {
+	n, err := c.node.MinedNonce(ctx, c.signer)
+	if err != nil {
+		return 0, err
+	}
+	landed := uint64(0)
+	if n.Sure && (c.below == nil || *c.below != n.Agreed) {
+		if err := c.store.MinedBelow(ctx, c.tenure.Fence(), n.Agreed); err != nil {
+			return n.Newest, err
+		}
+		if c.below != nil {
+			landed = n.Agreed - min(n.Agreed, *c.below)
+		}
+		c.below = &n.Agreed
+	}
+	waiting, refused := c.broadcast.waiting(flights, n.Newest)
+	c.observe(txm.Taken{Block: c.horizon.Number(), Landed: landed, Waiting: waiting, Refused: refused})
+	if landed > 0 {
+		c.freed()
+	}
+	return n.Newest, nil
 }
 
 // spent returns the signer's next nonce in the newest final block, if anybody says that a flight's number was used and

@@ -33,8 +33,8 @@ type drain struct {
 	reconcile func(ctx context.Context) error
 	count     func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
 	words     func(ctx context.Context) error                     // reads the exchange's words on gas, if it is time
-	// how many more transactions of the signer may be in flight
-	places  func(ctx context.Context) (int, error)
+	// how many more transactions of the signer may be claimed, and how many more of the liquidations' lane
+	places  func(ctx context.Context) (all, urgent int, err error)
 	queue   txm.Queue
 	batch   int
 	limits  limits
@@ -93,12 +93,12 @@ func (d *drain) tally(ctx context.Context) error {
 func (d *drain) empty(ctx context.Context) error {
 	signer := d.tenure.Fence().Signer
 	for took := false; ctx.Err() == nil; took = true {
-		most, err := d.room(ctx)
-		if err != nil || most == 0 {
+		pick, err := d.room(ctx)
+		if err != nil || pick.Limit == 0 {
 			return err
 		}
-		heads, err := d.queue.Heads(ctx, signer,
-			txm.Pick{Except: d.sleeping(), Limit: most, Liquidations: d.limits.flights().Liquidations})
+		pick.Except, pick.Liquidations = d.sleeping(), d.limits.flights().Liquidations
+		heads, err := d.queue.Heads(ctx, signer, pick)
 		if err != nil {
 			return err
 		}
@@ -115,19 +115,22 @@ func (d *drain) empty(ctx context.Context) error {
 	return nil
 }
 
-// room is how many tasks are worth looking at. After a claim was refused for want of places it is no more than there
-// are places, so that nodes are not asked at every head about jobs that cannot be sent; otherwise nobody counts on the
-// road.
-func (d *drain) room(ctx context.Context) (int, error) {
+// room is which tasks are worth looking at, and how many. After a claim was refused for want of places they are no more
+// than there are places, and only urgent ones where no others find any, so that nodes are not asked at every head about
+// jobs that cannot be sent; otherwise nobody counts on the road.
+func (d *drain) room(ctx context.Context) (p txm.Pick, err error) {
 	if !d.crowded {
-		return d.batch, nil
+		return txm.Pick{Limit: d.batch}, nil
 	}
-	free, err := d.places(ctx)
-	if err != nil || free <= 0 {
-		return 0, err
+	all, urgent, err := d.places(ctx)
+	switch {
+	case err != nil:
+		return p, err
+	case all > 0:
+		d.crowded = false
+		return txm.Pick{Limit: min(all, d.batch)}, nil
 	}
-	d.crowded = false
-	return min(free, d.batch), nil
+	return txm.Pick{Limit: max(0, min(urgent, d.batch)), Urgent: true}, nil
 }
 
 // idle says why nothing of a queue is taken, if that is not the order of things.
@@ -261,7 +264,7 @@ func (d *drain) walk(ctx context.Context, t *txmanager.Task) step {
 func (d *drain) send(ctx context.Context, tasks []*txmanager.Task) (open bool, err error) {
 	const claiming = "claim"
 	v, err := d.claim(ctx, tasks)
-	d.crowded = err == nil && v.Kind == txmanager.Closed
+	d.crowded = d.crowded || err == nil && v.Kind == txmanager.Closed
 	switch {
 	case err != nil:
 		for _, t := range tasks {

@@ -47,7 +47,7 @@ func newOffice(t *testing.T, road func(j job.Job) (txmanager.Verdict, error)) *o
 	}
 	o.drain = &drain{
 		tenure: tenure, turns: alone(), queue: o.db.Intents(), batch: 1,
-		limits: limits{mode: newNerves(time.Minute).mode},
+		limits: limits{mode: newNerves(time.Minute).mode, window: new(window)},
 		head:   o.height.Load, words: func(context.Context) error { return nil },
 		maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
 		rest:      func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} },
@@ -269,15 +269,17 @@ func TestFullSignerLooksAtNothing(t *testing.T) {
 	o.claim = func(context.Context, []*txmanager.Task) (txmanager.Verdict, error) {
 		return txmanager.Shut("as many transactions are in flight as may be"), nil
 	}
-	o.places = func(context.Context) (int, error) { return free, nil }
+	urgent := 0
+	o.places = func(context.Context) (int, int, error) { return free, urgent, nil }
 	o.queue(t, "a", "b", "c")
-	for _, c := range []struct{ free, all int }{{0, 3}, {0, 3}, {2, 5}, {0, 5}} {
-		free = c.free
+	for _, c := range []struct{ free, urgent, all int }{{0, 0, 3}, {0, 0, 3}, {2, 2, 5}, {0, 0, 5}, {0, 4, 5}} {
+		free, urgent = c.free, c.urgent
 		if err := o.pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := looked.Load(); n != int64(c.all) {
-			t.Errorf("with %d places %d jobs were looked at in all, want %d", c.free, n, c.all)
+			t.Errorf("with %d places, %d for the urgent, %d jobs were looked at in all, want %d", c.free, c.urgent, n,
+				c.all)
 		}
 	}
 }

@@ -17,13 +17,14 @@ import (
 type Nervous struct {
 	Window          time.Duration `toml:"window" help:"over how long the movement of prices is looked at; as the planner's liquidation.volatility_window"`
 	MaxPrice        uint64        `toml:"max_price" help:"highest price that is offered for a liquidation then, in wei per gas"`
-	MaxInFlight     int           `toml:"max_in_flight" help:"most transactions of one signer in flight then"`
-	MaxLiquidations int           `toml:"max_liquidations" help:"most liquidations in flight then, over all senders of the keeper"`
+	MaxInFlight     int           `toml:"max_in_flight" help:"most transactions of one signer in flight then; the limit rises towards it while the chain takes them"`
+	MaxLiquidations int           `toml:"max_liquidations" help:"most liquidations in flight then, over all senders of the keeper; the limit rises towards it while the chain takes them"`
 }
 
-// defaultNervous doubles the ordinary limits.
+// defaultNervous doubles the ordinary price. A block of BSC holds some 20 liquidations, and it takes two to three
+// blocks until what is sent is known to be mined.
 func defaultNervous() Nervous {
-	return Nervous{Window: time.Minute, MaxPrice: 10 * txm.Gwei, MaxInFlight: 32, MaxLiquidations: 20}
+	return Nervous{Window: time.Minute, MaxPrice: 10 * txm.Gwei, MaxInFlight: 64, MaxLiquidations: 100}
 }
 
 // Validate names every setting that cannot work.
@@ -48,6 +49,26 @@ type limits struct {
 	settings Settings
 	// mode is how nervous the markets are at this moment.
 	mode func() liquidation.Mode
+	// window is what the chain takes of what is sent.
+	window *window
+}
+
+// window follows what the chain takes, over all signers of the process. It is safe for concurrent use.
+type window struct {
+	mu  sync.Mutex
+	now txm.Window
+}
+
+func (w *window) get() txm.Window {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *window) set(next func(txm.Window) txm.Window) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = next(w.now)
 }
 
 // fee is what may be paid now. Caps per job and day stay: they are what a keeper can afford.
@@ -59,14 +80,26 @@ func (l limits) fee() txm.Policy {
 	return p
 }
 
-// flights are how many may be under way now. Those that are when the markets calm down are seen through.
+// flights are how many may be pending now. While the markets are nervous the limits follow what the chain takes; what is
+// pending when they calm down is seen through.
 func (l limits) flights() txm.Limits {
-	n := txm.Limits{Signer: l.settings.MaxInFlight, Liquidations: l.settings.MaxLiquidations}
+	n, most := l.settings.flights(), l.settings.Nervous
 	if l.mode() > liquidation.Normal {
-		n.Signer, n.Liquidations = max(n.Signer, l.settings.Nervous.MaxInFlight),
-			max(n.Liquidations, l.settings.Nervous.MaxLiquidations)
+		w := l.window.get()
+		n.Signer, n.Liquidations = w.Of(n.Signer, most.MaxInFlight), w.Of(n.Liquidations, most.MaxLiquidations)
 	}
 	return n
+}
+
+// observe takes in what a block shows of what was sent.
+func (l limits) observe(t txm.Taken) {
+	nervous := l.mode() > liquidation.Normal
+	l.window.set(func(w txm.Window) txm.Window {
+		if !nervous {
+			return txm.Window{}
+		}
+		return w.Observe(t)
+	})
 }
 
 // nerves follow the prices of all tokens by the reports that this sender reads anyway, under the planner's own rule. It

@@ -17,7 +17,15 @@ import (
 func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	settings := DefaultConfig().Sender
 	q := newQuotes(settings.Nervous.Window)
-	l := limits{settings: settings, mode: q.nerves.mode}
+	var l limits
+	head := uint64(100)
+	taken := func() { // the chain takes all that was sent
+		for range 8 {
+			head++
+			l.observe(txm.Taken{Block: head, Landed: 1, Waiting: 1})
+		}
+	}
+	l = limits{settings: settings, mode: q.nerves.mode, window: new(window)}
 	now := uint64(1_700_000_000_000)
 	report := func(dollars uint64, later time.Duration) {
 		now += uint64(later.Milliseconds())
@@ -30,7 +38,7 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 			t.Errorf("%s: the markets are %s", what, got)
 		}
 		if fee.Liquidation.Cap != gwei*txm.Gwei ||
-			l.flights() != (txm.Limits{Signer: signer, Liquidations: liquidations}) {
+			l.flights() != (txm.Limits{Signer: signer, Reserved: settings.Reserved, Liquidations: liquidations}) {
 			t.Errorf("%s: %d wei, %+v", what, fee.Liquidation.Cap, l.flights())
 		}
 		if fee.Order != settings.Fee.Order || fee.JobCost != settings.Fee.JobCost ||
@@ -43,18 +51,23 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	report(1050, time.Second)
 	expect("5 %", liquidation.Normal, 5, 16, 10)
 	report(1051, time.Second)
-	expect("more than 5 %", liquidation.Volatile, 10, 32, 20)
+	expect("more than 5 %", liquidation.Volatile, 10, 16, 10)
+	taken()
+	expect("more than 5 %, and the chain takes what is sent", liquidation.Volatile, 10, 64, 100)
+	l.observe(txm.Taken{Block: head + 1, Refused: true})
 	report(1200, time.Second)
-	expect("more than 10 %", liquidation.Extreme, 10, 32, 20)
+	expect("more than 10 %, and nodes refuse", liquidation.Extreme, 10, 40, 55)
 	for range 4 {
 		report(1200, settings.Nervous.Window)
 		q.nerves.mode()
 	}
+	taken()
 	expect("calm again", liquidation.Normal, 5, 16, 10)
 
 	settings.Nervous = Nervous{Window: time.Minute}
 	l.settings = settings
 	report(1, time.Second)
+	taken()
 	expect("nervous, with nothing more permitted", liquidation.Extreme, 5, 16, 10)
 }
 

@@ -228,6 +228,25 @@ func (b *broadcast) held() string {
 	return reason
 }
 
+// waiting is for how many blocks the liquidations' lane has waited for the oldest of what it has broadcast and is not
+// mined, and whether nodes say that they take no more of the signer's transactions.
+func (b *broadcast) waiting(flights []txm.Flight, mined uint64) (blocks uint64, refused bool) {
+	head, _ := b.horizon.Newest()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range flights {
+		first := b.last[f.Attempts[0].Hash].first
+		if f.Mined == nil && f.Intent.Nonce >= mined && first > 0 &&
+			txm.LaneOf(f.Intent.Job.Kind) == txm.LiquidationLane {
+			blocks = max(blocks, head.Number-min(head.Number, first))
+		}
+	}
+	for _, s := range b.last {
+		refused = refused || s.class == evm.GapOrLimit || s.class == evm.SerializeSigner
+	}
+	return blocks, refused
+}
+
 // stall is after how many blocks without a receipt a transaction is taken for one that does not get through: swallowed,
 // or late. What would be claimed behind its nonce could not land before it; other keepers have it done meanwhile, and
 // the late transaction would find nothing to do.

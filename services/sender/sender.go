@@ -49,6 +49,7 @@ type Sender struct {
 	turns   *turns.Tracker
 	market  *market
 	gas     *gasLimits
+	window  window
 	roster  roster
 	heard   listener
 	history history

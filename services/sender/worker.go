@@ -177,10 +177,12 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 	}
 }
 
-// places is how many more transactions of the signer may be in flight, by the store.
-func (w *worker) places(ctx context.Context) (int, error) {
-	flights, err := w.intents.InFlight(ctx, w.key.Address())
-	return w.limits().flights().Signer - len(flights), err
+// places is how many more transactions of the signer may be claimed, by the store, and how many more of the
+// liquidations' lane.
+func (w *worker) places(ctx context.Context) (all, urgent int, err error) {
+	pending, err := w.intents.Pending(ctx, w.key.Address())
+	most := w.limits().flights()
+	return most.Places(txm.OrderLane) - pending, most.Places(txm.LiquidationLane) - pending, err
 }
 
 // tidy fills the gaps that nobody has a job for.
@@ -208,7 +210,9 @@ func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
 }
 
 // limits are what holds this sender back, by how nervous the markets are.
-func (s *Sender) limits() limits { return limits{settings: s.cfg.Sender, mode: s.quotes.nerves.mode} }
+func (s *Sender) limits() limits {
+	return limits{settings: s.cfg.Sender, mode: s.quotes.nerves.mode, window: &s.window}
+}
 
 // renewal makes further attempts at nonces that are taken.
 func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
@@ -237,7 +241,7 @@ func (w *worker) confirm(t *lease.Tenure, b *broadcast, again renewal) *confirm 
 		judge: judge{decoder: gmx.NewDecoder(w.cfg.Venue.EventEmitter), recheck: w.recheck()}, broadcast: b,
 		renewal: again, horizon: w.horizon,
 		clock: w.clock, timeout: w.cfg.Sender.ConfirmTimeout, metrics: w.metrics, log: w.log,
-		ended:   func() { signal(w.ended) },
+		ended: func() { signal(w.ended) }, freed: func() { signal(w.queued) }, observe: w.limits().observe,
 		missing: map[int64]time.Time{}, seen: map[int64]time.Time{}, late: map[int64]bool{},
 	}
 }

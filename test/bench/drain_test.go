@@ -35,13 +35,14 @@ import (
 )
 
 // LIQ-6: positions that all cross in one tick, from the jump of the price to the last of them liquidated: a whole
-// keeper, real blocks of 450 ms. The curve is what the limit of transactions in flight makes of it. KEEPER_LONG=1, some
-// minutes; KEEPER_POSITIONS and KEEPER_IN_FLIGHT change the size and the limit.
+// keeper with four signers and its shipped limits, real blocks of 450 ms. The curve is what the limits of what is
+// pending make of it, as they follow what the chain takes. KEEPER_LONG=1, some minutes; KEEPER_POSITIONS and
+// KEEPER_SIGNERS change the size, KEEPER_IN_FLIGHT holds the limit of liquidations.
 func TestDrain(t *testing.T) {
 	if !long() {
 		t.Skip("takes minutes: set KEEPER_LONG=1")
 	}
-	k := newKeeper(t, setting("KEEPER_IN_FLIGHT", 10))
+	k := newKeeper(t, setting("KEEPER_SIGNERS", 4), setting("KEEPER_IN_FLIGHT", 0))
 	positions := setting("KEEPER_POSITIONS", 1000)
 	k.open(positions)
 	began := time.Now()
@@ -78,7 +79,7 @@ type keeper struct {
 	traders map[chain.Address]int // the higher, the less margin
 }
 
-func newKeeper(t *testing.T, inFlight int) *keeper {
+func newKeeper(t *testing.T, signers, inFlight int) *keeper {
 	t.Helper()
 	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
 	if err != nil {
@@ -103,7 +104,7 @@ func newKeeper(t *testing.T, inFlight int) *keeper {
 	k.first, _ = d.Prices().Mark(k.index.Address)
 	k.first = new(big.Int).Div(k.first, exchange.USD30(1, k.index.Decimals))
 	k.price(1000)
-	k.serve(b.Addr(), inFlight)
+	k.serve(b.Addr(), signers, inFlight)
 	return k
 }
 
@@ -115,8 +116,8 @@ func (k *keeper) price(perMille int64) {
 	}
 }
 
-// serve runs the four services.
-func (k *keeper) serve(brokers string, inFlight int) {
+// serve runs the four services. At most so many liquidations are in flight, or as many as shipped settings allow for 0.
+func (k *keeper) serve(brokers string, keys, inFlight int) {
 	k.t.Helper()
 	at := k.devnet.Deployment().Contracts
 	venue := gmx.Config{
@@ -130,11 +131,13 @@ func (k *keeper) serve(brokers string, inFlight int) {
 	k.url = pgtest.URL(k.t)
 	send.Kafka.Brokers, send.Postgres.URL, send.Venue = []string{brokers}, secret.MustURL(k.url), venue
 	send.Chain.URLs = []secret.URL{secret.MustURL(k.devnet.RPC()), secret.MustURL(k.devnet.WS())}
-	// the jump makes the markets nervous
-	send.Signer.Dev, send.Sender.MaxLiquidations, send.Sender.Nervous.MaxLiquidations = true, inFlight, inFlight
+	send.Signer.Dev = true
+	if inFlight > 0 { // the jump makes the markets nervous
+		send.Sender.MaxLiquidations, send.Sender.Nervous.MaxLiquidations = inFlight, inFlight
+	}
 	var signers []chain.Address
 	for _, a := range k.devnet.Record().Accounts {
-		if a.Purpose == "keeper" && len(signers) < 2 {
+		if a.Purpose == "keeper" && len(signers) < keys {
 			signers, send.Signer.DevKeys = append(signers, chain.Address(a.Address)),
 				append(send.Signer.DevKeys, secret.New(hex.EncodeToString(a.PrivateKey)))
 		}

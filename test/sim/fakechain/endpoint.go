@@ -103,6 +103,12 @@ func (e *Endpoint) SettledNonce(ctx context.Context, address chain.Address, _ ui
 	return e.NonceAt(ctx, address, evm.Finalized)
 }
 
+// MinedNonce returns an account's next nonce in the newest block, as the only endpoint there is has it.
+func (e *Endpoint) MinedNonce(ctx context.Context, address chain.Address) (evm.MinedNonce, error) {
+	n, err := e.NonceAt(ctx, address, evm.Latest)
+	return evm.MinedNonce{Agreed: n, Sure: true, Newest: n}, err
+}
+
 // SettledReceipt returns the block that holds a transaction, and whether it succeeded there.
 func (e *Endpoint) SettledReceipt(ctx context.Context, tx chain.Hash) (chain.Hash, bool, error) {
 	r, err := e.Receipt(ctx, tx)

@@ -24,7 +24,7 @@ func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
 		if a == nil {
 			return &lease.LostError{Fence: f, Op: "claim"}
 		}
-		wanted, slots, why := l.place(a, f.Signer, b)
+		wanted, why := l.place(a, f.Signer, b)
 		if why != "" {
 			return &txm.RefusedError{Op: "claim", Why: why}
 		}
@@ -33,7 +33,6 @@ func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
 		}
 		for n, c := range b.Claims {
 			a.dequeue(wanted[n])
-			wanted[n].slot = slots[n]
 			l.launch(a, wanted[n], c.Tx, txm.Exec)
 			a.next = max(a.next, c.Tx.Nonce+1)
 		}
@@ -44,7 +43,7 @@ func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
 // place finds the intents of a batch and a place for each, or says why there is none: in the order in which Postgres
 // finds out. Once the cursor and the signer's limit are in order the unique indexes speak first, of the intents that
 // are there.
-func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []*intent, slots []int, why txm.Refusal) {
+func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []*intent, why txm.Refusal) {
 	liquidates := b.Has(job.Liquidation)
 	for _, c := range b.Claims {
 		i := l.intents[c.Intent]
@@ -54,46 +53,79 @@ func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []
 		}
 		wanted = append(wanted, i)
 	}
-	full := len(a.flying)+len(b.Claims) > b.Limits.Signer
+	full := a.pending() > b.Most()
 	if a.next == b.Cursor && !full {
 		if why := l.busy(wanted); why != "" {
-			return nil, nil, why
+			return nil, why
 		}
 	}
-	slots, roomy := l.free(wanted, b.Limits.Liquidations)
+	roomy := l.roomy(wanted, b.Limits.Liquidations)
 	switch {
 	case len(wanted) < len(b.Claims):
-		return nil, nil, txm.Moved
+		return nil, txm.Moved
 	case a.next != b.Cursor:
-		return nil, nil, txm.CursorMoved
+		return nil, txm.CursorMoved
 	case full:
-		return nil, nil, txm.SignerFull
+		return nil, txm.SignerFull
 	case roomy && !slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return a.taken[c.Tx.Nonce] }):
-		return wanted, slots, ""
+		return wanted, ""
 	case slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return c.Tx.Nonce < b.Cursor }):
-		return nil, nil, txm.CursorMoved // a gap that is none any more
+		return nil, txm.CursorMoved // a gap that is none any more
 	}
-	return nil, nil, txm.KeeperFull
+	return nil, txm.KeeperFull
 }
 
-// free finds a slot below the limit for each liquidation; other jobs take slot 0, which is none.
-func (l *Ledger) free(wanted []*intent, limit int) (slots []int, roomy bool) {
-	next := 1
+// roomy tells whether there is a place for each liquidation.
+func (l *Ledger) roomy(wanted []*intent, limit int) bool {
+	places := max(0, limit-l.slots)
 	for _, i := range wanted {
-		if i.Job.Kind != job.Liquidation {
-			slots = append(slots, 0)
-			continue
+		if i.Job.Kind == job.Liquidation {
+			places--
 		}
-		for l.slots[next] {
-			next++
-		}
-		if next > limit {
-			return nil, false
-		}
-		slots = append(slots, next)
-		next++
 	}
-	return slots, true
+	return places >= 0
+}
+
+// pending counts what takes a place of an account's.
+func (a *account) pending() (n int) {
+	for _, i := range a.flying {
+		if i.Nonce >= a.mined {
+			n++
+		}
+	}
+	return n
+}
+
+// Pending implements txm.Claims.
+func (l *Ledger) Pending(_ context.Context, signer chain.Address) (int, error) {
+	return ask(l, "pending", func() (int, error) {
+		if a := l.accounts[signer]; a != nil {
+			return a.pending(), nil
+		}
+		return 0, nil
+	})
+}
+
+// MinedBelow implements txm.Flights.
+func (l *Ledger) MinedBelow(_ context.Context, f lease.Fence, number uint64) error {
+	return l.fenced("mined_below", f, func(a *account) bool {
+		a.mined = number
+		for _, i := range a.flying {
+			l.slot(i, i.Job.Kind == job.Liquidation && i.Nonce >= number)
+		}
+		return true
+	})
+}
+
+// slot has an intent take one of the keeper's places for liquidations, or give it back.
+func (l *Ledger) slot(i *intent, takes bool) {
+	switch {
+	case takes && !i.slot:
+		l.slots++
+	case !takes && i.slot:
+		l.slots--
+	}
+	i.slot = takes
 }
 
 // busy says which of the things that are unique in flight is taken, by what flies or within the batch.
@@ -142,7 +174,8 @@ func (l *Ledger) launch(a *account, i *intent, tx txm.SignedTx, kind txm.Attempt
 		l.sides[s] = true
 	}
 	if i.Job.Kind == job.Liquidation {
-		l.liquidations[i.Job.Account], l.slots[i.slot] = true, true
+		l.liquidations[i.Job.Account] = true
+		l.slot(i, true)
 	}
 	at, _ := slices.BinarySearchFunc(a.flying, i, byNonce)
 	a.flying = slices.Insert(a.flying, at, i)
@@ -156,7 +189,7 @@ func (l *Ledger) landed(a *account, i *intent) {
 	}
 	if i.Job.Kind == job.Liquidation {
 		delete(l.liquidations, i.Job.Account)
-		delete(l.slots, i.slot)
+		l.slot(i, false)
 	}
 	if at, found := slices.BinarySearchFunc(a.flying, i, byNonce); found {
 		a.flying = slices.Delete(a.flying, at, at+1)

@@ -32,7 +32,7 @@ type Ledger struct {
 	keys         map[chain.Hash]bool
 	sides        map[side]bool          // that are being deleveraged
 	liquidations map[chain.Address]bool // by account
-	slots        map[int]bool           // the places that liquidations take
+	slots        int                    // the places that liquidations take
 }
 
 // account is a signer: what Postgres keeps in the rows of the signer and its lease, and the intents that are its own.
@@ -46,6 +46,7 @@ type account struct {
 	token   int64
 	expires time.Time // the zero time: nobody holds it
 	next    uint64
+	mined   uint64          // the numbers below are mined, see txm.Flights
 	taken   map[uint64]bool // numbers that a transaction was signed with
 
 	queue      []*intent // queued, the most urgent first
@@ -60,7 +61,7 @@ type intent struct {
 	queuedAt, endedAt time.Time
 	rearmMs           uint64
 	leaving           bool // Cancel has been said
-	slot              int
+	slot              bool // takes one of the places for liquidations
 	attempts          []txm.Attempt
 	receipt           *txm.Receipt // never changed once it is here
 }
@@ -71,7 +72,7 @@ func New(clock func() time.Time) *Ledger {
 		clock: clock, listeners: map[*Listener]bool{}, accounts: map[chain.Address]*account{},
 		intents: map[int64]*intent{}, newest: map[string]*intent{},
 		attempts: map[chain.Hash]*intent{}, keys: map[chain.Hash]bool{}, sides: map[side]bool{},
-		liquidations: map[chain.Address]bool{}, slots: map[int]bool{},
+		liquidations: map[chain.Address]bool{},
 	}
 }
 

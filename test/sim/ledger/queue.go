@@ -95,7 +95,7 @@ func (l *Ledger) Heads(_ context.Context, signer chain.Address, p txm.Pick) ([]t
 		}
 		places := math.MaxInt
 		if p.Liquidations > 0 {
-			places = p.Liquidations - len(l.slots)
+			places = p.Liquidations - l.slots
 		}
 		for _, i := range l.claimable(a, p, places > 0) {
 			if i.Job.Kind == job.Liquidation {
@@ -120,7 +120,7 @@ func (l *Ledger) claimable(a *account, p txm.Pick, roomy bool) (found []*intent)
 			continue
 		}
 		if l.keys[i.Job.Key] || liquidates && (!roomy || l.liquidations[i.Job.Account]) ||
-			slices.Contains(p.Except, i.ID) {
+			slices.Contains(p.Except, i.ID) || p.Urgent && txm.LaneOf(i.Job.Kind) != txm.LiquidationLane {
 			continue
 		}
 		found = append(found, i)

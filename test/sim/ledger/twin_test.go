@@ -251,6 +251,15 @@ var calls = map[string]func(w *twins) call{
 			return said(s.txm.Pause(ctx, s.fences[signer], "odd"))
 		}
 	},
+	"mined below": func(w *twins) call {
+		signer := w.signer()
+		number := w.both[0].cursor[signer].Next - min(w.both[0].cursor[signer].Next, w.random.Uint64N(5))
+		return func(ctx context.Context, s *store) string {
+			err := s.txm.MinedBelow(ctx, s.fences[signer], number)
+			pending, errPending := s.txm.Pending(ctx, signer)
+			return said(errors.Join(err, errPending), pending)
+		}
+	},
 	"renew": func(w *twins) call {
 		signer := w.signer()
 		return func(ctx context.Context, s *store) string { return said(s.Renew(ctx, s.fences[signer], time.Hour)) }
@@ -304,9 +313,10 @@ func (w *twins) enqueue() call {
 
 func (w *twins) heads() call {
 	signer, limit, most, except := w.signer(), 1+w.random.IntN(5), w.random.IntN(4), w.name()
+	urgent := w.random.IntN(4) == 0
 	return func(ctx context.Context, s *store) string {
 		heads, err := s.txm.Heads(ctx, signer, txm.Pick{Except: []int64{s.id(except)}, Limit: limit,
-			Liquidations: most})
+			Liquidations: most, Urgent: urgent})
 		out := said(err, len(heads))
 		for _, i := range heads {
 			out += "\n" + s.intent(i)
@@ -335,7 +345,7 @@ func (w *twins) tx(n uint64) txm.SignedTx {
 func (w *twins) claim() call {
 	signer := w.signer()
 	cursor := w.both[0].cursor[signer].Next
-	limits := txm.Limits{Signer: 3 + w.random.IntN(4), Liquidations: 1 + w.random.IntN(3)}
+	limits := txm.Limits{Signer: 3 + w.random.IntN(4), Reserved: w.random.IntN(8), Liquidations: 1 + w.random.IntN(3)}
 	count, odd, stray := 1+w.random.IntN(4), w.random.IntN(12), w.name()
 	var txs []txm.SignedTx
 	for n := range uint64(count) {
