@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
+	"perpkeeper/services/sender/preflight"
 )
 
 // Config is the whole configuration of the process.
@@ -56,24 +57,9 @@ type Settings struct {
 	StateMaxLag time.Duration `toml:"state_max_lag" help:"nothing is sent when the state in Postgres is further behind the chain than this"`
 	PriceMaxAge time.Duration `toml:"price_max_age" help:"nothing is sent when the newest price report is older than the chain by more than this"`
 
-	Fee     txm.Policy `toml:"fee"`
-	Nervous Nervous    `toml:"nervous"`
-	Gas     Gas        `toml:"gas"`
-}
-
-// Gas is an operator's own gas limit for each kind of transaction, in place of the one that follows from the exchange's
-// words ([gmx.GasWords]); 0 for none.
-type Gas struct {
-	Liquidation   uint64 `toml:"liquidation" help:"fixed gas limit of a liquidation; 0 = by the exchange's words, as for all kinds"`
-	Adl           uint64 `toml:"adl" help:"fixed gas limit of an auto-deleveraging; 0 = by the exchange's words"`
-	AdlState      uint64 `toml:"adl_state" help:"fixed gas limit of bringing the deleveraging state up to date; 0 = by the exchange's words"`
-	Order         uint64 `toml:"order" help:"fixed gas limit of an order's execution; 0 = by the exchange's words"`
-	Deposit       uint64 `toml:"deposit" help:"fixed gas limit of a deposit's execution; 0 = by the exchange's words"`
-	Withdrawal    uint64 `toml:"withdrawal" help:"fixed gas limit of a withdrawal's execution; 0 = by the exchange's words"`
-	Shift         uint64 `toml:"shift" help:"fixed gas limit of a shift's execution; 0 = by the exchange's words"`
-	GlvDeposit    uint64 `toml:"glv_deposit" help:"fixed gas limit of a GLV deposit's execution; 0 = by the exchange's words"`
-	GlvWithdrawal uint64 `toml:"glv_withdrawal" help:"fixed gas limit of a GLV withdrawal's execution; 0 = by the exchange's words"`
-	GlvShift      uint64 `toml:"glv_shift" help:"fixed gas limit of a GLV shift's execution; 0 = by the exchange's words"`
+	Fee     txm.Policy    `toml:"fee"`
+	Nervous Nervous       `toml:"nervous"`
+	Gas     preflight.Gas `toml:"gas"`
 }
 
 // The modes (NON-9). Jobs are stored before anything is done about them, and done under a lease in either: a keeper may
@@ -99,15 +85,6 @@ func DefaultConfig() Config {
 			Fee: txm.DefaultPolicy(), Nervous: defaultNervous(),
 		},
 	}
-}
-
-// of returns the fixed limit of a kind of job, 0 where there is none.
-func (g Gas) of(k job.Kind) uint64 {
-	return map[job.Kind]uint64{
-		job.Liquidation: g.Liquidation, job.Adl: g.Adl, job.AdlState: g.AdlState, job.Order: g.Order,
-		job.Deposit: g.Deposit, job.Withdrawal: g.Withdrawal, job.Shift: g.Shift,
-		job.GlvDeposit: g.GlvDeposit, job.GlvWithdrawal: g.GlvWithdrawal, job.GlvShift: g.GlvShift,
-	}[k]
 }
 
 // Validate is for what concerns several sections at once; the sections are asked by themselves.
@@ -168,18 +145,6 @@ func (s Settings) Validate() error {
 	if s.Reserved < 0 || s.Reserved > mostInFlight {
 		problems = append(problems, fmt.Errorf("reserved_in_flight: %d is not between 0 and %d", s.Reserved,
 			mostInFlight))
-	}
-	return errors.Join(problems...)
-}
-
-// Validate names every limit that no block would take.
-func (g Gas) Validate() error {
-	var problems []error
-	for _, k := range job.Kinds() {
-		if limit := g.of(k); limit != 0 && (limit < txm.EmptyGas || limit > txm.MaxGas) {
-			problems = append(problems, fmt.Errorf("the limit for a %s, %d, is neither 0 nor between %d and %d", k,
-				limit, uint64(txm.EmptyGas), uint64(txm.MaxGas)))
-		}
 	}
 	return errors.Join(problems...)
 }

@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/services/sender/preflight"
 	"perpkeeper/services/sender/turns"
 )
 
@@ -30,7 +31,7 @@ type confirm struct {
 	rest      func(i txm.Intent, o job.Outcome) txm.Rest
 	node      watcher
 	store     txm.Flights
-	judge     judge
+	judge     preflight.Judge
 	broadcast *broadcast
 	renewal   renewal
 	horizon   *headtrack.Tracker
@@ -340,7 +341,7 @@ func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) 
 	case txm.Fill:
 		return job.SkippedDone, "the number was nobody's", nil
 	default:
-		return c.judge.outcome(ctx, f.Intent.Job, found)
+		return c.judge.Outcome(ctx, f.Intent.Job, found)
 	}
 }
 
@@ -349,7 +350,7 @@ func (c *confirm) settlement(f txm.Flight, found evm.Receipt) (*job.Settlement, 
 	if mined, _ := f.Of(found.Hash); !found.OK || mined.Kind == txm.Cancel || mined.Kind == txm.Fill {
 		return nil, nil //nolint:nilnil // it did nothing to a position, which is no error
 	}
-	return c.judge.decoder.Settlement(found.Logs, f.Intent.Job)
+	return c.judge.Settlement(f.Intent.Job, found)
 }
 
 func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error {

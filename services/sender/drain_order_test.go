@@ -21,6 +21,7 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/txmanager"
+	"perpkeeper/services/sender/preflight"
 )
 
 // office is a drain over a real queue, with a road of a test's own.
@@ -47,7 +48,7 @@ func newOffice(t *testing.T, road func(j job.Job) (txmanager.Verdict, error)) *o
 	}
 	o.drain = &drain{
 		tenure: tenure, turns: alone(), queue: o.db.Intents(), batch: 1,
-		limits: limits{mode: newNerves(time.Minute).mode, window: new(window)},
+		limits: limits{mode: preflight.NewQuotes(time.Minute).Mode, window: new(window)},
 		head:   o.height.Load, words: func(context.Context) error { return nil },
 		maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
 		rest:      func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} },
@@ -118,7 +119,7 @@ func TestDrainTakesTheMostUrgentFirst(t *testing.T) {
 func TestDrainWaitsForHeads(t *testing.T) {
 	news := make(chan struct{})
 	o := newOffice(t, func(j job.Job) (txmanager.Verdict, error) {
-		v := odd("Panic(code 17)")
+		v := txmanager.Verdict{Kind: txmanager.Waiting, Reason: "Panic(code 17)", Heads: 1}
 		if j.ID == "b" {
 			v.Heads, v.News, news = 3, news, nil
 		}
@@ -186,7 +187,9 @@ func TestDrainGivesUpWaiting(t *testing.T) {
 // What is as urgent as a liquidation may be taken up again at once when it has waited too long: whoever did not answer
 // is no reason to rest.
 func TestDrainPutsNoLiquidationOff(t *testing.T) {
-	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return odd("Panic(code 17)"), nil })
+	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) {
+		return txmanager.Verdict{Kind: txmanager.Waiting, Reason: "Panic(code 17)", Heads: 1}, nil
+	})
 	o.maxAge = -time.Second
 	o.rest = func(i txm.Intent, outcome job.Outcome) txm.Rest {
 		return txm.After(outcome, i.Tries, nowMs, time.Minute)

@@ -7,14 +7,16 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/services/sender/preflight"
 	"perpkeeper/services/sender/turns"
 )
 
 // Metrics are what the sender counts.
 type Metrics struct {
-	Leases *lease.Metrics
-	notify *notifyMetrics
-	turns  *turns.Metrics
+	Leases    *lease.Metrics
+	notify    *notifyMetrics
+	turns     *turns.Metrics
+	preflight *preflight.Metrics
 
 	admissions   *prometheus.CounterVec
 	unreadable   *prometheus.CounterVec
@@ -40,9 +42,6 @@ type Metrics struct {
 	sendAge      *prometheus.HistogramVec
 	landed       *prometheus.HistogramVec
 	delay        *prometheus.HistogramVec
-	gasRaises    *prometheus.CounterVec
-	gasShort     *prometheus.CounterVec
-	opinions     *prometheus.CounterVec
 }
 
 // NewMetrics registers the sender's metrics.
@@ -50,6 +49,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	seconds := prometheus.ExponentialBuckets(0.05, 2, 14) // 50 ms to 7 min
 	m := &Metrics{
 		Leases: lease.NewMetrics(reg), notify: newNotifyMetrics(reg), turns: turns.NewMetrics(reg),
+		preflight: preflight.NewMetrics(reg),
 		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_admissions_total",
 			Help: "Jobs read from the topic, by what became of them: queued, refreshed, in_flight, cooling, misrouted.",
@@ -144,35 +144,16 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Buckets: job.ExecutionSeconds(),
 		}, []string{"kind"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sender_execution_delay_seconds",
-			Help: "Age of a job, on the chain's clock, when its transaction was final.", Buckets: job.ExecutionSeconds(),
+			Name:    "sender_execution_delay_seconds",
+			Help:    "Age of a job, on the chain's clock, when its transaction was final.",
+			Buckets: job.ExecutionSeconds(),
 		}, []string{"kind"}),
 	}
-	m.simulations(reg)
 	reg.MustRegister(m.admissions, m.unreadable, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped,
 		m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
 		m.reorgs, m.inFlight, m.liquidations, m.held, m.paused, m.alarm, m.queueDepth, m.queueSeconds, m.sendAge,
 		m.landed, m.delay)
 	return m
-}
-
-// simulations registers what is counted of simulated calls.
-func (m *Metrics) simulations(reg prometheus.Registerer) {
-	m.gasRaises = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_gas_raises_total",
-		Help: "Times a simulated call wanted more gas than was reckoned and was made again with more, by kind.",
-	}, []string{"kind"})
-	m.gasShort = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_gas_short_total",
-		Help: "Times a simulated call wanted more gas than a transaction may have, by kind. The job waits and is " +
-			"tried again.",
-	}, []string{"kind"})
-	m.opinions = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_opinions_total",
-		Help: "Second endpoints asked before a job was held back, by their answer: agrees, differs, contradicts (it " +
-			"would succeed), silent.",
-	}, []string{"result"})
-	reg.MustRegister(m.gasRaises, m.gasShort, m.opinions)
 }
 
 // RegisterMetrics is NewMetrics for a catalogue.

@@ -6,9 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/liquidation"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txm"
 )
 
@@ -100,28 +98,4 @@ func (l limits) observe(t txm.Taken) {
 		}
 		return w.Observe(t)
 	})
-}
-
-// nerves follow the prices of all tokens by the reports that this sender reads anyway, under the planner's own rule. It
-// is safe for concurrent use.
-type nerves struct {
-	mu    sync.Mutex
-	modes *liquidation.Modes
-	now   uint64 // time (ms) of the newest report
-}
-
-func newNerves(window time.Duration) *nerves { return &nerves{modes: liquidation.NewModes(window)} }
-
-func (n *nerves) observe(token chain.Address, price perp.Uint, atMs uint64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.modes.Observe(token, price, atMs)
-	n.now = max(n.now, atMs)
-}
-
-// mode is how nervous the markets are as of the newest report.
-func (n *nerves) mode() liquidation.Mode {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.modes.Mode(n.now)
 }

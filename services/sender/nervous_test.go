@@ -10,13 +10,14 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/services/sender/preflight"
 )
 
 // LIQ-14: an abrupt move of any price raises what may be paid for liquidations, and how many may be under way; when it
 // is over, the ordinary limits hold again.
 func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	settings := DefaultConfig().Sender
-	q := newQuotes(settings.Nervous.Window)
+	q := preflight.NewQuotes(settings.Nervous.Window)
 	var l limits
 	head := uint64(100)
 	taken := func() { // the chain takes all that was sent
@@ -25,7 +26,7 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 			l.observe(txm.Taken{Block: head, Landed: 1, Waiting: 1})
 		}
 	}
-	l = limits{settings: settings, mode: q.nerves.mode, window: new(window)}
+	l = limits{settings: settings, mode: q.Mode, window: new(window)}
 	now := uint64(1_700_000_000_000)
 	report := func(dollars uint64, later time.Duration) {
 		now += uint64(later.Milliseconds())
@@ -34,7 +35,7 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	expect := func(what string, mode liquidation.Mode, gwei uint64, signer, liquidations int) {
 		t.Helper()
 		fee := l.fee()
-		if got := q.nerves.mode(); got != mode {
+		if got := q.Mode(); got != mode {
 			t.Errorf("%s: the markets are %s", what, got)
 		}
 		if fee.Liquidation.Cap != gwei*txm.Gwei ||
@@ -59,7 +60,7 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	expect("more than 10 %, and nodes refuse", liquidation.Extreme, 10, 40, 55)
 	for range 4 {
 		report(1200, settings.Nervous.Window)
-		q.nerves.mode()
+		q.Mode()
 	}
 	taken()
 	expect("calm again", liquidation.Normal, 5, 16, 10)

@@ -6,19 +6,10 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
 )
-
-// No log names the job that brings the deleveraging state up to date.
-func TestAnUpdateOfTheDeleveragingStateIsDone(t *testing.T) {
-	o, _, err := judge{}.outcome(t.Context(), job.Job{Kind: job.AdlState}, evm.Receipt{Tx: chain.Tx{OK: true}})
-	if o != job.Done || err != nil {
-		t.Errorf("%s, %v", o, err)
-	}
-}
 
 func TestResultOf(t *testing.T) {
 	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2}, BirthMs: 5}

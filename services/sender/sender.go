@@ -22,6 +22,7 @@ import (
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
+	"perpkeeper/services/sender/preflight"
 	"perpkeeper/services/sender/turns"
 )
 
@@ -43,17 +44,17 @@ type Sender struct {
 	// tellers begin to tell, for one tenure, of what has ended and of what was given up.
 	tellers func() (ended, givenUp teller)
 
-	clock   func() time.Time // compared with itself alone
-	horizon *headtrack.Tracker
-	quotes  *quotes
-	turns   *turns.Tracker
-	market  *market
-	gas     *gasLimits
-	window  window
-	roster  roster
-	heard   listener
-	history history
-	told    progress // how far damaged records are dead letters
+	clock     func() time.Time // compared with itself alone
+	horizon   *headtrack.Tracker
+	quotes    *preflight.Quotes
+	turns     *turns.Tracker
+	market    *market
+	preflight *preflight.Preflight // made when the rest is there
+	window    window
+	roster    roster
+	heard     listener
+	history   history
+	told      progress // how far damaged records are dead letters
 
 	unreadable *unreadable
 	notices    notices
@@ -61,7 +62,7 @@ type Sender struct {
 
 // node is what the sender asks of the chain.
 type node interface {
-	simulator
+	preflight.Node
 	transmitter
 	watcher
 	pricer
@@ -72,8 +73,7 @@ type node interface {
 // closes a job.
 type state interface {
 	Standing(ctx context.Context) (pg.Standing, error)
-	rows
-	gasState
+	preflight.State
 }
 
 // schema is the database's, which has to be one that this build can work with.
@@ -128,7 +128,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
 	sh.Watch("chain", func(context.Context) error { return node.Health() })
 	sh.Watch("postgres", db.Health)
-	sh.Watch("gate", s.settle(anySigner()).healthy)
+	sh.Watch("gate", s.gate().Healthy)
 	sh.Watch("work", s.notices.healthy)
 	n := &notifier{cfg: cfg.Notify, keeper: cfg.Keeper, client: client, told: db.Notified(), metrics: metrics.notify,
 		log: sh.Log}
@@ -145,7 +145,6 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
 	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(),
 		db.Intents()
-	s.gas = newGasLimits(cfg.Sender.Gas, db, time.Now)
 	s.heard, s.history, s.told = db.Intents().Listener(), db.Leases(), db.Notified()
 	s.tellers = func() (ended, givenUp teller) {
 		return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
@@ -157,9 +156,8 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Owner, keys []signer.Signer,
 	machine func() time.Time) *Sender {
 	s := &Sender{cfg: cfg, log: log, metrics: metrics, owner: owner, keys: keys, clock: machine,
-		quotes: newQuotes(cfg.Sender.Nervous.Window)}
+		quotes: preflight.NewQuotes(cfg.Sender.Nervous.Window)}
 	s.unreadable = newUnreadable(metrics.unreadable, log)
-	s.quotes.reject = s.unreadable.price
 	clock := func() time.Time { return s.clock() }
 	s.horizon = headtrack.New(clock)
 	var own []chain.Address
@@ -171,17 +169,23 @@ func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Own
 	return s
 }
 
-// settle is the freshness gate of this process.
-func (s *Sender) settle(signer signerSight) settle {
-	return settle{
-		horizon: s.horizon, quotes: s.quotes, turns: s.turns, state: s.state, endpoints: s.node.Endpoints,
-		bounds: s.cfg.Sender.bounds(), signer: signer,
+// gate is the freshness gate of this process.
+func (s *Sender) gate() preflight.Gate {
+	return preflight.Gate{
+		Head: s.horizon, Quotes: s.quotes, EvidenceMs: s.turns.EvidenceMs, State: s.state, Endpoints: s.node.Endpoints,
+		Bounds: s.cfg.Sender.bounds(),
 	}
+}
+
+func (s *Sender) newPreflight() *preflight.Preflight {
+	cfg := preflight.Config{Venue: s.cfg.Venue, Gas: s.cfg.Sender.Gas, FrozenRole: s.cfg.Sender.FrozenRole}
+	return preflight.New(cfg, preflight.Parts{Node: s.node, State: s.state, Head: s.horizon, Quotes: s.quotes,
+		Clock: s.clock, Metrics: s.metrics.preflight, Log: s.log})
 }
 
 // Run waits for a database and topics it can work with, and then sends until ctx ends.
 func (s *Sender) Run(ctx context.Context) error {
-	s.market = s.newMarket()
+	s.market, s.preflight = s.newMarket(), s.newPreflight()
 	const parts = "parts"
 	s.notices.set(parts, "starting")
 	if err := s.awaitParts(ctx, func(reason string) { s.notices.set(parts, reason) }); err != nil {
@@ -205,7 +209,9 @@ func (s *Sender) Run(ctx context.Context) error {
 	group.Go(func() error { return s.observe(ctx) })
 	group.Go(func() error { return s.market.follow(ctx) })
 	group.Go(func() error { return s.takeTurns(ctx) })
-	group.Go(func() error { return s.quotes.follow(ctx, s.client, wire.PriceTopic(id)) })
+	group.Go(func() error {
+		return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price)
+	})
 	group.Go(func() error {
 		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)},
 			s.desk)

@@ -49,7 +49,7 @@ func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	s := newSender(cfg, p.Log, p.Metrics, p.Owner, p.Keys, p.Clock)
 	s.node, s.state, s.leases, s.nonces, s.intents = p.Node, p.State, p.Leases, p.Nonces, p.Intents
 	s.tellers = func() (ended, givenUp teller) { return outlet(p.Tell), outlet(tellNobody) }
-	s.market, s.gas = s.newMarket(), newGasLimits(cfg.Sender.Gas, p.State, p.Clock)
+	s.market, s.preflight = s.newMarket(), s.newPreflight()
 	stepped := &Stepper{sender: s}
 	for _, key := range p.Keys {
 		if err := s.register(ctx, key); err != nil {
@@ -77,7 +77,7 @@ func (s *Stepper) Head(at chain.BlockRef) { s.sender.horizon.Set(at, s.sender.cl
 func (s *Stepper) Report(r price.Report) { s.sender.quotes.Add(r) }
 
 // ReportsRead says that all reports of the past have been taken in.
-func (s *Stepper) ReportsRead() { s.sender.quotes.complete.Store(true) }
+func (s *Stepper) ReportsRead() { s.sender.quotes.Complete() }
 
 // Heard takes in a job of the job topic. After an error it has to be taken in again.
 func (s *Stepper) Heard(ctx context.Context, j job.Job) error {

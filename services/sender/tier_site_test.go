@@ -57,8 +57,10 @@ func (s *site) peerExecutes(r *running, j job.Job) {
 		s.t.Fatal(err)
 	}
 	task := &txmanager.Task{Intent: txm.Intent{Job: j}}
+	checker := r.newPreflight().Checker(r.keys[0].Address(), func() {})
+	defer checker.Close()
 	s.eventually("the call succeeds", func(ctx context.Context) bool {
-		v, err := r.worker(r.keys[0]).recheck().run(ctx, task)
+		v, err := checker.Run(ctx, task)
 		return err == nil && v.Kind == txmanager.Onward
 	})
 	to := common.Address(task.Call.To)

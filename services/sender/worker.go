@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/txmanager"
+	"perpkeeper/services/sender/preflight"
 )
 
 const (
@@ -35,7 +35,7 @@ type worker struct {
 	log  zerolog.Logger
 	// Signals: something was queued, something has ended. One that is not taken yet stands for all later ones.
 	queued, ended chan struct{}
-	second        *opinions
+	checker       *preflight.Checker
 }
 
 func (s *Sender) worker(key signer.Signer) *worker {
@@ -44,7 +44,7 @@ func (s *Sender) worker(key signer.Signer) *worker {
 		Sender: s, key: key, name: name, log: s.log.With().Str("signer", key.Address().Hex()).Logger(),
 		queued: make(chan struct{}, 1), ended: make(chan struct{}, 1),
 	}
-	w.second = newOpinions(s.node, s.clock, func() { signal(w.queued) }, s.metrics)
+	w.checker = s.preflight.Checker(key.Address(), func() { signal(w.queued) })
 	return w
 }
 
@@ -52,7 +52,7 @@ func (s *Sender) worker(key signer.Signer) *worker {
 // not wait for it to run out.
 func (w *worker) run(ctx context.Context) error {
 	defer w.roster.join(w)()
-	defer w.second.close()
+	defer w.checker.Close()
 	defer w.metrics.forget(w.key.Address())
 	defer w.notices.set(w.name, "")
 	for {
@@ -155,9 +155,9 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 		ended: func() { signal(w.ended) },
 		gate:  func(reason string) { w.notices.set(w.gate(), reason) },
 		road: []txmanager.Stage{
-			{Name: "settle", Run: w.settle(signerSight{held: b.held, reconciled: cursor.read}).run},
+			w.Sender.gate().Stage(b.held, cursor.read),
 			w.turns.Stage(),
-			w.turns.Observe(txmanager.Stage{Name: "recheck", Run: w.recheck().run}),
+			w.turns.Observe(w.checker.Stage()),
 		},
 		reconcile: func(ctx context.Context) error {
 			_, err := cursor.get(ctx)
@@ -171,7 +171,7 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, again renewal) *drain {
 		}.run,
 		launch: b.launch,
 		count:  again.purse.count,
-		words:  w.gas.refresh,
+		words:  w.preflight.Refresh,
 		places: w.places,
 		tidy:   func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
 	}
@@ -211,7 +211,7 @@ func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
 
 // limits are what holds this sender back, by how nervous the markets are.
 func (s *Sender) limits() limits {
-	return limits{settings: s.cfg.Sender, mode: s.quotes.nerves.mode, window: &s.window}
+	return limits{settings: s.cfg.Sender, mode: s.quotes.Mode, window: &s.window}
 }
 
 // renewal makes further attempts at nonces that are taken.
@@ -220,17 +220,7 @@ func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
 	return renewal{
 		tenure: t, key: w.key, chainID: w.cfg.Keeper.ChainID, limits: w.limits(), market: w.market,
 		purse: &purse{signer: w.key.Address(), limit: fee.DayCost, store: w.intents},
-		store: w.intents, broadcast: b, node: w.node, recheck: w.recheck().run, metrics: w.metrics, log: w.log,
-	}
-}
-
-func (w *worker) recheck() recheck {
-	return recheck{
-		audits:  &audits{state: w.state},
-		pending: pending{state: w.state, frozenRole: w.cfg.Sender.FrozenRole, markets: w.gas.markets},
-		horizon: w.horizon, quotes: w.quotes,
-		venue: w.cfg.Venue, gas: w.gas, from: w.key.Address(), node: w.node, second: w.second, metrics: w.metrics,
-		log: w.log,
+		store: w.intents, broadcast: b, node: w.node, recheck: w.checker.Run, metrics: w.metrics, log: w.log,
 	}
 }
 
@@ -238,7 +228,7 @@ func (w *worker) confirm(t *lease.Tenure, b *broadcast, again renewal) *confirm 
 	return &confirm{
 		tenure: t, signer: w.key.Address(), turns: w.turns, policy: w.cfg.Sender.Fee, rest: w.rest, node: w.node,
 		store: w.intents,
-		judge: judge{decoder: gmx.NewDecoder(w.cfg.Venue.EventEmitter), recheck: w.recheck()}, broadcast: b,
+		judge: w.checker.Judge(), broadcast: b,
 		renewal: again, horizon: w.horizon,
 		clock: w.clock, timeout: w.cfg.Sender.ConfirmTimeout, metrics: w.metrics, log: w.log,
 		ended: func() { signal(w.ended) }, freed: func() { signal(w.queued) }, observe: w.limits().observe,

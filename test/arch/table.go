@@ -75,6 +75,10 @@ var House = Table{
 		// turns know the clock and the evidence; no state, no node, no venue.
 		{Path: "services/sender/turns", May: slices.Concat(inner, []string{"pkg/tier", "pkg/execution", "pkg/txm",
 			"pkg/txmanager", "pkg/headtrack", "pkg/bus", "pkg/wire"})},
+		// preflight knows the venue, the state and the nodes; neither nonces nor turns.
+		{Path: "services/sender/preflight", May: slices.Concat(inner, []string{"pkg/tier", "pkg/txm", "pkg/txmanager",
+			"pkg/headtrack", "pkg/liquidation", "pkg/due", "pkg/bus", "pkg/wire", "pkg/gmx", "pkg/pg", "pkg/price",
+			"pkg/evm"})},
 		// the operator's tool asks the chain for balances and nonces; it sends nothing. It makes keystores, and opens
 		// none. It plays keepers, and so carries the other services' code in the simulator.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,

@@ -1,4 +1,4 @@
-package sender
+package preflight
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 
 // sources is a node of which only the endpoints' names are asked.
 type sources struct {
-	watcher
 	names []evm.Source
 }
 
@@ -80,14 +79,14 @@ func TestTwoHaveToSayIt(t *testing.T) {
 			asked.Add(1)
 			return c.second, c.err
 		}
-		got := o.weigh(t.Context(), 1, 100, c.first, ask)
+		got := o.decide(t.Context(), 1, 100, c.first, ask)
 		if c.asks {
 			if got.verdict.Kind != txmanager.Waiting || got.verdict.News == nil || got.verdict.Heads != 1 {
 				t.Errorf("%s: not waited for the second: %+v", name, got.verdict)
 			}
 			<-heard
 			<-got.verdict.News
-			got = o.weigh(t.Context(), 1, 100, c.first, ask)
+			got = o.decide(t.Context(), 1, 100, c.first, ask)
 		}
 		o.close()
 		if n := asked.Load(); n > 1 || (n == 1) != c.asks {
@@ -134,9 +133,9 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 			NewMetrics(prometheus.NewRegistry()))
 		o.elsewhere = elsewhere(c.first, c.others)
 		ask := func(context.Context, simulator) (opinion, error) { return healthy, nil }
-		o.weigh(t.Context(), 1, 100, healthy, ask)
+		o.decide(t.Context(), 1, 100, healthy, ask)
 		<-heard
-		got := o.weigh(t.Context(), 1, 100, healthy, ask).verdict
+		got := o.decide(t.Context(), 1, 100, healthy, ask).verdict
 		if ends := c.first >= 100 && c.others >= 100; ends != (got.Kind == txmanager.Ended) || !ends &&
 			!strings.Contains(got.Reason, "its head is block 99") {
 			t.Errorf("heads %d and %d: %+v", c.first, c.others, got)
@@ -159,17 +158,17 @@ func TestSecondWordsGrowOld(t *testing.T) {
 		}
 		return first, nil
 	}
-	o.weigh(t.Context(), 1, 100, first, ask)
+	o.decide(t.Context(), 1, 100, first, ask)
 	<-heard
 	now = now.Add(opinionFresh + time.Millisecond)
-	if got := o.weigh(t.Context(), 1, 100, first, ask); got.verdict.Kind != txmanager.Waiting {
+	if got := o.decide(t.Context(), 1, 100, first, ask); got.verdict.Kind != txmanager.Waiting {
 		t.Errorf("an old word was taken: %+v", got)
 	}
 	<-heard
-	if got := o.weigh(t.Context(), 1, 100, first, ask); got.verdict.Kind != txmanager.Ended || asked.Load() != 2 {
+	if got := o.decide(t.Context(), 1, 100, first, ask); got.verdict.Kind != txmanager.Ended || asked.Load() != 2 {
 		t.Errorf("%+v after %d questions", got, asked.Load())
 	}
-	o.weigh(t.Context(), 2, 100, first, func(ctx context.Context, _ simulator) (opinion, error) {
+	o.decide(t.Context(), 2, 100, first, func(ctx context.Context, _ simulator) (opinion, error) {
 		<-ctx.Done()
 		return opinion{}, ctx.Err()
 	})

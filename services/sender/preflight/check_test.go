@@ -1,4 +1,4 @@
-package sender
+package preflight
 
 import (
 	"context"
@@ -20,8 +20,9 @@ import (
 // TIER-14: which reports an execution takes.
 func TestPrepareChoosesReports(t *testing.T) {
 	venue := gmx.Config{OrderHandler: chain.Address{7}}
-	r := recheck{quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000)), venue: venue,
-		gas: reckoned(Gas{})}
+	r := &Checker{quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000)),
+		venue: venue,
+		gas:   reckoned(Gas{})}
 	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}
 	with := func(ms uint64) []byte {
 		_, data, err := venue.Call(j, setOf([]price.Report{reportAt(weth, ms)}))
@@ -88,7 +89,7 @@ func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte,
 }
 
 func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
-	r := recheck{node: errNode{errors.New("connection refused")}}
+	r := &Checker{node: errNode{errors.New("connection refused")}}
 	if o, err := r.simulate(t.Context(), r.node, job.Job{}, txmanager.Call{}); err == nil ||
 		o.verdict.Kind != txmanager.Onward {
 		t.Errorf("a node that does not answer: %+v, %v", o, err)
@@ -97,8 +98,8 @@ func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 		o.verdict.Kind != txmanager.Onward {
 		t.Errorf("a call that succeeds: %+v, %v", o, err)
 	}
-	late := recheck{horizon: horizonAt(nowMs, time.Now())}
-	v, err := late.run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: job.Job{ExpiresMs: nowMs - 1}}})
+	late := &Checker{head: horizonAt(nowMs, time.Now())}
+	v, err := late.Run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: job.Job{ExpiresMs: nowMs - 1}}})
 	if err != nil || v.Outcome != job.Expired {
 		t.Errorf("a job past its end: %+v, %v", v, err)
 	}
@@ -106,7 +107,7 @@ func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 		nowMs - unsaid: job.SkippedDone} {
 		j := job.Job{Kind: job.Adl, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: saidMs}}}
 		late.pending.state = written{}
-		if v, err := late.run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: j}}); err != nil ||
+		if v, err := late.Run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: j}}); err != nil ||
 			v.Outcome != outcome {
 			t.Errorf("a deleveraging said %d ms ago: %+v, %v", nowMs-saidMs, v, err)
 		}

@@ -1,4 +1,4 @@
-package sender
+package preflight
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ func (n *rehearsing) Simulate(_ context.Context, _, _ chain.Address, data []byte
 // succeeds; one that may not wait is.
 func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 	venue := gmx.Config{OrderHandler: chain.Address{7}}
-	r := recheck{
+	r := &Checker{
 		quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 90_000)), venue: venue, gas: reckoned(Gas{}),
 		metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
 	}

@@ -1,4 +1,4 @@
-package sender
+package preflight
 
 import (
 	"context"
@@ -18,15 +18,15 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// recheck looks again, immediately before the claim (LIQ-7, TIER-14): is the job still pending in our own state, do
+// Checker looks again, immediately before the claim (LIQ-7, TIER-14): is the job still pending in our own state, do
 // fresh reports fit it, and would the venue do it now. The last question is asked of the contracts themselves, by a
 // simulated call with the reports that would be sent: no formula of ours is as exact, and a condition that no longer
 // holds is one of its answers.
-type recheck struct {
+type Checker struct {
 	pending pending
 	audits  *audits
-	horizon *headtrack.Tracker
-	quotes  *quotes
+	head    *headtrack.Tracker
+	quotes  *Quotes
 	venue   gmx.Config
 	gas     *gasLimits
 	from    chain.Address
@@ -41,9 +41,16 @@ type recheck struct {
 // that are needed with every block: which positions they are changes with whatever is executed, and with every price.
 const unsaid = 5000
 
-func (r recheck) run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
+// Stage is the checker as a stage of the pipeline.
+func (r *Checker) Stage() txmanager.Stage { return txmanager.Stage{Name: "recheck", Run: r.Run} }
+
+// Close ends what other endpoints are still being asked.
+func (r *Checker) Close() { r.second.close() }
+
+// Run looks at a task again, and sets its call if it is to go on.
+func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
 	j := t.Job()
-	head, _ := r.horizon.Newest()
+	head, _ := r.head.Newest()
 	switch said := j.Evidence.Block.TimeMs; {
 	case j.ExpiresMs > 0 && head.TimeMs > j.ExpiresMs:
 		return txmanager.End(job.Expired, "the venue takes no reports for it any more"), nil
@@ -66,15 +73,15 @@ func (r recheck) run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict,
 	if err != nil {
 		return txmanager.Verdict{}, err
 	}
-	weighed := r.second.weigh(ctx, t.Intent.ID, j.Evidence.Block.Number, first,
+	decided := r.second.decide(ctx, t.Intent.ID, j.Evidence.Block.Number, first,
 		func(ctx context.Context, other simulator) (opinion, error) {
 			return r.simulate(ctx, other, j, made)
 		})
-	t.Call.Gas = weighed.gas
-	if weighed.short {
-		r.tellShort(j, weighed)
+	t.Call.Gas = decided.gas
+	if decided.short {
+		r.tellShort(j, decided)
 	}
-	v = weighed.verdict
+	v = decided.verdict
 	if v.Outcome == job.LostRace { // or the node that was asked has not heard of it yet: our own state will tell which
 		v = txmanager.Wait("the node says that it is done, and the state does not yet: " + v.Reason)
 	}
@@ -97,7 +104,7 @@ func headsToWait(j job.Job, waited time.Duration) uint64 {
 }
 
 // prepare makes the call that executes a job with the reports its terms ask for; failed arms came before it.
-func (r recheck) prepare(j job.Job, terms terms, failed uint32) (txmanager.Call, txmanager.Verdict) {
+func (r *Checker) prepare(j job.Job, terms terms, failed uint32) (txmanager.Call, txmanager.Verdict) {
 	choose := r.quotes.Latest
 	if terms.first {
 		choose = r.quotes.AtOrAfter(terms.window.From)

@@ -1,4 +1,4 @@
-package sender
+package preflight
 
 import (
 	"context"
@@ -35,7 +35,7 @@ const gasTries = 3
 // withholding it would lock the user's funds until the order expires. Where it can, it is rehearsed as well. A call
 // that every node answers with an error of its own waits like any other: as a failure it would be tried for ever, and
 // before all that is less urgent.
-func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c txmanager.Call) (o opinion, err error) {
+func (r *Checker) simulate(ctx context.Context, node simulator, j job.Job, c txmanager.Call) (o opinion, err error) {
 	o.gas = c.Gas
 	for try := 1; ; try++ {
 		failure := node.Simulate(ctx, r.from, c.To, c.Data, o.gas, perp.Uint{})
@@ -63,7 +63,7 @@ func (r recheck) simulate(ctx context.Context, node simulator, j job.Job, c txma
 // rehearse asks what a call that succeeds would do to an order that may wait: where its terms cannot be met, for want
 // of output or at too bad a price, the venue freezes it at its owner's cost. Such an order waits. What the contracts do
 // not say in so many words, as those that cannot rehearse, holds nothing back.
-func (r recheck) rehearse(ctx context.Context, node simulator, c txmanager.Call, o opinion) (opinion, error) {
+func (r *Checker) rehearse(ctx context.Context, node simulator, c txmanager.Call, o opinion) (opinion, error) {
 	if c.Rehearsal == nil {
 		return o, nil
 	}
@@ -143,7 +143,7 @@ func foretold(r gmx.Revert) txmanager.Verdict {
 }
 
 // tellShort tells people of a job that wants more gas than a transaction may have, once while it waits.
-func (r recheck) tellShort(j job.Job, o opinion) {
+func (r *Checker) tellShort(j job.Job, o opinion) {
 	r.metrics.gasShort.WithLabelValues(string(j.Kind)).Inc()
 	if r.gas.short(j.ID) {
 		r.log.Error().Str("job", j.ID).Uint64("gas", o.gas).Str("reason", o.verdict.Reason).

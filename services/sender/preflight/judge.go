@@ -1,4 +1,4 @@
-package sender
+package preflight
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// judge says what a mined transaction did to its job.
-type judge struct {
+// Judge says what a mined transaction did to its job.
+type Judge struct {
 	decoder *gmx.Decoder
-	recheck recheck
+	checker *Checker
 }
 
-// outcome reads the logs of a transaction that succeeded: it may have executed the job, or cancelled or frozen the
+// Outcome reads the logs of a transaction that succeeded: it may have executed the job, or cancelled or frozen the
 // order. Why one failed no receipt says, so the call is made again on the newest state: whoever was first has left it
 // without the order or position.
-func (o judge) outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outcome, string, error) {
+func (o Judge) Outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outcome, string, error) {
 	if !r.OK {
 		return o.postMortem(ctx, j)
 	}
@@ -42,6 +42,12 @@ func (o judge) outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outco
 	}
 }
 
+// Settlement is what a transaction that succeeded came to for a position's owner (LIQ-11); nil where it did nothing to
+// one.
+func (o Judge) Settlement(j job.Job, r evm.Receipt) (*job.Settlement, error) {
+	return o.decoder.Settlement(r.Logs, j)
+}
+
 // causeOf is the text the venue gave, or the custom error in its place.
 func causeOf(seen gmx.Outcome) string {
 	if seen.Reason != "" || len(seen.ReasonBytes) == 0 {
@@ -51,13 +57,13 @@ func causeOf(seen gmx.Outcome) string {
 }
 
 // postMortem explains a transaction that failed. It returns an error only when nobody could be asked.
-func (o judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, error) {
-	call, v := o.recheck.prepare(j, terms{window: perp.Window{}}, 0)
+func (o Judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, error) {
+	call, v := o.checker.prepare(j, terms{window: perp.Window{}}, 0)
 	if v.Kind != txmanager.Onward {
 		return job.Reverted, "cause unknown: " + v.Reason, nil
 	}
 	call.Gas = gmx.MaxGas // whatever it had, now the cause is asked for
-	said, err := o.recheck.simulate(ctx, o.recheck.node, j, call)
+	said, err := o.checker.simulate(ctx, o.checker.node, j, call)
 	v = said.verdict
 	switch {
 	case err != nil:
@@ -65,8 +71,8 @@ func (o judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, 
 	case v.Kind == txmanager.Onward:
 		return job.Reverted, "cause unknown: the same call would succeed now", nil
 	case v.Outcome == job.LostRace &&
-		!o.recheck.second.confirmed(ctx, said, func(ctx context.Context, other simulator) (opinion, error) {
-			return o.recheck.simulate(ctx, other, j, call)
+		!o.checker.second.confirmed(ctx, said, func(ctx context.Context, other simulator) (opinion, error) {
+			return o.checker.simulate(ctx, other, j, call)
 		}):
 		return job.Reverted, "cause unknown: one endpoint says " + v.Reason + ", and no other does", nil
 	case v.Outcome == job.LostRace:

@@ -1,4 +1,4 @@
-package sender
+package preflight
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 //
 // It is safe for concurrent use. A nil one takes every first word.
 type opinions struct {
-	node  watcher
-	clock func() time.Time
-	heard func() // called when a second word has come
+	node     Endpoints
+	clock    func() time.Time
+	answered func() // called when a second word has come
 	// elsewhere returns a reader of other endpoints.
 	elsewhere func(than ...evm.Source) reader
 
@@ -33,6 +33,12 @@ type opinions struct {
 
 	mu    sync.Mutex
 	asked map[int64]*question // by intent
+}
+
+// Endpoints are the ways to the chain, and readers that leave some of them out.
+type Endpoints interface {
+	Endpoints() []evm.EndpointStatus
+	Elsewhere(than ...evm.Source) evm.Reader
 }
 
 // reader is some of the endpoints.
@@ -53,13 +59,16 @@ type question struct {
 // simulation makes the call of a job elsewhere.
 type simulation func(context.Context, simulator) (opinion, error)
 
+// secondOpinion is how long a second endpoint's answer is waited for.
+const secondOpinion = time.Second
+
 // opinionFresh is for how long a second word counts.
 const opinionFresh = 2 * time.Second
 
-func newOpinions(n watcher, clock func() time.Time, heard func(), m *Metrics) *opinions {
+func newOpinions(n Endpoints, clock func() time.Time, answered func(), m *Metrics) *opinions {
 	life, end := context.WithCancel(context.Background())
 	elsewhere := func(than ...evm.Source) reader { return n.Elsewhere(than...) }
-	return &opinions{node: n, clock: clock, heard: heard, elsewhere: elsewhere, life: life, end: end, metrics: m,
+	return &opinions{node: n, clock: clock, answered: answered, elsewhere: elsewhere, life: life, end: end, metrics: m,
 		asked: map[int64]*question{}}
 }
 
@@ -69,11 +78,11 @@ func (o *opinions) close() {
 	o.running.Wait()
 }
 
-// weigh returns what is to be believed of an intent's call after a first word on it: that word itself if it is a
+// decide returns what is to be believed of an intent's call after a first word on it: that word itself if it is a
 // success, if another host says the same, or if there is no other. While another is being asked, and where the two do
 // not agree, the job waits. Ask makes the call elsewhere. Found is the number of the block that the job was found in:
 // of a state before it nobody can say that the job is done or gone.
-func (o *opinions) weigh(_ context.Context, intent int64, found uint64, first opinion, ask simulation) opinion {
+func (o *opinions) decide(_ context.Context, intent int64, found uint64, first opinion, ask simulation) opinion {
 	if o == nil || first.verdict.Kind == txmanager.Onward || !o.another(first.from) {
 		return first
 	}
@@ -169,7 +178,7 @@ func (o *opinions) of(intent int64, found uint64, first opinion, ask simulation)
 		defer cancel()
 		o.compareHosts(ctx, q, found, first, ask)
 		close(q.done)
-		o.heard()
+		o.answered()
 	})
 	return q
 }

@@ -1,0 +1,124 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/headtrack"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/txmanager"
+)
+
+// Gate is the freshness gate (TIER-8): nothing is sent by a keeper that does not see what happens. It is asked before
+// every send, so that a keeper that has just started, or has fallen behind, holds back exactly as long as it must. What
+// closes it is the rule of [tier.Bounds]; this gathers what is known.
+//
+// All ages are on the chain's clock, but for that of the head itself.
+type Gate struct {
+	Head   *headtrack.Tracker
+	Quotes *Quotes
+	// EvidenceMs is the time (ms) of the block up to which the evidence of the tiers was read, given the head's: the
+	// head's own where no evidence is asked for, 0 while the past is still being read.
+	EvidenceMs func(headMs uint64) uint64
+	State      interface {
+		// Standing tells up to which block Postgres has come.
+		Standing(ctx context.Context) (pg.Standing, error)
+	}
+	// Endpoints tell of the heads that each of them has named.
+	Endpoints func() []evm.EndpointStatus
+	Bounds    tier.Bounds
+}
+
+// Stage is the gate before a signer's tasks. Held says why the nodes would take nothing more of the signer, or is
+// empty; reconciled, whether its nonces were compared with the chain in this tenure.
+func (g Gate) Stage(held func() string, reconciled func() bool) txmanager.Stage {
+	return txmanager.Stage{Name: "settle", Run: func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict,
+		error) {
+		if reason := held(); reason != "" {
+			return txmanager.Shut(reason), nil
+		}
+		return g.ask(ctx, t.Job(), reconciled())
+	}}
+}
+
+func (g Gate) ask(ctx context.Context, j job.Job, reconciled bool) (txmanager.Verdict, error) {
+	standing, err := g.State.Standing(ctx)
+	if err != nil {
+		return txmanager.Verdict{}, fmt.Errorf("asking how far the state is: %w", err)
+	}
+	f := g.sight(standing, reconciled)
+	g.addJob(&f, j)
+	switch scope, reason := g.Bounds.Closed(f); scope {
+	case tier.EveryJob:
+		return txmanager.Shut(reason), nil
+	case tier.OneJob:
+		return txmanager.Wait(reason), nil
+	default:
+		return txmanager.Verdict{}, nil
+	}
+}
+
+// Healthy returns why the gate is closed for everybody, for readiness.
+func (g Gate) Healthy(ctx context.Context) error {
+	standing, err := g.State.Standing(ctx)
+	if err != nil {
+		return fmt.Errorf("asking how far the state is: %w", err)
+	}
+	if scope, reason := g.Bounds.Closed(g.sight(standing, true)); scope == tier.EveryJob {
+		return errors.New(reason)
+	}
+	return nil
+}
+
+// sight is what concerns every job.
+func (g Gate) sight(standing pg.Standing, reconciled bool) tier.Freshness {
+	head, age := g.Head.Newest()
+	f := tier.Freshness{
+		HeadAge: age, HeadMs: head.TimeMs, EvidenceMs: g.EvidenceMs(head.TimeMs),
+		ReportMs:   max(g.Bounds.TimeOfReports(head.TimeMs, g.Quotes.Newest()), g.secondHead()),
+		Reconciled: reconciled, Generation: standing.Generation, Halted: standing.Halted,
+	}
+	if !standing.Watermark.Hash.IsZero() {
+		f.WatermarkMs = standing.Watermark.TimeMs
+	}
+	if !g.Quotes.complete.Load() {
+		f.Reading = "price reports"
+	}
+	return f
+}
+
+// secondHead is the time (ms) of the second newest head that endpoints have named, each for itself; 0 where there are
+// not two.
+func (g Gate) secondHead() uint64 {
+	var times []uint64
+	for _, e := range g.Endpoints() {
+		if !e.Private {
+			times = append(times, e.Head.TimeMs)
+		}
+	}
+	if len(times) < 2 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[len(times)-2]
+}
+
+// addJob adds what concerns one job.
+func (g Gate) addJob(f *tier.Freshness, j job.Job) {
+	f.JobState = int(j.Evidence.Generation)
+	for _, token := range j.Tokens {
+		newest, known := g.Quotes.Latest(token)
+		if !known {
+			f.Unquoted = token.Hex()
+			return
+		}
+		f.PriceAge = max(f.PriceAge, time.Duration(f.HeadMs-min(f.HeadMs, newest.TimeMs))*time.Millisecond)
+		f.PriceLead = max(f.PriceLead, time.Duration(newest.TimeMs-min(f.HeadMs, newest.TimeMs))*time.Millisecond)
+	}
+}

@@ -1,0 +1,188 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/headtrack"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/txmanager"
+)
+
+// nowMs is the chain's time in these tests.
+const nowMs = 1_700_000_000_000
+
+var weth, usdc = chain.Address{1}, chain.Address{2}
+
+func reportAt(token chain.Address, ms uint64) price.Report {
+	return price.Report{Token: token, Provider: chain.Address{9}, Data: []byte{token[0]}, Min: perp.U64(1),
+		Max: perp.U64(1), TimeMs: ms}
+}
+
+func quotesOf(reports ...price.Report) *Quotes {
+	q := NewQuotes(time.Minute)
+	for _, r := range reports {
+		q.Add(r)
+	}
+	q.complete.Store(true)
+	return q
+}
+
+func horizonAt(ms uint64, arrived time.Time) *headtrack.Tracker {
+	h := headtrack.New(time.Now)
+	h.Set(chain.BlockRef{Number: 100, Hash: chain.Hash{1}, TimeMs: ms}, arrived)
+	return h
+}
+
+// standingAt is a state that has come up to a time of the chain; none at all for 0.
+type standingAt uint64
+
+func (at standingAt) Standing(context.Context) (pg.Standing, error) {
+	var s pg.Standing
+	if at > 0 {
+		s.Watermark.BlockRef = chain.BlockRef{Number: 99, Hash: chain.Hash{2}, TimeMs: uint64(at)}
+	}
+	return s, nil
+}
+
+// away is a state that cannot be asked.
+type away struct{}
+
+func (away) Standing(context.Context) (pg.Standing, error) {
+	return pg.Standing{}, errors.New("connection refused")
+}
+
+// generation is a state of another generation; 0 is one that is halted.
+type generation struct {
+	state interface {
+		Standing(ctx context.Context) (pg.Standing, error)
+	}
+	number int
+}
+
+func (g generation) Standing(ctx context.Context) (pg.Standing, error) {
+	s, err := g.state.Standing(ctx)
+	s.Generation = g.number
+	if g.number == 0 {
+		s.Halted = "a final block is gone"
+	}
+	return s, err
+}
+
+// headsAt are endpoints that have named heads of these times.
+func headsAt(times ...uint64) func() []evm.EndpointStatus {
+	list := []evm.EndpointStatus{{Private: true, Head: chain.BlockRef{TimeMs: nowMs}}}
+	for _, ms := range times {
+		list = append(list, evm.EndpointStatus{Head: chain.BlockRef{TimeMs: ms}})
+	}
+	return func() []evm.EndpointStatus { return list }
+}
+
+// TIER-8: the gate opens when, and only when, this keeper sees what happens.
+func TestGate(t *testing.T) {
+	fresh := func() Gate {
+		return Gate{
+			Head: horizonAt(nowMs, time.Now()), Quotes: quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs)),
+			State:      standingAt(nowMs),
+			EvidenceMs: func(headMs uint64) uint64 { return headMs },
+			Endpoints:  func() []evm.EndpointStatus { return nil }, Bounds: tier.DefaultBounds(),
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil func(*Gate)
+		want  txmanager.Decision
+		why   string
+	}{
+		"all is well":  {func(*Gate) {}, txmanager.Onward, ""},
+		"no head ever": {func(s *Gate) { s.Head = headtrack.New(time.Now) }, txmanager.Closed, "no new block"},
+		"heads have stopped": {func(s *Gate) {
+			s.Head = horizonAt(nowMs, time.Now().
+				Add(-4*time.Second))
+		}, txmanager.Closed, "no new block for more than 3s"},
+		"no state": {func(s *Gate) { s.State = standingAt(0) }, txmanager.Closed, "no block yet"},
+		"state behind": {func(s *Gate) { s.State = standingAt(nowMs - 3001) }, txmanager.Closed,
+			"behind the chain"},
+		"state at the limit": {func(s *Gate) { s.State = standingAt(nowMs - 3000) }, txmanager.Onward, ""},
+		"state ahead":        {func(s *Gate) { s.State = standingAt(nowMs + 500) }, txmanager.Onward, ""},
+		"prices being read": {func(s *Gate) { s.Quotes.complete.Store(false) }, txmanager.Closed,
+			"still being read"},
+		"a price missing": {func(s *Gate) { s.Quotes = quotesOf(reportAt(weth, nowMs)) }, txmanager.Waiting,
+			"no price report"},
+		"a price stale": {func(s *Gate) {
+			s.Quotes = quotesOf(reportAt(weth, nowMs),
+				reportAt(usdc, nowMs-10_001))
+		}, txmanager.Waiting, "more than 10s old"},
+		"another token's report ahead": {func(s *Gate) { s.Quotes.Add(reportAt(chain.Address{77}, nowMs+59_000)) },
+			txmanager.Onward, ""},
+		"its own report ahead": {func(s *Gate) { s.Quotes.Add(reportAt(usdc, nowMs+3001)) }, txmanager.Waiting,
+			"3s ahead"},
+		"its own report a little so": {func(s *Gate) { s.Quotes.Add(reportAt(usdc, nowMs+3000)) }, txmanager.Onward,
+			""},
+		"the feed is silent": {func(s *Gate) {
+			s.Quotes = quotesOf(reportAt(weth, nowMs-3001),
+				reportAt(usdc, nowMs-3001))
+		}, txmanager.Closed, "3s apart"},
+		"the head is old": {func(s *Gate) { s.Head = horizonAt(nowMs-3001, time.Now()) }, txmanager.Closed,
+			"3s apart"},
+		"the feed is silent, and two endpoints agree": {func(s *Gate) {
+			s.Quotes, s.Endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)),
+				headsAt(nowMs, nowMs-450)
+		}, txmanager.Onward, ""},
+		"the feed is silent, and the other endpoint behind": {func(s *Gate) {
+			s.Quotes, s.Endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)),
+				headsAt(nowMs, nowMs-9000)
+		}, txmanager.Closed, "3s apart"},
+		"another generation": {func(s *Gate) { s.State = generation{s.State, 2} }, txmanager.Waiting, "generation 0"},
+		"halted":             {func(s *Gate) { s.State = generation{s.State, 0} }, txmanager.Closed, "halted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fresh()
+			c.spoil(&s)
+			v, err := s.ask(t.Context(), job.Job{Tokens: []chain.Address{weth, usdc}}, true)
+			if err != nil || v.Kind != c.want || !strings.Contains(v.Reason, c.why) {
+				t.Errorf("%+v, %v; want %d, %q", v, err, c.want, c.why)
+			}
+		})
+	}
+	s := fresh()
+	s.State = away{}
+	if _, err := s.ask(t.Context(), job.Job{}, true); err == nil {
+		t.Error("a database that cannot be asked must not look like an answer")
+	}
+}
+
+// What holds one signer back closes the gate for its tasks.
+func TestGateOfASigner(t *testing.T) {
+	g := Gate{
+		Head: horizonAt(nowMs, time.Now()), Quotes: quotesOf(reportAt(weth, nowMs)), State: standingAt(nowMs),
+		EvidenceMs: func(headMs uint64) uint64 { return headMs }, Bounds: tier.DefaultBounds(),
+		Endpoints: func() []evm.EndpointStatus { return nil },
+	}
+	for why, c := range map[string]struct {
+		held       string
+		reconciled bool
+		want       txmanager.Decision
+	}{
+		"":           {"", true, txmanager.Onward},
+		"cannot pay": {"the signer cannot pay for gas", true, txmanager.Closed},
+		"nonces":     {"", false, txmanager.Closed},
+	} {
+		stage := g.Stage(func() string { return c.held }, func() bool { return c.reconciled })
+		v, err := stage.Run(t.Context(), &txmanager.Task{})
+		if err != nil || v.Kind != c.want || !strings.Contains(v.Reason, why) {
+			t.Errorf("%+v, %v; want %d, %q", v, err, c.want, why)
+		}
+	}
+	if err := g.Healthy(t.Context()); err != nil {
+		t.Errorf("for others: %v", err)
+	}
+}

@@ -1,0 +1,76 @@
+package preflight
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/headtrack"
+)
+
+// Config is what an operator says of it.
+type Config struct {
+	Venue gmx.Config
+	Gas   Gas
+	// FrozenRole says that this keeper's signers hold the frozen-order role.
+	FrozenRole bool
+}
+
+// Parts are what it works with. All are needed.
+type Parts struct {
+	Node    Node
+	State   State
+	Head    *headtrack.Tracker
+	Quotes  *Quotes
+	Clock   func() time.Time // the machine's, compared with itself alone
+	Metrics *Metrics
+	Log     zerolog.Logger
+}
+
+// Node is what is asked of the chain.
+type Node interface {
+	simulator
+	Endpoints
+}
+
+// State is what is asked of the state that was derived from the chain. Nothing is written there: only the chain closes
+// a job.
+type State interface {
+	rows
+	gasState
+}
+
+// Preflight is what the checkers of all signers share.
+type Preflight struct {
+	cfg    Config
+	parts  Parts
+	audits *audits
+	gas    *gasLimits
+}
+
+// New asks nothing of anybody yet.
+func New(cfg Config, p Parts) *Preflight {
+	return &Preflight{cfg: cfg, parts: p, audits: &audits{state: p.State}, gas: newGasLimits(cfg.Gas, p.State, p.Clock)}
+}
+
+// Refresh reads the exchange's words on gas again, if it is time. It is to be called while no job waits for it.
+func (p *Preflight) Refresh(ctx context.Context) error { return p.gas.refresh(ctx) }
+
+// Checker makes the checker of a signer, to be closed in the end. Look is called when a task that waits for a second
+// endpoint's word is to be looked at again.
+func (p *Preflight) Checker(from chain.Address, look func()) *Checker {
+	return &Checker{
+		pending: pending{state: p.parts.State, frozenRole: p.cfg.FrozenRole, markets: p.gas.markets},
+		audits:  p.audits, head: p.parts.Head, quotes: p.parts.Quotes, venue: p.cfg.Venue, gas: p.gas, from: from,
+		node: p.parts.Node, second: newOpinions(p.parts.Node, p.parts.Clock, look, p.parts.Metrics),
+		metrics: p.parts.Metrics, log: p.parts.Log,
+	}
+}
+
+// Judge makes the judge of a signer's mined transactions.
+func (r *Checker) Judge() Judge {
+	return Judge{decoder: gmx.NewDecoder(r.venue.EventEmitter), checker: r}
+}
