@@ -1,6 +1,3 @@
-// Package txmanager gives calls to a chain as transactions of one signer: it claims nonces under a lease, broadcasts,
-// confirms, replaces and records. It knows nothing of the venue the calls are for: what a job asks for, whose turn it
-// is and whether it is still to be done are stages that its caller hands in.
 package txmanager
 
 import (

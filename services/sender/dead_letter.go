@@ -22,8 +22,8 @@ func newDeadLetters(client *bus.Client, cfg wire.Config) *deadLetters {
 	return &deadLetters{client: client, cfg: cfg, producer: client.Producer(wire.DeadLetterTopic(cfg.ChainID))}
 }
 
-// publish writes one batch. After an error it may be written or not; it may be published again.
-func (d *deadLetters) publish(ctx context.Context, ended []txm.Ended) error {
+// Publish writes one batch. After an error it may be written or not; it may be published again.
+func (d *deadLetters) Publish(ctx context.Context, ended []txm.Ended) error {
 	var letters []bus.Record
 	for _, e := range ended {
 		if !e.Intent.GivenUp {

@@ -30,7 +30,7 @@ func (s *Sender) desk(ctx context.Context, c bus.Claim) error {
 	for _, key := range s.keys {
 		if s.cfg.Sender.Mode == WorkerQueue &&
 			wire.SignerPartition(key.Address(), s.cfg.Keeper.JobPartitions) == c.Partition {
-			group.Go(func() error { return s.worker(key).run(ctx) })
+			group.Go(func() error { return s.manager.Work(ctx, key) })
 		}
 	}
 	if c.Partition == 0 {
@@ -112,7 +112,7 @@ func (s *Sender) store(ctx context.Context, j job.Job) error {
 	}
 	s.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).
 		Dur("age_ms", s.horizon.Age(j.BirthMs)).Msg("queued")
-	s.roster.wake(j.Signer)
+	s.manager.Wake(j.Signer)
 	return nil
 }
 

@@ -3,52 +3,28 @@ package sender
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 	"perpkeeper/services/sender/preflight"
 	"perpkeeper/services/sender/turns"
 )
 
 // Metrics are what the sender counts.
 type Metrics struct {
-	Leases    *lease.Metrics
+	Txs       *txmanager.Metrics
 	notify    *notifyMetrics
 	turns     *turns.Metrics
 	preflight *preflight.Metrics
 
-	admissions   *prometheus.CounterVec
-	unreadable   *prometheus.CounterVec
-	jobs         *prometheus.CounterVec
-	waits        *prometheus.CounterVec
-	broadcasts   *prometheus.CounterVec
-	privates     *prometheus.CounterVec
-	replacements *prometheus.CounterVec
-	capped       *prometheus.CounterVec
-	fills        prometheus.Counter
-	givenUp      *prometheus.CounterVec
-	foreign      *prometheus.CounterVec
-	timeouts     *prometheus.CounterVec
-	spent        *prometheus.GaugeVec
-	reorgs       prometheus.Counter
-	inFlight     *prometheus.GaugeVec
-	liquidations *prometheus.GaugeVec
-	held         *prometheus.GaugeVec
-	paused       *prometheus.GaugeVec
-	alarm        *prometheus.GaugeVec
-	queueDepth   *prometheus.GaugeVec
-	queueSeconds prometheus.Histogram
-	sendAge      *prometheus.HistogramVec
-	landed       *prometheus.HistogramVec
-	delay        *prometheus.HistogramVec
+	admissions *prometheus.CounterVec
+	unreadable *prometheus.CounterVec
+	paused     *prometheus.GaugeVec
+	alarm      *prometheus.GaugeVec
 }
 
 // NewMetrics registers the sender's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	seconds := prometheus.ExponentialBuckets(0.05, 2, 14) // 50 ms to 7 min
 	m := &Metrics{
-		Leases: lease.NewMetrics(reg), notify: newNotifyMetrics(reg), turns: turns.NewMetrics(reg),
+		Txs: txmanager.NewMetrics(reg), notify: newNotifyMetrics(reg), turns: turns.NewMetrics(reg),
 		preflight: preflight.NewMetrics(reg),
 		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_admissions_total",
@@ -59,67 +35,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Records of the job and price topics that nobody can read and that were passed over; those read " +
 				"again at a start count again.",
 		}, []string{"topic"}),
-		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_jobs_total", Help: "Arms of jobs that have ended, by kind and outcome.",
-		}, []string{"kind", "outcome"}),
-		waits: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_waits_total", Help: "Times a stage told an intent to wait.",
-		}, []string{"stage"}),
-		broadcasts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_broadcasts_total",
-			Help: "Broadcasts of stored transactions, repetitions included, by the class of the nodes' answer.",
-		}, []string{"class"}),
-		privates: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_private_broadcasts_total",
-			Help: "Transactions given to block builders beside the nodes, by the class of the answer.",
-		}, []string{"class"}),
-		replacements: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_replacements_total",
-			Help: "Further transactions at a nonce, by lane and kind: EXEC pays more, CANCEL and FILL only spend " +
-				"the nonce.",
-		}, []string{"lane", "kind"}),
-		capped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_price_capped_total",
-			Help: "Times a price could not be raised for the caps of its lane, job or day; the transaction is " +
-				"broadcast as it is.",
-		}, []string{"lane"}),
-		fills: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "sender_gaps_filled_total",
-			Help: "Nonces that nobody needed and that were spent so that those above them could be mined.",
-		}),
-		givenUp: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_given_up_total",
-			Help: "Arms after which no other is tried by itself; of kind liquidation: LIQUIDATION_FAILED. The job " +
-				"is a dead letter.",
-		}, []string{"kind"}),
-		foreign: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_foreign_total",
-			Help: "Nonces that a transaction which is not ours has spent. The signer is paused: somebody else has " +
-				"its key.",
-		}, []string{"signer"}),
-		timeouts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_confirmation_timeouts_total",
-			Help: "Arms without a receipt for longer than the confirmation timeout, each counted once a tenure.",
-		}, []string{"kind"}),
-		spent: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_spent_wei",
-			Help: "Wei that a signer has burnt in the last 24 hours, with what is in flight in full.",
-		}, []string{"signer"}),
-		reorgs: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "sender_receipts_taken_back_total", Help: "Mined transactions whose block left the chain.",
-		}),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_in_flight", Help: "Transactions of a signer whose fate is open.",
-		}, []string{"signer"}),
-		liquidations: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_liquidations_in_flight",
-			Help: "Liquidations of a signer in flight; the sum over all senders of a keeper is limited.",
-		}, []string{"signer"}),
-		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_held",
-			Help: "1 while a signer claims nothing because it cannot pay for gas, or the nodes take no more of it; " +
-				"it goes on by itself.",
-		}, []string{"signer"}),
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sender_paused",
 			Help: "1 while a signer of this process is paused: it claims nothing new until an operator resumes it.",
@@ -128,50 +43,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "monitor_alarm",
 			Help: "1 while a monitor finds something wrong with the keepers of its venue, by what it is.",
 		}, []string{"alarm"}),
-		queueDepth: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "worker_queue_depth", Help: "Intents of a signer that wait for their nonce.",
-		}, []string{"signer"}),
-		queueSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "worker_queue_seconds", Help: "Time from an intent's storing to its claim.", Buckets: seconds,
-		}),
-		sendAge: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sender_send_age_seconds", Help: "Age of a job, on the chain's clock, at its first broadcast.",
-			Buckets: seconds,
-		}, []string{"kind"}),
-		landed: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "sender_landed_age_seconds",
-			Help:    "Age of a job, on the chain's clock, when its transaction was first seen in a block.",
-			Buckets: job.ExecutionSeconds(),
-		}, []string{"kind"}),
-		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "sender_execution_delay_seconds",
-			Help:    "Age of a job, on the chain's clock, when its transaction was final.",
-			Buckets: job.ExecutionSeconds(),
-		}, []string{"kind"}),
 	}
-	reg.MustRegister(m.admissions, m.unreadable, m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped,
-		m.fills, m.givenUp, m.foreign, m.timeouts, m.spent,
-		m.reorgs, m.inFlight, m.liquidations, m.held, m.paused, m.alarm, m.queueDepth, m.queueSeconds, m.sendAge,
-		m.landed, m.delay)
+	reg.MustRegister(m.admissions, m.unreadable, m.paused, m.alarm)
 	return m
 }
 
 // RegisterMetrics is NewMetrics for a catalogue.
 func RegisterMetrics(reg prometheus.Registerer) { NewMetrics(reg) }
-
-// claimed counts the time an intent has waited.
-func (m *Metrics) claimed(i txm.Intent) {
-	m.queueSeconds.Observe(i.Waited.Seconds())
-}
-
-// forget drops what was said of a signer that is no longer ours.
-func (m *Metrics) forget(signer chain.Address) {
-	m.inFlight.DeleteLabelValues(signer.Hex())
-	m.liquidations.DeleteLabelValues(signer.Hex())
-	m.held.DeleteLabelValues(signer.Hex())
-	m.queueDepth.DeleteLabelValues(signer.Hex())
-	m.spent.DeleteLabelValues(signer.Hex())
-}
 
 // gauge is a yes or no as metrics have it.
 func gauge(yes bool) float64 {

@@ -69,8 +69,8 @@ func (w *window) set(next func(txm.Window) txm.Window) {
 	w.now = next(w.now)
 }
 
-// fee is what may be paid now. Caps per job and day stay: they are what a keeper can afford.
-func (l limits) fee() txm.Policy {
+// Fee is what may be paid now. Caps per job and day stay: they are what a keeper can afford.
+func (l limits) Fee() txm.Policy {
 	p := l.settings.Fee
 	if l.mode() > liquidation.Normal {
 		p.Liquidation.Cap = max(p.Liquidation.Cap, l.settings.Nervous.MaxPrice)
@@ -78,9 +78,9 @@ func (l limits) fee() txm.Policy {
 	return p
 }
 
-// flights are how many may be pending now. While the markets are nervous the limits follow what the chain takes; what is
+// Flights are how many may be pending now. While the markets are nervous the limits follow what the chain takes; what is
 // pending when they calm down is seen through.
-func (l limits) flights() txm.Limits {
+func (l limits) Flights() txm.Limits {
 	n, most := l.settings.flights(), l.settings.Nervous
 	if l.mode() > liquidation.Normal {
 		w := l.window.get()
@@ -89,8 +89,8 @@ func (l limits) flights() txm.Limits {
 	return n
 }
 
-// observe takes in what a block shows of what was sent.
-func (l limits) observe(t txm.Taken) {
+// Observe takes in what a block shows of what was sent.
+func (l limits) Observe(t txm.Taken) {
 	nervous := l.mode() > liquidation.Normal
 	l.window.set(func(w txm.Window) txm.Window {
 		if !nervous {

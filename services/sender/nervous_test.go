@@ -23,7 +23,7 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	taken := func() { // the chain takes all that was sent
 		for range 8 {
 			head++
-			l.observe(txm.Taken{Block: head, Landed: 1, Waiting: 1})
+			l.Observe(txm.Taken{Block: head, Landed: 1, Waiting: 1})
 		}
 	}
 	l = limits{settings: settings, mode: q.Mode, window: new(window)}
@@ -34,13 +34,13 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	}
 	expect := func(what string, mode liquidation.Mode, gwei uint64, signer, liquidations int) {
 		t.Helper()
-		fee := l.fee()
+		fee := l.Fee()
 		if got := q.Mode(); got != mode {
 			t.Errorf("%s: the markets are %s", what, got)
 		}
 		if fee.Liquidation.Cap != gwei*txm.Gwei ||
-			l.flights() != (txm.Limits{Signer: signer, Reserved: settings.Reserved, Liquidations: liquidations}) {
-			t.Errorf("%s: %d wei, %+v", what, fee.Liquidation.Cap, l.flights())
+			l.Flights() != (txm.Limits{Signer: signer, Reserved: settings.Reserved, Liquidations: liquidations}) {
+			t.Errorf("%s: %d wei, %+v", what, fee.Liquidation.Cap, l.Flights())
 		}
 		if fee.Order != settings.Fee.Order || fee.JobCost != settings.Fee.JobCost ||
 			fee.DayCost != settings.Fee.DayCost {
@@ -55,7 +55,7 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	expect("more than 5 %", liquidation.Volatile, 10, 16, 10)
 	taken()
 	expect("more than 5 %, and the chain takes what is sent", liquidation.Volatile, 10, 64, 100)
-	l.observe(txm.Taken{Block: head + 1, Refused: true})
+	l.Observe(txm.Taken{Block: head + 1, Refused: true})
 	report(1200, time.Second)
 	expect("more than 10 %, and nodes refuse", liquidation.Extreme, 10, 40, 55)
 	for range 4 {

@@ -7,6 +7,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+)
+
+const (
+	// again is how long a loop rests after a pass that left something to do.
+	again = 500 * time.Millisecond
+	// idle is how long a loop rests when nothing wakes it.
+	idle = 2 * time.Second
 )
 
 // notices are the reasons why parts of this process are not doing their work, for readiness. The zero value has none.

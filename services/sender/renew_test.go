@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
 
@@ -217,62 +216,3 @@ func goneBack(t *testing.T, s *site, by chain.Address, key secret.String) {
 	})
 	s.mustEndOnce(j, by, before)
 }
-
-// A released number is left to the next job for two blocks, and then filled if something above it waits.
-func TestGaps(t *testing.T) {
-	var filled []uint64
-	h := horizonAt(nowMs, time.Now())
-	at := func(block uint64) { h.Set(chain.BlockRef{Number: block}, time.Now()) }
-	g := gaps{horizon: h, since: map[uint64]uint64{}, fill: func(_ context.Context, n uint64) error {
-		filled = append(filled, n)
-		return nil
-	}}
-	pass := func(want bool, flights ...uint64) {
-		t.Helper()
-		var flying []txm.Flight
-		for _, n := range flights {
-			flying = append(flying, txm.Flight{Intent: txm.Intent{Nonce: n}})
-		}
-		if tried, err := g.pass(t.Context(), []uint64{3, 7}, flying); tried != want || err != nil {
-			t.Errorf("tried %t, %v", tried, err)
-		}
-	}
-	at(100)
-	pass(false)
-	at(105)
-	pass(false, 5)
-	at(106)
-	pass(false, 5)
-	at(107)
-	pass(true, 5)
-	if !slices.Equal(filled, []uint64{3}) {
-		t.Errorf("filled %v: number 7 keeps nobody waiting", filled)
-	}
-}
-
-// What is taken counts at once, and nothing goes below nothing.
-func TestPurse(t *testing.T) {
-	p := &purse{limit: 100, store: ledger(30)}
-	if spent, err := p.count(t.Context()); spent != 30 || err != nil {
-		t.Fatal(spent, err)
-	}
-	for i, c := range []struct {
-		wei  uint64
-		want bool
-	}{{71, false}, {50, true}, {21, false}, {20, true}, {1, false}, {0, true}} {
-		if got := p.take(c.wei); got != c.want {
-			t.Errorf("taking %d (%d): %t", c.wei, i, got)
-		}
-	}
-	if p.put(20); !p.take(20) || p.take(1) {
-		t.Error("what was given back cannot be taken once more, or twice")
-	}
-	p.limit = 10 // less than is spent
-	if p.take(1) {
-		t.Error("took from an empty purse")
-	}
-}
-
-type ledger uint64
-
-func (l ledger) Spent(context.Context, chain.Address) (uint64, error) { return uint64(l), nil }

@@ -21,6 +21,7 @@ import (
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/sender/preflight"
 	"perpkeeper/services/sender/turns"
@@ -41,19 +42,18 @@ type Sender struct {
 	leases  leases
 	nonces  nonce.Store
 	intents txm.Store
-	// tellers begin to tell, for one tenure, of what has ended and of what was given up.
-	tellers func() (ended, givenUp teller)
+	// results begins to publish, for one tenure, what has ended and what was given up.
+	results func() (ended, givenUp txmanager.Publisher)
 
 	clock     func() time.Time // compared with itself alone
 	horizon   *headtrack.Tracker
 	quotes    *preflight.Quotes
 	turns     *turns.Tracker
-	market    *market
-	preflight *preflight.Preflight // made when the rest is there
+	preflight *preflight.Preflight // made, as the next, when the rest is there
+	manager   *txmanager.Manager
 	window    window
-	roster    roster
 	heard     listener
-	history   history
+	history   txmanager.History
 	told      progress // how far damaged records are dead letters
 
 	unreadable *unreadable
@@ -63,9 +63,7 @@ type Sender struct {
 // node is what the sender asks of the chain.
 type node interface {
 	preflight.Node
-	transmitter
-	watcher
-	pricer
+	txmanager.Node
 	Heads(ctx context.Context) <-chan chain.BlockRef
 }
 
@@ -146,7 +144,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(),
 		db.Intents()
 	s.heard, s.history, s.told = db.Intents().Listener(), db.Leases(), db.Notified()
-	s.tellers = func() (ended, givenUp teller) {
+	s.results = func() (ended, givenUp txmanager.Publisher) {
 		return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 	}
 	return s
@@ -185,7 +183,8 @@ func (s *Sender) newPreflight() *preflight.Preflight {
 
 // Run waits for a database and topics it can work with, and then sends until ctx ends.
 func (s *Sender) Run(ctx context.Context) error {
-	s.market, s.preflight = s.newMarket(), s.newPreflight()
+	s.preflight = s.newPreflight()
+	s.manager = s.newManager()
 	const parts = "parts"
 	s.notices.set(parts, "starting")
 	if err := s.awaitParts(ctx, func(reason string) { s.notices.set(parts, reason) }); err != nil {
@@ -199,15 +198,14 @@ func (s *Sender) Run(ctx context.Context) error {
 	group.Go(func() error { return s.horizon.Follow(ctx, s.node.Heads(ctx)) })
 	group.Go(func() error {
 		defer s.heard.Close()
-		return s.roster.follow(ctx, s.heard.WaitChange)
+		return s.manager.Run(ctx, s.heard.WaitChange)
 	})
 	if s.cfg.Sender.Mode == Basic {
 		for _, key := range s.keys {
-			group.Go(func() error { return s.worker(key).run(ctx) })
+			group.Go(func() error { return s.manager.Work(ctx, key) })
 		}
 	}
 	group.Go(func() error { return s.observe(ctx) })
-	group.Go(func() error { return s.market.follow(ctx) })
 	group.Go(func() error { return s.takeTurns(ctx) })
 	group.Go(func() error {
 		return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price)
@@ -237,10 +235,6 @@ func (s *Sender) observe(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (s *Sender) newMarket() *market {
-	return &market{node: s.node, horizon: s.horizon, policy: s.cfg.Sender.Fee, log: s.log}
-}
-
 // awaitParts waits for Postgres, the chain and Kafka, however long they are away, and fails at once where they are
 // there and cannot serve: a schema of another version, a signer of another chain, a missing topic, another number of
 // partitions. Whoever cannot reach the chain does not join the group: it would take partitions and leases from one who
@@ -259,7 +253,10 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 	if err := retry.Do(ctx, policy, s.reachChain); err != nil {
 		return err
 	}
-	if err := retry.Do(ctx, policy, func(ctx context.Context) error { return s.awaitQuiet(ctx, tell) }); err != nil {
+	watch := txmanager.KeyWatch{Node: s.node, Store: s.history, Span: s.cfg.Sender.SignerWatch}
+	if err := retry.Do(ctx, policy, func(ctx context.Context) error {
+		return watch.Await(ctx, s.addresses(), tell)
+	}); err != nil {
 		return err
 	}
 	keeper := s.cfg.Keeper

@@ -14,6 +14,7 @@ import (
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
 )
 
 // Parts are what a sender works with whom somebody else drives.
@@ -39,7 +40,7 @@ type Parts struct {
 // for one goroutine at a time.
 type Stepper struct {
 	sender  *Sender
-	workers []*steppedWorker
+	signers []*txmanager.Stepper
 	ready   []job.Job // whose turn has come, and that are not stored yet
 }
 
@@ -48,27 +49,27 @@ type Stepper struct {
 func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	s := newSender(cfg, p.Log, p.Metrics, p.Owner, p.Keys, p.Clock)
 	s.node, s.state, s.leases, s.nonces, s.intents = p.Node, p.State, p.Leases, p.Nonces, p.Intents
-	s.tellers = func() (ended, givenUp teller) { return outlet(p.Tell), outlet(tellNobody) }
-	s.market, s.preflight = s.newMarket(), s.newPreflight()
+	s.results = func() (ended, givenUp txmanager.Publisher) { return publishBy(p.Tell), publishBy(toNobody) }
+	s.preflight = s.newPreflight()
+	s.manager = s.newManager()
 	stepped := &Stepper{sender: s}
 	for _, key := range p.Keys {
 		if err := s.register(ctx, key); err != nil {
 			return nil, err
 		}
-		w := s.worker(key)
-		s.roster.join(w)
-		stepped.workers = append(stepped.workers, &steppedWorker{worker: w, steady: p.Steady})
+		stepped.signers = append(stepped.signers, s.manager.Stepper(key, p.Steady))
 	}
 	return stepped, nil
 }
 
-// outlet tells by a function.
-type outlet func([]txm.Ended) error
+// publishBy publishes by a function.
+type publishBy func([]txm.Ended) error
 
-func (o outlet) publish(_ context.Context, ended []txm.Ended) error { return o(ended) }
+// Publish hands over what has ended.
+func (p publishBy) Publish(_ context.Context, ended []txm.Ended) error { return p(ended) }
 
-// tellNobody is for what is told elsewhere as well.
-func tellNobody([]txm.Ended) error { return nil }
+// toNobody is for what is told elsewhere as well.
+func toNobody([]txm.Ended) error { return nil }
 
 // Head takes in the newest block.
 func (s *Stepper) Head(at chain.BlockRef) { s.sender.horizon.Set(at, s.sender.clock()) }
@@ -103,8 +104,8 @@ func (s *Stepper) Executed(at chain.BlockRef, found []execution.Execution, past 
 func (s *Stepper) Pass(ctx context.Context) (rest time.Duration) {
 	s.takeTurns(ctx)
 	rest = again
-	for _, w := range s.workers {
-		rest = min(rest, w.step(ctx))
+	for _, signer := range s.signers {
+		rest = min(rest, signer.Step(ctx))
 	}
 	return rest
 }
@@ -120,87 +121,3 @@ func (s *Stepper) takeTurns(ctx context.Context) {
 
 // Trouble returns why parts of the sender are not doing their work, as readiness does, or nil.
 func (s *Stepper) Trouble(ctx context.Context) error { return s.sender.notices.healthy(ctx) }
-
-// steppedWorker is a worker without loops.
-type steppedWorker struct {
-	*worker
-	steady func() time.Time
-
-	tenure *lease.Tenure // nil while it has none
-	due    time.Time     // when to renew the lease, or to ask for it again
-	passes []*steppedPass
-}
-
-// steppedPass is a pass, and what has been remembered since it was last made.
-type steppedPass struct {
-	pass
-	said    string
-	signals [2]<-chan struct{}
-	due     time.Time
-}
-
-// step does what is due, and returns how long nothing more is.
-func (w *steppedWorker) step(ctx context.Context) (rest time.Duration) {
-	if err := w.hold(ctx); err != nil {
-		w.lose(ctx, err)
-	}
-	if w.tenure == nil {
-		return w.due.Sub(w.steady())
-	}
-	rest = w.due.Sub(w.steady())
-	for _, p := range w.passes {
-		if err := w.turn(ctx, p); err != nil {
-			w.lose(ctx, err)
-			return 0
-		}
-		rest = min(rest, p.due.Sub(w.steady()))
-	}
-	return rest
-}
-
-// hold keeps the lease, or tries to get it.
-func (w *steppedWorker) hold(ctx context.Context) error {
-	now, ttl := w.steady(), w.cfg.Sender.LeaseTTL
-	if now.Before(w.due) {
-		return nil
-	}
-	if w.tenure != nil {
-		rest, err := w.tenure.Tend(ctx)
-		w.due = now.Add(rest)
-		return err
-	}
-	t, err := lease.AcquireBy(ctx, w.steady, w.leases, w.key.Address(), w.owner, ttl, w.metrics.Leases)
-	if err != nil {
-		w.notices.set(w.name, err.Error())
-		w.due = now.Add(ttl / 10)
-		return nil
-	}
-	w.notices.set(w.name, "")
-	w.tenure, w.due, w.passes = t, now.Add(ttl/3), nil
-	for _, p := range w.worker.passes(t, w.broadcast(t)) {
-		w.passes = append(w.passes, &steppedPass{pass: p})
-	}
-	return nil
-}
-
-// turn makes a pass if it was woken or is due.
-func (w *steppedWorker) turn(ctx context.Context, p *steppedPass) (err error) {
-	select {
-	case <-p.signals[0]:
-	case <-p.signals[1]:
-	default:
-		if w.steady().Before(p.due) {
-			return nil
-		}
-	}
-	var rest time.Duration
-	p.signals, rest, err = w.once(ctx, p.pass, &p.said)
-	p.due = w.steady().Add(rest)
-	return err
-}
-
-// lose ends a tenure.
-func (w *steppedWorker) lose(ctx context.Context, why error) {
-	w.leave(ctx, w.tenure, why)
-	w.tenure, w.passes, w.due = nil, nil, w.steady()
-}

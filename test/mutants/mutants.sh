@@ -66,13 +66,13 @@ mutant "liquidations without a limit" pkg/pg/intent_claim.go "s/WHERE kind <> 'l
 mutant "a liquidation that is called an order takes no place" pkg/pg/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
 mutant "a database behind the chain is believed" pkg/pg/lease_resync.go 's/if latest <= stored\.Next \{/if true {/' "$store"
 mutant "another database is believed" pkg/pg/lease_resync.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
-mutant "broadcast before it is stored" services/sender/claim.go \
-  's/^(\t+)c\.expect\(t\.tx\.Hash\)$/\1c.expect(t.tx.Hash)\n\1_ = c.market.node.(transmitter).SendRaw(ctx, t.tx.Raw)/' \
+mutant "broadcast before it is stored" pkg/txmanager/claim.go \
+  's/^(\t+)c\.expect\(t\.Tx\.Hash\)$/\1c.expect(t.Tx.Hash)\n\1_ = c.market.node.(transmitter).SendRaw(ctx, t.Tx.Raw)/' \
   './services/sender -run TestKilledAnywhere/before_claim'
-mutant "a raise is broadcast and not stored" services/sender/renew.go \
+mutant "a raise is broadcast and not stored" pkg/txmanager/renew.go \
   's/if err := r\.store\.Replace\(ctx, r\.tenure\.Fence\(\), next\); err != nil \{/_ = next\n\tif err != nil {/' \
   './services/sender -run TestTrouble/nodes_want_more'
-mutant "a lost claim is not looked up" services/sender/claim.go 's/if err := c\.lookUp\(ctx, tasks\[0\], err\); err != nil \{/if false {/' \
+mutant "a lost claim is not looked up" pkg/txmanager/claim.go 's/if err := c\.lookUp\(ctx, tasks\[0\], err\); err != nil \{/if false {/' \
   './services/sender -run TestTrouble/the_answer_to_a_claim'
 
 [ "$chosen" -gt 0 ] || { echo "no mutant is called so: $*" >&2; exit 2; }

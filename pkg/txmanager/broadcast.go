@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
 )
 
 // broadcast gives stored bytes to the nodes: at once after the claim, and again while they are not mined. It is shared
@@ -24,7 +23,7 @@ import (
 type broadcast struct {
 	tenure  *lease.Tenure
 	node    transmitter
-	horizon *headtrack.Tracker
+	heads   *headtrack.Tracker
 	store   txm.Flights
 	metrics *Metrics
 	log     zerolog.Logger
@@ -68,9 +67,9 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	class := evm.SendClass(answer)
 	news := b.answered(tx.Hash, class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
-	b.log.WithLevel(loud(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).
+	b.log.WithLevel(level(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).
 		Str("hash", tx.Hash.Hex()).
-		Str("class", string(class)).Dur("age_ms", b.horizon.Age(i.Job.BirthMs)).Msg("broadcast")
+		Str("class", string(class)).Dur("age_ms", b.heads.Age(i.Job.BirthMs)).Msg("broadcast")
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
 }
 
@@ -89,8 +88,8 @@ func (b *broadcast) transmit(ctx context.Context, raw []byte) error {
 // close waits for what is still being said to builders.
 func (b *broadcast) close() { b.private.Wait() }
 
-// loud is how loud a broadcast is logged: only news are, because the same bytes may be broadcast for a long time.
-func loud(news bool, class evm.Class) zerolog.Level {
+// level is how loud a broadcast is logged: only news are, because the same bytes may be broadcast for a long time.
+func level(news bool, class evm.Class) zerolog.Level {
 	switch {
 	case !news:
 		return zerolog.DebugLevel
@@ -123,7 +122,7 @@ func (b *broadcast) stop(ctx context.Context, tx txm.SignedTx, class evm.Class, 
 
 // expect notes that a transaction is broadcast now.
 func (b *broadcast) expect(hash chain.Hash) {
-	head, _ := b.horizon.Newest()
+	head, _ := b.heads.Newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was := b.last[hash]
@@ -231,7 +230,7 @@ func (b *broadcast) held() string {
 // waiting is for how many blocks the liquidations' lane has waited for the oldest of what it has broadcast and is not
 // mined, and whether nodes say that they take no more of the signer's transactions.
 func (b *broadcast) waiting(flights []txm.Flight, mined uint64) (blocks uint64, refused bool) {
-	head, _ := b.horizon.Newest()
+	head, _ := b.heads.Newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, f := range flights {
@@ -252,9 +251,9 @@ func (b *broadcast) waiting(flights []txm.Flight, mined uint64) (blocks uint64, 
 // the late transaction would find nothing to do.
 const stall = 12
 
-// look looks whether what is in flight lands.
-func (b *broadcast) look(flights []txm.Flight) {
-	head, _ := b.horizon.Newest()
+// checkStall looks whether what is in flight lands.
+func (b *broadcast) checkStall(flights []txm.Flight) {
+	head, _ := b.heads.Newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	late := func(a txm.Attempt) bool {
@@ -266,10 +265,10 @@ func (b *broadcast) look(flights []txm.Flight) {
 }
 
 // launch broadcasts what was just stored. The transactions go out at once: nodes sort them by nonce.
-func (b *broadcast) launch(ctx context.Context, tasks []*txmanager.Task) error {
+func (b *broadcast) launch(ctx context.Context, tasks []*Task) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, t := range tasks {
-		b.metrics.sendAge.WithLabelValues(string(t.Job().Kind)).Observe(b.horizon.Age(t.Job().BirthMs).Seconds())
+		b.metrics.sendAge.WithLabelValues(string(t.Job().Kind)).Observe(b.heads.Age(t.Job().BirthMs).Seconds())
 		group.Go(func() error { return b.send(ctx, t.Intent, t.Tx) })
 	}
 	return group.Wait()

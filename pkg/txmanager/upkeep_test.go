@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -7,16 +7,15 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/txmanager"
 )
 
 // A pass counts after it has served the jobs that wait, and before them where nothing has been counted since something
 // may have been spent: in a tenure's first pass, and after one that failed.
 func TestPassCountsWhileNoJobWaits(t *testing.T) {
 	var steps []string
-	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) {
+	o := newQueueTest(t, func(job.Job) (Verdict, error) {
 		steps = append(steps, "job")
-		return txmanager.End(job.DroppedRecovered, "healthy"), nil
+		return End(job.DroppedRecovered, "healthy"), nil
 	})
 	o.count = func(context.Context) (uint64, error) { steps = append(steps, "count"); return 0, nil }
 	failure := errors.New("no connection")

@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
 )
 
 // renewal makes further transactions at nonces that are taken: dearer ones for jobs that are still to be done, and such
@@ -23,14 +22,14 @@ type renewal struct {
 	tenure    *lease.Tenure
 	key       signer.Signer
 	chainID   uint64
-	limits    limits
+	limits    Limits
 	market    *market
-	purse     *purse
+	budget    *budget
 	store     txm.Flights
 	broadcast *broadcast
-	node      counter
+	node      Counter
 	// recheck looks at a job anew: fresh rows, fresh reports, a simulated call.
-	recheck func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error)
+	recheck func(ctx context.Context, t *Task) (Verdict, error)
 	metrics *Metrics
 	log     zerolog.Logger
 }
@@ -38,14 +37,14 @@ type renewal struct {
 // plan is what the next attempt of a flight is to be.
 type plan struct {
 	kind   txm.AttemptKind
-	call   txmanager.Call
+	call   Call
 	cancel txm.Verdict
 }
 
 // adopt looks at a flight that another tenure has left. Its bytes may be anywhere: they are broadcast as they stand,
 // unless the job is done or gone.
 func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
-	p, ready, err := r.look(ctx, f)
+	p, ready, err := r.plan(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -63,11 +62,11 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 		return err
 	}
 	newest, poor := f.Newest(), s.Sent.Answer == txm.Unpaid
-	_, room := r.limits.fee().Raise(txm.LaneOf(f.Intent.Job.Kind), newest.Kind, newest.Gas, newest.SignedTx, m)
-	if (!room || poor) && !r.limits.settings.Fee.Due(s) {
+	_, room := r.limits.Fee().Raise(txm.LaneOf(f.Intent.Job.Kind), newest.Kind, newest.Gas, newest.SignedTx, m)
+	if (!room || poor) && !r.limits.Fee().Due(s) {
 		return nil // nothing to raise, and broadcast a moment ago
 	}
-	p, ready, err := r.look(ctx, f)
+	p, ready, err := r.plan(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 // yield leaves a flight to itself while its job is another keeper's: it is in the pools and may land, and that is all.
 // A job that is no longer to be done gives its nonce back, and so does one that keeps jobs of ours from being mined.
 func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Sight) error {
-	p, ready, err := r.look(ctx, f)
+	p, ready, err := r.plan(ctx, f)
 	switch {
 	case err != nil:
 		return err
@@ -108,21 +107,21 @@ func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	return r.attempt(ctx, f, s, r.leave(txm.Cancel, why))
 }
 
-// look decides what a flight needs. It is not ready while nobody can tell: a job that is done may have been done by
+// plan decides what a flight needs. It is not ready while nobody can tell: a job that is done may have been done by
 // this very flight, a moment ago.
-func (r renewal) look(ctx context.Context, f txm.Flight) (p plan, ready bool, err error) {
+func (r renewal) plan(ctx context.Context, f txm.Flight) (p plan, ready bool, err error) {
 	if f.Leaving() {
 		return r.leave(f.Newest().Kind, f.Intent.Cancel), true, nil
 	}
-	t := &txmanager.Task{Intent: f.Intent}
+	t := &Task{Intent: f.Intent}
 	v, err := r.recheck(ctx, t)
 	switch {
 	case err != nil:
 		return p, false, err
-	case v.Kind == txmanager.Ended:
+	case v.Kind == Ended:
 		latest, err := r.node.NonceAt(ctx, f.Intent.Signer, evm.Latest)
 		return r.leave(txm.Cancel, txm.Verdict{Outcome: v.Outcome, Reason: v.Reason}), latest <= f.Intent.Nonce, err
-	case v.Kind != txmanager.Onward:
+	case v.Kind != Onward:
 		return p, false, nil
 	}
 	return plan{kind: txm.Exec, call: t.Call}, true, nil
@@ -130,7 +129,7 @@ func (r renewal) look(ctx context.Context, f txm.Flight) (p plan, ready bool, er
 
 // leave is a payment of nothing to oneself.
 func (r renewal) leave(kind txm.AttemptKind, why txm.Verdict) plan {
-	return plan{kind: kind, call: txmanager.Call{To: r.key.Address(), Gas: txm.EmptyGas}, cancel: why}
+	return plan{kind: kind, call: Call{To: r.key.Address(), Gas: txm.EmptyGas}, cancel: why}
 }
 
 // attempt signs, stores and broadcasts, if the caps leave room.
@@ -140,8 +139,8 @@ func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan)
 	if err != nil {
 		return err
 	}
-	price, room := r.limits.fee().Raise(lane, p.kind, p.call.Gas, newest.SignedTx, m)
-	if !room || !r.purse.take(more(p.call.Gas*price, newest.Cost())) {
+	price, room := r.limits.Fee().Raise(lane, p.kind, p.call.Gas, newest.SignedTx, m)
+	if !room || !r.budget.take(more(p.call.Gas*price, newest.Cost())) {
 		r.metrics.capped.WithLabelValues(string(lane)).Inc()
 		if r.broadcast.atCap(newest.Hash) {
 			r.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Uint64("gas_price", newest.Cap).
@@ -171,13 +170,13 @@ func more(cost, before uint64) uint64 { return cost - min(cost, before) }
 
 // repeat broadcasts the newest attempt again when it is time, and ours.
 func (r renewal) repeat(ctx context.Context, f txm.Flight, s txm.Sight) error {
-	if !r.limits.settings.Fee.Due(s) || s.Over && !f.Leaving() {
+	if !r.limits.Fee().Due(s) || s.Over && !f.Leaving() {
 		return nil
 	}
 	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
-func (r renewal) sign(ctx context.Context, n uint64, what txmanager.Call, price uint64) (txm.SignedTx, error) {
+func (r renewal) sign(ctx context.Context, n uint64, what Call, price uint64) (txm.SignedTx, error) {
 	if err := r.tenure.Check("sign"); err != nil {
 		return txm.SignedTx{}, err
 	}
@@ -191,7 +190,7 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 		return err
 	}
 	what := r.leave(txm.Fill, txm.Verdict{}).call
-	tx, err := r.sign(ctx, n, what, r.limits.fee().First(txm.MaintenanceLane, what.Gas, m))
+	tx, err := r.sign(ctx, n, what, r.limits.Fee().First(txm.MaintenanceLane, what.Gas, m))
 	if err != nil {
 		return err
 	}
@@ -204,7 +203,7 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 }
 
 // sign makes a transaction that offers one price as tip and as cap.
-func sign(ctx context.Context, key signer.Signer, chainID, n uint64, what txmanager.Call, price uint64) (txm.SignedTx,
+func sign(ctx context.Context, key signer.Signer, chainID, n uint64, what Call, price uint64) (txm.SignedTx,
 	error) {
 	failpoint.Hit("sender.sign.before")
 	raw, hash, err := key.Sign(ctx, signer.Tx{ChainID: chainID, Nonce: n, To: what.To, Data: what.Data, Gas: what.Gas,

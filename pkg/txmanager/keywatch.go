@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -8,26 +8,22 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/signer"
-	"perpkeeper/pkg/tier"
 )
 
 // watchPause is how often a signer's nonce is looked at.
 const watchPause = time.Second
 
-// stranger watches signers that the database has never given a nonce of, before the first is given: whoever sends with
+// KeyWatch watches signers that the database has never given a nonce of, before the first is given: whoever sends with
 // the same key meanwhile is another keeper, and this one must not begin. A signer whose past is known here needs no
 // watch: a nonce that was not given out shows at once.
-type stranger struct {
-	node interface {
-		NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
-	}
-	store history
-	span  time.Duration // how long to watch; 0 = not at all
+type KeyWatch struct {
+	Node  Counter
+	Store History
+	Span  time.Duration // how long to watch; 0 = not at all
 }
 
-// history is what the database knows of the past of signers.
-type history interface {
+// History is what the database knows of the past of signers.
+type History interface {
 	// Untouched tells whether no nonce of the signer was ever given out here.
 	Untouched(ctx context.Context, signer chain.Address) (bool, error)
 }
@@ -47,16 +43,16 @@ func (e *inUseError) Error() string {
 // watch returns when nobody has used the signers for the whole span, or an inUseError that ends a retry. What the chain
 // counts in the first quarter of the span is where it stands: endpoints may differ, and transactions of a past life may
 // still be on their way.
-func (s stranger) watch(ctx context.Context, signers []chain.Address) error {
+func (w KeyWatch) watch(ctx context.Context, signers []chain.Address) error {
 	begun := time.Now()
-	for seen := map[chain.Address]uint64{}; time.Since(begun) < s.span; {
+	for seen := map[chain.Address]uint64{}; time.Since(begun) < w.Span; {
 		for _, account := range signers {
-			if err := s.look(ctx, account, seen, time.Since(begun) < s.span/4); err != nil {
+			if err := w.look(ctx, account, seen, time.Since(begun) < w.Span/4); err != nil {
 				return err
 			}
 		}
 		select {
-		case <-time.After(min(watchPause, s.span)):
+		case <-time.After(min(watchPause, w.Span)):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -64,8 +60,8 @@ func (s stranger) watch(ctx context.Context, signers []chain.Address) error {
 	return nil
 }
 
-func (s stranger) look(ctx context.Context, account chain.Address, seen map[chain.Address]uint64, settling bool) error {
-	count, err := s.node.NonceAt(ctx, account, evm.Latest)
+func (w KeyWatch) look(ctx context.Context, account chain.Address, seen map[chain.Address]uint64, settling bool) error {
+	count, err := w.Node.NonceAt(ctx, account, evm.Latest)
 	if err != nil {
 		return err
 	}
@@ -74,22 +70,21 @@ func (s stranger) look(ctx context.Context, account chain.Address, seen map[chai
 	if !known || settling || count <= before {
 		return nil
 	}
-	untouched, err := s.store.Untouched(ctx, account) // another copy of this sender may have begun meanwhile
+	untouched, err := w.Store.Untouched(ctx, account) // another copy of this sender may have begun meanwhile
 	if err != nil || !untouched {
 		return err
 	}
 	return retry.Stop(&inUseError{account, before, count})
 }
 
-// awaitQuiet watches those of the signers that are new here.
-func (s *Sender) awaitQuiet(ctx context.Context, tell func(reason string)) error {
-	watcher := stranger{node: s.node, store: s.history, span: s.cfg.Sender.SignerWatch}
-	if watcher.span == 0 {
+// Await watches those of the signers that are new here. It tells first that it does.
+func (w KeyWatch) Await(ctx context.Context, signers []chain.Address, tell func(reason string)) error {
+	if w.Span == 0 {
 		return nil
 	}
 	var fresh []chain.Address
-	for _, account := range s.addresses() {
-		untouched, err := watcher.store.Untouched(ctx, account)
+	for _, account := range signers {
+		untouched, err := w.Store.Untouched(ctx, account)
 		if err != nil {
 			return err
 		}
@@ -101,21 +96,6 @@ func (s *Sender) awaitQuiet(ctx context.Context, tell func(reason string)) error
 		return nil
 	}
 	tell(fmt.Sprintf("watching for %s whether the signers, which are new to this database, are in use elsewhere",
-		watcher.span))
-	return watcher.watch(ctx, fresh)
-}
-
-// notPeers refuses signers that the configuration says are another keeper's.
-func notPeers(cfg tier.Config, keys []signer.Signer) error {
-	for i, p := range cfg.Peers {
-		for _, address := range p.Signers {
-			for _, key := range keys {
-				if key.Address() == address {
-					return fmt.Errorf("tier.peers[%d]: signer %s is one of this keeper's own (a signer belongs to "+
-						"one keeper: remove it here or there)", i, address)
-				}
-			}
-		}
-	}
-	return nil
+		w.Span))
+	return w.watch(ctx, fresh)
 }

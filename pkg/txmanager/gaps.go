@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -12,9 +12,9 @@ const gapPatience = 2
 
 // gaps watches for released numbers that keep those above them from being mined. It is used by one goroutine.
 type gaps struct {
-	horizon *headtrack.Tracker
-	fill    func(ctx context.Context, n uint64) error
-	since   map[uint64]uint64 // the head at which a number was first seen to be in the way
+	heads *headtrack.Tracker
+	fill  func(ctx context.Context, n uint64) error
+	since map[uint64]uint64 // the head at which a number was first seen to be in the way
 }
 
 // pass fills the numbers that flights above them have waited for long enough, and returns whether it tried to: the
@@ -24,7 +24,7 @@ func (g gaps) pass(ctx context.Context, released []uint64, flights []txm.Flight)
 	for _, f := range flights {
 		highest = max(highest, f.Intent.Nonce)
 	}
-	head, _ := g.horizon.Newest()
+	head, _ := g.heads.Newest()
 	for _, n := range released {
 		first, seen := g.since[n]
 		switch {

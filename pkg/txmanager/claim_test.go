@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -17,13 +17,12 @@ import (
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
 )
 
 // What is left of a day's money is spent on the most urgent jobs, however many wait: a batch that it does not suffice
 // for sets nothing of it aside.
 func TestClaimSpendsWhatIsLeft(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newQueueTest(t, nil)
 	claimed := o.claimOf(t, 3, devKey(t), 2*callGas*txm.DefaultPolicy().Floor)
 	if !slices.Equal(claimed, []uint64{0, 1}) || !strings.Contains(o.gates[len(o.gates)-1], "spent what it may") {
 		t.Errorf("claimed those born at %v, the gate says %q", claimed, o.gates)
@@ -36,12 +35,12 @@ func TestClaimSpendsWhatIsLeft(t *testing.T) {
 // A transaction that the signer refuses to sign keeps none that is less urgent from being claimed, and ends like all
 // that wait.
 func TestClaimLeavesOutWhatIsRefused(t *testing.T) {
-	o := newOffice(t, nil)
+	o := newQueueTest(t, nil)
 	key := picky{devKey(t), 1}
 	if claimed := o.claimOf(t, 3, key, math.MaxInt64); !slices.Equal(claimed, []uint64{0, 2}) {
 		t.Errorf("claimed those born at %v", claimed)
 	}
-	o.maxAge = 0
+	o.maxWait = 0
 	clear(o.asleep)
 	if err := o.pass(t.Context()); err != nil {
 		t.Fatal(err)
@@ -70,19 +69,19 @@ const callGas = 100_000
 
 // claimOf queues so many orders, the most urgent born first, makes a pass with a key and so much money, and returns
 // when those were born that were claimed.
-func (o *office) claimOf(t *testing.T, orders byte, key signer.Signer, wei uint64) (claimed []uint64) {
+func (o *queueTest) claimOf(t *testing.T, orders byte, key signer.Signer, wei uint64) (claimed []uint64) {
 	t.Helper()
-	o.road = []txmanager.Stage{{Name: "test", Run: func(_ context.Context, t *txmanager.Task) (txmanager.Verdict,
+	o.stages = []Stage{{Name: "test", Run: func(_ context.Context, t *Task) (Verdict,
 		error) {
-		t.Call = txmanager.Call{Gas: callGas, Data: []byte{byte(t.Job().BirthMs)}}
-		return txmanager.Verdict{}, nil
+		t.Call = Call{Gas: callGas, Data: []byte{byte(t.Job().BirthMs)}}
+		return Verdict{}, nil
 	}}}
-	o.batch, o.limits.settings = int(orders), DefaultConfig().Sender
-	p := &purse{limit: wei, store: o.db.Intents(), signer: o.signer}
-	o.count, o.launch = p.count, func(context.Context, []*txmanager.Task) error { return nil }
+	o.batch = int(orders)
+	p := &budget{limit: wei, store: o.db.Intents(), signer: o.signer}
+	o.count, o.launch = p.count, func(context.Context, []*Task) error { return nil }
 	o.claim = claim{
 		tenure: o.tenure, key: key, chainID: 56, limits: o.limits,
-		market: &market{known: &txm.Market{}, horizon: horizonAt(0, time.Now()), at: 100}, purse: p,
+		market: &market{known: &txm.Market{}, heads: headsAt(0, time.Now()), at: 100}, budget: p,
 		store: o.db.Intents(), cursor: &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {}, metrics: o.metrics,
 		log: zerolog.Nop(), patience: time.Minute,
 	}.run

@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -20,23 +20,21 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
-	"perpkeeper/services/sender/preflight"
 )
 
-// office is a drain over a real queue, with a road of a test's own.
-type office struct {
+// queueTest is a drain over a real queue, with a stage of a test's own.
+type queueTest struct {
 	*drain
 	db     *pg.DB
 	signer chain.Address
 	gates  []string
-	trail  []string // jobs in the order in which they took to the road
+	trail  []string // jobs in the order in which they were looked at
 	height atomic.Uint64
 }
 
-func newOffice(t *testing.T, road func(j job.Job) (txmanager.Verdict, error)) *office {
+func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTest {
 	t.Helper()
-	o := &office{db: pgtest.DB(t), signer: chain.Address{0xaa}}
+	o := &queueTest{db: pgtest.DB(t), signer: chain.Address{0xaa}}
 	if err := o.db.Leases().Register(t.Context(), o.signer, 56); err != nil {
 		t.Fatal(err)
 	}
@@ -46,27 +44,27 @@ func newOffice(t *testing.T, road func(j job.Job) (txmanager.Verdict, error)) *o
 	if err != nil {
 		t.Fatal(err)
 	}
+	nothing := func(context.Context) error { return nil }
 	o.drain = &drain{
-		tenure: tenure, turns: alone(), queue: o.db.Intents(), batch: 1,
-		limits: limits{mode: preflight.NewQuotes(time.Minute).Mode, window: new(window)},
-		head:   o.height.Load, words: func(context.Context) error { return nil },
-		maxAge: time.Hour, metrics: metrics, log: zerolog.Nop(), ended: func() {}, clock: time.Now,
-		rest:      func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} },
-		tidy:      func(context.Context) error { return nil },
-		count:     func(context.Context) (uint64, error) { return 0, nil },
-		reconcile: func(context.Context) error { return nil }, yielded: map[int64]time.Time{},
-		gate: func(reason string) { o.gates = append(o.gates, reason) }, asleep: map[int64]nap{},
-		road: []txmanager.Stage{{Name: "test", Run: func(_ context.Context, t *txmanager.Task) (txmanager.Verdict,
-			error) {
+		tenure: tenure, turns: alone{}, queue: o.db.Intents(), batch: 1, limits: limits{},
+		stages: []Stage{{Name: "test", Run: func(_ context.Context, t *Task) (Verdict, error) {
 			o.trail = append(o.trail, t.Job().ID)
-			return road(t.Job())
+			return stage(t.Job())
 		}}},
+		upkeep: upkeep{reconcile: nothing, tidy: nothing, idle: nothing,
+			count: func(context.Context) (uint64, error) { return 0, nil }},
+		passedOver: passedOver{clock: time.Now, head: o.height.Load, asleep: map[int64]nap{},
+			yielded: map[int64]time.Time{}},
+		endings: endings{maxWait: time.Hour, ended: func() {},
+			rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }},
+		gate:    func(reason string) { o.gates = append(o.gates, reason) },
+		metrics: metrics, log: zerolog.Nop(),
 	}
 	return o
 }
 
 // queue stores jobs, the more urgent the earlier.
-func (o *office) queue(t *testing.T, ids ...string) {
+func (o *queueTest) queue(t *testing.T, ids ...string) {
 	t.Helper()
 	for i, id := range ids {
 		j := job.Job{ID: id, Kind: job.Order, Class: job.ClassMarketOrder, BirthMs: uint64(i), Signer: o.signer}
@@ -76,7 +74,7 @@ func (o *office) queue(t *testing.T, ids ...string) {
 	}
 }
 
-func (o *office) outcomes(t *testing.T) map[string]job.Outcome {
+func (o *queueTest) outcomes(t *testing.T) map[string]job.Outcome {
 	t.Helper()
 	ended, err := o.db.Intents().Unreported(t.Context(), o.signer, 100)
 	if err != nil {
@@ -91,11 +89,11 @@ func (o *office) outcomes(t *testing.T) map[string]job.Outcome {
 
 // NON-9, LIQ-6: the most urgent first; one that waits is passed over, one that has ended is gone.
 func TestDrainTakesTheMostUrgentFirst(t *testing.T) {
-	o := newOffice(t, func(j job.Job) (txmanager.Verdict, error) {
+	o := newQueueTest(t, func(j job.Job) (Verdict, error) {
 		if j.ID == "b" {
-			return txmanager.Wait("no report yet"), nil
+			return Wait("no report yet"), nil
 		}
-		return txmanager.End(job.DroppedRecovered, "healthy"), nil
+		return End(job.DroppedRecovered, "healthy"), nil
 	})
 	o.queue(t, "a", "b", "c")
 	if err := o.pass(t.Context()); err != nil {
@@ -118,8 +116,8 @@ func TestDrainTakesTheMostUrgentFirst(t *testing.T) {
 // there is news of it.
 func TestDrainWaitsForHeads(t *testing.T) {
 	news := make(chan struct{})
-	o := newOffice(t, func(j job.Job) (txmanager.Verdict, error) {
-		v := txmanager.Verdict{Kind: txmanager.Waiting, Reason: "Panic(code 17)", Heads: 1}
+	o := newQueueTest(t, func(j job.Job) (Verdict, error) {
+		v := odd("Panic(code 17)")
 		if j.ID == "b" {
 			v.Heads, v.News, news = 3, news, nil
 		}
@@ -148,7 +146,7 @@ func TestDrainWaitsForHeads(t *testing.T) {
 }
 
 func TestDrainStopsAtAClosedGate(t *testing.T) {
-	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return txmanager.Shut("no new block"), nil })
+	o := newQueueTest(t, func(job.Job) (Verdict, error) { return Shut("no new block"), nil })
 	o.queue(t, "a", "b")
 	if err := o.pass(t.Context()); err != nil {
 		t.Fatal(err)
@@ -161,7 +159,7 @@ func TestDrainStopsAtAClosedGate(t *testing.T) {
 // TIER-5: what could not be asked is asked again; the job stays.
 func TestDrainKeepsTheJobWhenItCannotTell(t *testing.T) {
 	failure := errors.New("connection refused")
-	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return txmanager.Verdict{}, failure })
+	o := newQueueTest(t, func(job.Job) (Verdict, error) { return Verdict{}, failure })
 	o.queue(t, "a")
 	if err := o.pass(t.Context()); !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
@@ -173,8 +171,8 @@ func TestDrainKeepsTheJobWhenItCannotTell(t *testing.T) {
 
 // TIER-11: nothing waits for ever, and nothing vanishes silently.
 func TestDrainGivesUpWaiting(t *testing.T) {
-	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return txmanager.Wait("no report yet"), nil })
-	o.maxAge = -time.Second
+	o := newQueueTest(t, func(job.Job) (Verdict, error) { return Wait("no report yet"), nil })
+	o.maxWait = -time.Second
 	o.queue(t, "a")
 	if err := o.pass(t.Context()); err != nil {
 		t.Fatal(err)
@@ -187,10 +185,8 @@ func TestDrainGivesUpWaiting(t *testing.T) {
 // What is as urgent as a liquidation may be taken up again at once when it has waited too long: whoever did not answer
 // is no reason to rest.
 func TestDrainPutsNoLiquidationOff(t *testing.T) {
-	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) {
-		return txmanager.Verdict{Kind: txmanager.Waiting, Reason: "Panic(code 17)", Heads: 1}, nil
-	})
-	o.maxAge = -time.Second
+	o := newQueueTest(t, func(job.Job) (Verdict, error) { return odd("Panic(code 17)"), nil })
+	o.maxWait = -time.Second
 	o.rest = func(i txm.Intent, outcome job.Outcome) txm.Rest {
 		return txm.After(outcome, i.Tries, nowMs, time.Minute)
 	}
@@ -218,7 +214,7 @@ func TestDrainPutsNoLiquidationOff(t *testing.T) {
 }
 
 func TestDrainEndsWithTheTenure(t *testing.T) {
-	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return txmanager.End(job.SkippedDone, "done"), nil })
+	o := newQueueTest(t, func(job.Job) (Verdict, error) { return End(job.SkippedDone, "done"), nil })
 	o.queue(t, "a")
 	if err := o.db.Leases().Release(t.Context(), o.tenure.Fence()); err != nil {
 		t.Fatal(err)
@@ -230,7 +226,9 @@ func TestDrainEndsWithTheTenure(t *testing.T) {
 
 func TestLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &worker{Sender: &Sender{}, name: "signer x", log: zerolog.Nop()}
+		notices := map[string]string{}
+		w := &worker{name: "signer x", log: zerolog.Nop()}
+		w.Notice = func(part, reason string) { notices[part] = reason }
 		start, wake := time.Now(), make(chan struct{}, 1)
 		var at []time.Duration
 		woken := func() [2]<-chan struct{} { return [2]<-chan struct{}{wake} }
@@ -240,7 +238,7 @@ func TestLoop(t *testing.T) {
 			case 1:
 				return errors.New("away")
 			case 2:
-				if !w.notices.has("away") {
+				if notices["signer x test"] != "away" {
 					t.Error("nobody is told why it does not work")
 				}
 				wake <- struct{}{} // during the pass: not to be missed
@@ -252,7 +250,7 @@ func TestLoop(t *testing.T) {
 		if !lease.Lost(err) || !slices.Equal(at, []time.Duration{0, again, again, again + idle}) {
 			t.Errorf("passes at %v, then %v", at, err)
 		}
-		if w.notices.has("away") {
+		if notices["signer x test"] != "" {
 			t.Error("a reason outlives its loop")
 		}
 	})
@@ -261,19 +259,19 @@ func TestLoop(t *testing.T) {
 // While no more transactions may be in flight no job is looked at, and afterwards no more than there are places: nodes
 // are not asked about what cannot be sent.
 func TestFullSignerLooksAtNothing(t *testing.T) {
-	o := newOffice(t, func(job.Job) (txmanager.Verdict, error) { return txmanager.Verdict{}, nil })
+	o := newQueueTest(t, func(job.Job) (Verdict, error) { return Verdict{}, nil })
 	var looked atomic.Int64
 	free := 0
 	o.batch = 8
-	o.road = []txmanager.Stage{{Name: "test", Run: func(context.Context, *txmanager.Task) (txmanager.Verdict, error) {
+	o.stages = []Stage{{Name: "test", Run: func(context.Context, *Task) (Verdict, error) {
 		looked.Add(1)
-		return txmanager.Verdict{}, nil
+		return Verdict{}, nil
 	}}}
-	o.claim = func(context.Context, []*txmanager.Task) (txmanager.Verdict, error) {
-		return txmanager.Shut("as many transactions are in flight as may be"), nil
+	o.claim = func(context.Context, []*Task) (Verdict, error) {
+		return Shut("as many transactions are in flight as may be"), nil
 	}
 	urgent := 0
-	o.places = func(context.Context) (int, int, error) { return free, urgent, nil }
+	o.free = func(context.Context) (int, int, error) { return free, urgent, nil }
 	o.queue(t, "a", "b", "c")
 	for _, c := range []struct{ free, urgent, all int }{{0, 0, 3}, {0, 0, 3}, {2, 2, 5}, {0, 0, 5}, {0, 4, 5}} {
 		free, urgent = c.free, c.urgent

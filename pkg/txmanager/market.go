@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -24,10 +24,10 @@ const (
 // market is what others pay, as several endpoints say. It is asked for beside the road, so that no claim waits for it
 // once it is known. It is safe for concurrent use.
 type market struct {
-	node    pricer
-	horizon *headtrack.Tracker
-	policy  txm.Policy
-	log     zerolog.Logger
+	node   pricer
+	heads  *headtrack.Tracker
+	limits Limits
+	log    zerolog.Logger
 
 	mu       sync.Mutex
 	known    *txm.Market
@@ -47,8 +47,8 @@ func (m *market) follow(ctx context.Context) error {
 	m.followed = true
 	m.mu.Unlock()
 	for {
-		head := m.horizon.Next()
-		if _, fresh := m.have(marketFresh); !fresh && m.horizon.Number() > 0 {
+		head := m.heads.Next()
+		if _, fresh := m.have(marketFresh); !fresh && m.heads.Number() > 0 {
 			if _, err := m.ask(ctx); err != nil && ctx.Err() == nil {
 				m.log.Warn().Err(err).Msg("what others pay is not known anew")
 			}
@@ -63,7 +63,7 @@ func (m *market) follow(ctx context.Context) error {
 
 // have returns what is known, and whether it is from the last so many blocks.
 func (m *market) have(blocks uint64) (known *txm.Market, fresh bool) {
-	head := m.horizon.Number()
+	head := m.heads.Number()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.known, m.known != nil && head >= m.at && head < m.at+blocks
@@ -90,7 +90,7 @@ func (m *market) now(ctx context.Context) (txm.Market, error) {
 }
 
 func (m *market) ask(ctx context.Context) (txm.Market, error) {
-	head := m.horizon.Number()
+	head := m.heads.Number()
 	suggested, err := m.node.GasPrice(ctx)
 	if err != nil {
 		return txm.Market{}, err
@@ -105,9 +105,10 @@ func (m *market) ask(ctx context.Context) (txm.Market, error) {
 // paid asks once for all lanes.
 func (m *market) paid(ctx context.Context) map[txm.Lane][]uint64 {
 	lanes := []txm.Lane{txm.LiquidationLane, txm.OrderLane, txm.MaintenanceLane}
+	policy := m.limits.Fee()
 	var shares []uint64
 	for _, l := range lanes {
-		shares = append(shares, m.policy.Of(l).Percentile)
+		shares = append(shares, policy.Of(l).Percentile)
 	}
 	slices.Sort(shares)
 	shares = slices.Compact(shares)
@@ -118,7 +119,7 @@ func (m *market) paid(ctx context.Context) map[txm.Lane][]uint64 {
 	paid := map[txm.Lane][]uint64{}
 	for _, block := range tips {
 		for _, l := range lanes {
-			at, _ := slices.BinarySearch(shares, m.policy.Of(l).Percentile)
+			at, _ := slices.BinarySearch(shares, policy.Of(l).Percentile)
 			paid[l] = append(paid[l], block[at])
 		}
 	}

@@ -3,80 +3,13 @@ package sender
 import (
 	"context"
 	"fmt"
-	"strings"
-
-	"github.com/rs/zerolog"
-
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
+	"strings"
 )
-
-// record publishes what has ended to the result topic, and what was given up to the dead letters, and notes that it
-// did: at least once each.
-type record struct {
-	tenure   *lease.Tenure
-	store    txm.Reports
-	producer teller // of all that has ended
-	letters  teller // of what was given up
-	metrics  *Metrics
-	log      zerolog.Logger
-}
-
-// teller tells the world of arms that have ended. After an error some may be told of and some not; all may be told of
-// again.
-type teller interface {
-	publish(ctx context.Context, ended []txm.Ended) error
-}
-
-// pass publishes until nothing is left.
-func (r record) pass(ctx context.Context) error {
-	const atOnce = 100
-	for {
-		ended, err := r.store.Unreported(ctx, r.tenure.Fence().Signer, atOnce)
-		if err != nil || len(ended) == 0 {
-			return err
-		}
-		failpoint.Hit("sender.report.before")
-		if err := r.producer.publish(ctx, ended); err != nil {
-			return err
-		}
-		failpoint.Hit("sender.report.published")
-		if err := r.letters.publish(ctx, ended); err != nil {
-			return err
-		}
-		ids := make([]int64, len(ended))
-		for i, e := range ended {
-			ids[i] = e.Intent.ID
-		}
-		if err := r.store.Reported(ctx, r.tenure.Fence(), ids); err != nil {
-			return err
-		}
-		failpoint.Hit("sender.report.after")
-		r.tell(ended)
-	}
-}
-
-func (r record) tell(ended []txm.Ended) {
-	for _, e := range ended {
-		i := e.Intent
-		r.metrics.jobs.WithLabelValues(string(i.Job.Kind), string(i.Outcome)).Inc()
-		if i.GivenUp {
-			r.metrics.givenUp.WithLabelValues(string(i.Job.Kind)).Inc()
-		}
-		level := zerolog.InfoLevel
-		if i.Outcome.Failure() || i.Outcome == job.Foreign {
-			level = zerolog.ErrorLevel
-		}
-		r.log.WithLevel(level).Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).
-			Str("outcome", string(i.Outcome)).
-			Str("reason", i.Reason).Bool("given_up", i.GivenUp).Msg("ended")
-	}
-}
 
 // resultProducer writes results to the partitions of their jobs. It is used by one goroutine.
 type resultProducer struct {
@@ -92,8 +25,8 @@ func newResultProducer(client *bus.Client, cfg wire.Config) *resultProducer {
 		producer: client.Producer(topic)}
 }
 
-// publish writes one batch a partition. After an error some may be written and some not; all may be published again.
-func (p *resultProducer) publish(ctx context.Context, ended []txm.Ended) error {
+// Publish writes one batch a partition. After an error some may be written and some not; all may be published again.
+func (p *resultProducer) Publish(ctx context.Context, ended []txm.Ended) error {
 	batches := map[int][]bus.Record{}
 	for _, e := range ended {
 		result := resultOf(e)

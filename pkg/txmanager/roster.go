@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// roster are the workers of this process, to be woken when something was queued for their signers. The zero value has
-// none. It is safe for concurrent use.
+// roster are the workers of this process, to be woken when something was queued for their signers. It is safe for
+// concurrent use.
 type roster struct {
 	mu      sync.Mutex
 	workers map[chain.Address]*worker
@@ -20,9 +20,6 @@ type roster struct {
 func (r *roster) join(w *worker) (leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.workers == nil {
-		r.workers = map[chain.Address]*worker{}
-	}
 	r.workers[w.key.Address()] = w
 	return func() {
 		r.mu.Lock()

@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -9,11 +9,16 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/txm"
 )
 
-// oneByOne returns, for each endpoint that is read from, a reader that asks it and no other.
-func oneByOne(n watcher) []evm.Reader {
+// Endpoints is a node of several endpoints, each of which can be asked by itself.
+type Endpoints interface {
+	Endpoints() []evm.EndpointStatus
+	Elsewhere(than ...evm.Source) evm.Reader
+}
+
+// OneByOne returns, for each endpoint that is read from, a reader that asks it and no other.
+func OneByOne(n Endpoints) []evm.Reader {
 	var sources []evm.Source
 	for _, e := range n.Endpoints() {
 		if !e.Private {
@@ -29,8 +34,8 @@ func oneByOne(n watcher) []evm.Reader {
 
 // agreement counts the endpoints that say something, each for itself, and how many of them there must be for it to be
 // believed: two, where there are two.
-func agreement(n watcher, says func(one evm.Reader) bool) (agree, need int) {
-	readers := oneByOne(n)
+func agreement(n Endpoints, says func(one evm.Reader) bool) (agree, need int) {
+	readers := OneByOne(n)
 	for _, one := range readers {
 		if says(one) {
 			agree++
@@ -39,28 +44,20 @@ func agreement(n watcher, says func(one evm.Reader) bool) (agree, need int) {
 	return agree, min(2, len(readers))
 }
 
-// foreign tells whether an endpoint says that a flight's nonce was spent in a final block, and that none of the
-// flight's transactions was mined.
-func (c *confirm) foreign(ctx context.Context, one evm.Reader, f txm.Flight) bool {
-	if next, err := one.NonceAt(ctx, c.signer, evm.Finalized); err != nil || next <= f.Intent.Nonce {
-		return false
-	}
-	for _, hash := range f.Hashes() {
-		if r, err := one.Receipt(ctx, hash); err != nil || r != nil {
-			return false
-		}
-	}
-	return true
-}
-
 // secondOpinion is how long a second endpoint's answer is waited for.
 const secondOpinion = time.Second
+
+// endpointCounter also counts transactions, as any endpoint has it.
+type endpointCounter interface {
+	Endpoints
+	Counter
+}
 
 // reached returns an account's next nonce in the newest block as two endpoints have it, the lower of the first two
 // answers: one alone that is wrong could make the store look as if it had gone back in time, and leave numbers out. It
 // is not sure where there are several and only one answers in time.
-func reached(ctx context.Context, n watcher, account chain.Address) (next uint64, sure bool, err error) {
-	readers := oneByOne(n)
+func reached(ctx context.Context, n endpointCounter, account chain.Address) (next uint64, sure bool, err error) {
+	readers := OneByOne(n)
 	if len(readers) < 2 {
 		next, err = n.NonceAt(ctx, account, evm.Latest)
 		return next, true, err

@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"context"
@@ -11,9 +11,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/signer"
-	"perpkeeper/pkg/tier"
 )
 
 // counted is a chain and a database of one signer: how many of its transactions are mined, by the time since the start,
@@ -56,7 +53,7 @@ func TestSignerInUseElsewhere(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c.begun = time.Now()
-			err := stranger{node: c.counted, store: c.counted, span: span}.watch(t.Context(), []chain.Address{{0xaa}})
+			err := KeyWatch{Node: c.counted, Store: c.counted, Span: span}.watch(t.Context(), []chain.Address{{0xaa}})
 			_, is := errors.AsType[*inUseError](err)
 			if is != c.refused || !is && err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -66,21 +63,5 @@ func TestSignerInUseElsewhere(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
-	}
-}
-
-func TestSignersAreNoPeers(t *testing.T) {
-	keys, err := signer.Open(signer.Config{Dev: true, DevKeys: []secret.String{secret.New(strings.Repeat("11", 32))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	peers := tier.Config{Peers: []tier.Peer{{Tier: 2, Signers: []chain.Address{{0xbb}, keys[0].Address()}}}}
-	if err := notPeers(peers, keys); err == nil ||
-		!strings.Contains(err.Error(), "tier.peers[0]: signer "+keys[0].Address().Hex()) {
-		t.Errorf("own signers among the peers: %v", err)
-	}
-	peers.Peers[0].Signers = peers.Peers[0].Signers[:1]
-	if err := notPeers(peers, keys); err != nil {
-		t.Errorf("others' signers: %v", err)
 	}
 }

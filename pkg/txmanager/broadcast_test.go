@@ -1,11 +1,10 @@
-package sender
+package txmanager
 
 import (
 	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,36 +15,14 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-func TestHorizonIsTheClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := headtrack.New(time.Now)
-		if _, age := h.Newest(); age < time.Minute {
-			t.Error("no head is as good as a very old one")
-		}
-		next := h.Next()
-		h.Set(chain.BlockRef{Number: 1, TimeMs: nowMs}, time.Now())
-		<-next
-		<-time.After(2 * time.Second)
-		if _, age := h.Newest(); age != 2*time.Second {
-			t.Errorf("the head came %s ago", age)
-		}
-		if got := h.Age(nowMs - 1500); got != 1500*time.Millisecond {
-			t.Errorf("age %s: when blocks stop, time stops", got)
-		}
-		if got := h.Age(nowMs + 5); got != 0 {
-			t.Errorf("age %s of what is yet to come", got)
-		}
-	})
-}
-
 func TestBroadcastRemembersWhatItSent(t *testing.T) {
 	one, two := chain.Hash{1}, chain.Hash{2}
-	b := &broadcast{last: map[chain.Hash]sent{}, horizon: horizonAt(nowMs, time.Now())} // at block 100
+	b := &broadcast{last: map[chain.Hash]sent{}, heads: headsAt(nowMs, time.Now())} // at block 100
 	if b.sending(one).Ever {
 		t.Error("an adopted transaction was never broadcast by this tenure")
 	}
 	b.expect(one)
-	b.horizon.Set(chain.BlockRef{Number: 103}, time.Now())
+	b.heads.Set(chain.BlockRef{Number: 103}, time.Now())
 	b.expect(one)
 	if got := b.sending(one); got != (txm.Sending{Ever: true, First: 100, Last: 103}) {
 		t.Errorf("broadcast at %+v", got)
@@ -92,14 +69,14 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 // is neither late nor to be raised at once.
 func TestBroadcastBeforeTheFirstHead(t *testing.T) {
 	h := headtrack.New(time.Now)
-	b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: true}
+	b := &broadcast{last: map[chain.Hash]sent{}, heads: h, shared: true}
 	flight := txm.Flight{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
 	next := func(head uint64) txm.Step {
 		return txm.DefaultPolicy().Next(flight, txm.Sight{Head: head, Sent: b.sending(chain.Hash{1})})
 	}
 	b.expect(chain.Hash{1})
 	h.Set(chain.BlockRef{Number: 100}, time.Now())
-	if b.look([]txm.Flight{flight}); b.held() != "" || next(100) != txm.Broadcast {
+	if b.checkStall([]txm.Flight{flight}); b.held() != "" || next(100) != txm.Broadcast {
 		t.Errorf("held: %q, next: %s", b.held(), next(100))
 	}
 	b.expect(chain.Hash{1})
@@ -110,13 +87,13 @@ func TestBroadcastBeforeTheFirstHead(t *testing.T) {
 
 // An heir knows of an old nonce only what it has broadcast itself.
 func TestHeirClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
-	h := horizonAt(nowMs, time.Now())
-	b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: true}
+	h := headsAt(nowMs, time.Now())
+	b := &broadcast{last: map[chain.Hash]sent{}, heads: h, shared: true}
 	b.expect(chain.Hash{2})
 	head, _ := h.Newest()
 	head.Number += stall
 	h.Set(head, time.Now())
-	b.look([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}},
+	b.checkStall([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}},
 		{SignedTx: txm.SignedTx{Hash: chain.Hash{2}}}}}})
 	if b.held() == "" {
 		t.Error("not held, though the raised transaction that was adopted does not land")
@@ -138,19 +115,19 @@ func TestClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 		"has landed":    {true, stall, mined, false},
 		"alone":         {false, stall, nil, false},
 	} {
-		h := horizonAt(nowMs, time.Now())
-		b := &broadcast{last: map[chain.Hash]sent{}, horizon: h, shared: c.shared}
+		h := headsAt(nowMs, time.Now())
+		b := &broadcast{last: map[chain.Hash]sent{}, heads: h, shared: c.shared}
 		first, raised := txm.SignedTx{Hash: chain.Hash{1}}, txm.SignedTx{Hash: chain.Hash{2}}
 		b.expect(first.Hash)
 		head, _ := h.Newest()
 		head.Number += c.blocks
 		h.Set(head, time.Now())
 		b.expect(raised.Hash) // a moment ago: the nonce is as old as its first transaction
-		b.look([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: first}, {SignedTx: raised}}, Mined: c.mined}})
+		b.checkStall([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: first}, {SignedTx: raised}}, Mined: c.mined}})
 		if held := b.held() != ""; held != c.held {
 			t.Errorf("%s: held %v (%s)", name, held, b.held())
 		}
-		if b.look(nil); b.held() != "" {
+		if b.checkStall(nil); b.held() != "" {
 			t.Errorf("%s: held without anything in flight", name)
 		}
 	}
@@ -158,7 +135,7 @@ func TestClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 
 // talkative is a node and a block builder; the builder refuses everything.
 type talkative struct {
-	node
+	Node
 	public, private atomic.Int32
 }
 

@@ -1,4 +1,4 @@
-package sender
+package txmanager
 
 import (
 	"testing"
@@ -18,11 +18,10 @@ import (
 // sent does not count.
 func TestLateReceiptsAreTold(t *testing.T) {
 	now, metrics := time.Now(), NewMetrics(prometheus.NewRegistry())
-	b := &broadcast{last: map[chain.Hash]sent{}, horizon: headtrack.New(time.Now)}
+	b := &broadcast{last: map[chain.Hash]sent{}, heads: headtrack.New(time.Now)}
 	c := &confirm{
-		turns: alone(), broadcast: b, timeout: 10 * time.Second, clock: func() time.Time { return now },
+		turns: alone{}, broadcast: b, ages: newAges(func() time.Time { return now }, 10*time.Second),
 		metrics: metrics, log: zerolog.Nop(),
-		missing: map[int64]time.Time{}, seen: map[int64]time.Time{}, late: map[int64]bool{},
 	}
 	f := txm.Flight{Attempts: []txm.Attempt{{}}}
 	f.Intent = txm.Intent{ID: 1, Job: job.Job{Kind: job.Liquidation}, Waited: time.Minute}
@@ -34,7 +33,7 @@ func TestLateReceiptsAreTold(t *testing.T) {
 		}
 		now = now.Add(5 * time.Second)
 	}
-	if c.remember(nil); len(c.seen) != 0 || len(c.late) != 0 {
-		t.Errorf("remembers %v and %v of what is no longer in flight", c.seen, c.late)
+	if c.remember(nil); len(c.ages.seen) != 0 || len(c.ages.told) != 0 {
+		t.Errorf("remembers %v and %v of what is no longer in flight", c.ages.seen, c.ages.told)
 	}
 }

@@ -1,0 +1,53 @@
+package txmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/nonce"
+)
+
+// cursor is the tenure's memory of the next nonces. It is read from the store when the tenure begins and whenever it
+// turned out to be old, and used by one goroutine.
+type cursor struct {
+	known *nonce.Cursor
+	open  func(ctx context.Context) (nonce.Cursor, error)
+}
+
+// read tells whether it has been read and not turned out to be old since.
+func (c *cursor) read() bool { return c.known != nil }
+
+func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {
+	if c.known == nil {
+		read, err := c.open(ctx)
+		if err != nil {
+			return nonce.Cursor{}, err
+		}
+		c.known = &read
+	}
+	return *c.known, nil
+}
+
+func (c *cursor) lose() { c.known = nil }
+
+// opening reads the cursor of a tenure: the store's or the chain's, whichever is further. A store that has gone back in
+// time pauses the signer.
+func (w *worker) opening(f lease.Fence) func(context.Context) (nonce.Cursor, error) {
+	return func(ctx context.Context) (nonce.Cursor, error) {
+		latest, sure, err := reached(ctx, w.Node, f.Signer)
+		if err != nil {
+			return nonce.Cursor{}, err
+		}
+		c, err := w.Nonces.TakeOver(ctx, f, latest)
+		if nonce.Behind(err) && !sure {
+			return c, fmt.Errorf("as one of several endpoints says, and no other answers: %w", err)
+		}
+		if nonce.Behind(err) {
+			w.log.Error().Bool("critical", true).Err(err).Msg("the signer is paused")
+			return c, errors.Join(err, w.Intents.Pause(ctx, f, err.Error()))
+		}
+		return c, err
+	}
+}

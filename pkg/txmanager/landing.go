@@ -1,0 +1,44 @@
+package txmanager
+
+import (
+	"context"
+
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/txm"
+)
+
+// landing follows which of a signer's transactions are mined. It is used by one goroutine.
+type landing struct {
+	view
+	store  txm.Flights
+	tenure *lease.Tenure
+	limits Limits
+	freed  func()  // called when places have become free
+	below  *uint64 // the number that the store was told of last
+}
+
+// look returns the signer's next nonce in the newest block as anybody has it, and tells the store below which number
+// transactions are mined as two hosts have it: these take no places any more. Asking for the signer's nonce is asking
+// once for all of them. While too few answer, places stay taken. What blocks take moves the limits.
+func (l *landing) look(ctx context.Context, flights []txm.Flight) (newest uint64, err error) {
+	n, err := l.node.MinedNonce(ctx, l.signer)
+	if err != nil {
+		return 0, err
+	}
+	landed := uint64(0)
+	if n.Sure && (l.below == nil || *l.below != n.Agreed) {
+		if err := l.store.MinedBelow(ctx, l.tenure.Fence(), n.Agreed); err != nil {
+			return n.Newest, err
+		}
+		if l.below != nil {
+			landed = n.Agreed - min(n.Agreed, *l.below)
+		}
+		l.below = &n.Agreed
+	}
+	waiting, refused := l.broadcast.waiting(flights, n.Newest)
+	l.limits.Observe(txm.Taken{Block: l.broadcast.heads.Number(), Landed: landed, Waiting: waiting, Refused: refused})
+	if landed > 0 {
+		l.freed()
+	}
+	return n.Newest, nil
+}

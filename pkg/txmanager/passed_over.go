@@ -1,0 +1,73 @@
+package txmanager
+
+import (
+	"cmp"
+	"time"
+
+	"perpkeeper/pkg/txm"
+)
+
+// pause is how long a task that was told to wait is passed over.
+const pause = 300 * time.Millisecond
+
+// passedOver are the tasks that were told to wait.
+type passedOver struct {
+	clock   func() time.Time
+	head    func() uint64       // the newest head's number
+	asleep  map[int64]nap       // until when a task is passed over
+	yielded map[int64]time.Time // when a task was last told that it is another keeper's
+}
+
+// nap is how long a task is passed over: until a time, or a head where one is named, or some news.
+type nap struct {
+	until time.Time
+	head  uint64
+	news  <-chan struct{}
+}
+
+func (n nap) over(now time.Time, head uint64) bool {
+	select {
+	case <-n.news:
+		return true
+	default:
+	}
+	if n.head > 0 {
+		return head >= n.head
+	}
+	return !now.Before(n.until)
+}
+
+// sleeping lists the tasks to pass over, and wakes those whose time has come.
+func (p *passedOver) sleeping() []int64 {
+	var ids []int64
+	now, head := p.clock(), p.head()
+	for id, n := range p.asleep {
+		if !n.over(now, head) {
+			ids = append(ids, id)
+		} else {
+			delete(p.asleep, id)
+		}
+	}
+	return ids
+}
+
+func (p *passedOver) sleep(i txm.Intent, rest time.Duration) {
+	p.asleep[i.ID] = nap{until: p.clock().Add(rest)}
+}
+
+// rested passes a task over for as long as a verdict says.
+func (p *passedOver) rested(i txm.Intent, v Verdict) {
+	if v.Heads > 0 {
+		p.asleep[i.ID] = nap{head: p.head() + v.Heads, news: v.News}
+		return
+	}
+	p.sleep(i, cmp.Or(v.Pause, pause))
+}
+
+// waited is for how long a task has waited in turns of its own.
+func (p *passedOver) waited(i txm.Intent) time.Duration {
+	if at, yielded := p.yielded[i.ID]; yielded {
+		return min(i.Waited, p.clock().Sub(at))
+	}
+	return i.Waited
+}

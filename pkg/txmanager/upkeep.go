@@ -1,0 +1,61 @@
+package txmanager
+
+import (
+	"context"
+	"perpkeeper/pkg/txm"
+)
+
+// upkeep is what a drain does beside its tasks.
+type upkeep struct {
+	// reconcile compares the signer's nonces with the chain, if that has not been done.
+	reconcile func(ctx context.Context) error
+	count     func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
+	idle      func(ctx context.Context) error                     // called when all else is counted
+	tidy      func(ctx context.Context) error                     // called when nothing is left to take
+	counted   bool                                                // nothing has happened since the last tally
+}
+
+// tally counts what is queued and what the signer has spent.
+func (d *drain) tally(ctx context.Context) error {
+	signer := d.tenure.Fence().Signer
+	depth, err := d.queue.Depth(ctx, signer)
+	if err != nil {
+		return err
+	}
+	spent, err := d.count(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.idle(ctx); err != nil {
+		return err
+	}
+	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
+	d.metrics.spent.WithLabelValues(signer.Hex()).Set(float64(spent))
+	d.counted = true
+	return nil
+}
+
+// places is how many transactions more may be claimed.
+type places struct {
+	// free counts them by the store: those open to all, and those of the liquidations' lane.
+	free    func(ctx context.Context) (all, urgent int, err error)
+	crowded bool // a claim was refused because too many transactions are pending
+}
+
+// room is which tasks are worth looking at, and how many. After a claim was refused for want of places they are no more
+// than there are places, and only urgent ones where no others find any, so that nodes are not asked at every head about
+// jobs that cannot be sent; otherwise nobody counts before a claim.
+func (p *places) room(ctx context.Context, batch int) (txm.Pick, error) {
+	if !p.crowded {
+		return txm.Pick{Limit: batch}, nil
+	}
+	all, urgent, err := p.free(ctx)
+	switch {
+	case err != nil:
+		return txm.Pick{}, err
+	case all > 0:
+		p.crowded = false
+		return txm.Pick{Limit: min(all, batch)}, nil
+	}
+	return txm.Pick{Limit: max(0, min(urgent, batch)), Urgent: true}, nil
+}

@@ -1,0 +1,88 @@
+package txmanager
+
+import (
+	"context"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txm"
+)
+
+// Work is what a manager's user does about the tasks of one signer. All of it may be called by several goroutines.
+type Work struct {
+	// Pipeline makes the stages from a queued intent to its claim, for one tenure. They are run in their order.
+	Pipeline func(Standing) []Stage
+	// Recheck looks at a task that has a nonce, before another transaction is made there. It sets the call.
+	Recheck func(ctx context.Context, t *Task) (Verdict, error)
+	Judge   Judge
+	// Idle is called after every drain that came to its end, while no task waits.
+	Idle func(ctx context.Context) error
+	// Close is called when the signer is no longer worked.
+	Close func()
+}
+
+// Standing is how a tenure stands. Its functions are for the stages of that tenure.
+type Standing struct {
+	// Held is why the nodes would take nothing more of the signer, or empty.
+	Held func() string
+	// Reconciled tells whether the signer's nonces were compared with the chain in this tenure.
+	Reconciled func() bool
+}
+
+// Judge says what a mined transaction did to its job.
+type Judge interface {
+	// Outcome is how the job's arm ends, and why. An error says that nobody could be asked.
+	Outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outcome, string, error)
+	// Settlement is what a transaction that succeeded came to for a position's owner; nil where it did nothing to a
+	// position.
+	Settlement(j job.Job, r evm.Receipt) (*job.Settlement, error)
+}
+
+// Turns says whose turn a job is where several keepers share the jobs, and hears what became of it.
+type Turns interface {
+	Ask(j job.Job) Turn
+	// Taken is told of a job that was given a nonce.
+	Taken(j job.Job)
+	// Ended is told of an arm that has ended.
+	Ended(id string, o job.Outcome)
+}
+
+// Turn is how a job stands with this keeper at one moment.
+type Turn struct {
+	// Mine says that the job is this keeper's to press.
+	Mine bool
+	// Passed says that another keeper's turn has begun. A turn that is neither mine nor passed is about to end: what was
+	// sent may land, and nothing more is done for it.
+	Passed bool
+	// Verdict is what becomes of a task of the job that has no nonce. The zero verdict says that it may get one.
+	Verdict Verdict
+}
+
+// Limits are what holds a signer back. They may change from one moment to the next: they are asked each time.
+type Limits interface {
+	// Fee is what may be paid.
+	Fee() txm.Policy
+	// Flights is how many transactions may be under way. Those that are when it falls are seen through.
+	Flights() txm.Limits
+	// Observe takes in what a block shows of what was sent.
+	Observe(t txm.Taken)
+}
+
+// Publisher tells the world of arms that have ended. After an error some may be told of and some not; all are told of
+// again.
+type Publisher interface {
+	Publish(ctx context.Context, ended []txm.Ended) error
+}
+
+// Node is what a manager asks of the chain.
+type Node interface {
+	transmitter
+	watcher
+	pricer
+}
+
+// Counter knows how many transactions an account has sent.
+type Counter interface {
+	NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
+}

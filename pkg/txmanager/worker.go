@@ -1,0 +1,173 @@
+package txmanager
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/signer"
+)
+
+const (
+	// again is how long a loop rests after a failed pass.
+	again = 500 * time.Millisecond
+	// idle is how long a loop rests when nothing wakes it.
+	idle = 2 * time.Second
+	// goodbye bounds the release of a lease when the process stops.
+	goodbye = time.Second
+)
+
+// worker is one signer's. It holds the signer's lease whenever it can get it, and runs the loops under it.
+type worker struct {
+	Parts
+	cfg    Config
+	market *market
+	roster *roster
+
+	key  signer.Signer
+	work Work
+	name string // of the signer, in notices
+	log  zerolog.Logger
+	// Signals: something was queued, something has ended. One that is not taken yet stands for all later ones.
+	queued, ended chan struct{}
+}
+
+func (m *Manager) worker(key signer.Signer) *worker {
+	w := &worker{
+		Parts: m.parts, cfg: m.cfg, market: m.market, roster: m.roster,
+		key: key, name: "signer " + key.Address().Hex(),
+		log:    m.parts.Log.With().Str("signer", key.Address().Hex()).Logger(),
+		queued: make(chan struct{}, 1), ended: make(chan struct{}, 1),
+	}
+	w.work = m.parts.Open(key.Address(), func() { signal(w.queued) })
+	return w
+}
+
+// run holds one tenure after the other until ctx ends.
+func (w *worker) run(ctx context.Context) error {
+	defer w.roster.join(w)()
+	defer w.work.Close()
+	defer w.Metrics.forget(w.key.Address())
+	defer w.Notice(w.name, "")
+	for {
+		t, err := w.acquire(ctx)
+		if err != nil {
+			return err
+		}
+		w.Notice(w.name, "")
+		w.log.Info().Int64("token", t.Fence().Token).Msg("tenure begins")
+		err = w.serve(ctx, t)
+		w.leave(ctx, t, err)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// acquire waits until the lease is free. Asking costs its holder nothing.
+func (w *worker) acquire(ctx context.Context) (t *lease.Tenure, err error) {
+	policy := retry.Policy{Initial: w.cfg.TTL / 10, Max: w.cfg.TTL / 10,
+		OnRetry: func(_ int, err error, _ time.Duration) { w.Notice(w.name, err.Error()) }}
+	err = retry.Do(ctx, policy, func(ctx context.Context) error {
+		t, err = lease.Acquire(ctx, w.Leases, w.key.Address(), w.cfg.Owner, w.cfg.TTL, w.Metrics.Leases)
+		return err
+	})
+	return t, err
+}
+
+// leave ends a tenure: it is given back if it is still ours, and what was refused is counted.
+func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
+	w.Metrics.Leases.Rejected(why)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	if lease.Lost(why) {
+		w.log.Warn().Err(why).Str("node", w.cfg.Owner.Label).Int64("token", t.Fence().Token).Msg("tenure lost")
+	} else {
+		w.log.Info().Int64("token", t.Fence().Token).Msg("tenure ends")
+	}
+	if err := t.Release(ctx); err != nil {
+		w.log.Warn().Err(err).Msg("the lease was not given back; it runs out by itself")
+	}
+}
+
+// serve runs the loops of one tenure until ctx ends or the tenure is over.
+func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
+	defer w.Notice(w.gate(), "")
+	group, ctx := errgroup.WithContext(ctx)
+	b := w.broadcast(t)
+	defer b.close()
+	group.Go(func() error { return t.Keep(ctx) })
+	for _, p := range w.passes(t, b) {
+		group.Go(func() error { return w.loop(ctx, p) })
+	}
+	return group.Wait()
+}
+
+// loop makes a pass whenever it is woken, and at least once a period, until ctx ends or the tenure is over. What else
+// fails is tried again.
+func (w *worker) loop(ctx context.Context, p pass) error {
+	defer w.Notice(w.part(p), "")
+	said := ""
+	for {
+		signals, rest, err := w.once(ctx, p, &said)
+		if err != nil {
+			return err
+		}
+		timer := time.NewTimer(rest)
+		select {
+		case <-signals[0]:
+		case <-signals[1]:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// once makes one pass, and returns what wakes the next one, and when it is due if nothing does.
+func (w *worker) once(ctx context.Context, p pass, said *string) (signals [2]<-chan struct{}, rest time.Duration,
+	err error) {
+	signals = p.wake()
+	err = p.run(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return signals, 0, context.Cause(ctx)
+	case lease.Lost(err):
+		return signals, 0, err
+	}
+	if *said = w.notice(w.part(p), *said, err); err == nil {
+		return signals, idle, nil
+	}
+	return [2]<-chan struct{}{}, again, nil // it is made again, and readiness has been told
+}
+
+// gate names the gate of this signer in notices.
+func (w *worker) gate() string { return w.name + " gate" }
+
+// part names a pass in notices.
+func (w *worker) part(p pass) string { return w.name + " " + p.name }
+
+// notice tells readiness how a pass went, and the log when that has changed.
+func (w *worker) notice(part, before string, err error) string {
+	now := ""
+	if err != nil {
+		now = err.Error()
+	}
+	w.Notice(part, now)
+	if now != before && now != "" {
+		w.log.Warn().Err(err).Str("part", part).Msg("trying again")
+	}
+	return now
+}
+
+// signal wakes a loop. A signal that is not taken yet stands for this one too.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,22 @@
+package sender
+
+import (
+	"fmt"
+	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/tier"
+)
+
+// notPeers refuses signers that the configuration says are another keeper's.
+func notPeers(cfg tier.Config, keys []signer.Signer) error {
+	for i, p := range cfg.Peers {
+		for _, address := range p.Signers {
+			for _, key := range keys {
+				if key.Address() == address {
+					return fmt.Errorf("tier.peers[%d]: signer %s is one of this keeper's own (a signer belongs to "+
+						"one keeper: remove it here or there)", i, address)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package sender
+
+import (
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txmanager"
+	"perpkeeper/services/sender/turns"
+)
+
+// newManager makes the manager of this process's transactions.
+func (s *Sender) newManager() *txmanager.Manager {
+	settings := s.cfg.Sender
+	return txmanager.New(txmanager.Config{
+		ChainID: s.cfg.Keeper.ChainID, Owner: s.owner, TTL: settings.LeaseTTL, Batch: settings.Batch,
+		MaxWait: settings.MaxJobAge, Cooldown: settings.Cooldown, ConfirmTimeout: settings.ConfirmTimeout,
+		Builders: len(s.cfg.Chain.PrivateURLs) > 0, Shared: s.cfg.Tier.Enabled,
+	}, txmanager.Parts{
+		Node: s.node, Leases: s.leases, Nonces: s.nonces, Intents: s.intents, Heads: s.horizon, Clock: s.clock,
+		Limits: s.limits(), Turns: managed{s.turns}, Open: s.open, Results: s.results, Notice: s.notices.set,
+		Metrics: s.metrics.Txs, Log: s.log,
+	})
+}
+
+// open begins the work of one signer. Its pipeline reads aloud.
+func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
+	check := s.preflight.Checker(account, look)
+	return txmanager.Work{
+		Pipeline: func(signer txmanager.Standing) []txmanager.Stage {
+			return []txmanager.Stage{
+				s.gate().Stage(signer.Held, signer.Reconciled), // what is known is of now
+				s.turns.Stage(),                // the window is ours, on the chain's clock
+				s.turns.Observe(check.Stage()), // still pending, fresh reports, gas, a simulated call
+			}
+		},
+		Recheck: check.Run,
+		Judge:   check.Judge(),
+		Idle:    s.preflight.Refresh,
+		Close:   check.Close,
+	}
+}
+
+// limits are what holds this sender back, by how nervous the markets are.
+func (s *Sender) limits() limits {
+	return limits{settings: s.cfg.Sender, mode: s.quotes.Mode, window: &s.window}
+}
+
+// managed is turns as the manager of transactions asks for them.
+type managed struct{ *turns.Tracker }
+
+// Ask tells how a job stands.
+func (m managed) Ask(j job.Job) txmanager.Turn {
+	turn := m.Tracker.Ask(j)
+	return txmanager.Turn{Mine: turn.Mine, Passed: turn.Passed, Verdict: turn.Verdict}
+}
