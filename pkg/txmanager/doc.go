@@ -4,9 +4,10 @@
 //
 // A [Manager] works signers. For each that is its own [Manager.Work] holds the lease and runs three loops under it:
 //
-//	drain    leads the most urgent intents through the stages, claims nonces for those that get through, and broadcasts
-//	confirm  follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts again what is not mined, raises
-//	         its price, and frees the nonce of what is not to be done any more
+//	drain    leads the most urgent intents through the stages, claims nonces for those that get through, and
+//	         broadcasts
+//	confirm  follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts
+//	         again what is not mined, raises its price, and frees the nonce of what is not to be done any more
 //	record   publishes what has ended
 //
 // Everything a loop knows is in the store, so that the next owner of the lease goes on where this one stopped, whether

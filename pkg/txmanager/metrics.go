@@ -117,11 +117,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Buckets: job.ExecutionSeconds(),
 		}, []string{"kind"}),
 		delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sender_execution_delay_seconds",
-			Help: "Age of a job, on the chain's clock, when its transaction was final.", Buckets: job.ExecutionSeconds(),
+			Name:    "sender_execution_delay_seconds",
+			Help:    "Age of a job, on the chain's clock, when its transaction was final.",
+			Buckets: job.ExecutionSeconds(),
 		}, []string{"kind"}),
 	}
-	reg.MustRegister(m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp, m.foreign, m.timeouts, m.spent, m.reorgs, m.inFlight, m.liquidations, m.held, m.queueDepth, m.queueSeconds, m.sendAge, m.landed, m.delay)
+	reg.MustRegister(m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp,
+		m.foreign, m.timeouts, m.spent, m.reorgs, m.inFlight, m.liquidations, m.held, m.queueDepth, m.queueSeconds,
+		m.sendAge, m.landed, m.delay)
 	return m
 }
 

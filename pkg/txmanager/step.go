@@ -65,7 +65,8 @@ func (s *Stepper) hold(ctx context.Context) error {
 		s.due = now.Add(rest)
 		return err
 	}
-	t, err := lease.AcquireBy(ctx, s.steady, s.worker.Leases, s.worker.key.Address(), s.worker.cfg.Owner, ttl, s.worker.Metrics.Leases)
+	w := s.worker
+	t, err := lease.AcquireBy(ctx, s.steady, w.Leases, w.key.Address(), w.cfg.Owner, ttl, w.Metrics.Leases)
 	if err != nil {
 		s.worker.Notice(s.worker.name, err.Error())
 		s.due = now.Add(ttl / 10)

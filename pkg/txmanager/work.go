@@ -52,8 +52,8 @@ type Turns interface {
 type Turn struct {
 	// Mine says that the job is this keeper's to press.
 	Mine bool
-	// Passed says that another keeper's turn has begun. A turn that is neither mine nor passed is about to end: what was
-	// sent may land, and nothing more is done for it.
+	// Passed says that another keeper's turn has begun. A turn that is neither mine nor passed is about to end: what
+	// was sent may land, and nothing more is done for it.
 	Passed bool
 	// Verdict is what becomes of a task of the job that has no nonce. The zero verdict says that it may get one.
 	Verdict Verdict

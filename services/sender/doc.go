@@ -3,17 +3,12 @@
 //
 // A member of the group on the job topic gets partitions, and for each an intake stores its jobs as intents, or lets
 // them wait in memory while they are another keeper's to execute. In worker-queue mode the signers that hash to a
-// partition come with it; in basic mode every sender tries for the lease of every signer whose key it has. For each
-// signer a worker holds the lease and runs three loops under it:
+// partition come with it; in basic mode every sender tries for the lease of every signer whose key it has. What is done
+// for a signer is [txmanager]'s: it claims, broadcasts, confirms and records. This package hands it the stages that a
+// task goes through before its claim, see [Sender.open], and what a mined transaction means.
 //
-//	drain    takes the most urgent intents down the road: settle → turn → recheck → claim → send
-//	confirm  follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts again what is not mined, raises
-//	         its price, and frees the nonce of what is not to be done any more
-//	record   publishes what has ended
-//
-// Everything a loop knows is in Postgres, so that the next owner of the lease goes on where this one stopped, whether
-// it stopped or was killed. Where several keepers share the jobs, every sender also follows all jobs and all executions
-// of the chain, and the turn stage asks package tier whose turn a job is.
+// Where several keepers share the jobs, every sender also follows all jobs and all executions of the chain, and the turn
+// stage asks [turns] whose turn a job is.
 //
 // # Guaranteed
 //
