@@ -13,15 +13,17 @@ import (
 // Deleverage decides about auto-deleveraging a side of a market: first whether the exchange's word on it has to be
 // brought up to date, then, if it is enabled, which of these open positions are closed, and by how much. The most
 // profitable go first, until together they bring the side below its limit; the contract refuses what goes beyond.
-// Positions of other shards are other planners' to choose: what they do too much is refused as well.
+// Elsewhere are the positions of the side that other planners have, where there are such: they are chosen from as well,
+// because the limit is that of the whole side, but their jobs are the others' to find. Planners that see the same
+// positions choose the same; while elsewhere is not known nothing is chosen.
 //
 // A decision holds for the state and the reports of its moment. What has been executed since, or another price, makes
 // another set of positions needed: whoever executes has to hear of a job again before it is sent.
 //
 // The decisions hold what is due only; positions that could not be judged are named in the error beside them. Nothing
 // is without the role (LIQ-15, capabilities).
-func (m *Moment) Deleverage(market perp.Market, isLong bool,
-	open func(yield func(*perp.Position) bool)) (due []Decision, err error) {
+func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield func(*perp.Position) bool),
+	elsewhere Elsewhere) (due []Decision, err error) {
 	if !m.Rules.AdlRole {
 		return nil, nil
 	}
@@ -48,9 +50,20 @@ func (m *Moment) Deleverage(market perp.Market, isLong bool,
 	if !stand.Enabled {
 		return nil, nil
 	}
-	profitable, err := mostProfitable(terms, open, isLong)
+	var others []perp.Position
+	if elsewhere != nil {
+		var known bool
+		if others, known = elsewhere(); !known {
+			return nil, nil
+		}
+	}
+	profitable, err := mostProfitable(terms, open, others, isLong)
 	return m.deleverageEach(stand, tokens, profitable), err
 }
+
+// Elsewhere returns the most profitable positions of a side that other planners have, and whether they are known. It is
+// asked only where there is something to choose.
+type Elsewhere func() (positions []perp.Position, known bool)
 
 // newest is the second of the newest of these tokens' reports.
 func (m *Moment) newest(tokens []chain.Address) (second uint64) {
@@ -86,6 +99,9 @@ func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address,
 			size, pays = p.SizeInUsd.MulDiv(left, c.pnl), left
 		}
 		left, taken = left.Sub(pays), taken.Add(pays)
+		if c.elsewhere {
+			continue
+		}
 		d := Decision{Job: job.Job{
 			ID: job.AdlID(p.PositionKey, p.Changes), Kind: job.Adl, Key: p.PositionKey, Account: p.Account,
 			Market: p.Market, Collateral: p.CollateralToken,
@@ -99,24 +115,31 @@ func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address,
 
 // profitable is a position with what it has gained.
 type profitable struct {
-	position perp.Position
-	pnl      perp.Uint
+	position  perp.Position
+	pnl       perp.Uint
+	elsewhere bool
 }
 
 // mostProfitable lists the positions of a side that have gained, the most first. Those whose gain is beyond the
 // contract's arithmetic are left out and named.
-func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool), isLong bool) (list []profitable,
-	failures error) {
-	for p := range open {
+func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool), others []perp.Position,
+	isLong bool) (list []profitable, failures error) {
+	consider := func(p *perp.Position, elsewhere bool) {
 		if p.IsLong != isLong {
-			continue
+			return
 		}
 		var pnl perp.Int
 		if err := perp.Checked(func() { pnl = terms.Pnl(*p) }); err != nil {
 			failures = errors.Join(failures, fmt.Errorf("profit of position %s: %w", p.PositionKey, err))
 		} else if pnl.Sign() > 0 {
-			list = append(list, profitable{*p, pnl.Uint()})
+			list = append(list, profitable{*p, pnl.Uint(), elsewhere})
 		}
+	}
+	for p := range open {
+		consider(p, false)
+	}
+	for i := range others {
+		consider(&others[i], true)
 	}
 	slices.SortFunc(list, func(a, b profitable) int {
 		if c := b.pnl.Cmp(a.pnl); c != 0 {

@@ -3,6 +3,7 @@ package due
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -55,17 +56,61 @@ func gained(id byte, dollars uint64) perp.Position {
 }
 
 func adl(t interface{ Fatal(...any) }, m *Moment, positions []perp.Position) []Decision {
-	got, err := m.Deleverage(ethMarket, true, func(yield func(*perp.Position) bool) {
+	got, err := m.Deleverage(ethMarket, true, each(positions), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func each(positions []perp.Position) func(yield func(*perp.Position) bool) {
+	return func(yield func(*perp.Position) bool) {
 		for i := range positions {
 			if !yield(&positions[i]) {
 				return
 			}
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return got
+}
+
+// Planners that share the positions of a side choose, each of its own, together what one that has them all chooses; one
+// that does not know the others' chooses nothing.
+func TestPlannersChooseTogetherWhatOneWouldChoose(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var all, left, right []perp.Position
+		for i := range byte(rapid.IntRange(2, 10).Draw(t, "positions")) {
+			p := gained(i+1, rapid.Uint64Range(40_000, 200_000).Draw(t, "gain"))
+			all = append(all, p)
+			if rapid.Bool().Draw(t, "left") {
+				left = append(left, p)
+			} else {
+				right = append(right, p)
+			}
+		}
+		m := moment()
+		crowded(m, all, true)
+		want := adl(t, m, all)
+		if len(want) == 0 || want[0].Job.Kind == job.AdlState {
+			return
+		}
+		var got []Decision
+		for _, half := range [][2][]perp.Position{{left, right}, {right, left}} {
+			chosen, err := m.Deleverage(ethMarket, true, each(half[0]),
+				func() ([]perp.Position, bool) { return half[1], true })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, chosen...)
+			if blind, _ := m.Deleverage(ethMarket, true, each(half[0]),
+				func() ([]perp.Position, bool) { return nil, false }); len(blind) > 0 {
+				t.Fatal("chosen without knowing the others'")
+			}
+		}
+		slices.SortFunc(got, func(a, b Decision) int { return a.Job.Ratio.Cmp(b.Job.Ratio) })
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("together %+v, want %+v", got, want)
+		}
+	})
 }
 
 // TIER-13: first the exchange is told, then the most profitable positions are closed; nothing without the role or below
@@ -274,7 +319,7 @@ func TestDeleveragingSurvivesAnImpossiblePosition(t *testing.T) {
 	huge.SizeInTokens = perp.UintFromBytes(bytes.Repeat([]byte{0xff}, 32))
 	got, err := m.Deleverage(ethMarket, true, func(yield func(*perp.Position) bool) {
 		_ = yield(&huge) && yield(&positions[1])
-	})
+	}, nil)
 	if len(got) != 1 || got[0].Job.Key != positions[1].PositionKey || !errors.Is(err, perp.ErrArithmetic) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -29,47 +29,61 @@ const patienceRows = 1024
 func (db *DB) Load(ctx context.Context, partitions []int, take func(part int, row perp.Row) error) (c Changes,
 	err error) {
 	partitions = slices.Sorted(slices.Values(partitions))
-	patience := db.cfg.ConnectTimeout + 2*db.cfg.StatementTimeout
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stalled := time.AfterFunc(patience, func() { cancel(fmt.Errorf("%w for %s", errStalled, patience)) })
-	defer stalled.Stop()
-	count := 0
-	counted := func(id rowID, row perp.Row) error {
-		if count++; count%patienceRows == 0 {
-			stalled.Reset(patience)
+	err = db.unhurried(ctx, func(ctx context.Context, v view) error {
+		c = Changes{}
+		if err := c.look(ctx, v.Tx, partitions); err != nil || !c.HasView() {
+			return err
 		}
-		if row == nil {
-			return nil
+		c.Reload = true
+		above, err := readAbove(ctx, v.Tx, c.Standing)
+		if err != nil {
+			return err
 		}
-		return take(id.part, row)
-	}
-	err = pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
-		func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, noStatementLimit.sql()); err != nil {
-				return err
+		count := 0
+		return c.load(ctx, v.Tx, above, func(id rowID, row perp.Row) error {
+			if count++; count%patienceRows == 0 {
+				v.heard()
 			}
-			c = Changes{}
-			if err := c.look(ctx, tx, partitions); err != nil || !c.HasView() {
-				return err
+			if row == nil {
+				return nil
 			}
-			c.Reload = true
-			above, err := readAbove(ctx, tx, c.Standing)
-			if err != nil {
-				return err
-			}
-			return c.load(ctx, tx, above, counted)
+			return take(id.part, row)
 		})
-	if errors.Is(context.Cause(ctx), errStalled) {
-		err = context.Cause(ctx)
-	}
+	})
 	if err != nil {
 		return Changes{}, fmt.Errorf("loading partitions %v: %w", partitions, err)
 	}
 	return c, nil
 }
 
+// view is a transaction that reads for long, and how to say that the database is still sending.
+type view struct {
+	pgx.Tx
+	heard func()
+}
+
 var errStalled = errors.New("the database has sent nothing")
+
+// unhurried runs f as [DB.read] does, without a limit on its statements. It ends when the database has sent nothing for
+// longer than any other question may take.
+func (db *DB) unhurried(ctx context.Context, f func(context.Context, view) error) error {
+	patience := db.cfg.ConnectTimeout + 2*db.cfg.StatementTimeout
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := time.AfterFunc(patience, func() { cancel(fmt.Errorf("%w for %s", errStalled, patience)) })
+	defer stalled.Stop()
+	err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, noStatementLimit.sql()); err != nil {
+				return err
+			}
+			return f(ctx, view{tx, func() { stalled.Reset(patience) }})
+		})
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errStalled) {
+		return cause
+	}
+	return err
+}
 
 // load reads all tables.
 func (c *Changes) load(ctx context.Context, tx pgx.Tx, above above, yield func(rowID, perp.Row) error) error {

@@ -2,11 +2,13 @@ package pg_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
@@ -122,5 +124,47 @@ func TestLoadTakesItsTime(t *testing.T) {
 	enough := errors.New("enough")
 	if _, err := db.Load(t.Context(), []int{0}, func(int, perp.Row) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("the reader's own error: %v", err)
+	}
+}
+
+// The positions of a side come by what they have gained: not those of partitions that are left out, of the other side,
+// or that are closed.
+func TestMostProfitable(t *testing.T) {
+	db := pgtest.DB(t)
+	market := chain.Address{7}
+	open := func(id byte, isLong bool, size, tokens uint64) perp.Position {
+		return perp.Position{PositionKey: chain.Hash{id}, Market: market, IsLong: isLong, Status: perp.Active,
+			SizeInUsd: perp.U64(size), SizeInTokens: perp.U64(tokens)}
+	}
+	closed := open(5, true, 1, 99)
+	closed.Status = perp.Closed
+	foreign := open(6, true, 1, 99)
+	foreign.Market = chain.Address{8}
+	first := follow(chain.BlockRef{Number: 10}, open(1, true, 100, 10), open(2, true, 100, 30), open(3, false, 100, 30),
+		open(4, false, 100, 5), closed, foreign)
+	second := follow(chain.BlockRef{Number: 10}, open(9, true, 1, 99))
+	commit(t, claim(t, db, 0, 2), first)
+	commit(t, claim(t, db, 1, 2), second)
+	for _, c := range []struct {
+		isLong bool
+		except []int
+		most   int
+		want   []byte
+	}{
+		{true, []int{1}, 9, []byte{2, 1}},
+		{true, nil, 2, []byte{9, 2}},
+		{false, nil, 9, []byte{4, 3}},
+		{true, []int{0, 1}, 9, nil},
+	} {
+		found, err := db.MostProfitable(t.Context(), pg.Gainers{Market: market, IsLong: c.isLong, Price: perp.U64(10),
+			Except: c.except, Most: c.most})
+		must(t, err)
+		var got []byte
+		for _, p := range found {
+			got = append(got, p.PositionKey[0])
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }

@@ -20,6 +20,7 @@ type book struct {
 	seen       pg.Seen // how far the state has been taken in
 	rows       rowIndex
 	shards     map[int]*shard // by partition
+	partitions int            // that there are
 
 	armed   perp.Uint // the indexes yield positions below this margin ratio
 	glvs    due.Glvs

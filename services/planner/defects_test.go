@@ -207,3 +207,5 @@ func (s *told) Changes(context.Context, []int, pg.Seen) (pg.Changes, error) {
 func (s *told) Load(context.Context, []int, func(int, perp.Row) error) (pg.Changes, error) {
 	return pg.Changes{Standing: s.Standing}, nil
 }
+
+func (s *told) MostProfitable(context.Context, pg.Gainers) ([]perp.Position, error) { return nil, nil }

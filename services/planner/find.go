@@ -18,6 +18,7 @@ type finder struct {
 	live     *live
 	signers  []chain.Address
 	outlived outlived
+	others   *elsewhere
 	sides    map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
 }
 
@@ -98,13 +99,18 @@ func (f *finder) deleveragings(jobs []job.Job, market chain.Address, m *due.Mome
 	}
 	var failures error
 	for _, isLong := range []bool{true, false} {
-		decisions, err := m.Deleverage(row, isLong, f.book.positions(market))
+		decisions, err := m.Deleverage(row, isLong, f.book.positions(market), f.elsewhere(row, isLong, m))
 		failures = errors.Join(failures, err)
 		for _, d := range decisions {
 			jobs = f.take(jobs, m, d, func(then *due.Moment) bool { return f.deleveraged(then, row, isLong, d.Job.ID) })
 		}
 	}
 	return jobs, failures
+}
+
+// elsewhere is what other planners have of a side.
+func (f *finder) elsewhere(market perp.Market, isLong bool, m *due.Moment) due.Elsewhere {
+	return f.others.of(f.book, side{market.MarketToken, isLong}, m.Quotes[market.IndexToken].Price.Max)
 }
 
 // deleveraged reports whether a job was due at another moment. All positions of the side have a say in each, so a
@@ -115,7 +121,8 @@ func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, 
 	if !known {
 		was = map[string]bool{}
 		// whoever cannot be judged was not due
-		decisions, _ := then.Deleverage(market, isLong, f.book.positions(market.MarketToken))
+		decisions, _ := then.Deleverage(market, isLong, f.book.positions(market.MarketToken),
+			f.elsewhere(market, isLong, then))
 		for _, d := range decisions {
 			was[d.Job.ID] = true
 		}

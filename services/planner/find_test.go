@@ -44,7 +44,7 @@ func newDesk() *desk {
 	q := newQuotes(func(r bus.Record, why error) { panic(why) })
 	d := &desk{quotes: q, at: nowMs, finder: &finder{
 		book: newBook(liquidation.ArmedRatio), births: newBirths(q), makers: newMakers(q.board),
-		spacing: newSpacing(perp.Uint{}),
+		spacing: newSpacing(perp.Uint{}), others: newElsewhere(nil),
 		live:    newLive(),
 		signers: []chain.Address{{100}, {101}}, outlived: outlived{metrics: NewMetrics(prometheus.NewRegistry())},
 	}}

@@ -12,7 +12,7 @@ import (
 
 // apply brings the book to the state after changes.
 func (b *book) apply(c pg.Changes) {
-	b.block, b.generation, b.seen = c.Watermark.BlockRef, uint32(c.Generation), c.Seen
+	b.stand(c)
 	merge(b.rows, perp.Markets, c.Markets)
 	merge(b.rows, perp.MarketValues, c.Values)
 	merge(b.rows, perp.Parameters, c.Parameters)
@@ -65,7 +65,12 @@ func (b *book) loaded(c pg.Changes) {
 	}
 	b.sortTokens()
 	b.glvs = due.GlvsOf(b.rows.values)
-	b.block, b.generation, b.seen = c.Watermark.BlockRef, uint32(c.Generation), c.Seen
+	b.stand(c)
+}
+
+// stand says for which block the book stands.
+func (b *book) stand(c pg.Changes) {
+	b.block, b.generation, b.partitions, b.seen = c.Watermark.BlockRef, uint32(c.Generation), c.Partitions, c.Seen
 }
 
 // adopt takes the shards of another book of the same generation. Until the changes since both have been applied (see

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,12 +23,12 @@ import (
 	"perpkeeper/pkg/service"
 )
 
-// many is how many positions the tests of size have: 20 000, 2.5 million in the long form, or POSITIONS.
+// many is how many positions the test of size has: 20 000, 2.5 million in the long form, or POSITIONS.
 func many(t *testing.T) (positions int, long bool) {
 	long = os.Getenv("KEEPER_LONG") != ""
 	positions = 20_000
 	if long {
-		positions = 2_500_000
+		positions = mostPositions
 	}
 	if text := os.Getenv("POSITIONS"); text != "" {
 		var err error
@@ -38,7 +39,10 @@ func many(t *testing.T) (positions int, long bool) {
 	return positions, long
 }
 
-const manyParts, manyMarkets = 4, 40
+// mostPositions is how many a planner is meant for: four have ten million.
+const mostPositions = 2_500_000
+
+const manyParts, manyMarkets = 16, 40
 
 // manyPositions are positions of 2 to 40 times their collateral in all markets and on both sides, opened about the
 // present price of $1000, spread over the partitions.
@@ -50,7 +54,7 @@ const manyPositions = `INSERT INTO state_g1.position SELECT sha256(int8send(i::b
 	trunc(usd * power(10::numeric, 18) / (1000 + 200.0 * ((i * 31::bigint) %% 1000 - 500) / 500 / leverage)),
 	trunc(usd * CASE WHEN (i / 40) %% 2 = 0 THEN power(10::numeric, 6) ELSE power(10::numeric, 15) END / leverage), -1234567 - i,
 	0, 123456789012345678901, 1234567890123456789012345, 1234567890123456789012345, 1700000000, 0, 3,
-	900, 17, sha256(int8send(i::bigint)), 1700000000000, i %% 4, 3, NULL
+	900, 17, sha256(int8send(i::bigint)), 1700000000000, i %% 16, 3, NULL
 	FROM (SELECT i, 100 + (i * 7919::bigint) %% 100000 AS usd, 2 + i %% 38 AS leverage FROM generate_series(1, %d) i) AS s`
 
 // crowded is a database with that many positions, all at one block.
@@ -204,31 +208,60 @@ func TestManyPositions(t *testing.T) {
 		return time.Since(began)
 	}
 
+	// Of more positions than a planner is meant for it gets its share.
+	share := min(manyParts, manyParts*mostPositions/positions)
+	each := positions / manyParts
+	mine := make([]int, share)
+	for i := range mine {
+		mine[i] = i
+	}
 	peak := heapPeak()
-	p.shards.assign([]int{0, 1, 2, 3})
-	took, heap := holds(positions), peak()
+	p.shards.assign(mine)
+	took, heap := holds(each*share), peak()
 	count, most := ticks.take()
-	t.Logf("%d positions: loaded in %s, heap in use at most %d MB, longest of %d ticks %s", positions, took, heap>>20,
-		count, most)
+	t.Logf("%d of %d positions: loaded in %s, heap in use at most %d MB, longest of %d ticks %s", each*share, positions,
+		took, heap>>20, count, most)
 	if long && (took > 30*time.Second || heap > 1200<<20) {
 		t.Errorf("it takes too long or too much")
 	}
-	quarter := positions / manyParts
 	for _, step := range []struct {
 		name string
 		mine []int
-		want int
 	}{
-		{"a partition of four goes", []int{0, 1, 2}, positions - quarter},
-		{"it comes back", []int{0, 1, 2, 3}, positions},
+		{"a quarter of the partitions goes", mine[:share-share/4]},
+		{"it comes back", mine},
 	} {
 		ticks.take()
 		p.shards.assign(step.mine)
-		took := holds(step.want)
+		took := holds(each * len(step.mine))
 		count, most := ticks.take()
 		t.Logf("%s: %s, longest of %d ticks %s", step.name, took, count, most)
 		if long && most > 500*time.Millisecond {
 			t.Errorf("%s: a tick took %s", step.name, most)
 		}
 	}
+	t.Logf("memory of the process: %s", residentPeak(t))
+	if share < manyParts {
+		began := time.Now()
+		if _, err := db.MostProfitable(t.Context(), pg.Gainers{Market: chain.Address{0xbb, 1}, IsLong: true,
+			Price: dollarsPerEther(1000), Except: mine, Most: elsewhereMost}); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("the most profitable of a side in the other partitions: %s", time.Since(began))
+	}
+}
+
+// residentPeak is what the kernel says of the process: the most it has ever had resident.
+func residentPeak(t *testing.T) string {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return "not known here"
+	}
+	for line := range strings.Lines(string(status)) {
+		if name, value, _ := strings.Cut(line, ":"); name == "VmHWM" {
+			return "at most " + strings.TrimSpace(value)
+		}
+	}
+	return "not known here"
 }

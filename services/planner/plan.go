@@ -49,11 +49,16 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 			err = p.sweepSlice(ctx)
 		case a := <-p.loads.arrived:
 			err = p.arrive(ctx, a)
+		case a := <-p.finder.others.arrived:
+			if err = p.finder.others.take(a); err == nil {
+				err = p.everything(ctx)
+			}
 		case r := <-p.rearms:
 			err = p.rearm(ctx, r)
 		case <-retryPass.C:
 			err = p.reload(ctx)
 		}
+		p.finder.others.ask(ctx, p.book, p.loads.spawn)
 		sweep.hasten(p.mode.SweepInterval(p.cfg.Planner.SweepInterval))
 		if err != nil && ctx.Err() == nil {
 			p.log.Warn().Err(err).Msg("planning failed, trying again")

@@ -58,6 +58,8 @@ type Store interface {
 	Changes(ctx context.Context, partitions []int, since pg.Seen) (pg.Changes, error)
 	// Load gives all rows of these partitions and of everybody's, one by one, and the look to go on from.
 	Load(ctx context.Context, partitions []int, take func(partition int, row perp.Row) error) (pg.Changes, error)
+	// MostProfitable lists positions of a side by what they have gained.
+	MostProfitable(ctx context.Context, g pg.Gainers) ([]perp.Position, error)
 }
 
 // Start acquires what the planner needs and hands its members to the shell.
@@ -105,6 +107,7 @@ func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *
 	p.finder = &finder{
 		book: p.book, births: newBirths(p.quotes), makers: newMakers(p.quotes.board),
 		spacing: newSpacing(cfg.Liquidation.Spacing.Factor),
+		others:  newElsewhere(store),
 		live:    p.live, signers: cfg.Planner.Signers, outlived: outlived{metrics: metrics, log: log},
 	}
 	return p
