@@ -92,15 +92,23 @@ func (r Reader) HashAt(ctx context.Context, number uint64) (chain.Hash, error) {
 // Block returns a block by its hash, on whatever branch it is, from the endpoint that announced it or else from the
 // first that has it. NotFound(err) where none has it.
 func (r Reader) Block(ctx context.Context, hash chain.Hash) (Block, error) {
-	return r.block(ctx, "block "+hash.Hex(), r.pool.memory.server(hash, PartHeader), methodBlock, hash,
-		func(b Block) bool { return b.Hash == hash })
+	return r.blockFrom(ctx, hash, r.pool.memory.server(hash, PartHeader))
+}
+
+// blockFrom is Block, asked for first of an endpoint unless that is nil.
+func (r Reader) blockFrom(ctx context.Context, hash chain.Hash, first *endpoint) (Block, error) {
+	return r.block(ctx, "block "+hash.Hex(), first, methodBlock, hash, func(b Block) bool { return b.Hash == hash })
 }
 
 // BlockWithReceipts is Block for a block whose receipts are wanted too: they are asked for at the same time, and what
 // Receipts says of the returned block has been on its way since.
 func (r Reader) BlockWithReceipts(ctx context.Context, hash chain.Hash) (Block, error) {
-	early := r.askEarly(ctx, hash)
-	block, err := r.Block(ctx, hash)
+	first := r.pool.memory.server(hash, PartHeader)
+	if first == nil {
+		first = r.idlest(ForReceipts)
+	}
+	early := r.askEarly(ctx, hash, first)
+	block, err := r.blockFrom(ctx, hash, first)
 	if err != nil {
 		early.drop()
 		return Block{}, err

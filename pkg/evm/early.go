@@ -18,15 +18,15 @@ type earlyReceipts struct {
 	from *endpoint
 }
 
-// askEarly asks for the receipts of a block, as long as ctx lasts.
-func (r Reader) askEarly(ctx context.Context, hash chain.Hash) *earlyReceipts {
+// askEarly asks for the receipts of a block, as long as ctx lasts, first of an endpoint unless that is nil.
+func (r Reader) askEarly(ctx context.Context, hash chain.Hash, first *endpoint) *earlyReceipts {
 	ctx, cancel := context.WithCancel(ctx)
 	early := &earlyReceipts{drop: cancel, done: make(chan struct{})}
 	go func() {
 		defer cancel()
 		defer close(early.done)
 		raw, from, err := ask(ctx, r, question[json.RawMessage]{
-			method: methodReceipts, args: []any{hash}, first: r.pool.memory.server(hash, PartHeader),
+			method: methodReceipts, args: []any{hash}, first: first,
 			read: func(raw json.RawMessage) (json.RawMessage, error) { return raw, nil },
 		})
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -27,6 +28,7 @@ type endpoint struct {
 	span    *span
 	// strangers are headers that no endpoint of the pool could show to be what it says.
 	strangers *unknownHeaders
+	underWay  atomic.Int64 // requests
 
 	mu      sync.Mutex
 	last    error // how the last request ended
@@ -105,7 +107,9 @@ func (e *endpoint) exchange(ctx context.Context, method string, trip func(contex
 	limited, cancel := context.WithTimeout(context.WithValue(ctx, bounded{}, longest(method)), e.cfg.RequestTimeout)
 	defer cancel()
 	begun := time.Now()
+	e.underWay.Add(1)
 	err := e.line.do(limited, trip)
+	e.underWay.Add(-1)
 	took := time.Since(begun)
 	e.metrics.seconds.WithLabelValues(method).Observe(took.Seconds())
 	if err == nil {

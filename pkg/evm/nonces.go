@@ -23,7 +23,8 @@ func (r Reader) OldNonces(ctx context.Context, asked []AccountAt) ([]uint64, err
 	nonces := make([]uint64, 0, len(asked))
 	for len(nonces) < len(asked) {
 		rest := asked[len(nonces):]
-		some, err := eachInTurn(ctx, r, ForOldStates, func(e *endpoint) ([]uint64, error) { return e.nonces(ctx, rest) })
+		some, err := eachInTurn(ctx, r, ForOldStates,
+			func(e *endpoint) ([]uint64, error) { return e.nonces(ctx, rest) })
 		if err != nil {
 			return nil, fmt.Errorf("asking for nonces at blocks %d to %d: %w", lowest(asked), highest(asked), err)
 		}

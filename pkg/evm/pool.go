@@ -229,7 +229,7 @@ func put[T any](ctx context.Context, e *endpoint, q question[T]) (value T, err e
 // sent twice. Where all of them want fewer requests they are asked again after the pause they want.
 func eachInTurn[T any](ctx context.Context, r Reader, purpose Purpose, attempt func(*endpoint) (T, error)) (none T,
 	_ error) {
-	candidates, err := r.pool.ranked(purpose, r.without)
+	candidates, err := r.pool.spread(purpose, r.without)
 	if err != nil {
 		return none, err
 	}

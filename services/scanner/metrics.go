@@ -97,10 +97,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"lacked them."),
 		backfillLeft: gauge("scanner_backfill_remaining_blocks", "Blocks of history that are still to be published "+
 			"in ranges; 0 while none are."),
-		backfillETA: gauge("scanner_backfill_eta_seconds", "How long the history that is being published in ranges will "+
-			"take, at the pace until now; 0 while none is."),
-		bodyRanges: counter("scanner_backfill_ranges_by_bodies_total", "Ranges of history of which every block was read, "+
-			"because the signers' nonces at old blocks could not be had or did not agree."),
+		backfillETA: gauge("scanner_backfill_eta_seconds", "How long the history that is being published in ranges "+
+			"will take, at the pace until now; 0 while none is."),
+		bodyRanges: counter("scanner_backfill_ranges_by_bodies_total", "Ranges of history of which every block was "+
+			"read, because the signers' nonces at old blocks could not be had or did not agree."),
 
 		auditTime: gauge("scanner_words_audit_time_seconds", "When all words of the DataStore were last "+
 			"compared with the chain, Unix seconds; 0 = not in this process."),

@@ -69,8 +69,8 @@ func (h *nonceHistory) note(a evm.AccountAt, nonce uint64) error {
 	}
 	switch {
 	case nonce < lower || nonce > upper:
-		return fmt.Errorf("%w: %s has nonce %d at block %d, and had %d before and %d after", errNonces, a.Account, nonce,
-			a.Block, lower, upper)
+		return fmt.Errorf("%w: %s has nonce %d at block %d, and had %d before and %d after", errNonces, a.Account,
+			nonce, a.Block, lower, upper)
 	case exact:
 	case i > 1 && i == len(points) && points[i-1].nonce == nonce && points[i-2].nonce == nonce:
 		points[i-1].block = a.Block // what lies between is known without it

@@ -31,7 +31,8 @@ func usedBetween(ctx context.Context, of nonces, settled *nonceHistory, accounts
 	from, to uint64) (used, error) {
 	var ends []evm.AccountAt
 	for _, account := range accounts {
-		ends = append(ends, evm.AccountAt{Account: account, Block: from - 1}, evm.AccountAt{Account: account, Block: to})
+		ends = append(ends, evm.AccountAt{Account: account, Block: from - 1},
+			evm.AccountAt{Account: account, Block: to})
 	}
 	at, err := settledNonces(ctx, of, settled, ends)
 	if err != nil {
@@ -211,8 +212,8 @@ func (u used) check(txs []chain.Tx, signers []chain.Address, in steps) (lacking 
 		nonces, searched := u[tx.From], in[tx.From]
 		if tx.Nonce < nonces.first || tx.Nonce >= nonces.next || found[tx.From][tx.Nonce] ||
 			searched != nil && searched[tx.Block] == 0 {
-			return nil, fmt.Errorf("%w: %s has sent a transaction with nonce %d in block %d, and has used %d to before "+
-				"%d, elsewhere", errNonces, tx.From, tx.Nonce, tx.Block, nonces.first, nonces.next)
+			return nil, fmt.Errorf("%w: %s has sent a transaction with nonce %d in block %d, and has used %d to "+
+				"before %d, elsewhere", errNonces, tx.From, tx.Nonce, tx.Block, nonces.first, nonces.next)
 		}
 		if found[tx.From] == nil {
 			found[tx.From] = map[uint64]bool{}

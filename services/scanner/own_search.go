@@ -143,8 +143,8 @@ func (o *ownSearch) fallBack(ctx context.Context, err error) error {
 	o.metrics.bodyRanges.Inc()
 	if o.settled.complain() {
 		o.log.Warn().Err(err).Msg("the signers' transactions cannot be found by their nonces, so that every block of " +
-			"history is read, which takes some ten times as long (name endpoints of two hosts in chain.urls that keep " +
-			"old states: archive nodes)")
+			"history is read, which takes some ten times as long (name endpoints of two hosts in chain.urls that " +
+			"keep old states: archive nodes)")
 	}
 	return nil
 }

@@ -1,0 +1,56 @@
+package evm
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Many requests at a time go to all good endpoints, as each is fast; one at a time goes to the best.
+func TestHistoryIsReadFromAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, truth := fakes(3, 120)
+		c, _ := dialFakes(t, func(cfg *Config) { cfg.HedgeAfter = time.Second }, nodes...)
+		for i, took := range []time.Duration{20, 20, 200} {
+			nodes[i].obey(delay(took*time.Millisecond, "batch", methodBlock, methodReceipts))
+			c.pool.public[i].vitals.latency = milliseconds(took * time.Millisecond)
+		}
+		var wg sync.WaitGroup
+		for range 40 {
+			wg.Go(func() {
+				if headers, err := c.Blocks(t.Context(), 10, 100); err != nil || len(headers) != 91 {
+					t.Errorf("%d headers, %v", len(headers), err)
+				}
+			})
+		}
+		for i := range 40 {
+			wg.Go(func() {
+				block, err := c.BlockWithReceipts(t.Context(), truth.ref(3*i+1).Hash)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, proven, err := c.Receipts(t.Context(), block); err != nil || !proven {
+					t.Errorf("proven %t, %v", proven, err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, method := range []string{"batch", methodBlock} {
+			fast, other, slow := nodes[0].count(method), nodes[1].count(method), nodes[2].count(method)
+			if min(fast, other) < 10 || slow == 0 || slow > 10 {
+				t.Errorf("%s: %d, %d and %d requests", method, fast, other, slow)
+			}
+		}
+		before := nodes[2].count("batch")
+		for range 10 {
+			if _, err := c.Blocks(t.Context(), 10, 100); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := nodes[2].count("batch") - before; n > 0 {
+			t.Errorf("the slow one was asked %d times for nothing", n)
+		}
+	})
+}
