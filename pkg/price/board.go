@@ -17,7 +17,7 @@ const (
 	MaxReports = 20_000
 )
 
-// Board remembers the reports of the last Window of each token. It is safe for concurrent use. Looking up takes
+// Board stores the reports of the last Window of each token, in memory. It is safe for concurrent use. Looking up takes
 // logarithmic time, adding a report that is newer than the others constant time on average. Use NewBoard.
 type Board struct {
 	mu     sync.RWMutex
@@ -36,8 +36,8 @@ func NewBoard() *Board { return newBoard(MaxReports) }
 
 func newBoard(most int) *Board { return &Board{most: most, tokens: map[chain.Address]*history{}} }
 
-// Add gives the board a report and tells whether it learnt something: false for a report of a moment it knows, and for
-// one that lies before the token's window. Reports may come in any order.
+// Add stores a report and tells whether it was new: false for a report of a time that is already stored, and for one
+// from before the token's window. Reports may come in any order.
 func (b *Board) Add(r Report) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,7 +115,7 @@ func (b *Board) At(token chain.Address, ms uint64) (r Report, ok bool) {
 // one. It returns none while there is none, and none for a second before the window: what came first then is no longer
 // known.
 //
-// A board that has not been fed since before the second cannot know that a report it never saw was the first.
+// A board that was started after the second cannot know of an earlier report that it never got.
 func (b *Board) FirstAtOrAfter(token chain.Address, second uint64) (r Report, ok bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -1,25 +1,25 @@
-// Package price is price reports: which of them are trusted, and which of them fit one transaction. Where they come
-// from is pkg/price/source.
+// Package price checks price reports and chooses those that fit one transaction. The services that publish them are
+// read by pkg/price/source.
 //
 // A Report is a price of one token at one moment, with the bytes that prove it to the exchange's oracle. A Feed runs
-// several sources side by side, judges what they say, and hands on the reports of one source per token; a Board
-// remembers what came and answers which reports to use.
+// several sources side by side, checks their reports, and hands on those of one source per token; an arbiter per token
+// decides which pass. A Board stores the reports of the last minutes and answers which to use.
 //
 // # Trust
 //
 // Each report passes the Gates of its source: it makes sense, is not stale, not from ahead of the chain's clock, and
-// its spread is bounded. Where two sources speak of a token, no report passes that no other source bears out: by a
-// price that is near, said a short while ago and about that time or a later one. Until one does, the reports are
-// withheld; then those that nobody has contradicted since are handed on as well, in order. While two contradict each
-// other, nothing passes; of three, one is outvoted. A source that is alone is believed, but for jumps, which its next
-// reports have to repeat. For the first Failover.After of a token, a source that has not spoken yet is waited for. A
-// report from ahead of the clock passes where another source is as far: then the clock is what is behind. Whatever does
-// not pass is counted with its reason, and logged now and then.
+// its spread is bounded. Where two sources give reports of a token, none passes unless another source confirms it: by a
+// price that is near, received a short while ago, and of about that time or a later one. Until one does, the reports
+// are withheld; then those that nobody has contradicted since are handed on as well, in order. While two contradict
+// each other, nothing passes; of three, one is outvoted. A source that is alone is believed, but for jumps, which its
+// next reports have to repeat. For the first Failover.After of a token, a source that has not given one yet is waited
+// for. A report from ahead of the clock passes where another source is as far: then the clock is what is behind.
+// Whatever does not pass is counted with its reason, and logged now and then.
 //
 // The first source that serves a token serves it alone, until it has given no report that passes for Failover.After, or
 // none of about the time of what others give; then the next that lives takes over. It takes back its place once it has
-// lived for Failover.ReturnAfter without a break. The others are heard all the time. A source that steps in with a
-// report older than what was emitted is silent until it has a newer one.
+// lived for Failover.ReturnAfter without a break. The reports of the others are compared all the time. A source that
+// steps in with a report older than what was emitted emits nothing until it has a newer one.
 //
 // # Guaranteed
 //
@@ -35,12 +35,12 @@
 //
 //   - Data is opaque. Whether it proves the price is judged by the oracle alone, and so is whether the oracle takes the
 //     provider of a source that stepped in: give every source of a token a provider that the exchange has enabled, or
-//     use it as a witness for planning only.
+//     use it for comparison and planning only.
 //   - Sources that poll may miss reports between two polls. Keepers then see the same market through slightly different
 //     reports.
-//   - Two sources that lie alike are believed; so is one that is alone and lies by less than Gates.MaxJump, or repeats
-//     its lie.
+//   - Two sources with the same wrong price are believed; so is one that is alone and is wrong by less than
+//     Gates.MaxJump, or repeats its wrong price.
 //   - While the source that serves contradicts two others, or falls behind them, the newest report is older than
 //     theirs, until Failover.After has passed.
-//   - The clock is who makes the Feed's to give. Off by more than Gates.MaxAge it stops all prices, visibly.
+//   - The clock given by Feed.SetClock is not checked. Off by more than Gates.MaxAge it stops all prices, visibly.
 package price

@@ -15,14 +15,14 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// Feed runs sources and emits what passes. Run it once.
+// Feed runs price sources and emits the reports that pass. Run it once.
 type Feed struct {
-	members []Member
-	rules   *rules
-	log     zerolog.Logger
-	metrics *Metrics
-	loud    *quiet
-	benches map[chain.Address]*bench // of the goroutine in Run alone
+	members  []Member
+	rules    *rules
+	log      zerolog.Logger
+	metrics  *Metrics
+	logLimit *logLimiter
+	arbiters map[chain.Address]*arbiter // of the goroutine in Run alone
 
 	mu       sync.Mutex
 	silent   string   // what is missing, in one line; empty if nothing is
@@ -40,14 +40,15 @@ func NewFeed(members []Member, gates Gates, failover Failover, log zerolog.Logge
 		r.tokens = append(r.tokens, m.Tokens)
 	}
 	return &Feed{
-		members: members, rules: r, log: log, metrics: metrics, loud: newQuiet(time.Minute),
-		benches: map[chain.Address]*bench{},
-		silent:  "no price report yet", problems: slices.Repeat([]string{unheard}, len(members)),
+		members: members, rules: r, log: log, metrics: metrics, logLimit: newLogLimiter(time.Minute),
+		arbiters: map[chain.Address]*arbiter{},
+		silent:   "no price report yet", problems: slices.Repeat([]string{noAnswerYet}, len(members)),
 	}
 }
 
-// SetClock has reports judged by the chain's clock: its time (Unix ms) at a moment of this machine's monotonic clock,
-// and 0 while it is not known; then, and without one, this machine's is taken. It is called before Run.
+// SetClock sets the chain's clock, by which the ages of reports are measured. It returns the chain's time (Unix ms) at
+// a moment of this machine's monotonic clock, or 0 while it is not known. Without a clock, and while it returns 0, this
+// machine's is taken. Call it before Run.
 func (f *Feed) SetClock(clock func(now time.Time) uint64) {
 	f.rules.clock = clock
 	f.metrics.ages.setClock(f.rules.nowMs)
@@ -60,23 +61,23 @@ func orElse(own, common time.Duration) time.Duration {
 	return own
 }
 
-// unheard is the problem of a source that has neither answered nor failed.
-const unheard = "no answer yet"
+// noAnswerYet is the problem of a source that has neither answered nor failed.
+const noAnswerYet = "no answer yet"
 
-// Health is nil if every token known has a source that lives and its reports are emitted.
+// Health is nil while every known token has a source whose reports pass and are emitted.
 func (f *Feed) Health() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.emitting != nil || f.silent == "" {
 		return f.emitting
 	}
-	said := []string{f.silent}
+	lines := []string{f.silent}
 	for i, problem := range f.problems {
 		if problem != "" {
-			said = append(said, f.members[i].Name+": "+problem)
+			lines = append(lines, f.members[i].Name+": "+problem)
 		}
 	}
-	return errors.New(strings.Join(said, "; "))
+	return errors.New(strings.Join(lines, "; "))
 }
 
 // Run hands each report that passes to emit, those of a token in the order of their times, until ctx ends, and returns
@@ -87,7 +88,7 @@ func (f *Feed) Run(ctx context.Context, emit func(context.Context, []Report) err
 	arrivals := make(chan arrival, 256)
 	var sources sync.WaitGroup
 	for i := range f.members {
-		sources.Go(func() { f.tend(ctx, i, arrivals) })
+		sources.Go(func() { f.runSource(ctx, i, arrivals) })
 	}
 	defer sources.Wait()
 	defer cancel(nil)
@@ -101,7 +102,7 @@ func (f *Feed) Run(ctx context.Context, emit func(context.Context, []Report) err
 		case a := <-arrivals:
 			at = a.at
 			passed = append(f.judge(a), f.waiting(arrivals)...)
-		case <-tick.C: // who has been heard meanwhile is not silent
+		case <-tick.C: // a source whose reports wait in the channel is not silent
 			passed = append(f.waiting(arrivals), f.elect(time.Now())...)
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -109,7 +110,7 @@ func (f *Feed) Run(ctx context.Context, emit func(context.Context, []Report) err
 		if err := f.emit(ctx, emit, passed, at); err != nil {
 			return err
 		}
-		f.survey(time.Now())
+		f.updateHealth(time.Now())
 	}
 }
 
@@ -126,23 +127,23 @@ func (f *Feed) pace() time.Duration {
 	return max(slices.Min(f.rules.after)/8, 10*time.Millisecond)
 }
 
-// expect makes the benches of all tokens that are asked for.
+// expect makes the arbiters of all tokens that are asked for.
 func (f *Feed) expect(now time.Time) {
 	for _, m := range f.members {
 		for _, token := range m.Tokens {
-			f.bench(token, now)
+			f.arbiter(token, now)
 		}
 	}
 }
 
-// bench is where the reports of a token are judged.
-func (f *Feed) bench(token chain.Address, now time.Time) *bench {
-	b := f.benches[token]
+// arbiter returns the arbiter of a token, and makes it first where there is none.
+func (f *Feed) arbiter(token chain.Address, now time.Time) *arbiter {
+	b := f.arbiters[token]
 	if b == nil {
 		preferred := slices.IndexFunc(f.members,
 			func(m Member) bool { return len(m.Tokens) == 0 || slices.Contains(m.Tokens, token) })
-		b = newBench(token, f.rules, max(preferred, 0), now)
-		f.benches[token] = b
+		b = newArbiter(token, f.rules, max(preferred, 0), now)
+		f.arbiters[token] = b
 		f.metrics.active.WithLabelValues(f.members[b.serving].Name).Inc()
 	}
 	return b
@@ -161,13 +162,13 @@ func (f *Feed) judge(a arrival) (passed []Report) {
 			f.refuse(name, refusal{Invalid, r.Validate()}, a.at)
 			continue
 		}
-		passed = append(passed, f.count(name, f.bench(r.Token, a.at).hear(a.from, r, a.at), a.at)...)
+		passed = append(passed, f.count(name, f.arbiter(r.Token, a.at).observe(a.from, r, a.at), a.at)...)
 	}
 	return passed
 }
 
-// count accounts for a verdict and returns what it lets through.
-func (f *Feed) count(name string, v verdict, now time.Time) []Report {
+// count counts a decision in the metrics and returns the reports it lets through.
+func (f *Feed) count(name string, v decision, now time.Time) []Report {
 	f.metrics.repeated.WithLabelValues(name).Add(float64(v.repeated))
 	for _, whose := range v.released {
 		f.metrics.released.WithLabelValues(f.members[whose].Name).Inc()
@@ -180,15 +181,15 @@ func (f *Feed) count(name string, v verdict, now time.Time) []Report {
 
 func (f *Feed) refuse(source string, r refusal, now time.Time) {
 	f.metrics.rejected.WithLabelValues(source, string(r.reason)).Inc()
-	if suppressed, ok := f.loud.pass(source+" "+string(r.reason), now); ok {
-		f.log.Warn().Err(r.err).Str("source", source).Str("reason", string(r.reason)).Int("unsaid", suppressed).
+	if suppressed, ok := f.logLimit.pass(source+" "+string(r.reason), now); ok {
+		f.log.Warn().Err(r.err).Str("source", source).Str("reason", string(r.reason)).Int("suppressed", suppressed).
 			Msg("price: refusing a report")
 	}
 }
 
-// elect lets other sources step in where one fell silent, or one take back its place.
+// elect lets another source serve a token where one fell silent, or where a preferred one is steady again.
 func (f *Feed) elect(now time.Time) (passed []Report) {
-	for token, b := range f.benches {
+	for token, b := range f.arbiters {
 		before := f.members[b.serving].Name
 		v, changed := b.elect(now)
 		after := f.members[b.serving].Name
@@ -242,10 +243,10 @@ func (f *Feed) delivered(ctx context.Context, n int, err error) {
 	}
 }
 
-// survey remembers which token has waited longest for a report that passes.
-func (f *Feed) survey(now time.Time) {
+// updateHealth remembers which token has waited longest for a report that passes.
+func (f *Feed) updateHealth(now time.Time) {
 	text, longest, disputed := "", time.Duration(0), 0
-	for token, b := range f.benches {
+	for token, b := range f.arbiters {
 		contradicted := ""
 		if b.disputed(now) {
 			disputed++
@@ -258,7 +259,7 @@ func (f *Feed) survey(now time.Time) {
 		}
 	}
 	f.metrics.disputed.Set(float64(disputed))
-	if len(f.benches) == 0 {
+	if len(f.arbiters) == 0 {
 		text = "no price report yet"
 	}
 	f.mu.Lock()

@@ -51,8 +51,8 @@ func (s *script) Run(ctx context.Context, take Take) error {
 	}
 }
 
-// say gives a report of now.
-func (s *script) say(t chain.Address, price uint64) {
+// give gives a report of now.
+func (s *script) give(t chain.Address, price uint64) {
 	s.lines <- line{reports: []Report{{Token: t, TimeMs: uint64(time.Now().UnixMilli()), Min: perp.U64(price),
 		Max: perp.U64(price)}}}
 	synctest.Wait()
@@ -146,14 +146,14 @@ func TestFeedFailsOver(t *testing.T) {
 		h := runFeed(t, "first", "second")
 		first, second := h.sources[0], h.sources[1]
 		h.healthy(t, "no price report yet; first: no answer yet")
-		first.say(token(0), 100)
-		second.say(token(0), 100)
+		first.give(token(0), 100)
+		second.give(token(0), 100)
 		h.want(t, "first 100")
 		h.healthy(t, "")
 
 		first.lines <- line{broken: errors.New("connection refused")}
 		time.Sleep(1500 * time.Millisecond)
-		second.say(token(0), 101)
+		second.give(token(0), 101)
 		h.want(t, "")
 		time.Sleep(time.Second)
 		h.want(t, "second 101")
@@ -164,14 +164,14 @@ func TestFeedFailsOver(t *testing.T) {
 
 		for range 7 { // the first is back, and the second stays until the first is steady
 			time.Sleep(900 * time.Millisecond)
-			first.say(token(0), 102)
-			second.say(token(0), 102)
+			first.give(token(0), 102)
+			second.give(token(0), 102)
 		}
 		time.Sleep(900 * time.Millisecond)
 		if h.taken(); h.active("first") != 1 || h.active("second") != 0 {
 			t.Error("the first did not take back its place")
 		}
-		first.say(token(0), 103)
+		first.give(token(0), 103)
 		h.want(t, "first 103")
 
 		time.Sleep(10 * time.Second)
@@ -183,12 +183,12 @@ func TestFeedFailsOver(t *testing.T) {
 func TestFeedSaysWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runFeed(t, "only")
-		h.sources[0].say(token(0), 100)
+		h.sources[0].give(token(0), 100)
 		h.healthy(t, "")
 		h.sources[0].lines <- line{broken: errors.New("connection refused")}
 		time.Sleep(3 * time.Second)
 		h.healthy(t, "; only: connection refused")
-		h.sources[0].say(token(0), 100)
+		h.sources[0].give(token(0), 100)
 		h.healthy(t, "")
 		if h.sources[0].runs != 2 || testutil.ToFloat64(h.feed.metrics.failures.WithLabelValues("only")) != 1 {
 			t.Errorf("%d runs", h.sources[0].runs)
@@ -202,7 +202,7 @@ func TestFeedForgivesFailures(t *testing.T) {
 		h := runFeed(t, "only")
 		begin := time.Now()
 		for range 20 {
-			h.sources[0].say(token(0), 100)
+			h.sources[0].give(token(0), 100)
 			h.sources[0].lines <- line{broken: errors.New("connection reset")}
 		}
 		if waited := time.Since(begin); waited > 20*100*time.Millisecond {
@@ -216,14 +216,14 @@ func TestFeedEmitsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runFeed(t, "only")
 		h.refuse = 3
-		h.sources[0].say(token(0), 100)
+		h.sources[0].give(token(0), 100)
 		h.healthy(t, "emitting 1 price reports: the topic is away")
 		h.want(t, "")
 		time.Sleep(10 * time.Millisecond)
-		h.sources[0].say(token(0), 101)
+		h.sources[0].give(token(0), 101)
 		time.Sleep(time.Minute)
 		h.want(t, "only 100, only 101")
-		h.sources[0].say(token(0), 101)
+		h.sources[0].give(token(0), 101)
 		h.healthy(t, "")
 	})
 }
@@ -238,7 +238,7 @@ func TestFeedStaysWhileItCannotEmit(t *testing.T) {
 			h.mu.Unlock()
 			for range 10 {
 				for _, s := range h.sources {
-					s.say(token(0), 100)
+					s.give(token(0), 100)
 				}
 				time.Sleep(time.Second)
 			}
@@ -257,15 +257,15 @@ func TestFeedCountsWhatItRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runFeed(t, "only")
 		only := h.sources[0]
-		only.say(token(0), 100)
+		only.give(token(0), 100)
 		for range 50 {
 			only.lines <- line{unreadable: []error{errors.New("gibberish")}, reports: []Report{{}}}
 		}
-		only.say(token(0), 101) // of the same moment
+		only.give(token(0), 101) // of the same moment
 		time.Sleep(time.Second)
-		only.say(token(0), 150)
+		only.give(token(0), 150)
 		time.Sleep(time.Second)
-		only.say(token(0), 151)
+		only.give(token(0), 151)
 		h.want(t, "only 100, only 150, only 151")
 		m := h.feed.metrics
 		for what, tt := range map[string]struct{ got, want float64 }{

@@ -19,8 +19,8 @@ const (
 	Future    Reason = "future"
 	Spread    Reason = "spread"    // minimum and maximum are further apart than Gates.MaxSpread
 	Jump      Reason = "jump"      // further than Gates.MaxJump from the price before, and not confirmed yet
-	Deviation Reason = "deviation" // further than Gates.MaxDeviation from what every other source says at the time
-	Alone     Reason = "alone"     // among the first of its token, while another source has not spoken yet
+	Deviation Reason = "deviation" // further than Gates.MaxDeviation from every other source's report of the time
+	Alone     Reason = "alone"     // among the first of its token, while another source has not given a report yet
 )
 
 // reasons lists them all, so that every count exists from the start.
@@ -29,14 +29,14 @@ var reasons = []Reason{Invalid, Stale, Future, Spread, Jump, Deviation, Alone}
 // basis is the number of basis points in one.
 const basis = 10_000
 
-// Gates bound what is believed of one source. Ages are measured by the chain's clock.
+// Gates are the bounds that a report of one source must keep. Ages are measured by the chain's clock.
 type Gates struct {
 	MaxAge        time.Duration `toml:"max_age" help:"reports older than this are refused; a source may have its own bound"`
 	MaxAhead      time.Duration `toml:"max_ahead" help:"reports further ahead of the chain's clock are refused, unless another source is as far"`
 	MaxSpread     uint64        `toml:"max_spread" help:"how far minimum and maximum may be apart, in basis points of the middle"`
 	MaxJump       uint64        `toml:"max_jump" help:"how far a price may move from the one before without being confirmed, in basis points"`
 	MaxDeviation  uint64        `toml:"max_deviation" help:"how far two sources may be apart and still agree, in basis points"`
-	Confirmations int           `toml:"confirmations" help:"how many reports of a source in a row confirm a jump while no second source speaks; 1 = no wait"`
+	Confirmations int           `toml:"confirmations" help:"how many reports of a source in a row confirm a jump while no second source gives reports; 1 = no wait"`
 }
 
 // DefaultGates let a market crash through at the second report, and stop a source that is off by more than the market
@@ -70,9 +70,9 @@ func (g Gates) Validate() error {
 	return errors.Join(problems...)
 }
 
-// look judges a report by itself, at a Unix time in milliseconds; no reason means that it passes. What is only ahead of
-// that time may be borne out by others.
-func (g Gates) look(r Report, nowMs uint64, maxAge time.Duration) (Reason, error) {
+// check checks a report by itself, at a Unix time in milliseconds. No reason means that it passes. A report that is
+// only ahead of that time may be confirmed by other sources.
+func (g Gates) check(r Report, nowMs uint64, maxAge time.Duration) (Reason, error) {
 	switch err := r.Validate(); {
 	case err != nil:
 		return Invalid, err

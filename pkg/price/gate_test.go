@@ -37,7 +37,7 @@ func TestGates(t *testing.T) {
 		"no token":            {Report{TimeMs: nowMs, Min: perp.U64(1), Max: perp.U64(1)}, Invalid},
 		"no time":             {Report{Token: token(0), Min: perp.U64(1), Max: perp.U64(1)}, Invalid},
 	} {
-		if got, err := gates.look(tt.r, nowMs, gates.MaxAge); got != tt.want || (err == nil) != (tt.want == "") {
+		if got, err := gates.check(tt.r, nowMs, gates.MaxAge); got != tt.want || (err == nil) != (tt.want == "") {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, tt.want)
 		}
 	}
@@ -87,21 +87,21 @@ func TestGatesAndFailoverAreChecked(t *testing.T) {
 func TestElect(t *testing.T) {
 	now := time.Now()
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	live := func(since time.Duration) *pulse { return &pulse{last: ago(time.Second), since: ago(since)} }
-	dead, never := &pulse{last: ago(6 * time.Second), since: ago(time.Hour)}, &pulse{}
+	live := func(since time.Duration) *liveness { return &liveness{last: ago(time.Second), since: ago(since)} }
+	dead, never := &liveness{last: ago(6 * time.Second), since: ago(time.Hour)}, &liveness{}
 	f := Failover{After: 5 * time.Second, ReturnAfter: 30 * time.Second}
 	for name, tt := range map[string]struct {
-		pulses       []*pulse
+		pulses       []*liveness
 		serves, want int
 	}{
-		"the first lives":                    {[]*pulse{live(0), live(time.Hour)}, 0, 0},
-		"the first is dead":                  {[]*pulse{dead, live(0)}, 0, 1},
-		"the first two are dead":             {[]*pulse{dead, never, live(0)}, 0, 2},
-		"nobody lives":                       {[]*pulse{dead, never, dead}, 2, 2},
-		"the first is back, but not steady":  {[]*pulse{live(29 * time.Second), live(time.Hour)}, 1, 1},
-		"the first is steady":                {[]*pulse{live(30 * time.Second), live(time.Hour)}, 1, 0},
-		"the substitute is dead, any is it":  {[]*pulse{live(time.Second), dead}, 1, 0},
-		"a less preferred one that is older": {[]*pulse{live(0), live(time.Hour), live(time.Hour)}, 1, 1},
+		"the first lives":                    {[]*liveness{live(0), live(time.Hour)}, 0, 0},
+		"the first is dead":                  {[]*liveness{dead, live(0)}, 0, 1},
+		"the first two are dead":             {[]*liveness{dead, never, live(0)}, 0, 2},
+		"nobody lives":                       {[]*liveness{dead, never, dead}, 2, 2},
+		"the first is back, but not steady":  {[]*liveness{live(29 * time.Second), live(time.Hour)}, 1, 1},
+		"the first is steady":                {[]*liveness{live(30 * time.Second), live(time.Hour)}, 1, 0},
+		"the substitute is dead, any is it":  {[]*liveness{live(time.Second), dead}, 1, 0},
+		"a less preferred one that is older": {[]*liveness{live(0), live(time.Hour), live(time.Hour)}, 1, 1},
 	} {
 		if got := f.elect(tt.pulses, []time.Duration{f.After, f.After, f.After}, tt.serves, now); got != tt.want {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)
@@ -111,9 +111,9 @@ func TestElect(t *testing.T) {
 
 // A pause is a break if it is longer than the bound, and then the run begins anew.
 func TestPulse(t *testing.T) {
-	p, begin := &pulse{}, time.Now()
+	p, begin := &liveness{}, time.Now()
 	for _, s := range []int{0, 4, 8, 14, 18} {
-		p.beat(begin.Add(time.Duration(s)*time.Second), 5*time.Second)
+		p.passed(begin.Add(time.Duration(s)*time.Second), 5*time.Second)
 	}
 	if p.since != begin.Add(14*time.Second) || p.last != begin.Add(18*time.Second) {
 		t.Errorf("since %s, last %s", p.since.Sub(begin), p.last.Sub(begin))
@@ -121,7 +121,7 @@ func TestPulse(t *testing.T) {
 }
 
 func TestQuiet(t *testing.T) {
-	q, now := newQuiet(time.Minute), time.Now()
+	q, now := newLogLimiter(time.Minute), time.Now()
 	for i, tt := range []struct {
 		kind       string
 		after      time.Duration

@@ -38,7 +38,7 @@ func (m market) at(ms int64) uint64 { return m[max(ms/1000, 0)] }
 
 // playLiar has sources report each second, one of which lies, for a while or for ever, always or one time in twenty,
 // and calls check after each report and each election.
-func playLiar(t *rapid.T, sources int, check func(now int64, honest []Report, said int, emitted []Report)) {
+func playLiar(t *rapid.T, sources int, check func(now int64, honest []Report, source int, emitted []Report)) {
 	const seconds = 100
 	names := make([]string, 0, len(lies))
 	for name := range lies {
@@ -59,7 +59,7 @@ func playLiar(t *rapid.T, sources int, check func(now int64, honest []Report, sa
 		m = append(m, next)
 	}
 	begin := time.UnixMilli(nowMs)
-	b, _ := ofDefaults(sources, begin)
+	b, _ := newDefaultArbiter(sources, begin)
 	var honest []Report
 	phases := make([]int64, sources)
 	for i := range phases {
@@ -84,13 +84,13 @@ func playLiar(t *rapid.T, sources int, check func(now int64, honest []Report, sa
 			if i != liar {
 				honest = append(honest, r)
 			}
-			check(tick, honest, i, b.hear(i, r, now).emit)
+			check(tick, honest, i, b.observe(i, r, now).emit)
 		}
 	}
 }
 
-// borne tells whether an honest source said about as much at about that time or later.
-func borne(r Report, honest []Report) bool {
+// confirmed tells whether an honest source reported about the same price for about that time or later.
+func confirmed(r Report, honest []Report) bool {
 	const around = 10 * time.Second
 	for _, h := range honest {
 		if !ahead(r.TimeMs, h.TimeMs, around) && !apart(r, h, DefaultGates().MaxDeviation) {
@@ -100,16 +100,17 @@ func borne(r Report, honest []Report) bool {
 	return false
 }
 
-// With at most one liar among three sources the price that is accepted is always one that an honest source bears out,
-// and never older than what two honest ones bear out by more than a source may be silent.
+// With at most one liar among three sources the price that is accepted is always one that an honest source confirms,
+// and never older than what two honest ones confirm by more than a source may be silent.
 func TestOneLiarOfThreeDecidesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var newest, since int64
-		playLiar(t, 3, func(now int64, honest []Report, said int, emitted []Report) {
+		playLiar(t, 3, func(now int64, honest []Report, source int, emitted []Report) {
 			for _, r := range emitted {
-				if !borne(r, honest) {
-					t.Fatalf("%d ms: emitted %s of %d ms, after source %d spoke; honest ones said %v", now, r.Min,
-						int64(r.TimeMs)-nowMs, said, tail(honest))
+				if !confirmed(r, honest) {
+					t.Fatalf("%d ms: emitted %s of %d ms, after a report of source %d; honest ones reported %v", now,
+						r.Min,
+						int64(r.TimeMs)-nowMs, source, tail(honest))
 				}
 				newest, since = max(newest, int64(r.TimeMs)-nowMs), now
 			}
@@ -126,11 +127,12 @@ func TestOneLiarOfThreeDecidesNothing(t *testing.T) {
 // With one liar of two sources nothing wrong is accepted; what they do not agree on waits.
 func TestOneLiarOfTwoIsNotBelieved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		playLiar(t, 2, func(now int64, honest []Report, said int, emitted []Report) {
+		playLiar(t, 2, func(now int64, honest []Report, source int, emitted []Report) {
 			for _, r := range emitted {
-				if !borne(r, honest) {
-					t.Fatalf("%d ms: emitted %s of %d ms, after source %d spoke; the honest one said %v", now, r.Min,
-						int64(r.TimeMs)-nowMs, said, tail(honest))
+				if !confirmed(r, honest) {
+					t.Fatalf("%d ms: emitted %s of %d ms, after a report of source %d; the honest one reported %v", now,
+						r.Min,
+						int64(r.TimeMs)-nowMs, source, tail(honest))
 				}
 			}
 		})

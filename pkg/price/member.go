@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// Source gives price reports.
+// Source is a service that publishes price reports.
 type Source interface {
 	// Run gives reports as they come, those of a token in the order of their times, until ctx ends or it cannot go on;
 	// then it returns why. It is run again after that, and goes on where it was if it can. It is not run twice at a
@@ -17,11 +17,11 @@ type Source interface {
 	Run(ctx context.Context, take Take) error
 }
 
-// Take takes reports that are not judged yet, and says of what else a source sent why it is no report. It is called by
-// the goroutine of Run.
+// Take receives what a source sent: reports that no gate has checked yet, and an error for each item that could not be
+// read as a report. It is called by the goroutine of Run.
 type Take func(reports []Report, unreadable []error)
 
-// Member is a source of a feed.
+// Member is a source of a feed with its name and bounds.
 type Member struct {
 	Name   string // also the Source of its reports
 	Source Source
@@ -39,14 +39,14 @@ type arrival struct {
 	at         time.Time
 }
 
-// tend runs a source again and again until ctx ends.
-func (f *Feed) tend(ctx context.Context, i int, arrivals chan<- arrival) {
+// runSource runs a source again and again until ctx ends.
+func (f *Feed) runSource(ctx context.Context, i int, arrivals chan<- arrival) {
 	m := f.members[i]
 	backoff := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
 	for backoff.Next(ctx) {
 		err := m.Source.Run(ctx, func(reports []Report, unreadable []error) {
 			backoff.Reset()
-			f.note(i, nil)
+			f.noteAnswer(i, nil)
 			select {
 			case arrivals <- arrival{i, reports, unreadable, time.Now()}:
 			case <-ctx.Done():
@@ -59,13 +59,13 @@ func (f *Feed) tend(ctx context.Context, i int, arrivals chan<- arrival) {
 			err = errors.New("the source ended")
 		}
 		f.metrics.failures.WithLabelValues(m.Name).Inc()
-		f.note(i, err)
+		f.noteAnswer(i, err)
 		backoff.Failed(err)
 	}
 }
 
-// note remembers how a source is and logs its changes.
-func (f *Feed) note(i int, err error) {
+// noteAnswer remembers whether a source works (nil) or why not, and logs the changes.
+func (f *Feed) noteAnswer(i int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name, before := f.members[i].Name, f.problems[i]
@@ -77,7 +77,7 @@ func (f *Feed) note(i int, err error) {
 		f.metrics.up.WithLabelValues(name).Set(1)
 		f.log.Info().Str("source", name).Msg("price: reports are coming")
 		return
-	case before == "" || before == unheard:
+	case before == "" || before == noAnswerYet:
 		f.log.Warn().Err(err).Str("source", name).Msg("price: the source failed, trying again")
 	default:
 		f.log.Debug().Err(err).Str("source", name).Msg("price: the source failed again")

@@ -17,7 +17,7 @@ import (
 // maxAnswer bounds what is read of an answer, or of one event of a stream.
 const maxAnswer = 8 << 20
 
-// client asks one service over HTTP. Its errors name the service without the secret parts of its address.
+// client sends requests to one service over HTTP. Its errors name the service without the secret parts of its address.
 type client struct {
 	base    secret.URL
 	http    *http.Client
@@ -37,7 +37,7 @@ func newClient(base secret.URL, timeout time.Duration) *client {
 	}}
 }
 
-// statusError is an answer that is none.
+// statusError is an answer with an HTTP status that means failure.
 type statusError struct {
 	code int
 	text string
@@ -45,15 +45,15 @@ type statusError struct {
 
 func (e *statusError) Error() string { return "HTTP " + e.text }
 
-// lacks tells whether a service does not know a page at all, as opposed to failing to give it.
-func lacks(err error) bool {
+// isNotFound tells whether a service does not have a page at all, as opposed to failing to answer.
+func isNotFound(err error) bool {
 	status, is := errors.AsType[*statusError](err)
 	return is && (status.code == http.StatusNotFound || status.code == http.StatusMethodNotAllowed ||
 		status.code == http.StatusNotImplemented)
 }
 
-// named says who failed.
-func (c *client) named(err error) error {
+// wrap adds the service's address, without its secret parts, to an error.
+func (c *client) wrap(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Config says where price reports come from and what is believed of them.
+// Config is the [price] settings: the sources of reports, and the bounds that reports must keep.
 type Config struct {
 	URL            secret.URL     `toml:"url" help:"address of the demo exchange's price service, http(s); other services are source tables; neither = no prices"`
 	Interval       time.Duration  `toml:"interval" help:"how often a service that does not push is asked"`
@@ -50,7 +50,7 @@ type Token struct {
 	Address      chain.Address `toml:"address" help:"the token"`
 	Feed         string        `toml:"feed" help:"streams and hermes: the 32-byte feed id; aggregator: the contract's address"`
 	Decimals     uint8         `toml:"decimals" help:"decimals of the token"`
-	FeedDecimals uint8         `toml:"feed_decimals" help:"decimals of the feed's prices; 0 = 18 for streams, 8 for an aggregator; hermes says it itself"`
+	FeedDecimals uint8         `toml:"feed_decimals" help:"decimals of the feed's prices; 0 = 18 for streams, 8 for an aggregator; hermes reports its own"`
 }
 
 // tables are the sources, the short form included.
@@ -61,7 +61,7 @@ func (c Config) tables() []Table {
 	return c.Sources
 }
 
-// IsSet tells whether there are prices at all.
+// IsSet tells whether any source is configured.
 func (c Config) IsSet() bool { return len(c.tables()) > 0 }
 
 // Validate names every setting that cannot work, joined into one error.
@@ -71,7 +71,7 @@ func (c Config) Validate() error {
 		problems = append(problems, errors.New("url: is given beside source tables (make it one of them, of kind "+
 			"devnet)"))
 	}
-	problems = append(problems, schemed("url", c.URL, "http", "https"),
+	problems = append(problems, checkScheme("url", c.URL, "http", "https"),
 		between("interval", c.Interval, 10*time.Millisecond, time.Minute),
 		between("request_timeout", c.RequestTimeout, 10*time.Millisecond, time.Minute))
 	names := map[string]bool{}
@@ -91,8 +91,8 @@ func between(name string, d, least, most time.Duration) error {
 	return nil
 }
 
-// schemed is nil for no address and for one with one of the schemes.
-func schemed(name string, u secret.URL, schemes ...string) error {
+// checkScheme is nil for no address and for one with one of the schemes.
+func checkScheme(name string, u secret.URL, schemes ...string) error {
 	scheme, _, _ := strings.Cut(u.Reveal(), "://")
 	if u.IsSet() && !slices.Contains(schemes, strings.ToLower(scheme)) {
 		return fmt.Errorf("%s: %s is not an address of %s", name, u, strings.Join(schemes, " or "))
@@ -105,7 +105,7 @@ func (t Table) Validate() error {
 	if !slices.Contains(kinds, t.Kind) {
 		return fmt.Errorf("kind: %q is not one of %s", t.Kind, strings.Join(kinds, ", "))
 	}
-	problems := []error{schemed("url", t.URL, "http", "https"), schemed("stream_url", t.StreamURL, "ws", "wss")}
+	problems := []error{checkScheme("url", t.URL, "http", "https"), checkScheme("stream_url", t.StreamURL, "ws", "wss")}
 	for _, rule := range []struct {
 		broken bool
 		line   string
@@ -122,7 +122,7 @@ func (t Table) Validate() error {
 		{t.Kind == streamsKind && !t.Secret.IsSet(), "secret: empty (streams answers nobody without one)"},
 		{t.Kind != devnetKind && t.Provider.IsZero(), "provider: no address given (the oracle asks each report's " +
 			"provider)"},
-		{t.named() && len(t.Tokens) == 0, "token: none given (name each token, its feed and its decimals)"},
+		{t.needsTokens() && len(t.Tokens) == 0, "token: none given (name each token, its feed and its decimals)"},
 	} {
 		if rule.broken {
 			problems = append(problems, errors.New(rule.line))
@@ -141,8 +141,8 @@ func (t Table) Validate() error {
 	return errors.Join(append(problems, t.tokens()...)...)
 }
 
-// named tells whether the service has to be told what is wanted.
-func (t Table) named() bool {
+// needsTokens tells whether the service gives nothing unless tokens are named.
+func (t Table) needsTokens() bool {
 	return t.Kind == streamsKind || t.Kind == hermesKind || t.Kind == aggregatorKind
 }
 
@@ -158,9 +158,9 @@ func (t Table) tokens() (problems []error) {
 			problems = append(problems, fmt.Errorf("%s.address: %s is there twice", key, token.Address))
 		case token.Decimals > 36 || token.FeedDecimals > 36:
 			problems = append(problems, fmt.Errorf("%s.decimals: no token or feed has more than 36", key))
-		case t.named() && token.feedProblem(t.Kind) != "":
+		case t.needsTokens() && token.feedProblem(t.Kind) != "":
 			problems = append(problems, fmt.Errorf("%s.feed: %q %s", key, token.Feed, token.feedProblem(t.Kind)))
-		case t.named() && feeds[feed]:
+		case t.needsTokens() && feeds[feed]:
 			problems = append(problems, fmt.Errorf("%s.feed: %s is another token's too", key, token.Feed))
 		}
 		seen[token.Address], feeds[feed] = true, true

@@ -37,10 +37,10 @@ func (d *devnet) Run(ctx context.Context, take price.Take) error {
 		d.lastID = ev.id
 		return nil
 	}, "v1", "stream")
-	if lacks(err) {
+	if isNotFound(err) {
 		err = d.poll(ctx, take)
 	}
-	return d.client.named(err)
+	return d.client.wrap(err)
 }
 
 func (d *devnet) poll(ctx context.Context, take price.Take) error {

@@ -222,14 +222,14 @@ func BenchmarkPush(b *testing.B) {
 	members, closeIdle := Open(cfg, nil)
 	feed := price.NewFeed(members, cfg.Gates, cfg.Failover, zerolog.Nop(), price.NewMetrics(prometheus.NewRegistry()))
 	ctx, cancel := context.WithCancel(context.Background())
-	type heard struct{ received, emitted, ms int64 }
-	all := make(chan heard, 16)
+	type timing struct{ received, emitted, ms int64 }
+	all := make(chan timing, 16)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		_ = feed.Run(ctx, func(ctx context.Context, rs []price.Report) error { // it ends because ctx does
 			now := time.Now().UnixMicro()
 			select {
-			case all <- heard{int64(rs[0].ReceivedMs), now, int64(rs[0].TimeMs)}:
+			case all <- timing{int64(rs[0].ReceivedMs), now, int64(rs[0].TimeMs)}:
 			case <-ctx.Done():
 			}
 			return nil

@@ -1,4 +1,4 @@
-// Package source is where price reports come from: adapters of the services that publish them, each a price.Source.
+// Package source has an adapter for each service that publishes price reports; each is a price.Source.
 //
 //	kind        service                                        pushed by           proof (Report.Data)
 //	devnet      the demo exchange's price service              server-sent events  what its oracle checks
@@ -13,7 +13,8 @@
 //
 // # Guaranteed
 //
-//   - An answer that cannot be read is an error, or is told to the taker report by report; it is never half a report.
+//   - An answer that cannot be read is an error, or is passed to price.Take as an error, report by report; it is never
+//     half a report.
 //   - Prices are converted exactly; where the unit is too coarse, min is rounded down and max up (price.PerUnit).
 //   - No error, log line or configuration print holds a credential or the secret parts of an address.
 //

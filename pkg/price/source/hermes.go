@@ -54,11 +54,11 @@ func (h *hermes) Run(ctx context.Context, take price.Take) error {
 	if err == nil {
 		err = h.client.listen(ctx, h.idle, "", h.query, func(ev event) error { return h.give(take, []byte(ev.data)) },
 			"v2", "updates", "price", "stream")
-		if lacks(err) {
+		if isNotFound(err) {
 			err = poll(ctx, h.interval, func(ctx context.Context) error { return h.latest(ctx, take) })
 		}
 	}
-	return h.client.named(err)
+	return h.client.wrap(err)
 }
 
 func (h *hermes) latest(ctx context.Context, take price.Take) error {

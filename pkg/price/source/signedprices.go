@@ -28,7 +28,7 @@ type signedPrices struct {
 // Run implements price.Source.
 func (s *signedPrices) Run(ctx context.Context, take price.Take) error {
 	tag := ""
-	return s.client.named(poll(ctx, s.interval, func(ctx context.Context) error {
+	return s.client.wrap(poll(ctx, s.interval, func(ctx context.Context) error {
 		raw, newest, err := s.client.getChanged(ctx, tag, nil, "signed_prices", "latest")
 		if err != nil {
 			return err

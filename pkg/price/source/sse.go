@@ -25,7 +25,7 @@ type events struct {
 	id     string
 	began  bool
 	afterR bool   // the last line ended with CR: an LF that follows belongs to it
-	heard  func() // called at every line, comments included
+	onLine func() // called at every line, comments included
 	line   strings.Builder
 }
 
@@ -92,14 +92,14 @@ func (e *events) readLine() (string, error) {
 	if !e.began {
 		line, e.began = strings.TrimPrefix(line, "\ufeff"), true
 	}
-	if e.heard != nil {
-		e.heard()
+	if e.onLine != nil {
+		e.onLine()
 	}
 	return line, nil
 }
 
-// errQuiet means that a stream was silent for too long: the connection may be dead without anybody having said so.
-var errQuiet = errors.New("the stream fell silent")
+// errIdle means that nothing came on a stream for too long: the connection may be dead without an error.
+var errIdle = errors.New("the stream fell silent")
 
 // listen opens a stream of events and hands each on until the stream breaks, ctx ends, or not even a comment has come
 // for the idle time.
@@ -116,9 +116,9 @@ func (c *client) listen(ctx context.Context, idle time.Duration, lastID string, 
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing depends on how a read connection closes
-	watchdog := time.AfterFunc(idle, func() { cancel(errQuiet) })
+	watchdog := time.AfterFunc(idle, func() { cancel(errIdle) })
 	defer watchdog.Stop()
-	stream := &events{in: bufio.NewReaderSize(answer.Body, 64<<10), id: lastID, heard: func() { watchdog.Reset(idle) }}
+	stream := &events{in: bufio.NewReaderSize(answer.Body, 64<<10), id: lastID, onLine: func() { watchdog.Reset(idle) }}
 	for {
 		ev, err := stream.next()
 		if cause := context.Cause(ctx); cause != nil {

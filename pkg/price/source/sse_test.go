@@ -19,7 +19,7 @@ import (
 )
 
 func read(in io.Reader) (all []event, lines int, err error) {
-	stream := &events{in: bufio.NewReader(in), heard: func() { lines++ }}
+	stream := &events{in: bufio.NewReader(in), onLine: func() { lines++ }}
 	for {
 		ev, err := stream.next()
 		if err != nil {
@@ -126,7 +126,7 @@ func TestSilentStreamIsGivenUp(t *testing.T) {
 			}
 			time.Sleep(40 * time.Second)
 		}
-		if err := <-ended; !errors.Is(err, errQuiet) || time.Since(begin) != 410*time.Second {
+		if err := <-ended; !errors.Is(err, errIdle) || time.Since(begin) != 410*time.Second {
 			t.Errorf("ended after %s with %v", time.Since(begin), err)
 		}
 	})

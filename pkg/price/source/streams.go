@@ -62,7 +62,7 @@ func (s *streams) Run(ctx context.Context, take price.Take) error {
 	if s.socket.IsSet() {
 		return s.subscribe(ctx, take)
 	}
-	return s.client.named(poll(ctx, s.interval, func(ctx context.Context) error { return s.latest(ctx, take, s.ids) }))
+	return s.client.wrap(poll(ctx, s.interval, func(ctx context.Context) error { return s.latest(ctx, take, s.ids) }))
 }
 
 // latest asks for the newest report of each feed, several at a time.
@@ -113,7 +113,7 @@ func (s *streams) bulk(ctx context.Context, take price.Take, ids []chain.Hash, f
 	for second := from; second <= to; second++ {
 		query := url.Values{"feedIDs": {commaSeparated(ids)}, "timestamp": {strconv.FormatUint(uint64(second), 10)}}
 		raw, err := s.client.get(ctx, query, "api", "v1", "reports", "bulk")
-		if lacks(err) {
+		if isNotFound(err) {
 			continue // there are no reports of that second
 		}
 		if err != nil {
@@ -135,7 +135,7 @@ func (s *streams) pages(ctx context.Context, take price.Take, ids []chain.Hash, 
 			before = s.newest[id]
 			query := url.Values{"feedID": {id.Hex()}, "startTimestamp": {strconv.FormatUint(uint64(before)+1, 10)}}
 			raw, err := s.client.get(ctx, query, "api", "v1", "reports", "page")
-			if lacks(err) {
+			if isNotFound(err) {
 				break // there is nothing newer
 			}
 			if err != nil {

@@ -26,7 +26,7 @@ func (s *streams) subscribe(ctx context.Context, take price.Take) error {
 	defer func() { _ = conn.Close() }() // nothing depends on how a read connection closes
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if err := s.catchUp(ctx, take, time.Now()); err != nil {
-		return s.client.named(err)
+		return s.client.wrap(err)
 	}
 	// a connection that cannot take it cannot be read either
 	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(s.idle)) }

@@ -2,24 +2,26 @@ package price
 
 import "time"
 
-// quiet lets one line of a kind through per period and counts the others.
-type quiet struct {
+// logLimiter lets one log line of a kind through per period and counts the others.
+type logLimiter struct {
 	period time.Duration
-	kinds  map[string]*hush
+	kinds  map[string]*logPeriod
 }
 
-type hush struct {
+type logPeriod struct {
 	until      time.Time
 	suppressed int
 }
 
-func newQuiet(period time.Duration) *quiet { return &quiet{period: period, kinds: map[string]*hush{}} }
+func newLogLimiter(period time.Duration) *logLimiter {
+	return &logLimiter{period: period, kinds: map[string]*logPeriod{}}
+}
 
 // pass tells whether a line of a kind may be written now, and how many were suppressed before it.
-func (q *quiet) pass(kind string, now time.Time) (suppressed int, ok bool) {
+func (q *logLimiter) pass(kind string, now time.Time) (suppressed int, ok bool) {
 	h := q.kinds[kind]
 	if h == nil {
-		h = &hush{}
+		h = &logPeriod{}
 		q.kinds[kind] = h
 	}
 	if now.Before(h.until) {
