@@ -1,0 +1,117 @@
+// Package doctor holds what is known of a keeper against what it needs, and says of each fault what was seen, how to
+// mend it and which runbook tells more.
+//
+// It is pure: [Facts] are gathered by others, [Examine] judges them. Each check is one function in a table of its area
+// ([Checks]). A fact that could not be had is nil, and is no fault of what depends on it: that nobody could be asked is
+// a fault of its own. Guaranteed: the same facts give the same findings, in the same order. Not guaranteed: that a
+// keeper without findings earns anything; nothing here sends a transaction.
+package doctor
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Severity says how soon somebody has to act.
+type Severity string
+
+// The severities. A warning is a fault that costs nothing yet.
+const (
+	Failure Severity = "failure" // jobs are not executed, or money is at stake, until it is mended
+	Warning Severity = "warning" // the keeper works, with less to fall back on, or not for long
+)
+
+// Area groups checks.
+type Area string
+
+// The areas, in the order they are shown in: what everything depends on comes first.
+const (
+	AreaEndpoints Area = "endpoints"
+	AreaVenue     Area = "venue"
+	AreaSigners   Area = "signers"
+	AreaPrices    Area = "prices"
+	AreaTiers     Area = "tiers"
+	AreaTopics    Area = "topics"
+	AreaState     Area = "state"
+	AreaMachine   Area = "machine"
+)
+
+// Finding is one fault.
+type Finding struct {
+	Check    string
+	Area     Area
+	Severity Severity
+	About    string // the endpoint, signer, token, … at fault; empty where there is but one
+	Seen     string
+	Fix      string
+	Runbook  string // a path in the repository
+}
+
+// fault is a finding before the check's name is put to it.
+type fault struct {
+	severity         Severity
+	about, seen, fix string
+}
+
+// check looks for one kind of fault.
+type check struct {
+	name    string
+	runbook string
+	late    bool // it is about what runs, and not asked before anything does
+	look    func(*Facts) []fault
+}
+
+// group is the checks of an area.
+type group struct {
+	area   Area
+	checks []check
+}
+
+func groups() []group {
+	return []group{
+		{AreaEndpoints, endpointChecks()}, {AreaVenue, venueChecks()}, {AreaSigners, signerChecks()},
+		{AreaPrices, priceChecks()}, {AreaTiers, tierChecks()}, {AreaTopics, topicChecks()},
+		{AreaState, stateChecks()}, {AreaMachine, machineChecks()},
+	}
+}
+
+// Summary is how an area came out.
+type Summary struct {
+	Area     Area
+	Checks   int // how many were made
+	Findings int
+}
+
+// Checks names every check, by area.
+func Checks() map[Area][]string {
+	names := map[Area][]string{}
+	for _, g := range groups() {
+		for _, c := range g.checks {
+			names[g.area] = append(names[g.area], c.name)
+		}
+	}
+	return names
+}
+
+// Examine makes every check. Findings come by area, failures first.
+func Examine(f *Facts) (found []Finding, areas []Summary) {
+	for _, g := range groups() {
+		s := Summary{Area: g.area}
+		first := len(found)
+		for _, c := range g.checks {
+			if c.late && f.Pre {
+				continue
+			}
+			s.Checks++
+			for _, x := range c.look(f) {
+				found = append(found, Finding{c.name, g.area, x.severity, x.about, x.seen, x.fix,
+					"docs/runbooks/" + c.runbook + ".md"})
+			}
+		}
+		s.Findings = len(found) - first
+		slices.SortStableFunc(found[first:],
+			func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) }) // failure < warning
+		areas = append(areas, s)
+	}
+	return found, areas
+}

@@ -1,0 +1,305 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/tier"
+)
+
+var errPlanted = errors.New("planted")
+
+// planted are faults by name: what is done to a healthy keeper, and the checks that find it, each once a fault.
+var planted = []struct {
+	name string
+	want string // checks, by commas; ! = a failure
+	do   func(*Facts)
+}{
+	{"an endpoint is down", "endpoint-reachable", func(f *Facts) { f.Endpoints[0].Down = errPlanted }},
+	{"an endpoint is of another chain", "!endpoint-chain", func(f *Facts) { f.Endpoints[1].Wrong = errPlanted }},
+	{"an endpoint lags", "endpoint-lag", func(f *Facts) {
+		f.Endpoints[2].Head, f.Endpoints[2].Final = block(900), block(898)
+	}},
+	{"an endpoint knows no finality", "!endpoint-finalized", func(f *Facts) { f.Endpoints[0].FinalError = errPlanted }},
+	{"finality stands still", "!endpoint-finalized", func(f *Facts) { f.Endpoints[0].Final = block(800) }},
+	{"no logs by hash", "!endpoint-logs", func(f *Facts) { f.Endpoints[0].LogsError = errPlanted }},
+	{"no receipts at one endpoint", "endpoint-receipts", func(f *Facts) { f.Endpoints[0].ReceiptsError = errPlanted }},
+	{"receipts of one are not proven", "endpoint-receipts", func(f *Facts) { f.Endpoints[0].Unproven = true }},
+	{"no receipts anywhere", "!endpoint-receipts,!endpoint-receipts,!endpoint-receipts", func(f *Facts) {
+		for i := range f.Endpoints {
+			f.Endpoints[i].ReceiptsError = errPlanted
+		}
+	}},
+	{"no state of the final block", "!endpoint-state", func(f *Facts) { f.Endpoints[1].StateError = errPlanted }},
+	{"no batches", "endpoint-batch", func(f *Facts) { f.Endpoints[0].BatchError = errPlanted }},
+	{"logs of ten blocks at once", "endpoint-range", func(f *Facts) { f.Endpoints[0].LogsLimit = 10 }},
+	{"one endpoint without the history", "endpoint-history", func(f *Facts) { f.Endpoints[0].HistoryError = errPlanted }},
+	{"the history is nowhere", "!endpoint-history,!endpoint-history,!endpoint-history", func(f *Facts) {
+		for i := range f.Endpoints {
+			f.Endpoints[i].HistoryError = errPlanted
+		}
+	}},
+	{"no archive at the first start", "endpoint-archive", func(f *Facts) {
+		f.Pre, f.State = true, nil
+		for i := range f.Endpoints {
+			f.Endpoints[i].OldState = false
+		}
+	}},
+	{"one endpoint on another branch", "!endpoint-agreement", func(f *Facts) { f.Endpoints[2].Settled = chain.Hash{8} }},
+	{"two endpoints contradict each other", "!endpoint-agreement,!endpoint-agreement", func(f *Facts) {
+		f.Endpoints = f.Endpoints[:2]
+		f.Endpoints[1].Settled = chain.Hash{8}
+	}},
+	{"one host", "endpoint-hosts", func(f *Facts) { f.Hosts = 1 }},
+	{"a relay is down", "endpoint-private", func(f *Facts) {
+		f.Endpoints = append(f.Endpoints, Endpoint{Name: "https://relay", Private: true, Down: errPlanted})
+	}},
+
+	{"the DataStore is no contract", "!venue-contract", func(f *Facts) { f.Venue.DataStore.Roles = chain.Address{} }},
+	{"the EventEmitter of another exchange", "!venue-contract", func(f *Facts) {
+		f.Venue.EventEmitter.Roles = chain.Address{7}
+	}},
+	{"no DataStore", "!venue-contract", func(f *Facts) {
+		f.Venue.DataStore, f.Venue.Handlers = Contract{Setting: "data_store"}, nil
+	}},
+	{"a handler of another exchange", "!venue-data-store", func(f *Facts) {
+		f.Venue.Handlers[0].DataStore = chain.Address{7}
+	}},
+	{"a handler with another emitter", "!venue-emitter", func(f *Facts) {
+		f.Venue.Handlers[0].EventEmitter = chain.Address{7}
+	}},
+	{"two handlers exchanged", "!venue-executes", func(f *Facts) { f.Venue.Handlers[0].Executes = false }},
+	{"a replaced handler", "!venue-controller", func(f *Facts) { f.Venue.Handlers[0].Controller = false }},
+	{"a handler is missing", "!venue-handlers", func(f *Facts) { f.Venue.Missing = []string{"adl_handler"} }},
+	{"no market", "!venue-markets", func(f *Facts) { f.Venue.Markets, f.Venue.Tokens = 0, nil }},
+	{"no start block", "!venue-start-block", func(f *Facts) { f.Settings.StartBlock = 0 }},
+	{"a start block of the future", "!venue-start-block", func(f *Facts) { f.Settings.StartBlock = 2000 }},
+	{"a start block after the first market", "!venue-start-block", func(f *Facts) { f.Venue.MarketsAtStart = 1 }},
+
+	{"a key cannot be read", "!signer-keys", func(f *Facts) { f.Keys, f.KeysError = nil, errPlanted }},
+	{"no key", "!signer-keys", func(f *Facts) { f.Keys, f.KeysAsked = nil, false }},
+	{"a signer without its key", "!signer-key", func(f *Facts) { f.Keys = []chain.Address{} }},
+	{"no signer is listed", "!signer-key", func(f *Facts) { f.Settings.Signers = nil }},
+	{"a key nobody uses", "signer-unlisted", func(f *Facts) { f.Keys = append(f.Keys, chain.Address{5}) }},
+	{"a peer's key", "!signer-peer", func(f *Facts) { f.Settings.Tier.Peers[0].Signers[0] = ownSigner }},
+	{"development keys on a mainnet", "!signer-development", func(f *Facts) { f.Development = true }},
+	{"no role ORDER_KEEPER", "!signer-role", func(f *Facts) { delete(f.Signers[0].Roles, "ORDER_KEEPER") }},
+	{"no role LIQUIDATION_KEEPER", "!signer-role", func(f *Facts) { delete(f.Signers[0].Roles, "LIQUIDATION_KEEPER") }},
+	{"no role ADL_KEEPER", "!signer-role", func(f *Facts) { delete(f.Signers[0].Roles, "ADL_KEEPER") }},
+	{"no role FROZEN_ORDER_KEEPER", "!signer-role", func(f *Facts) { f.Settings.Frozen, f.Settings.SenderFrozen = true, true }},
+	{"frozen_role differs", "!signer-role-setting", func(f *Facts) {
+		f.Settings.SenderFrozen, f.Signers[0].Roles["FROZEN_ORDER_KEEPER"] = true, true
+	}},
+	{"an empty signer", "!signer-balance", func(f *Facts) { f.Signers[0].Balance = &perp.Uint{} }},
+	{"a poor signer", "signer-balance", func(f *Facts) { wei := perp.Pow10(15); f.Signers[0].Balance = &wei }},
+	{"a day left", "signer-burn", func(f *Facts) { f.Signers[0].Spent = perp.Pow10(18) }},
+	{"an hour left", "!signer-burn", func(f *Facts) { f.Signers[0].Spent = perp.U64(24).Mul(perp.Pow10(18)) }},
+	{"an own signer is not watched", "signer-watched", func(f *Facts) { f.Settings.Watched = f.Settings.Watched[1:] }},
+	{"a signer no sender knows", "!signer-known", func(f *Facts) { f.Signers[0].Known = false }},
+	{"a paused signer", "!signer-paused", func(f *Facts) { f.Signers[0].Paused = "by hand" }},
+	{"a signer nobody attends", "!signer-lease", func(f *Facts) { f.Signers[0].Attended = false }},
+	{"a stranger with our key", "!signer-nonce", func(f *Facts) { n := uint64(43); f.Signers[0].Latest = &n }},
+	{"a gap", "!signer-gaps", func(f *Facts) { f.Signers[0].Gaps = []uint64{40} }},
+
+	{"no source", "!price-sources", func(f *Facts) { f.Sources = nil }},
+	{"one of two sources is silent", "price-source,price-lone,price-lone", func(f *Facts) {
+		f.Sources[1].Reports, f.Sources[1].Error = nil, errPlanted
+	}},
+	{"every source is silent", "!price-source,!price-source,!price-token,!price-token", func(f *Facts) {
+		for i := range f.Sources {
+			f.Sources[i].Reports, f.Sources[i].Error = nil, errPlanted
+		}
+	}},
+	{"a feed of another kind", "price-unreadable", func(f *Facts) { f.Sources[0].Unreadable = errPlanted }},
+	{"a token without a source", "!price-token", func(f *Facts) {
+		f.Venue.Tokens, f.Topics.Reports[chain.Address{0x13}] = append(f.Venue.Tokens, Token{chain.Address{0x13}, 8}), nowMs
+	}},
+	{"one source alone", "price-lone", func(f *Facts) { f.Sources = f.Sources[:1] }},
+	{"one source alone for a token", "price-lone", func(f *Facts) { delete(f.Sources[1].Reports, usdc) }},
+	{"an old report", "!price-age", func(f *Facts) { f.report(0, usdc, func(r *Report) { r.TimeMs -= 61_000 }) }},
+	{"a report from the future", "!price-ahead", func(f *Facts) { f.report(0, usdc, func(r *Report) { r.TimeMs += 9_000 }) }},
+	{"a wide report", "!price-spread", func(f *Facts) {
+		f.report(0, usdc, func(r *Report) { r.Min, r.Max = perp.U64(970_000), perp.U64(1_030_000) })
+	}},
+	{"two sources contradict each other", "!price-deviation", func(f *Facts) {
+		f.report(1, usdc, func(r *Report) { r.Min, r.Max = perp.U64(1_030_000), perp.U64(1_030_000) })
+	}},
+	{"wrong decimals", "!price-decimals", func(f *Facts) { f.Sources[0].Decimals[eth] = 8 }},
+	{"a provider the exchange refuses", "!price-provider", func(f *Facts) {
+		f.report(0, eth, func(r *Report) { r.Provider = chain.Address{7} })
+		f.Venue.Providers[chain.Address{7}] = false
+	}},
+	{"an empty price topic", "!price-topic", func(f *Facts) { f.Topics.Reports = nil }},
+	{"a token's reports have stopped", "!price-topic", func(f *Facts) { f.Topics.Reports[eth] -= 31_000 }},
+
+	{"sharing is off, and there are peers", "!tier-off", func(f *Facts) { f.Settings.Tier.Enabled = false }},
+	{"a tier without signers", "tier-peers", func(f *Facts) { f.Settings.Tier.Peers = f.Settings.Tier.Peers[:1] }},
+	{"a peer is not watched", "tier-watched", func(f *Facts) { f.Settings.Watched = f.Settings.Watched[:2] }},
+	{"a backup that does not wait", "!tier-delay", func(f *Facts) { f.Settings.Tier.Policy = tier.PolicyDelay }},
+	{"a Master that waits", "!tier-delay", func(f *Facts) {
+		t := &f.Settings.Tier
+		t.Policy, t.Priority, t.ExecutionDelay, t.Peers[0].Tier = tier.PolicyDelay, 1, time.Second, 2
+	}},
+	{"jobs are forgotten before the last tier's turn", "tier-age", func(f *Facts) {
+		f.Settings.Tier.JobMaxAge = time.Minute
+	}},
+
+	{"Kafka is away", "!kafka-reachable", func(f *Facts) { f.Topics = &Topics{Error: errPlanted} }},
+	{"a topic is missing", "!topic-exists", func(f *Facts) { f.Topics.All[0] = Topic{Name: "x", Missing: true, Want: 4} }},
+	{"a topic may not be described", "!topic-exists", func(f *Facts) { f.Topics.All[0].Error = errPlanted }},
+	{"other partitions", "!topic-partitions", func(f *Facts) { f.Topics.All[0].Partitions = 3 }},
+	{"a topic that forgets", "!topic-settings", func(f *Facts) { f.Topics.All[0].Settings = errPlanted }},
+	{"a partition without a leader", "!topic-leader", func(f *Facts) {
+		f.Topics.All[0].Leaderless, f.Topics.All[0].InSync = 1, 0
+	}},
+	{"a copy is behind", "topic-isr", func(f *Facts) { f.Topics.All[0].InSync = 2 }},
+	{"statevm lags", "topic-lag", func(f *Facts) { f.Topics.Lag[2] = 6000 }},
+	{"a webhook is not told", "topic-unsent", func(f *Facts) { f.Topics.Unsent["owner"] = 101 }},
+	{"dead letters", "topic-dead-letters", func(f *Facts) { f.Topics.DeadLetters = 1 }},
+
+	{"Postgres is away", "!postgres-reachable", func(f *Facts) { f.State = &State{Error: errPlanted} }},
+	{"a schema of another build", "!state-schema", func(f *Facts) { f.State = &State{Schema: errPlanted} }},
+	{"the state is halted", "!state-halted", func(f *Facts) { f.State.Halted, f.State.TimeMs = "reorg", 1 }},
+	{"no block yet", "!state-started", func(f *Facts) { f.State.Started = false }},
+	{"an old state", "!state-age", func(f *Facts) { f.State.TimeMs -= 30_000 }},
+	{"a partition has stopped", "state-skew", func(f *Facts) { f.State.Skew = 101 }},
+	{"a state of other partitions", "!state-partitions", func(f *Facts) { f.State.Partitions = 8 }},
+	{"a generation is left over", "state-generation", func(f *Facts) { f.State.Leftover = []int{1} }},
+	{"a liquidation failed", "!state-liquidations", func(f *Facts) { f.State.Failed = 1 }},
+	{"a delayed job was given up", "state-delayed", func(f *Facts) { f.State.Parked = 1 }},
+	{"a process is not ready", "!state-ready", func(f *Facts) { f.State.Unready = []Process{{"planner", "kafka: gone"}} }},
+
+	{"a clock that is behind", "!machine-clock", func(f *Facts) { f.Machine.Now = f.Machine.Now.Add(-4 * time.Second) }},
+	{"a chain that stands still", "!chain-stalled", func(f *Facts) { f.Machine.Now = f.Machine.Now.Add(time.Minute) }},
+	{"a disk that fills", "machine-disk", func(f *Facts) { f.Machine.Disks[0].Free = 9 << 30 }},
+	{"a large disk that fills", "machine-disk", func(f *Facts) {
+		f.Machine.Disks[0] = Disk{Path: "/", Free: 90 << 30, Total: 1000 << 30}
+	}},
+	{"a full disk", "!machine-disk", func(f *Facts) { f.Machine.Disks[0].Free = 1 << 30 }},
+	{"a disk that is none", "machine-disk", func(f *Facts) { f.Machine.Disks[0].Error = errPlanted }},
+	{"nobody is told", "alert-route", func(f *Facts) { f.Machine.Operator = false }},
+	{"a monitor nobody hears", "!alert-route", func(f *Facts) { f.Settings.Monitor, f.Machine.Operator = true, false }},
+	{"Alertmanager is away", "!alert-manager", func(f *Facts) { f.Machine.AlertsError = errPlanted }},
+}
+
+func (f *Facts) report(source int, token chain.Address, change func(*Report)) {
+	r := f.Sources[source].Reports[token]
+	change(&r)
+	f.Sources[source].Reports[token] = r
+}
+
+func names(found []Finding) string {
+	var list []string
+	for _, x := range found {
+		list = append(list, map[Severity]string{Failure: "!"}[x.Severity]+x.Check)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ",")
+}
+
+// Every planted fault is found, by its check and by no other; and every check finds one.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	found := map[string]bool{}
+	for _, p := range planted {
+		t.Run(p.name, func(t *testing.T) {
+			f := healthy()
+			p.do(f)
+			findings, _ := Examine(f)
+			want := strings.Split(p.want, ",")
+			slices.Sort(want)
+			if got := names(findings); got != strings.Join(want, ",") {
+				t.Errorf("found %q, want %q: %+v", got, p.want, findings)
+			}
+			for _, x := range findings {
+				found[x.Check] = true
+				if x.Seen == "" || x.Fix == "" || x.Area == "" {
+					t.Errorf("it says too little: %+v", x)
+				}
+				if _, err := os.Stat(filepath.Join("../../..", x.Runbook)); err != nil {
+					t.Errorf("%s names no runbook: %v", x.Check, err)
+				}
+			}
+		})
+	}
+	for _, checks := range Checks() {
+		for _, c := range checks {
+			if !found[c] {
+				t.Errorf("no planted fault is found by %s", c)
+			}
+		}
+	}
+}
+
+// Of a keeper without a fault nothing is said, before it runs and while it does, whether it is one of three, alone, a
+// monitor, or a development keeper with one host and one source.
+func TestHealthyKeepersHaveNoFindings(t *testing.T) {
+	for name, change := range map[string]func(*Facts){
+		"one of three": func(*Facts) {},
+		"before it runs": func(f *Facts) {
+			f.Pre, f.Topics, f.State = true, nil, nil
+			f.Signers[0] = Signer{Address: ownSigner, Roles: f.Signers[0].Roles, Balance: f.Signers[0].Balance}
+		},
+		"alone": func(f *Facts) { f.Settings.Tier = tier.DefaultConfig() },
+		"a monitor": func(f *Facts) {
+			t := &f.Settings.Tier
+			f.Settings.Monitor, t.Monitor, f.Settings.Signers, f.Signers, f.Keys, f.KeysAsked = true, true, nil, nil, nil, false
+			t.Peers = append(t.Peers, tier.Peer{Tier: 2, Signers: []chain.Address{ownSigner}})
+		},
+		"in development": func(f *Facts) {
+			f.Development, f.Settings.ChainID, f.Hosts, f.Sources, f.Machine.Operator = true, 1337, 1, f.Sources[:1], false
+		},
+		"its record has begun, and no endpoint is an archive": func(f *Facts) {
+			for i := range f.Endpoints {
+				f.Endpoints[i].OldState = false
+			}
+		},
+	} {
+		f := healthy()
+		change(f)
+		found, areas := Examine(f)
+		if len(found) > 0 || len(areas) != 8 {
+			t.Errorf("%s: %+v, %+v", name, found, areas)
+		}
+	}
+}
+
+// What nobody could be asked for is no fault of everything that depends on it, and no panic.
+func TestNothingIsKnown(t *testing.T) {
+	found, _ := Examine(&Facts{Settings: healthy().Settings})
+	if got := names(found); got != "!price-sources,!signer-keys,alert-route" {
+		t.Errorf("found %s", got)
+	}
+	for _, away := range []func(*Facts){
+		func(f *Facts) { f.Venue = nil }, func(f *Facts) { f.Signers[0].Roles, f.Signers[0].Balance = nil, nil },
+		func(f *Facts) { f.Signers[0].Latest, f.Topics.Lag = nil, nil }, func(f *Facts) { f.Machine.Disks = nil },
+	} {
+		f := healthy()
+		away(f)
+		if found, _ := Examine(f); len(found) > 0 {
+			t.Errorf("found %+v", found)
+		}
+	}
+}
+
+// Failures come before warnings within their area, and areas in their order.
+func TestOrder(t *testing.T) {
+	f := healthy()
+	f.Hosts, f.Endpoints[2].Settled, f.State.Parked, f.State.Failed = 1, chain.Hash{8}, 1, 1
+	found, areas := Examine(f)
+	var order []string
+	for _, x := range found {
+		order = append(order, fmt.Sprint(x.Area, " ", x.Check))
+	}
+	want := "endpoints endpoint-agreement,endpoints endpoint-hosts,state state-liquidations,state state-delayed"
+	if strings.Join(order, ",") != want || areas[0].Findings != 2 || areas[6].Findings != 2 || areas[1].Findings != 0 {
+		t.Errorf("%v, %+v", order, areas)
+	}
+}

@@ -1,0 +1,195 @@
+package doctor
+
+import (
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/tier"
+)
+
+// Facts is what is known of a keeper at one moment. What nobody could be asked for is nil or empty.
+type Facts struct {
+	Pre         bool // nothing runs yet: only configuration, endpoints, keys, sources and contracts were asked
+	Development bool // keys of a test chain are configured: one host and one source will do, and nobody has to be told
+
+	Settings  Settings
+	Endpoints []Endpoint
+	Hosts     int // different hosts among them
+	Venue     *Venue
+	Signers   []Signer
+	KeysError error           // why the keys could not be opened; nil where they could, or were not asked for
+	Keys      []chain.Address // what the keys that could be opened sign for
+	KeysAsked bool            // a place for keys is configured
+	Sources   []Source
+	Topics    *Topics
+	State     *State
+	Machine   Machine
+}
+
+// Settings is what the processes are told.
+type Settings struct {
+	ChainID                   uint64
+	StartBlock                uint64
+	Monitor                   bool // it sends nothing, and needs no keys
+	Signers                   []chain.Address
+	Watched                   []chain.Address // whose transactions the scanner records
+	Adl, Frozen, SenderFrozen bool            // the roles that planner (twice) and sender take the signers to hold
+	Tier                      tier.Config
+	MaxLag                    time.Duration // how far an endpoint may be behind the best
+	LogsRange                 uint64
+	LogPartitions             int
+	Price                     PriceSettings
+}
+
+// PriceSettings bound what is believed of reports.
+type PriceSettings struct {
+	MaxAge, MaxAhead        time.Duration
+	MaxSpread, MaxDeviation uint64        // basis points
+	BoardMaxAge             time.Duration // the age beyond which planner and sender do not use a report
+}
+
+// Endpoint is one JSON-RPC endpoint by itself. An error says that it was asked and what for an answer there was; what
+// was not asked has none.
+type Endpoint struct {
+	Name    string // without its key
+	Private bool   // takes transactions only
+	Down    error  // it does not answer
+	Wrong   error  // it answers for another chain
+	Head    chain.BlockRef
+	// Final is the block it calls final.
+	Final                                            chain.BlockRef
+	FinalError, LogsError, ReceiptsError, StateError error
+	HistoryError, BatchError                         error // logs of the start block; headers in a batch
+	Unproven                                         bool  // its receipts do not hash to the root of their block
+	LogsLimit                                        uint64
+	Settled                                          chain.Hash // what it has for Agreed
+	SettledNumber                                    uint64     // a block all of them call final; 0 = not asked
+	OldState                                         bool       // it has the state of the start block
+}
+
+func (e Endpoint) usable() bool { return !e.Private && e.Down == nil && e.Wrong == nil }
+
+// Venue is what the contracts say of themselves.
+type Venue struct {
+	DataStore, EventEmitter Contract
+	Handlers                []Contract
+	Missing                 []string // settings of handlers that the keeper needs and that name none
+	Markets                 int
+	// MarketsAtStart is how many markets there were in the block before the start block; -1 where no endpoint knows.
+	MarketsAtStart int
+	Tokens         []Token
+	// Providers says of each provider of reports whether the exchange takes reports from it.
+	Providers map[chain.Address]bool
+}
+
+// Contract is one contract of the [venue] section.
+type Contract struct {
+	Setting                        string
+	Address                        chain.Address
+	DataStore, EventEmitter, Roles chain.Address // what it was deployed with; zero where it does not say
+	Executes                       bool          // what the setting is for
+	Controller                     bool          // the exchange lets it act
+}
+
+// Token is one that a market of the exchange needs prices of.
+type Token struct {
+	Address  chain.Address
+	Decimals int // -1 where there is no contract that says: a synthetic one
+}
+
+// Signer is an account the keeper sends from.
+type Signer struct {
+	Address chain.Address
+	Roles   map[string]bool // by name; nil = the RoleStore could not be asked
+	Balance *perp.Uint      // wei
+	// Known says that the database has it; what follows is meaningless otherwise.
+	Known     bool
+	Paused    string
+	Attended  bool // a sender has its lease
+	NextNonce uint64
+	InFlight  int
+	Latest    *uint64   // its next number by the chain
+	Spent     perp.Uint // wei in the last 24 h
+	// Gaps are numbers without a transaction that keep others from being mined.
+	Gaps []uint64
+}
+
+// Source is one source of prices by itself.
+type Source struct {
+	Name       string
+	Error      error // why nothing came
+	Unreadable error // what came and is no report
+	Reports    map[chain.Address]Report
+	// Decimals are those configured, by token; empty where the source needs none.
+	Decimals map[chain.Address]uint8
+	MaxAge   time.Duration // its own bound; 0 = that of all
+}
+
+// Report is the newest of a token.
+type Report struct {
+	Provider chain.Address
+	Min, Max perp.Uint // USD of 30 decimals, per smallest unit
+	TimeMs   uint64
+}
+
+// Topics is what the brokers hold.
+type Topics struct {
+	Error error // the brokers do not answer
+	All   []Topic
+	// Lag is by partition of the log topic how many records statevm has not applied.
+	Lag []int64
+	// Unsent is how many results the webhooks' receivers have not been told, by audience.
+	Unsent      map[string]int64
+	DeadLetters int64 // of the last hour
+	// Reports are the times of the newest report by token, on the price topic.
+	Reports map[chain.Address]uint64
+}
+
+// Topic is one topic.
+type Topic struct {
+	Name             string
+	Error            error
+	Missing          bool
+	Partitions, Want int
+	Copies, InSync   int   // of the partition with the fewest in sync
+	Leaderless       int   // partitions
+	Settings         error // those that do not serve
+}
+
+// State is what the database holds.
+type State struct {
+	Error       error // it does not answer
+	Schema      error // this build cannot work with it
+	Halted      string
+	Started     bool // there is a block
+	Block       uint64
+	TimeMs      uint64
+	Skew        uint64 // blocks
+	Partitions  int    // those of its log topic; 0 until the first claim
+	Leftover    []int  // generations that are filled and not in use
+	Failed      int    // liquidations that could not be done
+	Parked      int    // delayed jobs that were given up
+	Unready     []Process
+	ProcessesOf int // how many were asked
+}
+
+// Process is one that is not ready.
+type Process struct{ Name, Why string }
+
+// Machine is where this runs, and who is told.
+type Machine struct {
+	Now   time.Time
+	Disks []Disk
+	// Operator says that the operators' webhook is configured; Alertmanager that one is, and AlertsError why it does not
+	// answer.
+	Operator, Alertmanager bool
+	AlertsError            error
+}
+
+// Disk is a file system.
+type Disk struct {
+	Path        string
+	Error       error
+	Free, Total uint64 // bytes
+}
