@@ -8,6 +8,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
 )
 
 // Asker calls contracts on the newest state. A revert is no error: answered is then false and output the revert's data,
@@ -187,8 +188,7 @@ func (d *discovery) members(ctx context.Context, roles chain.Address) error {
 	if err != nil || !answered {
 		return err
 	}
-	w := walker{data: output}
-	count := min(w.size(0), mostMembers)
+	count := countOf(output, mostMembers)
 	output, answered, err = d.node.Ask(ctx, roles,
 		getter(getMembers, controller, chain.Hash{}, chain.Hash{31: byte(count)}))
 	if err != nil || !answered {
@@ -198,7 +198,7 @@ func (d *discovery) members(ctx context.Context, roles chain.Address) error {
 	for setting := range d.handlers {
 		known[setting] = true
 	}
-	w = walker{data: output}
+	w := walker{data: output}
 	for i := range count {
 		member := w.address(64 + 32*i)
 		if w.err != nil {
@@ -220,6 +220,16 @@ func (d *discovery) members(ctx context.Context, roles chain.Address) error {
 		}
 	}
 	return nil
+}
+
+// countOf reads a number of elements, no larger than most.
+func countOf(output []byte, most int) int {
+	w := walker{data: output}
+	word := w.word(0)
+	if n, fits := perp.UintFromBytes(word[:]).Uint64(); fits && n < uint64(most) {
+		return int(n)
+	}
+	return most
 }
 
 // classify finds out which jobs a contract executes: it is asked for each by nobody in particular, and refuses in words

@@ -41,6 +41,14 @@ func commands() []command {
 			needs: []string{"keeper", "chain", "kafka", "postgres", "tier", "keeperctl.processes"},
 		},
 		{
+			use: "doctor", short: "look for faults, and say how each is mended: configuration, endpoints, contracts, " +
+				"keys, prices, stores",
+			group: groupLook, data: true, setup: doctorCommand,
+			needs: []string{"keeper", "chain", "venue", "kafka", "postgres", "tier", "notify", "signer", "scanner",
+				"planner", "sender", "keeperctl.signers", "keeperctl.processes", "keeperctl.patience",
+				"keeperctl.alertmanager", "keeperctl.disks"},
+		},
+		{
 			use: "why-not KEY", short: "say why a position, order or request is not executed now", group: groupLook,
 			data: true, preset: minute,
 			needs: with(stores, "liquidation", "keeperctl.frozen_role", "keeperctl.price_max_age"), run: whyNot,

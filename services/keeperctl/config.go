@@ -15,7 +15,10 @@ import (
 	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/wire"
 )
@@ -34,6 +37,33 @@ type Config struct {
 	Liquidation liquidation.Config  `toml:"liquidation"`
 	Notify      notify.Config       `toml:"notify"`
 	Emergency   emergency.Config    `toml:"emergency"`
+	Signer      signer.Config       `toml:"signer"`
+	Scanner     Scanner             `toml:"scanner"`
+	Planner     Planner             `toml:"planner"`
+	Sender      Sender              `toml:"sender"`
+}
+
+// borrowed are the sections of other processes, which judge them: here stands what doctor looks at.
+var borrowed = []string{"scanner", "planner", "sender"}
+
+// Scanner is what doctor reads of the scanner's section.
+type Scanner struct {
+	StartBlock uint64          `toml:"start_block" help:"the scanner's: first block of an empty topic"`
+	Signers    []chain.Address `toml:"signers" help:"the scanner's: signers whose transactions are recorded"`
+	Price      source.Config   `toml:"price"`
+}
+
+// Planner is what doctor reads of the planner's section.
+type Planner struct {
+	Signers     []chain.Address `toml:"signers" help:"the planner's: signers that jobs are routed to"`
+	AdlRole     bool            `toml:"adl_role" help:"the planner's: the signers hold the deleveraging role"`
+	FrozenRole  bool            `toml:"frozen_role" help:"the planner's: the signers hold the frozen-order role"`
+	PriceMaxAge time.Duration   `toml:"price_max_age" help:"the planner's: reports older than this are not judged with"`
+}
+
+// Sender is what doctor reads of the sender's section.
+type Sender struct {
+	FrozenRole bool `toml:"frozen_role" help:"the sender's: the signers hold the frozen-order role"`
 }
 
 // Settings is the [keeperctl] section.
@@ -43,6 +73,9 @@ type Settings struct {
 	Operator string        `toml:"operator" help:"who asks, for the record; empty = the account's and the machine's name"`
 
 	Processes []process `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; status asks them"`
+
+	Alertmanager secret.URL `toml:"alertmanager" help:"where Alertmanager listens, http(s); doctor asks whether it is ready; empty = there is none"`
+	Disks        []string   `toml:"disks" help:"folders whose file systems doctor asks for their free space"`
 
 	Yes    bool   `toml:"yes" help:"do what was only shown otherwise"`
 	DryRun bool   `toml:"dry_run" help:"plan, rehearse and record, and do nothing"`
@@ -71,7 +104,8 @@ func DefaultConfig() Config {
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Venue: gmx.DefaultConfig(),
 		Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
 		Tier: tier.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Notify: notify.DefaultConfig(),
-		Emergency: emergency.DefaultConfig(),
+		Emergency: emergency.DefaultConfig(), Signer: signer.DefaultConfig(),
+		Scanner: Scanner{Price: source.DefaultConfig()}, Planner: Planner{PriceMaxAge: 30 * time.Second},
 		Own: Settings{
 			Limit: 50, Patience: 30 * time.Second, DryRun: true, PriceMaxAge: 30 * time.Second, Workers: how.Workers,
 			Lead: how.Lead,

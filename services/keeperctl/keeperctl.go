@@ -143,6 +143,7 @@ func (c command) loader(cmd *cobra.Command) *loader {
 	if l.set, err = config.New(program, &l.cfg); err != nil {
 		panic(err) // a mistake in Config, which every test would meet
 	}
+	l.set.Borrow(borrowed...)
 	l.set.Restrict(append([]string{"log"}, c.needs...)...)
 	flags := cmd.PersistentFlags()
 	flags.StringArrayVar(&l.paths, "config", nil, "read settings from a TOML file; several may be named, each wins "+

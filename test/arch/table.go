@@ -80,10 +80,11 @@ var House = Table{
 			"pkg/headtrack", "pkg/liquidation", "pkg/due", "pkg/bus", "pkg/wire", "pkg/gmx", "pkg/pg", "pkg/price",
 			"pkg/evm"})},
 		// the operator's tool asks the chain for balances and nonces; it sends nothing. It makes keystores, and opens
-		// none. It plays keepers, and so carries the other services' code in the simulator.
+		// them to see that they can be (doctor), which asks the sources of prices as well. It plays keepers, and so
+		// carries the other services' code in the simulator.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer", "pkg/notify",
-				"pkg/audit", "test/sim"})},
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price/...", "pkg/evm", "pkg/signer",
+				"pkg/notify", "pkg/audit", "test/sim"})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
 		// demo starts the other processes as processes; of the services it imports none.
 		{Path: "services/demo/...",

@@ -271,6 +271,42 @@ func TestRestrict(t *testing.T) {
 	}
 }
 
+// Of a borrowed section the keys that are described are read, and what else its process knows is passed over; what
+// stands deeper is held to its description.
+func TestBorrow(t *testing.T) {
+	type inner struct {
+		Depth int `toml:"depth" help:"h"`
+	}
+	var cfg struct {
+		Scanner struct {
+			Limit int   `toml:"limit" help:"h"`
+			Inner inner `toml:"inner"`
+		} `toml:"scanner"`
+	}
+	set, err := config.New("keeperctl", &cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Borrow("scanner")
+	t.Setenv("PERPKEEPER_SCANNER_TAKEOVER_AFTER", "1m")
+	path := filepath.Join(t.TempDir(), "keeper.toml")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("[scanner]\nlimit = 3\nmax_head_age = \"1s\"\n[scanner.inner]\ndepth = 2\n[[scanner.param]]\nname = \"x\"\n")
+	if _, err := set.Load([]string{"--config", path}); err != nil || cfg.Scanner.Limit != 3 ||
+		cfg.Scanner.Inner.Depth != 2 {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	write("[scanner.inner]\ndeepth = 2\n")
+	if _, err := set.Load([]string{"--config", path}); err == nil ||
+		!strings.Contains(err.Error(), "scanner.inner.deepth: unknown key") {
+		t.Errorf("a mistyped key: %v", err)
+	}
+}
+
 // unreachable is a section that is wrong unless it is left out.
 type unreachable struct {
 	Brokers string `toml:"brokers" help:"h"`

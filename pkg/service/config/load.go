@@ -21,13 +21,15 @@ type Set struct {
 	leaves  map[string]*node  // everything that can hold a value, by key
 	sources map[string]source // who set a key; defaults are missing
 	others  map[string]bool   // keys and variables that only other commands of this process know
+	partial map[string]bool   // sections of other processes that this one reads a part of
 	options *pflag.FlagSet    // the flags of the command line, after Declare
 }
 
 // New describes the configuration of a process. Each root is a pointer to a structure of sections that holds the
 // defaults; Load fills it. An error is a mistake in the structures, never the operator's.
 func New(process string, roots ...any) (*Set, error) {
-	s := &Set{process: process, leaves: map[string]*node{}, sources: map[string]source{}, others: map[string]bool{}}
+	s := &Set{process: process, leaves: map[string]*node{}, sources: map[string]source{}, others: map[string]bool{},
+		partial: map[string]bool{}}
 	envs := map[string]string{}
 	for _, root := range roots {
 		n, err := compile(root)
@@ -63,6 +65,14 @@ func (s *Set) Tolerate(roots ...any) error {
 		s.passOver(n)
 	}
 	return nil
+}
+
+// Borrow says that sections are those of other processes, which judge them: of them Load reads what the roots describe,
+// and passes over the other keys that stand directly in them.
+func (s *Set) Borrow(sections ...string) {
+	for _, name := range sections {
+		s.partial[name] = true
+	}
 }
 
 // passOver makes Load accept the keys of a node, and leave them alone.

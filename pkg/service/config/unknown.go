@@ -37,7 +37,7 @@ func (s *Set) unknownIn(path string, n *node, settings map[string]any) []error {
 		c := n.child(name)
 		inner, isTable := settings[name].(map[string]any)
 		switch key := join(n.key, name); {
-		case c == nil && s.others[key]:
+		case c == nil && (s.others[key] || s.partial[n.key]):
 		case c == nil:
 			problems = append(problems, fmt.Errorf("%s: %s: unknown key%s", path, key, suggest(key, s.keys())))
 		case c.kind == section && !isTable:
@@ -87,7 +87,7 @@ func (s *Set) unknownVariables(environ []string) []error {
 // foreign tells whether a variable belongs to a section that only other processes have.
 func (s *Set) foreign(rest string) bool {
 	name, _, _ := strings.Cut(strings.ToLower(rest), "_")
-	return isSection(name) && s.section(name) == nil
+	return isSection(name) && (s.section(name) == nil || s.partial[name])
 }
 
 // flagName matches the part of a mistyped flag that is safe to repeat: after anything else there may be a value.

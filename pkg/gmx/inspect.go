@@ -1,0 +1,145 @@
+package gmx
+
+import (
+	"context"
+	"fmt"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// Contract is what a contract says of itself; zero where it has no such getter.
+type Contract struct{ DataStore, EventEmitter, RoleStore, Oracle chain.Address }
+
+// Inspect asks a contract of an exchange for the others it was deployed with.
+func Inspect(ctx context.Context, node Asker, contract chain.Address) (c Contract, err error) {
+	var d discovery
+	d.node = node
+	if c.RoleStore, err = d.look(ctx, contract); err != nil {
+		return Contract{}, fmt.Errorf("asking %s for its neighbours: %w", contract, err)
+	}
+	c.DataStore, c.EventEmitter, c.Oracle = d.store, d.emitter, d.oracle
+	return c, nil
+}
+
+// Executes tells whether a contract has every function by which the jobs of a setting of the [venue] section are
+// executed, such as order_handler. It is asked as by nobody in particular, and nothing is executed.
+func Executes(ctx context.Context, node Asker, contract chain.Address, setting string) (bool, error) {
+	any := false
+	for _, kind := range job.Kinds() {
+		e := executions[kind]
+		if e.setting != setting {
+			continue
+		}
+		output, answered, err := node.Ask(ctx, contract, e.encode(job.Job{Kind: kind}, SetPrices{}))
+		if err != nil {
+			return false, fmt.Errorf("asking %s whether it executes a %s: %w", contract, kind, err)
+		}
+		if answered || len(output) < 4 {
+			return false, nil
+		}
+		any = true
+	}
+	return any, nil
+}
+
+var (
+	getHasRole       = selector("hasRole(address,bytes32)")
+	getBool          = selector("getBool(bytes32)")
+	getAddress       = selector("getAddress(bytes32)")
+	getAddressCount  = selector("getAddressCount(bytes32)")
+	getAddressValues = selector("getAddressValuesAt(bytes32,uint256,uint256)")
+	getDecimals      = selector("decimals()")
+)
+
+// HasRole asks a RoleStore whether an account holds a role, by the role's name, such as ORDER_KEEPER.
+func HasRole(ctx context.Context, node Asker, roles, account chain.Address, role string) (bool, error) {
+	output, answered, err := node.Ask(ctx, roles, getter(getHasRole, account.Hash(), perp.BaseKey(role)))
+	if err != nil {
+		return false, fmt.Errorf("asking %s whether %s is a %s: %w", roles, account, role, err)
+	}
+	if !answered || len(output) != 32 {
+		return false, fmt.Errorf("asking %s whether %s is a %s: it is no RoleStore", roles, account, role)
+	}
+	return output[31] != 0, nil
+}
+
+// TakesReportsFrom asks a DataStore whether an oracle provider is enabled.
+func TakesReportsFrom(ctx context.Context, node Asker, store, provider chain.Address) (bool, error) {
+	key := perp.DataStoreKey("IS_ORACLE_PROVIDER_ENABLED", provider.Hash())
+	output, answered, err := node.Ask(ctx, store, getter(getBool, key))
+	if err != nil || !answered || len(output) != 32 {
+		return false, fmt.Errorf("asking %s for the oracle provider %s: %w", store, provider, orRefused(err))
+	}
+	return output[31] != 0, nil
+}
+
+// mostMarkets bounds how many markets are listed.
+const mostMarkets = 1000
+
+// Markets asks a DataStore how many markets there are.
+func Markets(ctx context.Context, node Asker, store chain.Address) (count int, err error) {
+	output, answered, err := node.Ask(ctx, store, getter(getAddressCount, perp.BaseKey("MARKET_LIST")))
+	if err != nil || !answered || len(output) != 32 {
+		return 0, fmt.Errorf("asking %s how many markets there are: %w", store, orRefused(err))
+	}
+	return countOf(output, mostMarkets), nil
+}
+
+// MarketTokens asks a DataStore for the tokens whose prices its markets need, each once, by MarketStoreUtils of the
+// contracts.
+func MarketTokens(ctx context.Context, node Asker, store chain.Address) (tokens []chain.Address, err error) {
+	count, err := Markets(ctx, node, store)
+	if err != nil || count == 0 {
+		return nil, err
+	}
+	end := perp.U64(uint64(count)).Bytes32()
+	output, answered, err := node.Ask(ctx, store,
+		getter(getAddressValues, perp.BaseKey("MARKET_LIST"), chain.Hash{}, end))
+	if err != nil || !answered {
+		return nil, fmt.Errorf("asking %s for the markets: %w", store, orRefused(err))
+	}
+	d, seen := discovery{node: node}, map[chain.Address]bool{{}: true}
+	w := walker{data: output}
+	for i := range count {
+		market := w.address(64 + 32*i)
+		if w.err != nil {
+			return nil, fmt.Errorf("the list of markets cannot be read: %w", w.err)
+		}
+		for _, side := range []string{"INDEX_TOKEN", "LONG_TOKEN", "SHORT_TOKEN"} {
+			marketHash, base := market.Hash(), perp.BaseKey(side)
+			output, answered, err := d.node.Ask(ctx, store,
+				getter(getAddress, chain.Keccak256(marketHash[:], base[:])))
+			if err != nil || !answered || len(output) != 32 {
+				return nil, fmt.Errorf("asking %s for a token of market %s: %w", store, market, orRefused(err))
+			}
+			token := (&walker{data: output}).address(0)
+			if !seen[token] {
+				seen[token] = true
+				tokens = append(tokens, token)
+			}
+		}
+	}
+	return tokens, nil
+}
+
+// Decimals asks a token's contract; known is false where there is none, as of a token that only has a price.
+func Decimals(ctx context.Context, node Asker, token chain.Address) (decimals int, known bool, err error) {
+	output, answered, err := node.Ask(ctx, token, getter(getDecimals))
+	if err != nil || !answered || len(output) != 32 {
+		return 0, false, err
+	}
+	return countOf(output, 255), true, nil
+}
+
+type refusedError struct{}
+
+func (refusedError) Error() string { return "it has no such function" }
+
+func orRefused(err error) error {
+	if err != nil {
+		return err
+	}
+	return refusedError{}
+}

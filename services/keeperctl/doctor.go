@@ -1,0 +1,138 @@
+package keeperctl
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"perpkeeper/services/keeperctl/doctor"
+)
+
+// doctorCommand looks for faults. What is gathered is in the files beside this one, what is a fault in package doctor.
+func doctorCommand(cmd *cobra.Command) runner {
+	pre := cmd.Flags().Bool("pre", false, "before anything runs: ask configuration, endpoints, contracts, keys and "+
+		"price sources alone")
+	asJSON := cmd.Flags().Bool("json", false, "as --output json")
+	return func(ctx context.Context, s *session, _ []string) error {
+		s.out.json = s.out.json || *asJSON
+		facts := s.facts(ctx, *pre)
+		found, areas := doctor.Examine(facts)
+		return s.printFindings(*pre, found, areas)
+	}
+}
+
+// facts asks everybody at the same time. What cannot be reached is a fact as well.
+func (s *session) facts(ctx context.Context, pre bool) *doctor.Facts {
+	ctx, cancel := s.within(ctx)
+	defer cancel()
+	f := &doctor.Facts{Pre: pre, Development: s.Signer.Dev, Settings: s.settings()}
+	var wait sync.WaitGroup
+	wait.Go(func() { s.openKeys(f) })
+	if !pre {
+		wait.Go(func() { f.State = s.lookAtState(ctx) })
+		wait.Go(func() { f.Topics = s.lookAtTopics(ctx) })
+	}
+	endpoints := s.dialEach(ctx)
+	defer endpoints.close()
+	endpoints.ask(ctx, s)
+	wait.Wait()
+	s.lookAtContracts(ctx, f, endpoints)
+	if !pre {
+		s.lookAtLedger(ctx, f)
+	}
+	s.machine(ctx, f)
+	s.askSources(ctx, f, endpoints.node)
+	s.lookAtProviders(ctx, f, endpoints)
+	if !pre {
+		s.lookAtReports(ctx, f)
+	}
+	// The heads last: they are the clock that ages are judged by.
+	endpoints.heads(ctx)
+	f.Machine.Now = time.Now()
+	f.Endpoints, f.Hosts = endpoints.facts()
+	return f
+}
+
+// settings are what the processes are told of it.
+func (s *session) settings() doctor.Settings {
+	gates := s.Scanner.Price.Gates
+	own := s.Planner.Signers
+	if len(own) == 0 {
+		own = s.Own.Signers
+	}
+	return doctor.Settings{
+		ChainID: s.Keeper.ChainID, StartBlock: s.Scanner.StartBlock, Monitor: s.Tier.Monitor, Signers: own,
+		Watched: s.Scanner.Signers, Adl: s.Planner.AdlRole, Frozen: s.Planner.FrozenRole,
+		SenderFrozen: s.Sender.FrozenRole, Tier: s.Tier, MaxLag: s.Chain.MaxLag, LogsRange: s.Chain.LogsRange,
+		LogPartitions: s.Keeper.LogPartitions,
+		Price: doctor.PriceSettings{MaxAge: gates.MaxAge, MaxAhead: gates.MaxAhead, MaxSpread: gates.MaxSpread,
+			MaxDeviation: gates.MaxDeviation, BoardMaxAge: s.Planner.PriceMaxAge},
+	}
+}
+
+// finding of doctor as programs read it.
+type faultRecord struct {
+	Check    string `json:"check"`
+	Area     string `json:"area"`
+	Severity string `json:"severity"`
+	About    string `json:"about,omitempty"`
+	Seen     string `json:"seen"`
+	Fix      string `json:"fix"`
+	Runbook  string `json:"runbook"`
+}
+
+type areaRecord struct {
+	Area     string `json:"area"`
+	Checks   int    `json:"checks"`
+	Findings int    `json:"findings"`
+}
+
+// printFindings prints the findings by area, those of a kind together, and what was looked at without one.
+func (s *session) printFindings(pre bool, found []doctor.Finding, areas []doctor.Summary) error {
+	answer := struct {
+		ChainID  uint64        `json:"chainId"`
+		Pre      bool          `json:"pre"`
+		Well     bool          `json:"well"`
+		Findings []faultRecord `json:"findings"`
+		Areas    []areaRecord  `json:"areas"`
+	}{ChainID: s.Keeper.ChainID, Pre: pre, Well: len(found) == 0, Findings: []faultRecord{}}
+	var text, fine strings.Builder
+	fmt.Fprintf(&text, "keeper of chain %d, %s, at %s\n", s.Keeper.ChainID, s.place(), moment(time.Now()))
+	checks := 0
+	for _, a := range areas {
+		answer.Areas = append(answer.Areas, areaRecord{string(a.Area), a.Checks, a.Findings})
+		checks += a.Checks
+		switch {
+		case a.Findings > 0:
+			fmt.Fprintf(&text, "\n%s\n", a.Area)
+		case a.Checks > 0:
+			fmt.Fprintf(&fine, "ok  %-10s %d checks\n", a.Area, a.Checks)
+		}
+		for _, x := range found {
+			if x.Area == a.Area {
+				answer.Findings = append(answer.Findings, faultRecord{x.Check, string(x.Area), string(x.Severity), x.About,
+					x.Seen, x.Fix, x.Runbook})
+				text.WriteString(faultText(x))
+			}
+		}
+	}
+	fmt.Fprintf(&text, "\n%s", fine.String())
+	if err := s.out.either(answer, text.String()); err != nil || len(found) == 0 {
+		return err
+	}
+	return fmt.Errorf("%d checks have found faults: %d", checks, len(found))
+}
+
+// faultText is a finding for people: what was seen, and below it what to do.
+func faultText(x doctor.Finding) string {
+	mark := map[doctor.Severity]string{doctor.Failure: "!!", doctor.Warning: " !"}[x.Severity]
+	about := x.About
+	if about != "" {
+		about += ": "
+	}
+	return fmt.Sprintf("%s  %-20s %s\n    %-20s %s (%s)\n", mark, x.Check, inLine(about+x.Seen), "", inLine(x.Fix), x.Runbook)
+}

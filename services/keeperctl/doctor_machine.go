@@ -1,0 +1,44 @@
+package keeperctl
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"perpkeeper/pkg/signer"
+	"perpkeeper/services/keeperctl/doctor"
+)
+
+// openKeys opens the keys as the sender does, and forgets them: what remains is whose they are.
+func (s *session) openKeys(f *doctor.Facts) {
+	if f.KeysAsked = s.Signer.Demand() == nil; !f.KeysAsked {
+		return
+	}
+	all, err := signer.Open(s.Signer)
+	f.KeysError = err
+	for _, one := range all {
+		f.Keys = append(f.Keys, one.Address())
+	}
+}
+
+// machine asks for the disks' space and for Alertmanager.
+func (s *session) machine(ctx context.Context, f *doctor.Facts) {
+	m := &f.Machine
+	for _, path := range s.Own.Disks {
+		d := doctor.Disk{Path: path}
+		d.Free, d.Total, d.Error = space(path)
+		m.Disks = append(m.Disks, d)
+	}
+	m.Operator, m.Alertmanager = s.Notify.OperatorURL.IsSet(), s.Own.Alertmanager.IsSet()
+	if !m.Alertmanager || f.Pre {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	_, status, err := get(ctx, strings.TrimSuffix(s.Own.Alertmanager.Reveal(), "/")+"/-/ready")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("it answers %d", status)
+	}
+	m.AlertsError = err
+}

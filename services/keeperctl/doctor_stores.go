@@ -1,0 +1,236 @@
+package keeperctl
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
+	"perpkeeper/services/keeperctl/doctor"
+)
+
+// mostListed bounds what is counted by listing it.
+const mostListed = 1000
+
+// lookAtState asks the database, and the processes whether they are ready.
+func (s *session) lookAtState(ctx context.Context) *doctor.State {
+	state := &doctor.State{}
+	var wait sync.WaitGroup
+	wait.Go(func() { s.askProcesses(ctx, state) })
+	defer wait.Wait()
+	db, err := pg.Open(ctx, s.Postgres, program)
+	if err != nil {
+		state.Error = err
+		return state
+	}
+	defer db.Close()
+	if state.Error = db.Health(ctx); state.Error != nil {
+		return state
+	}
+	if state.Schema = db.CheckSchema(ctx); state.Schema != nil {
+		return state
+	}
+	if err := s.countState(ctx, db, state); err != nil {
+		state.Error = err
+	}
+	return state
+}
+
+func (s *session) countState(ctx context.Context, db *pg.DB, state *doctor.State) error {
+	at, err := db.Standing(ctx)
+	if err != nil {
+		return err
+	}
+	state.Halted, state.Started, state.Skew, state.Partitions = at.Halted, !at.Watermark.Hash.IsZero(), at.Skew(),
+		at.Partitions
+	state.Block, state.TimeMs = at.Watermark.Number, at.Watermark.TimeMs
+	generations, err := db.Generations(ctx)
+	if err != nil {
+		return err
+	}
+	for _, g := range generations {
+		if g.Followed && !g.Active {
+			state.Leftover = append(state.Leftover, g.Number)
+		}
+	}
+	liquidations, err := db.Liquidations(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range liquidations {
+		if l.Status == pg.LiquidationFailed {
+			state.Failed++
+		}
+	}
+	parked, err := db.Delayed().List(ctx, delayed.Parked, "", mostListed)
+	state.Parked = len(parked)
+	return err
+}
+
+// askProcesses notes those that are not ready.
+func (s *session) askProcesses(ctx context.Context, state *doctor.State) {
+	for _, p := range s.Own.Processes {
+		name, address := p.parts()
+		ctx, cancel := context.WithTimeout(ctx, lookPatience)
+		text, status, err := get(ctx, address+"/readyz")
+		cancel()
+		if err != nil {
+			text = "it does not answer: " + err.Error()
+		}
+		if err != nil || status != http.StatusOK {
+			state.Unready = append(state.Unready, doctor.Process{Name: name, Why: strings.Join(strings.Fields(text), " ")})
+		}
+	}
+}
+
+// lookAtTopics asks the brokers.
+func (s *session) lookAtTopics(ctx context.Context) *doctor.Topics {
+	topics := &doctor.Topics{Unsent: map[string]int64{}}
+	client, err := s.kafka()
+	if err != nil {
+		topics.Error = err
+		return topics
+	}
+	defer client.Close()
+	if _, topics.Error = client.Reach(ctx); topics.Error != nil {
+		return topics
+	}
+	for _, spec := range bus.Specs(s.Keeper.Topics()...) {
+		topics.All = append(topics.All, lookAtTopic(ctx, client, spec))
+	}
+	topics.DeadLetters = lately(ctx, client, wire.DeadLetterTopic(s.Keeper.ChainID))
+	s.countUnread(ctx, client, topics)
+	return topics
+}
+
+func lookAtTopic(ctx context.Context, client *bus.Client, spec bus.TopicSpec) doctor.Topic {
+	t := doctor.Topic{Name: spec.Name, Want: spec.Partitions}
+	r, err := client.Replicas(ctx, spec.Name)
+	if t.Missing = bus.NoTopic(err); t.Missing {
+		return t
+	}
+	t.Error, t.Partitions, t.Copies, t.InSync, t.Leaderless = err, r.Partitions, r.Copies, r.InSync, r.Leaderless
+	if err == nil && t.Partitions == t.Want {
+		t.Settings = client.Verify(ctx, []bus.TopicSpec{spec})
+	}
+	return t
+}
+
+// lately is how many records of a topic of one partition came within the hour; 0 where it cannot be asked.
+func lately(ctx context.Context, client *bus.Client, topic string) int64 {
+	_, end, err := client.Bounds(ctx, topic, 0)
+	if err != nil {
+		return 0
+	}
+	first, err := client.OffsetAt(ctx, topic, 0, time.Now().Add(-time.Hour))
+	if err != nil {
+		return 0
+	}
+	return max(0, end-first)
+}
+
+// countUnread notes what statevm and the webhooks' receivers have before them.
+func (s *session) countUnread(ctx context.Context, client *bus.Client, topics *doctor.Topics) {
+	db, err := s.database(ctx)
+	if err != nil {
+		return // that is found elsewhere
+	}
+	defer db.Close()
+	at, err := db.Standing(ctx)
+	if err != nil {
+		return
+	}
+	for _, o := range at.Offsets {
+		_, end, err := client.Bounds(ctx, wire.LogTopic(s.Keeper.ChainID), o.Partition)
+		if err != nil {
+			return
+		}
+		topics.Lag = append(topics.Lag, end-o.Next)
+	}
+	results := wire.ResultTopic(s.Keeper.ChainID)
+	described, err := client.Describe(ctx, results)
+	if err != nil {
+		return
+	}
+	for _, audience := range notify.Audiences() {
+		for part := range described {
+			next, known, err := db.Notified().Next(ctx, string(audience), results, part)
+			if err != nil || !known || !s.Notify.URL(audience).IsSet() {
+				continue
+			}
+			if _, end, err := client.Bounds(ctx, results, part); err == nil {
+				topics.Unsent[string(audience)] += end - next
+			}
+		}
+	}
+}
+
+// lookAtLedger notes how the signers stand in the database, and what the chain says to it. The chain is asked first, as
+// a number is stored before it is sent.
+func (s *session) lookAtLedger(ctx context.Context, f *doctor.Facts) {
+	if f.State == nil || f.State.Error != nil || f.State.Schema != nil {
+		return
+	}
+	node, err := s.node(ctx)
+	if err != nil {
+		return
+	}
+	defer node.Close()
+	db, err := s.database(ctx)
+	if err != nil {
+		return
+	}
+	defer db.Close()
+	for i := range f.Signers {
+		if latest, err := node.NonceAt(ctx, f.Signers[i].Address, evm.Latest); err == nil {
+			f.Signers[i].Latest = &latest
+		}
+	}
+	all, err := db.Signers().List(ctx)
+	if err != nil {
+		f.State.Error = err
+		return
+	}
+	for i := range f.Signers {
+		one := &f.Signers[i]
+		at := slices.IndexFunc(all, func(s pg.SignerStanding) bool { return s.Signer == one.Address })
+		if at < 0 {
+			continue
+		}
+		one.Known, one.Paused, one.Attended = true, firstLine(all[at].Paused), all[at].LeaseLeft > 0
+		one.NextNonce, one.InFlight = all[at].NextNonce, all[at].InFlight
+		if wei, err := db.Intents().Spent(ctx, one.Address); err == nil {
+			one.Spent = perp.U64(wei)
+		}
+		if one.Latest != nil {
+			one.Gaps = lastingGaps(ctx, db, one)
+		}
+	}
+}
+
+// gapLasts is how long a number may be without a transaction: a sender fills it after a few blocks.
+const gapLasts = time.Minute
+
+// lastingGaps are the numbers below which nothing is missing, and that keep signed ones waiting for longer.
+func lastingGaps(ctx context.Context, db *pg.DB, s *doctor.Signer) (gaps []uint64) {
+	numbers, err := db.Signers().Numbers(ctx, s.Address, *s.Latest, mostListed)
+	if err != nil {
+		return nil
+	}
+	for i, n := range numbers {
+		if n.State != nonce.Signed && n.State != nonce.Consumed && n.Age > gapLasts && signedOf(numbers[i:]) > 0 {
+			gaps = append(gaps, n.Nonce)
+		}
+	}
+	return gaps
+}
