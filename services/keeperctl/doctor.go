@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"perpkeeper/services/keeperctl/doctor"
@@ -19,6 +20,7 @@ func doctorCommand(cmd *cobra.Command) runner {
 	asJSON := cmd.Flags().Bool("json", false, "as --output json")
 	return func(ctx context.Context, s *session, _ []string) error {
 		s.out.json = s.out.json || *asJSON
+		s.log = zerolog.Nop() // what is wrong is a finding, and said once
 		facts := s.facts(ctx, *pre)
 		found, areas := doctor.Examine(facts)
 		return s.printFindings(*pre, found, areas)

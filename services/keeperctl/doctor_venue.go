@@ -28,12 +28,12 @@ func (s *session) lookAtContracts(ctx context.Context, f *doctor.Facts, p *probe
 	}
 	head, err := p.node.Head(ctx)
 	if err != nil {
+		f.VenueError = err
 		return
 	}
 	at := asker{p.node, head.Hash}
 	v := &doctor.Venue{MarketsAtStart: -1, Missing: missing(s.Venue, f.Settings), Providers: map[chain.Address]bool{}}
-	if err := s.inspect(ctx, at, v); err != nil {
-		s.log.Warn().Err(err).Msg("doctor: the exchange's contracts could not be asked")
+	if f.VenueError = s.inspect(ctx, at, v); f.VenueError != nil {
 		return
 	}
 	f.Venue = v

@@ -63,6 +63,7 @@ var planted = []struct {
 		f.Endpoints = append(f.Endpoints, Endpoint{Name: "https://relay", Private: true, Down: errPlanted})
 	}},
 
+	{"the contracts cannot be asked", "!venue-asked", func(f *Facts) { f.Venue, f.VenueError = nil, errPlanted }},
 	{"the DataStore is no contract", "!venue-contract", func(f *Facts) { f.Venue.DataStore.Roles = chain.Address{} }},
 	{"the EventEmitter of another exchange", "!venue-contract", func(f *Facts) {
 		f.Venue.EventEmitter.Roles = chain.Address{7}

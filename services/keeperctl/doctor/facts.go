@@ -13,18 +13,19 @@ type Facts struct {
 	Pre         bool // nothing runs yet: only configuration, endpoints, keys, sources and contracts were asked
 	Development bool // keys of a test chain are configured: one host and one source will do, and nobody has to be told
 
-	Settings  Settings
-	Endpoints []Endpoint
-	Hosts     int // different hosts among them
-	Venue     *Venue
-	Signers   []Signer
-	KeysError error           // why the keys could not be opened; nil where they could, or were not asked for
-	Keys      []chain.Address // what the keys that could be opened sign for
-	KeysAsked bool            // a place for keys is configured
-	Sources   []Source
-	Topics    *Topics
-	State     *State
-	Machine   Machine
+	Settings   Settings
+	Endpoints  []Endpoint
+	Hosts      int // different hosts among them
+	Venue      *Venue
+	VenueError error // why the contracts could not be asked, although there are endpoints
+	Signers    []Signer
+	KeysError  error           // why the keys could not be opened; nil where they could, or were not asked for
+	Keys       []chain.Address // what the keys that could be opened sign for
+	KeysAsked  bool            // a place for keys is configured
+	Sources    []Source
+	Topics     *Topics
+	State      *State
+	Machine    Machine
 }
 
 // Settings is what the processes are told.

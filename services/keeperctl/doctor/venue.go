@@ -4,6 +4,7 @@ import "fmt"
 
 func venueChecks() []check {
 	return []check{
+		{"venue-asked", "venue", false, notAsked},
 		{"venue-contract", "venue", false, noContract},
 		{"venue-data-store", "venue", false, otherStore},
 		{"venue-emitter", "venue", false, otherEmitter},
@@ -16,6 +17,15 @@ func venueChecks() []check {
 }
 
 const fixVenue = "ask the exchange for its contracts, or the chain: keeperctl addresses DATASTORE"
+
+// notAsked: nothing is known of the contracts then.
+func notAsked(f *Facts) []fault {
+	if f.VenueError == nil {
+		return nil
+	}
+	return []fault{{Failure, "", "the contracts cannot be asked: " + f.VenueError.Error(),
+		"see what is wrong with the endpoints, and ask again"}}
+}
 
 // noContract is about the two contracts by which the others are known.
 func noContract(f *Facts) (found []fault) {
