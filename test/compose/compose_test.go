@@ -323,6 +323,7 @@ func TestOperatorsCommandsAreConfigured(t *testing.T) {
 		"sender": {"audit", "signer", "why-not", "health kafka", "health postgres"},
 		"ops": {"audit", "status", "topic", "liquidations", "signer", "rebuild", "generations", "delayed", "wallet",
 			"emergency", "dlq", "addresses", "health kafka", "health postgres"},
+		"doctor": {"doctor", "doctor --pre"},
 	} {
 		for _, command := range commands {
 			s := project.Services[name]
@@ -365,7 +366,7 @@ func TestServicesAreBounded(t *testing.T) {
 			s.Logging.Options["max-file"] == "" {
 			t.Errorf("%s: its log grows for ever", name)
 		}
-		if once := name == "prepare" || name == "ops"; (s.Restart != "always") != once {
+		if once := name == "prepare" || name == "ops" || name == "doctor"; (s.Restart != "always") != once {
 			t.Errorf("%s: restart is %q", name, s.Restart)
 		}
 		if at := strings.LastIndex(s.Image, ":"); at < 0 || s.Image[at:] == ":latest" &&
