@@ -116,8 +116,8 @@ func (s *session) printFindings(pre bool, found []doctor.Finding, areas []doctor
 		}
 		for _, x := range found {
 			if x.Area == a.Area {
-				answer.Findings = append(answer.Findings, faultRecord{x.Check, string(x.Area), string(x.Severity), x.About,
-					x.Seen, x.Fix, x.Runbook})
+				answer.Findings = append(answer.Findings, faultRecord{x.Check, string(x.Area), string(x.Severity),
+					x.About, x.Seen, x.Fix, x.Runbook})
 				text.WriteString(faultText(x))
 			}
 		}
@@ -136,5 +136,6 @@ func faultText(x doctor.Finding) string {
 	if about != "" {
 		about += ": "
 	}
-	return fmt.Sprintf("%s  %-20s %s\n    %-20s %s (%s)\n", mark, x.Check, inLine(about+x.Seen), "", inLine(x.Fix), x.Runbook)
+	return fmt.Sprintf("%s  %-20s %s\n    %-20s %s (%s)\n", mark, x.Check, inLine(about+x.Seen), "",
+		inLine(x.Fix), x.Runbook)
 }

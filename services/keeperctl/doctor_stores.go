@@ -88,7 +88,8 @@ func (s *session) askProcesses(ctx context.Context, state *doctor.State) {
 			text = "it does not answer: " + err.Error()
 		}
 		if err != nil || status != http.StatusOK {
-			state.Unready = append(state.Unready, doctor.Process{Name: name, Why: strings.Join(strings.Fields(text), " ")})
+			state.Unready = append(state.Unready, doctor.Process{Name: name,
+				Why: strings.Join(strings.Fields(text), " ")})
 		}
 	}
 }

@@ -163,7 +163,8 @@ func (s *session) lookAtProviders(ctx context.Context, f *doctor.Facts, p *probe
 			if _, asked := f.Venue.Providers[report.Provider]; asked {
 				continue
 			}
-			takes, err := gmx.TakesReportsFrom(ctx, asker{p.node, head.Hash}, f.Venue.DataStore.Address, report.Provider)
+			takes, err := gmx.TakesReportsFrom(ctx, asker{p.node, head.Hash}, f.Venue.DataStore.Address,
+				report.Provider)
 			if err == nil {
 				f.Venue.Providers[report.Provider] = takes
 			}

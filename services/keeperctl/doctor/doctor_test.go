@@ -41,7 +41,9 @@ var planted = []struct {
 	{"no state of the final block", "!endpoint-state", func(f *Facts) { f.Endpoints[1].StateError = errPlanted }},
 	{"no batches", "endpoint-batch", func(f *Facts) { f.Endpoints[0].BatchError = errPlanted }},
 	{"logs of ten blocks at once", "endpoint-range", func(f *Facts) { f.Endpoints[0].LogsLimit = 10 }},
-	{"one endpoint without the history", "endpoint-history", func(f *Facts) { f.Endpoints[0].HistoryError = errPlanted }},
+	{"one endpoint without the history", "endpoint-history", func(f *Facts) {
+		f.Endpoints[0].HistoryError = errPlanted
+	}},
 	{"the history is nowhere", "!endpoint-history,!endpoint-history,!endpoint-history", func(f *Facts) {
 		for i := range f.Endpoints {
 			f.Endpoints[i].HistoryError = errPlanted
@@ -53,7 +55,9 @@ var planted = []struct {
 			f.Endpoints[i].OldState = false
 		}
 	}},
-	{"one endpoint on another branch", "!endpoint-agreement", func(f *Facts) { f.Endpoints[2].Settled = chain.Hash{8} }},
+	{"one endpoint on another branch", "!endpoint-agreement", func(f *Facts) {
+		f.Endpoints[2].Settled = chain.Hash{8}
+	}},
 	{"two endpoints contradict each other", "!endpoint-agreement,!endpoint-agreement", func(f *Facts) {
 		f.Endpoints = f.Endpoints[:2]
 		f.Endpoints[1].Settled = chain.Hash{8}
@@ -95,7 +99,9 @@ var planted = []struct {
 	{"no role ORDER_KEEPER", "!signer-role", func(f *Facts) { delete(f.Signers[0].Roles, "ORDER_KEEPER") }},
 	{"no role LIQUIDATION_KEEPER", "!signer-role", func(f *Facts) { delete(f.Signers[0].Roles, "LIQUIDATION_KEEPER") }},
 	{"no role ADL_KEEPER", "!signer-role", func(f *Facts) { delete(f.Signers[0].Roles, "ADL_KEEPER") }},
-	{"no role FROZEN_ORDER_KEEPER", "!signer-role", func(f *Facts) { f.Settings.Frozen, f.Settings.SenderFrozen = true, true }},
+	{"no role FROZEN_ORDER_KEEPER", "!signer-role", func(f *Facts) {
+		f.Settings.Frozen, f.Settings.SenderFrozen = true, true
+	}},
 	{"frozen_role differs", "!signer-role-setting", func(f *Facts) {
 		f.Settings.SenderFrozen, f.Signers[0].Roles["FROZEN_ORDER_KEEPER"] = true, true
 	}},
@@ -121,12 +127,15 @@ var planted = []struct {
 	}},
 	{"a feed of another kind", "price-unreadable", func(f *Facts) { f.Sources[0].Unreadable = errPlanted }},
 	{"a token without a source", "!price-token", func(f *Facts) {
-		f.Venue.Tokens, f.Topics.Reports[chain.Address{0x13}] = append(f.Venue.Tokens, Token{chain.Address{0x13}, 8}), nowMs
+		f.Venue.Tokens, f.Topics.Reports[chain.Address{0x13}] = append(f.Venue.Tokens,
+			Token{chain.Address{0x13}, 8}), nowMs
 	}},
 	{"one source alone", "price-lone", func(f *Facts) { f.Sources = f.Sources[:1] }},
 	{"one source alone for a token", "price-lone", func(f *Facts) { delete(f.Sources[1].Reports, usdc) }},
 	{"an old report", "!price-age", func(f *Facts) { f.report(0, usdc, func(r *Report) { r.TimeMs -= 61_000 }) }},
-	{"a report from the future", "!price-ahead", func(f *Facts) { f.report(0, usdc, func(r *Report) { r.TimeMs += 9_000 }) }},
+	{"a report from the future", "!price-ahead", func(f *Facts) {
+		f.report(0, usdc, func(r *Report) { r.TimeMs += 9_000 })
+	}},
 	{"a wide report", "!price-spread", func(f *Facts) {
 		f.report(0, usdc, func(r *Report) { r.Min, r.Max = perp.U64(970_000), perp.U64(1_030_000) })
 	}},
@@ -154,7 +163,9 @@ var planted = []struct {
 	}},
 
 	{"Kafka is away", "!kafka-reachable", func(f *Facts) { f.Topics = &Topics{Error: errPlanted} }},
-	{"a topic is missing", "!topic-exists", func(f *Facts) { f.Topics.All[0] = Topic{Name: "x", Missing: true, Want: 4} }},
+	{"a topic is missing", "!topic-exists", func(f *Facts) {
+		f.Topics.All[0] = Topic{Name: "x", Missing: true, Want: 4}
+	}},
 	{"a topic may not be described", "!topic-exists", func(f *Facts) { f.Topics.All[0].Error = errPlanted }},
 	{"other partitions", "!topic-partitions", func(f *Facts) { f.Topics.All[0].Partitions = 3 }},
 	{"a topic that forgets", "!topic-settings", func(f *Facts) { f.Topics.All[0].Settings = errPlanted }},
@@ -176,9 +187,13 @@ var planted = []struct {
 	{"a generation is left over", "state-generation", func(f *Facts) { f.State.Leftover = []int{1} }},
 	{"a liquidation failed", "!state-liquidations", func(f *Facts) { f.State.Failed = 1 }},
 	{"a delayed job was given up", "state-delayed", func(f *Facts) { f.State.Parked = 1 }},
-	{"a process is not ready", "!state-ready", func(f *Facts) { f.State.Unready = []Process{{"planner", "kafka: gone"}} }},
+	{"a process is not ready", "!state-ready", func(f *Facts) {
+		f.State.Unready = []Process{{"planner", "kafka: gone"}}
+	}},
 
-	{"a clock that is behind", "!machine-clock", func(f *Facts) { f.Machine.Now = f.Machine.Now.Add(-4 * time.Second) }},
+	{"a clock that is behind", "!machine-clock", func(f *Facts) {
+		f.Machine.Now = f.Machine.Now.Add(-4 * time.Second)
+	}},
 	{"a chain that stands still", "!chain-stalled", func(f *Facts) { f.Machine.Now = f.Machine.Now.Add(time.Minute) }},
 	{"a disk that fills", "machine-disk", func(f *Facts) { f.Machine.Disks[0].Free = 9 << 30 }},
 	{"a large disk that fills", "machine-disk", func(f *Facts) {
@@ -251,11 +266,13 @@ func TestHealthyKeepersHaveNoFindings(t *testing.T) {
 		"alone": func(f *Facts) { f.Settings.Tier = tier.DefaultConfig() },
 		"a monitor": func(f *Facts) {
 			t := &f.Settings.Tier
-			f.Settings.Monitor, t.Monitor, f.Settings.Signers, f.Signers, f.Keys, f.KeysAsked = true, true, nil, nil, nil, false
+			f.Settings.Monitor, t.Monitor, f.Settings.Signers, f.Signers, f.Keys, f.KeysAsked = true, true, nil,
+				nil, nil, false
 			t.Peers = append(t.Peers, tier.Peer{Tier: 2, Signers: []chain.Address{ownSigner}})
 		},
 		"in development": func(f *Facts) {
-			f.Development, f.Settings.ChainID, f.Hosts, f.Sources, f.Machine.Operator = true, 1337, 1, f.Sources[:1], false
+			f.Development, f.Settings.ChainID, f.Hosts, f.Sources, f.Machine.Operator = true, 1337, 1,
+				f.Sources[:1], false
 		},
 		"its record has begun, and no endpoint is an archive": func(f *Facts) {
 			for i := range f.Endpoints {

@@ -22,7 +22,8 @@ func endpointChecks() []check {
 		{"endpoint-lag", "endpoints", false, lagging},
 		{"endpoint-finalized", "endpoints", false, withoutFinal},
 		{"endpoint-logs", "endpoints", false, usableFails(Failure, func(e Endpoint) error { return e.LogsError },
-			"it does not give the logs of a block by its hash", "use an endpoint that serves eth_getLogs with blockHash")},
+			"it does not give the logs of a block by its hash",
+			"use an endpoint that serves eth_getLogs with blockHash")},
 		{"endpoint-receipts", "unproven", false, withoutReceipts},
 		{"endpoint-state", "endpoints", false, usableFails(Failure, func(e Endpoint) error { return e.StateError },
 			"it does not have the state of the block it calls final",
@@ -105,7 +106,8 @@ func withoutFinal(f *Facts) (found []fault) {
 		default:
 			continue
 		}
-		found = append(found, fault{Failure, e.Name, seen, "use a node that follows BSC's fast finality (tag finalized)"})
+		found = append(found, fault{Failure, e.Name, seen, "use a node that follows BSC's fast finality (tag " +
+			"finalized)"})
 	}
 	return found
 }
@@ -179,8 +181,8 @@ func withoutArchive(f *Facts) []fault {
 		return nil
 	}
 	return []fault{{Warning, "", fmt.Sprintf("no endpoint has the state of block %d, where the record begins",
-		f.Settings.StartBlock), "words of scanner.param without `each` are read at that block: name an archive endpoint " +
-		"for the first start"}}
+		f.Settings.StartBlock), "words of scanner.param without `each` are read at that block: name an archive " +
+		"endpoint for the first start"}}
 }
 
 // disagreeing names those that differ from the hash most endpoints have for a settled block; where no hash has more
@@ -218,7 +220,8 @@ func oneHost(f *Facts) []fault {
 	if f.Development || f.Hosts != 1 {
 		return nil
 	}
-	return []fault{{Warning, "", "all endpoints are at one host: what is final, spent or refused rests on its word alone",
+	return []fault{{Warning, "", "all endpoints are at one host: what is final, spent or refused rests on its " +
+		"word alone",
 		"name an endpoint of another provider in chain.urls"}}
 }
 

@@ -182,8 +182,8 @@ type Process struct{ Name, Why string }
 type Machine struct {
 	Now   time.Time
 	Disks []Disk
-	// Operator says that the operators' webhook is configured; Alertmanager that one is, and AlertsError why it does not
-	// answer.
+	// Operator says that the operators' webhook is configured; Alertmanager that one is, and AlertsError why it does
+	// not answer.
 	Operator, Alertmanager bool
 	AlertsError            error
 }

@@ -42,8 +42,8 @@ func wrongClock(f *Facts) []fault {
 func stalled(f *Facts) []fault {
 	if since, known := f.sinceHead(); known && since > headIsOld {
 		return []fault{{Failure, "", fmt.Sprintf("the newest block of any endpoint is %s old by this machine's clock",
-			since.Round(time.Second)), "a block explorer says whether the chain stands, the endpoints are behind, or this " +
-			"clock is ahead"}}
+			since.Round(time.Second)), "a block explorer says whether the chain stands, the endpoints are behind, " +
+			"or this clock is ahead"}}
 	}
 	return nil
 }

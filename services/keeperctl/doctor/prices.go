@@ -84,8 +84,9 @@ func (f *Facts) tokens() []Token {
 func tokenWithoutSource(f *Facts) (found []fault) {
 	for _, t := range f.tokens() {
 		if len(f.Sources) > 0 && f.told(t.Address) == 0 {
-			found = append(found, fault{Failure, t.Address.Hex(), "a market needs its price, and no source has a report of " +
-				"it: nothing of that market is executed", "add it to the tokens of a source, with its feed"})
+			found = append(found, fault{Failure, t.Address.Hex(),
+				"a market needs its price, and no source has a report of it: nothing of that market is executed",
+				"add it to the tokens of a source, with its feed"})
 		}
 	}
 	return found
@@ -101,8 +102,8 @@ func loneSource(f *Facts) (found []fault) {
 	}
 	for _, t := range f.tokens() {
 		if f.told(t.Address) == 1 {
-			found = append(found, fault{Warning, t.Address.Hex(), "one source alone has its price: it is believed whatever " +
-				"it says", "add the token to a second source"})
+			found = append(found, fault{Warning, t.Address.Hex(),
+				"one source alone has its price: it is believed whatever it says", "add the token to a second source"})
 		}
 	}
 	return found
@@ -131,7 +132,8 @@ func oldReports(f *Facts) []fault {
 	return f.each(func(s Source, _ chain.Address, r Report) (string, string) {
 		bound := cmp.Or(s.MaxAge, f.Settings.Price.MaxAge)
 		if age := span(r.TimeMs, f.clock()); age > bound {
-			return fmt.Sprintf("its newest report is %s old, and older than %s none is used", age.Round(time.Second), bound),
+			return fmt.Sprintf("its newest report is %s old, and older than %s none is used",
+					age.Round(time.Second), bound),
 				"see whether the source still serves the feed; set max_age to an aggregator's heartbeat"
 		}
 		return "", ""
@@ -186,8 +188,10 @@ func contradictingSources(f *Facts) (found []fault) {
 				}
 				apart := basisPoints(a.Reports[token].middle(), other.middle())
 				if apart > f.Settings.Price.MaxDeviation {
-					found = append(found, fault{Failure, token.Hex(), fmt.Sprintf("%s and %s are %d basis points apart, and "+
-						"more than %d keep the token waiting", a.Name, b.Name, apart, f.Settings.Price.MaxDeviation),
+					found = append(found, fault{Failure, token.Hex(),
+						fmt.Sprintf("%s and %s are %d basis points apart, and "+
+							"more than %d keep the token waiting", a.Name, b.Name, apart,
+							f.Settings.Price.MaxDeviation),
 						"one of the feeds is another token's, or has other decimals: compare both with an exchange"})
 				}
 			}
@@ -201,7 +205,8 @@ func wrongDecimals(f *Facts) (found []fault) {
 		for _, s := range f.Sources {
 			if have, is := s.Decimals[t.Address]; is && t.Decimals >= 0 && int(have) != t.Decimals {
 				found = append(found, fault{Failure, s.Name + " " + t.Address.Hex(), fmt.Sprintf("%d decimals are "+
-					"configured, and the token's contract says %d: every price is wrong by powers of ten", have, t.Decimals),
+					"configured, and the token's contract says %d: every price is wrong by powers of ten", have,
+					t.Decimals),
 					"correct `decimals` of the token in the region's file"})
 			}
 		}

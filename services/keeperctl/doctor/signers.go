@@ -89,8 +89,9 @@ func peersSigner(f *Facts) (found []fault) {
 	for _, p := range f.Settings.Tier.Peers {
 		for _, s := range p.Signers {
 			if slices.Contains(own, s) && f.sends() {
-				found = append(found, fault{Failure, s.Hex(), fmt.Sprintf("it is a signer of this keeper and of tier %d",
-					p.Tier), "a signer belongs to one keeper: give each its own, and correct tier.peers"})
+				found = append(found, fault{Failure, s.Hex(),
+					fmt.Sprintf("it is a signer of this keeper and of tier %d",
+						p.Tier), "a signer belongs to one keeper: give each its own, and correct tier.peers"})
 			}
 		}
 	}
@@ -121,8 +122,10 @@ func withoutRole(f *Facts) (found []fault) {
 	for _, s := range f.Signers {
 		for _, role := range f.Settings.rolesNeeded() {
 			if s.Roles != nil && !s.Roles[role] {
-				found = append(found, fault{Failure, s.Address.Hex(), "the exchange's RoleStore has not granted it " + role,
-					"have the venue grant it; or, of ADL_KEEPER and FROZEN_ORDER_KEEPER, set ADL_ROLE or FROZEN_ROLE to false"})
+				found = append(found, fault{Failure, s.Address.Hex(),
+					"the exchange's RoleStore has not granted it " + role,
+					"have the venue grant it; or, of ADL_KEEPER and FROZEN_ORDER_KEEPER, set ADL_ROLE or " +
+						"FROZEN_ROLE to false"})
 			}
 		}
 	}
@@ -167,7 +170,8 @@ func burning(f *Facts) (found []fault) {
 			how = Failure
 		}
 		found = append(found, fault{how, s.Address.Hex(),
-			fmt.Sprintf("its balance lasts %s h at the pace of the last day", hours), "send it some of the chain's coin"})
+			fmt.Sprintf("its balance lasts %s h at the pace of the last day", hours),
+			"send it some of the chain's coin"})
 	}
 	return found
 }
@@ -218,7 +222,8 @@ func aheadOfUs(f *Facts) (found []fault) {
 		fresh := s.NextNonce == 0 && s.InFlight == 0
 		if s.Known && !fresh && s.Latest != nil && *s.Latest > s.NextNonce {
 			found = append(found, fault{Failure, s.Address.Hex(), fmt.Sprintf("the chain's next number is %d, the "+
-				"database's %d: somebody else sends with its key, or the database went back in time", *s.Latest, s.NextNonce),
+				"database's %d: somebody else sends with its key, or the database went back in time", *s.Latest,
+				s.NextNonce),
 				"find out who, then keeperctl signer resync " + s.Address.Hex()})
 		}
 	}
@@ -228,8 +233,9 @@ func aheadOfUs(f *Facts) (found []fault) {
 func withGaps(f *Facts) (found []fault) {
 	for _, s := range f.Signers {
 		if len(s.Gaps) > 0 {
-			found = append(found, fault{Failure, s.Address.Hex(), fmt.Sprintf("nothing is signed with the numbers %v, and "+
-				"what is above waits for them", s.Gaps), "keeperctl signer gaps says what becomes of each"})
+			found = append(found, fault{Failure, s.Address.Hex(),
+				fmt.Sprintf("nothing is signed with the numbers %v, and "+
+					"what is above waits for them", s.Gaps), "keeperctl signer gaps says what becomes of each"})
 		}
 	}
 	return found

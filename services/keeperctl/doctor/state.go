@@ -52,7 +52,8 @@ func otherSchema(f *Facts) []fault {
 	if f.State == nil || f.State.Error != nil || f.State.Schema == nil {
 		return nil
 	}
-	return []fault{{Failure, "", f.State.Schema.Error(), "run keeperctl prepare; with an older build, go back to its image"}}
+	return []fault{{Failure, "", f.State.Schema.Error(), "run keeperctl prepare; with an older build, go back to " +
+		"its image"}}
 }
 
 func halted(f *Facts) []fault {
@@ -92,7 +93,8 @@ func otherPartitions(f *Facts) []fault {
 func leftovers(f *Facts) []fault {
 	return f.ofState(func(s *State) bool { return len(s.Leftover) > 0 }, Warning,
 		func(s *State) string {
-			return fmt.Sprintf("generations %v are kept up to date beside the active one, and take its time and disk", s.Leftover)
+			return fmt.Sprintf("generations %v are kept up to date beside the active one, and take its time and "+
+				"disk", s.Leftover)
 		}, "keeperctl generations switch, or drop them")
 }
 

@@ -22,8 +22,8 @@ func sharingOff(f *Facts) []fault {
 	if t := f.Settings.Tier; t.Enabled || len(t.Peers) == 0 {
 		return nil
 	}
-	return []fault{{Failure, "", "other keepers are named in tier.peers, and tier.enabled is false: this keeper sends " +
-		"every job at once, and so do they", "set tier.enabled, or remove the peers"}}
+	return []fault{{Failure, "", "other keepers are named in tier.peers, and tier.enabled is false: this keeper " +
+		"sends every job at once, and so do they", "set tier.enabled, or remove the peers"}}
 }
 
 func tiersUnknown(f *Facts) (found []fault) {
@@ -36,8 +36,9 @@ func tiersUnknown(f *Facts) (found []fault) {
 			slices.ContainsFunc(t.Peers, func(p tier.Peer) bool { return p.Tier == n }) {
 			continue
 		}
-		found = append(found, fault{Warning, fmt.Sprintf("tier %d", n), "nobody knows its signers: whether it executes " +
-			"cannot be told, and its windows are never taken over early", "name its signers in tier.peers"})
+		found = append(found, fault{Warning, fmt.Sprintf("tier %d", n),
+			"nobody knows its signers: whether it executes cannot be told, and its " +
+				" windows are never taken over early", "name its signers in tier.peers"})
 	}
 	return found
 }
@@ -49,8 +50,9 @@ func peersUnwatched(f *Facts) (found []fault) {
 	for _, p := range f.Settings.Tier.Peers {
 		for _, s := range p.Signers {
 			if !slices.Contains(f.Settings.Watched, s) {
-				found = append(found, fault{Warning, s.Hex(), fmt.Sprintf("the scanner does not record the transactions of "+
-					"this signer of tier %d: those that revert are not seen", p.Tier),
+				found = append(found, fault{Warning, s.Hex(),
+					fmt.Sprintf("the scanner does not record the transactions of "+
+						"this signer of tier %d: those that revert are not seen", p.Tier),
 					"list it in scanner.signers (PEER_SIGNERS of the env file)"})
 			}
 		}
@@ -64,7 +66,8 @@ func wrongDelay(f *Facts) []fault {
 	if !t.Enabled || t.Monitor || t.Policy != tier.PolicyDelay {
 		return nil
 	}
-	if want := time.Duration(t.Priority-1) * t.Window; t.ExecutionDelay < want || t.Priority == 1 && t.ExecutionDelay > 0 {
+	if want := time.Duration(t.Priority-1) * t.Window; t.ExecutionDelay < want || t.Priority == 1 &&
+		t.ExecutionDelay > 0 {
 		return []fault{{Failure, "", fmt.Sprintf("tier %d waits for %s, and tiers are %s apart", t.Priority,
 			t.ExecutionDelay, t.Window), fmt.Sprintf("set tier.execution_delay to %s", want)}}
 	}

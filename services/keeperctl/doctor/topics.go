@@ -68,7 +68,8 @@ func wrongPartitions(f *Facts) []fault {
 		if t.Missing || t.Partitions == t.Want {
 			return nil
 		}
-		return []fault{{Failure, t.Name, fmt.Sprintf("it has %d partitions, and %d are configured", t.Partitions, t.Want),
+		return []fault{{Failure, t.Name, fmt.Sprintf("it has %d partitions, and %d are configured", t.Partitions,
+			t.Want),
 			"the count is fixed for a topic's life: correct LOG_PARTITIONS or JOB_PARTITIONS"}}
 	})
 }
@@ -122,7 +123,8 @@ func unsentResults(f *Facts) (found []fault) {
 	}
 	for _, audience := range slices.Sorted(maps.Keys(f.Topics.Unsent)) {
 		if waiting := f.Topics.Unsent[audience]; waiting > mostUnsent {
-			found = append(found, fault{Warning, audience, fmt.Sprintf("its webhook has not been told %d results", waiting),
+			found = append(found, fault{Warning, audience, fmt.Sprintf("its webhook has not been told %d results",
+				waiting),
 				"see whether the receiver answers: docker compose logs sender"})
 		}
 	}

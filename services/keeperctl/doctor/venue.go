@@ -40,8 +40,8 @@ func noContract(f *Facts) (found []fault) {
 			found = append(found, fault{Failure, c.Setting,
 				c.Address.Hex() + " is no contract of an exchange: it names no RoleStore", fixVenue})
 		case c.Roles != f.Venue.DataStore.Roles && !f.Venue.DataStore.Roles.IsZero():
-			found = append(found, fault{Failure, c.Setting, fmt.Sprintf("its RoleStore is %s, that of the DataStore %s: "+
-				"they are of two exchanges", c.Roles, f.Venue.DataStore.Roles), fixVenue})
+			found = append(found, fault{Failure, c.Setting, fmt.Sprintf("its RoleStore is %s, that of the "+
+				"DataStore %s: they are of two exchanges", c.Roles, f.Venue.DataStore.Roles), fixVenue})
 		}
 	}
 	return found
@@ -126,8 +126,8 @@ func lateStart(f *Facts) []fault {
 		return []fault{{Failure, "", fmt.Sprintf("scanner.start_block is %d, and the chain's head %d", at,
 			f.best().Number), "name the block in which the exchange's DataStore was created"}}
 	case f.Venue != nil && f.Venue.MarketsAtStart > 0:
-		return []fault{{Failure, "", fmt.Sprintf("there were %d markets before block %d, where the record begins: their "+
-			"events are missed", f.Venue.MarketsAtStart, at), "name an earlier block, and read the history anew"}}
+		return []fault{{Failure, "", fmt.Sprintf("there were %d markets before block %d, where the record begins: "+
+			"their events are missed", f.Venue.MarketsAtStart, at), "name an earlier block, and read the history anew"}}
 	}
 	return nil
 }
