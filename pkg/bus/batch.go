@@ -19,24 +19,43 @@ const (
 	sizePrefix      = 4
 	batchLengthAt   = 8
 	batchCRCAt      = 17
+	batchAttributes = 21
 	batchCRCFrom    = 21 // the checksum covers everything from the attributes on
 	batchLengthFrom = 12 // the length counts everything after itself
+	batchRecords    = 61 // the records, which alone are compressed
 	batchMagic      = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encodeBatch makes the bytes of a produce request's record set: its size, and one uncompressed batch that carries the
-// producer's identity and the sequence number of its first record. Equal arguments give equal bytes, so that a retry is
-// the same batch to the broker.
-func encodeBatch(records []Record, s session, sequence int32, now time.Time) []byte {
+// encodeBatch makes the bytes of a produce request's record set: its size, and one batch that carries the producer's
+// identity and the sequence number of its first record, compressed where that makes it smaller. Equal arguments give
+// equal bytes, so that a retry is the same batch to the broker. Unpacked is the size of the batch in bytes before
+// compression, which its readers have to hold.
+func encodeBatch(records []Record, s session, sequence int32, now time.Time) (set []byte, unpacked int) {
+	set = plainBatch(records, s, sequence, now)
+	batch := set[sizePrefix:]
+	unpacked = len(batch)
+	if packed, smaller := pack(batch[batchRecords:]); smaller {
+		binary.BigEndian.PutUint16(batch[batchAttributes:], zstdBatch)
+		set = append(set[:sizePrefix+batchRecords], packed...)
+		batch = set[sizePrefix:]
+	}
+	binary.BigEndian.PutUint32(set, uint32(len(batch)))
+	binary.BigEndian.PutUint32(batch[batchLengthAt:], uint32(len(batch)-batchLengthFrom))
+	binary.BigEndian.PutUint32(batch[batchCRCAt:], crc32.Checksum(batch[batchCRCFrom:], castagnoli))
+	return set, unpacked
+}
+
+// plainBatch makes a record set that is not compressed, and of which sizes and checksum are still to be set.
+func plainBatch(records []Record, s session, sequence int32, now time.Time) []byte {
 	b := make([]byte, sizePrefix, sizePrefix+batchSizeHint(records))
 	stamp := now.UnixMilli()
 	b = binary.BigEndian.AppendUint64(b, 0)              // base offset: the broker's to set
-	b = binary.BigEndian.AppendUint32(b, 0)              // length: below
+	b = binary.BigEndian.AppendUint32(b, 0)              // length
 	b = binary.BigEndian.AppendUint32(b, math.MaxUint32) // leader epoch: not known (-1)
 	b = append(b, batchMagic)                            // format
-	b = binary.BigEndian.AppendUint32(b, 0)              // checksum: below
+	b = binary.BigEndian.AppendUint32(b, 0)              // checksum
 	// attributes: uncompressed, create time, no transaction
 	b = binary.BigEndian.AppendUint16(b, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(records)-1)) // last offset delta
@@ -52,10 +71,6 @@ func encodeBatch(records []Record, s session, sequence int32, now time.Time) []b
 		b = binary.AppendVarint(b, int64(len(scratch)))
 		b = append(b, scratch...)
 	}
-	batch := b[sizePrefix:]
-	binary.BigEndian.PutUint32(b, uint32(len(batch)))
-	binary.BigEndian.PutUint32(batch[batchLengthAt:], uint32(len(batch)-batchLengthFrom))
-	binary.BigEndian.PutUint32(batch[batchCRCAt:], crc32.Checksum(batch[batchCRCFrom:], castagnoli))
 	return b
 }
 

@@ -20,6 +20,9 @@ func drawBytes(t *rapid.T, name string) []byte {
 	if rapid.Bool().Draw(t, name+" is nil") {
 		return nil
 	}
+	if rapid.Bool().Draw(t, name+" repeats") {
+		return bytes.Repeat([]byte{rapid.Byte().Draw(t, name)}, rapid.IntRange(0, 5000).Draw(t, name+" length"))
+	}
 	return rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, name)
 }
 
@@ -43,7 +46,7 @@ func TestBatchReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		records := drawRecords(t)
 		now := time.UnixMilli(rapid.Int64Range(0, 1<<42).Draw(t, "now"))
-		raw := encodeBatch(records, session{id: 7, epoch: 1}, 3, now)
+		raw, _ := encodeBatch(records, session{id: 7, epoch: 1}, 3, now)
 		var set protocol.RecordSet
 		if n, err := set.ReadFrom(bytes.NewReader(raw)); err != nil || n != int64(len(raw)) {
 			t.Fatalf("%d of %d bytes read: %v", n, len(raw), err)
@@ -73,14 +76,13 @@ func TestBatchFieldsForBrokers(t *testing.T) {
 		records := drawRecords(t)
 		s := session{id: rapid.Int64Min(0).Draw(t, "id"), epoch: rapid.Int16Min(0).Draw(t, "epoch")}
 		sequence := rapid.Int32Min(0).Draw(t, "sequence")
-		raw := encodeBatch(records, s, sequence, time.UnixMilli(1_700_000_000_000))
+		raw, unpacked := encodeBatch(records, s, sequence, time.UnixMilli(1_700_000_000_000))
 		size, raw := int(raw[0])<<24|int(raw[1])<<16|int(raw[2])<<8|int(raw[3]), raw[4:]
 		var b kmsg.RecordBatch
 		if err := b.ReadFrom(raw); err != nil {
 			t.Fatal(err)
 		}
-		if size != len(raw) || int(b.Length) != len(raw)-12 || b.Magic != 2 || b.Attributes != 0 ||
-			b.FirstOffset != 0 ||
+		if size != len(raw) || int(b.Length) != len(raw)-12 || b.Magic != 2 || b.FirstOffset != 0 ||
 			b.ProducerID != s.id || b.ProducerEpoch != s.epoch || b.FirstSequence != sequence ||
 			int(b.NumRecords) != len(records) || int(b.LastOffsetDelta) != len(records)-1 ||
 			b.FirstTimestamp != 1_700_000_000_000 || b.MaxTimestamp != b.FirstTimestamp {
@@ -90,6 +92,19 @@ func TestBatchFieldsForBrokers(t *testing.T) {
 			t.Fatalf("checksum %x, want %x", b.CRC, crc)
 		}
 		rest := b.Records
+		switch b.Attributes {
+		case 0:
+		case 4:
+			packed := len(rest)
+			if rest = unzip(t, rest); packed >= len(rest) {
+				t.Fatalf("%d bytes were compressed to %d", len(rest), packed)
+			}
+		default:
+			t.Fatalf("attributes %x", b.Attributes)
+		}
+		if 61+len(rest) != unpacked {
+			t.Fatalf("%d bytes before compression, %d said", 61+len(rest), unpacked)
+		}
 		for i, want := range records {
 			var r kmsg.Record
 			if err := r.ReadFrom(rest); err != nil || int(r.OffsetDelta) != i || !same(r.Key, want.Key) ||
@@ -101,7 +116,8 @@ func TestBatchFieldsForBrokers(t *testing.T) {
 		if len(rest) != 0 {
 			t.Fatalf("%d bytes too many", len(rest))
 		}
-		if again := encodeBatch(records, s, sequence, time.UnixMilli(1_700_000_000_000)); !bytes.Equal(again[4:], raw) {
+		if again, _ := encodeBatch(records, s, sequence, time.UnixMilli(1_700_000_000_000)); !bytes.Equal(again[4:],
+			raw) {
 			t.Fatal("equal arguments give different bytes")
 		}
 	})

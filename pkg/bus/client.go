@@ -33,6 +33,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	boundCodecs()
 	c := &Client{cfg: cfg, log: log, metrics: metrics}
 	if err := c.secure(); err != nil {
 		return nil, err

@@ -25,9 +25,10 @@ type Config struct {
 	MetadataTTL time.Duration `toml:"metadata_ttl" help:"how old the knowledge of partition leaders may be"`
 	// RequestTimeout is how long one request may take before it is tried again.
 	RequestTimeout time.Duration `toml:"request_timeout" help:"how long one request may take before it is tried again"`
-	// MaxBytes bounds everything that has a size: a batch to be written, an answer to a fetch, and max.message.bytes of
-	// topics made by Ensure.
-	MaxBytes int `toml:"max_bytes" help:"largest batch written and largest answer read; the topics' max.message.bytes must be at least this"`
+	// MaxBytes bounds everything that has a size: a batch to be written, as it is before compression, and so what of it
+	// the brokers and readers hold; about what an answer to a fetch unpacks to; max.message.bytes of topics made by
+	// Ensure.
+	MaxBytes int `toml:"max_bytes" help:"largest batch written, before compression, and about the most read at once; the topics' max.message.bytes must be at least this"`
 
 	// Dial opens connections in place of a net.Dialer. It is how tests cut them.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `toml:"-"`

@@ -80,11 +80,11 @@ func (e *ForeignBatchError) Error() string {
 	return fmt.Sprintf("%s/%d: cannot read on at offset %d: %s", e.Topic, e.Partition, e.Offset, e.Reason)
 }
 
-// TooLargeError refuses a batch before anything is sent: it is larger than Config.MaxBytes.
+// TooLargeError refuses a batch before anything is sent: it is larger than Config.MaxBytes, before compression.
 type TooLargeError struct {
 	Topic    string
 	Records  int
-	Size     int // bytes as encoded
+	Size     int // bytes before compression
 	MaxBytes int
 }
 

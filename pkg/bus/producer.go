@@ -68,8 +68,8 @@ func (p *Producer) Produce(ctx context.Context, partition int, records []Record)
 	if err := p.usable(); err != nil {
 		return 0, err
 	}
-	d := delivery{p: p, partition: partition, records: len(records),
-		batch: encodeBatch(records, s, l.sequence, time.Now())}
+	d := delivery{p: p, partition: partition, records: len(records)}
+	d.batch, d.unpacked = encodeBatch(records, s, l.sequence, time.Now())
 	if base, err = d.run(ctx); err == nil {
 		l.sequence = advance(l.sequence, len(records))
 	}
@@ -145,14 +145,15 @@ type delivery struct {
 	partition int
 	records   int
 	batch     []byte
+	unpacked  int // its bytes before compression
 	// when the first try ended whose outcome is unknown; zero while every try is known to have failed
 	unclear time.Time
 }
 
 func (d *delivery) run(ctx context.Context) (int64, error) {
 	c, topic := d.p.c, d.p.topic
-	if size := len(d.batch) - sizePrefix; size > c.cfg.MaxBytes {
-		return 0, &TooLargeError{Topic: topic, Records: d.records, Size: size, MaxBytes: c.cfg.MaxBytes}
+	if d.unpacked > c.cfg.MaxBytes {
+		return 0, &TooLargeError{Topic: topic, Records: d.records, Size: d.unpacked, MaxBytes: c.cfg.MaxBytes}
 	}
 	start := time.Now()
 	base, err := d.repeat(ctx)

@@ -161,9 +161,12 @@ func (r *Reader) ask(ctx context.Context, offset int64, wait time.Duration) (*ka
 		Partition: r.partition,
 		Offset:    offset,
 		MinBytes:  1,
-		MaxBytes:  int64(r.c.cfg.MaxBytes),
+		MaxBytes:  int64(r.c.cfg.MaxBytes / packing), // brokers answer with one whole batch at least
 		MaxWait:   wait,
 	})
+	if errors.Is(err, errUnpacked) {
+		return nil, r.foreign(err.Error())
+	}
 	if err == nil {
 		err = answer.Error
 	}

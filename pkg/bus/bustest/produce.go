@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -263,7 +264,7 @@ func tooLargeIsRefused(s *site) {
 		bus.OutcomeUnknown(err) {
 		s.Fatalf("larger than max_bytes: %v", err)
 	}
-	if _, err = producer.Produce(s.ctx, 0, []bus.Record{{Value: make([]byte, 60_000)}}); err == nil ||
+	if _, err = producer.Produce(s.ctx, 0, []bus.Record{{Value: incompressible(60_000)}}); err == nil ||
 		bus.OutcomeUnknown(err) {
 		s.Fatalf("larger than the topic allows: %v", err)
 	}
@@ -275,9 +276,16 @@ func tooLargeIsRefused(s *site) {
 	s.wantNumbers(s.witness().values(topic), 1)
 }
 
+// incompressible are bytes that no compression makes fewer.
+func incompressible(n int) []byte {
+	value := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(value) // it never fails
+	return value
+}
+
 func messageOf9MB(s *site) {
 	c, topic := s.client(), s.topic(1)
-	value := bytes.Repeat([]byte("perpetual"), 1<<20)
+	value := incompressible(9 << 20)
 	_, err := c.Producer(topic).Produce(s.ctx, 0, []bus.Record{{Value: value}, {Value: []byte("next")}})
 	s.must(err)
 	r := c.Reader(topic, 0, 0)
