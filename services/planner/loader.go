@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"slices"
 
 	"perpkeeper/pkg/pg"
 )
@@ -97,9 +98,10 @@ func (p *Planner) arrive(ctx context.Context, a arrival) error {
 	return p.reload(ctx)
 }
 
-// follow asks what became of the state since the planner's last look; with what is beside, where that is ready.
-func (p *Planner) follow(ctx context.Context, mine []int) (c pg.Changes, joining *book, err error) {
-	p.book.release(mine)
+// follow asks what became of the state since the planner's last look; with what is beside, where that is ready. Kept are
+// partitions that it goes on with while it has them.
+func (p *Planner) follow(ctx context.Context, mine, kept []int) (c pg.Changes, joining *book, err error) {
+	p.book.release(slices.Concat(mine, kept))
 	seen := p.book.seen
 	if beside := p.loads.beside; beside != nil {
 		beside.release(mine)
@@ -116,7 +118,7 @@ func (p *Planner) follow(ctx context.Context, mine []int) (c pg.Changes, joining
 	c, err = p.store.Changes(ctx, seen.Partitions, seen)
 	if err == nil && c.Reload && joining != nil { // it has come too late to be followed
 		p.loads.beside = nil
-		return p.follow(ctx, mine)
+		return p.follow(ctx, mine, kept)
 	}
 	return c, joining, err
 }

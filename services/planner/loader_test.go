@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -85,6 +86,7 @@ func newSharded(t *testing.T) *sharded {
 	s.finder.signers = []chain.Address{{100}}
 	s.publisher = speech(func(context.Context, []job.Job) error { return nil })
 	s.stateReady, s.jobsReady = new(service.Condition), new(service.Condition)
+	s.shards.handover = 0
 	s.loads.spawn = func(load func()) { s.held = append(s.held, load) }
 	d := desk{quotes: s.quotes}
 	d.report(usdc, perp.Pow10(24), nowMs)
@@ -168,6 +170,26 @@ func TestPartitionsComeBesideThePlan(t *testing.T) {
 	s.due("both again", alice, bob, chain.Address{22})
 	if len(s.held) != 0 {
 		t.Error("more is loaded than is missing")
+	}
+}
+
+// At a rebalance the group takes all partitions away before it gives them out: what comes back is not loaded again, and
+// what another planner gets is planned until that one has had the time to load it.
+func TestRebalanceLeavesNothingUnwatched(t *testing.T) {
+	s := newSharded(t)
+	s.assign(0, 1)
+	s.must(s.load())
+	s.must(s.load())
+	s.shards.handover = time.Hour
+	s.assign()
+	s.due("between two generations of the group", alice, bob)
+	s.assign(0)
+	s.due("the other planner is loading", alice, bob)
+	s.shards.handover = 0
+	s.must(s.reload(t.Context()))
+	s.due("the other planner has loaded", alice)
+	if len(s.held) != 0 {
+		t.Error("something is loaded again")
 	}
 }
 

@@ -126,9 +126,9 @@ func (p *Planner) tick(ctx context.Context) error {
 // Partitions that are new to the planner are loaded beside; until one has come, the planner plans without it, and where
 // all are void (at a switch of generation) with what it had.
 func (p *Planner) reload(ctx context.Context) error {
-	mine := p.shards.mine()
+	mine, kept := p.shards.mine()
 	before := len(p.book.shards)
-	c, joining, err := p.follow(ctx, mine)
+	c, joining, err := p.follow(ctx, mine, kept)
 	if err != nil {
 		p.stateReady.Fail(err.Error())
 		return err
