@@ -37,6 +37,8 @@ func TestReorgs(t *testing.T) {
 			func(t *testing.T) { s.in(t).executeOnTheOtherBranch(fork, by, key) })
 	}
 	by, key := s.keeper(len(forks))
+	t.Run("the order leaves and comes back", func(t *testing.T) { s.in(t).orderComesBack(by, key) })
+	by, key = s.keeper(len(forks) + 1)
 	t.Run("the order leaves with its execution", func(t *testing.T) { s.in(t).loseTheOrder(by, key) })
 }
 
@@ -104,6 +106,39 @@ func (s *site) loseTheOrder(by chain.Address, key secret.String) {
 		s.t.Errorf("%d transactions", got-before)
 	}
 	s.mustBeStored(j, w.broadcasts())
+}
+
+// orderComesBack replaces the block in which an order was made by one without it, as an honest reorg of one block does.
+// A sender that looks then finds no order. It waits, and executes the order when it stands on the new branch.
+func (s *site) orderComesBack(by chain.Address, key secret.String) {
+	s.t.Helper()
+	before := s.nonce(by)
+	s.devnet.Node().StallFinality()
+	defer s.devnet.Resume()
+	order := s.marketOrder(100)
+	j := s.orderJob(order, by)
+	row, err := s.db.Order(s.t.Context(), order)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.replace(row.Row.Stamp.Block, branchOff{1, evmnode.Drop})
+	s.eventually("the order has left the state", func(ctx context.Context) bool {
+		found, err := s.db.Order(ctx, order)
+		return err == nil && !found.Known
+	})
+	r := s.sender([]secret.String{key})
+	s.say(j)
+	s.eventually("the job waits, or has ended", func(context.Context) bool {
+		return r.count("sender_waits_total", "recheck") > 2 || len(s.results(j.ID)) > 0
+	})
+	if early := s.results(j.ID); len(early) > 0 {
+		s.t.Errorf("ended for a branch that is not final: %+v", early)
+	}
+	if again := s.marketOrder(100); again != order {
+		s.t.Fatalf("the order comes back as %s, it was %s", again, order)
+	}
+	s.devnet.Resume()
+	s.mustEndOnce(j, by, before)
 }
 
 // minedOf waits until the only flight of a signer is mined in another block than one that was.

@@ -70,7 +70,6 @@ type node interface {
 // state is what the sender asks of the state that was derived from the chain. It writes nothing there: only the chain
 // closes a job.
 type state interface {
-	Standing(ctx context.Context) (pg.Standing, error)
 	preflight.State
 }
 

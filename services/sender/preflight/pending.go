@@ -29,6 +29,8 @@ type rows interface {
 	Order(ctx context.Context, key chain.Hash) (pg.Found[perp.Order], error)
 	Request(ctx context.Context, key chain.Hash) (pg.Found[perp.Request], error)
 	MarketValue(ctx context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error)
+	// Standing tells what is final.
+	Standing(ctx context.Context) (pg.Standing, error)
 }
 
 // terms say which price reports an execution takes, and what it has to do.
@@ -39,11 +41,47 @@ type terms struct {
 	first bool
 	// markets are those that the execution swaps in, or moves to, beside the job's own.
 	markets []chain.Address
+	// absent: what the job was found by is not there, and nothing says that it has been done since.
+	absent bool
 }
 
-// ask returns the terms of a job that is pending. A row that is not there is an answer: somebody has done it. An error
-// is none (TIER-5).
+// ask returns the terms of a job that is pending. A row that is not there is an answer once the block that the job was
+// found in is final: until then a reorg may have taken the row along, and the new branch brings it back within a block
+// or two. An error is no answer (TIER-5).
 func (p pending) ask(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
+	t, v, err := p.look(ctx, j)
+	if err != nil || !t.absent {
+		return t, v, err
+	}
+	standing, err := p.state.Standing(ctx)
+	if err != nil {
+		return terms{}, txmanager.Verdict{}, fmt.Errorf("asking what is final: %w", err)
+	}
+	if found := j.Evidence.Block.Number; standing.Finalized().Number < found {
+		v = txmanager.Wait(fmt.Sprintf("%s, and block %d, in which the job was found, is not final yet", v.Reason,
+			found))
+		v.Heads = 1
+		return terms{}, v, nil
+	}
+	return p.look(ctx, j) // the first look may have been at a branch that is not the final one
+}
+
+// absent is the answer of a state that does not have what a job was found by.
+func absent(reason string) (terms, txmanager.Verdict, error) {
+	return terms{absent: true}, txmanager.End(job.SkippedDone, reason), nil
+}
+
+// changed is the answer of a state in which what a job was found by is another than it was. If that has not changed
+// since the job was found, it is that of before: a reorg has taken the change along.
+func changed(j job.Job, last perp.Stamp, reason string) (terms, txmanager.Verdict, error) {
+	if last.Block <= j.Evidence.Block.Number {
+		return absent(reason)
+	}
+	return terms{}, txmanager.End(job.SkippedDone, reason), nil
+}
+
+// look asks once, for an answer as of now.
+func (p pending) look(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
 	switch j.Kind {
 	case job.Liquidation:
 		return p.position(ctx, j)
@@ -65,12 +103,12 @@ func (p pending) position(ctx context.Context, j job.Job) (terms, txmanager.Verd
 	case err != nil:
 		return terms{}, txmanager.Verdict{}, err
 	case !found.Known:
-		return terms{}, txmanager.End(job.SkippedDone, "there is no such position"), nil
+		return absent("there is no such position")
 	case row.Status != perp.Active:
 		return terms{}, txmanager.End(job.SkippedDone, fmt.Sprintf("the position is %s", row.Status)), nil
 	case j.Kind == job.Liquidation && j.ID != job.LiquidationID(row.PositionKey, row.Changes),
 		j.Kind == job.Adl && j.ID != job.AdlID(row.PositionKey, row.Changes):
-		return terms{}, txmanager.End(job.SkippedDone, "the position has changed: another job stands for it"), nil
+		return changed(j, row.Stamp, "the position has changed: another job stands for it")
 	}
 	return terms{window: perp.LiquidationWindow(row), work: gmx.ClosingWork(j.Kind, orders)}, txmanager.Verdict{}, nil
 }
@@ -102,7 +140,7 @@ func (p pending) adlState(ctx context.Context, j job.Job) (terms, txmanager.Verd
 	case err != nil:
 		return terms{}, txmanager.Verdict{}, err
 	case j.ID != job.AdlStateID(j.Market, j.IsLong, last.Block):
-		return terms{}, txmanager.End(job.SkippedDone, fmt.Sprintf("the exchange said so in block %d", last.Block)), nil
+		return changed(j, last, fmt.Sprintf("the exchange said so in block %d", last.Block))
 	default:
 		return terms{window: perp.Window{From: last.Seconds()}, work: gmx.Work{Kind: j.Kind}}, txmanager.Verdict{}, nil
 	}
@@ -115,11 +153,11 @@ func (p pending) order(ctx context.Context, j job.Job) (terms, txmanager.Verdict
 	case err != nil:
 		return terms{}, txmanager.Verdict{}, err
 	case !found.Known:
-		return terms{}, txmanager.End(job.SkippedDone, "there is no such order"), nil
+		return absent("there is no such order")
 	case !row.Status.Pending() && !(row.Status == perp.Frozen && p.frozenRole):
 		return terms{}, txmanager.End(job.SkippedDone, fmt.Sprintf("the order is %s", row.Status)), nil
 	case j.ID != job.OrderID(row.Key, row.Changes):
-		return terms{}, txmanager.End(job.SkippedDone, "the order has changed: another job stands for it"), nil
+		return changed(j, row.Stamp, "the order has changed: another job stands for it")
 	}
 	position, orders, err := p.ofOrder(ctx, row)
 	if err != nil {
@@ -151,7 +189,7 @@ func (p pending) request(ctx context.Context, j job.Job) (terms, txmanager.Verdi
 	case err != nil:
 		return terms{}, txmanager.Verdict{}, err
 	case !found.Known:
-		return terms{}, txmanager.End(job.SkippedDone, "there is no such request"), nil
+		return absent("there is no such request")
 	case !row.Status.Pending():
 		return terms{}, txmanager.End(job.SkippedDone, fmt.Sprintf("the request is %s", row.Status)), nil
 	}

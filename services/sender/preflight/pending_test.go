@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"perpkeeper/pkg/chain"
@@ -21,6 +22,7 @@ type written struct {
 	requests  map[chain.Hash]perp.Request
 	values    map[chain.Hash]perp.MarketValue
 	closing   []perp.Order
+	final     uint64 // number of the newest final block
 	err       error
 }
 
@@ -48,6 +50,10 @@ func (w written) Request(_ context.Context, key chain.Hash) (pg.Found[perp.Reque
 
 func (w written) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
 	return find(w.values, key, w.err)
+}
+
+func (w written) Standing(context.Context) (pg.Standing, error) {
+	return pg.Standing{Offsets: []pg.Offset{{Finalized: chain.BlockRef{Number: w.final, Hash: chain.Hash{1}}}}}, w.err
 }
 
 func noGlv(chain.Address) int { return 0 }
@@ -216,6 +222,66 @@ func TestPending(t *testing.T) {
 		if _, v, err := (pending{written{err: errors.New("connection refused")}, false, noGlv}).
 			ask(t.Context(), j); err == nil || v.Kind != txmanager.Onward {
 			t.Errorf("%s: an error is not an answer: %+v, %v", j.Kind, v, err)
+		}
+	}
+}
+
+// TIER-4: what a job was found by may leave the state with the block it was found in, and come back on the new branch.
+// Until that block is final the job waits; what is not there then is not there.
+func TestPendingOutlastsAReorg(t *testing.T) {
+	key, venue := chain.Hash{5}, chain.Address{6}
+	const found = 100
+	at := func(id string, kind job.Kind) job.Job {
+		return job.Job{ID: id, Kind: kind, Key: key, Market: venue, IsLong: true,
+			Evidence: job.Evidence{Block: chain.BlockRef{Number: found}}}
+	}
+	// rows is a state in which all that there is was last changed in a block, for the first time.
+	rows := func(last uint64) written {
+		stamp := perp.Stamp{Block: last}
+		said := perp.MarketValue{Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true, Stamp: stamp}
+		return written{
+			positions: map[chain.Hash]perp.Position{key: {PositionKey: key, Status: perp.Active, Changes: 1,
+				Stamp: stamp}},
+			orders: map[chain.Hash]perp.Order{key: {Key: key, Status: perp.Created, Changes: 1, Stamp: stamp}},
+			values: map[chain.Hash]perp.MarketValue{said.RowKey().Key: said},
+		}
+	}
+	for name, c := range map[string]struct {
+		state  written
+		j      job.Job
+		at     uint64 // the block from which on the answer counts
+		reason string
+	}{
+		"no order":        {written{}, at(job.OrderID(key, 1), job.Order), found, "no such order"},
+		"no position":     {written{}, at(job.LiquidationID(key, 1), job.Liquidation), found, "no such position"},
+		"no deleveraging": {written{}, at(job.AdlID(key, 1), job.Adl), found, "no such position"},
+		"no request":      {written{}, at(job.RequestID(job.Shift, key), job.Shift), found, "no such request"},
+		"an order as it was before": {rows(found - 1), at(job.OrderID(key, 2), job.Order), found,
+			"the order has changed"},
+		"a position as it was before": {rows(found), at(job.LiquidationID(key, 2), job.Liquidation), found,
+			"the position has changed"},
+		"a saying of before": {rows(found - 7), at(job.AdlStateID(venue, true, found), job.AdlState), found,
+			"the exchange said so in block 93"},
+		"an order that was changed since": {rows(found + 1), at(job.OrderID(key, 2), job.Order), 0,
+			"the order has changed"},
+		"a position that was changed since": {rows(found + 1), at(job.LiquidationID(key, 2), job.Liquidation), 0,
+			"the position has changed"},
+		"a later saying": {rows(found + 1), at(job.AdlStateID(venue, true, found), job.AdlState), 0,
+			"the exchange said so in block 101"},
+	} {
+		for _, final := range []uint64{0, found - 1, found, found + 1} {
+			c.state.final = final
+			want := txmanager.Ended
+			if final < c.at {
+				want = txmanager.Waiting
+			}
+			_, v, err := pending{c.state, false, noGlv}.ask(t.Context(), c.j)
+			if err != nil || v.Kind != want || !strings.Contains(v.Reason, c.reason) {
+				t.Errorf("%s, block %d is final: %+v, %v", name, final, v, err)
+			}
+			if want == txmanager.Waiting && v.Heads != 1 || want == txmanager.Ended && v.Outcome != job.SkippedDone {
+				t.Errorf("%s, block %d is final: %+v", name, final, v)
+			}
 		}
 	}
 }
