@@ -4,6 +4,8 @@
 // answer of it is to be expected: what an answer takes, how often there is none, and how far its head is behind. Reads
 // go to the best endpoint, and to the next one as well when the answer is later than usual or none; the first usable
 // answer wins. What is known to be had from one endpoint, because it announced the block, is asked of that one first.
+// What history takes is shared out among all that are good, as each is fast. HTTP answers are read by this package
+// itself, once; WebSockets are go-ethereum's client's.
 // Signed transactions go to all endpoints at once, private ones to those alone that are configured for them.
 //
 // # Guaranteed

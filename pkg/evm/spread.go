@@ -13,13 +13,13 @@ func (p *pool) spread(purpose Purpose, without []Source) ([]*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	http, load := map[string]bool{}, map[string]int64{}
+	hasHTTP, load := map[string]bool{}, map[string]int64{}
 	for _, at := range places {
 		load[at.host] += at.underWay.Load()
-		http[at.host] = http[at.host] || at.standing == good && !announces(at.url)
+		hasHTTP[at.host] = hasHTTP[at.host] || at.standing == good && !announces(at.url)
 	}
 	later := func(at ranking) int {
-		if announces(at.url) && http[at.host] {
+		if announces(at.url) && hasHTTP[at.host] {
 			return 1
 		}
 		return 0

@@ -48,6 +48,9 @@
 // attempt, later ones included, until a range begins anew at 0. What BLOCK_END said at publication stays the word on
 // whether a block is verified: a later proof is not written down.
 //
+// In ranges, blocks that hold transactions of signers alone are found by the signers' nonces: ends and finds are what
+// two hosts say, and the blocks' bodies are held against them. Where that cannot be had every block is read.
+//
 // Ranges cannot be corrected, so they wait for proof. Only where nodes refuse receipts outright are they published
 // unverified.
 //
