@@ -29,11 +29,11 @@ var (
 	recordReceipt = register("record receipt", `WITH `+fenceHeld+`, mined AS (
 		UPDATE keeper.tx_intent t SET state = 'MINED', updated_at = clock_timestamp()
 		FROM held, keeper.tx_attempt a WHERE a.hash = $4 AND a.signer = $1 AND t.id = a.intent AND t.state = ANY ($12)
-		RETURNING t.id
+		RETURNING t.id, t.kind
 	), seen AS (
-		INSERT INTO keeper.tx_receipt AS r (intent, signer, tx_hash, block, block_hash, ok, gas_used, gas_price,
+		INSERT INTO keeper.tx_receipt AS r (intent, signer, kind, tx_hash, block, block_hash, ok, gas_used, gas_price,
 			outcome, reason, settlement)
-		SELECT id, $1, $4, $5, $6, $7, $8, $9, $10, $11, $13 FROM mined
+		SELECT id, $1, kind, $4, $5, $6, $7, $8, $9, $10, $11, $13 FROM mined
 		ON CONFLICT (intent) DO UPDATE SET tx_hash = excluded.tx_hash, block = excluded.block, block_hash =
 			excluded.block_hash, ok = excluded.ok,
 			gas_used = excluded.gas_used, gas_price = excluded.gas_price, outcome = excluded.outcome, reason =

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -62,14 +61,6 @@ var (
 	)
 	SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM stored), set_config('synchronous_commit', 'on', true),
 		1 / ((SELECT count(*) FROM filler) = (SELECT count(*) FROM stored))::integer`)
-	selectSpent = register("spent by signer", `SELECT least($2::numeric, (
-		SELECT coalesce(sum(r.gas_used::numeric * r.gas_price), 0) FROM keeper.tx_receipt r
-		WHERE r.signer = $1 AND r.seen_at > clock_timestamp() - interval '24 hours') + (
-		SELECT coalesce(sum(dear.cost), 0) FROM (
-			SELECT max(a.gas::numeric * a.cap) AS cost FROM keeper.tx_intent t JOIN keeper.tx_attempt a
-				ON `+attemptsOf("t")+`
-			WHERE t.signer = $1 AND t.state IN `+inFlightStates+` AND t.state = ANY ($3)
-				GROUP BY t.id) AS dear))::bigint`)
 )
 
 // Replace implements txm.Flights.
@@ -114,17 +105,6 @@ func filler(signer chain.Address, n uint64) job.Job {
 		ID: fmt.Sprintf("%s:%s:%d", txm.Filler, signer.Hex(), n), Kind: txm.Filler, Key: key, Account: signer,
 		Class: job.ClassRequest, Signer: signer,
 	}
-}
-
-// Spent implements txm.Flights.
-func (s Intents) Spent(ctx context.Context, signer chain.Address) (wei uint64, err error) {
-	ctx, cancel := s.db.bounded(ctx)
-	defer cancel()
-	if err := s.db.pool.QueryRow(ctx, selectSpent.sql(), signer[:], int64(math.MaxInt64), replaceable()).
-		Scan(&wei); err != nil {
-		return 0, fmt.Errorf("summing up what signer %s has spent: %w", signer, err)
-	}
-	return wei, nil
 }
 
 // replaceable are the states in which another attempt may be made, as a parameter.

@@ -3,9 +3,10 @@ package txm
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
+
+	"perpkeeper/pkg/perp"
 )
 
 // Gwei in wei.
@@ -21,9 +22,11 @@ type Policy struct {
 	Order       Tariff `toml:"order"`
 	Maintenance Tariff `toml:"maintenance"`
 
-	// JobCost and DayCost are wei. They bound what may be spent: gas limit times price, before anything was used.
+	// JobCost is wei. It bounds what may be spent: gas limit times price, before anything was used.
 	JobCost uint64 `toml:"max_job_cost" help:"most that one transaction may cost, gas limit times price, in wei"`
-	DayCost uint64 `toml:"max_day_cost" help:"most that one signer may spend in 24 hours, in wei; what is in flight counts in full"`
+	// DayCost is how a day's money was written before there were lanes, in wei; see [Policy.Money].
+	DayCost uint64 `toml:"max_day_cost" help:"old, and obeyed for one release: wei that one signer may spend in 24 hours, in place of all of fee.budget; 0 = not used"`
+	Budget  Budget `toml:"budget"`
 
 	// Resend is after how many blocks an unmined transaction is broadcast again.
 	Resend uint64 `toml:"resend_blocks" help:"after how many blocks an unmined transaction is broadcast again"`
@@ -55,7 +58,8 @@ func DefaultPolicy() Policy {
 		Liquidation: Tariff{Percentile: 90, Patience: 2, Growth: 100, Cap: 5 * Gwei},
 		Order:       Tariff{Percentile: 60, Patience: 4, Growth: 15, Cap: 3 * Gwei},
 		Maintenance: Tariff{Percentile: 60, Patience: 12, Growth: 15, Cap: Gwei},
-		JobCost:     1e17, DayCost: 2e18, Resend: 2, Doubt: 30 * time.Second,
+		JobCost:     1e17, Resend: 2, Doubt: 30 * time.Second,
+		Budget: Budget{Day: MustBNB("5"), Reserve: MustBNB("3")},
 	}
 }
 
@@ -77,7 +81,7 @@ func (p Policy) Validate() error {
 	if p.Floor == 0 {
 		problems = append(problems, fmt.Errorf("min_price: is 0 (BSC takes nothing below %d wei)", Gwei/20))
 	}
-	for _, l := range []Lane{LiquidationLane, OrderLane, MaintenanceLane} {
+	for _, l := range Lanes() {
 		if t := p.Of(l); t.Cap < p.Floor {
 			problems = append(problems, fmt.Errorf("%s.max_price: %d is below min_price %d", l, t.Cap, p.Floor))
 		}
@@ -86,12 +90,9 @@ func (p Policy) Validate() error {
 		problems = append(problems, fmt.Errorf("max_job_cost: %d wei do not pay for %d gas at min_price", p.JobCost,
 			uint64(MaxGas)))
 	}
-	if p.DayCost > math.MaxInt64 {
-		problems = append(problems, fmt.Errorf("max_day_cost: %d is more than is counted (at most %d)", p.DayCost,
-			int64(math.MaxInt64)))
-	}
-	if p.DayCost < p.JobCost {
-		problems = append(problems, fmt.Errorf("max_day_cost: %d is below max_job_cost %d", p.DayCost, p.JobCost))
+	if p.Money().Day.wei.Less(perp.U64(p.JobCost)) {
+		problems = append(problems, fmt.Errorf("budget.day: %s BNB are below max_job_cost, %s BNB", p.Money().Day,
+			Wei(perp.U64(p.JobCost))))
 	}
 	if p.Resend == 0 {
 		problems = append(problems, errors.New("resend_blocks: is 0 (use 1 or more)"))
@@ -100,6 +101,14 @@ func (p Policy) Validate() error {
 		problems = append(problems, fmt.Errorf("doubt: %s is not positive", p.Doubt))
 	}
 	return errors.Join(problems...)
+}
+
+// Money is what one signer may spend in a day: the budget, unless the old key is there.
+func (p Policy) Money() Budget {
+	if p.DayCost > 0 {
+		return Budget{Day: Wei(perp.U64(p.DayCost))}
+	}
+	return p.Budget
 }
 
 // Validate names what cannot work.

@@ -1,12 +1,12 @@
 package txm
 
 import (
-	"math"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
 )
 
 func TestFirstPrice(t *testing.T) {
@@ -121,23 +121,26 @@ func TestLanes(t *testing.T) {
 
 func TestPolicyValidate(t *testing.T) {
 	valid := func(p Policy) bool {
-		return p.Validate() == nil && p.Liquidation.Validate() == nil && p.Order.Validate() == nil &&
+		return p.Validate() == nil && p.Budget.Validate() == nil && p.Liquidation.Validate() == nil &&
+			p.Order.Validate() == nil &&
 			p.Maintenance.Validate() == nil
 	}
 	if !valid(DefaultPolicy()) {
 		t.Error("the default is not valid")
 	}
 	for name, spoil := range map[string]func(*Policy){
-		"no floor":              func(p *Policy) { p.Floor = 0 },
-		"cap below floor":       func(p *Policy) { p.Order.Cap = p.Floor - 1 },
-		"nothing is affordable": func(p *Policy) { p.JobCost = MaxGas },
-		"a day beyond counting": func(p *Policy) { p.DayCost = math.MaxInt64 + 1 },
-		"a day below a job":     func(p *Policy) { p.DayCost = p.JobCost - 1 },
-		"no resend":             func(p *Policy) { p.Resend = 0 },
-		"doubts for never":      func(p *Policy) { p.Doubt = -1 },
-		"no patience":           func(p *Policy) { p.Liquidation.Patience = 0 },
-		"raises nobody takes":   func(p *Policy) { p.Maintenance.Growth = 9 },
-		"more than all":         func(p *Policy) { p.Order.Percentile = 101 },
+		"no floor":                func(p *Policy) { p.Floor = 0 },
+		"cap below floor":         func(p *Policy) { p.Order.Cap = p.Floor - 1 },
+		"nothing is affordable":   func(p *Policy) { p.JobCost = MaxGas },
+		"a day below a job":       func(p *Policy) { p.Budget.Day = Wei(perp.U64(p.JobCost - 1)) },
+		"an old day below a job":  func(p *Policy) { p.DayCost = p.JobCost - 1 },
+		"a reserve above the day": func(p *Policy) { p.Budget.Reserve = MustBNB("5.1") },
+		"a lane above the day":    func(p *Policy) { p.Budget.Maintenance = MustBNB("6") },
+		"no resend":               func(p *Policy) { p.Resend = 0 },
+		"doubts for never":        func(p *Policy) { p.Doubt = -1 },
+		"no patience":             func(p *Policy) { p.Liquidation.Patience = 0 },
+		"raises nobody takes":     func(p *Policy) { p.Maintenance.Growth = 9 },
+		"more than all":           func(p *Policy) { p.Order.Percentile = 101 },
 	} {
 		p := DefaultPolicy()
 		spoil(&p)

@@ -12,6 +12,9 @@ const (
 	MaintenanceLane Lane = "maintenance" // requests, and what only keeps the nonces going
 )
 
+// Lanes lists every lane, the most urgent first.
+func Lanes() []Lane { return []Lane{LiquidationLane, OrderLane, MaintenanceLane} }
+
 // LaneOf returns the lane of a kind of job.
 func LaneOf(k job.Kind) Lane {
 	switch k {

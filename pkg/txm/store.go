@@ -20,6 +20,7 @@ type Store interface {
 	Queue
 	Claims
 	Flights
+	Money
 	Reports
 }
 
@@ -116,9 +117,6 @@ type Flights interface {
 	// Fill spends a number below the cursor that was released or never given: it stores a flight of kind [Filler] with
 	// its transaction. It refuses as [Moved] where the number is taken.
 	Fill(ctx context.Context, f lease.Fence, tx SignedTx) error
-	// Spent is what a signer has burnt in the last 24 hours, by the store's clock, and what it has in flight may still
-	// burn, in wei.
-	Spent(ctx context.Context, signer chain.Address) (uint64, error)
 	// Record stores a receipt, in place of an earlier one of the same nonce.
 	Record(ctx context.Context, f lease.Fence, r Receipt) error
 	// TakeBack removes a stored receipt whose block left the chain.
@@ -135,6 +133,15 @@ type Flights interface {
 	Disown(ctx context.Context, f lease.Fence, intent int64, e Ending) error
 	// Pause keeps a signer from claiming, until an operator has looked. What it has in flight goes on.
 	Pause(ctx context.Context, f lease.Fence, reason string) error
+}
+
+// Money is what a signer has spent and earned in the last 24 hours, in wei.
+type Money interface {
+	// Spent is what was burnt, by the store's clock, and what is in flight and not mined may still burn.
+	Spent(ctx context.Context, signer chain.Address) (ByLane, error)
+	// Earned is what the venue has paid for what the signer's transactions did, as far as that was booked, by the
+	// chain's time.
+	Earned(ctx context.Context, signer chain.Address) (ByLane, error)
 }
 
 // Replacement is a further transaction at the nonce of a flight.

@@ -3,48 +3,97 @@ package txmanager
 import (
 	"context"
 	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txm"
 )
 
 // budget is what a signer may still spend of a day's money. What is taken counts at once; what came of it is read from
 // the store with every pass. It is safe for concurrent use.
 type budget struct {
-	signer chain.Address
-	limit  uint64 // wei in 24 hours
-	store  interface {
-		Spent(ctx context.Context, signer chain.Address) (uint64, error)
-	}
+	signer  chain.Address
+	limit   txm.Budget
+	store   txm.Money
+	node    banker
+	clock   func() time.Time
+	metrics *Metrics
+	log     zerolog.Logger
 
-	mu    sync.Mutex
-	spent uint64
+	mu            sync.Mutex
+	spent, earned txm.ByLane // wei
+	looked        time.Time  // when what was earned and the balance were last asked for
 }
 
-// count reads what was spent.
-func (b *budget) count(ctx context.Context) (spent uint64, err error) {
-	if spent, err = b.store.Spent(ctx, b.signer); err != nil {
-		return 0, err
+// banker knows what an account has, in wei.
+type banker interface {
+	Balance(ctx context.Context, account chain.Address) (perp.Uint, error)
+}
+
+// fundsFresh is for how long a signer's fees and balance are taken for what they were. Fees are booked from final
+// blocks, and so many of them in a day that they are not summed up with every pass.
+const fundsFresh = 30 * time.Second
+
+// count reads what was spent and, now and then, what was earned and what is left, and tells people.
+func (b *budget) count(ctx context.Context) error {
+	spent, err := b.store.Spent(ctx, b.signer)
+	if err != nil {
+		return err
+	}
+	if err := b.look(ctx, spent); err != nil {
+		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.spent = spent
-	return spent, nil
+	b.metrics.money(b.signer, b.limit, spent, b.earned)
+	return nil
 }
 
-// take sets wei aside, or says that there are not so many left.
-func (b *budget) take(wei uint64) bool {
+// look reads what was earned, and the balance for people. A balance that no node gives is none to stop for.
+func (b *budget) look(ctx context.Context, spent txm.ByLane) error {
+	now := b.clock()
+	if !b.looked.IsZero() && now.Sub(b.looked) < fundsFresh && now.After(b.looked.Add(-fundsFresh)) {
+		return nil
+	}
+	earned, err := b.store.Earned(ctx, b.signer)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.earned, b.looked = earned, now
+	b.mu.Unlock()
+	balance, err := b.node.Balance(ctx, b.signer)
+	if err != nil {
+		b.log.Debug().Err(err).Msg("what the signer has is not known anew")
+		return nil
+	}
+	b.metrics.balance(b.signer, balance, spent.Sum(), earned.Sum())
+	return nil
+}
+
+// take sets wei aside for a lane, or says that the lane may not spend so many.
+func (b *budget) take(lane txm.Lane, wei uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if wei > b.limit-min(b.limit, b.spent) {
+	if !b.limit.Allows(lane, perp.U64(wei), b.spent, b.earned) {
 		return false
 	}
-	b.spent += wei
+	if b.spent == nil {
+		b.spent = txm.ByLane{}
+	}
+	b.spent.Add(lane, perp.U64(wei))
 	return true
 }
 
 // giveBack gives back what was set aside for what is certainly not stored.
-func (b *budget) giveBack(wei uint64) {
+func (b *budget) giveBack(aside txm.ByLane) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spent -= min(b.spent, wei)
+	for lane, wei := range aside {
+		b.spent[lane] = b.spent[lane].Sub(b.spent[lane].Min(wei))
+	}
 }

@@ -2,33 +2,111 @@ package txmanager
 
 import (
 	"context"
-	"perpkeeper/pkg/chain"
+	"errors"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txm"
 )
 
-// What is taken counts at once, and nothing goes below nothing.
-func TestBudget(t *testing.T) {
-	b := &budget{limit: 100, store: ledger(30)}
-	if spent, err := b.count(t.Context()); spent != 30 || err != nil {
-		t.Fatal(spent, err)
+// books are what a signer has spent, earned and left, by hand.
+type books struct {
+	spent, earned txm.ByLane
+	balance       string // BNB; empty for nobody who says it
+	asked         int    // times what was earned was asked for
+}
+
+func (b *books) Spent(context.Context, chain.Address) (txm.ByLane, error) { return b.spent, nil }
+
+func (b *books) Earned(context.Context, chain.Address) (txm.ByLane, error) {
+	b.asked++
+	return b.earned, nil
+}
+
+func (b *books) Balance(context.Context, chain.Address) (perp.Uint, error) {
+	if b.balance == "" {
+		return perp.Uint{}, errors.New("away")
 	}
-	for i, c := range []struct {
-		wei  uint64
-		want bool
-	}{{71, false}, {50, true}, {21, false}, {20, true}, {1, false}, {0, true}} {
-		if got := b.take(c.wei); got != c.want {
-			t.Errorf("taking %d (%d): %t", c.wei, i, got)
-		}
-	}
-	if b.giveBack(20); !b.take(20) || b.take(1) {
-		t.Error("what was given back cannot be taken once more, or twice")
-	}
-	b.limit = 10 // less than is spent
-	if b.take(1) {
-		t.Error("took from an empty budget")
+	return txm.MustBNB(b.balance).Wei(), nil
+}
+
+// aBudget is one of a day, in BNB, whose reserve is for liquidations.
+func aBudget(b *books, day, reserve string) *budget {
+	return &budget{
+		limit: txm.Budget{Day: txm.MustBNB(day), Reserve: txm.MustBNB(reserve)}, store: b, node: b, clock: time.Now,
+		metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
 	}
 }
 
-type ledger uint64
+func lane(l txm.Lane, bnb string) txm.ByLane { return txm.ByLane{l: txm.MustBNB(bnb).Wei()} }
 
-func (l ledger) Spent(context.Context, chain.Address) (uint64, error) { return uint64(l), nil }
+// What is taken counts at once, what is given back may be taken again, and nothing goes below nothing. The reserve is
+// the liquidations'.
+func TestBudget(t *testing.T) {
+	const milli = 1e15
+	b := aBudget(&books{spent: lane(txm.OrderLane, "0.03")}, "0.15", "0.05")
+	if err := b.count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		lane  txm.Lane
+		milli uint64
+		want  bool
+	}{{txm.OrderLane, 71, false}, {txm.OrderLane, 50, true}, {txm.MaintenanceLane, 21, false},
+		{txm.MaintenanceLane, 20, true}, {txm.OrderLane, 1, false}, {txm.OrderLane, 0, true},
+		{txm.LiquidationLane, 51, false}, {txm.LiquidationLane, 50, true}, {txm.LiquidationLane, 1, false}} {
+		if got := b.take(c.lane, c.milli*milli); got != c.want {
+			t.Errorf("taking %d for the lane %s (%d): %t", c.milli, c.lane, i, got)
+		}
+	}
+	b.giveBack(lane(txm.LiquidationLane, "0.02"))
+	if !b.take(txm.LiquidationLane, 20*milli) || b.take(txm.LiquidationLane, milli) {
+		t.Error("what was given back cannot be taken once more, or twice")
+	}
+	b.giveBack(lane(txm.OrderLane, "900"))
+	if b.take(txm.OrderLane, 101*milli) {
+		t.Error("more was given back than there is")
+	}
+}
+
+// Fees that were booked are money again. They and the balance are asked for now and then, and a balance that nobody
+// knows stops nothing.
+func TestBudgetCountsFees(t *testing.T) {
+	at := time.Now()
+	told := &books{spent: lane(txm.OrderLane, "6"), earned: lane(txm.OrderLane, "5"), balance: "24"}
+	b := aBudget(told, "2", "1")
+	b.clock = func() time.Time { return at }
+	if err := b.count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b.take(txm.OrderLane, 1) || !b.take(txm.LiquidationLane, 1e18) {
+		t.Error("six were spent and five earned: one is left, for liquidations")
+	}
+	signer := b.signer.Hex()
+	if used := testutil.ToFloat64(b.metrics.budgetUsed.WithLabelValues(signer, "order")); used != 1 {
+		t.Errorf("orders have spent %g of their money", used)
+	}
+	if used := testutil.ToFloat64(b.metrics.budgetUsed.WithLabelValues(signer, "liquidation")); used != 0.5 {
+		t.Errorf("liquidations may spend %g less", used)
+	}
+	if bnb, hours := testutil.ToFloat64(b.metrics.balances.WithLabelValues(signer)),
+		testutil.ToFloat64(b.metrics.hoursLeft.WithLabelValues(signer)); bnb != 24 || hours != 576 {
+		t.Errorf("%g BNB for %g hours at one a day", bnb, hours)
+	}
+	for _, later := range []time.Duration{time.Second, fundsFresh, time.Second} {
+		at = at.Add(later)
+		told.balance = ""
+		if err := b.count(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if told.asked != 2 {
+		t.Errorf("fees were summed up %d times, want 2", told.asked)
+	}
+}

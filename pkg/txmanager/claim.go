@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
 )
@@ -48,14 +49,15 @@ func (c claim) run(ctx context.Context, tasks []*Task) (Verdict, error) {
 		return Verdict{}, err
 	}
 	fee := c.limits.Fee()
-	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.Flights()}, uint64(0)
+	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.Flights()}, txm.ByLane{}
 	for _, t := range tasks {
-		price := fee.First(txm.LaneOf(t.Job().Kind), t.Call.Gas, paid)
-		if !c.budget.take(t.Call.Gas * price) {
+		lane := txm.LaneOf(t.Job().Kind)
+		price := fee.First(lane, t.Call.Gas, paid)
+		if !c.budget.take(lane, t.Call.Gas*price) {
 			c.budget.giveBack(aside)
-			return Shut("the signer has spent what it may in a day"), nil
+			return Shut("the signer has spent what it may in a day (lane " + string(lane) + ")"), nil
 		}
-		aside += t.Call.Gas * price
+		aside.Add(lane, perp.U64(t.Call.Gas*price))
 		switch t.Tx, err = sign(ctx, c.key, c.chainID, next.Promise(), t.Call, price); {
 		case signer.Refused(err): // as a failure it would keep all others from being claimed, and be tried for ever
 			c.budget.giveBack(aside)

@@ -14,6 +14,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
@@ -77,7 +78,8 @@ func (o *queueTest) claimOf(t *testing.T, orders byte, key signer.Signer, wei ui
 		return Verdict{}, nil
 	}}}
 	o.batch = int(orders)
-	p := &budget{limit: wei, store: o.db.Intents(), signer: o.signer}
+	p := aBudget(&books{}, "0", "0")
+	p.limit.Day, p.store, p.signer = txm.Wei(perp.U64(wei)), o.db.Intents(), o.signer
 	o.count, o.launch = p.count, func(context.Context, []*Task) error { return nil }
 	o.claim = claim{
 		tenure: o.tenure, key: key, chainID: 56, limits: o.limits,

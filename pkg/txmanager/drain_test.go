@@ -52,7 +52,7 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 			return stage(t.Job())
 		}}},
 		upkeep: upkeep{reconcile: nothing, tidy: nothing, idle: nothing,
-			count: func(context.Context) (uint64, error) { return 0, nil }},
+			count: func(context.Context) error { return nil }},
 		passedOver: passedOver{clock: time.Now, head: o.height.Load, asleep: map[int64]nap{},
 			yielded: map[int64]time.Time{}},
 		endings: endings{maxWait: time.Hour, ended: func() {},

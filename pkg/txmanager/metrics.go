@@ -6,6 +6,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txm"
 )
 
@@ -24,6 +25,9 @@ type Metrics struct {
 	foreign      *prometheus.CounterVec
 	timeouts     *prometheus.CounterVec
 	spent        *prometheus.GaugeVec
+	budgetUsed   *prometheus.GaugeVec
+	balances     *prometheus.GaugeVec
+	hoursLeft    *prometheus.GaugeVec
 	reorgs       prometheus.Counter
 	inFlight     *prometheus.GaugeVec
 	liquidations *prometheus.GaugeVec
@@ -86,6 +90,19 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "sender_spent_wei",
 			Help: "Wei that a signer has burnt in the last 24 hours, with what is in flight in full.",
 		}, []string{"signer"}),
+		budgetUsed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sender_budget_used_ratio",
+			Help: "Which part of what a lane of a signer may spend in 24 hours is spent, net of execution fees; with " +
+				"1 the lane sends nothing.",
+		}, []string{"signer", "lane"}),
+		balances: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sender_balance_bnb", Help: "BNB that a signer has, as one endpoint says.",
+		}, []string{"signer"}),
+		hoursLeft: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sender_balance_hours",
+			Help: "For how many hours a signer's balance lasts at what it burnt in the last 24, net of execution " +
+				"fees; missing while it burns nothing.",
+		}, []string{"signer"}),
 		reorgs: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "sender_receipts_taken_back_total", Help: "Mined transactions whose block left the chain.",
 		}),
@@ -123,7 +140,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"kind"}),
 	}
 	reg.MustRegister(m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp,
-		m.foreign, m.timeouts, m.spent, m.reorgs, m.inFlight, m.liquidations, m.held, m.queueDepth, m.queueSeconds,
+		m.foreign, m.timeouts, m.spent, m.budgetUsed, m.balances, m.hoursLeft, m.reorgs, m.inFlight, m.liquidations,
+		m.held, m.queueDepth, m.queueSeconds,
 		m.sendAge, m.landed, m.delay)
 	return m
 }
@@ -133,6 +151,25 @@ func (m *Metrics) claimed(i txm.Intent) {
 	m.queueSeconds.Observe(i.Waited.Seconds())
 }
 
+// money says what a signer has spent of a day's money, and which part of it each lane.
+func (m *Metrics) money(signer chain.Address, limit txm.Budget, spent, earned txm.ByLane) {
+	m.spent.WithLabelValues(signer.Hex()).Set(spent.Sum().Float())
+	for _, l := range txm.Lanes() {
+		m.budgetUsed.WithLabelValues(signer.Hex(), string(l)).Set(limit.Used(l, spent, earned))
+	}
+}
+
+// balance says what a signer has, and for how long that lasts, in wei.
+func (m *Metrics) balance(signer chain.Address, has, spent, earned perp.Uint) {
+	const bnb, day = 1e18, 24
+	m.balances.WithLabelValues(signer.Hex()).Set(has.Float() / bnb)
+	if burn := spent.Sub(spent.Min(earned)).Float() / day; burn > 0 {
+		m.hoursLeft.WithLabelValues(signer.Hex()).Set(has.Float() / burn)
+	} else {
+		m.hoursLeft.DeleteLabelValues(signer.Hex())
+	}
+}
+
 // forget drops what was said of a signer that is no longer ours.
 func (m *Metrics) forget(signer chain.Address) {
 	m.inFlight.DeleteLabelValues(signer.Hex())
@@ -140,4 +177,7 @@ func (m *Metrics) forget(signer chain.Address) {
 	m.held.DeleteLabelValues(signer.Hex())
 	m.queueDepth.DeleteLabelValues(signer.Hex())
 	m.spent.DeleteLabelValues(signer.Hex())
+	m.budgetUsed.DeletePartialMatch(prometheus.Labels{"signer": signer.Hex()})
+	m.balances.DeleteLabelValues(signer.Hex())
+	m.hoursLeft.DeleteLabelValues(signer.Hex())
 }

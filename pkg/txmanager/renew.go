@@ -140,7 +140,7 @@ func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan)
 		return err
 	}
 	price, room := r.limits.Fee().Raise(lane, p.kind, p.call.Gas, newest.SignedTx, m)
-	if !room || !r.budget.take(more(p.call.Gas*price, newest.Cost())) {
+	if !room || !r.budget.take(lane, more(p.call.Gas*price, newest.Cost())) {
 		r.metrics.capped.WithLabelValues(string(lane)).Inc()
 		if r.broadcast.atCap(newest.Hash) {
 			r.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Uint64("gas_price", newest.Cap).

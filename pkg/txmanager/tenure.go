@@ -104,8 +104,9 @@ func (w *worker) tidy(ctx context.Context, cursor *cursor, gaps gaps) error {
 func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
 	return renewal{
 		tenure: t, key: w.key, chainID: w.cfg.ChainID, limits: w.Limits, market: w.market,
-		budget: &budget{signer: w.key.Address(), limit: w.Limits.Fee().DayCost, store: w.Intents},
-		store:  w.Intents, broadcast: b, node: w.Node, recheck: w.work.Recheck, metrics: w.Metrics, log: w.log,
+		budget: &budget{signer: w.key.Address(), limit: w.Limits.Fee().Money(), store: w.Intents, node: w.Node,
+			clock: w.Clock, metrics: w.Metrics, log: w.log},
+		store: w.Intents, broadcast: b, node: w.Node, recheck: w.work.Recheck, metrics: w.Metrics, log: w.log,
 	}
 }
 

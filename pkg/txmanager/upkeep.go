@@ -9,10 +9,10 @@ import (
 type upkeep struct {
 	// reconcile compares the signer's nonces with the chain, if that has not been done.
 	reconcile func(ctx context.Context) error
-	count     func(ctx context.Context) (spent uint64, err error) // reads what the signer has spent
-	idle      func(ctx context.Context) error                     // called when all else is counted
-	tidy      func(ctx context.Context) error                     // called when nothing is left to take
-	counted   bool                                                // nothing has happened since the last tally
+	count     func(ctx context.Context) error // reads what the signer has spent
+	idle      func(ctx context.Context) error // called when all else is counted
+	tidy      func(ctx context.Context) error // called when nothing is left to take
+	counted   bool                            // nothing has happened since the last tally
 }
 
 // tally counts what is queued and what the signer has spent.
@@ -22,15 +22,13 @@ func (d *drain) tally(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spent, err := d.count(ctx)
-	if err != nil {
+	if err := d.count(ctx); err != nil {
 		return err
 	}
 	if err := d.idle(ctx); err != nil {
 		return err
 	}
 	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
-	d.metrics.spent.WithLabelValues(signer.Hex()).Set(float64(spent))
 	d.counted = true
 	return nil
 }

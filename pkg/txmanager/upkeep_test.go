@@ -17,7 +17,7 @@ func TestPassCountsWhileNoJobWaits(t *testing.T) {
 		steps = append(steps, "job")
 		return End(job.DroppedRecovered, "healthy"), nil
 	})
-	o.count = func(context.Context) (uint64, error) { steps = append(steps, "count"); return 0, nil }
+	o.count = func(context.Context) error { steps = append(steps, "count"); return nil }
 	failure := errors.New("no connection")
 	fails := func(context.Context) error { return failure }
 	succeeds := o.reconcile

@@ -80,6 +80,7 @@ type Node interface {
 	transmitter
 	watcher
 	pricer
+	banker
 }
 
 // Counter knows how many transactions an account has sent.

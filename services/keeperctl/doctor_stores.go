@@ -13,7 +13,6 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/notify"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/keeperctl/doctor"
@@ -210,8 +209,8 @@ func (s *session) lookAtLedger(ctx context.Context, f *doctor.Facts) {
 		}
 		one.Known, one.Paused, one.Attended = true, firstLine(all[at].Paused), all[at].LeaseLeft > 0
 		one.NextNonce, one.InFlight = all[at].NextNonce, all[at].InFlight
-		if wei, err := db.Intents().Spent(ctx, one.Address); err == nil {
-			one.Spent = perp.U64(wei)
+		if spent, err := db.Intents().Spent(ctx, one.Address); err == nil {
+			one.Spent = spent.Sum()
 		}
 		if one.Latest != nil {
 			one.Gaps = lastingGaps(ctx, db, one)

@@ -43,7 +43,7 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 			t.Errorf("%s: %d wei, %+v", what, fee.Liquidation.Cap, l.Flights())
 		}
 		if fee.Order != settings.Fee.Order || fee.JobCost != settings.Fee.JobCost ||
-			fee.DayCost != settings.Fee.DayCost {
+			fee.Money() != settings.Fee.Money() {
 			t.Errorf("%s: what orders pay, or what the keeper can afford, has changed", what)
 		}
 	}

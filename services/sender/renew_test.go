@@ -177,7 +177,7 @@ func capped(t *testing.T, s *site, by chain.Address, key secret.String) {
 }
 
 func penniless(t *testing.T, s *site, by chain.Address, key secret.String) {
-	s.cfg.Sender.Fee.DayCost = 1
+	s.cfg.Sender.Fee.Budget.Day = txm.MustBNB("0.000000000000000001")
 	before := s.nonce(by)
 	sn := s.sender([]secret.String{key})
 	s.say(s.orderJob(s.marketOrder(100), by))

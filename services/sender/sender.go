@@ -119,6 +119,10 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
 	sh.Ready("chain").Note(node.OneWord())
 
+	if old := cfg.Sender.Fee.DayCost; old > 0 {
+		sh.Log.Warn().Uint64("wei", old).Msg("sender.fee.max_day_cost is obeyed for one more release, without a " +
+			"reserve for liquidations: write sender.fee.budget in its place, in BNB")
+	}
 	metrics := NewMetrics(sh.Registry)
 	cfg.Sender.Node = cmp.Or(cfg.Sender.Node, service.Node(sh.Context()))
 	s := New(cfg, sh.Log, metrics, keys, client, db, node)

@@ -144,8 +144,6 @@ func (k *keeper) config() sender.Config {
 	s := k.stage.scenario
 	cfg := sender.DefaultConfig()
 	cfg.Venue = contracts
-	// A play is as busy as many days; how much may be spent in one is not what it is about.
-	cfg.Sender.Fee.DayCost *= 1000
 	window := time.Duration(s.Tier.Window)
 	cfg.Tier.Enabled, cfg.Tier.Priority, cfg.Tier.Tiers = true, k.tier, s.Keepers
 	cfg.Tier.Policy, cfg.Tier.Window = s.Tier.Policy, window

@@ -64,10 +64,10 @@ func (l *Ledger) Record(_ context.Context, f lease.Fence, r txm.Receipt) error {
 		if i == nil || !i.State.To(txm.Mined) && i.State != txm.Mined {
 			return false
 		}
-		a.burnt.remove(i.receipt)
+		a.burntBy(i).remove(i.receipt)
 		r.Block = chain.BlockRef{Number: r.Block.Number, Hash: r.Block.Hash}
 		i.State, i.receipt = txm.Mined, &r
-		a.burnt.add(i.receipt, l.clock())
+		a.burntBy(i).add(i.receipt, l.clock())
 		return true
 	})
 }
@@ -87,7 +87,7 @@ func (l *Ledger) TakeBack(_ context.Context, f lease.Fence, r txm.Receipt) error
 		if i == nil || i.State != txm.Mined {
 			return false
 		}
-		a.burnt.remove(i.receipt)
+		a.burntBy(i).remove(i.receipt)
 		i.State, i.receipt = txm.Sent, nil
 		return true
 	})

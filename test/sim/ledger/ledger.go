@@ -52,7 +52,7 @@ type account struct {
 	queue      []*intent // queued, the most urgent first
 	flying     []*intent // in flight, by nonce
 	unreported []*intent // ended and not told, by id
-	burnt      burnt
+	burnt      map[txm.Lane]*burnt
 }
 
 // intent is one arm with all that hangs on it. Its Waited is not kept.

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -53,22 +52,41 @@ func (b *burnt) since(from time.Time) perp.Uint {
 	return b.sum
 }
 
-// Spent implements txm.Flights.
-func (l *Ledger) Spent(_ context.Context, signer chain.Address) (uint64, error) {
-	return ask(l, "spent", func() (uint64, error) {
+// Spent implements txm.Money.
+func (l *Ledger) Spent(_ context.Context, signer chain.Address) (txm.ByLane, error) {
+	return ask(l, "spent", func() (txm.ByLane, error) {
+		spent := txm.ByLane{}
 		a := l.accounts[signer]
 		if a == nil {
-			return 0, nil
+			return spent, nil
 		}
-		sum := a.burnt.since(l.clock().Add(-day))
+		for lane, b := range a.burnt {
+			spent[lane] = b.since(l.clock().Add(-day))
+		}
 		for _, i := range a.flying {
 			if i.State.Replaceable() {
-				sum = sum.Add(i.dearest())
+				spent.Add(txm.LaneOf(i.Job.Kind), i.dearest())
 			}
 		}
-		wei, _ := sum.Min(perp.U64(math.MaxInt64)).Uint64()
-		return wei, nil
+		return spent, nil
 	})
+}
+
+// Earned implements txm.Money: nobody books fees here.
+func (l *Ledger) Earned(context.Context, chain.Address) (txm.ByLane, error) {
+	return ask(l, "earned", func() (txm.ByLane, error) { return txm.ByLane{}, nil })
+}
+
+// burntBy are the receipts of the lane of an intent.
+func (a *account) burntBy(i *intent) *burnt {
+	lane := txm.LaneOf(i.Job.Kind)
+	if a.burnt == nil {
+		a.burnt = map[txm.Lane]*burnt{}
+	}
+	if a.burnt[lane] == nil {
+		a.burnt[lane] = new(burnt)
+	}
+	return a.burnt[lane]
 }
 
 // dearest is what the dearest transaction of an intent may burn, in wei.

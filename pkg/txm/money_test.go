@@ -1,0 +1,105 @@
+package txm
+
+import (
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/perp"
+)
+
+func TestBNB(t *testing.T) {
+	for text, wei := range map[string]string{
+		"0": "0", "0.5": "500000000000000000", "2": "2000000000000000000", "0.000000000000000001": "1",
+		"10.25": "10250000000000000000", "007.10": "7100000000000000000",
+		"9223372036.854775808": "9223372036854775808000000000", // far more than 64 bits of wei
+	} {
+		var b BNB
+		if err := b.UnmarshalText([]byte(text)); err != nil || b.Wei().String() != wei {
+			t.Errorf("%s: %s wei, %v; want %s", text, b.Wei(), err, wei)
+		}
+	}
+	for _, text := range []string{"", ".5", "5.", "1,5", "-1", "+1", "1e18", "0.0000000000000000001", "1.2.3", " 1",
+		"1" + string(make([]byte, 90)), "9" + new(big.Int).Lsh(big.NewInt(1), 256).String()} {
+		b := MustBNB("3")
+		if err := b.UnmarshalText([]byte(text)); err == nil || b != MustBNB("3") {
+			t.Errorf("%q was read as %s", text, b)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		b := Wei(perp.U64(rapid.Uint64().Draw(t, "wei")).Mul(perp.U64(rapid.Uint64().Draw(t, "times"))))
+		var again BNB
+		if err := again.UnmarshalText([]byte(b.String())); err != nil || again != b {
+			t.Fatalf("%s was read as %s, %v", b, again, err)
+		}
+	})
+}
+
+// Orders that have spent all they may leave the reserve to liquidations, at any price of gas; fees that were earned are
+// money again; and the day's money is not bounded by what 64 bits hold.
+func TestBudget(t *testing.T) {
+	b := Budget{Day: MustBNB("20"), Reserve: MustBNB("5"), Maintenance: MustBNB("1")}
+	wei := func(bnb string) perp.Uint { return MustBNB(bnb).Wei() }
+	spent := func(liquidation, order, maintenance string) ByLane {
+		return ByLane{LiquidationLane: wei(liquidation), OrderLane: wei(order), MaintenanceLane: wei(maintenance)}
+	}
+	for name, c := range map[string]struct {
+		lane          Lane
+		wei           string
+		burnt, earned ByLane
+		want          bool
+	}{
+		"the first order":                      {OrderLane, "15", nil, nil, true},
+		"into the reserve":                     {OrderLane, "15.000000000000000001", nil, nil, false},
+		"a liquidation after all orders":       {LiquidationLane, "5", spent("0", "14.5", "0.5"), nil, true},
+		"a liquidation beyond the day":         {LiquidationLane, "5.1", spent("0", "14.5", "0.5"), nil, false},
+		"an order after liquidations":          {OrderLane, "1", spent("15", "0", "0"), nil, false},
+		"a request within its lane":            {MaintenanceLane, "0.4", spent("0", "3", "0.6"), nil, true},
+		"a request beyond its lane":            {MaintenanceLane, "0.5", spent("0", "3", "0.6"), nil, false},
+		"a request that earned its lane":       {MaintenanceLane, "0.5", spent("0", "3", "0.6"), spent("0", "0", "0.2"), true},
+		"an order when fees paid for the rest": {OrderLane, "1", spent("0", "400", "0"), spent("0", "400", "0"), true},
+		"more was earned than burnt":           {OrderLane, "16", spent("0", "1", "0"), spent("0", "9", "0"), false},
+	} {
+		if got := b.Allows(c.lane, wei(c.wei), c.burnt, c.earned); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if got := b.Used(MaintenanceLane, spent("0", "3", "0.5"), nil); got != 0.5 {
+		t.Errorf("half of the requests' money is %g", got)
+	}
+	if got := b.Used(LiquidationLane, spent("10", "5", "1"), spent("0", "0", "0")); got != 0.8 {
+		t.Errorf("16 of 20 is %g", got)
+	}
+}
+
+// Whatever was spent in whatever order, all lanes together stay within the day, what is not urgent stays outside of the
+// reserve and within its lane, and a liquidation that fits the day is never refused.
+func TestBudgetIsKept(t *testing.T) {
+	lanes := []Lane{LiquidationLane, OrderLane, MaintenanceLane}
+	rapid.Check(t, func(t *rapid.T) {
+		n := func(what string) uint64 { return rapid.Uint64Range(0, 100).Draw(t, what) }
+		day, reserve, order, maintenance := n("day"), n("reserve"), n("order"), n("maintenance")
+		b := Budget{Day: Wei(perp.U64(day)), Reserve: Wei(perp.U64(reserve)), Order: Wei(perp.U64(order)),
+			Maintenance: Wei(perp.U64(maintenance))}
+		spent := map[Lane]uint64{}
+		burnt := ByLane{}
+		for range rapid.IntRange(0, 30).Draw(t, "times") {
+			lane, cost := rapid.SampledFrom(lanes).Draw(t, "lane"), n("cost")
+			sum := spent[LiquidationLane] + spent[OrderLane] + spent[MaintenanceLane]
+			open := day - min(day, reserve)
+			may := sum+cost <= day
+			if lane != LiquidationLane {
+				own := map[Lane]uint64{OrderLane: order, MaintenanceLane: maintenance}[lane]
+				may = sum+cost <= open && (own == 0 || spent[lane]+cost <= own)
+			}
+			if got := b.Allows(lane, perp.U64(cost), burnt, nil); got != may {
+				t.Fatalf("%d more for the lane %s after %v: %t", cost, lane, spent, got)
+			}
+			if may {
+				spent[lane] += cost
+				burnt.Add(lane, perp.U64(cost))
+			}
+		}
+	})
+}
