@@ -9,11 +9,10 @@
 //
 //   - The token rises with every change of owner, and whenever an owner returns after its lease ran out. It never
 //     falls: the row is never deleted. A write that presents an older token changes nothing (NON-1, NON-2).
-//   - An owner is one start of one process ([NewOwner]): a process that comes back is a stranger to its former self.
+//   - An owner is one start of one process ([NewOwner]): a process that comes back is another owner.
 //   - A try to take a lease that somebody holds writes nothing and locks nothing, so that it never delays the holder's
 //     renewal.
-//   - A [Tenure] stops believing in itself before the database stops believing in it: its deadline counts from before
-//     the request was sent.
+//   - A [Tenure] ends here before its lease ends in the database: its deadline counts from before the request was sent.
 //
 // # Not guaranteed
 //
@@ -21,6 +20,6 @@
 //     the token.
 //   - The chain compares no tokens. A paused owner may still broadcast what it had signed, which is why nothing is
 //     signed that is not stored with its nonce and its job first.
-//   - A machine that sleeps stops its monotonic clock, so that a tenure may outlive its lease in its own eyes. The
-//     token stops its writes.
+//   - A machine that sleeps stops its monotonic clock, so that a process may hold a tenure for valid after its lease
+//     has ended. The token stops its writes.
 package lease

@@ -26,7 +26,7 @@ type Owner struct {
 	Label string
 }
 
-// NewOwner returns an owner that never was before.
+// NewOwner returns an owner with a new random ID.
 func NewOwner(label string) Owner { return Owner{ID: uuid.New(), Label: label} }
 
 // Fence is the proof of ownership that every write for a signer presents.

@@ -85,8 +85,8 @@ func TestKeepAsksAgainUntilTheDeadline(t *testing.T) {
 				if !Lost(err) {
 					t.Fatalf("got %v, want a lost tenure", err)
 				}
-				if over := time.Since(start); over != trusted(DefaultTTL) {
-					t.Errorf("given up after %s, want %s", over, trusted(DefaultTTL))
+				if waited := time.Since(start); waited != trusted(DefaultTTL) {
+					t.Errorf("given up after %s, want %s", waited, trusted(DefaultTTL))
 				}
 				if err := tenure.Check("send"); !Lost(err) {
 					t.Errorf("past the deadline Check says %v", err)

@@ -33,7 +33,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Rejected counts a write that was fenced out. Other errors are not its business.
+// Rejected counts a write that was fenced out. It ignores other errors.
 func (m *Metrics) Rejected(err error) {
 	if lost, is := errors.AsType[*LostError](err); is {
 		m.rejects.WithLabelValues(lost.Op).Inc()

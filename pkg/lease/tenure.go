@@ -9,8 +9,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Tenure is the time during which this process owns a signer. It belongs to the process that acquired it; [Tenure.Keep]
-// must run while it is in use. Its methods are safe for concurrent use.
+// Tenure is the time during which this process owns a signer, from acquiring its lease until losing or releasing it.
+// [Tenure.Keep] must run while it is in use. Its methods are safe for concurrent use.
 type Tenure struct {
 	store   Store
 	fence   Fence
@@ -19,7 +19,7 @@ type Tenure struct {
 	now     func() time.Time
 
 	mu    sync.Mutex
-	until time.Time // monotonic; past it this process takes the lease for lost, whatever the database says
+	until time.Time // monotonic; past it this process takes the lease for lost, whatever the database answers
 }
 
 // Acquire takes the lease of a signer and begins a tenure. See [Store.Acquire] for its errors.
@@ -41,11 +41,11 @@ func AcquireBy(ctx context.Context, now func() time.Time, store Store, signer ch
 	return &Tenure{store: store, fence: fence, ttl: ttl, metrics: m, now: now, until: asked.Add(trusted(ttl))}, nil
 }
 
-// trusted is how long after a request was sent its lease is relied on. The database counts the whole TTL, from later
-// on.
+// trusted is for how long after a request was sent its lease is relied on: less than the TTL, which the database counts
+// from later on.
 func trusted(ttl time.Duration) time.Duration { return ttl * 7 / 10 }
 
-// Fence is what writes of this tenure present.
+// Fence returns the proof of ownership that writes of this tenure present.
 func (t *Tenure) Fence() Fence { return t.fence }
 
 // Check returns a [LostError] once the tenure's deadline has passed. It is asked immediately before signing and before
@@ -68,16 +68,17 @@ func (t *Tenure) deadline() time.Time {
 func (t *Tenure) Keep(ctx context.Context) error {
 	for rest := t.rest(); wait(ctx, rest); {
 		var err error
-		if rest, err = t.Tend(ctx); err != nil {
+		if rest, err = t.RenewOnce(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Tend renews the lease once and returns how long to rest before the next time: it is what [Tenure.Keep] does whenever
-// it is time. A database that does not answer is no error yet. The error is a [LostError]: the tenure is over.
-func (t *Tenure) Tend(ctx context.Context) (rest time.Duration, err error) {
+// RenewOnce renews the lease once and returns how long to wait before the next renewal. [Tenure.Keep] calls it whenever
+// that time has passed. A database that does not answer is no error yet. The error is a [LostError]: the tenure is
+// over.
+func (t *Tenure) RenewOnce(ctx context.Context) (rest time.Duration, err error) {
 	if err := t.Check("renew"); err != nil {
 		t.metrics.renewed(err)
 		return 0, err
@@ -92,13 +93,13 @@ func (t *Tenure) Tend(ctx context.Context) (rest time.Duration, err error) {
 	}
 }
 
-// rest is how long a lease that was just renewed is left alone.
+// rest is how long to wait before the next renewal.
 func (t *Tenure) rest() time.Duration { return min(t.ttl/3, t.left()) }
 
-// left is how long the tenure believes in itself if nothing is renewed.
+// left is the time until the tenure's deadline if nothing is renewed.
 func (t *Tenure) left() time.Duration { return t.deadline().Sub(t.now()) }
 
-// renew asks once, and moves the deadline. An answer that comes after the deadline is an answer too late.
+// renew asks the store once, and moves the deadline. An answer after the deadline is too late and counts as lost.
 func (t *Tenure) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.left())
 	defer cancel()

@@ -61,7 +61,7 @@ func (s *Stepper) hold(ctx context.Context) error {
 		return nil
 	}
 	if s.tenure != nil {
-		rest, err := s.tenure.Tend(ctx)
+		rest, err := s.tenure.RenewOnce(ctx)
 		s.due = now.Add(rest)
 		return err
 	}

@@ -25,7 +25,7 @@ type Setup func(t *testing.T) (lease.Store, chain.Address)
 // Run puts a store through the suite. Tests run in parallel.
 func Run(t *testing.T, setup Setup) {
 	t.Helper()
-	for name, test := range map[string]func(bench){
+	for name, test := range map[string]func(fixture){
 		"one owner":                        oneOwner,
 		"own lease is kept":                repeat,
 		"release lets the next in at once": release,
@@ -38,20 +38,20 @@ func Run(t *testing.T, setup Setup) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store, signer := setup(t)
-			test(bench{t, store, signer, lease.NewOwner("alice"), lease.NewOwner("bob")})
+			test(fixture{t, store, signer, lease.NewOwner("alice"), lease.NewOwner("bob")})
 		})
 	}
 }
 
-// bench is what one test works with.
-type bench struct {
+// fixture is what one test works with.
+type fixture struct {
 	t          *testing.T
 	store      lease.Store
 	signer     chain.Address
 	alice, bob lease.Owner
 }
 
-func (b bench) take(t *testing.T, o lease.Owner, ttl time.Duration) lease.Fence {
+func (b fixture) take(t *testing.T, o lease.Owner, ttl time.Duration) lease.Fence {
 	t.Helper()
 	f, err := b.store.Acquire(t.Context(), b.signer, o, ttl)
 	if err != nil {
@@ -63,17 +63,17 @@ func (b bench) take(t *testing.T, o lease.Owner, ttl time.Duration) lease.Fence 
 	return f
 }
 
-func (b bench) refused(t *testing.T, o lease.Owner) (holder string, token int64) {
+func (b fixture) refused(t *testing.T, o lease.Owner) (holder string, token int64) {
 	t.Helper()
 	_, err := b.store.Acquire(t.Context(), b.signer, o, long)
 	held, is := errors.AsType[*lease.HeldError](err)
 	if !is {
-		t.Fatalf("%s: got %v, want to hear that the lease is held", o.Label, err)
+		t.Fatalf("%s: got %v, want an error that says the lease is held", o.Label, err)
 	}
 	return held.Holder, held.Token
 }
 
-func (b bench) lost(t *testing.T, f lease.Fence) {
+func (b fixture) lost(t *testing.T, f lease.Fence) {
 	t.Helper()
 	if err := b.store.Renew(t.Context(), f, long); !lease.Lost(err) {
 		t.Fatalf("renewing under token %d: got %v, want a lost tenure", f.Token, err)
@@ -81,14 +81,14 @@ func (b bench) lost(t *testing.T, f lease.Fence) {
 }
 
 // NON-1.
-func oneOwner(b bench) {
+func oneOwner(b fixture) {
 	t := b.t
 	f := b.take(t, b.alice, long)
 	if f.Token != 1 {
 		t.Errorf("the first tenure has token %d", f.Token)
 	}
 	if holder, token := b.refused(t, b.bob); holder != "alice" || token != 1 {
-		t.Errorf("bob hears of %s under token %d", holder, token)
+		t.Errorf("bob's error names %s under token %d", holder, token)
 	}
 	if err := b.store.Renew(t.Context(), f, long); err != nil {
 		t.Error(err)
@@ -96,7 +96,7 @@ func oneOwner(b bench) {
 }
 
 // NON-3: a repeated acquire, as after a lost reply, is the same tenure, and its time counts from the repetition.
-func repeat(b bench) {
+func repeat(b fixture) {
 	t := b.t
 	first := b.take(t, b.alice, long)
 	if again := b.take(t, b.alice, short); again != first {
@@ -108,7 +108,7 @@ func repeat(b bench) {
 }
 
 // NON-2, S9: released is not forgotten, and the old tenure cannot end the new one.
-func release(b bench) {
+func release(b fixture) {
 	t := b.t
 	a := b.take(t, b.alice, long)
 	if err := b.store.Release(t.Context(), a); err != nil {
@@ -126,7 +126,7 @@ func release(b bench) {
 }
 
 // NON-2, S11: a lease ends by itself, whatever its owner believes.
-func expiry(b bench) {
+func expiry(b fixture) {
 	t := b.t
 	a := b.take(t, b.alice, short)
 	f := b.await(t, b.bob)
@@ -138,7 +138,7 @@ func expiry(b bench) {
 }
 
 // await acquires as soon as the lease is free.
-func (b bench) await(t *testing.T, o lease.Owner) lease.Fence {
+func (b fixture) await(t *testing.T, o lease.Owner) lease.Fence {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -161,7 +161,7 @@ func (b bench) await(t *testing.T, o lease.Owner) lease.Fence {
 }
 
 // S7: the same owner, after its lease ran out, is fenced from its own past.
-func returning(b bench) {
+func returning(b fixture) {
 	t := b.t
 	before := b.take(t, b.alice, short)
 	<-time.After(2 * short)
@@ -173,7 +173,7 @@ func returning(b bench) {
 }
 
 // S12: a renewal extends its own tenure or nothing.
-func noResurrection(b bench) {
+func noResurrection(b fixture) {
 	t := b.t
 	f := b.take(t, b.alice, short)
 	<-time.After(2 * short)
@@ -184,7 +184,7 @@ func noResurrection(b bench) {
 }
 
 // NON-1, NON-14: whoever wins, one wins, and the tokens have no gap and no repetition.
-func crowd(b bench) {
+func crowd(b fixture) {
 	t := b.t
 	const rounds, nodes = 10, 8
 	for round := range int64(rounds) {
@@ -212,7 +212,7 @@ func crowd(b bench) {
 	}
 }
 
-func unknown(b bench) {
+func unknown(b fixture) {
 	t := b.t
 	_, err := b.store.Acquire(t.Context(), chain.Address{0xff, 0xff}, b.alice, long)
 	if err == nil || lease.Held(err) || lease.Lost(err) {
