@@ -102,20 +102,20 @@ type Store interface {
 	TakeOver(ctx context.Context, f lease.Fence, latest uint64) (Cursor, error)
 }
 
-// Resyncer makes a store's peace with the chain.
+// Resyncer reconciles a store with the chain after the database went back in time.
 type Resyncer interface {
 	// Resync ends whatever tenure there is, raises the token beyond all that a lost stretch of time may have given out,
 	// moves the cursor to the chain's number if that is further, takes the database for what it now is, and lifts the
 	// signer's pause. Whoever calls it vouches that no sender of another copy of the database is alive. It refuses
-	// while the numbers of the sighting differ: transactions that nobody remembers are still under way.
-	Resync(ctx context.Context, signer chain.Address, seen Sighting) (Cursor, error)
+	// while the numbers in seen differ: transactions that the store does not know are still under way.
+	Resync(ctx context.Context, signer chain.Address, seen ChainNonces) (Cursor, error)
 }
 
-// Sighting is a signer's next number as the chain has it.
-type Sighting struct{ Finalized, Latest, Pending uint64 }
+// ChainNonces are a signer's next numbers on the chain, at the three block tags.
+type ChainNonces struct{ Finalized, Latest, Pending uint64 }
 
-// Settled returns why a signer is not at rest on the chain, or nil.
-func (s Sighting) Settled() error {
+// Settled returns why transactions of the signer are still under way, or nil.
+func (s ChainNonces) Settled() error {
 	if s.Finalized == s.Latest && s.Latest == s.Pending {
 		return nil
 	}
@@ -124,14 +124,14 @@ func (s Sighting) Settled() error {
 		s.Finalized, s.Latest, s.Pending)
 }
 
-// BehindError says that a store has gone back in time: a backup was restored, a replica was promoted that had not heard
-// everything, or somebody else has used the signer's key. What it would give out now may have been given out before.
+// BehindError says that a store has gone back in time: a backup was restored, a replica was promoted that lacked the
+// newest writes, or somebody else has used the signer's key. What it would give out now may have been given out before.
 type BehindError struct {
 	Signer chain.Address
 	Why    string
 }
 
-// Error says what to do.
+// Error names the cause and what to do.
 func (e *BehindError) Error() string {
 	return fmt.Sprintf("the database has gone back in time for signer %s: %s (stop every other sender of this "+
 		"keeper, then run `keeperctl signer resync %s`)",

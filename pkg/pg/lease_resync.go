@@ -86,7 +86,7 @@ func checkIdentity(ctx context.Context, tx pgx.Tx, signer chain.Address) error {
 }
 
 // Resync implements nonce.Resyncer.
-func (s Leases) Resync(ctx context.Context, signer chain.Address, seen nonce.Sighting) (cursor nonce.Cursor,
+func (s Leases) Resync(ctx context.Context, signer chain.Address, seen nonce.ChainNonces) (cursor nonce.Cursor,
 	err error) {
 	if err := seen.Settled(); err != nil {
 		return cursor, fmt.Errorf("resyncing signer %s: %w", signer, err)

@@ -137,7 +137,7 @@ func TestDatabaseGoneBackInTimeIsRefused(t *testing.T) {
 			t.Errorf("%s: taking over gives %v", change, err)
 		}
 		if _, err := db.Leases().
-			Resync(t.Context(), signer, nonce.Sighting{Finalized: 5, Latest: 5, Pending: 5}); err != nil {
+			Resync(t.Context(), signer, nonce.ChainNonces{Finalized: 5, Latest: 5, Pending: 5}); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Leases().Register(t.Context(), signer, testChain); err != nil {

@@ -176,7 +176,7 @@ func (d desk) mustResync(t *testing.T) {
 		t.Error("the refused resume has lifted the pause")
 	}
 	if _, err := d.db.Leases().
-		Resync(t.Context(), d.fence.Signer, nonce.Sighting{Finalized: 9, Latest: 9, Pending: 9}); err != nil {
+		Resync(t.Context(), d.fence.Signer, nonce.ChainNonces{Finalized: 9, Latest: 9, Pending: 9}); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.standing(t); got.Paused != "" || got.NextNonce != 9 {

@@ -53,7 +53,7 @@ func coins(wei perp.Uint) string {
 
 // sighting asks the chain for a signer's next number. The states are asked for from the oldest on, so that what is
 // mined between two questions does not look like a number that went backwards.
-func sighting(ctx context.Context, node accounts, signer chain.Address) (seen nonce.Sighting, err error) {
+func sighting(ctx context.Context, node accounts, signer chain.Address) (seen nonce.ChainNonces, err error) {
 	for _, ask := range []struct {
 		tag  evm.Tag
 		into *uint64
@@ -68,7 +68,7 @@ func sighting(ctx context.Context, node accounts, signer chain.Address) (seen no
 // nonces holds the database's cursors against the chain's numbers. The chain is asked first: a number is stored before
 // it is broadcast, so that a cursor that was read afterwards is behind only where something is wrong.
 func (d signerDesk) nonces(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
-	seen := map[chain.Address]nonce.Sighting{}
+	seen := map[chain.Address]nonce.ChainNonces{}
 	for _, s := range chosen {
 		var err error
 		if seen[s.Signer], err = sighting(ctx, node, s.Signer); err != nil {
@@ -105,7 +105,7 @@ func (d signerDesk) nonces(ctx context.Context, node accounts, chosen []pg.Signe
 func unused(s pg.SignerStanding) bool { return s.NextNonce == 0 && s.InFlight == 0 }
 
 // meaning is what the numbers of a signer say, in a few words.
-func meaning(s pg.SignerStanding, seen nonce.Sighting) string {
+func meaning(s pg.SignerStanding, seen nonce.ChainNonces) string {
 	switch {
 	case unused(s):
 		return "nothing was sent from here yet: it begins at the chain's number"

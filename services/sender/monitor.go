@@ -124,7 +124,7 @@ func (m *monitor) protocol() {
 	if !protocol.Automatic || since == 0 {
 		return
 	}
-	calls := protocol.Follow(emergency.Facts{Idle: m.horizon.Age(since)})
+	calls := protocol.Recommend(emergency.Facts{Idle: m.horizon.Age(since)})
 	if len(calls) == 0 {
 		return
 	}

@@ -211,7 +211,7 @@ func goneBack(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.eventually("the chain has come to rest, and the database with it", func(ctx context.Context) bool {
 		final, err := sn.node.NonceAt(ctx, by, evm.Finalized)
 		_, refused := s.db.Leases().
-			Resync(ctx, by, nonce.Sighting{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
+			Resync(ctx, by, nonce.ChainNonces{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
 		return errors.Join(err, refused) == nil
 	})
 	s.mustEndOnce(j, by, before)

@@ -47,7 +47,7 @@ func TestDatabaseRestored(t *testing.T) {
 	s.eventually("it is resynced", func(ctx context.Context) bool {
 		final, err := sn.node.NonceAt(ctx, by, evm.Finalized)
 		_, refused := s.db.Leases().
-			Resync(ctx, by, nonce.Sighting{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
+			Resync(ctx, by, nonce.ChainNonces{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
 		return errors.Join(err, refused) == nil
 	})
 	s.mustEndOnce(last, by, before)

@@ -16,7 +16,7 @@ type Setup func(t *testing.T) (nonce.Store, lease.Store, chain.Address)
 // Run puts a store through the suite. Tests run in parallel.
 func Run(t *testing.T, setup Setup) {
 	t.Helper()
-	for name, test := range map[string]func(bench){
+	for name, test := range map[string]func(fixture){
 		"a tenure starts at the chain's nonce":      startsAtChain,
 		"a cursor never falls":                      neverFalls,
 		"a store behind the chain waits for resync": backInTime,
@@ -26,19 +26,19 @@ func Run(t *testing.T, setup Setup) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			nonces, leases, signer := setup(t)
-			test(bench{t, nonces, leases, signer})
+			test(fixture{t, nonces, leases, signer})
 		})
 	}
 }
 
-type bench struct {
+type fixture struct {
 	t      *testing.T
 	nonces nonce.Store
 	leases lease.Store
 	signer chain.Address
 }
 
-func (b bench) acquire(t *testing.T) lease.Fence {
+func (b fixture) acquire(t *testing.T) lease.Fence {
 	t.Helper()
 	f, err := b.leases.Acquire(t.Context(), b.signer, lease.NewOwner("node"), time.Minute)
 	if err != nil {
@@ -47,7 +47,7 @@ func (b bench) acquire(t *testing.T) lease.Fence {
 	return f
 }
 
-func (b bench) takeOver(t *testing.T, f lease.Fence, latest, want uint64) {
+func (b fixture) takeOver(t *testing.T, f lease.Fence, latest, want uint64) {
 	t.Helper()
 	c, err := b.nonces.TakeOver(t.Context(), f, latest)
 	if err != nil {
@@ -58,7 +58,7 @@ func (b bench) takeOver(t *testing.T, f lease.Fence, latest, want uint64) {
 	}
 }
 
-func (b bench) release(t *testing.T, f lease.Fence) {
+func (b fixture) release(t *testing.T, f lease.Fence) {
 	t.Helper()
 	if err := b.leases.Release(t.Context(), f); err != nil {
 		t.Fatal(err)
@@ -66,12 +66,12 @@ func (b bench) release(t *testing.T, f lease.Fence) {
 }
 
 // NON-6.
-func startsAtChain(b bench) {
+func startsAtChain(b fixture) {
 	t := b.t
 	b.takeOver(t, b.acquire(t), 17, 17)
 }
 
-func neverFalls(b bench) {
+func neverFalls(b fixture) {
 	t := b.t
 	f := b.acquire(t)
 	b.takeOver(t, f, 17, 17)
@@ -82,7 +82,7 @@ func neverFalls(b bench) {
 
 // A store that knows less than the chain gives out nothing until it was resynced, and then nothing of what was given
 // before counts.
-func backInTime(b bench) {
+func backInTime(b fixture) {
 	t := b.t
 	f := b.acquire(t)
 	b.takeOver(t, f, 17, 17)
@@ -94,13 +94,13 @@ func backInTime(b bench) {
 	if !ok {
 		t.Fatal("the store cannot be resynced")
 	}
-	for _, moving := range []nonce.Sighting{{Finalized: 19, Latest: 20, Pending: 20},
+	for _, moving := range []nonce.ChainNonces{{Finalized: 19, Latest: 20, Pending: 20},
 		{Finalized: 20, Latest: 20, Pending: 21}} {
 		if _, err := resyncer.Resync(t.Context(), b.signer, moving); err == nil {
 			t.Errorf("resynced while transactions are under way: %+v", moving)
 		}
 	}
-	c, err := resyncer.Resync(t.Context(), b.signer, nonce.Sighting{Finalized: 20, Latest: 20, Pending: 20})
+	c, err := resyncer.Resync(t.Context(), b.signer, nonce.ChainNonces{Finalized: 20, Latest: 20, Pending: 20})
 	if err != nil || c.Next != 20 {
 		t.Fatalf("resynced to %+v, %v", c, err)
 	}
@@ -116,7 +116,7 @@ func backInTime(b bench) {
 }
 
 // NON-2.
-func fenced(b bench) {
+func fenced(b fixture) {
 	t := b.t
 	old := b.acquire(t)
 	b.release(t, old)
@@ -128,7 +128,7 @@ func fenced(b bench) {
 }
 
 // NON-3.
-func repeatable(b bench) {
+func repeatable(b fixture) {
 	t := b.t
 	f := b.acquire(t)
 	b.takeOver(t, f, 5, 5)

@@ -75,7 +75,7 @@ func (l *Ledger) TakeOver(_ context.Context, f lease.Fence, latest uint64) (nonc
 const tokenLeap = 1 << 20
 
 // Resync implements nonce.Resyncer.
-func (l *Ledger) Resync(_ context.Context, signer chain.Address, seen nonce.Sighting) (nonce.Cursor, error) {
+func (l *Ledger) Resync(_ context.Context, signer chain.Address, seen nonce.ChainNonces) (nonce.Cursor, error) {
 	return ask(l, "resync", func() (nonce.Cursor, error) {
 		if err := seen.Settled(); err != nil {
 			return nonce.Cursor{}, fmt.Errorf("resyncing signer %s: %w", signer, err)

@@ -530,7 +530,7 @@ func (w *twins) takeOver() call {
 func (w *twins) resync() call {
 	signer := w.signer()
 	latest := w.both[0].cursor[signer].Next + w.random.Uint64N(2)
-	seen := nonce.Sighting{Finalized: latest, Latest: latest, Pending: latest + uint64(w.random.IntN(3)/2)}
+	seen := nonce.ChainNonces{Finalized: latest, Latest: latest, Pending: latest + uint64(w.random.IntN(3)/2)}
 	return func(ctx context.Context, s *store) string {
 		c, err := s.nonces.(nonce.Resyncer).Resync(ctx, signer, seen)
 		if err == nil {
