@@ -28,16 +28,16 @@ type Evidence struct {
 	tiers  int
 	window uint64 // ms
 
-	misses    []int    // by tier, from 1; jobs missed in a row
-	suspected []bool   // by tier, from 1
-	alive     []uint64 // by tier, from 1; block time (Unix ms) of the newest job it executed, 0 = none
-	changes   []change
-	jobs      map[string]*course
-	probes    map[uint64]probe // by minute of birth
+	misses       []int    // by tier, from 1; jobs missed in a row
+	suspected    []bool   // by tier, from 1
+	lastExecuted []uint64 // by tier, from 1; block time (Unix ms) of the newest job it executed, 0 = none
+	changes      []change
+	jobs         map[string]*jobHistory
+	probes       map[uint64]probe // by minute of birth
 }
 
 // probe is the job of a minute that is offered to everybody: the first by birth, and of those born together the one of
-// the lowest id, so that keepers that heard of the jobs in another order choose the same.
+// the lowest id, so that keepers that learnt of the jobs in another order choose the same.
 type probe struct {
 	birthMs uint64
 	id      string
@@ -50,8 +50,8 @@ type change struct {
 	suspected bool
 }
 
-// course is what is known of one job.
-type course struct {
+// jobHistory is what is known of one job.
+type jobHistory struct {
 	birthMs uint64
 	charged []int // tiers that have been charged with missing it
 	done    bool
@@ -61,8 +61,8 @@ type course struct {
 func NewEvidence(self, tiers int, window time.Duration) *Evidence {
 	return &Evidence{
 		self: self, tiers: tiers, window: uint64(window.Milliseconds()),
-		misses: make([]int, tiers+1), suspected: make([]bool, tiers+1), alive: make([]uint64, tiers+1),
-		jobs: map[string]*course{}, probes: map[uint64]probe{},
+		misses: make([]int, tiers+1), suspected: make([]bool, tiers+1), lastExecuted: make([]uint64, tiers+1),
+		jobs: map[string]*jobHistory{}, probes: map[uint64]probe{},
 	}
 }
 
@@ -76,7 +76,7 @@ func (e *Evidence) Born(id string, birthMs uint64) {
 		}
 		charged = c.charged
 	}
-	e.jobs[id] = &course{birthMs: birthMs, charged: charged}
+	e.jobs[id] = &jobHistory{birthMs: birthMs, charged: charged}
 	minute := birthMs / uint64(probeEvery.Milliseconds())
 	first, taken := e.probes[minute]
 	if !taken || birthMs < first.birthMs || birthMs == first.birthMs && id < first.id {
@@ -94,7 +94,7 @@ func (e *Evidence) Executed(id string, by int, atMs uint64) {
 	c := e.jobs[id]
 	known := c != nil
 	if !known {
-		c = &course{birthMs: atMs}
+		c = &jobHistory{birthMs: atMs}
 		e.jobs[id] = c
 	}
 	if c.done {
@@ -111,7 +111,7 @@ func (e *Evidence) Executed(id string, by int, atMs uint64) {
 	for tier := 1; !known && tier < by; tier++ {
 		e.charge(tier, atMs)
 	}
-	e.misses[by], e.alive[by] = 0, max(e.alive[by], atMs)
+	e.misses[by], e.lastExecuted[by] = 0, max(e.lastExecuted[by], atMs)
 	e.set(by, false, atMs)
 }
 
@@ -125,12 +125,12 @@ func (e *Evidence) Feasible(id string, n, nowMs uint64) {
 }
 
 // missed charges the owner of a job's n-th window, once a job, if the window was its own from the beginning to the end.
-// What ended before the owner last executed anything says nothing of it: when keepers that were all down return, they
-// find the windows of the outage missed by each other.
-func (e *Evidence) missed(c *course, id string, n uint64, by int, atMs uint64) {
+// A window that ended before the owner last executed anything does not count: when keepers that were all down return,
+// they find the windows of the outage missed by each other.
+func (e *Evidence) missed(c *jobHistory, id string, n uint64, by int, atMs uint64) {
 	begins := c.birthMs + n*e.window
 	owner := e.ownerAt(id, n, begins)
-	if owner == by || owner != e.ownerAt(id, n, begins+e.window-1) || e.alive[owner] >= begins+e.window ||
+	if owner == by || owner != e.ownerAt(id, n, begins+e.window-1) || e.lastExecuted[owner] >= begins+e.window ||
 		slices.Contains(c.charged, owner) {
 		return
 	}

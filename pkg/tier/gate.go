@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Freshness is what a keeper knows of its own knowledge at the moment of a send (TIER-8).
+// Freshness is how new a keeper's head, state, evidence and prices are at the moment of a send (TIER-8).
 type Freshness struct {
 	HeadAge     time.Duration // since the newest head arrived, by the monotonic clock
 	HeadMs      uint64        // the newest head's own time; 0 = none has come
@@ -14,7 +14,7 @@ type Freshness struct {
 	// being read
 	EvidenceMs uint64
 	Reading    string // what else is still being read since the start; empty = nothing
-	// the newest word about the time that does not come with the head: what reports show together, or a second
+	// the newest time that is known from elsewhere than the head: from all reports together, or from a second
 	// endpoint's head
 	ReportMs uint64
 	Unquoted string        // a token of the job that has no price report; empty = none
@@ -37,7 +37,7 @@ func DefaultBounds() Bounds {
 	return Bounds{Head: 3 * time.Second, Skew: 3 * time.Second, Watermark: 3 * time.Second, Price: 10 * time.Second}
 }
 
-// Scope says for what the gate is closed.
+// Scope is what the gate is closed for.
 type Scope int
 
 // The scopes.

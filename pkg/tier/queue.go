@@ -36,11 +36,11 @@ type Waiting struct {
 	Job job.Job
 	// FoundMs is as in [Job].
 	FoundMs uint64
-	// Turn is what the policy said when it was last asked.
+	// Turn is the policy's newest answer.
 	Turn Turn
 }
 
-// of is what the policy has to know.
+// of returns what the policy needs of the job.
 func (w Waiting) of() Job { return Job{ID: w.Job.ID, BirthMs: w.Job.BirthMs, FoundMs: w.FoundMs} }
 
 // NewQueue makes an empty queue. Clock is the policy's (Unix ms); where it goes back, the queue's time stands still
@@ -155,7 +155,7 @@ func (q *Queue) Len() int {
 }
 
 // Cleanup takes out and returns the jobs that are too old, oldest first, if an interval has passed since it last did;
-// none otherwise. The caller must say so aloud.
+// none otherwise. The caller must report them.
 func (q *Queue) Cleanup() (old []Waiting) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -191,7 +191,7 @@ func (q *Queue) tick() uint64 {
 	switch now, last := q.clock(), q.now.Load(); {
 	case now > last:
 		q.now.Store(now)
-	case madeUp(last, now):
+	case impossible(last, now):
 		q.now.Store(now)
 		q.begin()
 	}

@@ -64,7 +64,7 @@ func TestQueueHandsOutInTheWindow(t *testing.T) {
 	k.Add(order("waits", 1_990_000), 0)
 	k.nowMs = 1_100_000 // further than any reorg: it was never so late
 	if w := k.Add(order("new", 1_099_000), 0); w.Turn.Mine || w.Turn.Window != 0 {
-		t.Errorf("the queue's clock still says what cannot have been: %+v", w.Turn)
+		t.Errorf("the queue's clock still has an impossible time: %+v", w.Turn)
 	}
 	if k.nowMs = 1_130_000; !slices.Equal(ids(k.Ready()), []string{"new"}) || !k.Exists("waits") {
 		t.Errorf("after the clock was set right %d wait", k.Len())
@@ -138,7 +138,7 @@ func TestQueueEndsTheOld(t *testing.T) {
 	}
 }
 
-// TIER-7: under the policy delay a job's age counts from when this machine heard of it.
+// TIER-7: under the policy delay a job's age counts from when this machine found it.
 func TestQueueUnderDelay(t *testing.T) {
 	nowMs := uint64(1000)
 	q := NewQueue(Delay{Delay: 30 * time.Second}, func() uint64 { return nowMs }, 300*time.Second, 60*time.Second)
@@ -154,7 +154,7 @@ func TestQueueUnderDelay(t *testing.T) {
 }
 
 // Nothing is lost: whatever was added leaves the queue as ready, removed or ended, and only once, however time runs and
-// whatever the evidence says.
+// whatever the evidence shows.
 func TestQueueLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := newKeeper(rapid.IntRange(1, 3).Draw(t, "self"), 3)

@@ -121,7 +121,7 @@ func TestEvidence(t *testing.T) {
 	miss := func(id string, birth uint64) { e.Born(id, birth); e.Executed(id, 2, birth+31_000) }
 	miss("a", at(1))
 	miss("b", at(1)+1)
-	e.Born("poison", at(1)+2) // nobody executes it, and no simulation says that anybody could have
+	e.Born("poison", at(1)+2) // nobody executes it, and no simulation shows that anybody could have
 	if e.Suspected(1) {
 		t.Fatal("suspected after two")
 	}
@@ -166,7 +166,7 @@ func TestRebornJobAccusesNobody(t *testing.T) {
 	}
 }
 
-// TIER-10: keepers that hear of the jobs of a minute in another order offer the same one to everybody.
+// TIER-10: keepers that learn of the jobs of a minute in another order offer the same one to everybody.
 func TestProbeIsTheSameForAll(t *testing.T) {
 	one, other := NewEvidence(1, 3, window), NewEvidence(2, 3, window)
 	births := map[string]uint64{"a": 60_500, "b": 60_100, "c": 60_100, "d": 119_999}
@@ -230,7 +230,7 @@ func TestKeeperLearnsWhatItMissedWhileAway(t *testing.T) {
 		other.Born(id, birth)
 		other.Executed(id, 2, birth+30_500)
 		back.Executed("unknown "+id, 2, birth+30_500)
-		back.Executed("unknown "+id, 2, birth+30_500) // told again after a reorg
+		back.Executed("unknown "+id, 2, birth+30_500) // given again after a reorg
 	}
 	for name, e := range map[string]*Evidence{"the one that was away": back, "the other": other} {
 		if !e.Suspected(1) || e.Missed(1) != 3 || e.Suspected(2) || e.Suspected(3) {
@@ -259,7 +259,7 @@ func TestGate(t *testing.T) {
 				10*time.Second
 			f.PriceLead = 3 * time.Second
 		}},
-		// they may have heard of a block first
+		// they may have seen a block first
 		{Open, "", func(f *Freshness) { f.WatermarkMs, f.EvidenceMs = 105_000, 105_000 }},
 		{EveryJob, "no new block has come", func(f *Freshness) { f.HeadMs = 0 }},
 		{EveryJob, "no new block for more than 3s", func(f *Freshness) { f.HeadAge = 3001 * time.Millisecond }},
@@ -324,7 +324,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TIER-8: one token's report, ahead or behind, says nothing of the time for the jobs of others.
+// TIER-8: one token's report, ahead or behind, shows nothing of the time for the jobs of others.
 func TestTimeOfReports(t *testing.T) {
 	const head, early, old = 100_000, 159_000, 90_000
 	for _, tt := range []struct {

@@ -2,12 +2,12 @@ package tier
 
 import "time"
 
-// Job is what a policy has to know of a job.
+// Job is the part of a job that a policy needs.
 type Job struct {
 	ID string
 	// BirthMs is when the job came to be, on the chain's clock (Unix ms), the same for every keeper (TIER-9).
 	BirthMs uint64
-	// FoundMs is when this keeper first heard of it, on its own clock (Unix ms). Only the policy delay looks at it.
+	// FoundMs is when this keeper first found it, on its own clock (Unix ms). Only the policy delay looks at it.
 	FoundMs uint64
 }
 

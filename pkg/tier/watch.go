@@ -31,9 +31,9 @@ func AlarmNames() []AlarmName {
 // Critical tells whether somebody has to act at once. That a backup executes shows that it works.
 func (n AlarmName) Critical() bool { return n != BackupExecutes }
 
-// calm is for how long, of chain time, what raised an alarm must be gone before the alarm is over, so that alarms do
-// not flap.
-func (n AlarmName) calm() time.Duration {
+// clearAfter is for how long, of chain time, the cause of an alarm must be gone before the alarm is over, so that
+// alarms do not flap.
+func (n AlarmName) clearAfter() time.Duration {
 	switch n {
 	case BackupExecutes:
 		return 5 * time.Minute
@@ -45,9 +45,9 @@ func (n AlarmName) calm() time.Duration {
 }
 
 const (
-	// unsaid is after how long a job that no planner says any more is taken for gone: it recovered, or was executed
-	// before it was heard of.
-	unsaid = time.Minute
+	// jobTimeout is after how long a job that no planner publishes any more is taken for gone: it recovered, or was
+	// executed before this monitor learnt of it.
+	jobTimeout = time.Minute
 	// blindAfter is by how much what was read of the chain may be behind its head.
 	blindAfter = 30 * time.Second
 )
@@ -60,44 +60,46 @@ type Alarm struct {
 	Text    string
 }
 
-// Watch is what a keeper that never sends makes of the others: jobs and executions in, alarms out. All times are the
-// chain's (Unix ms), so that a chain that stands still alarms nobody here. It is for one goroutine at a time.
+// Watch raises alarms about the keepers of a venue, for a keeper that never sends: jobs and executions in, alarms out.
+// All times are the chain's (Unix ms), so that a chain that stands still alarms nobody here. It is for one goroutine at
+// a time.
 //
-// Not guaranteed: that a job nobody can execute is told from one that nobody executes. While any keeper executes
-// anything else it raises no alarm.
+// Not guaranteed: that a job nobody can execute is distinguished from one that nobody executes. While any keeper
+// executes anything else it raises no alarm.
 type Watch struct {
 	tiers  int
 	window uint64
 
 	beganMs  uint64 // the first look
 	now      uint64
-	open     map[string]opening
+	open     map[string]openJob
 	missed   int    // jobs in a row that others executed after the Master's window
 	masterMs uint64 // when the Master last executed; 0 = not seen
 	anyMs    uint64 // when any keeper did
-	backup   string // of a backup's last execution; empty when it has been told
+	backup   string // of a backup's last execution; empty when it has been reported
 	backupMs uint64
-	raised   map[AlarmName]standing
+	raised   map[AlarmName]raisedAlarm
 }
 
-// opening is a job that is due.
-type opening struct{ birthMs, saidMs uint64 }
+// openJob is a job that is due. DueMs is the time (Unix ms) of the newest state in which a planner found it due.
+type openJob struct{ birthMs, dueMs uint64 }
 
-// standing is an alarm that is not over.
-type standing struct {
+// raisedAlarm is an alarm that is not over.
+type raisedAlarm struct {
 	sinceMs, lastMs uint64 // when it was raised, and when there was last reason for it
 	text            string
 }
 
 // NewWatch returns a watch over so many tiers, which knows nothing yet.
 func NewWatch(tiers int, window time.Duration) *Watch {
-	return &Watch{tiers: tiers, window: uint64(window.Milliseconds()), open: map[string]opening{},
-		raised: map[AlarmName]standing{}}
+	return &Watch{tiers: tiers, window: uint64(window.Milliseconds()), open: map[string]openJob{},
+		raised: map[AlarmName]raisedAlarm{}}
 }
 
-// Due notes a saying of a job, of the state at a time. One that is born anew begins anew.
-func (w *Watch) Due(id string, birthMs, saidMs uint64) {
-	w.open[id] = opening{birthMs: max(birthMs, w.open[id].birthMs), saidMs: max(saidMs, w.open[id].saidMs)}
+// Due notes that a planner published a job as due, in the state at a time (Unix ms). A job that is born anew begins
+// anew.
+func (w *Watch) Due(id string, birthMs, dueMs uint64) {
+	w.open[id] = openJob{birthMs: max(birthMs, w.open[id].birthMs), dueMs: max(dueMs, w.open[id].dueMs)}
 }
 
 // Executed notes that a tier ended a job on the chain, in a block of that time. Tier 0 is somebody else, such as the
@@ -134,31 +136,32 @@ func (w *Watch) Look(nowMs, readMs uint64) (changed []Alarm) {
 		w.beganMs = nowMs
 	}
 	w.now = max(w.now, nowMs)
-	causes := map[AlarmName]string{Blind: w.blind(readMs)}
+	causes := map[AlarmName]string{Blind: w.blindCause(readMs)}
 	if readMs > 0 {
 		at := min(w.now, readMs)
 		w.forget(at)
-		causes[MasterSilent], causes[BackupExecutes], causes[NobodyExecutes] = w.silent(), w.helped(at), w.idle(at)
+		causes[MasterSilent], causes[BackupExecutes], causes[NobodyExecutes] = w.masterCause(), w.backupCause(at),
+			w.idleCause(at)
 	}
 	for _, name := range AlarmNames() {
-		if a, news := w.settle(name, causes[name]); news {
+		if a, news := w.update(name, causes[name]); news {
 			changed = append(changed, a)
 		}
 	}
 	return changed
 }
 
-// settle raises an alarm for which there is a cause, and ends one for which there has been none for long enough.
-func (w *Watch) settle(name AlarmName, cause string) (a Alarm, news bool) {
+// update raises an alarm for which there is a cause, and ends one for which there has been none for long enough.
+func (w *Watch) update(name AlarmName, cause string) (a Alarm, news bool) {
 	s, stands := w.raised[name]
 	switch {
 	case cause != "" && stands:
 		s.lastMs, s.text = w.now, cause
 		w.raised[name] = s
 	case cause != "":
-		w.raised[name] = standing{sinceMs: w.now, lastMs: w.now, text: cause}
+		w.raised[name] = raisedAlarm{sinceMs: w.now, lastMs: w.now, text: cause}
 		return Alarm{Name: name, SinceMs: w.now, Text: cause}, true
-	case stands && w.now-s.lastMs >= uint64(name.calm().Milliseconds()):
+	case stands && w.now-s.lastMs >= uint64(name.clearAfter().Milliseconds()):
 		delete(w.raised, name)
 		return Alarm{Name: name, SinceMs: s.sinceMs, Over: true, Text: "no longer: " + s.text}, true
 	}
@@ -175,8 +178,8 @@ func (w *Watch) Standing() (all []Alarm) {
 	return all
 }
 
-// blind is why this monitor cannot judge.
-func (w *Watch) blind(readMs uint64) string {
+// blindCause is why this monitor cannot judge; empty if it can.
+func (w *Watch) blindCause(readMs uint64) string {
 	behind := milliseconds(w.now - min(w.now, max(readMs, w.beganMs)))
 	if behind < blindAfter {
 		return ""
@@ -185,18 +188,19 @@ func (w *Watch) blind(readMs uint64) string {
 		behind.Round(time.Second))
 }
 
-// helped is what a backup has executed since the last look. What the past holds of it when the watch begins is no news.
-func (w *Watch) helped(at uint64) string {
+// backupCause is what a backup has executed since the last look; empty for nothing. Executions from before the watch
+// began do not count.
+func (w *Watch) backupCause(at uint64) string {
 	text := w.backup
 	w.backup = ""
-	if at > w.backupMs+uint64(BackupExecutes.calm().Milliseconds()) {
+	if at > w.backupMs+uint64(BackupExecutes.clearAfter().Milliseconds()) {
 		return ""
 	}
 	return text
 }
 
-// silent is why the Master is taken for silent.
-func (w *Watch) silent() string {
+// masterCause is why the Master is taken for silent; empty if it is not.
+func (w *Watch) masterCause() string {
 	if w.missed < missesToSuspect {
 		return ""
 	}
@@ -207,14 +211,14 @@ func (w *Watch) silent() string {
 	return fmt.Sprintf("the Master let %d jobs running pass its window; %s", w.missed, last)
 }
 
-// idle is why nobody is taken to execute anything: the oldest job for which every tier has had its window, and that
-// nothing was executed after. It must have been said again after all these windows: a condition that held for a moment
-// is said then, and not again.
-func (w *Watch) idle(at uint64) string {
+// idleCause is why nobody is taken to execute anything: the oldest job for which every tier has had its window, and
+// that nothing was executed after. A planner must have published it again after all these windows: a condition that
+// held for a moment is published then, and not again.
+func (w *Watch) idleCause(at uint64) string {
 	all := uint64(w.tiers)*w.window + uint64(Guard.Milliseconds())
 	oldest, stuck := "", 0
 	for id, j := range w.open {
-		if min(at, j.saidMs) < j.birthMs+all || w.anyMs >= j.birthMs {
+		if min(at, j.dueMs) < j.birthMs+all || w.anyMs >= j.birthMs {
 			continue
 		}
 		stuck++
@@ -230,7 +234,7 @@ func (w *Watch) idle(at uint64) string {
 		milliseconds(at-w.open[oldest].birthMs).Round(time.Second))
 }
 
-// forget drops the jobs that no planner says any more.
+// forget drops the jobs that no planner publishes any more.
 func (w *Watch) forget(at uint64) {
-	maps.DeleteFunc(w.open, func(_ string, j opening) bool { return at > j.saidMs+uint64(unsaid.Milliseconds()) })
+	maps.DeleteFunc(w.open, func(_ string, j openJob) bool { return at > j.dueMs+uint64(jobTimeout.Milliseconds()) })
 }

@@ -11,28 +11,28 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// overseen is a watch over three tiers on a clock that the test moves; what was read is as new as the head.
-type overseen struct {
+// watchFixture is a watch over three tiers on a clock that the test moves; what was read is as new as the head.
+type watchFixture struct {
 	*Watch
-	t    *testing.T
-	now  uint64
-	said []string
+	t      *testing.T
+	now    uint64
+	alarms []string
 }
 
-func newOverseen(t *testing.T) *overseen {
-	o := &overseen{Watch: NewWatch(3, window), t: t, now: 1_000_000}
+func newWatchFixture(t *testing.T) *watchFixture {
+	o := &watchFixture{Watch: NewWatch(3, window), t: t, now: 1_000_000}
 	o.pass(0)
 	return o
 }
 
-// pass lets time pass in steps of a second, in which planners say again what is due.
-func (o *overseen) pass(d time.Duration) {
+// pass lets time pass in steps of a second, in which planners publish again what is due.
+func (o *watchFixture) pass(d time.Duration) {
 	for end := o.now + uint64(d.Milliseconds()); ; o.now += min(1000, end-o.now) {
 		for id, j := range o.open {
 			o.Due(id, j.birthMs, o.now)
 		}
 		for _, a := range o.Look(o.now, o.now) {
-			o.said = append(o.said, fmt.Sprintf("%s over=%t", a.Name, a.Over))
+			o.alarms = append(o.alarms, fmt.Sprintf("%s over=%t", a.Name, a.Over))
 		}
 		if o.now == end {
 			return
@@ -40,17 +40,17 @@ func (o *overseen) pass(d time.Duration) {
 	}
 }
 
-// want compares what was said since the last comparison.
-func (o *overseen) want(said ...string) {
+// want compares the alarms since the last comparison.
+func (o *watchFixture) want(alarms ...string) {
 	o.t.Helper()
-	if got, want := strings.Join(o.said, ", "), strings.Join(said, ", "); got != want {
-		o.t.Errorf("said %q, want %q", got, want)
+	if got, want := strings.Join(o.alarms, ", "), strings.Join(alarms, ", "); got != want {
+		o.t.Errorf("alarms %q, want %q", got, want)
 	}
-	o.said = nil
+	o.alarms = nil
 }
 
 // job is born now and ended by a tier at an age.
-func (o *overseen) job(id string, by int, age time.Duration) {
+func (o *watchFixture) job(id string, by int, age time.Duration) {
 	o.Due(id, o.now, o.now)
 	o.pass(age)
 	o.Executed(id, by, o.now)
@@ -59,7 +59,7 @@ func (o *overseen) job(id string, by int, age time.Duration) {
 
 // TIER-19: all is well while the Master executes, whoever else takes an order back, and while nothing is due.
 func TestWatchIsQuiet(t *testing.T) {
-	o := newOverseen(t)
+	o := newWatchFixture(t)
 	for i := range 10 {
 		o.job(fmt.Sprint("a", i), 1, 2*time.Second)
 		o.job(fmt.Sprint("b", i), 0, 80*time.Second) // nobody could execute it, and its owner took it back
@@ -68,10 +68,10 @@ func TestWatchIsQuiet(t *testing.T) {
 	o.want()
 }
 
-// TIER-19: a backup that executes is told at once and for as long as it goes on; three jobs that the Master let pass
-// are its silence, and one success ends it.
+// TIER-19: a backup that executes is reported at once and for as long as it goes on; three jobs that the Master let
+// pass are its silence, and one success ends it.
 func TestWatchTellsThatTheMasterIsSilent(t *testing.T) {
-	o := newOverseen(t)
+	o := newWatchFixture(t)
 	o.job("a", 2, 31*time.Second)
 	o.want("backup_executes over=false")
 	o.job("b", 2, 31*time.Second)
@@ -91,21 +91,21 @@ func TestWatchTellsThatTheMasterIsSilent(t *testing.T) {
 	o.want("backup_executes over=true")
 }
 
-// TIER-10: what a backup executes within the Master's window, or without this monitor having heard of it, does not
+// TIER-10: what a backup executes within the Master's window, or without this monitor having known it, does not
 // count against the Master.
 func TestWatchAccusesOfWholeWindowsAlone(t *testing.T) {
-	o := newOverseen(t)
+	o := newWatchFixture(t)
 	for i := range 5 {
 		o.job(fmt.Sprint("a", i), 2, 29*time.Second)
-		o.Executed(fmt.Sprint("unheard of ", i), 2, o.now)
+		o.Executed(fmt.Sprint("unknown ", i), 2, o.now)
 	}
 	o.want("backup_executes over=false")
 }
 
-// TIER-19: a job that outlives every window is told, but not where keepers execute other things, where it is no longer
-// due, or where the chain stands still.
+// TIER-19: a job that outlives every window is reported, but not where keepers execute other things, where it is no
+// longer due, or where the chain stands still.
 func TestWatchTellsThatNobodyExecutes(t *testing.T) {
-	o := newOverseen(t)
+	o := newWatchFixture(t)
 	o.Due("a", o.now, o.now)
 	o.pass(92 * time.Second)
 	o.want()
@@ -119,16 +119,16 @@ func TestWatchTellsThatNobodyExecutes(t *testing.T) {
 	o.pass(time.Minute)
 	o.want("backup_executes over=false", "nobody_executes over=true")
 
-	o = newOverseen(t)
+	o = newWatchFixture(t)
 	o.Due("poison", o.now, o.now)
 	o.pass(time.Second)
 	o.job("b", 1, time.Second)
 	o.pass(10 * time.Minute)
 	o.want()
 
-	o = newOverseen(t)
+	o = newWatchFixture(t)
 	o.Due("recovered", o.now, o.now)
-	for range 200 { // no planner says it again
+	for range 200 { // no planner publishes it again
 		o.now += 1000
 		for _, a := range o.Look(o.now, o.now) {
 			t.Errorf("raised %+v", a)
@@ -139,7 +139,7 @@ func TestWatchTellsThatNobodyExecutes(t *testing.T) {
 // TIER-19: a job whose condition held for most of its windows and does not any more is nobody's failure, although it is
 // not forgotten yet.
 func TestWatchIsQuietAboutMoments(t *testing.T) {
-	o := newOverseen(t)
+	o := newWatchFixture(t)
 	o.Due("moment", o.now, o.now)
 	o.pass(60 * time.Second)
 	for range 200 {
@@ -150,7 +150,7 @@ func TestWatchIsQuietAboutMoments(t *testing.T) {
 	}
 }
 
-// A monitor that does not see says so, and accuses nobody meanwhile.
+// A monitor that does not see the chain reports that, and accuses nobody meanwhile.
 func TestWatchSaysThatItIsBlind(t *testing.T) {
 	w := NewWatch(3, window)
 	if got := w.Look(0, 0); got != nil {
@@ -211,7 +211,7 @@ func TestAlarmsDoNotFlap(t *testing.T) {
 				if a.Over != stands {
 					t.Fatalf("step %d: %+v, and it stood: %t", i, a, stands)
 				}
-				if a.Over && (a.SinceMs != since || w.now < since+uint64(a.Name.calm().Milliseconds())) {
+				if a.Over && (a.SinceMs != since || w.now < since+uint64(a.Name.clearAfter().Milliseconds())) {
 					t.Fatalf("step %d: %+v was raised at %d, it is %d", i, a, since, w.now)
 				}
 				if raised[a.Name] = a.SinceMs; a.Over {
@@ -219,7 +219,7 @@ func TestAlarmsDoNotFlap(t *testing.T) {
 				}
 			}
 			if len(w.Standing()) != len(raised) {
-				t.Fatalf("step %d: %+v stand, %v were told", i, w.Standing(), raised)
+				t.Fatalf("step %d: %+v stand, %v were reported", i, w.Standing(), raised)
 			}
 		}
 	})
