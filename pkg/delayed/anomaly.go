@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// IsAnomaly asks an error whether it says that the data are wrong: another try would find them as they are, so the job
-// is parked at once (DLY-7). Any error may say so by a method Anomaly() bool.
+// IsAnomaly tells whether an error means that the data are wrong. Another try would find them as they are, so the job
+// is parked at once (DLY-7). Any error with a method Anomaly() bool that returns true is one.
 func IsAnomaly(err error) bool {
-	said, is := errors.AsType[interface {
+	marked, is := errors.AsType[interface {
 		error
 		Anomaly() bool
 	}](err)
-	return is && said.Anomaly()
+	return is && marked.Anomaly()
 }
 
 type anomaly struct{ error }

@@ -16,7 +16,7 @@ type CommissionConfig struct {
 	Agents []Agent       `toml:"agents" help:"who is paid for which signers; without any, no fee is booked"`
 }
 
-// Agent is one who is paid.
+// Agent is a wallet that is paid for some signers.
 type Agent struct {
 	Agent   string          `toml:"agent" help:"name of the wallet"`
 	Signers []chain.Address `toml:"signers" help:"signers whose execution fees are the agent's"`
@@ -85,7 +85,7 @@ func (Commissions) Do(ctx context.Context, tx Tx, j Job) (any, error) {
 	return r, tx.Release(ctx, r.Agent, r.Amount, j.Key)
 }
 
-// Booking asks for fees to be booked.
+// Booking is a request to book fees.
 type Booking struct {
 	ChainID uint64
 	Owners  map[chain.Address]string
@@ -94,10 +94,10 @@ type Booking struct {
 	From uint64
 }
 
-// Booked is what came of a booking.
+// Booked is the result of a booking.
 type Booked struct {
 	Fees int
-	// Generation and Final say how far it looked: to this block of this generation. Final is 0 when it did not look,
+	// Generation and Final are how far it looked: to this block of this generation. Final is 0 when it did not look,
 	// because nothing is final or the state is halted.
 	Generation int
 	Final      uint64

@@ -42,10 +42,10 @@ func (e Expiries) Do(ctx context.Context, tx Tx, j Job) (any, error) {
 		return nil, err
 	}
 	if !waits {
-		return said("closed in time"), nil
+		return comment("closed in time"), nil
 	}
 	e.metrics.expired.WithLabelValues(r.What).Inc()
 	e.log.Error().Str("what", r.What).Stringer("key", r.Key).Stringer("account", r.Account).
 		Msg("expired without having been executed")
-	return said("expired"), nil
+	return comment("expired"), nil
 }

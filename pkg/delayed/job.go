@@ -37,7 +37,7 @@ type Job struct {
 	ReadAt time.Time
 }
 
-// Appointment is a job to be stored: its kind and key say which, for all time.
+// Appointment is a job to be stored. Its kind and key identify it, for all time.
 type Appointment struct {
 	Kind, Key string
 	// Payload is stored as JSON; the kind reads it.

@@ -21,7 +21,7 @@ import (
 // DLY-10: a job that failed is handed out again when it has cooled down, unless somebody was faster or it makes no
 // sense any more.
 func TestRearm(t *testing.T) {
-	m := newMemory()
+	m := newMemoryStore()
 	pending, closed := chain.Hash{1}, chain.Hash{2}
 	m.open[pending] = true
 	m.cooled["liquidation"] = job.Job{ID: "liquidation", Kind: job.Liquidation, Key: chain.Hash{3}}
@@ -34,18 +34,19 @@ func TestRearm(t *testing.T) {
 	m.cooled["unlucky"] = job.Job{ID: "unlucky", Kind: job.Order, Key: pending}
 	var mu sync.Mutex
 	var out []string
-	p := newPlant(m, delayed.DefaultConfig(), delayed.Rearm{HandOut: func(_ context.Context, j job.Job) (bool, error) {
-		if j.ID == "unlucky" {
-			return false, errors.New("the broker is away")
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if j.ID == "recovered" {
-			return false, nil
-		}
-		out = append(out, j.ID)
-		return true, nil
-	}})
+	p := newFixture(m, delayed.DefaultConfig(),
+		delayed.Rearm{HandOut: func(_ context.Context, j job.Job) (bool, error) {
+			if j.ID == "unlucky" {
+				return false, errors.New("the broker is away")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if j.ID == "recovered" {
+				return false, nil
+			}
+			out = append(out, j.ID)
+			return true, nil
+		}})
 	for _, id := range []string{"liquidation", "order", "closed", "late", "unlucky", "recovered",
 		"followed by another arm"} {
 		o := delayed.Appointment{Kind: delayed.Rearming, Key: id, Payload: delayed.Arm{Job: id, Arm: 1},
@@ -76,9 +77,9 @@ func TestRearm(t *testing.T) {
 
 // DLY-10: a request that nobody executed in its time is marked and counted.
 func TestExpiry(t *testing.T) {
-	m := newMemory()
+	m := newMemoryStore()
 	m.open[chain.Hash{1}] = true
-	p := newPlant(m, delayed.DefaultConfig())
+	p := newFixture(m, delayed.DefaultConfig())
 	kinds := []delayed.Kind{delayed.NewExpiries(p.metrics, zerolog.Nop())}
 	p.Scanner = delayed.NewScanner(delayed.DefaultConfig(), "tester", m, kinds, nil, p.metrics, zerolog.Nop())
 	for _, key := range []chain.Hash{{1}, {2}} {
@@ -99,8 +100,8 @@ func TestExpiry(t *testing.T) {
 // DLY-10: the report of a day is a line of the log and the result of its row.
 func TestDailyReport(t *testing.T) {
 	var text strings.Builder
-	m := newMemory()
-	p := newPlant(m, delayed.DefaultConfig(), delayed.Reports{Log: zerolog.New(&text)})
+	m := newMemoryStore()
+	p := newFixture(m, delayed.DefaultConfig(), delayed.Reports{Log: zerolog.New(&text)})
 	if _, err := m.Add(t.Context(), delayed.Appointment{Kind: delayed.DailyReport, Key: "2026-02-28",
 		DueAt: time.Now()}); err != nil {
 		t.Fatal(err)
@@ -202,7 +203,7 @@ func FuzzPayloads(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		for _, k := range kinds {
-			_, err := k.Do(t.Context(), &memoryTx{memory: newMemory()},
+			_, err := k.Do(t.Context(), &memoryTx{memoryStore: newMemoryStore()},
 				delayed.Job{Kind: k.Name(), Key: "2026-01-01", Payload: payload})
 			if k.Name() != delayed.DailyReport && !json.Valid(payload) && !delayed.IsAnomaly(err) {
 				t.Errorf("%s took %q for work: %v", k.Name(), payload, err)

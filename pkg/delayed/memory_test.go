@@ -18,7 +18,7 @@ import (
 )
 
 // memory is a store in a list, for virtual time. It passes the suite of the real one.
-type memory struct {
+type memoryStore struct {
 	mu     sync.Mutex
 	rows   []delayed.Job
 	busy   map[int64]bool
@@ -28,15 +28,15 @@ type memory struct {
 	cooled map[string]job.Job
 }
 
-func newMemory() *memory {
-	return &memory{busy: map[int64]bool{}, ledger: map[string]perp.Uint{}, open: map[chain.Hash]bool{},
+func newMemoryStore() *memoryStore {
+	return &memoryStore{busy: map[int64]bool{}, ledger: map[string]perp.Uint{}, open: map[chain.Hash]bool{},
 		cooled: map[string]job.Job{}}
 }
 
 // round keeps what a database keeps of a time.
 func round(at time.Time) time.Time { return at.Round(time.Microsecond) }
 
-func (m *memory) Add(_ context.Context, appointments ...delayed.Appointment) (added int, err error) {
+func (m *memoryStore) Add(_ context.Context, appointments ...delayed.Appointment) (added int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range appointments {
@@ -61,7 +61,7 @@ func due(j delayed.Job, until time.Time) bool {
 	return j.Status == delayed.Pending && j.DeletedAt.IsZero() && !j.NextAt.After(until)
 }
 
-func (m *memory) Due(_ context.Context, until time.Time, after delayed.Place, limit int) (page delayed.Page,
+func (m *memoryStore) Due(_ context.Context, until time.Time, after delayed.Place, limit int) (page delayed.Page,
 	err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +82,7 @@ func (m *memory) Due(_ context.Context, until time.Time, after delayed.Place, li
 	return page, nil
 }
 
-func (m *memory) lock(row delayed.Place) (delayed.Job, bool, error) {
+func (m *memoryStore) lock(row delayed.Place) (delayed.Job, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j := m.rows[row.ID-1]
@@ -94,13 +94,13 @@ func (m *memory) lock(row delayed.Place) (delayed.Job, bool, error) {
 	return j, true, nil
 }
 
-func (m *memory) Work(ctx context.Context, row delayed.Place,
+func (m *memoryStore) Work(ctx context.Context, row delayed.Place,
 	do func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling) (bool, error) {
 	j, taken, err := m.lock(row)
 	if !taken {
 		return false, err
 	}
-	tx := &memoryTx{memory: m}
+	tx := &memoryTx{memoryStore: m}
 	r := do(ctx, tx, j)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,7 +126,7 @@ func (m *memory) Work(ctx context.Context, row delayed.Place,
 	return true, nil
 }
 
-func (m *memory) Close(context.Context, string, delayed.Summary) (delayed.Outlook, error) {
+func (m *memoryStore) Close(context.Context, string, delayed.Summary) (delayed.Outlook, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := delayed.Outlook{Next: -1, Parked: map[string]int{}}
@@ -145,7 +145,7 @@ func (m *memory) Close(context.Context, string, delayed.Summary) (delayed.Outloo
 	return o, m.down
 }
 
-func (m *memory) operate(id int64, change func(*delayed.Job)) (bool, error) {
+func (m *memoryStore) operate(id int64, change func(*delayed.Job)) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j := &m.rows[id-1]
@@ -157,7 +157,7 @@ func (m *memory) operate(id int64, change func(*delayed.Job)) (bool, error) {
 	return true, nil
 }
 
-func (m *memory) jobs(*testing.T) []delayed.Job {
+func (m *memoryStore) jobs(*testing.T) []delayed.Job {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.rows)
@@ -165,7 +165,7 @@ func (m *memory) jobs(*testing.T) []delayed.Job {
 
 // memoryTx is what kinds work with.
 type memoryTx struct {
-	*memory
+	*memoryStore
 	released map[string]perp.Uint
 }
 
@@ -194,9 +194,9 @@ func (t *memoryTx) Day(_ context.Context, day time.Time) (delayed.Day, error) {
 }
 
 func TestMemoryConforms(t *testing.T) {
-	delayedtest.Run(t, func(*testing.T) delayedtest.Bench {
-		m := newMemory()
-		return delayedtest.Bench{
+	delayedtest.Run(t, func(*testing.T) delayedtest.Fixture {
+		m := newMemoryStore()
+		return delayedtest.Fixture{
 			Store: m, Add: m.Add, Jobs: m.jobs,
 			Cancel: func(_ context.Context, id int64) (bool, error) {
 				return m.operate(id, func(j *delayed.Job) { j.DeletedAt = time.Now() })

@@ -15,11 +15,11 @@ type Arm struct {
 	Arm uint32 `json:"arm"`
 }
 
-// HandOut has a job said to the senders again, with the evidence of the newest state, if it is due there; otherwise it
-// reports false, and nothing is said. The same job twice is one job.
+// HandOut publishes a job to the senders again, with the evidence of the newest state, if it is due there; otherwise it
+// reports false, and publishes nothing. The same job twice is one job.
 type HandOut func(ctx context.Context, j job.Job) (due bool, err error)
 
-// Rearm is the kind that has a job said again once its cooldown is over, unless the chain or the planner has been
+// Rearm is the kind that has a job published again once its cooldown is over, unless the chain or the planner has been
 // faster.
 type Rearm struct{ HandOut HandOut }
 
@@ -37,9 +37,9 @@ func (r Rearm) Do(ctx context.Context, tx Tx, j Job) (any, error) {
 	case err != nil:
 		return nil, err
 	case !known:
-		return said("a later arm was born"), nil
+		return comment("a later arm was born"), nil
 	case again.ExpiresMs > 0 && uint64(j.ReadAt.UnixMilli()) > again.ExpiresMs:
-		return said("the venue accepts it no longer"), nil
+		return comment("the venue accepts it no longer"), nil
 	}
 	if isRequest(again.Kind) {
 		waits, err := tx.Waiting(ctx, again.Key)
@@ -47,7 +47,7 @@ func (r Rearm) Do(ctx context.Context, tx Tx, j Job) (any, error) {
 			return nil, err
 		}
 		if !waits {
-			return said("no longer pending"), nil
+			return comment("no longer pending"), nil
 		}
 	}
 	due, err := r.HandOut(ctx, again)
@@ -55,16 +55,16 @@ func (r Rearm) Do(ctx context.Context, tx Tx, j Job) (any, error) {
 		return nil, err
 	}
 	if !due {
-		return said("not due at this planner; sweeps say it where it is"), nil
+		return comment("not due at this planner; sweeps publish it where it is"), nil
 	}
-	return said("handed out"), nil
+	return comment("handed out"), nil
 }
 
 // isRequest tells whether the job's key is that of an order or request, rather than a position's.
 func isRequest(k job.Kind) bool { return k != job.Liquidation && k != job.Adl }
 
-// said is a result in words.
-func said(what string) any {
+// comment is a result in words.
+func comment(what string) any {
 	return struct {
 		Came string `json:"came"`
 	}{what}

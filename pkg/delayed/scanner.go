@@ -22,7 +22,7 @@ type Scanner struct {
 	log     zerolog.Logger
 }
 
-// NewScanner makes a scanner; its name tells it from the others of the same store.
+// NewScanner makes a scanner; its name distinguishes it from the others of the same store.
 func NewScanner(cfg Config, name string, store Store, kinds []Kind, sources []Source, metrics *Metrics,
 	log zerolog.Logger) *Scanner {
 	s := &Scanner{cfg: cfg, name: name, store: store, kinds: map[string]Kind{}, sources: sources, metrics: metrics,
@@ -33,15 +33,15 @@ func NewScanner(cfg Config, name string, store Store, kinds []Kind, sources []So
 	return s
 }
 
-// Bell says when to scan before the interval is over.
-type Bell interface {
-	// Wait returns when somebody rings or the time is over. Its only error is that of ctx.
+// Trigger wakes a scanner before the interval is over.
+type Trigger interface {
+	// Wait returns when a scan is asked for or the time is over. Its only error is that of ctx.
 	Wait(ctx context.Context, atMost time.Duration) error
 }
 
-// Run scans until ctx ends: at every interval, when a row falls due before, and when the bell rings. A scan that failed
-// is repeated after the backoff.
-func (s *Scanner) Run(ctx context.Context, bell Bell) error {
+// Run scans until ctx ends: at every interval, when a row falls due before, and when the trigger asks for it. A scan
+// that failed is repeated after the backoff.
+func (s *Scanner) Run(ctx context.Context, trigger Trigger) error {
 	for {
 		outlook, err := s.Scan(ctx)
 		wait := s.cfg.Interval
@@ -54,7 +54,7 @@ func (s *Scanner) Run(ctx context.Context, bell Bell) error {
 		case outlook.Next >= 0:
 			wait = min(wait, max(outlook.Next, shortestPause))
 		}
-		if err := bell.Wait(ctx, wait); err != nil {
+		if err := trigger.Wait(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (s *Scanner) sweep(ctx context.Context) (sum Summary, err error) {
 	}
 }
 
-// workOn does the rows of one page, a few at once, and returns how many could not be worked on, and the first reason.
+// workOn does the jobs of one page, a few at once, and returns how many could not be worked on, and the first reason.
 func (s *Scanner) workOn(ctx context.Context, rows []Place, sum *Summary) (broken int, first error) {
 	var mu sync.Mutex
 	var workers errgroup.Group
@@ -157,7 +157,7 @@ func (s *Scanner) work(ctx context.Context, row Place) (j Job, r Ruling, err err
 	return j, r, nil
 }
 
-// note counts and tells what became of a job.
+// note counts and logs what became of a job.
 func (s *Scanner) note(j Job, r Ruling, sum *Summary) {
 	if r.Status == "" {
 		return

@@ -37,22 +37,22 @@ func (w work) Do(ctx context.Context, tx delayed.Tx, j delayed.Job) (any, error)
 }
 
 // plant is a scanner over a store in memory, and what it counts.
-type plant struct {
+type fixture struct {
 	*delayed.Scanner
-	*memory
+	*memoryStore
 	registry *prometheus.Registry
 	metrics  *delayed.Metrics
 }
 
-func newPlant(m *memory, cfg delayed.Config, kinds ...delayed.Kind) plant {
-	p := plant{memory: m, registry: prometheus.NewRegistry()}
+func newFixture(m *memoryStore, cfg delayed.Config, kinds ...delayed.Kind) fixture {
+	p := fixture{memoryStore: m, registry: prometheus.NewRegistry()}
 	p.metrics = delayed.NewMetrics(p.registry)
 	p.Scanner = delayed.NewScanner(cfg, "tester", m, kinds, nil, p.metrics, zerolog.Nop())
 	return p
 }
 
 // figure is the sum of a metric over its labels: the value of counters and gauges, the sum of histograms.
-func (p plant) figure(t *testing.T, name string) (sum float64) {
+func (p fixture) figure(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := p.registry.Gather()
 	if err != nil {
@@ -70,7 +70,7 @@ func (p plant) figure(t *testing.T, name string) (sum float64) {
 	return 0
 }
 
-func (p plant) wantFigures(t *testing.T, want map[string]float64) {
+func (p fixture) wantFigures(t *testing.T, want map[string]float64) {
 	t.Helper()
 	for name, value := range want {
 		if got := p.figure(t, name); got != value {
@@ -79,7 +79,7 @@ func (p plant) wantFigures(t *testing.T, want map[string]float64) {
 	}
 }
 
-func (p plant) order(t *testing.T, kind string, n int, due func(i int) time.Time) {
+func (p fixture) order(t *testing.T, kind string, n int, due func(i int) time.Time) {
 	t.Helper()
 	for i := range n {
 		if _, err := p.Add(t.Context(), delayed.Appointment{Kind: kind, Key: fmt.Sprintf("%05d", i), Payload: i,
@@ -89,7 +89,7 @@ func (p plant) order(t *testing.T, kind string, n int, due func(i int) time.Time
 	}
 }
 
-func (p plant) scan(t *testing.T) delayed.Outlook {
+func (p fixture) scan(t *testing.T) delayed.Outlook {
 	t.Helper()
 	o, err := p.Scan(t.Context())
 	if err != nil {
@@ -110,10 +110,11 @@ func TestDownForADay(t *testing.T) {
 		var keys []string
 		cfg := delayed.DefaultConfig()
 		cfg.Concurrency, cfg.Batch = 1, 30
-		p := newPlant(newMemory(), cfg, work{"test", func(_ context.Context, _ delayed.Tx, j delayed.Job) (any, error) {
-			keys = append(keys, j.Key)
-			return nothing()
-		}})
+		p := newFixture(newMemoryStore(), cfg,
+			work{"test", func(_ context.Context, _ delayed.Tx, j delayed.Job) (any, error) {
+				keys = append(keys, j.Key)
+				return nothing()
+			}})
 		begun := time.Now()
 		// scattered over 16 hours
 		at := func(i int) time.Time { return begun.Add(time.Duration((i*7919)%jobs) * 2 * time.Minute) }
@@ -144,7 +145,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 		const jobs = 41
 		var mu sync.Mutex
 		running, most := 0, 0
-		p := newPlant(newMemory(), delayed.DefaultConfig(),
+		p := newFixture(newMemoryStore(), delayed.DefaultConfig(),
 			work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) {
 				mu.Lock()
 				running++
@@ -175,24 +176,25 @@ func TestFailuresBackOffAndPark(t *testing.T) {
 		begun := time.Now()
 		var mu sync.Mutex
 		tries := map[string][]time.Duration{}
-		p := newPlant(newMemory(), cfg, work{"test", func(_ context.Context, _ delayed.Tx, j delayed.Job) (any, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			tries[j.Key] = append(tries[j.Key], time.Since(begun).Round(time.Second))
-			switch {
-			case strings.HasSuffix(j.Key, "3"):
-				return nil, errBroken
-			case strings.HasSuffix(j.Key, "7"):
-				panic("no")
-			case strings.HasSuffix(j.Key, "9") && j.Attempts == 0:
-				return nil, errBroken
-			}
-			return j.Key, nil
-		}})
+		p := newFixture(newMemoryStore(), cfg,
+			work{"test", func(_ context.Context, _ delayed.Tx, j delayed.Job) (any, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				tries[j.Key] = append(tries[j.Key], time.Since(begun).Round(time.Second))
+				switch {
+				case strings.HasSuffix(j.Key, "3"):
+					return nil, errBroken
+				case strings.HasSuffix(j.Key, "7"):
+					panic("no")
+				case strings.HasSuffix(j.Key, "9") && j.Attempts == 0:
+					return nil, errBroken
+				}
+				return j.Key, nil
+			}})
 		p.order(t, "test", jobs, atOnce)
 		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 		defer stop()
-		if err := p.Run(ctx, sleeper{}); !errors.Is(err, context.DeadlineExceeded) {
+		if err := p.Run(ctx, timerTrigger{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 		for _, j := range p.jobs(t) {
@@ -219,9 +221,9 @@ func TestFailuresBackOffAndPark(t *testing.T) {
 }
 
 // sleeper is a bell that nobody rings.
-type sleeper struct{}
+type timerTrigger struct{}
 
-func (sleeper) Wait(ctx context.Context, atMost time.Duration) error {
+func (timerTrigger) Wait(ctx context.Context, atMost time.Duration) error {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
 	select {
@@ -233,9 +235,9 @@ func (sleeper) Wait(ctx context.Context, atMost time.Duration) error {
 
 // DLY-7: too little is frozen, or the row makes no sense: parked at once, nothing changed, counted as an anomaly.
 func TestAnomaliesAreParked(t *testing.T) {
-	m := newMemory()
+	m := newMemoryStore()
 	m.ledger["rich"], m.ledger["poor"] = perp.U64(100), perp.U64(9)
-	p := newPlant(m, delayed.DefaultConfig(), delayed.Commissions{}, delayed.Reports{})
+	p := newFixture(m, delayed.DefaultConfig(), delayed.Commissions{}, delayed.Reports{})
 	for kind, payloads := range map[string]map[string]any{
 		delayed.CommissionRelease: {
 			"a": delayed.Release{Agent: "rich", Amount: perp.U64(60)},
@@ -267,7 +269,7 @@ func TestAnomaliesAreParked(t *testing.T) {
 }
 
 func TestUnknownKindIsTriedAgain(t *testing.T) {
-	p := newPlant(newMemory(), delayed.DefaultConfig())
+	p := newFixture(newMemoryStore(), delayed.DefaultConfig())
 	p.order(t, "of tomorrow", 1, atOnce)
 	p.scan(t)
 	if j := p.jobs(t)[0]; j.Status != delayed.Pending || j.Attempts != 1 ||
@@ -281,13 +283,13 @@ func TestScansThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := delayed.DefaultConfig()
 		cfg.Interval = time.Hour
-		p := newPlant(newMemory(), cfg,
+		p := newFixture(newMemoryStore(), cfg,
 			work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) { return nothing() }})
 		p.order(t, "test", 3, atOnce)
 		p.down = errBroken
 		ctx, stop := context.WithCancel(t.Context())
 		var loop sync.WaitGroup
-		loop.Go(func() { _ = p.Run(ctx, sleeper{}) })
+		loop.Go(func() { _ = p.Run(ctx, timerTrigger{}) })
 		time.Sleep(25 * time.Second)
 		p.wantFigures(t, map[string]float64{"delayed_scan_failures_in_a_row": 3, "delayed_scans_total": 3,
 			"delayed_done_total": 0})
@@ -307,7 +309,7 @@ func TestRunWakesForTheNextRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		var done []time.Duration
-		p := newPlant(newMemory(), delayed.DefaultConfig(),
+		p := newFixture(newMemoryStore(), delayed.DefaultConfig(),
 			work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) {
 				done = append(done, time.Since(begun))
 				return nothing()
@@ -315,7 +317,7 @@ func TestRunWakesForTheNextRow(t *testing.T) {
 		p.order(t, "test", 3, func(i int) time.Time { return begun.Add(time.Duration(i*i) * 3 * time.Second) })
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		_ = p.Run(ctx, sleeper{})
+		_ = p.Run(ctx, timerTrigger{})
 		if want := []time.Duration{0, 3 * time.Second, 12 * time.Second}; !slices.Equal(done, want) {
 			t.Errorf("done at %v, want %v", done, want)
 		}
@@ -338,8 +340,8 @@ func TestTwoScannersDoEverythingOnce(t *testing.T) {
 			times[j.Key]++
 			return nothing()
 		}}
-		m := newMemory()
-		a, b := newPlant(m, delayed.DefaultConfig(), kind), newPlant(m, delayed.DefaultConfig(), kind)
+		m := newMemoryStore()
+		a, b := newFixture(m, delayed.DefaultConfig(), kind), newFixture(m, delayed.DefaultConfig(), kind)
 		a.order(t, "test", jobs, atOnce)
 		var both sync.WaitGroup
 		both.Go(func() { a.scan(t) })

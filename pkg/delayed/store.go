@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Store is where the rows are.
+// Store keeps the rows of delayed jobs.
 type Store interface {
 	// Due lists rows that are due (pending, not deleted, next try not after until), by (NextAt, ID) and after the given
 	// place, at most limit of them. A zero until means now. The list locks nothing: Work looks again.
@@ -20,7 +20,7 @@ type Store interface {
 	// do did, or, where the ruling has an error, instead of it. An error of Work says that nothing is known to be
 	// written.
 	Work(ctx context.Context, row Place, do func(context.Context, Tx, Job) Ruling) (taken bool, err error)
-	// Close notes the end of a scan and tells what stands and what comes.
+	// Close notes the end of a scan and returns what is parked, late, and due next.
 	Close(ctx context.Context, scanner string, s Summary) (Outlook, error)
 }
 
@@ -37,7 +37,7 @@ type Page struct {
 	Rows  []Place
 }
 
-// Ruling is what becomes of a job after an attempt.
+// Ruling is the new state of a job after an attempt.
 type Ruling struct {
 	Status Status
 	Result json.RawMessage
@@ -55,7 +55,7 @@ type Summary struct {
 	Err                         error
 }
 
-// Outlook is what stands after a scan.
+// Outlook is what is parked, late and due next, after a scan.
 type Outlook struct {
 	// Parked counts parked jobs by kind.
 	Parked map[string]int
@@ -80,14 +80,14 @@ type Ledger interface {
 	Release(ctx context.Context, agent string, amount perp.Uint, source string) error
 }
 
-// Arms tells about jobs on chain.
+// Arms looks up how jobs on the chain ended.
 type Arms interface {
-	// Cooled returns the job of an arm that ended, as the planner last said it; known is false when a later arm has
-	// been born since.
+	// Cooled returns the job of an arm that ended, as the planner last published it; known is false when a later arm
+	// has been born since.
 	Cooled(ctx context.Context, jobID string, arm uint32) (j job.Job, known bool, err error)
 }
 
-// Requests tells about two-step actions of the exchange's users.
+// Requests looks up orders and requests of the exchange's users.
 type Requests interface {
 	// Waiting tells whether an order or request is pending in the active generation.
 	Waiting(ctx context.Context, key chain.Hash) (bool, error)

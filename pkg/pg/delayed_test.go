@@ -19,9 +19,9 @@ import (
 
 // DLY-1, DLY-3, DLY-5, DLY-6, DLY-7.
 func TestDelayedConforms(t *testing.T) {
-	delayedtest.Run(t, func(t *testing.T) delayedtest.Bench {
+	delayedtest.Run(t, func(t *testing.T) delayedtest.Fixture {
 		s := pgtest.DB(t).Delayed()
-		return delayedtest.Bench{
+		return delayedtest.Fixture{
 			Store: s, Add: s.Add, Cancel: s.Cancel, Retry: s.Retry,
 			Jobs: func(t *testing.T) []delayed.Job { return everyJob(t, s) },
 		}

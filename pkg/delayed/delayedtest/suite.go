@@ -16,8 +16,8 @@ import (
 	"perpkeeper/pkg/delayed"
 )
 
-// Bench is a store without rows, and what a test needs to see past its interface.
-type Bench struct {
+// Fixture is a store without rows, and the access that a test needs beyond its interface.
+type Fixture struct {
 	Store delayed.Store
 	// Add stores jobs that are not there yet and returns how many were new.
 	Add func(ctx context.Context, appointments ...delayed.Appointment) (int, error)
@@ -28,9 +28,9 @@ type Bench struct {
 }
 
 // Run puts a store through the suite.
-func Run(t *testing.T, setup func(t *testing.T) Bench) {
+func Run(t *testing.T, setup func(t *testing.T) Fixture) {
 	t.Helper()
-	for name, test := range map[string]func(*testing.T, Bench){
+	for name, test := range map[string]func(*testing.T, Fixture){
 		"a key is one job":                      oneKey,
 		"what is due comes oldest first":        order,
 		"done is done":                          done,
@@ -51,7 +51,7 @@ var errBroken = errors.New("broken \x00 in \\ the middle")
 const kind = "test"
 
 // now is the store's time.
-func (b Bench) now(t *testing.T) time.Time {
+func (b Fixture) now(t *testing.T) time.Time {
 	t.Helper()
 	page, err := b.Store.Due(t.Context(), time.Time{}, delayed.Place{}, 1)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b Bench) now(t *testing.T) time.Time {
 }
 
 // add stores one job for each delay, counted from now; negative ones are overdue.
-func (b Bench) add(t *testing.T, delays ...time.Duration) {
+func (b Fixture) add(t *testing.T, delays ...time.Duration) {
 	t.Helper()
 	now := b.now(t)
 	appointments := make([]delayed.Appointment, len(delays))
@@ -75,7 +75,7 @@ func (b Bench) add(t *testing.T, delays ...time.Duration) {
 }
 
 // due lists everything in pages of two.
-func (b Bench) due(t *testing.T) (all []delayed.Place) {
+func (b Fixture) due(t *testing.T) (all []delayed.Place) {
 	t.Helper()
 	var until time.Time
 	var after delayed.Place
@@ -95,7 +95,7 @@ func (b Bench) due(t *testing.T) (all []delayed.Place) {
 	}
 }
 
-func (b Bench) work(t *testing.T, row delayed.Place, r delayed.Ruling) (taken bool) {
+func (b Fixture) work(t *testing.T, row delayed.Place, r delayed.Ruling) (taken bool) {
 	t.Helper()
 	taken, err := b.Store.Work(t.Context(), row,
 		func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling { return r })
@@ -105,7 +105,7 @@ func (b Bench) work(t *testing.T, row delayed.Place, r delayed.Ruling) (taken bo
 	return taken
 }
 
-func oneKey(t *testing.T, b Bench) {
+func oneKey(t *testing.T, b Fixture) {
 	b.add(t, -time.Hour)
 	o := delayed.Appointment{Kind: kind, Key: "0", Payload: "other", DueAt: time.Now()}
 	if n, err := b.Add(t.Context(), o); n != 0 || err != nil {
@@ -121,7 +121,7 @@ func oneKey(t *testing.T, b Bench) {
 }
 
 // DLY-3.
-func order(t *testing.T, b Bench) {
+func order(t *testing.T, b Fixture) {
 	b.add(t, -3*time.Hour, time.Hour, -24*time.Hour, -time.Hour, -3*time.Hour, -2*time.Hour)
 	if called, err := b.Cancel(t.Context(), b.Jobs(t)[3].ID); !called || err != nil {
 		t.Fatalf("calling off: %t, %v", called, err)
@@ -137,7 +137,7 @@ func order(t *testing.T, b Bench) {
 	}
 }
 
-func done(t *testing.T, b Bench) {
+func done(t *testing.T, b Fixture) {
 	b.add(t, -time.Hour)
 	row := b.due(t)[0]
 	taken, err := b.Store.Work(t.Context(), row, func(_ context.Context, tx delayed.Tx, j delayed.Job) delayed.Ruling {
@@ -167,7 +167,7 @@ func done(t *testing.T, b Bench) {
 }
 
 // DLY-6.
-func failure(t *testing.T, b Bench) {
+func failure(t *testing.T, b Fixture) {
 	b.add(t, -time.Hour)
 	row := b.due(t)[0]
 	if !b.work(t, row, delayed.Ruling{Status: delayed.Pending, Err: errBroken, Again: time.Hour}) {
@@ -187,7 +187,7 @@ func failure(t *testing.T, b Bench) {
 }
 
 // DLY-6, DLY-7.
-func parked(t *testing.T, b Bench) {
+func parked(t *testing.T, b Fixture) {
 	b.add(t, -time.Hour)
 	b.work(t, b.due(t)[0], delayed.Ruling{Status: delayed.Parked, Err: errBroken})
 	if j := b.Jobs(t)[0]; j.Status != delayed.Parked || j.FinishedAt.IsZero() || j.LastError == "" ||
@@ -203,7 +203,7 @@ func parked(t *testing.T, b Bench) {
 }
 
 // DLY-5: version, status and due time are compared again.
-func moved(t *testing.T, b Bench) {
+func moved(t *testing.T, b Fixture) {
 	b.add(t, -time.Hour)
 	old := b.due(t)[0]
 	if taken, err := b.Retry(t.Context(), old.ID); !taken || err != nil {
@@ -221,7 +221,7 @@ func moved(t *testing.T, b Bench) {
 	}
 }
 
-func locked(t *testing.T, b Bench) {
+func locked(t *testing.T, b Fixture) {
 	b.add(t, -time.Hour)
 	row := b.due(t)[0]
 	_, err := b.Store.Work(t.Context(), row, func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling {
@@ -235,8 +235,8 @@ func locked(t *testing.T, b Bench) {
 	}
 }
 
-func crowd(t *testing.T, b Bench) {
-	const rows, hands = 60, 6
+func crowd(t *testing.T, b Fixture) {
+	const rows, workers = 60, 6
 	delays := make([]time.Duration, rows)
 	for i := range delays {
 		delays[i] = -time.Hour
@@ -246,7 +246,7 @@ func crowd(t *testing.T, b Bench) {
 	var mu sync.Mutex
 	times := map[int64]int{}
 	var all sync.WaitGroup
-	for range hands {
+	for range workers {
 		all.Go(func() {
 			for _, row := range places {
 				taken, err := b.Store.Work(t.Context(), row,
@@ -270,7 +270,7 @@ func crowd(t *testing.T, b Bench) {
 	}
 }
 
-func cut(t *testing.T, b Bench) {
+func cut(t *testing.T, b Fixture) {
 	b.add(t, -time.Hour)
 	before := b.Jobs(t)[0]
 	ctx, cancel := context.WithCancel(t.Context())
@@ -289,7 +289,7 @@ func cut(t *testing.T, b Bench) {
 }
 
 // DLY-9.
-func outlook(t *testing.T, b Bench) {
+func outlook(t *testing.T, b Fixture) {
 	end := func() delayed.Outlook {
 		t.Helper()
 		o, err := b.Store.Close(t.Context(), "tester", delayed.Summary{Err: errBroken})
