@@ -12,7 +12,7 @@ const (
 	maxExpiries = 50
 )
 
-// Config says how patient a queue is.
+// Config has the delays and the number of retries of a queue.
 type Config struct {
 	RetryDelay time.Duration `toml:"retry_delay" help:"how long after a failure an entry is tried again"`
 	// MaxRetryDelay lets the delay double with each failure of an entry, up to this cap (TTL-10).

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Clock tells the time since an origin of the caller's choice. It must not go back. Expiries are times of this clock:
+// Clock returns the time since an origin of the caller's choice. It must not go back. Expiries are times of this clock:
 // with Unix time of the chain as its origin, an expiry is an absolute time of the chain.
 type Clock func() time.Duration
 
@@ -26,7 +26,7 @@ type Options[K comparable] struct {
 	Callback func(Try[K]) error
 	// DeadLetter takes an entry that has failed for the last time and is no longer in the queue; may be nil.
 	DeadLetter func(key K, failures int, err error)
-	// OnFailure is told of every failure, outside all locks; may be nil. A panic is a *PanicError.
+	// OnFailure is called for every failure, outside all locks; may be nil. A panic is a *PanicError.
 	OnFailure func(key K, failures int, err error)
 	// Metrics may be nil.
 	Metrics *Watched
@@ -53,10 +53,10 @@ type Queue[K comparable] struct {
 	stopped bool
 }
 
-// New makes a queue of keys with a natural order. It is paused until it is told that this process leads.
+// New makes a queue of keys with a natural order. It is paused until Lead(true).
 func New[K cmp.Ordered](o Options[K]) *Queue[K] { return NewFunc(o, cmp.Compare[K]) }
 
-// NewFunc makes a queue of keys that compare orders, which settles who goes first among equal expiries.
+// NewFunc makes a queue of keys that compare orders, which decides the order among equal expiries.
 func NewFunc[K comparable](o Options[K], compare func(a, b K) int) *Queue[K] {
 	expiresBefore := func(a, b *entry[K]) bool {
 		return a.expiry < b.expiry || a.expiry == b.expiry && compare(a.key, b.key) < 0
@@ -113,7 +113,7 @@ func (q *Queue[K]) Remove(key K) bool {
 	return known
 }
 
-// Lead tells the queue whether this process leads. A change moves every pending entry back to the ttl queue, with the
+// Lead sets whether this process leads. A change moves every pending entry back to the ttl queue, with the
 // expiry it had.
 func (q *Queue[K]) Lead(leads bool) {
 	q.mu.Lock()
@@ -129,7 +129,7 @@ func (q *Queue[K]) Lead(leads bool) {
 	q.Wake()
 }
 
-// Wake makes whoever sleeps between two turns look again. It is needed when the clock has jumped; the queue's own
+// Wake ends the sleep between two turns. It is needed when the clock has jumped; the queue's own
 // methods do it themselves.
 func (q *Queue[K]) Wake() {
 	select {
@@ -138,7 +138,7 @@ func (q *Queue[K]) Wake() {
 	}
 }
 
-// Woken is where a signal arrives, for callers with a loop of their own around Turn.
+// Woken returns the channel of Wake's signals, for callers with a loop of their own around Turn.
 func (q *Queue[K]) Woken() <-chan struct{} { return q.wake }
 
 // Stats are the figures of a queue at one moment.

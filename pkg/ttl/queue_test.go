@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var errBroken = errors.New("broken")
 
 // stage is a queue of texts on a clock that only moves when told, with a callback that a test may replace.
-type stage struct {
+type fixture struct {
 	*Queue[string]
 	now  time.Duration
 	ran  []string
@@ -26,8 +26,8 @@ type stage struct {
 	dead []string
 }
 
-func newStage(cfg Config) *stage {
-	s := &stage{last: map[string]Try[string]{}, do: func(Try[string]) error { return nil }}
+func newFixture(cfg Config) *fixture {
+	s := &fixture{last: map[string]Try[string]{}, do: func(Try[string]) error { return nil }}
 	s.Queue = New(Options[string]{
 		Config: cfg, Clock: func() time.Duration { return s.now },
 		Callback: func(t Try[string]) error {
@@ -43,13 +43,13 @@ func newStage(cfg Config) *stage {
 	return s
 }
 
-func (s *stage) took() []string {
+func (s *fixture) took() []string {
 	ran := s.ran
 	s.ran = nil
 	return ran
 }
 
-func (s *stage) at(t *testing.T, now time.Duration, sleep time.Duration, want ...string) {
+func (s *fixture) at(t *testing.T, now time.Duration, sleep time.Duration, want ...string) {
 	t.Helper()
 	s.now = now
 	got := s.Turn()
@@ -60,7 +60,7 @@ func (s *stage) at(t *testing.T, now time.Duration, sleep time.Duration, want ..
 
 // TTL-1, TTL-5: in the order of (expiry, key), not before the expiry; the sleep lasts until the next one.
 func TestExpiresInOrder(t *testing.T) {
-	s := newStage(DefaultConfig())
+	s := newFixture(DefaultConfig())
 	s.Set("c", 20)
 	s.Set("b", 10)
 	s.Set("a", 20)
@@ -94,7 +94,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 		"later": {in: func(Try[string]) error { return nil }, after: func(x Try[string]) { x.Retry(errBroken) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(DefaultConfig())
+			s := newFixture(DefaultConfig())
 			s.do = fail.in
 			s.Set("a", 5)
 			s.now = 10
@@ -118,18 +118,18 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 
 // TTL-2: whoever reports on what is no more is not heard.
 func TestStaleReportsAreIgnored(t *testing.T) {
-	for name, change := range map[string]func(*stage){
-		"replaced":              func(s *stage) { s.Set("a", 1000) },
-		"removed":               func(s *stage) { s.Remove("a") },
-		"removed and set again": func(s *stage) { s.Remove("a"); s.Set("a", 1000) },
-		"tried again": func(s *stage) {
+	for name, change := range map[string]func(*fixture){
+		"replaced":              func(s *fixture) { s.Set("a", 1000) },
+		"removed":               func(s *fixture) { s.Remove("a") },
+		"removed and set again": func(s *fixture) { s.Remove("a"); s.Set("a", 1000) },
+		"tried again": func(s *fixture) {
 			s.Lead(false)
 			s.Lead(true)
 			s.Turn()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(DefaultConfig())
+			s := newFixture(DefaultConfig())
 			s.Set("a", 5)
 			s.at(t, 5, time.Second, "a")
 			old := s.last["a"]
@@ -147,7 +147,7 @@ func TestStaleReportsAreIgnored(t *testing.T) {
 
 // TTL-4: ten retries and fifty expiries a turn, and then the loop yields.
 func TestTurnsAreBounded(t *testing.T) {
-	s := newStage(DefaultConfig())
+	s := newFixture(DefaultConfig())
 	s.do = func(Try[string]) error { return errBroken }
 	for i := range 120 {
 		s.Set(fmt.Sprintf("%03d", i), time.Duration(i))
@@ -169,7 +169,7 @@ func TestTurnsAreBounded(t *testing.T) {
 
 // TTL-6: not the leader, not at work; a change of role returns what is pending, deadlines as they were.
 func TestRoleChanges(t *testing.T) {
-	s := newStage(DefaultConfig())
+	s := newFixture(DefaultConfig())
 	s.Set("a", 5)
 	s.Set("b", 7)
 	s.at(t, 5, 2, "a")
@@ -201,7 +201,7 @@ func TestRoleChanges(t *testing.T) {
 func TestBackoffAndDeadLetter(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MaxRetryDelay, cfg.MaxAttempts = 3*time.Second, 4
-	s := newStage(cfg)
+	s := newFixture(cfg)
 	s.do = func(Try[string]) error { return errBroken }
 	s.Set("a", 0)
 	s.at(t, 0, time.Second, "a")
@@ -296,7 +296,7 @@ func TestLoopSleepsAndWakes(t *testing.T) {
 
 // TTL-8: entries may be replaced and removed by their own callback and by others meanwhile.
 func TestChangesWhileTheCallbackRuns(t *testing.T) {
-	s := newStage(DefaultConfig())
+	s := newFixture(DefaultConfig())
 	s.do = func(x Try[string]) error {
 		switch x.Key() {
 		case "replaced":

@@ -79,11 +79,11 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error says what the callback panicked with.
+// Error names the value the callback panicked with.
 func (e *PanicError) Error() string { return fmt.Sprintf("the callback panicked: %v", e.Value) }
 
-// shielded runs f and returns its error, or its panic as one.
-func shielded(f func() error) (err error) {
+// recovered runs f and returns its error, or its panic as one.
+func recovered(f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Value: value, Stack: debug.Stack()}

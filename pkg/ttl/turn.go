@@ -55,7 +55,7 @@ func (q *Queue[K]) expire(now time.Duration) (more bool) {
 			return true
 		}
 		if f := e.failure; f != nil && q.cfg.exhausted(f.count) {
-			q.bury(e)
+			q.giveUp(e)
 		} else {
 			q.begin(e)
 		}
@@ -74,13 +74,13 @@ func (q *Queue[K]) begin(e *entry[K]) {
 	t := Try[K]{queue: q, entry: e, number: e.try}
 	q.mu.Unlock()
 	defer q.mu.Lock()
-	if err := shielded(func() error { return q.callback(t) }); err != nil {
+	if err := recovered(func() error { return q.callback(t) }); err != nil {
 		t.Retry(err)
 	}
 }
 
-// bury gives an entry up. The queue is unlocked while the dead-letter callback runs.
-func (q *Queue[K]) bury(e *entry[K]) {
+// giveUp drops an entry that has failed for the last time. The queue is unlocked while the dead-letter callback runs.
+func (q *Queue[K]) giveUp(e *entry[K]) {
 	q.drop(e)
 	q.metrics.deadLetters.Inc()
 	key, failures, err := e.key, int(e.failure.count), e.failure.err
@@ -89,7 +89,7 @@ func (q *Queue[K]) bury(e *entry[K]) {
 	if q.deadLetter == nil {
 		return
 	}
-	panicked := shielded(func() error { q.deadLetter(key, failures, err); return nil })
+	panicked := recovered(func() error { q.deadLetter(key, failures, err); return nil })
 	if panicked != nil && q.onFailure != nil {
 		q.onFailure(key, failures, panicked)
 	}
