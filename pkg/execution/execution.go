@@ -11,7 +11,7 @@ type Result string
 
 // The results.
 const (
-	// the order or request was executed, or the exchange's word on deleveraging brought up to date
+	// the order or request was executed, or the exchange's deleveraging state was brought up to date
 	Executed Result = "executed"
 	// the order or request was cancelled: by the venue's rule when a keeper sent the transaction, else by its owner
 	Cancelled   Result = "cancelled"

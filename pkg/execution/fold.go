@@ -29,14 +29,14 @@ type Share struct {
 //
 // It is for one goroutine at a time.
 type Fold struct {
-	decoder Decoder
-	lanes   []lane
-	blocks  map[place]*block
-	swept   uint64 // blocks below have been forgotten
+	decoder        Decoder
+	partitions     []partition
+	blocks         map[blockID]*block
+	forgottenBelow uint64 // blocks below have been forgotten
 }
 
-// lane is one partition.
-type lane struct {
+// partition is how far one partition was read.
+type partition struct {
 	begun bool
 	tip   uint64
 	spans []span // of numbers that came in ranges
@@ -45,45 +45,45 @@ type lane struct {
 // span is a range of block numbers, both ends included.
 type span struct{ first, last uint64 }
 
-// place names a block.
-type place struct {
+// blockID identifies a block.
+type blockID struct {
 	number uint64
 	hash   chain.Hash
 }
 
 // block is what is known of one block so far.
 type block struct {
-	ref   chain.BlockRef
-	parts []*part // by partition; nil = not read, or taken back
-	told  map[uint32]bool
+	ref     chain.BlockRef
+	parts   []*blockShare // by partition; nil = not read, or taken back
+	emitted map[uint32]bool
 }
 
-// part is what one partition says of a block.
-type part struct {
+// blockShare is what one partition has of a block, decoded.
+type blockShare struct {
 	attempt uint32
 	endings []Execution // Tx not filled in yet
 	txs     []chain.Tx
 }
 
-// remembered is for how many blocks under the partition furthest behind a block is remembered as told: longer than any
-// reorg, and than any repetition of records by a scanner that starts again.
-const remembered = 1000
+// retainedBlocks is for how many blocks under the partition furthest behind the fold remembers what it has returned:
+// longer than any reorg, and than any repetition of records by a scanner that starts again.
+const retainedBlocks = 1000
 
 // NewFold returns a fold over the given number of partitions.
 func NewFold(decoder Decoder, partitions int) *Fold {
-	return &Fold{decoder: decoder, lanes: make([]lane, partitions), blocks: map[place]*block{}}
+	return &Fold{decoder: decoder, partitions: make([]partition, partitions), blocks: map[blockID]*block{}}
 }
 
-// Block takes what a partition has of a block, at its BLOCK_END, and returns the executions that can be told now. An
-// error says that the records make no sense; the fold must not be used after one.
+// Block takes what a partition has of a block, at its BLOCK_END, and returns the executions that are complete now. An
+// error means that the records make no sense; the fold must not be used after one.
 func (f *Fold) Block(partition int, ref chain.BlockRef, attempt uint32, s Share) ([]Execution, error) {
 	p, err := f.read(ref.TimeMs, attempt, s)
 	if err != nil {
 		return nil, err
 	}
-	b := f.put(partition, ref, p)
+	b := f.add(partition, ref, p)
 	f.advance(partition, ref.Number)
-	return f.tell([]*block{b})
+	return f.emit([]*block{b})
 }
 
 // Range takes what a partition has of a range of final blocks, at its RANGE_END: before is the block under it, and
@@ -99,19 +99,19 @@ func (f *Fold) Range(partition int, before, last chain.BlockRef, blocks []chain.
 		if err != nil {
 			return nil, err
 		}
-		f.put(partition, ref, p)
+		f.add(partition, ref, p)
 	}
 	reach := span{before.Number + 1, last.Number}
-	f.lanes[partition].spans = append(f.lanes[partition].spans, reach)
+	f.partitions[partition].spans = append(f.partitions[partition].spans, reach)
 	f.advance(partition, last.Number)
 	inside := slices.Collect(maps.Values(f.blocks))
-	return f.tell(slices.DeleteFunc(inside, func(b *block) bool { return !reach.holds(b.ref.Number) }))
+	return f.emit(slices.DeleteFunc(inside, func(b *block) bool { return !reach.holds(b.ref.Number) }))
 }
 
-// Undo takes a partition's REORG. What was not told of the blocks it takes back is dropped. One that is read a second
-// time changes nothing.
+// Undo takes a partition's REORG. Executions of the blocks it takes back that were not returned yet are dropped. A
+// REORG that is read a second time changes nothing.
 func (f *Fold) Undo(partition int, r chain.Reorg) {
-	tip := f.blocks[place{r.OldTip.Number, r.OldTip.Hash}]
+	tip := f.blocks[blockID{r.OldTip.Number, r.OldTip.Hash}]
 	if tip == nil || tip.parts[partition] == nil {
 		return
 	}
@@ -120,12 +120,12 @@ func (f *Fold) Undo(partition int, r chain.Reorg) {
 			b.parts[partition] = nil
 		}
 	}
-	f.lanes[partition].tip = r.Ancestor.Number
+	f.partitions[partition].tip = r.Ancestor.Number
 }
 
 // read decodes a partition's share of one block.
-func (f *Fold) read(timeMs uint64, attempt uint32, s Share) (*part, error) {
-	p := &part{attempt: attempt, txs: s.Txs}
+func (f *Fold) read(timeMs uint64, attempt uint32, s Share) (*blockShare, error) {
+	p := &blockShare{attempt: attempt, txs: s.Txs}
 	for logs := s.Logs; len(logs) > 0; {
 		n := slices.IndexFunc(logs, func(l chain.Log) bool { return l.TxHash != logs[0].TxHash })
 		if n < 0 {
@@ -144,12 +144,12 @@ func (f *Fold) read(timeMs uint64, attempt uint32, s Share) (*part, error) {
 	return p, nil
 }
 
-// put adds a part to its block, unless the partition has said it already.
-func (f *Fold) put(partition int, ref chain.BlockRef, p *part) *block {
-	at := place{ref.Number, ref.Hash}
+// add adds a partition's share to its block, unless it is there already.
+func (f *Fold) add(partition int, ref chain.BlockRef, p *blockShare) *block {
+	at := blockID{ref.Number, ref.Hash}
 	b := f.blocks[at]
 	if b == nil {
-		b = &block{ref: ref, parts: make([]*part, len(f.lanes)), told: map[uint32]bool{}}
+		b = &block{ref: ref, parts: make([]*blockShare, len(f.partitions)), emitted: map[uint32]bool{}}
 		f.blocks[at] = b
 	}
 	if known := b.parts[partition]; known == nil || known.attempt < p.attempt {
@@ -158,37 +158,37 @@ func (f *Fold) put(partition int, ref chain.BlockRef, p *part) *block {
 	return b
 }
 
-// tell returns the executions of those of the blocks that all partitions have, in the chain's order.
-func (f *Fold) tell(blocks []*block) (told []Execution, err error) {
+// emit returns the executions of those of the blocks that all partitions have, in the chain's order.
+func (f *Fold) emit(blocks []*block) (executions []Execution, err error) {
 	for _, b := range blocks {
-		if !f.whole(b) {
+		if !f.complete(b) {
 			continue
 		}
-		of, err := b.tell()
+		of, err := b.join()
 		if err != nil {
 			return nil, err
 		}
-		told = append(told, of...)
+		executions = append(executions, of...)
 	}
-	slices.SortFunc(told, func(x, y Execution) int {
+	slices.SortFunc(executions, func(x, y Execution) int {
 		return cmp.Or(cmp.Compare(x.Pos.Block, y.Pos.Block), cmp.Compare(x.Pos.Index, y.Pos.Index))
 	})
-	return told, nil
+	return executions, nil
 }
 
-// whole tells whether every partition has said what it has of a block.
-func (f *Fold) whole(b *block) bool {
+// complete tells whether every partition has been read as far as a block.
+func (f *Fold) complete(b *block) bool {
 	for i, p := range b.parts {
-		if p == nil && !slices.ContainsFunc(f.lanes[i].spans, func(s span) bool { return s.holds(b.ref.Number) }) {
+		if p == nil && !slices.ContainsFunc(f.partitions[i].spans, func(s span) bool { return s.holds(b.ref.Number) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// tell joins a block's endings with its transactions. While a correction is on its way through the partitions, the
+// join joins a block's endings with its transactions. While a correction is on its way through the partitions, the
 // record of a transaction may follow.
-func (b *block) tell() (told []Execution, err error) {
+func (b *block) join() (executions []Execution, err error) {
 	txs, attempts := map[chain.Hash]chain.Tx{}, map[uint32]bool{}
 	for _, p := range b.parts {
 		if p != nil {
@@ -206,37 +206,37 @@ func (b *block) tell() (told []Execution, err error) {
 			tx, known := txs[e.Tx.Hash]
 			switch {
 			case !known && len(attempts) == 1:
-				return nil, fmt.Errorf("block %d %s: no partition says who sent transaction %s", b.ref.Number,
+				return nil, fmt.Errorf("block %d %s: no partition has the record of transaction %s", b.ref.Number,
 					b.ref.Hash, e.Tx.Hash)
-			case !known, b.told[e.Pos.Index]:
+			case !known, b.emitted[e.Pos.Index]:
 				continue
 			}
-			b.told[e.Pos.Index] = true
+			b.emitted[e.Pos.Index] = true
 			e.Tx, e.Block = tx, b.ref
-			told = append(told, e)
+			executions = append(executions, e)
 		}
 	}
-	return told, nil
+	return executions, nil
 }
 
-// advance notes how far a partition is, and forgets what nobody will speak of again.
+// advance notes how far a partition was read, and forgets blocks that no record will name again.
 func (f *Fold) advance(partition int, number uint64) {
-	f.lanes[partition].begun, f.lanes[partition].tip = true, number
+	f.partitions[partition].begun, f.partitions[partition].tip = true, number
 	slowest := number
-	for _, l := range f.lanes {
+	for _, l := range f.partitions {
 		if !l.begun {
 			return
 		}
 		slowest = min(slowest, l.tip)
 	}
-	floor := slowest - min(slowest, remembered)
-	if floor < f.swept+remembered/4 {
+	floor := slowest - min(slowest, retainedBlocks)
+	if floor < f.forgottenBelow+retainedBlocks/4 {
 		return
 	}
-	f.swept = floor
-	maps.DeleteFunc(f.blocks, func(at place, _ *block) bool { return at.number < floor })
-	for i := range f.lanes {
-		l := &f.lanes[i]
+	f.forgottenBelow = floor
+	maps.DeleteFunc(f.blocks, func(at blockID, _ *block) bool { return at.number < floor })
+	for i := range f.partitions {
+		l := &f.partitions[i]
 		l.spans = slices.DeleteFunc(l.spans, func(s span) bool { return s.last < floor })
 	}
 }

@@ -110,7 +110,7 @@ func write(t *rapid.T) topic {
 func TestFoldTellsTheChain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := write(t)
-		f := NewFold(said{}, len(w.streams))
+		f := NewFold(orderDecoder{}, len(w.streams))
 		at := make([]int, len(w.streams))
 		byKey := map[chain.Hash]string{}
 		for order := range w.whole {

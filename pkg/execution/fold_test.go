@@ -10,9 +10,9 @@ import (
 )
 
 // said is a decoder whose logs say in their data which order they end.
-type said struct{}
+type orderDecoder struct{}
 
-func (said) Transaction(logs []chain.Log, _ uint64) (events []perp.Event, err error) {
+func (orderDecoder) Transaction(logs []chain.Log, _ uint64) (events []perp.Event, err error) {
 	for _, l := range logs {
 		events = append(events, perp.OrderEnded{
 			Key: chain.Keccak256(l.Data), Status: perp.Executed,
@@ -52,7 +52,7 @@ func TestPartitionsAreJoined(t *testing.T) {
 	b := ref(5, "a")
 	shares := []Share{{Txs: []chain.Tx{txOf(b, "x")}}, {Logs: []chain.Log{orderLog(b, 3, "x")}}}
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
-		f := NewFold(said{}, 2)
+		f := NewFold(orderDecoder{}, 2)
 		if told := tellBlock(t, f, order[0], b, 0, shares[order[0]]); told != nil {
 			t.Fatalf("told %v before the block was whole", told)
 		}
@@ -73,7 +73,7 @@ func TestPartitionsAreJoined(t *testing.T) {
 // is.
 func TestReorgDropsWhatIsNotWhole(t *testing.T) {
 	old, next, ground := ref(5, "a"), ref(5, "b"), ref(4, "a")
-	f := NewFold(said{}, 2)
+	f := NewFold(orderDecoder{}, 2)
 	tellBlock(t, f, 0, ground, 0, Share{})
 	tellBlock(t, f, 1, ground, 0, Share{})
 	tellBlock(t, f, 1, old, 0, Share{Logs: []chain.Log{orderLog(old, 0, "x")}})
@@ -101,7 +101,7 @@ func TestReorgDropsWhatIsNotWhole(t *testing.T) {
 // twice.
 func TestCorrectionAddsWhatWasMissing(t *testing.T) {
 	b := ref(5, "a")
-	f := NewFold(said{}, 2)
+	f := NewFold(orderDecoder{}, 2)
 	tellBlock(t, f, 0, b, 0, Share{Txs: []chain.Tx{txOf(b, "x")}})
 	if told := tellBlock(t, f, 1, b, 0, Share{Logs: []chain.Log{orderLog(b, 0, "x")}}); len(told) != 1 {
 		t.Fatalf("told %+v", told)
@@ -119,7 +119,7 @@ func TestCorrectionAddsWhatWasMissing(t *testing.T) {
 // TestRangesMayBeCutDifferently: after a crash partitions may have history in other pieces.
 func TestRangesMayBeCutDifferently(t *testing.T) {
 	b, c := ref(12, "a"), ref(17, "a")
-	f := NewFold(said{}, 2)
+	f := NewFold(orderDecoder{}, 2)
 	told, err := f.Range(1, ref(10, "a"), ref(20, "a"), []chain.BlockRef{b, c},
 		Share{Logs: []chain.Log{orderLog(b, 0, "x"), orderLog(c, 0, "y")}})
 	if err != nil || told != nil {
@@ -137,7 +137,7 @@ func TestRangesMayBeCutDifferently(t *testing.T) {
 
 // TestMissingSenderIsSaid: a whole block without the record of a transaction is not understood, and not skipped.
 func TestMissingSenderIsSaid(t *testing.T) {
-	f := NewFold(said{}, 1)
+	f := NewFold(orderDecoder{}, 1)
 	b := ref(5, "a")
 	if told, err := f.Block(0, b, 0, Share{Logs: []chain.Log{orderLog(b, 0, "x")}}); err == nil {
 		t.Fatalf("told %+v", told)
@@ -146,17 +146,17 @@ func TestMissingSenderIsSaid(t *testing.T) {
 
 // TestOldBlocksAreForgotten: memory follows the partition furthest behind.
 func TestOldBlocksAreForgotten(t *testing.T) {
-	f := NewFold(said{}, 2)
-	for n := range uint64(3 * remembered) {
+	f := NewFold(orderDecoder{}, 2)
+	for n := range uint64(3 * retainedBlocks) {
 		for p := range 2 {
 			tellBlock(t, f, p, chain.BlockRef{Number: n, Hash: chain.Keccak256([]byte{byte(n), byte(n >> 8)})}, 0,
 				Share{})
 		}
 	}
-	if len(f.blocks) > remembered*5/4 {
+	if len(f.blocks) > retainedBlocks*5/4 {
 		t.Fatalf("%d blocks are remembered", len(f.blocks))
 	}
-	if i := slices.IndexFunc(f.lanes, func(l lane) bool { return l.tip != 3*remembered-1 }); i >= 0 {
-		t.Fatalf("partition %d is at %d", i, f.lanes[i].tip)
+	if i := slices.IndexFunc(f.partitions, func(l partition) bool { return l.tip != 3*retainedBlocks-1 }); i >= 0 {
+		t.Fatalf("partition %d is at %d", i, f.partitions[i].tip)
 	}
 }

@@ -87,8 +87,8 @@ func (g *gas) linef(format string, args ...any) {
 func (g *gas) race(name string, winner, loser *types.Receipt) {
 	g.t.Helper()
 	g.won[name] = winner.GasUsed
-	sum := &books.Sum{Kind: job.Order, Won: books.Pile{Count: 1, Gas: winner.GasUsed},
-		Late: books.Pile{Count: 1, Gas: loser.GasUsed}}
+	sum := &books.Sum{Kind: job.Order, Won: books.Cost{Count: 1, Gas: winner.GasUsed},
+		Late: books.Cost{Count: 1, Gas: loser.GasUsed}}
 	r, measured := sum.LossRatio()
 	saving, known := books.Rates{}.Saving(3, sum)
 	if !measured || !known || r < 100 || r > 900 {

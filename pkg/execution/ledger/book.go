@@ -15,15 +15,15 @@ func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
 	endings := execution.Endings(tx.Events)
 	called := tx.called()
 	payer := slices.IndexFunc(endings, func(e execution.Execution) bool {
-		return nameOfEnding(e) == called || tx.Call == nil && e.Result != execution.Swept
+		return keyOfEnding(e) == called || tx.Call == nil && e.Result != execution.Swept
 	})
-	over := map[name]bool{}
+	over := map[jobKey]bool{}
 	for i, e := range endings {
-		n := nameOfEnding(e)
+		n := keyOfEnding(e)
 		over[n] = true
 		rows = append(rows, l.end(n, at, tx, e, i == payer)...)
 	}
-	l.bear(at, tx, over)
+	l.openRequests(at, tx, over)
 	rows = append(rows, l.reopen(tx)...)
 	switch {
 	case tx.Call != nil && !over[called]:
@@ -35,14 +35,14 @@ func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
 }
 
 // end notes that a job is over.
-func (l *Ledger) end(n name, at chain.BlockRef, tx Transaction, e execution.Execution, pays bool) (rows []Row) {
+func (l *Ledger) end(n jobKey, at chain.BlockRef, tx Transaction, e execution.Execution, pays bool) (rows []Row) {
 	a := l.open[n]
 	byOwner := e.Result == execution.Cancelled && tx.Call == nil && l.cfg.Roster[tx.From] == 0
 	switch {
 	case byOwner || e.Result == execution.Swept:
 		if a != nil && a.State == Waiting {
 			a.State, a.Result, a.Reason = Withdrawn, e.Result, e.Reason
-			a.mention(at)
+			a.touch(at)
 		}
 		return nil
 	case a != nil && a.State != Waiting:
@@ -63,13 +63,13 @@ func (l *Ledger) end(n name, at chain.BlockRef, tx Transaction, e execution.Exec
 	case tx.OracleMs != 0:
 		a.AgeMs, a.AgeBy = at.TimeMs-min(at.TimeMs, tx.OracleMs), ByReports
 	}
-	a.mention(at)
+	a.touch(at)
 	return rows
 }
 
-// bear opens the accounts of requests that can be executed from now on. The orders of liquidations, and the requests
-// within others, are over in the transaction that makes them.
-func (l *Ledger) bear(at chain.BlockRef, tx Transaction, over map[name]bool) {
+// openRequests opens the accounts of requests that can be executed from now on. The orders of liquidations, and the
+// requests within others, are over in the transaction that makes them.
+func (l *Ledger) openRequests(at chain.BlockRef, tx Transaction, over map[jobKey]bool) {
 	ended := map[chain.Hash]bool{} // orders and requests
 	for _, e := range tx.Events {
 		switch end := e.(type) {
@@ -80,18 +80,18 @@ func (l *Ledger) bear(at chain.BlockRef, tx Transaction, over map[name]bool) {
 		}
 	}
 	for _, e := range tx.Events {
-		var n name
+		var n jobKey
 		switch e := e.(type) {
 		case perp.OrderCreated:
 			if !e.Order.OrderType.IsMarket() || ended[e.Order.Key] {
 				continue
 			}
-			n = name{kind: job.Order, key: e.Order.Key}
+			n = jobKey{kind: job.Order, key: e.Order.Key}
 		case perp.RequestCreated:
 			if ended[e.Request.Key] {
 				continue
 			}
-			n = name{kind: job.OfRequest(e.Request.Kind), key: e.Request.Key}
+			n = jobKey{kind: job.OfRequest(e.Request.Kind), key: e.Request.Key}
 		default:
 			continue
 		}
@@ -110,7 +110,7 @@ func (l *Ledger) reopen(tx Transaction) (rows []Row) {
 		if !is {
 			continue
 		}
-		n := name{kind: job.Liquidation, key: increase.Position.PositionKey}
+		n := jobKey{kind: job.Liquidation, key: increase.Position.PositionKey}
 		if a := l.open[n]; a != nil && a.State == Done {
 			rows = append(rows, l.close(a)...)
 			delete(l.open, n)
@@ -120,7 +120,7 @@ func (l *Ledger) reopen(tx Transaction) (rows []Row) {
 }
 
 // lose notes a transaction that was called for a job and did not end it.
-func (l *Ledger) lose(n name, at chain.BlockRef, tx Transaction) {
+func (l *Ledger) lose(n jobKey, at chain.BlockRef, tx Transaction) {
 	if at.Number < l.cfg.From {
 		return
 	}
@@ -129,18 +129,18 @@ func (l *Ledger) lose(n name, at chain.BlockRef, tx Transaction) {
 		a = l.account(n, at)
 	}
 	a.Losers = append(a.Losers, Loser{Tx: l.booked(at, tx), Late: a.State != Waiting, Reverted: !tx.OK})
-	a.mention(at)
+	a.touch(at)
 }
 
-func (l *Ledger) account(n name, at chain.BlockRef) *account {
+func (l *Ledger) account(n jobKey, at chain.BlockRef) *account {
 	a := &account{Row: Row{Kind: n.kind, Key: n.key, IsLong: n.isLong, State: Waiting}}
-	a.mention(at)
+	a.touch(at)
 	l.open[n] = a
-	l.agenda = append(l.agenda, appointment{at.TimeMs + l.cfg.Patience, n, a})
+	l.checks = append(l.checks, expiryCheck{at.TimeMs + l.cfg.Patience, n, a})
 	return a
 }
 
-func (a *account) mention(at chain.BlockRef) { a.last, a.lastMs = at.Number, at.TimeMs }
+func (a *account) touch(at chain.BlockRef) { a.last, a.lastMs = at.Number, at.TimeMs }
 
 func (l *Ledger) booked(at chain.BlockRef, tx Transaction) Tx {
 	return Tx{
@@ -149,16 +149,16 @@ func (l *Ledger) booked(at chain.BlockRef, tx Transaction) Tx {
 	}
 }
 
-func nameOf(kind job.Kind, key chain.Hash, isLong bool) name {
-	return name{kind, key, isLong && kind == job.AdlState}
+func keyOf(kind job.Kind, key chain.Hash, isLong bool) jobKey {
+	return jobKey{kind, key, isLong && kind == job.AdlState}
 }
 
-func nameOfEnding(e execution.Execution) name { return nameOf(e.Kind, e.Key, e.IsLong) }
+func keyOfEnding(e execution.Execution) jobKey { return keyOf(e.Kind, e.Key, e.IsLong) }
 
 // called is the job a transaction was called for; of no kind where it does not say.
-func (tx Transaction) called() name {
+func (tx Transaction) called() jobKey {
 	if tx.Call == nil {
-		return name{}
+		return jobKey{}
 	}
-	return nameOf(tx.Call.Kind, tx.Call.Key, tx.Call.IsLong)
+	return keyOf(tx.Call.Kind, tx.Call.Key, tx.Call.IsLong)
 }

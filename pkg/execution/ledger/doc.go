@@ -1,6 +1,6 @@
 // Package ledger keeps the accounts of several keepers that execute the same jobs: who executed each first, how old it
-// was by then, who came too late or too early, and what all of that cost (TIER-17, TIER-18). It is told what the chain
-// says and nothing else, block by block and in order, so that anybody can keep the same books.
+// was by then, who came too late or too early, and what all of that cost (TIER-17, TIER-18). Its only
+// input is the chain, block by block and in order, so that everybody comes to the same accounts.
 //
 // # What a job is here
 //

@@ -11,14 +11,14 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Config is what the books are kept by.
+// Config has the signers, the first block that counts, and how long accounts stay open.
 type Config struct {
-	// Roster says which keeper, by its tier from 1, a signer belongs to.
+	// Roster maps signers to keepers, by their tiers from 1.
 	Roster map[chain.Address]int
-	// From is the first block that counts. Earlier ones may be told for the births of requests and the winners of
+	// From is the first block that counts. Earlier ones may be given for the births of requests and the winners of
 	// races.
 	From uint64
-	// Patience is how long (ms of chain time) after the last word about a job its account is kept open for transactions
+	// Patience is how long (ms of chain time) after the last event of a job its account is kept open for transactions
 	// that come too late. What nobody has executed by then is called waiting.
 	Patience uint64
 }
@@ -33,7 +33,7 @@ type Block struct {
 type Transaction struct {
 	chain.Tx
 	Call     *Call        // the job it was called for; nil where the calldata names none
-	Events   []perp.Event // what its logs say
+	Events   []perp.Event // decoded from its logs
 	OracleMs uint64       // time (Unix ms) of the oldest price report it brought; 0 = unknown
 }
 
@@ -48,14 +48,14 @@ type Call struct {
 // is for one goroutine at a time.
 type Ledger struct {
 	cfg    Config
-	open   map[name]*account
-	agenda []appointment // ordered by time, but for accounts that were spoken of since
+	open   map[jobKey]*account
+	checks []expiryCheck // ordered by time, but for accounts with events since
 	totals Totals
 	tip    chain.BlockRef
 }
 
-// name is a job's. The side matters for updates of the deleveraging state alone: the other kinds' keys know it.
-type name struct {
+// jobKey identifies a job. The side matters for updates of the deleveraging state alone: the other kinds' keys know it.
+type jobKey struct {
 	kind   job.Kind
 	key    chain.Hash
 	isLong bool
@@ -64,21 +64,21 @@ type name struct {
 // account is one job's.
 type account struct {
 	Row
-	last   uint64 // block that spoke of it last
+	last   uint64 // block of its newest event
 	lastMs uint64
 	closed bool
 }
 
-// appointment is when to look whether an account can be closed.
-type appointment struct {
+// expiryCheck is when to look whether an account can be closed.
+type expiryCheck struct {
 	atMs uint64
-	name name
+	name jobKey
 	of   *account
 }
 
 // New returns empty books.
 func New(cfg Config) *Ledger {
-	return &Ledger{cfg: cfg, open: map[name]*account{}, totals: Totals{kinds: map[job.Kind]*Sum{}}}
+	return &Ledger{cfg: cfg, open: map[jobKey]*account{}, totals: Totals{kinds: map[job.Kind]*Sum{}}}
 }
 
 // Block books what happened in the next block and returns the accounts that are closed by now. It fails if the block is
@@ -93,7 +93,7 @@ func (l *Ledger) Block(b Block) ([]Row, error) {
 	for _, tx := range b.Txs {
 		rows = append(rows, l.book(b.Ref, tx)...)
 	}
-	return append(rows, l.settle(b.Ref.TimeMs)...), nil
+	return append(rows, l.closeExpired(b.Ref.TimeMs)...), nil
 }
 
 // Close returns the accounts that are still open, in the order of their last events, and the sums of all.
@@ -113,16 +113,16 @@ func (l *Ledger) Close() ([]Row, Totals) {
 	return rows, l.totals
 }
 
-// settle closes the accounts of which nothing was heard for so long that nothing is expected any more.
-func (l *Ledger) settle(nowMs uint64) (rows []Row) {
-	for len(l.agenda) > 0 && l.agenda[0].atMs <= nowMs {
-		due := l.agenda[0]
-		l.agenda = l.agenda[1:]
+// closeExpired closes the accounts that have had no event for Config.Patience.
+func (l *Ledger) closeExpired(nowMs uint64) (rows []Row) {
+	for len(l.checks) > 0 && l.checks[0].atMs <= nowMs {
+		due := l.checks[0]
+		l.checks = l.checks[1:]
 		switch again := due.of.lastMs + l.cfg.Patience; {
 		case due.of.closed:
 		case again > nowMs:
 			due.atMs = again
-			l.agenda = append(l.agenda, due)
+			l.checks = append(l.checks, due)
 		default:
 			rows = append(rows, l.close(due.of)...)
 			delete(l.open, due.name)

@@ -25,7 +25,7 @@ var (
 const patience = 10_000
 
 // story is a chain that a test writes, a block a second.
-type story struct {
+type fixture struct {
 	t      *testing.T
 	ledger *Ledger
 	tip    chain.BlockRef
@@ -33,12 +33,12 @@ type story struct {
 	rows   []Row
 }
 
-func begin(t *testing.T, from uint64) *story {
-	return &story{t: t, ledger: New(Config{Roster: roster, From: from, Patience: patience})}
+func begin(t *testing.T, from uint64) *fixture {
+	return &fixture{t: t, ledger: New(Config{Roster: roster, From: from, Patience: patience})}
 }
 
 // block adds the next block with the given transactions.
-func (s *story) block(txs ...Transaction) {
+func (s *fixture) block(txs ...Transaction) {
 	s.t.Helper()
 	next := chain.BlockRef{Number: s.tip.Number + 1, Parent: s.tip.Hash, Hash: chain.Keccak256(s.tip.Hash[:])}
 	next.TimeMs = next.Number * 1000
@@ -55,13 +55,13 @@ func (s *story) block(txs ...Transaction) {
 	s.rows = append(s.rows, rows...)
 }
 
-func (s *story) blocks(n int) {
+func (s *fixture) blocks(n int) {
 	for range n {
 		s.block()
 	}
 }
 
-func (s *story) end() ([]Row, Totals) {
+func (s *fixture) end() ([]Row, Totals) {
 	rows, totals := s.ledger.Close()
 	return append(s.rows, rows...), totals
 }
@@ -116,7 +116,7 @@ func withdraws(by chain.Address, order string) Transaction {
 }
 
 // brief is what of a row a test compares.
-type brief struct {
+type rowSummary struct {
 	kind        job.Kind
 	state       State
 	result      execution.Result
@@ -126,9 +126,9 @@ type brief struct {
 	late, early int
 }
 
-func briefly(rows []Row) (all []brief) {
+func briefly(rows []Row) (all []rowSummary) {
 	for _, r := range rows {
-		b := brief{kind: r.Kind, state: r.State, result: r.Result, age: r.AgeMs, by: r.AgeBy, late: r.Late(),
+		b := rowSummary{kind: r.Kind, state: r.State, result: r.Result, age: r.AgeMs, by: r.AgeBy, late: r.Late(),
 			early: len(r.Losers) - r.Late()}
 		if r.Winner != nil {
 			b.tier = r.Winner.Tier
@@ -141,104 +141,104 @@ func briefly(rows []Row) (all []brief) {
 // TIER-17: who was first, how old the job was, and who came too late or too early.
 func TestAccounts(t *testing.T) {
 	for name, c := range map[string]struct {
-		tell func(*story)
-		want []brief
+		tell func(*fixture)
+		want []rowSummary
 	}{
 		"one executes": {
-			func(s *story) { s.block(asked("a")); s.blocks(1); s.block(executes(master, "a", 100, perp.Executed)) },
-			[]brief{{job.Order, Done, execution.Executed, 1, 2000, ByRequest, 0, 0}},
+			func(s *fixture) { s.block(asked("a")); s.blocks(1); s.block(executes(master, "a", 100, perp.Executed)) },
+			[]rowSummary{{job.Order, Done, execution.Executed, 1, 2000, ByRequest, 0, 0}},
 		},
 		"two race, in one block": {
-			func(s *story) {
+			func(s *fixture) {
 				s.block(asked("a"))
 				s.block(executes(backup, "a", 100, perp.Executed), loses(master, job.Order, "a", 30))
 			},
-			[]brief{{job.Order, Done, execution.Executed, 2, 1000, ByRequest, 1, 0}},
+			[]rowSummary{{job.Order, Done, execution.Executed, 2, 1000, ByRequest, 1, 0}},
 		},
 		"three race, the last a while later": {
-			func(s *story) {
+			func(s *fixture) {
 				s.block(asked("a"))
 				s.block(executes(third, "a", 100, perp.Executed), loses(master, job.Order, "a", 30))
 				s.blocks(5)
 				s.block(loses(backup, job.Order, "a", 30))
 			},
-			[]brief{{job.Order, Done, execution.Executed, 3, 1000, ByRequest, 2, 0}},
+			[]rowSummary{{job.Order, Done, execution.Executed, 3, 1000, ByRequest, 2, 0}},
 		},
 		"too late beyond patience is an account of its own": {
-			func(s *story) {
+			func(s *fixture) {
 				s.block(asked("a"))
 				s.block(executes(third, "a", 100, perp.Executed))
 				s.blocks(10)
 				s.block(loses(backup, job.Order, "a", 30))
 			},
-			[]brief{{job.Order, Done, execution.Executed, 3, 1000, ByRequest, 0, 0},
+			[]rowSummary{{job.Order, Done, execution.Executed, 3, 1000, ByRequest, 0, 0},
 				{job.Order, Attempted, "", 0, 0, "", 0, 1}},
 		},
 		"the venue cancels": {
-			func(s *story) { s.block(asked("a")); s.block(executes(master, "a", 100, perp.Cancelled)) },
-			[]brief{{job.Order, Done, execution.Cancelled, 1, 1000, ByRequest, 0, 0}},
+			func(s *fixture) { s.block(asked("a")); s.block(executes(master, "a", 100, perp.Cancelled)) },
+			[]rowSummary{{job.Order, Done, execution.Cancelled, 1, 1000, ByRequest, 0, 0}},
 		},
 		"its owner was faster": {
-			func(s *story) {
+			func(s *fixture) {
 				s.block(asked("a"))
 				s.block(withdraws(trader, "a"), loses(master, job.Order, "a", 30))
 			},
-			[]brief{{job.Order, Withdrawn, execution.Cancelled, 0, 0, "", 1, 0}},
+			[]rowSummary{{job.Order, Withdrawn, execution.Cancelled, 0, 0, "", 1, 0}},
 		},
-		"an owner takes back what nobody could execute": {func(s *story) {
+		"an owner takes back what nobody could execute": {func(s *fixture) {
 			s.block(withdraws(trader,
 				"a limit order"))
 		}, nil},
 		"nobody executes": {
-			func(s *story) { s.block(asked("a")) }, []brief{{job.Order, Waiting, "", 0, 0, "", 0, 0}},
+			func(s *fixture) { s.block(asked("a")) }, []rowSummary{{job.Order, Waiting, "", 0, 0, "", 0, 0}},
 		},
 		"frozen, then executed by the role": {
-			func(s *story) {
+			func(s *fixture) {
 				s.block(executes(master, "limit", 100, perp.Frozen))
 				s.block(executes(backup, "limit", 100, perp.Executed))
 			},
-			[]brief{{job.Order, Done, execution.Frozen, 1, 0, "", 0, 0},
+			[]rowSummary{{job.Order, Done, execution.Frozen, 1, 0, "", 0, 0},
 				{job.Order, Done, execution.Executed, 2, 0, "", 0, 0}},
 		},
 		"a liquidation too early, in time, too late": {
-			func(s *story) {
+			func(s *fixture) {
 				s.block(loses(master, job.Liquidation, "p", 60))
 				s.block(liquidates(master, "p", 100, 1500), loses(backup, job.Liquidation, "p", 50))
 			},
-			[]brief{{job.Liquidation, Done, execution.Liquidated, 1, 500, ByReports, 1, 1}},
+			[]rowSummary{{job.Liquidation, Done, execution.Liquidated, 1, 500, ByReports, 1, 1}},
 		},
 		"liquidated twice": {
-			func(s *story) { s.block(liquidates(master, "p", 100, 0)); s.block(liquidates(backup, "p", 100, 0)) },
-			[]brief{{job.Liquidation, Done, execution.Liquidated, 1, 0, "", 0, 0},
+			func(s *fixture) { s.block(liquidates(master, "p", 100, 0)); s.block(liquidates(backup, "p", 100, 0)) },
+			[]rowSummary{{job.Liquidation, Done, execution.Liquidated, 1, 0, "", 0, 0},
 				{job.Liquidation, Done, execution.Liquidated, 2, 0, "", 0, 0}},
 		},
 		"opened again after its liquidation, and tried": {
-			func(s *story) {
+			func(s *fixture) {
 				s.block(liquidates(master, "p", 100, 0))
 				s.block(opens(master, "again", "p"))
 				s.block(loses(backup, job.Liquidation, "p", 50))
 			},
-			[]brief{
+			[]rowSummary{
 				{job.Liquidation, Done, execution.Liquidated, 1, 0, "", 0, 0},
 				{job.Order, Done, execution.Executed, 1, 0, "", 0, 0},
 				{job.Liquidation, Attempted, "", 0, 0, "", 0, 1},
 			},
 		},
 		"made larger while it is tried": {
-			func(s *story) {
+			func(s *fixture) {
 				s.block(loses(master, job.Liquidation, "p", 60))
 				s.block(opens(master, "more", "p"))
 				s.block(liquidates(backup, "p", 100, 0), loses(third, job.Liquidation, "p", 50))
 			},
-			[]brief{{job.Order, Done, execution.Executed, 1, 0, "", 0, 0},
+			[]rowSummary{{job.Order, Done, execution.Executed, 1, 0, "", 0, 0},
 				{job.Liquidation, Done, execution.Liquidated, 2, 0, "", 1, 1}},
 		},
 		"a keeper nobody named": {
-			func(s *story) {
+			func(s *fixture) {
 				s.block(asked("a"))
 				s.block(executes(stranger, "a", 100, perp.Executed), loses(master, job.Order, "a", 30))
 			},
-			[]brief{{job.Order, Done, execution.Executed, 0, 1000, ByRequest, 1, 0}},
+			[]rowSummary{{job.Order, Done, execution.Executed, 0, 1000, ByRequest, 1, 0}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestOnlyTheRangeCounts(t *testing.T) {
 	s.block(withdraws(trader, "gone"))
 	s.block(executes(master, "late", 100, perp.Executed), loses(third, job.Order, "raced", 30))
 	rows, totals := s.end()
-	want := []brief{{job.Order, Done, execution.Executed, 1, 3000, ByRequest, 0, 0},
+	want := []rowSummary{{job.Order, Done, execution.Executed, 1, 3000, ByRequest, 0, 0},
 		{job.Order, Done, execution.Executed, 1, 1000, ByRequest, 1, 0}}
 	if got := briefly(rows); len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -314,8 +314,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		order := fmt.Sprint(i)
 		s.block(asked(order))
 		s.block(executes(master, order, 100, perp.Executed))
-		if open := len(s.ledger.open); open > patience/1000 || len(s.ledger.agenda) > patience/1000+1 {
-			t.Fatalf("%d accounts are open and %d appointments made at block %d", open, len(s.ledger.agenda),
+		if open := len(s.ledger.open); open > patience/1000 || len(s.ledger.checks) > patience/1000+1 {
+			t.Fatalf("%d accounts are open and %d appointments made at block %d", open, len(s.ledger.checks),
 				s.tip.Number)
 		}
 	}

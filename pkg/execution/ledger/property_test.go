@@ -51,7 +51,7 @@ func TestNothingIsLostOrPaidTwice(t *testing.T) {
 		l := New(Config{Roster: roster, Patience: uint64(rapid.IntRange(1, 20).Draw(t, "patience")) * 1000})
 		var (
 			rows       []Row
-			spent      Pile
+			spent      Cost
 			wins, lost int
 			tip        chain.BlockRef
 		)
@@ -112,7 +112,7 @@ func TestNothingIsLostOrPaidTwice(t *testing.T) {
 func TestSavingIsTheFormula(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, r := rapid.IntRange(1, 9).Draw(t, "keepers"), Ratio(rapid.IntRange(0, 2000).Draw(t, "r"))
-		s := &Sum{Kind: job.Order, Won: Pile{Count: 7, Gas: uint64(rapid.IntRange(1_000_000, 1<<40).Draw(t, "gas"))}}
+		s := &Sum{Kind: job.Order, Won: Cost{Count: 7, Gas: uint64(rapid.IntRange(1_000_000, 1<<40).Draw(t, "gas"))}}
 		got, known := Rates{job.Order: r}.Saving(n, s)
 		others := int64(n-1) * int64(r)
 		want := 1000 * others / (1000 + others)

@@ -6,7 +6,7 @@ type Report struct {
 	Keepers int          `json:"keepers"`
 	Kinds   []KindReport `json:"kinds"`
 	All     KindReport   `json:"all"`
-	Other   Pile         `json:"other"` // see [Totals]
+	Other   Cost         `json:"other"` // see [Totals]
 }
 
 // KindReport is a [Sum] and what follows from it.

@@ -8,20 +8,20 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Pile is what some transactions cost together.
-type Pile struct {
+// Cost is what some transactions cost together.
+type Cost struct {
 	Count int       `json:"count"`
 	Gas   uint64    `json:"gas"`
 	Wei   perp.Uint `json:"wei"`
 }
 
 // with adds a transaction.
-func (p Pile) with(tx Tx) Pile {
-	return p.plus(Pile{1, tx.Gas, perp.U64(tx.Gas).Mul(perp.U64(tx.GasPrice))})
+func (p Cost) with(tx Tx) Cost {
+	return p.plus(Cost{1, tx.Gas, perp.U64(tx.Gas).Mul(perp.U64(tx.GasPrice))})
 }
 
-// plus joins two piles.
-func (p Pile) plus(q Pile) Pile { return Pile{p.Count + q.Count, p.Gas + q.Gas, p.Wei.Add(q.Wei)} }
+// plus adds two costs.
+func (p Cost) plus(q Cost) Cost { return Cost{p.Count + q.Count, p.Gas + q.Gas, p.Wei.Add(q.Wei)} }
 
 // Sum is what the jobs of one kind came to.
 type Sum struct {
@@ -31,9 +31,9 @@ type Sum struct {
 	Waiting   int         `json:"waiting"`
 	Attempted int         `json:"attempted"`
 	ByTier    map[int]int `json:"byTier"` // jobs executed, by the winner's tier; 0 = somebody not in the roster
-	Won       Pile        `json:"won"`
-	Late      Pile        `json:"late"`  // duplicates: called for a job that was over
-	Early     Pile        `json:"early"` // called for a job before it was executed, in vain
+	Won       Cost        `json:"won"`
+	Late      Cost        `json:"late"`  // duplicates: called for a job that was over
+	Early     Cost        `json:"early"` // called for a job before it was executed, in vain
 
 	ages map[Clock][]uint32 // ms
 }
@@ -86,7 +86,7 @@ type Totals struct {
 	kinds map[job.Kind]*Sum
 	// Other are transactions of keepers that were about no job the books can tell: calls through a contract, payments,
 	// cancellations of a nonce.
-	Other Pile
+	Other Cost
 }
 
 func (t Totals) add(r Row, won bool) {
