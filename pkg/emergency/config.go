@@ -73,7 +73,7 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Facts are what the protocol looks at.
+// Facts are the measures by which actions are recommended.
 type Facts struct {
 	// Idle is for how long jobs have been due and nobody has executed anything; 0 while somebody does.
 	Idle time.Duration
@@ -81,15 +81,15 @@ type Facts struct {
 	BadDebt uint64
 }
 
-// Call is an action that the facts call for, and why.
-type Call struct {
+// Recommendation is an action that the facts call for, and why.
+type Recommendation struct {
 	Action Action
 	Cause  string
 }
 
-// Follow says which of the permitted actions the facts call for, in the order in which they are to be taken. Bad debt
-// while keepers execute calls for nothing in the keeper: liquidations are on their way.
-func (c Config) Follow(f Facts) (calls []Call) {
+// Recommend returns which of the permitted actions the facts call for, in the order in which they are to be taken. Bad
+// debt while keepers execute calls for nothing in the keeper: liquidations are on their way.
+func (c Config) Recommend(f Facts) (recommended []Recommendation) {
 	idle, indebted := f.Idle >= c.IdleAfter, c.BadDebt > 0 && f.BadDebt > c.BadDebt
 	var cause string
 	switch {
@@ -105,8 +105,8 @@ func (c Config) Follow(f Facts) (calls []Call) {
 	}
 	for _, a := range Actions() {
 		if c.Permits(a) && (idle || a != LiquidateFirst) {
-			calls = append(calls, Call{a, cause})
+			recommended = append(recommended, Recommendation{a, cause})
 		}
 	}
-	return calls
+	return recommended
 }

@@ -43,7 +43,7 @@ func TestFollow(t *testing.T) {
 		"bad debt never calls for any": {DefaultConfig(), Facts{BadDebt: 1 << 60}, nil, ""},
 	} {
 		var got []Action
-		for _, call := range c.cfg.Follow(c.facts) {
+		for _, call := range c.cfg.Recommend(c.facts) {
 			got = append(got, call.Action)
 			if !strings.Contains(call.Cause, c.cause) {
 				t.Errorf("%s: %q", name, call.Cause)
@@ -72,71 +72,71 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// trail is a venue and a record that keep what was asked of them.
-type trail struct {
-	deeds []Deed
-	bad   string // the deed that fails when it is rehearsed
+// fakeExecutor is an executor and a recorder that keep a log of their calls.
+type fakeExecutor struct {
+	steps []Step
+	bad   string // the step that fails when it is rehearsed
 	cut   Stage  // the stage that cannot be recorded
-	said  []string
+	log   []string
 }
 
-func (t *trail) Plan(context.Context, Action) ([]Deed, error) { return t.deeds, nil }
+func (t *fakeExecutor) Plan(context.Context, Action) ([]Step, error) { return t.steps, nil }
 
-func (t *trail) Rehearse(_ context.Context, d Deed) error {
-	t.said = append(t.said, "rehearse "+d.Does)
-	if d.Does == t.bad {
+func (t *fakeExecutor) Rehearse(_ context.Context, d Step) error {
+	t.log = append(t.log, "rehearse "+d.Description)
+	if d.Description == t.bad {
 		return errors.New("Unauthorized")
 	}
 	return nil
 }
 
-func (t *trail) Do(_ context.Context, _ Order, d Deed) (string, error) {
-	t.said = append(t.said, "do "+d.Does)
+func (t *fakeExecutor) Do(_ context.Context, _ Order, d Step) (string, error) {
+	t.log = append(t.log, "do "+d.Description)
 	return "well", nil
 }
 
-func (t *trail) Record(_ context.Context, e Entry) error {
+func (t *fakeExecutor) Record(_ context.Context, e Entry) error {
 	if e.Stage == t.cut {
 		return errors.New("the database is away")
 	}
-	t.said = append(t.said, fmt.Sprintf("%s %s dry=%t", e.Stage, e.Deed.Does, e.DryRun))
+	t.log = append(t.log, fmt.Sprintf("%s %s dry=%t", e.Stage, e.Step.Description, e.DryRun))
 	return nil
 }
 
 // LIQ-15: planned on record, then rehearsed, then handed over; all or nothing, and nothing of a dry run.
 func TestRun(t *testing.T) {
-	calls := []Deed{{Contract: chain.Address{1}, Does: "a"}, {Contract: chain.Address{1}, Does: "b"}}
+	calls := []Step{{Contract: chain.Address{1}, Description: "a"}, {Contract: chain.Address{1}, Description: "b"}}
 	for name, c := range map[string]struct {
 		dry  bool
-		t    trail
+		t    fakeExecutor
 		want string
 		fail string
 	}{
-		"dry run": {true, trail{deeds: calls},
+		"dry run": {true, fakeExecutor{steps: calls},
 			"planned a dry=true, planned b dry=true, rehearse a, rehearsed a dry=true, rehearse b, rehearsed b dry=true", ""},
-		"for good": {false, trail{deeds: calls},
+		"for good": {false, fakeExecutor{steps: calls},
 			"planned a dry=false, planned b dry=false, rehearse a, rehearsed a dry=false, rehearse b, rehearsed b " +
 				"dry=false, " +
 				"handed_over a dry=false, handed_over b dry=false", ""},
-		"one would fail": {false, trail{deeds: calls, bad: "b"},
+		"one would fail": {false, fakeExecutor{steps: calls, bad: "b"},
 			"planned a dry=false, planned b dry=false, rehearse a, rehearsed a dry=false, rehearse b, failed b " +
 				"dry=false", "Unauthorized"},
-		"the plan cannot be recorded": {false, trail{deeds: calls, cut: Planned}, "", "the database is away"},
-		"the keeper's own": {false, trail{deeds: []Deed{{Does: "a"}}},
+		"the plan cannot be recorded": {false, fakeExecutor{steps: calls, cut: Planned}, "", "the database is away"},
+		"the keeper's own": {false, fakeExecutor{steps: []Step{{Description: "a"}}},
 			"planned a dry=false, rehearse a, rehearsed a dry=false, do a, done a dry=false", ""},
 	} {
 		cfg := permitted(RaiseMargin)
 		_, err := Run(t.Context(), cfg, Order{Action: RaiseMargin, DryRun: c.dry}, &c.t, &c.t)
-		if got := strings.Join(c.t.said, ", "); got != c.want {
+		if got := strings.Join(c.t.log, ", "); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
 		if (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var none trail
+	var none fakeExecutor
 	if _, err := Run(t.Context(), permitted(Notify), Order{Action: RaiseMargin}, &none, &none); !errors.Is(err,
-		ErrNotPermitted) || len(none.said) > 0 {
-		t.Errorf("what is not permitted: %v, %v", err, none.said)
+		ErrNotPermitted) || len(none.log) > 0 {
+		t.Errorf("what is not permitted: %v, %v", err, none.log)
 	}
 }

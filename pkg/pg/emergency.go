@@ -51,8 +51,8 @@ func (s Emergencies) Record(ctx context.Context, e emergency.Entry) error {
 		return fmt.Errorf("recording %s: run %q is no UUID: %w", e.Action, e.Run, err)
 	}
 	var contract, calldata, tx []byte
-	if !e.Deed.Contract.IsZero() {
-		contract, calldata = e.Deed.Contract[:], append([]byte{}, e.Deed.Calldata...)
+	if !e.Step.Contract.IsZero() {
+		contract, calldata = e.Step.Contract[:], append([]byte{}, e.Step.Calldata...)
 	}
 	if !e.TxHash.IsZero() {
 		tx = e.TxHash[:]
@@ -85,12 +85,12 @@ func scanEmergency(row pgx.CollectableRow) (e emergency.Entry, err error) {
 	var run uuid.UUID
 	var contract, tx []byte
 	var operator, cause, outcome string
-	err = row.Scan(&run, &e.At, &e.Action, &operator, &cause, &e.DryRun, &e.Stage, &contract, &e.Deed.Calldata, &tx,
+	err = row.Scan(&run, &e.At, &e.Action, &operator, &cause, &e.DryRun, &e.Stage, &contract, &e.Step.Calldata, &tx,
 		&outcome)
 	if err != nil {
 		return e, err
 	}
-	e.Run, e.Deed.Contract, e.TxHash = run.String(), addressOf(contract), hashOf(tx)
+	e.Run, e.Step.Contract, e.TxHash = run.String(), addressOf(contract), hashOf(tx)
 	for into, stored := range map[*string]string{&e.Operator: operator, &e.Cause: cause, &e.Outcome: outcome} {
 		if *into, err = unescape(stored); err != nil {
 			return e, err

@@ -20,9 +20,9 @@ func TestEmergencyRecord(t *testing.T) {
 	store := d.db.Emergencies()
 	o := emergency.Order{Run: uuid.NewString(), Action: emergency.RaiseMargin, Operator: "alice", Cause: "a \x00 cause",
 		DryRun: true}
-	call := emergency.Deed{Contract: chain.Address{1}, Calldata: []byte{2, 3}}
+	call := emergency.Step{Contract: chain.Address{1}, Calldata: []byte{2, 3}}
 	entries := []emergency.Entry{
-		{Order: o, Stage: emergency.Planned, Deed: call, Outcome: "more"},
+		{Order: o, Stage: emergency.Planned, Step: call, Outcome: "more"},
 		{Order: o, Stage: emergency.Done, TxHash: chain.Hash{4}, Outcome: "sent"},
 	}
 	for _, e := range entries {
@@ -34,8 +34,8 @@ func TestEmergencyRecord(t *testing.T) {
 	}
 	for i, want := range entries {
 		e := got[1-i] // the newest first
-		if e.Order != want.Order || e.Stage != want.Stage || e.Deed.Contract != want.Deed.Contract ||
-			string(e.Deed.Calldata) != string(want.Deed.Calldata) ||
+		if e.Order != want.Order || e.Stage != want.Stage || e.Step.Contract != want.Step.Contract ||
+			string(e.Step.Calldata) != string(want.Step.Calldata) ||
 			e.TxHash != want.TxHash || e.Outcome != want.Outcome || e.At.IsZero() {
 			t.Errorf("kept %+v, want %+v", e, want)
 		}

@@ -91,7 +91,7 @@ func (d emergencyDesk) plan(ctx context.Context) error {
 		"nobody executing: a monitor tells (docs/runbooks/monitor.md); it calls for actions after %s\n", debt,
 		own.BadDebt, len(pending), own.IdleAfter)
 	called := map[emergency.Action]string{}
-	for _, c := range d.cfg.Emergency.Follow(emergency.Facts{BadDebt: debt}) {
+	for _, c := range d.cfg.Emergency.Recommend(emergency.Facts{BadDebt: debt}) {
 		called[c.Action] = c.Cause
 	}
 	rows := newTable("action", "may be done", "where", "called for now")
@@ -175,9 +175,9 @@ func (d emergencyDesk) take(ctx context.Context, action emergency.Action, cause 
 	return err
 }
 
-func (d emergencyDesk) show(o emergency.Order, deeds []emergency.Deed) error {
+func (d emergencyDesk) show(o emergency.Order, deeds []emergency.Step) error {
 	for _, deed := range deeds {
-		if _, err := fmt.Fprintf(d.out, "%s: %s\n", o.Action, deed.Does); err != nil {
+		if _, err := fmt.Fprintf(d.out, "%s: %s\n", o.Action, deed.Description); err != nil {
 			return err
 		}
 		if deed.Contract.IsZero() {

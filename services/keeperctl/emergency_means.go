@@ -31,9 +31,9 @@ func (m *emergencyMeans) close() {
 }
 
 // Plan implements emergency.Means.
-func (m *emergencyMeans) Plan(ctx context.Context, a emergency.Action) ([]emergency.Deed, error) {
+func (m *emergencyMeans) Plan(ctx context.Context, a emergency.Action) ([]emergency.Step, error) {
 	if a == emergency.Notify {
-		return []emergency.Deed{{Does: "post to the operators' webhook"}}, nil
+		return []emergency.Step{{Description: "post to the operators' webhook"}}, nil
 	}
 	if a == emergency.LiquidateFirst {
 		return m.planLiquidations(ctx)
@@ -48,16 +48,16 @@ func (m *emergencyMeans) Plan(ctx context.Context, a emergency.Action) ([]emerge
 	} else {
 		all, err = m.planMargin(ctx)
 	}
-	var deeds []emergency.Deed
+	var deeds []emergency.Step
 	for _, x := range all {
-		deeds = append(deeds, emergency.Deed{Contract: m.cfg.Emergency.Contract, Calldata: x.Data, Undo: x.Undo,
-			Does: x.Does})
+		deeds = append(deeds, emergency.Step{Contract: m.cfg.Emergency.Contract, Calldata: x.Data, Undo: x.Undo,
+			Description: x.Does})
 	}
 	return deeds, err
 }
 
 // planLiquidations lists what is pending. Queued ones go before everything else as it is; those that have failed wait.
-func (m *emergencyMeans) planLiquidations(ctx context.Context) ([]emergency.Deed, error) {
+func (m *emergencyMeans) planLiquidations(ctx context.Context) ([]emergency.Step, error) {
 	pending, err := m.store.Pending(ctx)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (m *emergencyMeans) planLiquidations(ctx context.Context) ([]emergency.Deed
 	}
 	does := fmt.Sprintf("%d liquidations are pending and go before everything else; the pause of %d that have "+
 		"failed is lifted", len(pending), waiting)
-	return []emergency.Deed{{Does: does}}, nil
+	return []emergency.Step{{Description: does}}, nil
 }
 
 func (m *emergencyMeans) planMargin(ctx context.Context) (all []gmx.Adjustment, err error) {
@@ -100,7 +100,7 @@ func (m *emergencyMeans) planMargin(ctx context.Context) (all []gmx.Adjustment, 
 }
 
 // Rehearse implements emergency.Means.
-func (m *emergencyMeans) Rehearse(ctx context.Context, d emergency.Deed) error {
+func (m *emergencyMeans) Rehearse(ctx context.Context, d emergency.Step) error {
 	if d.Contract.IsZero() {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (m *emergencyMeans) Rehearse(ctx context.Context, d emergency.Deed) error {
 }
 
 // Do implements emergency.Means.
-func (m *emergencyMeans) Do(ctx context.Context, o emergency.Order, _ emergency.Deed) (string, error) {
+func (m *emergencyMeans) Do(ctx context.Context, o emergency.Order, _ emergency.Step) (string, error) {
 	if o.Action == emergency.Notify {
 		return m.post(ctx, o)
 	}
