@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Config is the [notify] section. Nobody is told of anything by default.
+// Config is the [notify] section. Nothing is posted by default.
 type Config struct {
 	OwnerURL    secret.URL    `toml:"owner_url" help:"where liquidations are posted to, for the positions' owners; empty = nowhere"`
 	OperatorURL secret.URL    `toml:"operator_url" help:"where failed liquidations and the monitor's alarms are posted to; empty = nowhere"`
@@ -21,7 +21,7 @@ type Config struct {
 	LongPause  time.Duration `toml:"longest_pause" help:"longest pause between two tries"`
 }
 
-// DefaultConfig tells nobody, and would give a message up after about a minute of refusals.
+// DefaultConfig posts nothing, and would give a message up after about a minute of refusals.
 func DefaultConfig() Config {
 	return Config{Timeout: 5 * time.Second, Attempts: 8, FirstPause: 500 * time.Millisecond,
 		LongPause: 30 * time.Second}
@@ -31,7 +31,7 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	const leastSecret = 16
 	var problems []error
-	if told := c.OwnerURL.IsSet() || c.OperatorURL.IsSet(); told && len(c.Secret.Reveal()) < leastSecret {
+	if used := c.OwnerURL.IsSet() || c.OperatorURL.IsSet(); used && len(c.Secret.Reveal()) < leastSecret {
 		problems = append(problems, fmt.Errorf("secret: has fewer than %d characters (receivers could not tell our "+
 			"messages from others')", leastSecret))
 	}
@@ -49,7 +49,7 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// URL is where an audience is told; empty for an audience that is not.
+// URL is where messages for an audience are posted; empty for nowhere.
 func (c Config) URL(a Audience) secret.URL {
 	if a == Owner {
 		return c.OwnerURL

@@ -1,9 +1,9 @@
-// Package notify tells people of what a keeper has done, by webhook: the owners of positions, through whoever runs the
-// venue's front end, and the keeper's own operators (LIQ-12).
+// Package notify posts messages about what a keeper has done to webhooks: for the owners of positions, through whoever
+// runs the venue's front end, and the keeper's own operators (LIQ-12).
 //
-// A [Message] is posted as JSON. Its id is the same however often it is said. The header [SignatureHeader] carries the
-// time of the posting and an HMAC-SHA256 over that time and the body, so that a receiver can tell ours from forged and
-// from replayed ones:
+// A [Message] is posted as JSON. Its id is the same however often it is posted. The header [SignatureHeader] carries
+// the time of the posting and an HMAC-SHA256 over that time and the body, so that a receiver can tell ours from forged
+// and from replayed ones:
 //
 //	Perpkeeper-Signature: t=<Unix seconds>,v1=<hex of HMAC-SHA256(secret, "<Unix seconds>.<body>")>
 //

@@ -6,7 +6,7 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Audience is who is told.
+// Audience is who receives a message.
 type Audience string
 
 // The audiences.
@@ -24,7 +24,7 @@ const (
 	// as above: a part of it, or all, was closed because its side had gained too much
 	PositionDeleveraged = "position.deleveraged"
 	LiquidationFailed   = "liquidation.failed" // LIQUIDATION_FAILED: this keeper tries no further arm by itself
-	KeepersAlarm        = "keepers.alarm"      // what a monitor says of the keepers of a venue
+	KeepersAlarm        = "keepers.alarm"      // an alarm of a monitor about the keepers of a venue
 	Emergency           = "keepers.emergency"  // an emergency action that was taken, or only rehearsed
 )
 
@@ -66,8 +66,8 @@ type Alarm struct {
 	Over bool   `json:"over"` // it has passed
 }
 
-// About says whom a result concerns, if anybody.
-func About(chainID uint64, r job.Result) (m Message, to Audience, told bool) {
+// About returns the message about a result and its audience; concerns is false for a result nobody is told of.
+func About(chainID uint64, r job.Result) (m Message, to Audience, concerns bool) {
 	var event string
 	switch {
 	case r.Kind == job.Liquidation && r.Outcome == job.Done:

@@ -111,13 +111,13 @@ func TestDeliverUntilTaken(t *testing.T) {
 	}
 }
 
-// Refusals are bounded; a receiver that is away is not given up. Nothing that is said shows the URL.
+// Refusals are bounded; a receiver that is away is not given up. No error shows the URL.
 func TestDeliverGivesUp(t *testing.T) {
 	r := newReceiver(t, status(400), cut, status(404), status(500))
 	p := NewPoster(configFor(r), Owner)
 	defer p.Close()
-	var said []string
-	note := func(_ int, err error, _ time.Duration) { said = append(said, err.Error()) }
+	var texts []string
+	note := func(_ int, err error, _ time.Duration) { texts = append(texts, err.Error()) }
 	err := p.Deliver(t.Context(), Message{ID: "a#1"}, note)
 	refused, is := errors.AsType[*RefusedError](err)
 	if !is || refused.Status != 500 || !strings.Contains(refused.Error(), "as told") {
@@ -130,7 +130,7 @@ func TestDeliverGivesUp(t *testing.T) {
 	if _, is := errors.AsType[*RefusedError](err); err == nil || is || !strings.Contains(err.Error(), "enough") {
 		t.Errorf("a receiver that is away: %v", err)
 	}
-	for _, text := range append(said, err.Error()) {
+	for _, text := range append(texts, err.Error()) {
 		if strings.Contains(text, "token-of-the-receiver") {
 			t.Errorf("the URL is shown: %s", text)
 		}
@@ -151,7 +151,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// LIQ-12: the owner hears of a liquidation, the operator of one that was given up, and nobody of anything else.
+// LIQ-12: the owner is told of a liquidation, the operator of one that was given up, and nobody of anything else.
 func TestAbout(t *testing.T) {
 	r := job.Result{
 		JobID: "liquidation:x:1", Arm: 2, Kind: job.Liquidation, Key: chain.Hash{1}, Account: chain.Address{2},
@@ -166,10 +166,10 @@ func TestAbout(t *testing.T) {
 		Collateral: r.Collateral.Hex(), IsLong: true,
 		Outcome: "executed", TxHash: r.TxHash.Hex(), Block: 5, Signer: r.Signer.Hex(), Settlement: r.Settlement,
 	}}
-	m, to, told := About(56, r)
-	if got := *m.Liquidation; !told || to != Owner || got != *want.Liquidation || m.ID != want.ID ||
+	m, to, concerns := About(56, r)
+	if got := *m.Liquidation; !concerns || to != Owner || got != *want.Liquidation || m.ID != want.ID ||
 		m.Event != want.Event || m.AtMs != 6 || m.ChainID != 56 {
-		t.Errorf("%t, to %s: %+v", told, to, m)
+		t.Errorf("%t, to %s: %+v", concerns, to, m)
 	}
 	body, err := json.Marshal(m)
 	if err != nil || !strings.Contains(string(body), `"size_delta_usd":"10000000000000000000000000000000000"`) ||
@@ -178,15 +178,15 @@ func TestAbout(t *testing.T) {
 		t.Errorf("%s, %v", body, err)
 	}
 	r.Kind = job.Adl
-	if m, to, told = About(56, r); !told || to != Owner || m.Event != PositionDeleveraged ||
+	if m, to, concerns = About(56, r); !concerns || to != Owner || m.Event != PositionDeleveraged ||
 		m.Liquidation.Settlement != r.Settlement {
-		t.Errorf("%t, to %s: %+v", told, to, m)
+		t.Errorf("%t, to %s: %+v", concerns, to, m)
 	}
 	r.Kind = job.Liquidation
 	r.Outcome, r.GivenUp, r.Reason, r.TxHash, r.Settlement = job.Reverted, true, "why", chain.Hash{}, nil
-	if m, to, told = About(56, r); !told || to != Operator || m.Event != LiquidationFailed ||
+	if m, to, concerns = About(56, r); !concerns || to != Operator || m.Event != LiquidationFailed ||
 		m.Liquidation.TxHash != "" || m.Liquidation.Reason != "why" {
-		t.Errorf("%t, to %s: %+v", told, to, m)
+		t.Errorf("%t, to %s: %+v", concerns, to, m)
 	}
 	for what, change := range map[string]func(*job.Result){
 		"a lost race":              func(r *job.Result) { r.Outcome, r.GivenUp = job.LostRace, false },
@@ -196,7 +196,7 @@ func TestAbout(t *testing.T) {
 	} {
 		other := r
 		change(&other)
-		if _, _, told := About(56, other); told {
+		if _, _, concerns := About(56, other); concerns {
 			t.Errorf("somebody is told of %s", what)
 		}
 	}

@@ -21,10 +21,10 @@ import (
 // SignatureHeader carries the signature; see the package comment.
 const SignatureHeader = "Perpkeeper-Signature"
 
-// RefusedError says that a receiver answered, and would not have a message.
+// RefusedError means that a receiver answered, and refused a message.
 type RefusedError struct {
 	Status int
-	Body   string // the beginning of what it said
+	Body   string // the beginning of its answer
 }
 
 // Error names the status.
@@ -51,7 +51,7 @@ func NewPoster(cfg Config, to Audience) *Poster {
 // Close drops idle connections.
 func (p *Poster) Close() { p.client.CloseIdleConnections() }
 
-// Deliver posts a message until the receiver takes it, and tells onRetry of every failure that will be tried again. It
+// Deliver posts a message until the receiver takes it, and calls onRetry for every failure that will be tried again. It
 // gives up with a [RefusedError] after as many refusals as are configured, and with ctx's cause when ctx ends. After
 // any error the message may have arrived all the same.
 func (p *Poster) Deliver(ctx context.Context, m Message,
@@ -89,9 +89,9 @@ func (p *Poster) post(ctx context.Context, body []byte) error {
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing was written to it
 	const worthReading = 256
-	said, _ := io.ReadAll(io.LimitReader(answer.Body, worthReading)) // only for people
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, worthReading)) // only for people
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return &RefusedError{Status: answer.StatusCode, Body: string(said)}
+		return &RefusedError{Status: answer.StatusCode, Body: string(text)}
 	}
 	return nil
 }
