@@ -1,6 +1,9 @@
 package evm
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // skip reads past one value of any kind.
 func (c *cursor) skip(depth int) error {
@@ -144,7 +147,7 @@ func (c *cursor) pastString() bool {
 
 // pastWord goes to the end of a number or a word.
 func (c *cursor) pastWord() {
-	for c.at < len(c.raw) && bytes.IndexByte([]byte(" \t\r\n,:[]{}\""), c.raw[c.at]) < 0 {
+	for c.at < len(c.raw) && strings.IndexByte(" \t\r\n,:[]{}\"", c.raw[c.at]) < 0 {
 		c.at++
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -172,16 +173,12 @@ func showTxs(n int, block common.Hash, receipts types.Receipts) (txs, shown []an
 		place := map[string]any{"blockHash": block, "blockNumber": hexutil.Uint64(n), "from": venueText,
 			"to": venueText, "transactionIndex": hexutil.Uint64(i), "type": "0x2"}
 		tx, receipt := asMap(place), asMap(place)
-		for k, v := range map[string]any{"hash": hash, "nonce": hexutil.Uint64(i), "gas": "0x186a0",
+		maps.Copy(tx, map[string]any{"hash": hash, "nonce": hexutil.Uint64(i), "gas": "0x186a0",
 			"gasPrice": "0x3b9aca00", "input": input, "value": "0x0", "v": "0x1", "r": hash, "s": hash,
-			"maxFeePerGas": "0x1", "maxPriorityFeePerGas": "0x1", "chainId": "0x38", "accessList": []string{}} {
-			tx[k] = v
-		}
-		for k, v := range map[string]any{"transactionHash": hash, "status": "0x1", "logsBloom": r.Bloom,
+			"maxFeePerGas": "0x1", "maxPriorityFeePerGas": "0x1", "chainId": "0x38", "accessList": []string{}})
+		maps.Copy(receipt, map[string]any{"transactionHash": hash, "status": "0x1", "logsBloom": r.Bloom,
 			"cumulativeGasUsed": hexutil.Uint64(r.CumulativeGasUsed), "gasUsed": "0x186a0",
-			"effectiveGasPrice": "0x3b9aca00", "contractAddress": nil, "logs": r.Logs} {
-			receipt[k] = v
-		}
+			"effectiveGasPrice": "0x3b9aca00", "contractAddress": nil, "logs": r.Logs})
 		txs, shown = append(txs, tx), append(shown, receipt)
 	}
 	return txs, shown

@@ -27,29 +27,29 @@ func answeringWith(t *testing.T, body string) *poster {
 // What an answer to one request comes to. The first id is 1.
 func TestOneAnswer(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"jsonrpc":"2.0","id":1,"result":"0x1"}`:                   `"0x1"`,
-		` {"result" : {"a":["}","\"]\\"]} , "id":1,"other":[{}]} `:  `{"a":["}","\"]\\"]}`,
-		`{"id":1,"result":null}`:                                    `null`,
-		`{"id":1,"result":null,"error":{"code":-3,"message":"no"}}`: "-3 no",
-		`{"id":null,"error":{"code":-3,"message":"no"}}`:            "-3 no",
-		`{"error":{"code":-3,"message":"no"}}`:                      "-3 no",
-		`{"id":1,"error":{"code":-3}}`:                              "-3 json-rpc error -3",
-		`{"id":1,"error":"no"}`:                                     "0 json-rpc error 0",
-		`{"id":1,"error":null,"result":7}`:                          `7`,
-		`{"id":1}`:                                                  rpc.ErrNoResult.Error(),
-		`{"id":2,"result":"0x1"}`:                                   errForeign.Error(),
-		`{"id":"1","result":"0x1"}`:                                 errForeign.Error(),
-		`{"result":"0x1"}`:                                          errForeign.Error(),
-		`{"id":0,"error":{"code":-3,"message":"no"}}`:               errForeign.Error(),
-		`{"id":1,"result":"0x1","result":"0x2"}`:                    "this is no answer",
-		`{"id":1,"result":"0x1"}{"id":1,"result":"0x2"}`:            "this is no answer",
-		`{"id":1,"result":"0x1`:                                     "this is no answer",
-		`{"id":1,"result":[}`:                                       "this is no answer",
-		`{"id":1,"result":}`:                                        "this is no answer",
-		`[{"id":1,"result":"0x1"}]`:                                 "this is no answer",
-		`<html>`:                                                    "this is no answer",
-		``:                                                          "this is no answer",
-		`{"id":1,"result":"` + strings.Repeat(`\\`, 1<<16) + `","x":1}`: `"` + strings.Repeat(`\\`, 1<<16) + `"`,
+		`{"jsonrpc":"2.0","id":1,"result":"0x1"}`:                              `"0x1"`,
+		"\n" + `{"result" : {"a":["}","\"]\\"]} , "id":1,"other":[{}]}` + "\n": `{"a":["}","\"]\\"]}`,
+		`{"id":1,"result":null}`:                                               `null`,
+		`{"id":1,"result":null,"error":{"code":-3,"message":"no"}}`:            "-3 no",
+		`{"id":null,"error":{"code":-3,"message":"no"}}`:                       "-3 no",
+		`{"error":{"code":-3,"message":"no"}}`:                                 "-3 no",
+		`{"id":1,"error":{"code":-3}}`:                                         "-3 json-rpc error -3",
+		`{"id":1,"error":"no"}`:                                                "0 json-rpc error 0",
+		`{"id":1,"error":null,"result":7}`:                                     `7`,
+		`{"id":1}`:                                                             rpc.ErrNoResult.Error(),
+		`{"id":2,"result":"0x1"}`:                                              errForeign.Error(),
+		`{"id":"1","result":"0x1"}`:                                            errForeign.Error(),
+		`{"result":"0x1"}`:                                                     errForeign.Error(),
+		`{"id":0,"error":{"code":-3,"message":"no"}}`:                          errForeign.Error(),
+		`{"id":1,"result":"0x1","result":"0x2"}`:                               "this is no answer",
+		`{"id":1,"result":"0x1"}{"id":1,"result":"0x2"}`:                       "this is no answer",
+		`{"id":1,"result":"0x1`:                                                "this is no answer",
+		`{"id":1,"result":[}`:                                                  "this is no answer",
+		`{"id":1,"result":}`:                                                   "this is no answer",
+		`[{"id":1,"result":"0x1"}]`:                                            "this is no answer",
+		`<html>`:                                                               "this is no answer",
+		``:                                                                     "this is no answer",
+		`{"id":1,"result":"` + strings.Repeat(`\\`, 1<<16) + `","x":1}`:        `"` + strings.Repeat(`\\`, 1<<16) + `"`,
 	} {
 		got, err := answeringWith(t, body).call(t.Context(), "eth_x")
 		said := string(got)
@@ -69,11 +69,11 @@ func TestOneAnswer(t *testing.T) {
 func TestAnswersOfABatch(t *testing.T) {
 	no := `"error":{"code":-3,"message":"no"}`
 	for body, want := range map[string]string{
-		`[{"id":3,"result":"c"},{"id":1,"result":"a"},{"id":2,"result":"b"}]`:                    `"a" "b" "c"`,
-		`[{"id":2,` + no + `},null,{"id":1,"result":"a"},{"id":9,"result":"z"}]`:                 `"a" no missing`,
-		`[{"id":1,"result":"a"},{"id":1,"result":"z"},{"id":3},{"id":null,"result":"z"}]`:        `"a" missing nothing`,
-		`[{"id":1,"result":"a"},{"id":"2","result":"z"},{"id":18446744073709551615,"result":1}]`: `"a" missing missing`,
-		`[]`:                          `missing missing missing`,
+		`[{"id":3,"result":"c"},{"id":1,"result":"a"},{"id":2,"result":"b"}]`:    `"a", "b", "c"`,
+		`[{"id":2,` + no + `},null,{"id":1,"result":"a"},{"id":9,"result":"z"}]`: `"a", no, missing`,
+		`[{"id":1,"result":"a"},{"id":1,"result":"z"},{"id":3},{"id":null}]`:     `"a", missing, nothing`,
+		`[{"id":"2","result":"z"},{"id":18446744073709551615,"result":1}]`:       `missing, missing, missing`,
+		`[]`:                          `missing, missing, missing`,
 		`{"id":null,` + no + `}`:      `all: no`,
 		`{"id":1,"result":"a"}`:       `all: this is no answer`,
 		`[{"id":1,"result":"a"}`:      `all: this is no answer`,
@@ -85,10 +85,10 @@ func TestAnswersOfABatch(t *testing.T) {
 			said = "all: " + err.Error()
 		} else {
 			for _, call := range calls {
-				said += " " + outcome(call)
+				said += ", " + outcome(call)
 			}
 		}
-		if said = strings.TrimSpace(said); said != want && !strings.HasPrefix(said, want+":") {
+		if said = strings.TrimPrefix(said, ", "); said != want && !strings.HasPrefix(said, want+":") {
 			t.Errorf("%s: %s, want %s", body, said, want)
 		}
 	}

@@ -12,9 +12,9 @@ func TestHistoryIsReadFromAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(3, 120)
 		c, _ := dialFakes(t, func(cfg *Config) { cfg.HedgeAfter = time.Second }, nodes...)
-		for i, took := range []time.Duration{20, 20, 200} {
-			nodes[i].obey(delay(took*time.Millisecond, "batch", methodBlock, methodReceipts))
-			c.pool.public[i].vitals.latency = milliseconds(took * time.Millisecond)
+		for i, took := range []time.Duration{20 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
+			nodes[i].obey(delay(took, "batch", methodBlock, methodReceipts))
+			c.pool.public[i].vitals.latency = milliseconds(took)
 		}
 		var wg sync.WaitGroup
 		for range 40 {
