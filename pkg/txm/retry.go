@@ -13,26 +13,35 @@ const Retries = 3
 const (
 	firstRetry = 2 * time.Second
 	lastRetry  = 30 * time.Second
+	// longestRetry is how long at most a job rests that goes on failing on the chain.
+	longestRetry = 10 * time.Minute
 )
+
+// enoughDoublings make the longest rest of the last one.
+const enoughDoublings = 5
 
 // transient tells whether another arm may fare better: the transaction failed for a cause nobody knows, or never was on
 // the chain.
 func transient(o job.Outcome) bool { return o == job.Reverted || o == job.Foreign }
 
 // GivenUp tells whether an arm that ended so, after that many failed ones before it, was the last of its kind: whoever
-// operates the keeper has to look. The job is reborn all the same if its condition still holds half a minute later.
+// operates the keeper has to look. The job is reborn all the same if its condition still holds after the rest.
 func GivenUp(o job.Outcome, tries uint32) bool {
 	return o.Failure() && (!transient(o) || tries >= Retries) || o == job.Foreign && tries >= Retries
 }
 
 // CoolDown is how long, on the chain's clock, after the end of an arm its job may not be taken up again. Transient
-// failures wait 2, 4, 8 seconds (LIQ-10), others and the last one half a minute. What was done, here or elsewhere,
-// waits for as long as settled says, so that the state derived from the chain can catch up. A condition that did not
-// hold may hold at the next price.
+// failures wait 2, 4, 8 seconds (LIQ-10), others and the last one half a minute. A job that goes on failing on the chain,
+// although its simulated call succeeds each time, waits twice as long after each further failure, up to ten minutes:
+// every try costs gas, and in the beginning a cause that passes has passed. What was done, here or elsewhere, waits for
+// as long as settled says, so that the state derived from the chain can catch up. A condition that did not hold may
+// hold at the next price.
 func CoolDown(o job.Outcome, tries uint32, settled time.Duration) time.Duration {
 	switch {
 	case o == job.DroppedRecovered:
 		return 0
+	case o == job.Reverted && tries >= Retries:
+		return min(lastRetry<<min(tries-Retries, enoughDoublings), longestRetry)
 	case GivenUp(o, tries):
 		return lastRetry
 	case transient(o):

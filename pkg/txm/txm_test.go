@@ -81,7 +81,9 @@ func TestCoolDown(t *testing.T) {
 	}{
 		{job.Reverted, 0, 2 * time.Second, false}, {job.Reverted, 1, 4 * time.Second, false},
 		{job.Reverted, 2, 8 * time.Second, false},
-		{job.Reverted, 3, lastRetry, true}, {job.Reverted, 1 << 31, lastRetry, true},
+		{job.Reverted, 3, 30 * time.Second, true}, {job.Reverted, 4, time.Minute, true},
+		{job.Reverted, 7, 8 * time.Minute, true}, {job.Reverted, 8, 10 * time.Minute, true},
+		{job.Reverted, 1 << 31, 10 * time.Minute, true},
 		{job.Refused, 0, lastRetry, true}, {job.Expired, 0, lastRetry, true}, {job.Foreign, 0, 2 * time.Second, false},
 		{job.Foreign, 3, lastRetry, true},
 		{job.Done, 0, settled, false}, {job.LostRace, 4, settled, false}, {job.SkippedDone, 9, settled, false},
@@ -95,6 +97,19 @@ func TestCoolDown(t *testing.T) {
 	}
 	if got := After(job.Reverted, 1, 1000, settled); got != (Rest{RearmMs: 5000}) {
 		t.Errorf("the rest is %+v", got)
+	}
+}
+
+// A job that simulates well and reverts on the chain, for ever: without the longer rests it was sent 2703 times a day.
+func TestPoisonedJobIsSeldomSent(t *testing.T) {
+	const landing, most = 2 * time.Second, 155
+	sent, tries := 0, uint32(0)
+	for at := time.Duration(0); at < 24*time.Hour; at += landing + CoolDown(job.Reverted, tries-1, 10*time.Second) {
+		sent++
+		tries++
+	}
+	if sent > most {
+		t.Errorf("it is sent %d times a day, want %d at most", sent, most)
 	}
 }
 
