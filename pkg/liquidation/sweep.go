@@ -8,6 +8,7 @@ package liquidation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -40,15 +41,15 @@ var (
 )
 
 // Sweep judges every active position by the same view (LIQ-4), in the order given. Positions that could not be judged
-// are left out and named in the error; the others' verdicts stand beside it, so that one bad market never blocks the
-// rest.
+// are left out and named in the error, by their market where it is the market that cannot be judged, and a hundred of
+// them at most; the others' verdicts stand beside it, so that one bad market never blocks the rest.
 func Sweep(ctx context.Context, positions []perp.Position, view *perp.View, workers int) (all Swept, err error) {
 	parts := make([]Swept, workers)
-	failures := make([]error, workers)
+	failed := make([]error, workers)
 	group, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
 		group.Go(func() error {
-			failures[w] = parts[w].judgeEvery(ctx, positions, w, workers, view)
+			failed[w] = parts[w].judgeEvery(ctx, positions, w, workers, view)
 			return ctx.Err()
 		})
 	}
@@ -59,23 +60,58 @@ func Sweep(ctx context.Context, positions []perp.Position, view *perp.View, work
 		all.Add(part)
 	}
 	slices.SortFunc(all.Liquidatable, moreUrgent)
-	return all, errors.Join(failures...)
+	return all, errors.Join(failed...)
 }
 
 // judgeEvery judges the positions first, first+step, ….
 func (s *Swept) judgeEvery(ctx context.Context, positions []perp.Position, first, step int, view *perp.View) error {
-	var failures []error
+	var failures failures
 	for i := first; i < len(positions) && ctx.Err() == nil; i += step {
 		if p := &positions[i]; p.Status == perp.Active {
 			verdict, err := view.Judge(*p)
 			if err != nil {
-				failures = append(failures, err)
+				failures.add(p.Market, view, err)
 				continue
 			}
 			s.note(p, verdict)
 		}
 	}
-	return errors.Join(failures...)
+	return failures.join()
+}
+
+// failures are what kept positions from being judged. There may be millions, when prices are missing.
+type failures struct {
+	markets map[chain.Address]bool // that could not be judged at all
+	named   []error
+	more    bool
+}
+
+// mostNamed is how many failures are named.
+const mostNamed = 100
+
+func (f *failures) add(market chain.Address, view *perp.View, err error) {
+	if f.markets[market] {
+		return
+	}
+	if _, whole := view.Terms(market); whole != nil {
+		if f.markets == nil {
+			f.markets = map[chain.Address]bool{}
+		}
+		f.markets[market] = true
+		err = fmt.Errorf("judging the positions of market %s: %w", market, whole)
+	}
+	if len(f.named) == mostNamed {
+		f.more = true
+		return
+	}
+	f.named = append(f.named, err)
+}
+
+func (f *failures) join() error {
+	if f.more {
+		f.named = append(f.named, errors.New("further positions could not be judged"))
+	}
+	return errors.Join(f.named...)
 }
 
 func (s *Swept) note(p *perp.Position, v perp.Verdict) {

@@ -103,8 +103,8 @@ func TestSweepGoesOnPastABadMarket(t *testing.T) {
 	lost := long(7, 900)
 	lost.Market = chain.Address{99}
 	got, err := sweep(t, []perp.Position{lost, long(4, 900)}, circumstances(t, 4500), 2)
-	if err == nil || !strings.Contains(err.Error(), lost.PositionKey.Hex()) {
-		t.Errorf("the position that could not be judged is not named: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "positions of market "+lost.Market.String()) {
+		t.Errorf("the market that could not be judged is not named: %v", err)
 	}
 	if len(got) != 1 || got[0].Position.PositionKey[0] != 4 {
 		t.Errorf("found %v", got)
@@ -179,5 +179,28 @@ func TestSweepCountsTiers(t *testing.T) {
 		if (p.PositionKey[0] == 5) != (i == 4) {
 			t.Errorf("position %x comes as number %d", p.PositionKey[0], i)
 		}
+	}
+}
+
+// A market without a price is one failure and not one for each of its positions; of positions that fail each by itself
+// a hundred are named.
+func TestSweepNamesNoMillions(t *testing.T) {
+	c := circumstances(t, 4500)
+	lost := long(1, 1000)
+	lost.Market = chain.Address{99}
+	broken := long(2, 1000)
+	broken.SizeInTokens = perp.Uint{}
+	positions := make([]perp.Position, 0, 1001)
+	for range 500 {
+		positions = append(positions, lost, broken)
+	}
+	positions = append(positions, long(3, 1000))
+	found, err := sweep(t, positions, c, 2)
+	if lines := strings.Count(err.Error(), "\n") + 1; lines > 2*(mostNamed+1) || !strings.Contains(err.Error(), "further") {
+		t.Errorf("%d lines", lines)
+	}
+	if strings.Count(err.Error(), lost.Market.String()) > 2 || len(found) != 1 {
+		t.Errorf("%d found, and the market is named %d times", len(found),
+			strings.Count(err.Error(), lost.Market.String()))
 	}
 }

@@ -180,6 +180,9 @@ func heapPeak() (stop func() uint64) {
 // beside, what goes is let go, and what stays is planned meanwhile.
 func TestManyPositions(t *testing.T) {
 	positions, long := many(t)
+	if long {
+		collectOften()
+	}
 	db := crowded(t, positions)
 	p := newPlanner(DefaultConfig(), zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), db)
 	ticks := &longestTick{Histogram: p.metrics.ticks}

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -64,6 +65,7 @@ type Store interface {
 
 // Start acquires what the planner needs and hands its members to the shell.
 func Start(sh *service.Shell, cfg Config) error {
+	collectOften()
 	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
 	if err != nil {
 		return fmt.Errorf("preparing the kafka client: %w", err)
@@ -82,6 +84,15 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.Go("plan", func(ctx context.Context) error { return p.Run(ctx, db) })
 	startDelayed(sh, cfg, db, p.rearms)
 	return nil
+}
+
+// collectOften has garbage collected when the heap has grown by half, and not only when it has doubled: millions of
+// positions are most of it, and what holds no pointers is not looked at. Whoever has set GOGC is obeyed.
+func collectOften() {
+	const byDefault = 100
+	if set := debug.SetGCPercent(byDefault / 2); set != byDefault {
+		debug.SetGCPercent(set)
+	}
 }
 
 // New wires a planner. It connects to nothing yet.

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -17,10 +16,10 @@ const sliceSize = 8192
 
 // sweeping is a sweep that is under way.
 type sweeping struct {
-	round    *liquidation.Round // nil while there is none
-	swept    liquidation.Swept
-	failures []error
-	took     time.Duration // for its slices
+	round  *liquidation.Round // nil while there is none
+	swept  liquidation.Swept
+	failed bool
+	took   time.Duration // for its slices
 }
 
 func (s *sweeping) on() bool { return s.round != nil }
@@ -63,7 +62,8 @@ func (p *Planner) sweepSlice(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if failures != nil {
-		s.failures = append(s.failures, failures)
+		s.failed = true
+		p.note(failures)
 	}
 	for _, shard := range p.book.shards {
 		for _, missed := range shard.index.Missed(found.Liquidatable, m.View()) {
@@ -84,10 +84,9 @@ func (p *Planner) sweepSlice(ctx context.Context) error {
 func (p *Planner) endSweep(ctx context.Context, m *due.Moment) error {
 	s := p.sweeping
 	p.sweeping = sweeping{}
-	if len(s.failures) == 0 {
+	if !s.failed {
 		p.noted.clear()
 	}
-	p.note(errors.Join(s.failures...))
 	p.risky = s.swept.Risky
 	for _, shard := range p.book.shards {
 		shard.swaps.Missed(m, func(o perp.Order) {
