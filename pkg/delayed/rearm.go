@@ -60,8 +60,8 @@ func (r Rearm) Do(ctx context.Context, tx Tx, j Job) (any, error) {
 	return comment("handed out"), nil
 }
 
-// isRequest tells whether the job's key is that of an order or request, rather than a position's.
-func isRequest(k job.Kind) bool { return k != job.Liquidation && k != job.Adl }
+// isRequest tells whether the job's key is that of an order or request.
+func isRequest(k job.Kind) bool { return k.Names() == job.OrderKey || k.Names() == job.RequestKey }
 
 // comment is a result in words.
 func comment(what string) any {

@@ -8,33 +8,10 @@ package job
 
 import (
 	"fmt"
-	"slices"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
-
-// Kind is what has to be executed (TIER-13).
-type Kind string
-
-// The kinds of jobs.
-const (
-	Liquidation   Kind = "liquidation"
-	Order         Kind = "order"
-	Deposit       Kind = "deposit"
-	Withdrawal    Kind = "withdrawal"
-	Shift         Kind = "shift"
-	GlvDeposit    Kind = "glvDeposit"
-	GlvWithdrawal Kind = "glvWithdrawal"
-	GlvShift      Kind = "glvShift"
-	Adl           Kind = "adl"
-	AdlState      Kind = "adlState" // brings the exchange's word on whether a side is to be deleveraged up to date
-)
-
-// Kinds lists every kind.
-func Kinds() []Kind {
-	return []Kind{Liquidation, Order, Deposit, Withdrawal, Shift, GlvDeposit, GlvWithdrawal, GlvShift, Adl, AdlState}
-}
 
 // Class orders jobs of one queue: a smaller class goes first.
 type Class uint8
@@ -86,10 +63,11 @@ const longestID = 256
 // shows.
 func (j Job) Validate() error {
 	const never = 1 << 62 // ms
+	_, known := Describe(j.Kind)
 	switch {
 	case j.ID == "" || len(j.ID) > longestID:
 		return fmt.Errorf("a job with an id of %d bytes", len(j.ID))
-	case !slices.Contains(Kinds(), j.Kind):
+	case !known:
 		return fmt.Errorf("job %q is of kind %q, which this build does not know", j.ID, j.Kind)
 	case j.Signer.IsZero():
 		return fmt.Errorf("job %q is nobody's", j.ID)

@@ -150,7 +150,7 @@ func (l *Ledger) booked(at chain.BlockRef, tx Transaction) Tx {
 }
 
 func keyOf(kind job.Kind, key chain.Hash, isLong bool) jobKey {
-	return jobKey{kind, key, isLong && kind == job.AdlState}
+	return jobKey{kind, key, isLong && kind.Names() == job.MarketKey}
 }
 
 func keyOfEnding(e execution.Execution) jobKey { return keyOf(e.Kind, e.Key, e.IsLong) }

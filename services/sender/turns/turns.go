@@ -53,7 +53,7 @@ type need struct {
 }
 
 func needOf(kind job.Kind, key chain.Hash, isLong bool) need {
-	return need{kind, key, isLong && kind == job.AdlState}
+	return need{kind, key, isLong && kind.Names() == job.MarketKey}
 }
 
 // sighting is what was heard of a need.

@@ -1,0 +1,86 @@
+package job
+
+// Kind is what has to be executed (TIER-13).
+type Kind string
+
+// The kinds of jobs.
+const (
+	Liquidation   Kind = "liquidation"
+	Order         Kind = "order"
+	Deposit       Kind = "deposit"
+	Withdrawal    Kind = "withdrawal"
+	Shift         Kind = "shift"
+	GlvDeposit    Kind = "glvDeposit"
+	GlvWithdrawal Kind = "glvWithdrawal"
+	GlvShift      Kind = "glvShift"
+	Adl           Kind = "adl"
+	AdlState      Kind = "adlState" // brings the exchange's word on whether a side is to be deleveraged up to date
+)
+
+// Lane is a class of transactions that are paid for alike.
+type Lane string
+
+// The lanes, the most urgent first.
+const (
+	LiquidationLane Lane = "liquidation" // liquidations and deleveragings: the venue loses money while they wait
+	OrderLane       Lane = "order"       // orders: a user waits
+	MaintenanceLane Lane = "maintenance" // requests, and what only keeps the nonces going
+)
+
+// KeyOf is what the key of a job names.
+type KeyOf int
+
+// What keys name.
+const (
+	PositionKey KeyOf = iota + 1
+	OrderKey
+	RequestKey
+	MarketKey // a market, padded; with the side it is the whole need
+)
+
+// Descriptor is what every part of a keeper has to know of a kind of job.
+type Descriptor struct {
+	Kind Kind
+	Lane Lane
+	// Classes are those its jobs may have, the most urgent first.
+	Classes []Class
+	Key     KeyOf
+}
+
+// descriptors has one entry for each kind, in the order of [Kinds].
+var descriptors = []Descriptor{
+	{Liquidation, LiquidationLane, []Class{ClassLiquidation}, PositionKey},
+	{Order, OrderLane, []Class{ClassMarketOrder, ClassTriggerOrder}, OrderKey},
+	{Deposit, MaintenanceLane, []Class{ClassRequest}, RequestKey},
+	{Withdrawal, MaintenanceLane, []Class{ClassRequest}, RequestKey},
+	{Shift, MaintenanceLane, []Class{ClassRequest}, RequestKey},
+	{GlvDeposit, MaintenanceLane, []Class{ClassRequest}, RequestKey},
+	{GlvWithdrawal, MaintenanceLane, []Class{ClassRequest}, RequestKey},
+	{GlvShift, MaintenanceLane, []Class{ClassRequest}, RequestKey},
+	{Adl, LiquidationLane, []Class{ClassAdl}, PositionKey},
+	{AdlState, LiquidationLane, []Class{ClassAdl}, MarketKey},
+}
+
+// Kinds lists every kind.
+func Kinds() (kinds []Kind) {
+	for _, d := range descriptors {
+		kinds = append(kinds, d.Kind)
+	}
+	return kinds
+}
+
+// Describe returns what is to be known of a kind; false for one that this build does not know.
+func Describe(k Kind) (d Descriptor, known bool) {
+	for _, d := range descriptors {
+		if d.Kind == k {
+			return d, true
+		}
+	}
+	return Descriptor{}, false
+}
+
+// Names tells what the key of a kind's jobs names; 0 for a kind that this build does not know.
+func (k Kind) Names() KeyOf {
+	d, _ := Describe(k)
+	return d.Key
+}
