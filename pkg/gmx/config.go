@@ -48,43 +48,6 @@ func (c Config) Demand(kinds ...job.Kind) error {
 	return errors.Join(problems...)
 }
 
-// execution is how one kind of job is executed.
-type execution struct {
-	setting string // names the handler in the configuration
-	handler func(Config) chain.Address
-	encode  func(job.Job, SetPrices) []byte
-}
-
-var executions = map[job.Kind]execution{
-	job.Liquidation: {"liquidation_handler", func(c Config) chain.Address { return c.LiquidationHandler },
-		func(j job.Job, p SetPrices) []byte {
-			return ExecuteLiquidation(j.Account, j.Market, j.Collateral, j.IsLong, p)
-		}},
-	job.Adl: {"adl_handler", func(c Config) chain.Address { return c.AdlHandler }, func(j job.Job, p SetPrices) []byte {
-		return ExecuteAdl(j.Account, j.Market, j.Collateral, j.IsLong, j.SizeDeltaUsd, p)
-	}},
-	job.AdlState: {"adl_handler", func(c Config) chain.Address { return c.AdlHandler },
-		func(j job.Job, p SetPrices) []byte {
-			return UpdateAdlState(j.Market, j.IsLong, p)
-		}},
-	job.Order: {"order_handler", func(c Config) chain.Address { return c.OrderHandler }, byKey(ExecuteOrder)},
-	job.Deposit: {"deposit_handler", func(c Config) chain.Address { return c.DepositHandler },
-		byKey(ExecuteDeposit)},
-	job.Withdrawal: {"withdrawal_handler", func(c Config) chain.Address { return c.WithdrawalHandler },
-		byKey(ExecuteWithdrawal)},
-	job.Shift: {"shift_handler", func(c Config) chain.Address { return c.ShiftHandler }, byKey(ExecuteShift)},
-	job.GlvDeposit: {"glv_deposit_handler", func(c Config) chain.Address { return c.GlvDepositHandler },
-		byKey(ExecuteGlvDeposit)},
-	job.GlvWithdrawal: {"glv_withdrawal_handler", func(c Config) chain.Address { return c.GlvWithdrawalHandler },
-		byKey(ExecuteGlvWithdrawal)},
-	job.GlvShift: {"glv_shift_handler", func(c Config) chain.Address { return c.GlvShiftHandler },
-		byKey(ExecuteGlvShift)},
-}
-
-func byKey(encode func(chain.Hash, SetPrices) []byte) func(job.Job, SetPrices) []byte {
-	return func(j job.Job, p SetPrices) []byte { return encode(j.Key, p) }
-}
-
 // Call returns the contract and the calldata that execute a job with the given price reports.
 func (c Config) Call(j job.Job, prices SetPrices) (to chain.Address, calldata []byte, err error) {
 	e, known := executions[j.Kind]

@@ -92,29 +92,11 @@ func (w GasWords) Limit(k Work) uint64 {
 
 // estimate is the exchange's own (GasUtils.estimateExecute…GasLimit), and whether it checks it.
 func (w GasWords) estimate(k Work) (gas uint64, checked bool) {
-	swaps := w.SingleSwap * uint64(k.Swaps)
-	markets := w.GlvPerMarket * uint64(k.Markets)
-	switch k.Kind {
-	case job.Order:
-		return w.order(k.OrderType) + swaps + k.Callback, true
-	case job.Deposit:
-		return w.Deposit + swaps + k.Callback, true
-	case job.Withdrawal:
-		return w.Withdrawal + swaps + k.Callback, true
-	case job.Shift:
-		return w.Shift + k.Callback, true
-	case job.GlvDeposit:
-		if k.MarketTokens {
-			return w.GlvDeposit + markets + k.Callback, true
-		}
-		return w.GlvDeposit + markets + w.Deposit + swaps + k.Callback, true
-	case job.GlvWithdrawal:
-		return w.GlvWithdrawal + markets + w.Withdrawal + swaps + k.Callback, true
-	case job.GlvShift:
-		return w.GlvShift, true
-	default: // liquidations and deleveragings, and the deleveraging state
+	e := executions[k.Kind]
+	if e.estimate == nil {
 		return 0, false
 	}
+	return e.estimate(w, k), true
 }
 
 func (w GasWords) order(t perp.OrderType) uint64 {
@@ -128,39 +110,12 @@ func (w GasWords) order(t perp.OrderType) uint64 {
 	}
 }
 
-// measuredGas is what the work itself takes.
+// measuredGas is what the work itself takes; 0 for a kind that this build does not know.
 func measuredGas(k Work) uint64 {
-	swaps, markets := gasRequestSwap*uint64(k.Swaps), gasGlvMarket*uint64(k.Markets)
-	switch k.Kind {
-	case job.Order:
-		return measuredOrder(k.OrderType) + gasOrderSwap*uint64(k.Swaps)
-	case job.Deposit:
-		if k.OneToken {
-			return gasDeposit + swaps
-		}
-		return gasDeposit + gasSecondToken + swaps
-	case job.Withdrawal:
-		return gasWithdrawal + swaps
-	case job.Shift:
-		return gasShift
-	case job.GlvDeposit:
-		if k.MarketTokens {
-			return gasGlvTokens + markets
-		}
-		return gasGlvDeposit + markets + swaps
-	case job.GlvWithdrawal:
-		return gasGlvWithdrawal + markets + swaps
-	case job.GlvShift:
-		return gasGlvShift + markets
-	case job.Liquidation:
-		return gasLiquidation
-	case job.Adl:
-		return gasAdl
-	case job.AdlState:
-		return gasAdlState
-	default:
-		return 0
+	if e, known := executions[k.Kind]; known {
+		return e.measured(k)
 	}
+	return 0
 }
 
 func measuredOrder(t perp.OrderType) uint64 {

@@ -6,7 +6,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // Call is what a transaction's calldata asks a handler to execute, whatever became of it.
@@ -17,15 +16,6 @@ type Call struct {
 	IsLong bool // of liquidations, deleveragings and updates of a deleveraging: the side
 }
 
-// callOf names the kind of each call a keeper makes.
-var callOf = map[[4]byte]job.Kind{
-	selectExecuteOrder: job.Order, selectExecuteDeposit: job.Deposit, selectExecuteWithdrawal: job.Withdrawal,
-	selectExecuteShift:      job.Shift,
-	selectExecuteGlvDeposit: job.GlvDeposit, selectExecuteGlvWithdrawal: job.GlvWithdrawal,
-	selectExecuteGlvShift:    job.GlvShift,
-	selectExecuteLiquidation: job.Liquidation, selectExecuteAdl: job.Adl, selectUpdateAdlState: job.AdlState,
-}
-
 // ReadCall reads what calldata asks for: the inverse of [Config.Call], as far as it names the job. It reads the
 // arguments and leaves the price reports alone, because a call may have failed over them. The answer is false for
 // anything that is no call of a keeper, also for calls made through a contract.
@@ -33,22 +23,15 @@ func ReadCall(calldata []byte) (c Call, is bool) {
 	if len(calldata) < 4 {
 		return Call{}, false
 	}
-	kind, known := callOf[[4]byte(calldata[:4])]
-	if !known {
-		return Call{}, false
+	for kind, e := range executions {
+		if e.selector == [4]byte(calldata[:4]) {
+			w := walker{data: calldata[4:]}
+			c.Kind = kind
+			c.Key, c.IsLong = e.read(&w)
+			return c, w.err == nil
+		}
 	}
-	c.Kind = kind
-	w := walker{data: calldata[4:]}
-	switch kind {
-	case job.Liquidation, job.Adl:
-		c.IsLong = w.bool(3 * 32)
-		c.Key = perp.PositionKey(w.address(0), w.address(32), w.address(2*32), c.IsLong)
-	case job.AdlState:
-		c.Key, c.IsLong = w.address(0).Hash(), w.bool(32)
-	default:
-		c.Key = w.word(0)
-	}
-	return c, w.err == nil
+	return Call{}, false
 }
 
 // Handlers lists the contracts that jobs are executed by, as far as they are configured.
