@@ -39,7 +39,7 @@ func TestHistoryIsReadFromAll(t *testing.T) {
 		wg.Wait()
 		for _, method := range []string{"batch", methodBlock} {
 			fast, other, slow := nodes[0].count(method), nodes[1].count(method), nodes[2].count(method)
-			if min(fast, other) < 10 || slow == 0 || slow > 10 {
+			if min(fast, other) < 10 || slow > 10 {
 				t.Errorf("%s: %d, %d and %d requests", method, fast, other, slow)
 			}
 		}
