@@ -37,10 +37,6 @@ type Checker struct {
 	log     zerolog.Logger
 }
 
-// unsaid is for how long (ms, of chain time) a deleveraging stands that the planner does not say again. It says those
-// that are needed with every block: which positions they are changes with whatever is executed, and with every price.
-const unsaid = 5000
-
 // Stage is the checker as a stage of the pipeline.
 func (r *Checker) Stage() txmanager.Stage { return txmanager.Stage{Name: "recheck", Run: r.Run} }
 
@@ -51,10 +47,11 @@ func (r *Checker) Close() { r.second.close() }
 func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
 	j := t.Job()
 	head, _ := r.head.Newest()
-	switch said := j.Evidence.Block.TimeMs; {
+	stands := kindRules[j.Kind].standsMs
+	switch {
 	case j.ExpiresMs > 0 && head.TimeMs > j.ExpiresMs:
 		return txmanager.End(job.Expired, "the venue takes no reports for it any more"), nil
-	case j.Kind == job.Adl && head.TimeMs > said+unsaid:
+	case stands > 0 && head.TimeMs > j.Evidence.Block.TimeMs+stands:
 		return txmanager.End(job.DroppedRecovered, "the planner has not chosen this position again since block "+
 			strconv.FormatUint(j.Evidence.Block.Number, 10)), nil
 	}

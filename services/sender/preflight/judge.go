@@ -23,7 +23,7 @@ func (o Judge) Outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outco
 	if !r.OK {
 		return o.postMortem(ctx, j)
 	}
-	if j.Kind == job.AdlState {
+	if kindRules[j.Kind].silent {
 		return job.Done, "updated", nil // whatever the exchange then said, it has said it
 	}
 	seen, err := o.decoder.Outcome(r.Logs, j.Key)

@@ -82,18 +82,11 @@ func changed(j job.Job, last perp.Stamp, reason string) (terms, txmanager.Verdic
 
 // look asks once, for an answer as of now.
 func (p pending) look(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
-	switch j.Kind {
-	case job.Liquidation:
-		return p.position(ctx, j)
-	case job.Adl:
-		return p.adl(ctx, j)
-	case job.AdlState:
-		return p.adlState(ctx, j)
-	case job.Order:
-		return p.order(ctx, j)
-	default:
-		return p.request(ctx, j)
+	r, known := kindRules[j.Kind]
+	if !known {
+		return terms{}, txmanager.End(job.Refused, fmt.Sprintf("this build does not know the kind %q", j.Kind)), nil
 	}
+	return r.pending(p, ctx, j)
 }
 
 func (p pending) position(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {

@@ -1,0 +1,48 @@
+package preflight
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"perpkeeper/pkg/job"
+)
+
+// Whoever adds a kind of job and forgets what is checked of it is told here.
+func TestEveryKindIsChecked(t *testing.T) {
+	away := errors.New("connection refused")
+	limits := map[uint64]job.Kind{}
+	for _, kind := range job.Kinds() {
+		r, known := kindRules[kind]
+		if !known || r.pending == nil || r.fixedGas == nil {
+			t.Errorf("%s: what is checked of it is not whole", kind)
+			continue
+		}
+		_, _, err := pending{written{err: away}, false, noGlv}.ask(t.Context(), job.Job{Kind: kind})
+		if !errors.Is(err, away) {
+			t.Errorf("%s: the state is not asked: %v", kind, err)
+		}
+		// each kind has a setting of its own
+		limit := r.fixedGas(distinct())
+		if other, taken := limits[limit]; limit == 0 || taken {
+			t.Errorf("%s: the fixed gas limit is %d, as of %q", kind, limit, other)
+		}
+		limits[limit] = kind
+	}
+	if fields := reflect.TypeFor[Gas]().NumField(); len(kindRules) != len(job.Kinds()) || fields != len(job.Kinds()) {
+		t.Errorf("%d rules and %d gas settings for %d kinds", len(kindRules), fields, len(job.Kinds()))
+	}
+	_, v, err := pending{written{}, false, noGlv}.ask(t.Context(), job.Job{Kind: "?"})
+	if err != nil || v.Outcome != job.Refused {
+		t.Errorf("a kind that this build does not know: %+v, %v", v, err)
+	}
+}
+
+// distinct are gas limits of which no two are alike.
+func distinct() (g Gas) {
+	v := reflect.ValueOf(&g).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetUint(uint64(i + 1))
+	}
+	return g
+}
