@@ -11,8 +11,12 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// sliceSize is how many positions a sweep judges at once: about 10 ms, by which a tick may have to wait.
-const sliceSize = 8192
+const (
+	// sliceTime is about how long a sweep judges before everything else has its turn.
+	sliceTime = 10 * time.Millisecond
+	// A slice has as many positions as are judged in that time, within these bounds.
+	leastSlice, largestSlice = 256, 16_384
+)
 
 // sweeping is a sweep that is under way.
 type sweeping struct {
@@ -20,6 +24,7 @@ type sweeping struct {
 	swept  liquidation.Swept
 	failed bool
 	took   time.Duration // for its slices
+	size   int           // of the next slice
 }
 
 func (s *sweeping) on() bool { return s.round != nil }
@@ -44,7 +49,7 @@ func (p *Planner) beginSweep() {
 	for _, partition := range slices.Sorted(maps.Keys(p.book.shards)) {
 		indexes = append(indexes, p.book.shards[partition].index)
 	}
-	p.sweeping = sweeping{round: liquidation.NewRound(indexes, p.risky)}
+	p.sweeping = sweeping{round: liquidation.NewRound(indexes, p.risky), size: leastSlice}
 }
 
 // sweepSlice judges some of the positions, by the prices and the state of now.
@@ -56,7 +61,7 @@ func (p *Planner) sweepSlice(ctx context.Context) error {
 	}
 	began := time.Now()
 	m := p.moment()
-	found, left, failures := s.round.Judge(ctx, m.View(), p.cfg.Liquidation.Workers, sliceSize)
+	found, left, failures := s.round.Judge(ctx, m.View(), p.cfg.Liquidation.Workers, s.size)
 	if ctx.Err() != nil {
 		s.round = nil
 		return ctx.Err()
@@ -73,11 +78,22 @@ func (p *Planner) sweepSlice(ctx context.Context) error {
 		}
 	}
 	s.swept.Add(found)
-	s.took += time.Since(began)
+	s.timed(time.Since(began))
 	if left {
 		return nil
 	}
 	return p.endSweep(ctx, m)
+}
+
+// timed notes how long a slice took, and makes the next one larger or smaller by it.
+func (s *sweeping) timed(took time.Duration) {
+	s.took += took
+	switch {
+	case took > sliceTime:
+		s.size = max(s.size/2, leastSlice)
+	case took < sliceTime/2:
+		s.size = min(2*s.size, largestSlice)
+	}
 }
 
 // endSweep tells what a sweep came to.
