@@ -214,6 +214,26 @@ func TestLogsTakeAFractionOfTheirBytes(t *testing.T) {
 	}
 }
 
+// An empty block in four partitions: each gets one batch, which says that it is empty and what is final. 61 bytes are
+// Kafka's own in each, and 64 are hashes.
+func TestEmptyBlockTakesFewBytes(t *testing.T) {
+	end := wire.BlockEnd{Block: chain.BlockRef{Number: 80_000_000, Hash: chain.Keccak256([]byte{1}),
+		Parent: chain.Keccak256([]byte{2}), TimeMs: 1_790_000_000_450}, Digest: wire.Digest(nil), Verified: true,
+		FinalDepth: 2}
+	record, err := wire.Encode(make([]byte, len(chain.Hash{})), end, 17, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, unpacked := encodeBatch([]Record{record}, session{id: 1}, 0, time.Now())
+	const partitions, most = 4, 660
+	bytes := partitions * (len(set) - sizePrefix)
+	t.Logf("%d bytes over %d partitions, %.0f MB a day of BNB Smart Chain", bytes, partitions,
+		float64(bytes)*86400/0.45/1e6)
+	if bytes > most || unpacked != len(set)-sizePrefix {
+		t.Errorf("an empty block takes %d bytes, want at most %d", bytes, most)
+	}
+}
+
 // BenchmarkEncodeLogs makes batches of recorded logs: their bytes and checksum alone, and compressed.
 func BenchmarkEncodeLogs(b *testing.B) {
 	blocks := recordedLogs(b, recordings[0])

@@ -59,6 +59,9 @@ type BlockEnd struct {
 	Verified bool
 	// Attempt is 0, or higher when the same block is published again with a corrected set of logs.
 	Attempt uint32
+	// FinalDepth says that the block's ancestor so many blocks below it is final, as a [Finalized] would; 0 says
+	// nothing. A reader that does not hold the ancestor learns it from a later record.
+	FinalDepth uint32
 }
 
 // Part closes a batch that holds some of a block's records, or of a range's, and not the last of them: all together
@@ -136,6 +139,13 @@ func (Halt) kind() Kind       { return KindHalt }
 func (Proven) kind() Kind     { return KindProven }
 func (Part) kind() Kind       { return KindPart }
 
+// brief tells whether the end is that of a block without records in its partition, which is written in the fewest
+// bytes.
+func (m BlockEnd) brief() bool { return m.Records == 0 && m.Digest == digestOfNone }
+
+// digestOfNone is the [Digest] of no records.
+var digestOfNone = Digest(nil)
+
 // Digest is a hash over the kinds and values of records, in order.
 func Digest(records []Record) [32]byte {
 	d := sha256.New()
@@ -201,8 +211,12 @@ func (m Audit) marshal() proto.Message {
 }
 
 func (m BlockEnd) marshal() proto.Message {
-	return &wirepb.BlockEnd{Block: blockOut(m.Block), Records: m.Records, Digest: m.Digest[:], Verified: m.Verified,
-		Attempt: m.Attempt}
+	p := &wirepb.BlockEnd{Block: blockOut(m.Block), Records: m.Records, Verified: m.Verified, Attempt: m.Attempt,
+		FinalDepth: m.FinalDepth}
+	if !m.brief() {
+		p.Digest = m.Digest[:]
+	}
+	return p
 }
 
 func (m Reorg) marshal() proto.Message {
@@ -279,10 +293,14 @@ func decodeAudit(f *fields, p *wirepb.Audit) Message {
 }
 
 func decodeBlockEnd(f *fields, p *wirepb.BlockEnd) Message {
-	return BlockEnd{
-		Block: f.block(p.GetBlock()), Records: p.GetRecords(), Digest: f.hash(p.GetDigest()), Verified: p.GetVerified(),
-		Attempt: p.GetAttempt(),
+	m := BlockEnd{
+		Block: f.block(p.GetBlock()), Records: p.GetRecords(), Verified: p.GetVerified(), Attempt: p.GetAttempt(),
+		FinalDepth: p.GetFinalDepth(), Digest: digestOfNone,
 	}
+	if m.Records > 0 || len(p.GetDigest()) > 0 {
+		m.Digest = f.hash(p.GetDigest())
+	}
+	return m
 }
 
 func decodeReorg(f *fields, p *wirepb.Reorg) Message {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -76,11 +77,19 @@ type Message interface {
 	marshal() proto.Message
 }
 
+// headerBrief is the one header of a BLOCK_END of a block without records in its partition: schema version, epoch and
+// filter, each as an unsigned varint. Most blocks are of that kind in most partitions, and the record is as short as it
+// can be: it has no key.
+const headerBrief = "e"
+
 // Encode returns the record of a message. Key is the routing or identity key of the topic; see docs/topics.md.
 func Encode(key []byte, m Message, epoch uint64, filter uint32) (Record, error) {
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m.marshal())
 	if err != nil {
 		return Record{}, fmt.Errorf("encoding %s: %w", m.kind(), err)
+	}
+	if end, is := m.(BlockEnd); is && end.brief() {
+		return Record{Value: value, Headers: []Header{{headerBrief, briefMeta(epoch, filter)}}}, nil
 	}
 	return Record{Key: key, Value: value, Headers: []Header{
 		{"t", []byte(m.kind())},
@@ -115,7 +124,33 @@ func at(r Record, err error) error {
 	return fmt.Errorf("record at partition %d, offset %d: %w", r.Partition, r.Offset, err)
 }
 
+func briefMeta(epoch uint64, filter uint32) []byte {
+	b := binary.AppendUvarint(nil, SchemaVersion)
+	b = binary.AppendUvarint(b, epoch)
+	return binary.AppendUvarint(b, uint64(filter))
+}
+
+// readBriefMeta reads a header that briefMeta has made. A number that is too large for its field, or a byte too many,
+// is of a writer that this build does not know.
+func readBriefMeta(b []byte) (Meta, error) {
+	var n [3]uint64
+	for i := range n {
+		value, size := binary.Uvarint(b)
+		if size <= 0 {
+			return Meta{}, fmt.Errorf("header %s ends early: %w", headerBrief, ErrUnknown)
+		}
+		n[i], b = value, b[size:]
+	}
+	if len(b) > 0 || n[0] == 0 || n[0] > math.MaxUint16 || n[2] > math.MaxUint32 {
+		return Meta{}, fmt.Errorf("header %s says %v and %d bytes more: %w", headerBrief, n, len(b), ErrUnknown)
+	}
+	return Meta{Kind: KindBlockEnd, Version: uint16(n[0]), Epoch: n[1], Filter: uint32(n[2])}, nil
+}
+
 func readMeta(headers []Header) (meta Meta, err error) {
+	if len(headers) > 0 && headers[0].Key == headerBrief {
+		return readBriefMeta(headers[0].Value)
+	}
 	for _, h := range headers {
 		switch {
 		case h.Key == "t":

@@ -11,9 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/wire/wirepb"
 )
 
 var update = flag.Bool("update", false, "write the golden files; only after a deliberate, compatible change of the "+
@@ -126,6 +130,63 @@ func TestGolden(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The end of a block without records is as short as can be, and is kept for ever too; what older builds wrote for it
+// reads the same.
+func TestBriefBlockEnd(t *testing.T) {
+	want := BlockEnd{Block: chain.BlockRef{Number: 77, Hash: sampleHash(1), Parent: sampleHash(2),
+		TimeMs: 1_700_000_000_450}, Digest: Digest(nil), Verified: true, FinalDepth: 2}
+	r, err := Encode(make([]byte, 32), want, 300, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const value = "0a4d084d1220" + "0101010101010101010101010101010101010101010101010101010101010101" + "1a20" +
+		"0202020202020202020202020202020202020202020202020202020202020202" + "20c2d395ffbc31" + "2001" + "3002"
+	if got := hex.EncodeToString(r.Value); r.Key != nil || len(r.Headers) != 1 || r.Headers[0].Key != "e" ||
+		hex.EncodeToString(r.Headers[0].Value) != "01ac0202" || got != value {
+		t.Errorf("the record is now %x %v %s", r.Key, r.Headers, got)
+	}
+	digest := Digest(nil)
+	old := Record{Key: make([]byte, 32), Headers: []Header{{"t", []byte("BLOCK_END")}, {"sv", []byte{0, 1}},
+		{"ep", []byte{0, 0, 0, 0, 0, 0, 1, 44}}, {"fv", []byte{0, 0, 0, 2}}}}
+	if old.Value, err = proto.Marshal(&wirepb.BlockEnd{Block: blockOut(want.Block), Digest: digest[:], Verified: true,
+		FinalDepth: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for form, r := range map[string]Record{"brief": r, "old": old} {
+		m, meta, err := Decode(r)
+		if err != nil || m != want ||
+			meta != (Meta{Kind: KindBlockEnd, Version: SchemaVersion, Epoch: 300, Filter: 2}) {
+			t.Errorf("%s: %+v, %+v, %v", form, m, meta, err)
+		}
+	}
+	for _, header := range []string{"", "00ac0202", "01ac02", "01ac020200", "02ac0202", "01ac02ffffffff7f", "0180"} {
+		b, err := hex.DecodeString(header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Headers = []Header{{"e", b}}
+		if _, _, err := Decode(r); !errors.Is(err, ErrUnknown) {
+			t.Errorf("header %s: %v, want ErrUnknown", header, err)
+		}
+	}
+}
+
+// Any header that reads as an epoch and a filter is the one that would be written for them, or longer.
+func TestBriefMeta(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		epoch, filter := rapid.Uint64().Draw(t, "epoch"), rapid.Uint32().Draw(t, "filter")
+		meta, err := readBriefMeta(briefMeta(epoch, filter))
+		if err != nil || meta.Epoch != epoch || meta.Filter != filter || meta.Version != SchemaVersion {
+			t.Fatalf("%+v, %v", meta, err)
+		}
+		if b := rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"); len(b) > 0 {
+			if meta, err := readBriefMeta(b); err == nil && len(briefMeta(meta.Epoch, meta.Filter)) > len(b) {
+				t.Fatalf("%x reads as %+v", b, meta)
+			}
+		}
+	})
 }
 
 func TestDecodeStopsAtTheUnknown(t *testing.T) {

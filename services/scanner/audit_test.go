@@ -195,6 +195,20 @@ func (a *audited) end(b auditedBlock, records []wire.Record) error {
 	}
 	a.attempt = b.end.Attempt
 	a.blocks, a.seen = append(a.blocks, b), append(a.seen, b)
+	if b.end.FinalDepth == 0 {
+		return nil
+	}
+	first := a.blocks[0].end.Block
+	final := chain.BlockRef{Number: first.Number - 1, Hash: first.Parent}
+	if at := len(a.blocks) - 1 - int(b.end.FinalDepth); at >= 0 {
+		final = a.blocks[at].end.Block
+	}
+	if final.Number != ref.Number-uint64(b.end.FinalDepth) || final.Hash.IsZero() ||
+		final.Number <= a.finalized.Number {
+		return fmt.Errorf("block %d calls the one %d below it final, which is %+v, after %+v", ref.Number,
+			b.end.FinalDepth, final, a.finalized)
+	}
+	a.finalized = final
 	return nil
 }
 

@@ -47,6 +47,7 @@ type tenure struct {
 	attempt  uint32 // blocks are published under it
 	doubts   *doubts
 	findings chan finding
+	called   chain.BlockRef // the newest block that was called final, whether or not a partition has been told
 }
 
 // claim makes this scanner the owner of the topic, or returns a replacedError when another one was faster.

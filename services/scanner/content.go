@@ -73,16 +73,17 @@ func toAll(batches [][]wire.Record, encode encoder, m wire.Message) error {
 	return err
 }
 
-// batches makes the batch of each partition: its records, and BLOCK_END behind them.
-func (c content) batches(partitions int, attempt uint32, encode encoder) ([][]wire.Record, error) {
-	batches := make([][]wire.Record, partitions)
+// batches makes the batch of each partition: its records, and BLOCK_END behind them. Depths says by partition how far
+// below the block lies what its end calls final.
+func (c content) batches(depths []uint32, attempt uint32, encode encoder) ([][]wire.Record, error) {
+	batches := make([][]wire.Record, len(depths))
 	if err := c.spread(batches, encode); err != nil {
 		return nil, err
 	}
 	for p, records := range batches {
 		end, err := encode(chain.Hash{}, wire.BlockEnd{
 			Block: c.block, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: c.verified,
-			Attempt: attempt,
+			Attempt: attempt, FinalDepth: depths[p],
 		})
 		if err != nil {
 			return nil, err

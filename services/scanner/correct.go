@@ -18,6 +18,9 @@ func (t *tenure) correct(ctx context.Context, f finding) error {
 	if !possible {
 		return nil
 	}
+	if err := t.sayFinal(ctx); err != nil { // before anything is taken back
+		return err
+	}
 	t.attempt++
 	t.collector.trust(f.proven)
 	t.chain.Suspect(f.block.Hash, evm.PartLogs, f.reason)

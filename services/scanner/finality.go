@@ -13,19 +13,48 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// finalize tells every partition that holds it of the newest block that two hosts call final, unless it has been told
-// of a newer one: nodes forget (PIPE-2).
-func (t *tenure) finalize(ctx context.Context) error {
+// finalPause is how long a partition waits for a block whose end says what is final, before it is said by a record of
+// its own: two blocks of BNB Smart Chain.
+const finalPause = time.Second
+
+// finalize asks for the newest block that two hosts call final. The end of the next block says so to every partition.
+func (t *tenure) finalize(ctx context.Context) {
 	final, err := t.chain.Finalized(ctx)
 	t.status.decided(err)
 	if err != nil {
 		t.log.Debug().Err(err).Msg("no new block is called final")
-		return nil
+		return
 	}
 	t.metrics.finalized.Set(float64(final.Number))
 	t.status.final(final)
+	t.called = final
+}
+
+// lacksFinal tells whether a partition holds the block that was called final last, and has not been told of it, nor of
+// a newer one: nodes forget (PIPE-2).
+func (t *tenure) lacksFinal(st *stream) bool {
+	return t.called.Number > st.finalized.Number && st.branch.has(t.called)
+}
+
+// depths is how far below a block lies what its end calls final, by partition; 0 where it says nothing: the partition
+// has been told, or something is taken back first.
+func (t *tenure) depths(block chain.BlockRef) []uint32 {
+	depths := make([]uint32, len(t.streams))
+	for i, st := range t.streams {
+		depth := block.Number - t.called.Number
+		if n, _ := st.branch.needs(block); n == child && t.lacksFinal(st) && depth <= horizon {
+			depths[i] = uint32(depth)
+		}
+	}
+	return depths
+}
+
+// sayFinal says what is final to every partition that has not been told, by a record of its own: where no block comes
+// that could say it, and before blocks are taken back.
+func (t *tenure) sayFinal(ctx context.Context) error {
 	return t.each(func(st *stream) error {
-		if final.Number <= st.finalized.Number || !st.branch.has(final) {
+		final := t.called
+		if !t.lacksFinal(st) {
 			return nil
 		}
 		failpoint.Hit("scanner.finalized.before")

@@ -14,6 +14,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/wire"
 	"perpkeeper/services/devnet/evmnode"
 )
 
@@ -427,4 +428,55 @@ func TestFinalityWaitsForTwo(t *testing.T) {
 	d.mine(1)
 	finalized(t, d, k, tr)
 	eventually(t, "it is over", func() error { return s.status.agreed(0) })
+}
+
+// The end of a block says what is final to the partitions that follow with it and have not been told; to others it says
+// nothing.
+func TestDepths(t *testing.T) {
+	var blocks []chain.BlockRef
+	for parent := (chain.BlockRef{}); len(blocks) <= horizon+10; parent = blocks[len(blocks)-1] {
+		blocks = append(blocks, ref(uint64(len(blocks)+1), 0, parent))
+	}
+	next, final := blocks[9], blocks[6]
+	upTo := func(n int, finalized chain.BlockRef) *stream {
+		s := &stream{finalized: finalized}
+		for _, b := range blocks[:n] {
+			if err := s.branch.push(placed{BlockRef: b}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return s
+	}
+	forked := upTo(9, chain.BlockRef{})
+	if err := forked.branch.push(placed{BlockRef: ref(10, 1, blocks[8])}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		stream *stream
+		block  chain.BlockRef
+		want   uint32
+	}{
+		"it follows and has not been told": {upTo(9, blocks[5]), next, 3},
+		"it has been told":                 {upTo(9, final), next, 0},
+		"it has been told of a newer one":  {upTo(9, blocks[7]), next, 0},
+		"it holds the block":               {upTo(10, blocks[5]), next, 0},
+		"it takes something back first":    {forked, next, 0},
+		"it does not hold what is final":   {upTo(6, chain.BlockRef{}), blocks[6], 0},
+		"as deep as readers remember":      {upTo(6+horizon, chain.BlockRef{}), blocks[6+horizon], horizon},
+		"deeper":                           {upTo(7+horizon, chain.BlockRef{}), blocks[7+horizon], 0},
+	} {
+		tenure := &tenure{called: final, streams: []*stream{c.stream}}
+		got := tenure.depths(c.block)[0]
+		if got != c.want {
+			t.Errorf("%s: the end says %d, want %d", name, got, c.want)
+		}
+		at := c.stream.branch.tip().Number
+		if c.want == 0 || c.block.Number != at+1 {
+			continue
+		}
+		end := wire.BlockEnd{Block: c.block, FinalDepth: got}
+		if err := c.stream.apply(end, wire.Meta{}, 0); err != nil || c.stream.finalized != final {
+			t.Errorf("%s: whoever reads it calls %+v final, want %+v (%v)", name, c.stream.finalized, final, err)
+		}
+	}
 }

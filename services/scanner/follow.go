@@ -82,10 +82,18 @@ func (t *tenure) settle(ctx context.Context, f finding) error {
 }
 
 // next waits for a head, and settles what is found meanwhile about blocks without proof. After a correction it returns
-// none: the blocks that were taken back are to be published again at once.
+// none: the blocks that were taken back are to be published again at once. Where no head comes for a while it says what
+// is final.
 func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head chain.BlockRef, err error) {
+	pause := time.NewTimer(finalPause)
+	defer pause.Stop()
 	for {
 		select {
+		case <-pause.C:
+			if err := t.sayFinal(ctx); err != nil {
+				return chain.BlockRef{}, err
+			}
+			t.words.finalize(t.final(), t.lowestTip())
 		case head = <-heads:
 			return head, context.Cause(ctx)
 		case f := <-t.findings:
@@ -188,7 +196,8 @@ func (t *tenure) advance(ctx context.Context, head chain.BlockRef) error {
 			}
 		}
 		if len(path) == 0 || path[len(path)-1].Hash == head.Hash {
-			return t.finalize(ctx)
+			t.finalize(ctx)
+			return nil
 		}
 	}
 }

@@ -15,8 +15,14 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// publish brings one block to every partition that lacks it.
+// publish brings one block to every partition that lacks it. What is final is said before anything is taken back, and
+// by a record of its own where it lies deeper than readers of the block's end remember.
 func (t *tenure) publish(ctx context.Context, block evm.Block) error {
+	if t.forks(block.BlockRef) || block.Number-t.called.Number > horizon {
+		if err := t.sayFinal(ctx); err != nil {
+			return err
+		}
+	}
 	if err := t.checkFinality(block.BlockRef); err != nil {
 		return err
 	}
@@ -29,7 +35,8 @@ func (t *tenure) publish(ctx context.Context, block evm.Block) error {
 		params, audits := t.words.next(block.BlockRef)
 		content.params, content.audits = append(content.params, params...), audits
 	}
-	batches, err := content.batches(len(t.streams), t.attempt, t.encodeTo)
+	depths := t.depths(block.BlockRef)
+	batches, err := content.batches(depths, t.attempt, t.encodeTo)
 	if err != nil {
 		return retry.Stop(err)
 	}
@@ -38,7 +45,14 @@ func (t *tenure) publish(ctx context.Context, block evm.Block) error {
 		return retry.Stop(err)
 	}
 	at := placed{BlockRef: block.BlockRef, attempt: t.attempt, verified: content.verified}
-	if err := t.each(func(st *stream) error { return t.write(ctx, st, at, parts[st.partition]) }); err != nil {
+	err = t.each(func(st *stream) error {
+		if err := t.write(ctx, st, at, parts[st.partition]); err != nil {
+			return err
+		}
+		st.finalizeBelow(block.BlockRef, depths[st.partition])
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	t.words.reached(content)
@@ -53,6 +67,14 @@ func (t *tenure) isNew(block chain.BlockRef) bool {
 	return !slices.ContainsFunc(t.streams, func(st *stream) bool {
 		n, _ := st.branch.needs(block)
 		return n == held
+	})
+}
+
+// forks tells whether a partition has to take something back before a block can follow.
+func (t *tenure) forks(block chain.BlockRef) bool {
+	return slices.ContainsFunc(t.streams, func(st *stream) bool {
+		n, _ := st.branch.needs(block)
+		return n == fork
 	})
 }
 

@@ -31,7 +31,7 @@ func TestSplit(t *testing.T) {
 			c.logs = append(c.logs, routedLog{chain.Log{Data: make([]byte, n), Topics: make([]chain.Hash, 2),
 				Index: uint32(len(c.logs))}, chain.Hash{}})
 		}
-		whole, err := c.batches(1, 0, encode)
+		whole, err := c.batches([]uint32{0}, 0, encode)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,8 +39,10 @@ func (s *stream) apply(m wire.Message, meta wire.Meta, offset int64) error {
 	case wire.Log, wire.Tx, wire.Param, wire.Audit:
 		s.gather(offset)
 	case wire.BlockEnd:
-		return s.block(placed{BlockRef: m.Block, attempt: m.Attempt, verified: m.Verified, first: s.firstOf(m, offset),
+		err := s.block(placed{BlockRef: m.Block, attempt: m.Attempt, verified: m.Verified, first: s.firstOf(m, offset),
 			end: offset})
+		s.finalizeBelow(m.Block, m.FinalDepth)
+		return err
 	case wire.RangeEnd:
 		s.count = 0
 		return s.history(m.Before, m.Last)
@@ -148,6 +150,14 @@ func (s *stream) correct(ancestor chain.BlockRef, attempt uint32) error {
 func (s *stream) finalize(block chain.BlockRef) {
 	if block.Number > s.finalized.Number {
 		s.finalized = block
+	}
+}
+
+// finalizeBelow notes that the block so far below one of the branch is final; 0 says nothing, and so does a block that
+// is no longer remembered.
+func (s *stream) finalizeBelow(block chain.BlockRef, depth uint32) {
+	if final, on := s.branch.at(block.Number - uint64(depth)); on && depth > 0 && s.branch.has(block) {
+		s.finalize(final.BlockRef)
 	}
 }
 

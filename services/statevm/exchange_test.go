@@ -39,6 +39,7 @@ type exchange struct {
 	epoch  uint64
 	serial uint64 // makes keys and hashes unique, on every branch
 	final  chain.BlockRef
+	unsaid bool           // the end of the next block says what is final
 	floor  uint64         // blocks up to here cannot be taken back
 	spare  uint32         // the highest attempt given so far
 	last   [][]bus.Record // the last batch of each partition
@@ -335,6 +336,9 @@ func encodeRecord(t failer, key chain.Hash, m wire.Message, epoch uint64) bus.Re
 
 // publish writes a block's share to each partition, every partition its own batch.
 func (x *exchange) publish(end wire.BlockEnd, messages []routed) {
+	if x.unsaid && end.Block.Number > x.final.Number {
+		end.FinalDepth, x.unsaid = uint32(end.Block.Number-x.final.Number), false
+	}
 	for p := range x.partitions {
 		x.send(p, closed(x, end, x.shareOf(p, messages)))
 	}
@@ -390,6 +394,13 @@ func (x *exchange) finalize(below int) {
 	if i := len(x.blocks) - 1 - below; i >= 0 && x.blocks[i].Number > x.final.Number {
 		x.final = x.blocks[i]
 		x.everywhere(wire.Finalized{Block: x.final})
+	}
+}
+
+// finalizeByNext has the end of the next block announce a block some way below the tip.
+func (x *exchange) finalizeByNext(below int) {
+	if i := len(x.blocks) - 1 - below; i >= 0 && x.blocks[i].Number > x.final.Number {
+		x.final, x.unsaid = x.blocks[i], true
 	}
 }
 

@@ -10,9 +10,29 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// judge does with a step what the rule says: shares wait for the next flush, and are committed before whatever takes
-// blocks back.
+// judge does with a step what the rule says, and with what a block's end says beside: which block is final.
 func (f *follower) judge(ctx context.Context, s step) error {
+	if err := f.judgeOne(ctx, s); err != nil {
+		return err
+	}
+	if final, said := f.finalBy(s.share); said {
+		return f.judgeOne(ctx, step{next: s.next, mark: s.mark, epoch: s.epoch, finalized: &final})
+	}
+	return nil
+}
+
+// finalBy is the block that the end of another one calls final: its ancestor, of which this partition knows the hash if
+// it is on the branch and kept.
+func (f *follower) finalBy(s *share) (final chain.BlockRef, said bool) {
+	if s == nil || s.finalDepth == 0 || !f.branch.has(s.last.BlockRef) {
+		return final, false
+	}
+	known, kept := f.branch.at(s.last.Number - uint64(s.finalDepth))
+	return known.BlockRef, kept
+}
+
+// judgeOne judges one statement: shares wait for the next flush, and are committed before whatever takes blocks back.
+func (f *follower) judgeOne(ctx context.Context, s step) error {
 	if f.tail != nil {
 		if met, err := f.meet(ctx, s); met || err != nil {
 			return err

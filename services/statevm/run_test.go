@@ -212,6 +212,24 @@ func TestHaltedPartitionIsSaid(t *testing.T) {
 	}
 }
 
+// The end of a block says which of its ancestors is final, in partitions with records of the block and without.
+func TestFinalityComesWithTheNextBlock(t *testing.T) {
+	s := newSite(t)
+	x, _, _ := s.play(t, 31, 2)
+	s.launch(s.config(2, s.dbURL))
+	x.grow(2)
+	for i := range 6 {
+		x.grow(2)
+		x.finalizeByNext(1)
+		x.grow(i % 2)
+		eventually(t, "both partitions follow", func() bool { return s.caughtUp(x) })
+		at, err := s.db.Standing(t.Context())
+		if err != nil || at.Finalized().Hash != x.final.Hash || at.Finalized().Number+2 != x.tip().Number {
+			t.Errorf("planner and sender see %+v, %v", at, err)
+		}
+	}
+}
+
 // What the scanner found out about broken finality stays known over restarts; the process waits for the reorg that the
 // operator accepts, and goes on.
 func TestBrokenFinalityIsSaidAndLifted(t *testing.T) {

@@ -39,6 +39,7 @@ type share struct {
 	records    []bus.Record // that messages were read from, one each
 	messages   []wire.Message
 	digest     pg.Mark     // of its records
+	finalDepth uint32      // the ancestor so far below the block is final; 0 = nothing is said of it
 	happenings []happening // what the messages say, once decoded
 	fault      error       // why they cannot be decoded
 }
@@ -56,7 +57,8 @@ func (s *share) timeMs(number uint64) uint64 {
 
 // shareOfBlock is what a BLOCK_END closes.
 func shareOfBlock(end wire.BlockEnd) *share {
-	return &share{last: pg.Block{BlockRef: end.Block, Attempt: end.Attempt, Verified: end.Verified}}
+	return &share{last: pg.Block{BlockRef: end.Block, Attempt: end.Attempt, Verified: end.Verified},
+		finalDepth: end.FinalDepth}
 }
 
 // shareOfRange is what a RANGE_END closes.

@@ -33,7 +33,7 @@ func TestStreamsFollowTheFold(t *testing.T) {
 		x.grow(rapid.IntRange(0, 3).Draw(rt, "transactions"))
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			switch rapid.SampledFrom([]string{"grow", "grow", "grow", "deceive", "prove", "reorg", "correct", "break",
-				"repeat", "finalize", "succeed", "look"}).Draw(rt, "step") {
+				"repeat", "finalize", "finalize by next", "succeed", "look"}).Draw(rt, "step") {
 			case "grow":
 				for range rapid.IntRange(1, 6).Draw(rt, "blocks") {
 					x.grow(rapid.IntRange(0, 4).Draw(rt, "transactions"))
@@ -58,6 +58,8 @@ func TestStreamsFollowTheFold(t *testing.T) {
 				x.repeat()
 			case "finalize":
 				x.finalize(rapid.IntRange(0, 5).Draw(rt, "below"))
+			case "finalize by next":
+				x.finalizeByNext(rapid.IntRange(0, 5).Draw(rt, "below"))
 			case "succeed":
 				x.succeed()
 			case "look":

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -58,10 +57,11 @@ func (r *rig) deliver(random *rand.Rand, at pg.Standing) (count int) {
 		written := batches(r.t, r.records(wire.LogTopic(r.chainID), p))
 		onChain := slices.DeleteFunc(slices.Clone(written), func(b batch) bool { return !r.twin.has(b.block) })
 		// the newest
-		all := [][]bus.Record{under(onChain[len(onChain)-1], present), under(onChain[len(onChain)-1], present-1)}
+		all := [][]bus.Record{under(r.t, onChain[len(onChain)-1], present),
+			under(r.t, onChain[len(onChain)-1], present-1)}
 		for range 5 {
-			all = append(all, under(onChain[random.IntN(len(onChain))], present),
-				under(written[random.IntN(len(written))], present-1))
+			all = append(all, under(r.t, onChain[random.IntN(len(onChain))], present),
+				under(r.t, written[random.IntN(len(written))], present-1))
 		}
 		all = append(all, r.staleWords(at.Offsets[p], present-1)...)
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -125,15 +125,16 @@ func batches(t *testing.T, records []bus.Record) (all []batch) {
 }
 
 // under is a copy of a block as a scanner of another epoch would have written it.
-func under(b batch, epoch uint64) []bus.Record {
+func under(t *testing.T, b batch, epoch uint64) []bus.Record {
+	t.Helper()
 	copies := make([]bus.Record, len(b.records))
 	for i, record := range b.records {
-		copies[i] = record
-		copies[i].Headers = slices.Clone(record.Headers)
-		for k, h := range record.Headers {
-			if h.Key == "ep" {
-				copies[i].Headers[k].Value = binary.BigEndian.AppendUint64(nil, epoch)
-			}
+		m, meta, err := wire.Decode(record)
+		if err == nil {
+			copies[i], err = wire.Encode(record.Key, m, epoch, meta.Filter)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	return copies

@@ -510,7 +510,7 @@ func (x *Audit) GetWords() uint32 {
 	return 0
 }
 
-// BlockEnd closes the batch of one block in one partition.
+// BlockEnd closes the batch of one block in one partition. Without records it has no digest.
 type BlockEnd struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Block         *Block                 `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`
@@ -518,6 +518,7 @@ type BlockEnd struct {
 	Digest        []byte                 `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
 	Verified      bool                   `protobuf:"varint,4,opt,name=verified,proto3" json:"verified,omitempty"`
 	Attempt       uint32                 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	FinalDepth    uint32                 `protobuf:"varint,6,opt,name=final_depth,json=finalDepth,proto3" json:"final_depth,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -583,6 +584,13 @@ func (x *BlockEnd) GetVerified() bool {
 func (x *BlockEnd) GetAttempt() uint32 {
 	if x != nil {
 		return x.Attempt
+	}
+	return 0
+}
+
+func (x *BlockEnd) GetFinalDepth() uint32 {
+	if x != nil {
+		return x.FinalDepth
 	}
 	return 0
 }
@@ -1811,13 +1819,15 @@ const file_wire_proto_rawDesc = "" +
 	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x16\n" +
 	"\x06market\x18\x02 \x01(\fR\x06market\x12-\n" +
 	"\x04read\x18\x03 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x04read\x12\x14\n" +
-	"\x05words\x18\x04 \x01(\rR\x05words\"\xa3\x01\n" +
+	"\x05words\x18\x04 \x01(\rR\x05words\"\xc4\x01\n" +
 	"\bBlockEnd\x12/\n" +
 	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x18\n" +
 	"\arecords\x18\x02 \x01(\rR\arecords\x12\x16\n" +
 	"\x06digest\x18\x03 \x01(\fR\x06digest\x12\x1a\n" +
 	"\bverified\x18\x04 \x01(\bR\bverified\x12\x18\n" +
-	"\aattempt\x18\x05 \x01(\rR\aattempt\"Q\n" +
+	"\aattempt\x18\x05 \x01(\rR\aattempt\x12\x1f\n" +
+	"\vfinal_depth\x18\x06 \x01(\rR\n" +
+	"finalDepth\"Q\n" +
 	"\x04Part\x12/\n" +
 	"\x05block\x18\x01 \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x18\n" +
 	"\arecords\x18\x02 \x01(\rR\arecords\"\x8e\x01\n" +
