@@ -10,8 +10,8 @@ import (
 
 // Fault is something that goes wrong, from one time to another; all faults end at the end.
 type Fault struct {
-	What Ill `toml:"what"`
-	// Keeper is the tier it befalls; 0 is all of them, or the chain.
+	What FaultKind `toml:"what"`
+	// Keeper is the tier it concerns; 0 is all of them, or the chain.
 	Keeper int  `toml:"keeper"`
 	From   Span `toml:"from"`
 	To     Span `toml:"to"`
@@ -24,35 +24,35 @@ type Fault struct {
 	Depth int `toml:"depth"`
 }
 
-// Ill is a kind of fault.
-type Ill string
+// FaultKind is a kind of fault.
+type FaultKind string
 
-// The ills.
+// The kinds of faults.
 const (
 	// the whole keeper is killed; it starts anew at the end, with what its databases and topics held
-	Down        Ill = "down"
-	RPCDown     Ill = "rpc_down"     // the chain cannot be reached: no heads, no logs, no answers
-	KafkaDown   Ill = "kafka_down"   // nothing is published or read: no logs, no reports, no jobs, no results
-	PgDown      Ill = "pg_down"      // no statement is answered
-	PgLost      Ill = "pg_lost"      // statements are worked and their answers lost
-	ClockOff    Ill = "clock_off"    // the machine's clock is off, by
-	Behind      Ill = "behind"       // the endpoint is behind the chain, by: heads, logs and answers
-	StateBehind Ill = "state_behind" // the derived state is behind the chain, by
-	Swallow     Ill = "swallow"      // the endpoint accepts transactions and forwards none
-	Late        Ill = "late"         // the endpoint forwards transactions late, by
-	NoGas       Ill = "no_gas"       // the signer has no money
-	NoRole      Ill = "no_role"      // the signer's role was revoked
-	NoReports   Ill = "no_reports"   // no price report arrives
-	Halt        Ill = "halt"         // no block is made
-	Unfinal     Ill = "unfinal"      // no block becomes final
-	Reorg       Ill = "reorg"        // the newest blocks, depth of them, are replaced once, at from
-	ReorgDrop   Ill = "reorg_drop"   // the same, and the keepers' transactions in them are forgotten by the pool
+	Down        FaultKind = "down"
+	RPCDown     FaultKind = "rpc_down"     // the chain cannot be reached: no heads, no logs, no answers
+	KafkaDown   FaultKind = "kafka_down"   // nothing is published or read: no logs, no reports, no jobs, no results
+	PgDown      FaultKind = "pg_down"      // no statement is answered
+	PgLost      FaultKind = "pg_lost"      // statements are worked and their answers lost
+	ClockOff    FaultKind = "clock_off"    // the machine's clock is off, by
+	Behind      FaultKind = "behind"       // the endpoint is behind the chain, by: heads, logs and answers
+	StateBehind FaultKind = "state_behind" // the derived state is behind the chain, by
+	Swallow     FaultKind = "swallow"      // the endpoint accepts transactions and forwards none
+	Late        FaultKind = "late"         // the endpoint forwards transactions late, by
+	NoGas       FaultKind = "no_gas"       // the signer has no money
+	NoRole      FaultKind = "no_role"      // the signer's role was revoked
+	NoReports   FaultKind = "no_reports"   // no price report arrives
+	Halt        FaultKind = "halt"         // no block is made
+	Unfinal     FaultKind = "unfinal"      // no block becomes final
+	Reorg       FaultKind = "reorg"        // the newest blocks, depth of them, are replaced once, at from
+	ReorgDrop   FaultKind = "reorg_drop"   // the same, and the keepers' transactions in them are forgotten by the pool
 )
 
-// traits are what an ill has to be told.
-type traits struct{ keeper, chain, by, depth bool }
+// faultParameters are the settings that a kind of fault needs.
+type faultParameters struct{ keeper, chain, by, depth bool }
 
-var ills = map[Ill]traits{
+var faultKinds = map[FaultKind]faultParameters{
 	Down: {keeper: true}, RPCDown: {keeper: true}, KafkaDown: {keeper: true}, PgDown: {keeper: true},
 	PgLost:   {keeper: true},
 	ClockOff: {keeper: true, by: true}, Behind: {keeper: true, by: true}, StateBehind: {keeper: true, by: true},
@@ -63,9 +63,9 @@ var ills = map[Ill]traits{
 }
 
 func (f Fault) validate(keepers int) error {
-	t, known := ills[f.What]
+	t, known := faultKinds[f.What]
 	if !known {
-		return fmt.Errorf("what: %q is none of %s", f.What, strings.Join(illNames(), ", "))
+		return fmt.Errorf("what: %q is none of %s", f.What, strings.Join(faultNames(), ", "))
 	}
 	var problems []error
 	add := func(bad bool, format string, args ...any) {
@@ -75,10 +75,10 @@ func (f Fault) validate(keepers int) error {
 	}
 	moment := f.What == Reorg || f.What == ReorgDrop
 	add(f.Keeper < 0 || f.Keeper > keepers, "keeper: %d is not between 0 (all) and %d", f.Keeper, keepers)
-	add(t.chain && f.Keeper != 0, "keeper: %s befalls the chain", f.What)
-	add(t.by && f.By == 0, "by: %s needs to know by how much", f.What)
+	add(t.chain && f.Keeper != 0, "keeper: %s concerns the chain", f.What)
+	add(t.by && f.By == 0, "by: %s needs a duration", f.What)
 	add(f.What != ClockOff && f.By < 0, "by: %s is negative", time.Duration(f.By))
-	add(t.depth && f.Depth < 1, "depth: %s needs to know how many blocks", f.What)
+	add(t.depth && f.Depth < 1, "depth: %s needs a number of blocks", f.What)
 	add(!moment && f.To <= f.From, "to: the fault ends (%s) before it begins (%s)", time.Duration(f.To),
 		time.Duration(f.From))
 	add(f.Every != 0 && f.Every < f.To-f.From, "every: a period of %s is shorter than the fault",
@@ -87,9 +87,9 @@ func (f Fault) validate(keepers int) error {
 	return errors.Join(problems...)
 }
 
-func illNames() (names []string) {
-	for ill := range ills {
-		names = append(names, string(ill))
+func faultNames() (names []string) {
+	for kind := range faultKinds {
+		names = append(names, string(kind))
 	}
 	slices.Sort(names)
 	return names
@@ -106,9 +106,9 @@ func (f Fault) times() (spans [][2]time.Duration) {
 	return spans
 }
 
-// befalls lists the tiers that a fault befalls.
-func (f Fault) befalls(keepers int) (tiers []int) {
-	if ills[f.What].chain {
+// tiers lists the tiers that a fault concerns.
+func (f Fault) tiers(keepers int) (tiers []int) {
+	if faultKinds[f.What].chain {
 		return nil
 	}
 	for n := 1; n <= keepers; n++ {

@@ -24,35 +24,35 @@ import (
 // keeper is one complete keeper: what survives it (databases, topics), its view of the chain, and, while it is up, its
 // planner and its sender.
 type keeper struct {
-	stage *stage
-	tier  int
-	key   fakechain.Signer
-	lags  lags
-	ills  map[Ill]ailment
+	sim    *simulation
+	tier   int
+	key    fakechain.Signer
+	lags   lags
+	faults map[FaultKind]activeFault
 
 	ledger   *ledger.Ledger
 	endpoint *fakechain.Endpoint
 	state    *fakechain.Derived
 
-	// The topics: what was said, which blocks were published, which reports came.
-	said    []saying
-	heard   int // up to where the intake has read
-	blocks  []chain.BlockRef
-	reports []price.Report
+	// The topics: which jobs and blocks were published, which reports came.
+	jobs     []publishedJob
+	jobsRead int // how many of the jobs were read
+	blocks   []chain.BlockRef
+	reports  []price.Report
 
-	life    int // raised when it is killed: what was entered for an earlier life does not happen
+	life    int // raised when it is killed: events of an earlier life do not happen
 	planner *planner.Stepper
 	sender  *sender.Stepper
-	hands   hands
-	ear     *ear
+	txs     txLog
+	log     *logCapture
 	head    chain.BlockRef
-	alarm   time.Duration // when the next pass without a cause is entered for
+	alarm   time.Duration // when the next pass without a cause is scheduled
 	late    time.Duration // until when the state catches up after a start
-	again   bool          // a planner's pass that failed is entered again
+	again   bool          // a planner's pass that failed is scheduled again
 }
 
-// saying is a job on the job topic.
-type saying struct {
+// publishedJob is a job on the job topic.
+type publishedJob struct {
 	at  time.Duration
 	job job.Job
 }
@@ -60,8 +60,8 @@ type saying struct {
 // lags are how long things take to reach a keeper. They stay the same for a play.
 type lags struct{ head, topic, state, job, report time.Duration }
 
-// ailment is a fault that lasts.
-type ailment struct {
+// activeFault is a fault that has begun and not ended.
+type activeFault struct {
 	count int
 	since time.Duration
 	by    time.Duration
@@ -70,13 +70,13 @@ type ailment struct {
 // catchUp is how many times faster than the chain a keeper that was away reads what it has missed.
 const catchUp = 200
 
-func newKeeper(s *stage, n int) *keeper {
+func newKeeper(s *simulation, n int) *keeper {
 	random := rand.New(rand.NewPCG(s.seed, uint64(n))) //nolint:gosec // a play is to be repeated
 	between := func(from, to int) time.Duration {
 		return time.Duration(from+random.IntN(to-from)) * time.Millisecond
 	}
 	k := &keeper{
-		stage: s, tier: n, key: fakechain.Signer{Account: accountOf(n)}, ills: map[Ill]ailment{},
+		sim: s, tier: n, key: fakechain.Signer{Account: accountOf(n)}, faults: map[FaultKind]activeFault{},
 		ledger: ledger.New(s.now), endpoint: s.chain.Endpoint(),
 		lags: lags{head: between(50, 250), topic: between(5, 30), state: between(30, 120), job: between(2, 10),
 			report: between(100, 400)},
@@ -87,30 +87,30 @@ func newKeeper(s *stage, n int) *keeper {
 }
 
 // clock is the machine's, which may be wrong.
-func (k *keeper) clock() time.Time { return k.stage.now().Add(k.ills[ClockOff].by) }
+func (k *keeper) clock() time.Time { return k.sim.now().Add(k.faults[ClockOff].by) }
 
 func (k *keeper) up() bool { return k.sender != nil }
 
 // start starts planner and sender anew, as after a kill: with what databases and topics hold.
 func (k *keeper) start() {
 	k.life++
-	k.ear, k.hands.signed = &ear{keeper: k}, map[chain.Hash]letter{}
+	k.log, k.txs.signed = &logCapture{keeper: k}, map[chain.Hash]sentTx{}
 	if err := k.assemble(); err != nil {
 		k.planner, k.sender = nil, nil
 		life := k.life
-		k.stage.agenda.after(time.Second, func() {
-			if k.life == life && k.ills[Down].count == 0 {
+		k.sim.events.after(time.Second, func() {
+			if k.life == life && k.faults[Down].count == 0 {
 				k.start()
 			}
 		})
 		return
 	}
 	k.head, k.alarm, k.again = chain.BlockRef{}, 0, false
-	k.remember()
-	k.event(0, k.hear)
+	k.replayTopics()
+	k.event(0, k.readHead)
 	k.event(k.lags.topic, k.publish)
 	k.event(k.lags.state, k.reload)
-	k.event(k.lags.job, k.intake)
+	k.event(k.lags.job, k.readJobs)
 	k.event(sweepInterval, k.sweep)
 }
 
@@ -118,16 +118,17 @@ const sweepInterval = 10 * time.Second
 
 // assemble makes planner and sender.
 func (k *keeper) assemble() (err error) {
-	log := k.ear.logger()
+	log := k.log.logger()
 	pc := planner.DefaultConfig()
 	pc.Planner.Signers = []chain.Address{k.key.Account}
-	k.planner = planner.NewStepper(pc, log, planner.NewMetrics(prometheus.NewRegistry()), k.state, k.say)
+	k.planner = planner.NewStepper(pc, log, planner.NewMetrics(prometheus.NewRegistry()), k.state, k.publishJobs)
 	k.planner.Assign([]int{0})
 	k.sender, err = sender.NewStepper(context.Background(), k.config(), sender.Parts{
-		Log: log, Metrics: sender.NewMetrics(prometheus.NewRegistry()), Owner: k.owner(), Keys: []signer.Signer{pen{k}},
-		Node:  wire{k.endpoint, k},
-		State: k.state, Leases: k.ledger, Nonces: k.ledger, Intents: k.ledger, Tell: k.tell, Clock: k.clock,
-		Steady: k.stage.now,
+		Log: log, Metrics: sender.NewMetrics(prometheus.NewRegistry()), Owner: k.owner(),
+		Keys:  []signer.Signer{recordingSigner{k}},
+		Node:  recordingNode{k.endpoint, k},
+		State: k.state, Leases: k.ledger, Nonces: k.ledger, Intents: k.ledger, Tell: k.recordResults, Clock: k.clock,
+		Steady: k.sim.now,
 	})
 	return err
 }
@@ -141,7 +142,7 @@ func (k *keeper) owner() lease.Owner {
 
 // config is that of a keeper as it is delivered, with the scenario's policy.
 func (k *keeper) config() sender.Config {
-	s := k.stage.scenario
+	s := k.sim.scenario
 	cfg := sender.DefaultConfig()
 	cfg.Venue = contracts
 	window := time.Duration(s.Tier.Window)
@@ -157,26 +158,26 @@ func (k *keeper) config() sender.Config {
 	return cfg
 }
 
-// event enters something that happens to the keeper as it is now. The sender then does what that has woken.
+// event schedules something that happens to the keeper in its present life. The sender then does what is due.
 func (k *keeper) event(wait time.Duration, do func()) {
 	life := k.life
-	k.stage.agenda.after(wait, func() {
+	k.sim.events.after(wait, func() {
 		if k.life != life || !k.up() {
 			return
 		}
-		k.suffer()
+		k.applyFaults()
 		do()
 		k.pass()
 		k.flush()
 	})
 }
 
-// pass lets the sender do what is due, and enters when it wants to be asked again.
+// pass lets the sender do what is due, and schedules its next pass.
 func (k *keeper) pass() {
 	rest := max(k.sender.Pass(context.Background()), time.Millisecond)
-	k.ear.trouble(k.sender.Trouble(context.Background()))
-	at := k.stage.agenda.now + rest
-	if k.alarm > k.stage.agenda.now && k.alarm <= at {
+	k.log.noteReadiness(k.sender.Trouble(context.Background()))
+	at := k.sim.events.now + rest
+	if k.alarm > k.sim.events.now && k.alarm <= at {
 		return
 	}
 	k.alarm = at
@@ -186,13 +187,13 @@ func (k *keeper) pass() {
 // mined lets the newest block reach the keeper, by and by.
 func (k *keeper) mined() {
 	lag := k.headLag()
-	k.event(lag, k.hear)
+	k.event(lag, k.readHead)
 	k.event(lag+k.lags.topic, k.publish)
 	k.event(lag+k.stateLag(), k.reload)
 }
 
-// hear takes in the newest block that the endpoint shows.
-func (k *keeper) hear() {
+// readHead takes in the newest block that the endpoint shows.
+func (k *keeper) readHead() {
 	head, err := k.endpoint.Head(context.Background())
 	if err == nil && head.Hash != k.head.Hash {
 		k.head = head
@@ -210,17 +211,17 @@ func (k *keeper) publish() {
 	if n := len(k.blocks); n > 0 {
 		last = k.blocks[n-1].Hash
 	}
-	_, entered := k.stage.chain.Path(last, head.Hash)
+	_, entered := k.sim.chain.Path(last, head.Hash)
 	for i, ref := range entered {
 		k.blocks = append(k.blocks, ref)
-		k.sender.Executed(ref, k.stage.chain.Ended(ref.Hash), i < len(entered)-1)
+		k.sender.Executed(ref, k.sim.chain.Ended(ref.Hash), i < len(entered)-1)
 	}
 }
 
 // reload has the planner take in the state.
 func (k *keeper) reload() { k.plan(k.planner.Reload) }
 
-// sweep has the planner say everything again.
+// sweep has the planner publish every due job again.
 func (k *keeper) sweep() {
 	next := sweepInterval
 	k.plan(func(ctx context.Context) (err error) {
@@ -257,45 +258,45 @@ func (k *keeper) reported(reports []price.Report) {
 	})
 }
 
-// say writes jobs to the job topic.
-func (k *keeper) say(_ context.Context, jobs []job.Job) error {
+// publishJobs writes jobs to the job topic.
+func (k *keeper) publishJobs(_ context.Context, jobs []job.Job) error {
 	if k.has(KafkaDown) {
 		return errKafka
 	}
 	for _, j := range jobs {
-		k.said = append(k.said, saying{k.stage.agenda.now, j})
+		k.jobs = append(k.jobs, publishedJob{k.sim.events.now, j})
 	}
-	k.event(k.lags.job, k.intake)
+	k.event(k.lags.job, k.readJobs)
 	return nil
 }
 
-// intake reads the job topic. While the database is away it stays where it is.
-func (k *keeper) intake() {
-	for !k.has(KafkaDown) && k.heard < len(k.said) {
-		if err := k.sender.Heard(context.Background(), k.said[k.heard].job); err != nil {
-			k.event(time.Second, k.intake)
+// readJobs reads the job topic. While the database is away it stays where it is.
+func (k *keeper) readJobs() {
+	for !k.has(KafkaDown) && k.jobsRead < len(k.jobs) {
+		if err := k.sender.Heard(context.Background(), k.jobs[k.jobsRead].job); err != nil {
+			k.event(time.Second, k.readJobs)
 			return
 		}
-		k.heard++
+		k.jobsRead++
 	}
 }
 
-// remember reads the topics back as far as a process does when it starts.
-func (k *keeper) remember() {
-	const hindsight = 15 * time.Minute // of the witness
-	now := k.stage.agenda.now
-	k.heard = len(k.said)
-	for k.heard > 0 && k.said[k.heard-1].at >= k.said[len(k.said)-1].at-k.config().Sender.MaxJobAge {
-		k.heard--
+// replayTopics reads the topics back as far as a process does when it starts.
+func (k *keeper) replayTopics() {
+	const evidencePeriod = 15 * time.Minute // how far back a sender reads the evidence
+	now := k.sim.events.now
+	k.jobsRead = len(k.jobs)
+	for k.jobsRead > 0 && k.jobs[k.jobsRead-1].at >= k.jobs[len(k.jobs)-1].at-k.config().Sender.MaxJobAge {
+		k.jobsRead--
 	}
-	for _, s := range k.said {
-		if s.at >= now-hindsight {
+	for _, s := range k.jobs {
+		if s.at >= now-evidencePeriod {
 			k.sender.Witnessed(s.job)
 		}
 	}
 	for i, ref := range k.blocks {
-		if since(ref.TimeMs) >= now-hindsight {
-			k.sender.Executed(ref, k.stage.chain.Ended(ref.Hash), i < len(k.blocks)-1)
+		if since(ref.TimeMs) >= now-evidencePeriod {
+			k.sender.Executed(ref, k.sim.chain.Ended(ref.Hash), i < len(k.blocks)-1)
 		}
 	}
 	for _, r := range k.reports {

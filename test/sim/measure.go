@@ -14,7 +14,7 @@ import (
 // Expectation is what must come of a scenario: a measure of some of the jobs, and its bounds.
 type Expectation struct {
 	Measure Measure `toml:"measure"`
-	// Kinds, From and To choose jobs: of these kinds, born in this time. Nothing said = all.
+	// Kinds, From and To choose jobs: of these kinds, born in this time. None given = all.
 	Kinds []job.Kind `toml:"kinds"`
 	From  Span       `toml:"from"`
 	To    Span       `toml:"to"`
@@ -38,35 +38,36 @@ type Measure string
 type measure struct {
 	unit string
 	tier bool // it is about one keeper
-	of   func(e Expectation, chosen []Fate, plays []Play) float64
+	of   func(e Expectation, chosen []JobResult, plays []Play) float64
 }
 
 var measures = map[Measure]measure{
 	"jobs": {unit: "jobs",
-		of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return float64(len(chosen)) }},
+		of: func(_ Expectation, chosen []JobResult, _ []Play) float64 { return float64(len(chosen)) }},
 	"executed": {unit: "%",
-		of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return percentOf(chosen, Fate.Done) }},
+		of: func(_ Expectation, chosen []JobResult, _ []Play) float64 { return percentOf(chosen, JobResult.Done) }},
 	"executed_by": {unit: "%", tier: true, of: executedBy},
 	"mean_age": {unit: "s",
-		of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return meanOf(agesOf(chosen)) }},
-	"p50_age": {unit: "s", of: func(_ Expectation, chosen []Fate,
+		of: func(_ Expectation, chosen []JobResult, _ []Play) float64 { return meanOf(agesOf(chosen)) }},
+	"p50_age": {unit: "s", of: func(_ Expectation, chosen []JobResult,
 		_ []Play) float64 {
 		return quantile(agesOf(chosen), 0.5)
 	}},
-	"p99_age": {unit: "s", of: func(_ Expectation, chosen []Fate,
+	"p99_age": {unit: "s", of: func(_ Expectation, chosen []JobResult,
 		_ []Play) float64 {
 		return quantile(agesOf(chosen), 0.99)
 	}},
-	"max_age": {unit: "s", of: func(_ Expectation, chosen []Fate,
+	"max_age": {unit: "s", of: func(_ Expectation, chosen []JobResult,
 		_ []Play) float64 {
 		return quantile(agesOf(chosen), 1)
 	}},
-	"min_age": {unit: "s", of: func(_ Expectation, chosen []Fate,
+	"min_age": {unit: "s", of: func(_ Expectation, chosen []JobResult,
 		_ []Play) float64 {
 		return quantile(agesOf(chosen), 0)
 	}},
 	// duplicates are mined transactions that found their job done, in per cent of the jobs.
-	"duplicates": {unit: "%", of: func(_ Expectation, chosen []Fate, _ []Play) float64 { return duplicatesOf(chosen) }},
+	"duplicates": {unit: "%",
+		of: func(_ Expectation, chosen []JobResult, _ []Play) float64 { return duplicatesOf(chosen) }},
 	// drained is how long after Since the last of the jobs was executed; infinite where one never was.
 	"drained": {unit: "s", of: drained},
 	// sent counts the jobs for which the keeper broadcast anything; without a tier, for which anybody did.
@@ -75,15 +76,15 @@ var measures = map[Measure]measure{
 	"failures": {unit: "arms", tier: true, of: failures},
 	// lost_races counts the keeper's arms that ended without a failure because somebody else was first, sent or not.
 	"lost_races": {unit: "arms", tier: true, of: lostRaces},
-	// expired are the jobs that nobody executed and that a keeper ended aloud, silent those that nobody executed and
-	// nobody told of.
-	"expired": {unit: "%", of: func(_ Expectation, chosen []Fate, _ []Play) float64 {
-		return percentOf(chosen, func(f Fate) bool { return !f.Done() && f.Told })
+	// expired are the jobs that nobody executed and that a keeper reported, silent those that nobody executed and
+	// nobody reported.
+	"expired": {unit: "%", of: func(_ Expectation, chosen []JobResult, _ []Play) float64 {
+		return percentOf(chosen, func(f JobResult) bool { return !f.Done() && f.Reported })
 	}},
-	"silent": {unit: "jobs", of: func(_ Expectation, chosen []Fate, _ []Play) float64 {
-		return float64(count(chosen, func(f Fate) bool { return !f.Done() && !f.Told }))
+	"silent": {unit: "jobs", of: func(_ Expectation, chosen []JobResult, _ []Play) float64 {
+		return float64(count(chosen, func(f JobResult) bool { return !f.Done() && !f.Reported }))
 	}},
-	// alerts counts the plays in which a keeper said the text in a warning, in the time from From to To.
+	// alerts counts the plays in which a keeper logged the text in a warning, in the time from From to To.
 	"alerts": {unit: "% of plays", of: alerts},
 }
 
@@ -118,7 +119,7 @@ func measureNames() (names []string) {
 }
 
 // chooses tells whether an expectation is about a job.
-func (e Expectation) chooses(f Fate) bool {
+func (e Expectation) chooses(f JobResult) bool {
 	return f.Poison == e.Poison && f.Born >= time.Duration(e.From) && (e.To == 0 || f.Born < time.Duration(e.To)) &&
 		(len(e.Kinds) == 0 || slices.Contains(e.Kinds, f.Kind))
 }
@@ -136,7 +137,7 @@ func (e Expectation) Miss(plays []Play) string {
 	return ""
 }
 
-// Says tells what was measured and what was expected, in one line.
+// Says returns what was measured and what was expected, in one line.
 func (e Expectation) Says(plays []Play) string {
 	unit := measures[e.Measure].unit
 	var bounds []string
@@ -183,9 +184,9 @@ func figure(v float64, unit string) string {
 	return text + " " + unit
 }
 
-func choose(plays []Play, by func(Fate) bool) (chosen []Fate) {
+func choose(plays []Play, by func(JobResult) bool) (chosen []JobResult) {
 	for _, p := range plays {
-		for _, f := range p.Fates {
+		for _, f := range p.Jobs {
 			if by(f) {
 				chosen = append(chosen, f)
 			}
@@ -194,8 +195,8 @@ func choose(plays []Play, by func(Fate) bool) (chosen []Fate) {
 	return chosen
 }
 
-func count(fates []Fate, by func(Fate) bool) (n int) {
-	for _, f := range fates {
+func count(results []JobResult, by func(JobResult) bool) (n int) {
+	for _, f := range results {
 		if by(f) {
 			n++
 		}
@@ -204,12 +205,12 @@ func count(fates []Fate, by func(Fate) bool) (n int) {
 }
 
 // percentOf is NaN of nothing, which meets no bound: an expectation about no job is a mistake.
-func percentOf(fates []Fate, by func(Fate) bool) float64 {
-	return 100 * float64(count(fates, by)) / float64(len(fates))
+func percentOf(results []JobResult, by func(JobResult) bool) float64 {
+	return 100 * float64(count(results, by)) / float64(len(results))
 }
 
-func agesOf(fates []Fate) (seconds []float64) {
-	for _, f := range fates {
+func agesOf(results []JobResult) (seconds []float64) {
+	for _, f := range results {
 		if f.Done() {
 			seconds = append(seconds, f.Age.Seconds())
 		}
@@ -234,20 +235,20 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-func executedBy(e Expectation, chosen []Fate, _ []Play) float64 {
-	done := choose([]Play{{Fates: chosen}}, Fate.Done)
-	return percentOf(done, func(f Fate) bool { return f.Executor == e.Tier })
+func executedBy(e Expectation, chosen []JobResult, _ []Play) float64 {
+	done := choose([]Play{{Jobs: chosen}}, JobResult.Done)
+	return percentOf(done, func(f JobResult) bool { return f.Executor == e.Tier })
 }
 
-func duplicatesOf(fates []Fate) float64 {
+func duplicatesOf(results []JobResult) float64 {
 	losers := 0
-	for _, f := range fates {
+	for _, f := range results {
 		losers += f.Losers
 	}
-	return 100 * float64(losers) / float64(len(fates))
+	return 100 * float64(losers) / float64(len(results))
 }
 
-func drained(e Expectation, chosen []Fate, _ []Play) float64 {
+func drained(e Expectation, chosen []JobResult, _ []Play) float64 {
 	last := 0.0
 	for _, f := range chosen {
 		if !f.Done() {
@@ -258,8 +259,8 @@ func drained(e Expectation, chosen []Fate, _ []Play) float64 {
 	return last
 }
 
-func sent(e Expectation, chosen []Fate, _ []Play) float64 {
-	return float64(count(chosen, func(f Fate) bool {
+func sent(e Expectation, chosen []JobResult, _ []Play) float64 {
+	return float64(count(chosen, func(f JobResult) bool {
 		if e.Tier != 0 {
 			return f.Sent[e.Tier] > 0
 		}
@@ -267,7 +268,7 @@ func sent(e Expectation, chosen []Fate, _ []Play) float64 {
 	}))
 }
 
-func arms(tier int, chosen []Fate, by func(job.Outcome) bool) float64 {
+func arms(tier int, chosen []JobResult, by func(job.Outcome) bool) float64 {
 	n := 0
 	for _, f := range chosen {
 		for _, o := range f.Outcomes[tier] {
@@ -279,23 +280,23 @@ func arms(tier int, chosen []Fate, by func(job.Outcome) bool) float64 {
 	return float64(n)
 }
 
-func failures(e Expectation, chosen []Fate, _ []Play) float64 {
+func failures(e Expectation, chosen []JobResult, _ []Play) float64 {
 	return arms(e.Tier, chosen, func(o job.Outcome) bool { return o.Failure() || o == job.Foreign })
 }
 
-func lostRaces(e Expectation, chosen []Fate, _ []Play) float64 {
+func lostRaces(e Expectation, chosen []JobResult, _ []Play) float64 {
 	return arms(e.Tier, chosen, func(o job.Outcome) bool { return o == job.LostRace || o == job.SkippedDone })
 }
 
-func alerts(e Expectation, _ []Fate, plays []Play) float64 {
-	heard := 0
+func alerts(e Expectation, _ []JobResult, plays []Play) float64 {
+	matching := 0
 	for _, p := range plays {
 		if slices.ContainsFunc(p.Alerts, func(a Alert) bool {
 			return (e.Tier == 0 || a.Keeper == e.Tier) && strings.Contains(a.Text, e.Text) &&
 				a.At >= time.Duration(e.From) && (e.To == 0 || a.At < time.Duration(e.To))
 		}) {
-			heard++
+			matching++
 		}
 	}
-	return 100 * float64(heard) / float64(len(plays))
+	return 100 * float64(matching) / float64(len(plays))
 }

@@ -9,11 +9,11 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// fates of three jobs: one by the Master in time, one by Backup-1 with a loser, one that nobody executed and that was
-// told of.
+// results of three jobs: one by the Master in time, one by Backup-1 with a loser, one that nobody executed and that was
+// reported.
 func threeFates() []Play {
 	none := make([][]job.Outcome, 3)
-	return []Play{{Fates: []Fate{
+	return []Play{{Jobs: []JobResult{
 		{Kind: job.Order, Born: time.Second, Executor: 1, Age: time.Second, Gas: 100, Sent: []int{0, 1, 0},
 			Outcomes: none},
 		{
@@ -21,7 +21,7 @@ func threeFates() []Play {
 			Losers: 1, Sent: []int{0, 1, 1},
 			Outcomes: [][]job.Outcome{nil, {job.LostRace}, {job.Done}},
 		},
-		{Kind: job.Order, Born: 3 * time.Second, Told: true, Sent: []int{0, 0, 0},
+		{Kind: job.Order, Born: 3 * time.Second, Reported: true, Sent: []int{0, 0, 0},
 			Outcomes: [][]job.Outcome{nil, {job.Expired}, nil}},
 		{Kind: job.Order, Born: 3 * time.Second, Poison: true, Sent: []int{0, 1, 1}, Outcomes: none},
 	}, Alerts: []Alert{{At: 5 * time.Second, Keeper: 1, Text: "the state is 4 s behind"}}}}
@@ -62,7 +62,7 @@ func TestMeasures(t *testing.T) {
 			t.Errorf("%s: %g, want %g", name, got, c.want)
 		}
 	}
-	if got := savingOf(threeFates()[0].Fates, 3); math.Abs(got-100*(1-254./(100*1.48+100*2.08))) > 1e-9 {
+	if got := savingOf(threeFates()[0].Jobs, 3); math.Abs(got-100*(1-254./(100*1.48+100*2.08))) > 1e-9 {
 		t.Errorf("gas saved: %g", got)
 	}
 }

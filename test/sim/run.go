@@ -38,5 +38,5 @@ func playSafely(ctx context.Context, s Scenario, seed uint64, transcribe bool) (
 			err = fmt.Errorf("playing %s with seed %d: %w", s.Name, seed, err)
 		}
 	}()
-	return newStage(s, seed, transcribe).play(ctx)
+	return newSimulation(s, seed, transcribe).play(ctx)
 }

@@ -108,7 +108,7 @@ func LoadAll(dir string) (all []Scenario, err error) {
 	return all, err
 }
 
-// Parse reads a scenario from its text. All problems are told at once, one line each.
+// Parse reads a scenario from its text. All problems are returned at once, one line each.
 func Parse(text []byte) (Scenario, error) {
 	s := DefaultScenario()
 	err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&s)
@@ -175,7 +175,7 @@ func prefixed(where string, err error) error {
 // kinds are those of the mix, in the order of shares.
 var kinds = []job.Kind{job.Order, limitOrder, job.Liquidation, job.Deposit}
 
-// limitOrder tells a limit order from a market order in reports; to a keeper both are of the kind order.
+// limitOrder separates limit orders from market orders in reports; to a keeper both are of the kind order.
 const limitOrder job.Kind = "limitOrder"
 
 func (j Jobs) shares() []int { return []int{j.MarketOrders, j.LimitOrders, j.Liquidations, j.Deposits} }

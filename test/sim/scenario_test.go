@@ -29,10 +29,10 @@ func TestScenarioSaysWhatIsWrong(t *testing.T) {
 		good +
 			"[[fault]]\nwhat = \"plague\"": `"plague" is none of behind, clock_off`,
 		good + "[[fault]]\nwhat = \"down\"\nkeeper = 4\nto = \"1s\"":            "keeper: 4 is not between",
-		good + "[[fault]]\nwhat = \"halt\"\nkeeper = 1\nto = \"1s\"":            "befalls the chain",
-		good + "[[fault]]\nwhat = \"late\"\nto = \"1s\"":                        "by how much",
+		good + "[[fault]]\nwhat = \"halt\"\nkeeper = 1\nto = \"1s\"":            "concerns the chain",
+		good + "[[fault]]\nwhat = \"late\"\nto = \"1s\"":                        "late needs a duration",
 		good + "[[fault]]\nwhat = \"late\"\nto = \"1s\"\nby = \"-1s\"":          "negative",
-		good + "[[fault]]\nwhat = \"reorg\"":                                    "how many blocks",
+		good + "[[fault]]\nwhat = \"reorg\"":                                    "a number of blocks",
 		good + "[[fault]]\nwhat = \"down\"\nfrom = \"2s\"\nto = \"1s\"":         "ends (1s) before it begins (2s)",
 		good + "[[fault]]\nwhat = \"down\"\nto = \"2s\"\nevery = \"1s\"":        "shorter than the fault",
 		good + "[[fault]]\nwhat = \"down\"\nto = \"2s\"\nevery = \"3s\"":        "needs an end",
@@ -79,7 +79,7 @@ func TestEveryScenarioCanBeRead(t *testing.T) {
 
 // What comes at one time happens in the order in which it was entered.
 func TestAgenda(t *testing.T) {
-	var a agenda
+	var a eventQueue
 	var got []string
 	say := func(s string) func() { return func() { got = append(got, s) } }
 	a.at(2*time.Second, say("c"))

@@ -37,15 +37,15 @@ func (r Result) Misses() (lines []string) {
 // Write prints the result for people: a table by kind of job, and the verdict.
 func (r Result) Write(out io.Writer) error {
 	s := r.Scenario
-	// what goes wrong, Flush tells
+	// Flush returns any error
 	_, _ = fmt.Fprintf(out, "%s: %s\n%d keepers, policy %s, %s for %s, seeds 1 to %d\n\n",
 		s.Name, s.Says, s.Keepers, s.Tier.Policy, s.Jobs.rate(), time.Duration(s.Duration), len(r.Plays))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintf(table, "jobs\t\t%s\tmean\tp50\tp99\tmax\tduplicates\tgas saved\t\n",
 		strings.Join(executorNames(s.Keepers), "\t"))
-	all := choose(r.Plays, func(Fate) bool { return true })
+	all := choose(r.Plays, func(JobResult) bool { return true })
 	for _, k := range kinds {
-		if of := slices.DeleteFunc(slices.Clone(all), func(f Fate) bool { return f.Kind != k }); len(of) > 0 {
+		if of := slices.DeleteFunc(slices.Clone(all), func(f JobResult) bool { return f.Kind != k }); len(of) > 0 {
 			_, _ = fmt.Fprintf(table, "%s\t%s\t\n", kindName(k), strings.Join(figures(of, s.Keepers), "\t"))
 		}
 	}
@@ -70,17 +70,17 @@ func (r Result) writeVerdict(out io.Writer) error {
 }
 
 // figures are the cells of one line: how many jobs, executed by whom, how old they were, and what was wasted.
-func figures(fates []Fate, keepers int) []string {
-	cells := []string{fmt.Sprint(len(fates))}
+func figures(results []JobResult, keepers int) []string {
+	cells := []string{fmt.Sprint(len(results))}
 	for tier := 1; tier <= keepers; tier++ {
-		cells = append(cells, percent(percentOf(fates, func(f Fate) bool { return f.Executor == tier })))
+		cells = append(cells, percent(percentOf(results, func(f JobResult) bool { return f.Executor == tier })))
 	}
-	cells = append(cells, percent(percentOf(fates, func(f Fate) bool { return !f.Done() })))
-	ages := agesOf(fates)
+	cells = append(cells, percent(percentOf(results, func(f JobResult) bool { return !f.Done() })))
+	ages := agesOf(results)
 	for _, age := range []float64{meanOf(ages), quantile(ages, 0.5), quantile(ages, 0.99), quantile(ages, 1)} {
 		cells = append(cells, seconds(age))
 	}
-	return append(cells, percent(duplicatesOf(fates)), percent(savingOf(fates, keepers)))
+	return append(cells, percent(duplicatesOf(results)), percent(savingOf(results, keepers)))
 }
 
 func executorNames(keepers int) []string {
@@ -136,9 +136,9 @@ func (j Jobs) rate() string {
 
 // savingOf is how much less gas the executed jobs took than if every keeper had sent each of them at once, in per cent
 // (TIER-18).
-func savingOf(fates []Fate, keepers int) float64 {
+func savingOf(results []JobResult, keepers int) float64 {
 	used, everyone := 0.0, 0.0
-	for _, f := range fates {
+	for _, f := range results {
 		if f.Done() {
 			used += float64(f.Gas + f.LostGas)
 			everyone += float64(f.Gas) * (1 + float64(keepers-1)*lossRatio(f.Kind))
@@ -165,7 +165,7 @@ func (r Result) Row() string {
 	if misses := r.Misses(); len(misses) > 0 {
 		verdict = "**not**: " + strings.Join(misses, "; ")
 	}
-	cells := append([]string{s.Says, s.Jobs.rate()}, figures(choose(r.Plays, func(Fate) bool { return true }),
+	cells := append([]string{s.Says, s.Jobs.rate()}, figures(choose(r.Plays, func(JobResult) bool { return true }),
 		s.Keepers)...)
 	return "| " + strings.Join(append(cells, verdict), " | ") + " |"
 }

@@ -22,8 +22,8 @@ const (
 // centsAt is the index price reported at a time of the play.
 func centsAt(at time.Duration) uint64 { return uint64(startCents - int64(at/time.Second)*stepCents) }
 
-// work is a job before it comes into the world.
-type work struct {
+// plannedJob is a job before its trader acts.
+type plannedJob struct {
 	number int
 	kind   job.Kind
 	// placed is when its trader acts, and due since when it can be executed, where a price decides that: the time of a
@@ -32,12 +32,12 @@ type work struct {
 	poison      venue.Poison
 }
 
-// patience is how long before it is due an order or a position that waits for a price comes into the world.
-const patience = 30 * time.Second
+// leadTime is how long before it is due an order or a position that waits for a price comes into the world.
+const leadTime = 30 * time.Second
 
 // traffic draws the jobs of a play, by the time at which their traders act. They come at random (a Poisson process) at
 // the scenario's rate.
-func traffic(s Scenario, random *rand.Rand) (all []work) {
+func traffic(s Scenario, random *rand.Rand) (all []plannedJob) {
 	shares := s.Jobs.shares()
 	total := 0
 	for _, share := range shares {
@@ -49,10 +49,10 @@ func traffic(s Scenario, random *rand.Rand) (all []work) {
 		if at >= time.Duration(s.Duration) {
 			return all
 		}
-		w := work{number: len(all) + 1, kind: drawKind(shares, random.IntN(total)), placed: at}
+		w := plannedJob{number: len(all) + 1, kind: drawKind(shares, random.IntN(total)), placed: at}
 		if w.kind == limitOrder || w.kind == job.Liquidation {
 			w.due = max(at.Truncate(time.Second), time.Second) // zero is what is due at once
-			w.placed = w.due - patience
+			w.placed = w.due - leadTime
 		}
 		if random.Float64()*100 < s.Jobs.Poison {
 			w.poison = venue.Open + venue.Poison(random.IntN(2))
@@ -72,13 +72,13 @@ func drawKind(shares []int, lot int) job.Kind {
 }
 
 // account is a trader of its own for each job, so that no job stands in the way of another.
-func (w work) account() chain.Address {
+func (w plannedJob) account() chain.Address {
 	hash := chain.Keccak256(binary.BigEndian.AppendUint64([]byte("trader"), uint64(w.number)))
 	return hash.Address()
 }
 
 // act is what the trader does, and the key of what comes of it.
-func (w work) act(v *venue.Venue) (chain.Hash, venue.Act) {
+func (w plannedJob) act(v *venue.Venue) (chain.Hash, venue.Act) {
 	market := v.Markets()[0]
 	switch w.kind {
 	case job.Order:
@@ -93,7 +93,7 @@ func (w work) act(v *venue.Venue) (chain.Hash, venue.Act) {
 }
 
 // order is one that changes no position, so that a long play does not fill with them.
-func (w work) order(m perp.Market, t perp.OrderType, limit perp.Price) perp.Order {
+func (w plannedJob) order(m perp.Market, t perp.OrderType, limit perp.Price) perp.Order {
 	return perp.Order{
 		Account: w.account(), Market: m.MarketToken, InitialCollateralToken: m.ShortToken, OrderType: t, IsLong: true,
 		TriggerPrice: limit.Max, AcceptablePrice: limit.Max,
@@ -102,7 +102,7 @@ func (w work) order(m perp.Market, t perp.OrderType, limit perp.Price) perp.Orde
 
 // position is a long of $10 000 that can be liquidated from the report on that is due, and not before: then its
 // collateral and profit fall below the required hundredth of its size.
-func (w work) position(m perp.Market) perp.Position {
+func (w plannedJob) position(m perp.Market) perp.Position {
 	size := perp.U64(10_000).Mul(perp.One)
 	tokens := size.Div(venue.Price(startCents).Min)
 	// Half a step below the last price at which it is safe.
@@ -115,7 +115,7 @@ func (w work) position(m perp.Market) perp.Position {
 }
 
 // table is where what the trader made stands.
-func (w work) table() perp.Table {
+func (w plannedJob) table() perp.Table {
 	switch w.kind {
 	case job.Order, limitOrder:
 		return perp.Orders
@@ -127,7 +127,7 @@ func (w work) table() perp.Table {
 }
 
 // name is how transcripts call the job.
-func (w work) name() string {
+func (w plannedJob) name() string {
 	kind := string(w.kind)
 	switch w.kind { //nolint:exhaustive // the others are named for people already
 	case job.Order:

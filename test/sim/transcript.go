@@ -12,15 +12,15 @@ type transcript struct {
 	lines  []string
 }
 
-// sayf adds a line about now.
-func (t *transcript) sayf(s *stage, format string, args ...any) {
+// addf adds a line with the present time.
+func (t *transcript) addf(s *simulation, format string, args ...any) {
 	if t.wanted {
-		t.lines = append(t.lines, fmt.Sprintf("%9.3f  %s", s.agenda.now.Seconds(), fmt.Sprintf(format, args...)))
+		t.lines = append(t.lines, fmt.Sprintf("%9.3f  %s", s.events.now.Seconds(), fmt.Sprintf(format, args...)))
 	}
 }
 
-// block tells what the keepers' transactions in a block have come to.
-func (t *transcript) block(s *stage, ref chain.BlockRef) {
+// block adds the results of the keepers' transactions in a block.
+func (t *transcript) block(s *simulation, ref chain.BlockRef) {
 	if !t.wanted {
 		return
 	}
@@ -32,20 +32,20 @@ func (t *transcript) block(s *stage, ref chain.BlockRef) {
 		if !sent.Tx.OK {
 			how = "reverted"
 		}
-		t.sayf(s, "block %d: %s by %s: %s", ref.Number, s.nameOf(s.numberOf(sent.Key)),
+		t.addf(s, "block %d: %s by %s: %s", ref.Number, s.nameOf(s.numberOf(sent.Key)),
 			tierName(s.tierOf(sent.Tx.From)), how)
 	}
 }
 
-func (s *stage) nameOf(n int) string {
+func (s *simulation) nameOf(n int) string {
 	if n == 0 {
 		return "a stray"
 	}
-	return s.works[n-1].name()
+	return s.planned[n-1].name()
 }
 
 // tierOf is the tier of a transaction's sender, 0 for somebody else.
-func (s *stage) tierOf(from chain.Address) int {
+func (s *simulation) tierOf(from chain.Address) int {
 	for _, k := range s.keepers {
 		if k.key.Account == from {
 			return k.tier

@@ -21,7 +21,7 @@ type block struct {
 	ref       chain.BlockRef
 	parent    *block
 	canonical bool
-	deeds     []deed // of traders and operators
+	actions   []traderAction // of traders and operators
 	txs       []*included
 	ended     []execution.Execution
 	price     uint64 // wei per gas that others pay: who pays less is not in it
@@ -29,8 +29,8 @@ type block struct {
 	accounts  writes[chain.Address, account]
 }
 
-// deed is what happens on the chain without a keeper: a trader's act, or a payment to an account.
-type deed struct {
+// traderAction is what happens on the chain without a keeper: a trader's act, or a payment to an account.
+type traderAction struct {
 	act     venue.Act
 	account chain.Address
 	balance perp.Uint

@@ -39,19 +39,19 @@ type Chain struct {
 	held     bool     // finality stands still
 	branch   []*block // the canonical one, by number
 	blocks   map[chain.Hash]*block
-	sights   []sight // what the newest block was, since when
-	made     uint64  // blocks so far
+	sights   []headAt // what the newest block was, since when
+	made     uint64   // blocks so far
 	rows     *versions[perp.RowKey, perp.Row]
 	accounts *versions[chain.Address, account]
 	mined    map[chain.Hash]*included // on the canonical branch
 	pool     *pool
-	deeds    []deed // for the next block
-	price    uint64 // that others pay in the next block
-	log      uint32 // the next log of the newest block
+	deeds    []traderAction // for the next block
+	price    uint64         // that others pay in the next block
+	log      uint32         // the next log of the newest block
 }
 
-// sight is the newest and the final block from a time on.
-type sight struct {
+// headAt is the newest and the final block from a time on.
+type headAt struct {
 	atMs       uint64
 	tip, final *block
 }
@@ -63,7 +63,7 @@ func New(cfg Config, v *venue.Venue, now func() time.Time) *Chain {
 		accounts: newVersions[chain.Address, account](), mined: map[chain.Hash]*included{}, pool: newPool(),
 	}
 	c.final = c.begin(c.nowMs())
-	for _, row := range v.Ground() {
+	for _, row := range v.InitialRows() {
 		newest{c}.Put(row)
 	}
 	c.seen()
@@ -73,20 +73,20 @@ func New(cfg Config, v *venue.Venue, now func() time.Time) *Chain {
 func (c *Chain) nowMs() uint64 { return uint64(c.now().UnixMilli()) }
 
 // seen notes what the newest block is now.
-func (c *Chain) seen() { c.sights = append(c.sights, sight{c.nowMs(), c.tip, c.final}) }
+func (c *Chain) seen() { c.sights = append(c.sights, headAt{c.nowMs(), c.tip, c.final}) }
 
 // Do has a trader do something in the next block.
 func (c *Chain) Do(act venue.Act) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.deeds = append(c.deeds, deed{act: act})
+	c.deeds = append(c.deeds, traderAction{act: act})
 }
 
 // Fund sets an account's balance, in wei, in the next block.
 func (c *Chain) Fund(address chain.Address, wei perp.Uint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.deeds = append(c.deeds, deed{account: address, balance: wei})
+	c.deeds = append(c.deeds, traderAction{account: address, balance: wei})
 }
 
 // Crowd has others fill the blocks from now on at a price, in wei per gas: what pays less waits. 0 ends it.

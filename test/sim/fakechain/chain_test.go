@@ -151,7 +151,7 @@ func (w *world) head() chain.BlockRef {
 	return head
 }
 
-// The life of a job: rehearsed, sent, mined, found in the logs, told as an execution.
+// The life of a job: rehearsed, sent, mined, found in the logs, returned as an execution.
 func TestOrderIsExecuted(t *testing.T) {
 	w := newWorld(t)
 	key := w.order()
@@ -175,7 +175,7 @@ func TestOrderIsExecuted(t *testing.T) {
 	}
 	ended := w.Ended(w.head().Hash)
 	if len(ended) != 1 || ended[0].Key != key || ended[0].Tx.From != alice.Account || ended[0].Block != w.head() {
-		t.Errorf("told: %+v", ended)
+		t.Errorf("ended: %+v", ended)
 	}
 	sent := w.Sent(w.head().Hash)
 	if len(sent) != 1 || sent[0].Key != key || sent[0].Kind != job.Order || sent[0].Tx.Hash != hash {

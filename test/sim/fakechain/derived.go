@@ -12,8 +12,8 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// Ails are what is wrong with a keeper's derived state. The zero Ails is nothing.
-type Ails struct {
+// StateFaults are the faults of a keeper's derived state. The zero value is none.
+type StateFaults struct {
 	Down bool          // the database does not answer
 	Lag  time.Duration // the state is so far behind what the endpoint shows
 	Halt string        // why nobody may act on the state
@@ -23,7 +23,7 @@ type Ails struct {
 // what sender and planner ask of Postgres.
 type Derived struct {
 	endpoint *Endpoint
-	ails     Ails
+	faults   StateFaults
 	rev      int64  // of the last look at changes
 	looked   *block // where the state stood at that look
 }
@@ -31,31 +31,31 @@ type Derived struct {
 // Derived returns the state of the keeper that has the endpoint.
 func (e *Endpoint) Derived() *Derived { return &Derived{endpoint: e} }
 
-// Suffer sets what is wrong from now on.
-func (d *Derived) Suffer(a Ails) {
+// SetFaults sets the faults from now on.
+func (d *Derived) SetFaults(a StateFaults) {
 	d.endpoint.chain.mu.Lock()
 	defer d.endpoint.chain.mu.Unlock()
-	d.ails = a
+	d.faults = a
 }
 
 var errDatabase = errors.New("dial postgres: connection refused")
 
 // mark is what the state has come to. While the endpoint is down it stays where it was.
-func (d *Derived) mark() sight {
+func (d *Derived) mark() headAt {
 	e := d.endpoint
 	ms := e.chain.nowMs()
 	if e.faults.Down {
 		ms = e.downMs
 	}
-	return e.chain.sight(ms, e.faults.Lag+d.ails.Lag)
+	return e.chain.sight(ms, e.faults.Lag+d.faults.Lag)
 }
 
 // look asks something of the state.
-func look[T any](d *Derived, what string, ask func(c *Chain, s sight) (T, error)) (answer T, err error) {
+func look[T any](d *Derived, what string, ask func(c *Chain, s headAt) (T, error)) (answer T, err error) {
 	c := d.endpoint.chain
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if d.ails.Down {
+	if d.faults.Down {
 		return answer, fmt.Errorf("%s: %w", what, errDatabase)
 	}
 	return ask(c, d.mark())
@@ -66,19 +66,19 @@ func (d *Derived) AwaitSchema(context.Context, retry.Policy) error { return nil 
 
 // Standing returns how far the state has come.
 func (d *Derived) Standing(context.Context) (pg.Standing, error) {
-	return look(d, "asking how far the state is", func(_ *Chain, s sight) (pg.Standing, error) {
+	return look(d, "asking how far the state is", func(_ *Chain, s headAt) (pg.Standing, error) {
 		return d.standing(s),
 			nil
 	})
 }
 
-func (d *Derived) standing(s sight) pg.Standing {
+func (d *Derived) standing(s headAt) pg.Standing {
 	at := watermark(s)
-	offset := pg.Offset{Tip: at, Finalized: s.final.ref, Halted: d.ails.Halt, Rev: d.rev}
-	return pg.Standing{Generation: 1, Partitions: 1, Offsets: []pg.Offset{offset}, Watermark: at, Halted: d.ails.Halt}
+	offset := pg.Offset{Tip: at, Finalized: s.final.ref, Halted: d.faults.Halt, Rev: d.rev}
+	return pg.Standing{Generation: 1, Partitions: 1, Offsets: []pg.Offset{offset}, Watermark: at, Halted: d.faults.Halt}
 }
 
-func watermark(s sight) pg.Block { return pg.Block{BlockRef: s.tip.ref, Verified: true} }
+func watermark(s headAt) pg.Block { return pg.Block{BlockRef: s.tip.ref, Verified: true} }
 
 // Position looks up one position.
 func (d *Derived) Position(_ context.Context, key chain.Hash) (pg.Found[perp.Position], error) {
@@ -124,7 +124,7 @@ func (d *Derived) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.
 }
 
 func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R], error) {
-	return look(d, "looking up a "+string(table), func(c *Chain, s sight) (found pg.Found[R], err error) {
+	return look(d, "looking up a "+string(table), func(c *Chain, s headAt) (found pg.Found[R], err error) {
 		found.Row, found.Known = c.row(s.tip, perp.RowKey{Table: table, Key: key}).(R)
 		found.At = watermark(s)
 		return found, nil
@@ -134,7 +134,7 @@ func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R]
 // Changes returns what became of the state since the last look, as pg.DB does. It remembers one look: whoever asks with
 // an older one has to load everything.
 func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (pg.Changes, error) {
-	return look(d, "reading changes", func(c *Chain, s sight) (pg.Changes, error) {
+	return look(d, "reading changes", func(c *Chain, s headAt) (pg.Changes, error) {
 		changes := pg.Changes{Seen: since, Standing: d.standing(s)}
 		if !changes.HasView() {
 			return changes, nil
@@ -154,7 +154,7 @@ func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (p
 
 // Load gives all rows, as pg.DB does.
 func (d *Derived) Load(_ context.Context, partitions []int, take func(int, perp.Row) error) (pg.Changes, error) {
-	return look(d, "loading", func(c *Chain, s sight) (pg.Changes, error) {
+	return look(d, "loading", func(c *Chain, s headAt) (pg.Changes, error) {
 		changes, all := pg.Changes{Standing: d.standing(s)}, pg.Changes{}
 		if !changes.HasView() {
 			return changes, nil
@@ -169,7 +169,7 @@ func (d *Derived) Load(_ context.Context, partitions []int, take func(int, perp.
 }
 
 // advance remembers a look.
-func (d *Derived) advance(s sight, partitions []int) pg.Seen {
+func (d *Derived) advance(s headAt, partitions []int) pg.Seen {
 	d.rev, d.looked = d.rev+1, s.tip
 	return pg.Seen{Generation: 1, Partitions: partitions, Revs: map[int]int64{0: d.rev}}
 }

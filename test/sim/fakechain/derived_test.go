@@ -42,21 +42,21 @@ func TestStateLags(t *testing.T) {
 	}
 	head := w.head().Number
 	at(head)
-	d.Suffer(fakechain.Ails{Lag: 2 * blockTime})
+	d.SetFaults(fakechain.StateFaults{Lag: 2 * blockTime})
 	at(head - 2)
-	e.Suffer(fakechain.Faults{Lag: 3 * blockTime})
+	e.SetFaults(fakechain.Faults{Lag: 3 * blockTime})
 	at(head - 5)
-	d.Suffer(fakechain.Ails{})
-	e.Suffer(fakechain.Faults{Down: true})
+	d.SetFaults(fakechain.StateFaults{})
+	e.SetFaults(fakechain.Faults{Down: true})
 	w.blocks(7)
 	at(head)
-	e.Suffer(fakechain.Faults{})
+	e.SetFaults(fakechain.Faults{})
 	at(head + 7)
-	d.Suffer(fakechain.Ails{Halt: "a final block changed"})
+	d.SetFaults(fakechain.StateFaults{Halt: "a final block changed"})
 	if s := w.standing(d); s.Level() || s.Halted == "" {
 		t.Errorf("halted, it stands at %+v", s)
 	}
-	d.Suffer(fakechain.Ails{Down: true})
+	d.SetFaults(fakechain.StateFaults{Down: true})
 	if _, err := d.Standing(t.Context()); err == nil {
 		t.Error("a database that is down answers")
 	}

@@ -18,9 +18,9 @@ import (
 
 // Faults are what is wrong with an endpoint. The zero Faults is nothing.
 type Faults struct {
-	Down    bool          // it answers nothing, and whether it heard is unknown: it did not
+	Down    bool          // it answers nothing, and whether a request arrived is unknown: it did not
 	Lag     time.Duration // all that it shows is so old
-	Swallow bool          // it takes transactions and tells nobody
+	Swallow bool          // it takes transactions and forwards none
 	Late    time.Duration // it passes transactions on so much later
 }
 
@@ -35,8 +35,8 @@ type Endpoint struct {
 // Endpoint returns another way to the chain.
 func (c *Chain) Endpoint() *Endpoint { return &Endpoint{chain: c} }
 
-// Suffer sets what is wrong from now on.
-func (e *Endpoint) Suffer(f Faults) {
+// SetFaults sets the faults from now on.
+func (e *Endpoint) SetFaults(f Faults) {
 	e.chain.mu.Lock()
 	defer e.chain.mu.Unlock()
 	if f.Down && !e.faults.Down {
@@ -60,7 +60,7 @@ func (e *revertError) ErrorCode() int { return 3 }
 func (e *revertError) ErrorData() any { return "0x" + hex.EncodeToString(e.data) }
 
 // show asks something of the chain as the endpoint sees it.
-func show[T any](e *Endpoint, what string, ask func(c *Chain, s sight) (T, error)) (answer T, err error) {
+func show[T any](e *Endpoint, what string, ask func(c *Chain, s headAt) (T, error)) (answer T, err error) {
 	e.chain.mu.Lock()
 	defer e.chain.mu.Unlock()
 	if e.faults.Down {
@@ -75,27 +75,27 @@ func show[T any](e *Endpoint, what string, ask func(c *Chain, s sight) (T, error
 }
 
 // sight is what was to be seen so long before a time.
-func (c *Chain) sight(ms uint64, before time.Duration) sight {
+func (c *Chain) sight(ms uint64, before time.Duration) headAt {
 	then := ms - min(ms, uint64(before.Milliseconds()))
 	if newest := c.sights[len(c.sights)-1]; newest.atMs <= then {
 		return newest
 	}
-	n, _ := slices.BinarySearchFunc(c.sights, then+1, func(s sight, ms uint64) int { return cmp.Compare(s.atMs, ms) })
+	n, _ := slices.BinarySearchFunc(c.sights, then+1, func(s headAt, ms uint64) int { return cmp.Compare(s.atMs, ms) })
 	return c.sights[max(n, 1)-1]
 }
 
-// Heads is never told of any: whoever drives a simulation asks for the head.
+// Heads gives none: whoever drives a simulation asks for the head.
 func (e *Endpoint) Heads(context.Context) <-chan chain.BlockRef { return nil }
 
 // Head returns the newest block.
 func (e *Endpoint) Head(context.Context) (chain.BlockRef, error) {
-	return show(e, "asking for the head", func(_ *Chain, s sight) (chain.BlockRef, error) { return s.tip.ref, nil })
+	return show(e, "asking for the head", func(_ *Chain, s headAt) (chain.BlockRef, error) { return s.tip.ref, nil })
 }
 
 // Finalized returns the newest final block.
 func (e *Endpoint) Finalized(context.Context) (chain.BlockRef, error) {
 	return show(e, "asking for the finalized block",
-		func(_ *Chain, s sight) (chain.BlockRef, error) { return s.final.ref, nil })
+		func(_ *Chain, s headAt) (chain.BlockRef, error) { return s.final.ref, nil })
 }
 
 // SettledNonce returns an account's next nonce in the newest final block.
@@ -120,7 +120,7 @@ func (e *Endpoint) SettledReceipt(ctx context.Context, tx chain.Hash) (chain.Has
 
 // SettledHash returns the hash of the block of a number.
 func (e *Endpoint) SettledHash(_ context.Context, number uint64) (chain.Hash, error) {
-	return show(e, "asking for a block's hash", func(_ *Chain, s sight) (chain.Hash, error) {
+	return show(e, "asking for a block's hash", func(_ *Chain, s headAt) (chain.Hash, error) {
 		for b := s.tip; b != nil; b = b.parent {
 			if b.ref.Number == number {
 				return b.ref.Hash, nil
@@ -132,7 +132,7 @@ func (e *Endpoint) SettledHash(_ context.Context, number uint64) (chain.Hash, er
 
 // NonceAt returns an account's next nonce.
 func (e *Endpoint) NonceAt(_ context.Context, address chain.Address, tag evm.Tag) (uint64, error) {
-	return show(e, "asking for a nonce", func(c *Chain, s sight) (uint64, error) {
+	return show(e, "asking for a nonce", func(c *Chain, s headAt) (uint64, error) {
 		switch tag {
 		case evm.Finalized:
 			return c.account(s.final, address).nonce, nil
@@ -147,12 +147,12 @@ func (e *Endpoint) NonceAt(_ context.Context, address chain.Address, tag evm.Tag
 // Balance returns an account's balance in wei.
 func (e *Endpoint) Balance(_ context.Context, address chain.Address) (perp.Uint, error) {
 	return show(e, "asking for a balance",
-		func(c *Chain, s sight) (perp.Uint, error) { return c.account(s.tip, address).balance, nil })
+		func(c *Chain, s headAt) (perp.Uint, error) { return c.account(s.tip, address).balance, nil })
 }
 
 // Receipt returns a mined transaction, or nil.
 func (e *Endpoint) Receipt(_ context.Context, hash chain.Hash) (*evm.Receipt, error) {
-	return show(e, "asking for a receipt", func(c *Chain, s sight) (*evm.Receipt, error) {
+	return show(e, "asking for a receipt", func(c *Chain, s headAt) (*evm.Receipt, error) {
 		if i := c.inclusion(s.tip, hash); i != nil {
 			return i.receipt(), nil
 		}
@@ -162,7 +162,7 @@ func (e *Endpoint) Receipt(_ context.Context, hash chain.Hash) (*evm.Receipt, er
 
 // Simulate executes a call on the newest state and forgets it.
 func (e *Endpoint) Simulate(_ context.Context, from, to chain.Address, data []byte, gas uint64, _ perp.Uint) error {
-	_, err := show(e, "simulating a transaction", func(c *Chain, s sight) (struct{}, error) {
+	_, err := show(e, "simulating a transaction", func(c *Chain, s headAt) (struct{}, error) {
 		stamp := perp.Stamp{Block: s.tip.ref.Number, TimeMs: s.tip.ref.TimeMs}
 		effect := c.venue.Execute(&draft{c, s.tip, nil}, venue.Call{From: from, To: to, Data: data, Gas: gas}, stamp,
 			true)
@@ -199,7 +199,7 @@ func (d *draft) Put(row perp.Row) {
 
 // SendRaw gives a transaction to the endpoint.
 func (e *Endpoint) SendRaw(_ context.Context, raw []byte) error {
-	_, err := show(e, "sending a transaction", func(c *Chain, s sight) (struct{}, error) {
+	_, err := show(e, "sending a transaction", func(c *Chain, s headAt) (struct{}, error) {
 		tx, err := read(raw)
 		if err != nil {
 			return struct{}{}, nodeError(err.Error())
@@ -238,12 +238,12 @@ func (e *Endpoint) SendPrivate(context.Context, []byte) error { return errNoBuil
 // GasPrice returns what the node suggests, in wei per gas.
 func (e *Endpoint) GasPrice(context.Context) (uint64, error) {
 	return show(e, "asking for the gas price",
-		func(c *Chain, s sight) (uint64, error) { return max(c.cfg.Floor, s.tip.price), nil })
+		func(c *Chain, s headAt) (uint64, error) { return max(c.cfg.Floor, s.tip.price), nil })
 }
 
 // Tips returns what the newest blocks were paid, as evm.Client does.
 func (e *Endpoint) Tips(_ context.Context, blocks int, shares []uint64) ([][]uint64, error) {
-	return show(e, "asking what blocks were paid", func(_ *Chain, s sight) (tips [][]uint64, _ error) {
+	return show(e, "asking what blocks were paid", func(_ *Chain, s headAt) (tips [][]uint64, _ error) {
 		for at := s.tip; at != nil && blocks > 0; at, blocks = at.parent, blocks-1 {
 			if paid := at.tips(shares); paid != nil {
 				tips = append(tips, paid)

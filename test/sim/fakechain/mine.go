@@ -33,9 +33,9 @@ func (c *Chain) mine() chain.BlockRef {
 }
 
 // build begins a block with what happens without keepers.
-func (c *Chain) build(timeMs uint64, deeds []deed) {
+func (c *Chain) build(timeMs uint64, deeds []traderAction) {
 	b := c.begin(timeMs)
-	b.deeds, c.log = deeds, 0
+	b.actions, c.log = deeds, 0
 	for n, d := range deeds {
 		if d.act == nil {
 			a := c.account(b, d.account)
@@ -92,7 +92,7 @@ func (c *Chain) include(tx *transaction) uint64 {
 	effect := c.venue.Execute(newest{c}, venue.Call{From: tx.from, To: tx.To, Data: tx.Data, Gas: tx.Gas}, stamp, false)
 	i := &included{transaction: tx, effect: effect, tx: chain.Tx{
 		Hash: tx.hash, From: tx.from, To: tx.To, Nonce: tx.Nonce, Block: b.ref.Number, BlockHash: b.ref.Hash,
-		Index: uint32(len(b.deeds) + len(b.txs)),
+		Index: uint32(len(b.actions) + len(b.txs)),
 		OK:    effect.OK, GasUsed: effect.GasUsed, GasPrice: tx.price(),
 	}}
 	const mostLogs = 4 // of one execution

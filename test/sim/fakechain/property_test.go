@@ -21,7 +21,7 @@ import (
 )
 
 // storm does at random what traders, keepers, miners and forks do.
-type storm struct {
+type chainModel struct {
 	*world
 	rt   *rapid.T
 	jobs []job.Job
@@ -29,14 +29,14 @@ type storm struct {
 	seen map[chain.Hash]map[chain.Hash]string
 }
 
-func (s *storm) anyJob() (j job.Job, some bool) {
+func (s *chainModel) anyJob() (j job.Job, some bool) {
 	if len(s.jobs) == 0 {
 		return j, false
 	}
 	return rapid.SampledFrom(s.jobs).Draw(s.rt, "job"), true
 }
 
-func (s *storm) trade() {
+func (s *chainModel) trade() {
 	account := chain.Address{rapid.Byte().Draw(s.rt, "trader"), 1} // nobody who has positions by orders
 	m := s.venue.Markets()[0]
 	switch rapid.IntRange(0, 3).Draw(s.rt, "trade") {
@@ -63,7 +63,7 @@ func (s *storm) trade() {
 	}
 }
 
-func (s *storm) keep() {
+func (s *chainModel) keep() {
 	by := rapid.SampledFrom([]fakechain.Signer{alice, bob}).Draw(s.rt, "keeper")
 	j, some := s.anyJob()
 	if !some {
@@ -76,24 +76,24 @@ func (s *storm) keep() {
 	_, _ = s.send(by, tx) // refused or not
 }
 
-func (s *storm) fork() {
-	fate := rapid.SampledFrom([]fakechain.Fate{fakechain.Replayed, fakechain.Returned, fakechain.Forgotten}).
-		Draw(s.rt, "fate")
+func (s *chainModel) fork() {
+	reorged := rapid.SampledFrom([]fakechain.ReorgedTxs{fakechain.Replayed, fakechain.Returned, fakechain.Forgotten}).
+		Draw(s.rt, "reorged")
 	s.at = s.at.Add(blockTime)
-	_, _ = s.Reorg(rapid.Uint64Range(1, 6).Draw(s.rt, "depth"), fate) // too deep or not
+	_, _ = s.Reorg(rapid.Uint64Range(1, 6).Draw(s.rt, "depth"), reorged) // too deep or not
 	s.look()
 }
 
-func (s *storm) mine() {
+func (s *chainModel) mine() {
 	s.blocks(rapid.IntRange(1, 3).Draw(s.rt, "blocks"))
 	s.look()
 }
 
 // look notes what the newest block shows.
-func (s *storm) look() { s.seen[s.head().Hash] = s.rows(s.Derived()) }
+func (s *chainModel) look() { s.seen[s.head().Hash] = s.rows(s.Derived()) }
 
 // rows are those of all jobs in a state.
-func (s *storm) rows(d *fakechain.Derived) map[chain.Hash]string {
+func (s *chainModel) rows(d *fakechain.Derived) map[chain.Hash]string {
 	rows := map[chain.Hash]string{}
 	for _, j := range s.jobs {
 		o, err1 := d.Order(s.t.Context(), j.Key)
@@ -110,7 +110,7 @@ func (s *storm) rows(d *fakechain.Derived) map[chain.Hash]string {
 }
 
 // canonical lists what ended on the canonical branch.
-func (s *storm) canonical() (all []execution.Execution) {
+func (s *chainModel) canonical() (all []execution.Execution) {
 	for n := uint64(0); ; n++ {
 		b, known := s.Block(n)
 		if !known {
@@ -125,10 +125,10 @@ func (s *storm) canonical() (all []execution.Execution) {
 // first look shows; and each nonce is mined once.
 func TestStorms(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := &storm{world: newWorld(t), rt: rt, seen: map[chain.Hash]map[chain.Hash]string{}}
+		s := &chainModel{world: newWorld(t), rt: rt, seen: map[chain.Hash]map[chain.Hash]string{}}
 		s.HoldFinality(rapid.Bool().Draw(rt, "held"))
 		slow := s.Chain.Endpoint()
-		slow.Suffer(fakechain.Faults{Lag: time.Duration(rapid.IntRange(0, 5).Draw(rt, "lag")) * blockTime})
+		slow.SetFaults(fakechain.Faults{Lag: time.Duration(rapid.IntRange(0, 5).Draw(rt, "lag")) * blockTime})
 		state, planner := slow.Derived(), &held{}
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 9).Draw(rt, "step") {
@@ -159,7 +159,7 @@ func TestStorms(t *testing.T) {
 	})
 }
 
-func (s *storm) checkPast(slow *fakechain.Endpoint, state *fakechain.Derived) {
+func (s *chainModel) checkPast(slow *fakechain.Endpoint, state *fakechain.Derived) {
 	head, err := slow.Head(s.t.Context())
 	if err != nil {
 		s.rt.Fatal(err)
@@ -179,7 +179,7 @@ func (s *storm) checkPast(slow *fakechain.Endpoint, state *fakechain.Derived) {
 	}
 }
 
-func (s *storm) checkOnce() {
+func (s *chainModel) checkOnce() {
 	final := map[chain.Hash]int{}
 	for _, e := range s.canonical() {
 		if e.Kind != job.Liquidation {

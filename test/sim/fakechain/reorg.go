@@ -7,20 +7,20 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Fate is what becomes of keepers' transactions whose blocks leave the chain.
-type Fate int
+// ReorgedTxs is what becomes of keepers' transactions whose blocks leave the chain.
+type ReorgedTxs int
 
-// The fates.
+// What becomes of them.
 const (
-	Replayed  Fate = iota // the new branch has them in the same places
-	Returned              // they wait again
-	Forgotten             // nobody has them but their senders
+	Replayed  ReorgedTxs = iota // the new branch has them in the same places
+	Returned                    // they wait again
+	Forgotten                   // nobody has them but their senders
 )
 
 // Reorg replaces the newest blocks by as many others of the same times, and mines one more on top, now. What traders
 // did they do again, in the same places. It fails, with the chain unchanged, where a final block would be replaced:
 // hold finality first.
-func (c *Chain) Reorg(depth uint64, fate Fate) (chain.Reorg, error) {
+func (c *Chain) Reorg(depth uint64, txs ReorgedTxs) (chain.Reorg, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if height := c.tip.ref.Number; depth == 0 || depth > height-c.final.ref.Number {
@@ -30,10 +30,10 @@ func (c *Chain) Reorg(depth uint64, fate Fate) (chain.Reorg, error) {
 	old := c.leave(depth)
 	what := chain.Reorg{Ancestor: c.tip.ref, OldTip: old[len(old)-1].ref}
 	for _, b := range old {
-		c.build(b.ref.TimeMs, b.deeds)
+		c.build(b.ref.TimeMs, b.actions)
 		c.tip.price = b.price
 		for _, i := range b.txs {
-			switch fate {
+			switch txs {
 			case Replayed:
 				c.include(i.transaction)
 			case Returned:

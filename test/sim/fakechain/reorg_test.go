@@ -34,7 +34,7 @@ func (w *world) status(d *fakechain.Derived, key chain.Hash) perp.Status {
 // What becomes of an execution whose block leaves the chain.
 func TestReorgs(t *testing.T) {
 	for _, depth := range []uint64{1, 5, 20} {
-		for fate, want := range map[fakechain.Fate]struct{ replayed, again bool }{
+		for reorged, want := range map[fakechain.ReorgedTxs]struct{ replayed, again bool }{
 			fakechain.Replayed:  {replayed: true, again: true},
 			fakechain.Returned:  {again: true},
 			fakechain.Forgotten: {},
@@ -46,7 +46,7 @@ func TestReorgs(t *testing.T) {
 			before, old := w.head(), w.receipt(hash)
 			d := w.Derived()
 			w.at = w.at.Add(blockTime)
-			reorg, err := w.Reorg(depth, fate)
+			reorg, err := w.Reorg(depth, reorged)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,16 +59,16 @@ func TestReorgs(t *testing.T) {
 			}
 			r := w.receipt(hash)
 			if again := r != nil && r.OK && r.BlockHash != old.BlockHash; again != want.again {
-				t.Errorf("depth %d, fate %d: mined again: %t, %+v", depth, fate, again, r)
+				t.Errorf("depth %d, reorged %d: mined again: %t, %+v", depth, reorged, again, r)
 			}
 			if want.replayed && r.Block != old.Block {
 				t.Errorf("depth %d: replayed in block %d instead of %d", depth, r.Block, old.Block)
 			}
 			if done := w.status(d, key) == perp.Executed; done != want.again {
-				t.Errorf("depth %d, fate %d: the order is %s", depth, fate, w.status(d, key))
+				t.Errorf("depth %d, reorged %d: the order is %s", depth, reorged, w.status(d, key))
 			}
 			if n := w.nonce(alice, evm.Latest); (n == 1) != want.again {
-				t.Errorf("depth %d, fate %d: nonce %d", depth, fate, n)
+				t.Errorf("depth %d, reorged %d: nonce %d", depth, reorged, n)
 			}
 			if sent := w.Sent(old.BlockHash); len(sent) != 1 || sent[0].Tx.Hash != hash {
 				t.Errorf("the block that was left holds %+v", sent)
@@ -111,12 +111,12 @@ func TestFinalBlocksStay(t *testing.T) {
 	}
 }
 
-// Whoever has not heard of a reorg yet sees the branch that was left, whole.
+// Whoever has not seen a reorg yet sees the branch that was left, whole.
 func TestLaggingViewsStayOnTheirBranch(t *testing.T) {
 	w := newWorld(t)
 	w.HoldFinality(true)
 	slow := w.Chain.Endpoint()
-	slow.Suffer(fakechain.Faults{Lag: 2 * blockTime})
+	slow.SetFaults(fakechain.Faults{Lag: 2 * blockTime})
 	state := slow.Derived()
 	key, hash := w.executed()
 	left := w.head()
@@ -159,14 +159,14 @@ func TestLaggingViewsStayOnTheirBranch(t *testing.T) {
 // What an endpoint does wrong with transactions, and what it shows while it does.
 func TestEndpointFaults(t *testing.T) {
 	w := newWorld(t)
-	w.Suffer(fakechain.Faults{Swallow: true})
+	w.SetFaults(fakechain.Faults{Swallow: true})
 	hash := w.mustSend(alice, payment(0, txm.Gwei))
 	w.mustSend(alice, payment(0, txm.Gwei))
 	w.blocks(3)
 	if w.receipt(hash) != nil {
 		t.Error("a swallowed transaction was mined")
 	}
-	w.Suffer(fakechain.Faults{Late: 35 * blockTime})
+	w.SetFaults(fakechain.Faults{Late: 35 * blockTime})
 	w.mustSend(alice, payment(0, txm.Gwei))
 	if _, err := w.send(alice, payment(0, txm.Gwei)); evm.SendClass(err) != evm.Accepted || err == nil {
 		t.Errorf("sent once more: %v", err)
@@ -179,7 +179,7 @@ func TestEndpointFaults(t *testing.T) {
 	if w.receipt(hash) == nil {
 		t.Error("a late transaction never came")
 	}
-	w.Suffer(fakechain.Faults{Down: true})
+	w.SetFaults(fakechain.Faults{Down: true})
 	if _, err := w.Head(t.Context()); err == nil {
 		t.Error("an endpoint that is down answers")
 	}
@@ -192,7 +192,7 @@ func TestEndpointFaults(t *testing.T) {
 	if _, err := w.Receipt(t.Context(), hash); err == nil {
 		t.Error("one that is down knows receipts")
 	}
-	w.Suffer(fakechain.Faults{})
+	w.SetFaults(fakechain.Faults{})
 	w.blocks(2)
 	if n := w.nonce(alice, evm.Latest); n != 1 {
 		t.Errorf("nonce %d: something was sent through an endpoint that was down", n)

@@ -16,8 +16,8 @@ type Call struct {
 	Gas      uint64
 }
 
-// wish is a decoded call.
-type wish struct {
+// jobCall is a decoded call.
+type jobCall struct {
 	kind    job.Kind
 	key     chain.Hash // as in job.Job
 	reports []report
@@ -33,7 +33,7 @@ type report struct {
 func (r report) second() uint64 { return r.timeMs / 1000 }
 
 // decode reads a call. A call that is none of ours is not known.
-func decode(c Call) (w wish, known bool) {
+func decode(c Call) (w jobCall, known bool) {
 	asked, is := gmx.ReadCall(c.Data)
 	if to, served := handlers[asked.Kind]; !is || !served || to != c.To {
 		return w, false
@@ -43,7 +43,7 @@ func decode(c Call) (w wish, known bool) {
 		reports = 4
 	}
 	r := words{c.Data[4:]}
-	return wish{kind: asked.Kind, key: asked.Key, reports: r.reports(r.number(reports))}, true
+	return jobCall{kind: asked.Kind, key: asked.Key, reports: r.reports(r.number(reports))}, true
 }
 
 // handlers are the contracts by what they execute.

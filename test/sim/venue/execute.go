@@ -26,7 +26,7 @@ type execution struct {
 	venue *Venue
 	state perp.State
 	at    perp.Stamp
-	wish
+	jobCall
 	oldest, newest uint64 // seconds of the reports
 	events         []perp.Event
 }
@@ -38,7 +38,7 @@ func (v *Venue) Execute(s perp.State, c Call, at perp.Stamp, rehearsal bool) Eff
 	if !known {
 		return Effect{OK: len(c.Data) == 0, GasUsed: gasPayment}
 	}
-	x := &execution{venue: v, state: s, at: at, wish: w}
+	x := &execution{venue: v, state: s, at: at, jobCall: w}
 	e := Effect{Kind: w.kind, Key: w.key}
 	why := x.run(c.From, rehearsal)
 	switch {
@@ -62,7 +62,7 @@ func mustApply(s perp.State, e perp.Event) {
 	}
 }
 
-func (x *execution) run(by chain.Address, rehearsal bool) *refusal {
+func (x *execution) run(by chain.Address, rehearsal bool) *revert {
 	if x.venue.revoked[by] {
 		return unauthorized(by)
 	}
@@ -84,7 +84,7 @@ func (x *execution) run(by chain.Address, rehearsal bool) *refusal {
 }
 
 // prices checks the reports as the oracle does, before anything else is looked at.
-func (x *execution) prices() *refusal {
+func (x *execution) prices() *revert {
 	now := x.at.Seconds()
 	for n, r := range x.reports {
 		if r.provider != provider {
@@ -106,7 +106,7 @@ func (x *execution) prices() *refusal {
 }
 
 // price is the reported price of a token.
-func (x *execution) price(token chain.Address) (perp.Price, *refusal) {
+func (x *execution) price(token chain.Address) (perp.Price, *revert) {
 	for _, r := range x.reports {
 		if r.token == token {
 			return r.price, nil
@@ -116,7 +116,7 @@ func (x *execution) price(token chain.Address) (perp.Price, *refusal) {
 }
 
 // market returns a market with the price of its index token; the other tokens must be reported as well.
-func (x *execution) market(address chain.Address) (m perp.Market, index perp.Price, why *refusal) {
+func (x *execution) market(address chain.Address) (m perp.Market, index perp.Price, why *revert) {
 	m, _ = row[perp.Market](x.state, perp.Markets, address.Hash())
 	for _, token := range m.Tokens() {
 		if _, why = x.price(token); why != nil {
@@ -128,7 +128,7 @@ func (x *execution) market(address chain.Address) (m perp.Market, index perp.Pri
 }
 
 // within refuses reports from outside a window.
-func (x *execution) within(w perp.Window, updated perp.Uint) *refusal {
+func (x *execution) within(w perp.Window, updated perp.Uint) *revert {
 	switch {
 	case x.oldest < w.From:
 		return refuse(early(x.kind), "OracleTimestampsAreSmallerThanRequired(uint256,uint256)", number(x.oldest),
@@ -147,7 +147,7 @@ func (x *execution) say(behind uint32, event func(at perp.Stamp) perp.Event) {
 	x.at.Log++
 }
 
-func (x *execution) request() *refusal {
+func (x *execution) request() *revert {
 	r, known := row[perp.Request](x.state, perp.Requests, x.key)
 	if !known || !r.Status.Pending() || job.OfRequest(r.Kind) != x.kind {
 		return gone(x.kind, x.key)

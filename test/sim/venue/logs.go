@@ -34,7 +34,7 @@ func Logs(events []perp.Event) (logs []chain.Log) {
 	return logs
 }
 
-// orderEnd writes the end of an order. One that was stopped has a cause of any length, so that it has no blank.
+// orderEnd writes the end of an order. One that was stopped has a cause of any length, so that it has no template.
 func orderEnd(e perp.OrderEnded) chain.Log {
 	name := "Order" + string(e.Status)
 	if e.Status == perp.Executed {
@@ -51,9 +51,9 @@ func requestEnd(k perp.RequestKind, s perp.Status) string {
 	return string(bytes.ToUpper([]byte(name[:1]))) + name[1:] + string(s)
 }
 
-// blank is a log with holes, each the places of one word in its data and topics. Encoding a log from its items takes 30
-// to 300 µs, filling a blank less than one.
-type blank struct {
+// logTemplate is a log with holes, each the places of one word in its data and topics. Encoding a log from its items
+// takes 30 to 300 µs, filling a template less than one.
+type logTemplate struct {
 	log          chain.Log
 	data, topics [][]int
 }
@@ -70,13 +70,13 @@ var holes = map[string][]string{
 }
 
 var (
-	blanksMu sync.Mutex
-	blanks   = map[string]*blank{}
+	templatesMu sync.Mutex
+	templates   = map[string]*logTemplate{}
 )
 
-// write fills a blank.
+// write fills a template.
 func write(name string, index uint32, words ...chain.Hash) chain.Log {
-	b := blankOf(name)
+	b := templateOf(name)
 	log := chain.Log{Address: b.log.Address, Topics: slices.Clone(b.log.Topics), Data: slices.Clone(b.log.Data),
 		Index: index}
 	for n, word := range words {
@@ -90,24 +90,24 @@ func write(name string, index uint32, words ...chain.Hash) chain.Log {
 	return log
 }
 
-func blankOf(name string) *blank {
-	blanksMu.Lock()
-	defer blanksMu.Unlock()
-	b, made := blanks[name]
+func templateOf(name string) *logTemplate {
+	templatesMu.Lock()
+	defer templatesMu.Unlock()
+	b, made := templates[name]
 	if !made {
-		b = newBlank(name)
-		blanks[name] = b
+		b = newTemplate(name)
+		templates[name] = b
 	}
 	return b
 }
 
 // newBlank finds the holes by what changes in the log when an item does.
-func newBlank(name string) *blank {
+func newTemplate(name string) *logTemplate {
 	names := holes[name]
 	if names == nil {
 		names = []string{"key"}
 	}
-	b := &blank{log: encode(name, "")}
+	b := &logTemplate{log: encode(name, "")}
 	for _, hole := range names {
 		other := encode(name, hole)
 		b.data, b.topics = append(b.data, differing(b.log.Data, other.Data)),

@@ -6,7 +6,7 @@ import (
 )
 
 // order executes, cancels or freezes an order.
-func (x *execution) order() *refusal {
+func (x *execution) order() *revert {
 	o, known := row[perp.Order](x.state, perp.Orders, x.key)
 	switch {
 	case !known || o.Status.Final():
@@ -47,7 +47,7 @@ func (x *execution) order() *refusal {
 var unacceptable = append(selector("OrderNotFulfillableAtAcceptablePrice(uint256,uint256)"), make([]byte, 64)...)
 
 // swap executes a market swap, which touches no position.
-func (x *execution) swap(o perp.Order) *refusal {
+func (x *execution) swap(o perp.Order) *revert {
 	for _, m := range o.SwapPath {
 		if _, _, why := x.market(m); why != nil {
 			return why
@@ -112,7 +112,7 @@ func (x *execution) decrease(p perp.Position, order chain.Hash, why perp.OrderTy
 }
 
 // liquidation closes a position of which too little remains.
-func (x *execution) liquidation() *refusal {
+func (x *execution) liquidation() *revert {
 	p, known := row[perp.Position](x.state, perp.Positions, x.key)
 	if !known || p.Status != perp.Active {
 		return gone(x.kind, x.key)

@@ -21,19 +21,19 @@ const (
 	gasPayment       = 21_000
 )
 
-// refusal is why a call reverts: the contracts' error data, and the gas burnt by then.
-type refusal struct {
+// revert is why a call reverts: the contracts' error data, and the gas burnt by then.
+type revert struct {
 	data []byte
 	gas  uint64
 }
 
 // refuse encodes a custom error whose arguments are words.
-func refuse(gas uint64, declaration string, args ...chain.Hash) *refusal {
+func refuse(gas uint64, declaration string, args ...chain.Hash) *revert {
 	data := selector(declaration)
 	for _, a := range args {
 		data = append(data, a[:]...)
 	}
-	return &refusal{data, gas}
+	return &revert{data, gas}
 }
 
 func selector(declaration string) []byte {
@@ -53,13 +53,13 @@ func quote(s string) []byte {
 }
 
 // unauthorized is refused before the reports are looked at.
-func unauthorized(by chain.Address) *refusal {
+func unauthorized(by chain.Address) *revert {
 	r := refuse(gasNoRole, "Unauthorized(address,string)", by.Hash(), number(64))
 	r.data = append(r.data, quote("ORDER_KEEPER")...)
 	return r
 }
 
-func healthy(remaining perp.Int, required perp.Uint) *refusal {
+func healthy(remaining perp.Int, required perp.Uint) *revert {
 	r := refuse(gasPositionEarly, "PositionShouldNotBeLiquidated(string,int256,int256,int256)",
 		number(4*32), remaining.Word(), minCollateralUsd.Bytes32(), required.Bytes32())
 	r.data = append(r.data, quote("min collateral for leverage")...)
@@ -67,7 +67,7 @@ func healthy(remaining perp.Int, required perp.Uint) *refusal {
 }
 
 // gone is what the contracts say of an order, request or position that is not there.
-func gone(kind job.Kind, key chain.Hash) *refusal {
+func gone(kind job.Kind, key chain.Hash) *revert {
 	switch kind {
 	case job.Liquidation:
 		return refuse(gasPositionGone, "EmptyOrder()")

@@ -84,7 +84,7 @@ var contracts = func() gmx.Config {
 func (v *Venue) Markets() []perp.Market { return v.markets }
 
 // Ground returns the rows that are there before anybody trades: markets and parameters.
-func (v *Venue) Ground() []perp.Row {
+func (v *Venue) InitialRows() []perp.Row {
 	rows := []perp.Row{
 		perp.Parameter{Key: perp.DataStoreKey("MIN_COLLATERAL_USD"), Value: minCollateralUsd.Bytes32()},
 		perp.Parameter{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(expirationSeconds).Bytes32()},

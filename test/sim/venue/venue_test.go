@@ -25,31 +25,31 @@ var (
 	trader = chain.Address{0x77}
 )
 
-// pit is an exchange with rows, and a keeper that calls it.
-type pit struct {
+// fixture is an exchange with rows, and a keeper that calls it.
+type fixture struct {
 	*venue.Venue
 	t    testing.TB
 	rows *perp.Book
 	log  uint32
 }
 
-func newPit(t testing.TB) *pit {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	p := &pit{Venue: venue.New(2), t: t, rows: perp.NewBook()}
-	for _, row := range p.Ground() {
+	p := &fixture{Venue: venue.New(2), t: t, rows: perp.NewBook()}
+	for _, row := range p.InitialRows() {
 		p.rows.Put(row)
 	}
 	return p
 }
 
 // at is the next place in a block of a second.
-func (p *pit) at(sec uint64) perp.Stamp {
+func (p *fixture) at(sec uint64) perp.Stamp {
 	p.log += 10
 	return perp.Stamp{Block: sec, Log: p.log, TimeMs: sec * 1000}
 }
 
 // do has a trader act in a second, and returns how many events came of it.
-func (p *pit) do(sec uint64, act venue.Act) int {
+func (p *fixture) do(sec uint64, act venue.Act) int {
 	p.t.Helper()
 	events := act(p.rows, p.at(sec))
 	for _, e := range events {
@@ -60,9 +60,9 @@ func (p *pit) do(sec uint64, act venue.Act) int {
 	return len(events)
 }
 
-func (p *pit) market() perp.Market { return p.Markets()[0] }
+func (p *fixture) market() perp.Market { return p.Markets()[0] }
 
-func (p *pit) order(t perp.OrderType, trigger, acceptable uint64) chain.Hash {
+func (p *fixture) order(t perp.OrderType, trigger, acceptable uint64) chain.Hash {
 	p.t.Helper()
 	key, act := p.Place(perp.Order{
 		Account: trader, Market: p.market().MarketToken, InitialCollateralToken: venue.Dollar, OrderType: t,
@@ -75,7 +75,7 @@ func (p *pit) order(t perp.OrderType, trigger, acceptable uint64) chain.Hash {
 }
 
 // long opens a long of $10 000 with so many dollars of collateral.
-func (p *pit) long(dollars uint64) job.Job {
+func (p *fixture) long(dollars uint64) job.Job {
 	p.t.Helper()
 	size := perp.U64(10_000).Mul(perp.One)
 	key, act := p.Open(perp.Position{
@@ -87,7 +87,7 @@ func (p *pit) long(dollars uint64) job.Job {
 		Collateral: venue.Dollar, IsLong: true}
 }
 
-func (p *pit) ask(k perp.RequestKind) job.Job {
+func (p *fixture) ask(k perp.RequestKind) job.Job {
 	p.t.Helper()
 	key, act := p.Ask(k, trader, p.market().MarketToken)
 	p.do(second, act)
@@ -106,7 +106,7 @@ type try struct {
 
 func usual() try { return try{index: cents, reported: second, block: second, gas: 6_000_000} }
 
-func (p *pit) execute(j job.Job, how try) venue.Effect {
+func (p *fixture) execute(j job.Job, how try) venue.Effect {
 	p.t.Helper()
 	var prices gmx.SetPrices
 	add := func(token chain.Address, at uint64) {
@@ -131,16 +131,16 @@ func orderJob(key chain.Hash) job.Job { return job.Job{Kind: job.Order, Key: key
 func TestRefusals(t *testing.T) {
 	const enough = 1_000_000 // cents
 	for name, c := range map[string]struct {
-		job   func(p *pit) job.Job
+		job   func(p *fixture) job.Job
 		how   func(h *try)
 		want  string // name of the error
 		class gmx.RevertClass
 		gas   uint64
 	}{
-		"an order nobody placed": {job: func(*pit) job.Job { return orderJob(chain.Hash{1}) }, want: "EmptyOrder",
+		"an order nobody placed": {job: func(*fixture) job.Job { return orderJob(chain.Hash{1}) }, want: "EmptyOrder",
 			class: gmx.DoneElsewhere, gas: 573_000},
 		"an order that was executed": {
-			job: func(p *pit) job.Job {
+			job: func(p *fixture) job.Job {
 				j := orderJob(p.order(perp.MarketIncrease, 0, enough))
 				p.execute(j, usual())
 				return j
@@ -148,15 +148,15 @@ func TestRefusals(t *testing.T) {
 			want: "EmptyOrder", class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a trigger that is not reached": {
-			job:  func(p *pit) job.Job { return orderJob(p.order(perp.LimitIncrease, cents-1, enough)) },
+			job:  func(p *fixture) job.Job { return orderJob(p.order(perp.LimitIncrease, cents-1, enough)) },
 			want: "InvalidOrderPrices", class: gmx.Recovered, gas: 854_000,
 		},
 		"a stop-loss without a position": {
-			job:  func(p *pit) job.Job { return orderJob(p.order(perp.StopLossDecrease, cents, 0)) },
+			job:  func(p *fixture) job.Job { return orderJob(p.order(perp.StopLossDecrease, cents, 0)) },
 			want: "EmptyPosition", class: gmx.Recovered, gas: 573_000,
 		},
 		"a frozen order": {
-			job: func(p *pit) job.Job {
+			job: func(p *fixture) job.Job {
 				j := orderJob(p.order(perp.LimitIncrease, cents, cents-1))
 				p.execute(j, usual())
 				return j
@@ -164,30 +164,30 @@ func TestRefusals(t *testing.T) {
 			want: "InvalidKeeperForFrozenOrder", class: gmx.RoleOrFeature, gas: 573_000,
 		},
 		"a report from before the order": {
-			job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
+			job: func(p *fixture) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
 			how: func(h *try) { h.reported-- }, want: "OracleTimestampsAreSmallerThanRequired", class: gmx.NeedsReport,
 			gas: 854_000,
 		},
 		"a report from after the order's time": {
-			job:   func(p *pit) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
+			job:   func(p *fixture) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
 			how:   func(h *try) { h.reported, h.block = second+301, second+301 },
 			want:  "OracleTimestampsAreLargerThanRequestExpirationTime",
 			class: gmx.Expired, gas: 854_000,
 		},
 		"a report that is old by now": {
-			job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
+			job: func(p *fixture) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
 			how: func(h *try) { h.block += 301 }, want: "MaxPriceAgeExceeded", class: gmx.NeedsReport, gas: 854_000,
 		},
 		"no report of a token": {
-			job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
+			job: func(p *fixture) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, enough)) },
 			how: func(h *try) { h.withoutTwin = true }, want: "EmptyPrimaryPrice", class: gmx.NeedsReport, gas: 854_000,
 		},
 		"a healthy position": {
-			job:  func(p *pit) job.Job { return p.long(1000) },
+			job:  func(p *fixture) job.Job { return p.long(1000) },
 			want: "PositionShouldNotBeLiquidated", class: gmx.Recovered, gas: 1_909_000,
 		},
 		"a position that was liquidated": {
-			job: func(p *pit) job.Job {
+			job: func(p *fixture) job.Job {
 				j, h := p.long(1000), usual()
 				h.index = cents * 9 / 10
 				p.execute(j, h)
@@ -196,49 +196,49 @@ func TestRefusals(t *testing.T) {
 			want: "EmptyOrder", class: gmx.DoneElsewhere, gas: 1_296_000,
 		},
 		"a report from before the position": {
-			job: func(p *pit) job.Job { return p.long(1000) },
+			job: func(p *fixture) job.Job { return p.long(1000) },
 			how: func(h *try) { h.reported-- }, want: "OracleTimestampsAreSmallerThanRequired", class: gmx.NeedsReport,
 			gas: 1_909_000,
 		},
 		"a deposit nobody asked for": {
-			job: func(*pit) job.Job { return job.Job{Kind: job.Deposit, Key: chain.Hash{1}} }, want: "EmptyDeposit",
+			job: func(*fixture) job.Job { return job.Job{Kind: job.Deposit, Key: chain.Hash{1}} }, want: "EmptyDeposit",
 			class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a withdrawal nobody asked for": {
-			job:  func(*pit) job.Job { return job.Job{Kind: job.Withdrawal, Key: chain.Hash{1}} },
+			job:  func(*fixture) job.Job { return job.Job{Kind: job.Withdrawal, Key: chain.Hash{1}} },
 			want: "EmptyWithdrawal", class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a shift nobody asked for": {
-			job: func(*pit) job.Job { return job.Job{Kind: job.Shift, Key: chain.Hash{1}} }, want: "EmptyShift",
+			job: func(*fixture) job.Job { return job.Job{Kind: job.Shift, Key: chain.Hash{1}} }, want: "EmptyShift",
 			class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a GLV deposit nobody asked for": {
-			job:  func(*pit) job.Job { return job.Job{Kind: job.GlvDeposit, Key: chain.Hash{1}} },
+			job:  func(*fixture) job.Job { return job.Job{Kind: job.GlvDeposit, Key: chain.Hash{1}} },
 			want: "GlvDepositNotFound", class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a GLV withdrawal nobody asked for": {
-			job:  func(*pit) job.Job { return job.Job{Kind: job.GlvWithdrawal, Key: chain.Hash{1}} },
+			job:  func(*fixture) job.Job { return job.Job{Kind: job.GlvWithdrawal, Key: chain.Hash{1}} },
 			want: "GlvWithdrawalNotFound", class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a GLV shift nobody asked for": {
-			job:  func(*pit) job.Job { return job.Job{Kind: job.GlvShift, Key: chain.Hash{1}} },
+			job:  func(*fixture) job.Job { return job.Job{Kind: job.GlvShift, Key: chain.Hash{1}} },
 			want: "GlvShiftNotFound", class: gmx.DoneElsewhere, gas: 573_000,
 		},
 		"a deposit that has expired": {
-			job:   func(p *pit) job.Job { return p.ask(perp.Deposit) },
+			job:   func(p *fixture) job.Job { return p.ask(perp.Deposit) },
 			how:   func(h *try) { h.reported, h.block = second+301, second+301 },
 			want:  "OracleTimestampsAreLargerThanRequestExpirationTime",
 			class: gmx.Expired, gas: 854_000,
 		},
 		"a keeper without a role": {
-			job: func(p *pit) job.Job {
+			job: func(p *fixture) job.Job {
 				p.Revoke(keeper, true)
 				return orderJob(p.order(perp.MarketIncrease, 0, enough))
 			},
 			want: "Unauthorized", class: gmx.RoleOrFeature, gas: 100_000,
 		},
 		"a poisoned job": {
-			job: func(p *pit) job.Job {
+			job: func(p *fixture) job.Job {
 				j := p.ask(perp.Deposit)
 				p.Poison(j.Key, venue.Open)
 				return j
@@ -246,7 +246,7 @@ func TestRefusals(t *testing.T) {
 			how: func(h *try) { h.rehearsal = true }, want: "", class: gmx.UnknownRevert, gas: 854_000,
 		},
 		"a job that is poisoned in secret": {
-			job: func(p *pit) job.Job {
+			job: func(p *fixture) job.Job {
 				j := p.ask(perp.Deposit)
 				p.Poison(j.Key, venue.Hidden)
 				return j
@@ -255,7 +255,7 @@ func TestRefusals(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, how := newPit(t), usual()
+			p, how := newFixture(t), usual()
 			j := c.job(p)
 			if c.how != nil {
 				c.how(&how)
@@ -284,7 +284,7 @@ func rowsOf(b *perp.Book) (all []perp.Row) {
 
 // TIER-18: a loser burns 24 % of an order and 54 % of a liquidation.
 func TestLosersGas(t *testing.T) {
-	p := newPit(t)
+	p := newFixture(t)
 	for j, want := range map[*job.Job]float64{new(orderJob(p.order(perp.MarketIncrease, 0, 2*cents))): 0.24,
 		new(p.long(1000)): 0.54} {
 		how := usual()
@@ -299,49 +299,49 @@ func TestLosersGas(t *testing.T) {
 // What the exchange executes, with which logs, and what becomes of the rows.
 func TestExecutions(t *testing.T) {
 	for name, c := range map[string]struct {
-		job  func(p *pit) job.Job
+		job  func(p *fixture) job.Job
 		how  func(h *try)
 		want gmx.Result
 	}{
-		"market order": {job: func(p *pit) job.Job {
+		"market order": {job: func(p *fixture) job.Job {
 			return orderJob(p.order(perp.MarketIncrease, 0,
 				2*cents))
 		}, want: gmx.Executed},
-		"limit order": {job: func(p *pit) job.Job {
+		"limit order": {job: func(p *fixture) job.Job {
 			return orderJob(p.order(perp.LimitIncrease, cents,
 				2*cents))
 		}, want: gmx.Executed},
-		"unacceptable, market": {job: func(p *pit) job.Job {
+		"unacceptable, market": {job: func(p *fixture) job.Job {
 			return orderJob(p.order(perp.MarketIncrease, 0,
 				cents-1))
 		}, want: gmx.Cancelled},
-		"unacceptable, waiting": {job: func(p *pit) job.Job {
+		"unacceptable, waiting": {job: func(p *fixture) job.Job {
 			return orderJob(p.order(perp.LimitIncrease, cents,
 				cents-1))
 		}, want: gmx.Frozen},
-		"nothing to decrease": {job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketDecrease, 0, 0)) },
+		"nothing to decrease": {job: func(p *fixture) job.Job { return orderJob(p.order(perp.MarketDecrease, 0, 0)) },
 			want: gmx.Cancelled},
 		"stop-loss": {
-			job: func(p *pit) job.Job {
+			job: func(p *fixture) job.Job {
 				p.long(1000)
 				return orderJob(p.order(perp.StopLossDecrease, cents, 0))
 			},
 			want: gmx.Executed,
 		},
-		"liquidation": {job: func(p *pit) job.Job { return p.long(1000) },
+		"liquidation": {job: func(p *fixture) job.Job { return p.long(1000) },
 			how: func(h *try) { h.index = cents * 9 / 10 }, want: gmx.Liquidated},
-		"deposit":        {job: func(p *pit) job.Job { return p.ask(perp.Deposit) }, want: gmx.Executed},
-		"withdrawal":     {job: func(p *pit) job.Job { return p.ask(perp.Withdrawal) }, want: gmx.Executed},
-		"shift":          {job: func(p *pit) job.Job { return p.ask(perp.Shift) }, want: gmx.Executed},
-		"GLV deposit":    {job: func(p *pit) job.Job { return p.ask(perp.GlvDeposit) }, want: gmx.Executed},
-		"GLV withdrawal": {job: func(p *pit) job.Job { return p.ask(perp.GlvWithdrawal) }, want: gmx.Executed},
-		"GLV shift":      {job: func(p *pit) job.Job { return p.ask(perp.GlvShift) }, want: gmx.Executed},
+		"deposit":        {job: func(p *fixture) job.Job { return p.ask(perp.Deposit) }, want: gmx.Executed},
+		"withdrawal":     {job: func(p *fixture) job.Job { return p.ask(perp.Withdrawal) }, want: gmx.Executed},
+		"shift":          {job: func(p *fixture) job.Job { return p.ask(perp.Shift) }, want: gmx.Executed},
+		"GLV deposit":    {job: func(p *fixture) job.Job { return p.ask(perp.GlvDeposit) }, want: gmx.Executed},
+		"GLV withdrawal": {job: func(p *fixture) job.Job { return p.ask(perp.GlvWithdrawal) }, want: gmx.Executed},
+		"GLV shift":      {job: func(p *fixture) job.Job { return p.ask(perp.GlvShift) }, want: gmx.Executed},
 		"the last report a market order takes": {
-			job: func(p *pit) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, 2*cents)) },
+			job: func(p *fixture) job.Job { return orderJob(p.order(perp.MarketIncrease, 0, 2*cents)) },
 			how: func(h *try) { h.reported, h.block = second+300, second+600 }, want: gmx.Executed,
 		},
 		"an order that thawed": {
-			job: func(p *pit) job.Job {
+			job: func(p *fixture) job.Job {
 				j := orderJob(p.order(perp.LimitIncrease, cents, cents-1))
 				p.execute(j, usual())
 				p.do(second, p.Update(j.Key, venue.Price(cents).Min, venue.Price(cents).Min))
@@ -351,7 +351,7 @@ func TestExecutions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, how := newPit(t), usual()
+			p, how := newFixture(t), usual()
 			j := c.job(p)
 			if c.how != nil {
 				c.how(&how)
@@ -386,9 +386,9 @@ func mustSayTheSame(t *testing.T, e venue.Effect, logs []chain.Log, sec uint64) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := map[string]bool{}
+	found := map[string]bool{}
 	for _, d := range decoded {
-		said[fmt.Sprintf("%+v", d)] = true
+		found[fmt.Sprintf("%+v", d)] = true
 	}
 	for _, event := range e.Events {
 		switch event := event.(type) {
@@ -396,12 +396,12 @@ func mustSayTheSame(t *testing.T, e venue.Effect, logs []chain.Log, sec uint64) 
 		case perp.PositionDecreased:
 			// the fold's own
 			event.Position.Status, event.Position.Changes, event.Position.IncreasedAtTime = "", 0, perp.Uint{}
-			if !said[fmt.Sprintf("%+v", event)] {
-				t.Errorf("no log says %+v, but %v", event, said)
+			if !found[fmt.Sprintf("%+v", event)] {
+				t.Errorf("no log says %+v, but %v", event, found)
 			}
 		default:
-			if !said[fmt.Sprintf("%+v", event)] {
-				t.Errorf("no log says %+v, but %v", event, said)
+			if !found[fmt.Sprintf("%+v", event)] {
+				t.Errorf("no log says %+v, but %v", event, found)
 			}
 		}
 	}
@@ -410,7 +410,7 @@ func mustSayTheSame(t *testing.T, e venue.Effect, logs []chain.Log, sec uint64) 
 // The verdict about a position is that of the formula that keepers judge by, to the wei.
 func TestVerdictIsTheKeepers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p := newPit(t)
+		p := newFixture(t)
 		size := perp.U64(rapid.Uint64Range(1, 1_000_000).Draw(rt, "size")).Mul(perp.One)
 		now := rapid.Uint64Range(1, 10*cents).Draw(rt, "now")
 		position := perp.Position{
@@ -441,8 +441,8 @@ func TestVerdictIsTheKeepers(t *testing.T) {
 		if e.OK {
 			return
 		}
-		remaining, told := gmx.DecodeRevert(e.Revert).Int("remainingCollateralUsd")
-		if !told || remaining != want.RemainingCollateralUsd {
+		remaining, given := gmx.DecodeRevert(e.Revert).Int("remainingCollateralUsd")
+		if !given || remaining != want.RemainingCollateralUsd {
 			rt.Fatalf("%s remain, and the keepers say %s", remaining, want.RemainingCollateralUsd)
 		}
 	})
@@ -450,7 +450,7 @@ func TestVerdictIsTheKeepers(t *testing.T) {
 
 // Owners take waiting orders back at any time, and all others once they have expired.
 func TestOwnersCancel(t *testing.T) {
-	p := newPit(t)
+	p := newFixture(t)
 	waiting, market, deposit := p.order(perp.LimitIncrease, 1, 2*cents), p.order(perp.MarketIncrease, 0, 2*cents),
 		p.ask(perp.Deposit).Key
 	for _, c := range []struct {
@@ -469,7 +469,7 @@ func TestOwnersCancel(t *testing.T) {
 }
 
 func TestGasThatDoesNotSuffice(t *testing.T) {
-	p, how := newPit(t), usual()
+	p, how := newFixture(t), usual()
 	how.gas = 2_000_000
 	j := p.ask(perp.Deposit)
 	if e := p.execute(j, how); e.OK || len(e.Revert) != 0 || e.GasUsed != how.gas {
@@ -483,7 +483,7 @@ func TestGasThatDoesNotSuffice(t *testing.T) {
 
 // Calls that are none of the exchange's: a payment succeeds, anything else reverts.
 func TestOtherCalls(t *testing.T) {
-	p := newPit(t)
+	p := newFixture(t)
 	for data, ok := range map[string]bool{"": true, "\x01": false, "abcdefgh": false} {
 		e := p.Execute(p.rows, venue.Call{From: keeper, To: keeper, Data: []byte(data), Gas: 21_000}, p.at(second),
 			false)
@@ -494,7 +494,7 @@ func TestOtherCalls(t *testing.T) {
 }
 
 func FuzzExecute(f *testing.F) {
-	p := newPit(f)
+	p := newFixture(f)
 	to, data, _ := venue.Contracts().Call(orderJob(p.order(perp.MarketIncrease, 0, 2*cents)), gmx.SetPrices{})
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -9,22 +9,22 @@ import (
 // Play is one run of a scenario: what became of every job.
 type Play struct {
 	Seed   uint64
-	Fates  []Fate
+	Jobs   []JobResult
 	Alerts []Alert
 	// Broken are the promises that were broken, whatever the scenario expects: a job was executed twice on the branch
 	// that stayed, or before it was due.
 	Broken []string
-	// Transcript tells the play line by line, if it was asked for.
+	// Transcript is the play line by line, if it was asked for.
 	Transcript []string
 	// Length is for how long it was played, and Events how many events it took.
 	Length time.Duration
 	Events int
 }
 
-// Fate is what became of one job.
-type Fate struct {
+// JobResult is what became of one job.
+type JobResult struct {
 	Name   string   // as in the transcript
-	Kind   job.Kind // limit orders are told from market orders
+	Kind   job.Kind // limit orders are a kind of their own
 	Poison bool
 	// Born is since when the job could be executed, from the beginning of the play.
 	Born time.Duration
@@ -40,14 +40,14 @@ type Fate struct {
 	Sent []int
 	// Outcomes are by tier (from 1) how the arms ended, in their order.
 	Outcomes [][]job.Outcome
-	// Told says that some keeper ended the job as expired or gave it up, aloud.
-	Told bool
+	// Reported says that some keeper reported the job as expired or given up.
+	Reported bool
 }
 
 // Done reports whether the job was executed.
-func (f Fate) Done() bool { return f.Executor != 0 }
+func (f JobResult) Done() bool { return f.Executor != 0 }
 
-// Alert is something a keeper said to people: a warning or worse.
+// Alert is a warning, or worse, that a keeper logged.
 type Alert struct {
 	At     time.Duration
 	Keeper int

@@ -12,34 +12,34 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// ear hears what one start of a keeper says to people: its log from warnings on, and why it is not ready. Passes work
-// side by side, so that what is said within one event is put in order before it counts.
-type ear struct {
+// logCapture takes the log of one start of a keeper from warnings on, and why it is not ready. Passes work side by
+// side, so that lines logged within one event are sorted before they count.
+type logCapture struct {
 	keeper *keeper
-	reason string // why it is not ready, as last heard
+	reason string // why it is not ready, as last noted
 
-	mu   sync.Mutex
-	said []string // lines of the log since the last event
+	mu    sync.Mutex
+	lines []string // lines of the log since the last event
 }
 
-func (e *ear) logger() zerolog.Logger { return zerolog.New(e).Level(zerolog.WarnLevel) }
+func (e *logCapture) logger() zerolog.Logger { return zerolog.New(e).Level(zerolog.WarnLevel) }
 
 // Write takes a line of the log.
-func (e *ear) Write(line []byte) (int, error) {
+func (e *logCapture) Write(line []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.said = append(e.said, string(line))
+	e.lines = append(e.lines, string(line))
 	return len(line), nil
 }
 
-// flush turns what was said since the last event into alerts.
-func (e *ear) flush() {
+// flush turns the lines logged since the last event into alerts.
+func (e *logCapture) flush() {
 	e.mu.Lock()
-	said := e.said
-	e.said = nil
+	lines := e.lines
+	e.lines = nil
 	e.mu.Unlock()
-	slices.Sort(said)
-	for _, line := range said {
+	slices.Sort(lines)
+	for _, line := range lines {
 		var fields struct {
 			Message string `json:"message"`
 			Error   string `json:"error"`
@@ -57,8 +57,8 @@ func (e *ear) flush() {
 	}
 }
 
-// trouble takes why the keeper is not ready.
-func (e *ear) trouble(err error) {
+// noteReadiness notes why the keeper is not ready; nil if it is.
+func (e *logCapture) noteReadiness(err error) {
 	reason := ""
 	if err != nil {
 		reason = err.Error()
@@ -71,13 +71,13 @@ func (e *ear) trouble(err error) {
 
 // alert is a warning or worse, perhaps about a job.
 func (k *keeper) alert(text, id, level string) {
-	s := k.stage
+	s := k.sim
 	if n := s.numbers[keyIn(id)]; n != 0 {
-		s.records[n].told = s.records[n].told || level == zerolog.LevelErrorValue
+		s.records[n].reported = s.records[n].reported || level == zerolog.LevelErrorValue
 		text = fmt.Sprintf("%s: %s", s.nameOf(n), text)
 	}
-	s.alerts = append(s.alerts, Alert{At: s.agenda.now, Keeper: k.tier, Text: text})
-	s.transcript.sayf(s, "%s warns: %s", tierName(k.tier), text)
+	s.alerts = append(s.alerts, Alert{At: s.events.now, Keeper: k.tier, Text: text})
+	s.transcript.addf(s, "%s warns: %s", tierName(k.tier), text)
 }
 
 // keyIn reads the key of an order, request or position from a job's id.

@@ -9,35 +9,35 @@ import (
 	"perpkeeper/test/sim/venue"
 )
 
-// reckon reads off the branch that stayed what became of every job.
-func (s *stage) reckon() Play {
+// results reads off the branch that stayed what became of every job.
+func (s *simulation) results() Play {
 	p := Play{Seed: s.seed, Alerts: s.alerts, Transcript: s.transcript.lines}
-	fates := make([]Fate, len(s.works)+1)
-	for n := range fates {
-		fates[n] = s.begun(n)
+	results := make([]JobResult, len(s.planned)+1)
+	for n := range results {
+		results[n] = s.initialResult(n)
 	}
 	for number := uint64(0); ; number++ {
 		ref, known := s.chain.Block(number)
 		if !known {
 			break
 		}
-		s.count(&p, fates, ref)
+		s.count(&p, results, ref)
 	}
-	if strays := fates[0].Losers + fates[0].Reverts + s.strays; strays > 0 {
-		p.Broken = append(p.Broken, fmt.Sprintf("keepers told %d times of jobs that nobody made", strays))
+	if strays := results[0].Losers + results[0].Reverts + s.unknownJobs; strays > 0 {
+		p.Broken = append(p.Broken, fmt.Sprintf("keepers reported %d times on jobs that nobody made", strays))
 	}
-	p.Fates = fates[1:]
+	p.Jobs = results[1:]
 	return p
 }
 
-// begun is the fate of a work before anything was done about it.
-func (s *stage) begun(n int) Fate {
+// initialResult is the result of a job before anything was done about it.
+func (s *simulation) initialResult(n int) JobResult {
 	if n == 0 {
-		return Fate{}
+		return JobResult{}
 	}
-	w, r := s.works[n-1], s.records[n]
-	f := Fate{Name: w.name(), Kind: w.kind, Poison: w.poison != venue.Wholesome, Born: w.due, Sent: r.sent,
-		Outcomes: r.outcomes, Told: r.told}
+	w, r := s.planned[n-1], s.records[n]
+	f := JobResult{Name: w.name(), Kind: w.kind, Poison: w.poison != venue.Wholesome, Born: w.due, Sent: r.sent,
+		Outcomes: r.outcomes, Reported: r.reported}
 	if w.due == 0 {
 		f.Born = w.placed
 		switch row := s.chain.Get(perp.RowKey{Table: w.table(), Key: s.keys[n]}).(type) {
@@ -50,10 +50,10 @@ func (s *stage) begun(n int) Fate {
 	return f
 }
 
-// count adds a block's transactions to the fates of the jobs that they were for.
-func (s *stage) count(p *Play, fates []Fate, ref chain.BlockRef) {
+// count adds a block's transactions to the results of the jobs that they were for.
+func (s *simulation) count(p *Play, results []JobResult, ref chain.BlockRef) {
 	for _, e := range s.chain.Ended(ref.Hash) {
-		f := &fates[s.numbers[e.Key]]
+		f := &results[s.numbers[e.Key]]
 		if e.Result != execution.Executed && e.Result != execution.Liquidated {
 			continue
 		}
@@ -67,7 +67,7 @@ func (s *stage) count(p *Play, fates []Fate, ref chain.BlockRef) {
 		f.Executor, f.Age, f.Gas = s.tierOf(e.Tx.From), since(ref.TimeMs)-f.Born, e.Tx.GasUsed
 	}
 	for _, sent := range s.chain.Sent(ref.Hash) {
-		f := &fates[s.numbers[sent.Key]]
+		f := &results[s.numbers[sent.Key]]
 		switch {
 		case sent.Kind == "" || sent.Tx.OK:
 		case f.Done():

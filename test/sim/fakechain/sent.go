@@ -30,7 +30,7 @@ func (c *Chain) Block(number uint64) (ref chain.BlockRef, known bool) {
 	return c.branch[number].ref, true
 }
 
-// Get implements perp.Rows: the rows as of the newest block, which no keeper sees before it hears of it.
+// Get implements perp.Rows: the rows as of the newest block, which no keeper sees before its endpoint shows it.
 func (c *Chain) Get(key perp.RowKey) perp.Row {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *Chain) Sent(block chain.Hash) (all []Sent) {
 	return all
 }
 
-// Ended returns what ended in a block, as pkg/execution tells it, in the chain's order. What traders ended themselves
+// Ended returns what ended in a block, as pkg/execution returns it, in the chain's order. What traders ended themselves
 // was sent by the zero address.
 func (c *Chain) Ended(block chain.Hash) []execution.Execution {
 	c.mu.Lock()

@@ -12,62 +12,63 @@ import (
 
 var errKafka = errors.New("dial kafka: connection refused")
 
-func (k *keeper) has(ill Ill) bool { return k.ills[ill].count > 0 }
+func (k *keeper) has(kind FaultKind) bool { return k.faults[kind].count > 0 }
 
-// befall begins a fault.
-func (k *keeper) befall(f Fault) {
-	a := k.ills[f.What]
+// beginFault begins a fault.
+func (k *keeper) beginFault(f Fault) {
+	a := k.faults[f.What]
 	if a.count++; a.count == 1 {
-		a.since = k.stage.agenda.now
+		a.since = k.sim.events.now
 	}
 	a.by = time.Duration(f.By)
-	k.ills[f.What] = a
-	switch f.What { //nolint:exhaustive // the others are looked at when they matter
+	k.faults[f.What] = a
+	switch f.What { //nolint:exhaustive // the others are looked up when they matter
 	case Down:
 		k.life++
 		k.planner, k.sender = nil, nil
 	case NoGas:
-		k.stage.chain.Fund(k.key.Account, perp.Uint{})
+		k.sim.chain.Fund(k.key.Account, perp.Uint{})
 	case NoRole:
-		k.stage.chain.Revoke(k.key.Account, true)
+		k.sim.chain.Revoke(k.key.Account, true)
 	}
-	k.suffer()
+	k.applyFaults()
 }
 
-// recover ends a fault.
-func (k *keeper) recover(f Fault) {
-	a := k.ills[f.What]
-	away := k.stage.agenda.now - a.since
+// endFault ends a fault.
+func (k *keeper) endFault(f Fault) {
+	a := k.faults[f.What]
+	away := k.sim.events.now - a.since
 	if a.count--; a.count == 0 {
 		a.by = 0
 	}
-	k.ills[f.What] = a
+	k.faults[f.What] = a
 	if a.count > 0 {
 		return
 	}
-	switch f.What { //nolint:exhaustive // the others are looked at when they matter
+	switch f.What { //nolint:exhaustive // the others are looked up when they matter
 	case Down, RPCDown, KafkaDown, PgDown, Behind, StateBehind:
-		k.late = k.stage.agenda.now + away/catchUp
+		k.late = k.sim.events.now + away/catchUp
 	case NoGas:
-		k.stage.chain.Fund(k.key.Account, fortune)
+		k.sim.chain.Fund(k.key.Account, initialBalance)
 	case NoRole:
-		k.stage.chain.Revoke(k.key.Account, false)
+		k.sim.chain.Revoke(k.key.Account, false)
 	}
-	k.suffer()
+	k.applyFaults()
 	if f.What == Down {
 		k.start()
 		return
 	}
-	k.event(0, k.hear)
+	k.event(0, k.readHead)
 	k.event(k.lags.topic, k.publish)
-	k.event(k.lags.job, k.intake)
+	k.event(k.lags.job, k.readJobs)
 }
 
-// suffer tells the keeper's view of the chain what is wrong now.
-func (k *keeper) suffer() {
+// applyFaults sets the faults of the keeper's endpoint and state as of now.
+func (k *keeper) applyFaults() {
 	head := k.headLag()
-	k.endpoint.Suffer(fakechain.Faults{Down: k.has(RPCDown), Lag: head, Swallow: k.has(Swallow), Late: k.ills[Late].by})
-	k.state.Suffer(fakechain.Ails{Down: k.has(PgDown) || k.has(PgLost), Lag: k.stateLag()})
+	k.endpoint.SetFaults(fakechain.Faults{Down: k.has(RPCDown), Lag: head, Swallow: k.has(Swallow),
+		Late: k.faults[Late].by})
+	k.state.SetFaults(fakechain.StateFaults{Down: k.has(PgDown) || k.has(PgLost), Lag: k.stateLag()})
 }
 
 // headLag is how long a block takes to the keeper.
@@ -76,7 +77,7 @@ func (k *keeper) headLag() time.Duration { return k.lags.head + k.behind(Behind)
 // stateLag is how far behind its endpoint the keeper's state is.
 func (k *keeper) stateLag() time.Duration {
 	lag := k.lags.topic + k.lags.state + max(k.behind(StateBehind), k.behind(KafkaDown), k.behind(PgDown))
-	if left := k.late - k.stage.agenda.now; left > 0 {
+	if left := k.late - k.sim.events.now; left > 0 {
 		lag += left * catchUp
 	}
 	return lag
@@ -84,19 +85,19 @@ func (k *keeper) stateLag() time.Duration {
 
 // behind is how far behind a fault has brought the keeper: what it sees stands still until it is as far behind as the
 // fault says.
-func (k *keeper) behind(ill Ill) time.Duration {
-	a := k.ills[ill]
+func (k *keeper) behind(kind FaultKind) time.Duration {
+	a := k.faults[kind]
 	if a.count == 0 {
 		return 0
 	}
-	passed := k.stage.agenda.now - a.since
+	passed := k.sim.events.now - a.since
 	if a.by == 0 {
 		return passed
 	}
 	return min(a.by, passed)
 }
 
-// disturbance is what is wrong with the keeper's database.
+// disturbance is the fault of the keeper's database.
 func (k *keeper) disturbance(string) ledger.Fault {
 	switch {
 	case k.has(PgDown):
@@ -107,10 +108,10 @@ func (k *keeper) disturbance(string) ledger.Fault {
 	return ledger.Healthy
 }
 
-// String tells the fault as a line of a transcript does.
+// String is the fault as in a transcript.
 func (f Fault) String() string {
 	whom := "the chain"
-	if !ills[f.What].chain {
+	if !faultKinds[f.What].chain {
 		whom = "everybody"
 		if f.Keeper != 0 {
 			whom = tierName(f.Keeper)
