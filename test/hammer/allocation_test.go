@@ -22,25 +22,25 @@ func TestAllocations(t *testing.T) {
 	if os.Getenv("KEEPER_LONG") != "" {
 		jobs, calm = size(t, 20_000), 20*time.Second
 	}
-	g := newGround(t, func(chain.BlockRef) {})
+	g := newRig(t, func(chain.BlockRef) {})
 	if err := g.db.Leases().Register(t.Context(), g.signer, chainID); err != nil {
 		t.Fatal(err)
 	}
 	processes := g.allocators()
-	q := &queue{ground: g, jobs: jobs}
+	q := &queue{rig: g, jobs: jobs}
 	began := time.Now()
-	g.fight(processes, calm, "the jobs", q.fill)
+	g.disturbUntil(processes, calm, "the jobs", q.fill)
 	took := time.Since(began)
 	g.await("the ends", g.settled(false))
 	for _, p := range processes {
 		p.stop()
 	}
-	g.tell(processes, fmt.Sprintf("%d allocations in %s (%.0f/s)", q.jobs, took.Round(time.Second),
+	g.report(processes, fmt.Sprintf("%d allocations in %s (%.0f/s)", q.jobs, took.Round(time.Second),
 		float64(q.jobs)/took.Seconds()), g.audit(q.jobs))
 }
 
 // allocators starts this binary again, as something else.
-func (g *ground) allocators() (processes []*process) {
+func (g *rig) allocators() (processes []*process) {
 	g.t.Helper()
 	text, err := json.Marshal(orders{Database: g.throughDatabase, Node: g.throughRPC, Key: g.key})
 	if err != nil {
@@ -59,7 +59,7 @@ func (g *ground) allocators() (processes []*process) {
 
 // queue keeps intents queued. The first is said as any job is; the others are copies of its row.
 type queue struct {
-	*ground
+	*rig
 	jobs   int
 	queued int
 }

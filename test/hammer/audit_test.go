@@ -13,23 +13,23 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// settled says what the database has not ended or told yet, for await.
-func (g *ground) settled(told bool) func(ctx context.Context) (missing string) {
+// settled returns what the database has not ended or reported yet, for await.
+func (g *rig) settled(reported bool) func(ctx context.Context) (missing string) {
 	return func(ctx context.Context) (missing string) {
-		var live, untold int
+		var live, unreported int
 		g.ask(
 			`SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE reported_at IS NULL)
-				FROM keeper.tx_intent`, nil, &live, &untold)
-		if live == 0 && (untold == 0 || !told) {
+				FROM keeper.tx_intent`, nil, &live, &unreported)
+		if live == 0 && (unreported == 0 || !reported) {
 			return ""
 		}
-		return fmt.Sprintf("%d intents have not ended, %d are not told", live, untold)
+		return fmt.Sprintf("%d intents have not ended, %d are not reported", live, unreported)
 	}
 }
 
-// allowed is how many of the jobs may be said by now: the last tenth is held back until the signer has changed hands,
-// so that a quick run is a hard one too.
-func (g *ground) allowed(jobs int) int {
+// allowed is how many of the jobs may be published by now: the last tenth is held back until the signer has changed
+// hands, so that a quick run is a hard one too.
+func (g *rig) allowed(jobs int) int {
 	g.t.Helper()
 	if !g.handed {
 		g.ask(`SELECT coalesce(max(fencing_token), 0) > 1 FROM keeper.signer_lease`, nil, &g.handed)
@@ -41,19 +41,19 @@ func (g *ground) allowed(jobs int) int {
 }
 
 // late tells whether the test's time (-timeout) is almost up. What was said by then is finished and audited.
-func (g *ground) late() bool {
+func (g *rig) late() bool {
 	end, limited := g.t.Deadline()
 	return limited && time.Until(end) < 2*patience
 }
 
 // ask reads one row.
-func (g *ground) ask(sql string, args []any, into ...any) {
+func (g *rig) ask(sql string, args []any, into ...any) {
 	g.t.Helper()
 	g.connected(func(ctx context.Context, c *pgx.Conn) error { return c.QueryRow(ctx, sql, args...).Scan(into...) })
 }
 
 // each reads rows one by one.
-func (g *ground) each(sql string, args []any, into []any, row func()) {
+func (g *rig) each(sql string, args []any, into []any, row func()) {
 	g.t.Helper()
 	g.connected(func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, sql, args...)
@@ -66,7 +66,7 @@ func (g *ground) each(sql string, args []any, into []any, row func()) {
 }
 
 // connected uses a connection of its own, past every line.
-func (g *ground) connected(do func(ctx context.Context, c *pgx.Conn) error) {
+func (g *rig) connected(do func(ctx context.Context, c *pgx.Conn) error) {
 	g.t.Helper()
 	ctx := context.Background()
 	c, err := pgx.Connect(ctx, g.url)
@@ -80,7 +80,7 @@ func (g *ground) connected(do func(ctx context.Context, c *pgx.Conn) error) {
 }
 
 // audit demands of the chain and of the rows what the package promises, and returns how many tenures there were.
-func (g *ground) audit(jobs int) (tenures int64) {
+func (g *rig) audit(jobs int) (tenures int64) {
 	g.t.Helper()
 	n := g.node
 	n.mu.Lock()
@@ -97,7 +97,7 @@ func (g *ground) audit(jobs int) (tenures int64) {
 }
 
 // auditChain counts how often each job was executed.
-func (g *ground) auditChain(jobs int) {
+func (g *rig) auditChain(jobs int) {
 	g.t.Helper()
 	times, empty := make([]int, jobs), 0
 	for nonce, m := range g.node.mined {
@@ -129,7 +129,7 @@ func (g *ground) auditChain(jobs int) {
 
 // auditAttempts demands that everything that was ever broadcast is stored, and what was mined is stored with its nonce
 // and its job (NON-13).
-func (g *ground) auditAttempts() {
+func (g *rig) auditAttempts() {
 	g.t.Helper()
 	unknown, mined := len(g.node.heard), 0
 	var hash, key []byte
@@ -169,7 +169,7 @@ func hashOfMarket(id int) []byte {
 
 // auditRows demands that numbers have no gap, that each was consumed, and that every job has one arm with a
 // transaction, which was done.
-func (g *ground) auditRows(jobs int) (tenures int64) {
+func (g *rig) auditRows(jobs int) (tenures int64) {
 	g.t.Helper()
 	var next, rows, last, open, shared uint64
 	g.ask(`SELECT next_nonce, fencing_token FROM keeper.signer_lease WHERE signer = $1`, []any{g.signer[:]}, &next,

@@ -35,13 +35,13 @@ func TestSendersOnEVM(t *testing.T) {
 	m := newMarketplace(t, size(t, 10_000))
 	processes := m.senders(senders)
 	began := time.Now()
-	m.fight(processes, 8*time.Second, "the orders", m.trade)
+	m.disturbUntil(processes, 8*time.Second, "the orders", m.trade)
 	took := time.Since(began)
 	m.await("the ends", m.settled(true))
 	for _, p := range processes {
 		p.stop()
 	}
-	m.tell(processes, fmt.Sprintf("%d orders in %s (%.0f/s)", m.orders, took.Round(time.Second),
+	m.report(processes, fmt.Sprintf("%d orders in %s (%.0f/s)", m.orders, took.Round(time.Second),
 		float64(m.orders)/took.Seconds()), m.auditOrders())
 }
 
@@ -62,7 +62,7 @@ func newMarketplace(t *testing.T, orders int) *marketplace {
 	t.Helper()
 	m := &marketplace{orders: orders, devnet: startDevnet(t)}
 	d := m.devnet.Deployment()
-	m.site = &site{ground: openGround(t), keeper: wire.Config{ChainID: d.ChainID, LogPartitions: 2,
+	m.site = &site{rig: openRig(t), keeper: wire.Config{ChainID: d.ChainID, LogPartitions: 2,
 		JobPartitions: senders}}
 	m.openKafka(t)
 	for _, a := range m.devnet.Record().Accounts {
@@ -71,7 +71,7 @@ func newMarketplace(t *testing.T, orders int) *marketplace {
 			break
 		}
 	}
-	m.rpc, m.throughRPC = newLine(t, m.devnet.RPC())
+	m.rpc, m.throughRPC = newProxy(t, m.devnet.RPC())
 	at := d.Contracts
 	m.venueSettings = []string{
 		"PERPKEEPER_VENUE_EVENT_EMITTER=" + at.EventEmitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + at.DataStore.Hex(),

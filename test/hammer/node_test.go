@@ -38,7 +38,7 @@ const (
 type node struct {
 	chainID *big.Int
 	account common.Address
-	told    func(chain.BlockRef) // called for each block, in order
+	onBlock func(chain.BlockRef) // called for each block, in order
 
 	mu   sync.Mutex
 	head sealed
@@ -69,10 +69,11 @@ type inclusion struct {
 const none = -1
 
 // startNode starts a node and its blocks. Both end with the test.
-func startNode(t *testing.T, chainID uint64, account chain.Address, told func(chain.BlockRef)) (n *node, url string) {
+func startNode(t *testing.T, chainID uint64, account chain.Address, onBlock func(chain.BlockRef)) (n *node,
+	url string) {
 	t.Helper()
 	n = &node{
-		chainID: new(big.Int).SetUint64(chainID), account: common.Address(account), told: told,
+		chainID: new(big.Int).SetUint64(chainID), account: common.Address(account), onBlock: onBlock,
 		blocks: map[common.Hash]sealed{}, pool: map[uint64]*types.Transaction{},
 		place: map[common.Hash]uint64{}, heard: map[common.Hash]bool{}, jobOf: map[uint64]int{},
 		nonce: map[int]uint64{}, work: make(chan struct{}, 1),
@@ -107,7 +108,7 @@ func (n *node) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		idle.Stop()
-		n.told(n.seal())
+		n.onBlock(n.seal())
 		wait(ctx, blockRest)
 	}
 }
@@ -229,7 +230,7 @@ func marketOf(job int) (a chain.Address) {
 func (n *node) take(tx *types.Transaction) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.hear(tx)
+	n.receiveTx(tx)
 	if tx.Nonce() < uint64(len(n.mined)) {
 		return fmt.Errorf("nonce too low: next nonce %d, tx nonce %d", len(n.mined), tx.Nonce())
 	}
@@ -254,8 +255,8 @@ func outbids(offer, before *big.Int) bool {
 	return new(big.Int).Mul(offer, big.NewInt(100)).Cmp(new(big.Int).Mul(before, big.NewInt(110))) >= 0
 }
 
-// hear writes down which job was ever sent with which nonce, whatever comes of it.
-func (n *node) hear(tx *types.Transaction) {
+// receiveTx writes down which job was ever sent with which nonce, whatever comes of it.
+func (n *node) receiveTx(tx *types.Transaction) {
 	n.heard[tx.Hash()] = true
 	id := jobOf(tx)
 	if id == none {

@@ -23,33 +23,33 @@ type planner struct {
 	jobs   int
 	window int // most that are said and not done
 
-	said, seen int
-	live       map[int]bool
-	again      time.Time
+	published, seen int
+	live            map[int]bool
+	again           time.Time
 }
 
 func (s *site) planner(jobs int) *planner {
 	return &planner{site: s, jobs: jobs, window: 600, live: map[int]bool{}}
 }
 
-// speak says jobs until all are done, and returns what is missing, for await.
-func (p *planner) speak(ctx context.Context) (missing string) {
+// publishJobs publishes jobs until all are done, and returns what is missing, for await.
+func (p *planner) publishJobs(ctx context.Context) (missing string) {
 	for _, id := range p.node.executed(p.seen) {
 		p.seen++
 		delete(p.live, id)
 	}
-	if p.late() && p.said < p.jobs {
-		p.t.Errorf("the time is up: %d of %d jobs were said", p.said, p.jobs)
-		p.jobs = p.said
+	if p.late() && p.published < p.jobs {
+		p.t.Errorf("the time is up: %d of %d jobs were published", p.published, p.jobs)
+		p.jobs = p.published
 	}
-	if p.said == p.jobs && len(p.live) == 0 {
+	if p.published == p.jobs && len(p.live) == 0 {
 		return ""
 	}
-	missing = fmt.Sprintf("%d of %d jobs said, %d of them not done", p.said, p.jobs, len(p.live))
+	missing = fmt.Sprintf("%d of %d jobs published, %d of them not done", p.published, p.jobs, len(p.live))
 	var now []int
-	for allowed := p.allowed(p.jobs); p.said < allowed && len(p.live) < p.window; p.said++ {
-		p.live[p.said] = true
-		now = append(now, p.said)
+	for allowed := p.allowed(p.jobs); p.published < allowed && len(p.live) < p.window; p.published++ {
+		p.live[p.published] = true
+		now = append(now, p.published)
 	}
 	if time.Since(p.again) > 5*time.Second {
 		p.again, now = time.Now(), slices.Sorted(maps.Keys(p.live))

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// process is one sender. The test is its supervisor and its tormentor; an end that nobody asked for fails the test.
+// process is one sender. The test supervises and disturbs it; an end that nobody asked for fails the test.
 type process struct {
 	t    *testing.T
 	name string
@@ -93,9 +93,9 @@ func (p *process) stop() {
 	}
 }
 
-// torment leads the life of a process until ctx ends: it is frozen for longer than its lease lasts, and from then on
+// disturb disturbs a process until ctx ends: it is frozen for longer than its lease lasts, and from then on
 // left alone for a while, and frozen for a shorter or longer time, or killed and started again. It runs in the end.
-func (p *process) torment(ctx context.Context, random *rand.Rand, h hardship) error {
+func (p *process) disturb(ctx context.Context, random *rand.Rand, h disturbance) error {
 	wait(ctx, between(random, h.ttl/5, h.ttl))
 	if err := p.freeze(ctx, between(random, h.ttl*11/10, h.ttl*3/2)); err != nil {
 		return err
@@ -129,8 +129,8 @@ func (p *process) freeze(ctx context.Context, d time.Duration) error {
 	return p.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-// hardship is how hard a process's life is.
-type hardship struct {
+// disturbance is how often and for how long a process is disturbed.
+type disturbance struct {
 	ttl  time.Duration // of the leases
 	calm time.Duration // the longest that a process is left alone
 }
@@ -166,5 +166,5 @@ func (p *process) log() []byte {
 	return text
 }
 
-// said counts the lines of the log that hold a text.
-func (p *process) said(text string) int { return bytes.Count(p.log(), []byte(text)) }
+// countLogged counts how often the log holds a text.
+func (p *process) countLogged(text string) int { return bytes.Count(p.log(), []byte(text)) }

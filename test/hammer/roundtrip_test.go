@@ -22,7 +22,7 @@ func TestOneRoundTripBeforeBroadcast(t *testing.T) {
 		if err := sender.check(); err != nil {
 			t.Fatal(err)
 		}
-		return said.speak(ctx)
+		return said.publishJobs(ctx)
 	})
 	s.await("the ends", s.settled(true))
 	sender.stop()

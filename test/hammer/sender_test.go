@@ -28,7 +28,7 @@ func TestSenders(t *testing.T) {
 	s := newSite(t)
 	processes, said := s.senders(senders), s.planner(size(t, 300))
 	began := time.Now()
-	s.fight(processes, 8*time.Second, "the jobs", said.speak)
+	s.disturbUntil(processes, 8*time.Second, "the jobs", said.publishJobs)
 	took := time.Since(began)
 	s.await("the ends", s.settled(true))
 	for _, p := range processes {
@@ -36,7 +36,7 @@ func TestSenders(t *testing.T) {
 	}
 	tenures := s.audit(said.jobs)
 	s.auditResults(said.jobs)
-	s.tell(processes, fmt.Sprintf("%d jobs in %s (%.0f/s)", said.jobs, took.Round(time.Second),
+	s.report(processes, fmt.Sprintf("%d jobs in %s (%.0f/s)", said.jobs, took.Round(time.Second),
 		float64(said.jobs)/took.Seconds()), tenures)
 }
 
@@ -57,23 +57,24 @@ func (s *site) senders(count int) (processes []*process) {
 	return processes
 }
 
-// fight tortures processes until nothing is missing.
-func (g *ground) fight(processes []*process, calm time.Duration, what string,
+// disturbUntil kills, freezes and disconnects processes until nothing is missing.
+func (g *rig) disturbUntil(processes []*process, calm time.Duration, what string,
 	missing func(ctx context.Context) string) {
 	g.t.Helper()
 	ctx, cancel := context.WithCancel(g.t.Context())
-	await := g.torture(ctx, processes, calm)
+	await := g.disturbAll(ctx, processes, calm)
 	defer await()
 	defer cancel()
 	g.await(what, missing)
 }
 
-// tell says what a run has been through, and fails one that was too easy to prove anything.
-func (g *ground) tell(processes []*process, what string, tenures int64) {
+// report logs the disturbances of a run, and fails one that was too easy to prove anything.
+func (g *rig) report(processes []*process, what string, tenures int64) {
 	g.t.Helper()
 	var kills, freezes, lost int
 	for _, p := range processes {
-		kills, freezes, lost = kills+int(p.kills.Load()), freezes+int(p.freezes.Load()), lost+p.said("tenure lost")
+		kills, freezes, lost = kills+int(p.kills.Load()), freezes+int(p.freezes.Load()),
+			lost+p.countLogged("tenure lost")
 	}
 	requests, replies := g.database.lost(loseRequest)+g.rpc.lost(loseRequest),
 		g.database.lost(loseReply)+g.rpc.lost(loseReply)

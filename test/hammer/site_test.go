@@ -63,8 +63,8 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// ground is what is fought on: a node that mines at once, a database, and the lines to both that the processes use.
-type ground struct {
+// rig is a node that mines at once, a database, and the proxies to both that the processes use.
+type rig struct {
 	t      *testing.T
 	folder string
 	key    string
@@ -73,7 +73,7 @@ type ground struct {
 	db     *pg.DB
 	node   *node
 
-	database, rpc               *line
+	database, rpc               *proxy
 	throughDatabase, throughRPC string // addresses at the far end of the lines
 	claims                      claims
 	handed                      bool // see allowed
@@ -81,23 +81,23 @@ type ground struct {
 
 const chainID = 1337
 
-func newGround(t *testing.T, told func(chain.BlockRef)) *ground {
+func newRig(t *testing.T, onBlock func(chain.BlockRef)) *rig {
 	t.Helper()
-	g := openGround(t)
+	g := openRig(t)
 	var address string
-	g.node, address = startNode(t, chainID, g.signer, told)
-	g.rpc, g.throughRPC = newLine(t, address)
+	g.node, address = startNode(t, chainID, g.signer, onBlock)
+	g.rpc, g.throughRPC = newProxy(t, address)
 	return g
 }
 
-// openGround is a ground without a node.
-func openGround(t *testing.T) *ground {
+// openRig returns a rig without a node.
+func openRig(t *testing.T) *rig {
 	t.Helper()
 	key, err := crypto.ToECDSA(crypto.Keccak256([]byte("hammer")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &ground{
+	g := &rig{
 		t: t, folder: t.TempDir(), key: hex.EncodeToString(crypto.FromECDSA(key)),
 		signer: chain.Address(crypto.PubkeyToAddress(key.PublicKey)), url: pgtest.URL(t),
 	}
@@ -107,13 +107,13 @@ func openGround(t *testing.T) *ground {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.db.Close)
-	g.database, g.throughDatabase = newLine(t, g.url)
+	g.database, g.throughDatabase = newProxy(t, g.url)
 	return g
 }
 
-// site is the ground of whole senders: with a broker, and a state that follows the node.
+// site is the rig of whole senders: with a broker, and a state that follows the node.
 type site struct {
-	*ground
+	*rig
 	keeper wire.Config
 	kafka  bus.Config
 	client *bus.Client
@@ -127,7 +127,7 @@ func newSite(t *testing.T) *site {
 	s.openKafka(t)
 	logs, prices := s.client.Producer(wire.LogTopic(chainID)), s.client.Producer(wire.PriceTopic(chainID))
 	markets := size(t, 300)
-	s.ground = newGround(t, func(b chain.BlockRef) {
+	s.rig = newRig(t, func(b chain.BlockRef) {
 		most := min(markets, 1000)
 		follow(t, logs, prices, b, markets-most, markets)
 		markets -= most
@@ -222,14 +222,14 @@ func (s *site) settings() []string {
 	}, s.venueSettings...)
 }
 
-// torture leads the lives of processes until ctx ends, and loses what they ask and what they are answered. They all run
+// disturbAll disturbs processes until ctx ends, and loses requests and answers of theirs. They all run
 // in the end.
-func (g *ground) torture(ctx context.Context, processes []*process, calm time.Duration) (await func()) {
-	base, h := seed(g.t), hardship{ttl: leaseTTL, calm: calm}
+func (g *rig) disturbAll(ctx context.Context, processes []*process, calm time.Duration) (await func()) {
+	base, h := seed(g.t), disturbance{ttl: leaseTTL, calm: calm}
 	var group sync.WaitGroup
 	for i, p := range processes {
 		group.Go(func() {
-			if err := p.torment(ctx, rand.New(rand.NewPCG(base, uint64(i))), h); err != nil {
+			if err := p.disturb(ctx, rand.New(rand.NewPCG(base, uint64(i))), h); err != nil {
 				g.t.Error(err)
 			}
 		})
@@ -239,7 +239,7 @@ func (g *ground) torture(ctx context.Context, processes []*process, calm time.Du
 }
 
 // cut loses requests and replies, of claims and broadcasts above all.
-func (g *ground) cut(ctx context.Context, random *rand.Rand) {
+func (g *rig) cut(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
 		wait(ctx, between(random, 50*time.Millisecond, 500*time.Millisecond))
 		f := fault(random.IntN(2))
@@ -260,12 +260,12 @@ func (g *ground) cut(ctx context.Context, random *rand.Rand) {
 	}
 }
 
-// await polls until nothing is missing. What is missing must change within patience; once a minute it is told.
-func (g *ground) await(what string, missing func(ctx context.Context) string) {
+// await polls until nothing is missing. What is missing must change within patience; once a minute it is logged.
+func (g *rig) await(what string, missing func(ctx context.Context) string) {
 	g.t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	last, since, told := "", time.Now(), time.Now()
+	last, since, reported := "", time.Now(), time.Now()
 	for {
 		now := missing(g.t.Context())
 		if now == "" {
@@ -277,8 +277,8 @@ func (g *ground) await(what string, missing func(ctx context.Context) string) {
 		if time.Since(since) > patience {
 			g.t.Fatalf("%s: for %s nothing has changed: %s", what, patience, now)
 		}
-		if time.Since(told) > time.Minute {
-			told = time.Now()
+		if time.Since(reported) > time.Minute {
+			reported = time.Now()
 			g.t.Log(now)
 		}
 		<-tick.C

@@ -18,30 +18,31 @@ type fault int
 
 const (
 	loseRequest fault = iota // it never arrives
-	loseReply                // it arrives, and nobody is told what came of it
+	loseReply                // it arrives, and its answer is lost
 )
 
-// line is a proxy between senders and a server. It loses the next request of a kind when it is told to.
-type line struct {
+// proxy stands between senders and a server. It loses the next request of a kind when lose is called.
+type proxy struct {
 	server string
 	listen string
-	// note, if there is one, is told of every piece of a request.
+	// note, if there is one, is called with every piece of a request.
 	note func(piece []byte)
 
 	mu    sync.Mutex
-	armed []strike
+	armed []plannedFault
 	hits  map[fault]int
 	open  map[net.Conn]bool
 }
 
-// strike is a fault for the next request that holds some bytes.
-type strike struct {
+// plannedFault is a fault for the next request that holds some bytes.
+type plannedFault struct {
 	fault fault
 	holds func(piece []byte) bool
 }
 
-// newLine starts a proxy in front of the host of an address, and returns the address through it. It ends with the test.
-func newLine(t *testing.T, address string) (l *line, through string) {
+// newProxy starts a proxy in front of the host of an address, and returns the address through it. It ends with the
+// test.
+func newProxy(t *testing.T, address string) (l *proxy, through string) {
 	t.Helper()
 	at, err := url.Parse(address)
 	if err != nil {
@@ -51,7 +52,7 @@ func newLine(t *testing.T, address string) (l *line, through string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l = &line{server: at.Host, listen: listener.Addr().String(), hits: map[fault]int{}, open: map[net.Conn]bool{}}
+	l = &proxy{server: at.Host, listen: listener.Addr().String(), hits: map[fault]int{}, open: map[net.Conn]bool{}}
 	var connections sync.WaitGroup
 	connections.Go(func() {
 		for {
@@ -72,17 +73,17 @@ func newLine(t *testing.T, address string) (l *line, through string) {
 }
 
 // lose loses the next request that holds something. What was to be lost before and has not come yet waits its turn.
-func (l *line) lose(f fault, holds func(piece []byte) bool) {
+func (l *proxy) lose(f fault, holds func(piece []byte) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const most = 4 // a sender that is frozen sends nothing: faults are not saved up for it
 	if len(l.armed) < most {
-		l.armed = append(l.armed, strike{f, holds})
+		l.armed = append(l.armed, plannedFault{f, holds})
 	}
 }
 
 // cutAll breaks every connection.
-func (l *line) cutAll() {
+func (l *proxy) cutAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.open {
@@ -91,14 +92,14 @@ func (l *line) cutAll() {
 }
 
 // lost counts what was lost.
-func (l *line) lost(f fault) int {
+func (l *proxy) lost(f fault) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.hits[f]
 }
 
-// struck takes the first fault that is meant for a request.
-func (l *line) struck(piece []byte) (f fault, hit bool) {
+// takeFault takes the first fault that is meant for a request.
+func (l *proxy) takeFault(piece []byte) (f fault, hit bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.note != nil {
@@ -114,7 +115,7 @@ func (l *line) struck(piece []byte) (f fault, hit bool) {
 	return 0, false
 }
 
-func (l *line) register(c net.Conn) (leave func()) {
+func (l *proxy) register(c net.Conn) (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open[c] = true
@@ -126,7 +127,7 @@ func (l *line) register(c net.Conn) (leave func()) {
 	}
 }
 
-func (l *line) serve(client net.Conn) {
+func (l *proxy) serve(client net.Conn) {
 	defer l.register(client)()
 	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", l.server)
 	if err != nil {
@@ -160,14 +161,14 @@ func reply(client, server net.Conn, muted *atomic.Bool) {
 }
 
 // forward passes on requests until a side is gone or one is to be lost.
-func (l *line) forward(client, server net.Conn, muted *atomic.Bool) {
+func (l *proxy) forward(client, server net.Conn, muted *atomic.Bool) {
 	buffer := make([]byte, 256<<10)
 	for {
 		size, err := client.Read(buffer)
 		if err != nil {
 			return
 		}
-		f, hit := l.struck(buffer[:size])
+		f, hit := l.takeFault(buffer[:size])
 		if hit && f == loseRequest {
 			return
 		}
