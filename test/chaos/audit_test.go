@@ -12,15 +12,15 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// said is what the log topic says of a block under one attempt, over all partitions.
-type said struct {
+// blockRecords are the records of a block under one attempt on the log topic, over all partitions.
+type blockRecords struct {
 	block    chain.BlockRef
 	verified int // partitions that call it proven
 	logs     map[uint32]chain.Log
 }
 
-// says is what a block is known by on the topic: it may come again under a higher attempt.
-type says struct {
+// blockID identifies a block on the topic: it may come again under a higher attempt.
+type blockID struct {
 	hash    chain.Hash
 	attempt uint32
 }
@@ -29,7 +29,7 @@ type says struct {
 // later, and returns how many it compared. Blocks that the node has forgotten with their branch are left out.
 func (r *rig) audit() (compared int) {
 	r.t.Helper()
-	all := map[says]*said{}
+	all := map[blockID]*blockRecords{}
 	for p := range partitions {
 		if err := gather(all, r.records(wire.LogTopic(r.chainID), p)); err != nil {
 			r.t.Fatalf("partition %d: %v", p, err)
@@ -55,11 +55,11 @@ func (r *rig) audit() (compared int) {
 	return compared
 }
 
-// gather adds what one partition says. Ranges are of history, which nothing can follow under another attempt.
-func gather(all map[says]*said, records []wire.Record) error {
-	of := func(key says, block chain.BlockRef) *said {
+// gather adds the records of one partition. Ranges are of history, which nothing can follow under another attempt.
+func gather(all map[blockID]*blockRecords, records []wire.Record) error {
+	of := func(key blockID, block chain.BlockRef) *blockRecords {
 		if all[key] == nil {
-			all[key] = &said{block: block, logs: map[uint32]chain.Log{}}
+			all[key] = &blockRecords{block: block, logs: map[uint32]chain.Log{}}
 		}
 		return all[key]
 	}
@@ -73,7 +73,7 @@ func gather(all map[says]*said, records []wire.Record) error {
 		case wire.Log:
 			open = append(open, m.Log)
 		case wire.BlockEnd:
-			s := of(says{m.Block.Hash, m.Attempt}, m.Block)
+			s := of(blockID{m.Block.Hash, m.Attempt}, m.Block)
 			for _, l := range open {
 				s.logs[l.Index] = l
 			}
@@ -83,13 +83,13 @@ func gather(all map[says]*said, records []wire.Record) error {
 			open = nil
 		case wire.RangeEnd:
 			for _, b := range append(slices.Clone(m.Blocks), m.Last) {
-				s := of(says{b.Hash, 0}, b)
+				s := of(blockID{b.Hash, 0}, b)
 				if m.Verified {
 					s.verified += partitions // a partition without records of a block does not name it
 				}
 			}
 			for _, l := range open {
-				of(says{l.BlockHash, 0}, chain.BlockRef{Number: l.Block, Hash: l.BlockHash}).logs[l.Index] = l
+				of(blockID{l.BlockHash, 0}, chain.BlockRef{Number: l.Block, Hash: l.BlockHash}).logs[l.Index] = l
 			}
 			open = nil
 		}
@@ -98,7 +98,7 @@ func gather(all map[says]*said, records []wire.Record) error {
 }
 
 // differs says what is wrong with a block's logs.
-func (s *said) differs(proven []chain.Log) error {
+func (s *blockRecords) differs(proven []chain.Log) error {
 	if len(s.logs) != len(proven) {
 		return fmt.Errorf("%d logs, and its receipts prove %d", len(s.logs), len(proven))
 	}

@@ -47,18 +47,18 @@ func startLiar(t *testing.T, node string) *liar {
 	return l
 }
 
-// tell makes the node lie from now on, about these methods and no others.
-func (l *liar) tell(lies map[string]lie) {
+// setLies makes the node answer wrongly from now on, to these methods and no others.
+func (l *liar) setLies(lies map[string]lie) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lies, l.lied = lies, map[string]int{}
 }
 
-// repent makes it honest.
-func (l *liar) repent() { l.tell(nil) }
+// clearLies makes it honest.
+func (l *liar) clearLies() { l.setLies(nil) }
 
-// told is how often an answer about a method was changed since the lies began.
-func (l *liar) told(method string) int {
+// countLies is how often an answer to a method was changed since the lies began.
+func (l *liar) countLies(method string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lied[method]
@@ -97,11 +97,11 @@ func (l *liar) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(l.twist(body, honest)) // the client may have gone
+	_, _ = w.Write(l.alter(body, honest)) // the client may have gone
 }
 
-// twist changes the answers of a request or a batch.
-func (l *liar) twist(body, honest []byte) []byte {
+// alter changes the answers of a request or a batch.
+func (l *liar) alter(body, honest []byte) []byte {
 	var calls []rpcCall
 	var replies []rpcReply
 	if json.Unmarshal(body, &calls) == nil && json.Unmarshal(honest, &replies) == nil {

@@ -27,10 +27,10 @@ func TestStaleAndDoubleDeliveries(t *testing.T) {
 		r.mine(5)
 	}
 	r.scanner.restart() // an epoch that can be stale
-	r.settle("a second epoch")
+	r.compareAtStalledHead("a second epoch")
 	r.awaitFinal()
 	r.scanner.kill()
-	r.level("the scanner's death")
+	r.compareAtHead("the scanner's death")
 	before := r.checksums()
 	standing := r.standing()
 	written := r.deliver(random, standing)
@@ -44,8 +44,8 @@ func TestStaleAndDoubleDeliveries(t *testing.T) {
 	r.scanner.start()
 	r.devnet.Resume()
 	r.reorg(random)
-	r.settle("deliveries that were stale or double")
-	r.witness()
+	r.compareAtStalledHead("deliveries that were stale or double")
+	r.checkCoverage()
 }
 
 // deliver writes what must change nothing to every partition, and returns how many records that were.

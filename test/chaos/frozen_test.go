@@ -22,7 +22,7 @@ func TestFrozenScanner(t *testing.T) {
 		r.catchUp(owner, random)
 		owner.pause()
 		taker.start()
-		r.settle("another scanner took over")
+		r.compareAtStalledHead("another scanner took over")
 		r.awaitFinal()
 		before := r.standing()
 		owner.resume()
@@ -36,7 +36,7 @@ func TestFrozenScanner(t *testing.T) {
 		r.unchanged(before, r.standing())
 		r.devnet.Resume()
 		r.reorg(random)
-		r.settle("the woken scanner stands by")
+		r.compareAtStalledHead("the woken scanner stands by")
 		owner.kill()
 		owner, taker = taker, owner
 	}
@@ -45,7 +45,7 @@ func TestFrozenScanner(t *testing.T) {
 	if stale == 0 {
 		t.Error("no woken scanner has tried to write")
 	}
-	r.witness()
+	r.checkCoverage()
 }
 
 // catchUp starts a process anew behind a chain that has gone on, and returns while it catches up: tables that follow
@@ -99,11 +99,11 @@ func TestFrozenStatevm(t *testing.T) {
 		r.catchUp(owner, random)
 		owner.pause()
 		taker.start()
-		r.settle("another statevm took over")
+		r.compareAtStalledHead("another statevm took over")
 		r.awaitFinal()
 		r.awaitRead()
 		before := r.standing()
-		r.deafen()
+		r.dropHeartbeats()
 		owner.resume()
 		r.await("the two share the partitions", func(ctx context.Context) error {
 			a, b := owner.metrics(ctx)["bus_group_partitions"], taker.metrics(ctx)["bus_group_partitions"]
@@ -116,21 +116,21 @@ func TestFrozenStatevm(t *testing.T) {
 		fenced += owner.metrics(t.Context())["statevm_fenced_total"]
 		r.devnet.Resume()
 		r.reorg(random)
-		r.settle("the woken statevm has its share")
+		r.compareAtStalledHead("the woken statevm has its share")
 		owner.kill()
-		r.level("the woken statevm was killed")
+		r.compareAtHead("the woken statevm was killed")
 		owner, taker = taker, owner
 	}
 	t.Logf("%.0f writes were refused to an owner of before", fenced)
 	if fenced == 0 && r.broker != nil {
 		t.Error("no woken statevm has tried to write")
 	}
-	r.witness()
+	r.checkCoverage()
 }
 
-// deafen keeps from the next member that wakes what its group has done meanwhile, until its heartbeat is given up: so
-// long it takes itself for the owner. Only the embedded broker can do that.
-func (r *rig) deafen() {
+// dropHeartbeats keeps from the next member that wakes what its group has done meanwhile, until its heartbeat is given
+// up: so long it takes itself for the owner. Only the embedded broker can do that.
+func (r *rig) dropHeartbeats() {
 	if r.broker == nil {
 		return
 	}

@@ -81,7 +81,7 @@ func (r *road) walk(t *testing.T, from uint64, all []trial, deaths map[point]int
 		t.Logf("seed %d: %s at %s: died %v, %.1f s", one.number, one.at.process, one.at.label, died, time.Since(began).
 			Seconds())
 	}
-	on.witness()
+	on.checkCoverage()
 }
 
 // report fails for points that were tried and at which nobody died.

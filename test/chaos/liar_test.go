@@ -11,7 +11,7 @@ import (
 )
 
 // What a provider that leaves out, forges or has lost its logs makes of the topic is never called verified: it is found
-// before it is published, or corrected afterwards, and the tables become what the chain says (PIPE-2).
+// before it is published, or corrected afterwards, and the tables become what the chain holds (PIPE-2).
 func TestLyingProvider(t *testing.T) {
 	var node *liar
 	r := newRig(t, func(d *devnet.Devnet) []string {
@@ -42,27 +42,27 @@ func TestLyingProvider(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Logf("--- %s", c.name)
-		r.deceive(node, c.lies, c.history, c.correct)
+		r.startWithLies(node, c.lies, c.history, c.correct)
 	}
-	r.witness()
+	r.checkCoverage()
 }
 
-// deceive lets a scanner start on a node that lies, until the lie has been told a few times.
-func (r *rig) deceive(node *liar, lies map[string]lie, history, correct bool) {
+// startWithLies lets a scanner start on a node that lies, until the lie has been given a few times.
+func (r *rig) startWithLies(node *liar, lies map[string]lie, history, correct bool) {
 	r.t.Helper()
 	r.scanner.kill()
 	if history {
 		r.mine(60)
 	}
-	node.tell(lies)
+	node.setLies(lies)
 	r.scanner.start()
 	r.devnet.Resume()
 	r.await("the lie is told", func(context.Context) error {
 		r.executor.round()
 		const often = 12
-		n := node.told(getLogs)
+		n := node.countLies(getLogs)
 		if !correct {
-			n += node.told(getReceipts) // logs may not be asked for
+			n += node.countLies(getReceipts) // logs may not be asked for
 		}
 		if n < often {
 			return fmt.Errorf("%d times of %d", n, often)
@@ -70,8 +70,8 @@ func (r *rig) deceive(node *liar, lies map[string]lie, history, correct bool) {
 		return nil
 	})
 	r.mine(3)
-	node.repent()
-	r.settle("the lie")
+	node.clearLies()
+	r.compareAtStalledHead("the lie")
 	if corrections := r.scanner.metrics(r.t.Context())["scanner_corrections_total"]; (corrections > 0) != correct {
 		r.t.Errorf("%.0f corrections", corrections)
 	}

@@ -253,5 +253,5 @@ func (r *rig) trade() {
 func (r *rig) warmUp() {
 	r.t.Helper()
 	r.trade()
-	r.settle("the start")
+	r.compareAtStalledHead("the start")
 }

@@ -96,7 +96,7 @@ func dieOnRoad(r *rig, at point, random *rand.Rand) bool {
 	if random.IntN(3) == 0 {
 		r.reorg(random) // while it comes back
 	}
-	r.settle("a death at " + at.label)
+	r.compareAtStalledHead("a death at " + at.label)
 	return died
 }
 
@@ -124,6 +124,6 @@ func dieInHistory(r *rig, at point, random *rand.Rand) bool {
 		r.reorg(random)
 	}
 	r.scanner.start()
-	r.settle("a death at " + at.label)
+	r.compareAtStalledHead("a death at " + at.label)
 	return died
 }

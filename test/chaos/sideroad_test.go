@@ -28,7 +28,7 @@ func correctionRig(t *testing.T) *rig {
 	r.faithless, r.silent = faithless, silent
 	r.run()
 	r.warmUp()
-	faithless.tell(faithlessness)
+	faithless.setLies(faithlessness)
 	return r
 }
 
@@ -36,14 +36,14 @@ func correctionRig(t *testing.T) *rig {
 func dieInCorrection(r *rig, at point, random *rand.Rand) bool {
 	r.t.Helper()
 	silence := map[string]lie{getLogs: refuses, getReceipts: refuses}
-	r.silent.tell(silence)
-	r.faithless.tell(faithlessness)
+	r.silent.setLies(silence)
+	r.faithless.setLies(faithlessness)
 	r.devnet.Resume()
 	r.scanner.restart(armed(at.label, nth(random, partitions)))
 	wrong := 1 + random.IntN(4)
 	r.await("blocks are published without their logs", func(context.Context) error {
 		r.executor.round()
-		if n := r.faithless.told(getLogs); n < wrong {
+		if n := r.faithless.countLies(getLogs); n < wrong {
 			return fmt.Errorf("%d of %d", n, wrong)
 		}
 		return nil
@@ -51,30 +51,30 @@ func dieInCorrection(r *rig, at point, random *rand.Rand) bool {
 	if random.IntN(3) == 0 {
 		r.reorg(random)
 	}
-	r.silent.repent()
+	r.silent.clearLies()
 	// a reorg may have taken the blocks away that were to be corrected: then there are others
 	died := r.scanner.dies(deathWithin, func(turn int) {
 		r.executor.round()
 		switch turn % 10 {
 		case 5:
-			r.silent.tell(silence)
+			r.silent.setLies(silence)
 		case 9:
-			r.silent.repent()
+			r.silent.clearLies()
 		}
 	})
-	r.silent.repent()
+	r.silent.clearLies()
 	if random.IntN(3) == 0 {
 		r.reorg(random)
 	}
 	r.scanner.start()
-	r.settle("a death at " + at.label)
+	r.compareAtStalledHead("a death at " + at.label)
 	return died
 }
 
 // dieInHalt lets the chain leave a final block, and the operator accept it; a process dies on the way.
 func dieInHalt(r *rig, at point, random *rand.Rand) bool {
 	r.t.Helper()
-	r.level("the seed before")
+	r.compareAtHead("the seed before")
 	final := r.awaitFinal()
 	arm, died := armed(at.label, nth(random, partitions)), false
 	accepting := strings.HasPrefix(at.label, "scanner.accept")
@@ -107,9 +107,9 @@ func dieInHalt(r *rig, at point, random *rand.Rand) bool {
 		died = r.scanner.dies(deathWithin, func(int) {})
 	}
 	r.scanner.restart(accept)
-	r.level("an accepted reorg and a death at " + at.label)
+	r.compareAtHead("an accepted reorg and a death at " + at.label)
 	r.scanner.restart()
-	r.settle("the operator's word was taken back")
+	r.compareAtStalledHead("the operator's word was taken back")
 	return died
 }
 
@@ -129,7 +129,7 @@ func unknown(epoch uint64) (bus.Record, error) {
 func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 	r.t.Helper()
 	r.scanner.kill() // so that all partitions stay at one block
-	r.level("the seed before")
+	r.compareAtHead("the seed before")
 	victim := len(r.letters()) / 2 // each death sends a letter twice
 	before := r.standing()
 	record, err := unknown(before.Offsets[victim].Epoch)
@@ -156,7 +156,7 @@ func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 			r.t.Errorf("partition %d went from offset %d to %d", p, before.Offsets[p].Next, o.Next)
 		}
 	}
-	r.level("a death at " + at.label)
+	r.compareAtHead("a death at " + at.label)
 	return died
 }
 

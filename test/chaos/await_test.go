@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// errNotYet is what conditions say that have nothing better to say.
+// errNotYet is the error of conditions without a better text.
 var errNotYet = errors.New("not yet")
 
 // await polls until a condition holds. The condition returns what is still missing.
@@ -37,25 +37,25 @@ func (r *rig) await(what string, condition func(context.Context) error) {
 	}
 }
 
-// settle lets some more blocks come, stops the head and waits until all tables stand there and are equal to the fold.
-// The head stands afterwards.
-func (r *rig) settle(after string) {
+// compareAtStalledHead lets some more blocks come, stops the head and waits until all tables stand there and are equal
+// to the fold. The head stands afterwards.
+func (r *rig) compareAtStalledHead(after string) {
 	r.t.Helper()
 	r.mine(2)
 	r.devnet.Stall(still)
-	r.level(after)
+	r.compareAtHead(after)
 }
 
-// level waits until all tables are those of the chain's head, which stands.
-func (r *rig) level(after string) {
+// compareAtHead waits until all tables are those of the chain's head, which stands.
+func (r *rig) compareAtHead(after string) {
 	r.t.Helper()
 	head := r.head()
 	r.await("tables equal to a fold of the chain after "+after,
 		func(ctx context.Context) error { return r.twin.equals(ctx, r.db, head) })
 }
 
-// witness fails the test if nothing has happened on the exchange that could have been lost.
-func (r *rig) witness() {
+// checkCoverage fails the test if nothing has happened on the exchange that could have been lost.
+func (r *rig) checkCoverage() {
 	r.t.Helper()
 	rows := map[perp.Table]int{}
 	for _, table := range perp.Tables() {
