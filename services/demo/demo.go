@@ -31,12 +31,12 @@ func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) err
 	if err != nil || len(scenes) == 0 {
 		return err
 	}
-	screen.Say("")
+	screen.Print("")
 	if err := ledger.TotalsOf(scenes[0].Rows).Report(cfg.Demo.Keepers, lossRatios).Write(screen.Out); err != nil {
 		return err
 	}
-	screen.Say("\n" + kindsLine(scenes[0].Rows))
-	screen.Say(fmt.Sprintf("liquidations from the price report that made them due to the job topic, in the eyes of "+
+	screen.Print("\n" + kindsLine(scenes[0].Rows))
+	screen.Print(fmt.Sprintf("liquidations from the price report that made them due to the job topic, in the eyes of "+
 		"every keeper: %s", &delays))
 	return verdict(scenes[0].Rows)
 }
@@ -52,19 +52,19 @@ func perform(
 		if interrupted := ctx.Err() != nil; interrupted {
 			scenes, err = nil, nil // which is no failure
 		}
-		screen.Say("stopping everything")
+		screen.Print("stopping everything")
 		err = errors.Join(err, s.Close())
 	}()
-	if err := s.Start(ctx, screen.Say); err != nil {
+	if err := s.Start(ctx, screen.Print); err != nil {
 		return nil, err
 	}
 	for _, k := range s.Keepers {
 		for _, p := range k.Processes {
-			screen.Say(fmt.Sprintf("  %-9s %-10s http://%s/metrics", k.Role(), p.Name, p.HTTP))
+			screen.Print(fmt.Sprintf("  %-9s %-10s http://%s/metrics", k.Role(), p.Name, p.HTTP))
 		}
 	}
-	screen.Say("  data and logs " + s.Dir())
-	screen.Say("  look inside   set -a; . " + s.Keepers[0].EnvFile() + "; set +a; " + filepath.Join(s.binaries,
+	screen.Print("  data and logs " + s.Dir())
+	screen.Print("  look inside   set -a; . " + s.Keepers[0].EnvFile() + "; set +a; " + filepath.Join(s.binaries,
 		"keeperctl") + " signer list")
 	w, err := NewWatch(ctx, s)
 	if err != nil {

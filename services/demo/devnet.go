@@ -15,7 +15,7 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Devnet is what the devnet says of itself in its deployment record: where to reach it, where the exchange lives, and
+// Devnet is the devnet's deployment record: where to reach it, where the exchange lives, and
 // its public keys.
 type Devnet struct {
 	ChainID   uint64                   `json:"chainId"`
@@ -110,8 +110,8 @@ func (s *Stack) awaitDevnet(ctx context.Context, record string, ended <-chan err
 	}
 }
 
-// tell calls a method of the devnet's own, as `devnet trade` and its likes do.
-func (d Devnet) tell(ctx context.Context, method string, argument any) error {
+// command calls a method of the devnet's own, as `devnet trade` and its likes do.
+func (d Devnet) command(ctx context.Context, method string, argument any) error {
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": []any{argument}})
 	if err != nil {
 		return err
@@ -141,5 +141,5 @@ func (d Devnet) tell(ctx context.Context, method string, argument any) error {
 
 // Trade lets the devnet's traders begin new things, or rest. What is under way goes on.
 func (d Devnet) Trade(ctx context.Context, on bool) error {
-	return d.tell(ctx, "devnet_trade", map[string]any{"on": on})
+	return d.command(ctx, "devnet_trade", map[string]any{"on": on})
 }

@@ -168,7 +168,7 @@ sender_in_flight{signer="b"} 2
 	if err != nil || m.executed["1"] != 7 || m.executed["2"] != 1 || m.sums["sender_in_flight"] != 3 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	v := Sight{Keepers: []KeeperSight{{Role: "Master", Executed: map[string]int{"1": 3}},
+	v := Snapshot{Keepers: []KeeperStatus{{Role: "Master", Executed: map[string]int{"1": 3}},
 		{Role: "Backup-1", Executed: map[string]int{"1": 7, "2": 1}}}}
 	if got := v.executed("by %s"); got != "by Master 7, Backup-1 1" {
 		t.Errorf("executed by %s", got)

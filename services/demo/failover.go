@@ -79,14 +79,14 @@ func Failover(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen
 	if cfg.Demo.Keepers != keepers {
 		return fmt.Errorf("keepers: a failover is played by %d, not by %d", keepers, cfg.Demo.Keepers)
 	}
-	screen.Say(fmt.Sprintf("this takes about %s", failoverLength(cfg.Demo.Window)))
+	screen.Print(fmt.Sprintf("this takes about %s", failoverLength(cfg.Demo.Window)))
 	scenes, err := perform(ctx, cfg.Demo, log, screen, func(ctx context.Context, p *Play) error {
 		for _, act := range failover(cfg.Demo.Window) {
 			if err := p.Perform(ctx, act); err != nil {
 				return err
 			}
 		}
-		return p.Settle(ctx)
+		return p.AwaitIdle(ctx)
 	})
 	if err != nil || len(scenes) == 0 {
 		return err

@@ -12,37 +12,37 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Sight is what one look at the running keepers shows.
-type Sight struct {
+// Snapshot is the state of the running keepers at one moment.
+type Snapshot struct {
 	At      time.Duration // since the watch began
 	Now     string        // what is being played
-	Keepers []KeeperSight
+	Keepers []KeeperStatus
 }
 
-// KeeperSight is one keeper.
-type KeeperSight struct {
+// KeeperStatus is the state of one keeper.
+type KeeperStatus struct {
 	Role      string
 	Overview  pg.Overview
 	Head      uint64
-	Processes []ProcessSight
-	Jobs      JobSight
+	Processes []ProcessStatus
+	Jobs      JobStatus
 	Executed  map[string]int // by tier, as this keeper has seen it on the chain since it started
 	Trouble   string         // why its database shows nothing, empty otherwise
 }
 
-// JobSight is where a keeper's jobs stand, by its own processes' word.
-type JobSight struct {
+// JobStatus counts a keeper's jobs, as its own processes report them.
+type JobStatus struct {
 	Live, Queued, InFlight int // due at the planners' last pass; waiting for their signer; sent and not final
 }
 
-// ProcessSight is one process: its health and its address.
-type ProcessSight struct {
+// ProcessStatus is one process: its health and its address.
+type ProcessStatus struct {
 	Name, HTTP, Health string
 	Restarts           int
 }
 
-// Health is ready, or the first process that is not and what it says.
-func (v KeeperSight) Health() string {
+// Health is ready, or the first process that is not, and why.
+func (v KeeperStatus) Health() string {
 	for _, p := range v.Processes {
 		if p.Health != ready && p.Health != standingBy {
 			return p.Name + " " + p.Health
@@ -85,8 +85,8 @@ func (w *Watch) Close() {
 const lookTime = 5 * time.Second
 
 // Look asks every database and every process, all at once. It never fails: what cannot be seen is shown as such.
-func (w *Watch) Look(ctx context.Context) Sight {
-	sight := Sight{At: time.Since(w.began), Keepers: make([]KeeperSight, len(w.dbs))}
+func (w *Watch) Look(ctx context.Context) Snapshot {
+	sight := Snapshot{At: time.Since(w.began), Keepers: make([]KeeperStatus, len(w.dbs))}
 	var asking sync.WaitGroup
 	for i, db := range w.dbs {
 		asking.Go(func() { sight.Keepers[i] = w.stack.Keepers[i].Look(ctx, db) })
@@ -97,10 +97,11 @@ func (w *Watch) Look(ctx context.Context) Sight {
 
 // Look asks a keeper's database and every process of it, all at once. It never fails: what cannot be seen is shown as
 // such.
-func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperSight {
+func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperStatus {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	sight := KeeperSight{Role: k.Role(), Processes: make([]ProcessSight, len(k.Processes)), Executed: map[string]int{}}
+	sight := KeeperStatus{Role: k.Role(), Processes: make([]ProcessStatus, len(k.Processes)),
+		Executed: map[string]int{}}
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		var err error
@@ -111,7 +112,7 @@ func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperSight {
 	shown := make([]metrics, len(k.Processes))
 	for i, p := range k.Processes {
 		asking.Go(func() {
-			sight.Processes[i] = ProcessSight{p.Name, p.HTTP, p.Health(ctx), p.Restarts()}
+			sight.Processes[i] = ProcessStatus{p.Name, p.HTTP, p.Health(ctx), p.Restarts()}
 			shown[i], _ = p.read(ctx) // what a process does not show is not added up
 		})
 	}
@@ -128,7 +129,7 @@ func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperSight {
 	return sight
 }
 
-// Ready says which process of the keeper is not ready.
+// Ready returns which process of the keeper is not ready, or nil.
 func (k *Keeper) Ready(ctx context.Context) error {
 	for _, p := range k.Processes {
 		if health := p.Health(ctx); health != ready && health != standingBy {
@@ -138,14 +139,14 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	return nil
 }
 
-// What a process that is well says of itself: it works, or it is the copy of a scanner that waits for the other one to
-// fail.
+// The states that a process reports when it is well: it works, or it is the copy of a scanner that waits for the other
+// one to fail.
 const (
 	ready      = "ready"
 	standingBy = "stands by"
 )
 
-// Health is "ready", "stands by", "down", or the first line of what the process says it waits for.
+// Health is "ready", "stands by", "down", or the first line of what the process reports to wait for.
 func (p *Process) Health(ctx context.Context) string {
 	text, status, err := get(ctx, "http://"+p.HTTP+"/readyz")
 	switch {

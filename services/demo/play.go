@@ -153,24 +153,24 @@ func (p *Play) Perform(ctx context.Context, a Act) error {
 	return nil
 }
 
-// settling is how long what is left may take once nobody trades any more. Trigger orders and liquidations become due as
-// prices move, for ever.
-const settling = 90 * time.Second
+// idlePatience is how long what is left may take once nobody trades any more. Trigger orders and liquidations become
+// due as prices move, for ever.
+const idlePatience = 90 * time.Second
 
-// Settle lets the traders rest and waits until the keepers that run have nothing left to do. What is left over after a
-// while is in the rows as such: it is for the expectations to judge.
-func (p *Play) Settle(ctx context.Context) error {
+// AwaitIdle lets the traders rest and waits until the keepers that run have nothing left to do. What is left over after
+// a while is in the rows as such: it is for the expectations to judge.
+func (p *Play) AwaitIdle(ctx context.Context) error {
 	p.announce("nobody trades any more: finishing what is left")
 	if err := p.stack.Devnet.Trade(ctx, false); err != nil {
 		return err
 	}
-	if err := p.stack.await(ctx, settling, p.idle); !errors.Is(err, errPatience) {
+	if err := p.stack.await(ctx, idlePatience, p.idle); !errors.Is(err, errPatience) {
 		return err
 	}
 	return nil
 }
 
-// Scenes returns what was played, with what the chain says of each scene up to now.
+// Scenes returns what was played, with what the chain shows of each scene up to now.
 func (p *Play) Scenes(ctx context.Context) ([]Scene, error) {
 	head, err := p.node.Head(ctx)
 	if err == nil {
@@ -204,7 +204,7 @@ func divide(scenes []Scene, head uint64, rows []ledger.Row) []Scene {
 	return scenes
 }
 
-// idle says which keeper has something to do.
+// idle returns which keeper has something to do, or nil.
 func (p *Play) idle(ctx context.Context) error {
 	for _, k := range p.Running() {
 		for _, process := range k.Processes {

@@ -24,13 +24,13 @@ func (s Screen) Every() time.Duration {
 	return 5 * time.Second
 }
 
-// Say prints a line.
-func (s Screen) Say(line string) { _, _ = fmt.Fprintln(s.Out, line) }
+// Print prints a line.
+func (s Screen) Print(line string) { _, _ = fmt.Fprintln(s.Out, line) }
 
 // Show prints a sight.
-func (s Screen) Show(v Sight) {
+func (s Screen) Show(v Snapshot) {
 	if !s.Terminal {
-		s.Say(v.Line())
+		s.Print(v.Line())
 		return
 	}
 	const toTop, clearLine, clearRest = "\x1b[H", "\x1b[K\n", "\x1b[J"
@@ -38,7 +38,7 @@ func (s Screen) Show(v Sight) {
 }
 
 // State is the state of the keeper that is furthest: all fold the same chain.
-func (v Sight) State() (o pg.Overview) {
+func (v Snapshot) State() (o pg.Overview) {
 	for _, k := range v.Keepers {
 		if k.Trouble == "" && (o.Orders == nil || k.Overview.Watermark.Number > o.Watermark.Number) {
 			o = k.Overview
@@ -47,16 +47,16 @@ func (v Sight) State() (o pg.Overview) {
 	return o
 }
 
-func (v Sight) head() (n uint64) {
+func (v Snapshot) head() (n uint64) {
 	for _, k := range v.Keepers {
 		n = max(n, k.Head)
 	}
 	return n
 }
 
-// executed says how many jobs each tier has executed, by the word of the keeper that has seen most; nothing where there
+// executed is how many jobs each tier has executed, as the keeper that has seen most reports it; nothing where there
 // is one keeper alone.
-func (v Sight) executed(format string) string {
+func (v Snapshot) executed(format string) string {
 	if len(v.Keepers) == 1 {
 		return ""
 	}
@@ -72,7 +72,7 @@ func (v Sight) executed(format string) string {
 }
 
 // Line is a sight in one line, for logs and pipes: the totals, then each keeper.
-func (v Sight) Line() string {
+func (v Snapshot) Line() string {
 	var b strings.Builder
 	o := v.State()
 	fmt.Fprintf(&b, "%4.0fs  %s%s | head %d | positions %d open, %d closed, %d liquidated | orders %d waiting, %d "+
@@ -87,7 +87,7 @@ func (v Sight) Line() string {
 	return b.String()
 }
 
-func (v KeeperSight) state() string {
+func (v KeeperStatus) state() string {
 	if v.Trouble != "" {
 		return v.Trouble
 	}
@@ -95,7 +95,7 @@ func (v KeeperSight) state() string {
 }
 
 // Page is a sight as a page of text.
-func (v Sight) Page() string {
+func (v Snapshot) Page() string {
 	var b strings.Builder
 	o, head := v.State(), v.head()
 	fmt.Fprintf(&b, "perpkeeper demo, %.0f s                                    Ctrl-C ends and cleans up\n\n",
@@ -116,7 +116,7 @@ func (v Sight) Page() string {
 	return b.String()
 }
 
-func (v KeeperSight) page(b *strings.Builder, head uint64) {
+func (v KeeperStatus) page(b *strings.Builder, head uint64) {
 	fmt.Fprintf(b, "\n  %-9s %s\n", v.Role, v.state())
 	fmt.Fprintf(b, "    state lag %-4d jobs live %-4d queued %-4d in flight %-4d transactions %d\n",
 		head-min(head, v.Overview.Watermark.Number), v.Jobs.Live, v.Jobs.Queued, v.Jobs.InFlight, v.Overview.Sent)

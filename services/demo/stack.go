@@ -47,9 +47,9 @@ func New(settings Settings, log zerolog.Logger) *Stack {
 	return s
 }
 
-// Start brings everything up, one step after the other, and tells of each. It returns when the services have been
+// Start brings everything up, one step after the other, and reports each. It returns when the services have been
 // started; whether they are ready is theirs to say. Close must be called also after an error.
-func (s *Stack) Start(ctx context.Context, tell func(string)) error {
+func (s *Stack) Start(ctx context.Context, report func(string)) error {
 	ctx, s.cancel = context.WithCancel(ctx)
 	for _, step := range []struct {
 		what string
@@ -61,7 +61,7 @@ func (s *Stack) Start(ctx context.Context, tell func(string)) error {
 		{"creating topics and schema", s.each((*Keeper).prepare)},
 		{"starting scanner, statevm, planner and sender", s.each((*Keeper).startServices)},
 	} {
-		tell(step.what)
+		report(step.what)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}

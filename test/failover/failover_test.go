@@ -78,7 +78,7 @@ func play(ctx context.Context, p *demo.Play, acts []demo.Act) ([]demo.Scene, err
 			return nil, err
 		}
 	}
-	if err := p.Settle(ctx); err != nil {
+	if err := p.AwaitIdle(ctx); err != nil {
 		return nil, err
 	}
 	return p.Scenes(ctx)
