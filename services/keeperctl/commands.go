@@ -54,6 +54,12 @@ func commands() []command {
 			needs: with(stores, "liquidation", "keeperctl.frozen_role", "keeperctl.price_max_age"), run: whyNot,
 		},
 		{
+			use:   "job ID|KEY|TX|ACCOUNT",
+			short: "tell one job's whole story: births, arms, nonces, transactions, results, and what others did",
+			group: groupLook, data: true, preset: minute, setup: jobCommand,
+			needs: with(stores, "tier", "keeperctl.signers", "keeperctl.limit"),
+		},
+		{
 			use: "audit FROM TO | last DURATION",
 			short: "say who executed which jobs, by the chain alone: ages, duplicates, gas won and lost, what " +
 				"sharing saved",

@@ -38,7 +38,7 @@ func tiersUnknown(f *Facts) (found []fault) {
 		}
 		found = append(found, fault{Warning, fmt.Sprintf("tier %d", n),
 			"nobody knows its signers: whether it executes cannot be told, and its " +
-				" windows are never taken over early", "name its signers in tier.peers"})
+				"windows are never taken over early", "name its signers in tier.peers"})
 	}
 	return found
 }

@@ -1,0 +1,156 @@
+package keeperctl
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/wire"
+)
+
+// storied is a keeper with one order: another tier executed it after this one had sent.
+type storied struct {
+	*bench
+	*office
+
+	s     *session
+	fence lease.Fence
+	key   chain.Hash
+	id    string
+	made  perp.Stamp
+	done  perp.Stamp
+	hash  chain.Hash
+}
+
+func newStoried(t *testing.T) *storied {
+	t.Helper()
+	y := &storied{bench: newBench(t), office: newOffice(t), key: chain.Hash{1}, hash: chain.Hash{0xcc}}
+	y.id = job.OrderID(y.key, 1)
+	now := uint64(time.Now().UnixMilli())
+	y.made = perp.Stamp{Block: 5, Log: 3, TxHash: chain.Hash{0xaa}, TimeMs: now - 40_000}
+	y.done = perp.Stamp{Block: 6, Log: 9, TxHash: y.hash, TimeMs: now - 500}
+	y.s = &session{Config: DefaultConfig()}
+	y.s.Kafka, y.s.Postgres.URL = y.kafka, secret.MustURL(y.address)
+	y.fence = y.attend()
+	y.claim(y.fence, 0)
+	return y
+}
+
+func (y *storied) publish(topic string, key []byte, m wire.Message) {
+	y.bench.t.Helper()
+	r, err := wire.Encode(key, m, 0, 0)
+	y.must(err)
+	_, err = y.client.Producer(topic).Produce(y.bench.t.Context(), 0, []bus.Record{r})
+	y.must(err)
+}
+
+// fold has the state know the order and who executed it.
+func (y *storied) fold(changes ...perp.Row) {
+	y.bench.t.Helper()
+	part, err := y.bench.db.Claim(y.bench.t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	y.must(err)
+	block := pg.AppliedBlock{Block: pg.Block{BlockRef: chain.BlockRef{Number: 6, Hash: chain.Hash{6},
+		Parent: chain.Hash{5}}}}
+	for _, row := range changes {
+		block.Changes = append(block.Changes, pg.Change{After: row})
+	}
+	y.must(part.Commit(y.bench.t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{block}}))
+}
+
+func (y *storied) ask(args ...string) (string, string, int) {
+	t := y.bench.t
+	t.Setenv("PERPKEEPER_POSTGRES_URL", y.address)
+	t.Setenv("PERPKEEPER_KAFKA_BROKERS", strings.Join(y.kafka.Brokers, ","))
+	file := filepath.Join(t.TempDir(), "keeper.toml")
+	y.must(os.WriteFile(file, fmt.Appendf(nil, "[tier]\nenabled = true\npriority = 2\n[[tier.peers]]\ntier = 1\n"+
+		"signers = [%q]\n", chain.Address{0xbe}.Hex()), 0o600))
+	return run(t, nil, append([]string{"job", "--config", file}, args...)...)
+}
+
+// One job is told from its log to its result, whatever it is named by: what this keeper stored and sent, what planners
+// said, and who executed it in the end.
+func TestJobStory(t *testing.T) {
+	y := newStoried(t)
+	birth := y.made.TimeMs
+	j := wire.Job{Job: job.Job{ID: y.id, Kind: job.Order, Key: y.key, Account: chain.Address{0xac},
+		Class:  job.ClassMarketOrder,
+		Signer: y.signer, BirthMs: birth, Evidence: job.Evidence{Reason: "market order\x1b[2J",
+			Reports: []string{"streams"}}}}
+	topic := wire.JobTopic(y.s.Keeper.ChainID)
+	y.publish(topic, y.signer[:], j)
+	y.publish(topic, y.signer[:], j)
+	j.BirthMs += 20_000
+	y.publish(topic, y.signer[:], j) // born again
+	y.publish(wire.LogTopic(y.s.Keeper.ChainID), y.key[:], wire.Log{Log: chain.Log{Block: 5, Index: 3,
+		Topics: []chain.Hash{{1}}}})
+	y.publish(wire.ResultTopic(y.s.Keeper.ChainID), y.key[:], wire.Result{Result: job.Result{JobID: y.id, Arm: 1,
+		Kind: job.Order, Key: y.key, Outcome: job.LostRace, Reason: "somebody was first"}})
+	y.fold(perp.Order{Key: y.key, Account: chain.Address{0xac}, Status: perp.Executed, Changes: 1, Birth: y.made,
+		Stamp: y.done},
+		perp.Transaction{Tx: chain.Tx{Hash: y.hash, From: chain.Address{0xbe}, Nonce: 77, Block: 6, OK: true,
+			GasUsed:  2,
+			GasPrice: 5}, Stamp: y.done})
+	mine := chain.Hash(y.pay(0).Hash())
+	for _, name := range []string{y.id, y.key.Hex(), mine.Hex(), y.hash.Hex()} {
+		out, complaint, code := y.ask(name)
+		if code != ExitFine || complaint != "" {
+			t.Fatalf("%s: exit code %d, %s%s", name, code, out, complaint)
+		}
+		text := strings.Join(strings.Fields(out), " ")
+		for _, want := range []string{
+			"made block 5 log 3, perp.56.log.v1 0/0 order", "said due perp.56.job.v1 0/0 market order\\u001b[2J; born",
+			"said 2 times, last at 0/1", "said due perp.56.job.v1 0/2", "admitted keeper.tx_intent 1",
+			"signed tx " + mine.Hex(), "nonce 0, exec", "result perp.56.result.v1 0/0 lost_race: somebody was first",
+			"changed block 6 log 9", "tier 1's signer", "the order is Executed", "nonce 77, gas 2", "now keeper.tx_intent 1 SIGNED",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in\n%s", name, want, out)
+			}
+		}
+		if strings.Index(text, "made block") > strings.Index(text, "changed block") {
+			t.Errorf("%s: not in the order of time:\n%s", name, out)
+		}
+	}
+}
+
+// What nobody knows is said to be unknown, and what is no name of a job is refused.
+func TestJobUnknown(t *testing.T) {
+	y := newStoried(t)
+	if out, complaint, code := y.ask(chain.Hash{0x77}.Hex()); code != ExitFindings || out != "" ||
+		!strings.Contains(complaint, "nothing is known of it here") {
+		t.Errorf("exit code %d, %s%s", code, out, complaint)
+	}
+	for _, text := range []string{"0x12", "order"} {
+		if _, complaint, code := y.ask(text); code != ExitNotAsked || !strings.Contains(complaint, "is no job") {
+			t.Errorf("%s: exit code %d, %s", text, code, complaint)
+		}
+	}
+}
+
+// The turn is that of the age, by windows of 30 s in turn.
+func TestTurnOfAnAge(t *testing.T) {
+	y := &jobStory{session: &session{Config: DefaultConfig()}}
+	if got := y.turn(time.Second); got != "-" {
+		t.Errorf("alone: %s", got)
+	}
+	y.Tier.Enabled, y.Tier.Priority = true, 2
+	for age, want := range map[time.Duration]string{-time.Second: "-", 0: "1", 29 * time.Second: "1",
+		30 * time.Second: "2, ours", 61 * time.Second: "3", 91 * time.Second: "1"} {
+		if got := y.turn(age); got != want {
+			t.Errorf("%s: %s, want %s", age, got, want)
+		}
+	}
+	if got := usdText(perp.Pow10(30).Mul(perp.U64(12))); got != "$12.00" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,167 @@
+package keeperctl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/wire"
+)
+
+// Topics are read around the times that are known: records carry their writer's clock.
+const (
+	beforeKnown = time.Minute
+	afterKnown  = 2 * time.Minute
+	mostRead    = 200_000 // records of a partition
+)
+
+// topicReader reads parts of topics by time.
+type topicReader struct{ client *bus.Client }
+
+// scan visits the records of a partition between two times, until the visit says that it is enough.
+func (t topicReader) scan(ctx context.Context, topic string, partition int, from, to time.Time,
+	visit func(bus.Record) (enough bool)) error {
+	_, end, err := t.client.Bounds(ctx, topic, partition)
+	if err != nil {
+		return err
+	}
+	if from.UnixMilli() < 0 {
+		from = time.UnixMilli(0) // below it, times are other questions to brokers
+	}
+	offset, err := t.client.OffsetAt(ctx, topic, partition, from)
+	if err != nil {
+		return err
+	}
+	end = min(end, offset+mostRead)
+	for reader := t.client.Reader(topic, partition, offset); reader.Offset() < end; {
+		records, err := reader.NextBatch(ctx, int(min(1000, end-reader.Offset())))
+		if err != nil {
+			return fmt.Errorf("reading %s/%d: %w", topic, partition, err)
+		}
+		for _, r := range records {
+			if r.Time.After(to) || visit(r) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+func placeOf(topic string, r bus.Record) string {
+	return fmt.Sprintf("%s %d/%d", topic, r.Partition, r.Offset)
+}
+
+// locate finds the record of a log near its block's time. Empty where it is not there: history is published later.
+func (t topicReader) locate(ctx context.Context, keeper wire.Config, at perp.Stamp) (where string) {
+	topic, blockAt := wire.LogTopic(keeper.ChainID), time.UnixMilli(int64(at.TimeMs))
+	for part := range keeper.LogPartitions {
+		err := t.scan(ctx, topic, part, blockAt.Add(-10*time.Second), blockAt.Add(beforeKnown),
+			func(r bus.Record) bool {
+				m, _, err := wire.Decode(r)
+				if l, is := m.(wire.Log); err == nil && is && l.Block == at.Block && l.Index == at.Log {
+					where = placeOf(topic, r)
+				}
+				return where != ""
+			})
+		if err != nil || where != "" {
+			return where
+		}
+	}
+	return where
+}
+
+// said is what planners have published of one birth of a job.
+type saidBirth struct {
+	first, last bus.Record
+	times       int
+	job         job.Job
+}
+
+// addTopics tells what planners and senders have published of the jobs.
+func (y *jobStory) addTopics(ctx context.Context) error {
+	from, to := y.since, time.Now()
+	if len(y.lines) > 0 {
+		first := slices.MinFunc(y.lines, func(a, b happening) int { return a.at.Compare(b.at) }).at
+		last := slices.MaxFunc(y.lines, func(a, b happening) int { return a.at.Compare(b.at) }).at
+		from, to = first.Add(-beforeKnown), last.Add(afterKnown)
+	}
+	if err := y.addBirths(ctx, from, to); err != nil {
+		return err
+	}
+	return y.addResults(ctx, from, to)
+}
+
+// about tells whether something published is of the jobs that are asked for.
+func (y *jobStory) about(id string, key [32]byte) bool {
+	if _, known := y.births[id]; known {
+		return true
+	}
+	return slices.Contains(y.keys, key)
+}
+
+func (y *jobStory) addBirths(ctx context.Context, from, to time.Time) error {
+	topic, births := wire.JobTopic(y.Keeper.ChainID), map[string]*saidBirth{}
+	var order []string
+	for part := range y.Keeper.JobPartitions {
+		err := y.client.scan(ctx, topic, part, from, to, func(r bus.Record) bool {
+			m, _, err := wire.Decode(r)
+			j, is := m.(wire.Job)
+			if err != nil || !is || !y.about(j.ID, j.Key) {
+				return false
+			}
+			name := fmt.Sprint(j.ID, " ", j.BirthMs)
+			b := births[name]
+			if b == nil {
+				b = &saidBirth{first: r, job: j.Job}
+				births[name], order = b, append(order, name)
+			}
+			b.last, b.times = r, b.times+1
+			return false
+		})
+		if bus.NoTopic(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range order {
+		b := births[name]
+		y.births[b.job.ID] = max(y.births[b.job.ID], b.job.BirthMs)
+		y.addf(b.first.Time, b.job.ID, 0, "said due", placeOf(topic, b.first),
+			"%s; born %s, by block %d and reports %s, "+
+				"for signer %s; said %d times, last at %d/%d", b.job.Evidence.Reason,
+			time.UnixMilli(int64(b.job.BirthMs)).UTC().Format("15:04:05.000"), b.job.Evidence.Block.Number,
+			strings.Join(b.job.Evidence.Reports, " "), b.job.Signer, b.times, b.last.Partition, b.last.Offset)
+	}
+	return nil
+}
+
+func (y *jobStory) addResults(ctx context.Context, from, to time.Time) error {
+	topic := wire.ResultTopic(y.Keeper.ChainID)
+	partitions, err := y.client.client.Describe(ctx, topic)
+	if bus.NoTopic(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for part := range partitions {
+		if err := y.client.scan(ctx, topic, part, from, to, func(r bus.Record) bool {
+			m, _, err := wire.Decode(r)
+			if result, is := m.(wire.Result); err == nil && is && y.about(result.JobID, result.Key) {
+				y.addf(r.Time, result.JobID, result.Arm, "result", placeOf(topic, r), "%s%s", result.Outcome,
+					because(result.Reason))
+			}
+			return false
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

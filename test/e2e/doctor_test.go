@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// doctor asks keeperctl whether the keeper is well, and returns the checks that found something, and all it said.
+func (k *keeper) doctor(ctx context.Context, more ...string) (checks []string, said string) {
+	k.t.Helper()
+	var pages []string
+	for _, p := range k.Processes {
+		pages = append(pages, p.Name+"=http://"+p.HTTP)
+	}
+	said, err := k.Keeperctl(ctx, append([]string{"doctor", "--json", "--keeperctl.processes=" +
+		strings.Join(pages, ",")}, more...)...)
+	var told struct{ Findings []struct{ Check string } }
+	if decoded := json.NewDecoder(strings.NewReader(said)).Decode(&told); decoded != nil {
+		k.t.Fatalf("doctor: %v, %v: %s", err, decoded, said)
+	}
+	for _, f := range told.Findings {
+		checks = append(checks, f.Check)
+	}
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed != (len(checks) > 0) || failed &&
+		exit.ExitCode() != 1 {
+		k.t.Errorf("doctor: %v with %v", err, checks)
+	}
+	return checks, said
+}
+
+// well: of a keeper at work nothing is found.
+func (k *keeper) well() {
+	k.t.Helper()
+	if checks, said := k.doctor(k.t.Context()); len(checks) > 0 {
+		k.t.Errorf("doctor finds %v of a keeper at work: %s", checks, said)
+	}
+}
+
+// What goes wrong while a keeper runs is found, and goes away when it is mended.
+func TestDoctor(t *testing.T) {
+	long(t)
+	k := start(t, nil)
+	k.progress(5, 1)
+	k.well()
+	finds := func(want string, more ...string) {
+		t.Helper()
+		k.await("doctor finds "+want, func(ctx context.Context) error {
+			checks, said := k.doctor(ctx, more...)
+			if strings.Join(checks, ",") != want {
+				return fmt.Errorf("%v: %s", checks, said)
+			}
+			return nil
+		})
+	}
+	signers, err := k.db.Signers().List(t.Context())
+	if err != nil || len(signers) == 0 {
+		t.Fatal(signers, err)
+	}
+	signer := signers[0].Signer.Hex()
+	if out, err := k.Keeperctl(t.Context(), "signer", "pause", signer, "to see it found"); err != nil {
+		t.Fatal(out, err)
+	}
+	finds("signer-paused")
+	if out, err := k.Keeperctl(t.Context(), "signer", "resume", signer); err != nil {
+		t.Fatal(out, err)
+	}
+	release := k.Process("planner").Hold()
+	finds("state-ready")
+	release()
+	k.awaitReady()
+	finds("topic-partitions,topic-partitions,topic-partitions,state-partitions", "--keeper.log_partitions=5",
+		"--keeper.job_partitions=3")
+	finds("state-ready", "--keeperctl.processes=sender=http://127.0.0.1:1")
+	k.well()
+	k.finish()
+}
