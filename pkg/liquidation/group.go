@@ -168,7 +168,7 @@ func (g *group) price(r record) float32 { return upward(g.rung(entryOf(r), g.key
 
 func (g *group) add(s *slab, h handle) {
 	if g.stands {
-		g.rungs.insert(rung{g.price(s.record(h)), h})
+		g.rungs = g.rungs.with(rung{g.price(s.record(h)), h})
 	} else {
 		g.rungs = append(g.rungs, rung{member: h})
 	}
@@ -180,5 +180,5 @@ func (g *group) drop(s *slab, h handle) {
 	if g.stands {
 		from = g.rungs.search(g.price(s.record(h)))
 	}
-	g.rungs.remove(from, h)
+	g.rungs = g.rungs.without(from, h)
 }

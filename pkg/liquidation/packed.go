@@ -7,24 +7,10 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// numbers are those of a packed position, in their order: sizes and collateral first, because rungs are computed from
-// the first five. Of each there is its length in one byte, and its bytes without leading zeros.
-const (
-	sizeInUsd = iota
-	sizeInTokens
-	collateralAmount
-	borrowingFactor
-	fundingFeeAmountPerSize
-	pendingImpactAmount // its magnitude
-	impactIsNegative    // 1 if it is
-	increasedAtTime
-	decreasedAtTime
-	changes
-	stampBlock
-	stampLog
-	stampTimeMs
-	numberOf
-)
+// A packed position is its key, its account and the number of its group, and then its numbers, each as its length in one
+// byte and its bytes without leading zeros: size in USD and in tokens, collateral, borrowing factor and funding per size,
+// of which rungs are computed; the magnitude of the pending impact and 1 if it is negative; when it was increased and
+// decreased; changes; and of the stamp block, log and time.
 
 // pack appends a position of a group. What no rule reads is left out: the funding that can be claimed, and the
 // transaction of the last change. Market, collateral, side and status are the group's.

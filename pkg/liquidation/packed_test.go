@@ -66,7 +66,8 @@ func TestIndexIsAMap(t *testing.T) {
 				continue
 			}
 			p := perp.Position{PositionKey: key, Status: perp.Active, SizeInUsd: drawNumber(t, "size"),
-				Market: chain.Address{byte(rapid.IntRange(0, 2).Draw(t, "market"))}, IsLong: rapid.Bool().Draw(t, "long")}
+				Market: chain.Address{byte(rapid.IntRange(0, 2).Draw(t, "market"))},
+				IsLong: rapid.Bool().Draw(t, "long")}
 			x.Put(p)
 			twin[key] = p
 		}
@@ -110,10 +111,10 @@ func TestRungsAreRoundedUpward(t *testing.T) {
 func TestRungsOfOnePrice(t *testing.T) {
 	var r rungs
 	for i := range handle(5) {
-		r.insert(rung{1, i})
+		r = r.with(rung{1, i})
 	}
-	r.insert(rung{2, 9})
-	r.remove(r.search(1), 3)
+	r = r.with(rung{2, 9})
+	r = r.without(r.search(1), 3)
 	if r.has(rung{1, 3}) || !r.has(rung{1, 4}) || len(r.due(1.5)) != 1 || !slices.IsSortedFunc(r, func(a, b rung) int {
 		return int(a.price - b.price)
 	}) {

@@ -57,8 +57,8 @@ func (r *Round) lead(most int) {
 
 // fill takes positions of the first index, and leaves it when it has no more.
 func (r *Round) fill(most int) {
-	x, left := r.indexes[0], false
-	r.next, left = x.slab.walk(r.next, func(h handle, packed record) bool {
+	x := r.indexes[0]
+	next, left := x.slab.walk(r.next, func(h handle, packed record) bool {
 		if len(r.slice) == most {
 			return false
 		}
@@ -67,7 +67,7 @@ func (r *Round) fill(most int) {
 		}
 		return true
 	})
-	if !left {
+	if r.next = next; !left {
 		r.indexes, r.next = r.indexes[1:], 0
 	}
 }

@@ -50,14 +50,15 @@ func (r rungs) has(wanted rung) bool {
 	return false
 }
 
-func (r *rungs) insert(added rung) { *r = slices.Insert(*r, r.search(added.price), added) }
+// with returns the rungs and another one.
+func (r rungs) with(added rung) rungs { return slices.Insert(r, r.search(added.price), added) }
 
-// remove takes a member out that stands at an index or behind it.
-func (r *rungs) remove(from int, member handle) {
-	for i := from; i < len(*r); i++ {
-		if (*r)[i].member == member {
-			*r = slices.Delete(*r, i, i+1)
-			return
+// without returns the rungs but for a member that stands at an index or behind it.
+func (r rungs) without(from int, member handle) rungs {
+	for i := from; i < len(r); i++ {
+		if r[i].member == member {
+			return slices.Delete(r, i, i+1)
 		}
 	}
+	return r
 }

@@ -196,7 +196,8 @@ func TestSweepNamesNoMillions(t *testing.T) {
 	}
 	positions = append(positions, long(3, 1000))
 	found, err := sweep(t, positions, c, 2)
-	if lines := strings.Count(err.Error(), "\n") + 1; lines > 2*(mostNamed+1) || !strings.Contains(err.Error(), "further") {
+	lines := strings.Count(err.Error(), "\n") + 1
+	if lines > 2*(mostNamed+1) || !strings.Contains(err.Error(), "further") {
 		t.Errorf("%d lines", lines)
 	}
 	if strings.Count(err.Error(), lost.Market.String()) > 2 || len(found) != 1 {

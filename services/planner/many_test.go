@@ -50,7 +50,8 @@ const manyParts, manyMarkets = 16, 40
 const manyPositions = `INSERT INTO state_g1.position SELECT sha256(int8send(i::bigint)), substr(sha256(int8send(i::bigint)), 1, 20),
 	'\xbb'::bytea || set_byte('\x00', 0, (i %% 40)::int) || '\x000000000000000000000000000000000000'::bytea,
 	CASE WHEN (i / 40) %% 2 = 0 THEN '\x0300000000000000000000000000000000000000'::bytea
-		ELSE '\xaa'::bytea || set_byte('\x00', 0, (i %% 40)::int) || '\x000000000000000000000000000000000000'::bytea END,
+		ELSE '\xaa'::bytea || set_byte('\x00', 0, (i %% 40)::int)
+			|| '\x000000000000000000000000000000000000'::bytea END,
 	(i / 80) %% 2 = 0, 'Active', usd * power(10::numeric, 30),
 	trunc(usd * power(10::numeric, 18) / (1000 + 820.0 * ((i * 31::bigint) %% 1000 - 500) / 500 / leverage)),
 	trunc(usd * CASE WHEN (i / 40) %% 2 = 0 THEN power(10::numeric, 6) ELSE power(10::numeric, 15) END / leverage), -1234567 - i,
