@@ -95,9 +95,9 @@ func TestBudgetCountsFees(t *testing.T) {
 	if used := testutil.ToFloat64(b.metrics.budgetUsed.WithLabelValues(signer, "liquidation")); used != 0.5 {
 		t.Errorf("liquidations may spend %g less", used)
 	}
-	if bnb, hours := testutil.ToFloat64(b.metrics.balances.WithLabelValues(signer)),
-		testutil.ToFloat64(b.metrics.hoursLeft.WithLabelValues(signer)); bnb != 24 || hours != 576 {
-		t.Errorf("%g BNB for %g hours at one a day", bnb, hours)
+	if bnb, seconds := testutil.ToFloat64(b.metrics.balances.WithLabelValues(signer)),
+		testutil.ToFloat64(b.metrics.lasts.WithLabelValues(signer)); bnb != 24 || seconds != 24*24*60*60 {
+		t.Errorf("%g BNB for %g seconds at one a day", bnb, seconds)
 	}
 	for _, later := range []time.Duration{time.Second, fundsFresh, time.Second} {
 		at = at.Add(later)

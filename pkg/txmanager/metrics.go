@@ -27,7 +27,7 @@ type Metrics struct {
 	spent        *prometheus.GaugeVec
 	budgetUsed   *prometheus.GaugeVec
 	balances     *prometheus.GaugeVec
-	hoursLeft    *prometheus.GaugeVec
+	lasts        *prometheus.GaugeVec
 	reorgs       prometheus.Counter
 	inFlight     *prometheus.GaugeVec
 	liquidations *prometheus.GaugeVec
@@ -98,9 +98,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		balances: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sender_balance_bnb", Help: "BNB that a signer has, as one endpoint says.",
 		}, []string{"signer"}),
-		hoursLeft: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_balance_hours",
-			Help: "For how many hours a signer's balance lasts at what it burnt in the last 24, net of execution " +
+		lasts: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sender_balance_lasts_seconds",
+			Help: "For how long a signer's balance lasts at what it burnt in the last 24 hours, net of execution " +
 				"fees; missing while it burns nothing.",
 		}, []string{"signer"}),
 		reorgs: prometheus.NewCounter(prometheus.CounterOpts{
@@ -140,7 +140,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"kind"}),
 	}
 	reg.MustRegister(m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp,
-		m.foreign, m.timeouts, m.spent, m.budgetUsed, m.balances, m.hoursLeft, m.reorgs, m.inFlight, m.liquidations,
+		m.foreign, m.timeouts, m.spent, m.budgetUsed, m.balances, m.lasts, m.reorgs, m.inFlight, m.liquidations,
 		m.held, m.queueDepth, m.queueSeconds,
 		m.sendAge, m.landed, m.delay)
 	return m
@@ -161,12 +161,12 @@ func (m *Metrics) money(signer chain.Address, limit txm.Budget, spent, earned tx
 
 // balance says what a signer has, and for how long that lasts, in wei.
 func (m *Metrics) balance(signer chain.Address, has, spent, earned perp.Uint) {
-	const bnb, day = 1e18, 24
+	const bnb, day = 1e18, 24 * 60 * 60
 	m.balances.WithLabelValues(signer.Hex()).Set(has.Float() / bnb)
 	if burn := spent.Sub(spent.Min(earned)).Float() / day; burn > 0 {
-		m.hoursLeft.WithLabelValues(signer.Hex()).Set(has.Float() / burn)
+		m.lasts.WithLabelValues(signer.Hex()).Set(has.Float() / burn)
 	} else {
-		m.hoursLeft.DeleteLabelValues(signer.Hex())
+		m.lasts.DeleteLabelValues(signer.Hex())
 	}
 }
 
@@ -179,5 +179,5 @@ func (m *Metrics) forget(signer chain.Address) {
 	m.spent.DeleteLabelValues(signer.Hex())
 	m.budgetUsed.DeletePartialMatch(prometheus.Labels{"signer": signer.Hex()})
 	m.balances.DeleteLabelValues(signer.Hex())
-	m.hoursLeft.DeleteLabelValues(signer.Hex())
+	m.lasts.DeleteLabelValues(signer.Hex())
 }
