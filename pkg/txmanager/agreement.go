@@ -2,8 +2,6 @@ package txmanager
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -47,48 +45,21 @@ func agreement(n Endpoints, says func(one evm.Reader) bool) (agree, need int) {
 // secondOpinion is how long a second endpoint's answer is waited for.
 const secondOpinion = time.Second
 
-// endpointCounter also counts transactions, as any endpoint has it.
-type endpointCounter interface {
-	Endpoints
-	Counter
-}
-
-// reached returns an account's next nonce in the newest block as two endpoints have it, the lower of the first two
-// answers: one alone that is wrong could make the store look as if it had gone back in time, and leave numbers out. It
-// is not sure where there are several and only one answers in time.
-func reached(ctx context.Context, n endpointCounter, account chain.Address) (next uint64, sure bool, err error) {
-	readers := OneByOne(n)
-	if len(readers) < 2 {
-		next, err = n.NonceAt(ctx, account, evm.Latest)
-		return next, true, err
-	}
+// reached returns an account's next nonce in the newest block as two hosts have it: one alone that is wrong could make
+// the store look as if it had gone back in time, and leave numbers out. It is not sure where there are several and only
+// one answers in time.
+func reached(ctx context.Context, n interface {
+	MinedNonce(ctx context.Context, account chain.Address) (evm.MinedNonce, error)
+}, account chain.Address) (next uint64, sure bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, secondOpinion)
 	defer cancel()
-	type answer struct {
-		next uint64
-		err  error
+	mined, err := n.MinedNonce(ctx, account)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case mined.Sure:
+		return mined.Agreed, true, nil
+	default:
+		return mined.Newest, false, nil
 	}
-	answers := make(chan answer, len(readers))
-	for _, one := range readers {
-		go func() {
-			next, err := one.NonceAt(ctx, account, evm.Latest)
-			answers <- answer{next, err}
-		}()
-	}
-	var said []uint64
-	var problems []error
-	for range readers {
-		a := <-answers
-		if a.err != nil {
-			problems = append(problems, a.err)
-			continue
-		}
-		if said = append(said, a.next); len(said) == 2 {
-			break
-		}
-	}
-	if len(said) == 0 {
-		return 0, false, fmt.Errorf("asking how far the account is: %w", errors.Join(problems...))
-	}
-	return slices.Min(said), len(said) > 1, nil
 }

@@ -55,8 +55,10 @@ var House = Table{
 		// the clock of whoever acts on the chain
 		{Path: "pkg/headtrack", May: []string{"pkg/chain", "pkg/tier"}},
 		// txmanager knows no venue: it is handed what to call, and asks its stages whether to.
-		{Path: "pkg/txmanager/...", May: slices.Concat(tools, []string{"pkg/chain", "pkg/job", "pkg/lease/...",
-			"pkg/nonce/...", "pkg/txm/...", "pkg/evm", "pkg/signer", "pkg/headtrack", "pkg/agreement"})},
+		// Of perp it takes the integers that money is counted in.
+		{Path: "pkg/txmanager/...", May: slices.Concat(tools, []string{"pkg/chain", "pkg/perp", "pkg/job",
+			"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/evm", "pkg/signer", "pkg/headtrack",
+			"pkg/agreement"})},
 		{Path: "pkg/service/...", May: inner},
 		{Path: "pkg/embedded/..."},
 
