@@ -20,6 +20,8 @@ type Sight struct {
 	Over bool
 	// InTheWay says that it is over for good until that keeper is done, and that later numbers wait for this one.
 	InTheWay bool
+	// Lane is the one that the flight is paid and pressed for, see [Inherit]; empty for its own.
+	Lane Lane
 }
 
 // Sending is what became of the broadcasts of one attempt in this tenure. The zero Sending was never broadcast.
@@ -103,7 +105,7 @@ func (p Policy) Next(f Flight, s Sight) Step {
 // press says what to do about a flight that could still be mined and is not. What is adopted is not raised at once: it
 // may be in every pool. What only frees a nonce is pressed in anybody's time.
 func (p Policy) press(f Flight, s Sight) Step {
-	patience := p.Of(LaneOf(f.Intent.Job.Kind)).Patience
+	patience := p.Of(s.For(f)).Patience
 	switch {
 	case f.Intent.CalledOff != "" && !f.Leaving():
 		return Free

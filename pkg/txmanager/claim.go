@@ -52,6 +52,10 @@ func (c claim) run(ctx context.Context, tasks []*Task) (Verdict, error) {
 	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.Flights()}, txm.ByLane{}
 	for _, t := range tasks {
 		lane := txm.LaneOf(t.Job().Kind)
+		if !fee.Pays(lane, t.Call.Gas, paid) {
+			c.budget.giveBack(aside)
+			return tooDear(lane, fee, paid), nil
+		}
 		price := fee.First(lane, t.Call.Gas, paid)
 		if !c.budget.take(lane, t.Call.Gas*price) {
 			c.budget.giveBack(aside)

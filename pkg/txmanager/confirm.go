@@ -11,7 +11,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/failpoint"
-	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
@@ -29,7 +28,7 @@ type confirm struct {
 	rest      func(i txm.Intent, o job.Outcome) txm.Rest
 	broadcast *broadcast
 	renewal   renewal
-	heads     *headtrack.Tracker
+	waiting   *waiting // what gets no nonce for what is in flight
 	ages      ages
 	ended     func() // called when an intent has ended
 	landing   *landing
@@ -61,7 +60,10 @@ func (c *confirm) pass(ctx context.Context) error {
 		}
 	}
 	problems := []error{at.waits}
-	for _, f := range flights {
+	lanes := txm.Inherit(flights, c.waiting.most(),
+		func(f txm.Flight) bool { return c.turns.Ask(f.Intent.Job).Mine })
+	for i, f := range flights {
+		at.Lane = lanes[i]
 		err := c.follow(ctx, f, at)
 		if lease.Lost(err) {
 			return err
@@ -184,7 +186,7 @@ func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r
 		return err
 	}
 	failpoint.Hit("sender.receipt.after")
-	c.metrics.landed.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.heads.Age(f.Intent.Job.BirthMs).Seconds())
+	c.metrics.landed.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.broadcast.heads.Age(f.Intent.Job.BirthMs).Seconds())
 	c.logged("mined", f, r)
 	return nil
 }
@@ -241,7 +243,7 @@ func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 		return err
 	}
 	failpoint.Hit("sender.finish.after")
-	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.heads.Age(f.Intent.Job.BirthMs).Seconds())
+	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.broadcast.heads.Age(f.Intent.Job.BirthMs).Seconds())
 	c.logged("final", f, r)
 	c.turns.Ended(f.Intent.Job.ID, r.Outcome)
 	c.ended()
@@ -281,5 +283,5 @@ func (c *confirm) logged(what string, f txm.Flight, r txm.Receipt) {
 	c.log.WithLevel(level).Str("job", f.Intent.Job.ID).Uint32("arm", f.Intent.Arm).Uint64("nonce", f.Intent.Nonce).
 		Str("hash", r.TxHash.Hex()).
 		Uint64("block", r.Block.Number).Str("outcome", string(r.Outcome)).Str("reason", r.Reason).
-		Dur("age_ms", c.heads.Age(f.Intent.Job.BirthMs)).Msg(what)
+		Dur("age_ms", c.broadcast.heads.Age(f.Intent.Job.BirthMs)).Msg(what)
 }

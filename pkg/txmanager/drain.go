@@ -69,7 +69,8 @@ func (d *drain) empty(ctx context.Context) error {
 		if err := d.reconcile(ctx); err != nil {
 			return err
 		}
-		if open, err := d.take(ctx, heads); err != nil || !open {
+		open, err := d.take(ctx, heads)
+		if d.wait(heads, open); err != nil || !open {
 			return err
 		}
 	}
@@ -213,6 +214,9 @@ func (d *drain) obey(ctx context.Context, stage string, i txm.Intent, v Verdict)
 		}
 		if d.waited(i) < d.maxWait {
 			d.rested(i, v)
+			if v.Gate {
+				d.gate(v.Reason)
+			}
 			d.log.Debug().Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("stage", stage).Str("reason", v.Reason).
 				Msg("waiting")
 			return true, nil

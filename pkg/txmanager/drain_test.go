@@ -53,6 +53,7 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 		}}},
 		upkeep: upkeep{reconcile: nothing, tidy: nothing, idle: nothing,
 			count: func(context.Context) error { return nil }},
+		places: places{held: func() string { return "" }, waiting: new(waiting)},
 		passedOver: passedOver{clock: time.Now, head: o.height.Load, asleep: map[int64]nap{},
 			yielded: map[int64]time.Time{}},
 		endings: endings{maxWait: time.Hour, ended: func() {},

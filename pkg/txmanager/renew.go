@@ -62,15 +62,20 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 		return err
 	}
 	newest, poor := f.Newest(), s.Sent.Answer == txm.Unpaid
-	_, room := r.limits.Fee().Raise(txm.LaneOf(f.Intent.Job.Kind), newest.Kind, newest.Gas, newest.SignedTx, m)
-	if (!room || poor) && !r.limits.Fee().Due(s) {
+	_, room := r.limits.Fee().Raise(s.For(f), newest.Kind, newest.Gas, newest.SignedTx, m)
+	if (!room && !s.Cedes(f) || poor) && !r.limits.Fee().Due(s) {
 		return nil // nothing to raise, and broadcast a moment ago
 	}
 	p, ready, err := r.plan(ctx, f)
 	if err != nil {
 		return err
 	}
-	if !ready || poor && p.kind == txm.Exec {
+	switch {
+	case poor && (!ready || p.kind == txm.Exec):
+		return r.repeat(ctx, f, s)
+	case !ready && s.Cedes(f):
+		return r.attempt(ctx, f, s, r.cede())
+	case !ready:
 		return r.repeat(ctx, f, s)
 	}
 	return r.attempt(ctx, f, s, p)
@@ -127,6 +132,12 @@ func (r renewal) plan(ctx context.Context, f txm.Flight) (p plan, ready bool, er
 	return plan{kind: txm.Exec, call: t.Call}, true, nil
 }
 
+// cede gives up a job that is in the way of more urgent ones: what frees its nonce burns little, and may so pay more.
+func (r renewal) cede() plan {
+	return r.leave(txm.Cancel, txm.Verdict{Outcome: job.Withdrawn,
+		Reason: "it cannot be mined at a price that it may pay, and more urgent transactions wait for its nonce"})
+}
+
 // leave is a payment of nothing to oneself.
 func (r renewal) leave(kind txm.AttemptKind, why txm.Verdict) plan {
 	return plan{kind: kind, call: Call{To: r.key.Address(), Gas: txm.EmptyGas}, cancel: why}
@@ -134,13 +145,17 @@ func (r renewal) leave(kind txm.AttemptKind, why txm.Verdict) plan {
 
 // attempt signs, stores and broadcasts, if the caps leave room.
 func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan) error {
-	lane, newest := txm.LaneOf(f.Intent.Job.Kind), f.Newest()
+	lane, newest := s.For(f), f.Newest()
 	m, err := r.market.now(ctx)
 	if err != nil {
 		return err
 	}
 	price, room := r.limits.Fee().Raise(lane, p.kind, p.call.Gas, newest.SignedTx, m)
-	if !room || !r.budget.take(lane, more(p.call.Gas*price, newest.Cost())) {
+	paid := room && r.budget.take(lane, more(p.call.Gas*price, newest.Cost()))
+	if !paid && p.kind == txm.Exec && s.Cedes(f) {
+		return r.attempt(ctx, f, s, r.cede())
+	}
+	if !paid {
 		r.metrics.capped.WithLabelValues(string(lane)).Inc()
 		if r.broadcast.atCap(newest.Hash) {
 			r.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Uint64("gas_price", newest.Cap).

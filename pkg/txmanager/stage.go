@@ -48,7 +48,9 @@ type Verdict struct {
 	Pause time.Duration
 	// Heads is for how many heads a task that waits is passed over, in place of a time; 0 = by time.
 	Heads uint64
-	News  <-chan struct{} // ends the wait when it is closed; nil = nothing does
+	// Gate says that the reason is to be shown to people while no other task goes on.
+	Gate bool
+	News <-chan struct{} // ends the wait when it is closed; nil = nothing does
 }
 
 // Decision is what becomes of a task after a stage.

@@ -20,13 +20,13 @@ type pass struct {
 
 // passes are the loops of a tenure, in the order in which work goes through them.
 func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
-	renewal := w.renewal(t, b)
+	renewal, waiting := w.renewal(t, b), new(waiting)
 	ended, givenUp := w.Results()
 	r := record{tenure: t, store: w.Intents, ended: ended, givenUp: givenUp, metrics: w.Metrics, log: w.log}
 	return []pass{
-		{"drain", w.drain(t, b, renewal).pass,
+		{"drain", w.drain(t, b, renewal, waiting).pass,
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.Heads.Next()} }},
-		{"confirm", w.confirm(t, b, renewal).pass,
+		{"confirm", w.confirm(t, b, renewal, waiting).pass,
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
 		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
 	}
@@ -39,7 +39,7 @@ func (w *worker) broadcast(t *lease.Tenure) *broadcast {
 	}
 }
 
-func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal) *drain {
+func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *waiting) *drain {
 	cursor := &cursor{open: w.opening(t.Fence())}
 	gaps := gaps{heads: w.Heads, fill: renewal.fill, since: map[uint64]uint64{}}
 	claim := claim{
@@ -48,9 +48,10 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal) *drain {
 	}
 	return &drain{
 		tenure: t, turns: w.Turns, queue: w.Intents, batch: w.cfg.Batch, limits: w.Limits,
-		stages: w.work.Pipeline(Standing{Held: b.held, Reconciled: cursor.read}),
-		claim:  claim.run, launch: b.launch,
-		places: places{free: w.places},
+		stages: append([]Stage{{paysStage, pays{w.Limits, w.market}.run}},
+			w.work.Pipeline(Standing{Held: b.held, Reconciled: cursor.read})...),
+		claim: claim.run, launch: b.launch,
+		places: places{free: w.places, held: b.held, waiting: waiting},
 		upkeep: upkeep{
 			reconcile: func(ctx context.Context) error {
 				_, err := cursor.get(ctx)
@@ -110,13 +111,13 @@ func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
 	}
 }
 
-func (w *worker) confirm(t *lease.Tenure, b *broadcast, renewal renewal) *confirm {
+func (w *worker) confirm(t *lease.Tenure, b *broadcast, renewal renewal, waiting *waiting) *confirm {
 	view := view{node: w.Node, signer: w.key.Address(), broadcast: b}
 	return &confirm{
 		tenure: t, turns: w.Turns, limits: w.Limits, rest: w.rest, store: w.Intents,
 		view: view, landing: &landing{view: view, tenure: t, store: w.Intents, limits: w.Limits,
 			freed: func() { signal(w.queued) }},
-		judge: w.work.Judge, broadcast: b, renewal: renewal, heads: w.Heads,
+		judge: w.work.Judge, broadcast: b, renewal: renewal, waiting: waiting,
 		ages:    newAges(w.Clock, w.cfg.ConfirmTimeout),
 		metrics: w.Metrics, log: w.log, ended: func() { signal(w.ended) },
 	}

@@ -38,6 +38,17 @@ type places struct {
 	// free counts them by the store: those open to all, and those of the liquidations' lane.
 	free    func(ctx context.Context) (all, urgent int, err error)
 	crowded bool // a claim was refused because too many transactions are pending
+	// held is why the nodes take nothing more of the signer, or empty.
+	held    func() string
+	waiting *waiting // told which tasks wait for what is in flight
+}
+
+// wait notes that tasks could not go on, if that is for what is in flight.
+func (p *places) wait(tasks []txm.Intent, open bool) {
+	if open || !p.crowded && p.held() == "" {
+		tasks = nil
+	}
+	p.waiting.set(tasks)
 }
 
 // room is which tasks are worth looking at, and how many. After a claim was refused for want of places they are no more

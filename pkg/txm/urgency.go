@@ -1,0 +1,50 @@
+package txm
+
+import "slices"
+
+// lanes are in the order of their urgency.
+var lanes = []Lane{LiquidationLane, OrderLane, MaintenanceLane}
+
+// Above tells whether a lane is more urgent than another.
+func (l Lane) Above(other Lane) bool { return slices.Index(lanes, l) < slices.Index(lanes, other) }
+
+// Pays tells whether a lane's transaction of a gas limit may pay what nodes ask for at the least. One that may not is
+// not claimed: it would not be mined, and neither would anything behind its nonce.
+func (p Policy) Pays(l Lane, gas uint64, m Market) bool {
+	return p.ceiling(l, Exec, gas) >= m.Suggested
+}
+
+// Inherit returns the lane that each of a signer's flights, which are given by nonce, is to be paid and pressed for: the
+// most urgent one among its own, those of the flights behind it, and that of what waits for a nonce; waiting is empty
+// for nothing. Nothing behind a nonce is mined before it (priority inheritance). A flight lends its lane to those
+// before it while it is to be executed: not when it is mined, or its job was given up, or presses says that it is not
+// ours to press.
+func Inherit(flights []Flight, waiting Lane, presses func(Flight) bool) []Lane {
+	inherited := make([]Lane, len(flights))
+	behind := waiting
+	for i, f := range slices.Backward(flights) {
+		own := LaneOf(f.Intent.Job.Kind)
+		inherited[i] = own
+		if behind != "" && behind.Above(own) {
+			inherited[i] = behind
+		}
+		if f.Mined == nil && !f.Leaving() && presses(f) && (behind == "" || own.Above(behind)) {
+			behind = own
+		}
+	}
+	return inherited
+}
+
+// For is the lane that a flight is paid and pressed for.
+func (s Sight) For(f Flight) Lane {
+	if s.Lane == "" {
+		return LaneOf(f.Intent.Job.Kind)
+	}
+	return s.Lane
+}
+
+// Cedes tells whether a flight makes way for what is behind it, if it cannot be mined otherwise: that is more urgent
+// than what it is to execute.
+func (s Sight) Cedes(f Flight) bool {
+	return !f.Leaving() && s.For(f).Above(LaneOf(f.Intent.Job.Kind))
+}

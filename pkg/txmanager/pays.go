@@ -1,0 +1,63 @@
+package txmanager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"perpkeeper/pkg/txm"
+)
+
+// pays is the first stage of every pipeline: a task whose lane may not pay what nodes ask for waits in the queue, and
+// nothing else is asked about it. With a nonce it would not be mined, and whatever is behind it would not be either.
+type pays struct {
+	limits Limits
+	market *market
+}
+
+const paysStage = "market"
+
+func (p pays) run(ctx context.Context, t *Task) (Verdict, error) {
+	paid, err := p.market.now(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if lane, fee := txm.LaneOf(t.Job().Kind), p.limits.Fee(); !fee.Pays(lane, txm.EmptyGas, paid) {
+		return tooDear(lane, fee, paid), nil
+	}
+	return Verdict{}, nil
+}
+
+// tooDear has a task wait until the market is asked for again.
+func tooDear(l txm.Lane, fee txm.Policy, m txm.Market) Verdict {
+	return Verdict{Kind: Waiting, Heads: marketFresh, Gate: true,
+		Reason: fmt.Sprintf("nodes ask for %d wei per gas, and the lane %s may pay %d (a transaction %d wei in all)",
+			m.Suggested, l, fee.Of(l).Cap, fee.JobCost)}
+}
+
+// waiting is the most urgent lane of the tasks that get no nonce for what is in flight: there is no place, or nodes take
+// no more. The drain sets it, confirm presses what is in flight for it. It is safe for concurrent use.
+type waiting struct {
+	mu   sync.Mutex
+	lane txm.Lane
+}
+
+// set notes the tasks that wait; none, when nothing does.
+func (w *waiting) set(tasks []txm.Intent) {
+	most := txm.Lane("")
+	for _, i := range tasks {
+		if lane := txm.LaneOf(i.Job.Kind); most == "" || lane.Above(most) {
+			most = lane
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lane = most
+}
+
+// most is the most urgent lane, empty for nothing.
+func (w *waiting) most() txm.Lane {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lane
+}
