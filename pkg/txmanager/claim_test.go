@@ -72,6 +72,12 @@ const callGas = 100_000
 // when those were born that were claimed.
 func (o *queueTest) claimOf(t *testing.T, orders byte, key signer.Signer, wei uint64) (claimed []uint64) {
 	t.Helper()
+	return o.claimAt(t, orders, key, wei, marketAt(0))
+}
+
+// claimAt is claimOf in a market.
+func (o *queueTest) claimAt(t *testing.T, orders byte, key signer.Signer, wei uint64, m *market) (claimed []uint64) {
+	t.Helper()
 	o.stages = []Stage{{Name: "test", Run: func(_ context.Context, t *Task) (Verdict,
 		error) {
 		t.Call = Call{Gas: callGas, Data: []byte{byte(t.Job().BirthMs)}}
@@ -83,7 +89,7 @@ func (o *queueTest) claimOf(t *testing.T, orders byte, key signer.Signer, wei ui
 	o.count, o.launch = p.count, func(context.Context, []*Task) error { return nil }
 	o.claim = claim{
 		tenure: o.tenure, key: key, chainID: 56, limits: o.limits,
-		market: &market{known: &txm.Market{}, heads: headsAt(0, time.Now()), at: 100}, budget: p,
+		market: m, budget: p,
 		store: o.db.Intents(), cursor: &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {}, metrics: o.metrics,
 		log: zerolog.Nop(), patience: time.Minute,
 	}.run

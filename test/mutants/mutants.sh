@@ -72,6 +72,13 @@ mutant "broadcast before it is stored" pkg/txmanager/claim.go \
 mutant "a raise is broadcast and not stored" pkg/txmanager/renew.go \
   's/if err := r\.store\.Replace\(ctx, r\.tenure\.Fence\(\), next\); err != nil \{/_ = next\n\tif err != nil {/' \
   './services/sender -run TestTrouble/nodes_want_more'
+mutant "a number is given to what may not pay" pkg/txmanager/claim.go 's/if !fee\.Pays\(lane, t\.Call\.Gas, paid\) \{/if false {/' \
+  './pkg/txmanager -run TestNoNonceForWhoMayNotPay'
+mutant "what may not pay is looked at all the same" pkg/txmanager/pays.go 's/; !fee\.Pays\(lane, txm\.EmptyGas, paid\) \{/; !fee.Pays(lane, 0, txm.Market{}) {/' \
+  './pkg/txmanager -run TestWhoMayNotPayWaits'
+mutant "what is in the way inherits nothing" pkg/txm/urgency.go 's/behind\.Above\(own\) \{/behind.Above(own) \&\& false {/' './pkg/txm -run TestInherit'
+mutant "what is in the way is not pressed" pkg/txm/next.go 's/p\.Of\(s\.For\(f\)\)\.Patience/p.Of(LaneOf(f.Intent.Job.Kind)).Patience/' \
+  './pkg/txm -run TestInheritedPatience'
 mutant "a lost claim is not looked up" pkg/txmanager/claim.go 's/if err := c\.lookUp\(ctx, tasks\[0\], err\); err != nil \{/if false {/' \
   './services/sender -run TestTrouble/the_answer_to_a_claim'
 
