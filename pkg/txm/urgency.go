@@ -2,11 +2,8 @@ package txm
 
 import "slices"
 
-// lanes are in the order of their urgency.
-var lanes = []Lane{LiquidationLane, OrderLane, MaintenanceLane}
-
 // Above tells whether a lane is more urgent than another.
-func (l Lane) Above(other Lane) bool { return slices.Index(lanes, l) < slices.Index(lanes, other) }
+func Above(lane, other Lane) bool { return slices.Index(Lanes(), lane) < slices.Index(Lanes(), other) }
 
 // Pays tells whether a lane's transaction of a gas limit may pay what nodes ask for at the least. One that may not is
 // not claimed: it would not be mined, and neither would anything behind its nonce.
@@ -25,10 +22,10 @@ func Inherit(flights []Flight, waiting Lane, presses func(Flight) bool) []Lane {
 	for i, f := range slices.Backward(flights) {
 		own := LaneOf(f.Intent.Job.Kind)
 		inherited[i] = own
-		if behind != "" && behind.Above(own) {
+		if behind != "" && Above(behind, own) {
 			inherited[i] = behind
 		}
-		if f.Mined == nil && !f.Leaving() && presses(f) && (behind == "" || own.Above(behind)) {
+		if f.Mined == nil && !f.Leaving() && presses(f) && (behind == "" || Above(own, behind)) {
 			behind = own
 		}
 	}
@@ -46,5 +43,5 @@ func (s Sight) For(f Flight) Lane {
 // Cedes tells whether a flight makes way for what is behind it, if it cannot be mined otherwise: that is more urgent
 // than what it is to execute.
 func (s Sight) Cedes(f Flight) bool {
-	return !f.Leaving() && s.For(f).Above(LaneOf(f.Intent.Job.Kind))
+	return !f.Leaving() && Above(s.For(f), LaneOf(f.Intent.Job.Kind))
 }

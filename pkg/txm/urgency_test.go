@@ -14,7 +14,7 @@ var someKinds = []job.Kind{job.Liquidation, job.Adl, job.Order, job.Deposit, Fil
 func TestWhoPaysIsOfferedEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := DefaultPolicy()
-		lane := rapid.SampledFrom(lanes).Draw(t, "lane")
+		lane := rapid.SampledFrom(Lanes()).Draw(t, "lane")
 		gas := rapid.Uint64Range(EmptyGas, MaxGas).Draw(t, "gas")
 		m := Market{Suggested: rapid.Uint64Range(0, 20*Gwei).Draw(t, "suggested"),
 			Paid: map[Lane][]uint64{lane: rapid.SliceOfN(rapid.Uint64Range(0, 20*Gwei), 0, 5).Draw(t, "paid")}}
@@ -28,7 +28,7 @@ func TestWhoPaysIsOfferedEnough(t *testing.T) {
 func TestInheritedRaiseReachesTheMarket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := DefaultPolicy()
-		own, heir := rapid.SampledFrom(lanes).Draw(t, "own"), rapid.SampledFrom(lanes).Draw(t, "inherited")
+		own, heir := rapid.SampledFrom(Lanes()).Draw(t, "own"), rapid.SampledFrom(Lanes()).Draw(t, "inherited")
 		gas := rapid.Uint64Range(EmptyGas, MaxGas).Draw(t, "gas")
 		calm := Market{Suggested: rapid.Uint64Range(0, 2*Gwei).Draw(t, "calm")}
 		dear := Market{Suggested: rapid.Uint64Range(0, 20*Gwei).Draw(t, "dear")}
@@ -61,13 +61,13 @@ func TestInherit(t *testing.T) {
 		got := Inherit(flights, waiting, func(f Flight) bool { return presses[f.Intent.Nonce] })
 		for i, f := range flights {
 			want := LaneOf(f.Intent.Job.Kind)
-			if waiting != "" && waiting.Above(want) {
+			if waiting != "" && Above(waiting, want) {
 				want = waiting
 			}
 			for k := i + 1; k < n; k++ {
 				behind := flights[k]
 				if lane := LaneOf(behind.Intent.Job.Kind); behind.Mined == nil && !behind.Leaving() && presses[k] &&
-					lane.Above(want) {
+					Above(lane, want) {
 					want = lane
 				}
 			}

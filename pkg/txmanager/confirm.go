@@ -186,7 +186,8 @@ func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r
 		return err
 	}
 	failpoint.Hit("sender.receipt.after")
-	c.metrics.landed.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.broadcast.heads.Age(f.Intent.Job.BirthMs).Seconds())
+	age := c.broadcast.heads.Age(f.Intent.Job.BirthMs)
+	c.metrics.landed.WithLabelValues(string(f.Intent.Job.Kind)).Observe(age.Seconds())
 	c.logged("mined", f, r)
 	return nil
 }
@@ -243,7 +244,8 @@ func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
 		return err
 	}
 	failpoint.Hit("sender.finish.after")
-	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(c.broadcast.heads.Age(f.Intent.Job.BirthMs).Seconds())
+	age := c.broadcast.heads.Age(f.Intent.Job.BirthMs)
+	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(age.Seconds())
 	c.logged("final", f, r)
 	c.turns.Ended(f.Intent.Job.ID, r.Outcome)
 	c.ended()

@@ -46,7 +46,7 @@ type waiting struct {
 func (w *waiting) set(tasks []txm.Intent) {
 	most := txm.Lane("")
 	for _, i := range tasks {
-		if lane := txm.LaneOf(i.Job.Kind); most == "" || lane.Above(most) {
+		if lane := txm.LaneOf(i.Job.Kind); most == "" || txm.Above(lane, most) {
 			most = lane
 		}
 	}

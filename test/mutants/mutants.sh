@@ -76,7 +76,7 @@ mutant "a number is given to what may not pay" pkg/txmanager/claim.go 's/if !fee
   './pkg/txmanager -run TestNoNonceForWhoMayNotPay'
 mutant "what may not pay is looked at all the same" pkg/txmanager/pays.go 's/; !fee\.Pays\(lane, txm\.EmptyGas, paid\) \{/; !fee.Pays(lane, 0, txm.Market{}) {/' \
   './pkg/txmanager -run TestWhoMayNotPayWaits'
-mutant "what is in the way inherits nothing" pkg/txm/urgency.go 's/behind\.Above\(own\) \{/behind.Above(own) \&\& false {/' './pkg/txm -run TestInherit'
+mutant "what is in the way inherits nothing" pkg/txm/urgency.go 's/Above\(behind, own\) \{/Above(behind, own) \&\& false {/' './pkg/txm -run TestInherit'
 mutant "what is in the way is not pressed" pkg/txm/next.go 's/p\.Of\(s\.For\(f\)\)\.Patience/p.Of(LaneOf(f.Intent.Job.Kind)).Patience/' \
   './pkg/txm -run TestInheritedPatience'
 mutant "a lost claim is not looked up" pkg/txmanager/claim.go 's/if err := c\.lookUp\(ctx, tasks\[0\], err\); err != nil \{/if false {/' \
