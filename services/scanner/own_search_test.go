@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -115,5 +116,27 @@ func TestSignersOfHistory(t *testing.T) {
 				t.Errorf("it was said %d times", said)
 			}
 		})
+	}
+}
+
+// An endpoint that shows a signer's transactions as another's hides none: two hosts say that a nonce was used there, and
+// the block is read from another.
+func TestForgedSendersHideNothing(t *testing.T) {
+	d, k := sparse(t), startKafka(t)
+	tr := newTruth(d)
+	forger, honest := startLiar(t, d), startLiar(t, d)
+	signer := []byte(strings.ToLower(d.account(2).Hex()))
+	forger.tell("eth_getBlockByHash", func(_ []json.RawMessage, said json.RawMessage) json.RawMessage {
+		return bytes.ReplaceAll(said, signer, bytes.ReplaceAll(signer, []byte("a"), []byte("b")))
+	})
+	cfg := through(inRanges(testConfig(d, k.Addr())), forger, honest)
+	cfg.Chain.HedgeAfter = hangGuard
+	s := start(t, cfg, k)
+	settle(t, k, tr)
+	if _, asked := forger.count("eth_getBlockByHash"); asked == 0 {
+		t.Skip("the forger was never asked") // whoever is faster is
+	}
+	if by := testutil.ToFloat64(s.metrics.bodyRanges); by > 0 {
+		t.Errorf("%v ranges were read by bodies", by)
 	}
 }
