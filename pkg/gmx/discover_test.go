@@ -106,3 +106,18 @@ func TestDiscoverFromTheDataStore(t *testing.T) {
 		t.Error("an address with nothing is taken for a venue")
 	}
 }
+
+// A venue has more controllers than the words of one answer have bytes.
+func TestDiscoverAmongManyControllers(t *testing.T) {
+	v, at := venue()
+	var all []chain.Address
+	for i := range 60 {
+		all = append(all, chain.Address{0xff, byte(i)})
+	}
+	all = append(all, at["liquidation"], at["adl"])
+	v[at["roles"]] = map[[4]byte][]byte{getMemberCount: appendNumber(nil, len(all)), getMembers: members(all...)}
+	found, err := Discover(t.Context(), v, at["store"])
+	if err != nil || found.LiquidationHandler != at["liquidation"] || found.AdlHandler != at["adl"] {
+		t.Errorf("found %+v, %v", found.Config, err)
+	}
+}

@@ -26,7 +26,7 @@ func Inspect(ctx context.Context, node Asker, contract chain.Address) (c Contrac
 // Executes tells whether a contract has every function by which the jobs of a setting of the [venue] section are
 // executed, such as order_handler. It is asked as by nobody in particular, and nothing is executed.
 func Executes(ctx context.Context, node Asker, contract chain.Address, setting string) (bool, error) {
-	any := false
+	known := false
 	for _, kind := range job.Kinds() {
 		e := executions[kind]
 		if e.setting != setting {
@@ -39,9 +39,9 @@ func Executes(ctx context.Context, node Asker, contract chain.Address, setting s
 		if answered || len(output) < 4 {
 			return false, nil
 		}
-		any = true
+		known = true
 	}
-	return any, nil
+	return known, nil
 }
 
 var (

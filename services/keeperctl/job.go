@@ -215,7 +215,7 @@ func (y *jobStory) addArm(a pg.Arm) {
 	if m := a.Mined; m != nil && a.SeenAt != nil {
 		y.addf(*a.SeenAt, id, i.Arm, "mined", fmt.Sprintf("block %d %s", m.Block.Number, m.Block.Hash),
 			"%s%s, gas %d, cost %s, fee earned %s, %s", m.Outcome, because(m.Reason), m.GasUsed,
-			coins(perpProduct(m.GasUsed, m.GasPrice)), coins(a.FeeEarned), map[bool]string{true: "final",
+			coins(costOf(m.GasUsed, m.GasPrice)), coins(a.FeeEarned), map[bool]string{true: "final",
 				false: "not final yet"}[a.Final])
 		if s := m.Settlement; s != nil {
 			y.addf(*a.SeenAt, id, i.Arm, "settled", fmt.Sprintf("block %d", m.Block.Number), "%s", settlementText(s))

@@ -13,7 +13,8 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-func perpProduct(a, b uint64) perp.Uint { return perp.U64(a).Mul(perp.U64(b)) }
+// costOf is what gas cost, in wei.
+func costOf(gas, price uint64) perp.Uint { return perp.U64(gas).Mul(perp.U64(price)) }
 
 // settlementText is what a transaction came to for the position's owner: USD of 30 decimals as whole cents, amounts in
 // the collateral's smallest unit.
@@ -87,7 +88,7 @@ func (y *jobStory) addEnd(ctx context.Context, db *pg.DB, birth, at perp.Stamp, 
 	}
 	tx := found.Row.Tx
 	y.addf(time.UnixMilli(int64(at.TimeMs)), "", 0, "by", "tx "+tx.Hash.Hex(), "%s, nonce %d, gas %d, cost %s",
-		y.who(tx.From), tx.Nonce, tx.GasUsed, coins(perpProduct(tx.GasUsed, tx.GasPrice)))
+		y.who(tx.From), tx.Nonce, tx.GasUsed, coins(costOf(tx.GasUsed, tx.GasPrice)))
 	return nil
 }
 
