@@ -119,8 +119,8 @@ func TestSignersOfHistory(t *testing.T) {
 	}
 }
 
-// An endpoint that shows a signer's transactions as another's hides none: two hosts say that a nonce was used there, and
-// the block is read from another.
+// An endpoint that shows a signer's transactions as another's hides none: two hosts say that a nonce was used there,
+// and the block is read from another.
 func TestForgedSendersHideNothing(t *testing.T) {
 	d, k := sparse(t), startKafka(t)
 	tr := newTruth(d)
