@@ -25,11 +25,11 @@ type ownSearch struct {
 func (c *collector) survey(ctx context.Context, before, last uint64) {
 	c.settled = newNonceHistory()
 	for _, block := range []uint64{last, before} {
-		var all []evm.AccountAt
+		var asked []evm.AccountAt
 		for _, signer := range c.own.Signers {
-			all = append(all, evm.AccountAt{Account: signer, Block: block})
+			asked = append(asked, evm.AccountAt{Account: signer, Block: block})
 		}
-		if _, err := settledNonces(ctx, c.nonces, c.settled, all); err != nil {
+		if _, err := settledNonces(ctx, c.nonces, c.settled, asked); err != nil {
 			c.log.Debug().Err(err).Uint64("block", block).Msg("the signers' nonces are not known yet")
 		}
 	}
