@@ -323,7 +323,7 @@ func TestAMissedSwapIsFoundFromThenOn(t *testing.T) {
 	index.Put(o)
 	index.Reached(m, func(perp.Order) {})
 	w := index.orders[o.Key]
-	w.group.rungs.Put(w, -1e9) // as if its rung had been computed wrongly
+	w.group.byPrice.Put(w, -1e9) // as if its judging price had been computed wrongly
 	for _, want := range []int{1, 0} {
 		missed := 0
 		index.Missed(m, func(perp.Order) { missed++ })

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/ladder"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/priceindex"
 )
 
 // Swaps keeps limit swaps in the order of the price at which their output may reach what they ask for, so that a tick
@@ -17,12 +17,13 @@ type Swaps struct {
 	groups map[string]*swapGroup
 }
 
-// swapGroup is the swaps along one path: one price orders them. Their rungs stand as long as the certificate does.
+// swapGroup is the swaps along one path: one price orders them. Their judging prices stand as long as the certificate
+// does.
 type swapGroup struct {
 	tokenIn chain.Address
 	path    []chain.Address
 	members map[*waitingSwap]struct{}
-	rungs   ladder.Ladder[*waitingSwap]
+	byPrice priceindex.Index[*waitingSwap]
 	certificate
 	stands bool
 }
@@ -31,12 +32,12 @@ type waitingSwap struct {
 	order     perp.Order
 	group     *swapGroup
 	groupKey  string
-	distrusts bool // a sweep found that its rung was wrong: it is looked at each time
-	place     ladder.Foothold
+	distrusts bool // a sweep found that its judging price was wrong: it is looked at each time
+	slot      priceindex.Slot
 }
 
-// Foothold implements [ladder.Climber].
-func (w *waitingSwap) Foothold() *ladder.Foothold { return &w.place }
+// Slot implements [priceindex.Member].
+func (w *waitingSwap) Slot() *priceindex.Slot { return &w.slot }
 
 // Put adds a limit swap, or replaces it.
 func (x *Swaps) Put(o perp.Order) {
@@ -57,7 +58,7 @@ func (x *Swaps) Put(o perp.Order) {
 	w := &waitingSwap{order: o, group: g, groupKey: key}
 	x.orders[o.Key], g.members[w] = w, struct{}{}
 	if g.stands {
-		g.rungs.Put(w, g.rung(w))
+		g.byPrice.Put(w, g.judgingPrice(w))
 	}
 }
 
@@ -67,7 +68,7 @@ func (x *Swaps) Remove(key chain.Hash) {
 	if !known {
 		return
 	}
-	w.group.rungs.Remove(w)
+	w.group.byPrice.Remove(w)
 	delete(w.group.members, w)
 	if len(w.group.members) == 0 {
 		delete(x.groups, w.groupKey)
@@ -106,14 +107,14 @@ func (x *Swaps) Missed(m *Moment, yield func(perp.Order)) {
 		}
 		w.distrusts = true
 		if w.group.stands {
-			w.group.rungs.Put(w, w.group.rung(w))
+			w.group.byPrice.Put(w, w.group.judgingPrice(w))
 		}
 		yield(w.order)
 	}
 }
 
-// due yields the swaps whose rungs a moment's price has reached. Without the price of a token on the path none is due;
-// of a path that leads nowhere all are yielded, for whoever judges them to say so.
+// due yields the swaps whose judging prices a moment's price has reached. Without the price of a token on the path none
+// is due; of a path that leads nowhere all are yielded, for whoever judges them to say so.
 func (g *swapGroup) due(m *Moment, yield func(perp.Order)) {
 	now, priced, leads := g.look(m)
 	switch {
@@ -127,7 +128,7 @@ func (g *swapGroup) due(m *Moment, yield func(perp.Order)) {
 	case !g.stands || !g.holds(now):
 		g.rebuild(now)
 	}
-	for _, r := range g.rungs.Due(-now.inLow / now.outHigh * (1 + slack)) {
+	for _, r := range g.byPrice.Due(-now.inLow / now.outHigh * (1 + slack)) {
 		yield(r.Member.order)
 	}
 }
@@ -136,10 +137,10 @@ func (g *swapGroup) rebuild(now certificate) {
 	g.certificate, g.stands = certify(now), true
 	members := make([]*waitingSwap, 0, len(g.members))
 	for w := range g.members {
-		w.place.Price = g.rung(w)
+		w.slot.Price = g.judgingPrice(w)
 		members = append(members, w)
 	}
-	g.rungs.Fill(members)
+	g.byPrice.Fill(members)
 }
 
 // look takes in what bounds the swaps of a path at a moment, as floats: they only filter.
@@ -172,9 +173,9 @@ func boundOf(t perp.SwapTerms, in, out Quote) hopBound {
 	}
 }
 
-// certificate is what the rungs of a group were computed for: within it, a swap whose rung has not been reached gives
-// less than it asks for. Whatever takes from the output (charges for impact, fees of interfaces, limits of pools) is
-// left out, and what adds to it, the reward for balancing pools, is bounded.
+// certificate is what the judging prices of a group were computed for: within it, a swap whose judging price has not
+// been reached gives less than it asks for. Whatever takes from the output (charges for impact, fees of interfaces,
+// limits of pools) is left out, and what adds to it, the reward for balancing pools, is bounded.
 type certificate struct {
 	inLow, inHigh   float64 // prices of a unit of the token in: the lower side now; the higher one at most
 	outLow, outHigh float64 // higher side of the price of a unit of the token out: at least; now
@@ -193,8 +194,8 @@ type hopBound struct {
 
 const (
 	one = 1e30 // USD and factors have 30 decimals
-	// room is by how much prices, and the imbalance of a pool as a share of the pool, may move before rungs are
-	// computed anew.
+	// room is by how much prices, and the imbalance of a pool as a share of the pool, may move before judging prices
+	// are computed anew.
 	room, roomOfPool = 0.05, 0.01
 	// guards cover the errors of floats and of the chain's own powers, many times over: a share of a reward, of a
 	// power, and USD.
@@ -227,13 +228,13 @@ func (c *certificate) holds(now certificate) bool {
 	return true
 }
 
-// rung is the place of a swap on the ladder: the price, negative because it is reached by rising, at which in the best
-// case that the certificate allows the output is what is asked for.
+// judgingPrice is the place of a swap in the price index: the price, negative because it is reached by rising, at which
+// in the best case that the certificate allows the output is what is asked for.
 //
 // One hop turns an amount in, worth V at the lower side of its price, into an amount out that is worth at most V less
 // the fee plus the reward, at the higher side of its price; and what comes out of one hop is valued at the lower side
 // for the next.
-func (c *certificate) rung(w *waitingSwap) float64 {
+func (c *certificate) judgingPrice(w *waitingSwap) float64 {
 	amount := w.order.InitialCollateralDeltaAmount.Float()
 	if w.distrusts || amount == 0 {
 		return math.Inf(1)

@@ -4,24 +4,24 @@ import (
 	"math"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/ladder"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/priceindex"
 )
 
 // Triggers keeps a market's waiting orders (limit, stop, take-profit) in the order of their triggers, so that a tick
 // looks only at those it reaches. It is for one goroutine at a time. The zero Triggers is empty.
 type Triggers struct {
 	orders          map[chain.Hash]*waiting
-	falling, rising ladder.Ladder[*waiting] // executable when the price falls to the trigger, or rises to it
+	falling, rising priceindex.Index[*waiting] // executable when the price falls to the trigger, or rises to it
 }
 
 type waiting struct {
 	order perp.Order
-	place ladder.Foothold
+	slot  priceindex.Slot
 }
 
-// Foothold implements [ladder.Climber].
-func (w *waiting) Foothold() *ladder.Foothold { return &w.place }
+// Slot implements [priceindex.Member].
+func (w *waiting) Slot() *priceindex.Slot { return &w.slot }
 
 // slack covers the rounding of prices to floats, many times over.
 const slack = 1e-12

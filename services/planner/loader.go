@@ -62,7 +62,7 @@ func (p *Planner) load(ctx context.Context, mine []int) {
 	})
 }
 
-// read makes a book of some partitions, with ladders that stand by the present prices. It touches nothing of the plan's.
+// read makes a book of some partitions, with price indexes computed for the present prices. It touches nothing of the plan's.
 func (p *Planner) read(ctx context.Context, partitions []int) (*book, error) {
 	b := newBook(p.book.armed)
 	c, err := p.store.Load(ctx, partitions, b.take)

@@ -5,7 +5,7 @@ import "slices"
 // Groups of rooms, innermost first. Imports point one way: vocabularies ← rooms ← adapters ← services.
 var (
 	vocabularies = []string{"pkg/chain", "pkg/perp", "pkg/job"}
-	tools        = []string{"pkg/retry", "pkg/secret", "pkg/failpoint", "pkg/ladder"}
+	tools        = []string{"pkg/retry", "pkg/secret", "pkg/failpoint", "pkg/priceindex"}
 	inner        = slices.Concat(vocabularies, tools)
 	rooms        = []string{
 		"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...",
@@ -24,7 +24,7 @@ var House = Table{
 		{Path: "pkg/retry"},
 		{Path: "pkg/secret"},
 		{Path: "pkg/failpoint"},
-		{Path: "pkg/ladder"},
+		{Path: "pkg/priceindex"},
 		{Path: "pkg/wire/...", May: vocabularies},
 
 		{Path: "pkg/lease/...", May: inner},

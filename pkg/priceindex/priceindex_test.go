@@ -1,4 +1,4 @@
-package ladder
+package priceindex
 
 import (
 	"slices"
@@ -7,18 +7,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-type climbing struct {
-	place Foothold
-	id    int
+type member struct {
+	slot Slot
+	id   int
 }
 
-func (c *climbing) Foothold() *Foothold { return &c.place }
+func (c *member) Slot() *Slot { return &c.slot }
 
 // Whatever is put, moved and removed, what is due is what a plain scan of a map says.
-func TestLadderIsAMap(t *testing.T) {
+func TestIndexIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l Ladder[*climbing]
-		members, twin := make([]climbing, 10), map[int]float64{}
+		var l Index[*member]
+		members, twin := make([]member, 10), map[int]float64{}
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			id, price := rapid.IntRange(0, 9).Draw(t, "member"), float64(rapid.IntRange(-5, 5).Draw(t, "price"))
 			members[id].id = id
@@ -27,9 +27,9 @@ func TestLadderIsAMap(t *testing.T) {
 				l.Remove(&members[id])
 				delete(twin, id)
 			case 1:
-				var all []*climbing
+				var all []*member
 				for m := range twin {
-					members[m].place.Price = price + float64(m)
+					members[m].slot.Price = price + float64(m)
 					twin[m] = price + float64(m)
 					all = append(all, &members[m])
 				}
@@ -49,7 +49,7 @@ func TestLadderIsAMap(t *testing.T) {
 			}
 			slices.Sort(got)
 			slices.Sort(want)
-			if !slices.Equal(got, want) || len(l.rungs) != len(twin) {
+			if !slices.Equal(got, want) || len(l.entries) != len(twin) {
 				t.Fatalf("due at %v: %v, want %v", price, got, want)
 			}
 		}
