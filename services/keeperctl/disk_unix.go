@@ -10,6 +10,6 @@ func space(path string) (free, total uint64, err error) {
 	if err := syscall.Statfs(path, &s); err != nil {
 		return 0, 0, err
 	}
-	size := uint64(s.Bsize) //nolint:unconvert // its type is the system's
+	size := uint64(s.Bsize)
 	return s.Bavail * size, s.Blocks * size, nil
 }

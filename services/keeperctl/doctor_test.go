@@ -95,7 +95,7 @@ func TestDoctorBeforeTheStart(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Setenv("PERPKEEPER_"+p.key, p.value)
 			checks, answer, _ := examined(t, "--pre")
-			for _, want := range strings.Split(p.want, ",") {
+			for want := range strings.SplitSeq(p.want, ",") {
 				if !strings.Contains(checks, want) {
 					t.Errorf("found %q, want %s\n%s", checks, want, answer)
 				}

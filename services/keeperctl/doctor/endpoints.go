@@ -97,7 +97,7 @@ func lagging(f *Facts) (found []fault) {
 
 func withoutFinal(f *Facts) (found []fault) {
 	for _, e := range f.usable() {
-		seen := ""
+		var seen string
 		switch behind := span(e.Final.TimeMs, e.Head.TimeMs); {
 		case e.FinalError != nil:
 			seen = "it names no finalized block: " + e.FinalError.Error()

@@ -54,7 +54,7 @@ func otherStore(f *Facts) []fault {
 		}
 		return fmt.Sprintf("%s was deployed with the DataStore %s, and %s is configured", c.Address, c.DataStore,
 			v.DataStore.Address)
-	}, fixVenue)
+	})
 }
 
 func otherEmitter(f *Facts) []fault {
@@ -64,7 +64,7 @@ func otherEmitter(f *Facts) []fault {
 		}
 		return fmt.Sprintf("%s emits its events by %s, and %s is configured: its executions would not be seen",
 			c.Address, c.EventEmitter, v.EventEmitter.Address)
-	}, fixVenue)
+	})
 }
 
 func executesNothing(f *Facts) []fault {
@@ -73,7 +73,7 @@ func executesNothing(f *Facts) []fault {
 			return ""
 		}
 		return fmt.Sprintf("%s does not have the function by which these jobs are executed", c.Address)
-	}, fixVenue)
+	})
 }
 
 // retired handlers stay on the chain and refuse: the venue has taken the role CONTROLLER from them.
@@ -83,17 +83,17 @@ func retired(f *Facts) []fault {
 			return ""
 		}
 		return fmt.Sprintf("%s has no role CONTROLLER: the exchange has replaced it", c.Address)
-	}, fixVenue)
+	})
 }
 
 // handlers asks of each handler what is wrong with it.
-func handlers(f *Facts, wrong func(*Venue, Contract) string, fix string) (found []fault) {
+func handlers(f *Facts, wrong func(*Venue, Contract) string) (found []fault) {
 	if f.Venue == nil {
 		return nil
 	}
 	for _, c := range f.Venue.Handlers {
 		if seen := wrong(f.Venue, c); seen != "" {
-			found = append(found, fault{Failure, c.Setting, seen, fix})
+			found = append(found, fault{Failure, c.Setting, seen, fixVenue})
 		}
 	}
 	return found
