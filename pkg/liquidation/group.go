@@ -14,23 +14,23 @@ type groupKey struct {
 }
 
 // group keeps the positions of one kind in the order of the index price at which each has to be judged. The order
-// stands as long as its certificate does; when that ends, all rungs are computed anew.
+// stands as long as its certificate does; when that ends, all judging prices are computed anew.
 type group struct {
-	key    groupKey
-	number uint32
-	rungs  rungs // of all members; in no order while it does not stand
+	key     groupKey
+	number  uint32
+	byPrice priceEntries // of all members; in no order while it does not stand
 	certificate
 	stands bool
 }
 
-// certificate is what the rungs of a group were computed for: within it, a position whose rung has not been reached is
-// safe by the venue's integers.
+// certificate is what the judging prices of a group were computed for: within it, a position whose judging price has
+// not been reached is safe by the venue's integers.
 //
 // It holds while the collateral's price has not fallen too far, borrowing and funding have not grown beyond what was
 // allowed for, and the parameters are the same. Whatever is dear to compute (price impact, the cap on profits,
 // discounts) is replaced by its worst case, so that open interest may move as it likes.
 type certificate struct {
-	tracksIndex bool // the collateral is the index token: its price is the one on the ladder
+	tracksIndex bool // the collateral is the index token: its price is the one in the price index
 	// of the collateral's price; a position that owes less than it has is only better off above
 	low                      float64
 	spread                   float64 // largest distance of the index price's two sides, as a share
@@ -40,10 +40,11 @@ type certificate struct {
 }
 
 const (
-	// Shares of its price by which a collateral may move before the rungs are computed anew. A collateral that is the
-	// index token moves along the ladder.
+	// Shares of its price by which a collateral may move before the judging prices are computed anew. A collateral that
+	// is the index token moves along the price index.
 	slack, slackOfIndex = 0.005, 0.1
-	// growth is for how many seconds of borrowing and funding, at the present rates, the rungs are computed ahead.
+	// growth is for how many seconds of borrowing and funding, at the present rates, the judging prices are computed
+	// ahead.
 	growth = 3600
 	// spreadSlack is added to twice the present distance of the index price's sides.
 	spreadSlack = 0.001
@@ -104,13 +105,13 @@ func priceOf(t *perp.Terms, collateral chain.Address) perp.Price {
 	return price
 }
 
-// rung returns the place of a position on the ladder: the index price at which, in the worst case the certificate
-// allows, what remains of it meets what is required. A long is due at that price and below, so it stands there as it
-// is; a short is due at it and above and stands at its negative.
+// judgingPrice returns the place of a position in the price index: the index price at which, in the worst case the
+// certificate allows, what remains of it meets what is required. A long is due at that price and below, so it stands
+// there as it is; a short is due at it and above and stands at its negative.
 //
 // What remains is at least a·Pc + min(±(T·Pi − S), 0) − k, where a is the collateral less the funding it owes, k the
 // other costs and the requirement, and profits are taken for nothing, because a cap may cut them.
-func (c *certificate) rung(e entry, isLong bool) float64 {
+func (c *certificate) judgingPrice(e entry, isLong bool) float64 {
 	owed := e.size * max(c.funding-e.funding, 0) / perSizeUnit
 	k := c.requiredUsd + guardUsd + e.size*(c.requiredPer+guardPer+c.fee+c.impact+max(c.borrowing-e.borrowing, 0)/one)
 	a := e.collateral - owed - 1
@@ -137,7 +138,7 @@ func (c *certificate) rung(e entry, isLong bool) float64 {
 	}
 }
 
-// at is the place on the ladder of a market's present price: what stands there and above is due.
+// at is the place in the price index of a market's present price: what stands there and above is due.
 func (g *group) at(t *perp.Terms) float64 {
 	index := priceOf(t, t.Market().IndexToken)
 	if g.key.isLong {
@@ -148,37 +149,38 @@ func (g *group) at(t *perp.Terms) float64 {
 
 // due returns the members that have to be judged at a market's present terms. The slice is the group's own, good until
 // the next change.
-func (g *group) due(s *slab, t *perp.Terms, armed float64) rungs {
+func (g *group) due(s *slab, t *perp.Terms, armed float64) priceEntries {
 	if !g.stands || !g.holds(g.key, t, armed) {
 		g.rebuild(s, t, armed)
 	}
-	return g.rungs.due(g.at(t))
+	return g.byPrice.due(g.at(t))
 }
 
 func (g *group) rebuild(s *slab, t *perp.Terms, armed float64) {
 	g.certificate, g.stands = certify(g.key, t, armed), true
-	for i := range g.rungs {
-		g.rungs[i].price = g.price(s.record(g.rungs[i].member))
+	for i := range g.byPrice {
+		g.byPrice[i].price = g.price(s.record(g.byPrice[i].member))
 	}
-	g.rungs.sort()
+	g.byPrice.sort()
 }
 
-// price is the place of a record on the ladder.
-func (g *group) price(r record) float32 { return upward(g.rung(entryOf(r), g.key.isLong)) }
+// price is the place of a record in the price index.
+func (g *group) price(r record) float32 { return upward(g.judgingPrice(entryOf(r), g.key.isLong)) }
 
 func (g *group) add(s *slab, h handle) {
 	if g.stands {
-		g.rungs = g.rungs.with(rung{g.price(s.record(h)), h})
+		g.byPrice = g.byPrice.with(priceEntry{g.price(s.record(h)), h})
 	} else {
-		g.rungs = append(g.rungs, rung{member: h})
+		g.byPrice = append(g.byPrice, priceEntry{member: h})
 	}
 }
 
-// drop takes a member out. Its rung is computed as it was when it was put: nothing it depends on has changed since.
+// drop takes a member out. Its judging price is computed as it was when it was put: nothing it depends on has changed
+// since.
 func (g *group) drop(s *slab, h handle) {
 	from := 0
 	if g.stands {
-		from = g.rungs.search(g.price(s.record(h)))
+		from = g.byPrice.search(g.price(s.record(h)))
 	}
-	g.rungs = g.rungs.without(from, h)
+	g.byPrice = g.byPrice.without(from, h)
 }

@@ -91,7 +91,7 @@ func (x *Index) Each(market chain.Address) func(yield func(*perp.Position) bool)
 	return func(yield func(*perp.Position) bool) {
 		var p perp.Position
 		for _, g := range x.markets[market] {
-			for _, r := range g.rungs {
+			for _, r := range g.byPrice {
 				if p = x.position(r.member); !yield(&p) {
 					return
 				}
@@ -194,7 +194,7 @@ func (x *Index) Missed(swept []Candidate, view *perp.View) (missed []Candidate) 
 		if err != nil {
 			continue // then nobody can judge
 		}
-		if due := g.due(&x.slab, t, x.armed); !due.has(rung{g.price(x.slab.record(h)), h}) {
+		if due := g.due(&x.slab, t, x.armed); !due.has(priceEntry{g.price(x.slab.record(h)), h}) {
 			missed = append(missed, c)
 		}
 	}

@@ -151,11 +151,11 @@ func (v *venue) view() *perp.View {
 	return perp.NewView(perp.Circumstances{Rows: v.book, Prices: v.prices, Time: v.time, FireRatio: perp.One})
 }
 
-// drawTick moves a price: by a little, by a lot, or to just about where a position has its rung.
+// drawTick moves a price: by a little, by a lot, or to just about where a position has its judging price.
 func (v *venue) drawTick(t *rapid.T, x *Index) {
 	token := rapid.SampledFrom([]chain.Address{eth, usdc, doge}).Draw(t, "token")
 	price := v.prices[token].Max.Float() * (1 + rapid.Float64Range(-0.15, 0.15).Draw(t, "move"))
-	if rapid.Bool().Draw(t, "at a rung") {
+	if rapid.Bool().Draw(t, "at a judging price") {
 		for _, r := range x.standing() {
 			index := market.IndexToken
 			if x.position(r.member).Market == other.MarketToken {
@@ -172,11 +172,11 @@ func (v *venue) drawTick(t *rapid.T, x *Index) {
 	v.price(token, price, rapid.Uint64Range(0, 100).Draw(t, "spread"))
 }
 
-// standing are the rungs of all groups that stand.
-func (x *Index) standing() (all rungs) {
+// standing are the entries of all groups that stand.
+func (x *Index) standing() (all priceEntries) {
 	for _, g := range x.groups {
 		if g.stands {
-			all = append(all, g.rungs...)
+			all = append(all, g.byPrice...)
 		}
 	}
 	return all
@@ -254,7 +254,7 @@ func TestMissedIsNoticed(t *testing.T) {
 	if found, err := x.Candidates(market.MarketToken, view); err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v", found, err)
 	}
-	x.groups[0].rungs[0].price = 1 // as if the filter had gone wrong
+	x.groups[0].byPrice[0].price = 1 // as if the filter had gone wrong
 	if found, _ := x.Candidates(market.MarketToken, view); len(found) != 0 {
 		t.Fatal("the broken filter still finds it")
 	}

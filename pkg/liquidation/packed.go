@@ -7,10 +7,10 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// A packed position is its key, its account and the number of its group, and then its numbers, each as its length in one
-// byte and its bytes without leading zeros: size in USD and in tokens, collateral, borrowing factor and funding per size,
-// of which rungs are computed; the magnitude of the pending impact and 1 if it is negative; when it was increased and
-// decreased; changes; and of the stamp block, log and time.
+// A packed position is its key, its account and the number of its group, and then its numbers, each as its length in
+// one byte and its bytes without leading zeros: size in USD and in tokens, collateral, borrowing factor and funding per
+// size, of which judging prices are computed; the magnitude of the pending impact and 1 if it is negative; when it was
+// increased and decreased; changes; and of the stamp block, log and time.
 
 // pack appends a position of a group. What no rule reads is left out: the funding that can be claimed, and the
 // transaction of the last change. Market, collateral, side and status are the group's.
@@ -88,7 +88,7 @@ func unpack(r record, key groupKey) (p perp.Position) {
 	return p
 }
 
-// entry is the numbers of a position that its rung is computed from: floats, because they only filter.
+// entry is the numbers of a position that its judging price is computed from: floats, because they only filter.
 type entry struct{ size, tokens, collateral, borrowing, funding float64 }
 
 func entryOf(r record) entry {

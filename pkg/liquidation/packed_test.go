@@ -94,8 +94,8 @@ func TestIndexIsAMap(t *testing.T) {
 	})
 }
 
-// A rung is never above the price it is rounded from, as prices are asked for.
-func TestRungsAreRoundedUpward(t *testing.T) {
+// A judging price is never above the price it is rounded from, as prices are asked for.
+func TestJudgingPricesAreRoundedUpward(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		price := rapid.Float64().Draw(t, "price")
 		if got := float64(upward(price)); got < price || price > -math.MaxFloat64 && math.IsInf(got, -1) {
@@ -108,16 +108,17 @@ func TestRungsAreRoundedUpward(t *testing.T) {
 }
 
 // Members of one price, as those that are always due, are told apart.
-func TestRungsOfOnePrice(t *testing.T) {
-	var r rungs
+func TestEntriesOfOnePrice(t *testing.T) {
+	var r priceEntries
 	for i := range handle(5) {
-		r = r.with(rung{1, i})
+		r = r.with(priceEntry{1, i})
 	}
-	r = r.with(rung{2, 9})
+	r = r.with(priceEntry{2, 9})
 	r = r.without(r.search(1), 3)
-	if r.has(rung{1, 3}) || !r.has(rung{1, 4}) || len(r.due(1.5)) != 1 || !slices.IsSortedFunc(r, func(a, b rung) int {
-		return int(a.price - b.price)
-	}) {
+	if r.has(priceEntry{1, 3}) || !r.has(priceEntry{1, 4}) || len(r.due(1.5)) != 1 ||
+		!slices.IsSortedFunc(r, func(a, b priceEntry) int {
+			return int(a.price - b.price)
+		}) {
 		t.Errorf("%v", r)
 	}
 }
