@@ -188,7 +188,7 @@ func TestEvidenceReaderRefuses(t *testing.T) {
 	const n = birth / 450
 	logs, txs := p.block(n, 1, masterSigner)
 	p.must(p.play(0, 1, logs...))
-	if err := p.play(1, 1, txs[1:]...); err == nil || !strings.Contains(err.Error(), "who sent") {
+	if err := p.play(1, 1, txs[1:]...); err == nil || !strings.Contains(err.Error(), "has the record of transaction") {
 		t.Errorf("an execution without its transaction: %v", err)
 	}
 }
