@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/evm"
 )
 
-// ownSearch finds the transactions of the signers in a range without reading every block of it (adr 0022).
+// ownSearch finds the transactions of the signers in a range without reading every block of it (adr 0023).
 type ownSearch struct {
 	*collector
 
