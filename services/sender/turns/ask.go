@@ -13,8 +13,8 @@ import (
 // Turn is how a job stands with this keeper at one moment.
 type Turn struct {
 	tier.Turn
-	// Passed says that another tier's window has begun. A turn that is neither mine nor passed is in the last seconds of
-	// this keeper's window: what was sent may land, and nothing more is done for it.
+	// Passed says that another tier's window has begun. A turn that is neither mine nor passed is in the last seconds
+	// of this keeper's window: what was sent may land, and nothing more is done for it.
 	Passed bool
 	// Verdict is what becomes of a task of the job that has no nonce. The zero verdict says that it may get one. One
 	// whose turn has passed waits for the next one, however often it takes, up to the venue's own deadline.

@@ -135,7 +135,8 @@ func (t *Tracker) Heard(j job.Job) {
 		t.watch.Due(j.ID, j.BirthMs, j.Evidence.Block.TimeMs)
 		return
 	}
-	t.keepers[j.Signer] = t.cfg.Tier.Priority // jobs are routed to this keeper's signers, whichever process has their keys
+	// jobs are routed to this keeper's signers, whichever process has their keys
+	t.keepers[j.Signer] = t.cfg.Tier.Priority
 	if t.evidence != nil {
 		t.evidence.Born(j.ID, j.BirthMs)
 	}

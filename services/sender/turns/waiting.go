@@ -45,8 +45,9 @@ func (t *Tracker) expire(w tier.Waiting) {
 	age := t.cfg.Head.Age(w.Job.BirthMs)
 	if w.Job.ExpiresMs == 0 {
 		t.cfg.Metrics.outlived.WithLabelValues(string(w.Job.Kind), "lapsed").Inc()
-		t.cfg.Log.Info().Str("job", w.Job.ID).Dur("age_ms", age).Msg("no longer waiting for a turn: it comes back if a " +
-			"planner says it again")
+		t.cfg.Log.Info().Str("job", w.Job.ID).Dur("age_ms", age).
+			Msg("no longer waiting for a turn: it comes back if a " +
+				"planner says it again")
 		return
 	}
 	t.cfg.Metrics.outlived.WithLabelValues(string(w.Job.Kind), "ended").Inc()
