@@ -90,6 +90,7 @@ func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head ch
 	for {
 		select {
 		case <-pause.C:
+			t.finalize(ctx) // more may be by now, or known to a second host
 			if err := t.sayFinal(ctx); err != nil {
 				return chain.BlockRef{}, err
 			}
