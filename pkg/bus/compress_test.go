@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func bomb(t *testing.T, unpacked int) []byte {
 	t.Helper()
 	set, _ := encodeBatch(valued("one"), session{id: -1, epoch: -1}, -1, time.Now())
 	packed := compressor().EncodeAll(make([]byte, unpacked), nil)
-	batch := append(set[sizePrefix:][:batchRecords:batchRecords], packed...)
+	batch := slices.Concat(set[sizePrefix:][:batchRecords], packed)
 	binary.BigEndian.PutUint16(batch[batchAttributes:], zstdBatch)
 	binary.BigEndian.PutUint32(batch[batchLengthAt:], uint32(len(batch)-batchLengthFrom))
 	binary.BigEndian.PutUint32(batch[batchCRCAt:], crc32.Checksum(batch[batchCRCFrom:], castagnoli))

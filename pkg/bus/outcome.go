@@ -16,7 +16,7 @@ const (
 	refused                 // certainly not written by this try; the next may succeed
 	unclear                 // may have been written by this try
 	rejected                // certainly not written by this try, and never will be
-	// the brokers' memory of this producer is not ours: nothing it says about this batch can be relied on
+	// lost: the brokers' memory of this producer is not ours; nothing it says about this batch can be relied on.
 	lost
 )
 

@@ -15,7 +15,7 @@ type Action string
 // The actions.
 const (
 	Notify Action = "notify" // tell the operators what the conditions call for
-	// list pending liquidations, and let those that wait for their next try be tried at once
+	// LiquidateFirst: list pending liquidations, and let those that wait for their next try be tried at once.
 	LiquidateFirst Action = "liquidate_first"
 	PausePositions Action = "pause_positions" // the venue takes no orders that open or enlarge positions
 	RaiseMargin    Action = "raise_margin"    // positions that are opened or enlarged need more collateral

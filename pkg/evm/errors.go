@@ -27,7 +27,7 @@ const (
 	failedThrottled failure = "throttled" // the node or its gateway wants fewer requests
 	failedMalformed failure = "malformed" // an answer that cannot be read
 	failedLie       failure = "lie"       // an answer that contradicts itself, or what was asked
-	// the node does not have the block; no fault of the endpoint, and not counted
+	// failedNotFound: the node does not have the block; no fault of the endpoint, and not counted.
 	failedNotFound   failure = "not_found"
 	failedWrongChain failure = "wrong_chain" // the endpoint belongs to another chain
 	failedUnproven   failure = "unproven"    // the endpoint refuses to say which chain it belongs to

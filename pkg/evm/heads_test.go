@@ -34,10 +34,8 @@ type pusher struct {
 // pushAPI is what the server answers under eth_.
 type pushAPI struct{ p *pusher }
 
-func (a pushAPI) ChainId() (any,
-	error) {
-	return a.p.via("eth_chainId")
-} //nolint:staticcheck // The method is called eth_chainId.
+//nolint:staticcheck // The method is called eth_chainId.
+func (a pushAPI) ChainId() (any, error) { return a.p.via("eth_chainId") }
 
 func (a pushAPI) GetBlockByNumber(number json.RawMessage, full bool) (any, error) {
 	return a.p.via(methodBlockAt, number, json.RawMessage(map[bool]string{true: "true", false: "false"}[full]))

@@ -15,7 +15,7 @@ type LogsClass string
 
 // The classes.
 const (
-	// the range is too wide: ask for at most Limit blocks, for fewer where Limit is 0
+	// LogsShrink: the range is too wide: ask for at most Limit blocks, for fewer where Limit is 0.
 	LogsShrink    LogsClass = "shrink"
 	LogsSuggested LogsClass = "suggested" // the node names a range that should work: From to To
 	LogsHalve     LogsClass = "halve"     // too many logs: halve the range; of a single block take the receipts

@@ -72,8 +72,8 @@ func TestAnswersOfABatch(t *testing.T) {
 		`[{"id":3,"result":"c"},{"id":1,"result":"a"},{"id":2,"result":"b"}]`:    `"a", "b", "c"`,
 		`[{"id":2,` + no + `},null,{"id":1,"result":"a"},{"id":9,"result":"z"}]`: `"a", no, missing`,
 		`[{"id":1,"result":"a"},{"id":1,"result":"z"},{"id":3},{"id":null}]`:     `"a", missing, nothing`,
-		`[{"id":"2","result":"z"},{"id":18446744073709551615,"result":1}]`:       `missing, missing, missing`,
-		`[]`:                          `missing, missing, missing`,
+		`[{"id":"2","result":"z"},{"id":18446744073709551615,"result":1}]`:       `missing, missing, missing`, //nolint:dupword // each of three
+		`[]`:                          `missing, missing, missing`, //nolint:dupword // each of three
 		`{"id":null,` + no + `}`:      `all: no`,
 		`{"id":1,"result":"a"}`:       `all: this is no answer`,
 		`[{"id":1,"result":"a"}`:      `all: this is no answer`,

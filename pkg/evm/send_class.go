@@ -17,9 +17,9 @@ type Class string
 // earlier try may have.
 const (
 	Accepted Class = "accepted" // it is in the pool
-	// the nonce is used up, perhaps by this very transaction: look for its receipt
+	// ResolveByHash: the nonce is used up, perhaps by this very transaction: look for its receipt.
 	ResolveByHash Class = "resolve_by_hash"
-	// the pool has another transaction at this nonce: bump from the highest stored attempt
+	// OtherTxAtNonce: the pool has another transaction at this nonce: bump from the highest stored attempt.
 	OtherTxAtNonce  Class = "other_tx_at_nonce"
 	BumpToMin       Class = "bump_to_min"      // cheaper than the node takes
 	PauseSigner     Class = "pause_signer"     // funds ran out: keep the nonce
@@ -30,7 +30,7 @@ const (
 	SerializeSigner Class = "serialize_signer" // one transaction of this account at a time
 	ConditionFailed Class = "condition_failed" // a condition sent along does not hold
 	Reverted        Class = "reverted"         // the node simulated it; see RevertData
-	// it may or may not be in a pool: keep it signed, send the same bytes again
+	// Ambiguous: it may or may not be in a pool: keep it signed, send the same bytes again.
 	Ambiguous Class = "ambiguous"
 )
 

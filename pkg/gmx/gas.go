@@ -57,7 +57,7 @@ const (
 	gasGlvMarket     = 230_000 // valuing one market of a GLV
 	gasGlvShift      = 4_340_000
 	gasLiquidation   = 3_400_000 // measured 3 070 000 to 3 390 000, by the collateral
-	// measured 2 930 000 to 3 610 000; most with a profit that is swapped into the collateral
+	// gasAdl: measured 2 930 000 to 3 610 000; most with a profit that is swapped into the collateral.
 	gasAdl      = 3_650_000
 	gasAdlState = 130_000
 

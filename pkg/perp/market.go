@@ -41,21 +41,21 @@ const (
 	OpenInterest                 Measure = "openInterest"                 // USD; collateral, side
 	OpenInterestInTokens         Measure = "openInterestInTokens"         // index tokens; collateral, side
 	CollateralSum                Measure = "collateralSum"                // collateral tokens; collateral, side
-	// factor; side; its stamp is the last accrual
+	// CumulativeBorrowingFactor: factor; side; its stamp is the last accrual.
 	CumulativeBorrowingFactor Measure = "cumulativeBorrowingFactor"
 	BorrowingFactorPerSecond  Measure = "borrowingFactorPerSecond" // factor
-	// magnitude; its stamp is the last accrual
+	// FundingFactorPerSecond: magnitude; its stamp is the last accrual.
 	FundingFactorPerSecond Measure = "fundingFactorPerSecond"
-	// signed factor, positive when longs pay; in no event, see Apply
+	// SavedFundingFactorPerSecond: signed factor, positive when longs pay; in no event, see Apply.
 	SavedFundingFactorPerSecond   Measure = "savedFundingFactorPerSecond"
 	FundingFeeAmountPerSize       Measure = "fundingFeeAmountPerSize"       // collateral, side
 	ClaimableFundingAmountPerSize Measure = "claimableFundingAmountPerSize" // collateral, side
-	// Scope = virtual market id; side = is long token
+	// VirtualInventoryForSwaps: Scope = virtual market id; side = is long token.
 	VirtualInventoryForSwaps       Measure = "virtualInventoryForSwaps"
 	VirtualInventoryForPositions   Measure = "virtualInventoryForPositions"   // signed USD; Scope = virtual token id
 	PositionImpactDistributionRate Measure = "positionImpactPoolDistribution" // index tokens per second
 	MinPositionImpactPoolAmount    Measure = "minPositionImpactPoolAmount"    // index tokens
-	// 0 or 1; side; its stamp is the latest ADL update
+	// AdlEnabled: 0 or 1; side; its stamp is the latest ADL update.
 	AdlEnabled Measure = "adlEnabled"
 
 	// GlvMarket is 1 while a market (Token) belongs to a GLV (Scope, padded): executions for the GLV need the prices of

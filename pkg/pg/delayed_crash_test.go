@@ -220,8 +220,8 @@ func TestDelayedThroughKills(t *testing.T) {
 // closed to others.
 func reachable(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("",
-		"delayed-") //nolint:usetesting // t.TempDir lies in a folder that is closed to the server's user
+	//nolint:usetesting // t.TempDir lies in a folder that is closed to the server's user
+	dir, err := os.MkdirTemp("", "delayed-")
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir

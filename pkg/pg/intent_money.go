@@ -22,7 +22,8 @@ var (
 		WHERE t.signer = $1 AND t.state IN `+inFlightStates+` AND t.state = ANY ($2) GROUP BY t.id
 		) AS cost GROUP BY kind`)
 	selectEarned = register("earned by signer", `SELECT t.kind, sum(c.amount)::text
-		FROM keeper.commission c JOIN keeper.tx_attempt a ON a.hash = c.tx_hash JOIN keeper.tx_intent t ON t.id = a.intent
+		FROM keeper.commission c JOIN keeper.tx_attempt a ON a.hash = c.tx_hash
+		JOIN keeper.tx_intent t ON t.id = a.intent
 		WHERE c.signer = $1 AND c.earned_at > clock_timestamp() - interval '24 hours' GROUP BY t.kind`)
 )
 

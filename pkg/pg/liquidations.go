@@ -24,7 +24,7 @@ type LiquidationStatus string
 // The statuses.
 const (
 	Liquidating LiquidationStatus = "LIQUIDATING" // a transaction is in flight; it may still fail
-	// the last retry failed; the next arm begins by itself if the condition still holds
+	// LiquidationFailed: the last retry failed; the next arm begins by itself if the condition still holds.
 	LiquidationFailed LiquidationStatus = "LIQUIDATION_FAILED"
 )
 

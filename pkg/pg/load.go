@@ -92,7 +92,8 @@ func (c *Changes) load(ctx context.Context, tx pgx.Tx, above above, yield func(r
 		tableChanges
 		parts []int
 	}{
-		{followMarkets, everybody}, {followValues, everybody}, {followParameters, everybody}, {followSources, everybody},
+		{followMarkets, everybody}, {followValues, everybody}, {followParameters, everybody},
+		{followSources, everybody},
 		{followPositions, c.Seen.Partitions}, {followOrders, c.Seen.Partitions}, {followRequests, c.Seen.Partitions},
 	} {
 		ask := question{statement: t.all.statement, generation: c.Generation, parts: t.parts}

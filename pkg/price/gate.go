@@ -15,7 +15,7 @@ type Reason string
 const (
 	Invalid Reason = "invalid" // it makes no sense, or the source sent something that is no report
 	Stale   Reason = "stale"   // older than Gates.MaxAge
-	// from further ahead than Gates.MaxAhead, and no other source is there yet: it would hide all that follow
+	// Future: from further ahead than Gates.MaxAhead, and no other source is there yet: it would hide all that follow.
 	Future    Reason = "future"
 	Spread    Reason = "spread"    // minimum and maximum are further apart than Gates.MaxSpread
 	Jump      Reason = "jump"      // further than Gates.MaxJump from the price before, and not confirmed yet

@@ -17,9 +17,10 @@ import (
 
 // The dialects of remote signers. They differ in the method's name and in what surrounds the bytes of the answer.
 const (
-	// Consensys Web3Signer in its eth1 mode: eth_signTransaction. The chain id is that signer's own setting.
+	// Web3Signer: Consensys Web3Signer in its eth1 mode: eth_signTransaction. The chain id is that signer's own
+	// setting.
 	Web3Signer = "web3signer"
-	// geth's Clef: account_signTransaction. It speaks no TLS itself, so that a proxy has to stand before it.
+	// Clef: geth's Clef: account_signTransaction. It speaks no TLS itself, so that a proxy has to stand before it.
 	Clef = "clef"
 )
 

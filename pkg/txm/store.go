@@ -182,7 +182,7 @@ const (
 	SignerFull  Refusal = "signer_full"  // as many of the signer's transactions are pending as may be, for that lane
 	KeeperFull  Refusal = "keeper_full"  // as many liquidations are pending as may be
 	AccountBusy Refusal = "account_busy" // a liquidation of the account is in flight
-	// a deleveraging of the same side of a market, or the update before it, is in flight
+	// SideBusy: a deleveraging of the same side of a market, or the update before it, is in flight.
 	SideBusy Refusal = "side_busy"
 	KeyBusy  Refusal = "key_busy" // a transaction for the same order, request or position is in flight, as another job
 )

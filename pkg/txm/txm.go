@@ -61,7 +61,7 @@ type AttemptKind string
 // The kinds of attempts.
 const (
 	Exec AttemptKind = "EXEC" // does the job
-	// frees the nonce of a job that is not to be done any more: a payment of nothing to oneself
+	// Cancel: frees the nonce of a job that is not to be done any more: a payment of nothing to oneself.
 	Cancel AttemptKind = "CANCEL"
 	Fill   AttemptKind = "FILL" // spends a number that nobody needs, so that those above it can be mined
 )

@@ -80,10 +80,11 @@ func (c content) batches(depths []uint32, attempt uint32, encode encoder) ([][]w
 	if err := c.spread(batches, encode); err != nil {
 		return nil, err
 	}
-	for p, records := range batches {
+	for p, depth := range depths {
+		records := batches[p]
 		end, err := encode(chain.Hash{}, wire.BlockEnd{
 			Block: c.block, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: c.verified,
-			Attempt: attempt, FinalDepth: depths[p],
+			Attempt: attempt, FinalDepth: depth,
 		})
 		if err != nil {
 			return nil, err

@@ -173,8 +173,8 @@ func (k *keeper) workingScanner() (name string) {
 // openFolder is a temporary folder that another account may enter: the server is never run as root.
 func openFolder(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("",
-		"perpkeeper-e2e-") //nolint:usetesting // t.TempDir lies below a folder that only its owner may enter
+	//nolint:usetesting // t.TempDir lies below a folder that only its owner may enter
+	folder, err := os.MkdirTemp("", "perpkeeper-e2e-")
 	if err != nil {
 		t.Fatal(err)
 	}

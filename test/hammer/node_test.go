@@ -299,9 +299,8 @@ func (n *node) now() chain.BlockRef {
 // eth are the methods that a sender calls.
 type eth struct{ n *node }
 
-func (e eth) ChainId() *hexutil.Big {
-	return (*hexutil.Big)(e.n.chainID)
-} //nolint:staticcheck // the method is called eth_chainId
+//nolint:staticcheck // the method is called eth_chainId
+func (e eth) ChainId() *hexutil.Big { return (*hexutil.Big)(e.n.chainID) }
 
 func (e eth) GetBlockByNumber(which string, full bool) (map[string]any, error) {
 	e.n.mu.Lock()

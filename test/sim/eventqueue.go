@@ -50,9 +50,9 @@ func (e *eventHeap) Less(i, j int) bool {
 	return a.at < b.at || a.at == b.at && a.sequence < b.sequence
 }
 func (e *eventHeap) Push(x any) {
-	*e = append(*e,
-		x.(scheduledEvent))
-} //nolint:forcetypeassert // The heap holds nothing else.
+	*e = append(*e, x.(scheduledEvent)) //nolint:forcetypeassert // The heap holds nothing else.
+}
+
 func (e *eventHeap) Pop() any {
 	last := (*e)[len(*e)-1]
 	(*e)[len(*e)-1] = scheduledEvent{}

@@ -29,7 +29,7 @@ type FaultKind string
 
 // The kinds of faults.
 const (
-	// the whole keeper is killed; it starts anew at the end, with what its databases and topics held
+	// Down: the whole keeper is killed; it starts anew at the end, with what its databases and topics held.
 	Down        FaultKind = "down"
 	RPCDown     FaultKind = "rpc_down"     // the chain cannot be reached: no heads, no logs, no answers
 	KafkaDown   FaultKind = "kafka_down"   // nothing is published or read: no logs, no reports, no jobs, no results

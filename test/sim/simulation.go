@@ -60,8 +60,9 @@ type record struct {
 
 func newSimulation(s Scenario, seed uint64, transcribe bool) *simulation {
 	st := &simulation{
-		scenario: s, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), venue: venue.New(1),
-		numbers:    map[chain.Hash]int{}, //nolint:gosec // a play is to be repeated
+		scenario: s, seed: seed, venue: venue.New(1),
+		random:     rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a play is to be repeated
+		numbers:    map[chain.Hash]int{},
 		transcript: &transcript{wanted: transcribe},
 	}
 	st.events.now = -warmUp

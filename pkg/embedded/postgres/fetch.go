@@ -46,8 +46,8 @@ func cacheDir() (string, error) {
 
 // fetch unpacks beside the final place and renames, so that nobody sees half a server.
 func fetch(cache, home string) error {
-	if err := os.MkdirAll(cache,
-		0o755); err != nil { //nolint:gosec // the server's own account must reach the programs, and they are no secret
+	//nolint:gosec // the server's own account must reach the programs, and they are no secret
+	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return fmt.Errorf("making the cache: %w", err)
 	}
 	scratch, err := os.MkdirTemp(cache, "fetching-")

@@ -32,7 +32,7 @@ const (
 	Done      State = "done"      // a keeper executed it, which may have cancelled or frozen the order
 	Withdrawn State = "withdrawn" // its owner took it back, or it went with its position
 	Waiting   State = "waiting"   // nobody has executed the request
-	// transactions were called for it in vain, and whether it was due at all the chain does not say
+	// Attempted: transactions were called for it in vain, and whether it was due at all the chain does not say.
 	Attempted State = "attempted"
 )
 

@@ -79,8 +79,8 @@ func (s *streams) dial(ctx context.Context) (*websocket.Conn, error) {
 	s.auth.sign(header, http.MethodGet, address.RequestURI(), time.Now())
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: s.client.timeout,
 		ReadBufferSize: 16 << 10}
-	conn, answer, err := dialer.DialContext(ctx, address.String(),
-		header) //nolint:bodyclose // the dialer has read and closed it
+	//nolint:bodyclose // the dialer has read and closed it
+	conn, answer, err := dialer.DialContext(ctx, address.String(), header)
 	if err != nil {
 		if errors.Is(err, websocket.ErrBadHandshake) && answer != nil {
 			return nil, &statusError{answer.StatusCode, answer.Status}

@@ -99,9 +99,8 @@ func hammer(b *bench) {
 	var group sync.WaitGroup
 	for seed := range uint64(hammerNodes) {
 		group.Go(func() {
-			ring.fight(ctx,
-				rand.New(rand.NewPCG(seed, 1)))
-		}) //nolint:gosec // a test that can be repeated
+			ring.fight(ctx, rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // a test that can be repeated
+		})
 	}
 	group.Wait()
 	ring.judge(jobOf)

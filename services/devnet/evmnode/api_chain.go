@@ -29,9 +29,8 @@ func (n *Node) register() error {
 // chainAPI has the eth methods about blocks and transactions. What is not there is null, as on every node.
 type chainAPI struct{ n *Node }
 
-func (a chainAPI) ChainId() *hexutil.Big {
-	return (*hexutil.Big)(a.n.ChainID())
-} //nolint:staticcheck // The method is called eth_chainId.
+//nolint:staticcheck // The method is called eth_chainId.
+func (a chainAPI) ChainId() *hexutil.Big { return (*hexutil.Big)(a.n.ChainID()) }
 
 func (a chainAPI) BlockNumber() hexutil.Uint64 { return hexutil.Uint64(a.n.Head().Number.Uint64()) }
 

@@ -156,7 +156,7 @@ func (r request) errorReply(f Fault) []byte {
 	if !r.batch {
 		reply = replies[0]
 	}
-	raw, _ := json.Marshal(
-		reply) //nolint:errchkjson // Of strings, numbers and JSON that was parsed before: cannot fail.
+	//nolint:errchkjson // Of strings, numbers and JSON that was parsed before: cannot fail.
+	raw, _ := json.Marshal(reply)
 	return raw
 }

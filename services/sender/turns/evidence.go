@@ -36,8 +36,8 @@ type EvidenceReader struct {
 	feeds []feed
 }
 
-// NewEvidenceReader makes a reader that tells a tracker. The decoder is the venue's; unreadable takes the records of the
-// job topic that hold no job.
+// NewEvidenceReader makes a reader that tells a tracker. The decoder is the venue's; unreadable takes the records of
+// the job topic that hold no job.
 func NewEvidenceReader(client *bus.Client, cfg wire.Config, decoder execution.Decoder, t *Tracker,
 	unreadable Unreadable) *EvidenceReader {
 	return &EvidenceReader{

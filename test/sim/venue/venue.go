@@ -83,7 +83,7 @@ var contracts = func() gmx.Config {
 // Markets returns the markets.
 func (v *Venue) Markets() []perp.Market { return v.markets }
 
-// Ground returns the rows that are there before anybody trades: markets and parameters.
+// InitialRows returns the rows that are there before anybody trades: markets and parameters.
 func (v *Venue) InitialRows() []perp.Row {
 	rows := []perp.Row{
 		perp.Parameter{Key: perp.DataStoreKey("MIN_COLLATERAL_USD"), Value: minCollateralUsd.Bytes32()},
