@@ -13,7 +13,8 @@ type Result string
 const (
 	// Executed: the order or request was executed, or the exchange's deleveraging state was brought up to date.
 	Executed Result = "executed"
-	// Cancelled: the order or request was cancelled: by the venue's rule when a keeper sent the transaction, else by its owner.
+	// Cancelled: the order or request was cancelled: by the venue's rule when a keeper sent the transaction, else by
+	// its owner.
 	Cancelled   Result = "cancelled"
 	Frozen      Result = "frozen"      // the order was frozen; an update by its owner revives it
 	Liquidated  Result = "liquidated"  // the position was liquidated
