@@ -88,6 +88,8 @@ var noParameters = []string{
 	"VIRTUAL_INVENTORY_FOR_SWAPS", "VIRTUAL_INVENTORY_FOR_POSITIONS", "VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS",
 	// what orders, markets and fees are
 	"ACCOUNT", "MARKET_LIST", "INDEX_TOKEN", "LONG_TOKEN", "SHORT_TOKEN", "ATOMIC_SWAP_FEE_TYPE",
+	// what keeperctl doctor asks the chain itself
+	"IS_ORACLE_PROVIDER_ENABLED",
 }
 
 // A name that any code of the keeper makes a key of is in the catalogue, or named above: who adds a read adds it there.
