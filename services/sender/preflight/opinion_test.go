@@ -72,17 +72,18 @@ func TestTwoHaveToSayIt(t *testing.T) {
 			NewMetrics(prometheus.NewRegistry()))
 		o.elsewhere = elsewhere(100, 100)
 		var asked atomic.Int32
-		ask := func(_ context.Context, of simulator) (opinion, error) {
+		ask, release := held(func(_ context.Context, of simulator) (opinion, error) {
 			if of.(heightOf).first {
 				return c.first, nil
 			}
 			asked.Add(1)
 			return c.second, c.err
-		}
+		})
 		got := o.decide(t.Context(), 1, 100, c.first, ask)
+		release()
 		if c.asks {
 			if got.verdict.Kind != txmanager.Waiting || got.verdict.News == nil || got.verdict.Heads != 1 {
-				t.Errorf("%s: not waited for the second: %+v", name, got.verdict)
+				t.Fatalf("%s: not waited for the second: %+v", name, got.verdict)
 			}
 			<-heard
 			<-got.verdict.News
@@ -98,6 +99,15 @@ func TestTwoHaveToSayIt(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
+}
+
+// held is a question that nobody answers before it is released: what asks it has its first verdict by then.
+func held(ask simulation) (later simulation, release func()) {
+	released := make(chan struct{})
+	return func(ctx context.Context, of simulator) (opinion, error) {
+		<-released
+		return ask(ctx, of)
+	}, func() { close(released) }
 }
 
 // heightOf is a reader of the first endpoint, or of others, that stands at a block.
@@ -132,8 +142,9 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 		o := newOpinions(sources{names: []evm.Source{"a", "b"}}, time.Now, func() { heard <- struct{}{} },
 			NewMetrics(prometheus.NewRegistry()))
 		o.elsewhere = elsewhere(c.first, c.others)
-		ask := func(context.Context, simulator) (opinion, error) { return healthy, nil }
+		ask, release := held(func(context.Context, simulator) (opinion, error) { return healthy, nil })
 		o.decide(t.Context(), 1, 100, healthy, ask)
+		release()
 		<-heard
 		got := o.decide(t.Context(), 1, 100, healthy, ask).verdict
 		if ends := c.first >= 100 && c.others >= 100; ends != (got.Kind == txmanager.Ended) || !ends &&
@@ -158,12 +169,16 @@ func TestSecondWordsGrowOld(t *testing.T) {
 		}
 		return first, nil
 	}
-	o.decide(t.Context(), 1, 100, first, ask)
+	once, release := held(ask)
+	o.decide(t.Context(), 1, 100, first, once)
+	release()
 	<-heard
 	now = now.Add(opinionFresh + time.Millisecond)
-	if got := o.decide(t.Context(), 1, 100, first, ask); got.verdict.Kind != txmanager.Waiting {
+	again, release := held(ask)
+	if got := o.decide(t.Context(), 1, 100, first, again); got.verdict.Kind != txmanager.Waiting {
 		t.Errorf("an old word was taken: %+v", got)
 	}
+	release()
 	<-heard
 	if got := o.decide(t.Context(), 1, 100, first, ask); got.verdict.Kind != txmanager.Ended || asked.Load() != 2 {
 		t.Errorf("%+v after %d questions", got, asked.Load())
