@@ -8,9 +8,9 @@ type Outcome string
 
 // The outcomes.
 const (
-	// Done: the chain executed the order or request, or liquidated the position, by our transaction
+	// Done: the chain executed the order or request, or liquidated the position, by our transaction.
 	Done Outcome = "executed"
-	// CancelledByVenue: our transaction succeeded and the venue's rule cancelled the order or request
+	// CancelledByVenue: our transaction succeeded and the venue's rule cancelled the order or request.
 	CancelledByVenue Outcome = "cancelled"
 	FrozenByVenue    Outcome = "frozen"            // our transaction succeeded and the venue's rule froze the order
 	LostRace         Outcome = "lost_race"         // somebody else was first; no failure
@@ -18,7 +18,7 @@ const (
 	SkippedDone      Outcome = "skipped"           // no longer pending before anything was sent
 	Expired          Outcome = "expired"           // past the venue's deadline, never sent
 	Reverted         Outcome = "reverted"          // our transaction was mined and reverted for another reason
-	// Foreign: our nonce was spent by a transaction that is not ours: no verdict about the job
+	// Foreign: our nonce was spent by a transaction that is not ours: no verdict about the job.
 	Foreign   Outcome = "foreign"
 	Withdrawn Outcome = "withdrawn" // an operator wanted the nonce back; the job is as due as before, and no failure
 	Refused   Outcome = "refused"   // the simulated call failed for a cause that sending would not mend
