@@ -21,7 +21,7 @@ func Audiences() []Audience { return []Audience{Owner, Operator} }
 // The events.
 const (
 	PositionLiquidated = "position.liquidated" // final on the chain, by this keeper's transaction
-	// PositionDeleveraged: as above: a part of it, or all, was closed because its side had gained too much
+	// PositionDeleveraged: as above: a part of it, or all, was closed because its side had gained too much.
 	PositionDeleveraged = "position.deleveraged"
 	LiquidationFailed   = "liquidation.failed" // LIQUIDATION_FAILED: this keeper tries no further arm by itself
 	KeepersAlarm        = "keepers.alarm"      // an alarm of a monitor about the keepers of a venue
