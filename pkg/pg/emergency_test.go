@@ -16,7 +16,7 @@ import (
 
 // LIQ-15: what was done in an emergency is kept as it was said, and cannot be changed.
 func TestEmergencyRecord(t *testing.T) {
-	d := newDesk(t, 0)
+	d := newHolder(t, 0)
 	store := d.db.Emergencies()
 	o := emergency.Order{Run: uuid.NewString(), Action: emergency.RaiseMargin, Operator: "alice", Cause: "a \x00 cause",
 		DryRun: true}
@@ -57,7 +57,7 @@ func TestEmergencyRecord(t *testing.T) {
 // LIQ-15: what is pending is listed as it will be taken up, and a failed liquidation whose pause was lifted is taken up
 // with the planner's next words.
 func TestEmergencyLiquidations(t *testing.T) {
-	d := newDesk(t, 0)
+	d := newHolder(t, 0)
 	ctx, store, intents := t.Context(), d.db.Emergencies(), d.db.Intents()
 	near, far, failed, closed := chain.Hash{1}, chain.Hash{2}, chain.Hash{3}, chain.Hash{4}
 	part := claim(t, d.db, 0, 1)

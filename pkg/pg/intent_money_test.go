@@ -11,7 +11,7 @@ import (
 // What the venue has paid for a signer's own transactions in a day is counted for the lane of their jobs. Fees of
 // before, of others, and of transactions that this keeper did not send are not.
 func TestEarnedIsWhatWasBookedForTheLane(t *testing.T) {
-	d := newDesk(t, 2)
+	d := newHolder(t, 2)
 	ours, old := d.mustClaim(t, d.intents[0], 0, 0), d.mustClaim(t, d.intents[1], 1, 1)
 	other := chain.Address{0xbb}
 	conn := connect(t, d.address)

@@ -19,8 +19,8 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// desk is one sender process that owns the only signer, with queued intents.
-type desk struct {
+// holder is one sender process that owns the only signer, with queued intents.
+type holder struct {
 	address string
 	db      *pg.DB
 	fence   lease.Fence
@@ -28,9 +28,9 @@ type desk struct {
 	kind    job.Kind // of the jobs that are claimed
 }
 
-func newDesk(t *testing.T, jobs int) desk {
+func newHolder(t *testing.T, jobs int) holder {
 	t.Helper()
-	d := desk{address: pgtest.URL(t), kind: job.Order}
+	d := holder{address: pgtest.URL(t), kind: job.Order}
 	d.db = senderAt(t, d.address, "sender")
 	signer := registered(t, d.db)
 	d.fence = acquire(t, d.db, signer, time.Minute)
@@ -51,14 +51,14 @@ func newDesk(t *testing.T, jobs int) desk {
 }
 
 // claim is the claim of an intent at a number.
-func (d desk) claim(intent int64, n, cursor uint64) txm.Batch {
+func (d holder) claim(intent int64, n, cursor uint64) txm.Batch {
 	tx := txm.SignedTx{Nonce: n, Hash: chain.Keccak256(fmt.Append(nil, intent, n)), Raw: []byte{1}, Gas: 1, Tip: 1,
 		Cap: 1}
 	return txm.Batch{Claims: []txm.Claim{{Intent: intent, Kind: d.kind, Tx: tx}}, Cursor: cursor,
 		Limits: txm.Limits{Signer: 16, Liquidations: 10}}
 }
 
-func (d desk) mustClaim(t *testing.T, intent int64, n, cursor uint64) txm.SignedTx {
+func (d holder) mustClaim(t *testing.T, intent int64, n, cursor uint64) txm.SignedTx {
 	t.Helper()
 	c := d.claim(intent, n, cursor)
 	if err := d.db.Intents().Claim(t.Context(), d.fence, c); err != nil {
@@ -67,9 +67,9 @@ func (d desk) mustClaim(t *testing.T, intent int64, n, cursor uint64) txm.Signed
 	return c.Claims[0].Tx
 }
 
-// takenOver ends the desk's lease the way a successor does: expired, then token and owner changed, but not committed
+// takenOver ends the holder's lease the way a successor does: expired, then token and owner changed, but not committed
 // yet.
-func (d desk) takenOver(t *testing.T) (commit func()) {
+func (d holder) takenOver(t *testing.T) (commit func()) {
 	t.Helper()
 	successor := begin(t, d.address)
 	run(t, successor,
@@ -85,32 +85,32 @@ func (d desk) takenOver(t *testing.T) (commit func()) {
 
 // The guard is a lock: a write that meets a takeover under way waits for it and is refused.
 func TestWriteWaitsForATakeover(t *testing.T) {
-	receipt := func(d desk, n uint64) txm.Receipt {
+	receipt := func(d holder, n uint64) txm.Receipt {
 		return txm.Receipt{TxHash: d.claim(d.intents[0], n, 0).Claims[0].Tx.Hash,
 			Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done}
 	}
-	for name, write := range map[string]func(desk) error{
-		"claim": func(d desk) error { return d.db.Intents().Claim(t.Context(), d.fence, d.claim(d.intents[1], 1, 1)) },
-		"skip": func(d desk) error {
+	for name, write := range map[string]func(holder) error{
+		"claim": func(d holder) error { return d.db.Intents().Claim(t.Context(), d.fence, d.claim(d.intents[1], 1, 1)) },
+		"skip": func(d holder) error {
 			return d.db.Intents().Skip(t.Context(), d.fence, d.intents[1],
 				txm.Ending{Verdict: txm.Verdict{Outcome: job.SkippedDone}})
 		},
-		"noted": func(d desk) error {
+		"noted": func(d holder) error {
 			return d.db.Intents().Noted(t.Context(), d.fence, receipt(d, 0).TxHash, "accepted", true)
 		},
-		"record": func(d desk) error { return d.db.Intents().Record(t.Context(), d.fence, receipt(d, 0)) },
-		"disown": func(d desk) error {
+		"record": func(d holder) error { return d.db.Intents().Record(t.Context(), d.fence, receipt(d, 0)) },
+		"disown": func(d holder) error {
 			return d.db.Intents().Disown(t.Context(), d.fence, d.intents[0],
 				txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign}})
 		},
-		"pause": func(d desk) error { return d.db.Intents().Pause(t.Context(), d.fence, "x") },
-		"take over": func(d desk) error {
+		"pause": func(d holder) error { return d.db.Intents().Pause(t.Context(), d.fence, "x") },
+		"take over": func(d holder) error {
 			_, err := d.db.Leases().TakeOver(t.Context(), d.fence, 9)
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, 2)
+			d := newHolder(t, 2)
 			d.mustClaim(t, d.intents[0], 0, 0)
 			commit := d.takenOver(t)
 			done := make(chan error, 1)
@@ -126,7 +126,7 @@ func TestWriteWaitsForATakeover(t *testing.T) {
 
 // And the other way round: a takeover waits for a write under way, so that nothing of the old owner lands after it.
 func TestTakeoverWaitsForAWrite(t *testing.T) {
-	d := newDesk(t, 1)
+	d := newHolder(t, 1)
 	tx := d.mustClaim(t, d.intents[0], 0, 0)
 	obstacle := begin(t, d.address)
 	run(t, obstacle, `SELECT FROM keeper.tx_intent WHERE id = $1 FOR UPDATE`, d.intents[0])
@@ -154,7 +154,7 @@ func TestTakeoverWaitsForAWrite(t *testing.T) {
 // NON-6: at takeover a number that was held and never signed is released, one with a signature is not; gaps are reused
 // lowest first.
 func TestHeldNumbersAreReleasedAndReused(t *testing.T) {
-	d := newDesk(t, 4)
+	d := newHolder(t, 4)
 	d.mustClaim(t, d.intents[0], 0, 0)
 	hold := begin(t, d.address)
 	run(t, hold, `UPDATE keeper.signer_lease SET next_nonce = 4`)
@@ -192,7 +192,7 @@ func TestHeldNumbersAreReleasedAndReused(t *testing.T) {
 
 // Every field of a job is stored, whatever its texts contain.
 func TestJobsAreStoredWhole(t *testing.T) {
-	d := newDesk(t, 0)
+	d := newHolder(t, 0)
 	want := job.Job{
 		ID: "order:\x00\xff\\:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2},
 		Market: chain.Address{3}, Collateral: chain.Address{4},
@@ -270,7 +270,7 @@ func TestStatesAgreeWithTheRooms(t *testing.T) {
 
 // A claim is on disk when it returns, also where the server commits asynchronously by default.
 func TestClaimCommitsDurably(t *testing.T) {
-	d := newDesk(t, 1)
+	d := newHolder(t, 1)
 	conn := connect(t, d.address)
 	if _, err := conn.Exec(t.Context(), `SET synchronous_commit = off`); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // LIQ-8: in flight it is LIQUIDATING, after the last retry LIQUIDATION_FAILED, and the position's own row says Active
 // all the while.
 func TestLiquidationsAreSeenByOthers(t *testing.T) {
-	d := newDesk(t, 0)
+	d := newHolder(t, 0)
 	d.kind = job.Liquidation
 	db, ctx := d.db, t.Context()
 	part := claim(t, db, 0, 1)

@@ -13,7 +13,7 @@ import (
 // What waits, what is in flight, what has ended, what it cost and what it brought: counted over the last while, for
 // this keeper's signers alone.
 func TestRecent(t *testing.T) {
-	d := newDesk(t, 3)
+	d := newHolder(t, 3)
 	ctx, intents := t.Context(), d.db.Intents()
 	tx := d.mustClaim(t, d.intents[0], 0, 0)
 	r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done,

@@ -43,7 +43,7 @@ func noStrays(t *testing.T, url string) {
 // NON-7: a claim of what is not there, or is another signer's, changes nothing, alone or in a batch with one that could
 // be claimed.
 func TestClaimRefersToWhatIsThere(t *testing.T) {
-	d := newDesk(t, 1)
+	d := newHolder(t, 1)
 	noStrays(t, d.address)
 	other := chain.Address{0xbb}
 	if err := d.db.Leases().Register(t.Context(), other, testChain); err != nil {
@@ -81,7 +81,7 @@ func TestClaimRefersToWhatIsThere(t *testing.T) {
 
 // What intents and numbers came to is never deleted, so that nothing that refers to them is left without.
 func TestNothingReferredToIsDeleted(t *testing.T) {
-	d := newDesk(t, 1)
+	d := newHolder(t, 1)
 	d.mustClaim(t, d.intents[0], 0, 0)
 	conn := connect(t, d.address)
 	for _, table := range []string{"signer_lease", "tx_intent", "signer_nonce_allocation"} {

@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-func (d desk) standing(t *testing.T) pg.SignerStanding {
+func (d holder) standing(t *testing.T) pg.SignerStanding {
 	t.Helper()
 	all, err := d.db.Signers().List(t.Context())
 	if err != nil || len(all) != 1 {
@@ -20,7 +20,7 @@ func (d desk) standing(t *testing.T) pg.SignerStanding {
 	return all[0]
 }
 
-func (d desk) heads(t *testing.T) int {
+func (d holder) heads(t *testing.T) int {
 	t.Helper()
 	heads, err := d.db.Intents().Heads(t.Context(), d.fence.Signer, txm.Pick{Limit: 9})
 	if err != nil {
@@ -30,7 +30,7 @@ func (d desk) heads(t *testing.T) int {
 }
 
 func TestSignersAreShownAsTheyStand(t *testing.T) {
-	d := newDesk(t, 3)
+	d := newHolder(t, 3)
 	d.mustClaim(t, d.intents[0], 0, 0)
 	got := d.standing(t)
 	if got.LeaseLeft <= 0 || got.LeaseLeft.Minutes() > 1 {
@@ -52,7 +52,7 @@ func TestSignersAreShownAsTheyStand(t *testing.T) {
 
 // What an operator says is kept and recorded; the tenure goes on, and so does what is in flight.
 func TestPauseAndResumeByHand(t *testing.T) {
-	d := newDesk(t, 2)
+	d := newHolder(t, 2)
 	signers := d.db.Signers()
 	tx := d.mustClaim(t, d.intents[0], 0, 0)
 	for i, want := range []string{"", "maintenance"} {
@@ -89,7 +89,7 @@ func TestPauseAndResumeByHand(t *testing.T) {
 
 // Only what is in flight can be called off, and once; who asked is on record.
 func TestCallOff(t *testing.T) {
-	d := newDesk(t, 2)
+	d := newHolder(t, 2)
 	signers := d.db.Signers()
 	tx := d.mustClaim(t, d.intents[0], 0, 0)
 	d.mustClaim(t, d.intents[1], 1, 1)
@@ -123,7 +123,7 @@ func TestCallOff(t *testing.T) {
 	}
 }
 
-func (d desk) events(t *testing.T) (all string) {
+func (d holder) events(t *testing.T) (all string) {
 	t.Helper()
 	err := connect(t, d.address).QueryRow(t.Context(),
 		`SELECT coalesce(string_agg(what || ' ' || detail, '; ' ORDER BY id), '') FROM keeper.signer_event
@@ -138,7 +138,7 @@ func (d desk) events(t *testing.T) (all string) {
 // was.
 func TestResumeIsRefusedWhereOnlyAResyncHelps(t *testing.T) {
 	t.Run("a stranger's transaction", func(t *testing.T) {
-		d := newDesk(t, 1)
+		d := newHolder(t, 1)
 		d.mustClaim(t, d.intents[0], 0, 0)
 		if _, err := d.db.Signers().Pause(t.Context(), d.fence.Signer, "an earlier reason"); err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func TestResumeIsRefusedWhereOnlyAResyncHelps(t *testing.T) {
 		d.mustResync(t)
 	})
 	t.Run("a database gone back in time", func(t *testing.T) {
-		d := newDesk(t, 0)
+		d := newHolder(t, 0)
 		if _, err := d.db.Signers().Pause(t.Context(), d.fence.Signer, "restored"); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestResumeIsRefusedWhereOnlyAResyncHelps(t *testing.T) {
 }
 
 // mustResync demands that a resync lifts the pause, and that a later one can then be lifted by hand.
-func (d desk) mustResync(t *testing.T) {
+func (d holder) mustResync(t *testing.T) {
 	t.Helper()
 	if d.standing(t).Paused == "" {
 		t.Error("the refused resume has lifted the pause")
@@ -191,7 +191,7 @@ func (d desk) mustResync(t *testing.T) {
 }
 
 func TestNumbersAreShownAsTheyStand(t *testing.T) {
-	d := newDesk(t, 2)
+	d := newHolder(t, 2)
 	d.mustClaim(t, d.intents[0], 0, 0)
 	d.mustClaim(t, d.intents[1], 1, 1)
 	tx := connect(t, d.address)

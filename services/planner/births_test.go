@@ -26,15 +26,15 @@ func inBitcoin() perp.Position {
 // many reports they look at in one pass, how long ever it is due, and whenever they started.
 func TestKeepersAgreeOnBirths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		born := func(d *desk) map[string]uint64 {
+		born := func(d *fixture) map[string]uint64 {
 			births := map[string]uint64{}
 			for _, j := range d.jobs(t) {
 				births[j.ID] = j.BirthMs
 			}
 			return births
 		}
-		eager, lazy, late := newDesk(), newDesk(), newDesk()
-		keepers := []*desk{eager, lazy, late}
+		eager, lazy, late := newFixture(), newFixture(), newFixture()
+		keepers := []*fixture{eager, lazy, late}
 		for _, d := range keepers {
 			c := d.changes(inBitcoin())
 			c.Markets.Changed = []perp.Market{mixedMarket}
@@ -60,7 +60,7 @@ func TestKeepersAgreeOnBirths(t *testing.T) {
 			}
 		}
 		want := born(eager)
-		for name, d := range map[string]*desk{"looks seldom": lazy, "started late": late} {
+		for name, d := range map[string]*fixture{"looks seldom": lazy, "started late": late} {
 			got := born(d)
 			if len(got) != len(want) {
 				t.Fatalf("the one that %s finds %v, want %v", name, got, want)
@@ -76,7 +76,7 @@ func TestKeepersAgreeOnBirths(t *testing.T) {
 
 // TIER-11: a job that stays due is born again at the age at which jobs end, and said again at once.
 func TestOldJobsAreReborn(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	d.load(long(alice, 1050))
 	first := d.jobs(t)
 	if len(first) != 1 || first[0].BirthMs != nowMs {
@@ -111,7 +111,7 @@ func TestOldJobsAreReborn(t *testing.T) {
 // TIER-11: that nobody executed a job is told where its condition held all the while, and never where it held for
 // moments, however many.
 func TestMomentsAreNoAlarm(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	trigger := order(perp.LimitIncrease, 0)
 	trigger.IsLong, trigger.TriggerPrice, trigger.AcceptablePrice = true, dollarsPerEther(4500), dollarsPerEther(4600)
 	d.load(long(alice, 1050), trigger)
@@ -139,7 +139,7 @@ func TestMomentsAreNoAlarm(t *testing.T) {
 // TIER-9: the report that makes a job due bears it, also that of the collateral's token, and a later one of the index
 // token does not bear it again.
 func TestBirthByTheCollateralsReport(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	c := d.changes(inBitcoin())
 	c.Markets.Changed = []perp.Market{mixedMarket}
 	d.book.apply(c)

@@ -20,7 +20,7 @@ func burst(b *testing.B) (p *Planner, tick func(usd uint64)) {
 	p, _ = brokered(b)
 	p.cfg.Planner.Signers = []chain.Address{{100}, {101}}
 	p.finder.signers = p.cfg.Planner.Signers
-	d := &desk{finder: p.finder, quotes: p.quotes, at: nowMs}
+	d := &fixture{finder: p.finder, quotes: p.quotes, at: nowMs}
 	rows := make([]perp.Row, burstOpen)
 	for i := range rows {
 		var account chain.Address

@@ -26,7 +26,7 @@ import (
 // A position that gaps past its trigger is filed as "far" and looked at again after hours. Here the next tick finds it,
 // however far it gapped.
 func TestDefectGapPastTheTrigger(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	d.report(eth, dollarsPerEther(5000), nowMs+100)
 	d.load(long(alice, 1000))
 	if got := d.jobs(t); len(got) != 0 {
@@ -50,7 +50,7 @@ func TestDefectMillisecondsAgainstSeconds(t *testing.T) {
 		p := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), testClient(t, "127.0.0.1:1"), nil)
 		p.book.block = chain.BlockRef{Number: 1, Hash: chain.Hash{1}, TimeMs: nowMs}
 		p.book.byToken[eth] = []chain.Address{ethMarket.MarketToken}
-		d := desk{quotes: p.quotes}
+		d := fixture{quotes: p.quotes}
 		d.report(eth, dollarsPerEther(4500), nowMs-uint64(age.Milliseconds()))
 		if _, judged := p.moment().Quotes[eth]; judged != fresh {
 			t.Errorf("a report of age %s is judged with: %v", age, judged)
@@ -61,7 +61,7 @@ func TestDefectMillisecondsAgainstSeconds(t *testing.T) {
 // A check that throws leaves a lock held, and nothing is checked any more. Here a position that cannot be judged is
 // named, and the others are found, at this tick and the next.
 func TestDefectACheckThatFails(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	broken := long(bob, 900)
 	broken.SizeInTokens = perp.Uint{} // the contract would divide by it
 	d.load(broken, long(alice, 1050))
@@ -165,7 +165,7 @@ func testClient(t testing.TB, address string) *bus.Client {
 
 // Two executions in one block leave a node stuck on the second. Here both end their jobs, and a third goes on.
 func TestDefectTwoExecutionsInOneBlock(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	first, second, third := long(alice, 1050), long(bob, 1010), order(perp.MarketIncrease, 0)
 	d.load(first, second, third)
 	if len(d.jobs(t)) != 3 {

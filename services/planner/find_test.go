@@ -32,17 +32,17 @@ const nowMs = 1_700_000_000_000
 
 func dollarsPerEther(usd uint64) perp.Uint { return perp.U64(usd).Mul(perp.Pow10(12)) }
 
-// desk is a finder with its book and its reports.
-type desk struct {
+// fixture is a finder with its book and its reports.
+type fixture struct {
 	*finder
 	quotes *quotes
 	at     uint64 // ms, the state's time
 }
 
-// newDesk is a desk at nowMs with ETH at $4500 and nothing open.
-func newDesk() *desk {
+// newFixture is a fixture at nowMs with ETH at $4500 and nothing open.
+func newFixture() *fixture {
 	q := newQuotes(func(r bus.Record, why error) { panic(why) })
-	d := &desk{quotes: q, at: nowMs, finder: &finder{
+	d := &fixture{quotes: q, at: nowMs, finder: &finder{
 		book: newBook(liquidation.ArmedRatio), births: newBirths(q), makers: newMakers(q.board),
 		spacing: newSpacing(perp.Uint{}), others: newElsewhere(nil),
 		live:    newLive(),
@@ -55,12 +55,12 @@ func newDesk() *desk {
 	return d
 }
 
-func (d *desk) report(token chain.Address, p perp.Uint, ms uint64) {
+func (d *fixture) report(token chain.Address, p perp.Uint, ms uint64) {
 	d.quotes.add(price.Report{Token: token, Min: p, Max: p, TimeMs: ms}, time.Now())
 }
 
-// load gives the desk a state, all of it.
-func (d *desk) load(rows ...perp.Row) {
+// load gives the fixture a state, all of it.
+func (d *fixture) load(rows ...perp.Row) {
 	*d.book = *newBook(d.book.armed)
 	c := d.changes(rows...)
 	c.Markets.Changed = []perp.Market{ethMarket, btcMarket}
@@ -73,7 +73,7 @@ func (d *desk) load(rows ...perp.Row) {
 }
 
 // changes are these rows, new or changed.
-func (d *desk) changes(rows ...perp.Row) pg.Changes {
+func (d *fixture) changes(rows ...perp.Row) pg.Changes {
 	c := pg.Changes{Standing: pg.Standing{Generation: 1,
 		Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: d.at}}}}
 	for _, row := range rows {
@@ -89,7 +89,7 @@ func (d *desk) changes(rows ...perp.Row) pg.Changes {
 	return c
 }
 
-func (d *desk) moment() *due.Moment {
+func (d *fixture) moment() *due.Moment {
 	m := &due.Moment{
 		Block: d.book.block, Generation: d.book.generation, Rows: d.book.rows, Rules: due.Rules{FireRatio: perp.One},
 		Quotes: map[chain.Address]due.Quote{},
@@ -103,7 +103,7 @@ func (d *desk) moment() *due.Moment {
 }
 
 // jobs makes a pass over everything and returns all that is due.
-func (d *desk) jobs(t interface{ Fatal(...any) }) []job.Job {
+func (d *fixture) jobs(t interface{ Fatal(...any) }) []job.Job {
 	if _, err := d.findAll(d.everywhere(), d.moment()); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func ids(jobs []job.Job) []string {
 
 // LIQ-6: the lowest margin ratio comes first, and liquidations before everything else.
 func TestLiquidationsComeFirst(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	d.load(long(alice, 1050), long(bob, 1010), order(perp.MarketIncrease, 0))
 	got := d.jobs(t)
 	if len(got) != 3 || got[0].Account != bob || got[1].Account != alice || got[2].Kind != job.Order {
@@ -157,7 +157,7 @@ func TestLiquidationsComeFirst(t *testing.T) {
 
 // A tick reaches the markets of its token and no other.
 func TestTickReachesItsMarkets(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	if got := d.book.reached(map[chain.Address]bool{eth: true}); len(got) != 1 || !got[ethMarket.MarketToken] {
 		t.Errorf("ETH reaches %v", got)
 	}
@@ -173,7 +173,7 @@ func TestTickReachesItsMarkets(t *testing.T) {
 
 // TIER-9: the birth of a price-born job is the first report of its unbroken run; a break gives a new birth.
 func TestBirthOfAPriceBornJob(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	d.report(eth, dollarsPerEther(5000), nowMs+500)
 	d.load(long(alice, 1050))
 	at := func(ms, usd uint64) []job.Job {
@@ -197,9 +197,9 @@ func TestBirthOfAPriceBornJob(t *testing.T) {
 // TIER-9: whenever a planner starts, it comes to the birth that one which was always there has known since.
 func TestBirthsAgreeAfterARestart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		always := newDesk()
+		always := newFixture()
 		always.load(long(alice, 1050), order(perp.LimitIncrease, 4600))
-		late := newDesk()
+		late := newFixture()
 		late.load(long(alice, 1050), order(perp.LimitIncrease, 4600))
 		births := map[string]uint64{}
 		for second := range uint64(rapid.IntRange(1, 40).Draw(t, "seconds")) {
@@ -227,7 +227,7 @@ func TestBirthsAgreeAfterARestart(t *testing.T) {
 // Whatever changes in the state, a book that follows the changes holds what one that is loaded holds.
 func TestChangesAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d, all := newDesk(), map[chain.Hash]perp.Row{}
+		d, all := newFixture(), map[chain.Hash]perp.Row{}
 		for range rapid.IntRange(1, 8).Draw(t, "states") {
 			var changed []perp.Row
 			var removed []chain.Hash
@@ -246,7 +246,7 @@ func TestChangesAreExact(t *testing.T) {
 			c := d.changes(changed...)
 			c.Positions.Removed, c.Orders.Removed, c.Requests.Removed = removed, removed, removed
 			d.book.apply(c)
-			fresh := newDesk()
+			fresh := newFixture()
 			fresh.load(slices.Collect(maps.Values(all))...)
 			got, want := ids(d.jobs(t)), ids(fresh.jobs(t))
 			slices.Sort(got)
@@ -280,7 +280,7 @@ func drawRow(t *rapid.T, i byte) perp.Row {
 
 // PIPE-7: what another planner has been given is not due here any more.
 func TestLostShardEndsItsJobs(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	d.load(long(alice, 1050), order(perp.MarketIncrease, 0))
 	if len(d.jobs(t)) != 2 {
 		t.Fatal("not found")
@@ -374,7 +374,7 @@ func TestLargeLiquidationsAreSpaced(t *testing.T) {
 
 // A report that a planner does not understand as fresh makes no jobs: a feed that stopped does not liquidate anybody.
 func TestNoReportNoLiquidation(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	d.load(long(alice, 1050))
 	m := d.moment()
 	delete(m.Quotes, eth)
@@ -397,7 +397,7 @@ func TestBadSettingsAreAllNamed(t *testing.T) {
 
 // TIER-11: what expires without having been executed is told of, once, and not for ever.
 func TestExpiredIsTold(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	late, later := order(perp.MarketIncrease, 0), order(perp.MarketDecrease, 0)
 	late.UpdatedAtTime, later.UpdatedAtTime = perp.U64(nowMs/1000-301), perp.U64(nowMs/1000-400-newsMs/1000)
 	d.load(late, later)
@@ -409,7 +409,7 @@ func TestExpiredIsTold(t *testing.T) {
 	if got := testutil.ToFloat64(d.outlived.metrics.expired.WithLabelValues("order")); got != 1 {
 		t.Errorf("told of %g", got)
 	}
-	d.at += newsMs + 10_000 // the desk's state is a quarter of an hour older
+	d.at += newsMs + 10_000 // the fixture's state is a quarter of an hour older
 	fresh := order(perp.MarketSwap, 0)
 	fresh.UpdatedAtTime = perp.U64(d.at/1000 - 301)
 	d.book.apply(d.changes(fresh))

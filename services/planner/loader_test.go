@@ -88,7 +88,7 @@ func newSharded(t *testing.T) *sharded {
 	s.stateReady, s.jobsReady = new(service.Condition), new(service.Condition)
 	s.shards.handover = 0
 	s.loads.spawn = func(load func()) { s.held = append(s.held, load) }
-	d := desk{quotes: s.quotes}
+	d := fixture{quotes: s.quotes}
 	d.report(usdc, perp.Pow10(24), nowMs)
 	d.report(eth, dollarsPerEther(4500), nowMs)
 	return s
@@ -249,7 +249,7 @@ func TestHaltedStateDropsWhatIsBeside(t *testing.T) {
 
 // A key of a lost branch that is given again in another partition is due once, as it is there.
 func TestKeysMoveBetweenPartitions(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	d.load(long(alice, 1050), order(perp.MarketIncrease, 0))
 	c := d.changes(long(alice, 5000), order(perp.MarketIncrease, 0))
 	c.Positions.Parts, c.Orders.Parts = []int{1}, []int{1}
@@ -264,7 +264,7 @@ func TestKeysMoveBetweenPartitions(t *testing.T) {
 
 // The positions of a side that other planners have are asked for before anybody is chosen to be deleveraged.
 func TestDeleveragingLooksAtEveryPartition(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	d.load(long(alice, 1050))
 	s := side{ethMarket.MarketToken, true}
 	if d.others.of(d.book, s, perp.One) != nil {

@@ -8,7 +8,7 @@ import (
 
 // PIPE-9: a job is laid to the report that made it due, and one that the state made due to none.
 func TestWhatMadeAJobDue(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	d.load(long(alice, 1050))
 	made := func() (ms uint64) {
 		if len(d.jobs(t)) == 0 {

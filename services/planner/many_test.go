@@ -192,7 +192,7 @@ func TestManyPositions(t *testing.T) {
 	p.metrics.ticks = ticks
 	p.stateReady, p.jobsReady = new(service.Condition), new(service.Condition)
 	p.publisher = speech(func(context.Context, []job.Job) error { return nil })
-	d := desk{quotes: p.quotes}
+	d := fixture{quotes: p.quotes}
 	for i := range byte(manyMarkets) {
 		d.report(manyToken(i), dollarsPerEther(1000), nowMs)
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // swapDesk has a pool of 1000 ETH and as much in USDC, without fees, and a limit swap of one ETH for $4600.
-func swapDesk() (*desk, perp.Order) {
-	d, own := newDesk(), ethMarket.MarketToken.Hash()
+func swapDesk() (*fixture, perp.Order) {
+	d, own := newFixture(), ethMarket.MarketToken.Hash()
 	put := func(r perp.Row) { d.book.rows[r.RowKey()] = r }
 	set := func(v perp.Uint, name string, args ...chain.Hash) {
 		put(perp.Parameter{Key: perp.DataStoreKey(name, args...), Value: v.Bytes32()})
@@ -35,7 +35,7 @@ func swapDesk() (*desk, perp.Order) {
 	return d, o
 }
 
-func (d *desk) swapMoment() *due.Moment {
+func (d *fixture) swapMoment() *due.Moment {
 	m := d.moment()
 	m.Rules.FrozenRole = true
 	return m

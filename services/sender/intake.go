@@ -16,16 +16,16 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// desk is one partition of the job topic while it is ours: its jobs become intents, whoever owns their signers. In
+// consumer is one partition of the job topic while it is ours: its jobs become intents, whoever owns their signers. In
 // worker-queue mode its signers have their workers here.
-type desk struct {
+type consumer struct {
 	*Sender
 	claim bus.Claim
 }
 
-// desk runs until the claim ends.
-func (s *Sender) desk(ctx context.Context, c bus.Claim) error {
-	d := &desk{Sender: s, claim: c}
+// consumer runs until the claim ends.
+func (s *Sender) consumer(ctx context.Context, c bus.Claim) error {
+	d := &consumer{Sender: s, claim: c}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, key := range s.keys {
 		if s.cfg.Sender.Mode == WorkerQueue &&
@@ -42,7 +42,7 @@ func (s *Sender) desk(ctx context.Context, c bus.Claim) error {
 
 // intake stores the jobs of the partition, beginning as far back as a job may be old: what a former owner read and did
 // not store, it did not do. Records that nobody can read become dead letters.
-func (d *desk) intake(ctx context.Context) error {
+func (d *consumer) intake(ctx context.Context) error {
 	part := fmt.Sprintf("partition %d", d.claim.Partition)
 	defer d.notices.set(part, "")
 	topic := wire.JobTopic(d.cfg.Keeper.ChainID)
@@ -68,7 +68,7 @@ func (d *desk) intake(ctx context.Context) error {
 
 // take stores the job of a record, however long the database is away, or lets it wait for its turn. A record that holds
 // no job, or one that the database cannot hold, is set aside.
-func (d *desk) take(ctx context.Context, part string, r bus.Record) error {
+func (d *consumer) take(ctx context.Context, part string, r bus.Record) error {
 	j, err := wire.DecodeJob(r)
 	if err == nil && d.turns.Admit(j) {
 		err = d.patiently(ctx, part, func(ctx context.Context) error { return d.store(ctx, j) })

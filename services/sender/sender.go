@@ -215,7 +215,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)},
-			s.desk)
+			s.consumer)
 	})
 	return group.Wait()
 }
