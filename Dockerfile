@@ -11,7 +11,7 @@ ENV CGO_ENABLED=0
 # What --version, the log and the metric perpkeeper_build_info say; the build has no repository to read it from. `make docker` gives both.
 ARG VERSION=devel
 ARG REVISION=
-RUN mkdir /out && for b in scanner statevm planner sender keeperctl devnet; do \
+RUN mkdir /out && for b in scanner statevm planner sender console keeperctl devnet; do \
       go build -trimpath -ldflags="-s -w -X perpkeeper/pkg/service.version=$VERSION -X perpkeeper/pkg/service.revision=$REVISION" -o /out/$b ./services/$b/cmd/$b || exit 1; \
     done && mkdir -p /out/var/devnet
 

@@ -4,7 +4,7 @@ SHELL        := /bin/bash
 
 DURATION     ?=
 PROCESSES    := scanner statevm planner sender
-BINARIES     := $(PROCESSES) keeperctl devnet demo
+BINARIES     := $(PROCESSES) console keeperctl devnet demo
 GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 TEST_TIMEOUT := 25m
 # The race detector leaves out the EVM's interpreter and its hash, which are not ours and share nothing: they were most of what every test with a chain cost.

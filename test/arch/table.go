@@ -87,6 +87,10 @@ var House = Table{
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price/...", "pkg/evm", "pkg/signer",
 				"pkg/notify", "pkg/audit", "test/sim"})},
+		// the operators' process: it has neither keys nor nonces.
+		{Path: "services/console/...", May: slices.Concat(inner, rooms, shell,
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/evm", "pkg/notify", "pkg/headtrack",
+				"services/console/..."})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
 		// demo starts the other processes as processes; of the services it imports none.
 		{Path: "services/demo/...",

@@ -117,7 +117,7 @@ func registered(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	known := map[string][]string{}
-	for _, process := range []string{"scanner", "statevm", "planner", "sender"} {
+	for _, process := range []string{"scanner", "statevm", "planner", "sender", "console"} {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(folder, process), "--print-metrics")
 		cmd.Env = append(os.Environ(), endAtOnce)
 		out, err := cmd.Output()

@@ -17,7 +17,7 @@ import (
 )
 
 // Names are the programs there are.
-var Names = []string{"scanner", "statevm", "planner", "sender", "keeperctl", "devnet"}
+var Names = []string{"scanner", "statevm", "planner", "sender", "console", "keeperctl", "devnet"}
 
 // Folder builds every program once per test binary and returns the folder they are in.
 var Folder = sync.OnceValues(func() (string, error) { return build("plain", Names) })
