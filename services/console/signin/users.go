@@ -1,0 +1,173 @@
+package signin
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// User is one line of the file.
+type User struct {
+	Name string
+	Role Role
+	Hash string // PHC string of argon2id
+}
+
+// Users are those of a file with a line for each: NAME ROLE HASH, apart by spaces; lines that begin with # say nothing.
+// The file is read again when it has changed. It is safe for concurrent use.
+type Users struct {
+	path string
+
+	mutex   sync.Mutex
+	known   []User
+	modTime time.Time
+	size    int64
+}
+
+// OpenUsers reads a file of users. One that does not exist has none.
+func OpenUsers(path string) (*Users, error) {
+	u := &Users{path: path, size: -1}
+	_, err := u.All()
+	return u, err
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+
+// CheckName refuses what is no name of a user.
+func CheckName(name string) error {
+	if !nameForm.MatchString(name) {
+		return errors.New("a name has 1 to 64 of the letters A-Z a-z 0-9 . _ @ -, and begins with a letter or digit")
+	}
+	return nil
+}
+
+// All returns the users there are.
+func (u *Users) All() ([]User, error) {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	return u.read()
+}
+
+// Find returns the user of a name.
+func (u *Users) Find(name string) (user User, known bool, err error) {
+	all, err := u.All()
+	i := slices.IndexFunc(all, func(user User) bool { return user.Name == name })
+	if err != nil || i < 0 {
+		return User{}, false, err
+	}
+	return all[i], true, nil
+}
+
+func (u *Users) read() ([]User, error) {
+	info, err := os.Stat(u.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		u.known, u.size = nil, -1
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking at the file of users: %w", err)
+	}
+	if info.Size() == u.size && info.ModTime().Equal(u.modTime) {
+		return u.known, nil
+	}
+	text, err := os.ReadFile(u.path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the file of users: %w", err)
+	}
+	known, err := parseUsers(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", u.path, err)
+	}
+	u.known, u.size, u.modTime = known, info.Size(), info.ModTime()
+	return known, nil
+}
+
+func parseUsers(text string) (all []User, err error) {
+	lines := bufio.NewScanner(strings.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		user, err := parseUser(fields)
+		if err == nil && slices.ContainsFunc(all, func(other User) bool { return other.Name == user.Name }) {
+			err = fmt.Errorf("the user %s stands there twice", user.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w (write NAME ROLE HASH)", n, err)
+		}
+		all = append(all, user)
+	}
+	return all, lines.Err()
+}
+
+// parseUser never says what stands where the hash should: it may be a password.
+func parseUser(fields []string) (user User, err error) {
+	if len(fields) != 3 {
+		return user, fmt.Errorf("it has %d words", len(fields))
+	}
+	if err := CheckName(fields[0]); err != nil {
+		return user, err
+	}
+	if user.Role, err = ParseRole(fields[1]); err != nil {
+		return user, err
+	}
+	if _, err := parseHash(fields[2]); err != nil {
+		return user, fmt.Errorf("what stands for %s %w", fields[0], err)
+	}
+	user.Name, user.Hash = fields[0], fields[2]
+	return user, nil
+}
+
+// ErrTaken says that a user of this name exists.
+var ErrTaken = errors.New("this name is taken")
+
+// Add writes one more user to the file, which only its owner may read.
+func (u *Users) Add(user User) error {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	all, err := u.read()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(other User) bool { return other.Name == user.Name }) {
+		return ErrTaken
+	}
+	text, err := os.ReadFile(u.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the file of users: %w", err)
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	if err := u.write(fmt.Appendf(text, "%s %s %s\n", user.Name, user.Role, user.Hash)); err != nil {
+		return fmt.Errorf("writing the file of users: %w", err)
+	}
+	u.size = -1 // read again: a clock may be too coarse to show the change
+	return nil
+}
+
+// write replaces the file in one step.
+func (u *Users) write(text []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(u.path), ".users-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file.Name()) }() // gone where all went well
+	if _, err := file.Write(text); err != nil {
+		_ = file.Close()
+		return err
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), u.path)
+}
