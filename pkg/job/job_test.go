@@ -100,3 +100,43 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+// NON-9: every job gets a signer that takes its lane, the same one at every finding, and a signer that leaves the lane
+// moves only the accounts it had there.
+func TestSignersTakeTheirLanes(t *testing.T) {
+	kinds := append(Kinds(), "?")
+	rapid.Check(t, func(t *rapid.T) {
+		var all []chain.Address
+		bound := map[chain.Address][]Lane{}
+		for i := range rapid.IntRange(1, 8).Draw(t, "signers") {
+			all = append(all, chain.Address{byte(i + 1)})
+			if rapid.Bool().Draw(t, "bound") {
+				bound[all[i]] = rapid.SliceOfNDistinct(rapid.SampledFrom(Lanes()), 1, 3, rapid.ID[Lane]).Draw(t, "lanes")
+			}
+		}
+		takes := func(s chain.Address, lane Lane) bool { return bound[s] == nil || slices.Contains(bound[s], lane) }
+		var account chain.Address
+		copy(account[:], rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "account"))
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		signers := NewSigners(all, bound)
+		got, served := signers.Route(kind, account), !slices.Contains(signers.Unserved(), kind.Lane())
+		if served != slices.ContainsFunc(all, func(s chain.Address) bool { return takes(s, kind.Lane()) }) {
+			t.Fatalf("%s: served %t by %v, bound are %v", kind.Lane(), served, all, bound)
+		}
+		if got.IsZero() == served || served && !takes(got, kind.Lane()) {
+			t.Fatalf("%s of lane %s goes to %s; bound are %v", kind, kind.Lane(), got, bound)
+		}
+		if len(bound) == 0 && got != Route(account, all) {
+			t.Fatalf("nobody is bound, and %s is not who the account has always gone to", got)
+		}
+		slices.Reverse(all)
+		if again := NewSigners(all, bound).Route(kind, account); again != got {
+			t.Fatalf("%s and then %s", got, again)
+		}
+		other := rapid.SampledFrom(all).Draw(t, "leaves")
+		rest := slices.DeleteFunc(slices.Clone(all), func(s chain.Address) bool { return s == other })
+		if after := NewSigners(rest, bound).Route(kind, account); other != got && after != got {
+			t.Fatalf("%s left, and %s became %s", other, got, after)
+		}
+	})
+}

@@ -27,6 +27,9 @@ const (
 	MaintenanceLane Lane = "maintenance" // requests, and what only keeps the nonces going
 )
 
+// Lanes lists every lane, the most urgent first.
+func Lanes() []Lane { return []Lane{LiquidationLane, OrderLane, MaintenanceLane} }
+
 // KeyOf is what the key of a job names.
 type KeyOf int
 
@@ -83,4 +86,13 @@ func Describe(k Kind) (d Descriptor, known bool) {
 func (k Kind) Names() KeyOf {
 	d, _ := Describe(k)
 	return d.Key
+}
+
+// Lane is the lane of a kind's jobs. What only spends a number, and what this build does not know, is maintenance: it is
+// seen through, and nothing new is sent for it.
+func (k Kind) Lane() Lane {
+	if d, known := Describe(k); known {
+		return d.Lane
+	}
+	return MaintenanceLane
 }

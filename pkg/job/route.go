@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"slices"
 
 	"perpkeeper/pkg/chain"
 )
@@ -19,4 +20,37 @@ func Route(account chain.Address, signers []chain.Address) chain.Address {
 		}
 	}
 	return best
+}
+
+// Signers are the accounts of a keeper, and which lanes each of them takes. The zero value has none.
+type Signers struct{ takers map[Lane][]chain.Address }
+
+// NewSigners makes the signers of a keeper. Whoever is not among the bound takes every lane.
+func NewSigners(all []chain.Address, bound map[chain.Address][]Lane) Signers {
+	s := Signers{takers: map[Lane][]chain.Address{}}
+	for _, signer := range all {
+		lanes, isBound := bound[signer]
+		for _, lane := range Lanes() {
+			if !isBound || slices.Contains(lanes, lane) {
+				s.takers[lane] = append(s.takers[lane], signer)
+			}
+		}
+	}
+	return s
+}
+
+// Unserved lists the lanes that no signer takes, the most urgent first. Jobs of such a lane would be nobody's.
+func (s Signers) Unserved() (lanes []Lane) {
+	for _, lane := range Lanes() {
+		if len(s.takers[lane]) == 0 {
+			lanes = append(lanes, lane)
+		}
+	}
+	return lanes
+}
+
+// Route chooses the signer of an account's job, among those that take the lane of its kind, see [Route]. All jobs of an
+// account in one lane have the same signer.
+func (s Signers) Route(kind Kind, account chain.Address) chain.Address {
+	return Route(account, s.takers[kind.Lane()])
 }

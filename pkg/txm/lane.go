@@ -13,13 +13,7 @@ const (
 )
 
 // Lanes lists every lane, the most urgent first.
-func Lanes() []Lane { return []Lane{LiquidationLane, OrderLane, MaintenanceLane} }
+func Lanes() []Lane { return job.Lanes() }
 
-// LaneOf returns the lane of a kind of job. What only spends a number, and what is in flight of a kind that this build
-// does not know, is maintenance: it is seen through, and nothing new is sent for it.
-func LaneOf(k job.Kind) Lane {
-	if d, known := job.Describe(k); known {
-		return d.Lane
-	}
-	return MaintenanceLane
-}
+// LaneOf returns the lane of a kind of job, see [job.Kind.Lane].
+func LaneOf(k job.Kind) Lane { return k.Lane() }

@@ -19,7 +19,7 @@ const burstOpen, burstDue = 50_000, 1000
 func burst(b *testing.B) (p *Planner, tick func(usd uint64)) {
 	p, _ = brokered(b)
 	p.cfg.Planner.Signers = []chain.Address{{100}, {101}}
-	p.finder.signers = p.cfg.Planner.Signers
+	p.finder.signers = p.cfg.Planner.signers()
 	d := &fixture{finder: p.finder, quotes: p.quotes, at: nowMs}
 	rows := make([]perp.Row, burstOpen)
 	for i := range rows {

@@ -3,12 +3,14 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
@@ -29,10 +31,18 @@ type Config struct {
 // Settings is the [planner] section.
 type Settings struct {
 	Signers       []chain.Address `toml:"signers" help:"addresses of this keeper's enabled signers; jobs are routed to them by account"`
+	Bindings      []Binding       `toml:"bindings" help:"signers that take the jobs of some lanes only; whoever is not named here takes all"`
 	SweepInterval time.Duration   `toml:"sweep_interval" help:"how often every live job is published again, whether or not anything changed"`
 	PriceMaxAge   time.Duration   `toml:"price_max_age" help:"reports older than this are not judged with"`
 	AdlRole       bool            `toml:"adl_role" help:"this keeper's signers hold the deleveraging role, so sides that have gained too much are deleveraged"`
 	FrozenRole    bool            `toml:"frozen_role" help:"this keeper's signers hold the frozen-order role, so frozen orders and limit swaps are jobs too"`
+}
+
+// Binding binds one of the signers to lanes. Only the planner reads it: a job carries its signer, and whoever has the
+// signer's key sends it, so that nobody can disagree about who takes it.
+type Binding struct {
+	Signer chain.Address `toml:"signer" help:"one of planner.signers"`
+	Lanes  []string      `toml:"lanes" help:"the lanes it takes: liquidation (with deleveraging), order, maintenance (deposits, withdrawals, shifts)"`
 }
 
 // DefaultConfig sweeps every 10 s (LIQ-1).
@@ -62,6 +72,7 @@ func (s Settings) Validate() error {
 	if len(s.Signers) == 0 {
 		problems = append(problems, errors.New("signers: is empty (name at least one signer's address)"))
 	}
+	problems = append(problems, s.checkBindings()...)
 	if s.SweepInterval < 100*time.Millisecond || s.SweepInterval > 10*time.Minute {
 		problems = append(problems, fmt.Errorf("sweep_interval: %s is not between 100ms and 10m", s.SweepInterval))
 	}
@@ -70,4 +81,45 @@ func (s Settings) Validate() error {
 			"reports older than 300 s)", s.PriceMaxAge))
 	}
 	return errors.Join(problems...)
+}
+
+// signers are who takes which jobs.
+func (s Settings) signers() job.Signers {
+	bound := map[chain.Address][]job.Lane{}
+	for _, b := range s.Bindings {
+		for _, lane := range b.Lanes {
+			bound[b.Signer] = append(bound[b.Signer], job.Lane(lane))
+		}
+	}
+	return job.NewSigners(s.Signers, bound)
+}
+
+// checkBindings names every binding that cannot work, and every lane that nobody takes: its jobs would wait for ever.
+func (s Settings) checkBindings() (problems []error) {
+	for i, b := range s.Bindings {
+		add := func(format string, args ...any) {
+			problems = append(problems, fmt.Errorf("bindings[%d]: "+format, append([]any{i}, args...)...))
+		}
+		if !slices.Contains(s.Signers, b.Signer) {
+			add("signer %s is not among planner.signers (add it there, or remove the binding)", b.Signer)
+		}
+		if slices.ContainsFunc(s.Bindings[:i], func(o Binding) bool { return o.Signer == b.Signer }) {
+			add("signer %s is bound twice (name all its lanes in one place)", b.Signer)
+		}
+		if len(b.Lanes) == 0 {
+			add("signer %s has no lanes (name some, or remove the binding: it takes all then)", b.Signer)
+		}
+		for _, lane := range b.Lanes {
+			if !slices.Contains(job.Lanes(), job.Lane(lane)) {
+				add("%q is no lane (there are %v)", lane, job.Lanes())
+			}
+		}
+	}
+	for _, lane := range s.signers().Unserved() {
+		if len(s.Bindings) > 0 && len(problems) == 0 {
+			problems = append(problems, fmt.Errorf("bindings: no signer takes the lane %s (bind one to it, or leave "+
+				"one unbound: it takes all)", lane))
+		}
+	}
+	return problems
 }

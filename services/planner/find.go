@@ -16,7 +16,7 @@ type finder struct {
 	makers   *makers
 	spacing  *spacing
 	live     *live
-	signers  []chain.Address
+	signers  job.Signers
 	outlived outlived
 	others   *elsewhere
 	sides    map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
@@ -145,7 +145,7 @@ func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, was func(*d
 			f.outlived.waited(d.Job)
 		}
 	}
-	d.Job.Signer = job.Route(d.Job.Account, f.signers)
+	d.Job.Signer = f.signers.Route(d.Job.Kind, d.Job.Account)
 	return append(jobs, d.Job)
 }
 

@@ -45,8 +45,9 @@ func newFixture() *fixture {
 	d := &fixture{quotes: q, at: nowMs, finder: &finder{
 		book: newBook(liquidation.ArmedRatio), births: newBirths(q), makers: newMakers(q.board),
 		spacing: newSpacing(perp.Uint{}), others: newElsewhere(nil),
-		live:    newLive(),
-		signers: []chain.Address{{100}, {101}}, outlived: outlived{metrics: NewMetrics(prometheus.NewRegistry())},
+		live:     newLive(),
+		signers:  job.NewSigners([]chain.Address{{100}, {101}}, nil),
+		outlived: outlived{metrics: NewMetrics(prometheus.NewRegistry())},
 	}}
 	d.load()
 	d.report(btc, perp.U64(9).Mul(perp.Pow10(26)), nowMs)
@@ -150,7 +151,7 @@ func TestLiquidationsComeFirst(t *testing.T) {
 	if len(got) != 3 || got[0].Account != bob || got[1].Account != alice || got[2].Kind != job.Order {
 		t.Errorf("order of jobs: %v", ids(got))
 	}
-	if got[0].Signer != job.Route(bob, d.signers) || got[0].BirthMs == 0 {
+	if got[0].Signer != job.Route(bob, []chain.Address{{100}, {101}}) || got[0].BirthMs == 0 {
 		t.Errorf("%+v", got[0])
 	}
 }

@@ -83,7 +83,7 @@ func newSharded(t *testing.T) *sharded {
 	state := &partitioned{generation: 1, rev: 1, rows: map[int][]perp.Row{0: {long(alice, 900)}, 1: {long(bob, 900)}}}
 	s := &sharded{t: t, state: state,
 		Planner: newPlanner(DefaultConfig(), zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), state)}
-	s.finder.signers = []chain.Address{{100}}
+	s.finder.signers = job.NewSigners([]chain.Address{{100}}, nil)
 	s.publisher = speech(func(context.Context, []job.Job) error { return nil })
 	s.stateReady, s.jobsReady = new(service.Condition), new(service.Condition)
 	s.shards.handover = 0

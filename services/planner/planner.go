@@ -119,7 +119,7 @@ func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *
 		book: p.book, births: newBirths(p.quotes), makers: newMakers(p.quotes.board),
 		spacing: newSpacing(cfg.Liquidation.Spacing.Factor),
 		others:  newElsewhere(store),
-		live:    p.live, signers: cfg.Planner.Signers, outlived: outlived{metrics: metrics, log: log},
+		live:    p.live, signers: cfg.Planner.signers(), outlived: outlived{metrics: metrics, log: log},
 	}
 	return p
 }

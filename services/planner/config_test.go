@@ -1,0 +1,58 @@
+package planner
+
+import (
+	"strings"
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+)
+
+// A lane that nobody takes is refused at start, and so is what was meant for somebody else.
+func TestBindings(t *testing.T) {
+	a, b := chain.Address{100}, chain.Address{101}
+	for name, c := range map[string]struct {
+		bindings []Binding
+		want     string // in the error; empty where there is none
+	}{
+		"nobody is bound":          {nil, ""},
+		"one for liquidations":     {[]Binding{{a, []string{"liquidation"}}, {b, []string{"order", "maintenance"}}}, ""},
+		"the other takes all":      {[]Binding{{a, []string{"liquidation"}}}, ""},
+		"no signer for a lane":     {[]Binding{{a, []string{"order"}}, {b, []string{"maintenance"}}}, "the lane liquidation"},
+		"none for another":         {[]Binding{{a, []string{"liquidation"}}, {b, []string{"order"}}}, "the lane maintenance"},
+		"somebody else":            {[]Binding{{chain.Address{9}, []string{"order"}}}, "is not among planner.signers"},
+		"bound twice":              {[]Binding{{a, []string{"order"}}, {a, []string{"liquidation"}}}, "bindings[1]: signer"},
+		"no lanes":                 {[]Binding{{a, nil}}, "has no lanes"},
+		"a lane that nobody knows": {[]Binding{{a, []string{"liquidations"}}}, `"liquidations" is no lane`},
+	} {
+		cfg := DefaultConfig()
+		cfg.Planner.Signers, cfg.Planner.Bindings = []chain.Address{a, b}, c.bindings
+		err := cfg.Planner.Validate()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: one mistake, and several lines: %v", name, err)
+		}
+	}
+}
+
+// Liquidations and deleveraging have a signer of their own where one is bound to their lane.
+func TestBoundSignersAreRoutedTo(t *testing.T) {
+	d := newFixture()
+	cfg := Settings{Signers: []chain.Address{{100}, {101}}, Bindings: []Binding{
+		{chain.Address{100}, []string{"liquidation"}}, {chain.Address{101}, []string{"order", "maintenance"}}}}
+	d.signers = cfg.signers()
+	d.load(long(alice, 1050), long(bob, 1010), order(perp.MarketIncrease, 0), order(perp.MarketDecrease, 0))
+	signers := map[job.Kind]chain.Address{job.Liquidation: {100}, job.Order: {101}}
+	got := d.jobs(t)
+	if len(got) < 3 {
+		t.Fatalf("jobs: %v", ids(got))
+	}
+	for _, j := range got {
+		if j.Signer != signers[j.Kind] {
+			t.Errorf("%s goes to %s", j.ID, j.Signer)
+		}
+	}
+}
