@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +14,8 @@ import (
 
 var (
 	selectFlights = register("flights", `SELECT `+intentColumns+`, `+receiptColumns+`,
-		a.hash, a.kind, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, '')
+		a.hash, a.kind, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, ''),
+		(extract(epoch FROM clock_timestamp() - a.created_at) * 1000000)::bigint
 		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+attemptsOf("i")+` LEFT JOIN keeper.tx_receipt r
 			ON r.intent = i.id
 		WHERE i.signer = $1 AND i.state IN `+inFlightStates+` ORDER BY i.nonce, a.seq`)
@@ -114,8 +116,9 @@ func appendFlight(flights []txm.Flight, row pgx.Row) ([]txm.Flight, error) {
 	var r receiptRow
 	var a txm.Attempt
 	var hash []byte
+	var age int64 // of the attempt, microseconds
 	if err := row.Scan(append(append(i.fields(), r.fields()...), &hash, &a.Kind, &a.Raw, &a.Tip, &a.Cap, &a.Gas, &a.Seq,
-		&a.Sends, &a.LastClass)...); err != nil {
+		&a.Sends, &a.LastClass, &age)...); err != nil {
 		return nil, err
 	}
 	intent, err := i.intent()
@@ -128,7 +131,8 @@ func appendFlight(flights []txm.Flight, row pgx.Row) ([]txm.Flight, error) {
 		return flights, nil
 	}
 	mined, err := r.receipt()
-	return append(flights, txm.Flight{Intent: intent, Attempts: []txm.Attempt{a}, Mined: mined}), err
+	return append(flights, txm.Flight{Intent: intent, Attempts: []txm.Attempt{a}, Mined: mined,
+		Age: time.Duration(age) * time.Microsecond}), err
 }
 
 // Noted implements txm.Flights.

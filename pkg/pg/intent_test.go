@@ -287,3 +287,17 @@ func TestClaimCommitsDurably(t *testing.T) {
 		t.Errorf("stored %d with synchronous_commit %q, %v", stored, setting, err)
 	}
 }
+
+// What this keeper has signed is known, whichever of its processes did; what it has not is told.
+func TestUnsigned(t *testing.T) {
+	d := newHolder(t, 1)
+	batch := d.claim(d.intents[0], 0, 0)
+	if err := d.db.Intents().Claim(t.Context(), d.fence, batch); err != nil {
+		t.Fatal(err)
+	}
+	ours, strange := batch.Claims[0].Tx.Hash, chain.Hash{0xee}
+	got, err := d.db.Intents().Unsigned(t.Context(), []chain.Hash{ours, strange})
+	if err != nil || !slices.Equal(got, []chain.Hash{strange}) {
+		t.Errorf("unsigned are %v, %v", got, err)
+	}
+}

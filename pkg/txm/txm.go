@@ -107,7 +107,9 @@ func (r Receipt) Same(o Receipt) bool { return r.TxHash == o.TxHash && r.Block.H
 type Flight struct {
 	Intent   Intent
 	Attempts []Attempt // of the nonce, oldest first; never empty
-	Mined    *Receipt  // as stored; set if and only if the intent is Mined
+	// Age is how long ago the nonce was given when it was read, by the store's clock alone.
+	Age   time.Duration
+	Mined *Receipt // as stored; set if and only if the intent is Mined
 }
 
 // Newest is the attempt that is broadcast: the last one pays the most.

@@ -89,7 +89,9 @@ func (c *confirm) remember(flights []txm.Flight) {
 			flying[hash] = f.Mined == nil && hash == f.Newest().Hash
 		}
 	}
-	c.broadcast.checkStall(slices.DeleteFunc(slices.Clone(flights), c.abandoned))
+	pressed := slices.DeleteFunc(slices.Clone(flights), c.abandoned)
+	c.broadcast.checkStall(pressed)
+	c.metrics.unlanded.show(c.view.signer, pressed)
 	held := 0.0
 	if c.broadcast.held() != "" {
 		held = 1

@@ -30,6 +30,7 @@ type Metrics struct {
 	lasts        *prometheus.GaugeVec
 	reorgs       prometheus.Counter
 	inFlight     *prometheus.GaugeVec
+	unlanded     *unlanded
 	liquidations *prometheus.GaugeVec
 	held         *prometheus.GaugeVec
 	queueDepth   *prometheus.GaugeVec
@@ -43,7 +44,7 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	seconds := prometheus.ExponentialBuckets(0.05, 2, 14) // 50 ms to 7 min
 	m := &Metrics{
-		Leases: lease.NewMetrics(reg),
+		Leases: lease.NewMetrics(reg), unlanded: newUnlanded(),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_jobs_total", Help: "Arms of jobs that have ended, by kind and outcome.",
 		}, []string{"kind", "outcome"}),
@@ -142,7 +143,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	reg.MustRegister(m.jobs, m.waits, m.broadcasts, m.privates, m.replacements, m.capped, m.fills, m.givenUp,
 		m.foreign, m.timeouts, m.spent, m.budgetUsed, m.balances, m.lasts, m.reorgs, m.inFlight, m.liquidations,
 		m.held, m.queueDepth, m.queueSeconds,
-		m.sendAge, m.landed, m.delay)
+		m.sendAge, m.landed, m.delay, m.unlanded)
 	return m
 }
 
@@ -173,6 +174,7 @@ func (m *Metrics) balance(signer chain.Address, has, spent, earned perp.Uint) {
 // forget drops what was said of a signer that is no longer ours.
 func (m *Metrics) forget(signer chain.Address) {
 	m.inFlight.DeleteLabelValues(signer.Hex())
+	m.unlanded.forget(signer)
 	m.liquidations.DeleteLabelValues(signer.Hex())
 	m.held.DeleteLabelValues(signer.Hex())
 	m.queueDepth.DeleteLabelValues(signer.Hex())

@@ -3,6 +3,7 @@ package planner
 import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/job"
 )
 
 // births says since when the condition of a price-born job has held without a break (TIER-9): the time, in whole
@@ -24,8 +25,9 @@ type births struct {
 	moments map[momentKey]*due.Moment
 }
 
-// run is a condition that holds: since when, and when it was last looked at, in seconds of the reports.
-type run struct{ since, seen uint64 }
+// run is a condition that holds: since when, as its job was last born, and when it was last looked at, in seconds of the
+// reports. Began is since when it has held: a job that is born again is as late as before.
+type run struct{ since, seen, began uint64 }
 
 // momentKey names a moment of the past: the reports of some tokens as they were in a second. Jobs of one market may ask
 // for different tokens, by their paths.
@@ -50,13 +52,26 @@ func (b *births) of(d due.Decision, now *due.Moment, was func(*due.Moment) bool)
 	for _, token := range d.Job.Tokens {
 		second = max(second, now.Quotes[token].Second())
 	}
-	since := b.since(d, now, second, was)
+	since, last := b.since(d, now, second, was), b.known[d.Job.ID]
+	began := since
+	if since == last.since {
+		began = last.began
+	}
 	again = second-since >= longest
 	if again {
 		since = second / longest * longest
 	}
-	b.known[d.Job.ID] = run{since, second}
+	b.known[d.Job.ID] = run{since, second, began}
 	return since * 1000, again
+}
+
+// beganMs is since when (ms) the condition of a live job has held, as far as this planner knows; its birth, where no
+// price has made it due.
+func (b *births) beganMs(j job.Job) uint64 {
+	if r, known := b.known[j.ID]; known && j.BirthMs == r.since*1000 {
+		return r.began * 1000
+	}
+	return j.BirthMs
 }
 
 // since walks back from a second at which the job is due.

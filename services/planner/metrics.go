@@ -16,6 +16,7 @@ import (
 type Metrics struct {
 	published *prometheus.CounterVec
 	liveJobs  *prometheus.GaugeVec
+	overdue   *overdue
 	open      *prometheus.GaugeVec
 	tiers     *prometheus.GaugeVec
 	block     prometheus.Gauge
@@ -49,6 +50,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "planner_jobs_published_total",
 			Help: "Jobs written to the job topic, repetitions at sweeps included.",
 		}, []string{"kind"}),
+		overdue:  newOverdue(),
 		liveJobs: gauges("planner_jobs_live", "kind", "Jobs that are due at the last pass."),
 		open:     gauges("planner_open", "what", "Open positions, orders and requests of this planner's shards."),
 		tiers: gauges("planner_positions", "tier", "Positions by risk at the last sweep: "+
@@ -91,7 +93,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"standing on the job topic."),
 	}
 	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.reborn,
-		m.damaged, m.passes, m.ticks, m.sweeps, m.reported, m.received)
+		m.damaged, m.overdue, m.passes, m.ticks, m.sweeps, m.reported, m.received)
 	return m
 }
 

@@ -117,6 +117,9 @@ func (p *Planner) tick(ctx context.Context) error {
 	p.observe(m)
 	fresh, failures := p.finder.findAll(p.book.reached(tokens), m)
 	p.metrics.ticked(time.Since(arrived))
+	if p.metrics.overdue.stale() {
+		p.metrics.overdue.show(p.finder.oldest(m))
+	}
 	p.note(failures)
 	return p.announce(ctx, fresh, true)
 }
@@ -169,6 +172,7 @@ func (p *Planner) everything(ctx context.Context) error {
 	fresh, failures := p.finder.findAll(p.finder.everywhere(), m)
 	p.note(failures)
 	p.metrics.passed(p.book, p.live.count(), time.Since(began))
+	p.metrics.overdue.show(p.finder.oldest(m))
 	return p.announce(ctx, fresh, true)
 }
 

@@ -127,6 +127,9 @@ func (s *Sender) takeTurns(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := s.turns.FindOthers(ctx, s.signed); err != nil && ctx.Err() == nil {
+			s.log.Warn().Err(err).Msg("who has sent this tier's transactions is asked again")
+		}
 		timer := time.NewTimer(again)
 		select {
 		case <-news:

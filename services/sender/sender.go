@@ -54,6 +54,7 @@ type Sender struct {
 	window    window
 	heard     listener
 	history   txmanager.History
+	signed    turns.Transactions
 	told      progress // how far damaged records are dead letters
 
 	unreadable *unreadable
@@ -146,7 +147,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
 	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(),
 		db.Intents()
-	s.heard, s.history, s.told = db.Intents().Listener(), db.Leases(), db.Notified()
+	s.heard, s.history, s.told, s.signed = db.Intents().Listener(), db.Leases(), db.Notified(), db.Intents()
 	s.results = func() (ended, givenUp txmanager.Publisher) {
 		return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 	}

@@ -19,6 +19,7 @@ type losses struct {
 	insolvent  prometheus.Counter
 	badDebt    prometheus.Counter
 	liquidated prometheus.Counter
+	closes     prometheus.Counter
 }
 
 func newLosses(reg prometheus.Registerer) losses {
@@ -35,8 +36,12 @@ func newLosses(reg prometheus.Registerer) losses {
 			Name: "statevm_liquidated_usd_total",
 			Help: "Size, in USD, of what was liquidated, by whichever keeper, in recent blocks.",
 		}),
+		closes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "statevm_liquidations_total",
+			Help: "Positions that were liquidated, by whichever keeper, in recent blocks.",
+		}),
 	}
-	reg.MustRegister(l.insolvent, l.badDebt, l.liquidated)
+	reg.MustRegister(l.insolvent, l.badDebt, l.liquidated, l.closes)
 	return l
 }
 
@@ -50,6 +55,7 @@ func (l losses) counted(e perp.Event, now time.Time) {
 		}
 	case perp.PositionDecreased:
 		if e.OrderType == perp.Liquidation && recent(e.Position.Stamp, now) {
+			l.closes.Inc()
 			l.liquidated.Add(dollars(e.SizeDeltaUsd))
 		}
 	}

@@ -30,7 +30,8 @@ func TestLosses(t *testing.T) {
 		l.counted(e, now)
 	}
 	cents := func(c prometheus.Counter) int { return int(math.Round(testutil.ToFloat64(c) * 100)) }
-	if got := [3]int{cents(l.liquidated), cents(l.badDebt), cents(l.insolvent)}; got != [3]int{150_000, 300, 100} {
+	if got := [4]int{cents(l.liquidated), cents(l.closes), cents(l.badDebt), cents(l.insolvent)}; got !=
+		[4]int{150_000, 200, 300, 100} {
 		t.Errorf("counted %v", got)
 	}
 }

@@ -3,6 +3,7 @@ package txmtest
 import (
 	"errors"
 	"reflect"
+	"time"
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
@@ -72,6 +73,11 @@ func receipts(b *bench) {
 	n := b.node(t, signer)
 	ctx := t.Context()
 	tx := n.mustClaim(t, b.queue(t, anOrder(signer, 1))[0])
+	for before := b.onlyFlight(t, signer, txm.Signed).Age; b.onlyFlight(t, signer, txm.Signed).Age <= before; {
+		if before < 0 || before > time.Minute {
+			t.Fatalf("a flight that has just begun is %s old", before)
+		}
+	}
 
 	must(t, n.Intents.Noted(ctx, n.fence, tx.Hash, "ambiguous", false))
 	if f := b.onlyFlight(t, signer, txm.Signed); f.Newest().Sends != 1 || f.Newest().LastClass != "ambiguous" {

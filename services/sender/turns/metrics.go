@@ -15,6 +15,7 @@ type Metrics struct {
 	executedAge *prometheus.HistogramVec
 	takeovers   *prometheus.CounterVec
 	outlived    *prometheus.CounterVec
+	elsewhere   *prometheus.CounterVec
 	waitingJobs prometheus.Gauge
 	suspected   *prometheus.GaugeVec
 	evidenceLag prometheus.Gauge
@@ -42,6 +43,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Help: "Jobs that left the queue for their age: ended where nobody executed what the venue takes no longer, " +
 			"lapsed where they had no deadline.",
 	}, []string{"kind", "end"})
+	m.elsewhere = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sender_tier_own_elsewhere_total",
+		Help: "Jobs executed with a key of this keeper that no process of it has signed the transaction with: another " +
+			"keeper has the key.",
+	}, []string{"signer"})
 	m.waitingJobs = prometheus.NewGauge(prometheus.GaugeOpts{Name: "sender_tier_queue_length",
 		Help: "Jobs that wait for this tier's turn."})
 	m.suspected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -56,8 +62,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Help: "1 while this keeper holds back after its start: the past is still being read, or the recovery buffer " +
 			"runs.",
 	})
-	reg.MustRegister(m.executed, m.executedAge, m.takeovers, m.outlived, m.waitingJobs, m.suspected, m.evidenceLag,
-		m.recovering)
+	reg.MustRegister(m.executed, m.executedAge, m.takeovers, m.outlived, m.elsewhere, m.waitingJobs, m.suspected,
+		m.evidenceLag, m.recovering)
 	return m
 }
 

@@ -39,6 +39,7 @@ type Tracker struct {
 	keepers  tier.Roster
 	needs    map[need]*sighting
 	found    map[string]finding // by job
+	own      []chain.Tx         // executions by this tier's signers, until it is known who has signed them
 	readMs   uint64             // time of the block up to which evidence was read, 0 before all of the past was
 	changed  chan struct{}      // closed when the evidence has changed
 	moved    bool               // it has, since the queue was last asked
@@ -233,6 +234,7 @@ func (t *Tracker) note(e execution.Execution) []string {
 	if e.Result == execution.Swept {
 		by = 0 // whoever sent that executed something else
 	}
+	t.noteOwn(e)
 	n := needOf(e.Kind, e.Key, e.IsLong)
 	s := t.needs[n]
 	if s == nil {

@@ -166,7 +166,7 @@ func sideOf(j job.Job) (s side, deleverages bool) {
 
 // launch gives an intent its number and its first transaction.
 func (l *Ledger) launch(a *account, i *intent, tx txm.SignedTx, kind txm.AttemptKind) {
-	i.State, i.Nonce = txm.Signed, tx.Nonce
+	i.State, i.Nonce, i.signedAt = txm.Signed, tx.Nonce, l.clock()
 	i.attempts = []txm.Attempt{{SignedTx: tx, Kind: kind, Seq: 1}}
 	l.attempts[tx.Hash], a.taken[tx.Nonce] = i, true
 	l.keys[i.Job.Key] = true

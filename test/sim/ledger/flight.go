@@ -18,7 +18,7 @@ func (l *Ledger) InFlight(_ context.Context, signer chain.Address) ([]txm.Flight
 		}
 		for _, i := range a.flying {
 			flights = append(flights, txm.Flight{Intent: l.read(i), Attempts: slices.Clone(i.attempts),
-				Mined: copied(i.receipt)})
+				Mined: copied(i.receipt), Age: l.clock().Sub(i.signedAt)})
 		}
 		return flights, nil
 	})

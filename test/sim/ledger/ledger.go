@@ -59,6 +59,7 @@ type account struct {
 type intent struct {
 	txm.Intent
 	queuedAt, endedAt time.Time
+	signedAt          time.Time
 	rearmMs           uint64
 	leaving           bool // Cancel has been said
 	slot              bool // takes one of the places for liquidations

@@ -1,0 +1,36 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+)
+
+var selectUnsigned = register("unsigned transactions", `SELECT asked.hash FROM unnest($1::bytea[]) AS asked (hash)
+	WHERE NOT EXISTS (SELECT FROM keeper.tx_attempt a WHERE a.hash = asked.hash)`)
+
+// Unsigned returns those of the hashes that are of no transaction this keeper has ever signed.
+func (s Intents) Unsigned(ctx context.Context, hashes []chain.Hash) ([]chain.Hash, error) {
+	ctx, cancel := s.db.bounded(ctx)
+	defer cancel()
+	asked := make([][]byte, len(hashes))
+	for i, h := range hashes {
+		asked[i] = h[:]
+	}
+	rows, err := s.db.pool.Query(ctx, selectUnsigned.sql(), asked)
+	if err != nil {
+		return nil, fmt.Errorf("looking up %d transactions: %w", len(hashes), err)
+	}
+	unsigned, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (chain.Hash, error) {
+		var hash []byte
+		err := row.Scan(&hash)
+		return hashOf(hash), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking up %d transactions: %w", len(hashes), err)
+	}
+	return unsigned, nil
+}
