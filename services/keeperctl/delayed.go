@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 )
 
@@ -112,19 +113,11 @@ func listDelayed(ctx context.Context, s pg.Delayed, limit int, filter []string, 
 	for _, j := range jobs {
 		next := "-"
 		if j.Status == delayed.Pending {
-			next = moment(j.NextAt)
+			next = text.Moment(j.NextAt)
 		}
-		rows.add(j.ID, j.Kind, j.Key, j.Status, moment(j.DueAt), next, j.Attempts, firstLine(j.LastError))
+		rows.add(j.ID, j.Kind, j.Key, j.Status, text.Moment(j.DueAt), next, j.Attempts, text.FirstLine(j.LastError))
 	}
 	return out.table(rows)
-}
-
-func moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }
-
-// firstLine is what of an error fits into a table; show has the rest.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }
 
 func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out printer) error {
@@ -156,7 +149,7 @@ func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out pr
 func refuseEarly(ctx context.Context, s pg.Delayed, id int64) error {
 	j, known, err := s.Job(ctx, id)
 	if err == nil && known && j.Status == delayed.Pending && j.DueAt.After(time.Now()) {
-		err = fmt.Errorf("delayed job %d is not due before %s: there is nothing to retry", id, moment(j.DueAt))
+		err = fmt.Errorf("delayed job %d is not due before %s: there is nothing to retry", id, text.Moment(j.DueAt))
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/txm"
@@ -50,8 +51,9 @@ func newOffice(t *testing.T) *office {
 	}
 	t.Cleanup(client.Close)
 	o := &office{t: t, kafka: cfg, db: pgtest.DB(t)}
-	o.deadLetters = deadLetters{client: client, state: o.db, keeper: wire.DefaultConfig(), limit: 50}
-	if err := client.Ensure(t.Context(), bus.Specs(o.keeper.Topics()...)); err != nil {
+	o.deadLetters = deadLetters{Topic: deadletter.Topic{Client: client, State: o.db, Keeper: wire.DefaultConfig()},
+		limit: 50}
+	if err := client.Ensure(t.Context(), bus.Specs(o.Keeper.Topics()...)); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -71,7 +73,7 @@ func (o *office) told(line string) string {
 
 func (o *office) write(letter bus.Record) {
 	o.t.Helper()
-	if _, err := o.client.Producer(wire.DeadLetterTopic(o.keeper.ChainID)).
+	if _, err := o.Client.Producer(wire.DeadLetterTopic(o.Keeper.ChainID)).
 		Produce(o.t.Context(), 0, []bus.Record{letter}); err != nil {
 		o.t.Fatal(err)
 	}
@@ -95,13 +97,13 @@ func (o *office) stand(timeMs uint64) chain.BlockRef {
 // said reads all that was said on the job topic.
 func (o *office) said() (all []job.Job) {
 	o.t.Helper()
-	topic := wire.JobTopic(o.keeper.ChainID)
-	for partition := range o.keeper.JobPartitions {
-		first, end, err := o.client.Bounds(o.t.Context(), topic, partition)
+	topic := wire.JobTopic(o.Keeper.ChainID)
+	for partition := range o.Keeper.JobPartitions {
+		first, end, err := o.Client.Bounds(o.t.Context(), topic, partition)
 		if err != nil {
 			o.t.Fatal(err)
 		}
-		for r := o.client.Reader(topic, partition, first); r.Offset() < end; {
+		for r := o.Client.Reader(topic, partition, first); r.Offset() < end; {
 			record, err := r.Next(o.t.Context())
 			if err != nil {
 				o.t.Fatal(err)
@@ -111,7 +113,7 @@ func (o *office) said() (all []job.Job) {
 				o.t.Fatal(err)
 			}
 			j := m.(wire.Job).Job
-			if wire.SignerPartition(j.Signer, o.keeper.JobPartitions) != partition ||
+			if wire.SignerPartition(j.Signer, o.Keeper.JobPartitions) != partition ||
 				string(record.Key) != string(j.Signer[:]) || len(record.Headers) != 4 {
 				o.t.Errorf("%s is in partition %d under %x with %v", j.ID, partition, record.Key, record.Headers)
 			}
@@ -135,18 +137,18 @@ func lostJob(n byte) job.Job {
 // givenUp is the letter a sender writes about a job.
 func (o *office) givenUp(j job.Job, arm int) bus.Record {
 	o.t.Helper()
-	r, err := wire.Encode([]byte(wire.JobTopic(o.keeper.ChainID)), wire.Job{Job: j}, 0, 0)
+	r, err := wire.Encode([]byte(wire.JobTopic(o.Keeper.ChainID)), wire.Job{Job: j}, 0, 0)
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return withHeaders(r, "source.partition", strconv.Itoa(wire.SignerPartition(j.Signer, o.keeper.JobPartitions)),
+	return withHeaders(r, "source.partition", strconv.Itoa(wire.SignerPartition(j.Signer, o.Keeper.JobPartitions)),
 		"source.key", string(j.Signer[:]),
 		"job", j.ID, "arm", strconv.Itoa(arm), "outcome", "refused", "tx", "", "error", "no node takes it\nreally")
 }
 
 // unknownEvent is the letter a statevm writes about a log.
 func (o *office) unknownEvent() bus.Record {
-	return withHeaders(bus.Record{Key: []byte(wire.LogTopic(o.keeper.ChainID)), Value: []byte{0xff}}, "t", "LOG", "sv",
+	return withHeaders(bus.Record{Key: []byte(wire.LogTopic(o.Keeper.ChainID)), Value: []byte{0xff}}, "t", "LOG", "sv",
 		"\x00\x63",
 		"source.partition", "2", "source.offset", "17", "source.key", "", "error", "unknown event Surprise")
 }
@@ -198,13 +200,13 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 func TestLettersOfStatevmAreShown(t *testing.T) {
 	o := newOffice(t)
 	record := withHeaders(bus.Record{Key: []byte("k"), Value: []byte{1}}, "t", "NEWS", "sv", "\x00\x01")
-	if _, err := o.client.Producer(wire.LogTopic(o.keeper.ChainID)).
+	if _, err := o.Client.Producer(wire.LogTopic(o.Keeper.ChainID)).
 		Produce(t.Context(), 2, []bus.Record{record}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := statevm.DefaultConfig()
-	cfg.Keeper, cfg.Kafka = o.keeper, o.kafka
-	machine := statevm.New(cfg, zerolog.Nop(), statevm.NewMetrics(prometheus.NewRegistry()), o.client, o.db)
+	cfg.Keeper, cfg.Kafka = o.Keeper, o.kafka
+	machine := statevm.New(cfg, zerolog.Nop(), statevm.NewMetrics(prometheus.NewRegistry()), o.Client, o.db)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = machine.Run(ctx) })
@@ -213,7 +215,7 @@ func TestLettersOfStatevmAreShown(t *testing.T) {
 	const hangGuard = 90 * time.Second
 	waiting, cancel := context.WithTimeout(t.Context(), hangGuard)
 	defer cancel()
-	if _, err := o.client.Reader(wire.DeadLetterTopic(o.keeper.ChainID), 0, 0).Next(waiting); err != nil {
+	if _, err := o.Client.Reader(wire.DeadLetterTopic(o.Keeper.ChainID), 0, 0).Next(waiting); err != nil {
 		t.Fatal(err)
 	}
 	wantTold(t, o.told("list log"), "perp.56.log.v1  2/0", "NEWS", `kind "NEWS": unknown record`)
@@ -237,7 +239,7 @@ func TestReplayedJobIsTakenUp(t *testing.T) {
 	}
 	block := o.stand(50_000)
 	wantTold(t, o.told("replay 0"),
-		j.ID+": partition "+fmt.Sprint(wire.SignerPartition(j.Signer, o.keeper.JobPartitions)),
+		j.ID+": partition "+fmt.Sprint(wire.SignerPartition(j.Signer, o.Keeper.JobPartitions)),
 		"1 said again as of block 7",
 		"30s", "perp.56.result.v1")
 	said := o.said()

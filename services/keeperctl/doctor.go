@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/services/keeperctl/doctor"
 )
 
@@ -102,15 +103,15 @@ func (s *session) printFindings(pre bool, found []doctor.Finding, areas []doctor
 		Findings []faultRecord `json:"findings"`
 		Areas    []areaRecord  `json:"areas"`
 	}{ChainID: s.Keeper.ChainID, Pre: pre, Well: len(found) == 0, Findings: []faultRecord{}}
-	var text, fine strings.Builder
-	fmt.Fprintf(&text, "keeper of chain %d, %s, at %s\n", s.Keeper.ChainID, s.place(), moment(time.Now()))
+	var lines, fine strings.Builder
+	fmt.Fprintf(&lines, "keeper of chain %d, %s, at %s\n", s.Keeper.ChainID, s.place(), text.Moment(time.Now()))
 	checks := 0
 	for _, a := range areas {
 		answer.Areas = append(answer.Areas, areaRecord{string(a.Area), a.Checks, a.Findings})
 		checks += a.Checks
 		switch {
 		case a.Findings > 0:
-			fmt.Fprintf(&text, "\n%s\n", a.Area)
+			fmt.Fprintf(&lines, "\n%s\n", a.Area)
 		case a.Checks > 0:
 			fmt.Fprintf(&fine, "ok  %-10s %d checks\n", a.Area, a.Checks)
 		}
@@ -118,12 +119,12 @@ func (s *session) printFindings(pre bool, found []doctor.Finding, areas []doctor
 			if x.Area == a.Area {
 				answer.Findings = append(answer.Findings, faultRecord{x.Check, string(x.Area), string(x.Severity),
 					x.About, x.Seen, x.Fix, x.Runbook})
-				text.WriteString(faultText(x))
+				lines.WriteString(faultText(x))
 			}
 		}
 	}
-	fmt.Fprintf(&text, "\n%s", fine.String())
-	if err := s.out.either(answer, text.String()); err != nil || len(found) == 0 {
+	fmt.Fprintf(&lines, "\n%s", fine.String())
+	if err := s.out.either(answer, lines.String()); err != nil || len(found) == 0 {
 		return err
 	}
 	return fmt.Errorf("%d checks have found faults: %d", checks, len(found))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/services/keeperctl/doctor"
 )
@@ -34,9 +35,9 @@ func (s *session) machine(ctx context.Context, f *doctor.Facts) {
 	if !m.Alertmanager || f.Pre {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	ctx, cancel := context.WithTimeout(ctx, status.Patience)
 	defer cancel()
-	_, status, err := get(ctx, strings.TrimSuffix(s.Own.Alertmanager.Reveal(), "/")+"/-/ready")
+	_, status, err := status.Get(ctx, strings.TrimSuffix(s.Own.Alertmanager.Reveal(), "/")+"/-/ready")
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("it answers %d", status)
 	}

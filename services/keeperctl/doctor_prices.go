@@ -10,6 +10,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/operator/whynot"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/retry"
@@ -110,7 +111,12 @@ func (s *session) lookAtReports(ctx context.Context, f *doctor.Facts) {
 	if f.Topics == nil || f.Topics.Error != nil || f.Venue == nil {
 		return
 	}
-	board, err := s.reports(ctx)
+	client, err := s.kafka()
+	if err != nil {
+		return // that the brokers are not there is found elsewhere
+	}
+	defer client.Close()
+	board, err := whynot.Reports(ctx, client, s.Keeper.ChainID, s.Own.PriceMaxAge)
 	if err != nil {
 		return // that the topic is missing is found elsewhere
 	}

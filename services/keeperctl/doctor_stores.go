@@ -13,6 +13,8 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/operator/status"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/keeperctl/doctor"
@@ -80,8 +82,8 @@ func (s *session) countState(ctx context.Context, db *pg.DB, state *doctor.State
 func (s *session) askProcesses(ctx context.Context, state *doctor.State) {
 	for _, p := range s.Own.Processes {
 		name, address := p.parts()
-		ctx, cancel := context.WithTimeout(ctx, lookPatience)
-		text, status, err := get(ctx, address+"/readyz")
+		ctx, cancel := context.WithTimeout(ctx, status.Patience)
+		text, status, err := status.Get(ctx, address+"/readyz")
 		cancel()
 		if err != nil {
 			text = "it does not answer: " + err.Error()
@@ -207,7 +209,7 @@ func (s *session) lookAtLedger(ctx context.Context, f *doctor.Facts) {
 		if at < 0 {
 			continue
 		}
-		one.Known, one.Paused, one.Attended = true, firstLine(all[at].Paused), all[at].LeaseLeft > 0
+		one.Known, one.Paused, one.Attended = true, text.FirstLine(all[at].Paused), all[at].LeaseLeft > 0
 		one.NextNonce, one.InFlight = all[at].NextNonce, all[at].InFlight
 		if spent, err := db.Intents().Spent(ctx, one.Address); err == nil {
 			one.Spent = spent.Sum()

@@ -12,6 +12,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/emergency"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 )
@@ -65,7 +66,7 @@ func (d emergencyDesk) run(ctx context.Context, args []string) error {
 	case verb == "list" && len(rest) == 0:
 		return d.list(ctx)
 	case verb == "run" && len(rest) >= 2:
-		return d.take(ctx, emergency.Action(rest[0]), strings.TrimSpace(firstLine(strings.Join(rest[1:], " "))))
+		return d.take(ctx, emergency.Action(rest[0]), strings.TrimSpace(text.FirstLine(strings.Join(rest[1:], " "))))
 	case verb == "run" && len(rest) == 1:
 		return usagef("say why, for whoever reads the record: keeperctl emergency run ACTION CAUSE")
 	case verb == "done" && len(rest) == 3:
@@ -145,7 +146,7 @@ func (d emergencyDesk) list(ctx context.Context) error {
 		if !e.TxHash.IsZero() {
 			tx = e.TxHash.Hex()
 		}
-		rows.add(moment(e.At), e.Run, e.Action, e.Stage, e.DryRun, e.Operator, e.Cause, firstLine(e.Outcome), tx)
+		rows.add(text.Moment(e.At), e.Run, e.Action, e.Stage, e.DryRun, e.Operator, e.Cause, text.FirstLine(e.Outcome), tx)
 	}
 	return d.out.table(rows)
 }

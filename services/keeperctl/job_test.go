@@ -50,7 +50,7 @@ func (y *storied) publish(topic string, key []byte, m wire.Message) {
 	y.bench.t.Helper()
 	r, err := wire.Encode(key, m, 0, 0)
 	y.must(err)
-	_, err = y.client.Producer(topic).Produce(y.bench.t.Context(), 0, []bus.Record{r})
+	_, err = y.Client.Producer(topic).Produce(y.bench.t.Context(), 0, []bus.Record{r})
 	y.must(err)
 }
 
@@ -134,23 +134,5 @@ func TestJobUnknown(t *testing.T) {
 		if _, complaint, code := y.ask(text); code != ExitNotAsked || !strings.Contains(complaint, "is no job") {
 			t.Errorf("%s: exit code %d, %s", text, code, complaint)
 		}
-	}
-}
-
-// The turn is that of the age, by windows of 30 s in turn.
-func TestTurnOfAnAge(t *testing.T) {
-	y := &jobStory{session: &session{Config: DefaultConfig()}}
-	if got := y.turn(time.Second); got != "-" {
-		t.Errorf("alone: %s", got)
-	}
-	y.Tier.Enabled, y.Tier.Priority = true, 2
-	for age, want := range map[time.Duration]string{-time.Second: "-", 0: "1", 29 * time.Second: "1",
-		30 * time.Second: "2, ours", 61 * time.Second: "3", 91 * time.Second: "1"} {
-		if got := y.turn(age); got != want {
-			t.Errorf("%s: %s, want %s", age, got, want)
-		}
-	}
-	if got := usdText(perp.Pow10(30).Mul(perp.U64(12))); got != "$12.00" {
-		t.Error(got)
 	}
 }

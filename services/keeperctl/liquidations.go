@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 )
 
@@ -33,10 +34,10 @@ func listLiquidations(ctx context.Context, db *pg.DB, onlyFailed bool, out print
 	for _, l := range all {
 		ended := "-"
 		if l.Status == pg.LiquidationFailed {
-			failed, ended = failed+1, moment(l.EndedAt)
+			failed, ended = failed+1, text.Moment(l.EndedAt)
 		}
 		if !onlyFailed || l.Status == pg.LiquidationFailed {
-			rows.add(l.Position, l.Account, l.Status, l.JobID, l.Arm, l.Outcome, ended, firstLine(l.Reason))
+			rows.add(l.Position, l.Account, l.Status, l.JobID, l.Arm, l.Outcome, ended, text.FirstLine(l.Reason))
 		}
 	}
 	if err := out.table(rows); err != nil || failed == 0 {

@@ -5,10 +5,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/operator/status"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 )
@@ -66,7 +67,7 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 	case verb == "resume" && len(rest) == 1:
 		return d.resume(ctx, rest[0])
 	case verb == "cancel" && len(rest) >= 2:
-		return d.cancel(ctx, rest[0], rest[1], cmp.Or(strings.TrimSpace(firstLine(strings.Join(rest[2:], " "))),
+		return d.cancel(ctx, rest[0], rest[1], cmp.Or(strings.TrimSpace(text.FirstLine(strings.Join(rest[2:], " "))),
 			"no reason given"))
 	case verb == "resync" && len(rest) == 1:
 		return d.onChain(ctx, rest, d.resync)
@@ -134,7 +135,7 @@ func (d signerDesk) list(ctx context.Context) error {
 		case s.LeaseLeft == 0:
 			state = "UNATTENDED"
 		}
-		rows.add(s.Signer, state, leaseOf(s), s.Token, s.NextNonce, s.Queued, s.InFlight, firstLine(s.Paused))
+		rows.add(s.Signer, state, status.LeaseOf(s), s.Token, s.NextNonce, s.Queued, s.InFlight, text.FirstLine(s.Paused))
 	}
 	if err := d.out.table(rows); err != nil {
 		return err
@@ -168,22 +169,12 @@ func (d signerDesk) advise(all []pg.SignerStanding) error {
 	return nil
 }
 
-func leaseOf(s pg.SignerStanding) string {
-	switch {
-	case s.LeaseLeft > 0:
-		return fmt.Sprintf("%s, %s left", s.Owner, s.LeaseLeft.Round(100*time.Millisecond))
-	case s.Token == 0:
-		return "nobody yet"
-	}
-	return "nobody, last " + s.Owner
-}
-
 func (d signerDesk) pause(ctx context.Context, which, reason string) error {
 	address, err := signerAddress(which)
 	if err != nil {
 		return err
 	}
-	already, err := d.db.Signers().Pause(ctx, address, strings.TrimSpace(firstLine(reason)))
+	already, err := d.db.Signers().Pause(ctx, address, strings.TrimSpace(text.FirstLine(reason)))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/txm"
 )
@@ -38,7 +39,7 @@ func (d signerDesk) cancel(ctx context.Context, which, number, reason string) er
 	}
 	_, err = fmt.Fprintf(d.out, "signer %s, nonce %d: %s of %s, %d transactions signed, last answer %s; lease: %s\n",
 		s.Signer, n, cmp.Or(before.Intent, "no arm"), cmp.Or(before.JobID, "no job"), before.Attempts,
-		cmp.Or(before.LastClass, "none"), leaseOf(s))
+		cmp.Or(before.LastClass, "none"), status.LeaseOf(s))
 	if err != nil {
 		return err
 	}

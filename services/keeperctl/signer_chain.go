@@ -11,7 +11,8 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/nonce"
-	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/operator/status"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 )
 
@@ -27,7 +28,7 @@ func (d signerDesk) balances(ctx context.Context, node accounts, chosen []pg.Sig
 		if wei.IsZero() {
 			poor = append(poor, s.Signer.Hex())
 		}
-		rows.add(s.Signer, coins(wei), wei)
+		rows.add(s.Signer, text.Coins(wei), wei)
 	}
 	if err := d.out.table(rows); err != nil {
 		return err
@@ -37,18 +38,6 @@ func (d signerDesk) balances(ctx context.Context, node accounts, chosen []pg.Sig
 			strings.Join(poor, ", "))
 	}
 	return nil
-}
-
-// coins writes wei as the chain's coin of 18 decimals, exactly.
-func coins(wei perp.Uint) string {
-	const decimals = 18
-	digits := wei.String()
-	digits = strings.Repeat("0", max(decimals+1-len(digits), 0)) + digits
-	whole, fraction := digits[:len(digits)-decimals], strings.TrimRight(digits[len(digits)-decimals:], "0")
-	if fraction == "" {
-		return whole
-	}
-	return whole + "." + fraction
 }
 
 // sighting asks the chain for a signer's next number. The states are asked for from the oldest on, so that what is
@@ -188,7 +177,7 @@ func (d signerDesk) resync(ctx context.Context, node accounts, chosen []pg.Signe
 	}
 	_, err = fmt.Fprintf(d.out,
 		"signer %s: next nonce here %d, on the chain %d (latest), %d (finalized), %d (pending); lease: %s; paused: %s\n",
-		s.Signer, s.NextNonce, seen.Latest, seen.Finalized, seen.Pending, leaseOf(s), cmp.Or(s.Paused, "no"))
+		s.Signer, s.NextNonce, seen.Latest, seen.Finalized, seen.Pending, status.LeaseOf(s), cmp.Or(s.Paused, "no"))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
@@ -181,7 +182,7 @@ func TestSignerBalance(t *testing.T) {
 		"error: "+b.signer.Hex()+" cannot pay for gas: send it some")
 	for wei, want := range map[uint64]string{0: "0", 1: "0.000000000000000001", 1_500_000_000_000_000_000: "1.5",
 		10_000_000_000_000_000_000: "10"} {
-		if got := coins(perp.U64(wei)); got != want {
+		if got := text.Coins(perp.U64(wei)); got != want {
 			t.Errorf("%d wei are %s, want %s", wei, got, want)
 		}
 	}

@@ -4,39 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/operator/status"
+	"perpkeeper/pkg/operator/text"
 )
 
-// finding is one line of the status: what was looked at, what was seen, and whether somebody has to do something about
-// it.
-type finding struct {
-	wrong bool
-	what  string
-	seen  string
-}
-
-// looks collects findings of several who look at the same time.
-type looks struct {
-	mutex sync.Mutex
-	found []finding
-}
-
-func (l *looks) addf(wrong bool, what, format string, args ...any) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	l.found = append(l.found, finding{wrong, what, fmt.Sprintf(format, args...)})
-}
-
-const (
-	lookPatience = 4 * time.Second // for one source; the others are shown all the same
-	watchEvery   = 2 * time.Second
-)
+const watchEvery = 2 * time.Second
 
 // statusCommand shows a keeper on one screen: what is wrong first.
 func statusCommand(cmd *cobra.Command) runner {
@@ -68,29 +46,20 @@ func statusCommand(cmd *cobra.Command) runner {
 type wrongError struct{ error }
 
 // show prints findings, those somebody has to do something about first.
-func (s *session) show(found []finding) error {
-	rows, wrong := newTable("ok", "what", "seen"), 0
-	slices.SortStableFunc(found, func(a, b finding) int {
-		switch {
-		case a.wrong == b.wrong:
-			return 0
-		case a.wrong:
-			return -1
-		}
-		return 1
-	})
+func (s *session) show(found []status.Finding) error {
+	rows, wrong := newTable("ok", "what", "seen"), status.WrongFirst(found)
 	for _, f := range found {
 		mark := any("ok")
-		if f.wrong {
-			wrong, mark = wrong+1, "!!"
+		if f.Wrong {
+			mark = "!!"
 		}
 		if s.out.json {
-			mark = !f.wrong
+			mark = !f.Wrong
 		}
-		rows.add(mark, f.what, f.seen)
+		rows.add(mark, f.What, f.Seen)
 	}
 	if err := s.out.note(fmt.Sprintf("keeper of chain %d, %s, at %s", s.Keeper.ChainID, s.place(),
-		moment(time.Now()))); err != nil {
+		text.Moment(time.Now()))); err != nil {
 		return err
 	}
 	if err := s.out.table(rows); err != nil || wrong == 0 {
@@ -100,54 +69,63 @@ func (s *session) show(found []finding) error {
 }
 
 // look asks every source at the same time. One that cannot be reached is a finding.
-func (s *session) look(ctx context.Context) []finding {
-	var wait sync.WaitGroup
-	sources := []struct {
-		what string
-		ask  func(context.Context, *looks) error
-	}{{"chain", s.lookAtChain}, {"database", s.lookAtDatabase}, {"prices", s.lookAtPrices}}
-	all := make([]looks, len(sources)+len(s.Own.Processes))
-	ask := func(i int, what string, ask func(context.Context, *looks) error) {
-		wait.Go(func() {
-			ctx, cancel := context.WithTimeoutCause(ctx, lookPatience, fmt.Errorf("no answer within %s", lookPatience))
-			defer cancel()
-			if err := ask(ctx, &all[i]); err != nil {
-				all[i].addf(true, what, "not reached: %v", err)
+func (s *session) look(ctx context.Context) []status.Finding {
+	sources := []status.Source{
+		{What: "chain", Ask: func(ctx context.Context, l *status.Looks) error {
+			node, err := s.node(ctx)
+			if err != nil {
+				return err
 			}
-		})
+			defer node.Close()
+			return status.Chain(ctx, node, l)
+		}},
+		{What: "database", Ask: func(ctx context.Context, l *status.Looks) error {
+			db, err := s.database(ctx)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			return status.Stores(ctx, db, l)
+		}},
+		{What: "prices", Ask: func(ctx context.Context, l *status.Looks) error {
+			client, err := s.kafka()
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			return status.Prices(ctx, client, s.Keeper.ChainID, l)
+		}},
 	}
-	for i, source := range sources {
-		ask(i, source.what, source.ask)
-	}
-	for i, process := range s.Own.Processes {
+	for _, process := range s.Own.Processes {
 		name, address := process.parts()
-		ask(len(sources)+i, name,
-			func(ctx context.Context, l *looks) error { return lookAtProcess(ctx, name, address, l) })
+		sources = append(sources, status.Source{What: name, Ask: func(ctx context.Context, l *status.Looks) error {
+			return status.Process(ctx, name, address, l)
+		}})
 	}
-	wait.Wait()
-	var found []finding
-	for i := range all {
-		found = append(found, all[i].found...)
-	}
+	found := status.Look(ctx, sources)
 	if len(s.Own.Processes) == 0 {
-		found = append(found, finding{what: "processes", seen: "not asked: keeperctl.processes names none " +
+		found = append(found, status.Finding{What: "processes", Seen: "not asked: keeperctl.processes names none " +
 			"(readiness, jobs due, and who is suspected are theirs to say)"})
 	}
 	return found
 }
 
-// place is this keeper's among those of its exchange, and when it acts.
-func (s *session) place() string {
-	switch t := s.Tier; {
-	case !t.Enabled:
-		return "alone: every job is its turn"
-	case t.Monitor:
-		return "a monitor: it sends nothing"
-	case t.Policy == tier.PolicyWindows:
-		first := time.Duration(t.Priority-1) * t.Window
-		return fmt.Sprintf("tier %d of %d: its turn is when a job is %s to %s old", t.Priority, t.Tiers, first,
-			first+t.Window)
-	default:
-		return fmt.Sprintf("tier %d of %d: its turn is when a job is %s old", t.Priority, t.Tiers, t.ExecutionDelay)
-	}
+// process is where one of the keeper's processes serves its pages: NAME=http://HOST:PORT.
+type process string
+
+func (p process) parts() (name, address string) {
+	name, address, _ = strings.Cut(string(p), "=")
+	return name, strings.TrimSuffix(address, "/")
 }
+
+func (p process) validate() error {
+	name, address := p.parts()
+	if u, err := url.Parse(address); err != nil || name == "" || u.Host == "" || u.Scheme != "http" &&
+		u.Scheme != "https" {
+		return fmt.Errorf("processes: %q names no process (write NAME=http://HOST:PORT)", string(p))
+	}
+	return nil
+}
+
+// place is this keeper's among those of its exchange, and when it acts.
+func (s *session) place() string { return status.Place(s.Tier) }

@@ -49,7 +49,7 @@ func TestStatus(t *testing.T) {
 	s.Keeper.ChainID, s.Kafka = b.node.ChainID().Uint64(), o.kafka
 	s.Chain.URLs = []secret.URL{secret.MustURL(b.node.HTTPURL())}
 	s.Postgres.URL = secret.MustURL(b.address)
-	if err := o.client.Ensure(t.Context(), bus.Specs(s.Keeper.Topics()...)); err != nil {
+	if err := o.Client.Ensure(t.Context(), bus.Specs(s.Keeper.Topics()...)); err != nil {
 		t.Fatal(err)
 	}
 	ready, metrics := http.StatusOK,
@@ -89,7 +89,7 @@ func TestStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.client.Producer(wire.PriceTopic(s.Keeper.ChainID)).
+	if _, err := o.Client.Producer(wire.PriceTopic(s.Keeper.ChainID)).
 		Produce(t.Context(), 0, []bus.Record{r}); err != nil {
 		t.Fatal(err)
 	}

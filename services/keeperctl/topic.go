@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/wire"
 )
 
@@ -189,7 +190,7 @@ func (v topicView) wants(r bus.Record) bool {
 	return v.key == "" || string(r.Key) == v.key || isHex && strings.HasPrefix(hex.EncodeToString(r.Key), digits)
 }
 
-func headerOf(r bus.Record, key string) string { return letter{r}.header(key) }
+func headerOf(r bus.Record, key string) string { return deadletter.Letter{Record: r}.Header(key) }
 
 // shownRecord is a record as one line of JSON has it.
 type shownRecord struct {

@@ -22,7 +22,7 @@ func (o *office) publish(topic string, partition int, key []byte, m wire.Message
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	if _, err := o.client.Producer(topic).Produce(o.t.Context(), partition, []bus.Record{r}); err != nil {
+	if _, err := o.Client.Producer(topic).Produce(o.t.Context(), partition, []bus.Record{r}); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -36,13 +36,13 @@ func (o *office) line(line string) (out, complaint string, code int) {
 
 func TestTopicCat(t *testing.T) {
 	o := newOffice(t)
-	logs, alice := wire.LogTopic(o.keeper.ChainID), chain.Address{0xa1}
+	logs, alice := wire.LogTopic(o.Keeper.ChainID), chain.Address{0xa1}
 	for n := range uint64(3) {
 		o.publish(logs, 1, alice[:],
 			wire.Log{Log: chain.Log{Address: chain.Address{7}, Topics: []chain.Hash{{1}}, Block: n, Data: []byte{}}})
 		o.publish(logs, 2, make([]byte, 32), wire.Finalized{Block: chain.BlockRef{Number: n, Hash: chain.Hash{9}}})
 	}
-	o.publish(wire.JobTopic(o.keeper.ChainID), 0, []byte{0xb}, wire.Job{Job: lostJob(3)})
+	o.publish(wire.JobTopic(o.Keeper.ChainID), 0, []byte{0xb}, wire.Job{Job: lostJob(3)})
 	o.write(withHeaders(bus.Record{Key: []byte("text"), Value: []byte{1}}, "t", hostile, "sv", "\x00\x01"))
 
 	for line, want := range map[string]int{
@@ -93,9 +93,9 @@ func TestTopicCat(t *testing.T) {
 func TestTopicTail(t *testing.T) {
 	o := newOffice(t)
 	o.t.Setenv("PERPKEEPER_KAFKA_BROKERS", strings.Join(o.kafka.Brokers, ","))
-	topic := wire.ResultTopic(o.keeper.ChainID)
+	topic := wire.ResultTopic(o.Keeper.ChainID)
 	past := bus.Record{Key: []byte("past"), Headers: []bus.Header{{Key: "t", Value: []byte("RESULT")}}}
-	if _, err := o.client.Producer(topic).Produce(t.Context(), 0, []bus.Record{past}); err != nil {
+	if _, err := o.Client.Producer(topic).Produce(t.Context(), 0, []bus.Record{past}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, enough := context.WithCancel(t.Context())
@@ -122,7 +122,7 @@ func TestTopicTail(t *testing.T) {
 	}
 	for p := range 2 {
 		next := bus.Record{Key: []byte("next" + strconv.Itoa(p))}
-		if _, err := o.client.Producer(topic).Produce(t.Context(), p, []bus.Record{next}); err != nil {
+		if _, err := o.Client.Producer(topic).Produce(t.Context(), p, []bus.Record{next}); err != nil {
 			t.Fatal(err)
 		}
 		if line := <-seen; !strings.HasPrefix(line, strconv.Itoa(p)+"/") ||

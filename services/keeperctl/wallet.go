@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 )
 
@@ -31,7 +32,7 @@ func listWallets(ctx context.Context, w pg.Wallets, out printer) error {
 	rows := newTable("agent", "balance", "frozen", "changed")
 	rows.empty = noWallets
 	for _, one := range all {
-		rows.add(one.Agent, one.Balance, one.Frozen, moment(one.UpdatedAt))
+		rows.add(one.Agent, one.Balance, one.Frozen, text.Moment(one.UpdatedAt))
 	}
 	return out.table(rows)
 }
@@ -49,7 +50,7 @@ func showLedger(ctx context.Context, w pg.Wallets, agent string, limit int, out 
 	}
 	rows := newTable("id", "at", "what", "balance", "frozen", "commission")
 	for _, e := range entries {
-		rows.add(e.ID, moment(e.At), e.What, e.BalanceDelta, e.FrozenDelta, e.Source)
+		rows.add(e.ID, text.Moment(e.At), e.What, e.BalanceDelta, e.FrozenDelta, e.Source)
 	}
 	return out.table(rows)
 }

@@ -81,12 +81,15 @@ var House = Table{
 		{Path: "services/sender/preflight", May: slices.Concat(inner, []string{"pkg/tier", "pkg/txm", "pkg/txmanager",
 			"pkg/headtrack", "pkg/liquidation", "pkg/due", "pkg/bus", "pkg/wire", "pkg/gmx", "pkg/pg", "pkg/price",
 			"pkg/evm"})},
+		// what operators see and do, by the command line and by the console alike
+		{Path: "pkg/operator/...", May: slices.Concat(inner, rooms, []string{"pkg/wire", "pkg/bus", "pkg/pg",
+			"pkg/price", "pkg/evm", "pkg/operator/..."})},
 		// the operator's tool asks the chain for balances and nonces; it sends nothing. It makes keystores, and opens
 		// them to see that they can be (doctor), which asks the sources of prices as well. It plays keepers, and so
 		// carries the other services' code in the simulator.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price/...", "pkg/evm", "pkg/signer",
-				"pkg/notify", "pkg/audit", "test/sim"})},
+				"pkg/notify", "pkg/audit", "pkg/operator/...", "test/sim"})},
 		// the operators' process: it has neither keys nor nonces.
 		{Path: "services/console/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/evm", "pkg/notify", "pkg/headtrack",

@@ -1,4 +1,4 @@
-package keeperctl
+package status
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
 )
@@ -29,58 +31,12 @@ const (
 	priceIsOld = 15 * time.Second
 )
 
-// process is where one of the keeper's processes serves its pages: NAME=http://HOST:PORT.
-type process string
-
-func (p process) parts() (name, address string) {
-	name, address, _ = strings.Cut(string(p), "=")
-	return name, strings.TrimSuffix(address, "/")
-}
-
-func (p process) validate() error {
-	name, address := p.parts()
-	if u, err := url.Parse(address); err != nil || name == "" || u.Host == "" || u.Scheme != "http" &&
-		u.Scheme != "https" {
-		return fmt.Errorf("processes: %q names no process (write NAME=http://HOST:PORT)", string(p))
-	}
-	return nil
-}
-
 func age(ms uint64) time.Duration {
 	return time.Since(time.UnixMilli(int64(ms))).Round(100 * time.Millisecond)
 }
 
-func (s *session) lookAtChain(ctx context.Context, l *looks) error {
-	node, err := s.node(ctx)
-	if err != nil {
-		return err
-	}
-	defer node.Close()
-	head, err := node.Head(ctx)
-	if err != nil {
-		return err
-	}
-	l.addf(age(head.TimeMs) > headIsOld, "chain head", "block %d, %s old", head.Number, age(head.TimeMs))
-	final, err := node.Finalized(ctx)
-	if err != nil {
-		return fmt.Errorf("asking for the finalized block: %w", err)
-	}
-	l.addf(false, "finalized", "block %d, %s old, %d behind the head", final.Number, age(final.TimeMs),
-		head.Number-min(head.Number, final.Number))
-	return nil
-}
-
-func (s *session) lookAtDatabase(ctx context.Context, l *looks) error {
-	db, err := s.database(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return lookAtStores(ctx, db, l)
-}
-
-// lookAtStores looks at what the keeper's database holds.
-func lookAtStores(ctx context.Context, db *pg.DB, l *looks) error {
+// Stores looks at what the keeper's database holds.
+func Stores(ctx context.Context, db *pg.DB, l *Looks) error {
 	at, err := db.Standing(ctx)
 	if err != nil {
 		return err
@@ -88,11 +44,11 @@ func lookAtStores(ctx context.Context, db *pg.DB, l *looks) error {
 	block := at.Watermark
 	switch {
 	case at.Halted != "":
-		l.addf(true, "state", "HALTED at block %d: %s", block.Number, at.Halted)
+		l.Addf(true, "state", "HALTED at block %d: %s", block.Number, at.Halted)
 	case block.Hash.IsZero():
-		l.addf(true, "state", "no block yet (is statevm running?)")
+		l.Addf(true, "state", "no block yet (is statevm running?)")
 	default:
-		l.addf(age(block.TimeMs) > stateIsOld, "state", "block %d, %s old, generation %d, partitions %d blocks apart",
+		l.Addf(age(block.TimeMs) > stateIsOld, "state", "block %d, %s old, generation %d, partitions %d blocks apart",
 			block.Number, age(block.TimeMs), at.Generation, at.Skew())
 	}
 	signers, err := db.Signers().List(ctx)
@@ -101,26 +57,26 @@ func lookAtStores(ctx context.Context, db *pg.DB, l *looks) error {
 	}
 	for _, one := range signers {
 		seen := fmt.Sprintf("%d queued, %d in flight, next nonce %d, lease: %s", one.Queued, one.InFlight,
-			one.NextNonce, leaseOf(one))
+			one.NextNonce, LeaseOf(one))
 		if one.Paused != "" {
-			seen = "PAUSED: " + firstLine(one.Paused) + "; " + seen
+			seen = "PAUSED: " + text.FirstLine(one.Paused) + "; " + seen
 		}
-		l.addf(one.Paused != "" || one.LeaseLeft == 0, "signer "+one.Signer.Hex(), "%s", seen)
+		l.Addf(one.Paused != "" || one.LeaseLeft == 0, "signer "+one.Signer.Hex(), "%s", seen)
 	}
 	if len(signers) == 0 {
-		l.addf(true, "signers", "none: no sender has started on this database yet")
+		l.Addf(true, "signers", "none: no sender has started on this database yet")
 	}
 	failed, err := db.Liquidations(ctx)
 	if err != nil {
 		return err
 	}
 	failed = slices.DeleteFunc(failed, func(l pg.Liquidation) bool { return l.Status != pg.LiquidationFailed })
-	l.addf(len(failed) > 0, "liquidations", "%d could not be done (keeperctl liquidations --failed)", len(failed))
+	l.Addf(len(failed) > 0, "liquidations", "%d could not be done (keeperctl liquidations --failed)", len(failed))
 	recent, err := db.Recent(ctx, time.Hour)
 	if err != nil {
 		return err
 	}
-	lookAtRecent(recent, l)
+	recentOf(recent, l)
 	return nil
 }
 
@@ -133,7 +89,7 @@ var lanes = []struct {
 	{job.ClassTriggerOrder, "trigger orders"}, {job.ClassRequest, "requests"},
 }
 
-func lookAtRecent(r pg.Recent, l *looks) {
+func recentOf(r pg.Recent, l *Looks) {
 	var queue []string
 	for _, lane := range lanes {
 		if q, f := r.Queued[lane.class], r.InFlight[lane.class]; q+f > 0 {
@@ -143,7 +99,7 @@ func lookAtRecent(r pg.Recent, l *looks) {
 	if len(queue) == 0 {
 		queue = []string{"empty"}
 	}
-	l.addf(false, "queue+in flight", "%s", strings.Join(queue, ", "))
+	l.Addf(false, "queue+in flight", "%s", strings.Join(queue, ", "))
 	total := 0
 	var ends []string
 	for _, outcome := range slices.Sorted(maps.Keys(r.Ended)) {
@@ -151,54 +107,25 @@ func lookAtRecent(r pg.Recent, l *looks) {
 		ends = append(ends, fmt.Sprintf("%s %d", outcome, r.Ended[outcome]))
 	}
 	if total == 0 {
-		l.addf(false, "last hour", "nothing has ended")
+		l.Addf(false, "last hour", "nothing has ended")
 	} else {
-		l.addf(false, "last hour", "%d of %d executed; %s", r.Ended[job.Done], total, strings.Join(ends, ", "))
+		l.Addf(false, "last hour", "%d of %d executed; %s", r.Ended[job.Done], total, strings.Join(ends, ", "))
 	}
-	l.addf(false, "money, last hour", "earned %s, spent %s", coins(r.Earned), coins(r.Spent))
+	l.Addf(false, "money, last hour", "earned %s, spent %s", text.Coins(r.Earned), text.Coins(r.Spent))
 }
 
-// lookAtPrices looks at the newest report.
-func (s *session) lookAtPrices(ctx context.Context, l *looks) error {
-	client, err := s.kafka()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	topic := wire.PriceTopic(s.Keeper.ChainID)
-	first, end, err := client.Bounds(ctx, topic, 0)
-	if err != nil {
-		return err
-	}
-	if first == end {
-		l.addf(true, "prices", "no report yet (is the scanner's feed running?)")
-		return nil
-	}
-	newest, err := client.Reader(topic, 0, end-1).Next(ctx)
-	if err != nil {
-		return err
-	}
-	m, _, err := wire.Decode(newest)
-	report, is := m.(wire.Price)
-	if err != nil || !is {
-		return fmt.Errorf("the newest record of %s is no report: %w", topic, errors.Join(err))
-	}
-	l.addf(age(report.TimeMs) > priceIsOld, "prices", "newest report %s old", age(report.TimeMs))
-	return nil
-}
-
-// lookAtProcess asks a process whether it is ready, and for what its metrics say that no store does.
-func lookAtProcess(ctx context.Context, name, address string, l *looks) error {
-	ready, status, err := get(ctx, address+"/readyz")
+// Process asks a process whether it is ready, and for what its metrics say that no store does.
+func Process(ctx context.Context, name, address string, l *Looks) error {
+	ready, status, err := Get(ctx, address+"/readyz")
 	if err != nil {
 		return err
 	}
 	if status == http.StatusOK {
-		l.addf(false, name, "ready")
+		l.Addf(false, name, "ready")
 	} else {
-		l.addf(true, name, "not ready: %s", strings.Join(strings.Fields(ready), " "))
+		l.Addf(true, name, "not ready: %s", strings.Join(strings.Fields(ready), " "))
 	}
-	text, _, err := get(ctx, address+"/metrics")
+	text, _, err := Get(ctx, address+"/metrics")
 	if err != nil {
 		return err
 	}
@@ -211,7 +138,7 @@ func lookAtProcess(ctx context.Context, name, address string, l *looks) error {
 		if family, has := families[m.metric]; has {
 			values := valuesOf(family.GetMetric())
 			if values != "" || m.always {
-				l.addf(m.wrong && values != "", name+": "+m.what, "%s", cmp.Or(values, "none"))
+				l.Addf(m.wrong && values != "", name+": "+m.what, "%s", cmp.Or(values, "none"))
 			}
 		}
 	}
@@ -250,7 +177,7 @@ func valuesOf(metrics []*dto.Metric) string {
 	return strings.Join(parts, "; ")
 }
 
-func get(ctx context.Context, address string) (text string, status int, err error) {
+func Get(ctx context.Context, address string) (text string, status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return "", 0, err
@@ -262,4 +189,61 @@ func get(ctx context.Context, address string) (text string, status int, err erro
 	defer func() { _ = answer.Body.Close() }()
 	page, err := io.ReadAll(io.LimitReader(answer.Body, 16<<20))
 	return string(page), answer.StatusCode, err
+}
+
+// Node is what is asked of a chain.
+type Node interface {
+	Head(ctx context.Context) (chain.BlockRef, error)
+	Finalized(ctx context.Context) (chain.BlockRef, error)
+}
+
+// Chain looks at the newest and at the finalized block.
+func Chain(ctx context.Context, node Node, l *Looks) error {
+	head, err := node.Head(ctx)
+	if err != nil {
+		return err
+	}
+	l.Addf(age(head.TimeMs) > headIsOld, "chain head", "block %d, %s old", head.Number, age(head.TimeMs))
+	final, err := node.Finalized(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for the finalized block: %w", err)
+	}
+	l.Addf(false, "finalized", "block %d, %s old, %d behind the head", final.Number, age(final.TimeMs),
+		head.Number-min(head.Number, final.Number))
+	return nil
+}
+
+// Prices looks at the newest report.
+func Prices(ctx context.Context, client *bus.Client, chainID uint64, l *Looks) error {
+	topic := wire.PriceTopic(chainID)
+	first, end, err := client.Bounds(ctx, topic, 0)
+	if err != nil {
+		return err
+	}
+	if first == end {
+		l.Addf(true, "prices", "no report yet (is the scanner's feed running?)")
+		return nil
+	}
+	newest, err := client.Reader(topic, 0, end-1).Next(ctx)
+	if err != nil {
+		return err
+	}
+	m, _, err := wire.Decode(newest)
+	report, is := m.(wire.Price)
+	if err != nil || !is {
+		return fmt.Errorf("the newest record of %s is no report: %w", topic, errors.Join(err))
+	}
+	l.Addf(age(report.TimeMs) > priceIsOld, "prices", "newest report %s old", age(report.TimeMs))
+	return nil
+}
+
+// LeaseOf says who has a signer's lease, and for how long.
+func LeaseOf(s pg.SignerStanding) string {
+	switch {
+	case s.LeaseLeft > 0:
+		return fmt.Sprintf("%s, %s left", s.Owner, s.LeaseLeft.Round(100*time.Millisecond))
+	case s.Token == 0:
+		return "nobody yet"
+	}
+	return "nobody, last " + s.Owner
 }

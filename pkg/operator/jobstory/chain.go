@@ -1,4 +1,4 @@
-package keeperctl
+package jobstory
 
 import (
 	"context"
@@ -9,37 +9,27 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 )
 
-// costOf is what gas cost, in wei.
-func costOf(gas, price uint64) perp.Uint { return perp.U64(gas).Mul(perp.U64(price)) }
-
 // settlementText is what a transaction came to for the position's owner: USD of 30 decimals as whole cents, amounts in
 // the collateral's smallest unit.
 func settlementText(s *job.Settlement) string {
-	parts := []string{"closed " + usdText(s.SizeDeltaUsd), "left " + usdText(s.SizeLeftUsd),
+	parts := []string{"closed " + text.USD(s.SizeDeltaUsd), "left " + text.USD(s.SizeLeftUsd),
 		"collateral taken " + s.CollateralDelta.String(), "left " + s.CollateralLeft.String()}
 	for _, p := range s.Returned {
 		parts = append(parts, fmt.Sprintf("returned %s of %s", p.Amount, p.Token))
 	}
 	if s.Insolvent {
-		parts = append(parts, "bad debt "+usdText(s.BadDebtUsd))
+		parts = append(parts, "bad debt "+text.USD(s.BadDebtUsd))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// usdText is USD of 30 decimals, cut to cents.
-func usdText(v perp.Uint) string {
-	cents := v.Div(perp.Pow10(28))
-	digits := cents.String()
-	digits = strings.Repeat("0", max(3-len(digits), 0)) + digits
-	return "$" + digits[:len(digits)-2] + "." + digits[len(digits)-2:]
-}
-
 // addChain tells what the state has of a position, order or request, and who closed it.
-func (y *jobStory) addChain(ctx context.Context, db *pg.DB, key chain.Hash) error {
+func (y *Story) addChain(ctx context.Context, db *pg.DB, key chain.Hash) error {
 	order, err := db.Order(ctx, key)
 	if err != nil {
 		return err
@@ -47,7 +37,7 @@ func (y *jobStory) addChain(ctx context.Context, db *pg.DB, key chain.Hash) erro
 	if o := order.Row; order.Known {
 		y.addLog(ctx, o.Birth, "made", fmt.Sprintf("order (%v) of %s in market %s, change %d", o.OrderType, o.Account,
 			o.Market, o.Changes))
-		return y.addEnd(ctx, db, o.Birth, o.Stamp, fmt.Sprintf("the order is %s%s", o.Status, because(o.Reason)))
+		return y.addEnd(ctx, db, o.Birth, o.Stamp, fmt.Sprintf("the order is %s%s", o.Status, text.Because(o.Reason)))
 	}
 	request, err := db.Request(ctx, key)
 	if err != nil {
@@ -55,19 +45,19 @@ func (y *jobStory) addChain(ctx context.Context, db *pg.DB, key chain.Hash) erro
 	}
 	if r := request.Row; request.Known {
 		y.addLog(ctx, r.Birth, "made", fmt.Sprintf("%s of %s in market %s", r.Kind, r.Account, r.Market))
-		return y.addEnd(ctx, db, r.Birth, r.Stamp, fmt.Sprintf("the %s is %s%s", r.Kind, r.Status, because(r.Reason)))
+		return y.addEnd(ctx, db, r.Birth, r.Stamp, fmt.Sprintf("the %s is %s%s", r.Kind, r.Status, text.Because(r.Reason)))
 	}
 	position, err := db.Position(ctx, key)
 	if p := position.Row; err == nil && position.Known {
 		return y.addEnd(ctx, db, perp.Stamp{}, p.Stamp, fmt.Sprintf("the position of %s in market %s, %s, is %s "+
 			"with %s "+
-			"open", p.Account, p.Market, sideName(p.IsLong), p.Status, usdText(p.SizeInUsd)))
+			"open", p.Account, p.Market, text.Side(p.IsLong), p.Status, text.USD(p.SizeInUsd)))
 	}
 	return err
 }
 
 // addLog tells of the log that made a row what it is, and where the topic has it.
-func (y *jobStory) addLog(ctx context.Context, at perp.Stamp, what, said string) {
+func (y *Story) addLog(ctx context.Context, at perp.Stamp, what, said string) {
 	where := fmt.Sprintf("block %d log %d", at.Block, at.Log)
 	if offset := y.client.locate(ctx, y.Keeper, at); offset != "" {
 		where += ", " + offset
@@ -76,7 +66,7 @@ func (y *jobStory) addLog(ctx context.Context, at perp.Stamp, what, said string)
 }
 
 // addEnd tells of the newest log of a row, and who sent its transaction.
-func (y *jobStory) addEnd(ctx context.Context, db *pg.DB, birth, at perp.Stamp, said string) error {
+func (y *Story) addEnd(ctx context.Context, db *pg.DB, birth, at perp.Stamp, said string) error {
 	if at == birth {
 		y.addf(time.Now(), "", 0, "now", fmt.Sprintf("block %d log %d", at.Block, at.Log), "%s", said)
 		return nil
@@ -88,12 +78,12 @@ func (y *jobStory) addEnd(ctx context.Context, db *pg.DB, birth, at perp.Stamp, 
 	}
 	tx := found.Row.Tx
 	y.addf(time.UnixMilli(int64(at.TimeMs)), "", 0, "by", "tx "+tx.Hash.Hex(), "%s, nonce %d, gas %d, cost %s",
-		y.who(tx.From), tx.Nonce, tx.GasUsed, coins(costOf(tx.GasUsed, tx.GasPrice)))
+		y.who(tx.From), tx.Nonce, tx.GasUsed, text.Coins(text.Cost(tx.GasUsed, tx.GasPrice)))
 	return nil
 }
 
 // who names an account by what is configured of it.
-func (y *jobStory) who(account chain.Address) string {
+func (y *Story) who(account chain.Address) string {
 	if y.signers[account] {
 		return "this keeper's signer " + account.Hex()
 	}

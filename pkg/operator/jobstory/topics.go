@@ -1,4 +1,4 @@
-package keeperctl
+package jobstory
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/wire"
 )
@@ -82,12 +83,12 @@ type saidBirth struct {
 	job         job.Job
 }
 
-// addTopics tells what planners and senders have published of the jobs.
-func (y *jobStory) addTopics(ctx context.Context) error {
-	from, to := y.since, time.Now()
-	if len(y.lines) > 0 {
-		first := slices.MinFunc(y.lines, func(a, b happening) int { return a.at.Compare(b.at) }).at
-		last := slices.MaxFunc(y.lines, func(a, b happening) int { return a.at.Compare(b.at) }).at
+// AddTopics adds what planners and senders have published of the jobs; of those that no store knows, since a time.
+func (y *Story) AddTopics(ctx context.Context, since time.Time) error {
+	from, to := since, time.Now()
+	if len(y.Lines) > 0 {
+		first := slices.MinFunc(y.Lines, func(a, b Line) int { return a.At.Compare(b.At) }).At
+		last := slices.MaxFunc(y.Lines, func(a, b Line) int { return a.At.Compare(b.At) }).At
 		from, to = first.Add(-beforeKnown), last.Add(afterKnown)
 	}
 	if err := y.addBirths(ctx, from, to); err != nil {
@@ -97,14 +98,14 @@ func (y *jobStory) addTopics(ctx context.Context) error {
 }
 
 // about tells whether something published is of the jobs that are asked for.
-func (y *jobStory) about(id string, key [32]byte) bool {
+func (y *Story) about(id string, key [32]byte) bool {
 	if _, known := y.births[id]; known {
 		return true
 	}
-	return slices.Contains(y.keys, key)
+	return slices.Contains(y.Keys, key)
 }
 
-func (y *jobStory) addBirths(ctx context.Context, from, to time.Time) error {
+func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 	topic, births := wire.JobTopic(y.Keeper.ChainID), map[string]*saidBirth{}
 	var order []string
 	for part := range y.Keeper.JobPartitions {
@@ -142,7 +143,7 @@ func (y *jobStory) addBirths(ctx context.Context, from, to time.Time) error {
 	return nil
 }
 
-func (y *jobStory) addResults(ctx context.Context, from, to time.Time) error {
+func (y *Story) addResults(ctx context.Context, from, to time.Time) error {
 	topic := wire.ResultTopic(y.Keeper.ChainID)
 	partitions, err := y.client.client.Describe(ctx, topic)
 	if bus.NoTopic(err) {
@@ -156,7 +157,7 @@ func (y *jobStory) addResults(ctx context.Context, from, to time.Time) error {
 			m, _, err := wire.Decode(r)
 			if result, is := m.(wire.Result); err == nil && is && y.about(result.JobID, result.Key) {
 				y.addf(r.Time, result.JobID, result.Arm, "result", placeOf(topic, r), "%s%s", result.Outcome,
-					because(result.Reason))
+					text.Because(result.Reason))
 			}
 			return false
 		}); err != nil {

@@ -1,0 +1,206 @@
+// Package jobstory tells one job's whole story, from the log that made it to its result: what this keeper stored, signed and
+// sent, what the state has of the order, request or position, what planners and senders have published, and who executed
+// it in the end. Every line says where it stands: a block, a row, or a topic's partition and offset.
+//
+// It is for people: topics are read around the times that the stores know, by their records' clocks.
+package jobstory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/wire"
+)
+
+// Source is where stories are read from.
+type Source struct {
+	DB      *pg.DB
+	Kafka   *bus.Client
+	Keeper  wire.Config
+	Tier    tier.Config
+	Signers []chain.Address // this keeper's own, beside those that its arms name
+	Limit   int             // most arms of a story
+}
+
+// Line is one line of a job's story: when, what, and where it stands.
+type Line struct {
+	At    time.Time
+	Job   string // its id; empty for what is of the chain
+	Arm   uint32 // 0 for what is no arm's
+	What  string
+	Where string // a block, a row, or a topic's partition and offset
+	Said  string
+}
+
+// Story is what is known of some jobs. Read it with [Source.Read]; its methods add to it. It is for one goroutine.
+type Story struct {
+	Source
+
+	Keys  []chain.Hash // the positions, orders and requests it is about
+	Lines []Line       // in no order until Sort
+
+	client  topicReader
+	births  map[string]uint64 // chain's ms, by job id: the newest that is known
+	signers map[chain.Address]bool
+}
+
+// Read reads what the stores of this keeper have.
+func (s Source) Read(ctx context.Context, w pg.Wanted) (*Story, error) {
+	y := &Story{Source: s, client: topicReader{s.Kafka}, births: map[string]uint64{}, signers: map[chain.Address]bool{}}
+	for _, own := range s.Signers {
+		y.signers[own] = true
+	}
+	arms, err := y.arms(ctx, s.DB, w)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range arms {
+		y.addArm(a)
+	}
+	for _, key := range y.Keys {
+		if err := y.addChain(ctx, s.DB, key); err != nil {
+			return nil, err
+		}
+	}
+	return y, nil
+}
+
+// Sort puts the lines in the order in which things happened.
+func (y *Story) Sort() {
+	slices.SortStableFunc(y.Lines, func(a, b Line) int { return a.At.Compare(b.At) })
+}
+
+// Age is how long after the birth of its job a line happened; unknown where the birth is.
+func (y *Story) Age(l Line) (age time.Duration, known bool) {
+	birth := y.births[l.Job]
+	return l.At.Sub(time.UnixMilli(int64(birth))), birth > 0
+}
+
+// Wanted reads what a job is named by.
+func Wanted(text string) (w pg.Wanted, err error) {
+	if strings.Contains(text, ":") {
+		w.JobID = text
+		if parts := strings.Split(text, ":"); len(parts) > 1 {
+			w.Key, _ = chain.ParseHash(parts[1]) // that of adlState is a market, and its id is enough
+		}
+		return w, nil
+	}
+	if w.Account, err = chain.ParseAddress(text); err == nil {
+		return w, nil
+	}
+	if w.Key, err = chain.ParseHash(text); err != nil {
+		return w, fmt.Errorf("%q is no job: an id such as order:0x…:1, a key or transaction (0x and 64 digits), or an "+
+			"account (0x and 40)", text)
+	}
+	return w, nil
+}
+
+// arms are those that are stored, and the keys they are about. Of a transaction they are what it acted on.
+func (y *Story) arms(ctx context.Context, db *pg.DB, w pg.Wanted) ([]pg.Arm, error) {
+	id := w.JobID
+	if id != "" {
+		w = pg.Wanted{JobID: id}
+	}
+	arms, err := db.Arms(ctx, w, y.Limit)
+	if err != nil {
+		return nil, err
+	}
+	var keys []chain.Hash
+	if !w.Key.IsZero() {
+		if keys, err = db.ActedOn(ctx, w.Key); err != nil {
+			return nil, err
+		}
+		if len(keys) == 0 && !slices.ContainsFunc(arms, func(a pg.Arm) bool { return a.Intent.Job.Key != w.Key }) {
+			keys = append(keys, w.Key)
+		}
+		for _, key := range keys {
+			if len(arms) == 0 && key != w.Key {
+				if arms, err = db.Arms(ctx, pg.Wanted{Key: key}, y.Limit); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if whole, err := Wanted(id); err == nil && !whole.Key.IsZero() {
+		keys = append(keys, whole.Key)
+	}
+	for _, a := range arms {
+		keys = append(keys, a.Intent.Job.Key)
+	}
+	slices.SortFunc(keys, func(a, b chain.Hash) int { return slices.Compare(a[:], b[:]) })
+	y.Keys = slices.Compact(keys)
+	return arms, nil
+}
+
+// Turn is the tier whose window an age is in, where keepers share by windows, as if nobody were suspected.
+func (y *Story) Turn(age time.Duration) string {
+	t := y.Tier
+	if !t.Enabled || t.Policy != "windows" || age < 0 {
+		return "-"
+	}
+	tier := int(age/t.Window)%t.Tiers + 1
+	if tier == t.Priority {
+		return fmt.Sprintf("%d, ours", tier)
+	}
+	return fmt.Sprint(tier)
+}
+
+// addArm tells what is stored of an arm: when it was admitted, what was signed and sent for it, what was seen of it on
+// the chain, and how it ended.
+func (y *Story) addArm(a pg.Arm) {
+	i := a.Intent
+	id, row := i.Job.ID, fmt.Sprintf("keeper.tx_intent %d", i.ID)
+	y.births[id] = max(y.births[id], i.Job.BirthMs)
+	y.signers[i.Signer] = true
+	y.addf(time.UnixMilli(int64(i.Job.BirthMs)), id, 0, "born", fmt.Sprintf("block %d", i.Job.Evidence.Block.Number),
+		"%s; found in generation %d, by reports %s", i.Job.Evidence.Reason, i.Job.Evidence.Generation,
+		cmp.Or(strings.Join(i.Job.Evidence.Reports, " "), "none"))
+	y.addf(a.QueuedAt, id, i.Arm, "admitted", row, "%s of %s, for signer %s, after %d failed arms", i.Job.Kind,
+		i.Job.Account, i.Signer, i.Tries)
+	for _, s := range a.Attempts {
+		what := "signed"
+		if s.Seq > 1 {
+			what = "signed again"
+		}
+		y.addf(s.At, id, i.Arm, what, "tx "+s.Hash.Hex(), "nonce %d, %s, gas %d at up to %d wei (tip %d), tenure %d",
+			s.Nonce, strings.ToLower(s.Kind), s.Gas, s.Cap, s.Tip, s.Token)
+		if s.First != nil {
+			y.addf(*s.First, id, i.Arm, "sent", "tx "+s.Hash.Hex(), "%d times, last %s: %s", s.Sends, s.Last.UTC().
+				Format("15:04:05.000"), cmp.Or(s.LastClass, "taken"))
+		}
+	}
+	if m := a.Mined; m != nil && a.SeenAt != nil {
+		y.addf(*a.SeenAt, id, i.Arm, "mined", fmt.Sprintf("block %d %s", m.Block.Number, m.Block.Hash),
+			"%s%s, gas %d, cost %s, fee earned %s, %s", m.Outcome, text.Because(m.Reason), m.GasUsed,
+			text.Coins(text.Cost(m.GasUsed, m.GasPrice)), text.Coins(a.FeeEarned), map[bool]string{true: "final",
+				false: "not final yet"}[a.Final])
+		if s := m.Settlement; s != nil {
+			y.addf(*a.SeenAt, id, i.Arm, "settled", fmt.Sprintf("block %d", m.Block.Number), "%s", settlementText(s))
+		}
+	}
+	if i.CalledOff != "" {
+		y.addf(a.QueuedAt, id, i.Arm, "called off", row, "%s", i.CalledOff)
+	}
+	switch {
+	case a.EndedAt != nil:
+		y.addf(*a.EndedAt, id, i.Arm, "ended", row, "%s%s", i.Outcome, text.Because(i.Reason))
+	default:
+		y.addf(time.Now(), id, i.Arm, "now", row, "%s", i.State)
+	}
+	if a.Reported != nil {
+		y.addf(*a.Reported, id, i.Arm, "reported", row, "its result is on the result topic")
+	}
+}
+
+func (y *Story) addf(at time.Time, job string, arm uint32, what, where, format string, args ...any) {
+	y.Lines = append(y.Lines, Line{at, job, arm, what, where, fmt.Sprintf(format, args...)})
+}

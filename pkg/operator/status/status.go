@@ -1,0 +1,94 @@
+// Package status looks at a keeper from outside, for a person who wants to know whether it is well: at the chain, the
+// database, the price reports and the processes' own pages. A source that cannot be reached is a finding, and hides none
+// of the others.
+package status
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"perpkeeper/pkg/tier"
+)
+
+// Finding is what was looked at, what was seen, and whether somebody has to do something about it.
+type Finding struct {
+	Wrong bool
+	What  string
+	Seen  string
+}
+
+// Looks collects findings. It is safe for concurrent use.
+type Looks struct {
+	mutex sync.Mutex
+	found []Finding
+}
+
+// Addf adds a finding.
+func (l *Looks) Addf(wrong bool, what, format string, args ...any) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.found = append(l.found, Finding{wrong, what, fmt.Sprintf(format, args...)})
+}
+
+// Patience is for one source; the others are shown all the same.
+const Patience = 4 * time.Second
+
+// Source is something that is looked at. An error says that it could not be reached.
+type Source struct {
+	What string
+	Ask  func(context.Context, *Looks) error
+}
+
+// Look asks every source at the same time and returns what they say in their order.
+func Look(ctx context.Context, sources []Source) (found []Finding) {
+	var wait sync.WaitGroup
+	all := make([]Looks, len(sources))
+	for i, source := range sources {
+		wait.Go(func() {
+			ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("no answer within %s", Patience))
+			defer cancel()
+			if err := source.Ask(ctx, &all[i]); err != nil {
+				all[i].Addf(true, source.What, "not reached: %v", err)
+			}
+		})
+	}
+	wait.Wait()
+	for i := range all {
+		found = append(found, all[i].found...)
+	}
+	return found
+}
+
+// WrongFirst puts those first that somebody has to do something about, and otherwise leaves the order as it is.
+func WrongFirst(found []Finding) (wrong int) {
+	rank := func(f Finding) int {
+		if f.Wrong {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(found, func(a, b Finding) int { return rank(a) - rank(b) })
+	for _, f := range found {
+		wrong += 1 - rank(f)
+	}
+	return wrong
+}
+
+// Place is a keeper's among those of its exchange, and when it acts.
+func Place(t tier.Config) string {
+	switch {
+	case !t.Enabled:
+		return "alone: every job is its turn"
+	case t.Monitor:
+		return "a monitor: it sends nothing"
+	case t.Policy == tier.PolicyWindows:
+		first := time.Duration(t.Priority-1) * t.Window
+		return fmt.Sprintf("tier %d of %d: its turn is when a job is %s to %s old", t.Priority, t.Tiers, first,
+			first+t.Window)
+	default:
+		return fmt.Sprintf("tier %d of %d: its turn is when a job is %s old", t.Priority, t.Tiers, t.ExecutionDelay)
+	}
+}

@@ -1,0 +1,57 @@
+// Package text writes what operators read of a keeper, on a terminal and in a browser alike: amounts, times, first lines.
+package text
+
+import (
+	"strings"
+	"time"
+
+	"perpkeeper/pkg/perp"
+)
+
+// Coins writes wei as the chain's coin of 18 decimals, exactly.
+func Coins(wei perp.Uint) string {
+	const decimals = 18
+	digits := wei.String()
+	digits = strings.Repeat("0", max(decimals+1-len(digits), 0)) + digits
+	whole, fraction := digits[:len(digits)-decimals], strings.TrimRight(digits[len(digits)-decimals:], "0")
+	if fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
+}
+
+// USD is USD of 30 decimals, cut to cents.
+func USD(v perp.Uint) string {
+	cents := v.Div(perp.Pow10(28))
+	digits := cents.String()
+	digits = strings.Repeat("0", max(3-len(digits), 0)) + digits
+	return "$" + digits[:len(digits)-2] + "." + digits[len(digits)-2:]
+}
+
+// Cost is what gas cost, in wei.
+func Cost(gas, price uint64) perp.Uint { return perp.U64(gas).Mul(perp.U64(price)) }
+
+// Moment is a time in UTC, to the second.
+func Moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// FirstLine is what of an error fits into a table.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// Because is a reason as it follows what happened for it: ": " and its first line, or nothing.
+func Because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + FirstLine(reason)
+}
+
+// Side names a position's side.
+func Side(isLong bool) string {
+	if isLong {
+		return "long"
+	}
+	return "short"
+}

@@ -1,0 +1,54 @@
+package text_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/perp"
+)
+
+func TestAmounts(t *testing.T) {
+	for wei, want := range map[uint64]string{0: "0", 1: "0.000000000000000001", 1e18: "1", 12e17: "1.2"} {
+		if got := text.Coins(perp.U64(wei)); got != want {
+			t.Errorf("%d wei: %s, want %s", wei, got, want)
+		}
+	}
+	for usd, want := range map[perp.Uint]string{
+		{}:                                 "$0.00",
+		perp.Pow10(28):                     "$0.01",
+		perp.Pow10(30).Mul(perp.U64(12)):   "$12.00",
+		perp.Pow10(27).Mul(perp.U64(1999)): "$1.99",
+	} {
+		if got := text.USD(usd); got != want {
+			t.Errorf("%s: %s, want %s", usd, got, want)
+		}
+	}
+	if got := text.Because("first\nsecond"); got != ": first" {
+		t.Error(got)
+	}
+}
+
+// No digit is lost: what is written as coins is the number of wei again.
+func TestCoinsAreExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		wei := rapid.Uint64().Draw(t, "wei")
+		var whole, fraction, unit uint64 = 0, 0, 1e18
+		after := false
+		for _, r := range text.Coins(perp.U64(wei)) {
+			switch {
+			case r == '.':
+				after = true
+			case after:
+				unit /= 10
+				fraction += uint64(r-'0') * unit
+			default:
+				whole = whole*10 + uint64(r-'0')
+			}
+		}
+		if whole*1e18+fraction != wei {
+			t.Fatalf("%d wei are written as %s", wei, text.Coins(perp.U64(wei)))
+		}
+	})
+}
