@@ -88,6 +88,15 @@ func (r Reader) Balance(ctx context.Context, account chain.Address) (perp.Uint, 
 	return perp.UintFromBig((*big.Int)(&balance))
 }
 
+// BalanceAt is [Reader.Balance] after the block of a number. Nodes that keep no old states refuse old blocks.
+func (r Reader) BalanceAt(ctx context.Context, account chain.Address, number uint64) (perp.Uint, error) {
+	balance, _, err := ask(ctx, r, scalar[hexutil.Big](methodBalance, account, hexNumber(number)))
+	if err != nil {
+		return perp.Uint{}, fmt.Errorf("asking for the balance of %s at block %d: %w", account, number, err)
+	}
+	return perp.UintFromBig((*big.Int)(&balance))
+}
+
 // GasPrice returns the price in wei per gas that the node suggests.
 func (r Reader) GasPrice(ctx context.Context) (uint64, error) {
 	price, _, err := ask(ctx, r, scalar[hexNumber](methodGasPrice))

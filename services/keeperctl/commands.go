@@ -95,6 +95,12 @@ func commands() []command {
 			},
 		},
 		{
+			use:   "pnl [day|week]",
+			short: "say what signers earned and spent in final blocks, and hold it against their balances",
+			group: groupLook, data: true, preset: minute, setup: pnlCommand,
+			needs: []string{"keeper", "chain", "postgres", "keeperctl.patience"},
+		},
+		{
 			use:   "health",
 			short: "ask a process whether it is ready; ask Kafka or Postgres (health kafka, health postgres)",
 			group: groupLook, setup: healthCommand,

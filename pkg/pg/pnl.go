@@ -1,0 +1,125 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/pnl"
+)
+
+// A transaction and a fee are of the range by their block, as every keeper has it; of which kind the job was, this
+// keeper's own attempts tell. The fees of a transaction stand beside its gas under the transaction's purpose.
+const ownTransactions = `SELECT t.key AS tx, t.tx_from AS signer, t.tx_ok AS ok, t.tx_nonce AS nonce,
+			t.tx_block AS block, t.stamp_time_ms AS at, t.tx_gas_used * t.tx_gas_price AS gas
+		FROM {state}.transaction t
+		WHERE t.tx_from = ANY ($1) AND t.stamp_time_ms > $2::numeric AND t.tx_block <= $3::numeric
+			AND t.deleted_at IS NULL`
+
+var (
+	selectSigners = register("signers of this keeper", `SELECT signer FROM keeper.signer ORDER BY signer`)
+	sumEntries    = register("profit and loss", `WITH own AS (`+ownTransactions+`), line AS (
+			SELECT tx, signer, CASE WHEN ok THEN 'executed' ELSE 'lost' END AS purpose, 1 AS n, 0::numeric AS fee, gas
+			FROM own
+			UNION ALL
+			SELECT f.stamp_tx_hash, f.keeper, 'executed', 0, f.amount, 0 FROM {state}.keeper_fee f
+			WHERE f.keeper = ANY ($1) AND f.stamp_time_ms > $2::numeric AND f.stamp_block <= $3::numeric
+				AND f.deleted_at IS NULL
+		)
+		SELECT l.signer, coalesce(i.kind, ''), coalesce(i.job ->> 'market', ''),
+			CASE WHEN a.kind <> 'EXEC' THEN 'freed' ELSE l.purpose END,
+			sum(l.n), sum(l.fee)::text, sum(l.gas)::text
+		FROM line l LEFT JOIN keeper.tx_attempt a ON a.hash = l.tx LEFT JOIN keeper.tx_intent i ON i.id = a.intent
+		GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`)
+	sumAccounts = register("signers in profit and loss", `WITH own AS (`+ownTransactions+`)
+		SELECT s.signer, coalesce((SELECT max(o.nonce) - min(o.nonce) + 1 - count(*) FROM own o
+				WHERE o.signer = s.signer), 0)::bigint,
+			coalesce((SELECT sum(c.amount) FROM keeper.commission c WHERE c.signer = s.signer
+				AND c.earned_at > to_timestamp($2::float8 / 1000) AND c.block <= $3::bigint), 0)::text
+		FROM unnest($1::bytea[]) AS s (signer) ORDER BY s.signer`)
+	selectFirst = register("first block of profit and loss", `SELECT least(
+			(SELECT min(block) FROM (`+ownTransactions+`) own),
+			(SELECT min(f.stamp_block) FROM {state}.keeper_fee f
+				WHERE f.keeper = ANY ($1) AND f.stamp_time_ms > $2::numeric AND f.stamp_block <= $3::numeric
+					AND f.deleted_at IS NULL))::bigint`)
+	countUnproven = register("count of unproven blocks", `SELECT count(DISTINCT block) FROM {state}.unproven
+		WHERE block >= $1::bigint AND first <= $2::bigint`)
+)
+
+// ProfitAndLoss reads what this keeper's signers earned and spent in the last while before the newest block that is
+// final and that every partition has applied, by the chain's clock. It fails where there is no such block.
+func (db *DB) ProfitAndLoss(ctx context.Context, last time.Duration) (s pnl.Statement, err error) {
+	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		standing, err := activeStanding(ctx, tx)
+		if err != nil {
+			return err
+		}
+		s.Generation, s.UntilMs = standing.Generation, standing.Finalized().TimeMs
+		if s.Last = finalApplied(standing); s.Last == 0 {
+			return fmt.Errorf("no block of the state is final yet, or the state is halted (%q)", standing.Halted)
+		}
+		signers, err := signersOf(ctx, tx)
+		if err != nil {
+			return err
+		}
+		s.SinceMs = s.UntilMs - min(s.UntilMs, uint64(last.Milliseconds()))
+		return readStatement(ctx, tx, &s, signers)
+	})
+	if err != nil {
+		return pnl.Statement{}, fmt.Errorf("reading profit and loss: %w", err)
+	}
+	return s, nil
+}
+
+func signersOf(ctx context.Context, tx pgx.Tx) ([][]byte, error) {
+	rows, err := tx.Query(ctx, selectSigners.sql())
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[[]byte])
+}
+
+// readStatement reads what came after the beginning of a statement's range, up to its last block.
+func readStatement(ctx context.Context, tx pgx.Tx, s *pnl.Statement, signers [][]byte) error {
+	since, last := int64(s.SinceMs), int64(s.Last)
+	rows, err := tx.Query(ctx, sumEntries.in(s.Generation), signers, since, last)
+	if err != nil {
+		return err
+	}
+	if s.Entries, err = pgx.CollectRows(rows, scanEntry); err != nil {
+		return err
+	}
+	if rows, err = tx.Query(ctx, sumAccounts.in(s.Generation), signers, since, last); err != nil {
+		return err
+	}
+	s.Accounts, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a pnl.Account, err error) {
+		var signer []byte
+		err = row.Scan(&signer, &a.Missing, amount(&a.Booked))
+		a.Signer = addressOf(signer)
+		return a, err
+	})
+	if err != nil || len(s.Entries) == 0 {
+		return err
+	}
+	if err := tx.QueryRow(ctx, selectFirst.in(s.Generation), signers, since, last).Scan(&s.First); err != nil {
+		return err
+	}
+	return tx.QueryRow(ctx, countUnproven.in(s.Generation), int64(s.First), last).Scan(&s.Unproven)
+}
+
+func scanEntry(row pgx.CollectableRow) (e pnl.Entry, err error) {
+	var signer []byte
+	var market string
+	if err := row.Scan(&signer, &e.Kind, &market, &e.Purpose, &e.Transactions, amount(&e.Fees),
+		amount(&e.Gas)); err != nil {
+		return e, err
+	}
+	e.Signer = addressOf(signer)
+	if market != "" {
+		e.Market, err = chain.ParseAddress(market)
+	}
+	return e, err
+}

@@ -1,0 +1,181 @@
+package keeperctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pnl"
+)
+
+// pnlPeriods are the ranges that profit and loss can be asked for, back from the newest final block.
+var pnlPeriods = map[string]time.Duration{"day": 24 * time.Hour, "week": 7 * 24 * time.Hour}
+
+// pnlCommand shows what the keeper's signers earned and spent, and with --check holds it against their balances.
+func pnlCommand(cmd *cobra.Command) runner {
+	by := cmd.Flags().String("by", string(pnl.ByKind), "a line for each kind of job, signer or market")
+	check := cmd.Flags().Bool("check", false, "ask the chain for the signers' balances at both ends of the range, and "+
+		"show what is neither a fee nor gas")
+	return func(ctx context.Context, s *session, args []string) error {
+		period, err := wantedPeriod(args)
+		if err != nil {
+			return err
+		}
+		dimension, err := pnl.ParseDimension(*by)
+		if err != nil {
+			return usagef("--by: %w", err)
+		}
+		ctx, cancel := s.within(ctx)
+		defer cancel()
+		db, err := s.database(ctx)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		return s.profitAndLoss(ctx, db, period, dimension, *check)
+	}
+}
+
+func wantedPeriod(args []string) (time.Duration, error) {
+	switch {
+	case len(args) == 0:
+		return pnlPeriods["day"], nil
+	case len(args) == 1 && pnlPeriods[args[0]] > 0:
+		return pnlPeriods[args[0]], nil
+	}
+	return 0, usagef("usage: keeperctl pnl [day|week]")
+}
+
+func (s *session) profitAndLoss(ctx context.Context, db *pg.DB, period time.Duration, by pnl.Dimension,
+	check bool) error {
+	statement, err := db.ProfitAndLoss(ctx, period)
+	if err != nil {
+		return err
+	}
+	var balances balanceSource
+	if check {
+		node, err := s.node(ctx)
+		if err != nil {
+			return err
+		}
+		defer node.Close()
+		balances = node
+	}
+	return printStatement(ctx, s.out, statement, by, balances)
+}
+
+// balanceSource is what profit and loss asks of the chain.
+type balanceSource interface {
+	BalanceAt(ctx context.Context, account chain.Address, number uint64) (perp.Uint, error)
+}
+
+// printStatement prints the lines of a statement, and the accounts that they come from where there is somebody to ask
+// for their balances. It fails where the figures cannot be whole.
+func printStatement(ctx context.Context, out printer, s pnl.Statement, by pnl.Dimension, chain balanceSource) error {
+	lines, accounts := pnlLines(s, by), (*table)(nil)
+	if chain != nil && s.First > 0 {
+		var err error
+		if accounts, err = pnlAccounts(ctx, s, chain); err != nil {
+			return notAsked(err)
+		}
+	}
+	var err error
+	if out.json {
+		document := pnlDocument{First: s.First, Last: s.Last, SinceMs: s.SinceMs, UntilMs: s.UntilMs,
+			Generation: s.Generation, Unproven: s.Unproven, Lines: lines.records()}
+		if accounts != nil {
+			document.Accounts = accounts.records()
+		}
+		err = out.object(document)
+	} else {
+		err = printPnlTables(out, s, lines, accounts)
+	}
+	return errors.Join(err, pnlFindings(s))
+}
+
+// pnlDocument is what programs read.
+type pnlDocument struct {
+	First      uint64   `json:"firstBlock"`
+	Last       uint64   `json:"lastBlock"`
+	SinceMs    uint64   `json:"sinceMs"`
+	UntilMs    uint64   `json:"untilMs"`
+	Generation int      `json:"generation"`
+	Unproven   int      `json:"unprovenBlocks"`
+	Lines      []record `json:"lines"` // the last is the total
+	Accounts   []record `json:"accounts,omitempty"`
+}
+
+func pnlLines(s pnl.Statement, by pnl.Dimension) *table {
+	rows := newTable(string(by), "transactions", "lost", "freed", "fees", "gas", "lost gas", "freed gas", "net")
+	for _, l := range append(s.By(by), s.Total()) {
+		rows.add(l.Name, l.Transactions, l.Lost, l.Freed, l.Fees, l.Gas, l.LostGas, l.FreedGas, l.Net())
+	}
+	return rows
+}
+
+// pnlAccounts holds each signer's line against its balances: before the first block, and after the last.
+func pnlAccounts(ctx context.Context, s pnl.Statement, chain balanceSource) (*table, error) {
+	rows := newTable("signer", "balance before", "net", "moved", "balance after", "booked")
+	for _, a := range s.Accounts {
+		before, err := chain.BalanceAt(ctx, a.Signer, s.First-1)
+		if err != nil {
+			return nil, err
+		}
+		after, err := chain.BalanceAt(ctx, a.Signer, s.Last)
+		if err != nil {
+			return nil, err
+		}
+		own := s.Of(a.Signer)
+		rows.add(a.Signer, before, own.Net(), a.Moved(before, after, own), after, a.Booked)
+	}
+	return rows, nil
+}
+
+func printPnlTables(out printer, s pnl.Statement, lines, accounts *table) error {
+	at := func(ms uint64) string { return time.UnixMilli(int64(ms)).UTC().Format(time.DateTime) }
+	said := fmt.Sprintf("from %s to %s UTC; final blocks %d to %d; in wei", at(s.SinceMs), at(s.UntilMs), s.First,
+		s.Last)
+	if s.First == 0 {
+		said = fmt.Sprintf("no signer of this keeper did anything from %s to %s UTC", at(s.SinceMs), at(s.UntilMs))
+	}
+	if s.Unproven > 0 {
+		said += fmt.Sprintf("; %d of them are not proven yet", s.Unproven)
+	}
+	if err := out.note(said); err != nil {
+		return err
+	}
+	if err := out.table(lines); err != nil || accounts == nil {
+		return err
+	}
+	if err := out.note("\nmoved is what was sent to a signer, less what was sent away; booked is what the ledger has " +
+		"of the fees (keeperctl wallet verify)"); err != nil {
+		return err
+	}
+	return out.table(accounts)
+}
+
+// pnlFindings says what the figures cannot be trusted for.
+func pnlFindings(s pnl.Statement) error {
+	var found []string
+	for _, a := range s.Accounts {
+		if a.Missing > 0 {
+			found = append(found, fmt.Sprintf("%d transactions of signer %s are not in the state, nor is their gas in "+
+				"these figures (does scanner.signers name it?)", a.Missing, a.Signer))
+		}
+		if fees := s.Of(a.Signer).Fees; fees.Less(a.Booked) {
+			found = append(found, fmt.Sprintf("the ledger has booked %s wei for signer %s, and the state has fees of %s "+
+				"(keeperctl wallet ledger)", a.Booked, a.Signer, fees))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(found, "; "))
+}

@@ -1,0 +1,78 @@
+package keeperctl
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pnl"
+)
+
+// balancesAt are balances of one account by block.
+type balancesAt map[uint64]uint64
+
+// BalanceAt implements balanceSource.
+func (b balancesAt) BalanceAt(_ context.Context, _ chain.Address, block uint64) (perp.Uint, error) {
+	return perp.U64(b[block]), nil
+}
+
+func earnedAndSpent() pnl.Statement {
+	u := perp.U64
+	return pnl.Statement{
+		Generation: 3, First: 100, Last: 200, SinceMs: 1_800_000_000_000, UntilMs: 1_800_086_400_000,
+		Entries: []pnl.Entry{
+			{Signer: alice, Kind: job.Order, Market: ethMarket, Purpose: pnl.Executed, Transactions: 2, Fees: u(90),
+				Gas: u(40)},
+			{Signer: alice, Kind: job.Order, Market: ethMarket, Purpose: pnl.Lost, Transactions: 1, Gas: u(20)},
+			{Signer: alice, Kind: job.Liquidation, Market: btcMarket, Purpose: pnl.Executed, Transactions: 1,
+				Gas: u(50)},
+		},
+		Accounts: []pnl.Account{{Signer: alice, Booked: u(90)}},
+	}
+}
+
+// What operators read adds up, and what fees and gas do not explain of a balance is shown as moved.
+func TestPnl(t *testing.T) {
+	balances := balancesAt{99: 1000, 200: 1480}
+	var out strings.Builder
+	err := printStatement(t.Context(), printer{Writer: &out}, earnedAndSpent(), pnl.ByKind, balances)
+	if err != nil {
+		t.Error(err)
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	wantTold(t, text, "final blocks 100 to 200", "liquidation 1 0 0 0 50 0 0 -50", "order 3 1 0 90 60 20 0 30",
+		"total 4 1 0 90 110 20 0 -20", alice.Hex()+" 1000 -20 500 1480 90")
+
+	out.Reset()
+	if err := printStatement(t.Context(), printer{Writer: &out, json: true}, earnedAndSpent(), pnl.ByMarket,
+		balances); err != nil {
+		t.Error(err)
+	}
+	var told struct {
+		FirstBlock uint64
+		Lines      []struct{ Market, Net, LostGas string }
+		Accounts   []struct{ Moved string }
+	}
+	if err := json.Unmarshal([]byte(out.String()), &told); err != nil || told.FirstBlock != 100 ||
+		len(told.Lines) != 3 || told.Lines[2].Net != "-20" || told.Lines[2].LostGas != "20" ||
+		told.Lines[0].Market != btcMarket.Hex() || told.Accounts[0].Moved != "500" {
+		t.Errorf("%+v, %v of %s", told, err, out.String())
+	}
+}
+
+// Figures that cannot be whole are shown, and said to be so.
+func TestPnlThatIsNotWhole(t *testing.T) {
+	s := earnedAndSpent()
+	s.Accounts[0].Missing, s.Accounts[0].Booked = 2, perp.U64(91)
+	var out strings.Builder
+	err := printStatement(t.Context(), printer{Writer: &out}, s, pnl.BySigner, nil)
+	if err == nil || !strings.Contains(out.String(), "total") {
+		t.Fatal(out.String(), err)
+	}
+	wantTold(t, err.Error(), "2 transactions of signer "+alice.Hex()+" are not in the state",
+		"the ledger has booked 91 wei", "fees of 90")
+}
