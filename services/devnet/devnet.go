@@ -66,8 +66,8 @@ func Start(ctx context.Context, cfg Config, log zerolog.Logger) (*Devnet, error)
 
 func nodeConfig(cfg Config, accounts cast) evmnode.Config {
 	return evmnode.Config{
-		ChainID: cfg.ChainID, BlockTime: cfg.BlockTime, LogRange: cfg.LogRange, Listen: cfg.RPC, Seed: cfg.Seed,
-		Alloc: accounts.alloc(),
+		ChainID: cfg.ChainID, BlockTime: cfg.BlockTime, GasLimit: cfg.GasLimit, LogRange: cfg.LogRange,
+		Listen: cfg.RPC, Seed: cfg.Seed, Alloc: accounts.alloc(),
 	}
 }
 
@@ -81,6 +81,7 @@ func (d *Devnet) open(ctx context.Context, cfg Config, log zerolog.Logger) error
 	}
 	venue.Parameters.LiquidationRatioFactor = new(big.Int).
 		Mul(big.NewInt(percent), new(big.Int).Exp(big.NewInt(10), big.NewInt(28), nil))
+	venue.Parameters.LiquidationBurn = int64(cfg.LiquidationBurn)
 	deployment, err := exchange.Deploy(ctx, eager{d.chain, d.node}, venue)
 	if err != nil {
 		return err

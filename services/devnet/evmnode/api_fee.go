@@ -23,7 +23,7 @@ type feeAPI struct{ n *Node }
 
 // GasPrice is the 60th percentile of what the last 20 blocks paid, but never below what the pool accepts.
 func (a feeAPI) GasPrice() *hexutil.Big {
-	floor := new(big.Int).SetUint64(a.n.cfg.MinGasPrice)
+	floor := new(big.Int).SetUint64(a.n.minGasPrice.Load())
 	var paid []*big.Int
 	head := a.n.Head()
 	for h, left := head, priceBlocks; h != nil && left > 0; h, left = a.n.chain.GetHeaderByHash(h.ParentHash), left-1 {

@@ -33,6 +33,8 @@ type Node struct {
 	// What clients see as latest; moves only when a block or a whole fork is in place.
 	head     atomic.Pointer[types.Header]
 	finality finality
+	// The least price that is taken, in wei.
+	minGasPrice atomic.Uint64
 
 	writing   sync.Mutex   // Held by whoever changes the chain.
 	admission sync.RWMutex // Held shared while a transaction enters the pool, alone while a fork empties it.
@@ -65,6 +67,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{cfg: cfg, chain: chain, pool: pool, signer: types.LatestSigner(chain.Config()), server: rpc.NewServer()}
 	n.head.Store(chain.CurrentBlock())
+	n.minGasPrice.Store(cfg.MinGasPrice)
 	n.close = sync.OnceValue(n.shutDown)
 	if err := n.register(); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -271,6 +274,13 @@ func (n *Node) Resume() {
 func (n *Node) StallFinality() {
 	number := n.Head().Number.Uint64()
 	n.finality.hold(lagging(number, n.cfg.SafeLag), lagging(number, n.cfg.FinalizedLag))
+}
+
+// SetMinGasPrice changes the least price, in wei, at which transactions are taken. The pool forgets those that pay
+// less, as the pools of a chain do whose blocks are full of dearer ones.
+func (n *Node) SetMinGasPrice(wei uint64) {
+	n.minGasPrice.Store(wei)
+	n.pool.SetGasTip(new(big.Int).SetUint64(wei))
 }
 
 // SendTransaction puts a signed transaction into the pool. Errors are those of go-ethereum's pool, with its texts.

@@ -135,6 +135,8 @@ type Parameters struct {
 	GasFeeBaseAmount int64
 	// GasFeePerOraclePrice is the allowance for each price report.
 	GasFeePerOraclePrice int64
+	// LiquidationBurn is gas that a liquidation burns beside its own work.
+	LiquidationBurn int64
 }
 
 // DefaultParameters are close to GMX's on its main network; the gas limits are this exchange's own, and others than the

@@ -254,6 +254,7 @@ func (d *deployer) parameters(ctx context.Context) error {
 		{"ESTIMATED_GAS_FEE_MULTIPLIER_FACTOR", hundredPercent},
 		{"EXECUTION_GAS_FEE_BASE_AMOUNT_V2_1", big.NewInt(p.GasFeeBaseAmount)},
 		{"EXECUTION_GAS_FEE_MULTIPLIER_FACTOR", hundredPercent},
+		{"DEVNET_LIQUIDATION_BURN", big.NewInt(p.LiquidationBurn)},
 	} {
 		d.set(setting.name, setting.value)
 	}

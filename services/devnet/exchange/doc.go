@@ -39,7 +39,7 @@
 //	POSITION_FEE_FACTOR(market, improved), RESERVE_FACTOR(market, isLong), MAX_POOL_AMOUNT(market, token)
 //	MAX_PNL_FACTOR(MAX_PNL_FACTOR_FOR_ADL, market, isLong), MIN_PNL_FACTOR_AFTER_ADL(market, isLong), GLV_SHIFT_MIN_INTERVAL(glv)
 //	SHIFT_GAS_LIMIT, GLV_DEPOSIT_GAS_LIMIT, GLV_WITHDRAWAL_GAS_LIMIT, GLV_SHIFT_GAS_LIMIT, GLV_PER_MARKET_GAS_LIMIT
-//	MAX_ORACLE_TIMESTAMP_RANGE, IS_ORACLE_PROVIDER_ENABLED(provider), DEVNET_ORACLE_SIGNER
+//	MAX_ORACLE_TIMESTAMP_RANGE, IS_ORACLE_PROVIDER_ENABLED(provider), DEVNET_ORACLE_SIGNER, DEVNET_LIQUIDATION_BURN
 //	MAX_AUTO_CANCEL_ORDERS, MAX_DATA_LENGTH, MAX_SWAP_PATH_LENGTH
 //	MAX_CALLBACK_GAS_LIMIT, MAX_TOTAL_CALLBACK_GAS_LIMIT_FOR_AUTO_CANCEL_ORDERS, REFUND_EXECUTION_FEE_GAS_LIMIT
 //	SWAP_IMPACT_FACTOR(market, positive), SWAP_IMPACT_EXPONENT_FACTOR(market), SWAP_FEE_FACTOR(market, improved)
@@ -70,7 +70,7 @@
 //	executeOrder, shrink                  1 108 388   executeOrder, close and 6 auto-cancels 2 141 708
 //	executeOrder, cancelled                 648 892   executeOrder, frozen                    601 939
 //	executeOrder, lost race                 414 005   executeOrder, trigger not reached       512 342
-//	executeLiquidation                    1 027 538   executeLiquidation, insolvent         1 076 644
+//	executeLiquidation                    1 032 133   executeLiquidation, insolvent         1 081 131
 //	executeLiquidation, lost race           392 052   executeLiquidation, healthy             571 576
 //	executeDeposit                          775 125   executeWithdrawal                       773 800
 //	createShift                             427 471   executeShift                          1 282 344
@@ -85,7 +85,7 @@
 // An execution of an order or a request demands more than it uses: at its start, after the price reports are set, there
 // must be left its *_GAS_LIMIT plus MIN_ADDITIONAL_GAS_FOR_EXECUTION, else it reverts with InsufficientExecutionGas. A
 // keeper adds about 500 000 for the transaction itself and its price reports. A liquidation or a deleveraging demands
-// nothing. What a GLV's requests demand grows with its markets (GLV_PER_MARKET_GAS_LIMIT), and with the deposit or
+// nothing. A liquidation burns DEVNET_LIQUIDATION_BURN beside its own work, 0 at first. What a GLV's requests demand grows with its markets (GLV_PER_MARKET_GAS_LIMIT), and with the deposit or
 // withdrawal within (DEPOSIT_ or WITHDRAWAL_GAS_LIMIT). A shift needs more than the check asks for; in between, it may
 // be cancelled for want of gas (TestShiftOutOfGas).
 package exchange

@@ -72,6 +72,7 @@ contract Config is RoleModule {
         }
         allowedBaseKeys[Keys.IS_ORACLE_PROVIDER_ENABLED] = true;
         allowedBaseKeys[Keys.DEVNET_ORACLE_SIGNER] = true;
+        allowedBaseKeys[Keys.DEVNET_LIQUIDATION_BURN] = true;
         allowedBaseKeys[Keys.MAX_PNL_FACTOR] = true;
         allowedBaseKeys[Keys.MAX_UI_FEE_FACTOR] = true;
         allowedBaseKeys[Keys.MIN_PNL_FACTOR_AFTER_ADL] = true;

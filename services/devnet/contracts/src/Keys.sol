@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 /// @title The keys of the DataStore.
 /// A base key is keccak256(abi.encode(name)); a full key is keccak256(abi.encode(baseKey, arguments...)). Names and arguments
-/// are those of GMX, except LIQUIDATION_RATIO_FACTOR and DEVNET_ORACLE_SIGNER, which are this exchange's own.
+/// are those of GMX, except LIQUIDATION_RATIO_FACTOR and those that begin with DEVNET, which are this exchange's own.
 library Keys {
     // Accounting state. Written by the handlers alone; Config refuses these.
     bytes32 internal constant NONCE = keccak256(abi.encode("NONCE"));
@@ -76,6 +76,9 @@ library Keys {
     bytes32 internal constant IS_ORACLE_PROVIDER_ENABLED = keccak256(abi.encode("IS_ORACLE_PROVIDER_ENABLED"));
     bytes32 internal constant ORACLE_PROVIDER_FOR_TOKEN = keccak256(abi.encode("ORACLE_PROVIDER_FOR_TOKEN"));
     bytes32 internal constant DEVNET_ORACLE_SIGNER = keccak256(abi.encode("DEVNET_ORACLE_SIGNER"));
+
+    // What a liquidation burns beside its own work.
+    bytes32 internal constant DEVNET_LIQUIDATION_BURN = keccak256(abi.encode("DEVNET_LIQUIDATION_BURN"));
 
     // Gas of an execution, and what the keeper is paid for it.
     bytes32 internal constant INCREASE_ORDER_GAS_LIMIT = keccak256(abi.encode("INCREASE_ORDER_GAS_LIMIT"));

@@ -56,6 +56,17 @@ contract LiquidationHandler is BaseOrderHandler {
         OrderEvents.executed(eventEmitter, fill.orderKey, account);
         Callback.afterOrderExecution(fill.orderKey, fill.order);
         _autoCancel(positionKey, msg.sender);
+        _burn();
+    }
+
+    /// Burns gas in no time, for chains that are to be as full as those on which a liquidation does more: ecPairing
+    /// fails for an input that is not made of pairs, and keeps all it was given.
+    function _burn() private view {
+        uint256 amount = dataStore.getUint(Keys.DEVNET_LIQUIDATION_BURN);
+        if (amount == 0) return;
+        assembly ("memory-safe") {
+            pop(staticcall(amount, 8, 0, 1, 0, 0))
+        }
     }
 
     /// Prices from before the position's last change cannot liquidate it.
