@@ -80,9 +80,13 @@ func (c Config) Validate() error {
 		problems = append(problems, fmt.Errorf("liquidation_ratio: %q is not a number from 1 to 2 with at most two "+
 			"decimals", c.LiquidationRatio))
 	}
-	if c.GasLimit < evmnode.MaxTxGas || c.LiquidationBurn > evmnode.MaxTxGas {
-		problems = append(problems, fmt.Errorf("gas_limit, liquidation_burn: %d and %d are not at least and at most what a "+
-			"transaction may have, %d", c.GasLimit, c.LiquidationBurn, evmnode.MaxTxGas))
+	if c.GasLimit < evmnode.MaxTxGas {
+		problems = append(problems, fmt.Errorf("gas_limit: %d is less than a transaction may have, %d", c.GasLimit,
+			evmnode.MaxTxGas))
+	}
+	if c.LiquidationBurn > evmnode.MaxTxGas {
+		problems = append(problems, fmt.Errorf("liquidation_burn: %d is more than a transaction may have, %d",
+			c.LiquidationBurn, evmnode.MaxTxGas))
 	}
 	if c.ShockEvery != 0 && (c.ShockEvery < 100*time.Millisecond || c.ShockEvery > time.Hour) {
 		problems = append(problems, fmt.Errorf("shock_every: %s is neither 0 nor between 100ms and 1h", c.ShockEvery))

@@ -375,3 +375,16 @@ func TestTradersTrade(t *testing.T) {
 		return err == nil && len(logs) >= 10
 	})
 }
+
+// A devnet has the blocks it was told to have, and refuses blocks that no transaction would fit into.
+func TestGasLimit(t *testing.T) {
+	cfg := quiet()
+	cfg.GasLimit = 70_000_000
+	if head := start(t, cfg).Node().Head(); head.GasLimit != cfg.GasLimit {
+		t.Errorf("blocks of %d gas", head.GasLimit)
+	}
+	cfg.GasLimit = evmnode.MaxTxGas - 1
+	if err := cfg.Validate(); err == nil {
+		t.Error("blocks are accepted that are smaller than a transaction")
+	}
+}

@@ -1,0 +1,196 @@
+package bench
+
+import (
+	"context"
+	"io"
+	"math/big"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/services/devnet"
+	"perpkeeper/services/devnet/exchange"
+)
+
+// flow has orders and deposits in other markets asked for in turn, so many a second, until the test ends. It returns
+// when the first of them have been executed.
+func (k *keeper) flow(perSecond int) {
+	k.t.Helper()
+	ctx, market := k.t.Context(), k.devnet.Deployment().Markets[1]
+	users := k.accounts(2_000_000, 40, 1000)
+	for _, u := range users {
+		k.must(k.venue.Mint(ctx, u.Key, market.Short, big.NewInt(1e12)))
+		approved, err := k.venue.Approve(ctx, u.Key, market.Short)
+		k.must(approved, err)
+		k.must(k.venue.Wait(ctx, approved))
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var asking sync.WaitGroup
+	k.t.Cleanup(func() { stop(); asking.Wait() })
+	asking.Go(func() {
+		tick := time.NewTicker(time.Second / time.Duration(perSecond))
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-tick.C:
+				asking.Go(func() { k.ask(ctx, users[i%len(users)], market, i%2 == 0) })
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	first := time.NewTimer(10 * time.Second) // so that they flow when the price jumps
+	defer first.Stop()
+	<-first.C
+}
+
+// ask asks for an order or a deposit. One that the node refuses is not asked for: what is counted are executions.
+func (k *keeper) ask(ctx context.Context, u devnet.Account, m exchange.Market, order bool) {
+	if order {
+		_, _ = k.venue.CreateOrder(ctx, u.Key, exchange.OrderRequest{Market: m.Address, Collateral: m.Short,
+			Type: exchange.MarketIncrease, IsLong: true, SizeUSD: usd(1000), CollateralAmount: big.NewInt(500e6)})
+		return
+	}
+	_, _ = k.venue.CreateDeposit(ctx, u.Key, exchange.DepositRequest{Market: m, ShortAmount: big.NewInt(100e6)})
+}
+
+// stallFinality holds finality until the time is over.
+func (k *keeper) stallFinality(how time.Duration) {
+	k.devnet.Node().StallFinality()
+	timer := time.AfterFunc(how, k.devnet.Resume)
+	k.t.Cleanup(func() { timer.Stop() })
+}
+
+// nonceOf names a transaction of a signer whatever its bytes are.
+type nonceOf struct {
+	signer chain.Address
+	nonce  uint64
+}
+
+// firstSent is when each number was first broadcast, as the sender has noted it.
+func (k *keeper) firstSent() map[nonceOf]time.Time {
+	k.t.Helper()
+	conn, err := pgx.Connect(k.t.Context(), k.url)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	rows, err := conn.Query(k.t.Context(), `SELECT signer, nonce, created_at FROM keeper.tx_attempt WHERE seq = 1`)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	at := map[nonceOf]time.Time{}
+	var signer []byte
+	var nonce uint64
+	var created time.Time
+	if _, err := pgx.ForEachRow(rows, []any{&signer, &nonce, &created}, func() error {
+		at[nonceOf{chain.Address(signer), nonce}] = created
+		return nil
+	}); err != nil {
+		k.t.Fatal(err)
+	}
+	return at
+}
+
+// prices logs how often prices were raised, and what was paid.
+func (k *keeper) prices(d *drained) {
+	k.t.Helper()
+	conn, err := pgx.Connect(k.t.Context(), k.url)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var raised, most int64
+	if err := conn.QueryRow(k.t.Context(), `SELECT count(*) FILTER (WHERE seq > 1), max(cap) FROM keeper.tx_attempt
+		WHERE created_at > $1`, d.jump).Scan(&raised, &most); err != nil {
+		k.t.Fatal(err)
+	}
+	k.t.Logf("%d replacements; the highest price offered was %.2f gwei", raised, float64(most)/1e9)
+}
+
+// endpointDies is a keeper with three endpoints, each of another host, of which one dies with the jump.
+func endpointDies() drainCase {
+	var links []*link
+	return drainCase{
+		name: "one of three endpoints dies",
+		fleet: fleet{endpoints: func(d *devnet.Devnet) (urls []secret.URL) {
+			for _, host := range []string{"127.0.0.2", "127.0.0.3", "127.0.0.4"} {
+				l := newLink(host, d.WS())
+				links, urls = append(links, l), append(urls, secret.MustURL("ws://"+l.Addr().String()))
+			}
+			return urls
+		}},
+		before: func(k *keeper) {
+			for _, l := range links {
+				k.t.Cleanup(l.die)
+			}
+		},
+		crash: func(*keeper) { links[0].die() },
+	}
+}
+
+// link is an address of its own for the devnet's node.
+type link struct {
+	net.Listener
+	mu   sync.Mutex
+	open []net.Conn
+	dead bool
+}
+
+func newLink(host, node string) *link {
+	at, err := url.Parse(node)
+	if err != nil {
+		panic(err)
+	}
+	l := &link{}
+	if l.Listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", host+":0"); err != nil {
+		panic(err)
+	}
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := new(net.Dialer).DialContext(context.Background(), "tcp", at.Host)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			l.join(client, server)
+			l.join(server, client)
+		}
+	}()
+	return l
+}
+
+// join copies what one side says to the other until either is gone.
+func (l *link) join(from, to net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		_ = from.Close()
+		return
+	}
+	l.open = append(l.open, from)
+	go func() {
+		_, _ = io.Copy(to, from)
+		_ = to.Close()
+	}()
+}
+
+// die refuses everybody from now on, and cuts those who are there.
+func (l *link) die() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = true
+	_ = l.Close()
+	for _, c := range l.open {
+		_ = c.Close()
+	}
+}
