@@ -55,12 +55,28 @@ type HeldError struct {
 	Signer chain.Address
 	Holder string // the owner's label
 	Token  int64
+	// Ahead is how far ahead of the store's clock the lease was last written; 0 where that clock has not gone back.
+	Ahead time.Duration
 }
 
 // Error names the holder.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("the lease of signer %s is held by %s (token %d)", e.Signer, e.Holder, e.Token)
+	text := fmt.Sprintf("the lease of signer %s is held by %s (token %d)", e.Signer, e.Holder, e.Token)
+	if e.ClockWentBack() {
+		text += fmt.Sprintf("; it was written %s ahead of the database's clock, which has gone back: while its "+
+			"holder does not renew it, nobody gets it for that long (keeperctl lease break %s)",
+			e.Ahead.Round(time.Second), e.Signer)
+	}
+	return text
 }
+
+// ClockWentBack tells whether the store's clock has gone back since the lease was written, by more than a clock is
+// corrected by. A holder that lives ends that with its next renewal; the lease of one that is gone does not end in
+// time.
+func (e *HeldError) ClockWentBack() bool { return ClockWentBack(e.Ahead) }
+
+// ClockWentBack is [HeldError.ClockWentBack] of a lease that was written so far ahead of the store's clock.
+func ClockWentBack(ahead time.Duration) bool { return ahead >= time.Second }
 
 // Held tells whether an error says that somebody else holds the lease.
 func Held(err error) bool {

@@ -172,7 +172,8 @@ func TestEveryStartIsAnotherOwner(t *testing.T) {
 func TestMetricsTellResultsApart(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg)
-	for _, err := range []error{nil, &HeldError{}, fmt.Errorf("x: %w", &HeldError{}), errors.New("down")} {
+	for _, err := range []error{nil, &HeldError{}, fmt.Errorf("x: %w", &HeldError{}), errors.New("down"),
+		&HeldError{Ahead: time.Hour}, &HeldError{Ahead: 100 * time.Millisecond}} {
 		m.acquired(err)
 	}
 	for _, err := range []error{nil, nil, &LostError{}, errors.New("down")} {
@@ -185,10 +186,11 @@ func TestMetricsTellResultsApart(t *testing.T) {
 # HELP fence_reject_total Writes the database refused because the lease had moved on, by operation.
 # TYPE fence_reject_total counter
 fence_reject_total{op="claim"} 1
-# HELP lease_acquire_total Tries to take a signer's lease, by result: won, held (somebody else has it), error.
+# HELP lease_acquire_total Tries to take a lease, by result: won, held, ahead (the database's clock went back), error.
 # TYPE lease_acquire_total counter
+lease_acquire_total{result="ahead"} 1
 lease_acquire_total{result="error"} 1
-lease_acquire_total{result="held"} 2
+lease_acquire_total{result="held"} 3
 lease_acquire_total{result="won"} 1
 # HELP lease_renew_total Renewals of leases, by result: kept, lost, error (asked again until the tenure's deadline).
 # TYPE lease_renew_total counter

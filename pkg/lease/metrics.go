@@ -18,7 +18,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		acquire: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lease_acquire_total",
-			Help: "Tries to take a signer's lease, by result: won, held (somebody else has it), error.",
+			Help: "Tries to take a lease, by result: won, held, ahead (the database's clock went back), error.",
 		}, []string{"result"}),
 		renew: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "lease_renew_total",
@@ -48,6 +48,9 @@ func result(err error, success string) string {
 	case err == nil:
 		return success
 	case Held(err):
+		if held, _ := errors.AsType[*HeldError](err); held.ClockWentBack() {
+			return "ahead"
+		}
 		return "held"
 	case Lost(err):
 		return "lost"

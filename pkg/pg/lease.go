@@ -20,6 +20,10 @@ type Leases struct{ db *DB }
 // Leases returns the store of leases.
 func (db *DB) Leases() Leases { return Leases{db} }
 
+// writtenAhead is by how many microseconds a lease was last written ahead of the database's clock. Only a clock that
+// has gone back makes it more than 0.
+const writtenAhead = `greatest(0, (extract(epoch FROM updated_at - clock_timestamp()) * 1000000)::bigint)`
+
 var (
 	// A signer that is known keeps the database it was last known whole in.
 	registerSigner = register("register signer",
@@ -45,10 +49,10 @@ var (
 			updated_at = clock_timestamp()
 		WHERE signer = $1 AND (owner = $2 OR expires_at <= clock_timestamp())
 		RETURNING owner_label, fencing_token)
-		SELECT true, owner_label, fencing_token FROM won
+		SELECT true, owner_label, fencing_token, 0 FROM won
 		UNION ALL
-		SELECT false, owner_label, fencing_token FROM keeper.signer_lease WHERE signer = $1 AND NOT EXISTS (SELECT
-			FROM won)`)
+		SELECT false, owner_label, fencing_token, `+writtenAhead+` FROM keeper.signer_lease WHERE signer = $1
+			AND NOT EXISTS (SELECT FROM won)`)
 	renewLease = register("renew lease", `UPDATE keeper.signer_lease SET
 			expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond', updated_at = clock_timestamp()
 		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp()`)
@@ -91,16 +95,17 @@ func (s Leases) Acquire(ctx context.Context, signer chain.Address, owner lease.O
 	defer cancel()
 	var won bool
 	var holder string
-	var token int64
+	var token, ahead int64
 	err := s.db.pool.QueryRow(ctx, acquireLease.sql(), signer[:], owner.ID, owner.Label, ttl.Microseconds()).
-		Scan(&won, &holder, &token)
+		Scan(&won, &holder, &token, &ahead)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return lease.Fence{}, fmt.Errorf("signer %s is not registered", signer)
 	case err != nil:
 		return lease.Fence{}, fmt.Errorf("asking for the lease: %w", err)
 	case !won:
-		return lease.Fence{}, &lease.HeldError{Signer: signer, Holder: holder, Token: token}
+		return lease.Fence{}, &lease.HeldError{Signer: signer, Holder: holder, Token: token,
+			Ahead: time.Duration(ahead) * time.Microsecond}
 	}
 	return lease.Fence{Signer: signer, Owner: owner.ID, Token: token}, nil
 }

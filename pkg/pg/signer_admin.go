@@ -26,6 +26,7 @@ var (
 	listSigners = register("list signers",
 		`SELECT s.signer, s.chain_id, coalesce(s.paused_reason, ''), l.owner_label, l.fencing_token, l.next_nonce,
 			(extract(epoch FROM greatest(l.expires_at, here.now) - here.now) * 1000000)::bigint,
+			(extract(epoch FROM greatest(l.updated_at, here.now) - here.now) * 1000000)::bigint,
 			(SELECT count(*) FROM keeper.tx_intent t WHERE t.signer = s.signer AND t.state = 'QUEUED'),
 			(SELECT count(*) FROM keeper.tx_intent t WHERE t.signer = s.signer AND t.state IN `+inFlightStates+`)
 		FROM keeper.signer s JOIN keeper.signer_lease l ON l.signer = s.signer, (SELECT clock_timestamp()) AS here
@@ -70,8 +71,10 @@ type SignerStanding struct {
 	// if nobody has it.
 	Owner     string
 	LeaseLeft time.Duration
-	Token     int64
-	NextNonce uint64 // the lowest number that was never given
+	// LeaseAhead is how far ahead of the database's clock the lease was last written: the clock has gone back since.
+	LeaseAhead time.Duration
+	Token      int64
+	NextNonce  uint64 // the lowest number that was never given
 	// Queued and InFlight count intents.
 	Queued, InFlight int
 }
@@ -86,10 +89,11 @@ func (s Signers) List(ctx context.Context) (all []SignerStanding, err error) {
 	}
 	all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (one SignerStanding, err error) {
 		var address []byte
-		var left int64
-		err = row.Scan(&address, &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce, &left, &one.Queued,
-			&one.InFlight)
+		var left, ahead int64
+		err = row.Scan(&address, &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce, &left, &ahead,
+			&one.Queued, &one.InFlight)
 		one.Signer, one.LeaseLeft = addressOf(address), time.Duration(left)*time.Microsecond
+		one.LeaseAhead = time.Duration(ahead) * time.Microsecond
 		return one, err
 	})
 	if err != nil {

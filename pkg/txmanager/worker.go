@@ -2,6 +2,7 @@ package txmanager
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -70,8 +71,15 @@ func (w *worker) run(ctx context.Context) error {
 
 // acquire waits until the lease is free. Asking costs its holder nothing.
 func (w *worker) acquire(ctx context.Context) (t *lease.Tenure, err error) {
+	told := false
 	policy := retry.Policy{Initial: w.cfg.TTL / 10, Max: w.cfg.TTL / 10,
-		OnRetry: func(_ int, err error, _ time.Duration) { w.Notice(w.name, err.Error()) }}
+		OnRetry: func(_ int, err error, _ time.Duration) {
+			w.Notice(w.name, err.Error())
+			if held, _ := errors.AsType[*lease.HeldError](err); held != nil && held.ClockWentBack() && !told {
+				told = true
+				w.log.Warn().Err(err).Msg("the database's clock has gone back")
+			}
+		}}
 	err = retry.Do(ctx, policy, func(ctx context.Context) error {
 		t, err = lease.Acquire(ctx, w.Leases, w.key.Address(), w.cfg.Owner, w.cfg.TTL, w.Metrics.Leases)
 		return err

@@ -129,6 +129,14 @@ func commands() []command {
 			},
 		},
 		{
+			use: "lease", short: "end the lease of a sender that is gone and does not give it back", group: groupRepair,
+			needs: []string{"postgres", "keeperctl.patience", "keeperctl.operator"}, run: noVerb,
+			verbs: []command{
+				{use: "break SIGNER", short: "show who has a signer's lease, ask, and fence the holder out",
+					setup: leaseBreakCommand},
+			},
+		},
+		{
 			use: "delayed", short: "run, list, show, retry or cancel delayed jobs", group: groupRepair, needs: inLedger,
 			run: onDatabase(delayedJobs),
 			verbs: []command{

@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/operator/status"
@@ -210,6 +211,7 @@ func (s *session) lookAtLedger(ctx context.Context, f *doctor.Facts) {
 			continue
 		}
 		one.Known, one.Paused, one.Attended = true, text.FirstLine(all[at].Paused), all[at].LeaseLeft > 0
+		one.LeaseAhead = one.Attended && lease.ClockWentBack(all[at].LeaseAhead)
 		one.NextNonce, one.InFlight = all[at].NextNonce, all[at].InFlight
 		if spent, err := db.Intents().Spent(ctx, one.Address); err == nil {
 			one.Spent = spent.Sum()

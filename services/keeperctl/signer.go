@@ -8,6 +8,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
@@ -145,8 +146,9 @@ func (d signerDesk) list(ctx context.Context) error {
 
 // advise says what to do next, once for each kind of trouble.
 func (d signerDesk) advise(all []pg.SignerStanding) error {
-	var paused, unattended bool
+	var paused, unattended, clock bool
 	for _, s := range all {
+		clock = clock || s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead)
 		paused, unattended = paused || s.Paused != "", unattended || s.LeaseLeft == 0
 	}
 	var lines []string
@@ -160,6 +162,11 @@ func (d signerDesk) advise(all []pg.SignerStanding) error {
 	if unattended {
 		lines = append(lines, "nobody has the lease of a signer: is a sender with its key running, and ready? "+
 			"(docs/runbooks/not-ready.md)")
+	}
+	if clock {
+		lines = append(lines,
+			"the database's clock has gone back since a lease was written: a holder that lives mends "+
+				"it within seconds; for one that is gone: keeperctl lease break SIGNER (docs/runbooks/signers.md)")
 	}
 	for _, line := range lines {
 		if err := d.out.note(line); err != nil {

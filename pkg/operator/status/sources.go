@@ -19,6 +19,7 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
@@ -240,6 +241,8 @@ func Prices(ctx context.Context, client *bus.Client, chainID uint64, l *Looks) e
 // LeaseOf says who has a signer's lease, and for how long.
 func LeaseOf(s pg.SignerStanding) string {
 	switch {
+	case s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead):
+		return fmt.Sprintf("%s, %s left: THE DATABASE'S CLOCK WENT BACK", s.Owner, s.LeaseLeft.Round(time.Second))
 	case s.LeaseLeft > 0:
 		return fmt.Sprintf("%s, %s left", s.Owner, s.LeaseLeft.Round(100*time.Millisecond))
 	case s.Token == 0:

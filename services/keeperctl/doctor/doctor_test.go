@@ -113,6 +113,7 @@ var planted = []struct {
 	{"a signer no sender knows", "!signer-known", func(f *Facts) { f.Signers[0].Known = false }},
 	{"a paused signer", "!signer-paused", func(f *Facts) { f.Signers[0].Paused = "by hand" }},
 	{"a signer nobody attends", "!signer-lease", func(f *Facts) { f.Signers[0].Attended = false }},
+	{"a lease from the future", "!signer-lease", func(f *Facts) { f.Signers[0].LeaseAhead = true }},
 	{"a stranger with our key", "!signer-nonce", func(f *Facts) { n := uint64(43); f.Signers[0].Latest = &n }},
 	{"a gap", "!signer-gaps", func(f *Facts) { f.Signers[0].Gaps = []uint64{40} }},
 

@@ -105,13 +105,15 @@ type Signer struct {
 	Roles   map[string]bool // by name; nil = the RoleStore could not be asked
 	Balance *perp.Uint      // wei
 	// Known says that the database has it; what follows is meaningless otherwise.
-	Known     bool
-	Paused    string
-	Attended  bool // a sender has its lease
-	NextNonce uint64
-	InFlight  int
-	Latest    *uint64   // its next number by the chain
-	Spent     perp.Uint // wei in the last 24 h
+	Known    bool
+	Paused   string
+	Attended bool // a sender has its lease
+	// LeaseAhead says that the lease was written ahead of the database's clock.
+	LeaseAhead bool
+	NextNonce  uint64
+	InFlight   int
+	Latest     *uint64   // its next number by the chain
+	Spent      perp.Uint // wei in the last 24 h
 	// Gaps are numbers without a transaction that keep others from being mined.
 	Gaps []uint64
 }

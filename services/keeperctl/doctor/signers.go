@@ -208,6 +208,11 @@ func paused(f *Facts) (found []fault) {
 
 func unattended(f *Facts) (found []fault) {
 	for _, s := range f.Signers {
+		if s.LeaseAhead {
+			found = append(found, fault{Failure, s.Address.Hex(), "its lease was written ahead of the database's " +
+				"clock, which has gone back: if its holder is gone, nobody gets it for that long",
+				"ask again in a few seconds; if this stays: keeperctl lease break " + s.Address.Hex()})
+		}
 		if s.Known && !s.Attended {
 			found = append(found, fault{Failure, s.Address.Hex(), "no sender has its lease: nothing is sent for it",
 				"see whether a sender with its key runs and is ready; after a crash a lease ends within its ttl"})
