@@ -44,6 +44,9 @@ type Execution struct {
 	Pos chain.LogPos
 }
 
+// Need is what was done: that of the jobs it ended.
+func (e Execution) Need() job.Need { return job.NeedOf(e.Kind, e.Key, e.IsLong) }
+
 // autoCancel is the reason the exchange gives when closing a position cancels the protective orders that came with it
 // (OrderUtils, v2.2).
 const autoCancel = "AUTO_CANCEL"

@@ -3,7 +3,17 @@ package wire
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
+
+// mostReason is how many bytes of a reason are told.
+const mostReason = 1024
+
+// Legible is a reason as it can be told: contracts give any bytes, and messages hold text of a certain length.
+func Legible(reason string) string {
+	valid := strings.ToValidUTF8(reason, "\uFFFD")
+	return strings.ToValidUTF8(valid[:min(len(valid), mostReason)], "")
+}
 
 // DeadLetter is a record of a topic as it goes to the dead letter topic: untouched, with where it came from and why in
 // further headers.
@@ -12,6 +22,6 @@ func DeadLetter(topic string, r Record, why string) Record {
 		Header{Key: "source.partition", Value: []byte(strconv.Itoa(r.Partition))},
 		Header{Key: "source.offset", Value: []byte(strconv.FormatInt(r.Offset, 10))},
 		Header{Key: "source.key", Value: r.Key},
-		Header{Key: "error", Value: []byte(why)},
+		Header{Key: "error", Value: []byte(Legible(why))},
 	)}
 }

@@ -5,15 +5,33 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/wire"
 )
 
-// Start acquires what the console needs and hands its members to the shell. Its pages are the shell's, see
-// service.Shell.Handle.
+// Metrics are what the console counts.
+type Metrics struct {
+	notices *noticeMetrics
+	monitor *monitorMetrics
+}
+
+// NewMetrics registers them.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	return &Metrics{notices: newNoticeMetrics(reg), monitor: newMonitorMetrics(reg)}
+}
+
+// RegisterMetrics is NewMetrics for a catalogue.
+func RegisterMetrics(reg prometheus.Registerer) { NewMetrics(reg) }
+
+// Start acquires what the console needs and hands its members to the shell. Pages are served by the shell, see
+// [service.Shell.Handle].
 func Start(sh *service.Shell, cfg Config) error {
 	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
 	if err != nil {
@@ -27,15 +45,37 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.OnStop("postgres", func(context.Context) error { db.Close(); return nil })
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
 	sh.Watch("postgres", db.Health)
-	work := sh.Ready("work")
-	sh.Go("work", func(ctx context.Context) error {
+
+	metrics := NewMetrics(sh.Registry)
+	n := &notifier{cfg: cfg.Notify, keeper: cfg.Keeper, client: client, offsets: db.Notified(),
+		metrics: metrics.notices, log: sh.Log}
+	work := sh.Ready("notices")
+	sh.Go("notices", func(ctx context.Context) error {
 		if err := awaitParts(ctx, cfg.Keeper, client, db, work.Fail); err != nil {
 			return err
 		}
 		work.OK()
-		<-ctx.Done()
-		return context.Cause(ctx)
+		return n.Run(ctx)
 	})
+	if !cfg.Tier.Monitor {
+		return nil
+	}
+	return startMonitor(sh, cfg, metrics.monitor, client)
+}
+
+// startMonitor begins to watch the keepers of the venue.
+func startMonitor(sh *service.Shell, cfg Config, metrics *monitorMetrics, client *bus.Client) error {
+	node, err := evm.Dial(sh.Context(), cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+	if err != nil {
+		return fmt.Errorf("connecting to the chain: %w", err)
+	}
+	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
+	sh.Ready("chain").Note(node.OneWord())
+	sh.Watch("chain", func(context.Context) error { return node.Health() })
+	watching := sh.Ready("monitor")
+	watching.OK()
+	m := newMonitor(cfg, sh.Log, metrics, client, node, gmx.NewDecoder(cfg.Venue.EventEmitter), watching.Fail)
+	sh.Go("monitor", m.Run)
 	return nil
 }
 

@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/tier"
@@ -29,10 +27,7 @@ type Config struct {
 	Venue    gmx.Config    `toml:"venue"`
 	Signer   signer.Config `toml:"signer"`
 	Tier     tier.Config   `toml:"tier"`
-	Notify   notify.Config `toml:"notify"`
-	// Emergency is what a monitor says its alarms call for. A sender does nothing with it.
-	Emergency emergency.Config `toml:"emergency"`
-	Sender    Settings         `toml:"sender"`
+	Sender   Settings      `toml:"sender"`
 }
 
 // Settings is the [sender] section.
@@ -75,8 +70,7 @@ func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(),
 		Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
-		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(), Notify: notify.DefaultConfig(),
-		Emergency: emergency.DefaultConfig(),
+		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(),
 		Sender: Settings{
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second,
 			MaxInFlight: 16, Reserved: 4, Batch: 8, MaxLiquidations: 10,

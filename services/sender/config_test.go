@@ -1,11 +1,15 @@
 package sender
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/service"
+
+	"github.com/rs/zerolog"
 )
 
 func TestDefaultsNeedOnlyTheSite(t *testing.T) {
@@ -77,5 +81,23 @@ func TestOnlyAMonitorIsWithoutKeys(t *testing.T) {
 	cfg.Tier.Monitor = true
 	if err := cfg.Validate(); err != nil {
 		t.Errorf("a monitor without keys: %v", err)
+	}
+}
+
+// TIER-19: the sender of a keeper that never sends asks nobody for anything: it has no key, no database, no broker.
+func TestSenderOfAMonitorRests(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Tier.Enabled, cfg.Tier.Monitor = true, true
+	ctx, cancel := context.WithCancel(t.Context())
+	start := func(sh *service.Shell) error {
+		defer cancel()
+		return Start(sh, cfg)
+	}
+	if err := service.Run(ctx, service.Options{Name: "sender", Log: zerolog.Nop()}, start); err != nil {
+		t.Errorf("the sender of a monitor: %v", err)
+	}
+	cfg.Tier.Monitor = false
+	if err := service.Run(t.Context(), service.Options{Name: "sender", Log: zerolog.Nop()}, start); err == nil {
+		t.Error("a sender without a key starts")
 	}
 }

@@ -67,7 +67,7 @@ func deadLetter(e txm.Ended, cfg wire.Config) (bus.Record, error) {
 		bus.Header{Key: "arm", Value: []byte(strconv.FormatUint(uint64(i.Arm), 10))},
 		bus.Header{Key: "outcome", Value: []byte(i.Outcome)},
 		bus.Header{Key: "tx", Value: []byte(tx)},
-		bus.Header{Key: "error", Value: []byte(legible(i.Reason))},
+		bus.Header{Key: "error", Value: []byte(wire.Legible(i.Reason))},
 	)
 	return r, nil
 }

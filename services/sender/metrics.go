@@ -11,20 +11,18 @@ import (
 // Metrics are what the sender counts.
 type Metrics struct {
 	Txs       *txmanager.Metrics
-	notify    *notifyMetrics
 	turns     *turns.Metrics
 	preflight *preflight.Metrics
 
 	admissions *prometheus.CounterVec
 	unreadable *prometheus.CounterVec
 	paused     *prometheus.GaugeVec
-	alarm      *prometheus.GaugeVec
 }
 
 // NewMetrics registers the sender's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		Txs: txmanager.NewMetrics(reg), notify: newNotifyMetrics(reg), turns: turns.NewMetrics(reg),
+		Txs: txmanager.NewMetrics(reg), turns: turns.NewMetrics(reg),
 		preflight: preflight.NewMetrics(reg),
 		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_admissions_total",
@@ -39,12 +37,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "sender_paused",
 			Help: "1 while a signer of this process is paused: it claims nothing new until an operator resumes it.",
 		}, []string{"signer"}),
-		alarm: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "monitor_alarm",
-			Help: "1 while a monitor finds something wrong with the keepers of its venue, by what it is.",
-		}, []string{"alarm"}),
 	}
-	reg.MustRegister(m.admissions, m.unreadable, m.paused, m.alarm)
+	reg.MustRegister(m.admissions, m.unreadable, m.paused)
 	return m
 }
 

@@ -39,7 +39,7 @@ func TestAnyReasonCanBeTold(t *testing.T) {
 	for given, want := range map[string]string{
 		"executed": "executed", "no \xff \xc3\x28": "no \uFFFD \uFFFD(", "nothing\x00": "nothing\x00",
 		"größer":                  "größer",
-		strings.Repeat("ü", 9999): strings.Repeat("ü", mostReason/2),
+		strings.Repeat("ü", 9999): strings.Repeat("ü", 1024/2),
 	} {
 		e := txm.Ended{Intent: txm.Intent{Job: job.Job{ID: "order:x:1", Kind: job.Order}, Outcome: job.CancelledByVenue,
 			Reason: given}}

@@ -8,7 +8,6 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
-	"strings"
 )
 
 // resultProducer writes results to the partitions of their jobs. It is used by one goroutine.
@@ -48,22 +47,13 @@ func (p *resultProducer) Publish(ctx context.Context, ended []txm.Ended) error {
 	return nil
 }
 
-// mostReason is how many bytes of a reason are told.
-const mostReason = 1024
-
-// legible is a reason as it can be told: contracts give any bytes, and messages hold text of a certain length.
-func legible(reason string) string {
-	valid := strings.ToValidUTF8(reason, "\uFFFD")
-	return strings.ToValidUTF8(valid[:min(len(valid), mostReason)], "")
-}
-
 // settlementOf is what a transaction came to, as it can be told.
 func settlementOf(r *txm.Receipt) *job.Settlement {
 	if r.Settlement == nil {
 		return nil
 	}
 	s := *r.Settlement
-	s.BadDebtStep = legible(s.BadDebtStep)
+	s.BadDebtStep = wire.Legible(s.BadDebtStep)
 	return &s
 }
 
@@ -71,7 +61,7 @@ func resultOf(e txm.Ended) job.Result {
 	i := e.Intent
 	r := job.Result{
 		JobID: i.Job.ID, Arm: i.Arm, Kind: i.Job.Kind, Key: i.Job.Key, Account: i.Job.Account, Outcome: i.Outcome,
-		Reason: legible(i.Reason), Signer: i.Signer,
+		Reason: wire.Legible(i.Reason), Signer: i.Signer,
 		Nonce: i.Nonce, BirthMs: i.Job.BirthMs, AtMs: uint64(e.EndedAt.UnixMilli()),
 		Market: i.Job.Market, Collateral: i.Job.Collateral, IsLong: i.Job.IsLong, GivenUp: i.GivenUp,
 	}

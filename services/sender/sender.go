@@ -11,6 +11,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evidence"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/headtrack"
@@ -94,7 +95,9 @@ type leases interface {
 // Start acquires what the sender needs and hands its members to the shell.
 func Start(sh *service.Shell, cfg Config) error {
 	if cfg.Tier.Monitor {
-		return startMonitor(sh, cfg)
+		sh.Log.Warn().Msg("this keeper never sends (tier.monitor): its console watches the others")
+		sh.Go("rest", func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+		return nil
 	}
 	keys, err := signer.Open(cfg.Signer)
 	if err != nil {
@@ -132,10 +135,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.Watch("postgres", db.Health)
 	sh.Watch("gate", s.gate().Healthy)
 	sh.Watch("work", s.notices.healthy)
-	n := &notifier{cfg: cfg.Notify, keeper: cfg.Keeper, client: client, told: db.Notified(), metrics: metrics.notify,
-		log: sh.Log}
 	sh.Go("send", s.Run)
-	sh.Go("notify", n.Run)
 	p := &pauses{signers: db.Signers(), own: s.addresses(), metrics: metrics, log: sh.Log}
 	sh.Go("pauses", p.Run)
 	return nil
@@ -228,7 +228,7 @@ func (s *Sender) observe(ctx context.Context) error {
 		return nil
 	}
 	decoder := gmx.NewDecoder(s.cfg.Venue.EventEmitter)
-	err := turns.NewEvidenceReader(s.client, s.cfg.Keeper, decoder, s.turns, s.unreadable.report).Run(ctx)
+	err := evidence.NewReader(s.client, s.cfg.Keeper, decoder, s.turns, s.unreadable.report).Run(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

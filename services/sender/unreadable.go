@@ -28,6 +28,12 @@ type unreadable struct {
 	reported map[place]bool // several readers of one process meet a record
 }
 
+// progress remembers how far the damaged records of a partition are dead letters.
+type progress interface {
+	Next(ctx context.Context, audience, topic string, partition int) (next int64, known bool, err error)
+	Note(ctx context.Context, audience, topic string, partition int, next int64) error
+}
+
 // place is where a record is.
 type place struct {
 	topic     string
@@ -114,7 +120,7 @@ func (s *Sender) setAside(ctx context.Context, part string, d damaged) error {
 			return err
 		}
 		const onlyPartition = 0
-		letter := wire.DeadLetter(d.topic, d.record, legible(d.why.Error()))
+		letter := wire.DeadLetter(d.topic, d.record, d.why.Error())
 		_, err = s.client.Producer(wire.DeadLetterTopic(s.cfg.Keeper.ChainID)).
 			Produce(ctx, onlyPartition, []bus.Record{letter})
 		switch _, tooLarge := errors.AsType[*bus.TooLargeError](err); {

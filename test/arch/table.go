@@ -53,6 +53,8 @@ var House = Table{
 		{Path: "pkg/pg/...", May: slices.Concat(inner, rooms)},
 		// a database for every test
 		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "pkg/embedded/postgres", "pkg/secret"}},
+		// what planners said and the chain shows, from the topics
+		{Path: "pkg/evidence", May: slices.Concat(inner, []string{"pkg/execution", "pkg/bus", "pkg/wire"})},
 		// the clock of whoever acts on the chain
 		{Path: "pkg/headtrack", May: []string{"pkg/chain", "pkg/tier"}},
 		// txmanager knows no venue: it is handed what to call, and asks its stages whether to.
@@ -73,11 +75,11 @@ var House = Table{
 		{Path: "services/planner/...",
 			May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price"})},
 		{Path: "services/sender/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer", "pkg/notify",
-				"pkg/headtrack", "pkg/txmanager", "services/sender/..."})},
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer",
+				"pkg/headtrack", "pkg/evidence", "pkg/txmanager", "services/sender/..."})},
 		// turns know the clock and the evidence; no state, no node, no venue.
 		{Path: "services/sender/turns", May: slices.Concat(inner, []string{"pkg/tier", "pkg/execution", "pkg/txm",
-			"pkg/txmanager", "pkg/headtrack", "pkg/bus", "pkg/wire"})},
+			"pkg/txmanager", "pkg/headtrack", "pkg/evidence"})},
 		// preflight knows the venue, the state and the nodes; neither nonces nor turns.
 		{Path: "services/sender/preflight", May: slices.Concat(inner, []string{"pkg/tier", "pkg/txm", "pkg/txmanager",
 			"pkg/headtrack", "pkg/liquidation", "pkg/due", "pkg/bus", "pkg/wire", "pkg/gmx", "pkg/pg", "pkg/price",
@@ -94,7 +96,7 @@ var House = Table{
 		// the operators' process: it has neither keys nor nonces.
 		{Path: "services/console/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/evm", "pkg/notify", "pkg/headtrack",
-				"services/console/..."})},
+				"pkg/evidence", "services/console/..."})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
 		// demo starts the other processes as processes; of the services it imports none.
 		{Path: "services/demo/...",

@@ -117,12 +117,13 @@ func TestEveryProfileLoads(t *testing.T) {
 		profiles []string
 		services []string
 	}{
-		"region": {filled(t), nil, []string{"kafka", "planner", "postgres", "prepare", "scanner", "sender", "statevm"}},
+		"region": {filled(t), nil,
+			[]string{"console", "kafka", "planner", "postgres", "prepare", "scanner", "sender", "statevm"}},
 		"demo": {envFile(t, "demo.env"), []string{"demo"},
-			[]string{"devnet", "kafka", "planner", "postgres", "prepare", "scanner", "sender", "statevm"}},
+			[]string{"console", "devnet", "kafka", "planner", "postgres", "prepare", "scanner", "sender", "statevm"}},
 		"region, watched": {filled(t), []string{"monitoring"}, []string{
-			"alertmanager", "grafana", "kafka", "planner", "postgres", "prepare", "prometheus", "scanner", "sender",
-			"statevm",
+			"alertmanager", "console", "grafana", "kafka", "planner", "postgres", "prepare", "prometheus", "scanner",
+			"sender", "statevm",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,6 +174,7 @@ func TestAddressesAreDemandedByTheProcesses(t *testing.T) {
 	for name, words := range map[string][]string{
 		"scanner": {"venue.event_emitter", "venue.data_store", "scanner.start_block"},
 		"statevm": {"venue.event_emitter"},
+		"console": {"venue.event_emitter"},
 		"sender": {"venue.event_emitter", "venue.order_handler", "venue.liquidation_handler", "venue.deposit_handler",
 			"venue.withdrawal_handler"},
 	} {

@@ -1,5 +1,5 @@
-// Package turns says whose turn a job is where several keepers share the jobs (TIER-9 to TIER-11), keeps the jobs of
-// other keepers' windows until their own, and reads the evidence that this rests on: the jobs that planners say and the
+// Package turns says whose turn a job is where several keepers share the jobs (TIER-9 to TIER-11), and keeps the jobs of
+// other keepers' windows until their own. What it rests on package evidence reads: the jobs that planners say, and the
 // executions that the chain shows.
 //
 // It knows the chain's clock and what was executed, and nothing of the venue's rules, of state or of nonces. Whether a

@@ -19,8 +19,7 @@ const mostSuspects = 1000
 // noteOwn keeps an execution by this tier's signers until it is known whether this keeper has signed it. What was
 // executed before the past had been read is not looked at. The lock is held.
 func (t *Tracker) noteOwn(e execution.Execution) {
-	if t.watch == nil && t.readMs > 0 && t.keepers.Tier(e.Tx.From) == t.cfg.Tier.Priority &&
-		len(t.own) < mostSuspects {
+	if t.readMs > 0 && t.keepers.Tier(e.Tx.From) == t.cfg.Tier.Priority && len(t.own) < mostSuspects {
 		t.own = append(t.own, e.Tx)
 	}
 }

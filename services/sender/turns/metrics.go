@@ -1,18 +1,15 @@
 package turns
 
 import (
-	"strconv"
-
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/evidence"
 )
 
 // Metrics are what is counted where several keepers share the jobs (TIER-16). Races lost to another tier are
 // sender_jobs_total of outcome lost_race.
 type Metrics struct {
-	executed    *prometheus.CounterVec
-	executedAge *prometheus.HistogramVec
+	evidence    *evidence.Metrics
 	takeovers   *prometheus.CounterVec
 	outlived    *prometheus.CounterVec
 	elsewhere   *prometheus.CounterVec
@@ -24,16 +21,7 @@ type Metrics struct {
 
 // NewMetrics registers them.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{}
-	m.executed = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_tier_executed_total",
-		Help: "Jobs that the chain shows as executed since this process watches, by the tier of the transaction's " +
-			"sender; 0 is somebody else.",
-	}, []string{"tier", "kind"})
-	m.executedAge = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "sender_tier_execution_age_seconds", Help: "Age of a job in the block in which a tier executed it.",
-		Buckets: job.ExecutionSeconds(),
-	}, []string{"tier"})
+	m := &Metrics{evidence: evidence.NewMetrics(reg)}
 	m.takeovers = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sender_tier_takeovers_total",
 		Help: "Jobs that this keeper claimed after another tier had its chance, by that tier.",
@@ -62,16 +50,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Help: "1 while this keeper holds back after its start: the past is still being read, or the recovery buffer " +
 			"runs.",
 	})
-	reg.MustRegister(m.executed, m.executedAge, m.takeovers, m.outlived, m.elsewhere, m.waitingJobs, m.suspected,
-		m.evidenceLag, m.recovering)
+	reg.MustRegister(m.takeovers, m.outlived, m.elsewhere, m.waitingJobs, m.suspected, m.evidenceLag, m.recovering)
 	return m
-}
-
-// executedBy counts an execution by a tier. Of a job that was never heard of the birth is 0, and its age unknown.
-func (m *Metrics) executedBy(by int, kind job.Kind, birthMs, atMs uint64) {
-	tier := strconv.Itoa(by)
-	m.executed.WithLabelValues(tier, string(kind)).Inc()
-	if birthMs > 0 {
-		m.executedAge.WithLabelValues(tier).Observe(float64(atMs-min(atMs, birthMs)) / 1000)
-	}
 }

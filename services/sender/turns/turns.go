@@ -35,26 +35,14 @@ type Tracker struct {
 	mu       sync.Mutex
 	policy   tier.Policy
 	evidence *tier.Evidence // nil where the policy asks for none
-	watch    *tier.Watch    // of a monitor, which has no turns itself; nil for others
 	keepers  tier.Roster
-	needs    map[need]*sighting
+	needs    map[job.Need]*sighting
 	found    map[string]finding // by job
 	own      []chain.Tx         // executions by this tier's signers, until it is known who has signed them
 	readMs   uint64             // time of the block up to which evidence was read, 0 before all of the past was
 	changed  chan struct{}      // closed when the evidence has changed
 	moved    bool               // it has, since the queue was last asked
 	swept    time.Time          // when what is old was last forgotten
-}
-
-// need is what a job and an execution have in common: jobs of one need differ by the state they were found in.
-type need struct {
-	kind   job.Kind
-	key    chain.Hash
-	isLong bool // of a side of a market, where the key does not say it
-}
-
-func needOf(kind job.Kind, key chain.Hash, isLong bool) need {
-	return need{kind, key, isLong && kind.Names() == job.MarketKey}
 }
 
 // sighting is what was heard of a need.
@@ -76,15 +64,13 @@ type finding struct {
 func New(c Config) *Tracker {
 	t := &Tracker{
 		cfg: c, keepers: c.Tier.Roster(c.Own),
-		needs: map[need]*sighting{}, found: map[string]finding{},
+		needs: map[job.Need]*sighting{}, found: map[string]finding{},
 		changed: make(chan struct{}),
 	}
 	cfg := c.Tier
 	switch {
 	case !cfg.Enabled:
 		t.policy = tier.Alone{}
-	case cfg.Monitor:
-		t.policy, t.watch = tier.Alone{}, tier.NewWatch(cfg.Tiers, cfg.Window)
 	case cfg.Policy == tier.PolicyDelay:
 		t.policy = tier.Delay{Delay: cfg.ExecutionDelay, RecoveryBuffer: cfg.RecoveryBuffer, StartedMs: t.now()}
 	default:
@@ -122,7 +108,7 @@ func (t *Tracker) Heard(j job.Job) {
 	t.find(j)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := needOf(j.Kind, j.Key, j.IsLong)
+	n := j.Need()
 	s := t.needs[n]
 	if s == nil {
 		s = &sighting{}
@@ -132,10 +118,6 @@ func (t *Tracker) Heard(j job.Job) {
 		s.ids = append(s.ids, j.ID)
 	}
 	s.birthMs, s.last = max(s.birthMs, j.BirthMs), t.cfg.Clock()
-	if t.watch != nil {
-		t.watch.Due(j.ID, j.BirthMs, j.Evidence.Block.TimeMs)
-		return
-	}
 	// jobs are routed to this keeper's signers, whichever process has their keys
 	t.keepers[j.Signer] = t.cfg.Tier.Priority
 	if t.evidence != nil {
@@ -180,7 +162,7 @@ func nameOf(tier int) string {
 func (t *Tracker) doneAt(j job.Job) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.needs[needOf(j.Kind, j.Key, j.IsLong)]; s != nil {
+	if s := t.needs[j.Need()]; s != nil {
 		return s.done
 	}
 	return 0
@@ -235,7 +217,7 @@ func (t *Tracker) note(e execution.Execution) []string {
 		by = 0 // whoever sent that executed something else
 	}
 	t.noteOwn(e)
-	n := needOf(e.Kind, e.Key, e.IsLong)
+	n := e.Need()
 	s := t.needs[n]
 	if s == nil {
 		s = &sighting{last: t.cfg.Clock()}
@@ -246,14 +228,11 @@ func (t *Tracker) note(e execution.Execution) []string {
 	if len(s.ids) > 0 {
 		newest = s.ids[len(s.ids)-1]
 	}
-	if t.watch != nil {
-		t.watch.Executed(newest, by, e.Block.TimeMs)
-	}
 	if t.evidence != nil {
 		t.evidence.Executed(newest, by, e.Block.TimeMs)
 	}
 	if t.readMs > 0 { // what was executed before we began is not counted
-		t.cfg.Metrics.executedBy(by, e.Kind, s.birthMs, e.Block.TimeMs)
+		t.cfg.Metrics.evidence.ExecutedBy(by, e.Kind, s.birthMs, e.Block.TimeMs)
 	}
 	ids := s.ids
 	s.ids = nil

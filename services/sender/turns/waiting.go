@@ -58,13 +58,6 @@ func (t *Tracker) expire(w tier.Waiting) {
 // Waits tells whether a job waits for its turn.
 func (t *Tracker) Waits(id string) bool { return t.queue.Exists(id) }
 
-// Alarms is what a monitor has found wrong, or in order again, since it was last asked.
-func (t *Tracker) Alarms() []tier.Alarm {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.watch.Look(t.cfg.Head.Now(), t.readMs)
-}
-
 // forget drops what nobody asks for any more.
 func (t *Tracker) forget() {
 	const every = 10 * time.Second
@@ -76,7 +69,7 @@ func (t *Tracker) forget() {
 	}
 	t.swept = now
 	old := func(last time.Time) bool { return now.Sub(last) > remembered+t.cfg.Tier.JobMaxAge }
-	maps.DeleteFunc(t.needs, func(_ need, s *sighting) bool { return old(s.last) })
+	maps.DeleteFunc(t.needs, func(_ job.Need, s *sighting) bool { return old(s.last) })
 	maps.DeleteFunc(t.found, func(_ string, f finding) bool { return old(f.last) })
 	if t.evidence != nil {
 		t.evidence.Forget(chainMs)

@@ -30,7 +30,7 @@ query() { inside curl -s -G http://127.0.0.1:9090/api/v1/query --data-urlencode 
 targets_up() {
 	local t; t=$(prom_get targets | jq -r '.data.activeTargets[] | .labels.job + "=" + .health' | sort | uniq -c | awk '{print $2 "*" $1}' | xargs)
 	echo "$t"
-	[ "$t" = "alertmanager=up*1 planner=up*1 scanner=up*1 sender=up*1 statevm=up*1" ]
+	[ "$t" = "alertmanager=up*1 console=up*1 planner=up*1 scanner=up*1 sender=up*1 statevm=up*1" ]
 }
 
 # board: each query of the board answers with something, but for those of which event-only.txt says that they show only what happens when something is wrong.

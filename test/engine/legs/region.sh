@@ -8,7 +8,7 @@ leg_region() {
 	check "keeperctl signer list" ctl signer list
 	check "keeperctl audit" ctl audit last 1m
 	local service
-	for service in scanner statevm planner sender; do
+	for service in scanner statevm planner sender console; do
 		equal "$service is read-only and unprivileged" "true 65532:65532" \
 			"$(docker inspect -f '{{.HostConfig.ReadonlyRootfs}} {{.Config.User}}' $name-$service-1)"
 	done
@@ -20,7 +20,7 @@ come_back() { [ "$(sql "select count(*) from keeper.tx_intent where state = 'FIN
 # no_complaints: a region that has just come up has nothing to warn of.
 no_complaints() {
 	local service lines
-	for service in scanner statevm planner sender; do
+	for service in scanner statevm planner sender console; do
 		lines=$(docker logs $name-$service-1 2>&1 | grep -E '"level":"(error|fatal|panic)"' | head -n 1 | cut -c1-300)
 		[ -z "$lines" ] || note "$service says: $lines"
 	done

@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/service"
 	"perpkeeper/services/console"
 )
@@ -12,5 +13,7 @@ import (
 func main() {
 	service.Main("console", console.DefaultConfig(), console.Start,
 		service.About("console is the operators' process: it tells people what a keeper does, beside its road."),
-		service.Metrics(func(reg prometheus.Registerer) { bus.NewMetrics(reg) }))
+		service.Metrics(console.RegisterMetrics,
+			func(reg prometheus.Registerer) { bus.NewMetrics(reg) },
+			func(reg prometheus.Registerer) { evm.NewMetrics(reg) }))
 }

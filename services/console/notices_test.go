@@ -1,4 +1,4 @@
-package sender
+package console
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/pg"
@@ -86,45 +85,42 @@ func (h *hook) has(ids ...string) bool {
 	return slices.Equal(slices.Compact(slices.Clone(h.took)), ids)
 }
 
-// newsroom is a result topic, a database, and what is told of the results.
-type newsroom struct {
-	site
-	cfg notify.Config
-	id  wire.Config
+// results is a result topic, a database, and what is told of the results.
+type results struct {
+	t      *testing.T
+	client *bus.Client
+	db     *pg.DB
+	cfg    notify.Config
+	id     wire.Config
 }
 
-func newNewsroom(t *testing.T) *newsroom {
+func newResults(t *testing.T) *results {
 	t.Helper()
-	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	o := &newsroom{site: site{t: t}, cfg: notify.DefaultConfig(),
-		id: wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}}
-	kafka := bus.DefaultConfig()
-	kafka.Brokers, kafka.SessionTimeout, kafka.HeartbeatInterval = []string{b.Addr()}, 3*time.Second,
-		50*time.Millisecond
-	o.client = o.connect(kafka)
+	o := &results{t: t, cfg: notify.DefaultConfig(), id: wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}}
+	o.client = connect(t)
 	database := pg.DefaultConfig()
 	database.URL = secret.MustURL(pgtest.URL(t))
-	o.db = o.open(database)
+	var err error
+	if o.db, err = pg.Open(t.Context(), database, "console"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.db.Close)
 	for _, topic := range []string{wire.ResultTopic(7), wire.DeadLetterTopic(7)} {
 		if err := o.client.Ensure(t.Context(), []bus.TopicSpec{{Name: topic, Partitions: 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	o.cfg.Secret, o.cfg.Timeout = secret.New("a secret of the newsroom"), 300*time.Millisecond
+	o.cfg.Secret, o.cfg.Timeout = secret.New("a secret of the receivers"), 300*time.Millisecond
 	o.cfg.FirstPause, o.cfg.LongPause, o.cfg.Attempts = time.Millisecond, 5*time.Millisecond, 4
 	return o
 }
 
 // start begins to tell, until the test or the caller ends it.
-func (o *newsroom) start() (stop func()) {
+func (o *results) start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &notifier{
-		cfg: o.cfg, keeper: o.id, client: o.client, told: o.db.Notified(),
-		metrics: newNotifyMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
+		cfg: o.cfg, keeper: o.id, client: o.client, offsets: o.db.Notified(),
+		metrics: newNoticeMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
 	}
 	var running sync.WaitGroup
 	running.Go(func() { _ = n.Run(ctx) })
@@ -134,7 +130,7 @@ func (o *newsroom) start() (stop func()) {
 }
 
 // ends publishes the result of an arm.
-func (o *newsroom) ends(id string, change ...func(*job.Result)) {
+func (o *results) ends(id string, change ...func(*job.Result)) {
 	o.t.Helper()
 	r := job.Result{JobID: id, Arm: 1, Kind: job.Liquidation, Outcome: job.Done, TxHash: chain.Hash{1}}
 	for _, c := range change {
@@ -152,9 +148,9 @@ func (o *newsroom) ends(id string, change ...func(*job.Result)) {
 func failed(r *job.Result) { r.Outcome, r.GivenUp = job.Reverted, true }
 
 // begun waits until an audience's place in the topic is known.
-func (o *newsroom) begun(audience notify.Audience, at int64) {
+func (o *results) begun(audience notify.Audience, at int64) {
 	o.t.Helper()
-	o.eventually("the place in the topic is known", func(ctx context.Context) bool {
+	eventually(o.t, "the place in the topic is known", func(ctx context.Context) bool {
 		next, known, err := o.db.Notified().Next(ctx, string(audience), wire.ResultTopic(7), 0)
 		return err == nil && known && next == at
 	})
@@ -162,7 +158,7 @@ func (o *newsroom) begun(audience notify.Audience, at int64) {
 
 // A record of the result topic that nobody can read is a dead letter, and what stands behind it is told.
 func TestUnreadableResultsArePassedOver(t *testing.T) {
-	o := newNewsroom(t)
+	o := newResults(t)
 	owner := newHook(t)
 	o.cfg.OwnerURL = secret.MustURL(owner.URL)
 	stop := o.start()
@@ -172,12 +168,12 @@ func TestUnreadableResultsArePassedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.ends("a")
-	o.eventually("what stands behind it is told", func(context.Context) bool { return owner.has("a#1") })
+	eventually(t, "what stands behind it is told", func(context.Context) bool { return owner.has("a#1") })
 	o.begun(notify.Owner, 2)
 	stop()
 	o.start()
 	o.ends("b")
-	o.eventually("nothing holds up what comes after a restart",
+	eventually(t, "nothing holds up what comes after a restart",
 		func(context.Context) bool { return owner.has("a#1", "b#1") })
 	if _, end, err := o.client.Bounds(t.Context(), wire.DeadLetterTopic(7), 0); err != nil || end != 1 {
 		t.Errorf("%d dead letters, %v", end, err)
@@ -187,7 +183,7 @@ func TestUnreadableResultsArePassedOver(t *testing.T) {
 // LIQ-12: owners hear of liquidations, operators of those that were given up; neither is in the other's way, a restart
 // loses nothing, what is refused for good is a dead letter, and nobody hears of what was before.
 func TestResultsAreTold(t *testing.T) {
-	o := newNewsroom(t)
+	o := newResults(t)
 	owner, operator := newHook(t), newHook(t)
 	o.cfg.OwnerURL, o.cfg.OperatorURL = secret.MustURL(owner.URL), secret.MustURL(operator.URL)
 	o.ends("before anybody was told")
@@ -200,17 +196,17 @@ func TestResultsAreTold(t *testing.T) {
 	o.ends("b", failed)
 	o.ends("c", func(r *job.Result) { r.Kind = job.Order })
 	o.ends("d")
-	o.eventually("the owner hears although the operator's receiver hangs",
+	eventually(t, "the owner hears although the operator's receiver hangs",
 		func(context.Context) bool { return owner.has("a#1", "d#1") })
-	o.eventually("the operator's receiver is asked again", func(context.Context) bool { return operator.tried() > 1 })
+	eventually(t, "the operator's receiver is asked again", func(context.Context) bool { return operator.tried() > 1 })
 	owner.answer(0)
 	o.ends("e")
-	o.eventually("the owner's receiver hangs", func(context.Context) bool { return owner.tried() > 0 })
+	eventually(t, "the owner's receiver hangs", func(context.Context) bool { return owner.tried() > 0 })
 	stop()
 	operator.answer(http.StatusOK)
 	owner.answer(http.StatusOK)
 	o.start()
-	o.eventually("what was due before the restart is told", func(context.Context) bool {
+	eventually(t, "what was due before the restart is told", func(context.Context) bool {
 		return operator.has("b#1") && owner.has("a#1", "d#1", "e#1")
 	})
 
@@ -230,5 +226,5 @@ func TestResultsAreTold(t *testing.T) {
 	}
 	owner.answer(http.StatusOK)
 	o.ends("g")
-	o.eventually("it goes on", func(context.Context) bool { return owner.has("a#1", "d#1", "e#1", "g#1") })
+	eventually(t, "it goes on", func(context.Context) bool { return owner.has("a#1", "d#1", "e#1", "g#1") })
 }

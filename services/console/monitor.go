@@ -1,4 +1,4 @@
-package sender
+package console
 
 import (
 	"context"
@@ -6,55 +6,69 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/emergency"
-	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/evidence"
+	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/notify"
-	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/wire"
 )
 
-// monitor is the role of a keeper that never sends (TIER-19): its scanner, statevm and planner find every job, and this
-// process holds them against what the chain shows of the others. It has no key, takes no lease, and stores no job.
+// monitor watches the keepers of a venue from one that never sends (TIER-19): its scanner, statevm and planner find
+// every job, and the monitor holds them against what the chain shows of the others. It has no key, takes no lease, and
+// stores no job.
 type monitor struct {
-	*Sender
-	poster *notify.Poster // nil when operators have no webhook
-	unsent chan notify.Message
+	cfg     Config
+	log     zerolog.Logger
+	metrics *monitorMetrics
+	client  *bus.Client
+	node    heads
+	head    *headtrack.Tracker
+	seen    *seen
+	decoder execution.Decoder
+	trouble func(reason string) // for readiness
+	poster  *notify.Poster      // nil when operators have no webhook
+	unsent  chan notify.Message
 	// idleMs is since when nobody executes anything, on the chain's clock; 0 while somebody does, and once that has
 	// been told as an emergency.
 	idleMs uint64
 }
 
-// startMonitor acquires what a monitor needs and hands its members to the shell.
-func startMonitor(sh *service.Shell, cfg Config) error {
-	client, err := bus.New(cfg.Kafka, sh.Log, bus.NewMetrics(sh.Registry))
-	if err != nil {
-		return fmt.Errorf("preparing the kafka client: %w", err)
-	}
-	sh.OnStop("kafka", func(context.Context) error { client.Close(); return nil })
-	node, err := evm.Dial(sh.Context(), cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
-	if err != nil {
-		return fmt.Errorf("connecting to the chain: %w", err)
-	}
-	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
-	sh.Ready("chain").Note(node.OneWord())
-	m := newMonitor(cfg, sh.Log, NewMetrics(sh.Registry), client, node)
-	sh.Watch("kafka", func(context.Context) error { return client.Health() })
-	sh.Watch("chain", func(context.Context) error { return node.Health() })
-	sh.Watch("work", m.notices.healthy)
-	sh.Go("watch", m.Run)
-	return nil
+// heads tells of the chain's newest blocks.
+type heads interface {
+	Heads(ctx context.Context) <-chan chain.BlockRef
 }
 
-func newMonitor(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, node *evm.Client) *monitor {
-	m := &monitor{Sender: newSender(cfg, log, metrics, lease.Owner{}, nil, time.Now),
+// monitorMetrics are what a monitor tells.
+type monitorMetrics struct {
+	evidence *evidence.Metrics
+	alarm    *prometheus.GaugeVec
+}
+
+func newMonitorMetrics(reg prometheus.Registerer) *monitorMetrics {
+	m := &monitorMetrics{
+		evidence: evidence.NewMetrics(reg),
+		alarm: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "monitor_alarm",
+			Help: "1 while a monitor finds something wrong with the keepers of its venue, by what it is.",
+		}, []string{"alarm"}),
+	}
+	reg.MustRegister(m.alarm)
+	return m
+}
+
+func newMonitor(cfg Config, log zerolog.Logger, metrics *monitorMetrics, client *bus.Client, node heads,
+	decoder execution.Decoder, trouble func(reason string)) *monitor {
+	m := &monitor{cfg: cfg, log: log, metrics: metrics, client: client, node: node, head: headtrack.New(time.Now),
+		seen: newSeen(cfg.Tier, metrics.evidence), decoder: decoder, trouble: trouble,
 		unsent: make(chan notify.Message, 64)}
-	m.client, m.node = client, node
 	if cfg.Notify.URL(notify.Operator).IsSet() {
 		m.poster = notify.NewPoster(cfg.Notify, notify.Operator)
 	}
@@ -70,22 +84,45 @@ func (m *monitor) Run(ctx context.Context) error {
 	}
 	m.log.Info().Int("tiers", m.cfg.Tier.Tiers).Msg("watching; this keeper never sends")
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.horizon.Follow(ctx, m.node.Heads(ctx)) })
-	group.Go(func() error { return m.observe(ctx) })
+	group.Go(func() error { return m.head.Follow(ctx, m.node.Heads(ctx)) })
+	group.Go(func() error { return m.read(ctx) })
 	group.Go(func() error { return m.watch(ctx) })
 	group.Go(func() error { return m.post(ctx) })
 	return group.Wait()
 }
 
+// read takes in the evidence until ctx ends. Where the reader meets something that it does not understand the monitor is
+// blind, and says so.
+func (m *monitor) read(ctx context.Context) error {
+	err := evidence.NewReader(m.client, m.cfg.Keeper, m.decoder, m.seen, m.passOver).Run(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	m.log.Error().Err(err).Msg("the keepers are no longer watched, until this process is started again")
+	m.trouble(err.Error())
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// passOver tells of a record of the job topic that nobody can read. The sender that owns the partition sets it aside,
+// where there is one.
+func (m *monitor) passOver(topic string, r bus.Record, why error) {
+	m.log.Error().Err(why).Str("topic", topic).Int("partition", r.Partition).Int64("offset", r.Offset).
+		Msg("passing over a record that nobody can read")
+}
+
+// rest is how long the monitor waits for a head before it judges without one.
+const rest = 2 * time.Second
+
 // watch judges at every head, and now and then without one: a head that does not come is no reason to keep silent.
 func (m *monitor) watch(ctx context.Context) error {
 	for {
-		head := m.horizon.Next()
-		for _, a := range m.turns.Alarms() {
+		head := m.head.Next()
+		for _, a := range m.seen.alarms(m.head.Now()) {
 			m.tell(a)
 		}
 		m.protocol()
-		timer := time.NewTimer(idle)
+		timer := time.NewTimer(rest)
 		select {
 		case <-head:
 		case <-timer.C:
@@ -99,7 +136,11 @@ func (m *monitor) watch(ctx context.Context) error {
 
 // tell says an alarm to everybody: log, metric, webhook.
 func (m *monitor) tell(a tier.Alarm) {
-	m.metrics.alarm.WithLabelValues(string(a.Name)).Set(gauge(!a.Over))
+	standing := 1.0
+	if a.Over {
+		standing = 0
+	}
+	m.metrics.alarm.WithLabelValues(string(a.Name)).Set(standing)
 	level := zerolog.WarnLevel
 	switch {
 	case a.Over:
@@ -124,7 +165,7 @@ func (m *monitor) protocol() {
 	if !protocol.Automatic || since == 0 {
 		return
 	}
-	calls := protocol.Recommend(emergency.Facts{Idle: m.horizon.Age(since)})
+	calls := protocol.Recommend(emergency.Facts{Idle: m.head.Age(since)})
 	if len(calls) == 0 {
 		return
 	}
@@ -139,7 +180,7 @@ func (m *monitor) protocol() {
 	m.log.Error().Bool("critical", true).Msg(text)
 	m.queue(notify.Message{
 		ID: fmt.Sprintf("emergency:%d", since), Event: notify.Emergency, ChainID: m.cfg.Keeper.ChainID,
-		AtMs:  m.horizon.Now(),
+		AtMs:  m.head.Now(),
 		Alarm: &notify.Alarm{Name: "emergency", Text: text},
 	})
 }

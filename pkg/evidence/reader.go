@@ -1,4 +1,10 @@
-package turns
+// Package evidence reads, from the job and the log topic of a keeper, what it rests on whose turn a job is and which
+// keepers work: the jobs that planners have said, and what was executed on the chain.
+//
+// Guaranteed: an execution is told once all partitions have its block, and none of a block that left the chain before
+// that; all jobs of the past are told before anything of the chain. Not guaranteed: that a block is final. Who is told
+// of an execution on a branch that goes later is not told that it has gone.
+package evidence
 
 import (
 	"context"
@@ -10,6 +16,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/wire"
 )
 
@@ -20,13 +27,24 @@ const hindsight = 15 * time.Minute
 // Unreadable takes a record that nobody can read, and why. The owner of its partition sets it aside.
 type Unreadable func(topic string, r bus.Record, why error)
 
-// EvidenceReader reads what turns rest on: every job this keeper's planners have said, and everything that was executed
-// on the chain. It follows all partitions of both topics, whichever of them this process works on, because whose turn a
-// job is depends on all jobs.
-type EvidenceReader struct {
+// Observer is told of the evidence, by several goroutines at once.
+type Observer interface {
+	// Heard takes a job, as often as planners say it.
+	Heard(j job.Job)
+	// Executed takes what the chain shows, in its order.
+	Executed(found []execution.Execution)
+	// Read takes the time (ms) of the block up to which all partitions have been read. It is not called before all of
+	// the past was.
+	Read(blockMs uint64)
+}
+
+// Reader reads every job this keeper's planners have said, and everything that was executed on the chain. It follows
+// all partitions of both topics, whichever of them this process works on, because whose turn a job is depends on all
+// jobs.
+type Reader struct {
 	client     *bus.Client
 	cfg        wire.Config
-	turns      *Tracker
+	observer   Observer
 	unreadable Unreadable
 
 	mu    sync.Mutex
@@ -36,21 +54,21 @@ type EvidenceReader struct {
 	feeds []feed
 }
 
-// NewEvidenceReader makes a reader that tells a tracker. The decoder is the venue's; unreadable takes the records of
-// the job topic that hold no job.
-func NewEvidenceReader(client *bus.Client, cfg wire.Config, decoder execution.Decoder, t *Tracker,
-	unreadable Unreadable) *EvidenceReader {
-	return &EvidenceReader{
-		client: client, cfg: cfg, turns: t, unreadable: unreadable,
+// NewReader makes a reader that tells an observer. The decoder is the venue's; unreadable takes the records of the job
+// topic that hold no job.
+func NewReader(client *bus.Client, cfg wire.Config, decoder execution.Decoder, observer Observer,
+	unreadable Unreadable) *Reader {
+	return &Reader{
+		client: client, cfg: cfg, observer: observer, unreadable: unreadable,
 		fold: execution.NewFold(decoder, cfg.LogPartitions), tips: make([]uint64, cfg.LogPartitions),
 		left: cfg.LogPartitions, feeds: make([]feed, cfg.LogPartitions),
 	}
 }
 
 // Run reads until ctx ends, or until it meets something in the log topic that it does not understand: the evidence then
-// stands still, and the freshness gate closes. All jobs of the past are read before anything of the chain: what was
+// stands still. All jobs of the past are read before anything of the chain: what was
 // executed is an execution of jobs that were there.
-func (e *EvidenceReader) Run(ctx context.Context) error {
+func (e *Reader) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	past := make(chan struct{}, e.cfg.JobPartitions)
 	for partition := range e.cfg.JobPartitions {
@@ -78,7 +96,7 @@ func (e *EvidenceReader) Run(ctx context.Context) error {
 }
 
 // follow reads a partition from a while back and tells when it has come to where its end was.
-func (e *EvidenceReader) follow(ctx context.Context, topic string, partition int, reached func(),
+func (e *Reader) follow(ctx context.Context, topic string, partition int, reached func(),
 	take func(bus.Record) error) error {
 	offset, end, err := e.client.OffsetBack(ctx, topic, partition, hindsight)
 	if err != nil {
@@ -102,24 +120,24 @@ func (e *EvidenceReader) follow(ctx context.Context, topic string, partition int
 }
 
 // jobRecord takes a record of the job topic. One that nobody can read is passed over: it is no evidence.
-func (e *EvidenceReader) jobRecord(r bus.Record) error {
+func (e *Reader) jobRecord(r bus.Record) error {
 	if err := e.readJob(r); err != nil {
 		e.unreadable(wire.JobTopic(e.cfg.ChainID), r, err)
 	}
 	return nil
 }
 
-func (e *EvidenceReader) readJob(r bus.Record) error {
+func (e *Reader) readJob(r bus.Record) error {
 	j, err := wire.DecodeJob(r)
 	if err != nil {
 		return err
 	}
-	e.turns.Heard(j)
+	e.observer.Heard(j)
 	return nil
 }
 
 // caughtUp notes that the past of one more partition of the log topic has been read.
-func (e *EvidenceReader) caughtUp() {
+func (e *Reader) caughtUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.left--
@@ -127,18 +145,18 @@ func (e *EvidenceReader) caughtUp() {
 }
 
 // stands tells up to when all partitions have been read. The lock is held.
-func (e *EvidenceReader) stands() {
+func (e *Reader) stands() {
 	slowest := e.tips[0]
 	for _, tip := range e.tips {
 		slowest = min(slowest, tip)
 	}
 	if e.left == 0 && slowest > 0 {
-		e.turns.Read(slowest)
+		e.observer.Read(slowest)
 	}
 }
 
 // logRecord takes a record of the log topic.
-func (e *EvidenceReader) logRecord(r bus.Record) error {
+func (e *Reader) logRecord(r bus.Record) error {
 	m, meta, err := wire.Decode(r)
 	if err != nil {
 		return err
@@ -163,7 +181,7 @@ func (e *EvidenceReader) logRecord(r bus.Record) error {
 	if err != nil {
 		return err
 	}
-	e.turns.Executed(found)
+	e.observer.Executed(found)
 	e.stands()
 	return nil
 }

@@ -1,4 +1,4 @@
-package turns
+package evidence
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/wire"
 )
@@ -23,21 +25,30 @@ func (endings) Transaction(logs []chain.Log, timeMs uint64) (events []perp.Event
 	return events, nil
 }
 
-// tape feeds records to a reader of two partitions.
+// tape feeds records to a reader of two partitions, and remembers what it tells.
 type tape struct {
-	*EvidenceReader
-	*bench
-	t    *testing.T
-	next [2]int64
+	*Reader
+	t      *testing.T
+	next   [2]int64
+	ended  map[chain.Hash]bool // keys of what was executed
+	readMs uint64
 }
 
 func newTape(t *testing.T, from int64) *tape {
-	b := newBench().head(birth)
-	return &tape{
-		EvidenceReader: NewEvidenceReader(nil, wire.Config{LogPartitions: 2}, endings{}, b.Tracker, nil),
-		bench:          b, t: t, next: [2]int64{from, from},
+	p := &tape{t: t, next: [2]int64{from, from}, ended: map[chain.Hash]bool{}}
+	p.Reader = NewReader(nil, wire.Config{LogPartitions: 2}, endings{}, p, nil)
+	return p
+}
+
+func (p *tape) Heard(job.Job) {}
+
+func (p *tape) Executed(found []execution.Execution) {
+	for _, e := range found {
+		p.ended[e.Key] = true
 	}
 }
+
+func (p *tape) Read(blockMs uint64) { p.readMs = blockMs }
 
 func (p *tape) play(partition int, epoch uint64, messages ...wire.Message) error {
 	p.t.Helper()
@@ -72,6 +83,11 @@ func (p *tape) block(n uint64, order byte, sender chain.Address) (logs, txs []wi
 	return logs, txs
 }
 
+var (
+	order  = chain.Hash{1}
+	master = chain.Address{0x11}
+)
+
 func (p *tape) must(err error) {
 	p.t.Helper()
 	if err != nil {
@@ -79,100 +95,92 @@ func (p *tape) must(err error) {
 	}
 }
 
-// TIER-10: an execution is known when all partitions have its block; the gate opens when the past of all of them has
-// been read, as far as the slowest one is.
-func TestEvidenceReaderJoinsPartitions(t *testing.T) {
+// TIER-10: an execution is known when all partitions have its block; what was read is told when the past of all of them has been,
+// as far as the slowest one is.
+func TestReaderJoinsPartitions(t *testing.T) {
 	p := newTape(t, 0)
-	const n = birth / 450
-	j := orderAt(1, birth)
-	p.Admit(j)
-	logs, txs := p.block(n+2, 1, masterSigner)
+	const n = 10
+	logs, txs := p.block(n+2, 1, master)
 	p.must(p.play(0, 1, logs...))
 	p.caughtUp()
-	if !p.queue.Exists(j.ID) || p.EvidenceMs(birth) != 0 {
+	if p.ended[order] || p.readMs != 0 {
 		t.Error("half of a block was believed")
 	}
 	p.must(p.play(1, 1, txs...))
-	if p.queue.Exists(j.ID) {
-		t.Error("the job was executed, and waits")
+	if !p.ended[order] {
+		t.Error("the order was executed, and nobody is told")
 	}
-	if p.EvidenceMs(birth) != 0 {
-		t.Error("the gate opened before the past of all partitions was read")
+	if p.readMs != 0 {
+		t.Error("it was told before the past of all partitions was read")
 	}
 	p.caughtUp()
 	p.must(p.play(0, 1, wire.BlockEnd{Block: blockAt(n + 3)}))
-	if got := p.EvidenceMs(birth); got != blockAt(n+2).TimeMs {
+	if got := p.readMs; got != blockAt(n+2).TimeMs {
 		t.Errorf("read up to %d, and one partition stands at %d", got, blockAt(n+2).TimeMs)
 	}
 }
 
 // A reading that begins inside a block leaves the rest of that block out, and what a scanner that was replaced has
 // written too.
-func TestEvidenceReaderLeavesOut(t *testing.T) {
-	const n = birth / 450
+func TestReaderLeavesOut(t *testing.T) {
+	const n = 10
 	p := newTape(t, 17)
-	j := orderAt(1, birth)
-	p.Admit(j)
-	logs, txs := p.block(n+1, 1, masterSigner)
+	logs, txs := p.block(n+1, 1, master)
 	p.must(p.play(1, 5, txs[1:]...))
 	p.must(p.play(0, 5, logs...))
-	if !p.queue.Exists(j.ID) {
+	if p.ended[order] {
 		t.Error("a block was believed whose beginning was not read")
 	}
-	logs, txs = p.block(n+2, 1, masterSigner)
+	logs, txs = p.block(n+2, 1, master)
 	p.must(p.play(0, 4, logs...))
 	p.must(p.play(1, 4, txs...))
-	if !p.queue.Exists(j.ID) {
+	if p.ended[order] {
 		t.Error("a scanner of a former epoch was believed")
 	}
 	p.must(p.play(0, 5, logs...))
 	p.must(p.play(1, 5, txs...))
-	if p.queue.Exists(j.ID) {
+	if !p.ended[order] {
 		t.Error("a whole block was not believed")
 	}
 }
 
 // A block that came in several batches is believed at its end; parts that were left without one are void once another
 // scanner begins.
-func TestEvidenceReaderJoinsParts(t *testing.T) {
-	const n = birth / 450
+func TestReaderJoinsParts(t *testing.T) {
+	const n = 10
 	p := newTape(t, 0)
-	j := orderAt(1, birth)
-	p.Admit(j)
-	logs, txs := p.block(n+1, 1, masterSigner)
+	logs, txs := p.block(n+1, 1, master)
 	p.must(p.play(1, 1, txs...))
 	p.must(p.play(0, 1, logs[0], wire.Part{Block: blockAt(n + 1), Records: 1}))
 	p.must(p.play(0, 2, wire.Epoch{Number: 2, Owner: "the next"}, wire.BlockEnd{Block: blockAt(n + 1)}))
-	if !p.queue.Exists(j.ID) {
+	if p.ended[order] {
 		t.Error("parts without their end were believed")
 	}
-	logs, txs = p.block(n+2, 1, masterSigner)
+	logs, txs = p.block(n+2, 1, master)
 	p.must(p.play(1, 2, txs...))
 	p.must(p.play(0, 2, logs[0], wire.Part{Block: blockAt(n + 2), Records: 1}, logs[1]))
-	if p.queue.Exists(j.ID) {
+	if !p.ended[order] {
 		t.Error("a block of two batches was not believed")
 	}
 }
 
 // A block that leaves the chain before all partitions had it shows nothing.
-func TestEvidenceReaderUndoes(t *testing.T) {
-	const n = birth / 450
+func TestReaderUndoes(t *testing.T) {
+	const n = 10
 	p := newTape(t, 0)
-	j := orderAt(1, birth)
-	p.Admit(j)
-	logs, txs := p.block(n+1, 1, masterSigner)
+	logs, txs := p.block(n+1, 1, master)
 	p.must(p.play(0, 1, wire.BlockEnd{Block: blockAt(n)}))
 	p.must(p.play(0, 1, logs...))
 	p.must(p.play(0, 1, wire.Reorg{Reorg: chain.Reorg{Ancestor: blockAt(n), OldTip: blockAt(n + 1)}}))
 	p.must(p.play(1, 1, wire.BlockEnd{Block: blockAt(n)}))
 	p.must(p.play(1, 1, txs...))
-	if !p.queue.Exists(j.ID) {
+	if p.ended[order] {
 		t.Error("the execution was on a branch that is gone")
 	}
 }
 
 // A consumer that meets something it does not understand stops and says so.
-func TestEvidenceReaderRefuses(t *testing.T) {
+func TestReaderRefuses(t *testing.T) {
 	p := newTape(t, 0)
 	if err := p.logRecord(bus.Record{Value: []byte("?")}); err == nil {
 		t.Error("a record of no kind was taken")
@@ -185,8 +193,8 @@ func TestEvidenceReaderRefuses(t *testing.T) {
 	if err := p.readJob(r); err == nil || !strings.Contains(err.Error(), "BlockEnd") {
 		t.Errorf("a block among jobs: %v", err)
 	}
-	const n = birth / 450
-	logs, txs := p.block(n, 1, masterSigner)
+	const n = 10
+	logs, txs := p.block(n, 1, master)
 	p.must(p.play(0, 1, logs...))
 	if err := p.play(1, 1, txs[1:]...); err == nil || !strings.Contains(err.Error(), "has the record of transaction") {
 		t.Errorf("an execution without its transaction: %v", err)

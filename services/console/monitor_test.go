@@ -1,0 +1,172 @@
+package console
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/wire"
+)
+
+// endings decodes every log as the execution of the order that its first topic names.
+type endings struct{}
+
+func (endings) Transaction(logs []chain.Log, timeMs uint64) (events []perp.Event, err error) {
+	for _, l := range logs {
+		events = append(events, perp.OrderEnded{Key: l.Topics[0], Status: perp.Executed,
+			Stamp: perp.Stamp{Block: l.Block, Log: l.Index, TxHash: l.TxHash, TimeMs: timeMs}})
+	}
+	return events, nil
+}
+
+// blocks are the chain's.
+type blocks chan chain.BlockRef
+
+func (b blocks) Heads(context.Context) <-chan chain.BlockRef { return b }
+
+// a block of a time that is long enough after the beginning of time
+func block(n uint64) chain.BlockRef {
+	return chain.BlockRef{Number: n, Hash: chain.Hash{byte(n)}, Parent: chain.Hash{byte(n - 1)},
+		TimeMs: 1_000_000 + n*450}
+}
+
+// watching is the configuration of a monitor of two keepers.
+func watching() Config {
+	cfg := DefaultConfig()
+	cfg.Keeper = wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}
+	cfg.Tier.Enabled, cfg.Tier.Monitor = true, true
+	cfg.Tier.Peers = []tier.Peer{{Tier: 1, Signers: []chain.Address{{0x11}}},
+		{Tier: 2, Signers: []chain.Address{{0x22}}}}
+	return cfg
+}
+
+// publish writes messages to the only partition of a topic.
+func publish(t *testing.T, client *bus.Client, topic string, messages ...wire.Message) {
+	t.Helper()
+	var records []bus.Record
+	for _, m := range messages {
+		r, err := wire.Encode([]byte("key"), m, 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+	}
+	if _, err := client.Producer(topic).Produce(t.Context(), 0, records); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TIER-19: a monitor, which has neither a key nor a database, sees in the topics of its own keeper that a backup
+// executes a job, and says so by the operators' webhook. When it meets what it does not understand it is not ready.
+func TestMonitorSeesABackup(t *testing.T) {
+	client, h, cfg := connect(t), newHook(t), watching()
+	cfg.Notify.OperatorURL, cfg.Notify.Secret = secret.MustURL(h.URL), secret.New("a secret of the monitor")
+	if err := client.Ensure(t.Context(), bus.Specs(cfg.Keeper.Topics()...)); err != nil {
+		t.Fatal(err)
+	}
+	heads, troubles := make(blocks, 1), make(chan string, 1)
+	metrics := newMonitorMetrics(prometheus.NewRegistry())
+	m := newMonitor(cfg, zerolog.Nop(), metrics, client, heads, endings{}, func(reason string) { troubles <- reason })
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = m.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+
+	order := chain.Hash{9}
+	publish(t, client, wire.JobTopic(7), wire.Job{Job: job.Job{ID: job.OrderID(order, 1), Kind: job.Order, Key: order,
+		BirthMs: block(1).TimeMs, Signer: chain.Address{0x33}, Evidence: job.Evidence{Block: block(1)}}})
+	tx := chain.Hash{7}
+	publish(t, client, wire.LogTopic(7), wire.BlockEnd{Block: block(1)},
+		wire.Log{Log: chain.Log{Block: 2, BlockHash: block(2).Hash, TxHash: tx, Topics: []chain.Hash{order}}},
+		wire.Tx{Tx: chain.Tx{Hash: tx, From: chain.Address{0x22}, Block: 2, BlockHash: block(2).Hash, OK: true}},
+		wire.BlockEnd{Block: block(2), Records: 2})
+	heads <- block(2)
+
+	eventually(t, "the webhook is told", func(context.Context) bool { return len(h.messages()) > 0 })
+	if got := h.messages()[0]; got.Event != notify.KeepersAlarm || got.Alarm == nil ||
+		got.Alarm.Name != string(tier.BackupExecutes) || got.Alarm.Over ||
+		!strings.Contains(got.Alarm.Text, "tier 2 executed "+job.OrderID(order, 1)) {
+		t.Errorf("told %+v", got)
+	}
+	if got := testutil.ToFloat64(metrics.alarm.WithLabelValues(string(tier.BackupExecutes))); got != 1 {
+		t.Errorf("the gauge says %v", got)
+	}
+	if _, err := client.Producer(wire.LogTopic(7)).Produce(t.Context(), 0,
+		[]bus.Record{{Key: []byte("?"), Value: []byte("?")}}); err != nil {
+		t.Fatal(err)
+	}
+	if reason := <-troubles; !strings.Contains(reason, "reading evidence at "+wire.LogTopic(7)+"/0, offset 4") {
+		t.Errorf("not ready because of %q", reason)
+	}
+}
+
+// A job that nobody executes is forgotten in the end, and one that is said again begins anew.
+func TestMonitorForgets(t *testing.T) {
+	s := newSeen(watching().Tier, newMonitorMetrics(prometheus.NewRegistry()).evidence)
+	j := job.Job{ID: "a", Kind: job.Order, Key: chain.Hash{1}, BirthMs: 1, Evidence: job.Evidence{Block: block(1)}}
+	s.Heard(j)
+	s.Read(block(1).TimeMs + uint64(remembered.Milliseconds()))
+	s.alarms(block(1).TimeMs)
+	if len(s.newest) != 1 {
+		t.Error("forgotten too early")
+	}
+	s.Read(block(1).TimeMs + uint64(remembered.Milliseconds()) + 1)
+	s.alarms(block(1).TimeMs)
+	if len(s.newest) != 0 {
+		t.Error("remembered for ever")
+	}
+}
+
+// LIQ-15: that nobody executes anything for long enough calls for what is permitted, once, and only where that is
+// configured.
+func TestMonitorCallsForActions(t *testing.T) {
+	at := time.Now()
+	cfg := watching()
+	cfg.Notify.OperatorURL = secret.MustURL("http://127.0.0.1:1")
+	cfg.Emergency.Actions, cfg.Emergency.Automatic = []string{"notify", "pause_positions"}, true
+	m := newMonitor(cfg, zerolog.Nop(), newMonitorMetrics(prometheus.NewRegistry()), nil, nil, nil, nil)
+	head := func(ms uint64) {
+		m.head.Set(chain.BlockRef{Number: 1, TimeMs: ms}, at)
+		m.protocol()
+	}
+	idle := tier.Alarm{Name: tier.NobodyExecutes, SinceMs: 1_000_000}
+	head(1_000_000)
+	m.tell(idle)
+	head(1_000_000 + uint64(cfg.Emergency.IdleAfter.Milliseconds()) - 1)
+	if n := len(m.unsent); n != 1 {
+		t.Fatalf("%d messages before the time", n)
+	}
+	<-m.unsent
+	head(1_000_000 + uint64(cfg.Emergency.IdleAfter.Milliseconds()))
+	head(1_000_000 + 2*uint64(cfg.Emergency.IdleAfter.Milliseconds()))
+	if n := len(m.unsent); n != 1 {
+		t.Fatalf("%d messages", n)
+	}
+	if got := <-m.unsent; got.Event != notify.Emergency ||
+		!strings.Contains(got.Alarm.Text, "keeperctl emergency run pause_positions") ||
+		!strings.Contains(got.Alarm.Text, "nobody has executed anything for 2m0s") {
+		t.Errorf("called for %+v", got.Alarm)
+	}
+	m.tell(idle)
+	m.tell(tier.Alarm{Name: tier.NobodyExecutes, SinceMs: 1_000_000, Over: true})
+	m.cfg.Emergency.Automatic = false
+	m.tell(idle)
+	head(9_000_000)
+	if n := len(m.unsent); n != 3 {
+		t.Errorf("%d messages, although nobody wants to be told", n)
+	}
+}
