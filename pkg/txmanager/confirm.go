@@ -46,23 +46,19 @@ func (c *confirm) pass(ctx context.Context) error {
 	if len(flights) == 0 {
 		return nil
 	}
-	mined, err := c.landing.look(ctx, flights)
+	at, err := c.stand(ctx, flights)
 	if err != nil {
 		return err
-	}
-	at, err := c.view.tip(ctx, mined)
-	if err != nil {
-		return err
-	}
-	for _, f := range flights {
-		if c.turns.Ask(f.Intent.Job).Mine {
-			at.ours = max(at.ours, f.Intent.Nonce)
-		}
 	}
 	problems := []error{at.waits}
 	lanes := txm.Inherit(flights, c.waiting.most(),
 		func(f txm.Flight) bool { return c.turns.Ask(f.Intent.Job).Mine })
 	for i, f := range flights {
+		if c.broadcast.heads.Number() != at.asked {
+			if at, err = c.stand(ctx, flights); err != nil {
+				return errors.Join(append(problems, err)...)
+			}
+		}
 		at.Lane = lanes[i]
 		err := c.follow(ctx, f, at)
 		if lease.Lost(err) {
@@ -73,6 +69,26 @@ func (c *confirm) pass(ctx context.Context) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// stand asks where the chain stands, and has the places given back of what is mined. It is asked anew at every head: a
+// pass over a hundred flights takes longer than a block, and what waits for a place is not to wait for the pass.
+func (c *confirm) stand(ctx context.Context, flights []txm.Flight) (at tip, err error) {
+	asked := c.broadcast.heads.Number()
+	mined, err := c.landing.look(ctx, flights)
+	if err != nil {
+		return at, err
+	}
+	if at, err = c.view.tip(ctx, mined); err != nil {
+		return at, err
+	}
+	at.asked = asked
+	for _, f := range flights {
+		if c.turns.Ask(f.Intent.Job).Mine {
+			at.ours = max(at.ours, f.Intent.Nonce)
+		}
+	}
+	return at, nil
 }
 
 // remember forgets whatever is no longer in flight.

@@ -1,6 +1,9 @@
 package txmanager
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
@@ -35,5 +39,65 @@ func TestLateReceiptsAreTold(t *testing.T) {
 	}
 	if c.remember(nil); len(c.ages.seen) != 0 || len(c.ages.told) != 0 {
 		t.Errorf("remembers %v and %v of what is no longer in flight", c.ages.seen, c.ages.told)
+	}
+}
+
+// inFlight is a store with flights that nobody may change.
+type inFlight struct {
+	told
+	flights []txm.Flight
+}
+
+func (s *inFlight) InFlight(context.Context, chain.Address) ([]txm.Flight, error) {
+	return s.flights, nil
+}
+
+// slowReceipts is a node that mines another block, with another of the signer's transactions, whenever it is asked for
+// a receipt.
+type slowReceipts struct {
+	minedCount
+	heads *headtrack.Tracker
+	blind int // so many receipts are asked for in the same block
+}
+
+var errNoReceipt = errors.New("no receipt today")
+
+func (n *slowReceipts) Receipt(context.Context, chain.Hash) (*evm.Receipt, error) {
+	if n.blind--; n.blind < 0 {
+		n.says.Agreed, n.says.Newest = n.says.Agreed+1, n.says.Newest+1
+		n.heads.Set(chain.BlockRef{Number: n.heads.Number() + 1, TimeMs: nowMs}, time.Now())
+	}
+	return nil, errNoReceipt
+}
+
+func (n *slowReceipts) Finalized(context.Context) (chain.BlockRef, error) {
+	return chain.BlockRef{}, nil
+}
+func (n *slowReceipts) Head(context.Context) (chain.BlockRef, error) { return chain.BlockRef{}, nil }
+
+// LIQ-6: a pass over many flights takes longer than a block. The places of what is mined meanwhile are given back at
+// each head, and not at the next pass.
+func TestPlacesAreFreeWhileFlightsAreFollowed(t *testing.T) {
+	node, freed := &slowReceipts{heads: headsAt(nowMs, time.Now()), blind: 2}, 0
+	node.says = evm.MinedNonce{Agreed: 9, Sure: true, Newest: 9}
+	store := &inFlight{}
+	for n := range uint64(5) {
+		f := txm.Flight{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{byte(n) + 1}}}}}
+		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: n, Job: job.Job{Kind: job.Liquidation}}
+		store.flights = append(store.flights, f)
+	}
+	b := &broadcast{last: map[chain.Hash]sent{}, heads: node.heads}
+	v := view{node: node, broadcast: b}
+	c := &confirm{
+		tenure: newQueueTest(t, nil).tenure, store: store, view: v, turns: alone{}, broadcast: b, limits: limits{},
+		waiting: new(waiting), ages: newAges(time.Now, time.Hour),
+		metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
+	}
+	c.landing = &landing{view: v, tenure: c.tenure, store: store, limits: limits{}, freed: func() { freed++ }}
+	if err := c.pass(t.Context()); !errors.Is(err, errNoReceipt) {
+		t.Errorf("the pass ended with %v", err)
+	}
+	if !slices.Equal(store.below, []uint64{9, 10, 11}) || freed != 2 {
+		t.Errorf("the store was told %v, places were freed %d times", store.below, freed)
 	}
 }

@@ -22,6 +22,7 @@ type tip struct {
 	latest uint64 // the signer's next nonce: nothing from it on was mined
 	ours   uint64 // the highest number of a flight whose turn is ours
 	waits  error  // why nothing can be called final; nil if something can
+	asked  uint64 // the head at which all this was asked for
 }
 
 // watcher tells what became of transactions.
