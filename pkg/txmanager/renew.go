@@ -39,10 +39,12 @@ type plan struct {
 	kind   txm.AttemptKind
 	call   Call
 	cancel txm.Verdict
+	closed bool // nothing can be sent now, whatever the job
 }
 
-// adopt looks at a flight that another tenure has left. Its bytes may be anywhere: they are broadcast as they stand,
-// unless the job is done or gone.
+// adopt looks at a flight that another tenure has left. Bytes that were broadcast may be anywhere: they are broadcast as
+// they stand, unless the job is done or gone. Where no broadcast was noted this is as good as the first: it waits until
+// anything may be sent.
 func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	p, ready, err := r.plan(ctx, f)
 	if err != nil {
@@ -50,6 +52,9 @@ func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	}
 	if ready && p.kind == txm.Cancel && !f.Leaving() {
 		return r.attempt(ctx, f, s, p)
+	}
+	if p.closed && f.Newest().Sends == 0 {
+		return nil
 	}
 	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
@@ -127,7 +132,7 @@ func (r renewal) plan(ctx context.Context, f txm.Flight) (p plan, ready bool, er
 		latest, err := r.node.NonceAt(ctx, f.Intent.Signer, evm.Latest)
 		return r.leave(txm.Cancel, txm.Verdict{Outcome: v.Outcome, Reason: v.Reason}), latest <= f.Intent.Nonce, err
 	case v.Kind != Onward:
-		return p, false, nil
+		return plan{closed: v.Kind == Closed}, false, nil
 	}
 	return plan{kind: txm.Exec, call: t.Call}, true, nil
 }

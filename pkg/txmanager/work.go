@@ -13,7 +13,8 @@ import (
 type Work struct {
 	// Pipeline makes the stages from a queued intent to its claim, for one tenure. They are run in their order.
 	Pipeline func(Standing) []Stage
-	// Recheck looks at a task that has a nonce, before another transaction is made there. It sets the call.
+	// Recheck looks at a task that has a nonce, before another transaction is made there. It sets the call. While it says
+	// that nothing can be sent, a later tenure does not broadcast either what nobody is known to have broadcast.
 	Recheck func(ctx context.Context, t *Task) (Verdict, error)
 	Judge   Judge
 	// Idle is called after every drain that came to its end, while no task waits.

@@ -32,7 +32,7 @@ func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 				s.turns.Observe(check.Stage()), // still pending, fresh reports, gas, a simulated call
 			}
 		},
-		Recheck: check.Run,
+		Recheck: s.gate().Recheck(check.Run),
 		Judge:   check.Judge(),
 		Idle:    s.preflight.Refresh,
 		Close:   check.Close,

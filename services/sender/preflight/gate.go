@@ -47,20 +47,44 @@ func (g Gate) Stage(held func() string, reconciled func() bool) txmanager.Stage 
 	}}
 }
 
+// Recheck puts the gate before another look at a job that has its nonce: who does not see what happens signs nothing
+// more for it. Its nonce was reconciled when it was given, and a raise is what may help where nodes take no more; so
+// these are not asked again. Nor is the generation that the job was found in: the look itself is at the rows of now.
+func (g Gate) Recheck(look func(context.Context, *txmanager.Task) (txmanager.Verdict, error)) func(context.Context,
+	*txmanager.Task) (txmanager.Verdict, error) {
+	return func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
+		standing, err := g.State.Standing(ctx)
+		if err != nil {
+			return txmanager.Verdict{}, fmt.Errorf("asking how far the state is: %w", err)
+		}
+		found := t.Job()
+		found.Evidence.Generation = uint32(standing.Generation)
+		if v := g.judge(standing, found, true); v.Kind != txmanager.Onward {
+			return v, nil
+		}
+		return look(ctx, t)
+	}
+}
+
 func (g Gate) ask(ctx context.Context, j job.Job, reconciled bool) (txmanager.Verdict, error) {
 	standing, err := g.State.Standing(ctx)
 	if err != nil {
 		return txmanager.Verdict{}, fmt.Errorf("asking how far the state is: %w", err)
 	}
+	return g.judge(standing, j, reconciled), nil
+}
+
+// judge is the verdict on a job with the state standing as it does.
+func (g Gate) judge(standing pg.Standing, j job.Job, reconciled bool) txmanager.Verdict {
 	f := g.sight(standing, reconciled)
 	g.addJob(&f, j)
 	switch scope, reason := g.Bounds.Closed(f); scope {
 	case tier.EveryJob:
-		return txmanager.Shut(reason), nil
+		return txmanager.Shut(reason)
 	case tier.OneJob:
-		return txmanager.Wait(reason), nil
+		return txmanager.Wait(reason)
 	default:
-		return txmanager.Verdict{}, nil
+		return txmanager.Verdict{}
 	}
 }
 

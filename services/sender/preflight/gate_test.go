@@ -160,13 +160,18 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// What holds one signer back closes the gate for its tasks.
-func TestGateOfASigner(t *testing.T) {
-	g := Gate{
+// openGate is one that holds nobody back who needs no price but that of ether.
+func openGate() Gate {
+	return Gate{
 		Head: horizonAt(nowMs, time.Now()), Quotes: quotesOf(reportAt(weth, nowMs)), State: standingAt(nowMs),
 		EvidenceMs: func(headMs uint64) uint64 { return headMs }, Bounds: tier.DefaultBounds(),
 		Endpoints: func() []evm.EndpointStatus { return nil },
 	}
+}
+
+// What holds one signer back closes the gate for its tasks.
+func TestGateOfASigner(t *testing.T) {
+	g := openGate()
 	for why, c := range map[string]struct {
 		held       string
 		reconciled bool
@@ -184,5 +189,44 @@ func TestGateOfASigner(t *testing.T) {
 	}
 	if err := g.Healthy(t.Context()); err != nil {
 		t.Errorf("for others: %v", err)
+	}
+}
+
+// TIER-8: what is signed anew for a nonce that a job has already passes the same gate as its first transaction; the
+// nonce itself and the generation that the job was found in are not asked about again.
+func TestRecheckAsksTheGate(t *testing.T) {
+	looked := 0
+	look := func(context.Context, *txmanager.Task) (txmanager.Verdict, error) {
+		looked++
+		return txmanager.End(job.SkippedDone, "looked"), nil
+	}
+	ask := func(g Gate, j job.Job) (txmanager.Verdict, error) {
+		task := &txmanager.Task{}
+		task.Intent.Job = j
+		return g.Recheck(look)(t.Context(), task)
+	}
+	open := openGate()
+	behind, blind, halted := open, open, open
+	behind.State, blind.State = standingAt(nowMs-60_000), away{}
+	halted.State = generation{open.State, 0}
+	for name, c := range map[string]struct {
+		gate   Gate
+		job    job.Job
+		kind   txmanager.Decision
+		looked int
+	}{
+		"open":                   {open, job.Job{Tokens: []chain.Address{weth}}, txmanager.Ended, 1},
+		"found in another state": {open, job.Job{Evidence: job.Evidence{Generation: 7}}, txmanager.Ended, 1},
+		"the state is behind":    {behind, job.Job{}, txmanager.Closed, 0},
+		"the state is halted":    {halted, job.Job{}, txmanager.Closed, 0},
+		"a token has no report":  {open, job.Job{Tokens: []chain.Address{{77}}}, txmanager.Waiting, 0},
+	} {
+		looked = 0
+		if v, err := ask(c.gate, c.job); err != nil || v.Kind != c.kind || looked != c.looked {
+			t.Errorf("%s: %+v, %v, looked %d times", name, v, err, looked)
+		}
+	}
+	if _, err := ask(blind, job.Job{}); err == nil {
+		t.Error("who cannot ask for the state has no error")
 	}
 }
