@@ -68,7 +68,7 @@ func (p Passwords) roles() []role {
 			false},
 		{RoleSender, p.Sender, all, []string{
 			"signer", "signer_lease", "signer_event", "signer_nonce_allocation", "tx_intent", "tx_attempt",
-			"tx_receipt", "notified",
+			"tx_receipt", "notified", "shadow_trial",
 		}, false},
 		{RoleOps, p.Ops, all, all, true},
 	}

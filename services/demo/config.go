@@ -22,6 +22,7 @@ type Settings struct {
 	BlockTime time.Duration `toml:"block_time" help:"time between two blocks of the demo chain"`
 	ChainID   uint64        `toml:"chain_id" help:"id of the demo chain, part of every topic's name"`
 	Keepers   int           `toml:"keepers" help:"complete keepers, each a tier of its own: the Master, Backup-1, …; 1 = a keeper alone"`
+	Shadow    bool          `toml:"shadow" help:"a further keeper without keys, which tries out what it would send; keeperctl shadow report scores it"`
 	Window    time.Duration `toml:"window" help:"how long a tier owns a job before it passes to the next"`
 	Brokers   []string      `toml:"brokers" help:"Kafka brokers that run already, for a keeper alone; empty = an embedded broker for each"`
 	Postgres  secret.URL    `toml:"postgres" help:"address of an empty database that is there already, for a keeper alone; empty = an embedded server for each"`

@@ -49,7 +49,7 @@ func (k *Keeper) EnvFile() string { return filepath.Join(k.dir, "keeper.env") }
 
 // tiers is the [tier] section: this keeper's place, and by which signers the others are known. A keeper alone has none.
 func (k *Keeper) tiers() (string, error) {
-	if len(k.stack.Keepers) == 1 {
+	if len(k.stack.Keepers) == 1 || k.isShadow() {
 		return "", nil
 	}
 	var b strings.Builder
@@ -69,8 +69,11 @@ func (k *Keeper) tiers() (string, error) {
 	return b.String(), nil
 }
 
-// signers are the keeper's own share of the devnet's keeper accounts.
+// signers are the keeper's own share of the devnet's keeper accounts. A shadow simulates as the Master's.
 func (k *Keeper) signers() ([]Account, error) {
+	if k.isShadow() {
+		return k.stack.Keepers[0].signers()
+	}
 	each := k.stack.settings.Signers
 	all, err := k.stack.Devnet.keepers(each * len(k.stack.Keepers))
 	if err != nil {
@@ -132,8 +135,14 @@ func (k *Keeper) environment() ([]string, error) {
 		"SIGNER_DEV_KEYS":        strings.Join(keys, ","),
 		"KEEPERCTL_SIGNERS":      strings.Join(addressesOf(own), ","),
 	}
+	if k.isShadow() {
+		env["SENDER_MODE"] = "shadow"
+		delete(env, "SIGNER_DEV")
+		delete(env, "SIGNER_DEV_KEYS")
+	}
 	changed, _ := k.stack.adapted()
 	maps.Copy(env, changed)
+	maps.Copy(env, k.Also)
 	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
 	list := make([]string, 0, len(env))
 	for key, value := range env {

@@ -20,11 +20,13 @@ import (
 // Keeper is one complete keeper: its own broker, its own Postgres, its own signers and its four services. In production
 // it is a region.
 type Keeper struct {
-	// Tier is its place among the keepers; 1 is the Master.
+	// Tier is its place among the keepers; 1 is the Master, and 0 the shadow's, which has none.
 	Tier      int
 	Brokers   []string // addresses
 	Postgres  string   // URL of its database, with the password
 	Processes []*Process
+	// Also, set before Start, are settings of this keeper alone, by their names in the environment without the prefix.
+	Also map[string]string
 
 	stack   *Stack
 	dir     string
@@ -33,7 +35,14 @@ type Keeper struct {
 }
 
 // Name is keeper-1 for the Master, and so on.
-func (k *Keeper) Name() string { return fmt.Sprintf("keeper-%d", k.Tier) }
+func (k *Keeper) Name() string {
+	if k.isShadow() {
+		return "shadow"
+	}
+	return fmt.Sprintf("keeper-%d", k.Tier)
+}
+
+func (k *Keeper) isShadow() bool { return k.Tier == 0 }
 
 // Role is what people call its tier.
 func (k *Keeper) Role() string { return RoleOf(k.Tier) }

@@ -20,6 +20,8 @@ type Stack struct {
 	Devnet Devnet
 	// Keepers by tier: the first is the Master. They are there before they run.
 	Keepers []*Keeper
+	// Shadow is a further keeper that has no keys and tries out what the Master would send; nil without Settings.Shadow.
+	Shadow *Keeper
 	// Resting, set before Start, lets the traders rest until somebody wakes them: what is asked for before keepers run
 	// is executed late, and nobody's fault.
 	Resting bool
@@ -43,6 +45,9 @@ func New(settings Settings, log zerolog.Logger) *Stack {
 	s := &Stack{settings: settings, log: log, failed: make(chan error, 1)}
 	for i := range settings.Keepers {
 		s.Keepers = append(s.Keepers, &Keeper{Tier: i + 1, stack: s})
+	}
+	if settings.Shadow {
+		s.Shadow = &Keeper{stack: s}
 	}
 	return s
 }
@@ -82,11 +87,19 @@ func (s *Stack) startParts(ctx context.Context) error {
 	return starting.Wait()
 }
 
+// all are the keepers that share the jobs, and the one that only looks on.
+func (s *Stack) all() []*Keeper {
+	if s.Shadow == nil {
+		return s.Keepers
+	}
+	return append(slices.Clone(s.Keepers), s.Shadow)
+}
+
 // each does something for every keeper, all at once.
 func (s *Stack) each(do func(*Keeper, context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var doing errgroup.Group
-		for _, k := range s.Keepers {
+		for _, k := range s.all() {
 			doing.Go(func() error {
 				if err := do(k, ctx); err != nil {
 					return fmt.Errorf("%s: %w", k.Name(), err)
@@ -119,7 +132,7 @@ func (s *Stack) Close() error {
 	}
 	s.running.Wait()
 	var problems []error
-	for _, k := range s.Keepers {
+	for _, k := range s.all() {
 		problems = append(problems, k.close())
 	}
 	for _, closer := range slices.Backward(s.closers) {
@@ -143,7 +156,7 @@ func (s *Stack) openDir(context.Context) (err error) {
 		}
 		s.closers = append(s.closers, func() error { return os.RemoveAll(s.dir) })
 	}
-	for _, k := range s.Keepers {
+	for _, k := range s.all() {
 		k.dir = filepath.Join(s.dir, k.Name())
 		if err := os.MkdirAll(filepath.Join(k.dir, "logs"), 0o700); err != nil {
 			return err

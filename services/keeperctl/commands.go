@@ -101,6 +101,14 @@ func commands() []command {
 			needs: []string{"keeper", "chain", "postgres", "keeperctl.patience"},
 		},
 		{
+			use: "shadow", short: "score a keeper without keys (sender.mode = shadow)", group: groupLook, run: noVerb,
+			needs: []string{"postgres", "keeperctl.patience"}, preset: minute,
+			verbs: []command{
+				{use: "report", short: "hold what it would have sent against what real keepers did", data: true,
+					setup: shadowReportCommand},
+			},
+		},
+		{
 			use:   "health",
 			short: "ask a process whether it is ready; ask Kafka or Postgres (health kafka, health postgres)",
 			group: groupLook, setup: healthCommand,

@@ -33,7 +33,7 @@ type Config struct {
 // Settings is the [sender] section.
 type Settings struct {
 	Node        string        `toml:"node" help:"name of this process in leases and logs, for people; empty = the container's name, or host name and process id"`
-	Mode        string        `toml:"mode" help:"worker-queue: a signer's lease goes with its partition of the job topic; basic: any sender may have it"`
+	Mode        string        `toml:"mode" help:"worker-queue: a signer's lease goes with its partition of the job topic; basic: any sender may have it; shadow: without keys, every job is simulated and nothing is sent"`
 	LeaseTTL    time.Duration `toml:"lease_ttl" help:"for how long a signer's lease is taken; after a crash its signers rest that long"`
 	SignerWatch time.Duration `toml:"signer_watch" help:"how long signers that are new to the database are watched for others' transactions before the first is sent"`
 	MaxJobAge   time.Duration `toml:"max_job_age" help:"how far back the job topic is read at take-over, and how long a job may wait for its moment"`
@@ -57,11 +57,12 @@ type Settings struct {
 	Gas     preflight.Gas `toml:"gas"`
 }
 
-// The modes (NON-9). Jobs are stored before anything is done about them, and done under a lease in either: a keeper may
+// The modes (NON-9). A shadow holds no lease and signs nothing. For the others jobs are stored before anything is done about them, and done under a lease in either: a keeper may
 // run senders of both at once, as it does while it changes from one to the other.
 const (
 	WorkerQueue = "worker-queue"
 	Basic       = "basic"
+	Shadow      = "shadow"
 )
 
 // DefaultConfig lacks addresses, keys and the database.
@@ -87,6 +88,9 @@ func (c Config) Validate() error {
 		return nil // it never signs
 	}
 	problems := []error{c.Venue.Demand(job.Order, job.Liquidation, job.Deposit, job.Withdrawal)}
+	if c.Sender.Mode == Shadow {
+		return errors.Join(problems...) // nor does this
+	}
 	if err := c.Signer.Demand(); err != nil {
 		problems = append(problems, fmt.Errorf("signer.%w", err))
 	}
@@ -102,8 +106,8 @@ const (
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
 	var problems []error
-	if s.Mode != WorkerQueue && s.Mode != Basic {
-		problems = append(problems, fmt.Errorf("mode: %q is neither %s nor %s", s.Mode, WorkerQueue, Basic))
+	if s.Mode != WorkerQueue && s.Mode != Basic && s.Mode != Shadow {
+		problems = append(problems, fmt.Errorf("mode: %q is none of %s, %s, %s", s.Mode, WorkerQueue, Basic, Shadow))
 	}
 	if err := lease.CheckTTL(s.LeaseTTL); err != nil {
 		problems = append(problems, fmt.Errorf("lease_ttl: %w", err))

@@ -25,6 +25,7 @@ import (
 	"perpkeeper/pkg/txmanager"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/sender/preflight"
+	"perpkeeper/services/sender/shadow"
 	"perpkeeper/services/sender/turns"
 )
 
@@ -52,6 +53,7 @@ type Sender struct {
 	turns     *turns.Tracker
 	preflight *preflight.Preflight // made, as the next, when the rest is there
 	manager   *txmanager.Manager
+	shadow    *shadow.Sender // of a keeper without keys, which has no manager; nil for others
 	window    window
 	heard     listener
 	history   txmanager.History
@@ -99,7 +101,8 @@ func Start(sh *service.Shell, cfg Config) error {
 		sh.Go("rest", func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
 		return nil
 	}
-	keys, err := signer.Open(cfg.Signer)
+	cfg = cfg.asShadow()
+	keys, err := openKeys(cfg)
 	if err != nil {
 		return err
 	}
@@ -135,10 +138,23 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.Watch("postgres", db.Health)
 	sh.Watch("gate", s.gate().Healthy)
 	sh.Watch("work", s.notices.healthy)
+	if cfg.Sender.Mode == Shadow {
+		s.shadow = s.newShadow(db.Shadow())
+		sh.Go("shadow", s.runShadow)
+		return nil
+	}
 	sh.Go("send", s.Run)
 	p := &pauses{signers: db.Signers(), own: s.addresses(), metrics: metrics, log: sh.Log}
 	sh.Go("pauses", p.Run)
 	return nil
+}
+
+// openKeys opens the keys of the configuration. A shadow has none, whatever the configuration names.
+func openKeys(cfg Config) ([]signer.Signer, error) {
+	if cfg.Sender.Mode == Shadow {
+		return nil, nil
+	}
+	return signer.Open(cfg.Signer)
 }
 
 // New wires a sender. It asks nothing of anybody yet.

@@ -53,12 +53,11 @@ type keeper struct {
 // start brings a stack up and waits until every process is ready. When the test fails, the ends of the logs are shown.
 func start(t *testing.T, change func(*demo.Settings)) *keeper {
 	t.Helper()
-	return startAdapted(t, change, nil)
+	return startAdapted(t, change, func(*demo.Stack) {})
 }
 
-// startAdapted is start with a further configuration of the keeper; see [demo.Stack.Adapt].
-func startAdapted(t *testing.T, change func(*demo.Settings),
-	adapt func(demo.Devnet) (settings map[string]string, tables string)) *keeper {
+// startAdapted is start with a further configuration of keepers, which adapt sets.
+func startAdapted(t *testing.T, change func(*demo.Settings), adapt func(*demo.Stack)) *keeper {
 	t.Helper()
 	folder, err := programs.Folder()
 	if err != nil {
@@ -74,7 +73,7 @@ func startAdapted(t *testing.T, change func(*demo.Settings),
 		change(&settings)
 	}
 	s := demo.New(settings, zerolog.New(zerolog.NewTestWriter(t)))
-	s.Adapt = adapt
+	adapt(s)
 	k := &keeper{Stack: s, Keeper: s.Keepers[0], t: t}
 	t.Cleanup(k.stop)
 	if err := s.Start(context.Background(), func(string) {}); err != nil {

@@ -83,20 +83,23 @@ func (k *keeper) topUp(to chain.Address, wei uint64) {
 	}
 }
 
+// agentOfEach makes every signer its own agent.
+func agentOfEach(d demo.Devnet) (settings map[string]string, tables string) {
+	var agents strings.Builder
+	for _, a := range d.Accounts {
+		if a.Purpose == "keeper" {
+			fmt.Fprintf(&agents, "\n[[commission.agents]]\nagent = \"%s\"\nsigners = [\"%[1]s\"]\n", a.Address.Hex())
+		}
+	}
+	return nil, agents.String()
+}
+
 // Profit and loss is what the signers' balances on the chain changed by, to the wei, but for what was sent to them; and
 // the ledger has booked exactly the fees.
 func TestProfitAndLossIsWhatBalancesSay(t *testing.T) {
 	long(t)
 	const sent = 123_456_789_000_000_001
-	k := startAdapted(t, nil, func(d demo.Devnet) (map[string]string, string) {
-		var agents strings.Builder
-		for _, a := range d.Accounts {
-			if a.Purpose == "keeper" {
-				fmt.Fprintf(&agents, "\n[[commission.agents]]\nagent = \"%s\"\nsigners = [\"%[1]s\"]\n", a.Address.Hex())
-			}
-		}
-		return nil, agents.String()
-	})
+	k := startAdapted(t, nil, func(s *demo.Stack) { s.Adapt = agentOfEach })
 	k.progress(2, 0)
 	signers, err := k.db.Signers().List(t.Context())
 	if err != nil || len(signers) == 0 {
