@@ -15,7 +15,6 @@ func TestMainRoad(t *testing.T) {
 	k := start(t, nil)
 	k.progress(5, 1)
 	k.explain()
-	k.well()
 	k.finish()
 }
 
