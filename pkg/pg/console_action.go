@@ -1,0 +1,124 @@
+package pg
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+var (
+	recordAction = register("record console action", `INSERT INTO keeper.console_action
+		(run, who, role, address, action, target, reason, stage, before, after, outcome)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`)
+	listActions = register("list console actions",
+		`SELECT id, run, at, who, role, address, action, target, reason, stage, before, after, outcome
+		FROM keeper.console_action WHERE ($1 = 0 OR id < $1) ORDER BY id DESC LIMIT $2`)
+)
+
+// ActionStage is how far an action of the console had come when it was written down.
+type ActionStage string
+
+// The stages. What was asked for and has no later entry was under way when the console stopped: it may have been done.
+const (
+	ActionAsked  ActionStage = "asked"
+	ActionDone   ActionStage = "done"
+	ActionFailed ActionStage = "failed"
+)
+
+// ConsoleAction is one entry of what was done by the console.
+type ConsoleAction struct {
+	ID            int64     // given by the database
+	At            time.Time // the database's clock
+	Run           uuid.UUID // the entries of one action share it
+	Who           string
+	Role          string
+	Address       string // where the browser was
+	Action        string
+	Target        string
+	Reason        string
+	Stage         ActionStage
+	Before, After map[string]string // what the action changes, before and after it; After is empty until it is done
+	Outcome       string            // why it failed
+}
+
+// ConsoleActions is the record of what was done by the console. The database refuses to change or delete an entry.
+type ConsoleActions struct{ db *DB }
+
+// ConsoleActions returns the record.
+func (db *DB) ConsoleActions() ConsoleActions { return ConsoleActions{db} }
+
+// Record adds an entry.
+func (s ConsoleActions) Record(ctx context.Context, a ConsoleAction) error {
+	ctx, cancel := s.db.bounded(ctx)
+	defer cancel()
+	_, err := s.db.pool.Exec(ctx, recordAction.sql(), a.Run, escape(a.Who), a.Role, escape(a.Address),
+		escape(a.Action), escape(a.Target), escape(a.Reason), a.Stage, escapedMap(a.Before), escapedMap(a.After),
+		escape(a.Outcome))
+	if err != nil {
+		return fmt.Errorf("recording %s of %s: %w", a.Action, a.Who, err)
+	}
+	return nil
+}
+
+// List returns the newest entries with an ID below before, newest first; before 0 is no bound.
+func (s ConsoleActions) List(ctx context.Context, before int64, limit int) (all []ConsoleAction, err error) {
+	ctx, cancel := s.db.bounded(ctx)
+	defer cancel()
+	rows, err := s.db.pool.Query(ctx, listActions.sql(), before, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing what was done by the console: %w", err)
+	}
+	if all, err = pgx.CollectRows(rows, scanAction); err != nil {
+		return nil, fmt.Errorf("listing what was done by the console: %w", err)
+	}
+	return all, nil
+}
+
+func scanAction(row pgx.CollectableRow) (a ConsoleAction, err error) {
+	var before, after []byte
+	if err := row.Scan(&a.ID, &a.Run, &a.At, &a.Who, &a.Role, &a.Address, &a.Action, &a.Target, &a.Reason, &a.Stage,
+		&before, &after, &a.Outcome); err != nil {
+		return a, err
+	}
+	for _, text := range []*string{&a.Who, &a.Address, &a.Action, &a.Target, &a.Reason, &a.Outcome} {
+		if *text, err = unescape(*text); err != nil {
+			return a, err
+		}
+	}
+	if a.Before, err = unescapedMap(before); err != nil {
+		return a, err
+	}
+	a.After, err = unescapedMap(after)
+	return a, err
+}
+
+// escapedMap makes texts storable as JSON, which PostgreSQL refuses with a NUL as well.
+func escapedMap(m map[string]string) map[string]string {
+	stored := map[string]string{}
+	for key, value := range m {
+		stored[escape(key)] = escape(value)
+	}
+	return stored
+}
+
+func unescapedMap(stored []byte) (map[string]string, error) {
+	var escaped map[string]string
+	if err := json.Unmarshal(stored, &escaped); err != nil {
+		return nil, fmt.Errorf("reading what was before or after: %w", err)
+	}
+	m := map[string]string{}
+	for key, value := range escaped {
+		key, err := unescape(key)
+		if err != nil {
+			return nil, err
+		}
+		if m[key], err = unescape(value); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
