@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 )
@@ -121,37 +122,18 @@ func listDelayed(ctx context.Context, s pg.Delayed, limit int, filter []string, 
 }
 
 func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out printer) error {
-	if verb == "retry" {
-		if err := refuseEarly(ctx, s, id); err != nil {
-			return err
-		}
-	}
-	act := map[string]func(context.Context, int64) (bool, error){"retry": s.Retry, "cancel": s.Cancel}[verb]
+	act := map[string]func(context.Context, pg.Delayed, int64) error{"retry": action.RetryDelayed,
+		"cancel": action.CancelDelayed}[verb]
 	if act != nil {
-		if changed, err := act(ctx, id); err != nil {
+		if err := act(ctx, s, id); err != nil {
 			return err
-		} else if !changed {
-			return fmt.Errorf("delayed job %d is not there, is done, or was called off", id)
 		}
 	}
-	j, known, err := s.Job(ctx, id)
+	j, err := action.Delayed(ctx, s, id)
 	if err != nil {
 		return err
 	}
-	if !known {
-		return fmt.Errorf("there is no delayed job %d (keeperctl delayed list shows them)", id)
-	}
 	return out.object(shown(j))
-}
-
-// refuseEarly keeps an operator from having a job done before its time: held commissions would be released, a day
-// reported before it is over.
-func refuseEarly(ctx context.Context, s pg.Delayed, id int64) error {
-	j, known, err := s.Job(ctx, id)
-	if err == nil && known && j.Status == delayed.Pending && j.DueAt.After(time.Now()) {
-		err = fmt.Errorf("delayed job %d is not due before %s: there is nothing to retry", id, text.Moment(j.DueAt))
-	}
-	return err
 }
 
 // shown is a job as show prints it: without what is not there.

@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 )
 
@@ -28,7 +27,7 @@ func signers(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	defer db.Close()
-	d := signerDesk{db: db, own: s.Own, out: s.out, dial: func(ctx context.Context) (accounts, func(), error) {
+	d := signerDesk{db: db, own: s.Own, out: s.out, dial: func(ctx context.Context) (action.Accounts, func(), error) {
 		node, err := s.node(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -38,19 +37,13 @@ func signers(ctx context.Context, s *session, args []string) error {
 	return d.run(ctx, args)
 }
 
-// accounts is what the commands ask of the chain.
-type accounts interface {
-	NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
-	Balance(ctx context.Context, account chain.Address) (perp.Uint, error)
-}
-
 // signerDesk is one invocation of the command.
 type signerDesk struct {
 	db  *pg.DB
 	own Settings
 	out printer
 	// dial connects to the chain, for the commands that need it.
-	dial func(ctx context.Context) (accounts, func(), error)
+	dial func(ctx context.Context) (action.Accounts, func(), error)
 }
 
 func (d signerDesk) run(ctx context.Context, args []string) error {
@@ -73,7 +66,7 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 	case verb == "resync" && len(rest) == 1:
 		return d.onChain(ctx, rest, d.resync)
 	}
-	if show := map[string]func(context.Context, accounts, []pg.SignerStanding) error{
+	if show := map[string]func(context.Context, action.Accounts, []pg.SignerStanding) error{
 		"balance": d.balances, "nonces": d.nonces, "gaps": d.gaps,
 	}[verb]; show != nil && len(rest) <= 1 {
 		return d.onChain(ctx, rest, show)
@@ -83,7 +76,7 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 
 // onChain runs a command about one signer, or all, that asks the chain.
 func (d signerDesk) onChain(ctx context.Context, which []string,
-	do func(context.Context, accounts, []pg.SignerStanding) error) error {
+	do func(context.Context, action.Accounts, []pg.SignerStanding) error) error {
 	chosen, err := d.choose(ctx, which)
 	if err != nil {
 		return err
@@ -98,20 +91,15 @@ func (d signerDesk) onChain(ctx context.Context, which []string,
 
 // choose returns the signer that is named, or all.
 func (d signerDesk) choose(ctx context.Context, which []string) ([]pg.SignerStanding, error) {
-	all, err := d.db.Signers().List(ctx)
-	if err != nil || len(which) == 0 {
-		return all, err
+	if len(which) == 0 {
+		return d.db.Signers().List(ctx)
 	}
 	address, err := signerAddress(which[0])
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range all {
-		if s.Signer == address {
-			return []pg.SignerStanding{s}, nil
-		}
-	}
-	return nil, fmt.Errorf("signer %s is not known here (keeperctl signer list shows those that are)", address)
+	one, err := action.Signer(ctx, d.db, address)
+	return []pg.SignerStanding{one}, err
 }
 
 func signerAddress(text string) (chain.Address, error) {
@@ -181,12 +169,8 @@ func (d signerDesk) pause(ctx context.Context, which, reason string) error {
 	if err != nil {
 		return err
 	}
-	already, err := d.db.Signers().Pause(ctx, address, strings.TrimSpace(text.FirstLine(reason)))
-	if err != nil {
+	if err := action.Pause(ctx, d.db, address, reason); err != nil {
 		return err
-	}
-	if already != "" {
-		return fmt.Errorf("signer %s is paused already, and stays so for its first reason: %s", address, already)
 	}
 	_, err = fmt.Fprintf(d.out,
 		"signer %s claims nothing new from now on; what is in flight goes on (the way back: keeperctl signer resume "+
@@ -200,12 +184,9 @@ func (d signerDesk) resume(ctx context.Context, which string) error {
 	if err != nil {
 		return err
 	}
-	was, err := d.db.Signers().Resume(ctx, address)
+	was, err := action.Resume(ctx, d.db, address)
 	if err != nil {
 		return err
-	}
-	if was == "" {
-		return fmt.Errorf("signer %s is not paused (keeperctl signer list says how it stands)", address)
 	}
 	_, err = fmt.Fprintf(d.out,
 		"signer %s may claim again; it was paused because: %s\nif that is still so, it is paused again at the next "+

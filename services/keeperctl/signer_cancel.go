@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/txm"
@@ -33,7 +33,7 @@ func (d signerDesk) cancel(ctx context.Context, which, number, reason string) er
 		return err
 	}
 	s := chosen[0]
-	before, err := d.standing(ctx, s.Signer, n)
+	before, err := action.Number(ctx, d.db, s.Signer, n)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, befor
 	tick := time.NewTicker(askAgain)
 	defer tick.Stop()
 	for {
-		now, err := d.standing(ctx, signer, before.Nonce)
+		now, err := action.Number(ctx, d.db, signer, before.Nonce)
 		switch {
 		case err != nil:
 			return err
@@ -94,15 +94,6 @@ func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, befor
 				"raise: see its log", context.Cause(ctx))
 		}
 	}
-}
-
-// standing is what became of one number; the zero state when it was never given.
-func (d signerDesk) standing(ctx context.Context, signer chain.Address, n uint64) (pg.NumberStanding, error) {
-	numbers, err := d.db.Signers().Numbers(ctx, signer, n, 1)
-	if err != nil || len(numbers) == 0 || numbers[0].State == nonce.State("") {
-		return pg.NumberStanding{Nonce: n}, err
-	}
-	return numbers[0], nil
 }
 
 // operator is who is told to have asked: the configured name, or the account and the machine.

@@ -11,13 +11,14 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 )
 
 // balances shows what signers can pay for gas with.
-func (d signerDesk) balances(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
+func (d signerDesk) balances(ctx context.Context, node action.Accounts, chosen []pg.SignerStanding) error {
 	rows := newTable("signer", "balance", "wei")
 	var poor []string
 	for _, s := range chosen {
@@ -40,27 +41,13 @@ func (d signerDesk) balances(ctx context.Context, node accounts, chosen []pg.Sig
 	return nil
 }
 
-// sighting asks the chain for a signer's next number. The states are asked for from the oldest on, so that what is
-// mined between two questions does not look like a number that went backwards.
-func sighting(ctx context.Context, node accounts, signer chain.Address) (seen nonce.ChainNonces, err error) {
-	for _, ask := range []struct {
-		tag  evm.Tag
-		into *uint64
-	}{{evm.Finalized, &seen.Finalized}, {evm.Latest, &seen.Latest}, {evm.Pending, &seen.Pending}} {
-		if *ask.into, err = node.NonceAt(ctx, signer, ask.tag); err != nil {
-			return seen, err
-		}
-	}
-	return seen, nil
-}
-
 // nonces holds the database's cursors against the chain's numbers. The chain is asked first: a number is stored before
 // it is broadcast, so that a cursor that was read afterwards is behind only where something is wrong.
-func (d signerDesk) nonces(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
+func (d signerDesk) nonces(ctx context.Context, node action.Accounts, chosen []pg.SignerStanding) error {
 	seen := map[chain.Address]nonce.ChainNonces{}
 	for _, s := range chosen {
 		var err error
-		if seen[s.Signer], err = sighting(ctx, node, s.Signer); err != nil {
+		if seen[s.Signer], err = action.Sighting(ctx, node, s.Signer); err != nil {
 			return err
 		}
 	}
@@ -113,7 +100,7 @@ func meaning(s pg.SignerStanding, seen nonce.ChainNonces) string {
 }
 
 // gaps lists the numbers between the chain's and the cursor that no transaction has.
-func (d signerDesk) gaps(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
+func (d signerDesk) gaps(ctx context.Context, node action.Accounts, chosen []pg.SignerStanding) error {
 	rows := newTable("signer", "nonce", "state", "for", "last given to", "behind it", "what happens")
 	rows.empty = "no gaps: every number from the chain's on has a transaction"
 	blocked, found := 0, 0
@@ -169,9 +156,9 @@ func remedy(state nonce.State, above int) string {
 }
 
 // resync makes the database's peace with the chain, or shows what it would do.
-func (d signerDesk) resync(ctx context.Context, node accounts, chosen []pg.SignerStanding) error {
+func (d signerDesk) resync(ctx context.Context, node action.Accounts, chosen []pg.SignerStanding) error {
 	s := chosen[0]
-	seen, err := sighting(ctx, node, s.Signer)
+	seen, err := action.Sighting(ctx, node, s.Signer)
 	if err != nil {
 		return err
 	}
@@ -188,12 +175,12 @@ func (d signerDesk) resync(ctx context.Context, node accounts, chosen []pg.Signe
 		return errors.New("nothing was changed; stop every sender of this signer, also those of another copy of " +
 			"this database, then: --keeperctl.yes")
 	}
-	cursor, err := d.db.Leases().Resync(ctx, s.Signer, seen)
+	next, err := action.Resync(ctx, d.db, s.Signer, seen)
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(d.out,
 		"resynced: the next nonce is %d, the signer is not paused, every earlier tenure is over; senders may be "+
-			"started\n", cursor.Next)
+			"started\n", next)
 	return err
 }

@@ -20,6 +20,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
@@ -68,7 +69,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) connect(ctx context.Context) (accounts, func(), error) {
+func (b *bench) connect(ctx context.Context) (action.Accounts, func(), error) {
 	cfg := evm.DefaultConfig()
 	cfg.URLs = []secret.URL{secret.MustURL(b.node.HTTPURL())}
 	node, err := evm.Dial(ctx, b.node.ChainID().Uint64(), cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
@@ -214,13 +215,13 @@ func TestSignerNonces(t *testing.T) {
 
 // busy is a chain on which the signer goes on while it is asked about.
 type busy struct {
-	accounts
+	action.Accounts
 
 	goOn func()
 }
 
 func (c busy) NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error) {
-	n, err := c.accounts.NonceAt(ctx, account, tag)
+	n, err := c.Accounts.NonceAt(ctx, account, tag)
 	c.goOn()
 	return n, err
 }
@@ -230,7 +231,7 @@ func TestSignerNoncesOfOneAtWork(t *testing.T) {
 	b := newBench(t)
 	f, n := b.attend(), uint64(0)
 	quiet := b.dial
-	b.dial = func(ctx context.Context) (accounts, func(), error) {
+	b.dial = func(ctx context.Context) (action.Accounts, func(), error) {
 		node, hangUp, err := quiet(ctx)
 		return busy{node, func() { b.claim(f, n); b.send(n); b.must(b.node.Mine(1)); n++ }}, hangUp, err
 	}

@@ -81,10 +81,10 @@ func Stores(ctx context.Context, db *pg.DB, l *Looks) error {
 	return nil
 }
 
-// lanes are the classes of jobs by name, most urgent first.
-var lanes = []struct {
-	class job.Class
-	name  string
+// Lanes are the classes of jobs by name, most urgent first.
+var Lanes = []struct {
+	Class job.Class
+	Name  string
 }{
 	{job.ClassLiquidation, "liquidations"}, {job.ClassAdl, "deleveraging"}, {job.ClassMarketOrder, "market orders"},
 	{job.ClassTriggerOrder, "trigger orders"}, {job.ClassRequest, "requests"},
@@ -92,9 +92,9 @@ var lanes = []struct {
 
 func recentOf(r pg.Recent, l *Looks) {
 	var queue []string
-	for _, lane := range lanes {
-		if q, f := r.Queued[lane.class], r.InFlight[lane.class]; q+f > 0 {
-			queue = append(queue, fmt.Sprintf("%s %d+%d", lane.name, q, f))
+	for _, lane := range Lanes {
+		if q, f := r.Queued[lane.Class], r.InFlight[lane.Class]; q+f > 0 {
+			queue = append(queue, fmt.Sprintf("%s %d+%d", lane.Name, q, f))
 		}
 	}
 	if len(queue) == 0 {
