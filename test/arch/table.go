@@ -96,8 +96,8 @@ var House = Table{
 				"pkg/notify", "pkg/audit", "pkg/operator/...", "test/sim"})},
 		// the operators' process: it has neither keys nor nonces.
 		{Path: "services/console/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/evm", "pkg/notify", "pkg/headtrack",
-				"pkg/evidence", "services/console/..."})},
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/notify", "pkg/headtrack",
+				"pkg/evidence", "pkg/operator/...", "services/console/..."})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
 		// demo starts the other processes as processes; of the services it imports none.
 		{Path: "services/demo/...",

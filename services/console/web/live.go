@@ -1,0 +1,130 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Bounds of what browsers can make this process do.
+const (
+	mostTopics  = 64  // pages with their questions that are followed at a time
+	mostWatches = 256 // browsers' connections
+)
+
+var errTooManyWatch = errors.New("too many browsers look at this keeper; try again later")
+
+// look is what a topic's store said at a moment.
+type look struct {
+	at   time.Time
+	view any
+	err  error
+}
+
+// hub follows each topic for as long as anybody watches it: its stores are asked once a moment, however many watch.
+type hub struct {
+	ctx context.Context
+	log zerolog.Logger
+
+	mutex   sync.Mutex
+	topics  map[string]*topic
+	watches int
+}
+
+type topic struct {
+	watches map[*watch]bool
+	last    *look
+	stop    context.CancelFunc
+}
+
+// watch is one browser's. Seen holds the newest look that was not taken yet; it is closed when the hub ends.
+type watch struct {
+	seen  chan look
+	close func()
+}
+
+func newHub(ctx context.Context, log zerolog.Logger) *hub {
+	return &hub{ctx: ctx, log: log, topics: map[string]*topic{}}
+}
+
+// watch follows a topic. The caller closes it.
+func (h *hub) watch(name string, every time.Duration, load func(context.Context) (any, error)) (*watch, error) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	t := h.topics[name]
+	if h.watches >= mostWatches || t == nil && len(h.topics) >= mostTopics || h.ctx.Err() != nil {
+		return nil, errTooManyWatch
+	}
+	if t == nil {
+		ctx, stop := context.WithCancel(h.ctx)
+		t = &topic{watches: map[*watch]bool{}, stop: stop}
+		h.topics[name] = t
+		go h.follow(ctx, t, every, load)
+	}
+	w := &watch{seen: make(chan look, 1)}
+	w.close = sync.OnceFunc(func() { h.leave(name, t, w) })
+	t.watches[w] = true
+	h.watches++
+	if t.last != nil {
+		w.seen <- *t.last
+	}
+	return w, nil
+}
+
+func (h *hub) leave(name string, t *topic, w *watch) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	delete(t.watches, w)
+	h.watches--
+	if len(t.watches) == 0 {
+		t.stop()
+		if h.topics[name] == t {
+			delete(h.topics, name)
+		}
+	}
+}
+
+// follow asks a topic's stores until nobody watches.
+func (h *hub) follow(ctx context.Context, t *topic, every time.Duration, load func(context.Context) (any, error)) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		asking, cancel := context.WithTimeout(ctx, pageTimeout)
+		view, err := load(asking)
+		cancel()
+		h.tell(t, look{time.Now(), view, err})
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			h.end(t)
+			return
+		}
+	}
+}
+
+// tell gives a look to all who watch; who has not taken the last one gets this in its place.
+func (h *hub) tell(t *topic, seen look) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	t.last = &seen
+	for w := range t.watches {
+		select {
+		case <-w.seen:
+		default:
+		}
+		w.seen <- seen
+	}
+}
+
+// end closes what is still watched when the hub ends.
+func (h *hub) end(t *topic) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	for w := range t.watches {
+		close(w.seen)
+		delete(t.watches, w)
+	}
+}

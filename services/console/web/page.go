@@ -1,0 +1,196 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"perpkeeper/services/console/signin"
+)
+
+// page is one of the console's pages.
+type page struct {
+	path     string
+	Title    string
+	template string
+	needs    signin.Role
+	inNav    bool
+	every    time.Duration // between two looks while somebody looks; 0 = the page stands still
+	load     func(ctx context.Context, ask url.Values) (any, error)
+}
+
+// Href is the page's address, for the navigation.
+func (p page) Href() string {
+	if p.path == "/{$}" {
+		return "/"
+	}
+	return p.path
+}
+
+const (
+	pageTimeout = 10 * time.Second
+	quick       = time.Second
+	slow        = 5 * time.Second // for what reads topics
+)
+
+func (c *console) allPages() []page {
+	return []page{
+		{"/{$}", "Overview", "overview", signin.Viewer, true, 2 * time.Second, c.overview},
+		{"/jobs", "Jobs", "jobs", signin.Viewer, true, quick, c.jobs},
+		{"/job", "Job", "job", signin.Viewer, false, slow, c.job},
+		{"/signers", "Signers", "signers", signin.Viewer, true, quick, c.signers},
+		{"/delayed", "Delayed", "delayed", signin.Viewer, true, quick, c.delayed},
+		{"/deadletters", "Dead letters", "deadletters", signin.Viewer, true, slow, c.deadLetters},
+		{"/generations", "Generations", "generations", signin.Viewer, true, slow, c.generations},
+		{"/audit", "Audit", "audit", signin.Viewer, true, quick, c.audit},
+		{"/sessions", "Sessions", "sessions", signin.Admin, true, 0, c.sessions},
+	}
+}
+
+// nav are the pages that a session may open.
+func (c *console) nav(s signin.Session) (open []page) {
+	for _, p := range c.pages {
+		if p.inNav && s.Role.May(p.needs) {
+			open = append(open, p)
+		}
+	}
+	return open
+}
+
+// notFoundError says that what a page was asked for is not there.
+type notFoundError struct{ error }
+
+// badQuestionError says that a page was asked for what makes no sense.
+type badQuestionError struct{ error }
+
+// servePage writes a page whole, with its view of now.
+func (c *console) servePage(w http.ResponseWriter, r *http.Request, s signin.Session, p page) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+	defer cancel()
+	ask := r.URL.Query()
+	shown := shownPage{Title: p.Title, Path: p.Href(), Nav: c.nav(s), Me: s, At: c.Now()}
+	if p.every > 0 {
+		shown.Live = "/live?" + topicQuery(p, ask).Encode()
+	}
+	status := http.StatusOK
+	var err error
+	if shown.View, err = p.load(ctx, ask); err != nil {
+		status, shown.Problem = c.problem(p, err)
+	}
+	if status == http.StatusNotFound || status == http.StatusBadRequest {
+		shown.Live = ""
+	}
+	c.show(w, status, p.template, shown)
+}
+
+// problem says what people are told of an error, and how a browser is answered.
+func (c *console) problem(p page, err error) (status int, told string) {
+	switch {
+	case errors.As(err, new(notFoundError)):
+		return http.StatusNotFound, err.Error()
+	case errors.As(err, new(badQuestionError)):
+		return http.StatusBadRequest, err.Error()
+	}
+	c.Log.Warn().Err(err).Str("page", p.Title).Msg("a page cannot be read")
+	return http.StatusServiceUnavailable, "This cannot be read now: " + err.Error()
+}
+
+// topicQuery names a page and its question as /live is asked for it: without what pages do not know, so that browsers
+// that see the same share one topic.
+func topicQuery(p page, ask url.Values) url.Values {
+	q := url.Values{"page": {p.Href()}}
+	for _, name := range []string{"show", "kind", "outcome", "before", "id", "status"} {
+		if v := ask.Get(name); v != "" {
+			q.Set(name, v)
+		}
+	}
+	return q
+}
+
+// stream sends a page's view whenever it has changed, for as long as the browser looks and the session is open.
+func (c *console) stream(w http.ResponseWriter, r *http.Request, s signin.Session) {
+	ask := r.URL.Query()
+	i := slices.IndexFunc(c.pages, func(p page) bool { return p.Href() == ask.Get("page") && p.every > 0 })
+	if i < 0 || !s.Role.May(c.pages[i].needs) {
+		http.NotFound(w, r)
+		return
+	}
+	p := c.pages[i]
+	query := topicQuery(p, ask)
+	watch, err := c.live.watch(query.Encode(), p.every, func(ctx context.Context) (any, error) { return p.load(ctx, query) })
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer watch.close()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	c.send(w, r, p, watch)
+}
+
+// sendTimeout is for one message to a browser that does not read.
+const sendTimeout = 10 * time.Second
+
+// send writes what a watch sees until either side has enough. A message that says nothing keeps the connection open, and
+// finds out that a browser is gone.
+func (c *console) send(w http.ResponseWriter, r *http.Request, p page, watch *watch) {
+	control, last := http.NewResponseController(w), []byte(nil)
+	alive := time.NewTicker(15 * time.Second)
+	defer alive.Stop()
+	for {
+		_ = control.SetWriteDeadline(time.Now().Add(sendTimeout)) // where it cannot be set, the server's own holds
+		if control.Flush() != nil {
+			return
+		}
+		message := []byte(": still here\n\n")
+		select {
+		case <-r.Context().Done():
+			return
+		case <-alive.C:
+		case seen, open := <-watch.seen:
+			s, signedIn := c.session(r)
+			if !open || !signedIn {
+				return
+			}
+			fragment := c.fragment(p, s, seen)
+			if bytes.Equal(fragment, last) {
+				continue
+			}
+			last, message = fragment, event(fragment)
+		}
+		_ = control.SetWriteDeadline(time.Now().Add(sendTimeout))
+		if _, err := w.Write(message); err != nil {
+			return
+		}
+	}
+}
+
+// fragment is a page's view as it stands within the page.
+func (c *console) fragment(p page, s signin.Session, seen look) []byte {
+	shown := shownPage{Title: p.Title, Path: p.Href(), Me: s, At: seen.at, View: seen.view}
+	if seen.err != nil {
+		_, shown.Problem = c.problem(p, seen.err)
+	}
+	var out bytes.Buffer
+	if err := c.shown[p.template].ExecuteTemplate(&out, "live", shown); err != nil {
+		c.Log.Error().Err(err).Str("page", p.Title).Msg("a page cannot be written")
+	}
+	return out.Bytes()
+}
+
+// event is a fragment as a server-sent event.
+func event(fragment []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(bytes.TrimSpace(fragment)) {
+		out.WriteString("data: ")
+		out.Write(bytes.TrimRight(line, "\r\n"))
+		out.WriteByte('\n')
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}

@@ -1,0 +1,174 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/jobstory"
+	"perpkeeper/pkg/pg"
+)
+
+// listLimit is how many rows a page shows of a list.
+const listLimit = 100
+
+// What a list of jobs can show.
+const (
+	showWaiting  = "waiting"
+	showInFlight = "flight"
+	showEnded    = "ended"
+)
+
+var jobKinds = []job.Kind{job.Liquidation, job.Adl, job.Order, job.Deposit, job.Withdrawal, job.Shift}
+
+// jobsView is a list of this keeper's arms of jobs.
+type jobsView struct {
+	Show, Kind, Outcome string
+	Kinds               []job.Kind
+	Outcomes            []job.Outcome
+	Waiting, Flight     []jobRow
+	Ended               []jobRow
+	Older               string // address of the arms that ended before those that are shown
+	Limit               int
+}
+
+// jobRow is an arm with its age: since its birth while it lives, and from birth to end when it has ended.
+type jobRow struct {
+	pg.ListedArm
+	Age, Since time.Duration
+}
+
+func (c *console) rows(arms []pg.ListedArm) (rows []jobRow) {
+	now := c.Now()
+	for _, a := range arms {
+		row := jobRow{ListedArm: a, Age: now.Sub(a.Born)}
+		if a.EndedAt != nil {
+			row.Age, row.Since = a.EndedAt.Sub(a.Born), now.Sub(*a.EndedAt)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (c *console) jobs(ctx context.Context, ask url.Values) (any, error) {
+	v := jobsView{Show: ask.Get("show"), Kind: ask.Get("kind"), Outcome: ask.Get("outcome"), Kinds: jobKinds,
+		Outcomes: []job.Outcome{job.Done, job.LostRace, job.Reverted, job.Refused}, Limit: listLimit}
+	if v.Kind != "" && !slices.Contains(jobKinds, job.Kind(v.Kind)) {
+		return nil, badQuestionError{fmt.Errorf("%q is no kind of job", v.Kind)}
+	}
+	kind := job.Kind(v.Kind)
+	if v.Show == "" || v.Show == showWaiting {
+		arms, err := c.DB.QueuedArms(ctx, kind, listLimit)
+		if err != nil {
+			return nil, err
+		}
+		v.Waiting = c.rows(arms)
+	}
+	if v.Show == "" || v.Show == showInFlight {
+		arms, err := c.DB.ArmsInFlight(ctx, kind, listLimit)
+		if err != nil {
+			return nil, err
+		}
+		v.Flight = c.rows(arms)
+	}
+	if v.Show == "" || v.Show == showEnded {
+		return v, c.ended(ctx, ask, &v)
+	}
+	return v, nil
+}
+
+func (c *console) ended(ctx context.Context, ask url.Values, v *jobsView) error {
+	before := c.Now().Add(time.Minute) // clocks differ a little
+	if text := ask.Get("before"); text != "" {
+		us, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return badQuestionError{fmt.Errorf("%q is no time", text)}
+		}
+		before = time.UnixMicro(us)
+	}
+	limit := listLimit
+	if v.Show == "" {
+		limit = 25
+	}
+	arms, err := c.DB.EndedArms(ctx, job.Kind(v.Kind), job.Outcome(v.Outcome), before, limit)
+	if err != nil {
+		return err
+	}
+	v.Ended = c.rows(arms)
+	if len(arms) == limit {
+		v.Older = "/jobs?" + url.Values{"show": {showEnded}, "kind": {v.Kind}, "outcome": {v.Outcome},
+			"before": {fmt.Sprint(arms[limit-1].EndedAt.UnixMicro())}}.Encode()
+	}
+	return nil
+}
+
+// storyView is one job's story.
+type storyView struct {
+	Asked string
+	Lines []storyLine
+	// Missing says why what topics have is not among the lines.
+	Missing string
+}
+
+type storyLine struct {
+	jobstory.Line
+	Age  string // since the birth of its job; empty where that is not known
+	Turn string
+	Tone string // ok, bad, or nothing
+}
+
+// sinceUnknown is how far back topics are read for what the stores do not know.
+const sinceUnknown = 10 * time.Minute
+
+// topicsTimeout is what reading topics may take of a page's time.
+const topicsTimeout = 5 * time.Second
+
+func (c *console) job(ctx context.Context, ask url.Values) (any, error) {
+	v := storyView{Asked: strings.TrimSpace(ask.Get("id"))}
+	if v.Asked == "" {
+		return v, nil
+	}
+	wanted, err := jobstory.Wanted(v.Asked)
+	if err != nil {
+		return nil, badQuestionError{err}
+	}
+	source := jobstory.Source{DB: c.DB, Kafka: c.Kafka, Keeper: c.Keeper, Tier: c.Tier, Signers: c.Signers, Limit: 20}
+	y, err := source.Read(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	reading, cancel := context.WithTimeoutCause(ctx, topicsTimeout, errors.New("they did not answer in time"))
+	defer cancel()
+	if err := y.AddTopics(reading, c.Now().Add(-sinceUnknown)); err != nil {
+		v.Missing = fmt.Sprintf("What topics have is missing: %v", err)
+	}
+	if len(y.Lines) == 0 && v.Missing == "" {
+		return nil, notFoundError{errors.New("nothing is known of it here: neither the state nor the database nor the " +
+			"topics of the last minutes have it")}
+	}
+	y.Sort()
+	for _, l := range y.Lines {
+		line := storyLine{Line: l, Tone: toneOf(l)}
+		if since, known := y.Age(l); known {
+			line.Age, line.Turn = age(since), strings.TrimPrefix(y.Turn(since), "-")
+		}
+		v.Lines = append(v.Lines, line)
+	}
+	return v, nil
+}
+
+func toneOf(l jobstory.Line) string {
+	switch outcome, _, _ := strings.Cut(l.Said, ":"); {
+	case l.What == "ended" && outcome == string(job.Done):
+		return "ok"
+	case l.What == "ended":
+		return "bad"
+	}
+	return ""
+}

@@ -1,0 +1,235 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"perpkeeper/pkg/delayed"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/operator/deadletter"
+	"perpkeeper/pkg/operator/status"
+	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
+	"perpkeeper/services/console/signin"
+)
+
+// stripLength is how many of a signer's newest numbers are shown.
+const stripLength = 40
+
+// signerView is one signer with its newest numbers.
+type signerView struct {
+	pg.SignerStanding
+	Lease   string
+	Balance string // in coins; empty where the chain was not asked
+	Strip   []number
+}
+
+// number is one of a strip.
+type number struct {
+	pg.NumberStanding
+	Word string // what became of it, in one word
+	// CanCancel says that an operator may want it back.
+	CanCancel bool
+}
+
+func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
+	all, err := c.DB.Signers().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]signerView, 0, len(all))
+	for _, s := range all {
+		v := signerView{SignerStanding: s, Lease: status.LeaseOf(s)}
+		from := s.NextNonce - min(s.NextNonce, stripLength)
+		numbers, err := c.DB.Signers().Numbers(ctx, s.Signer, from, stripLength)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range numbers {
+			v.Strip = append(v.Strip, number{n, wordOf(n), n.Intent.Replaceable()})
+		}
+		if c.Node != nil {
+			asking, cancel := context.WithTimeout(ctx, time.Second)
+			if wei, err := c.Node.Balance(asking, s.Signer); err == nil {
+				v.Balance = text.Coins(wei)
+			}
+			cancel()
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// wordOf says what became of a number: of one that is signed, what became of its transaction.
+func wordOf(n pg.NumberStanding) string {
+	switch n.State {
+	case nonce.Held:
+		return "held"
+	case nonce.Released:
+		return "free"
+	case nonce.Consumed:
+		return "final"
+	case nonce.Signed:
+		return map[bool]string{true: "mined", false: "signed"}[n.Intent == "MINED"]
+	}
+	return "gap"
+}
+
+// delayedView lists delayed jobs.
+type delayedView struct {
+	Status string
+	Jobs   []delayed.Job
+	Scans  []pg.Scan
+	Limit  int
+}
+
+func (c *console) delayed(ctx context.Context, ask url.Values) (any, error) {
+	v := delayedView{Status: ask.Get("status"), Limit: listLimit}
+	var err error
+	if v.Jobs, err = c.DB.Delayed().List(ctx, delayed.Status(v.Status), "", listLimit); err != nil {
+		return nil, err
+	}
+	v.Scans, err = c.DB.Delayed().Scans(ctx, c.Now().Add(-10*time.Minute))
+	return v, err
+}
+
+// newestLetters are those that a page looks at.
+const newestLetters = 200
+
+// letterView is a dead letter as the page shows it.
+type letterView struct {
+	deadletter.Letter
+	Replayable bool
+}
+
+func (c *console) deadLetters(ctx context.Context, _ url.Values) (any, error) {
+	found, err := c.letters().Letters(ctx, "", newestLetters)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(found)
+	views := make([]letterView, len(found))
+	for i, l := range found {
+		views[i] = letterView{l, l.Source() == wire.JobTopic(c.Keeper.ChainID)}
+	}
+	return views, nil
+}
+
+// generationView is a generation of the state, and how far it is.
+type generationView struct {
+	pg.Generation
+	Role, Halted string
+	Block        uint64
+	Skew         uint64
+	Known        bool // whether this build can read how far it is
+}
+
+func (c *console) generations(ctx context.Context, _ url.Values) (any, error) {
+	all, err := c.DB.Generations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]generationView, 0, len(all))
+	for _, g := range all {
+		v := generationView{Generation: g, Role: roleOf(g), Known: g.Fits()}
+		if v.Known {
+			at, err := c.DB.StandingOf(ctx, g.Number)
+			if err != nil {
+				return nil, err
+			}
+			v.Block, v.Halted, v.Skew = at.Watermark.Number, at.Halted, at.Skew()
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// roleOf is what a generation is there for.
+func roleOf(g pg.Generation) string {
+	switch {
+	case g.Active:
+		return "active"
+	case g.Followed && g.Served:
+		return "kept"
+	case g.Followed:
+		return "filling"
+	}
+	return "left"
+}
+
+// auditView is what was done by the console, an action a row.
+type auditView struct {
+	Actions []actionView
+	Older   string
+}
+
+// actionView is one action: as it was asked for, and what came of it.
+type actionView struct {
+	pg.ConsoleAction
+	Changes []change
+}
+
+// change is one thing that an action changed, or was to change.
+type change struct{ What, Before, After string }
+
+func (c *console) audit(ctx context.Context, ask url.Values) (any, error) {
+	before := int64(0)
+	if asked := ask.Get("before"); asked != "" {
+		var err error
+		if before, err = strconv.ParseInt(asked, 10, 64); err != nil || before < 1 {
+			return nil, badQuestionError{fmt.Errorf("%q is no entry", asked)}
+		}
+	}
+	entries, err := c.DB.ConsoleActions().List(ctx, before, listLimit)
+	if err != nil {
+		return nil, err
+	}
+	var v auditView
+	ended := map[uuid.UUID]bool{}
+	for _, e := range entries {
+		if e.Stage == pg.ActionAsked && ended[e.Run] {
+			continue // what came of it stands above
+		}
+		ended[e.Run] = true
+		v.Actions = append(v.Actions, actionView{e, changes(e.Before, e.After)})
+	}
+	if len(entries) == listLimit {
+		v.Older = fmt.Sprintf("/audit?before=%d", entries[listLimit-1].ID)
+	}
+	return v, nil
+}
+
+// changes are the things that are different after an action, by name.
+func changes(before, after map[string]string) (all []change) {
+	for what := range before {
+		if before[what] != after[what] {
+			all = append(all, change{what, before[what], after[what]})
+		}
+	}
+	for what := range after {
+		if _, had := before[what]; !had {
+			all = append(all, change{what, "", after[what]})
+		}
+	}
+	slices.SortFunc(all, func(a, b change) int {
+		if a.What < b.What {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+func (c *console) sessions(context.Context, url.Values) (any, error) {
+	return struct {
+		Open  []signin.Session
+		Roles []signin.Role
+	}{c.Authority.Sessions(), []signin.Role{signin.Viewer, signin.Operator, signin.Admin}}, nil
+}

@@ -1,0 +1,136 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/status"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+)
+
+var errNoNode = errors.New("no endpoint of the chain is configured (chain.urls)")
+
+// overviewView is the first page: is it well, what is under way, who has acted.
+type overviewView struct {
+	Place    string
+	Findings []status.Finding // what somebody has to look at first
+	Wrong    int
+	Lanes    []lane
+	Ended    []endedCount
+	Earned   perp.Uint
+	Spent    perp.Uint
+	Keepers  []keeperSeen
+	Problems []string // of parts that could not be read
+}
+
+type lane struct {
+	Name             string
+	Queued, InFlight int
+}
+
+type endedCount struct {
+	Outcome job.Outcome
+	Count   int
+}
+
+// keeperSeen is what the chain shows of one keeper's signer.
+type keeperSeen struct {
+	Tier   int
+	Ours   bool
+	Signer chain.Address
+	pg.Sent
+	Ago time.Duration
+}
+
+const seenWithin = time.Hour
+
+func (c *console) overview(ctx context.Context, _ url.Values) (any, error) {
+	v := overviewView{Place: status.Place(c.Tier)}
+	v.Findings = status.Look(ctx, c.sources())
+	v.Wrong = status.WrongFirst(v.Findings)
+	recent, err := c.DB.Recent(ctx, seenWithin)
+	if err != nil {
+		v.Problems = append(v.Problems, err.Error())
+		return v, nil
+	}
+	v.Earned, v.Spent = recent.Earned, recent.Spent
+	for _, l := range status.Lanes {
+		v.Lanes = append(v.Lanes, lane{l.Name, recent.Queued[l.Class], recent.InFlight[l.Class]})
+	}
+	for outcome, count := range recent.Ended {
+		v.Ended = append(v.Ended, endedCount{outcome, count})
+	}
+	slices.SortFunc(v.Ended, func(a, b endedCount) int { return b.Count - a.Count })
+	if v.Keepers, err = c.keepers(ctx); err != nil {
+		v.Problems = append(v.Problems, err.Error())
+	}
+	return v, nil
+}
+
+// sources are those that keeperctl status looks at.
+func (c *console) sources() []status.Source {
+	all := []status.Source{
+		{What: "chain", Ask: func(ctx context.Context, l *status.Looks) error {
+			if c.Node == nil {
+				return errNoNode
+			}
+			return status.Chain(ctx, c.Node, l)
+		}},
+		{What: "database", Ask: func(ctx context.Context, l *status.Looks) error { return status.Stores(ctx, c.DB, l) }},
+		{What: "prices", Ask: func(ctx context.Context, l *status.Looks) error {
+			return status.Prices(ctx, c.Kafka, c.Keeper.ChainID, l)
+		}},
+	}
+	for _, p := range c.Processes {
+		all = append(all, status.Source{What: p.Name, Ask: func(ctx context.Context, l *status.Looks) error {
+			return status.Process(ctx, p.Name, p.Address, l)
+		}})
+	}
+	return all
+}
+
+// keepers are the signers of all tiers, as the chain shows them.
+func (c *console) keepers(ctx context.Context) ([]keeperSeen, error) {
+	own, err := c.DB.Signers().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []keeperSeen
+	add := func(tier int, ours bool, signer chain.Address) {
+		if !slices.ContainsFunc(all, func(k keeperSeen) bool { return k.Signer == signer }) {
+			all = append(all, keeperSeen{Tier: tier, Ours: ours, Signer: signer})
+		}
+	}
+	for _, s := range own {
+		add(c.Tier.Priority, true, s.Signer)
+	}
+	for _, s := range c.Signers {
+		add(c.Tier.Priority, true, s)
+	}
+	for _, p := range c.Tier.Peers {
+		for _, s := range p.Signers {
+			add(p.Tier, false, s)
+		}
+	}
+	asked := make([]chain.Address, len(all))
+	for i := range all {
+		asked[i] = all[i].Signer
+	}
+	sent, err := c.DB.SentSince(ctx, asked, c.Now().Add(-seenWithin), 1000)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range all {
+		if all[i].Sent = sent[k.Signer]; !all[i].Last.IsZero() {
+			all[i].Ago = c.Now().Sub(all[i].Last)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b keeperSeen) int { return a.Tier - b.Tier })
+	return all, nil
+}
