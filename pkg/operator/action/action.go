@@ -119,7 +119,9 @@ func RetryDelayed(ctx context.Context, s pg.Delayed, id int64) error {
 }
 
 // CancelDelayed calls a delayed job off.
-func CancelDelayed(ctx context.Context, s pg.Delayed, id int64) error { return changed(id)(s.Cancel(ctx, id)) }
+func CancelDelayed(ctx context.Context, s pg.Delayed, id int64) error {
+	return changed(id)(s.Cancel(ctx, id))
+}
 
 func changed(id int64) func(bool, error) error {
 	return func(changed bool, err error) error {
