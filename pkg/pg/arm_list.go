@@ -104,8 +104,8 @@ type Sent struct {
 	Last             time.Time // by the chain; zero where there is none
 }
 
-// SentSince counts the transactions of accounts since a time of the chain, in the active generation; of each account the
-// newest are looked at, at most so many.
+// SentSince counts the transactions of accounts since a time of the chain, in the active generation; of each account
+// the newest are looked at, at most so many.
 func (db *DB) SentSince(ctx context.Context, accounts []chain.Address, since time.Time,
 	most int) (map[chain.Address]Sent, error) {
 	sent := map[chain.Address]Sent{}

@@ -1,7 +1,14 @@
 package console
 
 import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
@@ -13,8 +20,9 @@ import (
 
 // Config is the whole configuration of the process.
 type Config struct {
+	Own      Settings      `toml:"console"`
 	Keeper   wire.Config   `toml:"keeper"`
-	Chain    evm.Config    `toml:"chain"` // of a monitor, as Venue, Tier and Emergency
+	Chain    evm.Config    `toml:"chain"` // a monitor needs it, as Venue, Tier and Emergency; pages show what it says
 	Kafka    bus.Config    `toml:"kafka"`
 	Postgres pg.Config     `toml:"postgres"`
 	Venue    gmx.Config    `toml:"venue"`
@@ -27,6 +35,7 @@ type Config struct {
 // DefaultConfig tells nobody of anything, and lacks the venue and the database.
 func DefaultConfig() Config {
 	return Config{
+		Own:    Settings{Users: "console-users"},
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(),
 		Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(), Tier: tier.DefaultConfig(),
 		Notify: notify.DefaultConfig(), Emergency: emergency.DefaultConfig(),
@@ -35,3 +44,30 @@ func DefaultConfig() Config {
 
 // Validate is for what concerns several sections at once; the sections are asked by themselves.
 func (c Config) Validate() error { return nil }
+
+// Settings is the [console] section.
+type Settings struct {
+	Users     string          `toml:"users" help:"file of who may sign in, a line each: NAME ROLE HASH; one that is missing is made by the link that the log has at the first start"`
+	TLS       bool            `toml:"tls" help:"browsers come by https, to a proxy before this process: its cookies and pages are for https alone"`
+	Processes []string        `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; the overview asks them"`
+	Signers   []chain.Address `toml:"signers" help:"this keeper's own signers, beside those that its database knows; the others' are tier.peers"`
+}
+
+// priceMaxAge is the age of reports that pages show as fresh, the planner's own default bound.
+const priceMaxAge = 30 * time.Second
+
+// Validate names every setting that cannot work.
+func (s Settings) Validate() error {
+	var problems []error
+	if s.Users == "" {
+		problems = append(problems, errors.New("users: names no file"))
+	}
+	for _, text := range s.Processes {
+		name, address, _ := strings.Cut(text, "=")
+		if u, err := url.Parse(address); err != nil || name == "" || u.Host == "" || u.Scheme != "http" &&
+			u.Scheme != "https" {
+			problems = append(problems, fmt.Errorf("processes: %q names no process (write NAME=http://HOST:PORT)", text))
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -46,6 +46,13 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
 	sh.Watch("postgres", db.Health)
 
+	node, err := dialChain(sh, cfg)
+	if err != nil {
+		return err
+	}
+	if err := startPages(sh, cfg, db, client, node); err != nil {
+		return err
+	}
 	metrics := NewMetrics(sh.Registry)
 	n := &notifier{cfg: cfg.Notify, keeper: cfg.Keeper, client: client, offsets: db.Notified(),
 		metrics: metrics.notices, log: sh.Log}
@@ -60,16 +67,25 @@ func Start(sh *service.Shell, cfg Config) error {
 	if !cfg.Tier.Monitor {
 		return nil
 	}
-	return startMonitor(sh, cfg, metrics.monitor, client)
+	return startMonitor(sh, cfg, metrics.monitor, client, node)
+}
+
+// dialChain prepares the way to the chain, which a monitor cannot be without. Pages without it say so.
+func dialChain(sh *service.Shell, cfg Config) (*evm.Client, error) {
+	if len(cfg.Chain.URLs) == 0 && !cfg.Tier.Monitor {
+		return nil, nil //nolint:nilnil // no endpoint is no error
+	}
+	node, err := evm.Dial(sh.Context(), cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the chain: %w", err)
+	}
+	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
+	return node, nil
 }
 
 // startMonitor begins to watch the keepers of the venue.
-func startMonitor(sh *service.Shell, cfg Config, metrics *monitorMetrics, client *bus.Client) error {
-	node, err := evm.Dial(sh.Context(), cfg.Keeper.ChainID, cfg.Chain, sh.Log, evm.NewMetrics(sh.Registry))
-	if err != nil {
-		return fmt.Errorf("connecting to the chain: %w", err)
-	}
-	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
+func startMonitor(sh *service.Shell, cfg Config, metrics *monitorMetrics, client *bus.Client,
+	node *evm.Client) error {
 	sh.Ready("chain").Note(node.OneWord())
 	sh.Watch("chain", func(context.Context) error { return node.Health() })
 	watching := sh.Ready("monitor")

@@ -86,8 +86,8 @@ func Sighting(ctx context.Context, node Accounts, signer chain.Address) (seen no
 }
 
 // Resync moves a signer's cursor to the chain's number, ends every earlier tenure and lifts the pause. Every sender of
-// the signer has to be stopped, also those of another copy of the database: the caller has asked for that. It is refused
-// while transactions wait to be mined.
+// the signer has to be stopped, also those of another copy of the database: the caller has asked for that. It is
+// refused while transactions wait to be mined.
 func Resync(ctx context.Context, db *pg.DB, signer chain.Address, seen nonce.ChainNonces) (next uint64, err error) {
 	if err := seen.Settled(); err != nil {
 		return 0, err
@@ -105,8 +105,8 @@ func Delayed(ctx context.Context, s pg.Delayed, id int64) (delayed.Job, error) {
 	return j, err
 }
 
-// RetryDelayed makes a delayed job due at once. It is refused before its time: held commissions would be released, a day
-// reported before it is over.
+// RetryDelayed makes a delayed job due at once. It is refused before its time: held commissions would be released, a
+// day reported before it is over.
 func RetryDelayed(ctx context.Context, s pg.Delayed, id int64) error {
 	j, known, err := s.Job(ctx, id)
 	if err == nil && known && j.Status == delayed.Pending && j.DueAt.After(time.Now()) {

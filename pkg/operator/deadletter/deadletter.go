@@ -1,9 +1,9 @@
 // Package deadletter reads the dead letter topic, and has jobs done that were given up. It is what operators do by the
 // command line and by the console.
 //
-// Guaranteed: only jobs are replayed. A job goes back as it was, to where its signer's jobs are, but for the block it is
-// known from. A sender looks at a job anew before it does anything about it, and has one arm of it at a time: replaying a
-// job, or doing so twice, executes nothing twice.
+// Guaranteed: only jobs are replayed. A job goes back as it was, to where its signer's jobs are, but for the block it
+// is known from. A sender looks at a job anew before it does anything about it, and has one arm of it at a time:
+// replaying a job, or doing so twice, executes nothing twice.
 package deadletter
 
 import (
@@ -75,8 +75,8 @@ func (l Letter) Why() string {
 	return why
 }
 
-// Letters reads the newest records that there are, oldest first, and returns those of a source, or of all; newest 0 reads
-// every record.
+// Letters reads the newest records that there are, oldest first, and returns those of a source, or of all; newest 0
+// reads every record.
 func (t Topic) Letters(ctx context.Context, source string, newest int64) (found []Letter, err error) {
 	topic := wire.DeadLetterTopic(t.Keeper.ChainID)
 	first, end, err := t.Client.Bounds(ctx, topic, partition)

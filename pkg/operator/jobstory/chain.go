@@ -45,7 +45,8 @@ func (y *Story) addChain(ctx context.Context, db *pg.DB, key chain.Hash) error {
 	}
 	if r := request.Row; request.Known {
 		y.addLog(ctx, r.Birth, "made", fmt.Sprintf("%s of %s in market %s", r.Kind, r.Account, r.Market))
-		return y.addEnd(ctx, db, r.Birth, r.Stamp, fmt.Sprintf("the %s is %s%s", r.Kind, r.Status, text.Because(r.Reason)))
+		return y.addEnd(ctx, db, r.Birth, r.Stamp,
+			fmt.Sprintf("the %s is %s%s", r.Kind, r.Status, text.Because(r.Reason)))
 	}
 	position, err := db.Position(ctx, key)
 	if p := position.Row; err == nil && position.Known {

@@ -1,6 +1,6 @@
-// Package jobstory tells one job's whole story, from the log that made it to its result: what this keeper stored, signed and
-// sent, what the state has of the order, request or position, what planners and senders have published, and who executed
-// it in the end. Every line says where it stands: a block, a row, or a topic's partition and offset.
+// Package jobstory tells one job's whole story, from the log that made it to its result: what this keeper stored,
+// signed and sent, what the state has of the order, request or position, what planners and senders have published, and
+// who executed it in the end. Every line says where it stands: a block, a row, or a topic's partition and offset.
 //
 // It is for people: topics are read around the times that the stores know, by their records' clocks.
 package jobstory

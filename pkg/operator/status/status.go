@@ -1,6 +1,6 @@
 // Package status looks at a keeper from outside, for a person who wants to know whether it is well: at the chain, the
-// database, the price reports and the processes' own pages. A source that cannot be reached is a finding, and hides none
-// of the others.
+// database, the price reports and the processes' own pages. A source that cannot be reached is a finding, and hides
+// none of the others.
 package status
 
 import (

@@ -1,4 +1,5 @@
-// Package text writes what operators read of a keeper, on a terminal and in a browser alike: amounts, times, first lines.
+// Package text writes what operators read of a keeper, on a terminal and in a browser alike: amounts, times, first
+// lines.
 package text
 
 import (

@@ -63,7 +63,7 @@ func (c *console) find(r *http.Request, s signin.Session) (act, string, error) {
 	case !known:
 		return act{}, "", badQuestionError{fmt.Errorf("%q is no action of the console", name)}
 	case !s.Role.May(a.needs):
-		return act{}, "", fmt.Errorf("This needs the role %s; you are %s.", a.needs, s.Role) //nolint:staticcheck // shown to people
+		return act{}, "", fmt.Errorf("this needs the role %s; you are %s", a.needs, s.Role)
 	}
 	return a, target, nil
 }
@@ -101,7 +101,8 @@ func statusOf(err error) int {
 
 // perform does what was confirmed. It is written down first: what cannot be written down is not done.
 func (c *console) perform(w http.ResponseWriter, r *http.Request, s signin.Session) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), pageTimeout) // a browser that leaves undoes nothing
+	// a browser that leaves undoes nothing
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), pageTimeout)
 	defer cancel()
 	a, target, err := c.find(r, s)
 	if err != nil {
@@ -122,7 +123,8 @@ func (c *console) perform(w http.ResponseWriter, r *http.Request, s signin.Sessi
 	entry := pg.ConsoleAction{Run: uuid.New(), Who: s.Name, Role: s.Role.String(), Address: address(r),
 		Action: a.name, Target: target, Reason: why, Stage: pg.ActionAsked, Before: before}
 	if err := c.DB.ConsoleActions().Record(ctx, entry); err != nil {
-		c.refuse(w, s, http.StatusServiceUnavailable, "Nothing was done, because it cannot be written down: "+err.Error())
+		c.refuse(w, s, http.StatusServiceUnavailable, "Nothing was done, because it cannot be written down: "+
+			err.Error())
 		return
 	}
 	if err := c.finish(ctx, a, s, entry); err != nil {

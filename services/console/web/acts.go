@@ -25,14 +25,17 @@ func (c *console) acts() map[string]act {
 			Warning: "It claims nothing new until somebody resumes it. What it has in flight goes on.",
 			state:   c.signerState, will: pauseWill, do: c.pause},
 		{name: "signer-resume", Title: "Resume a signer", needs: signin.Operator, back: "/signers",
-			Warning: "It claims again at once. If the reason for the pause still holds, it is paused again at the next try.",
-			state:   c.signerState, will: resumeWill, do: c.resume},
+			Warning: "It claims again at once. If the reason for the pause still holds, it is paused again at the " +
+				"next try.",
+			state: c.signerState, will: resumeWill, do: c.resume},
 		{name: "signer-resync", Title: "Move a signer to the chain's nonce", needs: signin.Admin, back: "/signers",
 			WhyNeeded: true,
-			Warning: "Stop every sender of this signer first, also those of another copy of this database: a sender that " +
+			Warning: "Stop every sender of this signer first, also those of another copy of this database: a sender " +
+				"that " +
 				"runs on could send a transaction twice. Every earlier tenure ends, and the pause is lifted.",
 			state: c.resyncState, will: resyncWill, do: c.resync},
-		{name: "nonce-cancel", Title: "Call a transaction off", needs: signin.Operator, back: "/signers", WhyNeeded: true,
+		{name: "nonce-cancel", Title: "Call a transaction off", needs: signin.Operator, back: "/signers",
+			WhyNeeded: true,
 			Warning: "The sender gives this nonce to a payment to itself; which of the two the chain takes is not " +
 				"certain. The job stays due and is taken up again when it has cooled down.",
 			state: c.nonceState, will: cancelWill, do: c.cancelNonce},
@@ -42,11 +45,14 @@ func (c *console) acts() map[string]act {
 		{name: "delayed-retry", Title: "Retry a delayed job", needs: signin.Operator, back: "/delayed",
 			Warning: "It is due at once, with all its attempts before it.",
 			state:   c.delayedState, will: retryWill, do: c.retryDelayed},
-		{name: "delayed-cancel", Title: "Call a delayed job off", needs: signin.Operator, back: "/delayed", WhyNeeded: true,
-			Warning: "It is never done. There is no way back.",
-			state:   c.delayedState, will: callOffWill, do: c.cancelDelayed},
-		{name: "letter-replay", Title: "Have a job done that was given up", needs: signin.Operator, back: "/deadletters",
-			Warning: "The job is published again as of now. A sender looks at it anew before it sends anything, and has " +
+		{name: "delayed-cancel", Title: "Call a delayed job off", needs: signin.Operator, back: "/delayed",
+			WhyNeeded: true,
+			Warning:   "It is never done. There is no way back.",
+			state:     c.delayedState, will: callOffWill, do: c.cancelDelayed},
+		{name: "letter-replay", Title: "Have a job done that was given up", needs: signin.Operator,
+			back: "/deadletters",
+			Warning: "The job is published again as of now. A sender looks at it anew before it sends anything, and " +
+				"has " +
 				"one transaction of it at a time: nothing is executed twice.",
 			state: c.letterState, will: replayWill, do: c.replay},
 		{name: "session-revoke", Title: "End a session", needs: signin.Admin, back: "/sessions",
@@ -149,8 +155,9 @@ func (c *console) resyncState(ctx context.Context, target string) (facts, error)
 
 func resyncWill(now facts) (facts, error) {
 	if now[factLatest] != now[factPending] || now[factLatest] != now[factFinalized] {
-		return nil, errors.New("transactions of it wait to be mined or to become final: try again when the chain's three " +
-			"numbers are the same")
+		return nil,
+			errors.New("transactions of it wait to be mined or to become final: try again when the chain's three " +
+				"numbers are the same")
 	}
 	return facts{factNext: now[factLatest], factPaused: notPaused}, nil
 }
@@ -226,8 +233,9 @@ func (c *console) delayedState(ctx context.Context, target string) (facts, error
 	if err != nil {
 		return nil, err
 	}
-	now := facts{"kind": j.Kind, "key": j.Key, factStatus: string(j.Status), "failed attempts": strconv.Itoa(j.Attempts),
-		"last error": cmp.Or(text.FirstLine(j.LastError), "none"), factOff: "no"}
+	now := facts{"kind": j.Kind, "key": j.Key, factStatus: string(j.Status),
+		"failed attempts": strconv.Itoa(j.Attempts),
+		"last error":      cmp.Or(text.FirstLine(j.LastError), "none"), factOff: "no"}
 	if !j.DeletedAt.IsZero() {
 		now[factOff] = text.Moment(j.DeletedAt)
 	}

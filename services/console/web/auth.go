@@ -13,8 +13,8 @@ import (
 	"perpkeeper/services/console/signin"
 )
 
-// Cookies. The prefix has browsers take them over https alone, for this host and no other; over plain http, which is for
-// loopback, browsers would refuse it.
+// Cookies. The prefix has browsers take them over https alone, for this host and no other; over plain http, which is
+// for loopback, browsers would refuse it.
 const (
 	sessionCookie = "perpkeeper_session"
 	formCookie    = "perpkeeper_form" // what forms carry before there is a session

@@ -121,7 +121,8 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request, s signin.Sessio
 	}
 	p := c.pages[i]
 	query := topicQuery(p, ask)
-	watch, err := c.live.watch(query.Encode(), p.every, func(ctx context.Context) (any, error) { return p.load(ctx, query) })
+	watch, err := c.live.watch(query.Encode(), p.every,
+		func(ctx context.Context) (any, error) { return p.load(ctx, query) })
 	if err != nil {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -136,8 +137,8 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request, s signin.Sessio
 // sendTimeout is for one message to a browser that does not read.
 const sendTimeout = 10 * time.Second
 
-// send writes what a watch sees until either side has enough. A message that says nothing keeps the connection open, and
-// finds out that a browser is gone.
+// send writes what a watch sees until either side has enough. A message that says nothing keeps the connection open,
+// and finds out that a browser is gone.
 func (c *console) send(w http.ResponseWriter, r *http.Request, p page, watch *watch) {
 	control, last := http.NewResponseController(w), []byte(nil)
 	alive := time.NewTicker(15 * time.Second)

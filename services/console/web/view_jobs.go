@@ -149,8 +149,9 @@ func (c *console) job(ctx context.Context, ask url.Values) (any, error) {
 		v.Missing = fmt.Sprintf("What topics have is missing: %v", err)
 	}
 	if len(y.Lines) == 0 && v.Missing == "" {
-		return nil, notFoundError{errors.New("nothing is known of it here: neither the state nor the database nor the " +
-			"topics of the last minutes have it")}
+		return nil,
+			notFoundError{errors.New("nothing is known of it here: neither the state nor the database nor the " +
+				"topics of the last minutes have it")}
 	}
 	y.Sort()
 	for _, l := range y.Lines {

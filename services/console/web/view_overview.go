@@ -82,7 +82,10 @@ func (c *console) sources() []status.Source {
 			}
 			return status.Chain(ctx, c.Node, l)
 		}},
-		{What: "database", Ask: func(ctx context.Context, l *status.Looks) error { return status.Stores(ctx, c.DB, l) }},
+		{What: "database", Ask: func(ctx context.Context, l *status.Looks) error {
+			return status.Stores(ctx, c.DB,
+				l)
+		}},
 		{What: "prices", Ask: func(ctx context.Context, l *status.Looks) error {
 			return status.Prices(ctx, c.Kafka, c.Keeper.ChainID, l)
 		}},

@@ -63,7 +63,8 @@ func newSite(t *testing.T, change ...func(*web.Deps)) *site {
 	if s.users, err = signin.OpenUsers(filepath.Join(t.TempDir(), "users")); err != nil {
 		t.Fatal(err)
 	}
-	for name, role := range map[string]signin.Role{"vera": signin.Viewer, "otto": signin.Operator, "anna": signin.Admin} {
+	for name, role := range map[string]signin.Role{"vera": signin.Viewer, "otto": signin.Operator,
+		"anna": signin.Admin} {
 		s.must(s.users.Add(signin.User{Name: name, Role: role, Hash: hashed()}))
 	}
 	s.deps = web.Deps{DB: s.db, Kafka: client, Authority: signin.NewAuthority(s.users, time.Now), Keeper: keeper,
@@ -109,7 +110,8 @@ func (s *site) browser() *browser {
 func (s *site) as(name string) *browser {
 	s.t.Helper()
 	b := s.browser()
-	if status, page := b.post("/signin", "/signin", url.Values{"name": {name}, "password": {password}}); status != http.StatusOK ||
+	if status, page := b.post("/signin", "/signin",
+		url.Values{"name": {name}, "password": {password}}); status != http.StatusOK ||
 		!strings.Contains(page, name) {
 		s.t.Fatalf("%s is not signed in: %d\n%s", name, status, page)
 	}
@@ -181,7 +183,8 @@ func TestPagesWithoutAStore(t *testing.T) {
 	anna := s.as("anna")
 	s.db.Close()
 	for _, path := range []string{"/jobs", "/signers", "/delayed", "/audit"} {
-		if status, page := anna.get(path); status != http.StatusServiceUnavailable || !strings.Contains(page, "cannot be read now") {
+		if status, page := anna.get(path); status != http.StatusServiceUnavailable ||
+			!strings.Contains(page, "cannot be read now") {
 			t.Errorf("%s: %d\n%s", path, status, page)
 		}
 	}
@@ -238,7 +241,8 @@ func TestFirstStart(t *testing.T) {
 	token, err := s.deps.Authority.First()
 	s.must(err)
 	b := s.browser()
-	if status, page := b.get("/welcome?token=guess"); status != http.StatusForbidden || strings.Contains(page, "<form") {
+	if status, page := b.get("/welcome?token=guess"); status != http.StatusForbidden ||
+		strings.Contains(page, "<form") {
 		t.Errorf("a guessed link: %d\n%s", status, page)
 	}
 	link := "/welcome?token=" + token
@@ -247,7 +251,8 @@ func TestFirstStart(t *testing.T) {
 		t.Errorf("two different passwords: %d", status)
 	}
 	fields.Set("again", password)
-	if status, page := b.post(link, "/welcome", fields); status != http.StatusOK || !strings.Contains(page, "Overview") {
+	if status, page := b.post(link, "/welcome", fields); status != http.StatusOK ||
+		!strings.Contains(page, "Overview") {
 		t.Fatalf("the first user: %d\n%s", status, page)
 	}
 	if _, page := s.browser().get(link); strings.Contains(page, "<form") {
@@ -258,7 +263,8 @@ func TestFirstStart(t *testing.T) {
 func TestSignInIsRefused(t *testing.T) {
 	s := newSite(t)
 	b := s.browser()
-	if status, page := b.post("/signin", "/signin", url.Values{"name": {`"><b>`}, "password": {"wrong"}}); status != http.StatusUnauthorized ||
+	if status, page := b.post("/signin", "/signin",
+		url.Values{"name": {`"><b>`}, "password": {"wrong"}}); status != http.StatusUnauthorized ||
 		strings.Contains(page, "<b>") {
 		t.Errorf("%d\n%s", status, page)
 	}
@@ -270,11 +276,13 @@ func TestSignInIsRefused(t *testing.T) {
 	for range 10 {
 		b.post("/signin", "/signin", fields)
 	}
-	if status, _ := b.post("/signin", "/signin", url.Values{"name": {"anna"}, "password": {password}}); status != http.StatusTooManyRequests {
+	if status, _ := b.post("/signin", "/signin",
+		url.Values{"name": {"anna"}, "password": {password}}); status != http.StatusTooManyRequests {
 		t.Errorf("after ten wrong passwords: %d", status)
 	}
 	anna := s.as("vera")
-	if status, page := anna.post("/", "/signout", url.Values{}); status != http.StatusOK || !strings.Contains(page, "Password") {
+	if status, page := anna.post("/", "/signout", url.Values{}); status != http.StatusOK ||
+		!strings.Contains(page, "Password") {
 		t.Errorf("signed out: %d\n%s", status, page)
 	}
 }

@@ -1,0 +1,46 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/service"
+	"perpkeeper/services/console/signin"
+	"perpkeeper/services/console/web"
+)
+
+// startPages serves what operators see in a browser. They are there before the stores are, and say which are away. Where
+// nobody can sign in yet, the log says where the first user is made.
+func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, node *evm.Client) error {
+	users, err := signin.OpenUsers(cfg.Own.Users)
+	if err != nil {
+		return fmt.Errorf("console.users: %w", err)
+	}
+	authority := signin.NewAuthority(users, time.Now)
+	deps := web.Deps{DB: db, Kafka: client, Authority: authority, Keeper: cfg.Keeper, Tier: cfg.Tier,
+		Signers: cfg.Own.Signers, PriceMaxAge: priceMaxAge, TLS: cfg.Own.TLS, Log: sh.Log, Now: time.Now}
+	if node != nil {
+		deps.Node = node
+	}
+	for _, text := range cfg.Own.Processes {
+		name, address, _ := strings.Cut(text, "=")
+		deps.Processes = append(deps.Processes, web.Process{Name: name, Address: strings.TrimSuffix(address, "/")})
+	}
+	pages, err := web.New(sh.Context(), deps)
+	if err != nil {
+		return fmt.Errorf("making the pages: %w", err)
+	}
+	sh.Handle("/", pages)
+	token, err := authority.First()
+	if err != nil || token == "" {
+		return err
+	}
+	scheme := map[bool]string{true: "https", false: "http"}[cfg.Own.TLS]
+	sh.Log.Warn().Str("link", scheme+"://"+sh.Addr()+"/welcome?token="+token).
+		Msg("nobody can sign in yet: whoever opens this link first makes the first user, an admin")
+	return nil
+}
