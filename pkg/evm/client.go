@@ -47,20 +47,20 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 	p.strangers = &unknownHeaders{log: log, shown: metrics.unknown}
 	c := &Client{Reader{pool: p}}
 	names := map[string]int{}
-	endpoint := func(u secret.URL, host string, private bool) *endpoint {
+	endpoint := func(u secret.URL, host string, h header, private bool) *endpoint {
 		name := u.String()
 		if names[name]++; names[name] > 1 {
 			name = fmt.Sprintf("%s #%d", name, names[name])
 		}
-		e := newEndpoint(u, Source(name), host, private, chainID, cfg, transport, log, metrics)
+		e := newEndpoint(u, Source(name), host, h, private, chainID, cfg, transport, log, metrics)
 		e.strangers = p.strangers
 		return e
 	}
 	for i, host := range hostsOf(cfg.URLs) {
-		p.public = append(p.public, endpoint(cfg.URLs[i], host, false))
+		p.public = append(p.public, endpoint(cfg.URLs[i], host, header{}, false))
 	}
 	for i, host := range hostsOf(cfg.PrivateURLs) {
-		p.private = append(p.private, endpoint(cfg.PrivateURLs[i], host, true))
+		p.private = append(p.private, endpoint(cfg.PrivateURLs[i], host, cfg.privateHeader(i), true))
 	}
 	if err := p.introduce(ctx); err != nil {
 		c.Close()

@@ -16,6 +16,8 @@ type Config struct {
 	URLs []secret.URL `toml:"urls" help:"JSON-RPC endpoints, http(s) or ws(s); reads go to the best at the moment, transactions to all"`
 	// PrivateURLs take transactions that must not be seen before they are mined, and nothing else.
 	PrivateURLs []secret.URL `toml:"private_urls" help:"endpoints of block builders and relays, used for private transactions only"`
+	// PrivateHeaders are what private endpoints know us by.
+	PrivateHeaders []secret.String `toml:"private_headers" help:"headers for private_urls, NAME: VALUE each and in the same order; - for one that wants none"`
 	// Genesis tells chains apart that share an id. Zero is not checked.
 	Genesis chain.Hash `toml:"genesis" help:"hash of block 0 every endpoint must have; all zero = not checked"`
 	// PollInterval is how long no head may have been announced before one is asked for.
@@ -58,7 +60,8 @@ func (c Config) Validate() error {
 	if len(c.URLs) == 0 {
 		problems = append(problems, errors.New("urls: is empty (name at least one endpoint)"))
 	}
-	problems = append(problems, checkURLs("urls", c.URLs), checkURLs("private_urls", c.PrivateURLs))
+	problems = append(problems, checkURLs("urls", c.URLs), checkURLs("private_urls", c.PrivateURLs),
+		c.checkHeaders())
 	for _, d := range []struct {
 		name  string
 		value time.Duration

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/secret"
 )
 
 func TestConfig(t *testing.T) {
@@ -22,6 +23,13 @@ func TestConfig(t *testing.T) {
 			c.PrivateURLs = append(c.PrivateURLs,
 				mustURL("ftp://h/secret"))
 		},
+		"private_headers: there are 1 for 0 private_urls": func(c *evm.Config) {
+			c.PrivateHeaders = append(c.PrivateHeaders, secret.New("-"))
+		},
+		"private_headers: number 1 is no header": func(c *evm.Config) {
+			c.PrivateURLs = append(c.PrivateURLs, mustURL("https://h"))
+			c.PrivateHeaders = append(c.PrivateHeaders, secret.New("Bearer hush"))
+		},
 		"hedge_after: 0s is not between":      func(c *evm.Config) { c.HedgeAfter = 0 },
 		"max_lag: 2h0m0s is not between":      func(c *evm.Config) { c.MaxLag = 2 * time.Hour },
 		"slow_after: 0s is not between":       func(c *evm.Config) { c.SlowAfter = 0 },
@@ -35,7 +43,8 @@ func TestConfig(t *testing.T) {
 	} {
 		cfg := evm.DefaultConfig()
 		spoil(&cfg)
-		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) ||
+			strings.Contains(err.Error(), "hush") {
 			t.Errorf("%v, want %s…", err, want)
 		}
 	}

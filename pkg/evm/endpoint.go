@@ -38,7 +38,7 @@ type endpoint struct {
 }
 
 func newEndpoint(
-	u secret.URL, name Source, host string, private bool, chainID uint64, cfg Config, transport *http.Transport,
+	u secret.URL, name Source, host string, h header, private bool, chainID uint64, cfg Config, transport *http.Transport,
 	log zerolog.Logger, m *Metrics,
 ) *endpoint {
 	e := &endpoint{
@@ -47,8 +47,9 @@ func newEndpoint(
 		span: newSpan(cfg.LogsRange), last: errors.New("not asked yet"), batches: cfg.HeadersBatch,
 	}
 	e.line = line{
-		url: u, chainID: chainID, genesis: cfg.Genesis, sendOnly: private, opening: make(chan struct{}, 1),
-		http: &http.Client{Transport: patient{transport, e.throttled}},
+		url: u, chainID: chainID, genesis: cfg.Genesis, sendOnly: private, header: h,
+		opening: make(chan struct{}, 1),
+		http:    &http.Client{Transport: patient{transport, e.throttled}, CheckRedirect: h.redirects()},
 	}
 	return e
 }

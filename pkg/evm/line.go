@@ -27,6 +27,7 @@ type line struct {
 	// sendOnly is a relay, which may serve nothing but transactions. These name their chain themselves, so that it need
 	// not show its own.
 	sendOnly bool
+	header   header
 	http     *http.Client
 
 	opening chan struct{} // a lock that a context can end the wait for; guards conn
@@ -124,14 +125,15 @@ func (l *line) open(ctx context.Context) (*connection, error) {
 // node that has not shown its chain: the hook that it asks for headers before each attempt refuses the second.
 func (l *line) dial(ctx context.Context) (caller, error) {
 	if !announces(l.url) {
-		return &poster{url: l.url.Reveal(), http: l.http}, nil
+		return &poster{url: l.url.Reveal(), header: l.header, http: l.http}, nil
 	}
 	var dialed bool
-	client, err := rpc.DialOptions(ctx, l.url.Reveal(), rpc.WithHTTPAuth(func(http.Header) error {
+	client, err := rpc.DialOptions(ctx, l.url.Reveal(), rpc.WithHTTPAuth(func(sent http.Header) error {
 		if dialed {
 			return errBroken
 		}
 		dialed = true
+		l.header.set(sent)
 		return nil
 	}))
 	return socket{client}, err

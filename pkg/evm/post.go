@@ -17,9 +17,10 @@ import (
 // which was two thirds of what a scanner did. It takes no answer for another one's: over HTTP answers come by
 // themselves, but a gateway may mix them up.
 type poster struct {
-	url  string
-	http *http.Client
-	last atomic.Uint64 // the id of the last request
+	url    string
+	header header
+	http   *http.Client
+	last   atomic.Uint64 // the id of the last request
 }
 
 func (p *poster) call(ctx context.Context, method string, args ...any) (json.RawMessage, error) {
@@ -123,6 +124,7 @@ func (p *poster) post(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("Content-Type", "application/json")
+	p.header.set(request.Header)
 	reply, err := p.http.Do(request)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type Sending struct {
 	Ever        bool
 	// Answer is what the last broadcast was answered with.
 	Answer Answer
+	// Overdue says that the public nodes were not given it, and that the time for which they are not is over.
+	Overdue bool
 }
 
 // Answer is what the nodes' last words about an attempt ask for.
@@ -125,7 +127,9 @@ func (p Policy) press(f Flight, s Sight) Step {
 
 // Due tells whether it is time to broadcast the same bytes again. A head that went down may have taken what was sent
 // with its blocks.
-func (p Policy) Due(s Sight) bool { return s.Head < s.Sent.Last || s.Head-s.Sent.Last >= p.Resend }
+func (p Policy) Due(s Sight) bool {
+	return s.Sent.Overdue || s.Head < s.Sent.Last || s.Head-s.Sent.Last >= p.Resend
+}
 
 // passed counts the blocks since the first broadcast. Those since a broadcast before the first head are not known: it
 // is repeated before it is taken for late.

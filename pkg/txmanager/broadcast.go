@@ -28,8 +28,8 @@ type broadcast struct {
 	metrics *Metrics
 	log     zerolog.Logger
 
-	builders bool           // whether there are private endpoints
-	private  sync.WaitGroup // what is being said to them
+	privacy privacy        // what the public nodes are not given yet
+	private sync.WaitGroup // what is being said to private endpoints
 
 	// shared says that other keepers may execute what this one does not.
 	shared bool
@@ -44,7 +44,8 @@ type broadcast struct {
 type sent struct {
 	first, last uint64
 	class       evm.Class
-	capped      bool // people were told that its price cannot be raised
+	capped      bool  // people were told that its price cannot be raised
+	hidden      int64 // the intent, if only private endpoints were given it the last time
 }
 
 // transmitter gives a signed transaction to every endpoint, public or private; nil says that one has it.
@@ -61,31 +62,54 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 		return err
 	}
 	b.expect(tx.Hash)
+	hidden := b.privacy.hides(i, tx)
+	b.hide(tx.Hash, i.ID, hidden)
 	failpoint.Hit("sender.send.before")
-	answer := b.transmit(ctx, tx.Raw)
+	answer := b.transmit(ctx, tx.Raw, hidden)
 	failpoint.Hit("sender.reply.before")
 	class := evm.SendClass(answer)
 	news := b.answered(tx.Hash, class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
 	b.log.WithLevel(level(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).
 		Str("hash", tx.Hash.Hex()).
-		Str("class", string(class)).Dur("age_ms", b.heads.Age(i.Job.BirthMs)).Msg("broadcast")
+		Str("class", string(class)).Bool("private", hidden).Dur("age_ms", b.heads.Age(i.Job.BirthMs)).Msg("broadcast")
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
 }
 
-// transmit gives bytes to all endpoints, and to block builders where some are configured. What builders answer decides
-// nothing: they promise nothing.
-func (b *broadcast) transmit(ctx context.Context, raw []byte) error {
-	if b.builders {
-		b.private.Go(func() {
-			class := evm.SendClass(b.node.SendPrivate(ctx, raw))
-			b.metrics.privates.WithLabelValues(string(class)).Inc()
-		})
+// transmit gives bytes to all endpoints, private ones included, or to these alone. What private endpoints answer
+// decides nothing: they promise nothing, and refuse for reasons of their own.
+func (b *broadcast) transmit(ctx context.Context, raw []byte, hidden bool) error {
+	if hidden {
+		if answer := b.relay(ctx, raw); answer != evm.Accepted {
+			return fmt.Errorf("no private endpoint has taken it (%s)", answer) // which says nothing of the transaction
+		}
+		return nil
+	}
+	if b.privacy.cfg.Endpoints {
+		b.private.Go(func() { b.relay(ctx, raw) })
 	}
 	return b.node.SendRaw(ctx, raw)
 }
 
-// close waits for what is still being said to builders.
+// relay gives bytes to private endpoints.
+func (b *broadcast) relay(ctx context.Context, raw []byte) evm.Class {
+	class := evm.SendClass(b.node.SendPrivate(ctx, raw))
+	b.metrics.privates.WithLabelValues(string(class)).Inc()
+	return class
+}
+
+// hide notes whether the public nodes are not given a transaction of an intent.
+func (b *broadcast) hide(hash chain.Hash, intent int64, hidden bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := b.last[hash]
+	if was.hidden = 0; hidden {
+		was.hidden = intent
+	}
+	b.last[hash] = was
+}
+
+// close waits for what is still being said to private endpoints.
 func (b *broadcast) close() { b.private.Wait() }
 
 // level is how loud a broadcast is logged: only news are, because the same bytes may be broadcast for a long time.
@@ -166,7 +190,8 @@ func (b *broadcast) sending(hash chain.Hash) txm.Sending {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, ever := b.last[hash]
-	return txm.Sending{Ever: ever, First: s.first, Last: s.last, Answer: answerOf(s.class)}
+	return txm.Sending{Ever: ever, First: s.first, Last: s.last, Answer: answerOf(s.class),
+		Overdue: s.hidden != 0 && b.privacy.over(s.hidden)}
 }
 
 // spent tells whether a node last said that a transaction's nonce is used up, perhaps by itself.

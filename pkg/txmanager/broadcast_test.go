@@ -153,8 +153,9 @@ func (n *talkative) SendPrivate(context.Context, []byte) error {
 func TestBuildersAreToldToo(t *testing.T) {
 	for _, builders := range []bool{false, true} {
 		n := &talkative{}
-		b := &broadcast{node: n, builders: builders, metrics: NewMetrics(prometheus.NewRegistry())}
-		if err := b.transmit(t.Context(), []byte{1}); err != nil {
+		b := &broadcast{node: n, privacy: privacy{cfg: Private{Endpoints: builders}},
+			metrics: NewMetrics(prometheus.NewRegistry())}
+		if err := b.transmit(t.Context(), []byte{1}, false); err != nil {
 			t.Error(err)
 		}
 		b.close()

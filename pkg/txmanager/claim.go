@@ -104,7 +104,7 @@ func (c claim) resolve(ctx context.Context, tasks []*Task, after nonce.Cursor, e
 			return Verdict{}, err
 		}
 	}
-	c.cursor.known = &after
+	c.cursor.set(after)
 	for _, t := range tasks {
 		c.metrics.claimed(t.Intent)
 		c.log.Info().Str("job", t.Job().ID).Uint32("arm", t.Intent.Arm).Uint64("nonce", t.Tx.Nonce).

@@ -115,6 +115,7 @@ func (c *confirm) remember(flights []txm.Flight) {
 	c.metrics.held.WithLabelValues(c.view.signer.Hex()).Set(held)
 	c.metrics.liquidations.WithLabelValues(c.view.signer.Hex()).Set(float64(liquidations))
 	c.broadcast.forget(flying)
+	c.broadcast.privacy.keep(intents)
 	c.ages.keep(intents)
 }
 

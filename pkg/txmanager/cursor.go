@@ -4,33 +4,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
 )
 
 // cursor is the tenure's memory of the next nonces. It is read from the store when the tenure begins and whenever it
-// turned out to be old, and used by one goroutine.
+// turned out to be old, and used by one goroutine, but for what says otherwise.
 type cursor struct {
 	known *nonce.Cursor
 	open  func(ctx context.Context) (nonce.Cursor, error)
+	// given is the lowest number that was never given, 0 before it is known, for whoever else looks at it, and doubted
+	// is set by whoever has seen the chain beyond it.
+	given   atomic.Uint64
+	doubted atomic.Bool
 }
 
 // read tells whether it has been read and not turned out to be old since.
 func (c *cursor) read() bool { return c.known != nil }
 
 func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {
+	if c.doubted.Swap(false) {
+		c.lose()
+	}
 	if c.known == nil {
 		read, err := c.open(ctx)
 		if err != nil {
 			return nonce.Cursor{}, err
 		}
-		c.known = &read
+		c.set(read)
 	}
 	return *c.known, nil
 }
 
-func (c *cursor) lose() { c.known = nil }
+// set is what the cursor is now.
+func (c *cursor) set(now nonce.Cursor) {
+	c.known = &now
+	c.given.Store(now.Next)
+}
+
+func (c *cursor) lose() {
+	c.known = nil
+	c.given.Store(0)
+}
 
 // opening reads the cursor of a tenure: the store's or the chain's, whichever is further. A store that has gone back in
 // time pauses the signer.

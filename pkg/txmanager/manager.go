@@ -29,8 +29,7 @@ type Config struct {
 	Cooldown time.Duration
 	// ConfirmTimeout is after how long without a receipt people are told (LIQ-10). It frees nothing.
 	ConfirmTimeout time.Duration
-	// Builders says that there are private endpoints, which are given every transaction as well.
-	Builders bool
+	Private        Private
 	// Shared says that other keepers may execute what this one does not: a signer whose transactions do not land then
 	// claims no more.
 	Shared bool

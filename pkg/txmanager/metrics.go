@@ -57,7 +57,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"class"}),
 		privates: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_private_broadcasts_total",
-			Help: "Transactions given to block builders beside the nodes, by the class of the answer.",
+			Help: "Transactions given to private endpoints, alone or beside the nodes, by the class of the answer.",
 		}, []string{"class"}),
 		replacements: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_replacements_total",

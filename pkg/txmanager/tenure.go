@@ -20,13 +20,15 @@ type pass struct {
 
 // passes are the loops of a tenure, in the order in which work goes through them.
 func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
-	renewal, waiting := w.renewal(t, b), new(waiting)
+	renewal, waiting, cursor := w.renewal(t, b), new(waiting), &cursor{open: w.opening(t.Fence())}
 	ended, givenUp := w.Results()
 	r := record{tenure: t, store: w.Intents, ended: ended, givenUp: givenUp, metrics: w.Metrics, log: w.log}
 	return []pass{
-		{"drain", w.drain(t, b, renewal, waiting).pass,
+		{"drain", w.drain(t, b, renewal, waiting, cursor).pass,
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.Heads.Next()} }},
 		{"confirm", w.confirm(t, b, renewal, waiting).pass,
+			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
+		{"strangers", w.strangers(cursor).pass,
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
 		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
 	}
@@ -35,12 +37,11 @@ func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
 func (w *worker) broadcast(t *lease.Tenure) *broadcast {
 	return &broadcast{
 		tenure: t, node: w.Node, heads: w.Heads, store: w.Intents, metrics: w.Metrics, log: w.log,
-		last: map[chain.Hash]sent{}, builders: w.cfg.Builders, shared: w.cfg.Shared,
+		last: map[chain.Hash]sent{}, privacy: privacy{cfg: w.cfg.Private, clock: w.Clock}, shared: w.cfg.Shared,
 	}
 }
 
-func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *waiting) *drain {
-	cursor := &cursor{open: w.opening(t.Fence())}
+func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *waiting, cursor *cursor) *drain {
 	gaps := gaps{heads: w.Heads, fill: renewal.fill, since: map[uint64]uint64{}}
 	claim := claim{
 		tenure: t, key: w.key, chainID: w.cfg.ChainID, limits: w.Limits, market: w.market, budget: renewal.budget,
@@ -82,8 +83,20 @@ func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
 	return txm.After(o, i.Tries, w.Heads.Now(), w.cfg.Cooldown)
 }
 
-// tidy fills the gaps that nobody has a job for.
+// strangers looks whether the signer's key is used elsewhere.
+func (w *worker) strangers(cursor *cursor) *strangers {
+	return &strangers{clock: w.Clock, cursor: cursor, mined: func(ctx context.Context) (uint64, bool, error) {
+		return reached(ctx, w.Node, w.key.Address())
+	}}
+}
+
+// tidy looks again at a cursor that is doubted, and fills the gaps that nobody has a job for.
 func (w *worker) tidy(ctx context.Context, cursor *cursor, gaps gaps) error {
+	if cursor.doubted.Load() {
+		if _, err := cursor.get(ctx); err != nil {
+			return err
+		}
+	}
 	if cursor.known == nil || len(cursor.known.Released) == 0 {
 		return nil
 	}

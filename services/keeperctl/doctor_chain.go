@@ -56,7 +56,7 @@ func (s *session) dialEach(ctx context.Context) *probes {
 	if err != nil {
 		// Only a private endpoint can be of another chain here.
 		p.each = append(p.each, &probe{fact: doctor.Endpoint{Name: "chain.private_urls", Private: true, Wrong: err}})
-		all.PrivateURLs = nil
+		all.PrivateURLs, all.PrivateHeaders = nil, nil
 		if node, err = s.dial(ctx, all); err != nil {
 			return p
 		}
@@ -81,7 +81,7 @@ func (s *session) dial(ctx context.Context, cfg evm.Config) (*evm.Client, error)
 func (p *probe) dial(ctx context.Context, s *session, u secret.URL) {
 	p.fact.Name = u.String()
 	cfg := s.Chain
-	cfg.URLs, cfg.PrivateURLs = []secret.URL{u}, nil
+	cfg.URLs, cfg.PrivateURLs, cfg.PrivateHeaders = []secret.URL{u}, nil, nil
 	client, err := s.dial(ctx, cfg)
 	if err != nil {
 		p.fact.Wrong = err

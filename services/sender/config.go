@@ -3,6 +3,7 @@ package sender
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"perpkeeper/pkg/bus"
@@ -45,6 +46,9 @@ type Settings struct {
 	Batch           int `toml:"batch" help:"most jobs of one signer that are looked at side by side and claimed in one statement"`
 	MaxLiquidations int `toml:"max_liquidations" help:"most liquidations that are sent and not mined yet, over all senders of the keeper"`
 
+	PrivateOnly     []string      `toml:"private_only" help:"lanes whose transactions only chain.private_urls get at first: liquidation, order, maintenance; none by default"`
+	PrivateDeadline time.Duration `toml:"private_deadline" help:"how long after its first broadcast such a transaction goes to the public endpoints too, if it is not mined"`
+
 	ConfirmTimeout time.Duration `toml:"confirm_timeout" help:"after how long without a receipt people are told; the transaction goes on being broadcast"`
 
 	HeadMaxAge  time.Duration `toml:"head_max_age" help:"nothing is sent when the newest block came longer ago than this"`
@@ -75,17 +79,23 @@ func DefaultConfig() Config {
 		Sender: Settings{
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second,
 			MaxInFlight: 16, Reserved: 4, Batch: 8, MaxLiquidations: 10,
-			ConfirmTimeout: 10 * time.Second,
-			HeadMaxAge:     fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark, PriceMaxAge: fresh.Price,
-			Fee: txm.DefaultPolicy(), Nervous: defaultNervous(),
+			PrivateDeadline: 2 * time.Second,
+			ConfirmTimeout:  10 * time.Second,
+			HeadMaxAge:      fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark,
+			PriceMaxAge: fresh.Price,
+			Fee:         txm.DefaultPolicy(), Nervous: defaultNervous(),
 		},
 	}
 }
 
 // Validate is for what concerns several sections at once; the sections are asked by themselves.
 func (c Config) Validate() error {
+	if c.Tier.Monitor && c.Signer.Demand() == nil {
+		return errors.New("signer: there are keys, and a keeper with tier.monitor = true never signs (take " +
+			"signer.keystore_dir or the like away, or tier.monitor)")
+	}
 	if c.Tier.Monitor {
-		return nil // it never signs
+		return nil
 	}
 	problems := []error{c.Venue.Demand(job.Order, job.Liquidation, job.Deposit, job.Withdrawal)}
 	if c.Sender.Mode == Shadow {
@@ -93,6 +103,10 @@ func (c Config) Validate() error {
 	}
 	if err := c.Signer.Demand(); err != nil {
 		problems = append(problems, fmt.Errorf("signer.%w", err))
+	}
+	if len(c.Sender.PrivateOnly) > 0 && len(c.Chain.PrivateURLs) == 0 {
+		problems = append(problems, errors.New("sender.private_only: there is no private endpoint (name one in "+
+			"chain.private_urls, or leave private_only empty)"))
 	}
 	return errors.Join(problems...)
 }
@@ -120,6 +134,7 @@ func (s Settings) Validate() error {
 		{"signer_watch", s.SignerWatch, 0, 10 * time.Minute},
 		{"max_job_age", s.MaxJobAge, 10 * time.Second, time.Hour},
 		{"cooldown", s.Cooldown, 0, 10 * time.Minute},
+		{"private_deadline", s.PrivateDeadline, 100 * time.Millisecond, 20 * time.Second},
 		{"confirm_timeout", s.ConfirmTimeout, time.Second, 10 * time.Minute},
 		{"head_max_age", s.HeadMaxAge, 100 * time.Millisecond, time.Minute},
 		{"head_max_skew", s.HeadMaxSkew, 100 * time.Millisecond, time.Minute},
@@ -138,6 +153,11 @@ func (s Settings) Validate() error {
 		{"max_liquidations", s.MaxLiquidations, mostLiquidations}} {
 		if n.value < 1 || n.value > n.most {
 			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d", n.key, n.value, n.most))
+		}
+	}
+	for _, lane := range s.PrivateOnly {
+		if !slices.Contains(txm.Lanes(), txm.Lane(lane)) {
+			problems = append(problems, fmt.Errorf("private_only: %q is no lane (there are %v)", lane, txm.Lanes()))
 		}
 	}
 	if s.Reserved < 0 || s.Reserved > mostInFlight {
@@ -164,4 +184,12 @@ func (s Settings) bounds() tier.Bounds {
 // flights are the limits of what is pending while the markets are calm.
 func (s Settings) flights() txm.Limits {
 	return txm.Limits{Signer: s.MaxInFlight, Reserved: s.Reserved, Liquidations: s.MaxLiquidations}
+}
+
+// privateLanes are the lanes whose transactions the public endpoints do not get at first.
+func (s Settings) privateLanes() (lanes []txm.Lane) {
+	for _, lane := range s.PrivateOnly {
+		lanes = append(lanes, txm.Lane(lane))
+	}
+	return lanes
 }

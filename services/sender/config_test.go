@@ -82,6 +82,30 @@ func TestOnlyAMonitorIsWithoutKeys(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Errorf("a monitor without keys: %v", err)
 	}
+	cfg.Signer.KeystoreDir = "/keys"
+	if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(), "signer: there are keys") ||
+		strings.Contains(err.Error(), "\n") {
+		t.Errorf("a monitor with keys: %v", err)
+	}
+}
+
+// What is to go to private endpoints alone needs some, and lanes that there are.
+func TestPrivateSettings(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Sender.PrivateOnly = []string{"liquidation"}
+	if err := cfg.Validate(); !strings.Contains(err.Error(), "sender.private_only: there is no private endpoint") {
+		t.Errorf("without an endpoint: %v", err)
+	}
+	cfg.Chain.PrivateURLs = cfg.Chain.URLs
+	if err := cfg.Validate(); strings.Contains(err.Error(), "private") || cfg.Sender.Validate() != nil {
+		t.Errorf("with one: %v, %v", err, cfg.Sender.Validate())
+	}
+	cfg.Sender.PrivateOnly, cfg.Sender.PrivateDeadline = []string{"liquidations"}, time.Hour
+	err := cfg.Sender.Validate()
+	if err == nil || !strings.Contains(err.Error(), `private_only: "liquidations" is no lane`) ||
+		!strings.Contains(err.Error(), "private_deadline: 1h0m0s is not between") {
+		t.Errorf("another lane and a long time: %v", err)
+	}
 }
 
 // TIER-19: the sender of a keeper that never sends asks nobody for anything: it has no key, no database, no broker.

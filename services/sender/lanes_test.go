@@ -36,8 +36,8 @@ func keeps(of chain.Address, chainID uint64) spoiler {
 	}
 }
 
-// LIQ-6: all places of the signer of orders are taken by what does not land, and more of it waits. The liquidation of the
-// same account has a signer of its own, and is done meanwhile.
+// LIQ-6: all places of the signer of orders are taken by what does not land, and more of it waits. The liquidation of
+// the same account has a signer of its own, and is done meanwhile.
 func TestLiquidationsHaveASignerOfTheirOwn(t *testing.T) {
 	s := newSite(t)
 	s.cfg.Sender.MaxInFlight, s.cfg.Sender.Reserved, s.cfg.Sender.Nervous.MaxInFlight = 2, 0, 2

@@ -13,7 +13,9 @@ func (s *Sender) newManager() *txmanager.Manager {
 	return txmanager.New(txmanager.Config{
 		ChainID: s.cfg.Keeper.ChainID, Owner: s.owner, TTL: settings.LeaseTTL, Batch: settings.Batch,
 		MaxWait: settings.MaxJobAge, Cooldown: settings.Cooldown, ConfirmTimeout: settings.ConfirmTimeout,
-		Builders: len(s.cfg.Chain.PrivateURLs) > 0, Shared: s.cfg.Tier.Enabled,
+		Private: txmanager.Private{Endpoints: len(s.cfg.Chain.PrivateURLs) > 0, Only: settings.privateLanes(),
+			Deadline: settings.PrivateDeadline},
+		Shared: s.cfg.Tier.Enabled,
 	}, txmanager.Parts{
 		Node: s.node, Leases: s.leases, Nonces: s.nonces, Intents: s.intents, Heads: s.horizon, Clock: s.clock,
 		Limits: s.limits(), Turns: managed{s.turns}, Open: s.open, Results: s.results, Notice: s.notices.set,

@@ -1,0 +1,78 @@
+package evm
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"perpkeeper/pkg/secret"
+)
+
+// header goes with every request to an endpoint, which knows us by it. The zero header is none.
+type header struct {
+	name  string
+	value secret.String
+}
+
+// noHeader stands in a list of headers for an endpoint that wants none.
+const noHeader = "-"
+
+// parseHeader reads NAME: VALUE. Its error says nothing of the text.
+func parseHeader(text secret.String) (header, error) {
+	if strings.TrimSpace(text.Reveal()) == noHeader {
+		return header{}, nil
+	}
+	name, value, found := strings.Cut(text.Reveal(), ":")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	if !found || name == "" || value == "" || strings.ContainsFunc(name, notOfName) ||
+		strings.ContainsFunc(value, notOfValue) {
+		return header{}, errors.New("is no header (NAME: VALUE, or - for none)")
+	}
+	return header{name, secret.New(value)}, nil
+}
+
+func notOfName(r rune) bool {
+	return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+}
+
+func notOfValue(r rune) bool { return r < ' ' || r > '~' }
+
+// checkHeaders says why the headers of private endpoints cannot work.
+func (c Config) checkHeaders() error {
+	if n := len(c.PrivateHeaders); n > 0 && n != len(c.PrivateURLs) {
+		return fmt.Errorf("private_headers: there are %d for %d private_urls (one for each, - where none is wanted)", n,
+			len(c.PrivateURLs))
+	}
+	var problems []error
+	for i, text := range c.PrivateHeaders {
+		if _, err := parseHeader(text); err != nil {
+			problems = append(problems, fmt.Errorf("private_headers: number %d %w", i+1, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// privateHeader is that of the i-th private endpoint. The configuration has been checked.
+func (c Config) privateHeader(i int) (h header) {
+	if i < len(c.PrivateHeaders) {
+		h, _ = parseHeader(c.PrivateHeaders[i])
+	}
+	return h
+}
+
+// set puts the header into a request.
+func (h header) set(into http.Header) {
+	if h.name != "" {
+		into.Set(h.name, h.value.Reveal())
+	}
+}
+
+// redirects keeps a request with a header from being sent on to where an answer points: the header is meant for one
+// host. It is nil, and so the usual rule, where there is no header.
+func (h header) redirects() func(*http.Request, []*http.Request) error {
+	if h.name == "" {
+		return nil
+	}
+	return func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+}

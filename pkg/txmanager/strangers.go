@@ -1,0 +1,34 @@
+package txmanager
+
+import (
+	"context"
+	"time"
+)
+
+// strangerPause is how often it is looked whether somebody else uses a signer's key.
+const strangerPause = 5 * time.Second
+
+// strangers looks, also while nothing is sent, whether the chain has numbers of the signer that were never given out
+// here: somebody else has sent with its key. What becomes of it the cursor finds out, which is then read anew: the
+// store compares its numbers with the chain's, and pauses the signer. It is used by one goroutine.
+type strangers struct {
+	clock  func() time.Time
+	mined  func(ctx context.Context) (next uint64, sure bool, err error)
+	cursor *cursor
+	next   time.Time
+}
+
+// pass looks when it is time. Of one endpoint's word nothing is concluded where there are several.
+func (s *strangers) pass(ctx context.Context) error {
+	given := s.cursor.given.Load()
+	now := s.clock()
+	if given == 0 || now.Before(s.next) {
+		return nil
+	}
+	s.next = now.Add(strangerPause)
+	next, sure, err := s.mined(ctx)
+	if err == nil && sure && next > given {
+		s.cursor.doubted.Store(true)
+	}
+	return err
+}
