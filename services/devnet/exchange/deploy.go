@@ -264,91 +264,6 @@ func (d *deployer) parameters(ctx context.Context) error {
 	return nil
 }
 
-func (d *deployer) markets(ctx context.Context) error {
-	bySymbol := map[string]common.Address{}
-	for _, t := range d.out.Tokens {
-		bySymbol[t.Symbol] = t.Address
-	}
-	for _, m := range d.cfg.Markets {
-		market := Market{Name: m.Name, Index: bySymbol[m.Index], Long: bySymbol[m.Long], Short: bySymbol[m.Short]}
-		d.out.Markets = append(d.out.Markets, market)
-		d.invoke(contracts.MarketFactory, d.out.Contracts.MarketFactory, gasToCreateMarket, "createMarket",
-			market.Index, market.Long, market.Short, contracts.BaseKey("BASE_MARKET_TYPE"))
-	}
-	receipts, err := d.flush(ctx)
-	if err != nil {
-		return fmt.Errorf("creating markets: %w", err)
-	}
-	for i, receipt := range receipts {
-		topic, ok := eventTopic(d.out.Contracts.EventEmitter, receipt, "MarketCreated")
-		if !ok {
-			return fmt.Errorf("creating market %s: no MarketCreated in transaction %s", d.out.Markets[i].Name,
-				receipt.TxHash)
-		}
-		d.out.Markets[i].Address = common.BytesToAddress(topic[:])
-	}
-	return nil
-}
-
-func (d *deployer) marketParameters(ctx context.Context) error {
-	p := d.cfg.Parameters
-	for i, m := range d.out.Markets {
-		d.adlParameters(m, d.cfg.Markets[i])
-		d.set("MIN_COLLATERAL_FACTOR", p.MinCollateralFactor, m.Address)
-		d.set("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", p.MinCollateralFactorForLiquidation, m.Address)
-		d.set("LIQUIDATION_FEE_FACTOR", p.LiquidationFeeFactor, m.Address)
-		d.set("POSITION_FEE_FACTOR", p.PositionFeeFactorImproved, m.Address, true)
-		d.set("POSITION_FEE_FACTOR", p.PositionFeeFactorWorsened, m.Address, false)
-		d.set("RESERVE_FACTOR", p.ReserveFactor, m.Address, true)
-		d.set("RESERVE_FACTOR", p.ReserveFactor, m.Address, false)
-		d.set("SWAP_IMPACT_EXPONENT_FACTOR", p.SwapImpactExponentFactor, m.Address)
-		d.set("SWAP_IMPACT_FACTOR", p.SwapImpactFactorPositive, m.Address, true)
-		d.set("SWAP_IMPACT_FACTOR", p.SwapImpactFactorNegative, m.Address, false)
-		for _, name := range []string{"SWAP_FEE_FACTOR", "WITHDRAWAL_FEE_FACTOR"} {
-			d.set(name, p.SwapFeeFactorImproved, m.Address, true)
-			d.set(name, p.SwapFeeFactorWorsened, m.Address, false)
-		}
-		d.shareInventory(m)
-		for _, address := range []common.Address{m.Long, m.Short} {
-			token, _ := d.out.Token(address)
-			d.set("MAX_POOL_AMOUNT", d.worth(token, d.cfg.MaxPoolUSD), m.Address, address)
-		}
-	}
-	if _, err := d.flush(ctx); err != nil {
-		return fmt.Errorf("setting market parameters: %w", err)
-	}
-	return nil
-}
-
-// shareInventory lets markets with the same two tokens share a virtual inventory. It is written without an event, as on
-// the original's networks.
-func (d *deployer) shareInventory(m Market) {
-	shared := func(other Market) bool {
-		return other.Address != m.Address && other.Long == m.Long && other.Short == m.Short
-	}
-	if slices.ContainsFunc(d.out.Markets, shared) {
-		d.invoke(contracts.DataStore, d.out.Contracts.DataStore, gasToConfigure, "setBytes32",
-			contracts.Key("VIRTUAL_MARKET_ID", m.Address), virtualMarketID(m))
-	}
-}
-
-func virtualMarketID(m Market) common.Hash { return crypto.Keccak256Hash(m.Long[:], m.Short[:]) }
-
-// adlParameters sets the limits of deleveraging, and of profits in the face of swaps; without them every profit would
-// be too much.
-func (d *deployer) adlParameters(m Market, spec MarketSpec) {
-	most, least := orDefault(spec.MaxPnlFactorForAdl, d.cfg.Parameters.MaxPnlFactorForAdl),
-		orDefault(spec.MinPnlFactorAfterAdl, d.cfg.Parameters.MinPnlFactorAfterAdl)
-	for _, isLong := range []bool{true, false} {
-		d.set("MAX_PNL_FACTOR", most, contracts.BaseKey("MAX_PNL_FACTOR_FOR_ADL"), m.Address, isLong)
-		d.set("MAX_PNL_FACTOR", d.cfg.Parameters.MaxPnlFactorForDeposits,
-			contracts.BaseKey("MAX_PNL_FACTOR_FOR_DEPOSITS"), m.Address, isLong)
-		d.set("MAX_PNL_FACTOR", d.cfg.Parameters.MaxPnlFactorForWithdrawals,
-			contracts.BaseKey("MAX_PNL_FACTOR_FOR_WITHDRAWALS"), m.Address, isLong)
-		d.set("MIN_PNL_FACTOR_AFTER_ADL", least, m.Address, isLong)
-	}
-}
-
 // glvs creates the GLVs and adds their markets.
 func (d *deployer) glvs(ctx context.Context) error {
 	for _, spec := range d.cfg.Glvs {
@@ -383,66 +298,6 @@ func (d *deployer) glvs(ctx context.Context) error {
 	return nil
 }
 
-// liquidityOf is what goes into each token of a market's pool, in dollars.
-func (d *deployer) liquidityOf(i int) int64 {
-	if own := d.cfg.Markets[i].LiquidityUSD; own > 0 {
-		return own
-	}
-	return d.cfg.LiquidityUSD
-}
-
-// liquidity deposits into every pool as a user would, and executes the deposits as a keeper would.
-func (d *deployer) liquidity(ctx context.Context) error {
-	for _, t := range d.out.Tokens {
-		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "mint", d.self,
-			d.worth(t, d.cfg.LiquidityUSD*int64(len(d.out.Markets))))
-		d.invoke(contracts.MintableToken, t.Address, gasToConfigure, "approve", d.out.Contracts.ExchangeRouter,
-			maxUint256)
-	}
-	if _, err := d.flush(ctx); err != nil {
-		return fmt.Errorf("minting the first liquidity: %w", err)
-	}
-	for i, m := range d.out.Markets {
-		long, _ := d.out.Token(m.Long)
-		short, _ := d.out.Token(m.Short)
-		d.pending = append(d.pending, d.out.depositCall(d.self, DepositRequest{
-			Market: m, LongAmount: d.worth(long, d.liquidityOf(i)), ShortAmount: d.worth(short, d.liquidityOf(i)),
-			ExecutionFee: defaultExecutionFee,
-		}))
-	}
-	receipts, err := d.flush(ctx)
-	if err != nil {
-		return fmt.Errorf("creating the first deposits: %w", err)
-	}
-	for i, receipt := range receipts {
-		key, ok := eventTopic(d.out.Contracts.EventEmitter, receipt, "DepositCreated")
-		if !ok {
-			return fmt.Errorf("first deposit into %s: no DepositCreated in transaction %s", d.out.Markets[i].Name,
-				receipt.TxHash)
-		}
-		prices, err := d.firstPrices(ctx, d.out.Markets[i], receipt.BlockNumber)
-		if err != nil {
-			return err
-		}
-		d.invoke(contracts.DepositHandler, d.out.Contracts.DepositHandler, gasToProvide, "executeDeposit", key, prices)
-	}
-	return d.executeDeposits(ctx)
-}
-
-func (d *deployer) executeDeposits(ctx context.Context) error {
-	receipts, err := d.flush(ctx)
-	if err != nil {
-		return fmt.Errorf("executing the first deposits: %w", err)
-	}
-	for i, receipt := range receipts {
-		if _, ok := eventTopic(d.out.Contracts.EventEmitter, receipt, "DepositExecuted"); !ok {
-			return fmt.Errorf("the first deposit into %s was cancelled in transaction %s", d.out.Markets[i].Name,
-				receipt.TxHash)
-		}
-	}
-	return nil
-}
-
 // retire takes back the roles that only the deployment needed.
 func (d *deployer) retire(ctx context.Context) error {
 	for _, role := range []string{"CONTROLLER", OrderKeeper} {
@@ -453,27 +308,6 @@ func (d *deployer) retire(ctx context.Context) error {
 		return fmt.Errorf("revoking the deployer's roles: %w", err)
 	}
 	return nil
-}
-
-// firstPrices are reports as of the block in which the deposit was made.
-func (d *deployer) firstPrices(ctx context.Context, m Market, block *big.Int) (OracleParams, error) {
-	header, err := d.backend.HeaderByNumber(ctx, block)
-	if err != nil {
-		return OracleParams{}, fmt.Errorf("reading block %s: %w", block, err)
-	}
-	var params OracleParams
-	for _, address := range m.PriceTokens() {
-		token, _ := d.out.Token(address)
-		report := SignReport(d.cfg.ReportKey, d.chainID, address, d.cfg.firstPrice(token.Symbol), header.Time)
-		params.Add(address, d.out.Contracts.OracleProvider, report)
-	}
-	return params, nil
-}
-
-// worth is so many dollars in units of a token, at its first price.
-func (d *deployer) worth(t Token, dollars int64) *big.Int {
-	usd := new(big.Int).Mul(factor(1, 1), big.NewInt(dollars))
-	return usd.Quo(usd, d.cfg.firstPrice(t.Symbol).Max)
 }
 
 func (d *deployer) grant(to common.Address, role string) {
