@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"perpkeeper/services/devnet/contracts"
-
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
+
+	"perpkeeper/services/devnet/contracts"
 )
 
 // markets creates the pools.

@@ -8,9 +8,9 @@ import (
 	"math/big"
 	"slices"
 
-	"perpkeeper/services/devnet/exchange"
-
 	"github.com/ethereum/go-ethereum/common"
+
+	"perpkeeper/services/devnet/exchange"
 )
 
 // maxRemembered bounds the orders an account remembers; the oldest are the most likely to have ended.
