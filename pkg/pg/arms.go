@@ -24,7 +24,6 @@ var (
 			coalesce(a.last_class, ''), a.created_at, a.first_sent_at, a.last_sent_at
 		FROM keeper.tx_intent t JOIN keeper.tx_attempt a ON `+attemptsOf("t")+`
 		WHERE t.id = ANY ($1) ORDER BY t.id, a.seq`)
-	oneTransaction = selectOne(perp.Transactions, "one transaction")
 	selectFeesOfTx = register("fees of a transaction",
 		`SELECT coalesce(sum(f.amount), 0)::text FROM {state}.keeper_fee f
 		WHERE f.stamp_tx_hash = $1 AND f.deleted_at IS NULL`)
@@ -153,7 +152,8 @@ func withAttempts(ctx context.Context, tx pgx.Tx, arms []Arm) error {
 // Transaction looks up a transaction that touched the exchange, or that a watched signer sent, in the active
 // generation.
 func (db *DB) Transaction(ctx context.Context, hash chain.Hash) (Found[perp.Transaction], error) {
-	return lookUp[perp.Transaction](ctx, db, oneTransaction, hash)
+	found, err := db.Look(ctx, Keys{Transactions: []chain.Hash{hash}})
+	return found.Transactions[hash], err
 }
 
 // ActedOn returns the keys of the orders, requests and positions that a transaction was the last to act on, in the

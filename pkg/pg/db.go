@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +19,8 @@ import (
 type DB struct {
 	pool *pgxpool.Pool
 	cfg  Config
+	// active is the generation that was active at the last look, 0 before the first one.
+	active atomic.Int64
 }
 
 // Open prepares connections under the given application name, which the server shows beside them. It does not connect

@@ -80,15 +80,6 @@ func (s Standing) Finalized() (lowest chain.BlockRef) {
 	return lowest
 }
 
-// Standing returns how far the active generation has come.
-func (db *DB) Standing(ctx context.Context) (s Standing, err error) {
-	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		s, err = activeStanding(ctx, tx)
-		return err
-	})
-	return s, err
-}
-
 // StandingOf returns how far a generation has come, be it the active one or not.
 func (db *DB) StandingOf(ctx context.Context, generation int) (s Standing, err error) {
 	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -141,18 +132,7 @@ func haltOf(offsets []Offset) string {
 // watermark takes the short way when all tips are the same. Otherwise it is nearly always the lowest tip; all kept
 // blocks are compared only when that is on another branch than the others.
 func watermark(ctx context.Context, tx pgx.Tx, s Standing) (Block, error) {
-	if s.Partitions == 0 || len(s.Offsets) < s.Partitions {
-		return Block{}, nil
-	}
-	lowest, same := s.Offsets[0].Tip, true
-	for _, o := range s.Offsets[1:] {
-		same = same && sameBlock(o.Tip.BlockRef, lowest.BlockRef) && o.Tip.Attempt == lowest.Attempt
-		verified := o.Tip.Verified && lowest.Verified
-		if o.Tip.Number < lowest.Number {
-			lowest = o.Tip
-		}
-		lowest.Verified = verified
-	}
+	lowest, same := commonTip(s)
 	if same {
 		return lowest, nil
 	}
@@ -171,4 +151,22 @@ func watermark(ctx context.Context, tx pgx.Tx, s Standing) (Block, error) {
 		return common, nil
 	}
 	return Block{}, nil
+}
+
+// commonTip returns the tip of all partitions, if it is the same, and the lowest one otherwise. While partitions are
+// missing the zero block is all they have.
+func commonTip(s Standing) (lowest Block, same bool) {
+	if s.Partitions == 0 || len(s.Offsets) < s.Partitions {
+		return Block{}, true
+	}
+	lowest, same = s.Offsets[0].Tip, true
+	for _, o := range s.Offsets[1:] {
+		same = same && sameBlock(o.Tip.BlockRef, lowest.BlockRef) && o.Tip.Attempt == lowest.Attempt
+		verified := o.Tip.Verified && lowest.Verified
+		if o.Tip.Number < lowest.Number {
+			lowest = o.Tip
+		}
+		lowest.Verified = verified
+	}
+	return lowest, same
 }

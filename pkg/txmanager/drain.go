@@ -18,6 +18,8 @@ import (
 type drain struct {
 	tenure *lease.Tenure
 	queue  txm.Queue
+	// read looks up what the stages of tasks need.
+	read   func(ctx context.Context, tasks []*Task) error
 	stages []Stage
 	turns  Turns
 	// claim gives tasks their nonces, all or none, and launch broadcasts them.
@@ -141,11 +143,20 @@ func (d *drain) stillOurs(ctx context.Context, tasks []*Task) (ours []*Task, err
 
 // preflight leads tasks through the stages side by side, up to the claim.
 func (d *drain) preflight(ctx context.Context, heads []txm.Intent) []step {
-	steps := make([]step, len(heads))
-	group, ctx := errgroup.WithContext(ctx)
+	steps, tasks := make([]step, len(heads)), make([]*Task, len(heads))
 	for i, head := range heads {
+		tasks[i] = &Task{Intent: head}
+	}
+	if err := d.read(ctx, tasks); err != nil {
+		for i, t := range tasks {
+			steps[i] = step{task: t, stage: "read", err: err}
+		}
+		return steps
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for i, t := range tasks {
 		group.Go(func() error {
-			steps[i] = d.stage(ctx, &Task{Intent: head})
+			steps[i] = d.stage(ctx, t)
 			return nil
 		})
 	}

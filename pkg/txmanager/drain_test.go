@@ -47,6 +47,7 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 	nothing := func(context.Context) error { return nil }
 	o.drain = &drain{
 		tenure: tenure, turns: alone{}, queue: o.db.Intents(), batch: 1, limits: limits{},
+		read: func(context.Context, []*Task) error { return nil },
 		stages: []Stage{{Name: "test", Run: func(_ context.Context, t *Task) (Verdict, error) {
 			o.trail = append(o.trail, t.Job().ID)
 			return stage(t.Job())

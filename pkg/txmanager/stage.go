@@ -20,8 +20,11 @@ type Stage struct {
 // Task is an intent in the pipeline.
 type Task struct {
 	Intent txm.Intent
-	Call   Call         // what to send; set by the last stage
-	Tx     txm.SignedTx // what was stored; set by the claim
+	// Read is what was looked up for the stages a moment before the first of them; nil where nothing was, so that they
+	// have to ask themselves. It is the user's own.
+	Read any
+	Call Call         // what to send; set by the last stage
+	Tx   txm.SignedTx // what was stored; set by the claim
 }
 
 // Job is what the task is to have executed.

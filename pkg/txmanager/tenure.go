@@ -49,6 +49,7 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *
 	}
 	return &drain{
 		tenure: t, turns: w.Turns, queue: w.Intents, batch: w.cfg.Batch, limits: w.Limits,
+		read: w.work.Read,
 		stages: append([]Stage{{paysStage, pays{w.Limits, w.market}.run}},
 			w.work.Pipeline(Standing{Held: b.held, Reconciled: cursor.read})...),
 		claim: claim.run, launch: b.launch,

@@ -501,10 +501,20 @@ type late struct {
 
 func (l *late) Standing(ctx context.Context) (pg.Standing, error) {
 	standing, err := l.state.Standing(ctx)
+	l.hold(&standing)
+	return standing, err
+}
+
+func (l *late) Look(ctx context.Context, k pg.Keys) (pg.Rows, error) {
+	read, err := l.state.Look(ctx, k)
+	l.hold(&read.Standing)
+	return read, err
+}
+
+func (l *late) hold(standing *pg.Standing) {
 	if l.on.Load() {
 		standing.Watermark.TimeMs -= uint64(time.Hour.Milliseconds())
 	}
-	return standing, err
 }
 
 // TIER-8: a keeper whose state has fallen behind sends nothing.

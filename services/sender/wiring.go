@@ -34,6 +34,7 @@ func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 				s.turns.Observe(check.Stage()), // still pending, fresh reports, gas, a simulated call
 			}
 		},
+		Read:    s.preflight.Read,
 		Recheck: s.gate().Recheck(check.Run),
 		Judge:   check.Judge(),
 		Idle:    s.preflight.Refresh,

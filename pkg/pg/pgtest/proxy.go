@@ -115,6 +115,13 @@ func (p *Proxy) Hold(n int) (held <-chan struct{}, resume func()) {
 	return p.held, sync.OnceFunc(func() { close(p.release) })
 }
 
+// Requests is how many requests of clients have come since the last Hold, or in all: each is a round trip.
+func (p *Proxy) Requests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.requests
+}
+
 // Killed reports whether the statement that Kill waits for has come.
 func (p *Proxy) Killed() bool {
 	p.mu.Lock()

@@ -55,7 +55,7 @@ func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict
 		return txmanager.End(job.DroppedRecovered, "the planner has not chosen this position again since block "+
 			strconv.FormatUint(j.Evidence.Block.Number, 10)), nil
 	}
-	terms, v, err := r.pending.ask(ctx, j)
+	terms, v, err := r.terms(ctx, t)
 	if err != nil || v.Kind != txmanager.Onward {
 		return v, err
 	}
@@ -87,6 +87,14 @@ func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict
 		v.Heads = headsToWait(j, t.Intent.Waited)
 	}
 	return v, nil
+}
+
+// terms asks whether a task's job is still to be done, and on which terms.
+func (r *Checker) terms(ctx context.Context, t *txmanager.Task) (terms, txmanager.Verdict, error) {
+	if read, is := readFor(t); is {
+		return r.pending.askRead(ctx, read, t.Job())
+	}
+	return r.pending.ask(ctx, t.Job())
 }
 
 // headsToWait is for how many heads a task is passed over after an answer that says nothing of its job. What is not as

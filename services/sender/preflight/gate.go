@@ -43,6 +43,9 @@ func (g Gate) Stage(held func() string, reconciled func() bool) txmanager.Stage 
 		if reason := held(); reason != "" {
 			return txmanager.Shut(reason), nil
 		}
+		if read, is := readFor(t); is {
+			return g.judge(read.Standing, t.Job(), reconciled()), nil
+		}
 		return g.ask(ctx, t.Job(), reconciled())
 	}}
 }

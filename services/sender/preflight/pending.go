@@ -49,7 +49,18 @@ type terms struct {
 // found in is final: until then a reorg may have taken the row along, and the new branch brings it back within a block
 // or two. An error is no answer (TIER-5).
 func (p pending) ask(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
-	t, v, err := p.look(ctx, j)
+	return p.askAfter(ctx, p, j)
+}
+
+// askRead is ask, where rows were read a moment ago. What is not there is looked for again in the state itself.
+func (p pending) askRead(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
+	first := p
+	first.state = together{p.state, read}
+	return p.askAfter(ctx, first, j)
+}
+
+func (p pending) askAfter(ctx context.Context, first pending, j job.Job) (terms, txmanager.Verdict, error) {
+	t, v, err := first.look(ctx, j)
 	if err != nil || !t.absent {
 		return t, v, err
 	}
@@ -113,8 +124,7 @@ func (p pending) adl(ctx context.Context, j job.Job) (terms, txmanager.Verdict, 
 	if err != nil || v.Kind != txmanager.Onward {
 		return t, v, err
 	}
-	found, err := p.state.MarketValue(ctx, perp.MarketValueKey(perp.AdlEnabled, j.Market.Hash(), chain.Address{},
-		j.IsLong).Key)
+	found, err := p.state.MarketValue(ctx, adlEnabled(j))
 	switch {
 	case err != nil:
 		return terms{}, txmanager.Verdict{}, err
@@ -127,8 +137,7 @@ func (p pending) adl(ctx context.Context, j job.Job) (terms, txmanager.Verdict, 
 
 // adlState is pending until the exchange has said anything newer than what the job was found in.
 func (p pending) adlState(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
-	key := perp.MarketValueKey(perp.AdlEnabled, j.Market.Hash(), chain.Address{}, j.IsLong).Key
-	found, err := p.state.MarketValue(ctx, key)
+	found, err := p.state.MarketValue(ctx, adlEnabled(j))
 	switch last := found.Row.Stamp; {
 	case err != nil:
 		return terms{}, txmanager.Verdict{}, err

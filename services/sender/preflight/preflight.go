@@ -40,6 +40,7 @@ type Node interface {
 // a job.
 type State interface {
 	rows
+	looker
 	gasState
 }
 

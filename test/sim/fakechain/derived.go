@@ -91,6 +91,31 @@ func (d *Derived) Closing(ctx context.Context, key chain.Hash) (pg.Found[perp.Po
 	return found, nil, err
 }
 
+// Look looks up rows together.
+func (d *Derived) Look(ctx context.Context, k pg.Keys) (rows pg.Rows, err error) {
+	if rows.Standing, err = d.Standing(ctx); err != nil {
+		return rows, err
+	}
+	var problems [4]error
+	rows.Positions, problems[0] = findAll[perp.Position](d, perp.Positions, k.Positions)
+	rows.Orders, problems[1] = findAll[perp.Order](d, perp.Orders, k.Orders)
+	rows.Requests, problems[2] = findAll[perp.Request](d, perp.Requests, k.Requests)
+	rows.Values, problems[3] = findAll[perp.MarketValue](d, perp.MarketValues, k.Values)
+	return rows, errors.Join(problems[:]...)
+}
+
+func findAll[R perp.Row](d *Derived, table perp.Table, keys []chain.Hash) (map[chain.Hash]pg.Found[R], error) {
+	all := map[chain.Hash]pg.Found[R]{}
+	for _, key := range keys {
+		found, err := find[R](d, table, key)
+		if err != nil {
+			return nil, err
+		}
+		all[key] = found
+	}
+	return all, nil
+}
+
 // Parameters looks up words of the exchange.
 func (d *Derived) Parameters(_ context.Context, keys []chain.Hash) (known []perp.Parameter, err error) {
 	for _, key := range keys {
