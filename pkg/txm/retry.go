@@ -20,10 +20,6 @@ const (
 // enoughDoublings make the longest rest of the last one.
 const enoughDoublings = 5
 
-// transient tells whether another arm may fare better: the transaction failed for a cause nobody knows, or never was on
-// the chain.
-func transient(o job.Outcome) bool { return o == job.Reverted || o == job.Foreign }
-
 // GivenUp tells whether an arm that ended so, after that many failed ones before it, was the last of its kind: whoever
 // operates the keeper has to look. The job is reborn all the same if its condition still holds after the rest.
 func GivenUp(o job.Outcome, tries uint32) bool {

@@ -20,6 +20,7 @@ type Store interface {
 	Queue
 	Claims
 	Flights
+	Again
 	Money
 	Reports
 }

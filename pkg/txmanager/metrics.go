@@ -7,6 +7,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/ttl"
 	"perpkeeper/pkg/txm"
 )
 
@@ -31,6 +32,7 @@ type Metrics struct {
 	reorgs       prometheus.Counter
 	inFlight     *prometheus.GaugeVec
 	unlanded     *unlanded
+	queues       *ttl.Metrics // of retries
 	liquidations *prometheus.GaugeVec
 	held         *prometheus.GaugeVec
 	queueDepth   *prometheus.GaugeVec
@@ -44,7 +46,7 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	seconds := prometheus.ExponentialBuckets(0.05, 2, 14) // 50 ms to 7 min
 	m := &Metrics{
-		Leases: lease.NewMetrics(reg), unlanded: newUnlanded(),
+		Leases: lease.NewMetrics(reg), unlanded: newUnlanded(), queues: ttl.NewMetrics(reg),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_jobs_total", Help: "Arms of jobs that have ended, by kind and outcome.",
 		}, []string{"kind", "outcome"}),

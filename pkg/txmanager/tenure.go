@@ -22,6 +22,7 @@ type pass struct {
 func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
 	renewal, waiting, cursor := w.renewal(t, b), new(waiting), &cursor{open: w.opening(t.Fence())}
 	ended, givenUp := w.Results()
+	w.retries.begin(t)
 	r := record{tenure: t, store: w.Intents, ended: ended, givenUp: givenUp, metrics: w.Metrics, log: w.log}
 	return []pass{
 		{"drain", w.drain(t, b, renewal, waiting, cursor).pass,
@@ -31,7 +32,14 @@ func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
 		{"strangers", w.strangers(cursor).pass,
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
 		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
+		{"retry", w.retries.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
 	}
+}
+
+// hasEnded has the end of an arm told, and looked at whether another is to follow.
+func (w *worker) hasEnded() {
+	w.retries.ended.Store(true)
+	signal(w.ended)
 }
 
 func (w *worker) broadcast(t *lease.Tenure) *broadcast {
@@ -65,7 +73,7 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *
 		passedOver: passedOver{
 			clock: w.Clock, head: w.Heads.Number, asleep: map[int64]nap{}, yielded: map[int64]time.Time{},
 		},
-		endings: endings{maxWait: w.cfg.MaxWait, rest: w.rest, ended: func() { signal(w.ended) }},
+		endings: endings{maxWait: w.cfg.MaxWait, rest: w.rest, ended: w.hasEnded},
 		gate:    func(reason string) { w.Notice(w.gate(), reason) },
 		metrics: w.Metrics, log: w.log,
 	}
@@ -133,6 +141,6 @@ func (w *worker) confirm(t *lease.Tenure, b *broadcast, renewal renewal, waiting
 			freed: func() { signal(w.queued) }},
 		judge: w.work.Judge, broadcast: b, renewal: renewal, waiting: waiting,
 		ages:    newAges(w.Clock, w.cfg.ConfirmTimeout),
-		metrics: w.Metrics, log: w.log, ended: func() { signal(w.ended) },
+		metrics: w.Metrics, log: w.log, ended: w.hasEnded,
 	}
 }

@@ -35,6 +35,7 @@ type worker struct {
 	log  zerolog.Logger
 	// Signals: something was queued, something has ended. One that is not taken yet stands for all later ones.
 	queued, ended chan struct{}
+	retries       *retries
 }
 
 func (m *Manager) worker(key signer.Signer) *worker {
@@ -44,6 +45,7 @@ func (m *Manager) worker(key signer.Signer) *worker {
 		log:    m.parts.Log.With().Str("signer", key.Address().Hex()).Logger(),
 		queued: make(chan struct{}, 1), ended: make(chan struct{}, 1),
 	}
+	w.retries = newRetries(key.Address(), m.parts, func() { signal(w.queued) })
 	w.work = m.parts.Open(key.Address(), func() { signal(w.queued) })
 	return w
 }
@@ -90,6 +92,7 @@ func (w *worker) acquire(ctx context.Context) (t *lease.Tenure, err error) {
 // leave ends a tenure: it is given back if it is still ours, and what was refused is counted.
 func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
 	w.Metrics.Leases.Rejected(why)
+	w.retries.rest()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
 	if lease.Lost(why) {

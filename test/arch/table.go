@@ -62,7 +62,7 @@ var House = Table{
 		// Of perp it takes the integers that money is counted in.
 		{Path: "pkg/txmanager/...", May: slices.Concat(tools, []string{"pkg/chain", "pkg/perp", "pkg/job",
 			"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/evm", "pkg/signer", "pkg/headtrack",
-			"pkg/agreement"})},
+			"pkg/agreement", "pkg/ttl"})},
 		{Path: "pkg/service/...", May: inner},
 		{Path: "pkg/embedded/..."},
 

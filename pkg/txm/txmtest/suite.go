@@ -56,6 +56,7 @@ var tests = map[string]func(*bench){
 	"a job is one job however often it is said":                oneJob,
 	"a crowd of senders stores one arm":                        crowdedQueue,
 	"the next arm waits for the last one":                      nextArm,
+	"what failed is tried again once":                          triedAgain,
 	"newer words reach a queued arm":                           refresh,
 	"the queue is in the order of jobs":                        order,
 	"one liquidation per account":                              oneLiquidationPerAccount,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -49,6 +50,39 @@ func (l *Ledger) arm(j job.Job, last *intent) *intent {
 		}
 	}
 	return i
+}
+
+// retried tells whether an arm is to be followed by another; of these rules only the ledger's own clock differs.
+func (l *Ledger) retried(i *intent) bool {
+	return i.State.Terminal() && slices.Contains(txm.Transient(), i.Outcome) && !i.GivenUp &&
+		l.clock().Sub(i.endedAt) < time.Hour && i.Job.Kind != txm.Filler && l.newest[i.Job.ID] == i
+}
+
+// Failed implements txm.Again.
+func (l *Ledger) Failed(_ context.Context, signer chain.Address) ([]txm.Failed, error) {
+	return ask(l, "failed", func() (failed []txm.Failed, err error) {
+		for _, i := range l.newest {
+			if i.Signer == signer && l.retried(i) {
+				failed = append(failed, txm.Failed{Intent: i.ID, AtMs: i.rearmMs})
+			}
+		}
+		slices.SortFunc(failed, func(a, b txm.Failed) int { return int(a.Intent - b.Intent) })
+		return failed, nil
+	})
+}
+
+// Retry implements txm.Again.
+func (l *Ledger) Retry(_ context.Context, f lease.Fence, id int64) error {
+	return l.fenced("retry", f, func(a *account) bool {
+		i := l.intents[id]
+		if i == nil || i.Signer != f.Signer || !l.retried(i) {
+			return false
+		}
+		next := l.arm(i.Job, i)
+		next.SaidMs = i.SaidMs
+		a.enqueue(next)
+		return true
+	})
 }
 
 // again tells whether the arm after one that ended so is another try.

@@ -212,6 +212,7 @@ var calls = map[string]func(w *twins) call{
 	"disown":     (*twins).disown,
 	"skip":       (*twins).skip,
 	"fill":       (*twins).fill,
+	"retry":      (*twins).retry,
 	"take over":  (*twins).takeOver,
 	"resync":     (*twins).resync,
 	"acquire":    (*twins).acquire,
@@ -500,6 +501,19 @@ func (w *twins) skip() call {
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: o, Reason: "why \xff"}, Rest: w.rest()}
 	return func(ctx context.Context, s *store) string {
 		return said(s.txm.Skip(ctx, s.fences[signer], s.id(name), end))
+	}
+}
+
+func (w *twins) retry() call {
+	signer, lot := w.signer(), w.random.IntN(100)
+	return func(ctx context.Context, s *store) string {
+		failed, err := s.txm.Failed(ctx, signer)
+		if err != nil || len(failed) == 0 {
+			return said(err, "none")
+		}
+		slices.SortFunc(failed, func(a, b txm.Failed) int { return cmp.Compare(a.Intent, b.Intent) })
+		f := failed[lot%len(failed)]
+		return said(s.txm.Retry(ctx, s.fences[signer], f.Intent)) + fmt.Sprint(" ", len(failed), " ", f.AtMs)
 	}
 }
 
