@@ -3,6 +3,7 @@ package evm
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -57,25 +58,30 @@ func startGateway(t *testing.T, name string, moved string) *gateway {
 	return g
 }
 
+// all are the values by method.
+func (g *gateway) all() map[string][]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return maps.Clone(g.had)
+}
+
 func (g *gateway) values(method string) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.had[method]
 }
 
-// A header goes with every request to its own endpoint, and to no other: not to its neighbour, not to a public one, not
-// to where an answer points. Nobody prints it.
+// A header goes with every request to its own endpoint, and to no other: not to its neighbour, not to a public one.
+// Nobody prints it.
 func TestPrivateHeaders(t *testing.T) {
 	const name, word = "X-Auth-Key", "hush"
-	stranger := startGateway(t, name, "")
 	public, known, unknown := startGateway(t, name, ""), startGateway(t, name, ""), startGateway(t, name, "")
-	moved := startGateway(t, name, stranger.URL)
 	cfg := DefaultConfig()
 	cfg.URLs = []secret.URL{secret.MustURL(public.URL)}
-	for _, g := range []*gateway{known, unknown, moved} {
+	for _, g := range []*gateway{known, unknown} {
 		cfg.PrivateURLs = append(cfg.PrivateURLs, secret.MustURL(g.URL))
 	}
-	cfg.PrivateHeaders = []secret.String{secret.New(name + ": " + word), secret.New("-"), secret.New(name + ":" + word)}
+	cfg.PrivateHeaders = []secret.String{secret.New(name + ": " + word), secret.New("-")}
 	if printed := fmt.Sprintf("%+v", cfg); strings.Contains(printed, word) {
 		t.Errorf("the header is printed: %s", printed)
 	}
@@ -84,31 +90,46 @@ func TestPrivateHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer c.Close()
 	if err := c.SendPrivate(t.Context(), []byte{1}); err != nil {
 		t.Error(err)
 	}
-	for _, g := range []*gateway{known, unknown, moved} { // the slower ones go on being asked
+	for _, g := range []*gateway{known, unknown} { // the slower one goes on being asked
 		<-g.sent
 	}
-	c.Close()
-	for _, e := range []struct {
-		at   *gateway
-		want string
-	}{{known, word}, {unknown, ""}, {moved, word}} {
-		got := append(e.at.values(methodChainID), e.at.values(methodSend)...)
-		if len(e.at.values(methodSend)) != 1 || strings.Join(got, "") != strings.Repeat(e.want, len(got)) {
-			t.Errorf("the header of %d requests: %q, want %q", len(got), got, e.want)
+	for at, want := range map[*gateway]string{known: word, unknown: ""} {
+		got := append(at.values(methodChainID), at.values(methodSend)...)
+		if len(at.values(methodSend)) != 1 || strings.Join(got, "") != strings.Repeat(want, len(got)) {
+			t.Errorf("the header of %d requests: %q, want %q", len(got), got, want)
 		}
 	}
-	if got := stranger.values(methodSend); len(got) > 0 {
-		t.Errorf("a redirect was followed, with %q", got)
-	}
-	for method := range public.had {
+	for method := range public.all() {
 		if got := strings.Join(public.values(method), ""); got != "" {
 			t.Errorf("a public endpoint got %q with %s", got, method)
 		}
 	}
 	if strings.Contains(log.String(), word) {
 		t.Errorf("the header is logged: %s", log.String())
+	}
+}
+
+// An answer that points elsewhere does not get the header taken there.
+func TestHeadersAreNotTakenElsewhere(t *testing.T) {
+	const name = "X-Auth-Key"
+	stranger, public := startGateway(t, name, ""), startGateway(t, name, "")
+	moved := startGateway(t, name, stranger.URL)
+	cfg := DefaultConfig()
+	cfg.URLs, cfg.PrivateURLs = []secret.URL{secret.MustURL(public.URL)}, []secret.URL{secret.MustURL(moved.URL)}
+	cfg.PrivateHeaders = []secret.String{secret.New(name + ":hush")}
+	c, err := Dial(t.Context(), 56, cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SendPrivate(t.Context(), []byte{1}); err == nil || len(moved.values(methodSend)) != 1 {
+		t.Errorf("%v, asked %d times", err, len(moved.values(methodSend)))
+	}
+	if got := stranger.values(methodSend); len(got) > 0 {
+		t.Errorf("a redirect was followed, with %q", got)
 	}
 }
