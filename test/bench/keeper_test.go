@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"math/big"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
@@ -42,11 +44,14 @@ type keeper struct {
 	market  exchange.Market
 	traders map[chain.Address]int // the higher, the less margin
 	signers map[chain.Address]bool
+	asked   atomic.Int64 // orders and requests that flow beside
 }
 
 // fleet is what a keeper is made of.
 type fleet struct {
-	signers  int
+	signers int
+	// own are signers more, which take orders and requests and nothing else; the others take liquidations alone then.
+	own      int
 	inFlight int // the limit of liquidations in flight, held; 0 = the shipped settings
 	// endpoints makes the addresses at which the keeper finds the devnet; nil for its own two.
 	endpoints func(*devnet.Devnet) []secret.URL
@@ -123,7 +128,7 @@ func (k *keeper) serve(brokers string, f fleet) {
 	}
 	var signers []chain.Address
 	for _, a := range k.devnet.Record().Accounts {
-		if a.Purpose == "keeper" && len(signers) < f.signers {
+		if a.Purpose == "keeper" && len(signers) < f.signers+f.own {
 			signers, send.Signer.DevKeys = append(signers, chain.Address(a.Address)),
 				append(send.Signer.DevKeys, secret.New(hex.EncodeToString(a.PrivateKey)))
 		}
@@ -135,6 +140,15 @@ func (k *keeper) serve(brokers string, f fleet) {
 	vm.Keeper, vm.Kafka, vm.Postgres, vm.Venue.EventEmitter = send.Keeper, send.Kafka, send.Postgres, venue.EventEmitter
 	plan := planner.DefaultConfig()
 	plan.Keeper, plan.Kafka, plan.Postgres, plan.Planner.Signers = send.Keeper, send.Kafka, send.Postgres, signers
+	if f.own > 0 {
+		for i, s := range signers {
+			lanes := []string{string(job.LiquidationLane)}
+			if i >= f.signers {
+				lanes = []string{string(job.OrderLane), string(job.MaintenanceLane)}
+			}
+			plan.Planner.Bindings = append(plan.Planner.Bindings, planner.Binding{Signer: s, Lanes: lanes})
+		}
+	}
 	k.signers = map[chain.Address]bool{}
 	for _, s := range signers {
 		k.signers[s] = true
