@@ -23,15 +23,15 @@ import (
 // rpcServer is an endpoint that takes transactions, and notes them. With a refusal it takes none.
 type rpcServer struct {
 	*httptest.Server
-	refusal string
 
-	mu  sync.Mutex
-	got []string // as they were sent
+	mu      sync.Mutex
+	refusal string
+	got     []string // as they were sent
 }
 
-func startRPC(t *testing.T, refusal string) *rpcServer {
+func startRPC(t *testing.T) *rpcServer {
 	t.Helper()
-	s := &rpcServer{refusal: refusal}
+	s := &rpcServer{}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.Close)
 	return s
@@ -56,12 +56,20 @@ func (s *rpcServer) serve(w http.ResponseWriter, r *http.Request) {
 		raw, _ := hexutil.Decode(text)
 		s.mu.Lock()
 		s.got = append(s.got, text)
+		refusal := s.refusal
 		s.mu.Unlock()
-		if answer = fmt.Sprintf(`"result":%q`, chain.Keccak256(raw).Hex()); s.refusal != "" {
-			answer = fmt.Sprintf(`"error":{"code":-32000,"message":%q}`, s.refusal)
+		if answer = fmt.Sprintf(`"result":%q`, chain.Keccak256(raw).Hex()); refusal != "" {
+			answer = fmt.Sprintf(`"error":{"code":-32000,"message":%q}`, refusal)
 		}
 	}
 	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, q.ID, answer)
+}
+
+// refuse has it take no transaction from now on, but for an empty reason.
+func (s *rpcServer) refuse(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusal = reason
 }
 
 // count is how often a transaction was sent here.
@@ -86,9 +94,9 @@ type privateTest struct {
 
 const deadline = 2 * time.Second
 
-func newPrivateTest(t *testing.T, refusal string) *privateTest {
+func newPrivateTest(t *testing.T) *privateTest {
 	t.Helper()
-	p := &privateTest{t: t, public: startRPC(t, ""), relay: startRPC(t, refusal), now: time.UnixMilli(nowMs)}
+	p := &privateTest{t: t, public: startRPC(t), relay: startRPC(t), now: time.UnixMilli(nowMs)}
 	cfg := evm.DefaultConfig()
 	cfg.URLs = []secret.URL{secret.MustURL(p.public.URL)}
 	cfg.PrivateURLs = []secret.URL{secret.MustURL(p.relay.URL)}
@@ -108,9 +116,10 @@ func newPrivateTest(t *testing.T, refusal string) *privateTest {
 }
 
 // sends broadcasts a transaction and tells how often it has been given to the public endpoint and to the private one.
-func (p *privateTest) sends(kind job.Kind, tx txm.SignedTx) (public, private int) {
+func (p *privateTest) sends(kind job.Kind, tx txm.SignedTx, intent ...int64) (public, private int) {
 	p.t.Helper()
-	if err := p.send(p.t.Context(), txm.Intent{ID: 7, Job: job.Job{ID: "x", Kind: kind}}, tx); err != nil {
+	id := append(intent, 7)[0]
+	if err := p.send(p.t.Context(), txm.Intent{ID: id, Job: job.Job{ID: "x", Kind: kind}}, tx); err != nil {
 		p.t.Fatal(err)
 	}
 	p.close()
@@ -125,7 +134,7 @@ func transaction(n byte, gas uint64) txm.SignedTx {
 // What is sent in private is not given to the public nodes by any broadcast before its deadline, neither the bytes nor
 // dearer ones at the same nonce; then it goes to both, at the next head.
 func TestPrivateUntilTheDeadline(t *testing.T) {
-	p, first, dearer := newPrivateTest(t, ""), transaction(1, 2e6), transaction(2, 2e6)
+	p, first, dearer := newPrivateTest(t), transaction(1, 2e6), transaction(2, 2e6)
 	flight := txm.Flight{Intent: txm.Intent{ID: 7, Job: job.Job{Kind: job.Liquidation}},
 		Attempts: []txm.Attempt{{SignedTx: first, Kind: txm.Exec}}}
 	next := func() txm.Step {
@@ -166,7 +175,7 @@ func TestPrivateUntilTheDeadline(t *testing.T) {
 
 // Other lanes, and what only frees a nonce, go to everybody at once.
 func TestPrivateIsOnlyWhatIsNamed(t *testing.T) {
-	p := newPrivateTest(t, "")
+	p := newPrivateTest(t)
 	for kind, tx := range map[job.Kind]txm.SignedTx{
 		job.Order: transaction(1, 2e6), job.Liquidation: transaction(2, txm.EmptyGas), txm.Filler: transaction(3, 2e6),
 	} {
@@ -178,17 +187,19 @@ func TestPrivateIsOnlyWhatIsNamed(t *testing.T) {
 
 // Whatever a relay says, it neither ends a transaction nor holds the signer back, and makes nothing public too early.
 func TestRelaysRefusalDecidesNothing(t *testing.T) {
-	for _, refusal := range []string{"insufficient funds for gas * price + value", "nonce too low", "invalid sender",
+	p := newPrivateTest(t)
+	for i, refusal := range []string{"insufficient funds for gas * price + value", "nonce too low", "invalid sender",
 		"sender is banned", "busy"} {
-		p, tx := newPrivateTest(t, refusal), transaction(1, 2e6)
-		if public, private := p.sends(job.Liquidation, tx); public != 0 || private != 1 {
+		p.relay.refuse(refusal)
+		tx := transaction(byte(i), 2e6)
+		if public, private := p.sends(job.Liquidation, tx, int64(i+1)); public != 0 || private != 1 {
 			t.Errorf("%s: %d times in public, %d in private", refusal, public, private)
 		}
 		if s := p.sending(tx.Hash); s.Answer != txm.Unclear || p.held() != "" || p.spent(tx.Hash) {
 			t.Errorf("%s: answered %d, held: %q, spent: %t", refusal, s.Answer, p.held(), p.spent(tx.Hash))
 		}
 		p.now = p.now.Add(deadline)
-		if public, _ := p.sends(job.Liquidation, tx); public != 1 {
+		if public, _ := p.sends(job.Liquidation, tx, int64(i+1)); public != 1 {
 			t.Errorf("%s: %d times in public after the deadline", refusal, public)
 		}
 	}
