@@ -3,6 +3,7 @@ package due
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -48,6 +49,20 @@ type Moment struct {
 	once   sync.Once
 	priced map[chain.Address]perp.Price
 	view   *perp.View
+}
+
+// Quoted gives a moment that nobody has used yet its reports: the newest of each token that is no older than maxAge at the
+// time of the block. It returns the moment.
+func (m *Moment) Quoted(tokens func(yield func(chain.Address) bool), maxAge time.Duration,
+	newest func(chain.Address) (Quote, bool)) *Moment {
+	m.Quotes = map[chain.Address]Quote{}
+	oldest := m.Block.TimeMs - min(m.Block.TimeMs, uint64(maxAge.Milliseconds()))
+	for token := range tokens {
+		if q, known := newest(token); known && q.TimeMs >= oldest {
+			m.Quotes[token] = q
+		}
+	}
+	return m
 }
 
 // Seconds is the second decisions are made for.

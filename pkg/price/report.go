@@ -31,6 +31,9 @@ func (r Report) Second() uint64 { return r.TimeMs / 1000 }
 // comparison of prices overflows.
 var ceiling = perp.Pow10(60)
 
+// ID names the report in the evidence of jobs.
+func (r Report) ID() string { return fmt.Sprintf("%s@%d", r.Token, r.TimeMs) }
+
 // Validate says what makes a report unusable.
 func (r Report) Validate() error {
 	switch {

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/wire/wirepb"
 )
 
@@ -38,6 +39,20 @@ type Param struct {
 // Audited tells whether the word was read by an audit.
 func (m Param) Audited() bool { return !m.Read.Hash.IsZero() }
 
+// Event is what the record says, in a block of a time (ms).
+func (m Param) Event(blockTimeMs uint64) perp.Event {
+	if m.Audited() {
+		return perp.ParameterAudited{Name: m.Name, Parameter: perp.Parameter{
+			Key: m.Key, Value: m.Value, Source: perp.FromCall,
+			Stamp: perp.Stamp{Block: m.Read.Number, TimeMs: m.Read.TimeMs},
+		}}
+	}
+	return perp.ParameterSet{Parameter: perp.Parameter{
+		Key: m.Key, Value: m.Value, Source: perp.FromCall,
+		Stamp: perp.Stamp{Block: m.Block.Number, TimeMs: blockTimeMs},
+	}}
+}
+
 // Audit says that every word that rules read for a market has been compared with the exchange's DataStore at the hash
 // of the final block Read. The PARAMs of what differed stand in every partition in earlier blocks than Block, in whose
 // batch this record stands.
@@ -46,6 +61,11 @@ type Audit struct {
 	Market chain.Address
 	Read   chain.BlockRef
 	Words  uint32 // how many, those of the whole exchange included
+}
+
+// Event is what the record says, in a block of a time (ms).
+func (m Audit) Event(blockTimeMs uint64) perp.Event {
+	return perp.Audit(m.Market, m.Read.Number, perp.Stamp{Block: m.Block.Number, TimeMs: blockTimeMs})
 }
 
 // BlockEnd closes the atomic batch of one block in one partition, or the last of several (see [Part]). Every partition

@@ -54,6 +54,12 @@ func commands() []command {
 			needs: with(stores, "liquidation", "keeperctl.frozen_role", "keeperctl.price_max_age"), run: whyNot,
 		},
 		{
+			use:   "replay",
+			short: "repeat the planner's decisions of a past moment from the topics, and show what differs",
+			group: groupLook, data: true, preset: minute, setup: replayCommand,
+			needs: []string{"keeper", "kafka", "venue", "liquidation", "planner", "keeperctl.patience"},
+		},
+		{
 			use:   "job ID|KEY|TX|ACCOUNT",
 			short: "tell one job's whole story: births, arms, nonces, transactions, results, and what others did",
 			group: groupLook, data: true, preset: minute, setup: jobCommand,

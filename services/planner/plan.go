@@ -3,10 +3,10 @@ package planner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
 )
@@ -94,17 +94,8 @@ func (s *sweepTimer) hasten(interval time.Duration) {
 func (p *Planner) moment() *due.Moment { return p.momentOf(p.book) }
 
 func (p *Planner) momentOf(b *book) *due.Moment {
-	m := &due.Moment{
-		Block: b.block, Generation: b.generation, Rows: b.rows, Glvs: b.glvs, Rules: p.rules,
-		Quotes: map[chain.Address]due.Quote{},
-	}
-	oldest := m.Block.TimeMs - min(m.Block.TimeMs, uint64(p.cfg.Planner.PriceMaxAge.Milliseconds()))
-	for token := range b.byToken {
-		if r, known := p.quotes.board.Latest(token); known && r.TimeMs >= oldest {
-			m.Quotes[token] = quoteOf(r)
-		}
-	}
-	return m
+	m := &due.Moment{Block: b.block, Generation: b.generation, Rows: b.rows, Glvs: b.glvs, Rules: p.rules}
+	return m.Quoted(maps.Keys(b.byToken), p.cfg.Planner.PriceMaxAge, p.quotes.latest)
 }
 
 // tick looks at the markets whose prices have moved (LIQ-2).

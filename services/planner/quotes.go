@@ -103,6 +103,12 @@ func (q *quotes) take() (tokens map[chain.Address]bool, arrived time.Time) {
 	return tokens, arrived
 }
 
+// latest returns the newest report of a token.
+func (q *quotes) latest(token chain.Address) (newest due.Quote, known bool) {
+	r, known := q.board.Latest(token)
+	return quoteOf(r), known
+}
+
 // at returns the newest report of each token within [from, to] seconds.
 func (q *quotes) at(tokens []chain.Address, from, to uint64) map[chain.Address]due.Quote {
 	found := make(map[chain.Address]due.Quote, len(tokens))
@@ -128,7 +134,7 @@ func (q *quotes) before(tokens []chain.Address, second uint64) (newest uint64, k
 }
 
 func quoteOf(r price.Report) due.Quote {
-	q := due.Quote{TimeMs: r.TimeMs, ID: fmt.Sprintf("%s@%d", r.Token, r.TimeMs)}
+	q := due.Quote{TimeMs: r.TimeMs, ID: r.ID()}
 	q.Min, q.Max = r.Min, r.Max
 	return q
 }

@@ -42,9 +42,9 @@ func (s *share) decode(d Decoder) error {
 		case wire.Tx:
 			s.happenings = append(s.happenings, happening{m.Block, m.Hash, []perp.Event{s.transaction(m)}})
 		case wire.Param:
-			s.happenings = append(s.happenings, happening{m.Block.Number, chain.Hash{}, []perp.Event{s.parameter(m)}})
+			s.happenings = append(s.happenings, happening{m.Block.Number, chain.Hash{}, []perp.Event{m.Event(s.timeMs(m.Block.Number))}})
 		case wire.Audit:
-			s.happenings = append(s.happenings, happening{m.Block.Number, chain.Hash{}, []perp.Event{s.audit(m)}})
+			s.happenings = append(s.happenings, happening{m.Block.Number, chain.Hash{}, []perp.Event{m.Event(s.timeMs(m.Block.Number))}})
 		}
 		from = to
 	}
@@ -86,23 +86,6 @@ func blamed(err error, records []bus.Record, messages []wire.Message) *bus.Recor
 func (s *share) transaction(m wire.Tx) perp.Event {
 	return perp.TransactionSeen{Transaction: perp.Transaction{Tx: m.Tx,
 		Stamp: perp.Stamp{Block: m.Block, TxHash: m.Hash, TimeMs: s.timeMs(m.Block)}}}
-}
-
-func (s *share) parameter(m wire.Param) perp.Event {
-	if m.Audited() {
-		return perp.ParameterAudited{Name: m.Name, Parameter: perp.Parameter{
-			Key: m.Key, Value: m.Value, Source: perp.FromCall,
-			Stamp: perp.Stamp{Block: m.Read.Number, TimeMs: m.Read.TimeMs},
-		}}
-	}
-	return perp.ParameterSet{Parameter: perp.Parameter{
-		Key: m.Key, Value: m.Value, Source: perp.FromCall,
-		Stamp: perp.Stamp{Block: m.Block.Number, TimeMs: s.timeMs(m.Block.Number)},
-	}}
-}
-
-func (s *share) audit(m wire.Audit) perp.Event {
-	return perp.Audit(m.Market, m.Read.Number, perp.Stamp{Block: m.Block.Number, TimeMs: s.timeMs(m.Block.Number)})
 }
 
 // touches lists the rows outside memory that steps may touch, each once.

@@ -65,18 +65,20 @@ func Present(ctx context.Context, db *pg.DB, board *price.Board, rules due.Rules
 	put(rows, s.Parameters)
 	m := &due.Moment{
 		Block: s.Watermark.BlockRef, Generation: uint32(s.Generation), Rows: rows,
-		Glvs: due.GlvsOf(slices.Values(s.Values)), Quotes: map[chain.Address]due.Quote{},
-		Rules: rules,
+		Glvs: due.GlvsOf(slices.Values(s.Values)), Rules: rules,
 	}
-	oldest := m.Block.TimeMs - min(m.Block.TimeMs, uint64(maxAge.Milliseconds()))
-	for _, market := range s.Markets {
-		for _, token := range market.Tokens() {
-			if r, known := board.Latest(token); known && r.TimeMs >= oldest {
-				m.Quotes[token] = due.Quote{Price: perp.Price{Min: r.Min, Max: r.Max}, TimeMs: r.TimeMs, ID: r.Source}
+	return m.Quoted(func(yield func(chain.Address) bool) {
+		for _, market := range s.Markets {
+			for _, token := range market.Tokens() {
+				if !yield(token) {
+					return
+				}
 			}
 		}
-	}
-	return m, nil
+	}, maxAge, func(token chain.Address) (due.Quote, bool) {
+		r, known := board.Latest(token)
+		return due.Quote{Price: perp.Price{Min: r.Min, Max: r.Max}, TimeMs: r.TimeMs, ID: r.ID()}, known
+	}), nil
 }
 
 func put[R perp.Row](book *perp.Book, rows []R) {

@@ -1,0 +1,207 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/wire"
+)
+
+// Said is one saying of a job.
+type Said struct {
+	Job   job.Job
+	Where string // topic, partition and offset
+}
+
+// ReadJobs reads what planners said from the states of some blocks, of one position, order or request where a key is
+// given.
+func ReadJobs(ctx context.Context, client *bus.Client, keeper wire.Config, first, last uint64,
+	key chain.Hash) (said []Said, err error) {
+	topic := wire.JobTopic(keeper.ChainID)
+	for part := range keeper.JobPartitions {
+		err := records(ctx, client, topic, part, 0, func(r bus.Record) error {
+			j, err := wire.DecodeJob(r)
+			at := j.Evidence.Block.Number
+			if err == nil && at >= first && at <= last && (key.IsZero() || j.Key == key) {
+				said = append(said, Said{j, fmt.Sprintf("%s %d/%d", topic, r.Partition, r.Offset)})
+			}
+			return nil // what nobody can read, senders pass over
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(said, func(a, b Said) int {
+		return cmp.Compare(a.Job.Evidence.Block.Number, b.Job.Evidence.Block.Number)
+	})
+	return said, nil
+}
+
+// Terms are how the planner that is repeated was configured.
+type Terms struct {
+	Rules       due.Rules
+	PriceMaxAge time.Duration
+}
+
+// Repeated is a decision that was made again.
+type Repeated struct {
+	Said
+	Same bool
+	// Now is the sentence of today: due or not, and why.
+	Now string
+	// Missing says why it could not be repeated; empty where it was.
+	Missing string
+}
+
+// Repeat makes decisions again, those of one block after the other, which is the order they must be in.
+func Repeat(p *Past, d execution.Decoder, r *Reports, t Terms, said []Said) (all []Repeated, err error) {
+	s := p.state(d)
+	var at chain.BlockRef
+	known := false
+	for i, one := range said {
+		block := one.Job.Evidence.Block
+		if i == 0 || block.Number != said[i-1].Job.Evidence.Block.Number {
+			if at, known, err = s.advance(block.Number); err != nil {
+				return nil, err
+			}
+		}
+		again := Repeated{Said: one}
+		counts := r.readings(one.Job)
+		switch {
+		case !known:
+			again.Missing = "the log topic does not have that block"
+		case at.Hash != block.Hash:
+			again.Missing = "it was made on a branch that the chain has left"
+		case len(counts) == 0:
+			again.Missing = "the price topic does not have the reports any more"
+		default:
+			again.repeat(s, at, r, t, counts)
+		}
+		all = append(all, again)
+	}
+	return all, nil
+}
+
+// repeat decides by every reading of the price topic that is possible, until one says the same.
+func (a *Repeated) repeat(s *state, at chain.BlockRef, r *Reports, t Terms, counts []int) {
+	var before uint64
+	for i, n := range counts {
+		m := s.moment(at, a.Job.Evidence.Generation, t, r.newest(n))
+		second := m.Seconds()
+		if i > 0 && second == before {
+			continue // reports of other tokens say nothing but what time it is
+		}
+		before = second
+		d := s.decide(m, a.Job)
+		if a.Same = d.Due && d.Job.ID == a.Job.ID && d.Why == a.Job.Evidence.Reason; a.Same || i == 0 {
+			a.Now = sentence(d)
+		}
+		if a.Same {
+			return
+		}
+	}
+}
+
+func sentence(d due.Decision) string {
+	if d.Due {
+		return "due: " + d.Why
+	}
+	return "not due: " + d.Why
+}
+
+// Decide says what a planner would have said of a position, order or request at a block, with the newest reports of
+// no later time than the block's.
+func Decide(p *Past, d execution.Decoder, r *Reports, t Terms, block uint64, key chain.Hash) (string, error) {
+	s := p.state(d)
+	at, known, err := s.advance(block)
+	if err != nil {
+		return "", err
+	}
+	if !known {
+		return "", fmt.Errorf("the log topic does not have block %d", block)
+	}
+	m := s.moment(at, 0, t, r.newest(r.until(at.TimeMs)))
+	for _, kind := range []job.Kind{job.Liquidation, job.Order, ""} {
+		if decision := s.decide(m, job.Job{Kind: kind, Key: key}); decision.Why != unknown {
+			return sentence(decision), nil
+		}
+	}
+	return "", fmt.Errorf("%s is no position, order or request of the state at block %d", key, block)
+}
+
+// moment is that of a planner.
+func (s *state) moment(at chain.BlockRef, generation uint32, t Terms,
+	newest func(chain.Address) (due.Quote, bool)) *due.Moment {
+	m := &due.Moment{Block: at, Generation: generation, Rows: s, Rules: t.Rules,
+		Glvs: due.GlvsOf(rowsOf[perp.MarketValue](s, perp.MarketValues))}
+	return m.Quoted(func(yield func(chain.Address) bool) {
+		for market := range rowsOf[perp.Market](s, perp.Markets) {
+			for _, token := range market.Tokens() {
+				if !yield(token) {
+					return
+				}
+			}
+		}
+	}, t.PriceMaxAge, newest)
+}
+
+// unknown is what is said of a key that the state does not have.
+const unknown = "the state does not have it"
+
+// decide decides about what a job is about.
+func (s *state) decide(m *due.Moment, j job.Job) due.Decision {
+	row := func(table perp.Table) perp.Row { return s.Get(perp.RowKey{Table: table, Key: j.Key}) }
+	switch j.Kind {
+	case job.Liquidation:
+		if p, is := row(perp.Positions).(perp.Position); is {
+			return m.Position(p)
+		}
+	case job.Order:
+		if o, is := row(perp.Orders).(perp.Order); is {
+			position, _ := s.Get(perp.RowKey{Table: perp.Positions, Key: o.PositionKey()}).(perp.Position)
+			if position.Status != perp.Active {
+				position = perp.Position{} // planners know the open ones
+			}
+			return m.Order(o, position)
+		}
+	case job.Adl, job.AdlState:
+		return s.deleverage(m, j)
+	default:
+		if q, is := row(perp.Requests).(perp.Request); is {
+			return m.Request(q)
+		}
+	}
+	return due.Decision{Why: unknown}
+}
+
+// deleverage finds a job among those of its side.
+func (s *state) deleverage(m *due.Moment, j job.Job) due.Decision {
+	market, _ := m.Market(j.Market)
+	open := func(yield func(*perp.Position) bool) {
+		for p := range rowsOf[perp.Position](s, perp.Positions) {
+			if p.Market == j.Market && p.Status == perp.Active && !yield(&p) {
+				return
+			}
+		}
+	}
+	nowhere := func() ([]perp.Position, bool) { return nil, true }
+	decisions, err := m.Deleverage(market, j.IsLong, open, nowhere)
+	if err != nil {
+		return due.Decision{Why: err.Error()}
+	}
+	for _, d := range decisions {
+		if d.Job.ID == j.ID {
+			return d
+		}
+	}
+	return due.Decision{Why: "it is not among those that have to be deleveraged"}
+}

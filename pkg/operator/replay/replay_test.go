@@ -1,0 +1,163 @@
+package replay
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/wire"
+)
+
+// encoded are the records of messages, each under an epoch.
+func encoded(t *testing.T, epoch uint64, messages ...wire.Message) (records []bus.Record) {
+	t.Helper()
+	for _, m := range messages {
+		r, err := wire.Encode([]byte("key"), m, epoch, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
+func ref(n uint64) chain.BlockRef {
+	return chain.BlockRef{Number: n, Hash: chain.Hash{byte(n)}, TimeMs: n * 1000}
+}
+
+func word(n uint64, value byte) wire.Message {
+	return wire.Param{Block: ref(n), Key: chain.Hash{1}, Value: chain.Hash{value}}
+}
+
+func end(n uint64) wire.Message { return wire.BlockEnd{Block: ref(n), Records: 1} }
+
+func ended(n uint64, value byte) []wire.Message { return []wire.Message{word(n, value), end(n)} }
+
+func back(to, from uint64) chain.Reorg {
+	return chain.Reorg{Ancestor: ref(to), OldTip: ref(from)}
+}
+
+// What a partition is at its end: blocks that were taken back, said twice, or written by a scanner that had been
+// replaced are not in it.
+func TestPastIsWhatStands(t *testing.T) {
+	at := func(epoch uint64, messages ...wire.Message) []bus.Record { return encoded(t, epoch, messages...) }
+	for name, c := range map[string]struct {
+		records [][]bus.Record
+		want    []byte // values of the word, block by block from 10 on
+	}{
+		"one after the other": {[][]bus.Record{at(1, ended(10, 1)...), at(1, ended(11, 2)...)}, []byte{1, 2}},
+		"a reorg": {[][]bus.Record{at(1, ended(10, 1)...), at(1, ended(11, 2)...),
+			at(1, wire.Reorg{Reorg: back(10, 11)}), at(1, ended(11, 3)...)}, []byte{1, 3}},
+		"a correction": {[][]bus.Record{at(1, ended(10, 1)...), at(1, wire.Correction{Reorg: back(9, 10), Attempt: 1}),
+			at(1, ended(10, 4)...)}, []byte{4}},
+		"said twice":         {[][]bus.Record{at(1, ended(10, 1)...), at(2, ended(10, 1)...)}, []byte{1}},
+		"a replaced scanner": {[][]bus.Record{at(2, ended(10, 1)...), at(1, ended(11, 9)...)}, []byte{1}},
+		"its part of a block is left": {[][]bus.Record{at(1, word(10, 9)), at(2, wire.Epoch{Number: 2}),
+			at(2, ended(10, 1)...)}, []byte{1}},
+		"later blocks are not kept": {[][]bus.Record{at(1, ended(10, 1)...), at(1, ended(99, 2)...)}, []byte{1}},
+		"history in a range": {[][]bus.Record{at(1, word(10, 1), word(12, 3), wire.RangeEnd{Before: ref(9), Last: ref(20),
+			Blocks: []chain.BlockRef{ref(10), ref(12)}, Records: 2})}, []byte{1, 3}},
+	} {
+		p := &partition{}
+		for _, r := range slices.Concat(c.records...) {
+			if err := p.take(r, 50); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		past := &Past{parts: []*partition{p}}
+		s := past.state(nil)
+		var got []byte
+		for _, b := range p.blocks {
+			if at, known, err := s.advance(b.ref.Number); err != nil || !known || at.Hash != b.ref.Hash {
+				t.Fatalf("%s: %v %v %v", name, at, known, err)
+			}
+			row := s.Get(perp.RowKey{Table: perp.Parameters, Key: chain.Hash{1}})
+			got = append(got, row.(perp.Parameter).Value[0]) //nolint:forcetypeassert // the row of that table
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// The evidence of a job says between which reports of the topic its planner stood.
+func TestReadings(t *testing.T) {
+	a, b := chain.Address{0xa}, chain.Address{0xb}
+	report := func(token chain.Address, ms uint64) price.Report {
+		return price.Report{Token: token, Min: perp.U64(ms), Max: perp.U64(ms), TimeMs: ms}
+	}
+	r := NewReports()
+	for _, one := range []price.Report{report(a, 1000), report(b, 1000), report(b, 900), report(b, 2000), report(b, 3000),
+		report(a, 3000)} {
+		r.Add(one) // the third is older than what is known, and nobody judges with it
+	}
+	at := func(ids ...string) job.Job { return job.Job{Evidence: job.Evidence{Reports: ids}} }
+	for name, c := range map[string]struct {
+		job  job.Job
+		want []int
+	}{
+		"one token":             {at(report(a, 1000).ID()), []int{1, 2, 3, 4}},
+		"both, in between":      {at(report(a, 1000).ID(), report(b, 2000).ID()), []int{3}},
+		"the newest":            {at(report(a, 3000).ID(), report(b, 3000).ID()), []int{5}},
+		"one that is not there": {at(report(a, 7000).ID()), nil},
+		"two that never met":    {at(report(a, 3000).ID(), report(b, 2000).ID()), nil},
+	} {
+		if got := r.readings(c.job); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	if q, known := r.newest(3)(b); !known || q.TimeMs != 2000 || q.ID != report(b, 2000).ID() {
+		t.Errorf("%+v, %v", q, known)
+	}
+	if _, known := r.newest(1)(b); known {
+		t.Error("a report that had not come yet is known")
+	}
+	if n := r.until(2500); n != 3 {
+		t.Errorf("%d reports until 2.5 s", n)
+	}
+}
+
+// waiting is a decoder that finds a deposit in every transaction.
+type waiting struct{ perp.Request }
+
+// Transaction implements execution.Decoder.
+func (w waiting) Transaction([]chain.Log, uint64) ([]perp.Event, error) {
+	return []perp.Event{perp.RequestCreated{Request: w.Request}}, nil
+}
+
+// What is decided otherwise today is shown with the sentence of today; what cannot be decided again is no difference.
+func TestRepeat(t *testing.T) {
+	deposit := perp.Request{Key: chain.Hash{7}, Kind: perp.Deposit, Market: chain.Address{5}, Status: perp.Created}
+	p := &partition{}
+	made := wire.Log{Log: chain.Log{Block: 10, BlockHash: ref(10).Hash, TxHash: chain.Hash{3}}}
+	for _, r := range encoded(t, 1, made, end(10), end(11)) {
+		if err := p.take(r, 50); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := func(n uint64, reason string, reports ...string) Said {
+		id := job.RequestID(job.Deposit, deposit.Key)
+		return Said{Job: job.Job{ID: id, Kind: job.Deposit, Key: deposit.Key,
+			Evidence: job.Evidence{Block: ref(n), Reason: reason, Reports: reports}}}
+	}
+	other := said(11, "request waits")
+	other.Job.Evidence.Block.Hash = chain.Hash{0xff}
+	all, err := Repeat(&Past{parts: []*partition{p}}, waiting{deposit}, NewReports(), Terms{},
+		[]Said{said(10, "request waits"), said(11, "request waits", "a report"), other, said(12, "request waits")})
+	if err != nil || len(all) != 4 {
+		t.Fatal(all, err)
+	}
+	if all[0].Same || all[0].Missing != "" || !strings.Contains(all[0].Now, "not due: market") {
+		t.Errorf("its market is not in the state: %+v", all[0])
+	}
+	for i, want := range []string{"", "price topic", "a branch that the chain has left", "does not have that block"} {
+		if i > 0 && (all[i].Same || !strings.Contains(all[i].Missing, want)) {
+			t.Errorf("%d: %+v, want %s", i, all[i], want)
+		}
+	}
+}

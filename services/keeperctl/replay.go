@@ -1,0 +1,112 @@
+package keeperctl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/operator/replay"
+	"perpkeeper/pkg/operator/text"
+)
+
+// replayCommand repeats decisions of the past (PIPE-9).
+func replayCommand(cmd *cobra.Command) runner {
+	at := cmd.Flags().Uint64("at", 0, "block whose state the decisions were made with")
+	until := cmd.Flags().Uint64("until", 0, "repeat those of all blocks from --at to this one")
+	key := cmd.Flags().String("position", "", "only what was said of this position, order or request; where nothing "+
+		"was, what would have been")
+	return func(ctx context.Context, s *session, args []string) error {
+		if len(args) > 0 || *at == 0 || *until > 0 && *until < *at {
+			return usagef("usage: keeperctl replay --at BLOCK [--until BLOCK] [--position KEY]")
+		}
+		var wanted chain.Hash
+		if *key != "" {
+			var err error
+			if wanted, err = chain.ParseHash(*key); err != nil {
+				return usagef("--position: %q is no key: %w", *key, err)
+			}
+		}
+		ctx, cancel := s.within(ctx)
+		defer cancel()
+		return s.replay(ctx, *at, max(*at, *until), wanted)
+	}
+}
+
+func (s *session) replay(ctx context.Context, first, last uint64, key chain.Hash) error {
+	client, err := s.kafka()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	said, err := replay.ReadJobs(ctx, client, s.Keeper, first, last, key)
+	if err != nil {
+		return notAsked(err)
+	}
+	past, err := replay.Read(ctx, client, s.Keeper, last)
+	if err != nil {
+		return notAsked(err)
+	}
+	reports, err := replay.ReadReports(ctx, client, s.Keeper.ChainID)
+	if err != nil {
+		return notAsked(err)
+	}
+	decoder := gmx.NewDecoder(s.Venue.EventEmitter)
+	terms := replay.Terms{PriceMaxAge: s.Planner.PriceMaxAge, Rules: due.Rules{
+		FireRatio: s.Liquidation.FireRatio.Factor, SliceFactor: s.Liquidation.Slice.Factor,
+		FrozenRole: s.Planner.FrozenRole, AdlRole: s.Planner.AdlRole}}
+	if len(said) == 0 && !key.IsZero() {
+		sentence, err := replay.Decide(past, decoder, reports, terms, first, key)
+		if err != nil {
+			return err
+		}
+		return s.out.either(map[string]any{"block": first, "key": key, "now": sentence},
+			fmt.Sprintf("nothing was said of it from the state of block %d; repeated: %s\n", first, inLine(sentence)))
+	}
+	all, err := replay.Repeat(past, decoder, reports, terms, said)
+	if err != nil {
+		return err
+	}
+	return printRepeated(s.out, all, first == last)
+}
+
+// printRepeated prints the decisions that differ, or all, and counts them. It fails where any differs.
+func printRepeated(out printer, all []replay.Repeated, whole bool) error {
+	rows := newTable("block", "job", "verdict", "where", "said", "repeated")
+	same, differs, missing := 0, 0, 0
+	for _, r := range all {
+		verdict, now := "same", r.Now
+		switch {
+		case r.Missing != "":
+			verdict, now, missing = "not repeated", r.Missing, missing+1
+		case r.Same:
+			same++
+		default:
+			verdict, differs = "DIFFERS", differs+1
+		}
+		if whole || verdict == "DIFFERS" {
+			rows.add(r.Job.Evidence.Block.Number, r.Job.ID, verdict, r.Where, text.FirstLine(r.Job.Evidence.Reason),
+				text.FirstLine(now))
+		}
+	}
+	var err error
+	if out.json {
+		err = out.object(map[string]any{"same": same, "differs": differs, "notRepeated": missing,
+			"decisions": rows.records()})
+	} else {
+		if len(rows.rows) > 0 {
+			err = out.table(rows)
+		}
+		if err == nil {
+			err = out.note(fmt.Sprintf("%d decisions: %d the same, %d differ, %d could not be repeated", len(all), same,
+				differs, missing))
+		}
+	}
+	if err != nil || differs == 0 {
+		return err
+	}
+	return fmt.Errorf("%d of %d decisions differ", differs, len(all))
+}
