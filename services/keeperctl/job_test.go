@@ -15,6 +15,7 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
 )
 
@@ -85,7 +86,9 @@ func TestJobStory(t *testing.T) {
 	j := wire.Job{Job: job.Job{ID: y.id, Kind: job.Order, Key: y.key, Account: chain.Address{0xac},
 		Class:  job.ClassMarketOrder,
 		Signer: y.signer, BirthMs: birth, Evidence: job.Evidence{Reason: "market order\x1b[2J",
-			Reports: []string{"streams"}}}}
+			Reports: []string{chain.Address{0x99}.Hex() + "@1800000000123"}}}}
+	y.publish(wire.PriceTopic(y.s.Keeper.ChainID), nil, wire.Price{Token: chain.Address{0x99}, Min: perp.U64(41),
+		Max: perp.U64(42), TimeMs: 1_800_000_000_123, Source: "streams\x1b[1m"})
 	topic := wire.JobTopic(y.s.Keeper.ChainID)
 	y.publish(topic, y.signer[:], j)
 	y.publish(topic, y.signer[:], j)
@@ -109,7 +112,7 @@ func TestJobStory(t *testing.T) {
 		text := strings.Join(strings.Fields(out), " ")
 		for _, want := range []string{
 			"made block 5 log 3, perp.56.log.v1 0/0 order", "said due perp.56.job.v1 0/0 market order\\u001b[2J; born",
-			"said 2 times, last at 0/1", "said due perp.56.job.v1 0/2", "admitted keeper.tx_intent 1",
+			"price report perp.56.price.v1 0/0 41 to 42", "streams\\u001b[1m", "said 2 times, last at 0/1", "said due perp.56.job.v1 0/2", "admitted keeper.tx_intent 1",
 			"signed tx " + mine.Hex(), "nonce 0, exec", "result perp.56.result.v1 0/0 lost_race: somebody was first",
 			"changed block 6 log 9", "tier 1's signer", "the order is Executed", "nonce 77, gas 2", "now keeper.tx_intent 1 SIGNED",
 		} {
@@ -121,6 +124,51 @@ func TestJobStory(t *testing.T) {
 			t.Errorf("%s: not in the order of time:\n%s", name, out)
 		}
 	}
+}
+
+// A story of a job that another tier took over while this one had sent, and whose first transaction was replaced by one
+// that only frees the nonce, tells both, and who it was in the end.
+func TestJobTakenOverAndCalledOff(t *testing.T) {
+	y := newStoried(t)
+	cancelled := chain.Hash{0xdd}
+	first := chain.Hash(y.pay(0).Hash())
+	flights, err := y.bench.db.Intents().InFlight(t.Context(), y.signer)
+	y.must(err)
+	y.must(y.bench.db.Intents().Replace(t.Context(), y.fence, txm.Replacement{
+		Intent: flights[0].Intent.ID, After: flights[0].Newest().Hash, Kind: txm.Cancel,
+		Tx:     txm.SignedTx{Nonce: 0, Gas: txm.EmptyGas, Tip: 2, Cap: 2, Hash: cancelled, Raw: []byte{2}},
+		Cancel: txm.Verdict{Outcome: job.LostRace, Reason: "its window has passed, and the Master executed it"},
+	}))
+	y.fold(perp.Order{Key: y.key, Account: chain.Address{0xac}, Status: perp.Executed, Changes: 1, Birth: y.made,
+		Stamp: y.done},
+		perp.Transaction{Tx: chain.Tx{Hash: y.hash, From: chain.Address{0xbe}, Nonce: 77, Block: 6, OK: true, GasUsed: 2,
+			GasPrice: 5}, Stamp: y.done})
+	y.wantStory("signed tx "+first.Hex(), "nonce 0, exec", "signed again tx "+cancelled.Hex(), "nonce 0, cancel",
+		"by tx "+y.hash.Hex()+" tier 1's signer", "the order is Executed")
+}
+
+// A story of an order that its owner cancelled while this keeper's transaction was in flight says whose transaction ended
+// it, and that this keeper's is still out.
+func TestJobCancelledByItsOwner(t *testing.T) {
+	y := newStoried(t)
+	owner := chain.Address{0xac}
+	y.fold(perp.Order{Key: y.key, Account: owner, Status: perp.Cancelled, Reason: "USER_INITIATED_CANCEL", Changes: 1,
+		Birth: y.made, Stamp: y.done},
+		perp.Transaction{Tx: chain.Tx{Hash: y.hash, From: owner, Nonce: 3, Block: 6, OK: true, GasUsed: 2, GasPrice: 5},
+			Stamp: y.done})
+	y.wantStory("the order is Cancelled: USER_INITIATED_CANCEL", owner.Hex()+", which is no keeper that is configured",
+		"now keeper.tx_intent 1 SIGNED")
+}
+
+// wantStory asks for the job by its id and demands what is to be told of it.
+func (y *storied) wantStory(parts ...string) {
+	t := y.bench.t
+	t.Helper()
+	out, complaint, code := y.ask(y.id)
+	if code != ExitFine || complaint != "" {
+		t.Fatalf("exit code %d, %s%s", code, out, complaint)
+	}
+	wantTold(t, strings.Join(strings.Fields(out), " "), parts...)
 }
 
 // What nobody knows is said to be unknown, and what is no name of a job is refused.

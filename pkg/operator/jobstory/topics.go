@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/wire"
 )
 
@@ -139,8 +140,38 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 				"for signer %s; said %d times, last at %d/%d", b.job.Evidence.Reason,
 			time.UnixMilli(int64(b.job.BirthMs)).UTC().Format("15:04:05.000"), b.job.Evidence.Block.Number,
 			strings.Join(b.job.Evidence.Reports, " "), b.job.Signer, b.times, b.last.Partition, b.last.Offset)
+		if err := y.addReports(ctx, b); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// addReports tells of the price reports that a birth was first said with, and where the topic has them.
+func (y *Story) addReports(ctx context.Context, b *saidBirth) error {
+	topic, wanted := wire.PriceTopic(y.Keeper.ChainID), slices.Clone(b.job.Evidence.Reports)
+	if len(wanted) == 0 {
+		return nil
+	}
+	err := y.client.scan(ctx, topic, 0, b.first.Time.Add(-beforeKnown), b.first.Time, func(r bus.Record) bool {
+		m, _, err := wire.Decode(r)
+		said, is := m.(wire.Price)
+		if err != nil || !is {
+			return false
+		}
+		report := price.FromMessage(said)
+		if at := slices.Index(wanted, report.ID()); at >= 0 {
+			wanted = slices.Delete(wanted, at, at+1)
+			y.addf(r.Time, b.job.ID, 0, "price report", placeOf(topic, r), "%s to %s for the smallest unit of %s, of %s, by %s",
+				report.Min, report.Max, report.Token, time.UnixMilli(int64(report.TimeMs)).UTC().Format("15:04:05.000"),
+				report.Source)
+		}
+		return len(wanted) == 0
+	})
+	if bus.NoTopic(err) {
+		return nil
+	}
+	return err
 }
 
 func (y *Story) addResults(ctx context.Context, from, to time.Time) error {
