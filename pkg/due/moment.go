@@ -51,8 +51,8 @@ type Moment struct {
 	view   *perp.View
 }
 
-// Quoted gives a moment that nobody has used yet its reports: the newest of each token that is no older than maxAge at the
-// time of the block. It returns the moment.
+// Quoted gives a moment that nobody has used yet its reports: the newest of each token that is no older than maxAge at
+// the time of the block. It returns the moment.
 func (m *Moment) Quoted(tokens func(yield func(chain.Address) bool), maxAge time.Duration,
 	newest func(chain.Address) (Quote, bool)) *Moment {
 	m.Quotes = map[chain.Address]Quote{}

@@ -31,8 +31,8 @@ var (
 		WHERE s.sent_block = 0`)
 	selectTrials = register("shadow trials", `SELECT `+trialColumns+` FROM keeper.shadow_trial
 		WHERE heard_ms >= $1 ORDER BY heard_ms, job_id`)
-	// What a transaction both made and ended was never anybody's to execute: orders of liquidations and deleveragings, and
-	// requests within requests. Whatever changes a position ends the need to liquidate it.
+	// What a transaction both made and ended was never anybody's to execute: orders of liquidations and deleveragings,
+	// and requests within requests. Whatever changes a position ends the need to liquidate it.
 	selectFates = register("fates of jobs", `WITH ended AS (
 			SELECT 'order' AS kind, key, market, is_long, stamp_block, stamp_time_ms, stamp_tx_hash,
 				status = 'Updated' OR status = 'Cancelled' AND reason IN ('USER_INITIATED_CANCEL', 'AUTO_CANCEL') AS owner

@@ -56,7 +56,8 @@ func TestFatesOfJobs(t *testing.T) {
 		order(3, perp.Cancelled, "the venue's rule"), within, chosen,
 		perp.Settlement{OrderKey: chosen.Key, PositionKey: chain.Hash{0x50}, Market: chain.Address{9}, IsLong: true,
 			Stamp: chosen.Stamp},
-		perp.Settlement{OrderKey: chain.Hash{6}, PositionKey: chain.Hash{0x60}, OrderType: perp.Liquidation, Stamp: at(6)},
+		perp.Settlement{OrderKey: chain.Hash{6}, PositionKey: chain.Hash{0x60}, OrderType: perp.Liquidation,
+			Stamp: at(6)},
 		perp.Position{PositionKey: chain.Hash{0x60}, Stamp: at(6)},
 		perp.Position{PositionKey: chain.Hash{0x70}, Stamp: at(7)},
 		perp.Request{Key: chain.Hash{8}, Kind: perp.Deposit, Status: perp.Executed, Birth: born, Stamp: at(8)},
@@ -73,7 +74,8 @@ func TestFatesOfJobs(t *testing.T) {
 	for _, f := range fates {
 		got[string(f.Kind)+f.Key.Hex()[:4]] = f
 	}
-	for name, owner := range map[string]bool{"order0x01": false, "order0x02": true, "order0x03": false, "adl0x50": false,
+	for name, owner := range map[string]bool{"order0x01": false, "order0x02": true, "order0x03": false,
+		"adl0x50":         false,
 		"liquidation0x60": false, "liquidation0x70": true, "deposit0x08": false} {
 		if f, is := got[name]; !is || f.ByOwner != owner || f.Block != ground.Number+1 {
 			t.Errorf("%s: %+v, %v", name, f, is)

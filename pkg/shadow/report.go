@@ -13,28 +13,28 @@ import (
 type Rules struct {
 	// BeginMs and EndMs bound what is judged, by the blocks' times: executions within them, and jobs heard within them.
 	BeginMs, EndMs uint64
-	// Grace is for how long (ms) before EndMs nothing is blamed yet: a real keeper may still execute what the shadow would
-	// have sent, and the state may be behind.
+	// Grace is for how long (ms) before EndMs nothing is blamed yet: a real keeper may still execute what the shadow
+	// would have sent, and the state may be behind.
 	Grace uint64
 }
 
 // Score is how the shadow did, by kind of job.
 type Score struct {
 	Kind job.Kind
-	// Before, Same and After count the executions by others that the shadow would have sent too: to an earlier block, to
-	// the same, to a later one or only when it was done. Never counts those of which its planner said nothing.
+	// Before, Same and After count the executions by others that the shadow would have sent too: to an earlier block,
+	// to the same, to a later one or only when it was done. Never counts those of which its planner said nothing.
 	Before, Same, After, Never int
 	// Wrong counts the jobs that were not due: the simulated call reverted again and again while the planner held on to
 	// them, or it went through and nobody executed them.
 	Wrong int
-	// WouldRevert counts the jobs whose simulated call reverted, once or oftener: held back, they cost nothing. Most had
-	// just recovered.
+	// WouldRevert counts the jobs whose simulated call reverted, once or oftener: held back, they cost nothing. Most
+	// had just recovered.
 	WouldRevert int
 	// Overtaken counts the jobs that were withdrawn, or needed no more, before anybody had executed them.
 	Overtaken int
 	Open      int // not judged yet
-	// Fees and Gas are what real keepers were paid, and burnt, for the executions counted in Before and Same, in wei: what
-	// the shadow would have won.
+	// Fees and Gas are what real keepers were paid, and burnt, for the executions counted in Before and Same, in wei:
+	// what the shadow would have won.
 	Fees, Gas perp.Uint
 }
 
@@ -50,8 +50,8 @@ type Fault struct {
 // Report is the whole judgement.
 type Report struct {
 	Scores []Score // by kind
-	// Distances counts, by how many blocks the execution on the chain came after the block that the shadow's transaction
-	// could have been in: below 0 the shadow was late.
+	// Distances counts, by how many blocks the execution on the chain came after the block that the shadow's
+	// transaction could have been in: below 0 the shadow was late.
 	Distances map[int64]int
 	Faults    []Fault
 }

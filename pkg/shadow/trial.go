@@ -25,8 +25,8 @@ type Trial struct {
 
 	// HeardMs is the chain's time when the planner's word of it first came.
 	HeardMs uint64
-	// SentBlock is the head on which the gate was open and the simulated call succeeded: the transaction would have gone
-	// out then, and landed in the next block at the earliest. 0 = never.
+	// SentBlock is the head on which the gate was open and the simulated call succeeded: the transaction would have
+	// gone out then, and landed in the next block at the earliest. 0 = never.
 	SentBlock uint64
 	SentMs    uint64 // the chain's time then
 	Gas       uint64 // limit that it would have had

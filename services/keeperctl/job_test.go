@@ -112,9 +112,11 @@ func TestJobStory(t *testing.T) {
 		text := strings.Join(strings.Fields(out), " ")
 		for _, want := range []string{
 			"made block 5 log 3, perp.56.log.v1 0/0 order", "said due perp.56.job.v1 0/0 market order\\u001b[2J; born",
-			"price report perp.56.price.v1 0/0 41 to 42", "streams\\u001b[1m", "said 2 times, last at 0/1", "said due perp.56.job.v1 0/2", "admitted keeper.tx_intent 1",
+			"price report perp.56.price.v1 0/0 41 to 42", "streams\\u001b[1m", "said 2 times, last at 0/1",
+			"said due perp.56.job.v1 0/2", "admitted keeper.tx_intent 1",
 			"signed tx " + mine.Hex(), "nonce 0, exec", "result perp.56.result.v1 0/0 lost_race: somebody was first",
-			"changed block 6 log 9", "tier 1's signer", "the order is Executed", "nonce 77, gas 2", "now keeper.tx_intent 1 SIGNED",
+			"changed block 6 log 9", "tier 1's signer", "the order is Executed", "nonce 77, gas 2",
+			"now keeper.tx_intent 1 SIGNED",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: %q is not in\n%s", name, want, out)
@@ -141,14 +143,15 @@ func TestJobTakenOverAndCalledOff(t *testing.T) {
 	}))
 	y.fold(perp.Order{Key: y.key, Account: chain.Address{0xac}, Status: perp.Executed, Changes: 1, Birth: y.made,
 		Stamp: y.done},
-		perp.Transaction{Tx: chain.Tx{Hash: y.hash, From: chain.Address{0xbe}, Nonce: 77, Block: 6, OK: true, GasUsed: 2,
+		perp.Transaction{Tx: chain.Tx{Hash: y.hash, From: chain.Address{0xbe}, Nonce: 77, Block: 6, OK: true,
+			GasUsed:  2,
 			GasPrice: 5}, Stamp: y.done})
 	y.wantStory("signed tx "+first.Hex(), "nonce 0, exec", "signed again tx "+cancelled.Hex(), "nonce 0, cancel",
 		"by tx "+y.hash.Hex()+" tier 1's signer", "the order is Executed")
 }
 
-// A story of an order that its owner cancelled while this keeper's transaction was in flight says whose transaction ended
-// it, and that this keeper's is still out.
+// A story of an order that its owner cancelled while this keeper's transaction was in flight says whose transaction
+// ended it, and that this keeper's is still out.
 func TestJobCancelledByItsOwner(t *testing.T) {
 	y := newStoried(t)
 	owner := chain.Address{0xac}

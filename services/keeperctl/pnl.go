@@ -170,7 +170,8 @@ func pnlFindings(s pnl.Statement) error {
 				"these figures (does scanner.signers name it?)", a.Missing, a.Signer))
 		}
 		if fees := s.Of(a.Signer).Fees; fees.Less(a.Booked) {
-			found = append(found, fmt.Sprintf("the ledger has booked %s wei for signer %s, and the state has fees of %s "+
+			found = append(found, fmt.Sprintf("the ledger has booked %s wei for signer %s, and the state has fees "+
+				"of %s "+
 				"(keeperctl wallet ledger)", a.Booked, a.Signer, fees))
 		}
 	}

@@ -10,7 +10,8 @@ import (
 
 // A difference is shown with both sentences, and is a finding; what could not be repeated is counted apart.
 func TestReplayShowsDifferences(t *testing.T) {
-	said := replay.Said{Job: job.Job{ID: "order:x:1", Evidence: job.Evidence{Reason: "the \x1b[31mtrigger was reached"}}}
+	said := replay.Said{Job: job.Job{ID: "order:x:1",
+		Evidence: job.Evidence{Reason: "the \x1b[31mtrigger was reached"}}}
 	all := []replay.Repeated{
 		{Said: said, Same: true, Now: "due: the same"}, {Said: said, Now: "not due: it waits"},
 		{Said: said, Missing: "a branch that was left"},
@@ -25,7 +26,8 @@ func TestReplayShowsDifferences(t *testing.T) {
 		t.Error(text)
 	}
 	out.Reset()
-	if err := printRepeated(printer{Writer: &out}, all[:1], true); err != nil || !strings.Contains(out.String(), "same") {
+	if err := printRepeated(printer{Writer: &out}, all[:1], true); err != nil ||
+		!strings.Contains(out.String(), "same") {
 		t.Error(out.String(), err)
 	}
 }

@@ -18,8 +18,8 @@ const (
 	// shadowSettles is for how long after the first job that was heard nothing is judged: planner and sender have just
 	// started.
 	shadowSettles = 10 * time.Second
-	// shadowLooksBack is by how much what is read is older than what is judged, so that a job found before the range and
-	// executed in it is known.
+	// shadowLooksBack is by how much what is read is older than what is judged, so that a job found before the range
+	// and executed in it is known.
 	shadowLooksBack = 15 * time.Minute
 )
 
@@ -49,7 +49,8 @@ func shadowReportCommand(cmd *cobra.Command) runner {
 			return err
 		}
 		if len(trials) == 0 {
-			return errors.New("no job was tried: is there a sender with sender.mode = shadow, and does its planner find " +
+			return errors.New("no job was tried: is there a sender with sender.mode = shadow, and does its planner " +
+				"find " +
 				"any?")
 		}
 		begin = max(begin, trials[0].HeardMs+uint64(shadowSettles.Milliseconds())) // they are in this order
@@ -63,7 +64,8 @@ func printShadow(out printer, rules shadow.Rules, r shadow.Report) error {
 	scores := newTable("kind", "before", "same block", "after", "never found", "wrongly due", "would have reverted",
 		"overtaken", "open", "fees", "gas")
 	for _, s := range append(r.Scores, r.Total()) {
-		scores.add(s.Kind, s.Before, s.Same, s.After, s.Never, s.Wrong, s.WouldRevert, s.Overtaken, s.Open, s.Fees, s.Gas)
+		scores.add(s.Kind, s.Before, s.Same, s.After, s.Never, s.Wrong, s.WouldRevert, s.Overtaken, s.Open, s.Fees,
+			s.Gas)
 	}
 	distances := newTable("blocks", "executions")
 	for _, d := range slices.Sorted(maps.Keys(r.Distances)) {
@@ -93,7 +95,8 @@ func printShadowTables(out printer, rules shadow.Rules, scores, distances, fault
 		}{rules.BeginMs, rules.EndMs, scores.records(), distances.records(), faults.records()})
 	}
 	at := func(ms uint64) string { return time.UnixMilli(int64(ms)).UTC().Format(time.DateTime) }
-	err := out.note(fmt.Sprintf("from %s to %s UTC; fees and gas, in wei, are what real keepers had of the executions in "+
+	err := out.note(fmt.Sprintf("from %s to %s UTC; fees and gas, in wei, are what real keepers had of the "+
+		"executions in "+
 		"\"before\" and \"same block\"", at(rules.BeginMs), at(rules.EndMs)))
 	for _, t := range []*table{scores, distances, faults} {
 		if len(t.rows) > 0 {

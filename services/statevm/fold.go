@@ -42,9 +42,11 @@ func (s *share) decode(d Decoder) error {
 		case wire.Tx:
 			s.happenings = append(s.happenings, happening{m.Block, m.Hash, []perp.Event{s.transaction(m)}})
 		case wire.Param:
-			s.happenings = append(s.happenings, happening{m.Block.Number, chain.Hash{}, []perp.Event{m.Event(s.timeMs(m.Block.Number))}})
+			s.happenings = append(s.happenings,
+				happening{m.Block.Number, chain.Hash{}, []perp.Event{m.Event(s.timeMs(m.Block.Number))}})
 		case wire.Audit:
-			s.happenings = append(s.happenings, happening{m.Block.Number, chain.Hash{}, []perp.Event{m.Event(s.timeMs(m.Block.Number))}})
+			s.happenings = append(s.happenings,
+				happening{m.Block.Number, chain.Hash{}, []perp.Event{m.Event(s.timeMs(m.Block.Number))}})
 		}
 		from = to
 	}

@@ -148,7 +148,8 @@ func TestProfitAndLossIsWhatBalancesSay(t *testing.T) {
 		t.Errorf("net %s; the balances changed by %s but for what was sent to them", net, want)
 	}
 	if total.Transactions < len(r.sent) || total.Fees == "0" || total.Gas == "0" {
-		t.Errorf("%d transactions of at least %d, fees %s, gas %s", total.Transactions, len(r.sent), total.Fees, total.Gas)
+		t.Errorf("%d transactions of at least %d, fees %s, gas %s", total.Transactions, len(r.sent), total.Fees,
+			total.Gas)
 	}
 	if out, err := k.Keeperctl(t.Context(), "wallet", "verify"); err != nil {
 		t.Error(errors.New(out), err)

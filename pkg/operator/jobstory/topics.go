@@ -162,7 +162,8 @@ func (y *Story) addReports(ctx context.Context, b *saidBirth) error {
 		report := price.FromMessage(said)
 		if at := slices.Index(wanted, report.ID()); at >= 0 {
 			wanted = slices.Delete(wanted, at, at+1)
-			y.addf(r.Time, b.job.ID, 0, "price report", placeOf(topic, r), "%s to %s for the smallest unit of %s, of %s, by %s",
+			y.addf(r.Time, b.job.ID, 0, "price report", placeOf(topic, r), "%s to %s for the smallest unit of %s, "+
+				"of %s, by %s",
 				report.Min, report.Max, report.Token, time.UnixMilli(int64(report.TimeMs)).UTC().Format("15:04:05.000"),
 				report.Source)
 		}

@@ -60,8 +60,9 @@ func TestPastIsWhatStands(t *testing.T) {
 		"its part of a block is left": {[][]bus.Record{at(1, word(10, 9)), at(2, wire.Epoch{Number: 2}),
 			at(2, ended(10, 1)...)}, []byte{1}},
 		"later blocks are not kept": {[][]bus.Record{at(1, ended(10, 1)...), at(1, ended(99, 2)...)}, []byte{1}},
-		"history in a range": {[][]bus.Record{at(1, word(10, 1), word(12, 3), wire.RangeEnd{Before: ref(9), Last: ref(20),
-			Blocks: []chain.BlockRef{ref(10), ref(12)}, Records: 2})}, []byte{1, 3}},
+		"history in a range": {[][]bus.Record{at(1, word(10, 1), word(12, 3),
+			wire.RangeEnd{Before: ref(9), Last: ref(20),
+				Blocks: []chain.BlockRef{ref(10), ref(12)}, Records: 2})}, []byte{1, 3}},
 	} {
 		p := &partition{}
 		for _, r := range slices.Concat(c.records...) {
@@ -92,7 +93,8 @@ func TestReadings(t *testing.T) {
 		return price.Report{Token: token, Min: perp.U64(ms), Max: perp.U64(ms), TimeMs: ms}
 	}
 	r := NewReports()
-	for _, one := range []price.Report{report(a, 1000), report(b, 1000), report(b, 900), report(b, 2000), report(b, 3000),
+	for _, one := range []price.Report{report(a, 1000), report(b, 1000), report(b, 900), report(b, 2000),
+		report(b, 3000),
 		report(a, 3000)} {
 		r.Add(one) // the third is older than what is known, and nobody judges with it
 	}

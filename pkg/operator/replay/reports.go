@@ -64,8 +64,8 @@ func (r *Reports) newest(n int) func(chain.Address) (due.Quote, bool) {
 }
 
 // readings are how many reports of the topic a planner may have read when it decided as a job's evidence says: all that
-// the evidence names, and none that is newer of their tokens. The likeliest come first. There is none where the topic has
-// not all of the evidence any more.
+// the evidence names, and none that is newer of their tokens. The likeliest come first. There is none where the topic
+// has not all of the evidence any more.
 func (r *Reports) readings(j job.Job) (counts []int) {
 	least, most := 0, len(r.all)
 	for _, id := range j.Evidence.Reports {

@@ -94,7 +94,8 @@ func TestTriedUntilItWouldHaveBeenSent(t *testing.T) {
 	s := newSite(t)
 	s.gate = txmanager.Shut("the head is old")
 	s.hear(100)
-	if got := s.pass(); got.SentBlock > 0 || got.Reason != "the head is old" || got.HeardMs != 100_000 || s.checked > 0 {
+	if got := s.pass(); got.SentBlock > 0 || got.Reason != "the head is old" || got.HeardMs != 100_000 ||
+		s.checked > 0 {
 		t.Fatalf("behind a closed gate: %+v, checked %d times", got, s.checked)
 	}
 	s.gate, s.verdict = txmanager.Verdict{}, txmanager.Verdict{Kind: txmanager.Waiting, Reason: "no report", Heads: 2}
@@ -107,7 +108,8 @@ func TestTriedUntilItWouldHaveBeenSent(t *testing.T) {
 	}
 	s.block(103)
 	want := s.pass()
-	if want.SentBlock != 103 || want.SentMs != 103_000 || want.Gas != 777 || want.GasPrice != 5 || want.HeardMs != 100_000 {
+	if want.SentBlock != 103 || want.SentMs != 103_000 || want.Gas != 777 || want.GasPrice != 5 ||
+		want.HeardMs != 100_000 {
 		t.Fatalf("%+v", want)
 	}
 	s.block(104)
