@@ -3,8 +3,7 @@
 //
 // [Scanner.Scan] first lets its sources add rows (a fee that became final, a request that will expire), then goes
 // through every due row, oldest first, with at most a few in work at once. Each job runs in a transaction of its own,
-// together with the change of its status: a [Kind] that only touches the database does so through that transaction, one
-// that acts on the chain hands a job.Job out before the commit.
+// together with the change of its status: a [Kind] does its work through that transaction.
 //
 // # Guaranteed, given a [Store] that passes the suite in delayedtest
 //
@@ -22,6 +21,4 @@
 //
 //   - Precision: a job is done when a scan finds it. A scanner wakes for the next row that falls due, but rows added
 //     meanwhile by others wait for the interval.
-//   - Exactly one hand-out to the chain: a process that dies between publishing and committing publishes again. The
-//     same job twice is one job (package job).
 package delayed

@@ -52,3 +52,10 @@ func (s *Scanner) do(ctx context.Context, tx Tx, j Job) (result any, err error) 
 	}()
 	return kind.Do(ctx, tx, j)
 }
+
+// comment is a result in words.
+func comment(what string) any {
+	return struct {
+		Came string `json:"came"`
+	}{what}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,63 +16,6 @@ import (
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/job"
 )
-
-// DLY-10: a job that failed is handed out again when it has cooled down, unless somebody was faster or it makes no
-// sense any more.
-func TestRearm(t *testing.T) {
-	m := newMemoryStore()
-	pending, closed := chain.Hash{1}, chain.Hash{2}
-	m.open[pending] = true
-	m.cooled["liquidation"] = job.Job{ID: "liquidation", Kind: job.Liquidation, Key: chain.Hash{3}}
-	m.cooled["order"] = job.Job{ID: "order", Kind: job.Order, Key: pending,
-		ExpiresMs: uint64(time.Now().Add(time.Hour).UnixMilli())}
-	m.cooled["closed"] = job.Job{ID: "closed", Kind: job.Order, Key: closed}
-	m.cooled["late"] = job.Job{ID: "late", Kind: job.Deposit, Key: pending,
-		ExpiresMs: uint64(time.Now().Add(-time.Hour).UnixMilli())}
-	m.cooled["recovered"] = job.Job{ID: "recovered", Kind: job.Adl}
-	m.cooled["unlucky"] = job.Job{ID: "unlucky", Kind: job.Order, Key: pending}
-	var mu sync.Mutex
-	var out []string
-	p := newFixture(m, delayed.DefaultConfig(),
-		delayed.Rearm{HandOut: func(_ context.Context, j job.Job) (bool, error) {
-			if j.ID == "unlucky" {
-				return false, errors.New("the broker is away")
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if j.ID == "recovered" {
-				return false, nil
-			}
-			out = append(out, j.ID)
-			return true, nil
-		}})
-	for _, id := range []string{"liquidation", "order", "closed", "late", "unlucky", "recovered",
-		"followed by another arm"} {
-		o := delayed.Appointment{Kind: delayed.Rearming, Key: id, Payload: delayed.Arm{Job: id, Arm: 1},
-			DueAt: time.Now()}
-		if _, err := m.Add(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.scan(t)
-	slices.Sort(out)
-	if !slices.Equal(out, []string{"liquidation", "order"}) {
-		t.Errorf("handed out %v", out)
-	}
-	came := map[string]string{}
-	for _, j := range m.jobs(t) {
-		came[j.Key] = string(j.Status) + " " + string(j.Result) + j.LastError
-	}
-	for key, want := range map[string]string{
-		"order": "handed out", "closed": "no longer pending", "late": "accepts it no longer",
-		"followed by another arm": "a later arm",
-		"recovered":               "not due", "unlucky": "pending the broker is away",
-	} {
-		if !strings.Contains(came[key], want) {
-			t.Errorf("%s: %s, want %q", key, came[key], want)
-		}
-	}
-}
 
 // DLY-10: a request that nobody executed in its time is marked and counted.
 func TestExpiry(t *testing.T) {
@@ -193,13 +135,11 @@ func TestIsAnomaly(t *testing.T) {
 // Whatever stands in a row, a kind neither panics nor takes what it cannot read for work.
 func FuzzPayloads(f *testing.F) {
 	f.Add([]byte(`{"agent": "ann", "amount": "1"}`))
-	f.Add([]byte(`{"job": "x", "arm": 1}`))
 	f.Add([]byte(`{"what": "order", "key": "0x00"}`))
 	f.Add([]byte(`[1`))
 	metrics := delayed.NewMetrics(prometheus.NewRegistry())
 	kinds := []delayed.Kind{
 		delayed.Commissions{}, delayed.NewExpiries(metrics, zerolog.Nop()), delayed.Reports{Log: zerolog.Nop()},
-		delayed.Rearm{HandOut: func(context.Context, job.Job) (bool, error) { return true, nil }},
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		for _, k := range kinds {

@@ -13,7 +13,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/delayed/delayedtest"
-	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
 
@@ -25,12 +24,10 @@ type memoryStore struct {
 	down   error // what it answers when it is away
 	ledger map[string]perp.Uint
 	open   map[chain.Hash]bool
-	cooled map[string]job.Job
 }
 
 func newMemoryStore() *memoryStore {
-	return &memoryStore{busy: map[int64]bool{}, ledger: map[string]perp.Uint{}, open: map[chain.Hash]bool{},
-		cooled: map[string]job.Job{}}
+	return &memoryStore{busy: map[int64]bool{}, ledger: map[string]perp.Uint{}, open: map[chain.Hash]bool{}}
 }
 
 // round keeps what a database keeps of a time.
@@ -177,11 +174,6 @@ func (t *memoryTx) Release(_ context.Context, agent string, amount perp.Uint, _ 
 	}
 	t.released = map[string]perp.Uint{agent: amount}
 	return nil
-}
-
-func (t *memoryTx) Cooled(_ context.Context, jobID string, _ uint32) (job.Job, bool, error) {
-	j, known := t.cooled[jobID]
-	return j, known, nil
 }
 
 func (t *memoryTx) Waiting(_ context.Context, key chain.Hash) (bool, error) { return t.open[key], nil }

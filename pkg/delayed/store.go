@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
 
@@ -68,7 +67,6 @@ type Outlook struct {
 // Tx is the transaction of one row: what kinds may do in it. Nothing of it stays unless the job is done.
 type Tx interface {
 	Ledger
-	Arms
 	Requests
 	Days
 }
@@ -78,13 +76,6 @@ type Ledger interface {
 	// Release moves wei from the agent's frozen balance to its balance. The source names the commission. A frozen
 	// balance that is too small, an unknown agent and a source that was released before are anomalies.
 	Release(ctx context.Context, agent string, amount perp.Uint, source string) error
-}
-
-// Arms looks up how jobs on the chain ended.
-type Arms interface {
-	// Cooled returns the job of an arm that ended, as the planner last published it; known is false when a later arm
-	// has been born since.
-	Cooled(ctx context.Context, jobID string, arm uint32) (j job.Job, known bool, err error)
 }
 
 // Requests looks up orders and requests of the exchange's users.

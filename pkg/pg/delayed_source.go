@@ -7,22 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/delayed"
-	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/txm"
 )
 
 var (
-	// An hour is enough: what failed before that and is still due the planner says again at every sweep anyway. The
-	// state of a planner is a moment behind the clock, and one from before the cooldown's end would not do.
-	addRearms = register("add rearmings", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
-		SELECT $1, i.job_id || '#' || i.arm, jsonb_build_object('job', i.job_id, 'arm', i.arm), at, at
-		FROM keeper.tx_intent i, to_timestamp(i.rearm_ms / 1000.0 + 2) at
-		WHERE i.ended_at > clock_timestamp() - interval '1 hour' AND i.outcome = ANY ($2) AND NOT i.given_up
-			AND i.kind <> $3
-			AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.arm > i.arm)
-			AND NOT EXISTS (SELECT FROM keeper.delayed_job d WHERE d.kind = $1 AND d.key = i.job_id || '#' || i.arm)
-		ON CONFLICT DO NOTHING`)
 	// The birth is part of the key, because the exchange gives keys of a lost branch again. No time after the year 3000
 	// is meant.
 	addExpiries = register("add expiries", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
@@ -53,14 +41,6 @@ var (
 				WHERE d.kind = $1), t.today)::timestamp, t.today, interval '1 day') day
 		ON CONFLICT DO NOTHING`)
 )
-
-// Rearmings is the source that notices jobs that failed and will have cooled down.
-func (s Delayed) Rearmings() delayed.Source {
-	outcomes := []string{string(job.Reverted), string(job.Refused)}
-	return delayed.Source{Name: "rearmings", Feed: func(ctx context.Context) (int, error) {
-		return s.feed(ctx, addRearms, noGeneration, delayed.Rearming, outcomes, string(txm.Filler))
-	}}
-}
 
 // Reports is the source that asks for a report of every day.
 func (s Delayed) Reports() delayed.Source {

@@ -1,9 +1,7 @@
 package pg_test
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
-	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/pgtest"
 )
@@ -69,38 +66,6 @@ func TestExpiries(t *testing.T) {
 	if j.Status != delayed.Done || !strings.Contains(string(j.Result), `"expired"`) {
 		t.Errorf("looked at: %+v", j)
 	}
-}
-
-// DLY-10: an arm that failed is noticed once and handed out when it has cooled down; ends that are no failures are not.
-func TestRearmings(t *testing.T) {
-	url := pgtest.URL(t)
-	db := open(t, url)
-	s := db.Delayed()
-	must(t, db.Leases().Register(t.Context(), annSigner, testChain))
-	for i, outcome := range []job.Outcome{job.Reverted, job.Done, job.Refused} {
-		j := job.Job{ID: fmt.Sprint("job", i), Kind: job.Liquidation, Key: number(uint64(i)), Signer: annSigner,
-			Class: job.ClassLiquidation}
-		_, err := db.Intents().Enqueue(t.Context(), j)
-		must(t, err)
-		execute(t, url,
-			`UPDATE keeper.tx_intent SET state = 'SKIPPED', outcome = $2, reason = '', ended_at = clock_timestamp(),
-			rearm_ms = extract(epoch FROM clock_timestamp()) * 1000 - 5000 WHERE job_id = $1`, j.ID, outcome)
-	}
-	feed(t, s.Rearmings(), 2)
-	feed(t, s.Rearmings(), 0)
-	execute(t, url, `UPDATE keeper.tx_intent SET given_up = true WHERE job_id = 'job2'`)
-	execute(t, url, `DELETE FROM keeper.delayed_job WHERE key LIKE 'job2%'`)
-	feed(t, s.Rearmings(), 0)
-	var out []string
-	scanOnce(t, scannerOf(db, delayed.DefaultConfig(),
-		delayed.Rearm{HandOut: func(_ context.Context, j job.Job) (bool, error) {
-			out = append(out, j.ID)
-			return true, nil
-		}}))
-	if fmt.Sprint(out) != "[job0]" {
-		t.Errorf("handed out %v", out)
-	}
-	feed(t, s.Rearmings(), 0)
 }
 
 // DLY-10: every day has a report, also those without a planner.

@@ -25,10 +25,7 @@ var (
 	enterRelease = register("enter release",
 		`INSERT INTO keeper.wallet_entry (agent, what, source, balance_delta, frozen_delta)
 		VALUES ($1, 'release', $3, $2, -$2::numeric)`)
-	selectFrozen = register("frozen balance", `SELECT frozen_balance::text FROM keeper.wallet WHERE agent = $1`)
-	selectCooled = register("arm that cooled down",
-		`SELECT i.job FROM keeper.tx_intent i WHERE i.job_id = $1 AND i.arm = $2 AND i.ended_at IS NOT NULL
-		AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.arm > i.arm)`)
+	selectFrozen  = register("frozen balance", `SELECT frozen_balance::text FROM keeper.wallet WHERE agent = $1`)
 	selectWaiting = register("whether an order or request is open", `SELECT
 		EXISTS (SELECT FROM {state}.perp_order WHERE key = $1 AND deleted_at IS NULL
 			AND status IN ('Created', 'Updated', 'Frozen')) OR
@@ -70,22 +67,6 @@ func (t delayedTx) explain(ctx context.Context, agent string, amount perp.Uint) 
 		return fmt.Errorf("reading the frozen balance of %s: %w", agent, err)
 	}
 	return delayed.Anomalyf("releasing %s wei to %s: only %s wei are frozen", amount, agent, frozen)
-}
-
-// Cooled implements delayed.Arms.
-func (t delayedTx) Cooled(ctx context.Context, jobID string, arm uint32) (j job.Job, known bool, err error) {
-	var text []byte
-	err = t.tx.QueryRow(ctx, selectCooled.sql(), escape(jobID), arm).Scan(&text)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return j, false, nil
-	}
-	if err == nil {
-		j, err = decodeJob(text)
-	}
-	if err != nil {
-		return j, false, fmt.Errorf("reading arm %d of %s: %w", arm, jobID, err)
-	}
-	return j, true, nil
 }
 
 // Waiting implements delayed.Requests.

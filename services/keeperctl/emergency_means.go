@@ -123,8 +123,8 @@ func (m *emergencyMeans) Do(ctx context.Context, o emergency.Order, _ emergency.
 		}
 	}
 	count, err := m.store.RearmNow(ctx, failed)
-	return fmt.Sprintf("the pauses of %d failed liquidations were lifted: they are tried again when a planner next "+
-		"finds them due", count), err
+	return fmt.Sprintf("the pauses of %d failed liquidations were lifted: they are tried again at once, and what was "+
+		"given up when a planner next finds it due", count), err
 }
 
 func (m *emergencyMeans) post(ctx context.Context, o emergency.Order) (string, error) {

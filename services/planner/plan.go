@@ -53,8 +53,6 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 			if err = p.finder.others.take(a); err == nil {
 				err = p.everything(ctx)
 			}
-		case r := <-p.rearms:
-			err = p.rearm(ctx, r)
 		case <-retryPass.C:
 			err = p.reload(ctx)
 		}

@@ -37,7 +37,6 @@ type Planner struct {
 	live      *live
 	rules     due.Rules
 	modes     *liquidation.Modes
-	rearms    chan rearm // jobs whose cooldown is over
 
 	mode       liquidation.Mode
 	sweeping   sweeping
@@ -82,7 +81,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
 	sh.Watch("postgres", db.Health)
 	sh.Go("plan", func(ctx context.Context) error { return p.Run(ctx, db) })
-	startDelayed(sh, cfg, db, p.rearms)
+	startDelayed(sh, cfg, db)
 	return nil
 }
 
@@ -108,7 +107,7 @@ func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *
 		cfg: cfg, log: log, metrics: metrics, store: store, shards: newShards(),
 		loads:  newLoader(),
 		quotes: newQuotes(metrics.passOver(log)), live: newLive(),
-		rearms: make(chan rearm), book: newBook(cfg.Liquidation.Armed()),
+		book:  newBook(cfg.Liquidation.Armed()),
 		modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),
 		rules: due.Rules{
 			FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor,
