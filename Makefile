@@ -15,7 +15,7 @@ GO_TEST      := GOFLAGS="$$GOFLAGS $(strip $(UNRACED))" go test -race -timeout $
 # Many tests wait for blocks and leases: one package more than there are processors keeps these busy.
 PACKAGES     := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka e2e chaos liars liars-short mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka e2e chaos liars liars-short mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -121,6 +121,9 @@ engine-short: setup ## the short form: a region, scaled, two kills (10 minutes);
 
 engine-clean: ## end that engine and remove its images, volumes and logs
 	@test/engine/run.sh clean
+
+console-test: ## the console in Chromium: sign-in, every page, each action, updates, 360 to 1920 pixels, axe-core; writes docs/console/*.png
+	@test/console/console.sh
 
 alerts-check: ## test the alert rules with promtool, and Alertmanager's configuration with amtool
 	@deploy/setup.sh monitoring

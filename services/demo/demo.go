@@ -47,7 +47,7 @@ func perform(
 	ctx context.Context, settings Settings, log zerolog.Logger, screen Screen, play func(context.Context, *Play) error,
 ) (scenes []Scene, err error) {
 	s := New(settings, log)
-	s.Resting = true
+	s.Resting, s.Console = true, true
 	defer func() {
 		if interrupted := ctx.Err() != nil; interrupted {
 			scenes, err = nil, nil // which is no failure
@@ -57,6 +57,11 @@ func perform(
 	}()
 	if err := s.Start(ctx, screen.Print); err != nil {
 		return nil, err
+	}
+	if link, err := s.Keepers[0].ConsoleLink(ctx); err != nil {
+		screen.Print("  no console: " + err.Error())
+	} else {
+		screen.Print("  console       " + link)
 	}
 	for _, k := range s.Keepers {
 		for _, p := range k.Processes {

@@ -155,6 +155,9 @@ func (k *Keeper) startServices(ctx context.Context) error {
 			}
 		}
 	}
+	if k.Tier == 1 && k.stack.Console {
+		return k.startConsole(ctx, config)
+	}
 	return nil
 }
 

@@ -20,11 +20,14 @@ type Stack struct {
 	Devnet Devnet
 	// Keepers by tier: the first is the Master. They are there before they run.
 	Keepers []*Keeper
-	// Shadow is a further keeper that has no keys and tries out what the Master would send; nil without Settings.Shadow.
+	// Shadow is a further keeper that has no keys and tries out what the Master would send; nil without
+	// Settings.Shadow.
 	Shadow *Keeper
 	// Resting, set before Start, lets the traders rest until somebody wakes them: what is asked for before keepers run
 	// is executed late, and nobody's fault.
 	Resting bool
+	// Console, set before Start, gives the Master the operators' console beside its services.
+	Console bool
 	// Adapt, set before Start, changes the configuration of every keeper once the chain is there: settings by their
 	// names in the environment, without the prefix (an empty one is left out), and further tables of the configuration
 	// file.

@@ -115,7 +115,7 @@ func (c *console) perform(w http.ResponseWriter, r *http.Request, s signin.Sessi
 			longestWhy))
 		return
 	}
-	before, _, err := a.plan(ctx, target)
+	before, planned, err := a.plan(ctx, target)
 	if err != nil {
 		c.refuse(w, s, http.StatusConflict, err.Error())
 		return
@@ -127,15 +127,16 @@ func (c *console) perform(w http.ResponseWriter, r *http.Request, s signin.Sessi
 			err.Error())
 		return
 	}
-	if err := c.finish(ctx, a, s, entry); err != nil {
+	if err := c.finish(ctx, a, s, entry, planned); err != nil {
 		c.refuse(w, s, http.StatusConflict, err.Error())
 		return
 	}
 	http.Redirect(w, r, a.back+"?"+url.Values{"done": {a.name}}.Encode(), http.StatusSeeOther)
 }
 
-// finish does an action and writes down what came of it.
-func (c *console) finish(ctx context.Context, a act, s signin.Session, entry pg.ConsoleAction) error {
+// finish does an action and writes down what came of it: things as they are afterwards, and of what cannot be asked for
+// again what was done.
+func (c *console) finish(ctx context.Context, a act, s signin.Session, entry pg.ConsoleAction, planned facts) error {
 	failed := a.do(ctx, s, entry.Target, entry.Reason)
 	entry.Stage = pg.ActionDone
 	if failed != nil {
@@ -144,6 +145,11 @@ func (c *console) finish(ctx context.Context, a act, s signin.Session, entry pg.
 	var unseen error
 	if entry.After, unseen = a.state(ctx, entry.Target); unseen != nil {
 		entry.After = facts{"not read": unseen.Error()}
+	}
+	for what, is := range planned {
+		if _, asked := entry.Before[what]; !asked && failed == nil {
+			entry.After[what] = is
+		}
 	}
 	recorded := c.DB.ConsoleActions().Record(ctx, entry)
 	c.Log.Info().AnErr("failed", failed).AnErr("unrecorded", recorded).Str("who", s.Name).Str("action", a.name).

@@ -3,6 +3,7 @@ package web_test
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,7 +27,7 @@ const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>` + "\x
 // plain is hostile text as PostgreSQL takes it.
 var plain = strings.ReplaceAll(hostile, "\x00", "")
 
-var signer = chain.Address{0xa1}
+var signer = chain.Address{0xa1, 0x4c, 0x09, 0x77, 0xe2, 18: 0x5b, 19: 0x30}
 
 // attended is a site with a signer that has one job waiting.
 func attended(t *testing.T) *site {
@@ -40,8 +41,8 @@ func attended(t *testing.T) *site {
 }
 
 func someJob(n byte) job.Job {
-	key := chain.Hash{n}
-	return job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Account: chain.Address{n},
+	key := chain.Hash(sha256.Sum256([]byte{n}))
+	return job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Account: chain.Address(key[12:]),
 		Class: job.ClassMarketOrder, BirthMs: uint64(time.Now().UnixMilli()), Signer: signer,
 		Tokens: []chain.Address{{1}},
 		Evidence: job.Evidence{Block: chain.BlockRef{Number: 3, Hash: chain.Hash{3}, TimeMs: 3_000}, Generation: 1,
@@ -154,6 +155,9 @@ func TestDelayedJobsAreSteered(t *testing.T) {
 	}
 	if status, _ := otto.do("delayed-retry", id, "because"); status != http.StatusConflict {
 		t.Errorf("what was called off is taken up: %d", status)
+	}
+	if all := s.recorded(); len(all) != 4 || all[1].Before["status"] != "pending" {
+		t.Errorf("the record: %+v", all)
 	}
 	if status, _ := otto.do("delayed-run", "", ""); status != http.StatusOK {
 		t.Errorf("no scan: %d", status)

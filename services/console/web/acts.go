@@ -12,7 +12,6 @@ import (
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/deadletter"
-	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/services/console/signin"
@@ -89,7 +88,7 @@ func (c *console) signerState(ctx context.Context, target string) (facts, error)
 	if err != nil {
 		return nil, err
 	}
-	return facts{factPaused: cmp.Or(s.Paused, notPaused), "lease": status.LeaseOf(s),
+	return facts{factPaused: cmp.Or(s.Paused, notPaused), "lease": cmp.Or(s.Owner, "nobody"),
 		"queued": strconv.Itoa(s.Queued), "in flight": strconv.Itoa(s.InFlight)}, nil
 }
 

@@ -46,7 +46,7 @@ var functions = template.FuncMap{
 	"coins": text.Coins, "usd": text.USD, "first": text.FirstLine, "moment": text.Moment,
 	"short": short, "clock": func(at time.Time) string { return at.UTC().Format("15:04:05") },
 	"lower": func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
-	"lasts": age, "words": words, "jobname": jobName, "outcomeTone": outcomeTone,
+	"lasts": age, "words": words, "shortIn": shortIn, "jobname": jobName, "outcomeTone": outcomeTone,
 }
 
 // short is a hash or address with its middle left out; anything else as it is.
@@ -56,6 +56,15 @@ func short(v any) string {
 		return s
 	}
 	return s[:8] + "…" + s[len(s)-4:]
+}
+
+// shortIn cuts the hashes and addresses in a text short.
+func shortIn(text string) string {
+	fields := strings.Fields(text)
+	for i := range fields {
+		fields[i] = short(fields[i])
+	}
+	return strings.Join(fields, " ")
 }
 
 // jobName is a job's id with its key cut short.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,13 +43,18 @@ type site struct {
 	users  *signin.Users
 }
 
+// One broker is enough for all sites: each has a chain, and so topics, of its own.
+var (
+	sharedBroker = sync.OnceValues(func() (*broker.Broker, error) { return broker.Start(broker.Config{}) })
+	chains       atomic.Uint64
+)
+
 func newSite(t *testing.T, change ...func(*web.Deps)) *site {
 	t.Helper()
-	b, err := broker.Start(broker.Config{})
+	b, err := sharedBroker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.Close)
 	cfg := bus.DefaultConfig()
 	cfg.Brokers = []string{b.Addr()}
 	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
@@ -57,6 +64,7 @@ func newSite(t *testing.T, change ...func(*web.Deps)) *site {
 	t.Cleanup(client.Close)
 	s := &site{t: t, db: pgtest.DB(t), client: client}
 	keeper := wire.DefaultConfig()
+	keeper.ChainID = chains.Add(1) // topics of its own
 	if err := client.Ensure(t.Context(), bus.Specs(keeper.Topics()...)); err != nil {
 		t.Fatal(err)
 	}
