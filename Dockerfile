@@ -13,7 +13,7 @@ ARG VERSION=devel
 ARG REVISION=
 RUN mkdir /out && for b in scanner statevm planner sender console keeperctl devnet; do \
       go build -trimpath -ldflags="-s -w -X perpkeeper/pkg/service.version=$VERSION -X perpkeeper/pkg/service.revision=$REVISION" -o /out/$b ./services/$b/cmd/$b || exit 1; \
-    done && mkdir -p /out/var/devnet
+    done && mkdir -p /out/var/devnet /out/var/snapshots
 
 FROM scratch
 ARG VERSION=devel
@@ -23,4 +23,6 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out /bin
 # The devnet of the demo profile leaves its deployment record here, on a volume it must be able to write.
 COPY --from=build --chown=65532:65532 /out/var/devnet /var/devnet
+# Snapshots of the state, where they are kept on a volume of this machine.
+COPY --from=build --chown=65532:65532 /out/var/snapshots /var/snapshots
 USER 65532:65532

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Config is the [keeper] section: what every process of one keeper must agree on. Topics are named after the chain, and
@@ -12,7 +13,12 @@ type Config struct {
 	ChainID       uint64 `toml:"chain_id" help:"EIP-155 id of the chain, part of every topic's name: 56 is BNB Smart Chain"`
 	LogPartitions int    `toml:"log_partitions" help:"partitions of the log topic: how many statevm and planner can share the work; fixed for its life"`
 	JobPartitions int    `toml:"job_partitions" help:"partitions of the job topic: how many sender can share the signers; fixed for its life"`
+	// LogRetention is how long the log topic keeps its records; 0 = for ever. A rebuild then needs a snapshot.
+	LogRetention time.Duration `toml:"log_retention" help:"how long the log topic keeps its records; 0 = for ever; else snapshots of the state have to be taken (snapshot.every)"`
 }
+
+// leastRetention is how long the log topic keeps its records at least.
+const leastRetention = 24 * time.Hour
 
 // DefaultConfig is BNB Smart Chain with four partitions.
 func DefaultConfig() Config { return Config{ChainID: 56, LogPartitions: 4, JobPartitions: 4} }
@@ -29,11 +35,23 @@ func (c Config) Validate() error {
 			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d", key, n, most))
 		}
 	}
+	if c.LogRetention != 0 && c.LogRetention < leastRetention {
+		problems = append(problems, fmt.Errorf("log_retention: %s is less than %s (a scanner that was away for longer "+
+			"would find nothing to go on from; 0 = for ever)", c.LogRetention, leastRetention))
+	}
 	return errors.Join(problems...)
 }
 
 // Topics lists the topics of this keeper.
-func (c Config) Topics() []Topic { return Topics(c.ChainID, c.LogPartitions, c.JobPartitions) }
+func (c Config) Topics() []Topic {
+	topics := Topics(c.ChainID, c.LogPartitions, c.JobPartitions)
+	for i := range topics {
+		if topics[i].Name == LogTopic(c.ChainID) {
+			topics[i].Retention = c.LogRetention
+		}
+	}
+	return topics
+}
 
 // Named lists those of this keeper's topics that have one of the names.
 func (c Config) Named(names ...string) []Topic {

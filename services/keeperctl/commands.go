@@ -188,6 +188,16 @@ func commands() []command {
 			needs: stores, preset: minute, run: rebuild,
 		},
 		{
+			use: "snapshot", short: "take, list, verify or restore snapshots of the state", group: groupRepair,
+			needs: with(stores, "snapshot"), preset: minute, run: snapshots,
+			verbs: []command{
+				{use: "create", short: "take one of the active generation, and remove all but the newest"},
+				{use: "list", short: "list the snapshots and whether this build can restore them", data: true},
+				{use: "verify NAME|latest", short: "read all of one and say whether it is what was written"},
+				{use: "restore NAME|latest", short: "make a generation of one, bring it up to date, and compare it"},
+			},
+		},
+		{
 			use:   "emergency",
 			short: "plan, rehearse and record what is done when keepers fail; hand over calls of the venue",
 			group: groupRepair,
@@ -202,7 +212,7 @@ func commands() []command {
 		{
 			use: "prepare", short: "create missing topics and bring the database's schema up to date",
 			group:  groupSetUp,
-			needs:  with(stores, "keeperctl.roles", "keeperctl.replication"),
+			needs:  with(stores, "snapshot", "keeperctl.roles", "keeperctl.replication"),
 			preset: func(s *Settings) { s.Patience = 2 * time.Minute }, run: prepare,
 		},
 		{

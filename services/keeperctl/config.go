@@ -19,6 +19,7 @@ import (
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/snapshot/store"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/wire"
 )
@@ -36,6 +37,7 @@ type Config struct {
 	Tier        tier.Config         `toml:"tier"`
 	Liquidation liquidation.Config  `toml:"liquidation"`
 	Notify      notify.Config       `toml:"notify"`
+	Snapshot    store.Config        `toml:"snapshot"`
 	Emergency   emergency.Config    `toml:"emergency"`
 	Signer      signer.Config       `toml:"signer"`
 	Scanner     Scanner             `toml:"scanner"`
@@ -104,7 +106,7 @@ func DefaultConfig() Config {
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Venue: gmx.DefaultConfig(),
 		Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
 		Tier: tier.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Notify: notify.DefaultConfig(),
-		Emergency: emergency.DefaultConfig(), Signer: signer.DefaultConfig(),
+		Emergency: emergency.DefaultConfig(), Signer: signer.DefaultConfig(), Snapshot: store.DefaultConfig(),
 		Scanner: Scanner{Price: source.DefaultConfig()}, Planner: Planner{PriceMaxAge: 30 * time.Second},
 		Own: Settings{
 			Limit: 50, Patience: 30 * time.Second, DryRun: true, PriceMaxAge: 30 * time.Second, Workers: how.Workers,

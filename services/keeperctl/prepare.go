@@ -36,7 +36,10 @@ func (s *session) prepareTopics(ctx context.Context) error {
 	for i := range specs {
 		specs[i].Replication = s.Own.Replication
 	}
-	return client.Ensure(ctx, specs)
+	if err := client.Ensure(ctx, specs); err != nil {
+		return err
+	}
+	return s.checkRetention(ctx, client)
 }
 
 // prepareSchema also gives each process a role of its own, if there are passwords for them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"perpkeeper/pkg/pg"
@@ -24,20 +25,23 @@ func rebuild(ctx context.Context, s *session, _ []string) error {
 		return notAsked(fmt.Errorf("opening postgres: %w", err))
 	}
 	defer db.Close()
-	show := progressTo(s.out, false)
+	r := Rebuilder{DB: db, Topic: client, Keeper: s.Keeper, Patience: s.Own.Patience, Show: s.showProgress()}
+	return r.Run(ctx, s.out)
+}
+
+// showProgress is over one line for a person, and a line each time for a program.
+func (s *session) showProgress() func(Progress) {
 	if s.terminal != nil && !s.out.json {
-		show = progressTo(s.terminal, true)
+		return progressTo(s.terminal, true)
 	}
-	return Rebuilder{DB: db, Topic: client, Keeper: s.Keeper, Patience: s.Own.Patience, Show: show}.Run(ctx, s.out)
+	return progressTo(s.out, false)
 }
 
 // Rebuilder watches over the filling of a generation. Statevm does the work, all of its instances together; killed and
 // started again, a rebuilder goes on with the generation that is being filled.
 type Rebuilder struct {
-	DB    *pg.DB
-	Topic interface {
-		Bounds(ctx context.Context, topic string, partition int) (first, end int64, err error)
-	}
+	DB       *pg.DB
+	Topic    boundsOf
 	Keeper   wire.Config
 	Patience time.Duration // how long nothing may go on
 	Show     func(Progress)
@@ -48,17 +52,35 @@ const showEvery = time.Second
 
 // Run returns when the generation has caught up with the topic's end and equals the active one, or has given up on it.
 func (r Rebuilder) Run(ctx context.Context, out io.Writer) error {
-	waiting, cancel := context.WithTimeout(ctx, r.Patience)
-	defer cancel()
-	if err := r.DB.AwaitVersion(waiting,
-		retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second}); err != nil {
+	if err := r.await(ctx); err != nil {
 		return err
 	}
-	active, filling, err := r.generation(ctx)
+	filling, err := r.generation(ctx)
 	if err != nil {
 		return err
 	}
+	return r.finish(ctx, filling, out)
+}
+
+// await waits for a database of this build's version.
+func (r Rebuilder) await(ctx context.Context) error {
+	ctx, cancel := r.patient(ctx)
+	defer cancel()
+	return r.DB.AwaitVersion(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second})
+}
+
+// patient is a context that ends when patience does.
+func (r Rebuilder) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, r.Patience, fmt.Errorf("gave up after %s (keeperctl.patience)", r.Patience))
+}
+
+// finish follows a generation to the topic's end and compares it with the active one.
+func (r Rebuilder) finish(ctx context.Context, filling int, out io.Writer) error {
 	if err := r.follow(ctx, filling); err != nil {
+		return err
+	}
+	active, err := r.active(ctx)
+	if err != nil {
 		return err
 	}
 	if !active.Fits() {
@@ -82,25 +104,44 @@ func (r Rebuilder) Run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// generation returns the active generation and the number of the one to fill: the one that is being filled, or a new
-// one.
-func (r Rebuilder) generation(ctx context.Context) (active pg.Generation, filling int, err error) {
+// active returns the generation that readers use.
+func (r Rebuilder) active(ctx context.Context) (pg.Generation, error) {
 	all, err := r.DB.Generations(ctx)
 	if err != nil {
-		return active, 0, err
+		return pg.Generation{}, err
+	}
+	i := slices.IndexFunc(all, func(g pg.Generation) bool { return g.Active })
+	if i < 0 {
+		return pg.Generation{}, errors.New("the database has no active generation (run keeperctl prepare)")
+	}
+	return all[i], nil
+}
+
+// generation returns the number of the generation to fill: the one that is being filled, or a new one.
+func (r Rebuilder) generation(ctx context.Context) (filling int, err error) {
+	all, err := r.DB.Generations(ctx)
+	if err != nil {
+		return 0, err
 	}
 	for _, g := range all {
-		if g.Active {
-			active = g
-		}
 		if g.Followed && !g.Served && g.Fits() {
 			filling = g.Number
 		}
 	}
-	if filling == 0 {
-		filling, err = r.DB.AddGeneration(ctx)
+	if filling != 0 {
+		return filling, nil
 	}
-	return active, filling, err
+	asking, cancel := r.patient(ctx)
+	defer cancel()
+	whole, err := hasBeginning(asking, r.Topic, r.Keeper)
+	if err != nil {
+		return 0, err
+	}
+	if !whole {
+		return 0, errors.New("the log topic no longer has its first records (keeper.log_retention): fill the " +
+			"generation from a snapshot (keeperctl snapshot restore latest)")
+	}
+	return r.DB.AddGeneration(ctx)
 }
 
 // follow shows how the filling goes on until it has reached the topic's end.

@@ -60,11 +60,16 @@ func readTail(ctx context.Context, client *bus.Client, topic string, partition i
 	if err != nil {
 		return nil, err
 	}
+	if first == end && end > 0 {
+		return nil, fmt.Errorf("%s/%d has dropped all its records, and with them where to go on (no scanner wrote for as "+
+			"long as keeper.log_retention; see docs/runbooks/rebuild.md)", topic, partition)
+	}
 	for window := int64(firstWindow); ; window *= 4 {
 		s := &stream{partition: partition, next: max(first, end-window)}
-		s.whole = s.next == first
+		all := s.next == first
+		s.whole = all && first == 0
 		err := s.readTo(ctx, client, topic, end, look)
-		if s.whole || err == nil && (len(s.branch.blocks) >= horizon || s.branch.grounded) {
+		if all || err == nil && (len(s.branch.blocks) >= horizon || s.branch.grounded) {
 			return s, err
 		}
 		if _, broken := errors.AsType[*brokenError](err); err != nil && !broken {

@@ -7,16 +7,18 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/snapshot/store"
 	"perpkeeper/pkg/wire"
 )
 
 // Config is the whole configuration of the process.
 type Config struct {
-	Keeper   wire.Config `toml:"keeper"`
-	Kafka    bus.Config  `toml:"kafka"`
-	Postgres pg.Config   `toml:"postgres"`
-	Venue    gmx.Config  `toml:"venue"`
-	Statevm  Settings    `toml:"statevm"`
+	Keeper   wire.Config  `toml:"keeper"`
+	Kafka    bus.Config   `toml:"kafka"`
+	Postgres pg.Config    `toml:"postgres"`
+	Venue    gmx.Config   `toml:"venue"`
+	Snapshot store.Config `toml:"snapshot"`
+	Statevm  Settings     `toml:"statevm"`
 }
 
 // Settings is the [statevm] section.
@@ -29,13 +31,13 @@ type Settings struct {
 func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
-		Venue:   gmx.DefaultConfig(),
+		Venue: gmx.DefaultConfig(), Snapshot: store.DefaultConfig(),
 		Statevm: Settings{MaxRecords: 10_000},
 	}
 }
 
 // Validate is for what concerns several sections at once; the sections are asked by themselves.
-func (c Config) Validate() error { return nil }
+func (c Config) Validate() error { return c.Snapshot.Allows(c.Keeper.LogRetention) }
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {

@@ -27,6 +27,7 @@ type Metrics struct {
 	differed  *prometheus.CounterVec
 	seconds   prometheus.Histogram
 	losses    losses
+	snapshots snapshotMetrics
 }
 
 // NewMetrics registers the metrics of statevm.
@@ -39,6 +40,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		losses:    newLosses(reg),
+		snapshots: newSnapshotMetrics(reg),
 		block:     gauge("statevm_block", "Number of the last block committed, of the partitions this process owns."),
 		finalized: gauge("statevm_finalized_block", "Number of the highest finalized block heard of."),
 		blockTime: gauge("statevm_block_timestamp_seconds", "Time of the last block committed, Unix seconds; time() "+

@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/snapshot/store"
 	"perpkeeper/pkg/wire"
 )
 
@@ -50,6 +51,13 @@ func Start(sh *service.Shell, cfg Config) error {
 	s.node = service.Node(sh.Context())
 	s.schema, s.partitions = told(sh.Ready("schema")), newBoard(told(sh.Ready("partitions")))
 	sh.Go("apply", s.Run)
+	if cfg.Snapshot.Every > 0 {
+		in, err := store.Open(cfg.Snapshot)
+		if err != nil {
+			return fmt.Errorf("preparing the store of snapshots: %w", err)
+		}
+		sh.Go("snapshots", func(ctx context.Context) error { return s.takeSnapshots(ctx, in) })
+	}
 	return nil
 }
 

@@ -64,6 +64,10 @@ var House = Table{
 			"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/evm", "pkg/signer", "pkg/headtrack",
 			"pkg/agreement", "pkg/ttl"})},
 		{Path: "pkg/service/...", May: inner},
+		// Snapshots know no SQL, and of their stores only the adapters; backup joins them with the database.
+		{Path: "pkg/snapshot", May: inner},
+		{Path: "pkg/snapshot/store/...", May: slices.Concat(inner, []string{"pkg/snapshot"})},
+		{Path: "pkg/backup", May: slices.Concat(inner, []string{"pkg/snapshot", "pkg/pg"})},
 		{Path: "pkg/embedded/..."},
 
 		// scanner cannot see Postgres.
@@ -71,7 +75,8 @@ var House = Table{
 			May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/evm", "pkg/gmx", "pkg/price/..."})},
 		// statevm cannot see RPC.
 		{Path: "services/statevm/...",
-			May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg"})},
+			May: slices.Concat(inner, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/backup",
+				"pkg/snapshot/..."})},
 		// planner cannot see the chain.
 		{Path: "services/planner/...",
 			May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price"})},
@@ -93,7 +98,7 @@ var House = Table{
 		// carries the other services' code in the simulator.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price/...", "pkg/evm", "pkg/signer",
-				"pkg/notify", "pkg/audit", "pkg/operator/...", "test/sim"})},
+				"pkg/notify", "pkg/audit", "pkg/operator/...", "pkg/backup", "pkg/snapshot/...", "test/sim"})},
 		// the operators' process: it has neither keys nor nonces.
 		{Path: "services/console/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/notify", "pkg/headtrack",
@@ -111,6 +116,8 @@ var House = Table{
 			Why: "only pkg/bus names the Kafka client"},
 		{Prefix: "github.com/jackc/pgx", Only: []string{"pkg/pg/...", "test/bench", "test/hammer"},
 			Why: "only pkg/pg names the Postgres driver; benchmarks and audits look past it"},
+		{Prefix: "github.com/minio/minio-go", Only: []string{"pkg/snapshot/store"},
+			Why: "only the store of snapshots speaks the S3 API"},
 		{Prefix: "github.com/pressly/goose", Only: []string{"pkg/pg/..."}, Why: "only pkg/pg migrates"},
 		{Prefix: "database/sql", Only: []string{"pkg/pg/..."}, Why: "only pkg/pg speaks SQL"},
 		{Prefix: "github.com/spf13/viper", Only: []string{"pkg/service/..."},

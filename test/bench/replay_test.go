@@ -39,6 +39,7 @@ func long() bool { return os.Getenv("KEEPER_LONG") != "" }
 // bench is a broker with a topic, and a database.
 type bench struct {
 	tb     testing.TB
+	kafka  *broker.Broker
 	cfg    statevm.Config
 	client *bus.Client
 	db     *pg.DB
@@ -53,7 +54,7 @@ func newBench(tb testing.TB, partitions int) *bench {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(kafka.Close)
-	n := &bench{tb: tb, cfg: statevm.DefaultConfig(), url: pgtest.URL(tb)}
+	n := &bench{tb: tb, kafka: kafka, cfg: statevm.DefaultConfig(), url: pgtest.URL(tb)}
 	n.cfg.Kafka.Brokers, n.cfg.Keeper.ChainID, n.cfg.Keeper.LogPartitions, n.cfg.Venue.EventEmitter = kafka.Addrs(),
 		chainID, partitions, emitter
 	n.cfg.Postgres.URL = secret.MustURL(n.url)

@@ -9,7 +9,7 @@ var sections = []string{
 	"scanner", "statevm", "planner", "sender", "keeperctl", "console", "devnet", "demo",
 	"log", "http",
 	"keeper", "chain", "venue", "gmx", "rpc", "evm", "kafka", "postgres", "price", "signer", "wallet", "alert",
-	"tier", "liquidation", "lease", "nonce", "txm", "delayed", "ttl", "commission", "notify", "emergency",
+	"tier", "liquidation", "lease", "nonce", "txm", "delayed", "ttl", "commission", "notify", "emergency", "snapshot",
 }
 
 func isSection(name string) bool { return slices.Contains(sections, name) }

@@ -1,0 +1,240 @@
+package pg_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+)
+
+// copied is a generation outside the database: by partition and table.
+type copied map[int]map[string][]byte
+
+func export(ctx context.Context, db *pg.DB) (copied, error) {
+	all := copied{}
+	err := db.Export(ctx, func(ctx context.Context, e *pg.Export) error {
+		for _, o := range e.Offsets {
+			all[o.Partition] = map[string][]byte{}
+			for _, table := range pg.StateTables() {
+				var rows bytes.Buffer
+				if _, err := e.Copy(ctx, o.Partition, table, &rows); err != nil {
+					return err
+				}
+				all[o.Partition][table] = rows.Bytes()
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// into brings all rows, and fails after so many tables if that is not negative.
+func (c copied) into(failAfter int) func(context.Context, *pg.Import) error {
+	return func(ctx context.Context, i *pg.Import) error {
+		for part := range len(c) {
+			for _, table := range pg.StateTables() {
+				if failAfter == 0 {
+					return errors.New("the copy ends here")
+				}
+				failAfter--
+				if _, err := i.Copy(ctx, table, bytes.NewReader(c[part][table])); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// play is a history to be played: the rows of each block, whether it is taken back again, and how many blocks from the
+// end one is final.
+type play struct {
+	blocks   [][]perp.Row
+	takeBack []bool
+	final    int
+}
+
+var plays = rapid.Custom(func(t *rapid.T) (p play) {
+	for range rapid.IntRange(4, 8).Draw(t, "blocks") {
+		p.blocks, p.takeBack = append(p.blocks, arbitraryRows(t)), append(p.takeBack, rapid.Bool().Draw(t, "undo"))
+	}
+	p.final = rapid.IntRange(0, 3).Draw(t, "final")
+	return p
+})
+
+// PIPE-8: a generation that was copied out and in again holds the same rows, can be taken back as deep as the final
+// block, and goes on from there like the original.
+func TestCopyIsTheGeneration(t *testing.T) {
+	for seed := range 4 {
+		testCopy(t, plays.Example(seed))
+	}
+}
+
+func testCopy(t *testing.T, script play) {
+	t.Helper()
+	db, h := open(t, pgtest.URL(t)), newHistory()
+	p := claim(t, db, 0, 1)
+	for i, rows := range script.blocks {
+		must(t, p.Commit(background, h.step(h.extend(t, rows...))))
+		if script.takeBack[i] {
+			must(t, p.Undo(background, h.rewind(t, 1)))
+			must(t, p.Commit(background, h.step(h.extend(t, order(uint64(i), perp.Created)))))
+		}
+	}
+	final := h.step()
+	final.Next, final.Finalized = h.next+1, h.blocks[len(h.blocks)-1-script.final].BlockRef
+	h.next++
+	must(t, p.Commit(background, final))
+
+	all, err := export(background, db)
+	must(t, err)
+	if h.generation, err = db.Import(background, 1, all.into(-1)); err != nil {
+		t.Fatal(err)
+	}
+	h.agree(t, db)
+	c, err := db.Compare(background, 1, h.generation)
+	if err != nil || !c.Equal() {
+		t.Fatalf("the copy differs in %v, at the same place: %t, %v", c.Differing(), c.SamePlace(), err)
+	}
+	again, err := db.Claim(background, pg.ClaimRequest{Generation: h.generation, Partitions: 1})
+	must(t, err)
+	kept, err := p.Kept(background)
+	must(t, err)
+	if got, err := again.Kept(background); err != nil || !reflect.DeepEqual(got, kept) {
+		t.Fatalf("the copy keeps %v, the original %v, %v", got, kept, err)
+	}
+	must(t, again.Undo(background, h.rewind(t, script.final)))
+	h.agree(t, db)
+	must(t, again.Commit(background, h.step(h.extend(t, script.blocks[0]...))))
+	h.agree(t, db)
+}
+
+// finalHistory has two partitions with a block each that is final.
+func finalHistory(t *testing.T, db *pg.DB) {
+	t.Helper()
+	for partition := range 2 {
+		h := newHistory()
+		c := h.step(h.extend(t, order(uint64(10+partition), perp.Created)))
+		c.Finalized = h.tip()
+		must(t, claim(t, db, partition, 2).Commit(t.Context(), c))
+	}
+}
+
+// A copy that ends half way leaves nothing behind, and what serves is what it was.
+func TestBrokenCopyLeavesNothing(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	finalHistory(t, db)
+	all, err := export(t.Context(), db)
+	must(t, err)
+	tables := len(pg.StateTables())
+	for _, fail := range []int{0, 1, tables, 2*tables - 1} {
+		if _, err := db.Import(t.Context(), 2, all.into(fail)); err == nil ||
+			!strings.Contains(err.Error(), "the copy ends here") {
+			t.Fatalf("after %d tables: %v", fail, err)
+		}
+	}
+	truncated := copied{0: maps.Clone(all[0]), 1: maps.Clone(all[1])}
+	truncated[1]["perp_order"] = truncated[1]["perp_order"][:len(truncated[1]["perp_order"])-5]
+	if _, err := db.Import(t.Context(), 2, truncated.into(-1)); err == nil {
+		t.Error("a table without an end was taken")
+	}
+	if _, err := db.Import(t.Context(), 3, all.into(-1)); !pg.Refused(err) {
+		t.Errorf("the copy of two partitions was taken for one of three: %v", err)
+	}
+	generations, err := db.Generations(t.Context())
+	if err != nil || len(generations) != 1 {
+		t.Errorf("there are %v, %v", generations, err)
+	}
+	number, err := db.Import(t.Context(), 2, all.into(-1))
+	must(t, err)
+	next, err := db.AddGeneration(t.Context())
+	if err != nil || next != number+1 {
+		t.Errorf("the copy has number %d, the next generation %d, %v", number, next, err)
+	}
+}
+
+// What could not be gone on from is not copied, and one process copies at a time.
+func TestWhatIsNotCopied(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	refused := func(because string) {
+		t.Helper()
+		if _, err := export(t.Context(), db); !pg.Refused(err) || !strings.Contains(err.Error(), because) {
+			t.Errorf("got %v, want %q", err, because)
+		}
+	}
+	refused("no state to copy")
+	h := newHistory()
+	p := claim(t, db, 0, 1)
+	must(t, p.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Created)))))
+	refused("has not heard of a finalized block")
+	final := h.tip()
+	must(t, p.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Executed)))))
+	must(t, p.Commit(t.Context(), pg.Commit{Next: h.next + 1, Finalized: chain.BlockRef{Number: final.Number,
+		Hash: chain.Hash{7}}}))
+	refused("cannot be taken back")
+	execute(t, url, "UPDATE state_g1.stream_offset SET finalized_hash = $1", final.Hash[:])
+	_, err := export(t.Context(), db)
+	must(t, err)
+
+	err = db.Export(t.Context(), func(ctx context.Context, _ *pg.Export) error {
+		if _, err := export(ctx, db); !errors.Is(err, pg.ErrExporting) {
+			t.Errorf("a second process copies as well: %v", err)
+		}
+		return nil
+	})
+	must(t, err)
+	execute(t, url, "UPDATE state_g1.stream_offset SET halted = 'a test'")
+	refused("halted")
+}
+
+// Statevm copies out, operators copy in, and both go on with the copy, as their roles.
+func TestRolesCopy(t *testing.T) {
+	address := granted(t)
+	statevm, ops := openAs(t, pg.RoleStatevm, address), openAs(t, pg.RoleOps, address)
+	finalHistory(t, statevm)
+	all, err := export(t.Context(), statevm)
+	must(t, err)
+	number, err := ops.Import(t.Context(), 2, all.into(-1))
+	must(t, err)
+	if _, err := statevm.Claim(t.Context(), pg.ClaimRequest{Generation: number, Partitions: 2}); err != nil {
+		t.Error(err)
+	}
+	must(t, ops.Switch(t.Context(), number, ""))
+	s, err := openAs(t, pg.RolePlanner, address).Snapshot(t.Context(), []int{0, 1})
+	if err != nil || len(s.Orders) != 2 || s.Generation != number {
+		t.Errorf("the planner sees %d orders of generation %d, %v", len(s.Orders), s.Generation, err)
+	}
+}
+
+// However long copying takes, all of it is of one instant: the state goes on meanwhile.
+func TestExportIsOfOneInstant(t *testing.T) {
+	db := open(t, pgtest.URL(t))
+	h := newHistory()
+	p := claim(t, db, 0, 1)
+	c := h.step(h.extend(t, order(1, perp.Created)))
+	c.Finalized = h.tip()
+	must(t, p.Commit(t.Context(), c))
+	var before, after bytes.Buffer
+	err := db.Export(t.Context(), func(ctx context.Context, e *pg.Export) error {
+		_, err := e.Copy(ctx, 0, "perp_order", &before)
+		must(t, err)
+		must(t, p.Commit(ctx, h.step(h.extend(t, order(1, perp.Executed), order(2, perp.Created)))))
+		_, err = e.Copy(ctx, 0, "perp_order", &after)
+		return err
+	})
+	if err != nil || !bytes.Equal(before.Bytes(), after.Bytes()) || before.Len() == 0 {
+		t.Errorf("%d bytes before and %d after, %v", before.Len(), after.Len(), err)
+	}
+}

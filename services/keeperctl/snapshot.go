@@ -1,0 +1,212 @@
+package keeperctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"perpkeeper/pkg/backup"
+	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/snapshot"
+	"perpkeeper/pkg/snapshot/store"
+	"perpkeeper/pkg/wire"
+)
+
+const snapshotUsage = "snapshot create | list | verify NAME|latest | restore NAME|latest"
+
+// snapshots takes, lists, verifies and restores snapshots of the state (PIPE-8).
+func snapshots(ctx context.Context, s *session, args []string) error {
+	in, err := store.Open(s.Snapshot)
+	if err != nil {
+		return notAsked(err)
+	}
+	switch {
+	case len(args) == 1 && args[0] == "create":
+		return createSnapshot(ctx, s, in)
+	case len(args) == 1 && args[0] == "list":
+		return listSnapshots(ctx, in, s.Keeper, s.out)
+	case len(args) == 2 && args[0] == "verify":
+		return verifySnapshot(ctx, in, args[1], s.out)
+	case len(args) == 2 && args[0] == "restore":
+		return restoreSnapshot(ctx, s, in, args[1])
+	}
+	return usagef("usage: keeperctl %s", snapshotUsage)
+}
+
+func createSnapshot(ctx context.Context, s *session, in snapshot.Store) error {
+	db, err := s.database(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	began := time.Now()
+	m, err := backup.Take(ctx, db, in, s.Keeper.ChainID, 0)
+	if err != nil {
+		return fmt.Errorf("taking a snapshot: %w", err)
+	}
+	removed, err := snapshot.Prune(ctx, in, s.Snapshot.Keep, time.Now())
+	if err != nil {
+		return fmt.Errorf("snapshot %s is taken, but: %w", m.Name(), err)
+	}
+	_, err = fmt.Fprintf(s.out, "snapshot %s: %d rows, %d bytes, in %s; %d older removed (snapshot.keep)\n", m.Name(),
+		m.Rows(), m.Bytes(), time.Since(began).Round(time.Millisecond), len(removed))
+	return err
+}
+
+func listSnapshots(ctx context.Context, in snapshot.Source, keeper wire.Config, out printer) error {
+	names, err := snapshot.List(ctx, in)
+	if err != nil {
+		return err
+	}
+	rows := newTable("snapshot", "taken", "generation", "layout", "final block", "rows", "bytes", "usable")
+	rows.empty = "no snapshots (keeperctl snapshot create takes one, snapshot.every has statevm take them)"
+	for _, name := range names {
+		m, err := snapshot.Read(ctx, in, name)
+		usable := "yes"
+		if err == nil {
+			err = backup.Fits(m, keeper.ChainID, keeper.LogPartitions)
+		}
+		if err != nil {
+			usable = "no: " + err.Error()
+		}
+		at, _ := snapshot.TakenAt(name)
+		rows.add(name, text.Moment(at), m.Generation, m.Layout, m.FinalBlock().Number, m.Rows(), m.Bytes(), usable)
+	}
+	return out.table(rows)
+}
+
+// snapshotName finds the newest for "latest".
+func snapshotName(ctx context.Context, in snapshot.Source, name string) (string, error) {
+	if name != "latest" {
+		return name, nil
+	}
+	names, err := snapshot.List(ctx, in)
+	if err == nil && len(names) == 0 {
+		err = errors.New("there are no snapshots (keeperctl snapshot create takes one)")
+	}
+	if err != nil {
+		return "", err
+	}
+	return names[len(names)-1], nil
+}
+
+func verifySnapshot(ctx context.Context, in snapshot.Source, name string, out printer) error {
+	name, err := snapshotName(ctx, in, name)
+	if err != nil {
+		return err
+	}
+	m, err := snapshot.Verify(ctx, in, name)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "snapshot %s is what was written: %d rows of %d partitions, up to final block %d\n", name,
+		m.Rows(), len(m.Parts), m.FinalBlock().Number)
+	return err
+}
+
+// restoreSnapshot makes a generation of a snapshot, and has statevm bring it up to the end of the topic.
+func restoreSnapshot(ctx context.Context, s *session, in snapshot.Source, name string) error {
+	client, err := s.kafka()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	db, err := s.anyDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if name, err = snapshotName(ctx, in, name); err != nil {
+		return err
+	}
+	r := Rebuilder{DB: db, Topic: client, Keeper: s.Keeper, Patience: s.Own.Patience, Show: s.showProgress()}
+	return r.Restore(ctx, in, name, s.out)
+}
+
+// Restore makes a generation of a snapshot, follows it to the end of the topic, and compares it with the active one.
+func (r Rebuilder) Restore(ctx context.Context, in snapshot.Source, name string, out io.Writer) error {
+	m, err := snapshot.Read(ctx, in, name)
+	if err != nil {
+		return err
+	}
+	if err := backup.Fits(m, r.Keeper.ChainID, r.Keeper.LogPartitions); err != nil {
+		return err
+	}
+	if err := r.continues(ctx, m); err != nil {
+		return err
+	}
+	if err := r.await(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	filling, err := backup.Restore(ctx, r.DB, in, m)
+	if err != nil {
+		return fmt.Errorf("restoring snapshot %s (nothing of it is in the database): %w", name, err)
+	}
+	if _, err := fmt.Fprintf(out, "generation %d holds the %d rows of snapshot %s, after %s\n", filling, m.Rows(), name,
+		time.Since(began).Round(time.Millisecond)); err != nil {
+		return err
+	}
+	return r.finish(ctx, filling, out)
+}
+
+// continues refuses a snapshot whose offsets the topic does not have.
+func (r Rebuilder) continues(ctx context.Context, m snapshot.Manifest) error {
+	ctx, cancel := r.patient(ctx)
+	defer cancel()
+	for _, p := range m.Parts {
+		first, end, err := r.Topic.Bounds(ctx, wire.LogTopic(r.Keeper.ChainID), p.Partition)
+		if err != nil {
+			return err
+		}
+		if p.Next < first || p.Next > end {
+			return fmt.Errorf("snapshot %s goes on at record %d of partition %d, and the log topic has records %d to "+
+				"%d: it cannot be brought up to date (take a newer one)", m.Name(), p.Next, p.Partition, first, end-1)
+		}
+	}
+	return nil
+}
+
+// checkRetention refuses a log topic that drops records where nothing is left to rebuild from.
+func (s *session) checkRetention(ctx context.Context, topic boundsOf) error {
+	retention := s.Keeper.LogRetention
+	if err := s.Snapshot.Allows(retention); err != nil || retention == 0 {
+		return err
+	}
+	whole, err := hasBeginning(ctx, topic, s.Keeper)
+	if err != nil || whole {
+		return err
+	}
+	in, err := store.Open(s.Snapshot)
+	if err != nil {
+		return err
+	}
+	newest, err := backup.Newest(ctx, in)
+	if err == nil && time.Since(newest) > retention {
+		age := "there is no snapshot"
+		if !newest.IsZero() {
+			age = "the newest snapshot is " + time.Since(newest).Round(time.Minute).String() + " old"
+		}
+		err = fmt.Errorf("the log topic has dropped its beginning (keeper.log_retention is %s), and %s: the state "+
+			"could not be rebuilt (keeperctl snapshot create)", retention, age)
+	}
+	return err
+}
+
+// boundsOf says which records a partition of a topic has.
+type boundsOf interface {
+	Bounds(ctx context.Context, topic string, partition int) (first, end int64, err error)
+}
+
+// hasBeginning tells whether the log topic still has its first records.
+func hasBeginning(ctx context.Context, topic boundsOf, keeper wire.Config) (bool, error) {
+	for partition := range keeper.LogPartitions {
+		first, _, err := topic.Bounds(ctx, wire.LogTopic(keeper.ChainID), partition)
+		if err != nil || first > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
