@@ -128,46 +128,41 @@ func TestJobStory(t *testing.T) {
 	}
 }
 
-// A story of a job that another tier took over while this one had sent, and whose first transaction was replaced by one
-// that only frees the nonce, tells both, and who it was in the end.
-func TestJobTakenOverAndCalledOff(t *testing.T) {
+// The story of a job that another tier took over, after this one's transaction was replaced by one that only frees the
+// nonce, tells both, and who it was in the end; that of an order that its owner cancelled while our transaction was in
+// flight says whose ended it, and that ours is still out.
+func TestJobTakenOverAndJobCancelled(t *testing.T) {
 	y := newStoried(t)
-	cancelled := chain.Hash{0xdd}
-	first := chain.Hash(y.pay(0).Hash())
+	y.claim(y.fence, 1)
+	freeing, owner := chain.Hash{0xdd}, chain.Address{0xac}
 	flights, err := y.bench.db.Intents().InFlight(t.Context(), y.signer)
 	y.must(err)
 	y.must(y.bench.db.Intents().Replace(t.Context(), y.fence, txm.Replacement{
 		Intent: flights[0].Intent.ID, After: flights[0].Newest().Hash, Kind: txm.Cancel,
-		Tx:     txm.SignedTx{Nonce: 0, Gas: txm.EmptyGas, Tip: 2, Cap: 2, Hash: cancelled, Raw: []byte{2}},
+		Tx:     txm.SignedTx{Nonce: 0, Gas: txm.EmptyGas, Tip: 2, Cap: 2, Hash: freeing, Raw: []byte{2}},
 		Cancel: txm.Verdict{Outcome: job.LostRace, Reason: "its window has passed, and the Master executed it"},
 	}))
-	y.fold(perp.Order{Key: y.key, Account: chain.Address{0xac}, Status: perp.Executed, Changes: 1, Birth: y.made,
-		Stamp: y.done},
-		perp.Transaction{Tx: chain.Tx{Hash: y.hash, From: chain.Address{0xbe}, Nonce: 77, Block: 6, OK: true,
-			GasUsed:  2,
-			GasPrice: 5}, Stamp: y.done})
-	y.wantStory("signed tx "+first.Hex(), "nonce 0, exec", "signed again tx "+cancelled.Hex(), "nonce 0, cancel",
-		"by tx "+y.hash.Hex()+" tier 1's signer", "the order is Executed")
+	cancelled := chain.Hash{2}
+	withdrawn := y.done
+	withdrawn.TxHash = chain.Hash{0xee}
+	y.fold(perp.Order{Key: y.key, Account: owner, Status: perp.Executed, Changes: 1, Birth: y.made, Stamp: y.done},
+		perp.Transaction{Tx: chain.Tx{Hash: y.hash, From: chain.Address{0xbe}, Nonce: 77, Block: 6, OK: true},
+			Stamp: y.done},
+		perp.Order{Key: cancelled, Account: owner, Status: perp.Cancelled, Reason: "USER_INITIATED_CANCEL", Changes: 1,
+			Birth: y.made, Stamp: withdrawn},
+		perp.Transaction{Tx: chain.Tx{Hash: withdrawn.TxHash, From: owner, Nonce: 3, Block: 6, OK: true},
+			Stamp: withdrawn})
+	y.wantStory(y.id, "signed tx "+chain.Hash(y.pay(0).Hash()).Hex(), "nonce 0, exec", "signed again tx "+freeing.Hex(),
+		"nonce 0, cancel", "by tx "+y.hash.Hex()+" tier 1's signer", "the order is Executed")
+	y.wantStory(job.OrderID(cancelled, 1), "the order is Cancelled: USER_INITIATED_CANCEL",
+		owner.Hex()+", which is no keeper that is configured", "now keeper.tx_intent 2 SIGNED")
 }
 
-// A story of an order that its owner cancelled while this keeper's transaction was in flight says whose transaction
-// ended it, and that this keeper's is still out.
-func TestJobCancelledByItsOwner(t *testing.T) {
-	y := newStoried(t)
-	owner := chain.Address{0xac}
-	y.fold(perp.Order{Key: y.key, Account: owner, Status: perp.Cancelled, Reason: "USER_INITIATED_CANCEL", Changes: 1,
-		Birth: y.made, Stamp: y.done},
-		perp.Transaction{Tx: chain.Tx{Hash: y.hash, From: owner, Nonce: 3, Block: 6, OK: true, GasUsed: 2, GasPrice: 5},
-			Stamp: y.done})
-	y.wantStory("the order is Cancelled: USER_INITIATED_CANCEL", owner.Hex()+", which is no keeper that is configured",
-		"now keeper.tx_intent 1 SIGNED")
-}
-
-// wantStory asks for the job by its id and demands what is to be told of it.
-func (y *storied) wantStory(parts ...string) {
+// wantStory asks for a job and demands what is to be told of it.
+func (y *storied) wantStory(id string, parts ...string) {
 	t := y.bench.t
 	t.Helper()
-	out, complaint, code := y.ask(y.id)
+	out, complaint, code := y.ask(id)
 	if code != ExitFine || complaint != "" {
 		t.Fatalf("exit code %d, %s%s", code, out, complaint)
 	}

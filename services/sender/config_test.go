@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
 
 	"github.com/rs/zerolog"
@@ -123,5 +124,23 @@ func TestSenderOfAMonitorRests(t *testing.T) {
 	cfg.Tier.Monitor = false
 	if err := service.Run(t.Context(), service.Options{Name: "sender", Log: zerolog.Nop()}, start); err == nil {
 		t.Error("a sender without a key starts")
+	}
+}
+
+// A shadow has no key to sign with, whatever the configuration names, and no turn to wait for.
+func TestShadowHasNoKeys(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Signer.Dev = true
+	cfg.Signer.DevKeys = []secret.String{secret.New(strings.Repeat("01", 32))}
+	cfg.Tier.Enabled, cfg.Tier.Priority, cfg.Tier.Tiers = true, 2, 3
+	if keys, err := openKeys(cfg.asShadow()); err != nil || len(keys) != 1 || !cfg.asShadow().Tier.Enabled {
+		t.Fatalf("a sender that is none has %d keys, %v", len(keys), err)
+	}
+	cfg.Sender.Mode = Shadow
+	if err := cfg.Sender.Validate(); err != nil {
+		t.Error(err)
+	}
+	if keys, err := openKeys(cfg.asShadow()); err != nil || len(keys) > 0 || cfg.asShadow().Tier.Enabled {
+		t.Errorf("%d keys, %v, tiers %v", len(keys), err, cfg.asShadow().Tier.Enabled)
 	}
 }
