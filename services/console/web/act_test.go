@@ -142,7 +142,7 @@ func TestDelayedJobsAreSteered(t *testing.T) {
 	s := attended(t)
 	otto := s.as("otto")
 	_, err := s.db.Delayed().
-		Add(t.Context(), delayed.Appointment{Kind: delayed.Rearming, Key: plain, Payload: map[string]string{},
+		Add(t.Context(), delayed.Appointment{Kind: delayed.DailyReport, Key: plain, Payload: map[string]string{},
 			DueAt: time.Now().Add(-time.Minute)})
 	s.must(err)
 	jobs, err := s.db.Delayed().List(t.Context(), "", "", 10)
@@ -250,7 +250,7 @@ func TestHostileText(t *testing.T) {
 	s.must(err)
 	s.letter(7)
 	_, err = s.db.Delayed().
-		Add(t.Context(), delayed.Appointment{Kind: delayed.Rearming, Key: plain, Payload: map[string]string{},
+		Add(t.Context(), delayed.Appointment{Kind: delayed.DailyReport, Key: plain, Payload: map[string]string{},
 			DueAt: time.Now()})
 	s.must(err)
 	anna := s.as("anna")

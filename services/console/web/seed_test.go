@@ -38,7 +38,7 @@ func (s *site) seed() {
 		s.letter(0x80 + n)
 	}
 	_, err = s.db.Delayed().Add(ctx,
-		delayed.Appointment{Kind: delayed.Rearming, Key: someJob(5).ID + "#1", Payload: map[string]string{},
+		delayed.Appointment{Kind: delayed.DailyReport, Key: someJob(5).ID + "#1", Payload: map[string]string{},
 			DueAt: time.Now().Add(-time.Minute)},
 		delayed.Appointment{Kind: delayed.DailyReport, Key: "2026-11-22", Payload: map[string]string{},
 			DueAt: time.Now().Add(time.Hour)})
