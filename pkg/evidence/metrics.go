@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"perpkeeper/pkg/job"
 )
@@ -16,18 +17,18 @@ type Metrics struct {
 
 // NewMetrics registers them.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	f := promauto.With(reg)
 	m := &Metrics{
-		executed: prometheus.NewCounterVec(prometheus.CounterOpts{
+		executed: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_tier_executed_total",
 			Help: "Jobs that the chain shows as executed since this process watches, by the tier of the " +
 				"transaction's sender; 0 is somebody else.",
 		}, []string{"tier", "kind"}),
-		executedAge: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		executedAge: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "sender_tier_execution_age_seconds", Help: "Age of a job in the block in which a tier executed it.",
 			Buckets: job.ExecutionSeconds(),
 		}, []string{"tier"}),
 	}
-	reg.MustRegister(m.executed, m.executedAge)
 	return m
 }
 

@@ -168,7 +168,7 @@ func (s *site) outlive(d death, binary string, by chain.Address, key secret.Stri
 	s.say(j)
 	victim := s.launch(binary, key, d.point)
 	if d.forked {
-		f := s.minedOf(&running{Sender: &Sender{intents: s.db.Intents()}}, by, chain.Hash{})
+		f := s.minedOf(&running{Sender: &Sender{outside: outside{intents: s.db.Intents()}}}, by, chain.Hash{})
 		s.replace(f.Mined.Block.Number, branchOff{1, evmnode.Drop})
 	}
 	if d.point == "" {

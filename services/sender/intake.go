@@ -16,16 +16,9 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// consumer is one partition of the job topic while it is ours: its jobs become intents, whoever owns their signers. In
-// worker-queue mode its signers have their workers here.
-type consumer struct {
-	*Sender
-	claim bus.Claim
-}
-
-// consumer runs until the claim ends.
-func (s *Sender) consumer(ctx context.Context, c bus.Claim) error {
-	d := &consumer{Sender: s, claim: c}
+// consume works one partition of the job topic while it is ours: its jobs become intents, whoever owns their signers.
+// In worker-queue mode its signers have their workers here.
+func (s *Sender) consume(ctx context.Context, c bus.Claim) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, key := range s.keys {
 		if s.cfg.Sender.Mode == WorkerQueue &&
@@ -36,42 +29,42 @@ func (s *Sender) consumer(ctx context.Context, c bus.Claim) error {
 	if c.Partition == 0 {
 		group.Go(func() error { return s.letters(ctx) })
 	}
-	group.Go(func() error { return d.intake(ctx) })
+	group.Go(func() error { return s.intake(ctx, c) })
 	return group.Wait()
 }
 
 // intake stores the jobs of the partition, beginning as far back as a job may be old: what a former owner read and did
 // not store, it did not do. Records that nobody can read become dead letters.
-func (d *consumer) intake(ctx context.Context) error {
-	part := fmt.Sprintf("partition %d", d.claim.Partition)
-	defer d.notices.set(part, "")
-	topic := wire.JobTopic(d.cfg.Keeper.ChainID)
-	back := max(d.cfg.Sender.MaxJobAge, d.cfg.Tier.JobMaxAge)
-	offset, _, err := d.client.OffsetBack(ctx, topic, d.claim.Partition, back)
+func (s *Sender) intake(ctx context.Context, c bus.Claim) error {
+	part := fmt.Sprintf("partition %d", c.Partition)
+	defer s.notices.set(part, "")
+	topic := wire.JobTopic(s.cfg.Keeper.ChainID)
+	back := max(s.cfg.Sender.MaxJobAge, s.cfg.Tier.JobMaxAge)
+	offset, _, err := s.client.OffsetBack(ctx, topic, c.Partition, back)
 	if err != nil {
 		return fmt.Errorf("looking for the jobs of the last %s: %w", back, err)
 	}
-	reader := d.client.Reader(topic, d.claim.Partition, offset)
+	reader := s.client.Reader(topic, c.Partition, offset)
 	for {
 		records, err := reader.NextBatch(ctx, 100)
 		if err != nil {
 			return fmt.Errorf("reading jobs: %w", err)
 		}
 		for _, r := range records {
-			if err := d.take(ctx, part, r); err != nil {
+			if err := s.take(ctx, part, r); err != nil {
 				return err
 			}
 		}
-		d.claim.Committed(reader.Offset())
+		c.Committed(reader.Offset())
 	}
 }
 
 // take stores the job of a record, however long the database is away, or lets it wait for its turn. A record that holds
 // no job, or one that the database cannot hold, is set aside.
-func (d *consumer) take(ctx context.Context, part string, r bus.Record) error {
+func (s *Sender) take(ctx context.Context, part string, r bus.Record) error {
 	j, err := wire.DecodeJob(r)
-	if err == nil && d.turns.Admit(j) {
-		err = d.patiently(ctx, part, func(ctx context.Context) error { return d.store(ctx, j) })
+	if err == nil && s.turns.Admit(j) {
+		err = s.patiently(ctx, part, func(ctx context.Context) error { return s.store(ctx, j) })
 		if err != nil && !pg.Unfit(err) {
 			return err
 		}
@@ -79,9 +72,9 @@ func (d *consumer) take(ctx context.Context, part string, r bus.Record) error {
 	if err == nil {
 		return nil
 	}
-	bad := damaged{wire.JobTopic(d.cfg.Keeper.ChainID), r, err}
-	d.unreadable.report(bad.topic, bad.record, bad.why)
-	return d.setAside(ctx, part, bad)
+	bad := damaged{wire.JobTopic(s.cfg.Keeper.ChainID), r, err}
+	s.unreadable.report(bad.topic, bad.record, bad.why)
+	return s.setAside(ctx, part, bad)
 }
 
 // patiently does what the database has to be there for, however long it is away.

@@ -2,6 +2,7 @@ package sender
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"perpkeeper/pkg/txmanager"
 	"perpkeeper/services/sender/preflight"
@@ -21,24 +22,24 @@ type Metrics struct {
 
 // NewMetrics registers the sender's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	f := promauto.With(reg)
 	m := &Metrics{
 		Txs: txmanager.NewMetrics(reg), turns: turns.NewMetrics(reg),
 		preflight: preflight.NewMetrics(reg),
-		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
+		admissions: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_admissions_total",
 			Help: "Jobs read from the topic, by what became of them: queued, refreshed, in_flight, cooling, misrouted.",
 		}, []string{"result"}),
-		unreadable: prometheus.NewCounterVec(prometheus.CounterOpts{
+		unreadable: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_unreadable_records_total",
 			Help: "Records of the job and price topics that nobody can read and that were passed over; those read " +
 				"again at a start count again.",
 		}, []string{"topic"}),
-		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		paused: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sender_paused",
 			Help: "1 while a signer of this process is paused: it claims nothing new until an operator resumes it.",
 		}, []string{"signer"}),
 	}
-	reg.MustRegister(m.admissions, m.unreadable, m.paused)
 	return m
 }
 

@@ -37,16 +37,7 @@ type Sender struct {
 	owner   lease.Owner
 	keys    []signer.Signer
 
-	client  *bus.Client
-	node    node
-	schema  schema
-	state   state
-	leases  leases
-	nonces  nonce.Store
-	intents txm.Store
-	// results begins to publish, for one tenure, what has ended and what was given up.
-	results func() (ended, givenUp txmanager.Publisher)
-
+	outside
 	clock     func() time.Time // compared with itself alone
 	horizon   *headtrack.Tracker
 	quotes    *preflight.Quotes
@@ -54,14 +45,26 @@ type Sender struct {
 	preflight *preflight.Preflight // made, as the next, when the rest is there
 	manager   *txmanager.Manager
 	shadow    *shadow.Sender // of a keeper without keys, which has no manager; nil for others
-	window    window
-	heard     listener
-	history   txmanager.History
-	signed    turns.Transactions
-	told      progress // how far damaged records are dead letters
 
 	unreadable *unreadable
 	notices    notices
+}
+
+// outside is what a sender works with: the brokers, the nodes and the database.
+type outside struct {
+	client  *bus.Client
+	node    node
+	schema  schema
+	state   preflight.State // of the chain; only the chain closes a job
+	leases  leases
+	nonces  nonce.Store
+	intents txm.Store
+	heard   listener
+	history txmanager.History
+	signed  turns.Transactions
+	told    progress // how far damaged records are dead letters
+	// results begins to publish, for one tenure, what has ended and what was given up.
+	results func() (ended, givenUp txmanager.Publisher)
 }
 
 // node is what the sender asks of the chain.
@@ -69,12 +72,6 @@ type node interface {
 	preflight.Node
 	txmanager.Node
 	Heads(ctx context.Context) <-chan chain.BlockRef
-}
-
-// state is what the sender asks of the state that was derived from the chain. It writes nothing there: only the chain
-// closes a job.
-type state interface {
-	preflight.State
 }
 
 // schema is the database's, which has to be one that this build can work with.
@@ -161,12 +158,12 @@ func openKeys(cfg Config) ([]signer.Signer, error) {
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer, client *bus.Client, db *pg.DB,
 	node *evm.Client) *Sender {
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
-	s.client, s.node, s.schema, s.state, s.leases, s.nonces, s.intents = client, node, db, db, db.Leases(), db.Leases(),
-		db.Intents()
-	s.heard, s.history, s.told, s.signed = db.Intents().Listener(), db.Leases(), db.Notified(), db.Intents()
-	s.results = func() (ended, givenUp txmanager.Publisher) {
-		return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
-	}
+	leases, intents := db.Leases(), db.Intents()
+	s.outside = outside{client: client, node: node, schema: db, state: db, leases: leases, nonces: leases,
+		intents: intents, heard: intents.Listener(), history: leases, signed: intents, told: db.Notified(),
+		results: func() (ended, givenUp txmanager.Publisher) {
+			return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
+		}}
 	return s
 }
 
@@ -232,7 +229,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)},
-			s.consumer)
+			s.consume)
 	})
 	return group.Wait()
 }

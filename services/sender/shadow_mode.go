@@ -50,7 +50,7 @@ func (s *Sender) runShadow(ctx context.Context) error {
 	group.Go(func() error { return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price) })
 	group.Go(func() error {
 		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)},
-			s.consumer)
+			s.consume)
 	})
 	return group.Wait()
 }

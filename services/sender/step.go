@@ -15,6 +15,7 @@ import (
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/txmanager"
+	"perpkeeper/services/sender/preflight"
 )
 
 // Parts are what a sender works with whom somebody else drives.
@@ -24,7 +25,7 @@ type Parts struct {
 	Owner   lease.Owner
 	Keys    []signer.Signer
 	Node    node
-	State   state
+	State   preflight.State
 	Leases  leases
 	Nonces  nonce.Store
 	Intents txm.Store
@@ -48,8 +49,8 @@ type Stepper struct {
 // not looked at.
 func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	s := newSender(cfg, p.Log, p.Metrics, p.Owner, p.Keys, p.Clock)
-	s.node, s.state, s.leases, s.nonces, s.intents = p.Node, p.State, p.Leases, p.Nonces, p.Intents
-	s.results = func() (ended, givenUp txmanager.Publisher) { return publishBy(p.Tell), publishBy(toNobody) }
+	s.outside = outside{node: p.Node, state: p.State, leases: p.Leases, nonces: p.Nonces, intents: p.Intents,
+		results: func() (ended, givenUp txmanager.Publisher) { return publishBy(p.Tell), publishBy(toNobody) }}
 	s.preflight = s.newPreflight()
 	s.manager = s.newManager()
 	stepped := &Stepper{sender: s}

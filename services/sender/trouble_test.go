@@ -30,6 +30,7 @@ import (
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/services/sender/preflight"
 )
 
 // witness sees what a sender broadcasts, and may keep it from the nodes.
@@ -495,18 +496,18 @@ func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
 
 // late is a state that looks as if statevm had stopped a while ago.
 type late struct {
-	state
+	preflight.State
 	on atomic.Bool
 }
 
 func (l *late) Standing(ctx context.Context) (pg.Standing, error) {
-	standing, err := l.state.Standing(ctx)
+	standing, err := l.State.Standing(ctx)
 	l.hold(&standing)
 	return standing, err
 }
 
 func (l *late) Look(ctx context.Context, k pg.Keys) (pg.Rows, error) {
-	read, err := l.state.Look(ctx, k)
+	read, err := l.State.Look(ctx, k)
 	l.hold(&read.Standing)
 	return read, err
 }
@@ -521,7 +522,7 @@ func (l *late) hold(standing *pg.Standing) {
 func staleState(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before, l := s.nonce(by), &late{}
 	l.on.Store(true)
-	sn := s.sender([]secret.String{key}, func(sn *Sender) { l.state, sn.state = sn.state, l })
+	sn := s.sender([]secret.String{key}, func(sn *Sender) { l.State, sn.state = sn.state, l })
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
 	s.eventually("the gate says why", func(context.Context) bool { return sn.notices.has("behind the chain") })

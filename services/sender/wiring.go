@@ -44,7 +44,7 @@ func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 
 // limits are what holds this sender back, by how nervous the markets are.
 func (s *Sender) limits() limits {
-	return limits{settings: s.cfg.Sender, mode: s.quotes.Mode, window: &s.window}
+	return limits{settings: s.cfg.Sender, mode: s.quotes.Mode, window: new(window)}
 }
 
 // managed is turns as the manager of transactions asks for them.

@@ -2,6 +2,7 @@ package turns
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"perpkeeper/pkg/evidence"
 )
@@ -21,35 +22,35 @@ type Metrics struct {
 
 // NewMetrics registers them.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	f := promauto.With(reg)
 	m := &Metrics{evidence: evidence.NewMetrics(reg)}
-	m.takeovers = prometheus.NewCounterVec(prometheus.CounterOpts{
+	m.takeovers = f.NewCounterVec(prometheus.CounterOpts{
 		Name: "sender_tier_takeovers_total",
 		Help: "Jobs that this keeper claimed after another tier had its chance, by that tier.",
 	}, []string{"from"})
-	m.outlived = prometheus.NewCounterVec(prometheus.CounterOpts{
+	m.outlived = f.NewCounterVec(prometheus.CounterOpts{
 		Name: "sender_tier_outlived_total",
 		Help: "Jobs that left the queue for their age: ended where nobody executed what the venue takes no longer, " +
 			"lapsed where they had no deadline.",
 	}, []string{"kind", "end"})
-	m.elsewhere = prometheus.NewCounterVec(prometheus.CounterOpts{
+	m.elsewhere = f.NewCounterVec(prometheus.CounterOpts{
 		Name: "sender_tier_own_elsewhere_total",
 		Help: "Jobs executed with a key of this keeper that no process of it has signed the transaction with: another " +
 			"keeper has the key.",
 	}, []string{"signer"})
-	m.waitingJobs = prometheus.NewGauge(prometheus.GaugeOpts{Name: "sender_tier_queue_length",
+	m.waitingJobs = f.NewGauge(prometheus.GaugeOpts{Name: "sender_tier_queue_length",
 		Help: "Jobs that wait for this tier's turn."})
-	m.suspected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	m.suspected = f.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "sender_tier_suspected", Help: "1 while a tier is passed over, because it missed jobs running.",
 	}, []string{"tier"})
-	m.evidenceLag = prometheus.NewGauge(prometheus.GaugeOpts{
+	m.evidenceLag = f.NewGauge(prometheus.GaugeOpts{
 		Name: "sender_tier_evidence_lag_seconds",
 		Help: "Chain time from the block up to which the evidence of the tiers was read to the newest block.",
 	})
-	m.recovering = prometheus.NewGauge(prometheus.GaugeOpts{
+	m.recovering = f.NewGauge(prometheus.GaugeOpts{
 		Name: "sender_tier_recovering",
 		Help: "1 while this keeper holds back after its start: the past is still being read, or the recovery buffer " +
 			"runs.",
 	})
-	reg.MustRegister(m.takeovers, m.outlived, m.elsewhere, m.waitingJobs, m.suspected, m.evidenceLag, m.recovering)
 	return m
 }

@@ -1,0 +1,56 @@
+package arch
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// The sender's rooms are not joined by structures that know everything.
+func TestTypesOfTheSenderAreSmall(t *testing.T) {
+	problems, err := CheckTypes(os.DirFS("../.."), "services/sender", "services/sender/preflight",
+		"services/sender/turns", "pkg/txmanager", "pkg/headtrack", "pkg/evidence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p)
+	}
+}
+
+// The sender proper is intake and wiring, and can be read at once.
+func TestTheSenderIsShort(t *testing.T) {
+	const most = 1500
+	lines, err := CountLines(os.DirFS("../.."), "services/sender")
+	if err != nil || lines > most || lines == 0 {
+		t.Errorf("services/sender has %d lines without tests, and may have %d (%v)", lines, most, err)
+	}
+}
+
+func TestLargeTypesAreFound(t *testing.T) {
+	lines := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format+"\n", i)
+		}
+		return b.String()
+	}
+	for text, want := range map[string]string{
+		"type T struct {\n" + lines(15, "a%d int") + "}":                           "",
+		"type T struct {\n" + lines(14, "a%d int") + "b, c string }":               "r/T has 16 fields, more than 15",
+		"type T struct {\n" + lines(11, "f%d func()") + "}":                        "r/T has 11 fields of function type, more than 10",
+		"type F func(int)\ntype T struct {\n" + lines(11, "f%d F") + "}":           "r/T has 11 fields of function type, more than 10",
+		"type Sender struct{}\ntype T struct { *Sender; n int }":                   "r/T embeds the Sender",
+		"type Sender struct{}\ntype T struct { Sender }":                           "r/T embeds the Sender",
+		"type Sender struct{}\ntype T struct { s *Sender }":                        "",
+		"type T struct {\n" + lines(16, "K%d int `toml:\"k\"`") + "}":              "",
+		"type T struct {\n" + lines(16, "K%d int `toml:\"k\"`") + "extra string }": "r/T has 17 fields, more than 15",
+	} {
+		got, err := CheckTypes(fstest.MapFS{"r/t.go": {Data: []byte("package r\n" + text)}}, "r")
+		if err != nil || strings.Join(got, "; ") != want {
+			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
