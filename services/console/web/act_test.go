@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
@@ -307,5 +308,32 @@ func TestUpdatesComeByThemselves(t *testing.T) {
 	}
 	if ctx.Err() != nil {
 		t.Error("a revoked session is told on")
+	}
+}
+
+// A stream goes on for longer than the server lets an ordinary answer take.
+func TestStreamsOutliveTheServersTimeout(t *testing.T) {
+	s := newSite(t)
+	otto := s.as("otto")
+	slow := httptest.NewUnstartedServer(s.Config.Handler)
+	slow.Config.WriteTimeout = 300 * time.Millisecond
+	slow.Start()
+	defer slow.Close()
+	defer slow.CloseClientConnections()
+	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, slow.URL+"/live?page=/jobs", nil)
+	s.must(err)
+	here, err := url.Parse(s.URL)
+	s.must(err)
+	for _, c := range otto.Jar.Cookies(here) {
+		ask.AddCookie(c)
+	}
+	answer, err := http.DefaultClient.Do(ask)
+	s.must(err)
+	defer answer.Body.Close()
+	began := time.Now()
+	for lines := bufio.NewScanner(answer.Body); time.Since(began) < 3*slow.Config.WriteTimeout; {
+		if !lines.Scan() {
+			t.Fatalf("the stream ended after %s: %v", time.Since(began), lines.Err())
+		}
 	}
 }
