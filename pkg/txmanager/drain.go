@@ -25,7 +25,6 @@ type drain struct {
 	// claim gives tasks their nonces, all or none, and launch broadcasts them.
 	claim  func(ctx context.Context, tasks []*Task) (Verdict, error)
 	launch func(ctx context.Context, tasks []*Task) error
-	batch  int
 	limits Limits
 	gate   func(reason string) // told why nothing can be sent; empty when something could
 	places
@@ -56,7 +55,7 @@ func (d *drain) pass(ctx context.Context) error {
 func (d *drain) empty(ctx context.Context) error {
 	signer := d.tenure.Fence().Signer
 	for took := false; ctx.Err() == nil; took = true {
-		pick, err := d.room(ctx, d.batch)
+		pick, err := d.room(ctx)
 		if err != nil || pick.Limit == 0 {
 			return err
 		}

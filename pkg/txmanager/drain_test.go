@@ -46,7 +46,7 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 	}
 	nothing := func(context.Context) error { return nil }
 	o.drain = &drain{
-		tenure: tenure, turns: alone{}, queue: o.db.Intents(), batch: 1, limits: limits{},
+		tenure: tenure, turns: alone{}, queue: o.db.Intents(), limits: limits{},
 		read: func(context.Context, []*Task) error { return nil },
 		stages: []Stage{{Name: "test", Run: func(_ context.Context, t *Task) (Verdict, error) {
 			o.trail = append(o.trail, t.Job().ID)
@@ -54,7 +54,7 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 		}}},
 		upkeep: upkeep{reconcile: nothing, tidy: nothing, idle: nothing,
 			count: func(context.Context) error { return nil }},
-		places: places{held: func() string { return "" }, waiting: new(waiting)},
+		places: places{batch: 1, held: func() string { return "" }, waiting: new(waiting)},
 		passedOver: passedOver{clock: time.Now, head: o.height.Load, asleep: map[int64]nap{},
 			yielded: map[int64]time.Time{}},
 		endings: endings{maxWait: time.Hour, ended: func() {},

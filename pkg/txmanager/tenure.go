@@ -56,12 +56,12 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *
 		store: w.Intents, cursor: cursor, expect: b.expect, metrics: w.Metrics, log: w.log, patience: w.cfg.TTL / 4,
 	}
 	return &drain{
-		tenure: t, turns: w.Turns, queue: w.Intents, batch: w.cfg.Batch, limits: w.Limits,
+		tenure: t, turns: w.Turns, queue: w.Intents, limits: w.Limits,
 		read: w.work.Read,
 		stages: append([]Stage{{paysStage, pays{w.Limits, w.market}.run}},
 			w.work.Pipeline(Standing{Held: b.held, Reconciled: cursor.read})...),
 		claim: claim.run, launch: b.launch,
-		places: places{free: w.places, held: b.held, waiting: waiting},
+		places: places{batch: w.cfg.Batch, free: w.places, held: b.held, waiting: waiting},
 		upkeep: upkeep{
 			reconcile: func(ctx context.Context) error {
 				_, err := cursor.get(ctx)

@@ -35,6 +35,7 @@ func (d *drain) tally(ctx context.Context) error {
 
 // places is how many transactions more may be claimed.
 type places struct {
+	batch int // the most tasks that are looked at side by side
 	// free counts them by the store: those open to all, and those of the liquidations' lane.
 	free    func(ctx context.Context) (all, urgent int, err error)
 	crowded bool // a claim was refused because too many transactions are pending
@@ -54,9 +55,9 @@ func (p *places) wait(tasks []txm.Intent, open bool) {
 // room is which tasks are worth looking at, and how many. After a claim was refused for want of places they are no more
 // than there are places, and only urgent ones where no others find any, so that nodes are not asked at every head about
 // jobs that cannot be sent; otherwise nobody counts before a claim.
-func (p *places) room(ctx context.Context, batch int) (txm.Pick, error) {
+func (p *places) room(ctx context.Context) (txm.Pick, error) {
 	if !p.crowded {
-		return txm.Pick{Limit: batch}, nil
+		return txm.Pick{Limit: p.batch}, nil
 	}
 	all, urgent, err := p.free(ctx)
 	switch {
@@ -64,7 +65,7 @@ func (p *places) room(ctx context.Context, batch int) (txm.Pick, error) {
 		return txm.Pick{}, err
 	case all > 0:
 		p.crowded = false
-		return txm.Pick{Limit: min(all, batch)}, nil
+		return txm.Pick{Limit: min(all, p.batch)}, nil
 	}
-	return txm.Pick{Limit: max(0, min(urgent, batch)), Urgent: true}, nil
+	return txm.Pick{Limit: max(0, min(urgent, p.batch)), Urgent: true}, nil
 }
