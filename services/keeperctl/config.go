@@ -63,9 +63,13 @@ type Planner struct {
 	PriceMaxAge time.Duration   `toml:"price_max_age" help:"the planner's: reports older than this are not judged with"`
 }
 
+// shadowMode is the mode of a sender that sends nothing.
+const shadowMode = "shadow"
+
 // Sender is what doctor reads of the sender's section.
 type Sender struct {
-	FrozenRole bool `toml:"frozen_role" help:"the sender's: the signers hold the frozen-order role"`
+	Mode       string `toml:"mode" help:"the sender's: shadow has no keys"`
+	FrozenRole bool   `toml:"frozen_role" help:"the sender's: the signers hold the frozen-order role"`
 }
 
 // Settings is the [keeperctl] section.

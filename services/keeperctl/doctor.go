@@ -69,6 +69,7 @@ func (s *session) settings() doctor.Settings {
 	}
 	return doctor.Settings{
 		ChainID: s.Keeper.ChainID, StartBlock: s.Scanner.StartBlock, Monitor: s.Tier.Monitor, Signers: own,
+		Shadow:  s.Sender.Mode == shadowMode,
 		Watched: s.Scanner.Signers, Adl: s.Planner.AdlRole, Frozen: s.Planner.FrozenRole,
 		SenderFrozen: s.Sender.FrozenRole, Tier: s.Tier, MaxLag: s.Chain.MaxLag, LogsRange: s.Chain.LogsRange,
 		LogPartitions: s.Keeper.LogPartitions,

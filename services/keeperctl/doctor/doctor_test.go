@@ -271,6 +271,12 @@ func TestHealthyKeepersHaveNoFindings(t *testing.T) {
 				nil, nil, false
 			t.Peers = append(t.Peers, tier.Peer{Tier: 2, Signers: []chain.Address{ownSigner}})
 		},
+		"a shadow": func(f *Facts) {
+			f.Settings.Shadow, f.Settings.Watched, f.Keys, f.KeysAsked = true, nil, nil, false
+			f.Settings.Tier = tier.DefaultConfig()
+			poor := perp.Uint{}
+			f.Signers[0] = Signer{Address: ownSigner, Roles: f.Signers[0].Roles, Balance: &poor}
+		},
 		"in development": func(f *Facts) {
 			f.Development, f.Settings.ChainID, f.Hosts, f.Sources, f.Machine.Operator = true, 1337, 1,
 				f.Sources[:1], false

@@ -33,6 +33,7 @@ type Settings struct {
 	ChainID                   uint64
 	StartBlock                uint64
 	Monitor                   bool // it sends nothing, and needs no keys
+	Shadow                    bool // nor does it: it simulates as signers whose keys others have
 	Signers                   []chain.Address
 	Watched                   []chain.Address // whose transactions the scanner records
 	Adl, Frozen, SenderFrozen bool            // the roles that planner (twice) and sender take the signers to hold

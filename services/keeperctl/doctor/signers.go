@@ -40,7 +40,7 @@ func signerChecks() []check {
 }
 
 // sends tells whether this keeper has signers at all.
-func (f *Facts) sends() bool { return !f.Settings.Monitor }
+func (f *Facts) sends() bool { return !f.Settings.Monitor && !f.Settings.Shadow }
 
 func unreadableKeys(f *Facts) []fault {
 	switch {
@@ -133,7 +133,7 @@ func withoutRole(f *Facts) (found []fault) {
 }
 
 func rolesDiffer(f *Facts) []fault {
-	if !f.sends() || f.Settings.Frozen == f.Settings.SenderFrozen {
+	if f.Settings.Monitor || f.Settings.Frozen == f.Settings.SenderFrozen {
 		return nil
 	}
 	return []fault{{Failure, "", fmt.Sprintf("planner.frozen_role is %t and sender.frozen_role %t", f.Settings.Frozen,
@@ -142,7 +142,7 @@ func rolesDiffer(f *Facts) []fault {
 
 func poor(f *Facts) (found []fault) {
 	for _, s := range f.Signers {
-		if s.Balance == nil || !s.Balance.Less(leastBalance) {
+		if !f.sends() || s.Balance == nil || !s.Balance.Less(leastBalance) {
 			continue
 		}
 		how := Warning
@@ -188,7 +188,7 @@ func unwatched(f *Facts) (found []fault) {
 
 func unknown(f *Facts) (found []fault) {
 	for _, s := range f.Signers {
-		if f.stateAnswers() && !s.Known {
+		if f.sends() && f.stateAnswers() && !s.Known {
 			found = append(found, fault{Failure, s.Address.Hex(), "no sender has ever taken it up on this database",
 				"see why the sender does not start: docker compose logs sender"})
 		}
