@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/tier"
@@ -28,6 +29,8 @@ type Config struct {
 	Venue    gmx.Config    `toml:"venue"`
 	Tier     tier.Config   `toml:"tier"`
 	Notify   notify.Config `toml:"notify"`
+	// Liquidation is the venue's, by which pages judge.
+	Liquidation liquidation.Config `toml:"liquidation"`
 	// Emergency is what a monitor says its alarms call for.
 	Emergency emergency.Config `toml:"emergency"`
 }
@@ -38,7 +41,7 @@ func DefaultConfig() Config {
 		Own:    Settings{Users: "console-users"},
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(),
 		Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(), Tier: tier.DefaultConfig(),
-		Notify: notify.DefaultConfig(), Emergency: emergency.DefaultConfig(),
+		Notify: notify.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Emergency: emergency.DefaultConfig(),
 	}
 }
 
@@ -66,7 +69,8 @@ func (s Settings) Validate() error {
 		name, address, _ := strings.Cut(text, "=")
 		if u, err := url.Parse(address); err != nil || name == "" || u.Host == "" || u.Scheme != "http" &&
 			u.Scheme != "https" {
-			problems = append(problems, fmt.Errorf("processes: %q names no process (write NAME=http://HOST:PORT)", text))
+			problems = append(problems, fmt.Errorf("processes: %q names no process (write NAME=http://HOST:PORT)",
+				text))
 		}
 	}
 	return errors.Join(problems...)

@@ -91,8 +91,8 @@ func (m *monitor) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// read takes in the evidence until ctx ends. Where the reader meets something that it does not understand the monitor is
-// blind, and says so.
+// read takes in the evidence until ctx ends. Where the reader meets something that it does not understand the monitor
+// is blind, and says so.
 func (m *monitor) read(ctx context.Context) error {
 	err := evidence.NewReader(m.client, m.cfg.Keeper, m.decoder, m.seen, m.passOver).Run(ctx)
 	if ctx.Err() != nil {

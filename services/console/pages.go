@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/service"
@@ -13,8 +14,8 @@ import (
 	"perpkeeper/services/console/web"
 )
 
-// startPages serves what operators see in a browser. They are there before the stores are, and say which are away. Where
-// nobody can sign in yet, the log says where the first user is made.
+// startPages serves what operators see in a browser. They are there before the stores are, and say which are away.
+// Where nobody can sign in yet, the log says where the first user is made.
 func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, node *evm.Client) error {
 	users, err := signin.OpenUsers(cfg.Own.Users)
 	if err != nil {
@@ -23,6 +24,7 @@ func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, no
 	authority := signin.NewAuthority(users, time.Now)
 	deps := web.Deps{DB: db, Kafka: client, Authority: authority, Keeper: cfg.Keeper, Tier: cfg.Tier,
 		Signers: cfg.Own.Signers, PriceMaxAge: priceMaxAge, TLS: cfg.Own.TLS, Log: sh.Log, Now: time.Now}
+	deps.Rules = due.Rules{FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor}
 	if node != nil {
 		deps.Node = node
 	}

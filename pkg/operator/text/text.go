@@ -29,6 +29,14 @@ func USD(v perp.Uint) string {
 	return "$" + digits[:len(digits)-2] + "." + digits[len(digits)-2:]
 }
 
+// Percent is a 30-decimal factor in percent, cut to two decimals; what is beyond a thousand times is said to be.
+func Percent(factor perp.Uint) string {
+	if perp.U64(1000).Mul(perp.One).Cmp(factor) <= 0 {
+		return "> 100000 %"
+	}
+	return strings.TrimPrefix(USD(factor.Mul(perp.U64(100))), "$") + " %"
+}
+
 // Cost is what gas cost, in wei.
 func Cost(gas, price uint64) perp.Uint { return perp.U64(gas).Mul(perp.U64(price)) }
 

@@ -25,6 +25,9 @@ func TestAmounts(t *testing.T) {
 			t.Errorf("%s: %s, want %s", usd, got, want)
 		}
 	}
+	if got := text.Percent(perp.One.Div(perp.U64(80))); got != "1.25 %" {
+		t.Error(got)
+	}
 	if got := text.Because("first\nsecond"); got != ": first" {
 		t.Error(got)
 	}

@@ -124,7 +124,7 @@ func (c *chromium) serious() (found []string) {
 
 // pagesSeen are the pages with their names as screenshots.
 var pagesSeen = []struct{ path, name string }{
-	{"/", "overview"}, {"/jobs", "jobs"}, {"/signers", "signers"}, {"/delayed", "delayed"},
+	{"/", "overview"}, {"/jobs", "jobs"}, {"/positions", "positions"}, {"/signers", "signers"}, {"/delayed", "delayed"},
 	{"/deadletters", "deadletters"}, {"/generations", "generations"}, {"/audit", "audit"}, {"/sessions", "sessions"},
 	{"/act?do=signer-pause&target=" + signer.Hex(), "confirm"},
 }

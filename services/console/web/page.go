@@ -42,6 +42,7 @@ func (c *console) allPages() []page {
 		{"/{$}", "Overview", "overview", signin.Viewer, true, 2 * time.Second, c.overview},
 		{"/jobs", "Jobs", "jobs", signin.Viewer, true, quick, c.jobs},
 		{"/job", "Job", "job", signin.Viewer, false, slow, c.job},
+		{"/positions", "Positions", "positions", signin.Viewer, true, 2 * time.Second, c.positions},
 		{"/signers", "Signers", "signers", signin.Viewer, true, quick, c.signers},
 		{"/delayed", "Delayed", "delayed", signin.Viewer, true, quick, c.delayed},
 		{"/deadletters", "Dead letters", "deadletters", signin.Viewer, true, slow, c.deadLetters},

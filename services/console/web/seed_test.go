@@ -47,7 +47,7 @@ func (s *site) seed() {
 	s.must(err)
 	block := chain.BlockRef{Number: 48_211_907, Hash: chain.Hash{7}, Parent: chain.Hash{6},
 		TimeMs: uint64(time.Now().UnixMilli())}
-	s.must(part.Commit(ctx, pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{Block: pg.Block{BlockRef: block}}}}))
+	s.expose(part, 1, block, 40)
 }
 
 // end has the job at the head of the queue end without a transaction.

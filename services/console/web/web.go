@@ -19,6 +19,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/wire"
+	"perpkeeper/services/console/exposure"
 	"perpkeeper/services/console/signin"
 )
 
@@ -57,6 +58,7 @@ type console struct {
 	Deps
 
 	live  *hub
+	near  *exposure.Follower
 	pages []page
 	shown templates
 }
@@ -67,6 +69,7 @@ var static embed.FS
 // New makes the handler of all pages. What it has running ends with ctx.
 func New(ctx context.Context, d Deps) (http.Handler, error) {
 	c := &console{Deps: d}
+	c.near = &exposure.Follower{DB: d.DB, Moment: c.present, Most: listLimit, Now: d.Now}
 	c.pages = c.allPages()
 	var err error
 	if c.shown, err = parseTemplates(); err != nil {

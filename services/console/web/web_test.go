@@ -174,6 +174,10 @@ func TestPagesOfAnEmptyKeeper(t *testing.T) {
 			t.Errorf("%s is shown to a stranger", path)
 		}
 	}
+	if status, page := anna.get("/positions"); status != http.StatusOK && status != http.StatusServiceUnavailable ||
+		!strings.Contains(page, "</html>") { // a keeper without a state has none
+		t.Errorf("positions: %d\n%s", status, page)
+	}
 	if status, _ := stranger.get("/live?page=/jobs"); status != http.StatusUnauthorized {
 		t.Errorf("a stranger may watch: %d", status)
 	}

@@ -1,0 +1,140 @@
+// Package exposure ranks a venue's open positions by how near they are to liquidation.
+//
+// The margin ratio and whether a position is due are the venue's own rule ([perp.View]), to the wei. The distance is an
+// estimate: by how much the index price has to move against the position if nothing else moves (no fee accrues, the cap
+// on profits and the price impact stay), taken as linear from here.
+package exposure
+
+import (
+	"cmp"
+	"slices"
+
+	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/perp"
+)
+
+// Position is an open position at a moment.
+type Position struct {
+	perp.Position
+
+	// Ratio is remaining over required collateral, a 30-decimal factor; below one it is due.
+	Ratio perp.Uint
+	// Distance is the move of the index price against it that makes it due, a 30-decimal factor of the price; zero
+	// where it is due already.
+	Distance perp.Uint
+	// Price is the index price now and LiquidationPrice the estimate, in USD of 30 decimals a smallest unit of the
+	// token.
+	Price, LiquidationPrice perp.Uint
+	// Decision says why it is due or not, in the planner's words.
+	Decision due.Decision
+}
+
+// Ranking is what stands near liquidation at a moment.
+type Ranking struct {
+	Nearest []Position
+	Bands   []Band
+	Open    int // positions
+	Unknown int // of these, those that cannot be judged: without a fresh report, say
+}
+
+// Band is the size of the positions that are within a distance, and beyond the one before it.
+type Band struct {
+	Within    uint64 // percent; 0 is what is due, and the last band has no bound
+	Last      bool
+	Positions int
+	SizeUsd   perp.Uint
+}
+
+// bands are the bounds of the bands, in percent.
+var bands = []uint64{0, 1, 2, 5, 10, 25}
+
+// Rank judges positions at a moment and keeps the nearest of them.
+func Rank(m *due.Moment, open func(yield func(perp.Position) bool), most int) Ranking {
+	r := Ranking{}
+	for _, within := range bands {
+		r.Bands = append(r.Bands, Band{Within: within})
+	}
+	r.Bands = append(r.Bands, Band{Last: true})
+	for p := range open {
+		r.Open++
+		at, ok := judge(m, p)
+		if !ok {
+			r.Unknown++
+			continue
+		}
+		r.count(at)
+		r.Nearest = append(r.Nearest, at)
+		if len(r.Nearest) >= 2*most {
+			r.cut(most)
+		}
+	}
+	r.cut(most)
+	for i := range r.Nearest {
+		r.Nearest[i].Decision = m.Position(r.Nearest[i].Position)
+	}
+	return r
+}
+
+func (r *Ranking) count(p Position) {
+	for i := range r.Bands {
+		b := &r.Bands[i]
+		if b.Last || p.Distance.Cmp(perp.One.MulDiv(perp.U64(b.Within), perp.U64(100))) <= 0 {
+			b.Positions, b.SizeUsd = b.Positions+1, b.SizeUsd.Add(p.SizeInUsd)
+			return
+		}
+	}
+}
+
+// cut keeps the nearest: by distance, the lower margin ratio first, the larger of equals.
+func (r *Ranking) cut(most int) {
+	slices.SortFunc(r.Nearest, func(a, b Position) int {
+		return cmp.Or(a.Distance.Cmp(b.Distance), a.Ratio.Cmp(b.Ratio), b.SizeInUsd.Cmp(a.SizeInUsd),
+			slices.Compare(a.PositionKey[:], b.PositionKey[:]))
+	})
+	r.Nearest = r.Nearest[:min(most, len(r.Nearest))]
+}
+
+// judge is false where a position cannot be judged.
+func judge(m *due.Moment, p perp.Position) (at Position, ok bool) {
+	market, known := m.Market(p.Market)
+	quote, priced := m.Quotes[market.IndexToken]
+	if !known || !priced {
+		return at, false
+	}
+	v, err := m.View().Judge(p)
+	if err != nil {
+		return at, false
+	}
+	at = Position{Position: p, Ratio: v.Ratio, Price: quote.Min}
+	err = perp.Checked(func() { at.Distance = distance(market, p, v, quote.Min) })
+	if err != nil {
+		return at, false
+	}
+	move := quote.Min.MulDiv(at.Distance, perp.One)
+	at.LiquidationPrice = quote.Min.Add(move)
+	if p.IsLong {
+		at.LiquidationPrice = quote.Min.Sub(move.Min(quote.Min))
+	}
+	return at, true
+}
+
+// distance is what is left above the required collateral, over what a whole move of the index price would take: the
+// position's value, and its collateral where that is the index token itself.
+func distance(market perp.Market, p perp.Position, v perp.Verdict, price perp.Uint) perp.Uint {
+	left := v.RemainingCollateralUsd.Sub(v.MinCollateralUsd.Max(v.MinCollateralUsdForLeverage).Int())
+	if v.Liquidatable || left.Sign() <= 0 {
+		return perp.Uint{}
+	}
+	lost := p.SizeInTokens.Mul(price).Int()
+	if p.CollateralToken == market.IndexToken {
+		collateral := v.CollateralUsd.Int()
+		if !p.IsLong {
+			collateral = collateral.Neg()
+		}
+		lost = lost.Add(collateral)
+	}
+	if lost.Sign() <= 0 {
+		return perp.U64(1000).Mul(perp.One) // a rise of the price makes it safer
+	}
+	return left.Abs().MulDiv(perp.One, lost.Abs())
+}
