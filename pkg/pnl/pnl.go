@@ -88,15 +88,18 @@ type Line struct {
 // Net is what is left, in wei; it may be less than nothing.
 func (l Line) Net() perp.Int { return l.Fees.Int().Sub(l.Gas.Int()) }
 
-func (l *Line) add(e Entry) {
+// with is the line with an entry added.
+func (l Line) with(e Entry) Line {
 	l.Transactions += e.Transactions
 	l.Fees, l.Gas = l.Fees.Add(e.Fees), l.Gas.Add(e.Gas)
 	switch e.Purpose {
+	case Executed:
 	case Lost:
 		l.Lost, l.LostGas = l.Lost+e.Transactions, l.LostGas.Add(e.Gas)
 	case Freed:
 		l.Freed, l.FreedGas = l.Freed+e.Transactions, l.FreedGas.Add(e.Gas)
 	}
+	return l
 }
 
 // Dimension is what lines are told apart by.
@@ -137,17 +140,16 @@ func (d Dimension) of(e Entry) string {
 
 // By sums a statement up along a dimension, by name.
 func (s Statement) By(d Dimension) []Line {
-	sums := map[string]*Line{}
+	sums := map[string]Line{}
 	for _, e := range s.Entries {
 		name := d.of(e)
-		if sums[name] == nil {
-			sums[name] = &Line{Name: name}
-		}
-		sums[name].add(e)
+		sum := sums[name].with(e)
+		sum.Name = name
+		sums[name] = sum
 	}
 	lines := make([]Line, 0, len(sums))
 	for _, l := range sums {
-		lines = append(lines, *l)
+		lines = append(lines, l)
 	}
 	slices.SortFunc(lines, func(a, b Line) int { return cmp.Compare(a.Name, b.Name) })
 	return lines
@@ -157,7 +159,7 @@ func (s Statement) By(d Dimension) []Line {
 func (s Statement) Total() Line {
 	l := Line{Name: "total"}
 	for _, e := range s.Entries {
-		l.add(e)
+		l = l.with(e)
 	}
 	return l
 }
@@ -167,7 +169,7 @@ func (s Statement) Of(signer chain.Address) Line {
 	l := Line{Name: signer.Hex()}
 	for _, e := range s.Entries {
 		if e.Signer == signer {
-			l.add(e)
+			l = l.with(e)
 		}
 	}
 	return l

@@ -66,13 +66,14 @@ type Repeated struct {
 func Repeat(p *Past, d execution.Decoder, r *Reports, t Terms, said []Said) (all []Repeated, err error) {
 	s := p.state(d)
 	var at chain.BlockRef
-	known := false
-	for i, one := range said {
+	known, folded := false, uint64(0)
+	for _, one := range said {
 		block := one.Job.Evidence.Block
-		if i == 0 || block.Number != said[i-1].Job.Evidence.Block.Number {
+		if block.Number != folded {
 			if at, known, err = s.advance(block.Number); err != nil {
 				return nil, err
 			}
+			folded = block.Number
 		}
 		again := Repeated{Said: one}
 		counts := r.readings(one.Job)

@@ -78,7 +78,7 @@ func TestPastIsWhatStands(t *testing.T) {
 				t.Fatalf("%s: %v %v %v", name, at, known, err)
 			}
 			row := s.Get(perp.RowKey{Table: perp.Parameters, Key: chain.Hash{1}})
-			got = append(got, row.(perp.Parameter).Value[0]) //nolint:forcetypeassert // the row of that table
+			got = append(got, row.(perp.Parameter).Value[0])
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
