@@ -14,7 +14,8 @@ import (
 func TestRoad(t *testing.T) {
 	s := newSite(t)
 	by, key := s.keeper(0)
-	s.sender([]secret.String{key})
+	w := new(walk)
+	s.sender([]secret.String{key}, w.on)
 
 	t.Run("an order is executed once, however often it is said", func(t *testing.T) {
 		before := s.nonce(by)
@@ -71,6 +72,7 @@ func TestRoad(t *testing.T) {
 
 	t.Run("a position under water is liquidated", func(t *testing.T) {
 		j := s.liquidationJob(by)
+		w.follow(j.ID)
 		if err := s.devnet.Shock("WETH", -1500); err != nil {
 			t.Fatal(err)
 		}
@@ -92,5 +94,7 @@ func TestRoad(t *testing.T) {
 			t.Errorf("settled as %+v", got)
 		}
 		t.Logf("settled as %+v", got)
+		s.eventually("the result is noted as told", func(context.Context) bool { return w.told() })
+		w.must(t, "liquidation.txt")
 	})
 }
