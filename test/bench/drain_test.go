@@ -36,7 +36,9 @@ func TestDrain(t *testing.T) {
 		{name: "orders beside", before: func(k *keeper) { k.flow(20) }, beside: true},
 		{name: "orders beside with signers of their own", fleet: fleet{own: 2}, before: func(k *keeper) { k.flow(20) },
 			beside: true},
-		{name: "gas price x50", crash: func(k *keeper) { k.devnet.Node().SetMinGasPrice(50 * evmnode.DefaultMinGasPrice) }},
+		{name: "gas price x50", crash: func(k *keeper) {
+			k.devnet.Node().SetMinGasPrice(50 * evmnode.DefaultMinGasPrice)
+		}},
 		{name: "finality stalls", crash: func(k *keeper) { k.stallFinality(time.Minute) }},
 		endpointDies(),
 	} {
@@ -81,8 +83,8 @@ func (c drainCase) run(t *testing.T) {
 		return
 	}
 	held, executed := d.heldBack(k)
-	t.Logf("%d orders and requests were asked for meanwhile, and %d executed; liquidations by how many blocks some held "+
-		"them back: %v", k.asked.Load()-asked, executed, held)
+	t.Logf("%d orders and requests were asked for meanwhile, and %d executed; liquidations by how many blocks some "+
+		"held them back: %v", k.asked.Load()-asked, executed, held)
 	if executed == 0 {
 		t.Error("none of the orders and requests beside was executed")
 	}
