@@ -38,7 +38,8 @@ type endpoint struct {
 }
 
 func newEndpoint(
-	u secret.URL, name Source, host string, h header, private bool, chainID uint64, cfg Config, transport *http.Transport,
+	u secret.URL, name Source, host string, h header, private bool, chainID uint64, cfg Config,
+	transport *http.Transport,
 	log zerolog.Logger, m *Metrics,
 ) *endpoint {
 	e := &endpoint{

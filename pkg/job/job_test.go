@@ -111,7 +111,8 @@ func TestSignersTakeTheirLanes(t *testing.T) {
 		for i := range rapid.IntRange(1, 8).Draw(t, "signers") {
 			all = append(all, chain.Address{byte(i + 1)})
 			if rapid.Bool().Draw(t, "bound") {
-				bound[all[i]] = rapid.SliceOfNDistinct(rapid.SampledFrom(Lanes()), 1, 3, rapid.ID[Lane]).Draw(t, "lanes")
+				bound[all[i]] = rapid.SliceOfNDistinct(rapid.SampledFrom(Lanes()), 1, 3, rapid.ID[Lane]).
+					Draw(t, "lanes")
 			}
 		}
 		takes := func(s chain.Address, lane Lane) bool { return bound[s] == nil || slices.Contains(bound[s], lane) }

@@ -16,13 +16,17 @@ func TestBindings(t *testing.T) {
 		bindings []Binding
 		want     string // in the error; empty where there is none
 	}{
-		"nobody is bound":          {nil, ""},
-		"one for liquidations":     {[]Binding{{a, []string{"liquidation"}}, {b, []string{"order", "maintenance"}}}, ""},
-		"the other takes all":      {[]Binding{{a, []string{"liquidation"}}}, ""},
-		"no signer for a lane":     {[]Binding{{a, []string{"order"}}, {b, []string{"maintenance"}}}, "the lane liquidation"},
-		"none for another":         {[]Binding{{a, []string{"liquidation"}}, {b, []string{"order"}}}, "the lane maintenance"},
-		"somebody else":            {[]Binding{{chain.Address{9}, []string{"order"}}}, "is not among planner.signers"},
-		"bound twice":              {[]Binding{{a, []string{"order"}}, {a, []string{"liquidation"}}}, "bindings[1]: signer"},
+		"nobody is bound": {nil, ""},
+		"one for liquidations": {[]Binding{{a, []string{"liquidation"}}, {b, []string{"order", "maintenance"}}},
+			""},
+		"the other takes all": {[]Binding{{a, []string{"liquidation"}}}, ""},
+		"no signer for a lane": {[]Binding{{a, []string{"order"}}, {b, []string{"maintenance"}}},
+			"the lane liquidation"},
+		"none for another": {[]Binding{{a, []string{"liquidation"}}, {b, []string{"order"}}},
+			"the lane maintenance"},
+		"somebody else": {[]Binding{{chain.Address{9}, []string{"order"}}}, "is not among planner.signers"},
+		"bound twice": {[]Binding{{a, []string{"order"}}, {a, []string{"liquidation"}}},
+			"bindings[1]: signer"},
 		"no lanes":                 {[]Binding{{a, nil}}, "has no lanes"},
 		"a lane that nobody knows": {[]Binding{{a, []string{"liquidations"}}}, `"liquidations" is no lane`},
 	} {
