@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
@@ -33,6 +32,8 @@ type broadcast struct {
 
 	// shared says that other keepers may execute what this one does not.
 	shared bool
+
+	launches launches
 
 	mu    sync.Mutex
 	last  map[chain.Hash]sent // of transactions in flight
@@ -109,8 +110,11 @@ func (b *broadcast) hide(hash chain.Hash, intent int64, hidden bool) {
 	b.last[hash] = was
 }
 
-// close waits for what is still being said to private endpoints.
-func (b *broadcast) close() { b.private.Wait() }
+// close waits for what is still being said to nodes, public and private.
+func (b *broadcast) close() {
+	b.launches.running.Wait()
+	b.private.Wait()
+}
 
 // level is how loud a broadcast is logged: only news are, because the same bytes may be broadcast for a long time.
 func level(news bool, class evm.Class) zerolog.Level {
@@ -287,14 +291,4 @@ func (b *broadcast) checkStall(flights []txm.Flight) {
 	}
 	b.stuck = b.shared && slices.ContainsFunc(flights,
 		func(f txm.Flight) bool { return f.Mined == nil && slices.ContainsFunc(f.Attempts, late) })
-}
-
-// launch broadcasts what was just stored. The transactions go out at once: nodes sort them by nonce.
-func (b *broadcast) launch(ctx context.Context, tasks []*Task) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, t := range tasks {
-		b.metrics.sendAge.WithLabelValues(string(t.Job().Kind)).Observe(b.heads.Age(t.Job().BirthMs).Seconds())
-		group.Go(func() error { return b.send(ctx, t.Intent, t.Tx) })
-	}
-	return group.Wait()
 }

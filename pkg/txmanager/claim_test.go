@@ -86,7 +86,7 @@ func (o *queueTest) claimAt(t *testing.T, orders byte, key signer.Signer, wei ui
 	o.batch = int(orders)
 	p := aBudget(&books{}, "0", "0")
 	p.limit.Day, p.store, p.signer = txm.Wei(perp.U64(wei)), o.db.Intents(), o.signer
-	o.count, o.launch = p.count, func(context.Context, []*Task) error { return nil }
+	o.count, o.launch = p.count, func(context.Context, []*Task) {}
 	o.claim = claim{
 		tenure: o.tenure, key: key, chainID: 56, limits: o.limits,
 		market: m, budget: p,

@@ -157,7 +157,7 @@ func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
 func (c *confirm) step(ctx context.Context, f txm.Flight, s txm.Sight, found *evm.Receipt) error {
 	switch c.limits.Fee().Next(f, s) {
 	case txm.Record:
-		return c.record(ctx, f, *found, *s.Receipt)
+		return c.recordAndFinish(ctx, f, s, *found)
 	case txm.TakeBack:
 		return c.takeBack(ctx, f, s)
 	case txm.Finish:
@@ -191,9 +191,23 @@ func (c *confirm) watch(f txm.Flight, s txm.Sight) {
 		Msg("no receipt yet; it is broadcast again until there is one")
 }
 
-func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r txm.Receipt) (err error) {
-	if r.Outcome, r.Reason, err = c.outcome(ctx, f, found); err != nil {
+// recordAndFinish writes a receipt down. One whose block is final by now, because this tenure or its node was late, need
+// not wait for the next pass.
+func (c *confirm) recordAndFinish(ctx context.Context, f txm.Flight, s txm.Sight, found evm.Receipt) error {
+	recorded, err := c.record(ctx, f, found, *s.Receipt)
+	if err != nil {
 		return err
+	}
+	if f.Mined = &recorded; c.limits.Fee().Next(f, s) != txm.Finish {
+		return nil
+	}
+	return c.finish(ctx, f)
+}
+
+func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r txm.Receipt) (txm.Receipt, error) {
+	var err error
+	if r.Outcome, r.Reason, err = c.outcome(ctx, f, found); err != nil {
+		return r, err
 	}
 	// the job is done all the same, and whoever reads the result sees that this is missing
 	if r.Settlement, err = c.settlement(f, found); err != nil {
@@ -202,13 +216,13 @@ func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r
 	}
 	failpoint.Hit("sender.receipt.before")
 	if err := c.store.Record(ctx, c.tenure.Fence(), r); err != nil {
-		return err
+		return r, err
 	}
 	failpoint.Hit("sender.receipt.after")
 	age := c.broadcast.heads.Age(f.Intent.Job.BirthMs)
 	c.metrics.landed.WithLabelValues(string(f.Intent.Job.Kind)).Observe(age.Seconds())
 	c.logged("mined", f, r)
-	return nil
+	return r, nil
 }
 
 // outcome is what the mined one of a flight's attempts has done.

@@ -22,9 +22,7 @@ type drain struct {
 	read   func(ctx context.Context, tasks []*Task) error
 	stages []Stage
 	turns  Turns
-	// claim gives tasks their nonces, all or none, and launch broadcasts them.
-	claim  func(ctx context.Context, tasks []*Task) (Verdict, error)
-	launch func(ctx context.Context, tasks []*Task) error
+	dispatch
 	limits Limits
 	gate   func(reason string) // told why nothing can be sent; empty when something could
 	places
@@ -33,6 +31,15 @@ type drain struct {
 	endings
 	metrics *Metrics
 	log     zerolog.Logger
+}
+
+// dispatch is what happens to tasks that got through the stages.
+type dispatch struct {
+	// claim gives tasks their nonces, all or none, and launch broadcasts them.
+	claim  func(ctx context.Context, tasks []*Task) (Verdict, error)
+	launch func(ctx context.Context, tasks []*Task)
+	// launched is what went wrong with what was launched before.
+	launched func() error
 }
 
 // pass takes tasks until there is none left to take, or the gate is closed. What is to be counted is counted
@@ -46,36 +53,45 @@ func (d *drain) pass(ctx context.Context) error {
 		}
 	}
 	d.counted = false
-	if err := d.empty(ctx); err != nil {
+	if err := d.launched(); err != nil {
 		return err
+	}
+	took, err := d.empty(ctx)
+	if err != nil {
+		return err
+	}
+	if d.tallyWaits(took) {
+		d.counted = true // what was taken from the budget since counts there
+		return nil
 	}
 	return d.tally(ctx)
 }
 
-func (d *drain) empty(ctx context.Context) error {
+// empty takes what can be taken of the queue, and tells whether there was anything.
+func (d *drain) empty(ctx context.Context) (took bool, err error) {
 	signer := d.tenure.Fence().Signer
-	for took := false; ctx.Err() == nil; took = true {
+	for ; ctx.Err() == nil; took = true {
 		pick, err := d.room(ctx)
 		if err != nil || pick.Limit == 0 {
-			return err
+			return took, err
 		}
 		pick.Except, pick.Liquidations = d.sleeping(), d.limits.Flights().Liquidations
 		heads, err := d.queue.Heads(ctx, signer, pick)
 		if err != nil {
-			return err
+			return took, err
 		}
 		if len(heads) == 0 {
-			return errors.Join(d.explain(ctx, took), d.tidy(ctx))
+			return took, errors.Join(d.explain(ctx, took), d.tidy(ctx))
 		}
 		if err := d.reconcile(ctx); err != nil {
-			return err
+			return took, err
 		}
 		open, err := d.take(ctx, heads)
 		if d.wait(heads, open); err != nil || !open {
-			return err
+			return true, err
 		}
 	}
-	return nil
+	return took, nil
 }
 
 // explain says why nothing of a queue is taken, if that is not the order of things.
@@ -197,7 +213,8 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (open bool, err error) 
 			delete(d.yielded, t.Intent.ID)
 			d.turns.Taken(t.Job())
 		}
-		return true, d.launch(ctx, tasks)
+		d.launch(ctx, tasks)
+		return true, nil
 	case len(tasks) == 1:
 		return d.obey(ctx, claiming, tasks[0].Intent, v)
 	}

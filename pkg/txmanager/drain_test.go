@@ -47,13 +47,14 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 	nothing := func(context.Context) error { return nil }
 	o.drain = &drain{
 		tenure: tenure, turns: alone{}, queue: o.db.Intents(), limits: limits{},
-		read: func(context.Context, []*Task) error { return nil },
+		read:     func(context.Context, []*Task) error { return nil },
+		dispatch: dispatch{launched: func() error { return nil }},
 		stages: []Stage{{Name: "test", Run: func(_ context.Context, t *Task) (Verdict, error) {
 			o.trail = append(o.trail, t.Job().ID)
 			return stage(t.Job())
 		}}},
 		upkeep: upkeep{reconcile: nothing, tidy: nothing, idle: nothing,
-			count: func(context.Context) error { return nil }},
+			count: func(context.Context) error { return nil }, called: func() bool { return false }},
 		places: places{batch: 1, held: func() string { return "" }, waiting: new(waiting)},
 		passedOver: passedOver{clock: time.Now, head: o.height.Load, asleep: map[int64]nap{},
 			yielded: map[int64]time.Time{}},

@@ -46,6 +46,7 @@ func (w *worker) broadcast(t *lease.Tenure) *broadcast {
 	return &broadcast{
 		tenure: t, node: w.Node, heads: w.Heads, store: w.Intents, metrics: w.Metrics, log: w.log,
 		last: map[chain.Hash]sent{}, privacy: privacy{cfg: w.cfg.Private, clock: w.Clock}, shared: w.cfg.Shared,
+		launches: launches{failed: func() { signal(w.queued) }},
 	}
 }
 
@@ -60,14 +61,14 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *
 		read: w.work.Read,
 		stages: append([]Stage{{paysStage, pays{w.Limits, w.market}.run}},
 			w.work.Pipeline(Standing{Held: b.held, Reconciled: cursor.read})...),
-		claim: claim.run, launch: b.launch,
-		places: places{batch: w.cfg.Batch, free: w.places, held: b.held, waiting: waiting},
+		dispatch: dispatch{claim.run, b.launch, b.launches.err},
+		places:   places{batch: w.cfg.Batch, free: w.places, held: b.held, waiting: waiting},
 		upkeep: upkeep{
 			reconcile: func(ctx context.Context) error {
 				_, err := cursor.get(ctx)
 				return err
 			},
-			count: renewal.budget.count, idle: w.work.Idle,
+			count: renewal.budget.count, idle: w.work.Idle, called: func() bool { return len(w.queued) > 0 },
 			tidy: func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
 		},
 		passedOver: passedOver{

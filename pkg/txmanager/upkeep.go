@@ -2,6 +2,8 @@ package txmanager
 
 import (
 	"context"
+	"time"
+
 	"perpkeeper/pkg/txm"
 )
 
@@ -12,7 +14,16 @@ type upkeep struct {
 	count     func(ctx context.Context) error // reads what the signer has spent
 	idle      func(ctx context.Context) error // called when all else is counted
 	tidy      func(ctx context.Context) error // called when nothing is left to take
-	counted   bool                            // nothing has happened since the last tally
+	counted   bool                            // the budget knows what was spent, or less than may be
+	called    func() bool                     // whether the queue is to be looked at again already
+	tallied   time.Time                       // when was last counted
+}
+
+// tallyWaits tells whether nothing need be counted now: a job waits for it, or nothing was taken since it was done. It
+// waits as long as a loop rests at most, whatever happens.
+func (d *drain) tallyWaits(took bool) bool {
+	since := d.clock().Sub(d.tallied)
+	return since >= 0 && since < idle && (!took || d.called())
 }
 
 // tally counts what is queued and what the signer has spent.
@@ -29,7 +40,7 @@ func (d *drain) tally(ctx context.Context) error {
 		return err
 	}
 	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
-	d.counted = true
+	d.counted, d.tallied = true, d.clock()
 	return nil
 }
 

@@ -110,6 +110,7 @@ func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
 	defer w.Notice(w.gate(), "")
 	group, ctx := errgroup.WithContext(ctx)
 	b := w.broadcast(t)
+	b.launches.beside = true
 	defer b.close()
 	group.Go(func() error { return t.Keep(ctx) })
 	for _, p := range w.passes(t, b) {
