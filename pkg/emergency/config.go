@@ -42,6 +42,9 @@ type Config struct {
 	Markets       []chain.Address `toml:"markets" help:"the markets whose collateral factor raise_margin raises"`
 	Contract      chain.Address   `toml:"contract" help:"the venue's Config contract; calls of it are made for pause_positions and raise_margin"`
 	Account       chain.Address   `toml:"account" help:"who has the role CONFIG_KEEPER, such as a multisig; calls are rehearsed as it and sent by it alone"`
+
+	Send  bool      `toml:"send" help:"keeperctl sends the calls itself, with the key of keeperctl.emergency_signer, which must be account's; false = they are handed over"`
+	Calls []Allowed `toml:"calls" help:"what the emergency signer may sign; it refuses everything else"`
 }
 
 // DefaultConfig permits nothing.
@@ -63,6 +66,11 @@ func (c Config) Validate() error {
 		add(Action(a).OnChain() && c.Contract.IsZero(), "contract: is needed for %s", a)
 		add(Action(a).OnChain() && c.Account.IsZero(), "account: is needed for %s", a)
 		add(Action(a) == RaiseMargin && len(c.Markets) == 0, "markets: none is named, and %s would raise nothing", a)
+	}
+	add(c.Send && len(c.Calls) == 0, "calls: none is named, and a signer that may sign nothing sends nothing")
+	for i, a := range c.Calls {
+		err := a.Validate()
+		add(err != nil, "calls[%d]: %w", i, err)
 	}
 	add(c.Automatic && !c.Permits(Notify), "automatic: what is called for is told to operators, and actions does "+
 		"not hold %s", Notify)

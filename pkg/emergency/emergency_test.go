@@ -126,7 +126,7 @@ func TestRun(t *testing.T) {
 			"planned a dry=false, rehearse a, rehearsed a dry=false, do a, done a dry=false", ""},
 	} {
 		cfg := permitted(RaiseMargin)
-		_, err := Run(t.Context(), cfg, Order{Action: RaiseMargin, DryRun: c.dry}, &c.t, &c.t)
+		_, err := Run(t.Context(), cfg, Order{Action: RaiseMargin, DryRun: c.dry}, &c.t, nil, &c.t)
 		if got := strings.Join(c.t.log, ", "); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
@@ -135,7 +135,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	var none fakeExecutor
-	if _, err := Run(t.Context(), permitted(Notify), Order{Action: RaiseMargin}, &none, &none); !errors.Is(err,
+	if _, err := Run(t.Context(), permitted(Notify), Order{Action: RaiseMargin}, &none, nil, &none); !errors.Is(err,
 		ErrNotPermitted) || len(none.log) > 0 {
 		t.Errorf("what is not permitted: %v, %v", err, none.log)
 	}

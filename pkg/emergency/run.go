@@ -26,6 +26,7 @@ const (
 	Planned    Stage = "planned"
 	Rehearsed  Stage = "rehearsed"
 	HandedOver Stage = "handed_over" // to the operator, who has it sent
+	Sent       Stage = "sent"        // signed by the emergency signer, and about to be broadcast
 	Done       Stage = "done"
 	Failed     Stage = "failed"
 )
@@ -64,11 +65,22 @@ type Executor interface {
 	Do(ctx context.Context, o Order, d Step) (outcome string, err error)
 }
 
+// Sender signs, broadcasts and follows calls of the venue.
+type Sender interface {
+	// Send makes a call. It calls signed with the transaction before it is broadcast; an error of that ends it there.
+	// It returns nil when the call has succeeded in a block.
+	Send(ctx context.Context, d Step, signed func(tx chain.Hash) error) error
+}
+
 // ErrNotPermitted marks an action that is not configured.
 var ErrNotPermitted = errors.New("it is not among emergency.actions")
 
-// Run takes one action. It returns the steps that were planned; the caller hands them over.
-func Run(ctx context.Context, cfg Config, o Order, m Executor, r Recorder) ([]Step, error) {
+// ErrReverted marks a call that is in a block and has failed there.
+var ErrReverted = errors.New("it failed in its block")
+
+// Run takes one action. It returns the steps that were planned. Calls of the venue are sent, one after the other has
+// succeeded; with no sender the caller hands them over.
+func Run(ctx context.Context, cfg Config, o Order, m Executor, s Sender, r Recorder) ([]Step, error) {
 	if !cfg.Permits(o.Action) {
 		return nil, fmt.Errorf("%s is not done: %w", o.Action, ErrNotPermitted)
 	}
@@ -85,7 +97,7 @@ func Run(ctx context.Context, cfg Config, o Order, m Executor, r Recorder) ([]St
 		return steps, err
 	}
 	for _, d := range steps {
-		if err := do(ctx, o, d, m, r); err != nil {
+		if err := do(ctx, o, d, m, s, r); err != nil {
 			return steps, err
 		}
 	}
@@ -108,11 +120,14 @@ func rehearse(ctx context.Context, o Order, steps []Step, m Executor, r Recorder
 	return nil
 }
 
-// do hands a call over, or does what is the keeper's own.
-func do(ctx context.Context, o Order, d Step, m Executor, r Recorder) error {
-	if !d.Contract.IsZero() {
+// do sends a call or hands it over, or does what is the keeper's own.
+func do(ctx context.Context, o Order, d Step, m Executor, s Sender, r Recorder) error {
+	switch {
+	case !d.Contract.IsZero() && s == nil:
 		return r.Record(ctx, Entry{Order: o, Stage: HandedOver, Step: d,
 			Outcome: "handed over to the operator; nothing was sent"})
+	case !d.Contract.IsZero():
+		return send(ctx, o, d, s, r)
 	}
 	outcome, err := m.Do(ctx, o, d)
 	stage := Done
@@ -121,6 +136,25 @@ func do(ctx context.Context, o Order, d Step, m Executor, r Recorder) error {
 	}
 	return errors.Join(wrap(err, "doing %s", o.Action),
 		r.Record(ctx, Entry{Order: o, Stage: stage, Step: d, Outcome: outcome}))
+}
+
+// send makes a call, with its transaction on record before anybody can see it. What became of a call that was
+// broadcast and not seen in a block nobody knows: it stays at the stage sent.
+func send(ctx context.Context, o Order, d Step, s Sender, r Recorder) error {
+	e := Entry{Order: o, Step: d}
+	err := s.Send(ctx, d, func(tx chain.Hash) error {
+		e.Stage, e.TxHash, e.Outcome = Sent, tx, "signed; it is broadcast now"
+		return r.Record(ctx, e)
+	})
+	switch {
+	case err == nil:
+		e.Stage, e.Outcome = Done, "it succeeded in a block"
+	case errors.Is(err, ErrReverted) || e.TxHash.IsZero():
+		e.Stage, e.Outcome = Failed, err.Error()
+	default:
+		return wrap(err, "sending %s (%s)", o.Action, d.Description)
+	}
+	return errors.Join(wrap(err, "sending %s (%s)", o.Action, d.Description), r.Record(ctx, e))
 }
 
 func wrap(err error, format string, args ...any) error {

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"fmt"
+	"math/big"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +12,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txm"
 )
 
@@ -99,19 +101,24 @@ func scanEmergency(row pgx.CollectableRow) (e emergency.Entry, err error) {
 	return e, nil
 }
 
-// BadDebt is what closed positions did not cover within a time back from now, in USD with 30 decimals, as text.
-func (s Emergencies) BadDebt(ctx context.Context, within time.Duration) (usd string, err error) {
-	err = s.db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+// BadDebtUSD is what closed positions did not cover within a time back from now, in whole USD.
+func (s Emergencies) BadDebtUSD(ctx context.Context, within time.Duration) (uint64, error) {
+	var text string
+	err := s.db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		standing, err := activeStanding(ctx, tx)
 		if err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, sumBadDebt.in(standing.Generation), within.Seconds()).Scan(&usd)
+		return tx.QueryRow(ctx, sumBadDebt.in(standing.Generation), within.Seconds()).Scan(&text)
 	})
 	if err != nil {
-		return "", fmt.Errorf("summing up bad debt: %w", err)
+		return 0, fmt.Errorf("summing up bad debt: %w", err)
 	}
-	return usd, nil
+	usd, ok := new(big.Int).SetString(text, 10)
+	if !ok {
+		return 0, fmt.Errorf("summing up bad debt: %q is no number", text)
+	}
+	return usd.Div(usd, perp.Pow10(30).Big()).Uint64(), nil
 }
 
 // PendingLiquidation is a liquidation that is not done.

@@ -62,7 +62,7 @@ func TestEmergencyLiquidations(t *testing.T) {
 	near, far, failed, closed := chain.Hash{1}, chain.Hash{2}, chain.Hash{3}, chain.Hash{4}
 	part := claim(t, d.db, 0, 1)
 	active := func(key chain.Hash) perp.Position { return perp.Position{PositionKey: key, Status: perp.Active} }
-	debt := perp.BadDebt{OrderKey: chain.Hash{9}, RemainingCostUsd: perp.U64(7),
+	debt := perp.BadDebt{OrderKey: chain.Hash{9}, RemainingCostUsd: perp.U64(7).Mul(perp.Pow10(30)),
 		Stamp: perp.Stamp{TimeMs: uint64(time.Now().UnixMilli())}}
 	old := perp.BadDebt{OrderKey: chain.Hash{8}, RemainingCostUsd: perp.U64(5), Stamp: perp.Stamp{TimeMs: 1}}
 	gone := perp.Position{PositionKey: closed, Status: perp.Closed}
@@ -112,7 +112,7 @@ func TestEmergencyLiquidations(t *testing.T) {
 	if a := say(failed, 1, 20_000); a != txm.NewArm {
 		t.Errorf("it is %s after its pause was lifted", a)
 	}
-	if usd, err := store.BadDebt(ctx, time.Hour); err != nil || usd != "7" {
-		t.Errorf("bad debt %s, %v", usd, err)
+	if usd, err := store.BadDebtUSD(ctx, time.Hour); err != nil || usd != 7 {
+		t.Errorf("bad debt %d, %v", usd, err)
 	}
 }

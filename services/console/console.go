@@ -67,7 +67,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	if !cfg.Tier.Monitor {
 		return nil
 	}
-	return startMonitor(sh, cfg, metrics.monitor, client, node)
+	return startMonitor(sh, cfg, metrics.monitor, client, node, db.Emergencies())
 }
 
 // dialChain prepares the way to the chain, which a monitor cannot be without. Pages without it say so.
@@ -85,12 +85,13 @@ func dialChain(sh *service.Shell, cfg Config) (*evm.Client, error) {
 
 // startMonitor begins to watch the keepers of the venue.
 func startMonitor(sh *service.Shell, cfg Config, metrics *monitorMetrics, client *bus.Client,
-	node *evm.Client) error {
+	node *evm.Client, debts debts) error {
 	sh.Ready("chain").Note(node.OneWord())
 	sh.Watch("chain", func(context.Context) error { return node.Health() })
 	watching := sh.Ready("monitor")
 	watching.OK()
 	m := newMonitor(cfg, sh.Log, metrics, client, node, gmx.NewDecoder(cfg.Venue.EventEmitter), watching.Fail)
+	m.debts = debts
 	sh.Go("monitor", m.Run)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +40,10 @@ type monitor struct {
 	// idleMs is since when nobody executes anything, on the chain's clock; 0 while somebody does, and once that has
 	// been told as an emergency.
 	idleMs uint64
+	// What positions did not cover, of late; nil debts for a monitor that does not look.
+	debts    debts
+	owed     atomic.Uint64
+	debtTold bool
 }
 
 // heads tells of the chain's newest blocks.
@@ -88,6 +93,9 @@ func (m *monitor) Run(ctx context.Context) error {
 	group.Go(func() error { return m.read(ctx) })
 	group.Go(func() error { return m.watch(ctx) })
 	group.Go(func() error { return m.post(ctx) })
+	if m.debts != nil && m.cfg.Emergency.Automatic && m.cfg.Emergency.BadDebt > 0 {
+		group.Go(func() error { return m.followDebt(ctx) })
+	}
 	return group.Wait()
 }
 
@@ -158,18 +166,27 @@ func (m *monitor) tell(a tier.Alarm) {
 	m.queue(messageOf(m.cfg.Keeper.ChainID, a))
 }
 
-// protocol says once which emergency actions it calls for that nobody executes anything (LIQ-15). It takes none: a
-// monitor has neither a key nor a sender.
+// protocol says once which emergency actions it calls for that nobody executes anything, or that positions are closed
+// without covering their costs (LIQ-15). It takes none: a monitor has neither a key nor a sender.
 func (m *monitor) protocol() {
 	protocol, since := m.cfg.Emergency, m.idleMs
-	if !protocol.Automatic || since == 0 {
+	if !protocol.Automatic {
 		return
 	}
-	calls := protocol.Recommend(emergency.Facts{Idle: m.head.Age(since)})
+	facts := emergency.Facts{BadDebt: m.debt()}
+	if since != 0 {
+		facts.Idle = m.head.Age(since)
+	}
+	calls := protocol.Recommend(facts)
 	if len(calls) == 0 {
 		return
 	}
-	m.idleMs = 0
+	if facts.Idle >= protocol.IdleAfter {
+		m.idleMs = 0
+	} else {
+		since = m.head.Now() // of what is not covered now
+	}
+	m.debtTold = facts.BadDebt > 0
 	var todo []string
 	for _, c := range calls {
 		if c.Action != emergency.Notify {

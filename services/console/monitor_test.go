@@ -170,3 +170,32 @@ func TestMonitorCallsForActions(t *testing.T) {
 		t.Errorf("%d messages, although nobody wants to be told", n)
 	}
 }
+
+// LIQ-15: bad debt above what is configured calls for what is permitted, once each time it rises above it, and does not
+// hide that nobody executes.
+func TestMonitorCallsForActionsOnBadDebt(t *testing.T) {
+	cfg := watching()
+	cfg.Notify.OperatorURL = secret.MustURL("http://127.0.0.1:1")
+	cfg.Emergency.Actions, cfg.Emergency.Automatic = []string{"notify", "pause_positions"}, true
+	cfg.Emergency.BadDebt = 1000
+	m := newMonitor(cfg, zerolog.Nop(), newMonitorMetrics(prometheus.NewRegistry()), nil, nil, nil, nil)
+	m.head.Set(chain.BlockRef{Number: 1, TimeMs: 5_000_000}, time.Now())
+	for i, c := range []struct {
+		usd  uint64
+		told int
+	}{{1000, 0}, {1001, 1}, {5000, 1}, {900, 1}, {1001, 2}} {
+		m.owed.Store(c.usd)
+		if m.protocol(); len(m.unsent) != c.told {
+			t.Errorf("look %d, %d USD: %d messages, want %d", i, c.usd, len(m.unsent), c.told)
+		}
+	}
+	if got := <-m.unsent; !strings.Contains(got.Alarm.Text, "1001 USD were not covered within an hour") ||
+		!strings.Contains(got.Alarm.Text, "keeperctl emergency run pause_positions") {
+		t.Errorf("called for %+v", got.Alarm)
+	}
+	<-m.unsent
+	m.idleMs = 5_000_000 - uint64(cfg.Emergency.IdleAfter.Milliseconds())
+	if m.protocol(); len(m.unsent) != 1 {
+		t.Error("that nobody executes is not told, because of bad debt that was")
+	}
+}

@@ -87,6 +87,9 @@ type Settings struct {
 	DryRun bool   `toml:"dry_run" help:"plan, rehearse and record, and do nothing"`
 	Reason string `toml:"reason" help:"why to switch although the generations are not equal; it is recorded"`
 
+	// EmergencySigner has the one key of emergency.account, where calls are sent by keeperctl itself.
+	EmergencySigner signer.Config `toml:"emergency_signer"`
+
 	Roles       pg.Passwords  `toml:"roles"`
 	Replication int           `toml:"replication" help:"copies of each partition of a topic that has to be created; 0 = the brokers' default"`
 	Wait        time.Duration `toml:"wait" help:"how long to go on asking until the answer is good; 0 = ask once"`
@@ -114,7 +117,7 @@ func DefaultConfig() Config {
 		Scanner: Scanner{Price: source.DefaultConfig()}, Planner: Planner{PriceMaxAge: 30 * time.Second},
 		Own: Settings{
 			Limit: 50, Patience: 30 * time.Second, DryRun: true, PriceMaxAge: 30 * time.Second, Workers: how.Workers,
-			Lead: how.Lead,
+			Lead: how.Lead, EmergencySigner: signer.DefaultConfig(),
 		},
 	}
 }

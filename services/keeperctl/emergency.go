@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/big"
 	"strings"
 	"time"
 
@@ -48,8 +47,9 @@ type emergencyDesk struct {
 	dial func(ctx context.Context) (venueNode, func(), error)
 }
 
-// venueNode is what the commands ask of the chain. They send nothing.
+// venueNode is what the commands ask of the chain, and send where that is configured.
 type venueNode interface {
+	sendingNode
 	Head(ctx context.Context) (chain.BlockRef, error)
 	Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error)
 	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) error
@@ -78,7 +78,7 @@ func (d emergencyDesk) run(ctx context.Context, args []string) error {
 // plan shows what the protocol looks at, and what it calls for now. For how long nobody has executed anything a monitor
 // knows, and this database does not.
 func (d emergencyDesk) plan(ctx context.Context) error {
-	debt, err := d.badDebt(ctx)
+	debt, err := d.store.BadDebtUSD(ctx, time.Hour)
 	if err != nil {
 		return err
 	}
@@ -121,19 +121,6 @@ func (d emergencyDesk) account() string {
 	return d.cfg.Emergency.Account.Hex()
 }
 
-// badDebt is that of the last hour in whole dollars.
-func (d emergencyDesk) badDebt(ctx context.Context) (uint64, error) {
-	text, err := d.store.BadDebt(ctx, time.Hour)
-	if err != nil {
-		return 0, err
-	}
-	usd, ok := new(big.Int).SetString(text, 10)
-	if !ok {
-		return 0, fmt.Errorf("bad debt of %q is no number", text)
-	}
-	return usd.Div(usd, perp.Pow10(30).Big()).Uint64(), nil
-}
-
 func (d emergencyDesk) list(ctx context.Context) error {
 	entries, err := d.store.List(ctx, d.cfg.Own.Limit)
 	if err != nil {
@@ -157,7 +144,11 @@ func (d emergencyDesk) take(ctx context.Context, action emergency.Action, cause 
 		DryRun: d.cfg.Own.DryRun}
 	means := &emergencyMeans{emergencyDesk: d}
 	defer means.close()
-	deeds, err := emergency.Run(ctx, d.cfg.Emergency, o, means, d.store)
+	sender, err := d.sender(means)
+	if err != nil {
+		return err
+	}
+	deeds, err := emergency.Run(ctx, d.cfg.Emergency, o, means, sender, d.store)
 	if shown := d.show(o, deeds); shown != nil || err != nil {
 		return errors.Join(err, shown)
 	}
@@ -166,7 +157,7 @@ func (d emergencyDesk) take(ctx context.Context, action emergency.Action, cause 
 			o.Run)
 		return err
 	}
-	if !action.OnChain() {
+	if !action.OnChain() || sender != nil {
 		_, err = fmt.Fprintf(d.out, "run %s: done\n", o.Run)
 		return err
 	}
