@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 
 	"perpkeeper/pkg/job"
@@ -13,7 +14,10 @@ import (
 func TestDrainReadsOnceForABatch(t *testing.T) {
 	var reads []int
 	var steps []string
+	var looked sync.Mutex
 	o := newQueueTest(t, func(job.Job) (Verdict, error) {
+		looked.Lock()
+		defer looked.Unlock()
 		steps = append(steps, "stage")
 		return End(job.DroppedRecovered, "healthy"), nil
 	})

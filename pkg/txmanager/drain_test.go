@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -28,8 +29,10 @@ type queueTest struct {
 	db     *pg.DB
 	signer chain.Address
 	gates  []string
-	trail  []string // jobs in the order in which they were looked at
 	height atomic.Uint64
+
+	looked sync.Mutex // the jobs of a batch are looked at side by side
+	trail  []string   // jobs in the order in which they were looked at
 }
 
 func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTest {
@@ -50,7 +53,9 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 		read:     func(context.Context, []*Task) error { return nil },
 		dispatch: dispatch{launched: func() error { return nil }},
 		stages: []Stage{{Name: "test", Run: func(_ context.Context, t *Task) (Verdict, error) {
+			o.looked.Lock()
 			o.trail = append(o.trail, t.Job().ID)
+			o.looked.Unlock()
 			return stage(t.Job())
 		}}},
 		upkeep: upkeep{reconcile: nothing, tidy: nothing, idle: nothing,
