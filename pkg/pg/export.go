@@ -119,11 +119,8 @@ func liftLimits(ctx context.Context, tx pgx.Tx) error {
 }
 
 // COPY cannot be prepared, and takes no parameters; see statement_test.go. Columns are those of the layout, in its
-// order. FREEZE spares the server to look at every row again; it is allowed for tables of the same transaction.
-const (
-	copyOut = `COPY (SELECT * FROM {state}.{table} WHERE part = {part}) TO STDOUT (FORMAT binary)`
-	copyIn  = `COPY {state}.{table} FROM STDIN (FORMAT binary, FREEZE)`
-)
+// order.
+const copyOut = `COPY (SELECT * FROM {state}.{table} WHERE part = {part}) TO STDOUT (FORMAT binary)`
 
 func copyText(text string, generation int, table string, part int) string {
 	return strings.NewReplacer("{state}", schemaName(generation), "{table}", pgx.Identifier{table}.Sanitize(),

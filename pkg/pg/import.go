@@ -22,6 +22,10 @@ var (
 		owner_label = '', claimed_at = NULL, updated_at = clock_timestamp()`)
 )
 
+// copyIn is copyOut's other end. FREEZE spares the server to look at every row again; it is allowed for tables of the
+// same transaction.
+const copyIn = `COPY {state}.{table} FROM STDIN (FORMAT binary, FREEZE)`
+
 // Import is a generation that is being made of a copy.
 type Import struct {
 	generation int

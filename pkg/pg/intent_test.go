@@ -254,6 +254,7 @@ func TestStatesAgreeWithTheRooms(t *testing.T) {
 		{string(txm.Exec), string(txm.Cancel), string(txm.Fill)},
 		{string(nonce.Held), string(nonce.Signed), string(nonce.Consumed), string(nonce.Released)},
 		{string(nonce.Held), string(nonce.Released)},
+		{"USER_INITIATED_CANCEL", "AUTO_CANCEL"}, // the venue's reasons
 	}
 	for _, text := range texts {
 		for _, found := range lists.FindAllStringSubmatch(text, -1) {
