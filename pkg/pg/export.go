@@ -51,13 +51,13 @@ type Export struct {
 	conn *pgx.Conn
 }
 
-// Export runs copy over the active generation, all of it as of one instant, while it goes on being written. Offsets,
-// journal and kept blocks are part of it: who goes on from a copy takes back what the topic takes back, as deep as the
-// finalized block of each partition and below.
+// Export runs copyRows over the active generation, all of it as of one instant, while it goes on being written.
+// Offsets, journal and kept blocks are part of it: who goes on from a copy takes back what the topic takes back, as
+// deep as the finalized block of each partition and below.
 //
 // It is refused while there is no view of the state (see [Standing.HasView]), and while a partition knows no finalized
 // block that it could go back to; ErrExporting says that another process is at it.
-func (db *DB) Export(ctx context.Context, copy func(context.Context, *Export) error) error {
+func (db *DB) Export(ctx context.Context, copyRows func(context.Context, *Export) error) error {
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
 			var alone bool
@@ -77,7 +77,7 @@ func (db *DB) Export(ctx context.Context, copy func(context.Context, *Export) er
 			if err := mayExport(ctx, tx, at); err != nil {
 				return err
 			}
-			return copy(ctx, &Export{Standing: at, conn: tx.Conn()})
+			return copyRows(ctx, &Export{Standing: at, conn: tx.Conn()})
 		})
 }
 
@@ -120,6 +120,8 @@ func liftLimits(ctx context.Context, tx pgx.Tx) error {
 
 // COPY cannot be prepared, and takes no parameters; see statement_test.go. Columns are those of the layout, in its
 // order.
+//
+//nolint:unqueryvet // a copy has every column; which they are is what the layout's version says
 const copyOut = `COPY (SELECT * FROM {state}.{table} WHERE part = {part}) TO STDOUT (FORMAT binary)`
 
 func copyText(text string, generation int, table string, part int) string {

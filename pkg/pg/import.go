@@ -32,11 +32,11 @@ type Import struct {
 	tx         pgx.Tx
 }
 
-// Import makes a generation of a copy for a log topic of so many partitions: copy brings the rows. It is there with all
-// its rows, and kept up to date from the copy's offsets on, when Import returns; after an error there is nothing of it
-// but a number that is not given again. What serves meanwhile is not held up.
-func (db *DB) Import(ctx context.Context, partitions int, copy func(context.Context, *Import) error) (generation int,
-	err error) {
+// Import makes a generation of a copy for a log topic of so many partitions: copyRows brings the rows. It is there with
+// all its rows, and kept up to date from the copy's offsets on, when Import returns; after an error there is nothing of
+// it but a number that is not given again. What serves meanwhile is not held up.
+func (db *DB) Import(ctx context.Context, partitions int,
+	copyRows func(context.Context, *Import) error) (generation int, err error) {
 	if generation, err = db.reserve(ctx, partitions); err != nil {
 		return 0, err
 	}
@@ -47,7 +47,7 @@ func (db *DB) Import(ctx context.Context, partitions int, copy func(context.Cont
 		if _, err := tx.Exec(ctx, tablesDDL(generation)); err != nil {
 			return fmt.Errorf("creating generation %d: %w", generation, err)
 		}
-		if err := copy(ctx, &Import{generation: generation, tx: tx}); err != nil {
+		if err := copyRows(ctx, &Import{generation: generation, tx: tx}); err != nil {
 			return err
 		}
 		return publish(ctx, tx, generation, partitions)

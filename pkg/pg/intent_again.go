@@ -21,10 +21,10 @@ var (
 	selectFailed = register("arms to be tried again",
 		`SELECT i.id, i.rearm_ms FROM keeper.tx_intent i WHERE i.signer = $1 AND `+toRetry)
 	retryIntent = register("retry intent", `WITH `+fenceHeld+`, born AS (
-		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer, state,
-			said_ms)
-		SELECT i.job_id, i.arm + 1, i.tries + 1, i.kind, i.key, i.account, i.class, i.ratio, i.birth_ms, i.job, i.signer,
-			'QUEUED', i.said_ms
+		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer,
+			state, said_ms)
+		SELECT i.job_id, i.arm + 1, i.tries + 1, i.kind, i.key, i.account, i.class, i.ratio, i.birth_ms, i.job,
+			i.signer, 'QUEUED', i.said_ms
 		FROM keeper.tx_intent i, held WHERE i.id = $4 AND i.signer = $1 AND `+toRetry+`
 		ON CONFLICT DO NOTHING
 		RETURNING id)

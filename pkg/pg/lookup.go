@@ -173,7 +173,7 @@ func unknown[R perp.Row](keys []chain.Hash) map[chain.Hash]Found[R] {
 }
 
 // queue asks for the rows of keys.
-func (r Rows) queue(batch *pgx.Batch, generation int, k Keys) {
+func (r *Rows) queue(batch *pgx.Batch, generation int, k Keys) {
 	ask(batch, keyedPositions, generation, k.Positions, keep(r.Positions))
 	ask(batch, endingOrders, generation, k.Positions, func(o perp.Order) {
 		key := o.PositionKey()

@@ -90,20 +90,20 @@ func TestLookIsOneRoundTrip(t *testing.T) {
 			t.Errorf("%s: generation %d, %+v, %v", what, r.Standing.Generation, r.Orders, err)
 		}
 	}
-	const any = 0 // until the connection knows the statements
-	look("the first", any, 1, true)
-	look("the second", any, 1, true)
+	const unchecked = 0 // until the connection knows the statements
+	look("the first", unchecked, 1, true)
+	look("the second", unchecked, 1, true)
 	look("level", 1, 1, true)
 	commit(t, a, follow(base.BlockRef))
 	look("one partition ahead", 1, 1, true)
 
 	must(t, operator.CreateGeneration(t.Context(), 2))
 	must(t, operator.Switch(t.Context(), 2, "a test"))
-	look("another generation", any, 2, false)
-	look("again", any, 2, false)
+	look("another generation", unchecked, 2, false)
+	look("again", unchecked, 2, false)
 	must(t, operator.Switch(t.Context(), 1, "a test"))
-	look("and back", any, 1, true)
+	look("and back", unchecked, 1, true)
 	must(t, operator.Switch(t.Context(), 2, "a test"))
 	must(t, operator.DropGeneration(t.Context(), 1))
-	look("the one before is gone", any, 2, false)
+	look("the one before is gone", unchecked, 2, false)
 }

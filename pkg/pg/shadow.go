@@ -35,7 +35,8 @@ var (
 	// and requests within requests. Whatever changes a position ends the need to liquidate it.
 	selectFates = register("fates of jobs", `WITH ended AS (
 			SELECT 'order' AS kind, key, market, is_long, stamp_block, stamp_time_ms, stamp_tx_hash,
-				status = 'Updated' OR status = 'Cancelled' AND reason IN ('USER_INITIATED_CANCEL', 'AUTO_CANCEL') AS owner
+				status = 'Updated'
+					OR status = 'Cancelled' AND reason IN ('USER_INITIATED_CANCEL', 'AUTO_CANCEL') AS owner
 			FROM {state}.perp_order
 			WHERE deleted_at IS NULL AND (status = 'Updated'
 				OR status IN ('Executed', 'Cancelled', 'Frozen') AND birth_tx_hash <> stamp_tx_hash)
