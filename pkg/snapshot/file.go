@@ -38,8 +38,8 @@ func newWriter(out io.Writer) (*Writer, error) {
 	return &Writer{packed: packed, out: m}, nil
 }
 
-// Table writes a table: copy writes its rows, in the binary form of COPY, and says how many they were.
-func (w *Writer) Table(name string, copy func(io.Writer) (rows int64, err error)) error {
+// Table writes a table: writeRows writes its rows, in the binary form of COPY, and says how many they were.
+func (w *Writer) Table(name string, writeRows func(io.Writer) (rows int64, err error)) error {
 	if len(name) == 0 || len(name) > 255 {
 		return fmt.Errorf("%q is no name of a table", name)
 	}
@@ -48,7 +48,7 @@ func (w *Writer) Table(name string, copy func(io.Writer) (rows int64, err error)
 	}
 	counted := &rowCounter{}
 	frames := bufio.NewWriterSize(frameWriter{w.packed}, frameBytes)
-	rows, err := copy(io.MultiWriter(frames, counted))
+	rows, err := writeRows(io.MultiWriter(frames, counted))
 	if err == nil {
 		err = frames.Flush()
 	}
