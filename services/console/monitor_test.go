@@ -37,7 +37,7 @@ type blocks chan chain.BlockRef
 
 func (b blocks) Heads(context.Context) <-chan chain.BlockRef { return b }
 
-// a block of a time that is long enough after the beginning of time
+// block is one of a time that is long enough after the beginning of time.
 func block(n uint64) chain.BlockRef {
 	return chain.BlockRef{Number: n, Hash: chain.Hash{byte(n)}, Parent: chain.Hash{byte(n - 1)},
 		TimeMs: 1_000_000 + n*450}

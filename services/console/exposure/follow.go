@@ -40,7 +40,7 @@ var ErrNotYet = errors.New("the positions are being read; they will be here in a
 const fresh = 3 * time.Second
 
 // Latest returns the newest ranking and when it was made. It waits for no reading: where the newest is old, another
-// begins in the background, and what there is is returned.
+// begins in the background, and the newest is returned meanwhile.
 func (f *Follower) Latest(ctx context.Context) (Ranking, time.Time, error) {
 	if f.stale() && f.busy.TryLock() {
 		go func() {

@@ -29,6 +29,7 @@ func (c *console) cookieName(name string) string {
 }
 
 func (c *console) setCookie(w http.ResponseWriter, name, value string, seconds int) {
+	//nolint:gosec // Secure wherever there is TLS; over plain http, on loopback, browsers would not keep such a cookie
 	http.SetCookie(w, &http.Cookie{Name: c.cookieName(name), Value: value, Path: "/", MaxAge: seconds, HttpOnly: true,
 		Secure: c.TLS, SameSite: http.SameSiteStrictMode})
 }

@@ -26,7 +26,7 @@ type look struct {
 
 // hub follows each topic for as long as anybody watches it: its stores are asked once a moment, however many watch.
 type hub struct {
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // the hub's own: what is followed ends with it
 	log zerolog.Logger
 
 	mutex   sync.Mutex
